@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/signals.h"
@@ -14,36 +15,20 @@
 #include "configuration.h"
 #include "sweep/child_process.h"
 #include "sweep/halving.h"
+#include "temporary_folder.h"
 
 namespace abtrain::app {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-// A folder for short runs that nobody needs afterwards.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name =
-        (fs::temp_directory_path() / "abtrain-rivals-XXXXXX").string();
-    ABT_CHECK(::mkdtemp(name.data()) != nullptr, Io, "cannot make '{}'", name);
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const std::string& path() const {
-    return path_;
-  }
-
- private:
-  std::string path_;
-};
+// Makes a folder for short runs that nobody needs afterwards.
+std::string make_scratch() {
+  std::string name =
+      (std::filesystem::temp_directory_path() / "abtrain-rivals-XXXXXX")
+          .string();
+  ABT_CHECK(::mkdtemp(name.data()) != nullptr, Io, "cannot make '{}'", name);
+  return name;
+}
 
 // Measures how long runs of a rival take, by training it for a moment.
 class Timer {
@@ -96,7 +81,7 @@ class Timer {
 
  private:
   const sweep::RivalList& list_;
-  ScratchFolder scratch_;
+  TemporaryFolder scratch_{make_scratch()};
 };
 
 // Runs of up to so many steps are tried where shorter ones are refused.

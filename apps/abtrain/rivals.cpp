@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -48,28 +49,23 @@ constexpr std::int64_t kMaxRivalSeeds = 1000;
 std::string command_line(const RivalsCommand& args) {
   std::vector<std::string> words{"abtrain", "rivals", args.config.config};
   const auto add = [&](const std::string& word) { words.push_back(word); };
+  const auto add_option = [&](const char* name, const std::string& value) {
+    if (!value.empty()) {
+      add(formatted("{} {}", name, value));
+    }
+  };
+  const auto number = [](const auto& value) {
+    return value ? formatted("{}", *value) : std::string();
+  };
   std::ranges::for_each(args.config.sets, add);
-  if (args.seconds) {
-    add(formatted("--seconds {}", *args.seconds));
-  }
-  if (args.steps) {
-    add(formatted("--steps {}", *args.steps));
-  }
-  if (args.ratio) {
-    add(formatted("--size {}", *args.ratio));
-  }
-  if (args.link.nodes > 0) {
-    add(formatted("--nodes {}", args.link.nodes));
-  }
-  if (!args.link.bandwidth.empty()) {
-    add("--bandwidth " + args.link.bandwidth);
-  }
-  if (!args.link.latency.empty()) {
-    add("--latency " + args.link.latency);
-  }
-  if (!args.only.empty()) {
-    add("--only " + args.only);
-  }
+  add_option("--seconds", number(args.seconds));
+  add_option("--steps", number(args.steps));
+  add_option("--size", number(args.ratio));
+  add_option(
+      "--nodes", args.link.nodes > 0 ? formatted("{}", args.link.nodes) : "");
+  add_option("--bandwidth", args.link.bandwidth);
+  add_option("--latency", args.link.latency);
+  add_option("--only", args.only);
   if (args.all) {
     add("--all");
   }

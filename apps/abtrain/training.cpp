@@ -2,17 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "hooks.h"
-#include "train/session.h"
+#include "temporary_folder.h"
 #include "train/workers/processes.h"
 #include "train/workers/setup_watch.h"
 
@@ -40,56 +37,20 @@ void add_launch_options(CLI::App& command, comm::LaunchFlags& flags) {
       ->group(kProcesses);
 }
 
-namespace {
-
-namespace fs = std::filesystem;
-
-// Removes a folder with all that is in it, and those above it that did not
-// exist before and are empty then.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(fs::path folder) : folder_(std::move(folder)) {
-    for (fs::path above = folder_.parent_path();
-         !above.empty() && !fs::exists(above);
-         above = above.parent_path()) {
-      above_.push_back(above);
-    }
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-    for (const fs::path& above : above_) {
-      fs::remove(above, ignored);
-    }
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
- private:
-  fs::path folder_;
-  std::vector<fs::path> above_;
-};
-
-}  // namespace
-
 int train_here(
     const comm::LaunchFlags& flags,
-    const Start& start,
+    train::SessionOptions session,
     const ReadOptions& read) {
   const StopSignals signals;  // in effect from start to end
   const comm::Launch launch = comm::find_launch(flags);
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
-  train::SessionOptions session;
   train::SetupWatch watch(log, "reading the configuration");
-  session.resume = start.resume;
-  session.overwrite = start.overwrite;
-  session.names_folder = !start.leaves_nothing;
   session.watch = &watch;
   session.hooks = train_hooks();
   const auto train_once = [&](const config::RunOptions& options) {
     std::optional<TemporaryFolder> folder;
-    if (start.leaves_nothing && launch.rank == 0) {
-      folder.emplace(fs::path(options.output));
+    if (session.leaves_nothing && launch.rank == 0) {
+      folder.emplace(options.output);
     }
     app::print(train::train(options, session, log).table);
   };

@@ -114,7 +114,7 @@ std::string wanted_duration(Interval range) {
 }  // namespace
 
 template <class T>
-void Fields::add(
+Field& Fields::add(
     Key key,
     T& member,
     std::string wanted,
@@ -132,12 +132,12 @@ void Fields::add(
       complain(value, expected(wanted, value, why));
     }
   };
-  fields_.push_back(
-      {key, wanted, help, read, std::move(print), {}, std::move(choices)});
+  return fields_.emplace_back(
+      Field{key, wanted, help, read, std::move(print), {}, std::move(choices)});
 }
 
 template <class T>
-void Fields::add_list(
+Field& Fields::add_list(
     Key key,
     std::vector<T>& member,
     std::size_t least,
@@ -179,11 +179,11 @@ void Fields::add_list(
     }
     return "[" + join(parts, ", ") + "]";
   };
-  fields_.push_back({key, wanted, help, read, print_all, {}});
+  return fields_.emplace_back(Field{key, wanted, help, read, print_all, {}});
 }
 
-void Fields::flag(Key key, bool& member, Help help) {
-  add<bool>(
+Field& Fields::flag(Key key, bool& member, Help help) {
+  return add<bool>(
       key,
       member,
       "true or false",
@@ -196,8 +196,9 @@ void Fields::flag(Key key, bool& member, Help help) {
       {"true", "false"});
 }
 
-void Fields::integer(Key key, std::int64_t& member, Interval range, Help help) {
-  add<std::int64_t>(
+Field&
+Fields::integer(Key key, std::int64_t& member, Interval range, Help help) {
+  return add<std::int64_t>(
       key,
       member,
       "an integer" + range.text(),
@@ -206,8 +207,8 @@ void Fields::integer(Key key, std::int64_t& member, Interval range, Help help) {
       help);
 }
 
-void Fields::integer(Key key, std::uint64_t& member, Help help) {
-  add<std::uint64_t>(
+Field& Fields::integer(Key key, std::uint64_t& member, Help help) {
+  return add<std::uint64_t>(
       key,
       member,
       "an integer from 0 to 2^64-1",
@@ -216,8 +217,8 @@ void Fields::integer(Key key, std::uint64_t& member, Help help) {
       help);
 }
 
-void Fields::number(Key key, double& member, Interval range, Help help) {
-  add<double>(
+Field& Fields::number(Key key, double& member, Interval range, Help help) {
+  return add<double>(
       key,
       member,
       "a number" + range.text(),
@@ -226,17 +227,17 @@ void Fields::number(Key key, double& member, Interval range, Help help) {
       help);
 }
 
-void Fields::text(Key key, std::string& member, Help help) {
+Field& Fields::text(Key key, std::string& member, Help help) {
   const auto print = [&member] { return print_text(member); };
-  add<std::string>(key, member, "a string", take_text, print, help);
+  return add<std::string>(key, member, "a string", take_text, print, help);
 }
 
-void Fields::text_or(
+Field& Fields::text_or(
     Key key,
     const char* word,
     std::optional<std::string>& member,
     Help help) {
-  add<std::optional<std::string>>(
+  return add<std::optional<std::string>>(
       key,
       member,
       "a string",
@@ -245,8 +246,8 @@ void Fields::text_or(
       help);
 }
 
-void Fields::folder_name(Key key, std::string& member, Help help) {
-  add<std::string>(
+Field& Fields::folder_name(Key key, std::string& member, Help help) {
+  return add<std::string>(
       key,
       member,
       "a folder name",
@@ -258,12 +259,12 @@ void Fields::folder_name(Key key, std::string& member, Help help) {
       help);
 }
 
-void Fields::choice(
+Field& Fields::choice(
     Key key,
     std::string& member,
     std::vector<std::string> names,
     Help help) {
-  add_choice(
+  return add_choice(
       key,
       std::move(names),
       [&member](const std::string& name) { member = name; },
@@ -271,7 +272,7 @@ void Fields::choice(
       help);
 }
 
-void Fields::add_choice(
+Field& Fields::add_choice(
     Key key,
     std::vector<std::string> names,
     std::function<void(const std::string&)> set,
@@ -289,15 +290,15 @@ void Fields::add_choice(
     complain(value, expected(wanted, value, remark_on(value.text, names)));
   };
   const auto print = [get = std::move(get)] { return print_text(get()); };
-  fields_.push_back({key, wanted, help, read, print, {}, names});
+  return fields_.emplace_back(Field{key, wanted, help, read, print, {}, names});
 }
 
-void Fields::auto_or_integer(
+Field& Fields::auto_or_integer(
     Key key,
     std::optional<std::int64_t>& member,
     Interval range,
     Help help) {
-  add<std::optional<std::int64_t>>(
+  return add<std::optional<std::int64_t>>(
       key,
       member,
       "auto or an integer" + range.text(),
@@ -307,16 +308,16 @@ void Fields::auto_or_integer(
       {"auto"});
 }
 
-void Fields::auto_or_flag(Key key, std::optional<bool>& member, Help help) {
-  choice<std::optional<bool>>(
+Field& Fields::auto_or_flag(Key key, std::optional<bool>& member, Help help) {
+  return choice<std::optional<bool>>(
       key,
       member,
       {{"auto", std::nullopt}, {"true", true}, {"false", false}},
       help);
 }
 
-void Fields::duration(Key key, Duration& member, Interval range, Help help) {
-  add<Duration>(
+Field& Fields::duration(Key key, Duration& member, Interval range, Help help) {
+  return add<Duration>(
       key,
       member,
       wanted_duration(range),
@@ -325,12 +326,12 @@ void Fields::duration(Key key, Duration& member, Interval range, Help help) {
       help);
 }
 
-void Fields::auto_or_duration(
+Field& Fields::auto_or_duration(
     Key key,
     std::optional<Duration>& member,
     Interval range,
     Help help) {
-  add<std::optional<Duration>>(
+  return add<std::optional<Duration>>(
       key,
       member,
       "auto or " + wanted_duration(range),
@@ -340,12 +341,12 @@ void Fields::auto_or_duration(
       {"auto"});
 }
 
-void Fields::integers(
+Field& Fields::integers(
     Key key,
     std::vector<std::int64_t>& member,
     Interval each,
     Help help) {
-  add_list<std::int64_t>(
+  return add_list<std::int64_t>(
       key,
       member,
       1,
@@ -355,13 +356,13 @@ void Fields::integers(
       help);
 }
 
-void Fields::numbers(
+Field& Fields::numbers(
     Key key,
     std::vector<double>& member,
     Interval each,
     Help help,
     std::size_t least) {
-  add_list<double>(
+  return add_list<double>(
       key,
       member,
       least,
@@ -371,22 +372,22 @@ void Fields::numbers(
       help);
 }
 
-void Fields::texts(Key key, std::vector<std::string>& member, Help help) {
-  add_list<std::string>(
+Field& Fields::texts(Key key, std::vector<std::string>& member, Help help) {
+  return add_list<std::string>(
       key, member, 0, "a string", take_text, print_text, help);
 }
 
-void Fields::value(Key key, Value& member, Help help) {
+Field& Fields::value(Key key, Value& member, Help help) {
   const auto read = [&member](const Value& value, const Complain&) {
     member = value;
   };
-  fields_.push_back(
-      {key, "a value", help, read, [] { return std::string("..."); }, {}});
+  return fields_.emplace_back(
+      Field{key, "a value", help, read, [] { return std::string("..."); }, {}});
 }
 
-void Fields::section(Key key, Fields fields, Help help) {
-  fields_.push_back(
-      {key, "a section", help, {}, {}, std::move(fields.fields_)});
+Field& Fields::section(Key key, Fields fields, Help help) {
+  return fields_.emplace_back(
+      Field{key, "a section", help, {}, {}, std::move(fields.fields_)});
 }
 
 }  // namespace abtrain

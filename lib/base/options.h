@@ -39,6 +39,9 @@ std::string name_in(const Names<E>& names, const E& value) {
   return "";
 }
 
+// When a run that continues may have another value than it had before.
+enum class MayChange { Never, Always, WithWorkers, WhenLonger };
+
 struct Field {
   std::string key;
   std::string wanted;  // "an integer of at least 1"
@@ -48,8 +51,14 @@ struct Field {
   std::function<std::string()> print;     // as YAML on one line
   std::vector<Field> section;             // the fields of a subsection
   std::vector<std::string> choices = {};  // the words it accepts, if any
+  MayChange may_change = MayChange::Never;
   bool is_section() const {
     return !section.empty();
+  }
+  // The key decides where and how fast a run trains, not what it learns; or
+  // only under the condition.
+  void free(MayChange when = MayChange::Always) {
+    may_change = when;
   }
 };
 
@@ -57,56 +66,57 @@ class Fields {
  public:
   using Key = const char*;
   using Help = const char*;
-  void flag(Key key, bool& member, Help help);
-  void integer(Key key, std::int64_t& member, Interval range, Help help);
-  void integer(Key key, std::uint64_t& member, Help help);
-  void number(Key key, double& member, Interval range, Help help);
-  void text(Key key, std::string& member, Help help);
+  // Each adds a field, and returns it for marks such as free().
+  Field& flag(Key key, bool& member, Help help);
+  Field& integer(Key key, std::int64_t& member, Interval range, Help help);
+  Field& integer(Key key, std::uint64_t& member, Help help);
+  Field& number(Key key, double& member, Interval range, Help help);
+  Field& text(Key key, std::string& member, Help help);
   // A string, or the word that is stored as nullopt.
-  void text_or(
+  Field& text_or(
       Key key,
       const char* word,
       std::optional<std::string>& member,
       Help help);
   // A string that is usable as the name of one folder.
-  void folder_name(Key key, std::string& member, Help help);
-  void choice(
+  Field& folder_name(Key key, std::string& member, Help help);
+  Field& choice(
       Key key,
       std::string& member,
       std::vector<std::string> names,
       Help help);
   template <class E>
-  void choice(Key key, E& member, Names<E> names, Help help);
+  Field& choice(Key key, E& member, Names<E> names, Help help);
   // `auto` is stored as nullopt.
-  void auto_or_integer(
+  Field& auto_or_integer(
       Key key,
       std::optional<std::int64_t>& member,
       Interval range,
       Help help);
-  void auto_or_flag(Key key, std::optional<bool>& member, Help help);
-  void duration(Key key, Duration& member, Interval range, Help help);
-  void auto_or_duration(
+  Field& auto_or_flag(Key key, std::optional<bool>& member, Help help);
+  Field& duration(Key key, Duration& member, Interval range, Help help);
+  Field& auto_or_duration(
       Key key,
       std::optional<Duration>& member,
       Interval range,
       Help help);
   // Lists with at least one item, or at least `least` items.
-  void integers(
+  Field& integers(
       Key key,
       std::vector<std::int64_t>& member,
       Interval each,
       Help help);
-  void numbers(
+  Field& numbers(
       Key key,
       std::vector<double>& member,
       Interval each,
       Help help,
       std::size_t least = 1);
   // A list of strings, which may be empty.
-  void texts(Key key, std::vector<std::string>& member, Help help);
+  Field& texts(Key key, std::vector<std::string>& member, Help help);
   // Stored unparsed, for a reader that knows which values are allowed.
-  void value(Key key, Value& member, Help help);
-  void section(Key key, Fields fields, Help help);
+  Field& value(Key key, Value& member, Help help);
+  Field& section(Key key, Fields fields, Help help);
 
   const std::vector<Field>& list() const {
     return fields_;
@@ -119,7 +129,7 @@ class Fields {
   using Take = std::function<bool(const Value&, T&, std::string& why)>;
   using Print = std::function<std::string()>;
   template <class T>
-  void add(
+  Field& add(
       Key key,
       T& member,
       std::string wanted,
@@ -128,7 +138,7 @@ class Fields {
       Help help,
       std::vector<std::string> choices = {});
   template <class T>
-  void add_list(
+  Field& add_list(
       Key key,
       std::vector<T>& member,
       std::size_t least,
@@ -136,7 +146,7 @@ class Fields {
       Take<T> take,
       std::string (*print)(const T&),
       Help help);
-  void add_choice(
+  Field& add_choice(
       Key key,
       std::vector<std::string> names,
       std::function<void(const std::string&)> set,
@@ -146,7 +156,7 @@ class Fields {
 };
 
 template <class E>
-void Fields::choice(Key key, E& member, Names<E> names, Help help) {
+Field& Fields::choice(Key key, E& member, Names<E> names, Help help) {
   std::vector<std::string> texts;
   for (const auto& name : names) {
     texts.push_back(name.first);
@@ -159,7 +169,7 @@ void Fields::choice(Key key, E& member, Names<E> names, Help help) {
     }
   };
   const auto get = [&member, names] { return name_in(names, member); };
-  add_choice(key, std::move(texts), set, get, help);
+  return add_choice(key, std::move(texts), set, get, help);
 }
 
 }  // namespace abtrain

@@ -79,9 +79,22 @@ std::string_view trim(std::string_view text) {
 
 namespace {
 
-// The length in bytes of the UTF-8 character that `text` begins with, or 0 if
-// it does not begin with a valid one (truncated, overlong, beyond Unicode, half
-// of a surrogate pair).
+// Whether a terminal acts on this character instead of showing it.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) {
+    return first < 0x20 || first == 0x7F;
+  }
+  const auto is_between = [&](std::string_view low, std::string_view high) {
+    return character >= low && character <= high;
+  };
+  return is_between("\u0080", "\u009f") || is_between("\u200e", "\u200f") ||
+         is_between("\u2028", "\u202e") || is_between("\u2066", "\u2069") ||
+         character == "\u061c";
+}
+
+}  // namespace
+
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) {
     return static_cast<unsigned char>(text[i]);
@@ -105,22 +118,6 @@ std::size_t utf8_length(std::string_view text) {
       (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
   return is_bad ? 0 : length;
 }
-
-// Whether a terminal acts on this character instead of showing it.
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character.front());
-  if (character.size() == 1) {
-    return first < 0x20 || first == 0x7F;
-  }
-  const auto is_between = [&](std::string_view low, std::string_view high) {
-    return character >= low && character <= high;
-  };
-  return is_between("\u0080", "\u009f") || is_between("\u200e", "\u200f") ||
-         is_between("\u2028", "\u202e") || is_between("\u2066", "\u2069") ||
-         character == "\u061c";
-}
-
-}  // namespace
 
 std::string printable(std::string_view text, std::string_view keep) {
   std::string out;

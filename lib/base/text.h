@@ -26,6 +26,11 @@ std::string join(
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
+// The length in bytes of the UTF-8 character that `text` begins with, or 0 if
+// it does not begin with a valid one (truncated, overlong, beyond Unicode, half
+// of a surrogate pair). `text` must not be empty.
+std::size_t utf8_length(std::string_view text);
+
 // Makes text from files safe to show: what a terminal would act on instead of
 // showing (control characters, bytes that are not UTF-8, marks that change the
 // direction of text) becomes \n, \t or \xNN. Characters in `keep` stay.

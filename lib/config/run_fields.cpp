@@ -7,12 +7,14 @@ namespace {
 
 Fields fields_of(TrainOptions& o) {
   Fields f;
-  f.number("epochs", o.epochs, above_to(0, kMaxSteps), "length of the run");
+  f.number("epochs", o.epochs, above_to(0, kMaxSteps), "length of the run")
+      .free(MayChange::WhenLonger);
   f.integer(
-      "steps",
-      o.steps,
-      between(0, kMaxSteps),
-      "length of the run in steps; if above 0, overrides epochs");
+       "steps",
+       o.steps,
+       between(0, kMaxSteps),
+       "length of the run in steps; if above 0, overrides epochs")
+      .free(MayChange::WhenLonger);
   f.choice(
       "precision",
       o.precision,
@@ -24,7 +26,8 @@ Fields fields_of(TrainOptions& o) {
       {{"auto", std::nullopt}, {"on", true}, {"off", false}},
       "run steps on a GPU as captured graphs; auto: where that works");
   f.integer(
-      "accumulate", o.accumulate, between(1, 1e6), "micro-batches per step");
+       "accumulate", o.accumulate, between(1, 1e6), "micro-batches per step")
+      .free(MayChange::WithWorkers);
   f.number(
       "label_smoothing",
       o.label_smoothing,
@@ -36,82 +39,94 @@ Fields fields_of(TrainOptions& o) {
       between(0, kLargest),
       "largest gradient norm; 0: no limit");
   f.integer(
-      "check_replicas",
-      o.check_replicas,
-      between(0, kMaxSteps),
-      "steps between comparisons of the replicas' bits; 0: never");
+       "check_replicas",
+       o.check_replicas,
+       between(0, kMaxSteps),
+       "steps between comparisons of the replicas' bits; 0: never")
+      .free();
   f.integer(
-      "log_every",
-      o.log_every,
-      between(1, kMaxSteps),
-      "steps between `step` events");
+       "log_every",
+       o.log_every,
+       between(1, kMaxSteps),
+       "steps between `step` events")
+      .free();
   f.flag(
-      "tensorboard",
-      o.tensorboard,
-      "an events file in the run folder with what metrics.jsonl says "
-      "(docs/metrics.md)");
+       "tensorboard",
+       o.tensorboard,
+       "an events file in the run folder with what metrics.jsonl says "
+       "(docs/metrics.md)")
+      .free();
   f.integer(
-      "threads",
-      o.threads,
-      between(0, 4096),
-      "cores per worker; 0: $OMP_NUM_THREADS, or else divided evenly");
+       "threads",
+       o.threads,
+       between(0, 4096),
+       "cores per worker; 0: $OMP_NUM_THREADS, or else divided evenly")
+      .free();
   f.number(
-      "timeout",
-      o.timeout,
-      above_to(0, 1e7),
-      "seconds that a collective may take");
+       "timeout",
+       o.timeout,
+       above_to(0, 1e7),
+       "seconds that a collective may take")
+      .free();
   return f;
 }
 
 Fields fields_of(CheckpointOptions& o) {
   Fields f;
   f.duration(
-      "every",
-      o.every,
-      between(0, kMaxSteps),
-      "interval, and the end where a longer run passes through it; 0: only "
-      "when the run is stopped");
+       "every",
+       o.every,
+       between(0, kMaxSteps),
+       "interval, and the end where a longer run passes through it; 0: only "
+       "when the run is stopped")
+      .free();
   f.integer(
-      "keep",
-      o.keep,
-      between(1, 1e6),
-      "how many of the newest checkpoints to keep, besides the one that is "
-      "best on held-out images");
+       "keep",
+       o.keep,
+       between(1, 1e6),
+       "how many of the newest checkpoints to keep, besides the one that is "
+       "best on held-out images")
+      .free();
   return f;
 }
 
 Fields fields_of(EvaluateOptions& o) {
   Fields f;
   f.duration(
-      "every",
-      o.every,
-      between(0, kMaxSteps),
-      "interval; 0: only when the run ends");
+       "every",
+       o.every,
+       between(0, kMaxSteps),
+       "interval; 0: only when the run ends")
+      .free();
   f.integer(
-      "batch_size",
-      o.batch_size,
-      between(1, 1e6),
-      "images, or windows of a text, at a time; of a text fewer if their "
-      "logits "
-      "would take more than 256 MB");
+       "batch_size",
+       o.batch_size,
+       between(1, 1e6),
+       "images, or windows of a text, at a time; of a text fewer if their "
+       "logits "
+       "would take more than 256 MB")
+      .free();
   f.flag(
-      "train",
-      o.train,
-      "also compute train_loss: the objective over all training images, "
-      "including weight decay of sgd or l1 of the adagrads (docs/metrics.md)");
+       "train",
+       o.train,
+       "also compute train_loss: the objective over all training images, "
+       "including weight decay of sgd or l1 of the adagrads (docs/metrics.md)")
+      .free();
   f.flag(
       "groups",
       o.groups,
       "ab: also score each group's own model before they are merged, which "
       "takes as long again for each group");
   f.integer(
-      "norm_batches",
-      o.norm_batches,
-      between(0, 1e6),
-      "batches of training images per worker from which the running statistics "
-      "of batch norms are taken anew, with every method, before each "
-      "evaluation of the merged model and for the final model; 0: the "
-      "workers' own are averaged (docs/methods.md)");
+       "norm_batches",
+       o.norm_batches,
+       between(0, 1e6),
+       "batches of training images per worker from which the running "
+       "statistics "
+       "of batch norms are taken anew, with every method, before each "
+       "evaluation of the merged model and for the final model; 0: the "
+       "workers' own are averaged (docs/methods.md)")
+      .free();
   return f;
 }
 
@@ -124,30 +139,34 @@ bool balances_examples(const RunOptions& o) {
 
 Fields fields_of(RunOptions& o) {
   Fields f;
-  f.folder_name("name", o.name, "name of the run folder, <output>/<name>");
+  f.folder_name("name", o.name, "name of the run folder, <output>/<name>")
+      .free();
   f.integer("seed", o.seed, "seed of all random numbers");
   f.integer(
-      "workers",
-      o.workers,
-      between(1, 65536),
-      "number of workers: threads, or under a launcher its processes; left "
-      "out, 2 where the method trains two factors");
+       "workers",
+       o.workers,
+       between(1, 65536),
+       "number of workers: threads, or under a launcher its processes; left "
+       "out, 2 where the method trains two factors")
+      .free();
   f.choice(
-      "device",
-      o.device,
-      {{"auto", device::DeviceChoice::Auto},
-       {"cpu", device::DeviceChoice::Cpu},
-       {"cuda", device::DeviceChoice::Cuda}},
-      "where to compute");
+       "device",
+       o.device,
+       {{"auto", device::DeviceChoice::Auto},
+        {"cpu", device::DeviceChoice::Cpu},
+        {"cuda", device::DeviceChoice::Cuda}},
+       "where to compute")
+      .free();
   f.choice(
-      "comm",
-      o.comm,
-      {{"auto", std::nullopt},
-       {"local", comm::BackEnd::Local},
-       {"mpi", comm::BackEnd::Mpi},
-       {"nccl", comm::BackEnd::Nccl}},
-      "how workers communicate");
-  f.text("output", o.output, "folder that holds the run folders");
+       "comm",
+       o.comm,
+       {{"auto", std::nullopt},
+        {"local", comm::BackEnd::Local},
+        {"mpi", comm::BackEnd::Mpi},
+        {"nccl", comm::BackEnd::Nccl}},
+       "how workers communicate")
+      .free();
+  f.text("output", o.output, "folder that holds the run folders").free();
   f.section("data", data::fields_of(o.data), "the data set");
   f.section("model", nn::fields_of(o.model), "the network");
   f.section("method", methods::fields_of(o.method), "how workers cooperate");

@@ -107,29 +107,6 @@ class Source {
   bool has_lines_;
 };
 
-// Bytes of the UTF-8 character that begins at `i`; 0 if there is none.
-std::size_t character_length(const std::string& text, std::size_t i) {
-  const auto byte = [&](std::size_t k) {
-    return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u;
-  };
-  const unsigned first = byte(i);
-  const std::size_t length = first < 0x80                     ? 1
-                             : first >= 0xC2 && first <= 0xDF ? 2
-                             : first >= 0xE0 && first <= 0xEF ? 3
-                             : first >= 0xF0 && first <= 0xF4 ? 4
-                                                              : 0;
-  for (std::size_t k = 1; k < length; ++k) {
-    if ((byte(i + k) & 0xC0) != 0x80) {
-      return 0;
-    }
-  }
-  const bool overlong = (first == 0xE0 && byte(i + 1) < 0xA0) ||
-                        (first == 0xF0 && byte(i + 1) < 0x90);
-  const bool outside = (first == 0xED && byte(i + 1) >= 0xA0) ||
-                       (first == 0xF4 && byte(i + 1) >= 0x90);
-  return overlong || outside ? 0 : length;
-}
-
 // Reports what makes the text unfit for a parser; true if nothing does.
 bool check_text(
     const std::string& text,
@@ -137,7 +114,7 @@ bool check_text(
     std::vector<Problem>& problems) {
   std::size_t line = 0, begin = 0;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = character_length(text, i);
+    const std::size_t length = utf8_length(std::string_view(text).substr(i));
     const auto c = static_cast<unsigned char>(text[i]);
     const bool control =
         (c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7F;

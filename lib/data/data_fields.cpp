@@ -8,16 +8,18 @@ Fields fields_of(DataOptions& o) {
   Fields f;
   f.choice("name", o.name, dataset_names(), "data set");
   f.text_or(
-      "root",
-      "auto",
-      o.root,
-      "folder that holds its files; auto: search the usual places; for text a "
-      "file or a folder of files, plain or gzipped");
+       "root",
+       "auto",
+       o.root,
+       "folder that holds its files; auto: search the usual places; for text a "
+       "file or a folder of files, plain or gzipped")
+      .free();
   f.integer(
-      "batch_size",
-      o.batch_size,
-      between(1, 1e6),
-      "images, or windows of a text, per worker and step");
+       "batch_size",
+       o.batch_size,
+       between(1, 1e6),
+       "images, or windows of a text, per worker and step")
+      .free(MayChange::WithWorkers);
   f.choice(
       "augment",
       o.augment,
@@ -61,17 +63,19 @@ Fields fields_of(DataOptions& o) {
       "number of training images, or windows of a text, held out and scored "
       "at each evaluation");
   f.integer(
-      "prefetch",
-      o.prefetch,
-      between(1, 1024),
-      "batches prepared ahead, if the host makes them");
+       "prefetch",
+       o.prefetch,
+       between(1, 1024),
+       "batches prepared ahead, if the host makes them")
+      .free();
   f.auto_or_flag(
-      "on_device",
-      o.on_device,
-      "whether the images lie in the GPU's memory as bytes and batches are "
-      "made there, identical to the host's; auto: on a GPU, if they take "
-      "at most a tenth of its memory; never for image-folder, nor for "
-      "pooled or standardized images");
+       "on_device",
+       o.on_device,
+       "whether the images lie in the GPU's memory as bytes and batches are "
+       "made there, identical to the host's; auto: on a GPU, if they take "
+       "at most a tenth of its memory; never for image-folder, nor for "
+       "pooled or standardized images")
+      .free();
   f.numbers(
       "mean",
       o.mean,
@@ -104,17 +108,19 @@ Fields fields_of(DataOptions& o) {
       "image-folder: smallest and largest share of the area that the "
       "random crop takes");
   f.auto_or_integer(
-      "decode_threads",
-      o.decode_threads,
-      between(1, 1024),
-      "image-folder: decoding threads per worker; auto: cores / workers");
+       "decode_threads",
+       o.decode_threads,
+       between(1, 1024),
+       "image-folder: decoding threads per worker; auto: cores / workers")
+      .free();
   f.number(
-      "max_damaged",
-      o.max_damaged,
-      between(0, 1),
-      "image-folder: share of train's or val's images that may be damaged "
-      "before the run fails; if above 0, one damaged image is always "
-      "tolerated");
+       "max_damaged",
+       o.max_damaged,
+       between(0, 1),
+       "image-folder: share of train's or val's images that may be damaged "
+       "before the run fails; if above 0, one damaged image is always "
+       "tolerated")
+      .free();
   f.integer(
       "context",
       o.context,
@@ -142,11 +148,12 @@ Fields fields_of(DataOptions& o) {
       "text: bytes that a token stands for on average, from which bits per "
       "byte are computed");
   f.text_or(
-      "test",
-      "none",
-      o.test,
-      "text: file or folder of the test text; none: the tail of the training "
-      "text");
+       "test",
+       "none",
+       o.test,
+       "text: file or folder of the test text; none: the tail of the training "
+       "text")
+      .free();
   f.number(
       "test_share",
       o.test_share,

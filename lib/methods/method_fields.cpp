@@ -73,10 +73,11 @@ Fields fields_of(MethodOptions& o) {
   Fields f;
   f.choice("name", o.name, method_names(), "training method");
   f.auto_or_integer(
-      "group_size",
-      o.group_size,
-      between(1, 65536),
-      "ab: workers per group; auto: two groups of half the workers");
+       "group_size",
+       o.group_size,
+       between(1, 65536),
+       "ab: workers per group; auto: two groups of half the workers")
+      .free(MayChange::WithWorkers);
   f.choice<SyncMode>(
       "sync", o.sync, kSyncModes, "ab: what a synchronization averages");
   f.duration(

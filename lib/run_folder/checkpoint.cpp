@@ -114,7 +114,7 @@ void check_mark(
       bytes,
       file.size());
   ABT_CHECK(
-      hash_text(mark_of(file).hash) == hash,
+      hash_text(hash_of(file)) == hash,
       DamagedData,
       "{}: its content differs from what was written (XXH3 mismatch)",
       file.path());

@@ -26,12 +26,8 @@ std::string worker_file(int rank);
 // "step-0000000420"
 std::string step_folder(std::int64_t step);
 
-struct FileMark {
-  std::int64_t bytes = 0;
-  std::uint64_t hash = 0;  // XXH3, 64 bits
-};
-// Size and hash of a file on disk. Throws Io.
-FileMark mark_of(const InputFile& file);
+// XXH3 (64 bits) of a file's content. Throws Io.
+std::uint64_t hash_of(const InputFile& file);
 // Full paths of the entries of <run folder>/checkpoints whose names begin with
 // the prefix, in any order.
 std::vector<std::string> entries_of(

@@ -26,11 +26,6 @@ namespace {
 constexpr const char* kUnfinished = ".unfinished-";
 constexpr const char* kObsolete = ".obsolete-";
 
-std::string padded(std::int64_t number, std::size_t digits) {
-  const std::string text = std::to_string(number);
-  return std::string(digits - std::min(digits, text.size()), '0') + text;
-}
-
 void remove_all(const std::string& folder) {
   std::error_code error;
   fs::remove_all(folder, error);
@@ -47,15 +42,14 @@ void rename(const std::string& from, const std::string& to) {
 }  // namespace
 
 std::string worker_file(int rank) {
-  return formatted("worker-{}.safetensors", padded(rank, 5));
+  return formatted("worker-{:05}.safetensors", rank);
 }
 
 std::string step_folder(std::int64_t step) {
-  return formatted("{}{}", kStepPrefix, padded(step, 10));
+  return formatted("{}{:010}", kStepPrefix, step);
 }
 
-FileMark mark_of(const InputFile& file) {
-  FileMark mark{static_cast<std::int64_t>(file.size())};
+std::uint64_t hash_of(const InputFile& file) {
   std::vector<char> block(std::size_t{1} << 20);
   XXH3_state_t digest;
   XXH3_64bits_reset(&digest);
@@ -66,18 +60,11 @@ FileMark mark_of(const InputFile& file) {
     XXH3_64bits_update(&digest, block.data(), got);
     at += got;
   } while (got == block.size());
-  mark.hash = XXH3_64bits_digest(&digest);
-  return mark;
+  return XXH3_64bits_digest(&digest);
 }
 
 std::string hash_text(std::uint64_t hash) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text(16, '0');
-  for (auto digit = text.rbegin(); digit != text.rend(); ++digit) {
-    *digit = kDigits[hash & 15];
-    hash >>= 4;
-  }
-  return text;
+  return formatted("{:016x}", hash);
 }
 
 CheckpointWriter::CheckpointWriter(
@@ -217,10 +204,9 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
       }
       atomic_write(
           formatted("{}/{}", folder, config::kConfig), options_.config);
-      const FileMark config =
-          mark_of(InputFile(formatted("{}/{}", folder, config::kConfig)));
+      const InputFile config(formatted("{}/{}", folder, config::kConfig));
       files[config::kConfig] = {
-          {"bytes", config.bytes}, {"xxh3", hash_text(config.hash)}};
+          {"bytes", config.size()}, {"xxh3", hash_text(hash_of(config))}};
       ordered_json manifest = {
           {"format", kCheckpointFormat},
           {"step", about.step},

@@ -67,8 +67,8 @@ void Recorder::synchronized(
 }
 
 void Recorder::compressed(std::int64_t step, const compress::Evaluation& e) {
-  vnmse_sum_ += e.vnmse;
-  vnmse_count_ += 1;
+  sums_.vnmse += e.vnmse;
+  sums_.vnmse_count += 1;
   if (log_ != nullptr) {
     log_->event(
         "compression",

@@ -8,6 +8,12 @@ namespace abtrain::run_folder {
 
 class Recorder : public methods::Observer {
  public:
+  struct Sums {
+    double svd = 0;    // seconds in singular value decompositions
+    double vnmse = 0;  // of all evaluations of the averaged gradient
+    double vnmse_count = 0;
+  };
+
   // `log` may be null: only worker 0 writes.
   explicit Recorder(RunLog* log) : log_(log) {}
   void decomposed(
@@ -19,25 +25,16 @@ class Recorder : public methods::Observer {
   void compressed(std::int64_t step, const compress::Evaluation& evaluation)
       override;
   void add_svd_seconds(double seconds) override {
-    svd_ += seconds;
+    sums_.svd += seconds;
   }
-  // Seconds spent in singular value decompositions.
-  double svd() const {
-    return svd_;
-  }
-  // Sum and number of the vNMSE evaluations so far.
-  double vnmse_sum() const {
-    return vnmse_sum_;
-  }
-  double vnmse_count() const {
-    return vnmse_count_;
+  // Of this process.
+  const Sums& sums() const {
+    return sums_;
   }
 
  private:
   RunLog* log_;
-  double svd_ = 0;
-  double vnmse_sum_ = 0;
-  double vnmse_count_ = 0;
+  Sums sums_;
 };
 
 // [{"name", "m", "n", "rank", "energy", "first_energy"}, ...], for metrics and

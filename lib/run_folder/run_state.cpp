@@ -1,5 +1,6 @@
 #include "run_folder/run_state.h"
 
+#include <array>
 #include <filesystem>
 #include <optional>
 
@@ -32,19 +33,9 @@ std::string since(const LockHolder& holder) {
 }  // namespace
 
 const char* name_of(RunState state) {
-  switch (state) {
-    case RunState::Finished:
-      return "finished";
-    case RunState::Running:
-      return "running";
-    case RunState::Failed:
-      return "failed";
-    case RunState::Killed:
-      return "killed";
-    case RunState::Stopped:
-      break;
-  }
-  return "stopped";
+  constexpr std::array kNames{
+      "finished", "running", "failed", "killed", "stopped"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 RunStatus status_of(const std::string& folder) {

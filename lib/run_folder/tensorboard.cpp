@@ -30,9 +30,7 @@ struct EventsFile {
 };
 
 std::string name_of(std::int64_t start, std::int64_t part) {
-  std::string digits = std::to_string(part);
-  digits.insert(0, digits.size() < 4 ? 4 - digits.size() : 0, '0');
-  return formatted("{}{}.{}.{}", kPrefix, start, digits, host_name());
+  return formatted("{}{}.{:04}.{}", kPrefix, start, part, host_name());
 }
 
 bool read_digits(const std::string& text, std::int64_t& out) {

@@ -1,7 +1,6 @@
 #include "run_folder/tensorboard_records.h"
 
 #include <cmath>
-#include <string_view>
 
 #include "base/json.h"
 #include "base/options_apply.h"
@@ -15,41 +14,6 @@ namespace abtrain::run_folder {
 namespace {
 
 using nlohmann::ordered_json;
-
-// TensorBoard groups charts by the part of a tag before its first slash, and
-// sorts the groups: accuracy comes first, and curves of one kind are beside
-// each other. Numbers stand under the name of their event, except for these.
-struct Tag {
-  std::string_view event;
-  std::string_view key;  // "": all other keys of the event
-  std::string_view tag;  // if it ends with '/', the key is appended
-};
-constexpr Tag kTags[] = {
-    {"step", "bytes_per_worker", "traffic/bytes_per_worker"},
-    {"step", "loss", "loss/train"},
-    {"step", "", "train/"},
-    {"evaluate", "accuracy", "accuracy/test"},
-    {"evaluate", "validation_accuracy", "accuracy/validation"},
-    {"evaluate", "group_accuracy", "accuracy/group"},
-    {"evaluate", "bits_per_byte", "bits_per_byte/test"},
-    {"evaluate", "validation_bits_per_byte", "bits_per_byte/validation"},
-    {"evaluate", "group_bits_per_byte", "bits_per_byte/group"},
-    {"evaluate", "perplexity", "perplexity/test"},
-    {"evaluate", "validation_perplexity", "perplexity/validation"},
-    {"evaluate", "loss", "loss/test"},
-    {"evaluate", "validation_loss", "loss/validation"},
-    {"evaluate", "train_loss", "loss/train_objective"},
-    {"compression", "", "reducer/"},
-};
-
-std::string tag_of(std::string_view event, const std::string& key) {
-  for (const Tag& t : kTags) {
-    if (t.event == event && (t.key.empty() || t.key == key)) {
-      return formatted("{}{}", t.tag, t.tag.ends_with('/') ? key : "");
-    }
-  }
-  return formatted("{}/{}", event, key);
-}
 
 std::string text_of(const ordered_json& object, const char* key) {
   const auto found = object.find(key);
@@ -141,10 +105,11 @@ std::vector<std::pair<std::string, double>> scalars_of(
     if (key == "step" || key == "seconds") {
       continue;
     }
-    add(tag_of(name, key), value);
+    const std::string tag = formatted("{}/{}", name, key);
+    add(tag, value);
     if (value.is_array()) {
       for (std::size_t i = 0; i < value.size(); ++i) {
-        add(formatted("{}/{}", tag_of(name, key), i), value[i]);
+        add(formatted("{}/{}", tag, i), value[i]);
       }
     }
   }

@@ -13,8 +13,8 @@
 
 namespace abtrain::run_folder {
 
-// The numbers of one event with their tags, such as "loss/train". Numbers that
-// are not finite are left out.
+// The numbers of one event with their tags, such as "evaluate/loss". Numbers
+// that are not finite are left out.
 std::vector<std::pair<std::string, double>> scalars_of(
     const nlohmann::ordered_json& event);
 

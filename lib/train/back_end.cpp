@@ -27,37 +27,20 @@ const char* who_needs_mpi(
                                 : "workers on GPUs without NCCL in this build";
 }
 
-BackEndChoice of_threads(
+}  // namespace
+
+BackEndChoice choose_back_end(
     const std::optional<BackEnd>& wanted,
     const WorkerPlace& place) {
   ABT_CHECK(
-      wanted != BackEnd::Mpi,
+      place.processes || wanted != BackEnd::Mpi,
       Config,
       "comm: mpi needs one process per worker: `mpirun -np {} abtrain ...` or "
       "`srun --mpi=pmix`; workers that are threads of one process communicate "
       "through its memory (local)",
       place.workers);
   ABT_CHECK(
-      wanted != BackEnd::Nccl || place.on_gpu,
-      Config,
-      "comm: nccl needs GPUs, but the workers are on the CPU");
-  const bool fits = place.has_nccl && place.gpus >= place.workers;
-  if (!place.on_gpu || place.workers == 1 || wanted == BackEnd::Local) {
-    return {};
-  }
-  if (fits) {
-    return {BackEnd::Nccl, ""};
-  }
-  return {
-      BackEnd::Local,
-      shared_gpus(place, "through the memory of their process (comm: local)")};
-}
-
-BackEndChoice of_processes(
-    const std::optional<BackEnd>& wanted,
-    const WorkerPlace& place) {
-  ABT_CHECK(
-      wanted != BackEnd::Local,
+      !place.processes || wanted != BackEnd::Local,
       Config,
       "comm: local is for workers that are threads of one process, but {} "
       "started {} processes",
@@ -67,10 +50,19 @@ BackEndChoice of_processes(
       wanted != BackEnd::Nccl || place.on_gpu,
       Config,
       "comm: nccl needs GPUs, but the workers are on the CPU");
-  const bool fits =
-      place.on_gpu && place.has_nccl && place.gpus >= place.workers;
-  if (fits && wanted != BackEnd::Mpi) {
+  const bool wants_memory =
+      !place.processes && (place.workers == 1 || wanted == BackEnd::Local);
+  if (place.on_gpu && place.has_nccl && place.gpus >= place.workers &&
+      wanted != BackEnd::Mpi && !wants_memory) {
     return {BackEnd::Nccl, ""};
+  }
+  const bool tells = place.on_gpu && wanted != BackEnd::Mpi && !wants_memory;
+  if (!place.processes) {
+    return {
+        BackEnd::Local,
+        tells ? shared_gpus(
+                    place, "through the memory of their process (comm: local)")
+              : ""};
   }
   ABT_CHECK(
       place.has_mpi,
@@ -84,18 +76,7 @@ BackEndChoice of_processes(
       place.workers);
   return {
       BackEnd::Mpi,
-      place.on_gpu && wanted != BackEnd::Mpi
-          ? shared_gpus(place, "through the hosts' memory (comm: mpi)")
-          : std::string()};
-}
-
-}  // namespace
-
-BackEndChoice choose_back_end(
-    const std::optional<BackEnd>& wanted,
-    const WorkerPlace& place) {
-  return place.processes ? of_processes(wanted, place)
-                         : of_threads(wanted, place);
+      tells ? shared_gpus(place, "through the hosts' memory (comm: mpi)") : ""};
 }
 
 }  // namespace abtrain::train

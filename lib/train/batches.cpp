@@ -4,7 +4,7 @@
 #include "data/device_loader.h"
 #include "data/loader.h"
 #include "device/devices.h"
-#include "train/trainer.h"
+#include "train/train_inputs.h"
 
 namespace abtrain::train {
 

@@ -15,7 +15,7 @@
 
 namespace abtrain::train {
 
-struct TrainInputs;  // train/trainer.h
+struct TrainInputs;  // train/train_inputs.h
 
 struct OnHost {
   const data::Examples& examples;

@@ -9,7 +9,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <functional>
 #include <future>
 
 #include "data/text/tokens.h"
@@ -21,69 +20,12 @@ namespace {
 
 constexpr int kSum = 2;  // at::Reduction::Sum
 
-// Correct answers, summed loss and number of labels, of one worker.
-struct Tally {
-  double correct = 0;
-  double loss = 0;
-  double labels = 0;
-  Score score(double bytes_per_token) const {
-    const double n = std::max(1.0, labels);
-    return {correct / n, loss / n, bytes_per_token};
-  }
-  void add(const Tally& other) {
-    correct += other.correct;
-    loss += other.loss;
-    labels += other.labels;
-  }
-};
-
-// Examples begin .. end-1, in batches. On the host the next batch is made while
-// the current one is scored.
-class Batches {
- public:
-  Batches(
-      const ExampleSource& from,
-      const data::Augment& augment,
-      std::int64_t begin,
-      std::int64_t end,
-      std::int64_t size)
-      : from_(from), augment_(augment), at_(begin), end_(end), size_(size) {
-    if (std::holds_alternative<OnHost>(from_)) {
-      prepare();
-    }
-  }
-  bool done() const {
-    return at_ >= end_;
-  }
-  data::Batch take() {
-    const std::int64_t begin = at_;
-    at_ += size_;
-    if (const auto* there = std::get_if<OnDevice>(&from_)) {
-      return augment_.evaluation(
-          there->images, begin, std::min(end_, at_), there->type);
-    }
-    data::Batch batch = next_.get();
-    prepare();
-    return batch;
-  }
-
- private:
-  void prepare() {
-    next_ = std::async(
-        std::launch::async,
-        [this, begin = std::min(at_, end_), end = std::min(end_, at_ + size_)] {
-          return augment_.evaluation(
-              std::get<OnHost>(from_).examples, begin, end);
-        });
-  }
-
-  const ExampleSource& from_;
-  const data::Augment& augment_;
-  std::int64_t at_;  // first example of the next batch
-  const std::int64_t end_;
-  const std::int64_t size_;
-  std::future<data::Batch> next_;
-};
+// Of correct answers, summed loss and number of labels.
+Score score_of(const at::Tensor& sums, double bytes_per_token) {
+  const auto* sum = sums.const_data_ptr<double>();
+  const double n = std::max(1.0, sum[2]);
+  return {sum[0] / n, sum[1] / n, bytes_per_token};
+}
 
 }  // namespace
 
@@ -108,15 +50,28 @@ Scores evaluate(
   const std::int64_t count = example_count(images);
   const std::int64_t begin = count * member / group_size;
   const std::int64_t end = count * (member + 1) / group_size;
+  const auto* there = std::get_if<OnDevice>(&images);
+  const auto batch_at = [&](std::int64_t first) {
+    const std::int64_t last = std::min(end, first + batch_size);
+    first = std::min(first, end);
+    return there != nullptr
+               ? augment.evaluation(there->images, first, last, there->type)
+               : augment.evaluation(
+                     std::get<OnHost>(images).examples, first, last);
+  };
+  // On the host the next batch is made while the current one is scored.
+  const auto when =
+      there != nullptr ? std::launch::deferred : std::launch::async;
   // Summed on the device, so that the host does not wait for each batch.
   at::Tensor sums =
-      at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble));
+      at::zeros({3}, at::TensorOptions(device).dtype(at::kDouble));
   const at::Tensor correct = sums[0];
   const at::Tensor loss = sums[1];
-  Tally own;
-  Batches batches(images, augment, begin, end, batch_size);
-  while (!batches.done()) {
-    const data::Batch batch = batches.take();
+  std::int64_t labels_seen = 0;
+  std::future<data::Batch> next = std::async(when, batch_at, begin);
+  for (std::int64_t first = begin; first < end; first += batch_size) {
+    const data::Batch batch = next.get();
+    next = std::async(when, batch_at, first + batch_size);
     if (batch.labels.size(0) == 0) {  // all images are damaged
       continue;
     }
@@ -127,58 +82,39 @@ Scores evaluate(
     correct.add_(at::eq(at::argmax(logits, 1), labels).sum());
     loss.add_(at::cross_entropy_loss(
         logits, labels, {}, kSum, /*ignore_index=*/-100, label_smoothing));
-    own.labels += static_cast<double>(labels.size(0));
+    labels_seen += labels.size(0);
   }
   sums = sums.cpu();
-  own.correct = sums.const_data_ptr<double>()[0];
-  own.loss = sums.const_data_ptr<double>()[1];
-  at::Tensor mine = at::empty({3}, at::kDouble);
-  auto* values = mine.data_ptr<double>();
-  values[0] = own.correct;
-  values[1] = own.loss;
-  values[2] = own.labels;
+  sums[2].fill_(labels_seen);
   at::Tensor all = at::empty({3 * world.size()}, at::kDouble);
-  world.all_gather(all, mine, comm::Purpose::Metrics).wait();
-  const auto* gathered = all.const_data_ptr<double>();
-  Tally total;
-  std::vector<Tally> groups(
-      static_cast<std::size_t>(world.size() / group_size));
+  world.all_gather(all, sums, comm::Purpose::Metrics).wait();
+  const at::Tensor of_worker = all.view({world.size(), 3});
+  at::Tensor total = at::zeros({3}, at::kDouble);
+  at::Tensor groups = at::zeros({world.size() / group_size, 3}, at::kDouble);
   for (int r = 0; r < world.size(); ++r) {
-    const Tally tally{
-        gathered[3 * r], gathered[3 * r + 1], gathered[3 * r + 2]};
-    total.add(tally);
-    groups[static_cast<std::size_t>(r / group_size)].add(tally);
+    total.add_(of_worker[r]);
+    groups[r / group_size].add_(of_worker[r]);
   }
   const double bytes = text != nullptr ? text->bytes_per_token() : 0;
-  Scores scores{total.score(bytes), {}};
-  for (const Tally& tally : groups) {
-    scores.groups.push_back(tally.score(bytes));
+  Scores scores{score_of(total, bytes), {}};
+  for (const at::Tensor& group : groups.unbind()) {
+    scores.groups.push_back(score_of(group, bytes));
   }
   return scores;
 }
 
 double penalty(const nn::Model& model, const optim::OptimizerOptions& options) {
   const at::NoGradGuard no_grad;
-  std::function<at::Tensor(const at::Tensor&)> of;
-  double factor = 0;
-  switch (optim::kind_of(options).penalty) {
-    case optim::Penalty::None:
-      return 0;
-    case optim::Penalty::Squares:
-      factor = options.weight_decay / 2;
-      of = [](const at::Tensor& x) { return x.square(); };
-      break;
-    case optim::Penalty::Magnitudes:
-      factor = options.l1;
-      of = [](const at::Tensor& x) { return x.abs(); };
-      break;
-  }
-  if (factor == 0) {
+  const optim::Penalty kind = optim::kind_of(options).penalty;
+  const bool squares = kind == optim::Penalty::Squares;
+  const double factor = squares ? options.weight_decay / 2 : options.l1;
+  if (kind == optim::Penalty::None || factor == 0) {
     return 0;
   }
   at::Tensor sum;  // on the device of the model
   const auto add = [&](const at::Tensor& tensor) {
-    const at::Tensor own = of(tensor.to(at::kDouble)).sum();
+    const at::Tensor x = tensor.to(at::kDouble);
+    const at::Tensor own = (squares ? x.square() : x.abs()).sum();
     sum = sum.defined() ? sum + own : own;
   };
   for (const nn::NamedWeight& w : model.weights()) {

@@ -1,12 +1,13 @@
 #include "train/ledger.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -76,32 +77,28 @@ void archive_numbers(
   }
 }
 
-void add(WorkerFigures& figures, const Ledger::Counts& counts) {
-  figures.seconds.svd += counts.svd;
-  figures.seconds.data += counts.data;
-  figures.reducer.encode += counts.reducer.encode;
-  figures.reducer.collective += counts.reducer.collective;
-  figures.reducer.decode += counts.reducer.decode;
-  figures.reducer.vnmse_sum += counts.reducer.vnmse_sum;
-  figures.reducer.vnmse_count += counts.reducer.vnmse_count;
-}
+// All members of the figures are numbers.
+using Numbers = std::array<double, sizeof(WorkerFigures) / sizeof(double)>;
 
 }  // namespace
+
+WorkerFigures operator+(const WorkerFigures& a, const WorkerFigures& b) {
+  auto sum = std::bit_cast<Numbers>(a);
+  std::ranges::transform(
+      sum, std::bit_cast<Numbers>(b), sum.begin(), std::plus());
+  return std::bit_cast<WorkerFigures>(sum);
+}
 
 std::vector<WorkerFigures> gather_figures(
     comm::Communicator& world,
     const WorkerFigures& own) {
-  static_assert(std::is_trivially_copyable_v<WorkerFigures>);
-  constexpr std::int64_t kNumbers = sizeof(WorkerFigures) / sizeof(double);
-  at::Tensor mine = at::empty({kNumbers}, at::kDouble);
-  std::memcpy(mine.data_ptr(), &own, sizeof(own));
-  at::Tensor all = at::empty({kNumbers * world.size()}, at::kDouble);
-  world.all_gather(all, mine, comm::Purpose::Metrics).wait();
+  auto numbers = std::bit_cast<Numbers>(own);
   std::vector<WorkerFigures> result(static_cast<std::size_t>(world.size()));
-  std::memcpy(
-      result.data(),
-      all.const_data_ptr(),
-      result.size() * sizeof(WorkerFigures));
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  const at::Tensor mine = at::from_blob(numbers.data(), {count}, at::kDouble);
+  at::Tensor all =
+      at::from_blob(result.data(), {count * world.size()}, at::kDouble);
+  world.all_gather(all, mine, comm::Purpose::Metrics).wait();
   return result;
 }
 
@@ -122,13 +119,12 @@ void Ledger::end_pause(const Pause& pause, double TimeSplit::*account) {
   paused_seconds_ += meter_.seconds() - pause.communicated;
 }
 
-void Ledger::close(const Counts& counts, double trained_parameters) {
+void Ledger::close(const WorkerFigures& counts, double trained_parameters) {
   meter_.settle(true);
   const auto bytes = [&](comm::Purpose purpose) {
     return static_cast<double>(meter_.of(purpose).bytes);
   };
-  WorkerFigures f = own_;
-  add(f, counts);
+  WorkerFigures f = own_ + counts;
   f.traffic.gradient = bytes(comm::Purpose::Gradient);
   f.traffic.sync = bytes(comm::Purpose::Sync);
   f.traffic.factors = bytes(comm::Purpose::Factors);
@@ -154,13 +150,12 @@ WorkerFigures Ledger::figures() const {
   return f;
 }
 
-void Ledger::archive(state::Archive& archive, const Counts& counts) {
+void Ledger::archive(state::Archive& archive, const WorkerFigures& counts) {
   double shown = seconds();
   // The restored meter lacks its barriers, so less has to be subtracted then.
   double paused = paused_seconds_ - meter_.other_seconds();
   ordered_json traffic = to_json(meter_.scopes());
-  WorkerFigures all = own_;
-  add(all, counts);
+  WorkerFigures all = own_ + counts;
   archive.value("seconds", shown);
   archive.value("evaluate_seconds", all.seconds.evaluate);
   archive.value("checkpoint_seconds", all.seconds.checkpoint);

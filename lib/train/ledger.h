@@ -51,6 +51,8 @@ struct WorkerFigures {
   double trained_parameters = 0;  // by this worker, at the end
 };
 
+WorkerFigures operator+(const WorkerFigures& a, const WorkerFigures& b);
+
 // The figures of all workers, in rank order. Collective; counts as metrics.
 std::vector<WorkerFigures> gather_figures(
     comm::Communicator& world,
@@ -58,13 +60,6 @@ std::vector<WorkerFigures> gather_figures(
 
 class Ledger {
  public:
-  // What the parts of the loop have counted themselves since this process
-  // began.
-  struct Counts {
-    double svd = 0;   // seconds in decompositions
-    double data = 0;  // seconds of waiting for batches
-    ReducerSplit reducer = {};
-  };
   struct Pause {
     Stopwatch watch;
     double communicated;  // seconds, before it
@@ -103,12 +98,15 @@ class Ledger {
   Pause begin_pause();
   void end_pause(const Pause& pause, double TimeSplit::*account);
 
+  // `counts`: what the parts of the loop have counted themselves since this
+  // process began; added to what the ledger knows.
+
   // Ends the training. Evaluations and checkpoints are still counted after it.
-  void close(const Counts& counts, double trained_parameters);
+  void close(const WorkerFigures& counts, double trained_parameters);
   WorkerFigures figures() const;  // after close()
 
   // Saves all up to now, or continues what was saved.
-  void archive(state::Archive& archive, const Counts& counts);
+  void archive(state::Archive& archive, const WorkerFigures& counts);
   // Takes over the mean traffic of the workers that saved these states.
   void average_traffic(std::vector<state::State>& states);
 

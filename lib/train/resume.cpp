@@ -19,12 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kStartOver =
+    "Choose another --name, or use --overwrite to start over in its place";
+
 void check_same(
     const std::vector<std::string>& differences,
     const std::string& where,
-    const std::string& advice =
-        "Choose another --name, or use --overwrite to start over in its "
-        "place") {
+    const std::string& advice = kStartOver) {
   ABT_CHECK(
       differences.empty(),
       Config,
@@ -32,6 +33,18 @@ void check_same(
       where,
       join(differences, "\n"),
       advice);
+}
+
+// How config.yaml of the run folder differs from these options.
+std::vector<std::string> differences_from(
+    const std::string& run_folder,
+    const config::RunOptions& options) {
+  try {
+    return differences(
+        config::read_config(run_folder + "/config.yaml"), options);
+  } catch (const Error&) {
+    return {"  its config.yaml is missing or cannot be read"};
+  }
 }
 
 // Refuses to start if that would lose something of worth: a finished run,
@@ -47,13 +60,7 @@ void check_nothing_is_lost(
       !is_there(run_folder + "/model.safetensors")) {
     return;
   }
-  std::vector<std::string> lines;
-  try {
-    lines =
-        differences(config::read_config(run_folder + "/config.yaml"), options);
-  } catch (const Error&) {
-    lines = {"  its config.yaml is missing or cannot be read"};
-  }
+  const auto lines = differences_from(run_folder, options);
   const bool same = lines.empty();
   if (!finished && checkpoints.empty() && same) {
     return;  // it achieved nothing: this start is simply the next try
@@ -127,19 +134,6 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
   return run_folder::borrow_checkpoint(how, run_folder, log);
 }
 
-// Whether config.yaml of the run folder has the same settings.
-bool holds_run_of(
-    const config::RunOptions& options,
-    const std::string& run_folder) {
-  try {
-    return differences(
-               config::read_config(run_folder + "/config.yaml"), options)
-        .empty();
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 ResumeChoice decide(
     const std::string& how,
     bool overwrite,
@@ -167,24 +161,22 @@ ResumeChoice decide(
     choice.changes_length =
         how != "auto" && choice.is_own && !differences(before, options).empty();
     const std::string where = from.copy_of.empty() ? from.folder : from.copy_of;
-    if (how == "auto") {
-      check_same(differences(before, options), where);
-    } else {
-      check_same(
-          differences(
-              before, options, choice.changes_length ? from.run_steps : 0),
-          where,
-          formatted(
-              "To continue it, leave these keys as they are there; to train "
-              "with them from the beginning, take {}/{} as the configuration, "
-              "without --resume and with another --name",
-              where,
-              config::kConfig));
-    }
+    check_same(
+        differences(
+            before, options, choice.changes_length ? from.run_steps : 0),
+        where,
+        how == "auto"
+            ? kStartOver
+            : formatted(
+                  "To continue it, leave these keys as they are there; to "
+                  "train with them from the beginning, take {}/{} as the "
+                  "configuration, without --resume and with another --name",
+                  where,
+                  config::kConfig));
   }
-  const bool finished =
-      is_there(run_folder + "/summary.json") &&
-      !(choice.changes_length && !holds_run_of(options, run_folder));
+  const bool finished = is_there(run_folder + "/summary.json") &&
+                        !(choice.changes_length &&
+                          !differences_from(run_folder, options).empty());
   const bool goes_on = choice.is_own && !finished;
   if (!overwrite && !goes_on) {
     check_nothing_is_lost(options, run_folder);
@@ -213,7 +205,7 @@ bool has_finished(
         run_folder);
     return true;
   }
-  return holds_run_of(options, run_folder);
+  return differences_from(run_folder, options).empty();
 }
 
 void check_longer(

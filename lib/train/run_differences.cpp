@@ -1,10 +1,7 @@
 #include "train/run_differences.h"
 
-#include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
-#include <string_view>
 
 #include "base/options_apply.h"
 #include "base/scalars.h"
@@ -15,48 +12,20 @@ namespace abtrain::train {
 
 namespace {
 
-// Keys that may differ: they decide where and how fast a run trains, not what
-// it learns.
-constexpr auto kFree = std::to_array<std::string_view>(
-    {"name",
-     "output",
-     "workers",
-     "device",
-     "comm",
-     "data.root",
-     "data.test",
-     "data.prefetch",
-     "data.on_device",
-     "data.decode_threads",
-     "data.max_damaged",
-     "train.threads",
-     "train.timeout",
-     "train.log_every",
-     "train.tensorboard",
-     "train.check_replicas",
-     "checkpoint.every",
-     "checkpoint.keep",
-     "evaluate.every",
-     "evaluate.batch_size",
-     "evaluate.train",
-     "evaluate.norm_batches"});
+struct Setting {
+  std::string value;
+  MayChange may_change;
+};
 
-// If the number of workers changes, groups and batches may change as well.
-constexpr auto kFreeWithWorkers = std::to_array<std::string_view>(
-    {"method.group_size", "data.batch_size", "train.accumulate"});
-
-std::map<std::string, std::string> flatten(config::RunOptions options) {
-  std::map<std::string, std::string> all;
+std::map<std::string, Setting> flatten(config::RunOptions options) {
+  std::map<std::string, Setting> all;
   each_key(
       config::fields_of(options).list(),
       [&](const std::string& key, const Field& field) {
-        all[key] = field.print();
+        all[key] = {field.print(), field.may_change};
       });
   return all;
 }
-
-constexpr auto kLength =
-    std::to_array<std::string_view>({"train.steps", "train.epochs"});
 
 // The length in steps that a printed value gives as a share of the run, or else
 // nothing.
@@ -80,24 +49,23 @@ std::vector<std::string> differences(
     std::int64_t extended) {
   const bool regroups = before.workers != now.workers;
   const bool is_longer = extended > 0 && !regroups;
-  const auto old_values = flatten(before);
+  const auto old_settings = flatten(before);
   std::vector<std::string> lines;
-  for (const auto& [key, value] : flatten(now)) {
+  for (const auto& [key, now_set] : flatten(now)) {
+    const std::string& value = now_set.value;
+    const std::string& old_value = old_settings.at(key).value;
     const bool is_free =
-        std::ranges::find(kFree, key) != kFree.end() ||
-        (is_longer && std::ranges::find(kLength, key) != kLength.end()) ||
-        (regroups &&
-         std::ranges::find(kFreeWithWorkers, key) != kFreeWithWorkers.end());
-    const auto old_value = old_values.find(key);
-    if (is_free || old_value == old_values.end() ||
-        old_value->second == value) {
+        now_set.may_change == MayChange::Always ||
+        (is_longer && now_set.may_change == MayChange::WhenLonger) ||
+        (regroups && now_set.may_change == MayChange::WithWorkers);
+    if (is_free || old_value == value) {
       continue;
     }
-    const auto share = share_in_steps(old_value->second, extended);
+    const auto share = share_in_steps(old_value, extended);
     if (!is_longer || !share ||
         value != print_duration(Duration::steps(static_cast<double>(*share)))) {
       lines.push_back(
-          formatted("  {}: {} there, {} now", key, old_value->second, value));
+          formatted("  {}: {} there, {} now", key, old_value, value));
     }
   }
   return lines;
@@ -107,8 +75,8 @@ std::string shares_in_steps(
     const config::RunOptions& options,
     std::int64_t run_steps) {
   std::vector<std::string> words;
-  for (const auto& [key, value] : flatten(options)) {
-    const auto steps = share_in_steps(value, run_steps);
+  for (const auto& [key, set] : flatten(options)) {
+    const auto steps = share_in_steps(set.value, run_steps);
     if (key.starts_with("method.") && steps.value_or(0) > 0) {
       words.push_back(formatted("{}={}", key, *steps));
     }

@@ -51,41 +51,20 @@ nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
   return {{"count", count}, {"files", paths}};
 }
 
-SessionResult report(
-    const config::RunOptions& options,
-    const SessionOptions& session,
-    const std::string& folder,
-    const nlohmann::ordered_json& summary) {
-  return {
-      folder,
-      report_table(options, summary, folder, session.names_folder),
-      json_text(summary)};
-}
-
-SessionResult report_finished(
-    const config::RunOptions& options,
-    const SessionOptions& session,
-    const std::string& folder,
-    Log& log) {
-  log.info("{}: this run has finished; here is its report", folder);
-  const JsonObject summary = JsonObject::of_file(folder + "/summary.json");
-  return report(options, session, folder, summary.all());
-}
-
 // One training run, from the look at its folder to its report.
 class Session {
  public:
   Session(
-      const config::RunOptions& configured,
+      const config::RunOptions& options,
       const SessionOptions& session,
       WorkerHost& host,
       Log& log)
-      : configured_(configured),
+      : options_(options),
         session_(session),
         host_(host),
         log_(log),
-        folder_((std::filesystem::path(configured.output) / configured.name)
-                    .string()) {}
+        folder_(
+            (std::filesystem::path(options.output) / options.name).string()) {}
 
   SessionResult run() {
     try {
@@ -111,8 +90,14 @@ class Session {
   TrainResult run_workers();
   void check_not_stopped(const TrainResult& result) const;
   SessionResult finish(const TrainResult& result);
+  SessionResult report(const nlohmann::ordered_json& summary) const {
+    return {
+        folder_,
+        report_table(options_, summary, folder_, !session_.leaves_nothing),
+        json_text(summary)};
+  }
 
-  const config::RunOptions& configured_;
+  const config::RunOptions& options_;
   const SessionOptions& session_;
   WorkerHost& host_;
   Log& log_;
@@ -127,20 +112,26 @@ class Session {
 SessionResult Session::train() {
   choose_start();
   if (finished_) {
-    return host_.writes()
-               ? report_finished(configured_, session_, folder_, log_)
-               : SessionResult();
+    if (!host_.writes()) {
+      return {};
+    }
+    log_.info("{}: this run has finished; here is its report", folder_);
+    return report(JsonObject::of_file(folder_ + "/summary.json").all());
   }
-  choose_place(setup_, configured_, host_, log_);
+  choose_place(setup_, options_, host_, log_);
   host_.all_or_none([&] {
-    prepare(setup_, configured_, host_, session_.watch, log_);
+    prepare(
+        setup_,
+        options_,
+        host_,
+        [this](const std::string& what) { doing(what); },
+        log_);
     if (resume_.changes_length) {
-      check_longer(setup_.options, *resume_.from, setup_.length, log_);
+      check_longer(options_, *resume_.from, setup_.length, log_);
     }
   });
   open();
-  const int threads =
-      threads_per_worker(setup_.options, host_.workers_on_machine());
+  const int threads = threads_per_worker(options_, host_.workers_on_machine);
   at::set_num_threads(threads);
   announce(threads);
   device::tune(setup_.device);
@@ -159,11 +150,11 @@ void Session::choose_start() {
       return;
     }
     finished_ =
-        has_finished(session_.resume, session_.overwrite, configured_, folder_);
+        has_finished(session_.resume, session_.overwrite, options_, folder_);
     if (!finished_) {
       run_lock_.emplace(folder_, log_);
       resume_ = choose_resume(
-          session_.resume, session_.overwrite, configured_, folder_, log_);
+          session_.resume, session_.overwrite, options_, folder_, log_);
     }
   });
   const std::string from = host_.share(
@@ -183,9 +174,9 @@ void Session::choose_start() {
 void Session::open() {
   host_.all_or_none([&] {
     if (host_.writes()) {
-      open_folder(configured_, folder_, resume_, log_);
+      open_folder(options_, folder_, resume_, log_);
       run_log_.emplace(
-          configured_,
+          options_,
           folder_,
           log_,
           resume_.is_own ? resume_.from->metrics_bytes : 0);
@@ -195,31 +186,30 @@ void Session::open() {
 }
 
 void Session::announce(int threads) {
-  const config::RunOptions& options = setup_.options;
   // A launcher binds each of its processes to cores of its own.
-  const bool shares = host_.workers_in_process() > device::cpu_cores();
+  const bool shares = host_.workers_in_process > device::cpu_cores();
   const int cores = shares ? device::cpu_cores() : threads;
   log_.info(
       "{}{}{} on {}, {}{}{}{}, {} steps of {} {} per worker",
-      options.workers,
-      options.workers == 1 ? " worker" : " workers",
-      host_.workers_in_process() < options.workers ? ", one process each," : "",
+      options_.workers,
+      options_.workers == 1 ? " worker" : " workers",
+      host_.workers_in_process < options_.workers ? ", one process each," : "",
       setup_.device.str(),
       shares ? "sharing " : "",
       cores,
       cores == 1 ? " core" : " cores",
       shares ? "" : " each",
       setup_.length.steps,
-      options.data.batch_size * options.train.accumulate,
-      data::examples_of(options.data));
+      options_.data.batch_size * options_.train.accumulate,
+      data::examples_of(options_.data));
 }
 
 TrainResult Session::run_workers() {
   device::CaptureTurn turn;
   const run_folder::CheckpointWriter::Options checkpoints{
-      folder_, config::to_yaml(configured_), setup_.options.checkpoint.keep};
+      folder_, config::to_yaml(options_), options_.checkpoint.keep};
   TrainInputs inputs{
-      setup_.options, setup_.dataset, setup_.validation, setup_.device};
+      options_, setup_.dataset, setup_.validation, setup_.device};
   inputs.initialize = [&](nn::Model& model) {
     setup_.initial->copy_into(model);
   };
@@ -233,7 +223,7 @@ TrainResult Session::run_workers() {
   const auto work = [&](comm::Communicator& world,
                         at::Device device,
                         comm::Control& control) {
-    const bool first = world.rank() == host_.first_rank();
+    const bool first = world.rank() == host_.first_rank;
     TrainInputs own = inputs;
     own.device = device;
     own.control = &control;
@@ -246,7 +236,7 @@ TrainResult Session::run_workers() {
       result = std::move(done);
     }
   };
-  host_.run_workers(setup_.options, setup_.back_end, setup_.device, work);
+  host_.run_workers(options_, setup_.back_end, setup_.device, work);
   return result;
 }
 
@@ -271,21 +261,20 @@ void Session::check_not_stopped(const TrainResult& result) const {
 }
 
 SessionResult Session::finish(const TrainResult& result) {
-  const config::RunOptions& options = setup_.options;
   run_folder::check_run_lock(true);
   run_folder::return_checkpoint(folder_);
-  const weights::About about = about_model(options, setup_.dataset);
+  const weights::About about = about_model(options_, setup_.dataset);
   weights::save_model(
       folder_ + "/model.safetensors",
       *result.model,
-      options.model.names,
+      options_.model.names,
       about);
-  nlohmann::ordered_json summary = summarize(options, result);
-  if (optim::makes_sparse(options.optimizer)) {
+  nlohmann::ordered_json summary = summarize(options_, result);
+  if (optim::makes_sparse(options_.optimizer)) {
     weights::save_sparse_model(
         folder_ + "/model.sparse.safetensors",
         *result.model,
-        options.model.names,
+        options_.model.names,
         about);
     summary["sparsity"] = weights::sparsity_json(*result.model, folder_);
   }
@@ -293,7 +282,7 @@ SessionResult Session::finish(const TrainResult& result) {
   run_log_->finish();
   run_folder::check_run_lock(true);
   atomic_write(folder_ + "/summary.json", json_text(summary));
-  return report(options, session_, folder_, summary);
+  return report(summary);
 }
 
 }  // namespace
@@ -309,15 +298,14 @@ SessionResult train(
 }
 
 std::string evaluate_run(
-    const config::RunOptions& configured,
+    const config::RunOptions& options,
     const std::string& folder,
     const std::string& model_file,
     Log& log) {
   device::keep_freed_memory();
   const std::string path = weights::model_path(folder, model_file);
-  const config::RunOptions options = with_decode_threads(configured, 1);
   const at::Device device = device::pick_device(options.device);
-  const data::Dataset dataset = data::load_dataset(options.data, &log);
+  const data::Dataset dataset = load_data(options.data, 1, log);
   std::unique_ptr<nn::Model> model =
       nn::make_model(options.model, config::input_shape(dataset));
   weights::load_model(path, *model);

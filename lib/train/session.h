@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "config/run_options.h"
-#include "train/trainer.h"
+#include "train/train_inputs.h"
 #include "train/workers/setup_watch.h"
 #include "train/workers/worker_host.h"
 
@@ -22,8 +22,9 @@ struct SessionOptions {
   std::string resume = "none";
   // Whether an existing run of this name may be lost: see train/resume.h.
   bool overwrite = false;
-  // Whether the report names the run folder.
-  bool names_folder = true;
+  // Whether `output` and the run folder are about to be removed, whatever
+  // becomes of the run: then the report does not name them.
+  bool leaves_nothing = false;
   // Watches until the first step; may be null.
   SetupWatch* watch = nullptr;
   // Where the workers are; null: they are threads of this process. Of several

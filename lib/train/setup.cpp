@@ -42,13 +42,16 @@ int threads_per_worker(
                     : cores_per_worker(workers);
 }
 
-config::RunOptions with_decode_threads(
-    config::RunOptions options,
+std::int64_t decode_threads(
+    const data::DataOptions& options,
     std::int64_t workers) {
-  if (!options.data.decode_threads) {
-    options.data.decode_threads = cores_per_worker(workers);
-  }
-  return options;
+  return options.decode_threads.value_or(cores_per_worker(workers));
+}
+
+data::Dataset
+load_data(data::DataOptions options, std::int64_t workers, Log& log) {
+  options.decode_threads = decode_threads(options, workers);
+  return data::load_dataset(options, &log);
 }
 
 void choose_place(
@@ -77,19 +80,12 @@ void choose_place(
 
 void prepare(
     Setup& s,
-    const config::RunOptions& configured,
+    const config::RunOptions& options,
     const WorkerHost& host,
-    SetupWatch* watch,
+    const std::function<void(const std::string&)>& doing,
     Log& log) {
-  const auto doing = [&](const std::string& what) {
-    if (watch != nullptr) {
-      watch->doing(what);
-    }
-  };
-  s.options = with_decode_threads(configured, host.workers_on_machine());
-  const config::RunOptions& options = s.options;
   doing("reading " + options.data.name);
-  s.dataset = data::load_dataset(options.data, &log);
+  s.dataset = load_data(options.data, host.workers_on_machine, log);
   s.validation =
       data::hold_out(s.dataset.train, options.data.validation, options.seed);
   log.info(
@@ -122,14 +118,14 @@ void prepare(
   config::check_memory(
       options,
       shape,
-      host.workers_on_machine(),
+      host.workers_on_machine,
       s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
   at::set_num_threads(threads_per_worker(options, 1));
   doing(
       options.model.weights ? "reading " + *options.model.weights
                             : "initializing " + options.model.name);
   s.initial =
-      std::make_unique<InitialModel>(options, shape, host.workers_in_process());
+      std::make_unique<InitialModel>(options, shape, host.workers_in_process);
   if (options.model.weights) {
     log.info(
         "{}: the initial weights are those of {}{}",

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,13 +16,11 @@
 #include "train/back_end.h"
 #include "train/initial_model.h"
 #include "train/resume.h"
-#include "train/workers/setup_watch.h"
 #include "train/workers/worker_host.h"
 
 namespace abtrain::train {
 
 struct Setup {
-  config::RunOptions options;
   at::Device device = at::kCPU;
   data::Dataset dataset;
   data::Examples validation;
@@ -39,13 +38,13 @@ void choose_place(
     WorkerHost& host,
     Log& log);
 
-// Prepares the data, the length of the run and the initial weights. `watch`,
-// which may be null, is told of what takes time.
+// Prepares the data, the length of the run and the initial weights. `doing` is
+// told of what takes time.
 void prepare(
     Setup& setup,
     const config::RunOptions& options,
     const WorkerHost& host,
-    SetupWatch* watch,
+    const std::function<void(const std::string&)>& doing,
     Log& log);
 
 // Makes the folder of the run ready for a fresh start or for resuming.
@@ -55,11 +54,13 @@ void open_folder(
     const ResumeChoice& resume,
     Log& log);
 
-// The options with `auto` decode threads replaced by each worker's share of the
-// cores.
-config::RunOptions with_decode_threads(
-    config::RunOptions options,
+// data.decode_threads; auto: each worker's share of the cores.
+std::int64_t decode_threads(
+    const data::DataOptions& options,
     std::int64_t workers);
+// The data set, decoded by so many threads.
+data::Dataset
+load_data(data::DataOptions options, std::int64_t workers, Log& log);
 
 // How many cores a worker's own operators use. To be set before the workers
 // start: each thread takes the value over at its first parallel operator.

@@ -16,15 +16,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-template <class Get>
-double mean(const std::vector<WorkerFigures>& workers, const Get& get) {
-  double sum = 0;
-  for (const WorkerFigures& w : workers) {
-    sum += get(w);
-  }
-  return sum / static_cast<double>(workers.size());
-}
-
 // a / b, or null if there is nothing to compare with (one worker).
 ordered_json share(double a, double b) {
   return b > 0 ? ordered_json(a / b) : ordered_json(nullptr);
@@ -68,26 +59,19 @@ ordered_json summarize(
   const std::vector<WorkerFigures>& workers = result.workers;
   const std::int64_t dense = result.model->dense_parameters();
   const std::int64_t stored = result.model->stored_parameters();
-  const auto traffic = [&](double TrafficSplit::*member) {
-    return std::llround(mean(
-        workers, [&](const WorkerFigures& w) { return w.traffic.*member; }));
-  };
-  const auto seconds = [&](double TimeSplit::*member) {
-    return mean(
-        workers, [&](const WorkerFigures& w) { return w.seconds.*member; });
-  };
-  const auto reducer = [&](double ReducerSplit::*member) {
-    return mean(
-        workers, [&](const WorkerFigures& w) { return w.reducer.*member; });
-  };
-  const double bytes =
-      mean(workers, [](const WorkerFigures& w) { return w.traffic.total(); });
+  WorkerFigures sum;
   double bytes_max = 0;
   double trained_max = 0;
   for (const WorkerFigures& w : workers) {
+    sum = sum + w;
     bytes_max = std::max(bytes_max, w.traffic.total());
     trained_max = std::max(trained_max, w.trained_parameters);
   }
+  const auto mean = [&](double all) {
+    return all / static_cast<double>(workers.size());
+  };
+  const auto traffic = [&](double all) { return std::llround(mean(all)); };
+  const double bytes = mean(sum.traffic.total());
   ordered_json summary = {
       {"name", options.name},
       {"method", options.method.name},
@@ -114,34 +98,32 @@ ordered_json summarize(
              bytes,
              data_parallel_bytes(dense, result.steps, options.workers, 2))},
         {"by_purpose",
-         {{"gradient", traffic(&TrafficSplit::gradient)},
-          {"sync", traffic(&TrafficSplit::sync)},
-          {"factors", traffic(&TrafficSplit::factors)},
-          {"orders", traffic(&TrafficSplit::orders)},
-          {"metrics", traffic(&TrafficSplit::metrics)}}},
+         {{"gradient", traffic(sum.traffic.gradient)},
+          {"sync", traffic(sum.traffic.sync)},
+          {"factors", traffic(sum.traffic.factors)},
+          {"orders", traffic(sum.traffic.orders)},
+          {"metrics", traffic(sum.traffic.metrics)}}},
         {"by_phase",
-         {{"full", traffic(&TrafficSplit::full_phase)},
-          {"ab", traffic(&TrafficSplit::ab_phase)},
-          {"switches", traffic(&TrafficSplit::switches)}}},
-        {"inside_groups", traffic(&TrafficSplit::inside_groups)},
-        {"between_groups", traffic(&TrafficSplit::between_groups)}}},
+         {{"full", traffic(sum.traffic.full_phase)},
+          {"ab", traffic(sum.traffic.ab_phase)},
+          {"switches", traffic(sum.traffic.switches)}}},
+        {"inside_groups", traffic(sum.traffic.inside_groups)},
+        {"between_groups", traffic(sum.traffic.between_groups)}}},
       {"seconds",
-       {{"train", seconds(&TimeSplit::train)},
-        {"compute", seconds(&TimeSplit::compute)},
-        {"communication", seconds(&TimeSplit::communication)},
-        {"svd", seconds(&TimeSplit::svd)},
-        {"data", seconds(&TimeSplit::data)},
-        {"evaluate", seconds(&TimeSplit::evaluate)},
-        {"checkpoint", seconds(&TimeSplit::checkpoint)}}},
+       {{"train", mean(sum.seconds.train)},
+        {"compute", mean(sum.seconds.compute)},
+        {"communication", mean(sum.seconds.communication)},
+        {"svd", mean(sum.seconds.svd)},
+        {"data", mean(sum.seconds.data)},
+        {"evaluate", mean(sum.seconds.evaluate)},
+        {"checkpoint", mean(sum.seconds.checkpoint)}}},
       {"reducer",
        {{"name", reducer_name(options)},
-        {"encode_seconds", reducer(&ReducerSplit::encode)},
-        {"collective_seconds", reducer(&ReducerSplit::collective)},
-        {"decode_seconds", reducer(&ReducerSplit::decode)},
+        {"encode_seconds", mean(sum.reducer.encode)},
+        {"collective_seconds", mean(sum.reducer.collective)},
+        {"decode_seconds", mean(sum.reducer.decode)},
         {"vnmse",
-         share(
-             reducer(&ReducerSplit::vnmse_sum),
-             reducer(&ReducerSplit::vnmse_count))}}},
+         share(mean(sum.reducer.vnmse_sum), mean(sum.reducer.vnmse_count))}}},
       {"steps", result.steps},
       {"workers", options.workers},
       {"layers", run_folder::layers_json(result.layers)}});

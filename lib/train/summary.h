@@ -6,7 +6,7 @@
 #include <string>
 
 #include "config/run_options.h"
-#include "train/trainer.h"
+#include "train/train_inputs.h"
 
 namespace abtrain::train {
 

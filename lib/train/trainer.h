@@ -1,82 +1,114 @@
-// The training loop: what a single worker does from its first step to the
-// final, merged model.
+// The training loop of one worker, from its first step to the final, merged
+// model. Its parts: trainer.cpp has the steps and the evaluations,
+// training_order.cpp an order of the examples that gradients decide, and
+// training_state.cpp what is saved and resumed.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/control/control.h"
 #include "config/run_length.h"
-#include "config/run_options.h"
-#include "data/dataset.h"
-#include "data/device_images.h"
-#include "device/graph.h"
-#include "methods/method.h"
-#include "nn/model.h"
-#include "run_folder/checkpoint.h"
-#include "run_folder/run_log.h"
+#include "data/batch_source.h"
+#include "data/order.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "orders/balancer.h"
+#include "run_folder/recorder.h"
+#include "train/divergence.h"
 #include "train/evaluation.h"
-#include "train/ledger.h"
+#include "train/readback.h"
+#include "train/train_inputs.h"
+#include "train/training_step.h"
 
 namespace abtrain::train {
 
-struct TrainResult {
-  std::unique_ptr<nn::Model> model;  // final, the same on every worker
-  Score test;
-  std::optional<double> train_loss;  // if evaluate.train is set
-  std::int64_t steps = 0;            // steps done
-  // Of each step, with its evaluation and its checkpoint; if they were asked
-  // for.
-  std::vector<double> step_seconds;
-  bool stopped = false;  // on request; only steps and saved are set then
-  bool saved = false;    // if stopped: a checkpoint holds everything
-  std::vector<methods::LayerRank> layers;
-  std::vector<WorkerFigures> workers;  // in rank order
+class Trainer {
+ public:
+  Trainer(comm::Communicator& world, const TrainInputs& inputs);
+  TrainResult run();
+
+ private:
+  void step(std::int64_t t);
+  void log_step(std::int64_t t, methods::Phase phase);
+  void take_loss(const std::optional<Readback::Reading>& loss);
+  void check(const char* what, const std::optional<Readback::Reading>& reading)
+      const {
+    check_finite(what, reading, world_->rank(), method_->block());
+  }
+  // In training_order.cpp.
+  void start_order(std::int64_t t);
+  // The position within the epoch after t steps, in units of the order.
+  std::int64_t place_in_order(std::int64_t t) const;
+  void bind_order();
+  void settle_order();
+
+  bool evaluates_after(std::int64_t t) const;
+  Score evaluate_now(std::int64_t t, bool last);
+  // By evaluate.norm_batches, after t steps.
+  void
+  renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
+  // What the parts of the loop have counted themselves.
+  WorkerFigures counts() const;
+
+  // In training_state.cpp.
+  void archive(state::Archive& archive);
+  void archive_loop(state::Archive& archive);
+  std::int64_t resume(const run_folder::Checkpoint& from);
+  std::int64_t resume_from(const run_folder::Checkpoint& from);
+  void regroup(const run_folder::Checkpoint& from, std::int64_t t);
+  bool saves_after(std::int64_t t) const;
+  bool save(std::int64_t t);
+
+  const TrainInputs& in_;
+  const config::RunOptions& options_;
+  Ledger ledger_;
+  std::unique_ptr<comm::Communicator> world_;
+  RunLength length_;
+  std::unique_ptr<nn::Model> model_;
+  std::unique_ptr<nn::Model> merged_;  // for evaluations
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::Schedule schedule_;
+  run_folder::Recorder recorder_;
+  std::unique_ptr<methods::Method> method_;
+  data::Augment augment_;
+  std::optional<orders::Balancer> balancer_;   // if gradients decide the order
+  std::unique_ptr<data::ExampleOrder> order_;  // making it sets balancer_
+  std::int64_t order_layout_ = -1;  // the method's layout that it is bound to
+  comm::Communicator* order_group_ = nullptr;
+  RunExamples examples_;
+  std::unique_ptr<data::BatchSource> batches_;
+  std::optional<TrainingStep> step_;
+  std::int64_t evaluate_every_;
+  std::int64_t save_every_;
+  std::optional<run_folder::CheckpointWriter> writer_;
+  std::int64_t saved_at_ = -1;        // steps done at the last save or resume
+  std::optional<double> validation_;  // quality, if evaluated after this step
+  std::optional<double> train_loss_;  // of the last evaluation
+  double best_ = -1;                  // best of them at a save
+
+  Readback loss_;
+  Readback norm_;
+  bool replicas_due_ = false;  // a comparison of replicas is due
+  double last_loss_ = 0;
+  double rate_ = 0;      // of the last step
+  double loss_sum_ = 0;  // since the last step event
+  std::int64_t loss_count_ = 0;
+  std::int64_t event_step_ = 0;
+  double event_seconds_ = 0;  // of training, at that event
 };
 
-// What tests see of a run and do to it; nothing else sets any.
-struct TrainHooks {
-  // Before each step of this worker.
-  std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
-  // Runs steps on the CPU in the form that is captured on a GPU.
-  bool capture_on_cpu = false;
-  // Called when a worker is about to capture. If it throws
-  // device::CaptureFailed, the capture counts as failed.
-  std::function<void(int rank, std::int64_t step)> capturing;
-  run_folder::CheckpointWriter::Hook save;
-};
+// Makes the order of the examples. Sets `balancer` if gradients decide it.
+std::unique_ptr<data::ExampleOrder> make_order_of_run(
+    const config::RunOptions& options,
+    const data::OrderSetting& setting,
+    std::optional<orders::Balancer>& balancer);
 
-struct TrainInputs {
-  const config::RunOptions& options;
-  const data::Dataset& dataset;      // `train` without the validation images
-  const data::Examples& validation;  // may be empty
-  at::Device device;
-  run_folder::RunLog* log = nullptr;  // worker 0 only
-  // Images kept on the devices; null: the host makes the batches.
-  data::DeviceCopies* device_copies = nullptr;
-  // Gives the fresh model of a worker its weights; empty: they are made from
-  // model.init and seed.
-  std::function<void(nn::Model&)> initialize = {};
-  // Called right before the first step.
-  std::function<void()> begun = {};
-  // Asked before each step whether to stop; null: never stops.
-  comm::Control* control = nullptr;
-  // Shared by all workers on one GPU; null: this worker has the GPU to itself.
-  device::CaptureTurn* turn = nullptr;
-  // Where checkpoints are written; null: none are written.
-  const run_folder::CheckpointWriter::Options* checkpoints = nullptr;
-  // The checkpoint to resume from, possibly of another number of workers; null:
-  // a fresh start.
-  const run_folder::Checkpoint* resume = nullptr;
-  bool longer = false;      // than the run of that checkpoint (train/resume.h)
-  bool time_steps = false;  // sets TrainResult::step_seconds
-  TrainHooks hooks = {};
-};
+// Steps done before the first one, by the checkpoint if there is one.
+std::int64_t first_step(const TrainInputs& inputs);
 
 // Collective over `world`. Throws Error(Diverged) naming step and parameter
 // when a loss is not finite; on a GPU this comes one step later, since the host

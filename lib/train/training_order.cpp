@@ -1,6 +1,6 @@
 // The parts of the training loop that deal with an order of the examples that
 // gradients decide.
-#include "train/training_loop.h"
+#include "train/trainer.h"
 
 namespace abtrain::train {
 
@@ -21,17 +21,6 @@ std::unique_ptr<data::ExampleOrder> make_order_of_run(
       examples ? options.data.batch_size : 0,
       *order);
   return order;
-}
-
-// Gradients of micro-batches are the ones that are averaged; the training step
-// handles those of single examples itself.
-void Trainer::watch_order() {
-  if (balancer_ && !balancer_->takes_examples()) {
-    method_->watch_gradients(
-        [this](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
-          balancer_->see(all, begin, count);
-        });
-  }
 }
 
 // Starts a fresh order at step t.

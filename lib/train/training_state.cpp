@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "methods/method_kind.h"
-#include "train/training_loop.h"
+#include "train/trainer.h"
 
 namespace abtrain::train {
 

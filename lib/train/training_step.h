@@ -24,7 +24,7 @@
 #include "methods/method.h"
 #include "nn/tape.h"
 #include "orders/balancer.h"
-#include "train/trainer.h"
+#include "train/train_inputs.h"
 
 namespace abtrain::train {
 

@@ -17,24 +17,7 @@ TEST(Cli, VersionGoesToStandardOutput) {
       << outcome.text;
 }
 
-// LibTorch takes most of the time of a start to initialize itself. The dynamic
-// loader says which libraries do.
-TEST(Cli, VersionNeedsNoLibTorch) {
-  const std::string loader = "LD_DEBUG=files ";
-  const std::string begins = "calling init: ";
-  const auto initializes = [&](const char* arguments) {
-    const std::string text = run(arguments, Stream::Error, loader).text;
-    for (std::size_t at = 0; (at = text.find(begins, at)) != text.npos; ++at) {
-      if (contains(text.substr(at, text.find('\n', at) - at), "torch")) {
-        return true;
-      }
-    }
-    return false;
-  };
-  if (!initializes("--help")) {
-    GTEST_SKIP() << "the loader does not tell what it initializes";
-  }
-  EXPECT_FALSE(initializes("--version"));
+TEST(Cli, TheManualPageNamesTheVersion) {
   std::string version = run("--version", Stream::Out).text;
   ASSERT_TRUE(version.ends_with('\n'));
   version.pop_back();

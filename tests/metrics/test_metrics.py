@@ -182,22 +182,10 @@ def expected_scalars(events):
 
     for event in events:
         name = event["event"]
-        group = {"step": "train", "compression": "reducer"}.get(name, name)
         for key, value in event.items():
             if key in ("event", "step", "seconds"):
                 continue
-            tag = f"{group}/{key}"
-            part, _, what = key.partition("_")
-            if (name, key) == ("step", "bytes_per_worker"):
-                tag = "traffic/bytes_per_worker"
-            elif (name, key) == ("step", "loss"):
-                tag = "loss/train"
-            elif name == "evaluate" and key == "train_loss":
-                tag = "loss/train_objective"
-            elif name == "evaluate" and key in SCORES:
-                tag = f"{key}/test"
-            elif name == "evaluate" and part in ("validation", "group") and what in SCORES:
-                tag = f"{what}/{part}"
+            tag = f"{name}/{key}"
             add(tag, event, value)
             if key in ("group_accuracy", "group_bits_per_byte"):
                 for i, one in enumerate(value):

@@ -114,9 +114,9 @@ TEST(Recorder, AddsUpWithoutALogToo) {
   recorder.compressed(2, evaluation(0.25));
   recorder.add_svd_seconds(2);
   recorder.add_svd_seconds(0.5);
-  EXPECT_EQ(recorder.vnmse_sum(), 0.75);
-  EXPECT_EQ(recorder.vnmse_count(), 2);
-  EXPECT_EQ(recorder.svd(), 2.5);
+  EXPECT_EQ(recorder.sums().vnmse, 0.75);
+  EXPECT_EQ(recorder.sums().vnmse_count, 2);
+  EXPECT_EQ(recorder.sums().svd, 2.5);
 }
 
 }  // namespace

@@ -73,10 +73,10 @@ TEST(TensorBoardScalars, AreTheNumbersOfAnEvent) {
       {"mode", "full"},
       {"group_accuracy", {0.25, 0.75}}};
   const std::vector<std::pair<std::string, double>> expected = {
-      {"accuracy/test", 0.5},
-      {"loss/validation", 2},
-      {"accuracy/group/0", 0.25},
-      {"accuracy/group/1", 0.75}};
+      {"evaluate/accuracy", 0.5},
+      {"evaluate/validation_loss", 2},
+      {"evaluate/group_accuracy/0", 0.25},
+      {"evaluate/group_accuracy/1", 0.75}};
   EXPECT_EQ(scalars_of(event), expected);
   EXPECT_TRUE(scalars_of(ordered_json::object()).empty());
 }

@@ -13,15 +13,15 @@ namespace {
 using comm::Purpose;
 using nlohmann::ordered_json;
 
-const Ledger::Counts kCounts{
-    .svd = 1,
-    .data = 2,
-    .reducer = {
-        .encode = 0.5,
-        .collective = 0.25,
-        .decode = 0.125,
-        .vnmse_sum = 3,
-        .vnmse_count = 4}};
+const WorkerFigures kCounts{
+    .seconds = {.svd = 1, .data = 2},
+    .reducer =
+        {.encode = 0.5,
+         .collective = 0.25,
+         .decode = 0.125,
+         .vnmse_sum = 3,
+         .vnmse_count = 4},
+    .traffic = {}};
 
 // Some traffic in both phases, and an evaluation.
 void train_a_bit(Ledger& ledger) {

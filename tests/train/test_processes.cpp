@@ -52,7 +52,7 @@ void run_two(const std::function<void(Processes&, int rank)>& body) {
     threads[rank] = std::jthread([&body, rank, port] {
       Log log(LogLevel::Quiet);
       Processes processes(launch_of(rank, 2, port), log);
-      EXPECT_EQ(processes.first_rank(), rank);
+      EXPECT_EQ(processes.first_rank, rank);
       EXPECT_EQ(processes.writes(), rank == 0);
       body(processes, rank);
       EXPECT_EQ(processes.agree(nullptr).size(), 2U);

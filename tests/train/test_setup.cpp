@@ -45,10 +45,10 @@ TEST(ThreadsPerWorker, AreThoseAskedForElseAShareOfTheCores) {
 TEST(DecodeThreads, OnlyAutoIsReplaced) {
   RunOptions options;
   const int cores = device::cpu_cores();
-  EXPECT_EQ(with_decode_threads(options, 1).data.decode_threads, cores);
-  EXPECT_EQ(with_decode_threads(options, 100 * cores).data.decode_threads, 1);
+  EXPECT_EQ(decode_threads(options.data, 1), cores);
+  EXPECT_EQ(decode_threads(options.data, 100 * cores), 1);
   options.data.decode_threads = 7;
-  EXPECT_EQ(with_decode_threads(options, 100).data.decode_threads, 7);
+  EXPECT_EQ(decode_threads(options.data, 100), 7);
 }
 
 TEST(Place, OfThreadsOnTheCpu) {
@@ -109,7 +109,8 @@ class Prepared : public ::testing::Test {
 
 TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
   train::Setup setup;
-  prepare(setup, options_, host_, nullptr, log_);
+  prepare(
+      setup, options_, host_, [](const std::string&) {}, log_);
   // 12 of 16 images, 2 workers with 3 images per step.
   EXPECT_EQ(setup.dataset.train.size(), 12);
   EXPECT_EQ(setup.validation.size(), 4);
@@ -118,9 +119,6 @@ TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
   EXPECT_EQ(setup.length.steps, 10);
   EXPECT_EQ(setup.device_copies, nullptr);
   EXPECT_EQ(at::get_num_threads(), 1);  // train.threads of the toy options
-  EXPECT_EQ(
-      setup.options.data.decode_threads,
-      with_decode_threads(options_, 2).data.decode_threads);
   const nn::InputShape shape = config::input_shape(setup.dataset);
   std::array<std::unique_ptr<nn::Model>, 2> models;
   for (auto& model : models) {
@@ -134,7 +132,10 @@ TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
 TEST_F(Prepared, RefusesWhatDoesNotFitTheData) {
   train::Setup setup;
   const auto refusal = [&] {
-    return error_of([&] { prepare(setup, options_, host_, nullptr, log_); });
+    return error_of([&] {
+      prepare(
+          setup, options_, host_, [](const std::string&) {}, log_);
+    });
   };
   options_.data.batch_size = 7;  // twice that is more than 12 images
   EXPECT_EQ(refusal().first, 78);

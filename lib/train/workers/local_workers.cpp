@@ -69,7 +69,7 @@ void LocalWorkers::run_workers(
     const Work& work) {
   const double timeout = options.train.timeout;
   comm::LocalControl control(
-      workers_, [] { return StopSignals::requested() != 0; });
+      workers_in_process, [] { return StopSignals::requested() != 0; });
   NcclWorlds worlds;
   const auto run_one = [&](comm::Communicator& threads) {
     if (back_end == BackEnd::Local) {
@@ -93,17 +93,18 @@ void LocalWorkers::run_workers(
     }
     worlds.remove(&world);
   };
-  comm::run_workers(workers_, timeout, [&](comm::Communicator& threads) {
-    try {
-      run_one(threads);
-    } catch (...) {
-      int none = -1;
-      if (!comm::is_echo(std::current_exception())) {
-        failed_.compare_exchange_strong(none, threads.rank());
-      }
-      throw;
-    }
-  });
+  comm::run_workers(
+      workers_in_process, timeout, [&](comm::Communicator& threads) {
+        try {
+          run_one(threads);
+        } catch (...) {
+          int none = -1;
+          if (!comm::is_echo(std::current_exception())) {
+            failed_.compare_exchange_strong(none, threads.rank());
+          }
+          throw;
+        }
+      });
 }
 
 void LocalWorkers::record(

@@ -10,16 +10,7 @@ namespace abtrain::train {
 
 class LocalWorkers : public WorkerHost {
  public:
-  explicit LocalWorkers(int workers) : workers_(workers) {}
-  int first_rank() const override {
-    return 0;
-  }
-  int workers_in_process() const override {
-    return workers_;
-  }
-  int workers_on_machine() const override {
-    return workers_;
-  }
+  explicit LocalWorkers(int workers) : WorkerHost(0, workers, workers) {}
   at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place)
       override;
   void all_or_none(const std::function<void()>& body) override {
@@ -40,7 +31,6 @@ class LocalWorkers : public WorkerHost {
       override;
 
  private:
-  int workers_;
   std::atomic<int> failed_ = -1;  // the first worker that had an error
 };
 

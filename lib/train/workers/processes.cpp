@@ -155,7 +155,9 @@ void Processes::State::on_failure(
 }
 
 Processes::Processes(const comm::Launch& launch, Log& log)
-    : launch_(launch), state_(std::make_unique<State>(log)) {
+    : WorkerHost(launch.rank, 1, launch.local_size),
+      launch_(launch),
+      state_(std::make_unique<State>(log)) {
   ABT_CHECK(
       launch.has_mpi || launch.port > 0,
       Config,

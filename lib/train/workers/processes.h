@@ -22,15 +22,6 @@ class Processes : public WorkerHost {
   // Waits until the others leave too.
   ~Processes() override;
 
-  int first_rank() const override {
-    return launch_.rank;
-  }
-  int workers_in_process() const override {
-    return 1;
-  }
-  int workers_on_machine() const override {
-    return launch_.local_size;
-  }
   // Throws Error(Config), too, if only some of the workers have a GPU.
   at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place)
       override;

@@ -27,14 +27,14 @@ class WorkerHost {
 
   virtual ~WorkerHost() = default;
   // The lowest rank of the workers in this process.
-  virtual int first_rank() const = 0;
+  const int first_rank;
+  const int workers_in_process;
+  // Those that share the cores and the memory of this machine.
+  const int workers_on_machine;
   // Whether this process writes the run folder and the report.
   bool writes() const {
-    return first_rank() == 0;
+    return first_rank == 0;
   }
-  virtual int workers_in_process() const = 0;
-  // Those that share the cores and the memory of this machine.
-  virtual int workers_on_machine() const = 0;
 
   // The device of the first worker in this process, by the key `device`. Sets
   // in `place` whether the workers are processes, who started them, and what
@@ -63,6 +63,12 @@ class WorkerHost {
   virtual void record(
       const std::string& folder,
       const std::exception_ptr& error) = 0;
+
+ protected:
+  WorkerHost(int first, int in_process, int on_machine)
+      : first_rank(first),
+        workers_in_process(in_process),
+        workers_on_machine(on_machine) {}
 };
 
 // Writes <run folder>/failure.json: exit code, message, worker and host of what

@@ -1,0 +1,77 @@
+// What a worker's training gets and what it returns.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/control/control.h"
+#include "config/run_options.h"
+#include "data/dataset.h"
+#include "data/device_images.h"
+#include "device/graph.h"
+#include "methods/method.h"
+#include "nn/model.h"
+#include "run_folder/checkpoint.h"
+#include "run_folder/run_log.h"
+#include "train/ledger.h"
+#include "train/score.h"
+
+namespace abtrain::train {
+
+struct TrainResult {
+  std::unique_ptr<nn::Model> model;  // final, the same on every worker
+  Score test;
+  std::optional<double> train_loss;  // if evaluate.train is set
+  std::int64_t steps = 0;            // steps done
+  // Of each step, with its evaluation and its checkpoint; if they were asked
+  // for.
+  std::vector<double> step_seconds;
+  bool stopped = false;  // on request; only steps and saved are set then
+  bool saved = false;    // if stopped: a checkpoint holds everything
+  std::vector<methods::LayerRank> layers;
+  std::vector<WorkerFigures> workers;  // in rank order
+};
+
+// What tests see of a run and do to it; nothing else sets any.
+struct TrainHooks {
+  // Before each step of this worker.
+  std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
+  // Runs steps on the CPU in the form that is captured on a GPU.
+  bool capture_on_cpu = false;
+  // Called when a worker is about to capture. If it throws
+  // device::CaptureFailed, the capture counts as failed.
+  std::function<void(int rank, std::int64_t step)> capturing;
+  run_folder::CheckpointWriter::Hook save;
+};
+
+struct TrainInputs {
+  const config::RunOptions& options;
+  const data::Dataset& dataset;      // `train` without the validation images
+  const data::Examples& validation;  // may be empty
+  at::Device device;
+  run_folder::RunLog* log = nullptr;  // worker 0 only
+  // Images kept on the devices; null: the host makes the batches.
+  data::DeviceCopies* device_copies = nullptr;
+  // Gives the fresh model of a worker its weights; empty: they are made from
+  // model.init and seed.
+  std::function<void(nn::Model&)> initialize = {};
+  // Called right before the first step.
+  std::function<void()> begun = {};
+  // Asked before each step whether to stop; null: never stops.
+  comm::Control* control = nullptr;
+  // Shared by all workers on one GPU; null: this worker has the GPU to itself.
+  device::CaptureTurn* turn = nullptr;
+  // Where checkpoints are written; null: none are written.
+  const run_folder::CheckpointWriter::Options* checkpoints = nullptr;
+  // The checkpoint to resume from, possibly of another number of workers; null:
+  // a fresh start.
+  const run_folder::Checkpoint* resume = nullptr;
+  bool longer = false;      // than the run of that checkpoint (train/resume.h)
+  bool time_steps = false;  // sets TrainResult::step_seconds
+  TrainHooks hooks = {};
+};
+
+}  // namespace abtrain::train
