@@ -27,44 +27,21 @@ class Loopback : public comm::Communicator {
   std::unique_ptr<Communicator> split(int, int) override {
     throw std::logic_error("a loop-back group cannot be split");
   }
-  comm::Pending all_reduce(at::Tensor buffer, comm::ReduceOp op, comm::Purpose)
-      override {
-    if (op == comm::ReduceOp::Sum) {
-      buffer.mul_(members_);
+  comm::Pending start(comm::Call call) override {
+    using Kind = comm::Call::Kind;
+    if (call.kind == Kind::AllGather) {
+      repeat(call.out, call.in, call.counts);
+    } else if (call.kind == Kind::AllToAll) {
+      repeat(
+          call.out,
+          call.in.narrow(0, 0, call.counts[0]),
+          std::vector<std::int64_t>(call.counts.size(), call.counts[0]));
+    } else if (call.kind == Kind::ReduceScatter) {
+      call.out.copy_(call.in.narrow(0, 0, call.out.numel()));
     }
-    return {};
-  }
-  comm::Pending all_gather(
-      at::Tensor out,
-      at::Tensor in,
-      const std::vector<std::int64_t>& counts,
-      comm::Purpose) override {
-    repeat(out, in, counts);
-    return {};
-  }
-  comm::Pending reduce_scatter(
-      at::Tensor out,
-      at::Tensor in,
-      comm::ReduceOp op,
-      comm::Purpose) override {
-    out.copy_(in.narrow(0, 0, out.numel()));
-    if (op == comm::ReduceOp::Sum) {
-      out.mul_(members_);
+    if (call.reduces() && call.op == comm::ReduceOp::Sum) {
+      call.out.mul_(members_);
     }
-    return {};
-  }
-  comm::Pending all_to_all(
-      at::Tensor out,
-      at::Tensor in,
-      const std::vector<std::int64_t>& counts,
-      comm::Purpose) override {
-    repeat(
-        out,
-        in.narrow(0, 0, counts[0]),
-        std::vector<std::int64_t>(counts.size(), counts[0]));
-    return {};
-  }
-  comm::Pending broadcast(at::Tensor, int, comm::Purpose) override {
     return {};
   }
   void barrier() override {}

@@ -25,47 +25,24 @@ namespace {
       ErrorKind::Io, formatted("cannot {} '{}': {}", what, path, reason));
 }
 
-// An open file that is closed at the end of its scope.
-class File {
- public:
-  File(const std::string& path, int flags, const char* what)
-      : File(path, flags, what, path) {}
-  // Errors name `shown` instead of `path`.
-  File(
-      const std::string& path,
-      int flags,
-      const char* what,
-      const std::string& shown)
-      : path_(shown), file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (file_ < 0) {
-      fail(what, shown, errno);
-    }
+Descriptor open_file(
+    const std::string& path,
+    int flags,
+    const char* what,
+    const std::string& shown) {
+  Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
+  if (file.get() < 0) {
+    fail(what, shown, errno);
   }
-  ~File() {
-    if (file_ >= 0) {
-      ::close(file_);
-    }
-  }
-  File(File&& other) noexcept
-      : path_(std::move(other.path_)), file_(other.release()) {}
-  File& operator=(File&&) = delete;
-  int get() const {
-    return file_;
-  }
-  int release() {
-    return std::exchange(file_, -1);
-  }
-  // Some network file systems report a full disk only on close.
-  void close() {
-    if (::close(release()) != 0) {
-      fail("write", path_, errno);
-    }
-  }
+  return file;
+}
 
- private:
-  std::string path_;
-  int file_;
-};
+// Some network file systems report a full disk only on close.
+void close_written(Descriptor file, const std::string& path) {
+  if (::close(file.release()) != 0) {
+    fail("write", path, errno);
+  }
+}
 
 void write_all(int file, std::string_view content, const std::string& path) {
   while (!content.empty()) {
@@ -120,7 +97,7 @@ void check_there(const std::string& path) {
 }
 
 // Opens a file to read it, and checks that it is regular.
-File open_input(const std::string& path, struct stat& status, Fifo fifo) {
+Descriptor open_input(const std::string& path, struct stat& status, Fifo fifo) {
   check_there(path);
   if (::stat(path.c_str(), &status) != 0) {
     fail("read", path, errno);
@@ -128,7 +105,8 @@ File open_input(const std::string& path, struct stat& status, Fifo fifo) {
   // The file that is opened may be another one by then: O_NONBLOCK keeps a FIFO
   // without a writer from blocking the program.
   const bool waits = fifo == Fifo::Wait && S_ISFIFO(status.st_mode);
-  File file(path, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK, "read");
+  Descriptor file =
+      open_file(path, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK, "read", path);
   if (::fstat(file.get(), &status) != 0) {
     fail("read", path, errno);
   }
@@ -165,9 +143,9 @@ void write_stream(
     });
     return;
   }
-  File file(path, O_WRONLY, "write");
+  Descriptor file = open_file(path, O_WRONLY, "write", path);
   body([&](std::string_view piece) { write_all(file.get(), piece, path); });
-  file.close();
+  close_written(std::move(file), path);
 }
 
 // The length of the file up to and including its last newline.
@@ -195,7 +173,7 @@ std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
 
 std::string read_file(const std::string& path, std::uint64_t most, Fifo fifo) {
   struct stat status {};
-  const File file = open_input(path, status, fifo);
+  const Descriptor file = open_input(path, status, fifo);
   const auto check_size = [&](std::uint64_t bytes) {
     ABT_CHECK(
         bytes <= most,
@@ -238,11 +216,12 @@ void atomic_write(const std::string& path, const WriteBody& body) {
   ABT_ASSERT(::getentropy(&unique, sizeof unique) == 0, "getentropy");
   const std::string beside = formatted("{}.tmp{:016x}", place.path, unique);
   try {
-    File file(beside, O_WRONLY | O_CREAT | O_EXCL, "write", path);
+    Descriptor file =
+        open_file(beside, O_WRONLY | O_CREAT | O_EXCL, "write", path);
     take_permissions(file.get(), place.path);
     body([&](std::string_view piece) { write_all(file.get(), piece, path); });
     flush(file.get(), path);
-    file.close();
+    close_written(std::move(file), path);
     if (::rename(beside.c_str(), place.path.c_str()) != 0) {
       fail("write", path, errno);
     }
@@ -255,17 +234,13 @@ void atomic_write(const std::string& path, const WriteBody& body) {
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   struct stat status {};
-  file_ = open_input(path_, status, Fifo::Refuse).release();
+  file_ = open_input(path_, status, Fifo::Refuse);
   size_ = static_cast<std::uint64_t>(status.st_size);
-}
-
-InputFile::~InputFile() {
-  ::close(file_);
 }
 
 std::size_t
 InputFile::read_some(std::uint64_t offset, void* out, std::size_t bytes) const {
-  return read_at(file_, offset, static_cast<char*>(out), bytes, path_);
+  return read_at(file_.get(), offset, static_cast<char*>(out), bytes, path_);
 }
 
 void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes) const {
@@ -283,19 +258,15 @@ SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
            ? (std::filesystem::temp_directory_path() / "abtrain").string()
            : place.path) +
       ".spool-XXXXXX";
-  file_ = ::mkostemp(name.data(), O_CLOEXEC);
-  if (file_ < 0) {
+  file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
+  if (file_.get() < 0) {
     fail("write", path_, errno);
   }
   ::unlink(name.c_str());
 }
 
-SpoolFile::~SpoolFile() {
-  ::close(file_);
-}
-
 void SpoolFile::write(std::string_view piece) {
-  write_all(file_, piece, path_);
+  write_all(file_.get(), piece, path_);
   size_ += piece.size();
 }
 
@@ -304,7 +275,8 @@ void SpoolFile::copy_to(const WritePiece& write) const {
   for (std::uint64_t done = 0; done < size_; done += block.size()) {
     block.resize(std::min<std::uint64_t>(size_ - done, 1 << 20));
     ABT_ASSERT(
-        read_at(file_, done, block.data(), block.size(), path_) == block.size(),
+        read_at(file_.get(), done, block.data(), block.size(), path_) ==
+            block.size(),
         "a spool file is shorter than what was written to it");
     write(block);
   }
@@ -324,14 +296,14 @@ void make_folders(const std::string& path) {
 }
 
 void sync_path(const std::string& path) {
-  const File file(path, O_RDONLY, "flush");
+  const Descriptor file = open_file(path, O_RDONLY, "flush", path);
   flush(file.get(), path);
 }
 
 Appender::Appender(std::string path) : path_(std::move(path)) {
-  File file(path_, O_RDWR | O_CREAT | O_APPEND, "write");
+  file_ = open_file(path_, O_RDWR | O_CREAT | O_APPEND, "write", path_);
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) {
+  if (::fstat(file_.get(), &status) != 0) {
     fail("write", path_, errno);
   }
   // A pipe that nobody reads would stop the program once it is full.
@@ -342,27 +314,14 @@ Appender::Appender(std::string path) : path_(std::move(path)) {
       path_);
   is_regular_ = S_ISREG(status.st_mode);
   size_ = is_regular_ ? std::int64_t{status.st_size} : 0;
-  file_ = file.release();
-}
-
-Appender::Appender(Appender&& other) noexcept
-    : path_(std::move(other.path_)),
-      file_(std::exchange(other.file_, -1)),
-      is_regular_(other.is_regular_),
-      size_(other.size_) {}
-
-Appender::~Appender() {
-  if (file_ >= 0) {
-    ::close(file_);
-  }
 }
 
 void Appender::write(std::string_view bytes) {
   try {
-    write_all(file_, bytes, path_);
+    write_all(file_.get(), bytes, path_);
   } catch (const Error&) {
     [[maybe_unused]] const int ignored =
-        is_regular_ ? ::ftruncate(file_, size_) : 0;
+        is_regular_ ? ::ftruncate(file_.get(), size_) : 0;
     throw;
   }
   size_ += static_cast<std::int64_t>(bytes.size());
@@ -380,15 +339,15 @@ void Appender::keep_lines(std::int64_t bytes) {
       bytes,
       size_);
   const std::int64_t kept =
-      whole_lines(file_, bytes >= 0 ? bytes : size_, path_);
-  if (kept < size_ && ::ftruncate(file_, kept) != 0) {
+      whole_lines(file_.get(), bytes >= 0 ? bytes : size_, path_);
+  if (kept < size_ && ::ftruncate(file_.get(), kept) != 0) {
     fail("write", path_, errno);
   }
   size_ = kept;
 }
 
 void Appender::sync() {
-  flush(file_, path_);
+  flush(file_.get(), path_);
 }
 
 LineWriter::LineWriter(std::string path, std::int64_t keep)

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
+
 namespace abtrain {
 
 // Limits of read_file: a file that is larger is not what its reader expects.
@@ -44,9 +46,6 @@ void atomic_write(
 class InputFile {
  public:
   explicit InputFile(std::string path);
-  ~InputFile();
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
 
   std::uint64_t size() const {
     return size_;
@@ -55,7 +54,7 @@ class InputFile {
     return path_;
   }
   int descriptor() const {
-    return file_;
+    return file_.get();
   }
   // Reads up to `bytes` bytes into `out`; returns fewer only if the file ends.
   std::size_t read_some(std::uint64_t offset, void* out, std::size_t bytes)
@@ -65,7 +64,7 @@ class InputFile {
 
  private:
   std::string path_;
-  int file_ = -1;
+  Descriptor file_;
   std::uint64_t size_ = 0;
 };
 
@@ -76,9 +75,6 @@ class SpoolFile {
   // The file is created in the folder of `path`, or in the system's temporary
   // folder if `path` is a stream. Errors name `path`.
   explicit SpoolFile(std::string path);
-  ~SpoolFile();
-  SpoolFile(const SpoolFile&) = delete;
-  SpoolFile& operator=(const SpoolFile&) = delete;
 
   void write(std::string_view piece);
   std::uint64_t size() const {
@@ -89,7 +85,7 @@ class SpoolFile {
 
  private:
   std::string path_;
-  int file_ = -1;
+  Descriptor file_;
   std::uint64_t size_ = 0;
 };
 
@@ -105,9 +101,6 @@ void sync_path(const std::string& path);
 class Appender {
  public:
   explicit Appender(std::string path);
-  ~Appender();
-  Appender(Appender&& other) noexcept;
-  Appender& operator=(Appender&&) = delete;
 
   void write(std::string_view bytes);
   void sync();
@@ -125,7 +118,7 @@ class Appender {
 
  private:
   std::string path_;
-  int file_ = -1;
+  Descriptor file_;
   bool is_regular_ = false;
   std::int64_t size_ = 0;
 };

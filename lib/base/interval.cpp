@@ -41,25 +41,4 @@ std::string Interval::text() const {
   return "";
 }
 
-Interval any() {
-  return {};
-}
-Interval between(double low, double high) {
-  Interval out;
-  out.low = low;
-  out.high = high;
-  return out;
-}
-Interval from_to_below(double low, double high) {
-  Interval out = between(low, high);
-  out.high_open = true;
-  return out;
-}
-
-Interval above_to(double low, double high) {
-  Interval out = between(low, high);
-  out.low_open = true;
-  return out;
-}
-
 }  // namespace abtrain

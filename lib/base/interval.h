@@ -19,9 +19,17 @@ struct Interval {
 constexpr double kMaxSteps = 1e8;
 constexpr double kLargest = 1e38;
 
-Interval any();
-Interval between(double low, double high);
-Interval from_to_below(double low, double high);
-Interval above_to(double low, double high);
+constexpr Interval any() {
+  return {};
+}
+constexpr Interval between(double low, double high) {
+  return {low, high};
+}
+constexpr Interval from_to_below(double low, double high) {
+  return {low, high, false, true};
+}
+constexpr Interval above_to(double low, double high) {
+  return {low, high, true};
+}
 
 }  // namespace abtrain

@@ -142,6 +142,14 @@ class Builder : public nlohmann::json_sax<ordered_json> {
 };
 
 template <class T>
+bool take_if(bool fits, const ordered_json& value, T& out) {
+  if (fits) {
+    out = value.get<T>();
+  }
+  return fits;
+}
+
+template <class T>
 bool read_list(const ordered_json& value, std::vector<T>& out) {
   if (!value.is_array()) {
     return false;
@@ -176,31 +184,19 @@ bool read_json(const ordered_json& value, std::int64_t& out) {
       value.is_number_unsigned()
           ? std::in_range<std::int64_t>(value.get<std::uint64_t>())
           : value.is_number_integer();
-  if (fits) {
-    out = value.get<std::int64_t>();
-  }
-  return fits;
+  return take_if(fits, value, out);
 }
 
 bool read_json(const ordered_json& value, double& out) {
-  if (value.is_number()) {
-    out = value.get<double>();
-  }
-  return value.is_number();
+  return take_if(value.is_number(), value, out);
 }
 
 bool read_json(const ordered_json& value, bool& out) {
-  if (value.is_boolean()) {
-    out = value.get<bool>();
-  }
-  return value.is_boolean();
+  return take_if(value.is_boolean(), value, out);
 }
 
 bool read_json(const ordered_json& value, std::string& out) {
-  if (value.is_string()) {
-    out = value.get<std::string>();
-  }
-  return value.is_string();
+  return take_if(value.is_string(), value, out);
 }
 
 bool read_json(const ordered_json& value, std::vector<std::int64_t>& out) {
@@ -294,26 +290,25 @@ std::int64_t JsonObject::integer(
 }
 
 std::string JsonObject::text(const char* pointer) const {
-  const ordered_json* value = find(pointer);
-  std::string text;
-  if (value == nullptr || !read_json(*value, text)) {
-    complain(pointer, "a string");
-  }
-  return text;
+  return typed(pointer, ordered_json::value_t::string, "a string")
+      .get<std::string>();
 }
 
 const ordered_json& JsonObject::list(const char* pointer) const {
-  const ordered_json* value = find(pointer);
-  if (value == nullptr || !value->is_array()) {
-    complain(pointer, "a list");
-  }
-  return *value;
+  return typed(pointer, ordered_json::value_t::array, "a list");
 }
 
 const ordered_json& JsonObject::object(const char* pointer) const {
+  return typed(pointer, ordered_json::value_t::object, "an object");
+}
+
+const ordered_json& JsonObject::typed(
+    const char* pointer,
+    ordered_json::value_t type,
+    const char* wanted) const {
   const ordered_json* value = find(pointer);
-  if (value == nullptr || !value->is_object()) {
-    complain(pointer, "an object");
+  if (value == nullptr || value->type() != type) {
+    complain(pointer, wanted);
   }
   return *value;
 }

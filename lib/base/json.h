@@ -79,6 +79,11 @@ class JsonObject {
       const std::string& wanted) const;
 
  private:
+  const nlohmann::ordered_json& typed(
+      const char* pointer,
+      nlohmann::ordered_json::value_t type,
+      const char* wanted) const;
+
   std::string path_;
   std::ptrdiff_t line_;
   nlohmann::ordered_json json_;

@@ -55,37 +55,46 @@ std::string text_of(const in_addr& address) {
   return text.data();
 }
 
-// Binds to all addresses, IPv4 and IPv6. Fails on a system without IPv6.
-bool bind_to_all(Socket& socket, int port) {
-  const int on = 1;
-  const int off = 0;
-  socket =
-      Socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  ::setsockopt(socket.file(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  ::setsockopt(socket.file(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  sockaddr_in6 any{};
-  any.sin6_family = AF_INET6;
-  any.sin6_port = htons(static_cast<std::uint16_t>(port));
-  return ::bind(
-             socket.file(),
-             reinterpret_cast<const sockaddr*>(&any),
-             sizeof(any)) == 0;
+void set_option(int file, int level, int name, int value) {
+  ::setsockopt(file, level, name, &value, sizeof(value));
 }
 
-bool bind_to(Socket& socket, const in_addr& address, int port) {
-  const int on = 1;
-  socket =
-      Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Socket tcp_socket(int family) {
+  return Socket(
+      ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+template <class Address>
+bool bind_to(Socket& socket, const Address& own) {
   // Lets a run that is restarted use its port again at once.
-  ::setsockopt(socket.file(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  sockaddr_in own{};
-  own.sin_family = AF_INET;
-  own.sin_port = htons(static_cast<std::uint16_t>(port));
-  own.sin_addr = address;
+  set_option(socket.file(), SOL_SOCKET, SO_REUSEADDR, 1);
   return ::bind(
              socket.file(),
              reinterpret_cast<const sockaddr*>(&own),
              sizeof(own)) == 0;
+}
+
+sockaddr_in endpoint(const in_addr& address, int port) {
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<std::uint16_t>(port));
+  place.sin_addr = address;
+  return place;
+}
+
+bool bind_to_address(Socket& socket, const in_addr& address, int port) {
+  socket = tcp_socket(AF_INET);
+  return bind_to(socket, endpoint(address, port));
+}
+
+// Binds to all addresses, IPv4 and IPv6. Fails on a system without IPv6.
+bool bind_to_all(Socket& socket, int port) {
+  socket = tcp_socket(AF_INET6);
+  set_option(socket.file(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  sockaddr_in6 any{};
+  any.sin6_family = AF_INET6;
+  any.sin6_port = htons(static_cast<std::uint16_t>(port));
+  return bind_to(socket, any);
 }
 
 }  // namespace
@@ -106,32 +115,18 @@ int Deadline::milliseconds_left() const {
   return static_cast<int>(std::ceil(1e3 * std::min(seconds_left(), 1e6)));
 }
 
-Socket::Socket(Socket&& other) noexcept
-    : file_(std::exchange(other.file_, -1)) {}
-
-Socket& Socket::operator=(Socket&& other) noexcept {
-  std::swap(file_, other.file_);
-  return *this;
-}
-
-Socket::~Socket() {
-  if (file_ >= 0) {
-    ::close(file_);
-  }
-}
-
 Socket Socket::listen(const std::string& address, int port) {
   Socket socket;
   bool bound = false;
   if (address.empty()) {
     bound = bind_to_all(socket, port) ||
-            (errno != EADDRINUSE && bind_to(socket, in_addr{}, port));
+            (errno != EADDRINUSE && bind_to_address(socket, in_addr{}, port));
   } else {
     const auto own = address_of(address);
     ABT_ASSERT(own, "'{}' is not an IPv4 address", address);
-    bound = bind_to(socket, *own, port);
+    bound = bind_to_address(socket, *own, port);
   }
-  if (!bound || ::listen(socket.file_, SOMAXCONN) != 0) {
+  if (!bound || ::listen(socket.file(), SOMAXCONN) != 0) {
     fail(
         formatted(
             "cannot listen on {}, port {}",
@@ -145,7 +140,7 @@ Socket Socket::listen(const std::string& address, int port) {
 int Socket::port() const {
   sockaddr_storage own{};
   socklen_t length = sizeof(own);
-  ::getsockname(file_, reinterpret_cast<sockaddr*>(&own), &length);
+  ::getsockname(file(), reinterpret_cast<sockaddr*>(&own), &length);
   return ntohs(
       own.ss_family == AF_INET6
           ? reinterpret_cast<const sockaddr_in6*>(&own)->sin6_port
@@ -153,7 +148,7 @@ int Socket::port() const {
 }
 
 Socket Socket::accept() const {
-  Socket socket(::accept4(file_, nullptr, nullptr, SOCK_CLOEXEC));
+  Socket socket(::accept4(file(), nullptr, nullptr, SOCK_CLOEXEC));
   if (socket.is_open()) {
     socket.keep_alive();
   }
@@ -165,20 +160,16 @@ Socket Socket::connect(const std::string& address, int port, double seconds) {
   if (!host) {
     return {};
   }
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  to.sin_addr = *host;
+  const sockaddr_in to = endpoint(*host, port);
   const Deadline deadline(seconds);
-  Socket socket(
-      ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Socket socket = tcp_socket(AF_INET);
   if (::connect(
-          socket.file_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) !=
+          socket.file(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) !=
       0) {
     int error = 0;
     socklen_t length = sizeof(error);
-    if (errno != EINPROGRESS || !wait_for(socket.file_, POLLOUT, deadline) ||
-        ::getsockopt(socket.file_, SOL_SOCKET, SO_ERROR, &error, &length) !=
+    if (errno != EINPROGRESS || !wait_for(socket.file(), POLLOUT, deadline) ||
+        ::getsockopt(socket.file(), SOL_SOCKET, SO_ERROR, &error, &length) !=
             0 ||
         error != 0) {
       return {};
@@ -188,36 +179,27 @@ Socket Socket::connect(const std::string& address, int port, double seconds) {
   return socket;
 }
 
-int Socket::release() noexcept {
-  return std::exchange(file_, -1);
-}
-
 // A host that is switched off does not close its connections: after about a
 // minute without an answer a connection counts as lost.
 void Socket::keep_alive() const {
-  const int on = 1;
-  const int idle = 30;
-  const int interval = 10;
-  const int probes = 3;
-  const unsigned unanswered = 60'000;  // ms, while data is in flight
-  ::setsockopt(file_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-  ::setsockopt(file_, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-  ::setsockopt(file_, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-  ::setsockopt(file_, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-  ::setsockopt(
-      file_, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof(unanswered));
-  ::setsockopt(file_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  set_option(file(), SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(file(), IPPROTO_TCP, TCP_KEEPIDLE, 30);
+  set_option(file(), IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set_option(file(), IPPROTO_TCP, TCP_KEEPCNT, 3);
+  // In ms, while data is in flight.
+  set_option(file(), IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
+  set_option(file(), IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 bool Socket::send_all(std::string_view bytes, double seconds) const noexcept {
   const Deadline deadline(seconds);
   while (!bytes.empty()) {
     const ssize_t sent =
-        ::send(file_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(file(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(file_, POLLOUT, deadline)) {
+      if (!wait_for(file(), POLLOUT, deadline)) {
         return false;
       }
     } else if (errno != EINTR) {
@@ -230,7 +212,7 @@ bool Socket::send_all(std::string_view bytes, double seconds) const noexcept {
 std::optional<std::size_t> Socket::receive_some(char* bytes, std::size_t count)
     const noexcept {
   for (;;) {
-    const ssize_t got = ::recv(file_, bytes, count, MSG_DONTWAIT);
+    const ssize_t got = ::recv(file(), bytes, count, MSG_DONTWAIT);
     if (got > 0) {
       return static_cast<std::size_t>(got);
     }
@@ -245,7 +227,7 @@ std::optional<std::size_t> Socket::receive_some(char* bytes, std::size_t count)
 }
 
 bool Socket::wait_readable(const Deadline& deadline) const noexcept {
-  return wait_for(file_, POLLIN, deadline);
+  return wait_for(file(), POLLIN, deadline);
 }
 
 std::vector<std::string> own_addresses() {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace abtrain {
 
 // A point in time by which one or several waits must end.
@@ -31,9 +33,6 @@ class Socket {
  public:
   Socket() = default;
   explicit Socket(int file) : file_(file) {}
-  Socket(Socket&& other) noexcept;
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket();
 
   // Listens on one IPv4 address of this host, or on all of its addresses if
   // `address` is empty. Port 0: the system chooses one.
@@ -45,13 +44,15 @@ class Socket {
   static Socket connect(const std::string& address, int port, double seconds);
 
   bool is_open() const {
-    return file_ >= 0;
+    return file_.get() >= 0;
   }
   int file() const {
-    return file_;
+    return file_.get();
   }
   // Gives up ownership: the caller must close the descriptor.
-  int release() noexcept;
+  int release() noexcept {
+    return file_.release();
+  }
   // False if the other end is gone or does not read everything in time.
   bool send_all(std::string_view bytes, double seconds) const noexcept;
   // Does not wait: returns the number of bytes that had arrived, possibly 0, or
@@ -63,7 +64,7 @@ class Socket {
 
  private:
   void keep_alive() const;
-  int file_ = -1;
+  Descriptor file_;
 };
 
 // The IPv4 addresses of this host, with those of the loopback last.

@@ -1,10 +1,11 @@
 #include "comm/call.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
+#include "comm/communicator.h"
 #include "comm/traffic.h"
 #include "device/tensor_text.h"
 
@@ -85,6 +86,21 @@ void check_op(const at::Tensor& t, ReduceOp op, const char* call) {
 
 }  // namespace
 
+Piece piece_of(const Call& call, int from, int to) {
+  const auto begin_of = [&](int member) {
+    const auto end = call.counts.begin() + member;
+    return std::accumulate(call.counts.begin(), end, std::int64_t{0});
+  };
+  if (call.kind == Call::Kind::Broadcast) {
+    return {0, 0, from == call.root ? call.out.numel() : 0};
+  }
+  if (call.kind == Call::Kind::AllToAll) {
+    const std::int64_t count = call.counts[static_cast<std::size_t>(to)];
+    return {begin_of(to), from * count, count};
+  }
+  return {0, begin_of(from), call.counts[static_cast<std::size_t>(from)]};
+}
+
 std::string describe(const Call& call) {
   static constexpr const char* kKinds[] = {
       "all_reduce",
@@ -96,7 +112,10 @@ std::string describe(const Call& call) {
       "split"};
   static constexpr const char* kOps[] = {"sum", "mean", "max"};
   std::string text = kKinds[static_cast<int>(call.kind)];
-  const at::Tensor& t = call.in.defined() ? call.in : call.out;
+  if (call.kind == Call::Kind::Barrier) {
+    return text;
+  }
+  const at::Tensor& t = call.source();
   if (t.defined()) {
     text += formatted(
         " of {} {} on {}",
@@ -104,8 +123,7 @@ std::string describe(const Call& call) {
         c10::toString(t.scalar_type()),
         t.device());
   }
-  if (call.kind == Call::Kind::AllReduce ||
-      call.kind == Call::Kind::ReduceScatter) {
+  if (call.reduces()) {
     text += formatted(", {}", kOps[static_cast<int>(call.op)]);
   }
   if (call.kind == Call::Kind::AllGather ||
@@ -121,29 +139,61 @@ std::string describe(const Call& call) {
   return text;
 }
 
-Pending
-CheckedCommunicator::all_reduce(at::Tensor buffer, ReduceOp op, Purpose) {
-  check_buffer(buffer, "all_reduce");
-  check_op(buffer, op, "all_reduce");
-  return start({.kind = Call::Kind::AllReduce, .out = buffer, .op = op});
+void Pending::wait() {
+  if (work_) {
+    const auto work = std::move(work_);
+    std::exchange(work->wait, nullptr)();
+  }
 }
 
-Pending CheckedCommunicator::all_gather(
+// A worker that is unwinding from an error does not wait for the others, which
+// may be waiting for it elsewhere.
+Pending::Work::~Work() {
+  if (!wait || !give_up) {
+    return;
+  }
+  try {
+    ABT_CHECK(
+        std::uncaught_exceptions() == errors,
+        PeerLost,
+        "a worker left a collective because of an error");
+    wait();
+  } catch (...) {
+    give_up(std::current_exception());
+  }
+}
+
+Pending
+Communicator::all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose) {
+  check_buffer(buffer, "all_reduce");
+  check_op(buffer, op, "all_reduce");
+  return start(
+      {.kind = Call::Kind::AllReduce,
+       .out = buffer,
+       .op = op,
+       .purpose = purpose});
+}
+
+Pending Communicator::all_gather(
     at::Tensor out,
     at::Tensor in,
     const std::vector<std::int64_t>& counts,
-    Purpose) {
+    Purpose purpose) {
   check_pair(out, in, "all_gather");
   check_counts(*this, counts, out, in, Call::Kind::AllGather);
   return start(
-      {.kind = Call::Kind::AllGather, .out = out, .in = in, .counts = counts});
+      {.kind = Call::Kind::AllGather,
+       .out = out,
+       .in = in,
+       .counts = counts,
+       .purpose = purpose});
 }
 
-Pending CheckedCommunicator::reduce_scatter(
+Pending Communicator::reduce_scatter(
     at::Tensor out,
     at::Tensor in,
     ReduceOp op,
-    Purpose) {
+    Purpose purpose) {
   check_pair(out, in, "reduce_scatter");
   check_op(in, op, "reduce_scatter");
   const auto wanted = chunk_size(in.numel(), size(), rank());
@@ -156,21 +206,29 @@ Pending CheckedCommunicator::reduce_scatter(
       in.numel(),
       out.numel());
   return start(
-      {.kind = Call::Kind::ReduceScatter, .out = out, .in = in, .op = op});
+      {.kind = Call::Kind::ReduceScatter,
+       .out = out,
+       .in = in,
+       .op = op,
+       .purpose = purpose});
 }
 
-Pending CheckedCommunicator::all_to_all(
+Pending Communicator::all_to_all(
     at::Tensor out,
     at::Tensor in,
     const std::vector<std::int64_t>& counts,
-    Purpose) {
+    Purpose purpose) {
   check_pair(out, in, "all_to_all");
   check_counts(*this, counts, out, in, Call::Kind::AllToAll);
   return start(
-      {.kind = Call::Kind::AllToAll, .out = out, .in = in, .counts = counts});
+      {.kind = Call::Kind::AllToAll,
+       .out = out,
+       .in = in,
+       .counts = counts,
+       .purpose = purpose});
 }
 
-Pending CheckedCommunicator::broadcast(at::Tensor buffer, int root, Purpose) {
+Pending Communicator::broadcast(at::Tensor buffer, int root, Purpose purpose) {
   check_buffer(buffer, "broadcast");
   ABT_CHECK(
       root >= 0 && root < size(),
@@ -178,7 +236,11 @@ Pending CheckedCommunicator::broadcast(at::Tensor buffer, int root, Purpose) {
       "broadcast: root {} is not one of {} members",
       root,
       size());
-  return start({.kind = Call::Kind::Broadcast, .out = buffer, .root = root});
+  return start(
+      {.kind = Call::Kind::Broadcast,
+       .out = buffer,
+       .root = root,
+       .purpose = purpose});
 }
 
 }  // namespace abtrain::comm

@@ -1,14 +1,23 @@
-// A collective as its caller requested it, and the checks that every back end
-// makes of it. Internal to the back ends.
+// A collective as a member requests it, and what all back ends read from it.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "device/stream.h"
+#include "ops/reduce_buffers.h"
 
 namespace abtrain::comm {
+
+using ops::ReduceOp;  // Sum | Mean | Max
+
+// What a transfer is for; traffic is reported by purpose. Checkpoints store it
+// by these numbers.
+enum class Purpose { Gradient, Sync, Factors, Orders, Metrics };
+constexpr int kPurposes = 5;
 
 // One member's side of a collective.
 struct Call {
@@ -27,45 +36,35 @@ struct Call {
   ReduceOp op = ReduceOp::Sum;
   int root = 0;
   std::vector<std::int64_t> counts = {};  // all-gather, all-to-all
-  int color = 0;                          // split: the group to join
-  int key = 0;                            // split: the order in it
+  Purpose purpose = Purpose::Metrics;
+  int color = 0;             // split: the group to join
+  int key = 0;               // split: the order in it
   device::Event ready = {};  // after its owner's earlier work
+
+  // Whether it sums or compares the members' elements.
+  bool reduces() const {
+    return kind == Kind::AllReduce || kind == Kind::ReduceScatter;
+  }
+  // What this member contributes.
+  const at::Tensor& source() const {
+    return in.defined() ? in : out;
+  }
+  // The buffer that has the same length on every member.
+  const at::Tensor& common_buffer() const {
+    return kind == Kind::ReduceScatter || kind == Kind::AllToAll ? in : out;
+  }
 };
 
-// The buffer that has the same length on every member.
-inline const at::Tensor& common_buffer(const Call& call) {
-  const bool by_input = call.kind == Call::Kind::ReduceScatter ||
-      call.kind == Call::Kind::AllToAll;
-  return by_input ? call.in : call.out;
-}
+// The elements that one member gives to another in a call that does not reduce:
+// where they begin in its source() and in the other's `out`.
+struct Piece {
+  std::int64_t source = 0;
+  std::int64_t target = 0;
+  std::int64_t count = 0;
+};
+Piece piece_of(const Call& call, int from, int to);
 
 // "all_reduce of 100 Float on cpu, sum"
 std::string describe(const Call& call);
-
-// Base class of the back ends' communicators: checks the arguments, then hands
-// the call to start().
-class CheckedCommunicator : public Communicator {
- public:
-  Pending all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose) final;
-  Pending all_gather(
-      at::Tensor out,
-      at::Tensor in,
-      const std::vector<std::int64_t>& counts,
-      Purpose purpose) final;
-  Pending reduce_scatter(
-      at::Tensor out,
-      at::Tensor in,
-      ReduceOp op,
-      Purpose purpose) final;
-  Pending all_to_all(
-      at::Tensor out,
-      at::Tensor in,
-      const std::vector<std::int64_t>& counts,
-      Purpose purpose) final;
-  Pending broadcast(at::Tensor buffer, int root, Purpose purpose) final;
-
- protected:
-  virtual Pending start(Call call) = 0;
-};
 
 }  // namespace abtrain::comm

@@ -19,45 +19,35 @@
 //   broadcast       (n-1)*P      (at the root)
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <vector>
 
-#include "ops/reduce_buffers.h"
+#include "comm/call.h"
 
 namespace abtrain::comm {
-
-using ops::ReduceOp;  // Sum | Mean | Max
-
-// What a transfer is for; traffic is reported by purpose. Checkpoints store it
-// by these numbers.
-enum class Purpose { Gradient, Sync, Factors, Orders, Metrics };
-constexpr int kPurposes = 5;
 
 // A collective under way. wait() returns when the buffer holds the result; the
 // destructor waits too, unless an error is being thrown. Until then the owner
 // must neither read nor write the buffer. Move-only.
 class Pending {
  public:
-  class Work {
-   public:
-    virtual ~Work() = default;
-    virtual void wait() = 0;
-  };
   Pending() = default;  // nothing under way
-  explicit Pending(std::unique_ptr<Work> work) : work_(std::move(work)) {}
-  Pending(Pending&&) = default;
-  Pending& operator=(Pending&&) = default;
-  void wait() {
-    if (work_) {
-      auto work = std::move(work_);
-      work->wait();
-    }
-  }
+  // `give_up` gets the error that ends the wait of the destructor.
+  explicit Pending(
+      std::function<void()> wait,
+      std::function<void(std::exception_ptr)> give_up)
+      : work_(new Work{std::move(wait), std::move(give_up)}) {}
+  void wait();
 
  private:
+  struct Work {
+    std::function<void()> wait;
+    std::function<void(std::exception_ptr)> give_up;
+    int errors = std::uncaught_exceptions();
+    ~Work();
+  };
   std::unique_ptr<Work> work_;
 };
 
@@ -72,15 +62,14 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
   // Reduces the members' buffers in place.
-  virtual Pending
-  all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose) = 0;
+  Pending all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose);
   // `out` receives the members' inputs in rank order: counts[i] elements (the
   // numel of its `in`) from member i. Every member passes the same `counts`.
-  virtual Pending all_gather(
+  Pending all_gather(
       at::Tensor out,
       at::Tensor in,
       const std::vector<std::int64_t>& counts,
-      Purpose purpose) = 0;
+      Purpose purpose);
   // The same where every member contributes as many elements as this one.
   Pending all_gather(at::Tensor out, at::Tensor in, Purpose purpose) {
     const std::vector<std::int64_t> counts(
@@ -89,21 +78,21 @@ class Communicator {
   }
   // Member i gets chunk i of size() chunks; chunk i begins at element numel * i
   // / size().
-  virtual Pending reduce_scatter(
-      at::Tensor out,
-      at::Tensor in,
-      ReduceOp op,
-      Purpose purpose) = 0;
+  Pending
+  reduce_scatter(at::Tensor out, at::Tensor in, ReduceOp op, Purpose purpose);
   // `in` holds counts[i] elements for each member i, in rank order; `out`
   // receives the counts[rank()] elements that each member holds for this one,
   // in rank order. Every member passes the same `counts`.
-  virtual Pending all_to_all(
+  Pending all_to_all(
       at::Tensor out,
       at::Tensor in,
       const std::vector<std::int64_t>& counts,
-      Purpose purpose) = 0;
-  virtual Pending broadcast(at::Tensor buffer, int root, Purpose purpose) = 0;
+      Purpose purpose);
+  Pending broadcast(at::Tensor buffer, int root, Purpose purpose);
   virtual void barrier() = 0;
+
+  // Starts one of these transfers, whose arguments have been checked.
+  virtual Pending start(Call call) = 0;
 
   // Throws Error(PeerLost) if another worker has failed. Costs next to nothing.
   virtual void check_peers() = 0;

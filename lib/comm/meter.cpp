@@ -1,64 +1,33 @@
 #include "comm/meter.h"
 
-#include <chrono>
-#include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "comm/traffic.h"
 
 namespace abtrain::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Runs the call and passes the seconds that it took to `add`.
-template <class Call, class Add>
-auto timed(const Call& call, const Add& add) {
-  const auto start = Clock::now();
-  auto result = call();
-  add(std::chrono::duration<double>(Clock::now() - start).count());
-  return result;
-}
-
-class MeteredWork : public Pending::Work {
- public:
-  MeteredWork(
-      Pending inner,
-      std::string scope,
-      Purpose purpose,
-      TrafficMeter& meter,
-      std::optional<device::Span> span)
-      : inner_(std::move(inner)),
-        scope_(std::move(scope)),
-        purpose_(purpose),
-        meter_(meter),
-        span_(std::move(span)) {}
-
-  void wait() override {
-    if (span_) {
-      inner_.wait();
-      span_->end();
-      meter_.count_span(scope_, purpose_, *std::exchange(span_, {}));
-      return;
-    }
-    timed(
-        [&] {
-          inner_.wait();
-          return 0;
-        },
-        [&](double seconds) {
-          meter_.count_seconds(scope_, purpose_, seconds);
-        });
+std::int64_t sent_bytes(const Call& call, int n, int rank) {
+  const std::int64_t numel = call.source().numel();
+  const auto width = static_cast<std::int64_t>(call.source().element_size());
+  switch (call.kind) {
+    case Call::Kind::AllReduce:
+      return all_reduce_bytes(numel, width, n, rank);
+    case Call::Kind::AllGather:
+      return all_gather_bytes(numel, width, n);
+    case Call::Kind::ReduceScatter:
+      return reduce_scatter_bytes(numel, width, n, rank);
+    case Call::Kind::AllToAll:
+      return all_to_all_bytes(
+          numel, call.counts[static_cast<std::size_t>(rank)], width);
+    case Call::Kind::Broadcast:
+      return broadcast_bytes(numel, width, n, rank, call.root);
+    default:
+      return 0;
   }
-
- private:
-  Pending inner_;
-  std::string scope_;
-  Purpose purpose_;
-  TrafficMeter& meter_;
-  std::optional<device::Span> span_;  // on a GPU; else the host's clock is used
-};
+}
 
 class Metered : public Communicator {
  public:
@@ -76,105 +45,52 @@ class Metered : public Communicator {
   }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
-    auto part = timed(
-        [&] { return inner_->split(color, key); },
-        [&](double seconds) { meter_.count_seconds(seconds); });
+    const Stopwatch watch;
+    auto part = inner_->split(color, key);
+    meter_.count_seconds(watch.seconds());
     return metered(std::move(part), "group", meter_);
   }
 
-  Pending all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose) override {
-    const auto bytes =
-        all_reduce_bytes(buffer.numel(), element_size(buffer), size(), rank());
-    return start(purpose, bytes, buffer, [&] {
-      return inner_->all_reduce(buffer, op, purpose);
-    });
-  }
-
-  Pending all_gather(
-      at::Tensor out,
-      at::Tensor in,
-      const std::vector<std::int64_t>& counts,
-      Purpose purpose) override {
-    const auto bytes = all_gather_bytes(in.numel(), element_size(in), size());
-    return start(purpose, bytes, in, [&] {
-      return inner_->all_gather(out, in, counts, purpose);
-    });
-  }
-
-  Pending reduce_scatter(
-      at::Tensor out,
-      at::Tensor in,
-      ReduceOp op,
-      Purpose purpose) override {
-    const auto bytes =
-        reduce_scatter_bytes(in.numel(), element_size(in), size(), rank());
-    return start(purpose, bytes, in, [&] {
-      return inner_->reduce_scatter(out, in, op, purpose);
-    });
-  }
-
-  Pending all_to_all(
-      at::Tensor out,
-      at::Tensor in,
-      const std::vector<std::int64_t>& counts,
-      Purpose purpose) override {
-    // Too few counts are rejected below, with a message.
-    const auto own = static_cast<std::size_t>(rank()) < counts.size()
-                         ? counts[static_cast<std::size_t>(rank())]
-                         : 0;
-    const auto bytes = all_to_all_bytes(in.numel(), own, element_size(in));
-    return start(purpose, bytes, in, [&] {
-      return inner_->all_to_all(out, in, counts, purpose);
-    });
-  }
-
-  Pending broadcast(at::Tensor buffer, int root, Purpose purpose) override {
-    const auto bytes = broadcast_bytes(
-        buffer.numel(), element_size(buffer), size(), rank(), root);
-    return start(purpose, bytes, buffer, [&] {
-      return inner_->broadcast(buffer, root, purpose);
-    });
+  Pending start(Call call) override {
+    const Purpose purpose = call.purpose;
+    const std::int64_t bytes = sent_bytes(call, size(), rank());
+    std::shared_ptr<device::Span> span;  // on a GPU; else the host's clock
+    if (call.out.is_cuda() && size() > 1) {
+      span = std::make_shared<device::Span>(
+          device::Span::begin(call.out.device()));
+    }
+    const Stopwatch watch;
+    const auto inner =
+        std::make_shared<Pending>(inner_->start(std::move(call)));
+    if (!span) {
+      meter_.count_seconds(scope_, purpose, watch.seconds());
+    }
+    // Not earlier: a call that fails has sent nothing.
+    meter_.count(scope_, purpose, bytes);
+    return Pending(
+        [=, scope = scope_, &meter = meter_] {
+          const Stopwatch waiting;
+          inner->wait();
+          if (span) {
+            span->end();
+            meter.count_span(scope, purpose, std::move(*span));
+          } else {
+            meter.count_seconds(scope, purpose, waiting.seconds());
+          }
+        },
+        nullptr);  // dropping `inner` is enough
   }
 
   void barrier() override {
-    timed(
-        [&] {
-          inner_->barrier();
-          return 0;
-        },
-        [&](double seconds) { meter_.count_seconds(seconds); });
+    const Stopwatch watch;
+    inner_->barrier();
+    meter_.count_seconds(watch.seconds());
   }
   void check_peers() override {
     inner_->check_peers();
   }
 
  private:
-  static std::int64_t element_size(const at::Tensor& t) {
-    return static_cast<std::int64_t>(t.element_size());
-  }
-
-  // Count after the call: a call that was rejected has sent nothing.
-  template <class Call>
-  Pending start(
-      Purpose purpose,
-      std::int64_t bytes,
-      const at::Tensor& buffer,
-      const Call& call) {
-    std::optional<device::Span> span;
-    Pending inner;
-    if (buffer.is_cuda() && size() > 1) {
-      span = device::Span::begin(buffer.device());
-      inner = call();
-    } else {
-      inner = timed(call, [&](double seconds) {
-        meter_.count_seconds(scope_, purpose, seconds);
-      });
-    }
-    meter_.count(scope_, purpose, bytes);
-    return Pending(std::make_unique<MeteredWork>(
-        std::move(inner), scope_, purpose, meter_, std::move(span)));
-  }
-
   std::shared_ptr<Communicator> inner_;
   std::string scope_;
   TrafficMeter& meter_;

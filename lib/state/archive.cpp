@@ -65,7 +65,7 @@ void Archive::tensor(
 }
 
 template <class T>
-void Archive::exchange(const std::string& name, T& value) {
+void Archive::value(const std::string& name, T& value) {
   if (!loading_) {
     ABT_ASSERT(
         !state_.values->contains(name),
@@ -88,26 +88,12 @@ void Archive::exchange(const std::string& name, T& value) {
       shown(*found));
 }
 
-void Archive::value(const std::string& name, std::int64_t& value) {
-  exchange(name, value);
-}
-void Archive::value(const std::string& name, double& value) {
-  exchange(name, value);
-}
-void Archive::value(const std::string& name, bool& value) {
-  exchange(name, value);
-}
-void Archive::value(const std::string& name, std::string& value) {
-  exchange(name, value);
-}
-void Archive::value(const std::string& name, std::vector<std::int64_t>& value) {
-  exchange(name, value);
-}
-void Archive::value(const std::string& name, std::vector<double>& value) {
-  exchange(name, value);
-}
-void Archive::value(const std::string& name, nlohmann::ordered_json& value) {
-  exchange(name, value);
-}
+template void Archive::value(const std::string&, std::int64_t&);
+template void Archive::value(const std::string&, double&);
+template void Archive::value(const std::string&, bool&);
+template void Archive::value(const std::string&, std::string&);
+template void Archive::value(const std::string&, std::vector<std::int64_t>&);
+template void Archive::value(const std::string&, std::vector<double>&);
+template void Archive::value(const std::string&, nlohmann::ordered_json&);
 
 }  // namespace abtrain::state

@@ -60,18 +60,13 @@ class Archive {
       at::Tensor& tensor,
       Owner owner,
       std::optional<std::int64_t> numel = std::nullopt);
-  void value(const std::string& name, std::int64_t& value);
-  void value(const std::string& name, double& value);
-  void value(const std::string& name, bool& value);
-  void value(const std::string& name, std::string& value);
-  void value(const std::string& name, std::vector<std::int64_t>& value);
-  void value(const std::string& name, std::vector<double>& value);
-  void value(const std::string& name, nlohmann::ordered_json& value);
+  // A std::int64_t, a double, a bool, a std::string, a list of numbers, or any
+  // value of JSON.
+  template <class T>
+  void value(const std::string& name, T& value);
 
  private:
   Archive(State& state, bool loading) : state_(state), loading_(loading) {}
-  template <class T>
-  void exchange(const std::string& name, T& value);
 
   State& state_;
   bool loading_;

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/call.h"
 #include "comm/run_workers.h"
 #include "comm/traffic.h"
 
@@ -145,7 +144,7 @@ TEST(Meter, AGroupOfOneSendsNothing) {
 }
 
 // Of a group of two: every call takes a while, and so does waiting for it.
-class Slow : public CheckedCommunicator {
+class Slow : public Communicator {
  public:
   // `spent`: the seconds of the latest call or wait.
   explicit Slow(double& spent) : spent_(spent) {}
@@ -164,20 +163,12 @@ class Slow : public CheckedCommunicator {
   }
   void check_peers() override {}
 
- protected:
   Pending start(Call) override {
     spend(spent_);
-    return Pending(std::make_unique<Work>(spent_));
+    return Pending([&spent = spent_] { spend(spent); }, nullptr);
   }
 
  private:
-  struct Work : Pending::Work {
-    explicit Work(double& spent) : spent_(spent) {}
-    void wait() override {
-      spend(spent_);
-    }
-    double& spent_;
-  };
   static void spend(double& seconds) {
     const Stopwatch watch;
     do {

@@ -19,33 +19,22 @@ using Kind = Call::Kind;
 // second meeting would cost more.
 constexpr std::int64_t kAloneBytes = 256 << 10;
 
-void copy(const at::Tensor& to, const at::Tensor& from) {
-  if (to.is_cuda()) {
-    at::NoGradGuard no_grad;
-    to.copy_(from);
-  } else if (to.numel() > 0 && to.data_ptr() != from.data_ptr()) {
-    std::memmove(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
-  }
-}
-
-// Copies `count` elements between flat buffers without making views of them,
+// Copies a piece between flat buffers; on the CPU without making views of them,
 // which matters when many members exchange little.
-void copy_run(
-    const at::Tensor& to,
-    std::int64_t to_begin,
-    const at::Tensor& from,
-    std::int64_t from_begin,
-    std::int64_t count) {
-  if (to.is_cuda()) {
-    copy(to.narrow(0, to_begin, count), from.narrow(0, from_begin, count));
+void copy(const at::Tensor& to, const at::Tensor& from, const Piece& piece) {
+  const auto size = static_cast<std::int64_t>(to.element_size());
+  const auto* begin =
+      static_cast<const char*>(from.const_data_ptr()) + piece.source * size;
+  auto* place = static_cast<char*>(to.mutable_data_ptr()) + piece.target * size;
+  if (piece.count == 0 || begin == place) {
     return;
   }
-  const auto size = static_cast<std::int64_t>(to.element_size());
-  if (count > 0) {
-    std::memmove(
-        static_cast<char*>(to.mutable_data_ptr()) + to_begin * size,
-        static_cast<const char*>(from.const_data_ptr()) + from_begin * size,
-        static_cast<std::size_t>(count * size));
+  if (to.is_cuda()) {
+    const at::NoGradGuard no_grad;
+    to.narrow(0, piece.target, piece.count)
+        .copy_(from.narrow(0, piece.source, piece.count));
+  } else {
+    std::memmove(place, begin, static_cast<std::size_t>(piece.count * size));
   }
 }
 
@@ -56,7 +45,7 @@ bool alike(const Call& a, const Call& b) {
             (x.scalar_type() == y.scalar_type() && x.device() == y.device()));
   };
   const auto numel = [](const Call& call) {
-    const at::Tensor& t = common_buffer(call);
+    const at::Tensor& t = call.common_buffer();
     return t.defined() ? t.numel() : 0;
   };
   return a.kind == b.kind && a.op == b.op && a.root == b.root &&
@@ -65,12 +54,18 @@ bool alike(const Call& a, const Call& b) {
 }
 
 bool is_large(const Call& call, int members) {
-  return call.out.defined() &&
-         static_cast<std::int64_t>(
-             call.in.defined() ? std::max(call.in.nbytes(), call.out.nbytes())
-                               : call.out.nbytes()) *
-                 members >
-             kAloneBytes;
+  return call.out.defined() && static_cast<std::int64_t>(std::max(
+                                   call.source().nbytes(), call.out.nbytes())) *
+                                       members >
+                                   kAloneBytes;
+}
+
+std::vector<at::Tensor> buffers_of(const LocalOperation& operation) {
+  std::vector<at::Tensor> buffers;
+  for (const Call& call : operation.calls) {
+    buffers.push_back(call.common_buffer());
+  }
+  return buffers;
 }
 
 }  // namespace
@@ -98,7 +93,7 @@ LocalGroup::post(int rank, std::uint64_t sequence, Call call) {
   std::shared_ptr<LocalOperation> operation;
   {
     const Lock lock(mutex_);
-    state_->throw_if_aborted();
+    state_->throw_if_happened();
     auto& entry = open_[sequence];
     if (!entry) {
       entry = std::make_shared<LocalOperation>(sequence, size());
@@ -159,7 +154,7 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
     --operation.at_work;
     operation.ended[rank] = true;
     operation.done = --operation.missing_ends == 0;
-    if (operation.done || state_->aborted()) {
+    if (operation.done || state_->happened()) {
       changed_.notify_all();
     }
     meet(lock, operation, operation.done, operation.ended);
@@ -176,10 +171,10 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
 // The caller may free its buffer once this has thrown, so members still working
 // on it finish first.
 void LocalGroup::leave_if_aborted(Lock& lock, const LocalOperation& operation) {
-  if (state_->aborted()) {
+  if (state_->happened()) {
     changed_.wait(lock, [&] { return operation.at_work == 0; });
     ABT_CHECK(operation.mismatch.empty(), Config, "{}", operation.mismatch);
-    state_->throw_if_aborted();
+    state_->throw_if_happened();
   }
 }
 
@@ -190,8 +185,8 @@ void LocalGroup::meet(
     const std::atomic<bool>& flag,
     const std::vector<bool>& members) {
   // A longer wait would overflow the clock.
-  const double seconds = std::min(state_->timeout(), 1e8);
-  const auto came = [&] { return flag.load() || state_->aborted(); };
+  const double seconds = std::min(state_->timeout, 1e8);
+  const auto came = [&] { return flag.load() || state_->happened(); };
   if (came()) {
     return;
   }
@@ -239,10 +234,7 @@ void LocalGroup::do_all(LocalOperation& operation) {
   } else if (first.kind == Kind::AllReduce && size() == 1) {
     // The buffer is its own sum.
   } else if (first.kind == Kind::AllReduce) {
-    std::vector<at::Tensor> buffers;
-    for (const Call& call : operation.calls) {
-      buffers.push_back(call.out);
-    }
+    const auto buffers = buffers_of(operation);
     ops::reduce_buffers(buffers, 0, first.out.numel(), buffers, 0, first.op);
   } else {
     for (int i = 0; i < size(); ++i) {
@@ -256,52 +248,20 @@ void LocalGroup::do_all(LocalOperation& operation) {
 
 void LocalGroup::do_share(const LocalOperation& operation, int rank) const {
   const Call& mine = operation.calls[rank];
-  const int n = size();
-  std::vector<at::Tensor> buffers;
-  switch (mine.kind) {
-    case Kind::AllReduce: {
-      for (const Call& call : operation.calls) {
-        buffers.push_back(call.out);
-      }
-      const auto begin = chunk_begin(mine.out.numel(), n, rank);
-      const auto count = chunk_size(mine.out.numel(), n, rank);
+  if (mine.reduces()) {
+    const auto buffers = buffers_of(operation);
+    const auto numel = mine.common_buffer().numel();
+    const auto begin = chunk_begin(numel, size(), rank);
+    const auto count = chunk_size(numel, size(), rank);
+    if (mine.kind == Kind::AllReduce) {
       ops::reduce_buffers(buffers, begin, count, buffers, begin, mine.op);
-      break;
+    } else {
+      ops::reduce_buffers(buffers, begin, count, {mine.out}, 0, mine.op);
     }
-    case Kind::ReduceScatter: {
-      for (const Call& call : operation.calls) {
-        buffers.push_back(call.in);
-      }
-      const auto begin = chunk_begin(mine.in.numel(), n, rank);
-      ops::reduce_buffers(
-          buffers, begin, mine.out.numel(), {mine.out}, 0, mine.op);
-      break;
+  } else if (mine.out.defined()) {
+    for (int i = 0; i < size(); ++i) {
+      copy(mine.out, operation.calls[i].source(), piece_of(mine, i, rank));
     }
-    case Kind::AllGather: {
-      std::int64_t begin = 0;
-      for (int i = 0; i < n; ++i) {
-        copy(mine.out.narrow(0, begin, mine.counts[i]), operation.calls[i].in);
-        begin += mine.counts[i];
-      }
-      break;
-    }
-    case Kind::AllToAll: {
-      std::int64_t begin = 0;
-      for (int i = 0; i < rank; ++i) {
-        begin += mine.counts[i];
-      }
-      const std::int64_t count = mine.counts[rank];
-      for (int i = 0; i < n; ++i) {
-        copy_run(mine.out, i * count, operation.calls[i].in, begin, count);
-      }
-      break;
-    }
-    case Kind::Broadcast:
-      copy(mine.out, operation.calls[mine.root].out);
-      break;
-    case Kind::Barrier:
-    case Kind::Split:
-      break;
   }
 }
 

@@ -7,12 +7,12 @@
 namespace abtrain::comm {
 
 void LocalState::abort(std::exception_ptr cause) noexcept {
-  if (!failure_.set(std::move(cause))) {
+  if (!set(std::move(cause))) {
     return;
   }
   std::vector<std::weak_ptr<LocalGroup>> groups;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(groups_mutex_);
     groups.swap(groups_);
   }
   for (const auto& weak : groups) {
@@ -23,7 +23,7 @@ void LocalState::abort(std::exception_ptr cause) noexcept {
 }
 
 void LocalState::enlist(const std::shared_ptr<LocalGroup>& group) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(groups_mutex_);
   std::erase_if(groups_, [](const auto& weak) { return weak.expired(); });
   groups_.push_back(group);
 }

@@ -40,45 +40,7 @@ class Member {
   std::deque<std::shared_ptr<LocalOperation>> open_;
 };
 
-class LocalWork : public Pending::Work {
- public:
-  LocalWork(
-      std::shared_ptr<Member> member,
-      std::shared_ptr<LocalOperation> operation)
-      : member_(std::move(member)),
-        operation_(std::move(operation)),
-        errors_(std::uncaught_exceptions()) {}
-
-  void wait() override {
-    waited_ = true;
-    member_->complete_up_to(*operation_);
-  }
-
-  ~LocalWork() override {
-    if (waited_) {
-      return;
-    }
-    try {
-      // A worker that is unwinding from an error does not wait for the others,
-      // which may be waiting for it elsewhere.
-      ABT_CHECK(
-          std::uncaught_exceptions() == errors_,
-          PeerLost,
-          "a worker left a collective because of an error");
-      member_->complete_up_to(*operation_);
-    } catch (...) {
-      member_->group->state().abort(std::current_exception());
-    }
-  }
-
- private:
-  std::shared_ptr<Member> member_;
-  std::shared_ptr<LocalOperation> operation_;
-  int errors_;
-  bool waited_ = false;
-};
-
-class LocalCommunicator : public CheckedCommunicator {
+class LocalCommunicator : public Communicator {
  public:
   LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank)
       : member_(std::make_shared<Member>(std::move(group), rank)) {}
@@ -102,14 +64,17 @@ class LocalCommunicator : public CheckedCommunicator {
   }
 
   void check_peers() override {
-    member_->group->state().throw_if_aborted();
+    member_->group->state().throw_if_happened();
   }
 
- protected:
   Pending start(Call call) override {
     call.ready = device::Event::record(call.out.device());
-    auto operation = member_->post(std::move(call));
-    return Pending(std::make_unique<LocalWork>(member_, std::move(operation)));
+    const auto operation = member_->post(std::move(call));
+    return Pending(
+        [member = member_, operation] { member->complete_up_to(*operation); },
+        [member = member_](const std::exception_ptr& error) {
+          member->group->state().abort(error);
+        });
   }
 
  private:

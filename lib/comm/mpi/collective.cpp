@@ -26,7 +26,7 @@ constexpr std::uint32_t kKindMask = (1u << kKindBits) - 1;
 
 // A hash of what all members' calls have in common.
 std::uint32_t kind_of(const Call& call) {
-  const at::Tensor& sized = common_buffer(call);
+  const at::Tensor& sized = call.common_buffer();
   std::string text = formatted(
       "{} {} {}",
       static_cast<int>(call.kind),
@@ -75,27 +75,10 @@ MpiCollective::MpiCollective(MpiGroup& group, const Call& call)
   if (call_.out.defined()) {
     width_ = static_cast<std::int64_t>(call_.out.element_size());
   }
-  switch (call_.kind) {
-    case Call::Kind::AllReduce:
-      exchange(call_.out, /*in_place=*/true);
-      break;
-    case Call::Kind::ReduceScatter:
-      exchange(call_.in, /*in_place=*/false);
-      break;
-    case Call::Kind::AllGather:
-      gather();
-      break;
-    case Call::Kind::AllToAll:
-      all_to_all();
-      break;
-    case Call::Kind::Broadcast:
-      broadcast();
-      break;
-    case Call::Kind::Barrier:
-      meet();
-      break;
-    case Call::Kind::Split:
-      break;
+  if (call_.reduces()) {
+    exchange(call_.common_buffer(), call_.kind == Call::Kind::AllReduce);
+  } else {
+    exchange_pieces();
   }
 }
 
@@ -159,91 +142,31 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
 
 // One stream each way with every other member, with no limit on what it may
 // post.
-void MpiCollective::exchange_results(
-    const std::function<Bytes(int)>& to,
-    const std::function<Bytes(int)>& from) {
+void MpiCollective::exchange_pieces() {
   const int n = group_.size();
-  const auto add = [&](auto& streams, Way way, int peer, Bytes bytes) {
+  const int rank = group_.rank;
+  const auto add = [&](auto& streams, Way way, int peer, const Piece& piece) {
+    const bool sends = way == Way::Send;
     streams.emplace_back(
-        way, group_.comm, peer, tag(0), bytes.begin, bytes.count);
+        way,
+        group_.comm,
+        peer,
+        tag(0),
+        sends ? bytes_at(call_.source(), piece.source)
+              : bytes_at(call_.out, piece.target),
+        piece.count * width_);
     streams.back().allow_all();
   };
   for (int k = 1; k < n; ++k) {
-    const int peer = (group_.rank + k) % n;
-    add(results_out_, Way::Send, peer, to(peer));
-    add(results_in_, Way::Receive, peer, from(peer));
+    const int peer = (rank + k) % n;
+    add(results_out_, Way::Send, peer, piece_of(call_, rank, peer));
+    add(results_in_, Way::Receive, peer, piece_of(call_, peer, rank));
   }
-}
-
-// Where each member's elements begin in the buffer that holds all of them.
-std::vector<std::int64_t> MpiCollective::begins() const {
-  std::vector<std::int64_t> result(call_.counts.size());
-  std::exclusive_scan(
-      call_.counts.begin(), call_.counts.end(), result.begin(), 0L);
-  return result;
-}
-
-void MpiCollective::gather() {
-  const std::vector<std::int64_t> at = begins();
-  const auto own = static_cast<std::int64_t>(call_.in.nbytes());
-  const auto part_of = [&](int member) {
-    const auto m = static_cast<std::size_t>(member);
-    return Bytes{bytes_at(call_.out, at[m]), call_.counts[m] * width_};
-  };
-  exchange_results(
-      [&](int) {
-        return Bytes{bytes_at(call_.in, 0), own};
-      },
-      part_of);
+  const Piece own = piece_of(call_, rank, rank);
   copy_bytes(
-      part_of(group_.rank).begin, bytes_at(call_.in, 0), call_.in.nbytes());
-}
-
-void MpiCollective::all_to_all() {
-  const std::vector<std::int64_t> at = begins();
-  const std::int64_t count =
-      call_.counts[static_cast<std::size_t>(group_.rank)];
-  const auto for_member = [&](int member) {
-    const auto m = static_cast<std::size_t>(member);
-    return Bytes{bytes_at(call_.in, at[m]), call_.counts[m] * width_};
-  };
-  const auto of_member = [&](int member) {
-    return Bytes{bytes_at(call_.out, member * count), count * width_};
-  };
-  exchange_results(for_member, of_member);
-  copy_bytes(
-      of_member(group_.rank).begin,
-      for_member(group_.rank).begin,
-      static_cast<std::size_t>(count * width_));
-}
-
-void MpiCollective::broadcast() {
-  const int n = group_.size();
-  const auto bytes = static_cast<std::int64_t>(call_.out.nbytes());
-  char* data = bytes_at(call_.out, 0);
-  if (group_.rank != call_.root) {
-    results_in_.emplace_back(
-        Way::Receive, group_.comm, call_.root, tag(0), data, bytes);
-    results_in_.back().allow_all();
-    return;
-  }
-  for (int k = 1; k < n; ++k) {
-    const int peer = (group_.rank + k) % n;
-    results_out_.emplace_back(
-        Way::Send, group_.comm, peer, tag(0), data, bytes);
-    results_out_.back().allow_all();
-  }
-}
-
-void MpiCollective::meet() {
-  tokens_.resize(static_cast<std::size_t>(group_.size()));
-  exchange_results(
-      [&](int) {
-        return Bytes{&token_, 1};
-      },
-      [&](int peer) {
-        return Bytes{&tokens_[static_cast<std::size_t>(peer)], 1};
-      });
+      bytes_at(call_.out, own.target),
+      bytes_at(call_.source(), own.source),
+      static_cast<std::size_t>(own.count * width_));
 }
 
 // Reduces the piece that begins at this byte of the own chunk; returns the

@@ -40,20 +40,9 @@ class MpiCollective {
 
  private:
   using Way = MpiStream::Way;
-  struct Bytes {
-    char* begin;
-    std::int64_t count;
-  };
   bool take_arrivals();
   void exchange(const at::Tensor& in, bool in_place);
-  void exchange_results(
-      const std::function<Bytes(int)>& to,
-      const std::function<Bytes(int)>& from);
-  std::vector<std::int64_t> begins() const;
-  void gather();
-  void all_to_all();
-  void broadcast();
-  void meet();
+  void exchange_pieces();
   std::int64_t reduce(std::int64_t begin);
   char* bytes_at(const at::Tensor& tensor, std::int64_t element) const;
   int tag(int phase) const;
@@ -73,8 +62,6 @@ class MpiCollective {
   at::Tensor rings_;
   std::vector<MpiStream> parts_in_, parts_out_;  // to be reduced
   std::vector<MpiStream> results_in_, results_out_;
-  char token_ = 0;  // sent by a barrier
-  std::vector<char> tokens_;
 };
 
 }  // namespace abtrain::comm

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 
 #include <exception>
 #include <utility>
@@ -15,53 +16,7 @@ namespace {
 
 using Engine = MpiWorld::Engine;
 
-class MpiWork : public Pending::Work {
- public:
-  // `device`: the tensor that the result is copied to, if it is received
-  // elsewhere.
-  MpiWork(
-      std::shared_ptr<Engine> engine,
-      std::shared_ptr<Engine::Job> job,
-      at::Tensor device)
-      : engine_(std::move(engine)),
-        job_(std::move(job)),
-        device_(std::move(device)),
-        errors_(std::uncaught_exceptions()) {}
-
-  void wait() override {
-    waited_ = true;
-    engine_->wait(*job_);
-    if (device_.defined()) {
-      const at::NoGradGuard no_grad;
-      device_.copy_(job_->call.out);
-    }
-  }
-
-  ~MpiWork() override {
-    if (waited_) {
-      return;
-    }
-    try {
-      // A worker that is unwinding from an error does not wait for the others.
-      ABT_CHECK(
-          std::uncaught_exceptions() == errors_,
-          PeerLost,
-          "a worker left a collective because of an error");
-      wait();
-    } catch (...) {
-      engine_->abort(std::current_exception());
-    }
-  }
-
- private:
-  std::shared_ptr<Engine> engine_;
-  std::shared_ptr<Engine::Job> job_;
-  at::Tensor device_;
-  int errors_;
-  bool waited_ = false;
-};
-
-class MpiCommunicator : public CheckedCommunicator {
+class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(
       std::shared_ptr<Engine> engine,
@@ -83,25 +38,39 @@ class MpiCommunicator : public CheckedCommunicator {
   }
 
   void barrier() override {
-    engine_->wait(*engine_->post(group_, {.kind = Call::Kind::Barrier}));
+    const at::Tensor all = at::zeros({size()}, at::kByte);
+    engine_->wait(*engine_->post(
+        group_,
+        {.kind = Call::Kind::Barrier,
+         .out = all,
+         .in = at::zeros({1}, at::kByte),
+         .counts = std::vector<std::int64_t>(all.numel(), 1)}));
   }
 
   void check_peers() override {
     engine_->failure().throw_if_happened();
   }
 
- protected:
   Pending start(Call call) override {
+    // Buffers on a GPU are received elsewhere, and copied in the end.
     const at::Tensor result = call.out;
-    at::Tensor device;
     if (result.is_cuda()) {
-      device = result;
       const bool in_place = !call.in.defined();
       call.out = in_place ? result.cpu() : at::empty_like(result, at::kCPU);
       call.in = in_place ? at::Tensor() : call.in.cpu();
     }
-    return Pending(std::make_unique<MpiWork>(
-        engine_, engine_->post(group_, std::move(call)), std::move(device)));
+    const auto job = engine_->post(group_, std::move(call));
+    return Pending(
+        [engine = engine_, job, result] {
+          engine->wait(*job);
+          if (result.is_cuda()) {
+            const at::NoGradGuard no_grad;
+            result.copy_(job->call.out);
+          }
+        },
+        [engine = engine_](const std::exception_ptr& error) {
+          engine->abort(error);
+        });
   }
 
  private:

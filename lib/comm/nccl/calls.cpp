@@ -76,19 +76,7 @@ ncclResult_t grouped(int n, const Each& each) {
 }  // namespace
 
 bool transfers(const Call& call) {
-  switch (call.kind) {
-    case Kind::AllReduce:
-    case Kind::AllGather:
-    case Kind::Broadcast:
-      return call.out.numel() > 0;
-    case Kind::ReduceScatter:
-    case Kind::AllToAll:
-      return call.in.numel() > 0;
-    case Kind::Barrier:
-    case Kind::Split:
-      return true;
-  }
-  return true;
+  return call.common_buffer().numel() > 0;
 }
 
 int enqueue(

@@ -108,7 +108,7 @@ struct NcclState::Operation {
 // each other in a circle.
 NcclState::NcclState(at::Device device, double timeout_seconds)
     : device_(with_index(device)),
-      failure_(std::min(timeout_seconds, 1e8)),
+      timeout_(std::min(timeout_seconds, 1e8)),
       cuda_(new Cuda{c10::cuda::getStreamFromPool(true, device_.index())}),
       watcher_([this] { watch(); }) {}
 
@@ -234,7 +234,7 @@ void NcclState::wait(const Operation& operation) const {
 }
 
 void NcclState::abort(std::exception_ptr cause) noexcept {
-  failure_.abort(std::move(cause));
+  failure_.set(std::move(cause));
   changed_.notify_all();
 }
 
@@ -252,7 +252,7 @@ void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
     if (state == ncclSuccess) {
       return;
     }
-    if (seconds_since(start) > failure_.timeout()) {
+    if (seconds_since(start) > timeout_) {
       const TimedOut late = overdue(what);
       abort(std::make_exception_ptr(late));
       throw late;
@@ -279,20 +279,20 @@ void NcclState::fail(ErrorKind kind, const std::string& message) {
 }
 
 TimedOut NcclState::overdue(const std::string& what) const {
-  return {formatted("nccl: {}", what), failure_.timeout(), {}};
+  return {formatted("nccl: {}", what), timeout_, {}};
 }
 
 void NcclState::watch() noexcept {
   Lock lock(mutex_);
-  const auto told = [&] { return closing_ || failure_.aborted(); };
+  const auto told = [&] { return closing_ || failure_.happened(); };
   while (!changed_.wait_for(lock, kLook, told)) {
     try {
       look();
     } catch (...) {
-      failure_.abort(std::current_exception());
+      failure_.set(std::current_exception());
     }
   }
-  if (failure_.aborted()) {
+  if (failure_.happened()) {
     abort_links();
     // Nothing is added after an abort.
     changed_.wait(lock, [&] { return closing_; });
@@ -323,7 +323,7 @@ void NcclState::look() {
     if (!begun && first.begun.query()) {
       first.start = Clock::now();
     }
-    if (begun && seconds_since(first.start) > failure_.timeout()) {
+    if (begun && seconds_since(first.start) > timeout_) {
       throw overdue(first.what);
     }
   }
@@ -369,12 +369,12 @@ void NcclState::close(bool agreed) noexcept {
     const c10::cuda::CUDAGuard guard(device_.index());
     ABT_CHECK(agreed, PeerLost, "a worker left NCCL because of an error");
     for (auto link = links_.rbegin(); link != links_.rend(); ++link) {
-      if ((*link)->handle != nullptr && !failure_.aborted()) {
+      if ((*link)->handle != nullptr && !failure_.happened()) {
         finalize(lock, **link);
       }
     }
   } catch (...) {
-    failure_.abort(std::current_exception());
+    failure_.set(std::current_exception());
   }
   {
     const Lock lock(mutex_);

@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "comm/call.h"
-#include "comm/local/state.h"
+#include "comm/failure.h"
 
 struct ncclComm;
 
@@ -68,7 +68,7 @@ class NcclState {
     return failure_.cause();
   }
   void throw_if_aborted() const {
-    failure_.throw_if_aborted();
+    failure_.throw_if_happened();
   }
   at::Device device() const {
     return device_;
@@ -93,7 +93,8 @@ class NcclState {
   void abort_links() noexcept;
 
   const at::Device device_;
-  LocalState failure_;  // the same flag as a local world's, with no groups
+  const double timeout_;
+  Failure failure_;
   std::unique_ptr<Cuda> cuda_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -22,40 +22,7 @@ using Kind = Call::Kind;
 using State = std::shared_ptr<NcclState>;
 using Link = NcclState::Link;
 
-// Makes the caller's stream wait for a collective.
-class NcclWork : public Pending::Work {
- public:
-  NcclWork(State state, std::shared_ptr<const NcclState::Operation> operation)
-      : state_(std::move(state)),
-        operation_(std::move(operation)),
-        errors_(std::uncaught_exceptions()) {}
-
-  void wait() override {
-    waited_ = true;
-    state_->order_after(*operation_);
-  }
-
-  // While an error is being thrown there is nothing to do: the GPU completes
-  // the collective without this thread, and its memory is kept until then.
-  ~NcclWork() override {
-    if (waited_ || std::uncaught_exceptions() != errors_) {
-      return;
-    }
-    try {
-      state_->order_after(*operation_);
-    } catch (...) {
-      state_->abort(std::current_exception());
-    }
-  }
-
- private:
-  State state_;
-  std::shared_ptr<const NcclState::Operation> operation_;
-  int errors_;
-  bool waited_ = false;
-};
-
-class NcclCommunicator : public CheckedCommunicator {
+class NcclCommunicator : public Communicator {
  public:
   // No link: a group of one that NCCL knows nothing about.
   NcclCommunicator(State state, Link* link, int rank, int size)
@@ -81,7 +48,6 @@ class NcclCommunicator : public CheckedCommunicator {
     state_->throw_if_aborted();
   }
 
- protected:
   Pending start(Call call) override;
 
  private:
@@ -121,20 +87,29 @@ Pending NcclCommunicator::start(Call call) {
       describe(call),
       state_->device());
   call.ready = device::Event::record(state_->device());
-  auto operation = state_->start(*link_, std::move(call));
-  return Pending(std::make_unique<NcclWork>(state_, std::move(operation)));
+  // Where nobody waits because of an error there is nothing to do: the GPU
+  // completes the collective without this thread, and its memory is kept.
+  return Pending(
+      [state = state_, operation = state_->start(*link_, std::move(call))] {
+        state->order_after(*operation);
+      },
+      [state = state_](const std::exception_ptr& error) {
+        if (!is_echo(error)) {
+          state->abort(error);
+        }
+      });
 }
 
 // Through the GPU; the host waits.
 void NcclCommunicator::stage(const Call& call) {
   const at::NoGradGuard no_grad;
   const c10::cuda::CUDAGuard guard(state_->device().index());
-  Call moved;
-  moved.kind = call.kind;
-  moved.op = call.op;
-  moved.root = call.root;
-  moved.counts = call.counts;
-  moved.out = call.out.to(state_->device());
+  Call moved{
+      .kind = call.kind,
+      .out = call.out.to(state_->device()),
+      .op = call.op,
+      .root = call.root,
+      .counts = call.counts};
   if (call.in.defined()) {
     moved.in = call.in.to(state_->device());
   }
