@@ -55,7 +55,7 @@ void OuterState::step(FlatFactors& change) {
 
 void OuterState::change_basis(
     nn::Factor own,
-    const std::vector<BasisChange>& layers) {
+    const std::vector<AbLayer>& layers) {
   const at::NoGradGuard no_grad;
   const auto carry = [&](at::Tensor& flat, nn::Factor which) {
     if (flat.defined()) {
