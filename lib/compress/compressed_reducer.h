@@ -51,9 +51,6 @@ class CompressedReducer : public Reducer {
       std::int64_t turn) const override;
   std::int64_t payload_bits(std::size_t bucket, int members, std::int64_t turn)
       const override;
-  std::string name() const override {
-    return options_.name;
-  }
   // Stores "residual.<bucket>" and what the scheme adds by archive_more().
   void archive(state::Archive& archive, const std::string& prefix) override;
   std::vector<at::Tensor> residual_squares() const override;

@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "comm/traffic.h"
 #include "compress/schemes.h"
 #include "device/tensor_text.h"
@@ -98,10 +97,6 @@ class Plain : public Reducer {
       const override {
     return numel_of(buckets_[bucket]) *
            static_cast<std::int64_t>(8 * c10::elementSize(wire_));
-  }
-
-  std::string name() const override {
-    return formatted("plain {}", dtype_name(wire_));
   }
 
  private:

@@ -19,7 +19,7 @@ Method::Method(const MethodContext& context)
 
 void Method::before_backward(std::int64_t t) {
   if (GradientReduction* used = reduction()) {
-    used->before_backward(t);
+    used->begin(t);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
+#include "methods/ab_layers.h"
+
 namespace abtrain::methods {
 namespace {
 
@@ -22,20 +24,6 @@ linalg::LowRankPair factors_of(const at::Tensor& matrix, std::int64_t rank) {
   const at::Tensor root = s.narrow(0, 0, rank).sqrt();
   return {u.narrow(1, 0, rank) * root,
           root.unsqueeze(1) * vt.narrow(0, 0, rank)};
-}
-
-// A layer at the end of a decomposition.
-AbLayer layer_of(
-    nn::Weight& w,
-    std::int64_t old_rank,
-    const linalg::LowRankPair& before,
-    const linalg::LowRankPair& after) {
-  AbLayer layer({"fc.weight", "fc", &w, {}});
-  layer.old_rank = old_rank;
-  layer.cut.rank = after.a.size(1);
-  layer.product = before;
-  layer.factors = after;
-  return layer;
 }
 
 double error_of(const at::Tensor& got, const at::Tensor& want) {

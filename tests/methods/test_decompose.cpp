@@ -71,11 +71,10 @@ std::vector<AbLayer> decompose(
       at::set_num_threads(1);
     }
     Layers layers;
-    SvdMemory memory;
-    std::vector<AbLayer> own;
+    std::optional<SvdTools> tools;
+    std::vector<AbLayer> own = choice(layers);
     for (int i = 0; i < times; ++i) {
-      own = choice(layers);
-      decompose_layers(own, options, world, memory, [](double) {});
+      decompose_layers(own, options, world, tools, [](double) {});
     }
     const std::lock_guard lock(mutex);
     if (!result.empty()) {
@@ -185,10 +184,10 @@ TEST(Decompose, EnergyIsMeasuredOnce) {
             at::set_num_threads(1);
           }
           Layers layers;
-          SvdMemory memory;
+          std::optional<SvdTools> tools;
           std::vector<AbLayer> sources = layers.dense;
           for (int cut = 0; cut < 6; ++cut) {
-            decompose_layers(sources, options, world, memory, [](double) {});
+            decompose_layers(sources, options, world, tools, [](double) {});
             for (std::size_t i = 0; i < sources.size(); ++i) {
               if (cut == 0 || remembered) {
                 EXPECT_EQ(sources[i].cut.rank, first[i]) << cut << ", layer " << i;
@@ -261,25 +260,6 @@ TEST(ShareOut, KindsApartDenseFirst) {
       share_out({{60, 30, 3}, {100, 50}, {200, 100, 5}, {80, 40}}, 2),
       (Owned{{1, 2}, {3, 0}}));
   EXPECT_EQ(share_out({{80, 40}}, 3), (Owned{{0}, {}, {}}));
-}
-
-TEST(SvdMemory, ItsStartsAreSavedAndLoaded) {
-  SvdMemory memory;
-  const auto start = at::randn({8, 20});
-  memory.keep_start("fc1", start);
-  memory.keep_start("fc2", {});
-  state::State state;
-  {
-    auto archive = state::Archive::saving(state);
-    memory.archive(archive, {"fc1", "fc2", "fc3"});
-  }
-  SvdMemory other;
-  other.keep_start("fc2", at::randn({8, 9}));
-  auto archive = state::Archive::loading(state);
-  other.archive(archive, {"fc1", "fc2", "fc3"});
-  EXPECT_TRUE(other.start_of("fc1").equal(start));
-  EXPECT_FALSE(other.start_of("fc2").defined());
-  EXPECT_FALSE(other.start_of("fc3").defined());
 }
 
 }  // namespace

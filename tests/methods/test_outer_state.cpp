@@ -9,6 +9,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "methods/ab_layers.h"
+
 namespace abtrain::methods {
 namespace {
 
@@ -20,7 +22,9 @@ MethodOptions options_of(SyncMode sync, const char* wire) {
   options.sync = sync;
   options.outer.name =
       sync == SyncMode::Full ? OuterRule::Average : OuterRule::Nesterov;
-  options.outer.wire.name = wire;
+  if (wire != std::string("auto")) {
+    options.outer.wire.name = wire;
+  }
   return options;
 }
 
@@ -48,19 +52,6 @@ at::Tensor matrix_of(
     std::int64_t rank) {
   return w.to_matrix(
       which, nn::view_at(values, 0, w.stored_sizes(which, rank)));
-}
-
-AbLayer layer_of(
-    nn::Weight& w,
-    std::int64_t old_rank,
-    const linalg::LowRankPair& before,
-    const linalg::LowRankPair& after) {
-  AbLayer layer({"fc.weight", "fc", &w, {}});
-  layer.old_rank = old_rank;
-  layer.cut.rank = after.a.size(1);
-  layer.product = before;
-  layer.factors = after;
-  return layer;
 }
 
 double relative_distance(const at::Tensor& got, const at::Tensor& want) {

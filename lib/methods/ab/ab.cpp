@@ -28,14 +28,14 @@ AbTraining::AbTraining(const MethodContext& context)
       exchange_(context.world, groups_),
       outer_(context.options),
       full_wire_(compress::plain_dtype(
-          context.options.full_phase.reducer_of(context.reducer))),
+          context.options.full_phase.reducer.or_else(context.reducer))),
       ramp_(make_ramp(
           context.options,
           make_phase_plan(context.options, context.length),
           context.length)),
       group_reduction_(context.reducer, context.seed, context.observer),
       full_reduction_(
-          context.options.full_phase.reducer_of(context.reducer),
+          context.options.full_phase.reducer.or_else(context.reducer),
           context.seed,
           context.observer) {
   for (const nn::NamedWeight& w :
@@ -145,10 +145,7 @@ void AbTraining::finish(std::int64_t t) {
 }
 
 void AbTraining::merge_into(nn::Model& target) {
-  share_dense(
-      context_.model,
-      averaged_buffers(context_.model, context_.world, comm::Purpose::Metrics),
-      target);
+  share_dense(context_.model, context_.world, target);
   if (phase_ == Phase::Full && !local_steps()) {
     return;
   }

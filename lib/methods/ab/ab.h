@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -107,7 +108,7 @@ class AbTraining : public Method {
   at::ScalarType full_wire_;  // dtype in which local steps' averages are sent
   std::vector<AbLayer> factorable_;
   Ramp ramp_;
-  SvdMemory svd_memory_;
+  std::optional<SvdTools> svd_tools_;
 
   Phase phase_ = Phase::Full;
   std::int64_t switched_at_ = -1;  // step of the last switch; -1: none yet

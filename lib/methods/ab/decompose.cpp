@@ -64,33 +64,34 @@ std::optional<linalg::RankRule> first_rule(
 class OwnLayers {
  public:
   OwnLayers(
-      const std::vector<AbLayer>& layers,
+      std::vector<AbLayer>& layers,
       const std::vector<std::size_t>& own,
       const DecomposeOptions& options,
-      SvdMemory& memory,
+      SvdTools& tools,
       at::Device device)
       : route_(options.route),
-        memory_(memory),
         // On a CPU the worker's threads take whole matrices; on a GPU all
         // matrices go to one stream.
         threads_(device.is_cpu() ? at::get_num_threads() : 1) {
     std::vector<linalg::LowRankPair> products;
     std::vector<std::string> names;
     for (const std::size_t i : own) {
-      const AbLayer& layer = layers[i];
+      AbLayer& layer = layers[i];
       if (layer.is_product()) {
         products.push_back(layer.product);
         names.push_back(layer.cut.name);
       } else {
+        weights_.push_back(&layer);
         costs_.push_back(decomposition_cost(layer.shape()));
         matrices_.push_back(
             {layer.weight().matrix().detach(),
              layer.cut.name,
-             memory.start_of(layer.cut.name),
+             layer.svd_start,
              layer.cut.first_rank});
       }
     }
-    linalg::ExactDrivers* const drivers = memory.drivers(device);
+    linalg::ExactDrivers* const drivers =
+        tools.drivers ? &*tools.drivers : nullptr;
     products_ = linalg::product_svds(products, names, drivers);
     dense_ = linalg::decompose_all(
         matrices_, {first_rule(layers, options), route_, threads_, drivers});
@@ -128,7 +129,7 @@ class OwnLayers {
     });
     for (std::size_t j = 0; j < dense_.size(); ++j) {
       if (linalg::may_be_partial(route_, matrices_[j].matrix.size(1))) {
-        memory_.keep_start(matrices_[j].layer, dense_[j].next_start());
+        weights_[j]->svd_start = dense_[j].next_start();
       }
     }
     for (std::size_t j = dense_.size(); j < ranks.size(); ++j) {
@@ -146,9 +147,9 @@ class OwnLayers {
 
  private:
   linalg::SvdRoute route_;
-  SvdMemory& memory_;
   int threads_;
-  std::vector<double> costs_;  // of the dense weights
+  std::vector<AbLayer*> weights_;  // the dense ones
+  std::vector<double> costs_;      // of these
   std::vector<linalg::NamedMatrix> matrices_;
   std::vector<linalg::Decomposition> dense_;
   std::vector<linalg::ProductSvd> products_;
@@ -271,17 +272,19 @@ void decompose_layers(
     std::vector<AbLayer>& layers,
     const DecomposeOptions& options,
     comm::Communicator& world,
-    SvdMemory& memory,
+    std::optional<SvdTools>& tools,
     const std::function<void(double)>& add_seconds) {
   const at::NoGradGuard no_grad;
   const at::TensorOptions like =
       (layers[0].is_product() ? layers[0].product.a : layers[0].weight().dense)
           .options()
           .requires_grad(false);
-  device::SideStream& stream = memory.stream(like.device());
+  if (!tools) {
+    tools.emplace(like.device());
+  }
   const Work work = [&](const std::function<void()>& body) {
     const Stopwatch watch;
-    stream.run(body);
+    tools->stream.run(body);
     add_seconds(watch.seconds());
   };
   std::vector<SourceShape> shapes;
@@ -293,7 +296,7 @@ void decompose_layers(
 
   std::optional<OwnLayers> decompositions;
   work([&] {
-    decompositions.emplace(layers, own, options, memory, like.device());
+    decompositions.emplace(layers, own, options, *tools, like.device());
   });
   choose_together(layers, options, owned, world, *decompositions, work);
 

@@ -5,13 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "linalg/batch.h"
 #include "linalg/rank_rule.h"
 #include "methods/ab/layer.h"
-#include "methods/ab/svd_memory.h"
+#include "methods/ab/svd_tools.h"
 #include "methods/method_options.h"
 #include "nn/model.h"
 
@@ -33,17 +34,18 @@ std::vector<nn::NamedWeight> factorable_weights(
 
 // Decomposes all layers, at least one, as products or as dense weights (W = U S
 // V^T; A = U sqrt(S), B = sqrt(S) V^T), to at least their first ranks, and sets
-// `factors` and what `cut` says of this cut. Products are not formed: the owner
-// of a layer sends its factors, or the two k x r transforms of its product,
-// which all workers apply. One all-gather carries the spectra (more than one for
-// `budget`, if partial spectra turn out to be too short), and one carries all
-// factors. `add_seconds` is called with the time spent on linear algebra. On a
-// GPU all of it runs on a stream beside the training stream.
+// `factors`, `svd_start` and what `cut` says of this cut. Products are not
+// formed: the owner of a layer sends its factors, or the two k x r transforms
+// of its product, which all workers apply. One all-gather carries the spectra
+// (more than one for `budget`, if partial spectra turn out to be too short),
+// and one carries all factors. `add_seconds` is called with the time spent on
+// linear algebra. On a GPU all of it runs on a stream beside the training
+// stream.
 void decompose_layers(
     std::vector<AbLayer>& layers,
     const DecomposeOptions& options,
     comm::Communicator& world,
-    SvdMemory& memory,
+    std::optional<SvdTools>& tools,
     const std::function<void(double)>& add_seconds);
 
 }  // namespace abtrain::methods

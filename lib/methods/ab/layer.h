@@ -61,6 +61,10 @@ struct AbLayer {
 
   nn::NamedWeight named;
   LayerRank cut;  // the last one
+  // Where the search of the next decomposition may begin (linalg/svd.h,
+  // next_start()); undefined: at random. Known only to the worker that
+  // decomposed the layer.
+  at::Tensor svd_start;
   // From a synchronization to the end of the decomposition after it: the merged
   // factors A B (m x k, k x n; the same bits on every worker), of rank 2
   // old_rank in SyncMode::Full. Undefined: the weight is dense.

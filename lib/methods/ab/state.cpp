@@ -150,13 +150,18 @@ void AbTraining::archive(state::Archive& archive) {
   archive.tensor("dense_start", dense_start_, owner);
   outer_.archive(
       archive, own_numel_, numel_of(nn::Factor::A), numel_of(nn::Factor::B));
-  std::vector<std::string> large;
-  for (const AbLayer& layer : factorable_) {
-    if (linalg::may_be_partial(context_.options.svd, layer.cut.n)) {
-      large.push_back(layer.named.layer);
+  for (AbLayer& layer : factorable_) {
+    if (archive.is_loading()) {
+      layer.svd_start = at::Tensor();
+    }
+    if (linalg::may_be_partial(context_.options.svd, layer.weight().n())) {
+      // It affects the bits, so a resume needs it.
+      archive.tensor(
+          "svd_start." + layer.named.layer,
+          layer.svd_start,
+          state::Owner::Worker);
     }
   }
-  svd_memory_.archive(archive, large);
   if (archive.is_loading()) {
     bind_reductions();  // the block's tensors may have moved
   }
@@ -205,7 +210,9 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     enter_full();
   }
   outer_.clear();
-  svd_memory_.clear();  // layers may have changed owners
+  for (AbLayer& layer : factorable_) {
+    layer.svd_start = at::Tensor();  // it may have changed owners
+  }
   bind_reductions();    // the residuals belonged to other workers
   enter_phase_of(t);
 }

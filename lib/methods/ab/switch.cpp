@@ -103,7 +103,7 @@ void AbTraining::decompose(std::int64_t t) {
       factorable_,
       decompose_options(t),
       context_.world,
-      svd_memory_,
+      svd_tools_,
       [&](double s) { context_.observer.add_svd_seconds(s); });
   if (outer_.is_kept()) {
     outer_.change_basis(own_, factorable_);

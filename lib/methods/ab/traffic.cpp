@@ -24,7 +24,7 @@ class Planner {
         workers_(setup.workers),
         rank_(rank),
         reducer_(setup.reducer),
-        full_reducer_(options_.full_phase.reducer_of(setup.reducer)),
+        full_reducer_(options_.full_phase.reducer.or_else(setup.reducer)),
         full_wire_(compress::plain_dtype(full_reducer_)),
         outer_(options_) {
     dense_ = sizes_.parameters;

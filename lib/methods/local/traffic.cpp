@@ -31,7 +31,7 @@ TrafficPlan local_traffic(
       gradients.bytes_between(workers, rank, 0, plan.warmup) +
       sum_of_steps(beside, 0, plan.warmup, sizes.parameters, workers, rank);
 
-  const compress::ReducerOptions& sent = outer_wire(options, reducer);
+  const compress::ReducerOptions& sent = options.outer.wire.or_else(reducer);
   const at::ScalarType type = compress::plain_dtype(sent);
   const auto wire = static_cast<std::int64_t>(c10::elementSize(type));
   const std::int64_t buffers = all_reduce(sizes.buffers, 4);
