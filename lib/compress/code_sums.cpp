@@ -21,27 +21,6 @@ void check_members(CodeTransport transport, int members) {
       members);
 }
 
-std::vector<std::int64_t> code_counts(
-    const ops::CodeBlocks& blocks,
-    int members) {
-  std::vector<std::int64_t> counts;
-  for (int i = 0; i < members; ++i) {
-    counts.push_back(
-        code_bytes(blocks, blocks.share(members, i), CodeForm::TwoBits));
-  }
-  return counts;
-}
-
-std::vector<std::int64_t> sum_counts(
-    const ops::CodeBlocks& blocks,
-    int members) {
-  std::vector<std::int64_t> counts;
-  for (int i = 0; i < members; ++i) {
-    counts.push_back(ops::sum_words(blocks, blocks.share(members, i), members));
-  }
-  return counts;
-}
-
 std::int64_t bytes_of_all(const ops::CodeBlocks& blocks, CodeForm form) {
   return code_bytes(blocks, blocks.all(), form);
 }
@@ -87,44 +66,42 @@ Rounds average_by_codes(CodeSums task) {
   check_members(task.transport, n);
   const at::TensorOptions bytes = task.u.options().dtype(at::kByte);
 
+  const auto decode = [&](const at::Tensor& sent, ops::CodeWire wire) {
+    average_codes(sent, wire, n, blocks, task.thresholds, task.estimate);
+  };
+  const CodeForm form = task.transport == CodeTransport::Int8
+                            ? CodeForm::Bytes
+                            : CodeForm::TwoBits;
+  const at::Tensor codes = at::empty({bytes_of_all(blocks, form)}, bytes);
+  encode_threshold(task.u, blocks, task.thresholds, codes, form);
   if (task.transport == CodeTransport::Int8) {
-    const at::Tensor codes =
-        at::empty({bytes_of_all(blocks, CodeForm::Bytes)}, bytes);
-    encode_threshold(task.u, blocks, task.thresholds, codes, CodeForm::Bytes);
     co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
-    average_codes(
-        codes, ops::CodeWire::Bytes, n, blocks, task.thresholds, task.estimate);
+    decode(codes, ops::CodeWire::Bytes);
     co_return;
   }
-
-  const std::int64_t all = bytes_of_all(blocks, CodeForm::TwoBits);
-  const at::Tensor codes = at::empty({all}, bytes);
-  encode_threshold(task.u, blocks, task.thresholds, codes, CodeForm::TwoBits);
   if (task.transport == CodeTransport::Gather) {
-    const at::Tensor received = at::empty({n * all}, bytes);
+    const at::Tensor received = at::empty({n * codes.numel()}, bytes);
     co_yield group.all_gather(received, codes, task.purpose);
-    average_codes(
-        received,
-        ops::CodeWire::Codes,
-        n,
-        blocks,
-        task.thresholds,
-        task.estimate);
+    decode(received, ops::CodeWire::Codes);
     co_return;
   }
 
-  const std::vector<std::int64_t> counts = code_counts(blocks, n);
+  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> sizes;  // of the sums
+  for (int i = 0; i < n; ++i) {
+    const ops::CodeBlocks::Range share = blocks.share(n, i);
+    counts.push_back(code_bytes(blocks, share, CodeForm::TwoBits));
+    sizes.push_back(ops::sum_words(blocks, share, n));
+  }
   const at::Tensor received = at::empty({n * counts[rank]}, bytes);
   co_yield group.all_to_all(received, codes, counts, task.purpose);
   const at::TensorOptions words = bytes.dtype(at::kInt);
-  const std::vector<std::int64_t> sizes = sum_counts(blocks, n);
   const at::Tensor own = at::empty({sizes[rank]}, words);
   pack_sums(received, n, blocks, blocks.share(n, group.rank()), own);
   const at::Tensor sums =
       at::empty({ops::sum_words(blocks, blocks.all(), n)}, words);
   co_yield group.all_gather(sums, own, sizes, task.purpose);
-  average_codes(
-      sums, ops::CodeWire::Planes, n, blocks, task.thresholds, task.estimate);
+  decode(sums, ops::CodeWire::Planes);
 }
 
 Volume code_sums_volume(

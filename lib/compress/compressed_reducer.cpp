@@ -21,7 +21,7 @@ Conflicts check_needs_feedback(
        formatted(
            "{} sends so little of each gradient that it only works with what "
            "it left out before: expected true",
-           options.name)}};
+           *options.name)}};
 }
 
 void CompressedReducer::bind(std::vector<Bucket> buckets) {

@@ -45,9 +45,6 @@ class CompressedReducer : public Reducer {
   void bind(std::vector<Bucket> buckets) override;
   Rounds reduce(Job job) override;
   Volume volume(Member member, std::int64_t turn) const override;
-  std::string name() const override {
-    return options_.name;
-  }
   // Stores "residual.<bucket>" and what the scheme adds by archive_more().
   void archive(state::Archive& archive, const std::string& prefix) override;
   std::vector<at::Tensor> residual_squares() const override;

@@ -32,33 +32,27 @@ void GradientExchange::bind(
   group_ = &group;
   purpose_ = purpose;
   turns_ = 0;
-  std::vector<Bucket> buckets = make_buckets(slots, options_.bucket_mb);
-  buckets_ = buckets.size();
+  buckets_ = make_buckets(slots, options_.bucket_mb);
   std::unordered_map<std::string, std::size_t> bucket_of;
-  sizes_.clear();
-  ranges_.clear();
-  for (std::size_t b = 0; b < buckets_; ++b) {
-    sizes_.push_back(buckets[b].slots.size());
-    ranges_.push_back(buckets[b].ranges());
-    for (const Slot& slot : buckets[b].slots) {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    for (const Slot& slot : buckets_[b].slots) {
       bucket_of.emplace(slot.name, b);
     }
   }
   bucket_of_.clear();
   for (const Slot& slot : slots) {
     const auto found = bucket_of.find(slot.name);
-    bucket_of_.push_back(found == bucket_of.end() ? buckets_ : found->second);
+    bucket_of_.push_back(
+        found == bucket_of.end() ? buckets_.size() : found->second);
   }
-  reducer_->bind(std::move(buckets));
+  reducer_->bind(buckets_);
 }
 
 void GradientExchange::release() {
   ABT_ASSERT(step_ < 0, "an exchange is under way");
   gradients_.reset();
   group_ = nullptr;
-  buckets_ = 0;
-  bucket_of_.clear();
-  sizes_.clear();
+  buckets_.clear();
   reducer_->bind({});
 }
 
@@ -82,18 +76,21 @@ void GradientExchange::begin(std::int64_t t) {
 void GradientExchange::open_step(std::int64_t t) {
   step_ = t;
   started_ = 0;
-  missing_ = sizes_;
+  missing_.clear();
+  for (const Bucket& bucket : buckets_) {
+    missing_.push_back(bucket.slots.size());
+  }
   open_.clear();
 }
 
 void GradientExchange::ready(std::size_t index) {
-  if (step_ < 0 || bucket_of_[index] == buckets_) {
+  if (step_ < 0 || bucket_of_[index] == buckets_.size()) {
     return;
   }
   std::size_t& missing = missing_[bucket_of_[index]];
   ABT_ASSERT(missing > 0, "a gradient was ready twice in a step");
   --missing;
-  while (started_ < buckets_ && missing_[started_] == 0) {
+  while (started_ < buckets_.size() && missing_[started_] == 0) {
     start_bucket();
   }
 }
@@ -103,7 +100,7 @@ void GradientExchange::start(std::int64_t t) {
   if (step_ < 0) {
     return;  // evaluated steps start in finish()
   }
-  while (started_ < buckets_) {
+  while (started_ < buckets_.size()) {
     open_bucket();  // waits for none
   }
 }
@@ -117,7 +114,7 @@ void GradientExchange::step_on(std::optional<Open>& open) {
 void GradientExchange::open_bucket() {
   const at::NoGradGuard no_grad;
   if (watch_) {
-    for (const Range& range : ranges_[started_]) {
+    for (const Range& range : buckets_[started_].ranges()) {
       watch_(gradients_, range.begin, range.size);
     }
   }
@@ -173,7 +170,7 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
     begin(t);
   }
   ABT_ASSERT(step_ == t, "step {} is finished, but {} was begun", t, step_);
-  while (started_ < buckets_) {
+  while (started_ < buckets_.size()) {
     start_bucket();
   }
   const auto is_open = [](const std::optional<Open>& open) {

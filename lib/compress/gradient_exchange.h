@@ -97,9 +97,6 @@ class GradientExchange {
   void start(std::int64_t t);
 
   const Costs& costs();
-  std::string name() const {
-    return reducer_->name();
-  }
   void archive(state::Archive& archive, const std::string& prefix);
 
  private:
@@ -130,12 +127,10 @@ class GradientExchange {
   comm::Communicator* group_ = nullptr;
   comm::Purpose purpose_ = comm::Purpose::Gradient;
   GradientWatch watch_;
-  std::size_t buckets_ = 0;
-  std::vector<std::vector<Range>> ranges_;  // of each bucket
-  std::vector<std::size_t> bucket_of_;      // of each slot
-  std::vector<std::size_t> sizes_;          // slots per bucket
-  std::vector<std::size_t> missing_;        // slots per bucket not yet ready
-  std::int64_t step_ = -1;                  // begun but not finished; -1: none
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> bucket_of_;  // of each slot
+  std::vector<std::size_t> missing_;    // slots per bucket not yet ready
+  std::int64_t step_ = -1;              // begun but not finished; -1: none
   std::size_t started_ = 0;
   std::vector<std::optional<Open>> open_;
   Costs costs_;

@@ -23,7 +23,7 @@ Conflicts LevelReducer::check(
   if (options.transport == CodeTransport::AllToAll) {
     return {
         {{section + ".transport", section + ".name"},
-         formatted("{} takes auto, gather and int8, got a2a", options.name)}};
+         formatted("{} takes auto, gather and int8, got a2a", *options.name)}};
   }
   return options.transport == CodeTransport::Int8
              ? check_int8(section, members, "auto or gather")

@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "compress/schemes.h"
 #include "device/tensor_text.h"
 
@@ -92,10 +91,6 @@ class Plain : public Reducer {
       }
     }
     return volume;
-  }
-
-  std::string name() const override {
-    return formatted("plain {}", dtype_name(wire_));
   }
 
  private:

@@ -53,8 +53,6 @@ class Reducer {
   virtual std::int64_t period() const {
     return 1;
   }
-  // A name for reports, such as "plain bf16".
-  virtual std::string name() const = 0;
   // Archives what is kept from step to step. Call it after bind().
   virtual void archive(state::Archive&, const std::string& /*prefix*/) {}
   // The sums of squares of this worker's residuals, fp32 scalars; may be empty.

@@ -39,13 +39,17 @@ const char* dtype_name(at::ScalarType dtype) {
   return dtype == at::kHalf ? "fp16" : dtype == at::kBFloat16 ? "bf16" : "fp32";
 }
 
-Fields fields_of(ReducerOptions& o, const std::string& extra) {
+Fields fields_of(ReducerOptions& o, const std::string& other) {
   Fields f;
-  std::vector<std::string> names = scheme_names();
-  if (!extra.empty()) {
-    names.insert(names.begin(), extra);
+  Names<std::optional<std::string>> names;
+  if (!other.empty()) {
+    names.emplace_back(other, std::nullopt);
   }
-  f.choice("name", o.name, names, "how gradients are averaged over a group");
+  for (const std::string& name : scheme_names()) {
+    names.emplace_back(name, name);
+  }
+  f.choice<std::optional<std::string>>(
+      "name", o.name, names, "how gradients are averaged over a group");
   const std::string dtype = of_auto([](const Scheme& scheme) {
     return std::string(dtype_name(scheme.dtype));
   });

@@ -40,7 +40,7 @@ std::vector<std::string> scheme_names() {
 }
 
 const Scheme& scheme_of(const ReducerOptions& options) {
-  return find_named(kSchemes, options.name, "reducer.name");
+  return find_named(kSchemes, options.name.value(), "reducer.name");
 }
 
 std::unique_ptr<Reducer> make_reducer(

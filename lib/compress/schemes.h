@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/conflict.h"
 #include "compress/reducer.h"
+#include "ops/wire_codes.h"
 
 namespace abtrain::compress {
 
@@ -26,6 +28,8 @@ struct Scheme {
   at::ScalarType dtype = at::kHalf;
   bool error_feedback = true;
   std::int64_t min_numel = 4096;
+  // Of schemes whose records do not depend on other members (wire.h).
+  std::optional<ops::WireCode> code = std::nullopt;
 };
 
 // Makes an R, for Scheme::make.

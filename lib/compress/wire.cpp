@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/text.h"
 #include "comm/traffic.h"
@@ -19,22 +20,9 @@
 namespace abtrain::compress {
 
 std::optional<ops::WireFormat> wire_format(const ReducerOptions& options) {
-  const auto format = [&](ops::WireCode code) {
-    return ops::WireFormat{code, options.density};
-  };
-  if (options.name == "int8") {
-    return format(ops::WireCode::Int8);
-  }
-  if (options.name == "int4") {
-    return format(ops::WireCode::Int4);
-  }
-  if (options.name == "int2") {
-    return format(ops::WireCode::Int2);
-  }
-  if (options.name == "sparseloco") {
-    return format(ops::WireCode::Sparse);
-  }
-  return std::nullopt;
+  const std::optional<ops::WireCode> code = scheme_of(options).code;
+  return code ? std::optional(ops::WireFormat{*code, options.density})
+              : std::nullopt;
 }
 
 namespace {
@@ -77,27 +65,24 @@ class Wire : public CompressedReducer {
       co_return;
     }
 
+    const auto rank = static_cast<std::size_t>(group.rank());
+    const std::vector<std::int64_t> shards = shards_of(task.u.numel(), n);
     const std::vector<std::int64_t> counts = records(task.u.numel(), n);
     const at::Tensor wire = at::empty({sum_of(counts)}, bytes);
-    std::int64_t at = 0;
-    for (int i = 0; i < n; ++i) {
-      const Range shard = shard_of(task.u.numel(), n, i);
-      const std::int64_t size = counts[static_cast<std::size_t>(i)];
-      ops::encode_wire(
-          task.u.narrow(0, shard.begin, shard.size),
-          format_,
-          wire.narrow(0, at, size));
-      at += size;
+    const std::vector<at::Tensor> on_wire = wire.split_with_sizes(counts);
+    const std::vector<at::Tensor> parts = task.u.split_with_sizes(shards);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      ops::encode_wire(parts[i], format_, on_wire[i]);
     }
-    const std::int64_t own = counts[static_cast<std::size_t>(group.rank())];
+    const std::int64_t own = counts[rank];
     const at::Tensor received = at::empty({n * own}, bytes);
     co_yield group.all_to_all(received, wire, counts, task.purpose);
 
     // The mean of this shard, plus what the last answer left out of it.
-    const Range mine = shard_of(task.u.numel(), n, group.rank());
     at::Tensor& server = servers_[task.packed->bucket];
-    if (!keeps_residual_ || !server.defined() || server.numel() != mine.size) {
-      server = at::zeros({mine.size}, task.u.options());
+    if (!keeps_residual_ || !server.defined() ||
+        server.numel() != shards[rank]) {
+      server = at::zeros({shards[rank]}, task.u.options());
     }
     server = server.to(task.u.device());  // from a checkpoint
     if (options_.error_decay != 1) {
@@ -111,17 +96,10 @@ class Wire : public CompressedReducer {
     ops::encode_wire(server, format_, answer);
     co_yield group.all_gather(wire, answer, counts, task.purpose);
 
-    at = 0;
-    for (int i = 0; i < n; ++i) {
-      const Range shard = shard_of(task.u.numel(), n, i);
-      const std::int64_t size = counts[static_cast<std::size_t>(i)];
-      ops::decode_wire(
-          wire.narrow(0, at, size),
-          format_,
-          1,
-          false,
-          task.estimate.narrow(0, shard.begin, shard.size));
-      at += size;
+    const std::vector<at::Tensor> means =
+        task.estimate.split_with_sizes(shards);
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      ops::decode_wire(on_wire[i], format_, 1, false, means[i]);
     }
   }
 
@@ -155,30 +133,30 @@ class Wire : public CompressedReducer {
   bool gathers() const {
     return format_.code == ops::WireCode::Sparse;
   }
-  // A member's shard of the run: whole chunks, so that no scale is sent twice.
-  static Range shard_of(std::int64_t numel, int members, int rank) {
+  // The element count of each member's shard of the run: whole chunks, so that
+  // no scale is sent twice.
+  static std::vector<std::int64_t> shards_of(std::int64_t numel, int members) {
     const std::int64_t chunks = (numel + ops::kWireChunk - 1) / ops::kWireChunk;
     const auto begin_of = [&](int i) {
       return std::min(
           numel, comm::chunk_begin(chunks, members, i) * ops::kWireChunk);
     };
-    return {begin_of(rank), begin_of(rank + 1) - begin_of(rank)};
+    std::vector<std::int64_t> sizes;
+    for (int i = 0; i < members; ++i) {
+      sizes.push_back(begin_of(i + 1) - begin_of(i));
+    }
+    return sizes;
   }
   // The size of the record of each member's shard.
   std::vector<std::int64_t> records(std::int64_t numel, int members) const {
-    std::vector<std::int64_t> sizes;
-    for (int i = 0; i < members; ++i) {
-      sizes.push_back(
-          ops::wire_bytes(format_, shard_of(numel, members, i).size));
+    std::vector<std::int64_t> sizes = shards_of(numel, members);
+    for (std::int64_t& size : sizes) {
+      size = ops::wire_bytes(format_, size);
     }
     return sizes;
   }
   static std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
-    std::int64_t sum = 0;
-    for (const std::int64_t count : counts) {
-      sum += count;
-    }
-    return sum;
+    return std::reduce(counts.begin(), counts.end());
   }
 
   const ops::WireFormat format_;
@@ -193,22 +171,26 @@ extern const Scheme kInt8 = {
     .name = "int8",
     .make = make<Wire>,
     .dtype = at::kBFloat16,
-    .min_numel = 1};
+    .min_numel = 1,
+    .code = ops::WireCode::Int8};
 extern const Scheme kInt4 = {
     .name = "int4",
     .make = make<Wire>,
     .dtype = at::kBFloat16,
-    .min_numel = 1};
+    .min_numel = 1,
+    .code = ops::WireCode::Int4};
 extern const Scheme kInt2 = {
     .name = "int2",
     .make = make<Wire>,
     .dtype = at::kBFloat16,
-    .min_numel = 1};
+    .min_numel = 1,
+    .code = ops::WireCode::Int2};
 extern const Scheme kSparseLoco = {
     .name = "sparseloco",
     .make = make<Wire>,
     .check = check_needs_feedback,
     .dtype = at::kBFloat16,
-    .min_numel = 1};
+    .min_numel = 1,
+    .code = ops::WireCode::Sparse};
 
 }  // namespace abtrain::compress

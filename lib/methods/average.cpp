@@ -45,18 +45,6 @@ void average_buffers(
   average(buffers, group, purpose);
 }
 
-std::vector<at::Tensor> averaged_buffers(
-    const nn::Model& model,
-    comm::Communicator& group,
-    comm::Purpose purpose) {
-  std::vector<at::Tensor> result;
-  for (const nn::NamedBuffer& b : model.buffers()) {
-    result.push_back(b.tensor->clone());
-  }
-  average(result, group, purpose);
-  return result;
-}
-
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
   std::vector<optim::ParameterRef> refs;
   for (const nn::NamedWeight& w : model.weights()) {
@@ -74,7 +62,7 @@ std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
 
 void share_dense(
     const nn::Model& source,
-    const std::vector<at::Tensor>& buffers,
+    comm::Communicator& world,
     nn::Model& target) {
   for (std::size_t i = 0; i < source.weights().size(); ++i) {
     const nn::Weight& from = *source.weights()[i].weight;
@@ -86,9 +74,10 @@ void share_dense(
   for (std::size_t i = 0; i < source.parameters().size(); ++i) {
     *target.parameters()[i].tensor = source.parameters()[i].tensor->detach();
   }
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    *target.buffers()[i].tensor = buffers[i];
+  for (std::size_t i = 0; i < source.buffers().size(); ++i) {
+    *target.buffers()[i].tensor = source.buffers()[i].tensor->clone();
   }
+  average_buffers(target, world, comm::Purpose::Metrics);
 }
 
 void set_mean_dense(

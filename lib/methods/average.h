@@ -25,21 +25,16 @@ void average_buffers(
     comm::Communicator& group,
     comm::Purpose purpose);
 
-// The averaged running statistics as new tensors, one per buffer of the model.
-std::vector<at::Tensor> averaged_buffers(
-    const nn::Model& model,
-    comm::Communicator& group,
-    comm::Purpose purpose);
-
 // Everything that is dense in a model now (weights, biases, norms and the
 // like), as references for a ParameterBlock, in the order of the layers.
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model);
 
 // Makes `target` share the dense weights and parameters of `source`, without
-// gradients; its buffers become `buffers`.
+// gradients; its running statistics become the mean over `world` of those of
+// `source`. Counts as metrics.
 void share_dense(
     const nn::Model& source,
-    const std::vector<at::Tensor>& buffers,
+    comm::Communicator& world,
     nn::Model& target);
 
 // Sets what is dense in `target` to the mean over `world` of `own`, which is

@@ -12,27 +12,26 @@ GradientReduction::GradientReduction(
     const compress::ReducerOptions& options,
     std::uint64_t seed,
     Observer& observer)
-    : exchange_(options, seed), observer_(observer) {}
+    : GradientExchange(options, seed), observer_(observer) {}
 
 void GradientReduction::bind(
     optim::ParameterBlock& block,
     comm::Communicator& group) {
   hooks_.reset();
-  exchange_.bind(slots_of(block), block.gradients(), group);
+  GradientExchange::bind(slots_of(block), block.gradients(), group);
   // A worker alone has nothing to send early.
   if (group.size() > 1) {
-    hooks_.emplace(
-        block, [this](std::size_t index) { exchange_.ready(index); });
+    hooks_.emplace(block, [this](std::size_t index) { ready(index); });
   }
 }
 
 void GradientReduction::release() {
   hooks_.reset();
-  exchange_.release();
+  GradientExchange::release();
 }
 
 void GradientReduction::reduce(std::int64_t t) {
-  if (const auto evaluation = exchange_.finish(t)) {
+  if (const auto evaluation = finish(t)) {
     observer_.compressed(t + 1, *evaluation);
   }
 }

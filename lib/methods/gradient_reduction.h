@@ -16,7 +16,7 @@ namespace abtrain::methods {
 
 class Observer;
 
-class GradientReduction {
+class GradientReduction : public compress::GradientExchange {
  public:
   GradientReduction(
       const compress::ReducerOptions& options,
@@ -28,27 +28,13 @@ class GradientReduction {
   // whenever the block's tensors move. Forgets the residuals.
   void bind(optim::ParameterBlock& block, comm::Communicator& group);
   void release();
-  void watch(compress::GradientWatch watch) {
-    exchange_.watch(std::move(watch));
-  }
-
-  // Call before the last backward pass of step t: sends gradients as they come.
-  void before_backward(std::int64_t t) {
-    exchange_.begin(t);
-  }
-  // Call after it, even if before_backward() was not called: averages them all.
+  // Call after the last backward pass of step t: averages all gradients. They
+  // are sent as they come if begin(t) was called before that pass.
   void reduce(std::int64_t t);
-
-  const compress::Costs& costs() {
-    return exchange_.costs();
-  }
-  // Call after bind(); what the block archives must come before both.
-  void archive(state::Archive& archive, const std::string& prefix) {
-    exchange_.archive(archive, prefix);
-  }
+  // archive(): call it after bind(); what the block archives must come before
+  // both.
 
  private:
-  compress::GradientExchange exchange_;
   Observer& observer_;
   std::optional<optim::GradientHooks> hooks_;
 };

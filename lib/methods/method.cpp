@@ -1,5 +1,6 @@
 #include "methods/method.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -18,7 +19,7 @@ Method::Method(const MethodContext& context)
 
 void Method::before_backward(std::int64_t t) {
   if (GradientReduction* used = reduction()) {
-    used->before_backward(t);
+    used->begin(t);
   }
 }
 
@@ -45,6 +46,23 @@ bool Method::moves_after(std::int64_t t) {
 void Method::make_dense_block() {
   trained_ = optim::ParameterBlock(
       dense_parameters(context_.model), true, context_.optimizer.moments());
+}
+
+void Method::load_mean(std::span<state::State> old) {
+  const at::NoGradGuard no_grad;
+  at::Tensor values;
+  at::Tensor moments;
+  for (state::State& state : old) {
+    auto loading = state::Archive::loading(state);
+    archive(loading);
+    values = values.defined() ? values.add_(trained_.values())
+                              : trained_.values().clone();
+    moments = moments.defined() ? moments.add_(trained_.moments())
+                                : trained_.moments().clone();
+  }
+  const auto n = static_cast<double>(old.size());
+  trained_.values().copy_(values.div_(n));
+  trained_.moments().copy_(moments.div_(n));
 }
 
 void Method::check_replicas(std::int64_t t) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -127,8 +128,8 @@ class Method {
     return context_.schedule.at(t);
   }
   // Ranks of the layers that may be factored; empty if nothing is factored.
-  const std::vector<LayerRank>& layers() const {
-    return layers_;
+  virtual std::vector<LayerRank> layers() const {
+    return {};
   }
   // Seconds that compressing gradients has taken so far.
   virtual compress::Costs costs() = 0;
@@ -156,6 +157,8 @@ class Method {
   const Stretch* ending_after(std::int64_t t);
   // Makes a block of the whole dense model.
   void make_dense_block();
+  // Loads each of these states, and then has the mean of their blocks.
+  void load_mean(std::span<state::State> old);
   // Must be called wherever a block is built or loaded.
   void moved() {
     ++layout_;
@@ -164,7 +167,6 @@ class Method {
   const MethodContext context_;
   const Timeline timeline_;
   optim::ParameterBlock trained_;
-  std::vector<LayerRank> layers_;
 
  private:
   std::int64_t layout_ = 0;

@@ -37,21 +37,9 @@ enum class Averaged { Params, ParamsAndMoments };
 
 // How the dense (FULL) phases of AB-training average their gradients.
 struct FullPhaseOptions {
-  compress::ReducerOptions reducer;  // see reducer_of()
+  compress::ReducerOptions reducer = {.name = {}};  // none: the run's
   // Steps between averagings of the parameters; 1: gradients, at each step.
   std::int64_t sync_every = 1;
-
-  FullPhaseOptions() {
-    reducer.name = "same";
-  }
-  // False (the default): the dense phases use the run's reducer.
-  bool has_own_reducer() const {
-    return reducer.name != "same";
-  }
-  const compress::ReducerOptions& reducer_of(
-      const compress::ReducerOptions& run) const {
-    return has_own_reducer() ? reducer : run;
-  }
 };
 
 // What a synchronization does with the mean change (methods/outer_step.h).
@@ -61,11 +49,7 @@ struct OuterOptions {
   std::optional<OuterRule> name;  // none: auto, the method's own
   double lr = 0.7;
   double momentum = 0.9;
-  compress::ReducerOptions wire;  // see outer_wire() in methods/outer_step.h
-
-  OuterOptions() {
-    wire.name = "auto";
-  }
+  compress::ReducerOptions wire = {.name = {}};  // none: auto, the method's own
 };
 
 struct MethodOptions {

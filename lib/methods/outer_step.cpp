@@ -31,10 +31,4 @@ OuterStep outer_step_of(const MethodOptions& options) {
   return {rule, outer.lr, outer.momentum};
 }
 
-const compress::ReducerOptions& outer_wire(
-    const MethodOptions& options,
-    const compress::ReducerOptions& otherwise) {
-  return options.outer.wire.name == "auto" ? otherwise : options.outer.wire;
-}
-
 }  // namespace abtrain::methods

@@ -31,9 +31,4 @@ struct OuterStep {
 // The options of method.outer, with the method's own rule in place of `auto`.
 OuterStep outer_step_of(const MethodOptions& options);
 
-// The options of method.outer.wire; `otherwise` in place of `auto`.
-const compress::ReducerOptions& outer_wire(
-    const MethodOptions& options,
-    const compress::ReducerOptions& otherwise);
-
 }  // namespace abtrain::methods

@@ -26,9 +26,14 @@ ordered_json share(double a, double b) {
 std::string reducer_name(const config::RunOptions& options) {
   const bool has_full_phase = methods::kind_of(options.method).factors_weights;
   const compress::ReducerOptions& reducer =
-      has_full_phase ? options.method.full_phase.reducer_of(options.reducer)
-                     : options.reducer;
-  return compress::make_reducer(reducer, options.seed)->name();
+      has_full_phase
+          ? options.method.full_phase.reducer.or_else(options.reducer)
+          : options.reducer;
+  return compress::compresses(reducer)
+             ? *reducer.name
+             : formatted(
+                   "plain {}",
+                   compress::dtype_name(compress::plain_dtype(reducer)));
 }
 
 std::string percent(const ordered_json& value, int decimals) {

@@ -7,6 +7,8 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
+#include "methods/ab_layers.h"
+
 namespace abtrain::methods {
 namespace {
 
@@ -31,13 +33,13 @@ double error_of(const at::Tensor& got, const at::Tensor& want) {
 // The gradient of the weight G gives those of any factors: G B^T and A^T G.
 TEST(BasisChange, AGradientIsThatOfTheNewFactor) {
   constexpr std::int64_t kRank = 5;
-  const nn::Weight w({30, 20});
+  nn::Weight w({30, 20});
   const at::Tensor g = random_matrix(30, 20);
   const linalg::LowRankPair before = {
       random_matrix(30, kRank), random_matrix(kRank, 20)};
   const linalg::LowRankPair after =
       factors_of(at::matmul(before.a, before.b), kRank);
-  const BasisChange change = {w, kRank, kRank, before, after};
+  const AbLayer change = layer_of(w, kRank, before, after);
   EXPECT_LT(
       error_of(
           carry_gradient(
@@ -54,13 +56,13 @@ TEST(BasisChange, AGradientIsThatOfTheNewFactor) {
 
 // The components that a cut leaves keep their gradients.
 TEST(BasisChange, ACutDropsComponents) {
-  const nn::Weight w({30, 20});
+  nn::Weight w({30, 20});
   const at::Tensor g = random_matrix(30, 20);
   const linalg::LowRankPair before = factors_of(
       at::matmul(random_matrix(30, 6), random_matrix(6, 20)), 6);
   const linalg::LowRankPair after = {
       before.a.narrow(1, 0, 4), before.b.narrow(0, 0, 4)};
-  const BasisChange change = {w, 6, 4, before, after};
+  const AbLayer change = layer_of(w, 6, before, after);
   EXPECT_LT(
       error_of(
           carry_gradient(
@@ -76,10 +78,10 @@ TEST(BasisChange, ACutDropsComponents) {
 }
 
 TEST(BasisChange, ADenseGradientIsProjected) {
-  const nn::Weight w({30, 20});
+  nn::Weight w({30, 20});
   const at::Tensor g = random_matrix(30, 20);
   const linalg::LowRankPair after = factors_of(random_matrix(30, 20), 4);
-  const BasisChange change = {w, 0, 4, {}, after};
+  const AbLayer change = layer_of(w, 0, {}, after);
   EXPECT_LT(
       error_of(
           carry_gradient(g, Factor::A, change, false),
@@ -103,11 +105,11 @@ TEST(BasisChange, ADenseGradientIsProjected) {
 // gradient is scaled too, and its square by the square of that: exactly.
 TEST(BasisChange, SquaredGradientsOfScaledFactors) {
   constexpr std::int64_t kRank = 4;
-  const nn::Weight w({30, 20});
+  nn::Weight w({30, 20});
   const linalg::LowRankPair after = factors_of(random_matrix(30, 20), kRank);
   const at::Tensor d = at::rand({kRank}, at::kDouble) + 0.5;
   const linalg::LowRankPair before = {after.a / d, after.b * d.unsqueeze(1)};
-  const BasisChange change = {w, kRank, kRank, before, after};
+  const AbLayer change = layer_of(w, kRank, before, after);
   const at::Tensor a = random_matrix(30, kRank).square();
   const at::Tensor b = random_matrix(kRank, 20).square();
   EXPECT_LT(

@@ -29,8 +29,8 @@ at::Tensor weight(std::int64_t m, std::int64_t n, double speed, int seed) {
 
 struct Layers {
   std::vector<nn::Weight> weights;
-  std::vector<Source> dense;     // of each layer
-  std::vector<Source> products;  // of each layer, rank 24
+  std::vector<AbLayer> dense;     // of each layer
+  std::vector<AbLayer> products;  // of each layer, rank 24
 
   Layers() {
     const struct {
@@ -46,44 +46,43 @@ struct Layers {
       const std::string layer = "fc" + std::to_string(dense.size());
       const nn::NamedWeight named = {layer + ".weight", layer, &w, {}};
       at::Generator g = at::detail::createCPUGenerator(7);
-      dense.push_back({named, {}});
-      products.push_back(
-          {named, {at::randn({w.m(), 24}, g), at::randn({24, w.n()}, g)}});
+      dense.emplace_back(named);
+      products.emplace_back(named).product = {
+          at::randn({w.m(), 24}, g), at::randn({24, w.n()}, g)};
     }
   }
 };
 
-using Choice = std::vector<Source> (*)(const Layers& layers);
+using Choice = std::vector<AbLayer> (*)(const Layers& layers);
 
-std::vector<Source> all_dense(const Layers& layers) {
+std::vector<AbLayer> all_dense(const Layers& layers) {
   return layers.dense;
 }
 
-std::vector<LayerFactors> decompose(
+std::vector<AbLayer> decompose(
     int workers,
     const DecomposeOptions& options,
     int times = 1,
     Choice choice = all_dense) {
-  std::vector<LayerFactors> result;
+  std::vector<AbLayer> result;
   std::mutex mutex;
   comm::run_workers(workers, 60, [&](comm::Communicator& world) {
     if (workers > 1) {
       at::set_num_threads(1);
     }
     Layers layers;
-    SvdMemory memory;
-    std::vector<LayerFactors> own;
+    std::optional<device::SideStream> stream;
+    std::vector<AbLayer> own = choice(layers);
     for (int i = 0; i < times; ++i) {
-      own = decompose_layers(
-          choice(layers), options, world, memory, [](double) {});
+      decompose_layers(own, options, world, stream, [](double) {});
     }
     const std::lock_guard lock(mutex);
     if (!result.empty()) {
       for (std::size_t i = 0; i < own.size(); ++i) {
-        EXPECT_EQ(own[i].rank, result[i].rank);
-        if (own[i].rank > 0) {
-          EXPECT_TRUE(own[i].pair.a.equal(result[i].pair.a));
-          EXPECT_TRUE(own[i].pair.b.equal(result[i].pair.b));
+        EXPECT_EQ(own[i].cut.rank, result[i].cut.rank);
+        if (own[i].cut.rank > 0) {
+          EXPECT_TRUE(own[i].factors.a.equal(result[i].factors.a));
+          EXPECT_TRUE(own[i].factors.b.equal(result[i].factors.b));
         }
       }
     }
@@ -106,12 +105,12 @@ TEST_P(Routes, GiveTheSameRanksAndProducts) {
     for (const int times : {1, 2}) {  // the second time from a warm start
       const auto got = decompose(workers, options, times);
       for (std::size_t i = 0; i < exact.size(); ++i) {
-        ASSERT_EQ(got[i].rank, exact[i].rank) << "layer " << i;
-        EXPECT_NEAR(got[i].energy, exact[i].energy, 1e-6);
-        if (exact[i].rank > 0) {
+        ASSERT_EQ(got[i].cut.rank, exact[i].cut.rank) << "layer " << i;
+        EXPECT_NEAR(got[i].cut.energy, exact[i].cut.energy, 1e-6);
+        if (exact[i].cut.rank > 0) {
           const auto difference =
-              at::mm(got[i].pair.a, got[i].pair.b)
-                  .sub(at::mm(exact[i].pair.a, exact[i].pair.b));
+              at::mm(got[i].factors.a, got[i].factors.b)
+                  .sub(at::mm(exact[i].factors.a, exact[i].factors.b));
           EXPECT_LT(difference.abs().max().item<double>(), 1e-3) << i;
         }
       }
@@ -141,26 +140,26 @@ TEST(Decompose, DenseWeightsAndProductsTogetherAsApart) {
     for (const int workers : {1, 3}) {
       SCOPED_TRACE(workers);
       const auto dense = decompose(workers, options, 1, [](const Layers& l) {
-        return std::vector<Source>{l.dense[1], l.dense[2]};
+        return std::vector<AbLayer>{l.dense[1], l.dense[2]};
       });
       const auto products = decompose(workers, options, 1, [](const Layers& l) {
-        return std::vector<Source>{l.products[0], l.products[3]};
+        return std::vector<AbLayer>{l.products[0], l.products[3]};
       });
       const auto both = decompose(workers, options, 1, [](const Layers& l) {
-        return std::vector<Source>{
+        return std::vector<AbLayer>{
             l.products[0], l.dense[1], l.dense[2], l.products[3]};
       });
-      const std::vector<LayerFactors> expected = {
+      const std::vector<AbLayer> expected = {
           products[0], dense[0], dense[1], products[1]};
       ASSERT_EQ(both.size(), expected.size());
       for (std::size_t i = 0; i < both.size(); ++i) {
-        const LayerFactors& e = expected[i];
-        EXPECT_EQ(both[i].rank, e.rank);
-        EXPECT_EQ(both[i].energy, e.energy);
-        ASSERT_EQ(both[i].pair.a.defined(), e.pair.a.defined());
-        if (e.rank > 0) {
-          EXPECT_TRUE(both[i].pair.a.equal(e.pair.a)) << i;
-          EXPECT_TRUE(both[i].pair.b.equal(e.pair.b)) << i;
+        const AbLayer& e = expected[i];
+        EXPECT_EQ(both[i].cut.rank, e.cut.rank);
+        EXPECT_EQ(both[i].cut.energy, e.cut.energy);
+        ASSERT_EQ(both[i].factors.a.defined(), e.factors.a.defined());
+        if (e.cut.rank > 0) {
+          EXPECT_TRUE(both[i].factors.a.equal(e.factors.a)) << i;
+          EXPECT_TRUE(both[i].factors.b.equal(e.factors.b)) << i;
         }
       }
     }
@@ -185,20 +184,19 @@ TEST(Decompose, EnergyIsMeasuredOnce) {
             at::set_num_threads(1);
           }
           Layers layers;
-          SvdMemory memory;
-          std::vector<Source> sources = layers.dense;
+          std::optional<device::SideStream> stream;
+          std::vector<AbLayer> sources = layers.dense;
           for (int cut = 0; cut < 6; ++cut) {
-            const auto factors = decompose_layers(
-                sources, options, world, memory, [](double) {});
-            for (std::size_t i = 0; i < factors.size(); ++i) {
+            decompose_layers(sources, options, world, stream, [](double) {});
+            for (std::size_t i = 0; i < sources.size(); ++i) {
               if (cut == 0 || remembered) {
-                EXPECT_EQ(factors[i].rank, first[i]) << cut << ", layer " << i;
+                EXPECT_EQ(sources[i].cut.rank, first[i]) << cut << ", layer " << i;
               } else {
-                EXPECT_LT(factors[i].rank, first[i]) << cut << ", layer " << i;
+                EXPECT_LT(sources[i].cut.rank, first[i]) << cut << ", layer " << i;
               }
-              ASSERT_GT(factors[i].rank, 0);
-              const linalg::LowRankPair& pair = factors[i].pair;
-              sources[i].least_rank = remembered ? first[i] : 0;
+              ASSERT_GT(sources[i].cut.rank, 0);
+              const linalg::LowRankPair pair = sources[i].factors;
+              sources[i].cut.first_rank = remembered ? first[i] : 0;
               if (cut % 2 == 0) {
                 sources[i].product = pair;
               } else {
@@ -221,19 +219,19 @@ TEST(Decompose, EnergyMayRiseAboveTheFirstRank) {
   options.rule.keep = 0.9;
   options.route = linalg::SvdRoute::Randomized;
   const auto least_of_three = [](const Layers& layers) {
-    std::vector<Source> sources = layers.dense;
-    for (Source& source : sources) {
-      source.least_rank = 3;
+    std::vector<AbLayer> sources = layers.dense;
+    for (AbLayer& source : sources) {
+      source.cut.first_rank = 3;
     }
     return sources;
   };
   const auto got = decompose(3, options, 1, least_of_three);
   const std::vector<std::int64_t> wanted = {7, 17, 17, 12};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    EXPECT_EQ(got[i].rank, wanted[i]);
+    EXPECT_EQ(got[i].cut.rank, wanted[i]);
   }
   options.rule.keep = 0.99999999;
-  EXPECT_EQ(decompose(3, options, 1, least_of_three)[3].rank, 0);
+  EXPECT_EQ(decompose(3, options, 1, least_of_three)[3].cut.rank, 0);
 }
 
 TEST(Decompose, AProductsFactorsGiveItAgain) {
@@ -242,13 +240,13 @@ TEST(Decompose, AProductsFactorsGiveItAgain) {
   options.rule.rank = 30;  // more than the products have
   const Layers layers;
   const auto got = decompose(3, options, 1, [](const Layers& l) {
-    return std::vector<Source>{l.products[0], l.products[2]};
+    return std::vector<AbLayer>{l.products[0], l.products[2]};
   });
   for (std::size_t i = 0; i < 2; ++i) {
     const linalg::LowRankPair& product = layers.products[2 * i].product;
-    ASSERT_EQ(got[i].rank, 24);
+    ASSERT_EQ(got[i].cut.rank, 24);
     EXPECT_LT(
-        at::mm(got[i].pair.a, got[i].pair.b)
+        at::mm(got[i].factors.a, got[i].factors.b)
             .sub(at::mm(product.a, product.b))
             .abs()
             .max()
@@ -262,25 +260,6 @@ TEST(ShareOut, KindsApartDenseFirst) {
       share_out({{60, 30, 3}, {100, 50}, {200, 100, 5}, {80, 40}}, 2),
       (Owned{{1, 2}, {3, 0}}));
   EXPECT_EQ(share_out({{80, 40}}, 3), (Owned{{0}, {}, {}}));
-}
-
-TEST(SvdMemory, ItsStartsAreSavedAndLoaded) {
-  SvdMemory memory;
-  const auto start = at::randn({8, 20});
-  memory.keep_start("fc1", start);
-  memory.keep_start("fc2", {});
-  state::State state;
-  {
-    auto archive = state::Archive::saving(state);
-    memory.archive(archive, {"fc1", "fc2", "fc3"});
-  }
-  SvdMemory other;
-  other.keep_start("fc2", at::randn({8, 9}));
-  auto archive = state::Archive::loading(state);
-  other.archive(archive, {"fc1", "fc2", "fc3"});
-  EXPECT_TRUE(other.start_of("fc1").equal(start));
-  EXPECT_FALSE(other.start_of("fc2").defined());
-  EXPECT_FALSE(other.start_of("fc3").defined());
 }
 
 }  // namespace

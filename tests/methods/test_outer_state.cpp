@@ -9,6 +9,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "methods/ab_layers.h"
+
 namespace abtrain::methods {
 namespace {
 
@@ -20,7 +22,9 @@ MethodOptions options_of(SyncMode sync, const char* wire) {
   options.sync = sync;
   options.outer.name =
       sync == SyncMode::Full ? OuterRule::Average : OuterRule::Nesterov;
-  options.outer.wire.name = wire;
+  if (wire != std::string("auto")) {
+    options.outer.wire.name = wire;
+  }
   return options;
 }
 
@@ -60,7 +64,7 @@ class KeptChange : public ::testing::TestWithParam<std::vector<std::int64_t>> {
 
 TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
   constexpr std::int64_t kRank = 5;
-  const nn::Weight w(GetParam());
+  nn::Weight w(GetParam());
   for (const SyncMode sync : {SyncMode::OnlyLearned, SyncMode::Full}) {
     const linalg::LowRankPair start = {
         at::randn({w.m(), kRank}), at::randn({kRank, w.n()})};
@@ -80,7 +84,7 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
       const at::Tensor residual = own == Factor::A ? at::randn({w.m(), kRank})
                                                    : at::randn({kRank, w.n()});
       state.keep(flat(w, own, residual));
-      state.change_basis(own, {{w, kRank, rank, merged, after}});
+      state.change_basis(own, {layer_of(w, kRank, merged, after)});
       at::Tensor got = at::zeros({w.factor_numel(own, rank)});
       state.add_residual(got);
       const at::Tensor moved = matrix_of(w, own, got, rank);
@@ -109,8 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 // What a cut removes from the weight is removed from the velocity.
 TEST(OuterState, AVelocityIsCutWithItsWeight) {
-  const nn::Weight w({12, 9});
-  const nn::Weight other({7, 7});
+  nn::Weight w({12, 9});
+  nn::Weight other({7, 7});
   const linalg::LowRankPair merged = {at::randn({12, 4}), at::randn({4, 9})};
   const linalg::LowRankPair after = balanced(merged, 2);
   OuterState state(options_of(SyncMode::OnlyLearned, "auto"));
@@ -120,8 +124,8 @@ TEST(OuterState, AVelocityIsCutWithItsWeight) {
   // Another layer becomes factored: it has no velocity yet.
   state.change_basis(
       Factor::A,
-      {{w, 4, 2, merged, after},
-       {other, 0, 3, {}, {at::randn({7, 3}), at::randn({3, 7})}}});
+      {layer_of(w, 4, merged, after),
+       layer_of(other, 0, {}, {at::randn({7, 3}), at::randn({3, 7})})});
   FlatFactors next = {at::zeros({12 * 2 + 7 * 3}), at::zeros({2 * 9 + 3 * 7})};
   state.step(next);  // lr * momentum * momentum * velocity
   const double scale = 0.7 * 0.9 * 0.9;

@@ -18,24 +18,31 @@ namespace abtrain::methods {
 AbTraining::AbTraining(const MethodContext& context)
     : Method(context),
       groups_(make_groups(context.options, context.world.size())),
-      role_(groups_.role_of(context.world.rank())),
+      own_(
+          groups_.role_of(context.world.rank()) == comm::Role::A
+              ? nn::Factor::A
+              : nn::Factor::B),
       group_(context.world.split(
           groups_.group_of(context.world.rank()),
           context.world.rank())),
       exchange_(context.world, groups_),
       outer_(context.options),
       full_wire_(compress::plain_dtype(
-          context.options.full_phase.reducer_of(context.reducer))),
-      factorable_(factorable_weights(context.model, context.options)),
+          context.options.full_phase.reducer.or_else(context.reducer))),
       ramp_(make_ramp(
           context.options,
           make_phase_plan(context.options, context.length),
           context.length)),
       group_reduction_(context.reducer, context.seed, context.observer),
       full_reduction_(
-          context.options.full_phase.reducer_of(context.reducer),
+          context.options.full_phase.reducer.or_else(context.reducer),
           context.seed,
-          context.observer) {}
+          context.observer) {
+  for (const nn::NamedWeight& w :
+       factorable_weights(context.model, context.options)) {
+    factorable_.emplace_back(w);
+  }
+}
 
 Stage AbTraining::now() {
   Stage stage;
@@ -100,10 +107,12 @@ void AbTraining::after_step(std::int64_t t) {
       decompose(t);
       break;
     case Event::Synchronize:
-      enter_full(synchronize(t));
+      synchronize(t);
+      enter_full();
       break;
     case Event::SynchronizeAndDecompose:
-      decompose(t, synchronize(t));
+      synchronize(t);
+      decompose(t);
       break;
     default:
       return;
@@ -123,42 +132,44 @@ void AbTraining::finish(std::int64_t t) {
   if (switched_at_ == t) {
     return;  // the last step ended in a synchronization or decomposition
   }
-  const Products products = synchronize(t, /*last=*/true);
+  synchronize(t, /*last=*/true);
   if (context_.options.sync == SyncMode::Full ||
-      std::ranges::any_of(factorable_, [](const nn::NamedWeight& w) {
-        return !w.weight->is_factored();
-      })) {
-    decompose(t, products);
+      !std::ranges::all_of(factorable_, &AbLayer::is_product)) {
+    decompose(t);
     return;
   }
-  for (std::size_t i = 0; i < factorable_.size(); ++i) {
-    factorable_[i].weight->set_factors(products[i]);
+  for (AbLayer& layer : factorable_) {
+    layer.weight().set_factors(std::exchange(layer.product, {}));
   }
   build_blocks();
 }
 
 void AbTraining::merge_into(nn::Model& target) {
-  share_dense(
-      context_.model,
-      averaged_buffers(context_.model, context_.world, comm::Purpose::Metrics),
-      target);
+  share_dense(context_.model, context_.world, target);
   if (phase_ == Phase::Full && !local_steps()) {
     return;
   }
   if (phase_ == Phase::Ab) {
-    const Products products = merged_products(comm::Purpose::Metrics, false);
-    for (std::size_t i = 0; i < products.size(); ++i) {
-      if (products[i].a.defined()) {
+    merge(comm::Purpose::Metrics, false);
+    for (AbLayer& layer : factorable_) {
+      if (layer.is_product()) {
         std::ranges::find(
-            target.weights(), factorable_[i].name, &nn::NamedWeight::name)
-            ->weight->set_factors(products[i]);
+            target.weights(), layer.named.name, &nn::NamedWeight::name)
+            ->weight->set_factors(std::exchange(layer.product, {}));
       }
     }
   }
-  set_mean_dense(
-      trained_.values().narrow(0, own_numel_, trained_.numel() - own_numel_),
-      context_.world,
-      target);
+  set_mean_dense(dense_part(trained_.values()), context_.world, target);
+}
+
+std::vector<LayerRank> AbTraining::layers() const {
+  std::vector<LayerRank> cuts;
+  for (const AbLayer& layer : factorable_) {
+    if (decomposed_before_) {
+      cuts.push_back(layer.cut);
+    }
+  }
+  return cuts;
 }
 
 std::vector<at::Tensor> AbTraining::replicated_state() {
@@ -173,22 +184,28 @@ std::vector<at::Tensor> AbTraining::replicated_state() {
   return state;
 }
 
-std::int64_t AbTraining::numel_of(nn::Factor which) const {
-  std::int64_t numel = 0;
-  for (const nn::NamedWeight& w : factorable_) {
-    numel += w.weight->factor_numel(which, w.weight->rank());
-  }
-  return numel;
+at::Tensor AbTraining::own_change() {
+  return trained_.values().narrow(0, 0, own_numel_) - own_start_;
 }
 
-AbTraining::Products AbTraining::merged_products(
-    comm::Purpose purpose,
-    bool outer) {
+at::Tensor AbTraining::dense_part(const at::Tensor& flat, int k) {
+  const std::int64_t numel = trained_.numel();
+  return flat.narrow(0, k * numel + own_numel_, numel - own_numel_);
+}
+
+std::vector<at::Tensor> AbTraining::dense_parts() {
+  std::vector<at::Tensor> parts = {dense_part(trained_.values())};
+  for (int k = 0; k < trained_.moment_count(); ++k) {
+    parts.push_back(dense_part(trained_.moments(), k));
+  }
+  return parts;
+}
+
+void AbTraining::merge(comm::Purpose purpose, bool outer) {
   const at::NoGradGuard no_grad;
-  std::int64_t a = numel_of(nn::Factor::A);
-  std::int64_t b = numel_of(nn::Factor::B);
-  const at::Tensor own =
-      trained_.values().narrow(0, 0, own_numel_) - own_start_;
+  const std::int64_t a = numel_of(nn::Factor::A);
+  const std::int64_t b = numel_of(nn::Factor::B);
+  const at::Tensor own = own_change();
   FlatFactors change;
   if (outer && outer_.format()) {
     outer_.add_residual(own);
@@ -200,38 +217,34 @@ AbTraining::Products AbTraining::merged_products(
   if (outer) {
     outer_.step(change);
   }
-  const bool own_a = role_ == comm::Role::A;
-  const at::Tensor& start_a = own_a ? own_start_ : frozen_.values();
-  const at::Tensor& start_b = own_a ? frozen_.values() : own_start_;
+  set_products(change);
+}
 
-  Products products;
-  a = 0;
-  b = 0;
-  for (const nn::NamedWeight& named : factorable_) {
-    const nn::Weight& w = *named.weight;
-    linalg::LowRankPair& product = products.emplace_back();
-    if (!w.is_factored()) {
-      continue;
-    }
-    const auto matrix_at =
-        [&](const at::Tensor& flat, nn::Factor which, std::int64_t offset) {
-          return flat.defined()
-                     ? w.to_matrix(
-                           which,
-                           nn::view_at(
-                               flat, offset, w.stored_sizes(which, w.rank())))
-                     : at::Tensor();
-        };
-    product = merge_factors(
-        context_.options.sync,
-        {matrix_at(start_a, nn::Factor::A, a),
-         matrix_at(start_b, nn::Factor::B, b)},
-        matrix_at(change.a, nn::Factor::A, a),
-        matrix_at(change.b, nn::Factor::B, b));
-    a += w.factor_numel(nn::Factor::A, w.rank());
-    b += w.factor_numel(nn::Factor::B, w.rank());
+void AbTraining::set_products(const FlatFactors& mean_change) {
+  FlatFactors start = {own_start_, frozen_.values()};
+  if (own_ == nn::Factor::B) {
+    std::swap(start.a, start.b);
   }
-  return products;
+  std::int64_t a = 0;
+  std::int64_t b = 0;
+  for (AbLayer& layer : factorable_) {
+    const std::int64_t rank = layer.weight().rank();
+    if (rank > 0) {
+      const auto of_a = [&](const at::Tensor& flat) {
+        return layer.matrix_at(flat, a, nn::Factor::A, rank);
+      };
+      const auto of_b = [&](const at::Tensor& flat) {
+        return layer.matrix_at(flat, b, nn::Factor::B, rank);
+      };
+      layer.product = merge_factors(
+          context_.options.sync,
+          {of_a(start.a), of_b(start.b)},
+          of_a(mean_change.a),
+          of_b(mean_change.b));
+    }
+    a += rank * layer.cut.m;
+    b += rank * layer.cut.n;
+  }
 }
 
 }  // namespace abtrain::methods

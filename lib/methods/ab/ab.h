@@ -35,6 +35,7 @@ class AbTraining : public Method {
   }
   Stage now() override;
   double learning_rate(std::int64_t t) override;
+  std::vector<LayerRank> layers() const override;
   compress::Costs costs() override;
   bool replicas_agree(std::int64_t t) const override {
     return phase_ == Phase::Ab || !local_steps() || averaged_at_ == t;
@@ -47,12 +48,25 @@ class AbTraining : public Method {
   std::vector<at::Tensor> replicated_state() override;
 
  private:
-  // One per factorable weight; undefined where that is dense now.
-  using Products = std::vector<linalg::LowRankPair>;
+  nn::Factor other() const {
+    return own_ == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
+  }
+  // Element count of all factors of that kind.
+  std::int64_t numel_of(nn::Factor which) {
+    return which == own_ ? own_numel_ : frozen_.numel();
+  }
+  // By how much the own factor has changed since the last switch.
+  at::Tensor own_change();
+  // The dense part of a flat buffer like trained_.values(), the k-th in `flat`.
+  at::Tensor dense_part(const at::Tensor& flat, int k = 0);
+  // That of the values, then of each buffer of moments; views.
+  std::vector<at::Tensor> dense_parts();
 
-  // The merged factors: as they are now, or with the outer step and what it
-  // keeps.
-  Products merged_products(comm::Purpose purpose, bool outer);
+  // Exchanges the factors' changes and merges the factors: as they are now, or
+  // with the outer step and what it keeps.
+  void merge(comm::Purpose purpose, bool outer);
+  // Sets the products of the layers that are factored.
+  void set_products(const FlatFactors& mean_change);
   // Averages dense parameters, running statistics and moments over the world.
   void average_dense();
   // FULL phase with local steps: averages the parameters over the world and, at
@@ -60,38 +74,21 @@ class AbTraining : public Method {
   void average_replicas(std::int64_t t, bool with_moments);
 
   // Synchronizes an AB phase, at the end of a run (`last`) without an outer
-  // step: no later one would make up for its momentum or for codes. Returns the
-  // merged products, for enter_full() or decompose().
-  Products synchronize(std::int64_t t, bool last = false);
-  void enter_full(const Products& products);
-  // Ends either phase. `products`: empty at the end of a FULL phase.
-  void decompose(std::int64_t t, Products products = {});
-  // What the optimizer keeps of a factorable layer: of the trained factor, or of
-  // the dense weight, as matrices, one per buffer.
-  struct LayerMoments {
-    at::Tensor steps;
-    std::vector<at::Tensor> values;
-  };
-  // One per factorable layer, in views of the present block.
-  std::vector<LayerMoments> layer_moments();
-  // Gives the trained factors what `old` holds, in their basis.
-  void carry_moments(
-      const std::vector<LayerMoments>& old,
-      const std::vector<BasisChange>& basis);
-  // `sources` and `factors`: one per factorable weight.
-  void enter_ab(
-      const std::vector<Source>& sources,
-      const std::vector<LayerFactors>& factors,
-      std::int64_t t,
-      double seconds);
+  // step: no later one would make up for its momentum or for codes. Sets the
+  // products, for enter_full() or decompose().
+  void synchronize(std::int64_t t, bool last = false);
+  void enter_full();
+  // Ends either phase.
+  void decompose(std::int64_t t);
+  // Views of the present block.
+  AbLayer::Moments moments_of(const AbLayer& layer);
+  // Gives the trained factor what layer.moments holds, in its basis.
+  void carry_moments(const AbLayer& layer);
   void build_blocks();
   // Its name in the trained block: of the own factor, or of the dense weight.
   std::string trained_name(const nn::NamedWeight& w) const;
-  // Element count of all factors of that kind.
-  std::int64_t numel_of(nn::Factor which) const;
   void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
-  void load_mean(const std::vector<state::State*>& old);
   void enter_phase_of(std::int64_t t);
   // Whether a decomposition now cuts ranks.
   bool cuts() const {
@@ -104,21 +101,21 @@ class AbTraining : public Method {
   }
 
   comm::Groups groups_;
-  comm::Role role_;
+  nn::Factor own_;  // the factor that this worker trains
   std::unique_ptr<comm::Communicator> group_;
   FactorExchange exchange_;
   OuterState outer_;
   at::ScalarType full_wire_;  // dtype in which local steps' averages are sent
-  std::vector<nn::NamedWeight> factorable_;
+  std::vector<AbLayer> factorable_;
   Ramp ramp_;
-  SvdMemory svd_memory_;
+  std::optional<device::SideStream> svd_stream_;
 
   Phase phase_ = Phase::Full;
   std::int64_t switched_at_ = -1;  // step of the last switch; -1: none yet
   double rate_at_switch_ = 0;
   bool decomposed_before_ = false;
 
-  optim::ParameterBlock frozen_;  // the other role's factor, AB phase only
+  optim::ParameterBlock frozen_;  // the other factor, AB phase only
   std::int64_t own_numel_ = 0;    // the own factor comes first in trained_
   // Flat values at the last switch or averaging: only their change is sent.
   at::Tensor own_start_;           // AB: own factor

@@ -18,20 +18,20 @@ at::Tensor over_squares(const at::Tensor& x, const at::Tensor& squares) {
 }
 
 // M, old_rank x new_rank.
-at::Tensor map_of_a(const BasisChange& layer) {
+at::Tensor map_of_a(const AbLayer& layer) {
   // In SyncMode::Full the merged B begins with the one that dA belongs to.
-  const at::Tensor before = layer.before.b.narrow(0, 0, layer.old_rank);
-  const at::Tensor after = layer.after.b;  // new_rank x n
+  const at::Tensor before = layer.product.b.narrow(0, 0, layer.old_rank);
+  const at::Tensor after = layer.factors.b;  // new_rank x n
   return over_squares(
       at::matmul(before, after.t()), after.square().sum(1).unsqueeze(0));
 }
 
 // C, new_rank x old_rank.
-at::Tensor map_of_b(const BasisChange& layer) {
+at::Tensor map_of_b(const AbLayer& layer) {
   // The merged A ends with the one that dB belongs to.
-  const at::Tensor before = layer.before.a.narrow(
-      1, layer.before.a.size(1) - layer.old_rank, layer.old_rank);
-  const at::Tensor after = layer.after.a;  // m x new_rank
+  const at::Tensor before = layer.product.a.narrow(
+      1, layer.product.a.size(1) - layer.old_rank, layer.old_rank);
+  const at::Tensor after = layer.factors.a;  // m x new_rank
   return over_squares(
       at::matmul(after.t(), before), after.square().sum(0).unsqueeze(1));
 }
@@ -41,28 +41,27 @@ at::Tensor map_of_b(const BasisChange& layer) {
 at::Tensor carry_changes(
     const at::Tensor& flat,
     nn::Factor which,
-    const std::vector<BasisChange>& layers) {
+    const std::vector<AbLayer>& layers) {
   std::int64_t numel = 0;
-  for (const BasisChange& layer : layers) {
-    numel += layer.weight.factor_numel(which, layer.new_rank);
+  for (const AbLayer& layer : layers) {
+    numel += layer.weight().factor_numel(which, layer.cut.rank);
   }
   at::Tensor result = at::zeros({numel}, flat.options());
   std::int64_t from = 0;
   std::int64_t to = 0;
-  for (const BasisChange& layer : layers) {
-    const nn::Weight& w = layer.weight;
-    if (layer.old_rank > 0 && layer.new_rank > 0) {
-      const at::Tensor old = w.to_matrix(
-          which,
-          nn::view_at(flat, from, w.stored_sizes(which, layer.old_rank)));
+  for (const AbLayer& layer : layers) {
+    const nn::Weight& w = layer.weight();
+    if (layer.old_rank > 0 && layer.cut.rank > 0) {
+      const at::Tensor old =
+          layer.matrix_at(flat, from, which, layer.old_rank);
       const at::Tensor changed = which == nn::Factor::A
                                      ? at::matmul(old, map_of_a(layer))
                                      : at::matmul(map_of_b(layer), old);
-      nn::view_at(result, to, w.stored_sizes(which, layer.new_rank))
+      nn::view_at(result, to, w.stored_sizes(which, layer.cut.rank))
           .copy_(w.to_stored(which, changed));
     }
     from += w.factor_numel(which, layer.old_rank);
-    to += w.factor_numel(which, layer.new_rank);
+    to += w.factor_numel(which, layer.cut.rank);
   }
   return result;
 }
@@ -70,12 +69,12 @@ at::Tensor carry_changes(
 at::Tensor carry_gradient(
     const at::Tensor& matrix,
     nn::Factor which,
-    const BasisChange& layer,
+    const AbLayer& layer,
     bool squared) {
   const bool is_a = which == nn::Factor::A;
   at::Tensor map;
   if (layer.old_rank == 0) {
-    map = is_a ? layer.after.b.t() : layer.after.a.t();
+    map = is_a ? layer.factors.b.t() : layer.factors.a.t();
   } else {
     map = is_a ? map_of_b(layer).t() : map_of_a(layer).t();
   }

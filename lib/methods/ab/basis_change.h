@@ -20,27 +20,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "linalg/svd.h"
+#include "methods/ab/layer.h"
 #include "nn/weight.h"
 
 namespace abtrain::methods {
-
-// A factorable layer's factors before and after a decomposition, as matrices;
-// rank 0: dense.
-struct BasisChange {
-  const nn::Weight& weight;
-  std::int64_t old_rank = 0;
-  std::int64_t new_rank = 0;
-  linalg::LowRankPair before;  // merged; rank 2 old_rank in SyncMode::Full
-  linalg::LowRankPair after;
-};
 
 // Changes of one factor of all layers, flat, in the new basis; zero where a
 // layer was dense.
 at::Tensor carry_changes(
     const at::Tensor& flat,
     nn::Factor which,
-    const std::vector<BasisChange>& layers);
+    const std::vector<AbLayer>& layers);
 
 // A gradient of one factor of a layer, or of its dense weight (old rank 0), as a
 // matrix, in the new basis: m x new_rank or new_rank x n. `squared`: the matrix
@@ -48,7 +38,7 @@ at::Tensor carry_changes(
 at::Tensor carry_gradient(
     const at::Tensor& matrix,
     nn::Factor which,
-    const BasisChange& layer,
+    const AbLayer& layer,
     bool squared);
 
 }  // namespace abtrain::methods

@@ -10,13 +10,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "linalg/parallel.h"
+#include "linalg/product.h"
 
 namespace abtrain::methods {
 
 namespace {
 
 std::vector<linalg::RankChoice> choose(
-    const std::vector<Source>& sources,
+    const std::vector<AbLayer>& layers,
     const DecomposeOptions& options,
     const std::vector<linalg::Spectrum>& spectra) {
   if (options.cut && linalg::is_global(options.rule)) {
@@ -24,14 +25,12 @@ std::vector<linalg::RankChoice> choose(
         options.rule, spectra, options.other_parameters);
   }
   std::vector<linalg::RankChoice> choices;
-  for (std::size_t i = 0; i < spectra.size(); ++i) {
-    if (options.cut) {
-      linalg::RankRule rule = options.rule;
-      rule.least = sources[i].least_rank;
-      choices.push_back(linalg::choose_rank(rule, spectra[i]));
-    } else {
-      choices.push_back({std::min(spectra[i].m, spectra[i].n), 1.0});
-    }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    linalg::RankRule rule = options.rule;
+    rule.least = layers[i].cut.first_rank;
+    choices.push_back(
+        options.cut ? linalg::choose_rank(rule, spectra[i])
+                    : linalg::RankChoice{layers[i].cut.n, 1.0});
   }
   return choices;
 }
@@ -40,7 +39,7 @@ std::vector<linalg::RankChoice> choose(
 // by uneven ranks, so find somewhat more than even ranks need, and later what
 // the choice asks for.
 std::optional<linalg::RankRule> first_rule(
-    const std::vector<Source>& sources,
+    const std::vector<AbLayer>& layers,
     const DecomposeOptions& options) {
   if (!options.cut) {
     return std::nullopt;
@@ -49,8 +48,8 @@ std::optional<linalg::RankRule> first_rule(
   if (linalg::is_global(rule)) {
     constexpr double kMore = 1.25;
     double factored = 0;
-    for (const Source& s : sources) {
-      factored += static_cast<double>(s.weight.weight->numel());
+    for (const AbLayer& layer : layers) {
+      factored += static_cast<double>(layer.weight().numel());
     }
     const auto other = static_cast<double>(options.other_parameters);
     const double left = (factored + other) / rule.ratio - other;
@@ -65,53 +64,45 @@ std::optional<linalg::RankRule> first_rule(
 class OwnLayers {
  public:
   OwnLayers(
-      const std::vector<Source>& sources,
+      std::vector<AbLayer>& layers,
       const std::vector<std::size_t>& own,
       const DecomposeOptions& options,
-      SvdMemory& memory,
       at::Device device)
       : route_(options.route),
-        memory_(memory),
         // On a CPU the worker's threads take whole matrices; on a GPU all
         // matrices go to one stream.
         threads_(device.is_cpu() ? at::get_num_threads() : 1) {
-    std::vector<linalg::LowRankPair> products;
-    std::vector<std::string> names;
     for (const std::size_t i : own) {
-      const Source& source = sources[i];
-      const std::string& layer = source.weight.layer;
-      if (source.is_product()) {
-        products.push_back(source.product);
-        names.push_back(layer);
+      AbLayer& layer = layers[i];
+      if (layer.is_product()) {
+        products_.push_back(
+            linalg::product_svd(
+                layer.product.a, layer.product.b, layer.cut.name));
       } else {
-        costs_.push_back(decomposition_cost(source.shape()));
+        weights_.push_back(&layer);
+        costs_.push_back(decomposition_cost(layer.shape()));
         matrices_.push_back(
-            {source.weight.weight->matrix().detach(),
-             layer,
-             memory.start_of(layer),
-             source.least_rank});
+            {layer.weight().matrix().detach(),
+             layer.cut.name,
+             layer.svd_start,
+             layer.cut.first_rank});
       }
     }
-    for (std::size_t p = 0; p < products.size(); ++p) {
-      products_.push_back(
-          linalg::product_svd(products[p].a, products[p].b, names[p]));
-      const at::Tensor values = products_[p].singular_values.cpu().contiguous();
-      const double* first = values.const_data_ptr<double>();
-      product_spectra_.push_back(
-          {names[p],
-           products[p].a.size(0),
-           products[p].b.size(1),
-           {first, first + values.numel()}});
-    }
     dense_ = linalg::decompose_all(
-        matrices_, {first_rule(sources, options), route_, threads_});
+        matrices_, {first_rule(layers, options), route_, threads_});
   }
 
-  // What is known of layer j of these; of a product as many values as its rank:
-  // all further ones are zero.
-  linalg::Spectrum spectrum(std::size_t j) const {
-    return j < dense_.size() ? dense_[j].spectrum(matrices_[j].matrix.size(0))
-                             : product_spectra_[j - dense_.size()];
+  // Finds what is known of layer j of these; of a product as many values as its
+  // rank: all further ones are zero. `spectrum`: its name, m and n.
+  linalg::Spectrum spectrum(std::size_t j, linalg::Spectrum known) const {
+    if (j < dense_.size()) {
+      return dense_[j].spectrum(known.m);
+    }
+    const at::Tensor values =
+        products_[j - dense_.size()].singular_values.cpu().contiguous();
+    const double* first = values.const_data_ptr<double>();
+    known.singular_values.assign(first, first + values.numel());
+    return known;
   }
 
   // Makes at least `count` values of layer j known, whose spectrum is partial.
@@ -133,7 +124,7 @@ class OwnLayers {
     });
     for (std::size_t j = 0; j < dense_.size(); ++j) {
       if (linalg::may_be_partial(route_, matrices_[j].matrix.size(1))) {
-        memory_.keep_start(matrices_[j].layer, dense_[j].next_start());
+        weights_[j]->svd_start = dense_[j].next_start();
       }
     }
     for (std::size_t j = dense_.size(); j < ranks.size(); ++j) {
@@ -151,53 +142,50 @@ class OwnLayers {
 
  private:
   linalg::SvdRoute route_;
-  SvdMemory& memory_;
   int threads_;
-  std::vector<double> costs_;  // of the dense weights
+  std::vector<AbLayer*> weights_;  // the dense ones
+  std::vector<double> costs_;      // of these
   std::vector<linalg::NamedMatrix> matrices_;
   std::vector<linalg::Decomposition> dense_;
   std::vector<linalg::ProductSvd> products_;
-  std::vector<linalg::Spectrum> product_spectra_;
-};
-
-struct Choices {
-  std::vector<linalg::RankChoice> ranks;
-  std::vector<linalg::Spectrum> spectra;
 };
 
 // Calls its argument, some linear algebra, on the side stream.
 using Work = std::function<void(const std::function<void()>&)>;
 
-// Chooses the ranks of all layers, the same on every worker, and returns them
-// with the spectra that they follow from. If partial spectra do not decide a
-// choice that spans all layers, their owners find more values and everyone
-// chooses again: every worker sees the same spectra and asks for the same.
-Choices choose_together(
-    const std::vector<Source>& sources,
+// Chooses the ranks of all layers, the same on every worker, and sets what
+// `cut` says of them. If partial spectra do not decide a choice that spans all
+// layers, their owners find more values and everyone chooses again: every worker
+// sees the same spectra and asks for the same.
+void choose_together(
+    std::vector<AbLayer>& layers,
     const DecomposeOptions& options,
     const Owned& owned,
     comm::Communicator& world,
-    OwnLayers& layers,
+    OwnLayers& decompositions,
     const Work& work) {
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
   std::vector<linalg::Spectrum> spectra;
-  std::vector<bool> partial;
-  for (const Source& s : sources) {
-    spectra.push_back(
-        {s.weight.layer, s.weight.weight->m(), s.weight.weight->n(), {}});
-    partial.push_back(may_be_partial(options.route, s.shape()));
+  for (const AbLayer& layer : layers) {
+    spectra.push_back({layer.cut.name, layer.cut.m, layer.cut.n, {}});
   }
-  std::vector<bool> wanted(sources.size(), true);
-  for (;;) {
+  const auto is_partial = [&](std::size_t i) {
+    return may_be_partial(options.route, layers[i].shape());
+  };
+  std::vector<linalg::RankChoice> choices(layers.size(), {0, 0, false});
+  do {
     Counts sizes;
-    for (std::size_t i = 0; i < sources.size(); ++i) {
+    for (std::size_t i = 0; i < layers.size(); ++i) {
       sizes.push_back(
-          wanted[i] ? spectrum_numbers(options.route, sources[i].shape()) : 0);
+          choices[i].decided
+              ? 0
+              : spectrum_numbers(options.route, layers[i].shape()));
     }
     std::vector<at::Tensor> mine;
     for (std::size_t j = 0; j < own.size(); ++j) {
-      if (wanted[own[j]]) {
-        mine.push_back(pack_spectrum(layers.spectrum(j), partial[own[j]]));
+      if (!choices[own[j]].decided) {
+        mine.push_back(pack_spectrum(
+            decompositions.spectrum(j, spectra[own[j]]), is_partial(own[j])));
       }
     }
     gather_layers(
@@ -207,56 +195,48 @@ Choices choose_together(
         at::TensorOptions().dtype(at::kDouble),
         world,
         [&](std::size_t i, const at::Tensor& numbers) {
-          if (wanted[i]) {
-            unpack_spectrum(numbers, partial[i], spectra[i]);
+          if (!choices[i].decided) {
+            unpack_spectrum(numbers, is_partial(i), spectra[i]);
           }
         });
-    auto choices = choose(sources, options, spectra);
-    bool decided = true;
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      wanted[i] = !choices[i].decided;
-      decided = decided && choices[i].decided;
-    }
-    if (decided) {
-      return {std::move(choices), std::move(spectra)};
-    }
+    choices = choose(layers, options, spectra);
     work([&] {
       for (std::size_t j = 0; j < own.size(); ++j) {
-        if (wanted[own[j]]) {
-          layers.grow(
+        if (!choices[own[j]].decided) {
+          decompositions.grow(
               j,
               std::max(choices[own[j]].rank, spectra[own[j]].known() * 3 / 2));
         }
       }
     });
+  } while (!std::ranges::all_of(choices, &linalg::RankChoice::decided));
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    LayerRank& cut = layers[i].cut;
+    // A product of rank k has nothing beyond k to keep.
+    const std::int64_t k = layers[i].shape().k;
+    cut.rank = k > 0 ? std::min(choices[i].rank, k) : choices[i].rank;
+    cut.energy = choices[i].energy;
+    cut.values = linalg::sample_values(spectra[i].singular_values);
   }
 }
 
-// A source's new factors from what its owner sent: factors, or transforms.
-linalg::LowRankPair
-new_factors(const Source& source, std::int64_t rank, const at::Tensor& sent) {
-  const SourceShape shape = source.shape();
+// A layer's new factors from what its owner sent: factors, or transforms.
+linalg::LowRankPair new_factors(const AbLayer& layer, const at::Tensor& sent) {
+  const SourceShape shape = layer.shape();
+  const std::int64_t rank = layer.cut.rank;
   const std::int64_t left = shape.rows() * rank;
   const std::int64_t right = rank * shape.columns();
   const linalg::LowRankPair pair = {
       sent.narrow(0, 0, left).view({shape.rows(), rank}),
       sent.narrow(0, left, right).view({rank, shape.columns()})};
-  if (!source.is_product()) {
+  if (!layer.is_product()) {
     return pair;
   }
   return {
-      at::matmul(source.product.a, pair.a),
-      at::matmul(pair.b, source.product.b)};
+      at::matmul(layer.product.a, pair.a), at::matmul(pair.b, layer.product.b)};
 }
 
 }  // namespace
-
-SourceShape Source::shape() const {
-  return {
-      weight.weight->m(),
-      weight.weight->n(),
-      is_product() ? product.a.size(1) : 0};
-}
 
 std::vector<nn::NamedWeight> factorable_weights(
     const nn::Model& model,
@@ -283,54 +263,48 @@ std::vector<nn::NamedWeight> factorable_weights(
   return weights;
 }
 
-std::vector<LayerFactors> decompose_layers(
-    const std::vector<Source>& sources,
+void decompose_layers(
+    std::vector<AbLayer>& layers,
     const DecomposeOptions& options,
     comm::Communicator& world,
-    SvdMemory& memory,
+    std::optional<device::SideStream>& stream,
     const std::function<void(double)>& add_seconds) {
   const at::NoGradGuard no_grad;
   const at::TensorOptions like =
-      (sources[0].is_product() ? sources[0].product.a
-                               : sources[0].weight.weight->dense)
+      (layers[0].is_product() ? layers[0].product.a : layers[0].weight().dense)
           .options()
           .requires_grad(false);
-  device::SideStream& stream = memory.stream(like.device());
+  if (!stream) {
+    stream.emplace(like.device());
+  }
   const Work work = [&](const std::function<void()>& body) {
     const Stopwatch watch;
-    stream.run(body);
+    stream->run(body);
     add_seconds(watch.seconds());
   };
   std::vector<SourceShape> shapes;
-  for (const Source& s : sources) {
-    shapes.push_back(s.shape());
+  for (const AbLayer& layer : layers) {
+    shapes.push_back(layer.shape());
   }
   const Owned owned = share_out(shapes, world.size());
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
 
-  std::optional<OwnLayers> layers;
-  work([&] { layers.emplace(sources, own, options, memory, like.device()); });
-  const auto [choices, spectra] =
-      choose_together(sources, options, owned, world, *layers, work);
+  std::optional<OwnLayers> decompositions;
+  work([&] {
+    decompositions.emplace(layers, own, options, like.device());
+  });
+  choose_together(layers, options, owned, world, *decompositions, work);
 
-  std::vector<LayerFactors> result(sources.size());
   Counts sizes;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    // A product of rank k has nothing beyond k to keep.
-    const std::int64_t k = shapes[i].k;
-    const std::int64_t rank =
-        k > 0 ? std::min(choices[i].rank, k) : choices[i].rank;
-    result[i].rank = rank;
-    result[i].energy = choices[i].energy;
-    result[i].values = linalg::sample_values(spectra[i].singular_values);
-    sizes.push_back(factor_numbers(shapes[i], rank));
+  for (const AbLayer& layer : layers) {
+    sizes.push_back(factor_numbers(layer.shape(), layer.cut.rank));
   }
   std::vector<std::int64_t> own_ranks;
   for (const std::size_t i : own) {
-    own_ranks.push_back(result[i].rank);
+    own_ranks.push_back(layers[i].cut.rank);
   }
   std::vector<at::Tensor> mine;
-  work([&] { mine = layers->take_factors(own_ranks); });
+  work([&] { mine = decompositions->take_factors(own_ranks); });
   gather_layers(
       owned,
       sizes,
@@ -338,11 +312,10 @@ std::vector<LayerFactors> decompose_layers(
       like,
       world,
       [&](std::size_t i, const at::Tensor& sent) {
-        if (result[i].rank > 0) {
-          result[i].pair = new_factors(sources[i], result[i].rank, sent);
-        }
+        layers[i].factors = layers[i].cut.rank > 0
+                                ? new_factors(layers[i], sent)
+                                : linalg::LowRankPair();
       });
-  return result;
 }
 
 }  // namespace abtrain::methods

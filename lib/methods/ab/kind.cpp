@@ -37,29 +37,28 @@ std::vector<TrafficRow> ab_rows(const Timeline&) {
 void check_full_phase(const MethodSetup& setup, Conflicts& out) {
   const FullPhaseOptions& full = setup.options.full_phase;
   const std::string section = "method.full_phase.reducer";
-  if (full.has_own_reducer()) {
+  if (full.reducer.name) {
     std::ranges::move(
         compress::check(full.reducer, section, setup.workers),
         std::back_inserter(out));
   }
-  const compress::ReducerOptions& reducer = full.reducer_of(setup.reducer);
+  const compress::ReducerOptions& reducer = full.reducer.or_else(setup.reducer);
   if (full.sync_every > 1 && compress::compresses(reducer)) {
     out.push_back(
         {{"method.full_phase.sync_every",
-          full.has_own_reducer() ? section + ".name" : "reducer.name",
+          full.reducer.name ? section + ".name" : "reducer.name",
           "method.name"},
          formatted(
              "local steps average the parameters without compression, but the "
              "dense phases' reducer is {}; expected 1, or "
              "method.full_phase.reducer.name plain",
-             reducer.name)});
+             *reducer.name)});
   }
 }
 
 void check_outer(const MethodSetup& setup, Conflicts& out) {
   const MethodOptions& o = setup.options;
-  const compress::ReducerOptions plain;
-  const compress::ReducerOptions& wire = outer_wire(o, plain);
+  const compress::ReducerOptions& wire = o.outer.wire;
   const OuterStep step = outer_step_of(o);
   const bool dense_steps = o.full_rank_steps.value > 0;
   if (step.rule != OuterRule::Average && o.sync != SyncMode::OnlyLearned &&
@@ -84,7 +83,7 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
              step.momentum,
              print_duration(o.full_rank_steps))});
   }
-  if (&wire == &plain) {
+  if (!wire.name) {
     return;
   }
   if (compress::compresses(wire) && !compress::wire_format(wire)) {
@@ -94,7 +93,7 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
              "ab sends changes of factors from one role to the other, which "
              "{} cannot code; expected auto, plain, int8, int4, int2 or "
              "sparseloco",
-             wire.name)});
+             *wire.name)});
     return;
   }
   std::ranges::move(
@@ -111,7 +110,7 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
              "what {} does not send of a factor's change has no meaning after "
              "the dense steps that follow it; expected method.full_rank_steps "
              "0, or method.outer.wire.error_feedback false, got {}",
-             wire.name,
+             *wire.name,
              print_duration(o.full_rank_steps))});
   }
 }

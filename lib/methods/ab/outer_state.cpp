@@ -11,10 +11,12 @@ namespace abtrain::methods {
 
 OuterState::OuterState(const MethodOptions& options)
     : step_(outer_step_of(options)) {
-  const compress::ReducerOptions plain;
-  const compress::ReducerOptions& wire = outer_wire(options, plain);
-  dtype_ = &wire == &plain ? options.outer.wire.dtype.value_or(at::kFloat)
-                           : compress::plain_dtype(wire);
+  const compress::ReducerOptions& wire = options.outer.wire;
+  if (!wire.name) {
+    dtype_ = wire.dtype.value_or(at::kFloat);
+    return;
+  }
+  dtype_ = compress::plain_dtype(wire);
   format_ = compress::wire_format(wire);
   keeps_residual_ = format_ && compress::has_error_feedback(wire);
   decay_ = wire.error_decay;
@@ -55,7 +57,7 @@ void OuterState::step(FlatFactors& change) {
 
 void OuterState::change_basis(
     nn::Factor own,
-    const std::vector<BasisChange>& layers) {
+    const std::vector<AbLayer>& layers) {
   const at::NoGradGuard no_grad;
   const auto carry = [&](at::Tensor& flat, nn::Factor which) {
     if (flat.defined()) {

@@ -42,7 +42,7 @@ class OuterState {
   void step(FlatFactors& change);
   // `own`: the factor that this worker trains. `layers`: all that may be
   // factored, in the order of the flat buffers.
-  void change_basis(nn::Factor own, const std::vector<BasisChange>& layers);
+  void change_basis(nn::Factor own, const std::vector<AbLayer>& layers);
   void clear();
 
   // own, a, b: element counts of the own factor and of all factors A and B.

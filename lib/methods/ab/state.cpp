@@ -2,11 +2,10 @@
 // different number of workers.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/matmul.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -17,27 +16,35 @@ namespace abtrain::methods {
 
 namespace {
 
-nlohmann::ordered_json to_json(const std::vector<LayerRank>& layers) {
+nlohmann::ordered_json to_json(const std::vector<LayerRank>& cuts) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const LayerRank& l : layers) {
+  for (const LayerRank& l : cuts) {
     list.push_back(
         {l.name, l.m, l.n, l.rank, l.energy, l.first_energy, l.first_rank});
   }
   return list;
 }
 
-std::vector<LayerRank> from_json(const nlohmann::ordered_json& list) {
-  std::vector<LayerRank> layers;
+// `list`: a cut per layer, or none before the first decomposition.
+void read_cuts(
+    const nlohmann::ordered_json& list,
+    std::vector<AbLayer>& layers) {
   bool ok = list.is_array();
+  ABT_CHECK(
+      !ok || list.empty() || list.size() == layers.size(),
+      DamagedData,
+      "the checkpoint's last cut covers {} layers, but this model has {}",
+      list.size(),
+      layers.size());
   for (std::size_t i = 0; ok && i < list.size(); ++i) {
     const nlohmann::ordered_json& l = list[i];
-    LayerRank& layer = layers.emplace_back();
+    LayerRank& cut = layers[i].cut;
     ok = l.is_array() && (l.size() == 6 || l.size() == 7) &&
-         read_json(l[0], layer.name) && read_json(l[1], layer.m) &&
-         read_json(l[2], layer.n) && read_json(l[3], layer.rank) &&
-         read_json(l[4], layer.energy) && read_json(l[5], layer.first_energy);
+         read_json(l[0], cut.name) && read_json(l[1], cut.m) &&
+         read_json(l[2], cut.n) && read_json(l[3], cut.rank) &&
+         read_json(l[4], cut.energy) && read_json(l[5], cut.first_energy);
     // Older checkpoints have no first rank: go no lower than the present one.
-    ok = ok && read_json(l.size() == 7 ? l[6] : l[3], layer.first_rank);
+    ok = ok && read_json(l.size() == 7 ? l[6] : l[3], cut.first_rank);
   }
   ABT_CHECK(
       ok,
@@ -45,7 +52,20 @@ std::vector<LayerRank> from_json(const nlohmann::ordered_json& list) {
       "the checkpoint's value 'ab.layers': expected the name, m, n, rank, two "
       "energies and the first rank of each layer, got {}",
       shown(list));
-  return layers;
+  for (AbLayer& layer : layers) {
+    const nn::Weight& w = layer.weight();
+    std::int64_t& first = layer.cut.first_rank;
+    ABT_CHECK(
+        first >= 0 && first <= w.n(),
+        DamagedData,
+        "the checkpoint's first rank of layer '{}': expected 0 to {}, got {}",
+        layer.named.layer,
+        w.n(),
+        first);
+    if (first > linalg::largest_saving_rank({"", w.m(), w.n(), {}})) {
+      first = 0;  // of an older checkpoint: the full rank of an uncut phase
+    }
+  }
 }
 
 std::string text_of(state::State& state, const std::string& name) {
@@ -65,42 +85,39 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
       "the checkpoint has ranks for {} layers, but this model has {}",
       ranks.size(),
       factorable_.size());
-  const at::TensorOptions options =
-      context_.model.weights().front().weight->is_factored()
-          ? context_.model.weights().front().weight->inner.options()
-          : context_.model.weights().front().weight->dense.options();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    nn::Weight& w = *factorable_[i].weight;
+    nn::Weight& w = factorable_[i].weight();
     ABT_CHECK(
-        ranks[i] >= 0 && ranks[i] <= std::min(w.m(), w.n()),
+        ranks[i] >= 0 && ranks[i] <= w.n(),
         DamagedData,
         "the checkpoint's rank of layer '{}': expected 0 to {}, got {}",
-        factorable_[i].layer,
-        std::min(w.m(), w.n()),
+        factorable_[i].named.layer,
+        w.n(),
         ranks[i]);
+    const at::TensorOptions options =
+        (w.is_factored() ? w.inner : w.dense).options().requires_grad(false);
     if (ranks[i] > 0) {
       w.set_factors(
-          {at::empty({w.m(), ranks[i]}, options.requires_grad(false)),
-           at::empty({ranks[i], w.n()}, options.requires_grad(false))});
+          {at::empty({w.m(), ranks[i]}, options),
+           at::empty({ranks[i], w.n()}, options)});
     } else if (w.is_factored()) {
-      w.set_dense(w.from_matrix(
-          at::empty({w.m(), w.n()}, options.requires_grad(false))));
+      w.set_dense(w.from_matrix(at::empty({w.m(), w.n()}, options)));
     }
   }
 }
 
 void AbTraining::archive(state::Archive& archive) {
   std::string phase = name_of(phase_);
-  std::string role = role_ == comm::Role::A ? "A" : "B";
+  std::string role = own_ == nn::Factor::A ? "A" : "B";
   std::vector<std::int64_t> ranks;
-  for (const nn::NamedWeight& w : factorable_) {
-    ranks.push_back(w.weight->rank());
+  for (const AbLayer& layer : factorable_) {
+    ranks.push_back(layer.weight().rank());
   }
-  nlohmann::ordered_json layers = to_json(layers_);
+  nlohmann::ordered_json cuts = to_json(layers());
   archive.value("ab.phase", phase);
   archive.value("ab.role", role);
   archive.value("ab.ranks", ranks);
-  archive.value("ab.layers", layers);
+  archive.value("ab.layers", cuts);
   archive.value("ab.switched_at", switched_at_);
   archive.value("ab.rate_at_switch", rate_at_switch_);
   archive.value("ab.decomposed_before", decomposed_before_);
@@ -114,27 +131,7 @@ void AbTraining::archive(state::Archive& archive) {
         shown(phase),
         shown(role));
     phase_ = phase == "ab" ? Phase::Ab : Phase::Full;
-    layers_ = from_json(layers);
-    ABT_CHECK(
-        layers_.empty() || layers_.size() == factorable_.size(),
-        DamagedData,
-        "the checkpoint's last cut covers {} layers, but this model has {}",
-        layers_.size(),
-        factorable_.size());
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      const nn::Weight& w = *factorable_[i].weight;
-      std::int64_t& first = layers_[i].first_rank;
-      ABT_CHECK(
-          first >= 0 && first <= w.n(),
-          DamagedData,
-          "the checkpoint's first rank of layer '{}': expected 0 to {}, got {}",
-          factorable_[i].layer,
-          w.n(),
-          first);
-      if (first > linalg::largest_saving_rank({"", w.m(), w.n(), {}})) {
-        first = 0;  // of an older checkpoint: the full rank of an uncut phase
-      }
-    }
+    read_cuts(cuts, factorable_);
     ABT_CHECK(
         phase_ == Phase::Ab ||
             std::ranges::count(ranks, 0) == std::ssize(ranks),
@@ -153,13 +150,18 @@ void AbTraining::archive(state::Archive& archive) {
   archive.tensor("dense_start", dense_start_, owner);
   outer_.archive(
       archive, own_numel_, numel_of(nn::Factor::A), numel_of(nn::Factor::B));
-  std::vector<std::string> large;
-  for (const nn::NamedWeight& w : factorable_) {
-    if (linalg::may_be_partial(context_.options.svd, w.weight->n())) {
-      large.push_back(w.layer);
+  for (AbLayer& layer : factorable_) {
+    if (archive.is_loading()) {
+      layer.svd_start = at::Tensor();
+    }
+    if (linalg::may_be_partial(context_.options.svd, layer.weight().n())) {
+      // It affects the bits, so a resume needs it.
+      archive.tensor(
+          "svd_start." + layer.named.layer,
+          layer.svd_start,
+          state::Owner::Worker);
     }
   }
-  svd_memory_.archive(archive, large);
   if (archive.is_loading()) {
     bind_reductions();  // the block's tensors may have moved
   }
@@ -168,119 +170,49 @@ void AbTraining::archive(state::Archive& archive) {
   }
 }
 
-// Loads the mean of what the workers of `old` hold of the trained block: the
-// workers of one role in the AB phase, all workers otherwise.
-void AbTraining::load_mean(const std::vector<state::State*>& old) {
-  const at::NoGradGuard no_grad;
-  at::Tensor values;
-  at::Tensor moments;
-  for (state::State* state : old) {
-    state::Archive archive = state::Archive::loading(*state);
-    this->archive(archive);
-    if (!values.defined()) {
-      values = trained_.values().clone();
-      moments = trained_.moments().clone();
-    } else {
-      values.add_(trained_.values());
-      moments.add_(trained_.moments());
-    }
-  }
-  const auto n = static_cast<double>(old.size());
-  trained_.values().copy_(values.div_(n));
-  trained_.moments().copy_(moments.div_(n));
-}
-
 void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   const at::NoGradGuard no_grad;
-  const comm::Role own_role = role_;
-  std::vector<state::State*> of_a;
-  std::vector<state::State*> of_b;
-  for (state::State& state : old) {
-    (text_of(state, "ab.role") == "A" ? of_a : of_b).push_back(&state);
-  }
+  const nn::Factor own = own_;
+  const auto rest =
+      std::ranges::stable_partition(old, [](state::State& state) {
+        return text_of(state, "ab.role") != "A";
+      });
+  const std::span of_a(rest);
+  const std::span of_b(old.begin(), rest.begin());
   if (text_of(old.front(), "ab.phase") == "full") {
-    of_b.insert(of_b.end(), of_a.begin(), of_a.end());
-    load_mean(of_b);
+    load_mean(old);
   } else {
     // Merge them as a synchronization would have done.
-    struct Side {
-      Products start, now;
-      at::Tensor dense;
-      at::Tensor moments;
-      double groups = 0;
-    };
-    const auto read = [&](comm::Role role,
-                          const std::vector<state::State*>& states) {
-      Side side;
-      if (states.empty()) {
-        return side;
+    FlatFactors change;
+    std::vector<at::Tensor> dense_of_a;
+    if (!of_a.empty()) {
+      own_ = nn::Factor::A;
+      load_mean(of_a);
+      change.a = own_change();
+      for (const at::Tensor& part : dense_parts()) {
+        dense_of_a.push_back(part.clone());
       }
-      role_ = role;
-      load_mean(states);
-      side.groups = static_cast<double>(states.size());
-      side.dense = trained_.values()
-                       .narrow(0, own_numel_, trained_.numel() - own_numel_)
-                       .clone();
-      std::vector<at::Tensor> moments;
-      const auto factors = [&] {
-        Products pairs(factorable_.size());
-        for (std::size_t i = 0; i < factorable_.size(); ++i) {
-          if (factorable_[i].weight->is_factored()) {
-            const linalg::LowRankPair pair = factorable_[i].weight->pair();
-            pairs[i] = {pair.a.clone(), pair.b.clone()};
-          }
-        }
-        return pairs;
-      };
-      side.now = factors();
-      trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
-      side.start = factors();
-      for (int k = 0; k < trained_.moment_count(); ++k) {
-        moments.push_back(trained_.moments().narrow(
-            0,
-            k * trained_.numel() + own_numel_,
-            trained_.numel() - own_numel_));
-      }
-      side.moments = moments.empty() ? at::Tensor() : at::cat(moments);
-      return side;
-    };
-    const Side a = read(comm::Role::A, of_a);
-    const Side b = read(comm::Role::B, of_b);
-    role_ = own_role;
-    Products products;
-    for (std::size_t i = 0; i < b.now.size(); ++i) {
-      linalg::LowRankPair& product = products.emplace_back();
-      if (!b.now[i].a.defined()) {
-        continue;
-      }
-      product = merge_factors(
-          context_.options.sync,
-          b.start[i],
-          a.now.empty() ? at::Tensor() : a.now[i].a - a.start[i].a,
-          b.now[i].b - b.start[i].b);
     }
+    own_ = nn::Factor::B;
+    load_mean(of_b);
+    change.b = own_change();
+    set_products(change);
     // B was loaded last, so its block keeps the dense parameters.
-    const auto mean = [&](const at::Tensor& x, const at::Tensor& y) {
-      return x.defined() ? (x * a.groups + y * b.groups) / (a.groups + b.groups)
-                         : y;
-    };
-    const std::int64_t dense = trained_.numel() - own_numel_;
-    trained_.values()
-        .narrow(0, own_numel_, dense)
-        .copy_(mean(a.dense, b.dense));
-    if (b.moments.defined()) {
-      const at::Tensor moments = mean(a.moments, b.moments);
-      for (int k = 0; k < trained_.moment_count(); ++k) {
-        trained_.moments()
-            .narrow(0, k * trained_.numel() + own_numel_, dense)
-            .copy_(moments.narrow(0, k * dense, dense));
-      }
+    const auto a_groups = static_cast<double>(of_a.size());
+    const auto b_groups = static_cast<double>(of_b.size());
+    std::vector<at::Tensor> dense = dense_parts();
+    for (std::size_t i = 0; i < dense_of_a.size(); ++i) {
+      dense[i].copy_(
+          (dense_of_a[i] * a_groups + dense[i] * b_groups) /
+          (a_groups + b_groups));
     }
-    enter_full(products);
+    own_ = own;
+    enter_full();
   }
-  role_ = own_role;
   outer_.clear();
-  svd_memory_.clear();  // layers may have changed owners
+  for (AbLayer& layer : factorable_) {
+    layer.svd_start = at::Tensor();  // it may have changed owners
+  }
   bind_reductions();    // the residuals belonged to other workers
   enter_phase_of(t);
 }

@@ -13,24 +13,11 @@
 
 namespace abtrain::methods {
 
-namespace {
-
-nn::Factor factor_of(comm::Role role) {
-  return role == comm::Role::A ? nn::Factor::A : nn::Factor::B;
-}
-
-}  // namespace
-
 void AbTraining::average_dense() {
   const at::NoGradGuard no_grad;
-  const std::int64_t dense = trained_.numel() - own_numel_;
+  std::vector<at::Tensor> parts = dense_parts();
   // Send the change of the values: a narrow wire dtype rounds only that.
-  at::Tensor values = trained_.values().narrow(0, own_numel_, dense);
-  std::vector<at::Tensor> parts = {values - dense_start_};
-  for (int k = 0; k < trained_.moment_count(); ++k) {
-    parts.push_back(
-        trained_.moments().narrow(0, k * trained_.numel() + own_numel_, dense));
-  }
+  const at::Tensor values = std::exchange(parts[0], parts[0] - dense_start_);
   average(parts, context_.world, comm::Purpose::Sync, outer_.dtype());
   values.copy_(dense_start_ + parts[0]);
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
@@ -48,10 +35,10 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
   }
   std::vector<at::Tensor> moments;
   for (std::size_t i = 0; i < trained_.parameters().size(); ++i) {
-    const bool stays = std::ranges::find(
-                           factorable_,
-                           trained_.parameters()[i].name,
-                           &nn::NamedWeight::name) == factorable_.end();
+    const bool stays = std::ranges::none_of(
+        factorable_, [&](const AbLayer& layer) {
+          return layer.named.name == trained_.parameters()[i].name;
+        });
     for (int k = 0; stays && k < trained_.moment_count(); ++k) {
       moments.push_back(trained_.moment_views(k)[i]);
     }
@@ -64,22 +51,18 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
       full_wire_ == at::kHalf ? at::kFloat : full_wire_);
 }
 
-AbTraining::Products AbTraining::synchronize(std::int64_t t, bool last) {
+void AbTraining::synchronize(std::int64_t t, bool last) {
   Stopwatch watch;
-  Products products = merged_products(comm::Purpose::Sync, !last);
+  merge(comm::Purpose::Sync, !last);
   average_dense();
   context_.observer.synchronized(
       t, name_of(context_.options.sync), watch.seconds());
-  return products;
 }
 
-void AbTraining::enter_full(const Products& products) {
+void AbTraining::enter_full() {
   const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < factorable_.size(); ++i) {
-    nn::Weight& w = *factorable_[i].weight;
-    if (w.is_factored()) {
-      w.set_dense(w.from_matrix(at::matmul(products[i].a, products[i].b)));
-    }
+  for (AbLayer& layer : factorable_) {
+    layer.multiply_out();
   }
   phase_ = Phase::Full;
   build_blocks();
@@ -87,8 +70,8 @@ void AbTraining::enter_full(const Products& products) {
 
 DecomposeOptions AbTraining::decompose_options(std::int64_t t) const {
   std::int64_t other = context_.model.dense_parameters();
-  for (const nn::NamedWeight& w : factorable_) {
-    other -= w.weight->numel();
+  for (const AbLayer& layer : factorable_) {
+    other -= layer.weight().numel();
   }
   return {
       rule_after(
@@ -100,20 +83,14 @@ DecomposeOptions AbTraining::decompose_options(std::int64_t t) const {
       context_.options.svd};
 }
 
-void AbTraining::decompose(std::int64_t t, Products products) {
-  products.resize(factorable_.size());
+void AbTraining::decompose(std::int64_t t) {
+  const at::NoGradGuard no_grad;
   const bool carries = context_.options.moments == FactorMoments::Carry;
-  const std::vector<LayerMoments> moments =
-      carries ? layer_moments() : std::vector<LayerMoments>();
-  std::vector<BasisChange> basis;
-  std::vector<Source> sources;
-  for (std::size_t i = 0; i < factorable_.size(); ++i) {
-    const nn::Weight& w = *factorable_[i].weight;
-    basis.push_back({w, w.rank(), 0, products[i], {}});
-    sources.push_back(
-        {factorable_[i],
-         products[i],
-         layers_.empty() ? 0 : layers_[i].first_rank});
+  for (AbLayer& layer : factorable_) {
+    layer.old_rank = layer.weight().rank();
+    if (carries) {
+      layer.moments = moments_of(layer);
+    }
   }
   Stopwatch watch;
   if (phase_ == Phase::Full) {
@@ -122,69 +99,74 @@ void AbTraining::decompose(std::int64_t t, Products products) {
     // The running statistics differ between workers up to here.
     average_buffers(context_.model, context_.world, comm::Purpose::Sync);
   }
-  const std::vector<LayerFactors> factors = decompose_layers(
-      sources,
+  decompose_layers(
+      factorable_,
       decompose_options(t),
       context_.world,
-      svd_memory_,
+      svd_stream_,
       [&](double s) { context_.observer.add_svd_seconds(s); });
-  for (std::size_t i = 0; i < basis.size(); ++i) {
-    basis[i].new_rank = factors[i].rank;
-    basis[i].after = factors[i].pair;
-  }
   if (outer_.is_kept()) {
-    outer_.change_basis(factor_of(role_), basis);
+    outer_.change_basis(own_, factorable_);
   }
-  enter_ab(sources, factors, t, watch.seconds());
-  if (carries) {
-    carry_moments(moments, basis);
-  }
-}
-
-std::vector<AbTraining::LayerMoments> AbTraining::layer_moments() {
-  std::vector<LayerMoments> result;
-  for (const nn::NamedWeight& w : factorable_) {
-    const std::size_t index = trained_.index_of(trained_name(w));
-    const at::Tensor& tensor = *trained_.parameters()[index].tensor;
-    LayerMoments& layer = result.emplace_back();
-    layer.steps = trained_.steps()[index];
-    for (int k = 0; k < trained_.moment_count(); ++k) {
-      layer.values.push_back(w.weight->to_matrix(
-          factor_of(role_),
-          trained_.moment_views(k)[index].as_strided(
-              tensor.sizes(), tensor.strides())));
+  const double seconds = watch.seconds();
+  for (AbLayer& layer : factorable_) {
+    LayerRank& cut = layer.cut;
+    if (cut.rank > 0) {
+      layer.weight().set_factors(layer.factors);
+    } else {
+      layer.multiply_out();
+    }
+    if (!decomposed_before_) {
+      cut.first_energy = cut.energy;
+    }
+    // The first cut of a layer is the first that leaves it factored.
+    if (cut.first_rank == 0 && cuts()) {
+      cut.first_rank = cut.rank;
     }
   }
-  return result;
+  phase_ = Phase::Ab;
+  decomposed_before_ = true;
+  build_blocks();
+  context_.observer.decomposed(t, layers(), seconds);
+  for (AbLayer& layer : factorable_) {
+    if (carries) {
+      carry_moments(layer);
+    }
+    layer.product = layer.factors = {};
+    layer.moments = {};
+  }
 }
 
-void AbTraining::carry_moments(
-    const std::vector<LayerMoments>& old,
-    const std::vector<BasisChange>& basis) {
-  const at::NoGradGuard no_grad;
-  const nn::Factor own = factor_of(role_);
-  for (std::size_t i = 0; i < basis.size(); ++i) {
-    // Between two averages of local steps, dense moments differ within a group.
-    if (basis[i].new_rank == 0 || (basis[i].old_rank == 0 && local_steps())) {
+AbLayer::Moments AbTraining::moments_of(const AbLayer& layer) {
+  const std::size_t index = trained_.index_of(trained_name(layer.named));
+  const at::Tensor& tensor = *trained_.parameters()[index].tensor;
+  AbLayer::Moments moments = {trained_.steps()[index], {}};
+  for (int k = 0; k < trained_.moment_count(); ++k) {
+    moments.values.push_back(trained_.moment_views(k)[index].as_strided(
+        tensor.sizes(), tensor.strides()));
+  }
+  return moments;
+}
+
+void AbTraining::carry_moments(const AbLayer& layer) {
+  // Between two averages of local steps, dense moments differ within a group.
+  if (layer.cut.rank == 0 || (layer.old_rank == 0 && local_steps())) {
+    return;
+  }
+  const AbLayer::Moments now = moments_of(layer);
+  now.steps.copy_(layer.moments.steps);
+  for (std::size_t k = 0; k < now.values.size(); ++k) {
+    const optim::MomentKind kind =
+        context_.optimizer.moment_kind(static_cast<int>(k));
+    if (kind == optim::MomentKind::Other) {
       continue;
     }
-    const std::size_t index = trained_.index_of(trained_name(factorable_[i]));
-    const at::Tensor& tensor = *trained_.parameters()[index].tensor;
-    trained_.steps()[index].copy_(old[i].steps);
-    for (int k = 0; k < trained_.moment_count(); ++k) {
-      const optim::MomentKind kind = context_.optimizer.moment_kind(k);
-      if (kind == optim::MomentKind::Other) {
-        continue;
-      }
-      const at::Tensor carried = carry_gradient(
-          old[i].values[static_cast<std::size_t>(k)],
-          own,
-          basis[i],
-          kind == optim::MomentKind::SquaredGradients);
-      trained_.moment_views(k)[index]
-          .as_strided(tensor.sizes(), tensor.strides())
-          .copy_(factorable_[i].weight->to_stored(own, carried));
-    }
+    const at::Tensor carried = carry_gradient(
+        layer.weight().to_matrix(own_, layer.moments.values[k]),
+        own_,
+        layer,
+        kind == optim::MomentKind::SquaredGradients);
+    now.values[k].copy_(layer.weight().to_stored(own_, carried));
   }
 }
 
@@ -192,67 +174,28 @@ std::string AbTraining::trained_name(const nn::NamedWeight& w) const {
   if (!w.weight->is_factored()) {
     return w.name;
   }
-  return w.name + (role_ == comm::Role::A ? ".A" : ".B");
-}
-
-void AbTraining::enter_ab(
-    const std::vector<Source>& sources,
-    const std::vector<LayerFactors>& factors,
-    std::int64_t t,
-    double seconds) {
-  const at::NoGradGuard no_grad;
-  const std::vector<LayerRank> before = std::exchange(layers_, {});
-  for (std::size_t i = 0; i < factorable_.size(); ++i) {
-    nn::Weight& w = *factorable_[i].weight;
-    const LayerFactors& f = factors[i];
-    if (f.rank > 0) {
-      w.set_factors(f.pair);
-    } else if (sources[i].is_product()) {
-      const linalg::LowRankPair& product = sources[i].product;
-      w.set_dense(w.from_matrix(at::matmul(product.a, product.b)));
-    }
-    // The first cut of a layer is the first that leaves it factored.
-    std::int64_t first_rank = before.empty() ? 0 : before[i].first_rank;
-    if (first_rank == 0 && cuts()) {
-      first_rank = f.rank;
-    }
-    layers_.push_back(
-        {factorable_[i].layer,
-         w.m(),
-         w.n(),
-         f.rank,
-         f.energy,
-         before.empty() ? f.energy : before[i].first_energy,
-         f.values,
-         first_rank});
-  }
-  phase_ = Phase::Ab;
-  decomposed_before_ = true;
-  build_blocks();
-  context_.observer.decomposed(t, layers_, seconds);
+  return w.name + (own_ == nn::Factor::A ? ".A" : ".B");
 }
 
 void AbTraining::build_blocks() {
   const at::NoGradGuard no_grad;
   std::vector<optim::ParameterRef> own;
-  std::vector<optim::ParameterRef> other;
-  const nn::Factor trained = factor_of(role_);
-  const nn::Factor frozen =
-      trained == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
+  std::vector<optim::ParameterRef> frozen;
   own_numel_ = 0;
-  for (const nn::NamedWeight& w : factorable_) {
-    if (!w.weight->is_factored()) {
+  for (const AbLayer& layer : factorable_) {
+    nn::Weight& w = layer.weight();
+    if (!w.is_factored()) {
       continue;
     }
     own.push_back(
-        {trained_name(w),
-         &w.weight->factor(trained),
+        {trained_name(layer.named),
+         &w.factor(own_),
          true,
          true,
-         w.position,
-         &w.weight->factor(frozen)});
-    own_numel_ += w.weight->factor_numel(trained, w.weight->rank());
-    other.push_back({w.name + ".frozen", &w.weight->factor(frozen)});
+         layer.named.position,
+         &w.factor(other())});
+    own_numel_ += w.factor_numel(own_, w.rank());
+    frozen.push_back({layer.named.name + ".frozen", &w.factor(other())});
   }
   for (const optim::ParameterRef& ref : dense_parameters(context_.model)) {
     own.push_back(ref);
@@ -262,19 +205,17 @@ void AbTraining::build_blocks() {
   trained_.adopt(old);
   if (local_steps()) {
     // Moments of weights that might have been factored were not averaged.
-    for (const nn::NamedWeight& w : factorable_) {
-      if (!w.weight->is_factored()) {
-        trained_.forget(w.name);
+    for (const AbLayer& layer : factorable_) {
+      if (!layer.weight().is_factored()) {
+        trained_.forget(layer.named.name);
       }
     }
   }
-  frozen_ = optim::ParameterBlock(other, false, 0);
+  frozen_ = optim::ParameterBlock(frozen, false, 0);
   const bool ab = phase_ == Phase::Ab;
   own_start_ = trained_.values().narrow(0, 0, own_numel_).clone();
   dense_start_ = ab || local_steps()
-                     ? trained_.values()
-                           .narrow(0, own_numel_, trained_.numel() - own_numel_)
-                           .clone()
+                     ? dense_part(trained_.values()).clone()
                      : at::Tensor();
   bind_reductions();
   moved();

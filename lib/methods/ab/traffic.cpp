@@ -25,7 +25,7 @@ class Planner {
       : setup_(setup),
         sizes_(sizes),
         world_{setup.workers, rank},
-        full_(setup.options.full_phase.reducer_of(setup.reducer)),
+        full_(setup.options.full_phase.reducer.or_else(setup.reducer)),
         dense_(sizes.parameters),
         fixed_(sizes.parameters) {
     for (const ModelSizes::Layer& l : sizes.layers) {

@@ -27,10 +27,7 @@ void DataParallel::finish(std::int64_t) {
 }
 
 void DataParallel::merge_into(nn::Model& target) {
-  share_dense(
-      context_.model,
-      averaged_buffers(context_.model, context_.world, comm::Purpose::Metrics),
-      target);
+  share_dense(context_.model, context_.world, target);
 }
 
 void DataParallel::archive(state::Archive& archive) {

@@ -40,9 +40,8 @@ Conflicts check_local(const MethodSetup& setup, const StatedLength& length) {
           "local step")) {
     out.push_back(std::move(*conflict));
   }
-  const compress::ReducerOptions& wire =
-      outer_wire(setup.options, setup.reducer);
-  if (&wire != &setup.reducer) {
+  const compress::ReducerOptions& wire = setup.options.outer.wire;
+  if (wire.name) {
     std::ranges::move(
         compress::check(wire, "method.outer.wire", setup.workers),
         std::back_inserter(out));

@@ -88,22 +88,7 @@ void LocalTraining::archive(state::Archive& archive) {
 
 void LocalTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   const at::NoGradGuard no_grad;
-  at::Tensor values;
-  at::Tensor moments;
-  for (state::State& state : old) {
-    state::Archive archive = state::Archive::loading(state);
-    this->archive(archive);
-    if (!values.defined()) {
-      values = trained_.values().clone();
-      moments = trained_.moments().clone();
-    } else {
-      values.add_(trained_.values());
-      moments.add_(trained_.moments());
-    }
-  }
-  const auto n = static_cast<double>(old.size());
-  trained_.values().copy_(values.div_(n));
-  trained_.moments().copy_(moments.div_(n));
+  load_mean(old);
   if (flight_) {
     apply_fragment(t);  // its steps belong to another run length
   }

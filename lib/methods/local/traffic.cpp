@@ -15,7 +15,7 @@ TrafficPlan local_traffic(
     int rank,
     const StepTraffic& beside) {
   const compress::ReducerOptions& sent =
-      outer_wire(setup.options, setup.reducer);
+      setup.options.outer.wire.or_else(setup.reducer);
   const compress::Member world{setup.workers, rank};
   const LocalPlan plan = make_local_plan(setup.options, run);
   const at::ScalarType type = compress::plain_dtype(sent);

@@ -21,7 +21,7 @@ LocalTraining::LocalTraining(const MethodContext& context)
     : Method(context),
       plan_(make_local_plan(context.options, context.length)),
       outer_step_(outer_step_of(context.options)),
-      outer_wire_(outer_wire(context.options, context.reducer)),
+      outer_wire_(context.options.outer.wire.or_else(context.reducer)),
       wire_(compress::plain_dtype(outer_wire_)),
       reduction_(context.reducer, context.seed, context.observer) {
   if (&kind_of(context.options) == &kDiloco) {
@@ -232,10 +232,7 @@ void LocalTraining::finish(std::int64_t t) {
 }
 
 void LocalTraining::merge_into(nn::Model& target) {
-  share_dense(
-      context_.model,
-      averaged_buffers(context_.model, context_.world, comm::Purpose::Metrics),
-      target);
+  share_dense(context_.model, context_.world, target);
   if (local_) {
     set_mean_dense(trained_.values(), context_.world, target);
   }

@@ -1,0 +1,79 @@
+// A layer that AB-training may factor, with what is known of it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/matmul.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "linalg/svd.h"
+#include "methods/ab/gather_layers.h"
+#include "methods/method.h"
+#include "nn/model.h"
+
+namespace abtrain::methods {
+
+struct AbLayer {
+  // What the optimizer keeps of the tensor that is trained: the own factor or
+  // the dense weight.
+  struct Moments {
+    at::Tensor steps;
+    std::vector<at::Tensor> values;  // one per buffer, stored as the tensor is
+  };
+
+  explicit AbLayer(const nn::NamedWeight& weight)
+      : named(weight),
+        cut{weight.layer, weight.weight->m(), weight.weight->n()} {}
+
+  nn::Weight& weight() const {
+    return *named.weight;
+  }
+  bool is_product() const {
+    return product.a.defined();
+  }
+  // Makes the weight dense if it is a product, which is then gone.
+  void multiply_out() {
+    if (is_product()) {
+      weight().set_dense(
+          weight().from_matrix(at::matmul(product.a, product.b)));
+      product = {};
+    }
+  }
+  // The factor `which` of this rank in a flat buffer of factors, as a matrix;
+  // undefined if the buffer is.
+  at::Tensor matrix_at(
+      const at::Tensor& flat,
+      std::int64_t offset,
+      nn::Factor which,
+      std::int64_t rank) const {
+    return flat.defined()
+               ? weight().to_matrix(
+                     which,
+                     nn::view_at(
+                         flat, offset, weight().stored_sizes(which, rank)))
+               : at::Tensor();
+  }
+  // The sizes of what its next factors are made from.
+  SourceShape shape() const {
+    return {cut.m, cut.n, is_product() ? product.a.size(1) : 0};
+  }
+
+  nn::NamedWeight named;
+  LayerRank cut;  // the last one
+  // Where the search of the next decomposition may begin (linalg/svd.h,
+  // next_start()); undefined: at random. Known only to the worker that
+  // decomposed the layer.
+  at::Tensor svd_start;
+  // From a synchronization to the end of the decomposition after it: the merged
+  // factors A B (m x k, k x n; the same bits on every worker), of rank 2
+  // old_rank in SyncMode::Full. Undefined: the weight is dense.
+  linalg::LowRankPair product;
+  // During a decomposition: the rank before it, 0: dense; the new factors, A m x
+  // r and B r x n (undefined if the layer stays dense); and old moments.
+  std::int64_t old_rank = 0;
+  linalg::LowRankPair factors;
+  Moments moments;
+};
+
+}  // namespace abtrain::methods
