@@ -15,14 +15,6 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) {
-    sum += value;
-  }
-  return sum / static_cast<double>(values.size());
-}
-
 std::string number_text(double value, int decimals) {
   return decimals < 0 ? formatted("{:.{}g}", value, -decimals)
                       : formatted("{:.{}f}", value, decimals);
@@ -108,26 +100,22 @@ Figure Column::figure(const Setting& setting) const {
 
 std::vector<Column> all_columns(std::optional<double> target) {
   using enum Best;
-  const auto in_default = [](Column column) {
-    column.is_default = true;
-    return column;
-  };
   std::vector<Column> columns = {
-      in_default(
-          {.key = "accuracy",
+      {.key = "accuracy",
            .title = "accuracy, %",
            .help = "accuracy of the final, merged model on the test set",
            .unit = 0.01,
            .decimals = 2,
            .best = Highest,
-           .of_run = of_summary(&Summary::accuracy)}),
-      in_default(
-          {.key = "bits_per_byte",
+           .is_default = true,
+ .of_run = of_summary(&Summary::accuracy)},
+      {.key = "bits_per_byte",
            .title = "bits per byte",
            .help = "cross-entropy of the final, merged model on the test text",
            .decimals = 4,
            .best = Lowest,
-           .of_run = of_summary(&Summary::bits_per_byte)}),
+           .is_default = true,
+ .of_run = of_summary(&Summary::bits_per_byte)},
       {.key = "perplexity",
        .title = "perplexity",
        .help = "e to the mean cross-entropy per token on the test text",
@@ -140,13 +128,13 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .decimals = 4,
        .best = Lowest,
        .of_run = of_summary(&Summary::loss)},
-      in_default(
-          {.key = "compression_ratio",
+      {.key = "compression_ratio",
            .title = "compression",
            .help = "parameters of the dense model / those of the final one",
            .decimals = 2,
            .best = Highest,
-           .of_run = of_summary(&Summary::compression_ratio)}),
+           .is_default = true,
+ .of_run = of_summary(&Summary::compression_ratio)},
       {.key = "parameters",
        .title = "M parameters",
        .help = "parameters of the final model, both factors and all that stays "
@@ -155,22 +143,22 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .decimals = 3,
        .best = Lowest,
        .of_run = of_summary(&Summary::parameters)},
-      in_default(
-          {.key = "bytes",
+      {.key = "bytes",
            .title = "MB sent",
            .help = "bytes sent per worker in the whole run, without metrics",
            .unit = 1e6,
            .decimals = 1,
            .best = Lowest,
-           .of_run = of_summary(&Summary::bytes)}),
-      in_default(
-          {.key = "vs_fp32",
+           .is_default = true,
+ .of_run = of_summary(&Summary::bytes)},
+      {.key = "vs_fp32",
            .title = "of fp32, %",
            .help = "bytes sent relative to fp32 data parallel training",
            .unit = 0.01,
            .decimals = 2,
            .best = Lowest,
-           .of_run = of_summary(&Summary::vs_fp32)})};
+           .is_default = true,
+ .of_run = of_summary(&Summary::vs_fp32)}};
   if (target) {
     const std::string place = *target > 1
                                   ? formatted(" to {} bits per byte", *target)
@@ -183,18 +171,18 @@ std::vector<Column> all_columns(std::optional<double> target) {
       column.of_run = at_arrival(what, *target);
       columns.push_back(std::move(column));
     };
-    add(in_default(
-            {.key = "seconds_to_target",
+    add({.key = "seconds_to_target",
              .title = "s",
              .help = "training time",
-             .decimals = 1}),
+             .decimals = 1,
+ .is_default = true},
         &Evaluation::seconds);
-    add(in_default(
-            {.key = "bytes_to_target",
+    add({.key = "bytes_to_target",
              .title = "MB",
              .help = "bytes sent by worker 0",
              .unit = 1e6,
-             .decimals = 1}),
+             .decimals = 1,
+ .is_default = true},
         &Evaluation::bytes);
     add({.key = "steps_to_target", .title = "steps", .help = "steps"},
         &Evaluation::step);
@@ -206,21 +194,21 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .decimals = 1,
        .best = Lowest,
        .of_run = of_summary(&Summary::train_seconds)},
-      in_default(
-          {.key = "link_seconds",
+      {.key = "link_seconds",
            .title = "s over link",
            .help = "training time on the network that was asked for: computing "
                    "as measured, bytes as metered",
            .decimals = 1,
            .best = Lowest,
-           .of_run = of_summary(&Summary::link_seconds)}),
-      in_default(
-          {.key = "ms_per_step",
+           .is_default = true,
+ .of_run = of_summary(&Summary::link_seconds)},
+      {.key = "ms_per_step",
            .title = "ms per step",
            .help = "training time divided by the number of steps",
            .decimals = 1,
            .best = Lowest,
-           .of_run = of_summary(&Summary::ms_per_step)}),
+           .is_default = true,
+ .of_run = of_summary(&Summary::ms_per_step)},
       {.key = "sent_bits",
        .title = "bits sent",
        .help = "bits sent per worker, step and parameter of the dense model",

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <exception>
 #include <filesystem>
 #include <map>
-#include <mutex>
+#include <numeric>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -14,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "report/select.h"
 
 namespace abtrain::report {
@@ -174,34 +174,16 @@ std::vector<RunOrError> read_all(
   constexpr std::size_t kMaxThreads = 8;
   std::vector<RunOrError> readings(folders.size());
   std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;  // a bug, or out of memory
-  const auto work = [&] {
-    try {
-      for (std::size_t i; (i = next++) < folders.size();) {
-        try {
-          readings[i].run = read_run(folders[i], spectra);
-        } catch (const Error& error) {
-          readings[i].error = error;
-        }
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  run_on_threads(std::min({folders.size(), cores, kMaxThreads}), [&] {
+    for (std::size_t i; (i = next++) < folders.size();) {
+      try {
+        readings[i].run = read_run(folders[i], spectra);
+      } catch (const Error& error) {
+        readings[i].error = error;
       }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
     }
-  };
-  {
-    std::vector<std::jthread> threads;
-    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-    const std::size_t wanted = std::min({folders.size(), cores, kMaxThreads});
-    for (std::size_t i = 1; i < wanted; ++i) {
-      threads.emplace_back(work);
-    }
-    work();
-  }
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
+  });
   return readings;
 }
 
@@ -246,6 +228,11 @@ double quality_of(const Setting& setting) {
                     : sum / static_cast<double>(count);
 }
 
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) /
+         static_cast<double>(values.size());
+}
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
@@ -258,13 +245,10 @@ std::optional<double> standard_deviation(const std::vector<double>& values) {
     return {};
   }
   const auto count = static_cast<double>(values.size());
-  double mean = 0;
-  for (const double value : values) {
-    mean += value / count;
-  }
+  const double middle = mean(values);
   double sum = 0;
   for (const double value : values) {
-    sum += (value - mean) * (value - mean);
+    sum += (value - middle) * (value - middle);
   }
   return std::sqrt(sum / (count - 1));
 }

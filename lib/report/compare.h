@@ -74,7 +74,8 @@ std::vector<std::vector<std::size_t>> by_data(
 // Mean quality of the finished runs; -infinity where there are none.
 double quality_of(const Setting& setting);
 
-// `values` must not be empty; the median may be infinite.
+// `values` must not be empty; mean and median may be infinite.
+double mean(const std::vector<double>& values);
 double median(std::vector<double> values);
 // That of the sample (n - 1); none of fewer than two values.
 std::optional<double> standard_deviation(const std::vector<double>& values);

@@ -86,48 +86,67 @@ ordered_json figure_json(
 
 const char* const kTuningTitle = "What each rival was given";
 
-// The rows as a table for people; the first one holds the titles.
-std::string rows_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      widths[k] = std::max(widths[k], width_of(row[k]));
+// A table whose first row holds the titles.
+std::vector<Cells> cells_of(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<Cells> all;
+  for (std::size_t k = 0; k < rows.front().size(); ++k) {
+    Cells cells{rows.front()[k], {}, {}, /*is_words=*/true};
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      cells.texts.push_back(rows[i][k]);
+      cells.best.push_back(false);
     }
+    all.push_back(std::move(cells));
   }
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      line += row[k] + std::string(widths[k] - width_of(row[k]) + 2, ' ');
-    }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
+  return all;
 }
 
-std::string markdown_cell(const std::string& words) {
-  std::string text;
-  for (const char c : words) {
-    text += c == '|' ? "\\|" : std::string(1, c);
-  }
-  return text;
+bool has_best(const Cells& cells) {
+  return std::ranges::count(cells.best, true) > 0;
 }
 
-std::string rows_markdown(const std::vector<std::vector<std::string>>& rows) {
-  std::string out;
-  for (const auto& row : rows) {
-    for (const std::string& cell : row) {
-      out += "| " + markdown_cell(cell) + " ";
+std::string table_text(const std::vector<Cells>& table, bool bold) {
+  std::vector<std::string> lines(table.front().texts.size() + 1);
+  for (const Cells& cells : table) {
+    const bool has_marks = has_best(cells);
+    std::size_t width = width_of(cells.title);
+    for (const std::string& text : cells.texts) {
+      width = std::max(width, width_of(text) + (has_marks ? 1 : 0));
     }
-    out += "|\n";
-    if (&row == &rows.front()) {
-      for (std::size_t k = 0; k < row.size(); ++k) {
-        out += "| --- ";
+    const auto put = [&](std::string& line, std::string text, bool is_best) {
+      const std::string space(width - width_of(text), ' ');
+      if (is_best && bold) {
+        text = "\033[1m" + text + "\033[0m";
       }
-      out += "|\n";
+      line += &cells == &table.front() ? "" : "  ";
+      line += cells.is_words ? text + space : space + text;
+    };
+    put(lines[0], cells.title, false);
+    for (std::size_t i = 0; i < cells.texts.size(); ++i) {
+      const char* mark = !has_marks ? "" : cells.best[i] ? "*" : " ";
+      put(lines[i + 1], cells.texts[i] + mark, cells.best[i]);
     }
   }
+  std::string out;
+  for (const std::string& line : lines) {
+    out += std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
+  }
   return out;
+}
+
+std::string markdown_text(const std::vector<Cells>& table) {
+  std::vector<std::string> lines(table.front().texts.size() + 2, "|");
+  for (const Cells& cells : table) {
+    lines[0] += " " + cells.title + " |";
+    lines[1] += cells.is_words ? " --- |" : " ---: |";
+    for (std::size_t i = 0; i < cells.texts.size(); ++i) {
+      std::string text;
+      for (const char c : cells.texts[i]) {
+        text += c == '|' ? "\\|" : std::string(1, c);
+      }
+      lines[i + 2] += cells.best[i] ? " **" + text + "** |" : " " + text + " |";
+    }
+  }
+  return join(lines, "\n") + "\n";
 }
 
 // What stands below the table: the verdict, and what was spent on tuning.
@@ -147,35 +166,13 @@ std::string words_below(const Comparison& comparison, bool is_markdown) {
     out += titled("Verdict") + listed(comparison.verdict);
   }
   if (const auto& tuning = comparison.tuning) {
-    const auto rows = tuning_rows(*tuning);
+    const auto rows = cells_of(tuning_rows(*tuning));
     const auto left_out = left_out_lines(*tuning);
     out += titled(kTuningTitle) +
-           (is_markdown ? rows_markdown(rows) : rows_table(rows));
+           (is_markdown ? markdown_text(rows) : table_text(rows, false));
     out += left_out.empty() ? "" : "\n" + listed(left_out);
   }
   return out;
-}
-
-ordered_json tuning_json(const Tuning& tuning) {
-  ordered_json rivals = ordered_json::array();
-  for (const Rival& rival : tuning.rivals) {
-    rivals.push_back(
-        {{"sweep", rival.sweep},
-         {"name", rival.name},
-         {"why", rival.why},
-         {"tried", rival.tried},
-         {"pilots", rival.pilots},
-         {"pilot_seconds", rival.pilot_seconds},
-         {"chosen", rival.chosen}});
-  }
-  ordered_json left_out = ordered_json::array();
-  for (const LeftOut& one : tuning.left_out) {
-    left_out.push_back({{"name", one.name}, {"why", one.why}});
-  }
-  return {
-      {"settings", tuning.settings},
-      {"rivals", rivals},
-      {"left_out", left_out}};
 }
 
 ordered_json unfinished_json(const RunRecord& run) {
@@ -205,61 +202,28 @@ std::string as_table(
     const Comparison& comparison,
     const std::vector<Column>& columns,
     bool bold) {
-  std::vector<std::string> lines(comparison.settings.size() + 1);
-  bool any_best = false;
-  bool any_spread = false;
-  bool first = true;
-  for (const Cells& cells : cells_of(comparison, columns)) {
-    const bool has_best = std::ranges::count(cells.best, true) > 0;
-    std::size_t width = width_of(cells.title);
-    for (const std::string& text : cells.texts) {
-      width = std::max(width, width_of(text) + (has_best ? 1 : 0));
-      any_spread |= !first && text.find("±") != std::string::npos;
-    }
-    any_best |= has_best;
-    const auto put = [&](std::string& line, std::string text, bool is_best) {
-      const std::string space(width - width_of(text), ' ');
-      if (is_best && bold) {
-        text = "\033[1m" + text + "\033[0m";
-      }
-      line += std::string(first ? 0 : 2, ' ');
-      line += cells.is_words ? text + space : space + text;
-    };
-    put(lines[0], cells.title, false);
-    for (std::size_t i = 0; i < cells.texts.size(); ++i) {
-      const char* mark = !has_best ? "" : cells.best[i] ? "*" : " ";
-      put(lines[i + 1], cells.texts[i] + mark, cells.best[i]);
-    }
-    first = false;
-  }
-  std::string out;
-  for (const std::string& line : lines) {
-    out += std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
-  }
+  const std::vector<Cells> table = cells_of(comparison, columns);
   std::vector<std::string> notes;
-  if (any_best) {
+  if (std::ranges::any_of(table, has_best)) {
     notes.push_back("* " + mark_text(columns, comparison.settings));
   }
-  if (any_spread) {
+  // The names may have such signs of their own.
+  if (std::any_of(table.begin() + 1, table.end(), [](const Cells& cells) {
+        return std::ranges::any_of(cells.texts, [](const std::string& text) {
+          return text.find("±") != std::string::npos;
+        });
+      })) {
     notes.emplace_back("± standard deviation over the seeds");
   }
-  out += notes.empty() ? "" : "\n" + join(notes, "; ") + "\n";
-  return out + words_below(comparison, /*is_markdown=*/false);
+  return table_text(table, bold) +
+         (notes.empty() ? "" : "\n" + join(notes, "; ") + "\n") +
+         words_below(comparison, /*is_markdown=*/false);
 }
 
 std::string as_markdown(
     const Comparison& comparison,
     const std::vector<Column>& columns) {
-  std::vector<std::string> lines(comparison.settings.size() + 2, "|");
-  for (const Cells& cells : cells_of(comparison, columns)) {
-    lines[0] += " " + cells.title + " |";
-    lines[1] += cells.is_words ? " --- |" : " ---: |";
-    for (std::size_t i = 0; i < cells.texts.size(); ++i) {
-      const std::string text = markdown_cell(cells.texts[i]);
-      lines[i + 2] += cells.best[i] ? " **" + text + "** |" : " " + text + " |";
-    }
-  }
-  return join(lines, "\n") + "\n" +
+  return markdown_text(cells_of(comparison, columns)) +
          words_below(comparison, /*is_markdown=*/true);
 }
 
@@ -346,7 +310,10 @@ std::string as_json(
     json["verdict"] = comparison.verdict;
   }
   if (comparison.tuning) {
-    json["tuning"] = tuning_json(*comparison.tuning);
+    json["tuning"] = {
+        {"settings", comparison.tuning->settings},
+        {"rivals", comparison.tuning->rivals},
+        {"left_out", comparison.tuning->left_out}};
   }
   return json_text(json);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -37,10 +38,7 @@ double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) {
     return 0;
   }
-  const double scale =
-      std::pow(10, 4 - std::floor(std::log10(std::abs(value))));
-  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale
-                                           : value;
+  return std::strtod(formatted("{:.4e}", value).c_str(), nullptr);
 }
 
 ordered_json rounded(const std::vector<double>& values) {
@@ -191,13 +189,9 @@ ordered_json scores_json(const Setting& setting, WhichScore which) {
   if (values.empty()) {
     return nullptr;
   }
-  double sum = 0;
-  for (const double value : values) {
-    sum += value;
-  }
   const auto [low, high] = std::ranges::minmax(values);
   return {
-      {"mean", rounded(sum / static_cast<double>(values.size()))},
+      {"mean", rounded(mean(values))},
       {"low", rounded(low)},
       {"high", rounded(high)}};
 }
@@ -309,11 +303,7 @@ ordered_json data_of(
 std::string for_a_script(const ordered_json& data) {
   std::string out;
   for (const char c : json_text(data, -1)) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
+    out += c == '<' ? "\\u003c" : std::string(1, c);
   }
   return out;
 }

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/options.h"
+#include "base/options_apply.h"
 #include "config/config.h"
 #include "data/known_sets.h"
 #include "run_folder/checkpoint.h"
@@ -19,20 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
-
-// Appends every key below `fields` with its value, as one line of YAML.
-void flatten(
-    const std::vector<Field>& fields,
-    const std::string& prefix,
-    std::vector<std::pair<std::string, std::string>>& keys) {
-  for (const Field& field : fields) {
-    if (field.is_section()) {
-      flatten(field.section, prefix + field.key + ".", keys);
-    } else {
-      keys.emplace_back(prefix + field.key, field.print());
-    }
-  }
-}
 
 std::string data_name(const data::DataOptions& options) {
   const data::KnownSet set = data::find_set(options.name);
@@ -53,14 +39,10 @@ void read_config_of(RunRecord& run) {
   run.seed = options.seed;
   run.data = data_name(options.data);
   run.steps = options.train.steps;
-  flatten(config::fields_of(options).list(), "", run.keys);
-  std::erase_if(run.keys, [&](const auto& key) {
-    const bool is_own =
-        key.first == "name" || key.first == "seed" || key.first == "output";
-    if (is_own) {
-      run.own_keys.push_back(key);
-    }
-    return is_own;
+  const Fields fields = config::fields_of(options);
+  each_key(fields.list(), [&](const std::string& key, const Field& field) {
+    const bool is_own = key == "name" || key == "seed" || key == "output";
+    (is_own ? run.own_keys : run.keys).emplace_back(key, field.print());
   });
 }
 

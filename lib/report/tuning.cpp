@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -15,29 +16,34 @@ namespace {
 void add_file(const std::filesystem::path& folder, Tuning& tuning) {
   const auto json = JsonObject::of_file((folder / "tuning.json").string());
   tuning.settings = std::max(tuning.settings, json.integer("/settings", 0));
-  const auto place = [](const char* list, std::size_t i, const char* key) {
-    return formatted("/{}/{}/{}", list, i, key);
-  };
   for (std::size_t i = 0; i < json.list("/rivals").size(); ++i) {
-    const auto at = [&](const char* key) { return place("rivals", i, key); };
-    Rival rival{
-        .sweep = folder.filename().string(),
-        .name = json.text(at("name").c_str()),
-        .why = json.text(at("why").c_str()),
-        .tried = json.integer(at("tried").c_str(), 0),
-        .pilots = json.integer(at("pilots").c_str(), 0),
-        .pilot_seconds = json.number(at("pilot_seconds").c_str()),
-        .chosen = json.text(at("chosen").c_str())};
-    if (rival.pilot_seconds < 0) {
+    const auto at = [&](const char* key) {
+      return formatted("/rivals/{}/{}", i, key);
+    };
+    const double seconds = json.number(at("pilot_seconds").c_str());
+    if (seconds < 0) {
       json.complain(at("pilot_seconds"), "a number of at least 0");
     }
-    tuning.rivals.push_back(std::move(rival));
+    tuning.rivals.push_back(
+        {{"sweep", folder.filename().string()},
+         {"name", json.text(at("name").c_str())},
+         {"why", json.text(at("why").c_str())},
+         {"tried", json.integer(at("tried").c_str(), 0)},
+         {"pilots", json.integer(at("pilots").c_str(), 0)},
+         {"pilot_seconds", seconds},
+         {"chosen", json.text(at("chosen").c_str())}});
   }
   for (std::size_t i = 0; i < json.list("/left_out").size(); ++i) {
-    tuning.left_out.push_back(
-        {json.text(place("left_out", i, "name").c_str()),
-         json.text(place("left_out", i, "why").c_str())});
+    const auto text = [&](const char* key) {
+      return json.text(formatted("/left_out/{}/{}", i, key).c_str());
+    };
+    tuning.left_out.push_back({{"name", text("name")}, {"why", text("why")}});
   }
+}
+
+// A text of one of the lists, safe to show.
+std::string shown(const nlohmann::ordered_json& one, const char* key) {
+  return printable(one.at(key).get<std::string>());
 }
 
 }  // namespace
@@ -67,37 +73,38 @@ std::optional<Tuning> read_tuning(const std::vector<Setting>& settings) {
 }
 
 std::vector<std::vector<std::string>> tuning_rows(const Tuning& tuning) {
-  const bool is_one = std::ranges::all_of(tuning.rivals, [&](const Rival& r) {
-    return r.sweep == tuning.rivals.front().sweep;
-  });
   std::vector<std::vector<std::string>> rows = {
-      {"rival",
+      {"sweep",
+       "rival",
        "what it is",
        "settings tried",
        "pilot runs",
        "seconds",
        "chosen"}};
-  for (const Rival& rival : tuning.rivals) {
+  std::set<std::string> sweeps;
+  for (const auto& rival : tuning.rivals) {
+    const std::string chosen = shown(rival, "chosen");
+    sweeps.insert(rival.at("sweep"));
     rows.push_back(
-        {printable(rival.name),
-         printable(rival.why),
-         formatted("{}", rival.tried),
-         formatted("{}", rival.pilots),
-         formatted("{:.1f}", rival.pilot_seconds),
-         rival.chosen.empty() ? "-" : printable(rival.chosen)});
+        {shown(rival, "sweep"),
+         shown(rival, "name"),
+         shown(rival, "why"),
+         rival.at("tried").dump(),
+         rival.at("pilots").dump(),
+         formatted("{:.1f}", rival.at("pilot_seconds").get<double>()),
+         chosen.empty() ? "-" : chosen});
   }
-  for (std::size_t i = 0; !is_one && i < rows.size(); ++i) {
-    rows[i].insert(
-        rows[i].begin(),
-        i == 0 ? "sweep" : printable(tuning.rivals[i - 1].sweep));
+  for (auto& row : rows) {
+    row.erase(row.begin(), row.begin() + (sweeps.size() < 2 ? 1 : 0));
   }
   return rows;
 }
 
 std::vector<std::string> left_out_lines(const Tuning& tuning) {
   std::vector<std::string> lines;
-  for (const LeftOut& one : tuning.left_out) {
-    lines.push_back(printable(one.name + " was left out: " + one.why));
+  for (const auto& one : tuning.left_out) {
+    lines.push_back(
+        shown(one, "name") + " was left out: " + shown(one, "why"));
   }
   return lines;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,25 +12,14 @@ namespace abtrain::report {
 
 struct Setting;
 
-struct Rival {
-  std::string sweep;  // the name of the sweep's folder
-  std::string name;
-  std::string why;           // what it is
-  std::int64_t tried = 0;    // settings
-  std::int64_t pilots = 0;   // short runs
-  double pilot_seconds = 0;  // of their training, together
-  std::string chosen;        // "optimizer.lr: 0.04"
-};
-
-struct LeftOut {
-  std::string name;
-  std::string why;
-};
-
+// As the lists of the file: of each rival "name", "why", "tried" (settings),
+// "pilots" (short runs), "pilot_seconds" (of their training, together) and
+// "chosen" ("optimizer.lr: 0.04"), after "sweep", the name of the folder; of
+// each that was left out "name" and "why".
 struct Tuning {
   std::int64_t settings = 0;  // tried per rival, as asked for
-  std::vector<Rival> rivals;
-  std::vector<LeftOut> left_out;
+  nlohmann::ordered_json rivals = nlohmann::ordered_json::array();
+  nlohmann::ordered_json left_out = nlohmann::ordered_json::array();
 };
 
 // Joins the files of all folders that hold these runs, in the order of the

@@ -39,21 +39,10 @@ double beta_share(double x, double a, double b) {
   return std::exp(log_front) / a / beta_fraction(x, a, b);
 }
 
-struct Moments {
-  double mean = 0;
-  double error = 0;    // the squared standard error of the mean
-  double freedom = 0;  // degrees
-};
-
-Moments moments_of(const std::vector<double>& values) {
-  const auto count = static_cast<double>(values.size());
-  Moments m{0, 0, count - 1};
-  for (const double value : values) {
-    m.mean += value / count;
-  }
-  const double deviation = *standard_deviation(values);
-  m.error = deviation * deviation / count;
-  return m;
+// The squared standard error of the mean.
+double error_of(const std::vector<double>& values) {
+  return std::pow(*standard_deviation(values), 2) /
+         static_cast<double>(values.size());
 }
 
 }  // namespace
@@ -64,20 +53,21 @@ std::optional<double> welch_p(
   if (a.size() < 2 || b.size() < 2) {
     return {};
   }
-  const auto [mean_a, error_a, freedom_a] = moments_of(a);
-  const auto [mean_b, error_b, freedom_b] = moments_of(b);
-  const double apart = std::abs(mean_a - mean_b);
+  const double apart = std::abs(mean(a) - mean(b));
   constexpr double kRounding = 1e-12;  // of means that are equal
-  if (apart <= kRounding * (std::abs(mean_a) + std::abs(mean_b))) {
+  if (apart <= kRounding * (std::abs(mean(a)) + std::abs(mean(b)))) {
     return 1;
   }
+  const double error_a = error_of(a);
+  const double error_b = error_of(b);
   const double error = error_a + error_b;
   if (std::sqrt(error) <= kRounding * apart) {
     return 0;
   }
   const double freedom =
       error * error /
-      (error_a * error_a / freedom_a + error_b * error_b / freedom_b);
+      (error_a * error_a / static_cast<double>(a.size() - 1) +
+       error_b * error_b / static_cast<double>(b.size() - 1));
   const double t_squared = apart * apart / error;
   return beta_share(freedom / (freedom + t_squared), freedom / 2, 0.5);
 }
