@@ -38,19 +38,19 @@ void AssignmentReader::add(
     return;
   }
   if (key == "name" || key == "output" || key == "extends") {
-    problems_.push_back(
-        {place,
-         key,
-         key == "extends"
-             ? "belongs in the configuration that 'base' names"
-             : "each point has a folder of its own; set the sweep's name and "
-               "output instead"});
+    problem(
+        place,
+        key,
+        key == "extends"
+            ? "belongs in the configuration that 'base' names"
+            : "each point has a folder of its own; set the sweep's name and "
+              "output instead");
     return;
   }
   if (std::ranges::any_of(out, [&](const Assignment& assignment) {
         return assignment.override.key == key;
       })) {
-    problems_.push_back({place, key, "given twice"});
+    problem(place, key, "given twice");
     return;
   }
   const std::string text = checked({key, place, value});
@@ -69,22 +69,28 @@ void AssignmentReader::add_section(
   }
 }
 
-std::string AssignmentReader::checked(const config::Override& override) {
+void AssignmentReader::read(const Fields& fields, const Value& section) {
   ReadResult reading;
-  apply(fields_, as_section(override), reading);
-  if (reading.problems.empty()) {
-    const Field& field = find_field(fields_, override.key);
-    if (!field.is_section()) {
-      return field.print();
-    }
-    problems_.push_back(
-        {override.place,
-         override.key,
-         formatted(
-             "expected keys with values, as in '{{{}: ...}}', got none",
-             field.section.front().key)});
-  }
+  apply(fields, section, reading);
   std::ranges::move(reading.problems, std::back_inserter(problems_));
+}
+
+std::string AssignmentReader::checked(const config::Override& override) {
+  const std::size_t before = problems_.size();
+  read(fields_, as_section(override));
+  if (problems_.size() > before) {
+    return "";
+  }
+  const Field& field = find_field(fields_, override.key);
+  if (!field.is_section()) {
+    return field.print();
+  }
+  problem(
+      override.place,
+      override.key,
+      formatted(
+          "expected keys with values, as in '{{{}: ...}}', got none",
+          field.section.front().key));
   return "";
 }
 
@@ -112,15 +118,12 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
   std::set<std::string> varied;
   const auto vary = [&](const std::vector<Choice>& choices) {
     std::set<std::string> own;
-    for (const Choice& choice : choices) {
-      for (const Assignment& assignment : choice) {
-        const std::string& key = assignment.override.key;
-        if (own.insert(key).second && !varied.insert(key).second) {
-          problems.push_back(
-              {assignment.override.place, key, "is already varied"});
-        }
+    for_each_assignment(choices, [&](const Assignment& one) {
+      const std::string& key = one.override.key;
+      if (own.insert(key).second && !varied.insert(key).second) {
+        problems.push_back({one.override.place, key, "is already varied"});
       }
-    }
+    });
   };
   const auto check = [&](const std::vector<config::Override>& overrides) {
     for (const config::Override& one : overrides) {
@@ -133,21 +136,17 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
   vary(sweep.seeds);
   check(sweep.common);
   // An item of the list may override `set`, but `--set` may not set its keys.
-  for (const Choice& choice : sweep.list) {
-    for (const Assignment& assignment : choice) {
-      const std::string& key = assignment.override.key;
-      if (key == "seed" && !sweep.seeds.empty()) {
-        problems.push_back(
-            {assignment.override.place, key, "given in 'seeds' too"});
-      }
-      varied.insert(key);
+  for_each_assignment(sweep.list, [&](const Assignment& one) {
+    if (one.override.key == "seed" && !sweep.seeds.empty()) {
+      problems.push_back({one.override.place, "seed", "given in 'seeds' too"});
     }
-  }
+    varied.insert(one.override.key);
+  });
   if (sweep.halving) {
     for (const Rival& rival : sweep.halving->rivals) {
-      for (const Assignment& assignment : rival.set) {
-        varied.insert(assignment.override.key);
-      }
+      for_each_assignment({rival.set}, [&](const Assignment& one) {
+        varied.insert(one.override.key);
+      });
     }
   }
   check(sweep.sets);

@@ -2,6 +2,7 @@
 // the table of configuration keys.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ class AssignmentReader {
   // Adds all keys of a section; `prefix` is "" or ends with a '.'.
   void
   add_section(const std::string& prefix, const Value& section, Choice& out);
+  // Reads a section's table.
+  void read(const Fields& fields, const Value& section);
+  // Appends a problem.
+  void
+  problem(const Location& place, const std::string& key, std::string text) {
+    problems_.push_back({place, key, std::move(text)});
+  }
 
  private:
   // The value in its printed form; where the key cannot take it, "", and a
@@ -44,6 +52,15 @@ class AssignmentReader {
 std::string text_of(const Choice& choice);
 // Whether `whole` sets every key that `part` sets, to the same value.
 bool contains(const Choice& whole, const Choice& part);
+
+// Calls `visit` with each assignment of the choices.
+void for_each_assignment(
+    const std::vector<Choice>& choices,
+    const auto& visit) {
+  for (const Choice& choice : choices) {
+    std::ranges::for_each(choice, visit);
+  }
+}
 
 // Appends a problem for each key that is given values in two places: a varied
 // key may have them in only one.

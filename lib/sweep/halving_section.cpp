@@ -1,17 +1,14 @@
 #include "sweep/halving_section.h"
 
 #include <algorithm>
-#include <utility>
 
+#include "base/error.h"
 #include "base/options.h"
-#include "base/options_apply.h"
 #include "base/scalars.h"
 
 namespace abtrain::sweep {
 
 namespace {
-
-using Kind = Value::Kind;
 
 // The section `halving` as it was written.
 struct HalvingSections {
@@ -54,121 +51,85 @@ Fields fields_of(RivalSections& s) {
   return f;
 }
 
-class HalvingReader {
- public:
-  HalvingReader(AssignmentReader& assignments, std::vector<Problem>& problems)
-      : assignments_(assignments), problems_(problems) {}
-
-  Halving halving(const Value& value) {
-    HalvingSections sections;
-    read_section(sections, value);
-    Halving halving;
-    halving.seconds = sections.seconds;
-    halving.link = sections.link;
-    if (sections.pilot.kind == Kind::Section) {
-      assignments_.add_section("", sections.pilot, halving.pilot);
-    }
-    for (const Entry& entry : sections.left_out.entries) {
-      halving.left_out.emplace_back(entry.key, entry.value.text);
-    }
-    for (const Entry& entry : sections.rivals.entries) {
-      halving.rivals.push_back(rival(entry));
-    }
-    if (halving.rivals.empty()) {
-      problem(
-          value.place,
-          "halving.rivals",
-          "expected at least one rival, as in 'ddp: {set: {method.name: ddp, "
-          "train.steps: 800}, tune: [{}]}'");
-    }
-    for (const Rival& one : halving.rivals) {
-      const std::size_t wanted = halving.rivals.front().tune.size();
-      if (one.tune.size() != wanted) {
-        problem(
-            one.place,
-            "halving.rivals." + one.name + ".tune",
-            formatted(
-                "expected as many settings as {} has, {}, because rivals are "
-                "tuned equally; got {}",
-                halving.rivals.front().name,
-                wanted,
-                one.tune.size()));
-      }
-    }
-    return halving;
+Rival read_rival(const Entry& entry, AssignmentReader& reader) {
+  const std::string key = "halving.rivals." + entry.key;
+  Rival rival;
+  rival.name = entry.key;
+  rival.place = entry.place;
+  if (entry.key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR"
+                                  "STUVWXYZ0123456789_.-") !=
+      std::string::npos) {
+    reader.problem(
+        entry.place,
+        key,
+        "expected a name of letters, digits, '_', '.' and '-', because "
+        "folders are named after it");
   }
-
- private:
-  // Reads a section's table; its problems are kept.
-  template <class Read>
-  void read_section(Read& sections, const Value& value) {
-    ReadResult reading;
-    apply(fields_of(sections), value, reading);
-    std::ranges::move(reading.problems, std::back_inserter(problems_));
+  RivalSections sections;
+  reader.read(fields_of(sections), entry.value);
+  rival.why = sections.why;
+  reader.add_section("", sections.set, rival.set);
+  const auto steps =
+      std::ranges::find(rival.set, "train.steps", [](const Assignment& one) {
+        return one.override.key;
+      });
+  std::string why;
+  if (steps == rival.set.end() ||
+      !parse_integer(steps->text, rival.steps, why) || rival.steps < 1) {
+    reader.problem(
+        entry.place,
+        key + ".set",
+        "expected train.steps of at least 1, of which pilots take a share");
   }
-
-  void
-  problem(const Location& place, const std::string& key, std::string text) {
-    problems_.push_back({place, key, std::move(text)});
+  for (const Value& item : sections.tune.items) {
+    reader.add_section("", item, rival.tune.emplace_back());
   }
-
-  Rival rival(const Entry& entry) {
-    const std::string key = "halving.rivals." + entry.key;
-    Rival rival;
-    rival.name = entry.key;
-    rival.place = entry.place;
-    if (entry.key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP"
-                                    "QRSTUVWXYZ0123456789_.-") !=
-        std::string::npos) {
-      problem(
-          entry.place,
-          key,
-          "expected a name of letters, digits, '_', '.' and '-', because "
-          "folders are named after it");
-    }
-    RivalSections sections;
-    read_section(sections, entry.value);
-    rival.why = sections.why;
-    if (sections.set.kind == Kind::Section) {
-      assignments_.add_section("", sections.set, rival.set);
-    }
-    const auto steps =
-        std::ranges::find(rival.set, "train.steps", [](const Assignment& one) {
-          return one.override.key;
-        });
-    std::string why;
-    if (steps == rival.set.end() ||
-        !parse_integer(steps->text, rival.steps, why) || rival.steps < 1) {
-      problem(
-          entry.place,
-          key + ".set",
-          "expected train.steps of at least 1, of which pilots take a share");
-    }
-    for (const Value& item : sections.tune.items) {
-      Choice choice;
-      assignments_.add_section("", item, choice);
-      rival.tune.push_back(std::move(choice));
-    }
-    if (rival.tune.empty()) {
-      problem(
-          entry.place,
-          key + ".tune",
-          "expected a list of settings; [{}] for the rival as it is");
-    }
-    return rival;
+  if (rival.tune.empty()) {
+    reader.problem(
+        entry.place,
+        key + ".tune",
+        "expected a list of settings; [{}] for the rival as it is");
   }
-
-  AssignmentReader& assignments_;
-  std::vector<Problem>& problems_;
-};
+  return rival;
+}
 
 }  // namespace
 
-Halving read_halving(
-    const Value& section,
-    AssignmentReader& assignments,
-    std::vector<Problem>& problems) {
-  return HalvingReader(assignments, problems).halving(section);
+Halving read_halving(const Value& section, AssignmentReader& reader) {
+  HalvingSections sections;
+  reader.read(fields_of(sections), section);
+  Halving halving;
+  halving.seconds = sections.seconds;
+  halving.link = sections.link;
+  reader.add_section("", sections.pilot, halving.pilot);
+  for (const Entry& entry : sections.left_out.entries) {
+    halving.left_out.emplace_back(entry.key, entry.value.text);
+  }
+  for (const Entry& entry : sections.rivals.entries) {
+    halving.rivals.push_back(read_rival(entry, reader));
+  }
+  if (halving.rivals.empty()) {
+    reader.problem(
+        section.place,
+        "halving.rivals",
+        "expected at least one rival, as in 'ddp: {set: {method.name: ddp, "
+        "train.steps: 800}, tune: [{}]}'");
+  }
+  for (const Rival& one : halving.rivals) {
+    const Rival& first = halving.rivals.front();
+    if (one.tune.size() != first.tune.size()) {
+      reader.problem(
+          one.place,
+          "halving.rivals." + one.name + ".tune",
+          formatted(
+              "expected as many settings as {} has, {}, because rivals are "
+              "tuned equally; got {}",
+              first.name,
+              first.tune.size(),
+              one.tune.size()));
+    }
+  }
+  return halving;
 }
 
 }  // namespace abtrain::sweep

@@ -11,9 +11,6 @@ namespace abtrain::sweep {
 
 // Problems are appended, each with its place; all rivals must have the same
 // number of settings.
-Halving read_halving(
-    const Value& section,
-    AssignmentReader& assignments,
-    std::vector<Problem>& problems);
+Halving read_halving(const Value& section, AssignmentReader& assignments);
 
 }  // namespace abtrain::sweep

@@ -19,11 +19,8 @@ constexpr std::size_t kMaxPoints = 100000;
 std::set<std::string> keys_of(const Sweep& sweep) {
   std::set<std::string> keys;
   const auto add = [&](const std::vector<Choice>& choices) {
-    for (const Choice& choice : choices) {
-      for (const Assignment& assignment : choice) {
-        keys.insert(assignment.override.key);
-      }
-    }
+    for_each_assignment(
+        choices, [&](const Assignment& one) { keys.insert(one.override.key); });
   };
   std::ranges::for_each(sweep.grid, add);
   add(sweep.list);
@@ -115,7 +112,6 @@ void exclude(
     const std::set<std::string>& keys,
     std::vector<Choice>& points) {
   std::vector<Problem> problems;
-  std::vector<bool> is_out(points.size());
   for (const Choice& item : sweep.exclude) {
     bool is_known = true;
     for (const Assignment& assignment : item) {
@@ -133,27 +129,21 @@ void exclude(
                                : formatted(", did you mean '{}'?", meant))});
       }
     }
-    bool hits = false;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      if (contains(points[i], item)) {
-        is_out[i] = hits = true;
-      }
-    }
-    if (is_known && !hits) {
+    if (is_known && std::ranges::none_of(points, [&](const Choice& point) {
+          return contains(point, item);
+        })) {
       problems.push_back(
           {item.front().override.place,
            "exclude",
            "no point has these values"});
     }
   }
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (!is_out[i]) {
-      points[kept++] = points[i];
-    }
-  }
-  points.resize(kept);
-  if (kept == 0) {
+  std::erase_if(points, [&](const Choice& point) {
+    return std::ranges::any_of(sweep.exclude, [&](const Choice& item) {
+      return contains(point, item);
+    });
+  });
+  if (points.empty()) {
     problems.push_back(
         {{sweep.source, 0, 0, ""}, "exclude", "leaves no point at all"});
   }

@@ -44,19 +44,6 @@ Fields fields_of(Sections& s) {
   return f;
 }
 
-// Adds a name from the command line (or from `place`) to a section, so that it
-// is checked like one in a file.
-void add_name(
-    Value& section,
-    const char* key,
-    const std::string& text,
-    const Location& place) {
-  if (!text.empty()) {
-    section.entries.push_back(
-        {key, place, config::literal_override(key, text, place).value});
-  }
-}
-
 // Whether a file has keys of a configuration, and none that only a sweep has.
 bool is_configuration(const Value& root) {
   config::RunOptions options;
@@ -75,6 +62,18 @@ bool is_configuration(const Value& root) {
   return found;
 }
 
+// The path of a file; `what` names it in errors.
+std::string find_file(
+    const char* what,
+    const std::string& name,
+    const std::vector<std::string>& places) {
+  try {
+    return config::find_config(name, places);
+  } catch (const Error& error) {
+    throw Error(error.kind(), formatted("{} {}", what, error.what()));
+  }
+}
+
 class SweepReader {
  public:
   explicit SweepReader(const std::vector<std::string>& folders)
@@ -86,11 +85,7 @@ class SweepReader {
       places.push_back(folder);
       places.push_back(folder + "/sweeps");
     }
-    try {
-      sweep_.file = config::find_config(name, places);
-    } catch (const Error& error) {
-      throw Error(error.kind(), formatted("sweep {}", error.what()));
-    }
+    sweep_.file = find_file("sweep", name, places);
     sweep_.source = sweep_.file;
     sweep_.name = fs::path(sweep_.file).stem().string();
     const Value root = config::parse_yaml(
@@ -128,11 +123,7 @@ class SweepReader {
       const std::vector<std::string>& grid) {
     std::vector<std::string> places{""};
     places.insert(places.end(), folders_.begin(), folders_.end());
-    try {
-      sweep_.base = config::find_config(config, places);
-    } catch (const Error& error) {
-      throw Error(error.kind(), formatted("configuration {}", error.what()));
-    }
+    sweep_.base = find_file("configuration", config, places);
     sweep_.source = sweep_.base;
     sweep_.name = fs::path(sweep_.base).stem().string() + "_sweep";
     for (const std::string& text : grid) {
@@ -166,12 +157,10 @@ class SweepReader {
     for (const std::string& text : sets) {
       const config::Override one =
           config::parse_override(text, "--set", problems());
-      Choice choice;
       if (!one.key.empty()) {
+        Choice choice;
         assignments_.add(one.key, one.place, one.value, choice);
-      }
-      for (Assignment& assignment : choice) {
-        sweep_.sets.push_back(std::move(assignment.override));
+        append(choice, sweep_.sets);
       }
     }
   }
@@ -179,18 +168,23 @@ class SweepReader {
   // Sets the names given on the command line; "" keeps the present one. That is
   // by default the file's name, which may not be a valid folder name.
   void set_names(const std::string& name, const std::string& output) {
-    Value section;
-    section.kind = Kind::Section;
-    if (!name.empty()) {
-      add_name(section, "name", name, {"--name " + name, 0, 0, ""});
-    } else if (!reading_.settings.contains("name")) {
-      add_name(section, "name", sweep_.name, {sweep_.source, 0, 0, ""});
-    }
-    add_name(section, "output", output, {"--output " + output, 0, 0, ""});
-    Sections sections;
-    apply(fields_of(sections), section, reading_);
+    const bool is_default = name.empty() && !reading_.settings.contains("name");
     sweep_.name = name.empty() ? sweep_.name : name;
     sweep_.output = output.empty() ? sweep_.output : output;
+    Sections sections;
+    const auto check =
+        [&](const char* key, const std::string& text, const Location& place) {
+          const auto own = config::literal_override(key, text, place);
+          apply(fields_of(sections), config::as_section(own), reading_);
+        };
+    if (is_default) {
+      check("name", sweep_.name, {sweep_.source, 0, 0, ""});
+    } else if (!name.empty()) {
+      check("name", name, {"--name " + name, 0, 0, ""});
+    }
+    if (!output.empty()) {
+      check("output", output, {"--output " + output, 0, 0, ""});
+    }
   }
 
   Sweep finish() {
@@ -215,7 +209,14 @@ class SweepReader {
   }
   void
   problem(const Location& place, const std::string& key, std::string text) {
-    problems().push_back({place, key, std::move(text)});
+    assignments_.problem(place, key, std::move(text));
+  }
+
+  static void append(
+      const Choice& choice,
+      std::vector<config::Override>& overrides) {
+    std::ranges::transform(
+        choice, std::back_inserter(overrides), &Assignment::override);
   }
 
   void take(const Sections& sections) {
@@ -227,9 +228,7 @@ class SweepReader {
     if (is_there(sections.set, "set", Kind::Section)) {
       Choice common;
       assignments_.add_section("", sections.set, common);
-      for (Assignment& assignment : common) {
-        sweep_.common.push_back(std::move(assignment.override));
-      }
+      append(common, sweep_.common);
     }
     if (is_there(sections.grid, "grid", Kind::Section)) {
       grid(sections.grid, "");
@@ -248,7 +247,7 @@ class SweepReader {
               "does not go with halving, whose rivals are the points");
         }
       }
-      sweep_.halving = read_halving(sections.halving, assignments_, problems());
+      sweep_.halving = read_halving(sections.halving, assignments_);
     }
   }
 
