@@ -63,10 +63,6 @@ TEST(Schemes, HaveTheseDefaults) {
     EXPECT_EQ(min_numel(options), each.min_numel);
     EXPECT_EQ(compresses(options), std::string(each.name) != "plain");
     EXPECT_TRUE(check(options, "reducer", 127).empty());
-    const std::string name = make_reducer(options, 1)->name();
-    EXPECT_EQ(
-        name,
-        compresses(options) ? each.name : std::string("plain ") + each.dtype);
   }
   EXPECT_EQ(scheme_names(), names);
 }

@@ -27,10 +27,10 @@ inline void change_manifest(const std::string& folder, const Change& change) {
 
 // Of a file that was changed.
 inline void mend_mark(const std::string& folder, const std::string& name) {
-  const FileMark mark = mark_of(InputFile(folder + "/" + name));
+  const InputFile file(folder + "/" + name);
   change_manifest(folder, [&](nlohmann::ordered_json& json) {
     json["files"][name] = {
-        {"bytes", mark.bytes}, {"xxh3", hash_text(mark.hash)}};
+        {"bytes", file.size()}, {"xxh3", hash_text(hash_of(file))}};
   });
 }
 

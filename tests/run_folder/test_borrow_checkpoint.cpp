@@ -37,10 +37,10 @@ std::string add_checkpoint(const TempFolder& folder, std::int64_t step) {
        {std::pair(run_folder::worker_file(0), no_tensors(step)),
         std::pair(
             std::string("config.yaml"), "workers: 1\nname: " + name + "\n")}) {
-    const run_folder::FileMark mark =
-        run_folder::mark_of(InputFile(folder.add(beside + file, content)));
+    const InputFile added(folder.add(beside + file, content));
     files[file] = {
-        {"bytes", mark.bytes}, {"xxh3", run_folder::hash_text(mark.hash)}};
+        {"bytes", added.size()},
+        {"xxh3", run_folder::hash_text(run_folder::hash_of(added))}};
   }
   const nlohmann::json manifest = {
       {"format", run_folder::kCheckpointFormat},
