@@ -84,8 +84,8 @@ TEST(DenseShare, LayersThatABudgetLeavesDenseAreTheOnlyDenseOnes) {
   o.method.rank.ratio = 2;
   o.method.full_rank_steps = Duration::steps(0);
   std::map<std::string, std::int64_t> ranks;
-  for (const methods::LayerRank& layer :
-       train::train_threads({o, dataset, {}, at::kCPU})[0].layers) {
+  const auto results = train::train_threads({o, dataset, {}, at::kCPU});
+  for (const methods::LayerRank& layer : results[0].layers) {
     ranks[layer.name] = layer.rank;
   }
   ASSERT_EQ(ranks.size(), 3U);
