@@ -3,10 +3,10 @@
 // 1).
 #pragma once
 
+#include "kernels/codes/ternary_codes.h"
 #include "kernels/elements.cuh"
 #include "kernels/launch.cuh"
 #include "kernels/team.h"
-#include "kernels/ternary_codes.h"
 
 namespace abtrain::kernels {
 

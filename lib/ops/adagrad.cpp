@@ -1,7 +1,7 @@
 #include "ops/adagrad.h"
 
 #include "device/tensor_text.h"
-#include "kernels/adagrad.h"
+#include "kernels/blocks/adagrad.h"
 #include "ops/flat_check.h"
 #include "ops/team_host.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/random.h"
-#include "kernels/augment_images.h"
+#include "kernels/images/augment_images.h"
 #include "ops/augment_images.h"
 
 namespace abtrain::ops {

@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "kernels/chunk_norm.h"
-#include "kernels/chunks.h"
+#include "kernels/blocks/chunk_norm.h"
+#include "kernels/blocks/chunks.h"
 #include "ops/cpu/convert.h"
 #include "ops/cpu/simd.h"
 #include "ops/flat_check.h"

@@ -5,7 +5,7 @@
 // On CUDA the kernels are queued on this thread's current stream. All forms
 // give the same bits: the squares of a norm are added by explicit fma in 32
 // lanes (lane l takes the elements l, l + 32, ... of its chunk), and the lanes
-// are then added pairwise by halves (kernels/chunk_norm.h).
+// are then added pairwise by halves (kernels/blocks/chunk_norm.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

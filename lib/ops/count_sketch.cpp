@@ -2,7 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include "kernels/count_sketch.h"
+#include "kernels/orders/count_sketch.h"
 #include "ops/flat_check.h"
 #include "ops/team_host.h"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/difference_codes.h"
+#include "kernels/orders/difference_codes.h"
 
 namespace abtrain::ops {
 

@@ -1,6 +1,6 @@
 #include "ops/erased_box.h"
 
-#include "kernels/erased_box.h"
+#include "kernels/images/erased_box.h"
 
 namespace abtrain::ops {
 

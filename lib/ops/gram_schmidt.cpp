@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "device/tensor_text.h"
-#include "kernels/gram_schmidt.h"
-#include "kernels/gram_schmidt_rows.h"
+#include "kernels/blocks/gram_schmidt.h"
+#include "kernels/blocks/gram_schmidt_rows.h"
 #include "ops/cpu/simd.h"
 #include "ops/launch.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "device/tensor_text.h"
-#include "kernels/hadamard.h"
+#include "kernels/blocks/hadamard.h"
 #include "ops/cpu/hadamard.h"
 #include "ops/launch.h"
 

@@ -1,9 +1,10 @@
 // Codes elements as -a, 0 or +a with one level a per tensor, for the reducers
 // threshold and ternary. The tensors follow one another without gaps from the
-// start of a flat fp32 buffer; kernels/level_codes.h gives the layout of codes.
+// start of a flat fp32 buffer; kernels/codes/level_codes.h gives the layout of
+// codes.
 //
 // Why this is not one codec with ops/twobit_codes.h: they share the codes
-// themselves (kernels/ternary_codes.h), the blocks, and the statistics
+// themselves (kernels/codes/ternary_codes.h), the blocks, and the statistics
 // (ops/magnitudes.h); the rest differs in kind. There all workers know the
 // threshold before they encode. So one pass encodes and leaves the residual,
 // sums of codes are integers, and a worker can serve a share of the blocks, for
@@ -26,7 +27,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/level_codes.h"
+#include "kernels/codes/level_codes.h"
 #include "ops/code_blocks.h"
 
 namespace abtrain::ops {

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "kernels/magnitudes.h"
+#include "kernels/blocks/magnitudes.h"
 #include "ops/code_blocks.h"
 
 namespace abtrain::ops {

@@ -11,7 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "kernels/pair_signs.h"
+#include "kernels/orders/pair_signs.h"
 
 namespace abtrain::ops {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "device/tensor_text.h"
-#include "kernels/hadamard.h"
+#include "kernels/blocks/hadamard.h"
 #include "ops/cpu/quantize.h"
 #include "ops/hadamard.h"
 #include "ops/quantize_job.h"

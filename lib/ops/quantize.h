@@ -1,5 +1,6 @@
 // Encodes blocks as few-bit codes of their rotated coordinates, and decodes
-// them (kernels/block_code.h has the arithmetic). Each is one pass over memory.
+// them (kernels/codes/block_code.h has the arithmetic). Each is one pass over
+// memory.
 //
 // Tensors are flat, contiguous and on one device. `u` and `out` are fp32 of any
 // length; they are taken as blocks of `block` elements, padded with zeros to
@@ -13,8 +14,8 @@
 
 #include <cstdint>
 
-#include "kernels/block_code.h"
-#include "kernels/code_shards.h"
+#include "kernels/codes/block_code.h"
+#include "kernels/codes/code_shards.h"
 
 namespace abtrain::ops {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/random.h"
-#include "kernels/quantize.h"
+#include "kernels/codes/quantize.h"
 #include "ops/hadamard.h"
 #include "ops/quantize.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "device/tensor_text.h"
-#include "kernels/reduce_buffers.h"
+#include "kernels/blocks/reduce_buffers.h"
 #include "ops/cpu/reduce_buffers.h"
 #include "ops/launch.h"
 

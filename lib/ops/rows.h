@@ -2,9 +2,9 @@
 // buffer: ranks them by importance and sends the most important ones of every
 // tensor.
 //
-// CPU and GPU give the same bits, sums included (kernels/rows.h defines their
-// order). On CUDA the kernels are queued on this thread's current stream, and
-// nothing is read back.
+// CPU and GPU give the same bits, sums included (kernels/blocks/rows.h defines
+// their order). On CUDA the kernels are queued on this thread's current stream,
+// and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/rows.h"
+#include "kernels/blocks/rows.h"
 
 namespace abtrain::ops {
 

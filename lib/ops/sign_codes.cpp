@@ -1,6 +1,6 @@
 #include "ops/sign_codes.h"
 
-#include "kernels/sign_codes.h"
+#include "kernels/codes/sign_codes.h"
 #include "ops/flat_check.h"
 #include "ops/team_host.h"
 

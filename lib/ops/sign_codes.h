@@ -9,7 +9,7 @@
 // A block that holds a NaN or an infinity decodes to NaN or infinity
 // throughout, dead elements included.
 //
-// Wires are flat int32 tensors; kernels/sign_codes.h gives the layout of
+// Wires are flat int32 tensors; kernels/codes/sign_codes.h gives the layout of
 // records. CPU and GPU give the same bits. On CUDA the kernels are queued on
 // this thread's current stream.
 #pragma once

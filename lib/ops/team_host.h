@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/codes/ternary_codes.h"
 #include "kernels/team.h"
-#include "kernels/ternary_codes.h"
 #include "ops/cpu/code_blocks.h"
 #include "ops/launch.h"
 

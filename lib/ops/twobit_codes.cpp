@@ -1,6 +1,6 @@
 #include "ops/twobit_codes.h"
 
-#include "kernels/twobit_codes.h"
+#include "kernels/codes/twobit_codes.h"
 #include "ops/flat_check.h"
 #include "ops/team_host.h"
 

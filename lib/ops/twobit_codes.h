@@ -4,11 +4,12 @@
 //
 //   u >= t: +t, u becomes u - t; u <= -t: -t, u becomes u + t; otherwise 0.
 //
-// Wires are flat; kernels/twobit_codes.h gives the layout of codes and sums.
-// An element that is not finite makes the mean NaN, except in the byte form,
-// where t itself must show it. CPU and GPU give the same bits, sums included.
-// On CUDA the kernels are queued on this thread's current stream. Thresholds
-// are fp32, one per tensor of the table, on u's device: nothing is read back.
+// Wires are flat; kernels/codes/twobit_codes.h gives the layout of codes and
+// sums. An element that is not finite makes the mean NaN, except in the byte
+// form, where t itself must show it. CPU and GPU give the same bits, sums
+// included. On CUDA the kernels are queued on this thread's current stream.
+// Thresholds are fp32, one per tensor of the table, on u's device: nothing is
+// read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +17,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/twobit_codes.h"
+#include "kernels/codes/twobit_codes.h"
 #include "ops/code_blocks.h"
 
 namespace abtrain::ops {

@@ -1,6 +1,6 @@
 // The codes in which workers send a flat fp32 change u over a slow link. What a
 // record does not express stays in u, as the residual for the next time (error
-// feedback). kernels/wire_codes.h gives the layout of records.
+// feedback). kernels/codes/wire_codes.h gives the layout of records.
 //
 //          bits per parameter  an element is sent as               residual
 //   Int8                8.125  127ths of its chunk's largest          4e-5
@@ -29,15 +29,15 @@
 // A chunk of zeros decodes to zeros, and so does one whose scale is below
 // 2^-126. A NaN or an infinity makes its whole chunk NaN; in Sparse, all that
 // is sent of the chunk. CPU and GPU give the same bits, whatever the number of
-// threads: sums use the lanes of kernels/chunk_norm.h. On CUDA the kernels are
-// queued on this thread's current stream, and nothing is read back.
+// threads: sums use the lanes of kernels/blocks/chunk_norm.h. On CUDA the
+// kernels are queued on this thread's current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 
-#include "kernels/wire_codes.h"
+#include "kernels/codes/wire_codes.h"
 
 namespace abtrain::ops {
 

@@ -1,4 +1,4 @@
-#include "kernels/adagrad.h"
+#include "kernels/blocks/adagrad.h"
 
 #include <gtest/gtest.h>
 

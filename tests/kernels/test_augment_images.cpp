@@ -1,4 +1,4 @@
-#include "kernels/augment_images.h"
+#include "kernels/images/augment_images.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>

@@ -1,4 +1,4 @@
-#include "kernels/chunks.h"
+#include "kernels/blocks/chunks.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>

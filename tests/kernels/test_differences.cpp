@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "code_buffers.h"
-#include "kernels/count_sketch.h"
-#include "kernels/difference_codes.h"
+#include "kernels/orders/count_sketch.h"
+#include "kernels/orders/difference_codes.h"
 
 namespace abtrain::kernels {
 namespace {

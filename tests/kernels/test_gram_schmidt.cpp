@@ -1,4 +1,4 @@
-#include "kernels/gram_schmidt.h"
+#include "kernels/blocks/gram_schmidt.h"
 
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>

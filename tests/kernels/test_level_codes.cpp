@@ -1,4 +1,4 @@
-#include "kernels/level_codes.h"
+#include "kernels/codes/level_codes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/quantize.h"
+#include "kernels/codes/quantize.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "code_buffers.h"
-#include "kernels/hadamard.h"
+#include "kernels/blocks/hadamard.h"
 #include "ops/hadamard.h"
 #include "ops/quantize.h"
 #include "ops/quantize_job.h"

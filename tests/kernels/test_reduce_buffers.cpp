@@ -1,4 +1,4 @@
-#include "kernels/reduce_buffers.h"
+#include "kernels/blocks/reduce_buffers.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>

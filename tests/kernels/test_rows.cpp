@@ -1,4 +1,4 @@
-#include "kernels/rows.h"
+#include "kernels/blocks/rows.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/sign_codes.h"
+#include "kernels/codes/sign_codes.h"
 
 #include <gtest/gtest.h>
 

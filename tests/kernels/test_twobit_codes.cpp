@@ -1,4 +1,4 @@
-#include "kernels/twobit_codes.h"
+#include "kernels/codes/twobit_codes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/wire_codes.h"
+#include "kernels/codes/wire_codes.h"
 
 #include <gtest/gtest.h>
 

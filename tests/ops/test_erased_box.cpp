@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/erased_box.h"
+#include "kernels/images/erased_box.h"
 
 namespace abtrain::ops {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/count_sketch.h"
+#include "kernels/orders/count_sketch.h"
 #include "ops/cpu/code_blocks.h"
 
 namespace abtrain::kernels {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/difference_codes.h"
+#include "kernels/orders/difference_codes.h"
 #include "ops/cpu/code_blocks.h"
 
 namespace abtrain::kernels {

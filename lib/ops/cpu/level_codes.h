@@ -1,7 +1,7 @@
 // The host forms that have one per instruction set.
 #pragma once
 
-#include "kernels/level_codes.h"
+#include "kernels/codes/level_codes.h"
 #include "ops/cpu/simd.h"
 
 namespace abtrain::kernels {

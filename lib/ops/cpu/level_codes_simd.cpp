@@ -1,6 +1,6 @@
 #include "ops/cpu/level_codes_simd.h"
 
-#include "kernels/ternary_codes.h"
+#include "kernels/codes/ternary_codes.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

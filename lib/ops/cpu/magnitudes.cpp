@@ -1,4 +1,4 @@
-#include "kernels/magnitudes.h"
+#include "kernels/blocks/magnitudes.h"
 
 #include <limits>
 

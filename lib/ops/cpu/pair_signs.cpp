@@ -1,4 +1,4 @@
-#include "kernels/pair_signs.h"
+#include "kernels/orders/pair_signs.h"
 
 namespace abtrain::kernels {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/block_code.h"
+#include "kernels/codes/block_code.h"
 #include "ops/cpu/hadamard.h"
 #include "ops/cpu/quantize.h"
 #include "ops/cpu/random_words.h"

@@ -1,7 +1,7 @@
 // The forms of quantize.h on the CPU; arguments are checked.
 #pragma once
 
-#include "kernels/quantize.h"
+#include "kernels/codes/quantize.h"
 #include "ops/cpu/simd.h"
 #include "ops/quantize.h"
 

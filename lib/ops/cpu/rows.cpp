@@ -1,7 +1,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/rows.h"
+#include "kernels/blocks/rows.h"
 #include "ops/cpu/code_blocks.h"
 #include "ops/cpu/convert.h"
 

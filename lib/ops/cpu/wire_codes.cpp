@@ -1,7 +1,7 @@
-#include "kernels/wire_codes.h"
+#include "kernels/codes/wire_codes.h"
 
-#include "kernels/wire_body.h"
-#include "kernels/wire_sparse.h"
+#include "kernels/codes/wire_body.h"
+#include "kernels/codes/wire_sparse.h"
 #include "ops/cpu/code_blocks.h"
 
 namespace abtrain::kernels {

@@ -1,9 +1,9 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/chunk_norm.h"
-#include "kernels/wire_scales.h"
-#include "kernels/wire_sparse.h"
+#include "kernels/blocks/chunk_norm.h"
+#include "kernels/codes/wire_scales.h"
+#include "kernels/codes/wire_sparse.h"
 #include "ops/cpu/code_blocks.h"
 
 namespace abtrain::kernels {

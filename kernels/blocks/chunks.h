@@ -1,0 +1,50 @@
+// Chunks of a flat fp32 array u on the device: squared norms, gather to fp16,
+// scatter back. ops/chunks.h has the meaning; the bits are the same. Pointers
+// are device pointers; launches are asynchronous on `stream` (a cudaStream_t)
+// and return a cudaError_t as an int. The host has a form of its own: it
+// converts fp16 in tiles with the processor's own instruction, which works on
+// runs.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/host_device.h"
+
+namespace abtrain::kernels {
+
+// u[i] = (add ? u[i] : 0) + g[i]; norms[c] = the sum of squares of chunk c of
+// the new u. There are ceil(numel / chunk) chunks.
+ABT_LAUNCHER int add_with_norms(
+    float* u,
+    const float* g,
+    bool add,
+    std::int64_t numel,
+    std::int64_t chunk,
+    float* norms,
+    void* stream);
+
+// The chunks of u that are sent, in their order on the wire.
+struct Chunks {
+  const std::int32_t* indices;  // no duplicates
+  std::int64_t count;
+  std::int64_t chunk;  // elements per chunk; count * chunk is below 2^31
+  std::int64_t numel;  // element count of u
+};
+
+// wire (fp16) = u / members; u -= members * wire.
+ABT_LAUNCHER int take_chunks(
+    const Chunks& chunks,
+    float* u,
+    int members,
+    void* wire,
+    void* stream);
+
+// out += wire if `add`, else out = wire, at the chunks' places.
+ABT_LAUNCHER int put_chunks(
+    const Chunks& chunks,
+    const void* wire,
+    float* out,
+    bool add,
+    void* stream);
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,124 @@
+#include "kernels/blocks/hadamard.h"
+
+#include <algorithm>
+
+#include "kernels/blocks/hadamard.cuh"
+#include "kernels/elements.cuh"
+
+namespace abtrain::kernels {
+
+namespace {
+
+using Four = Packet<float, 4>;
+
+template <int kLog>
+__global__ void __launch_bounds__(kTileThreads<kLog>)
+    tile_kernel(float* data, std::int64_t numel, int log_size) {
+  auto* const shared = reinterpret_cast<float*>(shared_memory());
+  const std::int64_t begin =
+      (std::int64_t{blockIdx.x} << kLog) + 8 * static_cast<int>(threadIdx.x);
+  float x[8];
+  load_eight(x, data, begin, numel, true);
+  transform_tile<kLog>(x, shared, log_size);
+  store_eight(x, data, begin, numel, true);
+}
+
+template <int kLog>
+int queue_tiles(float* x, std::int64_t numel, int log_size, void* stream) {
+  return launch(
+      tile_kernel<kLog>,
+      (numel + (std::int64_t{1} << kLog) - 1) >> kLog,
+      kTileThreads<kLog>,
+      kTileBytes<kLog>,
+      stream,
+      x,
+      numel,
+      std::min(log_size, kLog));
+}
+
+// kStages stages from stride 2^from on; a thread processes 2^kStages packets.
+template <int kStages>
+__global__ void stage_kernel(float* data, std::int64_t groups, int from) {
+  constexpr int kCount = 1 << kStages;
+  const std::int64_t group =
+      std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (group >= groups) {
+    return;
+  }
+  // The stride in packets of four elements.
+  const int log_stride = from - 2;
+  const std::int64_t low = group & ((std::int64_t{1} << log_stride) - 1);
+  Four* const first = reinterpret_cast<Four*>(data) +
+                      ((group >> log_stride) << (log_stride + kStages)) + low;
+  Four x[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    x[i] = first[std::int64_t{i} << log_stride];
+  }
+#pragma unroll
+  for (int stride = 1; stride < kCount; stride *= 2) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if ((i & stride) == 0) {
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          const float a = x[i].values[v];
+          const float b = x[i + stride].values[v];
+          x[i].values[v] = a + b;
+          x[i + stride].values[v] = a - b;
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    first[std::int64_t{i} << log_stride] = x[i];
+  }
+}
+
+template <int kStages>
+int queue_stages(float* x, std::int64_t numel, int from, void* stream) {
+  constexpr int kThreads = 128;
+  const std::int64_t groups = numel >> (2 + kStages);
+  return launch(
+      stage_kernel<kStages>,
+      (groups + kThreads - 1) / kThreads,
+      kThreads,
+      0,
+      stream,
+      x,
+      groups,
+      from);
+}
+
+}  // namespace
+
+int hadamard_above_tile(
+    float* x,
+    std::int64_t numel,
+    int log_size,
+    void* stream) {
+  int status = 0;
+  for (int from = kTileLog; from < log_size && status == 0;) {
+    const int stages = std::min(log_size - from, 4);
+    status = stages == 4   ? queue_stages<4>(x, numel, from, stream)
+             : stages == 3 ? queue_stages<3>(x, numel, from, stream)
+             : stages == 2 ? queue_stages<2>(x, numel, from, stream)
+                           : queue_stages<1>(x, numel, from, stream);
+    from += stages;
+  }
+  return status;
+}
+
+int hadamard(float* x, std::int64_t numel, int log_size, void* stream) {
+  if (numel == 0) {
+    return 0;
+  }
+  if (log_size <= 10) {
+    return queue_tiles<10>(x, numel, log_size, stream);
+  }
+  const int status = queue_tiles<kTileLog>(x, numel, log_size, stream);
+  return status != 0 ? status : hadamard_above_tile(x, numel, log_size, stream);
+}
+
+}  // namespace abtrain::kernels

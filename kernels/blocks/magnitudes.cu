@@ -1,0 +1,114 @@
+#include "kernels/blocks/magnitudes.h"
+
+#include "kernels/code_blocks.cuh"
+
+namespace abtrain::kernels {
+
+namespace {
+
+// NaN if either is NaN.
+__device__ float larger(float a, float b) {
+  return b > a || b != b ? b : a;
+}
+
+// Leaves the largest of `count` lanes in the first lane. All threads call it.
+__device__ void keep_largest(float* lanes, int count) {
+  __syncthreads();
+  for (int half = count / 2; half > 0; half /= 2) {
+    for (int i = static_cast<int>(threadIdx.x); i < half;
+         i += static_cast<int>(blockDim.x)) {
+      lanes[i] = larger(lanes[i], lanes[i + half]);
+    }
+    __syncthreads();
+  }
+}
+
+// Needs shared memory for kLanes floats per value.
+__global__ void __launch_bounds__(kThreads)
+    block_magnitudes(const Magnitudes job) {
+  const CodeBlock block = job.blocks[blockIdx.x];
+  const float* const u = job.u + block.begin;
+  const bool wide = is_wide(u);
+  const auto t = static_cast<int>(threadIdx.x);
+  float x[kRounds][kEight];
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const int i = (r * kThreads + t) * kEight;
+    load_eight(u + i, block.count - i, wide, x[r]);
+  }
+  const int values = values_of(job.statistic);
+  const bool largest = job.statistic == Statistic::Largest;
+  auto* const first = reinterpret_cast<float*>(shared_memory());
+  float* const last = first + (values - 1) * kLanes;
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    const float low = ::fabsf(x[0][k]);
+    const float high = ::fabsf(x[1][k]);
+    if (values == 2) {
+      first[kEight * t + k] = ::fmaf(x[1][k], x[1][k], x[0][k] * x[0][k]);
+    }
+    last[kEight * t + k] = largest ? larger(low, high) : low + high;
+  }
+  if (largest) {
+    keep_largest(last, kLanes);
+  } else {
+    add_by_halves(last, kLanes, first, (values - 1) * kLanes);
+  }
+  if (t == 0) {
+    float* const parts = job.parts + std::int64_t{blockIdx.x} * values;
+    parts[0] = first[0];
+    parts[values - 1] = last[0];
+  }
+}
+
+// Needs shared memory for kTensorLanes floats per value.
+__global__ void __launch_bounds__(kTensorLanes)
+    tensor_magnitudes(const Magnitudes job) {
+  const std::int64_t tensor = blockIdx.x;
+  const auto t = static_cast<int>(threadIdx.x);
+  const int values = values_of(job.statistic);
+  const bool largest = job.statistic == Statistic::Largest;
+  auto* const first = reinterpret_cast<float*>(shared_memory());
+  float* const last = first + (values - 1) * kTensorLanes;
+  for (int i = 0; i < values; ++i) {
+    float value = 0;
+    for (std::int64_t b = job.firsts[tensor] + t; b < job.firsts[tensor + 1];
+         b += kTensorLanes) {
+      const float part = job.parts[values * b + i];
+      value = largest ? larger(value, part) : value + part;
+    }
+    first[i * kTensorLanes + t] = value;
+  }
+  if (largest) {
+    keep_largest(first, kTensorLanes);
+  } else {
+    add_by_halves(last, kTensorLanes, first, (values - 1) * kTensorLanes);
+  }
+  if (t == 0) {
+    float* const results = job.results + values * tensor;
+    const bool overflows = largest && !(first[0] <= kLargestFloat);
+    results[0] = overflows ? float_of(0x7F800000u) : first[0];
+    if (values == 2) {
+      results[1] = last[0];
+    }
+  }
+}
+
+}  // namespace
+
+int magnitudes(const Magnitudes& job, void* stream) {
+  const std::size_t floats =
+      static_cast<std::size_t>(values_of(job.statistic)) * sizeof(float);
+  const int first = launch(
+      block_magnitudes, job.count, kThreads, kLanes * floats, stream, job);
+  const int rest = launch(
+      tensor_magnitudes,
+      job.tensors,
+      kTensorLanes,
+      kTensorLanes * floats,
+      stream,
+      job);
+  return first != 0 ? first : rest;
+}
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,34 @@
+// Reduces a range of n device buffers in rank order and writes the result to
+// each of m buffers, so that workers that share one GPU average without a copy.
+// Accumulates in fp32 and rounds once. Integers are added modulo 2^bits and
+// have no mean (cudaErrorInvalidValue). Pointers are device pointers; the
+// launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t
+// as an int. The host has a form of its own: it takes every dtype that LibTorch
+// has, in tiles that fit the first-level cache.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/element.h"
+#include "kernels/host_device.h"
+
+namespace abtrain::kernels {
+
+constexpr int kMaxBuffers = 128;
+
+enum class Combine { Sum, Mean, Max };
+
+struct BufferList {
+  int count = 0;
+  void* data[kMaxBuffers];  // each points to the range's first element
+};
+
+ABT_LAUNCHER int reduce_buffers(
+    const BufferList& in,
+    const BufferList& out,
+    std::int64_t numel,
+    Element element,
+    Combine combine,
+    void* stream);
+
+}  // namespace abtrain::kernels

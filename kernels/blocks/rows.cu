@@ -1,0 +1,199 @@
+#include "kernels/blocks/rows.h"
+
+#include <algorithm>
+
+#include "kernels/code_blocks.cuh"
+
+namespace abtrain::kernels {
+
+namespace {
+
+constexpr int kNormThreads = kRowLanes / 4;
+constexpr int kCopyThreads = 128;
+
+// The tensor that holds row `index` or chosen row `index`, as kFirst selects.
+template <std::int64_t RowTensor::*kFirst>
+__device__ const RowTensor&
+tensor_of(const RowTensor* tensors, int count, std::int64_t index) {
+  int low = 0;
+  int high = count;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (tensors[middle].*kFirst <= index ? low : high) = middle;
+  }
+  return tensors[low];
+}
+
+// Thread t has lanes 4 t .. 4 t + 3.
+__global__ void __launch_bounds__(kNormThreads)
+    norms_kernel(const RowNorms job) {
+  const RowTensor& tensor =
+      tensor_of<&RowTensor::first_row>(job.tensors, job.count, blockIdx.x);
+  const float* const row =
+      job.u + tensor.begin + (blockIdx.x - tensor.first_row) * tensor.length;
+  const bool wide = is_wide(row);
+  const int t = 4 * static_cast<int>(threadIdx.x);
+  float lanes[4] = {};
+  for (std::int64_t i = t; i < tensor.length; i += kRowLanes) {
+    if (wide && i + 4 <= tensor.length) {
+      const auto x = *reinterpret_cast<const Packet<float, 4>*>(row + i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        lanes[k] = ::fmaf(x.values[k], x.values[k], lanes[k]);
+      }
+    } else {
+      for (int k = 0; k < 4 && i + k < tensor.length; ++k) {
+        lanes[k] = ::fmaf(row[i + k], row[i + k], lanes[k]);
+      }
+    }
+  }
+  auto* const tree = reinterpret_cast<float*>(shared_memory());
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    tree[t + k] = lanes[k];
+  }
+  add_by_halves(tree, kRowLanes, tree, 0);
+  if (t == 0) {
+    job.norms[blockIdx.x] = tree[0];
+  }
+}
+
+// Each thread counts the rows that rank before its own. The bits of nonnegative
+// values, taken as integers, have the same order as the values, with NaN as
+// the largest.
+__global__ void __launch_bounds__(kThreads)
+    choose_kernel(const ChooseRows job) {
+  const std::int64_t index =
+      std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (index >= job.rows) {
+    return;
+  }
+  const RowTensor& tensor =
+      tensor_of<&RowTensor::first_row>(job.tensors, job.count, index);
+  const float* const norms = job.norms + tensor.first_row;
+  const auto row = static_cast<int>(index - tensor.first_row);
+  const std::uint32_t own = bits_of(norms[row]);
+  std::int64_t rank = 0;
+  for (int other = 0; other < tensor.rows; ++other) {
+    const std::uint32_t bits = bits_of(norms[other]);
+    rank += bits > own || (bits == own && other < row) ? 1 : 0;
+  }
+  if (rank < tensor.chosen) {
+    job.chosen[tensor.first_chosen + rank] = row;
+  }
+}
+
+// Where the chosen row that a thread block processes begins in the buffer and
+// on the wire.
+struct ChosenRow {
+  std::int64_t from;
+  std::int64_t wire;
+  std::int64_t length;
+};
+__device__ ChosenRow
+chosen_row(const RowTensor* tensors, int count, const std::int32_t* chosen) {
+  const RowTensor& tensor =
+      tensor_of<&RowTensor::first_chosen>(tensors, count, blockIdx.x);
+  return {
+      tensor.begin + chosen[blockIdx.x] * tensor.length,
+      tensor.first_value + (blockIdx.x - tensor.first_chosen) * tensor.length,
+      tensor.length};
+}
+
+using EightHalves = Packet<__half, kEight>;
+
+__global__ void __launch_bounds__(kCopyThreads)
+    send_kernel(const SendRows job) {
+  const ChosenRow chosen = chosen_row(job.tensors, job.count, job.chosen);
+  float* const u = job.u + chosen.from;
+  __half* const wire = static_cast<__half*>(job.wire) + chosen.wire;
+  const bool wide = is_wide(u);
+  const bool wide_wire = is_wide(wire);
+  const auto members = static_cast<float>(job.members);
+  const float share = divide(1.0f, members);
+  for (std::int64_t i = kEight * threadIdx.x; i < chosen.length;
+       i += kEight * blockDim.x) {
+    const std::int64_t left = chosen.length - i;
+    float x[kEight];
+    load_eight(u + i, left, wide, x);
+    EightHalves sent;
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      store(sent.values[k], x[k] * share);
+      x[k] = ::fmaf(-members, to_float(sent.values[k]), x[k]);
+    }
+    store_eight(u + i, left, wide, x);
+    if (wide_wire && left >= kEight) {
+      *reinterpret_cast<EightHalves*>(wire + i) = sent;
+    } else {
+      for (int k = 0; k < kEight && k < left; ++k) {
+        wire[i + k] = sent.values[k];
+      }
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kCopyThreads) add_kernel(const AddRows job) {
+  const ChosenRow chosen = chosen_row(job.tensors, job.count, job.chosen);
+  float* const estimate = job.estimate + chosen.from;
+  const __half* const wire = static_cast<const __half*>(job.wire) + chosen.wire;
+  const bool wide = is_wide(estimate);
+  const bool wide_wire = is_wide(wire);
+  for (std::int64_t i = kEight * threadIdx.x; i < chosen.length;
+       i += kEight * blockDim.x) {
+    const std::int64_t left = chosen.length - i;
+    float x[kEight];
+    load_eight(estimate + i, left, wide, x);
+    EightHalves sent = {};
+    if (wide_wire && left >= kEight) {
+      sent = *reinterpret_cast<const EightHalves*>(wire + i);
+    } else {
+      for (int k = 0; k < kEight && k < left; ++k) {
+        sent.values[k] = wire[i + k];
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      x[k] += to_float(sent.values[k]);
+    }
+    store_eight(estimate + i, left, wide, x);
+  }
+}
+
+}  // namespace
+
+int row_norms(const RowNorms& job, void* stream) {
+  return job.rows == 0 ? 0
+                       : launch(
+                             norms_kernel,
+                             job.rows,
+                             kNormThreads,
+                             kRowLanes * sizeof(float),
+                             stream,
+                             job);
+}
+
+int choose_rows(const ChooseRows& job, void* stream) {
+  return job.rows == 0 ? 0
+                       : launch(
+                             choose_kernel,
+                             (job.rows + kThreads - 1) / kThreads,
+                             kThreads,
+                             0,
+                             stream,
+                             job);
+}
+
+int send_rows(const SendRows& job, void* stream) {
+  return job.total == 0
+             ? 0
+             : launch(send_kernel, job.total, kCopyThreads, 0, stream, job);
+}
+
+int add_rows(const AddRows& job, void* stream) {
+  return job.total == 0
+             ? 0
+             : launch(add_kernel, job.total, kCopyThreads, 0, stream, job);
+}
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,77 @@
+// Rows (output filters) of tensors in a flat buffer: their squared norms, the
+// choice of the most important ones, and their conversion to fp16 and back
+// (ops/rows.h has the meaning). Pointers are device pointers; launches are
+// asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an int.
+// The host has a form of its own: it sorts where a thread per row counts, and
+// converts fp16 in tiles.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/host_device.h"
+
+namespace abtrain::kernels {
+
+// A tensor of `rows` rows of `length` elements each, of which `chosen` are
+// sent.
+struct RowTensor {
+  std::int64_t begin;  // index of its first element in the buffer
+  std::int64_t rows;
+  std::int64_t length;
+  std::int64_t chosen;        // at least 1
+  std::int64_t first_row;     // rows in the tensors before it
+  std::int64_t first_chosen;  // chosen rows in the tensors before it
+  std::int64_t first_value;   // elements in those chosen rows
+};
+
+// The square of element i of a row is added to lane i mod kRowLanes, in order;
+// then the upper half of the lanes is added to the lower half until one lane is
+// left.
+constexpr int kRowLanes = 256;
+
+struct RowNorms {
+  const RowTensor* tensors;
+  int count;          // number of tensors
+  std::int64_t rows;  // rows in all tensors
+  const float* u;
+  float* norms;  // squared norms, one per row
+};
+ABT_LAUNCHER int row_norms(const RowNorms& job, void* stream);
+void work_on_host(const RowNorms& job);
+
+// chosen[first_chosen + r] = the index, within its tensor, of the row with the
+// r-th largest norm.
+struct ChooseRows {
+  const RowTensor* tensors;
+  int count;
+  std::int64_t rows;
+  const float* norms;
+  std::int32_t* chosen;
+};
+ABT_LAUNCHER int choose_rows(const ChooseRows& job, void* stream);
+void work_on_host(const ChooseRows& job);
+
+struct SendRows {
+  const RowTensor* tensors;
+  int count;
+  std::int64_t total;  // chosen rows in all tensors
+  const std::int32_t* chosen;
+  float* u;    // chosen rows: u -= members * wire
+  void* wire;  // fp16: u / members
+  int members;
+};
+ABT_LAUNCHER int send_rows(const SendRows& job, void* stream);
+void work_on_host(const SendRows& job);
+
+struct AddRows {
+  const RowTensor* tensors;
+  int count;
+  std::int64_t total;
+  const std::int32_t* chosen;
+  const void* wire;
+  float* estimate;
+};
+ABT_LAUNCHER int add_rows(const AddRows& job, void* stream);
+void work_on_host(const AddRows& job);
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,244 @@
+// The sums of kernels/codes/quantize.h: norms of blocks and sums of 4-bit
+// codes.
+#include <algorithm>
+
+#include "kernels/codes/quantize.h"
+#include "kernels/elements.cuh"
+#include "kernels/launch.cuh"
+
+namespace abtrain::kernels {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ float norm_of(float squares) {
+  const float norm = ::sqrtf(squares);
+  return norm == norm ? norm : float_of(0x7F800000u);
+}
+
+// Uses 128 lanes per block: lane i sums the squares of elements i, i + 128,
+// ...; then the upper half of the lanes is added to the lower half until one is
+// left. 32 threads process a block, with four lanes each.
+__global__ void __launch_bounds__(kThreads) norms_kernel(
+    const float* x,
+    std::int64_t numel,
+    std::int64_t blocks,
+    int log_size,
+    float* norms,
+    bool wide) {
+  using Four = Packet<float, 4>;
+  auto* const shared = reinterpret_cast<Four*>(shared_memory());
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t block =
+      std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+  float sum[4] = {};
+  if (block < blocks) {
+    const std::int64_t end = (block + 1) << log_size;
+    for (std::int64_t i = (block << log_size) + 4 * lane; i < end; i += kUnit) {
+      if (wide && i + 4 <= numel) {
+        const Four four = *reinterpret_cast<const Four*>(x + i);
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          sum[v] = ::fmaf(four.values[v], four.values[v], sum[v]);
+        }
+      } else {
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          const float value = i + v < numel ? x[i + v] : 0.0f;
+          sum[v] = ::fmaf(value, value, sum[v]);
+        }
+      }
+    }
+  }
+  Four* const own = shared + threadIdx.x;
+#pragma unroll
+  for (int half = 16; half > 0; half /= 2) {
+    *own = Four{{sum[0], sum[1], sum[2], sum[3]}};
+    __syncthreads();
+    if (lane < half) {
+#pragma unroll
+      for (int v = 0; v < 4; ++v) {
+        sum[v] += own[half].values[v];
+      }
+    }
+    __syncthreads();
+  }
+  if (lane == 0 && block < blocks) {
+    norms[block] = norm_of((sum[0] + sum[2]) + (sum[1] + sum[3]));
+  }
+}
+
+// For blocks of fewer than 128 elements: one thread per block.
+__global__ void small_norms_kernel(
+    const float* x,
+    std::int64_t numel,
+    std::int64_t blocks,
+    int log_size,
+    float* norms) {
+  const std::int64_t block =
+      std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (block >= blocks) {
+    return;
+  }
+  float sum[kUnit];
+  const int size = 1 << log_size;
+  for (int i = 0; i < size; ++i) {
+    const std::int64_t place = (block << log_size) + i;
+    const float value = place < numel ? x[place] : 0.0f;
+    sum[i] = value * value;
+  }
+  for (int half = size / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      sum[i] += sum[i + half];
+    }
+  }
+  norms[block] = norm_of(sum[0]);
+}
+
+__device__ std::uint32_t clamped(std::uint32_t sum, int offset, int& count) {
+  const int k = static_cast<int>(sum) - offset;
+  const int within = k < -7 ? -7 : k > 7 ? 7 : k;
+  count += k != within ? 1 : 0;
+  return static_cast<std::uint32_t>(within + 8);
+}
+
+// Sums the values of kThreads threads; only the first thread gets the sum.
+__device__ std::uint32_t sum_of_block(std::uint32_t own) {
+  auto* const counts = reinterpret_cast<std::uint32_t*>(shared_memory());
+  counts[threadIdx.x] = own;
+  __syncthreads();
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) {
+      counts[threadIdx.x] += counts[threadIdx.x + half];
+    }
+    __syncthreads();
+  }
+  return counts[0];
+}
+
+// Sums are accumulated in 16-bit fields: a 32-bit word holds two of them, for
+// codes that are four apart. A thread processes 16 bytes at a time.
+__global__ void __launch_bounds__(kThreads)
+    sum_codes_kernel(const SumCodes job) {
+  using Four = Packet<std::uint32_t, 4>;
+  const std::int64_t packets = job.bytes / 16;
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  const auto* const in = reinterpret_cast<const Four*>(job.in);
+  const int offset = 8 * job.members;
+  int count = 0;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+       i < packets;
+       i += stride) {
+    std::uint32_t sums[4][4] = {};
+    for (int member = 0; member < job.members; ++member) {
+      const Four four = in[member * packets + i];
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+#pragma unroll
+        for (int s = 0; s < 4; ++s) {
+          sums[w][s] += four.values[w] >> (4 * s) & 0x000F000Fu;
+        }
+      }
+    }
+    Four result;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      std::uint32_t word = 0;
+#pragma unroll
+      for (int s = 0; s < 4; ++s) {
+        word |= clamped(sums[w][s] & 65535u, offset, count) << (4 * s);
+        word |= clamped(sums[w][s] >> 16, offset, count) << (4 * s + 16);
+      }
+      result.values[w] = word;
+    }
+    reinterpret_cast<Four*>(job.out)[i] = result;
+  }
+  const std::uint32_t sum = sum_of_block(static_cast<std::uint32_t>(count));
+  if (threadIdx.x == 0) {
+    job.partial[blockIdx.x] = sum;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    tail_kernel(const SumCodes job, int partials) {
+  std::uint32_t count = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < partials; i += kThreads) {
+    count += job.partial[i];
+  }
+  count = sum_of_block(count);
+  if (threadIdx.x == 0) {
+    *reinterpret_cast<Packet<std::uint32_t, 4>*>(job.out + job.bytes) =
+        Packet<std::uint32_t, 4>{{count, 0, 0, 0}};
+  }
+}
+
+__global__ void scale_kernel(const UpdateScale job) {
+  update(job);
+}
+
+}  // namespace
+
+int block_norms(
+    const float* x,
+    std::int64_t numel,
+    std::int64_t blocks,
+    int log_size,
+    float* norms,
+    void* stream) {
+  if (blocks == 0) {
+    return 0;
+  }
+  if (std::int64_t{1} << log_size < kUnit) {
+    return launch(
+        small_norms_kernel,
+        (blocks + 63) / 64,
+        64,
+        0,
+        stream,
+        x,
+        numel,
+        blocks,
+        log_size,
+        norms);
+  }
+  return launch(
+      norms_kernel,
+      (blocks + kThreads / 32 - 1) / (kThreads / 32),
+      kThreads,
+      kThreads * 4 * sizeof(float),
+      stream,
+      x,
+      numel,
+      blocks,
+      log_size,
+      norms,
+      is_aligned(x, 16));
+}
+
+int sum_codes(const SumCodes& job, void* stream) {
+  const std::int64_t blocks = std::clamp<std::int64_t>(
+      (job.bytes / 16 + kThreads - 1) / kThreads, 1, kPartials);
+  const int status = launch(
+      sum_codes_kernel,
+      blocks,
+      kThreads,
+      kThreads * sizeof(std::uint32_t),
+      stream,
+      job);
+  return status != 0 ? status
+                     : launch(
+                           tail_kernel,
+                           1,
+                           kThreads,
+                           kThreads * sizeof(std::uint32_t),
+                           stream,
+                           job,
+                           static_cast<int>(blocks));
+}
+
+int update_scale(const UpdateScale& job, void* stream) {
+  return launch(scale_kernel, 1, 1, 0, stream, job);
+}
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,94 @@
+// Converts rotated blocks to codes and back, in one pass over memory if a block
+// fits into a thread block's shared memory (2^kTileLog elements), else in
+// several passes that use `scratch`. The bits are the same as on the CPU
+// (lib/ops). Pointers are device pointers; launches are asynchronous on
+// `stream` (a cudaStream_t) and return a cudaError_t as an int. The host has a
+// form of its own: it transforms a whole block in its caches, where a thread
+// block stages tiles in shared memory.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/codes/block_code.h"
+#include "kernels/codes/code_shards.h"
+#include "kernels/host_device.h"
+
+namespace abtrain::kernels {
+
+// norms[b] = square root of the sum of squares of block b, or infinity if that
+// is NaN.
+ABT_LAUNCHER int block_norms(
+    const float* x,
+    std::int64_t numel,
+    std::int64_t blocks,
+    int log_size,
+    float* norms,
+    void* stream);
+
+struct Quantize {
+  BlockCoding coding;
+  float* u = nullptr;     // becomes u minus what the codes stand for
+  void* codes = nullptr;  // 16-byte aligned
+  bool residual = true;   // false: u stays unchanged
+  float* scratch =
+      nullptr;  // blocks << log_size, if a block is larger than a tile
+};
+ABT_LAUNCHER int quantize_blocks(const Quantize& job, void* stream);
+
+struct Dequantize {
+  BlockCoding coding;
+  const void* codes = nullptr;
+  float zero = 0;     // the sum of codes that stands for 0
+  float members = 1;  // the divisor of the mean
+  // If above 1: the number of shards; kTailBytes follow each shard of codes.
+  int shards = 1;
+  float* out = nullptr;
+  float* scratch = nullptr;
+};
+ABT_LAUNCHER int dequantize_blocks(const Dequantize& job, void* stream);
+
+// Adds up the 4-bit codes (8 stands for 0) of `members` shards of `bytes` bytes
+// that follow one another, clamps the sums to 1 .. 15 and writes them, followed
+// by the tail. `bytes` is a multiple of 64; `members` is at most kMaxMembers;
+// `partial` is scratch for kPartials counts.
+struct SumCodes {
+  const std::uint8_t* in = nullptr;
+  std::uint8_t* out = nullptr;
+  std::int64_t bytes = 0;
+  int members = 0;
+  std::uint32_t* partial = nullptr;
+};
+constexpr int kPartials = 1024;
+ABT_LAUNCHER int sum_codes(const SumCodes& job, void* stream);
+
+// Multiplies scale[0] by 1.1 if more than 4 % of the sums were clamped, or
+// divides it by 1.05 if fewer than 1 % were; the result is between 0.25 and the
+// number of shards. `codes` is laid out as in Dequantize, in units of
+// `unit_bytes` bytes.
+struct UpdateScale {
+  const std::uint8_t* codes = nullptr;
+  std::int64_t units = 0;
+  std::int64_t unit_bytes = 0;
+  int shards = 0;
+  float* scale = nullptr;
+};
+ABT_LAUNCHER int update_scale(const UpdateScale& job, void* stream);
+ABT_HOST_DEVICE inline void update(const UpdateScale& job) {
+  std::uint64_t count = 0;
+  for (std::int64_t i = 1; i <= job.shards; ++i) {
+    const std::int64_t tail =
+        job.units * i / job.shards * job.unit_bytes + (i - 1) * kTailBytes;
+    std::uint32_t clamped;
+    ::memcpy(&clamped, job.codes + tail, sizeof(clamped));
+    count += clamped;
+  }
+  const std::uint64_t all =
+      2 * static_cast<std::uint64_t>(job.units * job.unit_bytes);
+  *job.scale = next_scale(*job.scale, count, all, job.shards);
+}
+inline void work_on_host(const UpdateScale& job) {
+  update(job);
+}
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,341 @@
+#include "kernels/codes/wire_sparse.h"
+
+#include "kernels/blocks/chunk_norm.h"
+#include "kernels/code_blocks.cuh"
+#include "kernels/codes/wire_scales.h"
+
+namespace abtrain::kernels {
+
+namespace {
+
+// A thread block processes a chunk, whose elements are spread over its threads
+// as those of a code block.
+static_assert(kSparseChunk == kBlock);
+
+constexpr int kRun = 16;  // threads whose counts one thread adds up
+constexpr int kRuns = kThreads / kRun;
+
+struct Shared {
+  std::uint64_t counts[kThreads + kRuns];  // each run has one word of padding
+  std::uint64_t sums[kRuns];
+  std::uint32_t bins[kThreads];
+  std::uint32_t digit, left;
+  float lanes[2][kNormLanes];
+  int uppers[kNormLanes];
+  float cut;
+  std::uint16_t scales[2];
+};
+// The elements that are sent, then their indices, follow it in shared memory.
+std::size_t shared_bytes(int sent) {
+  return sizeof(Shared) + static_cast<std::size_t>(sent) *
+                              (sizeof(float) + sizeof(std::uint16_t));
+}
+
+struct Chunk {
+  std::int64_t begin;  // index in u of its first element
+  int count;
+  int sent;
+  std::int64_t scales;  // where they are in the record
+  std::int64_t codes;
+  bool last;
+};
+
+__device__ Chunk chunk_of(const WireLayout& layout) {
+  const std::int64_t chunk = blockIdx.x;
+  const std::int64_t begin = chunk * kSparseChunk;
+  const std::int64_t left = layout.numel - begin;
+  const bool last = left <= kSparseChunk;
+  return {
+      begin,
+      static_cast<int>(last ? left : kSparseChunk),
+      last ? layout.sent_of_last : layout.sent,
+      4 * chunk,
+      codes_begin(layout) + chunk * sparse_bytes(layout.sent),
+      last};
+}
+
+// The index in the chunk of this thread's first element of a round.
+__device__ int first_of(int round) {
+  return (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
+}
+
+// The sum of `own` over the threads before this one, and over all threads. All
+// threads of the block must call it.
+struct Sums {
+  std::uint64_t before = 0;
+  std::uint64_t all = 0;
+};
+__device__ Sums add_counts(std::uint64_t own, Shared& shared) {
+  const auto t = static_cast<int>(threadIdx.x);
+  std::uint64_t* const place = shared.counts + t + t / kRun;
+  *place = own;
+  __syncthreads();
+  if (t < kRuns) {
+    std::uint64_t* const run = shared.counts + t * (kRun + 1);
+    std::uint64_t sum = 0;
+#pragma unroll
+    for (int i = 0; i < kRun; ++i) {
+      const std::uint64_t count = run[i];
+      run[i] = sum;
+      sum += count;
+    }
+    shared.sums[t] = sum;
+  }
+  __syncthreads();
+  Sums result;
+  result.before = *place;
+#pragma unroll
+  for (int i = 0; i < kRuns; ++i) {
+    const std::uint64_t sum = shared.sums[i];
+    result.before += i < t / kRun ? sum : 0;
+    result.all += sum;
+  }
+  return result;
+}
+
+// The k-th largest magnitude by its bits, and how many of the k largest have
+// these bits.
+struct Smallest {
+  std::uint32_t bits = 0;
+  std::uint32_t left = 0;
+};
+
+// Counts, for one digit of eight bits after another, the magnitudes that agree
+// in the digits before it.
+__device__ Smallest
+find_smallest(const float (&x)[kRounds][kEight], int k, Shared& shared) {
+  const auto t = static_cast<int>(threadIdx.x);
+  Smallest found;
+  found.left = static_cast<std::uint32_t>(k);
+  shared.bins[t] = 0;
+  __syncthreads();
+  for (int shift = 24; shift >= 0; shift -= 8) {
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) {
+#pragma unroll
+      for (int i = 0; i < kEight; ++i) {
+        const std::uint32_t digit =
+            (magnitude_bits(x[r][i]) ^ found.bits) >> shift;
+        if (digit < kThreads) {
+          increment(shared.bins + digit);
+        }
+      }
+    }
+    __syncthreads();
+    // From the largest digit down; thread t has one of them.
+    const int digit = kThreads - 1 - t;
+    const std::uint32_t own = shared.bins[digit];
+    shared.bins[digit] = 0;
+    const std::uint64_t before = add_counts(own, shared).before;
+    if (before < found.left && found.left <= before + own) {
+      shared.digit = static_cast<std::uint32_t>(digit);
+      shared.left = found.left - static_cast<std::uint32_t>(before);
+    }
+    __syncthreads();
+    found.bits |= shared.digit << shift;
+    found.left = shared.left;
+  }
+  return found;
+}
+
+// Copies the elements that are sent, and their indices, in their order. Of
+// those that equal the smallest one, the first ones are sent.
+__device__ void collect(
+    const float (&x)[kRounds][kEight],
+    const Smallest& smallest,
+    Shared& shared,
+    float* values,
+    std::uint16_t* indices) {
+  // Four counts in one word: those that are larger than the smallest one and
+  // those that equal it, of either round.
+  std::uint64_t own = 0;
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+#pragma unroll
+    for (int i = 0; i < kEight; ++i) {
+      const std::uint32_t bits = magnitude_bits(x[r][i]);
+      own += bits > smallest.bits    ? std::uint64_t{1} << (32 * r)
+             : bits == smallest.bits ? std::uint64_t{1} << (32 * r + 16)
+                                     : 0;
+    }
+  }
+  const Sums sums = add_counts(own, shared);
+  std::uint64_t earlier = 0;  // of the rounds before
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const std::uint64_t counts = (sums.before >> (32 * r)) + earlier;
+    auto larger = static_cast<std::uint32_t>(counts & 0xFFFF);
+    auto equal = static_cast<std::uint32_t>(counts >> 16 & 0xFFFF);
+    earlier += sums.all & 0xFFFFFFFFu;
+#pragma unroll
+    for (int i = 0; i < kEight; ++i) {
+      const std::uint32_t bits = magnitude_bits(x[r][i]);
+      const bool is_equal = bits == smallest.bits;
+      if (bits > smallest.bits || (is_equal && equal < smallest.left)) {
+        const std::uint32_t place =
+            larger + (equal < smallest.left ? equal : smallest.left);
+        values[place] = x[r][i];
+        indices[place] = static_cast<std::uint16_t>(first_of(r) + i);
+      }
+      larger += bits > smallest.bits ? 1u : 0u;
+      equal += is_equal ? 1u : 0u;
+    }
+  }
+  __syncthreads();
+}
+
+// Leaves the cut between the two levels and their scales in shared memory.
+__device__ void find_levels(const float* values, int sent, Shared& shared) {
+  const auto t = static_cast<int>(threadIdx.x);
+  if (t < kNormLanes) {
+    float sum = 0;
+    for (int i = t; i < sent; i += kNormLanes) {
+      sum += ::fabsf(values[i]);
+    }
+    shared.lanes[0][t] = sum;
+  }
+  __syncthreads();
+  if (t == 0) {
+    shared.cut =
+        divide(sum_of_lanes(shared.lanes[0]), static_cast<float>(sent));
+  }
+  __syncthreads();
+  if (t < kNormLanes) {
+    float sums[2] = {};
+    int uppers = 0;
+    for (int i = t; i < sent; i += kNormLanes) {
+      const float magnitude = ::fabsf(values[i]);
+      const bool upper = magnitude > shared.cut;
+      sums[0] += upper ? 0.0f : magnitude;
+      sums[1] += upper ? magnitude : 0.0f;
+      uppers += upper ? 1 : 0;
+    }
+    shared.lanes[0][t] = sums[0];
+    shared.lanes[1][t] = sums[1];
+    shared.uppers[t] = uppers;
+  }
+  __syncthreads();
+  if (t < 2) {
+    int uppers = 0;
+    for (int l = 0; l < kNormLanes; ++l) {
+      uppers += shared.uppers[l];
+    }
+    shared.scales[t] = mean_scale(
+        sum_of_lanes(shared.lanes[t]), t == 1 ? uppers : sent - uppers);
+  }
+  __syncthreads();
+}
+
+__global__ void __launch_bounds__(kThreads)
+    encode_sparse_kernel(const EncodeWire job) {
+  auto& shared = *reinterpret_cast<Shared*>(shared_memory());
+  const Chunk at = chunk_of(job.layout);
+  auto* const values = reinterpret_cast<float*>(&shared + 1);
+  auto* const indices = reinterpret_cast<std::uint16_t*>(values + at.sent);
+  float* const u = job.u + at.begin;
+  const bool wide = is_wide(u);
+  float x[kRounds][kEight];
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    // Beyond the end are zeros, which come after all that exist.
+    load_eight(u + first_of(r), at.count - first_of(r), wide, x[r]);
+  }
+  collect(x, find_smallest(x, at.sent, shared), shared, values, indices);
+  find_levels(values, at.sent, shared);
+
+  const auto t = static_cast<int>(threadIdx.x);
+  const float levels[2] = {
+      scale_value(shared.scales[0]), scale_value(shared.scales[1])};
+  for (int g = t; g * kGroupNumbers < at.sent; g += kThreads) {
+    std::uint64_t group = 0;
+    for (int j = 0; j < kGroupNumbers; ++j) {
+      const int i = g * kGroupNumbers + j;
+      if (i < at.sent) {
+        const bool upper = ::fabsf(values[i]) > shared.cut;
+        const std::uint32_t code = signed_code(values[i], upper);
+        group |= group_bits(indices[i], code, j);
+        u[indices[i]] = with_one_nan(
+            values[i] - with_sign(upper ? levels[1] : levels[0], code));
+      }
+    }
+    std::uint8_t* const to = job.record + at.codes + g * kGroupBytes;
+    for (int b = 0; b < kGroupBytes; ++b) {
+      to[b] = static_cast<std::uint8_t>(group >> (8 * b));
+    }
+  }
+  if (t == 0) {
+    auto* const scales =
+        reinterpret_cast<std::uint16_t*>(job.record + at.scales);
+    scales[0] = shared.scales[0];
+    scales[1] = shared.scales[1];
+    const std::int64_t end = at.codes + sparse_bytes(at.sent);
+    for (std::int64_t b = end; at.last && b < fill_words(end); ++b) {
+      job.record[b] = 0;
+    }
+  }
+}
+
+// The launch asks for shared memory because of the barrier.
+__global__ void __launch_bounds__(kThreads)
+    decode_sparse_kernel(const DecodeWire job) {
+  const Chunk at = chunk_of(job.layout);
+  const auto t = static_cast<int>(threadIdx.x);
+  float* const out = job.out + at.begin;
+  if (!job.add) {
+    const bool wide = is_wide(out);
+    const float zeros[kEight] = {};
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) {
+      store_eight(out + first_of(r), at.count - first_of(r), wide, zeros);
+    }
+    __syncthreads();
+  }
+  const auto* const scales =
+      reinterpret_cast<const std::uint16_t*>(job.record + at.scales);
+  const float levels[2] = {scale_value(scales[0]), scale_value(scales[1])};
+  for (int g = t; g * kGroupNumbers < at.sent; g += kThreads) {
+    const std::uint8_t* const from = job.record + at.codes + g * kGroupBytes;
+    std::uint64_t group = 0;
+    for (int b = 0; b < kGroupBytes; ++b) {
+      group |= std::uint64_t{from[b]} << (8 * b);
+    }
+    for (int j = 0; j < kGroupNumbers; ++j) {
+      const auto index = static_cast<int>(index_in(group, j));
+      // A damaged record must not write elsewhere.
+      if (g * kGroupNumbers + j < at.sent && index < at.count) {
+        const std::uint32_t code = code_in(group, j);
+        out[index] = decoded(
+            job.add ? out[index] : 0.0f,
+            job.factor,
+            with_sign((code & 1u) != 0 ? levels[1] : levels[0], code),
+            job.add);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int encode_sparse(const EncodeWire& job, void* stream) {
+  const int most = job.layout.numel > kSparseChunk ? job.layout.sent
+                                                   : job.layout.sent_of_last;
+  return launch(
+      encode_sparse_kernel,
+      wire_chunks(job.layout),
+      kThreads,
+      shared_bytes(most),
+      stream,
+      job);
+}
+
+int decode_sparse(const DecodeWire& job, void* stream) {
+  return launch(
+      decode_sparse_kernel,
+      wire_chunks(job.layout),
+      kThreads,
+      sizeof(float),
+      stream,
+      job);
+}
+
+}  // namespace abtrain::kernels

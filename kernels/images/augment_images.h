@@ -1,0 +1,38 @@
+// Makes batches from images that are stored on the device as bytes: random
+// crop, flip and erasing, normalization by a table, layout and cast in one
+// pass. Each image draws from the stream (seed, purpose, epoch, index) in the
+// order that ops/augment_images.h gives. Pointers are device pointers; the
+// launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t
+// as an int. The host has a form of its own: it copies rows of pixels, where a
+// thread block stages an image.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/element.h"
+#include "kernels/host_device.h"
+
+namespace abtrain::kernels {
+
+struct AugmentImages {
+  const std::uint8_t* pixels;   // N x C x H x W
+  const std::int64_t* labels;   // N
+  const std::int64_t* indices;  // B, each in 0 .. N-1 (not checked)
+  const float* table;           // C x 256: the value of each byte
+  void* images;                 // B x H x W x C, of the element type
+  std::int64_t* image_labels;   // B
+  std::int64_t count;           // B
+  int channels, height, width;  // their product is below 2^31
+  bool crop;                    // shift by -pad .. pad rows and columns
+  int pad;
+  bool flip;
+  double erase;  // probability
+  std::uint64_t seed;
+  std::uint32_t purpose, epoch;
+};
+
+// `element` must be F32 or BF16.
+ABT_LAUNCHER int
+augment_images(const AugmentImages& job, Element element, void* stream);
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,54 @@
+// Differences of gradients as 8-bit codes (ops/difference_codes.h has the
+// meaning). Pointers are device pointers; launches are asynchronous on `stream`
+// (a cudaStream_t) and return a cudaError_t as an int. The host has a form of
+// its own: a largest magnitude needs no order, so its loops follow the vector
+// unit.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/bits.h"
+
+namespace abtrain::kernels {
+
+// A record holds the codes of kRecordNumbers elements, then their scale (fp32).
+constexpr int kRecordNumbers = 256;
+constexpr int kRecordBytes = kRecordNumbers + 4;
+
+struct EncodeDifference {
+  const float* first;        // null: decoded from `kept`
+  const std::uint8_t* kept;  // whole records
+  const float* second;       // null: 0
+  std::int64_t numel;
+  std::uint8_t* records;  // output, 4-byte aligned
+};
+ABT_LAUNCHER int encode_difference(const EncodeDifference& job, void* stream);
+void work_on_host(const EncodeDifference& job);
+
+struct DecodeDifferences {
+  const std::uint8_t* records;
+  std::int64_t count;  // records
+  float* out;          // kRecordNumbers per record
+};
+ABT_LAUNCHER int decode_differences(const DecodeDifferences& job, void* stream);
+void work_on_host(const DecodeDifferences& job);
+
+// The factor for the elements of a record before they are rounded. `scale` is
+// the largest magnitude / 127; the factor is 0 if the scale is too small to
+// divide by.
+ABT_HOST_DEVICE inline float codes_per_unit(float scale) {
+  return scale > 1e-37f ? 1.0f / scale : 0.0f;
+}
+// x * factor, rounded to the nearest integer in -127 .. 127, ties to even.
+ABT_HOST_DEVICE inline std::uint8_t to_code(float x, float factor) {
+  const float shifted = ::fmaf(x, factor, 12582912.0f);  // 1.5 * 2^23
+  return static_cast<std::uint8_t>(bits_of(shifted));
+}
+// scale * code, rounded on its own and never fused with an addition.
+ABT_HOST_DEVICE inline float from_code(std::uint8_t code, float scale) {
+  return ::fmaf(
+      scale, static_cast<float>(static_cast<std::int8_t>(code)), -0.0f);
+}
+
+}  // namespace abtrain::kernels
