@@ -24,11 +24,11 @@
 //                     have an element of a group of the block
 //   bits(words, unit), store_bits(words, unit, bits)
 //                     the bits of a unit in an array with a word per group
-//   sums(lane, part)  the sum over lane(low, high, k), where low and high are
-//   the
-//                     units of a lane (code_blocks.h) and k its element in
-//                     them, in fp32 in the order of code_blocks.h; and the sum
-//                     of the integers part(own). Every member gets both.
+//   sums(block, lane, part)  the sum over lane(low, high, k), where low and
+//                     high are the units of a lane (code_blocks.h) and k its
+//                     element in them, in fp32 in the order of code_blocks.h;
+//                     and the sum of the integers part(own). Every member gets
+//                     both.
 //   bytes(from, unit, x), store_bytes(to, unit, value)
 //                     a unit's elements in an array with a byte per element;
 //                     value(k) is what is stored for the unit's k-th

@@ -7,7 +7,7 @@
 #include "device/tensor_text.h"
 #include "kernels/blocks/gram_schmidt.h"
 #include "kernels/blocks/gram_schmidt_rows.h"
-#include "ops/cpu/simd.h"
+#include "ops/cpu/code_blocks.h"
 #include "ops/launch.h"
 
 namespace abtrain::ops {
@@ -28,12 +28,7 @@ dot_in_lanes(const float* a, const float* b, std::int64_t length) {
   for (int l = 0; i < length; ++i, ++l) {
     lanes[l] = __builtin_fma(a[i], b[i], lanes[l]);
   }
-  for (int half = kRowLanes / 2; half > 0; half /= 2) {
-    for (int l = 0; l < half; ++l) {
-      lanes[l] += lanes[l + half];
-    }
-  }
-  return lanes[0];
+  return add_by_halves(lanes, kRowLanes);
 }
 
 ABT_INLINE void

@@ -23,13 +23,9 @@ class HostTeam {
   class Values {
    public:
     ABT_INLINE Values(float* from, std::int64_t count)
-        : from_(from), count_(count), x_(from) {
-      if (count < kBlock) {
-        std::copy(from, from + count, scratch_);
-        std::fill(scratch_ + count, scratch_ + kBlock, 0.0f);
-        x_ = scratch_;
-      }
-    }
+        : from_(from),
+          count_(count),
+          x_(ops::whole_block(from, count, scratch_)) {}
     ABT_INLINE float* operator[](int own) {
       return x_ + own * kUnit;
     }

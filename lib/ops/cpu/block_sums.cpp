@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/cpu/code_blocks.h"
 #include "ops/cpu/quantize.h"
 
 namespace abtrain::ops {
@@ -26,12 +27,7 @@ sum_of_squares(const float* x, std::int64_t present, std::int64_t size) {
   for (std::int64_t lane = 0; i + lane < present; ++lane) {
     sum[lane] = ::fmaf(x[i + lane], x[i + lane], sum[lane]);
   }
-  for (std::int64_t half = std::min(size, kLanes) / 2; half > 0; half /= 2) {
-    for (std::int64_t lane = 0; lane < half; ++lane) {
-      sum[lane] += sum[lane + half];
-    }
-  }
-  return sum[0];
+  return add_by_halves(sum, static_cast<int>(std::min(size, kLanes)));
 }
 
 // Adds bytes of two codes each to the two arrays of sums.

@@ -22,12 +22,7 @@ ABT_INLINE float squared_norm(const float* row, std::int64_t length) {
   for (std::int64_t i = tail; i < length; ++i) {
     lanes[i - tail] = std::fma(row[i], row[i], lanes[i - tail]);
   }
-  for (int half = kRowLanes / 2; half > 0; half /= 2) {
-    for (int k = 0; k < half; ++k) {
-      lanes[k] += lanes[k + half];
-    }
-  }
-  return lanes[0];
+  return add_by_halves(lanes, kRowLanes);
 }
 
 constexpr std::int64_t kTile = 1024;
