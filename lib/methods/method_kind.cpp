@@ -14,6 +14,14 @@ std::vector<std::string> method_names() {
   return names_in(kKinds);
 }
 
+void add_method_fields(Fields& fields, MethodOptions& options) {
+  for (const MethodKind* kind : kKinds) {
+    if (kind->add_fields != nullptr) {
+      kind->add_fields(fields, options);
+    }
+  }
+}
+
 const MethodKind& kind_of(const MethodOptions& options) {
   return find_named(kKinds, options.name, "method.name");
 }

@@ -28,6 +28,8 @@ struct MethodKind {
   // What `plan` shows of that.
   std::vector<TrafficRow> (*traffic_rows)(const Timeline& timeline);
 
+  // Adds the keys that only this method has; null: there are none.
+  void (*add_fields)(Fields& fields, MethodOptions& options) = nullptr;
   // What `auto` stands for in method.outer.name.
   OuterRule outer = OuterRule::Average;
   // Weights are factored, by method.rank and method.keep_dense.
@@ -66,6 +68,9 @@ std::unique_ptr<Method> make(const MethodContext& context) {
 extern const MethodKind kAb, kDdp, kLocalSgd, kDiloco;
 
 std::vector<std::string> method_names();
+
+// Adds each method's own keys.
+void add_method_fields(Fields& fields, MethodOptions& options);
 
 // Throws Error(Config) for an unknown name.
 const MethodKind& kind_of(const MethodOptions& options);

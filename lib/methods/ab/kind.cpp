@@ -255,6 +255,7 @@ const MethodKind kAb = {
     .timeline = ab_events,
     .traffic = ab_traffic,
     .traffic_rows = ab_rows,
+    .add_fields = [](Fields& f, MethodOptions& o) { add_fields(f, o); },
     .factors_weights = true,
     .check = check_ab,
     .check_run = check_ab_run,

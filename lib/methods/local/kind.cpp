@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/options.h"
 #include "base/rows.h"
 #include "base/scalars.h"
 #include "base/text.h"
@@ -16,6 +17,36 @@
 namespace abtrain::methods {
 
 namespace {
+
+void add_local_fields(Fields& f, MethodOptions& o) {
+  f.choice<Averaged>(
+      "average",
+      o.average,
+      {{"params", Averaged::Params},
+       {"params+moments", Averaged::ParamsAndMoments}},
+      "local-sgd: what is averaged besides running statistics");
+}
+
+void add_fragment_fields(Fields& f, MethodOptions& o) {
+  f.integer(
+      "fragments",
+      o.fragments,
+      between(1, 4096),
+      "diloco: parts of the model that are synchronized in turn, each every "
+      "sync_every steps");
+  f.integer(
+      "delay",
+      o.delay,
+      between(0, kMaxSteps),
+      "diloco: steps between the start of a synchronization and the use of "
+      "its result; less than sync_every / fragments");
+  f.number(
+      "mixing",
+      o.mixing,
+      above_to(0, 1),
+      "diloco: share of the synchronized parameters in those that a worker "
+      "continues with; the rest is its own");
+}
 
 Timeline local_events(const MethodOptions& options, const RunLength& run) {
   return local_timeline(make_local_plan(options, run));
@@ -150,6 +181,7 @@ const MethodKind kLocalSgd = {
     .timeline = local_events,
     .traffic = local_traffic,
     .traffic_rows = local_rows,
+    .add_fields = add_local_fields,
     .copies = copies,
     .check = check_local,
     .check_run = check_local_run,
@@ -162,6 +194,7 @@ const MethodKind kDiloco = {
     .timeline = local_events,
     .traffic = local_traffic,
     .traffic_rows = local_rows,
+    .add_fields = add_fragment_fields,
     .outer = OuterRule::Nesterov,
     .copies = copies,
     .check = check_fragments,

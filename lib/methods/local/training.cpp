@@ -190,8 +190,9 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   if (plan_.fragments == 1 && mixing_ == 1) {
     agree(t, plan_.with_moments || trained_.moment_count() == 0);
   }
-  std::string mode =
-      plan_.outer_step ? "outer" : name_of(context_.options.average);
+  std::string mode = plan_.outer_step     ? "outer"
+                     : plan_.with_moments ? "params+moments"
+                                          : "params";
   if (plan_.fragments > 1) {
     mode += formatted(", fragment {}", flight.fragment);
   }

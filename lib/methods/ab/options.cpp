@@ -1,6 +1,6 @@
+#include "methods/ab/options.h"
+
 #include "base/options.h"
-#include "methods/method_kind.h"
-#include "methods/method_options.h"
 
 namespace abtrain::methods {
 namespace {
@@ -10,39 +10,6 @@ const Names<SyncMode> kSyncModes = {
     {"with-stale", SyncMode::WithStale},
     {"full", SyncMode::Full},
     {"only-b", SyncMode::OnlyB}};
-
-const Names<Averaged> kAveraged = {
-    {"params", Averaged::Params},
-    {"params+moments", Averaged::ParamsAndMoments}};
-
-Fields fields_of(OuterOptions& o) {
-  Fields f;
-  f.choice<std::optional<OuterRule>>(
-      "name",
-      o.name,
-      {{"auto", std::nullopt},
-       {"average", OuterRule::Average},
-       {"sgd", OuterRule::Sgd},
-       {"nesterov", OuterRule::Nesterov}},
-      "the outer optimizer; average: the mean itself; auto: nesterov for "
-      "diloco, else average");
-  f.number(
-      "lr",
-      o.lr,
-      above_to(0, kLargest),
-      "sgd, nesterov: learning rate of the outer step");
-  f.number(
-      "momentum",
-      o.momentum,
-      from_to_below(0, 1),
-      "sgd, nesterov: momentum of the outer step");
-  f.section(
-      "wire",
-      compress::fields_of(o.wire, "auto"),
-      "how the changes are sent; auto: by the run's reducer, or for ab "
-      "plainly");
-  return f;
-}
 
 Fields fields_of(FullPhaseOptions& o) {
   Fields f;
@@ -65,13 +32,7 @@ std::string name_of(SyncMode sync) {
   return name_in(kSyncModes, sync);
 }
 
-std::string name_of(Averaged average) {
-  return name_in(kAveraged, average);
-}
-
-Fields fields_of(MethodOptions& o) {
-  Fields f;
-  f.choice("name", o.name, method_names(), "training method");
+void add_fields(Fields& f, AbOptions& o) {
   f.auto_or_integer(
        "group_size",
        o.group_size,
@@ -80,17 +41,6 @@ Fields fields_of(MethodOptions& o) {
       .free(MayChange::WithWorkers);
   f.choice<SyncMode>(
       "sync", o.sync, kSyncModes, "ab: what a synchronization averages");
-  f.duration(
-      "warmup_steps",
-      o.warmup_steps,
-      between(0, kMaxSteps),
-      "ab: dense training before the first decomposition; local-sgd, diloco: "
-      "data-parallel training before the first local step");
-  f.duration(
-      "sync_every",
-      o.sync_every,
-      above_to(0, kMaxSteps),
-      "ab, local-sgd, diloco: interval between synchronizations");
   f.duration(
       "full_rank_steps",
       o.full_rank_steps,
@@ -166,35 +116,6 @@ Fields fields_of(MethodOptions& o) {
       "only as many as the rule needs (by a range finder that proves its "
       "rank); auto: randomized if the shorter side is at least 2048");
   f.section("full_phase", fields_of(o.full_phase), "ab: the dense phases");
-  f.choice<Averaged>(
-      "average",
-      o.average,
-      kAveraged,
-      "local-sgd: what is averaged besides running statistics");
-  f.section(
-      "outer",
-      fields_of(o.outer),
-      "ab, local-sgd, diloco: what a synchronization does with the mean change "
-      "of the workers' parameters, and how it is sent");
-  f.integer(
-      "fragments",
-      o.fragments,
-      between(1, 4096),
-      "diloco: parts of the model that are synchronized in turn, each every "
-      "sync_every steps");
-  f.integer(
-      "delay",
-      o.delay,
-      between(0, kMaxSteps),
-      "diloco: steps between the start of a synchronization and the use of "
-      "its result; less than sync_every / fragments");
-  f.number(
-      "mixing",
-      o.mixing,
-      above_to(0, 1),
-      "diloco: share of the synchronized parameters in those that a worker "
-      "continues with; the rest is its own");
-  return f;
 }
 
 }  // namespace abtrain::methods

@@ -1,0 +1,65 @@
+// The keys of AB-training in the `method:` section.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/duration.h"
+#include "compress/reducer_options.h"
+#include "linalg/batch.h"
+#include "linalg/rank_rule.h"
+
+namespace abtrain {
+class Fields;
+}
+
+namespace abtrain::methods {
+
+// What a synchronization averages (methods/ab/synchronize.h).
+enum class SyncMode { OnlyLearned, WithStale, Full, OnlyB };
+
+// Whether sync_every counts from the end of the warm-up, or from step 0 as the
+// authors do.
+enum class Anchor { Warmup, Reference };
+
+// How the learning rate recovers after a switch (methods/ab/phase.h).
+enum class RampKind { None, Linear, Reference };
+
+// What becomes of a factor's moments in a decomposition.
+enum class FactorMoments { Zero, Carry };
+
+// How the dense (FULL) phases of AB-training average their gradients.
+struct FullPhaseOptions {
+  compress::ReducerOptions reducer = {.name = {}};  // none: the run's
+  // Steps between averagings of the parameters; 1: gradients, at each step.
+  std::int64_t sync_every = 1;
+};
+
+struct AbOptions {
+  std::optional<std::int64_t> group_size;  // none: auto
+  SyncMode sync = SyncMode::OnlyLearned;
+  Duration full_rank_steps = Duration::steps(10);
+  Anchor anchor = Anchor::Warmup;
+  bool cut_first = true;
+  double factor_lr_scale = 1;
+  RampKind ramp = RampKind::Linear;
+  double ramp_start = 1e-5;
+  std::optional<Duration> rebound_steps;  // none: auto
+  FactorMoments moments = FactorMoments::Zero;
+  std::vector<std::string> keep_dense = {"default"};  // globs, or default
+  double dense_share = 0;  // of the parameters of the other layers
+  linalg::RankRule rank;
+  Duration anneal_steps;   // after the warm-up; 0: every cut is at rank.ratio
+  double anneal_from = 2;  // the ratio of the first cut
+  linalg::SvdRoute svd = linalg::SvdRoute::Auto;
+  FullPhaseOptions full_phase;
+};
+
+// The word that stands for it in a configuration.
+std::string name_of(SyncMode sync);
+
+void add_fields(Fields& fields, AbOptions& options);
+
+}  // namespace abtrain::methods
