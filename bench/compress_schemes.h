@@ -1,10 +1,12 @@
-// The gradient compression schemes that benchmarks compare, by name.
+// The gradient compression schemes that benchmarks compare, by name: each
+// with its defaults unless several settings of it are listed here.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "compress/reducer_options.h"
+#include "compress/schemes.h"
 
 namespace abtrain::bench {
 
@@ -34,14 +36,16 @@ inline std::vector<Scheme> all_schemes() {
   add("thc", "thc");
   add("thc full", "thc")->rotation = compress::Rotation::Full;
   add("thc none", "thc")->rotation = compress::Rotation::None;
-  add("thc-saturated", "thc-saturated");
-  add("onebit", "onebit");
-  add("twobit", "twobit");
   add("hylo int8", "hylo");
   add("hylo a2a", "hylo")->transport = compress::CodeTransport::AllToAll;
   add("hylo gather", "hylo")->transport = compress::CodeTransport::Gather;
-  add("threshold", "threshold");
-  add("ternary", "ternary");
+  for (const std::string& name : compress::scheme_names()) {
+    if (std::ranges::find(list, name, [](const Scheme& scheme) {
+          return *scheme.options.name;
+        }) == list.end()) {
+      add(name.c_str(), name.c_str());
+    }
+  }
   return list;
 }
 

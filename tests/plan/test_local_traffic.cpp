@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "compress/schemes.h"
 #include "plan/traffic_meter.h"
 #include "reducer_words.h"
 #include "toy_data.h"
@@ -26,9 +27,16 @@ struct LocalCase {
   const char* reducer = "plain";
 };
 
-LocalCase with_reducer(const char* reducer, LocalCase c) {
-  c.name = c.reducer = reducer;
-  return c;
+std::vector<LocalCase> reducer_cases() {
+  std::vector<LocalCase> cases;
+  for (const compress::Scheme* scheme : compress::schemes()) {
+    if (scheme->compresses) {
+      LocalCase c{scheme->name, "diloco", 3, 2, 4, 2, 1, 21, "auto"};
+      c.reducer = scheme->name;
+      cases.push_back(c);
+    }
+  }
+  return cases;
 }
 
 class LocalTraffic : public ::testing::TestWithParam<LocalCase> {};
@@ -62,6 +70,12 @@ TEST_P(LocalTraffic, PlanEqualsMeter) {
   const bool image = std::string(c.model) != "mlp";
   expect_plan_is_meter(
       o, image ? testing::toy_dataset(64, 1, 16) : testing::toy_dataset(256));
+}
+
+std::string case_name(const ::testing::TestParamInfo<LocalCase>& test) {
+  std::string name = test.param.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -133,14 +147,6 @@ INSTANTIATE_TEST_SUITE_P(
             Averaged::Params,
             "sgd",
             "resnet18"},
-        with_reducer("topk", {"", "local-sgd", 3, 2, 3, 1, 0, 20, "auto"}),
-        with_reducer("topk-chunked", {"", "diloco", 2, 0, 4, 1, 0, 17, "auto"}),
-        with_reducer("thc", {"", "diloco", 4, 1, 7, 3, 0, 23, "auto"}),
-        with_reducer(
-            "thc-saturated",
-            {"", "local-sgd", 3, 0, 2, 1, 0, 19, "auto"}),
-        with_reducer("powersgd", {"", "diloco", 3, 2, 4, 2, 1, 21, "auto"}),
-        with_reducer("onebit", {"", "diloco", 2, 3, 3, 1, 0, 33, "auto"}),
         LocalCase{
             "masks_of_onebit",
             "local-sgd",
@@ -169,8 +175,6 @@ INSTANTIATE_TEST_SUITE_P(
             "adamw",
             "mlp",
             "onebit"},
-        with_reducer("twobit", {"", "local-sgd", 4, 0, 4, 1, 0, 18, "auto"}),
-        with_reducer("hylo", {"", "diloco", 4, 2, 9, 4, 2, 31, "auto"}),
         LocalCase{
             "statistics_moments",
             "local-sgd",
@@ -184,11 +188,13 @@ INSTANTIATE_TEST_SUITE_P(
             Averaged::ParamsAndMoments,
             "sgd",
             "resnet18"}),
-    [](const auto& test) {
-      std::string name = test.param.name;
-      std::ranges::replace(name, '-', '_');
-      return name;
-    });
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Reducers,
+    LocalTraffic,
+    ::testing::ValuesIn(reducer_cases()),
+    case_name);
 
 }  // namespace
 }  // namespace abtrain::plan

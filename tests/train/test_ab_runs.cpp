@@ -183,14 +183,10 @@ TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
 
 TEST(Ab, EveryRankRuleRuns) {
   const data::Dataset dataset = testing::toy_dataset(256);
-  for (const auto rule :
-       {linalg::RankRuleName::Sigma,
-        linalg::RankRuleName::Energy,
-        linalg::RankRuleName::Fraction,
-        linalg::RankRuleName::Ratio,
-        linalg::RankRuleName::Budget}) {
+  for (const linalg::RankRuleKind& kind : linalg::rank_rules()) {
     config::RunOptions o = toy_options(2, 1);
-    o.method.rank.rule = rule;
+    o.method.rank.rule = kind.rule;
+    o.method.rank.rank = 2;
     o.method.rank.cut = 0.5;
     o.method.rank.keep = 0.6;
     o.method.rank.ratio = 3;
@@ -199,7 +195,7 @@ TEST(Ab, EveryRankRuleRuns) {
     EXPECT_LT(
         results[0].model->stored_parameters(),
         results[0].model->dense_parameters())
-        << static_cast<int>(rule);
+        << kind.name;
   }
 }
 
