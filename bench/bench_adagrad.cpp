@@ -63,13 +63,12 @@ class Rivals {
       auto* const __restrict x = x_.mutable_data_ptr<float>();
       auto* const __restrict s = s_.mutable_data_ptr<float>();
       const auto* const __restrict from = g.const_data_ptr<float>();
-      at::parallel_for(
-          0, x_.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) {
-              x[i] += from[i];
-              s[i] += from[i];
-            }
-          });
+      at::parallel_for(0, x_.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          x[i] += from[i];
+          s[i] += from[i];
+        }
+      });
     });
   }
 
@@ -78,25 +77,19 @@ class Rivals {
 };
 
 void measure(int argc, char** argv) {
-  const c10::Device device =
-      bench::device_of(bench::word(argc, argv, "--device", "cpu"));
+  const c10::Device device = bench::device_of(bench::word(argc, argv, "--device", "cpu"));
   device::tune(device);
-  const auto threads =
-      static_cast<int>(bench::number(argc, argv, "--threads", 1));
-  const auto members =
-      static_cast<int>(bench::number(argc, argv, "--members", 4));
-  const auto rounds =
-      static_cast<int>(bench::number(argc, argv, "--rounds", 30));
-  const auto batch =
-      static_cast<std::int64_t>(bench::number(argc, argv, "--batch", 64));
+  const auto threads = static_cast<int>(bench::number(argc, argv, "--threads", 1));
+  const auto members = static_cast<int>(bench::number(argc, argv, "--members", 4));
+  const auto rounds = static_cast<int>(bench::number(argc, argv, "--rounds", 30));
+  const auto batch = static_cast<std::int64_t>(bench::number(argc, argv, "--batch", 64));
   at::set_num_threads(threads);
   nn::ModelOptions model;
   model.name = "mlp";
   optim::OptimizerOptions adagrad;
   adagrad.name = "qcmd-adagrad";
   adagrad.l1 = bench::number(argc, argv, "--l1", 6e-5);
-  bench::Training training(
-      model, {1, 28, 28, 10}, batch, adagrad, at::kFloat, 0.01, device);
+  bench::Training training(model, {1, 28, 28, 10}, batch, adagrad, at::kFloat, 0.01, device);
   at::Tensor gradients = training.block().gradients();
   bench::Loopback group(members);
   Rivals rivals(gradients.numel(), device);
@@ -126,8 +119,7 @@ void measure(int argc, char** argv) {
         times.encode.push_back(1e3 * spent.encode);
         times.decode.push_back(1e3 * spent.decode);
         times.update.push_back(update);
-        torch.push_back(
-            device.is_cpu() ? rivals.torch(training, gradients) : 0);
+        torch.push_back(device.is_cpu() ? rivals.torch(training, gradients) : 0);
         additions.push_back(rivals.additions(training, gradients));
       }
     }
@@ -161,25 +153,18 @@ void measure(int argc, char** argv) {
       "mlp, %s parameters, batch %lld, %s, %d threads, %d members\n\n"
       "| quantizer | passes, ms | encode | decode | update | share |\n"
       "| --- | ---: | ---: | ---: | ---: | ---: |\n",
-      with_commas(gradients.numel()).c_str(),
-      static_cast<long long>(batch),
-      device.str().c_str(),
-      threads,
-      members);
+      with_commas(gradients.numel()).c_str(), static_cast<long long>(batch), device.str().c_str(),
+      threads, members);
   for (const auto& row : rows) {
     std::printf(
         "| %s | %.2f | %.2f | %.2f | %.2f | %.1f %% |\n",
-        row["quantizer"].get<std::string>().c_str(),
-        row["passes_ms"].get<double>(),
-        row["encode_ms"].get<double>(),
-        row["decode_ms"].get<double>(),
-        row["update_ms"].get<double>(),
-        100 * row["share_of_step"].get<double>());
+        row["quantizer"].get<std::string>().c_str(), row["passes_ms"].get<double>(),
+        row["encode_ms"].get<double>(), row["decode_ms"].get<double>(),
+        row["update_ms"].get<double>(), 100 * row["share_of_step"].get<double>());
   }
   std::printf(
       "\nPyTorch's fused Adagrad %.2f ms, x += g; s += g %.2f ms\n",
-      all["fused_adagrad_ms"].get<double>(),
-      all["additions_ms"].get<double>());
+      all["fused_adagrad_ms"].get<double>(), all["additions_ms"].get<double>());
 }
 
 }  // namespace

@@ -60,11 +60,8 @@ struct Arguments {
 class Measured {
  public:
   Measured(
-      const bench::Scheme& scheme,
-      const Arguments& a,
-      std::vector<compress::Slot> slots,
-      at::Tensor gradients,
-      comm::Communicator& group)
+      const bench::Scheme& scheme, const Arguments& a, std::vector<compress::Slot> slots,
+      at::Tensor gradients, comm::Communicator& group)
       : name_(scheme.name),
         options_(scheme.options),
         slots_(std::move(slots)),
@@ -94,8 +91,7 @@ class Measured {
     const double decode = bench::median(decode_);
     const auto reducer = compress::make_reducer(options_, 1);
     reducer->bind(compress::make_buckets(slots_, options_.bucket_mb));
-    const compress::Volume volume =
-        reducer->volume({group_.size(), group_.rank()}, /*turn=*/1);
+    const compress::Volume volume = reducer->volume({group_.size(), group_.rank()}, /*turn=*/1);
     const double seconds = 1e-3 * (encode + decode);
     return {
         {"scheme", name_},
@@ -164,8 +160,8 @@ std::string read_arguments(int argc, char** argv, Arguments& a) {
       return name + ": unknown option";
     }
   }
-  const bool fits = a.width > 0 && a.batch > 0 && a.members > 1 &&
-                    a.threads > 0 && a.rounds > 1 && a.bucket_mb >= 0;
+  const bool fits = a.width > 0 && a.batch > 0 && a.members > 1 && a.threads > 0 && a.rounds > 1 &&
+                    a.bucket_mb >= 0;
   return fits ? "" : "a number is out of range";
 }
 
@@ -180,13 +176,8 @@ void measure(const Arguments& a) {
   sgd.name = "sgd";
   sgd.weight_decay = 0;
   bench::Training training(
-      model,
-      {3, 32, 32, 10},
-      a.batch,
-      sgd,
-      a.precision == "bf16" ? at::kBFloat16 : at::kFloat,
-      1e-3,
-      device);
+      model, {3, 32, 32, 10}, a.batch, sgd, a.precision == "bf16" ? at::kBFloat16 : at::kFloat,
+      1e-3, device);
   const auto step = [&] { return training.gradients() + training.update(); };
   step();  // warm-up: workspaces, choice of algorithms
   const at::Tensor exact = training.block().gradients().detach().clone();
@@ -196,8 +187,7 @@ void measure(const Arguments& a) {
 
   std::deque<Measured> schemes;
   for (const bench::Scheme& scheme : bench::all_schemes()) {
-    if (a.schemes.empty() ||
-        std::ranges::find(a.schemes, scheme.name) != a.schemes.end()) {
+    if (a.schemes.empty() || std::ranges::find(a.schemes, scheme.name) != a.schemes.end()) {
       schemes.emplace_back(scheme, a, slots, gradients, group);
     }
   }
@@ -215,18 +205,17 @@ void measure(const Arguments& a) {
   }
   if (a.json) {
     std::printf(
-        "%s\n",
-        nlohmann::ordered_json({{"model", a.model},
-                                {"parameters", exact.numel()},
-                                {"batch", a.batch},
-                                {"members", a.members},
-                                {"threads", a.threads},
-                                {"device", a.device},
-                                {"precision", a.precision},
-                                {"step_ms", step_ms},
-                                {"schemes", rows}})
-            .dump(1)
-            .c_str());
+        "%s\n", nlohmann::ordered_json({{"model", a.model},
+                                        {"parameters", exact.numel()},
+                                        {"batch", a.batch},
+                                        {"members", a.members},
+                                        {"threads", a.threads},
+                                        {"device", a.device},
+                                        {"precision", a.precision},
+                                        {"step_ms", step_ms},
+                                        {"schemes", rows}})
+                    .dump(1)
+                    .c_str());
     return;
   }
   std::printf(
@@ -234,23 +223,14 @@ void measure(const Arguments& a) {
       "members\n\n| scheme | encode, ms | decode, ms | share of the step | "
       "bits | sent | GB/s |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: "
       "|\n",
-      a.model.c_str(),
-      with_commas(exact.numel()).c_str(),
-      static_cast<long long>(a.batch),
-      a.device.c_str(),
-      a.precision.c_str(),
-      a.threads,
-      step_ms,
-      a.members);
+      a.model.c_str(), with_commas(exact.numel()).c_str(), static_cast<long long>(a.batch),
+      a.device.c_str(), a.precision.c_str(), a.threads, step_ms, a.members);
   for (const auto& row : rows) {
     std::printf(
         "| %s | %.2f | %.2f | %.1f %% | %.2f | %.2f | %.2f |\n",
-        row["scheme"].get<std::string>().c_str(),
-        row["encode_ms"].get<double>(),
-        row["decode_ms"].get<double>(),
-        100 * row["share_of_step"].get<double>(),
-        row["payload_bits"].get<double>(),
-        row["sent_bits"].get<double>(),
+        row["scheme"].get<std::string>().c_str(), row["encode_ms"].get<double>(),
+        row["decode_ms"].get<double>(), 100 * row["share_of_step"].get<double>(),
+        row["payload_bits"].get<double>(), row["sent_bits"].get<double>(),
         row["gigabytes_per_second"].get<double>());
   }
 }

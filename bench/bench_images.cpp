@@ -23,11 +23,8 @@ constexpr std::int64_t kBatch = 64;
 
 // `body` reads the examples begin .. end - 1.
 void measure(
-    const char* name,
-    std::int64_t images,
-    int rounds,
-    const std::function<void(std::int64_t begin, std::int64_t end, int round)>&
-        body) {
+    const char* name, std::int64_t images, int rounds,
+    const std::function<void(std::int64_t begin, std::int64_t end, int round)>& body) {
   std::vector<double> rates;
   body(0, std::min(images, kBatch), 0);  // warm-up: memory and tables
   for (int round = 0; round < rounds; ++round) {
@@ -35,8 +32,7 @@ void measure(
     for (std::int64_t i = 0; i < images; i += kBatch) {
       body(i, std::min(images, i + kBatch), round);
     }
-    const std::chrono::duration<double> spent =
-        std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     rates.push_back(static_cast<double>(images) / spent.count());
   }
   std::sort(rates.begin(), rates.end());
@@ -47,8 +43,7 @@ void measure(
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(
-        stderr, "usage: bench_images ROOT [images [rounds [threads]]]\n");
+    std::fprintf(stderr, "usage: bench_images ROOT [images [rounds [threads]]]\n");
     return 2;
   }
   try {
@@ -63,21 +58,15 @@ int main(int argc, char** argv) {
     const data::Augment augment(options, set, 1);
     // Spread over the classes, like the shuffled order of a training run.
     const std::int64_t train = std::min(wanted, set.train.size());
+    measure("crop-flip", train, rounds, [&](std::int64_t begin, std::int64_t end, int round) {
+      std::vector<std::int64_t> indices;
+      for (std::int64_t i = begin; i < end; ++i) {
+        indices.push_back(i * set.train.size() / train);
+      }
+      augment.training(set.train, indices, round);
+    });
     measure(
-        "crop-flip",
-        train,
-        rounds,
-        [&](std::int64_t begin, std::int64_t end, int round) {
-          std::vector<std::int64_t> indices;
-          for (std::int64_t i = begin; i < end; ++i) {
-            indices.push_back(i * set.train.size() / train);
-          }
-          augment.training(set.train, indices, round);
-        });
-    measure(
-        "evaluation",
-        std::min(wanted, set.test.size()),
-        rounds,
+        "evaluation", std::min(wanted, set.test.size()), rounds,
         [&](std::int64_t begin, std::int64_t end, int) {
           augment.evaluation(set.test, begin, end);
         });

@@ -45,9 +45,7 @@ struct Bench {
   // is in no cache.
   int rotation(std::int64_t bytes) const {
     return static_cast<int>(
-        std::clamp<std::int64_t>(
-            cache_bytes / std::max<std::int64_t>(bytes, 1), 1, 64) +
-        1);
+        std::clamp<std::int64_t>(cache_bytes / std::max<std::int64_t>(bytes, 1), 1, 64) + 1);
   }
 
   std::vector<double> cpu_times(const std::function<void(int)>& body) const {
@@ -71,8 +69,7 @@ struct Bench {
     for (int i = 0; i < 60; ++i) {
       to.copy_(from, /*non_blocking=*/true);
     }
-    const c10::Stream stream =
-        c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+    const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
     std::vector<c10::Event> events;
     for (int i = 0; i <= repeats; ++i) {
       events.emplace_back(device.type(), c10::EventFlag::BACKEND_DEFAULT);
@@ -95,8 +92,7 @@ struct Bench {
     for (int i = 0; i < 5; ++i) {
       body(i);
     }
-    std::vector<double> times =
-        device.is_cuda() ? gpu_times(body) : cpu_times(body);
+    std::vector<double> times = device.is_cuda() ? gpu_times(body) : cpu_times(body);
     std::sort(times.begin(), times.end());
     return times[times.size() / 2];
   }
@@ -116,29 +112,20 @@ struct Bench {
         to[k].copy_(from[k], /*non_blocking=*/true);
       } else {
         std::memcpy(
-            to[k].mutable_data_ptr(),
-            from[k].const_data_ptr(),
+            to[k].mutable_data_ptr(), from[k].const_data_ptr(),
             static_cast<std::size_t>(bytes / 2));
       }
     });
   }
 
   void row(
-      const std::string& kernel,
-      const std::string& type,
-      const std::string& size,
-      std::int64_t bytes,
-      const std::function<void(int)>& body) const {
+      const std::string& kernel, const std::string& type, const std::string& size,
+      std::int64_t bytes, const std::function<void(int)>& body) const {
     const double ms = median(body);
     const double copy = copy_ms(bytes);
     std::printf(
-        "%-16s %-10s %-22s %10.4f %14lld %9.1f %6.1f %%\n",
-        kernel.c_str(),
-        type.c_str(),
-        size.c_str(),
-        ms,
-        static_cast<long long>(bytes),
-        static_cast<double>(bytes) / ms / 1e6,
+        "%-16s %-10s %-22s %10.4f %14lld %9.1f %6.1f %%\n", kernel.c_str(), type.c_str(),
+        size.c_str(), ms, static_cast<long long>(bytes), static_cast<double>(bytes) / ms / 1e6,
         100 * copy / ms);
     std::fflush(stdout);
   }
@@ -153,8 +140,8 @@ void augment_rows(const Bench& bench, std::int64_t most) {
       return at::TensorOptions(bench.device).dtype(type);
     };
     const std::int64_t numel = s.channels * s.side * s.side;
-    const at::Tensor pixels = at::randint(
-        256, {s.images, s.channels, s.side, s.side}, bytes_on(at::kByte));
+    const at::Tensor pixels =
+        at::randint(256, {s.images, s.channels, s.side, s.side}, bytes_on(at::kByte));
     const at::Tensor labels = at::randint(10, {s.images}, bytes_on(at::kLong));
     const at::Tensor table = at::randn({s.channels, 256}, bytes_on(at::kFloat));
     for (std::int64_t batch : {256, 1024, 8192, 65'536}) {
@@ -169,31 +156,16 @@ void augment_rows(const Bench& bench, std::int64_t most) {
           std::vector<at::Tensor> indices;
           std::vector<data::Batch> batches;
           for (int i = 0; i < sets; ++i) {
-            indices.push_back(
-                at::randint(s.images, {batch}, bytes_on(at::kLong)));
-            batches.push_back(data::empty_batch(
-                batch, s.channels, s.side, s.side, bytes_on(type)));
+            indices.push_back(at::randint(s.images, {batch}, bytes_on(at::kLong)));
+            batches.push_back(data::empty_batch(batch, s.channels, s.side, s.side, bytes_on(type)));
           }
           bench.row(
-              erase > 0 ? "augment, erase" : "augment",
-              type == at::kFloat ? "fp32" : "bf16",
-              formatted("{} x {}x{}x{}", batch, s.channels, s.side, s.side),
-              bytes,
-              [&](int i) {
+              erase > 0 ? "augment, erase" : "augment", type == at::kFloat ? "fp32" : "bf16",
+              formatted("{} x {}x{}x{}", batch, s.channels, s.side, s.side), bytes, [&](int i) {
                 const auto k = static_cast<std::size_t>(i % sets);
                 ops::augment_images(
-                    {pixels,
-                     labels,
-                     indices[k],
-                     table,
-                     batches[k].inputs,
-                     batches[k].labels},
-                    {.crop = true,
-                     .pad = 4,
-                     .flip = true,
-                     .erase = erase,
-                     .seed = 1,
-                     .epoch = i});
+                    {pixels, labels, indices[k], table, batches[k].inputs, batches[k].labels},
+                    {.crop = true, .pad = 4, .flip = true, .erase = erase, .seed = 1, .epoch = i});
               });
         }
       }
@@ -204,23 +176,17 @@ void augment_rows(const Bench& bench, std::int64_t most) {
 void reduce_rows(const Bench& bench, std::int64_t numel) {
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     for (const int n : {2, 4, 8}) {
-      const std::int64_t bytes =
-          2 * n * numel * static_cast<std::int64_t>(c10::elementSize(type));
+      const std::int64_t bytes = 2 * n * numel * static_cast<std::int64_t>(c10::elementSize(type));
       const int sets = bench.rotation(bytes);
-      std::vector<std::vector<at::Tensor>> buffers(
-          static_cast<std::size_t>(sets));
+      std::vector<std::vector<at::Tensor>> buffers(static_cast<std::size_t>(sets));
       for (auto& each : buffers) {
         for (int b = 0; b < n; ++b) {
-          each.push_back(
-              at::randn({numel}, at::TensorOptions(bench.device)).to(type));
+          each.push_back(at::randn({numel}, at::TensorOptions(bench.device)).to(type));
         }
       }
       bench.row(
-          "reduce_buffers",
-          type == at::kFloat ? "fp32" : "bf16",
-          formatted("{} x {}", n, numel),
-          bytes,
-          [&](int i) {
+          "reduce_buffers", type == at::kFloat ? "fp32" : "bf16", formatted("{} x {}", n, numel),
+          bytes, [&](int i) {
             const auto& use = buffers[static_cast<std::size_t>(i % sets)];
             ops::reduce_buffers(use, 0, numel, use, 0, ops::ReduceOp::Mean);
           });
@@ -229,29 +195,20 @@ void reduce_rows(const Bench& bench, std::int64_t numel) {
 }
 
 void scale_cast_rows(const Bench& bench, std::int64_t numel) {
-  const auto type_name = [](at::ScalarType type) {
-    return type == at::kFloat ? "fp32" : "bf16";
-  };
+  const auto type_name = [](at::ScalarType type) { return type == at::kFloat ? "fp32" : "bf16"; };
   for (const auto& [from, to] :
-       {std::pair(at::kFloat, at::kBFloat16),
-        std::pair(at::kBFloat16, at::kFloat)}) {
+       {std::pair(at::kFloat, at::kBFloat16), std::pair(at::kBFloat16, at::kFloat)}) {
     const std::int64_t bytes =
-        numel * static_cast<std::int64_t>(
-                    c10::elementSize(from) + c10::elementSize(to));
+        numel * static_cast<std::int64_t>(c10::elementSize(from) + c10::elementSize(to));
     const int sets = bench.rotation(bytes);
     std::vector<at::Tensor> in, out;
     for (int i = 0; i < sets; ++i) {
-      in.push_back(
-          at::randn({numel}, at::TensorOptions(bench.device)).to(from));
-      out.push_back(
-          at::empty({numel}, at::TensorOptions(bench.device).dtype(to)));
+      in.push_back(at::randn({numel}, at::TensorOptions(bench.device)).to(from));
+      out.push_back(at::empty({numel}, at::TensorOptions(bench.device).dtype(to)));
     }
     bench.row(
-        "scale_cast",
-        formatted("{}>{}", type_name(from), type_name(to)),
-        formatted("{}", numel),
-        bytes,
-        [&](int i) {
+        "scale_cast", formatted("{}>{}", type_name(from), type_name(to)), formatted("{}", numel),
+        bytes, [&](int i) {
           const auto k = static_cast<std::size_t>(i % sets);
           ops::scale_cast(in[k], 0.25F, out[k]);
         });
@@ -274,10 +231,9 @@ void sparse_rows(const Bench& bench, std::int64_t numel) {
   }
   const auto k = [&](int i) { return static_cast<std::size_t>(i % sets); };
   const std::string size = formatted("{} / {}", numel, kChunk);
-  bench.row(
-      "add_with_norms", "fp32", size, numel * 12 + chunks * 4, [&](int i) {
-        ops::add_with_norms(u[k(i)], g[k(i)], true, kChunk, norms[k(i)]);
-      });
+  bench.row("add_with_norms", "fp32", size, numel * 12 + chunks * 4, [&](int i) {
+    ops::add_with_norms(u[k(i)], g[k(i)], true, kChunk, norms[k(i)]);
+  });
   const at::Tensor indices = ops::select_largest(norms[0], taken);
   const std::string part = formatted("{} of {}", taken, chunks);
   bench.row("take_chunks", "fp32>fp16", part, taken * kChunk * 10, [&](int i) {
@@ -287,10 +243,9 @@ void sparse_rows(const Bench& bench, std::int64_t numel) {
     ops::put_chunks(wires[k(i)], indices, kChunk, u[k(i)], ops::Put::Set);
   });
   // The bytes are those of a single read of the numbers.
-  bench.row(
-      "select_largest", "fp32", formatted("{}", numel), numel * 4, [&](int i) {
-        ops::select_largest(g[k(i)], numel / 24);
-      });
+  bench.row("select_largest", "fp32", formatted("{}", numel), numel * 4, [&](int i) {
+    ops::select_largest(g[k(i)], numel / 24);
+  });
 }
 
 std::string option(int argc, char** argv, const char* name, const char* else_) {
@@ -307,31 +262,21 @@ std::string option(int argc, char** argv, const char* name, const char* else_) {
 int main(int argc, char** argv) {
   try {
     const at::NoGradGuard no_grad;
-    const c10::Device device =
-        bench::device_of(option(argc, argv, "--device", "auto"));
+    const c10::Device device = bench::device_of(option(argc, argv, "--device", "auto"));
     const bool gpu = device.is_cuda();
     at::set_num_threads(1);
     const Bench bench{
-        device,
-        std::atoi(option(argc, argv, "--repeats", gpu ? "200" : "30").c_str()),
+        device, std::atoi(option(argc, argv, "--repeats", gpu ? "200" : "30").c_str()),
         (gpu ? 512LL : 64LL) << 20};
-    const std::int64_t most = std::atoll(
-        option(argc, argv, "--images", gpu ? "65536" : "1024").c_str());
+    const std::int64_t most =
+        std::atoll(option(argc, argv, "--images", gpu ? "65536" : "1024").c_str());
     std::string name = device::cpu_device().name;
     for (const device::DeviceInfo& each : device::cuda_devices()) {
       name = each.device == device ? each.name : name;
     }
     std::printf(
-        "%s, median of %d\n%-16s %-10s %-22s %10s %14s %9s %8s\n",
-        name.c_str(),
-        bench.repeats,
-        "kernel",
-        "type",
-        "size",
-        "ms",
-        "bytes moved",
-        "GB/s",
-        "of copy");
+        "%s, median of %d\n%-16s %-10s %-22s %10s %14s %9s %8s\n", name.c_str(), bench.repeats,
+        "kernel", "type", "size", "ms", "bytes moved", "GB/s", "of copy");
     augment_rows(bench, most);
     const std::int64_t numel = gpu ? 1LL << 25 : 1LL << 21;
     reduce_rows(bench, numel);

@@ -39,16 +39,13 @@ data::Dataset random_images(std::int64_t count, std::int64_t side) {
   set.mean.assign(3, 0.5F);
   set.std.assign(3, 0.25F);
   const data::ByteImages images = {
-      at::randint(256, {count, 3, side, side}, at::kByte),
-      at::randint(10, {count}, at::kLong)};
+      at::randint(256, {count, 3, side, side}, at::kByte), at::randint(10, {count}, at::kLong)};
   set.train = images;
-  set.test = data::ByteImages{
-      images.pixels.narrow(0, 0, 2), images.labels.narrow(0, 0, 2)};
+  set.test = data::ByteImages{images.pixels.narrow(0, 0, 2), images.labels.narrow(0, 0, 2)};
   return set;
 }
 
-std::string
-word(int argc, char** argv, const char* name, const std::string& otherwise) {
+std::string word(int argc, char** argv, const char* name, const std::string& otherwise) {
   for (int i = 3; i + 1 < argc; ++i) {
     if (std::strcmp(argv[i], name) == 0) {
       return argv[i + 1];
@@ -66,8 +63,7 @@ std::int64_t warm_up(const c10::Device& device) {
   return device.is_cuda() ? kGpuWarmUp : kWarmUp;
 }
 
-config::RunOptions
-options_of(int argc, char** argv, const c10::Device& device) {
+config::RunOptions options_of(int argc, char** argv, const c10::Device& device) {
   const auto number = [&](const char* name, double otherwise) {
     return option(argc, argv, name, otherwise);
   };
@@ -92,8 +88,7 @@ options_of(int argc, char** argv, const c10::Device& device) {
   o.train.timeout = 600;
   o.evaluate.every = Duration::steps(0);
   o.method.name = mode == "dense" ? "ddp" : "ab";
-  o.method.sync = mode == "only-b" ? methods::SyncMode::OnlyB
-                                   : methods::SyncMode::OnlyLearned;
+  o.method.sync = mode == "only-b" ? methods::SyncMode::OnlyB : methods::SyncMode::OnlyLearned;
   o.method.sync_every = Duration::steps(1000000);
   o.method.full_rank_steps = Duration::steps(0);
   o.method.rank.rule = linalg::RankRuleName::Ratio;
@@ -105,12 +100,9 @@ options_of(int argc, char** argv, const c10::Device& device) {
 
 // Seconds of each step of worker 0 after the warm-up, sorted.
 std::vector<double> step_seconds(
-    const config::RunOptions& options,
-    std::int64_t side,
-    const c10::Device& device) {
-  const data::Dataset set = random_images(
-      std::max<std::int64_t>(1024, options.workers * options.data.batch_size),
-      side);
+    const config::RunOptions& options, std::int64_t side, const c10::Device& device) {
+  const data::Dataset set =
+      random_images(std::max<std::int64_t>(1024, options.workers * options.data.batch_size), side);
   train::TrainInputs inputs{options, set, {}, device};
   inputs.time_steps = true;
   std::vector<double> seconds = train::train_threads(inputs)[0].step_seconds;
@@ -134,23 +126,15 @@ int main(int argc, char** argv) {
   }
   device::keep_freed_memory();
   try {
-    const c10::Device device =
-        bench::device_of(word(argc, argv, "--device", "auto"));
+    const c10::Device device = bench::device_of(word(argc, argv, "--device", "auto"));
     device::tune(device);
     const config::RunOptions options = options_of(argc, argv, device);
     at::set_num_threads(static_cast<int>(options.train.threads));
-    const std::vector<double> s = step_seconds(
-        options,
-        static_cast<std::int64_t>(option(argc, argv, "--side", 32)),
-        device);
+    const std::vector<double> s =
+        step_seconds(options, static_cast<std::int64_t>(option(argc, argv, "--side", 32)), device);
     std::printf(
-        "%s %s %d %d %.2f %.2f %.2f\n",
-        argv[1],
-        mode.c_str(),
-        static_cast<int>(options.workers),
-        static_cast<int>(options.train.threads),
-        1e3 * s[s.size() / 2],
-        1e3 * s[s.size() / 4],
+        "%s %s %d %d %.2f %.2f %.2f\n", argv[1], mode.c_str(), static_cast<int>(options.workers),
+        static_cast<int>(options.train.threads), 1e3 * s[s.size() / 2], 1e3 * s[s.size() / 4],
         1e3 * s[s.size() * 3 / 4]);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench_step: %s\n", e.what());

@@ -32,8 +32,7 @@ using namespace abtrain::bench;
 double seconds(const std::function<void()>& body) {
   const auto start = std::chrono::steady_clock::now();
   body();
-  const std::chrono::duration<double> spent =
-      std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   return spent.count();
 }
 
@@ -60,10 +59,7 @@ int main(int argc, char** argv) {
   std::printf(
       "%zu matrices, %d thread(s), median of %d, rank %g n\n"
       "spectrum   gesdd ms   values ms   factors ms   ratio   worst error\n",
-      shapes.size(),
-      threads,
-      repeats,
-      share);
+      shapes.size(), threads, repeats, share);
   for (const std::string spectrum : {"kaiming", "trained"}) {
     std::vector<at::Tensor> weights;
     for (const auto& s : shapes) {
@@ -84,8 +80,7 @@ int main(int argc, char** argv) {
       }));
       factor_time.push_back(seconds([&] {
         for_each_matrix(costs, threads, [&](std::size_t l) {
-          const auto rank =
-              std::max<std::int64_t>(1, std::llround(share * shapes[l].n));
+          const auto rank = std::max<std::int64_t>(1, std::llround(share * shapes[l].n));
           Decomposition(weights[l], "w").factors(weights[l], rank);
         });
       }));
@@ -99,13 +94,9 @@ int main(int argc, char** argv) {
       }
     }
     std::printf(
-        "%-8s %10.0f  %10.0f   %10.0f   %5.3f   %.1e\n",
-        spectrum.c_str(),
-        1e3 * median(gesdd_time),
-        1e3 * median(value_time),
-        1e3 * median(factor_time),
-        median(factor_time) / median(gesdd_time),
-        worst);
+        "%-8s %10.0f  %10.0f   %10.0f   %5.3f   %.1e\n", spectrum.c_str(), 1e3 * median(gesdd_time),
+        1e3 * median(value_time), 1e3 * median(factor_time),
+        median(factor_time) / median(gesdd_time), worst);
   }
   return 0;
 }

@@ -29,15 +29,12 @@ struct CodeBuffers {
 };
 
 template <class Bench>
-std::vector<CodeBuffers>
-code_buffers(const Bench& bench, std::int64_t numel, const at::Tensor& wire) {
+std::vector<CodeBuffers> code_buffers(
+    const Bench& bench, std::int64_t numel, const at::Tensor& wire) {
   const at::TensorOptions options(bench.device);
   std::vector<CodeBuffers> sets;
   for (int i = 0; i < bench.rotation(8 * numel); ++i) {
-    sets.push_back(
-        {at::randn({numel}, options),
-         at::empty({numel}, options),
-         wire.clone()});
+    sets.push_back({at::randn({numel}, options), at::empty({numel}, options), wire.clone()});
   }
   return sets;
 }
@@ -49,29 +46,23 @@ void sign_rows(const Bench& bench, std::int64_t numel) {
   const auto options = at::TensorOptions(bench.device).dtype(at::kInt);
   const at::Tensor alive = at::full({blocks.groups()}, -1, options);
   const auto sets = code_buffers(
-      bench,
-      numel,
-      at::zeros({ops::sign_words(blocks, blocks.all(), false)}, options));
-  const auto row = [&](const char* what,
-                       std::int64_t bytes,
+      bench, numel, at::zeros({ops::sign_words(blocks, blocks.all(), false)}, options));
+  const auto row = [&](const char* what, std::int64_t bytes,
                        const std::function<void(const CodeBuffers&)>& body) {
     bench.row(what, "fp32", std::to_string(numel), bytes, [&](int i) {
       body(sets[static_cast<std::size_t>(i) % sets.size()]);
     });
   };
   const std::int64_t bits = numel / 8;
-  row("signs, encode", 8 * numel + 2 * bits, [&](const CodeBuffers& set) {
-    ops::encode_signs(set.u, blocks, alive, set.wire, false);
-  });
+  row("signs, encode", 8 * numel + 2 * bits,
+      [&](const CodeBuffers& set) { ops::encode_signs(set.u, blocks, alive, set.wire, false); });
   const ops::CodeBlocks::Range part = blocks.share(kWorkers, 0);
   const std::int64_t words = ops::sign_words(blocks, part, false);
   const at::Tensor in = at::zeros({kWorkers * words}, options);
   const at::Tensor out = at::empty({words}, options);
-  row("signs, serve",
-      (8 * numel + (kWorkers + 2) * bits) / kWorkers,
-      [&](const CodeBuffers& set) {
-        ops::serve_signs(in, kWorkers, blocks, part, alive, set.u, out, false);
-      });
+  row("signs, serve", (8 * numel + (kWorkers + 2) * bits) / kWorkers, [&](const CodeBuffers& set) {
+    ops::serve_signs(in, kWorkers, blocks, part, alive, set.u, out, false);
+  });
   row("signs, decode", 4 * numel + 2 * bits, [&](const CodeBuffers& set) {
     ops::decode_signs(set.wire, blocks, alive, set.estimate, false);
   });
@@ -84,12 +75,9 @@ void threshold_rows(const Bench& bench, std::int64_t numel) {
   const at::TensorOptions options(bench.device);
   const at::Tensor sums = at::empty({2}, options);
   const at::Tensor t = at::full({1}, 1.0f, options);
-  const std::int64_t codes =
-      code_bytes(blocks, blocks.all(), ops::CodeForm::TwoBits);
-  const auto sets = code_buffers(
-      bench, numel, at::zeros({4 * codes}, options.dtype(at::kByte)));
-  const auto row = [&](const char* what,
-                       std::int64_t bytes,
+  const std::int64_t codes = code_bytes(blocks, blocks.all(), ops::CodeForm::TwoBits);
+  const auto sets = code_buffers(bench, numel, at::zeros({4 * codes}, options.dtype(at::kByte)));
+  const auto row = [&](const char* what, std::int64_t bytes,
                        const std::function<void(const CodeBuffers&)>& body) {
     bench.row(what, "fp32", std::to_string(numel), bytes, [&](int i) {
       body(sets[static_cast<std::size_t>(i) % sets.size()]);
@@ -101,31 +89,24 @@ void threshold_rows(const Bench& bench, std::int64_t numel) {
   row("codes, encode", 8 * numel + codes, [&](const CodeBuffers& set) {
     ops::encode_threshold(set.u, blocks, t, set.wire, ops::CodeForm::TwoBits);
   });
-  row("codes, mean of 4",
-      4 * numel + kWorkers * codes,
-      [&](const CodeBuffers& set) {
-        ops::average_codes(
-            set.wire, ops::CodeWire::Codes, kWorkers, blocks, t, set.estimate);
-      });
-  const ops::CodeBlocks::Range part = blocks.share(kWorkers, 0);
-  const at::Tensor shard = at::empty(
-      {ops::sum_words(blocks, part, kWorkers)}, options.dtype(at::kInt));
-  row("codes, add 4", codes + 4 * shard.numel(), [&](const CodeBuffers& set) {
-    ops::pack_sums(set.wire, kWorkers, blocks, part, shard);
+  row("codes, mean of 4", 4 * numel + kWorkers * codes, [&](const CodeBuffers& set) {
+    ops::average_codes(set.wire, ops::CodeWire::Codes, kWorkers, blocks, t, set.estimate);
   });
-  const at::Tensor all = at::zeros(
-      {ops::sum_words(blocks, blocks.all(), kWorkers)},
-      options.dtype(at::kInt));
+  const ops::CodeBlocks::Range part = blocks.share(kWorkers, 0);
+  const at::Tensor shard =
+      at::empty({ops::sum_words(blocks, part, kWorkers)}, options.dtype(at::kInt));
+  row("codes, add 4", codes + 4 * shard.numel(),
+      [&](const CodeBuffers& set) { ops::pack_sums(set.wire, kWorkers, blocks, part, shard); });
+  const at::Tensor all =
+      at::zeros({ops::sum_words(blocks, blocks.all(), kWorkers)}, options.dtype(at::kInt));
   row("sums, decode", 4 * numel + 4 * all.numel(), [&](const CodeBuffers& set) {
-    ops::average_codes(
-        all, ops::CodeWire::Planes, kWorkers, blocks, t, set.estimate);
+    ops::average_codes(all, ops::CodeWire::Planes, kWorkers, blocks, t, set.estimate);
   });
   row("bytes, encode", 9 * numel, [&](const CodeBuffers& set) {
     ops::encode_threshold(set.u, blocks, t, set.wire, ops::CodeForm::Bytes);
   });
   row("bytes, decode", 5 * numel, [&](const CodeBuffers& set) {
-    ops::average_codes(
-        set.wire, ops::CodeWire::Bytes, kWorkers, blocks, t, set.estimate);
+    ops::average_codes(set.wire, ops::CodeWire::Bytes, kWorkers, blocks, t, set.estimate);
   });
 }
 
@@ -137,30 +118,23 @@ void kernel_rows(const Bench& bench, std::int64_t numel) {
   ops::RowTable table({{0, rows, kLength, rows / 4}});
   const at::TensorOptions options(bench.device);
   const at::Tensor norms = at::empty({rows}, options);
-  const at::Tensor chosen =
-      at::empty({table.chosen()}, options.dtype(at::kInt));
-  const auto sets = code_buffers(
-      bench, numel, at::zeros({table.values()}, options.dtype(at::kHalf)));
-  const auto row = [&](const char* what,
-                       std::int64_t bytes,
+  const at::Tensor chosen = at::empty({table.chosen()}, options.dtype(at::kInt));
+  const auto sets =
+      code_buffers(bench, numel, at::zeros({table.values()}, options.dtype(at::kHalf)));
+  const auto row = [&](const char* what, std::int64_t bytes,
                        const std::function<void(const CodeBuffers&)>& body) {
-    bench.row(
-        what, "fp32", formatted("{} x {}", rows, kLength), bytes, [&](int i) {
-          body(sets[static_cast<std::size_t>(i) % sets.size()]);
-        });
+    bench.row(what, "fp32", formatted("{} x {}", rows, kLength), bytes, [&](int i) {
+      body(sets[static_cast<std::size_t>(i) % sets.size()]);
+    });
   };
-  row("kernels, norms", 4 * numel, [&](const CodeBuffers& set) {
-    ops::row_norms(set.u, table, norms);
-  });
-  row("kernels, choose", 4 * rows, [&](const CodeBuffers&) {
-    ops::choose_rows(norms, table, chosen);
-  });
-  row("kernels, send", 10 * table.values(), [&](const CodeBuffers& set) {
-    ops::send_rows(set.u, table, chosen, 1, set.wire);
-  });
-  row("kernels, add", 10 * table.values(), [&](const CodeBuffers& set) {
-    ops::add_rows(set.wire, table, chosen, set.estimate);
-  });
+  row("kernels, norms", 4 * numel,
+      [&](const CodeBuffers& set) { ops::row_norms(set.u, table, norms); });
+  row("kernels, choose", 4 * rows,
+      [&](const CodeBuffers&) { ops::choose_rows(norms, table, chosen); });
+  row("kernels, send", 10 * table.values(),
+      [&](const CodeBuffers& set) { ops::send_rows(set.u, table, chosen, 1, set.wire); });
+  row("kernels, add", 10 * table.values(),
+      [&](const CodeBuffers& set) { ops::add_rows(set.wire, table, chosen, set.estimate); });
 }
 
 template <class Bench>
@@ -172,11 +146,8 @@ void level_rows(const Bench& bench, std::int64_t numel) {
   const at::Tensor one = at::full({1}, 1.0f, options);
   const std::int64_t codes = code_bytes(table, ops::CodeForm::TwoBits);
   const auto sets = code_buffers(
-      bench,
-      numel,
-      at::zeros({kWorkers * table.record_bytes()}, options.dtype(at::kByte)));
-  const auto row = [&](const char* what,
-                       std::int64_t bytes,
+      bench, numel, at::zeros({kWorkers * table.record_bytes()}, options.dtype(at::kByte)));
+  const auto row = [&](const char* what, std::int64_t bytes,
                        const std::function<void(const CodeBuffers&)>& body) {
     bench.row(what, "fp32", std::to_string(numel), bytes, [&](int i) {
       body(sets[static_cast<std::size_t>(i) % sets.size()]);
@@ -189,23 +160,18 @@ void level_rows(const Bench& bench, std::int64_t numel) {
     ops::magnitudes(set.u, table.blocks(), ops::Statistic::Largest, sums);
   });
   row("levels, above", 4 * numel + codes, [&](const CodeBuffers& set) {
-    ops::encode_above(
-        set.u, table, one, ops::CodeForm::TwoBits, set.wire, sums);
+    ops::encode_above(set.u, table, one, ops::CodeForm::TwoBits, set.wire, sums);
   });
   row("levels, chance", 4 * numel + codes, [&](const CodeBuffers& set) {
-    ops::encode_by_chance(
-        set.u, table, one, {}, ops::CodeForm::TwoBits, set.wire);
+    ops::encode_by_chance(set.u, table, one, {}, ops::CodeForm::TwoBits, set.wire);
   });
-  row("levels, mean of 4",
-      4 * numel + kWorkers * codes,
-      [&](const CodeBuffers& set) {
-        ops::average_levels(set.wire, kWorkers, table, set.estimate);
-      });
+  row("levels, mean of 4", 4 * numel + kWorkers * codes, [&](const CodeBuffers& set) {
+    ops::average_levels(set.wire, kWorkers, table, set.estimate);
+  });
   ops::CodeBlocks blocks({{0, numel}});
   const at::Tensor s = at::zeros({numel}, options);
   row("adagrad step", 20 * numel, [&](const CodeBuffers& set) {
-    ops::adagrad_step(
-        {set.estimate, set.u, s, {}, {}}, blocks, one, one, one, {}, 1e-3);
+    ops::adagrad_step({set.estimate, set.u, s, {}, {}}, blocks, one, one, one, {}, 1e-3);
   });
 }
 
@@ -214,21 +180,14 @@ template <class Bench>
 void wire_rows(const Bench& bench, std::int64_t numel) {
   const at::TensorOptions options(bench.device);
   for (const auto& [name, code] :
-       {std::pair("int8", ops::WireCode::Int8),
-        std::pair("int4", ops::WireCode::Int4),
-        std::pair("int2", ops::WireCode::Int2),
-        std::pair("sparse", ops::WireCode::Sparse)}) {
+       {std::pair("int8", ops::WireCode::Int8), std::pair("int4", ops::WireCode::Int4),
+        std::pair("int2", ops::WireCode::Int2), std::pair("sparse", ops::WireCode::Sparse)}) {
     const ops::WireFormat format{code};
     const std::int64_t bytes = ops::wire_bytes(format, numel);
-    const auto sets = code_buffers(
-        bench, numel, at::zeros({bytes}, options.dtype(at::kByte)));
+    const auto sets = code_buffers(bench, numel, at::zeros({bytes}, options.dtype(at::kByte)));
     const std::int64_t passes = code == ops::WireCode::Sparse ? 1 : 4;
     bench.row(
-        "wire, and back",
-        name,
-        std::to_string(numel),
-        4 * passes * numel + 2 * bytes,
-        [&](int i) {
+        "wire, and back", name, std::to_string(numel), 4 * passes * numel + 2 * bytes, [&](int i) {
           const auto& set = sets[static_cast<std::size_t>(i) % sets.size()];
           ops::encode_wire(set.u, format, set.wire);
           ops::decode_wire(set.wire, format, 1, true, set.u);

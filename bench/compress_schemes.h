@@ -40,9 +40,8 @@ inline std::vector<Scheme> all_schemes() {
   add("hylo a2a", "hylo")->transport = compress::CodeTransport::AllToAll;
   add("hylo gather", "hylo")->transport = compress::CodeTransport::Gather;
   for (const std::string& name : compress::scheme_names()) {
-    if (std::ranges::find(list, name, [](const Scheme& scheme) {
-          return *scheme.options.name;
-        }) == list.end()) {
+    if (std::ranges::find(list, name, [](const Scheme& scheme) { return *scheme.options.name; }) ==
+        list.end()) {
       add(name.c_str(), name.c_str());
     }
   }

@@ -33,8 +33,7 @@ class Loopback : public comm::Communicator {
       repeat(call.out, call.in, call.counts);
     } else if (call.kind == Kind::AllToAll) {
       repeat(
-          call.out,
-          call.in.narrow(0, 0, call.counts[0]),
+          call.out, call.in.narrow(0, 0, call.counts[0]),
           std::vector<std::int64_t>(call.counts.size(), call.counts[0]));
     } else if (call.kind == Kind::ReduceScatter) {
       call.out.copy_(call.in.narrow(0, 0, call.out.numel()));
@@ -51,9 +50,7 @@ class Loopback : public comm::Communicator {
   // Copies `in` into the part of each member, which may be shorter or longer:
   // the rest of a longer one is zeroed.
   static void repeat(
-      const at::Tensor& out,
-      const at::Tensor& in,
-      const std::vector<std::int64_t>& counts) {
+      const at::Tensor& out, const at::Tensor& in, const std::vector<std::int64_t>& counts) {
     std::int64_t at = 0;
     for (const std::int64_t count : counts) {
       const std::int64_t same = std::min(count, in.numel());

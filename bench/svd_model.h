@@ -17,22 +17,15 @@
 namespace abtrain::bench {
 
 struct Setting {
-  std::map<std::string, std::string> text = {
-      {"model", ""},
-      {"shape", ""},
-      {"device", "cpu"},
-      {"route", "auto"},
-      {"threads", "1"},
-      {"repeats", "3"},
-      {"spectrum", ""},
-      {"check", "1"}};
+  std::map<std::string, std::string> text = {{"model", ""},     {"shape", ""},    {"device", "cpu"},
+                                             {"route", "auto"}, {"threads", "1"}, {"repeats", "3"},
+                                             {"spectrum", ""},  {"check", "1"}};
 
   // Reads "--key value" pairs; returns false where a key is unknown or a value
   // is missing.
   bool read(const std::vector<std::string>& arguments) {
     for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
-      const std::string key =
-          arguments[i].substr(std::min<std::size_t>(2, arguments[i].size()));
+      const std::string key = arguments[i].substr(std::min<std::size_t>(2, arguments[i].size()));
       if (text.count(key) == 0) {
         return false;
       }
@@ -54,8 +47,7 @@ inline std::vector<Shape> shapes_of(const Setting& setting) {
   }
   long long m = 0;
   long long n = 0;
-  if (std::sscanf(setting.text.at("shape").c_str(), "%lldx%lld", &m, &n) == 2 &&
-      m >= n && n > 0) {
+  if (std::sscanf(setting.text.at("shape").c_str(), "%lldx%lld", &m, &n) == 2 && m >= n && n > 0) {
     return {{m, n, m}};
   }
   return {};
@@ -70,8 +62,7 @@ inline std::vector<double> exact_values(const at::Tensor& w) {
 inline int decompose_model(const std::vector<std::string>& arguments) {
   Setting setting;
   if (!setting.read(arguments) || shapes_of(setting).empty()) {
-    std::fprintf(
-        stderr, "bench_svd: wrong arguments, see the top of bench_svd.cpp\n");
+    std::fprintf(stderr, "bench_svd: wrong arguments, see the top of bench_svd.cpp\n");
     return 2;
   }
   const auto shapes = shapes_of(setting);
@@ -89,15 +80,11 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
   linalg::RankRule ratio;
   ratio.rule = linalg::RankRuleName::Ratio;
   std::printf(
-      "%zu matrices on %s, %d thread(s), route %s, median of %d\n",
-      shapes.size(),
-      setting.text["device"].c_str(),
-      threads,
-      setting.text["route"].c_str(),
+      "%zu matrices on %s, %d thread(s), route %s, median of %d\n", shapes.size(),
+      setting.text["device"].c_str(), threads, setting.text["route"].c_str(),
       setting.number("repeats"));
   for (const std::string spectrum : {"orthogonal", "kaiming", "trained"}) {
-    if (!setting.text["spectrum"].empty() &&
-        setting.text["spectrum"] != spectrum) {
+    if (!setting.text["spectrum"].empty() && setting.text["spectrum"] != spectrum) {
       continue;
     }
     std::vector<linalg::NamedMatrix> matrices;
@@ -112,26 +99,23 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
     std::vector<std::vector<double>> exact;
     for (const auto& m : matrices) {
       exact.push_back(
-          setting.number("check") != 0 ? exact_values(m.matrix)
-                                       : std::vector<double>());
+          setting.number("check") != 0 ? exact_values(m.matrix) : std::vector<double>());
     }
     for (const auto& rule : {sigma, ratio}) {
       std::vector<double> times;
       std::vector<linalg::Decomposition> found;
       std::vector<linalg::RankChoice> choices;
       // On a GPU a first round, not timed, loads libraries.
-      for (int i = device.is_cuda() ? -1 : 0; i < setting.number("repeats");
-           ++i) {
+      for (int i = device.is_cuda() ? -1 : 0; i < setting.number("repeats"); ++i) {
         found.clear();
         choices.clear();
         device::synchronize(device);
         const auto start = std::chrono::steady_clock::now();
         stream.run([&] {
-          found = linalg::decompose_all(
-              matrices, {rule, route, device.is_cuda() ? 1 : threads});
+          found = linalg::decompose_all(matrices, {rule, route, device.is_cuda() ? 1 : threads});
           for (std::size_t l = 0; l < found.size(); ++l) {
-            choices.push_back(linalg::choose_rank(
-                rule, found[l].spectrum(matrices[l].matrix.size(0))));
+            choices.push_back(
+                linalg::choose_rank(rule, found[l].spectrum(matrices[l].matrix.size(0))));
             if (choices[l].rank > 0) {
               found[l].factors(matrices[l].matrix, choices[l].rank);
             }
@@ -151,25 +135,20 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
         if (exact[l].empty()) {
           continue;
         }
-        const auto wanted = linalg::choose_rank(
-            rule, {"", matrices[l].matrix.size(0), shapes[l].n, exact[l]});
+        const auto wanted =
+            linalg::choose_rank(rule, {"", matrices[l].matrix.size(0), shapes[l].n, exact[l]});
         wrong += wanted.rank != choices[l].rank;
         for (std::int64_t i = 0; i < choices[l].rank; ++i) {
           const auto at = static_cast<std::size_t>(i);
           worst = std::max(
-              worst,
-              std::abs(found[l].singular_values()[at] - exact[l][at]) /
-                  exact[l][0]);
+              worst, std::abs(found[l].singular_values()[at] - exact[l][at]) / exact[l][0]);
         }
       }
       std::printf(
-          "%-10s %-5s %9.1f ms, ",
-          spectrum.c_str(),
-          rule.rule == sigma.rule ? "sigma" : "ratio",
+          "%-10s %-5s %9.1f ms, ", spectrum.c_str(), rule.rule == sigma.rule ? "sigma" : "ratio",
           times[times.size() / 2]);
       if (setting.number("check") != 0) {
-        std::printf(
-            "worst error %.1e, ranks other than gesdd's: %d\n", worst, wrong);
+        std::printf("worst error %.1e, ranks other than gesdd's: %d\n", worst, wrong);
       } else {
         std::printf("not checked\n");
       }
@@ -177,10 +156,8 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
         if (linalg::may_be_partial(route, shapes[l].n)) {
           std::printf(
               "    %lld x %lld: rank %lld, %zu values from a space of %lld%s\n",
-              static_cast<long long>(shapes[l].m),
-              static_cast<long long>(shapes[l].n),
-              static_cast<long long>(choices[l].rank),
-              found[l].singular_values().size(),
+              static_cast<long long>(shapes[l].m), static_cast<long long>(shapes[l].n),
+              static_cast<long long>(choices[l].rank), found[l].singular_values().size(),
               static_cast<long long>(found[l].searched()),
               found[l].is_whole() ? " (exact route)" : "");
         }

@@ -58,8 +58,7 @@ inline std::vector<Shape> vgg16() {
     shapes.push_back(conv_shape(out, in, k));
   };
   std::int64_t in = 64;
-  for (const std::int64_t out :
-       {64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512}) {
+  for (const std::int64_t out : {64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512}) {
     conv(out, in, 3);
     in = out;
   }

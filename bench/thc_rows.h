@@ -33,9 +33,7 @@ void thc_rows(const Bench& bench, std::int64_t numel, std::int64_t size) {
   for (const at::Tensor& zeros : out) {
     zeros.zero_();
   }
-  bench.row("hadamard", "fp32", shape, 8 * numel, [&](int i) {
-    ops::hadamard(out[k(i)], size);
-  });
+  bench.row("hadamard", "fp32", shape, 8 * numel, [&](int i) { ops::hadamard(out[k(i)], size); });
   bench.row("thc, norms", "fp32", shape, 4 * numel, [&](int i) {
     ops::block_norms(u[k(i)], size, norms);
   });
@@ -63,13 +61,8 @@ void shard_row(const Bench& bench, std::int64_t numel) {
   }
   const at::Tensor sum = at::empty({shard + kernels::kTailBytes}, bytes);
   bench.row(
-      "thc, add 4",
-      "4 bits",
-      formatted("{} x {}", kWorkers, shard),
-      (kWorkers + 1) * shard,
-      [&](int i) {
-        ops::sum_codes(in[static_cast<std::size_t>(i) % sets], kWorkers, sum);
-      });
+      "thc, add 4", "4 bits", formatted("{} x {}", kWorkers, shard), (kWorkers + 1) * shard,
+      [&](int i) { ops::sum_codes(in[static_cast<std::size_t>(i) % sets], kWorkers, sum); });
 }
 
 }  // namespace abtrain

@@ -23,19 +23,14 @@ namespace abtrain::bench {
 inline double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half]
-                                : (values[half - 1] + values[half]) / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 class Training {
  public:
   Training(
-      const nn::ModelOptions& model,
-      const nn::InputShape& shape,
-      std::int64_t batch,
-      const optim::OptimizerOptions& optimizer,
-      at::ScalarType precision,
-      double lr,
+      const nn::ModelOptions& model, const nn::InputShape& shape, std::int64_t batch,
+      const optim::OptimizerOptions& optimizer, at::ScalarType precision, double lr,
       at::Device device)
       : device_(device),
         precision_(precision),
@@ -43,8 +38,7 @@ class Training {
         optimizer_(optim::make_optimizer(optimizer)) {
     model_->initialize(nn::InitName::Kaiming, 1);
     model_->to(device);
-    block_ = optim::ParameterBlock(
-        methods::dense_parameters(*model_), true, optimizer_->moments());
+    block_ = optim::ParameterBlock(methods::dense_parameters(*model_), true, optimizer_->moments());
     images_ = at::randn({batch, shape.channels, shape.height, shape.width})
                   .to(device)
                   .contiguous(at::MemoryFormat::ChannelsLast);
@@ -63,8 +57,7 @@ class Training {
       at::Tensor loss;
       {
         const train::Autocast autocast(precision_, device_.type());
-        loss = at::cross_entropy_loss(
-            model_->forward(images_, true, tape), labels_);
+        loss = at::cross_entropy_loss(model_->forward(images_, true, tape), labels_);
       }
       loss.backward();
     });
@@ -77,8 +70,7 @@ class Training {
     const auto begin = std::chrono::steady_clock::now();
     work();
     device::synchronize(device_);
-    return std::chrono::duration<double, std::milli>(
-               std::chrono::steady_clock::now() - begin)
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
         .count();
   }
 

@@ -15,9 +15,7 @@ __asm__(
     ".symver old_wait, "
     "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE@GLIBCXX_3.4.11");
 void old_wait(void* condition, void* lock);
-void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(
-    void* condition,
-    void* lock) {
+void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(void* condition, void* lock) {
   old_wait(condition, lock);
 }
 }

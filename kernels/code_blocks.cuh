@@ -20,10 +20,7 @@ __device__ inline bool is_wide(const void* pointer) {
 
 // Loads eight adjacent elements, of which `count` exist; the others are 0.
 __device__ inline void load_eight(
-    const float* from,
-    std::int64_t count,
-    bool wide,
-    float (&x)[kEight]) {
+    const float* from, std::int64_t count, bool wide, float (&x)[kEight]) {
   if (wide && count >= kEight) {
     const auto* packets = reinterpret_cast<const Packet<float, 4>*>(from);
     const Packet<float, 4> low = packets[0];
@@ -41,10 +38,7 @@ __device__ inline void load_eight(
   }
 }
 __device__ inline void store_eight(
-    float* to,
-    std::int64_t count,
-    bool wide,
-    const float (&x)[kEight]) {
+    float* to, std::int64_t count, bool wide, const float (&x)[kEight]) {
   if (wide && count >= kEight) {
     Packet<float, 4> low, high;
 #pragma unroll
@@ -72,8 +66,8 @@ __device__ inline TwoBytes pack_eight(const unsigned (&codes)[kEight]) {
   TwoBytes bytes = {};
 #pragma unroll
   for (int k = 0; k < kEight; ++k) {
-    bytes.values[k / 4] = static_cast<std::uint8_t>(
-        bytes.values[k / 4] | codes[k] << shift_of(k % 4));
+    bytes.values[k / 4] =
+        static_cast<std::uint8_t>(bytes.values[k / 4] | codes[k] << shift_of(k % 4));
   }
   return bytes;
 }
@@ -86,8 +80,7 @@ template <class T, class Other>
 __device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
   __syncthreads();
   for (int half = lanes / 2; half > 0; half /= 2) {
-    for (int i = static_cast<int>(threadIdx.x); i < half;
-         i += static_cast<int>(blockDim.x)) {
+    for (int i = static_cast<int>(threadIdx.x); i < half; i += static_cast<int>(blockDim.x)) {
       tree[i] += tree[i + half];
       if (half <= more / 2) {
         other[i] += other[i + half];
@@ -101,10 +94,7 @@ __device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
 // with kTensorLanes threads and as many pairs of floats in shared memory. The
 // sums are then in tree[0] and tree[kTensorLanes].
 __device__ inline void add_pairs(
-    const float* parts,
-    std::int64_t first,
-    std::int64_t end,
-    float* tree) {
+    const float* parts, std::int64_t first, std::int64_t end, float* tree) {
   const auto t = static_cast<int>(threadIdx.x);
   float sums[2] = {};
   for (std::int64_t b = first + t; b < end; b += kTensorLanes) {

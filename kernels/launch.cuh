@@ -17,19 +17,13 @@ namespace abtrain::kernels {
 // for more than 0 and at most 48 KiB of shared_bytes.
 template <class... Parameters, class... Arguments>
 int launch(
-    void (*kernel)(Parameters...),
-    std::int64_t blocks,
-    int threads,
-    std::size_t shared_bytes,
-    void* stream,
-    Arguments... arguments) {
+    void (*kernel)(Parameters...), std::int64_t blocks, int threads, std::size_t shared_bytes,
+    void* stream, Arguments... arguments) {
   if (blocks == 0) {
     return 0;
   }
   kernel<<<
-      static_cast<unsigned>(blocks),
-      static_cast<unsigned>(threads),
-      shared_bytes,
+      static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared_bytes,
       static_cast<cudaStream_t>(stream)>>>(arguments...);
   return static_cast<int>(cudaGetLastError());
 }

@@ -9,9 +9,7 @@
 namespace abtrain::kernels {
 
 // Replaces a counter by its block of four independent words.
-ABT_HOST_DEVICE inline void philox(
-    const std::uint32_t key[2],
-    std::uint32_t counter[4]) {
+ABT_HOST_DEVICE inline void philox(const std::uint32_t key[2], std::uint32_t counter[4]) {
   std::uint32_t c0 = counter[0], c1 = counter[1];
   std::uint32_t c2 = counter[2], c3 = counter[3];
   std::uint32_t k0 = key[0], k1 = key[1];
@@ -35,10 +33,7 @@ ABT_HOST_DEVICE inline void philox(
 class Random {
  public:
   ABT_HOST_DEVICE Random(
-      std::uint64_t seed,
-      std::uint32_t purpose,
-      std::uint32_t a,
-      std::uint32_t b)
+      std::uint64_t seed, std::uint32_t purpose, std::uint32_t a, std::uint32_t b)
       : key_{static_cast<std::uint32_t>(seed) ^ (purpose * 0x9E3779B1u), static_cast<std::uint32_t>(seed >> 32) ^ purpose},
         counter_{0, 0, a, b} {}
 

@@ -14,8 +14,7 @@ class CudaTeam {
 
   class Values {
    public:
-    __device__ Values(float* from, std::int64_t count)
-        : from_(from), count_(count) {
+    __device__ Values(float* from, std::int64_t count) : from_(from), count_(count) {
       const bool wide = is_wide(from);
 #pragma unroll
       for (int r = 0; r < kRounds; ++r) {
@@ -55,14 +54,11 @@ class CudaTeam {
   __device__ std::uint32_t bits(const std::uint32_t* words, int unit) const {
     return reinterpret_cast<const std::uint8_t*>(words)[unit];
   }
-  __device__ void store_bits(std::uint32_t* words, int unit, std::uint32_t bits)
-      const {
-    reinterpret_cast<std::uint8_t*>(words)[unit] =
-        static_cast<std::uint8_t>(bits);
+  __device__ void store_bits(std::uint32_t* words, int unit, std::uint32_t bits) const {
+    reinterpret_cast<std::uint8_t*>(words)[unit] = static_cast<std::uint8_t>(bits);
   }
   template <class Lane, class Part>
-  __device__ SumAndCount
-  sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
+  __device__ SumAndCount sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
     auto& shared = *reinterpret_cast<Shared*>(shared_memory());
     const auto t = static_cast<int>(threadIdx.x);
 #pragma unroll
@@ -75,8 +71,7 @@ class CudaTeam {
     add_by_halves(shared.lanes, kLanes, shared.counts, kThreads);
     return {shared.lanes[0], shared.counts[0]};
   }
-  __device__ void
-  bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
+  __device__ void bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
     const EightBytes packet = reinterpret_cast<const EightBytes*>(from)[unit];
 #pragma unroll
     for (int k = 0; k < kUnit; ++k) {
@@ -84,8 +79,7 @@ class CudaTeam {
     }
   }
   template <class Value>
-  __device__ void store_bytes(std::uint8_t* to, int unit, const Value& value)
-      const {
+  __device__ void store_bytes(std::uint8_t* to, int unit, const Value& value) const {
     EightBytes packet;
 #pragma unroll
     for (int k = 0; k < kUnit; ++k) {
@@ -94,9 +88,7 @@ class CudaTeam {
     reinterpret_cast<EightBytes*>(to)[unit] = packet;
   }
   __device__ void two_bits(
-      const std::uint8_t* from,
-      int unit,
-      std::uint32_t (&codes)[kUnit]) const {
+      const std::uint8_t* from, int unit, std::uint32_t (&codes)[kUnit]) const {
     const TwoBytes packet = reinterpret_cast<const TwoBytes*>(from)[unit];
 #pragma unroll
     for (int k = 0; k < kUnit; ++k) {
@@ -104,22 +96,15 @@ class CudaTeam {
     }
   }
   __device__ void store_two_bits(
-      std::uint8_t* to,
-      int unit,
-      const std::uint32_t (&codes)[kUnit]) const {
+      std::uint8_t* to, int unit, const std::uint32_t (&codes)[kUnit]) const {
     reinterpret_cast<TwoBytes*>(to)[unit] = pack_eight(codes);
   }
-  __device__ void load(
-      const float* from,
-      int unit,
-      std::int64_t count,
-      float (&x)[kUnit]) const {
+  __device__ void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
     const int i = unit * kUnit;
     load_eight(from + i, count - i, is_wide(from), x);
   }
   template <class Value>
-  __device__ void
-  store(float* to, int unit, std::int64_t count, const Value& value) const {
+  __device__ void store(float* to, int unit, std::int64_t count, const Value& value) const {
     float x[kUnit];
 #pragma unroll
     for (int k = 0; k < kUnit; ++k) {
@@ -155,12 +140,7 @@ __global__ void __launch_bounds__(kThreads) block_kernel(const Job job) {
 template <class Job>
 int launch_blocks(const Job& job, void* stream, bool sums = false) {
   return launch(
-      block_kernel<Job>,
-      job.count,
-      kThreads,
-      sums ? sizeof(CudaTeam::Shared) : 0,
-      stream,
-      job);
+      block_kernel<Job>, job.count, kThreads, sums ? sizeof(CudaTeam::Shared) : 0, stream, job);
 }
 
 }  // namespace abtrain::kernels

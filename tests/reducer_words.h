@@ -12,10 +12,7 @@
 
 namespace abtrain::compress {
 
-inline void set_option(
-    ReducerOptions& options,
-    const std::string& key,
-    const std::string& word) {
+inline void set_option(ReducerOptions& options, const std::string& key, const std::string& word) {
   Value value;
   value.kind = Value::Kind::Scalar;
   value.text = word;

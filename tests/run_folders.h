@@ -35,8 +35,7 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
       "name: '" + std::filesystem::path(run.name).filename().string() +
           "'\nseed: " + std::to_string(run.seed) +
           "\nworkers: 4\nmethod: {name: ddp}\nreducer: {name: " + run.reducer +
-          "}\ntrain: {steps: " + std::to_string(run.config_steps) + "}\n" +
-          run.config);
+          "}\ntrain: {steps: " + std::to_string(run.config_steps) + "}\n" + run.config);
   std::string lines;
   double step = 0;
   for (const double accuracy : run.accuracies) {

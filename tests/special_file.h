@@ -13,11 +13,7 @@ namespace abtrain {
 
 enum class Special { Fifo, Device, Folder, Huge };
 
-constexpr std::array kSpecials = {
-    Special::Fifo,
-    Special::Device,
-    Special::Folder,
-    Special::Huge};
+constexpr std::array kSpecials = {Special::Fifo, Special::Device, Special::Folder, Special::Huge};
 
 // Replaces the file. A huge one has a hole of a terabyte after what it held.
 inline void make_special(const std::string& path, Special kind) {

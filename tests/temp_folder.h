@@ -12,8 +12,7 @@ namespace abtrain {
 class TempFolder {
  public:
   TempFolder() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "abtrain-XXXXXX").string();
+    std::string pattern = (std::filesystem::temp_directory_path() / "abtrain-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
       throw std::runtime_error("cannot make a folder like " + pattern);
     }
@@ -38,8 +37,7 @@ class TempFolder {
   // Writes a file in it; returns its path.
   std::string add(const std::string& name, const std::string& content) const {
     const std::string path = file(name);
-    std::filesystem::create_directories(
-        std::filesystem::path(path).parent_path());
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }

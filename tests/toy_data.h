@@ -12,10 +12,7 @@
 namespace abtrain::testing {
 
 inline data::ByteImages toy_images(
-    std::int64_t count,
-    std::int64_t channels,
-    std::int64_t side,
-    std::uint32_t stream) {
+    std::int64_t count, std::int64_t channels, std::int64_t side, std::uint32_t stream) {
   constexpr std::uint64_t kSeed = 99;
   constexpr std::int64_t kClasses = 4;
   const std::int64_t pixels = channels * side * side;
@@ -25,15 +22,12 @@ inline data::ByteImages toy_images(
   auto* out = images.pixels.data_ptr<std::uint8_t>();
   auto* labels = images.labels.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < count; ++i) {
-    Random noise(
-        kSeed, RandomPurpose::Test, stream, static_cast<std::uint32_t>(i) + 1);
+    Random noise(kSeed, RandomPurpose::Test, stream, static_cast<std::uint32_t>(i) + 1);
     const auto label = static_cast<std::int64_t>(noise.below(kClasses));
     labels[i] = label;
-    Random picture(
-        kSeed, RandomPurpose::Test, 1000, static_cast<std::uint32_t>(label));
+    Random picture(kSeed, RandomPurpose::Test, 1000, static_cast<std::uint32_t>(label));
     for (std::int64_t k = 0; k < pixels; ++k) {
-      const float value =
-          picture.uniform() * 120 + 40 + (noise.uniform() - 0.5F) * 80;
+      const float value = picture.uniform() * 120 + 40 + (noise.uniform() - 0.5F) * 80;
       *out++ = static_cast<std::uint8_t>(std::clamp(value, 0.0F, 255.0F));
     }
   }
@@ -41,9 +35,7 @@ inline data::ByteImages toy_images(
 }
 
 inline data::Dataset toy_dataset(
-    std::int64_t train = 512,
-    std::int64_t channels = 1,
-    std::int64_t side = 8) {
+    std::int64_t train = 512, std::int64_t channels = 1, std::int64_t side = 8) {
   data::Dataset dataset;
   dataset.name = "toy";
   dataset.channels = channels;

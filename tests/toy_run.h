@@ -12,9 +12,7 @@
 
 namespace abtrain::testing {
 
-inline config::RunOptions toy_options(
-    int workers,
-    std::optional<std::int64_t> group_size) {
+inline config::RunOptions toy_options(int workers, std::optional<std::int64_t> group_size) {
   config::RunOptions o;
   o.seed = 7;
   o.workers = workers;
@@ -57,9 +55,7 @@ inline config::RunOptions toy_zoo_options(const std::string& model) {
 
 // All workers' results, in rank order.
 inline std::vector<train::TrainResult> train_with(
-    const config::RunOptions& options,
-    const data::Dataset& dataset,
-    train::TrainHooks hooks,
+    const config::RunOptions& options, const data::Dataset& dataset, train::TrainHooks hooks,
     at::Device device = at::kCPU) {
   train::TrainInputs inputs{options, dataset, {}, device};
   inputs.hooks = std::move(hooks);
@@ -67,8 +63,7 @@ inline std::vector<train::TrainResult> train_with(
 }
 
 inline std::vector<train::TrainResult> train_all(
-    const config::RunOptions& options,
-    const data::Dataset& dataset,
+    const config::RunOptions& options, const data::Dataset& dataset,
     std::function<void(int, std::int64_t, nn::Model&)> before_step = {}) {
   train::TrainHooks hooks;
   hooks.before_step = std::move(before_step);
@@ -79,8 +74,7 @@ inline std::vector<train::TrainResult> train_all(
 inline std::vector<at::Tensor> tensors_of(const nn::Model& model) {
   std::vector<at::Tensor> all;
   for (const nn::NamedWeight& w : model.weights()) {
-    for (const at::Tensor& t :
-         {w.weight->dense, w.weight->inner, w.weight->outer}) {
+    for (const at::Tensor& t : {w.weight->dense, w.weight->inner, w.weight->outer}) {
       if (t.defined()) {
         all.push_back(t);
       }

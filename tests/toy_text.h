@@ -21,8 +21,7 @@ inline data::Dataset toy_text(std::int64_t windows = 256) {
   std::vector<std::uint8_t> bytes;
   std::uint32_t last = 0;
   for (std::int64_t i = 0; i < (windows + kTest) * kContext + 2; ++i) {
-    last = random.uniform() < 0.2F ? random.below(kToyTokens)
-                                   : (5 * last + 3) % kToyTokens;
+    last = random.uniform() < 0.2F ? random.below(kToyTokens) : (5 * last + 3) % kToyTokens;
     bytes.push_back(static_cast<std::uint8_t>(last));
   }
   const std::int64_t end = windows * kContext + 1;
@@ -37,9 +36,7 @@ inline data::Dataset toy_text(std::int64_t windows = 256) {
 }
 
 // A small gpt in place of the images' network.
-inline config::RunOptions toy_text_options(
-    int workers,
-    std::optional<std::int64_t> group_size) {
+inline config::RunOptions toy_text_options(int workers, std::optional<std::int64_t> group_size) {
   config::RunOptions o = toy_options(workers, group_size);
   o.model.name = "gpt-nano";
   o.model.layers = 1;

@@ -16,9 +16,7 @@
 namespace abtrain::weights {
 
 // A file of this header and these bytes, right or wrong.
-inline std::string raw_file(
-    const std::string& header,
-    const std::string& data = "") {
+inline std::string raw_file(const std::string& header, const std::string& data = "") {
   std::string begin(8, '\0');
   const std::uint64_t length = header.size();
   std::memcpy(begin.data(), &length, 8);
@@ -26,8 +24,7 @@ inline std::string raw_file(
 }
 
 inline void write_weights(
-    const std::string& path,
-    const std::vector<NamedTensor>& tensors,
+    const std::string& path, const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata = {}) {
   SafetensorsStream stream(path);
   for (const NamedTensor& t : tensors) {
@@ -38,14 +35,11 @@ inline void write_weights(
 
 inline at::Tensor normal(std::vector<std::int64_t> sizes, int seed = 1) {
   return at::randn(
-      sizes,
-      at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed)),
-      at::kFloat);
+      sizes, at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed)), at::kFloat);
 }
 
 // Exit code and message of what `body` throws; 0 where it throws nothing.
-inline std::pair<int, std::string> failure_of(
-    const std::function<void()>& body) {
+inline std::pair<int, std::string> failure_of(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {

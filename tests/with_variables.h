@@ -15,13 +15,11 @@ class WithVariables {
  public:
   using Values = std::map<std::string, std::optional<std::string>>;
 
-  WithVariables(std::initializer_list<Values::value_type> values)
-      : WithVariables(Values(values)) {}
+  WithVariables(std::initializer_list<Values::value_type> values) : WithVariables(Values(values)) {}
   explicit WithVariables(const Values& values) {
     for (const auto& [name, value] : values) {
       const char* before = std::getenv(name.c_str());
-      before_[name] =
-          before != nullptr ? std::optional<std::string>(before) : std::nullopt;
+      before_[name] = before != nullptr ? std::optional<std::string>(before) : std::nullopt;
     }
     set(values);
   }

@@ -16,14 +16,11 @@
 
 namespace abtrain::app {
 
-inline CLI::Option* one_of(
-    CLI::Option* option,
-    const std::vector<std::string>& words) {
+inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
   option->check([words](const std::string& text) {
     return std::ranges::count(words, text) > 0
                ? ""
-               : formatted(
-                     "expected one of {}, got '{}'", join(words, ", "), text);
+               : formatted("expected one of {}, got '{}'", join(words, ", "), text);
   });
   return option->type_name(join(words, "|"));
 }
@@ -31,15 +28,12 @@ inline CLI::Option* one_of(
 // T: std::int64_t or double. Without `high`, there is no upper limit but that
 // of the type.
 template <class T>
-CLI::Option*
-in_range(CLI::Option* option, T low, T high = std::numeric_limits<T>::max()) {
+CLI::Option* in_range(CLI::Option* option, T low, T high = std::numeric_limits<T>::max()) {
   constexpr bool kWhole = std::is_integral_v<T>;
   const bool is_open = high == std::numeric_limits<T>::max();
   const std::string wanted = formatted(
-      "{} {}",
-      kWhole ? "an integer" : "a number",
-      is_open ? formatted("of at least {}", low)
-              : formatted("from {} to {}", low, high));
+      "{} {}", kWhole ? "an integer" : "a number",
+      is_open ? formatted("of at least {}", low) : formatted("from {} to {}", low, high));
   option->check([low, high, wanted](const std::string& text) {
     T value{};
     std::string ignored;
@@ -54,20 +48,14 @@ in_range(CLI::Option* option, T low, T high = std::numeric_limits<T>::max()) {
                : formatted("expected {}, got '{}'", wanted, text);
   });
   return option->type_name(formatted(
-      "{}{}",
-      kWhole ? "INT" : "FLOAT",
-      is_open ? formatted(" >= {}", low)
-              : formatted(" in [{}, {}]", low, high)));
+      "{}{}", kWhole ? "INT" : "FLOAT",
+      is_open ? formatted(" >= {}", low) : formatted(" in [{}, {}]", low, high)));
 }
 
 // `member` (an enumeration, or an optional one) must outlive the parser.
 template <class E, class T>
 CLI::Option* add_choice(
-    CLI::App& command,
-    const char* option,
-    T& member,
-    const Names<E>& names,
-    const char* help) {
+    CLI::App& command, const char* option, T& member, const Names<E>& names, const char* help) {
   std::vector<std::string> words;
   for (const auto& [name, value] : names) {
     words.push_back(name);
@@ -79,17 +67,14 @@ CLI::Option* add_choice(
       }
     }
   };
-  return one_of(
-      command.add_option_function<std::string>(option, set, help), words);
+  return one_of(command.add_option_function<std::string>(option, set, help), words);
 }
 
 // Adds --json, short for --format json. `member` must outlive the parser.
 template <class T, class E>
 void add_json(CLI::App& command, T& member, E json) {
   command.add_flag_function(
-      "--json",
-      [&member, json](std::int64_t) { member = json; },
-      "the same as --format json");
+      "--json", [&member, json](std::int64_t) { member = json; }, "the same as --format json");
 }
 
 }  // namespace abtrain::app

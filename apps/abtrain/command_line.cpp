@@ -29,8 +29,8 @@ void read_type(const std::string& type, OptionInfo& option) {
     } else if (part == "CONFIG") {
       option.completes = Completes::Config;
     } else if (
-        part.find("FILE") != std::string::npos || part == "IN" ||
-        part == "OUT" || part.ends_with(".yaml")) {
+        part.find("FILE") != std::string::npos || part == "IN" || part == "OUT" ||
+        part.ends_with(".yaml")) {
       option.completes = Completes::File;
     }
   }
@@ -47,9 +47,8 @@ OptionInfo describe_option(const CLI::Option& from) {
   option.help = from.get_description();
   option.group = from.get_group();
   option.required = from.get_required();
-  option.repeats =
-      from.get_items_expected_max() > 1 ||
-      from.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+  option.repeats = from.get_items_expected_max() > 1 ||
+                   from.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
   if (from.get_items_expected_max() > 0) {
     read_type(from.get_type_name(), option);
     if (std::ranges::count(option.names, "--config") > 0) {

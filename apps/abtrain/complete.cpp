@@ -45,32 +45,25 @@ void add_config_names(const std::string& before, Candidates& out) {
 }
 
 // A key with its '=', or the value of the key whose '=' is typed.
-void add_keys(
-    const std::string& before,
-    const std::string& typed,
-    Candidates& out) {
+void add_keys(const std::string& before, const std::string& typed, Candidates& out) {
   const std::size_t equals = typed.find('=');
   // A list of values goes on after its last comma.
   const std::string begin = typed.substr(0, typed.find_last_of("=,") + 1);
   config::RunOptions defaults;
-  each_key(
-      config::fields_of(defaults).list(),
-      [&](const std::string& name, const Field& field) {
-        if (equals == std::string::npos) {
-          out.words[before + name + "="] = field.help;
-        } else if (typed.substr(0, equals) == name) {
-          for (const std::string& choice : field.choices) {
-            out.words[before + begin + choice];
-          }
-        }
-      });
+  each_key(config::fields_of(defaults).list(), [&](const std::string& name, const Field& field) {
+    if (equals == std::string::npos) {
+      out.words[before + name + "="] = field.help;
+    } else if (typed.substr(0, equals) == name) {
+      for (const std::string& choice : field.choices) {
+        out.words[before + begin + choice];
+      }
+    }
+  });
 }
 
 // `before` is what precedes the value in its word, such as "--set=".
 void add_values(
-    const OptionInfo& option,
-    const std::string& before,
-    const std::string& typed,
+    const OptionInfo& option, const std::string& before, const std::string& typed,
     Candidates& out) {
   for (const std::string& choice : option.choices) {
     out.words[before + choice];
@@ -102,18 +95,13 @@ void add_options(const CommandInfo& command, Candidates& out) {
   }
 }
 
-const CommandInfo* command_named(
-    const CommandInfo& program,
-    const std::string& name) {
-  const auto found =
-      std::ranges::find(program.commands, name, &CommandInfo::name);
+const CommandInfo* command_named(const CommandInfo& program, const std::string& name) {
+  const auto found = std::ranges::find(program.commands, name, &CommandInfo::name);
   return found == program.commands.end() ? nullptr : &*found;
 }
 
 // The option of this name, if it takes a value.
-const OptionInfo* valued_option(
-    const CommandInfo& command,
-    const std::string& name) {
+const OptionInfo* valued_option(const CommandInfo& command, const std::string& name) {
   for (const OptionInfo& option : command.options) {
     if (!option.value.empty() && std::ranges::count(option.names, name) > 0) {
       return &option;
@@ -130,9 +118,7 @@ const OptionInfo* positional(const CommandInfo& command, std::size_t place) {
   return &all[place];
 }
 
-Candidates candidates(
-    const CommandInfo& program,
-    const std::vector<std::string>& words) {
+Candidates candidates(const CommandInfo& program, const std::vector<std::string>& words) {
   Candidates out;
   const CommandInfo* named = nullptr;
   // Where no command is named, the options are those of train.
@@ -167,8 +153,7 @@ Candidates candidates(
   } else if (dash && equals != std::string::npos) {
     option = valued_option(*command, last.substr(0, equals));
     if (option != nullptr) {
-      add_values(
-          *option, last.substr(0, equals + 1), last.substr(equals + 1), out);
+      add_values(*option, last.substr(0, equals + 1), last.substr(equals + 1), out);
     }
   } else if (named == nullptr && !dash) {
     for (const CommandInfo& each : program.commands) {

@@ -132,11 +132,8 @@ Command add_completion(CLI::App& parser, const std::string& called) {
       ">~/.config/fish/completions/abtrain.fish\n");
   return {&command, [shell, called] {
             const std::string mark = "@PROGRAM@";
-            std::string script = *shell == "bash"  ? kBash
-                                 : *shell == "zsh" ? kZsh
-                                                   : kFish;
-            script.replace(
-                script.find(mark), mark.size(), quoted(program_name(called)));
+            std::string script = *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish;
+            script.replace(script.find(mark), mark.size(), quoted(program_name(called)));
             std::cout << script << std::flush;
             return 0;
           }};

@@ -34,13 +34,10 @@ void take_words(const CLI::App& command, ConfigArgs& args) {
       continue;
     }
     ABT_CHECK(
-        args.config.empty(),
-        Usage,
+        args.config.empty(), Usage,
         "{}: expected one configuration, got '{}' and '{}' (an override is "
         "written as KEY=VALUE)",
-        command.get_name(),
-        args.config,
-        word);
+        command.get_name(), args.config, word);
     args.config = word;
   }
 }
@@ -49,8 +46,7 @@ void take_words(const CLI::App& command, ConfigArgs& args) {
 
 void check_given(const ConfigArgs& args) {
   ABT_CHECK(
-      !args.config.empty(),
-      Usage,
+      !args.config.empty(), Usage,
       "expected a configuration, the path of a YAML file or a name in the "
       "configs folder, as in `abtrain fashion_mnist_mlp`");
 }
@@ -65,8 +61,7 @@ bool names_configuration(const std::string& word) {
   if (word.empty() || is_override(word)) {
     return false;
   }
-  if (word.find('/') != std::string::npos || word.ends_with(".yaml") ||
-      word.ends_with(".yml")) {
+  if (word.find('/') != std::string::npos || word.ends_with(".yaml") || word.ends_with(".yml")) {
     return true;
   }
   std::vector<std::string> folders = config::config_folders(program_path());
@@ -98,10 +93,7 @@ std::vector<std::string> configuration_names() {
   return names;
 }
 
-void add_sets(
-    CLI::App& command,
-    std::vector<std::string>& sets,
-    const char* help) {
+void add_sets(CLI::App& command, std::vector<std::string>& sets, const char* help) {
   command.add_option("--set", sets, help)
       ->type_name("a.b=VALUE")
       ->allow_extra_args(false)
@@ -116,31 +108,20 @@ void add_config_options(CLI::App& command, ConfigArgs& args) {
       ->description("keys of the configuration and their values")
       ->type_name("a.b=VALUE")
       ->expected(CLI::detail::expected_max_vector_size);
-  command
-      .add_option("-c,--config", args.config, "the configuration, as an option")
+  command.add_option("-c,--config", args.config, "the configuration, as an option")
       ->type_name("FILE");
   add_sets(command, args.sets, "an override, as an option; may be repeated");
   command.final_callback([&command, &args] { take_words(command, args); });
-  command.add_option("--name", args.name, "name of the run and of its folder")
-      ->type_name("NAME");
-  command
-      .add_option(
-          "--output", args.output, "folder in which the run folder is created")
+  command.add_option("--name", args.name, "name of the run and of its folder")->type_name("NAME");
+  command.add_option("--output", args.output, "folder in which the run folder is created")
       ->type_name("FOLDER");
 }
 
-void add_run_options(
-    CLI::App& command,
-    std::string& folder,
-    std::string& model) {
-  command.add_option("run", folder, "a run folder, such as runs/my")
-      ->required()
-      ->type_name("RUN");
+void add_run_options(CLI::App& command, std::string& folder, std::string& model) {
+  command.add_option("run", folder, "a run folder, such as runs/my")->required()->type_name("RUN");
   command
       .add_option(
-          "--model",
-          model,
-          "the model: a file of the run, or a path (default model.safetensors)")
+          "--model", model, "the model: a file of the run, or a path (default model.safetensors)")
       ->type_name("FILE");
 }
 
@@ -158,31 +139,24 @@ void note_format(const std::string& file) {
 }
 
 void add_force(CLI::App& command, bool& force) {
-  command.add_flag(
-      "--force",
-      force,
-      "replace an existing file even if it is of another kind");
+  command.add_flag("--force", force, "replace an existing file even if it is of another kind");
 }
 
 config::RunOptions read_run_configuration(
-    const std::string& folder,
-    const std::vector<std::string>& sets) {
+    const std::string& folder, const std::vector<std::string>& sets) {
   const std::string config = folder + "/config.yaml";
   ABT_CHECK(
-      fs::exists(config),
-      MissingInput,
-      "{}: expected a run folder with config.yaml and model.safetensors",
-      folder);
+      fs::exists(config), MissingInput,
+      "{}: expected a run folder with config.yaml and model.safetensors", folder);
   return config::read_config(config, sets);
 }
 
-config::RunOptions
-read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched) {
+config::RunOptions read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched) {
   config::ConfigContext context;
   const auto take = [&](const char* key, const std::string& text) {
     if (!text.empty()) {
-      context.last.push_back(config::literal_override(
-          key, text, {formatted("--{} {}", key, text), 0, 0, ""}));
+      context.last.push_back(
+          config::literal_override(key, text, {formatted("--{} {}", key, text), 0, 0, ""}));
     }
   };
   take("name", args.name);
@@ -193,8 +167,7 @@ read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched) {
   context.fifo = Fifo::Wait;
   std::vector<std::string> notes;
   context.notes = &notes;
-  config::RunOptions options =
-      config::read_config(args.config, args.sets, context);
+  config::RunOptions options = config::read_config(args.config, args.sets, context);
   for (const std::string& note : notes) {
     log.info("{}", note);
   }

@@ -23,10 +23,7 @@ struct ConfigArgs {
 // must outlive the parser.
 void add_config_options(CLI::App& command, ConfigArgs& args);
 // Adds --set alone; `help` says what it overrides.
-void add_sets(
-    CLI::App& command,
-    std::vector<std::string>& sets,
-    const char* help);
+void add_sets(CLI::App& command, std::vector<std::string>& sets, const char* help);
 
 // Throws Error(Usage) if no configuration is named.
 void check_given(const ConfigArgs& args);
@@ -39,10 +36,7 @@ bool names_configuration(const std::string& word);
 std::vector<std::string> configuration_names();
 
 // Adds a run folder, and --model, which chooses one of its models.
-void add_run_options(
-    CLI::App& command,
-    std::string& folder,
-    std::string& model);
+void add_run_options(CLI::App& command, std::string& folder, std::string& model);
 
 // Adds --dtype fp32 | fp16 | bf16; `what` is the help, and says of which
 // tensors.
@@ -58,13 +52,11 @@ void add_force(CLI::App& command, bool& force);
 // Reads config.yaml of a run folder, overridden by `sets`. Throws MissingInput
 // where there is none.
 config::RunOptions read_run_configuration(
-    const std::string& folder,
-    const std::vector<std::string>& sets = {});
+    const std::string& folder, const std::vector<std::string>& sets = {});
 
 // Reads the file or name, with its overrides, --name and --output. `log` tells
 // what was adapted to the launcher or to train.steps. `launched`: the number of
 // processes that a launcher started, which are then the workers; 0: none.
-config::RunOptions
-read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched = 0);
+config::RunOptions read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched = 0);
 
 }  // namespace abtrain::app

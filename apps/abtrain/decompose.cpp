@@ -39,17 +39,14 @@ void find_rule(DecomposeArgs& args) {
   std::string& rule = args.rule["rule"];
   if (!args.budget.empty()) {
     ABT_CHECK(
-        rule.empty() || rule == "budget",
-        Usage,
-        "--budget belongs to --rule budget, not to --rule {}",
-        rule);
+        rule.empty() || rule == "budget", Usage,
+        "--budget belongs to --rule budget, not to --rule {}", rule);
     rule = "budget";
   }
   for (const linalg::RankRuleKind& k : linalg::rank_rules()) {
     if (rule.empty() && !args.rule[k.key].empty()) {
       ABT_CHECK(
-          k.key != std::string("ratio"),
-          Usage,
+          k.key != std::string("ratio"), Usage,
           "--ratio: for each matrix (--rule ratio) or for the whole file "
           "(--rule budget)?");
       rule = k.name;
@@ -64,8 +61,7 @@ void read_rule(DecomposeArgs& args) {
   for (const auto& [key, text] : args.rule) {
     if (!text.empty()) {
       const Location place{"--" + key, 0, 0, ""};
-      section.entries.push_back(
-          {key, place, config::literal_override(key, text, place).value});
+      section.entries.push_back({key, place, config::literal_override(key, text, place).value});
     }
   }
   ReadResult reading;
@@ -79,35 +75,26 @@ void read_rule(DecomposeArgs& args) {
   for (const linalg::RankRuleKind& k : linalg::rank_rules()) {
     for (const auto& [key, text] : args.rule) {
       ABT_CHECK(
-          args.rule["rule"] != k.name || text.empty() || key == "rule" ||
-              key == k.key || (k.limit != nullptr && key == k.limit),
-          Usage,
-          "--{} does not belong to --rule {}, which takes --{}",
-          key,
-          k.name,
-          k.key);
+          args.rule["rule"] != k.name || text.empty() || key == "rule" || key == k.key ||
+              (k.limit != nullptr && key == k.limit),
+          Usage, "--{} does not belong to --rule {}, which takes --{}", key, k.name, k.key);
     }
   }
   if (!args.budget.empty()) {
     std::string why;
     ABT_CHECK(
-        parse_bytes(args.budget, args.options.budget_bytes, why),
-        Usage,
-        "--budget: expected a size, such as 20MB; got '{}'{}",
-        args.budget,
+        parse_bytes(args.budget, args.options.budget_bytes, why), Usage,
+        "--budget: expected a size, such as 20MB; got '{}'{}", args.budget,
         why.empty() ? "" : ": " + why);
     ABT_CHECK(
-        args.rule["ratio"].empty(),
-        Usage,
-        "--budget and --ratio both set the size: give only one");
+        args.rule["ratio"].empty(), Usage, "--budget and --ratio both set the size: give only one");
   }
 }
 
 int run_decompose(DecomposeArgs& args) {
   read_rule(args);
   ABT_CHECK(
-      args.dry_run || !args.options.output.empty(),
-      Usage,
+      args.dry_run || !args.options.output.empty(), Usage,
       "-o FILE is required (or --dry-run, which only reports)");
   if (args.dry_run) {
     args.options.output.clear();
@@ -115,8 +102,7 @@ int run_decompose(DecomposeArgs& args) {
   device::return_freed_memory();
   at::set_num_threads(train::threads_per_worker({}, 1));
   Log log;
-  const weights::DecomposeReport report =
-      weights::decompose_file(args.options, log);
+  const weights::DecomposeReport report = weights::decompose_file(args.options, log);
   const bool is_table = args.format == DecomposeFormat::Table;
   const std::string text = args.format == DecomposeFormat::Json
                                ? json_text(weights::decompose_json(report))
@@ -140,8 +126,7 @@ void add_rule_options(CLI::App& command, DecomposeArgs& args) {
   for (const Field& field : fields.list()) {
     command
         .add_option(
-            "--" + field.key,
-            args.rule[field.key],
+            "--" + field.key, args.rule[field.key],
             formatted("{} (default {})", field.help, field.print()))
         ->type_name(
             !field.choices.empty()                   ? join(field.choices, "|")
@@ -150,18 +135,14 @@ void add_rule_options(CLI::App& command, DecomposeArgs& args) {
   }
   command
       .add_option(
-          "--budget",
-          args.budget,
+          "--budget", args.budget,
           "size of the whole file, such as 20MB: the best ranks that fit "
           "(--rule budget)")
       ->type_name("SIZE");
 }
 
 void add_globs(
-    CLI::App& command,
-    const char* name,
-    std::vector<std::string>& globs,
-    const char* help) {
+    CLI::App& command, const char* name, std::vector<std::string>& globs, const char* help) {
   command.add_option(name, globs, help)
       ->type_name("GLOB")
       ->allow_extra_args(false)
@@ -173,47 +154,34 @@ void add_globs(
 Command add_decompose(CLI::App& parser) {
   auto args = std::make_shared<DecomposeArgs>();
   weights::DecomposeOptions& options = args->options;
-  CLI::App& command = *parser.add_subcommand(
-      "decompose", "cut the weights of any PyTorch model to low rank");
+  CLI::App& command =
+      *parser.add_subcommand("decompose", "cut the weights of any PyTorch model to low rank");
   command
       .add_option(
-          "input",
-          options.input,
+          "input", options.input,
           "a safetensors file, an index of shards, or a folder that holds one")
       ->required()
       ->type_name("IN");
   command
       .add_option(
-          "-o,--output",
-          options.output,
+          "-o,--output", options.output,
           "the file to write (an older one is replaced); -: standard output")
       ->type_name("OUT");
   add_force(command, options.force);
   add_rule_options(command, *args);
   add_globs(
-      command,
-      "--keep-dense",
-      options.keep_dense,
+      command, "--keep-dense", options.keep_dense,
       "a tensor or layer to copy unchanged; may be repeated");
   add_globs(
-      command,
-      "--only",
-      options.only,
+      command, "--only", options.only,
       "a tensor or layer to cut, all others are copied; may be repeated");
   in_range<std::int64_t>(
       command.add_option(
-          "--min-size",
-          options.min_size,
-          "copy matrices of fewer elements unchanged (default 0)"),
+          "--min-size", options.min_size, "copy matrices of fewer elements unchanged (default 0)"),
       0);
-  add_dtype_option(
-      command,
-      options.dtype,
-      "dtype of the factors (default: that of the tensor)");
+  add_dtype_option(command, options.dtype, "dtype of the factors (default: that of the tensor)");
   add_choice<DecomposeFormat>(
-      command,
-      "--format",
-      args->format,
+      command, "--format", args->format,
       {{"table", DecomposeFormat::Table},
        {"csv", DecomposeFormat::Csv},
        {"json", DecomposeFormat::Json}},

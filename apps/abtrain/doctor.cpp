@@ -12,8 +12,7 @@ namespace abtrain::app {
 
 Command add_doctor(CLI::App& parser) {
   CLI::App& command = *parser.add_subcommand(
-      "doctor",
-      "print what this machine has, what is missing and how to get it");
+      "doctor", "print what this machine has, what is missing and how to get it");
   return {&command, [] {
             print(train::format_findings(train::diagnose()));
             return 0;

@@ -7,15 +7,13 @@
 namespace {
 
 // Sanitizers are not ready either.
-__attribute__((no_sanitize("address", "thread", "undefined"))) void
-begin(int /*argc*/, char** /*argv*/, char** /*environment*/) {
+__attribute__((no_sanitize("address", "thread", "undefined"))) void begin(
+    int /*argc*/, char** /*argv*/, char** /*environment*/) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   abtrain::catch_signals();
 #endif
 }
 
-__attribute__((
-    section(".preinit_array"),
-    used)) void (*const first)(int, char**, char**) = begin;
+__attribute__((section(".preinit_array"), used)) void (*const first)(int, char**, char**) = begin;
 
 }  // namespace

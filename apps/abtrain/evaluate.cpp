@@ -19,8 +19,8 @@ struct EvaluateArgs {
 
 int run_evaluate(const EvaluateArgs& args) {
   Log log;
-  print(train::evaluate_run(
-      read_run_configuration(args.run, args.sets), args.run, args.model, log));
+  print(
+      train::evaluate_run(read_run_configuration(args.run, args.sets), args.run, args.model, log));
   return 0;
 }
 
@@ -28,13 +28,10 @@ int run_evaluate(const EvaluateArgs& args) {
 
 Command add_evaluate(CLI::App& parser) {
   auto args = std::make_shared<EvaluateArgs>();
-  CLI::App& command = *parser.add_subcommand(
-      "evaluate", "measure the model of a run on its test set");
+  CLI::App& command =
+      *parser.add_subcommand("evaluate", "measure the model of a run on its test set");
   add_run_options(command, args->run, args->model);
-  add_sets(
-      command,
-      args->sets,
-      "override one key of the run's configuration; may be repeated");
+  add_sets(command, args->sets, "override one key of the run's configuration; may be repeated");
   command.footer(
       "Examples:\n"
       "  abtrain evaluate runs/my\n"

@@ -14,31 +14,24 @@ namespace abtrain::app {
 
 Command add_export(CLI::App& parser) {
   auto args = std::make_shared<weights::ExportOptions>();
-  CLI::App& command = *parser.add_subcommand(
-      "export", "write the model of a run for PyTorch: factored or merged");
+  CLI::App& command =
+      *parser.add_subcommand("export", "write the model of a run for PyTorch: factored or merged");
   add_run_options(command, args->folder, args->model);
   command
       .add_option(
-          "-o,--output",
-          args->output,
+          "-o,--output", args->output,
           "the safetensors file to write (an older one is replaced); -: "
           "standard output")
       ->required()
       ->type_name("FILE");
   add_force(command, args->force);
   add_choice<bool>(
-      command,
-      "--form",
-      args->merged,
-      {{"factored", false}, {"merged", true}},
+      command, "--form", args->merged, {{"factored", false}, {"merged", true}},
       "factored: x.weight.A and .B (default); merged: dense weights, for "
       "load_state_dict");
   add_choice<nn::TensorNames>(
-      command,
-      "--names",
-      args->names,
-      {{"timm", nn::TensorNames::Timm},
-       {"torchvision", nn::TensorNames::Torchvision}},
+      command, "--names", args->names,
+      {{"timm", nn::TensorNames::Timm}, {"torchvision", nn::TensorNames::Torchvision}},
       "naming scheme of the tensors (default: the run's model.names)");
   add_dtype_option(command, args->dtype, "dtype of all tensors (default fp32)");
   command.footer(
@@ -46,8 +39,8 @@ Command add_export(CLI::App& parser) {
       "  abtrain export runs/my -o my.safetensors --form merged\n"
       "  abtrain export runs/my -o small.safetensors --dtype bf16\n");
   return {&command, [args] {
-            const std::string report = weights::export_run(
-                read_run_configuration(args->folder), *args);
+            const std::string report =
+                weights::export_run(read_run_configuration(args->folder), *args);
             if (is_standard_output(args->output)) {
               std::cerr << printable(report, "\n");
             } else {

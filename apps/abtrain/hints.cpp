@@ -51,8 +51,7 @@ std::string key_named(const std::string& option) {
   config::RunOptions defaults;
   std::string found;
   for (const std::string& key : keys_of(config::fields_of(defaults))) {
-    const bool matches =
-        key == name || key == name + ".name" || key.ends_with("." + name);
+    const bool matches = key == name || key == name + ".name" || key.ends_with("." + name);
     if (matches && (found.empty() || key.size() < found.size())) {
       found = key;
     }
@@ -61,24 +60,19 @@ std::string key_named(const std::string& option) {
 }
 
 // The value that is given with an option: `--lr=0.1` or `--lr 0.1`.
-std::string value_of(
-    const std::string& option,
-    const std::vector<std::string>& words) {
+std::string value_of(const std::string& option, const std::vector<std::string>& words) {
   if (const std::size_t equals = option.find('='); equals != option.npos) {
     return option.substr(equals + 1);
   }
   const auto at = std::ranges::find(words, option);
-  const bool has_value =
-      at < words.end() - 1 && !at[1].starts_with('-') && !at[1].empty();
+  const bool has_value = at < words.end() - 1 && !at[1].starts_with('-') && !at[1].empty();
   return has_value ? at[1] : "...";
 }
 
 }  // namespace
 
 std::string meant_by(
-    const CLI::App& command,
-    const std::string& option,
-    const std::vector<std::string>& words) {
+    const CLI::App& command, const std::string& option, const std::vector<std::string>& words) {
   std::vector<std::string> names;
   bool has_sets = false;
   bool has_overrides = false;
@@ -95,8 +89,7 @@ std::string meant_by(
     if (given != other) {
       continue;
     }
-    if (std::ranges::count(names, meant) > 0 || given == "-v" ||
-        given == "-V") {
+    if (std::ranges::count(names, meant) > 0 || given == "-v" || given == "-V") {
       return meant;
     }
     key = *meant == '-' ? "" : meant;
@@ -108,8 +101,7 @@ std::string meant_by(
   if (has_sets) {
     key = key.empty() ? key_named(given) : key;
     if (!key.empty()) {
-      return (has_overrides ? "" : "--set ") + key + "=" +
-             value_of(option, words);
+      return (has_overrides ? "" : "--set ") + key + "=" + value_of(option, words);
     }
   }
   return nearest(given, names);

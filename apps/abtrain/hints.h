@@ -14,8 +14,6 @@ namespace abtrain::app {
 // as in "--config", or an override with the value that follows the option in
 // `words`, as in "optimizer.lr=0.1". Empty if nothing is near.
 std::string meant_by(
-    const CLI::App& command,
-    const std::string& option,
-    const std::vector<std::string>& words);
+    const CLI::App& command, const std::string& option, const std::vector<std::string>& words);
 
 }  // namespace abtrain::app

@@ -9,8 +9,7 @@
 namespace abtrain::app {
 
 // Adds --bandwidth, --latency and --nodes, also spelled --hosts.
-inline void
-add_link(CLI::App& command, plan::Link& link, const std::string& group = {}) {
+inline void add_link(CLI::App& command, plan::Link& link, const std::string& group = {}) {
   const auto grouped = [&](CLI::Option* option) {
     if (!group.empty()) {
       option->group(group);
@@ -18,25 +17,19 @@ add_link(CLI::App& command, plan::Link& link, const std::string& group = {}) {
   };
   grouped(command
               .add_option(
-                  "--bandwidth",
-                  link.bandwidth,
+                  "--bandwidth", link.bandwidth,
                   "rate of a node's link in each direction, such as 1Gbit or "
                   "100Mbit")
               ->type_name("RATE"));
-  grouped(
-      command
-          .add_option(
-              "--latency", link.latency, "latency per message (default: 50us)")
-          ->type_name("TIME"));
+  grouped(command.add_option("--latency", link.latency, "latency per message (default: 50us)")
+              ->type_name("TIME"));
   grouped(command
               .add_option(
-                  "--nodes,--hosts",
-                  link.nodes,
+                  "--nodes,--hosts", link.nodes,
                   "number of nodes for the workers (default: one per worker)")
               ->type_name("INT")
               ->check([](const std::string& text) {
-                return text.find_first_not_of("0") == std::string::npos ||
-                               text.front() == '-'
+                return text.find_first_not_of("0") == std::string::npos || text.front() == '-'
                            ? "expected at least 1; got " + text
                            : std::string();
               }));
@@ -45,8 +38,7 @@ add_link(CLI::App& command, plan::Link& link, const std::string& group = {}) {
 // Throws Error(Usage) where a network is described, but for its bandwidth.
 inline void check_link(const plan::Link& link) {
   ABT_CHECK(
-      !link.bandwidth.empty() || (link.latency.empty() && link.nodes == 0),
-      Usage,
+      !link.bandwidth.empty() || (link.latency.empty() && link.nodes == 0), Usage,
       "--nodes and --latency describe a network: expected its --bandwidth too");
 }
 

@@ -61,12 +61,9 @@ class HelpFormatter : public CLI::Formatter {
 // The words with their command in front: `abtrain my.yaml` is `abtrain train
 // my.yaml`, and `abtrain help plan` is `abtrain plan --help`.
 std::vector<std::string> with_verb(
-    std::vector<std::string> words,
-    const std::vector<std::string>& verbs) {
+    std::vector<std::string> words, const std::vector<std::string>& verbs) {
   constexpr std::array<std::string_view, 3> kOwn{"--help", "-h", "--version"};
-  const auto is_verb = [&](const std::string& word) {
-    return std::ranges::count(verbs, word) > 0;
-  };
+  const auto is_verb = [&](const std::string& word) { return std::ranges::count(verbs, word) > 0; };
   const std::string first = words.front();
   if (first == "help" && words.size() == 1) {
     return {"--help"};
@@ -74,10 +71,9 @@ std::vector<std::string> with_verb(
   if (first == "help" && words.size() == 2 && is_verb(words[1])) {
     return {words[1], "--help"};
   }
-  const bool is_option =
-      first.starts_with('-') && std::ranges::find(kOwn, first) == kOwn.end();
-  if (is_option || (!is_verb(first) && (app::is_override(first) ||
-                                        app::names_configuration(first)))) {
+  const bool is_option = first.starts_with('-') && std::ranges::find(kOwn, first) == kOwn.end();
+  if (is_option ||
+      (!is_verb(first) && (app::is_override(first) || app::names_configuration(first)))) {
     words.insert(words.begin(), "train");
   }
   return words;
@@ -85,9 +81,7 @@ std::vector<std::string> with_verb(
 
 // The first word chooses the command: where it is wrong, suggest what was
 // meant.
-void check_verb(
-    const std::string& verb,
-    const std::vector<std::string>& verbs) {
+void check_verb(const std::string& verb, const std::vector<std::string>& verbs) {
   if (verb.starts_with('-') || std::ranges::count(verbs, verb) > 0) {
     return;
   }
@@ -96,18 +90,14 @@ void check_verb(
     meant = nearest(verb, app::configuration_names());
   }
   throw Error(
-      ErrorKind::Usage,
-      formatted(
-          "'{}' is neither a command nor a configuration{}",
-          verb,
-          meant.empty() ? "" : formatted("; did you mean '{}'?", meant)));
+      ErrorKind::Usage, formatted(
+                            "'{}' is neither a command nor a configuration{}", verb,
+                            meant.empty() ? "" : formatted("; did you mean '{}'?", meant)));
 }
 
 // Reports words that the command does not take. CLI11 on its own would complain
 // about missing arguments first.
-void check_unknown(
-    const CLI::App& command,
-    const std::vector<std::string>& words) {
+void check_unknown(const CLI::App& command, const std::vector<std::string>& words) {
   const std::vector<std::string> rest = command.remaining();
   const auto is_option = [](const std::string& word) {
     return word.size() > 1 && word.front() == '-';
@@ -118,27 +108,20 @@ void check_unknown(
     throw Error(
         ErrorKind::Usage,
         formatted(
-            "{}: unknown option '{}'{}",
-            command.get_name(),
-            unknown->substr(0, unknown->find('=')),
+            "{}: unknown option '{}'{}", command.get_name(), unknown->substr(0, unknown->find('=')),
             meant.empty() ? "" : formatted("; did you mean {}?", meant)));
   }
   const auto set = std::ranges::find_if(rest, app::is_override);
   const bool has_sets = command.get_option_no_throw("--set") != nullptr;
   ABT_CHECK(
-      set == rest.end() || !has_sets,
-      Usage,
-      "{}: did you mean --set {}?",
-      command.get_name(),
+      set == rest.end() || !has_sets, Usage, "{}: did you mean --set {}?", command.get_name(),
       *set);
 }
 
 // Lists the commands; with_verb() turns `help` into an option.
 app::Command add_help(CLI::App& parser, const std::vector<std::string>& verbs) {
-  CLI::App& command =
-      *parser.add_subcommand("help", "print the options of a command");
-  app::one_of(
-      command.add_option("command")->description("one of the commands"), verbs);
+  CLI::App& command = *parser.add_subcommand("help", "print the options of a command");
+  app::one_of(command.add_option("command")->description("one of the commands"), verbs);
   return {&command, [] { return 0; }};
 }
 
@@ -148,17 +131,15 @@ void check_empty(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const bool needs_value = option->get_items_expected_min() > 0;
     ABT_CHECK(
-        !needs_value || std::ranges::count(option->results(), "") == 0,
-        Usage,
-        "{}: expected {}, got ''",
-        option->get_name(),
+        !needs_value || std::ranges::count(option->results(), "") == 0, Usage,
+        "{}: expected {}, got ''", option->get_name(),
         option->get_type_name().empty() ? "a value" : option->get_type_name());
   }
 }
 
 const app::Command* chosen_of(const std::vector<app::Command>& commands) {
-  const auto chosen = std::ranges::find_if(
-      commands, [](const app::Command& c) { return c.app->parsed(); });
+  const auto chosen =
+      std::ranges::find_if(commands, [](const app::Command& c) { return c.app->parsed(); });
   return chosen == commands.end() ? nullptr : &*chosen;
 }
 
@@ -236,8 +217,7 @@ std::string shown(const char* message) {
 }  // namespace
 
 void abtrain::app::print(const std::string& text, bool exact) {
-  std::cout << (exact && !is_tty(1) ? text : printable(text, "\n\t"))
-            << std::flush;
+  std::cout << (exact && !is_tty(1) ? text : printable(text, "\n\t")) << std::flush;
 }
 
 namespace {
@@ -248,8 +228,7 @@ namespace {
 bool leaves_it_to_process_0(const std::string& command, const Error& error) {
   constexpr std::chrono::seconds kTime{3};
   const bool is_run = command == "train" || command == "sweep";
-  if (!is_run ||
-      (error.kind() != ErrorKind::Usage && error.kind() != ErrorKind::Config)) {
+  if (!is_run || (error.kind() != ErrorKind::Usage && error.kind() != ErrorKind::Config)) {
     return false;
   }
   try {
@@ -268,8 +247,7 @@ int run_to_exit_code(int argc, char** argv) {
   try {
     const int code = run(argc, argv, command);
     ABT_CHECK(
-        std::cout.flush(),
-        Io,
+        std::cout.flush(), Io,
         "cannot write to standard output (is the disk full, or its reader "
         "gone?)");
     return code;
@@ -281,10 +259,8 @@ int run_to_exit_code(int argc, char** argv) {
     std::cerr << (has_place ? "" : "abtrain: ") << shown(error.what()) << '\n';
     if (error.kind() == ErrorKind::Usage && !has_place) {
       std::cerr
-          << (command.empty()
-                  ? "`abtrain --help` lists commands and options.\n"
-                  : formatted(
-                        "`abtrain help {}` lists its options.\n", command));
+          << (command.empty() ? "`abtrain --help` lists commands and options.\n"
+                              : formatted("`abtrain help {}` lists its options.\n", command));
     }
     return error.exit_code();
   } catch (...) {

@@ -56,16 +56,12 @@ constexpr Row kEnvironment[] = {
      "mpirun and srun are understood too."}};
 
 constexpr Row kFiles[] = {
-    {"OUTPUT/NAME/config.yaml",
-     "The complete configuration that the run used."},
-    {"OUTPUT/NAME/metrics.jsonl",
-     "The events of the run, one JSON object per line."},
+    {"OUTPUT/NAME/config.yaml", "The complete configuration that the run used."},
+    {"OUTPUT/NAME/metrics.jsonl", "The events of the run, one JSON object per line."},
     {"OUTPUT/NAME/events.out.tfevents.*", "Its numbers, for TensorBoard."},
-    {"OUTPUT/NAME/summary.json",
-     "Accuracy, traffic, times and ranks of the layers."},
+    {"OUTPUT/NAME/summary.json", "Accuracy, traffic, times and ranks of the layers."},
     {"OUTPUT/NAME/model.safetensors", "The trained model, factored."},
-    {"OUTPUT/NAME/checkpoints/",
-     "The checkpoints from which `--resume` continues."},
+    {"OUTPUT/NAME/checkpoints/", "The checkpoints from which `--resume` continues."},
     {"OUTPUT/NAME/failure.json", "Why the run failed."},
     {"PREFIX/share/abtrain/configs/",
      "Ready-made configurations, which are found by their names."}};
@@ -118,16 +114,10 @@ struct Page {
 
   Page(const std::string& name, int section)
       : roff_text(formatted(
-            ".TH {} {} \"\" \"{}\" \"abtrain manual\"\n.nh\n",
-            name,
-            section,
-            version_text())) {}
+            ".TH {} {} \"\" \"{}\" \"abtrain manual\"\n.nh\n", name, section, version_text())) {}
 
   // `.SH` begins a section, `.SS` a part of one.
-  void heading(
-      const std::string& macro,
-      const std::string& title,
-      const std::string& text = "") {
+  void heading(const std::string& macro, const std::string& title, const std::string& text = "") {
     roff_text += macro + " " + roff(title);
     roff_text += text.empty() ? "" : paragraphs(text);
   }
@@ -169,8 +159,7 @@ void option_item(Page& page, const OptionInfo& option, std::string& group) {
     group = option.group;
     page.text(group == kOptions ? "Other options:" : group + ":");
   }
-  page.item(
-      term_of(option), option.help + (option.required ? " (required)" : ""));
+  page.item(term_of(option), option.help + (option.required ? " (required)" : ""));
 }
 
 void command_part(Page& page, const CommandInfo& command) {
@@ -202,24 +191,18 @@ void command_part(Page& page, const CommandInfo& command) {
 std::string program_page(const CLI::App& parser) {
   const CommandInfo program = describe_parser(parser);
   Page page("ABTRAIN", 1);
+  page.heading(".SH", "NAME", "abtrain - train neural networks with little communication");
   page.heading(
-      ".SH",
-      "NAME",
-      "abtrain - train neural networks with little communication");
-  page.heading(
-      ".SH",
-      "SYNOPSIS",
-      "`abtrain` " + italic("COMMAND") + " [" + italic("OPTION") +
-          "...]\n\n`abtrain` " + italic("CONFIG") + " [" + italic("a.b=VALUE") +
-          "...] [" + italic("OPTION") + "...]");
+      ".SH", "SYNOPSIS",
+      "`abtrain` " + italic("COMMAND") + " [" + italic("OPTION") + "...]\n\n`abtrain` " +
+          italic("CONFIG") + " [" + italic("a.b=VALUE") + "...] [" + italic("OPTION") + "...]");
   page.heading(".SH", "DESCRIPTION", program.help + "\n\n" + kSeries);
   page.text("The keys of a configuration are those of `abtrain-config`(5).");
   page.heading(".SH", "COMMANDS");
   for (const CommandInfo& command : program.commands) {
     command_part(page, command);
   }
-  page.heading(
-      ".SH", "OPTIONS", "Options of the program and of every command:");
+  page.heading(".SH", "OPTIONS", "Options of the program and of every command:");
   std::string group = kOptions;
   for (const OptionInfo& option : program.options) {
     option_item(page, option, group);
@@ -232,15 +215,13 @@ std::string program_page(const CLI::App& parser) {
   rows(page, "FILES", kFiles);
   page.heading(".SH", "EXAMPLES");
   page.lines(program.examples);
-  page.heading(
-      ".SH", "SEE ALSO", "`abtrain-config`(5), `mpirun`(1), `srun`(1)");
+  page.heading(".SH", "SEE ALSO", "`abtrain-config`(5), `mpirun`(1), `srun`(1)");
   return page.roff_text;
 }
 
 std::string config_page() {
   Page page("ABTRAIN-CONFIG", 5);
-  page.heading(
-      ".SH", "NAME", "abtrain-config - configuration of a run of abtrain");
+  page.heading(".SH", "NAME", "abtrain-config - configuration of a run of abtrain");
   page.heading(".SH", "DESCRIPTION", config::config_introduction());
   config::RunOptions defaults;
   const Fields fields = config::fields_of(defaults);
@@ -249,11 +230,7 @@ std::string config_page() {
   const auto item = [&](const std::string& name, const Field& field) {
     page.item(
         bold(name) + " = " + field.print(),
-        formatted(
-            "{}{}{}",
-            field.help,
-            field.help.empty() ? "" : "; ",
-            field.wanted));
+        formatted("{}{}{}", field.help, field.help.empty() ? "" : "; ", field.wanted));
   };
   for (const Field& field : fields.list()) {
     if (field.is_section()) {
@@ -271,17 +248,15 @@ std::string config_page() {
 
 Command add_man(CLI::App& parser) {
   auto name = std::make_shared<std::string>("abtrain");
-  CLI::App& command = *parser.add_subcommand(
-      "man", "print a manual page, such as for `abtrain man | man -l -`");
+  CLI::App& command =
+      *parser.add_subcommand("man", "print a manual page, such as for `abtrain man | man -l -`");
   one_of(
       command.add_option("page", *name, "which page (default abtrain)"),
       {"abtrain", "abtrain-config"});
-  return {
-      &command, [name, &parser] {
-        std::cout << (*name == "abtrain" ? program_page(parser) : config_page())
-                  << std::flush;
-        return 0;
-      }};
+  return {&command, [name, &parser] {
+            std::cout << (*name == "abtrain" ? program_page(parser) : config_page()) << std::flush;
+            return 0;
+          }};
 }
 
 }  // namespace abtrain::app

@@ -43,49 +43,37 @@ struct PlanArgs {
 plan::ComputeTime read_compute(const std::string& text) {
   const std::vector<std::string> parts = split_text(text, ',');
   ABT_CHECK(
-      parts.size() <= 3,
-      Usage,
+      parts.size() <= 3, Usage,
       "--compute: expected DENSE[,AB[,DECOMPOSITION]], at most three times; "
       "got '{}'",
       text);
   plan::ComputeTime compute;
   compute.how = "as given";
   compute.dense = plan::seconds_in("--compute", parts[0]);
-  compute.ab = parts.size() > 1 ? plan::seconds_in("--compute", parts[1])
-                                : compute.dense;
-  compute.decompose =
-      parts.size() > 2 ? plan::seconds_in("--compute", parts[2]) : 0;
+  compute.ab = parts.size() > 1 ? plan::seconds_in("--compute", parts[1]) : compute.dense;
+  compute.decompose = parts.size() > 2 ? plan::seconds_in("--compute", parts[2]) : 0;
   return compute;
 }
 
-plan::TimeRequest request_of(
-    const PlanArgs& args,
-    const config::RunOptions& options) {
+plan::TimeRequest request_of(const PlanArgs& args, const config::RunOptions& options) {
   plan::TimeRequest request;
   ABT_CHECK(
-      args.workers_here.value_or(1) >= 1,
-      Usage,
-      "--workers-here: expected at least 1; got {}",
+      args.workers_here.value_or(1) >= 1, Usage, "--workers-here: expected at least 1; got {}",
       *args.workers_here);
   const auto workers = static_cast<int>(options.workers);
   request.network = plan::network_of(args.link, options);
   ABT_CHECK(
-      request.network.nodes > 1 ||
-          (args.link.bandwidth.empty() && args.link.latency.empty()),
+      request.network.nodes > 1 || (args.link.bandwidth.empty() && args.link.latency.empty()),
       Usage,
       "--bandwidth and --latency describe the links between nodes, but all "
       "workers are on one");
   ABT_CHECK(
-      args.workers_here.value_or(1) <= workers,
-      Usage,
-      "--workers-here: expected at most the {} workers; got {}",
-      workers,
-      *args.workers_here);
+      args.workers_here.value_or(1) <= workers, Usage,
+      "--workers-here: expected at most the {} workers; got {}", workers, *args.workers_here);
   request.workers_here = args.workers_here.value_or(0);
   if (!args.compute.empty()) {
     ABT_CHECK(
-        !args.workers_here,
-        Usage,
+        !args.workers_here, Usage,
         "--workers-here is for measuring, but --compute gives the times "
         "instead");
     request.compute = read_compute(args.compute);
@@ -94,16 +82,13 @@ plan::TimeRequest request_of(
 }
 
 bool wants_time(const PlanArgs& args) {
-  return args.link.nodes > 0 || !args.link.bandwidth.empty() ||
-         !args.link.latency.empty() || args.workers_here ||
-         !args.compute.empty();
+  return args.link.nodes > 0 || !args.link.bandwidth.empty() || !args.link.latency.empty() ||
+         args.workers_here || !args.compute.empty();
 }
 
 std::optional<plan::TimeRequest> time_wanted(
-    const PlanArgs& args,
-    const config::RunOptions& options) {
-  return wants_time(args) ? std::optional(request_of(args, options))
-                          : std::nullopt;
+    const PlanArgs& args, const config::RunOptions& options) {
+  return wants_time(args) ? std::optional(request_of(args, options)) : std::nullopt;
 }
 
 void print_json(const nlohmann::ordered_json& json) {
@@ -135,9 +120,7 @@ config::RunOptions read_reference(const ConfigArgs& config, Log& log) {
     }
     throw Error(
         error.kind(),
-        formatted(
-            "--same-size-as: expected a run folder or a configuration; {}",
-            error.what()));
+        formatted("--same-size-as: expected a run folder or a configuration; {}", error.what()));
   }
 }
 
@@ -155,8 +138,7 @@ void run_same_size(const PlanArgs& args) {
   }
   const plan::SizeTarget target =
       is_run ? plan::size_of_run(reference)
-             : plan::planned_size(
-                   read_reference(reference_config, log), reference);
+             : plan::planned_size(read_reference(reference_config, log), reference);
 
   config::RunOptions options = read_configuration(config, log);
   const bool is_factored = methods::kind_of(options.method).factors_weights;
@@ -180,8 +162,7 @@ void run_same_size(const PlanArgs& args) {
 
 void run_plain(const PlanArgs& args) {
   ABT_CHECK(
-      !args.config.config.empty(),
-      Usage,
+      !args.config.config.empty(), Usage,
       "plan: expected a configuration, --against RUN or --same-size-as "
       "RUN|CONFIG");
   Log log;
@@ -198,19 +179,15 @@ void run_plain(const PlanArgs& args) {
 int run_plan(const PlanArgs& args) {
   const bool is_json = args.format == PlanFormat::Json;
   ABT_CHECK(
-      !args.show_config || (args.against.empty() && args.same_size_as.empty() &&
-                            !is_json && !wants_time(args)),
+      !args.show_config ||
+          (args.against.empty() && args.same_size_as.empty() && !is_json && !wants_time(args)),
       Usage,
       "--show-config prints a configuration and nothing else; expected none of "
       "--json, --against, --same-size-as and the options about time");
   if (!args.same_size_as.empty()) {
+    ABT_CHECK(args.against.empty(), Usage, "--same-size-as does not go with --against");
     ABT_CHECK(
-        args.against.empty(),
-        Usage,
-        "--same-size-as does not go with --against");
-    ABT_CHECK(
-        !is_json || !wants_time(args),
-        Usage,
+        !is_json || !wants_time(args), Usage,
         "--format json of --same-size-as says nothing about time; expected no "
         "--nodes, --bandwidth, --latency, --workers-here or --compute");
     run_same_size(args);
@@ -226,51 +203,43 @@ int run_plan(const PlanArgs& args) {
 
 Command add_plan(CLI::App& parser) {
   auto args = std::make_shared<PlanArgs>();
-  CLI::App& command = *parser.add_subcommand(
-      "plan", "print what would be trained and sent; train nothing");
+  CLI::App& command =
+      *parser.add_subcommand("plan", "print what would be trained and sent; train nothing");
   add_config_options(command, args->config);
   command
       .add_option(
-          "--against",
-          args->against,
+          "--against", args->against,
           "print the plan beside the measurements of this finished run (with "
           "its own configuration unless another is named)")
       ->type_name("RUN");
   command
       .add_option(
-          "--same-size-as",
-          args->same_size_as,
+          "--same-size-as", args->same_size_as,
           "find the model.width at which a dense network has "
           "as many parameters as the model of this finished run or "
           "configuration, and print its plan (with that configuration, dense, "
           "unless another is named)")
       ->type_name("RUN|CONFIG");
   add_choice<PlanFormat>(
-      command,
-      "--format",
-      args->format,
-      {{"table", PlanFormat::Table}, {"json", PlanFormat::Json}},
+      command, "--format", args->format, {{"table", PlanFormat::Table}, {"json", PlanFormat::Json}},
       "output format (default table)");
   add_json(command, args->format, PlanFormat::Json);
   command.add_flag(
-      "--show-config",
-      args->show_config,
+      "--show-config", args->show_config,
       "check the configuration, and print all of its keys in place of the "
       "plan");
   constexpr const char* kTime = "Time (measures some steps on this machine)";
   add_link(command, args->link, kTime);
   command
       .add_option(
-          "--workers-here",
-          args->workers_here,
+          "--workers-here", args->workers_here,
           "workers that compute at once while measuring (default: those of one "
           "node)")
       ->type_name("INT")
       ->group(kTime);
   command
       .add_option(
-          "--compute",
-          args->compute,
+          "--compute", args->compute,
           "use these times instead of measuring: of a dense step, a step of "
           "the AB phase and a decomposition, such as 120ms,30ms,2s")
       ->type_name("DENSE[,AB[,CUT]]")

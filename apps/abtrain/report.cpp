@@ -28,14 +28,14 @@ namespace {
 enum class ReportFormat { Table, Csv, Json, Markdown, Html };
 
 struct ReportArgs {
-  std::vector<std::string> runs;  // run folders, or folders that hold some
-  std::optional<double> target;   // an accuracy from 0 to 1, or bits per byte
-  std::optional<ReportFormat> format;   // nullopt: by the file's ending, else table
-  std::vector<std::string> where;       // "method.name=ab"
-  std::string sort;               // "": by data, time to the target, quality
-  std::string columns;            // "": depends on the format
-  std::string file;               // "" and "-": standard output
-  plan::Link link;                // "": no column about a link
+  std::vector<std::string> runs;       // run folders, or folders that hold some
+  std::optional<double> target;        // an accuracy from 0 to 1, or bits per byte
+  std::optional<ReportFormat> format;  // nullopt: by the file's ending, else table
+  std::vector<std::string> where;      // "method.name=ab"
+  std::string sort;                    // "": by data, time to the target, quality
+  std::string columns;                 // "": depends on the format
+  std::string file;                    // "" and "-": standard output
+  plan::Link link;                     // "": no column about a link
   bool front = false;
   bool force = false;
   bool to_file() const {
@@ -49,13 +49,12 @@ ReportFormat format_of(const ReportArgs& args) {
   }
   const std::string ending = std::filesystem::path(args.file).extension();
   const ReportFormat format = ending == ".html" || ending == ".htm" ? ReportFormat::Html
-                        : ending == ".csv"                    ? ReportFormat::Csv
-                        : ending == ".json"                   ? ReportFormat::Json
-                        : ending == ".md"                     ? ReportFormat::Markdown
-                                                              : ReportFormat::Table;
+                              : ending == ".csv"                    ? ReportFormat::Csv
+                              : ending == ".json"                   ? ReportFormat::Json
+                              : ending == ".md"                     ? ReportFormat::Markdown
+                                                                    : ReportFormat::Table;
   ABT_CHECK(
-      format != ReportFormat::Table || ending.empty() || ending == ".txt",
-      Usage,
+      format != ReportFormat::Table || ending.empty() || ending == ".txt", Usage,
       "-o: expected a name that ends in .txt, .csv, .json, .md or .html, or "
       "--format; got '{}'",
       args.file);
@@ -66,30 +65,24 @@ ReportFormat format_of(const ReportArgs& args) {
 bool is_report(const std::string& begin) {
   const std::string first = begin.substr(0, begin.find('\n'));
   return begin.find("<title>abtrain report</title>") != std::string::npos ||
-         first.starts_with("name,runs,finished") ||
-         begin.starts_with("{\n  \"target\":") ||
+         first.starts_with("name,runs,finished") || begin.starts_with("{\n  \"target\":") ||
          first.starts_with("| run |") ||
-         (first.starts_with("run ") &&
-          first.find("seeds") != std::string::npos);
+         (first.starts_with("run ") && first.find("seeds") != std::string::npos);
 }
 
 std::string made_now() {
-  return formatted(
-      "Made by abtrain {}, {}", train::version_line(), utc_now("%F %H:%M UTC"));
+  return formatted("Made by abtrain {}, {}", train::version_line(), utc_now("%F %H:%M UTC"));
 }
 
 std::string written(
-    const report::Comparison& comparison,
-    ReportFormat format,
-    const ReportArgs& args) {
+    const report::Comparison& comparison, ReportFormat format, const ReportArgs& args) {
   const bool for_machines = format == ReportFormat::Csv || format == ReportFormat::Json;
-  const auto columns =
-      args.front ? report::front_columns(args.target)
-                 : report::choose_columns(
-                       !args.columns.empty() ? args.columns
-                       : for_machines        ? "all"
-                                             : "default",
-                       args.target);
+  const auto columns = args.front ? report::front_columns(args.target)
+                                  : report::choose_columns(
+                                        !args.columns.empty() ? args.columns
+                                        : for_machines        ? "all"
+                                                              : "default",
+                                        args.target);
   switch (format) {
     case ReportFormat::Csv:
       return report::as_csv(comparison, columns);
@@ -102,8 +95,7 @@ std::string written(
     case ReportFormat::Table:
       break;
   }
-  return report::as_table(
-      comparison, columns, !args.to_file() && wants_color(1));
+  return report::as_table(comparison, columns, !args.to_file() && wants_color(1));
 }
 
 // Adds what each finished run would take on the link.
@@ -112,8 +104,8 @@ void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
     for (report::RunRecord& run : setting.runs) {
       if (run.summary) {
         const config::RunOptions options = read_run_configuration(run.folder);
-        run.summary->link_seconds = plan::seconds_over(
-            options, run.folder, plan::network_of(link, options));
+        run.summary->link_seconds =
+            plan::seconds_over(options, run.folder, plan::network_of(link, options));
       }
     }
   }
@@ -121,19 +113,16 @@ void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
 
 int run_report(const ReportArgs& args) {
   ABT_CHECK(
-      !args.target || (*args.target > 0 && *args.target <= 64),
-      Usage,
+      !args.target || (*args.target > 0 && *args.target <= 64), Usage,
       "--target: expected an accuracy above 0 and at most 1, such as 0.86, or "
       "bits per byte, such as 1.9; got {}",
       *args.target);
   const ReportFormat format = format_of(args);
   ABT_CHECK(
-      !args.front || args.columns.empty(),
-      Usage,
+      !args.front || args.columns.empty(), Usage,
       "--front has columns of its own: leave out --columns");
   ABT_CHECK(
-      !args.front || format != ReportFormat::Csv,
-      Usage,
+      !args.front || format != ReportFormat::Csv, Usage,
       "--front marks what is on the front, and csv has no marks; expected "
       "another --format");
   check_link(args.link);
@@ -142,15 +131,12 @@ int run_report(const ReportArgs& args) {
     check_replaceable(args.file, {"-o", "a report", is_report}, args.force);
   }
   ABT_CHECK(
-      format != ReportFormat::Html || args.to_file() || !is_tty(1),
-      Usage,
+      format != ReportFormat::Html || args.to_file() || !is_tty(1), Usage,
       "--format html: the page has several megabytes, too much for a terminal; "
       "name a file, such as -o report.html");
   auto comparison = report::compare(
-      args.runs,
-      args.target,
-      format == ReportFormat::Html ? report::Spectra::Read
-                                   : report::Spectra::Skip,
+      args.runs, args.target,
+      format == ReportFormat::Html ? report::Spectra::Read : report::Spectra::Skip,
       report::read_conditions(args.where));
   if (!args.link.bandwidth.empty()) {
     add_link_seconds(comparison, args.link);
@@ -183,24 +169,19 @@ int run_report(const ReportArgs& args) {
 
 Command add_report(CLI::App& parser) {
   auto args = std::make_shared<ReportArgs>();
-  CLI::App& command = *parser.add_subcommand(
-      "report", "compare runs: accuracy, bytes, time to an accuracy, speed");
-  command
-      .add_option(
-          "run", args->runs, "run folders, or folders that hold run folders")
+  CLI::App& command =
+      *parser.add_subcommand("report", "compare runs: accuracy, bytes, time to an accuracy, speed");
+  command.add_option("run", args->runs, "run folders, or folders that hold run folders")
       ->required()
       ->type_name("RUN");
   command
       .add_option(
-          "--target",
-          args->target,
+          "--target", args->target,
           "show the time to this accuracy, 0 to 1, or of a text to these bits "
           "per byte")
       ->type_name("FLOAT");
   add_choice<ReportFormat>(
-      command,
-      "--format",
-      args->format,
+      command, "--format", args->format,
       {{"table", ReportFormat::Table},
        {"csv", ReportFormat::Csv},
        {"json", ReportFormat::Json},
@@ -210,15 +191,13 @@ Command add_report(CLI::App& parser) {
   add_json(command, args->format, ReportFormat::Json);
   command
       .add_option(
-          "--columns",
-          args->columns,
+          "--columns", args->columns,
           "all, default, or keys such as accuracy,bytes (default for csv and "
           "json: all)")
       ->type_name("LIST");
   command
       .add_option(
-          "--where",
-          args->where,
+          "--where", args->where,
           "only runs with this value of a key; may be repeated, and of one key "
           "any of the values counts")
       ->type_name("a.b=VALUE")
@@ -226,25 +205,19 @@ Command add_report(CLI::App& parser) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   one_of(
       command.add_option(
-          "--sort",
-          args->sort,
+          "--sort", args->sort,
           "sort by this column, the best first (default: by data, then by the "
           "time to the target, then by accuracy)"),
       report::sort_keys());
   command.add_flag(
-      "--front",
-      args->front,
+      "--front", args->front,
       "show accuracy, seconds, bytes and parameters, mark the runs that no "
       "other one beats in accuracy and that cost (the page always draws it), "
       "and say who wins within which budget");
-  add_link(
-      command,
-      args->link,
-      "The seconds that each run would take on another network");
+  add_link(command, args->link, "The seconds that each run would take on another network");
   command
       .add_option(
-          "-o,--output",
-          args->file,
+          "-o,--output", args->file,
           "write the report to this file (an older report is replaced); -: "
           "standard output")
       ->type_name("FILE");

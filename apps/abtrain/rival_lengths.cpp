@@ -23,9 +23,7 @@ namespace {
 
 // Makes a folder for short runs that nobody needs afterwards.
 std::string make_scratch() {
-  std::string name =
-      (std::filesystem::temp_directory_path() / "abtrain-rivals-XXXXXX")
-          .string();
+  std::string name = (std::filesystem::temp_directory_path() / "abtrain-rivals-XXXXXX").string();
   ABT_CHECK(::mkdtemp(name.data()) != nullptr, Io, "cannot make '{}'", name);
   return name;
 }
@@ -38,8 +36,7 @@ class Timer {
   // Seconds of training that so many steps take; 0 if it diverged.
   double seconds(const sweep::RivalPlan& rival, std::int64_t steps) {
     const std::string name = formatted("{}_{}", rival.name, steps);
-    std::vector<std::string> command{
-        program_path(), "train", "--config", list_.config};
+    std::vector<std::string> command{program_path(), "train", "--config", list_.config};
     const auto add = [&](const sweep::Keys& keys) {
       for (const auto& [key, value] : keys) {
         command.insert(command.end(), {"--set", key + "=" + value});
@@ -48,8 +45,7 @@ class Timer {
     add(list_.common);
     add(rival.set);
     add({{"train.steps", std::to_string(steps)}, {"evaluate.every", "0"}});
-    command.insert(
-        command.end(), {"--name", name, "--output", scratch_.path()});
+    command.insert(command.end(), {"--name", name, "--output", scratch_.path()});
     const std::string log = scratch_.path() + "/" + name + ".log";
     const auto child = sweep::ChildProcess::start(command, log, {});
     while (!child->ended()) {
@@ -57,9 +53,7 @@ class Timer {
       if (const int signal = StopSignals::requested(); signal != 0) {
         throw Error(
             ErrorKind::Stopped,
-            formatted(
-                "stopped by {} while measuring; nothing was written",
-                signal_name(signal)));
+            formatted("stopped by {} while measuring; nothing was written", signal_name(signal)));
       }
     }
     const int code = *child->ended();
@@ -67,16 +61,10 @@ class Timer {
       return 0;
     }
     ABT_CHECK(
-        code == 0,
-        Config,
-        "{}: a run of {} steps ended with exit code {}:\n{}",
-        rival.name,
-        steps,
-        code,
-        trim(read_file(log, kMaxText)));
+        code == 0, Config, "{}: a run of {} steps ended with exit code {}:\n{}", rival.name, steps,
+        code, trim(read_file(log, kMaxText)));
     const std::string folder = scratch_.path() + "/" + name;
-    return sweep::seconds_of(
-        read_run_configuration(folder), folder, list_.link);
+    return sweep::seconds_of(read_run_configuration(folder), folder, list_.link);
   }
 
  private:
@@ -95,10 +83,7 @@ constexpr std::int64_t kMinSteps = 16;
 // time of its own. `first`: the steps of the first run. 0 if the rival
 // diverged.
 std::int64_t steps_for(
-    Timer& timer,
-    const sweep::RivalPlan& rival,
-    std::int64_t first,
-    double wanted) {
+    Timer& timer, const sweep::RivalPlan& rival, std::int64_t first, double wanted) {
   constexpr double kShare = 0.15;  // of the whole, for the last short run
   constexpr double kLongEnough = 0.08;
   constexpr double kLongStart = 0.3;  // one run will do
@@ -108,13 +93,11 @@ std::int64_t steps_for(
   double seconds = timer.seconds(rival, steps);
   double each = seconds / static_cast<double>(steps);
   double start = 0;
-  while (seconds > 0 &&
-         seconds < (steps == first ? kLongStart : kLongEnough) * wanted) {
+  while (seconds > 0 && seconds < (steps == first ? kLongStart : kLongEnough) * wanted) {
     const std::int64_t before = steps;
     const double took = seconds;
     steps = std::llround(
-        static_cast<double>(steps) *
-        std::clamp(kShare * wanted / seconds, kMinGrowth, kMaxGrowth));
+        static_cast<double>(steps) * std::clamp(kShare * wanted / seconds, kMinGrowth, kMaxGrowth));
     seconds = timer.seconds(rival, steps);
     each = (seconds - took) / static_cast<double>(steps - before);
     start = seconds - each * static_cast<double>(steps);
@@ -123,18 +106,13 @@ std::int64_t steps_for(
       start = 0;
     }
   }
-  return seconds <= 0
-             ? 0
-             : std::max<std::int64_t>(1, std::llround((wanted - start) / each));
+  return seconds <= 0 ? 0 : std::max<std::int64_t>(1, std::llround((wanted - start) / each));
 }
 
 // Sets the rival's steps. Returns why it cannot take part, or "".
 std::string set_length(
-    const sweep::RivalList& list,
-    std::int64_t steps,
-    const std::vector<std::string>& folders,
-    Timer& timer,
-    sweep::RivalPlan& rival) {
+    const sweep::RivalList& list, std::int64_t steps, const std::vector<std::string>& folders,
+    Timer& timer, sweep::RivalPlan& rival) {
   const auto refused = [&](std::int64_t count, bool is_pilot) {
     return sweep::refusal(list, rival, count, is_pilot, folders);
   };
@@ -152,14 +130,12 @@ std::string set_length(
       return "diverged in its first steps, as configured";
     }
     if (rival.steps < kMinSteps) {
-      return formatted(
-          "only {} steps fit into {} s", rival.steps, list.seconds);
+      return formatted("only {} steps fit into {} s", rival.steps, list.seconds);
     }
   }
   std::string why = refused(rival.steps, false);
   if (why.empty() && rival.tune.size() > 1) {
-    const std::int64_t pilot =
-        sweep::steps_in(rival.steps, rival.tune.size(), 0);
+    const std::int64_t pilot = sweep::steps_in(rival.steps, rival.tune.size(), 0);
     if (const std::string of_pilot = refused(pilot, true); !of_pilot.empty()) {
       why = formatted("in pilots of {} steps, {}", pilot, of_pilot);
     }
@@ -170,24 +146,18 @@ std::string set_length(
 }  // namespace
 
 void set_lengths(
-    sweep::RivalList& list,
-    std::int64_t steps,
-    const std::vector<std::string>& folders,
-    Log& log) {
+    sweep::RivalList& list, std::int64_t steps, const std::vector<std::string>& folders, Log& log) {
   Timer timer(list);
   std::vector<sweep::RivalPlan> timed;
   for (std::size_t i = 0; i < list.rivals.size(); ++i) {
     sweep::RivalPlan rival = list.rivals[i];
-    log.live(formatted(
-        "measuring {} ({} of {})", rival.name, i + 1, list.rivals.size()));
-    if (const std::string why = set_length(list, steps, folders, timer, rival);
-        !why.empty()) {
+    log.live(formatted("measuring {} ({} of {})", rival.name, i + 1, list.rivals.size()));
+    if (const std::string why = set_length(list, steps, folders, timer, rival); !why.empty()) {
       list.left_out.emplace_back(rival.name, why);
       log.warning("{} is left out: {}", rival.name, why);
       continue;
     }
-    log.info(
-        "{}: {} steps; {}", rival.name, with_commas(rival.steps), rival.why);
+    log.info("{}: {} steps; {}", rival.name, with_commas(rival.steps), rival.why);
     timed.push_back(std::move(rival));
   }
   log.live("");

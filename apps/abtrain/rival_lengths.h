@@ -16,9 +16,6 @@ namespace abtrain::app {
 // readable from here. Throws Error(Stopped) on a signal, and Error(Config) with
 // what a short run said where it fails for another reason.
 void set_lengths(
-    sweep::RivalList& list,
-    std::int64_t steps,
-    const std::vector<std::string>& folders,
-    Log& log);
+    sweep::RivalList& list, std::int64_t steps, const std::vector<std::string>& folders, Log& log);
 
 }  // namespace abtrain::app

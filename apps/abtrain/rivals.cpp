@@ -61,8 +61,7 @@ std::string command_line(const RivalsCommand& args) {
   add_option("--seconds", number(args.seconds));
   add_option("--steps", number(args.steps));
   add_option("--size", number(args.ratio));
-  add_option(
-      "--nodes", args.link.nodes > 0 ? formatted("{}", args.link.nodes) : "");
+  add_option("--nodes", args.link.nodes > 0 ? formatted("{}", args.link.nodes) : "");
   add_option("--bandwidth", args.link.bandwidth);
   add_option("--latency", args.link.latency);
   add_option("--only", args.only);
@@ -80,8 +79,7 @@ std::string head_of(const RivalsCommand& args) {
       "{}{}\n"
       "# A sweep of all methods that are worth weighing against each other: "
       "edit it, and\n# train it with `abtrain sweep FILE`.\n",
-      kMark,
-      command_line(args));
+      kMark, command_line(args));
 }
 
 bool is_rivals_file(const std::string& begin) {
@@ -91,56 +89,37 @@ bool is_rivals_file(const std::string& begin) {
 void check(const RivalsCommand& args) {
   check_given(args.config);
   ABT_CHECK(
-      args.seconds.has_value() != args.steps.has_value(),
-      Usage,
+      args.seconds.has_value() != args.steps.has_value(), Usage,
       "rivals: expected --seconds N, the training time that each method gets, "
       "or --steps N; got {}",
       args.seconds ? "both" : "neither");
   ABT_CHECK(
-      !args.seconds || (*args.seconds > 0 && *args.seconds <= plan::kMaxSeconds),
-      Usage,
-      "--seconds: expected a time above 0 and of at most a year, got {}",
-      *args.seconds);
+      !args.seconds || (*args.seconds > 0 && *args.seconds <= plan::kMaxSeconds), Usage,
+      "--seconds: expected a time above 0 and of at most a year, got {}", *args.seconds);
   ABT_CHECK(
-      !args.steps || (*args.steps >= 1 && *args.steps <= kMaxRivalSteps),
-      Usage,
-      "--steps: expected 1 to {}, got {}",
-      kMaxRivalSteps,
-      *args.steps);
+      !args.steps || (*args.steps >= 1 && *args.steps <= kMaxRivalSteps), Usage,
+      "--steps: expected 1 to {}, got {}", kMaxRivalSteps, *args.steps);
   ABT_CHECK(
-      !args.ratio || (*args.ratio > 1 && *args.ratio <= 1e6),
-      Usage,
+      !args.ratio || (*args.ratio > 1 && *args.ratio <= 1e6), Usage,
       "--size: expected how many times fewer parameters AB-training stores, "
       "above 1, such as 10; got {}",
       *args.ratio);
   ABT_CHECK(
-      args.seeds >= 1 && args.seeds <= kMaxRivalSeeds,
-      Usage,
-      "--seeds: expected 1 to {}, got {}",
-      kMaxRivalSeeds,
-      args.seeds);
+      args.seeds >= 1 && args.seeds <= kMaxRivalSeeds, Usage, "--seeds: expected 1 to {}, got {}",
+      kMaxRivalSeeds, args.seeds);
   ABT_CHECK(
-      args.tune >= 1 &&
-          args.tune <= static_cast<std::int64_t>(sweep::kMaxSettings),
-      Usage,
-      "--tune: expected 1 to {} settings per rival, got {}",
-      sweep::kMaxSettings,
-      args.tune);
+      args.tune >= 1 && args.tune <= static_cast<std::int64_t>(sweep::kMaxSettings), Usage,
+      "--tune: expected 1 to {} settings per rival, got {}", sweep::kMaxSettings, args.tune);
   check_link(args.link);
   std::error_code error;
   ABT_CHECK(
-      !fs::is_directory(args.config.config, error),
-      Usage,
+      !fs::is_directory(args.config.config, error), Usage,
       "rivals: expected a configuration, got the folder '{}'; the "
       "configuration of a run is {}/config.yaml",
-      args.config.config,
-      args.config.config);
+      args.config.config, args.config.config);
 }
 
-void write_rivals(
-    const RivalsCommand& args,
-    const std::string& file,
-    Log& log) {
+void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) {
   const auto folders = config_places();
   sweep::RivalsRequest request;
   request.ratio = args.ratio;
@@ -154,10 +133,8 @@ void write_rivals(
   std::vector<std::string> places{""};
   places.insert(places.end(), folders.begin(), folders.end());
   const std::string path = config::find_config(args.config.config, places);
-  sweep::RivalList list =
-      sweep::list_rivals(path, args.config.sets, request, folders);
-  list.name =
-      !args.config.name.empty() ? args.config.name : list.name + "_rivals";
+  sweep::RivalList list = sweep::list_rivals(path, args.config.sets, request, folders);
+  list.name = !args.config.name.empty() ? args.config.name : list.name + "_rivals";
   list.output = args.config.output;
   list.config = fs::absolute(path).lexically_normal().string();
   for (const auto& [name, why] : list.left_out) {
@@ -173,21 +150,18 @@ void write_rivals(
 int run_rivals(const RivalsCommand& args) {
   check(args);
   const std::string file =
-      args.file.empty()
-          ? fs::path(args.config.config).stem().string() + "_rivals.yaml"
-          : args.file;
+      args.file.empty() ? fs::path(args.config.config).stem().string() + "_rivals.yaml" : args.file;
   std::error_code error;
   const bool is_there = fs::exists(file, error);
   if (is_there) {
-    check_replaceable(
-        file, {"-o", "a sweep of rivals", is_rivals_file}, args.force);
+    check_replaceable(file, {"-o", "a sweep of rivals", is_rivals_file}, args.force);
   }
   Log log;
   {
     const StopSignals signals;
     // An interrupted comparison goes on with the lengths that were measured.
-    const bool goes_on = args.run && !args.force && is_there &&
-                         read_file(file, kMaxText).starts_with(head_of(args));
+    const bool goes_on =
+        args.run && !args.force && is_there && read_file(file, kMaxText).starts_with(head_of(args));
     if (goes_on) {
       log.info("{}: written by this command before; it is continued", file);
     } else {
@@ -212,44 +186,30 @@ Command add_rivals(CLI::App& parser) {
   add_config_options(command, args->config);
   command
       .add_option(
-          "--seconds",
-          args->seconds,
+          "--seconds", args->seconds,
           "training time of each method on this machine; its number of steps "
           "follows from short runs")
       ->type_name("SECONDS");
-  command.add_option(
-      "--steps", args->steps, "instead of --seconds: steps of each method");
+  command.add_option("--steps", args->steps, "instead of --seconds: steps of each method");
   command
       .add_option(
-          "--size",
-          args->ratio,
+          "--size", args->ratio,
           "how many times fewer parameters AB-training stores, which the small "
           "dense networks match (default: as configured, else 10)")
       ->type_name("RATIO");
   add_link(command, args->link);
+  command.add_option("--seeds", args->seeds, "seeds of each run at full length (default 3)");
   command.add_option(
-      "--seeds", args->seeds, "seeds of each run at full length (default 3)");
-  command.add_option(
-      "--tune",
-      args->tune,
+      "--tune", args->tune,
       "settings that each method may try, in short pilots (default 3; 1: as "
       "configured)");
-  command
-      .add_option(
-          "--only",
-          args->only,
-          "only these: " + join(sweep::rival_names(), ", "))
+  command.add_option("--only", args->only, "only these: " + join(sweep::rival_names(), ", "))
       ->type_name("NAME,...");
   command.add_flag("--all", args->all, "DiLoCo and local SGD as well");
-  command.add_flag(
-      "--run",
-      args->run,
-      "train the sweep and report; the same command continues it");
+  command.add_flag("--run", args->run, "train the sweep and report; the same command continues it");
   command
       .add_option(
-          "-o,--file",
-          args->file,
-          "the sweep file to write (default: CONFIG_rivals.yaml here)")
+          "-o,--file", args->file, "the sweep file to write (default: CONFIG_rivals.yaml here)")
       ->type_name("FILE");
   add_force(command, args->force);
   command.footer(

@@ -49,11 +49,8 @@ constexpr std::int64_t kMaxJobs = 65536;
 
 std::size_t jobs_of(const SweepCommand& args) {
   ABT_CHECK(
-      !args.jobs || (*args.jobs >= 1 && *args.jobs <= kMaxJobs),
-      Usage,
-      "--jobs: expected 1 to {}, got {}",
-      kMaxJobs,
-      *args.jobs);
+      !args.jobs || (*args.jobs >= 1 && *args.jobs <= kMaxJobs), Usage,
+      "--jobs: expected 1 to {}, got {}", kMaxJobs, *args.jobs);
   return static_cast<std::size_t>(args.jobs.value_or(1));
 }
 
@@ -65,9 +62,7 @@ sweep::Sweep read_sweep(const SweepCommand& args) {
 // asked for (by default the first), which depend on the rounds before.
 sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
   ABT_CHECK(
-      !args.round || sweep.halving,
-      Usage,
-      "--round is for sweeps with halving; {} has none",
+      !args.round || sweep.halving, Usage, "--round is for sweeps with halving; {} has none",
       sweep.source);
   if (!sweep.halving) {
     return {.sweep = sweep, .rivals = {}};
@@ -75,13 +70,9 @@ sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
   const std::size_t rounds = sweep::rounds_of(sweep.halving->settings());
   const std::int64_t round = args.round.value_or(1);
   ABT_CHECK(
-      round >= 1 && round <= static_cast<std::int64_t>(rounds),
-      Usage,
-      "--round: expected 1 to {}, got {}",
-      rounds,
-      round);
-  return sweep::round_of(
-      sweep, static_cast<std::size_t>(round - 1), config_places());
+      round >= 1 && round <= static_cast<std::int64_t>(rounds), Usage,
+      "--round: expected 1 to {}, got {}", rounds, round);
+  return sweep::round_of(sweep, static_cast<std::size_t>(round - 1), config_places());
 }
 
 int list_runs(const SweepCommand& args) {
@@ -93,19 +84,12 @@ int list_runs(const SweepCommand& args) {
     const char* state = name_of(state_of(run));
     if (args.json) {
       rows.push_back(
-          {{"index", run.index},
-           {"point", run.label},
-           {"folder", run.folder},
-           {"state", state}});
+          {{"index", run.index}, {"point", run.label}, {"folder", run.folder}, {"state", state}});
     } else {
       // A tab ends each cell and a newline each row, so names may contain
       // neither.
       lines += formatted(
-          "{}\t{}\t{}\t{}\n",
-          run.index,
-          printable(run.label),
-          printable(run.folder),
-          state);
+          "{}\t{}\t{}\t{}\n", run.index, printable(run.label), printable(run.folder), state);
     }
   }
   print(args.json ? json_text(rows) : lines, /*exact=*/true);
@@ -113,9 +97,7 @@ int list_runs(const SweepCommand& args) {
 }
 
 // The arguments that name this sweep in a batch file, valid in any folder.
-std::vector<std::string> arguments_of(
-    const SweepCommand& args,
-    const sweep::Sweep& sweep) {
+std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Sweep& sweep) {
   std::vector<std::string> words;
   if (sweep.file.empty()) {
     words = {"--config", fs::absolute(sweep.base).lexically_normal().string()};
@@ -142,17 +124,13 @@ std::vector<std::string> arguments_of(
 // Recognizes a batch file by the first lines that sweep::slurm_script() writes.
 bool is_batch_file(const std::string& begin) {
   return begin.starts_with("#!/usr/bin/env bash\n# The ") &&
-         begin.find(
-             " each a job of an array, written by\n#   abtrain sweep ") !=
-             std::string::npos;
+         begin.find(" each a job of an array, written by\n#   abtrain sweep ") != std::string::npos;
 }
 
 int emit_slurm(const SweepCommand& args) {
   if (args.to_file()) {
     check_replaceable(
-        *args.emit_slurm,
-        {"--emit-slurm", "a batch file of a sweep", is_batch_file},
-        args.force);
+        *args.emit_slurm, {"--emit-slurm", "a batch file of a sweep", is_batch_file}, args.force);
   }
   const std::size_t at_once = args.jobs ? jobs_of(args) : 0;
   const sweep::Sweep whole = read_sweep(args);
@@ -162,19 +140,13 @@ int emit_slurm(const SweepCommand& args) {
   log_notes(runs, log);
   std::vector<std::size_t> rounds;
   if (whole.halving) {
-    for (std::size_t i = 0; i < sweep::rounds_of(whole.halving->settings());
-         ++i) {
+    for (std::size_t i = 0; i < sweep::rounds_of(whole.halving->settings()); ++i) {
       rounds.push_back(sweep::runs_in(whole, i));
     }
   }
   const std::string script = sweep::slurm_script(
-      {whole.name,
-       program_path(),
-       sweep::slurm_root(program_path()),
-       fs::current_path().string(),
-       arguments_of(args, whole),
-       at_once,
-       rounds},
+      {whole.name, program_path(), sweep::slurm_root(program_path()), fs::current_path().string(),
+       arguments_of(args, whole), at_once, rounds},
       runs);
   if (!args.to_file()) {
     print(script, /*exact=*/true);
@@ -197,25 +169,16 @@ int train_task(const SweepCommand& args, std::int64_t task) {
     const auto points = sweep::list_points(sweep);
     const auto count = static_cast<std::int64_t>(points.size());
     ABT_CHECK(
-        task >= 0 && task < count,
-        Usage,
-        "--task: expected 0 to {}, as the sweep has {}{}; got {}",
-        count - 1,
-        count,
-        count == 1 ? " point" : " points",
-        task);
-    const sweep::PointRun run = sweep::resolve(
-        sweep, points[static_cast<std::size_t>(task)], config_places());
+        task >= 0 && task < count, Usage, "--task: expected 0 to {}, as the sweep has {}{}; got {}",
+        count - 1, count, count == 1 ? " point" : " points", task);
+    const sweep::PointRun run =
+        sweep::resolve(sweep, points[static_cast<std::size_t>(task)], config_places());
     ABT_CHECK(
-        launched == 0 || run.options.workers == launched,
-        Config,
+        launched == 0 || run.options.workers == launched, Config,
         "point {} ({}) has {} workers, but the launcher has started {} "
         "processes; start as many, or one process, whose threads are then the "
         "workers",
-        task,
-        run.label,
-        run.options.workers,
-        launched);
+        task, run.label, run.options.workers, launched);
     if (round.is_last) {
       sweep::write_tuning(whole, round, config_places());
     }
@@ -228,18 +191,14 @@ int train_task(const SweepCommand& args, std::int64_t task) {
 
 int train_all(const SweepCommand& args) {
   ABT_CHECK(
-      !args.round,
-      Usage,
-      "--round goes with --task and --list; all rounds are trained in turn");
+      !args.round, Usage, "--round goes with --task and --list; all rounds are trained in turn");
   const std::size_t jobs = jobs_of(args);
   const comm::Launch launch = comm::find_launch(args.launch);
   ABT_CHECK(
-      launch.size == 1,
-      Usage,
+      launch.size == 1, Usage,
       "{} has started {} processes: they can be the workers of one point "
       "(--task N), but all points are run by one process",
-      launch.source,
-      launch.size);
+      launch.source, launch.size);
   const StopSignals signals;
   Log log;
   train::SetupWatch watch(log, "checking the points");
@@ -255,29 +214,19 @@ int train_all(const SweepCommand& args) {
 }
 
 int run_sweep(const SweepCommand& args) {
-  const int verbs =
-      (args.task ? 1 : 0) + (args.list ? 1 : 0) + (args.emit_slurm ? 1 : 0);
+  const int verbs = (args.task ? 1 : 0) + (args.list ? 1 : 0) + (args.emit_slurm ? 1 : 0);
   ABT_CHECK(
-      verbs <= 1,
-      Usage,
-      "--task, --list and --emit-slurm: expected one of them, got {}",
-      verbs);
+      verbs <= 1, Usage, "--task, --list and --emit-slurm: expected one of them, got {}", verbs);
   ABT_CHECK(!args.json || args.list, Usage, "--json goes with --list");
   ABT_CHECK(
-      !args.jobs || (!args.task && !args.list),
-      Usage,
+      !args.jobs || (!args.task && !args.list), Usage,
       "--jobs is for all points, trained here or with --emit-slurm");
-  ABT_CHECK(
-      !args.force || args.to_file(),
-      Usage,
-      "--force goes with --emit-slurm FILE");
+  ABT_CHECK(!args.force || args.to_file(), Usage, "--force goes with --emit-slurm FILE");
   const comm::LaunchFlags& l = args.launch;
   ABT_CHECK(
-      !(args.list || args.emit_slurm) ||
-          (l.rank < 0 && l.processes < 0 && l.local_rank < 0 &&
-           l.local_processes < 0 && l.meet_at.empty()),
-      Usage,
-      "--rank and the other process options are for one point, --task N");
+      !(args.list || args.emit_slurm) || (l.rank < 0 && l.processes < 0 && l.local_rank < 0 &&
+                                          l.local_processes < 0 && l.meet_at.empty()),
+      Usage, "--rank and the other process options are for one point, --task N");
   if (args.list || args.emit_slurm) {
     release_signals();
   }
@@ -287,8 +236,7 @@ int run_sweep(const SweepCommand& args) {
   if (args.emit_slurm) {
     return emit_slurm(args);
   }
-  const auto task =
-      args.task || args.jobs ? args.task : env_integer("SLURM_ARRAY_TASK_ID");
+  const auto task = args.task || args.jobs ? args.task : env_integer("SLURM_ARRAY_TASK_ID");
   return task ? train_task(args, *task) : train_all(args);
 }
 
@@ -302,70 +250,50 @@ int train_sweep(const std::string& file) {
 
 Command add_sweep(CLI::App& parser) {
   auto args = std::make_shared<SweepCommand>();
-  CLI::App& command = *parser.add_subcommand(
-      "sweep", "train many points of a configuration, here or under Slurm");
+  CLI::App& command =
+      *parser.add_subcommand("sweep", "train many points of a configuration, here or under Slurm");
   command
       .add_option(
-          "sweep",
-          args->sweep.file,
+          "sweep", args->sweep.file,
           "a sweep file, with base, set, grid, list, exclude, seeds and "
           "halving")
       ->type_name("FILE");
   command
       .add_option(
-          "-c,--config",
-          args->sweep.config,
+          "-c,--config", args->sweep.config,
           "instead of a sweep file: the configuration that --grid varies")
       ->type_name("FILE");
   command
       .add_option(
-          "--grid",
-          args->sweep.grid,
-          "values of one key; may be repeated, for all combinations")
+          "--grid", args->sweep.grid, "values of one key; may be repeated, for all combinations")
       ->type_name("a.b=VALUE,...")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       .add_option(
-          "--seeds",
-          args->sweep.seeds,
+          "--seeds", args->sweep.seeds,
           "number of seeds for each point, or a list of them: 3, or 1,5,7")
       ->type_name("INT|INT,...");
-  add_sets(
-      command,
-      args->sweep.sets,
-      "override one key of all points; may be repeated");
-  command.add_option("--name", args->sweep.name, "name of the sweep's folder")
-      ->type_name("NAME");
+  add_sets(command, args->sweep.sets, "override one key of all points; may be repeated");
+  command.add_option("--name", args->sweep.name, "name of the sweep's folder")->type_name("NAME");
   command
-      .add_option(
-          "--output",
-          args->sweep.output,
-          "folder in which the sweep's folder is created")
+      .add_option("--output", args->sweep.output, "folder in which the sweep's folder is created")
       ->type_name("FOLDER");
   command.add_option(
-      "--jobs",
-      args->jobs,
-      "points to train at a time (default 1); they share the cores");
+      "--jobs", args->jobs, "points to train at a time (default 1); they share the cores");
   command.add_option(
-      "--task",
-      args->task,
+      "--task", args->task,
       "train only this point, counted from 0, in this process (default "
       "$SLURM_ARRAY_TASK_ID where that is set)");
   command.add_option(
-      "--round",
-      args->round,
+      "--round", args->round,
       "with --task or --list, of a sweep with halving: the round, counted from "
       "1 (default)");
-  command.add_flag(
-      "--list",
-      args->list,
-      "print index, name, folder and state of each point");
+  command.add_flag("--list", args->list, "print index, name, folder and state of each point");
   command.add_flag("--json", args->json, "print the list as JSON");
   command
       .add_option(
-          "--emit-slurm",
-          args->emit_slurm,
+          "--emit-slurm", args->emit_slurm,
           "write a batch file for sbatch to FILE (an older one is replaced) or "
           "to standard output")
       ->type_name("[FILE]")

@@ -16,10 +16,7 @@ namespace {
 
 // Prints the table of the finished runs with the command `report`; of rivals
 // the front, which it also writes as a page.
-int report(
-    const std::vector<sweep::PointRun>& runs,
-    const sweep::Halving* halving,
-    Log& log) {
+int report(const std::vector<sweep::PointRun>& runs, const sweep::Halving* halving, Log& log) {
   std::vector<std::string> command{program_path(), "report"};
   if (halving != nullptr) {
     command.emplace_back("--front");
@@ -61,11 +58,8 @@ std::vector<std::string> config_places() {
   return config::config_folders(program_path());
 }
 
-std::vector<sweep::PointRun> checked_runs(
-    const sweep::Sweep& sweep,
-    bool here) {
-  auto runs =
-      sweep::resolve_all(sweep, sweep::list_points(sweep), config_places());
+std::vector<sweep::PointRun> checked_runs(const sweep::Sweep& sweep, bool here) {
+  auto runs = sweep::resolve_all(sweep, sweep::list_points(sweep), config_places());
   sweep::check_runs(sweep, runs, here);
   return runs;
 }
@@ -81,10 +75,7 @@ void log_notes(const std::vector<sweep::PointRun>& runs, Log& log) {
   }
 }
 
-int train_runs(
-    const std::vector<sweep::PointRun>& runs,
-    std::size_t jobs,
-    Log& log) {
+int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& log) {
   const int code = sweep::train_points(runs, jobs, program_path(), log);
   const int reported = report(runs, nullptr, log);
   return code != 0 ? code : reported;
@@ -106,21 +97,13 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
     }
     log_notes(runs, log);
     log.info(
-        "round {} of {}: {} {} at {:.3g} % of the length",
-        round + 1,
-        count,
-        runs.size(),
-        now.is_last ? "runs" : "pilots",
-        100 * length);
+        "round {} of {}: {} {} at {:.3g} % of the length", round + 1, count, runs.size(),
+        now.is_last ? "runs" : "pilots", 100 * length);
     if (now.is_last) {
       sweep::write_tuning(sweep, now, config_places());
     }
     const int code = sweep::train_points(
-        runs,
-        jobs,
-        program_path(),
-        log,
-        later,
+        runs, jobs, program_path(), log, later,
         /*may_diverge=*/true);
     if (now.is_last) {
       const int reported = report(runs, &halving, log);

@@ -21,10 +21,7 @@ void log_notes(const std::vector<sweep::PointRun>& runs, Log& log);
 
 // Both train what has not finished, with so many jobs at a time, print the
 // report on all, and return the exit code.
-int train_runs(
-    const std::vector<sweep::PointRun>& runs,
-    std::size_t jobs,
-    Log& log);
+int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& log);
 // All rounds of a sweep with halving; the report is that of the last.
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log);
 

@@ -15,8 +15,7 @@ class TemporaryFolder {
  public:
   explicit TemporaryFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
     for (std::filesystem::path above = folder_.parent_path();
-         !above.empty() && !std::filesystem::exists(above);
-         above = above.parent_path()) {
+         !above.empty() && !std::filesystem::exists(above); above = above.parent_path()) {
       above_.push_back(above);
     }
   }

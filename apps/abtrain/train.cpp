@@ -29,20 +29,15 @@ struct TrainArgs {
 
 // Two steps, the first of which ends with a checkpoint, and an evaluation; in a
 // folder of its own, which is on the file system that all workers see.
-config::RunOptions
-read_fast_run(const TrainArgs& args, std::int64_t launched, Log& log) {
+config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, Log& log) {
   ConfigArgs config = args.config;
   for (const char* set :
-       {"train.steps=2",
-        "train.log_every=1",
-        "checkpoint.every=1",
-        "evaluate.every=0"}) {
+       {"train.steps=2", "train.log_every=1", "checkpoint.every=1", "evaluate.every=0"}) {
     config.sets.emplace_back(set);
   }
   config.shortens_all = true;
   config::RunOptions options = read_configuration(config, log, launched);
-  options.output =
-      (fs::path(options.output) / (".fast-dev-run-" + options.name)).string();
+  options.output = (fs::path(options.output) / (".fast-dev-run-" + options.name)).string();
   return options;
 }
 
@@ -55,8 +50,7 @@ void take_run(TrainArgs& args) {
     run = run.parent_path().parent_path();
   }
   ABT_CHECK(
-      fs::exists(run / config::kConfig),
-      MissingInput,
+      fs::exists(run / config::kConfig), MissingInput,
       "--resume: expected a configuration to train, or the folder of a run, "
       "with config.yaml; got '{}'",
       args.resume);
@@ -64,24 +58,21 @@ void take_run(TrainArgs& args) {
     run = run.lexically_proximate(fs::current_path());
   }
   args.config.config = (run / config::kConfig).string();
-  const bool is_in_place =
-      args.config.name.empty() && args.config.output.empty();
+  const bool is_in_place = args.config.name.empty() && args.config.output.empty();
   if (args.config.name.empty()) {
     args.config.name = run.filename().string();
   }
   if (args.config.output.empty()) {
-    args.config.output =
-        run.has_parent_path() ? run.parent_path().string() : ".";
+    args.config.output = run.has_parent_path() ? run.parent_path().string() : ".";
   }
-  if (is_in_place && args.config.sets.empty() &&
-      fs::exists(run / "summary.json")) {
+  if (is_in_place && args.config.sets.empty() && fs::exists(run / "summary.json")) {
     args.resume = "auto";
   }
 }
 
 int run_train(TrainArgs& args) {
-  if (args.config.config.empty() && !args.resume.empty() &&
-      args.resume != "auto" && args.resume != "none") {
+  if (args.config.config.empty() && !args.resume.empty() && args.resume != "auto" &&
+      args.resume != "none") {
     take_run(args);
   }
   check_given(args.config);
@@ -93,15 +84,11 @@ int run_train(TrainArgs& args) {
   }
   if (args.fast_dev_run) {
     ABT_CHECK(
-        args.resume.empty() || args.resume == "none",
-        Usage,
+        args.resume.empty() || args.resume == "none", Usage,
         "--fast-dev-run begins and ends a run of its own: leave out --resume");
     return train_here(
-        args.launch,
-        {.overwrite = true, .leaves_nothing = true},
-        [&](std::int64_t launched, Log& log) {
-          return read_fast_run(args, launched, log);
-        });
+        args.launch, {.overwrite = true, .leaves_nothing = true},
+        [&](std::int64_t launched, Log& log) { return read_fast_run(args, launched, log); });
   }
   return train_here(
       args.launch,
@@ -116,22 +103,18 @@ void add_train_options(CLI::App& command, TrainArgs& args) {
   add_config_options(command, args.config);
   command
       .add_option(
-          "--resume",
-          args.resume,
+          "--resume", args.resume,
           "auto: continue from the run's newest checkpoint, if there is one; "
           "none; or the folder of a run or checkpoint, whose configuration is "
           "used where none is named (default: auto in a Slurm job, else none)")
       ->type_name("auto|none|FOLDER");
   command.add_flag(
-      "--overwrite",
-      args.overwrite,
+      "--overwrite", args.overwrite,
       "start over even if the run in the run folder is lost by that");
   add_launch_options(command, args.launch);
+  command.add_flag("--dry-run", args.dry_run, "only print the plan, as `plan` does");
   command.add_flag(
-      "--dry-run", args.dry_run, "only print the plan, as `plan` does");
-  command.add_flag(
-      "--fast-dev-run",
-      args.fast_dev_run,
+      "--fast-dev-run", args.fast_dev_run,
       "only train two steps, with a checkpoint and an evaluation, and leave "
       "nothing behind: does everything work?");
 }

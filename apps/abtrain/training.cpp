@@ -16,21 +16,13 @@
 namespace abtrain::app {
 
 void add_launch_options(CLI::App& command, comm::LaunchFlags& flags) {
-  constexpr const char* kProcesses =
-      "Processes (default: as set by mpirun, srun or torchrun)";
-  command.add_option("--rank", flags.rank, "rank of this process, from 0")
-      ->group(kProcesses);
-  command.add_option("--processes", flags.processes, "number of processes")
-      ->group(kProcesses);
-  command
-      .add_option(
-          "--local-rank", flags.local_rank, "rank of this process on this host")
+  constexpr const char* kProcesses = "Processes (default: as set by mpirun, srun or torchrun)";
+  command.add_option("--rank", flags.rank, "rank of this process, from 0")->group(kProcesses);
+  command.add_option("--processes", flags.processes, "number of processes")->group(kProcesses);
+  command.add_option("--local-rank", flags.local_rank, "rank of this process on this host")
       ->group(kProcesses);
   command
-      .add_option(
-          "--local-processes",
-          flags.local_processes,
-          "number of processes on this host")
+      .add_option("--local-processes", flags.local_processes, "number of processes on this host")
       ->group(kProcesses);
   command.add_option("--meet-at", flags.meet_at, "address of process 0's host")
       ->type_name("HOST:PORT")
@@ -38,9 +30,7 @@ void add_launch_options(CLI::App& command, comm::LaunchFlags& flags) {
 }
 
 int train_here(
-    const comm::LaunchFlags& flags,
-    train::SessionOptions session,
-    const ReadOptions& read) {
+    const comm::LaunchFlags& flags, train::SessionOptions session, const ReadOptions& read) {
   const StopSignals signals;  // in effect from start to end
   const comm::Launch launch = comm::find_launch(flags);
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
@@ -62,15 +52,11 @@ int train_here(
   watch.doing("waiting for the other processes");
   if (launch.has_mpi && launch.rank != 0) {
     // mpirun stops all processes, and one of them reports it.
-    watch.set_leave([](const std::string&) {
-      std::_Exit(static_cast<int>(ErrorKind::Stopped));
-    });
+    watch.set_leave([](const std::string&) { std::_Exit(static_cast<int>(ErrorKind::Stopped)); });
   }
   train::Processes processes(launch, log);
   session.host = &processes;
-  watch.set_leave([&](const std::string& message) {
-    processes.stop_before_start(message);
-  });
+  watch.set_leave([&](const std::string& message) { processes.stop_before_start(message); });
   processes.run([&] {
     try {
       watch.doing("reading the configuration");

@@ -11,13 +11,13 @@ namespace abtrain::kernels {
 struct AdagradStep {
   const CodeBlock* blocks;
   std::int64_t count;
-  float* x;           // parameters
-  const float* g;     // gradients
-  float* s;           // sums of squared gradients
-  float* z;           // sums of gradients; null: QCMD
-  float* start;       // QRDA: x before the first step, which writes it; null: 0
-  const float* l1;    // one value per tensor
-  const float* rate;  // one value
+  float* x;              // parameters
+  const float* g;        // gradients
+  float* s;              // sums of squared gradients
+  float* z;              // sums of gradients; null: QCMD
+  float* start;          // QRDA: x before the first step, which writes it; null: 0
+  const float* l1;       // one value per tensor
+  const float* rate;     // one value
   const float* steps;    // one value: 1 in the first step
   const float* divisor;  // one value that divides the gradients; null: 1
   float delta;
@@ -38,8 +38,7 @@ ABT_HOST_DEVICE inline float soft_threshold(float v, float t) {
 
 // A block of one tensor. kDual: dual averaging from `start` (null: 0).
 template <bool kDual, bool kDivide, bool kThreshold, class Team>
-ABT_INLINE void
-adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
+ABT_INLINE void adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
   const float rate = *job.rate;
   const float steps = *job.steps;
   const float divisor = kDivide ? *job.divisor : 1.0f;
@@ -50,8 +49,7 @@ adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
   const std::int64_t count = block.count;
   team.for_units(block, [&](int unit, int) ABT_INLINED {
     const auto store = [&](float* to, const float* from) ABT_INLINED {
-      team.store(
-          to + at, unit, count, [&](int k) ABT_INLINED { return from[k]; });
+      team.store(to + at, unit, count, [&](int k) ABT_INLINED { return from[k]; });
     };
     float x[Team::kUnit];
     float g[Team::kUnit];
@@ -93,8 +91,7 @@ adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
 }
 
 template <bool kDual, class Team>
-ABT_INLINE void
-adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
+ABT_INLINE void adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
   const bool thresholds = job.l1[block.slot] > 0;
   if (job.divisor == nullptr) {
     thresholds ? adagrad_block<kDual, false, true>(team, job, block)
@@ -108,8 +105,7 @@ adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
 template <class Team>
 ABT_INLINE void work(Team& team, const AdagradStep& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
-  job.z == nullptr ? adagrad_block<false>(team, job, block)
-                   : adagrad_block<true>(team, job, block);
+  job.z == nullptr ? adagrad_block<false>(team, job, block) : adagrad_block<true>(team, job, block);
 }
 
 }  // namespace abtrain::kernels

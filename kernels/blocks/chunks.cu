@@ -22,12 +22,7 @@ constexpr int kRow = kNormLanes + 1;
 // all chunks are 16-byte aligned, else 1.
 template <int kVector>
 __global__ void __launch_bounds__(kThreads) norms_kernel(
-    float* u,
-    const float* g,
-    bool add,
-    std::int64_t numel,
-    std::int64_t chunk,
-    float* norms) {
+    float* u, const float* g, bool add, std::int64_t numel, std::int64_t chunk, float* norms) {
   float* rows = reinterpret_cast<float*>(shared_memory());
   const int row = static_cast<int>(threadIdx.x) / kThreadsOfChunk;
   const int first = static_cast<int>(threadIdx.x) % kThreadsOfChunk * kLane;
@@ -83,12 +78,8 @@ __device__ std::int64_t place_of(const Chunks& chunks, unsigned at) {
 }
 
 template <int kVector>
-__global__ void __launch_bounds__(kThreads) take_kernel(
-    Chunks chunks,
-    float* u,
-    float scale,
-    float members,
-    __half* wire) {
+__global__ void __launch_bounds__(kThreads)
+    take_kernel(Chunks chunks, float* u, float scale, float members, __half* wire) {
   using Values = Packet<float, kVector>;
   using Halves = Packet<__half, kVector>;
   const std::int64_t packet = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -164,67 +155,30 @@ bool in_packets(std::int64_t chunk, const void* a, const void* b) {
 }  // namespace
 
 int add_with_norms(
-    float* u,
-    const float* g,
-    bool add,
-    std::int64_t numel,
-    std::int64_t chunk,
-    float* norms,
+    float* u, const float* g, bool add, std::int64_t numel, std::int64_t chunk, float* norms,
     void* stream) {
   const std::int64_t count = (numel + chunk - 1) / chunk;
   return launch(
       in_packets(chunk, u, g) ? norms_kernel<kLane> : norms_kernel<1>,
-      (count + kChunksOfBlock - 1) / kChunksOfBlock,
-      kThreads,
-      kChunksOfBlock * kRow * sizeof(float),
-      stream,
-      u,
-      g,
-      add,
-      numel,
-      chunk,
-      norms);
+      (count + kChunksOfBlock - 1) / kChunksOfBlock, kThreads,
+      kChunksOfBlock * kRow * sizeof(float), stream, u, g, add, numel, chunk, norms);
 }
 
-int take_chunks(
-    const Chunks& chunks,
-    float* u,
-    int members,
-    void* wire,
-    void* stream) {
+int take_chunks(const Chunks& chunks, float* u, int members, void* wire, void* stream) {
   const bool packets = in_packets(chunks.chunk, u, wire);
   const std::int64_t numbers = chunks.count * chunks.chunk;
   return launch(
       packets ? take_kernel<kLane> : take_kernel<1>,
-      blocks_for(packets ? numbers / kLane : numbers),
-      kThreads,
-      0,
-      stream,
-      chunks,
-      u,
-      1.0f / static_cast<float>(members),
-      static_cast<float>(members),
-      static_cast<__half*>(wire));
+      blocks_for(packets ? numbers / kLane : numbers), kThreads, 0, stream, chunks, u,
+      1.0f / static_cast<float>(members), static_cast<float>(members), static_cast<__half*>(wire));
 }
 
-int put_chunks(
-    const Chunks& chunks,
-    const void* wire,
-    float* out,
-    bool add,
-    void* stream) {
+int put_chunks(const Chunks& chunks, const void* wire, float* out, bool add, void* stream) {
   const bool packets = in_packets(chunks.chunk, out, wire);
   const std::int64_t numbers = chunks.count * chunks.chunk;
   return launch(
-      packets ? put_kernel<kLane> : put_kernel<1>,
-      blocks_for(packets ? numbers / kLane : numbers),
-      kThreads,
-      0,
-      stream,
-      chunks,
-      static_cast<const __half*>(wire),
-      out,
-      add);
+      packets ? put_kernel<kLane> : put_kernel<1>, blocks_for(packets ? numbers / kLane : numbers),
+      kThreads, 0, stream, chunks, static_cast<const __half*>(wire), out, add);
 }
 
 }  // namespace abtrain::kernels

@@ -15,12 +15,7 @@ namespace abtrain::kernels {
 // u[i] = (add ? u[i] : 0) + g[i]; norms[c] = the sum of squares of chunk c of
 // the new u. There are ceil(numel / chunk) chunks.
 ABT_LAUNCHER int add_with_norms(
-    float* u,
-    const float* g,
-    bool add,
-    std::int64_t numel,
-    std::int64_t chunk,
-    float* norms,
+    float* u, const float* g, bool add, std::int64_t numel, std::int64_t chunk, float* norms,
     void* stream);
 
 // The chunks of u that are sent, in their order on the wire.
@@ -32,19 +27,10 @@ struct Chunks {
 };
 
 // wire (fp16) = u / members; u -= members * wire.
-ABT_LAUNCHER int take_chunks(
-    const Chunks& chunks,
-    float* u,
-    int members,
-    void* wire,
-    void* stream);
+ABT_LAUNCHER int take_chunks(const Chunks& chunks, float* u, int members, void* wire, void* stream);
 
 // out += wire if `add`, else out = wire, at the chunks' places.
 ABT_LAUNCHER int put_chunks(
-    const Chunks& chunks,
-    const void* wire,
-    float* out,
-    bool add,
-    void* stream);
+    const Chunks& chunks, const void* wire, float* out, bool add, void* stream);
 
 }  // namespace abtrain::kernels

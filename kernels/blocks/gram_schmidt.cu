@@ -80,8 +80,8 @@ class BlockTeam {
 
  private:
   __device__ void take_less(int to, int from) {
-    const bool less = sums_[from] < sums_[to] ||
-                      (sums_[from] == sums_[to] && places_[from] < places_[to]);
+    const bool less =
+        sums_[from] < sums_[to] || (sums_[from] == sums_[to] && places_[from] < places_[to]);
     if (places_[from] < length_ && (places_[to] == length_ || less)) {
       sums_[to] = sums_[from];
       places_[to] = places_[from];
@@ -108,13 +108,8 @@ int gram_schmidt(float* numbers, const RowSetList& sets, void* stream) {
     return 0;
   }
   return launch(
-      gram_schmidt_kernel,
-      sets.count,
-      kRowLanes,
-      kRowLanes * (sizeof(double) + sizeof(std::int64_t)),
-      stream,
-      numbers,
-      sets);
+      gram_schmidt_kernel, sets.count, kRowLanes,
+      kRowLanes * (sizeof(double) + sizeof(std::int64_t)), stream, numbers, sets);
 }
 
 }  // namespace abtrain::kernels

@@ -23,7 +23,6 @@ struct RowSetList {
   RowSet sets[kMaxRowSets];
 };
 
-ABT_LAUNCHER int
-gram_schmidt(float* numbers, const RowSetList& sets, void* stream);
+ABT_LAUNCHER int gram_schmidt(float* numbers, const RowSetList& sets, void* stream);
 
 }  // namespace abtrain::kernels

@@ -25,8 +25,7 @@ constexpr double kDependent = 1e-10;
 //   set_unit(a, rows, k)  a = the unit vector along the axis in which the first
 //                      k rows have the smallest weight; the first one on ties
 template <class Team>
-ABT_INLINE void
-orthonormal_rows(Team& team, float* rows, int count, std::int64_t length) {
+ABT_INLINE void orthonormal_rows(Team& team, float* rows, int count, std::int64_t length) {
   for (int k = 0; k < count; ++k) {
     float* row = rows + k * length;
     // A row that depends on the rows before it (such as a row of zeros) is

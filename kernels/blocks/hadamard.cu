@@ -15,8 +15,7 @@ template <int kLog>
 __global__ void __launch_bounds__(kTileThreads<kLog>)
     tile_kernel(float* data, std::int64_t numel, int log_size) {
   auto* const shared = reinterpret_cast<float*>(shared_memory());
-  const std::int64_t begin =
-      (std::int64_t{blockIdx.x} << kLog) + 8 * static_cast<int>(threadIdx.x);
+  const std::int64_t begin = (std::int64_t{blockIdx.x} << kLog) + 8 * static_cast<int>(threadIdx.x);
   float x[8];
   load_eight(x, data, begin, numel, true);
   transform_tile<kLog>(x, shared, log_size);
@@ -26,30 +25,23 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
 template <int kLog>
 int queue_tiles(float* x, std::int64_t numel, int log_size, void* stream) {
   return launch(
-      tile_kernel<kLog>,
-      (numel + (std::int64_t{1} << kLog) - 1) >> kLog,
-      kTileThreads<kLog>,
-      kTileBytes<kLog>,
-      stream,
-      x,
-      numel,
-      std::min(log_size, kLog));
+      tile_kernel<kLog>, (numel + (std::int64_t{1} << kLog) - 1) >> kLog, kTileThreads<kLog>,
+      kTileBytes<kLog>, stream, x, numel, std::min(log_size, kLog));
 }
 
 // kStages stages from stride 2^from on; a thread processes 2^kStages packets.
 template <int kStages>
 __global__ void stage_kernel(float* data, std::int64_t groups, int from) {
   constexpr int kCount = 1 << kStages;
-  const std::int64_t group =
-      std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t group = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (group >= groups) {
     return;
   }
   // The stride in packets of four elements.
   const int log_stride = from - 2;
   const std::int64_t low = group & ((std::int64_t{1} << log_stride) - 1);
-  Four* const first = reinterpret_cast<Four*>(data) +
-                      ((group >> log_stride) << (log_stride + kStages)) + low;
+  Four* const first =
+      reinterpret_cast<Four*>(data) + ((group >> log_stride) << (log_stride + kStages)) + low;
   Four x[kCount];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
@@ -81,23 +73,13 @@ int queue_stages(float* x, std::int64_t numel, int from, void* stream) {
   constexpr int kThreads = 128;
   const std::int64_t groups = numel >> (2 + kStages);
   return launch(
-      stage_kernel<kStages>,
-      (groups + kThreads - 1) / kThreads,
-      kThreads,
-      0,
-      stream,
-      x,
-      groups,
+      stage_kernel<kStages>, (groups + kThreads - 1) / kThreads, kThreads, 0, stream, x, groups,
       from);
 }
 
 }  // namespace
 
-int hadamard_above_tile(
-    float* x,
-    std::int64_t numel,
-    int log_size,
-    void* stream) {
+int hadamard_above_tile(float* x, std::int64_t numel, int log_size, void* stream) {
   int status = 0;
   for (int from = kTileLog; from < log_size && status == 0;) {
     const int stages = std::min(log_size - from, 4);

@@ -11,11 +11,7 @@ namespace abtrain::kernels {
 // elements of data. `wide`: begin is a multiple of 8 and data is 16-byte
 // aligned.
 __device__ inline void load_eight(
-    float (&x)[8],
-    const float* data,
-    std::int64_t begin,
-    std::int64_t numel,
-    bool wide) {
+    float (&x)[8], const float* data, std::int64_t begin, std::int64_t numel, bool wide) {
   using Four = Packet<float, 4>;
   if (wide && begin + 8 <= numel) {
     const auto* const from = reinterpret_cast<const Four*>(data + begin);
@@ -35,11 +31,7 @@ __device__ inline void load_eight(
 }
 
 __device__ inline void store_eight(
-    const float (&x)[8],
-    float* data,
-    std::int64_t begin,
-    std::int64_t numel,
-    bool wide) {
+    const float (&x)[8], float* data, std::int64_t begin, std::int64_t numel, bool wide) {
   using Four = Packet<float, 4>;
   if (wide && begin + 8 <= numel) {
     auto* const to = reinterpret_cast<Four*>(data + begin);

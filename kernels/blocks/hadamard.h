@@ -20,11 +20,9 @@ namespace abtrain::kernels {
 // The largest block that one thread block transforms.
 constexpr int kTileLog = 12;
 
-ABT_LAUNCHER int
-hadamard(float* x, std::int64_t numel, int log_size, void* stream);
+ABT_LAUNCHER int hadamard(float* x, std::int64_t numel, int log_size, void* stream);
 
 // The stages with stride 2^kTileLog and more, if there are any.
-ABT_LAUNCHER int
-hadamard_above_tile(float* x, std::int64_t numel, int log_size, void* stream);
+ABT_LAUNCHER int hadamard_above_tile(float* x, std::int64_t numel, int log_size, void* stream);
 
 }  // namespace abtrain::kernels

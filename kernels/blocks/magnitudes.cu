@@ -15,8 +15,7 @@ __device__ float larger(float a, float b) {
 __device__ void keep_largest(float* lanes, int count) {
   __syncthreads();
   for (int half = count / 2; half > 0; half /= 2) {
-    for (int i = static_cast<int>(threadIdx.x); i < half;
-         i += static_cast<int>(blockDim.x)) {
+    for (int i = static_cast<int>(threadIdx.x); i < half; i += static_cast<int>(blockDim.x)) {
       lanes[i] = larger(lanes[i], lanes[i + half]);
     }
     __syncthreads();
@@ -24,8 +23,7 @@ __device__ void keep_largest(float* lanes, int count) {
 }
 
 // Needs shared memory for kLanes floats per value.
-__global__ void __launch_bounds__(kThreads)
-    block_magnitudes(const Magnitudes job) {
+__global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes job) {
   const CodeBlock block = job.blocks[blockIdx.x];
   const float* const u = job.u + block.begin;
   const bool wide = is_wide(u);
@@ -62,8 +60,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Needs shared memory for kTensorLanes floats per value.
-__global__ void __launch_bounds__(kTensorLanes)
-    tensor_magnitudes(const Magnitudes job) {
+__global__ void __launch_bounds__(kTensorLanes) tensor_magnitudes(const Magnitudes job) {
   const std::int64_t tensor = blockIdx.x;
   const auto t = static_cast<int>(threadIdx.x);
   const int values = values_of(job.statistic);
@@ -72,8 +69,7 @@ __global__ void __launch_bounds__(kTensorLanes)
   float* const last = first + (values - 1) * kTensorLanes;
   for (int i = 0; i < values; ++i) {
     float value = 0;
-    for (std::int64_t b = job.firsts[tensor] + t; b < job.firsts[tensor + 1];
-         b += kTensorLanes) {
+    for (std::int64_t b = job.firsts[tensor] + t; b < job.firsts[tensor + 1]; b += kTensorLanes) {
       const float part = job.parts[values * b + i];
       value = largest ? larger(value, part) : value + part;
     }
@@ -97,17 +93,10 @@ __global__ void __launch_bounds__(kTensorLanes)
 }  // namespace
 
 int magnitudes(const Magnitudes& job, void* stream) {
-  const std::size_t floats =
-      static_cast<std::size_t>(values_of(job.statistic)) * sizeof(float);
-  const int first = launch(
-      block_magnitudes, job.count, kThreads, kLanes * floats, stream, job);
-  const int rest = launch(
-      tensor_magnitudes,
-      job.tensors,
-      kTensorLanes,
-      kTensorLanes * floats,
-      stream,
-      job);
+  const std::size_t floats = static_cast<std::size_t>(values_of(job.statistic)) * sizeof(float);
+  const int first = launch(block_magnitudes, job.count, kThreads, kLanes * floats, stream, job);
+  const int rest =
+      launch(tensor_magnitudes, job.tensors, kTensorLanes, kTensorLanes * floats, stream, job);
   return first != 0 ? first : rest;
 }
 

@@ -50,20 +50,15 @@ __device__ inline std::uint8_t add(std::uint8_t a, std::uint8_t b) {
 }
 __device__ inline std::int32_t add(std::int32_t a, std::int32_t b) {
   // Signed overflow is undefined behavior in C++.
-  return static_cast<std::int32_t>(
-      static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
 }
 
 template <class T, int kVector>
 __global__ void reduce_kernel(
-    const BufferList in,
-    const BufferList out,
-    std::int64_t packets,
-    Combine combine) {
+    const BufferList in, const BufferList out, std::int64_t packets, Combine combine) {
   using Values = Packet<T, kVector>;
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-       i < packets;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packets;
        i += stride) {
     typename Sum<T>::Type sum[kVector] = {};
     for (int b = 0; b < in.count; ++b) {
@@ -85,8 +80,7 @@ __global__ void reduce_kernel(
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       Sum<T>::narrow(
-          result.values[v],
-          combine == Combine::Mean ? Sum<T>::mean(sum[v], in.count) : sum[v]);
+          result.values[v], combine == Combine::Mean ? Sum<T>::mean(sum[v], in.count) : sum[v]);
     }
     for (int b = 0; b < out.count; ++b) {
       static_cast<Values*>(out.data[b])[i] = result;
@@ -96,10 +90,7 @@ __global__ void reduce_kernel(
 
 template <class T, int kVector>
 int queue(
-    const BufferList& in,
-    const BufferList& out,
-    std::int64_t packets,
-    Combine combine,
+    const BufferList& in, const BufferList& out, std::int64_t packets, Combine combine,
     void* stream) {
   if (packets == 0) {
     return 0;
@@ -107,16 +98,7 @@ int queue(
   constexpr int kThreads = 256;
   constexpr std::int64_t kMaxBlocks = 2048;
   const auto blocks = std::min((packets + kThreads - 1) / kThreads, kMaxBlocks);
-  return launch(
-      reduce_kernel<T, kVector>,
-      blocks,
-      kThreads,
-      0,
-      stream,
-      in,
-      out,
-      packets,
-      combine);
+  return launch(reduce_kernel<T, kVector>, blocks, kThreads, 0, stream, in, out, packets, combine);
 }
 
 BufferList shifted(BufferList list, std::int64_t bytes) {
@@ -127,40 +109,30 @@ BufferList shifted(BufferList list, std::int64_t bytes) {
 }
 
 bool aligned(const BufferList& list) {
-  return std::all_of(list.data, list.data + list.count, [](void* p) {
-    return is_aligned(p, 16);
-  });
+  return std::all_of(list.data, list.data + list.count, [](void* p) { return is_aligned(p, 16); });
 }
 
 // Uses 16-byte packets if every pointer is aligned, then single elements for
 // the rest.
 template <class T>
 int reduce(
-    const BufferList& in,
-    const BufferList& out,
-    std::int64_t numel,
-    Combine combine,
+    const BufferList& in, const BufferList& out, std::int64_t numel, Combine combine,
     void* stream) {
   constexpr int kVector = 16 / sizeof(T);
-  const std::int64_t packets =
-      aligned(in) && aligned(out) ? numel / kVector : 0;
+  const std::int64_t packets = aligned(in) && aligned(out) ? numel / kVector : 0;
   const std::int64_t done = packets * kVector;
   const auto bytes = done * static_cast<std::int64_t>(sizeof(T));
   const int first = queue<T, kVector>(in, out, packets, combine, stream);
-  const int rest = queue<T, 1>(
-      shifted(in, bytes), shifted(out, bytes), numel - done, combine, stream);
+  const int rest =
+      queue<T, 1>(shifted(in, bytes), shifted(out, bytes), numel - done, combine, stream);
   return first != 0 ? first : rest;
 }
 
 }  // namespace
 
 int reduce_buffers(
-    const BufferList& in,
-    const BufferList& out,
-    std::int64_t numel,
-    Element element,
-    Combine combine,
-    void* stream) {
+    const BufferList& in, const BufferList& out, std::int64_t numel, Element element,
+    Combine combine, void* stream) {
   switch (element) {
     case Element::F32:
       return reduce<float>(in, out, numel, combine, stream);
@@ -173,9 +145,8 @@ int reduce_buffers(
       if (combine == Combine::Mean) {
         return 1;
       }
-      return element == Element::U8
-                 ? reduce<std::uint8_t>(in, out, numel, combine, stream)
-                 : reduce<std::int32_t>(in, out, numel, combine, stream);
+      return element == Element::U8 ? reduce<std::uint8_t>(in, out, numel, combine, stream)
+                                    : reduce<std::int32_t>(in, out, numel, combine, stream);
   }
   return 1;  // cudaErrorInvalidValue
 }

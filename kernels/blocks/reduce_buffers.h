@@ -24,11 +24,7 @@ struct BufferList {
 };
 
 ABT_LAUNCHER int reduce_buffers(
-    const BufferList& in,
-    const BufferList& out,
-    std::int64_t numel,
-    Element element,
-    Combine combine,
-    void* stream);
+    const BufferList& in, const BufferList& out, std::int64_t numel, Element element,
+    Combine combine, void* stream);
 
 }  // namespace abtrain::kernels

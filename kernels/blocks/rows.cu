@@ -13,8 +13,7 @@ constexpr int kCopyThreads = 128;
 
 // The tensor that holds row `index` or chosen row `index`, as kFirst selects.
 template <std::int64_t RowTensor::*kFirst>
-__device__ const RowTensor&
-tensor_of(const RowTensor* tensors, int count, std::int64_t index) {
+__device__ const RowTensor& tensor_of(const RowTensor* tensors, int count, std::int64_t index) {
   int low = 0;
   int high = count;
   while (high - low > 1) {
@@ -25,12 +24,9 @@ tensor_of(const RowTensor* tensors, int count, std::int64_t index) {
 }
 
 // Thread t has lanes 4 t .. 4 t + 3.
-__global__ void __launch_bounds__(kNormThreads)
-    norms_kernel(const RowNorms job) {
-  const RowTensor& tensor =
-      tensor_of<&RowTensor::first_row>(job.tensors, job.count, blockIdx.x);
-  const float* const row =
-      job.u + tensor.begin + (blockIdx.x - tensor.first_row) * tensor.length;
+__global__ void __launch_bounds__(kNormThreads) norms_kernel(const RowNorms job) {
+  const RowTensor& tensor = tensor_of<&RowTensor::first_row>(job.tensors, job.count, blockIdx.x);
+  const float* const row = job.u + tensor.begin + (blockIdx.x - tensor.first_row) * tensor.length;
   const bool wide = is_wide(row);
   const int t = 4 * static_cast<int>(threadIdx.x);
   float lanes[4] = {};
@@ -61,15 +57,12 @@ __global__ void __launch_bounds__(kNormThreads)
 // Each thread counts the rows that rank before its own. The bits of nonnegative
 // values, taken as integers, have the same order as the values, with NaN as
 // the largest.
-__global__ void __launch_bounds__(kThreads)
-    choose_kernel(const ChooseRows job) {
-  const std::int64_t index =
-      std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+__global__ void __launch_bounds__(kThreads) choose_kernel(const ChooseRows job) {
+  const std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (index >= job.rows) {
     return;
   }
-  const RowTensor& tensor =
-      tensor_of<&RowTensor::first_row>(job.tensors, job.count, index);
+  const RowTensor& tensor = tensor_of<&RowTensor::first_row>(job.tensors, job.count, index);
   const float* const norms = job.norms + tensor.first_row;
   const auto row = static_cast<int>(index - tensor.first_row);
   const std::uint32_t own = bits_of(norms[row]);
@@ -90,20 +83,16 @@ struct ChosenRow {
   std::int64_t wire;
   std::int64_t length;
 };
-__device__ ChosenRow
-chosen_row(const RowTensor* tensors, int count, const std::int32_t* chosen) {
-  const RowTensor& tensor =
-      tensor_of<&RowTensor::first_chosen>(tensors, count, blockIdx.x);
+__device__ ChosenRow chosen_row(const RowTensor* tensors, int count, const std::int32_t* chosen) {
+  const RowTensor& tensor = tensor_of<&RowTensor::first_chosen>(tensors, count, blockIdx.x);
   return {
       tensor.begin + chosen[blockIdx.x] * tensor.length,
-      tensor.first_value + (blockIdx.x - tensor.first_chosen) * tensor.length,
-      tensor.length};
+      tensor.first_value + (blockIdx.x - tensor.first_chosen) * tensor.length, tensor.length};
 }
 
 using EightHalves = Packet<__half, kEight>;
 
-__global__ void __launch_bounds__(kCopyThreads)
-    send_kernel(const SendRows job) {
+__global__ void __launch_bounds__(kCopyThreads) send_kernel(const SendRows job) {
   const ChosenRow chosen = chosen_row(job.tensors, job.count, job.chosen);
   float* const u = job.u + chosen.from;
   __half* const wire = static_cast<__half*>(job.wire) + chosen.wire;
@@ -111,8 +100,7 @@ __global__ void __launch_bounds__(kCopyThreads)
   const bool wide_wire = is_wide(wire);
   const auto members = static_cast<float>(job.members);
   const float share = divide(1.0f, members);
-  for (std::int64_t i = kEight * threadIdx.x; i < chosen.length;
-       i += kEight * blockDim.x) {
+  for (std::int64_t i = kEight * threadIdx.x; i < chosen.length; i += kEight * blockDim.x) {
     const std::int64_t left = chosen.length - i;
     float x[kEight];
     load_eight(u + i, left, wide, x);
@@ -139,8 +127,7 @@ __global__ void __launch_bounds__(kCopyThreads) add_kernel(const AddRows job) {
   const __half* const wire = static_cast<const __half*>(job.wire) + chosen.wire;
   const bool wide = is_wide(estimate);
   const bool wide_wire = is_wide(wire);
-  for (std::int64_t i = kEight * threadIdx.x; i < chosen.length;
-       i += kEight * blockDim.x) {
+  for (std::int64_t i = kEight * threadIdx.x; i < chosen.length; i += kEight * blockDim.x) {
     const std::int64_t left = chosen.length - i;
     float x[kEight];
     load_eight(estimate + i, left, wide, x);
@@ -163,37 +150,24 @@ __global__ void __launch_bounds__(kCopyThreads) add_kernel(const AddRows job) {
 }  // namespace
 
 int row_norms(const RowNorms& job, void* stream) {
-  return job.rows == 0 ? 0
-                       : launch(
-                             norms_kernel,
-                             job.rows,
-                             kNormThreads,
-                             kRowLanes * sizeof(float),
-                             stream,
-                             job);
+  return job.rows == 0
+             ? 0
+             : launch(norms_kernel, job.rows, kNormThreads, kRowLanes * sizeof(float), stream, job);
 }
 
 int choose_rows(const ChooseRows& job, void* stream) {
-  return job.rows == 0 ? 0
-                       : launch(
-                             choose_kernel,
-                             (job.rows + kThreads - 1) / kThreads,
-                             kThreads,
-                             0,
-                             stream,
-                             job);
+  return job.rows == 0
+             ? 0
+             : launch(
+                   choose_kernel, (job.rows + kThreads - 1) / kThreads, kThreads, 0, stream, job);
 }
 
 int send_rows(const SendRows& job, void* stream) {
-  return job.total == 0
-             ? 0
-             : launch(send_kernel, job.total, kCopyThreads, 0, stream, job);
+  return job.total == 0 ? 0 : launch(send_kernel, job.total, kCopyThreads, 0, stream, job);
 }
 
 int add_rows(const AddRows& job, void* stream) {
-  return job.total == 0
-             ? 0
-             : launch(add_kernel, job.total, kCopyThreads, 0, stream, job);
+  return job.total == 0 ? 0 : launch(add_kernel, job.total, kCopyThreads, 0, stream, job);
 }
 
 }  // namespace abtrain::kernels

@@ -60,8 +60,7 @@ constexpr float kMinRange = 1e-25f;
 
 // The factor that turns a coordinate into 65,536ths of a code; 0 for a block of
 // zeros and for a block with a value that is not finite.
-ABT_HOST_DEVICE inline float
-code_scale(float range, float limit, int log_size, bool rotate) {
+ABT_HOST_DEVICE inline float code_scale(float range, float limit, int log_size, bool rotate) {
   // Both comparisons are false for a NaN.
   if (!(range >= kMinRange && range <= 3e38f)) {
     return 0;
@@ -73,8 +72,8 @@ code_scale(float range, float limit, int log_size, bool rotate) {
 // What a code minus its zero point is worth in the mean of `members`, once H
 // has been applied. NaN for a block with a value that is not finite, so that
 // the problem shows.
-ABT_HOST_DEVICE inline float
-code_value(float range, float limit, int log_size, bool rotate, float members) {
+ABT_HOST_DEVICE inline float code_value(
+    float range, float limit, int log_size, bool rotate, float members) {
   if (!(range <= 3e38f)) {
     return float_of(kNan);
   }
@@ -87,8 +86,8 @@ code_value(float range, float limit, int log_size, bool rotate, float members) {
 
 // The code of coordinate h. `random` has 16 random bits, which decide whether
 // to round up, with a probability that is exact to 2^-16.
-ABT_HOST_DEVICE inline std::uint32_t
-code_of(float h, float scale, float limit, float offset, std::uint32_t random) {
+ABT_HOST_DEVICE inline std::uint32_t code_of(
+    float h, float scale, float limit, float offset, std::uint32_t random) {
   const float most = 65536.0f * limit;
   float z = h * scale;
   z = z > -most ? z : -most;  // replaces a NaN as well

@@ -21,17 +21,12 @@ __device__ float norm_of(float squares) {
 // ...; then the upper half of the lanes is added to the lower half until one is
 // left. 32 threads process a block, with four lanes each.
 __global__ void __launch_bounds__(kThreads) norms_kernel(
-    const float* x,
-    std::int64_t numel,
-    std::int64_t blocks,
-    int log_size,
-    float* norms,
+    const float* x, std::int64_t numel, std::int64_t blocks, int log_size, float* norms,
     bool wide) {
   using Four = Packet<float, 4>;
   auto* const shared = reinterpret_cast<Four*>(shared_memory());
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t block =
-      std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+  const std::int64_t block = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
   float sum[4] = {};
   if (block < blocks) {
     const std::int64_t end = (block + 1) << log_size;
@@ -71,13 +66,8 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(
 
 // For blocks of fewer than 128 elements: one thread per block.
 __global__ void small_norms_kernel(
-    const float* x,
-    std::int64_t numel,
-    std::int64_t blocks,
-    int log_size,
-    float* norms) {
-  const std::int64_t block =
-      std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    const float* x, std::int64_t numel, std::int64_t blocks, int log_size, float* norms) {
+  const std::int64_t block = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (block >= blocks) {
     return;
   }
@@ -119,16 +109,14 @@ __device__ std::uint32_t sum_of_block(std::uint32_t own) {
 
 // Sums are accumulated in 16-bit fields: a 32-bit word holds two of them, for
 // codes that are four apart. A thread processes 16 bytes at a time.
-__global__ void __launch_bounds__(kThreads)
-    sum_codes_kernel(const SumCodes job) {
+__global__ void __launch_bounds__(kThreads) sum_codes_kernel(const SumCodes job) {
   using Four = Packet<std::uint32_t, 4>;
   const std::int64_t packets = job.bytes / 16;
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   const auto* const in = reinterpret_cast<const Four*>(job.in);
   const int offset = 8 * job.members;
   int count = 0;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-       i < packets;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packets;
        i += stride) {
     std::uint32_t sums[4][4] = {};
     for (int member = 0; member < job.members; ++member) {
@@ -160,8 +148,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    tail_kernel(const SumCodes job, int partials) {
+__global__ void __launch_bounds__(kThreads) tail_kernel(const SumCodes job, int partials) {
   std::uint32_t count = 0;
   for (int i = static_cast<int>(threadIdx.x); i < partials; i += kThreads) {
     count += job.partial[i];
@@ -180,60 +167,28 @@ __global__ void scale_kernel(const UpdateScale job) {
 }  // namespace
 
 int block_norms(
-    const float* x,
-    std::int64_t numel,
-    std::int64_t blocks,
-    int log_size,
-    float* norms,
+    const float* x, std::int64_t numel, std::int64_t blocks, int log_size, float* norms,
     void* stream) {
   if (blocks == 0) {
     return 0;
   }
   if (std::int64_t{1} << log_size < kUnit) {
     return launch(
-        small_norms_kernel,
-        (blocks + 63) / 64,
-        64,
-        0,
-        stream,
-        x,
-        numel,
-        blocks,
-        log_size,
-        norms);
+        small_norms_kernel, (blocks + 63) / 64, 64, 0, stream, x, numel, blocks, log_size, norms);
   }
   return launch(
-      norms_kernel,
-      (blocks + kThreads / 32 - 1) / (kThreads / 32),
-      kThreads,
-      kThreads * 4 * sizeof(float),
-      stream,
-      x,
-      numel,
-      blocks,
-      log_size,
-      norms,
-      is_aligned(x, 16));
+      norms_kernel, (blocks + kThreads / 32 - 1) / (kThreads / 32), kThreads,
+      kThreads * 4 * sizeof(float), stream, x, numel, blocks, log_size, norms, is_aligned(x, 16));
 }
 
 int sum_codes(const SumCodes& job, void* stream) {
-  const std::int64_t blocks = std::clamp<std::int64_t>(
-      (job.bytes / 16 + kThreads - 1) / kThreads, 1, kPartials);
-  const int status = launch(
-      sum_codes_kernel,
-      blocks,
-      kThreads,
-      kThreads * sizeof(std::uint32_t),
-      stream,
-      job);
+  const std::int64_t blocks =
+      std::clamp<std::int64_t>((job.bytes / 16 + kThreads - 1) / kThreads, 1, kPartials);
+  const int status =
+      launch(sum_codes_kernel, blocks, kThreads, kThreads * sizeof(std::uint32_t), stream, job);
   return status != 0 ? status
                      : launch(
-                           tail_kernel,
-                           1,
-                           kThreads,
-                           kThreads * sizeof(std::uint32_t),
-                           stream,
-                           job,
+                           tail_kernel, 1, kThreads, kThreads * sizeof(std::uint32_t), stream, job,
                            static_cast<int>(blocks));
 }
 

@@ -11,8 +11,8 @@ namespace abtrain::kernels {
 
 // The shard that holds this unit. Shards are runs of whole units; shard i
 // begins at unit floor(units * i / shards).
-ABT_HOST_DEVICE inline std::int64_t
-shard_of(std::int64_t unit, std::int64_t units, std::int64_t shards) {
+ABT_HOST_DEVICE inline std::int64_t shard_of(
+    std::int64_t unit, std::int64_t units, std::int64_t shards) {
   const std::uint64_t top = static_cast<std::uint64_t>((unit + 1) * shards - 1);
   // A 32-bit division is much faster on a GPU.
   return static_cast<std::int64_t>(
@@ -32,8 +32,8 @@ constexpr int kMaxMembers = 4096;
 // Adjusts the range of a saturating sum to the share of the sums that was
 // clamped (`clamped` of `all`). The result is between 0.25 and `members`, which
 // suffices even if all members have the same values.
-ABT_HOST_DEVICE inline float
-next_scale(float scale, std::uint64_t clamped, std::uint64_t all, int members) {
+ABT_HOST_DEVICE inline float next_scale(
+    float scale, std::uint64_t clamped, std::uint64_t all, int members) {
   if (25 * clamped > all) {
     const float next = scale * 1.1f;
     const float most = static_cast<float>(members);

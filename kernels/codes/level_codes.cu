@@ -14,16 +14,14 @@ struct Eight {
 };
 
 __device__ Eight eight_of(const LevelTensors& table, int round) {
-  const std::int64_t begin =
-      std::int64_t{blockIdx.x} * kBlock +
-      (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kBlock +
+                             (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
   return {begin, table.numel - begin};
 }
 
 // Calls use(k, tensor) for each of the eight elements that exists.
 template <class Use>
-__device__ void
-for_numbers(const LevelTensors& table, const Eight& eight, const Use& use) {
+__device__ void for_numbers(const LevelTensors& table, const Eight& eight, const Use& use) {
   const CodeBlock* block = table.blocks + table.windows[blockIdx.x];
 #pragma unroll
   for (int k = 0; k < kEight; ++k) {
@@ -42,10 +40,7 @@ __device__ unsigned code_of(float x, bool sent) {
 }
 
 __device__ void store_codes(
-    const unsigned (&codes)[kEight],
-    const Eight& eight,
-    std::int64_t numel,
-    CodeForm form,
+    const unsigned (&codes)[kEight], const Eight& eight, std::int64_t numel, CodeForm form,
     std::uint8_t* to) {
   if (form == CodeForm::Bytes) {
 #pragma unroll
@@ -65,11 +60,9 @@ __device__ void store_codes(
 }
 
 // The two bytes of the codes of eight elements, the first one in the low bits.
-__device__ unsigned
-load_codes(const std::uint8_t* codes, const Eight& eight, std::int64_t numel) {
+__device__ unsigned load_codes(const std::uint8_t* codes, const Eight& eight, std::int64_t numel) {
   const std::int64_t byte = eight.begin / 4;
-  return codes[byte] |
-         (byte + 1 < packed_bytes(numel) ? unsigned{codes[byte + 1]} << 8 : 0u);
+  return codes[byte] | (byte + 1 < packed_bytes(numel) ? unsigned{codes[byte + 1]} << 8 : 0u);
 }
 
 // The sign of the k-th of these eight codes.
@@ -79,8 +72,7 @@ __device__ float sign_at(unsigned codes, int k) {
 
 // Needs shared memory for 2 kLanes floats. Lane i has elements i and i + kLanes
 // of the window; the blocks of a window are processed one after another.
-__global__ void __launch_bounds__(kThreads)
-    encode_above_kernel(const EncodeAbove job) {
+__global__ void __launch_bounds__(kThreads) encode_above_kernel(const EncodeAbove job) {
   const bool wide = is_wide(job.u);
   const auto t = static_cast<int>(threadIdx.x);
   float x[kRounds][kEight];
@@ -92,9 +84,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   auto* const sizes = reinterpret_cast<float*>(shared_memory());
   float* const counts = sizes + kLanes;
-  for (std::int64_t b = job.table.windows[blockIdx.x];
-       b < job.table.windows[blockIdx.x + 1];
-       ++b) {
+  for (std::int64_t b = job.table.windows[blockIdx.x]; b < job.table.windows[blockIdx.x + 1]; ++b) {
     const CodeBlock block = job.table.blocks[b];
     const std::int64_t begin = block.begin % kBlock;
     const float cut = job.cuts[block.slot];
@@ -106,8 +96,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int r = 0; r < kRounds; ++r) {
         const int place = (r * kThreads + t) * kEight + k;
         const float magnitude = ::fabsf(x[r][k]);
-        const bool survives =
-            place >= begin && place < begin + block.count && magnitude > cut;
+        const bool survives = place >= begin && place < begin + block.count && magnitude > cut;
         size += survives ? magnitude : 0.0f;
         count += survives ? 1.0f : 0.0f;
         codes[r][k] |= code_of(x[r][k], survives);
@@ -130,15 +119,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void __launch_bounds__(kTensorLanes)
-    tensor_survivors(const EncodeAbove job) {
+__global__ void __launch_bounds__(kTensorLanes) tensor_survivors(const EncodeAbove job) {
   const std::int64_t tensor = blockIdx.x;
   auto* const tree = reinterpret_cast<float*>(shared_memory());
-  add_pairs(
-      job.parts,
-      job.table.tensors[tensor],
-      job.table.tensors[tensor + 1],
-      tree);
+  add_pairs(job.parts, job.table.tensors[tensor], job.table.tensors[tensor + 1], tree);
   if (threadIdx.x == 0) {
     const float count = tree[kTensorLanes];
     // A cut that is not finite has no survivors, but must make the sum NaN.
@@ -147,8 +131,7 @@ __global__ void __launch_bounds__(kTensorLanes)
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    encode_by_chance_kernel(const EncodeByChance job) {
+__global__ void __launch_bounds__(kThreads) encode_by_chance_kernel(const EncodeByChance job) {
   const bool wide = is_wide(job.u);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
@@ -170,17 +153,14 @@ __global__ void __launch_bounds__(kThreads)
     }
     unsigned codes[kEight] = {};
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
-      const float uniform =
-          static_cast<float>(random[k / 4][k % 4] >> 8) * 0x1.0p-24f;
-      codes[k] =
-          code_of(x[k], uniform < divide(::fabsf(x[k]), job.levels[tensor]));
+      const float uniform = static_cast<float>(random[k / 4][k % 4] >> 8) * 0x1.0p-24f;
+      codes[k] = code_of(x[k], uniform < divide(::fabsf(x[k]), job.levels[tensor]));
     });
     store_codes(codes, eight, job.table.numel, job.form, job.codes);
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    subtract_kernel(const SubtractLevels job) {
+__global__ void __launch_bounds__(kThreads) subtract_kernel(const SubtractLevels job) {
   const bool wide = is_wide(job.u);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
@@ -192,12 +172,10 @@ __global__ void __launch_bounds__(kThreads)
     float x[kEight];
     load_eight(u, eight.count, wide, x);
     const bool bytes = job.form == CodeForm::Bytes;
-    const unsigned codes =
-        bytes ? 0u : load_codes(job.codes, eight, job.table.numel);
+    const unsigned codes = bytes ? 0u : load_codes(job.codes, eight, job.table.numel);
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
       const float sign =
-          bytes ? static_cast<float>(int{job.codes[eight.begin + k]} - 1)
-                : sign_at(codes, k);
+          bytes ? static_cast<float>(int{job.codes[eight.begin + k]} - 1) : sign_at(codes, k);
       x[k] -= job.levels[tensor] * sign;
     });
     store_eight(u, eight.count, wide, x);
@@ -211,8 +189,7 @@ __device__ float unaligned_float(const std::uint8_t* from) {
       std::uint32_t{from[3]} << 24);
 }
 
-__global__ void __launch_bounds__(kThreads)
-    average_kernel(const AverageLevels job) {
+__global__ void __launch_bounds__(kThreads) average_kernel(const AverageLevels job) {
   const bool wide = is_wide(job.estimate);
   const std::int64_t levels = 4 * job.table.tensor_count;
   const std::int64_t stride = levels + packed_bytes(job.table.numel);
@@ -225,8 +202,7 @@ __global__ void __launch_bounds__(kThreads)
     float x[kEight] = {};
     for (int w = 0; w < job.workers; ++w) {
       const std::uint8_t* const record = job.in + w * stride;
-      const unsigned codes =
-          load_codes(record + levels, eight, job.table.numel);
+      const unsigned codes = load_codes(record + levels, eight, job.table.numel);
       for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
         x[k] += unaligned_float(record + 4 * tensor) * sign_at(codes, k);
       });
@@ -239,8 +215,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    average_bytes_kernel(const AverageByteLevels job) {
+__global__ void __launch_bounds__(kThreads) average_bytes_kernel(const AverageByteLevels job) {
   const bool wide = is_wide(job.estimate);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
@@ -251,27 +226,16 @@ __global__ void __launch_bounds__(kThreads)
     float x[kEight] = {};
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
       const int sum = int{job.sums[eight.begin + k]} - job.workers;
-      x[k] = divide(
-          job.levels[tensor] * static_cast<float>(sum),
-          static_cast<float>(job.workers));
+      x[k] = divide(job.levels[tensor] * static_cast<float>(sum), static_cast<float>(job.workers));
     });
     store_eight(job.estimate + eight.begin, eight.count, wide, x);
   }
 }
 
 template <class Job>
-int run_windows(
-    void (*kernel)(Job),
-    std::size_t shared_floats,
-    const Job& job,
-    void* stream) {
+int run_windows(void (*kernel)(Job), std::size_t shared_floats, const Job& job, void* stream) {
   return launch(
-      kernel,
-      job.table.window_count,
-      kThreads,
-      shared_floats * sizeof(float),
-      stream,
-      job);
+      kernel, job.table.window_count, kThreads, shared_floats * sizeof(float), stream, job);
 }
 
 }  // namespace
@@ -279,12 +243,8 @@ int run_windows(
 int encode_above(const EncodeAbove& job, void* stream) {
   const int first = run_windows(encode_above_kernel, 2 * kLanes, job, stream);
   const int rest = launch(
-      tensor_survivors,
-      job.table.tensor_count,
-      kTensorLanes,
-      2 * kTensorLanes * sizeof(float),
-      stream,
-      job);
+      tensor_survivors, job.table.tensor_count, kTensorLanes, 2 * kTensorLanes * sizeof(float),
+      stream, job);
   return first != 0 ? first : rest;
 }
 int encode_by_chance(const EncodeByChance& job, void* stream) {

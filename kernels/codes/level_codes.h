@@ -86,9 +86,7 @@ struct AverageByteLevels {
   const float* levels;
   float* estimate;
 };
-ABT_LAUNCHER int average_byte_levels(
-    const AverageByteLevels& job,
-    void* stream);
+ABT_LAUNCHER int average_byte_levels(const AverageByteLevels& job, void* stream);
 void work_on_host(const AverageByteLevels& job);
 
 }  // namespace abtrain::kernels

@@ -9,10 +9,7 @@ namespace abtrain::kernels {
 namespace {
 
 __device__ void random_block(
-    const std::uint32_t (&key)[2],
-    std::uint32_t a,
-    std::uint32_t b,
-    std::int64_t index,
+    const std::uint32_t (&key)[2], std::uint32_t a, std::uint32_t b, std::int64_t index,
     std::uint32_t (&words)[4]) {
   words[0] = static_cast<std::uint32_t>(index);
   words[1] = static_cast<std::uint32_t>(index >> 32);
@@ -23,17 +20,11 @@ __device__ void random_block(
 
 // Writes the signs of the tile's elements, 32 per word, to shared memory.
 template <int kLog>
-__device__ void
-stage_signs(const BlockCoding& c, std::int64_t begin, std::uint32_t* signs) {
+__device__ void stage_signs(const BlockCoding& c, std::int64_t begin, std::uint32_t* signs) {
   const int t = static_cast<int>(threadIdx.x);
   if (t < (1 << kLog) / kUnit) {
     std::uint32_t words[4];
-    random_block(
-        c.sign_key,
-        c.step,
-        c.sign_stream,
-        (c.first + begin) / kUnit + t,
-        words);
+    random_block(c.sign_key, c.step, c.sign_stream, (c.first + begin) / kUnit + t, words);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       signs[4 * t + i] = c.rotate ? words[i] : 0;
@@ -63,21 +54,14 @@ __device__ bool needs_range(const BlockCoding& c, int v) {
 }
 
 __device__ void store_codes(
-    const std::uint32_t (&k)[8],
-    void* codes,
-    Lanes lanes,
-    std::int64_t begin) {
+    const std::uint32_t (&k)[8], void* codes, Lanes lanes, std::int64_t begin) {
   if (lanes == Lanes::Byte) {
     const Packet<std::uint32_t, 2> packet{
-        {k[0] | k[1] << 8 | k[2] << 16 | k[3] << 24,
-         k[4] | k[5] << 8 | k[6] << 16 | k[7] << 24}};
+        {k[0] | k[1] << 8 | k[2] << 16 | k[3] << 24, k[4] | k[5] << 8 | k[6] << 16 | k[7] << 24}};
     static_cast<Packet<std::uint32_t, 2>*>(codes)[begin / 8] = packet;
   } else if (lanes == Lanes::Pair) {
     const Packet<std::uint32_t, 4> packet{
-        {k[0] | k[1] << 16,
-         k[2] | k[3] << 16,
-         k[4] | k[5] << 16,
-         k[6] | k[7] << 16}};
+        {k[0] | k[1] << 16, k[2] | k[3] << 16, k[4] | k[5] << 16, k[6] | k[7] << 16}};
     static_cast<Packet<std::uint32_t, 4>*>(codes)[begin / 8] = packet;
   } else {
     std::uint32_t packed = 0;
@@ -89,20 +73,17 @@ __device__ void store_codes(
   }
 }
 
-__device__ void
-load_codes(float (&x)[8], const Dequantize& job, std::int64_t begin) {
+__device__ void load_codes(float (&x)[8], const Dequantize& job, std::int64_t begin) {
   const void* codes = job.codes;
   if (job.coding.lanes == Lanes::Byte) {
-    const auto packet =
-        static_cast<const Packet<std::uint32_t, 2>*>(codes)[begin / 8];
+    const auto packet = static_cast<const Packet<std::uint32_t, 2>*>(codes)[begin / 8];
 #pragma unroll
     for (int v = 0; v < 8; ++v) {
       const std::uint32_t k = packet.values[v / 4] >> (v % 4 * 8) & 255u;
       x[v] = static_cast<float>(k) - job.zero;
     }
   } else if (job.coding.lanes == Lanes::Pair) {
-    const auto packet =
-        static_cast<const Packet<std::uint32_t, 4>*>(codes)[begin / 8];
+    const auto packet = static_cast<const Packet<std::uint32_t, 4>*>(codes)[begin / 8];
 #pragma unroll
     for (int v = 0; v < 8; ++v) {
       const std::uint32_t k = packet.values[v / 2] >> (v % 2 * 16) & 65535u;
@@ -112,13 +93,10 @@ load_codes(float (&x)[8], const Dequantize& job, std::int64_t begin) {
     std::int64_t tails = 0;
     if (job.shards > 1) {
       const std::int64_t unit = unit_of(job.coding.log_size);
-      tails = shard_of(
-          begin / unit,
-          (job.coding.blocks << job.coding.log_size) / unit,
-          job.shards);
+      tails = shard_of(begin / unit, (job.coding.blocks << job.coding.log_size) / unit, job.shards);
     }
-    const std::uint32_t packed = static_cast<const std::uint32_t*>(
-        codes)[begin / 8 + tails * (kTailBytes / 4)];
+    const std::uint32_t packed =
+        static_cast<const std::uint32_t*>(codes)[begin / 8 + tails * (kTailBytes / 4)];
 #pragma unroll
     for (int v = 0; v < 8; ++v) {
       x[v] = static_cast<float>(packed >> (4 * v) & 15u) - job.zero;
@@ -134,8 +112,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     quantize_kernel(const Quantize job, bool wide) {
   const BlockCoding& c = job.coding;
   auto* const shared = reinterpret_cast<float*>(shared_memory());
-  auto* const signs =
-      reinterpret_cast<std::uint32_t*>(shared_memory() + kTileBytes<kLog>);
+  auto* const signs = reinterpret_cast<std::uint32_t*>(shared_memory() + kTileBytes<kLog>);
   const std::int64_t tile = std::int64_t{blockIdx.x} << kLog;
   const std::int64_t begin = tile + 8 * static_cast<int>(threadIdx.x);
   const std::int64_t end = c.blocks << c.log_size;
@@ -158,26 +135,15 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
   }
   if (kCode) {
     std::uint32_t random[4];
-    random_block(
-        c.rounding_key,
-        c.step,
-        c.rounding_stream,
-        (c.first + begin) / 8,
-        random);
+    random_block(c.rounding_key, c.step, c.rounding_stream, (c.first + begin) / 8, random);
     std::uint32_t codes[8];
     float scale = 0;
 #pragma unroll
     for (int v = 0; v < 8; ++v) {
       if (needs_range(c, v)) {
-        scale =
-            code_scale(range_at(c, begin + v), c.limit, c.log_size, c.rotate);
+        scale = code_scale(range_at(c, begin + v), c.limit, c.log_size, c.rotate);
       }
-      codes[v] = code_of(
-          x[v],
-          scale,
-          c.limit,
-          c.offset,
-          random[v / 2] >> (v % 2 * 16) & 65535u);
+      codes[v] = code_of(x[v], scale, c.limit, c.offset, random[v / 2] >> (v % 2 * 16) & 65535u);
       x[v] = static_cast<float>(codes[v]) - c.offset;
     }
     if (begin < end) {
@@ -195,13 +161,10 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
 #pragma unroll
     for (int v = 0; v < 8; ++v) {
       if (needs_range(c, v)) {
-        value = code_value(
-            range_at(c, begin + v), c.limit, c.log_size, c.rotate, 1.0f);
+        value = code_value(range_at(c, begin + v), c.limit, c.log_size, c.rotate, 1.0f);
       }
       // The residual drops a block that is not finite: the estimate shows it.
-      u[v] = value == value
-                 ? ::fmaf(-signed_by(value, sign_bit(own, v)), x[v], u[v])
-                 : 0.0f;
+      u[v] = value == value ? ::fmaf(-signed_by(value, sign_bit(own, v)), x[v], u[v]) : 0.0f;
     }
     store_eight(u, job.u, begin, c.numel, wide);
   }
@@ -212,8 +175,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     dequantize_kernel(const Dequantize job, bool wide) {
   const BlockCoding& c = job.coding;
   auto* const shared = reinterpret_cast<float*>(shared_memory());
-  auto* const signs =
-      reinterpret_cast<std::uint32_t*>(shared_memory() + kTileBytes<kLog>);
+  auto* const signs = reinterpret_cast<std::uint32_t*>(shared_memory() + kTileBytes<kLog>);
   const std::int64_t tile = std::int64_t{blockIdx.x} << kLog;
   const std::int64_t begin = tile + 8 * static_cast<int>(threadIdx.x);
   const std::int64_t end = c.blocks << c.log_size;
@@ -237,8 +199,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
 #pragma unroll
   for (int v = 0; v < 8; ++v) {
     if (needs_range(c, v)) {
-      value = code_value(
-          range_at(c, begin + v), c.limit, c.log_size, c.rotate, job.members);
+      value = code_value(range_at(c, begin + v), c.limit, c.log_size, c.rotate, job.members);
     }
     x[v] = signed_by(value, sign_bit(own, v)) * x[v];
   }
@@ -250,13 +211,8 @@ int queue(void (*kernel)(Job, bool), const Job& job, bool wide, void* stream) {
   const std::int64_t numel = job.coding.blocks << job.coding.log_size;
   constexpr int kSigns = (1 << kLog) / 8;  // bytes
   return launch(
-      kernel,
-      (numel + (std::int64_t{1} << kLog) - 1) >> kLog,
-      kTileThreads<kLog>,
-      kTileBytes<kLog> + kSigns,
-      stream,
-      job,
-      wide);
+      kernel, (numel + (std::int64_t{1} << kLog) - 1) >> kLog, kTileThreads<kLog>,
+      kTileBytes<kLog> + kSigns, stream, job, wide);
 }
 
 constexpr int kSmallLog = 10;
@@ -271,37 +227,25 @@ int quantize_blocks(const Quantize& job, void* stream) {
   }
   const bool wide = is_aligned(job.u, 16);
   if (c.log_size <= kSmallLog) {
-    return queue<kSmallLog>(
-        quantize_kernel<kSmallLog, true, true, true>, job, wide, stream);
+    return queue<kSmallLog>(quantize_kernel<kSmallLog, true, true, true>, job, wide, stream);
   }
   constexpr int kLog = kTileLog;
   if (c.log_size <= kLog) {
-    return queue<kLog>(
-        quantize_kernel<kLog, true, true, true>, job, wide, stream);
+    return queue<kLog>(quantize_kernel<kLog, true, true, true>, job, wide, stream);
   }
   const auto above = [&] {
-    return c.rotate
-               ? hadamard_above_tile(job.scratch, numel, c.log_size, stream)
-               : 0;
+    return c.rotate ? hadamard_above_tile(job.scratch, numel, c.log_size, stream) : 0;
   };
-  int status =
-      queue<kLog>(quantize_kernel<kLog, true, false, false>, job, wide, stream);
+  int status = queue<kLog>(quantize_kernel<kLog, true, false, false>, job, wide, stream);
   status = status != 0 ? status : above();
-  status =
-      status != 0
-          ? status
-          : queue<kLog>(
-                quantize_kernel<kLog, false, true, false>, job, wide, stream);
+  status = status != 0 ? status
+                       : queue<kLog>(quantize_kernel<kLog, false, true, false>, job, wide, stream);
   if (!job.residual || status != 0) {
     return status;
   }
   status = above();
   return status != 0 ? status
-                     : queue<kLog>(
-                           quantize_kernel<kLog, false, false, true>,
-                           job,
-                           wide,
-                           stream);
+                     : queue<kLog>(quantize_kernel<kLog, false, false, true>, job, wide, stream);
 }
 
 int dequantize_blocks(const Dequantize& job, void* stream) {
@@ -312,22 +256,18 @@ int dequantize_blocks(const Dequantize& job, void* stream) {
   }
   const bool wide = is_aligned(job.out, 16);
   if (c.log_size <= kSmallLog) {
-    return queue<kSmallLog>(
-        dequantize_kernel<kSmallLog, true, true>, job, wide, stream);
+    return queue<kSmallLog>(dequantize_kernel<kSmallLog, true, true>, job, wide, stream);
   }
   constexpr int kLog = kTileLog;
   if (c.log_size <= kLog) {
     return queue<kLog>(dequantize_kernel<kLog, true, true>, job, wide, stream);
   }
-  int status =
-      queue<kLog>(dequantize_kernel<kLog, true, false>, job, wide, stream);
+  int status = queue<kLog>(dequantize_kernel<kLog, true, false>, job, wide, stream);
   if (status == 0 && c.rotate) {
     status = hadamard_above_tile(job.scratch, numel, c.log_size, stream);
   }
-  return status != 0
-             ? status
-             : queue<kLog>(
-                   dequantize_kernel<kLog, false, true>, job, wide, stream);
+  return status != 0 ? status
+                     : queue<kLog>(dequantize_kernel<kLog, false, true>, job, wide, stream);
 }
 
 }  // namespace abtrain::kernels

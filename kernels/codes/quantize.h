@@ -19,20 +19,15 @@ namespace abtrain::kernels {
 // norms[b] = square root of the sum of squares of block b, or infinity if that
 // is NaN.
 ABT_LAUNCHER int block_norms(
-    const float* x,
-    std::int64_t numel,
-    std::int64_t blocks,
-    int log_size,
-    float* norms,
+    const float* x, std::int64_t numel, std::int64_t blocks, int log_size, float* norms,
     void* stream);
 
 struct Quantize {
   BlockCoding coding;
-  float* u = nullptr;     // becomes u minus what the codes stand for
-  void* codes = nullptr;  // 16-byte aligned
-  bool residual = true;   // false: u stays unchanged
-  float* scratch =
-      nullptr;  // blocks << log_size, if a block is larger than a tile
+  float* u = nullptr;        // becomes u minus what the codes stand for
+  void* codes = nullptr;     // 16-byte aligned
+  bool residual = true;      // false: u stays unchanged
+  float* scratch = nullptr;  // blocks << log_size, if a block is larger than a tile
 };
 ABT_LAUNCHER int quantize_blocks(const Quantize& job, void* stream);
 
@@ -77,14 +72,12 @@ ABT_LAUNCHER int update_scale(const UpdateScale& job, void* stream);
 ABT_HOST_DEVICE inline void update(const UpdateScale& job) {
   std::uint64_t count = 0;
   for (std::int64_t i = 1; i <= job.shards; ++i) {
-    const std::int64_t tail =
-        job.units * i / job.shards * job.unit_bytes + (i - 1) * kTailBytes;
+    const std::int64_t tail = job.units * i / job.shards * job.unit_bytes + (i - 1) * kTailBytes;
     std::uint32_t clamped;
     ::memcpy(&clamped, job.codes + tail, sizeof(clamped));
     count += clamped;
   }
-  const std::uint64_t all =
-      2 * static_cast<std::uint64_t>(job.units * job.unit_bytes);
+  const std::uint64_t all = 2 * static_cast<std::uint64_t>(job.units * job.unit_bytes);
   *job.scale = next_scale(*job.scale, count, all, job.shards);
 }
 inline void work_on_host(const UpdateScale& job) {

@@ -53,15 +53,13 @@ ABT_LAUNCHER int decode_signs(const DecodeSigns& job, void* stream);
 namespace sign_codes {
 
 // Where the record of block b begins.
-ABT_INLINE std::int64_t
-record_of(const CodeBlock* blocks, std::int64_t b, bool fresh) {
+ABT_INLINE std::int64_t record_of(const CodeBlock* blocks, std::int64_t b, bool fresh) {
   return b + (fresh ? 2 : 1) * (blocks[b].group - blocks[0].group);
 }
 
 // The scale with the element's sign; 0 for a dead element, or NaN if the scale
 // is not finite. Without branches, so that compilers vectorize it.
-ABT_INLINE float
-value_of(float scale, std::uint32_t signs, std::uint32_t alive, int k) {
+ABT_INLINE float value_of(float scale, std::uint32_t signs, std::uint32_t alive, int k) {
   const std::uint32_t mask = 0u - (alive >> k & 1);
   const std::uint32_t live = bits_of(scale) | (signs >> k & 1) << 31;
   return float_of((live & mask) | (bits_of(scale * 0.0f) & ~mask));
@@ -75,20 +73,14 @@ ABT_INLINE std::uint32_t nonzero(const float* x) {
 // Writes the record of x, and subtracts from x what it says.
 template <class Team>
 ABT_INLINE void write_record(
-    Team& team,
-    const CodeBlock& block,
-    bool fresh,
-    typename Team::Values& x,
-    const typename Team::Bits& alive,
-    std::uint32_t* record) {
+    Team& team, const CodeBlock& block, bool fresh, typename Team::Values& x,
+    const typename Team::Bits& alive, std::uint32_t* record) {
   const auto [sum, count] = team.sums(
       block,
-      [&](int low, int high, int k) ABT_INLINED {
-        return ::fmaf(x[high][k], x[high][k], x[low][k] * x[low][k]);
-      },
+      [&](int low, int high, int k)
+          ABT_INLINED { return ::fmaf(x[high][k], x[high][k], x[low][k] * x[low][k]); },
       [&](int own) ABT_INLINED { return count_bits(alive[own]); });
-  const float scale =
-      count == 0 ? sum * 0.0f : ::sqrtf(sum / static_cast<float>(count));
+  const float scale = count == 0 ? sum * 0.0f : ::sqrtf(sum / static_cast<float>(count));
   if (team.leads()) {
     record[0] = bits_of(scale);
   }
@@ -99,8 +91,8 @@ ABT_INLINE void write_record(
     });
   }
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
-    const std::uint32_t signs = bits_where<Team>(
-        x[own], [](float v) ABT_INLINED { return bits_of(v) >> 31; });
+    const std::uint32_t signs =
+        bits_where<Team>(x[own], [](float v) ABT_INLINED { return bits_of(v) >> 31; });
     team.store_bits(record + 1, unit, signs);
     ABT_UNROLL
     for (int k = 0; k < Team::kUnit; ++k) {
@@ -119,16 +111,10 @@ ABT_INLINE void work(Team& team, const EncodeSigns& job, std::int64_t b) {
   typename Team::Values x(job.u + block.begin, block.count);
   typename Team::Bits alive;
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
-    alive[own] =
-        job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
+    alive[own] = job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
   });
   sign_codes::write_record(
-      team,
-      block,
-      job.fresh,
-      x,
-      alive,
-      job.wire + sign_codes::record_of(job.blocks, b, job.fresh));
+      team, block, job.fresh, x, alive, job.wire + sign_codes::record_of(job.blocks, b, job.fresh));
 }
 
 template <class Team>
@@ -138,12 +124,10 @@ ABT_INLINE void work(Team& team, const ServeSigns& job, std::int64_t b) {
   const std::int64_t place = sign_codes::record_of(job.blocks, b, job.fresh);
   const std::uint32_t* known = job.alive + (block.group - job.blocks[0].group);
   const float share = 1.0f / static_cast<float>(job.workers);
-  typename Team::Values x(
-      job.residual + (block.begin - job.blocks[0].begin), block.count);
+  typename Team::Values x(job.residual + (block.begin - job.blocks[0].begin), block.count);
   typename Team::Bits alive;
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
-    alive[own] =
-        job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
+    alive[own] = job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
   });
   float sum[Team::kUnits][Team::kUnit] = {};
   for (int w = 0; w < job.workers; ++w) {
@@ -151,8 +135,7 @@ ABT_INLINE void work(Team& team, const ServeSigns& job, std::int64_t b) {
     const float scale = float_of(from[0]);
     team.for_units(block, [&](int unit, int own) ABT_INLINED {
       const std::uint32_t signs = team.bits(from + 1, unit);
-      const std::uint32_t there =
-          job.fresh ? team.bits(from + 1 + groups, unit) : alive[own];
+      const std::uint32_t there = job.fresh ? team.bits(from + 1 + groups, unit) : alive[own];
       ABT_UNROLL
       for (int k = 0; k < Team::kUnit; ++k) {
         sum[own][k] += sign_codes::value_of(scale, signs, there, k);
@@ -175,8 +158,7 @@ template <class Team>
 ABT_INLINE void work(Team& team, const DecodeSigns& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
-  const std::uint32_t* const record =
-      job.wire + sign_codes::record_of(job.blocks, b, job.fresh);
+  const std::uint32_t* const record = job.wire + sign_codes::record_of(job.blocks, b, job.fresh);
   std::uint32_t* const known = job.alive + (block.group - job.blocks[0].group);
   const float scale = float_of(record[0]);
   team.for_units(block, [&](int unit, int) ABT_INLINED {
@@ -185,10 +167,9 @@ ABT_INLINE void work(Team& team, const DecodeSigns& job, std::int64_t b) {
     }
     const std::uint32_t signs = team.bits(record + 1, unit);
     const std::uint32_t alive = team.bits(known, unit);
-    team.store(
-        job.estimate + block.begin, unit, block.count, [&](int k) ABT_INLINED {
-          return sign_codes::value_of(scale, signs, alive, k);
-        });
+    team.store(job.estimate + block.begin, unit, block.count, [&](int k) ABT_INLINED {
+      return sign_codes::value_of(scale, signs, alive, k);
+    });
   });
 }
 

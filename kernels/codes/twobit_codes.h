@@ -68,20 +68,15 @@ using Sums = std::int32_t[Team::kUnits][Team::kUnit];
 // for a value that is not finite.
 template <class Team>
 ABT_INLINE void add_codes(
-    const Team& team,
-    const CodeBlock& block,
-    const std::uint8_t* in,
-    std::int64_t stride,
-    int workers,
-    Sums<Team>& sums) {
+    const Team& team, const CodeBlock& block, const std::uint8_t* in, std::int64_t stride,
+    int workers, Sums<Team>& sums) {
   for (int w = 0; w < workers; ++w) {
     team.for_units(block, [&](int unit, int own) ABT_INLINED {
       std::uint32_t codes[Team::kUnit];
       team.two_bits(in + w * stride, unit, codes);
       ABT_UNROLL
       for (int k = 0; k < Team::kUnit; ++k) {
-        const auto not_finite =
-            static_cast<std::int32_t>(codes[k] & ~(codes[k] >> 1) & 1);
+        const auto not_finite = static_cast<std::int32_t>(codes[k] & ~(codes[k] >> 1) & 1);
         sums[own][k] += sign_of(codes[k]) + 1 + not_finite * kNotFinite;
       }
     });
@@ -108,9 +103,8 @@ ABT_INLINE void work(Team& team, const EncodeThreshold& job, std::int64_t b) {
       x[own][k] = value - float_of((up & bits_of(t)) | (down & bits_of(-t)));
     }
     if (job.form == CodeForm::Bytes) {
-      team.store_bytes(job.wire + kGroup * group, unit, [&](int k) ABT_INLINED {
-        return byte_code(codes[k]);
-      });
+      team.store_bytes(
+          job.wire + kGroup * group, unit, [&](int k) ABT_INLINED { return byte_code(codes[k]); });
     } else {
       team.store_two_bits(job.wire + packed_bytes(kGroup) * group, unit, codes);
     }
@@ -125,12 +119,7 @@ ABT_INLINE void work(Team& team, const PackSums& job, std::int64_t b) {
   const std::int64_t group = block.group - job.blocks[0].group;
   twobit_codes::Sums<Team> sums = {};
   twobit_codes::add_codes(
-      team,
-      block,
-      job.in + packed_bytes(kGroup) * group,
-      job.stride,
-      job.workers,
-      sums);
+      team, block, job.in + packed_bytes(kGroup) * group, job.stride, job.workers, sums);
   const int most = 2 * job.workers + 1;
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
     for (int p = 0; p < job.bits; ++p) {
@@ -151,16 +140,14 @@ ABT_INLINE void work(Team& team, const AverageCodes& job, std::int64_t b) {
   const std::int64_t groups = groups_of(block);
   const std::int64_t group = block.group - job.blocks[0].group;
   const auto* const in = static_cast<const std::uint8_t*>(job.in);
-  const float factor =
-      job.thresholds[block.slot] / static_cast<float>(job.workers);
+  const float factor = job.thresholds[block.slot] / static_cast<float>(job.workers);
   const auto store_means = [&](int unit, const auto& sums) ABT_INLINED {
-    team.store(
-        job.estimate + block.begin, unit, block.count, [&](int k) ABT_INLINED {
-          const std::int32_t sum = sums[k];
-          const float mean = factor * static_cast<float>(sum - job.workers);
-          const std::uint32_t finite = all_ones(sum <= 2 * job.workers);
-          return float_of((bits_of(mean) & finite) | (kNan & ~finite));
-        });
+    team.store(job.estimate + block.begin, unit, block.count, [&](int k) ABT_INLINED {
+      const std::int32_t sum = sums[k];
+      const float mean = factor * static_cast<float>(sum - job.workers);
+      const std::uint32_t finite = all_ones(sum <= 2 * job.workers);
+      return float_of((bits_of(mean) & finite) | (kNan & ~finite));
+    });
   };
   if (job.wire == CodeWire::Bytes) {
     team.for_units(block, [&](int unit, int) ABT_INLINED {
@@ -173,15 +160,9 @@ ABT_INLINE void work(Team& team, const AverageCodes& job, std::int64_t b) {
   twobit_codes::Sums<Team> sums = {};
   if (job.wire == CodeWire::Codes) {
     twobit_codes::add_codes(
-        team,
-        block,
-        in + packed_bytes(kGroup) * group,
-        job.stride,
-        job.workers,
-        sums);
+        team, block, in + packed_bytes(kGroup) * group, job.stride, job.workers, sums);
   } else {
-    const auto* const planes =
-        static_cast<const std::uint32_t*>(job.in) + job.bits * group;
+    const auto* const planes = static_cast<const std::uint32_t*>(job.in) + job.bits * group;
     for (int p = 0; p < job.bits; ++p) {
       team.for_units(block, [&](int unit, int own) ABT_INLINED {
         const std::uint32_t plane = team.bits(planes + p * groups, unit);
@@ -192,9 +173,7 @@ ABT_INLINE void work(Team& team, const AverageCodes& job, std::int64_t b) {
       });
     }
   }
-  team.for_units(block, [&](int unit, int own) ABT_INLINED {
-    store_means(unit, sums[own]);
-  });
+  team.for_units(block, [&](int unit, int own) ABT_INLINED { store_means(unit, sums[own]); });
 }
 
 }  // namespace abtrain::kernels

@@ -46,9 +46,7 @@ ABT_INLINE void for_elements(const Use& use) {
 // Both return the bits of the chunk's scale.
 template <int kBits, class Team>
 ABT_INLINE std::uint16_t encode_integers(
-    Team& team,
-    const ChunkValues<Team>& x,
-    ChunkCodes<Team>& codes) {
+    Team& team, const ChunkValues<Team>& x, ChunkCodes<Team>& codes) {
   std::int32_t largest = 0;
   for_elements<Team>([&](int run, int lane) ABT_INLINED {
     const auto bits = static_cast<std::int32_t>(magnitude_bits(x[run][lane]));
@@ -64,8 +62,8 @@ ABT_INLINE std::uint16_t encode_integers(
 }
 
 template <class Team>
-ABT_INLINE std::uint16_t
-encode_levels(Team& team, const ChunkValues<Team>& x, ChunkCodes<Team>& codes) {
+ABT_INLINE std::uint16_t encode_levels(
+    Team& team, const ChunkValues<Team>& x, ChunkCodes<Team>& codes) {
   float squares[Team::kLane] = {};
   for_elements<Team>([&](int run, int lane) ABT_INLINED {
     squares[lane] = ::fmaf(x[run][lane], x[run][lane], squares[lane]);
@@ -118,8 +116,7 @@ ABT_INLINE void encode_chunk(Team& team, const EncodeWire& job) {
       return rest_of(x[run][lane], scale, multiple_of<kBits>(codes[run][lane]));
     });
   }
-  std::uint8_t* const to =
-      job.record + codes_begin(job.layout) + team.chunk() * chunk_bytes(kBits);
+  std::uint8_t* const to = job.record + codes_begin(job.layout) + team.chunk() * chunk_bytes(kBits);
   ABT_UNROLL
   for (int row = 0; row < kRows<kBits>; ++row) {
     team.store_bytes(to, row, [&](int lane) ABT_INLINED {
@@ -147,8 +144,7 @@ ABT_INLINE void decode_chunk(const Team& team, const DecodeWire& job) {
   if (team.count() == 0) {
     return;
   }
-  const float scale = scale_value(
-      reinterpret_cast<const std::uint16_t*>(job.record)[team.chunk()]);
+  const float scale = scale_value(reinterpret_cast<const std::uint16_t*>(job.record)[team.chunk()]);
   const std::uint8_t* const from =
       job.record + codes_begin(job.layout) + team.chunk() * chunk_bytes(kBits);
   const float factor = job.factor;
@@ -161,8 +157,7 @@ ABT_INLINE void decode_chunk(const Team& team, const DecodeWire& job) {
   for (int run = 0; run < kRuns; ++run) {
     const auto value = [&](int lane) ABT_INLINED {
       const std::uint32_t code =
-          std::uint32_t{bytes[run % kRows<kBits>][lane]} >>
-          kBits * (run / kRows<kBits>);
+          std::uint32_t{bytes[run % kRows<kBits>][lane]} >> kBits * (run / kRows<kBits>);
       return scale * multiple_of<kBits>(code);
     };
     if (job.add) {

@@ -28,10 +28,7 @@ class CudaChunkTeam {
         lane_(static_cast<int>(threadIdx.x) % kThreadsOfChunk * kLane),
         chunk_(std::int64_t{blockIdx.x} * kChunks + row_) {
     const std::int64_t left = numel - chunk_ * kWireChunk;
-    count_ = static_cast<int>(
-        left < 0            ? 0
-        : left < kWireChunk ? left
-                            : kWireChunk);
+    count_ = static_cast<int>(left < 0 ? 0 : left < kWireChunk ? left : kWireChunk);
   }
 
   __device__ std::int64_t chunk() const {
@@ -75,8 +72,7 @@ class CudaChunkTeam {
     }
   }
   // A record's parts are filled up to words, so that a word is never cut.
-  __device__ void
-  bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
+  __device__ void bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
     Bytes word = {};
     if (left(run) > 0) {
       word = *reinterpret_cast<const Bytes*>(from + index(run));
@@ -87,11 +83,9 @@ class CudaChunkTeam {
     }
   }
   template <class Value>
-  __device__ void store_bytes(std::uint8_t* to, int run, const Value& value)
-      const {
+  __device__ void store_bytes(std::uint8_t* to, int run, const Value& value) const {
     if (left(run) > 0) {
-      *reinterpret_cast<Bytes*>(to + index(run)) =
-          Bytes{{value(0), value(1), value(2), value(3)}};
+      *reinterpret_cast<Bytes*>(to + index(run)) = Bytes{{value(0), value(1), value(2), value(3)}};
     }
   }
 
@@ -148,31 +142,21 @@ class CudaChunkTeam {
 };
 
 template <int kBits>
-__global__ void __launch_bounds__(kThreads)
-    encode_kernel(const EncodeWire job) {
+__global__ void __launch_bounds__(kThreads) encode_kernel(const EncodeWire job) {
   CudaChunkTeam team(job.layout.numel);
   encode_chunk<kBits>(team, job);
 }
 
 template <int kBits>
-__global__ void __launch_bounds__(kThreads)
-    decode_kernel(const DecodeWire job) {
+__global__ void __launch_bounds__(kThreads) decode_kernel(const DecodeWire job) {
   decode_chunk<kBits>(CudaChunkTeam(job.layout.numel), job);
 }
 
 template <class Job>
-int launch_chunks(
-    void (*kernel)(Job),
-    std::size_t shared_bytes,
-    const Job& job,
-    void* stream) {
+int launch_chunks(void (*kernel)(Job), std::size_t shared_bytes, const Job& job, void* stream) {
   constexpr int kChunks = CudaChunkTeam::kChunks;
   return launch(
-      kernel,
-      (wire_chunks(job.layout) + kChunks - 1) / kChunks,
-      kThreads,
-      shared_bytes,
-      stream,
+      kernel, (wire_chunks(job.layout) + kChunks - 1) / kChunks, kThreads, shared_bytes, stream,
       job);
 }
 

@@ -49,8 +49,7 @@ ABT_HOST_DEVICE constexpr std::int64_t fill_words(std::int64_t bytes) {
 }
 
 ABT_HOST_DEVICE constexpr std::int64_t wire_chunks(const WireLayout& layout) {
-  const std::int64_t chunk =
-      layout.code == WireCode::Sparse ? kSparseChunk : kWireChunk;
+  const std::int64_t chunk = layout.code == WireCode::Sparse ? kSparseChunk : kWireChunk;
   return (layout.numel + chunk - 1) / chunk;
 }
 
@@ -72,17 +71,15 @@ ABT_HOST_DEVICE constexpr std::int64_t sparse_bytes(int sent) {
 constexpr std::int64_t wire_bytes(const WireLayout& layout) {
   const std::int64_t before = wire_chunks(layout) - 1;  // whole chunks
   if (layout.code == WireCode::Sparse) {
-    return codes_begin(layout) + fill_words(
-                                     before * sparse_bytes(layout.sent) +
-                                     sparse_bytes(layout.sent_of_last));
+    return codes_begin(layout) +
+           fill_words(before * sparse_bytes(layout.sent) + sparse_bytes(layout.sent_of_last));
   }
   const std::int64_t width = chunk_bytes(
       layout.code == WireCode::Int8   ? 8
       : layout.code == WireCode::Int4 ? 4
                                       : 2);
   const std::int64_t last = layout.numel - before * kWireChunk;
-  return codes_begin(layout) + before * width +
-         fill_words(last < width ? last : width);
+  return codes_begin(layout) + before * width + fill_words(last < width ? last : width);
 }
 
 // u becomes u minus what the record stands for.

@@ -66,10 +66,8 @@ ABT_HOST_DEVICE inline float level_of(bool above) {
 }
 // The scale s that minimizes |x - s c|: <x, c> / <c, c>. products: the sum of
 // magnitudes times levels; threes: how many levels are 3.
-ABT_HOST_DEVICE inline std::uint16_t
-level_scale(float products, int count, int threes) {
-  return round_scale(
-      products / static_cast<float>(count + 8 * threes), /*up=*/false);
+ABT_HOST_DEVICE inline std::uint16_t level_scale(float products, int count, int threes) {
+  return round_scale(products / static_cast<float>(count + 8 * threes), /*up=*/false);
 }
 
 // Of Int2 and Sparse: the code of an element, and a level with the code's sign.
@@ -87,20 +85,16 @@ ABT_HOST_DEVICE inline float multiple_of(std::uint32_t code) {
     return with_sign(level_of((code & 1u) != 0), code);
   } else {
     constexpr int kUnused = 32 - kBits;
-    return static_cast<float>(
-        static_cast<std::int32_t>(code << kUnused) >> kUnused);
+    return static_cast<float>(static_cast<std::int32_t>(code << kUnused) >> kUnused);
   }
 }
 
 // Sparse: a level is the mean of the magnitudes that it stands for.
 ABT_HOST_DEVICE inline std::uint16_t mean_scale(float sum, int count) {
-  return count == 0
-             ? std::uint16_t{0}
-             : round_scale(sum / static_cast<float>(count), /*up=*/false);
+  return count == 0 ? std::uint16_t{0} : round_scale(sum / static_cast<float>(count), /*up=*/false);
 }
 // The bits that element j of a group adds to it.
-ABT_HOST_DEVICE inline std::uint64_t
-group_bits(std::uint32_t index, std::uint32_t code, int j) {
+ABT_HOST_DEVICE inline std::uint64_t group_bits(std::uint32_t index, std::uint32_t code, int j) {
   return std::uint64_t{index} << (12 * j) | std::uint64_t{code} << (48 + 2 * j);
 }
 ABT_HOST_DEVICE inline std::uint32_t index_in(std::uint64_t group, int j) {
@@ -114,8 +108,7 @@ ABT_HOST_DEVICE inline std::uint32_t code_in(std::uint64_t group, int j) {
 ABT_HOST_DEVICE inline float rest_of(float x, float scale, float multiple) {
   return with_one_nan(::fmaf(-scale, multiple, x));
 }
-ABT_HOST_DEVICE inline float
-decoded(float out, float factor, float value, bool add) {
+ABT_HOST_DEVICE inline float decoded(float out, float factor, float value, bool add) {
   return with_one_nan(add ? ::fmaf(factor, value, out) : factor * value);
 }
 

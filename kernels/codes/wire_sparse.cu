@@ -27,8 +27,7 @@ struct Shared {
 };
 // The elements that are sent, then their indices, follow it in shared memory.
 std::size_t shared_bytes(int sent) {
-  return sizeof(Shared) + static_cast<std::size_t>(sent) *
-                              (sizeof(float) + sizeof(std::uint16_t));
+  return sizeof(Shared) + static_cast<std::size_t>(sent) * (sizeof(float) + sizeof(std::uint16_t));
 }
 
 struct Chunk {
@@ -102,8 +101,7 @@ struct Smallest {
 
 // Counts, for one digit of eight bits after another, the magnitudes that agree
 // in the digits before it.
-__device__ Smallest
-find_smallest(const float (&x)[kRounds][kEight], int k, Shared& shared) {
+__device__ Smallest find_smallest(const float (&x)[kRounds][kEight], int k, Shared& shared) {
   const auto t = static_cast<int>(threadIdx.x);
   Smallest found;
   found.left = static_cast<std::uint32_t>(k);
@@ -114,8 +112,7 @@ find_smallest(const float (&x)[kRounds][kEight], int k, Shared& shared) {
     for (int r = 0; r < kRounds; ++r) {
 #pragma unroll
       for (int i = 0; i < kEight; ++i) {
-        const std::uint32_t digit =
-            (magnitude_bits(x[r][i]) ^ found.bits) >> shift;
+        const std::uint32_t digit = (magnitude_bits(x[r][i]) ^ found.bits) >> shift;
         if (digit < kThreads) {
           increment(shared.bins + digit);
         }
@@ -141,10 +138,7 @@ find_smallest(const float (&x)[kRounds][kEight], int k, Shared& shared) {
 // Copies the elements that are sent, and their indices, in their order. Of
 // those that equal the smallest one, the first ones are sent.
 __device__ void collect(
-    const float (&x)[kRounds][kEight],
-    const Smallest& smallest,
-    Shared& shared,
-    float* values,
+    const float (&x)[kRounds][kEight], const Smallest& smallest, Shared& shared, float* values,
     std::uint16_t* indices) {
   // Four counts in one word: those that are larger than the smallest one and
   // those that equal it, of either round.
@@ -172,8 +166,7 @@ __device__ void collect(
       const std::uint32_t bits = magnitude_bits(x[r][i]);
       const bool is_equal = bits == smallest.bits;
       if (bits > smallest.bits || (is_equal && equal < smallest.left)) {
-        const std::uint32_t place =
-            larger + (equal < smallest.left ? equal : smallest.left);
+        const std::uint32_t place = larger + (equal < smallest.left ? equal : smallest.left);
         values[place] = x[r][i];
         indices[place] = static_cast<std::uint16_t>(first_of(r) + i);
       }
@@ -196,8 +189,7 @@ __device__ void find_levels(const float* values, int sent, Shared& shared) {
   }
   __syncthreads();
   if (t == 0) {
-    shared.cut =
-        divide(sum_of_lanes(shared.lanes[0]), static_cast<float>(sent));
+    shared.cut = divide(sum_of_lanes(shared.lanes[0]), static_cast<float>(sent));
   }
   __syncthreads();
   if (t < kNormLanes) {
@@ -220,14 +212,12 @@ __device__ void find_levels(const float* values, int sent, Shared& shared) {
     for (int l = 0; l < kNormLanes; ++l) {
       uppers += shared.uppers[l];
     }
-    shared.scales[t] = mean_scale(
-        sum_of_lanes(shared.lanes[t]), t == 1 ? uppers : sent - uppers);
+    shared.scales[t] = mean_scale(sum_of_lanes(shared.lanes[t]), t == 1 ? uppers : sent - uppers);
   }
   __syncthreads();
 }
 
-__global__ void __launch_bounds__(kThreads)
-    encode_sparse_kernel(const EncodeWire job) {
+__global__ void __launch_bounds__(kThreads) encode_sparse_kernel(const EncodeWire job) {
   auto& shared = *reinterpret_cast<Shared*>(shared_memory());
   const Chunk at = chunk_of(job.layout);
   auto* const values = reinterpret_cast<float*>(&shared + 1);
@@ -244,8 +234,7 @@ __global__ void __launch_bounds__(kThreads)
   find_levels(values, at.sent, shared);
 
   const auto t = static_cast<int>(threadIdx.x);
-  const float levels[2] = {
-      scale_value(shared.scales[0]), scale_value(shared.scales[1])};
+  const float levels[2] = {scale_value(shared.scales[0]), scale_value(shared.scales[1])};
   for (int g = t; g * kGroupNumbers < at.sent; g += kThreads) {
     std::uint64_t group = 0;
     for (int j = 0; j < kGroupNumbers; ++j) {
@@ -254,8 +243,7 @@ __global__ void __launch_bounds__(kThreads)
         const bool upper = ::fabsf(values[i]) > shared.cut;
         const std::uint32_t code = signed_code(values[i], upper);
         group |= group_bits(indices[i], code, j);
-        u[indices[i]] = with_one_nan(
-            values[i] - with_sign(upper ? levels[1] : levels[0], code));
+        u[indices[i]] = with_one_nan(values[i] - with_sign(upper ? levels[1] : levels[0], code));
       }
     }
     std::uint8_t* const to = job.record + at.codes + g * kGroupBytes;
@@ -264,8 +252,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   if (t == 0) {
-    auto* const scales =
-        reinterpret_cast<std::uint16_t*>(job.record + at.scales);
+    auto* const scales = reinterpret_cast<std::uint16_t*>(job.record + at.scales);
     scales[0] = shared.scales[0];
     scales[1] = shared.scales[1];
     const std::int64_t end = at.codes + sparse_bytes(at.sent);
@@ -276,8 +263,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // The launch asks for shared memory because of the barrier.
-__global__ void __launch_bounds__(kThreads)
-    decode_sparse_kernel(const DecodeWire job) {
+__global__ void __launch_bounds__(kThreads) decode_sparse_kernel(const DecodeWire job) {
   const Chunk at = chunk_of(job.layout);
   const auto t = static_cast<int>(threadIdx.x);
   float* const out = job.out + at.begin;
@@ -290,8 +276,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     __syncthreads();
   }
-  const auto* const scales =
-      reinterpret_cast<const std::uint16_t*>(job.record + at.scales);
+  const auto* const scales = reinterpret_cast<const std::uint16_t*>(job.record + at.scales);
   const float levels[2] = {scale_value(scales[0]), scale_value(scales[1])};
   for (int g = t; g * kGroupNumbers < at.sent; g += kThreads) {
     const std::uint8_t* const from = job.record + at.codes + g * kGroupBytes;
@@ -305,10 +290,8 @@ __global__ void __launch_bounds__(kThreads)
       if (g * kGroupNumbers + j < at.sent && index < at.count) {
         const std::uint32_t code = code_in(group, j);
         out[index] = decoded(
-            job.add ? out[index] : 0.0f,
-            job.factor,
-            with_sign((code & 1u) != 0 ? levels[1] : levels[0], code),
-            job.add);
+            job.add ? out[index] : 0.0f, job.factor,
+            with_sign((code & 1u) != 0 ? levels[1] : levels[0], code), job.add);
       }
     }
   }
@@ -317,25 +300,14 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 int encode_sparse(const EncodeWire& job, void* stream) {
-  const int most = job.layout.numel > kSparseChunk ? job.layout.sent
-                                                   : job.layout.sent_of_last;
+  const int most = job.layout.numel > kSparseChunk ? job.layout.sent : job.layout.sent_of_last;
   return launch(
-      encode_sparse_kernel,
-      wire_chunks(job.layout),
-      kThreads,
-      shared_bytes(most),
-      stream,
-      job);
+      encode_sparse_kernel, wire_chunks(job.layout), kThreads, shared_bytes(most), stream, job);
 }
 
 int decode_sparse(const DecodeWire& job, void* stream) {
   return launch(
-      decode_sparse_kernel,
-      wire_chunks(job.layout),
-      kThreads,
-      sizeof(float),
-      stream,
-      job);
+      decode_sparse_kernel, wire_chunks(job.layout), kThreads, sizeof(float), stream, job);
 }
 
 }  // namespace abtrain::kernels

@@ -23,8 +23,7 @@ struct Treatment {
 };
 
 __device__ Treatment draw(const AugmentImages& job, std::int64_t index) {
-  Random random(
-      job.seed, job.purpose, job.epoch, static_cast<std::uint32_t>(index));
+  Random random(job.seed, job.purpose, job.epoch, static_cast<std::uint32_t>(index));
   Treatment t;
   if (job.crop) {
     const auto choices = static_cast<std::uint32_t>(2 * job.pad + 1);
@@ -64,8 +63,7 @@ constexpr int kCopies = kChannels == 1   ? 8
 
 template <int kChannels>
 __host__ __device__ int table_bytes(int channels) {
-  return channels * kLevels * kCopies<kChannels> *
-         static_cast<int>(sizeof(float));
+  return channels * kLevels * kCopies<kChannels> * static_cast<int>(sizeof(float));
 }
 
 template <int kChannels>
@@ -83,19 +81,14 @@ __device__ void stage_table(const AugmentImages& job, float* table) {
 
 // Starts to copy `count` whole images, one after another, to shared memory.
 __device__ void stage_images(
-    const AugmentImages& job,
-    const Plan& plan,
-    std::int64_t first,
-    int count,
-    std::uint8_t* to) {
+    const AugmentImages& job, const Plan& plan, std::int64_t first, int count, std::uint8_t* to) {
   const int numel = job.channels * job.height * job.width;
   const int step = plan.wide_loads ? 16 : 1;
   const int pieces = numel / step;
   for (int i = threadIdx.x; i < count * pieces; i += blockDim.x) {
     const int image = i / pieces;
     const int begin = (i - image * pieces) * step;
-    const std::uint8_t* from =
-        job.pixels + job.indices[first + image] * numel + begin;
+    const std::uint8_t* from = job.pixels + job.indices[first + image] * numel + begin;
     std::uint8_t* place = to + image * plan.image_bytes + begin;
     if (plan.wide_loads) {
       copy_16_bytes(place, from);
@@ -116,10 +109,8 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   const int channels = kChannels > 0 ? kChannels : job.channels;
   const int area = job.height * job.width;
   float* const table = reinterpret_cast<float*>(shared_memory());
-  std::uint8_t* const staged =
-      shared_memory() + table_bytes<kChannels>(channels);
-  auto* const treatments =
-      reinterpret_cast<Treatment*>(staged + plan.images * plan.image_bytes);
+  std::uint8_t* const staged = shared_memory() + table_bytes<kChannels>(channels);
+  auto* const treatments = reinterpret_cast<Treatment*>(staged + plan.images * plan.image_bytes);
 
   const std::int64_t first = std::int64_t{blockIdx.x} * plan.images;
   const std::int64_t left = job.count - first;
@@ -148,12 +139,11 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
       const int element = packet * kVector + v;
       const int x = element / channels;
       const int from = (t.mirrored ? job.width - 1 - x : x) + t.right;
-      source[v] =
-          within(from, job.width) ? element % channels * area + from : -1;
+      source[v] = within(from, job.width) ? element % channels * area + from : -1;
       in_box |= static_cast<unsigned>(t.left <= x && x < t.end) << v;
     }
-    auto* const out = static_cast<Values*>(job.images) +
-                      (first + image) * job.height * plan.row_packets + packet;
+    auto* const out =
+        static_cast<Values*>(job.images) + (first + image) * job.height * plan.row_packets + packet;
     for (int y = first_row; y < job.height; y += plan.rows_at_once) {
       const int from = y + t.down;
       const bool inside = within(from, job.height);
@@ -161,8 +151,7 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
       Values values;
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        const int byte =
-            inside && source[v] >= 0 ? pixels[source[v] + from * job.width] : 0;
+        const int byte = inside && source[v] >= 0 ? pixels[source[v] + from * job.width] : 0;
         const int channel = (packet * kVector + v) % channels;
         const float value = table[(channel * kLevels + byte) * copies + copy];
         store(values.values[v], (erased >> v & 1) != 0 ? 0.0f : value);
@@ -236,15 +225,12 @@ bool make_plan(const AugmentImages& job, Plan& plan) {
   const std::int64_t each = image + sizeof(Treatment);
   const std::int64_t table =
       std::int64_t{job.channels} * kLevels * kCopies<kChannels> * sizeof(float);
-  if (row % kVector != 0 || row / kVector > kMaxThreads ||
-      table + each > kMaxShared ||
+  if (row % kVector != 0 || row / kVector > kMaxThreads || table + each > kMaxShared ||
       !is_aligned(job.images, sizeof(Packet<Out, kVector>))) {
     return false;
   }
   plan.images = static_cast<int>(std::clamp<std::int64_t>(
-      std::min((kShared - table) / each, job.count / kEnoughBlocks),
-      1,
-      kMaxImages));
+      std::min((kShared - table) / each, job.count / kEnoughBlocks), 1, kMaxImages));
   plan.image_bytes = static_cast<int>(image);
   plan.row_packets = static_cast<int>(row / kVector);
   plan.rows_at_once = 1;
@@ -266,18 +252,12 @@ bool queue_staged(const AugmentImages& job, void* stream, int& status) {
       !make_plan<Out, kChannels, kVector>(job, plan)) {
     return false;
   }
-  const auto shared =
-      static_cast<std::size_t>(table_bytes<kChannels>(job.channels)) +
-      static_cast<std::size_t>(plan.images) *
-          (static_cast<std::size_t>(plan.image_bytes) + sizeof(Treatment));
+  const auto shared = static_cast<std::size_t>(table_bytes<kChannels>(job.channels)) +
+                      static_cast<std::size_t>(plan.images) *
+                          (static_cast<std::size_t>(plan.image_bytes) + sizeof(Treatment));
   status = launch(
-      augment_staged<Out, kChannels, kVector>,
-      (job.count + plan.images - 1) / plan.images,
-      plan.row_packets * plan.rows_at_once,
-      shared,
-      stream,
-      job,
-      plan);
+      augment_staged<Out, kChannels, kVector>, (job.count + plan.images - 1) / plan.images,
+      plan.row_packets * plan.rows_at_once, shared, stream, job, plan);
   return true;
 }
 
@@ -295,16 +275,10 @@ int queue(const AugmentImages& job, void* stream) {
                             queue_staged<Out, 0, 1>(job, stream, status))) {
     return status;
   }
-  const auto parts = static_cast<int>(
-      std::max<std::int64_t>(1, (numel_of(job) + kPart - 1) / kPart));
+  const auto parts =
+      static_cast<int>(std::max<std::int64_t>(1, (numel_of(job) + kPart - 1) / kPart));
   return launch(
-      augment_direct<Out>,
-      job.count * parts,
-      kMaxThreads,
-      sizeof(Treatment),
-      stream,
-      job,
-      parts);
+      augment_direct<Out>, job.count * parts, kMaxThreads, sizeof(Treatment), stream, job, parts);
 }
 
 }  // namespace

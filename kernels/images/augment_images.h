@@ -32,7 +32,6 @@ struct AugmentImages {
 };
 
 // `element` must be F32 or BF16.
-ABT_LAUNCHER int
-augment_images(const AugmentImages& job, Element element, void* stream);
+ABT_LAUNCHER int augment_images(const AugmentImages& job, Element element, void* stream);
 
 }  // namespace abtrain::kernels

@@ -45,24 +45,19 @@ ABT_HOST_DEVICE inline double exponential(double x) {
 // The box is empty after ten draws that do not fit. Random is the class of
 // either base/random.h or kernels/random.h.
 template <class Random>
-ABT_HOST_DEVICE Box
-draw_erased_box(Random& random, std::int64_t height, std::int64_t width) {
+ABT_HOST_DEVICE Box draw_erased_box(Random& random, std::int64_t height, std::int64_t width) {
   const double smallest = 0.02, largest = 0.33;
   const double log_low = -1.2039728043259361;  // log 0.3
   const double log_high = 1.1939224684724346;  // log 3.3
   const double whole = static_cast<double>(height) * static_cast<double>(width);
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const double area =
-        whole * ::fma(largest - smallest, double{random.uniform()}, smallest);
-    const double ratio = exponential(
-        ::fma(log_high - log_low, double{random.uniform()}, log_low));
+    const double area = whole * ::fma(largest - smallest, double{random.uniform()}, smallest);
+    const double ratio = exponential(::fma(log_high - log_low, double{random.uniform()}, log_low));
     const std::int64_t h = ::llrint(::sqrt(area * ratio));
     const std::int64_t w = ::llrint(::sqrt(area / ratio));
     if (h < height && w < width) {
-      const std::int64_t top =
-          random.below(static_cast<std::uint32_t>(height - h + 1));
-      const std::int64_t left =
-          random.below(static_cast<std::uint32_t>(width - w + 1));
+      const std::int64_t top = random.below(static_cast<std::uint32_t>(height - h + 1));
+      const std::int64_t left = random.below(static_cast<std::uint32_t>(width - w + 1));
       return {top, left, h, w};
     }
   }

@@ -42,16 +42,14 @@ ABT_HOST_DEVICE inline std::uint32_t mixed(std::uint32_t x) {
   return x ^ (x >> 16);
 }
 // The number of places by which the elements of a chunk are rotated.
-ABT_HOST_DEVICE inline std::int64_t
-turn_of(std::int64_t chunk, std::int64_t buckets, std::uint32_t seed) {
+ABT_HOST_DEVICE inline std::int64_t turn_of(
+    std::int64_t chunk, std::int64_t buckets, std::uint32_t seed) {
   const std::uint32_t hash = mixed(static_cast<std::uint32_t>(chunk) ^ seed);
   return static_cast<std::int64_t>(
       (std::uint64_t{hash} * static_cast<std::uint64_t>(buckets)) >> 32);
 }
 // The random sign of an element: 0 or the sign bit of a float.
-ABT_HOST_DEVICE inline std::uint32_t sign_of(
-    std::int64_t index,
-    std::uint32_t seed) {
+ABT_HOST_DEVICE inline std::uint32_t sign_of(std::int64_t index, std::uint32_t seed) {
   return mixed(static_cast<std::uint32_t>(index) + ~seed) & 0x80000000u;
 }
 

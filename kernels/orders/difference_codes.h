@@ -47,8 +47,7 @@ ABT_HOST_DEVICE inline std::uint8_t to_code(float x, float factor) {
 }
 // scale * code, rounded on its own and never fused with an addition.
 ABT_HOST_DEVICE inline float from_code(std::uint8_t code, float scale) {
-  return ::fmaf(
-      scale, static_cast<float>(static_cast<std::int8_t>(code)), -0.0f);
+  return ::fmaf(scale, static_cast<float>(static_cast<std::int8_t>(code)), -0.0f);
 }
 
 }  // namespace abtrain::kernels

@@ -10,8 +10,7 @@ namespace {
 
 // Thread j has row j: it adds sign i times its product with row i as soon as
 // thread i has chosen the sign.
-__global__ void __launch_bounds__(kMaxPairRows)
-    choose_signs(const PairSigns job) {
+__global__ void __launch_bounds__(kMaxPairRows) choose_signs(const PairSigns job) {
   auto* const chosen = reinterpret_cast<float*>(shared_memory());
   const auto j = static_cast<int>(threadIdx.x);
   const float* const row = job.triangle + j * (j + 1) / 2;

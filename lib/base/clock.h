@@ -14,9 +14,8 @@ class Stopwatch {
   // `already`: the seconds that the stopwatch shows at the start.
   explicit Stopwatch(double already = 0)
       : begin_(
-            Clock::now() -
-            std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                std::chrono::duration<double>(already))) {}
+            Clock::now() - std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                               std::chrono::duration<double>(already))) {}
   double seconds() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count();
   }

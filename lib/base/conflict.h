@@ -24,9 +24,7 @@ using Conflicts = std::vector<Conflict>;
 class ConflictError : public Error {
  public:
   explicit ConflictError(Conflict conflict)
-      : Error(
-            ErrorKind::Config,
-            conflict.keys.front() + ": " + conflict.message),
+      : Error(ErrorKind::Config, conflict.keys.front() + ": " + conflict.message),
         conflict_(std::move(conflict)) {}
   const Conflict& conflict() const {
     return conflict_;

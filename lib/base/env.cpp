@@ -24,11 +24,8 @@ std::optional<std::int64_t> env_integer(const char* name) {
   std::int64_t value = 0;
   std::string why;
   ABT_CHECK(
-      parse_integer(*text, value, why),
-      Usage,
-      "environment variable {}: expected an integer, got '{}'",
-      name,
-      *text);
+      parse_integer(*text, value, why), Usage,
+      "environment variable {}: expected an integer, got '{}'", name, *text);
   return value;
 }
 

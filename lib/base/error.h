@@ -22,8 +22,7 @@ enum class ErrorKind : int {
 
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message)
-      : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   ErrorKind kind() const {
     return kind_;
   }
@@ -46,22 +45,19 @@ class LocatedError : public Error {
 
 // ABT_CHECK(ok, kind, "text {}", parts...) throws Error(ErrorKind::kind) with
 // the text that formatted() makes; the parts are evaluated only then.
-#define ABT_CHECK(condition, kind, ...)                                   \
-  do {                                                                    \
-    if (!(condition)) {                                                   \
-      throw ::abtrain::Error(                                             \
-          ::abtrain::ErrorKind::kind, ::abtrain::formatted(__VA_ARGS__)); \
-    }                                                                     \
+#define ABT_CHECK(condition, kind, ...)                                                      \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      throw ::abtrain::Error(::abtrain::ErrorKind::kind, ::abtrain::formatted(__VA_ARGS__)); \
+    }                                                                                        \
   } while (false)
 
 // ABT_ASSERT(ok, "text {}", parts...) checks what only a bug in abtrain can
 // violate; it throws std::logic_error.
-#define ABT_ASSERT(condition, text, ...)                 \
-  do {                                                   \
-    if (!(condition)) {                                  \
-      throw std::logic_error(::abtrain::formatted(       \
-          "{}:{}: internal error: " text,                \
-          __FILE__,                                      \
-          __LINE__ __VA_OPT__(, ) __VA_ARGS__));         \
-    }                                                    \
+#define ABT_ASSERT(condition, text, ...)                                                   \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      throw std::logic_error(::abtrain::formatted(                                         \
+          "{}:{}: internal error: " text, __FILE__, __LINE__ __VA_OPT__(, ) __VA_ARGS__)); \
+    }                                                                                      \
   } while (false)

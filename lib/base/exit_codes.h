@@ -23,9 +23,7 @@ constexpr std::array<ExitCode, 13> kExitCodes{
     exit_code(ErrorKind::Usage, "invalid command line"),
     exit_code(ErrorKind::DamagedData, "an input is damaged"),
     exit_code(ErrorKind::MissingInput, "an input is missing"),
-    exit_code(
-        ErrorKind::PeerLost,
-        "another worker is gone, or a collective operation timed out"),
+    exit_code(ErrorKind::PeerLost, "another worker is gone, or a collective operation timed out"),
     exit_code(
         ErrorKind::Diverged,
         "a loss or weight is no longer finite; the last checkpoint predates "

@@ -21,15 +21,11 @@ namespace {
 
 [[noreturn]] void fail(const char* what, const std::string& path, int error) {
   const std::string reason = std::generic_category().message(error);
-  throw Error(
-      ErrorKind::Io, formatted("cannot {} '{}': {}", what, path, reason));
+  throw Error(ErrorKind::Io, formatted("cannot {} '{}': {}", what, path, reason));
 }
 
 Descriptor open_file(
-    const std::string& path,
-    int flags,
-    const char* what,
-    const std::string& shown) {
+    const std::string& path, int flags, const char* what, const std::string& shown) {
   Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
   if (file.get() < 0) {
     fail(what, shown, errno);
@@ -68,15 +64,10 @@ std::string folder_of(const std::string& path) {
 
 // Reads up to `bytes` bytes into `out`; returns fewer only if the file ends.
 std::size_t read_at(
-    int file,
-    std::uint64_t offset,
-    char* out,
-    std::size_t bytes,
-    const std::string& path) {
+    int file, std::uint64_t offset, char* out, std::size_t bytes, const std::string& path) {
   std::size_t done = 0;
   while (done < bytes) {
-    const ssize_t got = ::pread(
-        file, out + done, bytes - done, static_cast<off_t>(offset + done));
+    const ssize_t got = ::pread(file, out + done, bytes - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno != EINTR) {
       fail("read", path, errno);
     }
@@ -90,9 +81,7 @@ std::size_t read_at(
 
 void check_there(const std::string& path) {
   ABT_CHECK(
-      ::access(path.c_str(), F_OK) == 0 || errno != ENOENT,
-      MissingInput,
-      "there is no file '{}'",
+      ::access(path.c_str(), F_OK) == 0 || errno != ENOENT, MissingInput, "there is no file '{}'",
       path);
 }
 
@@ -105,16 +94,13 @@ Descriptor open_input(const std::string& path, struct stat& status, Fifo fifo) {
   // The file that is opened may be another one by then: O_NONBLOCK keeps a FIFO
   // without a writer from blocking the program.
   const bool waits = fifo == Fifo::Wait && S_ISFIFO(status.st_mode);
-  Descriptor file =
-      open_file(path, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK, "read", path);
+  Descriptor file = open_file(path, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK, "read", path);
   if (::fstat(file.get(), &status) != 0) {
     fail("read", path, errno);
   }
   ABT_CHECK(
-      S_ISREG(status.st_mode) || (waits && S_ISFIFO(status.st_mode)),
-      DamagedData,
-      "{}: expected a file, found {}",
-      path,
+      S_ISREG(status.st_mode) || (waits && S_ISFIFO(status.st_mode)), DamagedData,
+      "{}: expected a file, found {}", path,
       S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
   return file;
 }
@@ -125,22 +111,16 @@ void take_permissions(int file, const std::string& from) {
   struct stat status {};
   if (::stat(from.c_str(), &status) == 0) {
     // The owner comes first: changing it clears permission bits.
-    [[maybe_unused]] const int ignored =
-        ::fchown(file, status.st_uid, status.st_gid);
+    [[maybe_unused]] const int ignored = ::fchown(file, status.st_uid, status.st_gid);
     ::fchmod(file, status.st_mode & 0777);
   }
 }
 
 using WriteBody = std::function<void(const WritePiece&)>;
 
-void write_stream(
-    const std::string& path,
-    const OutputPlace& place,
-    const WriteBody& body) {
+void write_stream(const std::string& path, const OutputPlace& place, const WriteBody& body) {
   if (place.descriptor >= 0) {
-    body([&](std::string_view piece) {
-      write_all(place.descriptor, piece, path);
-    });
+    body([&](std::string_view piece) { write_all(place.descriptor, piece, path); });
     return;
   }
   Descriptor file = open_file(path, O_WRONLY, "write", path);
@@ -152,15 +132,13 @@ void write_stream(
 std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
   std::array<char, 4096> block;
   while (size > 0) {
-    const std::int64_t begin = std::max<std::int64_t>(
-        0, size - static_cast<std::int64_t>(block.size()));
+    const std::int64_t begin =
+        std::max<std::int64_t>(0, size - static_cast<std::int64_t>(block.size()));
     const auto length = static_cast<std::size_t>(size - begin);
-    if (::pread(file, block.data(), length, begin) !=
-        static_cast<ssize_t>(length)) {
+    if (::pread(file, block.data(), length, begin) != static_cast<ssize_t>(length)) {
       fail("read", path, errno);
     }
-    const std::size_t newline =
-        std::string_view(block.data(), length).rfind('\n');
+    const std::size_t newline = std::string_view(block.data(), length).rfind('\n');
     if (newline != std::string_view::npos) {
       return begin + static_cast<std::int64_t>(newline) + 1;
     }
@@ -176,12 +154,8 @@ std::string read_file(const std::string& path, std::uint64_t most, Fifo fifo) {
   const Descriptor file = open_input(path, status, fifo);
   const auto check_size = [&](std::uint64_t bytes) {
     ABT_CHECK(
-        bytes <= most,
-        DamagedData,
-        "{}: expected at most {}, found {}",
-        path,
-        human_bytes(static_cast<double>(most)),
-        human_bytes(static_cast<double>(bytes)));
+        bytes <= most, DamagedData, "{}: expected at most {}, found {}", path,
+        human_bytes(static_cast<double>(most)), human_bytes(static_cast<double>(bytes)));
   };
   check_size(static_cast<std::uint64_t>(status.st_size));
   std::string content;
@@ -216,8 +190,7 @@ void atomic_write(const std::string& path, const WriteBody& body) {
   ABT_ASSERT(::getentropy(&unique, sizeof unique) == 0, "getentropy");
   const std::string beside = formatted("{}.tmp{:016x}", place.path, unique);
   try {
-    Descriptor file =
-        open_file(beside, O_WRONLY | O_CREAT | O_EXCL, "write", path);
+    Descriptor file = open_file(beside, O_WRONLY | O_CREAT | O_EXCL, "write", path);
     take_permissions(file.get(), place.path);
     body([&](std::string_view piece) { write_all(file.get(), piece, path); });
     flush(file.get(), path);
@@ -238,25 +211,21 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
-std::size_t
-InputFile::read_some(std::uint64_t offset, void* out, std::size_t bytes) const {
+std::size_t InputFile::read_some(std::uint64_t offset, void* out, std::size_t bytes) const {
   return read_at(file_.get(), offset, static_cast<char*>(out), bytes, path_);
 }
 
 void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes) const {
   ABT_CHECK(
-      read_some(offset, out, bytes) == bytes,
-      Io,
-      "cannot read '{}': it has become shorter in the meantime",
-      path_);
+      read_some(offset, out, bytes) == bytes, Io,
+      "cannot read '{}': it has become shorter in the meantime", path_);
 }
 
 SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
   const OutputPlace place = find_output(path_);
   std::string name =
-      (place.is_stream
-           ? (std::filesystem::temp_directory_path() / "abtrain").string()
-           : place.path) +
+      (place.is_stream ? (std::filesystem::temp_directory_path() / "abtrain").string()
+                       : place.path) +
       ".spool-XXXXXX";
   file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
   if (file_.get() < 0) {
@@ -275,8 +244,7 @@ void SpoolFile::copy_to(const WritePiece& write) const {
   for (std::uint64_t done = 0; done < size_; done += block.size()) {
     block.resize(std::min<std::uint64_t>(size_ - done, 1 << 20));
     ABT_ASSERT(
-        read_at(file_.get(), done, block.data(), block.size(), path_) ==
-            block.size(),
+        read_at(file_.get(), done, block.data(), block.size(), path_) == block.size(),
         "a spool file is shorter than what was written to it");
     write(block);
   }
@@ -307,11 +275,7 @@ Appender::Appender(std::string path) : path_(std::move(path)) {
     fail("write", path_, errno);
   }
   // A pipe that nobody reads would stop the program once it is full.
-  ABT_CHECK(
-      !S_ISFIFO(status.st_mode),
-      DamagedData,
-      "{}: expected a file, found a pipe",
-      path_);
+  ABT_CHECK(!S_ISFIFO(status.st_mode), DamagedData, "{}: expected a file, found a pipe", path_);
   is_regular_ = S_ISREG(status.st_mode);
   size_ = is_regular_ ? std::int64_t{status.st_size} : 0;
 }
@@ -320,8 +284,7 @@ void Appender::write(std::string_view bytes) {
   try {
     write_all(file_.get(), bytes, path_);
   } catch (const Error&) {
-    [[maybe_unused]] const int ignored =
-        is_regular_ ? ::ftruncate(file_.get(), size_) : 0;
+    [[maybe_unused]] const int ignored = is_regular_ ? ::ftruncate(file_.get(), size_) : 0;
     throw;
   }
   size_ += static_cast<std::int64_t>(bytes.size());
@@ -332,14 +295,9 @@ void Appender::keep_lines(std::int64_t bytes) {
     return;
   }
   ABT_CHECK(
-      bytes <= size_,
-      DamagedData,
-      "'{}' should hold at least {} bytes, but has {}",
-      path_,
-      bytes,
+      bytes <= size_, DamagedData, "'{}' should hold at least {} bytes, but has {}", path_, bytes,
       size_);
-  const std::int64_t kept =
-      whole_lines(file_.get(), bytes >= 0 ? bytes : size_, path_);
+  const std::int64_t kept = whole_lines(file_.get(), bytes >= 0 ? bytes : size_, path_);
   if (kept < size_ && ::ftruncate(file_.get(), kept) != 0) {
     fail("write", path_, errno);
   }
@@ -350,8 +308,7 @@ void Appender::sync() {
   flush(file_.get(), path_);
 }
 
-LineWriter::LineWriter(std::string path, std::int64_t keep)
-    : Appender(std::move(path)) {
+LineWriter::LineWriter(std::string path, std::int64_t keep) : Appender(std::move(path)) {
   keep_lines(keep);
 }
 

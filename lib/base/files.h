@@ -22,9 +22,7 @@ enum class Fifo { Refuse, Wait };
 // The content of a regular file. Throws Error(DamagedData) if it is not one or
 // has more than `most` bytes, before it reads them.
 std::string read_file(
-    const std::string& path,
-    std::uint64_t most = kMaxText,
-    Fifo fifo = Fifo::Refuse);
+    const std::string& path, std::uint64_t most = kMaxText, Fifo fifo = Fifo::Refuse);
 
 // Whether there is a file or folder that this process may see.
 bool is_there(const std::string& path);
@@ -37,9 +35,7 @@ void atomic_write(const std::string& path, std::string_view content);
 // The same for content that comes in pieces: `body` passes each piece to the
 // function that it is given.
 using WritePiece = std::function<void(std::string_view)>;
-void atomic_write(
-    const std::string& path,
-    const std::function<void(const WritePiece&)>& body);
+void atomic_write(const std::string& path, const std::function<void(const WritePiece&)>& body);
 
 // A file that is read in pieces at any offset. Throws Error: MissingInput,
 // DamagedData if it is not a regular file, or Io if it ends early.
@@ -57,8 +53,7 @@ class InputFile {
     return file_.get();
   }
   // Reads up to `bytes` bytes into `out`; returns fewer only if the file ends.
-  std::size_t read_some(std::uint64_t offset, void* out, std::size_t bytes)
-      const;
+  std::size_t read_some(std::uint64_t offset, void* out, std::size_t bytes) const;
   // Reads exactly `bytes` bytes into `out`.
   void read(std::uint64_t offset, void* out, std::size_t bytes) const;
 

@@ -31,9 +31,7 @@ bool Interval::contains(double x) const {
 std::string Interval::text() const {
   if (std::isfinite(low) && std::isfinite(high)) {
     return formatted(
-        "{}{}{}{}",
-        low_open ? " above " : " from ",
-        bound(low),
+        "{}{}{}{}", low_open ? " above " : " from ", bound(low),
         low_open ? (high_open ? " and below " : " and at most ")
                  : (high_open ? " to below " : " to "),
         bound(high));

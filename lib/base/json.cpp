@@ -66,9 +66,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     return close();
   }
   bool parse_error(
-      std::size_t byte,
-      const std::string&,
-      const nlohmann::detail::exception& error) override {
+      std::size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
     constexpr int kOutOfRange = 406;
     problem_.byte = byte;
     return fail(
@@ -108,8 +106,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   }
   bool open(ordered_json value) {
     if (open_.size() == kMaxDepth) {
-      return fail(
-          formatted("this is nested more than {} levels deep", kMaxDepth));
+      return fail(formatted("this is nested more than {} levels deep", kMaxDepth));
     }
     open_.push_back(put(std::move(value)));
     return open_.back() != nullptr;
@@ -124,13 +121,10 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     for (const auto& entry : last_->get_ref<ordered_json::object_t&>()) {
       keys.push_back(&entry.first);
     }
-    const auto text = [](const std::string* key) -> const std::string& {
-      return *key;
-    };
+    const auto text = [](const std::string* key) -> const std::string& { return *key; };
     std::ranges::sort(keys, {}, text);
     const auto twice = std::ranges::adjacent_find(keys, {}, text);
-    return twice == keys.end() ||
-           fail(formatted("this has the key {} twice", shown(**twice)));
+    return twice == keys.end() || fail(formatted("this has the key {} twice", shown(**twice)));
   }
 
   JsonProblem& problem_;
@@ -168,8 +162,7 @@ bool read_list(const ordered_json& value, std::vector<T>& out) {
 
 ordered_json parse_json(std::string_view text, JsonProblem& problem) {
   if (text.size() > kMaxBytes) {
-    problem = {
-        formatted("this has more than {} bytes", with_commas(kMaxBytes)), 0};
+    problem = {formatted("this has more than {} bytes", with_commas(kMaxBytes)), 0};
     return ordered_json::value_t::discarded;
   }
   Builder builder(problem);
@@ -180,10 +173,9 @@ ordered_json parse_json(std::string_view text, JsonProblem& problem) {
 }
 
 bool read_json(const ordered_json& value, std::int64_t& out) {
-  const bool fits =
-      value.is_number_unsigned()
-          ? std::in_range<std::int64_t>(value.get<std::uint64_t>())
-          : value.is_number_integer();
+  const bool fits = value.is_number_unsigned()
+                        ? std::in_range<std::int64_t>(value.get<std::uint64_t>())
+                        : value.is_number_integer();
   return take_if(fits, value, out);
 }
 
@@ -220,27 +212,19 @@ std::string shown(const ordered_json& value) {
   return text;
 }
 
-void damaged(
-    const std::string& path,
-    std::ptrdiff_t line,
-    const std::string& what) {
-  throw LocatedError(
-      ErrorKind::DamagedData, formatted("{}:{}: error: {}", path, line, what));
+void damaged(const std::string& path, std::ptrdiff_t line, const std::string& what) {
+  throw LocatedError(ErrorKind::DamagedData, formatted("{}:{}: error: {}", path, line, what));
 }
 
-JsonObject::JsonObject(
-    std::string path,
-    std::ptrdiff_t line,
-    std::string_view text)
+JsonObject::JsonObject(std::string path, std::ptrdiff_t line, std::string_view text)
     : path_(std::move(path)), line_(line) {
   JsonProblem problem;
   json_ = parse_json(text, problem);
   if (json_.is_discarded()) {
-    const auto end = text.begin() + static_cast<std::ptrdiff_t>(
-                                        std::min(problem.byte, text.size()));
+    const auto end =
+        text.begin() + static_cast<std::ptrdiff_t>(std::min(problem.byte, text.size()));
     damaged(
-        path_,
-        line_ + std::count(text.begin(), end, '\n'),
+        path_, line_ + std::count(text.begin(), end, '\n'),
         "expected a JSON object, but " + problem.what);
   }
   if (!json_.is_object()) {
@@ -260,8 +244,7 @@ const ordered_json* JsonObject::find(const char* pointer) const {
 std::optional<double> JsonObject::maybe(const char* pointer) const {
   const ordered_json* value = find(pointer);
   double number = 0;
-  return value != nullptr && read_json(*value, number) ? std::optional(number)
-                                                       : std::nullopt;
+  return value != nullptr && read_json(*value, number) ? std::optional(number) : std::nullopt;
 }
 
 double JsonObject::number(const char* pointer) const {
@@ -272,26 +255,20 @@ double JsonObject::number(const char* pointer) const {
   return *value;
 }
 
-std::int64_t JsonObject::integer(
-    const char* pointer,
-    std::int64_t low,
-    std::int64_t high) const {
+std::int64_t JsonObject::integer(const char* pointer, std::int64_t low, std::int64_t high) const {
   const ordered_json* value = find(pointer);
   std::int64_t number = 0;
-  if (value == nullptr || !read_json(*value, number) || number < low ||
-      number > high) {
+  if (value == nullptr || !read_json(*value, number) || number < low || number > high) {
     constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
     complain(
-        pointer,
-        high == kMax ? formatted("a whole number of at least {}", low)
-                     : formatted("a whole number from {} to {}", low, high));
+        pointer, high == kMax ? formatted("a whole number of at least {}", low)
+                              : formatted("a whole number from {} to {}", low, high));
   }
   return number;
 }
 
 std::string JsonObject::text(const char* pointer) const {
-  return typed(pointer, ordered_json::value_t::string, "a string")
-      .get<std::string>();
+  return typed(pointer, ordered_json::value_t::string, "a string").get<std::string>();
 }
 
 const ordered_json& JsonObject::list(const char* pointer) const {
@@ -303,9 +280,7 @@ const ordered_json& JsonObject::object(const char* pointer) const {
 }
 
 const ordered_json& JsonObject::typed(
-    const char* pointer,
-    ordered_json::value_t type,
-    const char* wanted) const {
+    const char* pointer, ordered_json::value_t type, const char* wanted) const {
   const ordered_json* value = find(pointer);
   if (value == nullptr || value->type() != type) {
     complain(pointer, wanted);
@@ -313,19 +288,14 @@ const ordered_json& JsonObject::typed(
   return *value;
 }
 
-void JsonObject::complain(const std::string& pointer, const std::string& wanted)
-    const {
+void JsonObject::complain(const std::string& pointer, const std::string& wanted) const {
   std::string key = pointer.substr(1);
   std::ranges::replace(key, '/', '.');
   const ordered_json* value = find(pointer.c_str());
   damaged(
-      path_,
-      line_,
+      path_, line_,
       formatted(
-          "{}: expected {}, got {}",
-          key,
-          wanted,
-          value == nullptr ? "nothing" : shown(*value)));
+          "{}: expected {}, got {}", key, wanted, value == nullptr ? "nothing" : shown(*value)));
 }
 
 }  // namespace abtrain

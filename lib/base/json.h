@@ -33,21 +33,16 @@ bool read_json(const nlohmann::ordered_json& value, std::int64_t& out);
 bool read_json(const nlohmann::ordered_json& value, double& out);
 bool read_json(const nlohmann::ordered_json& value, bool& out);
 bool read_json(const nlohmann::ordered_json& value, std::string& out);
-bool read_json(
-    const nlohmann::ordered_json& value,
-    std::vector<std::int64_t>& out);
+bool read_json(const nlohmann::ordered_json& value, std::vector<std::int64_t>& out);
 bool read_json(const nlohmann::ordered_json& value, std::vector<double>& out);
-bool read_json(
-    const nlohmann::ordered_json& value,
-    nlohmann::ordered_json& out);
+bool read_json(const nlohmann::ordered_json& value, nlohmann::ordered_json& out);
 
 // A value for use in a message: shortened, in ASCII, without control
 // characters.
 std::string shown(const nlohmann::ordered_json& value);
 
 // Throws LocatedError(DamagedData), "path:line: error: what".
-[[noreturn]] void
-damaged(const std::string& path, std::ptrdiff_t line, const std::string& what);
+[[noreturn]] void damaged(const std::string& path, std::ptrdiff_t line, const std::string& what);
 
 // A JSON object in a file. Its errors name the file, the line and the key.
 class JsonObject {
@@ -68,21 +63,16 @@ class JsonObject {
   double number(const char* pointer) const;
   // The value must be in low .. high, inclusive.
   std::int64_t integer(
-      const char* pointer,
-      std::int64_t low,
+      const char* pointer, std::int64_t low,
       std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
   std::string text(const char* pointer) const;
   const nlohmann::ordered_json& list(const char* pointer) const;
   const nlohmann::ordered_json& object(const char* pointer) const;
-  [[noreturn]] void complain(
-      const std::string& pointer,
-      const std::string& wanted) const;
+  [[noreturn]] void complain(const std::string& pointer, const std::string& wanted) const;
 
  private:
   const nlohmann::ordered_json& typed(
-      const char* pointer,
-      nlohmann::ordered_json::value_t type,
-      const char* wanted) const;
+      const char* pointer, nlohmann::ordered_json::value_t type, const char* wanted) const;
 
   std::string path_;
   std::ptrdiff_t line_;

@@ -51,11 +51,8 @@ void Log::write(LogLevel level, const std::string& message) {
   }
   const std::lock_guard lock(mutex_);
   put(formatted(
-      "{}{}{}\n{}",
-      live_.empty() ? "" : kClearLine,
-      label(level, color_),
-      printable(message, "\n\t"),
-      live_));
+      "{}{}{}\n{}", live_.empty() ? "" : kClearLine, label(level, color_),
+      printable(message, "\n\t"), live_));
 }
 
 void Log::live(const std::string& line) {

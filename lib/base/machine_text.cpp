@@ -21,8 +21,7 @@ bool is_number(std::string_view text) {
 std::string csv_cell(const std::string& raw) {
   std::string text = printable(raw);
   constexpr std::string_view kFormula = "=+-@";
-  if (!text.empty() && kFormula.find(text.front()) != std::string_view::npos &&
-      !is_number(text)) {
+  if (!text.empty() && kFormula.find(text.front()) != std::string_view::npos && !is_number(text)) {
     text.insert(0, "'");
   }
   if (text.find_first_of(",\"") == std::string::npos) {
@@ -47,10 +46,8 @@ std::string csv_line(const std::vector<std::string>& cells) {
 
 std::string json_text(const nlohmann::ordered_json& value, int indent) {
   return value.dump(
-             indent,
-             ' ',
-             /*ensure_ascii=*/true,
-             nlohmann::ordered_json::error_handler_t::replace) +
+             indent, ' ',
+             /*ensure_ascii=*/true, nlohmann::ordered_json::error_handler_t::replace) +
          "\n";
 }
 

@@ -35,8 +35,7 @@ std::vector<std::string> names_in(const Table& table) {
 // The record of this name. Throws Error(Config), which begins with `key` and
 // lists all names.
 template <class Table>
-const auto&
-find_named(const Table& table, const std::string& name, const char* key) {
+const auto& find_named(const Table& table, const std::string& name, const char* key) {
   for (const auto& entry : table) {
     if (name == record_in(entry).name) {
       return record_in(entry);
@@ -44,11 +43,7 @@ find_named(const Table& table, const std::string& name, const char* key) {
   }
   throw Error(
       ErrorKind::Config,
-      formatted(
-          "{}: expected one of {}; got '{}'",
-          key,
-          join(names_in(table), ", "),
-          name));
+      formatted("{}: expected one of {}; got '{}'", key, join(names_in(table), ", "), name));
 }
 
 }  // namespace abtrain

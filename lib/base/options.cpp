@@ -10,12 +10,8 @@ namespace {
 
 using Kind = Value::Kind;
 
-std::string expected(
-    const std::string& wanted,
-    const Value& value,
-    const std::string& why) {
-  const std::string out =
-      formatted("expected {}, got {}", wanted, describe(value));
+std::string expected(const std::string& wanted, const Value& value, const std::string& why) {
+  const std::string out = formatted("expected {}, got {}", wanted, describe(value));
   return why.empty() ? out : formatted("{} ({})", out, why);
 }
 
@@ -34,10 +30,9 @@ auto number_in(Interval range, Parse parse) {
 
 template <class T = std::int64_t>
 auto integer_in(Interval range) {
-  return number_in<T>(
-      range, [](const std::string& text, T& out, std::string& why) {
-        return parse_integer(text, out, why);
-      });
+  return number_in<T>(range, [](const std::string& text, T& out, std::string& why) {
+    return parse_integer(text, out, why);
+  });
 }
 
 auto duration_in(Interval range) {
@@ -48,14 +43,11 @@ auto duration_in(Interval range) {
 }
 
 // What to take in place of a word that is not one of `names`.
-std::string remark_on(
-    const std::string& word,
-    const std::vector<std::string>& names) {
+std::string remark_on(const std::string& word, const std::vector<std::string>& names) {
   if ((word == "fp16" || word == "float16" || word == "half") &&
       std::ranges::count(names, "bf16") > 0) {
-    return std::ranges::count(names, "fp16") > 0
-               ? "did you mean 'fp16'?"
-               : "fp16 is not offered here, bf16 is";
+    return std::ranges::count(names, "fp16") > 0 ? "did you mean 'fp16'?"
+                                                 : "fp16 is not offered here, bf16 is";
   }
   const std::string near = nearest(word, names);
   return near.empty() ? "" : formatted("did you mean '{}'?", near);
@@ -68,8 +60,7 @@ bool is_word(const Value& value, const char* word) {
 // Takes `word` as nullopt, and anything else by `take`.
 template <class T, class Take>
 auto word_or(const char* word, Take take) {
-  return [word, take](
-             const Value& value, std::optional<T>& out, std::string& why) {
+  return [word, take](const Value& value, std::optional<T>& out, std::string& why) {
     if (is_word(value, word)) {
       out.reset();
       return true;
@@ -102,9 +93,7 @@ std::string folder_name_fault(const std::string& name) {
   if (name.front() == '-' || name.front() == ' ' || name.back() == ' ') {
     return "a name cannot begin with '-' or a space, or end with a space";
   }
-  return name.size() > kMaxLength
-             ? formatted("longer than {} bytes", kMaxLength)
-             : "";
+  return name.size() > kMaxLength ? formatted("longer than {} bytes", kMaxLength) : "";
 }
 
 std::string wanted_duration(Interval range) {
@@ -115,15 +104,9 @@ std::string wanted_duration(Interval range) {
 
 template <class T>
 Field& Fields::add(
-    Key key,
-    T& member,
-    std::string wanted,
-    Take<T> take,
-    Print print,
-    Help help,
+    Key key, T& member, std::string wanted, Take<T> take, Print print, Help help,
     std::vector<std::string> choices) {
-  const auto read = [&member, wanted, take](
-                        const Value& value, const Complain& complain) {
+  const auto read = [&member, wanted, take](const Value& value, const Complain& complain) {
     std::string why;
     T taken{};
     if (take(value, taken, why)) {
@@ -138,25 +121,18 @@ Field& Fields::add(
 
 template <class T>
 Field& Fields::add_list(
-    Key key,
-    std::vector<T>& member,
-    std::size_t least,
-    std::string each,
-    Take<T> take,
-    std::string (*print)(const T&),
-    Help help) {
+    Key key, std::vector<T>& member, std::size_t least, std::string each, Take<T> take,
+    std::string (*print)(const T&), Help help) {
   const std::string wanted = "a list, each item " + each;
   const auto read = [&member, least, each, wanted, take](
                         const Value& value, const Complain& complain) {
     if (value.kind != Kind::List || value.items.size() < least) {
       complain(
-          value,
-          expected(
-              wanted,
-              value,
-              value.kind == Kind::List     ? "it is empty"
-              : value.kind == Kind::Scalar ? formatted("write [{}]", value.text)
-                                           : ""));
+          value, expected(
+                     wanted, value,
+                     value.kind == Kind::List     ? "it is empty"
+                     : value.kind == Kind::Scalar ? formatted("write [{}]", value.text)
+                                                  : ""));
       return;
     }
     std::vector<T> items(value.items.size());
@@ -184,47 +160,30 @@ Field& Fields::add_list(
 
 Field& Fields::flag(Key key, bool& member, Help help) {
   return add<bool>(
-      key,
-      member,
-      "true or false",
+      key, member, "true or false",
       [](const Value& value, bool& out, std::string&) {
         out = is_word(value, "true");
         return !value.quoted && (out || is_word(value, "false"));
       },
-      [&member] { return std::string(member ? "true" : "false"); },
-      help,
-      {"true", "false"});
+      [&member] { return std::string(member ? "true" : "false"); }, help, {"true", "false"});
 }
 
-Field&
-Fields::integer(Key key, std::int64_t& member, Interval range, Help help) {
+Field& Fields::integer(Key key, std::int64_t& member, Interval range, Help help) {
   return add<std::int64_t>(
-      key,
-      member,
-      "an integer" + range.text(),
-      integer_in(range),
-      [&member] { return std::to_string(member); },
-      help);
+      key, member, "an integer" + range.text(), integer_in(range),
+      [&member] { return std::to_string(member); }, help);
 }
 
 Field& Fields::integer(Key key, std::uint64_t& member, Help help) {
   return add<std::uint64_t>(
-      key,
-      member,
-      "an integer from 0 to 2^64-1",
-      integer_in<std::uint64_t>(any()),
-      [&member] { return std::to_string(member); },
-      help);
+      key, member, "an integer from 0 to 2^64-1", integer_in<std::uint64_t>(any()),
+      [&member] { return std::to_string(member); }, help);
 }
 
 Field& Fields::number(Key key, double& member, Interval range, Help help) {
   return add<double>(
-      key,
-      member,
-      "a number" + range.text(),
-      number_in<double>(range, parse_number),
-      [&member] { return print_number(member); },
-      help);
+      key, member, "a number" + range.text(), number_in<double>(range, parse_number),
+      [&member] { return print_number(member); }, help);
 }
 
 Field& Fields::text(Key key, std::string& member, Help help) {
@@ -232,56 +191,32 @@ Field& Fields::text(Key key, std::string& member, Help help) {
   return add<std::string>(key, member, "a string", take_text, print, help);
 }
 
-Field& Fields::text_or(
-    Key key,
-    const char* word,
-    std::optional<std::string>& member,
-    Help help) {
+Field& Fields::text_or(Key key, const char* word, std::optional<std::string>& member, Help help) {
   return add<std::optional<std::string>>(
-      key,
-      member,
-      "a string",
-      word_or<std::string>(word, take_text),
-      [word, &member] { return print_text(member.value_or(word)); },
-      help);
+      key, member, "a string", word_or<std::string>(word, take_text),
+      [word, &member] { return print_text(member.value_or(word)); }, help);
 }
 
 Field& Fields::folder_name(Key key, std::string& member, Help help) {
   return add<std::string>(
-      key,
-      member,
-      "a folder name",
+      key, member, "a folder name",
       [](const Value& value, std::string& out, std::string& why) {
-        return take_text(value, out, why) &&
-               (why = folder_name_fault(out)).empty();
+        return take_text(value, out, why) && (why = folder_name_fault(out)).empty();
       },
-      [&member] { return print_text(member); },
-      help);
+      [&member] { return print_text(member); }, help);
 }
 
-Field& Fields::choice(
-    Key key,
-    std::string& member,
-    std::vector<std::string> names,
-    Help help) {
+Field& Fields::choice(Key key, std::string& member, std::vector<std::string> names, Help help) {
   return add_choice(
-      key,
-      std::move(names),
-      [&member](const std::string& name) { member = name; },
-      [&member] { return member; },
-      help);
+      key, std::move(names), [&member](const std::string& name) { member = name; },
+      [&member] { return member; }, help);
 }
 
 Field& Fields::add_choice(
-    Key key,
-    std::vector<std::string> names,
-    std::function<void(const std::string&)> set,
-    std::function<std::string()> get,
-    Help help) {
-  const std::string wanted =
-      (names.size() > 1 ? "one of " : "") + join(names, ", ");
-  const auto read = [names, set, wanted](
-                        const Value& value, const Complain& complain) {
+    Key key, std::vector<std::string> names, std::function<void(const std::string&)> set,
+    std::function<std::string()> get, Help help) {
+  const std::string wanted = (names.size() > 1 ? "one of " : "") + join(names, ", ");
+  const auto read = [names, set, wanted](const Value& value, const Complain& complain) {
     if (value.kind == Kind::Scalar &&
         std::find(names.begin(), names.end(), value.text) != names.end()) {
       set(value.text);
@@ -294,100 +229,57 @@ Field& Fields::add_choice(
 }
 
 Field& Fields::auto_or_integer(
-    Key key,
-    std::optional<std::int64_t>& member,
-    Interval range,
-    Help help) {
+    Key key, std::optional<std::int64_t>& member, Interval range, Help help) {
   return add<std::optional<std::int64_t>>(
-      key,
-      member,
-      "auto or an integer" + range.text(),
+      key, member, "auto or an integer" + range.text(),
       word_or<std::int64_t>("auto", integer_in(range)),
-      [&member] { return member ? std::to_string(*member) : "auto"; },
-      help,
-      {"auto"});
+      [&member] { return member ? std::to_string(*member) : "auto"; }, help, {"auto"});
 }
 
 Field& Fields::auto_or_flag(Key key, std::optional<bool>& member, Help help) {
   return choice<std::optional<bool>>(
-      key,
-      member,
-      {{"auto", std::nullopt}, {"true", true}, {"false", false}},
-      help);
+      key, member, {{"auto", std::nullopt}, {"true", true}, {"false", false}}, help);
 }
 
 Field& Fields::duration(Key key, Duration& member, Interval range, Help help) {
   return add<Duration>(
-      key,
-      member,
-      wanted_duration(range),
-      duration_in(range),
-      [&member] { return print_duration(member); },
-      help);
+      key, member, wanted_duration(range), duration_in(range),
+      [&member] { return print_duration(member); }, help);
 }
 
 Field& Fields::auto_or_duration(
-    Key key,
-    std::optional<Duration>& member,
-    Interval range,
-    Help help) {
+    Key key, std::optional<Duration>& member, Interval range, Help help) {
   return add<std::optional<Duration>>(
-      key,
-      member,
-      "auto or " + wanted_duration(range),
+      key, member, "auto or " + wanted_duration(range),
       word_or<Duration>("auto", duration_in(range)),
-      [&member] { return member ? print_duration(*member) : "auto"; },
-      help,
-      {"auto"});
+      [&member] { return member ? print_duration(*member) : "auto"; }, help, {"auto"});
 }
 
-Field& Fields::integers(
-    Key key,
-    std::vector<std::int64_t>& member,
-    Interval each,
-    Help help) {
+Field& Fields::integers(Key key, std::vector<std::int64_t>& member, Interval each, Help help) {
   return add_list<std::int64_t>(
-      key,
-      member,
-      1,
-      "an integer" + each.text(),
-      integer_in(each),
-      [](const std::int64_t& item) { return std::to_string(item); },
-      help);
+      key, member, 1, "an integer" + each.text(), integer_in(each),
+      [](const std::int64_t& item) { return std::to_string(item); }, help);
 }
 
 Field& Fields::numbers(
-    Key key,
-    std::vector<double>& member,
-    Interval each,
-    Help help,
-    std::size_t least) {
+    Key key, std::vector<double>& member, Interval each, Help help, std::size_t least) {
   return add_list<double>(
-      key,
-      member,
-      least,
-      "a number" + each.text(),
-      number_in<double>(each, parse_number),
-      [](const double& item) { return print_number(item); },
-      help);
+      key, member, least, "a number" + each.text(), number_in<double>(each, parse_number),
+      [](const double& item) { return print_number(item); }, help);
 }
 
 Field& Fields::texts(Key key, std::vector<std::string>& member, Help help) {
-  return add_list<std::string>(
-      key, member, 0, "a string", take_text, print_text, help);
+  return add_list<std::string>(key, member, 0, "a string", take_text, print_text, help);
 }
 
 Field& Fields::value(Key key, Value& member, Help help) {
-  const auto read = [&member](const Value& value, const Complain&) {
-    member = value;
-  };
+  const auto read = [&member](const Value& value, const Complain&) { member = value; };
   return fields_.emplace_back(
       Field{key, "a value", help, read, [] { return std::string("..."); }, {}});
 }
 
 Field& Fields::section(Key key, Fields fields, Help help) {
-  return fields_.emplace_back(
-      Field{key, "a section", help, {}, {}, std::move(fields.fields_)});
+  return fields_.emplace_back(Field{key, "a section", help, {}, {}, std::move(fields.fields_)});
 }
 
 }  // namespace abtrain

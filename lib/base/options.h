@@ -73,45 +73,21 @@ class Fields {
   Field& number(Key key, double& member, Interval range, Help help);
   Field& text(Key key, std::string& member, Help help);
   // A string, or the word that is stored as nullopt.
-  Field& text_or(
-      Key key,
-      const char* word,
-      std::optional<std::string>& member,
-      Help help);
+  Field& text_or(Key key, const char* word, std::optional<std::string>& member, Help help);
   // A string that is usable as the name of one folder.
   Field& folder_name(Key key, std::string& member, Help help);
-  Field& choice(
-      Key key,
-      std::string& member,
-      std::vector<std::string> names,
-      Help help);
+  Field& choice(Key key, std::string& member, std::vector<std::string> names, Help help);
   template <class E>
   Field& choice(Key key, E& member, Names<E> names, Help help);
   // `auto` is stored as nullopt.
-  Field& auto_or_integer(
-      Key key,
-      std::optional<std::int64_t>& member,
-      Interval range,
-      Help help);
+  Field& auto_or_integer(Key key, std::optional<std::int64_t>& member, Interval range, Help help);
   Field& auto_or_flag(Key key, std::optional<bool>& member, Help help);
   Field& duration(Key key, Duration& member, Interval range, Help help);
-  Field& auto_or_duration(
-      Key key,
-      std::optional<Duration>& member,
-      Interval range,
-      Help help);
+  Field& auto_or_duration(Key key, std::optional<Duration>& member, Interval range, Help help);
   // Lists with at least one item, or at least `least` items.
-  Field& integers(
-      Key key,
-      std::vector<std::int64_t>& member,
-      Interval each,
-      Help help);
+  Field& integers(Key key, std::vector<std::int64_t>& member, Interval each, Help help);
   Field& numbers(
-      Key key,
-      std::vector<double>& member,
-      Interval each,
-      Help help,
-      std::size_t least = 1);
+      Key key, std::vector<double>& member, Interval each, Help help, std::size_t least = 1);
   // A list of strings, which may be empty.
   Field& texts(Key key, std::vector<std::string>& member, Help help);
   // Stored unparsed, for a reader that knows which values are allowed.
@@ -130,28 +106,15 @@ class Fields {
   using Print = std::function<std::string()>;
   template <class T>
   Field& add(
-      Key key,
-      T& member,
-      std::string wanted,
-      Take<T> take,
-      Print print,
-      Help help,
+      Key key, T& member, std::string wanted, Take<T> take, Print print, Help help,
       std::vector<std::string> choices = {});
   template <class T>
   Field& add_list(
-      Key key,
-      std::vector<T>& member,
-      std::size_t least,
-      std::string each,
-      Take<T> take,
-      std::string (*print)(const T&),
-      Help help);
+      Key key, std::vector<T>& member, std::size_t least, std::string each, Take<T> take,
+      std::string (*print)(const T&), Help help);
   Field& add_choice(
-      Key key,
-      std::vector<std::string> names,
-      std::function<void(const std::string&)> set,
-      std::function<std::string()> get,
-      Help help);
+      Key key, std::vector<std::string> names, std::function<void(const std::string&)> set,
+      std::function<std::string()> get, Help help);
   std::vector<Field> fields_;
 };
 

@@ -22,13 +22,9 @@ std::string example(const Field& field) {
 
 class Applier {
  public:
-  Applier(const Fields& all, ReadResult& reading)
-      : all_(keys_of(all)), reading_(reading) {}
+  Applier(const Fields& all, ReadResult& reading) : all_(keys_of(all)), reading_(reading) {}
 
-  void section(
-      const std::vector<Field>& fields,
-      const Value& section,
-      const std::string& prefix) {
+  void section(const std::vector<Field>& fields, const Value& section, const std::string& prefix) {
     std::map<std::string_view, const Entry*> seen;
     for (const Entry& entry : section.entries) {
       const std::string name = full_name(prefix, entry.key);
@@ -36,15 +32,11 @@ class Applier {
       if (!is_new) {
         const Location& place = earlier->second->place;
         problem(
-            entry.place,
-            name,
-            formatted("given twice, first at {}:{}", place.line, place.column));
+            entry.place, name, formatted("given twice, first at {}:{}", place.line, place.column));
         continue;
       }
-      const auto field =
-          std::find_if(fields.begin(), fields.end(), [&](const Field& f) {
-            return f.key == entry.key;
-          });
+      const auto field = std::find_if(
+          fields.begin(), fields.end(), [&](const Field& f) { return f.key == entry.key; });
       if (field == fields.end()) {
         unknown(entry, fields, prefix);
       } else {
@@ -72,50 +64,39 @@ class Applier {
       reading_.settings[name] = {entry.place, order(), true};
       const bool nothing = entry.value.kind == Kind::Nothing;
       problem(
-          nothing ? entry.place : entry.value.place,
-          name,
+          nothing ? entry.place : entry.value.place, name,
           formatted(
-              "expected a section, as in '{}: {{{}: {}}}', got {}",
-              entry.key,
+              "expected a section, as in '{}: {{{}: {}}}', got {}", entry.key,
               field.section.front().key,
-              entry.value.kind == Kind::Scalar &&
-                      field.section.front().key == "name"
+              entry.value.kind == Kind::Scalar && field.section.front().key == "name"
                   ? entry.value.text
                   : example(field.section.front()),
               describe(entry.value)));
     }
   }
 
-  void unknown(
-      const Entry& entry,
-      const std::vector<Field>& fields,
-      const std::string& prefix) {
+  void unknown(const Entry& entry, const std::vector<Field>& fields, const std::string& prefix) {
     const std::string meant = similar(entry.key, fields, prefix);
     if (!meant.empty()) {
       // Checks that involve several keys must not rely on its default.
       reading_.settings[meant] = {entry.place, order(), true};
     }
     problem(
-        entry.place,
-        full_name(prefix, entry.key),
-        entry.key.find(':') != std::string::npos
-            ? "unknown key (put a space after the ':')"
-        : meant.empty() ? "unknown key"
+        entry.place, full_name(prefix, entry.key),
+        entry.key.find(':') != std::string::npos ? "unknown key (put a space after the ':')"
+        : meant.empty()                          ? "unknown key"
                         : formatted("unknown key, did you mean '{}'?", meant));
   }
 
   // The same key in another section, or else the most similar one in this
   // section.
   std::string similar(
-      const std::string& key,
-      const std::vector<Field>& fields,
-      const std::string& prefix) const {
+      const std::string& key, const std::vector<Field>& fields, const std::string& prefix) const {
     std::string meant;
     for (const std::string& name : all_) {
-      const bool same_key =
-          name.size() > key.size() &&
-          name.compare(name.size() - key.size(), key.size(), key) == 0 &&
-          name[name.size() - key.size() - 1] == '.';
+      const bool same_key = name.size() > key.size() &&
+                            name.compare(name.size() - key.size(), key.size(), key) == 0 &&
+                            name[name.size() - key.size() - 1] == '.';
       if (same_key && (meant.empty() || name.size() < meant.size())) {
         meant = name;
       }
@@ -131,8 +112,7 @@ class Applier {
     return near.empty() ? "" : full_name(prefix, near);
   }
 
-  void
-  problem(const Location& place, const std::string& key, std::string message) {
+  void problem(const Location& place, const std::string& key, std::string message) {
     reading_.problems.push_back({place, key, std::move(message)});
   }
   int order() {
@@ -183,9 +163,7 @@ void each_key(
 
 std::vector<std::string> keys_of(const Fields& fields) {
   std::vector<std::string> out;
-  each_key(fields.list(), [&](const std::string& name, const Field&) {
-    out.push_back(name);
-  });
+  each_key(fields.list(), [&](const std::string& name, const Field&) { out.push_back(name); });
   return out;
 }
 

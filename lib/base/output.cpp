@@ -24,17 +24,14 @@ int descriptor_of(const fs::path& folder, const std::string& name) {
     return -1;
   }
   int descriptor = -1;
-  const auto [end, fault] =
-      std::from_chars(name.data(), name.data() + name.size(), descriptor);
-  const bool is_whole =
-      fault == std::errc{} && end == name.data() + name.size();
+  const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), descriptor);
+  const bool is_whole = fault == std::errc{} && end == name.data() + name.size();
   return is_whole ? descriptor : -1;
 }
 
 bool is_stream(const std::string& path) {
   struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
-         !S_ISDIR(status.st_mode);
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
 }  // namespace
@@ -48,8 +45,8 @@ OutputPlace find_output(const std::string& path) {
   for (int links = 0; links <= kMaxLinks; ++links) {
     const fs::path at = place.path;
     std::error_code error;
-    const fs::path folder = fs::canonical(
-        at.has_parent_path() ? at.parent_path() : fs::path("."), error);
+    const fs::path folder =
+        fs::canonical(at.has_parent_path() ? at.parent_path() : fs::path("."), error);
     place.descriptor = error ? -1 : descriptor_of(folder, at.filename());
     if (place.descriptor >= 0) {
       place.is_stream = true;
@@ -63,27 +60,20 @@ OutputPlace find_output(const std::string& path) {
     place.path = (folder / fs::read_symlink(at, error)).string();
   }
   throw Error(
-      ErrorKind::Io,
-      formatted("cannot write '{}': too many levels of symbolic links", path));
+      ErrorKind::Io, formatted("cannot write '{}': too many levels of symbolic links", path));
 }
 
 bool is_standard_output(const std::string& path) {
   return find_output(path).descriptor == STDOUT_FILENO;
 }
 
-void check_replaceable(
-    const std::string& path,
-    const OutputKind& kind,
-    bool force) {
+void check_replaceable(const std::string& path, const OutputKind& kind, bool force) {
   constexpr std::size_t kBegin = 4096;
   const OutputPlace place = find_output(path);
   std::error_code ignored;
   ABT_CHECK(
-      !fs::is_directory(place.path, ignored),
-      Usage,
-      "{}: expected a file to write, but '{}' is a folder",
-      kind.option,
-      path);
+      !fs::is_directory(place.path, ignored), Usage,
+      "{}: expected a file to write, but '{}' is a folder", kind.option, path);
   if (force || place.is_stream || !fs::exists(place.path, ignored)) {
     return;
   }
@@ -93,12 +83,8 @@ void check_replaceable(
   begin.resize(static_cast<std::size_t>(file.gcount()));
   const bool is_empty = fs::file_size(place.path, ignored) == 0;
   ABT_CHECK(
-      is_empty || kind.matches(begin),
-      Usage,
-      "{}: '{}' already exists and is not {}; --force replaces it",
-      kind.option,
-      path,
-      kind.what);
+      is_empty || kind.matches(begin), Usage,
+      "{}: '{}' already exists and is not {}; --force replaces it", kind.option, path, kind.what);
 }
 
 }  // namespace abtrain

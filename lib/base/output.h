@@ -34,9 +34,6 @@ struct OutputKind {
 // Call it before long work. Throws Error(Usage) if `path` is a folder or,
 // unless `force` is set, a file of another kind, which the user hardly meant to
 // lose. Streams, empty files and files that do not exist yet are accepted.
-void check_replaceable(
-    const std::string& path,
-    const OutputKind& kind,
-    bool force);
+void check_replaceable(const std::string& path, const OutputKind& kind, bool force);
 
 }  // namespace abtrain

@@ -31,23 +31,18 @@ inline std::array<std::uint32_t, 4> philox(
     const std::uint64_t p0 = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * counter[2];
     counter = {
-        static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ key[0],
-        static_cast<std::uint32_t>(p1),
-        static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ key[1],
-        static_cast<std::uint32_t>(p0)};
+        static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(p1),
+        static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(p0)};
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
   return counter;
 }
 
-inline std::array<std::uint32_t, 2> random_key(
-    std::uint64_t seed, RandomPurpose purpose) {
+inline std::array<std::uint32_t, 2> random_key(std::uint64_t seed, RandomPurpose purpose) {
   return {
-      static_cast<std::uint32_t>(seed) ^
-          (static_cast<std::uint32_t>(purpose) * 0x9E3779B1u),
-      static_cast<std::uint32_t>(seed >> 32) ^
-          static_cast<std::uint32_t>(purpose)};
+      static_cast<std::uint32_t>(seed) ^ (static_cast<std::uint32_t>(purpose) * 0x9E3779B1u),
+      static_cast<std::uint32_t>(seed >> 32) ^ static_cast<std::uint32_t>(purpose)};
 }
 
 // A sequence of numbers from the stream (seed, purpose, a, b), for example with
@@ -55,11 +50,7 @@ inline std::array<std::uint32_t, 2> random_key(
 // words.
 class Random {
  public:
-  Random(
-      std::uint64_t seed,
-      RandomPurpose purpose,
-      std::uint32_t a = 0,
-      std::uint32_t b = 0)
+  Random(std::uint64_t seed, RandomPurpose purpose, std::uint32_t a = 0, std::uint32_t b = 0)
       : key_(random_key(seed, purpose)), counter_{0, 0, a, b} {}
 
   // Uniform over all 32-bit words.

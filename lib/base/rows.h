@@ -6,8 +6,7 @@
 namespace abtrain {
 
 inline std::string pad(const std::string& text, std::size_t width) {
-  return text.size() < width ? text + std::string(width - text.size(), ' ')
-                             : text + " ";
+  return text.size() < width ? text + std::string(width - text.size(), ' ') : text + " ";
 }
 
 inline std::string row(const std::string& label, const std::string& value) {

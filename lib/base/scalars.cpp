@@ -37,24 +37,17 @@ bool parse_whole(const std::string& text, Integer& out, std::string& why) {
     return false;
   }
   const std::string plain = text[0] == '+' ? digits : text;
-  const auto [end, error] =
-      std::from_chars(plain.data(), plain.data() + plain.size(), out);
+  const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), out);
   return error == std::errc() && end == plain.data() + plain.size();
 }
 
 }  // namespace
 
-bool parse_integer(
-    const std::string& text,
-    std::int64_t& out,
-    std::string& why) {
+bool parse_integer(const std::string& text, std::int64_t& out, std::string& why) {
   return parse_whole(text, out, why);
 }
 
-bool parse_integer(
-    const std::string& text,
-    std::uint64_t& out,
-    std::string& why) {
+bool parse_integer(const std::string& text, std::uint64_t& out, std::string& why) {
   return parse_whole(text, out, why);
 }
 
@@ -69,15 +62,14 @@ bool parse_number(const std::string& text, double& out, std::string& why) {
   }
   const std::string plain = text[0] == '+' ? digits : text;
   double value = 0;
-  const auto [end, error] =
-      std::from_chars(plain.data(), plain.data() + plain.size(), value);
+  const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), value);
   const bool whole = end == plain.data() + plain.size();
   if (whole && error == std::errc::result_out_of_range) {
     why = "beyond what a double can hold";
     return false;
   }
-  if (digits == ".inf" || digits == ".nan" || digits == ".NaN" ||
-      digits == ".Inf" || (whole && !std::isfinite(value))) {
+  if (digits == ".inf" || digits == ".nan" || digits == ".NaN" || digits == ".Inf" ||
+      (whole && !std::isfinite(value))) {
     why = "not a finite number";
     return false;
   }
@@ -95,13 +87,10 @@ bool parse_duration(const std::string& text, Duration& out, std::string& why) {
   if (letters > 0 && letters < end &&
       (text[letters] == 's' || text.substr(letters).starts_with("ep"))) {
     why = formatted(
-        "put a space before the unit: {} {}",
-        text.substr(0, letters),
-        text.substr(letters));
+        "put a space before the unit: {} {}", text.substr(0, letters), text.substr(letters));
     return false;
   }
-  const std::string unit(
-      end == std::string::npos ? "steps" : trim(text.substr(end)));
+  const std::string unit(end == std::string::npos ? "steps" : trim(text.substr(end)));
   const std::string count = text.substr(0, end);
   if (unit == "step" || unit == "steps") {
     std::int64_t steps = 0;
@@ -129,10 +118,7 @@ bool parse_duration(const std::string& text, Duration& out, std::string& why) {
   return true;
 }
 
-bool parse_bytes(
-    const std::string& text,
-    std::uint64_t& out,
-    std::string& why) {
+bool parse_bytes(const std::string& text, std::uint64_t& out, std::string& why) {
   static constexpr std::array<std::pair<std::string_view, double>, 8> kUnits = {
       {{"", 1},
        {"B", 1},
@@ -147,12 +133,11 @@ bool parse_bytes(
   const auto* known = std::ranges::find_if(kUnits, [&](const auto& entry) {
     return std::ranges::equal(entry.first, unit, [](char a, char b) {
       return std::tolower(static_cast<unsigned char>(a)) ==
-          std::tolower(static_cast<unsigned char>(b));
+             std::tolower(static_cast<unsigned char>(b));
     });
   });
   if (known == kUnits.end()) {
-    why = formatted(
-        "unknown unit '{}', use B, kB, MB, GB, KiB, MiB or GiB", unit);
+    why = formatted("unknown unit '{}', use B, kB, MB, GB, KiB, MiB or GiB", unit);
     return false;
   }
   double number = 0;
@@ -173,8 +158,7 @@ std::string print_number(double value) {
     return std::to_string(static_cast<std::int64_t>(value));
   }
   std::array<char, 32> buffer{};
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
   std::string text(buffer.data(), end);
   // YAML 1.1 (PyYAML) reads 1e-05 as a string and 1.0e-05 as a number.
   const std::size_t exponent = text.find('e');
@@ -189,31 +173,27 @@ std::string print_duration(const Duration& value) {
     case Duration::Unit::Percent:
       return print_number(value.value) + " %";
     case Duration::Unit::Epochs:
-      return print_number(value.value) +
-             (value.value == 1 ? " epoch" : " epochs");
+      return print_number(value.value) + (value.value == 1 ? " epoch" : " epochs");
     case Duration::Unit::Steps:
       break;
   }
-  return formatted(
-      "{}{}", std::llround(value.value), value.value == 1 ? " step" : " steps");
+  return formatted("{}{}", std::llround(value.value), value.value == 1 ? " step" : " steps");
 }
 
 std::string print_text(const std::string& text) {
-  const auto is_letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  const bool plain = !text.empty() && (is_letter(text[0]) || text[0] == '/') &&
-                     std::all_of(text.begin(), text.end(), [&](char c) {
-                       return is_letter(c) || is_digit(c) || c == '_' ||
-                              c == '-' || c == '.' || c == '/';
-                     });
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool plain =
+      !text.empty() && (is_letter(text[0]) || text[0] == '/') &&
+      std::all_of(text.begin(), text.end(), [&](char c) {
+        return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.' || c == '/';
+      });
   // Words that some YAML readers do not read as strings.
   std::string lower = text;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  const std::array<const char*, 9> words = {
-      "true", "false", "yes", "no", "on", "off", "null", "y", "n"};
+  const std::array<const char*, 9> words = {"true", "false", "yes", "no", "on",
+                                            "off",  "null",  "y",   "n"};
   if (plain && std::find(words.begin(), words.end(), lower) == words.end()) {
     return text;
   }

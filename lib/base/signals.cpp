@@ -21,8 +21,7 @@ sighandler_t before_pipe = SIG_DFL;
 // person at the keyboard means "now" with a second signal.
 void on_signal(int number) {
   int none = 0;
-  if (!first_signal.compare_exchange_strong(none, number) &&
-      number == SIGINT) {
+  if (!first_signal.compare_exchange_strong(none, number) && number == SIGINT) {
     ::_exit(128 + number);
   }
 }

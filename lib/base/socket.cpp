@@ -26,8 +26,7 @@ namespace abtrain {
 namespace {
 
 [[noreturn]] void fail(const std::string& what, int error) {
-  throw Error(
-      ErrorKind::PeerLost, formatted("{}: {}", what, std::strerror(error)));
+  throw Error(ErrorKind::PeerLost, formatted("{}: {}", what, std::strerror(error)));
 }
 
 // Waits for an event of poll(); false if none has come by the deadline.
@@ -60,18 +59,14 @@ void set_option(int file, int level, int name, int value) {
 }
 
 Socket tcp_socket(int family) {
-  return Socket(
-      ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return Socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 template <class Address>
 bool bind_to(Socket& socket, const Address& own) {
   // Lets a run that is restarted use its port again at once.
   set_option(socket.file(), SOL_SOCKET, SO_REUSEADDR, 1);
-  return ::bind(
-             socket.file(),
-             reinterpret_cast<const sockaddr*>(&own),
-             sizeof(own)) == 0;
+  return ::bind(socket.file(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0;
 }
 
 sockaddr_in endpoint(const in_addr& address, int port) {
@@ -106,8 +101,7 @@ Deadline::Deadline(double seconds)
               std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e9)))) {}
 
 double Deadline::seconds_left() const {
-  const std::chrono::duration<double> left =
-      end_ - std::chrono::steady_clock::now();
+  const std::chrono::duration<double> left = end_ - std::chrono::steady_clock::now();
   return std::max(0.0, left.count());
 }
 
@@ -129,9 +123,7 @@ Socket Socket::listen(const std::string& address, int port) {
   if (!bound || ::listen(socket.file(), SOMAXCONN) != 0) {
     fail(
         formatted(
-            "cannot listen on {}, port {}",
-            address.empty() ? "all addresses" : address,
-            port),
+            "cannot listen on {}, port {}", address.empty() ? "all addresses" : address, port),
         errno);
   }
   return socket;
@@ -142,9 +134,8 @@ int Socket::port() const {
   socklen_t length = sizeof(own);
   ::getsockname(file(), reinterpret_cast<sockaddr*>(&own), &length);
   return ntohs(
-      own.ss_family == AF_INET6
-          ? reinterpret_cast<const sockaddr_in6*>(&own)->sin6_port
-          : reinterpret_cast<const sockaddr_in*>(&own)->sin_port);
+      own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&own)->sin6_port
+                                : reinterpret_cast<const sockaddr_in*>(&own)->sin_port);
 }
 
 Socket Socket::accept() const {
@@ -163,15 +154,11 @@ Socket Socket::connect(const std::string& address, int port, double seconds) {
   const sockaddr_in to = endpoint(*host, port);
   const Deadline deadline(seconds);
   Socket socket = tcp_socket(AF_INET);
-  if (::connect(
-          socket.file(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) !=
-      0) {
+  if (::connect(socket.file(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) {
     int error = 0;
     socklen_t length = sizeof(error);
     if (errno != EINPROGRESS || !wait_for(socket.file(), POLLOUT, deadline) ||
-        ::getsockopt(socket.file(), SOL_SOCKET, SO_ERROR, &error, &length) !=
-            0 ||
-        error != 0) {
+        ::getsockopt(socket.file(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) {
       return {};
     }
   }
@@ -194,8 +181,7 @@ void Socket::keep_alive() const {
 bool Socket::send_all(std::string_view bytes, double seconds) const noexcept {
   const Deadline deadline(seconds);
   while (!bytes.empty()) {
-    const ssize_t sent =
-        ::send(file(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = ::send(file(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -209,8 +195,7 @@ bool Socket::send_all(std::string_view bytes, double seconds) const noexcept {
   return true;
 }
 
-std::optional<std::size_t> Socket::receive_some(char* bytes, std::size_t count)
-    const noexcept {
+std::optional<std::size_t> Socket::receive_some(char* bytes, std::size_t count) const noexcept {
   for (;;) {
     const ssize_t got = ::recv(file(), bytes, count, MSG_DONTWAIT);
     if (got > 0) {
@@ -243,8 +228,7 @@ std::vector<std::string> own_addresses() {
       continue;
     }
     const auto* address = reinterpret_cast<const sockaddr_in*>(i->ifa_addr);
-    (i->ifa_flags & IFF_LOOPBACK ? loopback : addresses)
-        .push_back(text_of(address->sin_addr));
+    (i->ifa_flags & IFF_LOOPBACK ? loopback : addresses).push_back(text_of(address->sin_addr));
   }
   ::freeifaddrs(first);
   addresses.insert(addresses.end(), loopback.begin(), loopback.end());
@@ -258,16 +242,14 @@ std::string own_address_of(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* first = nullptr;
-  if (host.empty() ||
-      ::getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) {
+  if (host.empty() || ::getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) {
     return {};
   }
   std::vector<std::string> found;
   for (const addrinfo* i = first; i != nullptr; i = i->ai_next) {
     found.push_back(
         i->ai_family == AF_INET
-            ? text_of(
-                  reinterpret_cast<const sockaddr_in*>(i->ai_addr)->sin_addr)
+            ? text_of(reinterpret_cast<const sockaddr_in*>(i->ai_addr)->sin_addr)
             : "");
   }
   ::freeaddrinfo(first);

@@ -57,8 +57,7 @@ class Socket {
   bool send_all(std::string_view bytes, double seconds) const noexcept;
   // Does not wait: returns the number of bytes that had arrived, possibly 0, or
   // nothing if the other end is gone.
-  std::optional<std::size_t> receive_some(char* bytes, std::size_t count)
-      const noexcept;
+  std::optional<std::size_t> receive_some(char* bytes, std::size_t count) const noexcept;
   // False if nothing has arrived by the deadline.
   bool wait_readable(const Deadline& deadline) const noexcept;
 

@@ -36,15 +36,12 @@ struct Handler : fmt::detail::format_handler<char> {
 
 std::string fill_text(fmt::string_view text, fmt::format_args parts) {
   fmt::memory_buffer out;
-  Handler handler{
-      {fmt::parse_context<char>(text), {fmt::appender(out), parts}}};
+  Handler handler{{fmt::parse_context<char>(text), {fmt::appender(out), parts}}};
   fmt::detail::parse_format_string(text, handler);
   return fmt::to_string(out);
 }
 
-std::string join(
-    const std::vector<std::string>& parts,
-    std::string_view separator) {
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string out;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (i > 0) {
@@ -89,16 +86,13 @@ bool is_control(std::string_view character) {
     return character >= low && character <= high;
   };
   return is_between("\u0080", "\u009f") || is_between("\u200e", "\u200f") ||
-         is_between("\u2028", "\u202e") || is_between("\u2066", "\u2069") ||
-         character == "\u061c";
+         is_between("\u2028", "\u202e") || is_between("\u2066", "\u2069") || character == "\u061c";
 }
 
 }  // namespace
 
 std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return static_cast<unsigned char>(text[i]);
-  };
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
   const std::size_t length = first < 0x80                    ? 1
                              : first >= 0xC2 && first < 0xE0 ? 2
@@ -113,9 +107,8 @@ std::size_t utf8_length(std::string_view text) {
       return 0;
     }
   }
-  const bool is_bad =
-      (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
-      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
+  const bool is_bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
+                      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
   return is_bad ? 0 : length;
 }
 
@@ -123,11 +116,9 @@ std::string printable(std::string_view text, std::string_view keep) {
   std::string out;
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
-    const std::string_view character =
-        text.substr(0, std::max<std::size_t>(length, 1));
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
     text.remove_prefix(character.size());
-    if (length > 0 && (!is_control(character) ||
-                       keep.find(character) != std::string_view::npos)) {
+    if (length > 0 && (!is_control(character) || keep.find(character) != std::string_view::npos)) {
       out += character;
     } else if (character == "\n" || character == "\t") {
       out += character == "\n" ? "\\n" : "\\t";
@@ -175,10 +166,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     above = row;
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min(
-          {above[j] + 1,
-           row[j - 1] + 1,
-           above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      row[j] =
+          std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
         row[j] = std::min(row[j], before[j - 2] + 1);
       }
@@ -189,16 +178,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string nearest(
-    std::string_view name,
-    const std::vector<std::string>& candidates) {
+std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
   std::string best;
   // Of a short word, two changes leave too little.
   std::size_t best_distance =
       name.size() < 3 ? 0 : std::clamp<std::size_t>(name.size() / 3, 1, 4) + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance =
-        candidate.starts_with(name) ? 1 : edit_distance(name, candidate);
+    const std::size_t distance = candidate.starts_with(name) ? 1 : edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

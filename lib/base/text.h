@@ -21,8 +21,7 @@ std::string formatted(fmt::format_string<T...> text, const T&... parts) {
   return fill_text(text, fmt::make_format_args(parts...));
 }
 
-std::string join(
-    const std::vector<std::string>& parts, std::string_view separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
@@ -42,8 +41,7 @@ bool glob_match(std::string_view pattern, std::string_view name);
 
 // The candidate with the smallest edit distance to `name`, or "" if none is
 // near enough to be what was meant.
-std::string nearest(
-    std::string_view name, const std::vector<std::string>& candidates);
+std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 // 1234567 -> "1,234,567"; bytes in powers of 1000, as rates are: "17.3 MB".
 std::string with_commas(std::int64_t value);

@@ -17,8 +17,7 @@ namespace {
 std::optional<std::pair<double, std::string>> cut(std::string_view text) {
   text = trim(text);
   double number = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !std::isfinite(number) || number < 0) {
     return std::nullopt;
   }
@@ -63,12 +62,7 @@ std::optional<double> parse_seconds(std::string_view text) {
     return std::nullopt;
   }
   constexpr std::array<std::pair<std::string_view, double>, 6> kUnits{
-      {{"ns", 1e-9},
-       {"us", 1e-6},
-       {"ms", 1e-3},
-       {"s", 1},
-       {"min", 60},
-       {"h", 3600}}};
+      {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}}};
   for (const auto& [unit, factor] : kUnits) {
     if (parts->second == unit) {
       return parts->first * factor;
@@ -91,8 +85,7 @@ std::string short_time_text(double seconds) {
   if (seconds >= 1 || seconds == 0) {
     return formatted("{} s", seconds);
   }
-  return seconds >= 1e-3 ? formatted("{} ms", seconds * 1e3)
-                         : formatted("{} us", seconds * 1e6);
+  return seconds >= 1e-3 ? formatted("{} ms", seconds * 1e3) : formatted("{} us", seconds * 1e6);
 }
 
 }  // namespace abtrain

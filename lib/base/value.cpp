@@ -35,11 +35,7 @@ std::string line_and_caret(const Location& place) {
   }
   const std::string number = std::to_string(place.line);
   return formatted(
-      "\n  {} | {}\n  {} | {}^",
-      number,
-      shown,
-      std::string(number.size(), ' '),
-      below);
+      "\n  {} | {}\n  {} | {}^", number, shown, std::string(number.size(), ' '), below);
 }
 
 }  // namespace
@@ -94,12 +90,7 @@ std::string describe(const Value& value) {
   for (char& c : shown) {
     c = c == '\n' || c == '\t' ? ' ' : c;  // a message must be one line
   }
-  return formatted(
-      "{}{}{}{}",
-      quote,
-      shown,
-      value.text.size() > kMaxLength ? "..." : "",
-      quote);
+  return formatted("{}{}{}{}", quote, shown, value.text.size() > kMaxLength ? "..." : "", quote);
 }
 
 }  // namespace abtrain

@@ -6,10 +6,7 @@
 namespace abtrain {
 
 std::optional<Conflict> warmup_conflict(
-    const std::string& key,
-    const Duration& warmup,
-    const StatedLength& length,
-    const char* what,
+    const std::string& key, const Duration& warmup, const StatedLength& length, const char* what,
     bool may_fill) {
   const bool is_share = warmup.unit == Duration::Unit::Percent;
   const double whole = is_share ? 100 : length.run.value;
@@ -20,9 +17,7 @@ std::optional<Conflict> warmup_conflict(
   return Conflict{
       {key, length.key, "method.name"},
       formatted(
-          "a warm-up of {} leaves no {} in a run of {}",
-          print_duration(warmup),
-          what,
+          "a warm-up of {} leaves no {} in a run of {}", print_duration(warmup), what,
           print_duration(length.run))};
 }
 

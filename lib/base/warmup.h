@@ -20,10 +20,7 @@ struct StatedLength {
 // last as long as the run, but not longer. Durations in units that only the
 // data make comparable have no conflict here.
 std::optional<Conflict> warmup_conflict(
-    const std::string& key,
-    const Duration& warmup,
-    const StatedLength& length,
-    const char* what,
+    const std::string& key, const Duration& warmup, const StatedLength& length, const char* what,
     bool may_fill = false);
 
 }  // namespace abtrain

@@ -21,15 +21,7 @@ constexpr int kPurposes = 5;
 
 // One member's side of a collective.
 struct Call {
-  enum class Kind {
-    AllReduce,
-    AllGather,
-    ReduceScatter,
-    AllToAll,
-    Broadcast,
-    Barrier,
-    Split
-  };
+  enum class Kind { AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, Barrier, Split };
   Kind kind = Kind::Barrier;
   at::Tensor out = {};  // the buffer, if there is only one
   at::Tensor in = {};

@@ -35,9 +35,7 @@ class Pending {
  public:
   Pending() = default;  // nothing under way
   // `give_up` gets the error that ends the wait of the destructor.
-  explicit Pending(
-      std::function<void()> wait,
-      std::function<void(std::exception_ptr)> give_up)
+  explicit Pending(std::function<void()> wait, std::function<void(std::exception_ptr)> give_up)
       : work_(new Work{std::move(wait), std::move(give_up)}) {}
   void wait();
 
@@ -66,28 +64,20 @@ class Communicator {
   // `out` receives the members' inputs in rank order: counts[i] elements (the
   // numel of its `in`) from member i. Every member passes the same `counts`.
   Pending all_gather(
-      at::Tensor out,
-      at::Tensor in,
-      const std::vector<std::int64_t>& counts,
-      Purpose purpose);
+      at::Tensor out, at::Tensor in, const std::vector<std::int64_t>& counts, Purpose purpose);
   // The same where every member contributes as many elements as this one.
   Pending all_gather(at::Tensor out, at::Tensor in, Purpose purpose) {
-    const std::vector<std::int64_t> counts(
-        static_cast<std::size_t>(size()), in.numel());
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), in.numel());
     return all_gather(out, in, counts, purpose);
   }
   // Member i gets chunk i of size() chunks; chunk i begins at element numel * i
   // / size().
-  Pending
-  reduce_scatter(at::Tensor out, at::Tensor in, ReduceOp op, Purpose purpose);
+  Pending reduce_scatter(at::Tensor out, at::Tensor in, ReduceOp op, Purpose purpose);
   // `in` holds counts[i] elements for each member i, in rank order; `out`
   // receives the counts[rank()] elements that each member holds for this one,
   // in rank order. Every member passes the same `counts`.
   Pending all_to_all(
-      at::Tensor out,
-      at::Tensor in,
-      const std::vector<std::int64_t>& counts,
-      Purpose purpose);
+      at::Tensor out, at::Tensor in, const std::vector<std::int64_t>& counts, Purpose purpose);
   Pending broadcast(at::Tensor buffer, int root, Purpose purpose);
   virtual void barrier() = 0;
 

@@ -25,13 +25,11 @@ constexpr const char* kLess =
 bool is_out_of_memory(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
   constexpr std::array<const char*, 4> kSigns = {
-      "can't allocate memory",
-      "out of memory",
+      "can't allocate memory", "out of memory",
       "calculation overflowed",  // of the size of a tensor
       "with negative number"};
-  return std::ranges::any_of(kSigns, [&](const char* sign) {
-    return text.find(sign) != std::string::npos;
-  });
+  return std::ranges::any_of(
+      kSigns, [&](const char* sign) { return text.find(sign) != std::string::npos; });
 }
 
 std::string memory_message(const c10::Error& error) {
@@ -45,10 +43,7 @@ std::string memory_message(const c10::Error& error) {
   }
   return formatted(
       "out of memory{}{}",
-      bytes > 0
-          ? formatted(" (a tensor of {} does not fit)", human_bytes(bytes))
-          : "",
-      kLess);
+      bytes > 0 ? formatted(" (a tensor of {} does not fit)", human_bytes(bytes)) : "", kLess);
 }
 
 // The error as an Error that says what to do. Rethrows an error that has no
@@ -60,11 +55,10 @@ Error named(const std::exception_ptr& cause) {
     return error;
   } catch (const c10::OutOfMemoryError& error) {
     return {
-        ErrorKind::Config,
-        formatted(
-            "out of GPU memory: {}\nA smaller data.batch_size or model, or "
-            "precision: bf16, needs less.",
-            error.what_without_backtrace())};
+        ErrorKind::Config, formatted(
+                               "out of GPU memory: {}\nA smaller data.batch_size or model, or "
+                               "precision: bf16, needs less.",
+                               error.what_without_backtrace())};
   } catch (const c10::Error& error) {
     if (is_out_of_memory(error)) {
       return {ErrorKind::Config, memory_message(error)};
@@ -77,10 +71,7 @@ Error named(const std::exception_ptr& cause) {
   } catch (const std::filesystem::filesystem_error& error) {
     return {
         ErrorKind::Io,
-        formatted(
-            "cannot use '{}': {}",
-            error.path1().string(),
-            error.code().message())};
+        formatted("cannot use '{}': {}", error.path1().string(), error.code().message())};
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again) {
       return {
@@ -102,19 +93,13 @@ std::string names_of(const std::vector<int>& workers) {
 
 }  // namespace
 
-TimedOut::TimedOut(
-    const std::string& call,
-    double seconds,
-    const std::vector<int>& missing)
+TimedOut::TimedOut(const std::string& call, double seconds, const std::vector<int>& missing)
     : Error(
-          ErrorKind::PeerLost,
-          formatted(
-              "{}: waited {} s for {}, longer than train.timeout allows. Look "
-              "why that takes so long, or set a larger train.timeout; "
-              "`--resume auto` continues from the last checkpoint",
-              call,
-              seconds,
-              names_of(missing))),
+          ErrorKind::PeerLost, formatted(
+                                   "{}: waited {} s for {}, longer than train.timeout allows. Look "
+                                   "why that takes so long, or set a larger train.timeout; "
+                                   "`--resume auto` continues from the last checkpoint",
+                                   call, seconds, names_of(missing))),
       worker_(missing.empty() ? -1 : missing.front()) {}
 
 std::string message_of(const std::exception_ptr& cause) {

@@ -19,10 +19,7 @@ class TimedOut : public Error {
  public:
   // `call`: the collective. `missing`: the workers that did not come; empty if
   // it is not known.
-  TimedOut(
-      const std::string& call,
-      double seconds,
-      const std::vector<int>& missing);
+  TimedOut(const std::string& call, double seconds, const std::vector<int>& missing);
   // The first of them, or -1.
   int worker() const {
     return worker_;

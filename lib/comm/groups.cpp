@@ -8,8 +8,7 @@
 namespace abtrain::comm {
 
 bool fits(int workers, std::int64_t group_size, bool only_b) {
-  return group_size >= 1 && workers % group_size == 0 &&
-         (only_b || workers / group_size % 2 == 0);
+  return group_size >= 1 && workers % group_size == 0 && (only_b || workers / group_size % 2 == 0);
 }
 
 std::int64_t auto_group_size(int workers) {
@@ -26,31 +25,24 @@ std::string advice(int workers, bool only_b) {
       sizes += formatted("{}{}", sizes.empty() ? "" : ", ", size);
     }
   }
-  return sizes.empty()
-             ? "training both A and B needs an even number of groups, so an "
-               "even number of workers; `method.sync: only-b` works with any "
-               "number"
-             : "sizes that fit: " + sizes;
+  return sizes.empty() ? "training both A and B needs an even number of groups, so an "
+                         "even number of workers; `method.sync: only-b` works with any "
+                         "number"
+                       : "sizes that fit: " + sizes;
 }
 
 }  // namespace
 
-Groups
-make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b) {
-  ABT_CHECK(
-      workers >= 1, Config, "workers: expected at least 1, got {}", workers);
+Groups make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b) {
+  ABT_CHECK(workers >= 1, Config, "workers: expected at least 1, got {}", workers);
   const std::int64_t size = group_size.value_or(auto_group_size(workers));
   if (!fits(workers, size, only_b)) {
     throw ConflictError(
         {{"method.group_size", "workers", "method.sync", "method.name"},
          formatted(
-             "{} does not fit {}{}{}; {}",
-             group_size ? std::to_string(*group_size) : "auto",
-             workers,
-             workers == 1 ? " worker" : " workers",
-             workers == size
-                 ? " (one group, which can train only one factor: `only-b`)"
-                 : "",
+             "{} does not fit {}{}{}; {}", group_size ? std::to_string(*group_size) : "auto",
+             workers, workers == 1 ? " worker" : " workers",
+             workers == size ? " (one group, which can train only one factor: `only-b`)" : "",
              advice(workers, only_b))});
   }
   const auto members = static_cast<int>(size);

@@ -32,7 +32,6 @@ std::int64_t auto_group_size(int workers);
 
 // Without a `group_size` it is auto_group_size. Throws ConflictError, which
 // names the sizes that fit.
-Groups
-make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b);
+Groups make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b);
 
 }  // namespace abtrain::comm

@@ -22,12 +22,10 @@ std::int64_t whole_number(const std::string& text) {
 int number(const char* name) {
   const auto value = env_integer(name);
   ABT_CHECK(
-      value && *value >= 0 && *value <= kMaxProcesses,
-      Usage,
+      value && *value >= 0 && *value <= kMaxProcesses, Usage,
       "environment variable {}: expected a number of processes or a rank, got "
       "{}",
-      name,
-      value ? formatted("{}", *value) : "nothing");
+      name, value ? formatted("{}", *value) : "nothing");
   return static_cast<int>(*value);
 }
 
@@ -37,13 +35,9 @@ int number_or(const char* name, int otherwise) {
 
 void take_address(Launch& launch, const char* what, const std::string& text) {
   const std::size_t colon = text.rfind(':');
-  const std::int64_t port =
-      colon == std::string::npos ? 0 : whole_number(text.substr(colon + 1));
+  const std::int64_t port = colon == std::string::npos ? 0 : whole_number(text.substr(colon + 1));
   ABT_CHECK(
-      colon != 0 && port > 0 && port < 65536,
-      Usage,
-      "{}: expected HOST:PORT, got '{}'",
-      what,
+      colon != 0 && port > 0 && port < 65536, Usage, "{}: expected HOST:PORT, got '{}'", what,
       text);
   launch.host = text.substr(0, colon);
   launch.port = static_cast<int>(port);
@@ -53,43 +47,32 @@ void take_master_address(Launch& launch) {
   const auto host = env("MASTER_ADDR");
   const auto port = env("MASTER_PORT");
   if (host && port) {
-    take_address(
-        launch, "MASTER_ADDR:MASTER_PORT", formatted("{}:{}", *host, *port));
+    take_address(launch, "MASTER_ADDR:MASTER_PORT", formatted("{}:{}", *host, *port));
   }
 }
 
 std::optional<Launch> from_flags(const LaunchFlags& flags) {
   if (flags.rank < 0 && flags.processes < 0) {
     ABT_CHECK(
-        flags.local_rank < 0 && flags.local_processes < 0 &&
-            flags.meet_at.empty(),
-        Usage,
+        flags.local_rank < 0 && flags.local_processes < 0 && flags.meet_at.empty(), Usage,
         "--local-rank, --local-processes and --meet-at need --rank and "
         "--processes");
     return std::nullopt;
   }
   ABT_CHECK(
-      flags.rank >= 0 && flags.processes >= 0,
-      Usage,
-      "--rank and --processes belong together");
+      flags.rank >= 0 && flags.processes >= 0, Usage, "--rank and --processes belong together");
   ABT_CHECK(
-      flags.processes <= kMaxProcesses,
-      Usage,
-      "--processes: expected at most {}, got {}",
-      kMaxProcesses,
-      flags.processes);
+      flags.processes <= kMaxProcesses, Usage, "--processes: expected at most {}, got {}",
+      kMaxProcesses, flags.processes);
   Launch launch;
   launch.source = "flags";
   launch.rank = flags.rank;
   launch.size = flags.processes;
   launch.local_rank = flags.local_rank >= 0 ? flags.local_rank : 0;
-  launch.local_size = flags.local_processes >= 0 ? flags.local_processes
-                                                 : launch.local_rank + 1;
+  launch.local_size = flags.local_processes >= 0 ? flags.local_processes : launch.local_rank + 1;
   ABT_CHECK(
-      launch.size < 2 || !flags.meet_at.empty(),
-      Usage,
-      "--processes {} also needs --meet-at HOST:PORT, an address of process 0",
-      launch.size);
+      launch.size < 2 || !flags.meet_at.empty(), Usage,
+      "--processes {} also needs --meet-at HOST:PORT, an address of process 0", launch.size);
   if (!flags.meet_at.empty()) {
     take_address(launch, "--meet-at", flags.meet_at);
   }
@@ -97,8 +80,7 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
 }
 
 std::optional<Launch> from_torchrun() {
-  if (!env("RANK") || !env("WORLD_SIZE") || !env("MASTER_ADDR") ||
-      !env("MASTER_PORT")) {
+  if (!env("RANK") || !env("WORLD_SIZE") || !env("MASTER_ADDR") || !env("MASTER_PORT")) {
     return std::nullopt;
   }
   Launch launch;
@@ -129,8 +111,7 @@ std::optional<Launch> from_pmi() {
   // Slurm's pmi2 sets these too, but then Slurm's own variables say more.
   // However, mpiexec starts its daemons with srun: then Slurm's numbers are
   // those of the daemons, and the two sets differ.
-  const bool is_slurm = env("SLURM_STEP_ID") &&
-                        env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
+  const bool is_slurm = env("SLURM_STEP_ID") && env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
                         env("PMI_RANK") == env("SLURM_PROCID");
   if (!env("PMI_SIZE") || is_slurm) {
     return std::nullopt;
@@ -148,8 +129,7 @@ std::optional<Launch> from_pmi() {
 // SLURM_PROCID and SLURM_NTASKS are also set in a batch script without srun:
 // only a step is a launch.
 std::optional<Launch> from_slurm_step() {
-  if (!env("SLURM_STEP_ID") || !env("SLURM_PROCID") ||
-      !env("SLURM_STEP_NUM_TASKS")) {
+  if (!env("SLURM_STEP_ID") || !env("SLURM_PROCID") || !env("SLURM_STEP_NUM_TASKS")) {
     return std::nullopt;
   }
   Launch launch;
@@ -158,9 +138,8 @@ std::optional<Launch> from_slurm_step() {
   launch.rank = number("SLURM_PROCID");
   launch.size = number("SLURM_STEP_NUM_TASKS");
   launch.local_rank = number_or("SLURM_LOCALID", 0);
-  launch.local_size = tasks_of_node(
-      env("SLURM_STEP_TASKS_PER_NODE").value_or("1"),
-      number_or("SLURM_NODEID", 0));
+  launch.local_size =
+      tasks_of_node(env("SLURM_STEP_TASKS_PER_NODE").value_or("1"), number_or("SLURM_NODEID", 0));
   take_master_address(launch);
   if (launch.port == 0) {
     // The same on all tasks of a step, and different for each step on a node.
@@ -169,8 +148,8 @@ std::optional<Launch> from_slurm_step() {
     const auto part = [](const char* name) {
       return static_cast<std::uint64_t>(env_integer(name).value_or(0));
     };
-    launch.port = static_cast<int>(
-        20000 + (part("SLURM_JOB_ID") * 31 + part("SLURM_STEP_ID")) % 20000);
+    launch.port =
+        static_cast<int>(20000 + (part("SLURM_JOB_ID") * 31 + part("SLURM_STEP_ID")) % 20000);
   }
   return launch;
 }
@@ -200,9 +179,7 @@ int tasks_of_node(const std::string& tasks_per_node, int node) {
     const std::size_t times = part.find("(x");
     std::string repeats = "1";
     if (times != std::string::npos) {
-      repeats = part.ends_with(')')
-                    ? part.substr(times + 2, part.size() - times - 3)
-                    : "";
+      repeats = part.ends_with(')') ? part.substr(times + 2, part.size() - times - 3) : "";
     }
     const std::int64_t tasks = whole_number(part.substr(0, times));
     const std::int64_t nodes = whole_number(repeats);
@@ -215,49 +192,37 @@ int tasks_of_node(const std::string& tasks_per_node, int node) {
     }
   }
   throw Error(
-      ErrorKind::Usage,
-      formatted(
-          "SLURM_STEP_TASKS_PER_NODE: expected a list such as '2(x3),1' that "
-          "covers this node, got '{}'",
-          tasks_per_node));
+      ErrorKind::Usage, formatted(
+                            "SLURM_STEP_TASKS_PER_NODE: expected a list such as '2(x3),1' that "
+                            "covers this node, got '{}'",
+                            tasks_per_node));
 }
 
 std::string Launch::text() const {
   return size == 1 ? source
                    : formatted(
-                         "{}: process {} of {}, {} of {} on this host",
-                         source,
-                         rank,
-                         size,
-                         local_rank,
-                         local_size);
+                         "{}: process {} of {}, {} of {} on this host", source, rank, size,
+                         local_rank, local_size);
 }
 
 Launch find_launch(const LaunchFlags& flags) {
   std::optional<Launch> launch = from_flags(flags);
-  for (const auto find :
-       {from_torchrun, from_open_mpi, from_pmi, from_slurm_step}) {
+  for (const auto find : {from_torchrun, from_open_mpi, from_pmi, from_slurm_step}) {
     launch = launch ? launch : find();
   }
   if (!launch) {
     ABT_CHECK(
-        !env("RANK") || !env("WORLD_SIZE") || number("WORLD_SIZE") < 2,
-        Usage,
+        !env("RANK") || !env("WORLD_SIZE") || number("WORLD_SIZE") < 2, Usage,
         "RANK and WORLD_SIZE are set, but MASTER_ADDR and MASTER_PORT, where "
         "the processes meet, are not");
     return {};
   }
   ABT_CHECK(
-      launch->size > 0 && launch->rank < launch->size &&
-          launch->local_rank < launch->local_size,
+      launch->size > 0 && launch->rank < launch->size && launch->local_rank < launch->local_size,
       Usage,
       "{}: rank {} of {} processes, {} of {} on this host: expected ranks from "
       "0 to one less than the number",
-      launch->source,
-      launch->rank,
-      launch->size,
-      launch->local_rank,
-      launch->local_size);
+      launch->source, launch->rank, launch->size, launch->local_rank, launch->local_size);
   return *launch;
 }
 

@@ -14,7 +14,7 @@ struct Launch {
   int local_rank = 0;  // on this host
   int local_size = 1;
   std::string source = "one process";  // "torchrun", "Open MPI", ...
-  bool has_mpi = false;  // MPI_Init would find the other processes
+  bool has_mpi = false;                // MPI_Init would find the other processes
   // Where the processes can meet, if the launcher says so; port 0: it does not.
   std::string host;
   int port = 0;

@@ -20,8 +20,7 @@ std::int64_t sent_bytes(const Call& call, int n, int rank) {
     case Call::Kind::ReduceScatter:
       return reduce_scatter_bytes(numel, width, n, rank);
     case Call::Kind::AllToAll:
-      return all_to_all_bytes(
-          numel, call.counts[static_cast<std::size_t>(rank)], width);
+      return all_to_all_bytes(numel, call.counts[static_cast<std::size_t>(rank)], width);
     case Call::Kind::Broadcast:
       return broadcast_bytes(numel, width, n, rank, call.root);
     default:
@@ -31,10 +30,7 @@ std::int64_t sent_bytes(const Call& call, int n, int rank) {
 
 class Metered : public Communicator {
  public:
-  Metered(
-      std::shared_ptr<Communicator> inner,
-      std::string scope,
-      TrafficMeter& meter)
+  Metered(std::shared_ptr<Communicator> inner, std::string scope, TrafficMeter& meter)
       : inner_(std::move(inner)), scope_(std::move(scope)), meter_(meter) {}
 
   int rank() const override {
@@ -56,12 +52,10 @@ class Metered : public Communicator {
     const std::int64_t bytes = sent_bytes(call, size(), rank());
     std::shared_ptr<device::Span> span;  // on a GPU; else the host's clock
     if (call.out.is_cuda() && size() > 1) {
-      span = std::make_shared<device::Span>(
-          device::Span::begin(call.out.device()));
+      span = std::make_shared<device::Span>(device::Span::begin(call.out.device()));
     }
     const Stopwatch watch;
-    const auto inner =
-        std::make_shared<Pending>(inner_->start(std::move(call)));
+    const auto inner = std::make_shared<Pending>(inner_->start(std::move(call)));
     if (!span) {
       meter_.count_seconds(scope_, purpose, watch.seconds());
     }
@@ -98,19 +92,13 @@ class Metered : public Communicator {
 
 }  // namespace
 
-void TrafficMeter::count(
-    const std::string& scope,
-    Purpose purpose,
-    std::int64_t bytes) {
+void TrafficMeter::count(const std::string& scope, Purpose purpose, std::int64_t bytes) {
   Traffic& traffic = scopes_[scope][static_cast<std::size_t>(purpose)];
   traffic.bytes += bytes;
   ++traffic.calls;
 }
 
-void TrafficMeter::count_seconds(
-    const std::string& scope,
-    Purpose purpose,
-    double seconds) {
+void TrafficMeter::count_seconds(const std::string& scope, Purpose purpose, double seconds) {
   scopes_[scope][static_cast<std::size_t>(purpose)].seconds += seconds;
 }
 
@@ -127,9 +115,7 @@ void TrafficMeter::settle(bool wait) {
 
 Traffic TrafficMeter::of(const std::string& scope, Purpose purpose) const {
   const auto found = scopes_.find(scope);
-  return found == scopes_.end()
-             ? Traffic{}
-             : found->second[static_cast<std::size_t>(purpose)];
+  return found == scopes_.end() ? Traffic{} : found->second[static_cast<std::size_t>(purpose)];
 }
 
 Traffic TrafficMeter::of(Purpose purpose) const {
@@ -160,18 +146,13 @@ double TrafficMeter::seconds() const {
   return sum;
 }
 
-std::unique_ptr<Communicator>
-metered(Communicator& inner, std::string scope, TrafficMeter& meter) {
+std::unique_ptr<Communicator> metered(Communicator& inner, std::string scope, TrafficMeter& meter) {
   return std::make_unique<Metered>(
-      std::shared_ptr<Communicator>(&inner, [](Communicator*) {}),
-      std::move(scope),
-      meter);
+      std::shared_ptr<Communicator>(&inner, [](Communicator*) {}), std::move(scope), meter);
 }
 
 std::unique_ptr<Communicator> metered(
-    std::unique_ptr<Communicator> inner,
-    std::string scope,
-    TrafficMeter& meter) {
+    std::unique_ptr<Communicator> inner, std::string scope, TrafficMeter& meter) {
   return std::make_unique<Metered>(std::move(inner), std::move(scope), meter);
 }
 

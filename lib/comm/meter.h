@@ -36,8 +36,7 @@ class TrafficMeter {
     other_seconds_ += seconds;
   }
   // A span that has ended but whose length may not be known yet.
-  void count_span(
-      const std::string& scope, Purpose purpose, device::Span span) {
+  void count_span(const std::string& scope, Purpose purpose, device::Span span) {
     open_.push_back({scope, purpose, std::move(span)});
   }
   // Adds the spans whose length is known. With `wait` it waits for the GPU and
@@ -79,12 +78,9 @@ class TrafficMeter {
 // The same communicator, metered. Communicators split from it have the scope
 // "group". The meter must outlive it.
 std::unique_ptr<Communicator> metered(
-    std::unique_ptr<Communicator> inner,
-    std::string scope,
-    TrafficMeter& meter);
+    std::unique_ptr<Communicator> inner, std::string scope, TrafficMeter& meter);
 
 // The same for a communicator that outlives the metered one.
-std::unique_ptr<Communicator>
-metered(Communicator& inner, std::string scope, TrafficMeter& meter);
+std::unique_ptr<Communicator> metered(Communicator& inner, std::string scope, TrafficMeter& meter);
 
 }  // namespace abtrain::comm

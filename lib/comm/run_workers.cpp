@@ -11,9 +11,7 @@
 namespace abtrain::comm {
 
 void run_workers(
-    int workers,
-    double timeout_seconds,
-    const std::function<void(Communicator&)>& body) {
+    int workers, double timeout_seconds, const std::function<void(Communicator&)>& body) {
   LocalWorld world(workers, timeout_seconds);
   std::mutex mutex;
   std::exception_ptr root;
@@ -41,12 +39,9 @@ void run_workers(
     world.abort(std::current_exception());
     threads.clear();
     throw Error(
-        ErrorKind::Config,
-        formatted(
-            "workers: the system refused to start a thread after {} of {} ({})",
-            started,
-            workers,
-            error.what()));
+        ErrorKind::Config, formatted(
+                               "workers: the system refused to start a thread after {} of {} ({})",
+                               started, workers, error.what()));
   }
   threads.clear();  // joins
   if (!root) {

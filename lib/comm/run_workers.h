@@ -12,8 +12,6 @@
 namespace abtrain::comm {
 
 void run_workers(
-    int workers,
-    double timeout_seconds,
-    const std::function<void(Communicator&)>& body);
+    int workers, double timeout_seconds, const std::function<void(Communicator&)>& body);
 
 }  // namespace abtrain::comm

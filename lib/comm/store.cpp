@@ -33,16 +33,14 @@ using Milliseconds = std::chrono::milliseconds;
 // LibTorch reads 0 as no time-out at all, hence at least 1 ms; at most 1e9 ms
 // (about 11 days).
 Milliseconds in_milliseconds(double seconds) {
-  return Milliseconds(
-      static_cast<std::int64_t>(std::clamp(seconds * 1e3, 1.0, 1e9)));
+  return Milliseconds(static_cast<std::int64_t>(std::clamp(seconds * 1e3, 1.0, 1e9)));
 }
 
 // The first line of the message, without the backtrace that LibTorch's errors
 // carry.
 std::string reason_of(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text =
-      torch ? torch->what_without_backtrace() : error.what();
+  const std::string text = torch ? torch->what_without_backtrace() : error.what();
   return text.substr(0, text.find('\n'));
 }
 
@@ -72,14 +70,9 @@ struct Store::Impl {
       throw;
     } catch (const std::exception& error) {
       throw Error(
-          ErrorKind::PeerLost,
-          formatted(
-              "store at {}: rank {} waited at most {} s for {}: {}",
-              address,
-              rank,
-              seconds,
-              what,
-              reason_of(error)));
+          ErrorKind::PeerLost, formatted(
+                                   "store at {}: rank {} waited at most {} s for {}: {}", address,
+                                   rank, seconds, what, reason_of(error)));
     }
   }
 
@@ -94,19 +87,14 @@ Socket Store::Impl::listen(const std::string& host, int port) const {
     return Socket::listen(own_address_of(host), port);
   } catch (const Error& error) {
     throw Error(
-        ErrorKind::Config,
-        formatted(
-            "store: rank 0 cannot serve on {}: {}. Does another process have "
-            "rank 0, or use the port?",
-            address,
-            error.what()));
+        ErrorKind::Config, formatted(
+                               "store: rank 0 cannot serve on {}: {}. Does another process have "
+                               "rank 0, or use the port?",
+                               address, error.what()));
   }
 }
 
-void Store::Impl::connect(
-    const std::string& host,
-    int port,
-    const Elastic& elastic) {
+void Store::Impl::connect(const std::string& host, int port, const Elastic& elastic) {
   c10d::TCPStoreOptions options;
   options.isServer = rank == 0 && !elastic.agent_serves;
   options.waitWorkers = false;  // share() waits where it matters
@@ -148,15 +136,11 @@ void Store::Impl::connect(
     }
   }
   throw Error(
-      ErrorKind::PeerLost,
-      formatted(
-          "store at {}: rank {} found nobody there within {} s ({}). Start "
-          "rank 0 too, and all ranks with the same address (--meet-at, or "
-          "MASTER_ADDR and MASTER_PORT); no firewall may block its port",
-          address,
-          rank,
-          seconds,
-          why));
+      ErrorKind::PeerLost, formatted(
+                               "store at {}: rank {} found nobody there within {} s ({}). Start "
+                               "rank 0 too, and all ranks with the same address (--meet-at, or "
+                               "MASTER_ADDR and MASTER_PORT); no firewall may block its port",
+                               address, rank, seconds, why));
 }
 
 // One store serves several runs one after another (a script under torchrun has
@@ -168,14 +152,12 @@ void Store::Impl::take_place(const Elastic& elastic) {
   const std::string attempt = formatted("abtrain/{}/", elastic.attempt);
   std::array<unsigned char, 16> id;
   fill_random(id.data(), id.size());
-  const std::string mine = formatted(
-      "{} {} {}", host_name(), ::getpid(), std::string(id.begin(), id.end()));
+  const std::string mine =
+      formatted("{} {} {}", host_name(), ::getpid(), std::string(id.begin(), id.end()));
   for (std::int64_t nth = 1;; ++nth) {
     const auto value = ask("an answer", [&] {
       return store->compareSet(
-          formatted("{}rank_{}/{}", attempt, rank, nth),
-          {},
-          {mine.begin(), mine.end()});
+          formatted("{}rank_{}/{}", attempt, rank, nth), {}, {mine.begin(), mine.end()});
     });
     const std::string holder(value.begin(), value.end());
     if (holder == mine) {
@@ -186,38 +168,25 @@ void Store::Impl::take_place(const Elastic& elastic) {
     std::string host;
     pid_t process = 0;
     words >> host >> process;
-    const bool has_ended =
-        host == host_name() &&
-        (process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH));
+    const bool has_ended = host == host_name() &&
+                           (process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH));
     ABT_CHECK(
-        has_ended,
-        Config,
+        has_ended, Config,
         "store at {}: process {} on {} has rank {} already: expected each rank "
         "from 0 to {} once",
-        address,
-        process,
-        printable(host),
-        rank,
-        size - 1);
+        address, process, printable(host), rank, size - 1);
   }
 }
 
 Store::Store(
-    const std::string& host,
-    int port,
-    int rank,
-    int size,
-    double timeout_seconds,
+    const std::string& host, int port, int rank, int size, double timeout_seconds,
     const Elastic& elastic)
     : impl_(std::make_unique<Impl>()) {
   const bool chosen = port == 0 && rank == 0 && !elastic.agent_serves;
   ABT_CHECK(
-      port < 65536 && (port > 0 || chosen),
-      Config,
-      "store: expected a port from 1 to 65535, got {}",
-      port);
-  ABT_CHECK(
-      rank >= 0 && rank < size, Config, "store: rank {} of {}", rank, size);
+      port < 65536 && (port > 0 || chosen), Config,
+      "store: expected a port from 1 to 65535, got {}", port);
+  ABT_CHECK(rank >= 0 && rank < size, Config, "store: rank {} of {}", rank, size);
   impl_->address = formatted("{}:{}", host, port);
   impl_->rank = rank;
   impl_->size = size;
@@ -239,16 +208,10 @@ void Store::share(void* data, std::size_t bytes) {
     });
     return;
   }
-  const auto value =
-      s.ask("rank 0 to give its value", [&] { return s.store->get(key); });
+  const auto value = s.ask("rank 0 to give its value", [&] { return s.store->get(key); });
   ABT_CHECK(
-      value.size() == bytes,
-      Config,
-      "store at {}: rank {} expected {} bytes from rank 0, got {}",
-      s.address,
-      s.rank,
-      bytes,
-      value.size());
+      value.size() == bytes, Config, "store at {}: rank {} expected {} bytes from rank 0, got {}",
+      s.address, s.rank, bytes, value.size());
   std::copy(value.begin(), value.end(), static_cast<std::uint8_t*>(data));
 }
 

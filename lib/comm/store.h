@@ -30,11 +30,7 @@ class Store {
   // With port 0 on rank 0 the system chooses a port, which port() returns. The
   // time-out applies to the connection and to each share().
   Store(
-      const std::string& host,
-      int port,
-      int rank,
-      int size,
-      double timeout_seconds,
+      const std::string& host, int port, int rank, int size, double timeout_seconds,
       const Elastic& elastic = elastic_from_env());
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;

@@ -26,8 +26,7 @@ std::vector<Range> ranges_of(const std::vector<Slot>& slots) {
   std::ranges::sort(runs, {}, &Range::begin);
   std::vector<Range> joined;
   for (const Range& run : runs) {
-    if (!joined.empty() &&
-        joined.back().begin + joined.back().size == run.begin) {
+    if (!joined.empty() && joined.back().begin + joined.back().size == run.begin) {
       joined.back().size += run.size;
     } else {
       joined.push_back(run);
@@ -45,30 +44,21 @@ std::int64_t numel_of(const std::vector<Range>& ranges) {
 }
 
 void pack(
-    const at::Tensor& buffer,
-    const std::vector<Range>& ranges,
-    float scale,
+    const at::Tensor& buffer, const std::vector<Range>& ranges, float scale,
     const at::Tensor& packed) {
   std::int64_t at = 0;
   for (const Range& range : ranges) {
     ops::scale_cast(
-        buffer.narrow(0, range.begin, range.size),
-        scale,
-        packed.narrow(0, at, range.size));
+        buffer.narrow(0, range.begin, range.size), scale, packed.narrow(0, at, range.size));
     at += range.size;
   }
 }
 
-void unpack(
-    const at::Tensor& packed,
-    const std::vector<Range>& ranges,
-    const at::Tensor& buffer) {
+void unpack(const at::Tensor& packed, const std::vector<Range>& ranges, const at::Tensor& buffer) {
   std::int64_t at = 0;
   for (const Range& range : ranges) {
     ops::scale_cast(
-        packed.narrow(0, at, range.size),
-        1.0f,
-        buffer.narrow(0, range.begin, range.size));
+        packed.narrow(0, at, range.size), 1.0f, buffer.narrow(0, range.begin, range.size));
     at += range.size;
   }
 }
@@ -81,8 +71,7 @@ std::vector<Bucket> make_buckets(std::vector<Slot> slots, double mebibytes) {
   std::vector<Bucket> buckets;
   double filled = 0;
   for (Slot& slot : slots) {
-    const double limit =
-        buckets.size() <= 1 ? std::min(kFirst, mebibytes) : mebibytes;
+    const double limit = buckets.size() <= 1 ? std::min(kFirst, mebibytes) : mebibytes;
     if (buckets.empty() || (mebibytes > 0 && filled >= limit * (1 << 20))) {
       buckets.emplace_back();
       filled = 0;

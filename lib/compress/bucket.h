@@ -20,8 +20,7 @@ struct Slot {
   int position = 0;                 // in the order of the forward pass
 
   std::int64_t numel() const {
-    return std::accumulate(
-        sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
   }
   std::int64_t rows() const {
     return sizes.empty() ? 1 : sizes[0];
@@ -47,15 +46,10 @@ std::int64_t numel_of(const std::vector<Range>& ranges);
 // packed = scale * the ranges of a flat buffer, one after another. Each tensor
 // is fp32, fp16 or bf16.
 void pack(
-    const at::Tensor& buffer,
-    const std::vector<Range>& ranges,
-    float scale,
+    const at::Tensor& buffer, const std::vector<Range>& ranges, float scale,
     const at::Tensor& packed);
 // The reverse: copies `packed` back into the ranges.
-void unpack(
-    const at::Tensor& packed,
-    const std::vector<Range>& ranges,
-    const at::Tensor& buffer);
+void unpack(const at::Tensor& packed, const std::vector<Range>& ranges, const at::Tensor& buffer);
 
 // Divides the slots into buckets; the first bucket holds those that the
 // backward pass reaches first. As in PyTorch's DistributedDataParallel, a

@@ -13,12 +13,10 @@ namespace {
 
 void check_members(CodeTransport transport, int members) {
   ABT_CHECK(
-      transport != CodeTransport::Int8 || members <= kernels::kMaxByteWorkers,
-      Config,
+      transport != CodeTransport::Int8 || members <= kernels::kMaxByteWorkers, Config,
       "reducer.transport: int8 sums the codes of up to {} workers in a byte, "
       "got {}; a2a takes any number",
-      kernels::kMaxByteWorkers,
-      members);
+      kernels::kMaxByteWorkers, members);
 }
 
 std::int64_t bytes_of_all(const ops::CodeBlocks& blocks, CodeForm form) {
@@ -35,10 +33,7 @@ ops::CodeBlocks blocks_of(const std::vector<Slot>& slots) {
   return ops::CodeBlocks(tensors);
 }
 
-Conflicts check_int8(
-    const std::string& section,
-    std::int64_t members,
-    const char* others) {
+Conflicts check_int8(const std::string& section, std::int64_t members, const char* others) {
   if (members <= kernels::kMaxByteWorkers) {
     return {};
   }
@@ -47,9 +42,7 @@ Conflicts check_int8(
        formatted(
            "int8 holds the sum of at most {} workers' codes, but a group has "
            "{}; expected {}",
-           kernels::kMaxByteWorkers,
-           members,
-           others)}};
+           kernels::kMaxByteWorkers, members, others)}};
 }
 
 CodeTransport cheaper_transport(int members) {
@@ -69,9 +62,7 @@ Rounds average_by_codes(CodeSums task) {
   const auto decode = [&](const at::Tensor& sent, ops::CodeWire wire) {
     average_codes(sent, wire, n, blocks, task.thresholds, task.estimate);
   };
-  const CodeForm form = task.transport == CodeTransport::Int8
-                            ? CodeForm::Bytes
-                            : CodeForm::TwoBits;
+  const CodeForm form = task.transport == CodeTransport::Int8 ? CodeForm::Bytes : CodeForm::TwoBits;
   const at::Tensor codes = at::empty({bytes_of_all(blocks, form)}, bytes);
   encode_threshold(task.u, blocks, task.thresholds, codes, form);
   if (task.transport == CodeTransport::Int8) {
@@ -98,16 +89,12 @@ Rounds average_by_codes(CodeSums task) {
   const at::TensorOptions words = bytes.dtype(at::kInt);
   const at::Tensor own = at::empty({sizes[rank]}, words);
   pack_sums(received, n, blocks, blocks.share(n, group.rank()), own);
-  const at::Tensor sums =
-      at::empty({ops::sum_words(blocks, blocks.all(), n)}, words);
+  const at::Tensor sums = at::empty({ops::sum_words(blocks, blocks.all(), n)}, words);
   co_yield group.all_gather(sums, own, sizes, task.purpose);
   decode(sums, ops::CodeWire::Planes);
 }
 
-Volume code_sums_volume(
-    const ops::CodeBlocks& blocks,
-    CodeTransport transport,
-    Member member) {
+Volume code_sums_volume(const ops::CodeBlocks& blocks, CodeTransport transport, Member member) {
   check_members(transport, member.members);
   if (transport == CodeTransport::Int8) {
     return member.all_reduce(bytes_of_all(blocks, CodeForm::Bytes), 1);
@@ -119,8 +106,7 @@ Volume code_sums_volume(
   const int n = member.members;
   const ops::CodeBlocks::Range mine = blocks.share(n, member.rank);
   return {
-      comm::all_to_all_bytes(
-          all, code_bytes(blocks, mine, CodeForm::TwoBits), 1) +
+      comm::all_to_all_bytes(all, code_bytes(blocks, mine, CodeForm::TwoBits), 1) +
           comm::all_gather_bytes(ops::sum_words(blocks, mine, n), 4, n),
       8 * all + 32 * ops::sum_words(blocks, blocks.all(), n)};
 }

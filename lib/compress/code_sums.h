@@ -29,10 +29,7 @@ ops::CodeBlocks blocks_of(const std::vector<Slot>& slots);
 
 // The conflict of `transport: int8` with a larger group; `others` are the
 // transports that suit it.
-Conflicts check_int8(
-    const std::string& section,
-    std::int64_t members,
-    const char* others);
+Conflicts check_int8(const std::string& section, std::int64_t members, const char* others);
 // Of the two transports with two-bit codes, the one that sends less.
 CodeTransport cheaper_transport(int members);
 
@@ -48,9 +45,6 @@ struct CodeSums {
 
 // Throws Error(Config) if the group is too large for int8.
 Rounds average_by_codes(CodeSums task);
-Volume code_sums_volume(
-    const ops::CodeBlocks& blocks,
-    CodeTransport transport,
-    Member member);
+Volume code_sums_volume(const ops::CodeBlocks& blocks, CodeTransport transport, Member member);
 
 }  // namespace abtrain::compress

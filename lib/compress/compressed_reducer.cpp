@@ -10,9 +10,7 @@
 namespace abtrain::compress {
 
 Conflicts check_needs_feedback(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t /*members*/) {
+    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/) {
   if (has_error_feedback(options)) {
     return {};
   }
@@ -45,17 +43,12 @@ void CompressedReducer::bind(std::vector<Bucket> buckets) {
   }
 }
 
-std::vector<Slot> CompressedReducer::plain_slots(
-    const State& state,
-    std::int64_t turn) const {
-  return turn == kDense ? buckets_[state.packed.bucket].slots
-                        : state.packed.rest;
+std::vector<Slot> CompressedReducer::plain_slots(const State& state, std::int64_t turn) const {
+  return turn == kDense ? buckets_[state.packed.bucket].slots : state.packed.rest;
 }
 
 void CompressedReducer::accumulate(
-    const Packed& packed,
-    const at::Tensor& residual,
-    const at::Tensor& gradients) {
+    const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients) {
   std::int64_t at = 0;
   for (const Range& range : packed.ranges) {
     at::Tensor part = residual.narrow(0, at, range.size);
@@ -80,8 +73,7 @@ Rounds CompressedReducer::reduce(Job job) {
 
   // The uncompressed rest is in flight while the scheme works.
   const std::vector<Range> rest = ranges_of(plain_slots(state, job.turn));
-  const at::Tensor wire =
-      at::empty({numel_of(rest)}, options.dtype(plain_dtype_));
+  const at::Tensor wire = at::empty({numel_of(rest)}, options.dtype(plain_dtype_));
   const auto scale = static_cast<float>(1.0 / group.size());
   pack(job.gradients, rest, scale, wire);
   comm::Pending plain;
@@ -95,9 +87,8 @@ Rounds CompressedReducer::reduce(Job job) {
   const bool in_place = packed.ranges.size() == 1;
   bool more = false;
   if (job.turn != kDense && packed.numel > 0) {
-    estimate =
-        in_place ? job.gradients.narrow(0, packed.ranges[0].begin, packed.numel)
-                 : at::empty({packed.numel}, options);
+    estimate = in_place ? job.gradients.narrow(0, packed.ranges[0].begin, packed.numel)
+                        : at::empty({packed.numel}, options);
     at::Tensor u = estimate;
     if (!in_place || keeps_residual_ || !works_in_place()) {
       if (!state.residual.defined()) {
@@ -108,8 +99,7 @@ Rounds CompressedReducer::reduce(Job job) {
       accumulate(packed, state.residual, job.gradients);
       u = state.residual;
     }
-    rounds.emplace(exchange(
-        {&packed, u, estimate, &group, job.purpose, job.step, job.turn}));
+    rounds.emplace(exchange({&packed, u, estimate, &group, job.purpose, job.step, job.turn}));
     more = rounds->resume();
   }
 
@@ -129,10 +119,9 @@ Rounds CompressedReducer::reduce(Job job) {
 Volume CompressedReducer::volume(Member member, std::int64_t turn) const {
   Volume volume;
   for (const State& state : states_) {
-    volume =
-        volume + member.all_reduce(
-                     numel_of(ranges_of(plain_slots(state, turn))),
-                     static_cast<std::int64_t>(c10::elementSize(plain_dtype_)));
+    volume = volume + member.all_reduce(
+                          numel_of(ranges_of(plain_slots(state, turn))),
+                          static_cast<std::int64_t>(c10::elementSize(plain_dtype_)));
     if (turn != kDense && state.packed.numel > 0) {
       volume = volume + exchanged(state.packed, member, turn);
     }
@@ -140,15 +129,11 @@ Volume CompressedReducer::volume(Member member, std::int64_t turn) const {
   return volume;
 }
 
-void CompressedReducer::archive(
-    state::Archive& archive,
-    const std::string& prefix) {
+void CompressedReducer::archive(state::Archive& archive, const std::string& prefix) {
   for (State& state : states_) {
     archive.tensor(
-        formatted("{}residual.{}", prefix, state.packed.bucket),
-        state.residual,
-        state::Owner::Worker,
-        state.packed.numel);
+        formatted("{}residual.{}", prefix, state.packed.bucket), state.residual,
+        state::Owner::Worker, state.packed.numel);
     archive_more(archive, prefix, state.packed);
   }
 }

@@ -20,18 +20,13 @@ namespace abtrain::compress {
 
 // A worker's own stream of roundings for a bucket, for what differs between
 // members.
-inline std::uint32_t rounding_stream(
-    const comm::Communicator& group,
-    std::size_t bucket) {
-  return static_cast<std::uint32_t>(group.rank()) << 16 ^
-         static_cast<std::uint32_t>(bucket);
+inline std::uint32_t rounding_stream(const comm::Communicator& group, std::size_t bucket) {
+  return static_cast<std::uint32_t>(group.rank()) << 16 ^ static_cast<std::uint32_t>(bucket);
 }
 
 // Scheme::check of schemes that do not work without error feedback.
 Conflicts check_needs_feedback(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t members);
+    const ReducerOptions& options, const std::string& section, std::int64_t members);
 
 class CompressedReducer : public Reducer {
  public:
@@ -60,8 +55,8 @@ class CompressedReducer : public Reducer {
   };
   struct Task {
     const Packed* packed = nullptr;
-    at::Tensor u;         // 1-D fp32, numel; holds the new residual at the end
-    at::Tensor estimate;  // output, same shape as u
+    at::Tensor u;                         // 1-D fp32, numel; holds the new residual at the end
+    at::Tensor estimate;                  // output, same shape as u
     comm::Communicator* group = nullptr;  // has at least two members
     comm::Purpose purpose = comm::Purpose::Gradient;
     std::int64_t step = 0;
@@ -72,13 +67,10 @@ class CompressedReducer : public Reducer {
   // there is no error feedback. It runs just before exchange(); a scheme may
   // override it to gather statistics of u in the same pass.
   virtual void accumulate(
-      const Packed& packed,
-      const at::Tensor& residual,
-      const at::Tensor& gradients);
+      const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients);
   virtual Rounds exchange(Task task) = 0;
   // What a member sends in exchange().
-  virtual Volume
-  exchanged(const Packed& packed, Member member, std::int64_t turn) const = 0;
+  virtual Volume exchanged(const Packed& packed, Member member, std::int64_t turn) const = 0;
   // Whether the scheme compresses this tensor.
   virtual bool compresses(const Slot& slot) const {
     return slot.numel() >= min_numel_;
@@ -86,8 +78,7 @@ class CompressedReducer : public Reducer {
   // Called by bind(): drops what is kept per bucket.
   virtual void forget() {}
   // Archives what a scheme keeps per bucket besides the residual.
-  virtual void
-  archive_more(state::Archive&, const std::string& /*prefix*/, const Packed&) {}
+  virtual void archive_more(state::Archive&, const std::string& /*prefix*/, const Packed&) {}
 
   // Whether exchange(), without a residual, may be given the same tensor as u
   // and estimate. It must then read all of u before it writes.

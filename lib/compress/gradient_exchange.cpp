@@ -15,17 +15,11 @@
 namespace abtrain::compress {
 
 GradientExchange::GradientExchange(
-    const ReducerOptions& options,
-    std::uint64_t seed,
-    std::int64_t interval)
-    : options_(options),
-      reducer_(make_reducer(options, seed)),
-      interval_(interval) {}
+    const ReducerOptions& options, std::uint64_t seed, std::int64_t interval)
+    : options_(options), reducer_(make_reducer(options, seed)), interval_(interval) {}
 
 void GradientExchange::bind(
-    std::vector<Slot> slots,
-    at::Tensor gradients,
-    comm::Communicator& group,
+    std::vector<Slot> slots, at::Tensor gradients, comm::Communicator& group,
     comm::Purpose purpose) {
   ABT_ASSERT(step_ < 0, "an exchange is under way");
   gradients_ = std::move(gradients);
@@ -42,8 +36,7 @@ void GradientExchange::bind(
   bucket_of_.clear();
   for (const Slot& slot : slots) {
     const auto found = bucket_of.find(slot.name);
-    bucket_of_.push_back(
-        found == bucket_of.end() ? buckets_.size() : found->second);
+    bucket_of_.push_back(found == bucket_of.end() ? buckets_.size() : found->second);
   }
   reducer_->bind(buckets_);
 }
@@ -58,8 +51,8 @@ void GradientExchange::release() {
 
 bool GradientExchange::is_evaluated(std::int64_t t) const {
   // True for the first exchange at or after each multiple of evaluate_every.
-  return options_.evaluate_every > 0 &&
-         t % options_.evaluate_every < interval_ && group_->size() > 1;
+  return options_.evaluate_every > 0 && t % options_.evaluate_every < interval_ &&
+         group_->size() > 1;
 }
 
 std::int64_t GradientExchange::turn_of(std::int64_t t) const {
@@ -118,10 +111,8 @@ void GradientExchange::open_bucket() {
       watch_(gradients_, range.begin, range.size);
     }
   }
-  open_.emplace_back(Open{
-      reducer_->reduce(
-          {started_, gradients_, group_, purpose_, step_, turn_of(step_)}),
-      {}});
+  open_.emplace_back(
+      Open{reducer_->reduce({started_, gradients_, group_, purpose_, step_, turn_of(step_)}), {}});
   ++started_;
   step_on(open_.back());
 }
@@ -163,8 +154,7 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
     settle(true);
     before = costs_;
     exact = gradients_.clone();
-    group_->all_reduce(exact, comm::ReduceOp::Mean, comm::Purpose::Metrics)
-        .wait();
+    group_->all_reduce(exact, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
     open_step(t);
   } else if (step_ < 0) {
     begin(t);
@@ -173,9 +163,7 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
   while (started_ < buckets_.size()) {
     start_bucket();
   }
-  const auto is_open = [](const std::optional<Open>& open) {
-    return open.has_value();
-  };
+  const auto is_open = [](const std::optional<Open>& open) { return open.has_value(); };
   while (std::ranges::any_of(open_, is_open)) {
     std::ranges::for_each(open_, [&](auto& open) { step_on(open); });
   }
@@ -191,9 +179,7 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
 }
 
 Evaluation GradientExchange::evaluate(
-    const at::Tensor& exact,
-    const Costs& before,
-    std::int64_t t) {
+    const at::Tensor& exact, const Costs& before, std::int64_t t) {
   settle(true);
   Evaluation result;
   result.costs = costs_ - before;
@@ -204,11 +190,9 @@ Evaluation GradientExchange::evaluate(
   for (const at::Tensor& square : reducer_->residual_squares()) {
     squares.add_(square);
   }
-  group_->all_reduce(squares, comm::ReduceOp::Mean, comm::Purpose::Metrics)
-      .wait();
+  group_->all_reduce(squares, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
   result.residual_norm = std::sqrt(squares.item<double>());
-  const Volume volume =
-      reducer_->volume({group_->size(), group_->rank()}, turn_of(t));
+  const Volume volume = reducer_->volume({group_->size(), group_->rank()}, turn_of(t));
   const auto numel = static_cast<double>(gradients_.numel());
   result.payload_bits = static_cast<double>(volume.payload_bits) / numel;
   result.sent_bits = 8.0 * static_cast<double>(volume.bytes) / numel;
@@ -239,19 +223,14 @@ const Costs& GradientExchange::costs() {
   return costs_;
 }
 
-void GradientExchange::archive(
-    state::Archive& archive,
-    const std::string& prefix) {
+void GradientExchange::archive(state::Archive& archive, const std::string& prefix) {
   if (reducer_->period() > 1) {
     archive.value(prefix + "turns", turns_);
   }
   reducer_->archive(archive, prefix);
 }
 
-ExchangePlan::ExchangePlan(
-    const ReducerOptions& options,
-    std::vector<Slot> slots,
-    Member member)
+ExchangePlan::ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots, Member member)
     : dense_steps_(options.dense_steps) {
   const std::unique_ptr<Reducer> reducer = make_reducer(options, 0);
   reducer->bind(make_buckets(std::move(slots), options.bucket_mb));
@@ -262,9 +241,7 @@ ExchangePlan::ExchangePlan(
 }
 
 std::int64_t ExchangePlan::bytes_between(
-    std::int64_t first,
-    std::int64_t end,
-    std::int64_t interval) const {
+    std::int64_t first, std::int64_t end, std::int64_t interval) const {
   const auto count = [&](std::int64_t before) {
     return before <= first ? 0 : (before - first + interval - 1) / interval;
   };
@@ -279,8 +256,7 @@ std::int64_t ExchangePlan::bytes_between(
 }
 
 std::int64_t ExchangePlan::usual_bytes() const {
-  return std::accumulate(turns_.begin(), turns_.end(), std::int64_t{0}) /
-         std::ssize(turns_);
+  return std::accumulate(turns_.begin(), turns_.end(), std::int64_t{0}) / std::ssize(turns_);
 }
 
 }  // namespace abtrain::compress

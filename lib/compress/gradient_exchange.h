@@ -40,8 +40,7 @@ struct Costs {
     return a += b;
   }
   friend Costs operator-(const Costs& a, const Costs& b) {
-    return {
-        a.encode - b.encode, a.collective - b.collective, a.decode - b.decode};
+    return {a.encode - b.encode, a.collective - b.collective, a.decode - b.decode};
   }
 };
 
@@ -57,23 +56,18 @@ struct Evaluation {
 // Sees a run of a member's own gradients, elements begin .. begin + count - 1
 // of the flat buffer, just before they are averaged in place. Each step shows
 // every element once.
-using GradientWatch = std::function<
-    void(const at::Tensor& gradients, std::int64_t begin, std::int64_t count)>;
+using GradientWatch =
+    std::function<void(const at::Tensor& gradients, std::int64_t begin, std::int64_t count)>;
 
 class GradientExchange {
  public:
   // interval: number of steps from one exchange to the next.
-  GradientExchange(
-      const ReducerOptions& options,
-      std::uint64_t seed,
-      std::int64_t interval = 1);
+  GradientExchange(const ReducerOptions& options, std::uint64_t seed, std::int64_t interval = 1);
 
   // From now on averages `gradients` (flat, fp32), laid out in these slots,
   // over `group`, which must outlive this object. Drops all residuals.
   void bind(
-      std::vector<Slot> slots,
-      at::Tensor gradients,
-      comm::Communicator& group,
+      std::vector<Slot> slots, at::Tensor gradients, comm::Communicator& group,
       comm::Purpose purpose = comm::Purpose::Gradient);
   // An empty function removes the watch.
   void watch(GradientWatch watch) {
@@ -116,8 +110,7 @@ class GradientExchange {
   void settle(bool wait);
   bool is_evaluated(std::int64_t t) const;
   std::int64_t turn_of(std::int64_t t) const;
-  Evaluation
-  evaluate(const at::Tensor& exact, const Costs& before, std::int64_t t);
+  Evaluation evaluate(const at::Tensor& exact, const Costs& before, std::int64_t t);
 
   ReducerOptions options_;
   std::unique_ptr<Reducer> reducer_;
@@ -140,16 +133,10 @@ class GradientExchange {
 // The bytes that a member sends, for `plan`.
 class ExchangePlan {
  public:
-  ExchangePlan(
-      const ReducerOptions& options,
-      std::vector<Slot> slots,
-      Member member);
+  ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots, Member member);
   // In all exchanges of a binding, that is in steps first, first + interval,
   // ... before `end`.
-  std::int64_t bytes_between(
-      std::int64_t first,
-      std::int64_t end,
-      std::int64_t interval = 1) const;
+  std::int64_t bytes_between(std::int64_t first, std::int64_t end, std::int64_t interval = 1) const;
   // The mean over the turns of a period.
   std::int64_t usual_bytes() const;
 

@@ -51,8 +51,7 @@ class Hylo : public CompressedReducer {
 
  protected:
   bool compresses(const Slot& slot) const override {
-    return slot.numel() >= min_numel_ &&
-           (is_convolution(slot) || is_linear(slot));
+    return slot.numel() >= min_numel_ && (is_convolution(slot) || is_linear(slot));
   }
 
   Rounds exchange(Task task) override {
@@ -64,8 +63,7 @@ class Hylo : public CompressedReducer {
 
     // All members agree on these in one collective: the norms of all kernels,
     // and the two sums of each linear layer.
-    const at::Tensor norms =
-        at::empty({layers.kernels.rows()}, task.u.options());
+    const at::Tensor norms = at::empty({layers.kernels.rows()}, task.u.options());
     const at::Tensor agreed = at::empty({agreed_of(layers)}, task.u.options());
     const std::int64_t shared = consensus_ ? norms.numel() : 0;
     const at::Tensor sums = agreed.narrow(0, shared, agreed.numel() - shared);
@@ -78,16 +76,10 @@ class Hylo : public CompressedReducer {
       co_yield group.all_reduce(agreed, comm::ReduceOp::Sum, task.purpose);
     }
 
-    Rounds kernels =
-        consensus_ ? send_common(task, layers, agreed.narrow(0, 0, shared))
-                   : send_own(task, layers, norms);
+    Rounds kernels = consensus_ ? send_common(task, layers, agreed.narrow(0, 0, shared))
+                                : send_own(task, layers, norms);
     Rounds codes = average_by_codes(
-        {&layers.codes,
-         task.u,
-         threshold_of(sums),
-         task.estimate,
-         task.group,
-         task.purpose,
+        {&layers.codes, task.u, threshold_of(sums), task.estimate, task.group, task.purpose,
          transport_});
     // Interleaved: both send before either is waited for.
     bool has_kernels = layers.kernels.size() > 0;
@@ -104,8 +96,7 @@ class Hylo : public CompressedReducer {
     }
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t)
-      const override {
+  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     const Layers layers = layers_of(packed);
     return member.all_reduce(agreed_of(layers), 4) +
            (consensus_ ? member.all_reduce(layers.kernels.values(), 2)
@@ -120,13 +111,9 @@ class Hylo : public CompressedReducer {
  private:
   std::int64_t chosen_of(const Slot& slot) const {
     const double rate = std::clamp(
-        std::sqrt(
-            static_cast<double>(min_numel_) /
-            static_cast<double>(slot.numel())),
-        kMinRate,
+        std::sqrt(static_cast<double>(min_numel_) / static_cast<double>(slot.numel())), kMinRate,
         1.0);
-    return static_cast<std::int64_t>(
-        std::ceil(rate * static_cast<double>(slot.rows())));
+    return static_cast<std::int64_t>(std::ceil(rate * static_cast<double>(slot.rows())));
   }
 
   Layers layers_of(const Packed& packed) const {
@@ -135,26 +122,18 @@ class Hylo : public CompressedReducer {
     std::vector<Slot> convolutions;
     for (const Slot& slot : packed.slots) {
       if (is_convolution(slot)) {
-        kernels.push_back(
-            {slot.offset,
-             slot.rows(),
-             slot.numel() / slot.rows(),
-             chosen_of(slot)});
+        kernels.push_back({slot.offset, slot.rows(), slot.numel() / slot.rows(), chosen_of(slot)});
         convolutions.push_back(slot);
       } else {
         codes.push_back({slot.offset, slot.numel()});
       }
     }
-    return {
-        ops::RowTable(kernels),
-        ranges_of(convolutions),
-        ops::CodeBlocks(codes)};
+    return {ops::RowTable(kernels), ranges_of(convolutions), ops::CodeBlocks(codes)};
   }
 
   // Number of values that all members sum before they send.
   std::int64_t agreed_of(const Layers& layers) const {
-    return (consensus_ ? layers.kernels.rows() : 0) +
-           2 * layers.codes.tensors();
+    return (consensus_ ? layers.kernels.rows() : 0) + 2 * layers.codes.tensors();
   }
 
   // A member's own kernels as bytes: their values, then their indices, each
@@ -170,8 +149,7 @@ class Hylo : public CompressedReducer {
   static at::Tensor threshold_of(const at::Tensor& sums) {
     const at::Tensor each = sums.view({-1, 2});
     const at::Tensor size = each.select(1, 1);
-    return each.select(1, 0).mul(kShare).div_(size).masked_fill_(
-        size.eq(0), 0.0);
+    return each.select(1, 0).mul(kShare).div_(size).masked_fill_(size.eq(0), 0.0);
   }
 
   static void clear(const Layers& layers, const at::Tensor& estimate) {
@@ -184,10 +162,8 @@ class Hylo : public CompressedReducer {
   static Rounds send_common(Task task, Layers& layers, at::Tensor norms) {
     ops::RowTable& table = layers.kernels;
     const at::TensorOptions options = task.u.options();
-    const at::Tensor chosen =
-        at::empty({table.chosen()}, options.dtype(at::kInt));
-    const at::Tensor wire =
-        at::empty({table.values()}, options.dtype(at::kHalf));
+    const at::Tensor chosen = at::empty({table.chosen()}, options.dtype(at::kInt));
+    const at::Tensor wire = at::empty({table.values()}, options.dtype(at::kHalf));
     ops::choose_rows(norms, table, chosen);
     ops::send_rows(task.u, table, chosen, task.group->size(), wire);
     co_yield task.group->all_reduce(wire, comm::ReduceOp::Sum, task.purpose);
@@ -205,8 +181,7 @@ class Hylo : public CompressedReducer {
       return from.narrow(0, 0, values_of(layers)).view(at::kHalf);
     };
     const auto chosen_in = [&](const at::Tensor& from) {
-      return from.narrow(0, values_of(layers), record - values_of(layers))
-          .view(at::kInt);
+      return from.narrow(0, values_of(layers), record - values_of(layers)).view(at::kInt);
     };
     const at::Tensor own = at::zeros({record}, bytes);
     ops::choose_rows(norms, table, chosen_in(own));
@@ -226,9 +201,7 @@ class Hylo : public CompressedReducer {
 };
 
 Conflicts check_transport(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t members) {
+    const ReducerOptions& options, const std::string& section, std::int64_t members) {
   return transport_of(options) == CodeTransport::Int8
              ? check_int8(section, members, "a2a or gather")
              : Conflicts();

@@ -17,28 +17,23 @@ constexpr int kMinInt8 = 9;
 }  // namespace
 
 Conflicts LevelReducer::check(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t members) {
+    const ReducerOptions& options, const std::string& section, std::int64_t members) {
   if (options.transport == CodeTransport::AllToAll) {
     return {
         {{section + ".transport", section + ".name"},
          formatted("{} takes auto, gather and int8, got a2a", *options.name)}};
   }
-  return options.transport == CodeTransport::Int8
-             ? check_int8(section, members, "auto or gather")
-             : Conflicts();
+  return options.transport == CodeTransport::Int8 ? check_int8(section, members, "auto or gather")
+                                                  : Conflicts();
 }
 
 bool LevelReducer::gathers(int members) const {
   if (options_.transport) {
     const bool gather = *options_.transport == CodeTransport::Gather;
     ABT_CHECK(
-        gather || members <= kernels::kMaxByteWorkers,
-        Config,
+        gather || members <= kernels::kMaxByteWorkers, Config,
         "reducer.transport: int8 sums the codes of up to {} workers, got {}",
-        kernels::kMaxByteWorkers,
-        members);
+        kernels::kMaxByteWorkers, members);
     return gather;
   }
   return members < kMinInt8 || members > kernels::kMaxByteWorkers;
@@ -93,15 +88,11 @@ Rounds LevelReducer::exchange(Task task) {
   ops::average_byte_levels(sums, n, table, levels, task.estimate);
 }
 
-Volume LevelReducer::exchanged(
-    const Packed& packed,
-    Member member,
-    std::int64_t /*turn*/) const {
+Volume LevelReducer::exchanged(const Packed& packed, Member member, std::int64_t /*turn*/) const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
-  return gathers(member.members)
-             ? member.all_gather(ops::record_bytes(tensors, packed.numel), 1)
-             : member.all_reduce(numbers_per_tensor() * tensors, 4) +
-                   member.all_reduce(packed.numel, 1);
+  return gathers(member.members) ? member.all_gather(ops::record_bytes(tensors, packed.numel), 1)
+                                 : member.all_reduce(numbers_per_tensor() * tensors, 4) +
+                                       member.all_reduce(packed.numel, 1);
 }
 
 }  // namespace abtrain::compress

@@ -20,14 +20,11 @@ class LevelReducer : public CompressedReducer {
 
   // Scheme::check, of the option `transport`.
   static Conflicts check(
-      const ReducerOptions& options,
-      const std::string& section,
-      std::int64_t members);
+      const ReducerOptions& options, const std::string& section, std::int64_t members);
 
  protected:
   Rounds exchange(Task task) override;
-  Volume exchanged(const Packed& packed, Member member, std::int64_t turn)
-      const override;
+  Volume exchanged(const Packed& packed, Member member, std::int64_t turn) const override;
   bool works_in_place() const override {
     return true;
   }
@@ -45,8 +42,7 @@ class LevelReducer : public CompressedReducer {
   // members' combined by joined_by(). Codes that do not depend on levels may be
   // written here, others by write_codes().
   virtual at::Tensor numbers_of(const Codes& out) = 0;
-  virtual void write_codes(const Codes& /*out*/, const at::Tensor& /*levels*/) {
-  }
+  virtual void write_codes(const Codes& /*out*/, const at::Tensor& /*levels*/) {}
   // One level per tensor.
   virtual at::Tensor level_of(const at::Tensor& numbers) const = 0;
   virtual comm::ReduceOp joined_by() const = 0;

@@ -37,8 +37,7 @@ class OneBit : public CompressedReducer {
 
     const std::vector<std::int64_t> counts = words_of(blocks, n, fresh);
     const std::int64_t own = counts[static_cast<std::size_t>(group.rank())];
-    const at::Tensor wire =
-        at::empty({ops::sign_words(blocks, blocks.all(), fresh)}, words);
+    const at::Tensor wire = at::empty({ops::sign_words(blocks, blocks.all(), fresh)}, words);
     ops::encode_signs(task.u, blocks, state.alive, wire, fresh);
     const at::Tensor received = at::empty({n * own}, words);
     co_yield group.all_to_all(received, wire, counts, task.purpose);
@@ -47,20 +46,17 @@ class OneBit : public CompressedReducer {
       state.server.zero_();
     }
     const at::Tensor answer = at::empty({own}, words);
-    ops::serve_signs(
-        received, n, blocks, mine, state.alive, state.server, answer, fresh);
+    ops::serve_signs(received, n, blocks, mine, state.alive, state.server, answer, fresh);
     co_yield group.all_gather(wire, answer, counts, task.purpose);
 
     ops::decode_signs(wire, blocks, state.alive, task.estimate, fresh);
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t turn)
-      const override {
+  Volume exchanged(const Packed& packed, Member member, std::int64_t turn) const override {
     const ops::CodeBlocks blocks = blocks_of(packed.slots);
-    const std::int64_t all =
-        ops::sign_words(blocks, blocks.all(), is_fresh(turn));
-    const std::int64_t own = ops::sign_words(
-        blocks, blocks.share(member.members, member.rank), is_fresh(turn));
+    const std::int64_t all = ops::sign_words(blocks, blocks.all(), is_fresh(turn));
+    const std::int64_t own =
+        ops::sign_words(blocks, blocks.share(member.members, member.rank), is_fresh(turn));
     // The payload counts the way to the servers and back.
     return member.serve(all, own, 4) + Volume{0, 32 * all};
   }
@@ -73,30 +69,24 @@ class OneBit : public CompressedReducer {
   }
 
   void archive_more(
-      state::Archive& archive,
-      const std::string& prefix,
-      const Packed& packed) override {
+      state::Archive& archive, const std::string& prefix, const Packed& packed) override {
     State& state = state_of(packed);
     archive.tensor(
-        formatted("{}server.{}", prefix, packed.bucket),
-        state.server,
-        state::Owner::Worker);
+        formatted("{}server.{}", prefix, packed.bucket), state.server, state::Owner::Worker);
     // A checkpoint holds fp32, so each byte becomes a number.
     at::Tensor bytes;
     if (!archive.is_loading() && state.alive.defined()) {
       bytes = state.alive.view(at::kByte).to(at::kFloat);
     }
     archive.tensor(
-        formatted("{}alive.{}", prefix, packed.bucket),
-        bytes,
-        state::Owner::Worker,
+        formatted("{}alive.{}", prefix, packed.bucket), bytes, state::Owner::Worker,
         4 * state.blocks.groups());
     if (archive.is_loading()) {
       // No bit may be set past the end of a block.
-      state.alive = bytes.defined() ? at::bitwise_and(
-                                          bytes.to(at::kByte).view(at::kInt),
-                                          all_alive(state.blocks))
-                                    : at::Tensor();
+      state.alive =
+          bytes.defined()
+              ? at::bitwise_and(bytes.to(at::kByte).view(at::kInt), all_alive(state.blocks))
+              : at::Tensor();
     }
   }
 
@@ -132,8 +122,7 @@ class OneBit : public CompressedReducer {
   }
 
   // A residual left from a group of another size is of no use.
-  static void
-  prepare(State& state, const at::TensorOptions& options, std::int64_t span) {
+  static void prepare(State& state, const at::TensorOptions& options, std::int64_t span) {
     if (!state.server.defined() || state.server.numel() != span) {
       state.server = at::zeros({span}, options);
     }
@@ -144,12 +133,11 @@ class OneBit : public CompressedReducer {
     state.alive = state.alive.to(options.device());
   }
 
-  static std::vector<std::int64_t>
-  words_of(const ops::CodeBlocks& blocks, int members, bool fresh) {
+  static std::vector<std::int64_t> words_of(
+      const ops::CodeBlocks& blocks, int members, bool fresh) {
     std::vector<std::int64_t> counts;
     for (int i = 0; i < members; ++i) {
-      counts.push_back(
-          ops::sign_words(blocks, blocks.share(members, i), fresh));
+      counts.push_back(ops::sign_words(blocks, blocks.share(members, i), fresh));
     }
     return counts;
   }

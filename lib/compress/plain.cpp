@@ -9,10 +9,7 @@
 namespace abtrain::compress {
 
 Rounds average_ranges(
-    at::Tensor buffer,
-    std::vector<Range> ranges,
-    comm::Communicator& group,
-    comm::Purpose purpose,
+    at::Tensor buffer, std::vector<Range> ranges, comm::Communicator& group, comm::Purpose purpose,
     at::ScalarType wire) {
   if (group.size() == 1) {
     co_return;
@@ -22,39 +19,29 @@ Rounds average_ranges(
     std::vector<comm::Pending> pending;
     for (const Range& range : ranges) {
       pending.push_back(group.all_reduce(
-          buffer.narrow(0, range.begin, range.size),
-          comm::ReduceOp::Mean,
-          purpose));
+          buffer.narrow(0, range.begin, range.size), comm::ReduceOp::Mean, purpose));
     }
     for (comm::Pending& each : pending) {
       co_yield std::move(each);
     }
     co_return;
   }
-  const at::Tensor sent =
-      at::empty({numel_of(ranges)}, buffer.options().dtype(wire));
+  const at::Tensor sent = at::empty({numel_of(ranges)}, buffer.options().dtype(wire));
   // fp16 is divided before the cast: a value up to n * 65504 stays finite.
   const bool before = wire == at::kHalf;
   const float scale = before ? 1.0f / static_cast<float>(group.size()) : 1.0f;
   pack(buffer, ranges, scale, sent);
-  co_yield group.all_reduce(
-      sent, before ? comm::ReduceOp::Sum : comm::ReduceOp::Mean, purpose);
+  co_yield group.all_reduce(sent, before ? comm::ReduceOp::Sum : comm::ReduceOp::Mean, purpose);
   unpack(sent, ranges, buffer);
 }
 
 void average(
-    const at::Tensor& flat,
-    comm::Communicator& group,
-    comm::Purpose purpose,
-    at::ScalarType wire) {
+    const at::Tensor& flat, comm::Communicator& group, comm::Purpose purpose, at::ScalarType wire) {
   ABT_ASSERT(
-      flat.dim() == 1 && flat.is_contiguous() &&
-          flat.scalar_type() == at::kFloat,
-      "average: expected a flat fp32 tensor, got {}{}",
-      c10::toString(flat.scalar_type()),
+      flat.dim() == 1 && flat.is_contiguous() && flat.scalar_type() == at::kFloat,
+      "average: expected a flat fp32 tensor, got {}{}", c10::toString(flat.scalar_type()),
       flat.sizes());
-  Rounds rounds =
-      average_ranges(flat, {{0, flat.numel()}}, group, purpose, wire);
+  Rounds rounds = average_ranges(flat, {{0, flat.numel()}}, group, purpose, wire);
   while (rounds.resume()) {
     rounds.wait();
   }
@@ -64,8 +51,7 @@ namespace {
 
 class Plain : public Reducer {
  public:
-  Plain(const ReducerOptions& options, std::uint64_t /*seed*/)
-      : wire_(plain_dtype(options)) {}
+  Plain(const ReducerOptions& options, std::uint64_t /*seed*/) : wire_(plain_dtype(options)) {}
 
   void bind(std::vector<Bucket> buckets) override {
     buckets_.clear();
@@ -75,8 +61,7 @@ class Plain : public Reducer {
   }
 
   Rounds reduce(Job job) override {
-    return average_ranges(
-        job.gradients, buckets_[job.bucket], *job.group, job.purpose, wire_);
+    return average_ranges(job.gradients, buckets_[job.bucket], *job.group, job.purpose, wire_);
   }
 
   Volume volume(Member member, std::int64_t) const override {

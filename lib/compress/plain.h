@@ -10,16 +10,10 @@ namespace abtrain::compress {
 // `wire` on the wire. The mean has the same bits on every member. A group of
 // one sends nothing, so nothing is rounded.
 Rounds average_ranges(
-    at::Tensor buffer,
-    std::vector<Range> ranges,
-    comm::Communicator& group,
-    comm::Purpose purpose,
+    at::Tensor buffer, std::vector<Range> ranges, comm::Communicator& group, comm::Purpose purpose,
     at::ScalarType wire);
 // The same for the whole of a contiguous 1-D buffer; returns when it is done.
 void average(
-    const at::Tensor& flat,
-    comm::Communicator& group,
-    comm::Purpose purpose,
-    at::ScalarType wire);
+    const at::Tensor& flat, comm::Communicator& group, comm::Purpose purpose, at::ScalarType wire);
 
 }  // namespace abtrain::compress

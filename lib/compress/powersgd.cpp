@@ -34,10 +34,7 @@ struct Matrices {
 };
 
 at::Tensor part(
-    const at::Tensor& flat,
-    std::int64_t offset,
-    std::int64_t rows,
-    std::int64_t columns) {
+    const at::Tensor& flat, std::int64_t offset, std::int64_t rows, std::int64_t columns) {
   return flat.narrow(0, offset, rows * columns).view({rows, columns});
 }
 
@@ -66,8 +63,7 @@ class PowerSgd : public CompressedReducer {
     for (const Matrix& each : matrices.all) {
       at::Tensor product = part(p, each.p_offset, each.rank, each.n);
       at::mm_out(
-          product,
-          part(q, each.q_offset, each.rank, each.m),
+          product, part(q, each.q_offset, each.rank, each.m),
           part(task.u, each.offset, each.n, each.m).t());
     }
     at::Tensor sent = on_wire(p, task.group->size());
@@ -78,8 +74,7 @@ class PowerSgd : public CompressedReducer {
     for (const Matrix& each : matrices.all) {
       at::Tensor product = part(q, each.q_offset, each.rank, each.m);
       at::mm_out(
-          product,
-          part(p, each.p_offset, each.rank, each.n),
+          product, part(p, each.p_offset, each.rank, each.n),
           part(task.u, each.offset, each.n, each.m));
     }
     sent = on_wire(q, task.group->size());
@@ -88,39 +83,31 @@ class PowerSgd : public CompressedReducer {
     // has sent itself, not the mean over all workers.
     for (const Matrix& each : matrices.all) {
       ops::subtract_low_rank_product(
-          part(p, each.p_offset, each.rank, each.n),
-          part(q, each.q_offset, each.rank, each.m),
+          part(p, each.p_offset, each.rank, each.n), part(q, each.q_offset, each.rank, each.m),
           part(task.u, each.offset, each.n, each.m));
     }
     co_yield std::move(pending);
     ops::scale_cast(sent, 1.0f, q);
     for (const Matrix& each : matrices.all) {
       ops::low_rank_product(
-          part(p, each.p_offset, each.rank, each.n),
-          part(q, each.q_offset, each.rank, each.m),
+          part(p, each.p_offset, each.rank, each.n), part(q, each.q_offset, each.rank, each.m),
           part(task.estimate, each.offset, each.n, each.m));
     }
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t)
-      const override {
+  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     const Matrices matrices = matrices_of(packed);
     const auto size = static_cast<std::int64_t>(c10::elementSize(plain_dtype_));
-    return member.all_reduce(matrices.p_numel, size) +
-           member.all_reduce(matrices.q_numel, size);
+    return member.all_reduce(matrices.p_numel, size) + member.all_reduce(matrices.q_numel, size);
   }
   void forget() override {
     warm_.clear();
   }
   // Stores "q.<bucket>".
   void archive_more(
-      state::Archive& archive,
-      const std::string& prefix,
-      const Packed& packed) override {
+      state::Archive& archive, const std::string& prefix, const Packed& packed) override {
     archive.tensor(
-        formatted("{}q.{}", prefix, packed.bucket),
-        warm_[packed.bucket],
-        state::Owner::Worker,
+        formatted("{}q.{}", prefix, packed.bucket), warm_[packed.bucket], state::Owner::Worker,
         matrices_of(packed).q_numel);
   }
 
@@ -135,8 +122,7 @@ class PowerSgd : public CompressedReducer {
       const std::int64_t n = slot.rows();
       const std::int64_t m = slot.numel() / n;
       const std::int64_t rank = rank_of(n, m);
-      result.all.push_back(
-          {slot.offset, n, m, rank, result.p_numel, result.q_numel});
+      result.all.push_back({slot.offset, n, m, rank, result.p_numel, result.q_numel});
       result.p_numel += n * rank;
       result.q_numel += m * rank;
     }
@@ -158,18 +144,13 @@ class PowerSgd : public CompressedReducer {
   }
 
   // Q of the last step; at first it is random, the same on all workers.
-  at::Tensor&
-  warm(const Packed& packed, const Matrices& matrices, at::Device device) {
+  at::Tensor& warm(const Packed& packed, const Matrices& matrices, at::Device device) {
     at::Tensor& q = warm_[packed.bucket];
     if (!q.defined()) {
       q = at::empty({matrices.q_numel}, at::kFloat);
-      Random random(
-          seed_,
-          RandomPurpose::Sketch,
-          static_cast<std::uint32_t>(packed.bucket));
+      Random random(seed_, RandomPurpose::Sketch, static_cast<std::uint32_t>(packed.bucket));
       auto* numbers = q.mutable_data_ptr<float>();
-      std::generate_n(
-          numbers, matrices.q_numel, [&] { return 2 * random.uniform() - 1; });
+      std::generate_n(numbers, matrices.q_numel, [&] { return 2 * random.uniform() - 1; });
     }
     q = q.to(device);  // a Q from a checkpoint is on the CPU
     return q;
@@ -177,16 +158,14 @@ class PowerSgd : public CompressedReducer {
 
   // fp32 sums are averaged; 16-bit values are divided before the cast.
   comm::ReduceOp op() const {
-    return plain_dtype_ == at::kFloat ? comm::ReduceOp::Mean
-                                      : comm::ReduceOp::Sum;
+    return plain_dtype_ == at::kFloat ? comm::ReduceOp::Mean : comm::ReduceOp::Sum;
   }
   // `numbers` as they are sent; also rounds `numbers` to what was sent.
   at::Tensor on_wire(const at::Tensor& numbers, int members) const {
     if (plain_dtype_ == at::kFloat) {
       return numbers.clone();
     }
-    const at::Tensor wire =
-        at::empty({numbers.numel()}, numbers.options().dtype(plain_dtype_));
+    const at::Tensor wire = at::empty({numbers.numel()}, numbers.options().dtype(plain_dtype_));
     const auto n = static_cast<float>(members);
     ops::scale_cast(numbers, 1 / n, wire);
     ops::scale_cast(wire, n, numbers);

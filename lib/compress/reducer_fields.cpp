@@ -50,97 +50,62 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
   }
   f.choice<std::optional<std::string>>(
       "name", o.name, names, "how gradients are averaged over a group");
-  const std::string dtype = of_auto([](const Scheme& scheme) {
-    return std::string(dtype_name(scheme.dtype));
-  });
+  const std::string dtype =
+      of_auto([](const Scheme& scheme) { return std::string(dtype_name(scheme.dtype)); });
   f.choice<std::optional<at::ScalarType>>(
-      "dtype",
-      o.dtype,
-      {{"auto", std::nullopt},
-       {"fp32", at::kFloat},
-       {"fp16", at::kHalf},
-       {"bf16", at::kBFloat16}},
+      "dtype", o.dtype,
+      {{"auto", std::nullopt}, {"fp32", at::kFloat}, {"fp16", at::kHalf}, {"bf16", at::kBFloat16}},
       ("type of uncompressed values on the wire; " + dtype).c_str());
   f.number(
-      "bucket_mb",
-      o.bucket_mb,
-      between(0, 1e6),
+      "bucket_mb", o.bucket_mb, between(0, 1e6),
       "MiB of gradients per bucket, as in PyTorch's bucket_cap_mb, sent during "
       "the backward pass; 0: one bucket");
-  const std::string feedback = of_auto([](const Scheme& scheme) {
-    return std::string(scheme.error_feedback ? "true" : "false");
-  });
+  const std::string feedback = of_auto(
+      [](const Scheme& scheme) { return std::string(scheme.error_feedback ? "true" : "false"); });
   f.auto_or_flag(
-      "error_feedback",
-      o.error_feedback,
+      "error_feedback", o.error_feedback,
       ("add what was not sent to the next gradient; " + feedback).c_str());
-  const std::string least = of_auto(
-      [](const Scheme& scheme) { return std::to_string(scheme.min_numel); });
+  const std::string least =
+      of_auto([](const Scheme& scheme) { return std::to_string(scheme.min_numel); });
   f.auto_or_integer(
-      "min_numel",
-      o.min_numel,
-      between(1, 1e12),
+      "min_numel", o.min_numel, between(1, 1e12),
       ("tensors with fewer elements are sent uncompressed; " + least).c_str());
   f.integer(
-      "dense_steps",
-      o.dense_steps,
-      between(0, kMaxSteps),
+      "dense_steps", o.dense_steps, between(0, kMaxSteps),
       "first steps of the run, in which everything is sent uncompressed");
   f.number(
-      "bits",
-      o.bits,
-      above_to(0, 64),
+      "bits", o.bits, above_to(0, 64),
       "topk, topk-chunked: payload bits per element of the gradient");
   f.auto_or_integer(
-      "chunk",
-      o.chunk,
-      between(2, 1 << 20),
+      "chunk", o.chunk, between(2, 1 << 20),
       "topk-chunked: elements per chunk; auto: 128 if bits is below 1, else "
       "64");
   f.choice<Rotation>(
-      "rotation",
-      o.rotation,
-      {{"block", Rotation::Block},
-       {"full", Rotation::Full},
-       {"none", Rotation::None}},
+      "rotation", o.rotation,
+      {{"block", Rotation::Block}, {"full", Rotation::Full}, {"none", Rotation::None}},
       "thc: what the Hadamard transform spans");
   f.integer(
-      "block",
-      o.block,
-      between(2, 32768),
+      "block", o.block, between(2, 32768),
       "thc, thc-saturated: elements per block, a power of two");
   f.integer("rank", o.rank, between(1, 65536), "powersgd: rank of the product");
   f.number(
-      "threshold",
-      o.threshold,
-      above_to(0, kLargest),
+      "threshold", o.threshold, above_to(0, kLargest),
       "twobit: an element is sent once the magnitude of its gradient plus "
       "residual reaches this");
   f.number(
-      "c",
-      o.c,
-      above_to(0, kLargest),
+      "c", o.c, above_to(0, kLargest),
       "threshold: an element is sent if its magnitude is above c times its "
       "tensor's mean magnitude");
   f.number(
-      "error_decay",
-      o.error_decay,
-      between(0, 1),
+      "error_decay", o.error_decay, between(0, 1),
       "int8, int4, int2, sparseloco: what was not sent is multiplied by this "
       "before it is added to the next gradient");
-  f.number(
-      "density",
-      o.density,
-      above_to(0, 1),
-      "sparseloco: share of the elements that are sent");
+  f.number("density", o.density, above_to(0, 1), "sparseloco: share of the elements that are sent");
   f.choice<Selection>(
-      "select",
-      o.select,
-      {{"consensus", Selection::Consensus}, {"local", Selection::Local}},
+      "select", o.select, {{"consensus", Selection::Consensus}, {"local", Selection::Local}},
       "hylo: all workers choose kernels together, or each chooses its own");
   f.choice<std::optional<CodeTransport>>(
-      "transport",
-      o.transport,
+      "transport", o.transport,
       {{"auto", std::nullopt},
        {"int8", CodeTransport::Int8},
        {"a2a", CodeTransport::AllToAll},
@@ -148,9 +113,7 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
       "how codes are sent; hylo's linear layers: auto is int8; threshold and "
       "ternary: not a2a, auto is whichever sends less");
   f.integer(
-      "evaluate_every",
-      o.evaluate_every,
-      between(0, kMaxSteps),
+      "evaluate_every", o.evaluate_every, between(0, kMaxSteps),
       "steps between evaluations of the estimate against the true mean; 0: "
       "none");
   return f;

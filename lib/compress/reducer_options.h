@@ -25,24 +25,23 @@ enum class Selection { Consensus, Local };
 struct ReducerOptions {
   // One of scheme_names(); none: those of another section (or_else).
   std::optional<std::string> name = "plain";
-  std::optional<at::ScalarType> dtype =
-      {};                 // of uncompressed values on the wire
-  double bucket_mb = 25;  // MiB of fp32 gradients per bucket; 0: one
+  std::optional<at::ScalarType> dtype = {};  // of uncompressed values on the wire
+  double bucket_mb = 25;                     // MiB of fp32 gradients per bucket; 0: one
   std::optional<bool> error_feedback = {};
-  std::optional<std::int64_t> min_numel = {};  // smaller tensors: uncompressed
-  std::int64_t dense_steps = 0;  // first steps of the run, sent uncompressed
-  double bits = 2;               // topk, topk-chunked: payload per element
-  std::optional<std::int64_t> chunk = {};  // topk-chunked: elements per chunk
-  Rotation rotation = Rotation::Block;  // thc
-  std::int64_t block = 1024;            // thc, thc-saturated: a power of two
-  std::int64_t rank = 4;                // powersgd
-  double threshold = 1e-3;              // twobit: in units of the mean gradient
-  double error_decay = 1;     // int8, int4, int2, sparseloco: of a residual
-  double density = 1.0 / 64;  // sparseloco: share of the elements that are sent
-  Selection select = Selection::Consensus;  // hylo
-  double c = 1.5;  // threshold: factor on the mean magnitude
+  std::optional<std::int64_t> min_numel = {};   // smaller tensors: uncompressed
+  std::int64_t dense_steps = 0;                 // first steps of the run, sent uncompressed
+  double bits = 2;                              // topk, topk-chunked: payload per element
+  std::optional<std::int64_t> chunk = {};       // topk-chunked: elements per chunk
+  Rotation rotation = Rotation::Block;          // thc
+  std::int64_t block = 1024;                    // thc, thc-saturated: a power of two
+  std::int64_t rank = 4;                        // powersgd
+  double threshold = 1e-3;                      // twobit: in units of the mean gradient
+  double error_decay = 1;                       // int8, int4, int2, sparseloco: of a residual
+  double density = 1.0 / 64;                    // sparseloco: share of the elements that are sent
+  Selection select = Selection::Consensus;      // hylo
+  double c = 1.5;                               // threshold: factor on the mean magnitude
   std::optional<CodeTransport> transport = {};  // hylo, threshold, ternary
-  std::int64_t evaluate_every = 0;         // steps between evaluations; 0: none
+  std::int64_t evaluate_every = 0;              // steps between evaluations; 0: none
 
   // These options if they have a name, else those of the other section.
   const ReducerOptions& or_else(const ReducerOptions& other) const {

@@ -44,8 +44,7 @@ class [[nodiscard]] Rounds {
     }
   };
 
-  Rounds(Rounds&& other) noexcept
-      : handle_(std::exchange(other.handle_, nullptr)) {}
+  Rounds(Rounds&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Rounds& operator=(Rounds&& other) noexcept {
     std::swap(handle_, other.handle_);
     return *this;
@@ -77,8 +76,7 @@ class [[nodiscard]] Rounds {
   }
 
  private:
-  explicit Rounds(std::coroutine_handle<promise_type> handle)
-      : handle_(handle) {}
+  explicit Rounds(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
   std::coroutine_handle<promise_type> handle_;
 };
 

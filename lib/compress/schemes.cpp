@@ -5,28 +5,14 @@
 namespace abtrain::compress {
 
 // Each is defined at the end of the scheme's source file.
-extern const Scheme kPlain, kTopk, kTopkChunked, kThc, kThcSaturated, kPowerSgd,
-    kOneBit, kTwoBit, kHylo, kThreshold, kTernary, kInt8, kInt4, kInt2,
-    kSparseLoco;
+extern const Scheme kPlain, kTopk, kTopkChunked, kThc, kThcSaturated, kPowerSgd, kOneBit, kTwoBit,
+    kHylo, kThreshold, kTernary, kInt8, kInt4, kInt2, kSparseLoco;
 
 namespace {
 
 constexpr const Scheme* kSchemes[] = {
-    &kPlain,
-    &kTopk,
-    &kTopkChunked,
-    &kThc,
-    &kThcSaturated,
-    &kPowerSgd,
-    &kOneBit,
-    &kTwoBit,
-    &kHylo,
-    &kThreshold,
-    &kTernary,
-    &kInt8,
-    &kInt4,
-    &kInt2,
-    &kSparseLoco,
+    &kPlain, &kTopk,      &kTopkChunked, &kThc,  &kThcSaturated, &kPowerSgd, &kOneBit,     &kTwoBit,
+    &kHylo,  &kThreshold, &kTernary,     &kInt8, &kInt4,         &kInt2,     &kSparseLoco,
 };
 
 }  // namespace
@@ -43,16 +29,11 @@ const Scheme& scheme_of(const ReducerOptions& options) {
   return find_named(kSchemes, options.name.value(), "reducer.name");
 }
 
-std::unique_ptr<Reducer> make_reducer(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
+std::unique_ptr<Reducer> make_reducer(const ReducerOptions& options, std::uint64_t seed) {
   return scheme_of(options).make(options, seed);
 }
 
-Conflicts check(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t members) {
+Conflicts check(const ReducerOptions& options, const std::string& section, std::int64_t members) {
   const Scheme& scheme = scheme_of(options);
   return scheme.check ? scheme.check(options, section, members) : Conflicts();
 }

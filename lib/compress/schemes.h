@@ -16,13 +16,10 @@ namespace abtrain::compress {
 
 struct Scheme {
   const char* name = "";
-  std::unique_ptr<Reducer> (
-      *make)(const ReducerOptions& options, std::uint64_t seed) = nullptr;
+  std::unique_ptr<Reducer> (*make)(const ReducerOptions& options, std::uint64_t seed) = nullptr;
   // Finds conflicts as check() does; null: its options have none.
   Conflicts (*check)(
-      const ReducerOptions& options,
-      const std::string& section,
-      std::int64_t members) = nullptr;
+      const ReducerOptions& options, const std::string& section, std::int64_t members) = nullptr;
   bool compresses = true;
   // What `auto` stands for in the options of these names.
   at::ScalarType dtype = at::kHalf;
@@ -34,9 +31,7 @@ struct Scheme {
 
 // Makes an R, for Scheme::make.
 template <class R>
-std::unique_ptr<Reducer> make(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
+std::unique_ptr<Reducer> make(const ReducerOptions& options, std::uint64_t seed) {
   return std::make_unique<R>(options, seed);
 }
 
@@ -48,16 +43,11 @@ const Scheme& scheme_of(const ReducerOptions& options);
 
 // Expects options without conflicts. `seed` is the run's seed, for random signs
 // and roundings. Throws Error(Config) for an unknown name.
-std::unique_ptr<Reducer> make_reducer(
-    const ReducerOptions& options,
-    std::uint64_t seed);
+std::unique_ptr<Reducer> make_reducer(const ReducerOptions& options, std::uint64_t seed);
 
 // The conflicts among the options of `section`, such as "reducer", if the
 // largest group that such a reducer serves has this many members.
-Conflicts check(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t members);
+Conflicts check(const ReducerOptions& options, const std::string& section, std::int64_t members);
 
 // False for "plain", which sends everything uncompressed.
 bool compresses(const ReducerOptions& options);

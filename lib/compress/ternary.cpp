@@ -16,19 +16,15 @@ class Ternary : public LevelReducer {
 
  protected:
   at::Tensor numbers_of(const Codes& out) override {
-    const at::Tensor most =
-        at::empty({out.table.tensors()}, out.task.u.options());
-    ops::magnitudes(
-        out.task.u, out.table.blocks(), ops::Statistic::Largest, most);
+    const at::Tensor most = at::empty({out.table.tensors()}, out.task.u.options());
+    ops::magnitudes(out.task.u, out.table.blocks(), ops::Statistic::Largest, most);
     return most;
   }
   void write_codes(const Codes& out, const at::Tensor& levels) override {
     const ops::Chance chance{
-        seed_,
-        static_cast<std::uint32_t>(out.task.step),
+        seed_, static_cast<std::uint32_t>(out.task.step),
         rounding_stream(*out.task.group, out.task.packed->bucket)};
-    ops::encode_by_chance(
-        out.task.u, out.table, levels, chance, out.form, out.codes);
+    ops::encode_by_chance(out.task.u, out.table, levels, chance, out.form, out.codes);
   }
   at::Tensor level_of(const at::Tensor& numbers) const override {
     return numbers;
@@ -42,16 +38,13 @@ class Ternary : public LevelReducer {
 };
 
 Conflicts check_ternary(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t members) {
+    const ReducerOptions& options, const std::string& section, std::int64_t members) {
   Conflicts found = LevelReducer::check(options, section, members);
   if (has_error_feedback(options)) {
     found.insert(
-        found.begin(),
-        {{section + ".error_feedback", section + ".name"},
-         "ternary's random error is larger than the values it encodes, so "
-         "residuals would grow without bound; expected auto or false"});
+        found.begin(), {{section + ".error_feedback", section + ".name"},
+                        "ternary's random error is larger than the values it encodes, so "
+                        "residuals would grow without bound; expected auto or false"});
   }
   return found;
 }

@@ -40,19 +40,15 @@ std::int64_t padded(std::int64_t numel, std::int64_t block) {
 class Thc : public CompressedReducer {
  public:
   Thc(const ReducerOptions& options, std::uint64_t seed)
-      : CompressedReducer(options, seed),
-        full_(options.rotation == Rotation::Full) {}
+      : CompressedReducer(options, seed), full_(options.rotation == Rotation::Full) {}
 
  protected:
   Rounds exchange(Task task) override {
     comm::Communicator& group = *task.group;
     const int n = group.size();
     ABT_CHECK(
-        n <= kMaxMembers,
-        Config,
-        "reducer.name: thc sums the codes of at most {} workers, got {}",
-        kMaxMembers,
-        n);
+        n <= kMaxMembers, Config, "reducer.name: thc sums the codes of at most {} workers, got {}",
+        kMaxMembers, n);
     const std::vector<Piece> pieces = pieces_of(task.packed->numel);
     const at::TensorOptions options = task.u.options();
     const bool bytes = n <= kMaxInBytes;
@@ -62,9 +58,8 @@ class Thc : public CompressedReducer {
     ranges = at::mul(ranges, kThcRange);
 
     const std::int64_t numbers = pieces.back().begin + pieces.back().size;
-    const at::Tensor codes = at::empty(
-        {bytes ? numbers : numbers / 2},
-        options.dtype(bytes ? at::kByte : at::kInt));
+    const at::Tensor codes =
+        at::empty({bytes ? numbers : numbers / 2}, options.dtype(bytes ? at::kByte : at::kInt));
     ops::Coding coding;
     coding.rotate = options_.rotation != Rotation::None;
     coding.lanes = bytes ? ops::Lanes::Byte : ops::Lanes::Pair;
@@ -74,10 +69,7 @@ class Thc : public CompressedReducer {
     coding.rounding = rounding_stream(group, task.packed->bucket);
     each_piece(pieces, coding, ranges, codes, [&](const CodedPiece& coded) {
       ops::quantize_blocks(
-          task.u.narrow(0, coded.begin, coded.present),
-          coded.ranges,
-          coded.coding,
-          keeps_residual_,
+          task.u.narrow(0, coded.begin, coded.present), coded.ranges, coded.coding, keeps_residual_,
           coded.codes);
     });
     co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
@@ -85,15 +77,12 @@ class Thc : public CompressedReducer {
     const auto members = static_cast<float>(n);
     each_piece(pieces, coding, ranges, codes, [&](const CodedPiece& coded) {
       ops::dequantize_blocks(
-          {coded.codes, members * coding.offset, members},
-          coded.ranges,
-          coded.coding,
+          {coded.codes, members * coding.offset, members}, coded.ranges, coded.coding,
           task.estimate.narrow(0, coded.begin, coded.present));
     });
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t)
-      const override {
+  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     const std::int64_t numbers = padded(packed.numel, options_.block);
     return member.all_reduce(blocks_of(pieces_of(packed.numel)), 4) +
            (member.members <= kMaxInBytes ? member.all_reduce(numbers, 1)
@@ -120,8 +109,7 @@ class Thc : public CompressedReducer {
     for (std::int64_t at = 0; at < all;) {
       const auto size = std::min(
           kLargestPiece,
-          static_cast<std::int64_t>(
-              std::bit_floor(static_cast<std::uint64_t>(all - at))));
+          static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(all - at))));
       // The padding is shorter than the smallest piece.
       pieces.push_back({at, std::min(size, numel - at), size, size});
       at += size;
@@ -137,11 +125,9 @@ class Thc : public CompressedReducer {
     return blocks;
   }
 
-  at::Tensor norms_of(const at::Tensor& u, const std::vector<Piece>& pieces)
-      const {
+  at::Tensor norms_of(const at::Tensor& u, const std::vector<Piece>& pieces) const {
     const std::int64_t block = options_.block;
-    const at::Tensor norms =
-        at::empty({padded(u.numel(), block) / block}, u.options());
+    const at::Tensor norms = at::empty({padded(u.numel(), block) / block}, u.options());
     ops::block_norms(u, block, norms);
     if (!full_) {
       return norms;
@@ -150,19 +136,15 @@ class Thc : public CompressedReducer {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       at::Tensor norm = joined[static_cast<std::int64_t>(i)];
       at::linalg_vector_norm_out(
-          norm,
-          norms.narrow(0, pieces[i].begin / block, pieces[i].size / block));
+          norm, norms.narrow(0, pieces[i].begin / block, pieces[i].size / block));
     }
     return joined;
   }
 
   template <class F>
   static void each_piece(
-      const std::vector<Piece>& pieces,
-      ops::Coding coding,
-      const at::Tensor& ranges,
-      const at::Tensor& codes,
-      const F& f) {
+      const std::vector<Piece>& pieces, ops::Coding coding, const at::Tensor& ranges,
+      const at::Tensor& codes, const F& f) {
     const std::int64_t per_lane = coding.lanes == ops::Lanes::Byte ? 1 : 2;
     std::int64_t at = 0;
     for (const Piece& piece : pieces) {
@@ -170,11 +152,8 @@ class Thc : public CompressedReducer {
       coding.block = piece.block;
       coding.first = piece.begin;
       f(CodedPiece{
-          piece.begin,
-          piece.present,
-          ranges.narrow(0, at, blocks),
-          codes.narrow(0, piece.begin / per_lane, piece.size / per_lane),
-          coding});
+          piece.begin, piece.present, ranges.narrow(0, at, blocks),
+          codes.narrow(0, piece.begin / per_lane, piece.size / per_lane), coding});
       at += blocks;
     }
   }

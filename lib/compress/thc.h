@@ -20,9 +20,7 @@ constexpr float kThcRange = 3.2971933456919635F;
 
 // Scheme::check of both.
 inline Conflicts check_block(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t /*members*/) {
+    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/) {
   if (std::has_single_bit(static_cast<std::uint64_t>(options.block))) {
     return {};
   }

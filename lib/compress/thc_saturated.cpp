@@ -27,12 +27,10 @@ class ThcSaturated : public CompressedReducer {
     comm::Communicator& group = *task.group;
     const int n = group.size();
     ABT_CHECK(
-        n <= kernels::kMaxMembers,
-        Config,
+        n <= kernels::kMaxMembers, Config,
         "reducer.name: thc-saturated sums the codes of at most {} workers, got "
         "{}",
-        kernels::kMaxMembers,
-        n);
+        kernels::kMaxMembers, n);
     const std::int64_t block = options_.block;
     const std::int64_t units = units_of(*task.packed);
     const std::int64_t unit_bytes = ops::unit_of(block) / 2;
@@ -45,8 +43,7 @@ class ThcSaturated : public CompressedReducer {
     } else if (scale.device() != options.device()) {
       scale = scale.to(options.device());  // from a checkpoint
     }
-    at::Tensor ranges =
-        at::empty({units * ops::unit_of(block) / block}, options);
+    at::Tensor ranges = at::empty({units * ops::unit_of(block) / block}, options);
     ops::block_norms(task.u, block, ranges);
     co_yield group.all_reduce(ranges, comm::ReduceOp::Max, task.purpose);
     ranges = at::mul(ranges, at::mul(scale, kThcRange));
@@ -76,27 +73,20 @@ class ThcSaturated : public CompressedReducer {
     for (std::int64_t& count : counts) {
       count += kernels::kTailBytes;
     }
-    const at::Tensor sums =
-        at::empty({units * unit_bytes + n * kernels::kTailBytes}, bytes);
+    const at::Tensor sums = at::empty({units * unit_bytes + n * kernels::kTailBytes}, bytes);
     co_yield group.all_gather(sums, sum, counts, task.purpose);
     ops::dequantize_blocks(
-        {sums, coding.offset, static_cast<float>(n), n},
-        ranges,
-        coding,
-        task.estimate);
+        {sums, coding.offset, static_cast<float>(n), n}, ranges, coding, task.estimate);
     ops::update_scale(sums, units, block, n, scale);
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t)
-      const override {
+  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     const std::int64_t units = units_of(packed);
     const std::int64_t unit_bytes = ops::unit_of(options_.block) / 2;
-    const std::int64_t own =
-        comm::chunk_size(units, member.members, member.rank) * unit_bytes;
-    const std::int64_t tails =
-        comm::all_gather_bytes(kernels::kTailBytes, 1, member.members);
-    return member.all_reduce(blocks_of(packed), 4) +
-           member.serve(units * unit_bytes, own, 1) + Volume{tails, 0};
+    const std::int64_t own = comm::chunk_size(units, member.members, member.rank) * unit_bytes;
+    const std::int64_t tails = comm::all_gather_bytes(kernels::kTailBytes, 1, member.members);
+    return member.all_reduce(blocks_of(packed), 4) + member.serve(units * unit_bytes, own, 1) +
+           Volume{tails, 0};
   }
 
   void forget() override {
@@ -104,14 +94,10 @@ class ThcSaturated : public CompressedReducer {
   }
 
   void archive_more(
-      state::Archive& archive,
-      const std::string& prefix,
-      const Packed& packed) override {
+      state::Archive& archive, const std::string& prefix, const Packed& packed) override {
     archive.tensor(
-        formatted("{}scale.{}", prefix, packed.bucket),
-        scales_[packed.bucket],
-        state::Owner::Worker,
-        1);
+        formatted("{}scale.{}", prefix, packed.bucket), scales_[packed.bucket],
+        state::Owner::Worker, 1);
   }
 
  private:

@@ -20,8 +20,7 @@ class Threshold : public LevelReducer {
     const at::Tensor cuts = at::empty({out.table.tensors()}, u.options());
     ops::magnitudes(u, out.table.blocks(), ops::Statistic::Sum, cuts);
     cuts.mul_(options_.c).div_(out.table.numels_on(u.device()));
-    const at::Tensor numbers =
-        at::empty({2 * out.table.tensors()}, u.options());
+    const at::Tensor numbers = at::empty({2 * out.table.tensors()}, u.options());
     ops::encode_above(u, out.table, cuts, out.form, out.codes, numbers);
     return numbers;
   }

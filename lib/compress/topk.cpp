@@ -38,13 +38,11 @@ class Topk : public CompressedReducer {
     task.estimate.zero_();
     for (int r = 0; r < members; ++r) {
       const at::Tensor list = all.narrow(0, r * list_bytes(k), list_bytes(k));
-      ops::put_chunks(
-          values(list, k), places(list, k), 1, task.estimate, ops::Put::Add);
+      ops::put_chunks(values(list, k), places(list, k), 1, task.estimate, ops::Put::Add);
     }
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t)
-      const override {
+  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     return member.all_gather(list_bytes(kept(packed.numel)), 1);
   }
 
@@ -52,8 +50,7 @@ class Topk : public CompressedReducer {
   // How many of d elements are sent.
   std::int64_t kept(std::int64_t d) const {
     const double k = std::floor(options_.bits * static_cast<double>(d) / 48);
-    return static_cast<std::int64_t>(
-        std::clamp(k, 1.0, static_cast<double>(d)));
+    return static_cast<std::int64_t>(std::clamp(k, 1.0, static_cast<double>(d)));
   }
   static std::int64_t list_bytes(std::int64_t k) {
     return (6 * k + 3) / 4 * 4;
@@ -67,9 +64,7 @@ class Topk : public CompressedReducer {
 };
 
 Conflicts check_topk_bits(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t /*members*/) {
+    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/) {
   if (options.bits <= 48) {
     return {};
   }

@@ -36,16 +36,13 @@ class TopkChunked : public CompressedReducer {
  protected:
   // Computes the norms in the same pass.
   void accumulate(
-      const Packed& packed,
-      const at::Tensor& residual,
-      const at::Tensor& gradients) override {
+      const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients) override {
     norms_ = at::empty({chunks(packed)}, residual.options());
     std::int64_t at = 0;
-    const bool aligned =
-        std::ranges::all_of(packed.ranges, [&](const Range& r) {
-          at += r.size;
-          return at % chunk_ == 0 || at == packed.numel;
-        });
+    const bool aligned = std::ranges::all_of(packed.ranges, [&](const Range& r) {
+      at += r.size;
+      return at % chunk_ == 0 || at == packed.numel;
+    });
     if (!aligned) {
       // Some chunk has elements from two ranges.
       CompressedReducer::accumulate(packed, residual, gradients);
@@ -55,10 +52,8 @@ class TopkChunked : public CompressedReducer {
     at = 0;
     for (const Range& range : packed.ranges) {
       ops::add_with_norms(
-          residual.narrow(0, at, range.size),
-          gradients.narrow(0, range.begin, range.size),
-          keeps_residual_,
-          chunk_,
+          residual.narrow(0, at, range.size), gradients.narrow(0, range.begin, range.size),
+          keeps_residual_, chunk_,
           norms_.narrow(0, at / chunk_, ops::chunk_count(range.size, chunk_)));
       at += range.size;
     }
@@ -69,8 +64,7 @@ class TopkChunked : public CompressedReducer {
     const std::int64_t taken = chosen(*task.packed);
     const auto half = task.u.options().dtype(at::kHalf);
     // bf16, because squares of small gradients underflow in fp16.
-    const at::Tensor norms =
-        at::empty({count}, task.u.options().dtype(at::kBFloat16));
+    const at::Tensor norms = at::empty({count}, task.u.options().dtype(at::kBFloat16));
     ops::scale_cast(norms_, 1.0f, norms);
     norms_.reset();
     co_yield task.group->all_reduce(norms, comm::ReduceOp::Sum, task.purpose);
@@ -84,10 +78,8 @@ class TopkChunked : public CompressedReducer {
     ops::put_chunks(wire, indices, chunk_, task.estimate, ops::Put::Set);
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t)
-      const override {
-    return member.all_reduce(chunks(packed), 2) +
-           member.all_reduce(chosen(packed) * chunk_, 2);
+  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+    return member.all_reduce(chunks(packed), 2) + member.all_reduce(chosen(packed) * chunk_, 2);
   }
   void forget() override {
     norms_.reset();
@@ -101,10 +93,9 @@ class TopkChunked : public CompressedReducer {
   // The number of chunks that the remaining bits suffice for.
   std::int64_t chosen(const Packed& packed) const {
     const double j = std::floor(
-        (options_.bits - norm_bits(chunk_)) *
-        static_cast<double>(packed.numel) / (16 * static_cast<double>(chunk_)));
-    return static_cast<std::int64_t>(
-        std::clamp(j, 1.0, static_cast<double>(chunks(packed))));
+        (options_.bits - norm_bits(chunk_)) * static_cast<double>(packed.numel) /
+        (16 * static_cast<double>(chunk_)));
+    return static_cast<std::int64_t>(std::clamp(j, 1.0, static_cast<double>(chunks(packed))));
   }
 
   const std::int64_t chunk_;
@@ -112,9 +103,7 @@ class TopkChunked : public CompressedReducer {
 };
 
 Conflicts check_chunked_bits(
-    const ReducerOptions& options,
-    const std::string& section,
-    std::int64_t /*members*/) {
+    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/) {
   const std::int64_t chunk = chunk_of(options);
   if (options.bits > norm_bits(chunk)) {
     return {};
@@ -124,9 +113,7 @@ Conflicts check_chunked_bits(
        formatted(
            "the norms of chunks of {} alone take {} bits per element; expected "
            "more, got {}",
-           chunk,
-           norm_bits(chunk),
-           options.bits)}};
+           chunk, norm_bits(chunk), options.bits)}};
 }
 
 }  // namespace

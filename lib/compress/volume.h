@@ -25,8 +25,7 @@ struct Member {
   int rank = 0;
 
   Volume all_reduce(std::int64_t numel, std::int64_t size) const {
-    return {
-        comm::all_reduce_bytes(numel, size, members, rank), 8 * numel * size};
+    return {comm::all_reduce_bytes(numel, size, members, rank), 8 * numel * size};
   }
   Volume all_gather(std::int64_t own, std::int64_t size) const {
     return {comm::all_gather_bytes(own, size, members), 8 * own * size};
@@ -36,8 +35,7 @@ struct Member {
   // payload counts once.
   Volume serve(std::int64_t numel, std::int64_t own, std::int64_t size) const {
     return {
-        comm::all_to_all_bytes(numel, own, size) +
-            comm::all_gather_bytes(own, size, members),
+        comm::all_to_all_bytes(numel, own, size) + comm::all_gather_bytes(own, size, members),
         8 * numel * size};
   }
 };

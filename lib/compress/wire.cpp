@@ -21,8 +21,7 @@ namespace abtrain::compress {
 
 std::optional<ops::WireFormat> wire_format(const ReducerOptions& options) {
   const std::optional<ops::WireCode> code = scheme_of(options).code;
-  return code ? std::optional(ops::WireFormat{*code, options.density})
-              : std::nullopt;
+  return code ? std::optional(ops::WireFormat{*code, options.density}) : std::nullopt;
 }
 
 namespace {
@@ -34,9 +33,7 @@ class Wire : public CompressedReducer {
 
  protected:
   void accumulate(
-      const Packed& packed,
-      const at::Tensor& residual,
-      const at::Tensor& gradients) override {
+      const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients) override {
     if (keeps_residual_ && options_.error_decay != 1) {
       residual.mul_(options_.error_decay);
     }
@@ -55,12 +52,7 @@ class Wire : public CompressedReducer {
       const at::Tensor all = at::empty({n * size}, bytes);
       co_yield group.all_gather(all, own, task.purpose);
       for (int i = 0; i < n; ++i) {
-        ops::decode_wire(
-            all.narrow(0, i * size, size),
-            format_,
-            share,
-            i > 0,
-            task.estimate);
+        ops::decode_wire(all.narrow(0, i * size, size), format_, share, i > 0, task.estimate);
       }
       co_return;
     }
@@ -80,8 +72,7 @@ class Wire : public CompressedReducer {
 
     // The mean of this shard, plus what the last answer left out of it.
     at::Tensor& server = servers_[task.packed->bucket];
-    if (!keeps_residual_ || !server.defined() ||
-        server.numel() != shards[rank]) {
+    if (!keeps_residual_ || !server.defined() || server.numel() != shards[rank]) {
       server = at::zeros({shards[rank]}, task.u.options());
     }
     server = server.to(task.u.device());  // from a checkpoint
@@ -89,42 +80,34 @@ class Wire : public CompressedReducer {
       server.mul_(options_.error_decay);
     }
     for (int i = 0; i < n; ++i) {
-      ops::decode_wire(
-          received.narrow(0, i * own, own), format_, share, true, server);
+      ops::decode_wire(received.narrow(0, i * own, own), format_, share, true, server);
     }
     const at::Tensor answer = at::empty({own}, bytes);
     ops::encode_wire(server, format_, answer);
     co_yield group.all_gather(wire, answer, counts, task.purpose);
 
-    const std::vector<at::Tensor> means =
-        task.estimate.split_with_sizes(shards);
+    const std::vector<at::Tensor> means = task.estimate.split_with_sizes(shards);
     for (std::size_t i = 0; i < means.size(); ++i) {
       ops::decode_wire(on_wire[i], format_, 1, false, means[i]);
     }
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t)
-      const override {
+  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     if (gathers()) {
       return member.all_gather(ops::wire_bytes(format_, packed.numel), 1);
     }
-    const std::vector<std::int64_t> counts =
-        records(packed.numel, member.members);
-    return member.serve(
-        sum_of(counts), counts[static_cast<std::size_t>(member.rank)], 1);
+    const std::vector<std::int64_t> counts = records(packed.numel, member.members);
+    return member.serve(sum_of(counts), counts[static_cast<std::size_t>(member.rank)], 1);
   }
 
   void forget() override {
     servers_.clear();
   }
   void archive_more(
-      state::Archive& archive,
-      const std::string& prefix,
-      const Packed& packed) override {
+      state::Archive& archive, const std::string& prefix, const Packed& packed) override {
     if (!gathers()) {
       archive.tensor(
-          formatted("{}server.{}", prefix, packed.bucket),
-          servers_[packed.bucket],
+          formatted("{}server.{}", prefix, packed.bucket), servers_[packed.bucket],
           state::Owner::Worker);
     }
   }
@@ -138,8 +121,7 @@ class Wire : public CompressedReducer {
   static std::vector<std::int64_t> shards_of(std::int64_t numel, int members) {
     const std::int64_t chunks = (numel + ops::kWireChunk - 1) / ops::kWireChunk;
     const auto begin_of = [&](int i) {
-      return std::min(
-          numel, comm::chunk_begin(chunks, members, i) * ops::kWireChunk);
+      return std::min(numel, comm::chunk_begin(chunks, members, i) * ops::kWireChunk);
     };
     std::vector<std::int64_t> sizes;
     for (int i = 0; i < members; ++i) {

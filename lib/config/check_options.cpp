@@ -20,10 +20,8 @@ void append(Conflicts more, Conflicts& out) {
 }
 
 StatedLength stated_length(const TrainOptions& o) {
-  return o.steps > 0
-             ? StatedLength{Duration::steps(static_cast<double>(o.steps)),
-                            "train.steps"}
-             : StatedLength{Duration::epochs(o.epochs), "train.epochs"};
+  return o.steps > 0 ? StatedLength{Duration::steps(static_cast<double>(o.steps)), "train.steps"}
+                     : StatedLength{Duration::epochs(o.epochs), "train.epochs"};
 }
 
 void check_data(const RunOptions& o, Conflicts& out) {
@@ -38,19 +36,16 @@ void check_data(const RunOptions& o, Conflicts& out) {
 
 void check_optimizer(const RunOptions& o, Conflicts& out) {
   append(optim::check(o.optimizer, o.schedule, stated_length(o.train)), out);
-  if (optim::kind_of(o.optimizer).owns_weights &&
-      methods::kind_of(o.method).changes_weights) {
+  if (optim::kind_of(o.optimizer).owns_weights && methods::kind_of(o.method).changes_weights) {
     out.push_back(
         {{"optimizer.name", "method.name"},
          formatted(
              "{}'s sums of gradients assume that nothing else changes the "
              "weights, but {} averages or decomposes them; expected "
              "method.name ddp",
-             o.optimizer.name,
-             o.method.name)});
+             o.optimizer.name, o.method.name)});
   }
-  if (optim::fixes_norms(o.optimizer) &&
-      methods::kind_of(o.method).factors_weights) {
+  if (optim::fixes_norms(o.optimizer) && methods::kind_of(o.method).factors_weights) {
     out.push_back(
         {{"optimizer.scale", "method.name", "optimizer.name"},
          formatted(
@@ -67,23 +62,18 @@ Conflicts check(const RunOptions& options) {
   Conflicts out;
   check_data(options, out);
   if (const auto check_method = methods::kind_of(options.method).check) {
-    append(
-        check_method(method_setup(options), stated_length(options.train)), out);
+    append(check_method(method_setup(options), stated_length(options.train)), out);
   }
   append(compress::check(options.reducer, "reducer", options.workers), out);
   check_optimizer(options, out);
-  append(
-      orders::check(
-          options.order, options.data.batch_size, options.train.accumulate),
-      out);
+  append(orders::check(options.order, options.data.batch_size, options.train.accumulate), out);
   if (!options.model.weights && !options.model.fresh.empty()) {
     out.push_back(
         {{"model.fresh", "model.weights"},
          "these layers are not loaded from model.weights, but model.weights "
          "is none"});
   }
-  if (options.train.cuda_graphs == true &&
-      options.device == device::DeviceChoice::Cpu) {
+  if (options.train.cuda_graphs == true && options.device == device::DeviceChoice::Cpu) {
     out.push_back(
         {{"train.cuda_graphs", "device"},
          "graphs need a GPU, but device is cpu; auto uses them where there "

@@ -22,93 +22,72 @@ double state_bytes(const RunOptions& options, std::int64_t parameters) {
   const int moments = optim::make_optimizer(options.optimizer)->moments();
   const int residuals = compress::compresses(options.reducer) ? 1 : 0;
   const auto copies_of = methods::kind_of(options.method).copies;
-  const double copies =
-      2 + moments + residuals +
-      (copies_of != nullptr ? copies_of(options.method) : 0) +
-      orders::order_copies(
-          options.order,
-          balances_examples(options) ? options.data.batch_size : 0,
-          static_cast<int>(options.workers));
+  const double copies = 2 + moments + residuals +
+                        (copies_of != nullptr ? copies_of(options.method) : 0) +
+                        orders::order_copies(
+                            options.order, balances_examples(options) ? options.data.batch_size : 0,
+                            static_cast<int>(options.workers));
   return 4.0 * static_cast<double>(parameters) * copies;
 }
 
 void check_memory(
-    const RunOptions& options,
-    const nn::InputShape& shape,
-    int local_workers,
+    const RunOptions& options, const nn::InputShape& shape, int local_workers,
     std::int64_t image_bytes) {
   const at::Device device = device::pick_device(options.device);
   std::int64_t memory = device::cpu_device().memory_bytes;
   for (const device::DeviceInfo& each : device::cuda_devices()) {
     memory = each.device == device ? each.memory_bytes : memory;
   }
-  const std::int64_t parameters =
-      nn::make_model(options.model, shape)->dense_parameters();
+  const std::int64_t parameters = nn::make_model(options.model, shape)->dense_parameters();
   const double one = state_bytes(options, parameters);
   const auto gpus = static_cast<int>(device::cuda_devices().size());
-  const int sharing =
-      device.is_cuda() ? (local_workers + gpus - 1) / gpus : local_workers;
+  const int sharing = device.is_cuda() ? (local_workers + gpus - 1) / gpus : local_workers;
   const auto images = static_cast<double>(image_bytes);
   const double all = one * static_cast<double>(sharing) + images;
   const double available = static_cast<double>(memory) - images;
   ABT_CHECK(
-      memory <= 0 || all <= static_cast<double>(memory),
-      Config,
+      memory <= 0 || all <= static_cast<double>(memory), Config,
       "workers: {} workers need {} for parameters, gradients, moments and "
       "residuals in a dense step{}, but this machine's {}{}; {}",
-      sharing,
-      human_bytes(all),
-      image_bytes > 0 ? formatted(" and {} of images", human_bytes(images))
-                      : "",
-      device.is_cuda() ? "GPU has " : "memory is ",
-      human_bytes(static_cast<double>(memory)),
-      one <= available
-          ? formatted(
-                "at most {} fit", static_cast<std::int64_t>(available / one))
-          : "not one fits");
+      sharing, human_bytes(all),
+      image_bytes > 0 ? formatted(" and {} of images", human_bytes(images)) : "",
+      device.is_cuda() ? "GPU has " : "memory is ", human_bytes(static_cast<double>(memory)),
+      one <= available ? formatted("at most {} fit", static_cast<std::int64_t>(available / one))
+                       : "not one fits");
 }
 
 RunLength check_run(
-    const RunOptions& options,
-    const nn::InputShape& shape,
-    std::int64_t train_images) {
+    const RunOptions& options, const nn::InputShape& shape, std::int64_t train_images) {
   const RunLength length = run_length(options, train_images);
   const auto model = nn::make_model(options.model, shape);
   ABT_CHECK(
       !orders::kind_of(options.order).is_balanced() ||
-          options.order.unit != orders::OrderUnit::Example ||
-          !nn::mixes_examples(*model),
+          options.order.unit != orders::OrderUnit::Example || !nn::mixes_examples(*model),
       Config,
       "order.unit: example needs the gradient of each example, but {} has "
       "batch norm, which mixes the examples of a batch; expected microbatch",
       options.model.name);
   ABT_CHECK(
-      options.model.init != nn::InitName::Zeros || model->weights().size() == 1,
-      Config,
+      options.model.init != nn::InitName::Zeros || model->weights().size() == 1, Config,
       "model.init: zeros, but {} has hidden layers, which get no gradient from "
       "zeros; expected kaiming or orthogonal",
       options.model.name);
   ABT_CHECK(
-      options.model.width == 1 || nn::can_scale(options.model),
-      Config,
-      "model.width: expected 1, because {} has no layer to widen; got {}",
-      options.model.name,
+      options.model.width == 1 || nn::can_scale(options.model), Config,
+      "model.width: expected 1, because {} has no layer to widen; got {}", options.model.name,
       print_number(options.model.width));
   model_sizes(options, shape);  // throws if the ranks do not fit
   // The bytes of all workers, at sixteen per parameter and step, must fit into
   // 63 bits.
   const auto parameters = static_cast<double>(model->dense_parameters());
   ABT_CHECK(
-      16 * parameters * static_cast<double>(length.steps) *
-              static_cast<double>(options.workers) <
+      16 * parameters * static_cast<double>(length.steps) * static_cast<double>(options.workers) <
           9e18,
       Config,
       "{}{} steps of {}{}{} parameters send more bytes than can be counted; "
       "expected fewer",
-      options.train.steps > 0 ? "train.steps: " : "train.epochs: ",
-      with_commas(length.steps),
-      options.workers,
-      options.workers == 1 ? " worker and " : " workers and ",
+      options.train.steps > 0 ? "train.steps: " : "train.epochs: ", with_commas(length.steps),
+      options.workers, options.workers == 1 ? " worker and " : " workers and ",
       with_commas(static_cast<std::int64_t>(parameters)));
   if (const auto check = methods::kind_of(options.method).check_run) {
     check(options.method, length, *model);

@@ -33,20 +33,15 @@ class Reader {
       return;
     }
     under_way_.push_back(identity);
-    Value root = parse_yaml(
-        read_file(path, kMaxText, context_.fifo),
-        path,
-        true,
-        reading_.problems);
-    const auto of_sweep =
-        std::ranges::find_if(root.entries, [](const Entry& entry) {
-          return entry.key == "base" || entry.key == "grid";
-        });
+    Value root =
+        parse_yaml(read_file(path, kMaxText, context_.fifo), path, true, reading_.problems);
+    const auto of_sweep = std::ranges::find_if(root.entries, [](const Entry& entry) {
+      return entry.key == "base" || entry.key == "grid";
+    });
     if (of_sweep != root.entries.end()) {
       unreadable_ = true;
       problem(
-          of_sweep->place,
-          of_sweep->key,
+          of_sweep->place, of_sweep->key,
           formatted(
               "this is a sweep file, not a configuration; `abtrain sweep {}` "
               "trains its points",
@@ -61,10 +56,7 @@ class Reader {
       problem({path, 1, 1, ""}, "", "the file is empty; expected keys");
     } else if (root.kind == Kind::Scalar || root.kind == Kind::List) {
       problem(
-          root.place,
-          "",
-          formatted(
-              "expected keys, as in 'workers: 4', got {}", describe(root)));
+          root.place, "", formatted("expected keys, as in 'workers: 4', got {}", describe(root)));
     }
     under_way_.pop_back();
     last_of_files_ = reading_.last_order;
@@ -85,13 +77,12 @@ class Reader {
   void finish(const std::string& path) {
     set_workers();
     const auto steps = reading_.settings.find("train.steps");
-    if (steps != reading_.settings.end() && is_override(steps->second) &&
-        !is_bad("train.steps") && options_.train.steps > 0) {
+    if (steps != reading_.settings.end() && is_override(steps->second) && !is_bad("train.steps") &&
+        options_.train.steps > 0) {
       const auto is_given = [&](const std::string& key) {
         const auto set = reading_.settings.find(key);
         return set != reading_.settings.end() &&
-               (set->second.bad ||
-                (is_override(set->second) && !context_.shortens_all));
+               (set->second.bad || (is_override(set->second) && !context_.shortens_all));
       };
       for (std::string& each : fit_warmups(options_, is_given)) {
         note(std::move(each));
@@ -109,8 +100,7 @@ class Reader {
   }
 
  private:
-  void
-  problem(const Location& place, const std::string& key, std::string message) {
+  void problem(const Location& place, const std::string& key, std::string message) {
     reading_.problems.push_back({place, key, std::move(message)});
   }
 
@@ -130,38 +120,30 @@ class Reader {
     if (context_.launched == 0) {
       const methods::MethodOptions& method = options_.method;
       if (!is_set && methods::kind_of(method).factors_weights &&
-          method.sync != methods::SyncMode::OnlyB &&
-          method.group_size.value_or(1) == 1) {
+          method.sync != methods::SyncMode::OnlyB && method.group_size.value_or(1) == 1) {
         options_.workers = 2;
       }
       return;
     }
-    const std::int64_t before =
-        std::exchange(options_.workers, context_.launched);
+    const std::int64_t before = std::exchange(options_.workers, context_.launched);
     if (!is_set || set->second.bad || before == context_.launched) {
       return;
     }
     if (is_override(set->second)) {
       set->second.bad = true;  // or what does not fit it would be reported too
       problem(
-          set->second.place,
-          "workers",
+          set->second.place, "workers",
           formatted(
               "the launcher has started {} processes, got {} (under a "
               "launcher, leave the key out)",
-              context_.launched,
-              before));
+              context_.launched, before));
       return;
     }
-    const std::int64_t each =
-        options_.data.batch_size * options_.train.accumulate;
+    const std::int64_t each = options_.data.batch_size * options_.train.accumulate;
     note(formatted(
         "workers: the {} processes of the launcher instead of {}, so a step "
         "takes {} examples instead of {}",
-        context_.launched,
-        before,
-        each * context_.launched,
-        each * before));
+        context_.launched, before, each * context_.launched, each * before));
     fit_groups(before);
   }
 
@@ -172,20 +154,16 @@ class Reader {
     const bool only_b = method.sync == methods::SyncMode::OnlyB;
     const int workers = options_.workers;
     const std::int64_t size = comm::auto_group_size(workers);
-    if (set == reading_.settings.end() || set->second.bad ||
-        is_override(set->second) || !method.group_size ||
-        !methods::kind_of(method).factors_weights ||
+    if (set == reading_.settings.end() || set->second.bad || is_override(set->second) ||
+        !method.group_size || !methods::kind_of(method).factors_weights ||
         !comm::fits(before, *method.group_size, only_b) ||
-        comm::fits(workers, *method.group_size, only_b) ||
-        !comm::fits(workers, size, only_b)) {
+        comm::fits(workers, *method.group_size, only_b) || !comm::fits(workers, size, only_b)) {
       return;
     }
     note(formatted(
         "method.group_size: auto, so {}, instead of {}, which does not fit {} "
         "workers",
-        size,
-        *method.group_size,
-        workers));
+        size, *method.group_size, workers));
     method.group_size.reset();
   }
 
@@ -204,8 +182,7 @@ class Reader {
         if (is_list && entry.value.items.empty()) {
           problem(entry.value.place, "extends", "expected a file, got none");
         }
-        for (const Value& name :
-             is_list ? entry.value.items : std::vector<Value>{entry.value}) {
+        for (const Value& name : is_list ? entry.value.items : std::vector<Value>{entry.value}) {
           extend_by(name, entry.place, path);
         }
       }
@@ -213,23 +190,18 @@ class Reader {
     root.entries = std::move(others);
   }
 
-  void extend_by(
-      const Value& name,
-      const Location& key_place,
-      const std::string& path) {
+  void extend_by(const Value& name, const Location& key_place, const std::string& path) {
     if (name.kind == Kind::Invalid) {
       return;
     }
     if (name.kind != Kind::Scalar || name.text.empty()) {
       problem(
-          name.kind == Kind::Nothing ? key_place : name.place,
-          "extends",
+          name.kind == Kind::Nothing ? key_place : name.place, "extends",
           "expected a file or a list of files, got " + describe(name));
       return;
     }
     std::vector<std::string> folders = {fs::path(path).parent_path().string()};
-    folders.insert(
-        folders.end(), context_.folders.begin(), context_.folders.end());
+    folders.insert(folders.end(), context_.folders.begin(), context_.folders.end());
     const ConfigSearch search = search_config(name.text, folders);
     if (search.found.empty()) {
       unreadable_ = true;
@@ -237,8 +209,7 @@ class Reader {
       return;
     }
     const std::string identity = fs::weakly_canonical(search.found).string();
-    const auto begin =
-        std::find(under_way_.begin(), under_way_.end(), identity);
+    const auto begin = std::find(under_way_.begin(), under_way_.end(), identity);
     if (begin != under_way_.end()) {
       std::vector<std::string> circle;
       for (auto file = begin; file != under_way_.end(); ++file) {
@@ -246,8 +217,7 @@ class Reader {
       }
       circle.push_back(circle.front());
       problem(
-          name.place,
-          "extends",
+          name.place, "extends",
           "the files extend each other in a circle: " + join(circle, " -> "));
       return;
     }
@@ -277,16 +247,12 @@ class Reader {
         return;  // already reported, and the default stands in its place
       }
       const auto set = reading_.settings.find(key);
-      if (set != reading_.settings.end() &&
-          (last == nullptr || set->second.order > last->order)) {
+      if (set != reading_.settings.end() && (last == nullptr || set->second.order > last->order)) {
         last = &set->second;
       }
     }
     const Location whole{path.empty() ? "defaults" : path, 0, 0, ""};
-    problem(
-        last == nullptr ? whole : last->place,
-        conflict.keys.front(),
-        conflict.message);
+    problem(last == nullptr ? whole : last->place, conflict.keys.front(), conflict.message);
   }
 
   RunOptions& options_;
@@ -302,27 +268,19 @@ class Reader {
 // Overrides may come as text or already parsed.
 template <class T>
 RunOptions read(
-    const std::string& path,
-    const std::vector<T>& overrides,
-    const ConfigContext& context) {
+    const std::string& path, const std::vector<T>& overrides, const ConfigContext& context) {
   RunOptions options;
   Reader reader(options, context);
   std::string found;
   if (!path.empty()) {
     std::vector<std::string> folders = {""};
-    folders.insert(
-        folders.end(), context.folders.begin(), context.folders.end());
+    folders.insert(folders.end(), context.folders.begin(), context.folders.end());
     const ConfigSearch search = search_config(path, folders);
-    ABT_CHECK(
-        !search.found.empty(),
-        MissingInput,
-        "configuration {}",
-        not_found(path, search));
+    ABT_CHECK(!search.found.empty(), MissingInput, "configuration {}", not_found(path, search));
     found = search.found;
     std::error_code error;
     if (fs::is_directory(path, error) && context.notes != nullptr) {
-      context.notes->push_back(
-          formatted("'{}' is a folder; the configuration is {}", path, found));
+      context.notes->push_back(formatted("'{}' is a folder; the configuration is {}", path, found));
     }
     reader.file(found);
   }
@@ -339,15 +297,12 @@ RunOptions read(
 }  // namespace
 
 RunOptions read_config_with(
-    const std::vector<Override>& overrides,
-    const std::string& path,
-    const ConfigContext& context) {
+    const std::vector<Override>& overrides, const std::string& path, const ConfigContext& context) {
   return read(path, overrides, context);
 }
 
 RunOptions read_config(
-    const std::string& path,
-    const std::vector<std::string>& overrides,
+    const std::string& path, const std::vector<std::string>& overrides,
     const ConfigContext& context) {
   return read(path, overrides, context);
 }

@@ -44,21 +44,16 @@ struct ConfigContext {
 // `path` may omit ".yaml"; "" reads no file. An override is "a.b=value", with
 // the value as YAML on one line: 3, [64, 64], {rule: fixed, rank: 3}.
 RunOptions read_config(
-    const std::string& path,
-    const std::vector<std::string>& overrides = {},
+    const std::string& path, const std::vector<std::string>& overrides = {},
     const ConfigContext& context = {});
 // The same with overrides that are already parsed.
 RunOptions read_config_with(
-    const std::vector<Override>& overrides,
-    const std::string& path,
-    const ConfigContext& context);
+    const std::vector<Override>& overrides, const std::string& path, const ConfigContext& context);
 
 // The file that a name with or without ".yaml" means: the first one found in
 // `folders` ("": the current folder). Throws Error(MissingInput), which names
 // all places.
-std::string find_config(
-    const std::string& name,
-    const std::vector<std::string>& folders);
+std::string find_config(const std::string& name, const std::vector<std::string>& folders);
 
 // The usual folders: those in $ABTRAIN_CONFIGS (split at ':'), ./configs,
 // PREFIX/share/abtrain/configs for a program PREFIX/bin/abtrain, and

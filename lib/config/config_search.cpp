@@ -10,9 +10,7 @@ namespace abtrain::config {
 
 namespace fs = std::filesystem;
 
-ConfigSearch search_config(
-    const std::string& name,
-    const std::vector<std::string>& folders) {
+ConfigSearch search_config(const std::string& name, const std::vector<std::string>& folders) {
   ConfigSearch search;
   std::vector<std::string> present;
   for (const std::string& folder : folders) {
@@ -28,8 +26,7 @@ ConfigSearch search_config(
       }
     }
     std::error_code error;
-    for (const auto& entry :
-         fs::directory_iterator(folder.empty() ? "." : folder, error)) {
+    for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
       if (entry.path().extension() == ".yaml") {
         present.push_back(entry.path().filename().string());
       }
@@ -39,8 +36,7 @@ ConfigSearch search_config(
     }
   }
   const std::string file = fs::path(name).filename().string();
-  search.meant = nearest(
-      file.find('.') == std::string::npos ? file + ".yaml" : file, present);
+  search.meant = nearest(file.find('.') == std::string::npos ? file + ".yaml" : file, present);
   return search;
 }
 
@@ -49,22 +45,15 @@ std::string not_found(const std::string& name, const ConfigSearch& search) {
   if (fs::is_directory(name, error)) {
     const fs::path inside = fs::path(name) / "config.yaml";
     return formatted(
-        "'{}' is a folder; expected a YAML file{}",
-        name,
-        fs::exists(inside, error) ? formatted(", such as {}", inside.string())
-                                  : "");
+        "'{}' is a folder; expected a YAML file{}", name,
+        fs::exists(inside, error) ? formatted(", such as {}", inside.string()) : "");
   }
   return formatted(
-      "'{}' was not found; looked for {}{}",
-      name,
-      join(search.looked_at, ", "),
-      search.meant.empty() ? ""
-                           : formatted("; did you mean '{}'?", search.meant));
+      "'{}' was not found; looked for {}{}", name, join(search.looked_at, ", "),
+      search.meant.empty() ? "" : formatted("; did you mean '{}'?", search.meant));
 }
 
-std::string find_config(
-    const std::string& name,
-    const std::vector<std::string>& folders) {
+std::string find_config(const std::string& name, const std::vector<std::string>& folders) {
   const ConfigSearch search = search_config(name, folders);
   ABT_CHECK(!search.found.empty(), MissingInput, "{}", not_found(name, search));
   return search.found;

@@ -14,9 +14,7 @@ struct ConfigSearch {
 
 // Looks for a file of this name, with or without ".yaml", in `folders` (""
 // stands for the current one).
-ConfigSearch search_config(
-    const std::string& name,
-    const std::vector<std::string>& folders);
+ConfigSearch search_config(const std::string& name, const std::vector<std::string>& folders);
 
 // The message about a search that has found nothing.
 std::string not_found(const std::string& name, const ConfigSearch& search);

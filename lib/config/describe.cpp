@@ -30,9 +30,7 @@ std::string cell(const std::string& text) {
 }
 
 void table(
-    const std::string& title,
-    const std::vector<Field>& fields,
-    const std::string& prefix,
+    const std::string& title, const std::vector<Field>& fields, const std::string& prefix,
     std::string& out) {
   out += "\n## " + title + "\n\n| key | default | value | meaning |\n";
   out += "| --- | --- | --- | --- |\n";
@@ -67,11 +65,7 @@ std::string describe_options() {
   table("The run", top, "", out);
   for (const Field& field : all.list()) {
     if (field.is_section()) {
-      table(
-          formatted("`{}`: {}", field.key, field.help),
-          field.section,
-          field.key,
-          out);
+      table(formatted("`{}`: {}", field.key, field.help), field.section, field.key, out);
     }
   }
   return out;

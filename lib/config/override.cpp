@@ -9,16 +9,13 @@
 namespace abtrain::config {
 
 Override parse_override(
-    const std::string& text,
-    const std::string& option,
-    std::vector<Problem>& problems) {
+    const std::string& text, const std::string& option, std::vector<Problem>& problems) {
   const Location place{option + " " + text, 0, 0, ""};
   const std::size_t equals = text.find('=');
   const std::string key(trim(text.substr(0, equals)));
   const std::vector<std::string> keys = split_text(key, '.');
   std::string fault;
-  if (equals == std::string::npos ||
-      std::find(keys.begin(), keys.end(), "") != keys.end()) {
+  if (equals == std::string::npos || std::find(keys.begin(), keys.end(), "") != keys.end()) {
     fault = "expected a.b=value";
   } else if (keys.front() == "extends") {
     fault = "extends: may be used only in a file";
@@ -27,14 +24,10 @@ Override parse_override(
     problems.push_back({place, "", fault});
     return {};
   }
-  return {
-      key,
-      place,
-      parse_yaml(text.substr(equals + 1), place.source, false, problems)};
+  return {key, place, parse_yaml(text.substr(equals + 1), place.source, false, problems)};
 }
 
-Override
-literal_override(std::string key, std::string text, const Location& place) {
+Override literal_override(std::string key, std::string text, const Location& place) {
   Override out{std::move(key), place, {}};
   out.value.kind = Value::Kind::Scalar;
   out.value.text = std::move(text);

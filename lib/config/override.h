@@ -19,13 +19,10 @@ struct Override {
 // messages: "--set". Problems are appended; if the key itself is malformed, it
 // is empty in the result.
 Override parse_override(
-    const std::string& text,
-    const std::string& option,
-    std::vector<Problem>& problems);
+    const std::string& text, const std::string& option, std::vector<Problem>& problems);
 
 // A value that is taken as it is written, not as YAML: that of --name.
-Override
-literal_override(std::string key, std::string text, const Location& place);
+Override literal_override(std::string key, std::string text, const Location& place);
 
 // The value nested as it would be in a file: {a: {b: VALUE}}.
 Value as_section(const Override& override);

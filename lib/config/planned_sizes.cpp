@@ -27,15 +27,13 @@ std::int64_t buffer_numel(const nn::Model& model) {
 // The ranks by a rule that needs no spectra; for a budget, every layer at the
 // same ratio.
 std::vector<std::int64_t> planned_ranks(
-    const linalg::RankRule& rule,
-    const std::vector<nn::NamedWeight>& weights,
+    const linalg::RankRule& rule, const std::vector<nn::NamedWeight>& weights,
     std::int64_t parameters) {
   std::vector<linalg::Spectrum> flat;
   std::int64_t other = parameters;
   for (const nn::NamedWeight& w : weights) {
     const auto n = static_cast<std::size_t>(w.weight->n());
-    flat.push_back(
-        {w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)});
+    flat.push_back({w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)});
     other -= w.weight->numel();
   }
   // Also throws if a budget cannot be met.
@@ -48,16 +46,14 @@ std::vector<std::int64_t> planned_ranks(
   std::vector<std::int64_t> ranks;
   for (std::size_t i = 0; i < flat.size(); ++i) {
     ranks.push_back(
-        linalg::is_global(rule) ? linalg::choose_rank(even, flat[i]).rank
-                                : choices[i].rank);
+        linalg::is_global(rule) ? linalg::choose_rank(even, flat[i]).rank : choices[i].rank);
   }
   return ranks;
 }
 
 // A layer that is not listed stays dense.
 std::vector<std::int64_t> ranks_by_name(
-    const std::vector<nn::NamedWeight>& weights,
-    const std::map<std::string, std::int64_t>& ranks) {
+    const std::vector<nn::NamedWeight>& weights, const std::map<std::string, std::int64_t>& ranks) {
   std::vector<std::int64_t> found;
   for (const nn::NamedWeight& w : weights) {
     const auto place = ranks.find(w.layer);
@@ -77,8 +73,7 @@ std::int64_t stored_parameters(const methods::ModelSizes& sizes) {
 }  // namespace
 
 std::optional<PlannedSizes> model_sizes(
-    const RunOptions& options,
-    const nn::InputShape& shape,
+    const RunOptions& options, const nn::InputShape& shape,
     const std::map<std::string, std::int64_t>* known) {
   const auto model = nn::make_model(options.model, shape);
   methods::ModelSizes sizes;
@@ -95,31 +90,28 @@ std::optional<PlannedSizes> model_sizes(
   if (known == nullptr && needs_spectra(rule)) {
     return std::nullopt;
   }
-  const std::vector<std::int64_t> planned =
-      known == nullptr ? planned_ranks(rule, weights, sizes.parameters)
-                       : ranks_by_name(weights, *known);
+  const std::vector<std::int64_t> planned = known == nullptr
+                                                ? planned_ranks(rule, weights, sizes.parameters)
+                                                : ranks_by_name(weights, *known);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const nn::Weight& w = *weights[i].weight;
     sizes.layers.push_back({w.m(), w.n(), planned[i]});
   }
   std::vector<std::int64_t> ranks;
   for (const nn::NamedWeight& w : model->weights()) {
-    const auto place = std::ranges::find(
-        weights, w.weight, [](const nn::NamedWeight& f) { return f.weight; });
+    const auto place =
+        std::ranges::find(weights, w.weight, [](const nn::NamedWeight& f) { return f.weight; });
     ranks.push_back(
         place == weights.end()
             ? 0
-            : sizes.layers[static_cast<std::size_t>(place - weights.begin())]
-                  .rank);
+            : sizes.layers[static_cast<std::size_t>(place - weights.begin())].rank);
   }
   sizes.a = methods::factor_slots(*model, ranks, nn::Factor::A);
   sizes.b = methods::factor_slots(*model, ranks, nn::Factor::B);
   const bool estimated = known == nullptr && linalg::is_global(rule);
   return PlannedSizes{
-      sizes,
-      estimated,
-      estimated ? static_cast<std::int64_t>(
-                      static_cast<double>(sizes.parameters) / rule.ratio)
+      sizes, estimated,
+      estimated ? static_cast<std::int64_t>(static_cast<double>(sizes.parameters) / rule.ratio)
                 : stored_parameters(sizes)};
 }
 

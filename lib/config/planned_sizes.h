@@ -25,8 +25,7 @@ struct PlannedSizes {
 // Empty if only the spectra can tell (rules sigma and energy) and no `ranks`,
 // by layer name, are given. Throws Error(Config).
 std::optional<PlannedSizes> model_sizes(
-    const RunOptions& options,
-    const nn::InputShape& shape,
+    const RunOptions& options, const nn::InputShape& shape,
     const std::map<std::string, std::int64_t>* ranks = nullptr);
 
 }  // namespace abtrain::config

@@ -10,80 +10,48 @@ Fields fields_of(TrainOptions& o) {
   f.number("epochs", o.epochs, above_to(0, kMaxSteps), "length of the run")
       .free(MayChange::WhenLonger);
   f.integer(
-       "steps",
-       o.steps,
-       between(0, kMaxSteps),
+       "steps", o.steps, between(0, kMaxSteps),
        "length of the run in steps; if above 0, overrides epochs")
       .free(MayChange::WhenLonger);
   f.choice(
-      "precision",
-      o.precision,
-      {{"fp32", at::kFloat}, {"bf16", at::kBFloat16}},
+      "precision", o.precision, {{"fp32", at::kFloat}, {"bf16", at::kBFloat16}},
       "precision of the layers");
   f.choice(
-      "cuda_graphs",
-      o.cuda_graphs,
-      {{"auto", std::nullopt}, {"on", true}, {"off", false}},
+      "cuda_graphs", o.cuda_graphs, {{"auto", std::nullopt}, {"on", true}, {"off", false}},
       "run steps on a GPU as captured graphs; auto: where that works");
-  f.integer(
-       "accumulate", o.accumulate, between(1, 1e6), "micro-batches per step")
+  f.integer("accumulate", o.accumulate, between(1, 1e6), "micro-batches per step")
       .free(MayChange::WithWorkers);
   f.number(
-      "label_smoothing",
-      o.label_smoothing,
-      from_to_below(0, 1),
+      "label_smoothing", o.label_smoothing, from_to_below(0, 1),
       "share of the target spread over all classes");
-  f.number(
-      "clip_norm",
-      o.clip_norm,
-      between(0, kLargest),
-      "largest gradient norm; 0: no limit");
+  f.number("clip_norm", o.clip_norm, between(0, kLargest), "largest gradient norm; 0: no limit");
   f.integer(
-       "check_replicas",
-       o.check_replicas,
-       between(0, kMaxSteps),
+       "check_replicas", o.check_replicas, between(0, kMaxSteps),
        "steps between comparisons of the replicas' bits; 0: never")
       .free();
-  f.integer(
-       "log_every",
-       o.log_every,
-       between(1, kMaxSteps),
-       "steps between `step` events")
-      .free();
+  f.integer("log_every", o.log_every, between(1, kMaxSteps), "steps between `step` events").free();
   f.flag(
-       "tensorboard",
-       o.tensorboard,
+       "tensorboard", o.tensorboard,
        "an events file in the run folder with what metrics.jsonl says "
        "(docs/metrics.md)")
       .free();
   f.integer(
-       "threads",
-       o.threads,
-       between(0, 4096),
+       "threads", o.threads, between(0, 4096),
        "cores per worker; 0: $OMP_NUM_THREADS, or else divided evenly")
       .free();
-  f.number(
-       "timeout",
-       o.timeout,
-       above_to(0, 1e7),
-       "seconds that a collective may take")
-      .free();
+  f.number("timeout", o.timeout, above_to(0, 1e7), "seconds that a collective may take").free();
   return f;
 }
 
 Fields fields_of(CheckpointOptions& o) {
   Fields f;
   f.duration(
-       "every",
-       o.every,
-       between(0, kMaxSteps),
+       "every", o.every, between(0, kMaxSteps),
        "interval, and the end where a longer run passes through it; 0: only "
        "when the run is stopped")
       .free();
   f.integer(
-       "keep",
-       o.keep,
-       between(1, 1e6),
+       "keep", o.keep, between(1, 1e6),
        "how many of the newest checkpoints to keep, besides the one that is "
        "best on held-out images")
       .free();
@@ -92,35 +60,24 @@ Fields fields_of(CheckpointOptions& o) {
 
 Fields fields_of(EvaluateOptions& o) {
   Fields f;
-  f.duration(
-       "every",
-       o.every,
-       between(0, kMaxSteps),
-       "interval; 0: only when the run ends")
-      .free();
+  f.duration("every", o.every, between(0, kMaxSteps), "interval; 0: only when the run ends").free();
   f.integer(
-       "batch_size",
-       o.batch_size,
-       between(1, 1e6),
+       "batch_size", o.batch_size, between(1, 1e6),
        "images, or windows of a text, at a time; of a text fewer if their "
        "logits "
        "would take more than 256 MB")
       .free();
   f.flag(
-       "train",
-       o.train,
+       "train", o.train,
        "also compute train_loss: the objective over all training images, "
        "including weight decay of sgd or l1 of the adagrads (docs/metrics.md)")
       .free();
   f.flag(
-      "groups",
-      o.groups,
+      "groups", o.groups,
       "ab: also score each group's own model before they are merged, which "
       "takes as long again for each group");
   f.integer(
-       "norm_batches",
-       o.norm_batches,
-       between(0, 1e6),
+       "norm_batches", o.norm_batches, between(0, 1e6),
        "batches of training images per worker from which the running "
        "statistics "
        "of batch norms are taken anew, with every method, before each "
@@ -133,33 +90,27 @@ Fields fields_of(EvaluateOptions& o) {
 }  // namespace
 
 bool balances_examples(const RunOptions& o) {
-  return orders::balances_examples(
-      o.order, o.data.batch_size * o.train.accumulate);
+  return orders::balances_examples(o.order, o.data.batch_size * o.train.accumulate);
 }
 
 Fields fields_of(RunOptions& o) {
   Fields f;
-  f.folder_name("name", o.name, "name of the run folder, <output>/<name>")
-      .free();
+  f.folder_name("name", o.name, "name of the run folder, <output>/<name>").free();
   f.integer("seed", o.seed, "seed of all random numbers");
   f.integer(
-       "workers",
-       o.workers,
-       between(1, 65536),
+       "workers", o.workers, between(1, 65536),
        "number of workers: threads, or under a launcher its processes; left "
        "out, 2 where the method trains two factors")
       .free();
   f.choice(
-       "device",
-       o.device,
+       "device", o.device,
        {{"auto", device::DeviceChoice::Auto},
         {"cpu", device::DeviceChoice::Cpu},
         {"cuda", device::DeviceChoice::Cuda}},
        "where to compute")
       .free();
   f.choice(
-       "comm",
-       o.comm,
+       "comm", o.comm,
        {{"auto", std::nullopt},
         {"local", comm::BackEnd::Local},
         {"mpi", comm::BackEnd::Mpi},
@@ -172,14 +123,11 @@ Fields fields_of(RunOptions& o) {
   f.section("method", methods::fields_of(o.method), "how workers cooperate");
   f.section("optimizer", optim::fields_of(o.optimizer), "the optimizer");
   f.section("schedule", optim::fields_of(o.schedule), "the learning rate");
-  f.section(
-      "reducer", compress::fields_of(o.reducer), "the averaging of gradients");
+  f.section("reducer", compress::fields_of(o.reducer), "the averaging of gradients");
   f.section("order", orders::fields_of(o.order), "the order of the examples");
   f.section("train", fields_of(o.train), "the training loop");
   f.section(
-      "checkpoint",
-      fields_of(o.checkpoint),
-      "what a stopped run resumes from (docs/hosts.md)");
+      "checkpoint", fields_of(o.checkpoint), "what a stopped run resumes from (docs/hosts.md)");
   f.section("evaluate", fields_of(o.evaluate), "evaluation during the run");
   return f;
 }

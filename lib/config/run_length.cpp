@@ -10,50 +10,35 @@
 namespace abtrain::config {
 
 RunLength run_length(const RunOptions& options, std::int64_t train_images) {
-  const std::int64_t a_step =
-      options.data.batch_size * options.workers * options.train.accumulate;
+  const std::int64_t a_step = options.data.batch_size * options.workers * options.train.accumulate;
   RunLength length{train_images / a_step, 0};
   ABT_CHECK(
-      length.steps_per_epoch > 0,
-      Config,
+      length.steps_per_epoch > 0, Config,
       "data.batch_size: a step takes {} workers x {} {}{} = {}, but the "
       "training set has only {}",
-      options.workers,
-      options.data.batch_size,
-      data::examples_of(options.data),
-      options.train.accumulate > 1
-          ? formatted(" x {} micro-batches", options.train.accumulate)
-          : "",
-      a_step,
-      train_images);
-  const double steps =
-      options.train.epochs * static_cast<double>(length.steps_per_epoch);
+      options.workers, options.data.batch_size, data::examples_of(options.data),
+      options.train.accumulate > 1 ? formatted(" x {} micro-batches", options.train.accumulate)
+                                   : "",
+      a_step, train_images);
+  const double steps = options.train.epochs * static_cast<double>(length.steps_per_epoch);
   if (options.train.steps > 0) {
     length.steps = options.train.steps;
     return length;
   }
   ABT_CHECK(
-      std::llround(std::min(steps, 2 * kMaxSteps)) > 0 && steps <= kMaxSteps,
-      Config,
-      "train.epochs: {} epochs of {} steps make {}",
-      print_number(options.train.epochs),
+      std::llround(std::min(steps, 2 * kMaxSteps)) > 0 && steps <= kMaxSteps, Config,
+      "train.epochs: {} epochs of {} steps make {}", print_number(options.train.epochs),
       length.steps_per_epoch,
       steps < 1 ? "no step"
                 : formatted(
-                      "{} steps, more than the {} of the longest run",
-                      print_number(steps),
+                      "{} steps, more than the {} of the longest run", print_number(steps),
                       with_commas(std::llround(kMaxSteps))));
   length.steps = std::llround(steps);
   return length;
 }
 
 nn::InputShape input_shape(const data::Dataset& dataset) {
-  return {
-      dataset.channels,
-      dataset.height,
-      dataset.width,
-      dataset.classes,
-      dataset.context};
+  return {dataset.channels, dataset.height, dataset.width, dataset.classes, dataset.context};
 }
 
 nn::InputShape text_shape(const data::DataOptions& options) {

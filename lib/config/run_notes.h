@@ -12,8 +12,6 @@ namespace abtrain::config {
 
 // One sentence each, beginning with its key. The options must have passed
 // check_run().
-std::vector<std::string> run_notes(
-    const RunOptions& options,
-    const RunLength& length);
+std::vector<std::string> run_notes(const RunOptions& options, const RunLength& length);
 
 }  // namespace abtrain::config

@@ -75,11 +75,7 @@ struct RunOptions {
 bool balances_examples(const RunOptions& options);
 
 inline methods::MethodSetup method_setup(const RunOptions& o) {
-  return {
-      o.method,
-      o.reducer,
-      static_cast<int>(o.workers),
-      o.evaluate.norm_batches > 0};
+  return {o.method, o.reducer, static_cast<int>(o.workers), o.evaluate.norm_batches > 0};
 }
 
 // The table of the keys with their ranges and help texts (base/options.h).

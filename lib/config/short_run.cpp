@@ -31,38 +31,29 @@ std::optional<RunLength> length_with_data(const RunOptions& o) {
 }  // namespace
 
 std::vector<std::string> fit_warmups(
-    RunOptions& o,
-    const std::function<bool(const std::string& key)>& is_given) {
+    RunOptions& o, const std::function<bool(const std::string& key)>& is_given) {
   std::vector<std::string> notes;
   const std::int64_t steps = o.train.steps;
   // The data set may be a folder of many files: it is looked at only where a
   // length asks for it.
   std::optional<RunLength> known;
-  if (is_in_epochs(o.schedule.warmup_steps) ||
-      is_in_epochs(o.method.warmup_steps) ||
+  if (is_in_epochs(o.schedule.warmup_steps) || is_in_epochs(o.method.warmup_steps) ||
       is_in_epochs(o.method.anneal_steps)) {
     known = length_with_data(o);
   }
   // Otherwise an epoch counts as the run.
   const RunLength length = known.value_or(RunLength{steps, steps});
   const auto fit = [&](const char* key, Duration& warmup, std::int64_t most) {
-    if (warmup.unit == Duration::Unit::Percent ||
-        (is_in_epochs(warmup) && !known) || warmup.in_steps(length) <= most ||
-        is_given(key)) {
+    if (warmup.unit == Duration::Unit::Percent || (is_in_epochs(warmup) && !known) ||
+        warmup.in_steps(length) <= most || is_given(key)) {
       return;
     }
-    const double tenth =
-        std::max(1.0, std::round(static_cast<double>(steps) / 10));
-    const Duration fitted =
-        Duration::steps(std::min(static_cast<double>(most), tenth));
+    const double tenth = std::max(1.0, std::round(static_cast<double>(steps) / 10));
+    const Duration fitted = Duration::steps(std::min(static_cast<double>(most), tenth));
     notes.push_back(formatted(
-        "{}: {} instead of {}{}, which do not fit into train.steps {}",
-        key,
-        print_duration(fitted),
+        "{}: {} instead of {}{}, which do not fit into train.steps {}", key, print_duration(fitted),
         print_duration(warmup),
-        is_in_epochs(warmup) ? formatted(" ({} steps)", warmup.in_steps(length))
-                             : "",
-        steps));
+        is_in_epochs(warmup) ? formatted(" ({} steps)", warmup.in_steps(length)) : "", steps));
     warmup = fitted;
   };
   const methods::MethodKind& kind = methods::kind_of(o.method);
@@ -74,20 +65,14 @@ std::vector<std::string> fit_warmups(
     return notes;
   }
   const std::int64_t warmup = o.method.warmup_steps.in_steps(length);
-  const std::int64_t most =
-      kind.timeline(o.method, length).last_decomposition() - warmup;
+  const std::int64_t most = kind.timeline(o.method, length).last_decomposition() - warmup;
   const std::int64_t anneal = o.method.anneal_steps.in_steps(length);
-  if (anneal > std::max<std::int64_t>(0, most) &&
-      !is_given("method.anneal_steps")) {
-    const Duration fitted =
-        Duration::steps(std::max(0.0, static_cast<double>(most)));
+  if (anneal > std::max<std::int64_t>(0, most) && !is_given("method.anneal_steps")) {
+    const Duration fitted = Duration::steps(std::max(0.0, static_cast<double>(most)));
     notes.push_back(formatted(
         "method.anneal_steps: {} instead of {}, as the last decomposition "
         "comes after step {} of train.steps {}",
-        print_duration(fitted),
-        print_duration(o.method.anneal_steps),
-        warmup + most,
-        steps));
+        print_duration(fitted), print_duration(o.method.anneal_steps), warmup + most, steps));
     o.method.anneal_steps = fitted;
   }
   return notes;

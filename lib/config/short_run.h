@@ -17,7 +17,6 @@ namespace abtrain::config {
 // `is_given`: the key must stay as it is. Returns what was done, one sentence
 // per key, which begins with it.
 std::vector<std::string> fit_warmups(
-    RunOptions& options,
-    const std::function<bool(const std::string& key)>& is_given);
+    RunOptions& options, const std::function<bool(const std::string& key)>& is_given);
 
 }  // namespace abtrain::config

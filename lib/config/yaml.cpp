@@ -28,9 +28,7 @@ constexpr std::size_t kMaxShownLength = 1000;
 class Source {
  public:
   Source(const std::string& text, std::string name, bool has_lines)
-      : name_(std::move(name)),
-        lines_(split_text(text, '\n')),
-        has_lines_(has_lines) {
+      : name_(std::move(name)), lines_(split_text(text, '\n')), has_lines_(has_lines) {
     for (std::string& line : lines_) {
       if (!line.empty() && line.back() == '\r') {
         line.pop_back();
@@ -50,17 +48,13 @@ class Source {
       column = lines_[line].size();
     }
     const std::string& text = lines_[line];
-    const auto end = text.begin() +
-                     static_cast<std::ptrdiff_t>(std::min(column, text.size()));
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(column, text.size()));
     const bool is_long = text.size() > kMaxShownLength;
-    const auto characters =
-        is_long ? column : std::count_if(text.begin(), end, [](char c) {
-          return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-        });
+    const auto characters = is_long ? column : std::count_if(text.begin(), end, [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    });
     return {
-        name_,
-        static_cast<int>(line) + 1,
-        static_cast<int>(characters) + 1,
+        name_, static_cast<int>(line) + 1, static_cast<int>(characters) + 1,
         is_long ? std::string() : text};
   }
   Location at(const YAML::Mark& mark) const {
@@ -84,8 +78,7 @@ class Source {
     for (++column; line < lines_.size(); ++line, column = 0) {
       const std::string& text = lines_[line];
       for (; column < text.size(); ++column) {
-        const bool again =
-            column + 1 < text.size() && text[column + 1] == quote;
+        const bool again = column + 1 < text.size() && text[column + 1] == quote;
         if (quote == '"' && text[column] == '\\') {
           ++column;  // skip what it escapes
         } else if (quote == '\'' && text[column] == quote && again) {
@@ -108,25 +101,18 @@ class Source {
 };
 
 // Reports what makes the text unfit for a parser; true if nothing does.
-bool check_text(
-    const std::string& text,
-    const Source& source,
-    std::vector<Problem>& problems) {
+bool check_text(const std::string& text, const Source& source, std::vector<Problem>& problems) {
   std::size_t line = 0, begin = 0;
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_length(std::string_view(text).substr(i));
     const auto c = static_cast<unsigned char>(text[i]);
-    const bool control =
-        (c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7F;
+    const bool control = (c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7F;
     if (length == 0 || control) {
       // The line itself would garble a terminal.
       Location place = source.at(line, i - begin);
       place.text.clear();
       problems.push_back(
-          {place,
-           "",
-           control ? "not a text file: it holds control characters"
-                   : "not UTF-8 text"});
+          {place, "", control ? "not a text file: it holds control characters" : "not UTF-8 text"});
       return false;
     }
     i += length;
@@ -141,8 +127,7 @@ bool check_text(
     const std::size_t tab = here.find('\t');
     const std::size_t content = here.find_first_not_of(" \t");
     if (tab < content && content != std::string::npos) {
-      problems.push_back(
-          {source.at(line, tab), "", "a tab in the indentation; use spaces"});
+      problems.push_back({source.at(line, tab), "", "a tab in the indentation; use spaces"});
       right = false;
     }
   }
@@ -168,15 +153,11 @@ class Builder : public YAML::EventHandler {
     add(make(Kind::Nothing, mark));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    problem(
-        source_.at(mark),
-        "aliases (*name) are not supported; write the value out");
+    problem(source_.at(mark), "aliases (*name) are not supported; write the value out");
     throw HasAlias();  // what is built of aliases may have thousands
   }
   void OnScalar(
-      const YAML::Mark& mark,
-      const std::string& tag,
-      YAML::anchor_t,
+      const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
       const std::string& text) override {
     if (tag != "?" && tag != "!" && !tag.empty()) {
       refuse(mark, formatted("tags are not supported, got {}", tag));
@@ -192,9 +173,7 @@ class Builder : public YAML::EventHandler {
     add(std::move(value));
   }
   void OnSequenceStart(
-      const YAML::Mark& mark,
-      const std::string&,
-      YAML::anchor_t,
+      const YAML::Mark& mark, const std::string&, YAML::anchor_t,
       YAML::EmitterStyle::value) override {
     begin(Kind::List, mark);
   }
@@ -202,9 +181,7 @@ class Builder : public YAML::EventHandler {
     end();
   }
   void OnMapStart(
-      const YAML::Mark& mark,
-      const std::string&,
-      YAML::anchor_t,
+      const YAML::Mark& mark, const std::string&, YAML::anchor_t,
       YAML::EmitterStyle::value) override {
     begin(Kind::Section, mark);
   }
@@ -224,16 +201,13 @@ class Builder : public YAML::EventHandler {
 
   void begin(Kind kind, const YAML::Mark& mark) {
     if (stack_.size() == kMaxDepth) {
-      throw YAML::Exception(
-          mark, formatted("it is nested more than {} deep", kMaxDepth));
+      throw YAML::Exception(mark, formatted("it is nested more than {} deep", kMaxDepth));
     }
     stack_.push_back({make(kind, mark), {}, false});
   }
   Value make(Kind kind, const YAML::Mark& mark) {
     if (++values_ > kMaxValues) {
-      throw YAML::Exception(
-          mark,
-          formatted("it has more than {} values", with_commas(kMaxValues)));
+      throw YAML::Exception(mark, formatted("it has more than {} values", with_commas(kMaxValues)));
     }
     Value value;
     value.kind = kind;
@@ -264,11 +238,9 @@ class Builder : public YAML::EventHandler {
       top.entry = {value.text, value.place, {}};
       top.has_key = true;
       if (value.kind != Kind::Scalar && value.kind != Kind::Invalid) {
-        problem(
-            value.place, formatted("expected a key, got {}", describe(value)));
+        problem(value.place, formatted("expected a key, got {}", describe(value)));
       } else if (value.text == "<<" && !value.quoted) {
-        problem(
-            value.place, "merge keys (<<) are not supported; use 'extends'");
+        problem(value.place, "merge keys (<<) are not supported; use 'extends'");
       }
     } else {
       top.has_key = false;
@@ -290,13 +262,10 @@ class Builder : public YAML::EventHandler {
 }  // namespace
 
 Value parse_yaml(
-    const std::string& text,
-    const std::string& name,
-    bool has_lines,
+    const std::string& text, const std::string& name, bool has_lines,
     std::vector<Problem>& problems) {
   constexpr const char* kByteOrderMark = "\xEF\xBB\xBF";
-  const std::string body =
-      text.rfind(kByteOrderMark, 0) == 0 ? text.substr(3) : text;
+  const std::string body = text.rfind(kByteOrderMark, 0) == 0 ? text.substr(3) : text;
   Value invalid;
   invalid.kind = Kind::Invalid;
   if (body.size() > kMaxBytes) {
@@ -304,8 +273,7 @@ Value parse_yaml(
         {{name, 0, 0, ""},
          "",
          formatted(
-             "expected at most {} bytes, got {}",
-             with_commas(kMaxBytes),
+             "expected at most {} bytes, got {}", with_commas(kMaxBytes),
              with_commas(static_cast<std::int64_t>(body.size())))});
     return invalid;
   }
@@ -322,8 +290,7 @@ Value parse_yaml(
   } catch (const HasAlias&) {
     return invalid;
   } catch (const YAML::Exception& error) {
-    problems.push_back(
-        {source.at(error.mark), "", "not valid YAML: " + error.msg});
+    problems.push_back({source.at(error.mark), "", "not valid YAML: " + error.msg});
     return invalid;
   }
   return builder.take();

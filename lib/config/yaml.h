@@ -14,9 +14,7 @@ namespace abtrain::config {
 // keys, more bytes, values or depth than a person writes) are appended; after a
 // syntax error the value is Invalid. An empty document is Nothing.
 Value parse_yaml(
-    const std::string& text,
-    const std::string& source,
-    bool has_lines,
+    const std::string& text, const std::string& source, bool has_lines,
     std::vector<Problem>& problems);
 
 }  // namespace abtrain::config

@@ -20,8 +20,7 @@ constexpr std::int64_t largest_pad = 1024;
 at::Tensor as_tensor(std::span<const std::int64_t> indices) {
   // from_blob() takes a non-const pointer, but nothing writes through it.
   return at::from_blob(
-      const_cast<std::int64_t*>(indices.data()),
-      {static_cast<std::int64_t>(indices.size())},
+      const_cast<std::int64_t*>(indices.data()), {static_cast<std::int64_t>(indices.size())},
       at::kLong);
 }
 
@@ -31,57 +30,38 @@ void erase_box(float* image, std::int64_t side, const Box& box) {
   }
 }
 
-Batch empty_like(
-    const at::Tensor& pixels,
-    std::int64_t count,
-    const at::TensorOptions& options) {
-  return empty_batch(
-      count, pixels.size(1), pixels.size(2), pixels.size(3), options);
+Batch empty_like(const at::Tensor& pixels, std::int64_t count, const at::TensorOptions& options) {
+  return empty_batch(count, pixels.size(1), pixels.size(2), pixels.size(3), options);
 }
 
-void check_images(
-    const at::Tensor& pixels,
-    const at::Tensor& labels,
-    std::int64_t channels) {
+void check_images(const at::Tensor& pixels, const at::Tensor& labels, std::int64_t channels) {
   ABT_ASSERT(
       pixels.defined() && labels.defined() && pixels.dim() == 4 &&
           pixels.size(0) == labels.size(0) && pixels.size(1) == channels &&
           pixels.is_contiguous() && labels.is_contiguous(),
-      "images are not N x {} x H x W with N labels",
-      channels);
+      "images are not N x {} x H x W with N labels", channels);
 }
 
 void check_list(const ListedImages& images) {
   ABT_ASSERT(
       images.places.defined() && images.labels.defined() &&
-          images.places.numel() == images.labels.numel() &&
-          images.places.is_contiguous() && images.labels.is_contiguous(),
+          images.places.numel() == images.labels.numel() && images.places.is_contiguous() &&
+          images.labels.is_contiguous(),
       "image files lack places or labels");
 }
 
 void check_range(std::int64_t begin, std::int64_t end, std::int64_t size) {
   ABT_ASSERT(
-      0 <= begin && begin <= end && end <= size,
-      "examples {} .. {} of {}",
-      begin,
-      end,
-      size);
+      0 <= begin && begin <= end && end <= size, "examples {} .. {} of {}", begin, end, size);
 }
 
 }  // namespace
 
-Augment::Augment(
-    const DataOptions& options,
-    const Dataset& dataset,
-    std::uint64_t seed)
+Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64_t seed)
     : options_(options),
       seed_(seed),
-      crop_(
-          options.augment == AugmentName::Crop ||
-          options.augment == AugmentName::CropFlip),
-      flip_(
-          options.augment == AugmentName::Flip ||
-          options.augment == AugmentName::CropFlip),
+      crop_(options.augment == AugmentName::Crop || options.augment == AugmentName::CropFlip),
+      flip_(options.augment == AugmentName::Flip || options.augment == AugmentName::CropFlip),
       channels_(static_cast<std::int64_t>(dataset.mean.size())),
       context_(dataset.context),
       norm_(dataset.norm) {
@@ -89,27 +69,19 @@ Augment::Augment(
     return;  // nothing is done to a text
   }
   ABT_CHECK(
-      !flip_ || dataset.flips,
-      Config,
+      !flip_ || dataset.flips, Config,
       "data.augment: '{}' flips images, which changes labels of {}; expected "
       "none or crop",
-      crop_ ? "crop-flip" : "flip",
-      dataset.name);
+      crop_ ? "crop-flip" : "flip", dataset.name);
   ABT_CHECK(
-      options.pad >= 0 && options.pad <= largest_pad,
-      Config,
-      "data.pad: expected 0 .. {}, got {}",
-      largest_pad,
-      options.pad);
+      options.pad >= 0 && options.pad <= largest_pad, Config, "data.pad: expected 0 .. {}, got {}",
+      largest_pad, options.pad);
   ABT_CHECK(
-      options.erase >= 0 && options.erase <= 1,
-      Config,
-      "data.erase: expected a probability, 0 .. 1, got {}",
-      options.erase);
+      options.erase >= 0 && options.erase <= 1, Config,
+      "data.erase: expected a probability, 0 .. 1, got {}", options.erase);
   ABT_ASSERT(
       channels_ > 0 && dataset.std.size() == dataset.mean.size(),
-      "{} has no mean and std for each channel",
-      dataset.name);
+      "{} has no mean and std for each channel", dataset.name);
   if (std::holds_alternative<ListedImages>(dataset.train) ||
       std::holds_alternative<ListedImages>(dataset.test)) {
     files_ = std::make_shared<FileBatches>(options, dataset);
@@ -119,40 +91,26 @@ Augment::Augment(
 
 Random Augment::random(std::int64_t epoch, std::int64_t index) const {
   return Random(
-      seed_,
-      RandomPurpose::Augment,
-      static_cast<std::uint32_t>(epoch),
+      seed_, RandomPurpose::Augment, static_cast<std::uint32_t>(epoch),
       static_cast<std::uint32_t>(index));
 }
 
-Box Augment::draw_erased_or_none(
-    Random& random,
-    std::int64_t height,
-    std::int64_t width) const {
+Box Augment::draw_erased_or_none(Random& random, std::int64_t height, std::int64_t width) const {
   return options_.erase > 0 && random.uniform() < options_.erase
              ? draw_erased(random, height, width)
              : Box{};
 }
 
 Batch Augment::training_of_files(
-    const ListedImages& images,
-    std::span<const std::int64_t> indices,
-    std::int64_t epoch) const {
+    const ListedImages& images, std::span<const std::int64_t> indices, std::int64_t epoch) const {
   return files_->training(
-      images,
-      indices,
-      [&](ImageReader& reader,
-          JpegDecoder::Size size,
-          std::int64_t index,
-          float* out) {
+      images, indices,
+      [&](ImageReader& reader, JpegDecoder::Size size, std::int64_t index, float* out) {
         const std::int64_t side = options_.image_size;
         Random random = this->random(epoch, index);
         if (crop_) {
           const Box box = draw_crop(
-              random,
-              size.height,
-              size.width,
-              options_.crop_scale.front(),
+              random, size.height, size.width, options_.crop_scale.front(),
               options_.crop_scale.back());
           reader.write_box(box, flip_ && random.coin(), out);
         } else {
@@ -173,9 +131,7 @@ ops::Augmentation Augment::augmentation(std::int64_t epoch) const {
 }
 
 Batch Augment::training(
-    const Examples& examples,
-    std::span<const std::int64_t> indices,
-    std::int64_t epoch,
+    const Examples& examples, std::span<const std::int64_t> indices, std::int64_t epoch,
     bool page_locked) const {
   if (const auto* windows = std::get_if<TextWindows>(&examples)) {
     return text_batch(*windows, indices, context_, page_locked);
@@ -183,39 +139,26 @@ Batch Augment::training(
   if (const auto* list = std::get_if<ListedImages>(&examples)) {
     check_list(*list);
     for (const std::int64_t index : indices) {
-      ABT_ASSERT(
-          index >= 0 && index < examples.size(),
-          "example {} of {}",
-          index,
-          examples.size());
+      ABT_ASSERT(index >= 0 && index < examples.size(), "example {} of {}", index, examples.size());
     }
     Batch batch = training_of_files(*list, indices, epoch);
-    return page_locked
-               ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()}
-               : batch;
+    return page_locked ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()} : batch;
   }
   if (const auto* images = std::get_if<FloatImages>(&examples)) {
     check_images(images->values, images->labels, channels_);
-    return augment_values(
-        *images, norm_, indices, augmentation(epoch), page_locked);
+    return augment_values(*images, norm_, indices, augmentation(epoch), page_locked);
   }
   const auto& images = std::get<ByteImages>(examples);
   check_images(images.pixels, images.labels, channels_);
   const at::Tensor all = as_tensor(indices);
   Batch batch = empty_like(
-      images.pixels,
-      all.size(0),
-      at::TensorOptions(at::kFloat).pinned_memory(page_locked));
+      images.pixels, all.size(0), at::TensorOptions(at::kFloat).pinned_memory(page_locked));
   ops::augment_images(
-      {images.pixels, images.labels, all, table_, batch.inputs, batch.labels},
-      augmentation(epoch));
+      {images.pixels, images.labels, all, table_, batch.inputs, batch.labels}, augmentation(epoch));
   return batch;
 }
 
-Batch Augment::evaluation(
-    const Examples& examples,
-    std::int64_t begin,
-    std::int64_t end) const {
+Batch Augment::evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const {
   check_range(begin, end, examples.size());
   std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
   std::iota(indices.begin(), indices.end(), begin);
@@ -232,55 +175,34 @@ Batch Augment::evaluation(
   }
   const auto& images = std::get<ByteImages>(examples);
   check_images(images.pixels, images.labels, channels_);
-  return evaluation(
-      DeviceImages{images.pixels, images.labels, table_},
-      begin,
-      end,
-      at::kFloat);
+  return evaluation(DeviceImages{images.pixels, images.labels, table_}, begin, end, at::kFloat);
 }
 
 void Augment::training(
-    const DeviceImages& images,
-    const at::Tensor& indices,
-    std::int64_t epoch,
-    at::ScalarType type,
+    const DeviceImages& images, const at::Tensor& indices, std::int64_t epoch, at::ScalarType type,
     Batch& batch) const {
   if (!batch.inputs.defined() || !batch.labels.defined()) {
-    const Batch made = empty_like(
-        images.pixels, indices.size(0), images.pixels.options().dtype(type));
+    const Batch made =
+        empty_like(images.pixels, indices.size(0), images.pixels.options().dtype(type));
     batch.inputs = batch.inputs.defined() ? batch.inputs : made.inputs;
     batch.labels = batch.labels.defined() ? batch.labels : made.labels;
   }
   ABT_ASSERT(
-      batch.inputs.scalar_type() == type,
-      "a batch of {}, expected {}",
-      batch.inputs.scalar_type(),
+      batch.inputs.scalar_type() == type, "a batch of {}, expected {}", batch.inputs.scalar_type(),
       type);
   ops::augment_images(
-      {images.pixels,
-       images.labels,
-       indices,
-       images.table,
-       batch.inputs,
-       batch.labels},
+      {images.pixels, images.labels, indices, images.table, batch.inputs, batch.labels},
       augmentation(epoch));
 }
 
 Batch Augment::evaluation(
-    const DeviceImages& images,
-    std::int64_t begin,
-    std::int64_t end,
-    at::ScalarType type) const {
+    const DeviceImages& images, std::int64_t begin, std::int64_t end, at::ScalarType type) const {
   check_range(begin, end, images.size());
   const auto& pixels = images.pixels;
   Batch batch = empty_like(pixels, end - begin, pixels.options().dtype(type));
   ops::augment_images(
-      {pixels,
-       images.labels,
-       at::arange(begin, end, pixels.options().dtype(at::kLong)),
-       images.table,
-       batch.inputs,
-       batch.labels},
+      {pixels, images.labels, at::arange(begin, end, pixels.options().dtype(at::kLong)),
+       images.table, batch.inputs, batch.labels},
       {});
   return batch;
 }

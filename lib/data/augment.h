@@ -31,10 +31,7 @@ class Augment {
  public:
   // Throws Error(Config) for a flip on a data set where flips change labels, or
   // a pad or probability out of range.
-  Augment(
-      const DataOptions& options,
-      const Dataset& dataset,
-      std::uint64_t seed);
+  Augment(const DataOptions& options, const Dataset& dataset, std::uint64_t seed);
 
   // Tokens per window of a text; 0: images.
   std::int64_t context() const {
@@ -45,43 +42,27 @@ class Augment {
   // if too many are. `page_locked`: allocate in page-locked memory, from which
   // a GPU copies asynchronously.
   Batch training(
-      const Examples& examples,
-      std::span<const std::int64_t> indices,
-      std::int64_t epoch,
+      const Examples& examples, std::span<const std::int64_t> indices, std::int64_t epoch,
       bool page_locked = false) const;
   // Returns examples begin .. end-1 normalized only, without damaged files.
-  Batch evaluation(
-      const Examples& examples,
-      std::int64_t begin,
-      std::int64_t end) const;
+  Batch evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const;
 
   // The same from images on a device. `indices` must be among them (not checked
   // on a GPU). `type`: float32 or bfloat16. Queued on this thread's stream.
   // Writes into the tensors of `batch` and creates those that are undefined.
   void training(
-      const DeviceImages& images,
-      const at::Tensor& indices,
-      std::int64_t epoch,
-      at::ScalarType type,
-      Batch& batch) const;
+      const DeviceImages& images, const at::Tensor& indices, std::int64_t epoch,
+      at::ScalarType type, Batch& batch) const;
   Batch evaluation(
-      const DeviceImages& images,
-      std::int64_t begin,
-      std::int64_t end,
-      at::ScalarType type) const;
+      const DeviceImages& images, std::int64_t begin, std::int64_t end, at::ScalarType type) const;
 
  private:
   Random random(std::int64_t epoch, std::int64_t index) const;
   ops::Augmentation augmentation(std::int64_t epoch) const;
   // Empty if nothing of the example is erased.
-  Box draw_erased_or_none(
-      Random& random,
-      std::int64_t height,
-      std::int64_t width) const;
+  Box draw_erased_or_none(Random& random, std::int64_t height, std::int64_t width) const;
   Batch training_of_files(
-      const ListedImages& images,
-      std::span<const std::int64_t> indices,
-      std::int64_t epoch) const;
+      const ListedImages& images, std::span<const std::int64_t> indices, std::int64_t epoch) const;
 
   DataOptions options_;
   std::uint64_t seed_;

@@ -22,17 +22,13 @@ BalancedOrder::BalancedOrder(std::vector<std::int64_t> first)
 void BalancedOrder::put(bool early) {
   const std::int64_t late = decided_ - early_;
   const std::int64_t place = early ? early_++ : size_of(next_) - 1 - late;
-  next_[static_cast<std::size_t>(place)] =
-      order_[static_cast<std::size_t>(decided_++)];
+  next_[static_cast<std::size_t>(place)] = order_[static_cast<std::size_t>(decided_++)];
 }
 
 void BalancedOrder::decide_pair(int sign) {
   ABT_ASSERT(sign == 1 || sign == -1, "a sign of {}", sign);
   ABT_ASSERT(
-      decided_ + 2 <= size_of(order_),
-      "{} of {} units are decided",
-      decided_,
-      order_.size());
+      decided_ + 2 <= size_of(order_), "{} of {} units are decided", decided_, order_.size());
   put(sign > 0);
   put(sign < 0);
 }
@@ -45,10 +41,7 @@ void BalancedOrder::decide_unit(int sign) {
 
 void BalancedOrder::end_epoch() {
   ABT_ASSERT(
-      decided_ + 1 >= size_of(order_),
-      "{} of {} units are decided",
-      decided_,
-      order_.size());
+      decided_ + 1 >= size_of(order_), "{} of {} units are decided", decided_, order_.size());
   if (decided_ < size_of(order_)) {
     put(true);
   }
@@ -74,8 +67,7 @@ bool BalancedOrder::restore(const std::vector<std::int64_t>& saved) {
   }
   const std::int64_t decided = saved[0];
   const std::int64_t early = saved[1];
-  if (early < 0 || decided < early || decided > units ||
-      size_of(saved) != 2 + units + decided) {
+  if (early < 0 || decided < early || decided > units || size_of(saved) != 2 + units + decided) {
     return false;
   }
   const auto begin = saved.begin() + 2;

@@ -19,10 +19,7 @@ struct Batch {
 // Returns an uninitialized batch of images. `options`: dtype of the images,
 // device, page-locked or not.
 Batch empty_batch(
-    std::int64_t count,
-    std::int64_t channels,
-    std::int64_t height,
-    std::int64_t width,
+    std::int64_t count, std::int64_t channels, std::int64_t height, std::int64_t width,
     const at::TensorOptions& options = at::kFloat);
 
 // Hands out batches in memory that earlier ones no longer use, because
@@ -33,11 +30,7 @@ class BatchMemory {
  public:
   BatchMemory();
   // Like empty_batch().
-  Batch take(
-      std::int64_t count,
-      std::int64_t channels,
-      std::int64_t height,
-      std::int64_t width);
+  Batch take(std::int64_t count, std::int64_t channels, std::int64_t height, std::int64_t width);
 
  private:
   struct Idle;

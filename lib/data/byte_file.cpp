@@ -20,11 +20,9 @@ constexpr int gzip_window = 15 + 16;
 }  // namespace
 
 bool begins_gzip(std::span<const std::uint8_t> bytes) {
-  constexpr std::array<std::uint8_t, kGzipMark> kMark = {
-      0x1f, 0x8b, Z_DEFLATED};
+  constexpr std::array<std::uint8_t, kGzipMark> kMark = {0x1f, 0x8b, Z_DEFLATED};
   const std::size_t count = std::min(bytes.size(), kMark.size());
-  return count >= 2 &&
-         std::equal(kMark.begin(), kMark.begin() + count, bytes.begin());
+  return count >= 2 && std::equal(kMark.begin(), kMark.begin() + count, bytes.begin());
 }
 
 bool is_gzip_name(const std::string& path) {
@@ -36,8 +34,7 @@ struct ByteFile::State {
     refill();
     gzip = at_member();
     ABT_CHECK(
-        gzip || !is_gzip_name(path),
-        DamagedData,
+        gzip || !is_gzip_name(path), DamagedData,
         "{}: expected a gzip file, as its name says, but it does not begin as "
         "one",
         path);
@@ -82,9 +79,7 @@ struct ByteFile::State {
     const std::size_t buffered = std::min(count, left());
     std::copy_n(next, buffered, out);
     next += buffered;
-    return buffered == count
-               ? count
-               : buffered + read_file(out + buffered, count - buffered);
+    return buffered == count ? count : buffered + read_file(out + buffered, count - buffered);
   }
   std::size_t read_gzip(std::uint8_t* out, std::size_t count) {
     std::size_t done = 0;
@@ -92,12 +87,10 @@ struct ByteFile::State {
       if (left() == 0) {
         refill();
         ABT_CHECK(
-            left() > 0,
-            DamagedData,
+            left() > 0, DamagedData,
             "{}: expected the end of its gzip stream, found the end of the "
             "file ({} bytes; truncated?)",
-            path,
-            with_commas(static_cast<std::int64_t>(file.size())));
+            path, with_commas(static_cast<std::int64_t>(file.size())));
       }
       const std::size_t want = std::min(count - done, kMaxPerCall);
       stream.next_in = next;
@@ -108,10 +101,8 @@ struct ByteFile::State {
       next = end - stream.avail_in;
       done += want - stream.avail_out;
       ABT_CHECK(
-          code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR,
-          DamagedData,
-          "{}: expected a whole gzip stream, found damage after {} bytes: {}",
-          path,
+          code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR, DamagedData,
+          "{}: expected a whole gzip stream, found damage after {} bytes: {}", path,
           with_commas(static_cast<std::int64_t>(stream.total_out)),
           stream.msg ? stream.msg : zError(code));
       ended = code == Z_STREAM_END && !at_member();
@@ -133,8 +124,7 @@ struct ByteFile::State {
   z_stream stream{};
 };
 
-ByteFile::ByteFile(const std::string& path)
-    : state_(std::make_unique<State>(path)) {}
+ByteFile::ByteFile(const std::string& path) : state_(std::make_unique<State>(path)) {}
 ByteFile::~ByteFile() = default;
 
 const std::string& ByteFile::path() const {
@@ -148,12 +138,8 @@ std::uint64_t ByteFile::most_bytes() const {
 void ByteFile::read(std::span<std::uint8_t> out, std::string_view what) {
   const std::size_t got = state_->read(out.data(), out.size());
   ABT_CHECK(
-      got == out.size(),
-      DamagedData,
-      "{}: ends within the {}: expected {} bytes, found {}",
-      state_->path,
-      what,
-      with_commas(static_cast<std::int64_t>(out.size())),
+      got == out.size(), DamagedData, "{}: ends within the {}: expected {} bytes, found {}",
+      state_->path, what, with_commas(static_cast<std::int64_t>(out.size())),
       with_commas(static_cast<std::int64_t>(got)));
 }
 
@@ -174,8 +160,7 @@ std::uint32_t ByteFile::read_big_endian(std::string_view what) {
 void ByteFile::finish() {
   std::uint8_t extra = 0;
   ABT_CHECK(
-      state_->read(&extra, 1) == 0,
-      DamagedData,
+      state_->read(&extra, 1) == 0, DamagedData,
       "{}: expected the file to end after the last image or label, found more "
       "bytes",
       state_->path);
@@ -183,10 +168,8 @@ void ByteFile::finish() {
     state_->refill();
   }
   ABT_CHECK(
-      state_->left() == 0,
-      DamagedData,
-      "{}: expected the file to end after its gzip stream, found more bytes",
-      state_->path);
+      state_->left() == 0, DamagedData,
+      "{}: expected the file to end after its gzip stream, found more bytes", state_->path);
 }
 
 }  // namespace abtrain::data

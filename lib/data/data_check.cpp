@@ -18,10 +18,7 @@ void check_images(const DataOptions& o, Conflicts& out) {
   if (o.subset > 0 && o.validation >= o.subset) {
     out.push_back(
         {{"data.validation", "data.subset"},
-         formatted(
-             "expected less than data.subset ({}), got {}",
-             o.subset,
-             o.validation)});
+         formatted("expected less than data.subset ({}), got {}", o.subset, o.validation)});
   }
   const char* const floats = o.standardize ? "data.standardize" : "data.pool";
   if (o.on_device == true && (o.standardize || o.pool > 0)) {
@@ -50,8 +47,7 @@ void check_text(const DataOptions& o, Conflicts& out) {
       out.push_back({{key, "data.name"}, message});
     }
   };
-  constexpr const char* kImages =
-      "a text has no pixels; expected the default, which does nothing";
+  constexpr const char* kImages = "a text has no pixels; expected the default, which does nothing";
   refuse(o.augment != AugmentName::None, "data.augment", kImages);
   refuse(o.erase > 0, "data.erase", kImages);
   refuse(o.subset > 0, "data.subset", "a text is taken whole; expected 0");
@@ -60,16 +56,13 @@ void check_text(const DataOptions& o, Conflicts& out) {
   refuse(!o.mean.empty(), "data.mean", kImages);
   refuse(!o.std.empty(), "data.std", kImages);
   refuse(
-      o.on_device == true,
-      "data.on_device",
+      o.on_device == true, "data.on_device",
       "the host cuts the windows out of a text; expected auto or false");
   refuse(
-      !o.root && find_set(o.name).train_files.empty(),
-      "data.root",
+      !o.root && find_set(o.name).train_files.empty(), "data.root",
       "expected the file or folder that holds the text, got auto");
   refuse(
-      o.tokens == TokenType::Bytes && vocabulary_of(o) < 256,
-      "data.vocabulary",
+      o.tokens == TokenType::Bytes && vocabulary_of(o) < 256, "data.vocabulary",
       "bytes are 256 tokens; expected at least as many");
 }
 
@@ -81,23 +74,19 @@ void check_image_folder(const DataOptions& o, Conflicts& out) {
     }
   };
   refuse(
-      o.subset > 0,
-      "data.subset",
+      o.subset > 0, "data.subset",
       "image-folder lists its files class by class, so the first of them "
       "cover only a few classes; expected 0");
   refuse(
-      o.pool > 0,
-      "data.pool",
+      o.pool > 0, "data.pool",
       "image-folder's images are decoded and cropped for each batch, to "
       "data.image_size; expected 0");
   refuse(
-      o.standardize,
-      "data.standardize",
+      o.standardize, "data.standardize",
       "image-folder's images are decoded and cropped for each batch, so no "
       "pixel has a mean of its own; expected false");
   refuse(
-      o.on_device == true,
-      "data.on_device",
+      o.on_device == true, "data.on_device",
       "image-folder's images are files that the host decodes; expected auto "
       "or false");
 }
@@ -112,16 +101,13 @@ Conflicts check(const DataOptions& o) {
     return out;
   }
   const auto channels = static_cast<std::size_t>(set.shape.channels);
-  const auto check_channels = [&](const char* key,
-                                  const std::vector<double>& values) {
+  const auto check_channels = [&](const char* key, const std::vector<double>& values) {
     if (!values.empty() && values.size() != channels) {
       out.push_back(
           {{key, "data.name"},
            formatted(
-               "expected {}{}, one per channel, got {}",
-               channels,
-               channels == 1 ? " value" : " values",
-               values.size())});
+               "expected {}{}, one per channel, got {}", channels,
+               channels == 1 ? " value" : " values", values.size())});
     }
   };
   check_channels("data.mean", o.mean);
@@ -134,15 +120,10 @@ Conflicts check(const DataOptions& o) {
   if (o.resize < o.image_size) {
     out.push_back(
         {{"data.resize", "data.image_size", "data.name"},
-         formatted(
-             "expected at least data.image_size ({}), got {}",
-             o.image_size,
-             o.resize)});
+         formatted("expected at least data.image_size ({}), got {}", o.image_size, o.resize)});
   }
   if (o.crop_scale.size() != 2 || o.crop_scale[0] > o.crop_scale[1]) {
-    out.push_back(
-        {{"data.crop_scale", "data.name"},
-         "expected two shares, the smaller one first"});
+    out.push_back({{"data.crop_scale", "data.name"}, "expected two shares, the smaller one first"});
   }
   return out;
 }

@@ -8,21 +8,16 @@ Fields fields_of(DataOptions& o) {
   Fields f;
   f.choice("name", o.name, dataset_names(), "data set");
   f.text_or(
-       "root",
-       "auto",
-       o.root,
+       "root", "auto", o.root,
        "folder that holds its files; auto: search the usual places; for text a "
        "file or a folder of files, plain or gzipped")
       .free();
   f.integer(
-       "batch_size",
-       o.batch_size,
-       between(1, 1e6),
+       "batch_size", o.batch_size, between(1, 1e6),
        "images, or windows of a text, per worker and step")
       .free(MayChange::WithWorkers);
   f.choice(
-      "augment",
-      o.augment,
+      "augment", o.augment,
       {{"none", AugmentName::None},
        {"flip", AugmentName::Flip},
        {"crop", AugmentName::Crop},
@@ -30,135 +25,91 @@ Fields fields_of(DataOptions& o) {
       "random changes to the training images; crop: a window of the padded "
       "image, or for image-folder a part of random size and aspect ratio");
   f.integer(
-      "pad",
-      o.pad,
-      between(0, 64),
+      "pad", o.pad, between(0, 64),
       "border that the random crop adds, in pixels; not for image-folder");
-  f.number(
-      "erase", o.erase, between(0, 1), "probability of erasing a rectangle");
+  f.number("erase", o.erase, between(0, 1), "probability of erasing a rectangle");
   f.integer(
-      "subset",
-      o.subset,
-      between(0, 1e8),
+      "subset", o.subset, between(0, 1e8),
       "use only this many training images, the first ones in file order; "
       "0: all; not for image-folder");
   f.integer(
-      "pool",
-      o.pool,
-      between(0, 4096),
+      "pool", o.pool, between(0, 4096),
       "shrink images to this side by means over equal blocks, not rounded "
       "to bytes, before data.augment; it must divide height and width; 0: "
       "do not shrink; not for image-folder");
   f.flag(
-      "standardize",
-      o.standardize,
+      "standardize", o.standardize,
       "normalize each pixel of each channel by itself: subtract its mean "
       "over the training images (those of data.subset, including held-out "
       "ones), divide by its deviation + 1e-3; a pixel that never varies "
       "becomes 0; not for image-folder");
   f.integer(
-      "validation",
-      o.validation,
-      between(0, 1e8),
+      "validation", o.validation, between(0, 1e8),
       "number of training images, or windows of a text, held out and scored "
       "at each evaluation");
   f.integer(
-       "prefetch",
-       o.prefetch,
-       between(1, 1024),
-       "batches prepared ahead, if the host makes them")
+       "prefetch", o.prefetch, between(1, 1024), "batches prepared ahead, if the host makes them")
       .free();
   f.auto_or_flag(
-       "on_device",
-       o.on_device,
+       "on_device", o.on_device,
        "whether the images lie in the GPU's memory as bytes and batches are "
        "made there, identical to the host's; auto: on a GPU, if they take "
        "at most a tenth of its memory; never for image-folder, nor for "
        "pooled or standardized images")
       .free();
   f.numbers(
-      "mean",
-      o.mean,
-      between(0, 1),
-      "mean per channel, of pixel / 255; empty: the data set's own",
+      "mean", o.mean, between(0, 1), "mean per channel, of pixel / 255; empty: the data set's own",
       0);
   f.numbers(
-      "std",
-      o.std,
-      above_to(0, 10),
+      "std", o.std, above_to(0, 10),
       "standard deviation per channel, of pixel / 255; empty: the data "
       "set's own",
       0);
   f.integer(
-      "image_size",
-      o.image_size,
-      between(8, 4096),
+      "image_size", o.image_size, between(8, 4096),
       "image-folder: side of the images that the network gets, in pixels");
   f.integer(
-      "resize",
-      o.resize,
-      between(8, 4096),
+      "resize", o.resize, between(8, 4096),
       "image-folder: without a random crop, an image's shorter side is "
       "resized to this length and the center is cut out; at least "
       "image_size");
   f.numbers(
-      "crop_scale",
-      o.crop_scale,
-      above_to(0, 1),
+      "crop_scale", o.crop_scale, above_to(0, 1),
       "image-folder: smallest and largest share of the area that the "
       "random crop takes");
   f.auto_or_integer(
-       "decode_threads",
-       o.decode_threads,
-       between(1, 1024),
+       "decode_threads", o.decode_threads, between(1, 1024),
        "image-folder: decoding threads per worker; auto: cores / workers")
       .free();
   f.number(
-       "max_damaged",
-       o.max_damaged,
-       between(0, 1),
+       "max_damaged", o.max_damaged, between(0, 1),
        "image-folder: share of train's or val's images that may be damaged "
        "before the run fails; if above 0, one damaged image is always "
        "tolerated")
       .free();
   f.integer(
-      "context",
-      o.context,
-      between(1, 1e6),
-      "text: tokens per window; each predicts the next one");
+      "context", o.context, between(1, 1e6), "text: tokens per window; each predicts the next one");
   f.choice(
-      "tokens",
-      o.tokens,
-      {{"bytes", TokenType::Bytes},
-       {"uint16", TokenType::Uint16},
-       {"uint32", TokenType::Uint32}},
+      "tokens", o.tokens,
+      {{"bytes", TokenType::Bytes}, {"uint16", TokenType::Uint16}, {"uint32", TokenType::Uint32}},
       "text: what a token is in its files; bytes: each byte; uint16 and "
       "uint32: numbers that another program made, as nanoGPT and llm.c write "
       "them into .bin files");
   f.auto_or_integer(
-      "vocabulary",
-      o.vocabulary,
-      between(2, 1e8),
+      "vocabulary", o.vocabulary, between(2, 1e8),
       "text: how many tokens there are; auto: 256 for bytes, else the 50,257 "
       "of GPT-2");
   f.number(
-      "bytes_per_token",
-      o.bytes_per_token,
-      above_to(0, 1000),
+      "bytes_per_token", o.bytes_per_token, above_to(0, 1000),
       "text: bytes that a token stands for on average, from which bits per "
       "byte are computed");
   f.text_or(
-       "test",
-       "none",
-       o.test,
+       "test", "none", o.test,
        "text: file or folder of the test text; none: the tail of the training "
        "text")
       .free();
   f.number(
-      "test_share",
-      o.test_share,
-      above_to(0, 0.5),
-      "text: share of its tokens that its tail has");
+      "test_share", o.test_share, above_to(0, 0.5), "text: share of its tokens that its tail has");
   return f;
 }
 

@@ -31,11 +31,11 @@ struct DataOptions {
   // Per channel, of pixel / 255; empty: the data set's own.
   std::vector<double> mean = {}, std = {};
   // The rest is for image-folder.
-  std::int64_t image_size = 224;               // side of the network's input
-  std::int64_t resize = 256;                   // shorter side before the crop
-  std::vector<double> crop_scale = {0.08, 1};  // share of the area
+  std::int64_t image_size = 224;                    // side of the network's input
+  std::int64_t resize = 256;                        // shorter side before the crop
+  std::vector<double> crop_scale = {0.08, 1};       // share of the area
   std::optional<std::int64_t> decode_threads = {};  // nullopt: cores / workers
-  double max_damaged = 0.001;  // share of a part's images that may be damaged
+  double max_damaged = 0.001;                       // share of a part's images that may be damaged
   // Text.
   std::int64_t context = 256;  // tokens per window
   TokenType tokens = TokenType::Bytes;

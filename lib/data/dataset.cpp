@@ -18,9 +18,7 @@ namespace fs = std::filesystem;
 using Files = std::vector<std::string>;
 
 // Folders that may hold the data set, best first.
-std::vector<fs::path> places(
-    const KnownSet& set,
-    const std::optional<std::string>& root) {
+std::vector<fs::path> places(const KnownSet& set, const std::optional<std::string>& root) {
   std::vector<fs::path> roots;
   if (!root) {
     if (const auto data = env("ABTRAIN_DATA")) {
@@ -41,8 +39,7 @@ std::vector<fs::path> places(
     }
   }
   if (!root) {
-    found.insert(
-        found.end(), set.system_places.begin(), set.system_places.end());
+    found.insert(found.end(), set.system_places.begin(), set.system_places.end());
   }
   return found;
 }
@@ -64,8 +61,7 @@ std::string file_in(const fs::path& folder, const std::string& name) {
 std::string what_lacks(const KnownSet& set, const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
-    return fs::exists(folder, ignored) ? "is a file; expected a folder"
-                                       : "no such folder";
+    return fs::exists(folder, ignored) ? "is a file; expected a folder" : "no such folder";
   }
   Files lacking;
   for (const Files* files : {&set.train_files, &set.test_files}) {
@@ -79,10 +75,7 @@ std::string what_lacks(const KnownSet& set, const fs::path& folder) {
 }
 
 ByteImages read_part(
-    const KnownSet& set,
-    const fs::path& folder,
-    const Files& names,
-    std::int64_t count) {
+    const KnownSet& set, const fs::path& folder, const Files& names, std::int64_t count) {
   Files paths;
   for (const std::string& name : names) {
     paths.push_back(file_in(folder, name));
@@ -91,9 +84,7 @@ ByteImages read_part(
 }
 
 // The folder that holds the data set.
-std::string folder_of(
-    const KnownSet& set,
-    const std::optional<std::string>& root) {
+std::string folder_of(const KnownSet& set, const std::optional<std::string>& root) {
   std::string looked_in;
   for (const fs::path& folder : places(set, root)) {
     const std::string lack = what_lacks(set, folder);
@@ -108,10 +99,7 @@ std::string folder_of(
           "data set {} was not found (data.root: {}). Looked in:{}\nTo get it: "
           "{}.\nExpected layout:\n  {}\nThen set data.root or ABTRAIN_DATA to "
           "its folder.",
-          set.name,
-          root.value_or("auto"),
-          looked_in,
-          set.how_to_get,
+          set.name, root.value_or("auto"), looked_in, set.how_to_get,
           join(split_text(set.layout, '\n'), "\n  ")));
 }
 
@@ -119,11 +107,7 @@ std::string text_path(const KnownSet& set, const DataOptions& options) {
   if (!set.train_files.empty()) {
     return file_in(folder_of(set, options.root), set.train_files.front());
   }
-  ABT_CHECK(
-      options.root,
-      Config,
-      "data.root: {} needs the file or folder that holds it",
-      set.name);
+  ABT_CHECK(options.root, Config, "data.root: {} needs the file or folder that holds it", set.name);
   return at_home(*options.root);
 }
 
@@ -134,22 +118,16 @@ DatasetShape shape_of(const KnownSet& set, const DataOptions& options) {
     throw ConflictError(
         {{"data.subset", "data.name"},
          formatted(
-             "expected 0 .. {}, all training images of {}, got {}",
-             shape.train,
-             set.name,
+             "expected 0 .. {}, all training images of {}, got {}", shape.train, set.name,
              options.subset)});
   }
   const std::int64_t side = options.pool;
-  if (side < 0 ||
-      (side > 0 && (shape.height % side != 0 || shape.width % side != 0))) {
+  if (side < 0 || (side > 0 && (shape.height % side != 0 || shape.width % side != 0))) {
     throw ConflictError(
         {{"data.pool", "data.name"},
          formatted(
-             "expected a divisor of the {} x {} pixels of {}, got {}",
-             shape.height,
-             shape.width,
-             set.name,
-             side)});
+             "expected a divisor of the {} x {} pixels of {}, got {}", shape.height, shape.width,
+             set.name, side)});
   }
   if (options.subset > 0) {
     shape.train = options.subset;
@@ -173,17 +151,11 @@ FloatImages as_floats(const ByteImages& images, std::int64_t side) {
 
 // The data set's own values, or those given for `key`.
 std::vector<float> a_channel(
-    const char* key,
-    const std::vector<float>& own,
-    const std::vector<double>& given) {
+    const char* key, const std::vector<float>& own, const std::vector<double>& given) {
   ABT_CHECK(
-      given.empty() || given.size() == own.size(),
-      Config,
-      "{}: expected {}{}, one per channel, got {}",
-      key,
-      own.size(),
-      own.size() == 1 ? " value" : " values",
-      given.size());
+      given.empty() || given.size() == own.size(), Config,
+      "{}: expected {}{}, one per channel, got {}", key, own.size(),
+      own.size() == 1 ? " value" : " values", given.size());
   return given.empty() ? own : std::vector<float>(given.begin(), given.end());
 }
 
@@ -207,23 +179,14 @@ DatasetShape dataset_shape(const DataOptions& options) {
   if (set.read != nullptr) {
     return shape_of(set, options);
   }
-  const Dataset found =
-      set.is_text
-          ? open_text(options, text_path(set, options), nullptr)
-          : open_image_folder(options, folder_of(set, options.root), nullptr);
-  return {
-      found.channels,
-      found.height,
-      found.width,
-      found.classes,
-      found.train.size(),
-      found.test.size(),
-      found.context};
+  const Dataset found = set.is_text
+                            ? open_text(options, text_path(set, options), nullptr)
+                            : open_image_folder(options, folder_of(set, options.root), nullptr);
+  return {found.channels,     found.height,      found.width,  found.classes,
+          found.train.size(), found.test.size(), found.context};
 }
 
-DatasetPlace find_dataset(
-    const std::string& name,
-    const std::optional<std::string>& root) {
+DatasetPlace find_dataset(const std::string& name, const std::optional<std::string>& root) {
   for (const KnownSet& set : known_sets()) {
     if (set.name != name) {
       continue;
@@ -245,8 +208,7 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
   }
   std::vector<float> mean = a_channel("data.mean", set.mean, options.mean);
   std::vector<float> std = a_channel("data.std", set.std, options.std);
-  const DatasetShape shape =
-      set.has_files() ? set.shape : shape_of(set, options);
+  const DatasetShape shape = set.has_files() ? set.shape : shape_of(set, options);
   const std::string folder = folder_of(set, options.root);
   Dataset out;
   if (set.has_files()) {
@@ -269,8 +231,7 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
     keep_first(train, shape.train);
     if (options.pool > 0 || options.standardize) {
       const FloatImages floats = as_floats(train, options.pool);
-      out.norm = options.standardize ? standard_norm(floats.values)
-                                     : channel_norm(out);
+      out.norm = options.standardize ? standard_norm(floats.values) : channel_norm(out);
       out.train = floats;
       out.test = as_floats(std::get<ByteImages>(out.test), options.pool);
     }

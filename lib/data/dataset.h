@@ -45,8 +45,7 @@ struct TextWindows {
 
 // A part of a data set: training, validation or test examples.
 //   if (const auto* bytes = std::get_if<ByteImages>(&examples)) ...
-struct Examples
-    : std::variant<ByteImages, FloatImages, ListedImages, TextWindows> {
+struct Examples : std::variant<ByteImages, FloatImages, ListedImages, TextWindows> {
   using variant::variant;
   std::int64_t size() const;
 };
@@ -104,8 +103,7 @@ struct DatasetPlace {
   std::string name, found_in, how_to_get, layout;
 };
 DatasetPlace find_dataset(
-    const std::string& name,
-    const std::optional<std::string>& root = std::nullopt);
+    const std::string& name, const std::optional<std::string>& root = std::nullopt);
 
 // Removes the last `count` examples of a seeded permutation from the training
 // examples and returns them. Throws Error(Config) for a count out of range.

@@ -12,13 +12,11 @@ constexpr std::int64_t levels = 256;
 std::int64_t bytes_of(const Examples& examples) {
   const auto* images = std::get_if<ByteImages>(&examples);
   return images != nullptr && examples.size() > 0
-             ? static_cast<std::int64_t>(
-                   images->pixels.nbytes() + images->labels.nbytes())
+             ? static_cast<std::int64_t>(images->pixels.nbytes() + images->labels.nbytes())
              : 0;
 }
 
-DeviceImages
-copy_of(const Examples& examples, const at::Tensor& table, c10::Device device) {
+DeviceImages copy_of(const Examples& examples, const at::Tensor& table, c10::Device device) {
   if (examples.size() == 0) {
     return {};
   }
@@ -30,11 +28,8 @@ copy_of(const Examples& examples, const at::Tensor& table, c10::Device device) {
 
 }  // namespace
 
-at::Tensor normalized_bytes(
-    const std::vector<float>& mean,
-    const std::vector<float>& std) {
-  at::Tensor table =
-      at::empty({static_cast<std::int64_t>(mean.size()), levels}, at::kFloat);
+at::Tensor normalized_bytes(const std::vector<float>& mean, const std::vector<float>& std) {
+  at::Tensor table = at::empty({static_cast<std::int64_t>(mean.size()), levels}, at::kFloat);
   float* value = table.data_ptr<float>();
   for (std::size_t c = 0; c < mean.size(); ++c) {
     for (std::int64_t level = 0; level < levels; ++level) {
@@ -49,8 +44,7 @@ DeviceCopies::DeviceCopies(const Dataset& dataset, const Examples& validation)
   for (const Examples* part : {&dataset.train, &validation, &dataset.test}) {
     ABT_ASSERT(
         part->size() == 0 || std::holds_alternative<ByteImages>(*part),
-        "{} is a set of files, or its images are not bytes",
-        dataset.name);
+        "{} is a set of files, or its images are not bytes", dataset.name);
   }
 }
 
@@ -61,18 +55,14 @@ const DeviceDataset& DeviceCopies::on(c10::Device device) {
       return copy;
     }
   }
-  const at::Tensor table =
-      normalized_bytes(dataset_.mean, dataset_.std).to(device);
+  const at::Tensor table = normalized_bytes(dataset_.mean, dataset_.std).to(device);
   return copies_.emplace_back(DeviceDataset{
-      device,
-      copy_of(dataset_.train, table, device),
-      copy_of(validation_, table, device),
+      device, copy_of(dataset_.train, table, device), copy_of(validation_, table, device),
       copy_of(dataset_.test, table, device)});
 }
 
 std::int64_t device_bytes(const Dataset& dataset, const Examples& validation) {
-  return bytes_of(dataset.train) + bytes_of(validation) +
-         bytes_of(dataset.test);
+  return bytes_of(dataset.train) + bytes_of(validation) + bytes_of(dataset.test);
 }
 
 }  // namespace abtrain::data

@@ -24,9 +24,7 @@ struct DeviceImages {
 };
 
 // (byte / 255 - mean) / std for each channel and byte: C x 256, on the CPU.
-at::Tensor normalized_bytes(
-    const std::vector<float>& mean,
-    const std::vector<float>& std);
+at::Tensor normalized_bytes(const std::vector<float>& mean, const std::vector<float>& std);
 
 struct DeviceDataset {
   c10::Device device;

@@ -11,12 +11,8 @@ namespace abtrain::data {
 
 struct DeviceLoader::State {
   State(
-      const DeviceImages& from,
-      const Augment& how,
-      const ExampleOrder& which,
-      std::int64_t size,
-      std::int64_t first,
-      at::ScalarType wanted)
+      const DeviceImages& from, const Augment& how, const ExampleOrder& which, std::int64_t size,
+      std::int64_t first, at::ScalarType wanted)
       : images(from),
         augment(how),
         order(which),
@@ -25,27 +21,21 @@ struct DeviceLoader::State {
         type(wanted),
         epoch(first / steps),
         step(first % steps),
-        orders(
-            1,
-            [this, next = epoch](const auto& put, const auto& stop) mutable {
-              while (put(examples_of(next, stop))) {
-                ++next;
-              }
-            }) {
+        orders(1, [this, next = epoch](const auto& put, const auto& stop) mutable {
+          while (put(examples_of(next, stop))) {
+            ++next;
+          }
+        }) {
     ABT_ASSERT(first >= 0, "first step {}", first);
   }
 
   // The epoch's examples in host memory, page-locked for a GPU.
-  at::Tensor examples_of(std::int64_t which, const std::stop_token& stop)
-      const {
+  at::Tensor examples_of(std::int64_t which, const std::stop_token& stop) const {
     const std::vector<std::int64_t> examples = order.wait_for(which, stop);
     for (const std::int64_t index : examples) {
       ABT_ASSERT(
-          index >= 0 && index < images.size(),
-          "the order of epoch {} has example {} of {}",
-          which,
-          index,
-          images.size());
+          index >= 0 && index < images.size(), "the order of epoch {} has example {} of {}", which,
+          index, images.size());
     }
     at::Tensor made = at::empty(
         {static_cast<std::int64_t>(examples.size())},
@@ -68,14 +58,9 @@ struct DeviceLoader::State {
 };
 
 DeviceLoader::DeviceLoader(
-    const DeviceImages& images,
-    const Augment& augment,
-    const ExampleOrder& order,
-    std::int64_t batch_size,
-    std::int64_t first_step,
-    at::ScalarType type)
-    : state_(std::make_unique<
-             State>(images, augment, order, batch_size, first_step, type)) {}
+    const DeviceImages& images, const Augment& augment, const ExampleOrder& order,
+    std::int64_t batch_size, std::int64_t first_step, at::ScalarType type)
+    : state_(std::make_unique<State>(images, augment, order, batch_size, first_step, type)) {}
 DeviceLoader::~DeviceLoader() = default;
 
 void DeviceLoader::next(Batch& batch) {
@@ -87,15 +72,10 @@ void DeviceLoader::next(Batch& batch) {
   }
   if (!s.current.defined()) {
     // The allocator keeps the host's copy alive until the device has read it.
-    s.current =
-        s.orders.take().to(s.images.labels.device(), /*non_blocking=*/true);
+    s.current = s.orders.take().to(s.images.labels.device(), /*non_blocking=*/true);
   }
   s.augment.training(
-      s.images,
-      s.current.narrow(0, s.step * s.batch_size, s.batch_size),
-      s.epoch,
-      s.type,
-      batch);
+      s.images, s.current.narrow(0, s.step * s.batch_size, s.batch_size), s.epoch, s.type, batch);
   ++s.step;
 }
 

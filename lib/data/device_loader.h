@@ -21,12 +21,8 @@ class DeviceLoader : public BatchSource {
   // references must outlive the loader. Works on the CPU, too. Throws Config if
   // an epoch has no full batch.
   DeviceLoader(
-      const DeviceImages& images,
-      const Augment& augment,
-      const ExampleOrder& order,
-      std::int64_t batch_size,
-      std::int64_t first_step = 0,
-      at::ScalarType type = at::kFloat);
+      const DeviceImages& images, const Augment& augment, const ExampleOrder& order,
+      std::int64_t batch_size, std::int64_t first_step = 0, at::ScalarType type = at::kFloat);
   ~DeviceLoader() override;
   void next(Batch& batch) override;
   std::int64_t steps_per_epoch() const override;

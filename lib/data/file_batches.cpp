@@ -15,9 +15,7 @@ namespace {
 
 // Returns false if the file is damaged, which is recorded.
 bool write_file(
-    ImageReader& reader,
-    ImageFiles& files,
-    std::int64_t file,
+    ImageReader& reader, ImageFiles& files, std::int64_t file,
     const std::function<void(JpegDecoder::Size)>& write) {
   if (files.is_damaged(file)) {
     return false;
@@ -67,18 +65,12 @@ class FileBatches::Lent {
 
 FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
     : form_{options.image_size, options.resize, {}, {}},
-      threads_(static_cast<int>(
-          std::max<std::int64_t>(1, options.decode_threads.value_or(1)))) {
+      threads_(static_cast<int>(std::max<std::int64_t>(1, options.decode_threads.value_or(1)))) {
   ABT_CHECK(
-      form_.side >= 1 && form_.resize >= form_.side,
-      Config,
-      "data.resize: expected at least data.image_size ({}), got {}",
-      form_.side,
-      form_.resize);
+      form_.side >= 1 && form_.resize >= form_.side, Config,
+      "data.resize: expected at least data.image_size ({}), got {}", form_.side, form_.resize);
   ABT_ASSERT(
-      dataset.mean.size() == 3 && dataset.std.size() == 3,
-      "{} has {} channels",
-      dataset.name,
+      dataset.mean.size() == 3 && dataset.std.size() == 3, "{} has {} channels", dataset.name,
       dataset.mean.size());
   for (std::size_t c = 0; c < dataset.mean.size(); ++c) {
     form_.scale.push_back(1.0F / (255.0F * dataset.std[c]));
@@ -91,8 +83,7 @@ Batch FileBatches::empty_batch(std::int64_t count) const {
 }
 
 void FileBatches::for_each(
-    std::int64_t count,
-    const std::function<void(ImageReader&, std::int64_t)>& body) const {
+    std::int64_t count, const std::function<void(ImageReader&, std::int64_t)>& body) const {
   std::atomic<std::int64_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;
@@ -123,9 +114,7 @@ void FileBatches::for_each(
 }
 
 Batch FileBatches::training(
-    const ListedImages& images,
-    std::span<const std::int64_t> indices,
-    const Write& write) const {
+    const ListedImages& images, std::span<const std::int64_t> indices, const Write& write) const {
   const auto count = static_cast<std::int64_t>(indices.size());
   Batch batch = empty_batch(count);
   auto* pixels = batch.inputs.data_ptr<float>();
@@ -137,19 +126,11 @@ Batch FileBatches::training(
   for_each(count, [&](ImageReader& reader, std::int64_t i) {
     const std::int64_t index = indices[static_cast<std::size_t>(i)];
     for (std::int64_t step = 0;; ++step) {
-      ABT_CHECK(
-          step < all,
-          DamagedData,
-          "all {} training images are damaged",
-          with_commas(all));
+      ABT_CHECK(step < all, DamagedData, "all {} training images are damaged", with_commas(all));
       const std::int64_t taken = (index + step) % all;
-      if (write_file(
-              reader,
-              *images.files,
-              places[taken],
-              [&](JpegDecoder::Size size) {
-                write(reader, size, index, pixels + i * numel);
-              })) {
+      if (write_file(reader, *images.files, places[taken], [&](JpegDecoder::Size size) {
+            write(reader, size, index, pixels + i * numel);
+          })) {
         labels[i] = from[taken];
         return;
       }
@@ -159,9 +140,7 @@ Batch FileBatches::training(
 }
 
 Batch FileBatches::evaluation(
-    const ListedImages& images,
-    std::int64_t begin,
-    std::int64_t end) const {
+    const ListedImages& images, std::int64_t begin, std::int64_t end) const {
   Batch batch = empty_batch(end - begin);
   auto* pixels = batch.inputs.data_ptr<float>();
   auto* labels = batch.labels.data_ptr<std::int64_t>();
@@ -172,9 +151,8 @@ Batch FileBatches::evaluation(
   for_each(end - begin, [&](ImageReader& reader, std::int64_t i) {
     labels[i] = from[begin + i];
     sound[static_cast<std::size_t>(i)] = write_file(
-        reader, *images.files, places[begin + i], [&](JpegDecoder::Size) {
-          reader.write_center(/*mirrored=*/false, pixels + i * numel);
-        });
+        reader, *images.files, places[begin + i],
+        [&](JpegDecoder::Size) { reader.write_center(/*mirrored=*/false, pixels + i * numel); });
   });
   std::int64_t kept = 0;
   for (std::int64_t i = 0; i < end - begin; ++i) {

@@ -24,30 +24,21 @@ class FileBatches {
   // Writes one example with its open reader; called by several threads at once.
   // `index` is that of the requested example, even if another stands in for it.
   using Write = std::function<void(
-      ImageReader& reader,
-      JpegDecoder::Size size,
-      std::int64_t index,
-      float* out)>;
+      ImageReader& reader, JpegDecoder::Size size, std::int64_t index, float* out)>;
 
   // A damaged file is replaced by the next image that is not damaged, with its
   // own label. Throws Error(DamagedData) when too many are damaged.
   Batch training(
-      const ListedImages& images,
-      std::span<const std::int64_t> indices,
-      const Write& write) const;
+      const ListedImages& images, std::span<const std::int64_t> indices, const Write& write) const;
   // Returns examples begin .. end-1 without the damaged ones.
-  Batch evaluation(
-      const ListedImages& images,
-      std::int64_t begin,
-      std::int64_t end) const;
+  Batch evaluation(const ListedImages& images, std::int64_t begin, std::int64_t end) const;
 
  private:
   class Lent;
   Batch empty_batch(std::int64_t count) const;
   // Calls `body` for 0 .. count-1 on all threads.
   void for_each(
-      std::int64_t count,
-      const std::function<void(ImageReader&, std::int64_t)>& body) const;
+      std::int64_t count, const std::function<void(ImageReader&, std::int64_t)>& body) const;
 
   ImageForm form_;
   int threads_;

@@ -26,55 +26,33 @@ std::string extent_text(const Extent& extent) {
     return value < 0 ? std::string("any") : with_commas(value);
   };
   return formatted(
-      "{} images of {} x {}",
-      one(extent.count),
-      one(extent.height),
-      one(extent.width));
+      "{} images of {} x {}", one(extent.count), one(extent.height), one(extent.width));
 }
 
 void check_magic(ByteFile& file, std::uint32_t expected, const char* what) {
   const std::uint32_t magic = file.read_big_endian("header");
   ABT_CHECK(
-      magic == expected,
-      DamagedData,
-      "{}: expected magic number {} (idx {}), found {}",
-      file.path(),
-      hex(expected),
-      what,
-      hex(magic));
+      magic == expected, DamagedData, "{}: expected magic number {} (idx {}), found {}",
+      file.path(), hex(expected), what, hex(magic));
 }
 
 // Guards the allocation against a header that claims far too much.
 void check_memory(const ByteFile& file, double bytes) {
   ABT_CHECK(
-      bytes <= static_cast<double>(file.most_bytes()),
-      DamagedData,
+      bytes <= static_cast<double>(file.most_bytes()), DamagedData,
       "{}: its header asks for {}, expected no more than the {} that the file "
       "can hold",
-      file.path(),
-      human_bytes(bytes),
-      human_bytes(static_cast<double>(file.most_bytes())));
+      file.path(), human_bytes(bytes), human_bytes(static_cast<double>(file.most_bytes())));
 }
 
-void check_label(
-    const ByteFile& file,
-    std::int64_t at,
-    std::uint8_t label,
-    std::int64_t classes) {
+void check_label(const ByteFile& file, std::int64_t at, std::uint8_t label, std::int64_t classes) {
   ABT_CHECK(
-      label < classes,
-      DamagedData,
-      "{}: label of image {}: expected 0 .. {}, found {}",
-      file.path(),
-      at,
-      classes - 1,
-      static_cast<int>(label));
+      label < classes, DamagedData, "{}: label of image {}: expected 0 .. {}, found {}",
+      file.path(), at, classes - 1, static_cast<int>(label));
 }
 
 std::span<std::uint8_t> bytes_of(const at::Tensor& tensor) {
-  return {
-      tensor.data_ptr<std::uint8_t>(),
-      static_cast<std::size_t>(tensor.numel())};
+  return {tensor.data_ptr<std::uint8_t>(), static_cast<std::size_t>(tensor.numel())};
 }
 
 at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
@@ -84,52 +62,32 @@ at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
   found.count = file.read_big_endian("header");
   found.height = file.read_big_endian("header");
   found.width = file.read_big_endian("header");
-  const auto fits = [](std::int64_t want, std::int64_t value) {
-    return want < 0 || want == value;
-  };
+  const auto fits = [](std::int64_t want, std::int64_t value) { return want < 0 || want == value; };
   ABT_CHECK(
-      fits(expected.count, found.count) &&
-          fits(expected.height, found.height) &&
-          fits(expected.width, found.width) && found.height > 0 &&
-          found.width > 0,
-      DamagedData,
-      "{}: expected {}, found {}",
-      path,
-      extent_text(expected),
-      extent_text(found));
+      fits(expected.count, found.count) && fits(expected.height, found.height) &&
+          fits(expected.width, found.width) && found.height > 0 && found.width > 0,
+      DamagedData, "{}: expected {}, found {}", path, extent_text(expected), extent_text(found));
   check_memory(
-      file,
-      static_cast<double>(found.count) * static_cast<double>(found.height) *
-          static_cast<double>(found.width));
+      file, static_cast<double>(found.count) * static_cast<double>(found.height) *
+                static_cast<double>(found.width));
   // The number of bytes says nothing of them in a file without images.
   ABT_CHECK(
-      found.height <= most_side && found.width <= most_side,
-      DamagedData,
-      "{}: expected images of at most {} pixels per side, found {}",
-      path,
-      with_commas(most_side),
+      found.height <= most_side && found.width <= most_side, DamagedData,
+      "{}: expected images of at most {} pixels per side, found {}", path, with_commas(most_side),
       extent_text(found));
-  const at::Tensor pixels =
-      at::empty({found.count, 1, found.height, found.width}, at::kByte);
+  const at::Tensor pixels = at::empty({found.count, 1, found.height, found.width}, at::kByte);
   file.read(bytes_of(pixels), "images");
   file.finish();
   return pixels;
 }
 
-at::Tensor read_idx_labels(
-    const std::string& path,
-    std::int64_t count,
-    std::int64_t classes) {
+at::Tensor read_idx_labels(const std::string& path, std::int64_t count, std::int64_t classes) {
   ByteFile file(path);
   check_magic(file, labels_magic, "labels");
   const std::int64_t found = file.read_big_endian("header");
   ABT_CHECK(
-      found == count,
-      DamagedData,
-      "{}: expected {} labels, one for each image, found {}",
-      path,
-      with_commas(count),
-      with_commas(found));
+      found == count, DamagedData, "{}: expected {} labels, one for each image, found {}", path,
+      with_commas(count), with_commas(found));
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
   file.read(bytes, "labels");
   file.finish();
@@ -145,9 +103,7 @@ at::Tensor read_idx_labels(
 }  // namespace
 
 ByteImages read_idx(
-    const std::string& images_path,
-    const std::string& labels_path,
-    std::int64_t classes,
+    const std::string& images_path, const std::string& labels_path, std::int64_t classes,
     const Extent& expected) {
   ByteImages images;
   images.pixels = read_idx_images(images_path, expected);
@@ -156,21 +112,17 @@ ByteImages read_idx(
 }
 
 ByteImages read_cifar(
-    const std::vector<std::string>& paths,
-    std::int64_t count,
-    std::int64_t classes,
+    const std::vector<std::string>& paths, std::int64_t count, std::int64_t classes,
     std::int64_t label_bytes) {
   const auto files = static_cast<std::int64_t>(paths.size());
   ByteImages images;
-  images.pixels =
-      at::empty({files * count, 3, cifar_side, cifar_side}, at::kByte);
+  images.pixels = at::empty({files * count, 3, cifar_side, cifar_side}, at::kByte);
   images.labels = at::empty({files * count}, at::kLong);
   auto* pixels = images.pixels.data_ptr<std::uint8_t>();
   auto* labels = images.labels.data_ptr<std::int64_t>();
   const std::int64_t record = label_bytes + cifar_pixels;
   constexpr std::int64_t records_per_read = 64;
-  std::vector<std::uint8_t> buffer(
-      static_cast<std::size_t>(records_per_read * record));
+  std::vector<std::uint8_t> buffer(static_cast<std::size_t>(records_per_read * record));
   for (const std::string& path : paths) {
     ByteFile file(path);
     for (std::int64_t begin = 0; begin < count; begin += records_per_read) {

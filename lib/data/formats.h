@@ -21,17 +21,13 @@ struct Extent {
 // A pair of idx files (big-endian header, then bytes), plain or gzipped:
 // N x 1 x H x W.
 ByteImages read_idx(
-    const std::string& images_path,
-    const std::string& labels_path,
-    std::int64_t classes,
+    const std::string& images_path, const std::string& labels_path, std::int64_t classes,
     const Extent& expected = {});
 
 // CIFAR's binary files: each record has `label_bytes` labels, of which the last
 // one (the finest) counts, and 3 x 32 x 32 bytes. `count`: records per file.
 ByteImages read_cifar(
-    const std::vector<std::string>& paths,
-    std::int64_t count,
-    std::int64_t classes,
+    const std::vector<std::string>& paths, std::int64_t count, std::int64_t classes,
     std::int64_t label_bytes = 1);
 
 }  // namespace abtrain::data

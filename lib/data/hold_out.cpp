@@ -31,21 +31,16 @@ TextWindows selected(const TextWindows& all, const at::Tensor& indices) {
 Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed) {
   const std::int64_t size = train.size();
   ABT_CHECK(
-      count == 0 || (count > 0 && count < size),
-      Config,
-      "data.validation: expected 0 .. {} of the {} training images, got {}",
-      size - 1,
-      with_commas(size),
-      with_commas(count));
-  std::vector<std::int64_t> order =
-      permutation(size, Random(seed, RandomPurpose::Validation));
+      count == 0 || (count > 0 && count < size), Config,
+      "data.validation: expected 0 .. {} of the {} training images, got {}", size - 1,
+      with_commas(size), with_commas(count));
+  std::vector<std::int64_t> order = permutation(size, Random(seed, RandomPurpose::Validation));
   const auto cut = order.end() - count;
   // Ascending, so that each part is in file order.
   std::sort(order.begin(), cut);
   std::sort(cut, order.end());
   const auto take = [&](auto begin, auto end) {
-    const at::Tensor indices =
-        at::tensor(std::vector<std::int64_t>(begin, end), at::kLong);
+    const at::Tensor indices = at::tensor(std::vector<std::int64_t>(begin, end), at::kLong);
     return std::visit(
         [&](const auto& all) -> Examples { return selected(all, indices); },
         static_cast<const Examples::variant&>(train));

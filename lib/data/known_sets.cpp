@@ -11,24 +11,18 @@ namespace {
 
 using Files = std::vector<std::string>;
 
-ByteImages
-read_idx_set(const KnownSet& set, const Files& paths, std::int64_t count) {
+ByteImages read_idx_set(const KnownSet& set, const Files& paths, std::int64_t count) {
   return read_idx(
-      paths[0],
-      paths[1],
-      set.shape.classes,
-      {count, set.shape.height, set.shape.width});
+      paths[0], paths[1], set.shape.classes, {count, set.shape.height, set.shape.width});
 }
 
-ByteImages
-read_cifar_set(const KnownSet& set, const Files& paths, std::int64_t count) {
+ByteImages read_cifar_set(const KnownSet& set, const Files& paths, std::int64_t count) {
   const auto files = static_cast<std::int64_t>(paths.size());
   return read_cifar(paths, count / files, set.shape.classes);
 }
 
 // A coarse label precedes the fine one.
-ByteImages
-read_cifar100_set(const KnownSet& set, const Files& paths, std::int64_t count) {
+ByteImages read_cifar100_set(const KnownSet& set, const Files& paths, std::int64_t count) {
   return read_cifar(paths, count, set.shape.classes, /*label_bytes=*/2);
 }
 
@@ -45,9 +39,8 @@ std::vector<KnownSet> known_sets() {
        .test_files = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
        .folders = {"fashion-mnist", "FashionMNIST/raw"},
        .system_places = {"/usr/share/datasets/fashion-mnist"},
-       .how_to_get =
-           "apt install dataset-fashion-mnist, or the four files from "
-           "https://github.com/zalandoresearch/fashion-mnist",
+       .how_to_get = "apt install dataset-fashion-mnist, or the four files from "
+                     "https://github.com/zalandoresearch/fashion-mnist",
        .layout = "ROOT/train-images-idx3-ubyte\n"
                  "ROOT/train-labels-idx1-ubyte\n"
                  "ROOT/t10k-images-idx3-ubyte\n"
@@ -59,10 +52,7 @@ std::vector<KnownSet> known_sets() {
        .std = {0.2023f, 0.1994f, 0.2010f},
        .flips = true,
        .train_files =
-           {"data_batch_1.bin",
-            "data_batch_2.bin",
-            "data_batch_3.bin",
-            "data_batch_4.bin",
+           {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
             "data_batch_5.bin"},
        .test_files = {"test_batch.bin"},
        .folders = {"cifar-10-batches-bin"},
@@ -153,9 +143,7 @@ KnownSet find_set(const std::string& name) {
   throw ConflictError(
       {{"data.name"},
        formatted(
-           "expected one of {}; got '{}'{}",
-           join(names, ", "),
-           name,
+           "expected one of {}; got '{}'{}", join(names, ", "), name,
            near.empty() ? "" : formatted(" (did you mean '{}'?)", near))});
 }
 
@@ -170,8 +158,7 @@ bool is_text(const DataOptions& options) {
 std::int64_t vocabulary_of(const DataOptions& options) {
   constexpr std::int64_t kBytes = 256;
   constexpr std::int64_t kGpt2 = 50257;
-  return options.vocabulary.value_or(
-      options.tokens == TokenType::Bytes ? kBytes : kGpt2);
+  return options.vocabulary.value_or(options.tokens == TokenType::Bytes ? kBytes : kGpt2);
 }
 
 const char* examples_of(const DataOptions& options) {

@@ -25,9 +25,7 @@ struct KnownSet {
   // Null: the data set is a tree of JPEG files, and train_files and test_files
   // are its parts, or it is a text, whose file is train_files.front().
   ByteImages (*read)(
-      const KnownSet& set,
-      const std::vector<std::string>& paths,
-      std::int64_t count);
+      const KnownSet& set, const std::vector<std::string>& paths, std::int64_t count);
 
   bool is_text = false;
 

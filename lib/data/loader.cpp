@@ -21,40 +21,27 @@ void hand_over(const at::Tensor& made, c10::Device device, at::Tensor& to) {
 
 struct Loader::State {
   State(
-      const Examples& from,
-      const Augment& how,
-      const ExampleOrder& which,
-      std::int64_t size,
-      std::int64_t prefetch,
-      std::int64_t first,
-      c10::Device target)
+      const Examples& from, const Augment& how, const ExampleOrder& which, std::int64_t size,
+      std::int64_t prefetch, std::int64_t first, c10::Device target)
       : examples(from),
         augment(how),
         order(which),
         batch_size(size),
         steps(full_batches(which, size)),
         device(target),
-        batches(
-            capacity(prefetch),
-            [this, first](const auto& put, const auto& stop) {
-              produce(first, put, stop);
-            }) {
+        batches(capacity(prefetch), [this, first](const auto& put, const auto& stop) {
+          produce(first, put, stop);
+        }) {
     ABT_ASSERT(first >= 0, "first step {}", first);
   }
 
   static std::size_t capacity(std::int64_t prefetch) {
-    ABT_CHECK(
-        prefetch >= 1,
-        Config,
-        "data.prefetch: expected 1 or more, got {}",
-        prefetch);
+    ABT_CHECK(prefetch >= 1, Config, "data.prefetch: expected 1 or more, got {}", prefetch);
     return static_cast<std::size_t>(prefetch);
   }
 
   void produce(
-      std::int64_t first,
-      const Prefetcher<Batch>::Put& put,
-      const std::stop_token& stop) const {
+      std::int64_t first, const Prefetcher<Batch>::Put& put, const std::stop_token& stop) const {
     const auto size = static_cast<std::size_t>(batch_size);
     std::int64_t step = first % steps;
     for (std::int64_t epoch = first / steps;; ++epoch, step = 0) {
@@ -64,9 +51,7 @@ struct Loader::State {
       }
       for (; step < steps; ++step) {
         if (!put(augment.training(
-                examples,
-                std::span(indices).subspan(
-                    static_cast<std::size_t>(step) * size, size),
+                examples, std::span(indices).subspan(static_cast<std::size_t>(step) * size, size),
                 epoch,
                 /*page_locked=*/device.is_cuda()))) {
           return;
@@ -85,21 +70,10 @@ struct Loader::State {
 };
 
 Loader::Loader(
-    const Examples& examples,
-    const Augment& augment,
-    const ExampleOrder& order,
-    std::int64_t batch_size,
-    std::int64_t prefetch,
-    std::int64_t first_step,
-    c10::Device device)
+    const Examples& examples, const Augment& augment, const ExampleOrder& order,
+    std::int64_t batch_size, std::int64_t prefetch, std::int64_t first_step, c10::Device device)
     : state_(std::make_unique<State>(
-          examples,
-          augment,
-          order,
-          batch_size,
-          prefetch,
-          first_step,
-          device)) {}
+          examples, augment, order, batch_size, prefetch, first_step, device)) {}
 Loader::~Loader() = default;
 
 void Loader::next(Batch& batch) {

@@ -24,12 +24,8 @@ class Loader : public BatchSource {
   // memory and copied when they are taken. Throws Config if an epoch has no
   // full batch.
   Loader(
-      const Examples& examples,
-      const Augment& augment,
-      const ExampleOrder& order,
-      std::int64_t batch_size,
-      std::int64_t prefetch,
-      std::int64_t first_step = 0,
+      const Examples& examples, const Augment& augment, const ExampleOrder& order,
+      std::int64_t batch_size, std::int64_t prefetch, std::int64_t first_step = 0,
       c10::Device device = c10::kCPU);
   ~Loader() override;
   void next(Batch& batch) override;

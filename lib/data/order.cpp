@@ -20,15 +20,12 @@ struct Share {
 
 class Shuffle : public ExampleOrder {
  public:
-  Shuffle(const Share& share, std::uint64_t seed)
-      : share_(share), seed_(seed) {}
+  Shuffle(const Share& share, std::uint64_t seed) : share_(share), seed_(seed) {}
 
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
-    const Random random(
-        seed_, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch));
+    const Random random(seed_, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch));
     const std::vector<std::int64_t> all = permutation(share_.examples, random);
-    std::vector<std::int64_t> mine(
-        static_cast<std::size_t>(examples_per_epoch()));
+    std::vector<std::int64_t> mine(static_cast<std::size_t>(examples_per_epoch()));
     for (std::int64_t i = 0; i < share_.size(); ++i) {
       mine[i] = all[share_.worker + i * share_.workers];
     }
@@ -50,10 +47,8 @@ class Sequential : public ExampleOrder {
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
     // Continuing from the last epoch's end gives each left-over example its
     // turn.
-    const std::int64_t first =
-        epoch * share_.size() * share_.workers + share_.worker;
-    std::vector<std::int64_t> mine(
-        static_cast<std::size_t>(examples_per_epoch()));
+    const std::int64_t first = epoch * share_.size() * share_.workers + share_.worker;
+    std::vector<std::int64_t> mine(static_cast<std::size_t>(examples_per_epoch()));
     for (std::int64_t i = 0; i < share_.size(); ++i) {
       mine[i] = (first + i * share_.workers) % share_.examples;
     }
@@ -69,31 +64,22 @@ class Sequential : public ExampleOrder {
 
 Share share_of(const OrderSetting& setting) {
   ABT_ASSERT(
-      setting.workers >= 1 && setting.worker >= 0 &&
-          setting.worker < setting.workers && setting.examples >= 0,
-      "worker {} of {}, {} examples",
-      setting.worker,
-      setting.workers,
-      setting.examples);
+      setting.workers >= 1 && setting.worker >= 0 && setting.worker < setting.workers &&
+          setting.examples >= 0,
+      "worker {} of {}, {} examples", setting.worker, setting.workers, setting.examples);
   return {setting.examples, setting.worker, setting.workers};
 }
 
 }  // namespace
 
 std::int64_t full_batches(const ExampleOrder& order, std::int64_t batch_size) {
-  ABT_CHECK(
-      batch_size >= 1,
-      Config,
-      "data.batch_size: expected 1 or more, got {}",
-      batch_size);
+  ABT_CHECK(batch_size >= 1, Config, "data.batch_size: expected 1 or more, got {}", batch_size);
   const std::int64_t batches = order.examples_per_epoch() / batch_size;
   ABT_CHECK(
-      batches >= 1,
-      Config,
+      batches >= 1, Config,
       "data.batch_size: expected at most the {} examples that a worker has per "
       "epoch, got {}",
-      with_commas(order.examples_per_epoch()),
-      with_commas(batch_size));
+      with_commas(order.examples_per_epoch()), with_commas(batch_size));
   return batches;
 }
 
@@ -116,11 +102,8 @@ std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting) {
 }
 
 std::unique_ptr<PublishedOrder> make_published_order(
-    const OrderSetting& setting,
-    std::int64_t unit,
-    std::int64_t step) {
-  ABT_ASSERT(
-      unit >= 1 && step % unit == 0, "units of {}, steps of {}", unit, step);
+    const OrderSetting& setting, std::int64_t unit, std::int64_t step) {
+  ABT_ASSERT(unit >= 1 && step % unit == 0, "units of {}, steps of {}", unit, step);
   const Share share = share_of(setting);
   std::vector<std::int64_t> examples = Shuffle(share, setting.seed).epoch(0);
   examples.resize(static_cast<std::size_t>(share.size() / step * step));

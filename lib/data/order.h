@@ -22,8 +22,7 @@ class ExampleOrder {
   // The same, but waits until the order is known; for a separate thread. Empty
   // if `stop` came first.
   virtual std::vector<std::int64_t> wait_for(
-      std::int64_t epoch,
-      const std::stop_token& /*stop*/) const {
+      std::int64_t epoch, const std::stop_token& /*stop*/) const {
     return this->epoch(epoch);
   }
   virtual std::int64_t examples_per_epoch() const = 0;
@@ -48,9 +47,7 @@ std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting);
 // shuffle's first epoch, rounded down to a whole number of steps of `step`
 // examples, in units of `unit`. The caller publishes each epoch's order to it.
 std::unique_ptr<PublishedOrder> make_published_order(
-    const OrderSetting& setting,
-    std::int64_t unit,
-    std::int64_t step);
+    const OrderSetting& setting, std::int64_t unit, std::int64_t step);
 
 // Number of full batches of `batch_size` per epoch; a remainder is dropped.
 // Throws Config if there is none.

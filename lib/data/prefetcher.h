@@ -32,12 +32,10 @@ class Prefetcher {
   // `produce` runs on a thread of its own until it returns or `put` returns
   // false. Anything else that it waits for must end on `stop`. An exception
   // that it throws comes out of take(), after the things made before it.
-  using Produce =
-      std::function<void(const Put& put, const std::stop_token& stop)>;
+  using Produce = std::function<void(const Put& put, const std::stop_token& stop)>;
   Prefetcher(std::size_t capacity, Produce produce)
       : capacity_(capacity),
-        thread_([this,
-                 produce = std::move(produce)](const std::stop_token& stop) {
+        thread_([this, produce = std::move(produce)](const std::stop_token& stop) {
           try {
             produce([&](T thing) { return put(stop, std::move(thing)); }, stop);
           } catch (...) {

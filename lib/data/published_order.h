@@ -25,8 +25,7 @@ class PublishedOrder : public ExampleOrder {
   // another epoch.
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override;
   std::vector<std::int64_t> wait_for(
-      std::int64_t epoch,
-      const std::stop_token& stop) const override;
+      std::int64_t epoch, const std::stop_token& stop) const override;
   std::int64_t examples_per_epoch() const override {
     return static_cast<std::int64_t>(examples_.size());
   }

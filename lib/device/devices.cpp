@@ -37,8 +37,7 @@ fs::path own_group() {
   for (std::string line; std::getline(file, line);) {
     const auto fields = split_text(line, ':');
     if (fields.size() == 3 &&
-        (fields[1].empty() || fields[1].find("cpu,") == 0 ||
-         fields[1] == "cpu")) {
+        (fields[1].empty() || fields[1].find("cpu,") == 0 || fields[1] == "cpu")) {
       return fs::path(fields[2]).relative_path();
     }
   }
@@ -115,9 +114,8 @@ DeviceInfo cpu_device() {
       break;
     }
   }
-  info.memory_bytes = memory_limit(
-      static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
-      sysconf(_SC_PAGESIZE));
+  info.memory_bytes =
+      memory_limit(static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE));
   return info;
 }
 
@@ -131,8 +129,7 @@ c10::Device pick_device(DeviceChoice wanted, int worker) {
     return cpu;
   }
   ABT_CHECK(
-      !devices.empty(),
-      MissingInput,
+      !devices.empty(), MissingInput,
       "device 'cuda' was asked for, but 0 CUDA devices were found (`abtrain "
       "doctor` explains why; `device: cpu` needs none)");
   return devices[static_cast<std::size_t>(worker) % devices.size()].device;

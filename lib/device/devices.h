@@ -26,9 +26,7 @@ int cpu_cores();
 
 // The CPU quota in cores: the smallest one on the path from `group` up to
 // `root` (a mounted cgroup tree, version 2 or 1), or 0 if none is set.
-double cgroup_quota(
-    const std::filesystem::path& root,
-    const std::filesystem::path& group);
+double cgroup_quota(const std::filesystem::path& root, const std::filesystem::path& group);
 
 DeviceInfo cpu_device();
 std::vector<DeviceInfo> cuda_devices();

@@ -18,10 +18,8 @@ class RunAgain : public Graph::Form {
 }  // namespace
 
 Graph Graph::capture(
-    c10::Device device,
-    const std::function<void()>& body,
-    const std::vector<at::Generator>& generators,
-    CaptureTurn& turn) {
+    c10::Device device, const std::function<void()>& body,
+    const std::vector<at::Generator>& generators, CaptureTurn& turn) {
   Graph graph;
   graph.form_ = device.is_cuda() ? capture_cuda(device, body, generators, turn)
                                  : std::make_unique<RunAgain>(body);

@@ -57,10 +57,8 @@ class Graph {
   // `turn` must outlive the graph. Throws CaptureFailed if the body throws or
   // does what a capture does not allow.
   static Graph capture(
-      c10::Device device,
-      const std::function<void()>& body,
-      const std::vector<at::Generator>& generators,
-      CaptureTurn& turn);
+      c10::Device device, const std::function<void()>& body,
+      const std::vector<at::Generator>& generators, CaptureTurn& turn);
 
   Graph(Graph&&) noexcept = default;
   Graph& operator=(Graph&&) noexcept = default;
@@ -83,10 +81,8 @@ class Graph {
 
  private:
   static std::unique_ptr<Form> capture_cuda(
-      c10::Device device,
-      const std::function<void()>& body,
-      const std::vector<at::Generator>& generators,
-      CaptureTurn& turn);
+      c10::Device device, const std::function<void()>& body,
+      const std::vector<at::Generator>& generators, CaptureTurn& turn);
 
   std::unique_ptr<Form> form_;
 };

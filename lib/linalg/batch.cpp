@@ -7,13 +7,11 @@
 namespace abtrain::linalg {
 
 bool may_be_partial(SvdRoute route, std::int64_t n) {
-  return route == SvdRoute::Randomized ||
-         (route == SvdRoute::Auto && n >= kLargeSide);
+  return route == SvdRoute::Randomized || (route == SvdRoute::Auto && n >= kLargeSide);
 }
 
 std::vector<Decomposition> decompose_all(
-    const std::vector<NamedMatrix>& matrices,
-    const BatchOptions& options) {
+    const std::vector<NamedMatrix>& matrices, const BatchOptions& options) {
   const at::NoGradGuard no_grad;
   std::vector<std::optional<Decomposition>> results(matrices.size());
   std::vector<double> costs;

@@ -17,7 +17,7 @@ namespace abtrain::linalg {
 struct NamedMatrix {
   at::Tensor matrix;  // m x n, m >= n >= 1
   std::string layer;
-  at::Tensor warm;  // next_start() of its last decomposition, or undefined
+  at::Tensor warm;              // next_start() of its last decomposition, or undefined
   std::int64_t least_rank = 0;  // RankRule::least of this layer
 };
 
@@ -43,7 +43,6 @@ struct BatchOptions {
 // Returns one result per matrix, in order. Throws Error(Diverged) naming the
 // layer when an entry is not finite.
 std::vector<Decomposition> decompose_all(
-    const std::vector<NamedMatrix>& matrices,
-    const BatchOptions& options);
+    const std::vector<NamedMatrix>& matrices, const BatchOptions& options);
 
 }  // namespace abtrain::linalg

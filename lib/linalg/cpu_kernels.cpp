@@ -10,21 +10,18 @@ namespace {
 
 template <int Width>
 struct Lanes {
-  typedef double Vector
-      __attribute__((vector_size(Width * 8), aligned(8), may_alias));
+  typedef double Vector __attribute__((vector_size(Width * 8), aligned(8), may_alias));
 };
 
 // All row ranges below start and end on a cache line (the padding is zero).
 template <int Width>
-ABT_INLINE double
-dot(const double* x, const double* y, std::int64_t from, std::int64_t to) {
+ABT_INLINE double dot(const double* x, const double* y, std::int64_t from, std::int64_t to) {
   using V = typename Lanes<Width>::Vector;
   V sum[2] = {};
   for (auto i = from; i < to; i += 8) {
     for (int part = 0; part < 8 / Width; ++part) {
       const auto at = i + part * Width;
-      sum[part % 2] += *reinterpret_cast<const V*>(x + at) *
-                       *reinterpret_cast<const V*>(y + at);
+      sum[part % 2] += *reinterpret_cast<const V*>(x + at) * *reinterpret_cast<const V*>(y + at);
     }
   }
   const V both = sum[0] + sum[1];
@@ -38,17 +35,12 @@ dot(const double* x, const double* y, std::int64_t from, std::int64_t to) {
 // y += a * u + b * w.
 template <int Width>
 ABT_INLINE void add_two(
-    double* y,
-    const double* u,
-    double a,
-    const double* w,
-    double b,
-    std::int64_t from,
+    double* y, const double* u, double a, const double* w, double b, std::int64_t from,
     std::int64_t to) {
   using V = typename Lanes<Width>::Vector;
   for (auto i = from; i < to; i += Width) {
-    *reinterpret_cast<V*>(y + i) += *reinterpret_cast<const V*>(u + i) * a +
-                                    *reinterpret_cast<const V*>(w + i) * b;
+    *reinterpret_cast<V*>(y + i) +=
+        *reinterpret_cast<const V*>(u + i) * a + *reinterpret_cast<const V*>(w + i) * b;
   }
 }
 
@@ -56,11 +48,7 @@ ABT_INLINE void add_two(
 // entry is loaded once and used twice.
 template <int Width>
 ABT_INLINE void symmetric_times(
-    const double* a,
-    std::int64_t stride,
-    const double* x,
-    double* y,
-    std::int64_t from,
+    const double* a, std::int64_t stride, const double* x, double* y, std::int64_t from,
     std::int64_t n) {
   using V = typename Lanes<Width>::Vector;
   constexpr int kColumns = 8;
@@ -99,11 +87,7 @@ ABT_INLINE void symmetric_times(
 // Width + q of row i goes to [(g * rows + i) * Width + q].
 template <int Width, class T>
 ABT_INLINE void pack(
-    const Matrix<T>& w,
-    double scale,
-    std::int64_t first,
-    std::int64_t last,
-    double* packed) {
+    const Matrix<T>& w, double scale, std::int64_t first, std::int64_t last, double* packed) {
   const auto rows = last - first;
   for (std::int64_t c = 0; c < w.n; c += Width) {
     double* to = packed + c * rows;
@@ -119,8 +103,7 @@ ABT_INLINE void pack(
     for (int q = 0; q < Width; ++q) {
       const bool real = c + q < w.n;
       for (std::int64_t i = 0; i < rows; ++i) {
-        to[i * Width + q] =
-            real ? scale * from[i * w.row_stride + q * w.column_stride] : 0;
+        to[i * Width + q] = real ? scale * from[i * w.row_stride + q * w.column_stride] : 0;
       }
     }
   }
@@ -130,11 +113,7 @@ ABT_INLINE void pack(
 // registers.
 template <int Width, int Count>
 ABT_INLINE void add_tile(
-    const double* left,
-    const double* right,
-    std::int64_t rows,
-    double* sum,
-    std::int64_t stride) {
+    const double* left, const double* right, std::int64_t rows, double* sum, std::int64_t stride) {
   using V = typename Lanes<Width>::Vector;
   V tile[Count][Width] = {};
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -161,34 +140,23 @@ ABT_INLINE void add_tile(
 // hold `rows` columns, packed as above.
 template <int Width>
 ABT_INLINE void add_product(
-    const double* left,
-    const double* right,
-    std::int64_t rows,
-    std::int64_t from,
-    std::int64_t n,
-    double* sum,
-    std::int64_t stride) {
+    const double* left, const double* right, std::int64_t rows, std::int64_t from, std::int64_t n,
+    double* sum, std::int64_t stride) {
   for (auto c = from; c < n; c += Width) {
     double* column = sum + c * stride;
     auto r = c;
     for (; r + 3 * Width <= n; r += 3 * Width) {
-      add_tile<Width, 3>(
-          left + r * rows, right + c * rows, rows, column + r, stride);
+      add_tile<Width, 3>(left + r * rows, right + c * rows, rows, column + r, stride);
     }
     for (; r < n; r += Width) {
-      add_tile<Width, 1>(
-          left + r * rows, right + c * rows, rows, column + r, stride);
+      add_tile<Width, 1>(left + r * rows, right + c * rows, rows, column + r, stride);
     }
   }
 }
 
 template <int Width, class T>
 ABT_INLINE void gram(
-    const Matrix<T>& w,
-    double scale,
-    double* scratch,
-    double* sum,
-    std::int64_t stride) {
+    const Matrix<T>& w, double scale, double* scratch, double* sum, std::int64_t stride) {
   const auto n = (w.n + Width - 1) / Width * Width;
   for (std::int64_t first = 0; first < w.m; first += kGramRows) {
     const auto last = std::min(first + kGramRows, w.m);
@@ -256,8 +224,7 @@ ABT_INLINE void reduce(const Panel& p) {
       std::fill(y + from, y + n, 0.0);
       continue;
     }
-    const double beta =
-        -std::copysign(std::sqrt(alpha * alpha + square), alpha);
+    const double beta = -std::copysign(std::sqrt(alpha * alpha + square), alpha);
     const double tau = (beta - alpha) / beta;
     const double scale = 1 / (alpha - beta);
     for (auto i = from; i < n; ++i) {
@@ -286,18 +253,14 @@ ABT_INLINE void reduce(const Panel& p) {
 
 // One copy of each kernel per vector unit.
 #if defined(__x86_64__)
-#define ABT_UNIT(WIDTH, TARGET)                                             \
-  __attribute__((target(TARGET))) void reduce_##WIDTH(const Panel& panel) { \
-    reduce<WIDTH>(panel);                                                   \
-  }                                                                         \
-  template <class T>                                                        \
-  __attribute__((target(TARGET))) void gram_##WIDTH(                        \
-      const Matrix<T>& w,                                                   \
-      double scale,                                                         \
-      double* scratch,                                                      \
-      double* sum,                                                          \
-      std::int64_t stride) {                                                \
-    gram<WIDTH>(w, scale, scratch, sum, stride);                            \
+#define ABT_UNIT(WIDTH, TARGET)                                                              \
+  __attribute__((target(TARGET))) void reduce_##WIDTH(const Panel& panel) {                  \
+    reduce<WIDTH>(panel);                                                                    \
+  }                                                                                          \
+  template <class T>                                                                         \
+  __attribute__((target(TARGET))) void gram_##WIDTH(                                         \
+      const Matrix<T>& w, double scale, double* scratch, double* sum, std::int64_t stride) { \
+    gram<WIDTH>(w, scale, scratch, sum, stride);                                             \
   }
 ABT_UNIT(8, "avx512f,fma")
 ABT_UNIT(4, "avx2,fma")
@@ -333,11 +296,7 @@ void reduce_panel(const Panel& panel, int width) {
 
 template <class T>
 void add_gram(
-    const Matrix<T>& w,
-    double scale,
-    double* scratch,
-    double* sum,
-    std::int64_t stride,
+    const Matrix<T>& w, double scale, double* scratch, double* sum, std::int64_t stride,
     int width) {
 #if defined(__x86_64__)
   if (width == 8) {
@@ -351,9 +310,7 @@ void add_gram(
   gram<2>(w, scale, scratch, sum, stride);
 }
 
-template void
-add_gram(const Matrix<float>&, double, double*, double*, std::int64_t, int);
-template void
-add_gram(const Matrix<double>&, double, double*, double*, std::int64_t, int);
+template void add_gram(const Matrix<float>&, double, double*, double*, std::int64_t, int);
+template void add_gram(const Matrix<double>&, double, double*, double*, std::int64_t, int);
 
 }  // namespace abtrain::linalg

@@ -33,12 +33,7 @@ constexpr std::int64_t kGramRows = 256;  // rows processed at a time
 // up to kLine. Afterwards `sum` holds garbage above the diagonal.
 template <class T>  // float or double
 void add_gram(
-    const Matrix<T>& w,
-    double scale,
-    double* scratch,
-    double* sum,
-    std::int64_t stride,
-    int width);
+    const Matrix<T>& w, double scale, double* scratch, double* sum, std::int64_t stride, int width);
 
 // Reflectors are applied in groups that begin at multiples of this; within its
 // group a reflector is zero above its leading one.

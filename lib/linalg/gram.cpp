@@ -16,8 +16,7 @@ namespace {
 
 template <class T>
 Matrix<T> view_of(const at::Tensor& w) {
-  return {
-      w.const_data_ptr<T>(), w.size(0), w.size(1), w.stride(0), w.stride(1)};
+  return {w.const_data_ptr<T>(), w.size(0), w.size(1), w.stride(0), w.stride(1)};
 }
 
 at::Tensor lower_half(const at::Tensor& w, double scale, int width) {
@@ -54,24 +53,17 @@ at::Tensor whole(const at::Tensor& w, double scale) {
     }
   }
   for (std::int64_t c = panel; c < n; c += panel) {
-    sum.slice(0, c - panel, c)
-        .slice(1, c)
-        .copy_(sum.slice(0, c).slice(1, c - panel, c).t());
+    sum.slice(0, c - panel, c).slice(1, c).copy_(sum.slice(0, c).slice(1, c - panel, c).t());
   }
   return sum;
 }
 
 using Product = std::function<at::Tensor(const at::Tensor&, double)>;
 
-Gram checked(
-    const at::Tensor& matrix,
-    const std::string& layer,
-    const Product& product) {
+Gram checked(const at::Tensor& matrix, const std::string& layer, const Product& product) {
   ABT_ASSERT(
-      matrix.dim() == 2 && matrix.size(0) >= matrix.size(1) &&
-          matrix.size(1) >= 1,
-      "layer '{}': expected a matrix with m >= n >= 1",
-      layer);
+      matrix.dim() == 2 && matrix.size(0) >= matrix.size(1) && matrix.size(1) >= 1,
+      "layer '{}': expected a matrix with m >= n >= 1", layer);
   const auto w = matrix.detach();
   Gram gram{product(w, 1), 1};
   // The trace is the sum of all squares: if it is not finite or is tiny or
@@ -80,8 +72,7 @@ Gram checked(
   if (trace > 1e-200 && trace < 1e200) {
     return gram;
   }
-  const double largest =
-      at::linalg_vector_norm(w.to(at::kDouble), INFINITY).item<double>();
+  const double largest = at::linalg_vector_norm(w.to(at::kDouble), INFINITY).item<double>();
   check_finite(largest, layer);
   if (largest > 0) {
     gram.scale = std::ldexp(1.0, -std::ilogb(largest));
@@ -104,8 +95,7 @@ Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer) {
 
 void check_finite(double largest, const std::string& layer) {
   ABT_CHECK(
-      std::isfinite(largest),
-      Diverged,
+      std::isfinite(largest), Diverged,
       "layer '{}': the weights hold a value that is not finite (NaN or "
       "infinite), so they cannot be decomposed",
       layer);

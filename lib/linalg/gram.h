@@ -21,10 +21,7 @@ struct Gram {
 // matrix: m x n, m >= n >= 1. Symmetry saves half of the products, and only a
 // few rows at a time are converted to float64. Throws Error(Diverged) naming
 // `layer` when an entry is not finite.
-Gram gram_of(
-    const at::Tensor& matrix,
-    const std::string& layer,
-    int width = best_width());
+Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width = best_width());
 
 // Both halves, n x n, on any device, by products that use all threads.
 Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer);

@@ -11,8 +11,7 @@ namespace {
 
 void check_entries(const at::Tensor& matrix, const std::string& what) {
   ABT_CHECK(
-      matrix.isfinite().all().item<bool>(),
-      Diverged,
+      matrix.isfinite().all().item<bool>(), Diverged,
       "{}: a value is not finite (NaN or infinite), so there is no "
       "decomposition",
       what);
@@ -20,8 +19,7 @@ void check_entries(const at::Tensor& matrix, const std::string& what) {
 
 // Where to try again after the matrix's device did not converge.
 at::Tensor for_lapack(const at::Tensor& matrix, const std::string& what) {
-  ABT_CHECK(
-      matrix.is_cuda(), Diverged, "{}: LAPACK found no decomposition", what);
+  ABT_CHECK(matrix.is_cuda(), Diverged, "{}: LAPACK found no decomposition", what);
   return matrix.cpu();
 }
 

@@ -11,8 +11,7 @@ namespace {
 // W (W^T W)^(-1/2) by way of the Gram matrix. A W far from square is well
 // conditioned and float32 keeps its digits; otherwise everything is in float64,
 // and one Newton-Schulz step squares the remaining error in orthogonality.
-at::Tensor by_gram(
-    const at::Tensor& matrix, const Decomposition& decomposition) {
+at::Tensor by_gram(const at::Tensor& matrix, const Decomposition& decomposition) {
   const auto& values = decomposition.singular_values();
   const auto n = matrix.size(1);
   const auto v = decomposition.right(n);
@@ -22,8 +21,7 @@ at::Tensor by_gram(
   }
   const auto root = at::mm(v.mul(inverse.to(v.device())), v.t());
   constexpr double kWell = 10;  // about a Gaussian matrix with m = 1.5 n
-  if (matrix.scalar_type() == at::kFloat &&
-      values.front() < kWell * values.back()) {
+  if (matrix.scalar_type() == at::kFloat && values.front() < kWell * values.back()) {
     return at::mm(matrix, root.to(at::kFloat));
   }
   const auto w = matrix.to(at::kDouble);

@@ -12,13 +12,11 @@ namespace {
 // By Cholesky, after scaling rows to length one; undefined if they are too
 // close to dependent.
 at::Tensor by_cholesky(const at::Tensor& rows) {
-  const auto length =
-      at::linalg_vector_norm(rows, 2, {1}, /*keepdim=*/true).clamp_min(1e-300);
+  const auto length = at::linalg_vector_norm(rows, 2, {1}, /*keepdim=*/true).clamp_min(1e-300);
   const auto unit = rows.div(length);
   const auto [factor, failed] = at::linalg_cholesky_ex(at::mm(unit, unit.t()));
   // A failure leaves garbage on the diagonal; one read covers both.
-  const double smallest =
-      factor.diagonal().min().mul(failed.eq(0)).item<double>();
+  const double smallest = factor.diagonal().min().mul(failed.eq(0)).item<double>();
   if (!(smallest > 1e-5)) {
     return {};
   }
@@ -29,9 +27,8 @@ at::Tensor by_cholesky(const at::Tensor& rows) {
 
 at::Tensor orthonormal_rows(const at::Tensor& rows) {
   const auto result = by_cholesky(rows);
-  return result.defined()
-             ? result
-             : std::get<0>(at::linalg_qr(rows.t(), "reduced")).t().contiguous();
+  return result.defined() ? result
+                          : std::get<0>(at::linalg_qr(rows.t(), "reduced")).t().contiguous();
 }
 
 }  // namespace abtrain::linalg

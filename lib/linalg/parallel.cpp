@@ -12,9 +12,7 @@
 namespace abtrain::linalg {
 
 void for_each_matrix(
-    const std::vector<double>& costs,
-    int threads,
-    const std::function<void(std::size_t)>& body) {
+    const std::vector<double>& costs, int threads, const std::function<void(std::size_t)>& body) {
   std::vector<std::size_t> order(costs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto left, auto right) {

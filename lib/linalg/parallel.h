@@ -14,8 +14,6 @@ namespace abtrain::linalg {
 // number of threads. Returns when all are done; throws the error of the first
 // body that failed (bodies not yet started are then skipped).
 void for_each_matrix(
-    const std::vector<double>& costs,
-    int threads,
-    const std::function<void(std::size_t)>& body);
+    const std::vector<double>& costs, int threads, const std::function<void(std::size_t)>& body);
 
 }  // namespace abtrain::linalg

@@ -33,10 +33,7 @@ Roots roots_of(const at::Tensor& gram, const std::string& what) {
 
 }  // namespace
 
-ProductSvd product_svd(
-    const at::Tensor& p,
-    const at::Tensor& q,
-    const std::string& layer) {
+ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q, const std::string& layer) {
   const at::NoGradGuard no_grad;
   const at::Tensor p64 = p.to(at::kDouble);
   const at::Tensor q64 = q.to(at::kDouble);
@@ -49,10 +46,7 @@ ProductSvd product_svd(
   const Roots left = roots_of(p_gram, what);
   const Roots right = roots_of(q_gram, what);
   const ThinSvd core = gesdd(at::matmul(left.root, right.root.t()), what);
-  return {
-      core.s,
-      at::matmul(left.inverse, core.u),
-      at::matmul(core.v.t(), right.inverse.t())};
+  return {core.s, at::matmul(left.inverse, core.u), at::matmul(core.v.t(), right.inverse.t())};
 }
 
 LowRankPair transforms_from(const ProductSvd& svd, std::int64_t rank) {

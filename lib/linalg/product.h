@@ -22,8 +22,7 @@ struct ProductSvd {
 // By way of the k x k Gram matrices of P and Q in float64 (their eigenvalues
 // below 1e-12 of the largest count as zero) and gesdd of the k x k core. Throws
 // Error(Diverged) naming `layer` when an entry is not finite.
-ProductSvd
-product_svd(const at::Tensor& p, const at::Tensor& q, const std::string& layer);
+ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q, const std::string& layer);
 
 // Transforms of rank r <= k, fp32: A = P * a (a is k x r) and B = b * Q (b is r
 // x k), with A = U sqrt(S), B = sqrt(S) V^T.

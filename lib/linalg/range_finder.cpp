@@ -75,10 +75,7 @@ struct RangeFinder::Ritz {
   }
 };
 
-RangeFinder::RangeFinder(
-    const at::Tensor& gram,
-    const std::string& layer,
-    const at::Tensor& warm)
+RangeFinder::RangeFinder(const at::Tensor& gram, const std::string& layer, const at::Tensor& warm)
     : gram_(gram),
       layer_(layer),
       n_(gram.size(0)),
@@ -90,13 +87,8 @@ RangeFinder::RangeFinder(
   if (warm.defined()) {
     // It may come from a damaged checkpoint.
     ABT_CHECK(
-        warm.dim() == 2 && warm.size(1) == n_ && warm.size(0) == block_,
-        DamagedData,
-        "layer '{}': expected a start of {} x {}, got {}",
-        layer,
-        block_,
-        n_,
-        warm.sizes());
+        warm.dim() == 2 && warm.size(1) == n_ && warm.size(0) == block_, DamagedData,
+        "layer '{}': expected a start of {} x {}, got {}", layer, block_, n_, warm.sizes());
     // Mix in a little of every direction, or new ones would be found late.
     constexpr double kNew = 0.05;
     start_ = warm.to(gram_.options()).add(start_, kNew);
@@ -105,8 +97,7 @@ RangeFinder::RangeFinder(
 
 // Uniform numbers: any start that prefers no direction will do, since what it
 // misses is detected.
-at::Tensor RangeFinder::random_rows(std::int64_t count, std::int64_t length)
-    const {
+at::Tensor RangeFinder::random_rows(std::int64_t count, std::int64_t length) const {
   auto rows = at::empty({count, length}, at::kDouble);
   Random random(hash(layer_), RandomPurpose::Sketch, drawn_++);
   double* entry = rows.mutable_data_ptr<double>();
@@ -167,8 +158,7 @@ bool RangeFinder::grow_to(std::int64_t size) {
 RangeFinder::Ritz RangeFinder::ritz() const {
   const auto space = space_.slice(0, 0, size_);
   const auto projected = at::mm(product_.slice(0, 0, size_), space.t());
-  const auto [values, vectors] =
-      eigh(projected.add(projected.t()).mul(0.5), layer_);
+  const auto [values, vectors] = eigh(projected.add(projected.t()).mul(0.5), layer_);
   Ritz result;
   result.values = to_host(values.flip(0));
   result.rotation = vectors.flip(1);
@@ -181,9 +171,7 @@ RangeFinder::Ritz RangeFinder::ritz() const {
 }
 
 Spectrum RangeFinder::spectrum_of(
-    const std::vector<double>& eigenvalues,
-    std::int64_t m,
-    double rest_bound) const {
+    const std::vector<double>& eigenvalues, std::int64_t m, double rest_bound) const {
   Spectrum s{layer_, m, n_, {}};
   double rest = trace_;
   for (const double value : eigenvalues) {
@@ -196,8 +184,7 @@ Spectrum RangeFinder::spectrum_of(
 }
 
 // Proves that at most `rank` eigenvalues of G are above the level; else false.
-bool RangeFinder::none_above(double level, const Ritz& ritz, std::int64_t rank)
-    const {
+bool RangeFinder::none_above(double level, const Ritz& ritz, std::int64_t rank) const {
   double rest = trace_;
   for (std::int64_t i = 0; i < rank; ++i) {
     rest -= ritz.values[i];
@@ -220,43 +207,33 @@ bool RangeFinder::none_above(double level, const Ritz& ritz, std::int64_t rank)
 
 // Publishes one value if factors would save nothing, as the energy alone or a
 // rule that needs no values can tell.
-bool RangeFinder::publish_dense(
-    const RankRule& rule,
-    std::int64_t m,
-    const Ritz& ritz) {
+bool RangeFinder::publish_dense(const RankRule& rule, std::int64_t m, const Ritz& ritz) {
   const std::vector<double> first = {ritz.values.front()};
-  const double level =
-      by_values(rule) ? first[0] * (1 + 10 * kAccuracy) : trace_;
+  const double level = by_values(rule) ? first[0] * (1 + 10 * kAccuracy) : trace_;
   const Spectrum s = spectrum_of(first, m, std::sqrt(level));
   if (choose_rank(rule, s).rank != 0 || !none_above(level, ritz, 0)) {
     return false;
   }
   values_ = first;
-  vectors_ =
-      at::mm(ritz.rotation.slice(1, 0, 1).t(), space_.slice(0, 0, size_));
+  vectors_ = at::mm(ritz.rotation.slice(1, 0, 1).t(), space_.slice(0, 0, size_));
   rest_energy_ = s.rest_energy;
   rest_bound_ = s.rest_bound;
   return true;
 }
 
 bool RangeFinder::publish(
-    const RankRule& rule,
-    std::int64_t m,
-    const Ritz& ritz,
-    std::int64_t rank) {
+    const RankRule& rule, std::int64_t m, const Ritz& ritz, std::int64_t rank) {
   const auto& values = ritz.values;
   const bool cut = rule.rule == RankRuleName::Sigma;
   // The least wanted value, or the cut: no value above it may be missing.
   const double bound = cut ? rule.cut * singular_value(values[0])
                            : singular_value(values[rank - 1]) * (1 + kAccuracy);
   // Values this small do not count as resolved.
-  const double level =
-      std::max(bound * bound, kAccuracy * kAccuracy * values[0]);
+  const double level = std::max(bound * bound, kAccuracy * kAccuracy * values[0]);
   const std::vector<double> kept(values.begin(), values.begin() + rank);
   Spectrum s = spectrum_of(kept, m, cut ? bound : std::sqrt(level));
   const auto choice = choose_rank(rule, s);
-  if (!choice.decided || choice.rank != rank ||
-      !none_above(level, ritz, rank)) {
+  if (!choice.decided || choice.rank != rank || !none_above(level, ritz, rank)) {
     return false;
   }
   values_ = kept;
@@ -270,29 +247,23 @@ bool RangeFinder::publish(
 // rank that the energy allows or, for a cold search, the rank expected from its
 // first block. Over random v the mean of v^T f(G) v is the trace of f(G) over
 // n, so the block's share of each Ritz vector is a count.
-bool RangeFinder::is_hopeless(
-    const RankRule& rule,
-    std::int64_t m,
-    const Ritz& ritz) const {
+bool RangeFinder::is_hopeless(const RankRule& rule, std::int64_t m, const Ritz& ritz) const {
   if (!by_values(rule)) {
     return false;
   }
   const std::vector<double> first = {ritz.values.front()};
-  const auto least =
-      choose_rank(rule, spectrum_of(first, m, std::sqrt(first[0]))).rank;
+  const auto least = choose_rank(rule, spectrum_of(first, m, std::sqrt(first[0]))).rank;
   if (kSpace * static_cast<double>(least) > static_cast<double>(limit_)) {
     return true;
   }
   const bool cut_rule = rule.rule == RankRuleName::Sigma;
-  if (!cold_ || size_ < 3 * block_ ||
-      (!cut_rule && rule.rule != RankRuleName::Energy)) {
+  if (!cold_ || size_ < 3 * block_ || (!cut_rule && rule.rule != RankRuleName::Energy)) {
     return false;
   }
-  const auto shares =
-      to_host(ritz.rotation.slice(0, 0, block_)
-                  .square()
-                  .sum(0)
-                  .mul(static_cast<double>(n_) / static_cast<double>(block_)));
+  const auto shares = to_host(ritz.rotation.slice(0, 0, block_)
+                                  .square()
+                                  .sum(0)
+                                  .mul(static_cast<double>(n_) / static_cast<double>(block_)));
   const double cut = rule.cut * rule.cut * first[0];
   double expected = 0;
   double energy = 0;
@@ -310,8 +281,7 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
   ABT_ASSERT(!is_global(rule), "a budget spans all layers");
   auto target = std::max(size_, 4 * block_);
   if (!by_values(rule)) {
-    const auto fixed =
-        choose_rank(rule, spectrum_of({trace_}, m, std::sqrt(trace_))).rank;
+    const auto fixed = choose_rank(rule, spectrum_of({trace_}, m, std::sqrt(trace_))).rank;
     if (kSpace * static_cast<double>(fixed) > static_cast<double>(limit_)) {
       return false;
     }
@@ -329,8 +299,8 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
       return true;
     }
     // Chooses as if everything outside the space were below its smallest value.
-    const auto choice = choose_rank(
-        rule, spectrum_of(now.values, m, singular_value(now.values.back())));
+    const auto choice =
+        choose_rank(rule, spectrum_of(now.values, m, singular_value(now.values.back())));
     const auto rank = choice.rank;
     if (!choice.decided || rank == 0 || rank >= size) {
       if (is_hopeless(rule, m, now)) {
@@ -338,8 +308,7 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
       }
       continue;
     }
-    const auto watched =
-        std::min(size, rank + std::max<std::int64_t>(rank, 16));
+    const auto watched = std::min(size, rank + std::max<std::int64_t>(rank, 16));
     const auto rotation = now.rotation.slice(1, 0, watched).t();
     now.vectors = at::mm(rotation, space_.slice(0, 0, size));
     auto residual = at::mm(rotation, product_.slice(0, 0, size));
@@ -349,11 +318,9 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
 
     const double first = now.values[0];
     const double allowed = std::max(
-        2 * kAccuracy * singular_value(now.values[rank - 1]) * std::sqrt(first),
-        kRounding * first);
+        2 * kAccuracy * singular_value(now.values[rank - 1]) * std::sqrt(first), kRounding * first);
     const double error = now.error(rank - 1, rank);
-    const bool exact = !kind_of(rule).by_largest ||
-                       now.error(0, rank) <= 10 * kRounding * first;
+    const bool exact = !kind_of(rule).by_largest || now.error(0, rank) <= 10 * kRounding * first;
     if (error <= allowed && exact) {
       if (publish(rule, m, now, rank)) {
         return true;

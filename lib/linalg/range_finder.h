@@ -28,10 +28,7 @@ class RangeFinder {
  public:
   // gram: n x n, float64, finite and not zero. warm: next_start() of the last
   // decomposition, or undefined. layer: seeds the random numbers.
-  RangeFinder(
-      const at::Tensor& gram,
-      const std::string& layer,
-      const at::Tensor& warm);
+  RangeFinder(const at::Tensor& gram, const std::string& layer, const at::Tensor& warm);
 
   // Grows the space until the rule's choice for an m x n matrix is decided.
   // Returns false if the space would exceed half of n, where the exact route
@@ -76,18 +73,11 @@ class RangeFinder {
   bool grow_to(std::int64_t size);
   Ritz ritz() const;
   bool publish_dense(const RankRule& rule, std::int64_t m, const Ritz& ritz);
-  bool publish(
-      const RankRule& rule,
-      std::int64_t m,
-      const Ritz& ritz,
-      std::int64_t rank);
+  bool publish(const RankRule& rule, std::int64_t m, const Ritz& ritz, std::int64_t rank);
   bool none_above(double level, const Ritz& ritz, std::int64_t rank) const;
-  bool is_hopeless(const RankRule& rule, std::int64_t m, const Ritz& ritz)
-      const;
+  bool is_hopeless(const RankRule& rule, std::int64_t m, const Ritz& ritz) const;
   Spectrum spectrum_of(
-      const std::vector<double>& eigenvalues,
-      std::int64_t m,
-      double rest_bound) const;
+      const std::vector<double>& eigenvalues, std::int64_t m, double rest_bound) const;
 
   at::Tensor gram_;
   std::string layer_;

@@ -17,9 +17,7 @@ class Ladder {
         dense_(static_cast<double>(s.m) * static_cast<double>(s.n)),
         top_(largest_saving_rank(s)),
         least_(std::clamp<std::int64_t>(
-            static_cast<std::int64_t>(share * dense_ / step_),
-            1,
-            std::max<std::int64_t>(1, top_))),
+            static_cast<std::int64_t>(share * dense_ / step_), 1, std::max<std::int64_t>(1, top_))),
         known_(s.is_whole() ? s.n : s.known()),
         lost_(lost_energy(s)) {
     find_hull();
@@ -38,8 +36,7 @@ class Ladder {
     return state > top_ ? 0 : lost_[state];
   }
   RankChoice choice(std::int64_t state) const {
-    return state > top_ ? RankChoice{0, 1}
-                        : RankChoice{state, 1 - error(state)};
+    return state > top_ ? RankChoice{0, 1} : RankChoice{state, 1 - error(state)};
   }
   // True if the error of a state is known, not just bounded from below.
   bool knows(std::int64_t state) const {
@@ -83,8 +80,7 @@ double dense_numel(const std::vector<Spectrum>& spectra) {
 
 class Budget {
  public:
-  Budget(const std::vector<Spectrum>& spectra, double budget, double floor)
-      : left_(budget) {
+  Budget(const std::vector<Spectrum>& spectra, double budget, double floor) : left_(budget) {
     const double share = floor * budget / dense_numel(spectra);
     for (const auto& s : spectra) {
       check(s);
@@ -164,8 +160,7 @@ class Budget {
           continue;
         }
         const auto to = ladder.next(from);
-        if (ladder.cost(to) - ladder.cost(from) <= left_ &&
-            ladder.slope(from, to) > best_slope) {
+        if (ladder.cost(to) - ladder.cost(from) <= left_ && ladder.slope(from, to) > best_slope) {
           best_slope = ladder.slope(from, to);
           best = l;
         }
@@ -194,8 +189,7 @@ class Budget {
       const double limit = left + ladder.cost(state_[l]);
       auto to = ladder.dense_state();
       if (ladder.cost(to) > limit) {
-        to =
-            std::min(to - 1, static_cast<std::int64_t>(limit / ladder.cost(1)));
+        to = std::min(to - 1, static_cast<std::int64_t>(limit / ladder.cost(1)));
       }
       if (to <= state_[l]) {
         continue;
@@ -253,21 +247,17 @@ class Budget {
 }  // namespace
 
 std::vector<RankChoice> budget_ranks(
-    double ratio,
-    double floor,
-    const std::vector<Spectrum>& spectra,
+    double ratio, double floor, const std::vector<Spectrum>& spectra,
     std::int64_t other_parameters) {
   const auto other = static_cast<double>(other_parameters);
   const double dense = dense_numel(spectra) + other;
   const double wanted = dense / ratio;
   Budget budget(spectra, wanted - other, floor);
   ABT_CHECK(
-      budget.left() >= 0,
-      Config,
+      budget.left() >= 0, Config,
       "method.rank.ratio: expected at most {:.2f}, which the least rank of every "
       "factored layer reaches; got {}",
-      dense / (wanted - budget.left()),
-      ratio);
+      dense / (wanted - budget.left()), ratio);
   return budget.solve();
 }
 

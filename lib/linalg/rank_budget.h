@@ -15,9 +15,7 @@ namespace abtrain::linalg {
 // would give that layer. Throws Error(Config) when even rank 1 everywhere does
 // not reach the ratio.
 std::vector<RankChoice> budget_ranks(
-    double ratio,
-    double floor,
-    const std::vector<Spectrum>& spectra,
+    double ratio, double floor, const std::vector<Spectrum>& spectra,
     std::int64_t other_parameters);
 
 }  // namespace abtrain::linalg

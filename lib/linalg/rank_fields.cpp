@@ -11,32 +11,20 @@ Fields fields_of(RankRule& r) {
   }
   f.choice("rule", r.rule, names, "how the rank of a layer is chosen");
   f.number(
-      "cut",
-      r.cut,
-      from_to_below(0, 1),
+      "cut", r.cut, from_to_below(0, 1),
       "sigma: each decomposition keeps the singular values above this share of "
       "the largest");
   f.number(
-      "keep",
-      r.keep,
-      above_to(0, 1),
+      "keep", r.keep, above_to(0, 1),
       "energy: share of a layer's energy that a cut keeps; in training, no "
       "later cut goes below the rank of the first");
   f.integer("rank", r.rank, between(1, 1e6), "fixed: the rank");
+  f.number("fraction", r.fraction, above_to(0, 1), "fraction: share of the full rank");
   f.number(
-      "fraction",
-      r.fraction,
-      above_to(0, 1),
-      "fraction: share of the full rank");
-  f.number(
-      "ratio",
-      r.ratio,
-      between(1, 1e6),
+      "ratio", r.ratio, between(1, 1e6),
       "ratio: compression of each layer; budget: of the whole model");
   f.number(
-      "floor",
-      r.floor,
-      between(0, 1),
+      "floor", r.floor, between(0, 1),
       "budget: no layer's rank is below this share of the rank that the same "
       "compression of all layers would give it");
   return f;

@@ -34,8 +34,7 @@ std::int64_t least_above(const Spectrum& s, double cut) {
 
 std::int64_t sigma_rank(const RankRule& rule, const Spectrum& s) {
   const auto& values = s.singular_values;
-  return least_above(s, rule.cut) +
-         std::count_if(values.begin(), values.end(), [&](double value) {
+  return least_above(s, rule.cut) + std::count_if(values.begin(), values.end(), [&](double value) {
            return value > rule.cut * values.front();
          });
 }
@@ -44,8 +43,8 @@ std::int64_t energy_rank(const RankRule& rule, const Spectrum& s) {
   // A relative hair: keep = 1 still asks for all that is not exactly zero.
   const auto lost = lost_energy(s);
   const double allowed = (1 - rule.keep) * (1 + kHair);
-  const auto enough = std::find_if(
-      lost.begin(), lost.end(), [&](double l) { return l <= allowed; });
+  const auto enough =
+      std::find_if(lost.begin(), lost.end(), [&](double l) { return l <= allowed; });
   const std::int64_t rank = enough == lost.end() ? s.n : enough - lost.begin();
   return std::max(rank, rule.least);
 }
@@ -62,57 +61,27 @@ std::int64_t fraction_rank(const RankRule& rule, const Spectrum& s) {
 std::int64_t ratio_rank(const RankRule& rule, const Spectrum& s) {
   const auto m = static_cast<double>(s.m);
   const auto n = static_cast<double>(s.n);
-  return static_cast<std::int64_t>(
-      std::floor(m * n / (m + n) / rule.ratio + kHair));
+  return static_cast<std::int64_t>(std::floor(m * n / (m + n) / rule.ratio + kHair));
 }
 
 constexpr std::array kRankRules = {
     // r = #{ s_i > cut * s_1 }, strict
     RankRuleKind{
-        RankRuleName::Sigma,
-        "sigma",
-        "cut",
-        RankNeeds::Values,
-        sigma_rank,
+        RankRuleName::Sigma, "sigma", "cut", RankNeeds::Values, sigma_rank,
         /*by_largest=*/true},
     // smallest r >= least with sum_{i<=r} s_i^2 >= keep * sum s_i^2
-    RankRuleKind{
-        RankRuleName::Energy,
-        "energy",
-        "keep",
-        RankNeeds::Values,
-        energy_rank},
+    RankRuleKind{RankRuleName::Energy, "energy", "keep", RankNeeds::Values, energy_rank},
     // r = min(rank, n)
-    RankRuleKind{
-        RankRuleName::Fixed,
-        "fixed",
-        "rank",
-        RankNeeds::Shape,
-        fixed_rank},
+    RankRuleKind{RankRuleName::Fixed, "fixed", "rank", RankNeeds::Shape, fixed_rank},
     // r = ceil(fraction * n)
-    RankRuleKind{
-        RankRuleName::Fraction,
-        "fraction",
-        "fraction",
-        RankNeeds::Shape,
-        fraction_rank},
+    RankRuleKind{RankRuleName::Fraction, "fraction", "fraction", RankNeeds::Shape, fraction_rank},
     // r = max(1, floor(m*n/(m+n)/ratio))
-    RankRuleKind{
-        RankRuleName::Ratio,
-        "ratio",
-        "ratio",
-        RankNeeds::Shape,
-        ratio_rank},
+    RankRuleKind{RankRuleName::Ratio, "ratio", "ratio", RankNeeds::Shape, ratio_rank},
     // ranks that minimize the sum over layers of the relative squared error
     // under a parameter budget of the whole model (rank_budget.h)
     RankRuleKind{
-        RankRuleName::Budget,
-        "budget",
-        "ratio",
-        RankNeeds::All,
-        nullptr,
-        /*by_largest=*/false,
-        "floor"},
+        RankRuleName::Budget, "budget", "ratio", RankNeeds::All, nullptr,
+        /*by_largest=*/false, "floor"},
 };
 
 // True if `rank` (by its rule) is that of the whole spectrum.
@@ -134,9 +103,8 @@ std::span<const RankRuleKind> rank_rules() {
 
 const RankRuleKind& kind_of(RankRuleName rule) {
   const auto found = std::find_if(
-      kRankRules.begin(), kRankRules.end(), [&](const RankRuleKind& kind) {
-        return kind.rule == rule;
-      });
+      kRankRules.begin(), kRankRules.end(),
+      [&](const RankRuleKind& kind) { return kind.rule == rule; });
   ABT_ASSERT(found != kRankRules.end(), "every rank rule has a row");
   return *found;
 }
@@ -149,14 +117,11 @@ RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
   if (rank > largest_saving_rank(spectrum)) {
     return {0, 1};
   }
-  return {
-      rank, 1 - lost_energy(spectrum)[rank], is_decided(rule, spectrum, rank)};
+  return {rank, 1 - lost_energy(spectrum)[rank], is_decided(rule, spectrum, rank)};
 }
 
 std::vector<RankChoice> choose_ranks(
-    const RankRule& rule,
-    const std::vector<Spectrum>& spectra,
-    std::int64_t other_parameters) {
+    const RankRule& rule, const std::vector<Spectrum>& spectra, std::int64_t other_parameters) {
   if (!is_global(rule)) {
     std::vector<RankChoice> choices;
     for (const auto& spectrum : spectra) {

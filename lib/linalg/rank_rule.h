@@ -82,9 +82,7 @@ RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum);
 // not reach the ratio. If all layers are decided, the choices equal those of
 // the whole spectra.
 std::vector<RankChoice> choose_ranks(
-    const RankRule& rule,
-    const std::vector<Spectrum>& spectra,
-    std::int64_t other_parameters);
+    const RankRule& rule, const std::vector<Spectrum>& spectra, std::int64_t other_parameters);
 
 // The table of a rule's keys, ranges and help (base/options.h).
 Fields fields_of(RankRule& rule);

@@ -19,8 +19,7 @@ std::vector<double> lost_energy(const Spectrum& s) {
     return lost;
   }
   if (!s.is_whole()) {
-    const double step =
-        std::pow(std::min(s.rest_bound, s.singular_values.back()) / largest, 2);
+    const double step = std::pow(std::min(s.rest_bound, s.singular_values.back()) / largest, 2);
     lost[known] = s.rest_energy / largest / largest;
     for (auto r = known; r < s.n; ++r) {
       lost[r + 1] = std::max(0.0, lost[r] - step);
@@ -39,17 +38,11 @@ std::vector<double> lost_energy(const Spectrum& s) {
 
 void check(const Spectrum& s) {
   ABT_CHECK(
-      s.m >= s.n && s.n >= 1,
-      Config,
-      "layer '{}': expected a matrix with m >= n >= 1, got {} x {}",
-      s.name,
-      s.m,
-      s.n);
+      s.m >= s.n && s.n >= 1, Config, "layer '{}': expected a matrix with m >= n >= 1, got {} x {}",
+      s.name, s.m, s.n);
   ABT_CHECK(
-      !s.singular_values.empty() && std::isfinite(s.singular_values.front()),
-      Diverged,
-      "layer '{}': expected finite singular values, got {}",
-      s.name,
+      !s.singular_values.empty() && std::isfinite(s.singular_values.front()), Diverged,
+      "layer '{}': expected finite singular values, got {}", s.name,
       s.singular_values.empty() ? "none" : "a non-finite one");
 }
 

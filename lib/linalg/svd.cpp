@@ -32,9 +32,7 @@ at::Tensor to_tensor(const std::vector<double>& values) {
 
 // right: n x k, with arbitrary signs.
 LowRankPair make_factors(
-    const at::Tensor& matrix,
-    const at::Tensor& values,
-    const at::Tensor& right) {
+    const at::Tensor& matrix, const at::Tensor& values, const at::Tensor& right) {
   const auto signs = fixed_signs(right);
   const auto root = values.sqrt().to(right.device()).mul(signs);
   const auto inverse = at::where(root.ne(0), root.reciprocal(), 0.0);
@@ -56,9 +54,7 @@ Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer)
 }
 
 Decomposition Decomposition::partial(
-    const at::Tensor& matrix,
-    const std::string& layer,
-    const RankRule& rule,
+    const at::Tensor& matrix, const std::string& layer, const RankRule& rule,
     const at::Tensor& warm) {
   const Gram gram = whole_gram_of(matrix, layer);
   if (gram.matrix.diagonal().max().item<double>() <= 0) {
@@ -139,15 +135,12 @@ std::int64_t Decomposition::searched() const {
 
 at::Tensor Decomposition::first_vectors(std::int64_t k) const {
   ABT_ASSERT(
-      k >= 1 && k <= std::ssize(values_),
-      "expected 1 to {} singular vectors, got {}",
-      values_.size(),
-      k);
+      k >= 1 && k <= std::ssize(values_), "expected 1 to {} singular vectors, got {}",
+      values_.size(), k);
   if (finder_) {
     return finder_->right(k);
   }
-  return vectors_.defined() ? vectors_.slice(1, 0, k)
-                            : eigenvectors(tridiagonal_, eigenvalues_, k);
+  return vectors_.defined() ? vectors_.slice(1, 0, k) : eigenvectors(tridiagonal_, eigenvalues_, k);
 }
 
 at::Tensor Decomposition::right(std::int64_t k) const {
@@ -155,10 +148,8 @@ at::Tensor Decomposition::right(std::int64_t k) const {
   return vectors.mul(fixed_signs(vectors));
 }
 
-LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank)
-    const {
-  return make_factors(
-      matrix, to_tensor(values_).slice(0, 0, rank), first_vectors(rank));
+LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank) const {
+  return make_factors(matrix, to_tensor(values_).slice(0, 0, rank), first_vectors(rank));
 }
 
 std::vector<int> balance(const std::vector<double>& costs, int workers) {

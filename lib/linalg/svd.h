@@ -41,9 +41,7 @@ class Decomposition {
   // Only what a local rule needs, or everything if that would cost as much.
   // warm: next_start() of the layer's last decomposition, or undefined.
   static Decomposition partial(
-      const at::Tensor& matrix,
-      const std::string& layer,
-      const RankRule& rule,
+      const at::Tensor& matrix, const std::string& layer, const RankRule& rule,
       const at::Tensor& warm);
 
   // The n singular values, or those that are known: descending, >= 0, and 0 if
@@ -86,9 +84,8 @@ class Decomposition {
 
   std::string layer_;
   std::int64_t n_ = 0;
-  double scale_ = 1;  // W was multiplied by it
-  std::vector<double>
-      eigenvalues_;  // known ones of the Gram matrix, descending
+  double scale_ = 1;                 // W was multiplied by it
+  std::vector<double> eigenvalues_;  // known ones of the Gram matrix, descending
   std::vector<double> values_;
   double rest_energy_ = 0;  // of the unknown values
   double rest_bound_ = 0;

@@ -27,14 +27,10 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 // loop of LAPACK's dsterf, but written so that a row waits for one division
 // only. The norm of T is about one.
 void ql_sweep(
-    std::vector<double>& d,
-    std::vector<double>& e2,
-    std::int64_t first,
-    std::int64_t last) {
+    std::vector<double>& d, std::vector<double>& e2, std::int64_t first, std::int64_t last) {
   const double root = std::sqrt(e2[first]);
   const double slope = (d[first + 1] - d[first]) / (2 * root);
-  const double shift =
-      d[first] - root / (slope + std::copysign(std::hypot(slope, 1.0), slope));
+  const double shift = d[first] - root / (slope + std::copysign(std::hypot(slope, 1.0), slope));
   double c = 1;
   double s = 0;
   double gamma = d[last] - shift;
@@ -70,12 +66,7 @@ void ql_sweep(
 class InverseIteration {
  public:
   explicit InverseIteration(const Tridiagonal& t)
-      : t_(t),
-        inverse_(t.n),
-        first_(t.n),
-        second_(t.n),
-        factor_(t.n),
-        exchanged_(t.n) {
+      : t_(t), inverse_(t.n), first_(t.n), second_(t.n), factor_(t.n), exchanged_(t.n) {
     for (std::int64_t i = 0; i < t.n; ++i) {
       const double coupling = i + 1 < t.n ? std::abs(t.off[i]) : 0;
       smallest_ = std::max(smallest_, std::abs(t.diagonal[i]) + coupling);
@@ -87,8 +78,7 @@ class InverseIteration {
   // equal eigenvalues give independent vectors.
   void start(double value, std::int64_t index, double* x) {
     factorize(value);
-    Random random(
-        0, RandomPurpose::Initialize, static_cast<std::uint32_t>(index));
+    Random random(0, RandomPurpose::Initialize, static_cast<std::uint32_t>(index));
     for (std::int64_t i = 0; i < t_.n; ++i) {
       x[i] = random.uniform() - 0.5;
     }
@@ -131,8 +121,7 @@ class InverseIteration {
   }
 
   double guard(double pivot) const {
-    return std::abs(pivot) < smallest_ ? std::copysign(smallest_, pivot)
-                                       : pivot;
+    return std::abs(pivot) < smallest_ ? std::copysign(smallest_, pivot) : pivot;
   }
 
   void forward(double* x) const {
@@ -148,8 +137,7 @@ class InverseIteration {
     double next = 0;
     double after = 0;
     for (auto i = t_.n; i-- > 0;) {
-      double value =
-          (x[i] - first_[i] * next - second_[i] * after) * inverse_[i];
+      double value = (x[i] - first_[i] * next - second_[i] * after) * inverse_[i];
       if (std::abs(value) > 1e150) {
         // Many small pivots in a row: only the direction matters.
         for (std::int64_t j = 0; j < t_.n; ++j) {
@@ -196,8 +184,7 @@ class InverseIteration {
 // chance.
 at::Tensor orthonormal(const at::Tensor& rows) {
   auto [factor, failed] = at::linalg_cholesky_ex(at::mm(rows, rows.t()));
-  if (failed.item<int>() != 0 ||
-      factor.diagonal().min().item<double>() <= 0.5) {
+  if (failed.item<int>() != 0 || factor.diagonal().min().item<double>() <= 0.5) {
     return {};
   }
   return at::linalg_solve_triangular(factor, rows, /*upper=*/false);
@@ -208,9 +195,7 @@ at::Tensor orthonormal(const at::Tensor& rows) {
 // projection would be left with rounding errors. Equal eigenvalues are moved
 // apart a little, or a solve would prefer one direction of their space.
 void solve_in_clusters(
-    InverseIteration& iteration,
-    const std::vector<double>& values,
-    at::Tensor& rows) {
+    InverseIteration& iteration, const std::vector<double>& values, at::Tensor& rows) {
   const double apart = 10 * iteration.smallest();
   const double near = 1e-3 / kEpsilon * iteration.smallest();
   std::int64_t first = 0;
@@ -245,8 +230,7 @@ void solve_in_clusters(
 // of V^T V with 1 / tau on its diagonal.
 void reflect(const Tridiagonal& t, at::Tensor& rows) {
   const auto count = t.n - 1;
-  for (auto first = (count - 1) / kGroup * kGroup; first >= 0;
-       first -= kGroup) {
+  for (auto first = (count - 1) / kGroup * kGroup; first >= 0; first -= kGroup) {
     const auto last = std::min(first + kGroup, count);
     const auto v = t.reflectors.slice(0, first, last).slice(1, first, t.n);
     auto inverse = at::mm(v, v.t()).triu(1);
@@ -255,8 +239,8 @@ void reflect(const Tridiagonal& t, at::Tensor& rows) {
       *entry = 1 / t.tau[j];
     }
     auto x = rows.slice(1, first, t.n);
-    const auto z = at::linalg_solve_triangular(
-        inverse.t(), at::mm(x, v.t()), /*upper=*/false, /*left=*/false);
+    const auto z =
+        at::linalg_solve_triangular(inverse.t(), at::mm(x, v.t()), /*upper=*/false, /*left=*/false);
     x.addmm_(z, v, 1.0, -1.0);
   }
 }
@@ -273,30 +257,20 @@ at::Tensor symmetric_buffer(std::int64_t n) {
   return at::zeros({size, size | kLine}, at::kDouble);
 }
 
-Tridiagonal
-tridiagonalize(const at::Tensor& buffer, std::int64_t n, int width) {
+Tridiagonal tridiagonalize(const at::Tensor& buffer, std::int64_t n, int width) {
   const auto size = padded_size(n);
   const auto stride = buffer.size(1);
   ABT_ASSERT(
-      buffer.size(0) == size && buffer.is_contiguous() &&
-          buffer.scalar_type() == at::kDouble,
-      "expected a symmetric_buffer of {}",
-      n);
+      buffer.size(0) == size && buffer.is_contiguous() && buffer.scalar_type() == at::kDouble,
+      "expected a symmetric_buffer of {}", n);
   std::vector<double> diagonal(size), off(size), tau(size);
   const auto w = at::zeros({kPanel, stride}, at::kDouble);
   const auto scratch = at::empty({4 * kPanel, size}, at::kDouble);
   for (std::int64_t first = 0; first < size; first += kPanel) {
     reduce_panel(
-        {buffer.mutable_data_ptr<double>(),
-         w.mutable_data_ptr<double>(),
-         scratch.mutable_data_ptr<double>(),
-         stride,
-         size,
-         first,
-         std::min(first + kPanel, size),
-         diagonal.data(),
-         off.data(),
-         tau.data()},
+        {buffer.mutable_data_ptr<double>(), w.mutable_data_ptr<double>(),
+         scratch.mutable_data_ptr<double>(), stride, size, first, std::min(first + kPanel, size),
+         diagonal.data(), off.data(), tau.data()},
         width);
   }
   diagonal.resize(n);
@@ -332,10 +306,7 @@ std::vector<double> eigenvalues(const Tridiagonal& t) {
       ++first;
       continue;
     }
-    ABT_CHECK(
-        sweeps_left-- > 0,
-        Diverged,
-        "QL found no eigenvalues in 30 sweeps for each");
+    ABT_CHECK(sweeps_left-- > 0, Diverged, "QL found no eigenvalues in 30 sweeps for each");
     ql_sweep(d, e2, first, last);
   }
   for (double& value : d) {
@@ -345,10 +316,7 @@ std::vector<double> eigenvalues(const Tridiagonal& t) {
   return d;
 }
 
-at::Tensor eigenvectors(
-    const Tridiagonal& t,
-    const std::vector<double>& values,
-    std::int64_t k) {
+at::Tensor eigenvectors(const Tridiagonal& t, const std::vector<double>& values, std::int64_t k) {
   auto rows = at::empty({k, t.n}, at::kDouble);
   InverseIteration iteration(t);
   for (std::int64_t i = 0; i < k; ++i) {

@@ -34,10 +34,7 @@ struct Tridiagonal {
 
 // Step 1. Overwrites `buffer` (a symmetric_buffer with its lower half filled,
 // finite), which the result refers to.
-Tridiagonal tridiagonalize(
-    const at::Tensor& buffer,
-    std::int64_t n,
-    int width = best_width());
+Tridiagonal tridiagonalize(const at::Tensor& buffer, std::int64_t n, int width = best_width());
 
 // Step 2: all eigenvalues, descending, to about machine precision relative to
 // the largest.
@@ -46,9 +43,6 @@ std::vector<double> eigenvalues(const Tridiagonal& t);
 // Step 3: n x k, orthonormal columns: the eigenvectors of the k largest
 // eigenvalues, in the order of `values` (from eigenvalues()). Within a cluster
 // of eigenvalues the basis is arbitrary.
-at::Tensor eigenvectors(
-    const Tridiagonal& t,
-    const std::vector<double>& values,
-    std::int64_t k);
+at::Tensor eigenvectors(const Tridiagonal& t, const std::vector<double>& values, std::int64_t k);
 
 }  // namespace abtrain::linalg

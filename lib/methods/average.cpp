@@ -10,9 +10,7 @@
 namespace abtrain::methods {
 
 void average(
-    const std::vector<at::Tensor>& tensors,
-    comm::Communicator& group,
-    comm::Purpose purpose,
+    const std::vector<at::Tensor>& tensors, comm::Communicator& group, comm::Purpose purpose,
     at::ScalarType wire) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> flat;
@@ -34,10 +32,7 @@ void average(
   }
 }
 
-void average_buffers(
-    const nn::Model& model,
-    comm::Communicator& group,
-    comm::Purpose purpose) {
+void average_buffers(const nn::Model& model, comm::Communicator& group, comm::Purpose purpose) {
   std::vector<at::Tensor> buffers;
   for (const nn::NamedBuffer& b : model.buffers()) {
     buffers.push_back(*b.tensor);
@@ -60,10 +55,7 @@ std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
   return refs;
 }
 
-void share_dense(
-    const nn::Model& source,
-    comm::Communicator& world,
-    nn::Model& target) {
+void share_dense(const nn::Model& source, comm::Communicator& world, nn::Model& target) {
   for (std::size_t i = 0; i < source.weights().size(); ++i) {
     const nn::Weight& from = *source.weights()[i].weight;
     if (!from.is_factored()) {
@@ -80,10 +72,7 @@ void share_dense(
   average_buffers(target, world, comm::Purpose::Metrics);
 }
 
-void set_mean_dense(
-    const at::Tensor& own,
-    comm::Communicator& world,
-    nn::Model& target) {
+void set_mean_dense(const at::Tensor& own, comm::Communicator& world, nn::Model& target) {
   const at::Tensor mean = own.clone();
   average({mean}, world, comm::Purpose::Metrics);
   std::int64_t offset = 0;

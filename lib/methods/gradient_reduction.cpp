@@ -9,14 +9,10 @@
 namespace abtrain::methods {
 
 GradientReduction::GradientReduction(
-    const compress::ReducerOptions& options,
-    std::uint64_t seed,
-    Observer& observer)
+    const compress::ReducerOptions& options, std::uint64_t seed, Observer& observer)
     : GradientExchange(options, seed), observer_(observer) {}
 
-void GradientReduction::bind(
-    optim::ParameterBlock& block,
-    comm::Communicator& group) {
+void GradientReduction::bind(optim::ParameterBlock& block, comm::Communicator& group) {
   hooks_.reset();
   GradientExchange::bind(slots_of(block), block.gradients(), group);
   // A worker alone has nothing to send early.
@@ -40,30 +36,23 @@ std::vector<compress::Slot> slots_of(const optim::ParameterBlock& block) {
   std::vector<compress::Slot> slots;
   for (std::size_t i = 0; i < block.parameters().size(); ++i) {
     const optim::ParameterRef& p = block.parameters()[i];
-    slots.push_back(
-        {p.name, block.offset(i), p.tensor->sizes().vec(), p.position});
+    slots.push_back({p.name, block.offset(i), p.tensor->sizes().vec(), p.position});
   }
   return slots;
 }
 
 std::vector<compress::Slot> dense_slots(const nn::Model& model) {
-  return factor_slots(
-      model,
-      std::vector<std::int64_t>(model.weights().size(), 0),
-      nn::Factor::A);
+  return factor_slots(model, std::vector<std::int64_t>(model.weights().size(), 0), nn::Factor::A);
 }
 
 std::vector<compress::Slot> factor_slots(
-    const nn::Model& model,
-    const std::vector<std::int64_t>& ranks,
-    nn::Factor which) {
+    const nn::Model& model, const std::vector<std::int64_t>& ranks, nn::Factor which) {
   std::vector<compress::Slot> slots;
   std::vector<compress::Slot> dense;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const nn::NamedWeight& w = model.weights()[i];
     if (ranks[i] > 0) {
-      slots.push_back(
-          {w.name, 0, w.weight->stored_sizes(which, ranks[i]), w.position});
+      slots.push_back({w.name, 0, w.weight->stored_sizes(which, ranks[i]), w.position});
     } else {
       dense.push_back({w.name, 0, w.weight->sizes(), w.position});
     }

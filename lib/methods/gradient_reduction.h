@@ -19,9 +19,7 @@ class Observer;
 class GradientReduction : public compress::GradientExchange {
  public:
   GradientReduction(
-      const compress::ReducerOptions& options,
-      std::uint64_t seed,
-      Observer& observer);
+      const compress::ReducerOptions& options, std::uint64_t seed, Observer& observer);
 
   // From now on averages the gradients of this block over this group; both must
   // live as long as this object or until the next bind(). Must be called again
@@ -47,8 +45,6 @@ std::vector<compress::Slot> slots_of(const optim::ParameterBlock& block);
 // weight of the model; 0: dense.
 std::vector<compress::Slot> dense_slots(const nn::Model& model);
 std::vector<compress::Slot> factor_slots(
-    const nn::Model& model,
-    const std::vector<std::int64_t>& ranks,
-    nn::Factor which);
+    const nn::Model& model, const std::vector<std::int64_t>& ranks, nn::Factor which);
 
 }  // namespace abtrain::methods

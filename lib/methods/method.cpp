@@ -14,8 +14,7 @@ namespace abtrain::methods {
 
 Method::Method(const MethodContext& context)
     : context_(context),
-      timeline_(
-          kind_of(context.options).timeline(context.options, context.length)) {}
+      timeline_(kind_of(context.options).timeline(context.options, context.length)) {}
 
 void Method::before_backward(std::int64_t t) {
   if (GradientReduction* used = reduction()) {
@@ -31,21 +30,19 @@ void Method::reduce_gradients(std::int64_t t) {
 
 const Stretch* Method::ending_after(std::int64_t t) {
   const Stretch* stretch = timeline_.ending_after(t);
-  return stretch != nullptr && stretch->phase == now().phase ? stretch
-                                                             : nullptr;
+  return stretch != nullptr && stretch->phase == now().phase ? stretch : nullptr;
 }
 
 bool Method::moves_after(std::int64_t t) {
   const Stretch* stretch = ending_after(t);
   return stretch != nullptr &&
-         (stretch->after == Event::Decompose ||
-          stretch->after == Event::Synchronize ||
+         (stretch->after == Event::Decompose || stretch->after == Event::Synchronize ||
           stretch->after == Event::SynchronizeAndDecompose);
 }
 
 void Method::make_dense_block() {
-  trained_ = optim::ParameterBlock(
-      dense_parameters(context_.model), true, context_.optimizer.moments());
+  trained_ =
+      optim::ParameterBlock(dense_parameters(context_.model), true, context_.optimizer.moments());
 }
 
 void Method::load_mean(std::span<state::State> old) {
@@ -55,10 +52,8 @@ void Method::load_mean(std::span<state::State> old) {
   for (state::State& state : old) {
     auto loading = state::Archive::loading(state);
     archive(loading);
-    values = values.defined() ? values.add_(trained_.values())
-                              : trained_.values().clone();
-    moments = moments.defined() ? moments.add_(trained_.moments())
-                                : trained_.moments().clone();
+    values = values.defined() ? values.add_(trained_.values()) : trained_.values().clone();
+    moments = moments.defined() ? moments.add_(trained_.moments()) : trained_.moments().clone();
   }
   const auto n = static_cast<double>(old.size());
   trained_.values().copy_(values.div_(n));
@@ -77,19 +72,16 @@ void Method::check_replicas(std::int64_t t) {
   }
   comm::Communicator& group = *now().replicas;
   at::Tensor mine = at::empty({1}, at::kLong);
-  *mine.data_ptr<std::int64_t>() =
-      static_cast<std::int64_t>(XXH3_64bits_digest(&state));
+  *mine.data_ptr<std::int64_t>() = static_cast<std::int64_t>(XXH3_64bits_digest(&state));
   at::Tensor all = at::empty({group.size()}, at::kLong);
   group.all_gather(all, mine, comm::Purpose::Metrics).wait();
   const auto* hashes = all.const_data_ptr<std::int64_t>();
   for (int r = 1; r < group.size(); ++r) {
     ABT_CHECK(
-        hashes[r] == hashes[0],
-        Diverged,
+        hashes[r] == hashes[0], Diverged,
         "step {}: replicas differ: worker {} of the group does not hold the "
         "same bits as worker 0",
-        t,
-        r);
+        t, r);
   }
 }
 

@@ -42,15 +42,10 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void decomposed(
-      std::int64_t step,
-      const std::vector<LayerRank>& layers,
-      double seconds) = 0;
-  virtual void
-  synchronized(std::int64_t step, const std::string& mode, double seconds) = 0;
+      std::int64_t step, const std::vector<LayerRank>& layers, double seconds) = 0;
+  virtual void synchronized(std::int64_t step, const std::string& mode, double seconds) = 0;
   // A step whose averaged gradients were compared with their true mean.
-  virtual void compressed(
-      std::int64_t step,
-      const compress::Evaluation& evaluation) = 0;
+  virtual void compressed(std::int64_t step, const compress::Evaluation& evaluation) = 0;
   // Seconds spent in decompositions, without communication.
   virtual void add_svd_seconds(double seconds) = 0;
 };

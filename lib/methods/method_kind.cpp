@@ -27,13 +27,9 @@ const MethodKind& kind_of(const MethodOptions& options) {
 }
 
 TrafficPlan plan_traffic(
-    const MethodSetup& setup,
-    const RunLength& run,
-    const ModelSizes& sizes,
-    int rank,
+    const MethodSetup& setup, const RunLength& run, const ModelSizes& sizes, int rank,
     const StepTraffic& beside) {
-  TrafficPlan plan =
-      kind_of(setup.options).traffic(setup, run, sizes, rank, beside);
+  TrafficPlan plan = kind_of(setup.options).traffic(setup, run, sizes, rank, beside);
   if (setup.renews_statistics) {
     plan.total += comm::all_reduce_bytes(sizes.buffers, 4, setup.workers, rank);
   }

@@ -20,10 +20,7 @@ struct MethodKind {
   std::unique_ptr<Method> (*make)(const MethodContext& context);
   Timeline (*timeline)(const MethodOptions& options, const RunLength& run);
   TrafficPlan (*traffic)(
-      const MethodSetup& setup,
-      const RunLength& run,
-      const ModelSizes& sizes,
-      int rank,
+      const MethodSetup& setup, const RunLength& run, const ModelSizes& sizes, int rank,
       const StepTraffic& beside);
   // What `plan` shows of that.
   std::vector<TrafficRow> (*traffic_rows)(const Timeline& timeline);
@@ -41,22 +38,17 @@ struct MethodKind {
   // data-parallel training; null: none.
   double (*copies)(const MethodOptions& options) = nullptr;
   // Conflicts among the keys that the method uses; null: there are none.
-  Conflicts (*check)(const MethodSetup& setup, const StatedLength& length) =
-      nullptr;
+  Conflicts (*check)(const MethodSetup& setup, const StatedLength& length) = nullptr;
   // Throws Error(Config) if the method cannot train a run of this length, or a
   // model with these dense parameters; null: it trains any.
-  void (*check_run)(
-      const MethodOptions& options,
-      const RunLength& run,
-      const nn::Model& model) = nullptr;
+  void (*check_run)(const MethodOptions& options, const RunLength& run, const nn::Model& model) =
+      nullptr;
   // Settings that are allowed but hardly intended, in a run that passed
   // check_run(): one sentence each, beginning with its key; null: there are
   // none.
-  std::vector<std::string> (
-      *notes)(const MethodSetup& setup, const RunLength& run) = nullptr;
+  std::vector<std::string> (*notes)(const MethodSetup& setup, const RunLength& run) = nullptr;
   // Its lines in `plan`; null: none.
-  std::string (*plan_text)(const MethodSetup& setup, const RunLength& run) =
-      nullptr;
+  std::string (*plan_text)(const MethodSetup& setup, const RunLength& run) = nullptr;
 };
 
 // Makes an M, for MethodKind::make.
@@ -77,10 +69,7 @@ const MethodKind& kind_of(const MethodOptions& options);
 
 // What worker `rank` will send.
 TrafficPlan plan_traffic(
-    const MethodSetup& setup,
-    const RunLength& run,
-    const ModelSizes& sizes,
-    int rank,
+    const MethodSetup& setup, const RunLength& run, const ModelSizes& sizes, int rank,
     const StepTraffic& beside = {});
 
 }  // namespace abtrain::methods

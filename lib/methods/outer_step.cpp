@@ -6,8 +6,7 @@
 
 namespace abtrain::methods {
 
-void OuterStep::operator()(at::Tensor x, at::Tensor change, at::Tensor velocity)
-    const {
+void OuterStep::operator()(at::Tensor x, at::Tensor change, at::Tensor velocity) const {
   const at::NoGradGuard no_grad;
   if (!has_velocity()) {
     x.add_(change, lr);

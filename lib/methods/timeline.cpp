@@ -11,22 +11,18 @@ const char* name_of(Phase phase) {
 const Stretch* Timeline::ending_after(std::int64_t t) const {
   for (const Stretch& s : stretches) {
     const std::int64_t since = t - (s.first + s.steps);
-    if (s.after != Event::None && since >= 0 && since % s.every == 0 &&
-        since / s.every < s.times) {
+    if (s.after != Event::None && since >= 0 && since % s.every == 0 && since / s.every < s.times) {
       return &s;
     }
   }
   return nullptr;
 }
 
-std::optional<std::int64_t> Timeline::parts_from(
-    const Timeline& other,
-    std::int64_t last) const {
+std::optional<std::int64_t> Timeline::parts_from(const Timeline& other, std::int64_t last) const {
   for (std::int64_t t = 0; t <= last; ++t) {
     const Stretch* mine = ending_after(t);
     const Stretch* theirs = other.ending_after(t);
-    if (mine == nullptr ? theirs != nullptr
-                        : theirs == nullptr || mine->after != theirs->after) {
+    if (mine == nullptr ? theirs != nullptr : theirs == nullptr || mine->after != theirs->after) {
       return t;
     }
   }
@@ -77,9 +73,7 @@ std::int64_t Timeline::count(Event event) const {
 }
 
 Timeline make_timeline(
-    std::vector<Stretch> opening,
-    std::vector<Stretch> round,
-    std::int64_t steps,
+    std::vector<Stretch> opening, std::vector<Stretch> round, std::int64_t steps,
     std::int64_t latest) {
   Timeline timeline;
   const auto end_in = [&](Stretch last, std::int64_t first) {

@@ -68,9 +68,7 @@ struct Timeline {
   std::int64_t last_decomposition() const;
   // The first t <= last after which the other run does something else; none: in
   // these steps they are one run.
-  std::optional<std::int64_t> parts_from(
-      const Timeline& other,
-      std::int64_t last) const;
+  std::optional<std::int64_t> parts_from(const Timeline& other, std::int64_t last) const;
   // Steps and events of the whole run.
   std::int64_t steps(Over gradients) const;
   std::int64_t count(Event event) const;
@@ -80,9 +78,7 @@ struct Timeline {
 // repeats those of `round`. Events of rounds happen after at most `latest`
 // steps. Needs only phase, gradients, steps and event of each stretch.
 Timeline make_timeline(
-    std::vector<Stretch> opening,
-    std::vector<Stretch> round,
-    std::int64_t steps,
+    std::vector<Stretch> opening, std::vector<Stretch> round, std::int64_t steps,
     std::int64_t latest);
 
 }  // namespace abtrain::methods

@@ -51,9 +51,6 @@ struct TrafficRow {
 // `end` besides the gradients that they average, for `numel` parameters that
 // they have trained since step `first`. Empty if there are none.
 using StepTraffic = std::function<std::int64_t(
-    std::int64_t first,
-    std::int64_t end,
-    std::int64_t numel,
-    compress::Member member)>;
+    std::int64_t first, std::int64_t end, std::int64_t numel, compress::Member member)>;
 
 }  // namespace abtrain::methods

@@ -16,28 +16,21 @@ namespace abtrain::nn {
 namespace {
 
 void expect_flat(const at::Tensor& vector) {
-  ABT_ASSERT(
-      vector.dim() == 1 && vector.is_contiguous(),
-      "not a flat vector: {}",
-      vector.sizes());
+  ABT_ASSERT(vector.dim() == 1 && vector.is_contiguous(), "not a flat vector: {}", vector.sizes());
 }
 
 }  // namespace
 
 ExampleGradients::ExampleGradients(
-    const Tape& tape,
-    const std::vector<Placed>& trained,
-    std::int64_t scratch) {
+    const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch) {
   const at::NoGradGuard no_grad;
   std::vector<bool> found(trained.size(), false);
-  const auto place_of =
-      [&](const at::Tensor& tensor) -> std::optional<TensorLayout> {
+  const auto place_of = [&](const at::Tensor& tensor) -> std::optional<TensorLayout> {
     for (std::size_t i = 0; i < trained.size(); ++i) {
       if (tensor.defined() && trained[i].tensor.is_same(tensor)) {
         ABT_ASSERT(!found[i], "parameter {} is used twice in a pass", i);
         found[i] = true;
-        return TensorLayout{
-            tensor.sizes().vec(), tensor.strides().vec(), trained[i].offset};
+        return TensorLayout{tensor.sizes().vec(), tensor.strides().vec(), trained[i].offset};
       }
     }
     return {};
@@ -48,20 +41,14 @@ ExampleGradients::ExampleGradients(
     auto bias = place_of(map.bias);
     if (weight || bias) {
       ABT_ASSERT(
-          maps_.empty() || map.examples == examples_,
-          "maps of {} and {} examples on one tape",
-          examples_,
-          map.examples);
+          maps_.empty() || map.examples == examples_, "maps of {} and {} examples on one tape",
+          examples_, map.examples);
       examples_ = map.examples;
-      maps_.emplace_back(
-          map, std::move(weight), std::move(bias), scratch, budget);
+      maps_.emplace_back(map, std::move(weight), std::move(bias), scratch, budget);
     }
   }
   const auto missing = std::ranges::find(found, false);
-  ABT_ASSERT(
-      missing == found.end(),
-      "parameter {} is not on the tape",
-      missing - found.begin());
+  ABT_ASSERT(missing == found.end(), "parameter {} is not on the tape", missing - found.begin());
   ABT_ASSERT(!maps_.empty(), "no trained parameters");
 }
 
@@ -84,15 +71,11 @@ at::Tensor ExampleGradients::products(const at::Tensor& vector) const {
   return sums;
 }
 
-void ExampleGradients::add(
-    const at::Tensor& vector,
-    const at::Tensor& coefficients) const {
+void ExampleGradients::add(const at::Tensor& vector, const at::Tensor& coefficients) const {
   const at::NoGradGuard no_grad;
   expect_flat(vector);
   ABT_ASSERT(
-      coefficients.numel() == examples_,
-      "{} coefficients for {} examples",
-      coefficients.numel(),
+      coefficients.numel() == examples_, "{} coefficients for {} examples", coefficients.numel(),
       examples_);
   for (const ExampleMap& map : maps_) {
     map.add(vector, coefficients);
@@ -102,11 +85,8 @@ void ExampleGradients::add(
 void ExampleGradients::differences(const at::Tensor& rows) const {
   const at::NoGradGuard no_grad;
   ABT_ASSERT(
-      examples_ % 2 == 0 && rows.dim() == 2 && rows.size(0) == examples_ / 2 &&
-          rows.stride(1) == 1,
-      "differences of {} examples as {}",
-      examples_,
-      rows.sizes());
+      examples_ % 2 == 0 && rows.dim() == 2 && rows.size(0) == examples_ / 2 && rows.stride(1) == 1,
+      "differences of {} examples as {}", examples_, rows.sizes());
   for (const ExampleMap& map : maps_) {
     map.differences(rows);
   }
@@ -120,9 +100,8 @@ bool has_example_gradients(const Model& model) {
     }
     biases.insert(w.layer + ".bias");
   }
-  return std::ranges::all_of(model.parameters(), [&](const NamedParameter& p) {
-    return biases.contains(p.name);
-  });
+  return std::ranges::all_of(
+      model.parameters(), [&](const NamedParameter& p) { return biases.contains(p.name); });
 }
 
 bool mixes_examples(const Model& model) {

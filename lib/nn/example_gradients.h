@@ -40,8 +40,7 @@ class UnitGradients {
   // All <vector, g_i>.
   virtual at::Tensor products(const at::Tensor& vector) const = 0;
   // vector += sum_i coefficients_i g_i. All have the same dtype.
-  virtual void add(const at::Tensor& vector, const at::Tensor& coefficients)
-      const = 0;
+  virtual void add(const at::Tensor& vector, const at::Tensor& coefficients) const = 0;
   // Row k of `rows` (size/2 x numbers) becomes g_{2k} - g_{2k+1}.
   virtual void differences(const at::Tensor& rows) const = 0;
 };
@@ -55,17 +54,14 @@ class ExampleGradients : public UnitGradients {
   // most as many bytes (but at least one pair of examples or one channel).
   // Throws std::logic_error if a parameter is not on the tape exactly once.
   ExampleGradients(
-      const Tape& tape,
-      const std::vector<Placed>& trained,
-      std::int64_t scratch = kScratch);
+      const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch = kScratch);
 
   std::int64_t size() const override {
     return examples_;
   }
   at::Tensor products() const override;
   at::Tensor products(const at::Tensor& vector) const override;
-  void add(const at::Tensor& vector, const at::Tensor& coefficients)
-      const override;
+  void add(const at::Tensor& vector, const at::Tensor& coefficients) const override;
   void differences(const at::Tensor& rows) const override;
 
  private:

@@ -29,26 +29,18 @@ at::Tensor TensorLayout::in(const at::Tensor& vector) const {
   return vector.as_strided(sizes, strides, vector.storage_offset() + offset);
 }
 
-at::Tensor TensorLayout::in(
-    const at::Tensor& rows,
-    std::int64_t first,
-    std::int64_t count) const {
+at::Tensor TensorLayout::in(const at::Tensor& rows, std::int64_t first, std::int64_t count) const {
   std::vector<std::int64_t> all_sizes = sizes;
   std::vector<std::int64_t> all_strides = strides;
   all_sizes.insert(all_sizes.begin(), count);
   all_strides.insert(all_strides.begin(), rows.stride(0));
   return rows.as_strided(
-      all_sizes,
-      all_strides,
-      rows.storage_offset() + first * rows.stride(0) + offset);
+      all_sizes, all_strides, rows.storage_offset() + first * rows.stride(0) + offset);
 }
 
 ExampleMap::ExampleMap(
-    const LinearMap& map,
-    std::optional<TensorLayout> weight,
-    std::optional<TensorLayout> bias,
-    std::int64_t scratch,
-    std::int64_t& budget)
+    const LinearMap& map, std::optional<TensorLayout> weight, std::optional<TensorLayout> bias,
+    std::int64_t scratch, std::int64_t& budget)
     : weight_(std::move(weight)),
       bias_(std::move(bias)),
       stride_(map.stride),
@@ -60,8 +52,7 @@ ExampleMap::ExampleMap(
     output_sides_ = gradient.sizes().slice(2).vec();
     gradient_ = gradient.permute({0, 2, 3, 1}).contiguous().flatten(1, 2);
   } else {
-    gradient_ =
-        gradient.contiguous().view({map.examples, -1, gradient.size(1)});
+    gradient_ = gradient.contiguous().view({map.examples, -1, gradient.size(1)});
   }
   if (!weight_) {
     return;
@@ -69,9 +60,8 @@ ExampleMap::ExampleMap(
   const at::Tensor input = wide(map.input);
   is_conv_ = gradient.dim() == 4;
   has_equal_pixels_ = !is_conv_ && weight_->sizes.size() == 4;
-  input_ = is_conv_
-               ? input.contiguous(at::MemoryFormat::ChannelsLast)
-               : input.contiguous().view({map.examples, -1, input.size(-1)});
+  input_ = is_conv_ ? input.contiguous(at::MemoryFormat::ChannelsLast)
+                    : input.contiguous().view({map.examples, -1, input.size(-1)});
   way_ = choose(budget);
   if (way_ == Way::Kept) {
     kept_ = built();
@@ -87,12 +77,10 @@ ExampleMap::Way ExampleMap::choose(std::int64_t budget) const {
   const auto o = static_cast<double>(outputs());
   const auto k = static_cast<double>(input_width());
   const bool can_keep = bytes_to_keep() <= budget;
-  const double bytes =
-      element_size() * b * t * (2 * b * t + (is_conv_ ? k : 0));
+  const double bytes = element_size() * b * t * (2 * b * t + (is_conv_ ? k : 0));
   const bool fits = bytes <= static_cast<double>(scratch_);
   const double passes = can_keep ? 2 * t * k * o : 0;
-  if (positions() == 1 ||
-      (fits && b * t * t * (k + o) + passes < (t + b) * k * o)) {
+  if (positions() == 1 || (fits && b * t * t * (k + o) + passes < (t + b) * k * o)) {
     return Way::Positions;
   }
   return can_keep ? Way::Kept : Way::Channels;
@@ -116,8 +104,7 @@ void ExampleMap::add_products(const at::Tensor& sums) const {
   }
 }
 
-void ExampleMap::add_products(const at::Tensor& sums, const at::Tensor& vector)
-    const {
+void ExampleMap::add_products(const at::Tensor& sums, const at::Tensor& vector) const {
   if (bias_) {
     sums.addmv_(gradient_.sum(1), bias_->in(vector));
   }
@@ -132,8 +119,7 @@ void ExampleMap::add_products(const at::Tensor& sums, const at::Tensor& vector)
   }
 }
 
-void ExampleMap::add(const at::Tensor& vector, const at::Tensor& coefficients)
-    const {
+void ExampleMap::add(const at::Tensor& vector, const at::Tensor& coefficients) const {
   if (bias_) {
     bias_->in(vector).addmv_(gradient_.sum(1).t(), coefficients);
   }
@@ -151,8 +137,7 @@ void ExampleMap::add(const at::Tensor& vector, const at::Tensor& coefficients)
 
 void ExampleMap::differences(const at::Tensor& rows) const {
   const std::int64_t pairs = examples() / 2;
-  const at::Tensor gradients =
-      gradient_.clone().view({pairs, 2, positions(), outputs()});
+  const at::Tensor gradients = gradient_.clone().view({pairs, 2, positions(), outputs()});
   gradients.select(1, 1).neg_();
   if (bias_) {
     bias_->in(rows, 0, pairs).copy_(gradients.sum({1, 2}));
@@ -162,8 +147,7 @@ void ExampleMap::differences(const at::Tensor& rows) const {
   }
   if (way_ == Way::Kept) {
     const at::Tensor both = kept_.unflatten(0, {pairs, 2});
-    weight_->in(rows, 0, pairs)
-        .copy_(as_weight(both.select(1, 0) - both.select(1, 1)));
+    weight_->in(rows, 0, pairs).copy_(as_weight(both.select(1, 0) - both.select(1, 1)));
     return;
   }
   const at::Tensor columns = gradients.flatten(1, 2).transpose(1, 2);
@@ -171,8 +155,8 @@ void ExampleMap::differences(const at::Tensor& rows) const {
   const std::int64_t step = pieces(width * (2 * positions() + outputs()));
   for (std::int64_t k = 0; k < pairs; k += step) {
     const std::int64_t count = std::min(step, pairs - k);
-    const at::Tensor inputs = unfolded(input_.narrow(0, 2 * k, 2 * count))
-                                  .reshape({count, 2 * positions(), width});
+    const at::Tensor inputs =
+        unfolded(input_.narrow(0, 2 * k, 2 * count)).reshape({count, 2 * positions(), width});
     at::Tensor to = weight_->in(rows, k, count);
     if (is_conv_ || has_equal_pixels_) {
       to.copy_(as_weight(at::bmm(columns.narrow(0, k, count), inputs)));
@@ -196,8 +180,7 @@ double ExampleMap::element_size() const {
   return static_cast<double>(gradient_.element_size());
 }
 std::int64_t ExampleMap::pieces(std::int64_t numbers) const {
-  return std::max<std::int64_t>(
-      1, scratch_ / (numbers * gradient_.element_size()));
+  return std::max<std::int64_t>(1, scratch_ / (numbers * gradient_.element_size()));
 }
 
 // B x T x K, for the input of some examples or of some channels.
@@ -236,8 +219,7 @@ at::Tensor ExampleMap::built() const {
   for (std::int64_t i = 0; i < examples(); i += step) {
     const std::int64_t count = std::min(step, examples() - i);
     at::Tensor to = all.narrow(0, i, count);
-    at::bmm_out(
-        to, columns.narrow(0, i, count), unfolded(input_.narrow(0, i, count)));
+    at::bmm_out(to, columns.narrow(0, i, count), unfolded(input_.narrow(0, i, count)));
   }
   return all;
 }
@@ -245,21 +227,17 @@ at::Tensor ExampleMap::built() const {
 at::Tensor ExampleMap::weight_products_by_positions() const {
   const at::Tensor inputs = unfolded(input_).flatten(0, 1);
   const at::Tensor gradients = gradient_.flatten(0, 1);
-  const at::Tensor all =
-      at::mm(inputs, inputs.t()).mul_(at::mm(gradients, gradients.t()));
-  return all.view({examples(), positions(), examples(), positions()})
-      .sum({1, 3});
+  const at::Tensor all = at::mm(inputs, inputs.t()).mul_(at::mm(gradients, gradients.t()));
+  return all.view({examples(), positions(), examples(), positions()}).sum({1, 3});
 }
 
 void ExampleMap::add_weight_products_by_channels(const at::Tensor& sums) const {
   const at::Tensor columns = gradient_.transpose(1, 2);
   const std::int64_t dim = is_conv_ ? 1 : 2;
-  const std::int64_t step =
-      pieces(examples() * pixels() * (positions() + outputs()));
+  const std::int64_t step = pieces(examples() * pixels() * (positions() + outputs()));
   for (std::int64_t c = 0; c < input_.size(dim); c += step) {
     const std::int64_t count = std::min(step, input_.size(dim) - c);
-    const at::Tensor rows =
-        at::bmm(columns, unfolded(input_.narrow(dim, c, count))).flatten(1);
+    const at::Tensor rows = at::bmm(columns, unfolded(input_.narrow(dim, c, count))).flatten(1);
     sums.addmm_(rows, rows.t());
   }
 }
@@ -268,36 +246,22 @@ void ExampleMap::add_weight_products_by_channels(const at::Tensor& sums) const {
 at::Tensor ExampleMap::outputs_of(const at::Tensor& weight) const {
   if (is_conv_) {
     return at::conv2d(
-               input_,
-               weight,
-               {},
-               at::IntArrayRef({stride_, stride_}),
+               input_, weight, {}, at::IntArrayRef({stride_, stride_}),
                at::IntArrayRef({padding_, padding_}))
         .permute({0, 2, 3, 1})
         .flatten(1, 2);
   }
-  return at::matmul(
-      input_, (has_equal_pixels_ ? weight.sum({2, 3}) : weight).t());
+  return at::matmul(input_, (has_equal_pixels_ ? weight.sum({2, 3}) : weight).t());
 }
 
 // Adds to `weight` its gradient for a batch with output gradients `scaled`.
-void ExampleMap::add_to_weight(
-    const at::Tensor& weight,
-    const at::Tensor& scaled) const {
+void ExampleMap::add_to_weight(const at::Tensor& weight, const at::Tensor& scaled) const {
   if (is_conv_) {
     weight.add_(std::get<1>(at::convolution_backward(
-        scaled.view({examples(), output_sides_[0], output_sides_[1], -1})
-            .permute({0, 3, 1, 2}),
-        input_,
-        weight,
-        {},
-        at::IntArrayRef({stride_, stride_}),
-        at::IntArrayRef({padding_, padding_}),
-        at::IntArrayRef({1, 1}),
-        false,
-        at::IntArrayRef({0, 0}),
-        1,
-        {false, true, false})));
+        scaled.view({examples(), output_sides_[0], output_sides_[1], -1}).permute({0, 3, 1, 2}),
+        input_, weight, {}, at::IntArrayRef({stride_, stride_}),
+        at::IntArrayRef({padding_, padding_}), at::IntArrayRef({1, 1}), false,
+        at::IntArrayRef({0, 0}), 1, {false, true, false})));
     return;
   }
   const at::Tensor rows = scaled.flatten(0, 1).t();

@@ -24,8 +24,7 @@ struct TensorLayout {
 
   at::Tensor in(const at::Tensor& vector) const;
   // The same in `count` rows, from row `first` on.
-  at::Tensor in(const at::Tensor& rows, std::int64_t first, std::int64_t count)
-      const;
+  at::Tensor in(const at::Tensor& rows, std::int64_t first, std::int64_t count) const;
 };
 
 class ExampleMap {
@@ -33,11 +32,8 @@ class ExampleMap {
   // Works in pieces of at most `scratch` bytes. Subtracts from `budget` the
   // bytes of what it keeps.
   ExampleMap(
-      const LinearMap& map,
-      std::optional<TensorLayout> weight,
-      std::optional<TensorLayout> bias,
-      std::int64_t scratch,
-      std::int64_t& budget);
+      const LinearMap& map, std::optional<TensorLayout> weight, std::optional<TensorLayout> bias,
+      std::int64_t scratch, std::int64_t& budget);
 
   at::TensorOptions options() const {
     return gradient_.options();

@@ -15,25 +15,19 @@ std::string flat_name(std::size_t index) {
   return formatted("fc{}", index);
 }
 
-Architecture
-softmax(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+Architecture softmax(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   auto layers = std::make_unique<Sequential>();
   layers->add("flatten", flatten());
   add_dropout(*layers, options);
   layers->add(
-      "fc",
-      std::make_unique<Linear>(
-          shape.channels * shape.height * shape.width, shape.classes));
+      "fc", std::make_unique<Linear>(shape.channels * shape.height * shape.width, shape.classes));
   return {std::move(layers), {"fc"}};
 }
 
 // Linear layers fc1, fc2, ... with ReLUs between them. The last one, whose name
 // is returned, is the classifier.
 std::string add_linear_layers(
-    Sequential& layers,
-    std::int64_t in,
-    const ModelOptions& options,
-    const InputShape& shape) {
+    Sequential& layers, std::int64_t in, const ModelOptions& options, const InputShape& shape) {
   std::size_t index = 1;
   for (const std::int64_t features : options.hidden) {
     const std::int64_t out = scaled(features, options);
@@ -47,20 +41,18 @@ std::string add_linear_layers(
   return flat_name(index);
 }
 
-Architecture
-mlp(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+Architecture mlp(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   auto layers = std::make_unique<Sequential>();
   layers->add("flatten", flatten());
-  const std::string classifier = add_linear_layers(
-      *layers, shape.channels * shape.height * shape.width, options, shape);
+  const std::string classifier =
+      add_linear_layers(*layers, shape.channels * shape.height * shape.width, options, shape);
   return {std::move(layers), {classifier}};
 }
 
 // Convolutions conv1, conv2, ... that keep the image's size, each followed by a
 // ReLU and a pooling layer that halves it; then linear layers fc1, ... as in
 // mlp.
-Architecture
-cnn(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+Architecture cnn(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   auto layers = std::make_unique<Sequential>();
   std::int64_t in = shape.channels;
   std::int64_t height = shape.height;
@@ -68,18 +60,13 @@ cnn(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   std::size_t index = 1;
   for (const std::int64_t channels : options.channels) {
     ABT_CHECK(
-        height >= 2 && width >= 2,
-        Config,
+        height >= 2 && width >= 2, Config,
         "model.channels: cnn halves the image after each convolution; expected "
         "at most {} of them for images of {}x{}, got {}",
-        index - 1,
-        shape.height,
-        shape.width,
-        options.channels.size());
+        index - 1, shape.height, shape.width, options.channels.size());
     const std::int64_t out = scaled(channels, options);
     const std::string number = std::to_string(index++);
-    layers->add(
-        "conv" + number, std::make_unique<Conv2d>(in, out, ConvOptions{}));
+    layers->add("conv" + number, std::make_unique<Conv2d>(in, out, ConvOptions{}));
     layers->add("conv_relu" + number, relu());
     layers->add("pool" + number, max_pool(2, 2));
     in = out;
@@ -87,37 +74,25 @@ cnn(const ModelOptions& options, const InputShape& shape, const Sizes&) {
     width /= 2;
   }
   layers->add("flatten", flatten());
-  const std::string classifier =
-      add_linear_layers(*layers, in * height * width, options, shape);
+  const std::string classifier = add_linear_layers(*layers, in * height * width, options, shape);
   return {std::move(layers), {"conv1", classifier}};
 }
 
 // LeCun et al. 1998, with ReLU and max pooling; 28x28 images are padded by 2.
-Architecture
-lenet5(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+Architecture lenet5(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   const std::int64_t padding = shape.height == 28 ? 2 : 0;
   ABT_CHECK(
-      shape.height == shape.width && (shape.height == 28 || shape.height == 32),
-      Config,
-      "model lenet5 takes 28x28 or 32x32 images, not {}x{}",
-      shape.height,
-      shape.width);
-  const auto wide = [&](std::int64_t channels) {
-    return scaled(channels, options);
-  };
+      shape.height == shape.width && (shape.height == 28 || shape.height == 32), Config,
+      "model lenet5 takes 28x28 or 32x32 images, not {}x{}", shape.height, shape.width);
+  const auto wide = [&](std::int64_t channels) { return scaled(channels, options); };
   auto layers = std::make_unique<Sequential>();
   layers->add(
-      "conv1",
-      std::make_unique<Conv2d>(
-          shape.channels,
-          wide(6),
-          ConvOptions{.kernel = 5, .padding = padding}));
+      "conv1", std::make_unique<Conv2d>(
+                   shape.channels, wide(6), ConvOptions{.kernel = 5, .padding = padding}));
   layers->add("relu1", relu());
   layers->add("pool1", max_pool(2, 2));
   layers->add(
-      "conv2",
-      std::make_unique<Conv2d>(
-          wide(6), wide(16), ConvOptions{.kernel = 5, .padding = 0}));
+      "conv2", std::make_unique<Conv2d>(wide(6), wide(16), ConvOptions{.kernel = 5, .padding = 0}));
   layers->add("relu2", relu());
   layers->add("pool2", max_pool(2, 2));
   layers->add("flatten", flatten());
@@ -169,11 +144,9 @@ void add_dropout(Sequential& layers, const ModelOptions& options) {
   }
 }
 
-std::int64_t
-scaled(std::int64_t count, const ModelOptions& options, std::int64_t divisor) {
+std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_t divisor) {
   const double wanted = static_cast<double>(count) * options.width;
-  return divisor * std::max<std::int64_t>(
-                       1, std::llround(wanted / static_cast<double>(divisor)));
+  return divisor * std::max<std::int64_t>(1, std::llround(wanted / static_cast<double>(divisor)));
 }
 
 bool is_small(const InputShape& shape) {
@@ -181,8 +154,7 @@ bool is_small(const InputShape& shape) {
   return shape.height <= kSmall;
 }
 
-std::string renamed(
-    std::span<const Renaming> renamings, const std::string& name) {
+std::string renamed(std::span<const Renaming> renamings, const std::string& name) {
   for (const auto& [ours, theirs] : renamings) {
     if (name.starts_with(ours)) {
       return theirs + name.substr(std::string(ours).size());
@@ -200,19 +172,15 @@ bool takes_text(const ModelOptions& options) {
 }
 
 bool can_scale(const ModelOptions& options) {
-  return options.name != "softmax" &&
-         (options.name != "mlp" || !options.hidden.empty());
+  return options.name != "softmax" && (options.name != "mlp" || !options.hidden.empty());
 }
 
 Architecture build(const ModelOptions& options, const InputShape& shape) {
   const Family& family = find_named(kFamilies, options.name, "model.name");
   ABT_CHECK(
-      family.takes_text == (shape.context > 0),
-      Config,
-      "model.name: {} takes {}, but the data set has {}",
-      options.name,
-      family.takes_text ? "text" : "images",
-      family.takes_text ? "images" : "text");
+      family.takes_text == (shape.context > 0), Config,
+      "model.name: {} takes {}, but the data set has {}", options.name,
+      family.takes_text ? "text" : "images", family.takes_text ? "images" : "text");
   return family.build(options, shape, family.sizes);
 }
 

@@ -41,9 +41,9 @@ struct PartOf {
 
 // How another library's files hold a model of the family, beside the names.
 struct FileForm {
-  std::string library = {};     // "": timm and torchvision
-  std::string prefix = {};      // that the names may begin with
-  std::string transposed = {};  // a glob of the weights that are I x O there
+  std::string library = {};               // "": timm and torchvision
+  std::string prefix = {};                // that the names may begin with
+  std::string transposed = {};            // a glob of the weights that are I x O there
   std::vector<std::string> ignored = {};  // globs of what a model does not need
   // Tensors that a file may have a second time: the copy, the model's own.
   std::vector<std::pair<std::string, std::string>> copies = {};
@@ -80,10 +80,7 @@ void add_dropout(Sequential& layers, const ModelOptions& options);
 
 // A count of channels or features times `model.width`, rounded to a multiple of
 // `divisor`, such as the number of heads; at least that.
-std::int64_t scaled(
-    std::int64_t count,
-    const ModelOptions& options,
-    std::int64_t divisor = 1);
+std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_t divisor = 1);
 
 // True for images up to 64 pixels high, for which `auto` takes a small stem or
 // patch.
@@ -96,8 +93,7 @@ struct Renaming {
 };
 // The name with the first prefix that matches replaced; unchanged if none
 // matches.
-std::string renamed(
-    std::span<const Renaming> renamings, const std::string& name);
+std::string renamed(std::span<const Renaming> renamings, const std::string& name);
 
 // What the models of one family differ in.
 using Sizes = std::array<std::int64_t, 5>;
@@ -105,34 +101,23 @@ using Sizes = std::array<std::int64_t, 5>;
 // vgg11, vgg13, vgg16, vgg19 (Simonyan and Zisserman 2014) as in timm: no batch
 // norm; a head of two convolutions (7x7 and 1x1, 4096 channels) and a
 // classifier. Sizes: the convolutions of each of the five stages.
-Architecture
-vgg(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+Architecture vgg(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
 // The usual variant for CIFAR: with batch norm and a single linear head.
-Architecture vgg_small(
-    const ModelOptions& options,
-    const InputShape& shape,
-    const Sizes& sizes);
+Architecture vgg_small(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
 // resnet18 and resnet34 (He et al. 2015). Sizes: the blocks of each of the four
 // stages.
-Architecture resnet(
-    const ModelOptions& options,
-    const InputShape& shape,
-    const Sizes& sizes);
+Architecture resnet(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
 // resnet50: blocks of 1x1, 3x3 and 1x1 convolutions, the last with four times
 // the channels. As in torchvision and timm, the 3x3 convolution has the stride.
 Architecture resnet_of_bottlenecks(
-    const ModelOptions& options,
-    const InputShape& shape,
-    const Sizes& sizes);
+    const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
 // vit-tiny, vit-small, vit-base (Dosovitskiy et al. 2020, Touvron et al. 2021)
 // as in timm: a class token and 12 blocks, with a head for each 64 features;
 // `model.width` makes the heads wider or narrower. Sizes: the features.
-Architecture
-vit(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+Architecture vit(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
 // GPT-2 (Radford et al. 2019), with Hugging Face's names and layout. Sizes: the
 // layers, heads and features of gpt-nano, gpt-mini and gpt-small, each of which
 // a key replaces.
-Architecture
-gpt(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+Architecture gpt(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
 
 }  // namespace abtrain::nn

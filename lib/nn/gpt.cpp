@@ -24,18 +24,14 @@ constexpr double kGptEps = 1e-5;
 constexpr double kGptDeviation = 0.02;
 
 std::unique_ptr<Layer> gpt_linear(
-    std::int64_t in,
-    std::int64_t out,
-    double deviation = kGptDeviation,
-    bool bias = true) {
+    std::int64_t in, std::int64_t out, double deviation = kGptDeviation, bool bias = true) {
   return std::make_unique<Linear>(in, out, bias, normal(deviation));
 }
 
 // silu(gate(x)) * up(x)
 class Gated : public Layer {
  public:
-  Gated(std::int64_t in, std::int64_t out)
-      : gate_(gpt_linear(in, out)), up_(gpt_linear(in, out)) {}
+  Gated(std::int64_t in, std::int64_t out) : gate_(gpt_linear(in, out)), up_(gpt_linear(in, out)) {}
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
     const at::Tensor up = up_->forward(input, pass);
     return at::silu(gate_->forward(input, pass)) * up;
@@ -51,12 +47,9 @@ class Gated : public Layer {
 
 // `end`: the deviation of the initial weights of the branches' ends.
 std::unique_ptr<Layer> gpt_block(
-    std::int64_t features,
-    std::int64_t heads,
-    double end,
-    const ModelOptions& options) {
-  auto attention = std::make_unique<Attention>(
-      heads, /*causal=*/true, options.positions == Positions::Rotary);
+    std::int64_t features, std::int64_t heads, double end, const ModelOptions& options) {
+  auto attention =
+      std::make_unique<Attention>(heads, /*causal=*/true, options.positions == Positions::Rotary);
   if (options.split_qkv) {
     for (const char* name : {"c_q", "c_k", "c_v"}) {
       attention->add(name, gpt_linear(features, features));
@@ -72,20 +65,16 @@ std::unique_ptr<Layer> gpt_block(
     mlp->add("", std::make_unique<Gated>(features, inside));
   } else {
     mlp->add("c_fc", gpt_linear(features, inside));
-    mlp->add("", std::make_unique<Function>([](const at::Tensor& x) {
-               return at::gelu(x, "tanh");
-             }));
+    mlp->add(
+        "", std::make_unique<Function>([](const at::Tensor& x) { return at::gelu(x, "tanh"); }));
   }
   mlp->add("c_proj", gpt_linear(inside, features, end));
   auto both = std::make_unique<Sequential>();
-  const auto add =
-      [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
-        add_branch(
-            *both,
-            {norm, name, features, kGptEps},
-            std::move(layer),
-            std::make_unique<Dropout>(options.drop_rate));
-      };
+  const auto add = [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
+    add_branch(
+        *both, {norm, name, features, kGptEps}, std::move(layer),
+        std::make_unique<Dropout>(options.drop_rate));
+  };
   add("ln_1", "attn", std::move(attention));
   add("ln_2", "mlp", std::move(mlp));
   return both;
@@ -95,10 +84,7 @@ std::unique_ptr<Layer> gpt_block(
 class TokenEmbedding : public Layer {
  public:
   // context: the number of learned positions; 0: none.
-  TokenEmbedding(
-      std::int64_t vocabulary,
-      std::int64_t context,
-      std::int64_t features)
+  TokenEmbedding(std::int64_t vocabulary, std::int64_t context, std::int64_t features)
       : tokens_(at::empty({vocabulary, features})) {
     if (context > 0) {
       places_ = at::empty({context, features});
@@ -130,8 +116,7 @@ PartOf gpt_part_of(const std::string& name) {
     const std::string part = formatted(".{}.", kParts[i]);
     if (const std::size_t at = name.find(part); at != std::string::npos) {
       return {
-          name.substr(0, at) + ".c_attn." + name.substr(at + part.size()),
-          static_cast<int>(i),
+          name.substr(0, at) + ".c_attn." + name.substr(at + part.size()), static_cast<int>(i),
           static_cast<int>(kParts.size())};
     }
   }
@@ -140,44 +125,33 @@ PartOf gpt_part_of(const std::string& name) {
 
 }  // namespace
 
-Architecture
-gpt(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
+Architecture gpt(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
   const std::int64_t depth = options.layers.value_or(sizes[0]);
   const std::int64_t heads = options.heads.value_or(sizes[1]);
   const std::int64_t unscaled = options.features.value_or(sizes[2]);
-  const std::int64_t divisor =
-      options.positions == Positions::Rotary ? 2 * heads : heads;
+  const std::int64_t divisor = options.positions == Positions::Rotary ? 2 * heads : heads;
   const std::int64_t features =
       options.width == 1.0 ? unscaled : scaled(unscaled, options, divisor);
   ABT_CHECK(
-      features % heads == 0,
-      Config,
-      "model.heads: expected a divisor of the {} features, got {}",
-      features,
-      heads);
+      features % heads == 0, Config, "model.heads: expected a divisor of the {} features, got {}",
+      features, heads);
   ABT_CHECK(
-      options.positions == Positions::Learned || features / heads % 2 == 0,
-      Config,
+      options.positions == Positions::Learned || features / heads % 2 == 0, Config,
       "model.positions: rotary turns pairs of a head's features; expected an "
       "even number of them, got {}",
       features / heads);
   const std::int64_t context = options.context.value_or(shape.context);
   ABT_CHECK(
-      context >= shape.context,
-      Config,
-      "model.context: expected at least data.context ({}), got {}",
-      shape.context,
-      context);
+      context >= shape.context, Config,
+      "model.context: expected at least data.context ({}), got {}", shape.context, context);
   const bool learned = options.positions == Positions::Learned;
-  auto embedding = std::make_unique<TokenEmbedding>(
-      shape.classes, learned ? context : 0, features);
+  auto embedding = std::make_unique<TokenEmbedding>(shape.classes, learned ? context : 0, features);
   const TokenEmbedding& tokens = *embedding;
   auto layers = std::make_unique<Sequential>();
   layers->add("", std::move(embedding));
   add_dropout(*layers, options);
   // The branches add up, so their ends start smaller (Radford et al. 2019).
-  const double end =
-      kGptDeviation / std::sqrt(2.0 * static_cast<double>(depth));
+  const double end = kGptDeviation / std::sqrt(2.0 * static_cast<double>(depth));
   for (std::int64_t i = 0; i < depth; ++i) {
     layers->add(formatted("h.{}", i), gpt_block(features, heads, end, options));
   }
@@ -188,8 +162,7 @@ gpt(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
                   return at::linear(x, tokens.tokens());
                 }));
   } else {
-    layers->add(
-        "lm_head", gpt_linear(features, shape.classes, kGptDeviation, false));
+    layers->add("lm_head", gpt_linear(features, shape.classes, kGptDeviation, false));
     architecture.keep_dense = {"lm_head"};
   }
   architecture.layers = std::move(layers);

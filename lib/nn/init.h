@@ -26,8 +26,7 @@ inline LayerInit uniform_by_fan_in(std::int64_t fan_in) {
 // He et al. 2015 with the fan-out, as torchvision and timm initialize
 // convolutions.
 inline LayerInit he_normal(std::int64_t fan_out) {
-  return {
-      {Init::Kind::Normal, std::sqrt(2.0 / static_cast<double>(fan_out))}, {}};
+  return {{Init::Kind::Normal, std::sqrt(2.0 / static_cast<double>(fan_out))}, {}};
 }
 inline LayerInit normal(double deviation) {
   return {{Init::Kind::Normal, deviation}, {}};

@@ -18,29 +18,23 @@ std::unique_ptr<Layer> relu() {
 }
 
 std::unique_ptr<Layer> gelu() {
-  return std::make_unique<Function>(
-      [](const at::Tensor& x) { return at::gelu(x); });
+  return std::make_unique<Function>([](const at::Tensor& x) { return at::gelu(x); });
 }
 
-std::unique_ptr<Layer> max_pool(
-    std::int64_t size, std::int64_t stride, std::int64_t padding) {
+std::unique_ptr<Layer> max_pool(std::int64_t size, std::int64_t stride, std::int64_t padding) {
   return std::make_unique<Function>([=](const at::Tensor& x) {
     return at::max_pool2d(
-        x,
-        at::IntArrayRef({size, size}),
-        at::IntArrayRef({stride, stride}),
+        x, at::IntArrayRef({size, size}), at::IntArrayRef({stride, stride}),
         at::IntArrayRef({padding, padding}));
   });
 }
 
 std::unique_ptr<Layer> average_pool() {
-  return std::make_unique<Function>(
-      [](const at::Tensor& x) { return at::mean(x, {2, 3}); });
+  return std::make_unique<Function>([](const at::Tensor& x) { return at::mean(x, {2, 3}); });
 }
 
 std::unique_ptr<Layer> flatten() {
-  return std::make_unique<Function>(
-      [](const at::Tensor& x) { return at::flatten(x, 1); });
+  return std::make_unique<Function>([](const at::Tensor& x) { return at::flatten(x, 1); });
 }
 
 void Sequential::add(std::string name, std::unique_ptr<Layer> layer) {
@@ -57,8 +51,7 @@ at::Tensor Sequential::forward(const at::Tensor& input, const Pass& pass) {
 
 void Sequential::visit(const std::string& prefix, Visitor& visitor) {
   for (const Entry& entry : entries_) {
-    entry.layer->visit(
-        entry.name.empty() ? prefix : prefix + entry.name + ".", visitor);
+    entry.layer->visit(entry.name.empty() ? prefix : prefix + entry.name + ".", visitor);
   }
 }
 

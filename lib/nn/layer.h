@@ -25,14 +25,10 @@ class Visitor {
  public:
   virtual ~Visitor() = default;
   // The weight of a Linear or conv layer.
-  virtual void weight(
-      const std::string& name, Weight& weight, const Init& init) = 0;
+  virtual void weight(const std::string& name, Weight& weight, const Init& init) = 0;
   // A dense parameter. Biases, norms and embeddings do not decay.
   virtual void parameter(
-      const std::string& name,
-      at::Tensor& tensor,
-      bool decays,
-      const Init& init) = 0;
+      const std::string& name, at::Tensor& tensor, bool decays, const Init& init) = 0;
   // State that is not trained, such as running statistics.
   virtual void buffer(const std::string& name, at::Tensor& tensor) = 0;
 };
@@ -70,8 +66,7 @@ class Function : public Layer {
 
 std::unique_ptr<Layer> relu();  // in place
 std::unique_ptr<Layer> gelu();
-std::unique_ptr<Layer> max_pool(
-    std::int64_t size, std::int64_t stride, std::int64_t padding = 0);
+std::unique_ptr<Layer> max_pool(std::int64_t size, std::int64_t stride, std::int64_t padding = 0);
 std::unique_ptr<Layer> average_pool();  // B x C x H x W to B x C
 std::unique_ptr<Layer> flatten();
 

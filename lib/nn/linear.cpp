@@ -27,39 +27,23 @@ void WeightLayer::visit(const std::string& prefix, Visitor& visitor) {
   }
 }
 
-Linear::Linear(
-    std::int64_t in,
-    std::int64_t out,
-    bool bias,
-    std::optional<LayerInit> init)
-    : WeightLayer(
-          Weight({out, in}),
-          bias,
-          init.value_or(uniform_by_fan_in(in))) {}
+Linear::Linear(std::int64_t in, std::int64_t out, bool bias, std::optional<LayerInit> init)
+    : WeightLayer(Weight({out, in}), bias, init.value_or(uniform_by_fan_in(in))) {}
 
 at::Tensor Linear::forward(const at::Tensor& input, const Pass& pass) {
   if (!weight_.is_factored()) {
     return linear(input, weight_.dense, bias_, pass.tape);
   }
-  if (pass.tape == nullptr &&
-      weight_.product_is_cheaper(input.numel() / input.size(-1))) {
+  if (pass.tape == nullptr && weight_.product_is_cheaper(input.numel() / input.size(-1))) {
     return at::linear(input, weight_.merged(), bias_);
   }
-  return linear(
-      linear(input, weight_.inner, {}, pass.tape),
-      weight_.outer,
-      bias_,
-      pass.tape);
+  return linear(linear(input, weight_.inner, {}, pass.tape), weight_.outer, bias_, pass.tape);
 }
 
 Conv2d::Conv2d(std::int64_t in, std::int64_t out, ConvOptions options)
     : WeightLayer(
-          Weight(
-              {out, in / options.groups, options.kernel, options.kernel},
-              options.groups > 1),
-          options.bias,
-          options.init.value_or(
-              he_normal(out * options.kernel * options.kernel))),
+          Weight({out, in / options.groups, options.kernel, options.kernel}, options.groups > 1),
+          options.bias, options.init.value_or(he_normal(out * options.kernel * options.kernel))),
       options_(options) {}
 
 std::int64_t Conv2d::output_side(std::int64_t side) const {
@@ -70,10 +54,7 @@ std::int64_t Conv2d::output_side(std::int64_t side) const {
 }
 
 at::Tensor Conv2d::convolve(
-    const at::Tensor& input,
-    const at::Tensor& weight,
-    const at::Tensor& bias,
-    Tape* tape) const {
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, Tape* tape) const {
   at::Tensor x = input;
   if (options_.grows_input) {
     const std::int64_t height = input.size(2);
@@ -90,9 +71,7 @@ at::Tensor Conv2d::convolve(
     }
     if (height < options_.kernel || width < options_.kernel) {
       x = at::adaptive_avg_pool2d(
-          input,
-          {std::max(height, options_.kernel),
-           std::max(width, options_.kernel)});
+          input, {std::max(height, options_.kernel), std::max(width, options_.kernel)});
     }
   }
   std::int64_t stride = options_.stride;
@@ -106,20 +85,12 @@ at::Tensor Conv2d::convolve(
     stride = 1;
   }
   const at::Tensor output = at::conv2d(
-      x,
-      weight,
-      bias,
-      at::IntArrayRef({stride, stride}),
-      at::IntArrayRef({options_.padding, options_.padding}),
-      at::IntArrayRef({1, 1}),
+      x, weight, bias, at::IntArrayRef({stride, stride}),
+      at::IntArrayRef({options_.padding, options_.padding}), at::IntArrayRef({1, 1}),
       options_.groups);
   if (tape != nullptr && options_.groups == 1) {
     tape->record(
-        {.weight = weight,
-         .bias = bias,
-         .input = x,
-         .stride = stride,
-         .padding = options_.padding},
+        {.weight = weight, .bias = bias, .input = x, .stride = stride, .padding = options_.padding},
         output);
   }
   return output;
@@ -129,15 +100,14 @@ at::Tensor Conv2d::forward(const at::Tensor& input, const Pass& pass) {
   if (!weight_.is_factored()) {
     return convolve(input, weight_.dense, bias_, pass.tape);
   }
-  const std::int64_t pixels = input.size(0) * output_side(input.size(2)) *
-      output_side(input.size(3));
+  const std::int64_t pixels =
+      input.size(0) * output_side(input.size(2)) * output_side(input.size(3));
   if (pass.tape == nullptr && weight_.product_is_cheaper(pixels)) {
     return convolve(input, weight_.merged(), bias_, nullptr);
   }
   // The outer factor is a 1x1 convolution, which in channels-last memory is a
   // matrix product over the channels.
-  const at::Tensor inner =
-      convolve(input, weight_.inner, {}, pass.tape).permute({0, 2, 3, 1});
+  const at::Tensor inner = convolve(input, weight_.inner, {}, pass.tape).permute({0, 2, 3, 1});
   return linear(inner, weight_.outer, bias_, pass.tape).permute({0, 3, 1, 2});
 }
 

@@ -25,11 +25,7 @@ class WeightLayer : public Layer {
 // given.
 class Linear : public WeightLayer {
  public:
-  Linear(
-      std::int64_t in,
-      std::int64_t out,
-      bool bias = true,
-      std::optional<LayerInit> init = {});
+  Linear(std::int64_t in, std::int64_t out, bool bias = true, std::optional<LayerInit> init = {});
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
 };
 
@@ -54,10 +50,7 @@ class Conv2d : public WeightLayer {
   // Output length along one side, for an input of length `side`.
   std::int64_t output_side(std::int64_t side) const;
   at::Tensor convolve(
-      const at::Tensor& input,
-      const at::Tensor& weight,
-      const at::Tensor& bias,
-      Tape* tape) const;
+      const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, Tape* tape) const;
 
   ConvOptions options_;
 };

@@ -20,16 +20,11 @@ namespace {
 
 class Collector : public Visitor {
  public:
-  void weight(const std::string& name, Weight& weight, const Init& init)
-      override {
-    weights.push_back(
-        {name, name.substr(0, name.rfind('.')), &weight, init, position_++});
+  void weight(const std::string& name, Weight& weight, const Init& init) override {
+    weights.push_back({name, name.substr(0, name.rfind('.')), &weight, init, position_++});
   }
   void parameter(
-      const std::string& name,
-      at::Tensor& tensor,
-      bool decays,
-      const Init& init) override {
+      const std::string& name, at::Tensor& tensor, bool decays, const Init& init) override {
     parameters.push_back({name, &tensor, decays, init, position_++});
   }
   void buffer(const std::string& name, at::Tensor& tensor) override {
@@ -43,20 +38,17 @@ class Collector : public Visitor {
   int position_ = 0;
 };
 
-void fill_uniform(
-    float* data, std::int64_t count, double bound, Random& random) {
+void fill_uniform(float* data, std::int64_t count, double bound, Random& random) {
   for (std::int64_t i = 0; i < count; ++i) {
     data[i] = static_cast<float>((2.0 * random.uniform() - 1.0) * bound);
   }
 }
 
 // Box-Muller: two normal numbers per pair of uniform ones.
-void fill_normal(
-    float* data, std::int64_t count, double deviation, Random& random) {
+void fill_normal(float* data, std::int64_t count, double deviation, Random& random) {
   for (std::int64_t i = 0; i < count; i += 2) {
     const double radius =
-        deviation *
-        std::sqrt(-2.0 * std::log1p(-static_cast<double>(random.uniform())));
+        deviation * std::sqrt(-2.0 * std::log1p(-static_cast<double>(random.uniform())));
     const double angle = 2.0 * std::numbers::pi * random.uniform();
     data[i] = static_cast<float>(radius * std::cos(angle));
     if (i + 1 < count) {
@@ -90,9 +82,7 @@ void fill(at::Tensor& tensor, const Init& init, const Random& random) {
 
 // What is left of the weights without the smallest, which together have at most
 // this share of the parameters.
-std::vector<NamedWeight> without_smallest(
-    const std::vector<NamedWeight>& weights,
-    double share) {
+std::vector<NamedWeight> without_smallest(const std::vector<NamedWeight>& weights, double share) {
   std::vector<std::size_t> by_size(weights.size());
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});
   const auto numel = [&](std::size_t i) { return weights[i].weight->numel(); };
@@ -117,8 +107,7 @@ std::vector<NamedWeight> without_smallest(
     }
   }
   ABT_CHECK(
-      !rest.empty() || weights.empty(),
-      Config,
+      !rest.empty() || weights.empty(), Config,
       "method.dense_share: expected a number from 0 to below 1, got {}, which "
       "leaves no layer to factor",
       share);
@@ -154,8 +143,7 @@ std::int64_t Model::stored_parameters() const {
   std::int64_t total = dense_parameters();
   for (const NamedWeight& w : weights_) {
     if (w.weight->is_factored()) {
-      total += w.weight->rank() * (w.weight->m() + w.weight->n()) -
-               w.weight->numel();
+      total += w.weight->rank() * (w.weight->m() + w.weight->n()) - w.weight->numel();
     }
   }
   return total;
@@ -173,8 +161,7 @@ void Model::initialize(InitName init, std::uint64_t seed) {
   // A layer's parameters are drawn right after its weight.
   const auto parameters = [&](const std::string& layer) {
     for (const NamedParameter& p : parameters_) {
-      if (p.init.kind != Init::Kind::Kept &&
-          p.name.substr(0, p.name.rfind('.')) == layer) {
+      if (p.init.kind != Init::Kind::Kept && p.name.substr(0, p.name.rfind('.')) == layer) {
         fresh(*p.tensor, p.init);
       }
     }
@@ -195,8 +182,7 @@ void Model::initialize(InitName init, std::uint64_t seed) {
   for (const NamedParameter& p : parameters_) {
     const std::string layer = p.name.substr(0, p.name.rfind('.'));
     if (p.init.kind != Init::Kind::Kept &&
-        std::ranges::find(weights_, layer, &NamedWeight::layer) ==
-            weights_.end()) {
+        std::ranges::find(weights_, layer, &NamedWeight::layer) == weights_.end()) {
       fresh(*p.tensor, p.init);
     }
   }
@@ -205,8 +191,7 @@ void Model::initialize(InitName init, std::uint64_t seed) {
 std::vector<at::Tensor*> Model::tensors() const {
   std::vector<at::Tensor*> all;
   for (const NamedWeight& w : weights_) {
-    all.insert(
-        all.end(), {&w.weight->dense, &w.weight->inner, &w.weight->outer});
+    all.insert(all.end(), {&w.weight->dense, &w.weight->inner, &w.weight->outer});
   }
   for (const NamedParameter& p : parameters_) {
     all.push_back(p.tensor);
@@ -254,9 +239,7 @@ void Model::to(const at::Device& device) {
   }
 }
 
-std::unique_ptr<Model> make_model(
-    const ModelOptions& options,
-    const InputShape& shape) {
+std::unique_ptr<Model> make_model(const ModelOptions& options, const InputShape& shape) {
   return std::make_unique<Model>(build(options, shape));
 }
 
@@ -269,14 +252,11 @@ std::vector<int> weight_positions(const Model& model) {
 }
 
 std::vector<NamedWeight> factorable_weights(
-    const Model& model,
-    const std::vector<std::string>& keep_dense,
-    double dense_share) {
+    const Model& model, const std::vector<std::string>& keep_dense, double dense_share) {
   std::vector<std::string> patterns;
   for (const std::string& pattern : keep_dense) {
     if (pattern == "default") {
-      patterns.insert(
-          patterns.end(), model.keep_dense().begin(), model.keep_dense().end());
+      patterns.insert(patterns.end(), model.keep_dense().begin(), model.keep_dense().end());
     } else {
       patterns.push_back(pattern);
     }
@@ -288,8 +268,7 @@ std::vector<NamedWeight> factorable_weights(
     bool keep = named.weight->is_fixed();
     names.push_back(named.layer);
     for (std::size_t i = 0; i < patterns.size(); ++i) {
-      if (glob_match(patterns[i], named.layer) ||
-          glob_match(patterns[i], named.name)) {
+      if (glob_match(patterns[i], named.layer) || glob_match(patterns[i], named.name)) {
         used[i] = true;
         keep = true;
       }
@@ -300,10 +279,7 @@ std::vector<NamedWeight> factorable_weights(
   }
   for (std::size_t i = 0; i < patterns.size(); ++i) {
     ABT_CHECK(
-        used[i],
-        Config,
-        "method.keep_dense: '{}' matches no layer; the layers are {}",
-        patterns[i],
+        used[i], Config, "method.keep_dense: '{}' matches no layer; the layers are {}", patterns[i],
         join(names, ", "));
   }
   return without_smallest(result, dense_share);

@@ -45,8 +45,7 @@ class Model {
   // Returns logits, B x classes, or of text B x tokens x classes. A model with
   // dropout needs a call of seed_dropout() before it trains. A tape records the
   // pass (nn/tape.h).
-  at::Tensor
-  forward(const at::Tensor& inputs, bool training, Tape* tape = nullptr) {
+  at::Tensor forward(const at::Tensor& inputs, bool training, Tape* tape = nullptr) {
     return layers_->forward(inputs, {training, generator_, tape});
   }
   // Takes the running statistics anew from the batches k = 0, 1, ..., one per
@@ -83,8 +82,7 @@ class Model {
 
   // Torchvision's name for a tensor that the model calls `name` (timm's name).
   TorchvisionName torchvision_name(const std::string& name) const {
-    return torchvision_name_ == nullptr ? TorchvisionName{name}
-                                        : torchvision_name_(name);
+    return torchvision_name_ == nullptr ? TorchvisionName{name} : torchvision_name_(name);
   }
   const FileForm& file_form() const {
     return file_form_;
@@ -118,9 +116,7 @@ class Model {
 
 // Throws Error(Config) for an unknown name or a shape that the family cannot
 // take.
-std::unique_ptr<Model> make_model(
-    const ModelOptions& options,
-    const InputShape& shape);
+std::unique_ptr<Model> make_model(const ModelOptions& options, const InputShape& shape);
 
 // The weights' positions among all parameters, ascending.
 std::vector<int> weight_positions(const Model& model);
@@ -132,8 +128,6 @@ std::vector<int> weight_positions(const Model& model);
 // Error(Config) for a pattern that matches no layer, and for a share that takes
 // every layer.
 std::vector<NamedWeight> factorable_weights(
-    const Model& model,
-    const std::vector<std::string>& keep_dense,
-    double dense_share = 0);
+    const Model& model, const std::vector<std::string>& keep_dense, double dense_share = 0);
 
 }  // namespace abtrain::nn

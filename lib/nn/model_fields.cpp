@@ -6,8 +6,7 @@ namespace abtrain::nn {
 namespace {
 
 Names<TensorNames> tensor_names() {
-  return {
-      {"timm", TensorNames::Timm}, {"torchvision", TensorNames::Torchvision}};
+  return {{"timm", TensorNames::Timm}, {"torchvision", TensorNames::Torchvision}};
 }
 
 }  // namespace
@@ -20,113 +19,73 @@ Fields fields_of(ModelOptions& o) {
   Fields f;
   f.choice("name", o.name, model_names(), "model family");
   f.integers(
-      "hidden",
-      o.hidden,
-      between(1, kMaxFeatures),
-      "mlp, cnn: widths of the hidden linear layers");
+      "hidden", o.hidden, between(1, kMaxFeatures), "mlp, cnn: widths of the hidden linear layers");
   f.integers(
-      "channels",
-      o.channels,
-      between(1, kMaxFeatures),
-      "cnn: output channels of the convolutions");
+      "channels", o.channels, between(1, kMaxFeatures), "cnn: output channels of the convolutions");
   f.number(
-      "width",
-      o.width,
-      above_to(0, kWidest),
+      "width", o.width, above_to(0, kWidest),
       "multiplier of all channel, feature and hidden sizes; not for softmax, "
       "which has none");
   f.choice(
-      "stem",
-      o.stem,
-      {{"auto", StemName::Auto},
-       {"imagenet", StemName::ImageNet},
-       {"cifar", StemName::Cifar}},
+      "stem", o.stem,
+      {{"auto", StemName::Auto}, {"imagenet", StemName::ImageNet}, {"cifar", StemName::Cifar}},
       "resnet: imagenet is a 7x7 convolution of stride 2 and a pooling layer, "
       "cifar one 3x3 convolution; auto: cifar for images up to 64 pixels");
   f.auto_or_integer(
-      "patch_size",
-      o.patch_size,
-      between(1, 1024),
+      "patch_size", o.patch_size, between(1, 1024),
       "vit: side of a patch in pixels; auto: 4 for images up to 64 pixels, "
       "else 16");
   f.flag("qkv_bias", o.qkv_bias, "vit: biases for queries, keys and values");
   f.number(
-      "drop_rate",
-      o.drop_rate,
-      from_to_below(0, 1),
+      "drop_rate", o.drop_rate, from_to_below(0, 1),
       "dropout rate before the classifier; for vgg with timm's head, also in "
       "the head; gpt: after the embeddings and at the end of each branch");
   f.number(
-      "drop_path",
-      o.drop_path,
-      from_to_below(0, 1),
+      "drop_path", o.drop_path, from_to_below(0, 1),
       "vit: stochastic-depth rate; rises from 0 to this in the last block");
   f.auto_or_integer(
-      "layers",
-      o.layers,
-      between(1, 1000),
-      "gpt: number of blocks; auto: as the name says");
+      "layers", o.layers, between(1, 1000), "gpt: number of blocks; auto: as the name says");
   f.auto_or_integer(
-      "heads",
-      o.heads,
-      between(1, 1000),
+      "heads", o.heads, between(1, 1000),
       "gpt: attention heads, among which the features are divided; auto: as "
       "the name says");
   f.auto_or_integer(
-      "features",
-      o.features,
-      between(1, kMaxFeatures),
+      "features", o.features, between(1, kMaxFeatures),
       "gpt: features per token; auto: as the name says");
   f.auto_or_integer(
-      "context",
-      o.context,
-      between(1, kMaxFeatures),
+      "context", o.context, between(1, kMaxFeatures),
       "gpt: learned positions, at least data.context; auto: data.context");
   f.choice(
-      "positions",
-      o.positions,
-      {{"learned", Positions::Learned}, {"rotary", Positions::Rotary}},
+      "positions", o.positions, {{"learned", Positions::Learned}, {"rotary", Positions::Rotary}},
       "gpt: how positions are encoded; learned: by an embedding, as in GPT-2; "
       "rotary: by rotating queries and keys");
   f.choice(
-      "activation",
-      o.activation,
-      {{"gelu", Activation::Gelu}, {"swiglu", Activation::SwiGlu}},
+      "activation", o.activation, {{"gelu", Activation::Gelu}, {"swiglu", Activation::SwiGlu}},
       "gpt: gelu in GPT-2's tanh form, with four times the features inside; "
       "swiglu: silu(gate) * up, with 8/3 times the features, rounded up to a "
       "multiple of 8");
   f.flag(
-      "tied",
-      o.tied,
+      "tied", o.tied,
       "gpt: the head is the token embedding, as in GPT-2; false: the head is "
       "a matrix of its own");
   f.flag(
-      "split_qkv",
-      o.split_qkv,
+      "split_qkv", o.split_qkv,
       "gpt: queries, keys and values have a matrix each; false: one for all "
       "three");
   f.choice(
-      "init",
-      o.init,
+      "init", o.init,
       {{"kaiming", InitName::Kaiming},
        {"orthogonal", InitName::Orthogonal},
        {"zeros", InitName::Zeros}},
       "how weights are initialized; zeros: only for models without hidden "
       "layers");
   f.text_or(
-      "weights",
-      "none",
-      o.weights,
+      "weights", "none", o.weights,
       "safetensors file to start from, with timm's or torchvision's tensor "
       "names, for gpt with those of Hugging Face's GPT-2, or none");
-  f.texts(
-      "fresh",
-      o.fresh,
-      "names or globs of layers that are not loaded from `weights`");
+  f.texts("fresh", o.fresh, "names or globs of layers that are not loaded from `weights`");
   f.choice(
-      "names",
-      o.names,
-      tensor_names(),
+      "names", o.names, tensor_names(),
       "naming scheme of the tensors in model.safetensors; gpt always has "
       "Hugging Face's names");
   return f;

@@ -24,11 +24,11 @@ enum class Activation { Gelu, SwiGlu };
 enum class TensorNames { Timm, Torchvision };
 
 struct ModelOptions {
-  std::string name = "mlp";  // a family in nn/families.h
+  std::string name = "mlp";                               // a family in nn/families.h
   std::vector<std::int64_t> hidden = {1024, 1024, 1024};  // mlp, cnn
   std::vector<std::int64_t> channels = {32, 64};          // cnn
-  double width = 1.0;              // multiplier of channels and features
-  StemName stem = StemName::Auto;  // resnet
+  double width = 1.0;                                     // multiplier of channels and features
+  StemName stem = StemName::Auto;                         // resnet
   // vit, in pixels; nullopt: by the size of the images.
   std::optional<std::int64_t> patch_size;
   bool qkv_bias = true;  // vit

@@ -19,21 +19,13 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& input, const Pass& pass) {
   const bool collects = pass.statistics_share > 0;
   const bool by_batch = pass.training || collects;
   ABT_CHECK(
-      !by_batch || input.numel() > input.size(1),
-      Config,
+      !by_batch || input.numel() > input.size(1), Config,
       "data.batch_size: a batch norm gets a single value per channel ({} image "
       "of 1x1); it needs more images per batch, or larger ones",
       input.size(0));
   return at::batch_norm(
-      input,
-      weight_,
-      bias_,
-      mean_,
-      variance_,
-      by_batch,
-      collects ? pass.statistics_share : 0.1,
-      1e-5,
-      true);
+      input, weight_, bias_, mean_, variance_, by_batch, collects ? pass.statistics_share : 0.1,
+      1e-5, true);
 }
 
 void BatchNorm2d::visit(const std::string& prefix, Visitor& visitor) {

@@ -10,18 +10,10 @@ namespace abtrain::nn {
 namespace {
 
 std::unique_ptr<Layer> conv(
-    std::int64_t in,
-    std::int64_t out,
-    std::int64_t kernel,
-    std::int64_t stride = 1) {
+    std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
   return std::make_unique<Conv2d>(
-      in,
-      out,
-      ConvOptions{
-          .kernel = kernel,
-          .stride = stride,
-          .padding = kernel / 2,
-          .bias = false});
+      in, out,
+      ConvOptions{.kernel = kernel, .stride = stride, .padding = kernel / 2, .bias = false});
 }
 
 // relu(body(x) + shortcut(x)); without a shortcut, x itself is added.
@@ -47,17 +39,11 @@ class Residual : public Layer {
 };
 
 std::unique_ptr<Layer> body_of(
-    std::int64_t in,
-    std::int64_t channels,
-    std::int64_t out,
-    std::int64_t stride,
+    std::int64_t in, std::int64_t channels, std::int64_t out, std::int64_t stride,
     bool bottleneck) {
   auto body = std::make_unique<Sequential>();
   int index = 1;
-  const auto add = [&](std::int64_t from,
-                       std::int64_t to,
-                       std::int64_t kernel,
-                       std::int64_t step,
+  const auto add = [&](std::int64_t from, std::int64_t to, std::int64_t kernel, std::int64_t step,
                        bool last) {
     const std::string number = std::to_string(index++);
     body->add("conv" + number, conv(from, to, kernel, step));
@@ -78,21 +64,15 @@ std::unique_ptr<Layer> body_of(
 }
 
 bool has_cifar_stem(const ModelOptions& options, const InputShape& shape) {
-  return options.stem == StemName::Auto ? is_small(shape)
-                                        : options.stem == StemName::Cifar;
+  return options.stem == StemName::Auto ? is_small(shape) : options.stem == StemName::Cifar;
 }
 
 Architecture resnet_of(
-    const ModelOptions& options,
-    const InputShape& shape,
-    const Sizes& blocks,
-    bool bottleneck) {
+    const ModelOptions& options, const InputShape& shape, const Sizes& blocks, bool bottleneck) {
   const bool cifar = has_cifar_stem(options, shape);
   std::int64_t in = scaled(64, options);
   auto layers = std::make_unique<Sequential>();
-  layers->add(
-      "conv1",
-      cifar ? conv(shape.channels, in, 3) : conv(shape.channels, in, 7, 2));
+  layers->add("conv1", cifar ? conv(shape.channels, in, 3) : conv(shape.channels, in, 7, 2));
   layers->add("bn1", std::make_unique<BatchNorm2d>(in));
   layers->add("relu", relu());
   if (!cifar) {
@@ -113,8 +93,7 @@ Architecture resnet_of(
       stage->add(
           std::to_string(b),
           std::make_unique<Residual>(
-              body_of(in, channels, out, stride, bottleneck),
-              std::move(shortcut)));
+              body_of(in, channels, out, stride, bottleneck), std::move(shortcut)));
       in = out;
     }
     layers->add(formatted("layer{}", s + 1), std::move(stage));
@@ -127,17 +106,12 @@ Architecture resnet_of(
 
 }  // namespace
 
-Architecture resnet(
-    const ModelOptions& options,
-    const InputShape& shape,
-    const Sizes& sizes) {
+Architecture resnet(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
   return resnet_of(options, shape, sizes, false);
 }
 
 Architecture resnet_of_bottlenecks(
-    const ModelOptions& options,
-    const InputShape& shape,
-    const Sizes& sizes) {
+    const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
   return resnet_of(options, shape, sizes, true);
 }
 

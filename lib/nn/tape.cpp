@@ -23,23 +23,18 @@ void Tape::record(LinearMap map, const at::Tensor& output) {
   if (!is_trained(map.bias)) {
     map.bias.reset();
   }
-  if (!output.requires_grad() ||
-      !(map.weight.defined() || map.bias.defined())) {
+  if (!output.requires_grad() || !(map.weight.defined() || map.bias.defined())) {
     return;
   }
   ABT_ASSERT(!output.is_view(), "a tape cannot follow a view");
   map.gradient = std::make_shared<at::Tensor>();
-  output.register_hook([gradient = map.gradient](const at::Tensor& found) {
-    *gradient = found.detach();
-  });
+  output.register_hook(
+      [gradient = map.gradient](const at::Tensor& found) { *gradient = found.detach(); });
   maps_.push_back(std::move(map));
 }
 
 at::Tensor linear(
-    const at::Tensor& input,
-    const at::Tensor& weight,
-    const at::Tensor& bias,
-    Tape* tape) {
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, Tape* tape) {
   if (tape == nullptr) {
     return at::linear(input, weight, bias);
   }

@@ -50,9 +50,6 @@ class Tape {
 
 // at::linear(), recorded if there is a tape.
 at::Tensor linear(
-    const at::Tensor& input,
-    const at::Tensor& weight,
-    const at::Tensor& bias,
-    Tape* tape);
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, Tape* tape);
 
 }  // namespace abtrain::nn

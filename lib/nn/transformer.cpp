@@ -36,24 +36,19 @@ at::Tensor Rotary::turned(const at::Tensor& x) {
   prepare(x.size(2), half, x.options());
   const at::Tensor first = x.narrow(3, 0, half);
   const at::Tensor second = x.narrow(3, half, half);
-  return at::cat(
-             {first * cos_ - second * sin_, second * cos_ + first * sin_}, 3)
+  return at::cat({first * cos_ - second * sin_, second * cos_ + first * sin_}, 3)
       .to(x.scalar_type());
 }
 
-void Rotary::prepare(
-    std::int64_t tokens,
-    std::int64_t half,
-    const at::TensorOptions& like) {
+void Rotary::prepare(std::int64_t tokens, std::int64_t half, const at::TensorOptions& like) {
   const auto type = like.dtype() == at::kDouble ? at::kDouble : at::kFloat;
-  if (cos_.defined() && cos_.size(0) == tokens &&
-      cos_.device() == like.device() && cos_.scalar_type() == type) {
+  if (cos_.defined() && cos_.size(0) == tokens && cos_.device() == like.device() &&
+      cos_.scalar_type() == type) {
     return;
   }
   constexpr double kBase = 10000;
   const auto exact = like.dtype(at::kDouble);
-  const at::Tensor speed =
-      at::pow(kBase, at::arange(half, exact) / -static_cast<double>(half));
+  const at::Tensor speed = at::pow(kBase, at::arange(half, exact) / -static_cast<double>(half));
   const at::Tensor angle = at::outer(at::arange(tokens, exact), speed);
   cos_ = angle.cos().to(type);
   sin_ = angle.sin().to(type);
@@ -68,17 +63,15 @@ at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
     qkv = at::chunk(qkv[0], 3, 2);
   }
   for (at::Tensor& x : qkv) {  // B x heads x tokens x d
-    x = x.view({input.size(0), input.size(1), heads_, input.size(2) / heads_})
-            .transpose(1, 2);
+    x = x.view({input.size(0), input.size(1), heads_, input.size(2) / heads_}).transpose(1, 2);
   }
   if (rotary_) {
     qkv[0] = turns_.turned(qkv[0]);
     qkv[1] = turns_.turned(qkv[1]);
   }
-  const at::Tensor mixed = at::scaled_dot_product_attention(
-      qkv[0], qkv[1], qkv[2], {}, /*dropout_p=*/0, causal_);
-  return parts_.back().layer->forward(
-      mixed.transpose(1, 2).reshape(input.sizes()), pass);
+  const at::Tensor mixed =
+      at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, /*dropout_p=*/0, causal_);
+  return parts_.back().layer->forward(mixed.transpose(1, 2).reshape(input.sizes()), pass);
 }
 
 void Attention::visit(const std::string& prefix, Visitor& visitor) {
@@ -88,9 +81,7 @@ void Attention::visit(const std::string& prefix, Visitor& visitor) {
 }
 
 void add_branch(
-    Sequential& block,
-    const BranchForm& form,
-    std::unique_ptr<Layer> layer,
+    Sequential& block, const BranchForm& form, std::unique_ptr<Layer> layer,
     std::unique_ptr<Layer> drop) {
   auto branch = std::make_unique<Sequential>();
   branch->add(form.norm, std::make_unique<LayerNorm>(form.features, form.eps));

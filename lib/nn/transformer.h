@@ -17,10 +17,7 @@ class Rotary {
   at::Tensor turned(const at::Tensor& x);
 
  private:
-  void prepare(
-      std::int64_t tokens,
-      std::int64_t half,
-      const at::TensorOptions& like);
+  void prepare(std::int64_t tokens, std::int64_t half, const at::TensorOptions& like);
   at::Tensor cos_, sin_;  // tokens x d/2
 };
 
@@ -57,9 +54,7 @@ struct BranchForm {
   double eps;  // of the norm
 };
 void add_branch(
-    Sequential& block,
-    const BranchForm& form,
-    std::unique_ptr<Layer> layer,
+    Sequential& block, const BranchForm& form, std::unique_ptr<Layer> layer,
     std::unique_ptr<Layer> drop);
 
 }  // namespace abtrain::nn

@@ -13,18 +13,12 @@ constexpr Sizes kChannels = {64, 128, 256, 512, 512};
 
 // Max pooling follows each stage.
 std::unique_ptr<Layer> features_of(
-    const Sizes& stages,
-    bool batch_norm,
-    const ModelOptions& options,
-    const InputShape& shape) {
+    const Sizes& stages, bool batch_norm, const ModelOptions& options, const InputShape& shape) {
   ABT_CHECK(
-      shape.height >= 32 && shape.width >= 32,
-      Config,
+      shape.height >= 32 && shape.width >= 32, Config,
       "model {} halves the image five times and needs at least 32x32, not "
       "{}x{}",
-      options.name,
-      shape.height,
-      shape.width);
+      options.name, shape.height, shape.width);
   auto features = std::make_unique<Sequential>();
   int index = 0;
   const auto add = [&](std::unique_ptr<Layer> layer) {
@@ -58,39 +52,28 @@ TorchvisionName torchvision_vgg_name(const std::string& name) {
 
 }  // namespace
 
-Architecture
-vgg(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
+Architecture vgg(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
   const std::int64_t in = scaled(kChannels.back(), options);
   const std::int64_t hidden = scaled(4096, options);
   auto layers = std::make_unique<Sequential>();
   layers->add("features", features_of(sizes, false, options, shape));
   auto head = std::make_unique<Sequential>();
   head->add(
-      "fc1",
-      std::make_unique<Conv2d>(
-          in,
-          hidden,
-          ConvOptions{.kernel = 7, .padding = 0, .grows_input = true}));
+      "fc1", std::make_unique<Conv2d>(
+                 in, hidden, ConvOptions{.kernel = 7, .padding = 0, .grows_input = true}));
   head->add("act1", relu());
   add_dropout(*head, options);
   head->add(
-      "fc2",
-      std::make_unique<Conv2d>(
-          hidden, hidden, ConvOptions{.kernel = 1, .padding = 0}));
+      "fc2", std::make_unique<Conv2d>(hidden, hidden, ConvOptions{.kernel = 1, .padding = 0}));
   head->add("act2", relu());
   layers->add("pre_logits", std::move(head));
   layers->add("pool", average_pool());
   add_dropout(*layers, options);
-  layers->add(
-      "head.fc",
-      std::make_unique<Linear>(hidden, shape.classes, true, normal(0.01)));
+  layers->add("head.fc", std::make_unique<Linear>(hidden, shape.classes, true, normal(0.01)));
   return {std::move(layers), {"features.0", "head.fc"}, torchvision_vgg_name};
 }
 
-Architecture vgg_small(
-    const ModelOptions& options,
-    const InputShape& shape,
-    const Sizes& sizes) {
+Architecture vgg_small(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
   auto layers = std::make_unique<Sequential>();
   layers->add("features", features_of(sizes, true, options, shape));
   layers->add("flatten", flatten());
@@ -98,8 +81,7 @@ Architecture vgg_small(
   layers->add(
       "classifier",
       std::make_unique<Linear>(
-          scaled(kChannels.back(), options) * (shape.height / 32) *
-              (shape.width / 32),
+          scaled(kChannels.back(), options) * (shape.height / 32) * (shape.width / 32),
           shape.classes));
   return {std::move(layers), {"features.0", "classifier"}};
 }

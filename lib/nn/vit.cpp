@@ -21,18 +21,13 @@ constexpr std::int64_t kHeadFeatures = 64;
 constexpr double kEps = 1e-6;
 constexpr double kDeviation = 0.02;  // standard deviation of initial weights
 
-std::unique_ptr<Layer>
-linear(std::int64_t in, std::int64_t out, bool bias = true) {
+std::unique_ptr<Layer> linear(std::int64_t in, std::int64_t out, bool bias = true) {
   return std::make_unique<Linear>(in, out, bias, normal(kDeviation));
 }
 
 std::unique_ptr<Layer> block(
-    std::int64_t features,
-    std::int64_t heads,
-    bool qkv_bias,
-    double drop_path) {
-  auto attention =
-      std::make_unique<Attention>(heads, /*causal=*/false, /*rotary=*/false);
+    std::int64_t features, std::int64_t heads, bool qkv_bias, double drop_path) {
+  auto attention = std::make_unique<Attention>(heads, /*causal=*/false, /*rotary=*/false);
   attention->add("qkv", linear(features, 3 * features, qkv_bias));
   attention->add("proj", linear(features, features));
   auto mlp = std::make_unique<Sequential>();
@@ -40,14 +35,11 @@ std::unique_ptr<Layer> block(
   mlp->add("act", gelu());
   mlp->add("fc2", linear(4 * features, features));
   auto both = std::make_unique<Sequential>();
-  const auto add =
-      [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
-        add_branch(
-            *both,
-            {norm, name, features, kEps},
-            std::move(layer),
-            std::make_unique<Dropout>(drop_path, /*whole_examples=*/true));
-      };
+  const auto add = [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
+    add_branch(
+        *both, {norm, name, features, kEps}, std::move(layer),
+        std::make_unique<Dropout>(drop_path, /*whole_examples=*/true));
+  };
   add("norm1", "attn", std::move(attention));
   add("norm2", "mlp", std::move(mlp));
   return both;
@@ -57,16 +49,11 @@ std::unique_ptr<Layer> block(
 // each plus its position embedding.
 class Embedding : public Layer {
  public:
-  Embedding(
-      std::int64_t channels,
-      std::int64_t features,
-      std::int64_t patch,
-      std::int64_t patches)
+  Embedding(std::int64_t channels, std::int64_t features, std::int64_t patch, std::int64_t patches)
       : token_(at::zeros({1, 1, features})),
         places_(at::zeros({1, 1 + patches, features})),
         patch_(
-            channels,
-            features,
+            channels, features,
             ConvOptions{
                 .kernel = patch,
                 .stride = patch,
@@ -74,20 +61,13 @@ class Embedding : public Layer {
                 .init = uniform_by_fan_in(channels * patch * patch)}) {}
 
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    const at::Tensor patches =
-        patch_.forward(input, pass).flatten(2).transpose(1, 2);
-    return at::cat({token_.expand({input.size(0), -1, -1}), patches}, 1) +
-           places_;
+    const at::Tensor patches = patch_.forward(input, pass).flatten(2).transpose(1, 2);
+    return at::cat({token_.expand({input.size(0), -1, -1}), patches}, 1) + places_;
   }
   void visit(const std::string& prefix, Visitor& visitor) override {
     constexpr double kTokenDeviation = 1e-6;
-    visitor.parameter(
-        prefix + "cls_token",
-        token_,
-        false,
-        {Init::Kind::Normal, kTokenDeviation});
-    visitor.parameter(
-        prefix + "pos_embed", places_, false, {Init::Kind::Normal, kDeviation});
+    visitor.parameter(prefix + "cls_token", token_, false, {Init::Kind::Normal, kTokenDeviation});
+    visitor.parameter(prefix + "pos_embed", places_, false, {Init::Kind::Normal, kDeviation});
     patch_.visit(prefix + "patch_embed.proj.", visitor);
   }
 
@@ -116,50 +96,35 @@ TorchvisionName torchvision_vit_name(const std::string& name) {
   }
   const std::size_t dot = name.find('.', blocks.size());
   return {
-      "encoder.layers.encoder_layer_" +
-      name.substr(blocks.size(), dot - blocks.size()) + "." +
+      "encoder.layers.encoder_layer_" + name.substr(blocks.size(), dot - blocks.size()) + "." +
       renamed(kInner, name.substr(dot + 1))};
 }
 
 }  // namespace
 
-Architecture
-vit(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
+Architecture vit(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
   const std::int64_t heads = sizes[0] / kHeadFeatures;
   const std::int64_t features = scaled(sizes[0], options, heads);
-  const std::int64_t patch =
-      options.patch_size.value_or(is_small(shape) ? 4 : 16);
+  const std::int64_t patch = options.patch_size.value_or(is_small(shape) ? 4 : 16);
   ABT_CHECK(
-      shape.height % patch == 0 && shape.width % patch == 0,
-      Config,
-      "model.patch_size: patches of {}x{} do not cover images of {}x{}",
-      patch,
-      patch,
-      shape.height,
+      shape.height % patch == 0 && shape.width % patch == 0, Config,
+      "model.patch_size: patches of {}x{} do not cover images of {}x{}", patch, patch, shape.height,
       shape.width);
   auto layers = std::make_unique<Sequential>();
   layers->add(
-      "",
-      std::make_unique<Embedding>(
-          shape.channels,
-          features,
-          patch,
-          (shape.height / patch) * (shape.width / patch)));
+      "", std::make_unique<Embedding>(
+              shape.channels, features, patch, (shape.height / patch) * (shape.width / patch)));
   for (std::int64_t i = 0; i < kDepth; ++i) {
-    const double rate = options.drop_path * static_cast<double>(i) /
-                        static_cast<double>(kDepth - 1);
-    layers->add(
-        formatted("blocks.{}", i),
-        block(features, heads, options.qkv_bias, rate));
+    const double rate =
+        options.drop_path * static_cast<double>(i) / static_cast<double>(kDepth - 1);
+    layers->add(formatted("blocks.{}", i), block(features, heads, options.qkv_bias, rate));
   }
-  layers->add("", std::make_unique<Function>([](const at::Tensor& tokens) {
-                return tokens.select(1, 0);
-              }));
+  layers->add(
+      "", std::make_unique<Function>([](const at::Tensor& tokens) { return tokens.select(1, 0); }));
   layers->add("norm", std::make_unique<LayerNorm>(features, kEps));
   add_dropout(*layers, options);
   layers->add("head", linear(features, shape.classes));
-  return {
-      std::move(layers), {"patch_embed.proj", "head"}, torchvision_vit_name};
+  return {std::move(layers), {"patch_embed.proj", "head"}, torchvision_vit_name};
 }
 
 }  // namespace abtrain::nn

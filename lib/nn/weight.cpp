@@ -20,12 +20,9 @@ at::Tensor as_rows(const at::Tensor& stored) {
 }
 
 // The inverse: rows as a weight of these sizes, stored channels-last.
-at::Tensor from_rows(
-    const at::Tensor& rows,
-    const std::vector<std::int64_t>& sizes) {
-  return sizes.size() == 4
-             ? rows.reshape(sizes).contiguous(at::MemoryFormat::ChannelsLast)
-             : rows.contiguous();
+at::Tensor from_rows(const at::Tensor& rows, const std::vector<std::int64_t>& sizes) {
+  return sizes.size() == 4 ? rows.reshape(sizes).contiguous(at::MemoryFormat::ChannelsLast)
+                           : rows.contiguous();
 }
 
 }  // namespace
@@ -33,8 +30,7 @@ at::Tensor from_rows(
 Weight::Weight(std::vector<std::int64_t> sizes, bool fixed)
     : sizes_(std::move(sizes)), fixed_(fixed) {
   ABT_ASSERT(
-      sizes_.size() == 2 || sizes_.size() == 4,
-      "a weight has 2 or 4 dimensions, not {}",
+      sizes_.size() == 2 || sizes_.size() == 4, "a weight has 2 or 4 dimensions, not {}",
       sizes_.size());
 }
 
@@ -97,8 +93,7 @@ bool Weight::product_is_cheaper(std::int64_t positions) const {
   return all * (r + p) < p * r * static_cast<double>(m() + n());
 }
 
-std::vector<std::int64_t> Weight::stored_sizes(
-    Factor which, std::int64_t rank) const {
+std::vector<std::int64_t> Weight::stored_sizes(Factor which, std::int64_t rank) const {
   if (!is_inner(which)) {
     return {out_features(), rank};
   }
@@ -119,9 +114,7 @@ at::Tensor Weight::to_matrix(Factor, const at::Tensor& stored) const {
 }
 
 at::Tensor view_at(
-    const at::Tensor& flat,
-    std::int64_t offset,
-    const std::vector<std::int64_t>& sizes) {
+    const at::Tensor& flat, std::int64_t offset, const std::vector<std::int64_t>& sizes) {
   const auto row_major = c10::contiguous_strides(sizes);
   std::vector<std::int64_t> strides(row_major.begin(), row_major.end());
   if (sizes.size() == 4) {
@@ -130,8 +123,7 @@ at::Tensor view_at(
   // A fresh tensor over the storage, not an autograd view: it may be a leaf
   // with gradients while the flat buffer is updated underneath it.
   at::Tensor view = at::empty({0}, flat.options());
-  view.set_(
-      flat.storage(), flat.storage_offset() + offset, sizes, strides);
+  view.set_(flat.storage(), flat.storage_offset() + offset, sizes, strides);
   return view;
 }
 

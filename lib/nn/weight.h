@@ -102,8 +102,6 @@ class Weight {
 // A view of a contiguous run of numbers as a tensor: 4-D sizes are laid out O x
 // kh x kw x I in memory (channels-last), others row-major.
 at::Tensor view_at(
-    const at::Tensor& flat,
-    std::int64_t offset,
-    const std::vector<std::int64_t>& sizes);
+    const at::Tensor& flat, std::int64_t offset, const std::vector<std::int64_t>& sizes);
 
 }  // namespace abtrain::nn

@@ -28,12 +28,7 @@ struct AdagradState {
 // or fp64), steps (fp32, counting this one) and divisor (divides g; may be
 // undefined).
 void adagrad_step(
-    const AdagradState& state,
-    CodeBlocks& blocks,
-    const at::Tensor& l1,
-    const at::Tensor& rate,
-    const at::Tensor& steps,
-    const at::Tensor& divisor,
-    double delta);
+    const AdagradState& state, CodeBlocks& blocks, const at::Tensor& l1, const at::Tensor& rate,
+    const at::Tensor& steps, const at::Tensor& divisor, double delta);
 
 }  // namespace abtrain::ops

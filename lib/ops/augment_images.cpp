@@ -13,17 +13,16 @@ namespace abtrain::ops {
 namespace {
 
 bool is_dense(const at::Tensor& t, at::ScalarType type, const at::Tensor& like) {
-  return t.defined() && t.scalar_type() == type && t.is_contiguous() &&
-         t.device() == like.device();
+  return t.defined() && t.scalar_type() == type && t.is_contiguous() && t.device() == like.device();
 }
 
 bool is_batch(const at::Tensor& t, const at::Tensor& pixels) {
-  const auto layout = pixels.size(1) > 1 ? at::MemoryFormat::ChannelsLast
-                                         : at::MemoryFormat::Contiguous;
+  const auto layout =
+      pixels.size(1) > 1 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
   const auto type = t.scalar_type();
   return t.dim() == 4 && t.sizes().slice(1) == pixels.sizes().slice(1) &&
-         (type == at::kFloat || type == at::kBFloat16) &&
-         t.device() == pixels.device() && t.is_contiguous(layout);
+         (type == at::kFloat || type == at::kBFloat16) && t.device() == pixels.device() &&
+         t.is_contiguous(layout);
 }
 
 }  // namespace
@@ -41,43 +40,28 @@ void augment_images(const AugmentBatch& batch, const Augmentation& how) {
           labels.size(0) == pixels.size(0),
       "augment_images: expected N x C x H x W bytes and N labels, got {} {} "
       "and {}",
-      pixels.scalar_type(),
-      pixels.sizes(),
-      labels.sizes());
+      pixels.scalar_type(), pixels.sizes(), labels.sizes());
   ABT_ASSERT(
-      is_dense(table, at::kFloat, pixels) && table.dim() == 2 &&
-          table.size(0) == pixels.size(1) && table.size(1) == 256,
-      "augment_images: expected a table of {} x 256, got {}",
-      pixels.size(1),
-      table.sizes());
+      is_dense(table, at::kFloat, pixels) && table.dim() == 2 && table.size(0) == pixels.size(1) &&
+          table.size(1) == 256,
+      "augment_images: expected a table of {} x 256, got {}", pixels.size(1), table.sizes());
   ABT_ASSERT(
-      is_dense(indices, at::kLong, pixels) && indices.dim() == 1 &&
-          is_batch(images, pixels) &&
+      is_dense(indices, at::kLong, pixels) && indices.dim() == 1 && is_batch(images, pixels) &&
           is_dense(image_labels, at::kLong, pixels) && image_labels.dim() == 1 &&
-          images.size(0) == indices.size(0) &&
-          image_labels.size(0) == indices.size(0),
+          images.size(0) == indices.size(0) && image_labels.size(0) == indices.size(0),
       "augment_images: expected B images and labels for B indices, got {} "
       "indices, pixels {} on {}, images {} {} on {} and {} labels",
-      indices.sizes(),
-      pixels.sizes(),
-      pixels.device(),
-      images.scalar_type(),
-      images.sizes(),
-      images.device(),
-      image_labels.sizes());
+      indices.sizes(), pixels.sizes(), pixels.device(), images.scalar_type(), images.sizes(),
+      images.device(), image_labels.sizes());
   ABT_ASSERT(
       how.pad >= 0 && how.pad < (1 << 20) &&
-          pixels.size(1) * pixels.size(2) * pixels.size(3) <=
-              std::numeric_limits<int>::max() / 2,
-      "augment_images: a pad of {} or images of {} is too large",
-      how.pad,
-      pixels.sizes());
+          pixels.size(1) * pixels.size(2) * pixels.size(3) <= std::numeric_limits<int>::max() / 2,
+      "augment_images: a pad of {} or images of {} is too large", how.pad, pixels.sizes());
   if (pixels.is_cuda()) {
     launch("augment_images", pixels.device(), [&](void* stream) {
       return kernels::augment_images(
           augment_job(batch, how),
-          images.scalar_type() == at::kFloat ? kernels::Element::F32
-                                             : kernels::Element::BF16,
+          images.scalar_type() == at::kFloat ? kernels::Element::F32 : kernels::Element::BF16,
           stream);
     });
   } else {

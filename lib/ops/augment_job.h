@@ -9,9 +9,7 @@
 
 namespace abtrain::ops {
 
-inline kernels::AugmentImages augment_job(
-    const AugmentBatch& batch,
-    const Augmentation& how) {
+inline kernels::AugmentImages augment_job(const AugmentBatch& batch, const Augmentation& how) {
   kernels::AugmentImages job{};
   job.pixels = batch.pixels.const_data_ptr<std::uint8_t>();
   job.labels = batch.labels.const_data_ptr<std::int64_t>();

@@ -21,12 +21,7 @@ using kernels::kNormLanes;
 
 // Vectorized where the target allows; __builtin_fmaf is then one instruction.
 ABT_INLINE void norms_of_chunks(
-    float* u,
-    const float* g,
-    bool add,
-    std::int64_t numel,
-    std::int64_t chunk,
-    float* norms) {
+    float* u, const float* g, bool add, std::int64_t numel, std::int64_t chunk, float* norms) {
   for (std::int64_t begin = 0; begin < numel; begin += chunk) {
     const std::int64_t end = std::min(begin + chunk, numel);
     float lanes[kNormLanes] = {};
@@ -49,8 +44,7 @@ ABT_INLINE void norms_of_chunks(
 }
 
 // u[i] -= members * rounded[i].
-ABT_INLINE void
-subtract(float* u, const float* rounded, float members, std::int64_t count) {
+ABT_INLINE void subtract(float* u, const float* rounded, float members, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     u[i] = __builtin_fmaf(-members, rounded[i], u[i]);
   }
@@ -72,10 +66,7 @@ class Walk {
           index_[j] > last && index_[j] * chunk < numel,
           "chunks: expected ascending indices within the tensor, got {} after "
           "{} in {} elements in chunks of {}",
-          index_[j],
-          last,
-          numel,
-          chunk);
+          index_[j], last, numel, chunk);
       last = index_[j];
     }
   }
@@ -92,8 +83,7 @@ class Walk {
     for (std::int64_t at = 0; at < size;) {
       const std::int64_t place = index_[j_] * chunk_ + inside_;
       const std::int64_t length = std::min(chunk_ - inside_, size - at);
-      const std::int64_t valid =
-          std::clamp<std::int64_t>(numel_ - place, 0, length);
+      const std::int64_t valid = std::clamp<std::int64_t>(numel_ - place, 0, length);
       run(at, place, valid, length - valid);
       at += length;
       inside_ += length;
@@ -114,10 +104,7 @@ class Walk {
 };
 
 void add_with_norms_on_host(
-    const at::Tensor& u,
-    const at::Tensor& g,
-    bool add,
-    std::int64_t chunk,
+    const at::Tensor& u, const at::Tensor& g, bool add, std::int64_t chunk,
     const at::Tensor& norms) {
   auto* const to = u.mutable_data_ptr<float>();
   const auto* const from = g.const_data_ptr<float>();
@@ -133,10 +120,7 @@ void add_with_norms_on_host(
 }
 
 void take_chunks_on_host(
-    const at::Tensor& u,
-    const at::Tensor& indices,
-    std::int64_t chunk,
-    int members,
+    const at::Tensor& u, const at::Tensor& indices, std::int64_t chunk, int members,
     const at::Tensor& wire) {
   auto* numbers = u.mutable_data_ptr<float>();
   auto* out = wire.mutable_data_ptr<c10::Half>();
@@ -151,14 +135,12 @@ void take_chunks_on_host(
       std::fill_n(scratch.data() + at + valid, padding, 0.0f);
     });
     for (std::int64_t i = 0; i < size; ++i) {
-      scaled[static_cast<std::size_t>(i)] =
-          scratch[static_cast<std::size_t>(i)] * scale;
+      scaled[static_cast<std::size_t>(i)] = scratch[static_cast<std::size_t>(i)] * scale;
     }
     from_float(scaled.data(), out + begin, size);
     to_float(out + begin, scaled.data(), size);
     compiled_for(best_simd(), [&]() ABT_INLINED {
-      subtract(
-          scratch.data(), scaled.data(), static_cast<float>(members), size);
+      subtract(scratch.data(), scaled.data(), static_cast<float>(members), size);
     });
     back.tile(size, [&](auto at, auto place, auto valid, auto) {
       std::copy_n(scratch.data() + at, valid, numbers + place);
@@ -167,10 +149,7 @@ void take_chunks_on_host(
 }
 
 void put_chunks_on_host(
-    const at::Tensor& wire,
-    const at::Tensor& indices,
-    std::int64_t chunk,
-    const at::Tensor& out,
+    const at::Tensor& wire, const at::Tensor& indices, std::int64_t chunk, const at::Tensor& out,
     Put how) {
   const auto* in = wire.const_data_ptr<c10::Half>();
   auto* numbers = out.mutable_data_ptr<float>();
@@ -192,21 +171,12 @@ void put_chunks_on_host(
 }
 
 kernels::Chunks chunks_of(
-    const at::Tensor& indices,
-    std::int64_t chunk,
-    const at::Tensor& numbers) {
-  return {
-      indices.const_data_ptr<std::int32_t>(),
-      indices.numel(),
-      chunk,
-      numbers.numel()};
+    const at::Tensor& indices, std::int64_t chunk, const at::Tensor& numbers) {
+  return {indices.const_data_ptr<std::int32_t>(), indices.numel(), chunk, numbers.numel()};
 }
 
 void check_chunks(
-    const char* name,
-    const at::Tensor& numbers,
-    const at::Tensor& indices,
-    std::int64_t chunk,
+    const char* name, const at::Tensor& numbers, const at::Tensor& indices, std::int64_t chunk,
     const at::Tensor& wire) {
   const c10::Device device = numbers.device();
   check_flat(numbers, at::kFloat, 0, device, name);
@@ -216,46 +186,30 @@ void check_chunks(
       chunk >= 1 && wire.numel() == indices.numel() * chunk &&
           wire.numel() <= std::numeric_limits<std::int32_t>::max() / 2 &&
           indices.numel() <= chunk_count(numbers.numel(), chunk),
-      "{}: {} chunks of {} of {} elements do not fill a wire of {}",
-      name,
-      indices.numel(),
-      chunk,
-      numbers.numel(),
-      wire.numel());
+      "{}: {} chunks of {} of {} elements do not fill a wire of {}", name, indices.numel(), chunk,
+      numbers.numel(), wire.numel());
 }
 
 }  // namespace
 
 void add_with_norms(
-    const at::Tensor& u,
-    const at::Tensor& g,
-    bool add,
-    std::int64_t chunk,
+    const at::Tensor& u, const at::Tensor& g, bool add, std::int64_t chunk,
     const at::Tensor& norms) {
   check_flat(u, at::kFloat, 0, u.device(), "add_with_norms: u");
   check_flat(g, at::kFloat, 0, u.device(), "add_with_norms: g");
   check_flat(norms, at::kFloat, 0, u.device(), "add_with_norms: norms");
   ABT_ASSERT(
-      chunk >= 1 && u.numel() == g.numel() &&
-          norms.numel() == chunk_count(u.numel(), chunk),
-      "add_with_norms: {} and {} elements in chunks of {} do not make {} norms",
-      u.numel(),
-      g.numel(),
-      chunk,
-      norms.numel());
+      chunk >= 1 && u.numel() == g.numel() && norms.numel() == chunk_count(u.numel(), chunk),
+      "add_with_norms: {} and {} elements in chunks of {} do not make {} norms", u.numel(),
+      g.numel(), chunk, norms.numel());
   if (u.numel() == 0) {
     return;
   }
   if (u.is_cuda()) {
     launch("add_with_norms", u.device(), [&](void* stream) {
       return kernels::add_with_norms(
-          u.mutable_data_ptr<float>(),
-          g.const_data_ptr<float>(),
-          add,
-          u.numel(),
-          chunk,
-          norms.mutable_data_ptr<float>(),
-          stream);
+          u.mutable_data_ptr<float>(), g.const_data_ptr<float>(), add, u.numel(), chunk,
+          norms.mutable_data_ptr<float>(), stream);
     });
   } else {
     add_with_norms_on_host(u, g, add, chunk, norms);
@@ -263,10 +217,7 @@ void add_with_norms(
 }
 
 void take_chunks(
-    const at::Tensor& u,
-    const at::Tensor& indices,
-    std::int64_t chunk,
-    int members,
+    const at::Tensor& u, const at::Tensor& indices, std::int64_t chunk, int members,
     const at::Tensor& wire) {
   check_chunks("take_chunks", u, indices, chunk, wire);
   ABT_ASSERT(members >= 1, "take_chunks: {} members", members);
@@ -276,11 +227,8 @@ void take_chunks(
   if (u.is_cuda()) {
     launch("take_chunks", u.device(), [&](void* stream) {
       return kernels::take_chunks(
-          chunks_of(indices, chunk, u),
-          u.mutable_data_ptr<float>(),
-          members,
-          wire.mutable_data_ptr(),
-          stream);
+          chunks_of(indices, chunk, u), u.mutable_data_ptr<float>(), members,
+          wire.mutable_data_ptr(), stream);
     });
   } else {
     take_chunks_on_host(u, indices, chunk, members, wire);
@@ -288,10 +236,7 @@ void take_chunks(
 }
 
 void put_chunks(
-    const at::Tensor& wire,
-    const at::Tensor& indices,
-    std::int64_t chunk,
-    const at::Tensor& out,
+    const at::Tensor& wire, const at::Tensor& indices, std::int64_t chunk, const at::Tensor& out,
     Put how) {
   check_chunks("put_chunks", out, indices, chunk, wire);
   if (wire.numel() == 0) {
@@ -300,11 +245,8 @@ void put_chunks(
   if (out.is_cuda()) {
     launch("put_chunks", out.device(), [&](void* stream) {
       return kernels::put_chunks(
-          chunks_of(indices, chunk, out),
-          wire.const_data_ptr(),
-          out.mutable_data_ptr<float>(),
-          how == Put::Add,
-          stream);
+          chunks_of(indices, chunk, out), wire.const_data_ptr(), out.mutable_data_ptr<float>(),
+          how == Put::Add, stream);
     });
   } else {
     put_chunks_on_host(wire, indices, chunk, out, how);

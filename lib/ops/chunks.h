@@ -21,10 +21,7 @@ constexpr std::int64_t chunk_count(std::int64_t numel, std::int64_t chunk) {
 // u += g (u = g if not `add`). norms[c], fp32, is the sum of squares of chunk c
 // of the new u. u and g are flat fp32 tensors of equal length.
 void add_with_norms(
-    const at::Tensor& u,
-    const at::Tensor& g,
-    bool add,
-    std::int64_t chunk,
+    const at::Tensor& u, const at::Tensor& g, bool add, std::int64_t chunk,
     const at::Tensor& norms);
 
 // Divides chunk indices[j] of u by `members`, rounds it to fp16 and writes it
@@ -33,20 +30,14 @@ void add_with_norms(
 // without duplicates (checked on the CPU only). wire: fp16, indices x C
 // elements.
 void take_chunks(
-    const at::Tensor& u,
-    const at::Tensor& indices,
-    std::int64_t chunk,
-    int members,
+    const at::Tensor& u, const at::Tensor& indices, std::int64_t chunk, int members,
     const at::Tensor& wire);
 
 // The reverse of take_chunks(): the elements of `wire` are added to their
 // places in `out`, or overwrite them.
 enum class Put { Add, Set };
 void put_chunks(
-    const at::Tensor& wire,
-    const at::Tensor& indices,
-    std::int64_t chunk,
-    const at::Tensor& out,
+    const at::Tensor& wire, const at::Tensor& indices, std::int64_t chunk, const at::Tensor& out,
     Put how);
 
 }  // namespace abtrain::ops

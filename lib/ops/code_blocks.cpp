@@ -19,16 +19,13 @@ CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows) {
         tensor.begin >= end() && tensor.numel >= 0,
         "code blocks: expected tensors in ascending order, got {} elements at "
         "offset {} after a tensor that ends at {}",
-        tensor.numel,
-        tensor.begin,
-        end());
+        tensor.numel, tensor.begin, end());
     firsts_.push_back(size());
     const auto slot = static_cast<std::int64_t>(firsts_.size()) - 1;
     std::int64_t begin = tensor.begin;
     const std::int64_t stop = begin + tensor.numel;
     while (begin < stop) {
-      const std::int64_t longest =
-          kernels::kBlock - (in_windows ? begin % kernels::kBlock : 0);
+      const std::int64_t longest = kernels::kBlock - (in_windows ? begin % kernels::kBlock : 0);
       const std::int64_t count = std::min(longest, stop - begin);
       blocks_.push_back({begin, groups_, count, slot});
       groups_ += (count + kernels::kGroup - 1) / kernels::kGroup;
@@ -43,8 +40,7 @@ std::int64_t CodeBlocks::span(Range part) const {
     return 0;
   }
   const CodeBlock& last = blocks_[static_cast<std::size_t>(part.end - 1)];
-  return last.begin + last.count -
-         blocks_[static_cast<std::size_t>(part.begin)].begin;
+  return last.begin + last.count - blocks_[static_cast<std::size_t>(part.begin)].begin;
 }
 
 const CodeBlock* CodeBlocks::on(c10::Device device) {
@@ -61,14 +57,12 @@ const CodeBlock* CodeBlocks::on(c10::Device device) {
     std::copy(firsts_.begin(), firsts_.end(), to + kLongs * size());
     copy_ = both.to(device);
   }
-  return reinterpret_cast<const CodeBlock*>(
-      copy_.const_data_ptr<std::int64_t>());
+  return reinterpret_cast<const CodeBlock*>(copy_.const_data_ptr<std::int64_t>());
 }
 
 const std::int64_t* CodeBlocks::firsts_on(c10::Device device) {
-  return device.is_cpu()
-             ? firsts_.data()
-             : reinterpret_cast<const std::int64_t*>(on(device) + size());
+  return device.is_cpu() ? firsts_.data()
+                         : reinterpret_cast<const std::int64_t*>(on(device) + size());
 }
 
 }  // namespace abtrain::ops

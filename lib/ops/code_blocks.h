@@ -28,16 +28,13 @@ class CodeBlocks {
   CodeBlocks() = default;
   // Tensors must be in ascending order and must not overlap. With in_windows,
   // blocks also end at the buffer's multiples of 4,096.
-  explicit CodeBlocks(
-      const std::vector<Tensor>& tensors,
-      bool in_windows = false);
+  explicit CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows = false);
 
   std::int64_t size() const {
     return static_cast<std::int64_t>(blocks_.size());
   }
   std::int64_t tensors() const {
-    return static_cast<std::int64_t>(firsts_.size()) -
-           (firsts_.empty() ? 0 : 1);
+    return static_cast<std::int64_t>(firsts_.size()) - (firsts_.empty() ? 0 : 1);
   }
   // One past the last element of the last block.
   std::int64_t end() const {

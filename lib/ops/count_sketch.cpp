@@ -9,9 +9,7 @@
 namespace abtrain::ops {
 
 void count_sketch(
-    const at::Tensor& first,
-    const at::Tensor& second,
-    std::uint32_t seed,
+    const at::Tensor& first, const at::Tensor& second, std::uint32_t seed,
     const at::Tensor& sketch) {
   const c10::Device device = first.device();
   const std::int64_t numel = first.numel();
@@ -30,8 +28,7 @@ void count_sketch(
       seed,
       nullptr,
       sketch.mutable_data_ptr<float>()};
-  const at::Tensor parts =
-      at::empty({kernels::sketch_parts(job) * buckets}, sketch.options());
+  const at::Tensor parts = at::empty({kernels::sketch_parts(job) * buckets}, sketch.options());
   job.parts = parts.mutable_data_ptr<float>();
   dispatch("count_sketch", job, device, kernels::count_sketch);
 }

@@ -18,9 +18,7 @@ namespace abtrain::ops {
 // undefined, of `first`. sketch: fp32, its element count is the number of
 // buckets. On CUDA the kernel is queued on this thread's current stream.
 void count_sketch(
-    const at::Tensor& first,
-    const at::Tensor& second,
-    std::uint32_t seed,
+    const at::Tensor& first, const at::Tensor& second, std::uint32_t seed,
     const at::Tensor& sketch);
 
 }  // namespace abtrain::ops

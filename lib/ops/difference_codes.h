@@ -24,15 +24,11 @@ inline std::int64_t records_of(std::int64_t numel) {
 // Encodes first - second, flat fp32 tensors; if `second` is undefined, `first`.
 // records: uint8, records_of(numel) records of kRecordBytes each.
 void encode_difference(
-    const at::Tensor& first,
-    const at::Tensor& second,
-    const at::Tensor& records);
+    const at::Tensor& first, const at::Tensor& second, const at::Tensor& records);
 
 // The same, but the first operand is given as records, `kept`.
 void encode_difference_of_kept(
-    const at::Tensor& kept,
-    const at::Tensor& second,
-    const at::Tensor& records);
+    const at::Tensor& kept, const at::Tensor& second, const at::Tensor& records);
 
 // out: flat fp32, kRecordNumbers per record.
 void decode_differences(const at::Tensor& records, const at::Tensor& out);
@@ -44,15 +40,11 @@ void decode_differences(const at::Tensor& records, const at::Tensor& out);
 // triangle (fp32, n (n + 1) / 2): <D_j, D_i> at index j (j + 1) / 2 + i for
 // i < j, <sum, D_j> for i = j. Any number of threads gives the same bits.
 void difference_products(
-    const at::Tensor& records,
-    const std::vector<std::int64_t>& places,
-    const at::Tensor& sum,
+    const at::Tensor& records, const std::vector<std::int64_t>& places, const at::Tensor& sum,
     const at::Tensor& triangle);
 // sum += signs_j D_j, in the order of j. signs: int8.
 void add_differences(
-    const at::Tensor& records,
-    const std::vector<std::int64_t>& places,
-    const at::Tensor& signs,
+    const at::Tensor& records, const std::vector<std::int64_t>& places, const at::Tensor& signs,
     const at::Tensor& sum);
 
 }  // namespace abtrain::ops

@@ -16,8 +16,7 @@ namespace {
 
 using kernels::kRowLanes;
 
-ABT_INLINE double
-dot_in_lanes(const float* a, const float* b, std::int64_t length) {
+ABT_INLINE double dot_in_lanes(const float* a, const float* b, std::int64_t length) {
   double lanes[kRowLanes] = {};
   std::int64_t i = 0;
   for (; i + kRowLanes <= length; i += kRowLanes) {
@@ -31,8 +30,7 @@ dot_in_lanes(const float* a, const float* b, std::int64_t length) {
   return add_by_halves(lanes, kRowLanes);
 }
 
-ABT_INLINE void
-add_row(float* a, double factor, const float* b, std::int64_t length) {
+ABT_INLINE void add_row(float* a, double factor, const float* b, std::int64_t length) {
   for (std::int64_t i = 0; i < length; ++i) {
     a[i] = static_cast<float>(__builtin_fma(factor, b[i], a[i]));
   }
@@ -76,27 +74,21 @@ class LaneTeam {
   std::int64_t length_;
 };
 
-void gram_schmidt_on_host(
-    const at::Tensor& flat,
-    const std::vector<RowSet>& sets) {
+void gram_schmidt_on_host(const at::Tensor& flat, const std::vector<RowSet>& sets) {
   auto* numbers = flat.mutable_data_ptr<float>();
   for (const RowSet& set : sets) {
     compiled_for(best_simd(), [&]() ABT_INLINED {
       LaneTeam team(set.length);
-      kernels::orthonormal_rows(
-          team, numbers + set.offset, static_cast<int>(set.rows), set.length);
+      kernels::orthonormal_rows(team, numbers + set.offset, static_cast<int>(set.rows), set.length);
     });
   }
 }
 
-void gram_schmidt_on_gpu(
-    const at::Tensor& flat,
-    const std::vector<RowSet>& sets) {
+void gram_schmidt_on_gpu(const at::Tensor& flat, const std::vector<RowSet>& sets) {
   kernels::RowSetList list;
   const auto queue = [&] {
     launch("gram_schmidt", flat.device(), [&](void* stream) {
-      return kernels::gram_schmidt(
-          flat.mutable_data_ptr<float>(), list, stream);
+      return kernels::gram_schmidt(flat.mutable_data_ptr<float>(), list, stream);
     });
     list.count = 0;
   };
@@ -105,9 +97,7 @@ void gram_schmidt_on_gpu(
       queue();
     }
     list.sets[list.count++] = {
-        set.offset,
-        static_cast<std::int32_t>(set.rows),
-        static_cast<std::int32_t>(set.length)};
+        set.offset, static_cast<std::int32_t>(set.rows), static_cast<std::int32_t>(set.length)};
   }
   queue();
 }
@@ -116,11 +106,8 @@ void gram_schmidt_on_gpu(
 
 void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
   ABT_ASSERT(
-      flat.dim() == 1 && flat.is_contiguous() &&
-          flat.scalar_type() == at::kFloat,
-      "gram_schmidt: expected a flat fp32 tensor, got {}{}",
-      flat.scalar_type(),
-      flat.sizes());
+      flat.dim() == 1 && flat.is_contiguous() && flat.scalar_type() == at::kFloat,
+      "gram_schmidt: expected a flat fp32 tensor, got {}{}", flat.scalar_type(), flat.sizes());
   for (const RowSet& set : sets) {
     ABT_ASSERT(
         set.rows >= 0 && set.rows <= set.length && set.offset >= 0 &&
@@ -128,10 +115,7 @@ void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
             set.offset + set.rows * set.length <= flat.numel(),
         "gram_schmidt: expected rows <= length within the tensor, got {} rows "
         "of {} from offset {} in a tensor of {}",
-        set.rows,
-        set.length,
-        set.offset,
-        flat.sizes());
+        set.rows, set.length, set.offset, flat.sizes());
   }
   if (flat.is_cuda()) {
     gram_schmidt_on_gpu(flat, sets);

@@ -10,9 +10,6 @@ namespace abtrain::ops {
 // Calls kernel(stream), which queues work on the stream and returns a CUDA
 // status. Throws std::runtime_error naming the op if the status is not 0, and
 // always in a build made with ABTRAIN_CUDA=OFF.
-void launch(
-    const char* op,
-    c10::Device device,
-    c10::function_ref<int(void* stream)> kernel);
+void launch(const char* op, c10::Device device, c10::function_ref<int(void* stream)> kernel);
 
 }  // namespace abtrain::ops

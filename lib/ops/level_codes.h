@@ -70,20 +70,15 @@ using kernels::CodeForm;
 
 // Bytes of the codes: two-bit codes are gathered, byte codes are summed.
 inline std::int64_t code_bytes(const LevelTable& table, CodeForm form) {
-  return form == CodeForm::Bytes ? table.numel()
-                                 : kernels::packed_bytes(table.numel());
+  return form == CodeForm::Bytes ? table.numel() : kernels::packed_bytes(table.numel());
 }
 
 // Sends the elements whose magnitude is strictly above their tensor's cut (0 or
 // more). sums (2 per tensor): the sum of |u| over the sent elements, and their
 // count. If none is sent, the sum is 0, or NaN where the cut is not finite.
 void encode_above(
-    const at::Tensor& u,
-    LevelTable& table,
-    const at::Tensor& cuts,
-    CodeForm form,
-    const at::Tensor& codes,
-    const at::Tensor& sums);
+    const at::Tensor& u, LevelTable& table, const at::Tensor& cuts, CodeForm form,
+    const at::Tensor& codes, const at::Tensor& sums);
 
 // Selects a random stream: random_key(seed, Rounding) with `step` and `stream`.
 // Each of its blocks has four random numbers.
@@ -94,34 +89,21 @@ struct Chance {
 };
 // Sends an element with probability |u| / level (to 2^-24).
 void encode_by_chance(
-    const at::Tensor& u,
-    LevelTable& table,
-    const at::Tensor& levels,
-    const Chance& chance,
-    CodeForm form,
-    const at::Tensor& codes);
+    const at::Tensor& u, LevelTable& table, const at::Tensor& levels, const Chance& chance,
+    CodeForm form, const at::Tensor& codes);
 
 // Leaves in u what was not sent.
 void subtract_levels(
-    const at::Tensor& u,
-    LevelTable& table,
-    const at::Tensor& levels,
-    CodeForm form,
+    const at::Tensor& u, LevelTable& table, const at::Tensor& levels, CodeForm form,
     const at::Tensor& codes);
 
 // The mean of n workers' records (`in`, uint8, one after another in rank
 // order).
 void average_levels(
-    const at::Tensor& in,
-    int workers,
-    LevelTable& table,
-    const at::Tensor& estimate);
+    const at::Tensor& in, int workers, LevelTable& table, const at::Tensor& estimate);
 // The mean from the sums of at most 127 workers' bytes; all share the levels.
 void average_byte_levels(
-    const at::Tensor& sums,
-    int workers,
-    LevelTable& table,
-    const at::Tensor& levels,
+    const at::Tensor& sums, int workers, LevelTable& table, const at::Tensor& levels,
     const at::Tensor& estimate);
 
 }  // namespace abtrain::ops

@@ -22,14 +22,8 @@ struct Shape {
 // does not affect the bits.
 template <int kRanks>
 ABT_INLINE void add_ranks(
-    const float* p,
-    const float* q,
-    float* __restrict row,
-    const Shape& shape,
-    std::int64_t i,
-    std::int64_t first,
-    float sign,
-    bool begin) {
+    const float* p, const float* q, float* __restrict row, const Shape& shape, std::int64_t i,
+    std::int64_t first, float sign, bool begin) {
   float factor[kRanks];
   for (int k = 0; k < kRanks; ++k) {
     factor[k] = sign * p[(first + k) * shape.n + i];
@@ -45,12 +39,7 @@ ABT_INLINE void add_ranks(
 }
 
 ABT_INLINE void add_product(
-    const float* p,
-    const float* q,
-    float* out,
-    const Shape& shape,
-    float sign,
-    bool fresh) {
+    const float* p, const float* q, float* out, const Shape& shape, float sign, bool fresh) {
   constexpr int kBlock = 4;
   for (std::int64_t i = 0; i < shape.n; ++i) {
     float* row = out + i * shape.m;
@@ -71,37 +60,26 @@ bool is_matrix(const at::Tensor& t, const at::Tensor& like) {
 
 void check(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out) {
   ABT_ASSERT(
-      is_matrix(p, out) && is_matrix(q, out) && is_matrix(out, out) &&
-          p.size(0) == q.size(0) && p.size(0) >= 1 &&
-          out.size(0) == p.size(1) && out.size(1) == q.size(1),
+      is_matrix(p, out) && is_matrix(q, out) && is_matrix(out, out) && p.size(0) == q.size(0) &&
+          p.size(0) >= 1 && out.size(0) == p.size(1) && out.size(1) == q.size(1),
       "low_rank_product: expected fp32 matrices that match, got P {}, Q {} and "
       "out {}",
-      p.sizes(),
-      q.sizes(),
-      out.sizes());
+      p.sizes(), q.sizes(), out.sizes());
 }
 
 void add_on_cpu(
-    const at::Tensor& p,
-    const at::Tensor& q,
-    const at::Tensor& out,
-    float sign,
-    bool fresh) {
+    const at::Tensor& p, const at::Tensor& q, const at::Tensor& out, float sign, bool fresh) {
   const Shape shape{p.size(0), p.size(1), q.size(1)};
   const auto* const left = p.const_data_ptr<float>();
   const auto* const right = q.const_data_ptr<float>();
   auto* const to = out.mutable_data_ptr<float>();
-  compiled_for(best_simd(), [&]() ABT_INLINED {
-    add_product(left, right, to, shape, sign, fresh);
-  });
+  compiled_for(
+      best_simd(), [&]() ABT_INLINED { add_product(left, right, to, shape, sign, fresh); });
 }
 
 }  // namespace
 
-void low_rank_product(
-    const at::Tensor& p,
-    const at::Tensor& q,
-    const at::Tensor& out) {
+void low_rank_product(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out) {
   check(p, q, out);
   if (out.is_cuda()) {
     at::Tensor result = out;
@@ -111,10 +89,7 @@ void low_rank_product(
   add_on_cpu(p, q, out, 1, true);
 }
 
-void subtract_low_rank_product(
-    const at::Tensor& p,
-    const at::Tensor& q,
-    const at::Tensor& out) {
+void subtract_low_rank_product(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out) {
   check(p, q, out);
   if (out.is_cuda()) {
     at::Tensor result = out;

@@ -11,13 +11,7 @@
 
 namespace abtrain::ops {
 
-void low_rank_product(
-    const at::Tensor& p,
-    const at::Tensor& q,
-    const at::Tensor& out);
-void subtract_low_rank_product(
-    const at::Tensor& p,
-    const at::Tensor& q,
-    const at::Tensor& out);
+void low_rank_product(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out);
+void subtract_low_rank_product(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out);
 
 }  // namespace abtrain::ops

@@ -8,19 +8,11 @@
 namespace abtrain::ops {
 
 void magnitudes(
-    const at::Tensor& u,
-    CodeBlocks& blocks,
-    Statistic statistic,
-    const at::Tensor& results) {
+    const at::Tensor& u, CodeBlocks& blocks, Statistic statistic, const at::Tensor& results) {
   const c10::Device device = u.device();
   const int values = values_of(statistic);
   check_flat(u, at::kFloat, blocks.end(), device, "magnitudes: u");
-  check_flat(
-      results,
-      at::kFloat,
-      values * blocks.tensors(),
-      device,
-      "magnitudes: results");
+  check_flat(results, at::kFloat, values * blocks.tensors(), device, "magnitudes: results");
   const at::Tensor parts = at::empty({values * blocks.size()}, u.options());
   const kernels::Magnitudes job{
       blocks.on(device),

@@ -16,9 +16,6 @@ using kernels::Statistic;
 // u: the table's flat fp32 buffer. results: fp32, kernels::values_of(statistic)
 // per tensor.
 void magnitudes(
-    const at::Tensor& u,
-    CodeBlocks& blocks,
-    Statistic statistic,
-    const at::Tensor& results);
+    const at::Tensor& u, CodeBlocks& blocks, Statistic statistic, const at::Tensor& results);
 
 }  // namespace abtrain::ops

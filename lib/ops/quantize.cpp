@@ -24,14 +24,13 @@ void check_alignment(const void* codes) {
 // one thread block. It may be freed as soon as the kernels are queued, since
 // the allocator reuses it on this stream only.
 at::Tensor scratch_for(const kernels::BlockCoding& c, const at::Tensor& like) {
-  return c.log_size <= kernels::kTileLog
-             ? at::Tensor()
-             : at::empty({c.blocks << c.log_size}, like.options());
+  return c.log_size <= kernels::kTileLog ? at::Tensor()
+                                         : at::empty({c.blocks << c.log_size}, like.options());
 }
 
 bool is_flat(const at::Tensor& t, at::ScalarType type, const at::Tensor& like) {
-  return t.defined() && t.dim() == 1 && t.is_contiguous() &&
-         t.scalar_type() == type && t.device() == like.device();
+  return t.defined() && t.dim() == 1 && t.is_contiguous() && t.scalar_type() == type &&
+         t.device() == like.device();
 }
 
 std::int64_t units_of(std::int64_t numel, std::int64_t block) {
@@ -40,45 +39,26 @@ std::int64_t units_of(std::int64_t numel, std::int64_t block) {
 }
 
 void check(
-    const char* op,
-    const at::Tensor& numbers,
-    const at::Tensor& ranges,
-    const Coding& c,
-    const at::Tensor& codes,
-    std::int64_t tails) {
+    const char* op, const at::Tensor& numbers, const at::Tensor& ranges, const Coding& c,
+    const at::Tensor& codes, std::int64_t tails) {
   const std::int64_t units = units_of(numbers.numel(), c.block);
   const std::int64_t all = units * unit_of(c.block);
   const bool pairs = c.lanes == Lanes::Pair;
   const std::int64_t lanes = c.lanes == Lanes::Byte ? all : all / 2;
   ABT_ASSERT(
-      is_flat(numbers, at::kFloat, numbers) &&
-          is_flat(ranges, at::kFloat, numbers) &&
+      is_flat(numbers, at::kFloat, numbers) && is_flat(ranges, at::kFloat, numbers) &&
           ranges.numel() == all / c.block &&
-          is_flat(codes, pairs ? at::kInt : at::kByte, numbers) &&
-          codes.numel() == lanes + tails,
+          is_flat(codes, pairs ? at::kInt : at::kByte, numbers) && codes.numel() == lanes + tails,
       "{}: {} {} in blocks of {} need {} ranges and {} lanes of codes, got {} "
       "and {} {}",
-      op,
-      numbers.scalar_type(),
-      numbers.sizes(),
-      c.block,
-      all / c.block,
-      lanes + tails,
-      ranges.sizes(),
-      codes.scalar_type(),
-      codes.sizes());
+      op, numbers.scalar_type(), numbers.sizes(), c.block, all / c.block, lanes + tails,
+      ranges.sizes(), codes.scalar_type(), codes.sizes());
   ABT_ASSERT(
       c.limit > 0 && c.offset >= c.limit && c.offset + c.limit <= 15,
-      "{}: codes within {} +- {} do not fit 0 .. 15",
-      op,
-      c.offset,
-      c.limit);
+      "{}: codes within {} +- {} do not fit 0 .. 15", op, c.offset, c.limit);
   ABT_ASSERT(
       c.first >= 0 && c.first % kernels::kUnit == 0,
-      "{}: expected a first number at a multiple of {}, got {}",
-      op,
-      kernels::kUnit,
-      c.first);
+      "{}: expected a first number at a multiple of {}, got {}", op, kernels::kUnit, c.first);
 }
 
 }  // namespace
@@ -87,29 +67,18 @@ std::int64_t unit_of(std::int64_t block) {
   return kernels::unit_of(exact_log2(block, "quantize: block"));
 }
 
-void block_norms(
-    const at::Tensor& u,
-    std::int64_t block,
-    const at::Tensor& norms) {
+void block_norms(const at::Tensor& u, std::int64_t block, const at::Tensor& norms) {
   const int log_size = exact_log2(block, "block_norms: block");
   const std::int64_t all = units_of(u.numel(), block) * unit_of(block);
   ABT_ASSERT(
-      is_flat(u, at::kFloat, u) && is_flat(norms, at::kFloat, u) &&
-          norms.numel() == all / block,
-      "block_norms: expected {} norms of {} in blocks of {}, got {}",
-      all / block,
-      u.sizes(),
-      block,
+      is_flat(u, at::kFloat, u) && is_flat(norms, at::kFloat, u) && norms.numel() == all / block,
+      "block_norms: expected {} norms of {} in blocks of {}, got {}", all / block, u.sizes(), block,
       norms.sizes());
   if (u.is_cuda()) {
     launch("block_norms", u.device(), [&](void* stream) {
       return kernels::block_norms(
-          u.const_data_ptr<float>(),
-          u.numel(),
-          norms.numel(),
-          log_size,
-          norms.mutable_data_ptr<float>(),
-          stream);
+          u.const_data_ptr<float>(), u.numel(), norms.numel(), log_size,
+          norms.mutable_data_ptr<float>(), stream);
     });
   } else {
     block_norms_cpu(u, log_size, norms, best_simd());
@@ -117,18 +86,14 @@ void block_norms(
 }
 
 void quantize_blocks(
-    const at::Tensor& u,
-    const at::Tensor& ranges,
-    const Coding& coding,
-    bool residual,
+    const at::Tensor& u, const at::Tensor& ranges, const Coding& coding, bool residual,
     const at::Tensor& codes) {
   check("quantize_blocks", u, ranges, coding, codes, 0);
   kernels::Quantize job = quantize_job(u, ranges, coding, residual, codes);
   if (u.is_cuda()) {
     check_alignment(job.codes);
     const at::Tensor scratch = scratch_for(job.coding, u);
-    job.scratch =
-        scratch.defined() ? scratch.mutable_data_ptr<float>() : nullptr;
+    job.scratch = scratch.defined() ? scratch.mutable_data_ptr<float>() : nullptr;
     launch("quantize_blocks", u.device(), [&](void* stream) {
       return kernels::quantize_blocks(job, stream);
     });
@@ -138,27 +103,18 @@ void quantize_blocks(
 }
 
 void dequantize_blocks(
-    const Sums& sums,
-    const at::Tensor& ranges,
-    const Coding& coding,
-    const at::Tensor& out) {
+    const Sums& sums, const at::Tensor& ranges, const Coding& coding, const at::Tensor& out) {
   ABT_ASSERT(
       sums.shards == 1 || (sums.shards > 1 && coding.lanes == Lanes::Nibble),
-      "dequantize_blocks: {} shards",
-      sums.shards);
+      "dequantize_blocks: {} shards", sums.shards);
   check(
-      "dequantize_blocks",
-      out,
-      ranges,
-      coding,
-      sums.codes,
+      "dequantize_blocks", out, ranges, coding, sums.codes,
       sums.shards > 1 ? sums.shards * kernels::kTailBytes : 0);
   kernels::Dequantize job = dequantize_job(sums, ranges, coding, out);
   if (out.is_cuda()) {
     check_alignment(job.codes);
     const at::Tensor scratch = scratch_for(job.coding, out);
-    job.scratch =
-        scratch.defined() ? scratch.mutable_data_ptr<float>() : nullptr;
+    job.scratch = scratch.defined() ? scratch.mutable_data_ptr<float>() : nullptr;
     launch("dequantize_blocks", out.device(), [&](void* stream) {
       return kernels::dequantize_blocks(job, stream);
     });
@@ -170,16 +126,12 @@ void dequantize_blocks(
 void sum_codes(const at::Tensor& in, int members, const at::Tensor& out) {
   const std::int64_t bytes = out.numel() - kernels::kTailBytes;
   ABT_ASSERT(
-      members >= 1 && members <= kernels::kMaxMembers &&
-          is_flat(in, at::kByte, in) && is_flat(out, at::kByte, in) &&
-          bytes >= 0 && bytes % 64 == 0 && in.numel() == members * bytes,
-      "sum_codes: {} shards in {} do not make one of {}",
-      members,
-      in.sizes(),
-      out.sizes());
+      members >= 1 && members <= kernels::kMaxMembers && is_flat(in, at::kByte, in) &&
+          is_flat(out, at::kByte, in) && bytes >= 0 && bytes % 64 == 0 &&
+          in.numel() == members * bytes,
+      "sum_codes: {} shards in {} do not make one of {}", members, in.sizes(), out.sizes());
   if (in.is_cuda()) {
-    const at::Tensor partial =
-        at::empty({kernels::kPartials}, in.options().dtype(at::kInt));
+    const at::Tensor partial = at::empty({kernels::kPartials}, in.options().dtype(at::kInt));
     kernels::SumCodes job;
     job.in = in.const_data_ptr<std::uint8_t>();
     job.out = out.mutable_data_ptr<std::uint8_t>();
@@ -188,19 +140,14 @@ void sum_codes(const at::Tensor& in, int members, const at::Tensor& out) {
     job.partial = static_cast<std::uint32_t*>(partial.mutable_data_ptr());
     check_alignment(job.in);
     check_alignment(job.out);
-    launch("sum_codes", in.device(), [&](void* stream) {
-      return kernels::sum_codes(job, stream);
-    });
+    launch("sum_codes", in.device(), [&](void* stream) { return kernels::sum_codes(job, stream); });
   } else {
     sum_codes_cpu(in, members, out);
   }
 }
 
 void update_scale(
-    const at::Tensor& codes,
-    std::int64_t units,
-    std::int64_t block,
-    int shards,
+    const at::Tensor& codes, std::int64_t units, std::int64_t block, int shards,
     const at::Tensor& scale) {
   kernels::UpdateScale job;
   job.units = units;
@@ -208,13 +155,9 @@ void update_scale(
   job.shards = shards;
   ABT_ASSERT(
       shards >= 1 && is_flat(codes, at::kByte, codes) &&
-          codes.numel() ==
-              units * job.unit_bytes + shards * kernels::kTailBytes &&
+          codes.numel() == units * job.unit_bytes + shards * kernels::kTailBytes &&
           is_flat(scale, at::kFloat, codes) && scale.numel() == 1,
-      "update_scale: {} shards of {} units are not {}",
-      shards,
-      units,
-      codes.sizes());
+      "update_scale: {} shards of {} units are not {}", shards, units, codes.sizes());
   job.codes = codes.const_data_ptr<std::uint8_t>();
   job.scale = scale.mutable_data_ptr<float>();
   if (codes.is_cuda()) {

@@ -39,10 +39,7 @@ struct Coding {
 
 // norms[b] is the 2-norm of block b in fp32; infinity if an element is not
 // finite.
-void block_norms(
-    const at::Tensor& u,
-    std::int64_t block,
-    const at::Tensor& norms);
+void block_norms(const at::Tensor& u, std::int64_t block, const at::Tensor& norms);
 
 // Writes the codes of u. With `residual`, subtracts from u what its codes stand
 // for. ranges (fp32, one per block): R of block_code.h. A block with a range
@@ -50,10 +47,7 @@ void block_norms(
 // leaves 0. codes: uint8 per element (Byte), int32 per pair (Pair), uint8 per
 // pair (Nibble).
 void quantize_blocks(
-    const at::Tensor& u,
-    const at::Tensor& ranges,
-    const Coding& coding,
-    bool residual,
+    const at::Tensor& u, const at::Tensor& ranges, const Coding& coding, bool residual,
     const at::Tensor& codes);
 
 // Sums of codes. Writes what they stand for divided by `members`; `zero` is the
@@ -67,10 +61,7 @@ struct Sums {
   int shards = 1;
 };
 void dequantize_blocks(
-    const Sums& sums,
-    const at::Tensor& ranges,
-    const Coding& coding,
-    const at::Tensor& out);
+    const Sums& sums, const at::Tensor& ranges, const Coding& coding, const at::Tensor& out);
 
 // in: uint8, one shard of 4-bit codes (8 stands for 0) from each of `members`
 // (at most 4,096), one after another. out: their sums, clamped once to -7 .. 7,
@@ -82,10 +73,7 @@ void sum_codes(const at::Tensor& in, int members, const at::Tensor& out);
 // by 1.1 if more than 4 % of the sums were clamped, divided by 1.05 if fewer
 // than 1 % were, and kept within 0.25 .. `shards`.
 void update_scale(
-    const at::Tensor& codes,
-    std::int64_t units,
-    std::int64_t block,
-    int shards,
+    const at::Tensor& codes, std::int64_t units, std::int64_t block, int shards,
     const at::Tensor& scale);
 
 }  // namespace abtrain::ops

@@ -10,8 +10,8 @@
 
 namespace abtrain::ops {
 
-inline kernels::BlockCoding
-block_coding(std::int64_t numel, const at::Tensor& ranges, const Coding& c) {
+inline kernels::BlockCoding block_coding(
+    std::int64_t numel, const at::Tensor& ranges, const Coding& c) {
   kernels::BlockCoding job;
   job.numel = numel;
   job.blocks = ranges.numel();
@@ -35,10 +35,7 @@ block_coding(std::int64_t numel, const at::Tensor& ranges, const Coding& c) {
 }
 
 inline kernels::Quantize quantize_job(
-    const at::Tensor& u,
-    const at::Tensor& ranges,
-    const Coding& coding,
-    bool residual,
+    const at::Tensor& u, const at::Tensor& ranges, const Coding& coding, bool residual,
     const at::Tensor& codes) {
   kernels::Quantize job;
   job.coding = block_coding(u.numel(), ranges, coding);
@@ -49,10 +46,7 @@ inline kernels::Quantize quantize_job(
 }
 
 inline kernels::Dequantize dequantize_job(
-    const Sums& sums,
-    const at::Tensor& ranges,
-    const Coding& coding,
-    const at::Tensor& out) {
+    const Sums& sums, const at::Tensor& ranges, const Coding& coding, const at::Tensor& out) {
   kernels::Dequantize job;
   job.coding = block_coding(out.numel(), ranges, coding);
   job.codes = sums.codes.const_data_ptr();

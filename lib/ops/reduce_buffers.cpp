@@ -17,43 +17,28 @@ namespace abtrain::ops {
 namespace {
 
 void check(
-    at::ArrayRef<at::Tensor> buffers,
-    std::int64_t begin,
-    std::int64_t count,
+    at::ArrayRef<at::Tensor> buffers, std::int64_t begin, std::int64_t count,
     const at::Tensor& first) {
   for (const at::Tensor& buffer : buffers) {
     ABT_ASSERT(
         buffer.dim() == 1 && buffer.is_contiguous() &&
-            buffer.scalar_type() == first.scalar_type() &&
-            buffer.device() == first.device(),
-        "reduce_buffers: expected flat {} buffers on {}, got {} {} on {}",
-        first.scalar_type(),
-        first.device(),
-        buffer.scalar_type(),
-        buffer.sizes(),
-        buffer.device());
+            buffer.scalar_type() == first.scalar_type() && buffer.device() == first.device(),
+        "reduce_buffers: expected flat {} buffers on {}, got {} {} on {}", first.scalar_type(),
+        first.device(), buffer.scalar_type(), buffer.sizes(), buffer.device());
     ABT_ASSERT(
         begin >= 0 && count >= 0 && begin + count <= buffer.numel(),
-        "reduce_buffers: range {}+{} is outside a buffer of {}",
-        begin,
-        count,
-        buffer.numel());
+        "reduce_buffers: range {}+{} is outside a buffer of {}", begin, count, buffer.numel());
   }
 }
 
-kernels::BufferList list_of(
-    at::ArrayRef<at::Tensor> buffers,
-    std::int64_t begin) {
+kernels::BufferList list_of(at::ArrayRef<at::Tensor> buffers, std::int64_t begin) {
   ABT_ASSERT(
-      buffers.size() <= kernels::kMaxBuffers,
-      "reduce_buffers: at most {} buffers on CUDA, got {}",
-      kernels::kMaxBuffers,
-      buffers.size());
+      buffers.size() <= kernels::kMaxBuffers, "reduce_buffers: at most {} buffers on CUDA, got {}",
+      kernels::kMaxBuffers, buffers.size());
   kernels::BufferList list;
   for (const at::Tensor& buffer : buffers) {
-    list.data[list.count++] =
-        static_cast<char*>(buffer.mutable_data_ptr()) +
-        begin * static_cast<std::int64_t>(buffer.element_size());
+    list.data[list.count++] = static_cast<char*>(buffer.mutable_data_ptr()) +
+                              begin * static_cast<std::int64_t>(buffer.element_size());
   }
   return list;
 }
@@ -90,12 +75,8 @@ std::optional<kernels::Element> element_of(at::ScalarType type) {
 
 // fp64 and int64 hold counters and hashes, small enough for LibTorch's kernels.
 void reduce_rare(
-    at::ArrayRef<at::Tensor> in,
-    std::int64_t begin,
-    std::int64_t count,
-    at::ArrayRef<at::Tensor> out,
-    std::int64_t out_begin,
-    ReduceOp op) {
+    at::ArrayRef<at::Tensor> in, std::int64_t begin, std::int64_t count,
+    at::ArrayRef<at::Tensor> out, std::int64_t out_begin, ReduceOp op) {
   const auto wide = in.front().is_floating_point() ? at::kDouble : at::kLong;
   at::Tensor sum = in.front().narrow(0, begin, count).to(wide);
   for (const at::Tensor& buffer : in.slice(1)) {
@@ -111,12 +92,8 @@ void reduce_rare(
 }
 
 void reduce_on_gpu(
-    at::ArrayRef<at::Tensor> in,
-    std::int64_t begin,
-    std::int64_t count,
-    at::ArrayRef<at::Tensor> out,
-    std::int64_t out_begin,
-    ReduceOp op) {
+    at::ArrayRef<at::Tensor> in, std::int64_t begin, std::int64_t count,
+    at::ArrayRef<at::Tensor> out, std::int64_t out_begin, ReduceOp op) {
   const auto element = element_of(in.front().scalar_type());
   if (!element) {
     reduce_rare(in, begin, count, out, out_begin, op);
@@ -124,32 +101,22 @@ void reduce_on_gpu(
   }
   launch("reduce_buffers", in.front().device(), [&](void* stream) {
     return kernels::reduce_buffers(
-        list_of(in, begin),
-        list_of(out, out_begin),
-        count,
-        *element,
-        combine_of(op),
-        stream);
+        list_of(in, begin), list_of(out, out_begin), count, *element, combine_of(op), stream);
   });
 }
 
 }  // namespace
 
 void reduce_buffers(
-    at::ArrayRef<at::Tensor> in,
-    std::int64_t begin,
-    std::int64_t count,
-    at::ArrayRef<at::Tensor> out,
-    std::int64_t out_begin,
-    ReduceOp op) {
+    at::ArrayRef<at::Tensor> in, std::int64_t begin, std::int64_t count,
+    at::ArrayRef<at::Tensor> out, std::int64_t out_begin, ReduceOp op) {
   ABT_ASSERT(!in.empty(), "reduce_buffers: expected at least one input");
   const at::Tensor& first = in.front();
   check(in, begin, count, first);
   check(out, out_begin, count, first);
   ABT_ASSERT(
       op != ReduceOp::Mean || first.is_floating_point(),
-      "reduce_buffers: a mean of {} is not defined",
-      first.scalar_type());
+      "reduce_buffers: a mean of {} is not defined", first.scalar_type());
   if (count == 0) {
     return;
   }

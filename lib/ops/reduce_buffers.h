@@ -19,11 +19,7 @@ enum class ReduceOp { Sum, Mean, Max };
 // Tensors are contiguous, 1-D, of one dtype (fp32, fp64, fp16, bf16, int32,
 // int64, uint8) and on one device. Mean of integers is rejected.
 void reduce_buffers(
-    at::ArrayRef<at::Tensor> in,
-    std::int64_t begin,
-    std::int64_t count,
-    at::ArrayRef<at::Tensor> out,
-    std::int64_t out_begin,
-    ReduceOp op);
+    at::ArrayRef<at::Tensor> in, std::int64_t begin, std::int64_t count,
+    at::ArrayRef<at::Tensor> out, std::int64_t out_begin, ReduceOp op);
 
 }  // namespace abtrain::ops

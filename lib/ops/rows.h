@@ -65,25 +65,16 @@ void row_norms(const at::Tensor& u, RowTable& table, const at::Tensor& norms);
 // chosen (int32, chosen()): for each tensor the rows with the largest norms,
 // largest first, the lower index first among equals. Indices count from the
 // tensor's first row. NaN counts as largest.
-void choose_rows(
-    const at::Tensor& norms,
-    RowTable& table,
-    const at::Tensor& chosen);
+void choose_rows(const at::Tensor& norms, RowTable& table, const at::Tensor& chosen);
 
 // wire (fp16, values()) = chosen rows / members. Then members * wire is
 // subtracted from these rows of u.
 void send_rows(
-    const at::Tensor& u,
-    RowTable& table,
-    const at::Tensor& chosen,
-    int members,
+    const at::Tensor& u, RowTable& table, const at::Tensor& chosen, int members,
     const at::Tensor& wire);
 
 // Adds wire to the chosen rows of estimate (fp32).
 void add_rows(
-    const at::Tensor& wire,
-    RowTable& table,
-    const at::Tensor& chosen,
-    const at::Tensor& estimate);
+    const at::Tensor& wire, RowTable& table, const at::Tensor& chosen, const at::Tensor& estimate);
 
 }  // namespace abtrain::ops

@@ -57,24 +57,17 @@ void with_type(at::ScalarType type, const Call& call) {
 
 }  // namespace
 
-void scale_cast_by_promotion(
-    const at::Tensor& in,
-    float scale,
-    const at::Tensor& out) {
+void scale_cast_by_promotion(const at::Tensor& in, float scale, const at::Tensor& out) {
   at::Tensor result = out;
   at::mul_out(result, in, at::full({1}, scale, in.options().dtype(at::kFloat)));
 }
 
 void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out) {
   ABT_ASSERT(
-      flat_float(in) && flat_float(out) && in.numel() == out.numel() &&
-          in.device() == out.device(),
+      flat_float(in) && flat_float(out) && in.numel() == out.numel() && in.device() == out.device(),
       "scale_cast: expected flat floating-point tensors of one length, got "
       "{}{} to {}{}",
-      in.scalar_type(),
-      in.sizes(),
-      out.scalar_type(),
-      out.sizes());
+      in.scalar_type(), in.sizes(), out.scalar_type(), out.sizes());
   if (scale == 1 && in.scalar_type() == out.scalar_type()) {
     out.copy_(in);
     return;
@@ -85,11 +78,7 @@ void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out) {
   }
   with_type(in.scalar_type(), [&]<class In>(In*) {
     with_type(out.scalar_type(), [&]<class Out>(Out*) {
-      scale_cast_tiles(
-          in.const_data_ptr<In>(),
-          scale,
-          out.mutable_data_ptr<Out>(),
-          in.numel());
+      scale_cast_tiles(in.const_data_ptr<In>(), scale, out.mutable_data_ptr<Out>(), in.numel());
     });
   });
 }

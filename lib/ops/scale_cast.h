@@ -15,9 +15,6 @@ void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out);
 // casts as it stores. That takes a scale with a dimension: one without would
 // not take part in LibTorch's type promotion, and 16-bit products would be
 // rounded, and overflow, before they are stored in fp32.
-void scale_cast_by_promotion(
-    const at::Tensor& in,
-    float scale,
-    const at::Tensor& out);
+void scale_cast_by_promotion(const at::Tensor& in, float scale, const at::Tensor& out);
 
 }  // namespace abtrain::ops

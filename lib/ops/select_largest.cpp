@@ -89,9 +89,7 @@ at::Tensor select(const at::Tensor& values, std::int64_t k) {
 
 }  // namespace
 
-at::Tensor select_largest_by_operators(
-    const at::Tensor& values,
-    std::int64_t k) {
+at::Tensor select_largest_by_operators(const at::Tensor& values, std::int64_t k) {
   if (k == 0) {
     return at::empty({0}, values.options().dtype(at::kInt));
   }
@@ -101,31 +99,24 @@ at::Tensor select_largest_by_operators(
   // topk() does not specify which of equal keys it takes, but the k-th largest
   // key is well defined.
   const at::Tensor key =
-      std::get<0>(at::topk(keys, k, 0, /*largest=*/true, /*sorted=*/false))
-          .min();
+      std::get<0>(at::topk(keys, k, 0, /*largest=*/true, /*sorted=*/false)).min();
   const at::Tensor above = keys.gt(key);
   const at::Tensor equal = keys.eq(key);
   const at::Tensor wanted = above.sum().neg().add(k);
-  const at::Tensor taken = above.bitwise_or(
-      equal.bitwise_and(at::cumsum(equal, 0, at::kInt).le(wanted)));
+  const at::Tensor taken =
+      above.bitwise_or(equal.bitwise_and(at::cumsum(equal, 0, at::kInt).le(wanted)));
   // The j-th element taken is the first position with a running count of j.
-  const at::Tensor places =
-      at::arange(1, k + 1, values.options().dtype(at::kInt));
-  return at::searchsorted(
-      at::cumsum(taken, 0, at::kInt), places, /*out_int32=*/true);
+  const at::Tensor places = at::arange(1, k + 1, values.options().dtype(at::kInt));
+  return at::searchsorted(at::cumsum(taken, 0, at::kInt), places, /*out_int32=*/true);
 }
 
 at::Tensor select_largest(const at::Tensor& values, std::int64_t k) {
   ABT_ASSERT(
       values.dim() == 1 && values.is_contiguous() &&
-          (values.scalar_type() == at::kFloat ||
-           values.scalar_type() == at::kBFloat16) &&
-          values.numel() <= std::numeric_limits<std::int32_t>::max() &&
-          k >= 0 && k <= values.numel(),
-      "select_largest: {} of {}{}",
-      k,
-      values.scalar_type(),
-      values.sizes());
+          (values.scalar_type() == at::kFloat || values.scalar_type() == at::kBFloat16) &&
+          values.numel() <= std::numeric_limits<std::int32_t>::max() && k >= 0 &&
+          k <= values.numel(),
+      "select_largest: {} of {}{}", k, values.scalar_type(), values.sizes());
   if (values.is_cuda()) {
     return select_largest_by_operators(values, k);
   }

@@ -16,8 +16,6 @@ namespace abtrain::ops {
 at::Tensor select_largest(const at::Tensor& values, std::int64_t k);
 
 // The CUDA form, made of LibTorch operators. It works on any device.
-at::Tensor select_largest_by_operators(
-    const at::Tensor& values,
-    std::int64_t k);
+at::Tensor select_largest_by_operators(const at::Tensor& values, std::int64_t k);
 
 }  // namespace abtrain::ops

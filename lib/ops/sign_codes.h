@@ -23,16 +23,12 @@
 namespace abtrain::ops {
 
 // Number of words in a part's records.
-std::int64_t
-sign_words(const CodeBlocks& blocks, CodeBlocks::Range part, bool fresh);
+std::int64_t sign_words(const CodeBlocks& blocks, CodeBlocks::Range part, bool fresh);
 
 // Encodes u (fp32) and leaves in it what the records do not express. alive:
 // int32, groups().
 void encode_signs(
-    const at::Tensor& u,
-    CodeBlocks& blocks,
-    const at::Tensor& alive,
-    const at::Tensor& wire,
+    const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& alive, const at::Tensor& wire,
     bool fresh);
 
 // For `part`: adds the mean of what `workers` workers sent (`in`, one after
@@ -40,21 +36,12 @@ void encode_signs(
 // way; the residual keeps what the records do not express. In a fresh record,
 // an element is alive if it is alive for any worker or has a residual.
 void serve_signs(
-    const at::Tensor& in,
-    int workers,
-    CodeBlocks& blocks,
-    CodeBlocks::Range part,
-    const at::Tensor& alive,
-    const at::Tensor& residual,
-    const at::Tensor& wire,
-    bool fresh);
+    const at::Tensor& in, int workers, CodeBlocks& blocks, CodeBlocks::Range part,
+    const at::Tensor& alive, const at::Tensor& residual, const at::Tensor& wire, bool fresh);
 
 // Decodes all records into the estimate (fp32), and fresh ones into alive too.
 void decode_signs(
-    const at::Tensor& wire,
-    CodeBlocks& blocks,
-    const at::Tensor& alive,
-    const at::Tensor& estimate,
+    const at::Tensor& wire, CodeBlocks& blocks, const at::Tensor& alive, const at::Tensor& estimate,
     bool fresh);
 
 }  // namespace abtrain::ops

@@ -23,9 +23,7 @@ class HostTeam {
   class Values {
    public:
     ABT_INLINE Values(float* from, std::int64_t count)
-        : from_(from),
-          count_(count),
-          x_(ops::whole_block(from, count, scratch_)) {}
+        : from_(from), count_(count), x_(ops::whole_block(from, count, scratch_)) {}
     ABT_INLINE float* operator[](int own) {
       return x_ + own * kUnit;
     }
@@ -53,13 +51,11 @@ class HostTeam {
   ABT_INLINE std::uint32_t bits(const std::uint32_t* words, int unit) const {
     return words[unit];
   }
-  ABT_INLINE void store_bits(std::uint32_t* words, int unit, std::uint32_t bits)
-      const {
+  ABT_INLINE void store_bits(std::uint32_t* words, int unit, std::uint32_t bits) const {
     words[unit] = bits;
   }
   template <class Lane, class Part>
-  ABT_INLINE SumAndCount
-  sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
+  ABT_INLINE SumAndCount sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
     float lanes[kLanes];
     for (int unit = 0; unit < kUnits / 2; ++unit) {
       for (int k = 0; k < kUnit; ++k) {
@@ -70,21 +66,17 @@ class HostTeam {
     for_units(block, [&](int, int own) ABT_INLINED { count += part(own); });
     return {ops::add_by_halves(lanes), count};
   }
-  ABT_INLINE void
-  bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
+  ABT_INLINE void bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
     ops::copy_vectors<kUnit>(from + unit * kUnit, x);
   }
   template <class Value>
-  ABT_INLINE void store_bytes(std::uint8_t* to, int unit, const Value& value)
-      const {
+  ABT_INLINE void store_bytes(std::uint8_t* to, int unit, const Value& value) const {
     for (int k = 0; k < kUnit; ++k) {
       to[unit * kUnit + k] = static_cast<std::uint8_t>(value(k));
     }
   }
   ABT_INLINE void two_bits(
-      const std::uint8_t* from,
-      int unit,
-      std::uint32_t (&codes)[kUnit]) const {
+      const std::uint8_t* from, int unit, std::uint32_t (&codes)[kUnit]) const {
     for (int begin = 0; begin < kUnit; begin += kSixteen) {
       std::uint32_t word;
       std::memcpy(&word, from + (unit * kUnit + begin) / 4, sizeof(word));
@@ -95,9 +87,7 @@ class HostTeam {
     }
   }
   ABT_INLINE void store_two_bits(
-      std::uint8_t* to,
-      int unit,
-      const std::uint32_t (&codes)[kUnit]) const {
+      std::uint8_t* to, int unit, const std::uint32_t (&codes)[kUnit]) const {
     for (int begin = 0; begin < kUnit; begin += kSixteen) {
       std::uint32_t word = 0;
 #pragma GCC unroll 1
@@ -107,11 +97,7 @@ class HostTeam {
       std::memcpy(to + (unit * kUnit + begin) / 4, &word, sizeof(word));
     }
   }
-  ABT_INLINE void load(
-      const float* from,
-      int unit,
-      std::int64_t count,
-      float (&x)[kUnit]) const {
+  ABT_INLINE void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
     const std::int64_t left = count - unit * kUnit;
     from += unit * kUnit;
     if (left >= kUnit) {
@@ -121,8 +107,7 @@ class HostTeam {
     std::fill(std::copy(from, from + left, x), x + kUnit, 0.0f);
   }
   template <class Value>
-  ABT_INLINE void
-  store(float* to, int unit, std::int64_t count, const Value& value) const {
+  ABT_INLINE void store(float* to, int unit, std::int64_t count, const Value& value) const {
     const std::int64_t left = count - unit * kUnit;
     to += unit * kUnit;
     if (left >= kUnit) {
@@ -169,10 +154,7 @@ namespace abtrain::ops {
 // declares, or else by the body that both have in common.
 template <class Job>
 void dispatch(
-    const char* op,
-    const Job& job,
-    c10::Device device,
-    int (*on_gpu)(const Job&, void* stream)) {
+    const char* op, const Job& job, c10::Device device, int (*on_gpu)(const Job&, void* stream)) {
   if (device.is_cuda()) {
     launch(op, device, [&](void* stream) { return on_gpu(job, stream); });
   } else {

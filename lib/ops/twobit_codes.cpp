@@ -11,29 +11,19 @@ namespace {
 void check_workers(int workers) {
   // A sum that marks a non-finite element is recognized by its magnitude.
   ABT_ASSERT(
-      workers > 0 && workers <= 4096,
-      "twobit codes: expected 1 to 4096 workers, got {}",
-      workers);
+      workers > 0 && workers <= 4096, "twobit codes: expected 1 to 4096 workers, got {}", workers);
 }
 
 }  // namespace
 
 void encode_threshold(
-    const at::Tensor& u,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& wire,
+    const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& thresholds, const at::Tensor& wire,
     CodeForm form) {
   const c10::Device device = u.device();
   check_flat(u, at::kFloat, blocks.end(), device, "encode_threshold: u");
+  check_flat(thresholds, at::kFloat, blocks.tensors(), device, "encode_threshold: t");
   check_flat(
-      thresholds, at::kFloat, blocks.tensors(), device, "encode_threshold: t");
-  check_flat(
-      wire,
-      at::kByte,
-      code_bytes(blocks, blocks.all(), form),
-      device,
-      "encode_threshold: wire");
+      wire, at::kByte, code_bytes(blocks, blocks.all(), form), device, "encode_threshold: wire");
   const kernels::EncodeThreshold job{
       blocks.on(device),
       blocks.size(),
@@ -45,21 +35,13 @@ void encode_threshold(
 }
 
 void pack_sums(
-    const at::Tensor& in,
-    int workers,
-    CodeBlocks& blocks,
-    CodeBlocks::Range part,
+    const at::Tensor& in, int workers, CodeBlocks& blocks, CodeBlocks::Range part,
     const at::Tensor& wire) {
   const c10::Device device = in.device();
   const std::int64_t stride = code_bytes(blocks, part, CodeForm::TwoBits);
   check_workers(workers);
   check_flat(in, at::kByte, workers * stride, device, "pack_sums: codes");
-  check_flat(
-      wire,
-      at::kInt,
-      sum_words(blocks, part, workers),
-      device,
-      "pack_sums: wire");
+  check_flat(wire, at::kInt, sum_words(blocks, part, workers), device, "pack_sums: wire");
   const kernels::PackSums job{
       blocks.on(device) + part.begin,
       part.end - part.begin,
@@ -72,47 +54,30 @@ void pack_sums(
 }
 
 void average_codes(
-    const at::Tensor& in,
-    CodeWire wire,
-    int workers,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& estimate) {
+    const at::Tensor& in, CodeWire wire, int workers, CodeBlocks& blocks,
+    const at::Tensor& thresholds, const at::Tensor& estimate) {
   const c10::Device device = in.device();
   check_workers(workers);
   const CodeBlocks::Range all = blocks.all();
   const std::int64_t stride = code_bytes(blocks, all, CodeForm::TwoBits);
   switch (wire) {
     case CodeWire::Codes:
-      check_flat(
-          in, at::kByte, workers * stride, device, "average_codes: codes");
+      check_flat(in, at::kByte, workers * stride, device, "average_codes: codes");
       break;
     case CodeWire::Planes:
-      check_flat(
-          in,
-          at::kInt,
-          sum_words(blocks, all, workers),
-          device,
-          "average_codes: sums");
+      check_flat(in, at::kInt, sum_words(blocks, all, workers), device, "average_codes: sums");
       break;
     case CodeWire::Bytes:
       ABT_ASSERT(
           workers <= kernels::kMaxByteWorkers,
           "average_codes: a byte holds the sum of at most {} workers, got {}",
-          kernels::kMaxByteWorkers,
-          workers);
+          kernels::kMaxByteWorkers, workers);
       check_flat(
-          in,
-          at::kByte,
-          code_bytes(blocks, all, CodeForm::Bytes),
-          device,
-          "average_codes: bytes");
+          in, at::kByte, code_bytes(blocks, all, CodeForm::Bytes), device, "average_codes: bytes");
       break;
   }
-  check_flat(
-      thresholds, at::kFloat, blocks.tensors(), device, "average_codes: t");
-  check_flat(
-      estimate, at::kFloat, blocks.end(), device, "average_codes: estimate");
+  check_flat(thresholds, at::kFloat, blocks.tensors(), device, "average_codes: t");
+  check_flat(estimate, at::kFloat, blocks.end(), device, "average_codes: estimate");
   const kernels::AverageCodes job{
       blocks.on(device),
       blocks.size(),

@@ -26,17 +26,13 @@ using kernels::CodeForm;
 using kernels::CodeWire;
 
 // Number of bytes in a part's codes.
-inline std::int64_t
-code_bytes(const CodeBlocks& blocks, CodeBlocks::Range part, CodeForm form) {
+inline std::int64_t code_bytes(const CodeBlocks& blocks, CodeBlocks::Range part, CodeForm form) {
   const std::int64_t numel = kernels::kGroup * blocks.groups(part);
   return form == CodeForm::Bytes ? numel : kernels::packed_bytes(numel);
 }
 // wire: uint8.
 void encode_threshold(
-    const at::Tensor& u,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& wire,
+    const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& thresholds, const at::Tensor& wire,
     CodeForm form);
 
 // Bits per sum of n codes: ceil(log2(2 n + 1)).
@@ -44,26 +40,18 @@ inline int sum_bits(int workers) {
   return static_cast<int>(std::bit_width(2u * static_cast<unsigned>(workers)));
 }
 // Number of words in a part's sums.
-inline std::int64_t
-sum_words(const CodeBlocks& blocks, CodeBlocks::Range part, int workers) {
+inline std::int64_t sum_words(const CodeBlocks& blocks, CodeBlocks::Range part, int workers) {
   return sum_bits(workers) * blocks.groups(part);
 }
 // Sums n workers' two-bit codes of `part`. wire: int32.
 void pack_sums(
-    const at::Tensor& in,
-    int workers,
-    CodeBlocks& blocks,
-    CodeBlocks::Range part,
+    const at::Tensor& in, int workers, CodeBlocks& blocks, CodeBlocks::Range part,
     const at::Tensor& wire);
 // The mean (fp32) over the workers: of their two-bit codes (`in`: uint8, one
 // worker after another), of all their sums (int32, from pack_sums), or of the
 // sums of their byte codes (uint8; at most 127 workers).
 void average_codes(
-    const at::Tensor& in,
-    CodeWire wire,
-    int workers,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& estimate);
+    const at::Tensor& in, CodeWire wire, int workers, CodeBlocks& blocks,
+    const at::Tensor& thresholds, const at::Tensor& estimate);
 
 }  // namespace abtrain::ops

@@ -58,19 +58,13 @@ std::int64_t wire_bytes(const WireFormat& format, std::int64_t numel);
 // Writes the record of u (flat fp32) and subtracts from u what the record
 // stands for. record: flat uint8, at least wire_bytes(); begins at a multiple
 // of 4 bytes, as records do that follow one another in a buffer.
-void encode_wire(
-    const at::Tensor& u,
-    const WireFormat& format,
-    const at::Tensor& record);
+void encode_wire(const at::Tensor& u, const WireFormat& format, const at::Tensor& record);
 
 // out (flat fp32) += factor times what the record stands for, rounded once;
 // without `add` the product overwrites out. The mean of n records is thus their
 // sum in rank order with the factor 1 / n.
 void decode_wire(
-    const at::Tensor& record,
-    const WireFormat& format,
-    float factor,
-    bool add,
+    const at::Tensor& record, const WireFormat& format, float factor, bool add,
     const at::Tensor& out);
 
 }  // namespace abtrain::ops

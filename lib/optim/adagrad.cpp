@@ -17,15 +17,9 @@ namespace {
 class Adagrad : public Optimizer {
  public:
   Adagrad(const OptimizerOptions& options, bool dual_averaging)
-      : Adagrad(
-            options,
-            dual_averaging,
-            dual_averaging && options.center == Center::Init) {}
+      : Adagrad(options, dual_averaging, dual_averaging && options.center == Center::Init) {}
 
-  void step(
-      ParameterBlock& block,
-      const Rates& rates,
-      const at::Tensor& divisor) override {
+  void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
     if (block.numel() == 0) {
       return;
@@ -36,29 +30,20 @@ class Adagrad : public Optimizer {
       return block.moments().narrow(0, which * block.numel(), block.numel());
     };
     ops::adagrad_step(
-        {block.values(),
-         block.gradients(),
-         moment(0),
-         dual_ ? moment(1) : at::Tensor(),
+        {block.values(), block.gradients(), moment(0), dual_ ? moment(1) : at::Tensor(),
          centered_ ? moment(2) : at::Tensor()},
-        *layout.blocks,
-        layout.l1,
-        rates.dense(),
-        block.steps()[0],
-        divisor,
-        options_.delta);
+        *layout.blocks, layout.l1, rates.dense(), block.steps()[0], divisor, options_.delta);
   }
 
  private:
   // Moments: the sums of squares, the sums of gradients and the first weights.
   Adagrad(const OptimizerOptions& options, bool dual, bool centered)
       : Optimizer(
-            options,
-            std::vector(
-                centered ? 3
-                : dual   ? 2
-                         : 1,
-                MomentKind::Other)),
+            options, std::vector(
+                         centered ? 3
+                         : dual   ? 2
+                                  : 1,
+                         MomentKind::Other)),
         dual_(dual),
         centered_(centered) {}
 
@@ -75,15 +60,12 @@ class Adagrad : public Optimizer {
       std::vector<ops::CodeBlocks::Tensor> tensors;
       std::vector<float> l1;
       for (std::size_t i = 0; i < block.parameters().size(); ++i) {
-        tensors.push_back(
-            {block.offset(i), block.offset(i + 1) - block.offset(i)});
+        tensors.push_back({block.offset(i), block.offset(i + 1) - block.offset(i)});
         const bool sparse = block.parameters()[i].decays || options_.decay_all;
         l1.push_back(sparse ? static_cast<float>(options_.l1) : 0.0f);
       }
       layout_ = {
-          values,
-          block.numel(),
-          std::make_unique<ops::CodeBlocks>(tensors),
+          values, block.numel(), std::make_unique<ops::CodeBlocks>(tensors),
           at::tensor(l1).to(block.values().device())};
     }
     return layout_;

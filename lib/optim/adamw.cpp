@@ -15,13 +15,8 @@ namespace {
 class AdamW : public Optimizer {
  public:
   explicit AdamW(const OptimizerOptions& options)
-      : Optimizer(
-            options,
-            {MomentKind::Gradients, MomentKind::SquaredGradients}) {}
-  void step(
-      ParameterBlock& block,
-      const Rates& rates,
-      const at::Tensor& divisor) override {
+      : Optimizer(options, {MomentKind::Gradients, MomentKind::SquaredGradients}) {}
+  void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
     for (const Slice& slice : block.slices(options_.decay_all)) {
       adamw_step(slice, rates.of(slice), options_, divisor);
@@ -32,32 +27,18 @@ class AdamW : public Optimizer {
 }  // namespace
 
 void adamw_step(
-    const Slice& slice,
-    const at::Tensor& rate,
-    const OptimizerOptions& options,
+    const Slice& slice, const at::Tensor& rate, const OptimizerOptions& options,
     const at::Tensor& divisor) {
   at::_foreach_add_(slice.steps, 1);
   at::_fused_adamw_(
-      slice.values,
-      slice.gradients,
-      slice.moments[0],
-      slice.moments[1],
-      {},
-      slice.steps,
-      rate,
-      options.beta1,
-      options.beta2,
-      slice.decays ? options.weight_decay : 0.0,
-      options.eps,
+      slice.values, slice.gradients, slice.moments[0], slice.moments[1], {}, slice.steps, rate,
+      options.beta1, options.beta2, slice.decays ? options.weight_decay : 0.0, options.eps,
       /*amsgrad=*/false,
-      /*maximize=*/false,
-      divisor.defined() ? std::optional(divisor) : std::nullopt,
-      std::nullopt);
+      /*maximize=*/false, divisor.defined() ? std::optional(divisor) : std::nullopt, std::nullopt);
 }
 
 const OptimizerKind kAdamw{
-    .name = "adamw",
-    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
+    .name = "adamw", .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
       return std::make_unique<AdamW>(o);
     }};
 

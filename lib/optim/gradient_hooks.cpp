@@ -16,8 +16,7 @@ using Ready = std::function<void(std::size_t)>;
 // Runs after the node that adds to a parameter's gradient.
 class Hook : public torch::autograd::FunctionPostHook {
  public:
-  Hook(std::shared_ptr<Ready> ready, std::size_t index)
-      : ready_(std::move(ready)), index_(index) {}
+  Hook(std::shared_ptr<Ready> ready, std::size_t index) : ready_(std::move(ready)), index_(index) {}
   torch::autograd::variable_list operator()(
       const torch::autograd::variable_list& outputs,
       const torch::autograd::variable_list&) override {
@@ -40,14 +39,11 @@ struct GradientHooks::Impl {
   std::vector<Added> added;
 };
 
-GradientHooks::GradientHooks(
-    const ParameterBlock& block,
-    std::function<void(std::size_t)> ready)
+GradientHooks::GradientHooks(const ParameterBlock& block, std::function<void(std::size_t)> ready)
     : impl_(std::make_unique<Impl>()) {
   const auto shared = std::make_shared<Ready>(std::move(ready));
   for (std::size_t i = 0; i < block.parameters().size(); ++i) {
-    auto node =
-        torch::autograd::impl::grad_accumulator(*block.parameters()[i].tensor);
+    auto node = torch::autograd::impl::grad_accumulator(*block.parameters()[i].tensor);
     const auto key = node->add_post_hook(std::make_unique<Hook>(shared, i));
     impl_->added.push_back({std::move(node), key});
   }

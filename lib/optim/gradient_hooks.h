@@ -15,9 +15,7 @@ class GradientHooks {
   // parameter i of the block, on the thread that computes it. If ready()
   // throws, the backward pass throws the same. Valid as long as the block's
   // tensors stay the same; the hooks are removed with this object.
-  GradientHooks(
-      const ParameterBlock& block,
-      std::function<void(std::size_t)> ready);
+  GradientHooks(const ParameterBlock& block, std::function<void(std::size_t)> ready);
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
   ~GradientHooks();

@@ -41,12 +41,10 @@ Shape shape_of(const ParameterRef& parameter) {
   const std::int64_t columns = tensor.numel() / rows;
   const bool by_rows = rows == 1 || tensor.stride(0) == columns;
   ABT_CHECK(
-      by_rows || tensor.stride(0) == 1,
-      DamagedData,
+      by_rows || tensor.stride(0) == 1, DamagedData,
       "{}: expected a matrix whose rows or columns are contiguous, got strides "
       "{}",
-      parameter.name,
-      tensor.strides());
+      parameter.name, tensor.strides());
   return {rows, columns, !by_rows};
 }
 
@@ -60,10 +58,7 @@ at::Tensor stored(const at::Tensor& flat, const Shape& shape) {
 
 // Those parameters of a slice that are matrices if `matrices` is set, otherwise
 // those that are not.
-Slice part_of(
-    const Slice& slice,
-    const std::vector<ParameterRef>& parameters,
-    bool matrices) {
+Slice part_of(const Slice& slice, const std::vector<ParameterRef>& parameters, bool matrices) {
   Slice part{slice.decays, slice.is_factor, {}, {}, {}, {}, {}};
   for (std::size_t i = 0; i < slice.values.size(); ++i) {
     if (is_matrix(*parameters[slice.indices[i]].tensor) == matrices) {
@@ -80,21 +75,13 @@ class Muon : public Optimizer {
   explicit Muon(const OptimizerOptions& options)
       : Optimizer(options, {MomentKind::Gradients, MomentKind::Other}) {}
 
-  void step(
-      ParameterBlock& block,
-      const Rates& rates,
-      const at::Tensor& divisor) override {
+  void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
     for (const Slice& slice : block.slices(options_.decay_all)) {
       const at::Tensor& rate = rates.of(slice);
       if (slice.is_factor || options_.matrices == MuonMatrices::All) {
-        step_matrices(
-            part_of(slice, block.parameters(), true),
-            block.parameters(),
-            rate,
-            divisor);
-        step_by_adamw(
-            part_of(slice, block.parameters(), false), rate, divisor);
+        step_matrices(part_of(slice, block.parameters(), true), block.parameters(), rate, divisor);
+        step_by_adamw(part_of(slice, block.parameters(), false), rate, divisor);
       } else {
         step_by_adamw(slice, rate, divisor);
       }
@@ -102,21 +89,15 @@ class Muon : public Optimizer {
   }
 
  private:
-  void step_by_adamw(
-      const Slice& slice,
-      const at::Tensor& rate,
-      const at::Tensor& divisor) const {
+  void step_by_adamw(const Slice& slice, const at::Tensor& rate, const at::Tensor& divisor) const {
     if (!slice.values.empty()) {
-      adamw_step(
-          slice, rate * (options_.other_lr / options_.lr), options_, divisor);
+      adamw_step(slice, rate * (options_.other_lr / options_.lr), options_, divisor);
     }
   }
 
   // Each gradient becomes the step of its matrix, then each value takes it.
   void step_matrices(
-      const Slice& slice,
-      const std::vector<ParameterRef>& parameters,
-      const at::Tensor& rate,
+      const Slice& slice, const std::vector<ParameterRef>& parameters, const at::Tensor& rate,
       const at::Tensor& divisor) {
     if (slice.values.empty()) {
       return;
@@ -125,8 +106,7 @@ class Muon : public Optimizer {
     if (divisor.defined()) {
       at::_foreach_div_(slice.gradients, divisor);
     }
-    at::_foreach_lerp_(
-        slice.moments[0], slice.gradients, 1 - options_.momentum);
+    at::_foreach_lerp_(slice.moments[0], slice.gradients, 1 - options_.momentum);
     if (options_.nesterov.value_or(true)) {
       at::_foreach_lerp_(slice.gradients, slice.moments[0], options_.momentum);
     } else {
@@ -142,11 +122,8 @@ class Muon : public Optimizer {
     at::_foreach_add_(slice.values, slice.gradients);
   }
 
-  void orthogonalize(
-      const Slice& slice,
-      const std::vector<ParameterRef>& parameters) {
-    const bool bounded =
-        slice.is_factor && options_.factor_step == FactorStep::Spectron;
+  void orthogonalize(const Slice& slice, const std::vector<ParameterRef>& parameters) {
+    const bool bounded = slice.is_factor && options_.factor_step == FactorStep::Spectron;
     std::map<Shape, std::vector<at::Tensor>> by_shape;
     for (std::size_t i = 0; i < slice.gradients.size(); ++i) {
       const Shape shape = shape_of(parameters[slice.indices[i]]);
@@ -156,8 +133,7 @@ class Muon : public Optimizer {
       newton_schulz_.apply(gradients, bounded ? 1 : scale_of(shape));
     }
     for (std::size_t i = 0; bounded && i < slice.gradients.size(); ++i) {
-      slice.gradients[i].div_(
-          spectron_divisor(slice, i, parameters[slice.indices[i]]));
+      slice.gradients[i].div_(spectron_divisor(slice, i, parameters[slice.indices[i]]));
     }
   }
 
@@ -176,8 +152,7 @@ class Muon : public Optimizer {
   }
 
   // |A|_2 + |B|_2 + 1 of parameter i, which is A or B.
-  static at::Tensor
-  spectron_divisor(const Slice& slice, std::size_t i, const ParameterRef& own) {
+  static at::Tensor spectron_divisor(const Slice& slice, std::size_t i, const ParameterRef& own) {
     ABT_ASSERT(own.partner != nullptr, "{} has no other factor", own.name);
     const Shape shape = shape_of(own);
     const Shape other = shape_of({own.name, own.partner});
@@ -185,22 +160,17 @@ class Muon : public Optimizer {
     const at::Tensor& vectors = slice.moments[1][i];
     const std::int64_t side = std::min(shape.rows, shape.columns);
     const std::int64_t other_side = std::min(other.rows, other.columns);
-    return spectral_norm(
-               stored(slice.values[i], shape), vectors.narrow(0, 0, side)) +
+    return spectral_norm(stored(slice.values[i], shape), vectors.narrow(0, 0, side)) +
            spectral_norm(
-               stored(
-                   own.partner->as_strided({own.partner->numel()}, {1}), other),
+               stored(own.partner->as_strided({own.partner->numel()}, {1}), other),
                vectors.narrow(0, vectors.numel() - other_side, other_side)) +
            1;
   }
 
   // Gives each matrix the Frobenius norm sqrt(rows).
-  static void normalize(
-      const Slice& slice,
-      const std::vector<ParameterRef>& parameters) {
+  static void normalize(const Slice& slice, const std::vector<ParameterRef>& parameters) {
     for (std::size_t i = 0; i < slice.values.size(); ++i) {
-      const auto rows =
-          static_cast<double>(parameters[slice.indices[i]].tensor->size(0));
+      const auto rows = static_cast<double>(parameters[slice.indices[i]].tensor->size(0));
       slice.values[i].mul_(at::linalg_vector_norm(slice.values[i])
                                .clamp_min_(kSmallestNorm)
                                .reciprocal_()
@@ -222,8 +192,7 @@ const OptimizerKind kMuon{
     },
     .fixes_norms =
         [](const OptimizerOptions& o) {
-          return o.scale == MuonScale::Normalized &&
-              o.matrices == MuonMatrices::All;
+          return o.scale == MuonScale::Normalized && o.matrices == MuonMatrices::All;
         },
     .check = check_nesterov};
 

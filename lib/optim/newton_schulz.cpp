@@ -29,11 +29,7 @@ constexpr std::int64_t kBatchNumel = std::int64_t{1} << 24;
 // out = beta base + alpha a b, of matrices or of batches. With beta = 0 nothing
 // is read from base.
 void add_product(
-    at::Tensor out,
-    const at::Tensor& base,
-    double beta,
-    const at::Tensor& a,
-    const at::Tensor& b,
+    at::Tensor out, const at::Tensor& base, double beta, const at::Tensor& a, const at::Tensor& b,
     double alpha) {
   if (a.dim() == 2) {
     at::addmm_out(out, base, a, b, beta, alpha);
@@ -45,20 +41,14 @@ void add_product(
 // The Frobenius norms, at least kEps: ... x 1 x 1, in fp32. A sum of the rows'
 // norms keeps more digits than one long sum.
 at::Tensor norms_of(const at::Tensor& x) {
-  const at::Tensor rows =
-      at::linalg_vector_norm(x, 2, at::IntArrayRef{-1}, false, at::kFloat);
-  return at::linalg_vector_norm(rows, 2, at::IntArrayRef{-1}, true)
-      .clamp_min_(kEps)
-      .unsqueeze_(-1);
+  const at::Tensor rows = at::linalg_vector_norm(x, 2, at::IntArrayRef{-1}, false, at::kFloat);
+  return at::linalg_vector_norm(rows, 2, at::IntArrayRef{-1}, true).clamp_min_(kEps).unsqueeze_(-1);
 }
 
 // All steps, from `x`, which is overwritten, to `result`. The Gram matrix is
 // that of the short side: X p(X^T X) = p(X X^T) X.
 void iterate(
-    at::Tensor x,
-    at::Tensor result,
-    const at::Tensor& gram,
-    const at::Tensor& polynomial,
+    at::Tensor x, at::Tensor result, const at::Tensor& gram, const at::Tensor& polynomial,
     double scale) {
   static_assert(kSteps % 2 == 1, "the last step writes to `result`");
   const bool wide = x.size(-2) <= x.size(-1);
@@ -67,13 +57,7 @@ void iterate(
     const at::Tensor turned = x.transpose(-2, -1);
     add_product(gram, gram, 0, wide ? x : turned, wide ? turned : x, 1);
     add_product(polynomial, gram, kB, gram, gram, kC);
-    add_product(
-        result,
-        x,
-        factor * kA,
-        wide ? polynomial : x,
-        wide ? x : polynomial,
-        factor);
+    add_product(result, x, factor * kA, wide ? polynomial : x, wide ? x : polynomial, factor);
     std::swap(x, result);
   }
 }
@@ -83,10 +67,7 @@ void iterate(
 // the first R and at the end. In fp32 what R loses by rounding is no more than
 // what the products of iterate() lose; in bf16 it would be.
 void iterate_on_gram(
-    const at::Tensor& x,
-    at::Tensor result,
-    std::array<at::Tensor, 4> squares,
-    double scale) {
+    const at::Tensor& x, at::Tensor result, std::array<at::Tensor, 4> squares, double scale) {
   auto& [r, z, q, next] = squares;
   const bool wide = x.size(0) <= x.size(1);
   const at::Tensor turned = x.t();
@@ -112,9 +93,7 @@ void iterate_on_gram(
 
 }  // namespace
 
-void NewtonSchulz::apply(
-    const std::vector<at::Tensor>& matrices,
-    double scale) {
+void NewtonSchulz::apply(const std::vector<at::Tensor>& matrices, double scale) {
   if (matrices.empty() || matrices.front().numel() == 0) {
     return;
   }
@@ -125,9 +104,7 @@ void NewtonSchulz::apply(
   }
 }
 
-void NewtonSchulz::one_by_one(
-    const std::vector<at::Tensor>& matrices,
-    double scale) {
+void NewtonSchulz::one_by_one(const std::vector<at::Tensor>& matrices, double scale) {
   const at::Tensor& first = matrices.front();
   const std::int64_t side = std::min(first.size(0), first.size(1));
   // Multiplications: 4 side * numel + 34 side^3, against 20 and 10 of them.
@@ -138,31 +115,25 @@ void NewtonSchulz::one_by_one(
   for (const at::Tensor& matrix : matrices) {
     at::div_out(views[0], matrix, norms_of(matrix));
     if (on_gram) {
-      iterate_on_gram(
-          views[0], matrix, {views[1], views[2], views[3], views[4]}, scale);
+      iterate_on_gram(views[0], matrix, {views[1], views[2], views[3], views[4]}, scale);
     } else {
       iterate(views[0], matrix, views[1], views[2], scale);
     }
   }
 }
 
-void NewtonSchulz::together(
-    const std::vector<at::Tensor>& matrices,
-    double scale) {
+void NewtonSchulz::together(const std::vector<at::Tensor>& matrices, double scale) {
   const std::int64_t rows = matrices.front().size(0);
   const std::int64_t columns = matrices.front().size(1);
   const std::int64_t side = std::min(rows, columns);
-  const auto most = static_cast<std::size_t>(
-      std::max<std::int64_t>(1, kBatchNumel / (rows * columns)));
+  const auto most =
+      static_cast<std::size_t>(std::max<std::int64_t>(1, kBatchNumel / (rows * columns)));
   for (std::size_t begin = 0; begin < matrices.size(); begin += most) {
     const std::size_t count = std::min(most, matrices.size() - begin);
     const auto n = static_cast<std::int64_t>(count);
     const at::TensorList batch(&matrices[begin], count);
     const auto views = scratch(
-        {{n, rows, columns},
-         {n, rows, columns},
-         {n, side, side},
-         {n, side, side}},
+        {{n, rows, columns}, {n, rows, columns}, {n, side, side}, {n, side, side}},
         matrices.front().options().dtype(at::kBFloat16));
     at::_foreach_copy_(views[0].unbind(), batch);
     views[0].div_(norms_of(views[0]));
@@ -172,20 +143,17 @@ void NewtonSchulz::together(
 }
 
 std::vector<at::Tensor> NewtonSchulz::scratch(
-    const std::vector<std::vector<std::int64_t>>& sizes,
-    const at::TensorOptions& options) {
+    const std::vector<std::vector<std::int64_t>>& sizes, const at::TensorOptions& options) {
   constexpr std::int64_t kAligned = 128;  // elements, as products like them
   std::vector<std::int64_t> offsets = {0};
   std::vector<std::int64_t> numels;
   for (const auto& size : sizes) {
-    numels.push_back(std::accumulate(
-        size.begin(), size.end(), std::int64_t{1}, std::multiplies<>()));
-    offsets.push_back(
-        offsets.back() + (numels.back() + kAligned - 1) / kAligned * kAligned);
+    numels.push_back(
+        std::accumulate(size.begin(), size.end(), std::int64_t{1}, std::multiplies<>()));
+    offsets.push_back(offsets.back() + (numels.back() + kAligned - 1) / kAligned * kAligned);
   }
   if (!scratch_.defined() || scratch_.numel() < offsets.back() ||
-      scratch_.dtype() != options.dtype() ||
-      scratch_.device() != options.device()) {
+      scratch_.dtype() != options.dtype() || scratch_.device() != options.device()) {
     scratch_ = at::empty({offsets.back()}, options.requires_grad(false));
   }
   std::vector<at::Tensor> views;

@@ -29,8 +29,7 @@ class NewtonSchulz {
  private:
   // Views of scratch of these shapes, one after the other.
   std::vector<at::Tensor> scratch(
-      const std::vector<std::vector<std::int64_t>>& sizes,
-      const at::TensorOptions& options);
+      const std::vector<std::vector<std::int64_t>>& sizes, const at::TensorOptions& options);
 
   at::Tensor scratch_;  // flat
 };

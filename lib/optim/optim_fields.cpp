@@ -22,40 +22,16 @@ std::string name_of(ScheduleName name) {
 Fields fields_of(OptimizerOptions& o) {
   Fields f;
   f.choice("name", o.name, optimizer_names(), "optimizer");
-  f.number(
-      "lr", o.lr, above_to(0, kLargest), "learning rate after the warm-up");
-  f.number(
-      "weight_decay",
-      o.weight_decay,
-      between(0, kLargest),
-      "sgd, adamw, muon: weight decay");
-  f.flag(
-      "decay_all",
-      o.decay_all,
-      "apply weight decay to biases and norm layers too");
-  f.number(
-      "beta1",
-      o.beta1,
-      from_to_below(0, 1),
-      "adamw, muon: decay rate of the first moment");
-  f.number(
-      "beta2",
-      o.beta2,
-      from_to_below(0, 1),
-      "adamw, muon: decay rate of the second moment");
-  f.number(
-      "eps",
-      o.eps,
-      above_to(0, kLargest),
-      "adamw, muon: added to the denominator");
+  f.number("lr", o.lr, above_to(0, kLargest), "learning rate after the warm-up");
+  f.number("weight_decay", o.weight_decay, between(0, kLargest), "sgd, adamw, muon: weight decay");
+  f.flag("decay_all", o.decay_all, "apply weight decay to biases and norm layers too");
+  f.number("beta1", o.beta1, from_to_below(0, 1), "adamw, muon: decay rate of the first moment");
+  f.number("beta2", o.beta2, from_to_below(0, 1), "adamw, muon: decay rate of the second moment");
+  f.number("eps", o.eps, above_to(0, kLargest), "adamw, muon: added to the denominator");
   f.number("momentum", o.momentum, from_to_below(0, 1), "sgd, muon: momentum");
-  f.auto_or_flag(
-      "nesterov",
-      o.nesterov,
-      "sgd, muon: use Nesterov momentum; auto: only muon does");
+  f.auto_or_flag("nesterov", o.nesterov, "sgd, muon: use Nesterov momentum; auto: only muon does");
   f.choice<MuonScale>(
-      "scale",
-      o.scale,
+      "scale", o.scale,
       {{"match_rms", MuonScale::MatchRms},
        {"spectral", MuonScale::Spectral},
        {"normalized", MuonScale::Normalized}},
@@ -63,70 +39,41 @@ Fields fields_of(OptimizerOptions& o) {
       "0.2 sqrt(max(rows, columns)); sqrt(max(1, rows / columns)); or 1, with "
       "weights scaled to the norm sqrt(rows) before each step");
   f.choice<FactorStep>(
-      "factor_step",
-      o.factor_step,
+      "factor_step", o.factor_step,
       {{"plain", FactorStep::Plain}, {"spectron", FactorStep::Spectron}},
       "muon: steps of the factors of ab; spectron: divided by the sum of both "
       "factors' spectral norms and 1, in place of scale");
   f.choice<MuonMatrices>(
-      "matrices",
-      o.matrices,
-      {{"all", MuonMatrices::All}, {"factors", MuonMatrices::Factors}},
+      "matrices", o.matrices, {{"all", MuonMatrices::All}, {"factors", MuonMatrices::Factors}},
       "muon: which matrices are orthogonalized; factors: only those of ab, so "
       "that dense phases and dense layers train by AdamW");
   f.number(
-      "other_lr",
-      o.other_lr,
-      above_to(0, kLargest),
+      "other_lr", o.other_lr, above_to(0, kLargest),
       "muon: learning rate of all that AdamW trains: biases, norms, embeddings "
       "and what matrices leaves out; follows the schedule as lr does");
+  f.number("l1", o.l1, between(0, kLargest), "adagrad: weight of the l1 norm of the weights");
   f.number(
-      "l1",
-      o.l1,
-      between(0, kLargest),
-      "adagrad: weight of the l1 norm of the weights");
-  f.number(
-      "delta",
-      o.delta,
-      above_to(0, kLargest),
-      "adagrad: added to the root of the sum of squares");
+      "delta", o.delta, above_to(0, kLargest), "adagrad: added to the root of the sum of squares");
   f.choice<Center>(
-      "center",
-      o.center,
-      {{"init", Center::Init}, {"zero", Center::Zero}},
+      "center", o.center, {{"init", Center::Init}, {"zero", Center::Zero}},
       "qrda-adagrad: weights that the scaled gradient sum is subtracted from");
   return f;
 }
 
 Fields fields_of(ScheduleOptions& o) {
   Fields f;
-  f.choice(
-      "name", o.name, schedule_names(), "shape of the learning-rate schedule");
+  f.choice("name", o.name, schedule_names(), "shape of the learning-rate schedule");
   f.duration(
-      "warmup_steps",
-      o.warmup_steps,
-      between(0, kMaxSteps),
+      "warmup_steps", o.warmup_steps, between(0, kMaxSteps),
       "length of the linear warm-up of the learning rate");
   f.number(
-      "warmup_from",
-      o.warmup_from,
-      between(0, kLargest),
+      "warmup_from", o.warmup_from, between(0, kLargest),
       "learning rate of the first warm-up step");
+  f.number("final_lr", o.final_lr, between(0, kLargest), "learning rate at the end of the run");
   f.number(
-      "final_lr",
-      o.final_lr,
-      between(0, kLargest),
-      "learning rate at the end of the run");
-  f.number(
-      "step_factor",
-      o.step_factor,
-      above_to(0, kLargest),
+      "step_factor", o.step_factor, above_to(0, kLargest),
       "step: factor on the learning rate at each milestone");
-  f.numbers(
-      "milestones",
-      o.milestones,
-      between(0, 1),
-      "step: fractions of the run, ascending");
+  f.numbers("milestones", o.milestones, between(0, 1), "step: fractions of the run, ascending");
   return f;
 }
 

@@ -44,10 +44,10 @@ enum class ScheduleName { Constant, Cosine, Linear, Step };
 
 struct ScheduleOptions {
   ScheduleName name = ScheduleName::Cosine;
-  Duration warmup_steps;      // linear warm-up
-  double warmup_from = 1e-5;  // learning rate of the first warm-up step
-  double final_lr = 0;        // learning rate after the last step
-  double step_factor = 0.1;   // step: factor applied at each milestone
+  Duration warmup_steps;                         // linear warm-up
+  double warmup_from = 1e-5;                     // learning rate of the first warm-up step
+  double final_lr = 0;                           // learning rate after the last step
+  double step_factor = 0.1;                      // step: factor applied at each milestone
   std::vector<double> milestones = {0.5, 0.75};  // step: fractions of the run
 };
 

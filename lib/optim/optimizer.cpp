@@ -16,8 +16,8 @@ at::Tensor norm_of(const at::Tensor& flat) {
   const std::int64_t rows = flat.numel() / kRow;
   const at::Tensor head = at::linalg_vector_norm(
       flat.narrow(0, 0, rows * kRow).view({rows, kRow}), 2, at::IntArrayRef{1});
-  const at::Tensor tail = at::linalg_vector_norm(
-      flat.narrow(0, rows * kRow, flat.numel() - rows * kRow));
+  const at::Tensor tail =
+      at::linalg_vector_norm(flat.narrow(0, rows * kRow, flat.numel() - rows * kRow));
   return at::linalg_vector_norm(at::cat({head, tail.view({1})}));
 }
 
@@ -25,9 +25,7 @@ at::Tensor norm_of(const at::Tensor& flat) {
 
 Rates::Rates(c10::Device device)
     : dense_(at::zeros(
-          {},
-          at::TensorOptions(device).dtype(
-              device.is_cpu() ? at::kDouble : at::kFloat))),
+          {}, at::TensorOptions(device).dtype(device.is_cpu() ? at::kDouble : at::kFloat))),
       factors_(at::zeros_like(dense_)) {}
 
 void Rates::set(double lr, double factor_scale) {

@@ -55,10 +55,7 @@ class Optimizer {
   // undefined for 1) divides the gradients in the same pass, so that clipping
   // needs none of its own. What the gradients hold afterwards is unspecified.
   // The host does not wait.
-  virtual void step(
-      ParameterBlock& block,
-      const Rates& rates,
-      const at::Tensor& divisor) = 0;
+  virtual void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) = 0;
 
  protected:
   const OptimizerOptions options_;

@@ -10,8 +10,7 @@
 namespace abtrain::optim {
 namespace {
 
-constexpr const OptimizerKind* kKinds[] =
-    {&kSgd, &kAdamw, &kMuon, &kQcmdAdagrad, &kQrdaAdagrad};
+constexpr const OptimizerKind* kKinds[] = {&kSgd, &kAdamw, &kMuon, &kQcmdAdagrad, &kQrdaAdagrad};
 
 }  // namespace
 
@@ -46,9 +45,7 @@ Conflicts check_nesterov(const OptimizerOptions& options) {
 }
 
 Conflicts check(
-    const OptimizerOptions& options,
-    const ScheduleOptions& schedule,
-    const StatedLength& length) {
+    const OptimizerOptions& options, const ScheduleOptions& schedule, const StatedLength& length) {
   const OptimizerKind& kind = kind_of(options);
   Conflicts out;
   if (std::ranges::adjacent_find(schedule.milestones, std::greater_equal<>()) !=
@@ -56,10 +53,7 @@ Conflicts check(
     out.push_back({{"schedule.milestones"}, "expected ascending shares"});
   }
   if (auto conflict = warmup_conflict(
-          "schedule.warmup_steps",
-          schedule.warmup_steps,
-          length,
-          "step at the full rate",
+          "schedule.warmup_steps", schedule.warmup_steps, length, "step at the full rate",
           /*may_fill=*/true)) {
     out.push_back(std::move(*conflict));
   }
@@ -70,8 +64,7 @@ Conflicts check(
              "{} scales the sum of all gradients by the current rate: a rate "
              "that falls to 0 takes the weights back to where they started; "
              "expected constant, got {}",
-             kind.name,
-             name_of(schedule.name))});
+             kind.name, name_of(schedule.name))});
   }
   if (kind.check != nullptr) {
     std::ranges::move(kind.check(options), std::back_inserter(out));

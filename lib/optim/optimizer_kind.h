@@ -53,8 +53,6 @@ Conflicts check_nesterov(const OptimizerOptions& options);
 // Conflicts of the sections `optimizer:` and `schedule:` in a run of this
 // length.
 Conflicts check(
-    const OptimizerOptions& options,
-    const ScheduleOptions& schedule,
-    const StatedLength& length);
+    const OptimizerOptions& options, const ScheduleOptions& schedule, const StatedLength& length);
 
 }  // namespace abtrain::optim

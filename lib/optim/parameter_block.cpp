@@ -16,19 +16,14 @@ namespace {
 
 // A fresh tensor (not an autograd view) over the flat buffer.
 at::Tensor view_of(
-    const at::Tensor& flat,
-    std::int64_t offset,
-    at::IntArrayRef sizes,
-    at::IntArrayRef strides) {
+    const at::Tensor& flat, std::int64_t offset, at::IntArrayRef sizes, at::IntArrayRef strides) {
   at::Tensor view = at::empty({0}, flat.options());
   view.set_(flat.storage(), flat.storage_offset() + offset, sizes, strides);
   return view;
 }
 
 // Whether a tensor of these strides fills its memory without gaps or overlaps.
-bool fill_memory(
-    at::IntArrayRef sizes,
-    const std::vector<std::int64_t>& strides) {
+bool fill_memory(at::IntArrayRef sizes, const std::vector<std::int64_t>& strides) {
   std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     if (strides.size() != sizes.size() || strides[d] < 0) {
@@ -62,23 +57,17 @@ void Slice::add(const Slice& from, std::size_t i) {
   }
 }
 
-ParameterBlock::ParameterBlock(
-    std::vector<ParameterRef> parameters,
-    bool trained,
-    int moments)
-    : parameters_(std::move(parameters)),
-      offsets_{0},
-      moment_count_(trained ? moments : 0) {
+ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool trained, int moments)
+    : parameters_(std::move(parameters)), offsets_{0}, moment_count_(trained ? moments : 0) {
   const at::NoGradGuard no_grad;
   for (const ParameterRef& p : parameters_) {
     ABT_ASSERT(p.tensor->defined(), "{} has no values", p.name);
     offsets_.push_back(offsets_.back() + p.tensor->numel());
   }
   const std::int64_t total = offsets_.back();
-  const auto options =
-      parameters_.empty()
-          ? at::TensorOptions().dtype(at::kFloat)
-          : parameters_.front().tensor->options().requires_grad(false);
+  const auto options = parameters_.empty()
+                           ? at::TensorOptions().dtype(at::kFloat)
+                           : parameters_.front().tensor->options().requires_grad(false);
   values_ = at::empty({total}, options);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& tensor = *parameters_[i].tensor;
@@ -86,8 +75,7 @@ ParameterBlock::ParameterBlock(
     if (!source.is_non_overlapping_and_dense()) {
       source = source.contiguous();
     }
-    at::Tensor view =
-        view_of(values_, offsets_[i], source.sizes(), source.strides());
+    at::Tensor view = view_of(values_, offsets_[i], source.sizes(), source.strides());
     view.copy_(source);
     strides_.push_back(view.strides().vec());
     all_.indices.push_back(i);
@@ -110,8 +98,7 @@ ParameterBlock::ParameterBlock(
           moments_.narrow(0, k * total + offsets_[i], tensor.numel()));
     }
     all_.steps.push_back(at::zeros({}, options));
-    tensor.mutable_grad() =
-        view_of(gradients_, offsets_[i], tensor.sizes(), tensor.strides());
+    tensor.mutable_grad() = view_of(gradients_, offsets_[i], tensor.sizes(), tensor.strides());
   }
 }
 
@@ -125,8 +112,7 @@ const std::vector<Slice>& ParameterBlock::slices(bool decay_all) {
     const ParameterRef& p = parameters_[i];
     const bool decays = p.decays || decay_all;
     auto slice = slices_.begin();
-    while (slice != slices_.end() &&
-           (slice->decays != decays || slice->is_factor != p.is_factor)) {
+    while (slice != slices_.end() && (slice->decays != decays || slice->is_factor != p.is_factor)) {
       ++slice;
     }
     if (slice == slices_.end()) {
@@ -154,50 +140,39 @@ void ParameterBlock::drop_gradients() {
   }
 }
 
-void ParameterBlock::lay_out(
-    std::size_t index,
-    const std::vector<std::int64_t>& strides) {
+void ParameterBlock::lay_out(std::size_t index, const std::vector<std::int64_t>& strides) {
   at::Tensor& tensor = *parameters_[index].tensor;
   const std::vector<std::int64_t> sizes = tensor.sizes().vec();
   tensor = view_of(values_, offsets_[index], sizes, strides);
   strides_[index] = strides;
   if (gradients_.defined()) {
     tensor.set_requires_grad(true);
-    tensor.mutable_grad() =
-        view_of(gradients_, offsets_[index], sizes, strides);
+    tensor.mutable_grad() = view_of(gradients_, offsets_[index], sizes, strides);
   }
 }
 
 void ParameterBlock::archive(
-    state::Archive& archive,
-    const std::string& prefix,
-    state::Owner owner) {
+    state::Archive& archive, const std::string& prefix, state::Owner owner) {
   const at::NoGradGuard no_grad;
   archive.tensor(prefix + "values", values_, owner);
   if (gradients_.defined()) {
     archive.tensor(prefix + "moments", moments_, owner);
-    at::Tensor steps = at::zeros(
-        {static_cast<std::int64_t>(all_.steps.size())}, values_.options());
-    for (std::size_t i = 0; i < all_.steps.size() && !archive.is_loading();
-         ++i) {
+    at::Tensor steps = at::zeros({static_cast<std::int64_t>(all_.steps.size())}, values_.options());
+    for (std::size_t i = 0; i < all_.steps.size() && !archive.is_loading(); ++i) {
       steps[static_cast<std::int64_t>(i)].copy_(all_.steps[i]);
     }
     archive.tensor(prefix + "steps", steps, owner);
-    for (std::size_t i = 0; i < all_.steps.size() && archive.is_loading();
-         ++i) {
+    for (std::size_t i = 0; i < all_.steps.size() && archive.is_loading(); ++i) {
       all_.steps[i].copy_(steps[static_cast<std::int64_t>(i)]);
     }
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto strides = parameters_[i].tensor->strides().vec();
-    archive.value(
-        formatted("{}strides.{}", prefix, parameters_[i].name), strides);
+    archive.value(formatted("{}strides.{}", prefix, parameters_[i].name), strides);
     if (archive.is_loading() && strides != parameters_[i].tensor->strides()) {
       ABT_CHECK(
-          fill_memory(parameters_[i].tensor->sizes(), strides),
-          DamagedData,
-          "the checkpoint's strides for '{}' do not match its shape",
-          parameters_[i].name);
+          fill_memory(parameters_[i].tensor->sizes(), strides), DamagedData,
+          "the checkpoint's strides for '{}' do not match its shape", parameters_[i].name);
       lay_out(i, strides);
     }
   }
@@ -232,8 +207,7 @@ void ParameterBlock::adopt(const ParameterBlock& old) {
     }
     ABT_ASSERT(
         old.strides_[found->second] == strides_[i],
-        "{} lies in memory in another order than its moments",
-        parameters_[i].name);
+        "{} lies in memory in another order than its moments", parameters_[i].name);
     all_.steps[i].copy_(old.all_.steps[found->second]);
     for (std::size_t k = 0; k < all_.moments.size(); ++k) {
       all_.moments[k][i].copy_(old.all_.moments[k][found->second]);

@@ -42,10 +42,7 @@ class ParameterBlock {
   // Packs the tensors, in order, and rebinds them to views. If `trained`, they
   // get gradients and `moments` flat buffers of optimizer state (all zeros,
   // step counts 0).
-  ParameterBlock(
-      std::vector<ParameterRef> parameters,
-      bool trained,
-      int moments);
+  ParameterBlock(std::vector<ParameterRef> parameters, bool trained, int moments);
 
   const std::vector<ParameterRef>& parameters() const {
     return parameters_;
@@ -106,10 +103,7 @@ class ParameterBlock {
   void adopt(const ParameterBlock& old);
   // Saves or loads the values, moments, step counts and memory layout of each
   // parameter. Load into a block of the same parameters.
-  void archive(
-      state::Archive& archive,
-      const std::string& prefix,
-      state::Owner owner);
+  void archive(state::Archive& archive, const std::string& prefix, state::Owner owner);
   // Sets the moments and the step count of the named parameter to zero.
   void forget(const std::string& name);
 

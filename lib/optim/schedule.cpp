@@ -6,10 +6,7 @@
 
 namespace abtrain::optim {
 
-Schedule::Schedule(
-    const ScheduleOptions& options,
-    double peak,
-    const RunLength& run)
+Schedule::Schedule(const ScheduleOptions& options, double peak, const RunLength& run)
     : options_(options),
       peak_(peak),
       warmup_(options.warmup_steps.in_steps(run)),
@@ -21,12 +18,11 @@ double Schedule::at(std::int64_t t) const {
     const double from = std::min(options_.warmup_from, peak_);
     return from + (peak_ - from) * share;
   }
-  const auto length =
-      static_cast<double>(std::max<std::int64_t>(1, total_ - warmup_));
+  const auto length = static_cast<double>(std::max<std::int64_t>(1, total_ - warmup_));
   const double share = std::min(1.0, static_cast<double>(t - warmup_) / length);
   if (options_.name == ScheduleName::Cosine) {
-    return options_.final_lr + (peak_ - options_.final_lr) * 0.5 *
-                                   (1 + std::cos(std::numbers::pi * share));
+    return options_.final_lr +
+           (peak_ - options_.final_lr) * 0.5 * (1 + std::cos(std::numbers::pi * share));
   }
   if (options_.name == ScheduleName::Linear) {
     return peak_ + (options_.final_lr - peak_) * share;

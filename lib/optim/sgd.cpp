@@ -13,29 +13,19 @@ namespace {
 class Sgd : public Optimizer {
  public:
   explicit Sgd(const OptimizerOptions& options)
-      : Optimizer(
-            options,
-            std::vector(options.momentum > 0 ? 1 : 0, MomentKind::Gradients)) {}
-  void step(
-      ParameterBlock& block,
-      const Rates& rates,
-      const at::Tensor& divisor) override {
+      : Optimizer(options, std::vector(options.momentum > 0 ? 1 : 0, MomentKind::Gradients)) {}
+  void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
     for (const Slice& slice : block.slices(options_.decay_all)) {
       // A zero momentum buffer gives PyTorch's first step: buf = gradient.
       at::_foreach_add_(slice.steps, 1);
       at::_fused_sgd_(
-          slice.values,
-          slice.gradients,
+          slice.values, slice.gradients,
           moments() > 0 ? at::TensorList(slice.moments[0]) : at::TensorList(),
-          slice.decays ? options_.weight_decay : 0.0,
-          options_.momentum,
-          rates.of(slice),
-          /*dampening=*/0.0,
-          options_.nesterov.value_or(false),
+          slice.decays ? options_.weight_decay : 0.0, options_.momentum, rates.of(slice),
+          /*dampening=*/0.0, options_.nesterov.value_or(false),
           /*maximize=*/false,
-          /*is_first_step=*/false,
-          divisor.defined() ? std::optional(divisor) : std::nullopt,
+          /*is_first_step=*/false, divisor.defined() ? std::optional(divisor) : std::nullopt,
           std::nullopt);
     }
   }

@@ -16,8 +16,7 @@
 
 namespace abtrain::orders {
 
-double
-order_copies(const OrderOptions& options, std::int64_t batch, int workers) {
+double order_copies(const OrderOptions& options, std::int64_t batch, int workers) {
   const OrderKind& kind = kind_of(options);
   if (!kind.is_balanced()) {
     return 0;
@@ -41,15 +40,9 @@ order_copies(const OrderOptions& options, std::int64_t batch, int workers) {
 }
 
 Balancer::Balancer(
-    const OrderOptions& options,
-    std::uint64_t seed,
-    std::int64_t batch,
+    const OrderOptions& options, std::uint64_t seed, std::int64_t batch,
     data::PublishedOrder& order)
-    : options_(options),
-      kind_(kind_of(options)),
-      seed_(seed),
-      batch_(batch),
-      published_(order) {}
+    : options_(options), kind_(kind_of(options)), seed_(seed), batch_(batch), published_(order) {}
 
 void Balancer::start(std::int64_t epoch, std::int64_t place) {
   std::vector<std::int64_t> units(static_cast<std::size_t>(published_.units()));
@@ -68,10 +61,7 @@ void Balancer::start(std::int64_t epoch, std::int64_t place) {
   published_.publish(epoch, order_.order());
 }
 
-void Balancer::bind(
-    std::int64_t numel,
-    c10::Device device,
-    comm::Communicator* group) {
+void Balancer::bind(std::int64_t numel, c10::Device device, comm::Communicator* group) {
   const at::NoGradGuard no_grad;
   settle();
   broken_ = decides_pairs() && place_ % 2 == 1;
@@ -85,12 +75,7 @@ void Balancer::bind(
     sum_ = at::zeros({numel}, on);
   } else {
     coordination_.emplace(
-        options_,
-        numel,
-        takes_examples() ? batch_ / 2 : 1,
-        seed_,
-        device,
-        group_);
+        options_, numel, takes_examples() ? batch_ / 2 : 1, seed_, device, group_);
   }
   if (!decides_pairs()) {
     mean_ = at::zeros({numel}, on);
@@ -103,10 +88,7 @@ at::Tensor& Balancer::sum() {
   return coordination_ ? coordination_->sum() : sum_;
 }
 
-void Balancer::see(
-    const at::Tensor& gradients,
-    std::int64_t begin,
-    std::int64_t count) {
+void Balancer::see(const at::Tensor& gradients, std::int64_t begin, std::int64_t count) {
   const at::NoGradGuard no_grad;
   seen_ += count;
   if (!decides_pairs()) {
@@ -124,11 +106,7 @@ void Balancer::step(const at::Tensor& gradients) {
   if (seen_ == 0) {
     see(gradients, 0, numel_);
   }
-  ABT_ASSERT(
-      seen_ == numel_,
-      "{} of {} numbers of a gradient were seen",
-      seen_,
-      numel_);
+  ABT_ASSERT(seen_ == numel_, "{} of {} numbers of a gradient were seen", seen_, numel_);
   seen_ = 0;
   end_unit();
   advance(1);
@@ -157,8 +135,7 @@ void Balancer::step(const nn::UnitGradients& units) {
     balance_alone(units);
   } else {
     coordination_->finish();
-    const at::Tensor rows =
-        at::empty({batch_ / 2, numel_}, coordination_->sum().options());
+    const at::Tensor rows = at::empty({batch_ / 2, numel_}, coordination_->sum().options());
     units.differences(rows);
     coordination_->send_rows(rows);
   }
@@ -173,16 +150,14 @@ void Balancer::balance_alone(const nn::UnitGradients& units) {
   if (decides_pairs()) {
     // <g_2k - g_2k+1, g_2l - g_2l+1>
     const at::Tensor rows = all.reshape({n, 2, 2 * n});
-    const at::Tensor first =
-        (rows.select(1, 0) - rows.select(1, 1)).view({n, n, 2});
+    const at::Tensor first = (rows.select(1, 0) - rows.select(1, 1)).view({n, n, 2});
     all = first.select(2, 0) - first.select(2, 1);
     const at::Tensor pairs = with_sum.view({n, 2});
     with_sum = pairs.select(1, 0) - pairs.select(1, 1);
   } else {
     // <g_i - mean, g_j - mean>
     const at::Tensor with_mean = units.products(mean_);
-    all = all - with_mean.unsqueeze(0) - with_mean.unsqueeze(1) +
-          at::dot(mean_, mean_);
+    all = all - with_mean.unsqueeze(0) - with_mean.unsqueeze(1) + at::dot(mean_, mean_);
     with_sum = with_sum - at::dot(sum_, mean_);
   }
   const at::Tensor signs = at::empty({n}, all.options().dtype(at::kChar));
@@ -209,8 +184,7 @@ void Balancer::take_signs(bool wait) {
     }
     for (auto k = static_cast<std::size_t>(own); k < signs.size();
          k += static_cast<std::size_t>(workers)) {
-      decides_pairs() ? order_.decide_pair(signs[k])
-                      : order_.decide_unit(signs[k]);
+      decides_pairs() ? order_.decide_pair(signs[k]) : order_.decide_unit(signs[k]);
     }
   });
 }
@@ -252,8 +226,7 @@ void Balancer::archive(state::Archive& archive) {
   archive.tensor("order.sum", sum(), state::Owner::Worker);
   if (place_ % 2 == 1 && decides_pairs()) {
     ABT_CHECK(
-        coordination_.has_value(),
-        DamagedData,
+        coordination_.has_value(), DamagedData,
         "the checkpoint's place in the order of examples is inside a pair");
     coordination_->archive(archive, "order.");
   }
@@ -262,16 +235,15 @@ void Balancer::archive(state::Archive& archive) {
   if (!archive.is_loading()) {
     return;
   }
-  order_ = data::BalancedOrder(
-      std::vector<std::int64_t>(static_cast<std::size_t>(published_.units())));
+  order_ =
+      data::BalancedOrder(std::vector<std::int64_t>(static_cast<std::size_t>(published_.units())));
   ABT_CHECK(
-      epoch_ >= 0 && place_ >= 0 && place_ < published_.units() &&
-          order_.restore(units) && units[0] <= place_ && units[0] >= place_ - 1,
+      epoch_ >= 0 && place_ >= 0 && place_ < published_.units() && order_.restore(units) &&
+          units[0] <= place_ && units[0] >= place_ - 1,
       DamagedData,
       "the checkpoint's order of examples is not one of {} units, of which {} "
       "are done",
-      published_.units(),
-      place_);
+      published_.units(), place_);
   published_.publish(epoch_, order_.order());
 }
 

@@ -35,8 +35,7 @@ namespace abtrain::orders {
 // Memory that a worker keeps for the order, as a multiple of the trained
 // parameters' element count, in a group of `workers`. `batch`: examples per
 // step; 0 if units come one at a time.
-double
-order_copies(const OrderOptions& options, std::int64_t batch, int workers);
+double order_copies(const OrderOptions& options, std::int64_t batch, int workers);
 
 class Balancer {
  public:
@@ -44,9 +43,7 @@ class Balancer {
   // gradients of single units arrive, by see() and step(). `order` must outlive
   // this object.
   Balancer(
-      const OrderOptions& options,
-      std::uint64_t seed,
-      std::int64_t batch,
+      const OrderOptions& options, std::uint64_t seed, std::int64_t batch,
       data::PublishedOrder& order);
 
   bool takes_examples() const {

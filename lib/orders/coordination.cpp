@@ -14,12 +14,8 @@
 namespace abtrain::orders {
 
 Coordination::Coordination(
-    const OrderOptions& options,
-    std::int64_t numel,
-    std::int64_t pairs,
-    std::uint64_t seed,
-    c10::Device device,
-    comm::Communicator* group)
+    const OrderOptions& options, std::int64_t numel, std::int64_t pairs, std::uint64_t seed,
+    c10::Device device, comm::Communicator* group)
     : group_(group),
       workers_(group == nullptr ? 1 : group->size()),
       worker_(group == nullptr ? 0 : group->rank()),
@@ -32,8 +28,7 @@ Coordination::Coordination(
   wire_ = make_wire(wire, numel, seed);
   const DifferenceWire::Format& format = wire_->format();
   for (int w = 0; w < workers_; ++w) {
-    counts_.push_back(
-        pairs_ * format.elements * wire_->share(workers_, w).size());
+    counts_.push_back(pairs_ * format.elements * wire_->share(workers_, w).size());
   }
   const auto elements = at::TensorOptions(device).dtype(format.type);
   messages_ = at::empty({pairs_, wire_->elements()}, elements);
@@ -41,14 +36,11 @@ Coordination::Coordination(
     kept_ = at::zeros({wire_->elements()}, elements);
   }
   if (workers_ > 1) {
-    outbox_ = pairs_ == 1 ? messages_.view({-1})
-                          : at::empty({messages_.numel()}, elements);
-    inbox_ = at::empty(
-        {workers_ * counts_[static_cast<std::size_t>(worker_)]}, elements);
+    outbox_ = pairs_ == 1 ? messages_.view({-1}) : at::empty({messages_.numel()}, elements);
+    inbox_ = at::empty({workers_ * counts_[static_cast<std::size_t>(worker_)]}, elements);
   }
   sum_ = at::zeros(
-      {wire_->share(workers_, worker_).size() * format.numbers},
-      at::TensorOptions(device));
+      {wire_->share(workers_, worker_).size() * format.numbers}, at::TensorOptions(device));
   signs_ = at::empty({pairs_ * workers_}, elements.dtype(at::kChar));
 }
 
@@ -57,36 +49,27 @@ void Coordination::reset() {
   sum_.zero_();
 }
 
-Coordination::Cut Coordination::cut(std::int64_t begin, std::int64_t count)
-    const {
+Coordination::Cut Coordination::cut(std::int64_t begin, std::int64_t count) const {
   const std::int64_t n = wire_->format().numbers;
   const std::int64_t end = begin + count;
   const std::int64_t inner = std::min(end, (begin + n - 1) / n * n);
-  return {
-      begin, inner, std::max(inner, end == numel_ ? end : end / n * n), end};
+  return {begin, inner, std::max(inner, end == numel_ ? end : end / n * n), end};
 }
 
-at::Tensor Coordination::items(const at::Tensor& message, const Cut& cut)
-    const {
+at::Tensor Coordination::items(const at::Tensor& message, const Cut& cut) const {
   const DifferenceWire::Format& format = wire_->format();
-  const std::int64_t count =
-      (cut.rest - cut.inner + format.numbers - 1) / format.numbers;
-  return message.narrow(
-      0, cut.inner / format.numbers * format.elements, count * format.elements);
+  const std::int64_t count = (cut.rest - cut.inner + format.numbers - 1) / format.numbers;
+  return message.narrow(0, cut.inner / format.numbers * format.elements, count * format.elements);
 }
 
-void Coordination::keep(
-    const at::Tensor& gradient,
-    std::int64_t begin,
-    std::int64_t count) {
+void Coordination::keep(const at::Tensor& gradient, std::int64_t begin, std::int64_t count) {
   const at::NoGradGuard no_grad;
   if (!first_.defined()) {
     first_ = at::zeros({numel_}, gradient.options());
   }
   const auto copy = [&](std::int64_t from, std::int64_t to) {
     if (from < to) {
-      first_.narrow(0, from, to - from)
-          .copy_(gradient.narrow(0, from, to - from));
+      first_.narrow(0, from, to - from).copy_(gradient.narrow(0, from, to - from));
     }
   };
   if (!wire_->keeps_messages()) {
@@ -95,32 +78,25 @@ void Coordination::keep(
   }
   const Cut c = cut(begin, count);
   if (c.inner < c.rest) {
-    wire_->encode(
-        gradient.narrow(0, c.inner, c.rest - c.inner), {}, items(kept_, c));
+    wire_->encode(gradient.narrow(0, c.inner, c.rest - c.inner), {}, items(kept_, c));
   }
   copy(c.begin, c.inner);
   copy(c.rest, c.end);
 }
 
-void Coordination::subtract(
-    const at::Tensor& gradient,
-    std::int64_t begin,
-    std::int64_t count) {
+void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std::int64_t count) {
   const at::NoGradGuard no_grad;
-  ABT_ASSERT(
-      pairs_ == 1 && stage_ != Stage::Differences, "the message is in use");
+  ABT_ASSERT(pairs_ == 1 && stage_ != Stage::Differences, "the message is in use");
   const at::Tensor message = messages_.view({-1});
-  const auto part =
-      [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
-        return of.narrow(0, from, to - from);
-      };
+  const auto part = [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
+    return of.narrow(0, from, to - from);
+  };
   if (!wire_->takes_parts()) {
     if (count == numel_) {
       wire_->encode(first_, gradient, message);
       return;
     }
-    part(first_, begin, begin + count)
-        .sub_(part(gradient, begin, begin + count));
+    part(first_, begin, begin + count).sub_(part(gradient, begin, begin + count));
     whole_ = true;
     return;
   }
@@ -133,8 +109,7 @@ void Coordination::subtract(
       wire_->encode(part(first_, c.inner, c.rest), second, items(message, c));
     }
   }
-  for (const auto& [from, to] :
-       {std::pair(c.begin, c.inner), std::pair(c.rest, c.end)}) {
+  for (const auto& [from, to] : {std::pair(c.begin, c.inner), std::pair(c.rest, c.end)}) {
     if (from < to) {
       part(first_, from, to).sub_(part(gradient, from, to));
       edges_.push_back(from / wire_->format().numbers);
@@ -143,16 +118,12 @@ void Coordination::subtract(
 }
 
 void Coordination::center(
-    const at::Tensor& gradient,
-    const at::Tensor& mean,
-    std::int64_t begin,
-    std::int64_t count) {
+    const at::Tensor& gradient, const at::Tensor& mean, std::int64_t begin, std::int64_t count) {
   const at::NoGradGuard no_grad;
   ABT_ASSERT(workers_ == 1 && pairs_ == 1, "only for a worker alone");
   const Cut c = cut(begin, count);
   wire_->encode(
-      gradient.narrow(0, begin, count),
-      mean.narrow(0, begin, count),
+      gradient.narrow(0, begin, count), mean.narrow(0, begin, count),
       items(messages_.view({-1}), c));
 }
 
@@ -169,8 +140,7 @@ void Coordination::send() {
   for (const std::int64_t item : edges_) {
     const std::int64_t begin = item * format.numbers;
     wire_->encode(
-        first_.narrow(0, begin, std::min(format.numbers, numel_ - begin)),
-        {},
+        first_.narrow(0, begin, std::min(format.numbers, numel_ - begin)), {},
         message.narrow(0, item * format.elements, format.elements));
   }
   edges_.clear();
@@ -189,11 +159,7 @@ void Coordination::archive(state::Archive& archive, const std::string& prefix) {
 
 void Coordination::send_rows(const at::Tensor& differences) {
   const at::NoGradGuard no_grad;
-  ABT_ASSERT(
-      differences.size(0) == pairs_,
-      "{} pairs, expected {}",
-      differences.size(0),
-      pairs_);
+  ABT_ASSERT(differences.size(0) == pairs_, "{} pairs, expected {}", differences.size(0), pairs_);
   finish();
   for (std::int64_t k = 0; k < pairs_; ++k) {
     wire_->encode(differences[k], {}, messages_[k]);
@@ -216,13 +182,11 @@ void Coordination::exchange() {
       const std::int64_t count = counts_[static_cast<std::size_t>(w)];
       outbox_.narrow(0, at, count)
           .view({pairs_, share.size() * elements})
-          .copy_(messages_.narrow(
-              1, share.begin * elements, share.size() * elements));
+          .copy_(messages_.narrow(1, share.begin * elements, share.size() * elements));
       at += count;
     }
   }
-  pending_ =
-      group_->all_to_all(inbox_, outbox_, counts_, comm::Purpose::Orders);
+  pending_ = group_->all_to_all(inbox_, outbox_, counts_, comm::Purpose::Orders);
   stage_ = Stage::Differences;
 }
 
@@ -240,11 +204,9 @@ void Coordination::begin_products() {
 
 // For rows row_, row_ + 1, ...: computes <S, D_j>, and <D_j, D_i> for i < j.
 void Coordination::start_run() {
-  triangle_ =
-      rows_->products(row_, std::min(kProductRows, rows_->size() - row_), sum_);
+  triangle_ = rows_->products(row_, std::min(kProductRows, rows_->size() - row_), sum_);
   if (workers_ > 1) {
-    pending_ = group_->all_reduce(
-        triangle_, comm::ReduceOp::Sum, comm::Purpose::Orders);
+    pending_ = group_->all_reduce(triangle_, comm::ReduceOp::Sum, comm::Purpose::Orders);
   }
 }
 

@@ -39,12 +39,8 @@ class Coordination {
   // Differences of `numel` numbers, `pairs` at a time. `group` is null for a
   // worker alone; otherwise it must outlive this object.
   Coordination(
-      const OrderOptions& options,
-      std::int64_t numel,
-      std::int64_t pairs,
-      std::uint64_t seed,
-      c10::Device device,
-      comm::Communicator* group);
+      const OrderOptions& options, std::int64_t numel, std::int64_t pairs, std::uint64_t seed,
+      c10::Device device, comm::Communicator* group);
 
   // Prepares for the epoch's first difference: S = 0. Nothing may be in flight.
   void reset();
@@ -53,14 +49,10 @@ class Coordination {
   // the second, D = first - second. The gradient may be overwritten afterwards.
   // Do not call subtract() between a send() and the advance() after it.
   void keep(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
-  void
-  subtract(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
+  void subtract(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
   // For a worker alone: D = gradient - mean.
   void center(
-      const at::Tensor& gradient,
-      const at::Tensor& mean,
-      std::int64_t begin,
-      std::int64_t count);
+      const at::Tensor& gradient, const at::Tensor& mean, std::int64_t begin, std::int64_t count);
   // Collective. Sends the pair, all of whose elements have been taken. Finishes
   // what was in flight.
   void send();
@@ -105,9 +97,9 @@ class Coordination {
   std::unique_ptr<DifferenceWire> wire_;
   std::vector<std::int64_t> counts_;  // elements for each worker
   std::int64_t numel_;
-  at::Tensor first_;    // gradient of a pair's first unit, later the difference
-  at::Tensor kept_;     // the same as a message, if the wire keeps those
-  bool whole_ = false;  // the difference is not encoded yet
+  at::Tensor first_;                 // gradient of a pair's first unit, later the difference
+  at::Tensor kept_;                  // the same as a message, if the wire keeps those
+  bool whole_ = false;               // the difference is not encoded yet
   std::vector<std::int64_t> edges_;  // items not encoded yet
   at::Tensor messages_;              // this worker's own, pairs x elements
   at::Tensor outbox_;                // the same, grouped by receiving worker

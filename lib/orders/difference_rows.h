@@ -28,11 +28,9 @@ class DifferenceRows {
   virtual std::int64_t size() const = 0;
   // The products of rows begin .. begin + count - 1, as ops::pair_signs() takes
   // them.
-  virtual at::Tensor
-  products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) = 0;
+  virtual at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) = 0;
   // Adds the rows from `begin` on to `sum`, each with its sign (int8).
-  virtual void
-  add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) = 0;
+  virtual void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) = 0;
 };
 
 // Rows of fp32 numbers: a matrix, rows x numbers.
@@ -42,12 +40,8 @@ class FloatRows : public DifferenceRows {
   std::int64_t size() const override {
     return rows_.size(0);
   }
-  at::Tensor products(
-      std::int64_t begin,
-      std::int64_t count,
-      const at::Tensor& sum) override;
-  void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum)
-      override;
+  at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) override;
+  void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) override;
 
  private:
   at::Tensor rows_;
@@ -63,17 +57,12 @@ class CodeRows : public DifferenceRows {
   std::int64_t size() const override {
     return workers_ * pairs_;
   }
-  at::Tensor products(
-      std::int64_t begin,
-      std::int64_t count,
-      const at::Tensor& sum) override;
-  void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum)
-      override;
+  at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) override;
+  void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) override;
 
  private:
   // The row of the tensor for each of rows begin .. begin + count - 1.
-  std::vector<std::int64_t> places(std::int64_t begin, std::int64_t count)
-      const;
+  std::vector<std::int64_t> places(std::int64_t begin, std::int64_t count) const;
 
   at::Tensor records_;
   std::int64_t workers_;

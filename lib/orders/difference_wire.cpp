@@ -21,9 +21,7 @@ class Exact : public DifferenceWire {
  public:
   explicit Exact(std::int64_t numel) : DifferenceWire({at::kFloat, numel}) {}
   void encode(
-      const at::Tensor& first,
-      const at::Tensor& second,
-      const at::Tensor& message) const override {
+      const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const override {
     if (second.defined()) {
       at::Tensor out = message;
       at::sub_out(out, first, second);
@@ -37,23 +35,16 @@ class Codes : public DifferenceWire {
  public:
   explicit Codes(std::int64_t numel)
       : DifferenceWire(
-            {at::kByte,
-             ops::records_of(numel),
-             ops::kRecordBytes,
-             ops::kRecordNumbers}) {}
+            {at::kByte, ops::records_of(numel), ops::kRecordBytes, ops::kRecordNumbers}) {}
   void encode(
-      const at::Tensor& first,
-      const at::Tensor& second,
-      const at::Tensor& message) const override {
+      const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const override {
     ops::encode_difference(first, second, message);
   }
   bool keeps_messages() const override {
     return true;
   }
   void encode_of_kept(
-      const at::Tensor& kept,
-      const at::Tensor& second,
-      const at::Tensor& message) const override {
+      const at::Tensor& kept, const at::Tensor& second, const at::Tensor& message) const override {
     ops::encode_difference_of_kept(kept, second, message);
   }
   at::Tensor decode(const at::Tensor& items) const override {
@@ -64,9 +55,7 @@ class Codes : public DifferenceWire {
     return out;
   }
   std::unique_ptr<DifferenceRows> rows(
-      const at::Tensor& items,
-      std::int64_t workers,
-      std::int64_t pairs) const override {
+      const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const override {
     if (items.is_cpu()) {
       return std::make_unique<CodeRows>(items, workers, pairs);
     }
@@ -77,12 +66,9 @@ class Codes : public DifferenceWire {
 class Sketch : public DifferenceWire {
  public:
   Sketch(std::int64_t buckets, std::uint64_t seed)
-      : DifferenceWire({at::kFloat, buckets}),
-        seed_(Random(seed, RandomPurpose::Orders).next()) {}
+      : DifferenceWire({at::kFloat, buckets}), seed_(Random(seed, RandomPurpose::Orders).next()) {}
   void encode(
-      const at::Tensor& first,
-      const at::Tensor& second,
-      const at::Tensor& message) const override {
+      const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const override {
     ops::count_sketch(first, second, seed_, message);
   }
   bool takes_parts() const override {
@@ -95,26 +81,20 @@ class Sketch : public DifferenceWire {
 
 }  // namespace
 
-void DifferenceWire::encode_of_kept(
-    const at::Tensor&,
-    const at::Tensor&,
-    const at::Tensor&) const {
+void DifferenceWire::encode_of_kept(const at::Tensor&, const at::Tensor&, const at::Tensor&) const {
   ABT_ASSERT(false, "this wire keeps no messages");
 }
 
 std::unique_ptr<DifferenceRows> DifferenceWire::rows(
-    const at::Tensor& items,
-    std::int64_t workers,
-    std::int64_t pairs) const {
+    const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const {
   const at::Tensor numbers = decode(items);
   const std::int64_t width = numbers.numel() / (workers * pairs);
-  return std::make_unique<FloatRows>(numbers.view({workers, pairs, width})
-                                         .transpose(0, 1)
-                                         .reshape({pairs * workers, width}));
+  return std::make_unique<FloatRows>(
+      numbers.view({workers, pairs, width}).transpose(0, 1).reshape({pairs * workers, width}));
 }
 
-std::unique_ptr<DifferenceWire>
-make_wire(const OrderOptions& options, std::int64_t numel, std::uint64_t seed) {
+std::unique_ptr<DifferenceWire> make_wire(
+    const OrderOptions& options, std::int64_t numel, std::uint64_t seed) {
   switch (options.wire) {
     case OrderWire::Fp32:
       return std::make_unique<Exact>(numel);
@@ -127,23 +107,16 @@ make_wire(const OrderOptions& options, std::int64_t numel, std::uint64_t seed) {
 }
 
 std::int64_t difference_bytes(
-    const OrderOptions& options,
-    std::int64_t numel,
-    std::int64_t pairs,
-    int workers,
-    int worker) {
+    const OrderOptions& options, std::int64_t numel, std::int64_t pairs, int workers, int worker) {
   if (workers == 1) {
     return 0;
   }
   const auto wire = make_wire(options, numel, 0);
   const DifferenceWire::Format& format = wire->format();
   const std::int64_t item_bytes =
-      format.elements *
-      static_cast<std::int64_t>(c10::elementSize(format.type));
+      format.elements * static_cast<std::int64_t>(c10::elementSize(format.type));
   std::int64_t bytes = comm::all_to_all_bytes(
-      pairs * format.items,
-      pairs * wire->share(workers, worker).size(),
-      item_bytes);
+      pairs * format.items, pairs * wire->share(workers, worker).size(), item_bytes);
   for (std::int64_t rows = pairs * workers; rows > 0; rows -= kProductRows) {
     const std::int64_t n = std::min(rows, kProductRows);
     bytes += comm::all_reduce_bytes(n * (n + 1) / 2, 4, workers, worker);

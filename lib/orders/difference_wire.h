@@ -44,17 +44,13 @@ class DifferenceWire {
     return format_.items * format_.elements;
   }
   ItemRange share(int workers, int worker) const {
-    return {
-        format_.items * worker / workers,
-        format_.items * (worker + 1) / workers};
+    return {format_.items * worker / workers, format_.items * (worker + 1) / workers};
   }
 
   // Writes the message of first - second (both flat fp32); if second is
   // undefined, that of first.
   virtual void encode(
-      const at::Tensor& first,
-      const at::Tensor& second,
-      const at::Tensor& message) const = 0;
+      const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const = 0;
   // Whether a run of whole items can be encoded on its own. The vector's last
   // item may be shorter.
   virtual bool takes_parts() const {
@@ -67,17 +63,15 @@ class DifferenceWire {
     return false;
   }
   virtual void encode_of_kept(
-      const at::Tensor& kept,
-      const at::Tensor& second,
-      const at::Tensor& message) const;
+      const at::Tensor& kept, const at::Tensor& second, const at::Tensor& message) const;
   // The numbers (flat fp32) of any number of items, one item after another.
   virtual at::Tensor decode(const at::Tensor& items) const {
     return items;
   }
   // Takes rows of items in the order workers x pairs; returns them in the order
   // pairs x workers.
-  virtual std::unique_ptr<DifferenceRows>
-  rows(const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const;
+  virtual std::unique_ptr<DifferenceRows> rows(
+      const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const;
 
  private:
   Format format_;
@@ -85,17 +79,13 @@ class DifferenceWire {
 
 // A wire for vectors of `numel` numbers. All workers must pass the same `seed`
 // (used by the sketch).
-std::unique_ptr<DifferenceWire>
-make_wire(const OrderOptions& options, std::int64_t numel, std::uint64_t seed);
+std::unique_ptr<DifferenceWire> make_wire(
+    const OrderOptions& options, std::int64_t numel, std::uint64_t seed);
 
 // Bytes that worker `worker` of `workers` sends when each has `pairs`
 // differences of `numel` numbers: its messages without its own share of them,
 // and the scalar products.
 std::int64_t difference_bytes(
-    const OrderOptions& options,
-    std::int64_t numel,
-    std::int64_t pairs,
-    int workers,
-    int worker);
+    const OrderOptions& options, std::int64_t numel, std::int64_t pairs, int workers, int worker);
 
 }  // namespace abtrain::orders

@@ -6,15 +6,11 @@ namespace abtrain::orders {
 namespace {
 
 Names<OrderUnit> units() {
-  return {
-      {"microbatch", OrderUnit::Microbatch}, {"example", OrderUnit::Example}};
+  return {{"microbatch", OrderUnit::Microbatch}, {"example", OrderUnit::Example}};
 }
 
 Names<OrderWire> wires() {
-  return {
-      {"fp32", OrderWire::Fp32},
-      {"int8", OrderWire::Int8},
-      {"sketch", OrderWire::Sketch}};
+  return {{"fp32", OrderWire::Fp32}, {"int8", OrderWire::Int8}, {"sketch", OrderWire::Sketch}};
 }
 
 }  // namespace
@@ -30,24 +26,16 @@ std::string name_of(OrderWire wire) {
 Fields fields_of(OrderOptions& o) {
   Fields f;
   f.choice(
-      "name",
-      o.name,
-      order_names(),
+      "name", o.name, order_names(),
       "order of the examples; grab, id-grab and cd-grab derive each "
       "epoch's order from the gradients of the previous epoch "
       "(docs/methods/orders.md)");
   f.choice(
-      "unit",
-      o.unit,
-      units(),
+      "unit", o.unit, units(),
       "what is ordered by gradients: a worker's images of a step, which "
       "then stay together, or single images, each by its own gradient");
   f.choice("wire", o.wire, wires(), "how cd-grab sends gradient differences");
-  f.integer(
-      "sketch",
-      o.sketch,
-      between(1, 1 << 24),
-      "numbers per difference with `wire: sketch`");
+  f.integer("sketch", o.sketch, between(1, 1 << 24), "numbers per difference with `wire: sketch`");
   return f;
 }
 

@@ -24,17 +24,12 @@ const OrderKind& kind_of(const OrderOptions& options) {
   return find_named(kKinds, options.name, "order.name");
 }
 
-bool balances_examples(
-    const OrderOptions& options,
-    std::int64_t examples_per_step) {
+bool balances_examples(const OrderOptions& options, std::int64_t examples_per_step) {
   return kind_of(options).is_balanced() && options.unit == OrderUnit::Example &&
          examples_per_step > 1;
 }
 
-Conflicts check(
-    const OrderOptions& options,
-    std::int64_t batch_size,
-    std::int64_t accumulate) {
+Conflicts check(const OrderOptions& options, std::int64_t batch_size, std::int64_t accumulate) {
   Conflicts out;
   if (!balances_examples(options, batch_size * accumulate)) {
     return out;
@@ -45,8 +40,7 @@ Conflicts check(
          formatted(
              "the products of all pairs of a batch's gradients are computed: "
              "expected at most {}, got {}",
-             ops::kMaxPairRows,
-             batch_size)});
+             ops::kMaxPairRows, batch_size)});
   }
   if (kind_of(options).decides_pairs && batch_size % 2 == 1) {
     out.push_back(

@@ -18,8 +18,7 @@ struct OrderKind {
   const char* name;
   // Makes an order that is known in advance; null: a Balancer derives it from
   // gradients (orders/balancer.h).
-  std::unique_ptr<data::ExampleOrder> (*make)(const data::OrderSetting&) =
-      nullptr;
+  std::unique_ptr<data::ExampleOrder> (*make)(const data::OrderSetting&) = nullptr;
   // A Balancer decides on pairs of neighbors, otherwise on single units.
   bool decides_pairs = false;
   // Workers whose gradients are averaged decide together, for which they send
@@ -38,14 +37,9 @@ const OrderKind& kind_of(const OrderOptions& options);
 
 // Whether the order needs the gradients of single examples. With one example
 // per step those are the gradients of the step.
-bool balances_examples(
-    const OrderOptions& options,
-    std::int64_t examples_per_step);
+bool balances_examples(const OrderOptions& options, std::int64_t examples_per_step);
 
 // Conflicts with the examples of a step: `accumulate` batches of `batch_size`.
-Conflicts check(
-    const OrderOptions& options,
-    std::int64_t batch_size,
-    std::int64_t accumulate);
+Conflicts check(const OrderOptions& options, std::int64_t batch_size, std::int64_t accumulate);
 
 }  // namespace abtrain::orders

@@ -5,9 +5,8 @@
 namespace abtrain::orders {
 
 void SignQueue::push(const at::Tensor& signs) {
-  at::Tensor host = at::empty(
-      {signs.numel()},
-      at::TensorOptions(at::kChar).pinned_memory(signs.is_cuda()));
+  at::Tensor host =
+      at::empty({signs.numel()}, at::TensorOptions(at::kChar).pinned_memory(signs.is_cuda()));
   host.copy_(signs, /*non_blocking=*/true);
   copies_.push_back({host, device::Event::record(signs.device())});
 }
@@ -15,8 +14,7 @@ void SignQueue::push(const at::Tensor& signs) {
 // The last copy that a GPU was given may still be running; those before it are
 // done.
 bool SignQueue::empty(bool wait) const {
-  return copies_.empty() ||
-         (!wait && copies_.size() == 1 && copies_.front().host.is_pinned());
+  return copies_.empty() || (!wait && copies_.size() == 1 && copies_.front().host.is_pinned());
 }
 
 std::vector<int> SignQueue::pop() {

@@ -14,9 +14,7 @@ at::Tensor BuiltGradients::products(const at::Tensor& vector) const {
   return at::mv(rows_, vector);
 }
 
-void BuiltGradients::add(
-    const at::Tensor& vector,
-    const at::Tensor& coefficients) const {
+void BuiltGradients::add(const at::Tensor& vector, const at::Tensor& coefficients) const {
   vector.addmv_(rows_.t(), coefficients);
 }
 

@@ -19,8 +19,7 @@ class BuiltGradients : public nn::UnitGradients {
   }
   at::Tensor products() const override;
   at::Tensor products(const at::Tensor& vector) const override;
-  void add(const at::Tensor& vector, const at::Tensor& coefficients)
-      const override;
+  void add(const at::Tensor& vector, const at::Tensor& coefficients) const override;
   void differences(const at::Tensor& rows) const override;
 
  private:

@@ -54,9 +54,7 @@ struct FinishedRun {
   }
 };
 
-FinishedRun read_finished(
-    const config::RunOptions& options,
-    const std::string& folder) {
+FinishedRun read_finished(const config::RunOptions& options, const std::string& folder) {
   FinishedRun run{read_summary(folder), options, {}, {}, {}};
   config::RunOptions& o = run.options;
   o.train.steps = run.summary.integer("/steps", 1, kMaxSteps);
@@ -77,68 +75,45 @@ FinishedRun read_finished(
 JsonObject read_summary(const std::string& folder) {
   const std::string path = folder + "/summary.json";
   ABT_CHECK(
-      std::filesystem::exists(path),
-      MissingInput,
-      "{}: expected the summary of a run that finished successfully",
-      path);
+      std::filesystem::exists(path), MissingInput,
+      "{}: expected the summary of a run that finished successfully", path);
   return JsonObject::of_file(path);
 }
 
 PlanComparison compare_with_run(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const TimeRequest& request) {
+    const config::RunOptions& options, const std::string& folder, const TimeRequest& request) {
   const FinishedRun run = read_finished(options, folder);
   PlanComparison result;
   const config::RunOptions& o = run.options;
   const TimePlan time = time_of(o, run.set, run.sizes, run.length, request);
   const auto steps = static_cast<double>(run.length.steps);
   const double svd = time.train - time.communication - time.compute;
-  result.run = formatted(
-      "{}: {}, {} workers, {} steps",
-      folder,
-      o.method.name,
-      o.workers,
-      run.length.steps);
+  result.run =
+      formatted("{}: {}, {} workers, {} steps", folder, o.method.name, o.workers, run.length.steps);
   result.network = network_text(request.network, time.measured);
   result.rows = {
-      {"bytes per worker",
-       "bytes_per_worker",
-       planned_bytes(o, run.sizes, run.length),
+      {"bytes per worker", "bytes_per_worker", planned_bytes(o, run.sizes, run.length),
        run.bytes()},
-      {"ms per step",
-       "ms_per_step",
-       1e3 * time.train / steps,
-       1e3 * run.seconds("train") / steps},
+      {"ms per step", "ms_per_step", 1e3 * time.train / steps, 1e3 * run.seconds("train") / steps},
       {"seconds of training", "train", time.train, run.seconds("train")},
-      {"  computing",
-       "compute",
-       time.compute,
-       run.seconds("compute") + run.seconds("data")},
-      {"  communicating",
-       "communication",
-       time.communication,
-       run.seconds("communication")},
+      {"  computing", "compute", time.compute, run.seconds("compute") + run.seconds("data")},
+      {"  communicating", "communication", time.communication, run.seconds("communication")},
       {"  decomposing", "svd", svd, run.seconds("svd")}};
   return result;
 }
 
 double seconds_over(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const Network& network) {
+    const config::RunOptions& options, const std::string& folder, const Network& network) {
   const FinishedRun run = read_finished(options, folder);
   const double compute = run.seconds("compute") + run.seconds("data");
   ComputeTime step;
   step.dense = compute / static_cast<double>(run.length.steps);
   step.ab = step.dense;
   step.workers = static_cast<int>(options.workers);
-  const TimePlan plan =
-      plan_time(run.options, run.sizes, run.length, network, step);
+  const TimePlan plan = plan_time(run.options, run.sizes, run.length, network, step);
   // What was sent beside the plan, because ranks changed during the run, is
   // what all workers send alike: layers that were dense for a while.
-  const double more =
-      run.bytes() - planned_bytes(run.options, run.sizes, run.length);
+  const double more = run.bytes() - planned_bytes(run.options, run.sizes, run.length);
   const double wire = wire_seconds(network, step.workers, std::abs(more));
   return compute + run.seconds("svd") +
          std::max(0.0, plan.communication + std::copysign(wire, more));
@@ -146,24 +121,15 @@ double seconds_over(
 
 std::string comparison_text(const PlanComparison& plan) {
   std::string out = formatted(
-      "{}\n{}\n\n{:<22}{:>18}{:>18}{:>9}\n",
-      plan.run,
-      plan.network,
-      "",
-      "planned",
-      "measured",
+      "{}\n{}\n\n{:<22}{:>18}{:>18}{:>9}\n", plan.run, plan.network, "", "planned", "measured",
       "ratio");
   for (const PlanComparison::Row& r : plan.rows) {
     const auto shown = [&](double value) {
-      return r.key == "bytes_per_worker"
-                 ? with_commas(static_cast<std::int64_t>(value))
-                 : formatted("{:.2f}", value);
+      return r.key == "bytes_per_worker" ? with_commas(static_cast<std::int64_t>(value))
+                                         : formatted("{:.2f}", value);
     };
     out += formatted(
-        "{}{:>18}{:>18}{:>9}\n",
-        pad(r.name, 22),
-        shown(r.planned),
-        shown(r.measured),
+        "{}{:>18}{:>18}{:>9}\n", pad(r.name, 22), shown(r.planned), shown(r.measured),
         r.measured > 0 ? formatted("{:.3f}", r.planned / r.measured) : "-");
   }
   return out;
@@ -175,9 +141,8 @@ nlohmann::ordered_json comparison_json(const PlanComparison& plan) {
     out[r.key] = {
         {"planned", r.planned},
         {"measured", r.measured},
-        {"ratio",
-         r.measured > 0 ? nlohmann::ordered_json(r.planned / r.measured)
-                        : nlohmann::ordered_json(nullptr)}};
+        {"ratio", r.measured > 0 ? nlohmann::ordered_json(r.planned / r.measured)
+                                 : nlohmann::ordered_json(nullptr)}};
   }
   return out;
 }

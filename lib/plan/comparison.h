@@ -29,16 +29,12 @@ struct PlanComparison {
 // ranks, they are taken from that run. Throws MissingInput or DamagedData,
 // naming the file.
 PlanComparison compare_with_run(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const TimeRequest& request);
+    const config::RunOptions& options, const std::string& folder, const TimeRequest& request);
 
 // What a finished run would take on a network: computing and decomposing as it
 // measured them, and its bytes as it metered them. Seconds. Throws as above.
 double seconds_over(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const Network& network);
+    const config::RunOptions& options, const std::string& folder, const Network& network);
 
 // A table for people; {"run", "network", KEY: {"planned", "measured",
 // "ratio"}}.

@@ -27,30 +27,23 @@ constexpr std::int64_t kWarmUp = 3;
 constexpr std::int64_t kWarmUpGpu = 10;
 constexpr double kTimeout = 600;
 
-data::Dataset random_examples(
-    const config::RunOptions& options,
-    const data::DatasetShape& shape) {
-  const std::int64_t step =
-      options.workers * options.data.batch_size * options.train.accumulate;
+data::Dataset random_examples(const config::RunOptions& options, const data::DatasetShape& shape) {
+  const std::int64_t step = options.workers * options.data.batch_size * options.train.accumulate;
   const std::int64_t count = std::max<std::int64_t>(512, step);
   const auto channels = static_cast<std::size_t>(shape.channels);
   data::Dataset set;
   set.name = "random";
   if (shape.context > 0) {
-    std::vector<std::uint8_t> bytes(
-        static_cast<std::size_t>(count * shape.context + 1));
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count * shape.context + 1));
     Random random(1, RandomPurpose::Test);
-    const auto tokens =
-        static_cast<std::uint32_t>(std::min<std::int64_t>(256, shape.classes));
-    std::ranges::generate(
-        bytes, [&] { return static_cast<std::uint8_t>(random.below(tokens)); });
+    const auto tokens = static_cast<std::uint32_t>(std::min<std::int64_t>(256, shape.classes));
+    std::ranges::generate(bytes, [&] { return static_cast<std::uint8_t>(random.below(tokens)); });
     const std::int64_t end = std::ssize(bytes);
     const auto text = std::make_shared<const data::Tokens>(std::move(bytes));
     set.classes = shape.classes;
     set.context = shape.context;
     set.train = data::windows_of(text, 0, end, shape.context);
-    set.test = data::windows_of(
-        text, 0, std::min(end, 2 * shape.context + 1), shape.context);
+    set.test = data::windows_of(text, 0, std::min(end, 2 * shape.context + 1), shape.context);
     return set;
   }
   set.channels = shape.channels;
@@ -61,12 +54,10 @@ data::Dataset random_examples(
   set.mean.assign(channels, 0.5F);
   set.std.assign(channels, 0.25F);
   const data::ByteImages images = {
-      at::randint(
-          256, {count, shape.channels, shape.height, shape.width}, at::kByte),
+      at::randint(256, {count, shape.channels, shape.height, shape.width}, at::kByte),
       at::randint(shape.classes, {count}, at::kLong)};
   set.train = images;
-  set.test = data::ByteImages{
-      images.pixels.narrow(0, 0, 2), images.labels.narrow(0, 0, 2)};
+  set.test = data::ByteImages{images.pixels.narrow(0, 0, 2), images.labels.narrow(0, 0, 2)};
   return set;
 }
 
@@ -85,9 +76,7 @@ config::RunOptions bare(const config::RunOptions& configured, int workers) {
 }
 
 // Dense steps that all workers take together.
-config::RunOptions dense_steps(
-    const config::RunOptions& configured,
-    int workers) {
+config::RunOptions dense_steps(const config::RunOptions& configured, int workers) {
   config::RunOptions o = bare(configured, workers);
   o.method = {};
   o.method.name = "ddp";
@@ -97,16 +86,13 @@ config::RunOptions dense_steps(
 // One dense step, then only AB steps with ranks that store as much as planned.
 // Each worker is a group: both roles at once if there are two.
 config::RunOptions ab_steps(
-    const config::RunOptions& configured,
-    const methods::ModelSizes& sizes,
-    int workers) {
+    const config::RunOptions& configured, const methods::ModelSizes& sizes, int workers) {
   config::RunOptions o = bare(configured, workers);
   double whole = 0;
   double stored = 0;
   for (const methods::ModelSizes::Layer& l : sizes.layers) {
     whole += static_cast<double>(l.m * l.n);
-    stored +=
-        static_cast<double>(l.rank > 0 ? l.rank * (l.m + l.n) : l.m * l.n);
+    stored += static_cast<double>(l.rank > 0 ? l.rank * (l.m + l.n) : l.m * l.n);
   }
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = std::max(1.0, whole / std::max(1.0, stored));
@@ -128,9 +114,7 @@ struct Measured {
 };
 
 Measured measure(
-    config::RunOptions options,
-    const data::Dataset& images,
-    at::Device device,
+    config::RunOptions options, const data::Dataset& images, at::Device device,
     std::int64_t steps) {
   const std::int64_t warm_up = device.is_cuda() ? kWarmUpGpu : kWarmUp;
   options.train.steps = warm_up + steps;
@@ -140,8 +124,7 @@ Measured measure(
   const std::vector<train::TrainResult> workers = train::train_threads(inputs);
   Measured result;
   for (const train::TrainResult& worker : workers) {
-    std::vector<double> seconds(
-        worker.step_seconds.begin() + warm_up, worker.step_seconds.end());
+    std::vector<double> seconds(worker.step_seconds.begin() + warm_up, worker.step_seconds.end());
     const auto middle = seconds.begin() + steps / 2;
     std::ranges::nth_element(seconds, middle);
     result.step = std::max(result.step, *middle);
@@ -154,25 +137,18 @@ Measured measure(
 
 // Measures few steps if they are slow, many if they are fast.
 Measured measure(
-    const config::RunOptions& options,
-    const data::Dataset& images,
-    at::Device device) {
+    const config::RunOptions& options, const data::Dataset& images, at::Device device) {
   constexpr double kSeconds = 3;
   const Measured first = measure(options, images, device, 2);
   const auto steps = static_cast<std::int64_t>(kSeconds / first.step);
-  return steps <= 3
-             ? first
-             : measure(
-                   options, images, device, std::min<std::int64_t>(steps, 100));
+  return steps <= 3 ? first : measure(options, images, device, std::min<std::int64_t>(steps, 100));
 }
 
 }  // namespace
 
 ComputeTime measure_compute(
-    const config::RunOptions& options,
-    const data::DatasetShape& shape,
-    const methods::ModelSizes& sizes,
-    int workers) {
+    const config::RunOptions& options, const data::DatasetShape& shape,
+    const methods::ModelSizes& sizes, int workers) {
   device::keep_freed_memory();
   const at::Device device = device::pick_device(options.device);
   device::tune(device);
@@ -183,20 +159,16 @@ ComputeTime measure_compute(
   ComputeTime result;
   result.workers = workers;
   result.how = formatted(
-      "measured here, {}{}",
-      workers == 1 ? "one worker" : formatted("{} workers at once", workers),
+      "measured here, {}{}", workers == 1 ? "one worker" : formatted("{} workers at once", workers),
       device.is_cuda()
           ? " on a GPU"
           : formatted(
-                ", {}{}",
-                threads,
-                threads == 1 ? " thread per worker" : " threads per worker"));
+                ", {}{}", threads, threads == 1 ? " thread per worker" : " threads per worker"));
   result.dense = measure(dense_steps(options, workers), images, device).step;
   if (methods::kind_of(options.method).factors_weights) {
     // An equal number of workers in each role.
     const int paired = workers > 1 ? workers / 2 * 2 : 1;
-    const Measured ab =
-        measure(ab_steps(options, sizes, paired), images, device);
+    const Measured ab = measure(ab_steps(options, sizes, paired), images, device);
     result.ab = ab.step;
     result.decompose = ab.svd;
   }

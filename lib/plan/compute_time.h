@@ -25,9 +25,7 @@ struct ComputeTime {
 // single worker, also the coding of gradients and role A. Takes a minute at
 // most if a dense step takes no more than 5 s.
 ComputeTime measure_compute(
-    const config::RunOptions& options,
-    const data::DatasetShape& shape,
-    const methods::ModelSizes& sizes,
-    int workers);
+    const config::RunOptions& options, const data::DatasetShape& shape,
+    const methods::ModelSizes& sizes, int workers);
 
 }  // namespace abtrain::plan

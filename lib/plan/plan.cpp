@@ -36,8 +36,7 @@ Facts facts_of(const config::RunOptions& options) {
   f.data = planned_data(options.data);
   const nn::InputShape shape = config::input_shape(f.data.shape);
   f.model = nn::make_model(options.model, shape);
-  f.length = config::check_run(
-      options, shape, f.data.shape.train - options.data.validation);
+  f.length = config::check_run(options, shape, f.data.shape.train - options.data.validation);
   f.planned = config::model_sizes(options, shape);
   f.notes = config::run_notes(options, f.length);
   return f;
@@ -50,9 +49,7 @@ struct PlannedLayer {
   std::optional<std::int64_t> rank = 0;  // 0: dense; empty: by the spectrum
 };
 
-std::vector<PlannedLayer> layers_of(
-    const config::RunOptions& options,
-    const Facts& facts) {
+std::vector<PlannedLayer> layers_of(const config::RunOptions& options, const Facts& facts) {
   std::vector<nn::NamedWeight> factorable;
   if (methods::kind_of(options.method).factors_weights) {
     factorable = methods::factorable_weights(*facts.model, options.method);
@@ -60,8 +57,7 @@ std::vector<PlannedLayer> layers_of(
   std::vector<PlannedLayer> layers;
   for (const nn::NamedWeight& w : facts.model->weights()) {
     PlannedLayer layer{w.layer, w.weight->m(), w.weight->n()};
-    const auto place =
-        std::ranges::find(factorable, w.weight, &nn::NamedWeight::weight);
+    const auto place = std::ranges::find(factorable, w.weight, &nn::NamedWeight::weight);
     if (place != factorable.end() && !facts.planned) {
       layer.rank.reset();
     } else if (place != factorable.end()) {
@@ -75,12 +71,7 @@ std::vector<PlannedLayer> layers_of(
 
 std::string layers_text(const config::RunOptions& options, const Facts& facts) {
   std::string out = formatted(
-      "\nlayers\n  {:<22}{:>7}{:>7}{:>9}{:>12}{:>12}\n",
-      "name",
-      "m",
-      "n",
-      "rank",
-      "dense",
+      "\nlayers\n  {:<22}{:>7}{:>7}{:>9}{:>12}{:>12}\n", "name", "m", "n", "rank", "dense",
       "stored");
   const bool is_estimate = facts.planned && facts.planned->estimated;
   for (const PlannedLayer& layer : layers_of(options, facts)) {
@@ -96,93 +87,67 @@ std::string layers_text(const config::RunOptions& options, const Facts& facts) {
       stored = about + with_commas(*layer.rank * (layer.m + layer.n));
     }
     out += formatted(
-        "  {}{:>7}{:>7}{:>9}{:>12}{:>12}\n",
-        pad(layer.name, 22),
-        layer.m,
-        layer.n,
-        rank,
-        with_commas(numel),
-        stored);
+        "  {}{:>7}{:>7}{:>9}{:>12}{:>12}\n", pad(layer.name, 22), layer.m, layer.n, rank,
+        with_commas(numel), stored);
   }
   return out;
 }
 
 TimePlan time_of(
-    const config::RunOptions& options,
-    const Facts& facts,
-    const TimeRequest& request) {
+    const config::RunOptions& options, const Facts& facts, const TimeRequest& request) {
   ABT_CHECK(
-      facts.planned,
-      Config,
+      facts.planned, Config,
       "method.rank.rule: the ranks of this rule follow from the spectra, so "
       "the time cannot be planned; expected fixed, fraction, ratio or "
       "budget, or a run to take the ranks from (--against)");
-  return time_of(
-      options, facts.data.shape, facts.planned->sizes, facts.length, request);
+  return time_of(options, facts.data.shape, facts.planned->sizes, facts.length, request);
 }
 
 std::string data_text(const config::RunOptions& options, const Facts& facts) {
   const data::DatasetShape& set = facts.data.shape;
   return formatted(
-      "{}, {} training and {} test {} of {}{}",
-      options.data.name,
-      with_commas(set.train - options.data.validation),
-      with_commas(set.test),
+      "{}, {} training and {} test {} of {}{}", options.data.name,
+      with_commas(set.train - options.data.validation), with_commas(set.test),
       data::examples_of(options.data),
-      set.context > 0
-          ? formatted("{} tokens", set.context)
-          : formatted("{}x{}x{}", set.channels, set.height, set.width),
+      set.context > 0 ? formatted("{} tokens", set.context)
+                      : formatted("{}x{}x{}", set.channels, set.height, set.width),
       facts.data.assumed.empty()
           ? ""
-          : formatted(
-                " (not found here; the sizes are {})", facts.data.assumed));
+          : formatted(" (not found here; the sizes are {})", facts.data.assumed));
 }
 
 }  // namespace
 
 TimePlan time_of(
-    const config::RunOptions& options,
-    const data::DatasetShape& shape,
-    const methods::ModelSizes& sizes,
-    const RunLength& length,
-    const TimeRequest& request) {
+    const config::RunOptions& options, const data::DatasetShape& shape,
+    const methods::ModelSizes& sizes, const RunLength& length, const TimeRequest& request) {
   std::optional<ComputeTime> compute = request.compute;
   if (!compute) {
     // A worker on a GPU has that GPU to itself.
-    const int per_node =
-        device::pick_device(options.device).is_cuda()
-            ? 1
-            : static_cast<int>(options.workers) / request.network.nodes;
+    const int per_node = device::pick_device(options.device).is_cuda()
+                             ? 1
+                             : static_cast<int>(options.workers) / request.network.nodes;
     compute = measure_compute(
-        options,
-        shape,
-        sizes,
-        request.workers_here > 0 ? request.workers_here : per_node);
+        options, shape, sizes, request.workers_here > 0 ? request.workers_here : per_node);
   }
   return plan_time(options, sizes, length, request.network, *compute);
 }
 
 std::string plan_text(
-    const config::RunOptions& options,
-    const std::optional<TimeRequest>& request) {
+    const config::RunOptions& options, const std::optional<TimeRequest>& request) {
   const Facts facts = facts_of(options);
   const RunLength& length = facts.length;
   const std::int64_t dense = facts.model->dense_parameters();
   std::string out = formatted(
-      "{}: {}, {} on {}\n",
-      options.name,
-      options.method.name,
-      options.model.name,
+      "{}: {}, {} on {}\n", options.name, options.method.name, options.model.name,
       options.data.name);
   out += row("data", data_text(options, facts));
-  out += row(
-      "steps",
-      formatted(
-          "{}, {} per epoch, {} {} each",
-          with_commas(length.steps),
-          with_commas(length.steps_per_epoch),
-          options.workers * options.data.batch_size * options.train.accumulate,
-          data::examples_of(options.data)));
+  out +=
+      row("steps", formatted(
+                       "{}, {} per epoch, {} {} each", with_commas(length.steps),
+                       with_commas(length.steps_per_epoch),
+                       options.workers * options.data.batch_size * options.train.accumulate,
+                       data::examples_of(options.data)));
   out += row("workers", std::to_string(options.workers));
   const methods::MethodKind& kind = methods::kind_of(options.method);
   if (kind.plan_text != nullptr) {
@@ -190,17 +155,13 @@ std::string plan_text(
   }
   out += row("parameters", with_commas(dense));
   if (kind.factors_weights && facts.planned) {
-    const auto ratio =
-        static_cast<double>(dense) / static_cast<double>(facts.planned->stored);
-    out += row(
-        "stored",
-        formatted("{}, {:.2f}:1", with_commas(facts.planned->stored), ratio));
+    const auto ratio = static_cast<double>(dense) / static_cast<double>(facts.planned->stored);
+    out += row("stored", formatted("{}, {:.2f}:1", with_commas(facts.planned->stored), ratio));
   }
   out +=
-      row("memory per worker",
-          formatted(
-              "{} for parameters, gradients and moments in a dense step",
-              human_bytes(state_bytes(options, dense))));
+      row("memory per worker", formatted(
+                                   "{} for parameters, gradients and moments in a dense step",
+                                   human_bytes(state_bytes(options, dense))));
   out += layers_text(options, facts);
   if (facts.planned) {
     out += traffic_text(options, facts.planned->sizes, length);
@@ -218,15 +179,13 @@ std::string plan_text(
     out += "\nwarnings\n  " + join(facts.notes, "\n  ") + "\n";
   }
   if (request) {
-    out += time_text(
-        options, length, request->network, time_of(options, facts, *request));
+    out += time_text(options, length, request->network, time_of(options, facts, *request));
   }
   return out;
 }
 
 nlohmann::ordered_json plan_json(
-    const config::RunOptions& options,
-    const std::optional<TimeRequest>& request) {
+    const config::RunOptions& options, const std::optional<TimeRequest>& request) {
   using nlohmann::ordered_json;
   const Facts facts = facts_of(options);
   const data::DatasetShape& set = facts.data.shape;
@@ -250,19 +209,15 @@ nlohmann::ordered_json plan_json(
       {"workers", options.workers},
       {"steps", facts.length.steps},
       {"steps_per_epoch", facts.length.steps_per_epoch},
-      {"examples_per_step",
-       options.workers * options.data.batch_size * options.train.accumulate},
+      {"examples_per_step", options.workers * options.data.batch_size * options.train.accumulate},
       {"parameters",
        {{"dense", dense},
-        {"stored",
-         facts.planned ? ordered_json(facts.planned->stored)
-                       : ordered_json()}}},
+        {"stored", facts.planned ? ordered_json(facts.planned->stored) : ordered_json()}}},
       {"ranks_estimated", facts.planned && facts.planned->estimated},
       {"memory_bytes", state_bytes(options, dense)},
       {"layers", std::move(layers)},
       {"traffic",
-       facts.planned ? traffic_json(options, facts.planned->sizes, facts.length)
-                     : ordered_json()},
+       facts.planned ? traffic_json(options, facts.planned->sizes, facts.length) : ordered_json()},
       {"warnings", facts.notes}};
   if (request) {
     const TimePlan time = time_of(options, facts, *request);

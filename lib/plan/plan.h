@@ -18,27 +18,22 @@ namespace abtrain::plan {
 // A request to plan the time (plan/time.h).
 struct TimeRequest {
   Network network;
-  int workers_here = 0;  // at once while measuring; 0: those of one node
+  int workers_here = 0;                // at once while measuring; 0: those of one node
   std::optional<ComputeTime> compute;  // else it is measured
 };
 // Of a run of this length, from the compute time of the request or a measured
 // one.
 TimePlan time_of(
-    const config::RunOptions& options,
-    const data::DatasetShape& shape,
-    const methods::ModelSizes& sizes,
-    const RunLength& length,
-    const TimeRequest& request);
+    const config::RunOptions& options, const data::DatasetShape& shape,
+    const methods::ModelSizes& sizes, const RunLength& length, const TimeRequest& request);
 
 // Data, groups, layers with sizes and ranks, bytes per step and per
 // synchronization, memory and, on request, the time, as text. The data set need
 // not be there (plan/planned_data.h). Throws Error(Config).
 std::string plan_text(
-    const config::RunOptions& options,
-    const std::optional<TimeRequest>& request = {});
+    const config::RunOptions& options, const std::optional<TimeRequest>& request = {});
 // The same for programs: counts, bytes and seconds, as docs/plan.md lists them.
 nlohmann::ordered_json plan_json(
-    const config::RunOptions& options,
-    const std::optional<TimeRequest>& request = {});
+    const config::RunOptions& options, const std::optional<TimeRequest>& request = {});
 
 }  // namespace abtrain::plan

@@ -20,19 +20,13 @@ PlannedData planned_data(const data::DataOptions& options) {
     return {{3, side, side, 1000, 1'281'167, 50'000}, "ImageNet's"};
   }
   constexpr double kBytes = 40e6;  // as many as gcide has
-  const double windows =
-      kBytes / options.bytes_per_token / static_cast<double>(options.context);
+  const double windows = kBytes / options.bytes_per_token / static_cast<double>(options.context);
   const auto share = [&](double part) {
     return std::max<std::int64_t>(1, std::llround(part * windows));
   };
   return {
-      {0,
-       0,
-       0,
-       data::vocabulary_of(options),
-       share(1 - options.test_share),
-       share(options.test_share),
-       options.context},
+      {0, 0, 0, data::vocabulary_of(options), share(1 - options.test_share),
+       share(options.test_share), options.context},
       "those of 40 MB of text"};
 }
 

@@ -35,29 +35,21 @@ using Parameters = std::function<std::int64_t(double width)>;
 
 // The last width with at most `target` parameters, and the first with more.
 std::pair<double, double> bounds_of(
-    const Parameters& parameters,
-    const std::string& name,
-    std::int64_t target) {
+    const Parameters& parameters, const std::string& name, std::int64_t target) {
   const std::int64_t smallest = parameters(0);
   ABT_CHECK(
-      smallest <= target,
-      Config,
+      smallest <= target, Config,
       "model.name: even with one channel or feature per layer, {} has {} "
       "parameters; expected a target of at least that, got {}",
-      name,
-      with_commas(smallest),
-      with_commas(target));
+      name, with_commas(smallest), with_commas(target));
   double below = 0;
   double above = nn::kWidest;
   const std::int64_t largest = parameters(above);
   ABT_CHECK(
-      largest > target,
-      Config,
+      largest > target, Config,
       "model.name: at the largest model.width that is allowed, {} has {} "
       "parameters; expected a target below that, got {}",
-      name,
-      with_commas(largest),
-      with_commas(target));
+      name, with_commas(largest), with_commas(target));
   for (;;) {
     const double middle = std::midpoint(below, above);
     if (middle <= below || middle >= above) {
@@ -83,46 +75,35 @@ double rounded(const Parameters& parameters, double exact, bool up) {
 }
 
 double relative_difference(const SameSize& found, const SizeTarget& target) {
-  return static_cast<double>(found.parameters) /
-             static_cast<double>(target.parameters) -
-         1;
+  return static_cast<double>(found.parameters) / static_cast<double>(target.parameters) - 1;
 }
 
 }  // namespace
 
 SizeTarget size_of_run(const std::string& folder) {
   const JsonObject summary = read_summary(folder);
-  return {
-      summary.integer("/parameters/stored", 1, kMaxParameters),
-      folder + "/summary.json"};
+  return {summary.integer("/parameters/stored", 1, kMaxParameters), folder + "/summary.json"};
 }
 
-SizeTarget planned_size(
-    const config::RunOptions& options,
-    const std::string& name) {
+SizeTarget planned_size(const config::RunOptions& options, const std::string& name) {
   const auto planned = config::model_sizes(options, input_of(options));
   ABT_CHECK(
-      planned,
-      Config,
+      planned, Config,
       "method.rank.rule: the ranks of {} follow from the spectra of its "
       "weights; expected fixed, fraction, ratio or budget, or the folder of a "
       "finished run",
       name);
-  return {
-      planned->stored,
-      (planned->estimated ? "the budget of " : "planned for ") + name};
+  return {planned->stored, (planned->estimated ? "the budget of " : "planned for ") + name};
 }
 
 SameSize same_size(const config::RunOptions& options, std::int64_t target) {
   ABT_CHECK(
-      !options.model.weights,
-      Config,
+      !options.model.weights, Config,
       "model.weights: expected none, because a network of another size cannot "
       "start from a file; got '{}'",
       *options.model.weights);
   ABT_CHECK(
-      nn::can_scale(options.model),
-      Config,
+      nn::can_scale(options.model), Config,
       "model.name: expected a model whose size follows from model.width; {} "
       "has no layer to widen",
       options.model.name);
@@ -137,9 +118,8 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
   const auto [below, above] = bounds_of(parameters, model.name, target);
   const std::int64_t fewer = parameters(below);
   const std::int64_t more = parameters(above);
-  const bool up =
-      more - target < target - fewer &&
-      static_cast<double>(more) <= kMaxAbove * static_cast<double>(target);
+  const bool up = more - target < target - fewer &&
+                  static_cast<double>(more) <= kMaxAbove * static_cast<double>(target);
   const double width = rounded(parameters, up ? above : below, up);
   found.parameters = parameters(width);
   found.overrides = {"model.width=" + print_number(width)};
@@ -148,29 +128,17 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
 
 std::string same_size_text(const SameSize& found, const SizeTarget& target) {
   const double percent = 100 * relative_difference(found, target);
-  const std::string difference = percent == 0
-                                     ? "exactly as many"
-                                     : formatted(
-                                           "{:.2f} % {}",
-                                           std::abs(percent),
-                                           percent > 0 ? "more" : "fewer");
+  const std::string difference =
+      percent == 0 ? "exactly as many"
+                   : formatted("{:.2f} % {}", std::abs(percent), percent > 0 ? "more" : "fewer");
   return "\nsame size\n" +
          row("target",
-             formatted(
-                 "{} parameters, {}",
-                 with_commas(target.parameters),
-                 target.source)) +
-         row("found",
-             formatted(
-                 "{} parameters, {}",
-                 with_commas(found.parameters),
-                 difference)) +
+             formatted("{} parameters, {}", with_commas(target.parameters), target.source)) +
+         row("found", formatted("{} parameters, {}", with_commas(found.parameters), difference)) +
          row("options", "--set " + join(found.overrides, " --set "));
 }
 
-nlohmann::ordered_json same_size_json(
-    const SameSize& found,
-    const SizeTarget& target) {
+nlohmann::ordered_json same_size_json(const SameSize& found, const SizeTarget& target) {
   return {
       {"target", target.parameters},
       {"source", target.source},

@@ -24,9 +24,7 @@ SizeTarget size_of_run(const std::string& folder);
 // Those that the model of this configuration will store; `name` is the
 // configuration's, for messages. Throws Error(Config) if only the spectra can
 // tell.
-SizeTarget planned_size(
-    const config::RunOptions& options,
-    const std::string& name);
+SizeTarget planned_size(const config::RunOptions& options, const std::string& name);
 
 struct SameSize {
   config::RunOptions options;  // those given, with the size found
@@ -44,8 +42,6 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target);
 // "difference", "set"}: parameters, the share of the target by which they
 // differ, and the overrides.
 std::string same_size_text(const SameSize& found, const SizeTarget& target);
-nlohmann::ordered_json same_size_json(
-    const SameSize& found,
-    const SizeTarget& target);
+nlohmann::ordered_json same_size_json(const SameSize& found, const SizeTarget& target);
 
 }  // namespace abtrain::plan

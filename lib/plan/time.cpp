@@ -84,10 +84,7 @@ class Links {
 // Time of a step whose gradients leave bucket by bucket. `wire`: seconds to
 // send all buckets.
 double step_seconds(
-    double compute,
-    const std::vector<compress::Bucket>& buckets,
-    double wire,
-    double latency) {
+    double compute, const std::vector<compress::Bucket>& buckets, double wire, double latency) {
   double numel = 0;
   for (const compress::Bucket& bucket : buckets) {
     numel += static_cast<double>(bucket.numel());
@@ -97,13 +94,10 @@ double step_seconds(
   for (const compress::Bucket& bucket : buckets) {
     const double share = static_cast<double>(bucket.numel()) / numel;
     computed += share;
-    const double ready =
-        compute *
-        (kBackwardBegins + (kBackwardEnds - kBackwardBegins) * computed);
+    const double ready = compute * (kBackwardBegins + (kBackwardEnds - kBackwardBegins) * computed);
     arrived = std::max(arrived, ready) + share * wire + latency;
   }
-  return std::max(arrived, kBackwardEnds * compute) +
-         (1 - kBackwardEnds) * compute;
+  return std::max(arrived, kBackwardEnds * compute) + (1 - kBackwardEnds) * compute;
 }
 
 // Flops of the busiest worker when `workers` divide the layers among them.
@@ -141,11 +135,8 @@ double product_share(const methods::ModelSizes& sizes) {
 double seconds_in(const char* option, const std::string& text) {
   const auto seconds = parse_seconds(text);
   ABT_CHECK(
-      seconds && *seconds <= kMaxSeconds,
-      Usage,
-      "{}: expected a time of at most a year, such as 50us or 1.5ms; got '{}'",
-      option,
-      text);
+      seconds && *seconds <= kMaxSeconds, Usage,
+      "{}: expected a time of at most a year, such as 50us or 1.5ms; got '{}'", option, text);
   return *seconds;
 }
 
@@ -156,25 +147,19 @@ Network network_of(const Link& link, const config::RunOptions& options) {
   network.nodes = link.nodes > 0 ? static_cast<int>(link.nodes) : workers;
   network.ring = options.comm == comm::BackEnd::Nccl;
   ABT_CHECK(
-      workers % network.nodes == 0,
-      Usage,
-      "--nodes: expected a divisor of the {} workers; got {}",
-      workers,
-      network.nodes);
+      workers % network.nodes == 0, Usage, "--nodes: expected a divisor of the {} workers; got {}",
+      workers, network.nodes);
   if (!link.latency.empty()) {
     network.latency = seconds_in("--latency", link.latency);
   }
   if (network.nodes > 1 || !link.bandwidth.empty()) {
     const auto rate = parse_rate(link.bandwidth);
     ABT_CHECK(
-        rate && *rate >= 1 && *rate <= kMaxRate,
-        Usage,
+        rate && *rate >= 1 && *rate <= kMaxRate, Usage,
         "--bandwidth: expected the rate of a node's link, such as 1Gbit or "
         "100Mbit/s, from 1 bit/s to 10^18, for {} workers on {} nodes; got {}",
-        workers,
-        network.nodes,
-        link.bandwidth.empty() ? "none (--nodes 1: all on one)"
-                               : "'" + link.bandwidth + "'");
+        workers, network.nodes,
+        link.bandwidth.empty() ? "none (--nodes 1: all on one)" : "'" + link.bandwidth + "'");
     network.rate = *rate;
   }
   return network;
@@ -185,11 +170,8 @@ double wire_seconds(const Network& network, int workers, double bytes) {
 }
 
 TimePlan plan_time(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length,
-    const Network& network,
-    const ComputeTime& compute) {
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length,
+    const Network& network, const ComputeTime& compute) {
   const auto workers = static_cast<int>(options.workers);
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline timeline = kind.timeline(options.method, length);
@@ -216,41 +198,30 @@ TimePlan plan_time(
   const double product_cuts = count(methods::Event::SynchronizeAndDecompose);
   const double syncs = count(methods::Event::Synchronize) + product_cuts;
   plan.dense_step = step_seconds(
-      compute.dense,
-      compress::make_buckets(sizes.dense, options.reducer.bucket_mb),
-      links.seconds(workers, of(&methods::TrafficPlan::full_step)),
-      latency);
+      compute.dense, compress::make_buckets(sizes.dense, options.reducer.bucket_mb),
+      links.seconds(workers, of(&methods::TrafficPlan::full_step)), latency);
   double svd = 0;
   if (kind.factors_weights) {
     const int members = traffic.front().ab_members;
-    const double wire =
-        links.seconds(members, of(&methods::TrafficPlan::ab_step));
+    const double wire = links.seconds(members, of(&methods::TrafficPlan::ab_step));
     for (const auto* slots : {&sizes.a, &sizes.b}) {
       plan.ab_step = std::max(
-          plan.ab_step,
-          step_seconds(
-              compute.ab,
-              compress::make_buckets(*slots, options.reducer.bucket_mb),
-              wire,
-              links.latency(members)));
+          plan.ab_step, step_seconds(
+                            compute.ab, compress::make_buckets(*slots, options.reducer.bucket_mb),
+                            wire, links.latency(members)));
     }
     // Three rounds for the factors, one for the dense parameters
     // (docs/methods.md).
-    plan.sync =
-        links.seconds(workers, of(&methods::TrafficPlan::sync)) + 4 * latency;
-    svd =
-        compute.decompose * load(sizes, workers) / load(sizes, compute.workers);
-    plan.decompose =
-        svd + links.seconds(workers, of(&methods::TrafficPlan::decompose)) +
-        latency;
+    plan.sync = links.seconds(workers, of(&methods::TrafficPlan::sync)) + 4 * latency;
+    svd = compute.decompose * load(sizes, workers) / load(sizes, compute.workers);
+    plan.decompose = svd + links.seconds(workers, of(&methods::TrafficPlan::decompose)) + latency;
   }
 
   // Traffic besides these: averages of local steps, orders, the end of the run.
   const double rest = links.seconds(workers, [&](int rank) {
     const methods::TrafficPlan& t = traffic[static_cast<std::size_t>(rank)];
     const double known = dense * static_cast<double>(t.full_step) +
-                         ab * static_cast<double>(t.ab_step) +
-                         syncs * static_cast<double>(t.sync) +
+                         ab * static_cast<double>(t.ab_step) + syncs * static_cast<double>(t.sync) +
                          dense_cuts * static_cast<double>(t.decompose);
     return std::max(0.0, static_cast<double>(t.total) - known);
   });
@@ -267,12 +238,10 @@ TimePlan plan_time(
   }
 
   const double cut = product_share(sizes);
-  plan.train = dense * plan.dense_step + alone * compute.dense +
-               ab * plan.ab_step + syncs * plan.sync +
-               dense_cuts * plan.decompose + product_cuts * svd * cut + waited;
+  plan.train = dense * plan.dense_step + alone * compute.dense + ab * plan.ab_step +
+               syncs * plan.sync + dense_cuts * plan.decompose + product_cuts * svd * cut + waited;
   plan.compute = (dense + alone) * compute.dense + ab * compute.ab;
-  plan.communication =
-      plan.train - plan.compute - (dense_cuts + product_cuts * cut) * svd;
+  plan.communication = plan.train - plan.compute - (dense_cuts + product_cuts * cut) * svd;
   if (alone > 0) {
     plan.dense_step = compute.dense;
   }
@@ -281,31 +250,24 @@ TimePlan plan_time(
 
 std::string network_text(const Network& network, const ComputeTime& compute) {
   return formatted(
-      "{}{}; compute time {}",
-      network.nodes,
+      "{}{}; compute time {}", network.nodes,
       network.nodes == 1 ? " node"
                          : formatted(
-                               " nodes, links of {} each way, {}",
-                               rate_text(network.rate),
+                               " nodes, links of {} each way, {}", rate_text(network.rate),
                                short_time_text(network.latency)),
       compute.how);
 }
 
 std::string time_text(
-    const config::RunOptions& options,
-    const RunLength& length,
-    const Network& network,
+    const config::RunOptions& options, const RunLength& length, const Network& network,
     const TimePlan& plan) {
   const auto ms = [](double seconds) {
-    return seconds >= 10 ? human_seconds(seconds)
-                         : formatted("{:.1f} ms", 1e3 * seconds);
+    return seconds >= 10 ? human_seconds(seconds) : formatted("{:.1f} ms", 1e3 * seconds);
   };
   const auto step = [&](double whole, double computed) {
-    return formatted(
-        "{}, of which {} computing", ms(whole), ms(std::min(whole, computed)));
+    return formatted("{}, of which {} computing", ms(whole), ms(std::min(whole, computed)));
   };
-  std::string out =
-      formatted("\ntime ({})\n", network_text(network, plan.measured));
+  std::string out = formatted("\ntime ({})\n", network_text(network, plan.measured));
   out += row("dense step", step(plan.dense_step, plan.measured.dense));
   if (methods::kind_of(options.method).factors_weights) {
     out += row("AB step", step(plan.ab_step, plan.measured.ab));
@@ -314,15 +276,12 @@ std::string time_text(
   if (plan.sync > 0) {
     out += row("synchronization", ms(plan.sync));
   }
+  out += row("average step", ms(plan.train / static_cast<double>(length.steps)));
   out +=
-      row("average step", ms(plan.train / static_cast<double>(length.steps)));
-  out +=
-      row("whole run",
-          formatted(
-              "{} of training, {:.1f} % of it communicating; evaluations and "
-              "checkpoints are extra",
-              human_seconds(plan.train),
-              100 * plan.communication / plan.train));
+      row("whole run", formatted(
+                           "{} of training, {:.1f} % of it communicating; evaluations and "
+                           "checkpoints are extra",
+                           human_seconds(plan.train), 100 * plan.communication / plan.train));
   return out;
 }
 

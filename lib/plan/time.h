@@ -62,11 +62,8 @@ struct TimePlan {
 
 // `network.nodes` must divide the number of workers.
 TimePlan plan_time(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length,
-    const Network& network,
-    const ComputeTime& compute);
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length,
+    const Network& network, const ComputeTime& compute);
 
 // Seconds until each of the workers has sent so many bytes to all others.
 double wire_seconds(const Network& network, int workers, double bytes);
@@ -76,9 +73,7 @@ std::string network_text(const Network& network, const ComputeTime& compute);
 
 // The part of the output of `abtrain plan` about time.
 std::string time_text(
-    const config::RunOptions& options,
-    const RunLength& length,
-    const Network& network,
+    const config::RunOptions& options, const RunLength& length, const Network& network,
     const TimePlan& plan);
 
 }  // namespace abtrain::plan

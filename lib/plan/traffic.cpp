@@ -17,44 +17,34 @@ namespace {
 // Of the differences that a member sends after a batch or, if the order takes
 // microbatches, after every other step.
 std::int64_t difference_bytes(
-    const config::RunOptions& options,
-    std::int64_t numel,
-    compress::Member member) {
+    const config::RunOptions& options, std::int64_t numel, compress::Member member) {
   return orders::difference_bytes(
-      options.order,
-      numel,
-      config::balances_examples(options) ? options.data.batch_size / 2 : 1,
-      member.members,
-      member.rank);
+      options.order, numel, config::balances_examples(options) ? options.data.batch_size / 2 : 1,
+      member.members, member.rank);
 }
 
 // What the example order sends in a dense step.
-std::string order_text(
-    const config::RunOptions& options,
-    std::int64_t parameters) {
+std::string order_text(const config::RunOptions& options, std::int64_t parameters) {
   const auto workers = static_cast<int>(options.workers);
   std::int64_t sum = 0;
   for (int r = 0; r < workers; ++r) {
     sum += difference_bytes(options, parameters, {workers, r});
   }
   return formatted(
-      "{}{} ({})",
-      human_bytes(static_cast<double>(sum) / workers),
+      "{}{} ({})", human_bytes(static_cast<double>(sum) / workers),
       config::balances_examples(options) ? " per batch" : " every other step",
       orders::name_of(options.order.wire));
 }
 
 std::vector<methods::TrafficRow> rows_of(
-    const config::RunOptions& options,
-    const RunLength& length) {
+    const config::RunOptions& options, const RunLength& length) {
   const methods::MethodKind& kind = methods::kind_of(options.method);
   return kind.traffic_rows(kind.timeline(options.method, length));
 }
 
 // The mean over the workers; 0 without `bytes`.
 double mean_of(
-    const std::vector<methods::TrafficPlan>& workers,
-    std::int64_t methods::TrafficPlan::*bytes) {
+    const std::vector<methods::TrafficPlan>& workers, std::int64_t methods::TrafficPlan::*bytes) {
   std::int64_t sum = 0;
   for (const methods::TrafficPlan& worker : workers) {
     sum += bytes == nullptr ? 0 : worker.*bytes;
@@ -65,30 +55,22 @@ double mean_of(
 // `bytes`: per worker, in the whole run. Nothing where data parallel training
 // sends nothing, because there is only one worker.
 std::optional<double> share_of_fp32(
-    double bytes,
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
+    double bytes, const config::RunOptions& options, const methods::ModelSizes& sizes,
     const RunLength& length) {
-  const double baseline = train::data_parallel_bytes(
-      sizes.parameters, length.steps, options.workers, 4);
+  const double baseline =
+      train::data_parallel_bytes(sizes.parameters, length.steps, options.workers, 4);
   return baseline > 0 ? std::optional(bytes / baseline) : std::nullopt;
 }
 
 }  // namespace
 
-methods::StepTraffic order_traffic(
-    const config::RunOptions& options,
-    const RunLength& length) {
+methods::StepTraffic order_traffic(const config::RunOptions& options, const RunLength& length) {
   if (!orders::kind_of(options.order).decides_together) {
     return {};
   }
-  const std::int64_t per_step =
-      config::balances_examples(options) ? options.train.accumulate : 0;
+  const std::int64_t per_step = config::balances_examples(options) ? options.train.accumulate : 0;
   return [=, &options](
-             std::int64_t first,
-             std::int64_t end,
-             std::int64_t numel,
-             compress::Member member) {
+             std::int64_t first, std::int64_t end, std::int64_t numel, compress::Member member) {
     std::int64_t times = per_step * (end - first);
     // A pair of steps needs the same parameters, and one epoch.
     for (std::int64_t t = first + 1; per_step == 0 && t < end; ++t) {
@@ -99,69 +81,53 @@ methods::StepTraffic order_traffic(
 }
 
 std::vector<methods::TrafficPlan> traffic_of_workers(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length) {
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length) {
   const methods::StepTraffic beside = order_traffic(options, length);
   std::vector<methods::TrafficPlan> workers;
   for (int rank = 0; rank < options.workers; ++rank) {
-    workers.push_back(methods::plan_traffic(
-        config::method_setup(options), length, sizes, rank, beside));
+    workers.push_back(
+        methods::plan_traffic(config::method_setup(options), length, sizes, rank, beside));
   }
   return workers;
 }
 
 double planned_bytes(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length) {
-  return mean_of(
-      traffic_of_workers(options, sizes, length), &methods::TrafficPlan::total);
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length) {
+  return mean_of(traffic_of_workers(options, sizes, length), &methods::TrafficPlan::total);
 }
 
 std::string traffic_text(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length) {
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length) {
   const auto workers = traffic_of_workers(options, sizes, length);
   std::string out = "\ntraffic (bytes sent per worker, mean)\n";
   for (const methods::TrafficRow& each : rows_of(options, length)) {
     out +=
-        row(each.label,
-            each.bytes == nullptr ? "none"
-                                  : human_bytes(mean_of(workers, each.bytes)));
+        row(each.label, each.bytes == nullptr ? "none" : human_bytes(mean_of(workers, each.bytes)));
   }
   if (orders::kind_of(options.order).decides_together) {
     out += row("example order", order_text(options, sizes.parameters));
   }
   const double whole = mean_of(workers, &methods::TrafficPlan::total);
-  const std::optional<double> share =
-      share_of_fp32(whole, options, sizes, length);
+  const std::optional<double> share = share_of_fp32(whole, options, sizes, length);
   out +=
-      row("whole run",
-          share ? formatted(
-                      "{}, {} of fp32 data parallel",
-                      human_bytes(whole),
-                      train::percent_of_data_parallel(*share))
-                : "none: one worker");
+      row("whole run", share ? formatted(
+                                   "{}, {} of fp32 data parallel", human_bytes(whole),
+                                   train::percent_of_data_parallel(*share))
+                             : "none: one worker");
   return out;
 }
 
 nlohmann::ordered_json traffic_json(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length) {
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length) {
   const auto workers = traffic_of_workers(options, sizes, length);
   nlohmann::ordered_json out;
   for (const methods::TrafficRow& each : rows_of(options, length)) {
     out[each.key] = mean_of(workers, each.bytes);
   }
   const double whole = mean_of(workers, &methods::TrafficPlan::total);
-  const std::optional<double> share =
-      share_of_fp32(whole, options, sizes, length);
+  const std::optional<double> share = share_of_fp32(whole, options, sizes, length);
   out["whole_run"] = whole;
-  out["vs_fp32"] =
-      share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json();
+  out["vs_fp32"] = share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json();
   return out;
 }
 

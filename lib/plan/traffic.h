@@ -14,33 +14,23 @@ namespace abtrain::plan {
 
 // What the order of the examples sends; empty if that is nothing. It refers to
 // `options`.
-methods::StepTraffic order_traffic(
-    const config::RunOptions& options,
-    const RunLength& length);
+methods::StepTraffic order_traffic(const config::RunOptions& options, const RunLength& length);
 
 // What each worker sends, in rank order.
 std::vector<methods::TrafficPlan> traffic_of_workers(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length);
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
 
 // Bytes that a worker sends in the whole run, mean over the workers.
 double planned_bytes(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length);
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
 
 // Bytes sent per worker, mean over the workers: for each kind of step, for a
 // synchronization, and for the whole run.
 std::string traffic_text(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length);
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
 // The same as numbers: {"dense_step", ..., "whole_run", "vs_fp32"}, the last a
 // share of fp32 data parallel training, or null with one worker.
 nlohmann::ordered_json traffic_json(
-    const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length);
+    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
 
 }  // namespace abtrain::plan

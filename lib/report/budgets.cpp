@@ -29,13 +29,9 @@ std::vector<double> steps_of(std::vector<double> amounts, double tolerance) {
   return steps;
 }
 
-Answer answer_of(
-    const std::vector<Contender>& all,
-    std::vector<std::size_t> within,
-    double bytes) {
-  std::ranges::stable_sort(within, std::ranges::greater{}, [&](std::size_t i) {
-    return all[i].quality;
-  });
+Answer answer_of(const std::vector<Contender>& all, std::vector<std::size_t> within, double bytes) {
+  std::ranges::stable_sort(
+      within, std::ranges::greater{}, [&](std::size_t i) { return all[i].quality; });
   Answer answer{bytes};
   for (const std::size_t i : within) {
     if (answer.first.empty() || !is_better(all[answer.first.front()], all[i])) {
@@ -47,9 +43,7 @@ Answer answer_of(
   return answer;
 }
 
-std::vector<Answer> answers_within(
-    const std::vector<Contender>& all,
-    double parameters) {
+std::vector<Answer> answers_within(const std::vector<Contender>& all, double parameters) {
   std::vector<std::size_t> small;
   std::vector<double> bytes;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -61,9 +55,8 @@ std::vector<Answer> answers_within(
   std::vector<Answer> answers;
   for (const double budget : steps_of(bytes, kSameBytes)) {
     std::vector<std::size_t> within;
-    std::ranges::copy_if(small, std::back_inserter(within), [&](auto i) {
-      return all[i].bytes <= budget;
-    });
+    std::ranges::copy_if(
+        small, std::back_inserter(within), [&](auto i) { return all[i].bytes <= budget; });
     Answer answer = answer_of(all, within, budget);
     if (answers.empty() || answers.back().first != answer.first) {
       answers.push_back(std::move(answer));
@@ -79,9 +72,8 @@ bool are_same(const std::vector<Answer>& a, const std::vector<Answer>& b) {
 }
 
 bool dominates(const Contender& a, const Contender& b) {
-  if (a.parameters.has_value() != b.parameters.has_value() ||
-      b.quality > a.quality || a.bytes > b.bytes ||
-      a.parameters.value_or(0) > b.parameters.value_or(0) * kSameSize ||
+  if (a.parameters.has_value() != b.parameters.has_value() || b.quality > a.quality ||
+      a.bytes > b.bytes || a.parameters.value_or(0) > b.parameters.value_or(0) * kSameSize ||
       a.seconds > b.seconds * kSameSeconds) {
     return false;
   }
@@ -93,8 +85,7 @@ bool dominates(const Contender& a, const Contender& b) {
 }  // namespace
 
 std::vector<Contender> contenders(
-    const std::vector<Setting>& settings,
-    const std::vector<std::size_t>& members) {
+    const std::vector<Setting>& settings, const std::vector<std::size_t>& members) {
   std::vector<Contender> all;
   for (const std::size_t i : members) {
     const Setting& setting = settings[i];
@@ -112,13 +103,10 @@ std::vector<Contender> contenders(
       if (const auto& summary = run.summary) {
         one.qualities.push_back(summary->quality());
         one.bytes += summary->bytes / finished;
-        one.seconds +=
-            summary->link_seconds.value_or(summary->train_seconds) / finished;
-        one.parameters =
-            one.parameters && summary->parameters
-                ? std::optional(
-                      *one.parameters + *summary->parameters / finished)
-                : std::nullopt;
+        one.seconds += summary->link_seconds.value_or(summary->train_seconds) / finished;
+        one.parameters = one.parameters && summary->parameters
+                             ? std::optional(*one.parameters + *summary->parameters / finished)
+                             : std::nullopt;
       }
     }
     all.push_back(std::move(one));
@@ -143,20 +131,17 @@ std::vector<SizeBudget> size_budgets(const std::vector<Contender>& all) {
     auto answers = answers_within(all, size);
     if (budgets.empty() || !are_same(budgets.back().answers, answers)) {
       const bool is_any = size == steps.back();
-      budgets.push_back(
-          {is_any ? std::nullopt : std::optional(size), std::move(answers)});
+      budgets.push_back({is_any ? std::nullopt : std::optional(size), std::move(answers)});
     }
   }
   return budgets;
 }
 
-std::vector<std::optional<std::size_t>> dominators(
-    const std::vector<Contender>& all) {
+std::vector<std::optional<std::size_t>> dominators(const std::vector<Contender>& all) {
   std::vector<std::optional<std::size_t>> found(all.size());
   for (std::size_t b = 0; b < all.size(); ++b) {
     for (std::size_t a = 0; a < all.size(); ++a) {
-      if (dominates(all[a], all[b]) &&
-          (!found[b] || all[a].quality > all[*found[b]].quality)) {
+      if (dominates(all[a], all[b]) && (!found[b] || all[a].quality > all[*found[b]].quality)) {
         found[b] = a;
       }
     }

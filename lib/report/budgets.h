@@ -19,12 +19,11 @@ struct Contender {
   double quality = 0;                // their mean
   std::optional<double> parameters;  // stored, of the final model
   double bytes = 0;                  // sent per worker
-  double seconds = 0;  // of training, over a link where one was asked for
+  double seconds = 0;                // of training, over a link where one was asked for
 };
 
 std::vector<Contender> contenders(
-    const std::vector<Setting>& settings,
-    const std::vector<std::size_t>& members);
+    const std::vector<Setting>& settings, const std::vector<std::size_t>& members);
 
 // Whether a is better than b and the seeds separate them. Of one seed, whether
 // its mean is better.
@@ -32,15 +31,14 @@ bool is_better(const Contender& a, const Contender& b);
 
 // Who wins from so many bytes on.
 struct Answer {
-  double bytes = 0;  // the budget, sent per worker
-  std::vector<std::size_t> first =
-      {};  // the winner, then those that tie with it
+  double bytes = 0;                      // the budget, sent per worker
+  std::vector<std::size_t> first = {};   // the winner, then those that tie with it
   std::optional<std::size_t> next = {};  // the best of the others within budget
 };
 
 struct SizeBudget {
   std::optional<double> parameters;  // at most so many; none: any number
-  std::vector<Answer> answers;  // bytes ascending; each differs from before
+  std::vector<Answer> answers;       // bytes ascending; each differs from before
 };
 
 // Sizes within 2 % are one budget, and so are bytes. Ascending; a budget whose
@@ -50,8 +48,7 @@ std::vector<SizeBudget> size_budgets(const std::vector<Contender>& all);
 // For each contender the best of those that dominate it: their mean quality is
 // no lower, since a tie is no proof of being as good, they cost no more bytes,
 // parameters (2 %) and seconds (10 %), and they are better in one of the four.
-std::vector<std::optional<std::size_t>> dominators(
-    const std::vector<Contender>& all);
+std::vector<std::optional<std::size_t>> dominators(const std::vector<Contender>& all);
 
 // More than by the tolerance: 2 % of parameters and bytes, 10 % of seconds.
 inline constexpr double kSameSize = 1.02;

@@ -37,15 +37,12 @@ std::optional<double> coding(const RunRecord& run) {
       run.summary->ms_per_step <= 0) {
     return {};
   }
-  return (*run.summary->encode_ms + *run.summary->decode_ms) /
-         run.summary->ms_per_step;
+  return (*run.summary->encode_ms + *run.summary->decode_ms) / run.summary->ms_per_step;
 }
 
 // Marks the best of these figures, unless all look the same.
 void mark_best(
-    const Column& column,
-    const std::vector<std::size_t>& members,
-    std::vector<Figure>& figures) {
+    const Column& column, const std::vector<std::size_t>& members, std::vector<Figure>& figures) {
   // Values that are shown as the same text count as equal.
   const auto shown = [&](double value) {
     return number_text(value / column.unit, column.decimals);
@@ -62,8 +59,8 @@ void mark_best(
   const auto [low, high] = std::ranges::minmax(values);
   const std::string best = shown(column.best == Best::Lowest ? low : high);
   for (const std::size_t i : members) {
-    figures[i].is_best = shown(low) != shown(high) && figures[i].value &&
-                         shown(*figures[i].value) == best;
+    figures[i].is_best =
+        shown(low) != shown(high) && figures[i].value && shown(*figures[i].value) == best;
   }
 }
 
@@ -88,8 +85,7 @@ Figure Column::figure(const Setting& setting) const {
     return figure;
   }
   figure.value = is_median ? median(values) : mean(values);
-  const std::size_t missed =
-      static_cast<std::size_t>(std::ranges::count(values, kNever));
+  const std::size_t missed = static_cast<std::size_t>(std::ranges::count(values, kNever));
   if (missed == 0) {
     figure.spread = standard_deviation(values);
   } else {
@@ -102,20 +98,20 @@ std::vector<Column> all_columns(std::optional<double> target) {
   using enum Best;
   std::vector<Column> columns = {
       {.key = "accuracy",
-           .title = "accuracy, %",
-           .help = "accuracy of the final, merged model on the test set",
-           .unit = 0.01,
-           .decimals = 2,
-           .best = Highest,
-           .is_default = true,
- .of_run = of_summary(&Summary::accuracy)},
+       .title = "accuracy, %",
+       .help = "accuracy of the final, merged model on the test set",
+       .unit = 0.01,
+       .decimals = 2,
+       .best = Highest,
+       .is_default = true,
+       .of_run = of_summary(&Summary::accuracy)},
       {.key = "bits_per_byte",
-           .title = "bits per byte",
-           .help = "cross-entropy of the final, merged model on the test text",
-           .decimals = 4,
-           .best = Lowest,
-           .is_default = true,
- .of_run = of_summary(&Summary::bits_per_byte)},
+       .title = "bits per byte",
+       .help = "cross-entropy of the final, merged model on the test text",
+       .decimals = 4,
+       .best = Lowest,
+       .is_default = true,
+       .of_run = of_summary(&Summary::bits_per_byte)},
       {.key = "perplexity",
        .title = "perplexity",
        .help = "e to the mean cross-entropy per token on the test text",
@@ -129,12 +125,12 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .best = Lowest,
        .of_run = of_summary(&Summary::loss)},
       {.key = "compression_ratio",
-           .title = "compression",
-           .help = "parameters of the dense model / those of the final one",
-           .decimals = 2,
-           .best = Highest,
-           .is_default = true,
- .of_run = of_summary(&Summary::compression_ratio)},
+       .title = "compression",
+       .help = "parameters of the dense model / those of the final one",
+       .decimals = 2,
+       .best = Highest,
+       .is_default = true,
+       .of_run = of_summary(&Summary::compression_ratio)},
       {.key = "parameters",
        .title = "M parameters",
        .help = "parameters of the final model, both factors and all that stays "
@@ -144,25 +140,24 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .best = Lowest,
        .of_run = of_summary(&Summary::parameters)},
       {.key = "bytes",
-           .title = "MB sent",
-           .help = "bytes sent per worker in the whole run, without metrics",
-           .unit = 1e6,
-           .decimals = 1,
-           .best = Lowest,
-           .is_default = true,
- .of_run = of_summary(&Summary::bytes)},
+       .title = "MB sent",
+       .help = "bytes sent per worker in the whole run, without metrics",
+       .unit = 1e6,
+       .decimals = 1,
+       .best = Lowest,
+       .is_default = true,
+       .of_run = of_summary(&Summary::bytes)},
       {.key = "vs_fp32",
-           .title = "of fp32, %",
-           .help = "bytes sent relative to fp32 data parallel training",
-           .unit = 0.01,
-           .decimals = 2,
-           .best = Lowest,
-           .is_default = true,
- .of_run = of_summary(&Summary::vs_fp32)}};
+       .title = "of fp32, %",
+       .help = "bytes sent relative to fp32 data parallel training",
+       .unit = 0.01,
+       .decimals = 2,
+       .best = Lowest,
+       .is_default = true,
+       .of_run = of_summary(&Summary::vs_fp32)}};
   if (target) {
-    const std::string place = *target > 1
-                                  ? formatted(" to {} bits per byte", *target)
-                                  : formatted(" to {} %", 100 * *target);
+    const std::string place = *target > 1 ? formatted(" to {} bits per byte", *target)
+                                          : formatted(" to {} %", 100 * *target);
     const auto add = [&](Column column, double Evaluation::*what) {
       column.title += place;
       column.help += " up to the first evaluation that reaches the target";
@@ -172,20 +167,19 @@ std::vector<Column> all_columns(std::optional<double> target) {
       columns.push_back(std::move(column));
     };
     add({.key = "seconds_to_target",
-             .title = "s",
-             .help = "training time",
-             .decimals = 1,
- .is_default = true},
+         .title = "s",
+         .help = "training time",
+         .decimals = 1,
+         .is_default = true},
         &Evaluation::seconds);
     add({.key = "bytes_to_target",
-             .title = "MB",
-             .help = "bytes sent by worker 0",
-             .unit = 1e6,
-             .decimals = 1,
- .is_default = true},
+         .title = "MB",
+         .help = "bytes sent by worker 0",
+         .unit = 1e6,
+         .decimals = 1,
+         .is_default = true},
         &Evaluation::bytes);
-    add({.key = "steps_to_target", .title = "steps", .help = "steps"},
-        &Evaluation::step);
+    add({.key = "steps_to_target", .title = "steps", .help = "steps"}, &Evaluation::step);
   }
   const std::vector<Column> rest = {
       {.key = "train_seconds",
@@ -195,20 +189,20 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .best = Lowest,
        .of_run = of_summary(&Summary::train_seconds)},
       {.key = "link_seconds",
-           .title = "s over link",
-           .help = "training time on the network that was asked for: computing "
-                   "as measured, bytes as metered",
-           .decimals = 1,
-           .best = Lowest,
-           .is_default = true,
- .of_run = of_summary(&Summary::link_seconds)},
+       .title = "s over link",
+       .help = "training time on the network that was asked for: computing "
+               "as measured, bytes as metered",
+       .decimals = 1,
+       .best = Lowest,
+       .is_default = true,
+       .of_run = of_summary(&Summary::link_seconds)},
       {.key = "ms_per_step",
-           .title = "ms per step",
-           .help = "training time divided by the number of steps",
-           .decimals = 1,
-           .best = Lowest,
-           .is_default = true,
- .of_run = of_summary(&Summary::ms_per_step)},
+       .title = "ms per step",
+       .help = "training time divided by the number of steps",
+       .decimals = 1,
+       .best = Lowest,
+       .is_default = true,
+       .of_run = of_summary(&Summary::ms_per_step)},
       {.key = "sent_bits",
        .title = "bits sent",
        .help = "bits sent per worker, step and parameter of the dense model",
@@ -247,16 +241,12 @@ std::vector<Column> all_columns(std::optional<double> target) {
                "true mean",
        .decimals = -3,
        .best = Lowest,
-       .of_run = [](const RunRecord& run) {
-         return run.summary ? run.vnmse : std::nullopt;
-       }}};
+       .of_run = [](const RunRecord& run) { return run.summary ? run.vnmse : std::nullopt; }}};
   columns.insert(columns.end(), rest.begin(), rest.end());
   return columns;
 }
 
-std::vector<Column> choose_columns(
-    const std::string& names,
-    std::optional<double> target) {
+std::vector<Column> choose_columns(const std::string& names, std::optional<double> target) {
   std::vector<Column> all = all_columns(target);
   if (names == "all") {
     return all;
@@ -273,29 +263,23 @@ std::vector<Column> choose_columns(
   for (const std::string& part : split_text(names, ',')) {
     const std::string key(trim(part));
     ABT_CHECK(
-        std::ranges::count(keys, key) > 0,
-        Usage,
-        "--columns: unknown column '{}'; expected all, default or a list of {}",
-        key,
+        std::ranges::count(keys, key) > 0, Usage,
+        "--columns: unknown column '{}'; expected all, default or a list of {}", key,
         join(keys, ", "));
     const auto column = std::ranges::find(all, key, &Column::key);
-    ABT_CHECK(
-        column != all.end(), Usage, "--columns: {} needs a --target", key);
+    ABT_CHECK(column != all.end(), Usage, "--columns: {} needs a --target", key);
     chosen.push_back(*column);
   }
   return chosen;
 }
 
-std::vector<Figure> figures(
-    const Column& column,
-    const std::vector<Setting>& settings) {
+std::vector<Figure> figures(const Column& column, const std::vector<Setting>& settings) {
   std::vector<Figure> all;
   for (const Setting& setting : settings) {
     all.push_back(column.figure(setting));
   }
   if (column.best == Best::Front) {
-    const std::vector<bool> there =
-        on_front(front_points(column, settings), by_data(settings));
+    const std::vector<bool> there = on_front(front_points(column, settings), by_data(settings));
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i].is_best = there[i];
     }
@@ -308,27 +292,20 @@ std::vector<Figure> figures(
 }
 
 std::vector<Column> shown_columns(
-    std::vector<Column> columns,
-    const std::vector<Setting>& settings) {
+    std::vector<Column> columns, const std::vector<Setting>& settings) {
   std::erase_if(columns, [&](const Column& column) {
-    return std::ranges::none_of(settings, [&](const Setting& setting) {
-      return column.figure(setting).value.has_value();
-    });
+    return std::ranges::none_of(
+        settings, [&](const Setting& setting) { return column.figure(setting).value.has_value(); });
   });
   return columns;
 }
 
-std::string mark_text(
-    const std::vector<Column>& columns,
-    const std::vector<Setting>& settings) {
-  const bool is_front =
-      std::ranges::count(columns, Best::Front, &Column::best) > 0;
-  const std::string mark =
-      is_front ? "best score, or on the front: no other run is as good for "
-                 "as little"
-               : "best of the column";
-  return by_data(settings).size() > 1 ? mark + ", among runs of the same data"
-                                      : mark;
+std::string mark_text(const std::vector<Column>& columns, const std::vector<Setting>& settings) {
+  const bool is_front = std::ranges::count(columns, Best::Front, &Column::best) > 0;
+  const std::string mark = is_front ? "best score, or on the front: no other run is as good for "
+                                      "as little"
+                                    : "best of the column";
+  return by_data(settings).size() > 1 ? mark + ", among runs of the same data" : mark;
 }
 
 std::string to_text(const Column& column, const Figure& figure) {
@@ -338,8 +315,7 @@ std::string to_text(const Column& column, const Figure& figure) {
   const auto shown = [&](double value) {
     return number_text(value / column.unit, column.decimals);
   };
-  std::string text =
-      std::isinf(*figure.value) ? "not reached" : shown(*figure.value);
+  std::string text = std::isinf(*figure.value) ? "not reached" : shown(*figure.value);
   // A spread that would be shown as 0 is left out.
   if (figure.spread && shown(*figure.spread) != shown(0)) {
     text += " ± " + shown(*figure.spread);

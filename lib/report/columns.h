@@ -42,25 +42,18 @@ std::vector<Column> all_columns(std::optional<double> target);
 
 // `names`: comma-separated keys, "default" or "all". Throws Error(Usage) for
 // an unknown key, and for one that needs a target where none is given.
-std::vector<Column> choose_columns(
-    const std::string& names,
-    std::optional<double> target);
+std::vector<Column> choose_columns(const std::string& names, std::optional<double> target);
 
 // One figure per setting. The best of each data set is marked, but only where
 // at least two of its settings differ in the text that is shown.
-std::vector<Figure> figures(
-    const Column& column,
-    const std::vector<Setting>& settings);
+std::vector<Figure> figures(const Column& column, const std::vector<Setting>& settings);
 
 // Drops the columns in which no setting has a value.
 std::vector<Column> shown_columns(
-    std::vector<Column> columns,
-    const std::vector<Setting>& settings);
+    std::vector<Column> columns, const std::vector<Setting>& settings);
 
 // What the mark of a cell means in these columns: "best of the column".
-std::string mark_text(
-    const std::vector<Column>& columns,
-    const std::vector<Setting>& settings);
+std::string mark_text(const std::vector<Column>& columns, const std::vector<Setting>& settings);
 
 // The figure for people: "88.71 ± 0.12", "-" or "not reached (1 of 3)".
 std::string to_text(const Column& column, const Figure& figure);

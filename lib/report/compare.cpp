@@ -25,10 +25,9 @@ namespace {
 std::string without_hash(const std::string& name) {
   constexpr std::size_t kDigits = 8;
   const std::size_t dash = name.rfind('-');
-  const bool is_point =
-      dash != std::string::npos && name.find('=') < dash &&
-      name.size() == dash + 1 + kDigits &&
-      name.find_first_not_of("0123456789abcdef", dash + 1) == std::string::npos;
+  const bool is_point = dash != std::string::npos && name.find('=') < dash &&
+                        name.size() == dash + 1 + kDigits &&
+                        name.find_first_not_of("0123456789abcdef", dash + 1) == std::string::npos;
   return is_point ? name.substr(0, dash) : name;
 }
 
@@ -56,8 +55,8 @@ std::string stem(const RunRecord& run) {
 // The stem that all runs of the setting share; "" where they differ.
 std::string common_stem(const Setting& setting) {
   const std::string first = stem(setting.runs.front());
-  const bool is_common = std::ranges::all_of(
-      setting.runs, [&](const RunRecord& run) { return stem(run) == first; });
+  const bool is_common =
+      std::ranges::all_of(setting.runs, [&](const RunRecord& run) { return stem(run) == first; });
   return is_common ? first : "";
 }
 
@@ -71,18 +70,14 @@ double seconds_to(const Setting& setting, std::optional<double> target) {
   std::vector<double> seconds;
   for (const RunRecord& run : setting.runs) {
     const Evaluation* there = arrival(run, target);
-    seconds.push_back(
-        there != nullptr ? there->seconds
-                         : std::numeric_limits<double>::infinity());
+    seconds.push_back(there != nullptr ? there->seconds : std::numeric_limits<double>::infinity());
   }
   return median(std::move(seconds));
 }
 
 // Keys whose values differ among the settings for which counts() is true.
 template <class Counts>
-std::vector<std::string> varying_keys(
-    const std::vector<Setting>& settings,
-    const Counts& counts) {
+std::vector<std::string> varying_keys(const std::vector<Setting>& settings, const Counts& counts) {
   std::vector<std::string> varying;
   const auto first = std::ranges::find_if(settings, counts);
   if (first == settings.end()) {
@@ -99,19 +94,12 @@ std::vector<std::string> varying_keys(
 }
 
 // "group_size=2 keep=0.8": only the last part of a key where it is unambiguous.
-std::string by_its_keys(
-    const Setting& setting,
-    const std::vector<std::string>& varying) {
-  const auto tail = [](const std::string& key) {
-    return key.substr(key.rfind('.') + 1);
-  };
+std::string by_its_keys(const Setting& setting, const std::vector<std::string>& varying) {
+  const auto tail = [](const std::string& key) { return key.substr(key.rfind('.') + 1); };
   std::vector<std::string> parts;
   for (const std::string& key : varying) {
-    const bool is_clear = tail(key) != "name" &&
-                          std::ranges::count(varying, tail(key), tail) == 1;
-    parts.push_back(
-        (is_clear ? tail(key) : key) + "=" +
-        setting.runs.front().value_of(key));
+    const bool is_clear = tail(key) != "name" && std::ranges::count(varying, tail(key), tail) == 1;
+    parts.push_back((is_clear ? tail(key) : key) + "=" + setting.runs.front().value_of(key));
   }
   return join(parts, " ");
 }
@@ -148,16 +136,14 @@ void name_settings(std::vector<Setting>& settings) {
   count_names();
   // A single unclear setting is described by what differs among all settings.
   const bool is_one = std::ranges::count_if(settings, is_unclear) < 2;
-  const auto varying = varying_keys(
-      settings, [&](const Setting& s) { return is_one || is_unclear(s); });
+  const auto varying =
+      varying_keys(settings, [&](const Setting& s) { return is_one || is_unclear(s); });
   rename_repeated([&](const Setting& s) {
     constexpr std::size_t kMaxLength = 60;
     std::string keys = by_its_keys(s, varying);
-    return keys.size() <= kMaxLength || common_stem(s).empty() ? keys
-                                                               : with_folder(s);
+    return keys.size() <= kMaxLength || common_stem(s).empty() ? keys : with_folder(s);
   });
-  rename_repeated(
-      [](const Setting& s) { return stem(s.runs.front()) + ", ..."; });
+  rename_repeated([](const Setting& s) { return stem(s.runs.front()) + ", ..."; });
   rename_repeated([](const Setting& s) { return s.runs.front().folder; });
 }
 
@@ -168,9 +154,7 @@ struct RunOrError {
 };
 
 // Reads with several threads, since files on a network disk have high latency.
-std::vector<RunOrError> read_all(
-    const std::vector<std::string>& folders,
-    Spectra spectra) {
+std::vector<RunOrError> read_all(const std::vector<std::string>& folders, Spectra spectra) {
   constexpr std::size_t kMaxThreads = 8;
   std::vector<RunOrError> readings(folders.size());
   std::atomic<std::size_t> next = 0;
@@ -191,22 +175,19 @@ std::string first_line(const std::string& message) {
   const auto lines = split_text(message, '\n');
   // A configuration's message may list several problems, each followed by its
   // source line and a caret.
-  const auto others = std::ranges::count_if(lines, [](const std::string& line) {
-    return line.find(": error: ") != std::string::npos;
-  });
-  return lines.front() +
-         (others > 1 ? formatted(" (and {} more)", others - 1) : "");
+  const auto others = std::ranges::count_if(
+      lines, [](const std::string& line) { return line.find(": error: ") != std::string::npos; });
+  return lines.front() + (others > 1 ? formatted(" (and {} more)", others - 1) : "");
 }
 
 }  // namespace
 
 std::size_t Setting::finished() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      runs, [](const RunRecord& run) { return run.summary.has_value(); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(runs, [](const RunRecord& run) { return run.summary.has_value(); }));
 }
 
-std::vector<std::vector<std::size_t>> by_data(
-    const std::vector<Setting>& settings) {
+std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settings) {
   std::map<std::string, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     groups[settings[i].runs.front().data].push_back(i);
@@ -224,20 +205,17 @@ double quality_of(const Setting& setting) {
     sum += run.summary ? run.summary->quality() : 0;
   }
   const std::size_t count = setting.finished();
-  return count == 0 ? -std::numeric_limits<double>::infinity()
-                    : sum / static_cast<double>(count);
+  return count == 0 ? -std::numeric_limits<double>::infinity() : sum / static_cast<double>(count);
 }
 
 double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) /
-         static_cast<double>(values.size());
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half]
-                                : (values[half - 1] + values[half]) / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 std::optional<double> standard_deviation(const std::vector<double>& values) {
@@ -255,14 +233,11 @@ std::optional<double> standard_deviation(const std::vector<double>& values) {
 
 const Evaluation* arrival(const RunRecord& run, std::optional<double> target) {
   const auto there = std::ranges::find_if(
-      run.evaluations,
-      [&](const Evaluation& e) { return target && e.reaches(*target); });
+      run.evaluations, [&](const Evaluation& e) { return target && e.reaches(*target); });
   return there == run.evaluations.end() ? nullptr : &*there;
 }
 
-Comparison group_runs(
-    std::vector<RunRecord> runs,
-    std::optional<double> target) {
+Comparison group_runs(std::vector<RunRecord> runs, std::optional<double> target) {
   using Keys = std::vector<std::pair<std::string, std::string>>;
   std::map<Keys, std::vector<RunRecord>> same;
   for (RunRecord& run : runs) {
@@ -283,20 +258,16 @@ Comparison group_runs(
       settings.push_back({"", std::move(repeats)});
     }
   }
-  comparison.varying =
-      varying_keys(settings, [](const Setting&) { return true; });
+  comparison.varying = varying_keys(settings, [](const Setting&) { return true; });
   name_settings(settings);
   std::ranges::sort(settings, {}, [&](const Setting& s) {
-    return std::tuple(
-        s.runs.front().data, seconds_to(s, target), -quality_of(s), s.name);
+    return std::tuple(s.runs.front().data, seconds_to(s, target), -quality_of(s), s.name);
   });
   return comparison;
 }
 
 Comparison compare(
-    const std::vector<std::string>& paths,
-    std::optional<double> target,
-    Spectra spectra,
+    const std::vector<std::string>& paths, std::optional<double> target, Spectra spectra,
     const std::vector<Condition>& where) {
   FoundRuns found = find_runs(paths);
   std::vector<RunRecord> runs;

@@ -52,24 +52,19 @@ struct Condition {
 // be read is skipped; where none can be read, throws a LocatedError of the
 // first failure's kind.
 Comparison compare(
-    const std::vector<std::string>& paths,
-    std::optional<double> target,
-    Spectra spectra = Spectra::Read,
-    const std::vector<Condition>& where = {});
+    const std::vector<std::string>& paths, std::optional<double> target,
+    Spectra spectra = Spectra::Read, const std::vector<Condition>& where = {});
 
 // The first evaluation that reaches the target; null where there is none.
 const Evaluation* arrival(const RunRecord& run, std::optional<double> target);
 
 // Groups the runs into settings, names and sorts these, and lists the keys that
 // differ.
-Comparison group_runs(
-    std::vector<RunRecord> runs,
-    std::optional<double> target);
+Comparison group_runs(std::vector<RunRecord> runs, std::optional<double> target);
 
 // The indices of the settings of each data set: figures of different data
 // cannot be compared.
-std::vector<std::vector<std::size_t>> by_data(
-    const std::vector<Setting>& settings);
+std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settings);
 
 // Mean quality of the finished runs; -infinity where there are none.
 double quality_of(const Setting& setting);

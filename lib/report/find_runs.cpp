@@ -17,14 +17,10 @@ constexpr int kLevels = 2;
 
 // True if the folder has one of a run's files, or is still empty.
 bool is_run(const fs::path& path) {
-  constexpr std::array kFiles = {
-      "config.yaml", "metrics.jsonl", "summary.json", "failure.json"};
+  constexpr std::array kFiles = {"config.yaml", "metrics.jsonl", "summary.json", "failure.json"};
   std::error_code error;
   return std::ranges::any_of(
-             kFiles,
-             [&](const char* file) {
-               return fs::exists(path / file, error);
-             }) ||
+             kFiles, [&](const char* file) { return fs::exists(path / file, error); }) ||
          (fs::is_directory(path, error) && fs::is_empty(path, error));
 }
 
@@ -50,8 +46,7 @@ std::vector<fs::path> runs_below(const fs::path& path, int levels) {
   std::vector<fs::path> runs;
   if (levels > 0) {
     for (const fs::path& folder : folders_in(path)) {
-      std::ranges::copy(
-          runs_below(folder, levels - 1), std::back_inserter(runs));
+      std::ranges::copy(runs_below(folder, levels - 1), std::back_inserter(runs));
     }
   }
   return runs;
@@ -66,12 +61,7 @@ FoundRuns find_runs(const std::vector<std::string>& paths) {
       ": expected a run folder, with config.yaml and metrics.jsonl, or a "
       "folder that holds run folders";
   for (const std::string& path : paths) {
-    ABT_CHECK(
-        fs::exists(path),
-        MissingInput,
-        "{}{}; it does not exist",
-        path,
-        kExpected);
+    ABT_CHECK(fs::exists(path), MissingInput, "{}{}; it does not exist", path, kExpected);
     const auto runs = runs_below(path, kLevels);
     if (runs.empty()) {
       found.without.push_back(path + kExpected);

@@ -22,9 +22,7 @@ struct Cells {
   bool is_words = false;  // to be aligned at the left
 };
 
-std::vector<Cells> cells_of(
-    const Comparison& comparison,
-    const std::vector<Column>& columns) {
+std::vector<Cells> cells_of(const Comparison& comparison, const std::vector<Column>& columns) {
   const std::vector<Setting>& settings = comparison.settings;
   const std::vector<bool> none(settings.size(), false);
   std::vector<Cells> all;
@@ -53,26 +51,20 @@ std::vector<Cells> cells_of(
 
 // The number of characters in UTF-8 text.
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 // The shortest text that reads back as the same number.
 std::string exact(double value) {
-  return std::isfinite(value) ? ordered_json(value).dump()
-                              : (value > 0 ? "inf" : "nan");
+  return std::isfinite(value) ? ordered_json(value).dump() : (value > 0 ? "inf" : "nan");
 }
 
 ordered_json number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? ordered_json(*value)
-                                        : ordered_json(nullptr);
+  return value && std::isfinite(*value) ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-ordered_json figure_json(
-    const Column& column,
-    const Figure& figure,
-    const Setting& setting) {
+ordered_json figure_json(const Column& column, const Figure& figure, const Setting& setting) {
   ordered_json values = ordered_json::array();
   for (const RunRecord& run : setting.runs) {
     values.push_back(number(column.of_run(run)));
@@ -168,8 +160,7 @@ std::string words_below(const Comparison& comparison, bool is_markdown) {
   if (const auto& tuning = comparison.tuning) {
     const auto rows = cells_of(tuning_rows(*tuning));
     const auto left_out = left_out_lines(*tuning);
-    out += titled(kTuningTitle) +
-           (is_markdown ? markdown_text(rows) : table_text(rows, false));
+    out += titled(kTuningTitle) + (is_markdown ? markdown_text(rows) : table_text(rows, false));
     out += left_out.empty() ? "" : "\n" + listed(left_out);
   }
   return out;
@@ -198,10 +189,7 @@ std::vector<std::string> unfinished_runs(const Comparison& comparison) {
   return lines;
 }
 
-std::string as_table(
-    const Comparison& comparison,
-    const std::vector<Column>& columns,
-    bool bold) {
+std::string as_table(const Comparison& comparison, const std::vector<Column>& columns, bool bold) {
   const std::vector<Cells> table = cells_of(comparison, columns);
   std::vector<std::string> notes;
   if (std::ranges::any_of(table, has_best)) {
@@ -215,21 +203,16 @@ std::string as_table(
       })) {
     notes.emplace_back("± standard deviation over the seeds");
   }
-  return table_text(table, bold) +
-         (notes.empty() ? "" : "\n" + join(notes, "; ") + "\n") +
+  return table_text(table, bold) + (notes.empty() ? "" : "\n" + join(notes, "; ") + "\n") +
          words_below(comparison, /*is_markdown=*/false);
 }
 
-std::string as_markdown(
-    const Comparison& comparison,
-    const std::vector<Column>& columns) {
+std::string as_markdown(const Comparison& comparison, const std::vector<Column>& columns) {
   return markdown_text(cells_of(comparison, columns)) +
          words_below(comparison, /*is_markdown=*/true);
 }
 
-std::string as_csv(
-    const Comparison& comparison,
-    const std::vector<Column>& columns) {
+std::string as_csv(const Comparison& comparison, const std::vector<Column>& columns) {
   std::vector<std::string> header = {"name", "runs", "finished"};
   for (const Trait& trait : all_traits()) {
     header.push_back(trait.key);
@@ -238,14 +221,11 @@ std::string as_csv(
     header.push_back(column.key);
     header.push_back(column.key + "_sd");
   }
-  header.insert(
-      header.end(), comparison.varying.begin(), comparison.varying.end());
+  header.insert(header.end(), comparison.varying.begin(), comparison.varying.end());
   std::string out = csv_line(header) + "\r\n";
   for (const Setting& setting : comparison.settings) {
     std::vector<std::string> fields = {
-        setting.name,
-        std::to_string(setting.runs.size()),
-        std::to_string(setting.finished())};
+        setting.name, std::to_string(setting.runs.size()), std::to_string(setting.finished())};
     for (const Trait& trait : all_traits()) {
       fields.push_back(trait.of(setting));
     }
@@ -262,9 +242,7 @@ std::string as_csv(
   return out;
 }
 
-std::string as_json(
-    const Comparison& comparison,
-    const std::vector<Column>& columns) {
+std::string as_json(const Comparison& comparison, const std::vector<Column>& columns) {
   const std::vector<Setting>& settings = comparison.settings;
   ordered_json rows = ordered_json::array();
   ordered_json unfinished = ordered_json::array();

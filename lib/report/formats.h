@@ -13,27 +13,18 @@ namespace abtrain::report {
 
 // The best cell of a column gets a star, and is printed bold where `bold` is
 // set. The comparison's verdict and tuning stand below, in Markdown too.
-std::string as_table(
-    const Comparison& comparison,
-    const std::vector<Column>& columns,
-    bool bold);
+std::string as_table(const Comparison& comparison, const std::vector<Column>& columns, bool bold);
 
-std::string as_markdown(
-    const Comparison& comparison,
-    const std::vector<Column>& columns);
+std::string as_markdown(const Comparison& comparison, const std::vector<Column>& columns);
 
 // CSV as in RFC 4180 (base/machine_text.h). The fields are name, runs,
 // finished, the traits, then KEY and KEY_sd for each column, then the
 // configuration keys that differ. A target that was not reached is "inf".
-std::string as_csv(
-    const Comparison& comparison,
-    const std::vector<Column>& columns);
+std::string as_csv(const Comparison& comparison, const std::vector<Column>& columns);
 
 // A target that was not reached is null. "verdict" is there where a column is
 // about the front, "tuning" where the comparison has one.
-std::string as_json(
-    const Comparison& comparison,
-    const std::vector<Column>& columns);
+std::string as_json(const Comparison& comparison, const std::vector<Column>& columns);
 
 // One line for each run that has not finished: its folder, how far it has got
 // and why.

@@ -18,8 +18,7 @@ KeyValues without_length(KeyValues keys) {
 }
 
 bool beats(const FrontPoint& a, const FrontPoint& b) {
-  return a.quality >= b.quality && a.cost <= b.cost &&
-         (a.quality > b.quality || a.cost < b.cost);
+  return a.quality >= b.quality && a.cost <= b.cost && (a.quality > b.quality || a.cost < b.cost);
 }
 
 // What both begin with: "ab_1200" and "ab_1400" with "ab", "r4_200" and "r4"
@@ -30,8 +29,7 @@ std::string common_beginning(const std::string& a, const std::string& b) {
   if (a == b) {
     return a;
   }
-  const auto [in_a, in_b] =
-      std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   const auto is_digit = [&](auto at, const std::string& text) {
     return at != text.end() && kDigits.find(*at) != std::string_view::npos;
   };
@@ -43,9 +41,7 @@ std::string common_beginning(const std::string& a, const std::string& b) {
   return name;
 }
 
-void name_lines(
-    std::vector<FrontLine>& lines,
-    const std::vector<Setting>& settings) {
+void name_lines(std::vector<FrontLine>& lines, const std::vector<Setting>& settings) {
   for (FrontLine& line : lines) {
     line.name = settings[line.settings.front()].name;
     for (const std::size_t i : line.settings) {
@@ -54,8 +50,7 @@ void name_lines(
   }
   const std::vector<FrontLine> named = lines;
   for (FrontLine& line : lines) {
-    if (line.name.empty() ||
-        std::ranges::count(named, line.name, &FrontLine::name) > 1) {
+    if (line.name.empty() || std::ranges::count(named, line.name, &FrontLine::name) > 1) {
       line.name = settings[line.settings.front()].name;
       line.name += line.settings.size() > 1 ? ", ..." : "";
     }
@@ -66,8 +61,7 @@ void name_lines(
 
 std::vector<Column> front_columns(std::optional<double> target) {
   std::vector<Column> columns = choose_columns(
-      std::string("accuracy,bits_per_byte,") + kFrontCosts +
-          (target ? ",seconds_to_target" : ""),
+      std::string("accuracy,bits_per_byte,") + kFrontCosts + (target ? ",seconds_to_target" : ""),
       target);
   for (auto column = columns.begin() + 2; column != columns.end(); ++column) {
     column->best = column->is_median ? Best::None : Best::Front;
@@ -76,27 +70,23 @@ std::vector<Column> front_columns(std::optional<double> target) {
 }
 
 std::vector<std::optional<FrontPoint>> front_points(
-    const Column& cost,
-    const std::vector<Setting>& settings) {
+    const Column& cost, const std::vector<Setting>& settings) {
   std::vector<std::optional<FrontPoint>> points;
   for (const Setting& setting : settings) {
     const auto spent = cost.figure(setting).value;
     points.push_back(
-        setting.finished() > 0 && spent
-            ? std::optional(FrontPoint{quality_of(setting), *spent})
-            : std::nullopt);
+        setting.finished() > 0 && spent ? std::optional(FrontPoint{quality_of(setting), *spent})
+                                        : std::nullopt);
   }
   return points;
 }
 
-std::vector<bool> on_front(
-    const std::vector<std::optional<FrontPoint>>& points) {
+std::vector<bool> on_front(const std::vector<std::optional<FrontPoint>>& points) {
   std::vector<bool> there;
   for (const auto& point : points) {
-    there.push_back(
-        point && std::ranges::none_of(points, [&](const auto& other) {
-          return other && beats(*other, *point);
-        }));
+    there.push_back(point && std::ranges::none_of(points, [&](const auto& other) {
+                      return other && beats(*other, *point);
+                    }));
   }
   return there;
 }
@@ -130,8 +120,7 @@ std::vector<FrontLine> front_lines(const std::vector<Setting>& settings) {
     // Settings of equal keys are told apart by their names, so they are no
     // lengths of one another.
     const auto group = std::ranges::find_if(groups, [&](const Group& g) {
-      return g.keys == keys &&
-             std::ranges::none_of(g.line.settings, [&](std::size_t j) {
+      return g.keys == keys && std::ranges::none_of(g.line.settings, [&](std::size_t j) {
                return settings[j].runs.front().keys == own;
              });
     });

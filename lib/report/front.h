@@ -14,8 +14,7 @@
 namespace abtrain::report {
 
 // The costs that the quality is weighed against, as keys of columns.
-inline constexpr const char* kFrontCosts =
-    "train_seconds,bytes,parameters,link_seconds";
+inline constexpr const char* kFrontCosts = "train_seconds,bytes,parameters,link_seconds";
 
 // What `--front` shows: the accuracy or the bits per byte, of which the best is
 // marked, then the costs, in each of which the settings on the front are
@@ -30,12 +29,10 @@ struct FrontPoint {
 // One point per setting, of means over its finished runs; none where no run has
 // finished or the cost is unknown.
 std::vector<std::optional<FrontPoint>> front_points(
-    const Column& cost,
-    const std::vector<Setting>& settings);
+    const Column& cost, const std::vector<Setting>& settings);
 
 // Whether each point is on the front of all of them.
-std::vector<bool> on_front(
-    const std::vector<std::optional<FrontPoint>>& points);
+std::vector<bool> on_front(const std::vector<std::optional<FrontPoint>>& points);
 // Whether each point is on the front of its group (by_data(), FrontLine); the
 // groups hold the indices of the points.
 std::vector<bool> on_front(

@@ -56,8 +56,7 @@ WhichScore score_of(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     for (const RunRecord& run : setting.runs) {
       if (!run.evaluations.empty()) {
-        return run.evaluations.front().accuracy ? &Score::accuracy
-                                                : &Score::bits_per_byte;
+        return run.evaluations.front().accuracy ? &Score::accuracy : &Score::bits_per_byte;
       }
     }
   }
@@ -65,13 +64,10 @@ WhichScore score_of(const std::vector<Setting>& settings) {
 }
 
 ordered_json score_json(const Score& score, WhichScore which) {
-  return score.*which ? ordered_json(rounded(*(score.*which)))
-                      : ordered_json(nullptr);
+  return score.*which ? ordered_json(rounded(*(score.*which))) : ordered_json(nullptr);
 }
 
-ordered_json curve(
-    const std::vector<Evaluation>& evaluations,
-    WhichScore which) {
+ordered_json curve(const std::vector<Evaluation>& evaluations, WhichScore which) {
   ordered_json curve = {
       {"step", ordered_json::array()},
       {"seconds", ordered_json::array()},
@@ -106,9 +102,7 @@ ordered_json ranks(const std::vector<Decomposition>& cuts) {
       over_time.push_back(cut == nullptr ? 0 : cut->rank);
     }
     layers.push_back(
-        {{"name", layer.name},
-         {"full", std::min(layer.m, layer.n)},
-         {"rank", over_time}});
+        {{"name", layer.name}, {"full", std::min(layer.m, layer.n)}, {"rank", over_time}});
   }
   return {{"step", steps}, {"layers", layers}};
 }
@@ -128,8 +122,7 @@ ordered_json spectra(const std::vector<Decomposition>& cuts) {
           {"index", cut.spectrum->index},
           {"value", rounded(cut.spectrum->value)}};
     };
-    layers.push_back(
-        {{"name", first.name}, {"first", side(first)}, {"last", side(*last)}});
+    layers.push_back({{"name", first.name}, {"first", side(first)}, {"last", side(*last)}});
   }
   return layers.empty() ? ordered_json(nullptr)
                         : ordered_json{
@@ -138,15 +131,10 @@ ordered_json spectra(const std::vector<Decomposition>& cuts) {
                               {"layers", layers}};
 }
 
-ordered_json
-run_json(const RunRecord& run, std::size_t setting, WhichScore which) {
+ordered_json run_json(const RunRecord& run, std::size_t setting, WhichScore which) {
   ordered_json json = {
-      {"name", printable(run.name)},
-      {"folder", printable(run.folder)},
-      {"seed", run.seed},
-      {"setting", setting},
-      {"curve", curve(run.evaluations, which)},
-      {"ranks", nullptr},
+      {"name", printable(run.name)}, {"folder", printable(run.folder)},        {"seed", run.seed},
+      {"setting", setting},          {"curve", curve(run.evaluations, which)}, {"ranks", nullptr},
       {"spectra", nullptr}};
   if (!run.decompositions.empty()) {
     json["ranks"] = ranks(run.decompositions);
@@ -155,18 +143,14 @@ run_json(const RunRecord& run, std::size_t setting, WhichScore which) {
   return json;
 }
 
-ordered_json column_json(
-    const Column& column,
-    const std::vector<Setting>& settings) {
+ordered_json column_json(const Column& column, const std::vector<Setting>& settings) {
   ordered_json cells = ordered_json::array();
   for (const Figure& figure : figures(column, settings)) {
     // A target that was not reached has no value here, so it sorts last.
     const bool is_number = figure.value && std::isfinite(*figure.value);
     cells.push_back(
         {{"text", to_text(column, figure)},
-         {"value",
-          is_number ? ordered_json(*figure.value / column.unit)
-                    : ordered_json(nullptr)},
+         {"value", is_number ? ordered_json(*figure.value / column.unit) : ordered_json(nullptr)},
          {"best", figure.is_best}});
   }
   return {
@@ -190,17 +174,12 @@ ordered_json scores_json(const Setting& setting, WhichScore which) {
     return nullptr;
   }
   const auto [low, high] = std::ranges::minmax(values);
-  return {
-      {"mean", rounded(mean(values))},
-      {"low", rounded(low)},
-      {"high", rounded(high)}};
+  return {{"mean", rounded(mean(values))}, {"low", rounded(low)}, {"high", rounded(high)}};
 }
 
 // For each setting: its score, its costs, and whether it is on the front of all
 // settings and on the front of its own line.
-ordered_json front_json(
-    const std::vector<Setting>& settings,
-    WhichScore which) {
+ordered_json front_json(const std::vector<Setting>& settings, WhichScore which) {
   ordered_json scores = ordered_json::array();
   for (const Setting& setting : settings) {
     scores.push_back(scores_json(setting, which));
@@ -209,13 +188,11 @@ ordered_json front_json(
   ordered_json lines_json = ordered_json::array();
   std::vector<std::vector<std::size_t>> members;
   for (const FrontLine& line : lines) {
-    lines_json.push_back(
-        {{"name", printable(line.name)}, {"settings", line.settings}});
+    lines_json.push_back({{"name", printable(line.name)}, {"settings", line.settings}});
     members.push_back(line.settings);
   }
   ordered_json costs = ordered_json::array();
-  for (const Column& column :
-       shown_columns(choose_columns(kFrontCosts, {}), settings)) {
+  for (const Column& column : shown_columns(choose_columns(kFrontCosts, {}), settings)) {
     const auto points = front_points(column, settings);
     const std::vector<bool> in_all = on_front(points, by_data(settings));
     const std::vector<bool> in_line = on_front(points, members);
@@ -232,17 +209,13 @@ ordered_json front_json(
 }
 
 ordered_json data_of(
-    const Comparison& comparison,
-    const std::vector<Column>& columns,
-    const std::string& made) {
+    const Comparison& comparison, const std::vector<Column>& columns, const std::string& made) {
   const std::vector<Setting>& settings = comparison.settings;
   const WhichScore which = score_of(settings);
   const bool is_text = which == &Score::bits_per_byte;
   ordered_json data = {
       {"made", made},
-      {"target",
-       comparison.target ? ordered_json(*comparison.target)
-                         : ordered_json(nullptr)},
+      {"target", comparison.target ? ordered_json(*comparison.target) : ordered_json(nullptr)},
       {"varying", comparison.varying},
       {"mark", mark_text(columns, settings)},
       {"score",
@@ -260,15 +233,12 @@ ordered_json data_of(
       {"tuning", nullptr},
       {"traits", ordered_json::array()}};
   if (const auto& tuning = comparison.tuning) {
-    data["tuning"] = {
-        {"rows", tuning_rows(*tuning)}, {"left_out", left_out_lines(*tuning)}};
+    data["tuning"] = {{"rows", tuning_rows(*tuning)}, {"left_out", left_out_lines(*tuning)}};
   }
   const std::vector<Trait> traits = shown_traits(settings);
   for (const Trait& trait : traits) {
     data["traits"].push_back(
-        {{"key", trait.key},
-         {"help", trait.help},
-         {"is_number", trait.is_number}});
+        {{"key", trait.key}, {"help", trait.help}, {"is_number", trait.is_number}});
   }
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const RunRecord& first = settings[i].runs.front();
@@ -285,8 +255,7 @@ ordered_json data_of(
          {"traits", ordered_json::array()}});
     for (const Trait& trait : traits) {
       const std::string words = trait.of(settings[i]);
-      data["settings"].back()["traits"].push_back(
-          words.empty() ? "-" : printable(words));
+      data["settings"].back()["traits"].push_back(words.empty() ? "-" : printable(words));
     }
     for (const RunRecord& run : settings[i].runs) {
       data["runs"].push_back(run_json(run, i, which));
@@ -311,9 +280,7 @@ std::string for_a_script(const ordered_json& data) {
 }  // namespace
 
 std::string as_html(
-    const Comparison& comparison,
-    const std::vector<Column>& columns,
-    const std::string& made) {
+    const Comparison& comparison, const std::vector<Column>& columns, const std::string& made) {
   const std::string data = for_a_script(data_of(comparison, columns, made));
   const std::pair<std::string_view, std::string_view> parts[] = {
       {"{{style}}", page_style()},

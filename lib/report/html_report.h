@@ -15,8 +15,6 @@ namespace abtrain::report {
 
 // `made`: a line for the head of the page that says what made it and when.
 std::string as_html(
-    const Comparison& comparison,
-    const std::vector<Column>& columns,
-    const std::string& made);
+    const Comparison& comparison, const std::vector<Column>& columns, const std::string& made);
 
 }  // namespace abtrain::report

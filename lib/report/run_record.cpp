@@ -25,15 +25,12 @@ std::string data_name(const data::DataOptions& options) {
   const bool is_brought = set.has_files() || set.train_files.empty();
   const fs::path root = options.root.value_or("");
   const fs::path place = root.has_filename() ? root : root.parent_path();
-  return is_brought && options.root
-             ? options.name + " " + place.filename().string()
-             : options.name;
+  return is_brought && options.root ? options.name + " " + place.filename().string() : options.name;
 }
 
 void read_config_of(RunRecord& run) {
   const std::string path = run.folder + "/config.yaml";
-  ABT_CHECK(
-      fs::exists(path), MissingInput, "{}: it has no config.yaml", run.folder);
+  ABT_CHECK(fs::exists(path), MissingInput, "{}: it has no config.yaml", run.folder);
   config::RunOptions options = config::read_config(path);
   run.name = options.name;
   run.seed = options.seed;
@@ -63,26 +60,21 @@ std::string without_spectra(std::string_view line) {
   return out += line;
 }
 
-std::vector<double>
-numbers(const JsonObject& event, const ordered_json& layer, const char* key) {
+std::vector<double> numbers(const JsonObject& event, const ordered_json& layer, const char* key) {
   const auto list = layer.at("singular_values").find(key);
   std::vector<double> out;
   if (list == layer.at("singular_values").end() || !read_json(*list, out)) {
-    event.complain(
-        "/layers", "lists of numbers as index and value of singular_values");
+    event.complain("/layers", "lists of numbers as index and value of singular_values");
   }
   return out;
 }
 
-std::optional<SpectrumSample> spectrum_of(
-    const JsonObject& event,
-    const ordered_json& layer) {
+std::optional<SpectrumSample> spectrum_of(const JsonObject& event, const ordered_json& layer) {
   const auto values = layer.find("singular_values");
   if (values == layer.end() || !values->is_object() || values->empty()) {
     return {};
   }
-  SpectrumSample spectrum{
-      numbers(event, layer, "index"), numbers(event, layer, "value")};
+  SpectrumSample spectrum{numbers(event, layer, "index"), numbers(event, layer, "value")};
   if (spectrum.index.size() != spectrum.value.size()) {
     event.complain("/layers", "as many singular values as indices");
   }
@@ -100,10 +92,7 @@ Decomposition decomposition(const JsonObject& event) {
       return value;
     };
     cut.layers.push_back(
-        {get("name", std::string()),
-         get("m", 0.0),
-         get("n", 0.0),
-         get("rank", 0.0),
+        {get("name", std::string()), get("m", 0.0), get("n", 0.0), get("rank", 0.0),
          spectrum_of(event, layer)});
   }
   return cut;
@@ -132,9 +121,7 @@ void read_metrics(RunRecord& run, Spectra spectra) {
   if (!fs::exists(path)) {
     // Only a run that has not trained yet may lack it.
     ABT_CHECK(
-        run.state != Finished && run.state != Stopped,
-        MissingInput,
-        "{}: it has no metrics.jsonl",
+        run.state != Finished && run.state != Stopped, MissingInput, "{}: it has no metrics.jsonl",
         run.folder);
     return;
   }
@@ -160,15 +147,12 @@ void read_metrics(RunRecord& run, Spectra spectra) {
     run.step = count_of(event.maybe("/step").value_or(0));
     if (kind == "evaluate") {
       run.evaluations.push_back(
-          {score_of(event),
-           event.number("/step"),
-           event.number("/train_seconds"),
+          {score_of(event), event.number("/step"), event.number("/train_seconds"),
            event.number("/bytes_per_worker")});
     } else if (kind == "decompose") {
       run.decompositions.push_back(decomposition(event));
       cuts.push_back(line);
-    } else if (const auto value = event.maybe("/vnmse");
-               kind == "compression" && value) {
+    } else if (const auto value = event.maybe("/vnmse"); kind == "compression" && value) {
       vnmse += *value;
       ++estimates;
     }
@@ -179,8 +163,7 @@ void read_metrics(RunRecord& run, Spectra spectra) {
   for (const std::size_t i : {std::size_t{0}, cuts.size() - 1}) {
     if (spectra == Spectra::Read && i < cuts.size() &&
         cuts[i].text.find(kSpectrum) != std::string_view::npos) {
-      run.decompositions[i] =
-          decomposition(JsonObject(path, cuts[i].number, cuts[i].text));
+      run.decompositions[i] = decomposition(JsonObject(path, cuts[i].number, cuts[i].text));
     }
   }
 }
@@ -200,8 +183,7 @@ void read_summary(RunRecord& run) {
   summary.train_seconds = train;
   summary.ms_per_step = 1e3 * train / steps;
   summary.communication_share = train > 0 ? communication / train : 0;
-  summary.sent_bits =
-      8 * summary.bytes / (steps * file.number("/parameters/dense"));
+  summary.sent_bits = 8 * summary.bytes / (steps * file.number("/parameters/dense"));
   if (const auto encode = file.maybe("/reducer/encode_seconds")) {
     summary.encode_ms = 1e3 * *encode / steps;
     summary.decode_ms = 1e3 * file.number("/reducer/decode_seconds") / steps;
@@ -218,14 +200,10 @@ void describe_unfinished(RunRecord& run, const std::string& about) {
     run.steps = saved.front().run_steps;
   }
   run.unfinished = formatted(
-      "{}{}{}{}",
-      run.progress(),
-      about.empty() ? "" : ": ",
-      about,
+      "{}{}{}{}", run.progress(), about.empty() ? "" : ": ", about,
       run.state == run_folder::RunState::Running || saved.empty()
           ? ""
-          : formatted(
-                "; --resume auto continues from step {}", saved.front().step));
+          : formatted("; --resume auto continues from step {}", saved.front().step));
 }
 
 }  // namespace
@@ -235,22 +213,18 @@ double Score::quality() const {
 }
 
 bool Score::reaches(double target) const {
-  return accuracy ? *accuracy >= target
-                  : bits_per_byte && *bits_per_byte <= target;
+  return accuracy ? *accuracy >= target : bits_per_byte && *bits_per_byte <= target;
 }
 
 std::string RunRecord::progress() const {
   return summary ? name_of(state)
                  : formatted(
-                       "{} at step {}{}",
-                       name_of(state),
-                       step,
+                       "{} at step {}{}", name_of(state), step,
                        steps > 0 ? formatted(" of {}", steps) : "");
 }
 
 std::string RunRecord::value_of(const std::string& key) const {
-  const auto found =
-      std::ranges::find(keys, key, [](const auto& pair) { return pair.first; });
+  const auto found = std::ranges::find(keys, key, [](const auto& pair) { return pair.first; });
   return found == keys.end() ? "" : found->second;
 }
 

@@ -16,9 +16,7 @@ std::vector<Condition> read_conditions(const std::vector<std::string>& texts);
 
 // Keeps the runs that have, for each key, one of the values that are asked for.
 // Throws Error(MissingInput), with the values that there are, if none is left.
-void keep_matching(
-    std::vector<RunRecord>& runs,
-    const std::vector<Condition>& where);
+void keep_matching(std::vector<RunRecord>& runs, const std::vector<Condition>& where);
 
 // The keys that sort_settings() takes: "name", those of the traits and of the
 // columns.

@@ -15,8 +15,8 @@ const RunRecord& first_run(const Setting& setting) {
 }
 
 std::string steps_text(const Setting& setting) {
-  const auto known = std::ranges::find_if(
-      setting.runs, [](const RunRecord& run) { return run.steps > 0; });
+  const auto known =
+      std::ranges::find_if(setting.runs, [](const RunRecord& run) { return run.steps > 0; });
   return known == setting.runs.end() ? "" : std::to_string(known->steps);
 }
 
@@ -49,20 +49,11 @@ std::vector<Trait> all_traits() {
        .of = [](const Setting& s) { return first_run(s).data; }},
       {.key = "model",
        .help = "the model's family",
-       .of =
-           [](const Setting& s) {
-             return first_run(s).value_of("model.name");
-           }},
+       .of = [](const Setting& s) { return first_run(s).value_of("model.name"); }},
       {.key = "method",
        .help = "how the workers train together",
-       .of =
-           [](const Setting& s) {
-             return first_run(s).value_of("method.name");
-           }},
-      {.key = "steps",
-       .help = "steps of the whole run",
-       .is_number = true,
-       .of = steps_text},
+       .of = [](const Setting& s) { return first_run(s).value_of("method.name"); }},
+      {.key = "steps", .help = "steps of the whole run", .is_number = true, .of = steps_text},
       {.key = "state",
        .help = "whether the runs have finished; of one that has not, its last "
                "step",
@@ -77,8 +68,7 @@ std::vector<Trait> shown_traits(const std::vector<Setting>& settings) {
       values.insert(trait.of(setting));
     }
     values.erase("");
-    return trait.key == "state" ? values == std::set<std::string>{"finished"}
-                                : values.size() < 2;
+    return trait.key == "state" ? values == std::set<std::string>{"finished"} : values.size() < 2;
   });
   return traits;
 }

@@ -10,9 +10,9 @@
 namespace abtrain::report {
 
 struct Trait {
-  std::string key;         // "method": its name everywhere
-  std::string help;        // what it means, in one sentence
-  bool is_number = false;  // aligned and sorted as one
+  std::string key;                              // "method": its name everywhere
+  std::string help;                             // what it means, in one sentence
+  bool is_number = false;                       // aligned and sorted as one
   std::string (*of)(const Setting&) = nullptr;  // "": not known
 };
 

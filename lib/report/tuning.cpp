@@ -17,9 +17,7 @@ void add_file(const std::filesystem::path& folder, Tuning& tuning) {
   const auto json = JsonObject::of_file((folder / "tuning.json").string());
   tuning.settings = std::max(tuning.settings, json.integer("/settings", 0));
   for (std::size_t i = 0; i < json.list("/rivals").size(); ++i) {
-    const auto at = [&](const char* key) {
-      return formatted("/rivals/{}/{}", i, key);
-    };
+    const auto at = [&](const char* key) { return formatted("/rivals/{}/{}", i, key); };
     const double seconds = json.number(at("pilot_seconds").c_str());
     if (seconds < 0) {
       json.complain(at("pilot_seconds"), "a number of at least 0");
@@ -74,24 +72,14 @@ std::optional<Tuning> read_tuning(const std::vector<Setting>& settings) {
 
 std::vector<std::vector<std::string>> tuning_rows(const Tuning& tuning) {
   std::vector<std::vector<std::string>> rows = {
-      {"sweep",
-       "rival",
-       "what it is",
-       "settings tried",
-       "pilot runs",
-       "seconds",
-       "chosen"}};
+      {"sweep", "rival", "what it is", "settings tried", "pilot runs", "seconds", "chosen"}};
   std::set<std::string> sweeps;
   for (const auto& rival : tuning.rivals) {
     const std::string chosen = shown(rival, "chosen");
     sweeps.insert(rival.at("sweep"));
     rows.push_back(
-        {shown(rival, "sweep"),
-         shown(rival, "name"),
-         shown(rival, "why"),
-         rival.at("tried").dump(),
-         rival.at("pilots").dump(),
-         formatted("{:.1f}", rival.at("pilot_seconds").get<double>()),
+        {shown(rival, "sweep"), shown(rival, "name"), shown(rival, "why"), rival.at("tried").dump(),
+         rival.at("pilots").dump(), formatted("{:.1f}", rival.at("pilot_seconds").get<double>()),
          chosen.empty() ? "-" : chosen});
   }
   for (auto& row : rows) {
@@ -103,8 +91,7 @@ std::vector<std::vector<std::string>> tuning_rows(const Tuning& tuning) {
 std::vector<std::string> left_out_lines(const Tuning& tuning) {
   std::vector<std::string> lines;
   for (const auto& one : tuning.left_out) {
-    lines.push_back(
-        shown(one, "name") + " was left out: " + shown(one, "why"));
+    lines.push_back(shown(one, "name") + " was left out: " + shown(one, "why"));
   }
   return lines;
 }

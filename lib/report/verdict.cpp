@@ -38,8 +38,7 @@ struct Words {
 // "a", "a and b", "a, b and c"
 std::string listed(const std::vector<std::string>& names) {
   const std::vector<std::string> before(names.begin(), names.end() - 1);
-  return names.size() < 2 ? join(names, "")
-                          : join(before, ", ") + " and " + names.back();
+  return names.size() < 2 ? join(names, "") : join(before, ", ") + " and " + names.back();
 }
 
 std::string capitalized(std::string text) {
@@ -55,15 +54,13 @@ std::string parameters_text(double parameters) {
   while (parameters / unit >= 1000) {
     unit *= 10;
   }
-  return with_commas(
-      static_cast<std::int64_t>(std::ceil(parameters / unit) * unit));
+  return with_commas(static_cast<std::int64_t>(std::ceil(parameters / unit) * unit));
 }
 
 std::string size_text(const SizeBudget& budget) {
-  return budget.parameters ? formatted(
-                                 "with at most {} parameters",
-                                 parameters_text(*budget.parameters))
-                           : "with any number of parameters";
+  return budget.parameters
+             ? formatted("with at most {} parameters", parameters_text(*budget.parameters))
+             : "with any number of parameters";
 }
 
 // The sentences about one data set.
@@ -82,15 +79,14 @@ class Judge {
           "A tie means that the seeds do not separate the settings (Welch's t "
           "test at 5 %).");
     }
-    const auto alone = std::ranges::count_if(
-        all_, [](const Contender& c) { return c.qualities.size() < 2; });
+    const auto alone =
+        std::ranges::count_if(all_, [](const Contender& c) { return c.qualities.size() < 2; });
     if (alone > 0) {
       lines.push_back(
           (alone < std::ssize(all_) ? "Some settings have only one seed"
                                     : "There is only one seed per setting") +
           std::string(": differences of a few ") +
-          (words_.is_text ? "hundredths of a bit per byte"
-                          : "tenths of a point") +
+          (words_.is_text ? "hundredths of a bit per byte" : "tenths of a point") +
           " may be chance.");
     }
     add_dominated(lines);
@@ -119,8 +115,7 @@ class Judge {
     if (answer.first.size() > 1) {
       std::vector<std::string> names;
       for (const std::size_t i : answer.first) {
-        names.push_back(
-            formatted("{} ({})", all_[i].name, words_.level(all_[i].quality)));
+        names.push_back(formatted("{} ({})", all_[i].name, words_.level(all_[i].quality)));
       }
       return listed(names) + " tie";
     }
@@ -141,16 +136,13 @@ class Judge {
     std::vector<std::string> parts;
     for (const Answer& answer : budget.answers) {
       parts.push_back(formatted(
-          "from {}{}, {}",
-          human_bytes(answer.bytes),
-          parts.empty() ? " sent per worker" : "",
+          "from {}{}, {}", human_bytes(answer.bytes), parts.empty() ? " sent per worker" : "",
           answer_text(answer)));
     }
     const bool is_last = &budget == &budgets_.back();
     const std::string size = is_one_size() ? "" : size_text(budget) + ": ";
     return capitalized(size + join(parts, "; ")) + "." +
-           (is_last && budget.parameters ? " No larger model wins or ties."
-                                         : "");
+           (is_last && budget.parameters ? " No larger model wins or ties." : "");
   }
 
   // How a stands to b, which it dominates.
@@ -160,13 +152,10 @@ class Judge {
                         : (words_.is_text ? "is as good" : "is as accurate"),
         b.bytes > a.bytes * kSameBytes ? "sends less" : "sends no more"};
     if (a.parameters && b.parameters) {
-      parts.emplace_back(
-          *b.parameters > *a.parameters * kSameSize ? "is smaller"
-                                                    : "is no larger");
+      parts.emplace_back(*b.parameters > *a.parameters * kSameSize ? "is smaller" : "is no larger");
     }
     parts.emplace_back(
-        b.seconds > a.seconds * kSameSeconds ? "takes less time"
-                                             : "takes no longer");
+        b.seconds > a.seconds * kSameSeconds ? "takes less time" : "takes no longer");
     return formatted("{} {}", a.name, listed(parts));
   }
 
@@ -179,8 +168,7 @@ class Judge {
         continue;
       }
       const std::string why = by_what(all_[*by[i]], all_[i]);
-      const auto group =
-          std::ranges::find(groups, why, [](const auto& g) { return g.first; });
+      const auto group = std::ranges::find(groups, why, [](const auto& g) { return g.first; });
       if (group == groups.end()) {
         groups.push_back({why, {all_[i].name}});
       } else {
@@ -189,20 +177,16 @@ class Judge {
     }
     for (const auto& [why, names] : groups) {
       lines.push_back(formatted(
-          "{} {} dominated on every axis: {}.",
-          listed(names),
-          names.size() == 1 ? "is" : "are",
+          "{} {} dominated on every axis: {}.", listed(names), names.size() == 1 ? "is" : "are",
           why));
     }
   }
 
   // "wins": none but AB-training is first; "ties"; or "" where it is not.
   std::string ab_verb(const Answer& answer) const {
-    const auto count = std::ranges::count_if(
-        answer.first, [&](std::size_t i) { return all_[i].is_ab; });
-    return count == 0                          ? ""
-           : count == std::ssize(answer.first) ? "wins"
-                                               : "ties";
+    const auto count =
+        std::ranges::count_if(answer.first, [&](std::size_t i) { return all_[i].is_ab; });
+    return count == 0 ? "" : count == std::ssize(answer.first) ? "wins" : "ties";
   }
 
   // "wins from 1.1 MB to 19.5 MB and ties from there on"
@@ -227,14 +211,10 @@ class Judge {
     std::vector<std::string> parts;
     for (const Stretch& stretch : stretches) {
       parts.push_back(
-          stretch.to
-              ? formatted(
-                    "{} from {} up to {}",
-                    stretch.verb,
-                    human_bytes(stretch.from),
-                    human_bytes(*stretch.to))
-              : formatted(
-                    "{} from {} on", stretch.verb, human_bytes(stretch.from)));
+          stretch.to ? formatted(
+                           "{} from {} up to {}", stretch.verb, human_bytes(stretch.from),
+                           human_bytes(*stretch.to))
+                     : formatted("{} from {} on", stretch.verb, human_bytes(stretch.from)));
     }
     return parts.empty() ? "" : listed(parts);
   }
@@ -257,9 +237,8 @@ class Judge {
 
 // Whether the runs have bits per byte in place of an accuracy.
 bool is_text(const Setting& setting) {
-  return std::ranges::any_of(setting.runs, [](const RunRecord& run) {
-    return run.summary && !run.summary->accuracy;
-  });
+  return std::ranges::any_of(
+      setting.runs, [](const RunRecord& run) { return run.summary && !run.summary->accuracy; });
 }
 
 }  // namespace
@@ -272,12 +251,10 @@ std::vector<std::string> verdict(const std::vector<Setting>& settings) {
     if (all.size() < 2) {
       continue;
     }
-    const bool of_text = std::ranges::any_of(
-        members, [&](std::size_t i) { return is_text(settings[i]); });
+    const bool of_text =
+        std::ranges::any_of(members, [&](std::size_t i) { return is_text(settings[i]); });
     const std::string data =
-        groups.size() < 2
-            ? ""
-            : printable(settings[members.front()].runs.front().data) + ": ";
+        groups.size() < 2 ? "" : printable(settings[members.front()].runs.front().data) + ": ";
     for (const auto& line : Judge(std::move(all), of_text).sentences()) {
       lines.push_back(data + line);
     }

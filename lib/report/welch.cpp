@@ -15,10 +15,8 @@ double beta_fraction(double x, double a, double b) {
   double value = 1;
   for (int i = kTerms; i > 0; --i) {
     const int m = i / 2;
-    const double up =
-        i % 2 == 0
-            ? m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-            : -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    const double up = i % 2 == 0 ? m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+                                 : -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
     value = 1 + up / value;
   }
   return value;
@@ -33,23 +31,19 @@ double beta_share(double x, double a, double b) {
   if (x > (a + 1) / (a + b + 2)) {
     return 1 - beta_share(1 - x, b, a);
   }
-  const double log_front = std::lgamma(a + b) - std::lgamma(a) -
-                           std::lgamma(b) + a * std::log(x) +
-                           b * std::log1p(-x);
+  const double log_front =
+      std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x);
   return std::exp(log_front) / a / beta_fraction(x, a, b);
 }
 
 // The squared standard error of the mean.
 double error_of(const std::vector<double>& values) {
-  return std::pow(*standard_deviation(values), 2) /
-         static_cast<double>(values.size());
+  return std::pow(*standard_deviation(values), 2) / static_cast<double>(values.size());
 }
 
 }  // namespace
 
-std::optional<double> welch_p(
-    const std::vector<double>& a,
-    const std::vector<double>& b) {
+std::optional<double> welch_p(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() < 2 || b.size() < 2) {
     return {};
   }
@@ -64,10 +58,9 @@ std::optional<double> welch_p(
   if (std::sqrt(error) <= kRounding * apart) {
     return 0;
   }
-  const double freedom =
-      error * error /
-      (error_a * error_a / static_cast<double>(a.size() - 1) +
-       error_b * error_b / static_cast<double>(b.size() - 1));
+  const double freedom = error * error /
+                         (error_a * error_a / static_cast<double>(a.size() - 1) +
+                          error_b * error_b / static_cast<double>(b.size() - 1));
   const double t_squared = apart * apart / error;
   return beta_share(freedom / (freedom + t_squared), freedom / 2, 0.5);
 }

@@ -12,8 +12,6 @@ namespace abtrain::report {
 // The two-sided probability, 0 to 1, of a difference of the means at least as
 // large as this one if there were none. None where a sample has fewer than two
 // values. 1 for equal means, and 0 for others where neither sample varies.
-std::optional<double> welch_p(
-    const std::vector<double>& a,
-    const std::vector<double>& b);
+std::optional<double> welch_p(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace abtrain::report

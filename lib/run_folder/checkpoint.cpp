@@ -45,16 +45,13 @@ Checkpoint read_checkpoint(const std::string& folder) {
   if (!is_list || std::ssize(leads) != workers) {
     json.complain(
         "/leads",
-        formatted(
-            "for each of {} workers the rank that stores its replicas' state",
-            workers));
+        formatted("for each of {} workers the rank that stores its replicas' state", workers));
   }
   checkpoint.leads.assign(leads.begin(), leads.end());
   const ordered_json* accuracy = json.find("/validation_accuracy");
   if (accuracy == nullptr || !accuracy->is_null()) {
     checkpoint.validation_accuracy = json.number("/validation_accuracy");
-    if (!(*checkpoint.validation_accuracy >= 0 &&
-          *checkpoint.validation_accuracy <= 1)) {
+    if (!(*checkpoint.validation_accuracy >= 0 && *checkpoint.validation_accuracy <= 1)) {
       json.complain("/validation_accuracy", "a number from 0 to 1, or null");
     }
   }
@@ -68,111 +65,76 @@ ordered_json values_of(const weights::SafetensorsFile& file) {
   JsonProblem problem;
   ordered_json values = parse_json(file.metadata("state"), problem);
   ABT_CHECK(
-      values.is_object(),
-      DamagedData,
-      "{}: its metadata has no state{}{}",
-      file.path(),
-      problem.what.empty() ? "" : ": ",
-      problem.what);
+      values.is_object(), DamagedData, "{}: its metadata has no state{}{}", file.path(),
+      problem.what.empty() ? "" : ": ", problem.what);
   return values;
 }
 
 // That the file is the one of this step and worker, and not a copy of another
 // one.
-void check_place(
-    const weights::SafetensorsFile& file,
-    std::int64_t step,
-    int worker) {
+void check_place(const weights::SafetensorsFile& file, std::int64_t step, int worker) {
   for (const auto& [key, number] :
        {std::pair(kStep, step), std::pair(kWorker, std::int64_t{worker})}) {
     const std::string found = file.metadata(key);
     ABT_CHECK(
-        found == std::to_string(number),
-        DamagedData,
-        "{}: expected the state of {} {}, found {}",
-        file.path(),
-        key,
-        number,
-        found.empty() ? "none named" : formatted("that of {}", found));
+        found == std::to_string(number), DamagedData, "{}: expected the state of {} {}, found {}",
+        file.path(), key, number, found.empty() ? "none named" : formatted("that of {}", found));
   }
 }
 
-void check_mark(
-    const JsonObject& manifest,
-    const std::string& folder,
-    const std::string& name) {
+void check_mark(const JsonObject& manifest, const std::string& folder, const std::string& name) {
   const InputFile file(folder + "/" + name);
   // A file name has no slash at which the JSON pointer would be split.
   const std::string key = "/files/" + name;
   const std::int64_t bytes = manifest.integer((key + "/bytes").c_str(), 0);
   const std::string hash = manifest.text((key + "/xxh3").c_str());
   ABT_CHECK(
-      file.size() == static_cast<std::uint64_t>(bytes),
-      DamagedData,
-      "{}: expected {} bytes, found {}",
-      file.path(),
-      bytes,
-      file.size());
+      file.size() == static_cast<std::uint64_t>(bytes), DamagedData,
+      "{}: expected {} bytes, found {}", file.path(), bytes, file.size());
   ABT_CHECK(
-      hash_text(hash_of(file)) == hash,
-      DamagedData,
-      "{}: its content differs from what was written (XXH3 mismatch)",
-      file.path());
+      hash_text(hash_of(file)) == hash, DamagedData,
+      "{}: its content differs from what was written (XXH3 mismatch)", file.path());
 }
 
 }  // namespace
 
 void verify(const Checkpoint& checkpoint) {
-  const JsonObject manifest =
-      JsonObject::of_file(checkpoint.folder + "/" + config::kManifest);
+  const JsonObject manifest = JsonObject::of_file(checkpoint.folder + "/" + config::kManifest);
   const auto files = static_cast<std::size_t>(checkpoint.workers()) + 1;
   if (manifest.object("/files").size() != files) {
     manifest.complain(
         "/files",
-        formatted(
-            "config.yaml and one file for each of {} workers",
-            checkpoint.workers()));
+        formatted("config.yaml and one file for each of {} workers", checkpoint.workers()));
   }
   const bool has_places = manifest.integer("/format", 1, kCheckpointFormat) > 1;
   check_mark(manifest, checkpoint.folder, config::kConfig);
   for (int worker = 0; worker < checkpoint.workers(); ++worker) {
     check_mark(manifest, checkpoint.folder, worker_file(worker));
-    const weights::SafetensorsFile file(
-        checkpoint.folder + "/" + worker_file(worker));
+    const weights::SafetensorsFile file(checkpoint.folder + "/" + worker_file(worker));
     values_of(file);
     if (has_places) {
       check_place(file, checkpoint.step, worker);
     }
   }
   std::int64_t workers = checkpoint.workers();
-  const std::string config =
-      formatted("{}/{}", checkpoint.folder, config::kConfig);
+  const std::string config = formatted("{}/{}", checkpoint.folder, config::kConfig);
   try {
     workers = config::read_config(config).workers;
   } catch (const LocatedError&) {
     // Whoever resumes from it reports what is wrong with the configuration.
   }
   ABT_CHECK(
-      workers == checkpoint.workers(),
-      DamagedData,
+      workers == checkpoint.workers(), DamagedData,
       "{}: expected the same number of workers twice, got {} in {} and {} in "
       "{}",
-      checkpoint.folder,
-      checkpoint.workers(),
-      config::kManifest,
-      workers,
-      config::kConfig);
+      checkpoint.folder, checkpoint.workers(), config::kManifest, workers, config::kConfig);
 }
 
-std::vector<std::string> entries_of(
-    const std::string& run_folder,
-    const std::string& prefix) {
+std::vector<std::string> entries_of(const std::string& run_folder, const std::string& prefix) {
   std::vector<std::string> paths;
   std::error_code none;
-  for (fs::directory_iterator i(run_folder + "/" + config::kCheckpoints, none),
-       end;
-       !none && i != end;
-       i.increment(none)) {
+  for (fs::directory_iterator i(run_folder + "/" + config::kCheckpoints, none), end;
+       !none && i != end; i.increment(none)) {
     if (i->path().filename().string().starts_with(prefix)) {
       paths.push_back(i->path().string());
     }
@@ -189,15 +151,12 @@ std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
       // newest_checkpoint() reports it.
     }
   }
-  std::ranges::sort(found, [](const Checkpoint& a, const Checkpoint& b) {
-    return a.step > b.step;
-  });
+  std::ranges::sort(
+      found, [](const Checkpoint& a, const Checkpoint& b) { return a.step > b.step; });
   return found;
 }
 
-std::optional<Checkpoint> newest_checkpoint(
-    const std::string& run_folder,
-    Log& log) {
+std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log) {
   std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
   // Step numbers have leading zeros, so names sort by step.
   std::ranges::sort(folders, std::ranges::greater());
@@ -216,13 +175,11 @@ std::optional<Checkpoint> newest_checkpoint(
 namespace {
 
 void take(
-    const weights::SafetensorsFile& file,
-    const std::string& prefix,
+    const weights::SafetensorsFile& file, const std::string& prefix,
     std::map<std::string, at::Tensor>& tensors) {
   for (const std::string& name : file.names()) {
     if (name.starts_with(prefix)) {
-      tensors.emplace(
-          name.substr(prefix.size()), file.read(name, file.shape(name)));
+      tensors.emplace(name.substr(prefix.size()), file.read(name, file.shape(name)));
     }
   }
 }
@@ -230,9 +187,7 @@ void take(
 }  // namespace
 
 state::State load_state(const Checkpoint& checkpoint, int rank) {
-  const auto file_of = [&](int worker) {
-    return checkpoint.folder + "/" + worker_file(worker);
-  };
+  const auto file_of = [&](int worker) { return checkpoint.folder + "/" + worker_file(worker); };
   state::State state;
   const weights::SafetensorsFile own(file_of(rank));
   take(own, kOwnPrefix, state.own);
@@ -240,10 +195,7 @@ state::State load_state(const Checkpoint& checkpoint, int rank) {
   if (lead == rank) {
     take(own, kReplicasPrefix, state.replicas);
   } else {
-    take(
-        weights::SafetensorsFile(file_of(lead)),
-        kReplicasPrefix,
-        state.replicas);
+    take(weights::SafetensorsFile(file_of(lead)), kReplicasPrefix, state.replicas);
   }
   *state.values = values_of(own);
   return state;

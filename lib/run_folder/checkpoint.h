@@ -22,12 +22,12 @@ namespace abtrain::run_folder {
 
 struct Checkpoint {
   std::string folder;
-  std::string copy_of;    // the folder that these files were copied from, or ""
-  std::int64_t step = 0;  // steps done
-  std::int64_t run_steps = 0;  // total steps of that run
-  std::vector<int> leads;      // per worker: who stores its replicas' state
+  std::string copy_of;                        // the folder that these files were copied from, or ""
+  std::int64_t step = 0;                      // steps done
+  std::int64_t run_steps = 0;                 // total steps of that run
+  std::vector<int> leads;                     // per worker: who stores its replicas' state
   std::optional<double> validation_accuracy;  // of a text 1 / perplexity
-  std::int64_t metrics_bytes = 0;  // length of metrics.jsonl when it was saved
+  std::int64_t metrics_bytes = 0;             // length of metrics.jsonl when it was saved
   int workers() const {
     return static_cast<int>(leads.size());
   }
@@ -43,18 +43,13 @@ Checkpoint read_checkpoint(const std::string& folder);
 void verify(const Checkpoint& checkpoint);
 
 // The newest checkpoint that verifies; those that do not are named in the log.
-std::optional<Checkpoint> newest_checkpoint(
-    const std::string& run_folder,
-    Log& log);
+std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log);
 
 // Borrows the newest checkpoint of another run that verifies, or the checkpoint
 // `folder` itself: links (or copies) its files into <run
 // folder>/checkpoints.source, since that run may prune it while it is being
 // loaded. The next save removes the links. Throws MissingInput, DamagedData.
-Checkpoint borrow_checkpoint(
-    const std::string& folder,
-    const std::string& run_folder,
-    Log& log);
+Checkpoint borrow_checkpoint(const std::string& folder, const std::string& run_folder, Log& log);
 // Removes what borrow_checkpoint() made, if anything.
 void return_checkpoint(const std::string& run_folder) noexcept;
 
@@ -71,14 +66,9 @@ class CheckpointWriter {
   };
   // For tests: called between the steps of a save ("write", "publish",
   // "saved").
-  using Hook = std::function<
-      void(int rank, const char* moment, const std::string& folder)>;
+  using Hook = std::function<void(int rank, const char* moment, const std::string& folder)>;
 
-  CheckpointWriter(
-      Options options,
-      comm::Communicator& world,
-      Log* log,
-      Hook hook);
+  CheckpointWriter(Options options, comm::Communicator& world, Log* log, Hook hook);
 
   // Collective. `about` has everything but folder and leads. Returns false,
   // with a warning in the log of worker 0, if some worker could not write; then
@@ -87,12 +77,8 @@ class CheckpointWriter {
 
  private:
   std::string write_own(
-      const std::string& folder,
-      std::int64_t step,
-      state::State& state,
-      bool is_lead,
-      std::int64_t& bytes,
-      std::uint64_t& hash) const;
+      const std::string& folder, std::int64_t step, state::State& state, bool is_lead,
+      std::int64_t& bytes, std::uint64_t& hash) const;
   void publish(const Checkpoint& about, const std::string& folder) const;
   void prune() const;
   void tell(const char* moment, const std::string& folder) const;

@@ -24,17 +24,9 @@ void link_or_copy(const fs::path& from, const fs::path& to) {
     fs::copy_file(from, to, error);
   }
   ABT_CHECK(
-      !error || is_there(from.string()),
-      MissingInput,
-      "there is no file '{}'",
-      from.string());
+      !error || is_there(from.string()), MissingInput, "there is no file '{}'", from.string());
   ABT_CHECK(
-      !error,
-      Io,
-      "cannot copy '{}' to '{}': {}",
-      from.string(),
-      to.string(),
-      error.message());
+      !error, Io, "cannot copy '{}' to '{}': {}", from.string(), to.string(), error.message());
 }
 
 Checkpoint borrow(const std::string& folder, const std::string& run_folder) {
@@ -77,10 +69,7 @@ void return_checkpoint(const std::string& run_folder) noexcept {
   fs::remove_all(fs::path(run_folder) / kSource, ignored);
 }
 
-Checkpoint borrow_checkpoint(
-    const std::string& folder,
-    const std::string& run_folder,
-    Log& log) {
+Checkpoint borrow_checkpoint(const std::string& folder, const std::string& run_folder, Log& log) {
   if (is_there(folder + "/" + config::kManifest)) {
     return borrow(folder, run_folder);
   }
@@ -88,13 +77,8 @@ Checkpoint borrow_checkpoint(
   std::set<std::string> bad;
   for (;;) {
     std::vector<std::string> folders = entries_of(folder, kStepPrefix);
-    std::erase_if(
-        folders, [&](const auto& path) { return bad.contains(path); });
-    ABT_CHECK(
-        !folders.empty(),
-        MissingInput,
-        "--resume: no usable checkpoint in '{}'",
-        folder);
+    std::erase_if(folders, [&](const auto& path) { return bad.contains(path); });
+    ABT_CHECK(!folders.empty(), MissingInput, "--resume: no usable checkpoint in '{}'", folder);
     const std::string newest = *std::ranges::max_element(folders);
     try {
       return borrow(newest, run_folder);

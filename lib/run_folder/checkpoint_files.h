@@ -30,9 +30,7 @@ std::string step_folder(std::int64_t step);
 std::uint64_t hash_of(const InputFile& file);
 // Full paths of the entries of <run folder>/checkpoints whose names begin with
 // the prefix, in any order.
-std::vector<std::string> entries_of(
-    const std::string& run_folder,
-    const std::string& prefix);
+std::vector<std::string> entries_of(const std::string& run_folder, const std::string& prefix);
 // The hash as 16 hexadecimal digits.
 std::string hash_text(std::uint64_t hash);
 

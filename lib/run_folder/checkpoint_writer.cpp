@@ -35,8 +35,7 @@ void remove_all(const std::string& folder) {
 void rename(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::rename(from, to, error);
-  ABT_CHECK(
-      !error, Io, "cannot rename '{}' to '{}': {}", from, to, error.message());
+  ABT_CHECK(!error, Io, "cannot rename '{}' to '{}': {}", from, to, error.message());
 }
 
 }  // namespace
@@ -67,18 +66,10 @@ std::string hash_text(std::uint64_t hash) {
   return formatted("{:016x}", hash);
 }
 
-CheckpointWriter::CheckpointWriter(
-    Options options,
-    comm::Communicator& world,
-    Log* log,
-    Hook hook)
-    : options_(std::move(options)),
-      world_(world),
-      log_(log),
-      hook_(std::move(hook)) {}
+CheckpointWriter::CheckpointWriter(Options options, comm::Communicator& world, Log* log, Hook hook)
+    : options_(std::move(options)), world_(world), log_(log), hook_(std::move(hook)) {}
 
-void CheckpointWriter::tell(const char* moment, const std::string& folder)
-    const {
+void CheckpointWriter::tell(const char* moment, const std::string& folder) const {
   if (hook_) {
     hook_(world_.rank(), moment, folder);
   }
@@ -86,12 +77,8 @@ void CheckpointWriter::tell(const char* moment, const std::string& folder)
 
 // Returns what went wrong, or "" on success.
 std::string CheckpointWriter::write_own(
-    const std::string& folder,
-    std::int64_t step,
-    state::State& state,
-    bool is_lead,
-    std::int64_t& bytes,
-    std::uint64_t& hash) const {
+    const std::string& folder, std::int64_t step, state::State& state, bool is_lead,
+    std::int64_t& bytes, std::uint64_t& hash) const {
   std::vector<weights::NamedTensor> tensors;
   for (const auto& [name, tensor] : state.own) {
     tensors.push_back({kOwnPrefix + name, tensor});
@@ -106,8 +93,7 @@ std::string CheckpointWriter::write_own(
     XXH3_state_t digest;
     XXH3_64bits_reset(&digest);
     weights::write_safetensors(
-        folder + "/" + worker_file(world_.rank()),
-        tensors,
+        folder + "/" + worker_file(world_.rank()), tensors,
         {{"state", state.values->dump()},
          {kStep, std::to_string(step)},
          {kWorker, std::to_string(world_.rank())}},
@@ -125,8 +111,7 @@ std::string CheckpointWriter::write_own(
 bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   const bool first = world_.rank() == 0;
   const std::string all = options_.run_folder + "/" + config::kCheckpoints;
-  const std::string folder =
-      formatted("{}/{}{}", all, kUnfinished, step_folder(about.step));
+  const std::string folder = formatted("{}/{}{}", all, kUnfinished, step_folder(about.step));
   std::string problem;
   if (first) {
     try {
@@ -159,14 +144,11 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
     if (log_ != nullptr) {
       const auto who = std::ranges::find(failed, 1) - failed.begin();
       log_->warning(
-          "step {}: no checkpoint was saved: {}",
-          about.step,
-          problem.empty() ? formatted("worker {} could not write its part", who)
-                          : problem);
+          "step {}: no checkpoint was saved: {}", about.step,
+          problem.empty() ? formatted("worker {} could not write its part", who) : problem);
     } else if (!problem.empty()) {
       // Worker 0 does not know the reason, so this worker reports it.
-      Log().warning(
-          "worker {}: step {}: {}", world_.rank(), about.step, problem);
+      Log().warning("worker {}: step {}: {}", world_.rank(), about.step, problem);
     }
     return false;
   };
@@ -176,13 +158,11 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
 
   std::int64_t bytes = 0;
   std::uint64_t hash = 0;
-  problem =
-      write_own(folder, about.step, state, lead == world_.rank(), bytes, hash);
+  problem = write_own(folder, about.step, state, lead == world_.rank(), bytes, hash);
   if (!nobody_failed()) {
     return false;
   }
-  const auto marks =
-      exchange({bytes, static_cast<std::int64_t>(hash), std::int64_t{lead}});
+  const auto marks = exchange({bytes, static_cast<std::int64_t>(hash), std::int64_t{lead}});
   if (first) {
     try {
       ordered_json files = ordered_json::object();
@@ -190,23 +170,17 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
         const std::int64_t* mark = &marks[static_cast<std::size_t>(3 * r)];
         const std::string name = worker_file(r);
         ABT_CHECK(
-            fs::exists(folder + "/" + name),
-            Io,
+            fs::exists(folder + "/" + name), Io,
             "{}/{} of worker {} is not visible to worker 0: `output` must be a "
             "folder that all hosts share",
-            folder,
-            name,
-            r);
+            folder, name, r);
         files[name] = {
-            {"bytes", mark[0]},
-            {"xxh3", hash_text(static_cast<std::uint64_t>(mark[1]))}};
+            {"bytes", mark[0]}, {"xxh3", hash_text(static_cast<std::uint64_t>(mark[1]))}};
         about.leads.push_back(static_cast<int>(mark[2]));
       }
-      atomic_write(
-          formatted("{}/{}", folder, config::kConfig), options_.config);
+      atomic_write(formatted("{}/{}", folder, config::kConfig), options_.config);
       const InputFile config(formatted("{}/{}", folder, config::kConfig));
-      files[config::kConfig] = {
-          {"bytes", config.size()}, {"xxh3", hash_text(hash_of(config))}};
+      files[config::kConfig] = {{"bytes", config.size()}, {"xxh3", hash_text(hash_of(config))}};
       ordered_json manifest = {
           {"format", kCheckpointFormat},
           {"step", about.step},
@@ -232,16 +206,13 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   return true;
 }
 
-void CheckpointWriter::publish(
-    const Checkpoint& about,
-    const std::string& folder) const {
+void CheckpointWriter::publish(const Checkpoint& about, const std::string& folder) const {
   const std::string all = options_.run_folder + "/" + config::kCheckpoints;
   const std::string place = formatted("{}/{}", all, step_folder(about.step));
   sync_path(folder);
   tell("publish", folder);
   check_run_lock(true);
-  const std::string old =
-      formatted("{}/{}{}", all, kObsolete, step_folder(about.step));
+  const std::string old = formatted("{}/{}{}", all, kObsolete, step_folder(about.step));
   if (fs::exists(place)) {  // same step, from before a resume
     // Kept until the new one is in its place: clean_checkpoints() puts it back
     // if this process is killed before that.
@@ -263,22 +234,19 @@ void CheckpointWriter::publish(
 
 void CheckpointWriter::prune() const {
   const std::vector<Checkpoint> found = list_checkpoints(options_.run_folder);
-  const auto best =
-      std::ranges::max_element(found, {}, [](const Checkpoint& checkpoint) {
-        return checkpoint.validation_accuracy.value_or(-1);
-      });
+  const auto best = std::ranges::max_element(found, {}, [](const Checkpoint& checkpoint) {
+    return checkpoint.validation_accuracy.value_or(-1);
+  });
   for (std::size_t i = 0; i < found.size(); ++i) {
     const bool newest = static_cast<std::int64_t>(i) < options_.keep;
-    const bool is_best =
-        best->validation_accuracy && found[i].step == best->step;
+    const bool is_best = best->validation_accuracy && found[i].step == best->step;
     if (newest || is_best) {
       continue;
     }
     // Rename it first, so that a half-removed folder does not look like a
     // checkpoint.
     const fs::path path = found[i].folder;
-    const std::string gone =
-        (path.parent_path() / (kObsolete + path.filename().string())).string();
+    const std::string gone = (path.parent_path() / (kObsolete + path.filename().string())).string();
     remove_all(gone);
     rename(found[i].folder, gone);
     remove_all(gone);
@@ -294,8 +262,7 @@ void clean_checkpoints(const std::string& run_folder) {
     // A save may have been killed after it moved the old checkpoint away and
     // before it put the new one in its place.
     const fs::path place =
-        path.parent_path() /
-        path.filename().string().substr(std::string_view(kObsolete).size());
+        path.parent_path() / path.filename().string().substr(std::string_view(kObsolete).size());
     try {
       verify(read_checkpoint(path.string()));
       if (!fs::exists(place)) {

@@ -94,15 +94,10 @@ std::string random_id() {
 
 std::string lock_text(const LockHolder& holder, std::int64_t beat) {
   const nlohmann::ordered_json value = {
-      {"host", holder.host},
-      {"pid", holder.pid},
-      {"started", holder.started},
-      {"beat", beat},
-      {"machine", holder.machine},
-      {"ticks", holder.ticks},
+      {"host", holder.host}, {"pid", holder.pid},         {"started", holder.started},
+      {"beat", beat},        {"machine", holder.machine}, {"ticks", holder.ticks},
       {"id", holder.id}};
-  std::string text =
-      value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text.resize(std::max(text.size(), kBytes - 1), ' ');
   return text + "\n";
 }
@@ -118,8 +113,8 @@ LockHolder from_text(const std::string& text, ino_t inode) {
   const auto word = [&](const char* key) {
     std::string found;
     const auto entry = value.find(key);
-    const bool ok = entry != value.end() && read_json(*entry, found) &&
-                    std::ranges::all_of(found, is_plain);
+    const bool ok =
+        entry != value.end() && read_json(*entry, found) && std::ranges::all_of(found, is_plain);
     return ok ? found : std::string();
   };
   const std::string id = word("id");
@@ -141,9 +136,7 @@ LockHolder from_text(const std::string& text, ino_t inode) {
 }
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
-  throw Error(
-      ErrorKind::Io,
-      formatted("cannot lock the run folder with '{}': {}", path, why));
+  throw Error(ErrorKind::Io, formatted("cannot lock the run folder with '{}': {}", path, why));
 }
 
 [[noreturn]] void fail(const std::string& path, int error) {
@@ -196,8 +189,7 @@ LockHolder with_new_id(LockHolder holder) {
 }
 
 bool is_on_machine(const LockHolder& holder, const LockHolder& me) {
-  return holder.pid > 0 && !holder.machine.empty() &&
-         holder.machine == me.machine;
+  return holder.pid > 0 && !holder.machine.empty() && holder.machine == me.machine;
 }
 
 bool is_alive(const LockHolder& holder) {
@@ -205,14 +197,12 @@ bool is_alive(const LockHolder& holder) {
     return false;
   }
   const auto state = process_state(holder.pid);
-  return !state || (!state->is_zombie &&
-                    (holder.ticks.empty() || holder.ticks == state->ticks));
+  return !state || (!state->is_zombie && (holder.ticks.empty() || holder.ticks == state->ticks));
 }
 
 std::string name_of(const LockHolder& holder) {
-  return holder.pid == 0
-             ? "an unidentified process"
-             : formatted("process {} on {}", holder.pid, holder.host);
+  return holder.pid == 0 ? "an unidentified process"
+                         : formatted("process {} on {}", holder.pid, holder.host);
 }
 
 std::string lock_in(const std::string& folder) {
@@ -242,15 +232,13 @@ std::optional<LockFile> find_holder(const std::string& folder) {
 bool create_lock(const std::string& path, const LockHolder& holder) {
   const std::string text = lock_text(holder, 0);
   const std::string beside =
-      (fs::path(path).parent_path() / formatted("lock-{}.tmp", holder.id))
-          .string();
+      (fs::path(path).parent_path() / formatted("lock-{}.tmp", holder.id)).string();
   const auto write_new = [&](const std::string& name) {
     const Descriptor file(name, O_WRONLY | O_CREAT | O_EXCL);
     if (file < 0 && (errno == EEXIST || errno == ENOENT)) {
       return false;
     }
-    if (file < 0 || ::write(file, text.data(), text.size()) !=
-                        static_cast<ssize_t>(text.size())) {
+    if (file < 0 || ::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
       const int error = errno;
       if (file >= 0) {
         ::unlink(name.c_str());
@@ -266,8 +254,7 @@ bool create_lock(const std::string& path, const LockHolder& holder) {
   const int error = errno;
   // Over NFS the reply to a call that succeeded may be lost.
   struct stat status {};
-  const bool is_there =
-      linked || (::stat(beside.c_str(), &status) == 0 && status.st_nlink == 2);
+  const bool is_there = linked || (::stat(beside.c_str(), &status) == 0 && status.st_nlink == 2);
   ::unlink(beside.c_str());
   if (is_there) {
     return true;
@@ -279,16 +266,13 @@ bool create_lock(const std::string& path, const LockHolder& holder) {
 }
 
 std::optional<LockFile> beat_lock(
-    const std::string& path,
-    const LockHolder& holder,
-    std::int64_t beat) {
+    const std::string& path, const LockHolder& holder, std::int64_t beat) {
   const Descriptor file(path, O_RDWR);
   auto found = read_lock(path, file);
   if (found && found->holder.id == holder.id) {
     // Writes into the file that was read, whatever the name refers to by now.
     const std::string text = lock_text(holder, beat);
-    if (::pwrite(file, text.data(), text.size(), 0) !=
-        static_cast<ssize_t>(text.size())) {
+    if (::pwrite(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
       fail(path, errno);
     }
   }

@@ -50,7 +50,7 @@ std::optional<LockFile> find_holder(const std::string& folder);
 bool create_lock(const std::string& path, const LockHolder& holder);
 // Writes a heartbeat into the file if it belongs to this holder. Returns what
 // was there before.
-std::optional<LockFile>
-beat_lock(const std::string& path, const LockHolder& holder, std::int64_t beat);
+std::optional<LockFile> beat_lock(
+    const std::string& path, const LockHolder& holder, std::int64_t beat);
 
 }  // namespace abtrain::run_folder

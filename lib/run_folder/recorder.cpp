@@ -38,17 +38,14 @@ ordered_json layers_json(const std::vector<methods::LayerRank>& layers) {
 }
 
 void Recorder::decomposed(
-    std::int64_t step,
-    const std::vector<methods::LayerRank>& layers,
-    double seconds) {
+    std::int64_t step, const std::vector<methods::LayerRank>& layers, double seconds) {
   if (log_ != nullptr) {
     ordered_json list = layers_json(layers);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       list[i]["singular_values"] = values_json(layers[i].values);
     }
     log_->event("decompose", step, {{"duration", seconds}, {"layers", list}});
-    if (std::ranges::all_of(
-            layers, [](const auto& layer) { return layer.rank == 0; })) {
+    if (std::ranges::all_of(layers, [](const auto& layer) { return layer.rank == 0; })) {
       log_->log().warning(
           "step {}: no layer was factored: with this method.rank none would be "
           "smaller",
@@ -57,10 +54,7 @@ void Recorder::decomposed(
   }
 }
 
-void Recorder::synchronized(
-    std::int64_t step,
-    const std::string& mode,
-    double seconds) {
+void Recorder::synchronized(std::int64_t step, const std::string& mode, double seconds) {
   if (log_ != nullptr) {
     log_->event("sync", step, {{"duration", seconds}, {"mode", mode}});
   }
@@ -71,8 +65,7 @@ void Recorder::compressed(std::int64_t step, const compress::Evaluation& e) {
   sums_.vnmse_count += 1;
   if (log_ != nullptr) {
     log_->event(
-        "compression",
-        step,
+        "compression", step,
         {{"vnmse", e.vnmse},
          {"residual_norm", e.residual_norm},
          {"payload_bits", e.payload_bits},

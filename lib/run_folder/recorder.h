@@ -17,13 +17,9 @@ class Recorder : public methods::Observer {
   // `log` may be null: only worker 0 writes.
   explicit Recorder(RunLog* log) : log_(log) {}
   void decomposed(
-      std::int64_t step,
-      const std::vector<methods::LayerRank>& layers,
-      double seconds) override;
-  void synchronized(std::int64_t step, const std::string& mode, double seconds)
-      override;
-  void compressed(std::int64_t step, const compress::Evaluation& evaluation)
-      override;
+      std::int64_t step, const std::vector<methods::LayerRank>& layers, double seconds) override;
+  void synchronized(std::int64_t step, const std::string& mode, double seconds) override;
+  void compressed(std::int64_t step, const compress::Evaluation& evaluation) override;
   void add_svd_seconds(double seconds) override {
     sums_.svd += seconds;
   }
@@ -39,7 +35,6 @@ class Recorder : public methods::Observer {
 
 // [{"name", "m", "n", "rank", "energy", "first_energy"}, ...], for metrics and
 // summary.
-nlohmann::ordered_json layers_json(
-    const std::vector<methods::LayerRank>& layers);
+nlohmann::ordered_json layers_json(const std::vector<methods::LayerRank>& layers);
 
 }  // namespace abtrain::run_folder

@@ -34,8 +34,7 @@ std::atomic<bool> any_lost{false};
 double now_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<double>(now.tv_sec) +
-         1e-9 * static_cast<double>(now.tv_nsec);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 void pause_for(double seconds) {
@@ -44,18 +43,16 @@ void pause_for(double seconds) {
 
 [[noreturn]] void refuse(const std::string& folder, const LockHolder& holder) {
   throw Error(
-      ErrorKind::Stopped,
-      formatted(
-          "{} is in use: {} has been training in it{}. Wait for it to end{}, "
-          "or choose another --name",
-          folder,
-          name_of(holder),
-          holder.started.empty() ? "" : formatted(" since {}", holder.started),
-          holder.pid == 0 ? ""
-                          : formatted(
-                                ", stop it there with `kill {}` (it saves a "
-                                "checkpoint first)",
-                                holder.pid)));
+      ErrorKind::Stopped, formatted(
+                              "{} is in use: {} has been training in it{}. Wait for it to end{}, "
+                              "or choose another --name",
+                              folder, name_of(holder),
+                              holder.started.empty() ? "" : formatted(" since {}", holder.started),
+                              holder.pid == 0 ? ""
+                                              : formatted(
+                                                    ", stop it there with `kill {}` (it saves a "
+                                                    "checkpoint first)",
+                                                    holder.pid)));
 }
 
 }  // namespace
@@ -69,8 +66,7 @@ RunLock::RunLock(std::string folder, Log& log, LockTimes times)
       std::this_thread::sleep_for(kPause);
     }
     ABT_CHECK(
-        ++tries <= kTries,
-        Stopped,
+        ++tries <= kTries, Stopped,
         "{} is in use: other processes are taking and releasing its lock; try "
         "again",
         folder_);
@@ -97,10 +93,7 @@ RunLock::RunLock(std::string folder, Log& log, LockTimes times)
   thread_ = std::jthread([this](const std::stop_token& stop) {
     for (;;) {
       std::unique_lock lock(sleep_);
-      wake_.wait_for(
-          lock, stop, std::chrono::duration<double>(times_.beat), [] {
-            return false;
-          });
+      wake_.wait_for(lock, stop, std::chrono::duration<double>(times_.beat), [] { return false; });
       if (stop.stop_requested()) {
         return;
       }
@@ -145,19 +138,13 @@ bool RunLock::try_take(Log& log) {
   if (::rename(claim.c_str(), place.c_str()) != 0) {
     return false;
   }
-  log.info(
-      "{}: {} ended without releasing its lock: taking over",
-      folder_,
-      name_of(found->holder));
+  log.info("{}: {} ended without releasing its lock: taking over", folder_, name_of(found->holder));
   return true;
 }
 
 // Whether the holder is dead. Throws if it is alive; returns false if something
 // changed meanwhile.
-bool RunLock::is_dead(
-    const std::string& path,
-    const LockHolder& holder,
-    Log& log) {
+bool RunLock::is_dead(const std::string& path, const LockHolder& holder, Log& log) {
   if (is_on_machine(holder, me_)) {
     if (is_alive(holder)) {
       refuse(folder_, holder);
@@ -170,23 +157,19 @@ bool RunLock::is_dead(
   }
   const bool is_named = holder.pid > 0;
   const double stale =
-      is_named ? times_.stale
-               : std::min(times_.stale, kUnnamedBeats * times_.beat);
+      is_named ? times_.stale : std::min(times_.stale, kUnnamedBeats * times_.beat);
   if (!std::exchange(waited_, true)) {
     if (is_named) {
       log.info(
           "{}: locked by {}{}. Watching it for {} s to see whether it is still "
           "alive",
-          folder_,
-          name_of(holder),
-          holder.started.empty() ? "" : formatted(" since {}", holder.started),
-          stale);
+          folder_, name_of(holder),
+          holder.started.empty() ? "" : formatted(" since {}", holder.started), stale);
     } else {
       log.info(
           "{} is empty or damaged, and names nobody who holds the folder. "
           "Watching it for {} s to see whether a process writes to it",
-          path,
-          stale);
+          path, stale);
     }
   }
   // Counts looks rather than time, so that a hanging file system does not make
@@ -243,12 +226,10 @@ void RunLock::check(bool now) {
   const std::lock_guard lock(mutex_);
   beat();
   ABT_CHECK(
-      lost_.empty(),
-      Io,
+      lost_.empty(), Io,
       "this run has lost its folder {}: {}. It ends here and writes nothing "
       "more",
-      folder_,
-      lost_);
+      folder_, lost_);
 }
 
 void RunLock::release() noexcept {

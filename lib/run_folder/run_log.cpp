@@ -18,10 +18,7 @@ constexpr double kPlainSeconds = 30;
 }  // namespace
 
 RunLog::RunLog(
-    const config::RunOptions& options,
-    const std::string& folder,
-    Log& log,
-    std::int64_t keep)
+    const config::RunOptions& options, const std::string& folder, Log& log, std::int64_t keep)
     : log_(log),
       writer_(folder + "/metrics.jsonl", keep),
       lines_(
@@ -32,23 +29,16 @@ RunLog::RunLog(
           log) {
   if (options.train.tensorboard) {
     board_.emplace(
-        folder,
-        options,
-        writer_.size() > 0 ? read_file(writer_.path(), kMaxLines)
-                           : std::string(),
+        folder, options, writer_.size() > 0 ? read_file(writer_.path(), kMaxLines) : std::string(),
         log);
   } else {
     remove_events_files(folder);
   }
 }
 
-void RunLog::event(
-    const char* name,
-    std::int64_t step,
-    const nlohmann::ordered_json& fields) {
+void RunLog::event(const char* name, std::int64_t step, const nlohmann::ordered_json& fields) {
   check_run_lock();
-  nlohmann::ordered_json line = {
-      {"event", name}, {"step", step}, {"seconds", watch_.seconds()}};
+  nlohmann::ordered_json line = {{"event", name}, {"step", step}, {"seconds", watch_.seconds()}};
   line.update(fields);
   lines_.add(line.dump() + "\n");
   if (board_) {
@@ -67,11 +57,7 @@ std::int64_t RunLog::flush() {
 }
 
 void RunLog::progress(
-    std::int64_t step,
-    std::int64_t total,
-    const std::string& phase,
-    double loss,
-    double rate,
+    std::int64_t step, std::int64_t total, const std::string& phase, double loss, double rate,
     const char* unit) {
   check_run_lock();
   const double interval = log_.is_live() ? kLiveSeconds : kPlainSeconds;
@@ -79,18 +65,11 @@ void RunLog::progress(
     return;
   }
   last_progress_ = watch_.seconds();
-  const double left = step > 0 ? last_progress_ / static_cast<double>(step) *
-                                     static_cast<double>(total - step)
-                               : 0;
+  const double left =
+      step > 0 ? last_progress_ / static_cast<double>(step) * static_cast<double>(total - step) : 0;
   const std::string line = formatted(
-      "step {}/{}  {}  loss {:.4f}  {} {}/s  {} left",
-      step,
-      total,
-      phase,
-      loss,
-      with_commas(static_cast<std::int64_t>(rate)),
-      unit,
-      human_seconds(left));
+      "step {}/{}  {}  loss {:.4f}  {} {}/s  {} left", step, total, phase, loss,
+      with_commas(static_cast<std::int64_t>(rate)), unit, human_seconds(left));
   if (log_.is_live()) {
     log_.live(line);
   } else {

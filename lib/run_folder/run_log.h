@@ -23,27 +23,18 @@ class RunLog {
   // Keeps the first `keep` bytes of `folder`/metrics.jsonl and appends to them.
   // With train.tensorboard, their numbers go to TensorBoard too.
   RunLog(
-      const config::RunOptions& options,
-      const std::string& folder,
-      Log& log,
+      const config::RunOptions& options, const std::string& folder, Log& log,
       std::int64_t keep = 0);
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
   // Appends {"event": name, "step": step, "seconds": seconds since the start,
   // fields...}.
-  void event(
-      const char* name,
-      std::int64_t step,
-      const nlohmann::ordered_json& fields);
+  void event(const char* name, std::int64_t step, const nlohmann::ordered_json& fields);
   // A live line on a terminal; elsewhere a plain line every half minute.
   // `rate`: images or tokens, as `unit` says, per second.
   void progress(
-      std::int64_t step,
-      std::int64_t total,
-      const std::string& phase,
-      double loss,
-      double rate,
+      std::int64_t step, std::int64_t total, const std::string& phase, double loss, double rate,
       const char* unit);
   Log& log() {
     return log_;

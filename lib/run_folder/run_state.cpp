@@ -17,24 +17,20 @@ std::string failure_in(const std::string& path) {
     const JsonObject failure = JsonObject::of_file(path);
     const std::string message = failure.text("/message");
     return formatted(
-        "exit code {}: {}",
-        failure.number("/exit_code"),
-        message.substr(0, message.find('\n')));
+        "exit code {}: {}", failure.number("/exit_code"), message.substr(0, message.find('\n')));
   } catch (const Error&) {
     return "failure.json is damaged";
   }
 }
 
 std::string since(const LockHolder& holder) {
-  return name_of(holder) +
-         (holder.started.empty() ? "" : ", since " + holder.started);
+  return name_of(holder) + (holder.started.empty() ? "" : ", since " + holder.started);
 }
 
 }  // namespace
 
 const char* name_of(RunState state) {
-  constexpr std::array kNames{
-      "finished", "running", "failed", "killed", "stopped"};
+  constexpr std::array kNames{"finished", "running", "failed", "killed", "stopped"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -59,9 +55,7 @@ RunStatus status_of(const std::string& folder) {
     return {RunState::Killed, since(lock->holder)};
   }
   if (lock) {
-    return {
-        RunState::Running,
-        since(lock->holder) + "; from here only its lock can be seen"};
+    return {RunState::Running, since(lock->holder) + "; from here only its lock can be seen"};
   }
   return {RunState::Stopped};
 }

@@ -49,8 +49,8 @@ std::vector<EventsFile> events_files(const std::string& folder) {
       continue;
     }
     const auto parts = split_text(file.name.substr(kPrefix.size()), '.');
-    if (parts.size() > 2 && parts[1].size() >= 4 &&
-        read_digits(parts[0], file.start) && read_digits(parts[1], file.part)) {
+    if (parts.size() > 2 && parts[1].size() >= 4 && read_digits(parts[0], file.start) &&
+        read_digits(parts[1], file.part)) {
       files.push_back(std::move(file));
     }
   }
@@ -73,8 +73,7 @@ void retire(const std::string& path) {
 // The moment `seconds` ago, in seconds since 1970.
 std::int64_t start_before_now(double seconds) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(now).count() -
-         std::llround(seconds);
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count() - std::llround(seconds);
 }
 
 double seconds_of(const ordered_json& event) {
@@ -97,9 +96,7 @@ void remove_events_files(const std::string& folder) {
 }
 
 TensorBoard::TensorBoard(
-    const std::string& folder,
-    const config::RunOptions& options,
-    std::string_view kept_lines,
+    const std::string& folder, const config::RunOptions& options, std::string_view kept_lines,
     Log& log)
     : records_([this](std::string_view all) { file_->write(all); }, log) {
   const std::vector<std::string> lines = split_text(kept_lines, '\n');
@@ -113,10 +110,7 @@ TensorBoard::TensorBoard(
       log.warning(
           "{}/metrics.jsonl:{}: expected a JSON object{}{}; skipped in the "
           "TensorBoard events",
-          folder,
-          i + 1,
-          problem.what.empty() ? "" : ", ",
-          problem.what);
+          folder, i + 1, problem.what.empty() ? "" : ", ", problem.what);
     }
   }
   const std::vector<EventsFile> before = events_files(folder);

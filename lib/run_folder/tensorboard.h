@@ -33,9 +33,7 @@ class TensorBoard {
   // replaces an earlier file, which is emptied. A line that is not JSON is
   // named in the log and skipped.
   TensorBoard(
-      const std::string& folder,
-      const config::RunOptions& options,
-      std::string_view kept_lines,
+      const std::string& folder, const config::RunOptions& options, std::string_view kept_lines,
       Log& log);
   TensorBoard(const TensorBoard&) = delete;
   TensorBoard& operator=(const TensorBoard&) = delete;

@@ -17,8 +17,7 @@ using nlohmann::ordered_json;
 
 std::string text_of(const ordered_json& object, const char* key) {
   const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>()
-                                                     : std::string();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 double number_of(const ordered_json& object, const char* key) {
@@ -69,14 +68,11 @@ Message value_of(const std::string& text) {
 Message session_start(const config::RunOptions& options, std::int64_t start) {
   Message info;
   config::RunOptions copy = options;
-  each_key(
-      config::fields_of(copy).list(),
-      [&](const std::string& key, const Field& field) {
-        if (key != "name" && key != "output" && key != "train.tensorboard") {
-          info.message(
-              1, Message().bytes(1, key).message(2, value_of(field.print())));
-        }
-      });
+  each_key(config::fields_of(copy).list(), [&](const std::string& key, const Field& field) {
+    if (key != "name" && key != "output" && key != "train.tensorboard") {
+      info.message(1, Message().bytes(1, key).message(2, value_of(field.print())));
+    }
+  });
   info.real(5, static_cast<double>(start));
   return hparams("_hparams_/session_start_info", 3, info);
 }
@@ -85,15 +81,12 @@ Message session_start(const config::RunOptions& options, std::int64_t start) {
 Message session_end(double wall_time) {
   constexpr int kSuccess = 1;
   return hparams(
-      "_hparams_/session_end_info",
-      4,
-      Message().integer(1, kSuccess).real(2, wall_time));
+      "_hparams_/session_end_info", 4, Message().integer(1, kSuccess).real(2, wall_time));
 }
 
 }  // namespace
 
-std::vector<std::pair<std::string, double>> scalars_of(
-    const ordered_json& event) {
+std::vector<std::pair<std::string, double>> scalars_of(const ordered_json& event) {
   const std::string name = text_of(event, "event");
   std::vector<std::pair<std::string, double>> scalars;
   const auto add = [&](const std::string& tag, const ordered_json& value) {
@@ -127,30 +120,24 @@ std::vector<std::pair<std::string, double>> scalars_of(
   return scalars;
 }
 
-std::string tensorboard_head(
-    const config::RunOptions& options,
-    std::int64_t start) {
+std::string tensorboard_head(const config::RunOptions& options, std::int64_t start) {
   const auto time = static_cast<double>(start);
   constexpr int kStart = 1;
   const Message summary = Message().message(1, session_start(options, start));
   // A reader that has seen an earlier file of the run forgets it at the second
   // record.
   return tfrecord(event_at(time, 0).bytes(3, "brain.Event:2").bytes()) +
-         tfrecord(event_at(time, 0)
-                      .message(7, Message().integer(1, kStart))
-                      .bytes()) +
+         tfrecord(event_at(time, 0).message(7, Message().integer(1, kStart)).bytes()) +
          tfrecord(event_at(time, 0).message(5, summary).bytes());
 }
 
 std::string tensorboard_record(const ordered_json& event, std::int64_t start) {
-  const double wall_time =
-      static_cast<double>(start) + number_of(event, "seconds");
+  const double wall_time = static_cast<double>(start) + number_of(event, "seconds");
   Message summary;
   for (const auto& [tag, value] : scalars_of(event)) {
     summary.message(1, tagged(tag).real32(2, static_cast<float>(value)));
   }
-  if (const auto final = event.find("final");
-      final != event.end() && *final == true) {
+  if (const auto final = event.find("final"); final != event.end() && *final == true) {
     summary.message(1, session_end(wall_time));
   }
   if (summary.bytes().empty()) {

@@ -56,9 +56,7 @@ class Archive {
   // `numel` elements if that is given, or stays undefined if an empty one is
   // stored.
   void tensor(
-      const std::string& name,
-      at::Tensor& tensor,
-      Owner owner,
+      const std::string& name, at::Tensor& tensor, Owner owner,
       std::optional<std::int64_t> numel = std::nullopt);
   // A std::int64_t, a double, a bool, a std::string, a list of numbers, or any
   // value of JSON.

@@ -26,10 +26,7 @@ const Field& find_field(const Fields& all, const std::string& key) {
 }  // namespace
 
 void AssignmentReader::add(
-    const std::string& key,
-    const Location& place,
-    const Value& value,
-    Choice& out) {
+    const std::string& key, const Location& place, const Value& value, Choice& out) {
   if (value.kind == Kind::Invalid) {
     return;
   }
@@ -39,17 +36,14 @@ void AssignmentReader::add(
   }
   if (key == "name" || key == "output" || key == "extends") {
     problem(
-        place,
-        key,
-        key == "extends"
-            ? "belongs in the configuration that 'base' names"
-            : "each point has a folder of its own; set the sweep's name and "
-              "output instead");
+        place, key,
+        key == "extends" ? "belongs in the configuration that 'base' names"
+                         : "each point has a folder of its own; set the sweep's name and "
+                           "output instead");
     return;
   }
-  if (std::ranges::any_of(out, [&](const Assignment& assignment) {
-        return assignment.override.key == key;
-      })) {
+  if (std::ranges::any_of(
+          out, [&](const Assignment& assignment) { return assignment.override.key == key; })) {
     problem(place, key, "given twice");
     return;
   }
@@ -60,10 +54,7 @@ void AssignmentReader::add(
   }
 }
 
-void AssignmentReader::add_section(
-    const std::string& prefix,
-    const Value& section,
-    Choice& out) {
+void AssignmentReader::add_section(const std::string& prefix, const Value& section, Choice& out) {
   for (const Entry& entry : section.entries) {
     add(prefix + entry.key, entry.place, entry.value, out);
   }
@@ -86,19 +77,16 @@ std::string AssignmentReader::checked(const config::Override& override) {
     return field.print();
   }
   problem(
-      override.place,
-      override.key,
+      override.place, override.key,
       formatted(
-          "expected keys with values, as in '{{{}: ...}}', got none",
-          field.section.front().key));
+          "expected keys with values, as in '{{{}: ...}}', got none", field.section.front().key));
   return "";
 }
 
 bool contains(const Choice& whole, const Choice& part) {
   return std::ranges::all_of(part, [&](const Assignment& wanted) {
     return std::ranges::any_of(whole, [&](const Assignment& assignment) {
-      return assignment.override.key == wanted.override.key &&
-             assignment.text == wanted.text;
+      return assignment.override.key == wanted.override.key && assignment.text == wanted.text;
     });
   });
 }
@@ -144,9 +132,8 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
   });
   if (sweep.halving) {
     for (const Rival& rival : sweep.halving->rivals) {
-      for_each_assignment({rival.set}, [&](const Assignment& one) {
-        varied.insert(one.override.key);
-      });
+      for_each_assignment(
+          {rival.set}, [&](const Assignment& one) { varied.insert(one.override.key); });
     }
   }
   check(sweep.sets);

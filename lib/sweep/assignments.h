@@ -15,26 +15,19 @@ namespace abtrain::sweep {
 class AssignmentReader {
  public:
   // Problems are appended to `problems`, which must outlive it.
-  explicit AssignmentReader(std::vector<Problem>& problems)
-      : problems_(problems) {}
+  explicit AssignmentReader(std::vector<Problem>& problems) : problems_(problems) {}
   AssignmentReader(const AssignmentReader&) = delete;
   AssignmentReader& operator=(const AssignmentReader&) = delete;
 
   // Appends the assignments of `value` to `out`: {rule: energy, keep: 0.8} of
   // method.rank has two. `place`: where the key stands, for error messages.
-  void add(
-      const std::string& key,
-      const Location& place,
-      const Value& value,
-      Choice& out);
+  void add(const std::string& key, const Location& place, const Value& value, Choice& out);
   // Adds all keys of a section; `prefix` is "" or ends with a '.'.
-  void
-  add_section(const std::string& prefix, const Value& section, Choice& out);
+  void add_section(const std::string& prefix, const Value& section, Choice& out);
   // Reads a section's table.
   void read(const Fields& fields, const Value& section);
   // Appends a problem.
-  void
-  problem(const Location& place, const std::string& key, std::string text) {
+  void problem(const Location& place, const std::string& key, std::string text) {
     problems_.push_back({place, key, std::move(text)});
   }
 
@@ -54,9 +47,7 @@ std::string text_of(const Choice& choice);
 bool contains(const Choice& whole, const Choice& part);
 
 // Calls `visit` with each assignment of the choices.
-void for_each_assignment(
-    const std::vector<Choice>& choices,
-    const auto& visit) {
+void for_each_assignment(const std::vector<Choice>& choices, const auto& visit) {
   for (const Choice& choice : choices) {
     std::ranges::for_each(choice, visit);
   }

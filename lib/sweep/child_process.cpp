@@ -26,8 +26,7 @@ int exit_code(int status) {
 }
 
 // Runs between fork and exec, where only async-signal-safe calls are allowed.
-[[noreturn]] void
-become(char* const* arguments, int log, const cpu_set_t* cores, pid_t parent) {
+[[noreturn]] void become(char* const* arguments, int log, const cpu_set_t* cores, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) {  // the parent died before prctl()
@@ -49,8 +48,7 @@ become(char* const* arguments, int log, const cpu_set_t* cores, pid_t parent) {
 }  // namespace
 
 std::unique_ptr<ChildProcess> ChildProcess::start(
-    const std::vector<std::string>& command,
-    const std::string& log,
+    const std::vector<std::string>& command, const std::string& log,
     const std::vector<int>& cores) {
   int file = -1;
   if (!log.empty()) {
@@ -80,8 +78,7 @@ std::unique_ptr<ChildProcess> ChildProcess::start(
   if (file >= 0) {
     ::close(file);
   }
-  ABT_CHECK(
-      id > 0, Io, "cannot start '{}': {}", command.front(), strerror(error));
+  ABT_CHECK(id > 0, Io, "cannot start '{}': {}", command.front(), strerror(error));
   ::setpgid(id, id);  // parent and child both set it: no race
   return std::unique_ptr<ChildProcess>(new ChildProcess(id));
 }
@@ -131,8 +128,7 @@ std::vector<int> cores_of_slot(std::size_t slot, std::size_t slots) {
   }
   // A CPU quota may allow less than all of these cores.
   const auto usable = static_cast<std::size_t>(device::cpu_cores());
-  const std::size_t share =
-      std::max<std::size_t>(1, std::min(usable, all.size()) / slots);
+  const std::size_t share = std::max<std::size_t>(1, std::min(usable, all.size()) / slots);
   std::vector<int> own;
   for (std::size_t i = 0; i < share; ++i) {
     own.push_back(all[(slot * share + i) % all.size()]);

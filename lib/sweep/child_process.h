@@ -20,8 +20,7 @@ class ChildProcess {
   // another process holds that lock; throws Error(Io) where the child cannot be
   // started.
   static std::unique_ptr<ChildProcess> start(
-      const std::vector<std::string>& command,
-      const std::string& log,
+      const std::vector<std::string>& command, const std::string& log,
       const std::vector<int>& cores);
   // Kills the child if it still runs.
   ~ChildProcess();

@@ -27,9 +27,8 @@ constexpr std::size_t kUsualPilots = 3;
 Choice merged(const Choice& base, const Choice& over) {
   Choice all;
   std::ranges::copy_if(base, std::back_inserter(all), [&](const auto& one) {
-    return std::ranges::none_of(over, [&](const Assignment& other) {
-      return other.override.key == one.override.key;
-    });
+    return std::ranges::none_of(
+        over, [&](const Assignment& other) { return other.override.key == one.override.key; });
   });
   all.insert(all.end(), over.begin(), over.end());
   return all;
@@ -46,24 +45,17 @@ bool is_at_full_length(const Halving& halving, std::size_t round) {
 
 // The setting of a rival in a round; `whole`: its steps at full length.
 Choice choice_of(
-    const Halving& halving,
-    const Rival& rival,
-    std::size_t setting,
-    std::size_t round,
+    const Halving& halving, const Rival& rival, std::size_t setting, std::size_t round,
     std::int64_t whole) {
   Choice choice = merged(rival.set, rival.tune[setting]);
   if (!is_at_full_length(halving, round)) {
     choice = merged(choice, halving.pilot);
   }
-  return merged(
-      choice, {steps(steps_in(whole, halving.settings(), round), rival.place)});
+  return merged(choice, {steps(steps_in(whole, halving.settings(), round), rival.place)});
 }
 
 // The sweep of a round in which the rivals have these settings.
-Sweep sweep_of(
-    const Sweep& sweep,
-    std::size_t round,
-    const std::vector<Round::Tuned>& rivals) {
+Sweep sweep_of(const Sweep& sweep, std::size_t round, const std::vector<Round::Tuned>& rivals) {
   const Halving& halving = *sweep.halving;
   Sweep plain = sweep;
   plain.halving.reset();
@@ -81,11 +73,10 @@ Sweep sweep_of(
     for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
       const Rival& rival = halving.rivals[i];
       for (const std::size_t setting : rivals[i].settings) {
-        plain.list.push_back(merged(
-            choice_of(halving, rival, setting, round, rivals[i].steps), seed));
-        const std::string number =
-            is_last ? seed.empty() ? "" : ",seed=" + seed.front().text
-                    : formatted(",setting={}", setting + 1);
+        plain.list.push_back(
+            merged(choice_of(halving, rival, setting, round, rivals[i].steps), seed));
+        const std::string number = is_last ? seed.empty() ? "" : ",seed=" + seed.front().text
+                                           : formatted(",setting={}", setting + 1);
         plain.labels.push_back(rival.name + number);
       }
     }
@@ -120,16 +111,13 @@ std::size_t rounds_of(std::size_t settings) {
 
 double length_of(std::size_t settings, std::size_t round) {
   const std::size_t pilots = rounds_of(settings) - 1;
-  return round == pilots
-             ? 1
-             : std::pow(
-                   2.0,
-                   static_cast<double>(round) -
-                       static_cast<double>(std::max(pilots, kUsualPilots)));
+  return round == pilots ? 1
+                         : std::pow(
+                               2.0, static_cast<double>(round) -
+                                        static_cast<double>(std::max(pilots, kUsualPilots)));
 }
 
-std::int64_t
-steps_in(std::int64_t whole, std::size_t settings, std::size_t round) {
+std::int64_t steps_in(std::int64_t whole, std::size_t settings, std::size_t round) {
   return std::max<std::int64_t>(
       1, std::llround(static_cast<double>(whole) * length_of(settings, round)));
 }
@@ -143,13 +131,10 @@ std::size_t runs_in(const Sweep& sweep, std::size_t round) {
 }
 
 double seconds_of(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const plan::Link& link) {
+    const config::RunOptions& options, const std::string& folder, const plan::Link& link) {
   return link.bandwidth.empty()
              ? plan::read_summary(folder).number("/seconds/train")
-             : plan::seconds_over(
-                   options, folder, plan::network_of(link, options));
+             : plan::seconds_over(options, folder, plan::network_of(link, options));
 }
 
 PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
@@ -159,12 +144,10 @@ PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
     return result;
   }
   ABT_CHECK(
-      state == PointState::Finished,
-      MissingInput,
+      state == PointState::Finished, MissingInput,
       "{}: expected a finished pilot, because its result decides which "
       "settings go on; it is {}",
-      run.folder,
-      name_of(state));
+      run.folder, name_of(state));
   result.seconds = seconds_of(run.options, run.folder, link);
   // The last event with a score is that of the final model.
   const std::string path = run.folder + "/metrics.jsonl";
@@ -191,12 +174,10 @@ PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
 }
 
 std::vector<std::size_t> better_half(
-    const std::vector<std::size_t>& present,
-    const std::vector<double>& qualities) {
+    const std::vector<std::size_t>& present, const std::vector<double>& qualities) {
   std::vector<std::size_t> order(present.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(
-      order, std::greater(), [&](std::size_t i) { return qualities[i]; });
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return qualities[i]; });
   order.resize((present.size() + 1) / 2);
   std::vector<std::size_t> chosen;
   for (const std::size_t i : order) {
@@ -205,10 +186,7 @@ std::vector<std::size_t> better_half(
   return chosen;
 }
 
-Round round_of(
-    const Sweep& sweep,
-    std::size_t round,
-    const std::vector<std::string>& folders) {
+Round round_of(const Sweep& sweep, std::size_t round, const std::vector<std::string>& folders) {
   const Halving& halving = *sweep.halving;
   std::vector<std::size_t> all(halving.settings());
   std::iota(all.begin(), all.end(), 0);
@@ -224,8 +202,7 @@ Round round_of(
       std::vector<double> qualities;
       double fastest = std::numeric_limits<double>::infinity();
       for (std::size_t i = 0; i < rival.settings.size(); ++i) {
-        const auto pilot =
-            pilot_result(resolve(pilots, *point++, folders), halving.link);
+        const auto pilot = pilot_result(resolve(pilots, *point++, folders), halving.link);
         qualities.push_back(pilot.quality);
         rival.pilot_seconds += pilot.seconds;
         if (pilot.seconds > 0) {
@@ -234,12 +211,9 @@ Round round_of(
         ++rival.pilots;
       }
       if (halving.seconds > 0 && std::isfinite(fastest)) {
-        const std::int64_t steps =
-            steps_in(rival.steps, halving.settings(), before);
+        const std::int64_t steps = steps_in(rival.steps, halving.settings(), before);
         rival.steps = std::max<std::int64_t>(
-            1,
-            std::llround(
-                halving.seconds / fastest * static_cast<double>(steps)));
+            1, std::llround(halving.seconds / fastest * static_cast<double>(steps)));
       }
       rival.settings = better_half(rival.settings, qualities);
     }
@@ -249,10 +223,7 @@ Round round_of(
   return now;
 }
 
-void write_tuning(
-    const Sweep& sweep,
-    const Round& last,
-    const std::vector<std::string>& folders) {
+void write_tuning(const Sweep& sweep, const Round& last, const std::vector<std::string>& folders) {
   const Halving& halving = *sweep.halving;
   ordered_json rivals = ordered_json::array();
   for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
@@ -264,22 +235,18 @@ void write_tuning(
          {"tried", rival.tune.size()},
          {"pilots", tuned.pilots},
          {"pilot_seconds", tuned.pilot_seconds},
-         {"chosen",
-          text_or(rival.tune[tuned.settings.front()], "as configured")}});
+         {"chosen", text_or(rival.tune[tuned.settings.front()], "as configured")}});
   }
   ordered_json left_out = ordered_json::array();
   for (const auto& [name, why] : halving.left_out) {
     left_out.push_back({{"name", name}, {"why", why}});
   }
-  const PointRun first =
-      resolve(last.sweep, list_points(last.sweep).front(), folders);
+  const PointRun first = resolve(last.sweep, list_points(last.sweep).front(), folders);
   make_folders(first.options.output);
   atomic_write(
       first.options.output + "/tuning.json",
       json_text(ordered_json{
-          {"settings", halving.settings()},
-          {"rivals", rivals},
-          {"left_out", left_out}}));
+          {"settings", halving.settings()}, {"rivals", rivals}, {"left_out", left_out}}));
 }
 
 }  // namespace abtrain::sweep

@@ -44,8 +44,7 @@ std::size_t settings_in(std::size_t settings, std::size_t round);
 // in the end 1. With more than three rounds of pilots the first are shorter.
 double length_of(std::size_t settings, std::size_t round);
 // The steps of a round's runs, of `whole` at full length.
-std::int64_t
-steps_in(std::int64_t whole, std::size_t settings, std::size_t round);
+std::int64_t steps_in(std::int64_t whole, std::size_t settings, std::size_t round);
 // Runs in a round: settings, or at full length seeds, of all rivals.
 std::size_t runs_in(const Sweep& sweep, std::size_t round);
 
@@ -59,16 +58,13 @@ struct PilotResult {
 PilotResult pilot_result(const PointRun& run, const plan::Link& link);
 // Training seconds of a finished run, on the link if there is one.
 double seconds_of(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const plan::Link& link);
+    const config::RunOptions& options, const std::string& folder, const plan::Link& link);
 
 // The settings of each rival, by their number in its `tune`, that take part in
 // the round after one with these qualities: the better half (rounded up) of
 // `present`, best first.
 std::vector<std::size_t> better_half(
-    const std::vector<std::size_t>& present,
-    const std::vector<double>& qualities);
+    const std::vector<std::size_t>& present, const std::vector<double>& qualities);
 
 // A round as a plain sweep, and what led to it.
 struct Round {
@@ -86,17 +82,11 @@ struct Round {
 // Reads the results of the rounds before from their folders. `folders`: see
 // resolve(). Throws Error(MissingInput), naming the pilot, where one of them is
 // missing.
-Round round_of(
-    const Sweep& sweep,
-    std::size_t round,
-    const std::vector<std::string>& folders);
+Round round_of(const Sweep& sweep, std::size_t round, const std::vector<std::string>& folders);
 
 // What each rival was given, as <output>/<sweep>/tuning.json: "settings", and
 // for each of "rivals" name, why, tried, pilots, pilot_seconds and chosen.
 // `last`: the round at full length.
-void write_tuning(
-    const Sweep& sweep,
-    const Round& last,
-    const std::vector<std::string>& folders);
+void write_tuning(const Sweep& sweep, const Round& last, const std::vector<std::string>& folders);
 
 }  // namespace abtrain::sweep

@@ -20,18 +20,12 @@ struct HalvingSections {
 Fields fields_of(HalvingSections& s) {
   Fields f;
   f.number(
-      "seconds",
-      s.seconds,
-      between(0, kLargest),
+      "seconds", s.seconds, between(0, kLargest),
       "training time of a run at full length; its steps follow from what the "
       "pilots took");
   f.text("bandwidth", s.link.bandwidth, "of a link, over which seconds count");
   f.text("latency", s.link.latency, "per message of that link");
-  f.integer(
-      "nodes",
-      s.link.nodes,
-      between(0, 1 << 20),
-      "hosts of that network; 0: one per worker");
+  f.integer("nodes", s.link.nodes, between(0, 1 << 20), "hosts of that network; 0: one per worker");
   f.value("pilot", s.pilot, "for pilots only");
   f.value("rivals", s.rivals, "the rivals by their names");
   f.value("left_out", s.left_out, "rivals that make no sense, and why");
@@ -57,11 +51,9 @@ Rival read_rival(const Entry& entry, AssignmentReader& reader) {
   rival.name = entry.key;
   rival.place = entry.place;
   if (entry.key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR"
-                                  "STUVWXYZ0123456789_.-") !=
-      std::string::npos) {
+                                  "STUVWXYZ0123456789_.-") != std::string::npos) {
     reader.problem(
-        entry.place,
-        key,
+        entry.place, key,
         "expected a name of letters, digits, '_', '.' and '-', because "
         "folders are named after it");
   }
@@ -69,16 +61,13 @@ Rival read_rival(const Entry& entry, AssignmentReader& reader) {
   reader.read(fields_of(sections), entry.value);
   rival.why = sections.why;
   reader.add_section("", sections.set, rival.set);
-  const auto steps =
-      std::ranges::find(rival.set, "train.steps", [](const Assignment& one) {
-        return one.override.key;
-      });
+  const auto steps = std::ranges::find(
+      rival.set, "train.steps", [](const Assignment& one) { return one.override.key; });
   std::string why;
-  if (steps == rival.set.end() ||
-      !parse_integer(steps->text, rival.steps, why) || rival.steps < 1) {
+  if (steps == rival.set.end() || !parse_integer(steps->text, rival.steps, why) ||
+      rival.steps < 1) {
     reader.problem(
-        entry.place,
-        key + ".set",
+        entry.place, key + ".set",
         "expected train.steps of at least 1, of which pilots take a share");
   }
   for (const Value& item : sections.tune.items) {
@@ -86,9 +75,7 @@ Rival read_rival(const Entry& entry, AssignmentReader& reader) {
   }
   if (rival.tune.empty()) {
     reader.problem(
-        entry.place,
-        key + ".tune",
-        "expected a list of settings; [{}] for the rival as it is");
+        entry.place, key + ".tune", "expected a list of settings; [{}] for the rival as it is");
   }
   return rival;
 }
@@ -110,8 +97,7 @@ Halving read_halving(const Value& section, AssignmentReader& reader) {
   }
   if (halving.rivals.empty()) {
     reader.problem(
-        section.place,
-        "halving.rivals",
+        section.place, "halving.rivals",
         "expected at least one rival, as in 'ddp: {set: {method.name: ddp, "
         "train.steps: 800}, tune: [{}]}'");
   }
@@ -119,14 +105,11 @@ Halving read_halving(const Value& section, AssignmentReader& reader) {
     const Rival& first = halving.rivals.front();
     if (one.tune.size() != first.tune.size()) {
       reader.problem(
-          one.place,
-          "halving.rivals." + one.name + ".tune",
+          one.place, "halving.rivals." + one.name + ".tune",
           formatted(
               "expected as many settings as {} has, {}, because rivals are "
               "tuned equally; got {}",
-              first.name,
-              first.tune.size(),
-              one.tune.size()));
+              first.name, first.tune.size(), one.tune.size()));
     }
   }
   return halving;

@@ -32,8 +32,7 @@ std::string log_of(const PointRun& run) {
 std::string last_lines(const std::string& path) {
   constexpr std::size_t kShown = 3;
   std::vector<std::string> lines = split_text(read_file(path, kMaxLines), '\n');
-  std::erase_if(
-      lines, [](const std::string& line) { return trim(line).empty(); });
+  std::erase_if(lines, [](const std::string& line) { return trim(line).empty(); });
   if (lines.size() > kShown) {
     lines.erase(lines.begin(), lines.end() - kShown);
   }
@@ -47,17 +46,9 @@ std::string last_lines(const std::string& path) {
 class Jobs {
  public:
   Jobs(
-      const std::vector<PointRun>& runs,
-      std::size_t jobs,
-      const std::string& program,
-      Log& log,
-      const Later& later,
-      bool may_diverge)
-      : all_(runs.size()),
-        program_(program),
-        log_(log),
-        later_(later),
-        may_diverge_(may_diverge) {
+      const std::vector<PointRun>& runs, std::size_t jobs, const std::string& program, Log& log,
+      const Later& later, bool may_diverge)
+      : all_(runs.size()), program_(program), log_(log), later_(later), may_diverge_(may_diverge) {
     for (const PointRun& run : runs) {
       if (const PointState state = own_state_of(run);
           state == PointState::Finished ||
@@ -67,8 +58,7 @@ class Jobs {
         waiting_.push_back(&run);
       }
     }
-    slots_.resize(std::clamp<std::size_t>(
-        jobs, 1, std::max<std::size_t>(1, waiting_.size())));
+    slots_.resize(std::clamp<std::size_t>(jobs, 1, std::max<std::size_t>(1, waiting_.size())));
     if (finished_ > 0) {
       log_.info("{} of {} points are finished already", finished_, all_);
     }
@@ -76,8 +66,7 @@ class Jobs {
 
   int run() {
     while (true) {
-      if (const int signal = StopSignals::requested();
-          signal != 0 && !is_stopping_) {
+      if (const int signal = StopSignals::requested(); signal != 0 && !is_stopping_) {
         stop(signal);
       }
       for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
@@ -99,13 +88,10 @@ class Jobs {
     }
     log_.live("");
     ABT_CHECK(
-        !is_stopping_ || finished_ == all_,
-        Stopped,
+        !is_stopping_ || finished_ == all_, Stopped,
         "stopped by {}, {} of {} points finished; the same command continues "
         "the sweep",
-        signal_name(StopSignals::requested()),
-        finished_,
-        all_);
+        signal_name(StopSignals::requested()), finished_, all_);
     return failures_.empty() ? 0 : failures_.begin()->second;
   }
 
@@ -117,8 +103,8 @@ class Jobs {
   };
 
   std::size_t running() const {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        slots_, [](const Job& job) { return job.child != nullptr; }));
+    return static_cast<std::size_t>(
+        std::ranges::count_if(slots_, [](const Job& job) { return job.child != nullptr; }));
   }
 
   void start(std::size_t slot) {
@@ -131,14 +117,10 @@ class Jobs {
         atomic_write(config, config::to_yaml(run.options));
       }
       auto child = ChildProcess::start(
-          {program_, "train", "--config", config, "--resume", "auto"},
-          log_of(run),
+          {program_, "train", "--config", config, "--resume", "auto"}, log_of(run),
           cores_of_slot(slot, slots_.size()));
       if (child == nullptr) {
-        fail(
-            run,
-            kStopped,
-            ": another process trains it, so it is skipped here");
+        fail(run, kStopped, ": another process trains it, so it is skipped here");
         return;
       }
       slots_[slot] = {&run, std::move(child), Stopwatch()};
@@ -156,21 +138,14 @@ class Jobs {
     if (code == 0 || (code == kDiverged && may_diverge_)) {
       finish(run, passed, code != 0);
     } else if (code == kStopped && is_stopping_) {
-      fail(
-          run,
-          code,
-          formatted(": stopped after {}, with its progress saved", seconds));
+      fail(run, code, formatted(": stopped after {}, with its progress saved", seconds));
     } else {
       // With 75, it alone was stopped, or another process trains it.
       fail(
-          run,
-          code,
+          run, code,
           formatted(
               "{}{} with exit code {}; {} ends with{}",
-              code == kStopped ? ": stopped after " : ": failed after ",
-              seconds,
-              code,
-              log_of(run),
+              code == kStopped ? ": stopped after " : ": failed after ", seconds, code, log_of(run),
               last_lines(log_of(run))));
     }
     show();
@@ -184,15 +159,10 @@ class Jobs {
         ++trained_;
         trained_seconds_ += seconds;
         stepping_seconds_ += std::min(
-            seconds,
-            plan::read_summary(run.folder)
-                .maybe("/seconds/train")
-                .value_or(seconds));
+            seconds, plan::read_summary(run.folder).maybe("/seconds/train").value_or(seconds));
       }
       ++finished_;
-      say(run,
-          formatted(
-              ": {} in {}{}", score, human_seconds(seconds), time_left()));
+      say(run, formatted(": {} in {}{}", score, human_seconds(seconds), time_left()));
     } catch (const Error& error) {
       fail(run, error.exit_code(), formatted(": failed: {}", error.what()));
     }
@@ -206,15 +176,13 @@ class Jobs {
   // ", about 3 min left" if the points to come start and end in the same time
   // as those before and train as fast; "" while there are none of either.
   std::string time_left() const {
-    if (trained_ == 0 ||
-        (waiting_.empty() && running() == 0 && later_.runs == 0)) {
+    if (trained_ == 0 || (waiting_.empty() && running() == 0 && later_.runs == 0)) {
       return "";
     }
     const auto count = static_cast<double>(trained_);
     const double each = trained_seconds_ / count;
     const double stepping = stepping_seconds_ / count;
-    double seconds = each * static_cast<double>(waiting_.size()) +
-                     (each - stepping) * later_.runs +
+    double seconds = each * static_cast<double>(waiting_.size()) + (each - stepping) * later_.runs +
                      stepping * later_.lengths;
     for (const Job& job : slots_) {
       if (job.child != nullptr) {
@@ -222,8 +190,7 @@ class Jobs {
       }
     }
     return formatted(
-        ", about {} left",
-        human_seconds(seconds / static_cast<double>(slots_.size())));
+        ", about {} left", human_seconds(seconds / static_cast<double>(slots_.size())));
   }
 
   // Logs a point that has ended, here the third one:
@@ -245,18 +212,14 @@ class Jobs {
     log_.live(
         labels.empty() ? ""
                        : formatted(
-                             "{} of {} done{}, running {}",
-                             finished_ + failures_.size(),
-                             all_,
-                             time_left(),
-                             join(labels, "  ")));
+                             "{} of {} done{}, running {}", finished_ + failures_.size(), all_,
+                             time_left(), join(labels, "  ")));
   }
 
   void stop(int signal) {
     is_stopping_ = true;
     waiting_.clear();
-    log_.info(
-        "{}: {} running points save and stop", signal_name(signal), running());
+    log_.info("{}: {} running points save and stop", signal_name(signal), running());
     for (const Job& job : slots_) {
       if (job.child != nullptr) {
         job.child->send(signal);
@@ -273,8 +236,8 @@ class Jobs {
   std::vector<Job> slots_;
   std::map<std::size_t, int> failures_;  // exit codes by index of the point
   std::size_t finished_ = 0;
-  std::size_t trained_ = 0;     // in this process, to their end
-  double trained_seconds_ = 0;  // in which they were
+  std::size_t trained_ = 0;      // in this process, to their end
+  double trained_seconds_ = 0;   // in which they were
   double stepping_seconds_ = 0;  // of these, those that grow with the length
   bool is_stopping_ = false;
 };
@@ -282,12 +245,8 @@ class Jobs {
 }  // namespace
 
 int train_points(
-    const std::vector<PointRun>& runs,
-    std::size_t jobs,
-    const std::string& program,
-    Log& log,
-    const Later& later,
-    bool may_diverge) {
+    const std::vector<PointRun>& runs, std::size_t jobs, const std::string& program, Log& log,
+    const Later& later, bool may_diverge) {
   return Jobs(runs, jobs, program, log, later, may_diverge).run();
 }
 

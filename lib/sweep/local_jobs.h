@@ -30,11 +30,7 @@ struct Later {
 // The time that is left includes `later`. `may_diverge`: a point that has
 // diverged counts as finished, as a pilot does, and its exit code as 0.
 int train_points(
-    const std::vector<PointRun>& runs,
-    std::size_t jobs,
-    const std::string& program,
-    Log& log,
-    const Later& later = {},
-    bool may_diverge = false);
+    const std::vector<PointRun>& runs, std::size_t jobs, const std::string& program, Log& log,
+    const Later& later = {}, bool may_diverge = false);
 
 }  // namespace abtrain::sweep

@@ -29,21 +29,14 @@ PointState state_of(const PointRun& run) {
   const auto has = [&](const char* file) {
     std::error_code error;
     const bool is_there = std::filesystem::exists(run.folder + file, error);
-    ABT_CHECK(
-        !error,
-        Io,
-        "cannot read '{}{}': {}",
-        run.folder,
-        file,
-        error.message());
+    ABT_CHECK(!error, Io, "cannot read '{}{}': {}", run.folder, file, error.message());
     return is_there;
   };
   if (!has("/config.yaml")) {
     return PointState::Missing;
   }
   try {
-    if (content_of(config::read_config(run.folder + "/config.yaml")) !=
-        content_of(run.options)) {
+    if (content_of(config::read_config(run.folder + "/config.yaml")) != content_of(run.options)) {
       return PointState::Foreign;
     }
   } catch (const LocatedError&) {
@@ -55,16 +48,14 @@ PointState state_of(const PointRun& run) {
 }
 
 bool has_diverged(const PointRun& run) {
-  return JsonObject::of_file(run.folder + "/failure.json")
-             .integer("/exit_code", 0, 255) ==
+  return JsonObject::of_file(run.folder + "/failure.json").integer("/exit_code", 0, 255) ==
          static_cast<int>(ErrorKind::Diverged);
 }
 
 PointState own_state_of(const PointRun& run) {
   const PointState state = state_of(run);
   ABT_CHECK(
-      state != PointState::Foreign,
-      Config,
+      state != PointState::Foreign, Config,
       "{}/config.yaml is not the configuration of this point: it was changed "
       "after the run began. Move the folder away, or give the sweep another "
       "name",

@@ -19,8 +19,7 @@ constexpr std::size_t kMaxPoints = 100000;
 std::set<std::string> keys_of(const Sweep& sweep) {
   std::set<std::string> keys;
   const auto add = [&](const std::vector<Choice>& choices) {
-    for_each_assignment(
-        choices, [&](const Assignment& one) { keys.insert(one.override.key); });
+    for_each_assignment(choices, [&](const Assignment& one) { keys.insert(one.override.key); });
   };
   std::ranges::for_each(sweep.grid, add);
   add(sweep.list);
@@ -30,12 +29,10 @@ std::set<std::string> keys_of(const Sweep& sweep) {
 
 // "method.rank.keep" becomes "keep" where no other key ends in "keep", and
 // "method.name" becomes "method".
-std::map<std::string, std::string> short_names(
-    const std::set<std::string>& keys) {
+std::map<std::string, std::string> short_names(const std::set<std::string>& keys) {
   constexpr std::string_view kName = ".name";
   const auto meaning = [&](const std::string& key) {
-    return key.ends_with(kName) ? key.substr(0, key.size() - kName.size())
-                                : key;
+    return key.ends_with(kName) ? key.substr(0, key.size() - kName.size()) : key;
   };
   std::map<std::string, std::string> names;
   for (const std::string& key : keys) {
@@ -71,28 +68,22 @@ std::string in_name(const std::string& text) {
   return out;
 }
 
-std::string label_of(
-    const Choice& values,
-    const std::map<std::string, std::string>& names) {
+std::string label_of(const Choice& values, const std::map<std::string, std::string>& names) {
   constexpr std::size_t kMaxLength = 180;
   std::vector<std::string> parts;
   for (const Assignment& assignment : values) {
-    parts.push_back(
-        names.at(assignment.override.key) + "=" + in_name(assignment.text));
+    parts.push_back(names.at(assignment.override.key) + "=" + in_name(assignment.text));
   }
   return join(parts, ",").substr(0, kMaxLength);
 }
 
 // Every combination; the last list varies fastest.
-std::vector<Choice> combinations(
-    const std::vector<std::vector<Choice>>& lists) {
+std::vector<Choice> combinations(const std::vector<std::vector<Choice>>& lists) {
   std::vector<Choice> all{{}};
   for (const std::vector<Choice>& choices : lists) {
     std::vector<Choice> longer;
     ABT_CHECK(
-        all.size() * choices.size() <= kMaxPoints,
-        Config,
-        "the sweep has more than {} points",
+        all.size() * choices.size() <= kMaxPoints, Config, "the sweep has more than {} points",
         kMaxPoints);
     for (const Choice& begin : all) {
       for (const Choice& choice : choices) {
@@ -107,10 +98,7 @@ std::vector<Choice> combinations(
 
 // Removes the points that match an item of `exclude`; each item must match at
 // least one.
-void exclude(
-    const Sweep& sweep,
-    const std::set<std::string>& keys,
-    std::vector<Choice>& points) {
+void exclude(const Sweep& sweep, const std::set<std::string>& keys, std::vector<Choice>& points) {
   std::vector<Problem> problems;
   for (const Choice& item : sweep.exclude) {
     bool is_known = true;
@@ -118,34 +106,25 @@ void exclude(
       const std::string& key = assignment.override.key;
       if (!keys.contains(key)) {
         is_known = false;
-        const std::string meant =
-            nearest(key, std::vector<std::string>(keys.begin(), keys.end()));
+        const std::string meant = nearest(key, std::vector<std::string>(keys.begin(), keys.end()));
         problems.push_back(
-            {assignment.override.place,
-             key,
+            {assignment.override.place, key,
              formatted(
                  "is not varied{}",
-                 meant.empty() ? ""
-                               : formatted(", did you mean '{}'?", meant))});
+                 meant.empty() ? "" : formatted(", did you mean '{}'?", meant))});
       }
     }
-    if (is_known && std::ranges::none_of(points, [&](const Choice& point) {
-          return contains(point, item);
-        })) {
-      problems.push_back(
-          {item.front().override.place,
-           "exclude",
-           "no point has these values"});
+    if (is_known &&
+        std::ranges::none_of(points, [&](const Choice& point) { return contains(point, item); })) {
+      problems.push_back({item.front().override.place, "exclude", "no point has these values"});
     }
   }
   std::erase_if(points, [&](const Choice& point) {
-    return std::ranges::any_of(sweep.exclude, [&](const Choice& item) {
-      return contains(point, item);
-    });
+    return std::ranges::any_of(
+        sweep.exclude, [&](const Choice& item) { return contains(point, item); });
   });
   if (points.empty()) {
-    problems.push_back(
-        {{sweep.source, 0, 0, ""}, "exclude", "leaves no point at all"});
+    problems.push_back({{sweep.source, 0, 0, ""}, "exclude", "leaves no point at all"});
   }
   if (!problems.empty()) {
     throw LocatedError(ErrorKind::Config, to_text(problems));
@@ -165,8 +144,7 @@ std::vector<Point> list_points(const Sweep& sweep) {
   }
   if (!sweep.list.empty()) {
     with_seeds.erase(
-        with_seeds.begin(),
-        with_seeds.begin() + static_cast<std::ptrdiff_t>(sweep.grid.size()));
+        with_seeds.begin(), with_seeds.begin() + static_cast<std::ptrdiff_t>(sweep.grid.size()));
     with_seeds.insert(with_seeds.begin(), sweep.list);
     std::ranges::move(combinations(with_seeds), std::back_inserter(all));
   }

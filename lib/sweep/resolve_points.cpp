@@ -24,16 +24,14 @@ namespace {
 
 std::string hash_of(const config::RunOptions& options) {
   const std::string text = content_of(options);
-  const auto hash =
-      static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size()));
+  const auto hash = static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size()));
   return formatted("{:08x}", hash);
 }
 
 // Collects the faults of points; a fault that several share is reported once.
 class Faults {
  public:
-  Faults(const Sweep& sweep, std::size_t points)
-      : source_(sweep.source), points_(points) {}
+  Faults(const Sweep& sweep, std::size_t points) : source_(sweep.source), points_(points) {}
 
   // Runs `body`, which checks one point, and records the Error that it throws.
   void note(std::size_t index, const std::string& label, const auto& body) {
@@ -42,10 +40,7 @@ class Faults {
     } catch (const LocatedError& error) {
       add(error.kind(), error.what(), index, label);
     } catch (const Error& error) {
-      add(error.kind(),
-          formatted("{}: error: {}", source_, error.what()),
-          index,
-          label);
+      add(error.kind(), formatted("{}: error: {}", source_, error.what()), index, label);
     }
   }
 
@@ -67,11 +62,7 @@ class Faults {
     std::vector<std::string> points;
   };
 
-  void add(
-      ErrorKind kind,
-      const std::string& text,
-      std::size_t index,
-      const std::string& label) {
+  void add(ErrorKind kind, const std::string& text, std::size_t index, const std::string& label) {
     auto fault = std::ranges::find(faults_, text, &Fault::text);
     if (fault == faults_.end()) {
       faults_.push_back({kind, text, {}});
@@ -89,8 +80,7 @@ class Faults {
     }
     return formatted(
         "{}{}",
-        fault.points.size() == points_
-            ? formatted("at all {} points: ", points_)
+        fault.points.size() == points_ ? formatted("at all {} points: ", points_)
         : fault.points.size() == 1
             ? "at point "
             : formatted("at {} of {} points: ", fault.points.size(), points_),
@@ -113,17 +103,11 @@ void check_place(const std::string& folder) {
   }
   ABT_CHECK(!error, Io, "output: cannot use '{}': {}", folder, error.message());
   ABT_CHECK(
-      fs::is_directory(place, error),
-      Io,
-      "output: cannot make '{}': '{}' is not a folder",
-      folder,
+      fs::is_directory(place, error), Io, "output: cannot make '{}': '{}' is not a folder", folder,
       place.string());
   ABT_CHECK(
-      place == folder || ::access(place.c_str(), W_OK | X_OK) == 0,
-      Io,
-      "output: cannot write in '{}': {}",
-      place.string(),
-      std::generic_category().message(errno));
+      place == folder || ::access(place.c_str(), W_OK | X_OK) == 0, Io,
+      "output: cannot write in '{}': {}", place.string(), std::generic_category().message(errno));
 }
 
 }  // namespace
@@ -135,44 +119,33 @@ std::string content_of(config::RunOptions options) {
   return config::to_yaml(options);
 }
 
-PointRun resolve(
-    const Sweep& sweep,
-    const Point& point,
-    const std::vector<std::string>& folders) {
+PointRun resolve(const Sweep& sweep, const Point& point, const std::vector<std::string>& folders) {
   std::vector<config::Override> overrides = sweep.common;
   overrides.insert(overrides.end(), sweep.sets.begin(), sweep.sets.end());
   for (const Assignment& assignment : point.values) {
     overrides.push_back(assignment.override);
   }
   PointRun run{point.index, point.label, {}, ""};
-  run.options = config::read_config_with(
-      overrides, sweep.base, {.folders = folders, .notes = &run.notes});
-  const std::string output =
-      sweep.output.empty() ? run.options.output : sweep.output;
+  run.options =
+      config::read_config_with(overrides, sweep.base, {.folders = folders, .notes = &run.notes});
+  const std::string output = sweep.output.empty() ? run.options.output : sweep.output;
   run.options.output = (std::filesystem::path(output) / sweep.name).string();
   run.options.name = point.label + "-" + hash_of(run.options);
-  run.folder =
-      (std::filesystem::path(run.options.output) / run.options.name).string();
+  run.folder = (std::filesystem::path(run.options.output) / run.options.name).string();
   return run;
 }
 
 std::vector<PointRun> resolve_all(
-    const Sweep& sweep,
-    const std::vector<Point>& points,
-    const std::vector<std::string>& folders) {
+    const Sweep& sweep, const std::vector<Point>& points, const std::vector<std::string>& folders) {
   std::vector<PointRun> runs;
   std::map<std::string, const Point*> known;
   Faults faults(sweep, points.size());
   for (const Point& point : points) {
     faults.note(point.index, point.label, [&] {
       PointRun run = resolve(sweep, point, folders);
-      const auto [twin, is_new] =
-          known.emplace(content_of(run.options), &point);
+      const auto [twin, is_new] = known.emplace(content_of(run.options), &point);
       ABT_CHECK(
-          is_new,
-          Config,
-          "the same configuration as point {} ({})",
-          twin->second->index,
+          is_new, Config, "the same configuration as point {} ({})", twin->second->index,
           twin->second->label);
       runs.push_back(std::move(run));
     });
@@ -181,10 +154,7 @@ std::vector<PointRun> resolve_all(
   return runs;
 }
 
-void check_runs(
-    const Sweep& sweep,
-    const std::vector<PointRun>& runs,
-    bool here) {
+void check_runs(const Sweep& sweep, const std::vector<PointRun>& runs, bool here) {
   std::map<std::string, data::DatasetShape> shapes;
   Faults faults(sweep, runs.size());
   for (const PointRun& run : runs) {
@@ -199,8 +169,7 @@ void check_runs(
       const nn::InputShape shape = config::input_shape(set);
       config::check_run(options, shape, set.train - options.data.validation);
       if (here) {
-        config::check_memory(
-            options, shape, static_cast<int>(options.workers), 0);
+        config::check_memory(options, shape, static_cast<int>(options.workers), 0);
       }
     });
   }

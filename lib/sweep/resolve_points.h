@@ -30,18 +30,13 @@ struct PointRun {
 
 // Reads the configuration of one point. `folders`: where `extends` is looked
 // up.
-PointRun resolve(
-    const Sweep& sweep,
-    const Point& point,
-    const std::vector<std::string>& folders);
+PointRun resolve(const Sweep& sweep, const Point& point, const std::vector<std::string>& folders);
 
 // Reads the configurations of all points and checks each by itself. A fault
 // that several points share is reported once. Two points with the same
 // configuration are a fault too.
 std::vector<PointRun> resolve_all(
-    const Sweep& sweep,
-    const std::vector<Point>& points,
-    const std::vector<std::string>& folders);
+    const Sweep& sweep, const std::vector<Point>& points, const std::vector<std::string>& folders);
 
 // The configuration without name and output, as YAML: equal for the same run.
 std::string content_of(config::RunOptions options);
@@ -49,9 +44,6 @@ std::string content_of(config::RunOptions options);
 // The checks that need the shape of the data, which `abtrain train` does before
 // its first step. `here`: the runs train on this machine, so its memory is
 // checked too. Throws MissingInput where an image folder does not exist.
-void check_runs(
-    const Sweep& sweep,
-    const std::vector<PointRun>& runs,
-    bool here);
+void check_runs(const Sweep& sweep, const std::vector<PointRun>& runs, bool here);
 
 }  // namespace abtrain::sweep

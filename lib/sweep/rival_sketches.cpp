@@ -13,14 +13,10 @@ Keys muon(const RunOptions& o, const char* matrices = "all") {
   if (o.optimizer.name == "muon") {
     return {{"optimizer.matrices", matrices}};
   }
-  return {
-      {"optimizer.name", "muon"},
-      {"optimizer.lr", "0.02"},
-      {"optimizer.momentum", "0.95"},
-      {"optimizer.scale", "spectral"},
-      {"optimizer.matrices", matrices},
-      {"optimizer.other_lr", "0.001"},
-      {"optimizer.weight_decay", "0"}};
+  return {{"optimizer.name", "muon"},       {"optimizer.lr", "0.02"},
+          {"optimizer.momentum", "0.95"},   {"optimizer.scale", "spectral"},
+          {"optimizer.matrices", matrices}, {"optimizer.other_lr", "0.001"},
+          {"optimizer.weight_decay", "0"}};
 }
 
 // AdamW, as it is configured or else at the rate that Muon leaves to it.
@@ -41,30 +37,23 @@ Keys ddp(const RunOptions&) {
 }
 
 Keys powersgd(const RunOptions& o) {
-  return joined(
-      {ddp(o), {{"reducer.name", "powersgd"}, {"reducer.rank", "4"}}});
+  return joined({ddp(o), {{"reducer.name", "powersgd"}, {"reducer.rank", "4"}}});
 }
 
 // Outer steps with momentum 0.5: runs of minutes have few synchronizations, in
 // which the usual 0.9 never settles (docs/results.md).
 Keys outer(const char* every) {
-  return {
-      {"method.name", "diloco"},
-      {"method.warmup_steps", "0"},
-      {"method.sync_every", every},
-      {"method.outer.name", "nesterov"},
-      {"method.outer.lr", "1"},
-      {"method.outer.momentum", "0.5"},
-      {"reducer.name", "plain"},
-      {"reducer.dtype", "bf16"}};
+  return {{"method.name", "diloco"},    {"method.warmup_steps", "0"},
+          {"method.sync_every", every}, {"method.outer.name", "nesterov"},
+          {"method.outer.lr", "1"},     {"method.outer.momentum", "0.5"},
+          {"reducer.name", "plain"},    {"reducer.dtype", "bf16"}};
 }
 
 Keys muloco(const RunOptions& o) {
   return joined(
       {outer("20"),
        muon(o),
-       {{"method.outer.wire.name", "int2"},
-        {"method.outer.wire.error_decay", "0.95"}}});
+       {{"method.outer.wire.name", "int2"}, {"method.outer.wire.error_decay", "0.95"}}});
 }
 
 Keys sparseloco(const RunOptions& o) {
@@ -110,8 +99,7 @@ Keys joined(std::initializer_list<Keys> parts) {
 const std::vector<RivalSketch>& rival_sketches() {
   static const std::vector<RivalSketch> all = {
       {"ddp", "the large network, all gradients averaged, as configured", ddp},
-      {"ddp_muon",
-       "the large network, all gradients averaged, with Muon",
+      {"ddp_muon", "the large network, all gradients averaged, with Muon",
        [](const RunOptions& o) {
          return joined({ddp(o), muon(o)});
        }},
@@ -119,15 +107,12 @@ const std::vector<RivalSketch>& rival_sketches() {
        "the large network, gradients as products of rank 4, the optimizer as "
        "configured",
        powersgd},
-      {"muloco_2bit",
-       "the large network, Muon on each worker, changes in 2 bits (MuLoCo)",
-       muloco},
+      {"muloco_2bit", "the large network, Muon on each worker, changes in 2 bits (MuLoCo)", muloco},
       {"sparseloco",
        "the large network, AdamW on each worker, the largest changes in 2 bits "
        "(SparseLoCo)",
        sparseloco},
-      {"diloco",
-       "the large network, AdamW on each worker, changes in bf16 (DiLoCo)",
+      {"diloco", "the large network, AdamW on each worker, changes in bf16 (DiLoCo)",
        [](const RunOptions& o) {
          return joined({outer("20"), adamw(o)});
        },
@@ -143,8 +128,7 @@ const std::vector<RivalSketch>& rival_sketches() {
              {"method.average", "params"}};
        },
        RivalSketch::Kind::Rare},
-      {"ab",
-       "AB-training as configured",
+      {"ab", "AB-training as configured",
        [](const RunOptions&) {
          return Keys{{"method.name", "ab"}};
        }},
@@ -169,8 +153,7 @@ const std::vector<RivalSketch>& rival_sketches() {
       {"small_muloco_2bit",
        "a dense network of AB-training's size, Muon on each worker, changes in "
        "2 bits",
-       muloco,
-       RivalSketch::Kind::Small},
+       muloco, RivalSketch::Kind::Small},
   };
   return all;
 }

@@ -51,28 +51,21 @@ std::vector<Keys> settings_of(const RunOptions& o, std::size_t count) {
   };
   const bool has_decay = o.optimizer.weight_decay == 0.1;
   std::vector<Keys> all = {
-      {},
-      rate(2),
-      rate(0.5),
-      {{"optimizer.weight_decay", has_decay ? "0" : "0.1"}}};
-  const bool has_interval = o.method.name == "diloco" ||
-                            o.method.name == "local-sgd" ||
+      {}, rate(2), rate(0.5), {{"optimizer.weight_decay", has_decay ? "0" : "0.1"}}};
+  const bool has_interval = o.method.name == "diloco" || o.method.name == "local-sgd" ||
                             methods::kind_of(o.method).factors_weights;
   if (has_interval) {
     const double every = o.method.sync_every.value;
-    const std::string unit =
-        o.method.sync_every.unit == Duration::Unit::Percent  ? " %"
-        : o.method.sync_every.unit == Duration::Unit::Epochs ? " epochs"
-                                                             : "";
+    const std::string unit = o.method.sync_every.unit == Duration::Unit::Percent  ? " %"
+                             : o.method.sync_every.unit == Duration::Unit::Epochs ? " epochs"
+                                                                                  : "";
     const auto interval = [&](double factor) {
-      const double value = unit.empty()
-                               ? std::max(1.0, std::round(factor * every))
-                               : factor * every;
+      const double value =
+          unit.empty() ? std::max(1.0, std::round(factor * every)) : factor * every;
       return Keys{{"method.sync_every", print_number(value) + unit}};
     };
     if (o.method.outer.name || o.method.name == "diloco") {
-      all.push_back(
-          {{"method.outer.lr", print_number(0.7 * o.method.outer.lr)}});
+      all.push_back({{"method.outer.lr", print_number(0.7 * o.method.outer.lr)}});
     } else {
       all.push_back(interval(0.5));
     }
@@ -97,27 +90,19 @@ std::string as_flow(const Keys& keys) {
 
 // A warm-up in steps or epochs, as a share of the configured run: so runs of
 // all lengths have it in proportion.
-void add_share(
-    Keys& keys,
-    const char* key,
-    const Duration& warmup,
-    const RunLength& length) {
+void add_share(Keys& keys, const char* key, const Duration& warmup, const RunLength& length) {
   if (warmup.unit != Duration::Unit::Percent && warmup.value > 0) {
     const double percent = std::min(
         50.0,
-        100.0 * static_cast<double>(warmup.in_steps(length)) /
-            static_cast<double>(length.steps));
+        100.0 * static_cast<double>(warmup.in_steps(length)) / static_cast<double>(length.steps));
     keys.emplace_back(key, formatted("{:.3g} %", percent));
   }
 }
 
 // The compression of the whole network.
 double ratio_of(
-    const config::PlannedSizes& planned,
-    const nn::InputShape& shape,
-    const RunOptions& base) {
-  return static_cast<double>(
-             nn::make_model(base.model, shape)->dense_parameters()) /
+    const config::PlannedSizes& planned, const nn::InputShape& shape, const RunOptions& base) {
+  return static_cast<double>(nn::make_model(base.model, shape)->dense_parameters()) /
          static_cast<double>(planned.stored);
 }
 
@@ -127,18 +112,14 @@ std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
   for (const std::string& name : request.only) {
     const std::string meant = nearest(name, names);
     ABT_CHECK(
-        std::ranges::count(names, name) > 0,
-        Usage,
-        "--only: expected one of {}; got '{}'{}",
-        join(names, ", "),
-        name,
-        meant.empty() ? "" : formatted(", did you mean '{}'?", meant));
+        std::ranges::count(names, name) > 0, Usage, "--only: expected one of {}; got '{}'{}",
+        join(names, ", "), name, meant.empty() ? "" : formatted(", did you mean '{}'?", meant));
   }
   std::vector<const RivalSketch*> out;
   for (const RivalSketch& sketch : rival_sketches()) {
     const bool is_named = std::ranges::count(request.only, sketch.name) > 0;
-    if (is_named || (request.only.empty() &&
-                     (request.all || sketch.kind != RivalSketch::Kind::Rare))) {
+    if (is_named ||
+        (request.only.empty() && (request.all || sketch.kind != RivalSketch::Kind::Rare))) {
       out.push_back(&sketch);
     }
   }
@@ -156,21 +137,17 @@ std::vector<std::string> rival_names() {
 }
 
 RivalList list_rivals(
-    const std::string& config,
-    const std::vector<std::string>& sets,
-    const RivalsRequest& request,
+    const std::string& config, const std::vector<std::string>& sets, const RivalsRequest& request,
     const std::vector<std::string>& folders) {
   const auto read = [&](const Keys& keys) {
     std::vector<std::string> all = sets;
     std::ranges::move(as_sets(keys), std::back_inserter(all));
-    return config::read_config(
-        config, all, {.folders = folders, .shortens_all = true});
+    return config::read_config(config, all, {.folders = folders, .shortens_all = true});
   };
   const RunOptions base = read({});
   const data::DatasetShape set = plan::planned_data(base.data).shape;
   const nn::InputShape shape = config::input_shape(set);
-  const RunLength length =
-      config::run_length(base, set.train - base.data.validation);
+  const RunLength length = config::run_length(base, set.train - base.data.validation);
   const bool is_ab = base.method.name == "ab";
 
   RivalList list;
@@ -181,20 +158,17 @@ RivalList list_rivals(
   if (request.ratio || !is_ab || !config::model_sizes(base, shape)) {
     size = {
         {"method.rank.rule", "budget"},
-        {"method.rank.ratio",
-         print_number(request.ratio.value_or(kUsualRatio))}};
+        {"method.rank.ratio", print_number(request.ratio.value_or(kUsualRatio))}};
   }
   RunOptions factored = read(joined({{{"method.name", "ab"}}, size}));
   const auto planned = config::model_sizes(factored, shape);
   ABT_CHECK(
       planned && std::ranges::any_of(
-                     planned->sizes.layers,
-                     [](const auto& layer) { return layer.rank > 0; }),
+                     planned->sizes.layers, [](const auto& layer) { return layer.rank > 0; }),
       Config,
       "model.name: expected a model with layers that AB-training can factor; "
       "{} has none{}",
-      base.model.name,
-      request.ratio ? " at this --size" : "");
+      base.model.name, request.ratio ? " at this --size" : "");
   list.parameters = planned->stored;
 
   Keys usual = {{"evaluate.every", "25 %"}, {"checkpoint.every", "0"}};
@@ -204,24 +178,20 @@ RivalList list_rivals(
     list.common.emplace_back(one.substr(0, at), one.substr(at + 1));
   }
   // What the command line gives stays as it is.
-  std::ranges::copy_if(
-      usual, std::back_inserter(list.common), [&](const auto& own) {
-        return std::ranges::none_of(list.common, [&](const auto& given) {
-          return given.first == own.first;
-        });
-      });
+  std::ranges::copy_if(usual, std::back_inserter(list.common), [&](const auto& own) {
+    return std::ranges::none_of(
+        list.common, [&](const auto& given) { return given.first == own.first; });
+  });
   list.pilot = {
       {"evaluate.every", "0"},
-      {"data.validation",
-       std::to_string(std::min(kMaxHeldOut, set.train / 10))}};
+      {"data.validation", std::to_string(std::min(kMaxHeldOut, set.train / 10))}};
 
   std::vector<std::pair<std::string, std::string>> known;  // content, name
   for (const RivalSketch* sketch : chosen(request)) {
     const std::string name = sketch->name;
     try {
       ABT_CHECK(
-          name != "ab" || is_ab,
-          Config,
+          name != "ab" || is_ab, Config,
           "the configuration says nothing of AB-training; ab_recipe stands for "
           "it");
       RivalPlan rival;
@@ -229,44 +199,36 @@ RivalList list_rivals(
       rival.why = sketch->why;
       rival.set = sketch->set(base);
       if (name == "ab") {
-        add_share(
-            rival.set, "method.warmup_steps", base.method.warmup_steps, length);
-        add_share(
-            rival.set, "method.anneal_steps", base.method.anneal_steps, length);
+        add_share(rival.set, "method.warmup_steps", base.method.warmup_steps, length);
+        add_share(rival.set, "method.anneal_steps", base.method.anneal_steps, length);
       }
       if (name == "ab" || name == "ab_recipe") {
         // The recipe's rule is `budget` already; of the size, only the ratio.
         rival.set = joined({rival.set, size});
         if (name == "ab_recipe" && size.empty()) {
           // Of a rule other than budget and ratio, what it comes to.
-          const bool has_ratio =
-              base.method.rank.rule == linalg::RankRuleName::Budget ||
-              base.method.rank.rule == linalg::RankRuleName::Ratio;
+          const bool has_ratio = base.method.rank.rule == linalg::RankRuleName::Budget ||
+                                 base.method.rank.rule == linalg::RankRuleName::Ratio;
           rival.set.emplace_back(
-              "method.rank.ratio",
-              has_ratio ? print_number(base.method.rank.ratio)
-                        : print_number(ratio_of(*planned, shape, base)));
+              "method.rank.ratio", has_ratio ? print_number(base.method.rank.ratio)
+                                             : print_number(ratio_of(*planned, shape, base)));
         }
       }
       rival.options = read(joined({list.common, rival.set}));
       if (sketch->kind == RivalSketch::Kind::Small) {
-        const plan::SameSize found =
-            plan::same_size(rival.options, list.parameters);
+        const plan::SameSize found = plan::same_size(rival.options, list.parameters);
         for (const std::string& one : found.overrides) {
           const std::size_t at = one.find('=');
           rival.set.emplace_back(one.substr(0, at), one.substr(at + 1));
         }
         rival.options = read(joined({list.common, rival.set}));
       }
-      config::check_run(
-          rival.options, shape, set.train - rival.options.data.validation);
+      config::check_run(rival.options, shape, set.train - rival.options.data.validation);
       const std::string content = content_of(rival.options);
-      const auto twin = std::ranges::find(
-          known, content, &std::pair<std::string, std::string>::first);
+      const auto twin =
+          std::ranges::find(known, content, &std::pair<std::string, std::string>::first);
       ABT_CHECK(
-          twin == known.end(),
-          Config,
-          "is the same as {} here",
+          twin == known.end(), Config, "is the same as {} here",
           twin == known.end() ? "" : twin->second);
       known.emplace_back(content, name);
       rival.tune = settings_of(rival.options, request.tune);
@@ -283,29 +245,21 @@ RivalList list_rivals(
     reasons.push_back("\n  " + name + ": " + why);
   }
   ABT_CHECK(
-      !list.rivals.empty(),
-      Config,
-      "{}: no rival makes sense for this configuration:{}",
-      config,
+      !list.rivals.empty(), Config, "{}: no rival makes sense for this configuration:{}", config,
       join(reasons, ""));
   return list;
 }
 
 std::string refusal(
-    const RivalList& list,
-    const RivalPlan& rival,
-    std::int64_t steps,
-    bool is_pilot,
+    const RivalList& list, const RivalPlan& rival, std::int64_t steps, bool is_pilot,
     const std::vector<std::string>& folders) {
   const Keys length = {{"train.steps", std::to_string(steps)}};
-  const Keys keys =
-      joined({list.common, rival.set, is_pilot ? list.pilot : Keys{}, length});
+  const Keys keys = joined({list.common, rival.set, is_pilot ? list.pilot : Keys{}, length});
   try {
     const RunOptions options =
         config::read_config(list.config, as_sets(keys), {.folders = folders});
     const data::DatasetShape set = plan::planned_data(options.data).shape;
-    config::check_run(
-        options, config::input_shape(set), set.train - options.data.validation);
+    config::check_run(options, config::input_shape(set), set.train - options.data.validation);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Config) {
       throw;
@@ -315,10 +269,7 @@ std::string refusal(
   return "";
 }
 
-std::string rivals_yaml(
-    const RivalList& list,
-    std::int64_t seeds,
-    const std::string& head) {
+std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::string& head) {
   const auto quoted = [](const std::string& text) {
     std::string out = "\"";
     for (const char c : text) {
@@ -351,8 +302,7 @@ std::string rivals_yaml(
   }
   out += "  pilot: " + as_flow(list.pilot) + "\n  rivals:\n";
   for (const RivalPlan& rival : list.rivals) {
-    out += formatted(
-        "    {}:\n      why: {}\n      set:\n", rival.name, quoted(rival.why));
+    out += formatted("    {}:\n      why: {}\n      set:\n", rival.name, quoted(rival.why));
     for (const auto& [key, value] : rival.set) {
       out += formatted("        {}: {}\n", key, value);
     }

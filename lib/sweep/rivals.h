@@ -24,10 +24,9 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 struct RivalsRequest {
   // The compression that AB-training's ranks are to reach; none: as configured.
   std::optional<double> ratio = {};
-  std::vector<std::string> only =
-      {};                // names; empty: all but DiLoCo, local SGD
-  bool all = false;      // those two as well
-  std::size_t tune = 3;  // settings per rival, 1 to kMaxSettings
+  std::vector<std::string> only = {};  // names; empty: all but DiLoCo, local SGD
+  bool all = false;                    // those two as well
+  std::size_t tune = 3;                // settings per rival, 1 to kMaxSettings
 };
 inline constexpr std::size_t kMaxSettings = 8;
 
@@ -50,8 +49,8 @@ struct RivalList {
   // Those that make no sense for this configuration, and why.
   std::vector<std::pair<std::string, std::string>> left_out;
   std::int64_t parameters = 0;  // that AB-training stores
-  double seconds = 0;  // that runs at full length are to take; 0: by steps
-  plan::Link link;     // on which they take them
+  double seconds = 0;           // that runs at full length are to take; 0: by steps
+  plan::Link link;              // on which they take them
 };
 
 // Throws Error(Usage) for an unknown name in `only`, Error(Config) where the
@@ -59,24 +58,18 @@ struct RivalList {
 // left. `sets`: "a.b=VALUE", overrides of the configuration. `folders`: where
 // it is searched.
 RivalList list_rivals(
-    const std::string& config,
-    const std::vector<std::string>& sets,
-    const RivalsRequest& request,
+    const std::string& config, const std::vector<std::string>& sets, const RivalsRequest& request,
     const std::vector<std::string>& folders);
 
 // Why a run of the rival with so many steps is refused, or "".
 std::string refusal(
-    const RivalList& list,
-    const RivalPlan& rival,
-    std::int64_t steps,
-    bool is_pilot,
+    const RivalList& list, const RivalPlan& rival, std::int64_t steps, bool is_pilot,
     const std::vector<std::string>& folders);
 
 // The words that `only` takes.
 std::vector<std::string> rival_names();
 
 // The sweep file. `head`: comment lines at its beginning.
-std::string
-rivals_yaml(const RivalList& list, std::int64_t seeds, const std::string& head);
+std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::string& head);
 
 }  // namespace abtrain::sweep

@@ -32,10 +32,7 @@ std::string quoted(const std::string& word) {
 // A name that #SBATCH accepts for a job and for the start of a file name.
 std::string job_name(std::string name) {
   std::ranges::replace_if(
-      name,
-      [](char c) {
-        return std::string_view(" '\"\\%").find(c) != std::string_view::npos;
-      },
+      name, [](char c) { return std::string_view(" '\"\\%").find(c) != std::string_view::npos; },
       '_');
   return name;
 }
@@ -58,12 +55,10 @@ std::string option_value(const std::string& value) {
 // a command.
 void check_plain(const SlurmArray& array) {
   std::vector<std::string> texts = array.arguments;
-  texts.insert(
-      texts.end(), {array.name, array.program, array.root, array.folder});
+  texts.insert(texts.end(), {array.name, array.program, array.root, array.folder});
   for (const std::string& text : texts) {
     ABT_CHECK(
-        printable(text) == text,
-        Usage,
+        printable(text) == text, Usage,
         "--emit-slurm: control characters are not allowed in a batch file; got "
         "'{}'",
         printable(text));
@@ -113,9 +108,7 @@ fi
 )";
 
 // The template, with each @word@ of the table replaced by its value.
-std::string filled(
-    std::string_view text,
-    const std::map<std::string_view, std::string>& table) {
+std::string filled(std::string_view text, const std::map<std::string_view, std::string>& table) {
   std::string out;
   while (!text.empty()) {
     const std::size_t at = text.find('@');
@@ -138,12 +131,10 @@ std::string filled(
 
 }  // namespace
 
-std::string slurm_script(
-    const SlurmArray& array,
-    const std::vector<PointRun>& runs) {
+std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& runs) {
   check_plain(array);
-  const auto [least, most] = std::ranges::minmax(
-      runs, {}, [](const PointRun& run) { return run.options.workers; });
+  const auto [least, most] =
+      std::ranges::minmax(runs, {}, [](const PointRun& run) { return run.options.workers; });
   const std::int64_t workers = most.options.workers;
   const bool alike = least.options.workers == workers;
   std::vector<std::string> words{"sweep"};
@@ -156,32 +147,24 @@ std::string slurm_script(
   for (const std::size_t points : array.rounds) {
     last.push_back(std::to_string(points - 1));
   }
-  const std::string at_once =
-      array.at_once > 0 ? formatted("%{}", array.at_once) : "";
+  const std::string at_once = array.at_once > 0 ? formatted("%{}", array.at_once) : "";
   return filled(
       kTemplate,
       {{"points", formatted("{}", runs.size())},
        {"name", array.name},
        {"shown", command},
-       {"tasks",
-        alike
-            ? formatted(
-                  "Each Slurm task is a worker; tasks per point: {}.", workers)
-            : formatted(
-                  "The points have {} to {} workers, so each is one task\n# "
-                  "whose workers are its threads, on one node.",
-                  least.options.workers,
-                  workers)},
+       {"tasks", alike ? formatted("Each Slurm task is a worker; tasks per point: {}.", workers)
+                       : formatted(
+                             "The points have {} to {} workers, so each is one task\n# "
+                             "whose workers are its threads, on one node.",
+                             least.options.workers, workers)},
        {"job", option_value(job_name(array.name))},
        {"range", formatted("0-{}", runs.size() - 1)},
        {"at_once", at_once},
        {"submit",
-        has_rounds ? "`bash FILE [SBATCH OPTIONS]` submits all rounds"
-                   : "Submit it with sbatch"},
+        has_rounds ? "`bash FILE [SBATCH OPTIONS]` submits all rounds" : "Submit it with sbatch"},
        {"rounds",
-        has_rounds
-            ? filled(kRounds, {{"last", join(last, " ")}, {"at_once", at_once}})
-            : ""},
+        has_rounds ? filled(kRounds, {{"last", join(last, " ")}, {"at_once", at_once}}) : ""},
        {"round", has_rounds ? " --round \"${ABTRAIN_ROUND:-1}\"" : ""},
        {"ntasks", formatted("{}", alike ? workers : 1)},
        {"cpus", formatted("{}", alike ? 1 : workers)},
@@ -195,8 +178,7 @@ std::string slurm_script(
 std::string slurm_root(const std::string& program) {
   const fs::path place = fs::path(program).parent_path();
   std::vector<std::string> roots{
-      (place.parent_path() / "share/abtrain").string(),
-      place.parent_path().parent_path().string()};
+      (place.parent_path() / "share/abtrain").string(), place.parent_path().parent_path().string()};
   if (const auto named = env("ABTRAIN_ROOT")) {
     roots = {*named};
   }
@@ -206,11 +188,10 @@ std::string slurm_root(const std::string& program) {
     }
   }
   throw Error(
-      ErrorKind::MissingInput,
-      formatted(
-          "slurm/job.sh, which batch files need, was not found in {}; set "
-          "ABTRAIN_ROOT to the folder of abtrain",
-          join(roots, ", ")));
+      ErrorKind::MissingInput, formatted(
+                                   "slurm/job.sh, which batch files need, was not found in {}; set "
+                                   "ABTRAIN_ROOT to the folder of abtrain",
+                                   join(roots, ", ")));
 }
 
 }  // namespace abtrain::sweep

@@ -25,9 +25,7 @@ struct SlurmArray {
 // Each Slurm task is a worker where all points have the same number of workers;
 // otherwise each point is one task whose workers are threads. Throws
 // Error(Usage) where the script would contain a control character.
-std::string slurm_script(
-    const SlurmArray& array,
-    const std::vector<PointRun>& runs);
+std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& runs);
 
 // The folder with slurm/job.sh that belongs to a program: $ABTRAIN_ROOT if that
 // is set, PREFIX/share/abtrain for a program in PREFIX/bin, SOURCE for one in

@@ -52,8 +52,8 @@ bool is_configuration(const Value& root) {
   const Fields own = fields_of(sections);
   bool found = false;
   for (const Entry& entry : root.entries) {
-    const bool is_key = entry.key == "extends" ||
-                        std::ranges::count(keys.list(), entry.key, &Field::key);
+    const bool is_key =
+        entry.key == "extends" || std::ranges::count(keys.list(), entry.key, &Field::key);
     if (!is_key && std::ranges::count(own.list(), entry.key, &Field::key) > 0) {
       return false;
     }
@@ -64,9 +64,7 @@ bool is_configuration(const Value& root) {
 
 // The path of a file; `what` names it in errors.
 std::string find_file(
-    const char* what,
-    const std::string& name,
-    const std::vector<std::string>& places) {
+    const char* what, const std::string& name, const std::vector<std::string>& places) {
   try {
     return config::find_config(name, places);
   } catch (const Error& error) {
@@ -76,8 +74,7 @@ std::string find_file(
 
 class SweepReader {
  public:
-  explicit SweepReader(const std::vector<std::string>& folders)
-      : folders_(folders) {}
+  explicit SweepReader(const std::vector<std::string>& folders) : folders_(folders) {}
 
   void file(const std::string& name) {
     std::vector<std::string> places{""};
@@ -89,38 +86,27 @@ class SweepReader {
     sweep_.source = sweep_.file;
     sweep_.name = fs::path(sweep_.file).stem().string();
     const Value root = config::parse_yaml(
-        read_file(sweep_.file, kMaxText, Fifo::Wait),
-        sweep_.file,
-        true,
-        problems());
+        read_file(sweep_.file, kMaxText, Fifo::Wait), sweep_.file, true, problems());
     Sections sections;
     if (is_configuration(root)) {
       problem(
-          root.place,
-          "",
+          root.place, "",
           formatted(
               "this is a configuration, not a sweep file; `abtrain {}` trains "
               "it, and `abtrain sweep --config {} --grid KEY=VALUE,...` varies "
               "it",
-              sweep_.file,
-              sweep_.file));
+              sweep_.file, sweep_.file));
     } else if (root.kind == Kind::Section) {
       apply(fields_of(sections), root, reading_);
       take(sections);
     } else if (root.kind != Kind::Invalid) {
       problem(
-          root.kind == Kind::Nothing ? Location{sweep_.file, 1, 1, ""}
-                                     : root.place,
-          "",
-          formatted(
-              "expected a sweep, as in 'base: fashion_mnist_mlp', got {}",
-              describe(root)));
+          root.kind == Kind::Nothing ? Location{sweep_.file, 1, 1, ""} : root.place, "",
+          formatted("expected a sweep, as in 'base: fashion_mnist_mlp', got {}", describe(root)));
     }
   }
 
-  void command_line(
-      const std::string& config,
-      const std::vector<std::string>& grid) {
+  void command_line(const std::string& config, const std::vector<std::string>& grid) {
     std::vector<std::string> places{""};
     places.insert(places.end(), folders_.begin(), folders_.end());
     sweep_.base = find_file("configuration", config, places);
@@ -132,10 +118,8 @@ class SweepReader {
       const std::string as_list =
           equals == std::string::npos
               ? text
-              : formatted(
-                    "{}=[{}]", text.substr(0, equals), text.substr(equals + 1));
-      config::Override values =
-          config::parse_override(as_list, "--grid", problems());
+              : formatted("{}=[{}]", text.substr(0, equals), text.substr(equals + 1));
+      config::Override values = config::parse_override(as_list, "--grid", problems());
       values.value.place.source = "--grid " + text;
       if (!values.key.empty()) {
         dimension(values.key, values.value.place, values.value);
@@ -144,19 +128,14 @@ class SweepReader {
   }
 
   void set_seeds(const std::string& text) {
-    const bool is_list =
-        text.find(',') != std::string::npos && !trim(text).starts_with('[');
+    const bool is_list = text.find(',') != std::string::npos && !trim(text).starts_with('[');
     seeds(config::parse_yaml(
-        is_list ? "[" + text + "]" : text,
-        "--seeds " + text,
-        false,
-        problems()));
+        is_list ? "[" + text + "]" : text, "--seeds " + text, false, problems()));
   }
 
   void set_all(const std::vector<std::string>& sets) {
     for (const std::string& text : sets) {
-      const config::Override one =
-          config::parse_override(text, "--set", problems());
+      const config::Override one = config::parse_override(text, "--set", problems());
       if (!one.key.empty()) {
         Choice choice;
         assignments_.add(one.key, one.place, one.value, choice);
@@ -172,11 +151,10 @@ class SweepReader {
     sweep_.name = name.empty() ? sweep_.name : name;
     sweep_.output = output.empty() ? sweep_.output : output;
     Sections sections;
-    const auto check =
-        [&](const char* key, const std::string& text, const Location& place) {
-          const auto own = config::literal_override(key, text, place);
-          apply(fields_of(sections), config::as_section(own), reading_);
-        };
+    const auto check = [&](const char* key, const std::string& text, const Location& place) {
+      const auto own = config::literal_override(key, text, place);
+      apply(fields_of(sections), config::as_section(own), reading_);
+    };
     if (is_default) {
       check("name", sweep_.name, {sweep_.source, 0, 0, ""});
     } else if (!name.empty()) {
@@ -189,11 +167,10 @@ class SweepReader {
 
   Sweep finish() {
     find_repeated_keys(sweep_, problems());
-    if (problems().empty() && sweep_.grid.empty() && sweep_.list.empty() &&
-        sweep_.seeds.empty() && !sweep_.halving) {
+    if (problems().empty() && sweep_.grid.empty() && sweep_.list.empty() && sweep_.seeds.empty() &&
+        !sweep_.halving) {
       problem(
-          {sweep_.source, 0, 0, ""},
-          "",
+          {sweep_.source, 0, 0, ""}, "",
           "nothing is varied; expected at least one of grid, list, seeds and "
           "halving");
     }
@@ -207,16 +184,12 @@ class SweepReader {
   std::vector<Problem>& problems() {
     return reading_.problems;
   }
-  void
-  problem(const Location& place, const std::string& key, std::string text) {
+  void problem(const Location& place, const std::string& key, std::string text) {
     assignments_.problem(place, key, std::move(text));
   }
 
-  static void append(
-      const Choice& choice,
-      std::vector<config::Override>& overrides) {
-    std::ranges::transform(
-        choice, std::back_inserter(overrides), &Assignment::override);
+  static void append(const Choice& choice, std::vector<config::Override>& overrides) {
+    std::ranges::transform(choice, std::back_inserter(overrides), &Assignment::override);
   }
 
   void take(const Sections& sections) {
@@ -242,8 +215,7 @@ class SweepReader {
       for (const char* other : {"grid", "list", "exclude"}) {
         if (reading_.settings.contains(other)) {
           problem(
-              reading_.settings.at(other).place,
-              other,
+              reading_.settings.at(other).place, other,
               "does not go with halving, whose rivals are the points");
         }
       }
@@ -255,8 +227,7 @@ class SweepReader {
     const auto set = reading_.settings.find("base");
     if (set == reading_.settings.end()) {
       problem(
-          {sweep_.file, 0, 0, ""},
-          "base",
+          {sweep_.file, 0, 0, ""}, "base",
           "is missing; expected the configuration to vary, as in 'base: "
           "fashion_mnist_mlp'");
       return;
@@ -264,8 +235,7 @@ class SweepReader {
     if (set->second.bad) {
       return;
     }
-    std::vector<std::string> places{
-        fs::path(sweep_.file).parent_path().string()};
+    std::vector<std::string> places{fs::path(sweep_.file).parent_path().string()};
     places.insert(places.end(), folders_.begin(), folders_.end());
     try {
       sweep_.base = config::find_config(name, places);
@@ -281,14 +251,12 @@ class SweepReader {
     if (set == reading_.settings.end() || value.kind == Kind::Invalid) {
       return false;
     }
-    const bool is_empty =
-        kind == Kind::List ? value.items.empty() : value.entries.empty();
+    const bool is_empty = kind == Kind::List ? value.items.empty() : value.entries.empty();
     if (value.kind == kind && !is_empty) {
       return true;
     }
     problem(
-        value.kind == Kind::Nothing ? set->second.place : value.place,
-        key,
+        value.kind == Kind::Nothing ? set->second.place : value.place, key,
         formatted(
             "expected {}, got {}",
             kind == Kind::List ? "a list of points, as in '- {workers: 4}'"
@@ -311,23 +279,17 @@ class SweepReader {
     }
   }
 
-  void dimension(
-      const std::string& key,
-      const Location& place,
-      const Value& values) {
+  void dimension(const std::string& key, const Location& place, const Value& values) {
     if (values.kind == Kind::Invalid) {
       return;
     }
     if (values.kind != Kind::List || values.items.empty()) {
       problem(
-          values.kind == Kind::Nothing ? place : values.place,
-          key,
+          values.kind == Kind::Nothing ? place : values.place, key,
           formatted(
               "expected a list of values, got {}{}",
               values.kind == Kind::List ? "none" : describe(values),
-              values.kind == Kind::Scalar
-                  ? formatted(" (write [{}])", values.text)
-                  : ""));
+              values.kind == Kind::Scalar ? formatted(" (write [{}])", values.text) : ""));
       return;
     }
     std::vector<Choice> choices;
@@ -343,8 +305,7 @@ class SweepReader {
     sweep_.grid.push_back(std::move(choices));
   }
 
-  void
-  items(const Value& list, const std::string& key, std::vector<Choice>& out) {
+  void items(const Value& list, const std::string& key, std::vector<Choice>& out) {
     if (!is_there(list, key, Kind::List)) {
       return;
     }
@@ -357,11 +318,9 @@ class SweepReader {
         assignments_.add_section("", item, choice);
       } else {
         problem(
-            item.kind == Kind::Nothing ? list.place : item.place,
-            key,
+            item.kind == Kind::Nothing ? list.place : item.place, key,
             formatted(
-                "expected keys with values, as in '- {{workers: 4}}', got {}",
-                describe(item)));
+                "expected keys with values, as in '- {{workers: 4}}', got {}", describe(item)));
       }
       out.push_back(std::move(choice));
     }
@@ -374,16 +333,13 @@ class SweepReader {
     if (value.kind == Kind::Scalar) {
       std::int64_t count = 0;
       std::string why;
-      if (!parse_integer(value.text, count, why) || count < 1 ||
-          count > kMaxSeeds) {
+      if (!parse_integer(value.text, count, why) || count < 1 || count > kMaxSeeds) {
         problem(
-            value.place,
-            "seeds",
+            value.place, "seeds",
             formatted(
                 "expected a list of seeds, or their number, from 1 to {}, got "
                 "{}",
-                kMaxSeeds,
-                describe(value)));
+                kMaxSeeds, describe(value)));
         return;
       }
       list.kind = Kind::List;
@@ -409,17 +365,13 @@ class SweepReader {
 
 }  // namespace
 
-Sweep read_sweep(
-    const SweepArgs& args,
-    const std::vector<std::string>& folders) {
+Sweep read_sweep(const SweepArgs& args, const std::vector<std::string>& folders) {
   ABT_CHECK(
-      args.file.empty() != args.config.empty(),
-      Usage,
+      args.file.empty() != args.config.empty(), Usage,
       "expected a sweep file, or --config with --grid; got {}",
       args.file.empty() ? "neither" : "both");
   ABT_CHECK(
-      args.file.empty() || args.grid.empty(),
-      Usage,
+      args.file.empty() || args.grid.empty(), Usage,
       "--grid goes with --config; a sweep file has its own grid");
   SweepReader reader(folders);
   if (args.file.empty()) {

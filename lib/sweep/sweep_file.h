@@ -75,7 +75,7 @@ struct Sweep {
   std::vector<Choice> list;
   std::vector<std::string> labels;  // of the list's items; empty: their values
   std::vector<Choice> exclude;
-  std::vector<Choice> seeds;  // empty: the configuration's own
+  std::vector<Choice> seeds;       // empty: the configuration's own
   std::optional<Halving> halving;  // then grid, list and exclude are empty
 };
 
@@ -93,8 +93,6 @@ struct SweepArgs {
 
 // `folders`: where configurations are searched (config::config_folders); sweep
 // files are searched in their subfolders sweeps/ too.
-Sweep read_sweep(
-    const SweepArgs& args,
-    const std::vector<std::string>& folders);
+Sweep read_sweep(const SweepArgs& args, const std::vector<std::string>& folders);
 
 }  // namespace abtrain::sweep

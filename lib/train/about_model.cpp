@@ -17,9 +17,7 @@ std::string list_of(const auto& values) {
 
 }  // namespace
 
-weights::About about_model(
-    const config::RunOptions& options,
-    const data::Dataset& dataset) {
+weights::About about_model(const config::RunOptions& options, const data::Dataset& dataset) {
   weights::About about = {
       {"version", "abtrain " + version_line()},
       {"model", options.model.name},
@@ -30,8 +28,7 @@ weights::About about_model(
     return about;
   }
   about["classes"] = formatted("{}", dataset.classes);
-  about["input"] =
-      list_of(std::vector{dataset.channels, dataset.height, dataset.width});
+  about["input"] = list_of(std::vector{dataset.channels, dataset.height, dataset.width});
   if (options.data.standardize) {
     about["normalization"] = "of each pixel by itself";
   } else {

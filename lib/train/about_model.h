@@ -10,8 +10,6 @@ namespace abtrain::train {
 // Model, data set, classes, the shape of an example, and by which mean and
 // deviation pixels are normalized; and the version of this program. The names
 // and forms are those of docs/weights.md.
-weights::About about_model(
-    const config::RunOptions& options,
-    const data::Dataset& dataset);
+weights::About about_model(const config::RunOptions& options, const data::Dataset& dataset);
 
 }  // namespace abtrain::train

@@ -7,20 +7,14 @@ namespace abtrain::train {
 namespace {
 
 std::string shared_gpus(const WorkerPlace& place, const std::string& way) {
-  return place.has_nccl
-             ? formatted(
-                   "{} workers share {}{}, but NCCL needs one per worker: they "
-                   "communicate {}",
-                   place.workers,
-                   place.gpus,
-                   place.gpus == 1 ? " GPU" : " GPUs",
-                   way)
-             : formatted("this build has no NCCL: workers communicate {}", way);
+  return place.has_nccl ? formatted(
+                              "{} workers share {}{}, but NCCL needs one per worker: they "
+                              "communicate {}",
+                              place.workers, place.gpus, place.gpus == 1 ? " GPU" : " GPUs", way)
+                        : formatted("this build has no NCCL: workers communicate {}", way);
 }
 
-const char* who_needs_mpi(
-    const std::optional<BackEnd>& wanted,
-    const WorkerPlace& place) {
+const char* who_needs_mpi(const std::optional<BackEnd>& wanted, const WorkerPlace& place) {
   return wanted == BackEnd::Mpi ? "comm: mpi"
          : !place.on_gpu        ? "workers on CPUs"
          : place.has_nccl       ? "workers that share a GPU"
@@ -29,54 +23,39 @@ const char* who_needs_mpi(
 
 }  // namespace
 
-BackEndChoice choose_back_end(
-    const std::optional<BackEnd>& wanted,
-    const WorkerPlace& place) {
+BackEndChoice choose_back_end(const std::optional<BackEnd>& wanted, const WorkerPlace& place) {
   ABT_CHECK(
-      place.processes || wanted != BackEnd::Mpi,
-      Config,
+      place.processes || wanted != BackEnd::Mpi, Config,
       "comm: mpi needs one process per worker: `mpirun -np {} abtrain ...` or "
       "`srun --mpi=pmix`; workers that are threads of one process communicate "
       "through its memory (local)",
       place.workers);
   ABT_CHECK(
-      !place.processes || wanted != BackEnd::Local,
-      Config,
+      !place.processes || wanted != BackEnd::Local, Config,
       "comm: local is for workers that are threads of one process, but {} "
       "started {} processes",
-      place.launcher,
-      place.workers);
+      place.launcher, place.workers);
   ABT_CHECK(
-      wanted != BackEnd::Nccl || place.on_gpu,
-      Config,
+      wanted != BackEnd::Nccl || place.on_gpu, Config,
       "comm: nccl needs GPUs, but the workers are on the CPU");
-  const bool wants_memory =
-      !place.processes && (place.workers == 1 || wanted == BackEnd::Local);
-  if (place.on_gpu && place.has_nccl && place.gpus >= place.workers &&
-      wanted != BackEnd::Mpi && !wants_memory) {
+  const bool wants_memory = !place.processes && (place.workers == 1 || wanted == BackEnd::Local);
+  if (place.on_gpu && place.has_nccl && place.gpus >= place.workers && wanted != BackEnd::Mpi &&
+      !wants_memory) {
     return {BackEnd::Nccl, ""};
   }
   const bool tells = place.on_gpu && wanted != BackEnd::Mpi && !wants_memory;
   if (!place.processes) {
     return {
         BackEnd::Local,
-        tells ? shared_gpus(
-                    place, "through the memory of their process (comm: local)")
-              : ""};
+        tells ? shared_gpus(place, "through the memory of their process (comm: local)") : ""};
   }
   ABT_CHECK(
-      place.has_mpi,
-      Config,
+      place.has_mpi, Config,
       "{} started {} processes, but without MPI, which is needed by {}: start "
       "them with `mpirun -np {}` of Open MPI or MPICH (Debian: openmpi-bin) or "
       "with `srun --mpi=pmix`, or start one process, whose threads they are",
-      place.launcher,
-      place.workers,
-      who_needs_mpi(wanted, place),
-      place.workers);
-  return {
-      BackEnd::Mpi,
-      tells ? shared_gpus(place, "through the hosts' memory (comm: mpi)") : ""};
+      place.launcher, place.workers, who_needs_mpi(wanted, place), place.workers);
+  return {BackEnd::Mpi, tells ? shared_gpus(place, "through the hosts' memory (comm: mpi)") : ""};
 }
 
 }  // namespace abtrain::train

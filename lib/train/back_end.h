@@ -29,8 +29,6 @@ struct BackEndChoice {
 // `wanted`: nullopt means the best that works. Throws Error(Config) if it
 // cannot work. Without a wish, and with Nccl, workers that share a GPU, which
 // NCCL refuses, get the next best back end and a note.
-BackEndChoice choose_back_end(
-    const std::optional<BackEnd>& wanted,
-    const WorkerPlace& place);
+BackEndChoice choose_back_end(const std::optional<BackEnd>& wanted, const WorkerPlace& place);
 
 }  // namespace abtrain::train

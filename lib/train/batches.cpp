@@ -18,52 +18,37 @@ constexpr double kShareOfMemory = 0.1;
 
 std::int64_t example_count(const ExampleSource& source) {
   const auto* here = std::get_if<OnHost>(&source);
-  return here != nullptr ? here->examples.size()
-                         : std::get<OnDevice>(source).images.size();
+  return here != nullptr ? here->examples.size() : std::get<OnDevice>(source).images.size();
 }
 
 const data::Tokens* text_of(const ExampleSource& source) {
   const auto* here = std::get_if<OnHost>(&source);
-  const auto* windows = here != nullptr
-                            ? std::get_if<data::TextWindows>(&here->examples)
-                            : nullptr;
+  const auto* windows = here != nullptr ? std::get_if<data::TextWindows>(&here->examples) : nullptr;
   return windows != nullptr ? windows->text.get() : nullptr;
 }
 
 RunExamples examples_of(const TrainInputs& inputs) {
   if (inputs.device_copies == nullptr) {
-    return {
-        OnHost{inputs.dataset.train},
-        OnHost{inputs.validation},
-        OnHost{inputs.dataset.test}};
+    return {OnHost{inputs.dataset.train}, OnHost{inputs.validation}, OnHost{inputs.dataset.test}};
   }
   const data::DeviceDataset& copy = inputs.device_copies->on(inputs.device);
   // With bf16 the first layer would cast a batch of floats to the same values.
-  const at::ScalarType type =
-      inputs.device.is_cuda() ? inputs.options.train.precision : at::kFloat;
-  return {
-      OnDevice{copy.train, type},
-      OnDevice{copy.validation, type},
-      OnDevice{copy.test, type}};
+  const at::ScalarType type = inputs.device.is_cuda() ? inputs.options.train.precision : at::kFloat;
+  return {OnDevice{copy.train, type}, OnDevice{copy.validation, type}, OnDevice{copy.test, type}};
 }
 
 bool lies_on_device(
-    const config::RunOptions& options,
-    const data::Dataset& dataset,
-    const data::Examples& validation,
-    const at::Device& device) {
+    const config::RunOptions& options, const data::Dataset& dataset,
+    const data::Examples& validation, const at::Device& device) {
   const std::int64_t bytes = data::device_bytes(dataset, validation);
   if (options.data.on_device == true) {
     ABT_CHECK(
-        device.is_cuda(),
-        Config,
+        device.is_cuda(), Config,
         "data.on_device: true needs a GPU, but this run computes on {}; "
         "expected auto or false",
         device.str());
     ABT_CHECK(
-        bytes > 0,
-        Config,
-        "data.on_device: the images of {}{}; expected auto or false",
+        bytes > 0, Config, "data.on_device: the images of {}{}; expected auto or false",
         options.data.name,
         std::holds_alternative<data::FloatImages>(dataset.train)
             ? " are no longer bytes (data.pool, data.standardize)"
@@ -75,37 +60,22 @@ bool lies_on_device(
   }
   for (const device::DeviceInfo& gpu : device::cuda_devices()) {
     if (gpu.device == device) {
-      return static_cast<double>(bytes) <=
-             kShareOfMemory * static_cast<double>(gpu.memory_bytes);
+      return static_cast<double>(bytes) <= kShareOfMemory * static_cast<double>(gpu.memory_bytes);
     }
   }
   return false;
 }
 
 std::unique_ptr<data::BatchSource> make_batches(
-    const ExampleSource& source,
-    const data::DataOptions& options,
-    const data::Augment& augment,
-    const data::ExampleOrder& order,
-    std::int64_t first_batch,
-    const at::Device& device) {
+    const ExampleSource& source, const data::DataOptions& options, const data::Augment& augment,
+    const data::ExampleOrder& order, std::int64_t first_batch, const at::Device& device) {
   if (const auto* there = std::get_if<OnDevice>(&source)) {
     return std::make_unique<data::DeviceLoader>(
-        there->images,
-        augment,
-        order,
-        options.batch_size,
-        first_batch,
-        there->type);
+        there->images, augment, order, options.batch_size, first_batch, there->type);
   }
   return std::make_unique<data::Loader>(
-      std::get<OnHost>(source).examples,
-      augment,
-      order,
-      options.batch_size,
-      options.prefetch,
-      first_batch,
-      device);
+      std::get<OnHost>(source).examples, augment, order, options.batch_size, options.prefetch,
+      first_batch, device);
 }
 
 }  // namespace abtrain::train

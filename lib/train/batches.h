@@ -39,19 +39,13 @@ RunExamples examples_of(const TrainInputs& inputs);
 // Whether the images are kept on the device, by `data.on_device`, data set and
 // device. Throws Error(Config) if it is `true` and that is impossible.
 bool lies_on_device(
-    const config::RunOptions& options,
-    const data::Dataset& dataset,
-    const data::Examples& validation,
-    const at::Device& device);
+    const config::RunOptions& options, const data::Dataset& dataset,
+    const data::Examples& validation, const at::Device& device);
 
 // The batches of a worker that computes on `device`, from `first_batch` on. The
 // references must outlive the result.
 std::unique_ptr<data::BatchSource> make_batches(
-    const ExampleSource& source,
-    const data::DataOptions& options,
-    const data::Augment& augment,
-    const data::ExampleOrder& order,
-    std::int64_t first_batch,
-    const at::Device& device);
+    const ExampleSource& source, const data::DataOptions& options, const data::Augment& augment,
+    const data::ExampleOrder& order, std::int64_t first_batch, const at::Device& device);
 
 }  // namespace abtrain::train

@@ -23,9 +23,7 @@ BuildInfo build_info() {
 
 std::string version_line() {
   const BuildInfo info = build_info();
-  return info.revision.empty()
-             ? info.version
-             : formatted("{} ({})", info.version, info.revision);
+  return info.revision.empty() ? info.version : formatted("{} ({})", info.version, info.revision);
 }
 
 }  // namespace abtrain::train

@@ -27,9 +27,7 @@ const std::string* first_broken(const optim::ParameterBlock& block) {
 }  // namespace
 
 void check_finite(
-    const char* what,
-    const std::optional<Readback::Reading>& reading,
-    int worker,
+    const char* what, const std::optional<Readback::Reading>& reading, int worker,
     const optim::ParameterBlock& block) {
   if (!reading || std::isfinite(reading->value)) {
     return;
@@ -38,35 +36,23 @@ void check_finite(
   throw Error(
       ErrorKind::Diverged,
       formatted(
-          "step {}: the {} of worker {} is {}; {}. {}",
-          reading->step + 1,
-          what,
-          worker,
+          "step {}: the {} of worker {} is {}; {}. {}", reading->step + 1, what, worker,
           std::isnan(reading->value) ? "nan" : formatted("{}", reading->value),
-          broken == nullptr
-              ? "all parameters are still finite"
-              : formatted(
-                    "the first parameter that is not finite is '{}'", *broken),
+          broken == nullptr ? "all parameters are still finite"
+                            : formatted("the first parameter that is not finite is '{}'", *broken),
           kAdvice));
 }
 
-void check_parameters(
-    std::int64_t step,
-    int worker,
-    optim::ParameterBlock& block) {
+void check_parameters(std::int64_t step, int worker, optim::ParameterBlock& block) {
   if (block.numel() == 0 || block.values().isfinite().all().item<bool>()) {
     return;
   }
   const std::string* const broken = first_broken(block);
   throw Error(
-      ErrorKind::Diverged,
-      formatted(
-          "step {}: parameter '{}' of worker {} is not finite after the "
-          "update. {}",
-          step,
-          broken == nullptr ? "" : *broken,
-          worker,
-          kAdvice));
+      ErrorKind::Diverged, formatted(
+                               "step {}: parameter '{}' of worker {} is not finite after the "
+                               "update. {}",
+                               step, broken == nullptr ? "" : *broken, worker, kAdvice));
 }
 
 }  // namespace abtrain::train

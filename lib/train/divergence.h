@@ -12,16 +12,11 @@ namespace abtrain::train {
 // the step, the worker and the first parameter that is not finite. `what`: the
 // name of the number, such as "loss".
 void check_finite(
-    const char* what,
-    const std::optional<Readback::Reading>& reading,
-    int worker,
+    const char* what, const std::optional<Readback::Reading>& reading, int worker,
     const optim::ParameterBlock& block);
 
 // Checks the parameters of the block after `step` steps in the same way. Waits
 // for the device.
-void check_parameters(
-    std::int64_t step,
-    int worker,
-    optim::ParameterBlock& block);
+void check_parameters(std::int64_t step, int worker, optim::ParameterBlock& block);
 
 }  // namespace abtrain::train

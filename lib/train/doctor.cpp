@@ -37,8 +37,7 @@ Finding check_cuda(const BuildInfo& info) {
     return {"CUDA", formatted("compiled in, toolkit {}", info.cuda), ""};
   }
   return {
-      "CUDA",
-      "not compiled in",
+      "CUDA", "not compiled in",
       "to use GPUs, install a CUDA toolkit, put nvcc on PATH and build again"};
 }
 
@@ -46,17 +45,13 @@ Finding check_gpus(const BuildInfo& info) {
   std::vector<std::string> names;
   for (const device::DeviceInfo& gpu : device::cuda_devices()) {
     names.push_back(formatted(
-        "{} {}, {}",
-        gpu.device,
-        gpu.name,
-        human_bytes(static_cast<double>(gpu.memory_bytes))));
+        "{} {}, {}", gpu.device, gpu.name, human_bytes(static_cast<double>(gpu.memory_bytes))));
   }
   if (!names.empty()) {
     return {"GPUs", join(names, "; "), ""};
   }
   return {
-      "GPUs",
-      "none found: runs use the CPU",
+      "GPUs", "none found: runs use the CPU",
       info.cuda.empty() ? ""
                         : "if there is one, `nvidia-smi` shows whether its "
                           "driver works"};
@@ -71,8 +66,7 @@ Finding check_nccl() {
     return {"NCCL", formatted("compiled in, {}", nccl.loaded), ""};
   }
   return {
-      "NCCL",
-      formatted("compiled with {}, loaded {}", nccl.compiled, nccl.loaded),
+      "NCCL", formatted("compiled with {}, loaded {}", nccl.compiled, nccl.loaded),
       "another libnccl.so.2 comes first in LD_LIBRARY_PATH: remove it"};
 }
 
@@ -80,16 +74,14 @@ Finding check_nccl() {
 Finding check_mpi(const BuildInfo& info) {
   if (info.mpi.empty()) {
     return {
-        "MPI",
-        "not in this build",
+        "MPI", "not in this build",
         "to train on several hosts' CPUs, install it (Debian: libopenmpi-dev) "
         "and build again with -DABTRAIN_MPI=ON"};
   }
   try {
     return {"MPI", comm::load_mpi(comm::mpi_candidates()).text(), ""};
   } catch (const Error& error) {
-    return {
-        "MPI", formatted("none found; {} would fit", info.mpi), error.what()};
+    return {"MPI", formatted("none found; {} would fit", info.mpi), error.what()};
   }
 }
 
@@ -109,9 +101,7 @@ Finding check_secret() {
     return {
         "secret",
         comm::secret_from_env().is_set()
-            ? formatted(
-                  "{}, for connections between processes",
-                  comm::secret_source())
+            ? formatted("{}, for connections between processes", comm::secret_source())
             : "none, connections between processes are not authenticated",
         ""};
   } catch (const Error& error) {
@@ -133,8 +123,7 @@ Finding check_configs() {
     return {"configs", join(folders, ", "), ""};
   }
   return {
-      "configs",
-      "none found",
+      "configs", "none found",
       "the program was moved away from its files: give configurations by "
       "path, or install it with `cmake --install`"};
 }
@@ -145,14 +134,11 @@ std::vector<Finding> check_data() {
     const data::DatasetPlace place = data::find_dataset(name);
     const bool found = !place.found_in.empty();
     findings.push_back(
-        {name,
-         found ? place.found_in : "not found",
-         found
-             ? ""
-             : formatted(
-                   "{}; then set ABTRAIN_DATA or data.root to ROOT:\n      {}",
-                   place.how_to_get,
-                   join(split_text(place.layout, '\n'), "\n      "))});
+        {name, found ? place.found_in : "not found",
+         found ? ""
+               : formatted(
+                     "{}; then set ABTRAIN_DATA or data.root to ROOT:\n      {}", place.how_to_get,
+                     join(split_text(place.layout, '\n'), "\n      "))});
   }
   return findings;
 }
@@ -162,11 +148,8 @@ Finding check_cpu() {
   return {
       "CPU",
       formatted(
-          "{}, {} cores for this process, {}, memory {}",
-          cpu.name,
-          device::cpu_cores(),
-          at::get_cpu_capability(),
-          human_bytes(static_cast<double>(cpu.memory_bytes))),
+          "{}, {} cores for this process, {}, memory {}", cpu.name, device::cpu_cores(),
+          at::get_cpu_capability(), human_bytes(static_cast<double>(cpu.memory_bytes))),
       ""};
 }
 
@@ -175,9 +158,7 @@ Finding check_cpu() {
 std::vector<Finding> diagnose() {
   const BuildInfo info = build_info();
   std::vector<Finding> findings{
-      {"abtrain",
-       formatted("{}, {}, {}", version_line(), info.build_type, info.compiler),
-       ""},
+      {"abtrain", formatted("{}, {}, {}", version_line(), info.build_type, info.compiler), ""},
       {"LibTorch", info.torch, ""},
       check_cuda(info),
       check_gpus(info),
@@ -201,8 +182,8 @@ std::string format_findings(const std::vector<Finding>& findings) {
   std::ostringstream table;
   std::ostringstream advice;
   for (const Finding& finding : findings) {
-    table << std::left << std::setw(static_cast<int>(width) + 2)
-          << finding.topic << finding.text << '\n';
+    table << std::left << std::setw(static_cast<int>(width) + 2) << finding.topic << finding.text
+          << '\n';
     if (!finding.advice.empty()) {
       advice << "  " << finding.topic << ": " << finding.advice << '\n';
     }

@@ -30,13 +30,8 @@ Score score_of(const at::Tensor& sums, double bytes_per_token) {
 }  // namespace
 
 Scores evaluate(
-    nn::Model& model,
-    const ExampleSource& images,
-    const data::Augment& augment,
-    std::int64_t batch_size,
-    int group_size,
-    const at::Device& device,
-    comm::Communicator& world,
+    nn::Model& model, const ExampleSource& images, const data::Augment& augment,
+    std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
     double label_smoothing) {
   const at::NoGradGuard no_grad;
   const data::Tokens* text = text_of(images);
@@ -54,17 +49,13 @@ Scores evaluate(
   const auto batch_at = [&](std::int64_t first) {
     const std::int64_t last = std::min(end, first + batch_size);
     first = std::min(first, end);
-    return there != nullptr
-               ? augment.evaluation(there->images, first, last, there->type)
-               : augment.evaluation(
-                     std::get<OnHost>(images).examples, first, last);
+    return there != nullptr ? augment.evaluation(there->images, first, last, there->type)
+                            : augment.evaluation(std::get<OnHost>(images).examples, first, last);
   };
   // On the host the next batch is made while the current one is scored.
-  const auto when =
-      there != nullptr ? std::launch::deferred : std::launch::async;
+  const auto when = there != nullptr ? std::launch::deferred : std::launch::async;
   // Summed on the device, so that the host does not wait for each batch.
-  at::Tensor sums =
-      at::zeros({3}, at::TensorOptions(device).dtype(at::kDouble));
+  at::Tensor sums = at::zeros({3}, at::TensorOptions(device).dtype(at::kDouble));
   const at::Tensor correct = sums[0];
   const at::Tensor loss = sums[1];
   std::int64_t labels_seen = 0;
@@ -76,12 +67,11 @@ Scores evaluate(
       continue;
     }
     const at::Tensor labels = batch.labels.to(device).flatten();
-    const at::Tensor logits = model.forward(batch.inputs.to(device), false)
-                                  .flatten(0, -2)
-                                  .to(at::kDouble);
+    const at::Tensor logits =
+        model.forward(batch.inputs.to(device), false).flatten(0, -2).to(at::kDouble);
     correct.add_(at::eq(at::argmax(logits, 1), labels).sum());
-    loss.add_(at::cross_entropy_loss(
-        logits, labels, {}, kSum, /*ignore_index=*/-100, label_smoothing));
+    loss.add_(
+        at::cross_entropy_loss(logits, labels, {}, kSum, /*ignore_index=*/-100, label_smoothing));
     labels_seen += labels.size(0);
   }
   sums = sums.cpu();

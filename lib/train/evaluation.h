@@ -22,13 +22,8 @@ struct Scores {
 // is scored. Returns the same result on all workers; the host reads the device
 // once. `label_smoothing` applies to the loss. Its traffic counts as metrics.
 Scores evaluate(
-    nn::Model& model,
-    const ExampleSource& examples,
-    const data::Augment& augment,
-    std::int64_t batch_size,
-    int group_size,
-    const at::Device& device,
-    comm::Communicator& world,
+    nn::Model& model, const ExampleSource& examples, const data::Augment& augment,
+    std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
     double label_smoothing = 0);
 
 // What the optimizer adds to the mean loss that it minimizes, over the weights

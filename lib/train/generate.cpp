@@ -24,9 +24,7 @@ namespace {
 
 using Tokens = std::vector<std::int64_t>;
 
-Tokens tokens_of(
-    const std::optional<std::string>& prompt,
-    const data::DataOptions& data) {
+Tokens tokens_of(const std::optional<std::string>& prompt, const data::DataOptions& data) {
   Tokens tokens;
   if (data.tokens == data::TokenType::Bytes) {
     for (const char byte : prompt.value_or("\n")) {
@@ -34,30 +32,25 @@ Tokens tokens_of(
     }
   } else {
     ABT_CHECK(
-        prompt,
-        Usage,
+        prompt, Usage,
         "--prompt: this run's tokens are numbers; expected at least one to "
         "continue");
     for (const std::string& word : split_text(*prompt, ' ')) {
       std::int64_t token = -1;
       std::string why;
       ABT_CHECK(
-          word.empty() || (parse_integer(word, token, why) && token >= 0 &&
-                           token < data::vocabulary_of(data)),
+          word.empty() ||
+              (parse_integer(word, token, why) && token >= 0 && token < data::vocabulary_of(data)),
           Usage,
           "--prompt: expected numbers of tokens from 0 to {}, with spaces "
           "between them, because this run's tokens are not bytes; got '{}'",
-          data::vocabulary_of(data) - 1,
-          word);
+          data::vocabulary_of(data) - 1, word);
       if (!word.empty()) {
         tokens.push_back(token);
       }
     }
   }
-  ABT_CHECK(
-      !tokens.empty(),
-      Usage,
-      "--prompt: expected at least one token, got none");
+  ABT_CHECK(!tokens.empty(), Usage, "--prompt: expected at least one token, got none");
   return tokens;
 }
 
@@ -74,16 +67,11 @@ std::string text_of(const Tokens& tokens, const data::DataOptions& data) {
 }
 
 // Draws a token by its logits.
-std::int64_t drawn(
-    const at::Tensor& logits,
-    const GenerateOptions& options,
-    Random& random) {
-  const std::int64_t most = options.top_k == 0
-                                ? logits.size(0)
-                                : std::min(options.top_k, logits.size(0));
+std::int64_t drawn(const at::Tensor& logits, const GenerateOptions& options, Random& random) {
+  const std::int64_t most =
+      options.top_k == 0 ? logits.size(0) : std::min(options.top_k, logits.size(0));
   // The likeliest first.
-  const auto [values, places] =
-      at::topk(logits, options.temperature == 0 ? 1 : most);
+  const auto [values, places] = at::topk(logits, options.temperature == 0 ? 1 : most);
   if (values.size(0) == 1) {
     return places.item<std::int64_t>();
   }
@@ -99,35 +87,26 @@ std::int64_t drawn(
 
 }  // namespace
 
-std::string generate(
-    const config::RunOptions& configured,
-    const GenerateOptions& options) {
+std::string generate(const config::RunOptions& configured, const GenerateOptions& options) {
   const at::NoGradGuard no_grad;
   const data::DataOptions& data = configured.data;
   ABT_CHECK(
-      data::is_text(data),
-      Config,
-      "{}: expected a run that trains on a text, but its data.name is {}",
-      options.folder,
+      data::is_text(data), Config,
+      "{}: expected a run that trains on a text, but its data.name is {}", options.folder,
       data.name);
   const at::Device device = device::pick_device(configured.device);
   const auto model = nn::make_model(configured.model, config::text_shape(data));
-  weights::load_model(
-      weights::model_path(options.folder, options.model), *model);
+  weights::load_model(weights::model_path(options.folder, options.model), *model);
   model->to(device);
   at::set_num_threads(threads_per_worker(configured, 1));
   const Autocast autocast(configured.train.precision, device.type());
   Tokens tokens = tokens_of(options.prompt, data);
   Random random(options.seed, RandomPurpose::Generate);
   for (std::int64_t i = 0; i < options.tokens; ++i) {
-    const auto seen =
-        std::min<std::ptrdiff_t>(std::ssize(tokens), data.context);
+    const auto seen = std::min<std::ptrdiff_t>(std::ssize(tokens), data.context);
     const at::Tensor window =
-        at::tensor(Tokens(tokens.end() - seen, tokens.end()), at::kLong)
-            .unsqueeze(0)
-            .to(device);
-    const at::Tensor logits =
-        model->forward(window, false)[0][seen - 1].cpu().to(at::kDouble);
+        at::tensor(Tokens(tokens.end() - seen, tokens.end()), at::kLong).unsqueeze(0).to(device);
+    const at::Tensor logits = model->forward(window, false)[0][seen - 1].cpu().to(at::kDouble);
     tokens.push_back(drawn(logits, options, random));
   }
   return text_of(tokens, data);

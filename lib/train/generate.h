@@ -25,8 +25,6 @@ struct GenerateOptions {
 // options give the same text on the CPU. The model sees the last data.context
 // tokens; the run's data set need not be present. Throws Config if the run
 // trains no text, Usage for a prompt that holds no tokens of the vocabulary.
-std::string generate(
-    const config::RunOptions& configured,
-    const GenerateOptions& options);
+std::string generate(const config::RunOptions& configured, const GenerateOptions& options);
 
 }  // namespace abtrain::train

@@ -8,9 +8,7 @@
 namespace abtrain::train {
 
 InitialModel::InitialModel(
-    const config::RunOptions& options,
-    const nn::InputShape& shape,
-    int takers)
+    const config::RunOptions& options, const nn::InputShape& shape, int takers)
     : model_(nn::make_model(options.model, shape)), takers_(takers) {
   const nn::ModelOptions& o = options.model;
   if (!o.weights || !o.fresh.empty()) {
@@ -24,14 +22,12 @@ InitialModel::InitialModel(
         throw;
       }
       throw Error(
-          error.kind(),
-          formatted(
-              "model.weights: {}{}",
-              error.what(),
-              error.kind() == ErrorKind::DamagedData
-                  ? "\nmodel.fresh names layers that are not taken from the "
-                    "file"
-                  : ""));
+          error.kind(), formatted(
+                            "model.weights: {}{}", error.what(),
+                            error.kind() == ErrorKind::DamagedData
+                                ? "\nmodel.fresh names layers that are not taken from the "
+                                  "file"
+                                : ""));
     }
     const at::NoGradGuard no_grad;
     for (const nn::NamedWeight& w : model_->weights()) {

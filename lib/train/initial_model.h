@@ -13,10 +13,7 @@ class InitialModel {
  public:
   // Makes them from model.init and seed, or reads the file model.weights.
   // `takers`: how many workers will copy them. Errors: as load_model().
-  InitialModel(
-      const config::RunOptions& options,
-      const nn::InputShape& shape,
-      int takers);
+  InitialModel(const config::RunOptions& options, const nn::InputShape& shape, int takers);
   // Copies them into a worker's model; the last taker frees the memory.
   // Thread-safe.
   void copy_into(nn::Model& model);

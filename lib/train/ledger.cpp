@@ -46,8 +46,7 @@ Scopes from_json(const ordered_json& json) {
     }
   }
   ABT_CHECK(
-      ok,
-      DamagedData,
+      ok, DamagedData,
       "the checkpoint's value 'traffic': expected bytes, calls and seconds for "
       "each purpose, got {}",
       shown(json));
@@ -56,21 +55,15 @@ Scopes from_json(const ordered_json& json) {
 
 // Saves or loads several numbers under one name.
 void archive_numbers(
-    state::Archive& archive,
-    const std::string& name,
-    std::initializer_list<double*> numbers) {
+    state::Archive& archive, const std::string& name, std::initializer_list<double*> numbers) {
   std::vector<double> values;
   for (const double* number : numbers) {
     values.push_back(*number);
   }
   archive.value(name, values);
   ABT_CHECK(
-      values.size() == numbers.size(),
-      DamagedData,
-      "the checkpoint's {} has {} values, expected {}",
-      name,
-      values.size(),
-      numbers.size());
+      values.size() == numbers.size(), DamagedData,
+      "the checkpoint's {} has {} values, expected {}", name, values.size(), numbers.size());
   const double* value = values.data();
   for (double* number : numbers) {
     *number = *value++;
@@ -84,20 +77,16 @@ using Numbers = std::array<double, sizeof(WorkerFigures) / sizeof(double)>;
 
 WorkerFigures operator+(const WorkerFigures& a, const WorkerFigures& b) {
   auto sum = std::bit_cast<Numbers>(a);
-  std::ranges::transform(
-      sum, std::bit_cast<Numbers>(b), sum.begin(), std::plus());
+  std::ranges::transform(sum, std::bit_cast<Numbers>(b), sum.begin(), std::plus());
   return std::bit_cast<WorkerFigures>(sum);
 }
 
-std::vector<WorkerFigures> gather_figures(
-    comm::Communicator& world,
-    const WorkerFigures& own) {
+std::vector<WorkerFigures> gather_figures(comm::Communicator& world, const WorkerFigures& own) {
   auto numbers = std::bit_cast<Numbers>(own);
   std::vector<WorkerFigures> result(static_cast<std::size_t>(world.size()));
   const auto count = static_cast<std::int64_t>(numbers.size());
   const at::Tensor mine = at::from_blob(numbers.data(), {count}, at::kDouble);
-  at::Tensor all =
-      at::from_blob(result.data(), {count * world.size()}, at::kDouble);
+  at::Tensor all = at::from_blob(result.data(), {count * world.size()}, at::kDouble);
   world.all_gather(all, mine, comm::Purpose::Metrics).wait();
   return result;
 }
@@ -135,8 +124,7 @@ void Ledger::close(const WorkerFigures& counts, double trained_parameters) {
   f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
   f.seconds.train = train_seconds();
   f.seconds.communication = meter_.seconds() - paused_seconds_;
-  f.seconds.compute = f.seconds.train - f.seconds.communication -
-                      f.seconds.svd - f.seconds.data;
+  f.seconds.compute = f.seconds.train - f.seconds.communication - f.seconds.svd - f.seconds.data;
   f.trained_parameters = trained_parameters;
   closed_ = f;
 }
@@ -145,8 +133,7 @@ WorkerFigures Ledger::figures() const {
   WorkerFigures f = closed_.value();
   f.seconds.evaluate = own_.seconds.evaluate;
   f.seconds.checkpoint = own_.seconds.checkpoint;
-  f.traffic.metrics =
-      static_cast<double>(meter_.of(comm::Purpose::Metrics).bytes);
+  f.traffic.metrics = static_cast<double>(meter_.of(comm::Purpose::Metrics).bytes);
   return f;
 }
 
@@ -163,26 +150,20 @@ void Ledger::archive(state::Archive& archive, const WorkerFigures& counts) {
   archive.value("svd_seconds", all.seconds.svd);
   archive.value("data_seconds", all.seconds.data);
   archive_numbers(
-      archive,
-      "reducer_seconds",
+      archive, "reducer_seconds",
       {&all.reducer.encode, &all.reducer.collective, &all.reducer.decode});
-  archive_numbers(
-      archive, "vnmse", {&all.reducer.vnmse_sum, &all.reducer.vnmse_count});
+  archive_numbers(archive, "vnmse", {&all.reducer.vnmse_sum, &all.reducer.vnmse_count});
   archive.value("traffic", traffic);
   archive_numbers(
-      archive,
-      "traffic_by_phase",
+      archive, "traffic_by_phase",
       {&all.traffic.full_phase, &all.traffic.ab_phase, &all.traffic.switches});
   if (!archive.is_loading()) {
     return;
   }
   constexpr double kMaxSeconds = 1e9;
   ABT_CHECK(
-      shown >= 0 && shown < kMaxSeconds,
-      DamagedData,
-      "the checkpoint's value 'seconds': expected 0 to {}, got {}",
-      kMaxSeconds,
-      shown);
+      shown >= 0 && shown < kMaxSeconds, DamagedData,
+      "the checkpoint's value 'seconds': expected 0 to {}, got {}", kMaxSeconds, shown);
   watch_ = Stopwatch(shown);
   paused_seconds_ = paused;
   meter_.restore(from_json(traffic));

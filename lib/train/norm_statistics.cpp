@@ -7,13 +7,8 @@
 namespace abtrain::train {
 
 void collect_statistics(
-    nn::Model& model,
-    data::BatchSource& batches,
-    std::int64_t count,
-    c10::ScalarType precision,
-    const c10::Device& device,
-    comm::Communicator& world,
-    comm::Purpose purpose) {
+    nn::Model& model, data::BatchSource& batches, std::int64_t count, c10::ScalarType precision,
+    const c10::Device& device, comm::Communicator& world, comm::Purpose purpose) {
   ABT_ASSERT(count >= 1, "statistics of {} batches", count);
   if (model.buffers().empty()) {
     return;

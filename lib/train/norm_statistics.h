@@ -27,12 +27,7 @@ namespace abtrain::train {
 // no pass and sends nothing. Throws Error(Config) if a batch norm gets a single
 // value per channel.
 void collect_statistics(
-    nn::Model& model,
-    data::BatchSource& batches,
-    std::int64_t count,
-    c10::ScalarType precision,
-    const c10::Device& device,
-    comm::Communicator& world,
-    comm::Purpose purpose);
+    nn::Model& model, data::BatchSource& batches, std::int64_t count, c10::ScalarType precision,
+    const c10::Device& device, comm::Communicator& world, comm::Purpose purpose);
 
 }  // namespace abtrain::train

@@ -4,16 +4,13 @@
 
 namespace abtrain::train {
 
-std::optional<Readback::Reading> Readback::exchange(
-    std::int64_t step,
-    const at::Tensor& scalar) {
+std::optional<Readback::Reading> Readback::exchange(std::int64_t step, const at::Tensor& scalar) {
   if (scalar.is_cpu()) {
     return Reading{step, scalar.item<double>()};
   }
   const std::optional<Reading> before = flush();
   if (!host_.defined()) {
-    host_ = at::empty(
-        {}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+    host_ = at::empty({}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
   }
   host_.copy_(scalar.detach().to(at::kDouble), /*non_blocking=*/true);
   copied_ = device::Event::record(scalar.device());

@@ -23,25 +23,18 @@ constexpr const char* kStartOver =
     "Choose another --name, or use --overwrite to start over in its place";
 
 void check_same(
-    const std::vector<std::string>& differences,
-    const std::string& where,
+    const std::vector<std::string>& differences, const std::string& where,
     const std::string& advice = kStartOver) {
   ABT_CHECK(
-      differences.empty(),
-      Config,
-      "{} belongs to a run with another configuration:\n{}\n{}",
-      where,
-      join(differences, "\n"),
-      advice);
+      differences.empty(), Config, "{} belongs to a run with another configuration:\n{}\n{}", where,
+      join(differences, "\n"), advice);
 }
 
 // How config.yaml of the run folder differs from these options.
 std::vector<std::string> differences_from(
-    const std::string& run_folder,
-    const config::RunOptions& options) {
+    const std::string& run_folder, const config::RunOptions& options) {
   try {
-    return differences(
-        config::read_config(run_folder + "/config.yaml"), options);
+    return differences(config::read_config(run_folder + "/config.yaml"), options);
   } catch (const Error&) {
     return {"  its config.yaml is missing or cannot be read"};
   }
@@ -49,9 +42,7 @@ std::vector<std::string> differences_from(
 
 // Refuses to start if that would lose something of worth: a finished run,
 // checkpoints, or whatever a run with other settings has left.
-void check_nothing_is_lost(
-    const config::RunOptions& options,
-    const std::string& run_folder) {
+void check_nothing_is_lost(const config::RunOptions& options, const std::string& run_folder) {
   const bool finished = is_there(run_folder + "/summary.json");
   const auto checkpoints = run_folder::list_checkpoints(run_folder);
   std::error_code none;
@@ -70,23 +61,19 @@ void check_nothing_is_lost(
       formatted(
           "{}{}{}{}{}Choose another --name to keep it, or use --overwrite to "
           "start over in its place",
-          run_folder,
-          finished ? " holds a finished run" : " holds an unfinished run",
-          same ? " with the same settings" : " with other settings:\n",
-          join(lines, "\n"),
-          !same ? "\n"
-          : finished
-              ? formatted("; `abtrain report {}` shows it. ", run_folder)
-              : formatted(
-                    ", saved up to step {}; --resume auto continues it. ",
-                    checkpoints.front().step)));
+          run_folder, finished ? " holds a finished run" : " holds an unfinished run",
+          same ? " with the same settings" : " with other settings:\n", join(lines, "\n"),
+          !same      ? "\n"
+          : finished ? formatted("; `abtrain report {}` shows it. ", run_folder)
+                     : formatted(
+                           ", saved up to step {}; --resume auto continues it. ",
+                           checkpoints.front().step)));
 }
 
 // How training goes on from a model where no checkpoint fits; "" if the run
 // folder has none.
 std::string way_from_model(const std::string& run_folder) {
-  const std::string model =
-      (fs::path(run_folder) / "model.safetensors").string();
+  const std::string model = (fs::path(run_folder) / "model.safetensors").string();
   return is_there(model) ? formatted(
                                "; to train on from its finished model, start a "
                                "new run with "
@@ -97,24 +84,16 @@ std::string way_from_model(const std::string& run_folder) {
 
 // Whether the checkpoint, <run>/checkpoints/step-..., belongs to this run
 // folder.
-bool is_own(
-    const run_folder::Checkpoint& checkpoint,
-    const std::string& run_folder) {
+bool is_own(const run_folder::Checkpoint& checkpoint, const std::string& run_folder) {
   const fs::path run = fs::path(checkpoint.folder).parent_path().parent_path();
   std::error_code none;
-  return checkpoint.copy_of.empty() &&
-         fs::equivalent(run.empty() ? "." : run, run_folder, none);
+  return checkpoint.copy_of.empty() && fs::equivalent(run.empty() ? "." : run, run_folder, none);
 }
 
 // The checkpoint that `how` names: the folder of a run or of one checkpoint.
-run_folder::Checkpoint
-named(const std::string& how, const std::string& run_folder, Log& log) {
+run_folder::Checkpoint named(const std::string& how, const std::string& run_folder, Log& log) {
   std::error_code none;
-  ABT_CHECK(
-      fs::is_directory(how, none),
-      MissingInput,
-      "--resume: there is no folder '{}'",
-      how);
+  ABT_CHECK(fs::is_directory(how, none), MissingInput, "--resume: there is no folder '{}'", how);
   if (is_there(how + "/" + config::kManifest)) {
     run_folder::Checkpoint checkpoint = run_folder::read_checkpoint(how);
     if (is_own(checkpoint, run_folder)) {
@@ -124,10 +103,7 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
   } else if (fs::equivalent(how, run_folder, none)) {
     auto checkpoint = run_folder::newest_checkpoint(how, log);
     ABT_CHECK(
-        checkpoint,
-        MissingInput,
-        "--resume: no usable checkpoint in '{}'{}",
-        how,
+        checkpoint, MissingInput, "--resume: no usable checkpoint in '{}'{}", how,
         way_from_model(how));
     return *checkpoint;
   }
@@ -135,20 +111,15 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
 }
 
 ResumeChoice decide(
-    const std::string& how,
-    bool overwrite,
-    const config::RunOptions& options,
-    const std::string& run_folder,
-    Log& log) {
+    const std::string& how, bool overwrite, const config::RunOptions& options,
+    const std::string& run_folder, Log& log) {
   ResumeChoice choice;
   const auto configuration_of = [](const run_folder::Checkpoint& checkpoint) {
-    return config::read_config(
-        formatted("{}/{}", checkpoint.folder, config::kConfig));
+    return config::read_config(formatted("{}/{}", checkpoint.folder, config::kConfig));
   };
   if (how == "auto" && !is_there(run_folder + "/summary.json")) {
     choice.from = run_folder::newest_checkpoint(run_folder, log);
-    if (choice.from && overwrite &&
-        !differences(configuration_of(*choice.from), options).empty()) {
+    if (choice.from && overwrite && !differences(configuration_of(*choice.from), options).empty()) {
       choice.from.reset();
     }
   } else if (how != "auto" && how != "none") {
@@ -158,25 +129,19 @@ ResumeChoice decide(
     const run_folder::Checkpoint& from = *choice.from;
     const config::RunOptions before = configuration_of(from);
     choice.is_own = is_own(from, run_folder);
-    choice.changes_length =
-        how != "auto" && choice.is_own && !differences(before, options).empty();
+    choice.changes_length = how != "auto" && choice.is_own && !differences(before, options).empty();
     const std::string where = from.copy_of.empty() ? from.folder : from.copy_of;
     check_same(
-        differences(
-            before, options, choice.changes_length ? from.run_steps : 0),
-        where,
-        how == "auto"
-            ? kStartOver
-            : formatted(
-                  "To continue it, leave these keys as they are there; to "
-                  "train with them from the beginning, take {}/{} as the "
-                  "configuration, without --resume and with another --name",
-                  where,
-                  config::kConfig));
+        differences(before, options, choice.changes_length ? from.run_steps : 0), where,
+        how == "auto" ? kStartOver
+                      : formatted(
+                            "To continue it, leave these keys as they are there; to "
+                            "train with them from the beginning, take {}/{} as the "
+                            "configuration, without --resume and with another --name",
+                            where, config::kConfig));
   }
   const bool finished = is_there(run_folder + "/summary.json") &&
-                        !(choice.changes_length &&
-                          !differences_from(run_folder, options).empty());
+                        !(choice.changes_length && !differences_from(run_folder, options).empty());
   const bool goes_on = choice.is_own && !finished;
   if (!overwrite && !goes_on) {
     check_nothing_is_lost(options, run_folder);
@@ -191,68 +156,50 @@ std::string default_resume() {
 }
 
 bool has_finished(
-    const std::string& how,
-    bool overwrite,
-    const config::RunOptions& options,
+    const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder) {
   // summary.json is written last; the model may have been moved away since.
   if (how != "auto" || !is_there(run_folder + "/summary.json")) {
     return false;
   }
   if (!overwrite) {
-    check_same(
-        differences(config::read_config(run_folder + "/config.yaml"), options),
-        run_folder);
+    check_same(differences(config::read_config(run_folder + "/config.yaml"), options), run_folder);
     return true;
   }
   return differences_from(run_folder, options).empty();
 }
 
 void check_longer(
-    const config::RunOptions& options,
-    const run_folder::Checkpoint& from,
-    const RunLength& length,
+    const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length,
     Log& log) {
   const RunLength before{length.steps_per_epoch, from.run_steps};
   const char* key = options.train.steps > 0 ? "train.steps" : "train.epochs";
   ABT_CHECK(
-      length.steps >= before.steps,
-      Config,
+      length.steps >= before.steps, Config,
       "{}: a run can be extended, not shortened: expected at least the {} "
       "steps that it has, got {}",
-      key,
-      before.steps,
-      length.steps);
+      key, before.steps, length.steps);
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline earlier = kind.timeline(options.method, before);
   const methods::Timeline later = kind.timeline(options.method, length);
   const auto parts = later.parts_from(earlier, from.step);
   ABT_CHECK(
-      !parts,
-      Config,
+      !parts, Config,
       "{}: in a run of {} steps, {} would have done something else after "
       "step {} than in the run of {} steps that is continued; give its "
       "shares of that run in steps: {}",
-      key,
-      length.steps,
-      options.method.name,
-      parts.value_or(0),
-      before.steps,
+      key, length.steps, options.method.name, parts.value_or(0), before.steps,
       shares_in_steps(options, before.steps));
-  const std::string way = way_from_model(
-      fs::path(from.folder).parent_path().parent_path().string());
+  const std::string way =
+      way_from_model(fs::path(from.folder).parent_path().parent_path().string());
   if (from.step < before.steps && !way.empty()) {
     log.info(
         "the run continues from step {}: a longer run would not have passed "
         "through its end after step {}{}",
-        from.step,
-        before.steps,
-        way);
+        from.step, before.steps, way);
   }
-  const optim::Schedule old_rate(
-      options.schedule, options.optimizer.lr, before);
-  const optim::Schedule new_rate(
-      options.schedule, options.optimizer.lr, length);
+  const optim::Schedule old_rate(options.schedule, options.optimizer.lr, before);
+  const optim::Schedule new_rate(options.schedule, options.optimizer.lr, length);
   std::int64_t same = 0;
   while (same < from.step && old_rate.at(same) == new_rate.at(same)) {
     ++same;
@@ -264,29 +211,21 @@ void check_longer(
     log.info(
         "the run is extended from {} to {} steps, as if it had been that long "
         "from the start",
-        before.steps,
-        length.steps);
+        before.steps, length.steps);
   } else {
     log.warning(
         "the run is extended from {} to {} steps, and from step {} on the "
         "learning rate is that of the longer run: {} instead of {}. What is "
         "done was trained with the shorter schedule, so the result is not that "
         "of a run of {} steps from the start",
-        before.steps,
-        length.steps,
-        from.step,
-        new_rate.at(from.step),
-        old_rate.at(std::min(from.step, before.steps - 1)),
-        length.steps);
+        before.steps, length.steps, from.step, new_rate.at(from.step),
+        old_rate.at(std::min(from.step, before.steps - 1)), length.steps);
   }
 }
 
 ResumeChoice choose_resume(
-    const std::string& how,
-    bool overwrite,
-    const config::RunOptions& options,
-    const std::string& run_folder,
-    Log& log) {
+    const std::string& how, bool overwrite, const config::RunOptions& options,
+    const std::string& run_folder, Log& log) {
   run_folder::clean_checkpoints(run_folder);
   run_folder::return_checkpoint(run_folder);
   try {
@@ -310,16 +249,8 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
   fs::remove_all(previous, ignored);
   std::error_code error;
   fs::rename(place, previous, error);
-  ABT_CHECK(
-      !error,
-      Io,
-      "cannot rename '{}' to '{}': {}",
-      place,
-      previous,
-      error.message());
-  log.warning(
-      "starting fresh: the checkpoints of the previous run are kept in {}",
-      previous);
+  ABT_CHECK(!error, Io, "cannot rename '{}' to '{}': {}", place, previous, error.message());
+  log.warning("starting fresh: the checkpoints of the previous run are kept in {}", previous);
 }
 
 }  // namespace abtrain::train

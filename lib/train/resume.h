@@ -13,7 +13,7 @@ namespace abtrain::train {
 
 struct ResumeChoice {
   std::optional<run_folder::Checkpoint> from;  // nullopt: start fresh
-  bool is_own = false;  // from this run folder, not from another run
+  bool is_own = false;                         // from this run folder, not from another run
   // With another train.steps or train.epochs: see check_longer().
   bool changes_length = false;
 };
@@ -23,9 +23,7 @@ struct ResumeChoice {
 // the folder holds a run with other settings, unless `overwrite` allows
 // replacing it.
 bool has_finished(
-    const std::string& how,
-    bool overwrite,
-    const config::RunOptions& options,
+    const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder);
 
 // how: none | auto | the folder of a run or of one checkpoint. auto means the
@@ -42,20 +40,15 @@ bool has_finished(
 //
 // The run folder must already be locked (run_lock.h).
 ResumeChoice choose_resume(
-    const std::string& how,
-    bool overwrite,
-    const config::RunOptions& options,
-    const std::string& run_folder,
-    Log& log);
+    const std::string& how, bool overwrite, const config::RunOptions& options,
+    const std::string& run_folder, Log& log);
 
 // Whether a run of `length` can go on from a checkpoint of a shorter run with
 // the same options. Throws Error(Config) if it is no longer than that one, or
 // if the method would have done something else in the steps that are done. Says
 // in the log what the extension means for the learning rate.
 void check_longer(
-    const config::RunOptions& options,
-    const run_folder::Checkpoint& from,
-    const RunLength& length,
+    const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length,
     Log& log);
 
 // The default choice: auto in a Slurm job, which may be requeued; none

@@ -19,23 +19,18 @@ struct Setting {
 
 std::map<std::string, Setting> flatten(config::RunOptions options) {
   std::map<std::string, Setting> all;
-  each_key(
-      config::fields_of(options).list(),
-      [&](const std::string& key, const Field& field) {
-        all[key] = {field.print(), field.may_change};
-      });
+  each_key(config::fields_of(options).list(), [&](const std::string& key, const Field& field) {
+    all[key] = {field.print(), field.may_change};
+  });
   return all;
 }
 
 // The length in steps that a printed value gives as a share of the run, or else
 // nothing.
-std::optional<std::int64_t> share_in_steps(
-    const std::string& printed,
-    std::int64_t run_steps) {
+std::optional<std::int64_t> share_in_steps(const std::string& printed, std::int64_t run_steps) {
   Duration length;
   std::string ignored;
-  if (!parse_duration(printed, length, ignored) ||
-      length.unit != Duration::Unit::Percent) {
+  if (!parse_duration(printed, length, ignored) || length.unit != Duration::Unit::Percent) {
     return std::nullopt;
   }
   return length.in_steps({0, run_steps});
@@ -44,9 +39,7 @@ std::optional<std::int64_t> share_in_steps(
 }  // namespace
 
 std::vector<std::string> differences(
-    const config::RunOptions& before,
-    const config::RunOptions& now,
-    std::int64_t extended) {
+    const config::RunOptions& before, const config::RunOptions& now, std::int64_t extended) {
   const bool regroups = before.workers != now.workers;
   const bool is_longer = extended > 0 && !regroups;
   const auto old_settings = flatten(before);
@@ -54,26 +47,22 @@ std::vector<std::string> differences(
   for (const auto& [key, now_set] : flatten(now)) {
     const std::string& value = now_set.value;
     const std::string& old_value = old_settings.at(key).value;
-    const bool is_free =
-        now_set.may_change == MayChange::Always ||
-        (is_longer && now_set.may_change == MayChange::WhenLonger) ||
-        (regroups && now_set.may_change == MayChange::WithWorkers);
+    const bool is_free = now_set.may_change == MayChange::Always ||
+                         (is_longer && now_set.may_change == MayChange::WhenLonger) ||
+                         (regroups && now_set.may_change == MayChange::WithWorkers);
     if (is_free || old_value == value) {
       continue;
     }
     const auto share = share_in_steps(old_value, extended);
     if (!is_longer || !share ||
         value != print_duration(Duration::steps(static_cast<double>(*share)))) {
-      lines.push_back(
-          formatted("  {}: {} there, {} now", key, old_value, value));
+      lines.push_back(formatted("  {}: {} there, {} now", key, old_value, value));
     }
   }
   return lines;
 }
 
-std::string shares_in_steps(
-    const config::RunOptions& options,
-    std::int64_t run_steps) {
+std::string shares_in_steps(const config::RunOptions& options, std::int64_t run_steps) {
   std::vector<std::string> words;
   for (const auto& [key, set] : flatten(options)) {
     const auto steps = share_in_steps(set.value, run_steps);

@@ -13,13 +13,9 @@ namespace abtrain::train {
 // the steps of a run that is made longer, 0 if it is not; then its length does
 // not matter, and what was a share of it may be given in steps.
 std::vector<std::string> differences(
-    const config::RunOptions& before,
-    const config::RunOptions& now,
-    std::int64_t extended = 0);
+    const config::RunOptions& before, const config::RunOptions& now, std::int64_t extended = 0);
 
 // "a.b=10 ..." for each length of the method that is a share of the run.
-std::string shares_in_steps(
-    const config::RunOptions& options,
-    std::int64_t run_steps);
+std::string shares_in_steps(const config::RunOptions& options, std::int64_t run_steps);
 
 }  // namespace abtrain::train

@@ -20,9 +20,7 @@ double Score::quality() const {
   return is_text() ? std::exp(-loss) : accuracy;
 }
 
-nlohmann::ordered_json score_json(
-    const Score& score,
-    const std::string& prefix) {
+nlohmann::ordered_json score_json(const Score& score, const std::string& prefix) {
   nlohmann::ordered_json json;
   if (score.is_text()) {
     json[prefix + "bits_per_byte"] = score.bits_per_byte();
@@ -35,14 +33,9 @@ nlohmann::ordered_json score_json(
 }
 
 std::string score_text(const Score& score) {
-  return score.is_text() ? formatted(
-                               "{:.4f} bits per byte, loss {:.4f}",
-                               score.bits_per_byte(),
-                               score.loss)
-                         : formatted(
-                               "accuracy {:.2f} %, loss {:.4f}",
-                               100 * score.accuracy,
-                               score.loss);
+  return score.is_text()
+             ? formatted("{:.4f} bits per byte, loss {:.4f}", score.bits_per_byte(), score.loss)
+             : formatted("accuracy {:.2f} %, loss {:.4f}", 100 * score.accuracy, score.loss);
 }
 
 }  // namespace abtrain::train

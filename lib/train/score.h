@@ -23,9 +23,7 @@ struct Score {
 
 // {"accuracy", "loss"}, or of a text {"bits_per_byte", "perplexity", "loss"},
 // each behind `prefix`.
-nlohmann::ordered_json score_json(
-    const Score& score,
-    const std::string& prefix = "");
+nlohmann::ordered_json score_json(const Score& score, const std::string& prefix = "");
 // "accuracy 88.71 %, loss 0.3312", or "1.8345 bits per byte, loss 1.2716".
 std::string score_text(const Score& score);
 

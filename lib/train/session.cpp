@@ -55,16 +55,12 @@ nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
 class Session {
  public:
   Session(
-      const config::RunOptions& options,
-      const SessionOptions& session,
-      WorkerHost& host,
-      Log& log)
+      const config::RunOptions& options, const SessionOptions& session, WorkerHost& host, Log& log)
       : options_(options),
         session_(session),
         host_(host),
         log_(log),
-        folder_(
-            (std::filesystem::path(options.output) / options.name).string()) {}
+        folder_((std::filesystem::path(options.output) / options.name).string()) {}
 
   SessionResult run() {
     try {
@@ -92,8 +88,7 @@ class Session {
   SessionResult finish(const TrainResult& result);
   SessionResult report(const nlohmann::ordered_json& summary) const {
     return {
-        folder_,
-        report_table(options_, summary, folder_, !session_.leaves_nothing),
+        folder_, report_table(options_, summary, folder_, !session_.leaves_nothing),
         json_text(summary)};
   }
 
@@ -121,11 +116,7 @@ SessionResult Session::train() {
   choose_place(setup_, options_, host_, log_);
   host_.all_or_none([&] {
     prepare(
-        setup_,
-        options_,
-        host_,
-        [this](const std::string& what) { doing(what); },
-        log_);
+        setup_, options_, host_, [this](const std::string& what) { doing(what); }, log_);
     if (resume_.changes_length) {
       check_longer(options_, *resume_.from, setup_.length, log_);
     }
@@ -149,12 +140,10 @@ void Session::choose_start() {
     if (!host_.writes()) {
       return;
     }
-    finished_ =
-        has_finished(session_.resume, session_.overwrite, options_, folder_);
+    finished_ = has_finished(session_.resume, session_.overwrite, options_, folder_);
     if (!finished_) {
       run_lock_.emplace(folder_, log_);
-      resume_ = choose_resume(
-          session_.resume, session_.overwrite, options_, folder_, log_);
+      resume_ = choose_resume(session_.resume, session_.overwrite, options_, folder_, log_);
     }
   });
   const std::string from = host_.share(
@@ -162,8 +151,7 @@ void Session::choose_start() {
       : resume_.from ? resume_.from->folder
                      : "");
   finished_ = from == "finished";
-  resume_.changes_length =
-      !host_.share(resume_.changes_length ? "changes" : "").empty();
+  resume_.changes_length = !host_.share(resume_.changes_length ? "changes" : "").empty();
   host_.all_or_none([&] {
     if (!host_.writes() && !from.empty() && !finished_) {
       resume_.from = run_folder::read_checkpoint(from);
@@ -175,11 +163,7 @@ void Session::open() {
   host_.all_or_none([&] {
     if (host_.writes()) {
       open_folder(options_, folder_, resume_, log_);
-      run_log_.emplace(
-          options_,
-          folder_,
-          log_,
-          resume_.is_own ? resume_.from->metrics_bytes : 0);
+      run_log_.emplace(options_, folder_, log_, resume_.is_own ? resume_.from->metrics_bytes : 0);
     }
   });
   host_.join_folder(folder_);
@@ -190,17 +174,11 @@ void Session::announce(int threads) {
   const bool shares = host_.workers_in_process > device::cpu_cores();
   const int cores = shares ? device::cpu_cores() : threads;
   log_.info(
-      "{}{}{} on {}, {}{}{}{}, {} steps of {} {} per worker",
-      options_.workers,
+      "{}{}{} on {}, {}{}{}{}, {} steps of {} {} per worker", options_.workers,
       options_.workers == 1 ? " worker" : " workers",
-      host_.workers_in_process < options_.workers ? ", one process each," : "",
-      setup_.device.str(),
-      shares ? "sharing " : "",
-      cores,
-      cores == 1 ? " core" : " cores",
-      shares ? "" : " each",
-      setup_.length.steps,
-      options_.data.batch_size * options_.train.accumulate,
+      host_.workers_in_process < options_.workers ? ", one process each," : "", setup_.device.str(),
+      shares ? "sharing " : "", cores, cores == 1 ? " core" : " cores", shares ? "" : " each",
+      setup_.length.steps, options_.data.batch_size * options_.train.accumulate,
       data::examples_of(options_.data));
 }
 
@@ -208,11 +186,8 @@ TrainResult Session::run_workers() {
   device::CaptureTurn turn;
   const run_folder::CheckpointWriter::Options checkpoints{
       folder_, config::to_yaml(options_), options_.checkpoint.keep};
-  TrainInputs inputs{
-      options_, setup_.dataset, setup_.validation, setup_.device};
-  inputs.initialize = [&](nn::Model& model) {
-    setup_.initial->copy_into(model);
-  };
+  TrainInputs inputs{options_, setup_.dataset, setup_.validation, setup_.device};
+  inputs.initialize = [&](nn::Model& model) { setup_.initial->copy_into(model); };
   inputs.device_copies = setup_.device_copies.get();
   inputs.checkpoints = &checkpoints;
   inputs.turn = setup_.back_end == BackEnd::Local ? &turn : nullptr;
@@ -220,9 +195,7 @@ TrainResult Session::run_workers() {
   inputs.longer = resume_.changes_length;
   inputs.hooks = session_.hooks;
   TrainResult result;
-  const auto work = [&](comm::Communicator& world,
-                        at::Device device,
-                        comm::Control& control) {
+  const auto work = [&](comm::Communicator& world, at::Device device, comm::Control& control) {
     const bool first = world.rank() == host_.first_rank;
     TrainInputs own = inputs;
     own.device = device;
@@ -246,36 +219,25 @@ void Session::check_not_stopped(const TrainResult& result) const {
   }
   const int signal = StopSignals::requested();
   const std::string when = formatted(
-      "stopped{} after step {} of {}",
-      signal != 0 ? formatted(" by {}", signal_name(signal)) : "",
-      result.steps,
-      setup_.length.steps);
+      "stopped{} after step {} of {}", signal != 0 ? formatted(" by {}", signal_name(signal)) : "",
+      result.steps, setup_.length.steps);
   ABT_CHECK(result.saved, Io, "{}, but no checkpoint could be written", when);
   throw Error(
-      ErrorKind::Stopped,
-      formatted(
-          "{}, everything is saved in {}/checkpoints; the same command with "
-          "--resume auto continues it",
-          when,
-          folder_));
+      ErrorKind::Stopped, formatted(
+                              "{}, everything is saved in {}/checkpoints; the same command with "
+                              "--resume auto continues it",
+                              when, folder_));
 }
 
 SessionResult Session::finish(const TrainResult& result) {
   run_folder::check_run_lock(true);
   run_folder::return_checkpoint(folder_);
   const weights::About about = about_model(options_, setup_.dataset);
-  weights::save_model(
-      folder_ + "/model.safetensors",
-      *result.model,
-      options_.model.names,
-      about);
+  weights::save_model(folder_ + "/model.safetensors", *result.model, options_.model.names, about);
   nlohmann::ordered_json summary = summarize(options_, result);
   if (optim::makes_sparse(options_.optimizer)) {
     weights::save_sparse_model(
-        folder_ + "/model.sparse.safetensors",
-        *result.model,
-        options_.model.names,
-        about);
+        folder_ + "/model.sparse.safetensors", *result.model, options_.model.names, about);
     summary["sparsity"] = weights::sparsity_json(*result.model, folder_);
   }
   summary["damaged_images"] = damaged_images(setup_.dataset);
@@ -287,10 +249,7 @@ SessionResult Session::finish(const TrainResult& result) {
 
 }  // namespace
 
-SessionResult train(
-    const config::RunOptions& options,
-    const SessionOptions& session,
-    Log& log) {
+SessionResult train(const config::RunOptions& options, const SessionOptions& session, Log& log) {
   device::keep_freed_memory();
   LocalWorkers threads(static_cast<int>(options.workers));
   WorkerHost& host = session.host != nullptr ? *session.host : threads;
@@ -298,16 +257,13 @@ SessionResult train(
 }
 
 std::string evaluate_run(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const std::string& model_file,
+    const config::RunOptions& options, const std::string& folder, const std::string& model_file,
     Log& log) {
   device::keep_freed_memory();
   const std::string path = weights::model_path(folder, model_file);
   const at::Device device = device::pick_device(options.device);
   const data::Dataset dataset = load_data(options.data, 1, log);
-  std::unique_ptr<nn::Model> model =
-      nn::make_model(options.model, config::input_shape(dataset));
+  std::unique_ptr<nn::Model> model = nn::make_model(options.model, config::input_shape(dataset));
   weights::load_model(path, *model);
   model->to(device);
   log.info("evaluating {} on {}", path, dataset.found_in);
@@ -316,21 +272,13 @@ std::string evaluate_run(
   Score score;
   comm::run_workers(1, options.train.timeout, [&](comm::Communicator& world) {
     const Autocast autocast(options.train.precision, device.type());
-    score = evaluate(
-                *model,
-                OnHost{dataset.test},
-                augment,
-                options.evaluate.batch_size,
-                1,
-                device,
-                world)
-                .all;
+    score =
+        evaluate(
+            *model, OnHost{dataset.test}, augment, options.evaluate.batch_size, 1, device, world)
+            .all;
   });
   ABT_CHECK(
-      std::isfinite(score.loss),
-      Diverged,
-      "{}: the loss over the test {} is {}",
-      path,
+      std::isfinite(score.loss), Diverged, "{}: the loss over the test {} is {}", path,
       data::examples_of(options.data),
       std::isnan(score.loss) ? "nan" : formatted("{}", score.loss));
   const nlohmann::ordered_json damaged = damaged_images(dataset);

@@ -38,19 +38,14 @@ struct SessionOptions {
 // (base/signals.h) asked for a stop and a checkpoint holds what was done, or if
 // another process trains in the folder (run_folder/run_lock.h). Whatever else
 // ends a run is recorded in failure.json too.
-SessionResult train(
-    const config::RunOptions& options,
-    const SessionOptions& session,
-    Log& log);
+SessionResult train(const config::RunOptions& options, const SessionOptions& session, Log& log);
 
 // Scores a model of the run (`model`: a file in its folder or a path, "" for
 // model.safetensors) on the test set. Returns JSON with accuracy, loss, images,
 // damaged_images, compression_ratio and model. `options` come from the
 // config.yaml of the folder.
 std::string evaluate_run(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const std::string& model,
+    const config::RunOptions& options, const std::string& folder, const std::string& model,
     Log& log);
 
 }  // namespace abtrain::train

@@ -30,9 +30,7 @@ int cores_per_worker(std::int64_t workers) {
 
 }  // namespace
 
-int threads_per_worker(
-    const config::RunOptions& options,
-    std::int64_t workers) {
+int threads_per_worker(const config::RunOptions& options, std::int64_t workers) {
   if (options.train.threads > 0) {
     return static_cast<int>(options.train.threads);
   }
@@ -42,23 +40,16 @@ int threads_per_worker(
                     : cores_per_worker(workers);
 }
 
-std::int64_t decode_threads(
-    const data::DataOptions& options,
-    std::int64_t workers) {
+std::int64_t decode_threads(const data::DataOptions& options, std::int64_t workers) {
   return options.decode_threads.value_or(cores_per_worker(workers));
 }
 
-data::Dataset
-load_data(data::DataOptions options, std::int64_t workers, Log& log) {
+data::Dataset load_data(data::DataOptions options, std::int64_t workers, Log& log) {
   options.decode_threads = decode_threads(options, workers);
   return data::load_dataset(options, &log);
 }
 
-void choose_place(
-    Setup& s,
-    const config::RunOptions& options,
-    WorkerHost& host,
-    Log& log) {
+void choose_place(Setup& s, const config::RunOptions& options, WorkerHost& host, Log& log) {
   WorkerPlace place;
   place.workers = static_cast<int>(options.workers);
   place.has_nccl = comm::nccl_version() > 0;
@@ -70,8 +61,7 @@ void choose_place(
       log.warning("{}", choice.note);
     }
     ABT_CHECK(
-        options.train.cuda_graphs != true || place.on_gpu,
-        Config,
+        options.train.cuda_graphs != true || place.on_gpu, Config,
         "train.cuda_graphs: on needs a GPU, but this run computes on {}; auto "
         "uses graphs if there is one",
         s.device);
@@ -79,22 +69,14 @@ void choose_place(
 }
 
 void prepare(
-    Setup& s,
-    const config::RunOptions& options,
-    const WorkerHost& host,
-    const std::function<void(const std::string&)>& doing,
-    Log& log) {
+    Setup& s, const config::RunOptions& options, const WorkerHost& host,
+    const std::function<void(const std::string&)>& doing, Log& log) {
   doing("reading " + options.data.name);
   s.dataset = load_data(options.data, host.workers_on_machine, log);
-  s.validation =
-      data::hold_out(s.dataset.train, options.data.validation, options.seed);
+  s.validation = data::hold_out(s.dataset.train, options.data.validation, options.seed);
   log.info(
-      "{}: {} from {}, {} training and {} test {}",
-      options.name,
-      options.data.name,
-      s.dataset.found_in,
-      with_commas(s.dataset.train.size()),
-      with_commas(s.dataset.test.size()),
+      "{}: {} from {}, {} training and {} test {}", options.name, options.data.name,
+      s.dataset.found_in, with_commas(s.dataset.train.size()), with_commas(s.dataset.test.size()),
       data::examples_of(options.data));
 
   // Whatever is wrong shows up before the folder of an earlier run is touched.
@@ -112,36 +94,27 @@ void prepare(
         "starts from the initial weights");
   }
   if (lies_on_device(options, s.dataset, s.validation, s.device)) {
-    s.device_copies =
-        std::make_unique<data::DeviceCopies>(s.dataset, s.validation);
+    s.device_copies = std::make_unique<data::DeviceCopies>(s.dataset, s.validation);
   }
   config::check_memory(
-      options,
-      shape,
-      host.workers_on_machine,
+      options, shape, host.workers_on_machine,
       s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
   at::set_num_threads(threads_per_worker(options, 1));
   doing(
       options.model.weights ? "reading " + *options.model.weights
                             : "initializing " + options.model.name);
-  s.initial =
-      std::make_unique<InitialModel>(options, shape, host.workers_in_process);
+  s.initial = std::make_unique<InitialModel>(options, shape, host.workers_in_process);
   if (options.model.weights) {
     log.info(
-        "{}: the initial weights are those of {}{}",
-        options.model.name,
-        *options.model.weights,
-        options.model.fresh.empty() ? ""
-                                    : formatted(
-                                          ", but not of {} (model.fresh)",
-                                          join(options.model.fresh, ", ")));
+        "{}: the initial weights are those of {}{}", options.model.name, *options.model.weights,
+        options.model.fresh.empty()
+            ? ""
+            : formatted(", but not of {} (model.fresh)", join(options.model.fresh, ", ")));
   }
 }
 
 void open_folder(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const ResumeChoice& resume,
+    const config::RunOptions& options, const std::string& folder, const ResumeChoice& resume,
     Log& log) {
   make_folders(folder);
   if (!resume.is_own) {
@@ -151,10 +124,7 @@ void open_folder(
   const bool keeps_model = resume.is_own && resume.changes_length;
   std::error_code ignored;
   for (const char* result :
-       {"/summary.json",
-        "/failure.json",
-        "/model.safetensors",
-        "/model.sparse.safetensors"}) {
+       {"/summary.json", "/failure.json", "/model.safetensors", "/model.sparse.safetensors"}) {
     if (!keeps_model || std::string_view(result).ends_with(".json")) {
       std::filesystem::remove(folder + result, ignored);
     }

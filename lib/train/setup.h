@@ -32,35 +32,23 @@ struct Setup {
 
 // Decides where the workers compute and how they communicate. Collective: all
 // processes see the same list of GPUs and make the same choice.
-void choose_place(
-    Setup& setup,
-    const config::RunOptions& options,
-    WorkerHost& host,
-    Log& log);
+void choose_place(Setup& setup, const config::RunOptions& options, WorkerHost& host, Log& log);
 
 // Prepares the data, the length of the run and the initial weights. `doing` is
 // told of what takes time.
 void prepare(
-    Setup& setup,
-    const config::RunOptions& options,
-    const WorkerHost& host,
-    const std::function<void(const std::string&)>& doing,
-    Log& log);
+    Setup& setup, const config::RunOptions& options, const WorkerHost& host,
+    const std::function<void(const std::string&)>& doing, Log& log);
 
 // Makes the folder of the run ready for a fresh start or for resuming.
 void open_folder(
-    const config::RunOptions& options,
-    const std::string& folder,
-    const ResumeChoice& resume,
+    const config::RunOptions& options, const std::string& folder, const ResumeChoice& resume,
     Log& log);
 
 // data.decode_threads; auto: each worker's share of the cores.
-std::int64_t decode_threads(
-    const data::DataOptions& options,
-    std::int64_t workers);
+std::int64_t decode_threads(const data::DataOptions& options, std::int64_t workers);
 // The data set, decoded by so many threads.
-data::Dataset
-load_data(data::DataOptions options, std::int64_t workers, Log& log);
+data::Dataset load_data(data::DataOptions options, std::int64_t workers, Log& log);
 
 // How many cores a worker's own operators use. To be set before the workers
 // start: each thread takes the value over at its first parallel operator.

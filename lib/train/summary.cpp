@@ -26,20 +26,14 @@ ordered_json share(double a, double b) {
 std::string reducer_name(const config::RunOptions& options) {
   const bool has_full_phase = methods::kind_of(options.method).factors_weights;
   const compress::ReducerOptions& reducer =
-      has_full_phase
-          ? options.method.full_phase.reducer.or_else(options.reducer)
-          : options.reducer;
+      has_full_phase ? options.method.full_phase.reducer.or_else(options.reducer) : options.reducer;
   return compress::compresses(reducer)
              ? *reducer.name
-             : formatted(
-                   "plain {}",
-                   compress::dtype_name(compress::plain_dtype(reducer)));
+             : formatted("plain {}", compress::dtype_name(compress::plain_dtype(reducer)));
 }
 
 std::string percent(const ordered_json& value, int decimals) {
-  return value.is_null()
-             ? "n/a"
-             : formatted("{:.{}f} %", 100 * value.get<double>(), decimals);
+  return value.is_null() ? "n/a" : formatted("{:.{}f} %", 100 * value.get<double>(), decimals);
 }
 
 }  // namespace
@@ -49,18 +43,13 @@ std::string percent_of_data_parallel(double share) {
 }
 
 double data_parallel_bytes(
-    std::int64_t parameters,
-    std::int64_t steps,
-    std::int64_t workers,
-    std::int64_t element_size) {
+    std::int64_t parameters, std::int64_t steps, std::int64_t workers, std::int64_t element_size) {
   const auto n = static_cast<double>(workers);
-  return 2 * (n - 1) / n * static_cast<double>(parameters) *
-         static_cast<double>(element_size) * static_cast<double>(steps);
+  return 2 * (n - 1) / n * static_cast<double>(parameters) * static_cast<double>(element_size) *
+         static_cast<double>(steps);
 }
 
-ordered_json summarize(
-    const config::RunOptions& options,
-    const TrainResult& result) {
+ordered_json summarize(const config::RunOptions& options, const TrainResult& result) {
   const std::vector<WorkerFigures>& workers = result.workers;
   const std::int64_t dense = result.model->dense_parameters();
   const std::int64_t stored = result.model->stored_parameters();
@@ -72,9 +61,7 @@ ordered_json summarize(
     bytes_max = std::max(bytes_max, w.traffic.total());
     trained_max = std::max(trained_max, w.trained_parameters);
   }
-  const auto mean = [&](double all) {
-    return all / static_cast<double>(workers.size());
-  };
+  const auto mean = [&](double all) { return all / static_cast<double>(workers.size()); };
   const auto traffic = [&](double all) { return std::llround(mean(all)); };
   const double bytes = mean(sum.traffic.total());
   ordered_json summary = {
@@ -85,23 +72,14 @@ ordered_json summarize(
       {"seed", options.seed}};
   summary.update(score_json(result.test));
   summary.update(ordered_json{
-      {"compression_ratio",
-       static_cast<double>(dense) / static_cast<double>(stored)},
+      {"compression_ratio", static_cast<double>(dense) / static_cast<double>(stored)},
       {"parameters",
-       {{"dense", dense},
-        {"stored", stored},
-        {"trained_by_a_worker", std::llround(trained_max)}}},
+       {{"dense", dense}, {"stored", stored}, {"trained_by_a_worker", std::llround(trained_max)}}},
       {"traffic",
        {{"bytes_per_worker", std::llround(bytes)},
         {"bytes_max", std::llround(bytes_max)},
-        {"vs_fp32",
-         share(
-             bytes,
-             data_parallel_bytes(dense, result.steps, options.workers, 4))},
-        {"vs_bf16",
-         share(
-             bytes,
-             data_parallel_bytes(dense, result.steps, options.workers, 2))},
+        {"vs_fp32", share(bytes, data_parallel_bytes(dense, result.steps, options.workers, 4))},
+        {"vs_bf16", share(bytes, data_parallel_bytes(dense, result.steps, options.workers, 2))},
         {"by_purpose",
          {{"gradient", traffic(sum.traffic.gradient)},
           {"sync", traffic(sum.traffic.sync)},
@@ -127,8 +105,7 @@ ordered_json summarize(
         {"encode_seconds", mean(sum.reducer.encode)},
         {"collective_seconds", mean(sum.reducer.collective)},
         {"decode_seconds", mean(sum.reducer.decode)},
-        {"vnmse",
-         share(mean(sum.reducer.vnmse_sum), mean(sum.reducer.vnmse_count))}}},
+        {"vnmse", share(mean(sum.reducer.vnmse_sum), mean(sum.reducer.vnmse_count))}}},
       {"steps", result.steps},
       {"workers", options.workers},
       {"layers", run_folder::layers_json(result.layers)}});
@@ -141,34 +118,23 @@ ordered_json summarize(
 namespace {
 
 std::string table_of(
-    const config::RunOptions& options,
-    const ordered_json& s,
-    const std::string& folder,
+    const config::RunOptions& options, const ordered_json& s, const std::string& folder,
     bool names_folder) {
   std::string out;
   const auto row = [&](const std::string& label, const std::string& value) {
-    out += "  " + label +
-           std::string(label.size() < 18 ? 18 - label.size() : 1, ' ') + value +
-           "\n";
+    out +=
+        "  " + label + std::string(label.size() < 18 ? 18 - label.size() : 1, ' ') + value + "\n";
   };
   const ordered_json& traffic = s.at("traffic");
   const ordered_json& time = s.at("seconds");
-  const auto bytes = [&](const ordered_json& value) {
-    return human_bytes(value.get<double>());
-  };
+  const auto bytes = [&](const ordered_json& value) { return human_bytes(value.get<double>()); };
   out += formatted(
-      "{}: {}, {} on {}, {}{}{} steps\n",
-      options.name,
-      options.method.name,
-      options.model.name,
-      options.data.name,
-      options.workers,
-      options.workers == 1 ? " worker, " : " workers, ",
+      "{}: {}, {} on {}, {}{}{} steps\n", options.name, options.method.name, options.model.name,
+      options.data.name, options.workers, options.workers == 1 ? " worker, " : " workers, ",
       s.at("steps").get<std::int64_t>());
   // Methods have words of their own only where they do something of their own.
-  const char* whose = methods::kind_of(options.method).factors_weights
-                          ? " of the merged model"
-                          : "";
+  const char* whose =
+      methods::kind_of(options.method).factors_weights ? " of the merged model" : "";
   using Named = std::pair<const char*, const ordered_json*>;
   const auto sums = [](const std::vector<Named>& parts, const auto& in_words) {
     std::vector<std::string> words;
@@ -182,18 +148,12 @@ std::string table_of(
   if (s.contains("bits_per_byte")) {
     row("bits per byte",
         formatted(
-            "{:.4f}{} (perplexity {:.4g}, loss {:.4f})",
-            s.at("bits_per_byte").get<double>(),
-            whose,
-            s.at("perplexity").get<double>(),
-            s.at("loss").get<double>()));
+            "{:.4f}{} (perplexity {:.4g}, loss {:.4f})", s.at("bits_per_byte").get<double>(), whose,
+            s.at("perplexity").get<double>(), s.at("loss").get<double>()));
   } else {
     row("accuracy",
         formatted(
-            "{}{} (loss {:.4f})",
-            percent(s.at("accuracy"), 2),
-            whose,
-            s.at("loss").get<double>()));
+            "{}{} (loss {:.4f})", percent(s.at("accuracy"), 2), whose, s.at("loss").get<double>()));
   }
   row("compression",
       formatted(
@@ -201,18 +161,15 @@ std::string table_of(
           s.at("compression_ratio").get<double>(),
           with_commas(s.at("parameters").at("stored").get<std::int64_t>()),
           with_commas(s.at("parameters").at("dense").get<std::int64_t>()),
-          with_commas(s.at("parameters")
-                          .at("trained_by_a_worker")
-                          .get<std::int64_t>())));
+          with_commas(s.at("parameters").at("trained_by_a_worker").get<std::int64_t>())));
   if (traffic.at("vs_fp32").is_null()) {
     row("traffic", "none: one worker");
   } else {
-    row("traffic",
-        formatted(
-            "{} sent per worker: {} of fp32 data parallel, {} of bf16",
-            bytes(traffic.at("bytes_per_worker")),
-            percent_of_data_parallel(traffic.at("vs_fp32").get<double>()),
-            percent_of_data_parallel(traffic.at("vs_bf16").get<double>())));
+    row("traffic", formatted(
+                       "{} sent per worker: {} of fp32 data parallel, {} of bf16",
+                       bytes(traffic.at("bytes_per_worker")),
+                       percent_of_data_parallel(traffic.at("vs_fp32").get<double>()),
+                       percent_of_data_parallel(traffic.at("vs_bf16").get<double>())));
     const ordered_json& purpose = traffic.at("by_purpose");
     std::vector<Named> purposes = {
         {"gradients", &purpose.at("gradient")},
@@ -223,49 +180,39 @@ std::string table_of(
     }
     row("  by purpose",
         formatted(
-            "{}; metrics, not included: {}",
-            sums(purposes, bytes),
-            bytes(purpose.at("metrics"))));
+            "{}; metrics, not included: {}", sums(purposes, bytes), bytes(purpose.at("metrics"))));
     const ordered_json& phase = traffic.at("by_phase");
     if (phase.at("ab") > 0 || phase.at("switches") > 0) {
-      row("  by phase",
-          sums(
-              {{"full", &phase.at("full")},
-               {"ab", &phase.at("ab")},
-               {"switches", &phase.at("switches")}},
-              bytes));
+      row("  by phase", sums(
+                            {{"full", &phase.at("full")},
+                             {"ab", &phase.at("ab")},
+                             {"switches", &phase.at("switches")}},
+                            bytes));
     }
   }
-  const auto seconds = [](const ordered_json& value) {
-    return human_seconds(value.get<double>());
-  };
-  row("time",
-      formatted(
-          "{} training: {}; evaluation {}",
-          seconds(time.at("train")),
-          sums(
-              {{"compute", &time.at("compute")},
-               {"communication", &time.at("communication")},
-               {"SVD", &time.at("svd")},
-               {"data", &time.at("data")}},
-              seconds),
-          seconds(time.at("evaluate"))));
+  const auto seconds = [](const ordered_json& value) { return human_seconds(value.get<double>()); };
+  row("time", formatted(
+                  "{} training: {}; evaluation {}", seconds(time.at("train")),
+                  sums(
+                      {{"compute", &time.at("compute")},
+                       {"communication", &time.at("communication")},
+                       {"SVD", &time.at("svd")},
+                       {"data", &time.at("data")}},
+                      seconds),
+                  seconds(time.at("evaluate"))));
   const ordered_json& reducer = s.at("reducer");
-  const double coding = reducer.at("encode_seconds").get<double>() +
-                        reducer.at("decode_seconds").get<double>();
+  const double coding =
+      reducer.at("encode_seconds").get<double>() + reducer.at("decode_seconds").get<double>();
   if (!traffic.at("vs_fp32").is_null()) {
     row("  reducer",
         formatted(
             "{}: encode and decode {} ({} of the training time, part of "
             "compute){}",
-            reducer.at("name").get<std::string>(),
-            human_seconds(coding),
+            reducer.at("name").get<std::string>(), human_seconds(coding),
             percent(share(coding, time.at("train").get<double>()), 1),
             reducer.at("vnmse").is_null()
                 ? ""
-                : formatted(
-                      "; error of the mean gradient {}",
-                      percent(reducer.at("vnmse"), 2))));
+                : formatted("; error of the mean gradient {}", percent(reducer.at("vnmse"), 2))));
   }
   if (!s.at("layers").empty()) {
     std::size_t width = 16;
@@ -273,40 +220,29 @@ std::string table_of(
       width = std::max(width, l.at("name").get<std::string>().size());
     }
     out += formatted(
-        "  {:<{}}{:>8}{:>8}{:>8}  energy kept: first cut   last\n",
-        "layer",
-        width + 2,
-        "m",
-        "n",
+        "  {:<{}}{:>8}{:>8}{:>8}  energy kept: first cut   last\n", "layer", width + 2, "m", "n",
         "rank");
     for (const ordered_json& l : s.at("layers")) {
       const auto rank = l.at("rank").get<std::int64_t>();
       out += formatted(
-          "    {:<{}}{:>8}{:>8}{:>8}{:>24}{:>9}\n",
-          l.at("name").get<std::string>(),
-          width,
-          l.at("m").get<std::int64_t>(),
-          l.at("n").get<std::int64_t>(),
-          rank > 0 ? std::to_string(rank) : "dense",
-          percent(l.at("first_energy"), 1),
+          "    {:<{}}{:>8}{:>8}{:>8}{:>24}{:>9}\n", l.at("name").get<std::string>(), width,
+          l.at("m").get<std::int64_t>(), l.at("n").get<std::int64_t>(),
+          rank > 0 ? std::to_string(rank) : "dense", percent(l.at("first_energy"), 1),
           percent(l.at("energy"), 1));
     }
   }
   const ordered_json sparsity = s.value("sparsity", ordered_json());
   if (!sparsity.is_null()) {
-    row("sparsity",
-        formatted(
-            "{} of the weights are zero; {} nonzero parameters take {} (dense "
-            "{})",
-            percent(sparsity.at("zeros"), 2),
-            with_commas(sparsity.at("nonzero_parameters").get<std::int64_t>()),
-            bytes(sparsity.at("sparse_bytes")),
-            bytes(sparsity.at("dense_bytes"))));
+    row("sparsity", formatted(
+                        "{} of the weights are zero; {} nonzero parameters take {} (dense "
+                        "{})",
+                        percent(sparsity.at("zeros"), 2),
+                        with_commas(sparsity.at("nonzero_parameters").get<std::int64_t>()),
+                        bytes(sparsity.at("sparse_bytes")), bytes(sparsity.at("dense_bytes"))));
     for (const ordered_json& l : sparsity.at("layers")) {
       row("  " + l.at("name").get<std::string>(),
           formatted(
-              "{} of {}",
-              percent(l.at("zeros"), 2),
+              "{} of {}", percent(l.at("zeros"), 2),
               with_commas(l.at("numel").get<std::int64_t>())));
     }
   }
@@ -314,10 +250,8 @@ std::string table_of(
   if (!damaged.is_null() && damaged.at("count") > 0) {
     row("damaged images",
         formatted(
-            "{} left out: {}{}",
-            with_commas(damaged.at("count").get<std::int64_t>()),
-            damaged.at("files").at(0).get<std::string>(),
-            damaged.at("count") > 1 ? ", ..." : ""));
+            "{} left out: {}{}", with_commas(damaged.at("count").get<std::int64_t>()),
+            damaged.at("files").at(0).get<std::string>(), damaged.at("count") > 1 ? ", ..." : ""));
   }
   if (names_folder) {
     row("files", folder);
@@ -328,9 +262,7 @@ std::string table_of(
 }  // namespace
 
 std::string report_table(
-    const config::RunOptions& options,
-    const ordered_json& summary,
-    const std::string& folder,
+    const config::RunOptions& options, const ordered_json& summary, const std::string& folder,
     bool names_folder) {
   try {
     return table_of(options, summary, folder, names_folder);
@@ -338,8 +270,7 @@ std::string report_table(
     throw Error(
         ErrorKind::DamagedData,
         formatted(
-            "{}/summary.json: expected the summary of a run; it is damaged: {}",
-            folder,
+            "{}/summary.json: expected the summary of a run; it is damaged: {}", folder,
             error.what()));
   }
 }

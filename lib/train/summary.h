@@ -12,26 +12,19 @@ namespace abtrain::train {
 
 // Keys and units as in docs/report.md: accuracy 0..1, bytes sent per worker,
 // seconds of wall time, means over the workers.
-nlohmann::ordered_json summarize(
-    const config::RunOptions& options,
-    const TrainResult& result);
+nlohmann::ordered_json summarize(const config::RunOptions& options, const TrainResult& result);
 
 // The table; `folder` is the run folder, which its last row names unless it is
 // about to go. Throws Error(DamagedData) if `summary`, read from there, is not
 // a summary.
 std::string report_table(
-    const config::RunOptions& options,
-    const nlohmann::ordered_json& summary,
-    const std::string& folder,
-    bool names_folder = true);
+    const config::RunOptions& options, const nlohmann::ordered_json& summary,
+    const std::string& folder, bool names_folder = true);
 
 // Bytes that a worker of dense data parallel training sends in `steps` steps
 // (mean over the workers), with elements of `element_size` bytes.
 double data_parallel_bytes(
-    std::int64_t parameters,
-    std::int64_t steps,
-    std::int64_t workers,
-    std::int64_t element_size);
+    std::int64_t parameters, std::int64_t steps, std::int64_t workers, std::int64_t element_size);
 
 // A share of that as text: "16.9 %", and with more digits where it is small:
 // "0.037 %".

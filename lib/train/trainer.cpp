@@ -33,8 +33,7 @@ void release(nn::Model& model) {
 
 // The interval in steps, at least one; 0: never.
 std::int64_t interval(const Duration& every, const RunLength& length) {
-  return every.value > 0 ? std::max<std::int64_t>(1, every.in_steps(length))
-                         : 0;
+  return every.value > 0 ? std::max<std::int64_t>(1, every.in_steps(length)) : 0;
 }
 
 }  // namespace
@@ -51,20 +50,12 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       recorder_(in_.log),
       augment_(options_.data, in_.dataset, options_.seed),
       order_(make_order_of_run(
-          options_,
-          {in_.dataset.train.size(),
-           world_->rank(),
-           world_->size(),
-           options_.seed},
+          options_, {in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed},
           balancer_)),
       examples_(examples_of(in_)),
       batches_(make_batches(
-          examples_.train,
-          options_.data,
-          augment_,
-          *order_,
-          first_step(inputs) * options_.train.accumulate,
-          in_.device)),
+          examples_.train, options_.data, augment_, *order_,
+          first_step(inputs) * options_.train.accumulate, in_.device)),
       evaluate_every_(interval(options_.evaluate.every, length_)),
       save_every_(interval(options_.checkpoint.every, length_)) {
   if (in_.initialize) {
@@ -75,37 +66,20 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
   model_->to(in_.device);
   if (in_.checkpoints != nullptr) {
     writer_.emplace(
-        *in_.checkpoints,
-        *world_,
-        in_.log != nullptr ? &in_.log->log() : nullptr,
-        in_.hooks.save);
+        *in_.checkpoints, *world_, in_.log != nullptr ? &in_.log->log() : nullptr, in_.hooks.save);
   }
   method_ = methods::kind_of(options_.method)
                 .make(
-                    {*model_,
-                     *world_,
-                     *optimizer_,
-                     schedule_,
-                     options_.method,
-                     options_.reducer,
-                     length_,
-                     options_.seed,
-                     recorder_});
+                    {*model_, *world_, *optimizer_, schedule_, options_.method, options_.reducer,
+                     length_, options_.seed, recorder_});
   if (balancer_ && !balancer_->takes_examples()) {
     // The training step handles the gradients of single examples itself.
-    method_->watch_gradients(
-        [this](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
-          balancer_->see(all, begin, count);
-        });
+    method_->watch_gradients([this](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
+      balancer_->see(all, begin, count);
+    });
   }
   step_.emplace(TrainingStep::Parts{
-      in_,
-      length_.steps,
-      *world_,
-      *model_,
-      *method_,
-      *optimizer_,
-      *batches_,
+      in_, length_.steps, *world_, *model_, *method_, *optimizer_, *batches_,
       balancer_ && balancer_->takes_examples() ? &*balancer_ : nullptr});
 }
 
@@ -124,8 +98,8 @@ void Trainer::step(std::int64_t t) {
   }
   world_->check_peers();
   const methods::Phase phase = method_->now().phase;
-  const auto account = phase == methods::Phase::Full ? &TrafficSplit::full_phase
-                                                     : &TrafficSplit::ab_phase;
+  const auto account =
+      phase == methods::Phase::Full ? &TrafficSplit::full_phase : &TrafficSplit::ab_phase;
   ledger_.count(account, [&] {  // the backward pass already sends
     take_loss(loss_.exchange(t, step_->forward_backward(t)));
     method_->reduce_gradients(t);
@@ -134,9 +108,8 @@ void Trainer::step(std::int64_t t) {
     }
   });
   rate_ = method_->learning_rate(t);
-  step_->optimize(rate_, [&](const at::Tensor& norm) {
-    check("gradient norm", norm_.exchange(t, norm));
-  });
+  step_->optimize(
+      rate_, [&](const at::Tensor& norm) { check("gradient norm", norm_.exchange(t, norm)); });
   if (method_->moves_after(t + 1)) {
     step_->release();
   }
@@ -163,19 +136,14 @@ void Trainer::log_step(std::int64_t t, methods::Phase phase) {
       options_.data.batch_size * options_.train.accumulate * world_->size() *
       (is_text ? in_.dataset.context : 1));
   in_.log->progress(
-      t + 1,
-      length_.steps,
-      methods::name_of(phase),
-      last_loss_,
-      count * static_cast<double>(t + 1) / ledger_.train_seconds(),
-      is_text ? "tokens" : "images");
+      t + 1, length_.steps, methods::name_of(phase), last_loss_,
+      count * static_cast<double>(t + 1) / ledger_.train_seconds(), is_text ? "tokens" : "images");
   const bool due = (t + 1) % options_.train.log_every == 0;
   if (loss_count_ == 0 || (!due && t + 1 != length_.steps)) {
     return;
   }
   in_.log->event(
-      "step",
-      t + 1,
+      "step", t + 1,
       {{"phase", methods::name_of(phase)},
        {"loss", loss_sum_ / static_cast<double>(loss_count_)},
        {"lr", rate_},
@@ -195,34 +163,19 @@ bool Trainer::evaluates_after(std::int64_t t) const {
 
 // The batches follow from seed, step and worker alone, and training keeps its
 // own loader, so that it goes on to the same bits.
-void Trainer::renew_statistics(
-    nn::Model& model,
-    std::int64_t t,
-    comm::Purpose purpose) {
+void Trainer::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose) {
   if (options_.evaluate.norm_batches == 0 || model.buffers().empty()) {
     return;
   }
   // A shuffled epoch of number t, whatever the order of the run.
-  const auto order = data::make_shuffle(
-      {in_.dataset.train.size(),
-       world_->rank(),
-       world_->size(),
-       options_.seed});
+  const auto order =
+      data::make_shuffle({in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed});
   const auto batches = make_batches(
-      examples_.train,
-      options_.data,
-      augment_,
-      *order,
-      t * data::full_batches(*order, options_.data.batch_size),
-      in_.device);
+      examples_.train, options_.data, augment_, *order,
+      t * data::full_batches(*order, options_.data.batch_size), in_.device);
   collect_statistics(
-      model,
-      *batches,
-      options_.evaluate.norm_batches,
-      options_.train.precision,
-      in_.device,
-      *world_,
-      purpose);
+      model, *batches, options_.evaluate.norm_batches, options_.train.precision, in_.device,
+      *world_, purpose);
 }
 
 Score Trainer::evaluate_now(std::int64_t t, bool last) {
@@ -234,45 +187,30 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (!last) {  // the final model has its own statistics already
     renew_statistics(*merged_, t, comm::Purpose::Metrics);
   }
-  const auto score = [&](nn::Model& model,
-                         const ExampleSource& examples,
-                         int group_size,
+  const auto score = [&](nn::Model& model, const ExampleSource& examples, int group_size,
                          double label_smoothing = 0) {
     const Autocast autocast(options_.train.precision, in_.device.type());
     return evaluate(
-        model,
-        examples,
-        augment_,
-        options_.evaluate.batch_size,
-        group_size,
-        in_.device,
-        *world_,
+        model, examples, augment_, options_.evaluate.batch_size, group_size, in_.device, *world_,
         label_smoothing);
   };
   const Score test = score(*merged_, examples_.test, world_->size()).all;
-  std::vector<std::pair<const char*, double>> losses = {
-      {"test loss", test.loss}};
+  std::vector<std::pair<const char*, double>> losses = {{"test loss", test.loss}};
   ordered_json fields = score_json(test);
   fields["bytes_per_worker"] = ledger_.training_bytes();
   fields["train_seconds"] = trained;
   fields["final"] = last;
   if (options_.evaluate.train) {
-    const Score train = score(
-                            *merged_,
-                            examples_.train,
-                            world_->size(),
-                            options_.train.label_smoothing)
-                            .all;
+    const Score train =
+        score(*merged_, examples_.train, world_->size(), options_.train.label_smoothing).all;
     train_loss_ = train.loss + penalty(*merged_, options_.optimizer);
     fields["train_loss"] = *train_loss_;
     losses.emplace_back(
-        test.is_text() ? "loss over the training windows"
-                       : "loss over the training images",
+        test.is_text() ? "loss over the training windows" : "loss over the training images",
         *train_loss_);
   }
   if (example_count(examples_.validation) > 0) {
-    const Score held =
-        score(*merged_, examples_.validation, world_->size()).all;
+    const Score held = score(*merged_, examples_.validation, world_->size()).all;
     fields.update(score_json(held, "validation_"));
     losses.emplace_back("validation loss", held.loss);
     validation_ = held.quality();
@@ -294,13 +232,9 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (in_.log != nullptr) {
     in_.log->event("evaluate", t, fields);
     in_.log->log().info(
-        "step {}/{}: {}{}, {} sent by worker 0, {}",
-        t,
-        length_.steps,
-        score_text(test),
+        "step {}/{}: {}{}, {} sent by worker 0, {}", t, length_.steps, score_text(test),
         train_loss_ ? formatted(", train loss {:.6f}", *train_loss_) : "",
-        human_bytes(static_cast<double>(ledger_.training_bytes())),
-        human_seconds(trained));
+        human_bytes(static_cast<double>(ledger_.training_bytes())), human_seconds(trained));
   }
   return test;
 }
@@ -366,12 +300,7 @@ WorkerFigures Trainer::counts() const {
   WorkerFigures counts;
   counts.seconds.svd = sums.svd;
   counts.seconds.data = batches_->waited();
-  counts.reducer = {
-      costs.encode,
-      costs.collective,
-      costs.decode,
-      sums.vnmse,
-      sums.vnmse_count};
+  counts.reducer = {costs.encode, costs.collective, costs.decode, sums.vnmse, sums.vnmse_count};
   return counts;
 }
 
@@ -388,11 +317,8 @@ std::vector<TrainResult> train_threads(TrainInputs inputs) {
   inputs.turn = &turn;
   std::vector<TrainResult> results(static_cast<std::size_t>(options.workers));
   comm::run_workers(
-      static_cast<int>(options.workers),
-      options.train.timeout,
-      [&](comm::Communicator& world) {
-        results[static_cast<std::size_t>(world.rank())] =
-            train_worker(world, inputs);
+      static_cast<int>(options.workers), options.train.timeout, [&](comm::Communicator& world) {
+        results[static_cast<std::size_t>(world.rank())] = train_worker(world, inputs);
       });
   return results;
 }

@@ -35,8 +35,7 @@ class Trainer {
   void step(std::int64_t t);
   void log_step(std::int64_t t, methods::Phase phase);
   void take_loss(const std::optional<Readback::Reading>& loss);
-  void check(const char* what, const std::optional<Readback::Reading>& reading)
-      const {
+  void check(const char* what, const std::optional<Readback::Reading>& reading) const {
     check_finite(what, reading, world_->rank(), method_->block());
   }
   // In training_order.cpp.
@@ -49,8 +48,7 @@ class Trainer {
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
   // By evaluate.norm_batches, after t steps.
-  void
-  renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
+  void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
   // What the parts of the loop have counted themselves.
   WorkerFigures counts() const;
 
@@ -77,7 +75,7 @@ class Trainer {
   data::Augment augment_;
   std::optional<orders::Balancer> balancer_;   // if gradients decide the order
   std::unique_ptr<data::ExampleOrder> order_;  // making it sets balancer_
-  std::int64_t order_layout_ = -1;  // the method's layout that it is bound to
+  std::int64_t order_layout_ = -1;             // the method's layout that it is bound to
   comm::Communicator* order_group_ = nullptr;
   RunExamples examples_;
   std::unique_ptr<data::BatchSource> batches_;
@@ -103,8 +101,7 @@ class Trainer {
 
 // Makes the order of the examples. Sets `balancer` if gradients decide it.
 std::unique_ptr<data::ExampleOrder> make_order_of_run(
-    const config::RunOptions& options,
-    const data::OrderSetting& setting,
+    const config::RunOptions& options, const data::OrderSetting& setting,
     std::optional<orders::Balancer>& balancer);
 
 // Steps done before the first one, by the checkpoint if there is one.

@@ -5,8 +5,7 @@
 namespace abtrain::train {
 
 std::unique_ptr<data::ExampleOrder> make_order_of_run(
-    const config::RunOptions& options,
-    const data::OrderSetting& setting,
+    const config::RunOptions& options, const data::OrderSetting& setting,
     std::optional<orders::Balancer>& balancer) {
   const orders::OrderKind& kind = orders::kind_of(options.order);
   if (!kind.is_balanced()) {
@@ -15,11 +14,7 @@ std::unique_ptr<data::ExampleOrder> make_order_of_run(
   const std::int64_t step = options.data.batch_size * options.train.accumulate;
   const bool examples = config::balances_examples(options);
   auto order = data::make_published_order(setting, examples ? 1 : step, step);
-  balancer.emplace(
-      options.order,
-      setting.seed,
-      examples ? options.data.batch_size : 0,
-      *order);
+  balancer.emplace(options.order, setting.seed, examples ? options.data.batch_size : 0, *order);
   return order;
 }
 
@@ -43,8 +38,7 @@ std::int64_t Trainer::place_in_order(std::int64_t t) const {
 // another group.
 void Trainer::bind_order() {
   comm::Communicator* const group = method_->now().gradient_group;
-  if (!balancer_ ||
-      (order_layout_ == method_->layout() && order_group_ == group)) {
+  if (!balancer_ || (order_layout_ == method_->layout() && order_group_ == group)) {
     return;
   }
   order_layout_ = method_->layout();

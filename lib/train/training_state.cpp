@@ -47,8 +47,7 @@ std::int64_t Trainer::resume(const run_folder::Checkpoint& from) {
     if (error.kind() != ErrorKind::DamagedData) {
       throw;
     }
-    throw Error(
-        ErrorKind::DamagedData, formatted("{}: {}", from.folder, error.what()));
+    throw Error(ErrorKind::DamagedData, formatted("{}: {}", from.folder, error.what()));
   }
 }
 
@@ -56,41 +55,32 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
   const std::int64_t t = first_step(in_);
   if (from.workers() == world_->size()) {
     ABT_CHECK(
-        from.run_steps == length_.steps || in_.longer,
-        DamagedData,
-        "expected the checkpoint of a run of {} steps, got one of {}",
-        length_.steps,
+        from.run_steps == length_.steps || in_.longer, DamagedData,
+        "expected the checkpoint of a run of {} steps, got one of {}", length_.steps,
         from.run_steps);
     state::State state = run_folder::load_state(from, world_->rank());
     state::Archive archive = state::Archive::loading(state);
     this->archive(archive);
     ABT_CHECK(
-        !balancer_ ||
-            balancer_->is_at(t / length_.steps_per_epoch, place_in_order(t)),
-        DamagedData,
-        "the checkpoint's order of examples does not match step {}",
-        t);
+        !balancer_ || balancer_->is_at(t / length_.steps_per_epoch, place_in_order(t)), DamagedData,
+        "the checkpoint's order of examples does not match step {}", t);
     saved_at_ = t;
   } else {
     regroup(from, t);
   }
   if (in_.log != nullptr) {
-    const std::string& source =
-        from.copy_of.empty() ? from.folder : from.copy_of;
+    const std::string& source = from.copy_of.empty() ? from.folder : from.copy_of;
     in_.log->set_seconds(ledger_.seconds());
     in_.log->event(
-        "resume",
-        t,
+        "resume", t,
         {{"checkpoint", source},
          {"checkpoint_step", from.step},
          {"workers_before", from.workers()}});
     in_.log->log().info(
-        "resuming from {}{}",
-        source,
+        "resuming from {}{}", source,
         from.workers() == world_->size()
             ? ""
-            : formatted(
-                  ", saved by {} workers, at step {}", from.workers(), t));
+            : formatted(", saved by {} workers, at step {}", from.workers(), t));
   }
   return t;
 }
@@ -107,8 +97,7 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
     at::Tensor mean = at::empty_like(*b.tensor).zero_();
     for (state::State& state : all) {
       at::Tensor one = at::empty_like(*b.tensor);
-      state::Archive::loading(state).tensor(
-          "buffer." + b.name, one, state::Owner::Worker);
+      state::Archive::loading(state).tensor("buffer." + b.name, one, state::Owner::Worker);
       mean.add_(one);
     }
     b.tensor->copy_(mean.div_(n));
@@ -139,9 +128,8 @@ bool Trainer::saves_after(std::int64_t t) const {
   if (t < length_.steps) {
     return is_better || is_due;
   }
-  return save_every_ > 0 && methods::kind_of(options_.method)
-                                .timeline(options_.method, length_)
-                                .goes_on;
+  return save_every_ > 0 &&
+         methods::kind_of(options_.method).timeline(options_.method, length_).goes_on;
 }
 
 bool Trainer::save(std::int64_t t) {
@@ -184,10 +172,7 @@ bool Trainer::save(std::int64_t t) {
     saved_at_ = t;
   }
   if (in_.log != nullptr) {
-    in_.log->event(
-        "checkpoint",
-        t,
-        {{"saved", saved}, {"duration", pause.watch.seconds()}});
+    in_.log->event("checkpoint", t, {{"saved", saved}, {"duration", pause.watch.seconds()}});
   }
   ledger_.end_pause(pause, &TimeSplit::checkpoint);
   return saved;
@@ -203,8 +188,7 @@ std::int64_t first_step(const TrainInputs& inputs) {
     return from.step;
   }
   // The same fraction of the run, whose steps are now larger or smaller.
-  const RunLength length =
-      config::run_length(options, inputs.dataset.train.size());
+  const RunLength length = config::run_length(options, inputs.dataset.train.size());
   return std::llround(
       static_cast<double>(from.step) * static_cast<double>(length.steps) /
       static_cast<double>(from.run_steps));

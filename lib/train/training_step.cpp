@@ -25,8 +25,7 @@ TrainingStep::TrainingStep(const Parts& parts)
       captures_(
           parts.inputs.device.is_cuda() ? options_.cuda_graphs != false
                                         : parts.inputs.hooks.capture_on_cpu),
-      one_by_one_(
-          parts.examples != nullptr && !nn::has_example_gradients(parts.model)),
+      one_by_one_(parts.examples != nullptr && !nn::has_example_gradients(parts.model)),
       turn_(parts.inputs.turn != nullptr ? *parts.inputs.turn : own_turn_),
       loss_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
       norm_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
@@ -42,15 +41,13 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
     take_batch();
     // Every micro-batch of every worker drops different elements.
     in_.model.seed_dropout(Random(
-                               in_.inputs.options.seed,
-                               RandomPurpose::Dropout,
+                               in_.inputs.options.seed, RandomPurpose::Dropout,
                                static_cast<std::uint32_t>(t * count + k),
                                static_cast<std::uint32_t>(in_.world.rank()))
                                .next_64());
     if (pass_graph_) {
       ABT_ASSERT(
-          addresses() == captured_at_,
-          "step {} was captured with tensors that have moved since",
+          addresses() == captured_at_, "step {} was captured with tensors that have moved since",
           t + 1);
       pass_graph_.replay();
     } else {
@@ -102,17 +99,11 @@ void TrainingStep::take_batch() {
 }
 
 at::Tensor TrainingStep::loss_of(
-    const at::Tensor& inputs,
-    const at::Tensor& labels,
-    nn::Tape* tape) {
+    const at::Tensor& inputs, const at::Tensor& labels, nn::Tape* tape) {
   const Autocast autocast(options_.precision, in_.inputs.device.type());
   return at::cross_entropy_loss(
-      in_.model.forward(inputs, true, tape).flatten(0, -2).to(at::kFloat),
-      labels.flatten(),
-      {},
-      1,
-      -100,
-      options_.label_smoothing);
+      in_.model.forward(inputs, true, tape).flatten(0, -2).to(at::kFloat), labels.flatten(), {}, 1,
+      -100, options_.label_smoothing);
 }
 
 void TrainingStep::pass(std::int64_t sends) {
@@ -121,8 +112,8 @@ void TrainingStep::pass(std::int64_t sends) {
     return;
   }
   nn::Tape tape;
-  const at::Tensor loss = loss_of(
-      batch_.inputs, batch_.labels, in_.examples != nullptr ? &tape : nullptr);
+  const at::Tensor loss =
+      loss_of(batch_.inputs, batch_.labels, in_.examples != nullptr ? &tape : nullptr);
   // If the host knows already that a loss is not finite, nothing is sent: the
   // worker itself tells the others.
   if (sends >= 0 && (loss.is_cuda() || std::isfinite(loss.item<double>()))) {
@@ -132,8 +123,7 @@ void TrainingStep::pass(std::int64_t sends) {
     loss.backward();
   } else {
     // Scaled so that the sum over the micro-batches is their mean.
-    loss.backward(at::full(
-        {}, 1.0 / static_cast<double>(options_.accumulate), loss.options()));
+    loss.backward(at::full({}, 1.0 / static_cast<double>(options_.accumulate), loss.options()));
   }
   loss_.add_(loss.detach());
   if (in_.examples != nullptr) {
@@ -155,16 +145,13 @@ void TrainingStep::pass_one_by_one() {
   optim::ParameterBlock& block = in_.method.block();
   const std::int64_t count = batch_.labels.size(0);
   const at::Tensor before = block.gradients().clone();
-  const at::Tensor rows =
-      at::empty({count, block.numel()}, block.gradients().options());
+  const at::Tensor rows = at::empty({count, block.numel()}, block.gradients().options());
   for (std::int64_t i = 0; i < count; ++i) {
     block.zero_gradients();
-    const at::Tensor loss = loss_of(
-        batch_.inputs.narrow(0, i, 1), batch_.labels.narrow(0, i, 1), nullptr);
-    loss.backward(at::full(
-        {},
-        1.0 / static_cast<double>(count * options_.accumulate),
-        loss.options()));
+    const at::Tensor loss =
+        loss_of(batch_.inputs.narrow(0, i, 1), batch_.labels.narrow(0, i, 1), nullptr);
+    loss.backward(
+        at::full({}, 1.0 / static_cast<double>(count * options_.accumulate), loss.options()));
     rows[i].copy_(block.gradients());
     loss_.add_(loss.detach(), 1.0 / static_cast<double>(count));
   }
@@ -174,8 +161,7 @@ void TrainingStep::pass_one_by_one() {
 }
 
 void TrainingStep::optimize(
-    double rate,
-    const std::function<void(const at::Tensor& norm)>& see_norm) {
+    double rate, const std::function<void(const at::Tensor& norm)>& see_norm) {
   const bool limited = options_.clip_norm > 0;
   rates_.set(rate, in_.method.now().factor_lr_scale);
   if (update_graph_) {
@@ -196,8 +182,7 @@ void TrainingStep::optimize(
 // Returns the divisor of the gradients; leaves their norm in norm_.
 at::Tensor TrainingStep::clip(bool fixed) {
   const at::NoGradGuard no_grad;
-  const optim::Clip result =
-      optim::clip(in_.method.block().gradients(), options_.clip_norm, fixed);
+  const optim::Clip result = optim::clip(in_.method.block().gradients(), options_.clip_norm, fixed);
   norm_.copy_(result.norm);
   return result.divisor;
 }
@@ -229,9 +214,8 @@ bool TrainingStep::may_overlap() const {
 }
 
 bool TrainingStep::is_worth_capturing(std::int64_t t) const {
-  const bool overlaps = !options_.cuda_graphs.has_value() &&
-                        in_.inputs.device.is_cuda() && may_overlap() &&
-                        in_.method.now().sends_early;
+  const bool overlaps = !options_.cuda_graphs.has_value() && in_.inputs.device.is_cuda() &&
+                        may_overlap() && in_.method.now().sends_early;
   return !overlaps && in_.examples == nullptr && lasts(t);
 }
 
@@ -265,29 +249,21 @@ void TrainingStep::capture(std::int64_t t) {
       pass_graph_ = device::Graph::capture(
           inputs.device, [this] { pass(-1); }, {in_.model.generator()}, turn_);
       update_graph_ = device::Graph::capture(
-          inputs.device,
-          [this] {
-            update(options_.clip_norm > 0 ? clip(true) : at::Tensor());
-          },
-          {},
+          inputs.device, [this] { update(options_.clip_norm > 0 ? clip(true) : at::Tensor()); }, {},
           turn_);
     }
   } catch (const device::CaptureFailed& error) {
     failed_ = true;
     release();
     ABT_CHECK(
-        options_.cuda_graphs != true,
-        Config,
-        "train.cuda_graphs: on, but step {} could not be captured on {}: {}",
-        t + 1,
-        inputs.device,
+        options_.cuda_graphs != true, Config,
+        "train.cuda_graphs: on, but step {} could not be captured on {}: {}", t + 1, inputs.device,
         error.what());
     if (inputs.log != nullptr) {
       inputs.log->log().warning(
           "step {} could not be captured as a CUDA graph; continuing without "
           "one ({})",
-          t + 1,
-          error.what());
+          t + 1, error.what());
     }
   }
   meet();

@@ -57,9 +57,7 @@ class TrainingStep {
   at::Tensor forward_backward(std::int64_t t);
   // Clips, then updates the parameters. If there is a limit, `see_norm` gets
   // the norm of all gradients, before the update unless it is captured.
-  void optimize(
-      double rate,
-      const std::function<void(const at::Tensor& norm)>& see_norm);
+  void optimize(double rate, const std::function<void(const at::Tensor& norm)>& see_norm);
   // To be called before tensors of the model move: drops what was captured with
   // them.
   void release();
@@ -77,8 +75,7 @@ class TrainingStep {
   // -1.
   void pass(std::int64_t sends);
   // The mean loss of these examples.
-  at::Tensor
-  loss_of(const at::Tensor& inputs, const at::Tensor& labels, nn::Tape* tape);
+  at::Tensor loss_of(const at::Tensor& inputs, const at::Tensor& labels, nn::Tape* tape);
   void record_examples(const nn::Tape& tape);
   void pass_one_by_one();
   at::Tensor clip(bool fixed);

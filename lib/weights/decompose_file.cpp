@@ -69,10 +69,7 @@ class FileDecomposer {
         "{} of {} matrices are cut to rank 1 ({}{}), so the model may be "
         "useless without further training; --floor and --keep-dense keep more "
         "of them",
-        count,
-        report.tensors.size(),
-        join(names, ", "),
-        count > kMax ? ", ..." : "");
+        count, report.tensors.size(), join(names, ", "), count > kMax ? ", ..." : "");
   }
 
   template <class Body>
@@ -85,13 +82,7 @@ class FileDecomposer {
         continue;
       }
       log_.live(formatted(
-          "{} {} of {}: {}, {} x {}",
-          what,
-          done,
-          plan_.jobs().size(),
-          row->name,
-          row->m,
-          row->n));
+          "{} {} of {}: {}, {} x {}", what, done, plan_.jobs().size(), row->name, row->m, row->n));
       body(job, *row);
     }
   }
@@ -99,17 +90,14 @@ class FileDecomposer {
   // Sets everything that depends on the choice; a rule that looks at all layers
   // tries several choices for each.
   void take(
-      const RankChoice& choice,
-      const Spectrum& spectrum,
-      const Job& job,
+      const RankChoice& choice, const Spectrum& spectrum, const Job& job,
       DecomposedTensor& row) const {
     row.rank = choice.rank;
     row.dtype = job.item.tensor->dtype;
     row.bytes_after = row.bytes_before;
     if (choice.rank == 0) {
-      row.reason = linalg::is_global(options_.rule)
-                       ? "it fits the budget as it is"
-                       : "factors of that rank save nothing";
+      row.reason = linalg::is_global(options_.rule) ? "it fits the budget as it is"
+                                                    : "factors of that rank save nothing";
       row.energy = 1;
       row.truncation_error = 0;
       return;
@@ -120,8 +108,8 @@ class FileDecomposer {
     if (!options_.dtype.empty()) {
       row.dtype = stored_dtype(options_.dtype);
     }
-    row.bytes_after = static_cast<std::uint64_t>(row.rank * (row.m + row.n)) *
-                      element_bytes(row.dtype);
+    row.bytes_after =
+        static_cast<std::uint64_t>(row.rank * (row.m + row.n)) * element_bytes(row.dtype);
   }
 
   // A rule that looks at all layers needs their spectra before any is cut.
@@ -156,12 +144,10 @@ class FileDecomposer {
     const double most = std::max(1.0, dense / least * (1 - 1e-12));
     if (options_.budget_bytes == 0) {
       ABT_CHECK(
-          options_.rule.ratio <= most,
-          Usage,
+          options_.rule.ratio <= most, Usage,
           "--ratio: expected at most {}, which rank 1 in every matrix that may "
           "be cut reaches; got {}",
-          std::floor(most * 100 + 1e-6) / 100,
-          options_.rule.ratio);
+          std::floor(most * 100 + 1e-6) / 100, options_.rule.ratio);
       take_all(options_.rule.ratio);
       return;
     }
@@ -175,12 +161,10 @@ class FileDecomposer {
       return;
     }
     ABT_CHECK(
-        fits(most),
-        Usage,
+        fits(most), Usage,
         "--budget: expected at least {} bytes, which rank 1 in every matrix "
         "that may be cut takes; got {}",
-        plan_.file_bytes(),
-        options_.budget_bytes);
+        plan_.file_bytes(), options_.budget_bytes);
     double low = 1;
     double high = most;
     while (high > low * 1.0002) {

@@ -31,7 +31,7 @@ struct DecomposeOptions {
   std::vector<std::string> keep_dense;
   std::vector<std::string> only;
   std::int64_t min_size = 0;  // least element count of a tensor to cut
-  std::string dtype;  // of the factors: fp32 | fp16 | bf16; "": unchanged
+  std::string dtype;          // of the factors: fp32 | fp16 | bf16; "": unchanged
 };
 
 // A tensor that can be taken as a matrix.

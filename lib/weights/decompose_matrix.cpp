@@ -36,20 +36,16 @@ double length_of(const std::vector<double>& values, std::size_t first) {
 
 }  // namespace
 
-DecomposedMatrix::DecomposedMatrix(const WeightFiles::Item& item)
-    : name_(item.tensor->name) {
+DecomposedMatrix::DecomposedMatrix(const WeightFiles::Item& item) : name_(item.tensor->name) {
   w_ = item.file->load(*item.tensor).view({item.tensor->sizes[0], -1});
   w_ = w_.size(0) < w_.size(1) ? w_.t() : w_;
   try {
     decompose();
   } catch (const Error& error) {
     throw Error(
-        error.kind(),
-        formatted(
-            "{}: {}; --keep-dense '{}' copies it unchanged",
-            item.file->path(),
-            error.what(),
-            name_));
+        error.kind(), formatted(
+                          "{}: {}; --keep-dense '{}' copies it unchanged", item.file->path(),
+                          error.what(), name_));
   }
 }
 
@@ -67,13 +63,11 @@ void DecomposedMatrix::decompose() {
   // In two steps: the reciprocal of the smallest numbers is not finite.
   const int half = exponent_ / 2;
   exact_ = linalg::gesdd(
-      w_ * power_of_two(-half) * power_of_two(half - exponent_),
-      formatted("layer '{}'", name_));
+      w_ * power_of_two(-half) * power_of_two(half - exponent_), formatted("layer '{}'", name_));
   const double* const first = exact_->s.const_data_ptr<double>();
   spectrum_ = {name_, w_.size(0), w_.size(1), {first, first + w_.size(1)}};
   // Rounding noise stands for zeros.
-  const double noise = static_cast<double>(w_.size(0)) *
-                       std::numeric_limits<double>::epsilon() *
+  const double noise = static_cast<double>(w_.size(0)) * std::numeric_limits<double>::epsilon() *
                        spectrum_.singular_values.front();
   for (double& value : spectrum_.singular_values) {
     value = value > noise ? value : 0;
@@ -87,8 +81,7 @@ double DecomposedMatrix::norm() const {
 }
 
 DecomposedMatrix::Factors DecomposedMatrix::factors(
-    std::int64_t rank,
-    const std::string& dtype) const {
+    std::int64_t rank, const std::string& dtype) const {
   const at::ScalarType type = float_type(dtype).value();
   Factors factors{{}, {}, 0};
   if (by_gram_) {
@@ -108,12 +101,10 @@ DecomposedMatrix::Factors DecomposedMatrix::factors(
             factor.count_nonzero().item<std::int64_t>() > 0);
   };
   ABT_CHECK(
-      is_held(factors.a) && is_held(factors.b),
-      Diverged,
+      is_held(factors.a) && is_held(factors.b), Diverged,
       "tensor '{}': its factors are beyond what {} can hold; use --keep-dense "
       "or another --dtype",
-      name_,
-      dtype);
+      name_, dtype);
   factors.error = measured_error(factors);
   return factors;
 }
@@ -128,10 +119,8 @@ double DecomposedMatrix::measured_error(const Factors& factors) const {
   double squares = 0;
   for (std::int64_t i = 0; i < w_.size(0); i += rows) {
     const at::Tensor a = factors.a.slice(0, i, i + rows).to(at::kDouble) * down;
-    const at::Tensor w =
-        w_.slice(0, i, i + rows).to(at::kDouble) * down * rest_down;
-    const double length =
-        at::linalg_vector_norm(w - at::mm(a, b)).item<double>();
+    const at::Tensor w = w_.slice(0, i, i + rows).to(at::kDouble) * down * rest_down;
+    const double length = at::linalg_vector_norm(w - at::mm(a, b)).item<double>();
     squares += length * length;
   }
   const double whole = length_of(spectrum_.singular_values, 0);

@@ -19,12 +19,9 @@ bool matches(const std::string& pattern, const std::string& tensor) {
   return glob_match(pattern, tensor) || glob_match(pattern, layer_of(tensor));
 }
 
-bool any_matches(
-    const std::vector<std::string>& patterns,
-    const std::string& tensor) {
-  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
-    return matches(pattern, tensor);
-  });
+bool any_matches(const std::vector<std::string>& patterns, const std::string& tensor) {
+  return std::ranges::any_of(
+      patterns, [&](const std::string& pattern) { return matches(pattern, tensor); });
 }
 
 }  // namespace
@@ -41,20 +38,13 @@ DecomposePlan::DecomposePlan(const DecomposeOptions& options)
 }
 
 void DecomposePlan::check_patterns() const {
-  const auto check = [&](const char* option,
-                         const std::vector<std::string>& patterns) {
+  const auto check = [&](const char* option, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {
       ABT_CHECK(
           std::ranges::any_of(
               input_.tensors(),
-              [&](const WeightFiles::Item& item) {
-                return matches(pattern, item.tensor->name);
-              }),
-          Usage,
-          "{}: '{}' matches no tensor of {}",
-          option,
-          pattern,
-          options_.input);
+              [&](const WeightFiles::Item& item) { return matches(pattern, item.tensor->name); }),
+          Usage, "{}: '{}' matches no tensor of {}", option, pattern, options_.input);
     }
   };
   check("--keep-dense", options_.keep_dense);
@@ -63,13 +53,11 @@ void DecomposePlan::check_patterns() const {
 
 // Why a matrix stays as it is, whatever its numbers are; "" if it need not.
 std::string DecomposePlan::reason_of(
-    const StoredTensor& tensor,
-    const DecomposedTensor& row) const {
+    const StoredTensor& tensor, const DecomposedTensor& row) const {
   const std::string& name = tensor.name;
   const auto is_factor = [&](const char* ending) {
     return name.ends_with(ending) &&
-           input_.metadata().contains(
-               "shape:" + name.substr(0, name.size() - 2));
+           input_.metadata().contains("shape:" + name.substr(0, name.size() - 2));
   };
   if (is_factor(".A") || is_factor(".B")) {
     return "already a factor";
@@ -97,8 +85,7 @@ std::string DecomposePlan::reason_of(
 void DecomposePlan::add(const WeightFiles::Item& item) {
   const StoredTensor& tensor = *item.tensor;
   jobs_.push_back({item});
-  if (!float_type(tensor.dtype) || tensor.sizes.size() < 2 ||
-      tensor.numel() == 0) {
+  if (!float_type(tensor.dtype) || tensor.sizes.size() < 2 || tensor.numel() == 0) {
     ++report.other_tensors;
     report.other_numbers += tensor.numel();
     report.other_bytes += tensor.bytes();
@@ -133,29 +120,24 @@ std::map<std::string, std::string> DecomposePlan::metadata() const {
 std::uint64_t DecomposePlan::file_bytes() const {
   SafetensorsHeader header{{}, metadata()};
   for (const Job& job : jobs_) {
-    const auto* row = job.row < 0
-                          ? nullptr
-                          : &report.tensors[static_cast<std::size_t>(job.row)];
+    const auto* row = job.row < 0 ? nullptr : &report.tensors[static_cast<std::size_t>(job.row)];
     if (row == nullptr || row->rank == 0) {
       header.tensors.push_back(*job.item.tensor);
       continue;
     }
-    const auto factor =
-        [&](const char* ending, std::int64_t rows, std::int64_t columns) {
-          header.tensors.push_back(
-              {row->name + ending,
-               row->dtype,
-               {rows, columns},
-               0,
-               static_cast<std::uint64_t>(rows * columns) *
-                   element_bytes(row->dtype)});
-        };
+    const auto factor = [&](const char* ending, std::int64_t rows, std::int64_t columns) {
+      header.tensors.push_back(
+          {row->name + ending,
+           row->dtype,
+           {rows, columns},
+           0,
+           static_cast<std::uint64_t>(rows * columns) * element_bytes(row->dtype)});
+    };
     factor(".A", row->m, row->rank);
     factor(".B", row->rank, row->n);
   }
   lay_out(header);
-  return header_bytes(header).size() +
-         (header.tensors.empty() ? 0 : header.tensors.back().end);
+  return header_bytes(header).size() + (header.tensors.empty() ? 0 : header.tensors.back().end);
 }
 
 }  // namespace abtrain::weights

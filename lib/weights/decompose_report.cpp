@@ -21,9 +21,9 @@ struct Totals {
   std::int64_t numbers_after = 0;
   double error = 0;  // of all decomposed matrices, taken as one
   double ratio() const {
-    return numbers_after > 0 ? static_cast<double>(numbers_before) /
-                                   static_cast<double>(numbers_after)
-                             : 1;
+    return numbers_after > 0
+               ? static_cast<double>(numbers_before) / static_cast<double>(numbers_after)
+               : 1;
   }
 };
 
@@ -43,8 +43,7 @@ Totals totals_of(const DecomposeReport& report) {
   for (const DecomposedTensor& row : report.tensors) {
     totals.factored += row.rank > 0;
     totals.numbers_before += row.m * row.n;
-    totals.numbers_after +=
-        row.rank > 0 ? row.rank * (row.m + row.n) : row.m * row.n;
+    totals.numbers_after += row.rank > 0 ? row.rank * (row.m + row.n) : row.m * row.n;
     const double norm = largest > 0 ? row.norm / largest : 0;
     lost += std::pow(error_of(row) * norm, 2);
     all += std::pow(norm, 2);
@@ -67,51 +66,33 @@ std::string decompose_table(const DecomposeReport& report) {
   }
   const bool written = report.written;
   std::string out = formatted(
-      "{}{:>14}{:>8}{:>10}{:>11}{:>11}{:>11}\n",
-      pad("matrix", width),
-      "m x n",
-      "rank",
-      "energy",
-      "error",
-      "before",
-      "after");
+      "{}{:>14}{:>8}{:>10}{:>11}{:>11}{:>11}\n", pad("matrix", width), "m x n", "rank", "energy",
+      "error", "before", "after");
   for (const DecomposedTensor& row : report.tensors) {
     const bool cut = row.rank > 0;
     out += formatted(
-        "{}{:>14}{:>8}{:>10}{:>11}{:>11}{:>11}{}\n",
-        pad(printable(row.name), width),
-        formatted("{} x {}", row.m, row.n),
-        cut ? std::to_string(row.rank) : "dense",
-        cut ? formatted("{:.2f} %", 100 * row.energy) : "",
-        cut ? short_number(error_of(row)) : "",
+        "{}{:>14}{:>8}{:>10}{:>11}{:>11}{:>11}{}\n", pad(printable(row.name), width),
+        formatted("{} x {}", row.m, row.n), cut ? std::to_string(row.rank) : "dense",
+        cut ? formatted("{:.2f} %", 100 * row.energy) : "", cut ? short_number(error_of(row)) : "",
         human_bytes(static_cast<double>(row.bytes_before)),
-        human_bytes(static_cast<double>(row.bytes_after)),
-        cut ? "" : "  " + printable(row.reason));
+        human_bytes(static_cast<double>(row.bytes_after)), cut ? "" : "  " + printable(row.reason));
   }
   const Totals totals = totals_of(report);
-  const auto bytes = [](std::uint64_t count) {
-    return human_bytes(static_cast<double>(count));
-  };
+  const auto bytes = [](std::uint64_t count) { return human_bytes(static_cast<double>(count)); };
   out += formatted(
       "\n{} of {} matrices cut, relative error of all that were decomposed "
       "{}{}",
-      totals.factored,
-      report.tensors.size(),
-      short_number(totals.error),
+      totals.factored, report.tensors.size(), short_number(totals.error),
       written ? " as written\n" : " before rounding (nothing written)\n");
   if (report.other_tensors > 0) {
     out += formatted(
         "{} other tensors ({}; fewer than two dimensions, not floats, or "
         "empty) copied unchanged\n",
-        report.other_tensors,
-        bytes(report.other_bytes));
+        report.other_tensors, bytes(report.other_bytes));
   }
   out += formatted(
-      "{} -> {} numbers, {:.2f}:1; file {} -> {}\n",
-      with_commas(totals.numbers_before),
-      with_commas(totals.numbers_after),
-      totals.ratio(),
-      bytes(report.file_before),
+      "{} -> {} numbers, {:.2f}:1; file {} -> {}\n", with_commas(totals.numbers_before),
+      with_commas(totals.numbers_after), totals.ratio(), bytes(report.file_before),
       bytes(report.file_after));
   return out;
 }
@@ -124,18 +105,10 @@ std::string decompose_csv(const DecomposeReport& report) {
     std::string shape = shape_text(row.sizes);
     std::ranges::replace(shape, ',', 'x');
     out += csv_line(
-               {row.name,
-                shape,
-                std::to_string(row.m),
-                std::to_string(row.n),
-                std::to_string(row.rank),
-                row.dtype,
-                print_number(row.energy),
-                print_number(row.truncation_error),
-                row.error ? print_number(*row.error) : "",
-                std::to_string(row.bytes_before),
-                std::to_string(row.bytes_after),
-                row.reason}) +
+               {row.name, shape, std::to_string(row.m), std::to_string(row.n),
+                std::to_string(row.rank), row.dtype, print_number(row.energy),
+                print_number(row.truncation_error), row.error ? print_number(*row.error) : "",
+                std::to_string(row.bytes_before), std::to_string(row.bytes_after), row.reason}) +
            "\n";
   }
   return out;

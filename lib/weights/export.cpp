@@ -21,16 +21,13 @@ std::int64_t rows_of(const SafetensorsFile& file, const std::string& weight) {
   }
   std::int64_t rows = 0;
   std::string ignored;
-  parse_integer(
-      split_text(file.metadata("shape:" + weight), ',')[0], rows, ignored);
+  parse_integer(split_text(file.metadata("shape:" + weight), ',')[0], rows, ignored);
   return rows;
 }
 
 // The input shape that the network was made for. The number of classes of an
 // image folder is taken from the model: the folder may be on another machine.
-nn::InputShape shape_of_run(
-    const config::RunOptions& options,
-    const std::string& path) {
+nn::InputShape shape_of_run(const config::RunOptions& options, const std::string& path) {
   if (data::is_text(options.data)) {
     return config::text_shape(options.data);
   }
@@ -50,13 +47,10 @@ nn::InputShape shape_of_run(
 
 }  // namespace
 
-std::string export_run(
-    const config::RunOptions& configured,
-    const ExportOptions& options) {
+std::string export_run(const config::RunOptions& configured, const ExportOptions& options) {
   const std::string path = model_path(options.folder, options.model);
   check_output(options.output, {path}, options.force);
-  const auto model =
-      nn::make_model(configured.model, shape_of_run(configured, path));
+  const auto model = nn::make_model(configured.model, shape_of_run(configured, path));
   load_model(path, *model);
   ModelForm form;
   form.names = options.names.value_or(configured.model.names);
@@ -67,15 +61,10 @@ std::string export_run(
   const std::int64_t dense = model->dense_parameters();
   const std::int64_t stored = form.merged ? dense : model->stored_parameters();
   return formatted(
-      "{} -> {}\n  {}, {}'s names, {}, {} of {} parameters, {}\n",
-      path,
-      options.output,
+      "{} -> {}\n  {}, {}'s names, {}, {} of {} parameters, {}\n", path, options.output,
       form.merged ? "merged" : "factored",
-      model->file_form().library.empty() ? nn::name_of(form.names)
-                                         : model->file_form().library,
-      options.dtype,
-      with_commas(stored),
-      with_commas(dense),
+      model->file_form().library.empty() ? nn::name_of(form.names) : model->file_form().library,
+      options.dtype, with_commas(stored), with_commas(dense),
       human_bytes(static_cast<double>(bytes)));
 }
 

@@ -23,8 +23,6 @@ struct ExportOptions {
 // people. Throws MissingInput; DamagedData naming the tensor; Diverged if a
 // number is beyond the dtype; Usage if check_output() (weights/weight_files.h)
 // refuses the output; Io.
-std::string export_run(
-    const config::RunOptions& configured,
-    const ExportOptions& options);
+std::string export_run(const config::RunOptions& configured, const ExportOptions& options);
 
 }  // namespace abtrain::weights

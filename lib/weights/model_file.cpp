@@ -27,11 +27,9 @@ class Patterns {
   // Matches a tensor ("head.fc.bias") or its layer ("head.fc"), as the model or
   // torchvision names it.
   bool match(const std::string& tensor) const {
-    return std::any_of(
-        patterns_.begin(), patterns_.end(), [&](const std::string& pattern) {
-          return matches(pattern, tensor) ||
-                 matches(pattern, model_.torchvision_name(tensor).name);
-        });
+    return std::any_of(patterns_.begin(), patterns_.end(), [&](const std::string& pattern) {
+      return matches(pattern, tensor) || matches(pattern, model_.torchvision_name(tensor).name);
+    });
   }
   // Throws if a pattern matches nothing.
   void check() const {
@@ -52,20 +50,16 @@ class Patterns {
       const Patterns alone(one, model_);
       ABT_CHECK(
           std::any_of(
-              tensors.begin(),
-              tensors.end(),
+              tensors.begin(), tensors.end(),
               [&](const std::string& name) { return alone.match(name); }),
-          Config,
-          "model.fresh: '{}' matches no layer of the model; the layers are {}",
-          pattern,
+          Config, "model.fresh: '{}' matches no layer of the model; the layers are {}", pattern,
           join(layers, ", "));
     }
   }
 
  private:
   static bool matches(const std::string& pattern, const std::string& tensor) {
-    return glob_match(pattern, tensor) ||
-           glob_match(pattern, tensor.substr(0, tensor.rfind('.')));
+    return glob_match(pattern, tensor) || glob_match(pattern, tensor.substr(0, tensor.rfind('.')));
   }
   const std::vector<std::string>& patterns_;
   const nn::Model& model_;
@@ -90,8 +84,7 @@ class Reader {
       const at::Tensor stored =
           file_.has(name.name + ".indices")
               ? sparse(name.name, form.sizes())
-              : part(
-                    own_name, name.name, form.sizes(), form.output_dimension());
+              : part(own_name, name.name, form.sizes(), form.output_dimension());
       set_dense(w, form.from_file(stored));
       return;
     }
@@ -110,16 +103,14 @@ class Reader {
     known_.insert(name + ".B");
     const auto [n, m] = std::minmax(sizes[0], sizes[1]);
     const std::int64_t rank = file_.columns(name + ".A");
-    const at::Tensor product = at::matmul(
-        file_.read(name + ".A", {m, rank}), file_.read(name + ".B", {rank, n}));
+    const at::Tensor product =
+        at::matmul(file_.read(name + ".A", {m, rank}), file_.read(name + ".B", {rank, n}));
     return sizes[0] == m ? product : product.t().contiguous();
   }
   // A tensor that the file may have, but that stays as it is in the model.
   void skip(const std::string& own_name) {
     for (const std::string& name :
-         {own_name,
-          model_.torchvision_name(own_name).name,
-          model_.file_form().prefix + own_name,
+         {own_name, model_.torchvision_name(own_name).name, model_.file_form().prefix + own_name,
           whole_name(model_.file_form().part(own_name))}) {
       for (const char* ending : {"", ".A", ".B"}) {
         known_.insert(name + ending);
@@ -128,12 +119,8 @@ class Reader {
   }
   // A copy of one of the model's tensors, which must be equal to it. If one of
   // them was decomposed, they cannot be compared.
-  void copy(
-      const std::string& name,
-      const std::string& of,
-      const at::Tensor& tensor) {
-    const std::string there =
-        has(name) ? name : model_.file_form().prefix + name;
+  void copy(const std::string& name, const std::string& of, const at::Tensor& tensor) {
+    const std::string there = has(name) ? name : model_.file_form().prefix + name;
     for (const char* ending : {"", ".A", ".B"}) {
       known_.insert(there + ending);
     }
@@ -144,9 +131,7 @@ class Reader {
         "{} does not fit the model: '{}' is not equal to '{}', of which this "
         "model has only one; expected a model whose head is not tied "
         "(model.tied=false)",
-        path_,
-        there,
-        of);
+        path_, there, of);
   }
   // Tensors that nothing has asked for belong to another model, as in PyTorch's
   // strict load_state_dict.
@@ -159,19 +144,14 @@ class Reader {
     };
     for (const std::string& name : file_.names()) {
       ABT_CHECK(
-          known_.contains(name) || name.ends_with(".num_batches_tracked") ||
-              is_ignored(name),
-          DamagedData,
-          "{} does not fit the model: tensor '{}' is unexpected",
-          path,
-          name);
+          known_.contains(name) || name.ends_with(".num_batches_tracked") || is_ignored(name),
+          DamagedData, "{} does not fit the model: tensor '{}' is unexpected", path, name);
     }
   }
 
  private:
   bool has(const std::string& name) const {
-    return file_.has(name) || file_.has(name + ".A") ||
-           file_.has(name + ".indices");
+    return file_.has(name) || file_.has(name + ".A") || file_.has(name + ".indices");
   }
   nn::TorchvisionName name_in_file(const std::string& own) const {
     if (has(own)) {
@@ -186,15 +166,11 @@ class Reader {
     return {has(prefixed) ? prefixed : own};
   }
   std::string whole_name(const nn::PartOf& part) const {
-    return file_.has(part.whole) ? part.whole
-                                 : model_.file_form().prefix + part.whole;
+    return file_.has(part.whole) ? part.whole : model_.file_form().prefix + part.whole;
   }
   // The tensor `name`; if the file has none, its part of a larger one.
   at::Tensor part(
-      const std::string& own,
-      const std::string& name,
-      const Sizes& sizes,
-      std::int64_t dimension) {
+      const std::string& own, const std::string& name, const Sizes& sizes, std::int64_t dimension) {
     const nn::PartOf part = model_.file_form().part(own);
     const std::string whole = whole_name(part);
     if (file_.has(name) || part.parts == 1 || !file_.has(whole)) {
@@ -205,28 +181,20 @@ class Reader {
     Sizes all = sizes;
     const std::int64_t count = sizes[static_cast<std::size_t>(dimension)];
     all[static_cast<std::size_t>(dimension)] *= part.parts;
-    return file_.read(whole, all)
-        .narrow(dimension, part.part * count, count)
-        .contiguous();
+    return file_.read(whole, all).narrow(dimension, part.part * count, count).contiguous();
   }
   static void set_dense(nn::Weight& w, const at::Tensor& dense) {
-    w.set_dense(
-        w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
+    w.set_dense(w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
   }
   // A weight that is stored as its nonzero values.
   at::Tensor sparse(const std::string& name, const Sizes& sizes) const {
     const std::string shape = file_.metadata("shape:" + name);
     ABT_CHECK(
-        shape == shape_text(sizes),
-        DamagedData,
-        "{} does not fit the model: tensor '{}' has shape {}, expected {}",
-        path_,
-        name,
-        shape,
+        shape == shape_text(sizes), DamagedData,
+        "{} does not fit the model: tensor '{}' has shape {}, expected {}", path_, name, shape,
         shape_text(sizes));
     const Sizes count = file_.shape(name + ".indices");
-    const at::Tensor places =
-        file_.read_integers(name + ".indices", count).to(at::kLong);
+    const at::Tensor places = file_.read_integers(name + ".indices", count).to(at::kLong);
     const at::Tensor values = file_.read(name + ".values", count);
     const at::Tensor dense = at::zeros(sizes);
     const std::int64_t numel = dense.numel();
@@ -236,13 +204,10 @@ class Reader {
       ascends = place[i] < numel && place[i] > (i == 0 ? -1 : place[i - 1]);
     }
     ABT_CHECK(
-        ascends,
-        DamagedData,
+        ascends, DamagedData,
         "{}: damaged model file: '{}.indices' is not an ascending list of "
         "positions among {} numbers",
-        path_,
-        name,
-        numel);
+        path_, name, numel);
     dense.view({-1}).index_copy_(0, places, values);
     return dense;
   }
@@ -256,8 +221,7 @@ class Reader {
 }  // namespace
 
 std::string model_path(const std::string& folder, const std::string& file) {
-  const std::string in_folder =
-      folder + "/" + (file.empty() ? "model.safetensors" : file);
+  const std::string in_folder = folder + "/" + (file.empty() ? "model.safetensors" : file);
   return file.empty() || std::filesystem::exists(in_folder) ? in_folder : file;
 }
 
@@ -269,10 +233,7 @@ About about_of(const std::string& path) {
   return about;
 }
 
-void load_model(
-    const std::string& path,
-    nn::Model& model,
-    const std::vector<std::string>& fresh) {
+void load_model(const std::string& path, nn::Model& model, const std::vector<std::string>& fresh) {
   const at::NoGradGuard no_grad;
   const Patterns kept(fresh, model);
   kept.check();

@@ -32,31 +32,24 @@ About about_of(const std::string& path);
 
 // Throws Error(Io).
 void save_model(
-    const std::string& path,
-    const nn::Model& model,
-    nn::TensorNames names = nn::TensorNames::Timm,
+    const std::string& path, const nn::Model& model, nn::TensorNames names = nn::TensorNames::Timm,
     const About& about = {});
 
 // The same, with weights that are mostly zeros stored in sparse form.
 void save_sparse_model(
-    const std::string& path,
-    const nn::Model& model,
-    nn::TensorNames names = nn::TensorNames::Timm,
+    const std::string& path, const nn::Model& model, nn::TensorNames names = nn::TensorNames::Timm,
     const About& about = {});
 
 // How a model is written for other programs.
 struct ModelForm {
   nn::TensorNames names = nn::TensorNames::Timm;
-  bool merged = false;  // factors multiplied out, so that all weights are dense
+  bool merged = false;                // factors multiplied out, so that all weights are dense
   at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
   About about = {};
 };
 // Returns the bytes of the file. Throws Error(Diverged), naming the tensor that
 // the dtype cannot hold.
-std::uint64_t save_model_as(
-    const std::string& path,
-    const nn::Model& model,
-    const ModelForm& form);
+std::uint64_t save_model_as(const std::string& path, const nn::Model& model, const ModelForm& form);
 
 // The path of a run's model: a file in its folder, or any other; "": its own.
 std::string model_path(const std::string& folder, const std::string& file);
@@ -68,8 +61,6 @@ std::string model_path(const std::string& folder, const std::string& file);
 // naming the tensor that is missing, unexpected, of another shape or cut off;
 // Config if a pattern of `fresh` matches nothing.
 void load_model(
-    const std::string& path,
-    nn::Model& model,
-    const std::vector<std::string>& fresh = {});
+    const std::string& path, nn::Model& model, const std::vector<std::string>& fresh = {});
 
 }  // namespace abtrain::weights

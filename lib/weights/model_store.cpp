@@ -19,9 +19,7 @@ namespace {
 // Stores a weight's nonzero values and their positions; false, and nothing is
 // stored, if that is not smaller.
 bool add_sparse(
-    const std::string& name,
-    const at::Tensor& dense,
-    std::vector<NamedTensor>& tensors) {
+    const std::string& name, const at::Tensor& dense, std::vector<NamedTensor>& tensors) {
   const at::Tensor flat = dense.detach().to(at::kCPU).contiguous().view({-1});
   const at::Tensor places = at::nonzero(flat).view({-1});
   if (2 * places.numel() >= flat.numel() ||
@@ -60,18 +58,14 @@ class Store {
 
  private:
   nn::TorchvisionName renamed(const std::string& name) const {
-    return form_.names == nn::TensorNames::Torchvision
-               ? model_.torchvision_name(name)
-               : nn::TorchvisionName{name};
+    return form_.names == nn::TensorNames::Torchvision ? model_.torchvision_name(name)
+                                                       : nn::TorchvisionName{name};
   }
   void add(const std::string& name, const at::Tensor& tensor) {
     const at::Tensor stored = tensor.detach().to(form_.dtype);
     ABT_CHECK(
-        at::isfinite(stored).all().item<bool>(),
-        Diverged,
-        "tensor '{}' has numbers that {} cannot hold",
-        name,
-        dtype_name(form_.dtype));
+        at::isfinite(stored).all().item<bool>(), Diverged,
+        "tensor '{}' has numbers that {} cannot hold", name, dtype_name(form_.dtype));
     tensors_.push_back({name, stored});
   }
   void add_weight(const nn::NamedWeight& named) {
@@ -97,10 +91,7 @@ class Store {
   }
   // Adds a dense tensor, or keeps it until all parts of its whole are there.
   // Parts of a layer of which one is factored stay apart.
-  void add_part(
-      const std::string& own,
-      const at::Tensor& tensor,
-      std::int64_t dimension) {
+  void add_part(const std::string& own, const at::Tensor& tensor, std::int64_t dimension) {
     const nn::PartOf part = model_.file_form().part(own);
     if (part.parts == 1 || sparse_ || apart_.contains(layer_of(part.whole))) {
       add(renamed(own).name, tensor);
@@ -125,25 +116,17 @@ class Store {
 }  // namespace
 
 void save_model(
-    const std::string& path,
-    const nn::Model& model,
-    nn::TensorNames names,
-    const About& about) {
+    const std::string& path, const nn::Model& model, nn::TensorNames names, const About& about) {
   save_model_as(path, model, {.names = names, .about = about});
 }
 
 std::uint64_t save_model_as(
-    const std::string& path,
-    const nn::Model& model,
-    const ModelForm& form) {
+    const std::string& path, const nn::Model& model, const ModelForm& form) {
   return Store(model, form).write(path);
 }
 
 void save_sparse_model(
-    const std::string& path,
-    const nn::Model& model,
-    nn::TensorNames names,
-    const About& about) {
+    const std::string& path, const nn::Model& model, nn::TensorNames names, const About& about) {
   const ModelForm form{.names = names, .about = about};
   Store(model, form, /*sparse=*/true).write(path);
 }

@@ -23,26 +23,22 @@ std::string_view bytes_of(const at::Tensor& tensor) {
 
 at::ScalarType stored_type(const at::Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
-  const bool stays =
-      type == at::kInt || type == at::kHalf || type == at::kBFloat16;
+  const bool stays = type == at::kInt || type == at::kHalf || type == at::kBFloat16;
   return stays ? type : at::kFloat;
 }
 
 }  // namespace
 
 std::uint64_t write_safetensors(
-    const std::string& path,
-    const std::vector<NamedTensor>& tensors,
+    const std::string& path, const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata,
     const std::function<void(std::string_view)>& watch) {
   SafetensorsHeader header{{}, metadata};
   std::uint64_t begin = 0;
   for (const auto& [name, tensor] : tensors) {
     const at::ScalarType type = stored_type(tensor);
-    const auto bytes =
-        static_cast<std::uint64_t>(tensor.numel()) * c10::elementSize(type);
-    header.tensors.push_back(
-        {name, dtype_name(type), tensor.sizes().vec(), begin, begin + bytes});
+    const auto bytes = static_cast<std::uint64_t>(tensor.numel()) * c10::elementSize(type);
+    header.tensors.push_back({name, dtype_name(type), tensor.sizes().vec(), begin, begin + bytes});
     begin += bytes;
   }
   std::uint64_t written = 0;
@@ -56,9 +52,7 @@ std::uint64_t write_safetensors(
     };
     write(header_bytes(header));
     for (const NamedTensor& entry : tensors) {
-      write(bytes_of(entry.tensor.detach()
-                         .to(at::kCPU, stored_type(entry.tensor))
-                         .contiguous()));
+      write(bytes_of(entry.tensor.detach().to(at::kCPU, stored_type(entry.tensor)).contiguous()));
     }
   });
   return written;
@@ -78,35 +72,20 @@ struct SafetensorsFile::State {
   template <class... T>
   void check(bool ok, fmt::format_string<T...> text, const T&... parts) const {
     ABT_CHECK(
-        ok,
-        DamagedData,
-        "{}: damaged model file: {}",
-        file.path(),
-        formatted(text, parts...));
+        ok, DamagedData, "{}: damaged model file: {}", file.path(), formatted(text, parts...));
   }
   template <class... T>
-  void check_fit(bool ok, fmt::format_string<T...> text, const T&... parts)
-      const {
+  void check_fit(bool ok, fmt::format_string<T...> text, const T&... parts) const {
     ABT_CHECK(
-        ok,
-        DamagedData,
-        "{} does not fit the model: {}",
-        file.path(),
-        formatted(text, parts...));
+        ok, DamagedData, "{} does not fit the model: {}", file.path(), formatted(text, parts...));
   }
   void check_bytes(const StoredTensor& t) const {
     const std::uint64_t element = element_bytes(t.dtype);
     check(
         t.begin <= t.end && t.end <= data_bytes() &&
-            (element == 0 ||
-             t.bytes() == static_cast<std::uint64_t>(t.numel()) * element),
-        "tensor '{}' ({} of {}) should lie at bytes {} .. {} of {}",
-        t.name,
-        t.dtype,
-        shape_text(t.sizes),
-        t.begin,
-        t.end,
-        data_bytes());
+            (element == 0 || t.bytes() == static_cast<std::uint64_t>(t.numel()) * element),
+        "tensor '{}' ({} of {}) should lie at bytes {} .. {} of {}", t.name, t.dtype,
+        shape_text(t.sizes), t.begin, t.end, data_bytes());
   }
   void check_layout() const {
     std::vector<const StoredTensor*> sorted;
@@ -114,31 +93,20 @@ struct SafetensorsFile::State {
       check_bytes(tensor);
       sorted.push_back(&tensor);
     }
-    std::ranges::stable_sort(sorted, {}, [](const StoredTensor* t) {
-      return std::pair(t->begin, t->end);
-    });
+    std::ranges::stable_sort(
+        sorted, {}, [](const StoredTensor* t) { return std::pair(t->begin, t->end); });
     std::uint64_t end = 0;
     for (const StoredTensor* tensor : sorted) {
       check(
-          tensor->begin == end,
-          "tensor '{}' begins at byte {}{}{}",
-          tensor->name,
-          tensor->begin,
-          tensor->begin < end ? ", inside another that ends at "
-                              : ", after a gap from ",
-          end);
+          tensor->begin == end, "tensor '{}' begins at byte {}{}{}", tensor->name, tensor->begin,
+          tensor->begin < end ? ", inside another that ends at " : ", after a gap from ", end);
       end = tensor->end;
     }
-    check(
-        end == data_bytes(),
-        "its tensors end at byte {} of {}",
-        end,
-        data_bytes());
+    check(end == data_bytes(), "its tensors end at byte {} of {}", end, data_bytes());
   }
 };
 
-SafetensorsFile::SafetensorsFile(const std::string& path)
-    : state_(std::make_unique<State>(path)) {
+SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>(path)) {
   State& s = *state_;
   const std::uint64_t size = s.file.size();
   s.check(size >= 8, "it is shorter than its 8-byte header length");
@@ -150,21 +118,14 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
   // length, but a header's length may begin with the same bytes.
   const std::string_view begin(first.data(), 8);
   ABT_CHECK(
-      length <= size - 8 ||
-          !(begin.starts_with("PK") || begin.starts_with("\x80")),
-      DamagedData,
+      length <= size - 8 || !(begin.starts_with("PK") || begin.starts_with("\x80")), DamagedData,
       "{}: expected a safetensors file, but this one is from torch.save; "
       "convert it in Python with safetensors.torch.save_file(state_dict, ...)",
       path);
   s.check(
-      length <= size - 8,
-      "its header should have {} bytes, but only {} follow",
-      length,
-      size - 8);
+      length <= size - 8, "its header should have {} bytes, but only {} follow", length, size - 8);
   s.check(
-      length <= kLargestHeader,
-      "its header should have {} bytes; at most {} are allowed",
-      length,
+      length <= kLargestHeader, "its header should have {} bytes; at most {} are allowed", length,
       kLargestHeader);
   std::string text(length, '\0');
   s.file.read(8, text.data(), length);
@@ -200,57 +161,43 @@ std::vector<std::string> SafetensorsFile::names() const {
 }
 
 at::Tensor SafetensorsFile::read(
-    const std::string& name,
-    const std::vector<std::int64_t>& sizes) const {
+    const std::string& name, const std::vector<std::int64_t>& sizes) const {
   return load(find(name, sizes)).to(at::kFloat);
 }
 
 at::Tensor SafetensorsFile::read_integers(
-    const std::string& name,
-    const std::vector<std::int64_t>& sizes) const {
+    const std::string& name, const std::vector<std::int64_t>& sizes) const {
   const StoredTensor& tensor = find(name, sizes);
-  state_->check(
-      tensor.dtype == "I32", "tensor '{}' is {}, not I32", name, tensor.dtype);
+  state_->check(tensor.dtype == "I32", "tensor '{}' is {}, not I32", name, tensor.dtype);
   return load_as(tensor, at::kInt);
 }
 
 const StoredTensor& SafetensorsFile::find(
-    const std::string& name,
-    const std::vector<std::int64_t>& sizes) const {
+    const std::string& name, const std::vector<std::int64_t>& sizes) const {
   const State& s = *state_;
   const auto place = s.places.find(name);
   s.check_fit(place != s.places.end(), "tensor '{}' is missing", name);
   const StoredTensor& tensor = tensors()[place->second];
   s.check_fit(
-      tensor.sizes == sizes,
-      "tensor '{}' has shape {}, expected {}",
-      name,
-      shape_text(tensor.sizes),
-      shape_text(sizes));
+      tensor.sizes == sizes, "tensor '{}' has shape {}, expected {}", name,
+      shape_text(tensor.sizes), shape_text(sizes));
   return tensor;
 }
 
 at::Tensor SafetensorsFile::load(const StoredTensor& tensor) const {
   const auto type = float_type(tensor.dtype);
   state_->check(
-      type.has_value(),
-      "tensor '{}' is {}, not F32, F64, F16 or BF16",
-      tensor.name,
-      tensor.dtype);
+      type.has_value(), "tensor '{}' is {}, not F32, F64, F16 or BF16", tensor.name, tensor.dtype);
   return load_as(tensor, *type);
 }
 
-at::Tensor SafetensorsFile::load_as(
-    const StoredTensor& stored,
-    at::ScalarType type) const {
+at::Tensor SafetensorsFile::load_as(const StoredTensor& stored, at::ScalarType type) const {
   at::Tensor tensor = at::empty(stored.sizes, type);
-  state_->file.read(
-      state_->begin + stored.begin, tensor.data_ptr(), tensor.nbytes());
+  state_->file.read(state_->begin + stored.begin, tensor.data_ptr(), tensor.nbytes());
   return tensor;
 }
 
-void SafetensorsFile::copy(const StoredTensor& tensor, const WritePiece& write)
-    const {
+void SafetensorsFile::copy(const StoredTensor& tensor, const WritePiece& write) const {
   std::string block;
   for (std::uint64_t at = tensor.begin; at < tensor.end; at += block.size()) {
     block.resize(std::min(tensor.end - at, kBlock));
@@ -259,8 +206,7 @@ void SafetensorsFile::copy(const StoredTensor& tensor, const WritePiece& write)
   }
 }
 
-std::vector<std::int64_t> SafetensorsFile::shape(
-    const std::string& name) const {
+std::vector<std::int64_t> SafetensorsFile::shape(const std::string& name) const {
   const auto place = state_->places.find(name);
   return place == state_->places.end() ? std::vector<std::int64_t>{}
                                        : tensors()[place->second].sizes;
@@ -277,8 +223,7 @@ std::string SafetensorsFile::metadata(const std::string& key) const {
 
 std::int64_t SafetensorsFile::columns(const std::string& name) const {
   const auto sizes = shape(name);
-  state_->check(
-      sizes.size() == 2 && sizes[1] > 0, "tensor '{}' is not a matrix", name);
+  state_->check(sizes.size() == 2 && sizes[1] > 0, "tensor '{}' is not a matrix", name);
   return sizes[1];
 }
 

@@ -27,8 +27,7 @@ struct NamedTensor {
 // `watch` is shown every piece of the file in turn. Returns the bytes of the
 // file. Throws Error(Io).
 std::uint64_t write_safetensors(
-    const std::string& path,
-    const std::vector<NamedTensor>& tensors,
+    const std::string& path, const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata,
     const std::function<void(std::string_view)>& watch = {});
 
@@ -49,13 +48,9 @@ class SafetensorsFile {
   std::vector<std::string> names() const;
   const std::vector<StoredTensor>& tensors() const;
   // An fp32 tensor on the CPU, from F32, F64, F16 or BF16.
-  at::Tensor read(
-      const std::string& name,
-      const std::vector<std::int64_t>& sizes) const;
+  at::Tensor read(const std::string& name, const std::vector<std::int64_t>& sizes) const;
   // An int32 tensor on the CPU, from I32.
-  at::Tensor read_integers(
-      const std::string& name,
-      const std::vector<std::int64_t>& sizes) const;
+  at::Tensor read_integers(const std::string& name, const std::vector<std::int64_t>& sizes) const;
   std::vector<std::int64_t> shape(const std::string& name) const;
   // An entry of the metadata; "" if there is none.
   std::string metadata(const std::string& key) const;
@@ -70,9 +65,7 @@ class SafetensorsFile {
 
  private:
   struct State;
-  const StoredTensor& find(
-      const std::string& name,
-      const std::vector<std::int64_t>& sizes) const;
+  const StoredTensor& find(const std::string& name, const std::vector<std::int64_t>& sizes) const;
   at::Tensor load_as(const StoredTensor& tensor, at::ScalarType type) const;
   std::unique_ptr<State> state_;
 };

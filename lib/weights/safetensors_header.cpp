@@ -48,18 +48,16 @@ const Dtype* find_dtype(std::string_view name) {
 }
 
 // Empty if the entry is malformed.
-std::optional<StoredTensor> parse_entry(
-    const std::string& name,
-    const ordered_json& entry) {
+std::optional<StoredTensor> parse_entry(const std::string& name, const ordered_json& entry) {
   StoredTensor tensor{name, {}, {}};
   std::vector<std::int64_t> offsets;
   const auto get = [&](const char* key, auto& value) {
     const auto found = entry.find(key);
     return found != entry.end() && read_json(*found, value);
   };
-  if (!get("dtype", tensor.dtype) || !get("shape", tensor.sizes) ||
-      !get("data_offsets", offsets) || offsets.size() != 2 ||
-      std::ranges::min(offsets) < 0 || tensor.sizes.size() > kMaxDimensions) {
+  if (!get("dtype", tensor.dtype) || !get("shape", tensor.sizes) || !get("data_offsets", offsets) ||
+      offsets.size() != 2 || std::ranges::min(offsets) < 0 ||
+      tensor.sizes.size() > kMaxDimensions) {
     return std::nullopt;
   }
   double most = 1;  // a product that no integer can hold is no element count
@@ -99,8 +97,7 @@ std::uint64_t element_bytes(std::string_view dtype) {
 
 std::optional<at::ScalarType> float_type(std::string_view dtype) {
   const Dtype* known = find_dtype(dtype);
-  return known != nullptr && known->type != at::kInt ? known->type
-                                                     : std::nullopt;
+  return known != nullptr && known->type != at::kInt ? known->type : std::nullopt;
 }
 
 std::string dtype_name(at::ScalarType type) {
@@ -114,22 +111,13 @@ std::string stored_dtype(const std::string& option) {
 }
 
 SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
-  const auto check =
-      [&]<class... T>(
-          bool ok, fmt::format_string<T...> fault, const T&... parts) {
-        ABT_CHECK(
-            ok,
-            DamagedData,
-            "{}: damaged model file: {}",
-            path,
-            formatted(fault, parts...));
-      };
+  const auto check = [&]<class... T>(bool ok, fmt::format_string<T...> fault, const T&... parts) {
+    ABT_CHECK(ok, DamagedData, "{}: damaged model file: {}", path, formatted(fault, parts...));
+  };
   JsonProblem problem;
   const ordered_json json = parse_json(text, problem);
   check(
-      json.is_object(),
-      "its header is not a JSON object{}{}",
-      problem.what.empty() ? "" : ": ",
+      json.is_object(), "its header is not a JSON object{}{}", problem.what.empty() ? "" : ": ",
       problem.what);
   SafetensorsHeader header;
   for (const auto& [name, entry] : json.items()) {
@@ -141,10 +129,7 @@ SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
     }
     check(entry.is_object(), "its metadata is not a JSON object");
     for (const auto& [key, value] : entry.items()) {
-      check(
-          read_json(value, header.metadata[key]),
-          "its metadata entry '{}' is not text",
-          key);
+      check(read_json(value, header.metadata[key]), "its metadata entry '{}' is not text", key);
     }
   }
   return header;
@@ -158,11 +143,10 @@ std::string header_bytes(const SafetensorsHeader& header) {
   for (const StoredTensor& tensor : header.tensors) {
     // Not by operator[], which searches all earlier keys.
     json.get_ref<ordered_json::object_t&>().emplace_back(
-        tensor.name,
-        ordered_json{
-            {"dtype", tensor.dtype},
-            {"shape", tensor.sizes},
-            {"data_offsets", {tensor.begin, tensor.end}}});
+        tensor.name, ordered_json{
+                         {"dtype", tensor.dtype},
+                         {"shape", tensor.sizes},
+                         {"data_offsets", {tensor.begin, tensor.end}}});
   }
   std::string text = json.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');

@@ -25,9 +25,8 @@ std::size_t section_index(const std::string& dtype) {
 }  // namespace
 
 void lay_out(SafetensorsHeader& header) {
-  std::ranges::stable_sort(header.tensors, {}, [](const StoredTensor& t) {
-    return section_index(t.dtype);
-  });
+  std::ranges::stable_sort(
+      header.tensors, {}, [](const StoredTensor& t) { return section_index(t.dtype); });
   std::uint64_t begin = 0;
   for (StoredTensor& tensor : header.tensors) {
     tensor.end = begin + tensor.bytes();
@@ -36,8 +35,7 @@ void lay_out(SafetensorsHeader& header) {
   }
 }
 
-SafetensorsStream::SafetensorsStream(std::string path)
-    : path_(std::move(path)) {
+SafetensorsStream::SafetensorsStream(std::string path) : path_(std::move(path)) {
   // Anything that keeps the folder from taking files shows before the work.
   for (Section& section : sections_) {
     section.bytes = std::make_unique<SpoolFile>(path_);
@@ -46,36 +44,27 @@ SafetensorsStream::SafetensorsStream(std::string path)
 
 void SafetensorsStream::add(const std::string& name, const at::Tensor& tensor) {
   const at::Tensor whole = tensor.detach().contiguous();
-  add({name,
-       dtype_name(whole.scalar_type()),
-       whole.sizes().vec(),
-       0,
-       whole.nbytes()},
+  add({name, dtype_name(whole.scalar_type()), whole.sizes().vec(), 0, whole.nbytes()},
       [&](const WritePiece& write) {
-        write(
-            {static_cast<const char*>(whole.const_data_ptr()), whole.nbytes()});
+        write({static_cast<const char*>(whole.const_data_ptr()), whole.nbytes()});
       });
 }
 
 void SafetensorsStream::add(
-    const StoredTensor& tensor,
-    const std::function<void(const WritePiece&)>& body) {
+    const StoredTensor& tensor, const std::function<void(const WritePiece&)>& body) {
   Section& section = sections_[section_index(tensor.dtype)];
   const std::uint64_t before = section.bytes->size();
   body([&](std::string_view piece) { section.bytes->write(piece); });
   ABT_ASSERT(
       section.bytes->size() - before == tensor.bytes(),
-      "tensor '{}' does not have the announced number of bytes",
-      tensor.name);
+      "tensor '{}' does not have the announced number of bytes", tensor.name);
   section.tensors.push_back(tensor);
 }
 
-std::uint64_t SafetensorsStream::finish(
-    const std::map<std::string, std::string>& metadata) {
+std::uint64_t SafetensorsStream::finish(const std::map<std::string, std::string>& metadata) {
   SafetensorsHeader header{{}, metadata};
   for (const Section& section : sections_) {
-    header.tensors.insert(
-        header.tensors.end(), section.tensors.begin(), section.tensors.end());
+    header.tensors.insert(header.tensors.end(), section.tensors.begin(), section.tensors.end());
   }
   lay_out(header);
   const std::string begin = header_bytes(header);

@@ -27,9 +27,7 @@ class SafetensorsStream {
   void add(const std::string& name, const at::Tensor& tensor);
   // Adds a tensor with the name, dtype, sizes and number of bytes of `tensor`;
   // `body` writes the bytes.
-  void add(
-      const StoredTensor& tensor,
-      const std::function<void(const WritePiece&)>& body);
+  void add(const StoredTensor& tensor, const std::function<void(const WritePiece&)>& body);
   // Writes the file next to its place and renames it. Returns its bytes.
   std::uint64_t finish(const std::map<std::string, std::string>& metadata);
 

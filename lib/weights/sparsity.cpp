@@ -21,26 +21,21 @@ std::int64_t file_bytes(const std::string& path) {
 
 }  // namespace
 
-nlohmann::ordered_json sparsity_json(
-    const nn::Model& model,
-    const std::string& folder) {
+nlohmann::ordered_json sparsity_json(const nn::Model& model, const std::string& folder) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   std::int64_t weights = 0;
   std::int64_t weights_left = 0;
   for (const nn::NamedWeight& named : model.weights()) {
     const nn::Weight& w = *named.weight;
-    const std::int64_t numel = w.is_factored()
-                                   ? w.pair().a.numel() + w.pair().b.numel()
-                                   : w.dense.numel();
-    const std::int64_t left = w.is_factored()
-                                  ? nonzero(w.pair().a) + nonzero(w.pair().b)
-                                  : nonzero(w.dense);
+    const std::int64_t numel =
+        w.is_factored() ? w.pair().a.numel() + w.pair().b.numel() : w.dense.numel();
+    const std::int64_t left =
+        w.is_factored() ? nonzero(w.pair().a) + nonzero(w.pair().b) : nonzero(w.dense);
     layers.push_back(
         {{"name", named.name},
          {"numel", numel},
          {"nonzero", left},
-         {"zeros",
-          1 - static_cast<double>(left) / static_cast<double>(numel)}});
+         {"zeros", 1 - static_cast<double>(left) / static_cast<double>(numel)}});
     weights += numel;
     weights_left += left;
   }
@@ -50,9 +45,7 @@ nlohmann::ordered_json sparsity_json(
   }
   return {
       {"zeros",
-       weights == 0 ? 0.0
-                    : 1 - static_cast<double>(weights_left) /
-                              static_cast<double>(weights)},
+       weights == 0 ? 0.0 : 1 - static_cast<double>(weights_left) / static_cast<double>(weights)},
       {"nonzero_parameters", left},
       {"dense_bytes", file_bytes(folder + "/model.safetensors")},
       {"sparse_bytes", file_bytes(folder + "/model.sparse.safetensors")},

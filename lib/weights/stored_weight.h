@@ -13,10 +13,7 @@ class StoredWeight {
  public:
   // `name`: the model's own; `flat`: as torchvision stores it.
   StoredWeight(
-      const nn::Model& model,
-      const std::string& name,
-      const nn::Weight& weight,
-      bool flat);
+      const nn::Model& model, const std::string& name, const nn::Weight& weight, bool flat);
 
   std::vector<std::int64_t> sizes() const;
   // From O x I (x kh x kw) to the file's layout, and back.

@@ -37,8 +37,7 @@ bool is_of_run(const fs::path& path) {
   const std::string name = path.filename().string();
   const bool is_model = name == kFile || name == "model.sparse.safetensors";
   return fs::exists(path, ignored) &&
-         ((is_model &&
-           fs::exists(path.parent_path() / config::kConfig, ignored)) ||
+         ((is_model && fs::exists(path.parent_path() / config::kConfig, ignored)) ||
           (name.starts_with("worker-") &&
            fs::exists(path.parent_path() / config::kManifest, ignored)));
 }
@@ -52,8 +51,7 @@ bool begins_as_safetensors(const std::string& begin) {
 
 WeightFiles::WeightFiles(const std::string& path) {
   std::error_code ignored;
-  const std::string file =
-      fs::is_directory(path, ignored) ? file_in(path) : path;
+  const std::string file = fs::is_directory(path, ignored) ? file_in(path) : path;
   if (file.ends_with(".json")) {
     open_index(file);
   } else {
@@ -65,11 +63,7 @@ WeightFiles::WeightFiles(const std::string& path) {
       items_.push_back({&part, &tensor});
       const auto [other, is_new] = owners_.emplace(tensor.name, &part);
       ABT_CHECK(
-          is_new,
-          DamagedData,
-          "{}: tensor '{}' is in {} too",
-          part.path(),
-          tensor.name,
+          is_new, DamagedData, "{}: tensor '{}' is in {} too", part.path(), tensor.name,
           other->second->path());
     }
   }
@@ -80,13 +74,10 @@ void WeightFiles::open_index(const std::string& path) {
   const auto index = parse_json(read_file(path), problem);
   const auto check = [&](bool ok) {
     ABT_CHECK(
-        ok,
-        DamagedData,
+        ok, DamagedData,
         "{}: expected an index of shards, {{\"weight_map\": {{TENSOR: FILE, "
         "...}}}}{}{}",
-        path,
-        problem.what.empty() ? "" : "; ",
-        problem.what);
+        path, problem.what.empty() ? "" : "; ", problem.what);
   };
   const auto map = index.find("weight_map");
   check(map != index.end() && map->is_object());
@@ -103,11 +94,7 @@ void WeightFiles::open_index(const std::string& path) {
   for (const auto& [tensor, file] : map->items()) {
     const SafetensorsFile& shard = files_[shards.at(file.get<std::string>())];
     ABT_CHECK(
-        shard.has(tensor),
-        DamagedData,
-        "{}: tensor '{}' should be in {}, but is not",
-        path,
-        tensor,
+        shard.has(tensor), DamagedData, "{}: tensor '{}' should be in {}, but is not", path, tensor,
         shard.path());
   }
 }
@@ -124,30 +111,19 @@ std::vector<std::string> WeightFiles::paths() const {
   return all;
 }
 
-void check_output(
-    const std::string& path,
-    const std::vector<std::string>& inputs,
-    bool force) {
+void check_output(const std::string& path, const std::vector<std::string>& inputs, bool force) {
   std::error_code ignored;
   for (const std::string& input : inputs) {
     ABT_CHECK(
-        !fs::equivalent(path, input, ignored),
-        Usage,
-        "-o: '{}' is the file that is read",
-        path);
+        !fs::equivalent(path, input, ignored), Usage, "-o: '{}' is the file that is read", path);
   }
   ABT_CHECK(
-      !is_standard_output(path) || !is_tty(1),
-      Usage,
+      !is_standard_output(path) || !is_tty(1), Usage,
       "-o: a model cannot be written to a terminal; name a file, or redirect");
   const fs::path place = find_output(path).path;
   ABT_CHECK(
-      force || !is_of_run(place),
-      Usage,
-      "-o: '{}' is a file of a run; --force replaces it",
-      path);
-  check_replaceable(
-      path, {"-o", "a safetensors file", begins_as_safetensors}, force);
+      force || !is_of_run(place), Usage, "-o: '{}' is a file of a run; --force replaces it", path);
+  check_replaceable(path, {"-o", "a safetensors file", begins_as_safetensors}, force);
 }
 
 }  // namespace abtrain::weights

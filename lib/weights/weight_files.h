@@ -46,8 +46,6 @@ class WeightFiles {
 // a run has written. Another safetensors file may exist there; it is replaced
 // at the end.
 void check_output(
-    const std::string& path,
-    const std::vector<std::string>& inputs,
-    bool force = false);
+    const std::string& path, const std::vector<std::string>& inputs, bool force = false);
 
 }  // namespace abtrain::weights

@@ -34,8 +34,7 @@ class SmallDisk {
 
 std::size_t files_in(const std::string& folder) {
   std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry :
-       std::filesystem::directory_iterator(folder)) {
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) {
     ++count;
   }
   return count;
@@ -43,8 +42,7 @@ std::size_t files_in(const std::string& folder) {
 
 TEST(Files, ReadsBytesAsTheyAre) {
   const TempFolder folder;
-  const std::string content =
-      std::string("a\0b\r\n", 5) + std::string(200000, 'x');
+  const std::string content = std::string("a\0b\r\n", 5) + std::string(200000, 'x');
   EXPECT_EQ(read_file(folder.add("a", content)), content);
   EXPECT_EQ(read_file(folder.add("empty", "")), "");
 }
@@ -62,9 +60,7 @@ TEST(Files, OnlyRegularFilesOfABoundedSizeAreRead) {
   EXPECT_EQ(read_file(path, 8), "12345678");
   const auto larger = error_of([&] { read_file(path, 7); });
   EXPECT_EQ(larger.first, 65);
-  EXPECT_NE(
-      larger.second.find(path + ": expected at most 7 B, found 8 B"),
-      std::string::npos)
+  EXPECT_NE(larger.second.find(path + ": expected at most 7 B, found 8 B"), std::string::npos)
       << larger.second;
   for (const Special kind : kSpecials) {
     make_special(path, kind);
@@ -145,9 +141,7 @@ TEST(Files, AtomicWriteOnAFullDiskKeepsWhatWasThere) {
     error = error_of([&] { atomic_write(path, std::string(4096, 'x')); });
   }
   EXPECT_EQ(error.first, 74);
-  EXPECT_NE(
-      error.second.find("'" + path + "': File too large"), std::string::npos)
-      << error.second;
+  EXPECT_NE(error.second.find("'" + path + "': File too large"), std::string::npos) << error.second;
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(files_in(folder.path()), 1u);
 }
@@ -206,8 +200,7 @@ TEST(LineWriter, GoesBackToAPosition) {
   EXPECT_EQ(read_file(path), "one\n");
   const auto error = error_of([&] { LineWriter(path, 100); });
   EXPECT_EQ(error.first, 65);
-  EXPECT_NE(
-      error.second.find("at least 100 bytes, but has 4"), std::string::npos);
+  EXPECT_NE(error.second.find("at least 100 bytes, but has 4"), std::string::npos);
 }
 
 TEST(LineWriter, OfALineWithoutRoomNothingStays) {

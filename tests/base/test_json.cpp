@@ -56,30 +56,18 @@ TEST(Json, DepthIsBounded) {
 
 TEST(Json, SizeIsBounded) {
   EXPECT_EQ(
-      problem_of("[" + repeated(10'000'001, "0,") + "0]"),
-      "this has more than 10,000,000 values");
-  EXPECT_EQ(
-      problem_of(std::string(100'000'001, ' ')),
-      "this has more than 100,000,000 bytes");
+      problem_of("[" + repeated(10'000'001, "0,") + "0]"), "this has more than 10,000,000 values");
+  EXPECT_EQ(problem_of(std::string(100'000'001, ' ')), "this has more than 100,000,000 bytes");
 }
 
 TEST(Json, DamageIsNamed) {
   EXPECT_EQ(problem_of("[1e999]"), "this has a number that no double can hold");
-  EXPECT_EQ(
-      problem_of("[-1e999]"), "this has a number that no double can hold");
+  EXPECT_EQ(problem_of("[-1e999]"), "this has a number that no double can hold");
   EXPECT_EQ(
       problem_of(R"({"a":{"b\u001b":1,"c":2,"b\u001b":3}})"),
       R"(this has the key "b\u001b" twice)");
   for (const char* text :
-       {"",
-        " ",
-        "{",
-        "[1,]",
-        "nul",
-        "{\"a\":1}}",
-        "\"\xff\"",
-        "[NaN]",
-        "[\"\t\"]"}) {
+       {"", " ", "{", "[1,]", "nul", "{\"a\":1}}", "\"\xff\"", "[NaN]", "[\"\t\"]"}) {
     EXPECT_EQ(problem_of(text), "this is damaged or cut off") << text;
   }
 }
@@ -99,13 +87,7 @@ TEST(Json, ManyKeysTakeLinearTime) {
 TEST(Json, NumbersAreOfTheirTypeAndRange) {
   std::int64_t whole = 7;
   for (const char* text :
-       {"9223372036854775808",
-        "18446744073709551616",
-        "1.0",
-        "1e3",
-        "true",
-        "null",
-        "\"1\"",
+       {"9223372036854775808", "18446744073709551616", "1.0", "1e3", "true", "null", "\"1\"",
         "[1]"}) {
     EXPECT_FALSE(read_json(ordered_json::parse(text), whole)) << text;
   }
@@ -132,17 +114,14 @@ TEST(Json, ComplaintsNameFileLineAndKey) {
       complaint([&] { object.integer("/a/n", 0, 9); }),
       "f:4: error: a.n: expected a whole number from 0 to 9, got -5");
   EXPECT_EQ(
-      complaint([&] { object.number("/b"); }),
-      "f:4: error: b: expected a number, got nothing");
+      complaint([&] { object.number("/b"); }), "f:4: error: b: expected a number, got nothing");
   EXPECT_EQ(
       complaint([&] { object.text("/a"); }),
       R"(f:4: error: a: expected a string, got {"n":-5,"t":[]})");
   EXPECT_EQ(
       complaint([] { JsonObject("f", 4, "{\n\n[}"); }),
       "f:6: error: expected a JSON object, but this is damaged or cut off");
-  EXPECT_EQ(
-      complaint([] { JsonObject("f", 1, "[]"); }),
-      "f:1: error: expected a JSON object");
+  EXPECT_EQ(complaint([] { JsonObject("f", 1, "[]"); }), "f:1: error: expected a JSON object");
 }
 
 TEST(Json, IsShownShortAndWithoutControlCharacters) {

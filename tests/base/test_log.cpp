@@ -125,9 +125,7 @@ TEST(Log, LiveLineStaysBelowMessagesOnATerminal) {
   log.live("step 1");
   log.warning("careful");
   log.live("");
-  EXPECT_EQ(
-      terminal.text(),
-      "\r\x1b[Kstep 1\r\x1b[Kwarning: careful\r\nstep 1\r\x1b[K");
+  EXPECT_EQ(terminal.text(), "\r\x1b[Kstep 1\r\x1b[Kwarning: careful\r\nstep 1\r\x1b[K");
   // A longer line than the terminal would wrap and stay.
   log.live(std::string(50, 'x'));
   EXPECT_EQ(terminal.text(), "\r\x1b[K" + std::string(19, 'x'));

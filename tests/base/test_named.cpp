@@ -27,8 +27,7 @@ TEST(Named, NamesTheKeyAndAllNames) {
     FAIL() << "found";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);
-    EXPECT_STREQ(
-        error.what(), "section.name: expected one of two, one; got 'three'");
+    EXPECT_STREQ(error.what(), "section.name: expected one of two, one; got 'three'");
   }
 }
 

@@ -40,10 +40,7 @@ Fields fields_of(Sample& s) {
   f.number("rate", s.rate, from_to_below(0, 1), "a rate");
   f.choice("kind", s.kind, {"plain", "fancy"}, "a kind");
   f.choice<Shape>(
-      "shape",
-      s.shape,
-      {{"round", Shape::Round}, {"square", Shape::Square}},
-      "a shape");
+      "shape", s.shape, {{"round", Shape::Round}, {"square", Shape::Square}}, "a shape");
   f.text("title", s.title, "a title");
   f.folder_name("folder", s.folder, "a folder");
   f.auto_or_integer("groups", s.groups, between(1, 64), "groups");
@@ -173,30 +170,19 @@ TEST(Options, AWordStandsForNoText) {
 }
 
 TEST(Options, SaysWhatWasWantedAndWhatCame) {
-  EXPECT_EQ(
-      fault("count", scalar("10")),
-      "count: expected an integer from 1 to 9, got '10'");
-  EXPECT_EQ(
-      fault("flag", scalar("yes")), "flag: expected true or false, got 'yes'");
-  EXPECT_EQ(
-      fault("rate", scalar("1")),
-      "rate: expected a number from 0 to below 1, got '1'");
-  EXPECT_EQ(
-      fault("rate", Value{}),
-      "rate: expected a number from 0 to below 1, got nothing");
+  EXPECT_EQ(fault("count", scalar("10")), "count: expected an integer from 1 to 9, got '10'");
+  EXPECT_EQ(fault("flag", scalar("yes")), "flag: expected true or false, got 'yes'");
+  EXPECT_EQ(fault("rate", scalar("1")), "rate: expected a number from 0 to below 1, got '1'");
+  EXPECT_EQ(fault("rate", Value{}), "rate: expected a number from 0 to below 1, got nothing");
   EXPECT_EQ(
       fault("kind", scalar("fanzy")),
       "kind: expected one of plain, fancy, got 'fanzy' "
       "(did you mean 'fancy'?)");
+  EXPECT_EQ(fault("shape", list({})), "shape: expected one of round, square, got a list");
   EXPECT_EQ(
-      fault("shape", list({})),
-      "shape: expected one of round, square, got a list");
+      fault("groups", scalar("0")), "groups: expected auto or an integer from 1 to 64, got '0'");
   EXPECT_EQ(
-      fault("groups", scalar("0")),
-      "groups: expected auto or an integer from 1 to 64, got '0'");
-  EXPECT_EQ(
-      fault("feedback", scalar("yes")),
-      "feedback: expected one of auto, true, false, got 'yes'");
+      fault("feedback", scalar("yes")), "feedback: expected one of auto, true, false, got 'yes'");
   EXPECT_EQ(
       fault("every", scalar("0")),
       "every: expected a duration above 0 and at most 100000000, as in 110, "
@@ -211,15 +197,13 @@ TEST(Options, SaysWhatWasWantedAndWhatCame) {
       "'64' "
       "(write [64])");
   EXPECT_EQ(
-      fault("sizes", list({"64", "x"})),
-      "sizes: expected an integer from 1 to 1000000, got 'x'");
+      fault("sizes", list({"64", "x"})), "sizes: expected an integer from 1 to 1000000, got 'x'");
   EXPECT_EQ(
       fault("shares", list({})),
       "shares: expected a list, each item a number above 0 and at most 1, "
       "got a list (it is empty)");
   EXPECT_EQ(
-      fault("inner", scalar("3")),
-      "inner: expected a section, as in 'inner: {size: 3}', got '3'");
+      fault("inner", scalar("3")), "inner: expected a section, as in 'inner: {size: 3}', got '3'");
 }
 
 TEST(Options, QuotedNumbersAreText) {
@@ -237,39 +221,24 @@ TEST(Options, FolderNames) {
     EXPECT_EQ(fault("folder", scalar(right)), "") << right;
   }
   for (const std::string& wrong :
-       {std::string("a/b"),
-        std::string("a\\b"),
-        std::string("."),
-        std::string(".."),
-        std::string("-a"),
-        std::string(" a"),
-        std::string("a "),
-        std::string(""),
-        std::string("a\nb"),
-        std::string(201, 'a')}) {
+       {std::string("a/b"), std::string("a\\b"), std::string("."), std::string(".."),
+        std::string("-a"), std::string(" a"), std::string("a "), std::string(""),
+        std::string("a\nb"), std::string(201, 'a')}) {
     EXPECT_NE(fault("folder", scalar(wrong)), "") << wrong;
   }
 }
 
 TEST(Options, UnknownKeysNameWhatWasMeant) {
-  EXPECT_EQ(
-      fault("cuont", scalar("1")), "cuont: unknown key, did you mean 'count'?");
-  EXPECT_EQ(
-      fault("size", scalar("1")),
-      "size: unknown key, did you mean 'inner.size'?");
+  EXPECT_EQ(fault("cuont", scalar("1")), "cuont: unknown key, did you mean 'count'?");
+  EXPECT_EQ(fault("size", scalar("1")), "size: unknown key, did you mean 'inner.size'?");
   EXPECT_EQ(fault("unlike_all", scalar("1")), "unlike_all: unknown key");
-  EXPECT_EQ(
-      fault("count:3", Value{}),
-      "count:3: unknown key (put a space after the ':')");
+  EXPECT_EQ(fault("count:3", Value{}), "count:3: unknown key (put a space after the ':')");
 }
 
 TEST(Options, RepeatedKeysAreRefusedAndTheFirstStays) {
   Sample s;
   ReadResult reading;
-  apply(
-      fields_of(s),
-      section({{"count", scalar("2")}, {"count", scalar("3")}}),
-      reading);
+  apply(fields_of(s), section({{"count", scalar("2")}, {"count", scalar("3")}}), reading);
   ASSERT_EQ(reading.problems.size(), 1u);
   EXPECT_EQ(reading.problems[0].key, "count");
   EXPECT_EQ(s.count, 2);
@@ -277,12 +246,8 @@ TEST(Options, RepeatedKeysAreRefusedAndTheFirstStays) {
 
 TEST(Problems, PointAtTheirPlace) {
   const Problem problem{{"a.yaml", 12, 5, "  ü: x"}, "a.b", "wrong"};
-  EXPECT_EQ(
-      to_text(problem),
-      "a.yaml:12:5: error: a.b: wrong\n  12 |   ü: x\n     |     ^");
-  EXPECT_EQ(
-      to_text(Problem{{"--set a=1", 0, 0, ""}, "", "wrong"}),
-      "--set a=1: error: wrong");
+  EXPECT_EQ(to_text(problem), "a.yaml:12:5: error: a.b: wrong\n  12 |   ü: x\n     |     ^");
+  EXPECT_EQ(to_text(Problem{{"--set a=1", 0, 0, ""}, "", "wrong"}), "--set a=1: error: wrong");
   // Long lines show the part around the column.
   const Problem far{{"a", 1, 500, std::string(1000, '.') + "x"}, "", "w"};
   const std::vector<std::string> lines = split_text(to_text(far), '\n');

@@ -143,9 +143,8 @@ TEST(Output, TwoWhoWriteTheSameFileDoNotDisturbEachOther) {
 
 TEST(Output, FilesOfAnotherKindAreKept) {
   const TempFolder folder;
-  const OutputKind kind{"-o", "a report", [](const std::string& begin) {
-                          return begin.starts_with("report");
-                        }};
+  const OutputKind kind{
+      "-o", "a report", [](const std::string& begin) { return begin.starts_with("report"); }};
   const auto refused = [&](const std::string& path, bool force = false) {
     return error_of([&] { check_replaceable(path, kind, force); });
   };
@@ -153,9 +152,7 @@ TEST(Output, FilesOfAnotherKindAreKept) {
   const auto other = refused(config);
   EXPECT_EQ(other.first, 2);
   EXPECT_EQ(
-      other.second,
-      "-o: '" + config +
-          "' already exists and is not a report; --force replaces it");
+      other.second, "-o: '" + config + "' already exists and is not a report; --force replaces it");
   EXPECT_EQ(refused(config, true).first, 0);
   EXPECT_EQ(refused(folder.add("old", "report of May")).first, 0);
   EXPECT_EQ(refused(folder.add("empty", "")).first, 0);

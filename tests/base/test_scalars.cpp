@@ -19,17 +19,7 @@ TEST(Scalars, Integers) {
   EXPECT_EQ(read("+12"), "12");
   EXPECT_EQ(read("9223372036854775807"), "9223372036854775807");
   for (const char* wrong :
-       {"",
-        "-",
-        "+-1",
-        "010",
-        "-01",
-        "0x10",
-        "1e3",
-        "1.0",
-        "1_000",
-        " 1",
-        "9223372036854775808"}) {
+       {"", "-", "+-1", "010", "-01", "0x10", "1e3", "1.0", "1_000", " 1", "9223372036854775808"}) {
     EXPECT_EQ(read(wrong), "no") << wrong;
   }
 }
@@ -56,19 +46,8 @@ TEST(Scalars, Numbers) {
   EXPECT_EQ(read("-0.25"), -0.25);
   EXPECT_EQ(read("1E2"), 100);
   for (const char* wrong :
-       {"",
-        "nan",
-        ".nan",
-        "inf",
-        "-.inf",
-        "infinity",
-        "1e400",
-        "0x1p3",
-        "1,5",
-        "010.5",
-        "--1",
-        "1e",
-        "1 2"}) {
+       {"", "nan", ".nan", "inf", "-.inf", "infinity", "1e400", "0x1p3", "1,5", "010.5", "--1",
+        "1e", "1 2"}) {
     EXPECT_TRUE(std::isnan(read(wrong))) << wrong;
   }
 }
@@ -86,8 +65,7 @@ TEST(Scalars, Bytes) {
   EXPECT_EQ(read("3KiB"), 3072u);
   EXPECT_EQ(read("2kB"), 2000u);
   EXPECT_EQ(read("7B"), 7u);
-  for (const char* wrong :
-       {"", "MB", "0", "0.5", "-1MB", "1TB", "1 M", "1e30", "nan", "1,5MB"}) {
+  for (const char* wrong : {"", "MB", "0", "0.5", "-1MB", "1TB", "1 M", "1e30", "nan", "1,5MB"}) {
     EXPECT_EQ(read(wrong), 0u) << wrong;
   }
 }
@@ -119,8 +97,7 @@ TEST(Scalars, Durations) {
 }
 
 TEST(Scalars, NumbersReadBackToTheSameBits) {
-  const double values[] = {
-      0, 1, -1, 0.1, 1e-5, 1e-8, 1.0 / 3, 1e9, 1e22, 5e-324, 1.7e308, -2.5};
+  const double values[] = {0, 1, -1, 0.1, 1e-5, 1e-8, 1.0 / 3, 1e9, 1e22, 5e-324, 1.7e308, -2.5};
   for (const double value : values) {
     double read = std::nan("");
     std::string why;
@@ -134,8 +111,7 @@ TEST(Scalars, NumbersReadBackToTheSameBits) {
 TEST(Scalars, TextIsQuotedWhereYamlWouldTakeItForSomethingElse) {
   EXPECT_EQ(print_text("only-b"), "only-b");
   EXPECT_EQ(print_text("/data/x.y"), "/data/x.y");
-  for (const char* text :
-       {"", "123", "1e3", "yes", "Null", "a b", "a: b", "*"}) {
+  for (const char* text : {"", "123", "1e3", "yes", "Null", "a b", "a: b", "*"}) {
     EXPECT_EQ(print_text(text), std::string("\"") + text + "\"");
   }
   EXPECT_EQ(print_text("a\"\\\n"), "\"a\\\"\\\\\\x0A\"");

@@ -72,8 +72,7 @@ TEST(Socket, CarriesMoreThanItsBuffersHold) {
   std::string got(sent.size(), '\0');
   bool complete = false;
   {
-    const std::jthread reader(
-        [&] { complete = receive_all(pair.other, got.data(), got.size()); });
+    const std::jthread reader([&] { complete = receive_all(pair.other, got.data(), got.size()); });
     EXPECT_TRUE(send_all(pair.one, sent));
   }
   EXPECT_TRUE(complete);
@@ -120,10 +119,7 @@ TEST(Socket, ListensOnTheAddressThatItIsGiven) {
   const Socket listener = Socket::listen(kLoopback);
   sockaddr_in own{};
   socklen_t length = sizeof(own);
-  ASSERT_EQ(
-      ::getsockname(
-          listener.file(), reinterpret_cast<sockaddr*>(&own), &length),
-      0);
+  ASSERT_EQ(::getsockname(listener.file(), reinterpret_cast<sockaddr*>(&own), &length), 0);
   EXPECT_EQ(own.sin_family, AF_INET);
   EXPECT_EQ(own.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
   EXPECT_EQ(ntohs(own.sin_port), listener.port());

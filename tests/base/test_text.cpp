@@ -10,8 +10,7 @@ namespace abtrain {
 namespace {
 
 TEST(Text, SplitJoinTrim) {
-  EXPECT_EQ(
-      split_text("a,,b,", ','), (std::vector<std::string>{"a", "", "b", ""}));
+  EXPECT_EQ(split_text("a,,b,", ','), (std::vector<std::string>{"a", "", "b", ""}));
   EXPECT_EQ(split_text("", ','), (std::vector<std::string>{""}));
   EXPECT_EQ(join({"a", "b", "c"}, ", "), "a, b, c");
   EXPECT_EQ(join({}, ", "), "");
@@ -45,15 +44,24 @@ TEST(Text, WhatATerminalWouldActOnIsEscaped) {
   EXPECT_EQ(printable("layer1.0.conv1.weight"), "layer1.0.conv1.weight");
   EXPECT_EQ(printable("größe ± 誤差 😀"), "größe ± 誤差 😀");
   EXPECT_EQ(printable("a\x1b[31mred\x07\x7f"), "a\\x1b[31mred\\x07\\x7f");
-  EXPECT_EQ(printable("a\nb\tc\rd"), "a\\nb\\tc\\x0d" "d");
+  EXPECT_EQ(
+      printable("a\nb\tc\rd"),
+      "a\\nb\\tc\\x0d"
+      "d");
   EXPECT_EQ(printable("a\nb\tc\r", "\n\t"), "a\nb\tc\\x0d");
   EXPECT_EQ(printable(std::string("a\0b", 3)), "a\\x00b");
   // CSI as one character, marks of direction, a separator of lines.
-  EXPECT_EQ(printable("\xc2\x9b" "31m"), "\\xc2\\x9b31m");
-  EXPECT_EQ(printable("a\u202e\u2066\u2028z"),
-      "a\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\xa8z");
+  EXPECT_EQ(
+      printable("\xc2\x9b"
+                "31m"),
+      "\\xc2\\x9b31m");
+  EXPECT_EQ(printable("a\u202e\u2066\u2028z"), "a\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\xa8z");
   // Latin-1, cut off, overlong, half of a surrogate pair, beyond Unicode.
-  EXPECT_EQ(printable("gr\xf6\xdf" "e"), "gr\\xf6\\xdf" "e");
+  EXPECT_EQ(
+      printable("gr\xf6\xdf"
+                "e"),
+      "gr\\xf6\\xdf"
+      "e");
   EXPECT_EQ(printable("\xe8\xaa"), "\\xe8\\xaa");
   EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b");
   EXPECT_EQ(printable("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");

@@ -23,12 +23,9 @@ TEST(Problems, PointAtTheirLineAndColumn) {
 
 TEST(Problems, AreOneLineWhereTheSourceHasNone) {
   EXPECT_EQ(
-      to_text(
-          {{"--set train.steps=0", 0, 0, ""}, "train.steps", "expected more"}),
+      to_text({{"--set train.steps=0", 0, 0, ""}, "train.steps", "expected more"}),
       "--set train.steps=0: error: train.steps: expected more");
-  EXPECT_EQ(
-      to_text({{"run.yaml", 3, 1, "  "}, "", "is empty"}),
-      "run.yaml:3:1: error: is empty");
+  EXPECT_EQ(to_text({{"run.yaml", 3, 1, "  "}, "", "is empty"}), "run.yaml:3:1: error: is empty");
 }
 
 TEST(Problems, CountCharactersAndKeepTabs) {
@@ -41,12 +38,12 @@ TEST(Problems, CountCharactersAndKeepTabs) {
 }
 
 TEST(Problems, OfALongLineShowThePartAround) {
-  const std::string text = to_text(
-      problem_at(1, 201, std::string(200, 'a') + "b" + std::string(200, 'c')));
+  const std::string text =
+      to_text(problem_at(1, 201, std::string(200, 'a') + "b" + std::string(200, 'c')));
   EXPECT_EQ(
-      text.substr(text.find('\n')),
-      "\n  1 | ..." + std::string(60, 'a') + "b" + std::string(39, 'c') +
-          "...\n    |    " + std::string(60, ' ') + "^");
+      text.substr(text.find('\n')), "\n  1 | ..." + std::string(60, 'a') + "b" +
+                                        std::string(39, 'c') + "...\n    |    " +
+                                        std::string(60, ' ') + "^");
 }
 
 TEST(Problems, OfManyTwentyAreShownEachOnce) {

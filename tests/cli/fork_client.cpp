@@ -18,8 +18,7 @@ int main(int argc, char** argv) {
   address.sun_family = AF_UNIX;
   const std::string_view text = name == nullptr ? "" : name;
   text.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
-  const auto size =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   abtrain::Start start;
   start.folder = std::filesystem::current_path();
@@ -31,10 +30,8 @@ int main(int argc, char** argv) {
   }
   int status = 0;
   if (::connect(socket, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      !abtrain::send(socket, start) ||
-      !abtrain::read_all(socket, &status, sizeof(status))) {
-    std::fprintf(
-        stderr, "fork_client: no answer from '%s'\n", address.sun_path + 1);
+      !abtrain::send(socket, start) || !abtrain::read_all(socket, &status, sizeof(status))) {
+    std::fprintf(stderr, "fork_client: no answer from '%s'\n", address.sun_path + 1);
     return 125;
   }
   if (WIFSIGNALED(status)) {

@@ -81,15 +81,10 @@ int serve(int argc, char** argv, char** environment) {
 }  // namespace
 
 extern "C" int __libc_start_main(
-    Main main,
-    int argc,
-    char** argv,
-    void (*init)(),
-    void (*fini)(),
-    void (*rtld_fini)(),
+    Main main, int argc, char** argv, void (*init)(), void (*fini)(), void (*rtld_fini)(),
     void* stack_end) {
   program_main = main;
-  const auto next = reinterpret_cast<decltype(&__libc_start_main)>(
-      ::dlsym(RTLD_NEXT, "__libc_start_main"));
+  const auto next =
+      reinterpret_cast<decltype(&__libc_start_main)>(::dlsym(RTLD_NEXT, "__libc_start_main"));
   return next(serve, argc, argv, init, fini, rtld_fini, stack_end);
 }

@@ -38,11 +38,9 @@ struct StartHead {
   std::uint64_t bytes = 0;
 };
 
-inline bool
-transfer_head(int socket, StartHead& head, Start& start, bool send) {
+inline bool transfer_head(int socket, StartHead& head, Start& start, bool send) {
   iovec data{&head, sizeof(head)};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(start.streams))>
-      control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(start.streams))> control{};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
@@ -101,8 +99,7 @@ inline bool receive(int socket, Start& start) {
   };
   start.folder = next();
   while (at < texts.size()) {
-    (start.words.size() < head.words ? start.words : start.environment)
-        .push_back(next());
+    (start.words.size() < head.words ? start.words : start.environment).push_back(next());
   }
   return true;
 }

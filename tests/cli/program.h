@@ -35,8 +35,7 @@ inline std::string start_server() {
   const std::string name = "abtrain-test-" + std::to_string(::getpid());
   name.copy(address.sun_path + 1, name.size());  // no file, but a name
   const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  const auto size =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (::bind(listening, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       ::listen(listening, 64) != 0) {
     std::abort();
@@ -66,17 +65,13 @@ inline const std::string& quick_program() {
 // Runs the program through the shell, after another command, and keeps one of
 // its streams. After a command, which may set variables that count when
 // LibTorch is loaded, it is the program itself.
-inline Outcome run(
-    const std::string& arguments,
-    Stream stream,
-    const std::string& before = "") {
-  const std::string command =
-      before + "'" + (before.empty() ? quick_program() : ABTRAIN_PROGRAM) +
-      "' " + arguments +
-      (stream == Stream::Out        ? " 2>/dev/null"
-       : stream == Stream::FullDisk ? " 2>&1 >/dev/full"
-                                    : " 2>&1 >/dev/null") +
-      " </dev/null";
+inline Outcome run(const std::string& arguments, Stream stream, const std::string& before = "") {
+  const std::string command = before + "'" + (before.empty() ? quick_program() : ABTRAIN_PROGRAM) +
+                              "' " + arguments +
+                              (stream == Stream::Out        ? " 2>/dev/null"
+                               : stream == Stream::FullDisk ? " 2>&1 >/dev/full"
+                                                            : " 2>&1 >/dev/null") +
+                              " </dev/null";
   Outcome outcome;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) {

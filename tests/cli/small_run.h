@@ -13,12 +13,12 @@ namespace abtrain {
 inline std::string small_run(const TempFolder& folder, const std::string& more = "") {
   const bool has_output = more.find("--output") != std::string::npos;
   return "--config fashion_mnist_mlp.yaml " +
-      (has_output ? "" : "--output '" + folder.path() + "'") +
-      " --name small --set 'model.hidden=[32, 32]' --set train.steps=8"
-      " --set method.warmup_steps=2 --set method.sync_every=4"
-      " --set method.full_rank_steps=1 --set 'method.rank={rule: fixed, rank: 4}'"
-      " --set schedule.warmup_steps=2 --set train.log_every=1 " +
-      more;
+         (has_output ? "" : "--output '" + folder.path() + "'") +
+         " --name small --set 'model.hidden=[32, 32]' --set train.steps=8"
+         " --set method.warmup_steps=2 --set method.sync_every=4"
+         " --set method.full_rank_steps=1 --set 'method.rank={rule: fixed, rank: 4}'"
+         " --set schedule.warmup_steps=2 --set train.log_every=1 " +
+         more;
 }
 
 inline std::string content(const std::string& path) {

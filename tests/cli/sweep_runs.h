@@ -47,8 +47,8 @@ class CliSweep : public ::testing::Test {
     return folder_.add("toy.yaml", "base: base\n" + text);
   }
   std::string arguments(const std::string& more = "") const {
-    return "sweep '" + folder_.file("toy.yaml") + "' --output '" +
-           folder_.file("runs") + "' " + more;
+    return "sweep '" + folder_.file("toy.yaml") + "' --output '" + folder_.file("runs") + "' " +
+           more;
   }
   // Rows of index, point, folder and state.
   std::vector<std::vector<std::string>> list() const {

@@ -64,17 +64,15 @@ class BashCompletion : public ::testing::Test {
 
   std::set<std::string> offers(const std::string& words) const {
     folder_.add(
-        "ask",
-        "cd '" + folder_.path() +
-            "' && source ./script\n"
-            "compopt() { :; }  # only inside a completion\n"
-            "COMP_WORDS=(abtrain " +
-            words +
-            ")\n"
-            "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
-            "_abtrain && printf '%s\\n' \"${COMPREPLY[@]}\"\n");
-    const std::string text =
-        shell("ABTRAIN_CONFIGS= bash --norc '" + folder_.file("ask") + "'");
+        "ask", "cd '" + folder_.path() +
+                   "' && source ./script\n"
+                   "compopt() { :; }  # only inside a completion\n"
+                   "COMP_WORDS=(abtrain " +
+                   words +
+                   ")\n"
+                   "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
+                   "_abtrain && printf '%s\\n' \"${COMPREPLY[@]}\"\n");
+    const std::string text = shell("ABTRAIN_CONFIGS= bash --norc '" + folder_.file("ask") + "'");
     std::set<std::string> out;
     for (const std::string& line : split_text(text, '\n')) {
       if (!line.empty()) {
@@ -93,8 +91,7 @@ TEST_F(BashCompletion, CommandsAreThoseOfTheHelp) {
   const std::string list = help.substr(begin, help.find("Examples:") - begin);
   const std::regex row(R"(\n  ([a-z-]+) )");
   Set expected;
-  for (std::sregex_iterator it(list.begin(), list.end(), row), end; it != end;
-       ++it) {
+  for (std::sregex_iterator it(list.begin(), list.end(), row), end; it != end; ++it) {
     expected.insert((*it)[1]);
   }
   EXPECT_GE(expected.size(), 7U);
@@ -103,19 +100,15 @@ TEST_F(BashCompletion, CommandsAreThoseOfTheHelp) {
 }
 
 TEST_F(BashCompletion, OptionsAreThoseOfTheCommand) {
-  for (const char* command :
-       {"train", "plan", "evaluate", "report", "doctor"}) {
-    const std::string help =
-        run(std::string(command) + " --help", Stream::Out).text;
+  for (const char* command : {"train", "plan", "evaluate", "report", "doctor"}) {
+    const std::string help = run(std::string(command) + " --help", Stream::Out).text;
     const Set options = offers(std::string(command) + " -");
     EXPECT_TRUE(options.contains("--help"));
     const std::regex option(R"(--[a-z][a-z-]*)");
     for (const std::string& name : options) {
       EXPECT_TRUE(contains(help, name)) << command << " " << name;
     }
-    for (std::sregex_iterator it(help.begin(), help.end(), option), end;
-         it != end;
-         ++it) {
+    for (std::sregex_iterator it(help.begin(), help.end(), option), end; it != end; ++it) {
       // The help's text may speak of others: those begin its lines.
       const auto at = static_cast<std::size_t>(it->position());
       if (help.rfind("\n  ", at) + 3 == at || help[at - 1] == ',') {
@@ -130,8 +123,7 @@ TEST_F(BashCompletion, OptionsAreThoseOfTheCommand) {
 
 TEST_F(BashCompletion, ConfigurationsByNameAndPath) {
   const Set all = offers("--config ''");
-  for (const char* name :
-       {"mine", "deep/other", "here.yaml", "configs", "runs"}) {
+  for (const char* name : {"mine", "deep/other", "here.yaml", "configs", "runs"}) {
     EXPECT_TRUE(all.contains(name)) << name;
   }
   EXPECT_TRUE(all.contains("fashion_mnist_mlp"));  // beside the program
@@ -146,9 +138,7 @@ TEST_F(BashCompletion, ConfigurationsByNameAndPath) {
 
 TEST_F(BashCompletion, KeysAndTheirValues) {
   EXPECT_EQ(offers("train --set train.log_e"), Set{"train.log_every="});
-  EXPECT_EQ(
-      offers("--set method.name = ''"),
-      (Set{"ab", "ddp", "local-sgd", "diloco"}));
+  EXPECT_EQ(offers("--set method.name = ''"), (Set{"ab", "ddp", "local-sgd", "diloco"}));
   EXPECT_EQ(offers("--set method.name = d"), (Set{"ddp", "diloco"}));
   EXPECT_EQ(offers("--set = evaluate.train = t"), Set{"true"});
   EXPECT_EQ(offers("--set seed = 3 --set = devi"), Set{"device="});
@@ -169,8 +159,7 @@ TEST_F(BashCompletion, PositionalsAndWords) {
   for (const std::string command : {"", "train ", "plan "}) {
     EXPECT_EQ(offers(command + "mi"), Set{"mine"}) << command;
     EXPECT_EQ(offers(command + "mine devi"), Set{"device="}) << command;
-    EXPECT_EQ(offers(command + "mine seed = 3 method.name = di"), Set{"diloco"})
-        << command;
+    EXPECT_EQ(offers(command + "mine seed = 3 method.name = di"), Set{"diloco"}) << command;
     EXPECT_EQ(offers(command + "-c mine devi"), Set{"device="}) << command;
   }
   EXPECT_EQ(offers("help ge"), Set{"generate"});
@@ -184,8 +173,7 @@ TEST_F(BashCompletion, PositionalsAndWords) {
   EXPECT_EQ(offers("plan --format ''"), (Set{"table", "json"}));
   EXPECT_EQ(offers("decompose no"), Set{"notes.txt"});
   EXPECT_EQ(offers("sweep --grid devi"), Set{"device="});
-  EXPECT_EQ(
-      offers("sweep --grid method.name = ab,d"), (Set{"ab,ddp", "ab,diloco"}));
+  EXPECT_EQ(offers("sweep --grid method.name = ab,d"), (Set{"ab,ddp", "ab,diloco"}));
   // In quotes, bash cuts nothing.
   EXPECT_EQ(offers("--set \"'method.name=di\""), Set{"method.name=diloco"});
   EXPECT_EQ(offers("nonsense ''"), Set{});
@@ -213,12 +201,9 @@ TEST(Completion, PrintsCandidatesWithDescriptions) {
   EXPECT_EQ(
       run("complete -- --set=evaluate.train=t", Stream::Out).text,
       "--set=evaluate.train=false\n--set=evaluate.train=true\n");
-  EXPECT_EQ(
-      run("complete -- --resume ''", Stream::Out).text,
-      "auto\nnone\n:folders\n");
+  EXPECT_EQ(run("complete -- --resume ''", Stream::Out).text, "auto\nnone\n:folders\n");
   EXPECT_EQ(run("complete decompose ''", Stream::Out).text, ":files *\n");
-  for (const char* words :
-       {"", "--", "nonsense ''", "--set", "-- --nonsense=", "train -x ''"}) {
+  for (const char* words : {"", "--", "nonsense ''", "--set", "-- --nonsense=", "train -x ''"}) {
     const std::string command = std::string("complete ") + words;
     EXPECT_EQ(run(command, Stream::Error).text, "") << words;
     EXPECT_EQ(run(command, Stream::Out).exit_code, 0) << words;
@@ -231,8 +216,7 @@ TEST(Completion, ScriptsAreSound) {
   for (const std::string name : {"bash", "zsh", "fish"}) {
     const Outcome outcome = run("completion " + name, Stream::Out);
     EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_TRUE(contains(outcome.text, "command '" + program + "' complete"))
-        << name;
+    EXPECT_TRUE(contains(outcome.text, "command '" + program + "' complete")) << name;
     const std::string file = folder.add(name, outcome.text);
     if (has(name)) {
       EXPECT_EQ(shell(name + " -n '" + file + "'"), "") << name;
@@ -241,8 +225,7 @@ TEST(Completion, ScriptsAreSound) {
   // Found in $PATH, the program is called by its name.
   EXPECT_TRUE(contains(
       shell(
-          "PATH='" + program.substr(0, program.rfind('/')) +
-          "':\"$PATH\" abtrain completion bash"),
+          "PATH='" + program.substr(0, program.rfind('/')) + "':\"$PATH\" abtrain completion bash"),
       "command 'abtrain' complete"));
   EXPECT_EQ(run("completion tcsh", Stream::Error).exit_code, 2);
   EXPECT_EQ(run("completion", Stream::Error).exit_code, 2);
@@ -263,15 +246,12 @@ TEST(FishCompletion, OffersWordsAndFiles) {
         "complete -C $argv[1]' -- " + shell_word(line));
   };
   EXPECT_TRUE(offers("abtrain ev").starts_with("evaluate\tmeasure"));
-  EXPECT_EQ(
-      offers("abtrain --set method.name=d"),
-      "method.name=ddp\nmethod.name=diloco\n");
+  EXPECT_EQ(offers("abtrain --set method.name=d"), "method.name=ddp\nmethod.name=diloco\n");
   EXPECT_EQ(offers("abtrain --config=he"), "--config=here.yaml\n");
   EXPECT_FALSE(contains(offers("abtrain plan -c not"), "notes.txt"));
   EXPECT_EQ(offers("abtrain decompose \"no"), "notes.txt\n");
   EXPECT_EQ(offers("abtrain evaluate ru"), "runs/\n");
-  EXPECT_TRUE(offers("abtrain --name '(touch x)' --overw")
-                  .starts_with("--overwrite\t"));
+  EXPECT_TRUE(offers("abtrain --name '(touch x)' --overw").starts_with("--overwrite\t"));
   EXPECT_FALSE(std::filesystem::exists(folder.file("x")));
 }
 
@@ -288,8 +268,7 @@ TEST(ZshCompletion, WorksSourcedAndLoaded) {
   const std::string init = "autoload -Uz compinit && compinit -u -D";
   const std::string source = "source <('" + program + "' completion zsh)";
   const std::vector<std::string> setups = {
-      init + "; " + source,
-      "zstyle x y; " + source,
+      init + "; " + source, "zstyle x y; " + source,
       "fpath=('" + folder.file("functions") + "' $fpath); " + init};
   for (const std::string& setup : setups) {
     folder.add(
@@ -316,8 +295,7 @@ TEST(ZshCompletion, WorksSourcedAndLoaded) {
             "zpty -w -n z $'\\C-uabtrain plan -c her\\t'\n"
             "zpty -r -m z text '*here.yaml*' && print -r -- \"${(V)text}\"\n"
             "zpty -d z\n");
-    const std::string text =
-        shell("timeout 30 zsh -f '" + folder.file("ask") + "'");
+    const std::string text = shell("timeout 30 zsh -f '" + folder.file("ask") + "'");
     EXPECT_TRUE(contains(text, "abtrain evaluate")) << setup << text;
     EXPECT_TRUE(contains(text, "method.name=ddp")) << setup << text;
     EXPECT_TRUE(contains(text, "here.yaml")) << setup << text;
@@ -331,17 +309,12 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
   const std::string page = run("man", Stream::Out).text;
   EXPECT_TRUE(page == run("man abtrain", Stream::Out).text);
   for (const ExitCode& exit : kExitCodes) {
-    EXPECT_TRUE(contains(page, "\\fB" + std::to_string(exit.code) + "\\fR\n"))
-        << exit.code;
+    EXPECT_TRUE(contains(page, "\\fB" + std::to_string(exit.code) + "\\fR\n")) << exit.code;
   }
   for (const char* part :
-       {".SH ENVIRONMENT",
-        ".SS abtrain report RUN...",
-        "\\-\\-resume",
-        ".SS abtrain man [abtrain|abtrain\\-config]",
-        ".SS abtrain train [CONFIG] [a.b=VALUE...]",
-        "abtrain train my.yaml method.name=ddp",
-        "ABTRAIN_CONFIGS"}) {
+       {".SH ENVIRONMENT", ".SS abtrain report RUN...", "\\-\\-resume",
+        ".SS abtrain man [abtrain|abtrain\\-config]", ".SS abtrain train [CONFIG] [a.b=VALUE...]",
+        "abtrain train my.yaml method.name=ddp", "ABTRAIN_CONFIGS"}) {
     EXPECT_TRUE(contains(page, part)) << part;
   }
   const std::string keys = run("man abtrain-config", Stream::Out).text;
@@ -358,19 +331,16 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
 
 // The table of exit codes in docs/commands.md, and the one of the program.
 TEST(ManPage, ExitCodesAreThoseOfTheDocs) {
-  const std::string page =
-      shell("cat '" ABTRAIN_SOURCE_DIR "/docs/commands.md'");
+  const std::string page = shell("cat '" ABTRAIN_SOURCE_DIR "/docs/commands.md'");
   const std::size_t begin = page.find("## Exit codes");
-  const std::string table =
-      page.substr(begin, page.find("\n## ", begin + 1) - begin);
+  const std::string table = page.substr(begin, page.find("\n## ", begin + 1) - begin);
   std::set<int> codes;
   for (const ExitCode& exit : kExitCodes) {
     codes.insert(exit.code);
   }
   std::set<int> documented;
   const std::regex row(R"(\n\| ([0-9, ]+) \|)");
-  for (std::sregex_iterator it(table.begin(), table.end(), row), end; it != end;
-       ++it) {
+  for (std::sregex_iterator it(table.begin(), table.end(), row), end; it != end; ++it) {
     for (const std::string& code : split_text((*it)[1].str(), ',')) {
       documented.insert(std::stoi(code));
     }

@@ -60,40 +60,33 @@ TEST_F(CliOutput, FilesOfAnotherKindAreReplacedByForceAlone) {
     const std::string path = folder_.add("my.yaml", config);
     const Outcome refused = run(command + "'" + path + "'", Stream::Error);
     EXPECT_EQ(refused.exit_code, 2) << command;
-    EXPECT_TRUE(contains(refused.text, "'" + path + "' already exists and"))
-        << refused.text;
+    EXPECT_TRUE(contains(refused.text, "'" + path + "' already exists and")) << refused.text;
     EXPECT_TRUE(contains(refused.text, "; --force replaces it"));
     EXPECT_EQ(content(path), config);
-    const Outcome forced =
-        run(command + "'" + path + "' --force", Stream::Error);
+    const Outcome forced = run(command + "'" + path + "' --force", Stream::Error);
     EXPECT_EQ(forced.exit_code, 0) << command << forced.text;
     EXPECT_NE(content(path), config) << command;
     // Its own earlier output is no other kind.
-    EXPECT_EQ(run(command + "'" + path + "'", Stream::Error).exit_code, 0)
-        << command;
+    EXPECT_EQ(run(command + "'" + path + "'", Stream::Error).exit_code, 0) << command;
   }
 }
 
 TEST_F(CliOutput, ModelsOfRunsAreReplacedByForceAlone) {
   folder_.add("other/config.yaml", "workers: 2\n");
-  const std::string model =
-      folder_.add("other/model.safetensors", weights(1, 4, 3));
+  const std::string model = folder_.add("other/model.safetensors", weights(1, 4, 3));
   const std::string before = content(model);
-  const std::string shard = folder_.add(
-      "other/checkpoints/step-00000002/worker-00000.safetensors", before);
+  const std::string shard =
+      folder_.add("other/checkpoints/step-00000002/worker-00000.safetensors", before);
   folder_.add("other/checkpoints/step-00000002/manifest.json", "{}");
   for (const std::string& path : {model, shard}) {
     for (const std::size_t i : {0, 1}) {
-      const Outcome refused =
-          run(commands()[i] + "'" + path + "'", Stream::Error);
+      const Outcome refused = run(commands()[i] + "'" + path + "'", Stream::Error);
       EXPECT_EQ(refused.exit_code, 2);
       EXPECT_TRUE(contains(refused.text, "of a run; --force")) << refused.text;
       EXPECT_EQ(content(path), before);
     }
   }
-  EXPECT_EQ(
-      run(commands()[1] + "'" + model + "' --force", Stream::Error).exit_code,
-      0);
+  EXPECT_EQ(run(commands()[1] + "'" + model + "' --force", Stream::Error).exit_code, 0);
   EXPECT_NE(content(model), before);
 }
 
@@ -101,8 +94,7 @@ TEST_F(CliOutput, ModelsOfRunsAreReplacedByForceAlone) {
 TEST_F(CliOutput, AFileOfAnotherNameIsStillSafetensors) {
   for (const std::size_t i : {0, 1}) {
     const auto said = [&](const char* name) {
-      return run(commands()[i] + "'" + folder_.file(name) + "'", Stream::Error)
-          .text;
+      return run(commands()[i] + "'" + folder_.file(name) + "'", Stream::Error).text;
     };
     EXPECT_TRUE(contains(said("m.pt"), "/m.pt: the format is safetensors"));
     EXPECT_EQ(said("m.safetensors"), "");
@@ -119,8 +111,7 @@ TEST_F(CliOutput, StandardOutputGetsTheFileAlone) {
     EXPECT_TRUE(piped.text == expected) << command;
     // A file that standard output is redirected to is added to, not replaced.
     const std::string log = folder_.add("log", "before\n");
-    EXPECT_EQ(
-        run(command + "/dev/stdout >>'" + log + "'", Stream::Out).exit_code, 0);
+    EXPECT_EQ(run(command + "/dev/stdout >>'" + log + "'", Stream::Out).exit_code, 0);
     EXPECT_TRUE(content(log) == "before\n" + expected) << command;
     EXPECT_FALSE(fs::exists("-"));
     fs::remove(path);
@@ -133,15 +124,11 @@ TEST_F(CliOutput, FifosAndLinksStayWhatTheyAre) {
     ASSERT_EQ(run(command + "'" + path + "'", Stream::Error).exit_code, 0);
     const std::string expected = content(path);
     fs::create_symlink("out", folder_.file("link"));
-    EXPECT_EQ(
-        run(command + "'" + folder_.file("link") + "'", Stream::Error)
-            .exit_code,
-        0);
+    EXPECT_EQ(run(command + "'" + folder_.file("link") + "'", Stream::Error).exit_code, 0);
     EXPECT_TRUE(fs::is_symlink(folder_.file("link"))) << command;
     const std::string fifo = folder_.file("fifo");
     const Outcome through =
-        run(command + "'" + fifo + "' >&2 & cat '" + fifo + "'; wait",
-            Stream::Out,
+        run(command + "'" + fifo + "' >&2 & cat '" + fifo + "'; wait", Stream::Out,
             "mkfifo '" + fifo + "'; ");
     EXPECT_TRUE(through.text == expected) << command;
     EXPECT_TRUE(fs::is_fifo(fifo)) << command;
@@ -156,10 +143,8 @@ TEST_F(CliOutput, NamesFromFilesAreEscaped) {
   const std::string evil =
       "\x1b[2J\x1b]0;x\x07\xc2\x9b"
       "31m\u202e\n";
-  const std::string shown =
-      "\\x1b[2J\\x1b]0;x\\x07\\xc2\\x9b31m\\xe2\\x80\\xae\\n";
-  const std::string in =
-      folder_.add("evil.safetensors", weights(2, 20, 12, evil));
+  const std::string shown = "\\x1b[2J\\x1b]0;x\\x07\\xc2\\x9b31m\\xe2\\x80\\xae\\n";
+  const std::string in = folder_.add("evil.safetensors", weights(2, 20, 12, evil));
   const auto expect_clean = [&](const Outcome& outcome) {
     EXPECT_FALSE(outcome.text.empty());
     for (const char* part : {"\x1b", "\x07", "\xc2\x9b", "\u202e"}) {
@@ -167,14 +152,11 @@ TEST_F(CliOutput, NamesFromFilesAreEscaped) {
     }
     EXPECT_TRUE(contains(outcome.text, shown.substr(0, 20))) << outcome.text;
   };
-  const Outcome table =
-      run("decompose '" + in + "' --dry-run --rank 2", Stream::Out);
+  const Outcome table = run("decompose '" + in + "' --dry-run --rank 2", Stream::Out);
   expect_clean(table);
   EXPECT_TRUE(contains(table.text, shown)) << table.text;
   folder_.add("cut.safetensors", weights(2, 20, 12, evil).substr(0, 1200));
-  expect_clean(
-      run("decompose '" + folder_.file("cut.safetensors") + "' --dry-run",
-          Stream::Error));
+  expect_clean(run("decompose '" + folder_.file("cut.safetensors") + "' --dry-run", Stream::Error));
   // Names of folders, and of runs, which may hold some of it.
   const std::string odd = evil.substr(0, evil.size() - 4);
   testing::add_run(folder_, {.name = odd});
@@ -188,10 +170,8 @@ TEST_F(CliOutput, NamesFromFilesAreEscaped) {
 // In a file that is read later by a terminal or a spreadsheet, too.
 TEST_F(CliOutput, NamesFromFilesAreEscapedForPrograms) {
   const std::string evil = "=cmd\x1b[2J\u202e";
-  const std::string in =
-      folder_.add("evil.safetensors", weights(1, 20, 12, evil));
-  const std::string place =
-      testing::add_run(folder_, {.name = "=a\u202eb", .reducer = "topk"});
+  const std::string in = folder_.add("evil.safetensors", weights(1, 20, 12, evil));
+  const std::string place = testing::add_run(folder_, {.name = "=a\u202eb", .reducer = "topk"});
   const auto printed = [](const std::string& command, const char* format) {
     const Outcome outcome = run(command + " --format " + format, Stream::Out);
     EXPECT_EQ(outcome.exit_code, 0) << command;
@@ -201,15 +181,11 @@ TEST_F(CliOutput, NamesFromFilesAreEscapedForPrograms) {
     return outcome.text;
   };
   const std::string decompose = "decompose '" + in + "' --dry-run --rank 2";
-  EXPECT_TRUE(contains(
-      printed(decompose, "csv"),
-      "\n'=cmd\\x1b[2J\\xe2\\x80\\xae0.weight,20x12,"));
+  EXPECT_TRUE(contains(printed(decompose, "csv"), "\n'=cmd\\x1b[2J\\xe2\\x80\\xae0.weight,20x12,"));
   const auto json = nlohmann::json::parse(printed(decompose, "json"));
   EXPECT_EQ(json["tensors"][0]["name"], evil + "0.weight");
-  EXPECT_TRUE(contains(
-      printed("report '" + place + "'", "csv"), "\n'=a\\xe2\\x80\\xaeb,1,1,"));
-  const auto report =
-      nlohmann::json::parse(printed("report '" + place + "'", "json"));
+  EXPECT_TRUE(contains(printed("report '" + place + "'", "csv"), "\n'=a\\xe2\\x80\\xaeb,1,1,"));
+  const auto report = nlohmann::json::parse(printed("report '" + place + "'", "json"));
   EXPECT_EQ(report["settings"][0]["name"], "=a\u202eb");
 }
 
@@ -219,8 +195,7 @@ struct IgnoredOption {
   const char* says;
 };
 
-class CliIgnored : public CliOutput,
-                   public ::testing::WithParamInterface<IgnoredOption> {};
+class CliIgnored : public CliOutput, public ::testing::WithParamInterface<IgnoredOption> {};
 
 TEST_P(CliIgnored, IsRefusedAndNamed) {
   std::string arguments = GetParam().arguments;
@@ -233,94 +208,65 @@ TEST_P(CliIgnored, IsRefusedAndNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    CliIgnored,
+    All, CliIgnored,
     ::testing::Values(
         IgnoredOption{
-            "ConfigurationOfATimedPlan",
-            "plan fashion_mnist_mlp --show-config --nodes 1",
+            "ConfigurationOfATimedPlan", "plan fashion_mnist_mlp --show-config --nodes 1",
             "--show-config prints a configuration and nothing else"},
         IgnoredOption{
-            "ConfigurationInJson",
-            "plan fashion_mnist_mlp --show-config --json",
+            "ConfigurationInJson", "plan fashion_mnist_mlp --show-config --json",
             "--show-config prints a configuration and nothing else"},
         IgnoredOption{
-            "AgainstOfASameSize",
-            "plan --same-size-as fashion_mnist_mlp --against @",
+            "AgainstOfASameSize", "plan --same-size-as fashion_mnist_mlp --against @",
             "--same-size-as does not go with --against"},
         IgnoredOption{
             "TimeOfASameSizeInJson",
             "plan --same-size-as fashion_mnist_mlp --format json --nodes 1",
             "says nothing about time"},
         IgnoredOption{
-            "AgainstAlone",
-            "plan --against @ --set workers=2",
+            "AgainstAlone", "plan --against @ --set workers=2",
             "for 2 workers on 2 nodes; got none (--nodes 1: all on one)"},
         IgnoredOption{
-            "LatencyAlone",
-            "plan -c fashion_mnist_mlp --latency 1ms",
+            "LatencyAlone", "plan -c fashion_mnist_mlp --latency 1ms",
             "--bandwidth: expected the rate"},
         IgnoredOption{
-            "BandwidthOfOneNode",
-            "plan -c fashion_mnist_mlp --nodes 1 --bandwidth 1Gbit",
+            "BandwidthOfOneNode", "plan -c fashion_mnist_mlp --nodes 1 --bandwidth 1Gbit",
             "all workers are on one"},
         IgnoredOption{
             "WorkersThatMeasureNothing",
             "plan -c fashion_mnist_mlp --nodes 1 --compute 1s --workers-here 2",
             "--workers-here is for measuring"},
         IgnoredOption{
-            "UnknownEnding",
-            "report @ -o r.pdf",
+            "UnknownEnding", "report @ -o r.pdf",
             "ends in .txt, .csv, .json, .md or .html, or --format; got "
             "'r.pdf'"},
+        IgnoredOption{"ForceOfNoFile", "report @ --force", "--force goes with -o FILE"},
         IgnoredOption{
-            "ForceOfNoFile",
-            "report @ --force",
-            "--force goes with -o FILE"},
-        IgnoredOption{
-            "ForceOfNoBatchFile",
-            "sweep -c fashion_mnist_mlp --seeds 2 --emit-slurm --force",
+            "ForceOfNoBatchFile", "sweep -c fashion_mnist_mlp --seeds 2 --emit-slurm --force",
             "--force goes with --emit-slurm FILE"},
         IgnoredOption{
-            "RankOfAList",
-            "sweep -c fashion_mnist_mlp --seeds 2 --list --rank 0",
+            "RankOfAList", "sweep -c fashion_mnist_mlp --seeds 2 --list --rank 0",
             "--rank and the other process options"},
         IgnoredOption{
-            "EmptyName",
-            "-c fashion_mnist_mlp --dry-run --name ''",
+            "EmptyName", "-c fashion_mnist_mlp --dry-run --name ''",
             "--name: expected NAME, got ''"},
         IgnoredOption{
-            "EmptyOutput",
-            "-c fashion_mnist_mlp --dry-run --output ''",
+            "EmptyOutput", "-c fashion_mnist_mlp --dry-run --output ''",
             "--output: expected FOLDER, got ''"},
         IgnoredOption{
-            "EmptyResume",
-            "-c fashion_mnist_mlp --dry-run --resume ''",
-            "--resume: expected"},
+            "EmptyResume", "-c fashion_mnist_mlp --dry-run --resume ''", "--resume: expected"},
+        IgnoredOption{"EmptyFile", "report @ -o ''", "--output: expected FILE, got ''"},
         IgnoredOption{
-            "EmptyFile",
-            "report @ -o ''",
-            "--output: expected FILE, got ''"},
+            "EmptyPattern", "decompose x --dry-run --only ''", "--only: expected GLOB, got ''"},
         IgnoredOption{
-            "EmptyPattern",
-            "decompose x --dry-run --only ''",
-            "--only: expected GLOB, got ''"},
-        IgnoredOption{
-            "EmptyRule",
-            "decompose x --dry-run --keep ''",
-            "--keep: expected FLOAT, got ''"},
+            "EmptyRule", "decompose x --dry-run --keep ''", "--keep: expected FLOAT, got ''"},
         IgnoredOption{"Letter", "-v", "train: unknown option '-v'"},
         IgnoredOption{
-            "Mistyped",
-            "--confg x",
-            "train: unknown option '--confg'; did you mean --config?"},
+            "Mistyped", "--confg x", "train: unknown option '--confg'; did you mean --config?"},
         IgnoredOption{
-            "Shortened",
-            "--cfg x",
-            "train: unknown option '--cfg'; did you mean --config?"},
+            "Shortened", "--cfg x", "train: unknown option '--cfg'; did you mean --config?"},
         IgnoredOption{
-            "WithAValue",
-            "evaluate --modle=x",
+            "WithAValue", "evaluate --modle=x",
             "evaluate: unknown option '--modle'; did you mean --model?"}),
     [](const auto& test) { return test.param.name; });
 

@@ -24,8 +24,7 @@ TEST(PlanTime, GivenTimesNeedNoMeasuring) {
           Stream::Out);
   EXPECT_EQ(plan.exit_code, 0);
   EXPECT_TRUE(contains(plan.text, "compute time as given")) << plan.text;
-  EXPECT_TRUE(contains(plan.text, "10 s of training, 0.0 % of it"))
-      << plan.text;
+  EXPECT_TRUE(contains(plan.text, "10 s of training, 0.0 % of it")) << plan.text;
   // Nothing is said about time that was not asked for.
   const Outcome bare = run("plan " + kSmall, Stream::Out);
   EXPECT_EQ(bare.exit_code, 0);
@@ -34,9 +33,7 @@ TEST(PlanTime, GivenTimesNeedNoMeasuring) {
 
 TEST(Plan, ComesFirstAndTheConfigurationOnRequest) {
   const Outcome plan = run("plan " + kSmall, Stream::Out);
-  EXPECT_TRUE(
-      plan.text.starts_with("fashion_mnist_mlp: ab, mlp on fashion-mnist\n"))
-      << plan.text;
+  EXPECT_TRUE(plan.text.starts_with("fashion_mnist_mlp: ab, mlp on fashion-mnist\n")) << plan.text;
   EXPECT_FALSE(contains(plan.text, "factor_lr_scale")) << plan.text;
   // What is printed is a configuration with the same plan.
   const Outcome config = run("plan " + kSmall + "--show-config", Stream::Out);
@@ -47,15 +44,11 @@ TEST(Plan, ComesFirstAndTheConfigurationOnRequest) {
   EXPECT_EQ(run("plan '" + file + "'", Stream::Out).text, plan.text);
   // What does not fit the data is refused all the same.
   EXPECT_EQ(
-      run("plan " + kSmall + "--show-config data.batch_size=4000",
-          Stream::Error)
-          .exit_code,
-      78);
+      run("plan " + kSmall + "--show-config data.batch_size=4000", Stream::Error).exit_code, 78);
 }
 
 TEST(Plan, SaysTheSameToPrograms) {
-  const std::string ddp =
-      "plan " + kSmall + "method.name=ddp train.steps=10 --json ";
+  const std::string ddp = "plan " + kSmall + "method.name=ddp train.steps=10 --json ";
   const Outcome plain = run(ddp, Stream::Out);
   ASSERT_EQ(plain.exit_code, 0);
   const auto plan = nlohmann::json::parse(plain.text);
@@ -64,59 +57,49 @@ TEST(Plan, SaysTheSameToPrograms) {
   EXPECT_EQ(plan["examples_per_step"], 32);
   EXPECT_EQ(plan["parameters"]["dense"], 785 * 32 + 33 * 32 + 33 * 10);
   EXPECT_EQ(
-      plan["layers"][0],
-      (nlohmann::json{{"name", "fc1"}, {"m", 784}, {"n", 32}, {"rank", 0}}));
+      plan["layers"][0], (nlohmann::json{{"name", "fc1"}, {"m", 784}, {"n", 32}, {"rank", 0}}));
   EXPECT_EQ(plan["traffic"]["vs_fp32"], 1.0);
   EXPECT_FALSE(plan.contains("seconds"));
-  const auto timed = nlohmann::json::parse(
-      run(ddp + "--nodes 1 --compute 1s", Stream::Out).text);
+  const auto timed = nlohmann::json::parse(run(ddp + "--nodes 1 --compute 1s", Stream::Out).text);
   EXPECT_EQ(timed["seconds"]["train"], 10);
   EXPECT_EQ(
       run("plan " + kSmall + "--format json", Stream::Out).text,
       run("plan " + kSmall + "--json", Stream::Out).text);
   // Ranks that only the spectra tell.
   const auto unknown = nlohmann::json::parse(
-      run("plan " + kSmall + "method.rank.rule=energy --json", Stream::Out)
-          .text);
+      run("plan " + kSmall + "method.rank.rule=energy --json", Stream::Out).text);
   EXPECT_TRUE(unknown["traffic"].is_null());
   EXPECT_TRUE(unknown["layers"][0]["rank"].is_null());
   EXPECT_EQ(unknown["layers"][2]["rank"], 0);
 }
 
 TEST(Plan, NeedsNoData) {
-  const Outcome images =
-      run("plan resnet50_imagenet data.root=/nowhere", Stream::Out);
+  const Outcome images = run("plan resnet50_imagenet data.root=/nowhere", Stream::Out);
   EXPECT_EQ(images.exit_code, 0);
   EXPECT_TRUE(contains(
       images.text,
       "1,281,167 training and 50,000 test images of 3x224x224 (not found here; "
       "the sizes are ImageNet's)"))
       << images.text;
-  const auto text = nlohmann::json::parse(
-      run("plan gcide_gpt data.root=/nowhere --json", Stream::Out).text);
+  const auto text =
+      nlohmann::json::parse(run("plan gcide_gpt data.root=/nowhere --json", Stream::Out).text);
   EXPECT_EQ(text["data_found"], false);
   EXPECT_GT(text["train_examples"], 1000);
 }
 
 TEST(PlanTime, StandsBesideARun) {
   const TempFolder folder;
-  const std::string small =
-      kSmall + "--output " + folder.path() +
-      " --set train.steps=12 --set method.warmup_steps=4 --set "
-      "method.sync_every=6 --set method.full_rank_steps=2 --set "
-      "schedule.warmup_steps=0 ";
-  for (const std::string rule :
-       {"{rule: fixed, rank: 4}", "{rule: energy, keep: 0.6}"}) {
+  const std::string small = kSmall + "--output " + folder.path() +
+                            " --set train.steps=12 --set method.warmup_steps=4 --set "
+                            "method.sync_every=6 --set method.full_rank_steps=2 --set "
+                            "schedule.warmup_steps=0 ";
+  for (const std::string rule : {"{rule: fixed, rank: 4}", "{rule: energy, keep: 0.6}"}) {
     ASSERT_EQ(
-        run("--overwrite --name r " + small + "--set 'method.rank=" + rule +
-                "'",
-            Stream::Error)
+        run("--overwrite --name r " + small + "--set 'method.rank=" + rule + "'", Stream::Error)
             .exit_code,
         0);
     const Outcome plan =
-        run("plan --against " + folder.file("r") +
-                " --bandwidth 1Gbit --format json",
-            Stream::Out);
+        run("plan --against " + folder.file("r") + " --bandwidth 1Gbit --format json", Stream::Out);
     ASSERT_EQ(plan.exit_code, 0) << plan.text;
     const auto found = nlohmann::json::parse(plan.text);
     if (rule.find("fixed") != std::string::npos) {
@@ -128,18 +111,16 @@ TEST(PlanTime, StandsBesideARun) {
     EXPECT_GT(found["ms_per_step"]["measured"].get<double>(), 0);
   }
   const Outcome table =
-      run("plan --against " + folder.file("r") + " --nodes 1 --compute 5ms,2ms",
-          Stream::Out);
+      run("plan --against " + folder.file("r") + " --nodes 1 --compute 5ms,2ms", Stream::Out);
   EXPECT_TRUE(contains(table.text, "bytes per worker")) << table.text;
 }
 
 TEST(PlanTime, SaysWhatIsWrong) {
-  const auto expect =
-      [](const std::string& arguments, int code, const std::string& message) {
-        const Outcome outcome = run("plan " + arguments, Stream::Error);
-        EXPECT_EQ(outcome.exit_code, code) << arguments;
-        EXPECT_TRUE(contains(outcome.text, message)) << outcome.text;
-      };
+  const auto expect = [](const std::string& arguments, int code, const std::string& message) {
+    const Outcome outcome = run("plan " + arguments, Stream::Error);
+    EXPECT_EQ(outcome.exit_code, code) << arguments;
+    EXPECT_TRUE(contains(outcome.text, message)) << outcome.text;
+  };
   expect("", 2, "plan: expected a configuration");
   expect(kSmall + "--nodes 4", 2, "--bandwidth: expected");
   expect(kSmall + "--bandwidth fast", 2, "got 'fast'");
@@ -161,8 +142,7 @@ TEST(PlanSameSize, AsARunStores) {
           Stream::Error)
           .exit_code,
       0);
-  const auto summary =
-      nlohmann::json::parse(std::ifstream(folder.file("r/summary.json")));
+  const auto summary = nlohmann::json::parse(std::ifstream(folder.file("r/summary.json")));
   const std::string arguments = "plan --same-size-as " + folder.file("r");
   const Outcome outcome = run(arguments + " --format json", Stream::Out);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
@@ -179,34 +159,26 @@ TEST(PlanSameSize, AsARunStores) {
     options += " --set '" + set.get<std::string>() + "'";
   }
   const Outcome same = run(arguments, Stream::Out);
-  const Outcome plan =
-      run("plan -c " + folder.file("r/config.yaml") + options, Stream::Out);
+  const Outcome plan = run("plan -c " + folder.file("r/config.yaml") + options, Stream::Out);
   EXPECT_EQ(plan.exit_code, 0);
   EXPECT_TRUE(same.text.starts_with(plan.text)) << same.text << plan.text;
   EXPECT_TRUE(contains(same.text, "\nsame size\n  target ")) << same.text;
-  EXPECT_TRUE(contains(
-      same.text, std::to_string(found["parameters"].get<int>() / 1000) + ","))
+  EXPECT_TRUE(contains(same.text, std::to_string(found["parameters"].get<int>() / 1000) + ","))
       << same.text;
 }
 
 TEST(PlanSameSize, AsAConfigurationPlans) {
   // A tenth of the parameters at half width: about half / sqrt(10).
-  const Outcome own =
-      run("plan --same-size-as vgg16_small_cifar10", Stream::Out);
+  const Outcome own = run("plan --same-size-as vgg16_small_cifar10", Stream::Out);
   ASSERT_EQ(own.exit_code, 0);
-  EXPECT_TRUE(contains(own.text, "the budget of vgg16_small_cifar10"))
-      << own.text;
-  EXPECT_TRUE(contains(own.text, "--set method.name=ddp --set model.width=0.15"))
-      << own.text;
-  const Outcome even = run(
-      "plan --same-size-as vgg16_small_cifar10 --set method.rank.rule=ratio",
-      Stream::Out);
-  EXPECT_TRUE(contains(even.text, "planned for vgg16_small_cifar10"))
-      << even.text;
+  EXPECT_TRUE(contains(own.text, "the budget of vgg16_small_cifar10")) << own.text;
+  EXPECT_TRUE(contains(own.text, "--set method.name=ddp --set model.width=0.15")) << own.text;
+  const Outcome even =
+      run("plan --same-size-as vgg16_small_cifar10 --set method.rank.rule=ratio", Stream::Out);
+  EXPECT_TRUE(contains(even.text, "planned for vgg16_small_cifar10")) << even.text;
   // Without --config, --set changes both.
   const Outcome wide =
-      run("plan --same-size-as vgg16_small_cifar10 --set model.width=1",
-          Stream::Out);
+      run("plan --same-size-as vgg16_small_cifar10 --set model.width=1", Stream::Out);
   EXPECT_TRUE(contains(wide.text, "--set model.width=0.3")) << wide.text;
   // A transformer keeps its heads and has fewer features in each.
   const Outcome vit = run("plan --same-size-as vit_tiny_cifar10", Stream::Out);
@@ -218,31 +190,23 @@ TEST(PlanSameSize, AsAConfigurationPlans) {
           Stream::Out);
   ASSERT_EQ(other.exit_code, 0);
   EXPECT_TRUE(contains(other.text, "ddp, resnet18 on cifar10\n")) << other.text;
-  EXPECT_TRUE(contains(other.text, "options             --set model.width="))
-      << other.text;
+  EXPECT_TRUE(contains(other.text, "options             --set model.width=")) << other.text;
 }
 
 TEST(PlanSameSize, SaysWhatIsWrong) {
   const TempFolder folder;
   folder.add("unfinished/config.yaml", "name: unfinished\n");
-  const auto expect =
-      [](const std::string& arguments, int code, const std::string& message) {
-        const Outcome outcome =
-            run("plan --same-size-as " + arguments, Stream::Error);
-        EXPECT_EQ(outcome.exit_code, code) << arguments;
-        EXPECT_TRUE(contains(outcome.text, message)) << outcome.text;
-      };
-  expect(
-      "/nowhere", 66, "a run folder or a configuration; configuration '/now");
+  const auto expect = [](const std::string& arguments, int code, const std::string& message) {
+    const Outcome outcome = run("plan --same-size-as " + arguments, Stream::Error);
+    EXPECT_EQ(outcome.exit_code, code) << arguments;
+    EXPECT_TRUE(contains(outcome.text, message)) << outcome.text;
+  };
+  expect("/nowhere", 66, "a run folder or a configuration; configuration '/now");
   expect(folder.file("unfinished"), 66, "a run that finished successfully");
   expect("fashion_mnist_mlp --set method.rank.rule=sigma", 78, "finished run");
+  expect("fashion_mnist_mlp -c fashion_mnist_softmax_qrda", 78, "softmax has no layer to widen");
   expect(
-      "fashion_mnist_mlp -c fashion_mnist_softmax_qrda",
-      78,
-      "softmax has no layer to widen");
-  expect(
-      "fashion_mnist_mlp -c vgg16_cifar10 --set model.weights=w.safetensors",
-      78,
+      "fashion_mnist_mlp -c vgg16_cifar10 --set model.weights=w.safetensors", 78,
       "model.weights: expected none");
 }
 

@@ -15,8 +15,8 @@ using testing::add_run;
 
 TEST(CliReport, PrintsATableOrJson) {
   const TempFolder folder;
-  const std::string slow = add_run(
-      folder, {.name = "slow", .reducer = "topk", .accuracies = {0.1, 0.9}});
+  const std::string slow =
+      add_run(folder, {.name = "slow", .reducer = "topk", .accuracies = {0.1, 0.9}});
   const std::string fast = add_run(folder, {.name = "fast"});
   const std::string runs = "'" + slow + "' '" + fast + "'";
   const Outcome table = run("report " + runs + " --target 0.5", Stream::Out);
@@ -24,13 +24,11 @@ TEST(CliReport, PrintsATableOrJson) {
   EXPECT_LT(table.text.find("fast"), table.text.find("slow")) << table.text;
   EXPECT_TRUE(contains(table.text, "s to 50 %")) << table.text;
   EXPECT_FALSE(contains(table.text, "\033")) << table.text;
-  const Outcome listed = run(
-      "report --format json --target 0.5 '" + folder.path() + "'", Stream::Out);
+  const Outcome listed =
+      run("report --format json --target 0.5 '" + folder.path() + "'", Stream::Out);
   ASSERT_EQ(listed.exit_code, 0);
   EXPECT_EQ(
-      run("report --json --target 0.5 '" + folder.path() + "'", Stream::Out)
-          .text,
-      listed.text);
+      run("report --json --target 0.5 '" + folder.path() + "'", Stream::Out).text, listed.text);
   const auto parsed = nlohmann::json::parse(listed.text);
   EXPECT_EQ(parsed["settings"][0]["name"], "fast");
   EXPECT_EQ(parsed["settings"][1]["seconds_to_target"]["median"], 2.0);
@@ -39,28 +37,17 @@ TEST(CliReport, PrintsATableOrJson) {
 // Computing as measured, bytes as metered over a slow link.
 TEST(CliReport, SecondsOverALink) {
   const TempFolder folder;
-  ASSERT_EQ(
-      run(small_run(folder, "--set method.name=ddp"), Stream::Error).exit_code,
-      0);
-  const Outcome outcome = run(
-      "report --json --bandwidth 100kbit --latency 1us '" + folder.path() + "'",
-      Stream::Out);
+  ASSERT_EQ(run(small_run(folder, "--set method.name=ddp"), Stream::Error).exit_code, 0);
+  const Outcome outcome =
+      run("report --json --bandwidth 100kbit --latency 1us '" + folder.path() + "'", Stream::Out);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
-  const auto summary =
-      nlohmann::json::parse(content(folder.file("small/summary.json")));
-  const auto of = [&](const char* key) {
-    return summary["seconds"][key].get<double>();
-  };
+  const auto summary = nlohmann::json::parse(content(folder.file("small/summary.json")));
+  const auto of = [&](const char* key) { return summary["seconds"][key].get<double>(); };
   const double sent = summary["traffic"]["bytes_per_worker"];
-  const double wanted =
-      of("compute") + of("data") + 8 * sent * (1 + 66.0 / 1448) / 100e3;
+  const double wanted = of("compute") + of("data") + 8 * sent * (1 + 66.0 / 1448) / 100e3;
   const auto parsed = nlohmann::json::parse(outcome.text);
-  EXPECT_NEAR(
-      parsed["settings"][0]["link_seconds"]["mean"].get<double>(),
-      wanted,
-      0.01 * wanted);
-  const Outcome none =
-      run("report --latency 1ms '" + folder.path() + "'", Stream::Error);
+  EXPECT_NEAR(parsed["settings"][0]["link_seconds"]["mean"].get<double>(), wanted, 0.01 * wanted);
+  const Outcome none = run("report --latency 1ms '" + folder.path() + "'", Stream::Error);
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_TRUE(contains(none.text, "--bandwidth")) << none.text;
 }
@@ -70,8 +57,7 @@ TEST(CliReport, TheFrontIsMarked) {
   add_run(folder, {.name = "a", .reducer = "topk", .accuracies = {0.1, 0.9}});
   add_run(folder, {.name = "b", .accuracies = {0.1}, .accuracy = 0.8});
   add_run(folder, {.name = "c", .reducer = "thc", .accuracy = 0.7});
-  const Outcome table =
-      run("report --front '" + folder.path() + "'", Stream::Out);
+  const Outcome table = run("report --front '" + folder.path() + "'", Stream::Out);
   EXPECT_EQ(
       table.text,
       "run  steps  seeds  accuracy, %  s trained  MB sent  M parameters\n"
@@ -94,11 +80,11 @@ TEST(CliReport, ChosenRunsAreSorted) {
   add_run(folder, {.name = "a", .reducer = "topk", .accuracies = {0.1, 0.9}});
   add_run(folder, {.name = "b", .accuracies = {0.1}, .accuracy = 0.8});
   add_run(folder, {.name = "c", .reducer = "thc", .accuracy = 0.7});
-  const Outcome table = run(
-      "report '" + folder.path() +
-          "' --where reducer.name=topk --where=reducer.name=plain --sort bytes "
-          "--columns loss,bytes",
-      Stream::Out);
+  const Outcome table =
+      run("report '" + folder.path() +
+              "' --where reducer.name=topk --where=reducer.name=plain --sort bytes "
+              "--columns loss,bytes",
+          Stream::Out);
   EXPECT_EQ(
       table.text,
       "run  steps  seeds  MB sent\n"
@@ -111,8 +97,7 @@ TEST(CliReport, TheEndingOfTheFileDecidesTheFormat) {
   const std::string place = add_run(folder, {.name = "a"});
   const auto written = [&](const std::string& name, const std::string& more) {
     const Outcome outcome =
-        run("report '" + place + "' -o '" + folder / name + "' " + more,
-            Stream::Out);
+        run("report '" + place + "' -o '" + folder / name + "' " + more, Stream::Out);
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_EQ(outcome.text, "");
     std::ifstream file(folder / name);
@@ -140,11 +125,10 @@ TEST(CliReport, BrokenAndUnfinishedRunsAreNamed) {
   const Outcome outcome = run(arguments, Stream::Error);
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(
-      outcome.text,
-      folder / "c/summary.json" +
-          ":2: error: expected a JSON object, but this is damaged or cut off; "
-          "skipped\n" +
-          folder / "b" + ": stopped at step 30\n");
+      outcome.text, folder / "c/summary.json" +
+                        ":2: error: expected a JSON object, but this is damaged or cut off; "
+                        "skipped\n" +
+                        folder / "b" + ": stopped at step 30\n");
   EXPECT_TRUE(contains(run(arguments, Stream::Out).text, "0 of 1"));
 }
 
@@ -175,44 +159,23 @@ TEST_P(CliBadReport, EndsWithItsCodeAndSaysWhy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    CliBadReport,
+    All, CliBadReport,
     ::testing::Values(
         BadReport{"Nothing", "", "", 2, "run is required"},
         BadReport{"NoFolder", "'@' '@/b'", "", 66, "/a/b: expected a run"},
         BadReport{"NotThere", "'@' '@/b'", "", 66, "it does not exist"},
         BadReport{"Format", "'@' --format xml", "", 2, "markdown"},
         BadReport{"Column", "'@' --columns byte", "", 2, "bytes"},
-        BadReport{
-            "Where",
-            "'@' --where method.name=ab",
-            "",
-            66,
-            "the values there are: ddp"},
+        BadReport{"Where", "'@' --where method.name=ab", "", 66, "the values there are: ddp"},
         BadReport{"WhereKey", "'@' --where methd.name=ab", "", 2, "method"},
         BadReport{"Sort", "'@' --sort byte", "", 2, "bytes"},
-        BadReport{
-            "SortTarget",
-            "'@' --sort bytes_to_target",
-            "",
-            2,
-            "needs a --target"},
+        BadReport{"SortTarget", "'@' --sort bytes_to_target", "", 2, "needs a --target"},
         BadReport{"NoPlace", "'@' -o '@/b/c.csv'", "", 74, "/b/c.csv"},
-        BadReport{
-            "FrontColumns",
-            "'@' --front --columns loss",
-            "",
-            2,
-            "--front"},
+        BadReport{"FrontColumns", "'@' --front --columns loss", "", 2, "--front"},
         BadReport{"FrontCsv", "'@' --front --format csv", "", 2, "no marks"},
         BadReport{"Percent", "'@' --target 86", "", 2, "--target"},
         BadReport{"Damage", "'@'", "{}\n{\n", 65, "a/metrics.jsonl:1: error"},
-        BadReport{
-            "CutLine",
-            "'@'",
-            "{\"event\": \"step\"}\n{\n",
-            65,
-            "a/metrics.jsonl:2: error"}),
+        BadReport{"CutLine", "'@'", "{\"event\": \"step\"}\n{\n", 65, "a/metrics.jsonl:2: error"}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -78,8 +78,7 @@ TEST(CliRun, WhatNoMemoryHoldsIsRefused) {
 // What was silently never done is said, before and at the start of the run.
 TEST(CliRun, WarnsOfWhatNeverHappens) {
   const TempFolder folder;
-  const std::string late = small_run(
-      folder, "--set method.name=diloco --set method.sync_every=40");
+  const std::string late = small_run(folder, "--set method.name=diloco --set method.sync_every=40");
   const std::string said =
       "method.sync_every: the first synchronization would be used after 42 "
       "steps, but the run has 8";
@@ -97,10 +96,8 @@ TEST(CliRun, AbsurdNumbersOfOptionsAreWrongUse) {
   const std::string plan = "plan " + small_run(folder) + " --bandwidth 1Gbit ";
   for (const std::string number : {"9223372036854775807", "1e300"}) {
     for (const std::string& line :
-         {plan + "--nodes " + number,
-          plan + "--workers-here " + number,
-          plan + "--compute " + number + "h",
-          plan + "--latency " + number + "h",
+         {plan + "--nodes " + number, plan + "--workers-here " + number,
+          plan + "--compute " + number + "h", plan + "--latency " + number + "h",
           "plan " + small_run(folder) + " --bandwidth " + number + "Tbit",
           "report --target " + number + " '" + folder.path() + "'",
           "sweep --config fashion_mnist_mlp --seeds 2 --jobs " + number,
@@ -126,8 +123,7 @@ TEST(CliRun, AHalfSetLauncherIsNamed) {
 TEST(CliRun, AFullDiskIsNamed) {
   const TempFolder folder;
   std::filesystem::create_directory(folder.file("small"));
-  std::filesystem::create_symlink(
-      "/dev/full", folder.file("small/metrics.jsonl"));
+  std::filesystem::create_symlink("/dev/full", folder.file("small/metrics.jsonl"));
   const Outcome outcome = run(small_run(folder), Stream::Error);
   EXPECT_EQ(outcome.exit_code, 74) << outcome.text;
   EXPECT_TRUE(contains(outcome.text, "metrics.jsonl")) << outcome.text;
@@ -142,16 +138,12 @@ TEST(CliRun, AFullDiskIsNamed) {
 TEST(CliRun, AFileThatMayNotGrowIsAFullDisk) {
   const TempFolder folder;
   const Outcome outcome =
-      run(small_run(folder, "--set checkpoint.every=4"),
-          Stream::Error,
-          "ulimit -f 28; ");
+      run(small_run(folder, "--set checkpoint.every=4"), Stream::Error, "ulimit -f 28; ");
   EXPECT_EQ(outcome.exit_code, 74) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "step 4: no checkpoint was saved"))
-      << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "step 4: no checkpoint was saved")) << outcome.text;
   EXPECT_TRUE(contains(
       outcome.text,
-      "abtrain: cannot write '" + folder.file("small/model.safetensors") +
-          "': File too large"))
+      "abtrain: cannot write '" + folder.file("small/model.safetensors") + "': File too large"))
       << outcome.text;
 }
 
@@ -168,9 +160,8 @@ TEST(CliRun, CutDataIsNamed) {
     folder.add(std::string(part) + "-images-idx3-ubyte", std::string("\0\0\10\3\0\0\0\1", 8));
     folder.add(std::string(part) + "-labels-idx1-ubyte", std::string("\0\0\10\1\0\0\0\1", 8));
   }
-  const Outcome outcome = run(
-      small_run(folder, "--set 'data.root=" + folder.path() + "'"),
-      Stream::Error);
+  const Outcome outcome =
+      run(small_run(folder, "--set 'data.root=" + folder.path() + "'"), Stream::Error);
   EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
   EXPECT_TRUE(contains(outcome.text, "-ubyte")) << outcome.text;
 }
@@ -213,8 +204,7 @@ TEST_F(CliEvaluate, DamageAndChangesAreNamed) {
 
 TEST(CliRun, EvaluateOfNoRun) {
   const TempFolder folder;
-  const Outcome outcome =
-      run("evaluate '" + folder.file("nothing") + "'", Stream::Error);
+  const Outcome outcome = run("evaluate '" + folder.file("nothing") + "'", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 66) << outcome.text;
   EXPECT_TRUE(contains(outcome.text, "nothing")) << outcome.text;
 }

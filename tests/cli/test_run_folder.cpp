@@ -38,8 +38,8 @@ class CliRunFolder : public ::testing::Test {
   }
   Outcome train(const std::string& more = "") const {
     return run(
-        "--config '" + folder_.file("base.yaml") + "' --output '" +
-            folder_.file("runs") + "' " + more,
+        "--config '" + folder_.file("base.yaml") + "' --output '" + folder_.file("runs") + "' " +
+            more,
         Stream::Error);
   }
   std::string path(const std::string& name = "") const {
@@ -61,8 +61,7 @@ class CliRunFolder : public ::testing::Test {
     return nlohmann::json::parse(files().at(path("summary.json")))["steps"];
   }
   // Refused, with what it says, and nothing is changed.
-  void refused(const std::string& more, const std::vector<std::string>& says)
-      const {
+  void refused(const std::string& more, const std::vector<std::string>& says) const {
     const auto before = files();
     const Outcome outcome = train(more);
     EXPECT_EQ(outcome.exit_code, 78) << more << "\n" << outcome.text;
@@ -84,10 +83,8 @@ class CliRunFolder : public ::testing::Test {
 TEST_F(CliRunFolder, AFinishedRunStaysUnlessItMayGo) {
   done("");
   refused(
-      "",
-      {folder_.file("runs/toy") +
-           " holds a finished run with the same settings",
-       "abtrain report " + folder_.file("runs/toy")});
+      "", {folder_.file("runs/toy") + " holds a finished run with the same settings",
+           "abtrain report " + folder_.file("runs/toy")});
   const std::string nine = "--set train.steps=9 ";
   const std::string differs = "train.steps: 8 there, 9 now";
   refused(nine, {"holds a finished run with other settings", differs});
@@ -123,19 +120,15 @@ TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
   fs::remove_all(path("checkpoints/step-0000000008"));
   const std::string other = "--set optimizer.lr=0.5 ";
   refused(
-      "",
-      {"holds an unfinished run with the same settings",
-       "saved up to step 4",
-       "--resume auto continues"});
-  refused(
-      other, {"holds an unfinished run with other settings", "optimizer.lr"});
+      "", {"holds an unfinished run with the same settings", "saved up to step 4",
+           "--resume auto continues"});
+  refused(other, {"holds an unfinished run with other settings", "optimizer.lr"});
   refused(other + "--resume auto", {"optimizer.lr"});
   done("--resume auto");
   EXPECT_TRUE(contains(files().at(path("metrics.jsonl")), "\"resume\""));
 
   // Without anything to go on from the same start is just the next try.
-  for (const char* gone :
-       {"summary.json", "model.safetensors", "checkpoints"}) {
+  for (const char* gone : {"summary.json", "model.safetensors", "checkpoints"}) {
     fs::remove_all(path(gone));
   }
   refused(other, {"holds an unfinished run with other settings"});
@@ -151,9 +144,7 @@ TEST_F(CliRunFolder, AnotherRunsCheckpointReplacesNothing) {
   refused(from, {"holds a finished run"});
   done(from + "--overwrite");
   const auto events = files().at(path("metrics.jsonl"));
-  EXPECT_TRUE(
-      contains(events, folder_.file("runs/other/checkpoints/step-0000000008")))
-      << events;
+  EXPECT_TRUE(contains(events, folder_.file("runs/other/checkpoints/step-0000000008"))) << events;
   EXPECT_FALSE(fs::exists(path("checkpoints.source")));
 }
 
@@ -171,26 +162,19 @@ TEST_F(CliRunFolder, ResumeNeedsNoConfiguration) {
   // A finished run is reported, from wherever it is called.
   const auto before = files();
   for (const char* name : {"runs/toy", "./runs/../runs/toy/"}) {
-    const Outcome again =
-        run(std::string("train --resume ") + name,
-            Stream::Error,
-            "cd '" + folder_.path() + "' && ");
+    const Outcome again = run(
+        std::string("train --resume ") + name, Stream::Error, "cd '" + folder_.path() + "' && ");
     EXPECT_EQ(again.exit_code, 0) << again.text;
-    EXPECT_TRUE(contains(again.text, "runs/toy: this run has finished"))
-        << again.text;
+    EXPECT_TRUE(contains(again.text, "runs/toy: this run has finished")) << again.text;
   }
   EXPECT_TRUE(files() == before);
   // One of its checkpoints, for a run of another name.
   const std::string step = path("checkpoints/step-0000000004");
-  const Outcome copy =
-      run("--resume '" + step + "' --name copy", Stream::Error);
+  const Outcome copy = run("--resume '" + step + "' --name copy", Stream::Error);
   EXPECT_EQ(copy.exit_code, 0) << copy.text;
-  EXPECT_TRUE(
-      fs::exists(folder_.file("runs/copy/model.safetensors")) &&
-      files() == before);
+  EXPECT_TRUE(fs::exists(folder_.file("runs/copy/model.safetensors")) && files() == before);
 
-  const Outcome none =
-      run("--resume '" + folder_.file("none") + "'", Stream::Error);
+  const Outcome none = run("--resume '" + folder_.file("none") + "'", Stream::Error);
   EXPECT_EQ(none.exit_code, 66);
   EXPECT_TRUE(contains(none.text, "or the folder of a run")) << none.text;
 }
@@ -209,15 +193,12 @@ TEST_F(CliRunFolder, ARunCanBeMadeLonger) {
       << outcome.text;
   EXPECT_EQ(steps(), 12);
   std::stringstream whole;
-  whole << std::ifstream(
-               folder_.file("runs/long/model.safetensors"), std::ios::binary)
-               .rdbuf();
+  whole << std::ifstream(folder_.file("runs/long/model.safetensors"), std::ios::binary).rdbuf();
   EXPECT_TRUE(files().at(path("model.safetensors")) == whole.str());
 
   outcome = run(longer + "6", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "can be extended, not shortened"))
-      << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "can be extended, not shortened")) << outcome.text;
   EXPECT_EQ(steps(), 12);
 
   // The rate of a run that falls to 0 begins anew, and it says so.
@@ -235,8 +216,7 @@ TEST_F(CliRunFolder, ARunCanBeMadeLonger) {
 // The checkpoint of the end, which a run has where a longer one passes through
 // it: the finished model stays until then.
 TEST_F(CliRunFolder, AShortRunCanBeMadeLonger) {
-  const std::string rare =
-      "--set schedule.name=constant --set checkpoint.every=100 ";
+  const std::string rare = "--set schedule.name=constant --set checkpoint.every=100 ";
   const std::string longer = "--resume '" + path() + "' train.steps=12";
   const std::string ab =
       "--set method.name=ab --set method.warmup_steps=2 --set "
@@ -260,9 +240,7 @@ TEST_F(CliRunFolder, AShortRunCanBeMadeLonger) {
   const auto before = files();
   const Outcome outcome = run(longer, Stream::Error);
   EXPECT_EQ(outcome.exit_code, 66) << outcome.text;
-  EXPECT_TRUE(
-      contains(outcome.text, "model.weights=" + path("model.safetensors")))
-      << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "model.weights=" + path("model.safetensors"))) << outcome.text;
   EXPECT_TRUE(files() == before);
   done(
       "--name on --set model.weights='" + path("model.safetensors") +
@@ -276,34 +254,28 @@ TEST_F(CliRunFolder, PhasesThatAreSharesOfARunKeepItsLength) {
       "'method.rank={rule: fixed, rank: 2}' ";
   done(ab);
   const auto before = files();
-  const Outcome outcome =
-      run("--resume '" + path() + "' train.steps=16", Stream::Error);
+  const Outcome outcome = run("--resume '" + path() + "' train.steps=16", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
-  EXPECT_TRUE(
-      contains(outcome.text, "ab would have done something else after step 2"))
+  EXPECT_TRUE(contains(outcome.text, "ab would have done something else after step 2"))
       << outcome.text;
   EXPECT_TRUE(files() == before);
   // With what it advises, the run goes on.
-  constexpr const char* kAdvice =
-      "give its shares of that run in steps: method.warmup_steps=2\n";
+  constexpr const char* kAdvice = "give its shares of that run in steps: method.warmup_steps=2\n";
   ASSERT_TRUE(contains(outcome.text, kAdvice)) << outcome.text;
-  const std::string longer =
-      "--resume '" + path() + "' train.steps=16 method.warmup_steps=";
+  const std::string longer = "--resume '" + path() + "' train.steps=16 method.warmup_steps=";
   const Outcome other = run(longer + "3", Stream::Error);
   EXPECT_EQ(other.exit_code, 78);
-  EXPECT_TRUE(contains(
-      other.text, "\n  method.warmup_steps: 25 % there, 3 steps now\n"))
+  EXPECT_TRUE(contains(other.text, "\n  method.warmup_steps: 25 % there, 3 steps now\n"))
       << other.text;
-  EXPECT_TRUE(contains(other.text, "leave these keys as they are there"))
-      << other.text;
+  EXPECT_TRUE(contains(other.text, "leave these keys as they are there")) << other.text;
   const Outcome taken = run(longer + "2", Stream::Error);
   EXPECT_EQ(taken.exit_code, 0) << taken.text;
   EXPECT_EQ(steps(), 16);
 }
 
 TEST_F(CliRunFolder, AFastDevRunLeavesNothing) {
-  const std::string fast = "'" + folder_.file("base.yaml") + "' --output '" +
-                           folder_.file("runs") + "' --fast-dev-run ";
+  const std::string fast =
+      "'" + folder_.file("base.yaml") + "' --output '" + folder_.file("runs") + "' --fast-dev-run ";
   const std::string ab =
       "method.name=ab method.warmup_steps=100 schedule.warmup_steps=100 "
       "'method.rank={rule: fixed, rank: 2}' ";
@@ -318,8 +290,7 @@ TEST_F(CliRunFolder, AFastDevRunLeavesNothing) {
   const auto before = files();
   EXPECT_EQ(run(fast, Stream::Error).exit_code, 0);
   const Outcome fails =
-      run(fast + "optimizer.name=sgd optimizer.lr=1e38 schedule.name=constant",
-          Stream::Error);
+      run(fast + "optimizer.name=sgd optimizer.lr=1e38 schedule.name=constant", Stream::Error);
   EXPECT_EQ(fails.exit_code, 70) << fails.text;
   EXPECT_TRUE(files() == before);
   int entries = 0;
@@ -335,8 +306,7 @@ TEST_F(CliRunFolder, AnOutputOfASweepThatCannotBeMadeIsNamed) {
   folder_.add("toy.yaml", "base: base\nseeds: 2\n");
   const std::string long_name(300, 'x');
   for (const std::string verb : {"", "--list", "--task 0", "--emit-slurm"}) {
-    const std::string command =
-        "sweep '" + folder_.file("toy.yaml") + "' " + verb + " --output ";
+    const std::string command = "sweep '" + folder_.file("toy.yaml") + "' " + verb + " --output ";
     const Outcome outcome = run(command + long_name, Stream::Error);
     EXPECT_EQ(outcome.exit_code, 74) << verb << outcome.text;
     EXPECT_TRUE(contains(outcome.text, "File name too long")) << outcome.text;

@@ -40,29 +40,21 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   }
   // 784-32-32-10; fc1 and fc2 at rank 4, fc3 and the biases dense.
   EXPECT_EQ(summary["parameters"]["dense"], 785 * 32 + 33 * 32 + 33 * 10);
-  EXPECT_EQ(
-      summary["parameters"]["stored"],
-      4 * (784 + 32) + 32 + 4 * 64 + 32 + 33 * 10);
+  EXPECT_EQ(summary["parameters"]["stored"], 4 * (784 + 32) + 32 + 4 * 64 + 32 + 33 * 10);
   const json& traffic = summary["traffic"];
   const double total = traffic["bytes_per_worker"];
   EXPECT_NEAR(
-      traffic["by_phase"]["full"].get<double>() +
-          traffic["by_phase"]["ab"].get<double>() +
+      traffic["by_phase"]["full"].get<double>() + traffic["by_phase"]["ab"].get<double>() +
           traffic["by_phase"]["switches"].get<double>(),
       total,
       3);  // each is rounded
   EXPECT_NEAR(
-      traffic["inside_groups"].get<double>() +
-          traffic["between_groups"].get<double>(),
-      total,
-      3);
+      traffic["inside_groups"].get<double>() + traffic["between_groups"].get<double>(), total, 3);
   const json& seconds = summary["seconds"];
   EXPECT_NEAR(
-      seconds["compute"].get<double>() +
-          seconds["communication"].get<double>() +
+      seconds["compute"].get<double>() + seconds["communication"].get<double>() +
           seconds["svd"].get<double>() + seconds["data"].get<double>(),
-      seconds["train"].get<double>(),
-      1e-6);
+      seconds["train"].get<double>(), 1e-6);
 
   std::ifstream metrics(run_folder + "/metrics.jsonl");
   std::map<std::string, int> events;
@@ -86,8 +78,7 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   const json again = json::parse(evaluated.text);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["compression_ratio"], summary["compression_ratio"]);
-  EXPECT_NEAR(
-      again["loss"].get<double>(), summary["loss"].get<double>(), 1e-5);
+  EXPECT_NEAR(again["loss"].get<double>(), summary["loss"].get<double>(), 1e-5);
 
   // The file of the model says what the network takes.
   const std::string model = content(run_folder + "/model.safetensors");
@@ -103,8 +94,8 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   EXPECT_TRUE(about["version"].get<std::string>().starts_with("abtrain "));
 
   // The run's own configuration runs again, to the same bits.
-  const Outcome repeated = run(
-      "--config '" + run_folder + "/config.yaml' --name again", Stream::Out);
+  const Outcome repeated =
+      run("--config '" + run_folder + "/config.yaml' --name again", Stream::Out);
   ASSERT_EQ(repeated.exit_code, 0);
   EXPECT_TRUE(content(folder.file("again/model.safetensors")) == model);
 }
@@ -113,9 +104,8 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
 // than the single small step after it.
 TEST(CliRun, AnEvaluationIsNoTrainingTime) {
   const TempFolder folder;
-  const Outcome trained = run(
-      small_run(folder, "--set evaluate.every=7 --set method.name=ddp"),
-      Stream::Out);
+  const Outcome trained =
+      run(small_run(folder, "--set evaluate.every=7 --set method.name=ddp"), Stream::Out);
   ASSERT_EQ(trained.exit_code, 0);
   std::ifstream metrics(folder.file("small/metrics.jsonl"));
   std::vector<double> seconds;
@@ -135,8 +125,7 @@ TEST(CliRun, SaysWhereWorkersOutnumberTheCores) {
   const std::string arguments = small_run(folder, "--set device=cpu");
   const Outcome outcome = run(arguments, Stream::Error, "taskset -c 0 ");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_TRUE(
-      contains(outcome.text, "4 workers on cpu, sharing 1 core, 8 steps of"))
+  EXPECT_TRUE(contains(outcome.text, "4 workers on cpu, sharing 1 core, 8 steps of"))
       << outcome.text;
 }
 
@@ -168,24 +157,15 @@ TEST_P(CliBadRun, EndsWithItsCodeAndSaysWhy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    CliBadRun,
+    All, CliBadRun,
     ::testing::Values(
-        BadRun{
-            "GroupsDoNotFit",
-            "--set method.group_size=3",
-            78,
-            {"method.group_size", "1, 2"}},
+        BadRun{"GroupsDoNotFit", "--set method.group_size=3", 78, {"method.group_size", "1, 2"}},
         BadRun{
             "RankAboveEveryLayer",
             "--set method.rank.rank=33",
             78,
             {"method.rank.rank", "at most 32", "got 33"}},
-        BadRun{
-            "NothingToFactor",
-            "--set 'method.keep_dense=[\"*\"]'",
-            78,
-            {"no layer to factor"}},
+        BadRun{"NothingToFactor", "--set 'method.keep_dense=[\"*\"]'", 78, {"no layer to factor"}},
         BadRun{
             "KeepsAnUnknownLayer",
             "--set 'method.keep_dense=[conv9]'",
@@ -202,30 +182,15 @@ INSTANTIATE_TEST_SUITE_P(
             78,
             {"method.rank.ratio"}},
         BadRun{
-            "BatchBeyondTheData",
-            "--set data.batch_size=20000",
-            78,
-            {"data.batch_size", "60,000"}},
-        BadRun{
-            "ValidationBeyondTheData",
-            "--set data.validation=60000",
-            78,
-            {"data.validation"}},
+            "BatchBeyondTheData", "--set data.batch_size=20000", 78, {"data.batch_size", "60,000"}},
+        BadRun{"ValidationBeyondTheData", "--set data.validation=60000", 78, {"data.validation"}},
         BadRun{
             "ModelForLargerImages",
             "--set model.name=vgg16-small",
             78,
             {"vgg16-small", "32x32", "28x28"}},
-        BadRun{
-            "UnknownModel",
-            "--set model.name=vgg",
-            78,
-            {"model.name", "vgg16-small"}},
-        BadRun{
-            "UnknownData",
-            "--set data.name=mnist",
-            78,
-            {"data.name", "fashion-mnist"}},
+        BadRun{"UnknownModel", "--set model.name=vgg", 78, {"model.name", "vgg16-small"}},
+        BadRun{"UnknownData", "--set data.name=mnist", 78, {"data.name", "fashion-mnist"}},
         BadRun{
             "WorkersBeyondTheMemory",
             "--set 'model.hidden=[100000, 100000]'",
@@ -250,10 +215,7 @@ INSTANTIATE_TEST_SUITE_P(
             {"data.batch_size", "single value"}},
         BadRun{"NoData", "--set 'data.root=@/nothing'", 66, {"nothing"}},
         BadRun{
-            "DataInAFile",
-            "--set 'data.root=@/file'",
-            66,
-            {"/file: is a file; expected a folder"}},
+            "DataInAFile", "--set 'data.root=@/file'", 66, {"/file: is a file; expected a folder"}},
         BadRun{"NoGpu", "--set device=cuda", 66, {"device", "cuda"}},
         BadRun{"UnknownDevice", "--set device=tpu", 78, {"device"}},
         BadRun{"OutputInAFile", "--output '@/file'", 74, {"file"}},
@@ -273,11 +235,9 @@ TEST(CliRun, AnEarlierRunOfTheName) {
   ASSERT_EQ(run(small_run(folder), Stream::Out).exit_code, 0);
   const std::string summary = content(folder.file("small/summary.json"));
   for (const char* refused :
-       {"--set comm=nccl",
-        "--set 'method.full_rank_steps=1 epoch'",
+       {"--set comm=nccl", "--set 'method.full_rank_steps=1 epoch'",
         "--set 'method.warmup_steps=1 epoch'"}) {
-    const Outcome outcome =
-        run(small_run(folder, refused) + " --overwrite", Stream::Error);
+    const Outcome outcome = run(small_run(folder, refused) + " --overwrite", Stream::Error);
     EXPECT_EQ(outcome.exit_code, 78) << refused << outcome.text;
     EXPECT_EQ(content(folder.file("small/summary.json")), summary);
     // Of how workers talk only the machine of the run can tell.
@@ -285,14 +245,12 @@ TEST(CliRun, AnEarlierRunOfTheName) {
         run("plan " + small_run(folder, refused), Stream::Error).exit_code,
         contains(refused, "comm") ? 0 : 78);
   }
-  const Outcome failed = run(
-      small_run(folder, "--set optimizer.lr=1e38 --set optimizer.name=sgd") +
-          " --overwrite",
-      Stream::Error);
+  const Outcome failed =
+      run(small_run(folder, "--set optimizer.lr=1e38 --set optimizer.name=sgd") + " --overwrite",
+          Stream::Error);
   EXPECT_EQ(failed.exit_code, 70) << failed.text;
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));
-  EXPECT_FALSE(
-      std::filesystem::exists(folder.file("small/model.safetensors")));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("small/model.safetensors")));
 }
 
 // The weights of one run start another, of the same name and in its place.
@@ -302,19 +260,17 @@ TEST(CliRun, GoesOnFromTheCheckpointOfAnotherRun) {
   ASSERT_EQ(run(small_run(folder, saving), Stream::Out).exit_code, 0);
   const std::string first = folder.file("small");
   std::string checkpoint;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(first + "/checkpoints")) {
+  for (const auto& entry : std::filesystem::directory_iterator(first + "/checkpoints")) {
     const std::string path = entry.path().string();
     checkpoint = checkpoint.empty() ? path : std::min(checkpoint, path);
   }
   ASSERT_TRUE(contains(checkpoint, "/step-")) << checkpoint;
   const std::string before = content(first + "/metrics.jsonl");
-  const Outcome second = run(
-      small_run(
-          folder,
-          saving + " --resume '" + checkpoint + "' --output '" +
-              folder.file("other") + "'"),
-      Stream::Error);
+  const Outcome second =
+      run(small_run(
+              folder,
+              saving + " --resume '" + checkpoint + "' --output '" + folder.file("other") + "'"),
+          Stream::Error);
   ASSERT_EQ(second.exit_code, 0) << second.text;
   const std::string events = content(folder.file("other/small/metrics.jsonl"));
   EXPECT_EQ(json::parse(events.substr(0, events.find('\n')))["event"], "resume");
@@ -334,20 +290,15 @@ TEST(CliRun, StartsFromTheWeightsOfAnEarlierRun) {
   const Outcome outcome = run(small_run(folder, on), Stream::Error);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
   const json after = json::parse(content(folder.file("small/summary.json")));
-  EXPECT_NEAR(
-      after["accuracy"].get<double>(), before["accuracy"].get<double>(), 0.01);
+  EXPECT_NEAR(after["accuracy"].get<double>(), before["accuracy"].get<double>(), 0.01);
   EXPECT_TRUE(contains(
       outcome.text,
-      "mlp: the initial weights are those of " +
-          folder.file("small/model.safetensors") + "\n"))
+      "mlp: the initial weights are those of " + folder.file("small/model.safetensors") + "\n"))
       << outcome.text;
-  const Outcome fresh = run(
-      small_run(folder, on + "--set 'model.fresh=[fc3]'"), Stream::Error);
+  const Outcome fresh = run(small_run(folder, on + "--set 'model.fresh=[fc3]'"), Stream::Error);
   ASSERT_EQ(fresh.exit_code, 0) << fresh.text;
-  EXPECT_TRUE(contains(fresh.text, ", but not of fc3 (model.fresh)\n"))
-      << fresh.text;
-  const Outcome wrong = run(
-      small_run(folder, on + "--set 'model.fresh=[fc9]'"), Stream::Error);
+  EXPECT_TRUE(contains(fresh.text, ", but not of fc3 (model.fresh)\n")) << fresh.text;
+  const Outcome wrong = run(small_run(folder, on + "--set 'model.fresh=[fc9]'"), Stream::Error);
   EXPECT_EQ(wrong.exit_code, 78);
   EXPECT_TRUE(contains(wrong.text, "'fc9' matches no layer")) << wrong.text;
 }

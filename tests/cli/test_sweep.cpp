@@ -27,8 +27,7 @@ TEST_F(CliSweep, ListsWhatItWillDo) {
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[1][0], "1");
   EXPECT_EQ(rows[1][1], "rank=2,seed=3");
-  EXPECT_EQ(rows[1][2].rfind(folder_.file("runs/toy/rank=2,seed=3-"), 0), 0U)
-      << rows[1][2];
+  EXPECT_EQ(rows[1][2].rfind(folder_.file("runs/toy/rank=2,seed=3-"), 0), 0U) << rows[1][2];
   EXPECT_EQ(rows[1][3], "missing");
   const Outcome listed = run(arguments("--list --json"), Stream::Out);
   const auto parsed = nlohmann::json::parse(listed.text);
@@ -47,8 +46,7 @@ TEST_F(CliSweep, TrainsAllOnceAndWhatIsMissingAgain) {
 
   const Outcome all = run(arguments("--jobs 3"), Stream::Error);
   EXPECT_EQ(all.exit_code, 0);
-  EXPECT_TRUE(contains(all.text, "1 of 4 points are finished already"))
-      << all.text;
+  EXPECT_TRUE(contains(all.text, "1 of 4 points are finished already")) << all.text;
   EXPECT_TRUE(contains(all.text, "[4/4] rank=")) << all.text;
   const std::size_t left = all.text.find(" s left\n");
   EXPECT_LT(left, all.text.find("[4/4]")) << all.text;
@@ -67,9 +65,7 @@ TEST_F(CliSweep, TrainsAllOnceAndWhatIsMissingAgain) {
   EXPECT_TRUE(contains(again.text, "rank=1")) << again.text;  // the report
   EXPECT_TRUE(content(rows[2][2] + "/model.safetensors") == model);
   auto after = times();
-  std::erase_if(after, [&](const auto& file) {
-    return file.first.rfind(rows[2][2], 0) == 0;
-  });
+  std::erase_if(after, [&](const auto& file) { return file.first.rfind(rows[2][2], 0) == 0; });
   EXPECT_EQ(after, before);
   EXPECT_GT(before.size(), 12U);
 
@@ -88,35 +84,27 @@ TEST_F(CliSweep, OnePointThatFailsKeepsNoOtherFromItsTurn) {
   const Outcome outcome = run(arguments(), Stream::Error);
   EXPECT_EQ(outcome.exit_code, 70);
   for (const char* part :
-       {"[1/4] lr=1.0e+30,seed=1: failed after",
-        "with exit code 70",
-        "log.txt ends with\n    ",
-        "optimizer.lr",
-        "[3/4] lr=0.1,seed=1: ",
-        "[4/4] lr=0.1,seed=2: "}) {
+       {"[1/4] lr=1.0e+30,seed=1: failed after", "with exit code 70", "log.txt ends with\n    ",
+        "optimizer.lr", "[3/4] lr=0.1,seed=1: ", "[4/4] lr=0.1,seed=2: "}) {
     EXPECT_TRUE(contains(outcome.text, part)) << part << "\n" << outcome.text;
   }
   EXPECT_EQ(states(), (States{"failed", "failed", "finished", "finished"}));
 }
 
 TEST_F(CliSweep, AllIsCheckedBeforeTheFirstIsTrained) {
-  const std::string path =
-      add_sweep("grid:\n  workers: [2, 4]\n  method.rank.rank: [2, 17]\n");
+  const std::string path = add_sweep("grid:\n  workers: [2, 4]\n  method.rank.rank: [2, 17]\n");
   Outcome outcome = run(arguments(), Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78);
-  EXPECT_TRUE(contains(
-      outcome.text, path + ": error: method.rank.rank: expected at most 16"))
+  EXPECT_TRUE(contains(outcome.text, path + ": error: method.rank.rank: expected at most 16"))
       << outcome.text;
-  EXPECT_TRUE(
-      contains(outcome.text, "at 2 of 4 points: 1 (workers=2,rank=17), 3 ("))
+  EXPECT_TRUE(contains(outcome.text, "at 2 of 4 points: 1 (workers=2,rank=17), 3 ("))
       << outcome.text;
   EXPECT_FALSE(fs::exists(folder_.file("runs")));
   outcome = run(arguments("--emit-slurm"), Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
   // A key that is wrong with each of its values.
-  outcome = run(
-      "sweep -c '" + folder_.file("base.yaml") + "' --grid wrokers=1,2 --list",
-      Stream::Error);
+  outcome =
+      run("sweep -c '" + folder_.file("base.yaml") + "' --grid wrokers=1,2 --list", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78);
   EXPECT_EQ(
       outcome.text,
@@ -127,12 +115,10 @@ TEST_F(CliSweep, AllIsCheckedBeforeTheFirstIsTrained) {
   add_sweep("grid: {method.rank.rank: [1, 2]}\n");
   const std::string folder = list().at(1).at(2);
   folder_.add(
-      folder.substr(folder_.path().size() + 1) + "/config.yaml",
-      std::string(kBase) + "seed: 9\n");
+      folder.substr(folder_.path().size() + 1) + "/config.yaml", std::string(kBase) + "seed: 9\n");
   outcome = run(arguments(), Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "not the configuration of this point"))
-      << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "not the configuration of this point")) << outcome.text;
   EXPECT_EQ(run(arguments("--task 1"), Stream::Error).exit_code, 78);
   EXPECT_EQ(states(), (States{"missing", "foreign"}));
 }
@@ -144,8 +130,7 @@ struct BadSweep {
   const char* says;
 };
 
-class CliBadSweep : public CliSweep,
-                    public ::testing::WithParamInterface<BadSweep> {};
+class CliBadSweep : public CliSweep, public ::testing::WithParamInterface<BadSweep> {};
 
 TEST_P(CliBadSweep, EndsWithItsCodeAndSaysWhy) {
   add_sweep("grid: {method.rank.rank: [1, 2]}\n");
@@ -156,13 +141,10 @@ TEST_P(CliBadSweep, EndsWithItsCodeAndSaysWhy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    CliBadSweep,
+    All, CliBadSweep,
     ::testing::Values(
         BadSweep{
-            "TaskBeyond",
-            "--task 2",
-            2,
+            "TaskBeyond", "--task 2", 2,
             "expected 0 to 1, as the sweep "
             "has 2 points; got 2"},
         BadSweep{"TaskBelow", "--task=-1", 2, "got -1"},
@@ -174,16 +156,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadSweep{"FileAndGrid", "--grid workers=1", 2, "--grid goes with"},
         BadSweep{"WordForANumber", "--seeds many", 78, "or their number"},
         BadSweep{
-            "VariedKey",
-            "--set method.rank.rank=3",
-            78,
+            "VariedKey", "--set method.rank.rank=3", 78,
             "--set method.rank.rank=3: error: method.rank.rank: the sweep "
             "varies this key"},
         BadSweep{
-            "NoPlaceForTheBatchFile",
-            "--emit-slurm /nothing/there.sh",
-            74,
-            "/nothing/there.sh"}),
+            "NoPlaceForTheBatchFile", "--emit-slurm /nothing/there.sh", 74, "/nothing/there.sh"}),
     [](const auto& test) { return test.param.name; });
 
 // Stopped in the middle: all save, nothing is left running, and the next call
@@ -191,8 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(CliSweep, AStoppedSweepGoesOn) {
   add_sweep("set: {train.steps: 1500, checkpoint.every: 300}\nseeds: 3\n");
   const std::string stopped = script(
-      std::string("set -u\n'") + ABTRAIN_PROGRAM + "' " +
-      arguments("--jobs 2") +
+      std::string("set -u\n'") + ABTRAIN_PROGRAM + "' " + arguments("--jobs 2") +
       " & sweep=$!\n"
       "for i in {1..3000}; do\n"
       "  grep -qs '\"checkpoint\"' '" +
@@ -201,19 +177,17 @@ TEST_F(CliSweep, AStoppedSweepGoesOn) {
       "  sleep 0.01\n"
       "done\n"
       "kill -TERM $sweep\nwait $sweep\n");
-  const int status = std::system(
-      (stopped + " 2>'" + folder_.file("errors") + "' >/dev/null").c_str());
+  const int status =
+      std::system((stopped + " 2>'" + folder_.file("errors") + "' >/dev/null").c_str());
   const std::string errors = content(folder_.file("errors"));
   ASSERT_EQ(WEXITSTATUS(status), 75) << errors;
   EXPECT_TRUE(contains(errors, "running points save and stop")) << errors;
-  EXPECT_TRUE(contains(errors, "of 3 points finished; the same command"))
-      << errors;
+  EXPECT_TRUE(contains(errors, "of 3 points finished; the same command")) << errors;
   EXPECT_GT(std::ranges::count(states(), "started"), 0);
   // One that was stopped before its first step has nothing to go on from.
   std::vector<bool> saved;
   for (const auto& row : list()) {
-    saved.push_back(
-        row[3] == "started" && fs::exists(row[2] + "/checkpoints"));
+    saved.push_back(row[3] == "started" && fs::exists(row[2] + "/checkpoints"));
   }
   EXPECT_GT(std::ranges::count(saved, true), 0);
 
@@ -222,9 +196,7 @@ TEST_F(CliSweep, AStoppedSweepGoesOn) {
   EXPECT_EQ(states(), States(3, "finished"));
   const auto rows = list();
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_EQ(
-        contains(content(rows[i][2] + "/metrics.jsonl"), "\"resume\""),
-        saved[i])
+    EXPECT_EQ(contains(content(rows[i][2] + "/metrics.jsonl"), "\"resume\""), saved[i])
         << rows[i][1];
   }
 }

@@ -34,23 +34,18 @@ TEST_F(CliSweep, WritesABatchFileThatAsksForThePoints) {
   EXPECT_TRUE(contains(written.text, "array.sh: 6 points")) << written.text;
   const std::string text = content(folder_.file("array.sh"));
   for (const char* line :
-       {"\n#SBATCH --array=0-5%2\n",
-        "\n#SBATCH --ntasks=2\n",
-        "\n#SBATCH --cpus-per-task=1\n",
-        "\n#SBATCH --job-name=toy\n",
-        "\n#SBATCH --signal=USR1@120\n"}) {
+       {"\n#SBATCH --array=0-5%2\n", "\n#SBATCH --ntasks=2\n", "\n#SBATCH --cpus-per-task=1\n",
+        "\n#SBATCH --job-name=toy\n", "\n#SBATCH --signal=USR1@120\n"}) {
     EXPECT_TRUE(contains(text, line)) << line << text;
   }
-  std::system(("SLURM_ARRAY_TASK_ID=4 bash '" + folder_.file("array.sh") +
-               "' >'" + folder_.file("ran") + "' 2>&1; bash '" +
-               folder_.file("array.sh") + "' >>'" + folder_.file("ran") +
-               "' 2>&1; echo $? >>'" + folder_.file("ran") + "'")
+  std::system(("SLURM_ARRAY_TASK_ID=4 bash '" + folder_.file("array.sh") + "' >'" +
+               folder_.file("ran") + "' 2>&1; bash '" + folder_.file("array.sh") + "' >>'" +
+               folder_.file("ran") + "' 2>&1; echo $? >>'" + folder_.file("ran") + "'")
                   .c_str());
   EXPECT_EQ(
-      content(folder_.file("ran")),
-      "sweep\n" + folder_.file("toy.yaml") + "\n--set\n" + set +
-          "\n--seeds\n2\n--output\n" + folder_.file("runs") +
-          "\n--task\n4\nno array task: sbatch --array=0-5\n2\n");
+      content(folder_.file("ran")), "sweep\n" + folder_.file("toy.yaml") + "\n--set\n" + set +
+                                        "\n--seeds\n2\n--output\n" + folder_.file("runs") +
+                                        "\n--task\n4\nno array task: sbatch --array=0-5\n2\n");
 
   // Where points differ in their workers, threads of one task are the workers.
   add_sweep("grid: {workers: [2, 6]}\n");
@@ -72,32 +67,25 @@ TEST_F(CliSweep, BatchFilesHoldNoLinesOfTheUsers) {
   const std::string sweep = "base: base\ngrid: {method.rank.rank: [1, 2]}\n";
   const std::string evil = "x\ntouch owned\n";
   folder_.add(evil + ".yaml", sweep);
-  Outcome outcome =
-      run("sweep '" + folder_.file(evil) + ".yaml' --emit-slurm", Stream::Out);
+  Outcome outcome = run("sweep '" + folder_.file(evil) + ".yaml' --emit-slurm", Stream::Out);
   EXPECT_EQ(outcome.exit_code, 78);
   EXPECT_EQ(outcome.text, "");
-  outcome =
-      run("sweep '" + folder_.file(evil) + ".yaml' --name good --emit-slurm",
-          Stream::Error);
+  outcome = run("sweep '" + folder_.file(evil) + ".yaml' --name good --emit-slurm", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "control characters are not allowed in"))
-      << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "control characters are not allowed in")) << outcome.text;
   // The default name of a sweep that only lists is one too.
-  outcome =
-      run("sweep '" + folder_.file(evil) + ".yaml' --list", Stream::Error);
+  outcome = run("sweep '" + folder_.file(evil) + ".yaml' --list", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
   EXPECT_TRUE(contains(outcome.text, "control characters"));
   EXPECT_TRUE(contains(outcome.text, "name")) << outcome.text;
   add_sweep("grid: {method.rank.rank: [1, 2]}\n");
-  outcome =
-      run(arguments("--set \"data.root=a\nb\" --emit-slurm"), Stream::Error);
+  outcome = run(arguments("--set \"data.root=a\nb\" --emit-slurm"), Stream::Error);
   EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
   EXPECT_TRUE(contains(outcome.text, "got 'data.root=a\\nb'")) << outcome.text;
   // A folder that the batch file would change to.
   const std::string place = folder_.file("in\nside");
   fs::create_directories(place);
-  outcome =
-      run(arguments("--emit-slurm"), Stream::Error, "cd '" + place + "' && ");
+  outcome = run(arguments("--emit-slurm"), Stream::Error, "cd '" + place + "' && ");
   EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
 }
 
@@ -108,20 +96,18 @@ TEST_F(CliSweep, BatchFilesQuoteWhatTheyHold) {
   folder_.add(odd + "/toy #1.yaml", "base: base\nseeds: 2\n");
   fs::copy(folder_.file("base.yaml"), place + "/base.yaml");
   folder_.add(
-      odd + "/root/slurm/job.sh",
-      "run_abtrain() { printf '%s\\n' \"$ABTRAIN\" \"$@\"; }\n");
+      odd + "/root/slurm/job.sh", "run_abtrain() { printf '%s\\n' \"$ABTRAIN\" \"$@\"; }\n");
   fs::copy(ABTRAIN_PROGRAM, place + "/abtrain");
   const std::string in_place = script(
       "cd \"$1\" && export ABTRAIN_ROOT=$PWD/root &&\n"
       "./abtrain sweep 'toy #1.yaml' --emit-slurm >array.sh 2>errors &&\n"
       "SLURM_ARRAY_TASK_ID=1 bash array.sh >ran 2>>errors");
   fs::create_symlink(place, folder_.file("place"));
-  const int status = std::system(
-      (in_place + " \"$(readlink '" + folder_.file("place") + "')\"").c_str());
+  const int status =
+      std::system((in_place + " \"$(readlink '" + folder_.file("place") + "')\"").c_str());
   EXPECT_EQ(status, 0) << content(place + "/errors");
   EXPECT_EQ(
-      content(place + "/ran"),
-      place + "/abtrain\nsweep\n" + place + "/toy #1.yaml\n--task\n1\n");
+      content(place + "/ran"), place + "/abtrain\nsweep\n" + place + "/toy #1.yaml\n--task\n1\n");
   EXPECT_FALSE(fs::exists(place + "/owned"));
   // As Slurm reads its lines: in double quotes, a backslash before some.
   std::string slurm = "#SBATCH --chdir=\"";

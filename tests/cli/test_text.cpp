@@ -36,13 +36,9 @@ class TextCommands : public ::testing::Test {
            more;
   }
   std::string here() const {
-    return "cd '" + folder_.path() + "' && XDG_CACHE_HOME='" +
-           folder_.file("cache") + "' ";
+    return "cd '" + folder_.path() + "' && XDG_CACHE_HOME='" + folder_.file("cache") + "' ";
   }
-  void expect_refused(
-      const std::string& arguments,
-      int code,
-      const std::string& part) const {
+  void expect_refused(const std::string& arguments, int code, const std::string& part) const {
     const Outcome outcome = run(arguments, Stream::Error, here());
     EXPECT_EQ(outcome.exit_code, code) << outcome.text;
     EXPECT_TRUE(contains(outcome.text, part)) << outcome.text;
@@ -61,8 +57,7 @@ TEST_F(TextCommands, ARunReportsBitsPerByteAndContinuesAText) {
   EXPECT_FALSE(contains(summary, "\"accuracy\": "));
 
   const auto text = [&](const std::string& more) {
-    const Outcome outcome =
-        run("generate run --tokens 30 " + more, Stream::Out, here());
+    const Outcome outcome = run("generate run --tokens 30 " + more, Stream::Out, here());
     EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
     return outcome.text;
   };
@@ -79,8 +74,8 @@ TEST_F(TextCommands, ARunReportsBitsPerByteAndContinuesAText) {
   std::filesystem::remove(text_);
   EXPECT_EQ(text("--top-k 1"), likeliest);
   expect_refused("evaluate run", 66, "no such file or folder");
-  const Outcome exported = run(
-      "export run -o merged.safetensors --form merged", Stream::Out, here());
+  const Outcome exported =
+      run("export run -o merged.safetensors --form merged", Stream::Out, here());
   EXPECT_EQ(exported.exit_code, 0);
   EXPECT_TRUE(contains(exported.text, "Hugging Face's names")) << exported.text;
 }
@@ -114,56 +109,44 @@ TEST_F(TextCommands, ARunOnTokensGoesOnWithTheSameBits) {
       run(again +
               "--set data.test=moved.bin --resume "
               "run/checkpoints/step-0000000020",
-          Stream::Error,
-          here());
+          Stream::Error, here());
   ASSERT_EQ(rest.exit_code, 0) << rest.text;
   EXPECT_EQ(
       content(folder_.file("run/model.safetensors")),
       content(folder_.file("rest/model.safetensors")));
 
-  expect_refused(
-      "generate run", 2, "--prompt: this run's tokens are numbers; expected");
+  expect_refused("generate run", 2, "--prompt: this run's tokens are numbers; expected");
   expect_refused("generate run --prompt '5 300'", 2, "from 0 to 299");
-  const Outcome text = run(
-      "generate run --prompt '5 6' --tokens 3 --seed 4", Stream::Out, here());
+  const Outcome text = run("generate run --prompt '5 6' --tokens 3 --seed 4", Stream::Out, here());
   EXPECT_TRUE(text.text.starts_with("5 6 ")) << text.text;
   EXPECT_EQ(std::ranges::count(text.text, ' '), 4) << text.text;
 }
 
 TEST_F(TextCommands, DamagedTextsAreRefusedWithOneMessage) {
+  expect_refused(arguments("--set data.root=nowhere"), 66, "nowhere: no such file");
   expect_refused(
-      arguments("--set data.root=nowhere"), 66, "nowhere: no such file");
-  expect_refused(
-      arguments("--set data.root=auto"),
-      78,
+      arguments("--set data.root=auto"), 78,
       "data.root: expected the file or folder that holds the text");
   expect_refused(
-      arguments("--set data.context=100000"),
-      78,
+      arguments("--set data.context=100000"), 78,
       "data.context: a window takes 100,000 tokens and the one after them");
   expect_refused(
-      arguments("--set data.tokens=uint16 --set data.vocabulary=1000"),
-      65,
-      "text: token ");
+      arguments("--set data.tokens=uint16 --set data.vocabulary=1000"), 65, "text: token ");
   expect_refused(
-      arguments("--set model.name=mlp"),
-      78,
+      arguments("--set model.name=mlp"), 78,
       "model.name: mlp takes images, but the data set has text");
   const std::string pack = "seq 30000 | gzip >'" + folder_.file("cut.gz") + "'";
   ASSERT_EQ(std::system(pack.c_str()), 0);
   std::filesystem::resize_file(folder_.file("cut.gz"), 80);
   expect_refused(
-      arguments("--set data.root=cut.gz"),
-      65,
-      "cut.gz: expected the end of its gzip stream");
+      arguments("--set data.root=cut.gz"), 65, "cut.gz: expected the end of its gzip stream");
   EXPECT_FALSE(std::filesystem::exists(folder_.file("run/summary.json")));
 }
 
 TEST_F(TextCommands, OnlyATextCanBeContinued) {
   ASSERT_EQ(run(small_run(folder_), Stream::Out).exit_code, 0);
   expect_refused(
-      "generate small",
-      78,
+      "generate small", 78,
       "small: expected a run that trains on a text, but its data.name is "
       "fashion-mnist");
 }

@@ -19,8 +19,7 @@ TEST(CliDecompose, ReportsInThreeFormats) {
   const TempFolder folder;
   const std::string in = folder.add("in.safetensors", weights(2, 20, 12));
   const std::string out = folder.file("out.safetensors");
-  const std::string command =
-      "decompose '" + in + "' -o '" + out + "' --rule fixed --rank 3";
+  const std::string command = "decompose '" + in + "' -o '" + out + "' --rule fixed --rank 3";
   const Outcome table = run(command, Stream::Out);
   ASSERT_EQ(table.exit_code, 0);
   EXPECT_TRUE(contains(table.text, "2 of 2 matrices cut")) << table.text;
@@ -30,11 +29,9 @@ TEST(CliDecompose, ReportsInThreeFormats) {
   EXPECT_EQ(report["tensors"][1]["name"], "layer1.weight");
   EXPECT_EQ(report["totals"]["file_after"], std::filesystem::file_size(out));
   const Outcome csv = run(command + " --format csv", Stream::Out);
-  EXPECT_TRUE(contains(csv.text, "\nlayer0.weight,20x12,20,12,3,F32,"))
-      << csv.text;
+  EXPECT_TRUE(contains(csv.text, "\nlayer0.weight,20x12,20,12,3,F32,")) << csv.text;
   std::filesystem::remove(out);
-  const Outcome dry =
-      run("decompose '" + in + "' --dry-run --keep 0.5", Stream::Out);
+  const Outcome dry = run("decompose '" + in + "' --dry-run --keep 0.5", Stream::Out);
   EXPECT_EQ(dry.exit_code, 0);
   EXPECT_TRUE(contains(dry.text, "nothing written")) << dry.text;
   EXPECT_FALSE(std::filesystem::exists(out));
@@ -42,14 +39,12 @@ TEST(CliDecompose, ReportsInThreeFormats) {
 
 TEST(CliDecompose, WarnsOfRankOneAndTakesAFloor) {
   const TempFolder folder;
-  const std::string command = "decompose '" +
-                              folder.add("in.safetensors", weights(2, 20, 12)) +
+  const std::string command = "decompose '" + folder.add("in.safetensors", weights(2, 20, 12)) +
                               "' --dry-run --rule budget ";
   const Outcome warned = run(command + "--ratio 7", Stream::Error);
   EXPECT_EQ(warned.exit_code, 0);
-  EXPECT_TRUE(contains(
-      warned.text,
-      "2 of 2 matrices are cut to rank 1 (layer0.weight, layer1.weight)"))
+  EXPECT_TRUE(
+      contains(warned.text, "2 of 2 matrices are cut to rank 1 (layer0.weight, layer1.weight)"))
       << warned.text;
   const Outcome even = run(command + "--ratio 2 --floor 0.9", Stream::Error);
   EXPECT_EQ(even.exit_code, 0) << even.text;
@@ -80,70 +75,30 @@ TEST_P(CliBadDecompose, EndsWithItsCodeAndSaysWhy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    CliBadDecompose,
+    All, CliBadDecompose,
     ::testing::Values(
         BadDecompose{"Nothing", "", 2, "input is required"},
         BadDecompose{"NoOutput", "@ --keep 0.9", 2, "-o FILE is required"},
         BadDecompose{
-            "Range",
-            "@ --dry-run --keep 2",
-            2,
+            "Range", "@ --dry-run --keep 2", 2,
             "--keep: error: expected a number above 0 and at most 1, got "
             "'2'\n"},
         BadDecompose{"Rule", "@ --dry-run --rule svd", 2, "sigma"},
+        BadDecompose{"TwoKeys", "@ --dry-run --keep 0.9 --rank 3", 2, "--rank does not belong to"},
         BadDecompose{
-            "TwoKeys",
-            "@ --dry-run --keep 0.9 --rank 3",
-            2,
-            "--rank does not belong to"},
-        BadDecompose{
-            "OtherKey",
-            "@ --dry-run --rule fixed --keep 0.9",
-            2,
+            "OtherKey", "@ --dry-run --rule fixed --keep 0.9", 2,
             "--keep does not belong to --rule fixed"},
+        BadDecompose{"WhichRatio", "@ --dry-run --ratio 4", 2, "--rule budget)?"},
+        BadDecompose{"Size", "@ --dry-run --budget 20Mb/s", 2, "--budget: expected a size"},
+        BadDecompose{"TwoBudgets", "@ --dry-run --budget 1MB --ratio 3", 2, "give only one"},
         BadDecompose{
-            "WhichRatio",
-            "@ --dry-run --ratio 4",
-            2,
-            "--rule budget)?"},
-        BadDecompose{
-            "Size",
-            "@ --dry-run --budget 20Mb/s",
-            2,
-            "--budget: expected a size"},
-        BadDecompose{
-            "TwoBudgets",
-            "@ --dry-run --budget 1MB --ratio 3",
-            2,
-            "give only one"},
-        BadDecompose{
-            "BudgetOfARule",
-            "@ --dry-run --budget 1MB --rule energy",
-            2,
-            "--budget belongs"},
+            "BudgetOfARule", "@ --dry-run --budget 1MB --rule energy", 2, "--budget belongs"},
         BadDecompose{"Dtype", "@ --dry-run --dtype fp8", 2, "--dtype"},
         BadDecompose{"Glob", "@ --dry-run --only x*", 2, "matches no tensor"},
-        BadDecompose{
-            "Itself",
-            "@ -o @ --rank 2",
-            2,
-            "is the file that is read"},
-        BadDecompose{
-            "Missing",
-            "no.safetensors --dry-run",
-            66,
-            "no.safetensors"},
-        BadDecompose{
-            "Cut",
-            "`dirname @`/cut.safetensors --dry-run",
-            65,
-            "'layer0.weight'"},
-        BadDecompose{
-            "NoFolder",
-            "@ -o no/such/out --rank 2",
-            74,
-            "no/such/out"}),
+        BadDecompose{"Itself", "@ -o @ --rank 2", 2, "is the file that is read"},
+        BadDecompose{"Missing", "no.safetensors --dry-run", 66, "no.safetensors"},
+        BadDecompose{"Cut", "`dirname @`/cut.safetensors --dry-run", 65, "'layer0.weight'"},
+        BadDecompose{"NoFolder", "@ -o no/such/out --rank 2", 74, "no/such/out"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(CliExport, SaysWhatIsMissing) {
@@ -154,8 +109,7 @@ TEST(CliExport, SaysWhatIsMissing) {
   EXPECT_EQ(form.exit_code, 2);
   EXPECT_TRUE(contains(form.text, "merged")) << form.text;
   const Outcome no_run =
-      run("export '" + folder.path() + "' -o '" + folder.file("y") + "'",
-          Stream::Error);
+      run("export '" + folder.path() + "' -o '" + folder.file("y") + "'", Stream::Error);
   EXPECT_EQ(no_run.exit_code, 66);
   EXPECT_TRUE(contains(no_run.text, "expected a run folder")) << no_run.text;
 }
@@ -163,16 +117,8 @@ TEST(CliExport, SaysWhatIsMissing) {
 // Most memory that the program had at a time, in bytes.
 double peak(const std::string& in, const std::string& out) {
   std::string program = ABTRAIN_PROGRAM;
-  std::vector<std::string> arguments = {
-      program,
-      "decompose",
-      in,
-      "-o",
-      out,
-      "--rule",
-      "budget",
-      "--ratio",
-      "1.6"};
+  std::vector<std::string> arguments = {program,  "decompose", in,        "-o", out,
+                                        "--rule", "budget",    "--ratio", "1.6"};
   std::vector<char*> argv;
   for (std::string& argument : arguments) {
     argv.push_back(argument.data());
@@ -182,10 +128,7 @@ double peak(const std::string& in, const std::string& out) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  EXPECT_EQ(
-      posix_spawn(
-          &child, program.c_str(), &actions, nullptr, argv.data(), environ),
-      0);
+  EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ), 0);
   posix_spawn_file_actions_destroy(&actions);
   int status = -1;
   rusage usage{};

@@ -12,10 +12,7 @@ namespace abtrain {
 
 // `count` fp32 matrices, rows x columns, of normal numbers: NAME0.weight, ...
 inline std::string weights(
-    int count,
-    std::size_t rows,
-    std::size_t columns,
-    const std::string& name = "layer") {
+    int count, std::size_t rows, std::size_t columns, const std::string& name = "layer") {
   nlohmann::json header;
   std::string data;
   std::mt19937 random(1);
@@ -26,12 +23,9 @@ inline std::string weights(
     for (float& x : matrix) {
       x = normal(random);
     }
-    data.append(
-        reinterpret_cast<const char*>(matrix.data()), 4 * matrix.size());
+    data.append(reinterpret_cast<const char*>(matrix.data()), 4 * matrix.size());
     header[name + std::to_string(i) + ".weight"] = {
-        {"dtype", "F32"},
-        {"shape", {rows, columns}},
-        {"data_offsets", {begin, data.size()}}};
+        {"dtype", "F32"}, {"shape", {rows, columns}}, {"data_offsets", {begin, data.size()}}};
   }
   const std::string text = header.dump();
   const std::uint64_t length = text.size();

@@ -20,14 +20,12 @@ namespace abtrain::comm {
 
 inline at::Tensor input_of(int rank, std::int64_t numel, at::ScalarType type) {
   at::Generator generator = at::detail::createCPUGenerator(100 + rank);
-  return at::isFloatingType(type)
-             ? at::randn({numel}, generator, at::kDouble).to(type)
-             : at::randint(0, 100, {numel}, generator, at::kLong).to(type);
+  return at::isFloatingType(type) ? at::randn({numel}, generator, at::kDouble).to(type)
+                                  : at::randint(0, 100, {numel}, generator, at::kLong).to(type);
 }
 
 // In rank order, in the wide type, rounded once.
-inline at::Tensor
-sum_of(int n, std::int64_t numel, at::ScalarType type, ReduceOp op) {
+inline at::Tensor sum_of(int n, std::int64_t numel, at::ScalarType type, ReduceOp op) {
   const auto wide = type == at::kDouble        ? at::kDouble
                     : at::isFloatingType(type) ? at::kFloat
                                                : at::kLong;
@@ -36,8 +34,7 @@ sum_of(int n, std::int64_t numel, at::ScalarType type, ReduceOp op) {
     const at::Tensor next = input_of(i, numel, type).to(wide);
     sum = op == ReduceOp::Max ? sum.maximum(next) : sum.add(next);
   }
-  return (op == ReduceOp::Mean ? sum.div(static_cast<double>(n)) : sum)
-      .to(type);
+  return (op == ReduceOp::Mean ? sum.div(static_cast<double>(n)) : sum).to(type);
 }
 
 // Both sides of the size below which the local back end works alone, and of a
@@ -69,8 +66,7 @@ inline void check_all_gather(Communicator& comm) {
     }
     const at::Tensor wanted = at::cat(inputs);
     const at::Tensor out = at::full({wanted.numel()}, -1.0f);
-    comm.all_gather(out, inputs[comm.rank()].clone(), counts, Purpose::Factors)
-        .wait();
+    comm.all_gather(out, inputs[comm.rank()].clone(), counts, Purpose::Factors).wait();
     EXPECT_TRUE(out.equal(wanted));
   }
 }
@@ -143,13 +139,7 @@ inline void check_broadcast(Communicator& comm) {
 inline void check_dtypes(Communicator& comm) {
   const int n = comm.size();
   for (const auto type :
-       {at::kFloat,
-        at::kDouble,
-        at::kHalf,
-        at::kBFloat16,
-        at::kInt,
-        at::kLong,
-        at::kByte}) {
+       {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt, at::kLong, at::kByte}) {
     for (const std::int64_t numel : {37, 20001}) {
       for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Mean}) {
         if (op == ReduceOp::Mean && !at::isFloatingType(type)) {
@@ -157,8 +147,7 @@ inline void check_dtypes(Communicator& comm) {
         }
         const at::Tensor buffer = input_of(comm.rank(), numel, type);
         comm.all_reduce(buffer, op, Purpose::Gradient).wait();
-        EXPECT_TRUE(buffer.equal(sum_of(n, numel, type, op)))
-            << c10::toString(type);
+        EXPECT_TRUE(buffer.equal(sum_of(n, numel, type, op))) << c10::toString(type);
       }
     }
   }
@@ -174,8 +163,7 @@ inline void check_many_at_once(Communicator& comm) {
     // Small and large ones by turns.
     const std::int64_t numel = i % 2 == 0 ? 11 : 100001;
     buffers.push_back(at::full({numel}, i + comm.rank(), at::kFloat));
-    pending.push_back(
-        comm.all_reduce(buffers.back(), ReduceOp::Sum, Purpose::Gradient));
+    pending.push_back(comm.all_reduce(buffers.back(), ReduceOp::Sum, Purpose::Gradient));
   }
   comm.barrier();  // a call without a Pending between them
   for (int i = 0; i < kCalls; ++i) {
@@ -188,10 +176,7 @@ inline void check_many_at_once(Communicator& comm) {
 
 inline void check_dropped_pending(Communicator& comm) {
   const at::Tensor buffer = at::full({100001}, 1.0f);
-  {
-    const Pending dropped =
-        comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient);
-  }
+  { const Pending dropped = comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient); }
   EXPECT_TRUE(buffer.eq(comm.size()).all().item<bool>());
 }
 

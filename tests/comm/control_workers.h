@@ -27,8 +27,7 @@ constexpr double kTimeout = 60;
 // Delays of a worker that differ from seed to seed.
 class Pace {
  public:
-  Pace(int seed, int rank)
-      : random_(static_cast<unsigned>(1000 * seed + rank)) {}
+  Pace(int seed, int rank) : random_(static_cast<unsigned>(1000 * seed + rank)) {}
   int below(int end) {
     return static_cast<int>(random_() % static_cast<unsigned>(end));
   }
@@ -70,8 +69,7 @@ struct Worker {
 // Runs the body on each worker. Afterwards all channels end, in any order, and
 // every worker must have been told of a failure `told(rank)` times.
 inline void run_control(
-    int workers,
-    const std::function<void(Worker&)>& body,
+    int workers, const std::function<void(Worker&)>& body,
     const std::function<int(int rank)>& told = [](int) { return 0; }) {
   run_workers(workers, kTimeout, [&](Communicator& world) {
     Worker worker(world);

@@ -31,9 +31,7 @@ class Board {
     };
   }
   ShareBytes reader() const {
-    return [this](void* data, std::size_t) {
-      *static_cast<Meeting*>(data) = read();
-    };
+    return [this](void* data, std::size_t) { *static_cast<Meeting*>(data) = read(); };
   }
   Meeting read() const {
     return future_.get();
@@ -59,19 +57,12 @@ inline std::future<Met> start(MeetOptions options) {
 }
 
 inline std::future<Met> start_hub(
-    Board& board,
-    int size,
-    const Secret& secret = {},
-    double timeout = kTimeout) {
+    Board& board, int size, const Secret& secret = {}, double timeout = kTimeout) {
   return start({0, size, board.writer(), timeout, secret, kHost});
 }
 
 inline std::future<Met> start_worker(
-    const Board& board,
-    int rank,
-    int size,
-    const Secret& secret = {},
-    double timeout = kTimeout) {
+    const Board& board, int rank, int size, const Secret& secret = {}, double timeout = kTimeout) {
   return start({rank, size, board.reader(), timeout, secret});
 }
 
@@ -82,22 +73,13 @@ inline Socket connect_to(const Meeting& meeting) {
 }
 
 // A Hello as a process of the run sends it.
-inline Message hello_of(
-    const Meeting& meeting,
-    int rank,
-    int size,
-    bool is_sealed,
-    char process) {
+inline Message hello_of(const Meeting& meeting, int rank, int size, bool is_sealed, char process) {
   Greeting greeting{};
   greeting.size = size;
   greeting.is_sealed = is_sealed;
   greeting.process.fill(static_cast<unsigned char>(process));
   fill_random(greeting.nonce.data(), greeting.nonce.size());
-  return {
-      Type::Hello,
-      rank,
-      meeting.token,
-      formatted("{}by hand", bytes_of(greeting))};
+  return {Type::Hello, rank, meeting.token, formatted("{}by hand", bytes_of(greeting))};
 }
 
 // The other end closes it without another message.
@@ -134,16 +116,12 @@ inline Meeting meeting_at(int port) {
 }
 
 inline Heard join_at(const Meeting& meeting, const Secret& secret = {}) {
-  const auto share = [&](void* data, std::size_t) {
-    *static_cast<Meeting*>(data) = meeting;
-  };
+  const auto share = [&](void* data, std::size_t) { *static_cast<Meeting*>(data) = meeting; };
   return start({1, 2, share, kSoon, secret}).get().heard;
 }
 
 inline void expect_both_refuse(
-    std::future<Met> hub,
-    std::future<Met> worker,
-    const std::string& why) {
+    std::future<Met> hub, std::future<Met> worker, const std::string& why) {
   const Stopwatch watch;
   for (const Heard& heard : {hub.get().heard, worker.get().heard}) {
     EXPECT_EQ(heard.code, kConfig);

@@ -27,11 +27,7 @@ inline std::string lacking(int ranks) {
     return "no CUDA device here";
   }
   if (gpus < ranks && nccl_version() < kSharing) {
-    return formatted(
-        "one GPU a rank in NCCL {}: {} wanted, found {}",
-        nccl_version(),
-        ranks,
-        gpus);
+    return formatted("one GPU a rank in NCCL {}: {} wanted, found {}", nccl_version(), ranks, gpus);
   }
   return "";
 }
@@ -59,8 +55,7 @@ inline void run_nccl(int ranks, double timeout, const Body& body) {
     const at::Device device = device_of(local.rank());
     const device::OwnStream stream(device);
     const bool even_alone = true;
-    NcclWorld world(
-        local.rank(), ranks, device, timeout, share_over(local), even_alone);
+    NcclWorld world(local.rank(), ranks, device, timeout, share_over(local), even_alone);
     {
       const std::lock_guard lock(mutex);
       worlds.push_back(&world);

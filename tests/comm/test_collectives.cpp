@@ -13,10 +13,7 @@ namespace {
 constexpr double kLocalTimeout = 20;
 
 class Collectives : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(
-    Workers,
-    Collectives,
-    ::testing::Values(1, 2, 3, 4, 8, 64));
+INSTANTIATE_TEST_SUITE_P(Workers, Collectives, ::testing::Values(1, 2, 3, 4, 8, 64));
 
 TEST_P(Collectives, AllReduceEqualsTheSumInRankOrder) {
   run_workers(GetParam(), kLocalTimeout, check_all_reduce);

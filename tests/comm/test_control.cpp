@@ -20,9 +20,7 @@ constexpr std::int64_t kNever = 100'000'000;
 
 // Steps until the stop; -1 where it never came.
 std::int64_t run_to_stop(
-    Control& control,
-    int worker,
-    const std::function<void(std::int64_t)>& step) {
+    Control& control, int worker, const std::function<void(std::int64_t)>& step) {
   for (std::int64_t t = 0; t < kNever; ++t) {
     if (control.stop_before(worker, t)) {
       return t;
@@ -83,11 +81,10 @@ TEST(LocalControl, ThreadsStopAtOneStep) {
       const int rank = world.rank();
       Pace pace(seed, rank);
       const int ask_at = pace.below(12);
-      stops[static_cast<std::size_t>(rank)] =
-          run_to_stop(control, rank, [&](std::int64_t t) {
-            wanted = wanted || (rank == seed % 4 && t == ask_at);
-            pace.delay();
-          });
+      stops[static_cast<std::size_t>(rank)] = run_to_stop(control, rank, [&](std::int64_t t) {
+        wanted = wanted || (rank == seed % 4 && t == ask_at);
+        pace.delay();
+      });
     });
     expect_all_equal(stops);
   }
@@ -96,14 +93,9 @@ TEST(LocalControl, ThreadsStopAtOneStep) {
 // Workers, and every how many steps they wait for each other (0: never).
 class Stop : public ::testing::TestWithParam<std::tuple<int, int>> {};
 INSTANTIATE_TEST_SUITE_P(
-    Workers,
-    Stop,
-    ::testing::Combine(
-        ::testing::Values(1, 2, 3, 5),
-        ::testing::Values(0, 1, 3)),
+    Workers, Stop, ::testing::Combine(::testing::Values(1, 2, 3, 5), ::testing::Values(0, 1, 3)),
     [](const auto& test) {
-      return formatted(
-          "{}MeetEvery{}", std::get<0>(test.param), std::get<1>(test.param));
+      return formatted("{}MeetEvery{}", std::get<0>(test.param), std::get<1>(test.param));
     });
 
 TEST_P(Stop, AllStopAtOneStepWhoeverAsks) {
@@ -115,8 +107,7 @@ TEST_P(Stop, AllStopAtOneStepWhoeverAsks) {
       Pace pace(seed, worker.rank());
       const int ask_at = pace.below(12);
       // One asks, or all do, each at a step of its own.
-      const bool asks = seed % (workers + 1) == worker.rank() ||
-                        seed % (workers + 1) == workers;
+      const bool asks = seed % (workers + 1) == worker.rank() || seed % (workers + 1) == workers;
       stops[static_cast<std::size_t>(worker.rank())] =
           run_to_stop(*worker.channel, worker.rank(), [&](std::int64_t t) {
             if (asks && t == ask_at) {
@@ -159,8 +150,7 @@ TEST(StopOrder, WhoHasAnsweredBeginsNothingUntilTheDecision) {
       return;
     }
     Worker worker(world);
-    const std::int64_t stop =
-        run_to_stop(*worker.channel, 0, [](std::int64_t) {});
+    const std::int64_t stop = run_to_stop(*worker.channel, 0, [](std::int64_t) {});
     worker.channel->close();
     EXPECT_EQ(stop, decided);
     EXPECT_EQ(worker.told, 0);
@@ -176,8 +166,7 @@ TEST(StopOrder, AHeldWorkerHearsThatAnotherIsGone) {
       return;
     }
     Worker worker(world);
-    const Heard heard =
-        error_of([&] { run_to_stop(*worker.channel, 0, [](std::int64_t) {}); });
+    const Heard heard = error_of([&] { run_to_stop(*worker.channel, 0, [](std::int64_t) {}); });
     EXPECT_EQ(heard.code, code_of(ErrorKind::PeerLost));
     expect_has(heard.message, "worker 1 on " + host_name() + " is gone");
   });
@@ -244,8 +233,7 @@ TEST(ShareOverAChannel, EndsWhereWorkerZeroIsGone) {
       [](Worker& worker) {
         if (worker.rank() == 1) {
           int value = 0;
-          const Heard heard =
-              error_of([&] { worker.channel->share(&value, sizeof(value)); });
+          const Heard heard = error_of([&] { worker.channel->share(&value, sizeof(value)); });
           EXPECT_EQ(heard.code, code_of(ErrorKind::PeerLost));
           expect_has(heard.message, "worker 0");
         }

@@ -38,26 +38,22 @@ TEST(Agree, ReturnsWhereAllHaveComeAndAreFine) {
 TEST(Agree, OneErrorIsThrownOnAllWithItsKind) {
   for (int failed = 0; failed < 3; ++failed) {
     std::vector<std::exception_ptr> errors(3);
-    errors[static_cast<std::size_t>(failed)] =
-        error(ErrorKind::MissingInput, "no images");
+    errors[static_cast<std::size_t>(failed)] = error(ErrorKind::MissingInput, "no images");
     const auto heard = agreed(errors);
     for (int rank = 0; rank < 3; ++rank) {
       const Heard& one = heard[static_cast<std::size_t>(rank)];
       EXPECT_EQ(one.code, code_of(ErrorKind::MissingInput));
       // Only worker 0 knows the hosts of all.
-      const std::string who = formatted(
-          "worker {}{}", failed, rank == 0 ? " on " + host_name() : "");
-      EXPECT_EQ(
-          one.message, rank == failed ? "no images" : who + ": no images");
+      const std::string who =
+          formatted("worker {}{}", failed, rank == 0 ? " on " + host_name() : "");
+      EXPECT_EQ(one.message, rank == failed ? "no images" : who + ": no images");
     }
   }
 }
 
 TEST(Agree, OfSeveralErrorsTheLowestWorkersWins) {
   const auto heard = agreed(
-      {nullptr,
-       error(ErrorKind::DamagedData, "torn"),
-       error(ErrorKind::Config, "no such key"),
+      {nullptr, error(ErrorKind::DamagedData, "torn"), error(ErrorKind::Config, "no such key"),
        nullptr});
   for (const Heard& one : heard) {
     EXPECT_EQ(one.code, code_of(ErrorKind::DamagedData));
@@ -68,8 +64,7 @@ TEST(Agree, OfSeveralErrorsTheLowestWorkersWins) {
 }
 
 TEST(Agree, AnErrorThatIsNotOursHasNoKindElsewhere) {
-  const auto heard =
-      agreed({nullptr, std::make_exception_ptr(std::out_of_range("index 12"))});
+  const auto heard = agreed({nullptr, std::make_exception_ptr(std::out_of_range("index 12"))});
   EXPECT_EQ(heard[0].code, 1);
   expect_has(heard[0].message, "worker 1 on " + host_name() + ": index 12");
   EXPECT_EQ(heard[1].message, "index 12");
@@ -99,8 +94,7 @@ TEST(Agree, EndsWhereAWorkerIsGone) {
 
 void step_until_told(Worker& worker, const std::string& part) {
   const Heard heard = error_of([&] {
-    for (std::int64_t t = 0; !worker.channel->stop_before(worker.rank(), t);
-         ++t) {
+    for (std::int64_t t = 0; !worker.channel->stop_before(worker.rank(), t); ++t) {
     }
   });
   EXPECT_EQ(heard.code, kLost);
@@ -154,8 +148,7 @@ TEST_P(Failing, AnEndWithoutAGoodbyeIsTold) {
           worker.channel.reset();
           return;
         }
-        const std::string who =
-            formatted("worker {} on {}", GetParam(), host_name());
+        const std::string who = formatted("worker {} on {}", GetParam(), host_name());
         step_until_told(worker, who + " is gone");
         EXPECT_EQ(heard_of(worker.channel->cause()).code, kLost);
         // Closing is no wait for those that will not come.

@@ -13,11 +13,7 @@ namespace {
 using wire::Message;
 using wire::Type;
 
-std::string frame(
-    std::uint32_t type,
-    std::int32_t rank,
-    std::int64_t value,
-    std::uint64_t length) {
+std::string frame(std::uint32_t type, std::int32_t rank, std::int64_t value, std::uint64_t length) {
   std::string bytes(24, '\0');
   std::memcpy(bytes.data(), &type, 4);
   std::memcpy(bytes.data() + 4, &rank, 4);
@@ -57,8 +53,7 @@ wire::Connections by_hand(Communicator& world) {
 // Runs until it is told of a failure.
 Heard told_in_steps(Worker& worker) {
   return error_of([&] {
-    for (std::int64_t t = 0; !worker.channel->stop_before(worker.rank(), t);
-         ++t) {
+    for (std::int64_t t = 0; !worker.channel->stop_before(worker.rank(), t); ++t) {
       std::this_thread::yield();
     }
   });
@@ -84,9 +79,7 @@ void expect_lost_after(int rank, const std::string& bytes) {
     const Heard heard = told_in_steps(worker);
     EXPECT_EQ(heard.code, kLost);
     expect_has(
-        heard.message,
-        formatted(
-            "worker {} on {} is gone: it sent an invalid", rank, host_name()));
+        heard.message, formatted("worker {} on {} is gone: it sent an invalid", rank, host_name()));
     worker.channel.reset();  // ends the thread that tells
     EXPECT_EQ(worker.told, 1);
   });
@@ -95,14 +88,9 @@ void expect_lost_after(int rank, const std::string& bytes) {
 TEST(ControlFrames, WhatNoWorkerSendsEndsItsConnection) {
   auto frames = wrong_frames();
   for (const std::string& more :
-       {frame(Type::Ask, 1, 0),
-        frame(Type::StopAt, 1, 7),
-        frame(Type::Verdict, 1, 0),
-        frame(Type::Shared, 1, 0),
-        frame(Type::Begun, 1, -1),
-        frame(Type::Bye, 1, -5),
-        frame(Type::Vote, 1, 7),
-        frame(Type::Vote, 1, -1),
+       {frame(Type::Ask, 1, 0), frame(Type::StopAt, 1, 7), frame(Type::Verdict, 1, 0),
+        frame(Type::Shared, 1, 0), frame(Type::Begun, 1, -1), frame(Type::Bye, 1, -5),
+        frame(Type::Vote, 1, 7), frame(Type::Vote, 1, -1),
         frame(Type::Vote, 0, 0),  // in another's name
         frame(Type::Failed, 0, 69)}) {
     frames.push_back(more);
@@ -115,12 +103,8 @@ TEST(ControlFrames, WhatNoWorkerSendsEndsItsConnection) {
 TEST(ControlFrames, WhatWorkerZeroDoesNotSendEndsItsConnection) {
   auto frames = wrong_frames();
   for (const std::string& more :
-       {frame(Type::Stop, 0, 0),
-        frame(Type::Begun, 0, 3),
-        frame(Type::Vote, 0, 0),
-        frame(Type::Bye, 0, 0),
-        frame(Type::StopAt, 0, -1),
-        frame(Type::Verdict, 2, 78),
+       {frame(Type::Stop, 0, 0), frame(Type::Begun, 0, 3), frame(Type::Vote, 0, 0),
+        frame(Type::Bye, 0, 0), frame(Type::StopAt, 0, -1), frame(Type::Verdict, 2, 78),
         frame(Type::Verdict, 0, 3)}) {
     frames.push_back(more);
   }
@@ -141,8 +125,8 @@ TEST(ControlFrames, HalfAFrameHoldsUpNobody) {
     Worker worker(world);
     world.barrier();
     if (world.rank() == 2) {
-      worker.channel->fail(std::make_exception_ptr(
-          Error(ErrorKind::Diverged, "loss is not finite")));
+      worker.channel->fail(
+          std::make_exception_ptr(Error(ErrorKind::Diverged, "loss is not finite")));
       return;
     }
     expect_has(told_in_steps(worker).message, "loss is not finite");

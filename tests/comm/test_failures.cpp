@@ -23,9 +23,7 @@ constexpr double kForever = 1e6;
 
 // Runs workers, which must end in an Error on the calling thread.
 Outcome outcome_of_workers(
-    int workers,
-    double timeout,
-    const std::function<void(Communicator&)>& body) {
+    int workers, double timeout, const std::function<void(Communicator&)>& body) {
   return outcome_of([&] { run_workers(workers, timeout, body); });
 }
 
@@ -54,23 +52,22 @@ INSTANTIATE_TEST_SUITE_P(Workers, Abort, ::testing::Values(2, 4, 64));
 
 TEST_P(Abort, TheRootCauseIsThrownAndNobodyHangs) {
   std::atomic<int> told = 0;
-  const auto outcome =
-      outcome_of_workers(GetParam(), kForever, [&](Communicator& comm) {
-        const at::Tensor buffer = large();
-        for (int step = 0;; ++step) {
-          if (step == 3 && comm.rank() == 1) {
-            diverge();
-          }
-          try {
-            comm.all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
-          } catch (const Error& error) {
-            EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
-            expect_has(error.what(), "loss is not finite");
-            ++told;
-            throw;
-          }
-        }
-      });
+  const auto outcome = outcome_of_workers(GetParam(), kForever, [&](Communicator& comm) {
+    const at::Tensor buffer = large();
+    for (int step = 0;; ++step) {
+      if (step == 3 && comm.rank() == 1) {
+        diverge();
+      }
+      try {
+        comm.all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
+        expect_has(error.what(), "loss is not finite");
+        ++told;
+        throw;
+      }
+    }
+  });
   EXPECT_EQ(outcome.kind, ErrorKind::Diverged);
   EXPECT_EQ(told, GetParam() - 1);
 }
@@ -128,8 +125,7 @@ TEST(AbortElsewhere, AnErrorDoesNotWaitForWhatIsUnderWay) {
     auto other = comm.split(0, comm.rank());
     const at::Tensor buffer = large();
     if (comm.rank() == 0) {
-      const Pending pending =
-          comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient);
+      const Pending pending = comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient);
       diverge();
     }
     other->barrier();
@@ -140,8 +136,7 @@ TEST(AbortElsewhere, AnErrorDoesNotWaitForWhatIsUnderWay) {
 TEST(AbortElsewhere, AnErrorThatIsNotOursIsKeptAsItIs) {
   EXPECT_THROW(
       run_workers(
-          3,
-          kForever,
+          3, kForever,
           [](Communicator& comm) {
             if (comm.rank() == 2) {
               throw std::out_of_range("index 12");
@@ -176,13 +171,11 @@ TEST(ExitCodes, NoMemoryAndNoThreadsAreTheConfigurations) {
   EXPECT_EQ(told([] { std::vector<int>().reserve(SIZE_MAX / 2); }).first, 78);
   EXPECT_EQ(
       told([] {
-        throw std::system_error(
-            std::make_error_code(std::errc::resource_unavailable_try_again));
+        throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
       }).first,
       78);
   // All else stays what it is, without LibTorch's stack.
-  const auto [code, text] =
-      told([] { at::zeros({3}, at::kFloat).add_(at::zeros({4})); });
+  const auto [code, text] = told([] { at::zeros({3}, at::kFloat).add_(at::zeros({4})); });
   EXPECT_EQ(code, 1);
   EXPECT_EQ(text.find("frame #"), std::string::npos) << text;
   EXPECT_EQ(told([] { throw Error(ErrorKind::Io, "x"); }).first, 74);
@@ -259,11 +252,8 @@ CollectiveCall reduce_of(std::int64_t numel, at::ScalarType type, ReduceOp op) {
   };
 }
 
-class Mismatch
-    : public ::testing::TestWithParam<
-          std::
-              tuple<const char*, CollectiveCall, CollectiveCall, const char*>> {
-};
+class Mismatch : public ::testing::TestWithParam<
+                     std::tuple<const char*, CollectiveCall, CollectiveCall, const char*>> {};
 
 TEST_P(Mismatch, IsAnErrorOnEveryMemberNamingBoth) {
   const auto& [name, usual, other, part] = GetParam();
@@ -285,40 +275,25 @@ TEST_P(Mismatch, IsAnErrorOnEveryMemberNamingBoth) {
 
 const CollectiveCall kUsual = reduce_of(5, at::kFloat, ReduceOp::Sum);
 INSTANTIATE_TEST_SUITE_P(
-    Calls,
-    Mismatch,
+    Calls, Mismatch,
     ::testing::Values(
         std::tuple{
-            "Size",
-            kUsual,
-            reduce_of(600001, at::kFloat, ReduceOp::Sum),
+            "Size", kUsual, reduce_of(600001, at::kFloat, ReduceOp::Sum),
             "all_reduce of 600001 Float"},
+        std::tuple{"Dtype", kUsual, reduce_of(5, at::kHalf, ReduceOp::Sum), "all_reduce of 5 Half"},
         std::tuple{
-            "Dtype",
-            kUsual,
-            reduce_of(5, at::kHalf, ReduceOp::Sum),
-            "all_reduce of 5 Half"},
-        std::tuple{
-            "Op",
-            kUsual,
-            reduce_of(5, at::kFloat, ReduceOp::Mean),
+            "Op", kUsual, reduce_of(5, at::kFloat, ReduceOp::Mean),
             "all_reduce of 5 Float on cpu, mean"},
         std::tuple{
-            "Kind",
-            kUsual,
-            CollectiveCall([](Communicator& comm) {
+            "Kind", kUsual, CollectiveCall([](Communicator& comm) {
               comm.broadcast(at::zeros({5}), 0, Purpose::Sync).wait();
             }),
             "broadcast of 5 Float on cpu, root 0"},
         std::tuple{
-            "Barrier",
-            kUsual,
-            CollectiveCall([](Communicator& comm) { comm.barrier(); }),
+            "Barrier", kUsual, CollectiveCall([](Communicator& comm) { comm.barrier(); }),
             "barrier"},
         std::tuple{
-            "Split",
-            kUsual,
-            CollectiveCall([](Communicator& comm) { comm.split(0, 0); }),
+            "Split", kUsual, CollectiveCall([](Communicator& comm) { comm.split(0, 0); }),
             "split"}),
     [](const auto& test) { return std::string(std::get<0>(test.param)); });
 
@@ -343,19 +318,14 @@ TEST(BadBuffers, AreRefusedBeforeAnythingIsPosted) {
   EXPECT_EQ(sum(at::Tensor()), ErrorKind::Config);
   EXPECT_EQ(sum(at::zeros({4}, at::kInt), ReduceOp::Mean), ErrorKind::Config);
   EXPECT_EQ(
-      kind_of([&] { comm.broadcast(at::zeros({4}), 1, Purpose::Sync).wait(); }),
+      kind_of([&] { comm.broadcast(at::zeros({4}), 1, Purpose::Sync).wait(); }), ErrorKind::Config);
+  EXPECT_EQ(
+      kind_of(
+          [&] { comm.all_gather(at::zeros({4}), at::zeros({3}), {4}, Purpose::Factors).wait(); }),
       ErrorKind::Config);
   EXPECT_EQ(
       kind_of([&] {
-        comm.all_gather(at::zeros({4}), at::zeros({3}), {4}, Purpose::Factors)
-            .wait();
-      }),
-      ErrorKind::Config);
-  EXPECT_EQ(
-      kind_of([&] {
-        comm.reduce_scatter(
-                at::zeros({3}), at::zeros({4}), ReduceOp::Sum, Purpose::Sync)
-            .wait();
+        comm.reduce_scatter(at::zeros({3}), at::zeros({4}), ReduceOp::Sum, Purpose::Sync).wait();
       }),
       ErrorKind::Config);
   EXPECT_NO_THROW(comm.check_peers());

@@ -27,8 +27,7 @@ TEST(GpuLocal, CollectivesFollowTheStreams) {
         for (int i = 0; i < comm.rank(); ++i) {
           buffer.add_(1);
         }
-        Pending pending =
-            comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient);
+        Pending pending = comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient);
         pending.wait();
         buffer.sub_(6);
         comm.broadcast(buffer, round % 4, Purpose::Factors).wait();
@@ -59,18 +58,12 @@ TEST(GpuLocal, BuffersMayGoAtOnce) {
     for (int round = 0; round < 50; ++round) {
       const std::vector<std::int64_t> counts(4, kNumel);
       comm.all_gather(
-              out,
-              at::full({kNumel}, 10 * round + comm.rank(), options),
-              counts,
-              Purpose::Factors)
+              out, at::full({kNumel}, 10 * round + comm.rank(), options), counts, Purpose::Factors)
           .wait();
       // Takes the memory that has just gone, and spoils it.
       at::full({kNumel}, -1, options);
       for (int r = 0; r < 4; ++r) {
-        EXPECT_TRUE(out.narrow(0, r * kNumel, kNumel)
-                        .eq(10 * round + r)
-                        .all()
-                        .item<bool>())
+        EXPECT_TRUE(out.narrow(0, r * kNumel, kNumel).eq(10 * round + r).all().item<bool>())
             << round;
       }
     }
@@ -87,8 +80,7 @@ TEST(GpuMeter, SecondsAreThoseOfTheStream) {
     TrafficMeter meter;
     auto world = metered(base.split(0, base.rank()), "world", meter);
     const double before = meter.seconds();
-    const at::Tensor buffer =
-        at::full({1 << 24}, 1, at::TensorOptions(at::kFloat).device(gpu));
+    const at::Tensor buffer = at::full({1 << 24}, 1, at::TensorOptions(at::kFloat).device(gpu));
     for (int i = 0; i < 10; ++i) {
       world->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
     }

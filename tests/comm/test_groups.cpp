@@ -10,8 +10,7 @@
 namespace abtrain::comm {
 namespace {
 
-std::string
-refusal(int workers, std::optional<std::int64_t> size, bool only_b) {
+std::string refusal(int workers, std::optional<std::int64_t> size, bool only_b) {
   try {
     make_groups(workers, size, only_b);
   } catch (const ConflictError& error) {
@@ -36,8 +35,7 @@ TEST(Groups, EverySizeIsRightOrRefused) {
   for (int workers = 1; workers <= 24; ++workers) {
     for (int size = 1; size <= workers + 1; ++size) {
       for (const bool only_b : {false, true}) {
-        const bool fits =
-            workers % size == 0 && (only_b || (workers / size) % 2 == 0);
+        const bool fits = workers % size == 0 && (only_b || (workers / size) % 2 == 0);
         if (!fits) {
           refusal(workers, size, only_b);
           continue;

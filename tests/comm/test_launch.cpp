@@ -49,23 +49,16 @@ testing::WithVariables::Values alone(const Variables& variables) {
   return all;
 }
 
-const Variables kTorchrun = {
-    {"RANK", "3"},
-    {"WORLD_SIZE", "4"},
-    {"LOCAL_RANK", "1"},
-    {"LOCAL_WORLD_SIZE", "2"},
-    {"MASTER_ADDR", "head"},
-    {"MASTER_PORT", "29500"}};
+const Variables kTorchrun = {{"RANK", "3"},           {"WORLD_SIZE", "4"},
+                             {"LOCAL_RANK", "1"},     {"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_ADDR", "head"}, {"MASTER_PORT", "29500"}};
 const Variables kOpenMpi = {
     {"OMPI_COMM_WORLD_RANK", "4"},
     {"OMPI_COMM_WORLD_SIZE", "5"},
     {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
     {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}};
 const Variables kPmi = {
-    {"PMI_RANK", "5"},
-    {"PMI_SIZE", "6"},
-    {"MPI_LOCALRANKID", "1"},
-    {"MPI_LOCALNRANKS", "3"}};
+    {"PMI_RANK", "5"}, {"PMI_SIZE", "6"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"}};
 const Variables kSlurm = {
     {"SLURM_JOB_ID", "100"},
     {"SLURM_STEP_ID", "2"},
@@ -76,11 +69,7 @@ const Variables kSlurm = {
     {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"},
     {"SLURM_STEP_NODELIST", "node[03-05,9]"}};
 const LaunchFlags kFlags{
-    .rank = 1,
-    .processes = 3,
-    .local_rank = 1,
-    .local_processes = 2,
-    .meet_at = "10.0.0.1:4000"};
+    .rank = 1, .processes = 3, .local_rank = 1, .local_processes = 2, .meet_at = "10.0.0.1:4000"};
 
 Variables operator+(Variables all, const Variables& more) {
   for (const auto& [name, value] : more) {
@@ -97,23 +86,17 @@ Launch found(const Variables& variables, const LaunchFlags& flags = {}) {
 // Text and address: all there is to see.
 std::string shown(const Launch& launch) {
   return formatted(
-      "{}{}{}",
-      launch.text(),
-      launch.has_mpi ? ", MPI" : "",
+      "{}{}{}", launch.text(), launch.has_mpi ? ", MPI" : "",
       launch.port > 0 ? formatted(", {}:{}", launch.host, launch.port) : "");
 }
 
-void expect_usage(
-    const Variables& variables,
-    const LaunchFlags& flags,
-    const std::string& part) {
+void expect_usage(const Variables& variables, const LaunchFlags& flags, const std::string& part) {
   try {
     const Launch launch = found(variables, flags);
     ADD_FAILURE() << "taken as " << shown(launch) << ", expected: " << part;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Usage);
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
-        << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
   }
 }
 
@@ -123,21 +106,12 @@ TEST(Launch, WithoutALauncherIsOneProcess) {
 }
 
 TEST(Launch, EverySource) {
-  EXPECT_EQ(
-      shown(found({}, kFlags)),
-      "flags: process 1 of 3, 1 of 2 on this host, 10.0.0.1:4000");
-  EXPECT_EQ(
-      shown(found(kTorchrun)),
-      "torchrun: process 3 of 4, 1 of 2 on this host, head:29500");
-  EXPECT_EQ(
-      shown(found(kOpenMpi)),
-      "Open MPI: process 4 of 5, 2 of 3 on this host, MPI");
-  EXPECT_EQ(
-      shown(found(kPmi)), "PMI: process 5 of 6, 1 of 3 on this host, MPI");
+  EXPECT_EQ(shown(found({}, kFlags)), "flags: process 1 of 3, 1 of 2 on this host, 10.0.0.1:4000");
+  EXPECT_EQ(shown(found(kTorchrun)), "torchrun: process 3 of 4, 1 of 2 on this host, head:29500");
+  EXPECT_EQ(shown(found(kOpenMpi)), "Open MPI: process 4 of 5, 2 of 3 on this host, MPI");
+  EXPECT_EQ(shown(found(kPmi)), "PMI: process 5 of 6, 1 of 3 on this host, MPI");
   // Port: 20000 + 100 * 31 + 2.
-  EXPECT_EQ(
-      shown(found(kSlurm)),
-      "Slurm step: process 6 of 7, 0 of 1 on this host, node03:23102");
+  EXPECT_EQ(shown(found(kSlurm)), "Slurm step: process 6 of 7, 0 of 1 on this host, node03:23102");
 }
 
 TEST(Launch, OrderOfPrecedence) {
@@ -160,9 +134,7 @@ TEST(Launch, OrderOfPrecedence) {
 }
 
 TEST(Launch, EmptyVariablesCountAsNotSet) {
-  EXPECT_EQ(
-      found(kOpenMpi + Variables{{"RANK", ""}, {"WORLD_SIZE", ""}}).source,
-      "Open MPI");
+  EXPECT_EQ(found(kOpenMpi + Variables{{"RANK", ""}, {"WORLD_SIZE", ""}}).source, "Open MPI");
 }
 
 TEST(Launch, WhatLaunchersLeaveOutIsFilledIn) {
@@ -196,8 +168,7 @@ TEST(LaunchSlurm, BringsMpiWithAnInterfaceForIt) {
 }
 
 TEST(LaunchSlurm, SaysMoreThanItsOwnPmi2) {
-  const Launch launch =
-      found(kSlurm + Variables{{"PMI_RANK", "6"}, {"PMI_SIZE", "7"}});
+  const Launch launch = found(kSlurm + Variables{{"PMI_RANK", "6"}, {"PMI_SIZE", "7"}});
   EXPECT_EQ(launch.source, "Slurm step");
   EXPECT_TRUE(launch.has_mpi);
 }
@@ -205,19 +176,14 @@ TEST(LaunchSlurm, SaysMoreThanItsOwnPmi2) {
 TEST(LaunchSlurm, MpiexecWithItsHelpersInAStepCountsItself) {
   // One helper a node: two tasks of Slurm, but six processes.
   const Variables helpers = {
-      {"SLURM_STEP_ID", "0"},
-      {"SLURM_PROCID", "1"},
-      {"SLURM_STEP_NUM_TASKS", "2"}};
-  EXPECT_EQ(
-      shown(found(helpers + kPmi)),
-      "PMI: process 5 of 6, 1 of 3 on this host, MPI");
+      {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}};
+  EXPECT_EQ(shown(found(helpers + kPmi)), "PMI: process 5 of 6, 1 of 3 on this host, MPI");
 }
 
 TEST(LaunchSlurm, AnAddressOfTheUsersWins) {
   const Variables address = {{"MASTER_ADDR", "head"}, {"MASTER_PORT", "77"}};
   EXPECT_EQ(
-      shown(found(kSlurm + address)),
-      "Slurm step: process 6 of 7, 0 of 1 on this host, head:77");
+      shown(found(kSlurm + address)), "Slurm step: process 6 of 7, 0 of 1 on this host, head:77");
 }
 
 TEST(LaunchSlurm, NumbersOfJobsAndStepsMayBeLarge) {
@@ -246,70 +212,47 @@ TEST(LaunchErrors, HalfGivenFlags) {
 }
 
 TEST(LaunchErrors, HalfSetVariables) {
-  expect_usage(
-      {{"RANK", "0"}, {"WORLD_SIZE", "2"}}, {}, "MASTER_ADDR and MASTER_PORT");
-  expect_usage(
-      {{"OMPI_COMM_WORLD_SIZE", "2"}}, {}, "OMPI_COMM_WORLD_RANK: expected");
+  expect_usage({{"RANK", "0"}, {"WORLD_SIZE", "2"}}, {}, "MASTER_ADDR and MASTER_PORT");
+  expect_usage({{"OMPI_COMM_WORLD_SIZE", "2"}}, {}, "OMPI_COMM_WORLD_RANK: expected");
   expect_usage({{"PMI_SIZE", "2"}}, {}, "PMI_RANK: expected");
 }
 
 TEST(LaunchErrors, RanksOutside) {
   expect_usage(
-      {},
-      {.rank = 2, .processes = 2, .meet_at = "head:1"},
-      "flags: rank 2 of 2 processes");
+      {}, {.rank = 2, .processes = 2, .meet_at = "head:1"}, "flags: rank 2 of 2 processes");
   expect_usage({}, {.rank = 0, .processes = 0}, "flags: rank 0 of 0 processes");
   expect_usage(
-      {},
-      {.rank = 0,
-       .processes = 2,
-       .local_rank = 2,
-       .local_processes = 2,
-       .meet_at = "head:1"},
+      {}, {.rank = 0, .processes = 2, .local_rank = 2, .local_processes = 2, .meet_at = "head:1"},
       "2 of 2 on this host");
+  expect_usage(kTorchrun + Variables{{"RANK", "4"}}, {}, "torchrun: rank 4 of 4");
   expect_usage(
-      kTorchrun + Variables{{"RANK", "4"}}, {}, "torchrun: rank 4 of 4");
-  expect_usage(
-      kOpenMpi + Variables{{"OMPI_COMM_WORLD_LOCAL_RANK", "3"}},
-      {},
+      kOpenMpi + Variables{{"OMPI_COMM_WORLD_LOCAL_RANK", "3"}}, {},
       "Open MPI: rank 4 of 5 processes, 3 of 3 on this host");
   expect_usage(kTorchrun + Variables{{"RANK", "-1"}}, {}, "RANK: expected");
 }
 
 TEST(LaunchErrors, TextThatIsNoNumber) {
   expect_usage(
-      kTorchrun + Variables{{"WORLD_SIZE", "four"}},
-      {},
+      kTorchrun + Variables{{"WORLD_SIZE", "four"}}, {},
       "WORLD_SIZE: expected an integer, got 'four'");
   expect_usage(
-      kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "1.5"}},
-      {},
+      kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "1.5"}}, {},
       "OMPI_COMM_WORLD_RANK: expected an integer, got '1.5'");
   expect_usage(
-      kSlurm + Variables{{"SLURM_STEP_NUM_TASKS", "99999999999"}},
-      {},
+      kSlurm + Variables{{"SLURM_STEP_NUM_TASKS", "99999999999"}}, {},
       "SLURM_STEP_NUM_TASKS: expected a number of processes");
 }
 
 TEST(LaunchErrors, BadAddresses) {
   for (const std::string address :
-       {"head",
-        "head:",
-        ":4000",
-        "head:0",
-        "head:65536",
-        "head:-1",
-        "head:port",
-        "head:40x",
+       {"head", "head:", ":4000", "head:0", "head:65536", "head:-1", "head:port", "head:40x",
         "head:99999999999999999999"}) {
     expect_usage(
-        {},
-        {.rank = 0, .processes = 2, .meet_at = address},
+        {}, {.rank = 0, .processes = 2, .meet_at = address},
         "--meet-at: expected HOST:PORT, got '" + address + "'");
   }
   expect_usage(
-      kTorchrun + Variables{{"MASTER_PORT", "29500x"}},
-      {},
+      kTorchrun + Variables{{"MASTER_PORT", "29500x"}}, {},
       "MASTER_ADDR:MASTER_PORT: expected HOST:PORT, got 'head:29500x'");
 }
 
@@ -340,17 +283,14 @@ TEST(LaunchLists, WrongTasksOfNode) {
       return formatted("{}", tasks_of_node(list, node));
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::Usage);
-      EXPECT_NE(
-          std::string(error.what()).find("got '" + list + "'"),
-          std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("got '" + list + "'"), std::string::npos)
           << error.what();
       return std::string();
     }
   };
   EXPECT_EQ(refused("4", 1), "");
   EXPECT_EQ(refused("2(x3),1", 4), "");
-  for (const std::string list :
-       {"", "many", ",4", "2x3", "2(x", "2(x)", "2(x3", "2(x-1)", "-2"}) {
+  for (const std::string list : {"", "many", ",4", "2x3", "2(x", "2(x)", "2(x3", "2(x-1)", "-2"}) {
     EXPECT_EQ(refused(list, 0), "") << list;
   }
 }

@@ -11,8 +11,7 @@ TEST(Meet, WorkerZeroThatDoesNotListen) {
   const Heard heard = join_at(meeting_at(port));
   EXPECT_EQ(heard.code, kLost);
   expect_has(heard.message, "worker 1 on " + host_name());
-  expect_has(
-      heard.message, formatted("could not reach worker 0 at port {}", port));
+  expect_has(heard.message, formatted("could not reach worker 0 at port {}", port));
   expect_has(heard.message, "within 0.3 s");
 }
 
@@ -93,10 +92,7 @@ std::vector<Socket> strangers(const Meeting& meeting, int number) {
 }
 
 // Each byte comes within any limit for one, all of a header never do.
-void drip(
-    const Meeting& meeting,
-    const std::stop_token& end,
-    std::vector<Socket>& sockets) {
+void drip(const Meeting& meeting, const std::stop_token& end, std::vector<Socket>& sockets) {
   while (!end.stop_requested()) {
     for (Socket& socket : sockets) {
       if (!socket.send_all({"\0", 1}, kSoon)) {
@@ -111,8 +107,7 @@ TEST(Meet, DrippingStrangersHoldUpNobody) {
   Board board;
   auto hub = start_hub(board, 2, {}, 3);
   auto sockets = strangers(board.read(), 20);
-  const std::jthread drips(
-      [&](const std::stop_token& end) { drip(board.read(), end, sockets); });
+  const std::jthread drips([&](const std::stop_token& end) { drip(board.read(), end, sockets); });
   auto worker = start_worker(board, 1, 2, {}, 3);
   expect_met(hub, worker);
 }
@@ -122,8 +117,7 @@ TEST(Meet, DrippingStrangersDoNotOutlastTheDeadline) {
   const Stopwatch watch;
   auto hub = start_hub(board, 2, {}, 2);
   auto sockets = strangers(board.read(), 60);
-  const std::jthread drips(
-      [&](const std::stop_token& end) { drip(board.read(), end, sockets); });
+  const std::jthread drips([&](const std::stop_token& end) { drip(board.read(), end, sockets); });
   EXPECT_EQ(hub.get().heard.code, kLost);
   EXPECT_LT(watch.seconds(), 8);
 }
@@ -147,11 +141,9 @@ TEST(Meet, ASecondProcessOfOneRankIsRefused) {
     const Heard second = start_worker(board, 1, 3, secret).get().heard;
     EXPECT_EQ(second.code, kConfig);
     expect_has(
-        second.message,
-        formatted(
-            "worker 1 on {} was refused: a process on {} has rank 1 already",
-            host_name(),
-            host_name()));
+        second.message, formatted(
+                            "worker 1 on {} was refused: a process on {} has rank 1 already",
+                            host_name(), host_name()));
     const Met last = start_worker(board, 2, 3, secret).get();
     const Met all = hub.get();
     ASSERT_EQ(all.heard.message, "");
@@ -187,8 +179,7 @@ TEST(Meet, ARankThatIsNone) {
     const auto reply = receive(socket, kTimeout);
     ASSERT_TRUE(reply);
     EXPECT_EQ(reply->type, Type::Refused);
-    expect_has(
-        reply->text, formatted("expected a rank from 1 to 1, got {}", rank));
+    expect_has(reply->text, formatted("expected a rank from 1 to 1, got {}", rank));
   }
   auto worker = start_worker(board, 1, 2);
   expect_met(hub, worker);
@@ -199,14 +190,11 @@ TEST(Meet, OtherNumbersOfProcesses) {
     Board board;
     auto hub = start_hub(board, 3);
     expect_both_refuse(
-        std::move(hub),
-        start_worker(board, 1, size),
+        std::move(hub), start_worker(board, 1, size),
         formatted(
             "worker 1 on {} was started as one of {} processes, but worker 0 "
             "on {} as one of 3",
-            host_name(),
-            size,
-            host_name()));
+            host_name(), size, host_name()));
   }
 }
 

@@ -16,12 +16,8 @@ TEST(MeetWithASecret, OneOfTheTwoHasNone) {
     Board board;
     auto hub = start_hub(board, 2, hub_has ? kSecret : Secret());
     expect_both_refuse(
-        std::move(hub),
-        start_worker(board, 1, 2, hub_has ? Secret() : kSecret),
-        formatted(
-            "{} on {} has a secret",
-            hub_has ? "worker 0" : "worker 1",
-            host_name()));
+        std::move(hub), start_worker(board, 1, 2, hub_has ? Secret() : kSecret),
+        formatted("{} on {} has a secret", hub_has ? "worker 0" : "worker 1", host_name()));
   }
 }
 
@@ -29,8 +25,7 @@ TEST(MeetWithASecret, TheyHaveDifferentOnes) {
   Board board;
   auto hub = start_hub(board, 2, kSecret);
   expect_both_refuse(
-      std::move(hub),
-      start_worker(board, 1, 2, Secret("another secret, of their own")),
+      std::move(hub), start_worker(board, 1, 2, Secret("another secret, of their own")),
       "do not have the same secret");
 }
 
@@ -42,8 +37,7 @@ void relay(const Socket& one, const Socket& other) {
     bool moved = false;
     for (const auto& [from, to] : {std::pair(&one, &other), {&other, &one}}) {
       const auto got = from->receive_some(&byte, 1);
-      if (!got || (*got == 1 && !to->send_all({&byte, 1}, 1)) ||
-          deadline.has_passed()) {
+      if (!got || (*got == 1 && !to->send_all({&byte, 1}, 1)) || deadline.has_passed()) {
         return;
       }
       moved = moved || *got == 1;
@@ -68,12 +62,9 @@ TEST(MeetWithASecret, AForgedRecordLeadsToNobodyElse) {
     const Socket to = connect_to(board.read());
     relay(from, to);
   });
-  const auto share = [&](void* data, std::size_t) {
-    *static_cast<Meeting*>(data) = forged;
-  };
+  const auto share = [&](void* data, std::size_t) { *static_cast<Meeting*>(data) = forged; };
   expect_both_refuse(
-      std::move(hub),
-      start({1, 2, share, kTimeout, kSecret}),
+      std::move(hub), start({1, 2, share, kTimeout, kSecret}),
       "do not have the same secret (ABTRAIN_SECRET, ABTRAIN_SECRET_FILE), or "
       "somebody else answered in its place");
 }
@@ -87,11 +78,8 @@ TEST(MeetWithASecret, AnImpostorOfWorkerZeroIsNotBelieved) {
       const Socket socket = listener.accept();
       EXPECT_TRUE(receive(socket, kTimeout));
       send(
-          socket,
-          {challenges ? Type::Challenge : Type::Welcome,
-           0,
-           meeting.token,
-           std::string(sizeof(Challenge), 'x')});
+          socket, {challenges ? Type::Challenge : Type::Welcome, 0, meeting.token,
+                   std::string(sizeof(Challenge), 'x')});
       receive(socket, 2 * kSoon);
     });
     const Heard heard = join_at(meeting, kSecret);
@@ -108,11 +96,8 @@ struct Challenged {
     EXPECT_TRUE(reply && reply->type == Type::Challenge);
     challenge = *read_as<Challenge>(reply->text);
     proof = {
-        Type::Proof,
-        hello.rank,
-        meeting.token,
-        bytes_of(kSecret.mac_of(
-            transcript(kWorker, meeting, hello, challenge.nonce)))};
+        Type::Proof, hello.rank, meeting.token,
+        bytes_of(kSecret.mac_of(transcript(kWorker, meeting, hello, challenge.nonce)))};
   }
   Message hello;
   Socket socket;

@@ -80,46 +80,32 @@ TEST(Meter, CountsEveryCallByScopeAndPurpose) {
 
     const std::vector<std::int64_t> counts = {1, 2, 3, 4};
     const auto in = at::zeros({counts[rank]}, at::kLong);
-    world->all_gather(at::zeros({10}, at::kLong), in, counts, Purpose::Factors)
-        .wait();
+    world->all_gather(at::zeros({10}, at::kLong), in, counts, Purpose::Factors).wait();
     world->broadcast(at::zeros({9}, at::kByte), 2, Purpose::Factors).wait();
-    EXPECT_EQ(
-        meter.of(Purpose::Factors).bytes,
-        counts[rank] * 8 * 3 + (rank == 2 ? 27 : 0));
+    EXPECT_EQ(meter.of(Purpose::Factors).bytes, counts[rank] * 8 * 3 + (rank == 2 ? 27 : 0));
 
     const auto share = chunk_size(kNumel, kWorkers, rank);
-    world
-        ->reduce_scatter(
-            at::zeros({share}),
-            at::zeros({kNumel}),
-            ReduceOp::Sum,
-            Purpose::Sync)
+    world->reduce_scatter(at::zeros({share}), at::zeros({kNumel}), ReduceOp::Sum, Purpose::Sync)
         .wait();
     EXPECT_EQ(meter.of("world", Purpose::Sync).bytes, (kNumel - share) * 4);
 
     const auto to_each = world->split(0, rank);
     to_each
         ->all_to_all(
-            at::zeros({kWorkers * counts[rank]}, at::kInt),
-            at::zeros({10}, at::kInt),
-            counts,
+            at::zeros({kWorkers * counts[rank]}, at::kInt), at::zeros({10}, at::kInt), counts,
             Purpose::Gradient)
         .wait();
     EXPECT_EQ(
         meter.of("group", Purpose::Gradient).bytes,
-        3 * all_reduce_bytes(kNumel, 2, 2, group->rank()) +
-            (10 - counts[rank]) * 4);
+        3 * all_reduce_bytes(kNumel, 2, 2, group->rank()) + (10 - counts[rank]) * 4);
 
     const auto before = meter.training_bytes();
     EXPECT_EQ(
-        before,
-        meter.of(Purpose::Gradient).bytes + meter.of(Purpose::Factors).bytes +
-            meter.of(Purpose::Sync).bytes);
+        before, meter.of(Purpose::Gradient).bytes + meter.of(Purpose::Factors).bytes +
+                    meter.of(Purpose::Sync).bytes);
     world->all_reduce(at::zeros({8}), ReduceOp::Sum, Purpose::Metrics).wait();
     EXPECT_EQ(meter.training_bytes(), before);
-    EXPECT_EQ(
-        meter.of(Purpose::Metrics).bytes,
-        all_reduce_bytes(8, 4, kWorkers, rank));
+    EXPECT_EQ(meter.of(Purpose::Metrics).bytes, all_reduce_bytes(8, 4, kWorkers, rank));
     world->barrier();
     EXPECT_NO_THROW(world->check_peers());
 
@@ -202,27 +188,18 @@ TEST(Meter, CountsTheTimeOfCallsAndOfWaiting) {
   using Start = std::function<Pending(Communicator&)>;
   const std::vector<std::pair<Purpose, Start>> calls = {
       {Purpose::Gradient,
-       [&](Communicator& c) {
-         return c.all_reduce(two, ReduceOp::Mean, Purpose::Gradient);
-       }},
+       [&](Communicator& c) { return c.all_reduce(two, ReduceOp::Mean, Purpose::Gradient); }},
       {Purpose::Factors,
-       [&](Communicator& c) {
-         return c.all_gather(four, two, counts, Purpose::Factors);
-       }},
+       [&](Communicator& c) { return c.all_gather(four, two, counts, Purpose::Factors); }},
       {Purpose::Sync,
-       [&](Communicator& c) {
-         return c.reduce_scatter(two, four, ReduceOp::Sum, Purpose::Sync);
-       }},
+       [&](Communicator& c) { return c.reduce_scatter(two, four, ReduceOp::Sum, Purpose::Sync); }},
       {Purpose::Orders,
        [&](Communicator& c) {
          return c.all_to_all(at::zeros({4}), four, counts, Purpose::Orders);
        }},
-      {Purpose::Metrics,
-       [&](Communicator& c) { return c.broadcast(two, 0, Purpose::Metrics); }}};
+      {Purpose::Metrics, [&](Communicator& c) { return c.broadcast(two, 0, Purpose::Metrics); }}};
   for (const auto& [purpose, start] : calls) {
-    const auto counted = [&meter, p = purpose] {
-      return meter.of("world", p).seconds;
-    };
+    const auto counted = [&meter, p = purpose] { return meter.of("world", p).seconds; };
     Pending pending;
     expect_counted([&, &begin = start] { pending = begin(*comm); }, counted);
     expect_counted([&] { pending.wait(); }, counted);
@@ -250,9 +227,7 @@ TEST(Meter, WhatIsRefusedIsNotCounted) {
   run_workers(1, 20, [](Communicator& base) {
     TrafficMeter meter;
     auto world = metered(base.split(0, 0), "world", meter);
-    EXPECT_THROW(
-        world->all_reduce(at::zeros({2, 2}), ReduceOp::Sum, Purpose::Gradient),
-        Error);
+    EXPECT_THROW(world->all_reduce(at::zeros({2, 2}), ReduceOp::Sum, Purpose::Gradient), Error);
     EXPECT_EQ(meter.of(Purpose::Gradient).calls, 0);
   });
 }
@@ -260,11 +235,7 @@ TEST(Meter, WhatIsRefusedIsNotCounted) {
 // Checkpoints store traffic by these numbers.
 TEST(Purposes, KeepTheirNumbers) {
   const std::vector<Purpose> purposes = {
-      Purpose::Gradient,
-      Purpose::Sync,
-      Purpose::Factors,
-      Purpose::Orders,
-      Purpose::Metrics};
+      Purpose::Gradient, Purpose::Sync, Purpose::Factors, Purpose::Orders, Purpose::Metrics};
   ASSERT_EQ(purposes.size(), static_cast<std::size_t>(kPurposes));
   for (int p = 0; p < kPurposes; ++p) {
     EXPECT_EQ(purposes[static_cast<std::size_t>(p)], static_cast<Purpose>(p));

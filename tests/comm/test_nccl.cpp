@@ -18,62 +18,52 @@ at::Tensor whole_input_of(int rank, std::int64_t numel, at::ScalarType type) {
   return at::randint(0, 9, {numel}, generator, at::kLong).to(type);
 }
 
-constexpr at::ScalarType kTypes[] = {
-    at::kFloat,
-    at::kDouble,
-    at::kHalf,
-    at::kBFloat16,
-    at::kInt,
-    at::kLong,
-    at::kByte};
+constexpr at::ScalarType kTypes[] = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
+                                     at::kInt,   at::kLong,   at::kByte};
 
 class GpuNccl : public GpuNcclRanks {};
 INSTANTIATE_TEST_SUITE_P(Ranks, GpuNccl, ::testing::Values(1, 2, 4));
 
 TEST_P(GpuNccl, ReducesAsTheLocalBackEndDoes) {
-  run_nccl(
-      GetParam(),
-      kNcclTimeout,
-      [](Communicator& comm, NcclWorld&, Communicator& local) {
-        const at::Device gpu = device_of(comm.rank());
-        const int n = comm.size();
-        for (const auto type : kTypes) {
-          for (const auto op : {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max}) {
-            if (op == ReduceOp::Mean && !at::isFloatingType(type)) {
-              continue;
-            }
-            // Below, at and above equal chunks.
-            for (const std::int64_t numel : {0, 1, 4 * n, 4 * n + 3, 70001}) {
-              const at::Tensor wanted =
-                  whole_input_of(comm.rank(), numel, type);
-              const at::Tensor whole = wanted.to(gpu);
-              const at::Tensor on_cpu = wanted.clone();
-              local.all_reduce(wanted, op, Purpose::Gradient).wait();
-
-              const at::Tensor in = whole.clone();
-              comm.all_reduce(whole, op, Purpose::Gradient).wait();
-              comm.all_reduce(on_cpu, op, Purpose::Metrics).wait();
-              // A mean may be rounded otherwise.
-              const double near = op == ReduceOp::Mean ? 1e-2 : 0;
-              EXPECT_TRUE(whole.cpu().allclose(wanted, near, near))
-                  << c10::toString(type) << " " << numel;
-              EXPECT_TRUE(on_cpu.allclose(wanted, near, near));
-
-              const auto begin = chunk_begin(numel, n, comm.rank());
-              const auto count = chunk_size(numel, n, comm.rank());
-              const at::Tensor before = in.clone();
-              const at::Tensor part = at::empty({count}, in.options());
-              comm.reduce_scatter(part, in, op, Purpose::Sync).wait();
-              const at::Tensor share = wanted.narrow(0, begin, count);
-              EXPECT_TRUE(part.cpu().allclose(share, near, near)) << numel;
-              EXPECT_TRUE(in.equal(before));
-              const at::Tensor own = in.narrow(0, begin, count);
-              comm.reduce_scatter(own, in, op, Purpose::Sync).wait();
-              EXPECT_TRUE(own.equal(part)) << numel;
-            }
-          }
+  run_nccl(GetParam(), kNcclTimeout, [](Communicator& comm, NcclWorld&, Communicator& local) {
+    const at::Device gpu = device_of(comm.rank());
+    const int n = comm.size();
+    for (const auto type : kTypes) {
+      for (const auto op : {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max}) {
+        if (op == ReduceOp::Mean && !at::isFloatingType(type)) {
+          continue;
         }
-      });
+        // Below, at and above equal chunks.
+        for (const std::int64_t numel : {0, 1, 4 * n, 4 * n + 3, 70001}) {
+          const at::Tensor wanted = whole_input_of(comm.rank(), numel, type);
+          const at::Tensor whole = wanted.to(gpu);
+          const at::Tensor on_cpu = wanted.clone();
+          local.all_reduce(wanted, op, Purpose::Gradient).wait();
+
+          const at::Tensor in = whole.clone();
+          comm.all_reduce(whole, op, Purpose::Gradient).wait();
+          comm.all_reduce(on_cpu, op, Purpose::Metrics).wait();
+          // A mean may be rounded otherwise.
+          const double near = op == ReduceOp::Mean ? 1e-2 : 0;
+          EXPECT_TRUE(whole.cpu().allclose(wanted, near, near))
+              << c10::toString(type) << " " << numel;
+          EXPECT_TRUE(on_cpu.allclose(wanted, near, near));
+
+          const auto begin = chunk_begin(numel, n, comm.rank());
+          const auto count = chunk_size(numel, n, comm.rank());
+          const at::Tensor before = in.clone();
+          const at::Tensor part = at::empty({count}, in.options());
+          comm.reduce_scatter(part, in, op, Purpose::Sync).wait();
+          const at::Tensor share = wanted.narrow(0, begin, count);
+          EXPECT_TRUE(part.cpu().allclose(share, near, near)) << numel;
+          EXPECT_TRUE(in.equal(before));
+          const at::Tensor own = in.narrow(0, begin, count);
+          comm.reduce_scatter(own, in, op, Purpose::Sync).wait();
+          EXPECT_TRUE(own.equal(part)) << numel;
+        }
+      }
+    }
+  });
 }
 
 TEST_P(GpuNccl, GathersAndBroadcasts) {
@@ -90,11 +80,8 @@ TEST_P(GpuNccl, GathersAndBroadcasts) {
             inputs.push_back(whole_input_of(i, counts.back(), at::kDouble));
           }
           const at::Tensor wanted = at::cat(inputs);
-          const at::Tensor out =
-              at::full({wanted.numel()}, -1.0, wanted.options().device(device));
-          comm.all_gather(
-                  out, inputs[rank].to(device), counts, Purpose::Factors)
-              .wait();
+          const at::Tensor out = at::full({wanted.numel()}, -1.0, wanted.options().device(device));
+          comm.all_gather(out, inputs[rank].to(device), counts, Purpose::Factors).wait();
           EXPECT_TRUE(out.cpu().equal(wanted)) << base << " " << device;
           // In place.
           out.fill_(-1);
@@ -119,11 +106,8 @@ TEST_P(GpuNccl, GathersAndBroadcasts) {
           parts.push_back(at::full({counts[i]}, 100 * rank + i, at::kInt));
           wanted.push_back(at::full({counts[rank]}, 100 * i + rank, at::kInt));
         }
-        const at::Tensor out = at::empty(
-            {n * counts[rank]}, wanted[0].options().device(device));
-        comm.all_to_all(
-                out, at::cat(parts).to(device), counts, Purpose::Gradient)
-            .wait();
+        const at::Tensor out = at::empty({n * counts[rank]}, wanted[0].options().device(device));
+        comm.all_to_all(out, at::cat(parts).to(device), counts, Purpose::Gradient).wait();
         EXPECT_TRUE(out.cpu().equal(at::cat(wanted)));
       }
       for (int root = 0; root < n; ++root) {
@@ -164,12 +148,11 @@ TEST_P(GpuNccl, ManyUnderWayAndBuffersThatGo) {
     std::vector<Pending> pending;
     for (int i = 0; i < 20; ++i) {
       buffers.push_back(at::full({100001}, i + comm.rank(), options));
-      pending.push_back(
-          comm.all_reduce(buffers.back(), ReduceOp::Sum, Purpose::Gradient));
+      pending.push_back(comm.all_reduce(buffers.back(), ReduceOp::Sum, Purpose::Gradient));
       {
         // Its memory goes back while the transfer may still run.
-        const Pending dropped = comm.all_reduce(
-            at::full({50001}, 1.0, options), ReduceOp::Sum, Purpose::Gradient);
+        const Pending dropped =
+            comm.all_reduce(at::full({50001}, 1.0, options), ReduceOp::Sum, Purpose::Gradient);
       }
       at::full({50001}, -1.0, options);
     }
@@ -184,32 +167,31 @@ TEST_P(GpuNccl, ManyUnderWayAndBuffersThatGo) {
 
 TEST_P(GpuNccl, SplitsByColorOrderedByKeyThenRank) {
   const int n = GetParam();
-  run_nccl(
-      n, kNcclTimeout, [n](Communicator& comm, NcclWorld&, Communicator& l) {
-        const int rank = comm.rank();
-        // Two halves backwards, one whole, one each; a color may be negative.
-        for (const auto& [color, key] : std::vector<std::pair<int, int>>{
-                 {rank < (n + 1) / 2 ? -5 : 7, -rank}, {3, 0}, {rank, 0}}) {
-          const auto part = comm.split(color, key);
-          const auto wanted = l.split(color, key);
-          EXPECT_EQ(part->rank(), wanted->rank());
-          EXPECT_EQ(part->size(), wanted->size());
-          const at::Tensor mine = at::full({1}, rank, at::kLong);
-          const at::Tensor all = at::empty({part->size()}, at::kLong);
-          const std::vector<std::int64_t> ones(part->size(), 1);
-          part->all_gather(all, mine, ones, Purpose::Metrics).wait();
-          const at::Tensor expected = at::empty({part->size()}, at::kLong);
-          wanted->all_gather(expected, mine, ones, Purpose::Metrics).wait();
-          EXPECT_TRUE(all.equal(expected));
-          const auto own = part->split(part->rank(), 0);
-          EXPECT_EQ(own->size(), 1);
-          const at::Tensor kept = mine.to(device_of(rank));
-          own->all_reduce(kept, ReduceOp::Sum, Purpose::Sync).wait();
-          EXPECT_EQ(kept.item<std::int64_t>(), rank);
-          own->barrier();
-          part->barrier();
-        }
-      });
+  run_nccl(n, kNcclTimeout, [n](Communicator& comm, NcclWorld&, Communicator& l) {
+    const int rank = comm.rank();
+    // Two halves backwards, one whole, one each; a color may be negative.
+    for (const auto& [color, key] : std::vector<std::pair<int, int>>{
+             {rank < (n + 1) / 2 ? -5 : 7, -rank}, {3, 0}, {rank, 0}}) {
+      const auto part = comm.split(color, key);
+      const auto wanted = l.split(color, key);
+      EXPECT_EQ(part->rank(), wanted->rank());
+      EXPECT_EQ(part->size(), wanted->size());
+      const at::Tensor mine = at::full({1}, rank, at::kLong);
+      const at::Tensor all = at::empty({part->size()}, at::kLong);
+      const std::vector<std::int64_t> ones(part->size(), 1);
+      part->all_gather(all, mine, ones, Purpose::Metrics).wait();
+      const at::Tensor expected = at::empty({part->size()}, at::kLong);
+      wanted->all_gather(expected, mine, ones, Purpose::Metrics).wait();
+      EXPECT_TRUE(all.equal(expected));
+      const auto own = part->split(part->rank(), 0);
+      EXPECT_EQ(own->size(), 1);
+      const at::Tensor kept = mine.to(device_of(rank));
+      own->all_reduce(kept, ReduceOp::Sum, Purpose::Sync).wait();
+      EXPECT_EQ(kept.item<std::int64_t>(), rank);
+      own->barrier();
+      part->barrier();
+    }
+  });
 }
 
 TEST(GpuNcclAlone, AWorldOfOneNeedsNoNccl) {
@@ -243,8 +225,7 @@ TEST(NcclWorld, IsRefusedWithoutAGpu) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);
     const std::string wanted = nccl_version() == 0 ? "ABTRAIN_CUDA" : "got cpu";
-    EXPECT_NE(std::string(error.what()).find(wanted), std::string::npos)
-        << error.what();
+    EXPECT_NE(std::string(error.what()).find(wanted), std::string::npos) << error.what();
   }
 }
 

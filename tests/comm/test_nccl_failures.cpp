@@ -14,14 +14,12 @@ TEST_P(GpuNcclFailures, AnAbortReachesAllCommunicators) {
   std::atomic<int> told = 0;
   EXPECT_THROW(
       run_nccl(
-          GetParam(),
-          kNcclTimeout,
+          GetParam(), kNcclTimeout,
           [&](Communicator& comm, NcclWorld& world, Communicator& local) {
             const auto part = comm.split(0, comm.rank());
             EXPECT_NO_THROW(part->check_peers());
             local.barrier();
-            world.abort(std::make_exception_ptr(
-                Error(ErrorKind::Diverged, "loss is not finite")));
+            world.abort(std::make_exception_ptr(Error(ErrorKind::Diverged, "loss is not finite")));
             const at::Tensor buffer = at::full({9}, 1.0, floats_of(comm));
             for (Communicator* each : {&comm, part.get()}) {
               try {
@@ -29,9 +27,7 @@ TEST_P(GpuNcclFailures, AnAbortReachesAllCommunicators) {
                 ADD_FAILURE() << "the call returned";
               } catch (const Error& error) {
                 EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
-                EXPECT_NE(
-                    std::string(error.what()).find("loss is not finite"),
-                    std::string::npos);
+                EXPECT_NE(std::string(error.what()).find("loss is not finite"), std::string::npos);
                 ++told;
               }
               EXPECT_THROW(each->check_peers(), Error);
@@ -51,8 +47,7 @@ TEST_P(GpuNcclFailures, AnAbortFreesWhoeverWaitsForALostWorker) {
   // Rank 1 never comes; run_nccl tells the others when it leaves.
   EXPECT_THROW(
       run_nccl(
-          GetParam(),
-          1e6,
+          GetParam(), 1e6,
           [](Communicator& comm, NcclWorld&, Communicator&) {
             comm.barrier();
             if (comm.rank() == 1) {
@@ -90,8 +85,7 @@ TEST_P(GpuNcclFailures, ATimeOutNamesTheCall) {
             } catch (const Error& error) {
               EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
               const std::string text = error.what();
-              EXPECT_NE(text.find("all_reduce of 100001 Float"), text.npos)
-                  << text;
+              EXPECT_NE(text.find("all_reduce of 100001 Float"), text.npos) << text;
               EXPECT_NE(text.find("waited 15 s"), text.npos) << text;
               ++told;
               throw;

@@ -66,9 +66,7 @@ TEST_F(SecretFromEnv, IsTheSameFromBoth) {
 TEST_F(SecretFromEnv, IsRefusedWhereItIsNoSecret) {
   setenv("ABTRAIN_SECRET", "0123456789abcde", 1);
   EXPECT_EQ(error().code, kConfig);
-  expect_has(
-      error().message,
-      "ABTRAIN_SECRET: expected a secret of 16 to 4096 bytes, got 15");
+  expect_has(error().message, "ABTRAIN_SECRET: expected a secret of 16 to 4096 bytes, got 15");
   secret_file("0123456789abcdef");
   expect_has(error().message, "are both set");
   unsetenv("ABTRAIN_SECRET");

@@ -103,21 +103,18 @@ TEST(StoreKeys, ASecondRunOnTheSameServerStartsAfresh) {
 void come_after(const std::string& holder) {
   c10d::TCPStore agent(kLoopback, served());
   agent.set("abtrain/0/rank_1/1", Values(holder.begin(), holder.end()));
-  Store(
-      kLoopback, agent.getPort(), 1, 2, kStoreTimeout, {.agent_serves = true});
+  Store(kLoopback, agent.getPort(), 1, 2, kStoreTimeout, {.agent_serves = true});
 }
 
 TEST(StoreKeys, ARankBelongsToOneProcessUntilThatHasEnded) {
   const std::string here = host_name();
-  for (const std::string& holder :
-       {std::string("else\x1b_where 77 x"), here + " 1 x"}) {
+  for (const std::string& holder : {std::string("else\x1b_where 77 x"), here + " 1 x"}) {
     const auto outcome = outcome_of([&] { come_after(holder); });
     EXPECT_EQ(outcome.kind, ErrorKind::Config);
     expect_has(outcome.message, "has rank 1 already");
     expect_has(
         outcome.message,
-        holder[0] == 'e' ? "process 77 on else\\x1b_where"
-                         : "process 1 on " + here);
+        holder[0] == 'e' ? "process 77 on else\\x1b_where" : "process 1 on " + here);
   }
   const pid_t ended = fork();
   if (ended == 0) {
@@ -164,8 +161,7 @@ TEST(StoreAgent, AllRanksAreClientsAndAttemptsDoNotMix) {
     if (attempt == 0) {
       continue;
     }
-    auto other = std::async(
-        std::launch::async, [&] { share_and_check(second, 1, 128); });
+    auto other = std::async(std::launch::async, [&] { share_and_check(second, 1, 128); });
     Store first(kLoopback, agent.getPort(), 0, 2, kStoreTimeout, elastic);
     share_and_check(first, 0, 128);
     other.get();
@@ -194,8 +190,7 @@ TEST(StoreFails, WhereNobodyServes) {
     const Store gone(kLoopback, 0, 0, 1, kStoreTimeout, kNoAgent);
     port = gone.port();
   }
-  const auto outcome =
-      outcome_of([&] { Store(kLoopback, port, 1, 2, kUnanswered, kNoAgent); });
+  const auto outcome = outcome_of([&] { Store(kLoopback, port, 1, 2, kUnanswered, kNoAgent); });
   EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
   expect_has(outcome.message, address_of(port));
   expect_has(outcome.message, "rank 1 found nobody there within 0.2 s");
@@ -203,12 +198,11 @@ TEST(StoreFails, WhereNobodyServes) {
 
 TEST(StoreFails, WhereWhoeverListensSaysNothing) {
   const Socket silent = Socket::listen(kLoopback);
-  const auto outcome = outcome_of(
-      [&] { Store(kLoopback, silent.port(), 1, 2, kUnanswered, kNoAgent); });
+  const auto outcome =
+      outcome_of([&] { Store(kLoopback, silent.port(), 1, 2, kUnanswered, kNoAgent); });
   EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
   expect_has(outcome.message, address_of(silent.port()));
-  expect_has(
-      outcome.message, "rank 1 found nobody there within 0.2 s (no answer)");
+  expect_has(outcome.message, "rank 1 found nobody there within 0.2 s (no answer)");
 }
 
 TEST(StoreFails, WhereThePortIsTaken) {
@@ -224,8 +218,7 @@ TEST(StoreFails, WhereThePortIsTaken) {
     GTEST_SKIP() << "no IPv6 here";
   }
   const int port = ntohs(address.sin6_port);
-  const auto outcome =
-      outcome_of([&] { Store(kLoopback, port, 0, 2, kUnanswered, kNoAgent); });
+  const auto outcome = outcome_of([&] { Store(kLoopback, port, 0, 2, kUnanswered, kNoAgent); });
   close(taken);
   EXPECT_EQ(outcome.kind, ErrorKind::Config);
   expect_has(outcome.message, "cannot serve on " + address_of(port));
@@ -242,8 +235,7 @@ TEST(StoreFails, WhereRankZeroGivesNothing) {
 }
 
 TEST(StoreFails, WhereRankZerosServerIsGone) {
-  auto first =
-      std::make_unique<Store>(kLoopback, 0, 0, 2, kStoreTimeout, kNoAgent);
+  auto first = std::make_unique<Store>(kLoopback, 0, 0, 2, kStoreTimeout, kNoAgent);
   Store second(kLoopback, first->port(), 1, 2, kStoreTimeout, kNoAgent);
   first.reset();
   int value = 0;
@@ -267,10 +259,7 @@ TEST(StoreFails, WhereMembersShareDifferentSizes) {
 
 TEST(StoreFails, WithAnImpossiblePortOrRank) {
   const auto kind = [](int port, int rank, int size) {
-    return outcome_of([&] {
-             Store(kLoopback, port, rank, size, kUnanswered, kNoAgent);
-           })
-        .kind;
+    return outcome_of([&] { Store(kLoopback, port, rank, size, kUnanswered, kNoAgent); }).kind;
   };
   EXPECT_EQ(kind(0, 1, 2), ErrorKind::Config);
   EXPECT_EQ(kind(-1, 0, 2), ErrorKind::Config);

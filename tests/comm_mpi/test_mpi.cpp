@@ -89,8 +89,7 @@ TEST(Mpi, LargeBuffersThroughTheRing) {
   const std::int64_t numel = 3'000'017;
   for (int round = 0; round < 3; ++round) {
     const at::Tensor buffer = input_of(comm->rank(), numel, at::kFloat);
-    const at::Tensor wanted =
-        sum_of(comm->size(), numel, at::kFloat, ReduceOp::Mean);
+    const at::Tensor wanted = sum_of(comm->size(), numel, at::kFloat, ReduceOp::Mean);
     if (comm->rank() == round % comm->size()) {
       input_of(0, 4 * numel, at::kFloat);  // comes late
     }
@@ -101,8 +100,7 @@ TEST(Mpi, LargeBuffersThroughTheRing) {
 
 TEST(Mpi, ArgumentsAreChecked) {
   const auto comm = world->communicator();
-  EXPECT_THROW(
-      comm->all_reduce(at::zeros({2, 2}), ReduceOp::Sum, Purpose::Sync), Error);
+  EXPECT_THROW(comm->all_reduce(at::zeros({2, 2}), ReduceOp::Sum, Purpose::Sync), Error);
   comm->barrier();  // all goes on
 }
 
@@ -132,18 +130,14 @@ TEST(MpiFailure, DifferentCallsAreNamed) {
   }
   const std::int64_t numel = comm->rank() == 0 ? 7 : 8;
   try {
-    comm->all_reduce(at::zeros({numel}), ReduceOp::Sum, Purpose::Gradient)
-        .wait();
+    comm->all_reduce(at::zeros({numel}), ReduceOp::Sum, Purpose::Gradient).wait();
     ADD_FAILURE() << "no error came";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);
-    EXPECT_NE(
-        std::string(error.what()).find("different collectives"),
-        std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("different collectives"), std::string::npos)
         << error.what();
     EXPECT_NE(
-        std::string(error.what()).find(formatted("all_reduce of {}", numel)),
-        std::string::npos)
+        std::string(error.what()).find(formatted("all_reduce of {}", numel)), std::string::npos)
         << error.what();
   }
   EXPECT_THROW(comm->check_peers(), Error);
@@ -166,8 +160,7 @@ TEST(MpiTimeout, TheMissingWorkerIsNamed) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
     EXPECT_NE(
-        std::string(error.what())
-            .find(formatted("for worker {}", comm->size() - 1)),
+        std::string(error.what()).find(formatted("for worker {}", comm->size() - 1)),
         std::string::npos)
         << error.what();
   }

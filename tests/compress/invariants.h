@@ -61,16 +61,14 @@ struct Step {
   }
 };
 
-using GradientOf =
-    std::function<at::Tensor(int worker, std::int64_t step)>;
+using GradientOf = std::function<at::Tensor(int worker, std::int64_t step)>;
 
 // Normal random numbers; each worker has a mean of its own.
 inline GradientOf normal_gradients(std::int64_t numel, double shift = 0) {
   return [=](int worker, std::int64_t step) {
     return at::randn(
                {numel},
-               at::detail::createCPUGenerator(
-                   static_cast<std::uint64_t>(1000 * worker + step)),
+               at::detail::createCPUGenerator(static_cast<std::uint64_t>(1000 * worker + step)),
                at::kFloat)
         .add_(shift * worker);
   };
@@ -80,10 +78,7 @@ inline GradientOf normal_gradients(std::int64_t numel, double shift = 0) {
 // Checks on the way that the meter counts what the formula says and that all
 // workers get the same bits.
 inline void run_steps(
-    const ReducerOptions& options,
-    const std::vector<Slot>& slots,
-    int n,
-    std::int64_t steps,
+    const ReducerOptions& options, const std::vector<Slot>& slots, int n, std::int64_t steps,
     const GradientOf& gradient_of,
     const std::function<void(std::int64_t, const Step&)>& look = {}) {
   const auto size = static_cast<std::size_t>(n);
@@ -128,8 +123,7 @@ inline void run_steps(
           servers[rank].push_back(tensor.clone());
         }
       }
-      step.residuals[rank] =
-          residuals.empty() ? at::Tensor() : at::cat(residuals);
+      step.residuals[rank] = residuals.empty() ? at::Tensor() : at::cat(residuals);
       world->barrier();
       if (rank == 0) {
         std::vector<at::Tensor> all;
@@ -154,17 +148,10 @@ inline void run_steps(
 // Sum of new residuals (+ n times the servers' new residual less the old one) =
 // sum of u - n * estimate. For one slot that is compressed as a whole.
 inline void check_conservation(
-    const ReducerOptions& options,
-    const std::vector<Slot>& slots,
-    int n,
-    double tolerance = 2e-5) {
+    const ReducerOptions& options, const std::vector<Slot>& slots, int n, double tolerance = 2e-5) {
   at::Tensor old_server;
   run_steps(
-      options,
-      slots,
-      n,
-      4,
-      normal_gradients(numel_of(slots), 0.3),
+      options, slots, n, 4, normal_gradients(numel_of(slots), 0.3),
       [&](std::int64_t t, const Step& step) {
         if (n == 1) {
           EXPECT_TRUE(step.estimates[0].equal(step.gradients[0]));
@@ -199,37 +186,27 @@ inline void check_conservation(
 // Over `steps` stationary steps the residuals stop growing: their norm in the
 // last quarter is at most `factor` times that in the second one.
 inline void check_bounded(
-    const ReducerOptions& options,
-    const std::vector<Slot>& slots,
-    int n,
-    const GradientOf& gradient_of,
-    std::int64_t steps = 3000,
-    double factor = 1.5) {
+    const ReducerOptions& options, const std::vector<Slot>& slots, int n,
+    const GradientOf& gradient_of, std::int64_t steps = 3000, double factor = 1.5) {
   double second = 0;
   double last = 0;
-  run_steps(
-      options, slots, n, steps, gradient_of, [&](std::int64_t t, const Step& s) {
-        double norm = 0;
-        for (const at::Tensor& residual : s.residuals) {
-          norm = std::max(norm, residual.norm().item<double>());
-        }
-        ASSERT_TRUE(std::isfinite(norm)) << "step " << t;
-        double& worst = t < steps / 2 ? second : last;
-        if ((t >= steps / 4 && t < steps / 2) || t >= 3 * steps / 4) {
-          worst = std::max(worst, norm);
-        }
-      });
+  run_steps(options, slots, n, steps, gradient_of, [&](std::int64_t t, const Step& s) {
+    double norm = 0;
+    for (const at::Tensor& residual : s.residuals) {
+      norm = std::max(norm, residual.norm().item<double>());
+    }
+    ASSERT_TRUE(std::isfinite(norm)) << "step " << t;
+    double& worst = t < steps / 2 ? second : last;
+    if ((t >= steps / 4 && t < steps / 2) || t >= 3 * steps / 4) {
+      worst = std::max(worst, norm);
+    }
+  });
   EXPECT_LE(last, factor * second);
 }
 
-inline void check_zero(
-    const ReducerOptions& options, const std::vector<Slot>& slots, int n) {
+inline void check_zero(const ReducerOptions& options, const std::vector<Slot>& slots, int n) {
   run_steps(
-      options,
-      slots,
-      n,
-      3,
-      [&](int, std::int64_t) { return at::zeros({numel_of(slots)}); },
+      options, slots, n, 3, [&](int, std::int64_t) { return at::zeros({numel_of(slots)}); },
       [&](std::int64_t, const Step& step) {
         EXPECT_TRUE(step.estimates[0].eq(0).all().item<bool>());
       });
@@ -238,19 +215,14 @@ inline void check_zero(
 // |estimate - mean|^2 / |mean|^2 of the last of `steps` steps, averaged over
 // `seeds` draws where steps is 1.
 inline double vnmse(
-    const ReducerOptions& options,
-    const std::vector<Slot>& slots,
-    int n,
-    const GradientOf& gradient_of,
-    std::int64_t steps = 1) {
+    const ReducerOptions& options, const std::vector<Slot>& slots, int n,
+    const GradientOf& gradient_of, std::int64_t steps = 1) {
   double result = 0;
-  run_steps(
-      options, slots, n, steps, gradient_of, [&](std::int64_t, const Step& s) {
-        const at::Tensor mean = s.mean();
-        const at::Tensor error = s.estimates[0].to(at::kDouble).sub(mean);
-        result = error.square().sum().item<double>() /
-            mean.square().sum().item<double>();
-      });
+  run_steps(options, slots, n, steps, gradient_of, [&](std::int64_t, const Step& s) {
+    const at::Tensor mean = s.mean();
+    const at::Tensor error = s.estimates[0].to(at::kDouble).sub(mean);
+    result = error.square().sum().item<double>() / mean.square().sum().item<double>();
+  });
   return result;
 }
 

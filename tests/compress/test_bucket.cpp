@@ -8,13 +8,9 @@ namespace {
 // Weights of three layers, then their biases, as a block of parameters has
 // them.
 std::vector<Slot> layers(std::int64_t numbers) {
-  return {
-      {"w1", 0, {numbers}, 0},
-      {"w2", numbers, {numbers}, 2},
-      {"w3", 2 * numbers, {numbers}, 4},
-      {"b1", 3 * numbers, {10}, 1},
-      {"b2", 3 * numbers + 10, {10}, 3},
-      {"b3", 3 * numbers + 20, {10}, 5}};
+  return {{"w1", 0, {numbers}, 0},           {"w2", numbers, {numbers}, 2},
+          {"w3", 2 * numbers, {numbers}, 4}, {"b1", 3 * numbers, {10}, 1},
+          {"b2", 3 * numbers + 10, {10}, 3}, {"b3", 3 * numbers + 20, {10}, 5}};
 }
 
 std::string names(const Bucket& bucket) {
@@ -54,8 +50,7 @@ TEST(Bucket, ZeroMeansOne) {
 TEST(Bucket, EmptySlotsAreLeftOut) {
   EXPECT_TRUE(make_buckets({{"none", 0, {0, 5}, 0}}, 25).empty());
   EXPECT_TRUE(make_buckets({}, 25).empty());
-  const auto buckets =
-      make_buckets({{"none", 0, {0}, 0}, {"one", 0, {}, 1}}, 25);
+  const auto buckets = make_buckets({{"none", 0, {0}, 0}, {"one", 0, {}, 1}}, 25);
   ASSERT_EQ(buckets.size(), 1U);
   EXPECT_EQ(names(buckets[0]), "one ");
   EXPECT_EQ(buckets[0].numel(), 1);

@@ -56,8 +56,7 @@ TEST(GradientExchange, StartsABucketWhenItsSlotsAndThoseBeforeAreReady) {
       exchange.finish(t);  // 1 was never ready, and is sent all the same
       EXPECT_EQ(calls() - before, 4);
       for (int i = 0; i < 4; ++i) {
-        EXPECT_TRUE(
-            flat.narrow(0, i * kLayer, kLayer).eq(i + 5).all().item<bool>());
+        EXPECT_TRUE(flat.narrow(0, i * kLayer, kLayer).eq(i + 5).all().item<bool>());
       }
     }
   });
@@ -69,10 +68,8 @@ TEST(GradientExchange, GivesTheSameBitsWithAndWithoutOverlap) {
     for (const bool overlaps : {true, false}) {
       ReducerOptions options = small_buckets();
       options.dtype = at::kBFloat16;
-      const at::Tensor flat = at::randn(
-          {4 * kLayer},
-          at::detail::createCPUGenerator(7 + world.rank()),
-          at::kFloat);
+      const at::Tensor flat =
+          at::randn({4 * kLayer}, at::detail::createCPUGenerator(7 + world.rank()), at::kFloat);
       GradientExchange exchange(options, 1);
       exchange.bind(four_layers(), flat, world);
       if (overlaps) {
@@ -129,9 +126,7 @@ TEST(GradientExchange, EvaluatesTheEstimate) {
       EXPECT_DOUBLE_EQ(evaluation->payload_bits, 16);
       EXPECT_DOUBLE_EQ(
           evaluation->sent_bits,
-          8.0 *
-              static_cast<double>(meter.of(Purpose::Gradient).bytes - before) /
-              (4 * kLayer));
+          8.0 * static_cast<double>(meter.of(Purpose::Gradient).bytes - before) / (4 * kLayer));
       EXPECT_GT(evaluation->costs.encode, 0);
       EXPECT_GT(evaluation->costs.decode, 0);
     }

@@ -13,8 +13,7 @@ namespace abtrain::compress {
 namespace {
 
 ReducerOptions hylo(
-    const std::string& select = "consensus",
-    const std::string& transport = "int8") {
+    const std::string& select = "consensus", const std::string& transport = "int8") {
   ReducerOptions options = scheme("hylo");
   set_option(options, "select", select);
   set_option(options, "transport", transport);
@@ -24,15 +23,10 @@ ReducerOptions hylo(
 // Convolutions, linear layers, an embedding of three sizes, a small weight and
 // biases, in the order of a model.
 std::vector<Slot> mixed_slots() {
-  std::vector<Slot> slots = {
-      {"conv1", 0, {16, 3, 3, 3}},
-      {"bias1", 0, {16}},
-      {"conv2", 0, {40, 16, 3, 3}},
-      {"position", 0, {1, 31, 20}},
-      {"fc1", 0, {100, 51}},
-      {"bias2", 0, {100}},
-      {"fc2", 0, {10, 100}},
-      {"small", 0, {3, 3}}};
+  std::vector<Slot> slots = {{"conv1", 0, {16, 3, 3, 3}},  {"bias1", 0, {16}},
+                             {"conv2", 0, {40, 16, 3, 3}}, {"position", 0, {1, 31, 20}},
+                             {"fc1", 0, {100, 51}},        {"bias2", 0, {100}},
+                             {"fc2", 0, {10, 100}},        {"small", 0, {3, 3}}};
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     slots[i].position = static_cast<int>(i);
@@ -47,8 +41,7 @@ TEST(Hylo, KeepsWhatItDoesNotSend) {
     for (const std::string transport : {"int8", "a2a", "gather"}) {
       for (const std::int64_t rows : {1, 33, 257}) {
         SCOPED_TRACE(formatted("{} workers, {} {}", n, transport, rows));
-        check_conservation(
-            hylo("consensus", transport), one_slot({rows, 41}), n);
+        check_conservation(hylo("consensus", transport), one_slot({rows, 41}), n);
       }
     }
     for (const std::string select : {"consensus", "local"}) {
@@ -70,12 +63,7 @@ TEST(Hylo, SendsTheBytesThatItSays) {
           options.min_numel = 200;
           options.bucket_mb = mebibytes;
           options.dense_steps = 1;
-          run_steps(
-              options,
-              mixed_slots(),
-              n,
-              3,
-              normal_gradients(numel_of(mixed_slots())));
+          run_steps(options, mixed_slots(), n, 3, normal_gradients(numel_of(mixed_slots())));
         }
       }
     }
@@ -87,8 +75,7 @@ TEST(Hylo, LinearBytesAreThoseOfTheFormula) {
   const auto slots = one_slot({64, 4096});
   const auto bytes = [&](const std::string& transport, int n) {
     // Less the all-reduce of the two sums.
-    return mean_bytes(hylo("consensus", transport), slots, n) -
-           2.0 * (n - 1) / n * 8;
+    return mean_bytes(hylo("consensus", transport), slots, n) - 2.0 * (n - 1) / n * 8;
   };
   EXPECT_EQ(bytes("int8", 4), 2 * 3.0 / 4 * d);
   EXPECT_EQ(bytes("a2a", 4), 3.0 / 4 * d * (2 + 4) / 8);
@@ -129,8 +116,7 @@ TEST(Hylo, ConvolutionsSendTheRootOfTheirShare) {
 
 TEST(Hylo, ResidualsAreBoundedOfConvolutions) {
   for (const std::string select : {"consensus", "local"}) {
-    check_bounded(
-        hylo(select), one_slot({12, 2, 3, 3}), 3, normal_gradients(216, 1.0));
+    check_bounded(hylo(select), one_slot({12, 2, 3, 3}), 3, normal_gradients(216, 1.0));
   }
 }
 
@@ -188,24 +174,21 @@ TEST(Hylo, AllKernelsAreTheMeanOfFp16) {
     const auto wanted = estimates_of(plain, slots, gradients);
     EXPECT_TRUE(estimates_of(options, slots, gradients)[0].equal(wanted[0]));
     options.select = Selection::Local;
-    EXPECT_TRUE(estimates_of(options, slots, gradients)[0].allclose(
-        wanted[0], 2e-3, 1e-3));
+    EXPECT_TRUE(estimates_of(options, slots, gradients)[0].allclose(wanted[0], 2e-3, 1e-3));
     options.select = Selection::Consensus;
   }
 }
 
 TEST(Hylo, SmallAndFlatTensorsAreTheMeanOfFp16) {
   const std::vector<Slot> slots = {
-      {"bias", 0, {300}},
-      {"small", 300, {9, 10}, 1},
-      {"cube", 390, {5, 5, 8}, 2}};
+      {"bias", 0, {300}}, {"small", 300, {9, 10}, 1}, {"cube", 390, {5, 5, 8}, 2}};
   ReducerOptions options = hylo();
   options.min_numel = 100;
   ReducerOptions plain;
   plain.dtype = at::kHalf;
   const auto gradients = gradients_of(3, numel_of(slots));
-  EXPECT_TRUE(estimates_of(options, slots, gradients)[0].equal(
-      estimates_of(plain, slots, gradients)[0]));
+  EXPECT_TRUE(
+      estimates_of(options, slots, gradients)[0].equal(estimates_of(plain, slots, gradients)[0]));
 }
 
 TEST(Hylo, SendsTheKernelsThatMatterToAll) {
@@ -222,14 +205,11 @@ TEST(Hylo, SendsTheKernelsThatMatterToAll) {
     mean.add_(each, 1.0 / 3);
   }
   const at::Tensor best = norms.argsort(0, /*descending=*/true);
-  const at::Tensor estimate =
-      estimates_of(hylo(), slots, gradients)[0].view({rows, length});
+  const at::Tensor estimate = estimates_of(hylo(), slots, gradients)[0].view({rows, length});
   for (std::int64_t i = 0; i < rows; ++i) {
     const at::Tensor row = estimate[best[i].item<std::int64_t>()];
     if (i < chosen) {
-      EXPECT_TRUE(
-          row.to(at::kDouble)
-              .allclose(mean[best[i].item<std::int64_t>()], 2e-3, 1e-3));
+      EXPECT_TRUE(row.to(at::kDouble).allclose(mean[best[i].item<std::int64_t>()], 2e-3, 1e-3));
     } else {
       EXPECT_TRUE(row.eq(0).all().item<bool>());
     }
@@ -239,8 +219,7 @@ TEST(Hylo, SendsTheKernelsThatMatterToAll) {
   at::Tensor local = at::zeros({rows, length}, at::kDouble);
   for (const at::Tensor& g : gradients) {
     const at::Tensor each = g.to(at::kDouble).view({rows, length});
-    const at::Tensor order =
-        each.square().sum(1).argsort(0, /*descending=*/true);
+    const at::Tensor order = each.square().sum(1).argsort(0, /*descending=*/true);
     for (std::int64_t i = 0; i < chosen; ++i) {
       const auto row = order[i].item<std::int64_t>();
       local[row].add_(each[row], 1.0 / 3);
@@ -254,16 +233,14 @@ TEST(Hylo, SendsTheKernelsThatMatterToAll) {
 
 TEST(Hylo, LinearLayersShareAThreshold) {
   // Two layers of other sizes of gradients, in one bucket.
-  const std::vector<Slot> slots = {
-      {"a", 0, {100, 50}}, {"b", 5000, {3, 100}, 1}};
+  const std::vector<Slot> slots = {{"a", 0, {100, 50}}, {"b", 5000, {3, 100}, 1}};
   for (const int n : {2, 3}) {
     auto gradients = gradients_of(n, 5300);
     for (const at::Tensor& g : gradients) {
       g.narrow(0, 5000, 300).mul_(0.01);
     }
     std::vector<at::Tensor> wanted;
-    for (const auto& [begin, numel] :
-         {std::pair(0, 5000), std::pair(5000, 300)}) {
+    for (const auto& [begin, numel] : {std::pair(0, 5000), std::pair(5000, 300)}) {
       double squares = 0;
       double sizes = 0;
       for (const at::Tensor& g : gradients) {
@@ -281,10 +258,9 @@ TEST(Hylo, LinearLayersShareAThreshold) {
       wanted.push_back(sum);
     }
     for (const std::string transport : {"int8", "a2a", "gather"}) {
-      EXPECT_TRUE(
-          estimates_of(hylo("consensus", transport), slots, gradients)[0]
-              .to(at::kDouble)
-              .allclose(at::cat(wanted), 1e-5, 1e-8))
+      EXPECT_TRUE(estimates_of(hylo("consensus", transport), slots, gradients)[0]
+                      .to(at::kDouble)
+                      .allclose(at::cat(wanted), 1e-5, 1e-8))
           << transport;
     }
   }

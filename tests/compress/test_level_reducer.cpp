@@ -13,8 +13,7 @@ namespace abtrain::compress {
 namespace {
 
 ReducerOptions levels(
-    const std::string& name,
-    const std::string& transport = "auto",
+    const std::string& name, const std::string& transport = "auto",
     const std::string& feedback = "auto") {
   ReducerOptions options = scheme(name);
   set_option(options, "transport", transport);
@@ -34,8 +33,7 @@ TEST(LevelReducer, ThresholdKeepsWhatItDoesNotSend) {
     for (const std::string transport : {"gather", "int8"}) {
       for (const std::int64_t numel : {1, 33, 4097, 40001}) {
         SCOPED_TRACE(formatted("{} workers, {} {}", n, transport, numel));
-        check_conservation(
-            levels("threshold", transport, "true"), one_slot({numel}), n);
+        check_conservation(levels("threshold", transport, "true"), one_slot({numel}), n);
       }
     }
   }
@@ -45,40 +43,24 @@ TEST(LevelReducer, ThresholdIsItsDefinitionInFloat64) {
   ReducerOptions options = levels("threshold");
   options.c = 0.9;
   run_steps(
-      options,
-      three_slots(),
-      3,
-      2,
-      normal_gradients(9714, 0.2),
+      options, three_slots(), 3, 2, normal_gradients(9714, 0.2),
       [&](std::int64_t, const Step& step) {
         at::Tensor mean = at::zeros({9714}, at::kDouble);
         for (const at::Tensor& g : step.gradients) {
           std::vector<at::Tensor> parts;
-          for (const at::Tensor& part :
-               g.to(at::kDouble).split_with_sizes({8192, 1517, 5})) {
+          for (const at::Tensor& part : g.to(at::kDouble).split_with_sizes({8192, 1517, 5})) {
             parts.push_back(threshold_of(part, 0.9));
           }
           mean.add_(at::cat(parts), 1.0 / 3);
         }
-        EXPECT_LT(
-            step.estimates[0]
-                .to(at::kDouble)
-                .sub(mean)
-                .abs()
-                .max()
-                .item<double>(),
-            1e-6);
+        EXPECT_LT(step.estimates[0].to(at::kDouble).sub(mean).abs().max().item<double>(), 1e-6);
       });
 }
 
 // One level for all: the mean size of all workers' survivors.
 TEST(LevelReducer, Int8SharesItsLevels) {
   run_steps(
-      levels("threshold", "int8"),
-      one_slot({4000}),
-      4,
-      1,
-      normal_gradients(4000, 0.4),
+      levels("threshold", "int8"), one_slot({4000}), 4, 1, normal_gradients(4000, 0.4),
       [&](std::int64_t, const Step& step) {
         at::Tensor sum = at::zeros({4000}, at::kDouble);
         double size = 0;
@@ -111,8 +93,7 @@ TEST(LevelReducer, HaveTheErrorsOfTheirClosedForms) {
   const double level = size / above;
   const double threshold = above * level * level - 2 * level * size + 1;
   EXPECT_NEAR(
-      vnmse(levels("threshold"), one_slot({numel}), 2, normal_gradients(numel)),
-      threshold,
+      vnmse(levels("threshold"), one_slot({numel}), 2, normal_gradients(numel)), threshold,
       0.05 * threshold);
   // s E|g| - E g^2, with the largest number s of each worker.
   double ternary = 0;
@@ -121,8 +102,7 @@ TEST(LevelReducer, HaveTheErrorsOfTheirClosedForms) {
     ternary += (most * std::sqrt(2 / M_PI) - 1) / 2;
   }
   EXPECT_NEAR(
-      vnmse(levels("ternary"), one_slot({numel}), 2, normal_gradients(numel)),
-      ternary,
+      vnmse(levels("ternary"), one_slot({numel}), 2, normal_gradients(numel)), ternary,
       0.05 * ternary);
 }
 
@@ -146,20 +126,15 @@ TEST(LevelReducer, SendTheBytesThatTheySay) {
 TEST(LevelReducer, BytesAreThoseOfTheFormula) {
   for (const std::string name : {"threshold", "ternary"}) {
     for (const int n : {2, 4, 8}) {
-      EXPECT_EQ(
-          mean_bytes(levels(name), three_slots(), n),
-          (n - 1) * ((9714 + 3) / 4 + 4 * 3));
+      EXPECT_EQ(mean_bytes(levels(name), three_slots(), n), (n - 1) * ((9714 + 3) / 4 + 4 * 3));
     }
     const double numbers = name == "threshold" ? 2 : 1;
     for (const int n : {9, 16, 127}) {
       EXPECT_NEAR(
-          mean_bytes(levels(name), three_slots(), n),
-          2.0 * (n - 1) / n * (9714 + 4 * numbers * 3),
+          mean_bytes(levels(name), three_slots(), n), 2.0 * (n - 1) / n * (9714 + 4 * numbers * 3),
           1e-6 * 9714);
     }
-    EXPECT_EQ(
-        mean_bytes(levels(name), three_slots(), 128),
-        127 * ((9714 + 3) / 4 + 4 * 3));
+    EXPECT_EQ(mean_bytes(levels(name), three_slots(), 128), 127 * ((9714 + 3) / 4 + 4 * 3));
   }
 }
 
@@ -167,10 +142,7 @@ TEST(LevelReducer, RoundByChanceAnewInEveryStepAndWorker) {
   std::vector<at::Tensor> estimates;
   for (int again = 0; again < 2; ++again) {
     run_steps(
-        levels("ternary"),
-        one_slot({3000}),
-        2,
-        2,
+        levels("ternary"), one_slot({3000}), 2, 2,
         [](int, std::int64_t) { return normal_gradients(3000)(0, 0); },
         [&](std::int64_t, const Step& step) {
           estimates.push_back(step.estimates[0].clone());
@@ -187,10 +159,7 @@ TEST(LevelReducer, RoundByChanceAnewInEveryStepAndWorker) {
 TEST(LevelReducer, ThresholdsResidualsAreBounded) {
   for (const double shift : {0.0, 0.5}) {
     check_bounded(
-        levels("threshold", "auto", "true"),
-        one_slot({600}),
-        3,
-        normal_gradients(600, shift));
+        levels("threshold", "auto", "true"), one_slot({600}), 3, normal_gradients(600, shift));
   }
 }
 

@@ -47,10 +47,8 @@ TEST(OneBit, BytesAreThoseOfTheFormula) {
     EXPECT_EQ(mean_bytes(kOptions, slots, n, 8), 2 * bits + scales);
     const auto reducer = make_reducer(kOptions, 1);
     reducer->bind({{slots}});
-    EXPECT_EQ(
-        reducer->volume({n, 0}, 1).payload_bits, 2 * 8 * blocks * (512 + 4));
-    EXPECT_EQ(
-        reducer->volume({n, 0}, 8).payload_bits, 2 * 8 * blocks * (1024 + 4));
+    EXPECT_EQ(reducer->volume({n, 0}, 1).payload_bits, 2 * 8 * blocks * (512 + 4));
+    EXPECT_EQ(reducer->volume({n, 0}, 8).payload_bits, 2 * 8 * blocks * (1024 + 4));
   }
 }
 
@@ -64,10 +62,9 @@ TEST(OneBit, ResidualsAreBoundedWithOtherDataOnEachWorker) {
 
 // Of which |u|_1 is far below sqrt(d) |u|_2: a sign alone is a bad estimate.
 TEST(OneBit, ResidualsAreBoundedOfHeavyTails) {
-  check_bounded(
-      kOptions, one_slot({301}), 2, [](int worker, std::int64_t step) {
-        return normal_gradients(301)(worker, step).pow_(5).mul_(0.01);
-      });
+  check_bounded(kOptions, one_slot({301}), 2, [](int worker, std::int64_t step) {
+    return normal_gradients(301)(worker, step).pow_(5).mul_(0.01);
+  });
 }
 
 TEST(OneBit, ZerosGiveZero) {
@@ -86,26 +83,18 @@ TEST(OneBit, DoesWhatTheAlgorithmSays) {
   std::vector<at::Tensor> worker(n, at::zeros({d}, at::kDouble));
   at::Tensor server = at::zeros({d}, at::kDouble);
   run_steps(
-      kOptions,
-      one_slot({d}),
-      n,
-      10,
-      normal_gradients(d, 0.3),
+      kOptions, one_slot({d}), n, 10, normal_gradients(d, 0.3),
       [&](std::int64_t t, const Step& step) {
         at::Tensor mean = at::zeros({d}, at::kDouble);
         for (std::size_t i = 0; i < n; ++i) {
           const at::Tensor u = worker[i].add(step.gradients[i]);
           worker[i] = u.sub(compressed(u));
           mean.add_(compressed(u), 1.0 / n);
-          EXPECT_TRUE(
-              worker[i].allclose(step.residuals[i].to(at::kDouble), 1e-4, 1e-5))
-              << t;
+          EXPECT_TRUE(worker[i].allclose(step.residuals[i].to(at::kDouble), 1e-4, 1e-5)) << t;
         }
         const at::Tensor x = mean.add(server);
         server = x.sub(compressed(x));
-        EXPECT_TRUE(compressed(x).allclose(
-            step.estimates[0].to(at::kDouble), 1e-4, 1e-5))
-            << t;
+        EXPECT_TRUE(compressed(x).allclose(step.estimates[0].to(at::kDouble), 1e-4, 1e-5)) << t;
       });
 }
 
@@ -134,9 +123,7 @@ TEST(OneBit, MasksFollowTheExchangesNotTheSteps) {
         end = t + 1;
       }
       const ExchangePlan plan(options, slots, {2, world->rank()});
-      EXPECT_EQ(
-          meter.of(comm::Purpose::Gradient).bytes,
-          plan.bytes_between(5, end, interval));
+      EXPECT_EQ(meter.of(comm::Purpose::Gradient).bytes, plan.bytes_between(5, end, interval));
     });
   }
 }
@@ -153,10 +140,7 @@ TEST(OneBit, WhatIsZeroOnAllWorkersStaysZero) {
     ReducerOptions options = kOptions;
     options.error_feedback = feedback;
     run_steps(
-        options,
-        one_slot({numel}),
-        3,
-        20,
+        options, one_slot({numel}), 3, 20,
         [&](int worker, std::int64_t step) {
           at::Tensor g = normal_gradients(numel)(worker, step);
           g.masked_fill_(dead, 0);
@@ -169,14 +153,8 @@ TEST(OneBit, WhatIsZeroOnAllWorkersStaysZero) {
         [&](std::int64_t t, const Step& step) {
           at::Tensor still = dead.clone();
           still[6].fill_(t < 16);  // until the next mask
-          EXPECT_TRUE(
-              step.estimates[0].masked_select(still).eq(0).all().item<bool>())
-              << t;
-          EXPECT_TRUE(step.estimates[0]
-                          .masked_select(still.logical_not())
-                          .ne(0)
-                          .all()
-                          .item<bool>())
+          EXPECT_TRUE(step.estimates[0].masked_select(still).eq(0).all().item<bool>()) << t;
+          EXPECT_TRUE(step.estimates[0].masked_select(still.logical_not()).ne(0).all().item<bool>())
               << t;
           if (feedback && t == 15) {
             EXPECT_EQ(step.residuals[0][6].item<float>(), 6);
@@ -198,10 +176,7 @@ TEST(OneBit, WithoutFeedbackAStepForgetsTheLast) {
   options.error_feedback = false;
   at::Tensor first;
   run_steps(
-      options,
-      one_slot({700}),
-      3,
-      4,
+      options, one_slot({700}), 3, 4,
       [](int worker, std::int64_t) { return normal_gradients(700)(worker, 0); },
       [&](std::int64_t t, const Step& step) {
         if (t == 0) {
@@ -217,8 +192,7 @@ TEST(OneBit, InABucketBoundInTheMiddleOfARunAllIsAlive) {
     const auto gradients = {values, values};
     for (const std::int64_t step : {7, 8}) {
       EXPECT_TRUE(
-          estimates_of(kOptions, one_slot({numel}), gradients, step)[0].equal(
-              at::ones({numel})))
+          estimates_of(kOptions, one_slot({numel}), gradients, step)[0].equal(at::ones({numel})))
           << numel << " step " << step;
     }
   }

@@ -18,8 +18,7 @@ using comm::Communicator;
 using comm::Purpose;
 
 at::Tensor gradient_of(int rank, std::int64_t numel) {
-  return at::randn(
-      {numel}, at::detail::createCPUGenerator(50 + rank), at::kFloat);
+  return at::randn({numel}, at::detail::createCPUGenerator(50 + rank), at::kFloat);
 }
 
 at::Tensor mean_of(int n, std::int64_t numel) {
@@ -37,10 +36,7 @@ ReducerOptions plain(const std::string& dtype) {
 }
 
 // One exchange of a buffer that is one slot.
-void reduce(
-    const ReducerOptions& options,
-    const at::Tensor& flat,
-    Communicator& group) {
+void reduce(const ReducerOptions& options, const at::Tensor& flat, Communicator& group) {
   GradientExchange exchange(options, 1);
   exchange.bind({{"flat", 0, {flat.numel()}}}, flat, group);
   exchange.finish(0);
@@ -54,12 +50,9 @@ struct Case {
 
 class Plain : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(
-    Dtypes,
-    Plain,
+    Dtypes, Plain,
     ::testing::Values(
-        Case{"fp32", 4, 3e-7},
-        Case{"fp16", 2, 1.0 / 1024},
-        Case{"bf16", 2, 1.0 / 128}),
+        Case{"fp32", 4, 3e-7}, Case{"fp16", 2, 1.0 / 1024}, Case{"bf16", 2, 1.0 / 128}),
     [](const auto& test) { return std::string(test.param.dtype); });
 
 TEST_P(Plain, GivesTheMeanAndTheBytesThatItSays) {
@@ -75,19 +68,14 @@ TEST_P(Plain, GivesTheMeanAndTheBytesThatItSays) {
         reduce(plain(GetParam().dtype), flat, *world);
         EXPECT_EQ(
             meter.of("world", Purpose::Gradient).bytes,
-            ExchangePlan(
-                plain(GetParam().dtype), {{"flat", 0, {numel}}}, {n, rank})
-                .usual_bytes());
+            ExchangePlan(plain(GetParam().dtype), {{"flat", 0, {numel}}}, {n, rank}).usual_bytes());
         results[rank] = flat;
       });
       for (const at::Tensor& result : results) {
         EXPECT_TRUE(result.equal(results[0]));
         if (numel > 0) {
-          const auto error =
-              result.to(at::kDouble).sub(wanted).abs().max().item<double>();
-          EXPECT_LE(
-              error,
-              GetParam().relative * wanted.abs().max().item<double>() * n);
+          const auto error = result.to(at::kDouble).sub(wanted).abs().max().item<double>();
+          EXPECT_LE(error, GetParam().relative * wanted.abs().max().item<double>() * n);
         }
       }
     }
@@ -99,8 +87,7 @@ TEST_P(Plain, BytesFollowTheDtype) {
   reducer->bind({{{{"flat", 0, {10, 100}}}}});
   EXPECT_EQ(reducer->volume({4, 0}, 0).bytes, 2 * 3 * 250 * GetParam().bytes);
   EXPECT_EQ(reducer->volume({1, 0}, 0).bytes, 0);
-  EXPECT_EQ(
-      reducer->volume({4, 0}, 0).payload_bits, 8 * 1000 * GetParam().bytes);
+  EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 8 * 1000 * GetParam().bytes);
 }
 
 TEST_P(Plain, AGroupOfOneRoundsNothing) {
@@ -125,8 +112,7 @@ TEST_P(Plain, ServesBuffersOfAnyLengthInTurn) {
 
 TEST(PlainAverage, OfAFlatBufferHasTheBitsOfTheReducer) {
   for (const auto& [dtype, wire] :
-       {std::pair("fp32", at::kFloat),
-        std::pair("fp16", at::kHalf),
+       {std::pair("fp32", at::kFloat), std::pair("fp16", at::kHalf),
         std::pair("bf16", at::kBFloat16)}) {
     comm::run_workers(3, 20, [&](Communicator& world) {
       const at::Tensor wanted = gradient_of(world.rank(), 1001);

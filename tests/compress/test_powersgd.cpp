@@ -51,10 +51,7 @@ TEST(PowerSgd, OfZerosMakesZeros) {
 TEST(PowerSgd, RecoversFromZeros) {
   const at::Tensor g = of_rank(2, 60, 33, 1).to(at::kFloat).reshape({-1});
   run_steps(
-      powersgd(4),
-      one_slot({60, 33}),
-      2,
-      4,
+      powersgd(4), one_slot({60, 33}), 2, 4,
       [&](int, std::int64_t t) { return t == 0 ? at::zeros_like(g) : g; },
       [&](std::int64_t t, const Step& step) {
         if (t == 3) {
@@ -73,12 +70,7 @@ TEST(PowerSgd, GivesTheMeanWhereItsRankIsEnough) {
   };
   for (const std::int64_t rank : {3, 4, 7}) {
     run_steps(
-        powersgd(rank),
-        one_slot({70, 50}),
-        3,
-        2,
-        gradient_of,
-        [&](std::int64_t, const Step& step) {
+        powersgd(rank), one_slot({70, 50}), 3, 2, gradient_of, [&](std::int64_t, const Step& step) {
           EXPECT_LT(distance(step.estimates[0], step.mean()), 1e-4) << rank;
           EXPECT_LT(step.residuals[0].norm().item<double>(), 1e-2);
         });
@@ -92,15 +84,11 @@ TEST(PowerSgd, BecomesTheBestApproximation) {
   options.error_feedback = false;
   const at::Tensor g = of_rank(6, 50, 40, 3).to(at::kFloat);
   const at::Tensor values = std::get<1>(at::linalg_svd(g.to(at::kDouble)));
-  const double best = values.narrow(0, 2, 38).square().sum().item<double>() /
-                      values.square().sum().item<double>();
+  const double best =
+      values.narrow(0, 2, 38).square().sum().item<double>() / values.square().sum().item<double>();
   double first = 0, last = 0;
   run_steps(
-      options,
-      one_slot({50, 40}),
-      2,
-      60,
-      [&](int, std::int64_t) { return g.reshape({-1}); },
+      options, one_slot({50, 40}), 2, 60, [&](int, std::int64_t) { return g.reshape({-1}); },
       [&](std::int64_t t, const Step& step) {
         last = std::pow(distance(step.estimates[0], g.reshape({-1})), 2);
         first = t == 0 ? last : first;
@@ -116,10 +104,9 @@ TEST(PowerSgd, ResidualsStopGrowing) {
       of_rank(3, 24, 20, 60).to(at::kFloat).reshape({-1}),
       of_rank(3, 24, 20, 61).to(at::kFloat).reshape({-1})};
   const auto noise = normal_gradients(24 * 20);
-  check_bounded(
-      powersgd(2), one_slot({24, 20}), 2, [&](int worker, std::int64_t t) {
-        return noise(worker, t).add(center[worker]);
-      });
+  check_bounded(powersgd(2), one_slot({24, 20}), 2, [&](int worker, std::int64_t t) {
+    return noise(worker, t).add(center[worker]);
+  });
 }
 
 // Several matrices, others too small or of one dimension, in a bucket each and
@@ -135,25 +122,16 @@ TEST(PowerSgd, MatricesOfABucketDoNotMix) {
       {"c", 1182, {30, 20}, 4}};
   // What they span: of rank 2, so that each is sent without a loss.
   std::vector<at::Tensor> parts = {
-      of_rank(2, 30, 20, 1).reshape({-1}),
-      normal({30}, 2),
-      of_rank(2, 12, 45, 3).reshape({-1}),
-      normal({12}, 4),
-      of_rank(2, 30, 20, 5).reshape({-1})};
+      of_rank(2, 30, 20, 1).reshape({-1}), normal({30}, 2), of_rank(2, 12, 45, 3).reshape({-1}),
+      normal({12}, 4), of_rank(2, 30, 20, 5).reshape({-1})};
   const at::Tensor g = at::cat(parts).to(at::kFloat);
   for (const double megabytes : {0.0, 1e-6}) {
     options.bucket_mb = megabytes;
     run_steps(
-        options,
-        slots,
-        3,
-        3,
-        [&](int, std::int64_t) { return g; },
+        options, slots, 3, 3, [&](int, std::int64_t) { return g; },
         [&](std::int64_t, const Step& step) {
           EXPECT_LT(distance(step.estimates[0], g), 1e-5);
-          EXPECT_TRUE(step.estimates[0]
-                          .narrow(0, 600, 30)
-                          .allclose(g.narrow(0, 600, 30)));
+          EXPECT_TRUE(step.estimates[0].narrow(0, 600, 30).allclose(g.narrow(0, 600, 30)));
         });
   }
 }
@@ -177,18 +155,12 @@ TEST(PowerSgd, CompressesOnlyWhatItMakesSmaller) {
 TEST(PowerSgd, SixteenBitsHoldSmallGradients) {
   for (const char* dtype : {"fp16", "bf16"}) {
     ReducerOptions options = powersgd(2, dtype);
-    const at::Tensor g =
-        of_rank(2, 40, 40, 7).to(at::kFloat).mul(1e-4).reshape({-1});
+    const at::Tensor g = of_rank(2, 40, 40, 7).to(at::kFloat).mul(1e-4).reshape({-1});
     run_steps(
-        options,
-        one_slot({40, 40}),
-        4,
-        6,
-        [&](int, std::int64_t) { return g; },
+        options, one_slot({40, 40}), 4, 6, [&](int, std::int64_t) { return g; },
         [&](std::int64_t t, const Step& step) {
           if (t == 0) {
-            EXPECT_LT(
-                distance(step.estimates[0], g), dtype[0] == 'f' ? 3e-3 : 2e-2);
+            EXPECT_LT(distance(step.estimates[0], g), dtype[0] == 'f' ? 3e-3 : 2e-2);
           }
         });
   }
@@ -197,14 +169,11 @@ TEST(PowerSgd, SixteenBitsHoldSmallGradients) {
 // The next step of what was saved and loaded has the bits of the next step.
 class KeptState : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(
-    Schemes,
-    KeptState,
-    ::testing::Values("topk", "topk-chunked", "powersgd"),
+    Schemes, KeptState, ::testing::Values("topk", "topk-chunked", "powersgd"),
     [](const auto& test) { return std::to_string(test.index); });
 
 TEST_P(KeptState, GoesOnFromWhereItWas) {
-  const std::vector<Slot> slots = {
-      {"a", 0, {30, 40}, 0}, {"b", 1200, {50, 24}, 1}};
+  const std::vector<Slot> slots = {{"a", 0, {30, 40}, 0}, {"b", 1200, {50, 24}, 1}};
   ReducerOptions options = scheme(GetParam());
   options.bucket_mb = 1e-6;  // two buckets
   comm::run_workers(2, 20, [&](comm::Communicator& world) {

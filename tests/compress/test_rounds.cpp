@@ -10,8 +10,7 @@ namespace {
 
 // Writes down when it is waited for, or let go.
 comm::Pending noted(std::string& log, const std::string& text) {
-  return comm::Pending(
-      [&log, text] { log += text + " "; }, [](const std::exception_ptr&) {});
+  return comm::Pending([&log, text] { log += text + " "; }, [](const std::exception_ptr&) {});
 }
 
 struct Local {

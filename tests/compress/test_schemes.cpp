@@ -16,9 +16,7 @@ struct Words {
   std::string word;
 };
 
-ReducerOptions options_of(
-    const std::string& name,
-    const std::vector<Words>& words = {}) {
+ReducerOptions options_of(const std::string& name, const std::vector<Words>& words = {}) {
   ReducerOptions options;
   options.name = name;
   for (const Words& each : words) {
@@ -71,13 +69,10 @@ TEST(Schemes, WhatIsSetIsTaken) {
   for (const std::string& name : scheme_names()) {
     SCOPED_TRACE(name);
     for (const char* dtype : {"fp32", "fp16", "bf16"}) {
-      EXPECT_STREQ(
-          dtype_name(plain_dtype(options_of(name, {{"dtype", dtype}}))), dtype);
+      EXPECT_STREQ(dtype_name(plain_dtype(options_of(name, {{"dtype", dtype}}))), dtype);
     }
-    EXPECT_TRUE(
-        has_error_feedback(options_of(name, {{"error_feedback", "true"}})));
-    EXPECT_FALSE(
-        has_error_feedback(options_of(name, {{"error_feedback", "false"}})));
+    EXPECT_TRUE(has_error_feedback(options_of(name, {{"error_feedback", "true"}})));
+    EXPECT_FALSE(has_error_feedback(options_of(name, {{"error_feedback", "false"}})));
     EXPECT_EQ(min_numel(options_of(name, {{"min_numel", "7"}})), 7);
   }
 }
@@ -103,8 +98,7 @@ TEST(Schemes, AutoChunksFollowTheBits) {
 TEST(Schemes, AnUnknownNameIsRefused) {
   const std::pair<int, std::string> wanted = {
       static_cast<int>(ErrorKind::Config),
-      "reducer.name: expected one of " + join(scheme_names(), ", ") +
-          "; got 'planar'"};
+      "reducer.name: expected one of " + join(scheme_names(), ", ") + "; got 'planar'"};
   const ReducerOptions options = options_of("planar");
   EXPECT_EQ(error_of([&] { make_reducer(options, 1); }), wanted);
   EXPECT_EQ(error_of([&] { check(options, "reducer", 1); }), wanted);
@@ -147,14 +141,8 @@ const std::vector<ConflictCase> kConflicts = {
      "bits chunk name: the norms of chunks of 128 alone take 0.125 bits per "
      "element; expected more, got 0.125"},
     {"thc", {{"block", "512"}}, 4, ""},
-    {"thc",
-     {{"block", "1000"}},
-     4,
-     "block name: expected a power of two, got 1000"},
-    {"thc-saturated",
-     {{"block", "1000"}},
-     4,
-     "block name: expected a power of two, got 1000"},
+    {"thc", {{"block", "1000"}}, 4, "block name: expected a power of two, got 1000"},
+    {"thc-saturated", {{"block", "1000"}}, 4, "block name: expected a power of two, got 1000"},
     {"hylo", {{"transport", "a2a"}}, 128, ""},
     {"hylo", {{"transport", "gather"}}, 128, ""},
     {"hylo",
@@ -191,8 +179,7 @@ TEST(Schemes, FindTheirConflicts) {
   for (const std::string section : {"reducer", "method.full_phase.reducer"}) {
     for (const ConflictCase& c : kConflicts) {
       std::vector<std::string> found;
-      for (const Conflict& conflict :
-           check(options_of(c.name, c.words), section, c.members)) {
+      for (const Conflict& conflict : check(options_of(c.name, c.words), section, c.members)) {
         std::vector<std::string> keys;
         for (const std::string& key : conflict.keys) {
           ASSERT_TRUE(key.starts_with(section + ".")) << key;

@@ -21,10 +21,7 @@ ReducerOptions thc(const std::string& rotation = "block") {
 }
 
 class ThcRotations : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(
-    Rotations,
-    ThcRotations,
-    ::testing::Values("block", "full", "none"));
+INSTANTIATE_TEST_SUITE_P(Rotations, ThcRotations, ::testing::Values("block", "full", "none"));
 
 TEST_P(ThcRotations, NothingIsLostBetweenEstimateAndResiduals) {
   for (const int n : {1, 2, 3, 4, 8}) {
@@ -60,10 +57,7 @@ TEST(Thc, SumsOfMoreThan17MembersTakeWiderLanes) {
   }
   // All of them at the upper end of the range: a sum of 15 n.
   run_steps(
-      thc("none"),
-      one_slot({1024}),
-      18,
-      1,
+      thc("none"), one_slot({1024}), 18, 1,
       [](int, std::int64_t) {
         at::Tensor g = at::zeros({1024});
         g[0] = 1;
@@ -87,8 +81,7 @@ double expected_error(double a) {
     const double place = (x + a) / delta;
     const double up = place - std::floor(place);
     const double beyond = std::abs(x) - a;
-    sum += density *
-           (beyond > 0 ? beyond * beyond : delta * delta * up * (1 - up));
+    sum += density * (beyond > 0 ? beyond * beyond : delta * delta * up * (1 - up));
     weight += density;
   }
   return sum / weight;
@@ -103,11 +96,7 @@ TEST(Thc, HasTheErrorOfItsClosedForm) {
       const std::int64_t numel = 1 << 16;
       const std::int64_t block = rotation == "full" ? numel : 1024;
       run_steps(
-          thc(rotation),
-          one_slot({numel}),
-          n,
-          1,
-          normal_gradients(numel),
+          thc(rotation), one_slot({numel}), n, 1, normal_gradients(numel),
           [&](std::int64_t, const Step& step) {
             // Block by block: its range is the largest norm's.
             at::Tensor norms = at::zeros({n, numel / block}, at::kDouble);
@@ -125,20 +114,15 @@ TEST(Thc, HasTheErrorOfItsClosedForm) {
               const auto largest = own.max().item<double>();
               for (int i = 0; i < n; ++i) {
                 const auto norm = own[i].item<double>();
-                wanted +=
-                    norm * norm * expected_error(kT * largest / norm) / n / n;
+                wanted += norm * norm * expected_error(kT * largest / norm) / n / n;
               }
               if (b == 15) {
                 wanted *= static_cast<double>(numel) / (16.0 * block);
                 break;  // enough of them for the mean
               }
             }
-            const auto error = step.estimates[0]
-                                   .to(at::kDouble)
-                                   .sub(step.mean())
-                                   .square()
-                                   .sum()
-                                   .item<double>();
+            const auto error =
+                step.estimates[0].to(at::kDouble).sub(step.mean()).square().sum().item<double>();
             EXPECT_NEAR(error / wanted, 1, 0.05) << rotation << " " << n;
           });
     }
@@ -150,10 +134,9 @@ TEST(Thc, MembersRoundIndependentlyOfEachOther) {
   // errors average out.
   const std::int64_t numel = 1 << 15;
   for (const int n : {2, 8}) {
-    const double error =
-        vnmse(thc(), one_slot({numel}), n, [&](int, std::int64_t) {
-          return normal_gradients(numel)(0, 7);
-        });
+    const double error = vnmse(thc(), one_slot({numel}), n, [&](int, std::int64_t) {
+      return normal_gradients(numel)(0, 7);
+    });
     EXPECT_NEAR(error * n / expected_error(kT), 1, 0.06) << n;
   }
 }
@@ -162,33 +145,23 @@ TEST(Thc, SignsAndRoundingsChangeWithTheStepAndTheSeed) {
   ReducerOptions options = thc();
   options.error_feedback = false;
   const std::int64_t numel = 4096;
-  const auto same = [&](int worker, std::int64_t) {
-    return normal_gradients(numel)(worker, 0);
-  };
+  const auto same = [&](int worker, std::int64_t) { return normal_gradients(numel)(worker, 0); };
   at::Tensor first;
   at::Tensor sum = at::zeros({numel}, at::kDouble);
   at::Tensor mean;
   constexpr int kSteps = 64;
-  run_steps(
-      options,
-      one_slot({numel}),
-      2,
-      kSteps,
-      same,
-      [&](std::int64_t t, const Step& step) {
-        if (t == 1) {
-          EXPECT_GT(
-              step.estimates[0].ne(first).sum().item<std::int64_t>(),
-              numel * 9 / 10);
-        }
-        first = step.estimates[0];
-        sum.add_(step.estimates[0].to(at::kDouble));
-        mean = step.mean();
-      });
+  run_steps(options, one_slot({numel}), 2, kSteps, same, [&](std::int64_t t, const Step& step) {
+    if (t == 1) {
+      EXPECT_GT(step.estimates[0].ne(first).sum().item<std::int64_t>(), numel * 9 / 10);
+    }
+    first = step.estimates[0];
+    sum.add_(step.estimates[0].to(at::kDouble));
+    mean = step.mean();
+  });
   // The errors of the steps are independent and have no mean but the
   // clipping's.
-  const double error = sum.div(kSteps).sub(mean).square().sum().item<double>() /
-                       mean.square().sum().item<double>();
+  const double error =
+      sum.div(kSteps).sub(mean).square().sum().item<double>() / mean.square().sum().item<double>();
   EXPECT_LT(error, 1.5 * expected_error(kT) / kSteps);
 }
 
@@ -196,14 +169,8 @@ TEST(Thc, TheSameRunHasTheSameBits) {
   at::Tensor results[2];
   for (at::Tensor& result : results) {
     run_steps(
-        thc(),
-        one_slot({3000}),
-        3,
-        3,
-        normal_gradients(3000),
-        [&](std::int64_t, const Step& step) {
-          result = step.estimates[0].clone();
-        });
+        thc(), one_slot({3000}), 3, 3, normal_gradients(3000),
+        [&](std::int64_t, const Step& step) { result = step.estimates[0].clone(); });
   }
   EXPECT_TRUE(results[0].equal(results[1]));
 }
@@ -251,10 +218,7 @@ TEST(Thc, EachBlockHasItsOwnRange) {
   // nothing of these would be left.
   const std::int64_t numel = 16384;
   run_steps(
-      thc(),
-      one_slot({numel}),
-      2,
-      1,
+      thc(), one_slot({numel}), 2, 1,
       [&](int worker, std::int64_t step) {
         const at::Tensor g = normal_gradients(numel)(worker, step);
         g.narrow(0, 0, 1024).mul_(1000);
@@ -265,9 +229,8 @@ TEST(Thc, EachBlockHasItsOwnRange) {
           return x.narrow(0, 1024, numel - 1024).to(at::kDouble);
         };
         const at::Tensor mean = small(step.mean());
-        const double error =
-            small(step.estimates[0]).sub(mean).square().sum().item<double>() /
-            mean.square().sum().item<double>();
+        const double error = small(step.estimates[0]).sub(mean).square().sum().item<double>() /
+                             mean.square().sum().item<double>();
         EXPECT_LT(error, 0.05);
       });
 }
@@ -279,8 +242,7 @@ TEST(Thc, WhatIsNotFiniteShowsInTheEstimate) {
       thc("block"), thc("full"), thc("none"), scheme("thc-saturated")};
   for (const ReducerOptions& options : all) {
     for (const float bad :
-         {std::numeric_limits<float>::quiet_NaN(),
-          -std::numeric_limits<float>::infinity(),
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(),
           1e30F}) {  // its square is not finite
       comm::run_workers(3, 60, [&](comm::Communicator& world) {
         const at::Tensor flat = at::zeros({3000});
@@ -295,8 +257,7 @@ TEST(Thc, WhatIsNotFiniteShowsInTheEstimate) {
           state::State state;
           auto archive = state::Archive::saving(state);
           exchange.archive(archive, "");
-          EXPECT_TRUE(state.own["residual.0"].isfinite().all().item<bool>())
-              << bad;
+          EXPECT_TRUE(state.own["residual.0"].isfinite().all().item<bool>()) << bad;
           const at::Tensor block = flat.narrow(0, 1024, 1024);
           if (t == 0) {
             EXPECT_TRUE(block.isnan().all().item<bool>()) << bad;
@@ -318,9 +279,7 @@ TEST(Thc, BytesFollowTheFormula) {
       reducer->bind({{one_slot({numel})}});
       const std::int64_t padded = (numel + 1023) / 1024 * 1024;
       // 70001: 69 blocks are pieces of 65536, 4096 and 1024.
-      const std::int64_t ranges = rotation != "full" ? padded / 1024
-                                  : numel == 70001   ? 3
-                                                     : 1;
+      const std::int64_t ranges = rotation != "full" ? padded / 1024 : numel == 70001 ? 3 : 1;
       for (const int n : {2, 3, 8}) {
         std::int64_t all = 0;
         for (int rank = 0; rank < n; ++rank) {
@@ -329,8 +288,7 @@ TEST(Thc, BytesFollowTheFormula) {
         EXPECT_EQ(all, 2 * (n - 1) * (4 * ranges + padded)) << rotation;
       }
       EXPECT_EQ(reducer->volume({1, 0}, 0).bytes, 0);
-      EXPECT_EQ(
-          reducer->volume({4, 0}, 0).payload_bits, 32 * ranges + 8 * padded);
+      EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 32 * ranges + 8 * padded);
     }
   }
 }

@@ -10,18 +10,14 @@ namespace {
 
 struct Result {
   std::vector<at::Tensor> estimates, residuals;
-  std::vector<float> scales;  // of each worker, after the last step
+  std::vector<float> scales;                      // of each worker, after the last step
   std::vector<std::vector<float>> scale_of_step;  // of worker 0
 };
 
 // Steps of one bucket, from a state with this scale (0: the first one) and
 // without residuals.
 Result run(
-    int n,
-    std::int64_t numel,
-    std::int64_t steps,
-    const GradientOf& gradient_of,
-    float scale = 0,
+    int n, std::int64_t numel, std::int64_t steps, const GradientOf& gradient_of, float scale = 0,
     bool feedback = true) {
   const auto size = static_cast<std::size_t>(n);
   Result result;
@@ -80,10 +76,8 @@ TEST(ThcSaturated, NothingIsLostWhereNoSumIsClamped) {
       for (int i = 0; i < n; ++i) {
         u.push_back(gradient(i, 0));
       }
-      const at::Tensor right =
-          sum_of(u).sub(got.estimates[0].to(at::kDouble), n);
-      EXPECT_LE(
-          sum_of(got.residuals).sub(right).abs().max().item<double>(), 1e-4 * n)
+      const at::Tensor right = sum_of(u).sub(got.estimates[0].to(at::kDouble), n);
+      EXPECT_LE(sum_of(got.residuals).sub(right).abs().max().item<double>(), 1e-4 * n)
           << n << " x " << numel;
       // And it is no trivial equation: something was sent.
       EXPECT_GT(got.estimates[0].norm().item<double>(), 0) << numel;
@@ -107,11 +101,7 @@ TEST(ThcSaturated, BytesFollowTheMeter) {
   for (const int n : {1, 2, 3, 8}) {
     for (const std::int64_t numel : {1, 1025, 70001}) {
       run_steps(
-          scheme("thc-saturated"),
-          one_slot({numel}),
-          n,
-          2,
-          normal_gradients(numel),
+          scheme("thc-saturated"), one_slot({numel}), n, 2, normal_gradients(numel),
           [](std::int64_t, const Step&) {});
     }
   }
@@ -139,13 +129,11 @@ TEST(ThcSaturated, TheFirstRangeGrowsWithTheMembers) {
     }
     // Of independent gradients: the first range, one worker's own, n times it.
     const double first = vnmse_of(run(n, numel, 1, gradient).estimates[0], u);
-    const double most = vnmse_of(
-        run(n, numel, 1, gradient, static_cast<float>(n)).estimates[0], u);
+    const double most = vnmse_of(run(n, numel, 1, gradient, static_cast<float>(n)).estimates[0], u);
     EXPECT_LT(first, 0.2) << n;
     EXPECT_LT(first, most) << n;
     if (n >= 4) {
-      const double own =
-          vnmse_of(run(n, numel, 1, gradient, 0.7F).estimates[0], u);
+      const double own = vnmse_of(run(n, numel, 1, gradient, 0.7F).estimates[0], u);
       EXPECT_LT(first, own) << n;
     }
   }
@@ -155,9 +143,7 @@ TEST(ThcSaturated, TheFirstRangeGrowsWithTheMembers) {
 TEST(ThcSaturated, TheRangeFollowsTheClampedShare) {
   const std::int64_t numel = 1 << 13;
   // Where all have the same gradient a sum is n times as large.
-  const auto same = [&](int, std::int64_t step) {
-    return normal_gradients(numel)(0, step);
-  };
+  const auto same = [&](int, std::int64_t step) { return normal_gradients(numel)(0, step); };
   const Result got = run(4, numel, 20, same, 0, false);
   const std::vector<float>& scales = got.scale_of_step[0];
   EXPECT_FLOAT_EQ(scales[0], 1.25F * 1.1F);
@@ -168,14 +154,11 @@ TEST(ThcSaturated, TheRangeFollowsTheClampedShare) {
   EXPECT_LT(scales.back(), 4 * 2.576F / 3.297F * 1.1F);
   // Gradients that cancel: the range shrinks, but not for ever.
   const Result less = run(
-      2,
-      2048,
-      40,
+      2, 2048, 40,
       [](int worker, std::int64_t) {
         return normal_gradients(2048)(0, 1).mul(worker == 0 ? 1 : -1);
       },
-      0,
-      false);
+      0, false);
   EXPECT_LT(less.scales[0], 0.5F);
   EXPECT_GE(less.scales[0], 0.25F);
 }

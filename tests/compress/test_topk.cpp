@@ -22,12 +22,8 @@ class Sparse : public ::testing::TestWithParam<const char*> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(
-    Schemes,
-    Sparse,
-    ::testing::Values("topk", "topk-chunked"),
-    [](const auto& test) {
-      return std::string(test.param) == "topk" ? "topk" : "chunked";
-    });
+    Schemes, Sparse, ::testing::Values("topk", "topk-chunked"),
+    [](const auto& test) { return std::string(test.param) == "topk" ? "topk" : "chunked"; });
 
 // What the collective rounds, the sum of fp16 numbers, is nobody's residual.
 double tolerance(const ReducerOptions& options) {
@@ -38,8 +34,7 @@ TEST_P(Sparse, KeepsWhatItDoesNotSend) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::int64_t numel : {1, 63, 1001, 20000}) {
       for (const double bits : {0.5, 2.0}) {
-        check_conservation(
-            options(bits), one_slot({numel}), n, tolerance(options(bits)));
+        check_conservation(options(bits), one_slot({numel}), n, tolerance(options(bits)));
       }
     }
   }
@@ -59,21 +54,12 @@ TEST_P(Sparse, IsPlainFp16AtFullBits) {
     for (const std::int64_t numel : {1, 77, 5001}) {
       at::Tensor wanted;
       run_steps(
-          plain,
-          one_slot({numel}),
-          n,
-          1,
-          normal_gradients(numel, 0.3),
+          plain, one_slot({numel}), n, 1, normal_gradients(numel, 0.3),
           [&](std::int64_t, const Step& step) { wanted = step.estimates[0]; });
       run_steps(
-          options(full),
-          one_slot({numel}),
-          n,
-          1,
-          normal_gradients(numel, 0.3),
+          options(full), one_slot({numel}), n, 1, normal_gradients(numel, 0.3),
           [&](std::int64_t, const Step& step) {
-            EXPECT_TRUE(
-                step.estimates[0].to(at::kHalf).to(at::kFloat).equal(wanted))
+            EXPECT_TRUE(step.estimates[0].to(at::kHalf).to(at::kFloat).equal(wanted))
                 << numel << " x " << n;
           });
     }
@@ -91,16 +77,11 @@ TEST_P(Sparse, WithoutFeedbackForgetsWhatItDidNotSend) {
   one.error_feedback = false;
   const auto gradient_of = normal_gradients(2000);
   at::Tensor second, alone;
+  run_steps(one, one_slot({2000}), 2, 2, gradient_of, [&](auto, const Step& step) {
+    second = step.estimates[0];
+  });
   run_steps(
-      one, one_slot({2000}), 2, 2, gradient_of, [&](auto, const Step& step) {
-        second = step.estimates[0];
-      });
-  run_steps(
-      one,
-      one_slot({2000}),
-      2,
-      1,
-      [&](int worker, std::int64_t) { return gradient_of(worker, 1); },
+      one, one_slot({2000}), 2, 1, [&](int worker, std::int64_t) { return gradient_of(worker, 1); },
       [&](auto, const Step& step) { alone = step.estimates[0]; });
   EXPECT_TRUE(second.equal(alone));
 }
@@ -115,33 +96,25 @@ TEST_P(Sparse, TakesTensorsThatLieApart) {
     const std::int64_t numel = first + 1000;
     std::vector<Slot> together = one_slot({numel});
     const std::vector<Slot> apart = {
-        {"a", 0, {first}, 0},
-        {"b", first, {7}, 1},
-        {"c", first + 7, {1000}, 2}};
+        {"a", 0, {first}, 0}, {"b", first, {7}, 1}, {"c", first + 7, {1000}, 2}};
     const auto gradient_of = normal_gradients(numel);
     at::Tensor wanted;
     run_steps(one, together, 3, 3, gradient_of, [&](auto, const Step& step) {
       wanted = step.estimates[0];
     });
     run_steps(
-        one,
-        apart,
-        3,
-        3,
+        one, apart, 3, 3,
         [&](int worker, std::int64_t t) {
           const at::Tensor g = gradient_of(worker, t);
           return at::cat(
-              {g.narrow(0, 0, first),
-               at::full({7}, worker * 1.0f),
-               g.narrow(0, first, 1000)});
+              {g.narrow(0, 0, first), at::full({7}, worker * 1.0f), g.narrow(0, first, 1000)});
         },
         [&](std::int64_t t, const Step& step) {
           const at::Tensor& got = step.estimates[0];
           EXPECT_TRUE(got.narrow(0, first, 7).eq(1).all().item<bool>());
           if (t == 2) {
-            EXPECT_TRUE(at::cat({got.narrow(0, 0, first),
-                                 got.narrow(0, first + 7, 1000)})
-                            .equal(wanted))
+            EXPECT_TRUE(
+                at::cat({got.narrow(0, 0, first), got.narrow(0, first + 7, 1000)}).equal(wanted))
                 << first;
           }
         });
@@ -159,15 +132,12 @@ TEST(Topk, LeavesOutWhatNormalNumbersHaveBelowTheThreshold) {
       const double t = (low + high) / 2;
       (std::erfc(t / std::numbers::sqrt2) > share ? low : high) = t;
     }
-    const double density =
-        std::exp(-low * low / 2) / std::sqrt(2 * std::numbers::pi);
-    const double wanted =
-        1 - (2 * low * density + std::erfc(low / std::numbers::sqrt2));
+    const double density = std::exp(-low * low / 2) / std::sqrt(2 * std::numbers::pi);
+    const double wanted = 1 - (2 * low * density + std::erfc(low / std::numbers::sqrt2));
     ReducerOptions options = scheme("topk");
     options.bits = bits;
     for (const int n : {2, 4}) {
-      const double got =
-          vnmse(options, one_slot({100000}), n, normal_gradients(100000));
+      const double got = vnmse(options, one_slot({100000}), n, normal_gradients(100000));
       EXPECT_NEAR(got / wanted, 1, 0.05) << bits << " bits, " << n;
     }
   }
@@ -183,17 +153,15 @@ TEST(PlainFp16, HasTheRoundingErrorOfNormalNumbers) {
     const double sigma = 1.0 / n;
     double mean = 0;  // of the square of that power of two
     for (int e = -40; e < 8; ++e) {
-      const double probability =
-          std::erfc(std::exp2(e) / sigma / std::numbers::sqrt2) -
-          std::erfc(std::exp2(e + 1) / sigma / std::numbers::sqrt2);
+      const double probability = std::erfc(std::exp2(e) / sigma / std::numbers::sqrt2) -
+                                 std::erfc(std::exp2(e + 1) / sigma / std::numbers::sqrt2);
       mean += std::exp2(2 * e) * probability;
     }
     const double wanted = std::exp2(-22) / 3 * mean / (sigma * sigma);
     const auto normal = normal_gradients(100000);
-    const double got =
-        vnmse(options, one_slot({100000}), n, [&](int worker, std::int64_t t) {
-          return worker == 0 ? normal(0, t) : at::zeros({100000});
-        });
+    const double got = vnmse(options, one_slot({100000}), n, [&](int worker, std::int64_t t) {
+      return worker == 0 ? normal(0, t) : at::zeros({100000});
+    });
     EXPECT_NEAR(got / wanted, 1, 0.05) << n;
   }
 }
@@ -202,20 +170,15 @@ TEST(Topk, TakesTheLargestAndOfEqualOnesTheFirst) {
   ReducerOptions options = scheme("topk");
   options.bits = 48.0 * 3 / 8;
   run_steps(
-      options,
-      one_slot({8}),
-      2,
-      1,
+      options, one_slot({8}), 2, 1,
       [](int worker, std::int64_t) {
-        return worker == 0
-                   ? at::tensor({1.f, -8.f, 2.f, 4.f, -4.f, 4.f, 0.f, 1.f})
-                   : at::tensor({2.f, 2.f, 2.f, 2.f, 2.f, 2.f, 2.f, 2.f});
+        return worker == 0 ? at::tensor({1.f, -8.f, 2.f, 4.f, -4.f, 4.f, 0.f, 1.f})
+                           : at::tensor({2.f, 2.f, 2.f, 2.f, 2.f, 2.f, 2.f, 2.f});
       },
       [](auto, const Step& step) {
-        EXPECT_TRUE(step.estimates[0].equal(
-            at::tensor({1.f, -3.f, 1.f, 2.f, -2.f, 0.f, 0.f, 0.f})));
-        EXPECT_TRUE(step.residuals[0].equal(
-            at::tensor({1.f, 0.f, 2.f, 0.f, 0.f, 4.f, 0.f, 1.f})));
+        EXPECT_TRUE(
+            step.estimates[0].equal(at::tensor({1.f, -3.f, 1.f, 2.f, -2.f, 0.f, 0.f, 0.f})));
+        EXPECT_TRUE(step.residuals[0].equal(at::tensor({1.f, 0.f, 2.f, 0.f, 0.f, 4.f, 0.f, 1.f})));
       });
 }
 
@@ -225,10 +188,7 @@ TEST(TopkChunked, TakesTheChunksOfLargestSums) {
   options.chunk = 4;
   options.bits = 4 + 16.0 * 4 / 14;  // one chunk of the 4
   run_steps(
-      options,
-      one_slot({14}),
-      2,
-      1,
+      options, one_slot({14}), 2, 1,
       [](int worker, std::int64_t) {
         at::Tensor g = at::full({14}, 0.25f);
         g[worker == 0 ? 1 : 9] = 4;  // 16.2 in one, 0.25 in the other
@@ -243,10 +203,7 @@ TEST(TopkChunked, TakesTheChunksOfLargestSums) {
       });
   options.bits += 16.0 * 4 / 14;  // two: the chunks 0 and 2 are equal
   run_steps(
-      options,
-      one_slot({14}),
-      2,
-      1,
+      options, one_slot({14}), 2, 1,
       [](int worker, std::int64_t) {
         at::Tensor g = at::full({14}, 0.25f);
         g[worker == 0 ? 1 : 9] = 4;
@@ -264,10 +221,7 @@ TEST(TopkChunked, TakesTheChunksOfLargestSums) {
 TEST(TopkChunked, FindsTheLargestAmongSmallNumbers) {
   ReducerOptions options = scheme("topk-chunked");
   run_steps(
-      options,
-      one_slot({6400}),
-      2,
-      1,
+      options, one_slot({6400}), 2, 1,
       [](int, std::int64_t) {
         at::Tensor g = at::full({6400}, 1e-6f);
         g.narrow(0, 6336, 64).fill_(1e-5f);
@@ -285,8 +239,7 @@ TEST(TopkChunked, BytesAreThoseOfTheFormula) {
     const auto reducer = make_reducer(options, 1);
     reducer->bind({{one_slot({numel})}});
     EXPECT_EQ(
-        reducer->volume({4, 1}, 0).bytes,
-        2 * 3 * reducer->volume({4, 0}, 0).payload_bits / 32);
+        reducer->volume({4, 1}, 0).bytes, 2 * 3 * reducer->volume({4, 0}, 0).payload_bits / 32);
     return reducer->volume({4, 0}, 0).payload_bits;
   };
   // 16/64 for norms; (2 - 16/64) / 16 of the numbers, in whole chunks.

@@ -30,18 +30,12 @@ TEST(TwoBit, KeepsWhatItDoesNotSend) {
 TEST(TwoBit, DoesWhatMxnetDoes) {
   const at::Tensor residual =
       at::tensor({-3., 1., -1., 5., -2., 2., 3., -7., -2., -100.}, at::kFloat);
-  const at::Tensor gradient =
-      at::tensor({-6., -2., 3., 1., 10., 5., -3., 2., -8., 0.}, at::kFloat);
-  const at::Tensor sent =
-      at::tensor({-4., 0., 0., 4., 4., 4., 0., -4., -4., -4.}, at::kFloat);
-  const at::Tensor left =
-      at::tensor({-5., -1., 2., 2., 4., 3., 0., -1., -6., -96.}, at::kFloat);
+  const at::Tensor gradient = at::tensor({-6., -2., 3., 1., 10., 5., -3., 2., -8., 0.}, at::kFloat);
+  const at::Tensor sent = at::tensor({-4., 0., 0., 4., 4., 4., 0., -4., -4., -4.}, at::kFloat);
+  const at::Tensor left = at::tensor({-5., -1., 2., 2., 4., 3., 0., -1., -6., -96.}, at::kFloat);
   for (const int n : {2, 4}) {
     run_steps(
-        twobit(4),
-        one_slot({10}),
-        n,
-        1,
+        twobit(4), one_slot({10}), n, 1,
         [&](int worker, std::int64_t) {
           return worker == 0 ? residual.add(gradient) : at::zeros({10});
         },
@@ -88,12 +82,7 @@ TEST(TwoBit, ResidualsAreBoundedWhereGradientsAreBelowTheThreshold) {
           .add_(worker == 0 ? -shift : shift);
     };
     run_steps(
-        twobit(0.8),
-        one_slot({100}),
-        3,
-        3000,
-        gradients,
-        [&](std::int64_t t, const Step& step) {
+        twobit(0.8), one_slot({100}), 3, 3000, gradients, [&](std::int64_t t, const Step& step) {
           for (const at::Tensor& residual : step.residuals) {
             ASSERT_LE(residual.abs().max().item<float>(), 0.8f) << t;
           }

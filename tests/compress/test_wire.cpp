@@ -40,8 +40,7 @@ TEST(Wire, BytesAreThoseOfTheFormula) {
   constexpr std::int64_t kNumel = 4096 * 64;
   const auto slots = one_slot({kNumel});
   for (const int n : {2, 4, 8}) {
-    for (const auto& [name, bits] :
-         {std::pair{"int8", 8}, {"int4", 4}, {"int2", 2}}) {
+    for (const auto& [name, bits] : {std::pair{"int8", 8}, {"int4", 4}, {"int2", 2}}) {
       const ExchangePlan plan(scheme(name), slots, {n, 0});
       const double record = kNumel * (bits / 8.0 + 2.0 / ops::kWireChunk);
       EXPECT_EQ(plan.usual_bytes(), 2.0 * (n - 1) / n * record) << name;
@@ -59,14 +58,11 @@ TEST(Wire, ResidualsAreBounded) {
   for (const std::string& name : kNames) {
     for (const double shift : {0.0, 1.0}) {
       SCOPED_TRACE(formatted("{} {}", name, shift));
-      check_bounded(
-          scheme(name), one_slot({301}), 3, normal_gradients(301, shift), 1500);
+      check_bounded(scheme(name), one_slot({301}), 3, normal_gradients(301, shift), 1500);
     }
     // Heavy tails, with the same extremes in each quarter.
     check_bounded(
-        scheme(name),
-        one_slot({301}),
-        2,
+        scheme(name), one_slot({301}), 2,
         [](int worker, std::int64_t step) {
           return normal_gradients(301)(worker, step % 125).pow_(5).mul_(0.01);
         },
@@ -86,8 +82,7 @@ TEST(Wire, ZerosGiveZero) {
 // (Max 1960); coding the mean leaves as much of it again.
 TEST(Wire, ErrorIsThatOfTheQuantizer) {
   const auto error = [](const char* name) {
-    return vnmse(
-        scheme(name), one_slot({1 << 16}), 4, normal_gradients(1 << 16));
+    return vnmse(scheme(name), one_slot({1 << 16}), 4, normal_gradients(1 << 16));
   };
   const double two_bits = error("int2");
   EXPECT_NEAR(two_bits, 2 * 0.1188, 0.03);
@@ -98,10 +93,7 @@ TEST(Wire, ErrorIsThatOfTheQuantizer) {
 TEST(Wire, OfFullDensityTwoBitsAreTheOnlyError) {
   ReducerOptions options = scheme("sparseloco");
   options.density = 1;
-  EXPECT_NEAR(
-      vnmse(options, one_slot({1 << 14}), 4, normal_gradients(1 << 14)),
-      0.1188,
-      0.02);
+  EXPECT_NEAR(vnmse(options, one_slot({1 << 14}), 4, normal_gradients(1 << 14)), 0.1188, 0.02);
 }
 
 // What is not sent in a step fades by error_decay.
@@ -111,10 +103,7 @@ TEST(Wire, AnErrorDecays) {
     options.error_decay = 0.25;
     at::Tensor kept;
     run_steps(
-        options,
-        one_slot({200}),
-        2,
-        2,
+        options, one_slot({200}), 2, 2,
         [](int, std::int64_t step) {
           return step == 0 ? normal_gradients(200)(0, 0) : at::zeros({200});
         },

@@ -87,8 +87,7 @@ std::vector<Number> numbers() {
 }
 
 std::string set_to(const Number& number, const std::string& value) {
-  return number.is_list ? number.key + "=[" + value + "]"
-                        : number.key + "=" + value;
+  return number.is_list ? number.key + "=[" + value + "]" : number.key + "=" + value;
 }
 
 // The exit code of `body`; what it says where that is none of a user's making.
@@ -110,17 +109,8 @@ TEST(AbsurdNumbers, AreRefusedByName) {
   EXPECT_GT(all.size(), 70U);
   for (const Number& number : all) {
     for (const char* value :
-         {"9223372036854775807",
-          "-9223372036854775808",
-          "288230376151711744",
-          "-1",
-          "1e300",
-          "-1e300",
-          "1e999",
-          ".nan",
-          ".inf",
-          "-.inf",
-          "340282366920938463463374607431768211456"}) {
+         {"9223372036854775807", "-9223372036854775808", "288230376151711744", "-1", "1e300",
+          "-1e300", "1e999", ".nan", ".inf", "-.inf", "340282366920938463463374607431768211456"}) {
       Texts sets = common();
       sets.push_back(set_to(number, value));
       // Rates go up to what fp32 holds, seeds to 2^64 - 1.
@@ -135,9 +125,7 @@ TEST(AbsurdNumbers, AreRefusedByName) {
         ADD_FAILURE() << sets.back() << " is taken";
       } catch (const LocatedError& error) {
         EXPECT_EQ(error.kind(), ErrorKind::Config);
-        EXPECT_NE(
-            std::string(error.what()).find(number.key + ": expected"),
-            std::string::npos)
+        EXPECT_NE(std::string(error.what()).find(number.key + ": expected"), std::string::npos)
             << error.what();
       }
     }
@@ -171,45 +159,32 @@ TEST_P(Bounds, WorkOrAreRefused) {
       }
       code = code_of([&] { plan::plan_text(options); }, what);
       EXPECT_TRUE(code == 0 || code == 78) << what << ": " << code;
-      const bool is_long = number.key == "train.epochs" ||
-                           number.key == "train.steps" ||
+      const bool is_long = number.key == "train.epochs" || number.key == "train.steps" ||
                            number.key == "train.timeout";
       if (code != 0 || is_long || !base.trains || options.workers > 8 ||
-          nn::make_model(options.model, input_shape(toy))->dense_parameters() >
-              2'000'000) {
+          nn::make_model(options.model, input_shape(toy))->dense_parameters() > 2'000'000) {
         continue;
       }
-      options.data.batch_size =
-          std::min<std::int64_t>(options.data.batch_size, 8);
+      options.data.batch_size = std::min<std::int64_t>(options.data.batch_size, 8);
       code = code_of([&] { testing::train_all(options, toy); }, what);
       // A huge rate may well break the model.
-      EXPECT_TRUE(code == 0 || code == 70 || code == 78)
-          << what << ": " << code;
+      EXPECT_TRUE(code == 0 || code == 70 || code == 78) << what << ": " << code;
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    Bounds,
+    All, Bounds,
     ::testing::Values(
         Base{
             "ddp",
             {"method.name=ddp"},
-            {"workers",
-             "seed",
-             "data.",
-             "optimizer.",
-             "schedule.",
-             "train.",
-             "checkpoint.",
+            {"workers", "seed", "data.", "optimizer.", "schedule.", "train.", "checkpoint.",
              "evaluate."}},
         Base{"ab", {"method.name=ab"}, {"workers", "method."}},
         Base{
             "ab_full_rank",
-            {"method.name=ab",
-             "method.full_rank_steps=1",
-             "method.sync_every=2",
+            {"method.name=ab", "method.full_rank_steps=1", "method.sync_every=2",
              "method.rank.rule=energy"},
             {"method."}},
         Base{"fraction", {"method.rank.rule=fraction"}, {"method.rank"}},
@@ -220,14 +195,8 @@ INSTANTIATE_TEST_SUITE_P(
             "diloco",
             {"method.name=diloco", "method.sync_every=2"},
             {"workers", "method.", "reducer.dense_steps"}},
-        Base{
-            "adagrad",
-            {"method.name=ddp", "optimizer.name=qcmd-adagrad"},
-            {"optimizer."}},
-        Base{
-            "muon",
-            {"method.name=ddp", "optimizer.name=muon"},
-            {"optimizer."}},
+        Base{"adagrad", {"method.name=ddp", "optimizer.name=qcmd-adagrad"}, {"optimizer."}},
+        Base{"muon", {"method.name=ddp", "optimizer.name=muon"}, {"optimizer."}},
         Base{
             "sgd",
             {"method.name=ddp", "optimizer.name=sgd", "schedule.name=step"},
@@ -236,53 +205,19 @@ INSTANTIATE_TEST_SUITE_P(
             "grab",
             {"method.name=ddp", "order.name=cd-grab", "order.wire=sketch"},
             {"order.", "train.", "data."}},
-        Base{
-            "cnn",
-            {"method.name=ddp", "model.name=cnn", "model.channels=[4]"},
-            {"model."}},
-        Base{
-            "resnet",
-            {"method.name=ddp", "model.name=resnet18", "model.width=0.02"},
-            {"model."}},
-        Base{
-            "vit",
-            {"method.name=ddp", "model.name=vit-tiny"},
-            {"model."},
-            false},
-        Base{
-            "topk",
-            {"method.name=ddp", "reducer.name=topk", "reducer.bits=4"},
-            {"reducer."}},
-        Base{
-            "topk_chunked",
-            {"method.name=ddp", "reducer.name=topk-chunked"},
-            {"reducer."}},
+        Base{"cnn", {"method.name=ddp", "model.name=cnn", "model.channels=[4]"}, {"model."}},
+        Base{"resnet", {"method.name=ddp", "model.name=resnet18", "model.width=0.02"}, {"model."}},
+        Base{"vit", {"method.name=ddp", "model.name=vit-tiny"}, {"model."}, false},
+        Base{"topk", {"method.name=ddp", "reducer.name=topk", "reducer.bits=4"}, {"reducer."}},
+        Base{"topk_chunked", {"method.name=ddp", "reducer.name=topk-chunked"}, {"reducer."}},
         Base{"thc", {"method.name=ddp", "reducer.name=thc"}, {"reducer."}},
-        Base{
-            "thc_saturated",
-            {"method.name=ddp", "reducer.name=thc-saturated"},
-            {"reducer."}},
-        Base{
-            "powersgd",
-            {"method.name=ddp", "reducer.name=powersgd"},
-            {"reducer."}},
-        Base{
-            "onebit",
-            {"method.name=ddp", "reducer.name=onebit"},
-            {"reducer."}},
-        Base{
-            "twobit",
-            {"method.name=ddp", "reducer.name=twobit"},
-            {"reducer."}},
+        Base{"thc_saturated", {"method.name=ddp", "reducer.name=thc-saturated"}, {"reducer."}},
+        Base{"powersgd", {"method.name=ddp", "reducer.name=powersgd"}, {"reducer."}},
+        Base{"onebit", {"method.name=ddp", "reducer.name=onebit"}, {"reducer."}},
+        Base{"twobit", {"method.name=ddp", "reducer.name=twobit"}, {"reducer."}},
         Base{"hylo", {"method.name=ddp", "reducer.name=hylo"}, {"reducer."}},
-        Base{
-            "threshold",
-            {"method.name=ddp", "reducer.name=threshold"},
-            {"reducer."}},
-        Base{
-            "ternary",
-            {"method.name=ddp", "reducer.name=ternary"},
-            {"reducer."}}),
+        Base{"threshold", {"method.name=ddp", "reducer.name=threshold"}, {"reducer."}},
+        Base{"ternary", {"method.name=ddp", "reducer.name=ternary"}, {"reducer."}}),
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

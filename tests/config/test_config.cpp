@@ -24,8 +24,7 @@ namespace fs = std::filesystem;
 
 // Kind and message of the error that reading throws.
 std::pair<int, std::string> reading_error(
-    const std::string& path,
-    const std::vector<std::string>& sets = {},
+    const std::string& path, const std::vector<std::string>& sets = {},
     const ConfigContext& context = {}) {
   try {
     read_config(path, sets, context);
@@ -44,11 +43,8 @@ TEST(Config, FileAndSetsOverDefaults) {
       "method: {rank: {rule: ratio, ratio: 20}, warmup_steps: 1 epoch}\n"
       "optimizer:\n  lr: 1e-2   # fast\n");
   const RunOptions o = read_config(
-      path,
-      {"optimizer.lr=0.5",
-       "model.hidden=[8, 4]",
-       "method.rank={rule: fixed, rank: 3}",
-       " seed = 7"});
+      path, {"optimizer.lr=0.5", "model.hidden=[8, 4]", "method.rank={rule: fixed, rank: 3}",
+             " seed = 7"});
   EXPECT_EQ(o.workers, 4);
   EXPECT_EQ(o.seed, 7u);
   EXPECT_EQ(o.model.hidden, (std::vector<std::int64_t>{8, 4}));
@@ -78,12 +74,8 @@ TEST(Config, ByteOrderMarkAndOtherHarmlessThings) {
 
 TEST(Config, KeysOfAnUnusedMethodAreCheckedButFree) {
   // Three workers fit no groups of two, but ddp has no groups.
-  EXPECT_EQ(
-      reading_error("", {"workers=3", "method.name=ddp", "method.group_size=2"})
-          .second,
-      "");
-  EXPECT_EQ(
-      reading_error("", {"method.name=ddp", "method.group_size=x"}).first, 78);
+  EXPECT_EQ(reading_error("", {"workers=3", "method.name=ddp", "method.group_size=2"}).second, "");
+  EXPECT_EQ(reading_error("", {"method.name=ddp", "method.group_size=x"}).first, 78);
 }
 
 TEST(Extends, LaterFilesWin) {
@@ -91,8 +83,8 @@ TEST(Extends, LaterFilesWin) {
   folder.add("root.yaml", "workers: 2\nseed: 1\nname: root\noutput: root\n");
   folder.add("left.yaml", "extends: root.yaml\nseed: 2\nname: left\n");
   folder.add("sub/right.yaml", "extends: ../root.yaml\nname: right\n");
-  const RunOptions o = read_config(
-      folder.add("top.yaml", "name: top\nextends: [left, sub/right.yaml]\n"));
+  const RunOptions o =
+      read_config(folder.add("top.yaml", "name: top\nextends: [left, sub/right.yaml]\n"));
   EXPECT_EQ(o.name, "top");
   // root is read once: right's copy does not undo what left has set.
   EXPECT_EQ(o.seed, 2u);
@@ -104,8 +96,7 @@ TEST(Extends, IsFoundBesideTheFileThenInTheFolders) {
   here.add("beside.yaml", "seed: 1\n");
   there.add("beside.yaml", "seed: 2\n");
   there.add("far.yaml", "output: far\n");
-  const std::string path =
-      here.add("a.yaml", "workers: 2\nextends: [beside.yaml, far.yaml]\n");
+  const std::string path = here.add("a.yaml", "workers: 2\nextends: [beside.yaml, far.yaml]\n");
   const RunOptions o = read_config(path, {}, {{there.path()}, 0});
   EXPECT_EQ(o.seed, 1u);
   EXPECT_EQ(o.output, "far");
@@ -116,8 +107,7 @@ TEST(Extends, WrongOnesPointAtThemselves) {
   folder.add("base.yaml", "sede: 1\n");
   folder.add("a.yaml", "extends: b.yaml\n");
   folder.add("b.yaml", "extends: [a.yaml]\n");
-  const auto missing =
-      reading_error(folder.add("c.yaml", "extends: bsae.yaml\n"));
+  const auto missing = reading_error(folder.add("c.yaml", "extends: bsae.yaml\n"));
   EXPECT_EQ(missing.first, 78);
   EXPECT_NE(
       missing.second.find(
@@ -128,20 +118,18 @@ TEST(Extends, WrongOnesPointAtThemselves) {
       << missing.second;
   const auto circle = reading_error(folder.file("a.yaml"));
   EXPECT_NE(
-      circle.second.find(
-          "b.yaml:1:11: error: extends: the files extend each other in a "
-          "circle: a.yaml -> b.yaml -> a.yaml"),
+      circle.second.find("b.yaml:1:11: error: extends: the files extend each other in a "
+                         "circle: a.yaml -> b.yaml -> a.yaml"),
       std::string::npos)
       << circle.second;
-  const auto inner = reading_error(
-      folder.add("d.yaml", "workers: 2\nextends: base.yaml\nnmae: d\n"));
+  const auto inner =
+      reading_error(folder.add("d.yaml", "workers: 2\nextends: base.yaml\nnmae: d\n"));
   EXPECT_NE(inner.second.find("base.yaml:1:1: error: sede"), std::string::npos);
   EXPECT_NE(inner.second.find("d.yaml:3:1: error: nmae"), std::string::npos);
   for (const char* wrong : {"", "{a: 1}", "[[a]]", "[]", "\"\""}) {
-    const auto error = reading_error(folder.add(
-        "e.yaml", std::string("workers: 2\nextends: ") + wrong + "\n"));
-    EXPECT_NE(
-        error.second.find("error: extends: expected a file"), std::string::npos)
+    const auto error =
+        reading_error(folder.add("e.yaml", std::string("workers: 2\nextends: ") + wrong + "\n"));
+    EXPECT_NE(error.second.find("error: extends: expected a file"), std::string::npos)
         << wrong << ": " << error.second;
   }
 }
@@ -155,9 +143,8 @@ TEST(ConfigFile, MissingOnesSayWhereTheyWereLookedFor) {
   const auto missing = reading_error("mpl.yaml", {}, context);
   EXPECT_EQ(missing.first, 66);
   EXPECT_EQ(
-      missing.second,
-      "configuration 'mpl.yaml' was not found; looked for mpl.yaml, " +
-          there.file("mpl.yaml") + "; did you mean 'mlp.yaml'?");
+      missing.second, "configuration 'mpl.yaml' was not found; looked for mpl.yaml, " +
+                          there.file("mpl.yaml") + "; did you mean 'mlp.yaml'?");
   const auto is_folder = reading_error(here.path());
   EXPECT_EQ(is_folder.first, 66);
   EXPECT_NE(is_folder.second.find("is a folder"), std::string::npos);
@@ -168,16 +155,10 @@ TEST(ConfigFile, FoldersFollowTheEnvironmentAndTheProgram) {
   const auto folders = config_folders("/opt/ab/bin/abtrain");
   ::unsetenv("ABTRAIN_CONFIGS");
   EXPECT_EQ(
-      folders,
-      (std::vector<std::string>{
-          "/a",
-          "/b",
-          "configs",
-          "/opt/ab/share/abtrain/configs",
-          "/opt/configs"}));
+      folders, (std::vector<std::string>{
+                   "/a", "/b", "configs", "/opt/ab/share/abtrain/configs", "/opt/configs"}));
   // A program in SOURCE/build/release.
-  EXPECT_EQ(
-      config_folders("/src/build/release/abtrain").back(), "/src/configs");
+  EXPECT_EQ(config_folders("/src/build/release/abtrain").back(), "/src/configs");
   EXPECT_EQ(config_folders(""), (std::vector<std::string>{"configs"}));
 }
 
@@ -195,22 +176,18 @@ TEST(Launcher, ItsProcessesAreTheWorkers) {
   EXPECT_EQ(read_config(file, {}, {.launched = 4, .notes = &notes}).workers, 4);
   EXPECT_EQ(
       notes,
-      std::vector<std::string>{
-          "workers: the 4 processes of the launcher instead of 2, so a step "
-          "takes 256 examples instead of 128"});
+      std::vector<std::string>{"workers: the 4 processes of the launcher instead of 2, so a step "
+                               "takes 256 examples instead of 128"});
   EXPECT_EQ(read_config(file).workers, 2);
 }
 
 TEST(Launcher, AFilesGroupSizeGivesWayWhereItDoesNotFit) {
   const TempFolder folder;
-  const std::string file =
-      folder.add("a.yaml", "workers: 4\nmethod: {group_size: 2}\n");
+  const std::string file = folder.add("a.yaml", "workers: 4\nmethod: {group_size: 2}\n");
   std::vector<std::string> notes;
-  const auto group_size = [&](int launched,
-                              const std::vector<std::string>& sets = {}) {
+  const auto group_size = [&](int launched, const std::vector<std::string>& sets = {}) {
     notes.clear();
-    return read_config(file, sets, {.launched = launched, .notes = &notes})
-        .method.group_size;
+    return read_config(file, sets, {.launched = launched, .notes = &notes}).method.group_size;
   };
   EXPECT_EQ(group_size(8), 2);
   EXPECT_EQ(notes.size(), 1U);
@@ -227,9 +204,7 @@ TEST(Launcher, AFilesGroupSizeGivesWayWhereItDoesNotFit) {
     group_size(3, {"method.sync=only-b"});
     FAIL();
   } catch (const LocatedError& error) {
-    EXPECT_NE(
-        std::string(error.what()).find("2 does not fit 3 workers"),
-        std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("2 does not fit 3 workers"), std::string::npos)
         << error.what();
   }
   // What does not fit the launcher is said once, without what follows from it.
@@ -250,21 +225,14 @@ TEST(Defaults, ANameIsEnough) {
   EXPECT_EQ(read_config(file, {"method.sync=only-b"}).workers, 1);
   EXPECT_EQ(read_config(file, {"method.name=ddp"}).workers, 1);
   EXPECT_EQ(read_config(file, {}, {.launched = 6}).workers, 6);
-  EXPECT_NE(
-      plan::plan_text(read_config(file)).find("memory per worker"),
-      std::string::npos);
+  EXPECT_NE(plan::plan_text(read_config(file)).find("memory per worker"), std::string::npos);
 }
 
 class ShortRun : public ::testing::Test {
  protected:
-  RunOptions read(
-      const std::vector<std::string>& sets,
-      bool shortens_all = false) {
+  RunOptions read(const std::vector<std::string>& sets, bool shortens_all = false) {
     notes_.clear();
-    return read_config(
-        folder_ / "a.yaml",
-        sets,
-        {.shortens_all = shortens_all, .notes = &notes_});
+    return read_config(folder_ / "a.yaml", sets, {.shortens_all = shortens_all, .notes = &notes_});
   }
   const TempFolder folder_;
   const std::string file_ = folder_.add(
@@ -282,22 +250,19 @@ TEST_F(ShortRun, WarmupsFitIntoTheStepsOfTheCommandLine) {
   EXPECT_EQ(o.schedule.warmup_steps.value, 4);
   EXPECT_EQ(o.method.anneal_steps.value, 0);  // only one decomposition
   EXPECT_EQ(
-      notes_,
-      (std::vector<std::string>{
-          "schedule.warmup_steps: 4 steps instead of 50 steps, which do not "
-          "fit into train.steps 40",
-          "method.warmup_steps: 4 steps instead of 70 steps, which do not fit "
-          "into train.steps 40",
-          "method.anneal_steps: 0 steps instead of 20 %, as the last "
-          "decomposition comes after step 4 of train.steps 40"}));
+      notes_, (std::vector<std::string>{
+                  "schedule.warmup_steps: 4 steps instead of 50 steps, which do not "
+                  "fit into train.steps 40",
+                  "method.warmup_steps: 4 steps instead of 70 steps, which do not fit "
+                  "into train.steps 40",
+                  "method.anneal_steps: 0 steps instead of 20 %, as the last "
+                  "decomposition comes after step 4 of train.steps 40"}));
   // Lengths that fit stay, and so do those of methods that have no such phase.
   const RunOptions fits = read({"train.steps=1000"});
   EXPECT_EQ(fits.method.warmup_steps.value, 70);
   EXPECT_EQ(fits.method.anneal_steps.unit, Duration::Unit::Percent);
   EXPECT_TRUE(notes_.empty());
-  EXPECT_EQ(
-      read({"train.steps=40", "method.name=ddp"}).method.warmup_steps.value,
-      70);
+  EXPECT_EQ(read({"train.steps=40", "method.name=ddp"}).method.warmup_steps.value, 70);
   EXPECT_EQ(notes_.size(), 1U);
   const RunOptions one = read({"train.steps=1"});
   EXPECT_EQ(one.method.warmup_steps.value, 0);
@@ -314,24 +279,19 @@ TEST_F(ShortRun, AnEpochHasTheStepsOfTheData) {
   EXPECT_EQ(print_duration(o.method.warmup_steps), "1 step");
   EXPECT_EQ(print_duration(o.schedule.warmup_steps), "1 step");
   EXPECT_EQ(
-      notes_,
-      (std::vector<std::string>{
-          "schedule.warmup_steps: 1 step instead of 3 epochs (30 steps), which "
-          "do not fit into train.steps 10",
-          "method.warmup_steps: 1 step instead of 1 epoch (10 steps), which do "
-          "not fit into train.steps 10"}));
+      notes_, (std::vector<std::string>{
+                  "schedule.warmup_steps: 1 step instead of 3 epochs (30 steps), which "
+                  "do not fit into train.steps 10",
+                  "method.warmup_steps: 1 step instead of 1 epoch (10 steps), which do "
+                  "not fit into train.steps 10"}));
   EXPECT_EQ(
-      print_duration(
-          read({"train.steps=9", "method.name=local-sgd"}).method.warmup_steps),
+      print_duration(read({"train.steps=9", "method.name=local-sgd"}).method.warmup_steps),
       "1 step");
-  EXPECT_EQ(
-      print_duration(read({"train.steps=11"}).method.warmup_steps), "1 epoch");
+  EXPECT_EQ(print_duration(read({"train.steps=11"}).method.warmup_steps), "1 epoch");
   EXPECT_EQ(notes_.size(), 1U);
   // Without the data, nobody knows.
   EXPECT_EQ(
-      print_duration(read({"train.steps=2",
-                           "data.subset=0",
-                           "data.name=image-folder",
+      print_duration(read({"train.steps=2", "data.subset=0", "data.name=image-folder",
                            "data.root=" + (folder_ / "nowhere")})
                          .method.warmup_steps),
       "1 epoch");
@@ -343,11 +303,9 @@ TEST_F(ShortRun, WhatIsSaidBesideTheStepsStays) {
       "train.steps=40", "method.warmup_steps=60", "method.anneal_steps=0"};
   const auto [code, what] = reading_error(folder_ / "a.yaml", sets);
   EXPECT_EQ(code, 78);
-  EXPECT_NE(what.find("a warm-up of 60 steps leaves no"), std::string::npos)
-      << what;
+  EXPECT_NE(what.find("a warm-up of 60 steps leaves no"), std::string::npos) << what;
   EXPECT_EQ(read(sets, true).method.warmup_steps.value, 4);
-  folder_.add(
-      "a.yaml", "workers: 2\nmethod: {warmup_steps: 70}\ntrain: {steps: 40}\n");
+  folder_.add("a.yaml", "workers: 2\nmethod: {warmup_steps: 70}\ntrain: {steps: 40}\n");
   EXPECT_EQ(reading_error(folder_ / "a.yaml", {}).first, 78);
 }
 
@@ -355,9 +313,7 @@ TEST(Config, LiteralOverridesAreNotYaml) {
   const std::string name = "exp 3 # lr: [1, 'b";
   const auto read = [](const std::string& text) {
     return read_config(
-        "",
-        {"name=other"},
-        {.last = {literal_override("name", text, {"--name", 0, 0, ""})}});
+        "", {"name=other"}, {.last = {literal_override("name", text, {"--name", 0, 0, ""})}});
   };
   EXPECT_EQ(read(name).name, name);
   EXPECT_EQ(read("null").name, "null");
@@ -379,11 +335,9 @@ TEST(Config, AFolderOfTheSameNameIsNoted) {
   std::vector<std::string> notes;
   EXPECT_EQ(read_config(folder / "shapes", {}, {.notes = &notes}).seed, 7U);
   EXPECT_EQ(
-      notes,
-      (std::vector<std::string>{formatted(
-          "'{}' is a folder; the configuration is {}",
-          folder / "shapes",
-          folder / "shapes.yaml")}));
+      notes, (std::vector<std::string>{formatted(
+                 "'{}' is a folder; the configuration is {}", folder / "shapes",
+                 folder / "shapes.yaml")}));
 }
 
 TEST(ConfigYaml, ReadsBackToTheSameOptions) {
@@ -478,8 +432,7 @@ TEST(Configs, AllOfTheRepositoryAreRight) {
         o.data.root = images / (o.data.name == "text" ? "gcide.dict" : "");
         o.data.test.reset();
       }
-      EXPECT_NE(
-          plan::plan_text(o).find("memory per worker"), std::string::npos);
+      EXPECT_NE(plan::plan_text(o).find("memory per worker"), std::string::npos);
       ++count;
     }
   }
@@ -489,15 +442,13 @@ TEST(Configs, AllOfTheRepositoryAreRight) {
 // What is compared has one network, data, length and schedule, and one
 // optimizer but where the method brings its own, or where that is the scheme.
 TEST(Configs, ComparedOnesDifferInTheirSchemeAlone) {
-  const std::string folder =
-      std::string(ABTRAIN_SOURCE_DIR) + "/configs/compare";
+  const std::string folder = std::string(ABTRAIN_SOURCE_DIR) + "/configs/compare";
   int count = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
     RunOptions o = read_config(entry.path().string());
     EXPECT_EQ(o.name, entry.path().stem().string());
     const bool on_gpu = o.name.starts_with("cifar10_");
-    RunOptions base =
-        read_config(folder + (on_gpu ? "/cifar10_base.yaml" : "/base.yaml"));
+    RunOptions base = read_config(folder + (on_gpu ? "/cifar10_base.yaml" : "/base.yaml"));
     if (on_gpu) {
       // Its scheme is that of the file without the prefix.
       const std::string scheme = o.name.substr(std::string("cifar10_").size());
@@ -527,32 +478,11 @@ TEST(Configs, PublishedSchedulesInSteps) {
     methods::SyncMode sync;
   };
   for (const Row& row : std::initializer_list<Row>{
-           {"vgg16_cifar10",
-            15000,
-            4330,
-            759,
-            60,
-            267,
-            1024,
-            methods::SyncMode::OnlyB},
-           {"resnet50_imagenet",
-            45000,
-            9300,
-            3000,
-            300,
-            750,
-            4096,
-            methods::SyncMode::WithStale},
-           {"vit_b16_imagenet",
-            45000,
-            12300,
-            2180,
-            300,
-            750,
-            4096,
-            methods::SyncMode::OnlyB}}) {
-    const RunOptions o = read_config(
-        std::string(ABTRAIN_SOURCE_DIR) + "/configs/" + row.config + ".yaml");
+           {"vgg16_cifar10", 15000, 4330, 759, 60, 267, 1024, methods::SyncMode::OnlyB},
+           {"resnet50_imagenet", 45000, 9300, 3000, 300, 750, 4096, methods::SyncMode::WithStale},
+           {"vit_b16_imagenet", 45000, 12300, 2180, 300, 750, 4096, methods::SyncMode::OnlyB}}) {
+    const RunOptions o =
+        read_config(std::string(ABTRAIN_SOURCE_DIR) + "/configs/" + row.config + ".yaml");
     RunLength length;
     length.steps = o.train.steps;
     const methods::PhasePlan plan = methods::make_phase_plan(o.method, length);
@@ -567,8 +497,8 @@ TEST(Configs, PublishedSchedulesInSteps) {
 }
 
 TEST(Configs, TheExampleSaysWhatTheDesignSays) {
-  const RunOptions o = read_config(
-      std::string(ABTRAIN_SOURCE_DIR) + "/configs/fashion_mnist_mlp.yaml");
+  const RunOptions o =
+      read_config(std::string(ABTRAIN_SOURCE_DIR) + "/configs/fashion_mnist_mlp.yaml");
   EXPECT_EQ(o.workers, 4);
   EXPECT_EQ(o.data.batch_size, 64);
   EXPECT_EQ(o.method.group_size, 2);

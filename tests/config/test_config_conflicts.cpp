@@ -22,19 +22,12 @@ const Case kSets[] = {
      "",
      {"train.steps=3.5"},
      {"--set train.steps=3.5: error: train.steps: expected ... got '3.5'"}},
-    {"set_without_a_value",
-     "",
-     {"seed"},
-     {"--set seed: error: expected a.b=value"}},
+    {"set_without_a_value", "", {"seed"}, {"--set seed: error: expected a.b=value"}},
     {"set_without_a_key",
      "",
      {"=3", "a..b=3"},
-     {"--set =3: error: expected a.b=value",
-      "--set a..b=3: error: expected a.b=value"}},
-    {"set_to_nothing",
-     "",
-     {"seed="},
-     {"--set seed=: error: seed: expected ... got nothing"}},
+     {"--set =3: error: expected a.b=value", "--set a..b=3: error: expected a.b=value"}},
+    {"set_to_nothing", "", {"seed="}, {"--set seed=: error: seed: expected ... got nothing"}},
     {"set_bad_yaml",
      "",
      {"model.hidden=[64"},
@@ -289,16 +282,8 @@ const Case kConflicts[] = {
      {"c.yaml:2:22: error: method.group_size: expected ... got '0'"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Sets,
-    ConflictingConfig,
-    ::testing::ValuesIn(kSets),
-    case_name);
-INSTANTIATE_TEST_SUITE_P(
-    Conflicts,
-    ConflictingConfig,
-    ::testing::ValuesIn(kConflicts),
-    case_name);
+INSTANTIATE_TEST_SUITE_P(Sets, ConflictingConfig, ::testing::ValuesIn(kSets), case_name);
+INSTANTIATE_TEST_SUITE_P(Conflicts, ConflictingConfig, ::testing::ValuesIn(kConflicts), case_name);
 
 }  // namespace
 }  // namespace abtrain::config

@@ -17,14 +17,9 @@ std::string repeated(std::size_t count, const std::string& text) {
 }
 
 TEST(ConfigLimits, Depth) {
-  const Texts flow = {
-      "c.yaml:1:35: error: not valid YAML: it is nested more than 32 deep"};
-  EXPECT_EQ(
-      problems_of(
-          {"", "a: " + repeated(400, "[") + repeated(400, "]"), {}, {}}),
-      flow);
-  EXPECT_EQ(
-      problems_of({"", "a: " + repeated(100'000, "["), {}, {}}).size(), 1U);
+  const Texts flow = {"c.yaml:1:35: error: not valid YAML: it is nested more than 32 deep"};
+  EXPECT_EQ(problems_of({"", "a: " + repeated(400, "[") + repeated(400, "]"), {}, {}}), flow);
+  EXPECT_EQ(problems_of({"", "a: " + repeated(100'000, "["), {}, {}}).size(), 1U);
   const Texts block = problems_of({"", repeated(1000, "- "), {}, {}});
   ASSERT_EQ(block.size(), 1U);
   EXPECT_NE(block[0].find("nested more than 32 deep"), std::string::npos);
@@ -34,13 +29,11 @@ TEST(ConfigLimits, Values) {
   const Texts one = {
       "c.yaml:1:299996: error: not valid YAML: it has more than 100,000 "
       "values"};
-  EXPECT_EQ(
-      problems_of({"", "a: [" + repeated(200'000, "b, ") + "]", {}, {}}), one);
+  EXPECT_EQ(problems_of({"", "a: [" + repeated(200'000, "b, ") + "]", {}, {}}), one);
 }
 
 TEST(ConfigLimits, Bytes) {
-  const Texts one = {
-      "c.yaml: error: expected at most 1,048,576 bytes, got 1,048,577"};
+  const Texts one = {"c.yaml: error: expected at most 1,048,576 bytes, got 1,048,577"};
   EXPECT_EQ(problems_of({"", std::string((1 << 20) + 1, ' '), {}, {}}), one);
 }
 

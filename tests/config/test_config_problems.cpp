@@ -29,10 +29,7 @@ const Case kKeys[] = {
      "lr: 1e-3\n",
      {},
      {"c.yaml:1:1: error: lr: unknown key, did you mean 'optimizer.lr'?"}},
-    {"unknown_section",
-     "telemetry: {a: 1}\n",
-     {},
-     {"c.yaml:1:1: error: telemetry: unknown key"}},
+    {"unknown_section", "telemetry: {a: 1}\n", {}, {"c.yaml:1:1: error: telemetry: unknown key"}},
     {"repeated_key",
      "seed: 1\nname: x\nseed: 2\n",
      {},
@@ -68,10 +65,7 @@ const Case kKeys[] = {
      "seed: !!int 3\n",
      {},
      {"c.yaml:1:7: error: tags are not supported, got tag:yaml.org,2002:int"}},
-    {"key_that_is_a_list",
-     "[a, b]: 3\n",
-     {},
-     {"c.yaml:1:1: error: expected a key, got a list"}},
+    {"key_that_is_a_list", "[a, b]: 3\n", {}, {"c.yaml:1:1: error: expected a key, got a list"}},
     {"scalar_for_a_section",
      "method: ab\n",
      {},
@@ -105,18 +99,12 @@ const Case kValues[] = {
      {},
      {"c.yaml:1:16: error: train.steps: expected ... got '010' (write it "
       "without the leading zero)"}},
-    {"hexadecimal",
-     "seed: 0x10\n",
-     {},
-     {"c.yaml:1:7: error: seed: expected ... got '0x10'"}},
+    {"hexadecimal", "seed: 0x10\n", {}, {"c.yaml:1:7: error: seed: expected ... got '0x10'"}},
     {"fraction_for_an_integer",
      "workers: 4.0\n",
      {},
      {"c.yaml:1:10: error: workers: expected ... got '4.0'"}},
-    {"negative_seed",
-     "seed: -1\n",
-     {},
-     {"c.yaml:1:7: error: seed: expected ... got '-1'"}},
+    {"negative_seed", "seed: -1\n", {}, {"c.yaml:1:7: error: seed: expected ... got '-1'"}},
     {"too_large",
      "seed: 18446744073709551616\n",
      {},
@@ -162,10 +150,7 @@ const Case kValues[] = {
      "train:\n  epochs:\n  steps: 3\n",
      {},
      {"c.yaml:2:3: error: train.epochs: expected ... got nothing"}},
-    {"null_value",
-     "name: ~\n",
-     {},
-     {"c.yaml:1:1: error: name: expected ... got nothing"}},
+    {"null_value", "name: ~\n", {}, {"c.yaml:1:1: error: name: expected ... got nothing"}},
     {"empty_text",
      "output: \"\"\n",
      {},
@@ -240,10 +225,7 @@ const Case kSyntax[] = {
      {},
      {"c.yaml:1:7: error: name: expected ... got \"a \"b \" (a name cannot "
       "contain control characters)"}},
-    {"two_colons",
-     "name: a: b\n",
-     {},
-     {"c.yaml:1:8: error: not valid YAML: illegal map value"}},
+    {"two_colons", "name: a: b\n", {}, {"c.yaml:1:8: error: not valid YAML: illegal map value"}},
     {"column_after_an_umlaut",
      "name: \"\xC3\xBC\" x\n",
      {},
@@ -256,26 +238,17 @@ const Case kSyntax[] = {
      "name: a\nseed:3\n",
      {},
      {"c.yaml:2:1: error: seed:3: unknown key (put a space after the ':')"}},
-    {"a_list",
-     "- a\n",
-     {},
-     {"c.yaml:1:1: error: expected keys, as in 'workers: 4', got a list"}},
+    {"a_list", "- a\n", {}, {"c.yaml:1:1: error: expected keys, as in 'workers: 4', got a list"}},
     {"a_scalar",
      "hello\n",
      {},
      {"c.yaml:1:1: error: expected keys, as in 'workers: 4', got 'hello'"}},
-    {"only_a_comment",
-     "# nothing\n",
-     {},
-     {"c.yaml:1:1: error: the file is empty; expected keys"}},
+    {"only_a_comment", "# nothing\n", {}, {"c.yaml:1:1: error: the file is empty; expected keys"}},
     {"two_documents",
      "seed: 1\n---\nseed: 2\n",
      {},
      {"c.yaml:2:1: error: a second document begins; expected only one"}},
-    {"latin_1",
-     "seed: 1\nname: caf\xE9\n",
-     {},
-     {"c.yaml:2:10: error: not UTF-8 text"}},
+    {"latin_1", "seed: 1\nname: caf\xE9\n", {}, {"c.yaml:2:10: error: not UTF-8 text"}},
     {"binary",
      std::string(
          "\x7F"
@@ -283,39 +256,21 @@ const Case kSyntax[] = {
          8),
      {},
      {"c.yaml:1:1: error: not a text file: it holds control characters"}},
-    {"utf_16",
-     std::string("\xFF\xFEs\0e\0", 6),
-     {},
-     {"c.yaml:1:1: error: not UTF-8 text"}},
+    {"utf_16", std::string("\xFF\xFEs\0e\0", 6), {}, {"c.yaml:1:1: error: not UTF-8 text"}},
     {"windows_line_ends",
      "seed: 1\r\nsede: 2\r\n",
      {},
      {"c.yaml:2:1: error: sede: unknown key, did you mean 'seed'?"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Keys,
-    WrongConfig,
-    ::testing::ValuesIn(kKeys),
-    case_name);
-INSTANTIATE_TEST_SUITE_P(
-    Values,
-    WrongConfig,
-    ::testing::ValuesIn(kValues),
-    case_name);
-INSTANTIATE_TEST_SUITE_P(
-    Syntax,
-    WrongConfig,
-    ::testing::ValuesIn(kSyntax),
-    case_name);
+INSTANTIATE_TEST_SUITE_P(Keys, WrongConfig, ::testing::ValuesIn(kKeys), case_name);
+INSTANTIATE_TEST_SUITE_P(Values, WrongConfig, ::testing::ValuesIn(kValues), case_name);
+INSTANTIATE_TEST_SUITE_P(Syntax, WrongConfig, ::testing::ValuesIn(kSyntax), case_name);
 
 TEST(ConfigProblems, ShowTheLineAndACaret) {
   std::string whole;
   testing::problems_of({"", "# c\nmodel: {hiden: [3]}\n", {}, {}}, &whole);
-  EXPECT_NE(
-      whole.find("\n  2 | model: {hiden: [3]}\n    |         ^"),
-      std::string::npos)
-      << whole;
+  EXPECT_NE(whole.find("\n  2 | model: {hiden: [3]}\n    |         ^"), std::string::npos) << whole;
 }
 
 }  // namespace

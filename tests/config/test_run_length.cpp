@@ -8,8 +8,7 @@
 namespace abtrain::config {
 namespace {
 
-RunOptions
-options_of(std::int64_t workers, std::int64_t batch_size, double epochs) {
+RunOptions options_of(std::int64_t workers, std::int64_t batch_size, double epochs) {
   RunOptions options;
   options.workers = workers;
   options.data.batch_size = batch_size;
@@ -18,10 +17,7 @@ options_of(std::int64_t workers, std::int64_t batch_size, double epochs) {
 }
 
 void expect_length(
-    const RunOptions& options,
-    std::int64_t images,
-    std::int64_t per_epoch,
-    std::int64_t steps) {
+    const RunOptions& options, std::int64_t images, std::int64_t per_epoch, std::int64_t steps) {
   const RunLength length = run_length(options, images);
   EXPECT_EQ(length.steps_per_epoch, per_epoch);
   EXPECT_EQ(length.steps, steps);

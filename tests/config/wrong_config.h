@@ -46,8 +46,7 @@ inline Texts problems_of(const WrongCase& c, std::string* whole = nullptr) {
     EXPECT_EQ(error.exit_code(), 78);
     Texts out;
     for (std::string line : split_text(error.what(), '\n')) {
-      for (std::size_t at;
-           (at = line.find(folder.path() + "/")) != std::string::npos;) {
+      for (std::size_t at; (at = line.find(folder.path() + "/")) != std::string::npos;) {
         line.erase(at, folder.path().size() + 1);
       }
       if (line.find(": error: ") != std::string::npos) {

@@ -28,8 +28,7 @@ using Indices = std::vector<std::int64_t>;
 inline void write_file(const std::string& path, const Bytes& bytes) {
   std::ofstream out(path, std::ios::binary);
   out.write(
-      reinterpret_cast<const char*>(bytes.data()),
-      static_cast<std::streamsize>(bytes.size()));
+      reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!out) {
     throw std::runtime_error(path);
   }
@@ -49,9 +48,7 @@ inline Bytes gzipped(const Bytes& bytes) {
   return out;
 }
 
-inline Bytes idx_header(
-    std::uint32_t magic,
-    const std::vector<std::uint32_t>& dimensions) {
+inline Bytes idx_header(std::uint32_t magic, const std::vector<std::uint32_t>& dimensions) {
   Bytes out;
   const auto put = [&](std::uint32_t value) {
     for (int shift = 24; shift >= 0; shift -= 8) {
@@ -80,15 +77,11 @@ inline Bytes random_bytes(std::size_t count, std::uint32_t stream = 0) {
 }
 
 inline ByteImages random_images(
-    std::int64_t count,
-    std::int64_t channels,
-    std::int64_t height,
-    std::int64_t width) {
+    std::int64_t count, std::int64_t channels, std::int64_t height, std::int64_t width) {
   ByteImages images;
   images.pixels = at::empty({count, channels, height, width}, at::kByte);
   images.labels = at::empty({count}, at::kLong);
-  const Bytes bytes =
-      random_bytes(static_cast<std::size_t>(images.pixels.numel()));
+  const Bytes bytes = random_bytes(static_cast<std::size_t>(images.pixels.numel()));
   std::copy(bytes.begin(), bytes.end(), images.pixels.data_ptr<std::uint8_t>());
   for (std::int64_t i = 0; i < count; ++i) {
     images.labels.data_ptr<std::int64_t>()[i] = i % 10;
@@ -98,17 +91,14 @@ inline ByteImages random_images(
 
 // `call` throws an Error of `kind` whose message has every one of `parts`.
 inline void expect_error(
-    const std::function<void()>& call,
-    ErrorKind kind,
-    const std::vector<std::string>& parts) {
+    const std::function<void()>& call, ErrorKind kind, const std::vector<std::string>& parts) {
   try {
     call();
   } catch (const Error& error) {
     const std::string message = error.what();
     EXPECT_EQ(error.kind(), kind) << message;
     for (const std::string& part : parts) {
-      EXPECT_NE(message.find(part), std::string::npos)
-          << "no '" << part << "' in: " << message;
+      EXPECT_NE(message.find(part), std::string::npos) << "no '" << part << "' in: " << message;
     }
     return;
   }

@@ -43,10 +43,9 @@ inline Rgb smooth(std::int64_t width, std::int64_t height, double phase) {
   for (std::int64_t y = 0; y < height; ++y) {
     for (std::int64_t x = 0; x < width; ++x) {
       for (std::int64_t c = 0; c < 3; ++c) {
-        const double wave = std::sin(phase + 0.11 * static_cast<double>(x)) +
-                            std::cos(
-                                2 * phase + 0.07 * static_cast<double>(y) +
-                                static_cast<double>(c));
+        const double wave =
+            std::sin(phase + 0.11 * static_cast<double>(x)) +
+            std::cos(2 * phase + 0.07 * static_cast<double>(y) + static_cast<double>(c));
         image.at(y, x, c) = static_cast<std::uint8_t>(128 + 50 * wave);
       }
     }
@@ -55,44 +54,27 @@ inline Rgb smooth(std::int64_t width, std::int64_t height, double phase) {
 }
 
 inline Bytes jpeg_of(
-    const Rgb& image,
-    int subsampling = TJSAMP_420,
-    int quality = 90,
-    int flags = 0) {
+    const Rgb& image, int subsampling = TJSAMP_420, int quality = 90, int flags = 0) {
   const tjhandle handle = tjInitCompress();
   unsigned char* out = nullptr;
   unsigned long size = 0;
   tjCompress2(
-      handle,
-      image.bytes.data(),
-      static_cast<int>(image.width),
-      0,
-      static_cast<int>(image.height),
-      TJPF_RGB,
-      &out,
-      &size,
-      subsampling,
-      quality,
-      flags);
+      handle, image.bytes.data(), static_cast<int>(image.width), 0, static_cast<int>(image.height),
+      TJPF_RGB, &out, &size, subsampling, quality, flags);
   Bytes bytes(out, out + size);
   tjFree(out);
   tjDestroy(handle);
   return bytes;
 }
 
-inline void add_jpeg(
-    const std::string& path,
-    const Rgb& image,
-    int subsampling = TJSAMP_420) {
-  std::filesystem::create_directories(
-      std::filesystem::path(path).parent_path());
+inline void add_jpeg(const std::string& path, const Rgb& image, int subsampling = TJSAMP_420) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   write_file(path, jpeg_of(image, subsampling));
 }
 
 // `classes` folders c0, c1, ... with `train` and `val` images each, of
 // differing sizes.
-inline void
-add_image_folder(const TempFolder& root, int classes, int train, int val) {
+inline void add_image_folder(const TempFolder& root, int classes, int train, int val) {
   for (int c = 0; c < classes; ++c) {
     for (int i = 0; i < train + val; ++i) {
       const std::string part = i < train ? "train" : "val";
@@ -106,24 +88,20 @@ add_image_folder(const TempFolder& root, int classes, int train, int val) {
 // Sets the modification time of a folder to so many hours after a time long
 // ago, so that an index may trust it.
 inline void make_old(const std::string& path, int hours = 0) {
-  const auto long_ago =
-      std::chrono::file_clock::from_sys(std::chrono::sys_seconds(
-          std::chrono::sys_days(std::chrono::year(2020) / 1 / 1)));
+  const auto long_ago = std::chrono::file_clock::from_sys(
+      std::chrono::sys_seconds(std::chrono::sys_days(std::chrono::year(2020) / 1 / 1)));
   std::filesystem::last_write_time(path, long_ago + std::chrono::hours(hours));
 }
 
 inline void make_all_old(const std::string& root) {
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(root)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.is_directory()) {
       make_old(entry.path().string());
     }
   }
 }
 
-inline DataOptions options_of(
-    const TempFolder& root,
-    AugmentName augment = AugmentName::None) {
+inline DataOptions options_of(const TempFolder& root, AugmentName augment = AugmentName::None) {
   DataOptions options;
   options.name = "image-folder";
   options.root = root.path();

@@ -55,10 +55,7 @@ TEST_P(AugmentOf, EvaluationNormalizes) {
   const Augment augment({.augment = AugmentName::CropFlip, .erase = 1}, set, 1);
   const Batch batch = augment.evaluation(set.train, 2, 7);
   EXPECT_TRUE(at::allclose(
-      batch.inputs,
-      normalized(set, as_bytes(set.train).pixels.slice(0, 2)),
-      1e-6,
-      1e-6));
+      batch.inputs, normalized(set, as_bytes(set.train).pixels.slice(0, 2)), 1e-6, 1e-6));
   EXPECT_TRUE(at::equal(batch.labels, as_bytes(set.train).labels.slice(0, 2)));
 }
 
@@ -67,15 +64,13 @@ TEST_P(AugmentOf, LayoutTypeAndSizes) {
   const Augment augment({}, set, 1);
   for (const std::int64_t count : {0, 1, 5}) {
     for (const Batch& batch :
-         {augment.training(set.train, first(count), 0),
-          augment.evaluation(set.train, 0, count)}) {
+         {augment.training(set.train, first(count), 0), augment.evaluation(set.train, 0, count)}) {
       EXPECT_EQ(batch.inputs.scalar_type(), at::kFloat);
       EXPECT_EQ(batch.labels.scalar_type(), at::kLong);
       EXPECT_EQ(batch.labels.size(0), count);
       EXPECT_EQ(batch.inputs.sizes(), (Indices{count, GetParam(), 5, 7}));
       EXPECT_TRUE(batch.inputs.is_contiguous(
-          GetParam() > 1 ? at::MemoryFormat::ChannelsLast
-                         : at::MemoryFormat::Contiguous));
+          GetParam() > 1 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous));
     }
   }
 }
@@ -86,12 +81,9 @@ TEST_P(AugmentOf, NoneTakesTheNamedExamples) {
   const Batch batch = Augment({}, set, 1).training(set.train, indices, 4);
   const at::Tensor chosen = at::tensor(indices, at::kLong);
   EXPECT_TRUE(at::allclose(
-      batch.inputs,
-      normalized(set, at::index_select(as_bytes(set.train).pixels, 0, chosen)),
-      1e-6,
+      batch.inputs, normalized(set, at::index_select(as_bytes(set.train).pixels, 0, chosen)), 1e-6,
       1e-6));
-  EXPECT_TRUE(at::equal(
-      batch.labels, at::index_select(as_bytes(set.train).labels, 0, chosen)));
+  EXPECT_TRUE(at::equal(batch.labels, at::index_select(as_bytes(set.train).labels, 0, chosen)));
 }
 
 // Every image is one of the windows of the padded image, mirrored or not, as
@@ -104,41 +96,33 @@ TEST_P(AugmentOf, CropAndFlipAreWindowsOfThePaddedImage) {
   std::vector<at::Tensor> cuts;
   for (std::int64_t top = 0; top < windows; ++top) {
     for (std::int64_t left = 0; left < windows; ++left) {
-      const at::Tensor cut =
-          padded.slice(2, top, top + height).slice(3, left, left + width);
+      const at::Tensor cut = padded.slice(2, top, top + height).slice(3, left, left + width);
       cuts.push_back(cut);
       cuts.push_back(at::flip(cut, {3}));
     }
   }
   const at::Tensor wanted = normalized(set, at::cat(cuts));
-  for (const AugmentName name :
-       {AugmentName::Flip, AugmentName::Crop, AugmentName::CropFlip}) {
+  for (const AugmentName name : {AugmentName::Flip, AugmentName::Crop, AugmentName::CropFlip}) {
     const Augment augment({.augment = name, .pad = pad}, set, 3);
     std::set<std::int64_t> seen;
     for (int epoch = 0; epoch < 400; ++epoch) {
       const Batch batch = augment.training(set.train, first(1), epoch);
-      const at::Tensor near =
-          (wanted - batch.inputs).abs().amax({1, 2, 3}) < 1e-5;
+      const at::Tensor near = (wanted - batch.inputs).abs().amax({1, 2, 3}) < 1e-5;
       ASSERT_EQ(near.sum().item<std::int64_t>(), 1)
           << static_cast<int>(name) << ", epoch " << epoch;
       seen.insert(near.to(at::kByte).argmax().item<std::int64_t>());
     }
-    const std::size_t shifts =
-        name == AugmentName::Flip ? 1 : windows * windows;
-    EXPECT_EQ(seen.size(), shifts * (name == AugmentName::Crop ? 1 : 2))
-        << static_cast<int>(name);
-    EXPECT_TRUE(seen.contains(2 * (pad * windows + pad)))
-        << static_cast<int>(name);
+    const std::size_t shifts = name == AugmentName::Flip ? 1 : windows * windows;
+    EXPECT_EQ(seen.size(), shifts * (name == AugmentName::Crop ? 1 : 2)) << static_cast<int>(name);
+    EXPECT_TRUE(seen.contains(2 * (pad * windows + pad))) << static_cast<int>(name);
   }
 }
 
 TEST_P(AugmentOf, ErasesOneBoxToZero) {
   const Dataset set = make_set(40, GetParam(), 16);
   const Indices all = first(40);
-  const at::Tensor plain =
-      Augment({}, set, 1).training(set.train, all, 0).inputs;
-  const at::Tensor erased =
-      Augment({.erase = 1}, set, 1).training(set.train, all, 0).inputs;
+  const at::Tensor plain = Augment({}, set, 1).training(set.train, all, 0).inputs;
+  const at::Tensor erased = Augment({.erase = 1}, set, 1).training(set.train, all, 0).inputs;
   for (std::int64_t i = 0; i < 40; ++i) {
     const at::Tensor was = plain[i], is = erased[i];
     const at::Tensor rows = (was != is).any(2).any(0).nonzero();
@@ -180,8 +164,8 @@ Boxes measure_boxes(double probability) {
       }
       const auto erased = static_cast<double>(std::count(value, end, 0.0f));
       const auto start = zero - value;
-      const auto width = static_cast<double>(
-          std::count(zero, value + (start / side + 1) * side, 0.0f));
+      const auto width =
+          static_cast<double>(std::count(zero, value + (start / side + 1) * side, 0.0f));
       const double height = erased / width;
       const double share = erased / (side * side);
       boxes.count += 1;
@@ -231,10 +215,8 @@ TEST(Augment, DependsOnSeedEpochAndExampleAlone) {
     const Indices one = {i};
     EXPECT_TRUE(at::equal(other.training(set.train, one, 3).inputs[0], all[i]));
   }
-  EXPECT_FALSE(
-      at::equal(augment.training(set.train, first(12), 4).inputs, all));
-  EXPECT_FALSE(at::equal(
-      Augment(options, set, 6).training(set.train, first(12), 3).inputs, all));
+  EXPECT_FALSE(at::equal(augment.training(set.train, first(12), 4).inputs, all));
+  EXPECT_FALSE(at::equal(Augment(options, set, 6).training(set.train, first(12), 3).inputs, all));
 }
 
 TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
@@ -244,9 +226,8 @@ TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
   black.zero_();
   int all_black = 0;
   for (int epoch = 0; epoch < 50; ++epoch) {
-    all_black += at::allclose(
-        augment.training(set.train, first(1), epoch).inputs,
-        normalized(set, black));
+    all_black +=
+        at::allclose(augment.training(set.train, first(1), epoch).inputs, normalized(set, black));
   }
   EXPECT_GT(all_black, 40);
 }
@@ -259,12 +240,10 @@ TEST(Augment, RefusesWrongOptions) {
   };
   expect_refused({.pad = -1}, {"data.pad", "got -1"});
   expect_refused({.erase = 1.5}, {"data.erase", "0 .. 1", "got 1.5"});
-  expect_refused(
-      {.erase = std::numeric_limits<double>::quiet_NaN()}, {"data.erase"});
+  expect_refused({.erase = std::numeric_limits<double>::quiet_NaN()}, {"data.erase"});
   set.flips = false;
   expect_refused(
-      {.augment = AugmentName::Flip},
-      {"data.augment", "'flip'", "test-set", "none or crop"});
+      {.augment = AugmentName::Flip}, {"data.augment", "'flip'", "test-set", "none or crop"});
   expect_refused(
       {.augment = AugmentName::CropFlip},
       {"data.augment", "'crop-flip'", "test-set", "none or crop"});
@@ -275,12 +254,10 @@ TEST(Augment, AnExampleOutOfRangeIsABug) {
   const Dataset set = make_set(3, 1, 4);
   const Augment augment({}, set, 1);
   for (const std::int64_t index : {-1, 3}) {
-    EXPECT_THROW(
-        augment.training(set.train, Indices{index}, 0), std::logic_error);
+    EXPECT_THROW(augment.training(set.train, Indices{index}, 0), std::logic_error);
   }
   EXPECT_THROW(augment.evaluation(set.train, 2, 4), std::logic_error);
-  EXPECT_THROW(
-      augment.evaluation(random_images(3, 3, 4, 6), 0, 1), std::logic_error);
+  EXPECT_THROW(augment.evaluation(random_images(3, 3, 4, 6), 0, 1), std::logic_error);
 }
 
 }  // namespace

@@ -18,17 +18,15 @@ namespace {
 // An epoch of all workers, whose gradients (workers x units x numel) stay the
 // same; the sum goes on from worker to worker.
 void balance_epoch(
-    const at::Tensor& gradients,
-    std::vector<BalancedOrder>& orders,
-    const at::Tensor& sum) {
+    const at::Tensor& gradients, std::vector<BalancedOrder>& orders, const at::Tensor& sum) {
   const auto workers = static_cast<std::int64_t>(orders.size());
   sum.zero_();
   for (std::int64_t k = 0; k + 1 < gradients.size(1); k += 2) {
     for (std::int64_t j = 0; j < workers; ++j) {
       BalancedOrder& order = orders[static_cast<std::size_t>(j)];
       const auto place = static_cast<std::size_t>(k);
-      const at::Tensor row = gradients[j][order.order()[place]] -
-          gradients[j][order.order()[place + 1]];
+      const at::Tensor row =
+          gradients[j][order.order()[place]] - gradients[j][order.order()[place + 1]];
       const int sign = at::dot(sum, row).item<double>() <= 0 ? 1 : -1;
       sum.add_(row, sign);
       order.decide_pair(sign);
@@ -41,11 +39,11 @@ void balance_epoch(
 
 // The specification's golden integers.
 TEST(BalancedOrder, GivesTheOrdersOfTheWorkedExample) {
-  const at::Tensor gradients = at::tensor(
-                                   {3,  1, -2, 4, 5,  -1, 0, -3, -4, 2,  1, 1,
-                                    -1, 2, 2,  2, -3, -3, 4, 0,  1,  -5, 0, 2},
-                                   at::kFloat)
-                                   .view({2, 6, 2});
+  const at::Tensor gradients =
+      at::tensor(
+          {3, 1, -2, 4, 5, -1, 0, -3, -4, 2, 1, 1, -1, 2, 2, 2, -3, -3, 4, 0, 1, -5, 0, 2},
+          at::kFloat)
+          .view({2, 6, 2});
   struct Epoch {
     Indices first, second;
     std::vector<float> sum;

@@ -40,16 +40,14 @@ TEST_F(Damaged, ATrainingImageGivesWayToTheNext) {
     const Dataset set = load_dataset(options_);
     const Augment augment(options_, set, 1);
     const Batch batch = augment.training(set.train, first(12), 2);
-    EXPECT_EQ(
-        labels_of(batch.labels), (Indices{0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 0}));
+    EXPECT_EQ(labels_of(batch.labels), (Indices{0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 0}));
     const Batch sound = before.training(whole.train, first(12), 2);
     for (const int i : {0, 1, 2, 5, 6, 7, 8, 9, 10}) {
       EXPECT_TRUE(at::equal(batch.inputs[i], sound.inputs[i])) << i;
     }
     EXPECT_EQ(as_list(set.train).files->damaged(), 3);
     EXPECT_EQ(as_list(set.test).files->damaged(), 0);
-    EXPECT_TRUE(at::equal(
-        augment.training(set.train, first(12), 2).inputs, batch.inputs));
+    EXPECT_TRUE(at::equal(augment.training(set.train, first(12), 2).inputs, batch.inputs));
     EXPECT_EQ(as_list(set.train).files->damaged(), 3);
   }
 }
@@ -57,17 +55,13 @@ TEST_F(Damaged, ATrainingImageGivesWayToTheNext) {
 TEST_F(Damaged, AStandInHasItsOwnRandomNumbersOfThePlace) {
   // Both show the same picture, so only the random numbers tell them apart.
   fs::copy_file(
-      root_ / "train/c0/1.jpg",
-      root_ / "train/c0/0.jpg",
-      fs::copy_options::overwrite_existing);
+      root_ / "train/c0/1.jpg", root_ / "train/c0/0.jpg", fs::copy_options::overwrite_existing);
   const Dataset whole = load_dataset(options_);
-  const at::Tensor sound = Augment(options_, whole, 1)
-                               .training(whole.train, Indices{0, 1}, 0)
-                               .inputs;
+  const at::Tensor sound =
+      Augment(options_, whole, 1).training(whole.train, Indices{0, 1}, 0).inputs;
   cut(root_ / "train/c0/0.jpg");
   const Dataset set = load_dataset(options_);
-  const at::Tensor now =
-      Augment(options_, set, 1).training(set.train, Indices{0, 1}, 0).inputs;
+  const at::Tensor now = Augment(options_, set, 1).training(set.train, Indices{0, 1}, 0).inputs;
   EXPECT_TRUE(at::equal(now, sound));
 }
 
@@ -89,8 +83,7 @@ TEST_F(Damaged, AnEvaluationLeavesItOut) {
   EXPECT_EQ(augment.evaluation(set.test, 0, 1).labels.size(0), 0);
   EXPECT_EQ(
       as_list(set.test).files->damaged_paths(),
-      (std::vector<std::string>{
-          root_ / "val/c0/4.jpg", root_ / "val/c2/5.jpg"}));
+      (std::vector<std::string>{root_ / "val/c0/4.jpg", root_ / "val/c2/5.jpg"}));
 }
 
 TEST_F(Damaged, TooManyEndTheRun) {
@@ -105,17 +98,12 @@ TEST_F(Damaged, TooManyEndTheRun) {
   };
   EXPECT_EQ(train(0.25), 3);
   expect_error(
-      [&] { train(0.2); },
-      ErrorKind::DamagedData,
+      [&] { train(0.2); }, ErrorKind::DamagedData,
       {"data.max_damaged: 0.2 allows 2 of the 12 training images",
-       "found 3:",
-       root_ / "train/c0/0.jpg: Premature end of JPEG file",
-       root_ / "train/c1/1.jpg: ",
-       root_ / "train/c2/2.jpg: "});
-  expect_error(
-      [&] { train(0.001); }, ErrorKind::DamagedData, {"allows 1", "found 2"});
-  expect_error(
-      [&] { train(0); }, ErrorKind::DamagedData, {"allows 0", "found 1"});
+       "found 3:", root_ / "train/c0/0.jpg: Premature end of JPEG file",
+       root_ / "train/c1/1.jpg: ", root_ / "train/c2/2.jpg: "});
+  expect_error([&] { train(0.001); }, ErrorKind::DamagedData, {"allows 1", "found 2"});
+  expect_error([&] { train(0); }, ErrorKind::DamagedData, {"allows 0", "found 1"});
 }
 
 TEST_F(Damaged, AllOfThem) {
@@ -127,8 +115,7 @@ TEST_F(Damaged, AllOfThem) {
   options_.max_damaged = 1;
   const Dataset set = load_dataset(options_);
   expect_error(
-      [&] { Augment(options_, set, 1).training(set.train, first(2), 0); },
-      ErrorKind::DamagedData,
+      [&] { Augment(options_, set, 1).training(set.train, first(2), 0); }, ErrorKind::DamagedData,
       {"all 12 training images are damaged"});
 }
 
@@ -148,8 +135,7 @@ TEST_F(Damaged, EachIsToldOnce) {
   const ssize_t got = read(ends[0], text.data(), text.size());
   close(ends[0]);
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  const std::string wanted =
-      root_ / "train/c1/2.jpg: Premature end of JPEG file; skipped";
+  const std::string wanted = root_ / "train/c1/2.jpg: Premature end of JPEG file; skipped";
   const std::size_t at = text.find(wanted);
   EXPECT_NE(at, std::string::npos) << text;
   EXPECT_EQ(text.find(wanted, at + 1), std::string::npos) << text;

@@ -29,9 +29,7 @@ TEST(DataCheck, NamesTheKeysThatConflict) {
        {"data.std"}},
       {bytes, [](auto& o) { o.subset = 50'001; }, {"data.subset"}},
       {bytes, [](auto& o) { o.pool = 5; }, {"data.pool"}},
-      {bytes,
-       [](auto& o) { o.subset = o.validation = 10; },
-       {"data.validation"}},
+      {bytes, [](auto& o) { o.subset = o.validation = 10; }, {"data.validation"}},
       {bytes,
        [](auto& o) {
          o.standardize = true;
@@ -67,15 +65,8 @@ TEST(DataCheck, NamesTheKeysThatConflict) {
          o.on_device = true;
          o.vocabulary = 255;
        },
-       {"data.augment",
-        "data.erase",
-        "data.subset",
-        "data.pool",
-        "data.standardize",
-        "data.mean",
-        "data.std",
-        "data.on_device",
-        "data.vocabulary"}}};
+       {"data.augment", "data.erase", "data.subset", "data.pool", "data.standardize", "data.mean",
+        "data.std", "data.on_device", "data.vocabulary"}}};
   for (const ConflictCase& c : cases) {
     DataOptions options;
     options.name = c.set;

@@ -31,13 +31,10 @@ void write_fashion(const std::string& folder) {
   const auto part = [&](const std::string& name, int count) {
     const auto images = static_cast<std::uint32_t>(count);
     write_sparse(
-        folder + "/" + name + "-images-idx3-ubyte",
-        idx_header(0x803, {images, 28, 28}),
+        folder + "/" + name + "-images-idx3-ubyte", idx_header(0x803, {images, 28, 28}),
         16 + count * 784);
     write_sparse(
-        folder + "/" + name + "-labels-idx1-ubyte",
-        idx_header(0x801, {images}),
-        8 + count);
+        folder + "/" + name + "-labels-idx1-ubyte", idx_header(0x801, {images}), 8 + count);
   };
   part("train", 60'000);
   part("t10k", 10'000);
@@ -46,27 +43,21 @@ void write_fashion(const std::string& folder) {
 // The first label of each file tells it from the others.
 void write_cifar(const std::string& folder) {
   for (int i = 1; i <= 6; ++i) {
-    const std::string name =
-        i == 6 ? "test_batch.bin" : formatted("data_batch_{}.bin", i);
-    write_sparse(
-        folder + "/" + name, {static_cast<std::uint8_t>(i)}, 10'000 * 3073);
+    const std::string name = i == 6 ? "test_batch.bin" : formatted("data_batch_{}.bin", i);
+    write_sparse(folder + "/" + name, {static_cast<std::uint8_t>(i)}, 10'000 * 3073);
   }
 }
 
 TEST(Dataset, NamesAndShapes) {
-  EXPECT_EQ(
-      join(dataset_names(), " "),
-      "fashion-mnist cifar10 cifar100 image-folder gcide text");
+  EXPECT_EQ(join(dataset_names(), " "), "fashion-mnist cifar10 cifar100 image-folder gcide text");
   const DatasetShape fashion = dataset_shape({.name = "fashion-mnist"});
   EXPECT_EQ(fashion.channels * fashion.height * fashion.width, 784);
   const DatasetShape cifar = dataset_shape({.name = "cifar10"});
   EXPECT_EQ(cifar.channels * cifar.height * cifar.width, 3072);
   EXPECT_EQ(cifar.train, 50'000);
   expect_error(
-      [] { dataset_shape({.name = "cifar-10"}); },
-      ErrorKind::Config,
-      {"expected one of fashion-mnist, cifar10, cifar100, image-folder",
-       "did you mean 'cifar10'"});
+      [] { dataset_shape({.name = "cifar-10"}); }, ErrorKind::Config,
+      {"expected one of fashion-mnist, cifar10, cifar100, image-folder", "did you mean 'cifar10'"});
 }
 
 TEST(Dataset, FashionMnistFromTheUsualFolders) {
@@ -75,15 +66,12 @@ TEST(Dataset, FashionMnistFromTheUsualFolders) {
        {root.path(), root / "fashion-mnist", root / "FashionMNIST/raw"}) {
     fs::create_directories(folder);
     write_fashion(folder);
-    const Dataset set =
-        load_dataset({.name = "fashion-mnist", .root = root.path()});
+    const Dataset set = load_dataset({.name = "fashion-mnist", .root = root.path()});
     EXPECT_EQ(set.found_in, folder);
     EXPECT_EQ(set.train.size(), 60'000);
     EXPECT_EQ(set.test.size(), 10'000);
     EXPECT_EQ(set.classes, 10);
-    EXPECT_EQ(
-        as_bytes(set.test).pixels.sizes(),
-        (std::vector<std::int64_t>{10'000, 1, 28, 28}));
+    EXPECT_EQ(as_bytes(set.test).pixels.sizes(), (std::vector<std::int64_t>{10'000, 1, 28, 28}));
     EXPECT_EQ(find_dataset("fashion-mnist", root.path()).found_in, folder);
     fs::remove(folder + "/train-labels-idx1-ubyte");
   }
@@ -100,9 +88,7 @@ TEST(Dataset, CifarFromTheFolderAndItsParent) {
     ASSERT_EQ(set.train.size(), 50'000);
     ASSERT_EQ(set.test.size(), 10'000);
     for (int i = 0; i < 5; ++i) {
-      EXPECT_EQ(
-          as_bytes(set.train).labels.data_ptr<std::int64_t>()[i * 10'000],
-          i + 1);
+      EXPECT_EQ(as_bytes(set.train).labels.data_ptr<std::int64_t>()[i * 10'000], i + 1);
     }
     EXPECT_EQ(as_bytes(set.test).labels.data_ptr<std::int64_t>()[0], 6);
     EXPECT_TRUE(set.flips);
@@ -111,8 +97,7 @@ TEST(Dataset, CifarFromTheFolderAndItsParent) {
   }
   fs::resize_file(folder + "/test_batch.bin", 10'000 * 3073 - 1);
   expect_error(
-      [&] { load_dataset({.name = "cifar10", .root = folder}); },
-      ErrorKind::DamagedData,
+      [&] { load_dataset({.name = "cifar10", .root = folder}); }, ErrorKind::DamagedData,
       {folder + "/test_batch.bin", "ends within"});
 }
 
@@ -137,14 +122,12 @@ TEST(Dataset, Cifar100TakesTheFineLabels) {
   }
   write_sparse(folder + "/train.bin", {7, 100}, 50'000 * 3074);
   expect_error(
-      [&] { load_dataset({.name = "cifar100", .root = folder}); },
-      ErrorKind::DamagedData,
+      [&] { load_dataset({.name = "cifar100", .root = folder}); }, ErrorKind::DamagedData,
       {folder + "/train.bin", "expected 0 .. 99, found 100"});
   fs::resize_file(folder + "/test.bin", 10'000 * 3073);
   write_sparse(folder + "/train.bin", {}, 50'000 * 3074);
   expect_error(
-      [&] { load_dataset({.name = "cifar100", .root = folder}); },
-      ErrorKind::DamagedData,
+      [&] { load_dataset({.name = "cifar100", .root = folder}); }, ErrorKind::DamagedData,
       {folder + "/test.bin", "ends within"});
 }
 
@@ -158,8 +141,7 @@ TEST(Dataset, EachSetSaysHowItMustLie) {
       continue;  // data.root names any file or folder
     }
     expect_error(
-        [&] { load_dataset({.name = name, .root = empty.path()}); },
-        ErrorKind::MissingInput,
+        [&] { load_dataset({.name = name, .root = empty.path()}); }, ErrorKind::MissingInput,
         {place.how_to_get, split_text(place.layout, '\n')[0]});
   }
 }
@@ -170,16 +152,12 @@ TEST(Dataset, PublicLoadInsistsOnTheFullSize) {
   const std::string images = root / "t10k-images-idx3-ubyte";
   write_sparse(images, idx_header(0x803, {9'999, 28, 28}), 16 + 9'999 * 784);
   expect_error(
-      [&] { load_dataset({.name = "fashion-mnist", .root = root.path()}); },
-      ErrorKind::DamagedData,
-      {images,
-       "expected 10,000 images of 28 x 28",
-       "found 9,999 images of 28 x 28"});
+      [&] { load_dataset({.name = "fashion-mnist", .root = root.path()}); }, ErrorKind::DamagedData,
+      {images, "expected 10,000 images of 28 x 28", "found 9,999 images of 28 x 28"});
   fs::remove(images);
   fs::create_directory(images);
   expect_error(
-      [&] { load_dataset({.name = "fashion-mnist", .root = root.path()}); },
-      ErrorKind::DamagedData,
+      [&] { load_dataset({.name = "fashion-mnist", .root = root.path()}); }, ErrorKind::DamagedData,
       {images, "found a folder"});
 }
 
@@ -194,27 +172,21 @@ TEST(Dataset, AGivenRootIsTheOnlyPlace) {
   expect_error(
       [&] { load_dataset({.name = "fashion-mnist", .root = given.path()}); },
       ErrorKind::MissingInput,
-      {given.path() +
-           ": lacks train-images-idx3-ubyte, train-labels-idx1-ubyte, "
-           "t10k-labels-idx1-ubyte",
-       given / "fashion-mnist: no such folder",
-       "apt install dataset-fashion-mnist",
+      {given.path() + ": lacks train-images-idx3-ubyte, train-labels-idx1-ubyte, "
+                      "t10k-labels-idx1-ubyte",
+       given / "fashion-mnist: no such folder", "apt install dataset-fashion-mnist",
        "github.com/zalandoresearch/fashion-mnist"});
 }
 
 TEST(Dataset, AutoListsEveryPlace) {
   const TempFolder empty;
-  const testing::WithVariables variables{
-      {"ABTRAIN_DATA", empty.path()}, {"HOME", empty / "home"}};
+  const testing::WithVariables variables{{"ABTRAIN_DATA", empty.path()}, {"HOME", empty / "home"}};
   const fs::path before = fs::current_path();
   fs::current_path(empty.path());
   expect_error(
-      [] { load_dataset({.name = "cifar10"}); },
-      ErrorKind::MissingInput,
-      {empty.path() + ": lacks data_batch_1.bin",
-       empty / "cifar-10-batches-bin: no such folder",
-       "\n  data: no such folder",
-       "\n  data/cifar-10-batches-bin",
+      [] { load_dataset({.name = "cifar10"}); }, ErrorKind::MissingInput,
+      {empty.path() + ": lacks data_batch_1.bin", empty / "cifar-10-batches-bin: no such folder",
+       "\n  data: no such folder", "\n  data/cifar-10-batches-bin",
        empty / "home/.cache/abtrain/data/cifar-10-batches-bin",
        "https://www.cs.toronto.edu/~kriz/cifar.html"});
   fs::current_path(before);
@@ -273,9 +245,7 @@ TEST(Dataset, SubsetPoolAndStandardize) {
   DataOptions options{.name = "fashion-mnist", .root = root.path()};
   options.subset = 12;
   Dataset set = load_dataset(options);
-  EXPECT_EQ(
-      as_bytes(set.train).pixels.sizes(),
-      (std::vector<std::int64_t>{12, 1, 28, 28}));
+  EXPECT_EQ(as_bytes(set.train).pixels.sizes(), (std::vector<std::int64_t>{12, 1, 28, 28}));
   EXPECT_EQ(set.train.size(), 12);
   EXPECT_EQ(as_bytes(set.train).pixels[11].min().item<int>(), 12);
   EXPECT_EQ(as_bytes(set.train).labels[11].item<int>(), 1);
@@ -290,16 +260,11 @@ TEST(Dataset, SubsetPoolAndStandardize) {
   EXPECT_EQ(shape.width, 7);
   EXPECT_EQ(set.height, 7);
   EXPECT_EQ(set.width, 7);
-  EXPECT_EQ(
-      as_floats(set.train).values.sizes(),
-      (std::vector<std::int64_t>{12, 1, 7, 7}));
+  EXPECT_EQ(as_floats(set.train).values.sizes(), (std::vector<std::int64_t>{12, 1, 7, 7}));
   EXPECT_EQ(as_floats(set.test).values[19].min().item<float>(), 20 / 255.0F);
   // Of 1 .. 12 the mean is 6.5 and the variance (144 - 1) / 12; not of 1 .. 20.
   EXPECT_NEAR(set.norm.mean.max().item<double>(), 6.5 / 255, 1e-8);
-  EXPECT_NEAR(
-      set.norm.std.min().item<double>(),
-      std::sqrt(143.0 / 12) / 255 + 1e-3,
-      1e-8);
+  EXPECT_NEAR(set.norm.std.min().item<double>(), std::sqrt(143.0 / 12) / 255 + 1e-3, 1e-8);
   const Examples held = hold_out(set.train, 4, 1);
   const FloatImages& images = as_floats(held);
   EXPECT_EQ(images.values.size(0), 4);
@@ -321,10 +286,8 @@ TEST(Dataset, RefusesASubsetOrAPoolThatDoesNotFit) {
             "data.pool: expected a divisor of the 28 x 28 pixels of "
             "fashion-mnist, got 8"},
            {{.pool = 56}, "got 56"}}) {
-    expect_error(
-        [&] { dataset_shape(wrong.first); }, ErrorKind::Config, {wrong.second});
-    expect_error(
-        [&] { load_dataset(wrong.first); }, ErrorKind::Config, {wrong.second});
+    expect_error([&] { dataset_shape(wrong.first); }, ErrorKind::Config, {wrong.second});
+    expect_error([&] { load_dataset(wrong.first); }, ErrorKind::Config, {wrong.second});
   }
 }
 
@@ -349,8 +312,7 @@ TEST(HoldOut, PartsAreDisjointAndCoverAll) {
     for (std::int64_t i = 0; i < part->size(); ++i) {
       const auto index = as_bytes(*part).labels[i].item<std::int64_t>();
       EXPECT_TRUE(seen.insert(index).second);
-      EXPECT_TRUE(
-          at::equal(as_bytes(*part).pixels[i], as_bytes(all).pixels[index]));
+      EXPECT_TRUE(at::equal(as_bytes(*part).pixels[i], as_bytes(all).pixels[index]));
     }
   }
   EXPECT_EQ(seen.size(), 101u);
@@ -374,8 +336,7 @@ TEST(HoldOut, NoneAndTooMany) {
   EXPECT_EQ(hold_out(none, 0, 1).size(), 0);
   for (const std::int64_t count : {-1, 5, 6}) {
     expect_error(
-        [&] { hold_out(train, count, 1); },
-        ErrorKind::Config,
+        [&] { hold_out(train, count, 1); }, ErrorKind::Config,
         {"data.validation", "expected 0 .. 4", formatted("got {}", count)});
   }
 }

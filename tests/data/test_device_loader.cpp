@@ -30,22 +30,16 @@ class DeviceLoaderTest : public ::testing::Test {
     set_.std.assign(static_cast<std::size_t>(channels), 0.21f);
     set_.train = random_images(23, channels, height, width);
     augment_ = std::make_unique<Augment>(
-        DataOptions{.augment = AugmentName::CropFlip, .pad = 2, .erase = 0.5},
-        set_,
-        4);
+        DataOptions{.augment = AugmentName::CropFlip, .pad = 2, .erase = 0.5}, set_, 4);
     order_ = make_shuffle({23, 1, 2, 4});
     copies_ = std::make_unique<DeviceCopies>(set_, none_);
   }
   // `steps` batches of both loaders from `first` on.
   void expect_as_loader(
-      c10::Device device,
-      std::int64_t batch_size,
-      std::int64_t first,
-      int steps,
+      c10::Device device, std::int64_t batch_size, std::int64_t first, int steps,
       at::ScalarType type = at::kFloat) {
     Loader host(set_.train, *augment_, *order_, batch_size, 2, first);
-    DeviceLoader loader(
-        copies_->on(device).train, *augment_, *order_, batch_size, first, type);
+    DeviceLoader loader(copies_->on(device).train, *augment_, *order_, batch_size, first, type);
     EXPECT_EQ(loader.steps_per_epoch(), host.steps_per_epoch());
     for (int i = 0; i < steps; ++i) {
       const Batch wanted = next_of(host);
@@ -133,10 +127,7 @@ TEST_F(DeviceLoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
     EXPECT_EQ(next_of(loader).labels.size(0), 2);
   }
   for (int i = 0; i < 2; ++i) {
-    expect_error(
-        [&] { next_of(loader); },
-        ErrorKind::DamagedData,
-        {"the order is broken"});
+    expect_error([&] { next_of(loader); }, ErrorKind::DamagedData, {"the order is broken"});
   }
 }
 
@@ -150,8 +141,7 @@ TEST_F(DeviceLoaderTest, AnExampleOutOfRangeIsABug) {
       ADD_FAILURE() << "nothing was thrown";
     } catch (const std::logic_error& error) {
       EXPECT_NE(
-          std::string(error.what()).find("the order of epoch 0 has example"),
-          std::string::npos)
+          std::string(error.what()).find("the order of epoch 0 has example"), std::string::npos)
           << error.what();
     }
   }
@@ -181,11 +171,8 @@ TEST_F(DeviceLoaderTest, EndsWhileItsThreadWaitsAndAfterItFailed) {
 TEST_F(DeviceLoaderTest, RefusesSizesThatGiveNoBatch) {
   for (const std::int64_t size : {0, 12}) {
     expect_error(
-        [&] {
-          DeviceLoader(copies_->on(c10::kCPU).train, *augment_, *order_, size);
-        },
-        ErrorKind::Config,
-        {"data.batch_size", "got " + std::to_string(size)});
+        [&] { DeviceLoader(copies_->on(c10::kCPU).train, *augment_, *order_, size); },
+        ErrorKind::Config, {"data.batch_size", "got " + std::to_string(size)});
   }
 }
 

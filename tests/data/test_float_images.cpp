@@ -45,11 +45,7 @@ Dataset with_values(Dataset set) {
 struct Figures {
   double mean = 0, std = 0;
 };
-Figures figures_of(
-    const at::Tensor& values,
-    std::int64_t c,
-    std::int64_t y,
-    std::int64_t x) {
+Figures figures_of(const at::Tensor& values, std::int64_t c, std::int64_t y, std::int64_t x) {
   const auto all = values.accessor<float, 4>();
   const auto count = static_cast<double>(all.size(0));
   Figures f;
@@ -90,10 +86,7 @@ TEST(FloatImages, UnpooledAreAugmentedAsBytesAre) {
     const Dataset bytes = make_set(30, channels);
     const Dataset values = with_values(bytes);
     for (const AugmentName name :
-         {AugmentName::None,
-          AugmentName::Flip,
-          AugmentName::Crop,
-          AugmentName::CropFlip}) {
+         {AugmentName::None, AugmentName::Flip, AugmentName::Crop, AugmentName::CropFlip}) {
       const DataOptions options{.augment = name, .pad = 3, .erase = 0.5};
       const Augment of_bytes(options, bytes, 4), of_values(options, values, 4);
       for (std::int64_t epoch = 0; epoch < 5; ++epoch) {
@@ -115,8 +108,7 @@ TEST(FloatImages, AnExampleOutOfRangeIsABug) {
   const Dataset set = with_values(make_set(3, 1));
   const Augment augment({}, set, 1);
   for (const std::int64_t index : {-1, 3}) {
-    EXPECT_THROW(
-        augment.training(set.train, Indices{index}, 0), std::logic_error);
+    EXPECT_THROW(augment.training(set.train, Indices{index}, 0), std::logic_error);
   }
   EXPECT_THROW(augment.evaluation(set.train, 2, 4), std::logic_error);
 }
@@ -124,8 +116,7 @@ TEST(FloatImages, AnExampleOutOfRangeIsABug) {
 TEST(Standardize, LessTheMeanOverTheDeviation) {
   Dataset set = with_values(make_set(50, 3));
   set.norm = standard_norm(as_floats(set.train).values);
-  const at::Tensor images =
-      Augment({}, set, 1).evaluation(set.train, 0, 50).inputs;
+  const at::Tensor images = Augment({}, set, 1).evaluation(set.train, 0, 50).inputs;
   const auto out = images.accessor<float, 4>();
   const auto raw = as_floats(set.train).values.accessor<float, 4>();
   for (int c = 0; c < 3; ++c) {
@@ -133,10 +124,7 @@ TEST(Standardize, LessTheMeanOverTheDeviation) {
       for (int x = 0; x < 8; ++x) {
         const Figures f = figures_of(as_floats(set.train).values, c, y, x);
         for (int i = 0; i < 50; ++i) {
-          EXPECT_NEAR(
-              out[i][c][y][x],
-              (raw[i][c][y][x] - f.mean) / (f.std + 1e-3),
-              3e-6);
+          EXPECT_NEAR(out[i][c][y][x], (raw[i][c][y][x] - f.mean) / (f.std + 1e-3), 3e-6);
         }
       }
     }
@@ -179,12 +167,11 @@ TEST(Standardize, APixelThatNeverDiffersIsZero) {
 TEST(Standardize, CropAndFlipComeFirst) {
   Dataset set = with_values(make_set(20, 1));
   set.norm = standard_norm(as_floats(set.train).values);
-  const at::Tensor padded = at::constant_pad_nd(
-      as_floats(set.train).values.slice(0, 0, 1), {1, 1, 1, 1}, 0);
+  const at::Tensor padded =
+      at::constant_pad_nd(as_floats(set.train).values.slice(0, 0, 1), {1, 1, 1, 1}, 0);
   std::vector<at::Tensor> cuts;
   for (std::int64_t k = 0; k < 9; ++k) {
-    const at::Tensor cut =
-        padded.slice(2, k / 3, k / 3 + 6).slice(3, k % 3, k % 3 + 8);
+    const at::Tensor cut = padded.slice(2, k / 3, k / 3 + 6).slice(3, k % 3, k % 3 + 8);
     cuts.push_back(cut);
     cuts.push_back(at::flip(cut, {3}));
   }
@@ -193,8 +180,7 @@ TEST(Standardize, CropAndFlipComeFirst) {
   at::Tensor seen = at::zeros({18}, at::kLong);
   for (int epoch = 0; epoch < 300; ++epoch) {
     const Batch batch = augment.training(set.train, first(1), epoch);
-    const at::Tensor near =
-        (wanted - batch.inputs).abs().amax({1, 2, 3}) < 1e-5;
+    const at::Tensor near = (wanted - batch.inputs).abs().amax({1, 2, 3}) < 1e-5;
     ASSERT_EQ(near.sum().item<std::int64_t>(), 1) << "epoch " << epoch;
     seen += near;
   }

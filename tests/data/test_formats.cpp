@@ -44,13 +44,10 @@ TEST_F(IdxFiles, PlainAndGzippedOfAnySize) {
     const Idx packed = {gzipped(plain.images), gzipped(plain.labels)};
     for (const Idx& idx : {plain, packed}) {
       const ByteImages images = read(idx);
-      ASSERT_EQ(
-          images.pixels.sizes(),
-          (std::vector<std::int64_t>{std::int64_t{count}, 1, 29, 31}));
+      ASSERT_EQ(images.pixels.sizes(), (std::vector<std::int64_t>{std::int64_t{count}, 1, 29, 31}));
       ASSERT_EQ(images.labels.size(0), count);
       const auto* pixels = images.pixels.data_ptr<std::uint8_t>();
-      EXPECT_TRUE(
-          std::equal(plain.images.begin() + 16, plain.images.end(), pixels));
+      EXPECT_TRUE(std::equal(plain.images.begin() + 16, plain.images.end(), pixels));
       for (std::int64_t i = 0; i < count; ++i) {
         ASSERT_EQ(images.labels.data_ptr<std::int64_t>()[i], i % 10);
       }
@@ -70,12 +67,9 @@ TEST_F(IdxFiles, WrongMagic) {
 TEST_F(IdxFiles, OtherDimensionsThanExpected) {
   const Idx idx = make_idx(2, 3, 5);
   EXPECT_EQ(read(idx, {2, 3, 5}).labels.size(0), 2);
-  for (const Extent& expected :
-       {Extent{4, 3, 5}, Extent{2, 4, 5}, Extent{2, 3, 4}}) {
+  for (const Extent& expected : {Extent{4, 3, 5}, Extent{2, 4, 5}, Extent{2, 3, 4}}) {
     expect_error(
-        [&] { read(idx, expected); },
-        ErrorKind::DamagedData,
-        {images_, "found 2 images of 3 x 5"});
+        [&] { read(idx, expected); }, ErrorKind::DamagedData, {images_, "found 2 images of 3 x 5"});
   }
   expect_damage(make_idx(2, 0, 5), {"found 2 images of 0 x 5"});
 }
@@ -95,16 +89,14 @@ TEST_F(IdxFiles, EndsEarly) {
   const Idx whole = make_idx(3, 4, 4);
   Idx idx = whole;
   idx.images.resize(idx.images.size() - 1);
-  expect_damage(
-      idx, {images_, "within the images", "expected 48 bytes", "found 47"});
+  expect_damage(idx, {images_, "within the images", "expected 48 bytes", "found 47"});
   idx.images.resize(14);
   expect_damage(idx, {images_, "within the header"});
   idx.images.clear();
   expect_damage(idx, {images_, "within the header"});
   idx = whole;
   idx.labels.pop_back();
-  expect_damage(
-      idx, {labels_, "within the labels", "expected 3 bytes", "found 2"});
+  expect_damage(idx, {labels_, "within the labels", "expected 3 bytes", "found 2"});
 }
 
 TEST_F(IdxFiles, TrailingBytes) {
@@ -154,19 +146,14 @@ TEST_F(IdxFiles, CountsThatDiffer) {
 TEST_F(IdxFiles, LabelOutOfRange) {
   Idx idx = make_idx(3, 4, 4);
   idx.labels.back() = 10;
-  expect_damage(
-      idx, {labels_, "label of image 2", "expected 0 .. 9", "found 10"});
+  expect_damage(idx, {labels_, "label of image 2", "expected 0 .. 9", "found 10"});
 }
 
 TEST_F(IdxFiles, MissingFolderOrUnreadable) {
   const auto read_here = [&] { read_idx(images_, labels_, 10); };
-  expect_error(
-      read_here, ErrorKind::MissingInput, {images_, "there is no file"});
+  expect_error(read_here, ErrorKind::MissingInput, {images_, "there is no file"});
   std::filesystem::create_directory(images_);
-  expect_error(
-      read_here,
-      ErrorKind::DamagedData,
-      {images_, "expected a file, found a folder"});
+  expect_error(read_here, ErrorKind::DamagedData, {images_, "expected a file, found a folder"});
   std::filesystem::remove(images_);
   // Reading this at 0 fails for everyone, also for root.
   std::filesystem::create_symlink("/proc/self/mem", images_);
@@ -184,16 +171,9 @@ class CifarFiles : public ::testing::Test {
     }
     return bytes;
   }
-  void expect_damage(
-      const Bytes& bytes,
-      const std::vector<std::string>& parts) {
+  void expect_damage(const Bytes& bytes, const std::vector<std::string>& parts) {
     write_file(second_, bytes);
-    expect_error(
-        [&] {
-          read_cifar({first_, second_}, 65, 10);
-        },
-        ErrorKind::DamagedData,
-        parts);
+    expect_error([&] { read_cifar({first_, second_}, 65, 10); }, ErrorKind::DamagedData, parts);
   }
 
   TempFolder folder_;
@@ -205,19 +185,16 @@ TEST_F(CifarFiles, RecordsOfAllFilesInOrder) {
   for (const std::size_t count : {0u, 1u, 65u}) {
     write_file(first_, records(count, 1));
     write_file(second_, records(count, 2));
-    const ByteImages images =
-        read_cifar({first_, second_}, static_cast<std::int64_t>(count), 10);
+    const ByteImages images = read_cifar({first_, second_}, static_cast<std::int64_t>(count), 10);
     ASSERT_EQ(
         images.pixels.sizes(),
-        (std::vector<std::int64_t>{
-            static_cast<std::int64_t>(2 * count), 3, 32, 32}));
+        (std::vector<std::int64_t>{static_cast<std::int64_t>(2 * count), 3, 32, 32}));
     const Bytes all = joined(records(count, 1), records(count, 2));
     const auto* pixels = images.pixels.data_ptr<std::uint8_t>();
     for (std::size_t i = 0; i < 2 * count; ++i) {
       ASSERT_EQ(images.labels.data_ptr<std::int64_t>()[i], all[i * record]);
       ASSERT_TRUE(std::equal(
-          pixels + i * (record - 1),
-          pixels + (i + 1) * (record - 1),
+          pixels + i * (record - 1), pixels + (i + 1) * (record - 1),
           all.begin() + i * record + 1));
     }
   }
@@ -228,9 +205,7 @@ TEST_F(CifarFiles, Damage) {
   write_file(first_, records(65, 1));
   Bytes bytes = whole;
   bytes.pop_back();
-  expect_damage(
-      bytes,
-      {second_, "records 64 .. 64 of 65", "expected 3,073", "found 3,072"});
+  expect_damage(bytes, {second_, "records 64 .. 64 of 65", "expected 3,073", "found 3,072"});
   bytes = whole;
   bytes.push_back(0);
   expect_damage(bytes, {second_, "found more bytes"});

@@ -22,12 +22,8 @@ TEST(ImageFolder, ClassesAreTheSortedNamesOfTrain) {
   const TempFolder root;
   const Rgb image = smooth(30, 30, 0);
   for (const char* file :
-       {"train/zebra/1.jpg",
-        "train/Ant/1.JPEG",
-        "train/Ant/2.jpg",
-        "train/bee/1.jpeg",
-        "val/zebra/1.jpg",
-        "val/bee/1.jpg"}) {
+       {"train/zebra/1.jpg", "train/Ant/1.JPEG", "train/Ant/2.jpg", "train/bee/1.jpeg",
+        "val/zebra/1.jpg", "val/bee/1.jpg"}) {
     add_jpeg(root / file, image);
   }
   root.add("train/bee/readme.txt", "not an image");
@@ -52,28 +48,21 @@ TEST(ImageFolder, ClassesAreTheSortedNamesOfTrain) {
 TEST(ImageFolder, WrongFolders) {
   const TempFolder root;
   const DataOptions options = options_of(root);
-  const auto expect_refused = [&](ErrorKind kind,
-                                  const std::vector<std::string>& parts) {
+  const auto expect_refused = [&](ErrorKind kind, const std::vector<std::string>& parts) {
     expect_error([&] { load_dataset(options); }, kind, parts);
     expect_error([&] { dataset_shape(options); }, kind, parts);
   };
   expect_refused(
-      ErrorKind::MissingInput,
-      {root.path() + ": lacks train, val",
-       "ROOT/train/CLASS/NAME.jpg",
-       "ROOT/val/CLASS/NAME.jpg",
-       "data.root"});
+      ErrorKind::MissingInput, {root.path() + ": lacks train, val", "ROOT/train/CLASS/NAME.jpg",
+                                "ROOT/val/CLASS/NAME.jpg", "data.root"});
   fs::create_directory(root / "train");
   fs::create_directory(root / "val");
-  expect_refused(
-      ErrorKind::DamagedData, {root / "train", "a folder for each class"});
+  expect_refused(ErrorKind::DamagedData, {root / "train", "a folder for each class"});
   add_jpeg(root / "train/cat/1.jpg", smooth(9, 9, 0));
-  expect_refused(
-      ErrorKind::DamagedData, {root / "val", "a folder for each class"});
+  expect_refused(ErrorKind::DamagedData, {root / "val", "a folder for each class"});
   fs::create_directories(root / "train/empty/too");
   add_jpeg(root / "val/cats/1.jpg", smooth(9, 9, 0));
-  expect_refused(
-      ErrorKind::DamagedData, {root / "train", "found none in empty"});
+  expect_refused(ErrorKind::DamagedData, {root / "train", "found none in empty"});
   fs::remove_all(root / "train/empty");
   expect_refused(
       ErrorKind::DamagedData,
@@ -97,15 +86,11 @@ TEST(ImageFolder, MeanAndDeviationCanBeGiven) {
   for (int c = 0; c < 3; ++c) {
     EXPECT_TRUE(at::allclose(
         given.select(1, c) * options.std[c] + options.mean[c],
-        own.select(1, c) * deviation[c] + mean[c],
-        1e-5,
-        1e-5));
+        own.select(1, c) * deviation[c] + mean[c], 1e-5, 1e-5));
   }
   options.std = {1, 1};
   expect_error(
-      [&] { load_dataset(options); },
-      ErrorKind::Config,
-      {"data.std: expected 3 values", "got 2"});
+      [&] { load_dataset(options); }, ErrorKind::Config, {"data.std: expected 3 values", "got 2"});
 }
 
 class Batches : public ::testing::TestWithParam<AugmentName> {};
@@ -128,30 +113,22 @@ TEST_P(Batches, DependOnSeedEpochAndExampleAlone) {
     options.decode_threads = threads;
     const Augment many(options, set, 5);
     for (int repeat = 0; repeat < 3; ++repeat) {
-      EXPECT_TRUE(
-          at::equal(many.training(set.train, first(21), 3).inputs, all.inputs));
+      EXPECT_TRUE(at::equal(many.training(set.train, first(21), 3).inputs, all.inputs));
       EXPECT_TRUE(at::equal(many.evaluation(set.test, 0, 6).inputs, scored));
     }
   }
   for (const std::int64_t i : {20, 4}) {
-    EXPECT_TRUE(at::equal(
-        one.training(set.train, Indices{i}, 3).inputs[0], all.inputs[i]));
+    EXPECT_TRUE(at::equal(one.training(set.train, Indices{i}, 3).inputs[0], all.inputs[i]));
   }
+  EXPECT_FALSE(at::equal(one.training(set.train, first(21), 4).inputs, all.inputs));
   EXPECT_FALSE(
-      at::equal(one.training(set.train, first(21), 4).inputs, all.inputs));
-  EXPECT_FALSE(at::equal(
-      Augment(options, set, 6).training(set.train, first(21), 3).inputs,
-      all.inputs));
+      at::equal(Augment(options, set, 6).training(set.train, first(21), 3).inputs, all.inputs));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Changes,
-    Batches,
+    Changes, Batches,
     ::testing::Values(
-        AugmentName::None,
-        AugmentName::Flip,
-        AugmentName::Crop,
-        AugmentName::CropFlip));
+        AugmentName::None, AugmentName::Flip, AugmentName::Crop, AugmentName::CropFlip));
 
 TEST(ImageBatches, FlipMirrorsHalfOfTheCenters) {
   const TempFolder root;
@@ -198,10 +175,7 @@ TEST(ImageBatches, SmallerDecodingHardlyShows) {
   decoder.open(bytes);
   const Picture whole = decoder.decode(1);
   for (const Box& box :
-       {Box{0, 0, 601, 803},
-        Box{101, 203, 300, 250},
-        Box{7, 11, 99, 60},
-        Box{3, 5, 40, 41},
+       {Box{0, 0, 601, 803}, Box{101, 203, 300, 250}, Box{7, 11, 99, 60}, Box{3, 5, 40, 41},
         Box{500, 700, 101, 103}}) {
     std::vector<float> got(3 * 24 * 24), wanted(got.size());
     reader.write_box(box, false, got.data());
@@ -209,12 +183,7 @@ TEST(ImageBatches, SmallerDecodingHardlyShows) {
       return {double(begin), double(begin + length), 24, 0, 24};
     };
     Resampler().run(
-        whole,
-        axis(box.left, box.width),
-        axis(box.top, box.height),
-        false,
-        form.scale,
-        form.shift,
+        whole, axis(box.left, box.width), axis(box.top, box.height), false, form.scale, form.shift,
         wanted.data());
     double worst = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -225,16 +194,11 @@ TEST(ImageBatches, SmallerDecodingHardlyShows) {
 }
 
 // The pixels of a part of the whole image, resampled by hand.
-std::vector<float> by_hand(
-    const Bytes& jpeg,
-    const Axis& x,
-    const Axis& y,
-    const ImageForm& form) {
+std::vector<float> by_hand(const Bytes& jpeg, const Axis& x, const Axis& y, const ImageForm& form) {
   JpegDecoder decoder;
   decoder.open(jpeg);
   std::vector<float> out(static_cast<std::size_t>(3 * x.count * y.count));
-  Resampler().run(
-      decoder.decode(1), x, y, false, form.scale, form.shift, out.data());
+  Resampler().run(decoder.decode(1), x, y, false, form.scale, form.shift, out.data());
   return out;
 }
 
@@ -251,10 +215,7 @@ TEST(ImageBatches, SmallBoxesAreDecodedInFull) {
     const auto axis = [](std::int64_t begin, std::int64_t length) -> Axis {
       return {double(begin), double(begin + length), 24, 0, 24};
     };
-    EXPECT_EQ(
-        got,
-        by_hand(
-            jpeg, axis(box.left, box.width), axis(box.top, box.height), form));
+    EXPECT_EQ(got, by_hand(jpeg, axis(box.left, box.width), axis(box.top, box.height), form));
   }
 }
 
@@ -272,13 +233,7 @@ TEST(ImageBatches, TheCenterIsRoundedHalfToEven) {
     reader.open();
     std::vector<float> got(3 * 24 * 24);
     reader.write_center(false, got.data());
-    EXPECT_EQ(
-        got,
-        by_hand(
-            jpeg,
-            {0, 64, c.width, c.left, 24},
-            {0, 40, c.resize, c.top, 24},
-            form))
+    EXPECT_EQ(got, by_hand(jpeg, {0, 64, c.width, c.left, 24}, {0, 40, c.resize, c.top, 24}, form))
         << c.resize;
   }
 }
@@ -294,8 +249,7 @@ TEST(ImageBatches, HoldOutSplitsTheFiles) {
   EXPECT_EQ(set.train.size(), 14);
   EXPECT_EQ(held.size(), 6);
   std::set<std::int64_t> seen;
-  for (const Examples* part :
-       {static_cast<const Examples*>(&set.train), &held}) {
+  for (const Examples* part : {static_cast<const Examples*>(&set.train), &held}) {
     const Batch batch = augment.evaluation(*part, 0, part->size());
     const Indices places = labels_of(as_list(*part).places);
     for (std::size_t i = 0; i < places.size(); ++i) {

@@ -14,8 +14,7 @@ using Names = std::vector<std::string>;
 class ListingOf : public ::testing::Test {
  protected:
   ListingOf() {
-    for (const char* file :
-         {"train/b/2.jpg", "train/b/1.JPEG", "train/a/x.jpeg", "val/a/v.jpg"}) {
+    for (const char* file : {"train/b/2.jpg", "train/b/1.JPEG", "train/a/x.jpeg", "val/a/v.jpg"}) {
       root_.add(file, "x");
     }
     make_all_old(root_.path());
@@ -37,11 +36,7 @@ class ListingOf : public ::testing::Test {
   }
   const TempFolder root_, cache_;
   const std::string index_ = root_ / ".abtrain-index";
-  const Names all_ = {
-      "train/a/x.jpeg",
-      "train/b/1.JPEG",
-      "train/b/2.jpg",
-      "val/a/v.jpg"};
+  const Names all_ = {"train/a/x.jpeg", "train/b/1.JPEG", "train/b/2.jpg", "val/a/v.jpg"};
 };
 
 TEST_F(ListingOf, ASecondStartReadsNoFolder) {
@@ -76,9 +71,7 @@ TEST_F(ListingOf, ChangesAreSeenFolderByFolder) {
   listing = list();
   EXPECT_EQ(listing.read, 1);
   EXPECT_EQ(
-      images(listing),
-      (Names{
-          "train/a/x.jpeg", "train/b/2.jpg", "train/b/3.jpg", "val/a/v.jpg"}));
+      images(listing), (Names{"train/a/x.jpeg", "train/b/2.jpg", "train/b/3.jpg", "val/a/v.jpg"}));
 
   // A class more and a class less: the part's own folder has changed.
   root_.add("train/c/1.jpg", "x");
@@ -114,13 +107,8 @@ TEST_F(ListingOf, ADamagedOrForeignIndexIsNotUsed) {
   std::string older = index;
   older.replace(older.find("index 1"), 7, "index 0");
   for (const std::string& bad :
-       {changed,
-        older,
-        index.substr(0, index.size() / 2),
-        index.substr(0, index.size() - 1),
-        std::string("checksum "),
-        std::string("\0\1\2", 3),
-        std::string()}) {
+       {changed, older, index.substr(0, index.size() / 2), index.substr(0, index.size() - 1),
+        std::string("checksum "), std::string("\0\1\2", 3), std::string()}) {
     root_.add(".abtrain-index", bad);
     const Listing listing = list();
     EXPECT_EQ(listing.read, 5);
@@ -186,24 +174,16 @@ TEST_F(ListingOf, FoldersWithinAClass) {
     const Listing listing = list();
     EXPECT_EQ(listing.read, start == 0 ? 9 : 0);
     EXPECT_EQ(
-        images(listing),
-        (Names{
-            "train/a/link.jpg",
-            "train/a/x.jpeg",
-            "train/a/linked/v.jpg",
-            "train/a/sub/1.jpg",
-            "train/a/sub-b/3.jpg",
-            "train/a/sub/deep/2.jpg",
-            "train/b/1.JPEG",
-            "train/b/2.jpg",
-            "val/a/v.jpg"}));
+        images(listing), (Names{
+                             "train/a/link.jpg", "train/a/x.jpeg", "train/a/linked/v.jpg",
+                             "train/a/sub/1.jpg", "train/a/sub-b/3.jpg", "train/a/sub/deep/2.jpg",
+                             "train/b/1.JPEG", "train/b/2.jpg", "val/a/v.jpg"}));
   }
 }
 
 TEST_F(ListingOf, LinksInACircleAreAnError) {
   fs::create_directory_symlink(root_ / "train", root_ / "train/a/up");
-  expect_error(
-      [&] { list(); }, ErrorKind::DamagedData, {"a link to a folder above"});
+  expect_error([&] { list(); }, ErrorKind::DamagedData, {"a link to a folder above"});
 }
 
 }  // namespace

@@ -18,8 +18,7 @@ void expect_near(const Picture& picture, const Rgb& image, int levels) {
 
 TEST(Jpeg, DecodesWhatWasWritten) {
   JpegDecoder decoder;
-  for (const auto& [width, height] :
-       {std::pair(64, 48), std::pair(1, 1), std::pair(33, 7)}) {
+  for (const auto& [width, height] : {std::pair(64, 48), std::pair(1, 1), std::pair(33, 7)}) {
     const Rgb image = smooth(width, height, 0.3);
     for (const int flags : {0, TJFLAG_PROGRESSIVE}) {
       const Bytes bytes = jpeg_of(image, TJSAMP_444, 98, flags);
@@ -60,8 +59,7 @@ TEST(Jpeg, SmallerIsTheSamePicture) {
   for (std::int64_t y = 0; y < 64; ++y) {
     for (std::int64_t x = 0; x < 64; ++x) {
       for (std::int64_t c = 0; c < 3; ++c) {
-        const auto value =
-            static_cast<std::uint8_t>(40 + 10 * (x / 16 + y / 16) + 20 * c);
+        const auto value = static_cast<std::uint8_t>(40 + 10 * (x / 16 + y / 16) + 20 * c);
         image.at(y, x, c) = value;
         small.at(y / 2, x / 2, c) = value;
       }
@@ -85,18 +83,7 @@ TEST(Jpeg, FourInks) {
   unsigned char* out = nullptr;
   unsigned long size = 0;
   ASSERT_EQ(
-      tjCompress2(
-          handle,
-          inks.data(),
-          side,
-          0,
-          side,
-          TJPF_CMYK,
-          &out,
-          &size,
-          TJSAMP_444,
-          98,
-          0),
+      tjCompress2(handle, inks.data(), side, 0, side, TJPF_CMYK, &out, &size, TJSAMP_444, 98, 0),
       0);
   const Bytes bytes(out, out + size);
   tjFree(out);
@@ -117,15 +104,12 @@ void expect_damaged(const Bytes& bytes, const std::string& reason) {
         decoder.open(bytes);
         decoder.decode(1);
       },
-      ErrorKind::DamagedData,
-      {reason});
+      ErrorKind::DamagedData, {reason});
 }
 
 TEST(Jpeg, DamageHasItsReason) {
   const Bytes whole = jpeg_of(noise(64, 64, 5));
-  const auto first = [&](std::size_t count) {
-    return Bytes(whole.begin(), whole.begin() + count);
-  };
+  const auto first = [&](std::size_t count) { return Bytes(whole.begin(), whole.begin() + count); };
   expect_damaged(first(whole.size() / 2), "Premature end of JPEG file");
   expect_damaged(first(whole.size() - 2), "Premature end of JPEG file");
   expect_damaged(random_bytes(1000), "Not a JPEG file");
@@ -140,8 +124,7 @@ TEST(Jpeg, DamageHasItsReason) {
 TEST(Jpeg, AHeaderThatClaimsTooMuch) {
   Bytes bytes = jpeg_of(smooth(16, 16, 1));
   const Bytes frame = {0xFF, 0xC0};
-  const auto at =
-      std::search(bytes.begin(), bytes.end(), frame.begin(), frame.end());
+  const auto at = std::search(bytes.begin(), bytes.end(), frame.begin(), frame.end());
   ASSERT_NE(at, bytes.end());
   std::fill_n(at + 5, 4, std::uint8_t{0xEE});  // height and width
   expect_damaged(bytes, "claims to have 61166 x 61166 pixels");
@@ -150,23 +133,18 @@ TEST(Jpeg, AHeaderThatClaimsTooMuch) {
 TEST(Jpeg, MorePixelsThanItsBytesCanHold) {
   Bytes bytes = jpeg_of(smooth(16, 16, 1));
   const Bytes frame = {0xFF, 0xC0};
-  const auto at =
-      std::search(bytes.begin(), bytes.end(), frame.begin(), frame.end());
+  const auto at = std::search(bytes.begin(), bytes.end(), frame.begin(), frame.end());
   ASSERT_NE(at, bytes.end());
   std::fill_n(at + 5, 4, std::uint8_t{0x20});
-  expect_damaged(
-      bytes,
-      formatted("claims to have 8224 x 8224 pixels in {}", bytes.size()));
+  expect_damaged(bytes, formatted("claims to have 8224 x 8224 pixels in {}", bytes.size()));
 }
 
 // Each scan is a pass over all pixels for a few bytes: decoding these would
 // take minutes.
 TEST(Jpeg, EndlessScansOfAProgressiveFile) {
-  const Bytes whole =
-      jpeg_of(smooth(2000, 1500, 1), TJSAMP_444, 50, TJFLAG_PROGRESSIVE);
+  const Bytes whole = jpeg_of(smooth(2000, 1500, 1), TJSAMP_444, 50, TJFLAG_PROGRESSIVE);
   const Bytes start = {0xFF, 0xDA};
-  const auto last =
-      std::find_end(whole.begin(), whole.end(), start.begin(), start.end());
+  const auto last = std::find_end(whole.begin(), whole.end(), start.begin(), start.end());
   ASSERT_NE(last, whole.end());
   const Bytes header(last, last + 10);  // of a scan without any data
   Bytes bytes(whole.begin(), whole.end() - 2);
@@ -205,8 +183,7 @@ TEST(Jpeg, GoesOnAfterDamage) {
           decoder.open(part);
           decoder.decode(1);
         },
-        ErrorKind::DamagedData,
-        {""});
+        ErrorKind::DamagedData, {""});
     decoder.open(whole);
     expect_near(decoder.decode(1), image, 6);
   }

@@ -64,8 +64,7 @@ class Gate : public ExampleOrder {
     return {0, 1};
   }
   std::vector<std::int64_t> wait_for(
-      std::int64_t epoch,
-      const std::stop_token& stop) const override {
+      std::int64_t epoch, const std::stop_token& stop) const override {
     std::unique_lock lock(mutex_);
     asked_ = epoch;
     most_ahead_ = std::max(most_ahead_, epoch - taken_);
@@ -85,8 +84,7 @@ class Gate : public ExampleOrder {
   // False if the loader's thread does not come so far.
   bool wait_until_asked(std::int64_t epoch) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(
-        lock, std::chrono::seconds(60), [&] { return asked_ >= epoch; });
+    return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return asked_ >= epoch; });
   }
   // To be called before the batch is taken.
   void count_taken() {
@@ -171,10 +169,7 @@ TEST_F(LoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
     EXPECT_EQ(next_of(loader).labels.size(0), 2);
   }
   for (int i = 0; i < 2; ++i) {
-    expect_error(
-        [&] { next_of(loader); },
-        ErrorKind::DamagedData,
-        {"the order is broken"});
+    expect_error([&] { next_of(loader); }, ErrorKind::DamagedData, {"the order is broken"});
   }
 }
 
@@ -211,8 +206,7 @@ TEST_F(LoaderTest, WorkersShareOneDataset) {
     const auto order = make_shuffle({23, worker, workers, 4});
     double sum = 0;
     for (int epoch = 0; epoch < 50; ++epoch) {
-      const Batch batch =
-          augment_->training(set_.train, order->epoch(epoch), epoch);
+      const Batch batch = augment_->training(set_.train, order->epoch(epoch), epoch);
       const float* value = batch.inputs.const_data_ptr<float>();
       for (std::int64_t j = 0; j < batch.inputs.numel(); ++j) {
         sum += value[j];
@@ -250,12 +244,10 @@ TEST_F(LoaderTest, WaitedCountsOnlyWaiting) {
 }
 
 TEST_F(LoaderTest, RefusesSizesThatGiveNoBatch) {
-  const auto expect_refused = [&](std::int64_t batch_size,
-                                  std::int64_t prefetch,
+  const auto expect_refused = [&](std::int64_t batch_size, std::int64_t prefetch,
                                   const std::vector<std::string>& parts) {
     expect_error(
-        [&] { Loader(set_.train, *augment_, *order_, batch_size, prefetch); },
-        ErrorKind::Config,
+        [&] { Loader(set_.train, *augment_, *order_, batch_size, prefetch); }, ErrorKind::Config,
         parts);
   };
   expect_refused(0, 1, {"data.batch_size", "got 0"});

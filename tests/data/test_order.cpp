@@ -13,8 +13,8 @@ using MakeOrder = std::unique_ptr<ExampleOrder> (*)(const OrderSetting&);
 
 class Order : public ::testing::TestWithParam<MakeOrder> {
  protected:
-  std::unique_ptr<ExampleOrder>
-  make(std::int64_t examples, int worker, int workers, std::uint64_t seed = 1) {
+  std::unique_ptr<ExampleOrder> make(
+      std::int64_t examples, int worker, int workers, std::uint64_t seed = 1) {
     return GetParam()({examples, worker, workers, seed});
   }
 };
@@ -55,10 +55,7 @@ TEST_P(Order, SameCallSameAnswer) {
   EXPECT_EQ(make(50, 1, 3)->epoch(4), make(50, 1, 3)->epoch(4));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All,
-    Order,
-    ::testing::Values(&make_shuffle, &make_sequential));
+INSTANTIATE_TEST_SUITE_P(All, Order, ::testing::Values(&make_shuffle, &make_sequential));
 
 TEST(Shuffle, WorkersTakeTurnsInOnePermutation) {
   const Indices all = make_shuffle({24, 0, 1, 9})->epoch(2);

@@ -46,14 +46,12 @@ TEST(PublishedOrder, IsWaitedForUntilItIsKnownOrNotWanted) {
   PublishedOrder order({0, 1}, 1);
   Indices got;
   {
-    const std::jthread waiting(
-        [&](const std::stop_token& stop) { got = order.wait_for(0, stop); });
+    const std::jthread waiting([&](const std::stop_token& stop) { got = order.wait_for(0, stop); });
     order.publish(0, {1, 0});
   }
   EXPECT_EQ(got, (Indices{1, 0}));
   {
-    std::jthread waiting(
-        [&](const std::stop_token& stop) { got = order.wait_for(1, stop); });
+    std::jthread waiting([&](const std::stop_token& stop) { got = order.wait_for(1, stop); });
     waiting.request_stop();
   }
   EXPECT_TRUE(got.empty());
@@ -69,8 +67,7 @@ TEST(PublishedOrder, FeedsLoadersThatEndWhileTheyWait) {
     PublishedOrder order({0, 1, 2, 3, 4, 5}, 2);
     std::unique_ptr<BatchSource> loader;
     if (on_device) {
-      loader = std::make_unique<DeviceLoader>(
-          copies.on(at::kCPU).train, augment, order, 2);
+      loader = std::make_unique<DeviceLoader>(copies.on(at::kCPU).train, augment, order, 2);
     } else {
       loader = std::make_unique<Loader>(dataset.train, augment, order, 2, 4);
     }
@@ -83,9 +80,7 @@ TEST(PublishedOrder, FeedsLoadersThatEndWhileTheyWait) {
         for (std::int64_t k = 0; k < 2; ++k) {
           EXPECT_EQ(
               batch.labels[k].item<std::int64_t>(),
-              as_bytes(dataset.train)
-                  .labels[2 * unit + k]
-                  .item<std::int64_t>());
+              as_bytes(dataset.train).labels[2 * unit + k].item<std::int64_t>());
         }
       }
     }

@@ -61,10 +61,7 @@ TEST(RandomCrop, Statistics) {
 
 TEST(RandomCrop, IsAlwaysWithin) {
   for (const auto& [height, width] :
-       {std::pair(1, 1),
-        std::pair(3, 100),
-        std::pair(32, 32),
-        std::pair(500, 375)}) {
+       {std::pair(1, 1), std::pair(3, 100), std::pair(32, 32), std::pair(500, 375)}) {
     for (std::uint32_t i = 0; i < 500; ++i) {
       Random random = stream(i);
       const Box box = draw_crop(random, height, width, 0.08, 1);

@@ -17,11 +17,7 @@ Axis whole(std::int64_t pixels, std::int64_t size) {
   return {0, static_cast<double>(pixels), size, 0, size};
 }
 
-Floats resampled(
-    const Rgb& image,
-    const Axis& x,
-    const Axis& y,
-    bool mirrored = false) {
+Floats resampled(const Rgb& image, const Axis& x, const Axis& y, bool mirrored = false) {
   Floats out(static_cast<std::size_t>(3 * x.count * y.count));
   Resampler().run(image.picture(), x, y, mirrored, kOne, kZero, out.data());
   return out;
@@ -39,8 +35,7 @@ double weight(const Axis& axis, std::int64_t i, std::int64_t k) {
   };
   double sum = 0;
   for (auto at = static_cast<std::int64_t>(std::floor(axis.low));
-       at < static_cast<std::int64_t>(std::ceil(axis.high));
-       ++at) {
+       at < static_cast<std::int64_t>(std::ceil(axis.high)); ++at) {
     sum += triangle(at);
   }
   return triangle(k) / sum;
@@ -48,23 +43,17 @@ double weight(const Axis& axis, std::int64_t i, std::int64_t k) {
 
 // Without any rounding between the two directions.
 double reference(
-    const Rgb& image,
-    const Axis& x,
-    const Axis& y,
-    std::int64_t row,
-    std::int64_t column,
+    const Rgb& image, const Axis& x, const Axis& y, std::int64_t row, std::int64_t column,
     std::int64_t c) {
   double sum = 0;
   for (auto v = static_cast<std::int64_t>(std::floor(y.low));
-       v < static_cast<std::int64_t>(std::ceil(y.high));
-       ++v) {
+       v < static_cast<std::int64_t>(std::ceil(y.high)); ++v) {
     const double by = weight(y, y.first + row, v);
     if (by == 0) {
       continue;
     }
     for (auto u = static_cast<std::int64_t>(std::floor(x.low));
-         u < static_cast<std::int64_t>(std::ceil(x.high));
-         ++u) {
+         u < static_cast<std::int64_t>(std::ceil(x.high)); ++u) {
       sum += by * weight(x, x.first + column, u) * image.at(v, u, c);
     }
   }
@@ -100,24 +89,18 @@ TEST_P(ResampleTo, IsTheTriangleFilter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Sizes,
-    ResampleTo,
+    Sizes, ResampleTo,
     ::testing::Values(
         ResampleCase{32, 32, whole(32, 56), whole(32, 56)},
         ResampleCase{40, 31, whole(40, 24), whole(31, 24)},
         ResampleCase{70, 9, whole(70, 8), whole(9, 21)},
         ResampleCase{200, 150, whole(200, 8), whole(150, 8)},
-        ResampleCase{1, 1, whole(1, 5), whole(1, 3)},
-        ResampleCase{5, 3, whole(5, 1), whole(3, 1)},
+        ResampleCase{1, 1, whole(1, 5), whole(1, 3)}, ResampleCase{5, 3, whole(5, 1), whole(3, 1)},
         // A window of the output, and a part of the source.
         ResampleCase{40, 31, {0, 40, 50, 7, 20}, {0, 31, 37, 9, 11}},
         ResampleCase{40, 31, {11, 32, 16, 0, 16}, {4, 29, 16, 0, 16}},
         // Edges between pixels, as after decoding at half the size.
-        ResampleCase{
-            40,
-            31,
-            {10.5, 32.25, 16, 0, 16},
-            {4.5, 29.5, 12, 0, 12}}));
+        ResampleCase{40, 31, {10.5, 32.25, 16, 0, 16}, {4.5, 29.5, 12, 0, 12}}));
 
 TEST(Resample, TheSameSizeIsTheSameImage) {
   const Rgb image = noise(21, 17, 1);
@@ -134,9 +117,7 @@ TEST(Resample, MirroredIsReadBackwards) {
     for (std::int64_t row = 0; row < 9; ++row) {
       for (std::int64_t i = 0; i < size; ++i) {
         for (std::int64_t c = 0; c < 3; ++c) {
-          ASSERT_EQ(
-              mirrored[3 * (row * size + i) + c],
-              plain[3 * (row * size + size - 1 - i) + c]);
+          ASSERT_EQ(mirrored[3 * (row * size + i) + c], plain[3 * (row * size + size - 1 - i) + c]);
         }
       }
     }
@@ -155,8 +136,7 @@ TEST(Resample, NothingBleedsIn) {
     }
   }
   for (const std::int64_t size : {3, 16, 64}) {
-    for (const float value :
-         resampled(image, {8, 30, size, 0, size}, {5, 25, size, 0, size})) {
+    for (const float value : resampled(image, {8, 30, size, 0, size}, {5, 25, size, 0, size})) {
       ASSERT_EQ(value, 0) << size;
     }
   }
@@ -166,8 +146,7 @@ TEST(Resample, WhiteStaysWhite) {
   Rgb image(301, 299);
   std::fill(image.bytes.begin(), image.bytes.end(), 255);
   for (const std::int64_t size : {7, 64, 299, 500}) {
-    for (const float value :
-         resampled(image, whole(301, size), whole(299, size))) {
+    for (const float value : resampled(image, whole(301, size), whole(299, size))) {
       ASSERT_EQ(value, 255) << size;
     }
   }
@@ -180,13 +159,7 @@ TEST(Resample, ScalesAndShiftsEachChannel) {
     const Floats plain = resampled(image, whole(9, size), whole(9, size));
     Floats out(plain.size());
     Resampler().run(
-        image.picture(),
-        whole(9, size),
-        whole(9, size),
-        false,
-        scale,
-        shift,
-        out.data());
+        image.picture(), whole(9, size), whole(9, size), false, scale, shift, out.data());
     for (std::size_t i = 0; i < out.size(); ++i) {
       ASSERT_EQ(out[i], plain[i] * scale[i % 3] + shift[i % 3]);
     }

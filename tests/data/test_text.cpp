@@ -32,9 +32,7 @@ Bytes numbers_of(const std::vector<std::uint32_t>& tokens, int width) {
 }
 
 Bytes with_header(
-    std::vector<std::uint32_t> header,
-    const std::vector<std::uint32_t>& tokens,
-    int width) {
+    std::vector<std::uint32_t> header, const std::vector<std::uint32_t>& tokens, int width) {
   header.resize(256);
   Bytes out = numbers_of(header, 4);
   const Bytes body = numbers_of(tokens, width);
@@ -64,8 +62,7 @@ class Texts : public ::testing::Test {
   std::string place(const std::string& name) const {
     return folder_.file("text/" + name);
   }
-  void expect_refusal(ErrorKind kind, const std::vector<std::string>& parts)
-      const {
+  void expect_refusal(ErrorKind kind, const std::vector<std::string>& parts) const {
     expect_error([&] { load_dataset(options_); }, kind, parts);
   }
   static Indices read(const Tokens& tokens) {
@@ -74,9 +71,8 @@ class Texts : public ::testing::Test {
     return all;
   }
   std::size_t unpacked() const {
-    return static_cast<std::size_t>(std::distance(
-        std::filesystem::directory_iterator(folder_.file("cache/abtrain/text")),
-        {}));
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(folder_.file("cache/abtrain/text")), {}));
   }
 
   TempFolder folder_;
@@ -118,8 +114,7 @@ TEST_F(Texts, FollowEachOtherInTheOrderOfTheirPaths) {
   write_file(place(".hidden"), all);
   std::filesystem::create_directory(place(".git"));
   write_file(place(".git/config"), all);
-  const Tokens tokens(
-      text_files(*options_.root, nullptr), TokenType::Bytes, 256);
+  const Tokens tokens(text_files(*options_.root, nullptr), TokenType::Bytes, 256);
   EXPECT_EQ(read(tokens), first(100));
   Indices some(60);
   tokens.read(5, some);  // of three files
@@ -187,8 +182,7 @@ TEST_F(Texts, BelieveTheNameOfAGzipFile) {
 TEST_F(Texts, DoNotWaitForAFifo) {
   options_.root = place("a");
   ASSERT_EQ(::mkfifo(place("a").c_str(), 0600), 0);
-  expect_refusal(
-      ErrorKind::DamagedData, {"text/a: expected a file, found a device"});
+  expect_refusal(ErrorKind::DamagedData, {"text/a: expected a file, found a device"});
 }
 
 // The first token of such a file may be the first two bytes of a gzip file.
@@ -236,9 +230,7 @@ TEST_F(Texts, RefuseDamagedTokens) {
     write_file(place("a.bin"), file);
     expect_refusal(ErrorKind::DamagedData, {"text/a.bin: " + what});
   };
-  expect(
-      counting(101),
-      "expected tokens of 16 bits, but its 101 bytes are not a multiple of 2");
+  expect(counting(101), "expected tokens of 16 bits, but its 101 bytes are not a multiple of 2");
   const std::vector<std::uint32_t> tokens(50);
   expect(
       with_header({20240520, 1, 51}, tokens, 2),
@@ -294,10 +286,9 @@ TEST_F(Texts, RefuseATokenAboveTheVocabulary) {
 TEST_F(Texts, RefuseATextShorterThanAWindow) {
   write_file(place("a"), counting(7));
   expect_refusal(
-      ErrorKind::Config,
-      {"data.context: a window takes 5 tokens and the one after them, but the "
-       "test part of",
-       "has only 2, which is data.test_share, 0.25, of its 7"});
+      ErrorKind::Config, {"data.context: a window takes 5 tokens and the one after them, but the "
+                          "test part of",
+                          "has only 2, which is data.test_share, 0.25, of its 7"});
   write_file(place("b"), counting(30));
   options_.test = place("b");
   EXPECT_EQ(load_dataset(options_).train.size(), 7);

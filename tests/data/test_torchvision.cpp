@@ -23,8 +23,7 @@ struct Gap {
 Gap gap(const std::vector<float>& ours, std::string_view theirs) {
   Gap gap;
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    const int d = std::abs(
-        static_cast<int>(ours[i]) - static_cast<std::uint8_t>(theirs[i]));
+    const int d = std::abs(static_cast<int>(ours[i]) - static_cast<std::uint8_t>(theirs[i]));
     gap.worst = std::max(gap.worst, d);
     gap.other += d != 0;
   }
@@ -43,8 +42,7 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
   const auto add = [&](const Rgb& image, int subsampling) {
     const auto i = static_cast<std::uint32_t>(examples.size());
     const std::string path = folder / formatted("{}.jpg", i);
-    examples.push_back(
-        {image.width, image.height, jpeg_of(image, subsampling), i});
+    examples.push_back({image.width, image.height, jpeg_of(image, subsampling), i});
     write_file(path, examples.back().jpeg);
     list += path;
     // Each word begins a block of four, as Random hands them out.
@@ -55,30 +53,18 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
     list += "\n";
   };
   for (const auto& [width, height] :
-       {std::pair(32, 32),
-        std::pair(33, 31),
-        std::pair(90, 61),
-        std::pair(72, 72),
-        std::pair(61, 107),
-        std::pair(125, 119),
-        std::pair(20, 110),
-        std::pair(500, 120),
+       {std::pair(32, 32), std::pair(33, 31), std::pair(90, 61), std::pair(72, 72),
+        std::pair(61, 107), std::pair(125, 119), std::pair(20, 110), std::pair(500, 120),
         std::pair(3, 1)}) {
-    for (const int subsampling :
-         {TJSAMP_444, TJSAMP_422, TJSAMP_420, TJSAMP_GRAY}) {
+    for (const int subsampling : {TJSAMP_444, TJSAMP_422, TJSAMP_420, TJSAMP_GRAY}) {
       add(smooth(width, height, 0.01 * width), subsampling);
       add(noise(width, height, static_cast<std::uint32_t>(width)), subsampling);
     }
   }
   folder.add("list", list);
   const std::string command = formatted(
-      "'{}' '{}/tests/data/torchvision_reference.py' '{}' {} {} >'{}' 2>&1",
-      ABTRAIN_PYTHON,
-      ABTRAIN_SOURCE_DIR,
-      folder.path(),
-      kResize,
-      kSide,
-      folder / "reason");
+      "'{}' '{}/tests/data/torchvision_reference.py' '{}' {} {} >'{}' 2>&1", ABTRAIN_PYTHON,
+      ABTRAIN_SOURCE_DIR, folder.path(), kResize, kSide, folder / "reason");
   const int status = std::system(command.c_str());
   const std::string said = read_file(folder / "reason");
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

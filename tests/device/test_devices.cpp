@@ -23,9 +23,7 @@ class Cgroups : public ::testing::Test {
   void SetUp() override {
     root_ =
         fs::path(::testing::TempDir()) /
-        ("cgroup_" +
-         std::string(
-             ::testing::UnitTest::GetInstance()->current_test_info()->name()));
+        ("cgroup_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
     fs::remove_all(root_);
     fs::create_directories(root_ / "a/b");
   }
@@ -113,11 +111,7 @@ TEST(Devices, AGpuThatIsNotThereIsMissing) {
 
 TEST(TensorText, IsThatOfLibTorch) {
   EXPECT_EQ(
-      formatted(
-          "{} {} {}",
-          at::kFloat,
-          at::IntArrayRef({2, 3}),
-          at::Device(at::kCUDA, 1)),
+      formatted("{} {} {}", at::kFloat, at::IntArrayRef({2, 3}), at::Device(at::kCUDA, 1)),
       "Float [2, 3] cuda:1");
 }
 

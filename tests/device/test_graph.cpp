@@ -150,8 +150,7 @@ TEST_F(GpuGraph, AFailedCaptureLeavesTheDeviceUsable) {
               const at::Tensor y = at::matmul(x, x);
               EXPECT_NE(y.sum().item<float>(), 0);  // makes the host wait
             },
-            {generator_},
-            turn_),
+            {generator_}, turn_),
         CaptureFailed);
     EXPECT_THROW(
         Graph::capture(
@@ -160,8 +159,7 @@ TEST_F(GpuGraph, AFailedCaptureLeavesTheDeviceUsable) {
               drawn(mask);
               throw std::runtime_error("for another reason");
             },
-            {generator_},
-            turn_),
+            {generator_}, turn_),
         CaptureFailed);
   }
   generator_.set_current_seed(1);

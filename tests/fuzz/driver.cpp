@@ -47,9 +47,9 @@ namespace fs = std::filesystem;
 using abtrain::fuzz::Input;
 using abtrain::fuzz::kLargest;
 using abtrain::fuzz::Mutator;
-constexpr std::size_t kMaxKept = 2000;  // of inputs that ended in a new way
-constexpr int kMaxSeconds = 5;          // of processor time, for an input
-constexpr int kMaxWaiting = 60;         // of the clock
+constexpr std::size_t kMaxKept = 2000;                    // of inputs that ended in a new way
+constexpr int kMaxSeconds = 5;                            // of processor time, for an input
+constexpr int kMaxWaiting = 60;                           // of the clock
 constexpr std::size_t kMaxMemory = std::size_t{1} << 30;  // of one input
 constexpr std::size_t kMaxMemoryInAll = std::size_t{4} << 30;
 
@@ -76,8 +76,7 @@ double processor_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(
-                    usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 // What an outcome says but for names and numbers.
@@ -104,8 +103,7 @@ int work(const Request& request, Shared& shared) {
     limit_time();
     abtrain::fuzz::outcome().clear();
     LLVMFuzzerTestOneInput(
-        reinterpret_cast<const std::uint8_t*>(shared.input.data()),
-        input.size());
+        reinterpret_cast<const std::uint8_t*>(shared.input.data()), input.size());
     return kinds.insert(kind_of(abtrain::fuzz::outcome())).second;
   };
   for (const Input& input : request.corpus) {
@@ -113,8 +111,7 @@ int work(const Request& request, Shared& shared) {
   }
   Mutator mutator(request.seed, pool);
   const double begin = processor_seconds();
-  for (std::uint64_t n = 0;
-       n < request.runs || processor_seconds() - begin < request.seconds;
+  for (std::uint64_t n = 0; n < request.runs || processor_seconds() - begin < request.seconds;
        ++n) {
     const Input input = mutator.next();
     if (attempt(input) && pool.size() < kMaxKept) {
@@ -167,9 +164,8 @@ std::string watch(pid_t child, const Shared& shared) {
     }
   }
   if (WIFSIGNALED(status)) {
-    return WTERMSIG(status) == SIGPROF
-               ? "it took more than 5 s"
-               : "it ended by signal " + std::to_string(WTERMSIG(status));
+    return WTERMSIG(status) == SIGPROF ? "it took more than 5 s"
+                                       : "it ended by signal " + std::to_string(WTERMSIG(status));
   }
   return WEXITSTATUS(status) == 0
              ? ""
@@ -225,13 +221,8 @@ Request read_arguments(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const Request request = read_arguments(argc, argv);
-    void* memory = ::mmap(
-        nullptr,
-        sizeof(Shared),
-        PROT_READ | PROT_WRITE,
-        MAP_SHARED | MAP_ANONYMOUS,
-        -1,
-        0);
+    void* memory =
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
       throw std::runtime_error("no shared memory");
     }
@@ -254,19 +245,17 @@ int main(int argc, char** argv) {
       std::cerr.flush();
       std::_Exit(code);
     }
-    const std::string why =
-        child < 0 ? "it could not be started" : watch(child, shared);
+    const std::string why = child < 0 ? "it could not be started" : watch(child, shared);
     if (why.empty()) {
       return 0;
     }
     const Input input(shared.input.data(), shared.size);
     const fs::path path =
-        fs::path(request.out) /
-        (fs::path(argv[0]).filename().string() + "-" +
-         std::to_string(std::hash<std::string>()(input)) + ".input");
+        fs::path(request.out) / (fs::path(argv[0]).filename().string() + "-" +
+                                 std::to_string(std::hash<std::string>()(input)) + ".input");
     std::ofstream(path, std::ios::binary) << input;
-    std::cerr << "input " << shared.tried << ": " << why << "; it is kept in "
-              << path.string() << "\n";
+    std::cerr << "input " << shared.tried << ": " << why << "; it is kept in " << path.string()
+              << "\n";
   } catch (const std::exception& error) {
     std::cerr << argv[0] << ": " << error.what() << "\n";
   }

@@ -54,8 +54,7 @@ std::string make_checkpoint(const TempFolder& folder) {
       R"({"format": 2, "step": 3, "run_steps": 7, "workers": 1, "leads": [0],
           "validation_accuracy": null, "metrics_bytes": 5, "files": {}})");
   weights::write_safetensors(
-      place + "/" + run_folder::worker_file(0),
-      {},
+      place + "/" + run_folder::worker_file(0), {},
       {{"state", "{}"}, {"step", "3"}, {"worker", "0"}});
   run_folder::mend_mark(place, config::kConfig);
   run_folder::mend_mark(place, run_folder::worker_file(0));
@@ -71,27 +70,21 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const TempFolder folder;
   static const std::string place = fuzz::make_checkpoint(folder);
   static const std::string manifest = read_file(place + "/manifest.json");
-  static const std::string worker =
-      read_file(place + "/" + run_folder::worker_file(0));
+  static const std::string worker = read_file(place + "/" + run_folder::worker_file(0));
   const std::string_view text = fuzz::text_of(data, size);
   const auto refused = [&] {
     fuzz::refusing({ErrorKind::DamagedData}, [&] {
-      const run_folder::Checkpoint checkpoint =
-          run_folder::read_checkpoint(place);
+      const run_folder::Checkpoint checkpoint = run_folder::read_checkpoint(place);
       run_folder::verify(checkpoint);
       run_folder::load_state(checkpoint, 0);
     });
   };
   if (text.size() == 3 && text.starts_with('X')) {
     const std::array names = {
-        std::string(config::kManifest),
-        std::string(config::kConfig),
-        run_folder::worker_file(0)};
-    const std::string path =
-        place + "/" + names[static_cast<std::uint8_t>(text[1]) % names.size()];
+        std::string(config::kManifest), std::string(config::kConfig), run_folder::worker_file(0)};
+    const std::string path = place + "/" + names[static_cast<std::uint8_t>(text[1]) % names.size()];
     const std::string before = read_file(path);
-    make_special(
-        path, kSpecials[static_cast<std::uint8_t>(text[2]) % kSpecials.size()]);
+    make_special(path, kSpecials[static_cast<std::uint8_t>(text[2]) % kSpecials.size()]);
     refused();
     std::filesystem::remove_all(path);
     fuzz::write_file(path, before);
@@ -99,9 +92,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   const bool is_state = text.starts_with('S');
   fuzz::write_file(place + "/manifest.json", is_state ? manifest : text);
-  fuzz::write_file(
-      place + "/" + run_folder::worker_file(0),
-      is_state ? text.substr(1) : worker);
+  fuzz::write_file(place + "/" + run_folder::worker_file(0), is_state ? text.substr(1) : worker);
   if (is_state) {
     run_folder::mend_mark(place, run_folder::worker_file(0));
   }

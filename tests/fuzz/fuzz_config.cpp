@@ -10,16 +10,14 @@ namespace abtrain::fuzz {
 
 const std::vector<std::string>& words() {
   static const std::vector<std::string> all = {
-      "extends: ", "a: ",       "- ",        ": ",           "[",
-      "]",         "{",         "}",         "\"",           "'",
-      "\\",        "#",         "|\n  ",     ">-\n",         "? ",
-      "&a ",       "*a",        "<<: ",      "!!str ",       "---\n",
-      "...\n",     "\t",        "\r\n",      "\xEF\xBB\xBF", "%YAML 1.2\n",
-      "~",         "null",      "true",      "0x7f",         "1e400",
-      ".inf",      "workers: ", "method: {", "name: ",       "[[",
-      "{{",        ",",         "epochs",    "steps",        "5 epochs",
-      "\n",        "\n  ",      "\n    - ",  "\"\\u0000\"",  "\"\\x41",
-      "''",        "@",         "`"};
+      "extends: ",   "a: ",         "- ",        ": ",       "[",    "]",
+      "{",           "}",           "\"",        "'",        "\\",   "#",
+      "|\n  ",       ">-\n",        "? ",        "&a ",      "*a",   "<<: ",
+      "!!str ",      "---\n",       "...\n",     "\t",       "\r\n", "\xEF\xBB\xBF",
+      "%YAML 1.2\n", "~",           "null",      "true",     "0x7f", "1e400",
+      ".inf",        "workers: ",   "method: {", "name: ",   "[[",   "{{",
+      ",",           "epochs",      "steps",     "5 epochs", "\n",   "\n  ",
+      "\n    - ",    "\"\\u0000\"", "\"\\x41",   "''",       "@",    "`"};
   return all;
 }
 

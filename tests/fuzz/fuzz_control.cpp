@@ -34,8 +34,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   const Socket reader(ends[0]);
   // What does not fit is as if the other had died there.
-  [[maybe_unused]] const ssize_t sent =
-      ::send(ends[1], data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+  [[maybe_unused]] const ssize_t sent = ::send(ends[1], data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
   ::close(ends[1]);
   std::string all;
   while (const auto message = comm::wire::receive(reader)) {

@@ -20,19 +20,12 @@ namespace {
 
 // train/a with two images, train/b with one in c, val/a with one.
 std::string make_tree(const TempFolder& folder) {
-  for (const char* image :
-       {"train/a/1.jpg", "train/a/2.jpeg", "train/b/c/3.JPG", "val/a/4.jpg"}) {
+  for (const char* image : {"train/a/1.jpg", "train/a/2.jpeg", "train/b/c/3.JPG", "val/a/4.jpg"}) {
     folder.add(std::string("tree/") + image, "");
   }
-  for (const char* name :
-       {"train/a", "train/b/c", "train/b", "train", "val/a", "val"}) {
-    const std::array<timespec, 2> then{
-        timespec{1'500'000'000, 0}, timespec{1'500'000'000, 0}};
-    ::utimensat(
-        AT_FDCWD,
-        folder.file(std::string("tree/") + name).c_str(),
-        then.data(),
-        0);
+  for (const char* name : {"train/a", "train/b/c", "train/b", "train", "val/a", "val"}) {
+    const std::array<timespec, 2> then{timespec{1'500'000'000, 0}, timespec{1'500'000'000, 0}};
+    ::utimensat(AT_FDCWD, folder.file(std::string("tree/") + name).c_str(), then.data(), 0);
   }
   return folder.file("tree");
 }
@@ -74,9 +67,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string text(fuzz::text_of(data, size));
   std::array<char, 17> hash;
   std::snprintf(
-      hash.data(),
-      hash.size(),
-      "%016" PRIx64,
+      hash.data(), hash.size(), "%016" PRIx64,
       static_cast<std::uint64_t>(XXH3_64bits(text.data(), text.size())));
   text += std::string("checksum ") + hash.data() + "\n";
   fuzz::write_file(root + "/.abtrain-index", text);

@@ -61,8 +61,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   folder.add("run/config.yaml", config);
   const std::string_view text = fuzz::text_of(data, size);
   const std::size_t dots = text.find("...\n");
-  const std::string lines(
-      dots == std::string_view::npos ? "" : text.substr(dots + 4));
+  const std::string lines(dots == std::string_view::npos ? "" : text.substr(dots + 4));
   fuzz::write_file(run + "/metrics.jsonl", lines);
   fuzz::write_file(run + "/summary.json", text.substr(0, dots));
   std::string all;
@@ -78,8 +77,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::refusing({ErrorKind::DamagedData}, [&] {
     plan::TimeRequest request;
     request.compute = plan::ComputeTime{};
-    const plan::PlanComparison plan =
-        plan::compare_with_run(options, run, request);
+    const plan::PlanComparison plan = plan::compare_with_run(options, run, request);
     plan::comparison_text(plan);
     plan::comparison_json(plan);
   });

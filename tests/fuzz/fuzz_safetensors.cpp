@@ -51,30 +51,26 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::uint64_t length = size - 1;
     std::string begin(8, '\0');
     std::memcpy(begin.data(), &length, 8);
-    fuzz::write_file(
-        path, begin + std::string(text.substr(1)) + std::string(64, '?'));
+    fuzz::write_file(path, begin + std::string(text.substr(1)) + std::string(64, '?'));
   } else if (text.starts_with('I')) {
-    const std::string header =
-        R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+    const std::string header = R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
     fuzz::write_file(
         path,
-        std::string(1, static_cast<char>(header.size())) +
-            std::string(7, '\0') + header + "?");
+        std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "?");
     path = folder.file("model.safetensors.index.json");
     fuzz::write_file(path, text.substr(1));
   } else {
     fuzz::write_file(path, text);
   }
   // A shard that an index names may not be there, or be a folder.
-  fuzz::refusing(
-      {ErrorKind::DamagedData, ErrorKind::MissingInput, ErrorKind::Io}, [&] {
-        const weights::WeightFiles files(path);
-        for (const weights::WeightFiles::Item& item : files.tensors()) {
-          if (weights::float_type(item.tensor->dtype)) {
-            item.file->load(*item.tensor);
-          }
-          item.file->read(item.tensor->name, item.tensor->sizes);
-        }
-      });
+  fuzz::refusing({ErrorKind::DamagedData, ErrorKind::MissingInput, ErrorKind::Io}, [&] {
+    const weights::WeightFiles files(path);
+    for (const weights::WeightFiles::Item& item : files.tensors()) {
+      if (weights::float_type(item.tensor->dtype)) {
+        item.file->load(*item.tensor);
+      }
+      item.file->read(item.tensor->name, item.tensor->sizes);
+    }
+  });
   return 0;
 }

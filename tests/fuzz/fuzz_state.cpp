@@ -94,16 +94,13 @@ const data::Dataset& dataset() {
 }
 
 void train(
-    const config::RunOptions& options,
-    const run_folder::CheckpointWriter::Options* place,
+    const config::RunOptions& options, const run_folder::CheckpointWriter::Options* place,
     const run_folder::Checkpoint* from) {
   const data::Examples none;
   train::TrainInputs inputs{options, dataset(), none, at::kCPU};
   inputs.checkpoints = place;
   inputs.resume = from;
-  comm::run_workers(1, 20, [&](comm::Communicator& world) {
-    train::train_worker(world, inputs);
-  });
+  comm::run_workers(1, 20, [&](comm::Communicator& world) { train::train_worker(world, inputs); });
 }
 
 Kind& kind_named(const std::string& name) {
@@ -115,8 +112,8 @@ Kind& kind_named(const std::string& name) {
     const run_folder::CheckpointWriter::Options where{
         kind.folder.path(), config::to_yaml(kind.options), 2};
     train(kind.options, &where, nullptr);
-    kind.checkpoint = kind.folder.file(
-        formatted("{}/{}", config::kCheckpoints, run_folder::step_folder(3)));
+    kind.checkpoint =
+        kind.folder.file(formatted("{}/{}", config::kCheckpoints, run_folder::step_folder(3)));
     kind.worker = read_file(kind.checkpoint + "/" + run_folder::worker_file(0));
   }
   return kind;
@@ -134,8 +131,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return 0;
   }
   std::string name(text.substr(0, line));
-  if (name != "ab" && name != "grab" && name != "diloco" &&
-      name != "powersgd") {
+  if (name != "ab" && name != "grab" && name != "diloco" && name != "powersgd") {
     name = "ab";
   }
   JsonProblem problem;
@@ -144,17 +140,14 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return 0;
   }
   fuzz::Kind& kind = fuzz::kind_named(name);
-  fuzz::write_file(
-      kind.checkpoint + "/" + run_folder::worker_file(0), kind.worker);
-  run_folder::change_values(
-      kind.checkpoint, [&](nlohmann::ordered_json& values) {
-        for (const auto& [key, value] : changes.items()) {
-          values[key] = value;
-        }
-      });
+  fuzz::write_file(kind.checkpoint + "/" + run_folder::worker_file(0), kind.worker);
+  run_folder::change_values(kind.checkpoint, [&](nlohmann::ordered_json& values) {
+    for (const auto& [key, value] : changes.items()) {
+      values[key] = value;
+    }
+  });
   fuzz::refusing({ErrorKind::DamagedData, ErrorKind::Diverged}, [&] {
-    const run_folder::Checkpoint from =
-        run_folder::read_checkpoint(kind.checkpoint);
+    const run_folder::Checkpoint from = run_folder::read_checkpoint(kind.checkpoint);
     run_folder::verify(from);
     fuzz::train(kind.options, nullptr, &from);
   });

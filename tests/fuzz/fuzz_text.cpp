@@ -16,8 +16,7 @@ const std::vector<std::string>& words() {
       "\x1f\x8b\x08\0"s,
       "\x88\xd8\x34\x01\x01\0\0\0"s,  // llm.c's header of 16 bits
       "\xa1\xd9\x34\x01\x07\0\0\0"s,  // and of 32
-      "\xff\xff\xff\xff"s,
-      std::string(1024, '\0')};
+      "\xff\xff\xff\xff"s, std::string(1024, '\0')};
   return all;
 }
 
@@ -26,17 +25,14 @@ const std::vector<std::string>& words() {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace abtrain;
   static const TempFolder folder;
-  static const int is_set =
-      ::setenv("XDG_CACHE_HOME", folder.file("cache").c_str(), 1);
+  static const int is_set = ::setenv("XDG_CACHE_HOME", folder.file("cache").c_str(), 1);
   data::DataOptions options;
   options.name = "text";
   options.root = folder.file("text");
   options.context = 3;
   options.test_share = 0.3;
-  options.tokens =
-      static_cast<data::TokenType>(size > 0 && is_set == 0 ? data[0] % 3 : 0);
-  fuzz::write_file(
-      *options.root, fuzz::text_of(data, size).substr(size > 0 ? 1 : 0));
+  options.tokens = static_cast<data::TokenType>(size > 0 && is_set == 0 ? data[0] % 3 : 0);
+  fuzz::write_file(*options.root, fuzz::text_of(data, size).substr(size > 0 ? 1 : 0));
   // Config: shorter than a window.
   fuzz::refusing({ErrorKind::DamagedData, ErrorKind::Config}, [&] {
     const data::Dataset set = data::load_dataset(options);

@@ -23,8 +23,7 @@ constexpr std::size_t kLargest = 1 << 17;  // bytes of an input
 
 class Mutator {
  public:
-  Mutator(std::uint64_t seed, const std::vector<Input>& pool)
-      : random_(seed), pool_(pool) {}
+  Mutator(std::uint64_t seed, const std::vector<Input>& pool) : random_(seed), pool_(pool) {}
 
   Input next() {
     Input input = pool_[below(pool_.size())];
@@ -42,8 +41,7 @@ class Mutator {
   // A part of the input: mostly short.
   std::pair<std::size_t, std::size_t> part(const Input& input) {
     const std::size_t begin = below(input.size() + 1);
-    const std::size_t most =
-        std::min(input.size() - begin, std::size_t{1} << below(12));
+    const std::size_t most = std::min(input.size() - begin, std::size_t{1} << below(12));
     return {begin, below(most + 1)};
   }
   void change(Input& input) {
@@ -123,28 +121,16 @@ class Mutator {
         "NaN",
         "null",
         "3.5"};
-    const auto is_digit = [](char c) {
-      return std::isdigit(static_cast<unsigned char>(c)) != 0;
-    };
-    const auto first = std::find_if(
-        input.begin() + static_cast<std::ptrdiff_t>(begin),
-        input.end(),
-        is_digit);
+    const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+    const auto first =
+        std::find_if(input.begin() + static_cast<std::ptrdiff_t>(begin), input.end(), is_digit);
     const auto last = std::find_if_not(first, input.end(), is_digit);
     input.replace(first, last, kNumbers[below(kNumbers.size())]);
   }
   // Some bytes become an extreme integer, of either order.
   void integer(Input& input, std::size_t begin) {
     static constexpr std::array<std::uint64_t, 9> kIntegers = {
-        0,
-        1,
-        0x7F,
-        0xFF,
-        0x7FFF,
-        0xFFFF,
-        0x7FFFFFFF,
-        0x7FFFFFFFFFFFFFFF,
-        0xFFFFFFFFFFFFFFFF};
+        0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF};
     std::uint64_t value = kIntegers[below(kIntegers.size())] + below(3) - 1;
     std::array<char, 8> bytes;
     std::memcpy(bytes.data(), &value, 8);
@@ -159,8 +145,7 @@ class Mutator {
     const std::size_t newline = input.rfind('\n', begin);
     const std::size_t first = newline == Input::npos ? 0 : newline + 1;
     const std::size_t end = input.find('\n', begin);
-    const Input text =
-        input.substr(first, end == Input::npos ? Input::npos : end + 1 - first);
+    const Input text = input.substr(first, end == Input::npos ? Input::npos : end + 1 - first);
     if (below(2) == 0) {
       input.erase(first, text.size());
     }
@@ -175,8 +160,7 @@ class Mutator {
       unit = words[below(words.size())];
     }
     Input all;
-    for (std::size_t n = std::size_t{1} << below(15);
-         n > 0 && all.size() + unit.size() < kLargest;
+    for (std::size_t n = std::size_t{1} << below(15); n > 0 && all.size() + unit.size() < kLargest;
          --n) {
       all += unit;
     }

@@ -12,9 +12,7 @@
 
 #include "base/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(
-    const std::uint8_t* data,
-    std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace abtrain::fuzz {
 
@@ -30,9 +28,7 @@ inline std::string& outcome() {
 
 // A reader may refuse what it reads by an Error of these kinds. Whatever else
 // it throws is a crash: it is not caught.
-inline void refusing(
-    std::initializer_list<ErrorKind> kinds,
-    const std::function<void()>& body) {
+inline void refusing(std::initializer_list<ErrorKind> kinds, const std::function<void()>& body) {
   try {
     body();
     outcome() = "read";

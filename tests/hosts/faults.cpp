@@ -38,12 +38,10 @@ Fault read_fault(const std::string& text) {
     const std::string key = part.substr(0, equals);
     const std::string value = part.substr(equals + 1);
     std::string why;
-    const bool known =
-        key == "kind"
-            ? !(fault.kind = value).empty()
-            : parse_integer(
-                  value, key == "rank" ? fault.rank : fault.step, why) &&
-                  (key == "rank" || key == "step");
+    const bool known = key == "kind"
+                           ? !(fault.kind = value).empty()
+                           : parse_integer(value, key == "rank" ? fault.rank : fault.step, why) &&
+                                 (key == "rank" || key == "step");
     ABT_CHECK(known, Usage, "ABTRAIN_FAULT: '{}'", part);
   }
   return fault;
@@ -90,8 +88,7 @@ train::TrainHooks train_hooks() {
       std::this_thread::sleep_for(std::chrono::hours(1));
     } else if (fault.kind == "nan") {
       const at::NoGradGuard no_grad;
-      model.parameters().front().tensor->fill_(
-          std::numeric_limits<float>::quiet_NaN());
+      model.parameters().front().tensor->fill_(std::numeric_limits<float>::quiet_NaN());
     }
   };
   hooks.save = [=](int rank, const char* moment, const std::string& folder) {
@@ -101,9 +98,7 @@ train::TrainHooks train_hooks() {
     if (fault.kind == "disk-full" && std::strcmp(moment, "write") == 0) {
       limit_files(8192);
       *due = false;
-    } else if (
-        fault.kind == "corrupt-checkpoint" &&
-        std::strcmp(moment, "saved") == 0) {
+    } else if (fault.kind == "corrupt-checkpoint" && std::strcmp(moment, "saved") == 0) {
       flip_a_byte(folder + "/" + run_folder::worker_file(rank));
       *due = false;
     }

@@ -17,10 +17,7 @@ namespace abtrain::kernels {
 // Sets of tensors: single numbers, full blocks, odd ends, an odd begin, which
 // leaves every address unaligned.
 inline std::vector<std::vector<ops::CodeBlocks::Tensor>> tensor_sets() {
-  return {
-      {{0, 1}},
-      {{0, 4096}, {4096, 33}, {4129, 7}},
-      {{1, 4100}, {5000, 2048}}};
+  return {{{0, 1}}, {{0, 4096}, {4096, 33}, {4129, 7}}, {{1, 4100}, {5000, 2048}}};
 }
 
 inline at::Tensor random_floats(std::int64_t numel, std::uint64_t seed) {
@@ -30,10 +27,8 @@ inline at::Tensor random_floats(std::int64_t numel, std::uint64_t seed) {
 inline at::Tensor random_words(std::int64_t numel, std::uint64_t seed) {
   return at::randint(
              std::numeric_limits<std::int64_t>::min() / 2,
-             std::numeric_limits<std::int64_t>::max() / 2,
-             {numel},
-             at::detail::createCPUGenerator(seed),
-             at::kLong)
+             std::numeric_limits<std::int64_t>::max() / 2, {numel},
+             at::detail::createCPUGenerator(seed), at::kLong)
       .to(at::kInt);
 }
 

@@ -24,16 +24,13 @@ TEST(AdagradKernel, StepsAsTheCpuToTheBit) {
             const float divisor = 1.7f;
             for (int i = 0; i < 2; ++i) {
               for (int k = 0; k < 5; ++k) {
-                state[i][k] =
-                    random_floats(numel, 30 + static_cast<std::uint64_t>(k));
+                state[i][k] = random_floats(numel, 30 + static_cast<std::uint64_t>(k));
               }
               state[i][2].abs_();
               state[i][0][numel / 2].fill_(-0.0f);
               state[i][1][numel - 1].fill_(NAN);
               state[i][1][numel / 3].fill_(INFINITY);
-              const auto pointer = [&](int k) {
-                return state[i][k].mutable_data_ptr<float>();
-              };
+              const auto pointer = [&](int k) { return state[i][k].mutable_data_ptr<float>(); };
               const AdagradStep job{
                   blocks.host(),
                   blocks.size(),
@@ -47,8 +44,7 @@ TEST(AdagradKernel, StepsAsTheCpuToTheBit) {
                   &steps,
                   divides ? &divisor : nullptr,
                   1e-3f};
-              i == 0 ? work_on_host(job)
-                     : static_cast<void>(adagrad_step(job, nullptr));
+              i == 0 ? work_on_host(job) : static_cast<void>(adagrad_step(job, nullptr));
             }
             for (int k = 0; k < 5; ++k) {
               EXPECT_TRUE(same_bits(state[0][k], state[1][k]))

@@ -29,8 +29,8 @@ at::Tensor some_chunks(std::int64_t count) {
 }
 
 // Chunks of whole packets and not, full blocks of chunks and not.
-const std::vector<std::pair<std::int64_t, std::int64_t>> kSizes =
-    {{1, 64}, {2240, 64}, {300, 128}, {100, 7}, {30, 1}};
+const std::vector<std::pair<std::int64_t, std::int64_t>> kSizes = {
+    {1, 64}, {2240, 64}, {300, 128}, {100, 7}, {30, 1}};
 
 TEST(ChunkKernels, NormsEqualTheCpuFormToTheBit) {
   for (const auto& [numel, chunk] : kSizes) {
@@ -44,20 +44,11 @@ TEST(ChunkKernels, NormsEqualTheCpuFormToTheBit) {
         const at::Tensor norms = at::empty({count});
         const at::Tensor got_norms = at::full({count + 1}, 7.0f);
         ops::add_with_norms(
-            wanted.narrow(0, begin, numel),
-            g.narrow(0, begin, numel),
-            add,
-            chunk,
-            norms);
+            wanted.narrow(0, begin, numel), g.narrow(0, begin, numel), add, chunk, norms);
         ASSERT_EQ(
             add_with_norms(
-                got.mutable_data_ptr<float>() + begin,
-                g.const_data_ptr<float>() + begin,
-                add,
-                numel,
-                chunk,
-                got_norms.mutable_data_ptr<float>(),
-                nullptr),
+                got.mutable_data_ptr<float>() + begin, g.const_data_ptr<float>() + begin, add,
+                numel, chunk, got_norms.mutable_data_ptr<float>(), nullptr),
             0);
         ASSERT_TRUE(got.equal(wanted)) << numel << " in " << chunk;
         ASSERT_TRUE(got_norms.narrow(0, 0, count).equal(norms))
@@ -78,23 +69,14 @@ TEST(ChunkKernels, TakeAndPutEqualTheCpuFormsToTheBit) {
       const at::Tensor indices = some_chunks(ops::chunk_count(numel, chunk));
       const at::Tensor wire = at::empty({indices.numel() * chunk}, at::kHalf);
       const at::Tensor got_wire = at::full({wire.numel()}, 9, at::kHalf);
-      const Chunks chunks{
-          indices.const_data_ptr<std::int32_t>(),
-          indices.numel(),
-          chunk,
-          numel};
+      const Chunks chunks{indices.const_data_ptr<std::int32_t>(), indices.numel(), chunk, numel};
       ops::take_chunks(u, indices, chunk, 3, wire);
-      ASSERT_EQ(
-          take_chunks(chunks, pointer, 3, got_wire.mutable_data_ptr(), nullptr),
-          0);
+      ASSERT_EQ(take_chunks(chunks, pointer, 3, got_wire.mutable_data_ptr(), nullptr), 0);
       ASSERT_TRUE(got.equal(wanted)) << numel << " in " << chunk;
       ASSERT_TRUE(got_wire.equal(wire)) << numel << " in " << chunk;
       for (const bool add : {true, false}) {
-        ops::put_chunks(
-            wire, indices, chunk, u, add ? ops::Put::Add : ops::Put::Set);
-        ASSERT_EQ(
-            put_chunks(chunks, wire.const_data_ptr(), pointer, add, nullptr),
-            0);
+        ops::put_chunks(wire, indices, chunk, u, add ? ops::Put::Add : ops::Put::Set);
+        ASSERT_EQ(put_chunks(chunks, wire.const_data_ptr(), pointer, add, nullptr), 0);
         ASSERT_TRUE(got.equal(wanted)) << numel << " in " << chunk;
       }
     }

@@ -23,15 +23,11 @@ TEST(DifferenceCodesKernel, EqualTheCpuToTheBit) {
       more[i] = at::zeros_like(records[i]);
       numbers[i] = at::zeros({count * kRecordNumbers});
       const EncodeDifference encode{
-          first.const_data_ptr<float>(),
-          nullptr,
-          numel == 1 ? nullptr : second.const_data_ptr<float>(),
-          numel,
+          first.const_data_ptr<float>(), nullptr,
+          numel == 1 ? nullptr : second.const_data_ptr<float>(), numel,
           records[i].mutable_data_ptr<std::uint8_t>()};
       const DecodeDifferences decode{
-          records[i].const_data_ptr<std::uint8_t>(),
-          count,
-          numbers[i].mutable_data_ptr<float>()};
+          records[i].const_data_ptr<std::uint8_t>(), count, numbers[i].mutable_data_ptr<float>()};
       // Then the difference of what the records stand for and the second.
       EncodeDifference again = encode;
       again.first = nullptr;
@@ -72,8 +68,7 @@ TEST(CountSketchKernel, EqualsTheCpuToTheBit) {
             out[i].mutable_data_ptr<float>()};
         const at::Tensor parts = at::zeros({sketch_parts(job) * buckets});
         job.parts = parts.mutable_data_ptr<float>();
-        i == 0 ? work_on_host(job)
-               : static_cast<void>(count_sketch(job, nullptr));
+        i == 0 ? work_on_host(job) : static_cast<void>(count_sketch(job, nullptr));
       }
       EXPECT_TRUE(same_bits(out[0], out[1])) << numel << " " << buckets;
     }

@@ -38,18 +38,11 @@ TEST(Emulation, ThreadsOfABlockMeetAtBarriers) {
     std::vector<int> out(kBlocks);
     ASSERT_EQ(
         launch(
-            sum_kernel,
-            kBlocks,
-            kThreads,
-            kThreads * sizeof(int),
-            nullptr,
-            in.data(),
-            out.data(),
+            sum_kernel, kBlocks, kThreads, kThreads * sizeof(int), nullptr, in.data(), out.data(),
             leave_early),
         0);
     for (int b = 0; b < kBlocks; ++b) {
-      EXPECT_EQ(
-          out[b], kThreads * (kThreads * b) + kThreads * (kThreads - 1) / 2);
+      EXPECT_EQ(out[b], kThreads * (kThreads * b) + kThreads * (kThreads - 1) / 2);
     }
   }
 }
@@ -70,16 +63,12 @@ void count_kernel(std::uint32_t* out) {
 
 TEST(Emulation, NoIncrementIsLost) {
   std::vector<std::uint32_t> out(2);
-  ASSERT_EQ(
-      launch(
-          count_kernel, 1, 65, 2 * sizeof(std::uint32_t), nullptr, out.data()),
-      0);
+  ASSERT_EQ(launch(count_kernel, 1, 65, 2 * sizeof(std::uint32_t), nullptr, out.data()), 0);
   EXPECT_EQ(out, (std::vector<std::uint32_t>{33, 32}));
 }
 
 void index_kernel(unsigned* out) {
-  out[blockIdx.x * blockDim.x + threadIdx.x] =
-      gridDim.x * 100 + blockIdx.x * 10 + threadIdx.x;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = gridDim.x * 100 + blockIdx.x * 10 + threadIdx.x;
 }
 
 TEST(Emulation, EveryThreadKnowsItsPlace) {
@@ -120,27 +109,16 @@ TEST(Emulation, ACopyIsThereOnlyAfterTheWait) {
   ASSERT_EQ(launch(copy_kernel, 1, 1, 16, nullptr, &in, out, true), 0);
   EXPECT_EQ(out[0].bytes[3], 0xff);
   EXPECT_EQ(out[1].bytes[3], 7);
-  EXPECT_THROW(
-      launch(copy_kernel, 1, 1, 16, nullptr, &in, out, false),
-      std::logic_error);
+  EXPECT_THROW(launch(copy_kernel, 1, 1, 16, nullptr, &in, out, false), std::logic_error);
 }
 
 TEST(Emulation, RefusesWhatAGpuWouldRefuse) {
   unsigned out[1];
   for (const auto& [blocks, threads, shared] :
-       {std::tuple(-1, 1, 0),
-        std::tuple(1, 0, 0),
-        std::tuple(1, 1025, 0),
+       {std::tuple(-1, 1, 0), std::tuple(1, 0, 0), std::tuple(1, 1025, 0),
         std::tuple(1, 1, 48 * 1024 + 1)}) {
     EXPECT_NE(
-        launch(
-            index_kernel,
-            blocks,
-            threads,
-            static_cast<std::size_t>(shared),
-            nullptr,
-            out),
-        0);
+        launch(index_kernel, blocks, threads, static_cast<std::size_t>(shared), nullptr, out), 0);
   }
   unsigned char byte;
   EXPECT_THROW(launch(fresh_kernel, 1, 1, 0, nullptr, &byte), std::logic_error);

@@ -11,10 +11,8 @@ namespace abtrain::kernels {
 namespace {
 
 TEST(GramSchmidtKernel, EqualsTheCpuFormToTheBit) {
-  const at::Tensor wanted =
-      at::randn({2500}, at::detail::createCPUGenerator(3), at::kFloat);
-  wanted.narrow(0, 1300, 60)
-      .zero_();  // rows that depend: zeros, and equal ones
+  const at::Tensor wanted = at::randn({2500}, at::detail::createCPUGenerator(3), at::kFloat);
+  wanted.narrow(0, 1300, 60).zero_();  // rows that depend: zeros, and equal ones
   wanted.narrow(0, 1460, 100).copy_(wanted.narrow(0, 1360, 100));
   const at::Tensor got = wanted.clone();
   const std::vector<ops::RowSet> sets = {
@@ -22,9 +20,7 @@ TEST(GramSchmidtKernel, EqualsTheCpuFormToTheBit) {
   RowSetList list;
   for (const ops::RowSet& set : sets) {
     list.sets[list.count++] = {
-        set.offset,
-        static_cast<std::int32_t>(set.rows),
-        static_cast<std::int32_t>(set.length)};
+        set.offset, static_cast<std::int32_t>(set.rows), static_cast<std::int32_t>(set.length)};
   }
   ops::gram_schmidt(wanted, sets);
   ASSERT_EQ(gram_schmidt(got.mutable_data_ptr<float>(), list, nullptr), 0);

@@ -39,20 +39,13 @@ TEST(LevelKernel, EncodesAboveACutAsTheCpuToTheBit) {
         const auto run = [&](const auto& encode) {
           const at::Tensor parts = at::empty({2 * table.blocks().size()});
           sums.push_back(at::full({2 * table.tensors()}, -1.0f));
-          wires.push_back(
-              codes_of(table, form, static_cast<int>(wires.size())));
+          wires.push_back(codes_of(table, form, static_cast<int>(wires.size())));
           encode(EncodeAbove{
-              table.on(at::kCPU),
-              u.const_data_ptr<float>(),
-              cuts.const_data_ptr<float>(),
-              form,
-              wires.back().mutable_data_ptr<std::uint8_t>(),
-              parts.mutable_data_ptr<float>(),
+              table.on(at::kCPU), u.const_data_ptr<float>(), cuts.const_data_ptr<float>(), form,
+              wires.back().mutable_data_ptr<std::uint8_t>(), parts.mutable_data_ptr<float>(),
               sums.back().mutable_data_ptr<float>()});
         };
-        run([](const EncodeAbove& job) {
-          ASSERT_EQ(encode_above(job, nullptr), 0);
-        });
+        run([](const EncodeAbove& job) { ASSERT_EQ(encode_above(job, nullptr), 0); });
         for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
           run([&](const EncodeAbove& job) { work_on_host(job, simd); });
           EXPECT_TRUE(same_bits(sums[0], sums.back())) << cut;
@@ -67,8 +60,7 @@ TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
   for (const auto& sizes : size_sets()) {
     for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
       ops::LevelTable table(sizes);
-      const at::Tensor levels =
-          random_floats(table.tensors(), 8).abs_().add_(0.1);
+      const at::Tensor levels = random_floats(table.tensors(), 8).abs_().add_(0.1);
       levels[0].fill_(NAN);
       const auto key = random_key(5, RandomPurpose::Rounding);
       const at::Tensor u = some_numbers(table.numel());
@@ -84,8 +76,7 @@ TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
             {key[0], key[1]},
             11,
             3};
-        i == 0 ? work_on_host(job)
-               : static_cast<void>(encode_by_chance(job, nullptr));
+        i == 0 ? work_on_host(job) : static_cast<void>(encode_by_chance(job, nullptr));
       }
       EXPECT_TRUE(same_bits(wire[0], wire[1])) << static_cast<int>(form);
     }
@@ -99,21 +90,15 @@ TEST(LevelKernel, SubtractsAsTheCpuToTheBit) {
       const at::Tensor levels = random_floats(table.tensors(), 8);
       levels[0].fill_(NAN);
       const at::Tensor codes = at::randint(
-          form == CodeForm::Bytes ? 3 : 256,
-          {codes_of(table, form, 0).numel()},
-          at::detail::createCPUGenerator(6),
-          at::kByte);
+          form == CodeForm::Bytes ? 3 : 256, {codes_of(table, form, 0).numel()},
+          at::detail::createCPUGenerator(6), at::kByte);
       at::Tensor u[2];
       for (int i = 0; i < 2; ++i) {
         u[i] = some_numbers(table.numel());
         const SubtractLevels job{
-            table.on(at::kCPU),
-            u[i].mutable_data_ptr<float>(),
-            levels.const_data_ptr<float>(),
-            form,
-            codes.const_data_ptr<std::uint8_t>()};
-        i == 0 ? work_on_host(job)
-               : static_cast<void>(subtract_levels(job, nullptr));
+            table.on(at::kCPU), u[i].mutable_data_ptr<float>(), levels.const_data_ptr<float>(),
+            form, codes.const_data_ptr<std::uint8_t>()};
+        i == 0 ? work_on_host(job) : static_cast<void>(subtract_levels(job, nullptr));
       }
       if (table.numel() > 1) {
         EXPECT_FALSE(same_bits(u[0], some_numbers(table.numel())));
@@ -128,32 +113,22 @@ TEST(LevelKernel, AveragesAsTheCpuToTheBit) {
     for (const auto& sizes : size_sets()) {
       ops::LevelTable table(sizes);
       const at::Tensor in = at::randint(
-          256,
-          {workers * table.record_bytes()},
-          at::detail::createCPUGenerator(2),
-          at::kByte);
+          256, {workers * table.record_bytes()}, at::detail::createCPUGenerator(2), at::kByte);
       for (int w = 0; w < workers; ++w) {
         in.narrow(0, w * table.record_bytes(), 4 * table.tensors())
             .copy_(random_floats(table.tensors(), 20 + w).view(at::kByte));
       }
       const at::Tensor sums = at::randint(
-          2 * workers + 1,
-          {table.numel()},
-          at::detail::createCPUGenerator(4),
-          at::kByte);
+          2 * workers + 1, {table.numel()}, at::detail::createCPUGenerator(4), at::kByte);
       const at::Tensor levels = random_floats(table.tensors(), 9);
       std::vector<at::Tensor> means;
       const auto run = [&](const auto& average) {
         means.push_back(at::full({table.numel()}, -1.0f));
         average(AverageLevels{
-            table.on(at::kCPU),
-            in.const_data_ptr<std::uint8_t>(),
-            workers,
+            table.on(at::kCPU), in.const_data_ptr<std::uint8_t>(), workers,
             means.back().mutable_data_ptr<float>()});
       };
-      run([](const AverageLevels& job) {
-        ASSERT_EQ(average_levels(job, nullptr), 0);
-      });
+      run([](const AverageLevels& job) { ASSERT_EQ(average_levels(job, nullptr), 0); });
       for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
         run([&](const AverageLevels& job) { work_on_host(job, simd); });
         EXPECT_TRUE(same_bits(means[0], means.back())) << workers;
@@ -162,13 +137,9 @@ TEST(LevelKernel, AveragesAsTheCpuToTheBit) {
       for (int i = 0; i < 2; ++i) {
         other[i] = at::full({table.numel()}, static_cast<float>(i));
         const AverageByteLevels job{
-            table.on(at::kCPU),
-            sums.const_data_ptr<std::uint8_t>(),
-            workers,
-            levels.const_data_ptr<float>(),
-            other[i].mutable_data_ptr<float>()};
-        i == 0 ? work_on_host(job)
-               : static_cast<void>(average_byte_levels(job, nullptr));
+            table.on(at::kCPU), sums.const_data_ptr<std::uint8_t>(), workers,
+            levels.const_data_ptr<float>(), other[i].mutable_data_ptr<float>()};
+        i == 0 ? work_on_host(job) : static_cast<void>(average_byte_levels(job, nullptr));
       }
       EXPECT_TRUE(same_bits(other[0], other[1]));
     }

@@ -9,10 +9,7 @@
 namespace abtrain::kernels {
 namespace {
 
-constexpr Statistic kStatistics[] = {
-    Statistic::Sum,
-    Statistic::Largest,
-    Statistic::Moments};
+constexpr Statistic kStatistics[] = {Statistic::Sum, Statistic::Largest, Statistic::Moments};
 
 // Runs the CPU form and the kernel, and compares their results.
 void expect_same_bits(Magnitudes job) {
@@ -27,8 +24,7 @@ void expect_same_bits(Magnitudes job) {
     job.results = results[i].mutable_data_ptr<float>();
     i == 0 ? work_on_host(job) : static_cast<void>(magnitudes(job, nullptr));
   }
-  EXPECT_TRUE(same_bits(results[0], results[1]))
-      << static_cast<int>(job.statistic);
+  EXPECT_TRUE(same_bits(results[0], results[1])) << static_cast<int>(job.statistic);
 }
 
 TEST(MagnitudesKernel, GivesTheBitsOfTheCpu) {
@@ -46,14 +42,8 @@ TEST(MagnitudesKernel, GivesTheBitsOfTheCpu) {
         }
         for (const Statistic statistic : kStatistics) {
           expect_same_bits(
-              {blocks.host(),
-               blocks.size(),
-               blocks.firsts().data(),
-               blocks.tensors(),
-               u.const_data_ptr<float>(),
-               statistic,
-               nullptr,
-               nullptr});
+              {blocks.host(), blocks.size(), blocks.firsts().data(), blocks.tensors(),
+               u.const_data_ptr<float>(), statistic, nullptr, nullptr});
         }
       }
     }
@@ -67,13 +57,7 @@ TEST(MagnitudesKernel, CombinesManyBlocksAsTheCpu) {
   const at::Tensor parts = random_floats(1400, 6);
   for (const Statistic statistic : kStatistics) {
     expect_same_bits(
-        {nullptr,
-         0,
-         firsts.data(),
-         2,
-         nullptr,
-         statistic,
-         parts.mutable_data_ptr<float>(),
+        {nullptr, 0, firsts.data(), 2, nullptr, statistic, parts.mutable_data_ptr<float>(),
          nullptr});
   }
 }

@@ -15,9 +15,7 @@ TEST(PairSignsKernel, DecidesAsTheCpu) {
     for (int i = 0; i < 2; ++i) {
       signs[i] = at::zeros({rows}, at::kChar);
       const PairSigns job{
-          triangle.const_data_ptr<float>(),
-          rows,
-          signs[i].mutable_data_ptr<std::int8_t>()};
+          triangle.const_data_ptr<float>(), rows, signs[i].mutable_data_ptr<std::int8_t>()};
       i == 0 ? work_on_host(job) : static_cast<void>(pair_signs(job, nullptr));
     }
     EXPECT_TRUE(same_bits(signs[0], signs[1])) << rows;

@@ -36,8 +36,7 @@ TEST(HadamardKernel, EqualsTheCpuFormToTheBit) {
     const at::Tensor wanted = numbers(blocks << log);
     const at::Tensor got = wanted.clone();
     ops::hadamard(wanted, std::int64_t{1} << log);
-    ASSERT_EQ(
-        hadamard(got.mutable_data_ptr<float>(), got.numel(), log, nullptr), 0);
+    ASSERT_EQ(hadamard(got.mutable_data_ptr<float>(), got.numel(), log, nullptr), 0);
     EXPECT_TRUE(same_bits(got, wanted)) << log;
   }
 }
@@ -48,10 +47,7 @@ TEST(HadamardKernel, GoesOnAboveATileToTheBit) {
     const at::Tensor got = wanted.clone();
     ops::hadamard(wanted, std::int64_t{1} << log);
     ops::hadamard(got, std::int64_t{1} << kTileLog);
-    ASSERT_EQ(
-        hadamard_above_tile(
-            got.mutable_data_ptr<float>(), got.numel(), log, nullptr),
-        0);
+    ASSERT_EQ(hadamard_above_tile(got.mutable_data_ptr<float>(), got.numel(), log, nullptr), 0);
     EXPECT_TRUE(same_bits(got, wanted)) << log;
   }
 }
@@ -63,8 +59,7 @@ TEST(NormsKernel, EqualsTheCpuFormToTheBit) {
       const std::int64_t unit = ops::unit_of(block);
       const std::int64_t blocks = (numel + unit - 1) / unit * unit / block;
       const at::Tensor u = numbers(numel + 1).narrow(0, 1, numel).clone();
-      u[numel / 2] =
-          numel == 3001 ? std::numeric_limits<float>::quiet_NaN() : 3.0F;
+      u[numel / 2] = numel == 3001 ? std::numeric_limits<float>::quiet_NaN() : 3.0F;
       const at::Tensor wanted = at::empty({blocks});
       ops::block_norms(u, block, wanted);
       for (const bool aligned : {true, false}) {
@@ -74,11 +69,7 @@ TEST(NormsKernel, EqualsTheCpuFormToTheBit) {
         const at::Tensor got = at::zeros({blocks});
         ASSERT_EQ(
             block_norms(
-                in.const_data_ptr<float>(),
-                numel,
-                blocks,
-                log,
-                got.mutable_data_ptr<float>(),
+                in.const_data_ptr<float>(), numel, blocks, log, got.mutable_data_ptr<float>(),
                 nullptr),
             0);
         EXPECT_TRUE(same_bits(got, wanted)) << log << " " << numel;
@@ -94,29 +85,19 @@ struct Case {
   std::int64_t numel;
 };
 
-const Case kCases[] = {
-    {1, true, Lanes::Byte, 300},
-    {2, true, Lanes::Nibble, 1},
-    {3, false, Lanes::Pair, 900},
-    {5, true, Lanes::Byte, 1100},
-    {7, true, Lanes::Pair, 1023},
-    {10, true, Lanes::Byte, 2100},
-    {10, true, Lanes::Nibble, 1024},
-    {10, false, Lanes::Nibble, 1500},
-    {11, true, Lanes::Byte, 2049},
-    {12, true, Lanes::Nibble, 4096},
-    {13, true, Lanes::Byte, 8001},
-    {13, false, Lanes::Pair, 5000},
-    {14, true, Lanes::Nibble, 9000}};
+const Case kCases[] = {{1, true, Lanes::Byte, 300},     {2, true, Lanes::Nibble, 1},
+                       {3, false, Lanes::Pair, 900},    {5, true, Lanes::Byte, 1100},
+                       {7, true, Lanes::Pair, 1023},    {10, true, Lanes::Byte, 2100},
+                       {10, true, Lanes::Nibble, 1024}, {10, false, Lanes::Nibble, 1500},
+                       {11, true, Lanes::Byte, 2049},   {12, true, Lanes::Nibble, 4096},
+                       {13, true, Lanes::Byte, 8001},   {13, false, Lanes::Pair, 5000},
+                       {14, true, Lanes::Nibble, 9000}};
 
 class QuantizeKernel : public testing::TestWithParam<Case> {
  protected:
   ops::Coding coding() const {
     const Case& c = GetParam();
-    ops::Coding coding{
-        .block = std::int64_t{1} << c.log,
-        .rotate = c.rotate,
-        .lanes = c.lanes};
+    ops::Coding coding{.block = std::int64_t{1} << c.log, .rotate = c.rotate, .lanes = c.lanes};
     coding.seed = 0x123456789abcdef;
     coding.step = 41;
     coding.signs = 3;
@@ -153,9 +134,7 @@ class QuantizeKernel : public testing::TestWithParam<Case> {
 TEST_P(QuantizeKernel, EqualsTheCpuFormToTheBit) {
   const std::int64_t numel = GetParam().numel;
   for (const auto& [residual, aligned] :
-       {std::pair(true, true),
-        std::pair(true, false),
-        std::pair(false, true)}) {
+       {std::pair(true, true), std::pair(true, false), std::pair(false, true)}) {
     if (!aligned && GetParam().log > 10) {
       continue;  // many threads are slow here
     }
@@ -181,15 +160,13 @@ TEST_P(QuantizeKernel, EqualsTheCpuFormToTheBit) {
 TEST_P(QuantizeKernel, TheWayBackEqualsTheCpuFormToTheBit) {
   const std::int64_t numel = GetParam().numel;
   const at::Tensor held = ranges();
-  const std::vector<int> all = GetParam().lanes == Lanes::Nibble
-                                   ? std::vector<int>{1, 3, 8}
-                                   : std::vector<int>{1};
+  const std::vector<int> all =
+      GetParam().lanes == Lanes::Nibble ? std::vector<int>{1, 3, 8} : std::vector<int>{1};
   for (const int shards : all) {
     const std::int64_t tails = shards > 1 ? shards * kTailBytes : 0;
     const std::int64_t lanes = code_buffer().numel() + tails;
-    const at::Tensor codes = GetParam().lanes == Lanes::Pair
-                                 ? bytes(4 * lanes).view(at::kInt)
-                                 : bytes(lanes);
+    const at::Tensor codes =
+        GetParam().lanes == Lanes::Pair ? bytes(4 * lanes).view(at::kInt) : bytes(lanes);
     const ops::Sums sums{codes, 22.5F, 3, shards};
     const at::Tensor wanted = at::empty({numel});
     ops::dequantize_blocks(sums, held, coding(), wanted);
@@ -209,14 +186,9 @@ TEST_P(QuantizeKernel, TheWayBackEqualsTheCpuFormToTheBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cases,
-    QuantizeKernel,
-    testing::ValuesIn(kCases),
-    [](const auto& test) {
-      return "Log" + std::to_string(test.param.log) + "x" +
-             std::to_string(test.param.numel);
-    });
+INSTANTIATE_TEST_SUITE_P(Cases, QuantizeKernel, testing::ValuesIn(kCases), [](const auto& test) {
+  return "Log" + std::to_string(test.param.log) + "x" + std::to_string(test.param.numel);
+});
 
 TEST(SumCodesKernel, EqualsTheCpuFormToTheBit) {
   for (const int n : {2, 40}) {
@@ -242,14 +214,11 @@ TEST(ScaleKernel, EqualsTheCpuForm) {
   const std::int64_t units = 5;
   const int n = 3;
   for (const std::uint32_t count : {0u, 1u, 8u, 100u}) {
-    const at::Tensor codes =
-        at::zeros({units * 64 + n * kTailBytes}, at::kByte);
+    const at::Tensor codes = at::zeros({units * 64 + n * kTailBytes}, at::kByte);
     for (int i = 0; i < n; ++i) {
       std::memcpy(
-          codes.mutable_data_ptr<std::uint8_t>() + units * (i + 1) / n * 64 +
-              i * kTailBytes,
-          &count,
-          sizeof(count));
+          codes.mutable_data_ptr<std::uint8_t>() + units * (i + 1) / n * 64 + i * kTailBytes,
+          &count, sizeof(count));
     }
     const at::Tensor wanted = at::full({1}, 1.5F);
     const at::Tensor got = wanted.clone();

@@ -12,8 +12,7 @@ namespace {
 // The known answers of tests/base pin base/random.h; this pins the copy to it.
 TEST(KernelRandom, HasTheWordsOfTheHosts) {
   for (const std::uint64_t seed : {0ull, 1ull, 0x123456789abcdefull, ~0ull}) {
-    for (const auto purpose :
-         {RandomPurpose::Shuffle, RandomPurpose::Augment}) {
+    for (const auto purpose : {RandomPurpose::Shuffle, RandomPurpose::Augment}) {
       for (const std::uint32_t a : {0u, 7u, ~0u}) {
         for (const std::uint32_t b : {0u, 49999u, ~0u}) {
           abtrain::Random host(seed, purpose, a, b);

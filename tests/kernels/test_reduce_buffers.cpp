@@ -24,22 +24,18 @@ class ReduceKernel : public testing::TestWithParam<at::ScalarType> {
       // Integers over their whole range: sums that wrap around are among them.
       all.push_back(
           is_integer() ? at::randint(
-                             std::numeric_limits<int>::min(),
-                             std::numeric_limits<int>::max(),
-                             {numel},
-                             generator,
-                             at::kLong)
+                             std::numeric_limits<int>::min(), std::numeric_limits<int>::max(),
+                             {numel}, generator, at::kLong)
                              .to(GetParam())
                        : at::randn({numel}, generator).to(GetParam()));
     }
     return all;
   }
-  BufferList list_of(const std::vector<at::Tensor>& buffers, std::int64_t begin)
-      const {
+  BufferList list_of(const std::vector<at::Tensor>& buffers, std::int64_t begin) const {
     BufferList list;
     for (const at::Tensor& buffer : buffers) {
-      list.data[list.count++] = static_cast<char*>(buffer.mutable_data_ptr()) +
-                                begin * buffer.element_size();
+      list.data[list.count++] =
+          static_cast<char*>(buffer.mutable_data_ptr()) + begin * buffer.element_size();
     }
     return list;
   }
@@ -47,11 +43,11 @@ class ReduceKernel : public testing::TestWithParam<at::ScalarType> {
     return at::isIntegralType(GetParam(), false);
   }
   Element element() const {
-    return GetParam() == at::kByte   ? Element::U8
-           : GetParam() == at::kInt  ? Element::I32
-           : GetParam() == at::kFloat  ? Element::F32
-           : GetParam() == at::kHalf ? Element::F16
-                                     : Element::BF16;
+    return GetParam() == at::kByte    ? Element::U8
+           : GetParam() == at::kInt   ? Element::I32
+           : GetParam() == at::kFloat ? Element::F32
+           : GetParam() == at::kHalf  ? Element::F16
+                                      : Element::BF16;
   }
 };
 
@@ -76,16 +72,11 @@ TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
           ops::reduce_buffers(wanted, begin, numel - begin, wanted, begin, op);
           ASSERT_EQ(
               reduce_buffers(
-                  list_of(got, begin),
-                  list_of(got, begin),
-                  numel - begin,
-                  element(),
-                  combine,
+                  list_of(got, begin), list_of(got, begin), numel - begin, element(), combine,
                   nullptr),
               0);
           for (int b = 0; b < n; ++b) {
-            ASSERT_TRUE(same_bits(got[b], wanted[b]))
-                << numel << " x " << n << " from " << begin;
+            ASSERT_TRUE(same_bits(got[b], wanted[b])) << numel << " x " << n << " from " << begin;
           }
         }
       }
@@ -96,8 +87,7 @@ TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
 TEST_P(ReduceKernel, RefusesAMeanOfIntegers) {
   const auto in = random_buffers(2, 5);
   EXPECT_EQ(
-      reduce_buffers(
-          list_of(in, 0), list_of(in, 0), 5, element(), Combine::Mean, nullptr),
+      reduce_buffers(list_of(in, 0), list_of(in, 0), 5, element(), Combine::Mean, nullptr),
       is_integer() ? 1 : 0);
 }
 
@@ -108,8 +98,7 @@ TEST_P(ReduceKernel, AMaximumShowsANan) {
   for (const int place : {0, 1, 2}) {
     const auto in = random_buffers(3, 40);
     in[place][17].fill_(std::numeric_limits<float>::quiet_NaN());
-    reduce_buffers(
-        list_of(in, 0), list_of(in, 0), 40, element(), Combine::Max, nullptr);
+    reduce_buffers(list_of(in, 0), list_of(in, 0), 40, element(), Combine::Max, nullptr);
     for (const at::Tensor& buffer : in) {
       EXPECT_TRUE(buffer.isnan()[17].item<bool>()) << place;
       EXPECT_EQ(buffer.isnan().sum().item<int>(), 1) << place;
@@ -118,10 +107,8 @@ TEST_P(ReduceKernel, AMaximumShowsANan) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Dtypes,
-    ReduceKernel,
-    testing::Values(
-        at::kFloat, at::kHalf, at::kBFloat16, at::kByte, at::kInt),
+    Dtypes, ReduceKernel,
+    testing::Values(at::kFloat, at::kHalf, at::kBFloat16, at::kByte, at::kInt),
     [](const auto& test) { return std::string(c10::toString(test.param)); });
 
 }  // namespace

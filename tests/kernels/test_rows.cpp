@@ -27,10 +27,7 @@ TEST(RowKernel, TakesNormsAsTheCpuToTheBit) {
     const at::Tensor got = at::full({table.rows()}, -1.0f);
     ops::row_norms(u, table, wanted);
     const RowNorms job{
-        table.on(at::kCPU),
-        table.size(),
-        table.rows(),
-        u.const_data_ptr<float>(),
+        table.on(at::kCPU), table.size(), table.rows(), u.const_data_ptr<float>(),
         got.mutable_data_ptr<float>()};
     ASSERT_EQ(row_norms(job, nullptr), 0);
     EXPECT_TRUE(same_bits(got, wanted));
@@ -42,21 +39,15 @@ TEST(RowKernel, ChoosesAsTheCpu) {
     ops::RowTable table(tensors);
     for (const int values : {2, 1000}) {
       // Of few values: ties.
-      const at::Tensor norms = at::randint(
-          values,
-          {table.rows()},
-          at::detail::createCPUGenerator(3),
-          at::kFloat);
+      const at::Tensor norms =
+          at::randint(values, {table.rows()}, at::detail::createCPUGenerator(3), at::kFloat);
       norms[table.rows() / 2].fill_(NAN);
       norms[table.rows() / 3].fill_(INFINITY);
       const at::Tensor wanted = at::full({table.chosen()}, -1, at::kInt);
       const at::Tensor got = at::full({table.chosen()}, -2, at::kInt);
       ops::choose_rows(norms, table, wanted);
       const ChooseRows job{
-          table.on(at::kCPU),
-          table.size(),
-          table.rows(),
-          norms.const_data_ptr<float>(),
+          table.on(at::kCPU), table.size(), table.rows(), norms.const_data_ptr<float>(),
           got.mutable_data_ptr<std::int32_t>()};
       ASSERT_EQ(choose_rows(job, nullptr), 0);
       EXPECT_TRUE(same_bits(got, wanted));
@@ -91,13 +82,9 @@ TEST(RowKernel, SendsAndAddsAsTheCpuToTheBit) {
       const at::Tensor wanted = random_floats(table.end(), 4);
       const at::Tensor sum = wanted.clone();
       ops::add_rows(wire, table, chosen, wanted);
-      const AddRows add{
-          table.on(at::kCPU),
-          table.size(),
-          table.chosen(),
-          chosen.const_data_ptr<std::int32_t>(),
-          wire.const_data_ptr(),
-          sum.mutable_data_ptr<float>()};
+      const AddRows add{table.on(at::kCPU),    table.size(),
+                        table.chosen(),        chosen.const_data_ptr<std::int32_t>(),
+                        wire.const_data_ptr(), sum.mutable_data_ptr<float>()};
       ASSERT_EQ(add_rows(add, nullptr), 0);
       EXPECT_TRUE(same_bits(sum, wanted));
     }

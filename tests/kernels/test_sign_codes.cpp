@@ -10,8 +10,7 @@ namespace abtrain::kernels {
 namespace {
 
 std::uint32_t* words(const at::Tensor& tensor) {
-  return reinterpret_cast<std::uint32_t*>(
-      tensor.mutable_data_ptr<std::int32_t>());
+  return reinterpret_cast<std::uint32_t*>(tensor.mutable_data_ptr<std::int32_t>());
 }
 
 // Zeros of both signs, a NaN and an infinity among normal numbers.
@@ -33,8 +32,7 @@ at::Tensor some_alive(const ops::CodeBlocks& blocks) {
   for (std::int64_t b = 0; b < blocks.size(); ++b) {
     const CodeBlock& block = blocks.host()[b];
     if (block.count % kGroup != 0) {
-      words(alive)[block.group + block.count / kGroup] &=
-          (1u << block.count % kGroup) - 1;
+      words(alive)[block.group + block.count / kGroup] &= (1u << block.count % kGroup) - 1;
     }
   }
   return alive;
@@ -42,19 +40,14 @@ at::Tensor some_alive(const ops::CodeBlocks& blocks) {
 
 // Random signs and bits of what is alive, with scales of about 1.
 at::Tensor some_records(
-    const ops::CodeBlocks& blocks,
-    ops::CodeBlocks::Range part,
-    int workers,
-    bool fresh) {
+    const ops::CodeBlocks& blocks, ops::CodeBlocks::Range part, int workers, bool fresh) {
   const std::int64_t stride = ops::sign_words(blocks, part, fresh);
   const at::Tensor in = random_words(workers * stride, 9);
-  const at::Tensor scales =
-      random_floats(workers * blocks.size(), 10).abs_().view(at::kInt);
+  const at::Tensor scales = random_floats(workers * blocks.size(), 10).abs_().view(at::kInt);
   for (int w = 0; w < workers; ++w) {
     for (std::int64_t b = part.begin; b < part.end; ++b) {
       const ops::CodeBlocks::Range before{part.begin, b};
-      in[w * stride + ops::sign_words(blocks, before, fresh)].copy_(
-          scales[w * blocks.size() + b]);
+      in[w * stride + ops::sign_words(blocks, before, fresh)].copy_(scales[w * blocks.size() + b]);
     }
   }
   return in;
@@ -71,17 +64,10 @@ TEST_P(SignKernel, EncodesAsTheCpuToTheBit) {
       at::Tensor wire[2];
       for (int i = 0; i < 2; ++i) {
         u[i] = some_floats(blocks.end(), finite);
-        wire[i] = at::full(
-            {ops::sign_words(blocks, blocks.all(), GetParam())}, i, at::kInt);
-        const EncodeSigns job{
-            blocks.host(),
-            blocks.size(),
-            u[i].mutable_data_ptr<float>(),
-            words(alive),
-            words(wire[i]),
-            GetParam()};
-        i == 0 ? work_on_host(job)
-               : static_cast<void>(encode_signs(job, nullptr));
+        wire[i] = at::full({ops::sign_words(blocks, blocks.all(), GetParam())}, i, at::kInt);
+        const EncodeSigns job{blocks.host(), blocks.size(),  u[i].mutable_data_ptr<float>(),
+                              words(alive),  words(wire[i]), GetParam()};
+        i == 0 ? work_on_host(job) : static_cast<void>(encode_signs(job, nullptr));
       }
       EXPECT_TRUE(same_bits(u[0], u[1]));
       EXPECT_TRUE(same_bits(wire[0], wire[1]));
@@ -113,8 +99,7 @@ TEST_P(SignKernel, ServesAsTheCpuToTheBit) {
             residual[i].mutable_data_ptr<float>(),
             words(wire[i]),
             GetParam()};
-        i == 0 ? work_on_host(job)
-               : static_cast<void>(serve_signs(job, nullptr));
+        i == 0 ? work_on_host(job) : static_cast<void>(serve_signs(job, nullptr));
       }
       EXPECT_TRUE(residual[0].isfinite().all().item<bool>());
       EXPECT_TRUE(same_bits(residual[0], residual[1]));
@@ -126,22 +111,19 @@ TEST_P(SignKernel, ServesAsTheCpuToTheBit) {
 TEST_P(SignKernel, DecodesAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
     const ops::CodeBlocks blocks(tensors);
-    const at::Tensor wire =
-        random_words(ops::sign_words(blocks, blocks.all(), GetParam()), 6);
+    const at::Tensor wire = random_words(ops::sign_words(blocks, blocks.all(), GetParam()), 6);
     at::Tensor alive[2];
     at::Tensor estimate[2];
     for (int i = 0; i < 2; ++i) {
       alive[i] = some_alive(blocks);
       estimate[i] = at::full({blocks.end()}, 77.0f);
-      const DecodeSigns job{
-          blocks.host(),
-          blocks.size(),
-          words(wire),
-          words(alive[i]),
-          estimate[i].mutable_data_ptr<float>(),
-          GetParam()};
-      i == 0 ? work_on_host(job)
-             : static_cast<void>(decode_signs(job, nullptr));
+      const DecodeSigns job{blocks.host(),
+                            blocks.size(),
+                            words(wire),
+                            words(alive[i]),
+                            estimate[i].mutable_data_ptr<float>(),
+                            GetParam()};
+      i == 0 ? work_on_host(job) : static_cast<void>(decode_signs(job, nullptr));
     }
     EXPECT_TRUE(same_bits(alive[0], alive[1]));
     EXPECT_TRUE(same_bits(estimate[0], estimate[1]));

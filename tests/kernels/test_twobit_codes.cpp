@@ -17,8 +17,7 @@ at::Tensor some_thresholds(const ops::CodeBlocks& blocks) {
 
 // What is not finite among random codes.
 at::Tensor some_codes(std::int64_t bytes) {
-  const at::Tensor codes =
-      at::randint(256, {bytes}, at::detail::createCPUGenerator(2), at::kByte);
+  const at::Tensor codes = at::randint(256, {bytes}, at::detail::createCPUGenerator(2), at::kByte);
   // The code 1 is rare: without its bit, save in some bytes.
   codes.bitwise_and_(0xAA).bitwise_or_(codes.bitwise_right_shift(1));
   codes[bytes / 2].fill_(0x1B);
@@ -39,8 +38,7 @@ TEST(TwoBitKernel, EncodesAsTheCpuToTheBit) {
           u[i][blocks.end() / 2].fill_(-INFINITY);
           u[i][blocks.end() / 3].fill_(-0.0f);
           u[i][blocks.end() / 4].fill_(-0.7f);
-          wire[i] = at::full(
-              {code_bytes(blocks, blocks.all(), form)}, 7 * i, at::kByte);
+          wire[i] = at::full({code_bytes(blocks, blocks.all(), form)}, 7 * i, at::kByte);
           const EncodeThreshold job{
               blocks.host(),
               blocks.size(),
@@ -48,8 +46,7 @@ TEST(TwoBitKernel, EncodesAsTheCpuToTheBit) {
               thresholds.const_data_ptr<float>(),
               wire[i].mutable_data_ptr<std::uint8_t>(),
               form};
-          i == 0 ? work_on_host(job)
-                 : static_cast<void>(encode_threshold(job, nullptr));
+          i == 0 ? work_on_host(job) : static_cast<void>(encode_threshold(job, nullptr));
         }
         EXPECT_TRUE(same_bits(u[0], u[1])) << threshold;
         EXPECT_TRUE(same_bits(wire[0], wire[1])) << threshold;
@@ -59,11 +56,7 @@ TEST(TwoBitKernel, EncodesAsTheCpuToTheBit) {
 }
 
 // The mean of what `wire` has, by the CPU form and by the kernel.
-void expect_same_means(
-    ops::CodeBlocks& blocks,
-    const at::Tensor& in,
-    CodeWire wire,
-    int workers) {
+void expect_same_means(ops::CodeBlocks& blocks, const at::Tensor& in, CodeWire wire, int workers) {
   const at::Tensor thresholds = some_thresholds(blocks);
   const at::Tensor wanted = at::full({blocks.end()}, 77.0f);
   const at::Tensor got = wanted.clone();
@@ -85,23 +78,17 @@ void expect_same_means(
 TEST(TwoBitKernel, AveragesAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
     ops::CodeBlocks blocks(tensors);
-    const std::int64_t stride =
-        code_bytes(blocks, blocks.all(), CodeForm::TwoBits);
+    const std::int64_t stride = code_bytes(blocks, blocks.all(), CodeForm::TwoBits);
     for (const int workers : {1, 2, 5, 70, 200}) {
-      expect_same_means(
-          blocks, some_codes(workers * stride), CodeWire::Codes, workers);
+      expect_same_means(blocks, some_codes(workers * stride), CodeWire::Codes, workers);
       // Sums of any bits, those that no codes make among them.
       expect_same_means(
-          blocks,
-          random_words(ops::sum_words(blocks, blocks.all(), workers), 5),
-          CodeWire::Planes,
+          blocks, random_words(ops::sum_words(blocks, blocks.all(), workers), 5), CodeWire::Planes,
           workers);
       if (workers <= kMaxByteWorkers) {
         const at::Tensor bytes = at::randint(
-            256,
-            {code_bytes(blocks, blocks.all(), CodeForm::Bytes)},
-            at::detail::createCPUGenerator(6),
-            at::kByte);
+            256, {code_bytes(blocks, blocks.all(), CodeForm::Bytes)},
+            at::detail::createCPUGenerator(6), at::kByte);
         expect_same_means(blocks, bytes, CodeWire::Bytes, workers);
       }
     }
@@ -128,8 +115,7 @@ TEST(TwoBitKernel, PacksSumsAsTheCpuToTheBit) {
             in.const_data_ptr<std::uint8_t>(),
             stride,
             workers,
-            reinterpret_cast<std::uint32_t*>(
-                got.mutable_data_ptr<std::int32_t>()),
+            reinterpret_cast<std::uint32_t*>(got.mutable_data_ptr<std::int32_t>()),
             ops::sum_bits(workers)};
         ASSERT_EQ(pack_sums(job, nullptr), 0);
         EXPECT_TRUE(same_bits(got, wanted)) << workers;

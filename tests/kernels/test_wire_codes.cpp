@@ -32,15 +32,12 @@ void compare(const WireLayout& layout, std::int64_t begin, bool finite) {
   at::Tensor record[2];
   for (int i = 0; i < 2; ++i) {
     u[i] = some_change(numel, true);
-    u[i].narrow(0, begin, layout.numel)
-        .copy_(some_change(layout.numel, finite));
+    u[i].narrow(0, begin, layout.numel).copy_(some_change(layout.numel, finite));
     out[i] = at::full({numel}, 0.7f);
     record[i] = at::full({wire_bytes(layout) + 4}, 77, at::kByte);
     record[i].narrow(0, 0, wire_bytes(layout)).fill_(i);
     const EncodeWire encode{
-        layout,
-        u[i].mutable_data_ptr<float>() + begin,
-        record[i].mutable_data_ptr<std::uint8_t>()};
+        layout, u[i].mutable_data_ptr<float>() + begin, record[i].mutable_data_ptr<std::uint8_t>()};
     if (i == 0) {
       work_on_host(encode);
     } else {
@@ -53,10 +50,7 @@ void compare(const WireLayout& layout, std::int64_t begin, bool finite) {
   for (const bool add : {true, false}) {
     for (int i = 0; i < 2; ++i) {
       const DecodeWire decode{
-          layout,
-          record[0].const_data_ptr<std::uint8_t>(),
-          0.3f,
-          add,
+          layout, record[0].const_data_ptr<std::uint8_t>(), 0.3f, add,
           out[i].mutable_data_ptr<float>() + begin};
       if (i == 0) {
         work_on_host(decode);
@@ -81,18 +75,13 @@ TEST_P(WireKernel, CodesAsTheCpuToTheBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Formats,
-    WireKernel,
-    testing::Values(WireCode::Int8, WireCode::Int4, WireCode::Int2));
+    Formats, WireKernel, testing::Values(WireCode::Int8, WireCode::Int4, WireCode::Int2));
 
 TEST(WireKernels, SendTheLargestAsTheCpuToTheBit) {
   for (const WireLayout& layout :
-       {WireLayout{WireCode::Sparse, 1, 4, 1},
-        WireLayout{WireCode::Sparse, 3, 64, 3},
-        WireLayout{WireCode::Sparse, 4095, 64, 64},
-        WireLayout{WireCode::Sparse, 4096, 64, 64},
-        WireLayout{WireCode::Sparse, 4096, 4096, 4096},
-        WireLayout{WireCode::Sparse, 4097, 4, 1},
+       {WireLayout{WireCode::Sparse, 1, 4, 1}, WireLayout{WireCode::Sparse, 3, 64, 3},
+        WireLayout{WireCode::Sparse, 4095, 64, 64}, WireLayout{WireCode::Sparse, 4096, 64, 64},
+        WireLayout{WireCode::Sparse, 4096, 4096, 4096}, WireLayout{WireCode::Sparse, 4097, 4, 1},
         WireLayout{WireCode::Sparse, 9000, 1232, 244},
         WireLayout{WireCode::Sparse, 4207, 4096, 111}}) {
     SCOPED_TRACE(layout.numel);

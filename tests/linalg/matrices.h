@@ -28,8 +28,7 @@ inline at::Tensor vector_of(const std::vector<double>& values) {
 inline at::Tensor noise(std::int64_t m, std::int64_t n, unsigned seed = 1) {
   auto result = at::empty({m, n}, at::kDouble);
   Random random(seed, RandomPurpose::Test);
-  for (auto* p = result.mutable_data_ptr<double>();
-       p != result.mutable_data_ptr<double>() + m * n;
+  for (auto* p = result.mutable_data_ptr<double>(); p != result.mutable_data_ptr<double>() + m * n;
        ++p) {
     double sum = -2;
     for (int i = 0; i < 4; ++i) {
@@ -40,20 +39,16 @@ inline at::Tensor noise(std::int64_t m, std::int64_t n, unsigned seed = 1) {
   return result;
 }
 
-inline at::Tensor
-orthonormal_noise(std::int64_t m, std::int64_t n, unsigned seed) {
+inline at::Tensor orthonormal_noise(std::int64_t m, std::int64_t n, unsigned seed) {
   return std::get<0>(at::linalg_qr(noise(m, n, seed)));
 }
 
 // m x n, float64, with these singular values (n of them).
 inline at::Tensor with_spectrum(
-    std::int64_t m,
-    const std::vector<double>& values,
-    unsigned seed = 1) {
+    std::int64_t m, const std::vector<double>& values, unsigned seed = 1) {
   const auto n = std::ssize(values);
   return at::mm(
-      orthonormal_noise(m, n, seed).mul(vector_of(values)),
-      orthonormal_noise(n, n, seed + 1).t());
+      orthonormal_noise(m, n, seed).mul(vector_of(values)), orthonormal_noise(n, n, seed + 1).t());
 }
 
 inline double largest_difference(const at::Tensor& x, const at::Tensor& y) {

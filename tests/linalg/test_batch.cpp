@@ -49,8 +49,7 @@ TEST(Batch, RouteDecidesWhatIsPartial) {
   EXPECT_GT(got[0].searched(), 0);
   EXPECT_TRUE(got[1].is_whole());  // flat: the search gives up
   // Without a rule all values are wanted.
-  for (const auto& d :
-       decompose_all(all, {std::nullopt, SvdRoute::Randomized, 1})) {
+  for (const auto& d : decompose_all(all, {std::nullopt, SvdRoute::Randomized, 1})) {
     EXPECT_TRUE(d.is_whole());
   }
   EXPECT_TRUE(may_be_partial(SvdRoute::Auto, kLargeSide));
@@ -97,10 +96,7 @@ TEST(Batch, GrowsToMoreValues) {
   for (std::int64_t i = 0; i < 20; ++i) {
     EXPECT_NEAR(d.singular_values()[i], exact[i].item<double>(), 2e-7);
   }
-  EXPECT_NEAR(
-      d.spectrum(400).rest_energy,
-      exact.slice(0, 20).square().sum().item<double>(),
-      1e-6);
+  EXPECT_NEAR(d.spectrum(400).rest_energy, exact.slice(0, 20).square().sum().item<double>(), 1e-6);
   d.grow(120, 400);  // beyond half of the short side
   EXPECT_TRUE(d.is_whole());
 }
@@ -128,10 +124,7 @@ TEST(Batch, WholeGramIsTheProduct) {
     EXPECT_LT(largest_difference(gram, at::mm(x.t(), x)), 1e-10);
   }
   const auto tall = noise(9000, 70, 6);
-  EXPECT_LT(
-      largest_difference(
-          whole_gram_of(tall, "w").matrix, at::mm(tall.t(), tall)),
-      1e-8);
+  EXPECT_LT(largest_difference(whole_gram_of(tall, "w").matrix, at::mm(tall.t(), tall)), 1e-8);
 }
 
 class GpuSvd : public testing::Test {
@@ -157,15 +150,12 @@ TEST_F(GpuSvd, DriversAgreeWithLapack) {
     const auto [values, vectors] = eigh(gram.to(gpu_), "w");
     const auto v = vectors.cpu();
     EXPECT_LT(distance_from_orthonormal(v), 1e-11);
-    EXPECT_LT(
-        largest_difference(at::mm(v.mul(values.cpu()), v.t()), gram),
-        1e-11 * first * first);
+    EXPECT_LT(largest_difference(at::mm(v.mul(values.cpu()), v.t()), gram), 1e-11 * first * first);
   }
 }
 
 TEST_F(GpuSvd, BatchAgreesWithTheCpu) {
-  for (const auto route :
-       {SvdRoute::Exact, SvdRoute::Auto, SvdRoute::Randomized}) {
+  for (const auto route : {SvdRoute::Exact, SvdRoute::Auto, SvdRoute::Randomized}) {
     auto all = layers();
     auto there = all;
     for (auto& layer : there) {
@@ -178,8 +168,7 @@ TEST_F(GpuSvd, BatchAgreesWithTheCpu) {
         const auto& values = got[i].singular_values();
         for (std::size_t k = 0; k < values.size(); ++k) {
           EXPECT_NEAR(
-              values[k],
-              exact.s[static_cast<std::int64_t>(k)].item<double>(),
+              values[k], exact.s[static_cast<std::int64_t>(k)].item<double>(),
               2e-7 * exact.s[0].item<double>());
         }
         const auto rank = std::ssize(values);

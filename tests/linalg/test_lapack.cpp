@@ -33,23 +33,16 @@ TEST(Lapack, WhatIsNotFiniteNamesTheLayer) {
   for (const double bad : {kNan, kInfinity, -kInfinity}) {
     at::Tensor w = noise(6, 4);
     w[2][1] = bad;
+    EXPECT_NE(divergence([&] { gesdd(w, "layer 'fc'"); }).find("layer 'fc'"), std::string::npos);
     EXPECT_NE(
-        divergence([&] { gesdd(w, "layer 'fc'"); }).find("layer 'fc'"),
-        std::string::npos);
-    EXPECT_NE(
-        divergence([&] {
-          eigh(at::mm(w.t(), w), "layer 'fc'");
-        }).find("layer 'fc'"),
+        divergence([&] { eigh(at::mm(w.t(), w), "layer 'fc'"); }).find("layer 'fc'"),
         std::string::npos);
     const at::Tensor good = noise(4, 5).to(at::kFloat);
     const at::Tensor p = w.to(at::kFloat);
     EXPECT_NE(
-        divergence([&] { product_svd(p, good, "fc"); }).find("layer 'fc'"),
-        std::string::npos);
+        divergence([&] { product_svd(p, good, "fc"); }).find("layer 'fc'"), std::string::npos);
     EXPECT_NE(
-        divergence([&] {
-          product_svd(good.t(), p.t(), "fc");
-        }).find("layer 'fc'"),
+        divergence([&] { product_svd(good.t(), p.t(), "fc"); }).find("layer 'fc'"),
         std::string::npos);
   }
 }

@@ -18,10 +18,7 @@ at::Tensor oracle(const at::Tensor& w) {
 
 TEST(Orthogonal, IsThePolarFactor) {
   for (const auto& [m, n] :
-       {MatrixShape{1, 1},
-        MatrixShape{7, 1},
-        MatrixShape{40, 40},
-        MatrixShape{90, 33},
+       {MatrixShape{1, 1}, MatrixShape{7, 1}, MatrixShape{40, 40}, MatrixShape{90, 33},
         MatrixShape{300, 128}}) {
     const auto w = noise(m, n);
     const auto q = orthogonal_basis(w);
@@ -46,9 +43,7 @@ TEST(Orthogonal, SinglePrecisionKeepsItsDigits) {
     const auto w = noise(m, 100).to(at::kFloat);
     const auto q = orthogonal_basis(w);
     EXPECT_LT(distance_from_orthonormal(q.to(at::kDouble)), 1e-6) << m;
-    EXPECT_LT(
-        largest_difference(q.to(at::kDouble), oracle(w.to(at::kDouble))), 1e-6)
-        << m;
+    EXPECT_LT(largest_difference(q.to(at::kDouble), oracle(w.to(at::kDouble))), 1e-6) << m;
   }
 }
 

@@ -17,8 +17,7 @@ TEST(ForEachMatrix, CallsEachOnceDearestFirst) {
   for_each_matrix({1, 3, 2, 3}, 1, [&](std::size_t i) { order.push_back(i); });
   EXPECT_EQ(order, (std::vector<std::size_t>{1, 3, 2, 0}));
   std::vector<std::atomic<int>> calls(40);
-  for_each_matrix(
-      std::vector<double>(40, 1), 3, [&](std::size_t i) { ++calls[i]; });
+  for_each_matrix(std::vector<double>(40, 1), 3, [&](std::size_t i) { ++calls[i]; });
   for (const auto& count : calls) {
     EXPECT_EQ(count, 1);
   }
@@ -29,8 +28,7 @@ TEST(ForEachMatrix, TheFirstErrorComesBack) {
   for (const int threads : {1, 2}) {
     EXPECT_THROW(
         for_each_matrix(
-            std::vector<double>(8, 1),
-            threads,
+            std::vector<double>(8, 1), threads,
             [](std::size_t) { throw std::runtime_error("bad"); }),
         std::runtime_error);
   }
@@ -48,9 +46,8 @@ TEST(ForEachMatrix, SameBitsWithAnyNumberOfThreads) {
   std::vector<LowRankPair> one(6);
   std::vector<LowRankPair> three(6);
   const auto into = [&](std::vector<LowRankPair>& pairs) {
-    return [&](std::size_t i) {
-      pairs[i] = Decomposition(weights[i], "w").factors(weights[i], 12);
-    };
+    return
+        [&](std::size_t i) { pairs[i] = Decomposition(weights[i], "w").factors(weights[i], 12); };
   };
   for_each_matrix(costs, 1, into(one));
   for_each_matrix(costs, 3, into(three));
@@ -63,8 +60,7 @@ TEST(ForEachMatrix, SameBitsWithAnyNumberOfThreads) {
 
 TEST(ForEachMatrix, LeavesTheThreadsOfTheCallerAlone) {
   const int before = at::get_num_threads();
-  for_each_matrix(
-      {1, 1}, 2, [](std::size_t) { EXPECT_EQ(at::get_num_threads(), 1); });
+  for_each_matrix({1, 1}, 2, [](std::size_t) { EXPECT_EQ(at::get_num_threads(), 1); });
   EXPECT_EQ(at::get_num_threads(), before);
 }
 

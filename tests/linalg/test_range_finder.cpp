@@ -18,9 +18,7 @@ struct Shaped {
 };
 
 std::vector<Shaped> spectra() {
-  const auto steps = [](double i, double n) {
-    return i < n / 20 ? 1.0 : i < n / 6 ? 0.5 : 0.03;
-  };
+  const auto steps = [](double i, double n) { return i < n / 20 ? 1.0 : i < n / 6 ? 0.5 : 0.03; };
   return {
       {"exponential", [](double i, double n) { return std::exp(-15 * i / n); }},
       {"steep", [](double i, double n) { return std::exp(-60 * i / n); }},
@@ -38,19 +36,18 @@ std::vector<Shaped> spectra() {
       // Forty values within a millionth of the cut of 0.15, on both sides.
       {"cluster at the cut",
        [](double i, double n) {
-         return i < n / 25 ? 1.0
-                : i < n / 25 + 40
-                    ? 0.15 * (1 + 5e-8 * (n / 25 + 19.3 - i))
-                    : 0.15 * std::exp(-20 * (i - n / 25 - 39) / n);
+         return i < n / 25        ? 1.0
+                : i < n / 25 + 40 ? 0.15 * (1 + 5e-8 * (n / 25 + 19.3 - i))
+                                  : 0.15 * std::exp(-20 * (i - n / 25 - 39) / n);
        }},
       {"multiple at the cut",
-       [](double i, double n) {
-         return i < n / 25 ? 1.0 : i < n / 25 + 50 ? 0.1500001 : 0.05;
-       }},
+       [](double i, double n) { return i < n / 25        ? 1.0
+                                       : i < n / 25 + 50 ? 0.1500001
+                                                         : 0.05; }},
       {"multiple below the cut",
-       [](double i, double n) {
-         return i < n / 25 ? 1.0 : i < n / 25 + 50 ? 0.1499999 : 0.05;
-       }},
+       [](double i, double n) { return i < n / 25        ? 1.0
+                                       : i < n / 25 + 50 ? 0.1499999
+                                                         : 0.05; }},
   };
 }
 
@@ -63,8 +60,7 @@ std::vector<RankRule> rules() {
     all.push_back({RankRuleName::Energy, 0.15, keep});
   }
   for (const std::int64_t least : {17, 60}) {
-    all.push_back({
-        .rule = RankRuleName::Energy, .keep = 0.5, .least = least});
+    all.push_back({.rule = RankRuleName::Energy, .keep = 0.5, .least = least});
   }
   for (const std::int64_t rank : {1, 17, 40}) {
     all.push_back({RankRuleName::Fixed, 0.15, 0.9, rank});
@@ -98,8 +94,7 @@ TEST_P(PartialSvd, RankValuesAndFactorsAreThoseOfTheWholeSpectrum) {
   for (const auto& shape : spectra()) {
     std::vector<double> values;
     for (std::int64_t i = 0; i < n; ++i) {
-      values.push_back(
-          shape.value(static_cast<double>(i), static_cast<double>(n)));
+      values.push_back(shape.value(static_cast<double>(i), static_cast<double>(n)));
     }
     std::sort(values.rbegin(), values.rend());
     const auto w = with_spectrum(m, values, 5);
@@ -111,10 +106,9 @@ TEST_P(PartialSvd, RankValuesAndFactorsAreThoseOfTheWholeSpectrum) {
     }
     for (const auto& rule : rules()) {
       SCOPED_TRACE(
-          shape.name + " rule " + std::to_string(static_cast<int>(rule.rule)) +
-          " cut " + std::to_string(rule.cut) + " keep " +
-          std::to_string(rule.keep) + " rank " + std::to_string(rule.rank) +
-          " least " + std::to_string(rule.least));
+          shape.name + " rule " + std::to_string(static_cast<int>(rule.rule)) + " cut " +
+          std::to_string(rule.cut) + " keep " + std::to_string(rule.keep) + " rank " +
+          std::to_string(rule.rank) + " least " + std::to_string(rule.least));
       const auto wanted = choose_rank(rule, {"w", m, n, resolved});
       const auto d = Decomposition::partial(w, "w", rule, {});
       const auto got = choose_rank(rule, d.spectrum(m));
@@ -133,12 +127,9 @@ TEST_P(PartialSvd, RankValuesAndFactorsAreThoseOfTheWholeSpectrum) {
       if (got.rank > 0) {
         EXPECT_LT(distance_from_orthonormal(d.right(got.rank)), 1e-11);
         const auto pair = d.factors(w, got.rank);
-        const double lost = w.sub(at::mm(pair.a, pair.b).to(at::kDouble))
-                                .square()
-                                .sum()
-                                .item<double>();
-        const double tail =
-            exact.s.slice(0, got.rank).square().sum().item<double>();
+        const double lost =
+            w.sub(at::mm(pair.a, pair.b).to(at::kDouble)).square().sum().item<double>();
+        const double tail = exact.s.slice(0, got.rank).square().sum().item<double>();
         EXPECT_NEAR(lost, tail, 1e-6 * exact.s.square().sum().item<double>());
       }
     }
@@ -148,10 +139,7 @@ TEST_P(PartialSvd, RankValuesAndFactorsAreThoseOfTheWholeSpectrum) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    PartialSvd,
-    testing::Values(Case{200, 200}, Case{500, 257}),
-    [](const auto& shape) {
+    All, PartialSvd, testing::Values(Case{200, 200}, Case{500, 257}), [](const auto& shape) {
       return std::to_string(std::get<0>(shape.param)) + "x" +
              std::to_string(std::get<1>(shape.param));
     });

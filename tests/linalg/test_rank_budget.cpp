@@ -41,17 +41,13 @@ struct Outcome {
 std::int64_t rank_for(const Spectrum& s, double share) {
   const auto m = static_cast<double>(s.m);
   const auto n = static_cast<double>(s.n);
-  return std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(share * m * n / (m + n)));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(share * m * n / (m + n)));
 }
 
 // The best over all combinations of ranks (0 is dense) that are at least
 // rank_for() that share.
 double brute_force(
-    const std::vector<Spectrum>& layers,
-    double budget,
-    double share,
-    std::size_t layer = 0) {
+    const std::vector<Spectrum>& layers, double budget, double share, std::size_t layer = 0) {
   if (layer == layers.size()) {
     return 0;
   }
@@ -63,30 +59,21 @@ double brute_force(
       continue;
     }
     best = std::min(
-        best,
-        lost(s, rank) +
-            brute_force(layers, budget - stored(s, rank), share, layer + 1));
+        best, lost(s, rank) + brute_force(layers, budget - stored(s, rank), share, layer + 1));
   }
   if (stored(s, 0) <= budget) {
-    best =
-        std::min(
-            best,
-            brute_force(layers, budget - stored(s, 0), share, layer + 1));
+    best = std::min(best, brute_force(layers, budget - stored(s, 0), share, layer + 1));
   }
   return best;
 }
 
-Outcome outcome_of(
-    const std::vector<Spectrum>& layers,
-    const std::vector<RankChoice>& choice) {
+Outcome outcome_of(const std::vector<Spectrum>& layers, const std::vector<RankChoice>& choice) {
   Outcome outcome;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     outcome.stored += stored(layers[l], choice[l].rank);
     outcome.lost += lost(layers[l], choice[l].rank);
     EXPECT_NEAR(choice[l].energy, 1 - lost(layers[l], choice[l].rank), 1e-12);
-    EXPECT_LT(
-        choice[l].rank * (layers[l].m + layers[l].n),
-        layers[l].m * layers[l].n);
+    EXPECT_LT(choice[l].rank * (layers[l].m + layers[l].n), layers[l].m * layers[l].n);
   }
   return outcome;
 }
@@ -135,9 +122,7 @@ TEST(Budget, IsAsGoodAsBruteForce) {
         continue;
       }
       const auto choice = choose_ranks(
-          {.rule = RankRuleName::Budget, .ratio = ratio, .floor = floor},
-          layers,
-          other);
+          {.rule = RankRuleName::Budget, .ratio = ratio, .floor = floor}, layers, other);
       for (std::size_t l = 0; l < layers.size(); ++l) {
         if (choice[l].rank > 0) {
           EXPECT_GE(choice[l].rank, rank_for(layers[l], share));
@@ -146,8 +131,7 @@ TEST(Budget, IsAsGoodAsBruteForce) {
       const auto got = outcome_of(layers, choice);
       const double best = brute_force(layers, budget, share);
       EXPECT_GE(dense / (got.stored + static_cast<double>(other)), ratio);
-      EXPECT_LE(got.lost, best * 1.25 + 1e-12)
-          << "seed " << seed << " ratio " << ratio;
+      EXPECT_LE(got.lost, best * 1.25 + 1e-12) << "seed " << seed << " ratio " << ratio;
       ++cases;
       exact += got.lost <= best + 1e-12;
     }
@@ -172,9 +156,7 @@ TEST(Budget, GetsTheRatioAskedFor) {
   }
   for (const double ratio : {2.0, 10.0, 40.0}) {
     const auto got = outcome_of(
-        layers,
-        choose_ranks(
-            {.rule = RankRuleName::Budget, .ratio = ratio}, layers, other));
+        layers, choose_ranks({.rule = RankRuleName::Budget, .ratio = ratio}, layers, other));
     EXPECT_GE(dense / (got.stored + other), ratio);
     // No layer could have had one rank more.
     EXPECT_GT(got.stored + other + 512 + 128, dense / ratio);
@@ -184,10 +166,9 @@ TEST(Budget, GetsTheRatioAskedFor) {
 // A flat layer loses nothing by going dense, a steep one needs little.
 TEST(Budget, ALayerMayGoDense) {
   const std::vector<Spectrum> layers{
-      layer_of(20, 20, std::vector<double>(20, 1)),
-      layer_of(400, 20, {1, 1e-3, 0, 0})};
-  const auto choices = choose_ranks(
-      {.rule = RankRuleName::Budget, .ratio = 8400.0 / 1300}, layers, 0);
+      layer_of(20, 20, std::vector<double>(20, 1)), layer_of(400, 20, {1, 1e-3, 0, 0})};
+  const auto choices =
+      choose_ranks({.rule = RankRuleName::Budget, .ratio = 8400.0 / 1300}, layers, 0);
   EXPECT_EQ(choices[0].rank, 0);
   EXPECT_EQ(choices[0].energy, 1);
   EXPECT_EQ(choices[1].rank, 2);
@@ -195,8 +176,7 @@ TEST(Budget, ALayerMayGoDense) {
 
 TEST(Budget, RatioOneKeepsEverything) {
   const auto layers = random_layers(3);
-  const auto choices =
-      choose_ranks({.rule = RankRuleName::Budget, .ratio = 1}, layers, 5);
+  const auto choices = choose_ranks({.rule = RankRuleName::Budget, .ratio = 1}, layers, 5);
   for (const auto& choice : choices) {
     EXPECT_NEAR(choice.energy, 1, 1e-12);
   }
@@ -204,10 +184,8 @@ TEST(Budget, RatioOneKeepsEverything) {
 
 TEST(Budget, NothingIsSpentOnZeroLayers) {
   const std::vector<Spectrum> layers{
-      layer_of(50, 30, std::vector<double>(30, 0)),
-      layer_of(50, 30, {3, 2, 1})};
-  const auto choices =
-      choose_ranks({.rule = RankRuleName::Budget, .ratio = 2}, layers, 0);
+      layer_of(50, 30, std::vector<double>(30, 0)), layer_of(50, 30, {3, 2, 1})};
+  const auto choices = choose_ranks({.rule = RankRuleName::Budget, .ratio = 2}, layers, 0);
   EXPECT_EQ(choices[0].rank, 1);
   EXPECT_EQ(choices[1].rank, 3);
 }
@@ -223,10 +201,7 @@ TEST(Budget, OutOfReachSaysWhatIsInReach) {
     EXPECT_NE(text.find("at most 9.00"), std::string::npos) << text;
     EXPECT_NE(text.find("got 40"), std::string::npos) << text;
   }
-  EXPECT_EQ(
-      choose_ranks({.rule = RankRuleName::Budget, .ratio = 9}, layers, 0)[0]
-          .rank,
-      1);
+  EXPECT_EQ(choose_ranks({.rule = RankRuleName::Budget, .ratio = 9}, layers, 0)[0].rank, 1);
 }
 
 }  // namespace

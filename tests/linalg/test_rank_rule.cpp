@@ -27,9 +27,8 @@ TEST(RankRule, SigmaIsStrict) {
 }
 
 TEST(RankRule, SigmaOfZeroIsRankOne) {
-  const auto choice = choose_rank(
-      {.rule = RankRuleName::Sigma},
-      spectrum(10, 8, std::vector<double>(8, 0)));
+  const auto choice =
+      choose_rank({.rule = RankRuleName::Sigma}, spectrum(10, 8, std::vector<double>(8, 0)));
   EXPECT_EQ(choice.rank, 1);
   EXPECT_EQ(choice.energy, 1);
 }
@@ -59,8 +58,7 @@ TEST(RankRule, EnergyGoesNoLowerThanTheFirstCut) {
   // Squares 9, 4, 2, 1.
   const auto s = spectrum(1000, 5, {3, 2, std::sqrt(2.0), 1, 0});
   const auto choose = [&](double keep, std::int64_t least) {
-    return choose_rank(
-        {.rule = RankRuleName::Energy, .keep = keep, .least = least}, s);
+    return choose_rank({.rule = RankRuleName::Energy, .keep = keep, .least = least}, s);
   };
   EXPECT_EQ(choose(0.57, 0).rank, 2);
   EXPECT_EQ(choose(0.57, 1).rank, 2);
@@ -69,23 +67,16 @@ TEST(RankRule, EnergyGoesNoLowerThanTheFirstCut) {
   EXPECT_EQ(choose(1, 3).rank, 4);
   // It may rise until it saves nothing: 60 * 30 / 90 = 20.
   const auto flat = spectrum(60, 30, std::vector<double>(30, 1));
-  EXPECT_EQ(
-      rank_by({.rule = RankRuleName::Energy, .keep = 0.5, .least = 5}, flat),
-      15);
-  EXPECT_EQ(
-      rank_by({.rule = RankRuleName::Energy, .keep = 0.9, .least = 5}, flat),
-      0);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Energy, .keep = 0.5, .least = 5}, flat), 15);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Energy, .keep = 0.9, .least = 5}, flat), 0);
   // Also of zeros, whose energy any rank keeps.
   EXPECT_EQ(
       rank_by(
-          {.rule = RankRuleName::Energy, .least = 5},
-          spectrum(60, 30, std::vector<double>(30, 0))),
+          {.rule = RankRuleName::Energy, .least = 5}, spectrum(60, 30, std::vector<double>(30, 0))),
       5);
   // No other rule knows it.
-  EXPECT_EQ(
-      rank_by({.rule = RankRuleName::Sigma, .cut = 0.9, .least = 3}, s), 1);
-  EXPECT_EQ(
-      rank_by({.rule = RankRuleName::Fixed, .rank = 2, .least = 3}, s), 2);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Sigma, .cut = 0.9, .least = 3}, s), 1);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 2, .least = 3}, s), 2);
 }
 
 // With every number of values known, and the exact rest: the rank of the whole
@@ -101,13 +92,11 @@ TEST(RankRule, EnergyOfPartialSpectraIsThatOfTheWhole) {
     }
     for (const double keep : {0.31, 0.72, 0.93, 0.9991}) {
       for (std::int64_t least = 0; least < kN; ++least) {
-        const RankRule rule{
-            .rule = RankRuleName::Energy, .keep = keep, .least = least};
+        const RankRule rule{.rule = RankRuleName::Energy, .keep = keep, .least = least};
         const std::int64_t wanted = rank_by(rule, spectrum(kM, kN, values));
         EXPECT_TRUE(wanted == 0 || wanted >= least);
         for (std::int64_t known = 1; known < kN; ++known) {
-          Spectrum part =
-              spectrum(kM, kN, {values.begin(), values.begin() + known});
+          Spectrum part = spectrum(kM, kN, {values.begin(), values.begin() + known});
           part.rest_bound = values[known];
           for (std::int64_t i = known; i < kN; ++i) {
             part.rest_energy += values[i] * values[i];
@@ -155,24 +144,20 @@ TEST(RankRule, BreakEvenStaysDense) {
   const auto s = spectrum(60, 30, std::vector<double>(30, 1));
   EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 19}, s), 19);
   EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 20}, s), 0);
-  EXPECT_EQ(
-      rank_by({.rule = RankRuleName::Fixed, .rank = 1}, spectrum(60, 1, {1})),
-      0);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 1}, spectrum(60, 1, {1})), 0);
 }
 
 TEST(RankRule, EnergyKeptIsReported) {
-  const auto choice = choose_rank(
-      {.rule = RankRuleName::Fixed, .rank = 2}, spectrum(1000, 3, {2, 1, 1}));
+  const auto choice =
+      choose_rank({.rule = RankRuleName::Fixed, .rank = 2}, spectrum(1000, 3, {2, 1, 1}));
   EXPECT_NEAR(choice.energy, 5.0 / 6, 1e-15);
   // Squares of these over- or underflow.
   for (const double scale : {1e200, 1e-200}) {
     EXPECT_NEAR(
         choose_rank(
-            {.rule = RankRuleName::Fixed, .rank = 2},
-            spectrum(1000, 3, {2 * scale, scale, scale}))
+            {.rule = RankRuleName::Fixed, .rank = 2}, spectrum(1000, 3, {2 * scale, scale, scale}))
             .energy,
-        5.0 / 6,
-        1e-15);
+        5.0 / 6, 1e-15);
   }
 }
 
@@ -181,16 +166,13 @@ TEST(RankRule, WrongSpectraAreRefused) {
   EXPECT_THROW(choose_rank(rule, spectrum(3, 4, {1})), Error);
   EXPECT_THROW(choose_rank(rule, spectrum(4, 3, {})), Error);
   EXPECT_THROW(
-      choose_rank(
-          rule, spectrum(4, 3, {std::numeric_limits<double>::quiet_NaN()})),
-      Error);
+      choose_rank(rule, spectrum(4, 3, {std::numeric_limits<double>::quiet_NaN()})), Error);
 }
 
 TEST(RankRule, OnlyBudgetNeedsAllLayers) {
   EXPECT_EQ(kind_of(RankRuleName::Budget).needs, RankNeeds::All);
   EXPECT_EQ(kind_of(RankRuleName::Sigma).needs, RankNeeds::Values);
-  const std::vector<Spectrum> layers{
-      spectrum(100, 2, {1, 0}), spectrum(100, 4, {1, 1, 1, 0})};
+  const std::vector<Spectrum> layers{spectrum(100, 2, {1, 0}), spectrum(100, 4, {1, 1, 1, 0})};
   const auto choices = choose_ranks({.rule = RankRuleName::Sigma}, layers, 0);
   EXPECT_EQ(choices[0].rank, 1);
   EXPECT_EQ(choices[1].rank, 3);

@@ -17,8 +17,7 @@ namespace {
 
 // Largest error of the singular values, relative to the largest of them.
 double value_error(const std::vector<double>& got, const at::Tensor& exact) {
-  return largest_difference(vector_of(got), exact) /
-         std::max(exact.max().item<double>(), 1e-300);
+  return largest_difference(vector_of(got), exact) / std::max(exact.max().item<double>(), 1e-300);
 }
 
 std::vector<double> power_law(std::int64_t n, double exponent) {
@@ -44,13 +43,11 @@ class SvdShapes : public testing::TestWithParam<MatrixShape> {
 
 TEST_P(SvdShapes, ValuesAgreeWithGesdd) {
   for (const auto& w :
-       {weight(),
-        with_spectrum(m(), power_law(n(), -1)).to(at::kFloat),
+       {weight(), with_spectrum(m(), power_law(n(), -1)).to(at::kFloat),
         with_spectrum(m(), power_law(n(), -4)).to(at::kFloat)}) {
     const Decomposition d(w, "w");
     EXPECT_LT(value_error(d.singular_values(), gesdd(w).s), 2e-7);
-    EXPECT_TRUE(std::is_sorted(
-        d.singular_values().rbegin(), d.singular_values().rend()));
+    EXPECT_TRUE(std::is_sorted(d.singular_values().rbegin(), d.singular_values().rend()));
   }
 }
 
@@ -62,9 +59,7 @@ TEST_P(SvdShapes, VectorsAreOrthonormalAndDiagonalise) {
   const auto rotated = at::mm(w.to(at::kDouble), right);
   const auto gram = at::mm(rotated.t(), rotated);
   const auto expected = vector_of(d.singular_values()).square().diag();
-  EXPECT_LT(
-      largest_difference(gram, expected),
-      1e-12 * expected.max().item<double>());
+  EXPECT_LT(largest_difference(gram, expected), 1e-12 * expected.max().item<double>());
 }
 
 TEST_P(SvdShapes, FactorsAreTheBestOfTheirRankAndBalanced) {
@@ -80,8 +75,7 @@ TEST_P(SvdShapes, FactorsAreTheBestOfTheirRankAndBalanced) {
     const auto a = pair.a.to(at::kDouble);
     const auto b = pair.b.to(at::kDouble);
     // Eckart and Young: what is lost is the tail of the spectrum.
-    const double lost =
-        w.to(at::kDouble).sub(at::mm(a, b)).square().sum().item<double>();
+    const double lost = w.to(at::kDouble).sub(at::mm(a, b)).square().sum().item<double>();
     const double tail = s.slice(0, rank).square().sum().item<double>();
     EXPECT_NEAR(lost, tail, 1e-6 * s.square().sum().item<double>());
     const auto kept = s.slice(0, 0, rank).diag();
@@ -91,22 +85,13 @@ TEST_P(SvdShapes, FactorsAreTheBestOfTheirRankAndBalanced) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    SvdShapes,
+    All, SvdShapes,
     testing::Values(
-        MatrixShape{1, 1},
-        MatrixShape{9, 1},
-        MatrixShape{2, 2},
-        MatrixShape{8, 8},
-        MatrixShape{64, 64},
-        MatrixShape{65, 64},
-        MatrixShape{147, 64},
-        MatrixShape{300, 17},
-        MatrixShape{129, 127},
-        MatrixShape{600, 200}),
+        MatrixShape{1, 1}, MatrixShape{9, 1}, MatrixShape{2, 2}, MatrixShape{8, 8},
+        MatrixShape{64, 64}, MatrixShape{65, 64}, MatrixShape{147, 64}, MatrixShape{300, 17},
+        MatrixShape{129, 127}, MatrixShape{600, 200}),
     [](const auto& shape) {
-      return std::to_string(shape.param.first) + "x" +
-             std::to_string(shape.param.second);
+      return std::to_string(shape.param.first) + "x" + std::to_string(shape.param.second);
     });
 
 // numpy.linalg.svd of [[4, 0], [3, -5], [0, 1]], float64.
@@ -122,8 +107,7 @@ TEST(Svd, KnownMatrix) {
   EXPECT_NEAR(s[1], std::sqrt(middle - spread), 1e-12);
   const auto exact = gesdd(w);
   EXPECT_NEAR(exact.s[0].item<double>(), s[0], 1e-12);
-  EXPECT_LT(
-      largest_difference(at::mm(exact.u.mul(exact.s), exact.v.t()), w), 1e-12);
+  EXPECT_LT(largest_difference(at::mm(exact.u.mul(exact.s), exact.v.t()), w), 1e-12);
 }
 
 TEST(Svd, LayoutAndTypeDoNotMatter) {
@@ -135,17 +119,12 @@ TEST(Svd, LayoutAndTypeDoNotMatter) {
   auto tall = at::zeros({180, 36});
   tall.slice(0, 1, 180, 2).copy_(plain);
   for (const auto& w :
-       {by_columns,
-        wide.slice(1, 0, 72, 2),
-        tall.slice(0, 1, 180, 2),
-        plain.to(at::kBFloat16),
+       {by_columns, wide.slice(1, 0, 72, 2), tall.slice(0, 1, 180, 2), plain.to(at::kBFloat16),
         plain.to(at::kDouble)}) {
     const Decomposition got(w, "w");
     EXPECT_EQ(got.singular_values(), expected.singular_values());
     EXPECT_TRUE(got.right(36).equal(expected.right(36)));
-    EXPECT_LT(
-        largest_difference(got.factors(w, 5).a, expected.factors(plain, 5).a),
-        1e-5);
+    EXPECT_LT(largest_difference(got.factors(w, 5).a, expected.factors(plain, 5).a), 1e-5);
   }
 }
 
@@ -162,15 +141,13 @@ TEST(Svd, ScaleDoesNotMatter) {
   const auto w = noise(40, 24);
   const auto s = gesdd(w).s;
   for (const double scale : {1e-20, 1e20, 1e-200, 1e200}) {
-    const auto type =
-        std::abs(std::log10(scale)) > 38 ? at::kDouble : at::kFloat;
+    const auto type = std::abs(std::log10(scale)) > 38 ? at::kDouble : at::kFloat;
     const auto scaled = w.mul(scale).to(type);
     const Decomposition d(scaled, "w");
     EXPECT_LT(value_error(d.singular_values(), s.mul(scale)), 2e-7) << scale;
     if (type == at::kFloat) {
       const auto pair = d.factors(scaled, 24);
-      const auto product =
-          at::mm(pair.a.to(at::kDouble), pair.b.to(at::kDouble));
+      const auto product = at::mm(pair.a.to(at::kDouble), pair.b.to(at::kDouble));
       EXPECT_LT(largest_difference(product.div(scale), w), 1e-5) << scale;
     }
   }
@@ -224,8 +201,7 @@ TEST(Svd, NotFiniteNamesTheLayer) {
         FAIL() << "no error";
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::Diverged);
-        EXPECT_NE(
-            std::string(error.what()).find("layer3.conv2"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("layer3.conv2"), std::string::npos);
       }
     }
   }
@@ -243,8 +219,7 @@ TEST(Svd, FewVectorsAreTheFirstOfAll) {
   const auto w = noise(150, 70).to(at::kFloat);
   const Decomposition d(w, "w");
   EXPECT_EQ(d.right(9).size(1), 9);
-  EXPECT_LT(
-      largest_difference(d.right(9), d.right(70).slice(1, 0, 9)), 1e-10);
+  EXPECT_LT(largest_difference(d.right(9), d.right(70).slice(1, 0, 9)), 1e-10);
 }
 
 TEST(Svd, SameBitsEveryTime) {
@@ -283,8 +258,7 @@ TEST(Balance, LargestLoadIsNearTheMean) {
     for (std::size_t i = 0; i < costs.size(); ++i) {
       load[owner[i]] += costs[i];
     }
-    EXPECT_LT(
-        *std::max_element(load.begin(), load.end()), 4.0 / 3 * whole / workers);
+    EXPECT_LT(*std::max_element(load.begin(), load.end()), 4.0 / 3 * whole / workers);
   }
 }
 

@@ -32,8 +32,7 @@ void expect_eigenpairs(const at::Tensor& full, int width) {
   for (const auto k : {std::int64_t{1}, (n + 3) / 4, n}) {
     const auto v = eigenvectors(t, values, k);
     EXPECT_LT(distance_from_orthonormal(v), 1e-12);
-    const auto residual =
-        at::mm(full, v).sub(v.mul(vector_of(values).slice(0, 0, k)));
+    const auto residual = at::mm(full, v).sub(v.mul(vector_of(values).slice(0, 0, k)));
     EXPECT_LE(residual.abs().max().item<double>(), 1e-12 * norm);
   }
 }
@@ -49,8 +48,7 @@ std::vector<int> widths() {
 class Widths : public testing::TestWithParam<int> {};
 
 TEST_P(Widths, RandomMatrices) {
-  for (const std::int64_t n :
-       {1, 2, 3, 7, 8, 9, 16, 17, 63, 64, 65, 100, 193}) {
+  for (const std::int64_t n : {1, 2, 3, 7, 8, 9, 16, 17, 63, 64, 65, 100, 193}) {
     const auto x = noise(n, n);
     SCOPED_TRACE(n);
     expect_eigenpairs(x.add(x.t()), GetParam());
@@ -73,8 +71,7 @@ TEST_P(Widths, Clusters) {
     expect_eigenpairs(vector_of(graded).diag(), GetParam());
     expect_eigenpairs(vector_of(graded).flip(0).diag(), GetParam());
     const auto turn = orthonormal_noise(n, n, 6);
-    expect_eigenpairs(
-        at::mm(turn.mul(vector_of(graded)), turn.t()), GetParam());
+    expect_eigenpairs(at::mm(turn.mul(vector_of(graded)), turn.t()), GetParam());
   }
 }
 
@@ -120,19 +117,13 @@ TEST_P(Widths, ClosedForm) {
 
 TEST_P(Widths, GramMatrix) {
   for (const auto& [m, n] :
-       {MatrixShape{1, 1},
-        MatrixShape{9, 3},
-        MatrixShape{256, 40},
-        MatrixShape{257, 33},
+       {MatrixShape{1, 1}, MatrixShape{9, 3}, MatrixShape{256, 40}, MatrixShape{257, 33},
         MatrixShape{700, 129}}) {
     const auto w = noise(m, n);
     const auto exact = at::mm(w.t(), w).tril();
     for (const auto& form : {w, w.t().contiguous().t(), w.to(at::kFloat)}) {
-      const auto lower = gram_of(form, "w", GetParam())
-                             .matrix.slice(0, 0, n)
-                             .slice(1, 0, n)
-                             .t()
-                             .tril();
+      const auto lower =
+          gram_of(form, "w", GetParam()).matrix.slice(0, 0, n).slice(1, 0, n).t().tril();
       const double tolerance = form.scalar_type() == at::kFloat ? 1e-4 : 1e-11;
       EXPECT_LT(largest_difference(lower, exact), tolerance) << m << "x" << n;
     }
@@ -140,10 +131,7 @@ TEST_P(Widths, GramMatrix) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    Widths,
-    testing::ValuesIn(widths()),
-    testing::PrintToStringParamName());
+    All, Widths, testing::ValuesIn(widths()), testing::PrintToStringParamName());
 
 TEST(Tridiagonal, CouplingsMayVanish) {
   const std::int64_t n = 60;
@@ -167,8 +155,7 @@ TEST(Tridiagonal, KeepsTheSpectrumOfZero) {
   const auto zero = noise(12, 12).zero_();
   const auto t = tridiagonalize(buffer_of(zero), 12);
   EXPECT_EQ(eigenvalues(t), std::vector<double>(12, 0.0));
-  EXPECT_LT(
-      distance_from_orthonormal(eigenvectors(t, eigenvalues(t), 12)), 1e-12);
+  EXPECT_LT(distance_from_orthonormal(eigenvectors(t, eigenvalues(t), 12)), 1e-12);
 }
 
 }  // namespace

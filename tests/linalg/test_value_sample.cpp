@@ -32,9 +32,7 @@ TEST(ValueSample, ThinsOutWhatIsManyAndSmall) {
       const std::int64_t here = sample.index[i] - sample.index[i - 1];
       EXPECT_GE(here + 1, gap) << n << ", " << i;  // +1: rounded to integers
       gap = std::max(gap, here);
-      EXPECT_EQ(
-          sample.value[i],
-          values[static_cast<std::size_t>(sample.index[i] - 1)]);
+      EXPECT_EQ(sample.value[i], values[static_cast<std::size_t>(sample.index[i] - 1)]);
     }
   }
 }

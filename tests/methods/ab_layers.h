@@ -6,9 +6,7 @@
 namespace abtrain::methods {
 
 inline AbLayer layer_of(
-    nn::Weight& w,
-    std::int64_t old_rank,
-    const linalg::LowRankPair& before,
+    nn::Weight& w, std::int64_t old_rank, const linalg::LowRankPair& before,
     const linalg::LowRankPair& after) {
   AbLayer layer({"fc.weight", "fc", &w, {}});
   layer.old_rank = old_rank;

@@ -22,10 +22,8 @@ namespace abtrain::testing {
 
 class QuietObserver : public methods::Observer {
  public:
-  void decomposed(std::int64_t, const std::vector<methods::LayerRank>&, double)
-      override {}
-  void synchronized(std::int64_t step, const std::string& mode, double)
-      override {
+  void decomposed(std::int64_t, const std::vector<methods::LayerRank>&, double) override {}
+  void synchronized(std::int64_t step, const std::string& mode, double) override {
     events.emplace_back(step, mode);
   }
   void compressed(std::int64_t step, const compress::Evaluation&) override {
@@ -54,10 +52,7 @@ inline LocalRun local_sgd(std::int64_t warmup, double interval) {
 }
 
 inline LocalRun diloco(
-    std::int64_t warmup,
-    double interval,
-    std::int64_t fragments = 1,
-    std::int64_t delay = 0,
+    std::int64_t warmup, double interval, std::int64_t fragments = 1, std::int64_t delay = 0,
     double mixing = 1) {
   LocalRun run = local_sgd(warmup, interval);
   run.method.name = "diloco";
@@ -91,15 +86,7 @@ class LocalWorker {
         schedule_(optim::ScheduleOptions{}, 0.1, length_) {
     model->initialize(nn::InitName::Kaiming, 5);
     method = std::make_unique<methods::LocalTraining>(methods::MethodContext{
-        *model,
-        *world_,
-        *optimizer_,
-        schedule_,
-        run_.method,
-        run_.reducer,
-        length_,
-        11,
-        observer});
+        *model, *world_, *optimizer_, schedule_, run_.method, run_.reducer, length_, 11, observer});
   }
 
   // Steps [from, to): each changes values, moments and running statistics.
@@ -110,20 +97,17 @@ class LocalWorker {
       method->reduce_gradients(t);
       auto& block = method->block();
       // In the warm-up all take the same step.
-      const int rank =
-          method->now().phase == methods::Phase::Full ? 99 : world_->rank();
+      const int rank = method->now().phase == methods::Phase::Full ? 99 : world_->rank();
       block.values().add_(noise(rank, t, 0, block.numel()));
       block.moments().add_(noise(rank, t, 1, block.moments().numel()));
       for (const nn::NamedBuffer& b : model->buffers()) {
-        b.tensor->add_(noise(world_->rank(), t, 2, b.tensor->numel())
-                           .view(b.tensor->sizes()));
+        b.tensor->add_(noise(world_->rank(), t, 2, b.tensor->numel()).view(b.tensor->sizes()));
       }
       method->after_step(t + 1);
     }
   }
 
-  static at::Tensor
-  noise(int rank, std::int64_t t, int what, std::int64_t numel) {
+  static at::Tensor noise(int rank, std::int64_t t, int what, std::int64_t numel) {
     return at::randn(
                {numel},
                at::detail::createCPUGenerator(
@@ -200,9 +184,7 @@ class LocalWorker {
 };
 
 inline void with_workers(
-    int n,
-    const LocalRun& run,
-    const std::function<void(LocalWorker&, int)>& body) {
+    int n, const LocalRun& run, const std::function<void(LocalWorker&, int)>& body) {
   comm::run_workers(n, 30, [&](comm::Communicator& world) {
     LocalWorker worker(run, world);
     body(worker, world.rank());

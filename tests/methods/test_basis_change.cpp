@@ -22,8 +22,7 @@ at::Tensor random_matrix(std::int64_t rows, std::int64_t columns) {
 linalg::LowRankPair factors_of(const at::Tensor& matrix, std::int64_t rank) {
   const auto [u, s, vt] = at::linalg_svd(matrix, false);
   const at::Tensor root = s.narrow(0, 0, rank).sqrt();
-  return {u.narrow(1, 0, rank) * root,
-          root.unsqueeze(1) * vt.narrow(0, 0, rank)};
+  return {u.narrow(1, 0, rank) * root, root.unsqueeze(1) * vt.narrow(0, 0, rank)};
 }
 
 double error_of(const at::Tensor& got, const at::Tensor& want) {
@@ -35,21 +34,17 @@ TEST(BasisChange, AGradientIsThatOfTheNewFactor) {
   constexpr std::int64_t kRank = 5;
   nn::Weight w({30, 20});
   const at::Tensor g = random_matrix(30, 20);
-  const linalg::LowRankPair before = {
-      random_matrix(30, kRank), random_matrix(kRank, 20)};
-  const linalg::LowRankPair after =
-      factors_of(at::matmul(before.a, before.b), kRank);
+  const linalg::LowRankPair before = {random_matrix(30, kRank), random_matrix(kRank, 20)};
+  const linalg::LowRankPair after = factors_of(at::matmul(before.a, before.b), kRank);
   const AbLayer change = layer_of(w, kRank, before, after);
   EXPECT_LT(
       error_of(
-          carry_gradient(
-              at::matmul(g, before.b.t()), Factor::A, change, false),
+          carry_gradient(at::matmul(g, before.b.t()), Factor::A, change, false),
           at::matmul(g, after.b.t())),
       1e-10);
   EXPECT_LT(
       error_of(
-          carry_gradient(
-              at::matmul(before.a.t(), g), Factor::B, change, false),
+          carry_gradient(at::matmul(before.a.t(), g), Factor::B, change, false),
           at::matmul(after.a.t(), g)),
       1e-10);
 }
@@ -58,21 +53,18 @@ TEST(BasisChange, AGradientIsThatOfTheNewFactor) {
 TEST(BasisChange, ACutDropsComponents) {
   nn::Weight w({30, 20});
   const at::Tensor g = random_matrix(30, 20);
-  const linalg::LowRankPair before = factors_of(
-      at::matmul(random_matrix(30, 6), random_matrix(6, 20)), 6);
-  const linalg::LowRankPair after = {
-      before.a.narrow(1, 0, 4), before.b.narrow(0, 0, 4)};
+  const linalg::LowRankPair before =
+      factors_of(at::matmul(random_matrix(30, 6), random_matrix(6, 20)), 6);
+  const linalg::LowRankPair after = {before.a.narrow(1, 0, 4), before.b.narrow(0, 0, 4)};
   const AbLayer change = layer_of(w, 6, before, after);
   EXPECT_LT(
       error_of(
-          carry_gradient(
-              at::matmul(g, before.b.t()), Factor::A, change, false),
+          carry_gradient(at::matmul(g, before.b.t()), Factor::A, change, false),
           at::matmul(g, after.b.t())),
       1e-10);
   EXPECT_LT(
       error_of(
-          carry_gradient(
-              at::matmul(before.a.t(), g), Factor::B, change, false),
+          carry_gradient(at::matmul(before.a.t(), g), Factor::B, change, false),
           at::matmul(after.a.t(), g)),
       1e-10);
 }
@@ -83,15 +75,9 @@ TEST(BasisChange, ADenseGradientIsProjected) {
   const linalg::LowRankPair after = factors_of(random_matrix(30, 20), 4);
   const AbLayer change = layer_of(w, 0, {}, after);
   EXPECT_LT(
-      error_of(
-          carry_gradient(g, Factor::A, change, false),
-          at::matmul(g, after.b.t())),
-      1e-12);
+      error_of(carry_gradient(g, Factor::A, change, false), at::matmul(g, after.b.t())), 1e-12);
   EXPECT_LT(
-      error_of(
-          carry_gradient(g, Factor::B, change, false),
-          at::matmul(after.a.t(), g)),
-      1e-12);
+      error_of(carry_gradient(g, Factor::B, change, false), at::matmul(after.a.t(), g)), 1e-12);
   // E (sum_j g_ij b_kj)^2 = sum_j E g_ij^2 b_kj^2 for independent components.
   const at::Tensor squares = g.square();
   EXPECT_LT(
@@ -112,15 +98,9 @@ TEST(BasisChange, SquaredGradientsOfScaledFactors) {
   const AbLayer change = layer_of(w, kRank, before, after);
   const at::Tensor a = random_matrix(30, kRank).square();
   const at::Tensor b = random_matrix(kRank, 20).square();
+  EXPECT_LT(error_of(carry_gradient(a, Factor::A, change, true), a / d.square()), 1e-10);
   EXPECT_LT(
-      error_of(
-          carry_gradient(a, Factor::A, change, true), a / d.square()),
-      1e-10);
-  EXPECT_LT(
-      error_of(
-          carry_gradient(b, Factor::B, change, true),
-          b * d.square().unsqueeze(1)),
-      1e-10);
+      error_of(carry_gradient(b, Factor::B, change, true), b * d.square().unsqueeze(1)), 1e-10);
 }
 
 }  // namespace

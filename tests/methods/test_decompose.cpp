@@ -47,8 +47,7 @@ struct Layers {
       const nn::NamedWeight named = {layer + ".weight", layer, &w, {}};
       at::Generator g = at::detail::createCPUGenerator(7);
       dense.emplace_back(named);
-      products.emplace_back(named).product = {
-          at::randn({w.m(), 24}, g), at::randn({24, w.n()}, g)};
+      products.emplace_back(named).product = {at::randn({w.m(), 24}, g), at::randn({24, w.n()}, g)};
     }
   }
 };
@@ -60,10 +59,7 @@ std::vector<AbLayer> all_dense(const Layers& layers) {
 }
 
 std::vector<AbLayer> decompose(
-    int workers,
-    const DecomposeOptions& options,
-    int times = 1,
-    Choice choice = all_dense) {
+    int workers, const DecomposeOptions& options, int times = 1, Choice choice = all_dense) {
   std::vector<AbLayer> result;
   std::mutex mutex;
   comm::run_workers(workers, 60, [&](comm::Communicator& world) {
@@ -108,9 +104,8 @@ TEST_P(Routes, GiveTheSameRanksAndProducts) {
         ASSERT_EQ(got[i].cut.rank, exact[i].cut.rank) << "layer " << i;
         EXPECT_NEAR(got[i].cut.energy, exact[i].cut.energy, 1e-6);
         if (exact[i].cut.rank > 0) {
-          const auto difference =
-              at::mm(got[i].factors.a, got[i].factors.b)
-                  .sub(at::mm(exact[i].factors.a, exact[i].factors.b));
+          const auto difference = at::mm(got[i].factors.a, got[i].factors.b)
+                                      .sub(at::mm(exact[i].factors.a, exact[i].factors.b));
           EXPECT_LT(difference.abs().max().item<double>(), 1e-3) << i;
         }
       }
@@ -119,8 +114,7 @@ TEST_P(Routes, GiveTheSameRanksAndProducts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    Routes,
+    All, Routes,
     ::testing::Values(
         linalg::RankRule{linalg::RankRuleName::Sigma, 0.15},
         linalg::RankRule{linalg::RankRuleName::Energy, 0, 0.95},
@@ -134,8 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
 // bits.
 TEST(Decompose, DenseWeightsAndProductsTogetherAsApart) {
   DecomposeOptions options;
-  for (const auto route :
-       {linalg::SvdRoute::Exact, linalg::SvdRoute::Randomized}) {
+  for (const auto route : {linalg::SvdRoute::Exact, linalg::SvdRoute::Randomized}) {
     options.route = route;
     for (const int workers : {1, 3}) {
       SCOPED_TRACE(workers);
@@ -146,11 +139,9 @@ TEST(Decompose, DenseWeightsAndProductsTogetherAsApart) {
         return std::vector<AbLayer>{l.products[0], l.products[3]};
       });
       const auto both = decompose(workers, options, 1, [](const Layers& l) {
-        return std::vector<AbLayer>{
-            l.products[0], l.dense[1], l.dense[2], l.products[3]};
+        return std::vector<AbLayer>{l.products[0], l.dense[1], l.dense[2], l.products[3]};
       });
-      const std::vector<AbLayer> expected = {
-          products[0], dense[0], dense[1], products[1]};
+      const std::vector<AbLayer> expected = {products[0], dense[0], dense[1], products[1]};
       ASSERT_EQ(both.size(), expected.size());
       for (std::size_t i = 0; i < both.size(); ++i) {
         const AbLayer& e = expected[i];
@@ -174,8 +165,7 @@ TEST(Decompose, EnergyIsMeasuredOnce) {
   DecomposeOptions options;
   options.rule.rule = linalg::RankRuleName::Energy;
   options.rule.keep = 0.9;
-  for (const auto route :
-       {linalg::SvdRoute::Exact, linalg::SvdRoute::Randomized}) {
+  for (const auto route : {linalg::SvdRoute::Exact, linalg::SvdRoute::Randomized}) {
     options.route = route;
     for (const bool remembered : {true, false}) {
       for (const int workers : {1, 3}) {
@@ -257,8 +247,7 @@ TEST(Decompose, AProductsFactorsGiveItAgain) {
 
 TEST(ShareOut, KindsApartDenseFirst) {
   EXPECT_EQ(
-      share_out({{60, 30, 3}, {100, 50}, {200, 100, 5}, {80, 40}}, 2),
-      (Owned{{1, 2}, {3, 0}}));
+      share_out({{60, 30, 3}, {100, 50}, {200, 100, 5}, {80, 40}}, 2), (Owned{{1, 2}, {3, 0}}));
   EXPECT_EQ(share_out({{80, 40}}, 3), (Owned{{0}, {}, {}}));
 }
 

@@ -19,8 +19,8 @@ std::map<std::int64_t, std::int64_t> drawn(const LocalPlan& plan) {
   std::map<std::int64_t, std::int64_t> events;
   for (std::int64_t round = 0; round < 40; ++round) {
     for (std::int64_t f = 0; f < plan.fragments; ++f) {
-      const std::int64_t t = plan.warmup + round * plan.interval +
-                             (f + 1) * plan.interval / plan.fragments;
+      const std::int64_t t =
+          plan.warmup + round * plan.interval + (f + 1) * plan.interval / plan.fragments;
       if (t + plan.delay < plan.steps) {
         EXPECT_EQ(events.count(t), 0U);
         events[t] = f;
@@ -40,8 +40,7 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
           const Timeline timeline = local_timeline(plan);
           EXPECT_EQ(timeline.steps(Over::World), w);
           EXPECT_EQ(timeline.steps(Over::Nobody), 31 - w);
-          EXPECT_EQ(
-              timeline.count(Event::SynchronizeFragment), std::ssize(expected));
+          EXPECT_EQ(timeline.count(Event::SynchronizeFragment), std::ssize(expected));
           std::int64_t free = 0;  // when the last one was applied
           for (std::int64_t t = 0; t <= 31; ++t) {
             SCOPED_TRACE(formatted("W {} H {} F {} D {} t {}", w, h, f, d, t));
@@ -66,8 +65,7 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
   }
 }
 
-MethodOptions
-diloco_options(double interval, std::int64_t fragments, int delay) {
+MethodOptions diloco_options(double interval, std::int64_t fragments, int delay) {
   MethodOptions o;
   o.name = "diloco";
   o.warmup_steps = Duration::percent(10);
@@ -114,8 +112,7 @@ TEST(LocalPlan, RefusesWhatDoesNotFit) {
       "method.delay: expected less than method.sync_every / method.fragments "
       "(10 / 1 steps), got 10");
   // Products that 64 bits do not hold.
-  EXPECT_NE(
-      error_of(diloco_options(10, 4, std::numeric_limits<int>::max())), "");
+  EXPECT_NE(error_of(diloco_options(10, 4, std::numeric_limits<int>::max())), "");
   MethodOptions huge = diloco_options(12, 4, 0);
   huge.sync_every = Duration::epochs(1e8);
   huge.delay = std::int64_t{1} << 62;
@@ -130,8 +127,7 @@ TEST(LocalPlan, RefusesWhatDoesNotFit) {
 
 // Layers of these sizes, each a weight and (but the first) a bias of 3; the
 // first parameter stands before all weights. Weights come first in the buffer.
-std::vector<compress::Slot> slots_of_sizes(
-    const std::vector<std::int64_t>& sizes) {
+std::vector<compress::Slot> slots_of_sizes(const std::vector<std::int64_t>& sizes) {
   std::vector<compress::Slot> slots;
   std::int64_t offset = 0;
   const auto add = [&](std::string name, std::int64_t numel, int position) {
@@ -157,8 +153,7 @@ std::vector<int> weights_of(std::size_t layers) {
 }
 
 // The smallest largest part, by trying all cuts.
-std::int64_t
-best(const std::vector<std::int64_t>& sizes, std::size_t from, int parts) {
+std::int64_t best(const std::vector<std::int64_t>& sizes, std::size_t from, int parts) {
   std::int64_t sum = 0;
   std::int64_t least = std::int64_t{1} << 40;
   for (std::size_t i = from; i < sizes.size(); ++i) {
@@ -183,8 +178,7 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
     const auto slots = slots_of_sizes(sizes);
     const auto layers = static_cast<std::int64_t>(sizes.size());
     for (std::int64_t count = 1; count <= layers; ++count) {
-      const auto fragments =
-          cut_fragments(slots, weights_of(sizes.size()), count);
+      const auto fragments = cut_fragments(slots, weights_of(sizes.size()), count);
       ASSERT_EQ(static_cast<std::int64_t>(fragments.size()), count);
       std::int64_t largest = 0;
       int last = -1;  // position
@@ -202,7 +196,7 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
         std::ranges::sort(positions);
         ASSERT_FALSE(positions.empty());
         EXPECT_EQ(positions.front(), last + 1);  // neighbors
-        EXPECT_EQ(positions.front() % 2, 0);  // a weight, or the first of all
+        EXPECT_EQ(positions.front() % 2, 0);     // a weight, or the first of all
         last = positions.back();
         tensors += fragment.slots.size();
         // The ranges are the slots' places in the buffer, in their order.
@@ -213,8 +207,7 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
           }
         }
         for (const compress::Slot& slot : fragment.slots) {
-          const auto original =
-              std::ranges::find(slots, slot.name, &compress::Slot::name);
+          const auto original = std::ranges::find(slots, slot.name, &compress::Slot::name);
           for (std::int64_t k = 0; k < slot.numel(); ++k) {
             wanted.push_back(original->offset + k);
           }
@@ -234,8 +227,7 @@ TEST(Fragments, MoreThanLayersAreRefused) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);
     EXPECT_STREQ(
-        error.what(),
-        "method.fragments: expected at most the 3 layers of the model, got 4");
+        error.what(), "method.fragments: expected at most the 3 layers of the model, got 4");
   }
 }
 

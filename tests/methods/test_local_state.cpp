@@ -33,8 +33,7 @@ TEST_P(LocalState, GoesOnToTheSameBits) {
     const auto expect_wanted = [&](LocalWorker& other, std::int64_t t) {
       const auto seen = other.all();
       for (std::size_t i = 0; i < wanted.size(); ++i) {
-        EXPECT_TRUE(at::equal(seen[i], wanted[i]))
-            << "saved after " << t << " steps: tensor " << i;
+        EXPECT_TRUE(at::equal(seen[i], wanted[i])) << "saved after " << t << " steps: tensor " << i;
       }
     };
     // The same communicator carries the other runs, one after another.
@@ -51,9 +50,7 @@ TEST_P(LocalState, GoesOnToTheSameBits) {
       for (std::size_t i = 0; i < now.size(); ++i) {
         EXPECT_TRUE(at::equal(loaded[i], now[i]));
       }
-      EXPECT_EQ(
-          resumed.method->replicas_agree(t + 1),
-          saving.method->replicas_agree(t + 1));
+      EXPECT_EQ(resumed.method->replicas_agree(t + 1), saving.method->replicas_agree(t + 1));
       resumed.go(t + 1, c.run.steps);
       resumed.method->finish(c.run.steps);
       expect_wanted(resumed, t + 1);
@@ -85,8 +82,7 @@ LocalRun with_moments(LocalRun run) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    LocalState,
+    All, LocalState,
     ::testing::Values(
         LocalCase{"local_sgd", 2, with_moments(local_sgd(3, 4))},
         LocalCase{"diloco_fp16", 2, with_dtype(diloco(2, 5, 1, 3), "fp16")},
@@ -95,10 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
         LocalCase{"thc", 3, with_reducer(diloco(0, 4), "thc")},
         LocalCase{"powersgd", 2, with_reducer(diloco(2, 4), "powersgd")},
         LocalCase{"onebit", 2, with_reducer(local_sgd(0, 2), "onebit")},
-        LocalCase{
-            "hylo_streaming",
-            2,
-            with_reducer(diloco(2, 9, 3, 2, 0.5), "hylo")},
+        LocalCase{"hylo_streaming", 2, with_reducer(diloco(2, 9, 3, 2, 0.5), "hylo")},
         with_statistics("statistics_under_way", diloco(1, 4, 2, 1))),
     [](const auto& test) { return test.param.name; });
 
@@ -110,8 +103,7 @@ TEST(LocalTraining, GoesOnWithFewerWorkers) {
     std::int64_t at;
   };
   for (const Regroup& c :
-       {Regroup{local_sgd(2, 5), 9},
-        Regroup{diloco(2, 6), 10},
+       {Regroup{local_sgd(2, 5), 9}, Regroup{diloco(2, 6), 10},
         Regroup{diloco(2, 6, 2, 2), 10},  // nothing under way
         Regroup{diloco(2, 6, 2, 2), 12},  // a fragment
         Regroup{diloco(20, 6), 10}}) {    // in the warm-up
@@ -132,13 +124,11 @@ TEST(LocalTraining, GoesOnWithFewerWorkers) {
       values += tensors[0] / 4.0;
       moments += tensors[1] / 4.0;
     }
-    const bool warm =
-        static_cast<double>(c.at) < c.run.method.warmup_steps.value;
+    const bool warm = static_cast<double>(c.at) < c.run.method.warmup_steps.value;
     EXPECT_EQ(states[0].replicas.count("x"), warm ? 0U : 1U);
     const bool flies = !warm && states[0].values->at("local.fragment") >= 0;
     const at::Tensor start = warm ? at::Tensor() : states[0].replicas["x"];
-    const at::Tensor moving =
-        warm ? at::Tensor() : states[0].replicas["velocity"];
+    const at::Tensor moving = warm ? at::Tensor() : states[0].replicas["velocity"];
     with_workers(2, c.run, [&](LocalWorker& w, int rank) {
       std::vector<state::State> mine;
       for (const state::State& s : states) {
@@ -154,9 +144,7 @@ TEST(LocalTraining, GoesOnWithFewerWorkers) {
         mine.push_back(std::move(copy));
       }
       w.method->regroup(mine, c.at);
-      EXPECT_EQ(
-          w.method->now().phase,
-          warm ? methods::Phase::Full : methods::Phase::Local);
+      EXPECT_EQ(w.method->now().phase, warm ? methods::Phase::Full : methods::Phase::Local);
       w.method->check_replicas(c.at);
       EXPECT_TRUE(w.method->replicas_agree(c.at));
       const at::Tensor now = w.method->block().values();
@@ -165,8 +153,7 @@ TEST(LocalTraining, GoesOnWithFewerWorkers) {
       } else {
         EXPECT_FALSE(at::allclose(now.to(at::kDouble), values, 0, 1e-6));
       }
-      EXPECT_TRUE(at::allclose(
-          w.method->block().moments().to(at::kDouble), moments, 0, 1e-6));
+      EXPECT_TRUE(at::allclose(w.method->block().moments().to(at::kDouble), moments, 0, 1e-6));
       if (warm) {
         return;
       }

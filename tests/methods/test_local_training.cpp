@@ -43,8 +43,7 @@ class Reference {
       if (std::ranges::find(layers_, layer) == layers_.end()) {
         layers_.push_back(layer);
       }
-      place_.push_back(
-          {layer, block.offset(i), block.offset(i + 1) - block.offset(i)});
+      place_.push_back({layer, block.offset(i), block.offset(i + 1) - block.offset(i)});
     }
   }
   // fc1 holds most numbers of the network, so each cut leaves it alone.
@@ -70,8 +69,7 @@ class Reference {
     const std::int64_t delay = m.name == "diloco" ? m.delay : 0;
     const auto begins = [&](std::int64_t f, std::int64_t s) {
       const std::int64_t local = s - warmup - (f + 1) * h / fragments_;
-      return s > warmup && s + delay < run_.steps && local >= 0 &&
-             local % h == 0;
+      return s > warmup && s + delay < run_.steps && local >= 0 && local % h == 0;
     };
     for (std::int64_t f = 0; f < fragments_; ++f) {
       if (begins(f, done) && delay == 0) {
@@ -90,8 +88,7 @@ class Reference {
   void apply(std::int64_t f) {
     const auto& m = run_.method;
     const bool diloco = m.name == "diloco";
-    const OuterRule rule = m.outer.name.value_or(
-        diloco ? OuterRule::Nesterov : OuterRule::Average);
+    const OuterRule rule = m.outer.name.value_or(diloco ? OuterRule::Nesterov : OuterRule::Average);
     const bool steps = rule != OuterRule::Average;
     const double lr = steps ? m.outer.lr : 1;
     const double momentum = steps ? m.outer.momentum : 0;
@@ -100,14 +97,10 @@ class Reference {
       if (fragment_of(p.layer) != f) {
         continue;
       }
-      const auto part = [&](const at::Tensor& flat) {
-        return flat.narrow(0, p.offset, p.numel);
-      };
+      const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, p.offset, p.numel); };
       const at::Tensor g = -part(sent_);
       part(v_).copy_(momentum * part(v_) + g);
-      part(x_).sub_(
-          lr * (rule == OuterRule::Sgd ? part(v_).clone()
-                                       : g + momentum * part(v_)));
+      part(x_).sub_(lr * (rule == OuterRule::Sgd ? part(v_).clone() : g + momentum * part(v_)));
       for (const at::Tensor& local : locals_) {
         part(local).copy_(alpha * part(x_) + (1 - alpha) * part(local));
       }
@@ -158,10 +151,7 @@ TEST_P(LocalSteps, FollowTheRecomputationInFloat64) {
       w.go(t, t + 1);
       reference.step(t);
       ASSERT_TRUE(at::allclose(
-          w.method->block().values().to(at::kDouble),
-          reference.local(rank),
-          0,
-          c.tolerance))
+          w.method->block().values().to(at::kDouble), reference.local(rank), 0, c.tolerance))
           << "step " << t + 1;
       // Equal wherever that is claimed: it throws where they are not.
       w.method->check_replicas(t + 1);
@@ -169,16 +159,12 @@ TEST_P(LocalSteps, FollowTheRecomputationInFloat64) {
       meetings = w.observer.events.size();
       const double warmup = c.run.method.warmup_steps.value;
       EXPECT_EQ(
-          w.method->replicas_agree(t + 1),
-          static_cast<double>(t + 1) <= warmup || (met && whole));
+          w.method->replicas_agree(t + 1), static_cast<double>(t + 1) <= warmup || (met && whole));
     }
     EXPECT_GT(meetings, 0U);
     w.method->finish(c.run.steps);
-    EXPECT_TRUE(at::allclose(
-        w.method->block().values().to(at::kDouble),
-        reference.mean(),
-        0,
-        c.tolerance));
+    EXPECT_TRUE(
+        at::allclose(w.method->block().values().to(at::kDouble), reference.mean(), 0, c.tolerance));
     EXPECT_TRUE(w.method->replicas_agree(c.run.steps));
     w.method->check_replicas(c.run.steps);
     const std::lock_guard lock(mutex);
@@ -190,36 +176,20 @@ TEST_P(LocalSteps, FollowTheRecomputationInFloat64) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    LocalSteps,
+    All, LocalSteps,
     ::testing::Values(
         LocalCase{"local_sgd", 3, local_sgd(0, 5)},
         LocalCase{"local_sgd_after_a_warm_up", 2, local_sgd(7, 4)},
         LocalCase{"local_sgd_each_step", 4, local_sgd(2, 1)},
         LocalCase{"local_sgd_alone", 1, local_sgd(3, 4)},
-        LocalCase{
-            "local_sgd_fp16",
-            4,
-            with_dtype(local_sgd(3, 4), "fp16"),
-            2e-4},
-        LocalCase{
-            "local_sgd_bf16",
-            2,
-            with_dtype(local_sgd(3, 4), "bf16"),
-            1e-3},
-        LocalCase{"diloco", 4, diloco(0, 6)},
-        LocalCase{"diloco_after_a_warm_up", 3, diloco(4, 5)},
+        LocalCase{"local_sgd_fp16", 4, with_dtype(local_sgd(3, 4), "fp16"), 2e-4},
+        LocalCase{"local_sgd_bf16", 2, with_dtype(local_sgd(3, 4), "bf16"), 1e-3},
+        LocalCase{"diloco", 4, diloco(0, 6)}, LocalCase{"diloco_after_a_warm_up", 3, diloco(4, 5)},
         LocalCase{"diloco_delayed", 2, diloco(2, 6, 1, 4)},
         LocalCase{"diloco_mixed", 2, diloco(0, 5, 1, 0, 0.25)},
         LocalCase{"diloco_sgd", 2, with_rule(diloco(1, 5), OuterRule::Sgd)},
-        LocalCase{
-            "diloco_average",
-            2,
-            with_rule(diloco(1, 6, 2), OuterRule::Average)},
-        LocalCase{
-            "local_sgd_nesterov",
-            3,
-            with_rule(local_sgd(2, 4), OuterRule::Nesterov)},
+        LocalCase{"diloco_average", 2, with_rule(diloco(1, 6, 2), OuterRule::Average)},
+        LocalCase{"local_sgd_nesterov", 3, with_rule(local_sgd(2, 4), OuterRule::Nesterov)},
         LocalCase{"two_fragments", 2, diloco(1, 7, 2)},
         LocalCase{"streaming", 3, diloco(2, 9, 3, 2, 0.5)},
         LocalCase{"a_fragment_a_layer", 4, diloco(0, 10, 4, 2)}),
@@ -231,8 +201,7 @@ TEST(LocalSgd, AveragesMomentsAndStatisticsWhereAsked) {
     for (const std::string dtype : {"fp32", "fp16", "bf16"}) {
       LocalRun run = with_dtype(local_sgd(0, 3), dtype);
       run.model = "resnet18";
-      run.method.average =
-          moments ? Averaged::ParamsAndMoments : Averaged::Params;
+      run.method.average = moments ? Averaged::ParamsAndMoments : Averaged::Params;
       with_workers(2, run, [&](LocalWorker& w, int rank) {
         w.method->start();
         w.method->block().moments().fill_(1e-9 * (1 + rank));
@@ -248,8 +217,7 @@ TEST(LocalSgd, AveragesMomentsAndStatisticsWhereAsked) {
         EXPECT_EQ(mean[0].item<float>(), 1.5F);
         EXPECT_EQ(
             w.observer.events.back(),
-            (std::pair<std::int64_t, std::string>{
-                3, moments ? "params+moments" : "params"}));
+            (std::pair<std::int64_t, std::string>{3, moments ? "params+moments" : "params"}));
       });
     }
   }
@@ -282,8 +250,7 @@ TEST(LocalTraining, MergedIsWhatTheEndGives) {
         w.go(t, t + 1);
         const auto before = w.all();
         const auto sent = w.meter.training_bytes();
-        const auto merged =
-            nn::make_model(w.model_options(), LocalWorker::shape());
+        const auto merged = nn::make_model(w.model_options(), LocalWorker::shape());
         w.method->merge_into(*merged);
         EXPECT_EQ(w.meter.training_bytes(), sent);
         const auto after = w.all();
@@ -291,16 +258,12 @@ TEST(LocalTraining, MergedIsWhatTheEndGives) {
           EXPECT_TRUE(at::equal(before[i], after[i]));
         }
         at::Tensor mean = w.method->block().values().clone();
-        world.all_reduce(mean, comm::ReduceOp::Mean, comm::Purpose::Metrics)
-            .wait();
+        world.all_reduce(mean, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
         for (const nn::NamedWeight& weight : merged->weights()) {
           const auto i = static_cast<std::size_t>(weight.position);
           ASSERT_TRUE(at::allclose(
               weight.weight->dense.reshape({-1}),
-              mean.narrow(
-                  0, w.method->block().offset(i), weight.weight->dense.numel()),
-              0,
-              1e-6));
+              mean.narrow(0, w.method->block().offset(i), weight.weight->dense.numel()), 0, 1e-6));
         }
       }
     });
@@ -317,9 +280,7 @@ TEST(LocalTraining, MeetingsAreEvaluatedByTheirStep) {
     w.go(0, 30);
     // Step 0 of the warm-up; then of 7, 10, ... the first one from 5, 10, ...
     // on.
-    EXPECT_EQ(
-        w.observer.evaluated,
-        (std::vector<std::int64_t>{1, 7, 10, 16, 22, 25}));
+    EXPECT_EQ(w.observer.evaluated, (std::vector<std::int64_t>{1, 7, 10, 16, 22, 25}));
   });
 }
 

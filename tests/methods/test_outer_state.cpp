@@ -20,8 +20,7 @@ MethodOptions options_of(SyncMode sync, const char* wire) {
   MethodOptions options;
   options.name = "ab";
   options.sync = sync;
-  options.outer.name =
-      sync == SyncMode::Full ? OuterRule::Average : OuterRule::Nesterov;
+  options.outer.name = sync == SyncMode::Full ? OuterRule::Average : OuterRule::Nesterov;
   if (wire != std::string("auto")) {
     options.outer.wire.name = wire;
   }
@@ -30,8 +29,7 @@ MethodOptions options_of(SyncMode sync, const char* wire) {
 
 // A = U sqrt(S), B = sqrt(S) V^T of a product, at most of rank r.
 linalg::LowRankPair balanced(const linalg::LowRankPair& pair, std::int64_t r) {
-  const auto [u, s, vt] =
-      at::linalg_svd(at::matmul(pair.a, pair.b).to(at::kDouble), false);
+  const auto [u, s, vt] = at::linalg_svd(at::matmul(pair.a, pair.b).to(at::kDouble), false);
   const at::Tensor root = s.narrow(0, 0, r).sqrt();
   return {
       (u.narrow(1, 0, r) * root).to(at::kFloat),
@@ -46,12 +44,8 @@ at::Tensor flat(const nn::Weight& w, Factor which, const at::Tensor& matrix) {
 }
 
 at::Tensor matrix_of(
-    const nn::Weight& w,
-    Factor which,
-    const at::Tensor& values,
-    std::int64_t rank) {
-  return w.to_matrix(
-      which, nn::view_at(values, 0, w.stored_sizes(which, rank)));
+    const nn::Weight& w, Factor which, const at::Tensor& values, std::int64_t rank) {
+  return w.to_matrix(which, nn::view_at(values, 0, w.stored_sizes(which, rank)));
 }
 
 double relative_distance(const at::Tensor& got, const at::Tensor& want) {
@@ -59,20 +53,15 @@ double relative_distance(const at::Tensor& got, const at::Tensor& want) {
 }
 
 // A kept change alters the weight by the same after a decomposition as before.
-class KeptChange : public ::testing::TestWithParam<std::vector<std::int64_t>> {
-};
+class KeptChange : public ::testing::TestWithParam<std::vector<std::int64_t>> {};
 
 TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
   constexpr std::int64_t kRank = 5;
   nn::Weight w(GetParam());
   for (const SyncMode sync : {SyncMode::OnlyLearned, SyncMode::Full}) {
-    const linalg::LowRankPair start = {
-        at::randn({w.m(), kRank}), at::randn({kRank, w.n()})};
+    const linalg::LowRankPair start = {at::randn({w.m(), kRank}), at::randn({kRank, w.n()})};
     const linalg::LowRankPair merged = merge_factors(
-        sync,
-        start,
-        at::randn({w.m(), kRank}) * 0.1,
-        at::randn({kRank, w.n()}) * 0.1);
+        sync, start, at::randn({w.m(), kRank}) * 0.1, at::randn({kRank, w.n()}) * 0.1);
     // Nothing is cut.
     const std::int64_t rank = merged.a.size(1);
     const linalg::LowRankPair after = balanced(merged, rank);
@@ -81,8 +70,8 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
     for (const Factor own : {Factor::A, Factor::B}) {
       OuterState state(options_of(sync, "int4"));
       ASSERT_TRUE(state.is_kept());
-      const at::Tensor residual = own == Factor::A ? at::randn({w.m(), kRank})
-                                                   : at::randn({kRank, w.n()});
+      const at::Tensor residual =
+          own == Factor::A ? at::randn({w.m(), kRank}) : at::randn({kRank, w.n()});
       state.keep(flat(w, own, residual));
       state.change_basis(own, {layer_of(w, kRank, merged, after)});
       at::Tensor got = at::zeros({w.factor_numel(own, rank)});
@@ -90,25 +79,19 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
       const at::Tensor moved = matrix_of(w, own, got, rank);
       if (own == Factor::A) {
         EXPECT_LT(
-            relative_distance(
-                at::matmul(moved, after.b), at::matmul(residual, base_b)),
-            1e-4);
+            relative_distance(at::matmul(moved, after.b), at::matmul(residual, base_b)), 1e-4);
       } else {
         EXPECT_LT(
-            relative_distance(
-                at::matmul(after.a, moved), at::matmul(base_a, residual)),
-            1e-4);
+            relative_distance(at::matmul(after.a, moved), at::matmul(base_a, residual)), 1e-4);
       }
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Shapes,
-    KeptChange,
+    Shapes, KeptChange,
     ::testing::Values(
-        std::vector<std::int64_t>{30, 20},
-        std::vector<std::int64_t>{20, 30},
+        std::vector<std::int64_t>{30, 20}, std::vector<std::int64_t>{20, 30},
         std::vector<std::int64_t>{16, 8, 3, 3}));
 
 // What a cut removes from the weight is removed from the velocity.
@@ -123,9 +106,8 @@ TEST(OuterState, AVelocityIsCutWithItsWeight) {
   state.step(change);  // velocity: -first
   // Another layer becomes factored: it has no velocity yet.
   state.change_basis(
-      Factor::A,
-      {layer_of(w, 4, merged, after),
-       layer_of(other, 0, {}, {at::randn({7, 3}), at::randn({3, 7})})});
+      Factor::A, {layer_of(w, 4, merged, after),
+                  layer_of(other, 0, {}, {at::randn({7, 3}), at::randn({3, 7})})});
   FlatFactors next = {at::zeros({12 * 2 + 7 * 3}), at::zeros({2 * 9 + 3 * 7})};
   state.step(next);  // lr * momentum * momentum * velocity
   const double scale = 0.7 * 0.9 * 0.9;
@@ -138,16 +120,13 @@ TEST(OuterState, AVelocityIsCutWithItsWeight) {
   EXPECT_LT(
       relative_distance(
           at::matmul(a, after.b),
-          at::matmul(
-              at::matmul(matrix_of(w, Factor::A, first.a, 4), merged.b),
-              project(unit_b))),
+          at::matmul(at::matmul(matrix_of(w, Factor::A, first.a, 4), merged.b), project(unit_b))),
       1e-4);
   EXPECT_LT(
       relative_distance(
-          at::matmul(after.a, b),
-          at::matmul(
-              at::matmul(unit_a, unit_a.t()),
-              at::matmul(merged.a, matrix_of(w, Factor::B, first.b, 4)))),
+          at::matmul(after.a, b), at::matmul(
+                                      at::matmul(unit_a, unit_a.t()),
+                                      at::matmul(merged.a, matrix_of(w, Factor::B, first.b, 4)))),
       1e-4);
   EXPECT_EQ(next.a.narrow(0, 24, 21).abs().max().item<float>(), 0);
   EXPECT_EQ(next.b.narrow(0, 18, 21).abs().max().item<float>(), 0);

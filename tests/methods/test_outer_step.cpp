@@ -16,9 +16,7 @@ namespace {
 // torch.optim.SGD, with nesterov=True and False, from PyTorch's Python.
 TEST(OuterStep, HasPyTorchsValues) {
   const std::array<std::array<float, 4>, 3> gradients = {
-      {{0.1F, -0.2F, 0.3F, 0},
-       {0.05F, 0.4F, -0.3F, 0},
-       {-0.6F, 0.1F, 0.2F, 1}}};
+      {{0.1F, -0.2F, 0.3F, 0}, {0.05F, 0.4F, -0.3F, 0}, {-0.6F, 0.1F, 0.2F, 1}}};
   struct StepCase {
     OuterStep step;
     std::array<std::array<float, 4>, 3> wanted;
@@ -40,11 +38,9 @@ TEST(OuterStep, HasPyTorchsValues) {
     at::Tensor x = at::tensor({1.0F, -2.0F, 0.5F, 0.0F});
     at::Tensor velocity = at::zeros({4});
     for (std::size_t k = 0; k < 3; ++k) {
-      const at::Tensor change =
-          at::tensor(at::ArrayRef<float>(gradients[k].data(), 4)).neg();
+      const at::Tensor change = at::tensor(at::ArrayRef<float>(gradients[k].data(), 4)).neg();
       c.step(x, change, velocity);
-      const at::Tensor wanted =
-          at::tensor(at::ArrayRef<float>(c.wanted[k].data(), 4));
+      const at::Tensor wanted = at::tensor(at::ArrayRef<float>(c.wanted[k].data(), 4));
       EXPECT_TRUE(at::allclose(x, wanted, 0, 3e-7)) << x << wanted;
     }
   }

@@ -74,17 +74,14 @@ TEST_P(PhasePlans, TimelineHasTheEventsThatAUserWouldDraw) {
       EXPECT_EQ(timeline.last_event(t).event, last.event) << t;
     }
     for (const Event event :
-         {Event::Decompose,
-          Event::Synchronize,
-          Event::SynchronizeAndDecompose}) {
+         {Event::Decompose, Event::Synchronize, Event::SynchronizeAndDecompose}) {
       EXPECT_EQ(timeline.count(event), counts[event]);
     }
     for (const Over over : {Over::World, Over::Group, Over::Nobody}) {
       EXPECT_EQ(timeline.steps(over), steps_over[over]);
     }
     EXPECT_EQ(timeline.stretches.back().phase, phase);
-    EXPECT_EQ(
-        timeline.stretches.back().first, std::max<std::int64_t>(last.at, 0));
+    EXPECT_EQ(timeline.stretches.back().first, std::max<std::int64_t>(last.at, 0));
     EXPECT_EQ(timeline.stretches.back().after, Event::None);
   });
 }
@@ -103,9 +100,7 @@ TEST(Phase, LongRunsAreShortLists) {
   const Timeline timeline = ab_timeline({5, 7, 3}, 1'000'000'000'005);
   EXPECT_LE(timeline.stretches.size(), 5U);
   EXPECT_EQ(timeline.count(Event::Synchronize), 1'000'000'000'000 / 7);
-  EXPECT_EQ(
-      timeline.steps(Over::World) + timeline.steps(Over::Group),
-      1'000'000'000'005);
+  EXPECT_EQ(timeline.steps(Over::World) + timeline.steps(Over::Group), 1'000'000'000'005);
 }
 
 TEST(Phase, LocalStepsSendNoGradients) {
@@ -146,9 +141,7 @@ TEST(Phase, RatiosAreAnnealedGeometrically) {
   options.rank.ratio = 32;
   PhasePlan plan = make_phase_plan(options, {10, 200});
   EXPECT_EQ(plan.anneal, 80);
-  const auto ratio = [&](std::int64_t t) {
-    return rule_after(options, plan, t).ratio;
-  };
+  const auto ratio = [&](std::int64_t t) { return rule_after(options, plan, t).ratio; };
   EXPECT_DOUBLE_EQ(ratio(20), 2);
   EXPECT_DOUBLE_EQ(ratio(40), 4);
   EXPECT_DOUBLE_EQ(ratio(80), 16);
@@ -212,8 +205,7 @@ TEST(Ramp, ReferenceIsTheAuthors) {
   EXPECT_DOUBLE_EQ(ramped_rate(ramp, 1, 1e-3, at_switch), 1e-5);
   for (int k = 2; k <= 5; ++k) {
     EXPECT_DOUBLE_EQ(
-        ramped_rate(ramp, k, 1e-3, at_switch),
-        std::min(1e-3, k * (at_switch - 1e-5) / 5));
+        ramped_rate(ramp, k, 1e-3, at_switch), std::min(1e-3, k * (at_switch - 1e-5) / 5));
   }
   EXPECT_DOUBLE_EQ(ramped_rate(ramp, 6, 1e-3, at_switch), 1e-3);
 }

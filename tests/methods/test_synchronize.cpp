@@ -33,8 +33,7 @@ std::vector<SyncCase> cases() {
   for (const int workers : {2, 4, 6, 8}) {
     for (int g = 1; g <= workers / 2; ++g) {
       if (workers % g == 0 && workers / g % 2 == 0) {
-        for (const SyncMode mode :
-             {SyncMode::OnlyLearned, SyncMode::WithStale, SyncMode::Full}) {
+        for (const SyncMode mode : {SyncMode::OnlyLearned, SyncMode::WithStale, SyncMode::Full}) {
           all.push_back({workers, g, mode});
         }
       }
@@ -60,8 +59,7 @@ class SyncModes : public ::testing::TestWithParam<SyncCase> {};
 // against what comes out of the exchange and the merge.
 TEST_P(SyncModes, EqualsItsDefinition) {
   const auto [workers, group_size, mode] = GetParam();
-  const Groups groups =
-      comm::make_groups(workers, group_size, mode == SyncMode::OnlyB);
+  const Groups groups = comm::make_groups(workers, group_size, mode == SyncMode::OnlyB);
   constexpr int kM = 13, kN = 7, kR = 3;
   const auto f64 = at::TensorOptions().dtype(at::kDouble);
   const at::Tensor a0 = at::randn({kM, kR}, f64);
@@ -70,8 +68,7 @@ TEST_P(SyncModes, EqualsItsDefinition) {
   std::vector<at::Tensor> change;
   for (int g = 0; g < groups.count; ++g) {
     const bool is_a = groups.role_of(g * group_size) == Role::A;
-    change.push_back(
-        is_a ? at::randn({kM, kR}, f64) : at::randn({kR, kN}, f64));
+    change.push_back(is_a ? at::randn({kM, kR}, f64) : at::randn({kR, kN}, f64));
   }
   at::Tensor a_learned = at::zeros({kM, kR}, f64);
   at::Tensor b_learned = at::zeros({kR, kN}, f64);
@@ -106,20 +103,16 @@ TEST_P(SyncModes, EqualsItsDefinition) {
     comm::TrafficMeter meter;
     const auto metered = comm::metered(world, "world", meter);
     FactorExchange exchange(*metered, groups);
-    const at::Tensor own =
-        change[static_cast<std::size_t>(groups.group_of(world.rank()))]
-            .to(at::kFloat)
-            .reshape({-1})
-            .contiguous();
-    const FlatFactors mean = exchange.mean_changes(
-        own, kM * kR, kR * kN, at::kFloat, comm::Purpose::Sync);
+    const at::Tensor own = change[static_cast<std::size_t>(groups.group_of(world.rank()))]
+                               .to(at::kFloat)
+                               .reshape({-1})
+                               .contiguous();
+    const FlatFactors mean =
+        exchange.mean_changes(own, kM * kR, kR * kN, at::kFloat, comm::Purpose::Sync);
     const linalg::LowRankPair merged = merge_factors(
-        mode,
-        {a0.to(at::kFloat), b0.to(at::kFloat)},
-        mean.a.defined() ? mean.a.view({kM, kR}) : at::Tensor(),
-        mean.b.view({kR, kN}));
-    EXPECT_LT(
-        largest_difference(at::matmul(merged.a, merged.b), expected), 1e-5);
+        mode, {a0.to(at::kFloat), b0.to(at::kFloat)},
+        mean.a.defined() ? mean.a.view({kM, kR}) : at::Tensor(), mean.b.view({kR, kN}));
+    EXPECT_LT(largest_difference(at::matmul(merged.a, merged.b), expected), 1e-5);
     EXPECT_EQ(merged.a.size(1), mode == SyncMode::Full ? 2 * kR : kR);
     EXPECT_EQ(
         meter.of(comm::Purpose::Sync).bytes,
@@ -128,25 +121,18 @@ TEST_P(SyncModes, EqualsItsDefinition) {
     at::Tensor sum = at::cat({merged.a.reshape({-1}), merged.b.reshape({-1})});
     at::Tensor largest = sum.clone();
     at::Tensor smallest = -sum.clone();
-    world.all_reduce(largest, comm::ReduceOp::Max, comm::Purpose::Metrics)
-        .wait();
-    world.all_reduce(smallest, comm::ReduceOp::Max, comm::Purpose::Metrics)
-        .wait();
+    world.all_reduce(largest, comm::ReduceOp::Max, comm::Purpose::Metrics).wait();
+    world.all_reduce(smallest, comm::ReduceOp::Max, comm::Purpose::Metrics).wait();
     EXPECT_TRUE(at::equal(largest, -smallest));
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All,
-    SyncModes,
-    ::testing::ValuesIn(cases()),
-    [](const auto& each) {
-      std::string name = name_of(each.param.mode) + "_" +
-                         std::to_string(each.param.workers) + "x" +
-                         std::to_string(each.param.group_size);
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, SyncModes, ::testing::ValuesIn(cases()), [](const auto& each) {
+  std::string name = name_of(each.param.mode) + "_" + std::to_string(each.param.workers) + "x" +
+                     std::to_string(each.param.group_size);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 // The four formulas of the header to 1e-6, in float64.
 TEST(MergeFactors, Formulas) {
@@ -157,25 +143,16 @@ TEST(MergeFactors, Formulas) {
     const linalg::LowRankPair p = merge_factors(mode, {a0, b0}, change_a, db);
     return at::matmul(p.a, p.b);
   };
-  const auto mm = [](const at::Tensor& x, const at::Tensor& y) {
-    return at::matmul(x, y);
-  };
+  const auto mm = [](const at::Tensor& x, const at::Tensor& y) { return at::matmul(x, y); };
   const at::Tensor w0 = mm(a0, b0);
+  EXPECT_LT(largest_difference(product(SyncMode::OnlyLearned, da), mm(a0 + da, b0 + db)), 1e-6);
   EXPECT_LT(
       largest_difference(
-          product(SyncMode::OnlyLearned, da), mm(a0 + da, b0 + db)),
+          product(SyncMode::WithStale, da), w0 + mm(da, b0) / 2 + mm(a0, db) / 2 + mm(da, db) / 4),
       1e-6);
   EXPECT_LT(
-      largest_difference(
-          product(SyncMode::WithStale, da),
-          w0 + mm(da, b0) / 2 + mm(a0, db) / 2 + mm(da, db) / 4),
-      1e-6);
-  EXPECT_LT(
-      largest_difference(
-          product(SyncMode::Full, da), w0 + mm(da, b0) / 2 + mm(a0, db) / 2),
-      1e-6);
-  EXPECT_LT(
-      largest_difference(product(SyncMode::OnlyB, {}), mm(a0, b0 + db)), 1e-6);
+      largest_difference(product(SyncMode::Full, da), w0 + mm(da, b0) / 2 + mm(a0, db) / 2), 1e-6);
+  EXPECT_LT(largest_difference(product(SyncMode::OnlyB, {}), mm(a0, b0 + db)), 1e-6);
 }
 
 TEST(FactorExchange, Bf16SendsHalfAndRoundsOnlyTheChange) {
@@ -185,8 +162,8 @@ TEST(FactorExchange, Bf16SendsHalfAndRoundsOnlyTheChange) {
     const auto metered = comm::metered(world, "world", meter);
     FactorExchange exchange(*metered, groups);
     const at::Tensor own = at::zeros({101}) + (world.rank() < 2 ? 1.0 : 3.0);
-    const FlatFactors mean = exchange.mean_changes(
-        own, 101, 101, at::kBFloat16, comm::Purpose::Sync);
+    const FlatFactors mean =
+        exchange.mean_changes(own, 101, 101, at::kBFloat16, comm::Purpose::Sync);
     EXPECT_EQ(mean.a.min().item<float>(), 1.0F);
     EXPECT_EQ(mean.b.max().item<float>(), 3.0F);
     EXPECT_EQ(
@@ -205,14 +182,10 @@ TEST(FactorExchange, CodesHoldTheMeanUpToTheResiduals) {
     const std::int64_t b = 301;
     std::vector<at::Tensor> change;
     for (int g = 0; g < groups.count; ++g) {
-      change.push_back(
-          at::randn({groups.role_of(g * group_size) == Role::A ? a : b}));
+      change.push_back(at::randn({groups.role_of(g * group_size) == Role::A ? a : b}));
     }
     for (const ops::WireCode code :
-         {ops::WireCode::Int8,
-          ops::WireCode::Int4,
-          ops::WireCode::Int2,
-          ops::WireCode::Sparse}) {
+         {ops::WireCode::Int8, ops::WireCode::Int4, ops::WireCode::Int2, ops::WireCode::Sparse}) {
       const ops::WireFormat format{code, 1.0 / 16};
       std::mutex mutex;
       std::vector<at::Tensor> left(change.size());
@@ -221,11 +194,9 @@ TEST(FactorExchange, CodesHoldTheMeanUpToTheResiduals) {
         comm::TrafficMeter meter;
         const auto metered = comm::metered(world, "world", meter);
         FactorExchange exchange(*metered, groups);
-        const auto group =
-            static_cast<std::size_t>(groups.group_of(world.rank()));
+        const auto group = static_cast<std::size_t>(groups.group_of(world.rank()));
         const at::Tensor own = change[group].clone();
-        const FlatFactors got =
-            exchange.mean_changes(own, a, b, format, comm::Purpose::Sync);
+        const FlatFactors got = exchange.mean_changes(own, a, b, format, comm::Purpose::Sync);
         EXPECT_EQ(
             meter.of(comm::Purpose::Sync).bytes,
             FactorExchange::bytes_sent(groups, world.rank(), a, b, format));
@@ -245,15 +216,12 @@ TEST(FactorExchange, CodesHoldTheMeanUpToTheResiduals) {
       at::Tensor sum_b = at::zeros({b}, at::kDouble);
       int of_a = 0;
       for (std::size_t g = 0; g < change.size(); ++g) {
-        const bool is_a =
-            groups.role_of(static_cast<int>(g) * group_size) == Role::A;
+        const bool is_a = groups.role_of(static_cast<int>(g) * group_size) == Role::A;
         (is_a ? sum_a : sum_b) += change[g].to(at::kDouble) - left[g];
         of_a += is_a ? 1 : 0;
-        EXPECT_LT(
-            left[g].norm().item<double>(), change[g].norm().item<double>());
+        EXPECT_LT(left[g].norm().item<double>(), change[g].norm().item<double>());
       }
-      EXPECT_LT(
-          largest_difference(mean.b, sum_b / (groups.count - of_a)), 1e-5);
+      EXPECT_LT(largest_difference(mean.b, sum_b / (groups.count - of_a)), 1e-5);
       EXPECT_EQ(mean.a.defined(), of_a > 0);
       if (of_a > 0) {
         EXPECT_LT(largest_difference(mean.a, sum_a / of_a), 1e-5);

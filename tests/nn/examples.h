@@ -64,47 +64,37 @@ inline void prepare(nn::Model& model, at::ScalarType type, Trained factor) {
 }
 
 inline at::Tensor loss_of(
-    nn::Model& model,
-    const at::Tensor& images,
-    const at::Tensor& labels,
+    nn::Model& model, const at::Tensor& images, const at::Tensor& labels,
     nn::Tape* tape = nullptr) {
   const at::Tensor logits = model.forward(images, true, tape);
   return at::cross_entropy_loss(
-      logits.scalar_type() == at::kBFloat16 ? logits.to(at::kFloat) : logits,
-      labels);
+      logits.scalar_type() == at::kBFloat16 ? logits.to(at::kFloat) : logits, labels);
 }
 
 // Row i: example i's gradient of the mean loss, by a pass of its own.
 inline at::Tensor reference(
-    nn::Model& model,
-    const std::vector<nn::Placed>& trained,
-    const at::Tensor& images,
+    nn::Model& model, const std::vector<nn::Placed>& trained, const at::Tensor& images,
     const at::Tensor& labels) {
   const std::int64_t batch = images.size(0);
-  const at::Tensor rows = at::zeros(
-      {batch, numel(trained)},
-      trained.front().tensor.options().requires_grad(false));
+  const at::Tensor rows =
+      at::zeros({batch, numel(trained)}, trained.front().tensor.options().requires_grad(false));
   for (std::int64_t i = 0; i < batch; ++i) {
     for (const nn::Placed& p : trained) {
       p.tensor.mutable_grad().reset();
     }
-    (loss_of(model, images.narrow(0, i, 1), labels.narrow(0, i, 1)) /
-     static_cast<double>(batch))
+    (loss_of(model, images.narrow(0, i, 1), labels.narrow(0, i, 1)) / static_cast<double>(batch))
         .backward();
     for (const nn::Placed& p : trained) {
       const at::Tensor row = rows[i];
-      row.as_strided(
-             p.tensor.sizes(),
-             p.tensor.strides(),
-             row.storage_offset() + p.offset)
+      row.as_strided(p.tensor.sizes(), p.tensor.strides(), row.storage_offset() + p.offset)
           .copy_(p.tensor.grad());
     }
   }
   return rows;
 }
 
-inline std::unique_ptr<nn::Model>
-family(const std::string& name, const nn::InputShape& shape, double width = 1) {
+inline std::unique_ptr<nn::Model> family(
+    const std::string& name, const nn::InputShape& shape, double width = 1) {
   nn::ModelOptions options;
   options.name = name;
   options.width = width;
@@ -122,8 +112,7 @@ inline std::unique_ptr<nn::Model> of_layers(Layers layers) {
   for (auto& [name, layer] : layers) {
     all->add(name, std::move(layer));
   }
-  auto model =
-      std::make_unique<nn::Model>(nn::Architecture{std::move(all), {}});
+  auto model = std::make_unique<nn::Model>(nn::Architecture{std::move(all), {}});
   model->initialize(nn::InitName::Kaiming, 1);
   return model;
 }

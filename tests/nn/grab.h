@@ -7,15 +7,10 @@ namespace abtrain::testing {
 
 class Grab : public nn::Visitor {
  public:
-  void weight(
-      const std::string&, nn::Weight& found, const nn::Init&) override {
+  void weight(const std::string&, nn::Weight& found, const nn::Init&) override {
     weight_ = &found;
   }
-  void parameter(
-      const std::string& name,
-      at::Tensor& tensor,
-      bool,
-      const nn::Init&) override {
+  void parameter(const std::string& name, at::Tensor& tensor, bool, const nn::Init&) override {
     (name == "bias" ? bias : other) = &tensor;
   }
   void buffer(const std::string&, at::Tensor&) override {}

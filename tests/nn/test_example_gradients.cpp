@@ -31,14 +31,11 @@ using testing::Trained;
 double error(const at::Tensor& got, const at::Tensor& want) {
   EXPECT_EQ(got.sizes(), want.sizes());
   EXPECT_EQ(got.scalar_type(), want.scalar_type());
-  return (got - want).abs().max().item<double>() /
-      want.abs().max().item<double>();
+  return (got - want).abs().max().item<double>() / want.abs().max().item<double>();
 }
 
 void expect_gradients(
-    const ExampleGradients& got,
-    const std::vector<Placed>& trained,
-    const at::Tensor& want,
+    const ExampleGradients& got, const std::vector<Placed>& trained, const at::Tensor& want,
     double tolerance) {
   const std::int64_t batch = want.size(0);
   ASSERT_EQ(got.size(), batch);
@@ -54,14 +51,12 @@ void expect_gradients(
   EXPECT_LT(error(sum, vector + zero), 1e-5);
   if (batch % 2 == 0) {
     const at::Tensor pairs = want.view({batch / 2, 2, -1});
-    const at::Tensor rows =
-        at::zeros({batch / 2, want.size(1)}, want.options());
+    const at::Tensor rows = at::zeros({batch / 2, want.size(1)}, want.options());
     for (const Placed& p : trained) {
       rows.narrow(1, p.offset, p.tensor.numel()).fill_(3);
     }
     got.differences(rows);
-    EXPECT_LT(
-        error(rows, pairs.select(1, 0) - pairs.select(1, 1)), tolerance);
+    EXPECT_LT(error(rows, pairs.select(1, 0) - pairs.select(1, 1)), tolerance);
   } else {
     EXPECT_ANY_THROW(got.differences(at::zeros({batch / 2, want.size(1)})));
   }
@@ -69,9 +64,7 @@ void expect_gradients(
 
 // All ways, of batches of several sizes, with ample scratch and with little.
 void check(
-    Model& model,
-    const std::vector<std::int64_t>& image,
-    at::ScalarType type = at::kDouble,
+    Model& model, const std::vector<std::int64_t>& image, at::ScalarType type = at::kDouble,
     double tolerance = 1e-10) {
   ASSERT_TRUE(has_example_gradients(model));
   ASSERT_FALSE(mixes_examples(model));
@@ -90,11 +83,7 @@ void check(
     for (const std::int64_t scratch :
          {ExampleGradients::kScratch, std::int64_t{20'000}, std::int64_t{1}}) {
       SCOPED_TRACE(formatted("batch {}, scratch {}", batch, scratch));
-      expect_gradients(
-          ExampleGradients(tape, trained, scratch),
-          trained,
-          want,
-          tolerance);
+      expect_gradients(ExampleGradients(tape, trained, scratch), trained, want, tolerance);
     }
   }
 }
@@ -113,9 +102,7 @@ std::unique_ptr<Model> token_model() {
   layers.emplace_back("fc2", std::make_unique<Linear>(8, 5, false));
   layers.emplace_back("relu2", relu());
   layers.emplace_back(
-      "mean", std::make_unique<Function>([](const at::Tensor& x) {
-        return x.mean(1);
-      }));
+      "mean", std::make_unique<Function>([](const at::Tensor& x) { return x.mean(1); }));
   layers.emplace_back("fc3", std::make_unique<Linear>(5, 3));
   return of_layers(std::move(layers));
 }
@@ -164,19 +151,13 @@ TEST_P(Families, FactorsOfFullRank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    ExampleGradients,
-    Families,
+    ExampleGradients, Families,
     ::testing::Values(
-        Case{"softmax", {1, 5, 5, 3}},
-        Case{"mlp", {1, 6, 6, 3}},
-        Case{"lenet5", {3, 32, 32, 3}, 0.5},
-        Case{"cnn", {2, 8, 8, 3}},
+        Case{"softmax", {1, 5, 5, 3}}, Case{"mlp", {1, 6, 6, 3}},
+        Case{"lenet5", {3, 32, 32, 3}, 0.5}, Case{"cnn", {2, 8, 8, 3}},
         // The head's convolution gets images of 1x1 and of 2x2.
-        Case{"vgg11", {3, 32, 32, 3}, 0.02},
-        Case{"vgg11", {3, 64, 64, 3}, 0.02}),
-    [](const auto& test) {
-      return test.param.name + std::to_string(test.param.shape.height);
-    });
+        Case{"vgg11", {3, 32, 32, 3}, 0.02}, Case{"vgg11", {3, 64, 64, 3}, 0.02}),
+    [](const auto& test) { return test.param.name + std::to_string(test.param.shape.height); });
 
 TEST(ExampleGradients, OfTokens) {
   const auto model = token_model();
@@ -197,11 +178,7 @@ TEST(ExampleGradients, OfConvolutions) {
     for (const std::int64_t padding : {0, 2}) {
       for (const std::int64_t kernel : {1, 2, 5}) {
         const auto model = conv_model(
-            2,
-            {.kernel = kernel,
-             .stride = stride,
-             .padding = padding,
-             .bias = kernel != 2});
+            2, {.kernel = kernel, .stride = stride, .padding = padding, .bias = kernel != 2});
         prepare(*model, at::kDouble, Trained::Inner);
         SCOPED_TRACE(formatted("{} {} {}", stride, padding, kernel));
         check(*model, {2, 6, 7});
@@ -212,8 +189,7 @@ TEST(ExampleGradients, OfConvolutions) {
 
 // The flat vectors lie as the parameters do, whatever their layout.
 TEST(ExampleGradients, TakeTheParametersStrides) {
-  for (const auto format :
-       {at::MemoryFormat::ChannelsLast, at::MemoryFormat::Contiguous}) {
+  for (const auto format : {at::MemoryFormat::ChannelsLast, at::MemoryFormat::Contiguous}) {
     const auto model = conv_model(3, {.kernel = 3});
     prepare(*model, at::kDouble, Trained::Inner);
     at::Tensor& conv = model->weights()[0].weight->dense;
@@ -263,10 +239,7 @@ TEST(ExampleGradients, OfSomeParameters) {
     std::vector<Placed> some = trained;
     some.erase(some.begin() + static_cast<std::ptrdiff_t>(left_out));
     expect_gradients(
-        ExampleGradients(tape, some),
-        some,
-        reference(*model, some, images, labels),
-        1e-10);
+        ExampleGradients(tape, some), some, reference(*model, some, images, labels), 1e-10);
   }
 }
 

@@ -66,8 +66,7 @@ at::Tensor tokens(std::int64_t batch, std::int64_t count = kContext) {
 // The network by its formulas, in float64.
 class Reference {
  public:
-  Reference(const Model& model, const ModelOptions& options)
-      : options_(options) {
+  Reference(const Model& model, const ModelOptions& options) : options_(options) {
     for (const NamedWeight& w : model.weights()) {
       all_[w.name] = w.weight->merged().to(at::kDouble);
     }
@@ -108,8 +107,7 @@ class Reference {
   at::Tensor norm(const at::Tensor& x, const std::string& layer) const {
     const at::Tensor centered = x - x.mean(1, true);
     const at::Tensor variance = centered.square().mean(1, true);
-    return centered / (variance + 1e-5).sqrt() * get(layer + ".weight") +
-           get(layer + ".bias");
+    return centered / (variance + 1e-5).sqrt() * get(layer + ".weight") + get(layer + ".bias");
   }
   at::Tensor mlp(const at::Tensor& x, const std::string& prefix) const {
     const at::Tensor up = map(x, prefix + "c_fc");
@@ -118,9 +116,7 @@ class Reference {
       return map(gate * gate.sigmoid() * up, prefix + "c_proj");
     }
     const double scale = std::sqrt(2 / std::numbers::pi);
-    return map(
-        0.5 * up * (1 + (scale * (up + 0.044715 * up.pow(3))).tanh()),
-        prefix + "c_proj");
+    return map(0.5 * up * (1 + (scale * (up + 0.044715 * up.pow(3))).tanh()), prefix + "c_proj");
   }
   // The pairs (i, i + d/2) of row t are turned by t / 10000^(2i/d).
   static at::Tensor turned(const at::Tensor& rows) {
@@ -128,14 +124,10 @@ class Reference {
     const std::int64_t half = rows.size(1) / 2;
     for (std::int64_t t = 0; t < rows.size(0); ++t) {
       for (std::int64_t i = 0; i < half; ++i) {
-        const double angle =
-            static_cast<double>(t) /
-            std::pow(
-                10000.0, static_cast<double>(i) / static_cast<double>(half));
-        out[t][i] =
-            rows[t][i] * std::cos(angle) - rows[t][i + half] * std::sin(angle);
-        out[t][i + half] =
-            rows[t][i] * std::sin(angle) + rows[t][i + half] * std::cos(angle);
+        const double angle = static_cast<double>(t) /
+                             std::pow(10000.0, static_cast<double>(i) / static_cast<double>(half));
+        out[t][i] = rows[t][i] * std::cos(angle) - rows[t][i + half] * std::sin(angle);
+        out[t][i + half] = rows[t][i] * std::sin(angle) + rows[t][i + half] * std::cos(angle);
       }
     }
     return out;
@@ -162,14 +154,10 @@ class Reference {
         q = turned(q);
         k = turned(k);
       }
-      const at::Tensor scores =
-          at::matmul(q, k.t()) / std::sqrt(static_cast<double>(d));
+      const at::Tensor scores = at::matmul(q, k.t()) / std::sqrt(static_cast<double>(d));
       const at::Tensor later = at::full_like(scores, 1).triu(1).to(at::kBool);
       heads.push_back(at::matmul(
-          at::softmax(
-              scores.masked_fill(
-                  later, -std::numeric_limits<double>::infinity()),
-              1),
+          at::softmax(scores.masked_fill(later, -std::numeric_limits<double>::infinity()), 1),
           qkv[2].narrow(1, h * d, d)));
     }
     return map(at::cat(heads, 1), prefix + "c_proj");
@@ -225,9 +213,7 @@ TEST_P(GptForms, GradientsInFloatAreThoseInDouble) {
       *p.tensor = p.tensor->to(type).requires_grad_();
     }
     const at::Tensor batch = tokens(3);
-    at::cross_entropy_loss(
-        model->forward(batch, true).flatten(0, 1), batch.flatten())
-        .backward();
+    at::cross_entropy_loss(model->forward(batch, true).flatten(0, 1), batch.flatten()).backward();
     std::map<std::string, at::Tensor> all;
     for (const NamedWeight& w : model->weights()) {
       all[w.name] = w.weight->dense.grad();
@@ -248,20 +234,13 @@ TEST_P(GptForms, GradientsInFloatAreThoseInDouble) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    GptForms,
+    All, GptForms,
     ::testing::Values(
-        GptCase{"Gpt2"},
-        GptCase{.name = "SplitQkv", .split_qkv = true},
+        GptCase{"Gpt2"}, GptCase{.name = "SplitQkv", .split_qkv = true},
         GptCase{.name = "UntiedHead", .tied = false},
         GptCase{.name = "Rotary", .positions = Positions::Rotary},
         GptCase{.name = "SwiGlu", .activation = Activation::SwiGlu},
-        GptCase{
-            "AllOthers",
-            Positions::Rotary,
-            Activation::SwiGlu,
-            false,
-            true}),
+        GptCase{"AllOthers", Positions::Rotary, Activation::SwiGlu, false, true}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Gpt, ParameterCounts) {
@@ -274,16 +253,14 @@ TEST(Gpt, ParameterCounts) {
   EXPECT_EQ(count(small, {0, 0, 0, 50257, 1024}), 124'439'808);
   EXPECT_EQ(
       count(small_gpt(), kText),
-      (11 + 7) * 12 + 2 * (13 * 36 + 13 * 12 + 13 * 48 + 49 * 12 + 4 * 12) +
-          2 * 12);
+      (11 + 7) * 12 + 2 * (13 * 36 + 13 * 12 + 13 * 48 + 49 * 12 + 4 * 12) + 2 * 12);
   ModelOptions other = small_gpt();
   other.positions = Positions::Rotary;
   other.activation = Activation::SwiGlu;  // 32 features inside
   other.tied = false;
   EXPECT_EQ(
       count(other, kText),
-      2 * 11 * 12 + 2 * (13 * 36 + 13 * 12 + 2 * 13 * 32 + 33 * 12 + 4 * 12) +
-          2 * 12);
+      2 * 11 * 12 + 2 * (13 * 36 + 13 * 12 + 2 * 13 * 32 + 33 * 12 + 4 * 12) + 2 * 12);
 }
 
 TEST(Gpt, WidthScalesTheFeaturesByWholeHeads) {
@@ -339,8 +316,7 @@ TEST(Gpt, DropsInTrainingOnly) {
   const auto model = made(options);
   const auto plain = made(small_gpt());
   const at::Tensor batch = tokens(2);
-  EXPECT_TRUE(
-      at::equal(model->forward(batch, false), plain->forward(batch, false)));
+  EXPECT_TRUE(at::equal(model->forward(batch, false), plain->forward(batch, false)));
   const auto trained = [&](std::uint64_t seed) {
     model->seed_dropout(seed);
     return model->forward(batch, true);
@@ -359,9 +335,8 @@ TEST(Gpt, RefusesWhatDoesNotFit) {
   EXPECT_EQ(
       refusal(nothing, InputShape{}),
       std::pair(
-          78,
-          std::string("model.name: gpt-nano takes text, but the data set has "
-                      "images")));
+          78, std::string("model.name: gpt-nano takes text, but the data set has "
+                          "images")));
   EXPECT_EQ(
       refusal([](ModelOptions& o) { o.name = "mlp"; }, kText).second,
       "model.name: mlp takes images, but the data set has text");

@@ -40,9 +40,8 @@ TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
       w.set_factors({at::randn({147, 2}), at::randn({2, 5})});
       w.inner.requires_grad_();
     } else {
-      w.set_dense(at::randn({5, 3, 7, 7})
-                      .contiguous(at::MemoryFormat::ChannelsLast)
-                      .requires_grad_());
+      w.set_dense(
+          at::randn({5, 3, 7, 7}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_());
     }
     at::Tensor& trained = factored ? w.inner : w.dense;
     const auto gradient_of = [&](const at::Tensor& y) {
@@ -51,19 +50,14 @@ TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
       return trained.grad().clone();
     };
     for (const std::int64_t side : {1, 2, 7, 9}) {
-      const at::Tensor x = at::randn({2, 3, side, side})
-                               .contiguous(at::MemoryFormat::ChannelsLast);
+      const at::Tensor x = at::randn({2, 3, side, side}).contiguous(at::MemoryFormat::ChannelsLast);
       const std::int64_t grown = std::max<std::int64_t>(7, side);
       const at::Tensor got = layer.forward(x, {});
-      const at::Tensor want = at::conv2d(
-          at::adaptive_avg_pool2d(x, {grown, grown}), w.merged(), *grab.bias);
-      EXPECT_LT(distance(got, want) / want.abs().max().item<double>(), 1e-5)
-          << side;
+      const at::Tensor want =
+          at::conv2d(at::adaptive_avg_pool2d(x, {grown, grown}), w.merged(), *grab.bias);
+      EXPECT_LT(distance(got, want) / want.abs().max().item<double>(), 1e-5) << side;
       const at::Tensor gradient = gradient_of(want);
-      EXPECT_LT(
-          distance(gradient_of(got), gradient) /
-              gradient.abs().max().item<double>(),
-          1e-5)
+      EXPECT_LT(distance(gradient_of(got), gradient) / gradient.abs().max().item<double>(), 1e-5)
           << side;
     }
   }
@@ -77,22 +71,18 @@ TEST(StridedPointwiseConvolution, HasTheGradientsOfFloat64) {
   const at::Tensor weight = at::randn({8, 4, 1, 1});
   const at::Tensor images = at::randn({4, 4, 14, 14});
   const auto gradients_in = [&](at::ScalarType dtype) {
-    const at::Tensor x = images.to(dtype)
-                             .contiguous(at::MemoryFormat::ChannelsLast)
-                             .requires_grad_();
-    grab.get().set_dense(weight.to(dtype)
-                             .contiguous(at::MemoryFormat::ChannelsLast)
-                             .requires_grad_());
+    const at::Tensor x =
+        images.to(dtype).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
+    grab.get().set_dense(
+        weight.to(dtype).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_());
     const at::Tensor y = layer.forward(x, {});
     EXPECT_EQ(y.sizes(), at::IntArrayRef({4, 8, 7, 7}));
     (y * y).sum().backward();
-    return std::pair(
-        grab.get().dense.grad().to(at::kDouble), x.grad().to(at::kDouble));
+    return std::pair(grab.get().dense.grad().to(at::kDouble), x.grad().to(at::kDouble));
   };
   const auto [weight64, input64] = gradients_in(at::kDouble);
   const auto [weight32, input32] = gradients_in(at::kFloat);
-  EXPECT_LT(
-      distance(weight32, weight64), 1e-5 * weight64.norm().item<double>());
+  EXPECT_LT(distance(weight32, weight64), 1e-5 * weight64.norm().item<double>());
   EXPECT_LT(distance(input32, input64), 1e-5 * input64.norm().item<double>());
 }
 
@@ -107,15 +97,9 @@ TEST(GroupedConvolution, StaysDense) {
   const at::Tensor x = at::randn({2, 6, 5, 5});
   EXPECT_LT(
       distance(
-          layer.forward(x, {}),
-          at::conv2d(
-              x,
-              w.dense,
-              *grab.bias,
-              at::IntArrayRef({1, 1}),
-              at::IntArrayRef({1, 1}),
-              at::IntArrayRef({1, 1}),
-              3)),
+          layer.forward(x, {}), at::conv2d(
+                                    x, w.dense, *grab.bias, at::IntArrayRef({1, 1}),
+                                    at::IntArrayRef({1, 1}), at::IntArrayRef({1, 1}), 3)),
       1e-5);
 }
 
@@ -132,10 +116,8 @@ TEST(Dropout, KeepsTheMeanAndDropsItsShare) {
 TEST(Dropout, FollowsItsSeed) {
   Dropout layer(0.5);
   const at::Tensor x = at::ones({64, 64});
-  EXPECT_TRUE(
-      at::equal(layer.forward(x, training(1)), layer.forward(x, training(1))));
-  EXPECT_FALSE(
-      at::equal(layer.forward(x, training(1)), layer.forward(x, training(2))));
+  EXPECT_TRUE(at::equal(layer.forward(x, training(1)), layer.forward(x, training(1))));
+  EXPECT_FALSE(at::equal(layer.forward(x, training(1)), layer.forward(x, training(2))));
 }
 
 TEST(Dropout, WithoutAGeneratorIsAFault) {
@@ -144,14 +126,10 @@ TEST(Dropout, WithoutAGeneratorIsAFault) {
 
 TEST(Dropout, DropsWholeExamples) {
   Dropout layer(0.2, /*whole_examples=*/true);
-  const at::Tensor y =
-      layer.forward(at::ones({5000, 3, 2}), training(3)).flatten(1);
+  const at::Tensor y = layer.forward(at::ones({5000, 3, 2}), training(3)).flatten(1);
   const at::Tensor low = y.amin(1);
   EXPECT_TRUE(at::equal(low, y.amax(1)));
-  EXPECT_NEAR(
-      low.eq(0).sum().item<double>() / 5000,
-      0.2,
-      4 * std::sqrt(0.2 * 0.8 / 5000));
+  EXPECT_NEAR(low.eq(0).sum().item<double>() / 5000, 0.2, 4 * std::sqrt(0.2 * 0.8 / 5000));
   EXPECT_EQ(low.max().item<float>(), 1 / 0.8F);
 }
 
@@ -195,8 +173,7 @@ TEST(LayerNorm, IsTheFormula) {
   LayerNorm layer(6, 1e-6);
   const at::Tensor x = at::randn({2, 3, 6});
   const at::Tensor centered = x - x.mean(-1, true);
-  const at::Tensor want =
-      centered / (centered.pow(2).mean(-1, true) + 1e-6).sqrt();
+  const at::Tensor want = centered / (centered.pow(2).mean(-1, true) + 1e-6).sqrt();
   EXPECT_LT(distance(layer.forward(x, {}), want), 1e-5);
 }
 

@@ -40,12 +40,10 @@ TEST(Models, ParameterCounts) {
   // 28x28 halved three times is 3x3.
   EXPECT_EQ(
       make_model(cnn, kFashion)->dense_parameters(),
-      (9 + 1) * 8 + (9 * 8 + 1) * 12 + (9 * 12 + 1) * 20 + (20 * 9 + 1) * 30 +
-          31 * 40 + 41 * 10);
+      (9 + 1) * 8 + (9 * 8 + 1) * 12 + (9 * 12 + 1) * 20 + (20 * 9 + 1) * 30 + 31 * 40 + 41 * 10);
   // VGG16's convolutions without biases (14,710,464), 13 batch norms, a head.
   EXPECT_EQ(
-      make_model(named("vgg16-small"), kCifar)->dense_parameters(),
-      14710464 + 2 * 4224 + 5130);
+      make_model(named("vgg16-small"), kCifar)->dense_parameters(), 14710464 + 2 * 4224 + 5130);
 }
 
 // With 1000 classes unless the data set has its own; as the issue of record and
@@ -79,8 +77,7 @@ TEST(Models, WidthScalesTheFeaturesOfAVitByWholeHeads) {
   };
   // Patches of 4, 64 of them and a class token, 12 blocks, a norm, a head.
   const auto expected = [](std::int64_t f) {
-    return (48 + 1) * f + f + 65 * f + 12 * (12 * f * f + 13 * f) + 2 * f +
-           (f + 1) * 10;
+    return (48 + 1) * f + f + 65 * f + 12 * (12 * f * f + 13 * f) + 2 * f + (f + 1) * 10;
   };
   EXPECT_EQ(parameters(1), expected(192));
   EXPECT_EQ(parameters(0.33), expected(63));
@@ -92,8 +89,7 @@ TEST(Models, EachRunsAndGivesLogits) {
     if (takes_text(named(name))) {
       continue;  // test_gpt.cpp
     }
-    const InputShape shape =
-        name.starts_with("v") || name.starts_with("r") ? kCifar : kFashion;
+    const InputShape shape = name.starts_with("v") || name.starts_with("r") ? kCifar : kFashion;
     ModelOptions options = named(name);
     const std::int64_t full = make_model(options, shape)->dense_parameters();
     options.width = 0.125;
@@ -102,8 +98,7 @@ TEST(Models, EachRunsAndGivesLogits) {
     model->initialize(InitName::Kaiming, 3);
     const at::NoGradGuard no_grad;
     for (const std::int64_t batch : {1, 3}) {
-      const at::Tensor x =
-          at::randn({batch, shape.channels, shape.height, shape.width});
+      const at::Tensor x = at::randn({batch, shape.channels, shape.height, shape.width});
       const at::Tensor y = model->forward(x, batch > 1);
       EXPECT_EQ(y.sizes(), at::IntArrayRef({batch, 10})) << name;
       EXPECT_TRUE(y.isfinite().all().item<bool>()) << name;
@@ -138,8 +133,7 @@ TEST(Models, InitializationIsSeededAndHasTheRightSpread) {
   b->initialize(InitName::Kaiming, 5);
   at::set_num_threads(threads);
   for (std::size_t i = 0; i < a->weights().size(); ++i) {
-    EXPECT_TRUE(at::equal(
-        a->weights()[i].weight->dense, b->weights()[i].weight->dense));
+    EXPECT_TRUE(at::equal(a->weights()[i].weight->dense, b->weights()[i].weight->dense));
   }
   const Weight& conv = *a->weights()[8].weight;  // 512 x 512 x 3 x 3
   const double spread = conv.dense.std().item<double>();
@@ -149,8 +143,7 @@ TEST(Models, InitializationIsSeededAndHasTheRightSpread) {
   EXPECT_LE(head.dense.abs().max().item<double>(), 1 / std::sqrt(512.0));
   EXPECT_NEAR(head.dense.std().item<double>(), 1 / std::sqrt(3 * 512.0), 1e-3);
   b->initialize(InitName::Kaiming, 6);
-  EXPECT_FALSE(
-      at::equal(a->weights()[0].weight->dense, b->weights()[0].weight->dense));
+  EXPECT_FALSE(at::equal(a->weights()[0].weight->dense, b->weights()[0].weight->dense));
 }
 
 TEST(Models, OrthogonalInitializationHasSingularValuesOfOne) {
@@ -161,8 +154,7 @@ TEST(Models, OrthogonalInitializationHasSingularValuesOfOne) {
   for (const NamedWeight& w : model->weights()) {
     const at::Tensor matrix = w.weight->matrix().contiguous();
     const at::Tensor gram = at::matmul(matrix.t(), matrix);
-    EXPECT_LT((gram - at::eye(w.weight->n())).abs().max().item<double>(), 1e-5)
-        << w.name;
+    EXPECT_LT((gram - at::eye(w.weight->n())).abs().max().item<double>(), 1e-5) << w.name;
   }
 }
 
@@ -177,17 +169,13 @@ std::vector<std::string> layers_of(const std::vector<NamedWeight>& weights) {
 TEST(KeepDense, DefaultsAndGlobs) {
   using Names = std::vector<std::string>;
   const auto mlp = make_model(named("mlp"), kFashion);
-  EXPECT_EQ(
-      layers_of(factorable_weights(*mlp, {"default"})),
-      (Names{"fc1", "fc2", "fc3"}));
+  EXPECT_EQ(layers_of(factorable_weights(*mlp, {"default"})), (Names{"fc1", "fc2", "fc3"}));
 }
 
 TEST(KeepDense, ListsReplaceOrExtendTheDefault) {
   using Names = std::vector<std::string>;
   const auto mlp = make_model(named("mlp"), kFashion);
-  EXPECT_EQ(
-      layers_of(factorable_weights(*mlp, {"default", "fc2"})),
-      (Names{"fc1", "fc3"}));
+  EXPECT_EQ(layers_of(factorable_weights(*mlp, {"default", "fc2"})), (Names{"fc1", "fc3"}));
   EXPECT_EQ(layers_of(factorable_weights(*mlp, {"fc?.weight"})), (Names{}));
   EXPECT_EQ(factorable_weights(*mlp, {}).size(), 4U);
   const auto vgg = make_model(named("vgg16-small"), kCifar);
@@ -199,15 +187,10 @@ TEST(KeepDense, ListsReplaceOrExtendTheDefault) {
 TEST(KeepDense, EachFamilyHasItsDefault) {
   const auto factored = [](const std::string& name) {
     const auto model = make_model(named(name), kCifar);
-    EXPECT_EQ(
-        model->weights().size() - 2,
-        factorable_weights(*model, {"default"}).size())
-        << name;
+    EXPECT_EQ(model->weights().size() - 2, factorable_weights(*model, {"default"}).size()) << name;
     return layers_of(factorable_weights(*model, {"default"}));
   };
-  EXPECT_EQ(
-      factored("cnn"),
-      (std::vector<std::string>{"conv2", "fc1", "fc2", "fc3"}));
+  EXPECT_EQ(factored("cnn"), (std::vector<std::string>{"conv2", "fc1", "fc2", "fc3"}));
   EXPECT_EQ(factored("vgg16").size(), 14U);
   EXPECT_EQ(factored("vgg16").back(), "pre_logits.fc2");
   EXPECT_EQ(factored("resnet18").front(), "layer1.0.conv1");
@@ -243,8 +226,7 @@ TEST(DenseShare, EarlyConvolutionsAreSmall) {
   ASSERT_EQ(all.size(), 12U);
   // Channels 64, 128, 128, 256, 256, 256, 512, ... in 3x3 convolutions.
   const double three = 9 * (64 * 64 + 64 * 128 + 128 * 128);
-  const double total =
-      three + 9 * (128 * 256 + 2 * 256 * 256 + 256 * 512) + 9 * 5 * 512 * 512;
+  const double total = three + 9 * (128 * 256 + 2 * 256 * 256 + 256 * 512) + 9 * 5 * 512 * 512;
   for (const double share : {0.02, three / total}) {
     const auto rest = factorable_weights(*vgg, {"default"}, share);
     ASSERT_EQ(rest.size(), 9U) << share;
@@ -310,8 +292,7 @@ TEST(Models, ShapesThatDoNotFitAreRefused) {
 // grows its input, transposed and not.
 TEST(Factored, EveryFamilyAtFullRankIsTheDenseModel) {
   const at::NoGradGuard no_grad;
-  for (const char* name :
-       {"cnn", "vgg11", "vgg11-small", "resnet18", "resnet50", "vit-tiny"}) {
+  for (const char* name : {"cnn", "vgg11", "vgg11-small", "resnet18", "resnet50", "vit-tiny"}) {
     ModelOptions options = named(name);
     options.width = 0.125;
     options.hidden = {24};
@@ -354,9 +335,7 @@ TEST(Models, PatchesMustCoverTheImage) {
     make_model(options, kCifar);
     FAIL() << "patches of 5 were taken";
   } catch (const Error& e) {
-    EXPECT_STREQ(
-        e.what(),
-        "model.patch_size: patches of 5x5 do not cover images of 32x32");
+    EXPECT_STREQ(e.what(), "model.patch_size: patches of 5x5 do not cover images of 32x32");
   }
 }
 
@@ -384,11 +363,7 @@ TEST(Factored, OfFullRankIsTheDenseModel) {
   for (const std::int64_t batch : {1, 64}) {
     const at::Tensor x = at::rand({batch, 1, 28, 28});
     EXPECT_LT(
-        (dense->forward(x, false) - factored->forward(x, false))
-            .abs()
-            .max()
-            .item<double>(),
-        1e-4);
+        (dense->forward(x, false) - factored->forward(x, false)).abs().max().item<double>(), 1e-4);
   }
 }
 

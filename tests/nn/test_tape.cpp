@@ -31,8 +31,7 @@ TEST(Tapes, SeeGradientsBeforeAReluInPlace) {
     const at::Tensor want = factors * before.gt(0);
     const at::Tensor got = *tape.maps().back().gradient;
     if (before.dim() == 4 && got.dim() == 2) {
-      EXPECT_TRUE(at::equal(
-          got, want.permute({0, 2, 3, 1}).reshape(got.sizes())));
+      EXPECT_TRUE(at::equal(got, want.permute({0, 2, 3, 1}).reshape(got.sizes())));
     } else {
       EXPECT_TRUE(at::equal(got, want.reshape(got.sizes())));
     }
@@ -40,8 +39,7 @@ TEST(Tapes, SeeGradientsBeforeAReluInPlace) {
   class Train : public Visitor {
    public:
     explicit Train(std::int64_t rank) : rank_(rank) {}
-    void weight(
-        const std::string&, Weight& w, const Init&) override {
+    void weight(const std::string&, Weight& w, const Init&) override {
       if (rank_ > 0) {
         w.set_factors({at::randn({w.m(), rank_}), at::randn({rank_, w.n()})});
         w.inner.requires_grad_();
@@ -50,8 +48,7 @@ TEST(Tapes, SeeGradientsBeforeAReluInPlace) {
         w.set_dense(at::randn(w.sizes()).requires_grad_());
       }
     }
-    void parameter(
-        const std::string&, at::Tensor& tensor, bool, const Init&) override {
+    void parameter(const std::string&, at::Tensor& tensor, bool, const Init&) override {
       tensor.requires_grad_();
     }
     void buffer(const std::string&, at::Tensor&) override {}
@@ -69,8 +66,7 @@ TEST(Tapes, SeeGradientsBeforeAReluInPlace) {
       Conv2d conv(2, 4, {.bias = bias});
       conv.visit("", train);
       check_layer(conv, at::randn({3, 2, 5, 5}));
-      Conv2d head(
-          2, 4, {.kernel = 3, .padding = 0, .bias = bias, .grows_input = true});
+      Conv2d head(2, 4, {.kernel = 3, .padding = 0, .bias = bias, .grows_input = true});
       head.visit("", train);
       check_layer(head, at::randn({3, 2, 1, 1}));
       check_layer(head, at::randn({3, 2, 2, 2}));
@@ -119,8 +115,7 @@ TEST(Models, HaveExampleGradientsOrMixExamples) {
     EXPECT_TRUE(mixes(name)) << name;
   }
   Layers grouped;
-  grouped.emplace_back(
-      "conv", std::make_unique<Conv2d>(4, 4, ConvOptions{.groups = 2}));
+  grouped.emplace_back("conv", std::make_unique<Conv2d>(4, 4, ConvOptions{.groups = 2}));
   EXPECT_FALSE(has_example_gradients(*of_layers(std::move(grouped))));
 }
 

@@ -33,8 +33,7 @@ inline at::Tensor norms_of(const at::Tensor& u, std::int64_t block) {
 inline at::Tensor code_buffer(std::int64_t numel, const Coding& c) {
   const std::int64_t all = padded(numel, c.block);
   return at::zeros(
-      {c.lanes == Lanes::Byte ? all : all / 2},
-      c.lanes == Lanes::Pair ? at::kInt : at::kByte);
+      {c.lanes == Lanes::Byte ? all : all / 2}, c.lanes == Lanes::Pair ? at::kInt : at::kByte);
 }
 
 struct Case {

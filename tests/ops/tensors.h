@@ -18,10 +18,8 @@ inline at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
   return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
-inline at::Tensor
-randn(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
-  return at::randn(
-      {rows, columns}, at::detail::createCPUGenerator(seed), at::kFloat);
+inline at::Tensor randn(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  return at::randn({rows, columns}, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
 // NaNs among them.

@@ -16,35 +16,24 @@ namespace abtrain::ops {
 namespace {
 
 AugmentBatch make_case(
-    std::int64_t batch,
-    std::int64_t channels,
-    std::int64_t height,
-    std::int64_t width,
+    std::int64_t batch, std::int64_t channels, std::int64_t height, std::int64_t width,
     at::ScalarType type) {
   constexpr std::int64_t kImages = 50;
   at::Generator generator = at::detail::createCPUGenerator(3);
   return {
-      at::randint(
-          256, {kImages, channels, height, width}, generator, at::kByte),
+      at::randint(256, {kImages, channels, height, width}, generator, at::kByte),
       at::randint(1000, {kImages}, generator, at::kLong),
       at::randint(kImages, {batch}, generator, at::kLong),
       at::randn({channels, 256}, generator),
       at::empty(
-          {batch, channels, height, width},
-          type,
-          channels > 1 ? at::MemoryFormat::ChannelsLast
-                       : at::MemoryFormat::Contiguous),
+          {batch, channels, height, width}, type,
+          channels > 1 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous),
       at::empty({batch}, at::kLong)};
 }
 
 AugmentBatch on(const c10::Device& device, const AugmentBatch& c) {
-  return {
-      c.pixels.to(device),
-      c.labels.to(device),
-      c.indices.to(device),
-      c.table.to(device),
-      c.images.to(device),
-      c.image_labels.to(device)};
+  return {c.pixels.to(device), c.labels.to(device), c.indices.to(device),
+          c.table.to(device),  c.images.to(device), c.image_labels.to(device)};
 }
 
 // Pixel by pixel, as the header says.
@@ -57,9 +46,7 @@ at::Tensor reference(const AugmentBatch& c, const Augmentation& how) {
   for (std::int64_t b = 0; b < out.size(0); ++b) {
     const std::int64_t index = c.indices[b].item<std::int64_t>();
     Random random(
-        how.seed,
-        RandomPurpose::Augment,
-        static_cast<std::uint32_t>(how.epoch),
+        how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
         static_cast<std::uint32_t>(index));
     std::int64_t down = 0, right = 0;
     if (how.crop) {
@@ -77,14 +64,10 @@ at::Tensor reference(const AugmentBatch& c, const Augmentation& how) {
         for (std::int64_t x = 0; x < width; ++x) {
           const std::int64_t from_y = y + down;
           const std::int64_t from_x = (mirrored ? width - 1 - x : x) + right;
-          const bool inside =
-              0 <= from_y && from_y < height && 0 <= from_x && from_x < width;
-          const bool erased = box.top <= y && y < box.top + box.height &&
-                              box.left <= x && x < box.left + box.width;
-          to[b][ch][y][x] =
-              erased
-                  ? 0
-                  : table[ch][inside ? pixels[index][ch][from_y][from_x] : 0];
+          const bool inside = 0 <= from_y && from_y < height && 0 <= from_x && from_x < width;
+          const bool erased =
+              box.top <= y && y < box.top + box.height && box.left <= x && x < box.left + box.width;
+          to[b][ch][y][x] = erased ? 0 : table[ch][inside ? pixels[index][ch][from_y][from_x] : 0];
         }
       }
     }
@@ -98,18 +81,8 @@ const std::vector<Augmentation> kChoices = {
     {.crop = true, .pad = 3, .seed = 9},
     {.flip = true, .epoch = 4},
     {.erase = 1, .seed = ~0ull},
-    {.crop = true,
-     .pad = 40,
-     .flip = true,
-     .erase = 0.5,
-     .seed = 2,
-     .epoch = 7},
-    {.crop = true,
-     .pad = 4,
-     .flip = true,
-     .erase = 0.5,
-     .seed = 2,
-     .epoch = 7}};
+    {.crop = true, .pad = 40, .flip = true, .erase = 0.5, .seed = 2, .epoch = 7},
+    {.crop = true, .pad = 4, .flip = true, .erase = 0.5, .seed = 2, .epoch = 7}};
 
 TEST(AugmentImages, EqualsTheReferenceToTheBit) {
   for (const std::int64_t channels : {1, 2, 3}) {
@@ -120,8 +93,7 @@ TEST(AugmentImages, EqualsTheReferenceToTheBit) {
           augment_images(c, how);
           EXPECT_TRUE(at::equal(c.images, reference(c, how).to(type)))
               << channels << " channels, " << type << ", pad " << how.pad;
-          EXPECT_TRUE(
-              at::equal(c.image_labels, c.labels.index_select(0, c.indices)));
+          EXPECT_TRUE(at::equal(c.image_labels, c.labels.index_select(0, c.indices)));
         }
       }
     }
@@ -129,25 +101,22 @@ TEST(AugmentImages, EqualsTheReferenceToTheBit) {
 }
 
 TEST(AugmentImages, RefusesWhatDoesNotFit) {
-  const auto expect_refused =
-      [](const std::function<void(AugmentBatch&)>& spoil) {
-        AugmentBatch c = make_case(4, 3, 5, 6, at::kFloat);
-        augment_images(c, {});
-        spoil(c);
-        EXPECT_THROW(augment_images(c, {}), std::logic_error);
-      };
+  const auto expect_refused = [](const std::function<void(AugmentBatch&)>& spoil) {
+    AugmentBatch c = make_case(4, 3, 5, 6, at::kFloat);
+    augment_images(c, {});
+    spoil(c);
+    EXPECT_THROW(augment_images(c, {}), std::logic_error);
+  };
   expect_refused([](AugmentBatch& c) { c.pixels = c.pixels.to(at::kFloat); });
   expect_refused([](AugmentBatch& c) { c.pixels = c.pixels.slice(3, 0, 5); });
   expect_refused([](AugmentBatch& c) { c.labels = c.labels.slice(0, 1); });
   expect_refused([](AugmentBatch& c) { c.indices = c.indices.slice(0, 1); });
   expect_refused([](AugmentBatch& c) { c.indices[2] = 50; });
   expect_refused([](AugmentBatch& c) { c.indices[2] = -1; });
-  expect_refused(
-      [](AugmentBatch& c) { c.table = c.table.slice(0, 1).clone(); });
+  expect_refused([](AugmentBatch& c) { c.table = c.table.slice(0, 1).clone(); });
   expect_refused([](AugmentBatch& c) { c.images = c.images.contiguous(); });
   expect_refused([](AugmentBatch& c) { c.images = c.images.to(at::kHalf); });
-  expect_refused(
-      [](AugmentBatch& c) { c.image_labels = c.image_labels.to(at::kInt); });
+  expect_refused([](AugmentBatch& c) { c.image_labels = c.image_labels.to(at::kInt); });
 }
 
 TEST(GpuAugmentImages, EqualsTheCpuToTheBit) {
@@ -157,31 +126,22 @@ TEST(GpuAugmentImages, EqualsTheCpuToTheBit) {
   const c10::Device gpu(c10::kCUDA, 0);
   const struct {
     std::int64_t channels, height, width;
-  } shapes[] = {
-      {3, 32, 32},
-      {1, 28, 28},
-      {3, 5, 7},
-      {2, 9, 4},
-      {1, 2, 1100},
-      {3, 140, 130},
-      {50, 3, 3},
-      {1, 1, 1}};
+  } shapes[] = {{3, 32, 32},  {1, 28, 28},   {3, 5, 7},  {2, 9, 4},
+                {1, 2, 1100}, {3, 140, 130}, {50, 3, 3}, {1, 1, 1}};
   for (const auto& shape : shapes) {
     for (const auto type : {at::kFloat, at::kBFloat16}) {
       for (const std::int64_t batch : {0, 1, 37, 5000}) {
         for (const Augmentation& how : kChoices) {
-          if (batch * shape.channels * shape.height * shape.width >
-              20'000'000) {
+          if (batch * shape.channels * shape.height * shape.width > 20'000'000) {
             continue;
           }
-          const AugmentBatch c =
-              make_case(batch, shape.channels, shape.height, shape.width, type);
+          const AugmentBatch c = make_case(batch, shape.channels, shape.height, shape.width, type);
           const AugmentBatch g = on(gpu, c);
           augment_images(c, how);
           augment_images(g, how);
           ASSERT_TRUE(at::equal(g.images.cpu(), c.images))
-              << batch << " of " << shape.channels << "x" << shape.height << "x"
-              << shape.width << ", " << type << ", pad " << how.pad;
+              << batch << " of " << shape.channels << "x" << shape.height << "x" << shape.width
+              << ", " << type << ", pad " << how.pad;
           ASSERT_TRUE(at::equal(g.image_labels.cpu(), c.image_labels));
         }
       }

@@ -31,10 +31,7 @@ TEST(RandomWords, AreThoseOfTheStream) {
         for (std::int64_t i = 0; i < blocks; ++i) {
           const auto place = static_cast<std::uint64_t>(first + i);
           const auto wanted = philox(
-              {static_cast<std::uint32_t>(place),
-               static_cast<std::uint32_t>(place >> 32),
-               5,
-               6},
+              {static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), 5, 6},
               key);
           for (std::size_t w = 0; w < 4; ++w) {
             ASSERT_EQ(words[static_cast<std::size_t>(4 * i) + w], wanted[w]);
@@ -55,11 +52,7 @@ TEST(BlockNorms, EqualFloat64) {
       const at::Tensor norms = norms_of(u, block);
       EXPECT_TRUE(norms.to(at::kDouble).allclose(wanted, 1e-6, 0)) << block;
       const at::Tensor plain = at::empty_like(norms);
-      block_norms_cpu(
-          u,
-          std::countr_zero(static_cast<std::uint64_t>(block)),
-          plain,
-          Simd::Plain);
+      block_norms_cpu(u, std::countr_zero(static_cast<std::uint64_t>(block)), plain, Simd::Plain);
       EXPECT_TRUE(same_bits(norms, plain)) << block << " " << numel;
     }
   }
@@ -67,8 +60,7 @@ TEST(BlockNorms, EqualFloat64) {
 
 TEST(BlockNorms, AreInfiniteWhereANumberIsNotFinite) {
   for (const float bad :
-       {std::numeric_limits<float>::quiet_NaN(),
-        std::numeric_limits<float>::infinity(),
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
         -std::numeric_limits<float>::infinity()}) {
     const at::Tensor u = numbers(3000);
     u[1500] = bad;
@@ -83,8 +75,7 @@ TEST(SumCodes, ClampsTheSumOnceAndCountsIt) {
     const std::int64_t bytes = n > 100 ? 64 : 1344;
     at::Generator generator = at::detail::createCPUGenerator(9);
     // Of many members most sums are beyond, so that both ends are met.
-    const at::Tensor in =
-        at::randint(0, 256, {n * bytes}, generator, at::kLong).to(at::kByte);
+    const at::Tensor in = at::randint(0, 256, {n * bytes}, generator, at::kLong).to(at::kByte);
     in.view({n, bytes}).narrow(1, 0, 5).fill_(0x11);
     in.view({n, bytes}).narrow(1, 5, 5).fill_(0xFF);
     in.view({n, bytes}).narrow(1, 10, 5).fill_(0x88);
@@ -121,10 +112,8 @@ TEST(GpuSumCodes, EqualsTheCpuToTheBit) {
   for (const int n : {1, 3, 8}) {
     for (const std::int64_t bytes : {0, 64, 70016}) {
       at::Generator generator = at::detail::createCPUGenerator(9);
-      const at::Tensor in =
-          at::randint(0, 256, {n * bytes}, generator, at::kLong).to(at::kByte);
-      const at::Tensor wanted =
-          at::empty({bytes + kernels::kTailBytes}, at::kByte);
+      const at::Tensor in = at::randint(0, 256, {n * bytes}, generator, at::kLong).to(at::kByte);
+      const at::Tensor wanted = at::empty({bytes + kernels::kTailBytes}, at::kByte);
       sum_codes(in, n, wanted);
       const at::Tensor got = wanted.to(at::Device(at::kCUDA, 0)).fill_(1);
       sum_codes(in.to(got.device()), n, got);

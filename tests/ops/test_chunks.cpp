@@ -27,17 +27,8 @@ at::Tensor some_chunks(std::int64_t count) {
 }
 
 const std::vector<std::pair<std::int64_t, std::int64_t>> kSizes = {
-    {1, 1},
-    {1, 64},
-    {7, 2},
-    {64, 64},
-    {65, 64},
-    {1001, 7},
-    {5000, 1},
-    {9999, 33},
-    {20001, 128},
-    {12289, 4096},
-    {50, 64}};
+    {1, 1},    {1, 64},    {7, 2},       {64, 64},      {65, 64}, {1001, 7},
+    {5000, 1}, {9999, 33}, {20001, 128}, {12289, 4096}, {50, 64}};
 
 TEST(Chunks, NormsAreSumsOfSquaresOfTheSum) {
   for (const auto& [numel, chunk] : kSizes) {
@@ -52,11 +43,8 @@ TEST(Chunks, NormsAreSumsOfSquaresOfTheSum) {
         EXPECT_TRUE(u.equal(sum));
         for (std::int64_t c = 0; c < norms.numel(); ++c) {
           const std::int64_t size = std::min(chunk, numel - c * chunk);
-          const auto wanted = sum.narrow(0, c * chunk, size)
-                                  .to(at::kDouble)
-                                  .square()
-                                  .sum()
-                                  .item<double>();
+          const auto wanted =
+              sum.narrow(0, c * chunk, size).to(at::kDouble).square().sum().item<double>();
           ASSERT_NEAR(norms[c].item<double>(), wanted, 1e-6 * wanted + 1e-20)
               << numel << " in " << chunk << ", " << c;
         }
@@ -79,17 +67,12 @@ TEST(Chunks, WhatIsTakenIsHalfAndTheRestStays) {
         const std::int64_t place = indices[j].item<std::int64_t>() * chunk;
         const std::int64_t size = std::min(chunk, numel - place);
         const at::Tensor sent = wire.narrow(0, j * chunk, size);
-        ASSERT_TRUE(
-            sent.equal(before.narrow(0, place, size).mul(scale).to(at::kHalf)));
-        ASSERT_TRUE(wire.narrow(0, j * chunk + size, chunk - size)
-                        .eq(0)
-                        .all()
-                        .item<bool>());
+        ASSERT_TRUE(sent.equal(before.narrow(0, place, size).mul(scale).to(at::kHalf)));
+        ASSERT_TRUE(wire.narrow(0, j * chunk + size, chunk - size).eq(0).all().item<bool>());
         // In fp64, rounded once: what a fused multiply-add gives.
         wanted.narrow(0, place, size)
-            .copy_(before.narrow(0, place, size)
-                       .to(at::kDouble)
-                       .sub(sent.to(at::kDouble), members));
+            .copy_(
+                before.narrow(0, place, size).to(at::kDouble).sub(sent.to(at::kDouble), members));
       }
       EXPECT_TRUE(u.equal(wanted)) << numel << " in " << chunk;
     }
@@ -121,14 +104,10 @@ TEST(Chunks, PutsWhatWasTaken) {
 
 TEST(ChunksErrors, RefuseWhatDoesNotFit) {
   const at::Tensor u = randn(100, 1);
-  EXPECT_THROW(
-      add_with_norms(u, randn(99, 1), true, 10, at::empty({10})),
-      std::logic_error);
-  EXPECT_THROW(
-      add_with_norms(u, u, false, 10, at::empty({9})), std::logic_error);
+  EXPECT_THROW(add_with_norms(u, randn(99, 1), true, 10, at::empty({10})), std::logic_error);
+  EXPECT_THROW(add_with_norms(u, u, false, 10, at::empty({9})), std::logic_error);
   const auto take = [&](std::vector<int> indices, std::int64_t size) {
-    take_chunks(
-        u, at::tensor(indices, at::kInt), 10, 2, at::empty({size}, at::kHalf));
+    take_chunks(u, at::tensor(indices, at::kInt), 10, 2, at::empty({size}, at::kHalf));
   };
   EXPECT_THROW(take({1, 2}, 10), std::logic_error);
   EXPECT_THROW(take({2, 1}, 20), std::logic_error);

@@ -16,8 +16,7 @@
 namespace abtrain::ops {
 namespace {
 
-at::Tensor sketch_of(
-    const at::Tensor& x, std::int64_t buckets, std::uint32_t seed = 5) {
+at::Tensor sketch_of(const at::Tensor& x, std::int64_t buckets, std::uint32_t seed = 5) {
   const at::Tensor sketch = at::empty({buckets}, x.options());
   count_sketch(x, {}, seed, sketch);
   return sketch;
@@ -55,11 +54,7 @@ TEST(CountSketch, IsLinearAndOfADifference) {
     const at::Tensor difference = at::empty({128});
     count_sketch(a, b, 5, difference);
     EXPECT_LT(
-        (difference - (sketch_of(a, 128) - sketch_of(b, 128)))
-            .abs()
-            .max()
-            .item<double>(),
-        1e-3);
+        (difference - (sketch_of(a, 128) - sketch_of(b, 128))).abs().max().item<double>(), 1e-3);
   }
 }
 
@@ -76,8 +71,7 @@ TEST(CountSketch, KeepsProductsInTheMean) {
   double squares = 0;
   for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
     const double product =
-        at::dot(sketch_of(a, kBuckets, seed), sketch_of(b, kBuckets, seed))
-            .item<double>();
+        at::dot(sketch_of(a, kBuckets, seed), sketch_of(b, kBuckets, seed)).item<double>();
     sum += product - exact;
     squares += (product - exact) * (product - exact);
   }
@@ -90,9 +84,7 @@ TEST(CountSketch, KeepsProductsInTheMean) {
 
 TEST(CountSketchErrors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(sketch_of(at::zeros({5}), 0), std::logic_error);
-  EXPECT_THROW(
-      count_sketch(at::zeros({5}), at::zeros({4}), 1, at::zeros({2})),
-      std::logic_error);
+  EXPECT_THROW(count_sketch(at::zeros({5}), at::zeros({4}), 1, at::zeros({2})), std::logic_error);
 }
 
 class GpuCountSketch : public ::testing::Test {
@@ -107,8 +99,7 @@ TEST_F(GpuCountSketch, EqualsTheCpuToTheBit) {
   for (const std::int64_t numel : {1, 257, 1000003}) {
     for (const std::int64_t buckets : {1, 128, 1000}) {
       const at::Tensor x = randn(numel, 1);
-      EXPECT_TRUE(sketch_of(x, buckets)
-                      .equal(sketch_of(x.to(at::kCUDA), buckets).cpu()));
+      EXPECT_TRUE(sketch_of(x, buckets).equal(sketch_of(x.to(at::kCUDA), buckets).cpu()));
     }
   }
 }

@@ -16,21 +16,16 @@ namespace {
 
 // Shards with tails behind them, as an all-gather makes them.
 at::Tensor shards_of(
-    const at::Tensor& codes,
-    std::int64_t unit_bytes,
-    int n,
+    const at::Tensor& codes, std::int64_t unit_bytes, int n,
     const std::vector<std::uint32_t>& counts) {
   const std::int64_t units = codes.numel() / unit_bytes;
-  const at::Tensor all =
-      at::zeros({codes.numel() + n * kernels::kTailBytes}, at::kByte);
+  const at::Tensor all = at::zeros({codes.numel() + n * kernels::kTailBytes}, at::kByte);
   auto* to = all.mutable_data_ptr<std::uint8_t>();
   for (int i = 0; i < n; ++i) {
     const std::int64_t begin = units * i / n * unit_bytes;
     const std::int64_t end = units * (i + 1) / n * unit_bytes;
     std::memcpy(
-        to,
-        codes.const_data_ptr<std::uint8_t>() + begin,
-        static_cast<std::size_t>(end - begin));
+        to, codes.const_data_ptr<std::uint8_t>() + begin, static_cast<std::size_t>(end - begin));
     to += end - begin;
     std::memcpy(to, &counts[static_cast<std::size_t>(i)], 4);
     to += kernels::kTailBytes;
@@ -52,16 +47,10 @@ TEST(Dequantize, FindsCodesInShards) {
       const at::Tensor got = at::empty({numel});
       dequantize_blocks(
           {shards_of(
-               codes,
-               unit_of(block) / 2,
-               n,
+               codes, unit_of(block) / 2, n,
                std::vector<std::uint32_t>(static_cast<std::size_t>(n), ~0u)),
-           8,
-           2,
-           n},
-          ranges,
-          coding,
-          got);
+           8, 2, n},
+          ranges, coding, got);
       EXPECT_TRUE(got.equal(wanted)) << block << " " << n;
     }
   }

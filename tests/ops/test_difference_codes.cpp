@@ -18,17 +18,15 @@ namespace abtrain::ops {
 namespace {
 
 at::Tensor coded(const at::Tensor& first, const at::Tensor& second) {
-  const at::Tensor records = at::empty(
-      {records_of(first.numel()) * kRecordBytes},
-      first.options().dtype(at::kByte));
+  const at::Tensor records =
+      at::empty({records_of(first.numel()) * kRecordBytes}, first.options().dtype(at::kByte));
   encode_difference(first, second, records);
   return records;
 }
 
 at::Tensor decoded(const at::Tensor& records) {
   const at::Tensor out = at::empty(
-      {records.numel() / kRecordBytes * kRecordNumbers},
-      records.options().dtype(at::kFloat));
+      {records.numel() / kRecordBytes * kRecordNumbers}, records.options().dtype(at::kFloat));
   decode_differences(records, out);
   return out;
 }
@@ -40,11 +38,9 @@ TEST(DifferenceCodes, RoundToTheNearestCode) {
     const at::Tensor second = randn(numel, 2) * 1e-3;
     const at::Tensor out = decoded(coded(first, second));
     for (std::int64_t begin = 0; begin < out.numel(); begin += kRecordNumbers) {
-      const std::int64_t count = std::min<std::int64_t>(
-          kRecordNumbers, numel - begin);
-      const at::Tensor exact =
-          first.narrow(0, begin, count).to(at::kDouble) -
-          second.narrow(0, begin, count).to(at::kDouble);
+      const std::int64_t count = std::min<std::int64_t>(kRecordNumbers, numel - begin);
+      const at::Tensor exact = first.narrow(0, begin, count).to(at::kDouble) -
+                               second.narrow(0, begin, count).to(at::kDouble);
       const double scale = exact.abs().max().item<double>() / 127;
       const at::Tensor nearest = (exact / scale).round() * scale;
       const at::Tensor got = out.narrow(0, begin, count).to(at::kDouble);
@@ -54,9 +50,7 @@ TEST(DifferenceCodes, RoundToTheNearestCode) {
           (got - nearest).abs().lt(1e-4 * scale).sum().item<double>(),
           0.99 * static_cast<double>(count));
     }
-    EXPECT_EQ(
-        out.narrow(0, numel, out.numel() - numel).abs().sum().item<double>(),
-        0);
+    EXPECT_EQ(out.narrow(0, numel, out.numel() - numel).abs().sum().item<double>(), 0);
   }
 }
 
@@ -66,8 +60,7 @@ TEST(DifferenceCodes, OfWhatIsKeptAsRecordsAreOfItsNumbers) {
     const at::Tensor second = randn(numel, 5);
     const at::Tensor records = at::empty_like(kept);
     encode_difference_of_kept(kept, second, records);
-    EXPECT_TRUE(records.equal(
-        coded(decoded(kept).narrow(0, 0, numel).contiguous(), second)));
+    EXPECT_TRUE(records.equal(coded(decoded(kept).narrow(0, 0, numel).contiguous(), second)));
   }
 }
 
@@ -80,18 +73,14 @@ TEST(DifferenceCodes, ZerosAreZerosAndInfinitiesAreSeen) {
   EXPECT_EQ(decoded(coded(at::zeros({5}), {})).abs().sum().item<double>(), 0);
   const at::Tensor tiny = at::zeros({5}).add_(1e-44);
   EXPECT_EQ(decoded(coded(tiny, {})).abs().sum().item<double>(), 0);
-  const at::Tensor infinite =
-      at::zeros({5}).add_(std::numeric_limits<double>::infinity());
+  const at::Tensor infinite = at::zeros({5}).add_(std::numeric_limits<double>::infinity());
   EXPECT_TRUE(std::isnan(decoded(coded(infinite, {})).sum().item<double>()));
 }
 
 TEST(DifferenceCodesErrors, RefuseWhatDoesNotFit) {
   const at::Tensor records = at::empty({kRecordBytes}, at::kByte);
-  EXPECT_THROW(
-      encode_difference(at::zeros({257}), {}, records), std::logic_error);
-  EXPECT_THROW(
-      encode_difference(at::zeros({5}), at::zeros({4}), records),
-      std::logic_error);
+  EXPECT_THROW(encode_difference(at::zeros({257}), {}, records), std::logic_error);
+  EXPECT_THROW(encode_difference(at::zeros({5}), at::zeros({4}), records), std::logic_error);
   EXPECT_THROW(decode_differences(records, at::zeros({255})), std::logic_error);
 }
 

@@ -17,8 +17,7 @@ TEST(Exponential, IsRightToTheLastPlace) {
     const double x = 0.01 * i + 1e-9 * (i % 97);
     const long double wanted = std::exp(static_cast<long double>(x));
     const double got = kernels::exponential(x);
-    const double unit =
-        std::nextafter(got, std::numeric_limits<double>::infinity()) - got;
+    const double unit = std::nextafter(got, std::numeric_limits<double>::infinity()) - got;
     worst = std::max(worst, static_cast<double>(std::abs(wanted - got)) / unit);
   }
   EXPECT_LT(worst, 1);
@@ -32,16 +31,13 @@ Box by_the_library(Random& random, std::int64_t height, std::int64_t width) {
     return low + (high - low) * random.uniform();
   };
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const double area =
-        static_cast<double>(height * width) * between(0.02, 0.33);
+    const double area = static_cast<double>(height * width) * between(0.02, 0.33);
     const double ratio = std::exp(between(std::log(0.3), std::log(3.3)));
     const std::int64_t h = std::lrint(std::sqrt(area * ratio));
     const std::int64_t w = std::lrint(std::sqrt(area / ratio));
     if (h < height && w < width) {
-      const std::int64_t top =
-          random.below(static_cast<std::uint32_t>(height - h + 1));
-      const std::int64_t left =
-          random.below(static_cast<std::uint32_t>(width - w + 1));
+      const std::int64_t top = random.below(static_cast<std::uint32_t>(height - h + 1));
+      const std::int64_t left = random.below(static_cast<std::uint32_t>(width - w + 1));
       return {top, left, h, w};
     }
   }
@@ -49,8 +45,7 @@ Box by_the_library(Random& random, std::int64_t height, std::int64_t width) {
 }
 
 TEST(ErasedBox, IsTheLibrarysOfTheSameNumbers) {
-  for (const auto& [height, width] :
-       {std::pair(32, 32), std::pair(28, 28), std::pair(3, 90)}) {
+  for (const auto& [height, width] : {std::pair(32, 32), std::pair(28, 28), std::pair(3, 90)}) {
     for (std::uint32_t i = 0; i < 30'000; ++i) {
       Random ours(1, RandomPurpose::Test, 5, i);
       Random theirs = ours;

@@ -24,9 +24,7 @@ at::Tensor orthonormal(const at::Tensor& rows) {
 void check_orthonormal(const at::Tensor& rows) {
   const at::Tensor wide = rows.to(at::kDouble);
   const at::Tensor gram = at::matmul(wide, wide.t());
-  EXPECT_LT(
-      gram.sub(at::eye(rows.size(0), at::kDouble)).abs().max().item<double>(),
-      1e-6)
+  EXPECT_LT(gram.sub(at::eye(rows.size(0), at::kDouble)).abs().max().item<double>(), 1e-6)
       << rows.sizes();
 }
 
@@ -46,9 +44,7 @@ TEST(GramSchmidt, SpansWhatTheRowsDid) {
       const at::Tensor span = out.narrow(0, 0, k + 1).to(at::kDouble);
       const at::Tensor row = in[k].to(at::kDouble);
       const at::Tensor inside = at::matmul(span.t(), at::matmul(span, row));
-      EXPECT_LT(
-          row.sub(inside).norm().item<double>(),
-          1e-5 * row.norm().item<double>());
+      EXPECT_LT(row.sub(inside).norm().item<double>(), 1e-5 * row.norm().item<double>());
       EXPECT_GT(at::matmul(span[k], row).item<double>(), 0);
     }
   }
@@ -92,8 +88,7 @@ TEST(GramSchmidt, TouchesOnlyItsMatrices) {
   check_orthonormal(flat.narrow(0, 10, 200).view({2, 100}));
   check_orthonormal(flat.narrow(0, 500, 150).view({3, 50}));
   EXPECT_TRUE(flat.narrow(0, 10, 200)
-                  .equal(orthonormal(before.narrow(0, 10, 200).view({2, 100}))
-                             .reshape({-1})));
+                  .equal(orthonormal(before.narrow(0, 10, 200).view({2, 100})).reshape({-1})));
   EXPECT_TRUE(flat.narrow(0, 0, 10).equal(before.narrow(0, 0, 10)));
   EXPECT_TRUE(flat.narrow(0, 210, 290).equal(before.narrow(0, 210, 290)));
   EXPECT_TRUE(flat.narrow(0, 650, 350).equal(before.narrow(0, 650, 350)));

@@ -22,8 +22,7 @@ at::Tensor matrix(std::int64_t size) {
   auto* out = h.data_ptr<double>();
   for (std::int64_t i = 0; i < size; ++i) {
     for (std::int64_t j = 0; j < size; ++j) {
-      *out++ =
-          std::popcount(static_cast<std::uint64_t>(i & j)) % 2 == 0 ? 1 : -1;
+      *out++ = std::popcount(static_cast<std::uint64_t>(i & j)) % 2 == 0 ? 1 : -1;
     }
   }
   return h;
@@ -33,11 +32,9 @@ TEST(Hadamard, EqualsTheMatrixOfEachBlock) {
   for (std::int64_t size = 1; size <= 2048; size *= 2) {
     for (const std::int64_t blocks : {0, 1, 3}) {
       const at::Tensor x = numbers(blocks * size);
-      const at::Tensor wanted =
-          at::matmul(x.view({blocks, size}).to(at::kDouble), matrix(size));
+      const at::Tensor wanted = at::matmul(x.view({blocks, size}).to(at::kDouble), matrix(size));
       hadamard(x, size);
-      const at::Tensor error =
-          x.view({blocks, size}).to(at::kDouble).sub(wanted).abs();
+      const at::Tensor error = x.view({blocks, size}).to(at::kDouble).sub(wanted).abs();
       if (blocks > 0) {
         EXPECT_LE(error.max().item<double>(), 2e-6 * size) << size;
       }
@@ -49,13 +46,10 @@ TEST(Hadamard, EqualsTheMatrixOfEachBlock) {
 TEST(Hadamard, TwiceIsTimesItsSize) {
   for (std::int64_t size = 2; size <= 1 << 18; size *= 2) {
     at::Generator generator = at::detail::createCPUGenerator(4);
-    const at::Tensor x =
-        at::randint(-8, 9, {2 * size}, generator, at::kLong).to(at::kFloat);
+    const at::Tensor x = at::randint(-8, 9, {2 * size}, generator, at::kLong).to(at::kFloat);
     const at::Tensor wanted = x.mul(static_cast<double>(size));
     hadamard(x, size);
-    EXPECT_EQ(
-        x[size].item<float>(),
-        wanted.narrow(0, size, size).sum().item<float>() / size);
+    EXPECT_EQ(x[size].item<float>(), wanted.narrow(0, size, size).sum().item<float>() / size);
     EXPECT_FALSE(x.equal(wanted)) << size;
     hadamard(x, size);
     EXPECT_TRUE(x.equal(wanted)) << size;
@@ -70,8 +64,7 @@ TEST(Hadamard, OneNumberGivesARowOfTheMatrix) {
       hadamard(x, size);
       const auto* values = x.const_data_ptr<float>();
       for (std::int64_t j = 0; j < size; ++j) {
-        const bool odd =
-            std::popcount(static_cast<std::uint64_t>(row & j)) % 2 != 0;
+        const bool odd = std::popcount(static_cast<std::uint64_t>(row & j)) % 2 != 0;
         ASSERT_EQ(values[j], odd ? -1 : 1) << size << " " << row << " " << j;
       }
     }

@@ -25,9 +25,7 @@ std::vector<std::int64_t> odd_sizes() {
 }
 
 // One number of `each` a tensor, repeated for its numbers.
-at::Tensor spread(
-    const at::Tensor& each,
-    const std::vector<std::int64_t>& sizes) {
+at::Tensor spread(const at::Tensor& each, const std::vector<std::int64_t>& sizes) {
   return each.repeat_interleave(at::tensor(sizes, at::kLong));
 }
 
@@ -71,15 +69,12 @@ TEST(LevelCodes, SumsAreThoseOfFloat64) {
   const at::Tensor cuts = at::full({count}, 0.5f);
   cuts[4].fill_(100);  // nothing is above
   const at::Tensor sums = at::empty({2 * count});
-  const at::Tensor codes =
-      at::empty({code_bytes(table, CodeForm::TwoBits)}, at::kByte);
+  const at::Tensor codes = at::empty({code_bytes(table, CodeForm::TwoBits)}, at::kByte);
   encode_above(u, table, cuts, CodeForm::TwoBits, codes, sums);
   std::int64_t begin = 0;
   for (std::int64_t t = 0; t < count; ++t) {
     const at::Tensor part =
-        u.narrow(0, begin, sizes[static_cast<std::size_t>(t)])
-            .abs()
-            .to(at::kDouble);
+        u.narrow(0, begin, sizes[static_cast<std::size_t>(t)]).abs().to(at::kDouble);
     const at::Tensor above = part.masked_select(part.gt(t == 4 ? 100 : 0.5));
     const auto wanted = above.sum().item<double>();
     EXPECT_NEAR(sums[2 * t].item<double>(), wanted, 1e-6 * wanted);
@@ -96,18 +91,16 @@ TEST(LevelCodes, AreSentAboveTheCutAndLeaveTheRest) {
     const at::Tensor before = u.clone();
     const at::Tensor cuts = randn(table.tensors(), 6).abs();
     const at::Tensor levels = randn(table.tensors(), 7).abs().add(0.1);
-    const at::Tensor sent = before.abs().gt(spread(cuts, sizes)).to(at::kInt) *
-                            before.sign().to(at::kInt);
-    const at::Tensor codes =
-        at::full({code_bytes(table, form)}, 255, at::kByte);
+    const at::Tensor sent =
+        before.abs().gt(spread(cuts, sizes)).to(at::kInt) * before.sign().to(at::kInt);
+    const at::Tensor codes = at::full({code_bytes(table, form)}, 255, at::kByte);
     const at::Tensor sums = at::empty({2 * table.tensors()});
     encode_above(u, table, cuts, form, codes, sums);
     EXPECT_TRUE(u.equal(before));
     if (form == CodeForm::Bytes) {
       EXPECT_TRUE(codes.to(at::kInt).sub(1).equal(sent));
     } else {
-      EXPECT_TRUE(
-          at::tensor(unpacked(codes, table.numel())).to(at::kInt).equal(sent));
+      EXPECT_TRUE(at::tensor(unpacked(codes, table.numel())).to(at::kInt).equal(sent));
     }
     subtract_levels(u, table, levels, form, codes);
     EXPECT_TRUE(u.equal(before - sent.to(at::kFloat) * spread(levels, sizes)));
@@ -119,12 +112,8 @@ TEST(LevelCodes, TheCutItselfIsNotSent) {
   LevelTable table({3});
   const at::Tensor codes = at::empty({1}, at::kByte);
   encode_above(
-      at::tensor({0.5, -0.5, 0.5000001}, at::kFloat),
-      table,
-      at::full({1}, 0.5f),
-      CodeForm::TwoBits,
-      codes,
-      at::empty({2}));
+      at::tensor({0.5, -0.5, 0.5000001}, at::kFloat), table, at::full({1}, 0.5f), CodeForm::TwoBits,
+      codes, at::empty({2}));
   EXPECT_EQ(codes[0].item<int>(), 0b00'00'11'00);
 }
 
@@ -134,8 +123,7 @@ TEST(LevelCodes, AreSentByChanceWithoutABias) {
   constexpr std::int64_t kTimes = 4000;
   LevelTable table({static_cast<std::int64_t>(values.size()) * kTimes});
   const at::Tensor u = at::tensor(values, at::kFloat).repeat_interleave(kTimes);
-  const at::Tensor codes =
-      at::empty({kernels::packed_bytes(u.numel())}, at::kByte);
+  const at::Tensor codes = at::empty({kernels::packed_bytes(u.numel())}, at::kByte);
   const at::Tensor levels = at::ones({1});
   const auto encode = [&](const Chance& chance, const at::Tensor& to) {
     encode_by_chance(u, table, levels, chance, CodeForm::TwoBits, to);
@@ -153,14 +141,11 @@ TEST(LevelCodes, AreSentByChanceWithoutABias) {
   }
   // Other steps and streams have other numbers, the same ones the same.
   for (const Chance& chance :
-       {Chance{.seed = 9, .step = 5},
-        Chance{.seed = 8, .step = 4},
-        Chance{.seed = 9, .step = 4, .stream = 1},
-        Chance{.seed = 9, .step = 4}}) {
+       {Chance{.seed = 9, .step = 5}, Chance{.seed = 8, .step = 4},
+        Chance{.seed = 9, .step = 4, .stream = 1}, Chance{.seed = 9, .step = 4}}) {
     const at::Tensor other = at::empty_like(codes);
     encode(chance, other);
-    const bool same =
-        chance.seed == 9 && chance.step == 4 && chance.stream == 0;
+    const bool same = chance.seed == 9 && chance.step == 4 && chance.stream == 0;
     EXPECT_EQ(other.equal(codes), same);
   }
 }
@@ -187,12 +172,7 @@ TEST(LevelCodes, MeansAreThoseOfFloat64) {
       record.narrow(0, 0, head).copy_(own.view(at::kByte));
       const at::Tensor sums = at::empty({2 * table.tensors()});
       encode_above(
-          u,
-          table,
-          cuts,
-          CodeForm::TwoBits,
-          record.narrow(0, head, record.numel() - head),
-          sums);
+          u, table, cuts, CodeForm::TwoBits, record.narrow(0, head, record.numel() - head), sums);
       records.push_back(record);
       const at::Tensor codes = at::empty({table.numel()}, at::kByte);
       encode_above(u, table, cuts, CodeForm::Bytes, codes, sums);
@@ -200,18 +180,9 @@ TEST(LevelCodes, MeansAreThoseOfFloat64) {
     }
     const at::Tensor estimate = at::empty({table.numel()});
     average_levels(at::cat(records), n, table, estimate);
-    EXPECT_LT(
-        estimate.to(at::kDouble).sub(own_sum.div(n)).abs().max().item<double>(),
-        1e-6)
-        << n;
+    EXPECT_LT(estimate.to(at::kDouble).sub(own_sum.div(n)).abs().max().item<double>(), 1e-6) << n;
     average_byte_levels(bytes.to(at::kByte), n, table, shared, estimate);
-    EXPECT_LT(
-        estimate.to(at::kDouble)
-            .sub(shared_sum.div(n))
-            .abs()
-            .max()
-            .item<double>(),
-        1e-6)
+    EXPECT_LT(estimate.to(at::kDouble).sub(shared_sum.div(n)).abs().max().item<double>(), 1e-6)
         << n;
   }
 }
@@ -226,18 +197,13 @@ TEST(LevelCodes, WhatIsNotFiniteShowsInItsTensor) {
     magnitudes(u, table.blocks(), Statistic::Largest, most);
     const at::Tensor sums = at::empty({4});
     encode_above(
-        u,
-        table,
-        at::tensor({.1f, std::abs(bad)}),
-        CodeForm::TwoBits,
-        at::empty({3}, at::kByte),
+        u, table, at::tensor({.1f, std::abs(bad)}), CodeForm::TwoBits, at::empty({3}, at::kByte),
         sums);
     EXPECT_TRUE(std::isfinite(sums[0].item<float>()));
     EXPECT_TRUE(std::isnan(sums[2].item<float>()));
     const at::Tensor record = at::empty({table.record_bytes()}, at::kByte);
     record.narrow(0, 0, 8).view(at::kFloat).copy_(most);
-    encode_by_chance(
-        u, table, most, {}, CodeForm::TwoBits, record.narrow(0, 8, 3));
+    encode_by_chance(u, table, most, {}, CodeForm::TwoBits, record.narrow(0, 8, 3));
     const at::Tensor estimate = at::empty({12});
     average_levels(record, 1, table, estimate);
     EXPECT_TRUE(estimate.narrow(0, 0, 5).isfinite().all().item<bool>());
@@ -251,8 +217,7 @@ TEST(LevelCodes, ZerosStayZeros) {
   const at::Tensor most = at::zeros({1});
   const at::Tensor record = at::full({table.record_bytes()}, 255, at::kByte);
   record.narrow(0, 0, 4).view(at::kFloat).copy_(most);
-  encode_by_chance(
-      u, table, most, {}, CodeForm::TwoBits, record.narrow(0, 4, 3));
+  encode_by_chance(u, table, most, {}, CodeForm::TwoBits, record.narrow(0, 4, 3));
   EXPECT_FALSE(record.any().item<bool>());
 }
 
@@ -263,19 +228,14 @@ TEST(LevelCodesErrors, RefuseWhatDoesNotFit) {
   const at::Tensor levels = at::zeros({1});
   const at::Tensor one = at::empty({1}, at::kByte);
   const at::Tensor seven = at::empty({7}, at::kByte);
+  EXPECT_THROW(encode_by_chance(u, table, levels, {}, CodeForm::TwoBits, one), std::logic_error);
   EXPECT_THROW(
-      encode_by_chance(u, table, levels, {}, CodeForm::TwoBits, one),
+      encode_above(u, table, levels, CodeForm::Bytes, seven, at::empty({2})), std::logic_error);
+  EXPECT_THROW(
+      encode_above(u, table, levels, CodeForm::Bytes, at::empty({8}, at::kByte), levels),
       std::logic_error);
   EXPECT_THROW(
-      encode_above(u, table, levels, CodeForm::Bytes, seven, at::empty({2})),
-      std::logic_error);
-  EXPECT_THROW(
-      encode_above(
-          u, table, levels, CodeForm::Bytes, at::empty({8}, at::kByte), levels),
-      std::logic_error);
-  EXPECT_THROW(
-      average_byte_levels(at::zeros({8}, at::kByte), 128, table, levels, u),
-      std::logic_error);
+      average_byte_levels(at::zeros({8}, at::kByte), 128, table, levels, u), std::logic_error);
 }
 
 class GpuLevelCodes : public ::testing::Test {
@@ -302,8 +262,7 @@ TEST_F(GpuLevelCodes, EqualTheCpuToTheBit) {
       const at::Tensor sent = at::empty({code_bytes(table, form)}, bytes);
       const at::Tensor chosen = at::empty_like(sent);
       encode_above(u, table, cuts, form, sent, sums);
-      encode_by_chance(
-          u, table, most, {.seed = 3, .step = 5, .stream = 7}, form, chosen);
+      encode_by_chance(u, table, most, {.seed = 3, .step = 5, .stream = 7}, form, chosen);
       subtract_levels(u, table, most, form, sent);
       const at::Tensor mean = at::empty_like(u);
       if (form == CodeForm::Bytes) {

@@ -19,24 +19,18 @@ double distance(const at::Tensor& a, const at::Tensor& b) {
 
 void check_on(at::Device device, double tolerance) {
   for (const std::int64_t rank : {1, 2, 3, 4, 5, 8, 11}) {
-    for (const auto& [n, m] :
-         {std::pair<std::int64_t, std::int64_t>{1, 1}, {7, 13}, {64, 200}}) {
+    for (const auto& [n, m] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {7, 13}, {64, 200}}) {
       const at::Tensor p = randn(rank, n, 1), q = randn(rank, m, 2);
-      const at::Tensor exact =
-          at::matmul(p.to(at::kDouble).t(), q.to(at::kDouble));
+      const at::Tensor exact = at::matmul(p.to(at::kDouble).t(), q.to(at::kDouble));
       // What was there does not matter.
-      const at::Tensor out = at::full(
-          {n, m},
-          std::numeric_limits<float>::quiet_NaN(),
-          at::TensorOptions(device));
+      const at::Tensor out =
+          at::full({n, m}, std::numeric_limits<float>::quiet_NaN(), at::TensorOptions(device));
       low_rank_product(p.to(device), q.to(device), out);
       EXPECT_LT(distance(out.cpu(), exact), tolerance * rank) << n << " " << m;
       const at::Tensor from = randn(n, m, 3);
       out.copy_(from);
       subtract_low_rank_product(p.to(device), q.to(device), out);
-      EXPECT_LT(
-          distance(out.cpu(), from.to(at::kDouble).sub(exact)),
-          tolerance * rank)
+      EXPECT_LT(distance(out.cpu(), from.to(at::kDouble).sub(exact)), tolerance * rank)
           << n << " " << m;
     }
   }
@@ -60,14 +54,9 @@ TEST(LowRank, HasTheSameBitsAtEveryPlace) {
 
 TEST(LowRankErrors, RefuseWhatDoesNotFit) {
   const at::Tensor out = at::empty({3, 4});
-  EXPECT_THROW(
-      low_rank_product(randn(2, 3, 1), randn(2, 5, 1), out), std::logic_error);
-  EXPECT_THROW(
-      subtract_low_rank_product(randn(2, 3, 1), randn(1, 4, 1), out),
-      std::logic_error);
-  EXPECT_THROW(
-      low_rank_product(randn(3, 2, 1).t(), randn(2, 4, 1), out),
-      std::logic_error);
+  EXPECT_THROW(low_rank_product(randn(2, 3, 1), randn(2, 5, 1), out), std::logic_error);
+  EXPECT_THROW(subtract_low_rank_product(randn(2, 3, 1), randn(1, 4, 1), out), std::logic_error);
+  EXPECT_THROW(low_rank_product(randn(3, 2, 1).t(), randn(2, 4, 1), out), std::logic_error);
 }
 
 TEST(GpuLowRank, IsTheProduct) {

@@ -30,8 +30,7 @@ TEST(Magnitudes, AreThoseOfFloat64) {
     magnitudes(u, blocks, Statistic::Moments, both);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const auto t = static_cast<std::int64_t>(i);
-      const at::Tensor part =
-          u.narrow(0, tensors[i].begin, tensors[i].numel).abs().to(at::kDouble);
+      const at::Tensor part = u.narrow(0, tensors[i].begin, tensors[i].numel).abs().to(at::kDouble);
       const auto squares = part.square().sum().item<double>();
       const auto sum = part.sum().item<double>();
       EXPECT_NEAR(sums[t].item<double>(), sum, 1e-6 * sum);
@@ -70,11 +69,9 @@ TEST(Magnitudes, WhatIsNotFiniteShowsInItsTensor) {
 TEST(Magnitudes, RefuseWhatDoesNotFit) {
   CodeBlocks blocks({{0, 5}, {5, 7}});
   EXPECT_THROW(
-      magnitudes(at::zeros({11}), blocks, Statistic::Sum, at::empty({2})),
-      std::logic_error);
+      magnitudes(at::zeros({11}), blocks, Statistic::Sum, at::empty({2})), std::logic_error);
   EXPECT_THROW(
-      magnitudes(at::zeros({12}), blocks, Statistic::Moments, at::empty({2})),
-      std::logic_error);
+      magnitudes(at::zeros({12}), blocks, Statistic::Moments, at::empty({2})), std::logic_error);
 }
 
 TEST(GpuMagnitudes, EqualTheCpuToTheBit) {
@@ -85,8 +82,7 @@ TEST(GpuMagnitudes, EqualTheCpuToTheBit) {
   CodeBlocks there(some_tensors());
   const at::Tensor u = randn(here.end(), 1);
   const at::Tensor on_gpu = u.to(at::kCUDA);
-  for (const Statistic statistic :
-       {Statistic::Sum, Statistic::Largest, Statistic::Moments}) {
+  for (const Statistic statistic : {Statistic::Sum, Statistic::Largest, Statistic::Moments}) {
     const at::Tensor wanted = at::zeros({2 * here.tensors()});
     const at::Tensor got = wanted.to(at::kCUDA);
     magnitudes(u, here, statistic, wanted);

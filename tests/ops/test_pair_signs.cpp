@@ -27,8 +27,7 @@ at::Tensor triangle_of(const at::Tensor& sum, const at::Tensor& rows) {
   std::vector<float> numbers;
   for (std::int64_t j = 0; j < rows.size(0); ++j) {
     for (std::int64_t i = 0; i <= j; ++i) {
-      numbers.push_back(
-          at::dot(rows[j], i == j ? sum : rows[i]).item<float>());
+      numbers.push_back(at::dot(rows[j], i == j ? sum : rows[i]).item<float>());
     }
   }
   return at::tensor(numbers);
@@ -60,10 +59,8 @@ TEST(PairSigns, TiesTakePlusAndNaNMinus) {
 }
 
 TEST(PairSignsErrors, RefuseWhatDoesNotFit) {
-  EXPECT_THROW(
-      pair_signs(at::zeros({2}), at::empty({2}, at::kChar)), std::logic_error);
-  EXPECT_THROW(
-      pair_signs(at::zeros({0}), at::empty({0}, at::kChar)), std::logic_error);
+  EXPECT_THROW(pair_signs(at::zeros({2}), at::empty({2}, at::kChar)), std::logic_error);
+  EXPECT_THROW(pair_signs(at::zeros({0}), at::empty({0}, at::kChar)), std::logic_error);
 }
 
 class GpuPairSigns : public ::testing::Test {
@@ -76,11 +73,9 @@ class GpuPairSigns : public ::testing::Test {
 
 TEST_F(GpuPairSigns, EqualTheCpu) {
   for (const int rows : {1, 33, 1024}) {
-    const at::Tensor triangle =
-        random_doubles({rows * (rows + 1) / 2}, 3).to(at::kFloat);
+    const at::Tensor triangle = random_doubles({rows * (rows + 1) / 2}, 3).to(at::kFloat);
     const at::Tensor here = at::empty({rows}, at::kChar);
-    const at::Tensor there =
-        at::empty({rows}, at::TensorOptions(at::kCUDA).dtype(at::kChar));
+    const at::Tensor there = at::empty({rows}, at::TensorOptions(at::kCUDA).dtype(at::kChar));
     pair_signs(triangle, here);
     pair_signs(triangle.to(at::kCUDA), there);
     EXPECT_TRUE(here.equal(there.cpu())) << rows;

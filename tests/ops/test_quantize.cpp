@@ -38,17 +38,11 @@ std::vector<int> unpacked(const at::Tensor& codes, Lanes lanes) {
   return all;
 }
 
-const Case kCases[] = {
-    {2, true, Lanes::Byte},
-    {4, true, Lanes::Nibble},
-    {8, false, Lanes::Pair},
-    {16, true, Lanes::Byte},
-    {64, true, Lanes::Pair},
-    {128, true, Lanes::Nibble},
-    {1024, true, Lanes::Byte},
-    {1024, false, Lanes::Nibble},
-    {4096, true, Lanes::Byte},
-    {8192, true, Lanes::Pair}};
+const Case kCases[] = {{2, true, Lanes::Byte},    {4, true, Lanes::Nibble},
+                       {8, false, Lanes::Pair},   {16, true, Lanes::Byte},
+                       {64, true, Lanes::Pair},   {128, true, Lanes::Nibble},
+                       {1024, true, Lanes::Byte}, {1024, false, Lanes::Nibble},
+                       {4096, true, Lanes::Byte}, {8192, true, Lanes::Pair}};
 
 // All of it from its definition, in float64 and with the matrix's entries.
 TEST(Quantize, EqualsItsDefinition) {
@@ -74,26 +68,16 @@ TEST(Quantize, EqualsItsDefinition) {
       const std::int64_t place = i + coding.first;
       if (c.rotate) {
         const auto words = philox(
-            {static_cast<std::uint32_t>(place / 128),
-             0,
-             coding.step,
-             coding.signs},
+            {static_cast<std::uint32_t>(place / 128), 0, coding.step, coding.signs},
             random_key(coding.seed, RandomPurpose::Signs));
         sign[k] =
-            (words[static_cast<std::size_t>(place % 128 / 32)] >> (place % 32) &
-             1) != 0
-                ? -1
-                : 1;
+            (words[static_cast<std::size_t>(place % 128 / 32)] >> (place % 32) & 1) != 0 ? -1 : 1;
       }
       const auto words = philox(
-          {static_cast<std::uint32_t>(place / 8),
-           0,
-           coding.step,
-           coding.rounding},
+          {static_cast<std::uint32_t>(place / 8), 0, coding.step, coding.rounding},
           random_key(coding.seed, RandomPurpose::Rounding));
       half[k] = static_cast<int>(
-          words[static_cast<std::size_t>(place % 8 / 2)] >> (place % 2 * 16) &
-          65535u);
+          words[static_cast<std::size_t>(place % 8 / 2)] >> (place % 2 * 16) & 65535u);
       x[k] = i < numel ? sign[k] * u[i].item<double>() : 0;
     }
     const auto entry = [&](std::int64_t i, std::int64_t j) {
@@ -105,8 +89,7 @@ TEST(Quantize, EqualsItsDefinition) {
         const std::int64_t begin = i / c.block * c.block;
         for (std::int64_t j = begin; j < begin + c.block; ++j) {
           out[static_cast<std::size_t>(i)] +=
-              c.rotate ? entry(i - begin, j - begin) *
-                             in[static_cast<std::size_t>(j)] /
+              c.rotate ? entry(i - begin, j - begin) * in[static_cast<std::size_t>(j)] /
                              std::sqrt(static_cast<double>(c.block))
                        : (i == j ? in[static_cast<std::size_t>(j)] : 0);
         }
@@ -117,16 +100,11 @@ TEST(Quantize, EqualsItsDefinition) {
     std::vector<double> stands_for(x.size());
     int different = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const double range =
-          ranges[static_cast<std::int64_t>(i) / c.block].item<double>();
-      const double step =
-          range / std::sqrt(static_cast<double>(c.block)) / coding.limit;
-      const double within = std::clamp(
-          step > 0 ? r[i] / step : 0.0,
-          -double{coding.limit},
-          double{coding.limit});
-      const int k = static_cast<int>(
-          std::floor(within + coding.offset + half[i] / 65536.0));
+      const double range = ranges[static_cast<std::int64_t>(i) / c.block].item<double>();
+      const double step = range / std::sqrt(static_cast<double>(c.block)) / coding.limit;
+      const double within =
+          std::clamp(step > 0 ? r[i] / step : 0.0, -double{coding.limit}, double{coding.limit});
+      const int k = static_cast<int>(std::floor(within + coding.offset + half[i] / 65536.0));
       different += k != got[i];
       // 2^-16 of a code, and the transform's rounding, may turn a rounding.
       ASSERT_NEAR(got[i], within + coding.offset, 1.0001) << c.block;
@@ -136,15 +114,13 @@ TEST(Quantize, EqualsItsDefinition) {
     const std::vector<double> back = rotated(stands_for);
     for (std::int64_t i = 0; i < numel; ++i) {
       const auto k = static_cast<std::size_t>(i);
-      ASSERT_NEAR(
-          left[i].item<double>(), u[i].item<double>() - sign[k] * back[k], 2e-5)
+      ASSERT_NEAR(left[i].item<double>(), u[i].item<double>() - sign[k] * back[k], 2e-5)
           << c.block << " " << i;
     }
     // And the way back says the same.
     const at::Tensor out = at::empty({numel});
     dequantize_blocks({codes, coding.offset, 1}, ranges, coding, out);
-    EXPECT_LE(u.sub(out).sub(left).abs().max().item<double>(), 2e-6 * 6)
-        << c.block;
+    EXPECT_LE(u.sub(out).sub(left).abs().max().item<double>(), 2e-6 * 6) << c.block;
   }
 }
 
@@ -158,12 +134,9 @@ TEST(Quantize, HasTheSameBitsInEveryForm) {
       const auto run = [&](Simd simd) {
         std::vector<at::Tensor> results = {
             u.clone(), code_buffer(numel, coding), at::empty({numel})};
-        quantize_blocks_cpu(
-            quantize_job(results[0], ranges, coding, true, results[1]), simd);
+        quantize_blocks_cpu(quantize_job(results[0], ranges, coding, true, results[1]), simd);
         dequantize_blocks_cpu(
-            dequantize_job(
-                {results[1], coding.offset, 3}, ranges, coding, results[2]),
-            simd);
+            dequantize_job({results[1], coding.offset, 3}, ranges, coding, results[2]), simd);
         return results;
       };
       at::set_num_threads(1);
@@ -200,8 +173,7 @@ TEST(Quantize, ClampsToItsLimits) {
   const Coding coding = coding_of({128, false, Lanes::Nibble});
   const at::Tensor u = numbers(128).mul(100);
   const at::Tensor before = u.clone();
-  const at::Tensor ranges =
-      at::full({1}, 7 * std::sqrt(128.0F));  // a step of 1
+  const at::Tensor ranges = at::full({1}, 7 * std::sqrt(128.0F));  // a step of 1
   const at::Tensor codes = code_buffer(128, coding);
   quantize_blocks(u, ranges, coding, true, codes);
   for (const int k : unpacked(codes, Lanes::Nibble)) {
@@ -232,8 +204,7 @@ TEST(Quantize, ZeroAndTinyBlocksStayAsTheyAre) {
 TEST(Quantize, AnInfiniteRangeShowsInTheEstimateAndLeavesNothing) {
   const Coding coding = coding_of({128, true, Lanes::Byte});
   for (const float bad :
-       {std::numeric_limits<float>::quiet_NaN(),
-        std::numeric_limits<float>::infinity()}) {
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const at::Tensor u = numbers(300);
     u[130] = bad;
     const at::Tensor ranges = norms_of(u, 128).mul(kRange);
@@ -280,19 +251,13 @@ TEST(QuantizeErrors, RefuseWhatDoesNotFit) {
   Coding coding = coding_of({128, true, Lanes::Byte});
   const at::Tensor codes = code_buffer(300, coding);
   EXPECT_NO_THROW(quantize_blocks(u, ranges, coding, true, codes));
-  EXPECT_THROW(
-      quantize_blocks(u, ranges.narrow(0, 0, 2), coding, true, codes),
-      std::logic_error);
-  EXPECT_THROW(
-      quantize_blocks(u, ranges, coding, true, codes.narrow(0, 0, 300)),
-      std::logic_error);
+  EXPECT_THROW(quantize_blocks(u, ranges.narrow(0, 0, 2), coding, true, codes), std::logic_error);
+  EXPECT_THROW(quantize_blocks(u, ranges, coding, true, codes.narrow(0, 0, 300)), std::logic_error);
   coding.first = 64;
-  EXPECT_THROW(
-      quantize_blocks(u, ranges, coding, true, codes), std::logic_error);
+  EXPECT_THROW(quantize_blocks(u, ranges, coding, true, codes), std::logic_error);
   coding.first = 0;
   coding.offset = 8;
-  EXPECT_THROW(
-      quantize_blocks(u, ranges, coding, true, codes), std::logic_error);
+  EXPECT_THROW(quantize_blocks(u, ranges, coding, true, codes), std::logic_error);
   EXPECT_THROW(block_norms(u, 100, ranges), std::logic_error);
   EXPECT_THROW(sum_codes(codes, 3, codes), std::logic_error);
 }
@@ -307,22 +272,19 @@ TEST(GpuQuantize, EqualsTheCpuToTheBit) {
     for (const std::int64_t numel : {1, 1023, 1025, 70001}) {
       const auto run = [&](at::Device device) {
         const at::Tensor u = numbers(numel).to(device);
-        const at::Tensor ranges =
-            at::empty({padded(numel, c.block) / c.block}, u.options());
+        const at::Tensor ranges = at::empty({padded(numel, c.block) / c.block}, u.options());
         block_norms(u, c.block, ranges);
         ranges.mul_(kRange);
         const at::Tensor codes = code_buffer(numel, coding).to(device);
         quantize_blocks(u, ranges, coding, true, codes);
         const at::Tensor out = at::empty({numel}, u.options());
         dequantize_blocks({codes, coding.offset, 3}, ranges, coding, out);
-        return std::vector<at::Tensor>{
-            ranges.cpu(), u.cpu(), codes.cpu(), out.cpu()};
+        return std::vector<at::Tensor>{ranges.cpu(), u.cpu(), codes.cpu(), out.cpu()};
       };
       const auto wanted = run(at::kCPU);
       const auto got = run(gpu);
       for (std::size_t i = 0; i < wanted.size(); ++i) {
-        EXPECT_TRUE(same_bits(got[i], wanted[i]))
-            << c.block << " " << numel << " " << i;
+        EXPECT_TRUE(same_bits(got[i], wanted[i])) << c.block << " " << numel << " " << i;
       }
     }
   }

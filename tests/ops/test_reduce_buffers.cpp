@@ -18,17 +18,13 @@ namespace abtrain::ops {
 namespace {
 
 std::vector<at::Tensor> random_buffers(
-    int n,
-    std::int64_t numel,
-    at::ScalarType type,
-    std::uint64_t seed) {
+    int n, std::int64_t numel, at::ScalarType type, std::uint64_t seed) {
   at::Generator generator = at::detail::createCPUGenerator(seed);
   std::vector<at::Tensor> all;
   for (int b = 0; b < n; ++b) {
     all.push_back(
-        at::isFloatingType(type)
-            ? at::randn({numel}, generator, at::kDouble).to(type)
-            : at::randint(0, 100, {numel}, generator, at::kLong).to(type));
+        at::isFloatingType(type) ? at::randn({numel}, generator, at::kDouble).to(type)
+                                 : at::randint(0, 100, {numel}, generator, at::kLong).to(type));
   }
   return all;
 }
@@ -103,31 +99,21 @@ TEST_P(ReduceBuffers, TouchesOnlyItsRange) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Dtypes,
-    ReduceBuffers,
+    Dtypes, ReduceBuffers,
     ::testing::Values(
-        at::kFloat,
-        at::kDouble,
-        at::kHalf,
-        at::kBFloat16,
-        at::kInt,
-        at::kLong,
-        at::kByte),
+        at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt, at::kLong, at::kByte),
     [](const auto& test) { return std::string(c10::toString(test.param)); });
 
 TEST(ReduceBuffersValues, AccumulatesWiderThanItHolds) {
   // 2048 + 1 is 2048 in fp16, so a sum in fp16 would stay there.
   const std::vector<at::Tensor> in = {
-      at::full({3}, 2048, at::kHalf),
-      at::full({3}, 1, at::kHalf),
-      at::full({3}, 1, at::kHalf)};
+      at::full({3}, 2048, at::kHalf), at::full({3}, 1, at::kHalf), at::full({3}, 1, at::kHalf)};
   reduce_buffers(in, 0, 3, in, 0, ReduceOp::Sum);
   EXPECT_EQ(in[2][1].item<float>(), 2050);
   const std::vector<at::Tensor> big = {
       at::full({1}, 60000, at::kHalf), at::full({1}, 60000, at::kHalf)};
   reduce_buffers(big, 0, 1, big, 0, ReduceOp::Mean);
-  EXPECT_EQ(
-      big[0][0].item<float>(), at::full({1}, 60000, at::kHalf).item<float>());
+  EXPECT_EQ(big[0][0].item<float>(), at::full({1}, 60000, at::kHalf).item<float>());
 }
 
 TEST(ReduceBuffersValues, IntegersWrapAroundAndCompareWithTheirSign) {
@@ -162,15 +148,12 @@ TEST(ReduceBuffersValues, AMaximumShowsANan) {
 
 TEST(ReduceBuffersValues, RefusesWhatDoesNotFit) {
   const auto a = at::zeros({4});
+  EXPECT_THROW(reduce_buffers({a}, 2, 3, {a}, 0, ReduceOp::Sum), std::logic_error);
   EXPECT_THROW(
-      reduce_buffers({a}, 2, 3, {a}, 0, ReduceOp::Sum), std::logic_error);
-  EXPECT_THROW(
-      reduce_buffers(
-          {a, at::zeros({4}, at::kHalf)}, 0, 4, {a}, 0, ReduceOp::Sum),
+      reduce_buffers({a, at::zeros({4}, at::kHalf)}, 0, 4, {a}, 0, ReduceOp::Sum),
       std::logic_error);
   const auto i = at::zeros({4}, at::kInt);
-  EXPECT_THROW(
-      reduce_buffers({i}, 0, 4, {i}, 0, ReduceOp::Mean), std::logic_error);
+  EXPECT_THROW(reduce_buffers({i}, 0, 4, {i}, 0, ReduceOp::Mean), std::logic_error);
 }
 
 class GpuReduceBuffers : public ::testing::TestWithParam<at::ScalarType> {};
@@ -205,15 +188,8 @@ TEST_P(GpuReduceBuffers, EqualsTheCpuToTheBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Dtypes,
-    GpuReduceBuffers,
-    ::testing::Values(
-        at::kFloat,
-        at::kHalf,
-        at::kBFloat16,
-        at::kDouble,
-        at::kInt,
-        at::kByte),
+    Dtypes, GpuReduceBuffers,
+    ::testing::Values(at::kFloat, at::kHalf, at::kBFloat16, at::kDouble, at::kInt, at::kByte),
     [](const auto& test) { return std::string(c10::toString(test.param)); });
 
 }  // namespace

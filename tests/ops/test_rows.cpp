@@ -24,8 +24,8 @@ TEST(Rows, NormsAreThoseOfFloat64) {
   const at::Tensor norms = at::empty({table.rows()});
   row_norms(u, table, norms);
   for (int row = 0; row < 11; ++row) {
-    const at::Tensor part = row < 5 ? u.narrow(0, 300 * row, 300)
-                                    : u.narrow(0, 1600 + 7 * (row - 5), 7);
+    const at::Tensor part =
+        row < 5 ? u.narrow(0, 300 * row, 300) : u.narrow(0, 1600 + 7 * (row - 5), 7);
     const auto wanted = part.to(at::kDouble).square().sum().item<double>();
     EXPECT_NEAR(norms[row].item<double>(), wanted, 1e-6 * wanted) << row;
   }
@@ -34,28 +34,13 @@ TEST(Rows, NormsAreThoseOfFloat64) {
 TEST(Rows, TheLargestAreChosenTheLowerOfTwoEqualOnes) {
   RowTable table(two_matrices());
   const at::Tensor chosen = at::empty({5}, at::kInt);
-  choose_rows(
-      at::tensor({1., 7., 3., 7., 7., 0., 0., 2., 0., 0., 0.}, at::kFloat),
-      table,
-      chosen);
+  choose_rows(at::tensor({1., 7., 3., 7., 7., 0., 0., 2., 0., 0., 0.}, at::kFloat), table, chosen);
   EXPECT_TRUE(chosen.equal(at::tensor({1, 3, 2, 0, 1}, at::kInt)));
   // What is not finite is never left out.
   choose_rows(
       at::tensor(
-          {1.,
-           7.,
-           double(INFINITY),
-           7.,
-           double(NAN),
-           0.,
-           0.,
-           2.,
-           0.,
-           1.,
-           double(NAN)},
-          at::kFloat),
-      table,
-      chosen);
+          {1., 7., double(INFINITY), 7., double(NAN), 0., 0., 2., 0., 1., double(NAN)}, at::kFloat),
+      table, chosen);
   EXPECT_TRUE(chosen.equal(at::tensor({4, 2, 5, 2, 4}, at::kInt)));
 }
 
@@ -67,12 +52,9 @@ TEST(Rows, WhatIsSentIsTakenAway) {
   const at::Tensor wire = at::empty({table.values()}, at::kHalf);
   send_rows(u, table, chosen, 4, wire);
   ASSERT_EQ(wire.numel(), 2 * 300 + 3 * 7);
-  EXPECT_TRUE(wire.narrow(0, 0, 300).equal(
-      x.narrow(0, 1200, 300).div(4).to(at::kHalf)));
-  EXPECT_TRUE(
-      wire.narrow(0, 300, 300).equal(x.narrow(0, 0, 300).div(4).to(at::kHalf)));
-  EXPECT_TRUE(
-      wire.narrow(0, 600, 7).equal(x.narrow(0, 1635, 7).div(4).to(at::kHalf)));
+  EXPECT_TRUE(wire.narrow(0, 0, 300).equal(x.narrow(0, 1200, 300).div(4).to(at::kHalf)));
+  EXPECT_TRUE(wire.narrow(0, 300, 300).equal(x.narrow(0, 0, 300).div(4).to(at::kHalf)));
+  EXPECT_TRUE(wire.narrow(0, 600, 7).equal(x.narrow(0, 1635, 7).div(4).to(at::kHalf)));
 
   const at::Tensor base = randn(table.end(), 3);
   const at::Tensor sum = base.clone();
@@ -84,8 +66,7 @@ TEST(Rows, WhatIsSentIsTakenAway) {
   // Nothing is lost: u + 4 * wire is what was there.
   const at::Tensor sent = at::zeros({table.end()});
   add_rows(wire, table, chosen, sent);
-  EXPECT_TRUE(
-      u.to(at::kDouble).add(sent.to(at::kDouble), 4).equal(x.to(at::kDouble)));
+  EXPECT_TRUE(u.to(at::kDouble).add(sent.to(at::kDouble), 4).equal(x.to(at::kDouble)));
   EXPECT_LT(u.narrow(0, 0, 300).abs().max().item<float>(), 4e-3);
 }
 
@@ -94,10 +75,8 @@ TEST(Rows, RefuseWhatDoesNotFit) {
   EXPECT_THROW(RowTable({{0, 5, 3, 0}}), std::logic_error);
   EXPECT_THROW(RowTable({{0, 5, 3, 1}, {14, 1, 1, 1}}), std::logic_error);
   RowTable table(two_matrices());
-  EXPECT_THROW(
-      row_norms(at::zeros({1641}), table, at::zeros({11})), std::logic_error);
-  EXPECT_THROW(
-      choose_rows(at::zeros({11}), table, at::zeros({5})), std::logic_error);
+  EXPECT_THROW(row_norms(at::zeros({1641}), table, at::zeros({11})), std::logic_error);
+  EXPECT_THROW(choose_rows(at::zeros({11}), table, at::zeros({5})), std::logic_error);
 }
 
 TEST(GpuRows, EqualTheCpuToTheBit) {
@@ -106,9 +85,7 @@ TEST(GpuRows, EqualTheCpuToTheBit) {
   }
   const at::Device gpu(at::kCUDA, 0);
   for (const auto& tensors :
-       {two_matrices(),
-        std::vector<RowTable::Tensor>{
-            {0, 512, 4608, 26}, {2359299, 64, 64, 64}},
+       {two_matrices(), std::vector<RowTable::Tensor>{{0, 512, 4608, 26}, {2359299, 64, 64, 64}},
         std::vector<RowTable::Tensor>{{1, 9, 33, 2}}}) {
     RowTable table(tensors);
     std::vector<at::Tensor> results[2];
@@ -117,11 +94,9 @@ TEST(GpuRows, EqualTheCpuToTheBit) {
       const at::Tensor u = randn(table.end(), 1).to(device);
       const at::Tensor norms = at::empty({table.rows()}, u.options());
       row_norms(u, table, norms);
-      const at::Tensor chosen =
-          at::empty({table.chosen()}, u.options().dtype(at::kInt));
+      const at::Tensor chosen = at::empty({table.chosen()}, u.options().dtype(at::kInt));
       choose_rows(norms, table, chosen);
-      const at::Tensor wire =
-          at::empty({table.values()}, u.options().dtype(at::kHalf));
+      const at::Tensor wire = at::empty({table.values()}, u.options().dtype(at::kHalf));
       send_rows(u, table, chosen, 3, wire);
       const at::Tensor estimate = at::zeros({table.end()}, u.options());
       add_rows(wire, table, chosen, estimate);

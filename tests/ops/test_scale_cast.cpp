@@ -22,8 +22,7 @@ using Pair = std::pair<at::ScalarType, at::ScalarType>;
 class ScaleCast : public ::testing::TestWithParam<Pair> {};
 
 at::Tensor values(std::int64_t numel) {
-  return at::randn({numel}, at::detail::createCPUGenerator(3), at::kFloat)
-      .mul_(100);
+  return at::randn({numel}, at::detail::createCPUGenerator(3), at::kFloat).mul_(100);
 }
 
 TEST_P(ScaleCast, EqualsLibTorch) {
@@ -50,18 +49,13 @@ TEST(ScaleCastRange, ProductsInFp32AreNotBoundedByFp16) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Dtypes,
-    ScaleCast,
+    Dtypes, ScaleCast,
     ::testing::Values(
-        Pair{at::kFloat, at::kFloat},
-        Pair{at::kFloat, at::kHalf},
-        Pair{at::kFloat, at::kBFloat16},
-        Pair{at::kHalf, at::kFloat},
-        Pair{at::kBFloat16, at::kFloat},
+        Pair{at::kFloat, at::kFloat}, Pair{at::kFloat, at::kHalf}, Pair{at::kFloat, at::kBFloat16},
+        Pair{at::kHalf, at::kFloat}, Pair{at::kBFloat16, at::kFloat},
         Pair{at::kBFloat16, at::kHalf}),
     [](const auto& test) {
-      return std::string(c10::toString(test.param.first)) + "To" +
-             c10::toString(test.param.second);
+      return std::string(c10::toString(test.param.first)) + "To" + c10::toString(test.param.second);
     });
 
 // Every 16-bit pattern there and back; both forms against c10's own.
@@ -114,10 +108,8 @@ TEST(ConvertCpu, RoundsAsC10DoesAcrossTheRange) {
 }
 
 TEST(ScaleCastErrors, RefusesOtherLengths) {
-  EXPECT_THROW(
-      scale_cast(values(3), 1, at::empty({4}, at::kHalf)), std::logic_error);
-  EXPECT_THROW(
-      scale_cast(values(3), 1, at::empty({3}, at::kInt)), std::logic_error);
+  EXPECT_THROW(scale_cast(values(3), 1, at::empty({4}, at::kHalf)), std::logic_error);
+  EXPECT_THROW(scale_cast(values(3), 1, at::empty({3}, at::kInt)), std::logic_error);
 }
 
 TEST(GpuScaleCast, EqualsTheCpu) {

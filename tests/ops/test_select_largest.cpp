@@ -27,8 +27,7 @@ std::vector<int> wanted_of(const at::Tensor& values, std::int64_t k) {
   const auto size_of = [&](int i) {
     return std::pair(std::isnan(x[i]), std::isnan(x[i]) ? 0 : std::fabs(x[i]));
   };
-  std::ranges::stable_sort(
-      order, [&](int a, int b) { return size_of(a) > size_of(b); });
+  std::ranges::stable_sort(order, [&](int a, int b) { return size_of(a) > size_of(b); });
   order.resize(static_cast<std::size_t>(k));
   std::ranges::sort(order);
   return order;
@@ -36,8 +35,7 @@ std::vector<int> wanted_of(const at::Tensor& values, std::int64_t k) {
 
 void check(const at::Tensor& values, std::int64_t k) {
   const at::Tensor wanted = at::tensor(wanted_of(values, k), at::kInt);
-  EXPECT_TRUE(select_largest(values, k).equal(wanted))
-      << k << " of " << values.numel();
+  EXPECT_TRUE(select_largest(values, k).equal(wanted)) << k << " of " << values.numel();
   EXPECT_TRUE(select_largest_by_operators(values, k).equal(wanted))
       << k << " of " << values.numel();
 }
@@ -45,20 +43,16 @@ void check(const at::Tensor& values, std::int64_t k) {
 class SelectLargest : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   at::Tensor normal(std::int64_t numel) const {
-    return at::randn({numel}, at::detail::createCPUGenerator(4), at::kFloat)
-        .to(GetParam());
+    return at::randn({numel}, at::detail::createCPUGenerator(4), at::kFloat).to(GetParam());
   }
 };
 INSTANTIATE_TEST_SUITE_P(
-    Dtypes,
-    SelectLargest,
-    ::testing::Values(at::kFloat, at::kBFloat16),
+    Dtypes, SelectLargest, ::testing::Values(at::kFloat, at::kBFloat16),
     [](const auto& test) { return std::string(c10::toString(test.param)); });
 
 TEST_P(SelectLargest, IsAStableSort) {
   for (const std::int64_t numel : {1, 2, 77, 4096, 30001}) {
-    for (const std::int64_t k :
-         {std::int64_t{0}, std::int64_t{1}, numel / 3, numel - 1, numel}) {
+    for (const std::int64_t k : {std::int64_t{0}, std::int64_t{1}, numel / 3, numel - 1, numel}) {
       check(normal(numel), k);
     }
   }
@@ -89,8 +83,7 @@ TEST(SelectLargestBits, TellsNeighborsApart) {
   std::vector<float> numbers;
   for (std::uint32_t i = 0; i < 3000; ++i) {
     const std::uint32_t bits = (i * 7919) % 3000;
-    numbers.push_back(
-        std::bit_cast<float>(i % 3 == 0 ? bits : 0x3F800000 | bits));
+    numbers.push_back(std::bit_cast<float>(i % 3 == 0 ? bits : 0x3F800000 | bits));
   }
   for (const std::int64_t k : {1, 10, 1500, 2000, 2500}) {
     check(at::tensor(numbers), k);
@@ -107,14 +100,12 @@ TEST(GpuSelectLargest, EqualsTheCpu) {
   if (device::cuda_devices().empty()) {
     GTEST_SKIP() << "no CUDA device here";
   }
-  const at::Tensor values =
-      at::randn({300001}, at::detail::createCPUGenerator(4), at::kFloat);
+  const at::Tensor values = at::randn({300001}, at::detail::createCPUGenerator(4), at::kFloat);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     for (const std::int64_t k : {1, 1000, 150000, 300001}) {
       const at::Tensor in = values.to(type);
-      EXPECT_TRUE(select_largest(in.to(at::Device(at::kCUDA, 0)), k)
-                      .cpu()
-                      .equal(select_largest(in, k)))
+      EXPECT_TRUE(
+          select_largest(in.to(at::Device(at::kCUDA, 0)), k).cpu().equal(select_largest(in, k)))
           << k;
     }
   }

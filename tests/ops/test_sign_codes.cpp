@@ -64,20 +64,17 @@ TEST(SignCodes, SayScaleAndSign) {
     const at::Tensor u = x.clone();
     const at::Tensor wire = record_buffer(blocks, fresh);
     // What a fresh record says of this is not used.
-    const at::Tensor alive =
-        at::full({blocks.groups()}, fresh ? 0 : -1, at::kInt);
+    const at::Tensor alive = at::full({blocks.groups()}, fresh ? 0 : -1, at::kInt);
     encode_signs(u, blocks, alive, wire, fresh);
     const at::Tensor estimate = at::empty({blocks.end()});
     decode_signs(wire, blocks, alive, estimate, fresh);
     std::vector<at::Tensor> wanted;
     for (std::int64_t b = 0; b < blocks.size(); ++b) {
       const at::Tensor part =
-          x.narrow(0, blocks.host()[b].begin, blocks.host()[b].count)
-              .to(at::kDouble);
+          x.narrow(0, blocks.host()[b].begin, blocks.host()[b].count).to(at::kDouble);
       // Not fresh: all numbers of whole words count, 0 where there are none.
       const auto count = fresh ? part.numel() : (part.numel() + 31) / 32 * 32;
-      wanted.push_back(part.sign().mul(
-          std::sqrt(part.square().sum().item<double>() / count)));
+      wanted.push_back(part.sign().mul(std::sqrt(part.square().sum().item<double>() / count)));
     }
     const at::Tensor sent = at::cat(wanted).to(at::kFloat);
     EXPECT_TRUE(estimate.allclose(sent, 1e-6, 0));
@@ -97,8 +94,7 @@ TEST(SignCodes, SendNothingOfWhatIsDead) {
   const at::Tensor estimate = at::full({70}, 9.0f);
   decode_signs(wire, blocks, alive, estimate, true);
   EXPECT_TRUE(estimate.narrow(0, 10, 40).eq(0).all().item<bool>());
-  const auto scale =
-      std::sqrt(x.to(at::kDouble).square().sum().item<double>() / 30);
+  const auto scale = std::sqrt(x.to(at::kDouble).square().sum().item<double>() / 30);
   EXPECT_NEAR(std::abs(estimate[0].item<float>()), scale, 1e-6);
 
   // What wakes up waits for the next mask.
@@ -128,29 +124,22 @@ TEST(SignCodes, AServerAveragesAndKeepsTheRest) {
       const at::Tensor before = u.clone();
       const at::Tensor wire = record_buffer(blocks, fresh);
       encode_signs(u, blocks, alive, wire, fresh);
-      records.push_back(wire.narrow(
-          0,
-          sign_words(blocks, {0, 1}, fresh),
-          sign_words(blocks, part, fresh)));
+      records.push_back(
+          wire.narrow(0, sign_words(blocks, {0, 1}, fresh), sign_words(blocks, part, fresh)));
       sum.add_(before.sub(u).to(at::kDouble));
     }
     const at::Tensor residual = randn(blocks.span(part), 5);
     residual[4].fill_(0);
-    const at::Tensor x = sum.narrow(0, from, blocks.span(part))
-                             .div(3.0)
-                             .add(residual.to(at::kDouble));
-    const at::Tensor answer =
-        at::empty({sign_words(blocks, part, fresh)}, at::kInt);
-    serve_signs(
-        at::cat(records), n, blocks, part, alive, residual, answer, fresh);
+    const at::Tensor x =
+        sum.narrow(0, from, blocks.span(part)).div(3.0).add(residual.to(at::kDouble));
+    const at::Tensor answer = at::empty({sign_words(blocks, part, fresh)}, at::kInt);
+    serve_signs(at::cat(records), n, blocks, part, alive, residual, answer, fresh);
 
     const at::Tensor wire = at::zeros_like(record_buffer(blocks, fresh));
-    wire.narrow(0, sign_words(blocks, {0, 1}, fresh), answer.numel())
-        .copy_(answer);
+    wire.narrow(0, sign_words(blocks, {0, 1}, fresh), answer.numel()).copy_(answer);
     const at::Tensor estimate = at::empty({blocks.end()});
     decode_signs(wire, blocks, alive, estimate, fresh);
-    const at::Tensor mine =
-        estimate.narrow(0, from, blocks.span(part)).to(at::kDouble);
+    const at::Tensor mine = estimate.narrow(0, from, blocks.span(part)).to(at::kDouble);
     if (fresh) {
       EXPECT_EQ(mine[4].item<double>(), 0);
       EXPECT_NE(mine[5].item<double>(), 0);
@@ -158,8 +147,8 @@ TEST(SignCodes, AServerAveragesAndKeepsTheRest) {
     }
     // Signs of the mean, but of what rounding leaves of 0.
     EXPECT_TRUE(mine.mul(x).ge(-1e-6).all().item<bool>());
-    const auto scale = std::sqrt(
-        x.narrow(0, 905, 7).square().sum().item<double>() / (fresh ? 7 : 32));
+    const auto scale =
+        std::sqrt(x.narrow(0, 905, 7).square().sum().item<double>() / (fresh ? 7 : 32));
     EXPECT_NEAR(std::abs(mine[905].item<double>()), scale, 1e-6);
     EXPECT_TRUE(residual.to(at::kDouble).add(mine).allclose(x, 1e-6, 1e-6));
   }
@@ -177,8 +166,7 @@ TEST(SignCodes, ShowWhatIsNotFinite) {
       encode_signs(u, blocks, alive, wire, fresh);
       const at::Tensor residual = at::zeros({100});
       const at::Tensor answer = wire.clone();
-      serve_signs(
-          wire, 1, blocks, blocks.all(), alive, residual, answer, fresh);
+      serve_signs(wire, 1, blocks, blocks.all(), alive, residual, answer, fresh);
       const at::Tensor estimate = at::zeros({100});
       decode_signs(answer, blocks, alive, estimate, fresh);
       EXPECT_FALSE(estimate.isfinite().any().item<bool>()) << bad << fresh;
@@ -190,15 +178,10 @@ TEST(SignCodes, RefuseWhatDoesNotFit) {
   CodeBlocks blocks({{0, 100}});
   const at::Tensor alive = at::zeros({blocks.groups()}, at::kInt);
   const at::Tensor wire = record_buffer(blocks, false);
+  EXPECT_THROW(encode_signs(at::zeros({99}), blocks, alive, wire, false), std::logic_error);
+  EXPECT_THROW(encode_signs(at::zeros({100}), blocks, alive, wire, true), std::logic_error);
   EXPECT_THROW(
-      encode_signs(at::zeros({99}), blocks, alive, wire, false),
-      std::logic_error);
-  EXPECT_THROW(
-      encode_signs(at::zeros({100}), blocks, alive, wire, true),
-      std::logic_error);
-  EXPECT_THROW(
-      decode_signs(wire, blocks, alive, at::zeros({100}, at::kDouble), false),
-      std::logic_error);
+      decode_signs(wire, blocks, alive, at::zeros({100}, at::kDouble), false), std::logic_error);
 }
 
 TEST(GpuSignCodes, EqualTheCpuToTheBit) {
@@ -207,35 +190,22 @@ TEST(GpuSignCodes, EqualTheCpuToTheBit) {
   }
   const at::Device gpu(at::kCUDA, 0);
   for (const auto& tensors :
-       {std::vector<CodeBlocks::Tensor>{{0, 1}},
-        {{0, 300000}, {300000, 33}},
-        {{1, 5000}}}) {
+       {std::vector<CodeBlocks::Tensor>{{0, 1}}, {{0, 300000}, {300000, 33}}, {{1, 5000}}}) {
     CodeBlocks blocks(tensors);
     for (const bool fresh : {true, false}) {
       std::vector<at::Tensor> results[2];
       for (int i = 0; i < 2; ++i) {
         const at::Device device = i == 0 ? at::Device(at::kCPU) : gpu;
         const at::Tensor u = randn(blocks.end(), 1).to(device);
-        const at::Tensor alive =
-            at::full({blocks.groups()}, 0x5A5A0FF0, at::kInt).to(device);
+        const at::Tensor alive = at::full({blocks.groups()}, 0x5A5A0FF0, at::kInt).to(device);
         const at::Tensor wire = record_buffer(blocks, fresh).to(device);
         encode_signs(u, blocks, alive, wire, fresh);
-        const at::Tensor residual =
-            randn(blocks.span(blocks.all()), 2).to(device);
+        const at::Tensor residual = randn(blocks.span(blocks.all()), 2).to(device);
         const at::Tensor answer = at::empty_like(wire);
-        serve_signs(
-            at::cat({wire, wire}),
-            2,
-            blocks,
-            blocks.all(),
-            alive,
-            residual,
-            answer,
-            fresh);
+        serve_signs(at::cat({wire, wire}), 2, blocks, blocks.all(), alive, residual, answer, fresh);
         const at::Tensor estimate = at::zeros_like(u);
         decode_signs(answer, blocks, alive, estimate, fresh);
-        for (const at::Tensor& each :
-             {u, wire, residual, answer, alive, estimate}) {
+        for (const at::Tensor& each : {u, wire, residual, answer, alive, estimate}) {
           results[i].push_back(each.cpu());
         }
       }

@@ -23,15 +23,12 @@ at::Tensor twobit_buffer(const CodeBlocks& blocks, CodeForm form) {
 // MXNet's published example, t = 4.
 TEST(TwoBitCodes, AreMxnets) {
   CodeBlocks blocks({{0, 10}});
-  const at::Tensor u =
-      at::tensor({-9., -1., 2., 6., 8., 7., 0., -5., -10., -100.}, at::kFloat);
+  const at::Tensor u = at::tensor({-9., -1., 2., 6., 8., 7., 0., -5., -10., -100.}, at::kFloat);
   const at::Tensor wire = twobit_buffer(blocks, CodeForm::TwoBits);
   ASSERT_EQ(wire.numel(), 8);
   encode_threshold(u, blocks, at::full({1}, 4.0f), wire, CodeForm::TwoBits);
-  EXPECT_TRUE(
-      wire.equal(at::tensor({0x83, 0xF2, 0xA0, 0, 0, 0, 0, 0}, at::kByte)));
-  EXPECT_TRUE(u.equal(
-      at::tensor({-5., -1., 2., 2., 4., 3., 0., -1., -6., -96.}, at::kFloat)));
+  EXPECT_TRUE(wire.equal(at::tensor({0x83, 0xF2, 0xA0, 0, 0, 0, 0, 0}, at::kByte)));
+  EXPECT_TRUE(u.equal(at::tensor({-5., -1., 2., 2., 4., 3., 0., -1., -6., -96.}, at::kFloat)));
 }
 
 TEST(TwoBitCodes, SumsHaveTheBitsThatTheyNeed) {
@@ -44,17 +41,14 @@ TEST(TwoBitCodes, SumsHaveTheBitsThatTheyNeed) {
 TEST(TwoBitCodes, MeansAreThoseOfFloat64) {
   CodeBlocks blocks({{0, 4099}, {4099, 40}});
   const at::Tensor thresholds = at::tensor({0.5, 1.5}, at::kFloat);
-  const at::Tensor t =
-      at::cat({at::full({4099}, 0.5), at::full({40}, 1.5)}).to(at::kFloat);
+  const at::Tensor t = at::cat({at::full({4099}, 0.5), at::full({40}, 1.5)}).to(at::kFloat);
   for (const int n : {1, 2, 5, 127}) {
     std::vector<at::Tensor> codes;
-    at::Tensor bytes = at::zeros(
-        {code_bytes(blocks, blocks.all(), CodeForm::Bytes)}, at::kInt);
+    at::Tensor bytes = at::zeros({code_bytes(blocks, blocks.all(), CodeForm::Bytes)}, at::kInt);
     at::Tensor sum = at::zeros({4139}, at::kDouble);
     for (int w = 0; w < n; ++w) {
       const at::Tensor x = randn(4139, 50 + w);
-      const at::Tensor sent =
-          x.ge(t).to(at::kFloat).sub(x.le(t.neg()).to(at::kFloat)).mul(t);
+      const at::Tensor sent = x.ge(t).to(at::kFloat).sub(x.le(t.neg()).to(at::kFloat)).mul(t);
       sum.add_(sent.to(at::kDouble));
       at::Tensor u = x.clone();
       codes.push_back(twobit_buffer(blocks, CodeForm::TwoBits));
@@ -79,21 +73,17 @@ TEST(TwoBitCodes, MeansAreThoseOfFloat64) {
       std::vector<at::Tensor> shards;
       for (const at::Tensor& each : codes) {
         shards.push_back(each.narrow(
-            0,
-            8 * blocks.groups_before(part.begin),
-            code_bytes(blocks, part, CodeForm::TwoBits)));
+            0, 8 * blocks.groups_before(part.begin), code_bytes(blocks, part, CodeForm::TwoBits)));
       }
       words.push_back(at::empty({sum_words(blocks, part, n)}, at::kInt));
       pack_sums(at::cat(shards), n, blocks, part, words.back());
     }
     const at::Tensor by_sums = at::empty({4139});
-    average_codes(
-        at::cat(words), CodeWire::Planes, n, blocks, thresholds, by_sums);
+    average_codes(at::cat(words), CodeWire::Planes, n, blocks, thresholds, by_sums);
     EXPECT_TRUE(by_sums.equal(mean)) << n;
 
     const at::Tensor by_bytes = at::empty({4139});
-    average_codes(
-        bytes.to(at::kByte), CodeWire::Bytes, n, blocks, thresholds, by_bytes);
+    average_codes(bytes.to(at::kByte), CodeWire::Bytes, n, blocks, thresholds, by_bytes);
     EXPECT_TRUE(by_bytes.equal(mean)) << n;
   }
 }
@@ -109,15 +99,13 @@ TEST(TwoBitCodes, ShowWhatIsNotFinite) {
     const at::Tensor others = twobit_buffer(blocks, CodeForm::TwoBits);
     encode_threshold(u, blocks, t, codes, CodeForm::TwoBits);
     encode_threshold(good, blocks, t, others, CodeForm::TwoBits);
-    for (const auto& all :
-         {at::cat({codes, others}), at::cat({others, codes})}) {
+    for (const auto& all : {at::cat({codes, others}), at::cat({others, codes})}) {
       const at::Tensor mean = at::zeros({100});
       average_codes(all, CodeWire::Codes, 2, blocks, t, mean);
       EXPECT_TRUE(mean[70].isnan().item<bool>());
       EXPECT_EQ(mean.isnan().sum().item<int>(), 1);
       EXPECT_EQ(mean[71].item<float>(), 0.5f);
-      const at::Tensor words =
-          at::empty({sum_words(blocks, blocks.all(), 2)}, at::kInt);
+      const at::Tensor words = at::empty({sum_words(blocks, blocks.all(), 2)}, at::kInt);
       pack_sums(all, 2, blocks, blocks.all(), words);
       const at::Tensor same = at::zeros({100});
       average_codes(words, CodeWire::Planes, 2, blocks, t, same);
@@ -138,20 +126,11 @@ TEST(TwoBitCodes, RefuseWhatDoesNotFit) {
   CodeBlocks blocks({{0, 100}});
   const at::Tensor t = at::full({1}, 0.5f);
   EXPECT_THROW(
-      encode_threshold(
-          at::zeros({100}),
-          blocks,
-          t,
-          at::zeros({31}, at::kByte),
-          CodeForm::TwoBits),
+      encode_threshold(at::zeros({100}), blocks, t, at::zeros({31}, at::kByte), CodeForm::TwoBits),
       std::logic_error);
   EXPECT_THROW(
       average_codes(
-          twobit_buffer(blocks, CodeForm::Bytes),
-          CodeWire::Bytes,
-          128,
-          blocks,
-          t,
+          twobit_buffer(blocks, CodeForm::Bytes), CodeWire::Bytes, 128, blocks, t,
           at::zeros({100})),
       std::logic_error);
 }
@@ -162,24 +141,20 @@ TEST(GpuTwoBitCodes, EqualTheCpuToTheBit) {
   }
   const at::Device gpu(at::kCUDA, 0);
   for (const auto& tensors :
-       {std::vector<CodeBlocks::Tensor>{{0, 1}},
-        {{0, 2000000}, {2000000, 33}},
-        {{1, 5000}}}) {
+       {std::vector<CodeBlocks::Tensor>{{0, 1}}, {{0, 2000000}, {2000000, 33}}, {{1, 5000}}}) {
     CodeBlocks blocks(tensors);
     std::vector<at::Tensor> results[2];
     for (int i = 0; i < 2; ++i) {
       const at::Device device = i == 0 ? at::Device(at::kCPU) : gpu;
       const at::Tensor u = randn(blocks.end(), 1).to(device);
       const at::Tensor t = at::full({blocks.tensors()}, 0.8f).to(device);
-      const at::Tensor codes =
-          twobit_buffer(blocks, CodeForm::TwoBits).to(device);
+      const at::Tensor codes = twobit_buffer(blocks, CodeForm::TwoBits).to(device);
       encode_threshold(u, blocks, t, codes, CodeForm::TwoBits);
-      const at::Tensor bytes =
-          twobit_buffer(blocks, CodeForm::Bytes).to(device);
+      const at::Tensor bytes = twobit_buffer(blocks, CodeForm::Bytes).to(device);
       encode_threshold(u, blocks, t, bytes, CodeForm::Bytes);
       const at::Tensor in = at::cat({codes, codes, codes});
-      const at::Tensor words = at::empty(
-          {sum_words(blocks, blocks.all(), 3)}, u.options().dtype(at::kInt));
+      const at::Tensor words =
+          at::empty({sum_words(blocks, blocks.all(), 3)}, u.options().dtype(at::kInt));
       pack_sums(in, 3, blocks, blocks.all(), words);
       std::vector<at::Tensor> means(3, at::Tensor());
       for (at::Tensor& mean : means) {
@@ -188,8 +163,7 @@ TEST(GpuTwoBitCodes, EqualTheCpuToTheBit) {
       average_codes(in, CodeWire::Codes, 3, blocks, t, means[0]);
       average_codes(words, CodeWire::Planes, 3, blocks, t, means[1]);
       average_codes(bytes, CodeWire::Bytes, 1, blocks, t, means[2]);
-      for (const at::Tensor& each :
-           {u, codes, bytes, words, means[0], means[1], means[2]}) {
+      for (const at::Tensor& each : {u, codes, bytes, words, means[0], means[1], means[2]}) {
         results[i].push_back(each.cpu());
       }
     }

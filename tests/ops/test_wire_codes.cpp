@@ -16,8 +16,7 @@
 namespace abtrain::ops {
 namespace {
 
-const std::vector<std::int64_t> kNumels =
-    {1, 3, 127, 128, 129, 4095, 4096, 4097, 300'001};
+const std::vector<std::int64_t> kNumels = {1, 3, 127, 128, 129, 4095, 4096, 4097, 300'001};
 
 std::vector<int> bytes_of(const at::Tensor& record) {
   const auto* bytes = record.const_data_ptr<std::uint8_t>();
@@ -50,10 +49,8 @@ TEST(WireCodes, CountBytes) {
 TEST(WireCodes, LayOutIntegersOfEightBits) {
   const Sent sent = send(at::tensor({127.0f, -3.5f, 2.5f, 0.4f, -0.6f}), kInt8);
   EXPECT_EQ(
-      bytes_of(sent.record),
-      (std::vector<int>{0x80, 0x3F, 0, 0, 127, 0xFC, 2, 0, 0xFF, 0, 0, 0}));
-  EXPECT_TRUE(
-      sent.rest.equal(at::tensor({0.0f, 0.5f, 0.5f, 0.4f, -0.6f + 1.0f})));
+      bytes_of(sent.record), (std::vector<int>{0x80, 0x3F, 0, 0, 127, 0xFC, 2, 0, 0xFF, 0, 0, 0}));
+  EXPECT_TRUE(sent.rest.equal(at::tensor({0.0f, 0.5f, 0.5f, 0.4f, -0.6f + 1.0f})));
 }
 
 TEST(WireCodes, LayOutIntegersOfFourBits) {
@@ -95,18 +92,14 @@ TEST(WireCodes, LayOutFourLevels) {
 
 TEST(WireCodes, LayOutWhatIsSparse) {
   // Four of six are sent: means of 1.5 (0x3FC0) and 4 (0x4080).
-  const Sent sent = send(
-      at::tensor({0.0f, 4.0f, -1.0f, 0.5f, -2.0f, 4.0f}),
-      {WireCode::Sparse, 0.5});
+  const Sent sent =
+      send(at::tensor({0.0f, 4.0f, -1.0f, 0.5f, -2.0f, 4.0f}), {WireCode::Sparse, 0.5});
   const int codes = 1 | 2 << 2 | 2 << 4 | 1 << 6;
   EXPECT_EQ(
       bytes_of(sent.record),
-      (std::vector<int>{
-          0xC0, 0x3F, 0x80, 0x40, 1, 0x20, 0, 4, 0x50, 0, codes, 0}));
-  EXPECT_TRUE(
-      sent.rest.equal(at::tensor({0.0f, 0.0f, 0.5f, 0.5f, -0.5f, 0.0f})));
-  EXPECT_TRUE(
-      sent.value.equal(at::tensor({0.0f, 4.0f, -1.5f, 0.0f, -1.5f, 4.0f})));
+      (std::vector<int>{0xC0, 0x3F, 0x80, 0x40, 1, 0x20, 0, 4, 0x50, 0, codes, 0}));
+  EXPECT_TRUE(sent.rest.equal(at::tensor({0.0f, 0.0f, 0.5f, 0.5f, -0.5f, 0.0f})));
+  EXPECT_TRUE(sent.value.equal(at::tensor({0.0f, 4.0f, -1.5f, 0.0f, -1.5f, 4.0f})));
 }
 
 TEST(WireCodes, LeaveWhatIsNotSent) {
@@ -114,11 +107,9 @@ TEST(WireCodes, LeaveWhatIsNotSent) {
     for (const std::int64_t numel : kNumels) {
       // An odd begin: nothing is aligned.
       for (const std::int64_t begin : {0, 1}) {
-        const at::Tensor u =
-            random_change(numel + begin, 1).narrow(0, begin, numel);
+        const at::Tensor u = random_change(numel + begin, 1).narrow(0, begin, numel);
         const Sent sent = send(u, format);
-        ASSERT_TRUE(sent.rest.equal(u.sub(sent.value)))
-            << name_of(format) << ", " << numel;
+        ASSERT_TRUE(sent.rest.equal(u.sub(sent.value))) << name_of(format) << ", " << numel;
         if (format.code == WireCode::Int8 || format.code == WireCode::Int4) {
           ASSERT_TRUE(sent.rest.add(sent.value).equal(u));
         }
@@ -145,18 +136,12 @@ TEST(WireCodes, AddUpInFp64RoundedOnce) {
 
 TEST(WireCodes, RefuseWhatDoesNotFit) {
   const at::Tensor u = at::zeros({1000});
-  const auto record = [](std::int64_t bytes) {
-    return at::empty({bytes}, at::kByte);
-  };
+  const auto record = [](std::int64_t bytes) { return at::empty({bytes}, at::kByte); };
   for (const auto& format : kFormats) {
     const std::int64_t bytes = wire_bytes(format, 1000);
     EXPECT_THROW(encode_wire(u, format, record(bytes - 1)), std::logic_error);
-    EXPECT_THROW(
-        encode_wire(u, format, record(bytes + 2).narrow(0, 2, bytes)),
-        std::logic_error);
-    EXPECT_THROW(
-        decode_wire(record(bytes), format, 1, true, u.to(at::kDouble)),
-        std::logic_error);
+    EXPECT_THROW(encode_wire(u, format, record(bytes + 2).narrow(0, 2, bytes)), std::logic_error);
+    EXPECT_THROW(decode_wire(record(bytes), format, 1, true, u.to(at::kDouble)), std::logic_error);
     encode_wire(u, format, record(bytes + 4).narrow(0, 4, bytes));
     encode_wire(at::empty({0}), format, record(0));
   }
@@ -173,8 +158,7 @@ TEST(GpuWireCodes, EqualTheCpuToTheBit) {
   const auto same = [](const at::Tensor& a, const at::Tensor& b) {
     const at::Tensor there = b.cpu();
     return a.nbytes() == there.nbytes() &&
-           std::memcmp(
-               a.const_data_ptr(), there.const_data_ptr(), a.nbytes()) == 0;
+           std::memcmp(a.const_data_ptr(), there.const_data_ptr(), a.nbytes()) == 0;
   };
   for (const auto& format : kFormats) {
     for (const std::int64_t numel : kNumels) {
@@ -184,10 +168,8 @@ TEST(GpuWireCodes, EqualTheCpuToTheBit) {
           base[numel / 2 + begin].fill_(finite ? 0 : -INFINITY);
           const at::Tensor u = base.narrow(0, begin, numel);
           const at::Tensor u_gpu = base.to(gpu).narrow(0, begin, numel);
-          const at::Tensor record =
-              at::empty({wire_bytes(format, numel)}, at::kByte);
-          const at::Tensor record_gpu =
-              at::full({record.numel()}, 7, record.options().device(gpu));
+          const at::Tensor record = at::empty({wire_bytes(format, numel)}, at::kByte);
+          const at::Tensor record_gpu = at::full({record.numel()}, 7, record.options().device(gpu));
           encode_wire(u, format, record);
           encode_wire(u_gpu, format, record_gpu);
           EXPECT_TRUE(same(record, record_gpu)) << name_of(format) << numel;

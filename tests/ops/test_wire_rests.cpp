@@ -16,25 +16,21 @@ namespace abtrain::ops {
 namespace {
 
 TEST(WireRests, RoundToTheNearestInteger) {
-  for (const auto& [format, most] :
-       {std::pair(kInt8, 127.0), std::pair(kInt4, 7.0)}) {
+  for (const auto& [format, most] : {std::pair(kInt8, 127.0), std::pair(kInt4, 7.0)}) {
     const at::Tensor u = random_change(10'000, 4);
     const Sent sent = send(u, format);
     for (std::int64_t c = 0; c * kWireChunk < u.numel(); ++c) {
       const std::int64_t begin = c * kWireChunk;
       const std::int64_t count = std::min(kWireChunk, u.numel() - begin);
       const double scale = scale_in(sent.record, c);
-      const double exact =
-          u.narrow(0, begin, count).abs().max().item<double>() / most;
+      const double exact = u.narrow(0, begin, count).abs().max().item<double>() / most;
       ASSERT_GE(scale, exact * (1 - 1e-7));
       ASSERT_LE(scale, exact * (1 + 0x1p-7));
-      const at::Tensor codes =
-          sent.value.narrow(0, begin, count).to(at::kDouble).div(scale);
+      const at::Tensor codes = sent.value.narrow(0, begin, count).to(at::kDouble).div(scale);
       ASSERT_TRUE(codes.equal(codes.round()));
       ASSERT_LE(codes.abs().max().item<double>(), most);
       ASSERT_LE(
-          sent.rest.narrow(0, begin, count).abs().max().item<double>(),
-          scale / 2 * (1 + 1e-6));
+          sent.rest.narrow(0, begin, count).abs().max().item<double>(), scale / 2 * (1 + 1e-6));
     }
   }
 }
@@ -48,8 +44,8 @@ TEST(WireRests, FitFourLevelsByLeastSquares) {
     const std::int64_t begin = c * kWireChunk;
     const std::int64_t end = std::min(begin + kWireChunk, u.numel());
     const double scale = scale_in(sent.record, c);
-    const double cut = 0.9957 * norm_of(x + begin, end - begin) /
-                       std::sqrt(static_cast<double>(end - begin));
+    const double cut =
+        0.9957 * norm_of(x + begin, end - begin) / std::sqrt(static_cast<double>(end - begin));
     double products = 0;
     double squares = 0;
     for (std::int64_t i = begin; i < end; ++i) {
@@ -80,18 +76,15 @@ TEST(WireRests, SendTheLargest) {
       const auto* x = u.const_data_ptr<float>();
       const at::Tensor wanted = at::zeros({u.numel()});
       auto* const value = wanted.mutable_data_ptr<float>();
-      for (std::int64_t begin = 0, c = 0; begin < u.numel();
-           begin += kSparseChunk, ++c) {
+      for (std::int64_t begin = 0, c = 0; begin < u.numel(); begin += kSparseChunk, ++c) {
         const std::int64_t count = std::min(kSparseChunk, u.numel() - begin);
         std::vector<std::int64_t> order(static_cast<std::size_t>(count));
         std::iota(order.begin(), order.end(), begin);
-        std::stable_sort(
-            order.begin(), order.end(), [x](std::int64_t a, std::int64_t b) {
-              return std::abs(x[a]) > std::abs(x[b]);
-            });
+        std::stable_sort(order.begin(), order.end(), [x](std::int64_t a, std::int64_t b) {
+          return std::abs(x[a]) > std::abs(x[b]);
+        });
         const auto least = std::ceil(density * static_cast<double>(count));
-        order.resize(std::min(
-            order.size(), static_cast<std::size_t>(std::ceil(least / 4)) * 4));
+        order.resize(std::min(order.size(), static_cast<std::size_t>(std::ceil(least / 4)) * 4));
         double mean = 0;
         for (const std::int64_t i : order) {
           mean += std::abs(x[i]) / static_cast<double>(order.size());
@@ -103,13 +96,11 @@ TEST(WireRests, SendTheLargest) {
           const int upper = std::abs(x[i]) > mean * (1 + 1e-12);
           sums[upper] += std::abs(x[i]);
           ++counts[upper];
-          value[i] = std::copysign(
-              static_cast<float>(scale_in(sent.record, 2 * c + upper)), x[i]);
+          value[i] = std::copysign(static_cast<float>(scale_in(sent.record, 2 * c + upper)), x[i]);
         }
         for (const int k : {0, 1}) {
           const double level = counts[k] == 0 ? 0 : sums[k] / counts[k];
-          ASSERT_NEAR(
-              scale_in(sent.record, 2 * c + k), level, 0.51 * 0x1p-7 * level);
+          ASSERT_NEAR(scale_in(sent.record, 2 * c + k), level, 0.51 * 0x1p-7 * level);
         }
       }
       ASSERT_TRUE(sent.value.equal(wanted)) << density;
@@ -144,13 +135,11 @@ TEST(WireRests, AreContractions) {
       if (format.code == WireCode::Int8 || format.code == WireCode::Int4) {
         EXPECT_TRUE(sent.rest.abs().le(u.abs()).all().item<bool>());
       }
-      const std::int64_t chunk =
-          format.code == WireCode::Sparse ? kSparseChunk : kWireChunk;
+      const std::int64_t chunk = format.code == WireCode::Sparse ? kSparseChunk : kWireChunk;
       for (std::int64_t begin = 0; begin < numel; begin += chunk) {
         const std::int64_t count = std::min(chunk, numel - begin);
         const double before = norm_of(u.const_data_ptr<float>() + begin, count);
-        const double rest =
-            norm_of(sent.rest.const_data_ptr<float>() + begin, count);
+        const double rest = norm_of(sent.rest.const_data_ptr<float>() + begin, count);
         if (before == 0) {
           ASSERT_EQ(rest, 0);
         } else {
@@ -171,8 +160,7 @@ TEST(WireRests, LeaveTheKnownShareOfAGaussian) {
             norm_of(u.const_data_ptr<float>(), u.numel()),
         2);
   };
-  const at::Tensor largest =
-      u.abs().view({-1, kWireChunk}).amax(1).to(at::kDouble);
+  const at::Tensor largest = u.abs().view({-1, kWireChunk}).amax(1).to(at::kDouble);
   const auto of_steps = [&](double most) {
     return largest.div(most).square().div(12).mean().item<double>() /
            u.to(at::kDouble).square().mean().item<double>();

@@ -20,16 +20,11 @@ constexpr WireFormat kInt2{WireCode::Int2};
 constexpr WireFormat kSparse{WireCode::Sparse};
 
 inline const std::vector<WireFormat> kFormats = {
-    kInt8,
-    kInt4,
-    kInt2,
-    kSparse,
-    {WireCode::Sparse, 0.3},
-    {WireCode::Sparse, 1}};
+    kInt8, kInt4, kInt2, kSparse, {WireCode::Sparse, 0.3}, {WireCode::Sparse, 1}};
 
 inline std::string name_of(const WireFormat& format) {
-  return "code " + std::to_string(static_cast<int>(format.code)) +
-         ", density " + std::to_string(format.density);
+  return "code " + std::to_string(static_cast<int>(format.code)) + ", density " +
+         std::to_string(format.density);
 }
 
 inline at::Tensor random_change(std::int64_t numel, std::uint64_t seed) {
@@ -41,8 +36,7 @@ struct Sent {
 };
 inline Sent send(const at::Tensor& u, const WireFormat& format) {
   const Sent sent{
-      at::full({wire_bytes(format, u.numel())}, 0xAB, at::kByte),
-      u.clone(),
+      at::full({wire_bytes(format, u.numel())}, 0xAB, at::kByte), u.clone(),
       at::full({u.numel()}, 9.0f)};
   encode_wire(sent.rest, format, sent.record);
   decode_wire(sent.record, format, 1, false, sent.value);
@@ -52,8 +46,7 @@ inline Sent send(const at::Tensor& u, const WireFormat& format) {
 // Scale number `index` of a record.
 inline double scale_in(const at::Tensor& record, std::int64_t index) {
   std::uint16_t bits;
-  std::memcpy(
-      &bits, record.const_data_ptr<std::uint8_t>() + 2 * index, sizeof(bits));
+  std::memcpy(&bits, record.const_data_ptr<std::uint8_t>() + 2 * index, sizeof(bits));
   return std::bit_cast<float>(std::uint32_t{bits} << 16);
 }
 

@@ -18,8 +18,7 @@ inline at::Tensor orthogonalized(const at::Tensor& matrix) {
   x = x / std::max(x.norm().item<double>(), 1e-7);
   for (int step = 0; step < 5; ++step) {
     const at::Tensor gram = at::matmul(x, x.t());
-    x = 3.4445 * x +
-        at::matmul(-4.7750 * gram + 2.0315 * at::matmul(gram, gram), x);
+    x = 3.4445 * x + at::matmul(-4.7750 * gram + 2.0315 * at::matmul(gram, gram), x);
   }
   return x;
 }

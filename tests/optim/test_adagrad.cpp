@@ -23,8 +23,7 @@ at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
   return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
-OptimizerOptions
-options_of(const std::string& name, double l1, Center center = Center::Init) {
+OptimizerOptions options_of(const std::string& name, double l1, Center center = Center::Init) {
   OptimizerOptions o;
   o.name = name;
   o.l1 = l1;
@@ -40,28 +39,15 @@ TEST(Adagrad, StepsAreThoseOfTheWorkedExamples) {
   };
   const at::Tensor rate = at::full({}, 0.1, at::kDouble);
   const auto close = [](const at::Tensor& x, std::vector<double> wanted) {
-    return x.to(at::kDouble)
-               .sub(at::tensor(wanted, at::kDouble))
-               .abs()
-               .max()
-               .item<double>() < 1e-6;
+    return x.to(at::kDouble).sub(at::tensor(wanted, at::kDouble)).abs().max().item<double>() < 1e-6;
   };
   ops::CodeBlocks blocks({{0, 3}});
   {
     // Dual averaging: z is given, so g = 0.
     const at::Tensor x = at::zeros({3});
     ops::adagrad_step(
-        {x,
-         at::zeros({3}),
-         squares_of({2, 1, 1}),
-         at::tensor({5., -3., .5}, at::kFloat),
-         {}},
-        blocks,
-        at::full({1}, 0.1f),
-        rate,
-        at::full({}, 10.0f),
-        {},
-        kDelta);
+        {x, at::zeros({3}), squares_of({2, 1, 1}), at::tensor({5., -3., .5}, at::kFloat), {}},
+        blocks, at::full({1}, 0.1f), rate, at::full({}, 10.0f), {}, kDelta);
     EXPECT_TRUE(close(x, {-.2, .2, 0})) << x;
     EXPECT_EQ(x[2].item<float>(), 0);
   }
@@ -70,13 +56,8 @@ TEST(Adagrad, StepsAreThoseOfTheWorkedExamples) {
     const at::Tensor g = at::tensor({1., -.5, 0.}, at::kFloat);
     const at::Tensor x = at::tensor({.3, -.05, .2}, at::kFloat);
     ops::adagrad_step(
-        {x, g, squares_of({2, 1, 4}).sub(g * g), {}, {}},
-        blocks,
-        at::full({1}, 0.8f),
-        rate,
-        at::full({}, 1.0f),
-        {},
-        kDelta);
+        {x, g, squares_of({2, 1, 4}).sub(g * g), {}, {}}, blocks, at::full({1}, 0.8f), rate,
+        at::full({}, 1.0f), {}, kDelta);
     EXPECT_TRUE(close(x, {.21, 0, .18})) << x;
     EXPECT_EQ(x[1].item<float>(), 0);
   }
@@ -94,17 +75,13 @@ struct Parameters {
         bias(randn(6, 2)),
         optimizer(make_optimizer(o)),
         block(
-            {{"weight", &weight, true, false}, {"bias", &bias, false, false}},
-            true,
+            {{"weight", &weight, true, false}, {"bias", &bias, false, false}}, true,
             optimizer->moments()) {}
 
   void step(const at::Tensor& gradient, double rate, double divisor = 1) {
     block.gradients().copy_(gradient);
     rates.set(rate, 3);
-    optimizer->step(
-        block,
-        rates,
-        divisor == 1 ? at::Tensor() : at::full({}, divisor, at::kFloat));
+    optimizer->step(block, rates, divisor == 1 ? at::Tensor() : at::full({}, divisor, at::kFloat));
   }
 };
 
@@ -125,8 +102,7 @@ TEST_P(AdagradSteps, FollowTheFormulasInFloat64) {
   o.delta = 0.02;
   Parameters p(o);
   at::Tensor x = p.block.values().to(at::kDouble);
-  const at::Tensor start =
-      c.center == Center::Init ? x.clone() : at::zeros_like(x);
+  const at::Tensor start = c.center == Center::Init ? x.clone() : at::zeros_like(x);
   at::Tensor s = at::zeros_like(x);
   at::Tensor z = at::zeros_like(x);
   at::Tensor l1 = at::full({66}, static_cast<double>(float(c.l1)), at::kDouble);
@@ -144,10 +120,7 @@ TEST_P(AdagradSteps, FollowTheFormulasInFloat64) {
     const at::Tensor h = s.sqrt() + o.delta;
     x = dual ? soft(start - rate * z / h, rate * t * l1 / h)
              : soft(x - rate * gradient / h, rate * l1 / h);
-    EXPECT_LT(
-        p.block.values().to(at::kDouble).sub(x).abs().max().item<double>(),
-        2e-6)
-        << t;
+    EXPECT_LT(p.block.values().to(at::kDouble).sub(x).abs().max().item<double>(), 2e-6) << t;
   }
   const auto zeros = p.weight.eq(0).sum().item<std::int64_t>();
   EXPECT_EQ(zeros, x.narrow(0, 0, 60).eq(0).sum().item<std::int64_t>());
@@ -156,8 +129,7 @@ TEST_P(AdagradSteps, FollowTheFormulasInFloat64) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    AdagradSteps,
+    All, AdagradSteps,
     ::testing::Values(
         AdagradCase{"qcmd", "qcmd-adagrad", 0.3, Center::Init, 1},
         AdagradCase{"qcmd_clipped", "qcmd-adagrad", 0.3, Center::Init, 2.5},
@@ -202,10 +174,7 @@ TEST(Adagrad, WithoutL1IsPyTorchs) {
     p.step(g, 0.05);
     steps.add_(1);
     at::_fused_adagrad_(
-        {x},
-        {g},
-        {s},
-        {steps},
+        {x}, {g}, {s}, {steps},
         /*lr=*/0.05,
         /*lr_decay=*/0,
         /*weight_decay=*/0,

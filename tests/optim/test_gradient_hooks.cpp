@@ -12,8 +12,7 @@ namespace {
 
 struct Chain {
   at::Tensor a = at::ones({2, 2}), b = at::ones({2, 2}), unused = at::ones({1});
-  ParameterBlock block{
-      {{"a", &a}, {"b", &b}, {"unused", &unused}}, true, 0};
+  ParameterBlock block{{{"a", &a}, {"b", &b}, {"unused", &unused}}, true, 0};
   at::Tensor loss() {
     // b is used twice: its gradient is whole after both.
     return at::matmul(at::matmul(a, b), b).sum();
@@ -27,8 +26,7 @@ TEST(GradientHooks, TellEachParameterOnceWhenItsGradientIsWhole) {
   {
     const GradientHooks hooks(chain.block, [&](std::size_t index) {
       order.push_back(index);
-      seen.push_back(chain.block.gradients()[static_cast<std::int64_t>(4 * index)]
-                         .item<float>());
+      seen.push_back(chain.block.gradients()[static_cast<std::int64_t>(4 * index)].item<float>());
     });
     chain.loss().backward();
   }
@@ -52,8 +50,7 @@ TEST(GradientHooks, GoWithTheirOwner) {
 
 TEST(GradientHooks, WhatTheyThrowTheBackwardPassThrows) {
   Chain chain;
-  const GradientHooks hooks(
-      chain.block, [](std::size_t) { throw std::invalid_argument("gone"); });
+  const GradientHooks hooks(chain.block, [](std::size_t) { throw std::invalid_argument("gone"); });
   EXPECT_THROW(chain.loss().backward(), std::invalid_argument);
 }
 

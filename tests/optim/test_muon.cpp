@@ -36,8 +36,7 @@ struct Zoo {
   at::Tensor wide = drawn({4, 7}, 2);
   at::Tensor by_columns = drawn({7, 5}, 3).t();
   at::Tensor conv = drawn({6, 2, 3, 3}, 4);
-  at::Tensor channels_last =
-      conv.clone().contiguous(at::MemoryFormat::ChannelsLast);
+  at::Tensor channels_last = conv.clone().contiguous(at::MemoryFormat::ChannelsLast);
   at::Tensor one_row = drawn({1, 9}, 5);
   at::Tensor bias = drawn({7}, 6);
   at::Tensor embedding = drawn({1, 3, 4}, 7);
@@ -67,21 +66,18 @@ struct Formula {
 
   void matrix(const at::Tensor& g, double rate, double decay) {
     m = o.momentum * m + (1 - o.momentum) * g;
-    const at::Tensor update =
-        o.nesterov.value_or(true) ? (1 - o.momentum) * g + o.momentum * m : m;
+    const at::Tensor update = o.nesterov.value_or(true) ? (1 - o.momentum) * g + o.momentum * m : m;
     const double rows = static_cast<double>(x.size(0));
     const double columns = static_cast<double>(x.numel()) / rows;
     const at::Tensor step =
-        testing::orthogonalized(update.reshape({x.size(0), -1}))
-            .reshape(x.sizes());
+        testing::orthogonalized(update.reshape({x.size(0), -1})).reshape(x.sizes());
     double scale = 1;
     if (o.scale == MuonScale::MatchRms) {
       scale = 0.2 * std::sqrt(std::max(rows, columns));
     } else if (o.scale == MuonScale::Spectral) {
       scale = std::sqrt(std::max(1.0, rows / columns));
     }
-    x = o.scale == MuonScale::Normalized ? x * std::sqrt(rows) / x.norm()
-                                         : x * (1 - rate * decay);
+    x = o.scale == MuonScale::Normalized ? x * std::sqrt(rows) / x.norm() : x * (1 - rate * decay);
     x = x - rate * scale * step;
   }
   void other(const at::Tensor& g, double rate, double decay) {
@@ -132,40 +128,29 @@ TEST_P(MuonSteps, FollowTheFormulasInFloat64) {
       const at::Tensor g = p.tensor->grad().to(at::kDouble) / c.divisor;
       const double decay = p.decays || c.decay_all ? o.weight_decay : 0;
       const bool matrix = c.matrices == MuonMatrices::Factors
-          ? p.is_factor
-          : p.tensor->dim() == 2 || p.tensor->dim() == 4;
+                              ? p.is_factor
+                              : p.tensor->dim() == 2 || p.tensor->dim() == 4;
       matrix ? formulas[i].matrix(g, o.lr / 2 * (p.is_factor ? 3 : 1), decay)
              : formulas[i].other(g, o.other_lr / 2, decay);
     }
     optimizer->step(
-        block,
-        rates,
-        c.divisor == 1 ? at::Tensor() : at::full({}, c.divisor, at::kFloat));
+        block, rates, c.divisor == 1 ? at::Tensor() : at::full({}, c.divisor, at::kFloat));
   }
   for (std::size_t i = 0; i < formulas.size(); ++i) {
     const ParameterRef& p = block.parameters()[i];
-    EXPECT_LT(
-        (p.tensor->detach() - formulas[i].x).abs().max().item<double>(), 5e-6)
-        << p.name;
+    EXPECT_LT((p.tensor->detach() - formulas[i].x).abs().max().item<double>(), 5e-6) << p.name;
     EXPECT_EQ(block.steps()[i].item<float>(), 4);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    MuonSteps,
+    All, MuonSteps,
     ::testing::Values(
         MuonCase{"auto", MuonScale::MatchRms, {}, false, 1},
         MuonCase{"nesterov", MuonScale::Spectral, true, true, 2.5},
         MuonCase{"heavy_ball", MuonScale::Spectral, false, false, 1},
         MuonCase{"normalized", MuonScale::Normalized, {}, false, 2.5},
-        MuonCase{
-            "factors",
-            MuonScale::Spectral,
-            {},
-            false,
-            2.5,
-            MuonMatrices::Factors}),
+        MuonCase{"factors", MuonScale::Spectral, {}, false, 2.5, MuonMatrices::Factors}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Muon, KeepsZerosWhereTheyAreNormalized) {
@@ -182,9 +167,8 @@ TEST(Muon, KeepsZerosWhereTheyAreNormalized) {
 TEST(Muon, RefusesAMatrixThatLiesInNoOrder) {
   at::Tensor weight = drawn({3, 4, 2, 2}, 1).permute({1, 0, 2, 3});
   ParameterBlock block({{"weight", &weight}}, true, 2);
-  const auto [code, what] = error_of([&] {
-    make_optimizer(muon_options())->step(block, Rates(at::kCPU), {});
-  });
+  const auto [code, what] =
+      error_of([&] { make_optimizer(muon_options())->step(block, Rates(at::kCPU), {}); });
   EXPECT_EQ(code, 65);
   EXPECT_TRUE(what.starts_with("weight: expected a matrix whose rows")) << what;
 }
@@ -218,25 +202,18 @@ struct Pair {
 };
 
 double norm_of_all(const at::Tensor& matrix) {
-  return at::linalg_svdvals(matrix.to(at::kDouble).flatten(1))
-      .max()
-      .item<double>();
+  return at::linalg_svdvals(matrix.to(at::kDouble).flatten(1)).max().item<double>();
 }
 
 void expect_step(
-    const at::Tensor& step,
-    const at::Tensor& gradient,
-    double divisor,
-    double tolerance) {
+    const at::Tensor& step, const at::Tensor& gradient, double divisor, double tolerance) {
   const at::Tensor wanted =
-      testing::orthogonalized(gradient.flatten(1)).reshape(step.sizes()) /
-      divisor;
+      testing::orthogonalized(gradient.flatten(1)).reshape(step.sizes()) / divisor;
   EXPECT_LT(((step - wanted).norm() / wanted.norm()).item<double>(), tolerance);
 }
 
 TEST(Spectron, KnowsTheNormsOfFactorsThatWereJustDecomposed) {
-  const at::Tensor s =
-      at::diag(at::Tensor(at::full({3}, 1.5F)).cumprod(0).flip(0));
+  const at::Tensor s = at::diag(at::Tensor(at::full({3}, 1.5F)).cumprod(0).flip(0));
   const at::Tensor a = at::zeros({6, 3});
   a.narrow(0, 2, 3).copy_(s);
   Pair pair(a, s);
@@ -249,8 +226,7 @@ TEST(Spectron, FollowsTheNormsOfFactorsOfAnyForm) {
   const at::Tensor a = drawn({9, 3}, 10);
   const at::Tensor b = drawn({3, 2, 3, 3}, 11);
   for (const auto& [own, frozen] :
-       {std::pair{a, b},
-        std::pair{b, a},
+       {std::pair{a, b}, std::pair{b, a},
         std::pair{b.contiguous(at::MemoryFormat::ChannelsLast), a},
         std::pair{drawn({3, 9}, 12).t(), drawn({8, 3}, 13).t()},
         std::pair{drawn({5, 1}, 14), drawn({1, 1}, 15)},
@@ -262,8 +238,7 @@ TEST(Spectron, FollowsTheNormsOfFactorsOfAnyForm) {
       pair.own.detach().copy_(own);  // as if it stood still
       last = pair.step(gradient);
     }
-    expect_step(
-        last, gradient, norm_of_all(own) + norm_of_all(frozen) + 1, 1e-3);
+    expect_step(last, gradient, norm_of_all(own) + norm_of_all(frozen) + 1, 1e-3);
   }
 }
 
@@ -284,10 +259,8 @@ TEST(Spectron, IsForFactorsAlone) {
 }
 
 TEST(SpectralNorm, IsThatOfAMatrixAfterSomeSteps) {
-  for (const auto& matrix :
-       {drawn({8, 3}, 20), drawn({3, 8}, 21), drawn({1, 6}, 22)}) {
-    const at::Tensor vector =
-        at::zeros({std::min(matrix.size(0), matrix.size(1))});
+  for (const auto& matrix : {drawn({8, 3}, 20), drawn({3, 8}, 21), drawn({1, 6}, 22)}) {
+    const at::Tensor vector = at::zeros({std::min(matrix.size(0), matrix.size(1))});
     double before = 0, now = 0;
     for (int t = 0; t < 200; ++t) {
       now = spectral_norm(matrix, vector).item<double>();
@@ -311,8 +284,7 @@ TEST(Muon, GoesOnFromItsMoments) {
     std::unique_ptr<Optimizer> optimizer;
     ParameterBlock block;
     Rates rates{at::kCPU};
-    explicit Run(const OptimizerOptions& options)
-        : optimizer(make_optimizer(options)) {
+    explicit Run(const OptimizerOptions& options) : optimizer(make_optimizer(options)) {
       auto list = zoo.list();
       list.back().partner = &frozen;
       block = ParameterBlock(std::move(list), true, optimizer->moments());

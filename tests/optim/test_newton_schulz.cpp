@@ -11,17 +11,13 @@
 namespace abtrain::optim {
 namespace {
 
-class NewtonSchulzShapes
-    : public ::testing::TestWithParam<std::pair<std::int64_t, std::int64_t>> {};
+class NewtonSchulzShapes : public ::testing::TestWithParam<std::pair<std::int64_t, std::int64_t>> {
+};
 
 // A square random matrix has singular values near 0: a multiple of I is added.
-at::Tensor random_matrix(
-    std::pair<std::int64_t, std::int64_t> shape,
-    std::uint64_t seed) {
-  at::Tensor matrix = at::randn(
-      {shape.first, shape.second},
-      at::detail::createCPUGenerator(seed),
-      at::kFloat);
+at::Tensor random_matrix(std::pair<std::int64_t, std::int64_t> shape, std::uint64_t seed) {
+  at::Tensor matrix =
+      at::randn({shape.first, shape.second}, at::detail::createCPUGenerator(seed), at::kFloat);
   if (shape.first == shape.second) {
     matrix.diagonal().add_(2 * std::sqrt(static_cast<double>(shape.first)));
   }
@@ -49,11 +45,9 @@ TEST_P(NewtonSchulzShapes, FollowThePolynomialInFloat64) {
     newton_schulz.together(rounded, scale);
     const at::Tensor wanted = testing::orthogonalized(a) * scale;
     EXPECT_LT(relative_error(exact[0], wanted), 1e-5);
-    EXPECT_LT(
-        relative_error(exact[1], testing::orthogonalized(b) * scale), 1e-5);
+    EXPECT_LT(relative_error(exact[1], testing::orthogonalized(b) * scale), 1e-5);
     EXPECT_LT(relative_error(rounded[0], wanted), 0.05);
-    EXPECT_LT(
-        relative_error(rounded[1], testing::orthogonalized(b) * scale), 0.05);
+    EXPECT_LT(relative_error(rounded[1], testing::orthogonalized(b) * scale), 0.05);
     // The scale of what comes in does not matter; a power of two, not a bit.
     EXPECT_TRUE(at::equal(rounded[2], -rounded[0]));
     for (const auto& each : {exact[0], exact[1], rounded[0], rounded[1]}) {
@@ -63,21 +57,14 @@ TEST_P(NewtonSchulzShapes, FollowThePolynomialInFloat64) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    NewtonSchulzShapes,
+    All, NewtonSchulzShapes,
     ::testing::Values(
-        std::pair{40, 12},
-        std::pair{12, 40},
-        std::pair{24, 24},
-        std::pair{64, 576},
-        std::pair{1, 17},
-        std::pair{17, 1},
-        std::pair{1, 1}));
+        std::pair{40, 12}, std::pair{12, 40}, std::pair{24, 24}, std::pair{64, 576},
+        std::pair{1, 17}, std::pair{17, 1}, std::pair{1, 1}));
 
 TEST(NewtonSchulz, TakesOneShapeAfterAnother) {
   NewtonSchulz shared;
-  for (const auto& [rows, columns] :
-       {std::pair{8, 5}, {30, 40}, {2, 3}, {40, 30}}) {
+  for (const auto& [rows, columns] : {std::pair{8, 5}, {30, 40}, {2, 3}, {40, 30}}) {
     for (const bool together : {false, true}) {
       const at::Tensor matrix = random_matrix({rows, columns}, 3);
       const std::vector<at::Tensor> got = {matrix.clone()};

@@ -66,16 +66,14 @@ TEST_P(Steps, EqualTheFormula) {
   for (const at::Tensor* t : tensors) {
     references.emplace_back();
     for (std::int64_t i = 0; i < t->numel(); ++i) {
-      references.back().push_back(
-          {o, t->const_data_ptr<float>()[i], 0, 0, 0});
+      references.back().push_back({o, t->const_data_ptr<float>()[i], 0, 0, 0});
     }
   }
   ParameterBlock block(
       {{"weight", &weight, true, false},
        {"bias", &bias, false, false},
        {"factor", &factor, true, true}},
-      true,
-      optimizer->moments());
+      true, optimizer->moments());
   const double lr = 0.01, factor_scale = 3, divisor = 2.5;
   Rates rates(at::kCPU);
   for (int step = 0; step < 6; ++step) {
@@ -83,8 +81,7 @@ TEST_P(Steps, EqualTheFormula) {
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       const double decay = k == 1 && !c.decay_all ? 0 : 0.1;
       const double rate = k == 2 ? lr * factor_scale : lr;
-      const auto* gradient =
-          block.gradients().const_data_ptr<float>() + block.offset(k);
+      const auto* gradient = block.gradients().const_data_ptr<float>() + block.offset(k);
       for (std::size_t i = 0; i < references[k].size(); ++i) {
         const double g = gradient[i] / divisor;
         o.name == "adamw" ? references[k][i].adamw(g, rate, decay)
@@ -96,21 +93,17 @@ TEST_P(Steps, EqualTheFormula) {
   }
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     for (std::size_t i = 0; i < references[k].size(); ++i) {
-      EXPECT_NEAR(
-          tensors[k]->const_data_ptr<float>()[i], references[k][i].x, 2e-6)
+      EXPECT_NEAR(tensors[k]->const_data_ptr<float>()[i], references[k][i].x, 2e-6)
           << block.parameters()[k].name << " " << i;
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    Steps,
+    All, Steps,
     ::testing::Values(
-        OptimizerCase{"adamw", 0, false, false},
-        OptimizerCase{"adamw", 0, false, true},
-        OptimizerCase{"sgd", 0, false, false},
-        OptimizerCase{"sgd", 0.9, false, false},
+        OptimizerCase{"adamw", 0, false, false}, OptimizerCase{"adamw", 0, false, true},
+        OptimizerCase{"sgd", 0, false, false}, OptimizerCase{"sgd", 0.9, false, false},
         OptimizerCase{"sgd", 0.9, true, true}));
 
 // The rate in a tensor changes no bit against the rate as an argument.
@@ -132,19 +125,8 @@ TEST(Rates, OfTheCpuAreTheDoublesThemselves) {
     optimizer->step(block, rates, {});
     at::Tensor(steps).add_(1);
     at::_fused_adamw_(
-        {plain},
-        {gradients},
-        {first},
-        {second},
-        {},
-        {steps},
-        lr * 3,
-        o.beta1,
-        o.beta2,
-        0,
-        o.eps,
-        false,
-        false);
+        {plain}, {gradients}, {first}, {second}, {}, {steps}, lr * 3, o.beta1, o.beta2, 0, o.eps,
+        false, false);
     EXPECT_TRUE(at::equal(block.values(), plain));
   }
 }
@@ -170,10 +152,8 @@ TEST(Clip, DividesByTheExcess) {
 
 TEST(Clip, TheNormOfManyNumbersKeepsItsDigits) {
   const at::Tensor gradients = at::randn({10'000'001}) * 1e-3;
-  const double exact =
-      at::linalg_vector_norm(gradients.to(at::kDouble)).item<double>();
-  EXPECT_NEAR(
-      clip(gradients, 1).norm.item<double>() / exact, 1, 1e-6);
+  const double exact = at::linalg_vector_norm(gradients.to(at::kDouble)).item<double>();
+  EXPECT_NEAR(clip(gradients, 1).norm.item<double>() / exact, 1, 1e-6);
 }
 
 }  // namespace

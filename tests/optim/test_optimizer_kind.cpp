@@ -20,9 +20,7 @@ const StatedLength kLength{Duration::steps(100), "train.steps"};
 using Keys = std::vector<std::string>;
 
 TEST(OptimizerKinds, AreFoundAndMadeByName) {
-  EXPECT_EQ(
-      optimizer_names(),
-      (Keys{"sgd", "adamw", "muon", "qcmd-adagrad", "qrda-adagrad"}));
+  EXPECT_EQ(optimizer_names(), (Keys{"sgd", "adamw", "muon", "qcmd-adagrad", "qrda-adagrad"}));
   for (const std::string& name : optimizer_names()) {
     OptimizerOptions options;
     options.name = name;
@@ -54,23 +52,18 @@ TEST(OptimizerCheck, NamesTheKeysThatConflict) {
   ScheduleOptions schedule;
   EXPECT_TRUE(check(options, schedule, kLength).empty());
   schedule.milestones = {0.5, 0.5};
-  EXPECT_EQ(
-      keys_of(check(options, schedule, kLength)), Keys{"schedule.milestones"});
+  EXPECT_EQ(keys_of(check(options, schedule, kLength)), Keys{"schedule.milestones"});
   schedule = {};
   schedule.warmup_steps = Duration::steps(101);
-  EXPECT_EQ(
-      keys_of(check(options, schedule, kLength)),
-      Keys{"schedule.warmup_steps"});
+  EXPECT_EQ(keys_of(check(options, schedule, kLength)), Keys{"schedule.warmup_steps"});
   schedule = {};
   options.nesterov = true;
   options.momentum = 0;
   EXPECT_TRUE(check(options, schedule, kLength).empty());  // not keys of adamw
   options.name = "sgd";
-  EXPECT_EQ(
-      keys_of(check(options, schedule, kLength)), Keys{"optimizer.nesterov"});
+  EXPECT_EQ(keys_of(check(options, schedule, kLength)), Keys{"optimizer.nesterov"});
   options.name = "muon";
-  EXPECT_EQ(
-      keys_of(check(options, schedule, kLength)), Keys{"optimizer.nesterov"});
+  EXPECT_EQ(keys_of(check(options, schedule, kLength)), Keys{"optimizer.nesterov"});
   options.nesterov = std::nullopt;  // without momentum it does not matter
   EXPECT_TRUE(check(options, schedule, kLength).empty());
   options.nesterov = true;

@@ -29,10 +29,7 @@ Floats floats(const at::Tensor& tensor) {
 
 // first, first + 1, ...
 at::Tensor counted(float first, at::IntArrayRef sizes) {
-  return at::arange(
-             first,
-             first + static_cast<float>(c10::multiply_integers(sizes)),
-             at::kFloat)
+  return at::arange(first, first + static_cast<float>(c10::multiply_integers(sizes)), at::kFloat)
       .view(sizes);
 }
 
@@ -58,9 +55,7 @@ TEST(ParameterBlock, LaysItsParametersSideBySide) {
   EXPECT_EQ(block.offset(1), 6);
   EXPECT_EQ(block.offset(2), 8);
   EXPECT_EQ(block.offset(3), 12);
-  EXPECT_EQ(
-      floats(block.values()),
-      (Floats{1, 4, 2, 5, 3, 6, 10, 11, 20, 21, 22, 23}));
+  EXPECT_EQ(floats(block.values()), (Floats{1, 4, 2, 5, 3, 6, 10, 11, 20, 21, 22, 23}));
   // The tensors are what they were, in their own memory layout.
   EXPECT_TRUE(at::equal(p.weight, counted(1, {2, 3})));
   EXPECT_EQ(p.weight.strides(), (std::vector<std::int64_t>{1, 2}));
@@ -81,8 +76,7 @@ TEST(ParameterBlock, SharesItsMemoryWithTheTensors) {
   EXPECT_EQ(floats(p.bias), (Floats{110, 111}));
   EXPECT_EQ(floats(p.weight), (Floats{101, 102, 103, 104, 105, 106}));
   block.moment_views(0)[1].fill_(7);
-  EXPECT_EQ(
-      floats(block.moments()), (Floats{0, 0, 0, 0, 0, 0, 7, 7, 0, 0, 0, 0}));
+  EXPECT_EQ(floats(block.moments()), (Floats{0, 0, 0, 0, 0, 0, 7, 7, 0, 0, 0, 0}));
   // A backward pass adds: here the gradient of sum(w * c) + sum(bias) / 2.
   const at::Tensor c = counted(1, {2, 3});
   for (int pass = 1; pass <= 2; ++pass) {
@@ -90,8 +84,7 @@ TEST(ParameterBlock, SharesItsMemoryWithTheTensors) {
     const auto n = static_cast<float>(pass);
     EXPECT_EQ(
         floats(block.gradients()),
-        (Floats{
-            n, 4 * n, 2 * n, 5 * n, 3 * n, 6 * n, n / 2, n / 2, 0, 0, 0, 0}));
+        (Floats{n, 4 * n, 2 * n, 5 * n, 3 * n, 6 * n, n / 2, n / 2, 0, 0, 0, 0}));
   }
   block.zero_gradients();
   EXPECT_EQ(floats(block.gradients()), Floats(12, 0));
@@ -141,8 +134,7 @@ std::vector<Part> parts_of(ParameterBlock& block, bool decay_all) {
     EXPECT_EQ(slice.gradients.size(), slice.values.size());
     EXPECT_EQ(slice.steps.size(), slice.values.size());
     EXPECT_EQ(slice.indices.size(), slice.values.size());
-    EXPECT_EQ(
-        slice.moments.size(), static_cast<std::size_t>(block.moment_count()));
+    EXPECT_EQ(slice.moments.size(), static_cast<std::size_t>(block.moment_count()));
     Part part{slice.decays, slice.is_factor, {}};
     for (std::size_t i = 0; i < slice.values.size(); ++i) {
       part.begins.push_back(slice.values[i][0].item<float>());
@@ -200,16 +192,13 @@ TEST(Adopt, TakesTheMomentsOfTheSameParameters) {
        {"factor", &q.factor, true, true},
        {"bias", &q.bias, false},
        {"weight", &q.weight}},
-      true,
-      2);
+      true, 2);
   block.adopt(old);
-  EXPECT_EQ(
-      floats(block.moments()),
-      (Floats{0,   0,   0,   0,   0,   0,    // more, factor
-              106, 107,                      // bias
-              100, 101, 102, 103, 104, 105,  // weight
-              0,   0,   0,   0,   0,   0,   206,
-              207, 200, 201, 202, 203, 204, 205}));
+  EXPECT_EQ(floats(block.moments()), (Floats{0,   0,   0,   0,   0,   0,    // more, factor
+                                             106, 107,                      // bias
+                                             100, 101, 102, 103, 104, 105,  // weight
+                                             0,   0,   0,   0,   0,   0,   206,
+                                             207, 200, 201, 202, 203, 204, 205}));
   EXPECT_EQ(block.steps()[0].item<float>(), 0);
   EXPECT_EQ(block.steps()[1].item<float>(), 0);
   EXPECT_EQ(block.steps()[2].item<float>(), 6);
@@ -288,13 +277,11 @@ TEST_F(Archived, ComesBackWithItsLayout) {
   // It can go on.
   EXPECT_TRUE(p.weight.requires_grad());
   (p.weight * counted(1, {2, 3})).sum().backward();
-  EXPECT_EQ(
-      floats(block.gradients().narrow(0, 0, 6)), (Floats{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(floats(block.gradients().narrow(0, 0, 6)), (Floats{1, 4, 2, 5, 3, 6}));
 }
 
 TEST_F(Archived, IsRefusedWhereItsStridesAreNoLayout) {
-  for (const std::vector<std::int64_t>& strides :
-       std::vector<std::vector<std::int64_t>>{
+  for (const std::vector<std::int64_t>& strides : std::vector<std::vector<std::int64_t>>{
            {1}, {3, 1, 1}, {0, 1}, {-3, 1}, {1, 1}, {4, 1}, {3, 2}}) {
     (*state_.values)["b.strides.weight"] = strides;
     Three p;

@@ -30,20 +30,14 @@ TEST(Schedule, CosineEndsAtTheFinalRate) {
   EXPECT_NEAR(s.at(120), 1e-4, 1e-12);
   for (int t = 20; t <= 120; ++t) {
     EXPECT_NEAR(
-        s.at(t),
-        1e-4 + (1e-2 - 1e-4) *
-                   (1 + std::cos(std::numbers::pi * (t - 20) / 100.0)) / 2,
+        s.at(t), 1e-4 + (1e-2 - 1e-4) * (1 + std::cos(std::numbers::pi * (t - 20) / 100.0)) / 2,
         1e-12);
   }
 }
 
 TEST(Schedule, LinearConstantAndStep) {
-  EXPECT_NEAR(
-      Schedule(options(ScheduleName::Linear, 0), 1.0, {10, 100}).at(25),
-      0.75,
-      1e-12);
-  EXPECT_EQ(
-      Schedule(options(ScheduleName::Constant, 0), 0.3, {10, 100}).at(99), 0.3);
+  EXPECT_NEAR(Schedule(options(ScheduleName::Linear, 0), 1.0, {10, 100}).at(25), 0.75, 1e-12);
+  EXPECT_EQ(Schedule(options(ScheduleName::Constant, 0), 0.3, {10, 100}).at(99), 0.3);
   const Schedule step(options(ScheduleName::Step, 0), 1.0, {10, 100});
   EXPECT_DOUBLE_EQ(step.at(49), 1.0);
   EXPECT_DOUBLE_EQ(step.at(50), 0.1);

@@ -20,9 +20,7 @@ namespace {
 
 using Order = std::vector<std::int64_t>;
 
-OrderOptions options_of(
-    const std::string& name,
-    OrderWire wire = OrderWire::Fp32) {
+OrderOptions options_of(const std::string& name, OrderWire wire = OrderWire::Fp32) {
   OrderOptions options;
   options.name = name;
   options.wire = wire;
@@ -38,9 +36,7 @@ Order ascending(std::int64_t count) {
 // One worker's units with gradients that stay the same.
 struct Worker {
   Worker(
-      const OrderOptions& options,
-      const at::Tensor& all,
-      comm::Communicator* group,
+      const OrderOptions& options, const at::Tensor& all, comm::Communicator* group,
       std::int64_t first_place = 0)
       : gradients(all),
         published(ascending(all.size(0)), 1),
@@ -80,11 +76,11 @@ struct Worker {
 
 // The specification's golden integers, of workers that talk.
 TEST(Balancer, GivesTheOrdersOfTheWorkedExample) {
-  const at::Tensor gradients = at::tensor(
-                                   {3,  1, -2, 4, 5,  -1, 0, -3, -4, 2,  1, 1,
-                                    -1, 2, 2,  2, -3, -3, 4, 0,  1,  -5, 0, 2},
-                                   at::kFloat)
-                                   .view({2, 6, 2});
+  const at::Tensor gradients =
+      at::tensor(
+          {3, 1, -2, 4, 5, -1, 0, -3, -4, 2, 1, 1, -1, 2, 2, 2, -3, -3, 4, 0, 1, -5, 0, 2},
+          at::kFloat)
+          .view({2, 6, 2});
   const Order expected[3][2] = {
       {{0, 3, 4, 5, 2, 1}, {0, 3, 5, 4, 2, 1}},
       {{0, 5, 1, 2, 4, 3}, {0, 4, 2, 1, 5, 3}},
@@ -93,22 +89,18 @@ TEST(Balancer, GivesTheOrdersOfTheWorkedExample) {
     Worker worker(options_of("cd-grab"), gradients[world.rank()], &world);
     for (int epoch = 0; epoch < 3; ++epoch) {
       worker.run_epoch();
-      EXPECT_EQ(
-          worker.published.epoch(epoch + 1), expected[epoch][world.rank()]);
+      EXPECT_EQ(worker.published.epoch(epoch + 1), expected[epoch][world.rank()]);
     }
   });
 }
 
 TEST(Balancer, AllWorkersUseTheSameSigns) {
   constexpr int kWorkers = 5;
-  const at::Tensor gradients = at::randn(
-      {kWorkers, 21, 600}, at::detail::createCPUGenerator(2), at::kFloat);
+  const at::Tensor gradients =
+      at::randn({kWorkers, 21, 600}, at::detail::createCPUGenerator(2), at::kFloat);
   std::vector<std::vector<int>> signs(kWorkers);
   comm::run_workers(kWorkers, 60, [&](comm::Communicator& world) {
-    Worker worker(
-        options_of("cd-grab", OrderWire::Int8),
-        gradients[world.rank()],
-        &world);
+    Worker worker(options_of("cd-grab", OrderWire::Int8), gradients[world.rank()], &world);
     worker.balancer.watch_signs = [&](const std::vector<int>& some) {
       auto& own = signs[static_cast<std::size_t>(world.rank())];
       own.insert(own.end(), some.begin(), some.end());
@@ -128,8 +120,7 @@ TEST(Balancer, AllWorkersUseTheSameSigns) {
 
 // GraB by hand: g - m with m = 0 in the first epoch, then the epoch's mean.
 TEST(Balancer, GrabBalancesAroundTheMeanOfTheEpochBefore) {
-  const at::Tensor gradients =
-      at::randn({9, 4}, at::detail::createCPUGenerator(4), at::kFloat);
+  const at::Tensor gradients = at::randn({9, 4}, at::detail::createCPUGenerator(4), at::kFloat);
   Worker worker(options_of("grab"), gradients, nullptr);
   Order order = ascending(9);
   at::Tensor mean = at::zeros({4}, at::kDouble);
@@ -157,8 +148,7 @@ TEST(Balancer, GrabBalancesAroundTheMeanOfTheEpochBefore) {
 
 // A pair that lost its first gradient keeps its order, and S is 0 again.
 TEST(Balancer, ForgetsWhereOtherParametersAreTrained) {
-  const at::Tensor gradients =
-      at::tensor({1, 0, 1, 2, 2, 0, 1, 0}, at::kFloat).view({8, 1});
+  const at::Tensor gradients = at::tensor({1, 0, 1, 2, 2, 0, 1, 0}, at::kFloat).view({8, 1});
   Worker worker(options_of("id-grab"), gradients, nullptr);
   for (int k = 0; k < 5; ++k) {
     worker.step();  // D = 1: +, S = 1; D = -1: +, S = 0; then 2
@@ -195,8 +185,7 @@ TEST(Balancer, GoesOnFromACheckpointInTheMiddleOfAPair) {
         other.archive(loading);
         for (int k = stop; k < 33; ++k) {
           const std::int64_t epoch = k / 11;
-          const std::int64_t unit =
-              whole.published.epoch(epoch)[static_cast<std::size_t>(k % 11)];
+          const std::int64_t unit = whole.published.epoch(epoch)[static_cast<std::size_t>(k % 11)];
           ASSERT_EQ(published.epoch(epoch), whole.published.epoch(epoch));
           other.step(own[unit]);
           whole.step();
@@ -218,8 +207,7 @@ TEST(Balancer, StartsInTheMiddleOfAnEpoch) {
 
 // Gradients of a batch at once give the orders of single units.
 TEST(Balancer, DecidesOnBatchesAsOnSingleUnits) {
-  const at::Tensor gradients =
-      at::randn({2, 24, 7}, at::detail::createCPUGenerator(8), at::kFloat);
+  const at::Tensor gradients = at::randn({2, 24, 7}, at::detail::createCPUGenerator(8), at::kFloat);
   for (const char* name : {"grab", "id-grab", "cd-grab"}) {
     comm::run_workers(2, 60, [&](comm::Communicator& world) {
       const at::Tensor own = gradients[world.rank()];
@@ -232,8 +220,8 @@ TEST(Balancer, DecidesOnBatchesAsOnSingleUnits) {
         const Order now = published.epoch(epoch);
         EXPECT_EQ(now, single.published.epoch(epoch)) << name;
         for (std::int64_t k = 0; k < 24; k += 8) {
-          batches.step(BuiltGradients(
-              own.index_select(0, at::tensor(now, at::kLong).narrow(0, k, 8))));
+          batches.step(
+              BuiltGradients(own.index_select(0, at::tensor(now, at::kLong).narrow(0, k, 8))));
         }
         single.run_epoch();
       }
@@ -248,8 +236,7 @@ constexpr std::int64_t kHerdingNumel = 16;
 
 at::Tensor unit_vectors() {
   const at::Tensor vectors = at::randn(
-      {kHerdingWorkers, kHerdingUnits, kHerdingNumel},
-      at::detail::createCPUGenerator(1),
+      {kHerdingWorkers, kHerdingUnits, kHerdingNumel}, at::detail::createCPUGenerator(1),
       at::kFloat);
   return vectors / vectors.norm(2, {2}, true);
 }
@@ -259,11 +246,9 @@ at::Tensor unit_vectors() {
 double herding(const at::Tensor& vectors, const std::vector<Order>& orders) {
   at::Tensor steps = at::zeros({kHerdingUnits, kHerdingNumel}, at::kDouble);
   for (std::int64_t j = 0; j < kHerdingWorkers; ++j) {
-    steps.add_(
-        vectors[j]
-            .index_select(
-                0, at::tensor(orders[static_cast<std::size_t>(j)], at::kLong))
-            .to(at::kDouble));
+    steps.add_(vectors[j]
+                   .index_select(0, at::tensor(orders[static_cast<std::size_t>(j)], at::kLong))
+                   .to(at::kDouble));
   }
   steps.sub_(steps.mean(0));
   return steps.cumsum(0).abs().max().item<double>();
@@ -289,8 +274,7 @@ double herding_of(const OrderOptions& options, int rounds, bool stale = false) {
         worker.balancer.step(own[now[static_cast<std::size_t>(last)]]);
       }
     }
-    orders[static_cast<std::size_t>(world.rank())] =
-        worker.published.epoch(rounds);
+    orders[static_cast<std::size_t>(world.rank())] = worker.published.epoch(rounds);
   });
   return herding(vectors, orders);
 }
@@ -301,8 +285,7 @@ TEST(Herding, IsSmallWhereWorkersCoordinate) {
   for (const OrderWire wire : {OrderWire::Fp32, OrderWire::Int8}) {
     const double together = herding_of(options_of("cd-grab", wire), 10);
     EXPECT_LE(together, 3);
-    RecordProperty(
-        formatted("cd-grab {}", name_of(wire)), formatted("{}", together));
+    RecordProperty(formatted("cd-grab {}", name_of(wire)), formatted("{}", together));
   }
   const double alone = herding_of(options_of("id-grab"), 10);
   const double shuffled = herding_of(options_of("id-grab"), 0);

@@ -29,8 +29,7 @@ at::Tensor randn(at::IntArrayRef sizes, std::uint64_t seed) {
 
 // What a message of the row stands for, in the space of the wire.
 at::Tensor through(const DifferenceWire& wire, const at::Tensor& row) {
-  const at::Tensor message =
-      at::empty({wire.elements()}, at::TensorOptions(wire.format().type));
+  const at::Tensor message = at::empty({wire.elements()}, at::TensorOptions(wire.format().type));
   wire.encode(row, {}, message);
   return wire.decode(message).to(at::kDouble);
 }
@@ -45,14 +44,12 @@ at::Tensor difference_of_kept(const DifferenceWire& wire, const at::Tensor& x) {
   }
   const std::int64_t numel = x.numel();
   const std::int64_t n = wire.format().numbers;
-  const at::Tensor kept =
-      through(wire, x + 1).narrow(0, 0, numel).to(at::kFloat).clone();
+  const at::Tensor kept = through(wire, x + 1).narrow(0, 0, numel).to(at::kFloat).clone();
   for (const std::int64_t sixth : kCuts) {
     const std::int64_t begin = sixth * numel / 6 / n * n;
     const std::int64_t end = std::min(numel, begin + n);
     if (sixth * numel / 6 % n != 0 && sixth < 6) {  // it is in two parts
-      kept.narrow(0, begin, end - begin)
-          .copy_((x + 1).narrow(0, begin, end - begin));
+      kept.narrow(0, begin, end - begin).copy_((x + 1).narrow(0, begin, end - begin));
     }
   }
   return kept - 1;
@@ -86,8 +83,8 @@ TEST_P(Decisions, AreThoseOfOneServer) {
   for (const at::Tensor& round : rounds) {
     const at::Tensor rows = round.view({-1, numel});
     for (std::int64_t i = 0; i < rows.size(0); ++i) {
-      const at::Tensor row = through(
-          *wire, pairs == 1 ? difference_of_kept(*wire, rows[i]) : rows[i]);
+      const at::Tensor row =
+          through(*wire, pairs == 1 ? difference_of_kept(*wire, rows[i]) : rows[i]);
       sum = sum.defined() ? sum : at::zeros_like(row);
       exact.push_back(at::dot(sum, row).item<double>() <= 0 ? 1 : -1);
       sum.add_(row, exact.back());
@@ -99,8 +96,7 @@ TEST_P(Decisions, AreThoseOfOneServer) {
     comm::TrafficMeter meter;
     const auto group = comm::metered(world, "world", meter);
     const auto own = static_cast<std::size_t>(world.rank());
-    Coordination coordination(
-        options, numel, pairs, kSeed, at::kCPU, group.get());
+    Coordination coordination(options, numel, pairs, kSeed, at::kCPU, group.get());
     for (const at::Tensor& round : rounds) {
       // The worker's buffer is used again for each round.
       at::Tensor mine = round.select(1, world.rank()).clone();
@@ -132,8 +128,7 @@ TEST_P(Decisions, AreThoseOfOneServer) {
     shares[own] = coordination.sum().clone();
     EXPECT_EQ(
         meter.of(comm::Purpose::Orders).bytes,
-        kRounds *
-            difference_bytes(options, numel, pairs, workers, world.rank()));
+        kRounds * difference_bytes(options, numel, pairs, workers, world.rank()));
     EXPECT_EQ(meter.training_bytes(), meter.of(comm::Purpose::Orders).bytes);
   });
   for (const auto& each : signs) {
@@ -144,24 +139,16 @@ TEST_P(Decisions, AreThoseOfOneServer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    OfWires,
-    Decisions,
+    OfWires, Decisions,
     ::testing::Values(
-        Case{OrderWire::Fp32, 1, 50, 1},
-        Case{OrderWire::Fp32, 2, 2, 1},
-        Case{OrderWire::Fp32, 3, 1000, 1},
-        Case{OrderWire::Fp32, 5, 999, 40},  // two runs of rows
-        Case{OrderWire::Int8, 2, 100, 1},   // one worker has no share
-        Case{OrderWire::Int8, 4, 5000, 1},
-        Case{OrderWire::Int8, 3, 3000, 4},
-        Case{OrderWire::Sketch, 4, 5000, 1},
-        Case{OrderWire::Sketch, 3, 3000, 2}),
+        Case{OrderWire::Fp32, 1, 50, 1}, Case{OrderWire::Fp32, 2, 2, 1},
+        Case{OrderWire::Fp32, 3, 1000, 1}, Case{OrderWire::Fp32, 5, 999, 40},  // two runs of rows
+        Case{OrderWire::Int8, 2, 100, 1},  // one worker has no share
+        Case{OrderWire::Int8, 4, 5000, 1}, Case{OrderWire::Int8, 3, 3000, 4},
+        Case{OrderWire::Sketch, 4, 5000, 1}, Case{OrderWire::Sketch, 3, 3000, 2}),
     [](const auto& test) {
       return formatted(
-          "{}_{}_{}_{}",
-          name_of(test.param.wire),
-          test.param.workers,
-          test.param.numel,
+          "{}_{}_{}_{}", name_of(test.param.wire), test.param.workers, test.param.numel,
           test.param.pairs);
     });
 

@@ -15,10 +15,9 @@ struct PythonResult {
   std::string text;  // both outputs
 };
 
-inline PythonResult python(
-    const std::string& script, const std::vector<std::string>& arguments) {
-  std::string command = std::string("'") + ABTRAIN_PYTHON + "' '" +
-      ABTRAIN_SOURCE_DIR + "/tests/parity/" + script + "'";
+inline PythonResult python(const std::string& script, const std::vector<std::string>& arguments) {
+  std::string command = std::string("'") + ABTRAIN_PYTHON + "' '" + ABTRAIN_SOURCE_DIR +
+                        "/tests/parity/" + script + "'";
   for (const std::string& argument : arguments) {
     command += " '" + argument + "'";
   }

@@ -30,8 +30,8 @@ class Gpt2 : public ::testing::TestWithParam<Gpt2Case> {
     const auto [at, is_new] = folders.try_emplace(GetParam().form);
     folder_ = &at->second;
     if (is_new) {
-      const testing::PythonResult made = testing::python(
-          "gpt2.py", {"make", folder_->path(), GetParam().form});
+      const testing::PythonResult made =
+          testing::python("gpt2.py", {"make", folder_->path(), GetParam().form});
       ASSERT_EQ(made.status, 0) << made.text;
     }
   }
@@ -56,17 +56,12 @@ class Gpt2 : public ::testing::TestWithParam<Gpt2Case> {
         .to(at::kLong);
   }
   void expect_logits(const at::Tensor& logits, const char* file) const {
-    const at::Tensor want = weights::SafetensorsFile(folder_->file(file))
-                                .read("logits", {2, 25, 97});
+    const at::Tensor want =
+        weights::SafetensorsFile(folder_->file(file)).read("logits", {2, 25, 97});
     EXPECT_LT((logits - want).abs().max().item<double>(), 1e-4);
   }
-  static void expect_close(
-      const std::string& name,
-      const at::Tensor& got,
-      const at::Tensor& want) {
-    EXPECT_LT(
-        (got - want).norm().item<double>(), 1e-3 * want.norm().item<double>())
-        << name;
+  static void expect_close(const std::string& name, const at::Tensor& got, const at::Tensor& want) {
+    EXPECT_LT((got - want).norm().item<double>(), 1e-3 * want.norm().item<double>()) << name;
   }
   const TempFolder* folder_ = nullptr;
 };
@@ -74,8 +69,7 @@ class Gpt2 : public ::testing::TestWithParam<Gpt2Case> {
 TEST_P(Gpt2, AgreesWithHuggingFaces) {
   const auto model = loaded("theirs.safetensors");
   weights::save_model(folder_->file("ours.safetensors"), *model);
-  const testing::PythonResult back =
-      testing::python("gpt2.py", {"check", folder_->path()});
+  const testing::PythonResult back = testing::python("gpt2.py", {"check", folder_->path()});
   EXPECT_EQ(back.status, 0) << back.text;
   EXPECT_NE(back.text.find("40 tensors agree"), std::string::npos) << back.text;
 
@@ -88,21 +82,18 @@ TEST_P(Gpt2, AgreesWithHuggingFaces) {
   const at::Tensor batch = tokens();
   const at::Tensor logits = model->forward(batch, true);
   expect_logits(logits.detach(), "logits.safetensors");
-  at::cross_entropy_loss(
-      logits.narrow(1, 0, 24).flatten(0, 1), batch.narrow(1, 1, 24).flatten())
+  at::cross_entropy_loss(logits.narrow(1, 0, 24).flatten(0, 1), batch.narrow(1, 1, 24).flatten())
       .backward();
   const auto gradients = loaded("gradients.safetensors");
   for (std::size_t i = 0; i < model->weights().size(); ++i) {
     const nn::NamedWeight& w = model->weights()[i];
-    expect_close(
-        w.name, w.weight->dense.grad(), gradients->weights()[i].weight->dense);
+    expect_close(w.name, w.weight->dense.grad(), gradients->weights()[i].weight->dense);
   }
   for (std::size_t i = 0; i < model->parameters().size(); ++i) {
     const nn::NamedParameter& p = model->parameters()[i];
     // Adding a number to all keys changes no attention.
     if (p.name.find("c_k.bias") == std::string::npos) {
-      expect_close(
-          p.name, p.tensor->grad(), *gradients->parameters()[i].tensor);
+      expect_close(p.name, p.tensor->grad(), *gradients->parameters()[i].tensor);
     }
   }
 }
@@ -113,17 +104,15 @@ TEST_P(Gpt2, ReadsWhatDecomposeHasCut) {
     GTEST_SKIP() << "factors of all three are none of a part";
   }
   const at::NoGradGuard no_grad;
-  const std::string command =
-      std::string("'") + ABTRAIN_PROGRAM + "' decompose '" +
-      folder_->file("theirs.safetensors") + "' -o '" +
-      folder_->file("cut.safetensors") + "' --rank 9 --keep-dense '*wpe'";
+  const std::string command = std::string("'") + ABTRAIN_PROGRAM + "' decompose '" +
+                              folder_->file("theirs.safetensors") + "' -o '" +
+                              folder_->file("cut.safetensors") + "' --rank 9 --keep-dense '*wpe'";
   ASSERT_EQ(std::system((command + " >/dev/null").c_str()), 0) << command;
   const auto model = loaded("cut.safetensors");
   for (const nn::NamedWeight& w : model->weights()) {
     EXPECT_EQ(w.weight->rank(), 9) << w.name;
   }
-  const testing::PythonResult cut =
-      testing::python("gpt2.py", {"decomposed", folder_->path()});
+  const testing::PythonResult cut = testing::python("gpt2.py", {"decomposed", folder_->path()});
   ASSERT_EQ(cut.status, 0) << cut.text;
   expect_logits(model->forward(tokens(), false), "cut_logits.safetensors");
 }
@@ -142,23 +131,15 @@ TEST_P(Gpt2, ComesBackFromAFileOfFactors) {
   const auto back = loaded("ours.safetensors");
   EXPECT_EQ(back->stored_parameters(), model->stored_parameters());
   EXPECT_LT(
-      (back->forward(tokens(), false) - model->forward(tokens(), false))
-          .abs()
-          .max()
-          .item<double>(),
+      (back->forward(tokens(), false) - model->forward(tokens(), false)).abs().max().item<double>(),
       1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    Gpt2,
-    ::testing::Values(
-        Gpt2Case{"bare", false},
-        Gpt2Case{"prefixed", false},
-        Gpt2Case{"bare", true}),
+    All, Gpt2,
+    ::testing::Values(Gpt2Case{"bare", false}, Gpt2Case{"prefixed", false}, Gpt2Case{"bare", true}),
     [](const auto& test) {
-      return std::string(test.param.form) +
-             (test.param.split_qkv ? "_split" : "");
+      return std::string(test.param.form) + (test.param.split_qkv ? "_split" : "");
     });
 
 }  // namespace

@@ -35,8 +35,8 @@ TEST_P(MuonParity, StepsEqualThoseOfPyTorch) {
   const MuonCase c = GetParam();
   const at::NoGradGuard no_grad;
   // Tall, wide, square, a row, convolutions.
-  const std::vector<std::vector<std::int64_t>> shapes = {
-      {40, 12}, {12, 40}, {20, 20}, {1, 30}, {16, 3, 3, 3}, {4, 24, 3, 3}};
+  const std::vector<std::vector<std::int64_t>> shapes = {{40, 12}, {12, 40},      {20, 20},
+                                                         {1, 30},  {16, 3, 3, 3}, {4, 24, 3, 3}};
   const auto drawn = [](at::IntArrayRef sizes, std::uint64_t seed) {
     return at::randn(sizes, at::detail::createCPUGenerator(seed), at::kFloat);
   };
@@ -68,8 +68,7 @@ TEST_P(MuonParity, StepsEqualThoseOfPyTorch) {
   const TempFolder folder;
   folder.add("before.f32", raw_bytes(block.values()));
   for (int t = 0; t < c.steps; ++t) {
-    block.gradients().copy_(
-        drawn({block.numel()}, 100 + static_cast<std::uint64_t>(t)));
+    block.gradients().copy_(drawn({block.numel()}, 100 + static_cast<std::uint64_t>(t)));
     folder.add(formatted("gradient_{}.f32", t), raw_bytes(block.gradients()));
     optimizer->step(block, rates, {});
   }
@@ -80,8 +79,7 @@ TEST_P(MuonParity, StepsEqualThoseOfPyTorch) {
                       {"nesterov", c.nesterov},
                       {"weight_decay", c.weight_decay},
                       {"adjust_lr_fn",
-                       c.scale == optim::MuonScale::MatchRms ? "match_rms_adamw"
-                                                             : "original"}})
+                       c.scale == optim::MuonScale::MatchRms ? "match_rms_adamw" : "original"}})
           .dump());
   arguments.insert(arguments.begin(), {folder.path(), std::to_string(c.steps)});
   const testing::PythonResult theirs = testing::python("muon.py", arguments);
@@ -90,26 +88,18 @@ TEST_P(MuonParity, StepsEqualThoseOfPyTorch) {
   const at::Tensor wanted = at::empty({block.numel()});
   std::ifstream file(folder / "after.f32", std::ios::binary);
   file.read(
-      static_cast<char*>(wanted.mutable_data_ptr()),
-      static_cast<std::streamsize>(wanted.nbytes()));
+      static_cast<char*>(wanted.mutable_data_ptr()), static_cast<std::streamsize>(wanted.nbytes()));
   ASSERT_EQ(file.gcount(), static_cast<std::streamsize>(wanted.nbytes()));
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const std::int64_t begin = block.offset(i);
     const std::int64_t numel = block.offset(i + 1) - begin;
-    EXPECT_LT(
-        (block.values() - wanted)
-            .narrow(0, begin, numel)
-            .abs()
-            .max()
-            .item<double>(),
-        1e-5)
+    EXPECT_LT((block.values() - wanted).narrow(0, begin, numel).abs().max().item<double>(), 1e-5)
         << arguments[i + 2];
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    MuonParity,
+    All, MuonParity,
     ::testing::Values(
         MuonCase{"one_step", 1, optim::MuonScale::Spectral, true, 0},
         MuonCase{"match_rms", 1, optim::MuonScale::MatchRms, true, 0.1},

@@ -28,8 +28,7 @@ struct ParityCase {
   bool nesterov;
   double clip_norm;
   double label_smoothing;
-  std::string
-      trains;  // "dense", or the factor "A" or "B" and all that is dense
+  std::string trains;  // "dense", or the factor "A" or "B" and all that is dense
   // One step through thirteen batch norms and ReLUs: after three, weights that
   // differed by 1e-5 have gone a third of their way apart, in float64 as well.
   int steps;
@@ -47,19 +46,13 @@ nn::Factor other(nn::Factor factor) {
 }
 
 // What is trained; the other factors get no gradient.
-std::vector<optim::ParameterRef> trained(
-    nn::Model& model,
-    const std::string& trains) {
+std::vector<optim::ParameterRef> trained(nn::Model& model, const std::string& trains) {
   std::vector<optim::ParameterRef> refs;
   if (trains != "dense") {
     const nn::Factor own = trains == "A" ? nn::Factor::A : nn::Factor::B;
     for (const nn::NamedWeight& named : model.weights()) {
       if (named.weight->is_factored()) {
-        refs.push_back(
-            {named.name + "." + trains,
-             &named.weight->factor(own),
-             true,
-             true});
+        refs.push_back({named.name + "." + trains, &named.weight->factor(own), true, true});
         named.weight->factor(other(own)).set_requires_grad(false);
       }
     }
@@ -76,16 +69,15 @@ struct Batches {
 
 Batches make_batches(const nn::InputShape& shape, int steps) {
   Batches b{
-      at::empty(
-          {steps, kParityBatch, shape.channels, shape.height, shape.width}),
+      at::empty({steps, kParityBatch, shape.channels, shape.height, shape.width}),
       at::empty({steps, kParityBatch}, at::kLong)};
   Random random(5, RandomPurpose::Test);
   for (std::int64_t i = 0; i < b.images.numel(); ++i) {
     b.images.data_ptr<float>()[i] = 4 * random.uniform() - 2;
   }
   for (std::int64_t i = 0; i < b.labels.numel(); ++i) {
-    b.labels.data_ptr<std::int64_t>()[i] = static_cast<std::int64_t>(
-        random.below(static_cast<std::uint32_t>(shape.classes)));
+    b.labels.data_ptr<std::int64_t>()[i] =
+        static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(shape.classes)));
   }
   return b;
 }
@@ -94,8 +86,7 @@ std::string bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-std::vector<double>
-train(nn::Model& model, const ParityCase& c, const Batches& batches) {
+std::vector<double> train(nn::Model& model, const ParityCase& c, const Batches& batches) {
   optim::OptimizerOptions options;
   options.name = c.optimizer;
   options.nesterov = c.nesterov;
@@ -104,20 +95,14 @@ train(nn::Model& model, const ParityCase& c, const Batches& batches) {
   options.lr = kRate;
   options.scale = c.scale;
   const auto optimizer = optim::make_optimizer(options);
-  optim::ParameterBlock block(
-      trained(model, c.trains), true, optimizer->moments());
+  optim::ParameterBlock block(trained(model, c.trains), true, optimizer->moments());
   optim::Rates rates(at::kCPU);
   rates.set(kRate, kFactorScale);
   std::vector<double> losses;
   for (int t = 0; t < c.steps; ++t) {
     block.zero_gradients();
     const at::Tensor loss = at::cross_entropy_loss(
-        model.forward(batches.images[t], true),
-        batches.labels[t],
-        {},
-        1,
-        -100,
-        c.label_smoothing);
+        model.forward(batches.images[t], true), batches.labels[t], {}, 1, -100, c.label_smoothing);
     loss.backward();
     losses.push_back(loss.item<double>());
     const auto clip = optim::clip(block.gradients(), c.clip_norm);
@@ -139,8 +124,7 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
   const auto model = nn::make_model(options, c.shape);
   model->initialize(nn::InitName::Kaiming, 11);
   if (c.trains != "dense") {
-    for (const nn::NamedWeight& w :
-         nn::factorable_weights(*model, {"default"})) {
+    for (const nn::NamedWeight& w : nn::factorable_weights(*model, {"default"})) {
       testing::factor_weight(w, 3);
     }
   }
@@ -152,142 +136,48 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
   weights::save_model(folder.file("after"), *model);
   folder.add(
       "case.json",
-      nlohmann::json({{"model", c.model},
-                      {"batches", batches.images.sizes().vec()},
-                      {"optimizer", c.optimizer},
-                      {"nesterov", c.nesterov},
-                      {"lr", kRate},
-                      {"factor_scale", kFactorScale},
-                      {"eps", kEps},
-                      {"other_lr", optim::OptimizerOptions().other_lr},
-                      {"adjust_lr_fn",
-                       c.scale == optim::MuonScale::MatchRms
-                           ? "match_rms_adamw"
-                           : "original"},
-                      {"weight_decay", optim::OptimizerOptions().weight_decay},
-                      {"momentum", optim::OptimizerOptions().momentum},
-                      {"clip_norm", c.clip_norm},
-                      {"label_smoothing", c.label_smoothing},
-                      {"trains", c.trains},
-                      {"losses", losses}})
+      nlohmann::json(
+          {{"model", c.model},
+           {"batches", batches.images.sizes().vec()},
+           {"optimizer", c.optimizer},
+           {"nesterov", c.nesterov},
+           {"lr", kRate},
+           {"factor_scale", kFactorScale},
+           {"eps", kEps},
+           {"other_lr", optim::OptimizerOptions().other_lr},
+           {"adjust_lr_fn", c.scale == optim::MuonScale::MatchRms ? "match_rms_adamw" : "original"},
+           {"weight_decay", optim::OptimizerOptions().weight_decay},
+           {"momentum", optim::OptimizerOptions().momentum},
+           {"clip_norm", c.clip_norm},
+           {"label_smoothing", c.label_smoothing},
+           {"trains", c.trains},
+           {"losses", losses}})
           .dump());
 
-  const testing::PythonResult result =
-      testing::python("parity.py", {folder.path()});
+  const testing::PythonResult result = testing::python("parity.py", {folder.path()});
   EXPECT_EQ(result.status, 0) << result.text;
-  EXPECT_NE(result.text.find(" tensors agree"), std::string::npos)
-      << result.text;
+  EXPECT_NE(result.text.find(" tensors agree"), std::string::npos) << result.text;
 }
 
 constexpr nn::InputShape kFashion{1, 28, 28, 10};
 constexpr nn::InputShape kCifar{3, 32, 32, 10};
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    Parity,
+    All, Parity,
     ::testing::Values(
-        ParityCase{
-            "mlp_adamw",
-            "mlp",
-            1,
-            kFashion,
-            "adamw",
-            false,
-            1,
-            0.1,
-            "dense",
-            3},
+        ParityCase{"mlp_adamw", "mlp", 1, kFashion, "adamw", false, 1, 0.1, "dense", 3},
         ParityCase{"mlp_A", "mlp", 1, kFashion, "adamw", false, 0.5, 0, "A", 3},
-        ParityCase{
-            "mlp_adagrad",
-            "mlp",
-            1,
-            kFashion,
-            "qcmd-adagrad",
-            false,
-            1,
-            0,
-            "dense",
-            3},
-        ParityCase{
-            "lenet5_sgd",
-            "lenet5",
-            1,
-            kFashion,
-            "sgd",
-            true,
-            0,
-            0,
-            "dense",
-            3},
+        ParityCase{"mlp_adagrad", "mlp", 1, kFashion, "qcmd-adagrad", false, 1, 0, "dense", 3},
+        ParityCase{"lenet5_sgd", "lenet5", 1, kFashion, "sgd", true, 0, 0, "dense", 3},
         ParityCase{"cnn_sgd", "cnn", 1, kCifar, "sgd", false, 0, 0, "dense", 3},
         ParityCase{"cnn_B", "cnn", 1, kFashion, "adamw", false, 1, 0.1, "B", 3},
+        ParityCase{"vgg_adamw", "vgg16-small", 0.25, kCifar, "adamw", false, 1, 0.1, "dense", 1},
+        ParityCase{"vgg_A", "vgg16-small", 0.25, kCifar, "sgd", false, 1, 0.1, "A", 1},
+        ParityCase{"vgg_B", "vgg16-small", 0.25, kCifar, "sgd", true, 1, 0, "B", 1},
+        ParityCase{"mlp_muon", "mlp", 1, kFashion, "muon", true, 1, 0, "dense", 50},
+        ParityCase{"mlp_muon_A", "mlp", 1, kFashion, "muon", true, 0.5, 0, "A", 3},
         ParityCase{
-            "vgg_adamw",
-            "vgg16-small",
-            0.25,
-            kCifar,
-            "adamw",
-            false,
-            1,
-            0.1,
-            "dense",
-            1},
-        ParityCase{
-            "vgg_A",
-            "vgg16-small",
-            0.25,
-            kCifar,
-            "sgd",
-            false,
-            1,
-            0.1,
-            "A",
-            1},
-        ParityCase{
-            "vgg_B",
-            "vgg16-small",
-            0.25,
-            kCifar,
-            "sgd",
-            true,
-            1,
-            0,
-            "B",
-            1},
-        ParityCase{
-            "mlp_muon",
-            "mlp",
-            1,
-            kFashion,
-            "muon",
-            true,
-            1,
-            0,
-            "dense",
-            50},
-        ParityCase{
-            "mlp_muon_A",
-            "mlp",
-            1,
-            kFashion,
-            "muon",
-            true,
-            0.5,
-            0,
-            "A",
-            3},
-        ParityCase{
-            "lenet5_muon",
-            "lenet5",
-            1,
-            kFashion,
-            "muon",
-            false,
-            1,
-            0.1,
-            "dense",
-            3,
+            "lenet5_muon", "lenet5", 1, kFashion, "muon", false, 1, 0.1, "dense", 3,
             optim::MuonScale::Spectral}),
     [](const auto& test) { return test.param.name; });
 

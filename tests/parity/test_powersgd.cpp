@@ -57,21 +57,12 @@ TEST(PowerSgdParity, EstimatesEqualThoseOfPyTorchsHook) {
   write(base + "q.f32", q);
   for (int w = 0; w < kWorkers; ++w) {
     for (int t = 0; t < kSteps; ++t) {
-      write(
-          base + formatted("gradient_{}_{}.f32", w, t),
-          gradient_of(kNumel, w, t));
+      write(base + formatted("gradient_{}_{}.f32", w, t), gradient_of(kNumel, w, t));
     }
   }
   const testing::PythonResult theirs = testing::python(
-      "powersgd.py",
-      {folder.path(),
-       std::to_string(kWorkers),
-       std::to_string(kSteps),
-       std::to_string(kRank),
-       "64x30",
-       "64",
-       "24x5x3x3",
-       "20x90"});
+      "powersgd.py", {folder.path(), std::to_string(kWorkers), std::to_string(kSteps),
+                      std::to_string(kRank), "64x30", "64", "24x5x3x3", "20x90"});
   ASSERT_EQ(theirs.status, 0) << theirs.text;
 
   compress::ReducerOptions options;
@@ -92,13 +83,11 @@ TEST(PowerSgdParity, EstimatesEqualThoseOfPyTorchsHook) {
       flat.copy_(gradient_of(kNumel, world.rank(), t));
       exchange.finish(t);
       if (world.rank() == 0) {
-        const at::Tensor wanted =
-            read(base + formatted("estimate_{}.f32", t), kNumel);
+        const at::Tensor wanted = read(base + formatted("estimate_{}.f32", t), kNumel);
         for (const compress::Slot& slot : slots) {
           const at::Tensor a = flat.narrow(0, slot.offset, slot.numel());
           const at::Tensor b = wanted.narrow(0, slot.offset, slot.numel());
-          EXPECT_LT(
-              a.sub(b).norm().item<double>(), 1e-5 * b.norm().item<double>())
+          EXPECT_LT(a.sub(b).norm().item<double>(), 1e-5 * b.norm().item<double>())
               << slot.name << " in step " << t;
         }
       }

@@ -31,8 +31,7 @@ TEST_P(ExportedWeights, LoadStrictlyMergedAndByTheReadmesLoader) {
   const auto model = nn::make_model(options.model, {3, 32, 32, 10});
   model->initialize(nn::InitName::Kaiming, 1);
   int i = 0;
-  for (const nn::NamedWeight& named :
-       nn::factorable_weights(*model, {"default"})) {
+  for (const nn::NamedWeight& named : nn::factorable_weights(*model, {"default"})) {
     if (i++ % 3 != 0) {
       testing::factor_weight(named, 8);
     }
@@ -40,28 +39,21 @@ TEST_P(ExportedWeights, LoadStrictlyMergedAndByTheReadmesLoader) {
   folder.add("config.yaml", config::to_yaml(options));
   weights::save_model(folder.file("model.safetensors"), *model);
   for (const char* form : {"factored", "merged"}) {
-    const std::string command =
-        std::string("'") + ABTRAIN_PROGRAM + "' export '" + folder.path() +
-        "' -o '" + folder.path() + "/" + form + ".safetensors' --form " + form +
-        " --names " + GetParam().library;
+    const std::string command = std::string("'") + ABTRAIN_PROGRAM + "' export '" + folder.path() +
+                                "' -o '" + folder.path() + "/" + form + ".safetensors' --form " +
+                                form + " --names " + GetParam().library;
     ASSERT_EQ(std::system((command + " >/dev/null").c_str()), 0) << command;
   }
   const testing::PythonResult result = testing::python(
       "weights.py",
-      {"export",
-       folder.path(),
-       std::string(GetParam().library) + "/" + GetParam().model});
+      {"export", folder.path(), std::string(GetParam().library) + "/" + GetParam().model});
   EXPECT_EQ(result.status, 0) << result.text;
-  EXPECT_NE(result.text.find("the same model"), std::string::npos)
-      << result.text;
+  EXPECT_NE(result.text.find("the same model"), std::string::npos) << result.text;
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    ExportedWeights,
-    ::testing::Values(
-        Exported{"timm", "vit-tiny"},
-        Exported{"torchvision", "vit-tiny"}),
+    All, ExportedWeights,
+    ::testing::Values(Exported{"timm", "vit-tiny"}, Exported{"torchvision", "vit-tiny"}),
     [](const auto& test) { return std::string(test.param.library); });
 
 }  // namespace

@@ -58,8 +58,7 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
     return nn::name_of(GetParam().library) + "/" + GetParam().model;
   }
   at::Tensor batch(const char* which, std::vector<std::int64_t> sizes) const {
-    return weights::SafetensorsFile(folder_.file("batch.safetensors"))
-        .read(which, sizes);
+    return weights::SafetensorsFile(folder_.file("batch.safetensors")).read(which, sizes);
   }
   at::Tensor images() const {
     const ZooCase& c = GetParam();
@@ -75,15 +74,12 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
       p.tensor->requires_grad_();
     }
     const at::Tensor logits = model.forward(images, true);
-    at::cross_entropy_loss(
-        logits, at::arange(kZooBatch).remainder(GetParam().classes))
-        .backward();
+    at::cross_entropy_loss(logits, at::arange(kZooBatch).remainder(GetParam().classes)).backward();
     return logits;
   }
   void expect_logits(const at::Tensor& logits, const char* which) const {
     const at::Tensor want = batch(which, {kZooBatch, GetParam().classes});
-    EXPECT_LT(largest(logits - want), 1e-4 * std::max(1.0, largest(want)))
-        << which;
+    EXPECT_LT(largest(logits - want), 1e-4 * std::max(1.0, largest(want))) << which;
   }
   // Within `tolerance` of the exact gradient, and `times` what float32 moves it
   // by in PyTorch itself (a ReLU on the other side of zero, norms in a row).
@@ -91,32 +87,24 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
     if (!gradients_) {
       gradients_ = fresh();
       weights::load_model(
-          folder_.file("gradients.safetensors"),
-          *gradients_,
+          folder_.file("gradients.safetensors"), *gradients_,
           model.buffers().empty() ? std::vector<std::string>{}
                                   : std::vector<std::string>{"*.running_*"});
     }
-    const weights::SafetensorsFile rounding(
-        folder_.file("rounding.safetensors"));
-    const auto expect = [&](const std::string& tensor,
-                            const at::Tensor& got,
+    const weights::SafetensorsFile rounding(folder_.file("rounding.safetensors"));
+    const auto expect = [&](const std::string& tensor, const at::Tensor& got,
                             const at::Tensor& want) {
-      const std::string theirs =
-          GetParam().library == nn::TensorNames::Torchvision
-              ? model.torchvision_name(tensor).name
-              : tensor;
+      const std::string theirs = GetParam().library == nn::TensorNames::Torchvision
+                                     ? model.torchvision_name(tensor).name
+                                     : tensor;
       EXPECT_LT(
-          (got - want).norm().item<double>(),
-          tolerance * want.norm().item<double>() +
-              times * rounding.read(theirs, {1}).item<double>())
+          (got - want).norm().item<double>(), tolerance * want.norm().item<double>() +
+                                                  times * rounding.read(theirs, {1}).item<double>())
           << tensor << " of norm " << want.norm().item<double>();
     };
     for (std::size_t i = 0; i < model.weights().size(); ++i) {
       const nn::NamedWeight& w = model.weights()[i];
-      expect(
-          w.name,
-          w.weight->dense.grad(),
-          gradients_->weights()[i].weight->dense);
+      expect(w.name, w.weight->dense.grad(), gradients_->weights()[i].weight->dense);
     }
     for (std::size_t i = 0; i < model.parameters().size(); ++i) {
       const nn::NamedParameter& p = model.parameters()[i];
@@ -128,13 +116,11 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
 };
 
 TEST_P(Zoo, AgreesWithItsOriginal) {
-  const testing::PythonResult made =
-      testing::python("zoo.py", {"make", folder_.path(), name()});
+  const testing::PythonResult made = testing::python("zoo.py", {"make", folder_.path(), name()});
   ASSERT_EQ(made.status, 0) << made.text;
   const auto model = fresh();
   weights::load_model(folder_.file("theirs.safetensors"), *model);
-  weights::save_model(
-      folder_.file("ours.safetensors"), *model, GetParam().library);
+  weights::save_model(folder_.file("ours.safetensors"), *model, GetParam().library);
   const auto exact = fresh();
   exact->copy_from(*model);
 
@@ -149,8 +135,7 @@ TEST_P(Zoo, AgreesWithItsOriginal) {
   step(*exact, images().to(at::kDouble));
   expect_gradients(*exact, 1e-6, 0);
 
-  const testing::PythonResult back =
-      testing::python("zoo.py", {"check", folder_.path(), name()});
+  const testing::PythonResult back = testing::python("zoo.py", {"check", folder_.path(), name()});
   EXPECT_EQ(back.status, 0) << back.text;
   EXPECT_NE(back.text.find(" tensors agree"), std::string::npos) << back.text;
 }
@@ -162,8 +147,7 @@ std::string case_name(const ::testing::TestParamInfo<ZooCase>& test) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Timm,
-    Zoo,
+    Timm, Zoo,
     ::testing::Values(
         ZooCase{nn::TensorNames::Timm, "vgg16", 32, 10, true, 0.25},
         ZooCase{nn::TensorNames::Timm, "resnet18", 64, 1000},
@@ -172,8 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
         ZooCase{nn::TensorNames::Timm, "vit-small", 224, 1000, false, 0.484}),
     case_name);
 INSTANTIATE_TEST_SUITE_P(
-    Torchvision,
-    Zoo,
+    Torchvision, Zoo,
     ::testing::Values(
         ZooCase{nn::TensorNames::Torchvision, "vgg13", 32, 10},
         ZooCase{nn::TensorNames::Torchvision, "resnet50", 96, 1000},

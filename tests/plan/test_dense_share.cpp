@@ -42,16 +42,14 @@ TEST(DenseShare, PlanEqualsMeter) {
     double share;
     std::size_t factored;
   };
-  for (const Expected& e :
-       {Expected{0.15, 3}, Expected{0.16, 2}, Expected{0.36, 1}}) {
+  for (const Expected& e : {Expected{0.15, 3}, Expected{0.16, 2}, Expected{0.36, 1}}) {
     for (const int full_rank : {0, 2}) {
       for (const int local_steps : {1, 3}) {
         SCOPED_TRACE(formatted("{} {} {}", e.share, full_rank, local_steps));
         config::RunOptions o = dense_share_run(e.share);
         o.method.full_rank_steps = Duration::steps(full_rank);
         o.method.full_phase.sync_every = local_steps;
-        const auto planned =
-            config::model_sizes(o, config::input_shape(dataset));
+        const auto planned = config::model_sizes(o, config::input_shape(dataset));
         ASSERT_TRUE(planned);
         EXPECT_EQ(planned->sizes.layers.size(), e.factored);
         testing::expect_plan_is_meter(o, dataset);
@@ -105,9 +103,7 @@ TEST(DenseShare, PlanShowsTheLayersAsDense) {
     return std::regex_search(plan_text(o), std::regex(row));
   };
   EXPECT_TRUE(is_shown("\n  fc1 +1024 +784 +32 "));
-  const auto stored = [&] {
-    return config::model_sizes(o, {1, 28, 28, 10})->stored;
-  };
+  const auto stored = [&] { return config::model_sizes(o, {1, 28, 28, 10})->stored; };
   const std::int64_t before = stored();
   o.method.dense_share = 0.3;
   EXPECT_TRUE(is_shown("\n  fc1 +1024 +784 +dense +802,816 +802,816\n"));
@@ -124,8 +120,7 @@ TEST(DenseShare, PlanShowsTheLayersAsDense) {
   o.method.rank.ratio = 4;
   const auto [code, what] = error_of([&] { plan_text(o); });
   EXPECT_EQ(code, 78);
-  EXPECT_NE(what.find("method.rank.ratio: expected at most"), std::string::npos)
-      << what;
+  EXPECT_NE(what.find("method.rank.ratio: expected at most"), std::string::npos) << what;
 }
 
 }  // namespace

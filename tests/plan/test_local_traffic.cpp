@@ -68,8 +68,7 @@ TEST_P(LocalTraffic, PlanEqualsMeter) {
   o.train.threads = 1;
   o.evaluate.every = Duration::steps(0);
   const bool image = std::string(c.model) != "mlp";
-  expect_plan_is_meter(
-      o, image ? testing::toy_dataset(64, 1, 16) : testing::toy_dataset(256));
+  expect_plan_is_meter(o, image ? testing::toy_dataset(64, 1, 16) : testing::toy_dataset(256));
 }
 
 std::string case_name(const ::testing::TestParamInfo<LocalCase>& test) {
@@ -79,55 +78,19 @@ std::string case_name(const ::testing::TestParamInfo<LocalCase>& test) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    LocalTraffic,
+    All, LocalTraffic,
     ::testing::Values(
         LocalCase{"average", "local-sgd", 3, 0, 4, 1, 0, 13, "fp32"},
-        LocalCase{
-            "ends_with_a_meeting",
-            "local-sgd",
-            4,
-            0,
-            4,
-            1,
-            0,
-            12,
-            "fp32"},
+        LocalCase{"ends_with_a_meeting", "local-sgd", 4, 0, 4, 1, 0, 12, "fp32"},
         LocalCase{"warm_up_fp16", "local-sgd", 4, 5, 3, 1, 0, 16, "fp16"},
         LocalCase{"no_meeting", "local-sgd", 2, 3, 50, 1, 0, 9, "bf16"},
+        LocalCase{"moments", "local-sgd", 4, 2, 3, 1, 0, 11, "fp32", Averaged::ParamsAndMoments},
         LocalCase{
-            "moments",
-            "local-sgd",
-            4,
-            2,
-            3,
-            1,
-            0,
-            11,
-            "fp32",
-            Averaged::ParamsAndMoments},
-        LocalCase{
-            "moments_fp16",
-            "local-sgd",
-            3,
-            0,
-            5,
+            "moments_fp16", "local-sgd", 3, 0, 5,
             7,  // not its key
-            0,
-            11,
-            "fp16",
-            Averaged::ParamsAndMoments},
+            0, 11, "fp16", Averaged::ParamsAndMoments},
         LocalCase{
-            "moment_bf16",
-            "local-sgd",
-            2,
-            0,
-            2,
-            1,
-            0,
-            7,
-            "bf16",
-            Averaged::ParamsAndMoments,
+            "moment_bf16", "local-sgd", 2, 0, 2, 1, 0, 7, "bf16", Averaged::ParamsAndMoments,
             "sgd"},
         LocalCase{"alone", "diloco", 1, 2, 3, 2, 1, 9, "fp32"},
         LocalCase{"outer", "diloco", 4, 3, 4, 1, 0, 17, "bf16"},
@@ -135,66 +98,19 @@ INSTANTIATE_TEST_SUITE_P(
         LocalCase{"fragments", "diloco", 4, 1, 7, 3, 0, 23, "fp32"},
         LocalCase{"streaming", "diloco", 4, 2, 9, 4, 2, 31, "fp16"},
         LocalCase{
-            "statistics",
-            "diloco",
-            2,
-            1,
-            4,
-            2,
-            1,
-            8,
-            "fp32",
-            Averaged::Params,
-            "sgd",
-            "resnet18"},
+            "statistics", "diloco", 2, 1, 4, 2, 1, 8, "fp32", Averaged::Params, "sgd", "resnet18"},
         LocalCase{
-            "masks_of_onebit",
-            "local-sgd",
-            2,
-            0,
-            8,
-            1,
-            0,
-            200,
-            "auto",
-            Averaged::Params,
-            "adamw",
-            "mlp",
-            "onebit"},
+            "masks_of_onebit", "local-sgd", 2, 0, 8, 1, 0, 200, "auto", Averaged::Params, "adamw",
+            "mlp", "onebit"},
         LocalCase{
-            "masks_of_fragments",
-            "diloco",
-            2,
-            3,
-            8,
-            2,
-            1,
-            200,
-            "auto",
-            Averaged::Params,
-            "adamw",
-            "mlp",
-            "onebit"},
+            "masks_of_fragments", "diloco", 2, 3, 8, 2, 1, 200, "auto", Averaged::Params, "adamw",
+            "mlp", "onebit"},
         LocalCase{
-            "statistics_moments",
-            "local-sgd",
-            2,
-            1,
-            3,
-            1,
-            0,
-            6,
-            "bf16",
-            Averaged::ParamsAndMoments,
-            "sgd",
-            "resnet18"}),
+            "statistics_moments", "local-sgd", 2, 1, 3, 1, 0, 6, "bf16", Averaged::ParamsAndMoments,
+            "sgd", "resnet18"}),
     case_name);
 
-INSTANTIATE_TEST_SUITE_P(
-    Reducers,
-    LocalTraffic,
-    ::testing::ValuesIn(reducer_cases()),
-    case_name);
+INSTANTIATE_TEST_SUITE_P(Reducers, LocalTraffic, ::testing::ValuesIn(reducer_cases()), case_name);
 
 }  // namespace
 }  // namespace abtrain::plan

@@ -29,14 +29,13 @@ TEST(OrderTraffic, OfMicrobatchesComesWithEachSecondStepOfAnEpoch) {
   options.train.accumulate = 2;
   const methods::StepTraffic bytes = order_traffic(options, kLength);
   for (int member = 0; member < kTrafficWorkers; ++member) {
-    const std::int64_t pair = orders::difference_bytes(
-        options.order, kTrafficNumel, 1, kTrafficWorkers, member);
+    const std::int64_t pair =
+        orders::difference_bytes(options.order, kTrafficNumel, 1, kTrafficWorkers, member);
     const auto between = [&](std::int64_t first, std::int64_t end) {
       return bytes(first, end, kTrafficNumel, {kTrafficWorkers, member});
     };
     for (std::int64_t t = 0; t < 12; ++t) {
-      EXPECT_EQ(between(0, t + 1) - between(0, t), t % 5 % 2 == 1 ? pair : 0)
-          << t;
+      EXPECT_EQ(between(0, t + 1) - between(0, t), t % 5 % 2 == 1 ? pair : 0) << t;
     }
     // A pair needs both of its steps with the same parameters.
     EXPECT_EQ(between(3, 4), 0);
@@ -53,9 +52,7 @@ TEST(OrderTraffic, OfExamplesComesWithEachBatch) {
   for (std::int64_t t = 0; t < 7; ++t) {
     EXPECT_EQ(
         bytes(0, t, kTrafficNumel, {kTrafficWorkers, 1}),
-        t * 3 *
-            orders::difference_bytes(
-                options.order, kTrafficNumel, 4, kTrafficWorkers, 1));
+        t * 3 * orders::difference_bytes(options.order, kTrafficNumel, 4, kTrafficWorkers, 1));
   }
 }
 

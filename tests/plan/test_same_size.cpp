@@ -26,8 +26,7 @@ config::RunOptions network(const std::string& name, const std::string& data) {
 std::int64_t count_of(const nn::ModelOptions& model, const std::string& data) {
   const bool is_gray = data == "fashion-mnist";
   const std::int64_t side = is_gray ? 28 : 32;
-  return nn::make_model(model, {is_gray ? 1 : 3, side, side, 10})
-      ->dense_parameters();
+  return nn::make_model(model, {is_gray ? 1 : 3, side, side, 10})->dense_parameters();
 }
 
 // Three hidden layers of h features for Fashion-MNIST.
@@ -38,16 +37,12 @@ std::int64_t mlp_parameters(std::int64_t h) {
 TEST(SameSize, AnMlpHasTheNearestHiddenSizes) {
   const config::RunOptions o = network("mlp", "fashion-mnist");
   for (const std::int64_t target :
-       {mlp_parameters(1),
-        std::int64_t{5'000},
-        std::int64_t{320'141},
-        mlp_parameters(1024),
+       {mlp_parameters(1), std::int64_t{5'000}, std::int64_t{320'141}, mlp_parameters(1024),
         std::int64_t{30'000'000}}) {
     std::int64_t nearest = 1;
     for (std::int64_t h = 1; h < 4000; ++h) {
       const std::int64_t parameters = mlp_parameters(h);
-      if (std::abs(parameters - target) <
-              std::abs(mlp_parameters(nearest) - target) &&
+      if (std::abs(parameters - target) < std::abs(mlp_parameters(nearest) - target) &&
           parameters <= target * 101 / 100) {
         nearest = h;
       }
@@ -57,9 +52,7 @@ TEST(SameSize, AnMlpHasTheNearestHiddenSizes) {
     EXPECT_EQ(found.parameters, mlp_parameters(nearest));
     EXPECT_EQ(found.options.model.hidden, o.model.hidden);
   }
-  EXPECT_EQ(
-      same_size(o, 320'141).overrides,
-      std::vector<std::string>{"model.width=0.242"});
+  EXPECT_EQ(same_size(o, 320'141).overrides, std::vector<std::string>{"model.width=0.242"});
 }
 
 TEST(SameSize, HiddenSizesKeepTheirProportions) {
@@ -73,13 +66,11 @@ TEST(SameSize, HiddenSizesKeepTheirProportions) {
 }
 
 TEST(SameSize, NoOtherWidthIsNearer) {
-  for (const char* name :
-       {"lenet5", "cnn", "vgg16", "vgg16-small", "resnet18", "resnet50"}) {
+  for (const char* name : {"lenet5", "cnn", "vgg16", "vgg16-small", "resnet18", "resnet50"}) {
     const config::RunOptions o = network(name, "cifar10");
     const std::int64_t dense = count_of(o.model, "cifar10");
     for (const double ratio : {30.0, 9.1, 2.0, 0.7}) {
-      const auto target =
-          static_cast<std::int64_t>(static_cast<double>(dense) / ratio);
+      const auto target = static_cast<std::int64_t>(static_cast<double>(dense) / ratio);
       const SameSize found = same_size(o, target);
       EXPECT_EQ(found.parameters, count_of(found.options.model, "cifar10"));
       EXPECT_LE(found.parameters, target * 101 / 100) << name << ratio;
@@ -88,9 +79,7 @@ TEST(SameSize, NoOtherWidthIsNearer) {
         nn::ModelOptions other = o.model;
         other.width = found.options.model.width * (1 + (k - 200) / 4000.0);
         const std::int64_t parameters = count_of(other, "cifar10");
-        EXPECT_TRUE(
-            parameters > target * 101 / 100 ||
-            std::abs(parameters - target) >= difference)
+        EXPECT_TRUE(parameters > target * 101 / 100 || std::abs(parameters - target) >= difference)
             << name << " " << ratio << " " << other.width;
       }
     }
@@ -99,8 +88,7 @@ TEST(SameSize, NoOtherWidthIsNearer) {
 
 // Rotary positions turn pairs of a head's features.
 TEST(SameSize, LanguageModelsKeepTheirHeads) {
-  for (const nn::Positions positions :
-       {nn::Positions::Learned, nn::Positions::Rotary}) {
+  for (const nn::Positions positions : {nn::Positions::Learned, nn::Positions::Rotary}) {
     config::RunOptions o = network("gpt-nano", "gcide");
     o.data.context = 64;
     o.model.positions = positions;
@@ -138,15 +126,13 @@ TEST(SameSize, WidthsAreShort) {
 }
 
 TEST(SameSize, SaysWhatCannotBe) {
-  const auto expect = [](const config::RunOptions& o,
-                         std::int64_t target,
+  const auto expect = [](const config::RunOptions& o, std::int64_t target,
                          const std::string& message) {
     const auto [code, text] = error_of([&] { same_size(o, target); });
     EXPECT_EQ(code, 78) << message;
     EXPECT_NE(text.find(message), std::string::npos) << text;
   };
-  expect(
-      network("softmax", "cifar10"), 10'000, "softmax has no layer to widen");
+  expect(network("softmax", "cifar10"), 10'000, "softmax has no layer to widen");
   config::RunOptions mlp = network("mlp", "fashion-mnist");
   expect(mlp, 100, "mlp has 809 parameters; expected a target of at least");
   mlp.model.hidden = {4};
@@ -161,8 +147,7 @@ TEST(SameSize, SaysWhatCannotBe) {
 TEST(SizeTarget, OfAConfiguration) {
   config::RunOptions o = network("mlp", "fashion-mnist");
   o.model.hidden = {100, 50};
-  EXPECT_EQ(
-      planned_size(o, "o").parameters, 784 * 100 + 100 * 50 + 50 * 10 + 160);
+  EXPECT_EQ(planned_size(o, "o").parameters, 784 * 100 + 100 * 50 + 50 * 10 + 160);
   o.method.name = "ab";  // fc3, the classifier, stays dense
   o.method.rank.rule = linalg::RankRuleName::Fixed;
   o.method.rank.rank = 3;
@@ -175,8 +160,7 @@ TEST(SizeTarget, OfAConfiguration) {
   o.method.rank.rule = linalg::RankRuleName::Sigma;
   const auto [code, text] = error_of([&] { planned_size(o, "my.yaml"); });
   EXPECT_EQ(code, 78);
-  EXPECT_NE(text.find("the folder of a finished run"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("the folder of a finished run"), std::string::npos) << text;
 }
 
 TEST(SizeTarget, OfARun) {
@@ -197,8 +181,7 @@ TEST(SameSize, TextAndJson) {
   const SameSize found = same_size(network("mlp", "fashion-mnist"), 320'141);
   const std::string text = same_size_text(found, target);
   for (const char* part :
-       {"320,141 parameters, runs/my/summary.json",
-        "320,674 parameters, 0.17 % more",
+       {"320,141 parameters, runs/my/summary.json", "320,674 parameters, 0.17 % more",
         "--set model.width=0.242\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   }

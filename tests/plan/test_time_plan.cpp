@@ -40,15 +40,9 @@ ComputeTime given(double dense, double ab, double decompose) {
   return c;
 }
 
-TimePlan plan_of(
-    const config::RunOptions& o,
-    const Network& network,
-    const ComputeTime& compute) {
+TimePlan plan_of(const config::RunOptions& o, const Network& network, const ComputeTime& compute) {
   return plan_time(
-      o,
-      config::model_sizes(o, kInput)->sizes,
-      config::run_length(o, kShape.train),
-      network,
+      o, config::model_sizes(o, kInput)->sizes, config::run_length(o, kShape.train), network,
       compute);
 }
 
@@ -58,8 +52,7 @@ double wire_seconds(double bytes, const Network& network) {
 
 TEST(TimePlan, ADataParallelStepIsComputeAndWire) {
   const config::RunOptions o = options_of("ddp", 4);
-  const auto parameters =
-      static_cast<double>(config::model_sizes(o, kInput)->sizes.parameters);
+  const auto parameters = static_cast<double>(config::model_sizes(o, kInput)->sizes.parameters);
   const Network network{4, 1e6, 2e-3, false};
   const TimePlan plan = plan_of(o, network, given(0.5, 0, 0));
   // One bucket leaves when the backward pass has ended, at 90 %.
@@ -98,23 +91,15 @@ TEST(TimePlan, WorkersOfOneNodeNeedNoLink) {
 
 TEST(TimePlan, NodesShareTheirLinkAndARingCrossesOnce) {
   const config::RunOptions o = options_of("ddp", 4);
-  const auto parameters =
-      static_cast<double>(config::model_sizes(o, kInput)->sizes.parameters);
+  const auto parameters = static_cast<double>(config::model_sizes(o, kInput)->sizes.parameters);
   const double bytes = 2 * 0.75 * parameters * 4;
   // Two of the three peers of each of two workers are on the other node.
   const double direct = wire_seconds(2 * bytes * 2 / 3, {2, 1e6, 0, false});
-  EXPECT_NEAR(
-      plan_of(o, {2, 1e6, 0, false}, given(0, 0, 0)).dense_step,
-      direct,
-      1e-3 * direct);
+  EXPECT_NEAR(plan_of(o, {2, 1e6, 0, false}, given(0, 0, 0)).dense_step, direct, 1e-3 * direct);
   const double ring = wire_seconds(bytes, {2, 1e6, 0, true});
-  EXPECT_NEAR(
-      plan_of(o, {2, 1e6, 0, true}, given(0, 0, 0)).dense_step,
-      ring,
-      1e-3 * ring);
+  EXPECT_NEAR(plan_of(o, {2, 1e6, 0, true}, given(0, 0, 0)).dense_step, ring, 1e-3 * ring);
   // Four members pass a message on six times.
-  EXPECT_NEAR(
-      plan_of(o, {2, 1e15, 1e-3, true}, given(0, 0, 0)).dense_step, 6e-3, 1e-6);
+  EXPECT_NEAR(plan_of(o, {2, 1e15, 1e-3, true}, given(0, 0, 0)).dense_step, 6e-3, 1e-6);
 }
 
 TEST(TimePlan, GroupsInsideNodesPayForSwitchesOnly) {
@@ -148,8 +133,7 @@ TEST(TimePlan, LocalStepsSendNowAndThen) {
   config::RunOptions o = options_of("local-sgd", 2);
   o.method.warmup_steps = Duration::steps(0);
   o.method.sync_every = Duration::steps(10);
-  const auto parameters =
-      static_cast<double>(config::model_sizes(o, kInput)->sizes.parameters);
+  const auto parameters = static_cast<double>(config::model_sizes(o, kInput)->sizes.parameters);
   const Network network{2, 1e6, 0, false};
   const TimePlan plan = plan_of(o, network, given(0.5, 0, 0));
   // Nine within the run and one at its end.
@@ -180,8 +164,8 @@ TEST(ComputeTime, MeasuresEveryKindOfStep) {
   for (const char* method : {"ab", "ddp", "diloco"}) {
     for (const int workers : {1, 2, 3}) {
       config::RunOptions o = options_of(method, 4);
-      const ComputeTime compute = measure_compute(
-          o, kShape, config::model_sizes(o, kInput)->sizes, workers);
+      const ComputeTime compute =
+          measure_compute(o, kShape, config::model_sizes(o, kInput)->sizes, workers);
       EXPECT_GT(compute.dense, 0) << method << workers;
       EXPECT_EQ(compute.ab > 0, o.method.name == "ab") << method << workers;
       EXPECT_EQ(compute.decompose > 0, o.method.name == "ab");
@@ -203,8 +187,7 @@ TEST(ComputeTime, TakesAnyDataAndOrder) {
   o.method.sync = methods::SyncMode::OnlyB;
   o.method.full_phase.sync_every = 2;
   o.train.accumulate = 2;
-  const ComputeTime compute =
-      measure_compute(o, kShape, config::model_sizes(o, kInput)->sizes, 2);
+  const ComputeTime compute = measure_compute(o, kShape, config::model_sizes(o, kInput)->sizes, 2);
   EXPECT_GT(compute.ab, 0);
 }
 

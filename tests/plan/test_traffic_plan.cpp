@@ -42,8 +42,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
   o.method.name = c.name;
   o.method.group_size = c.group_size;
   o.method.sync = c.sync;
-  o.method.outer.wire.dtype =
-      std::string(c.dtype) == "bf16" ? at::kBFloat16 : at::kFloat;
+  o.method.outer.wire.dtype = std::string(c.dtype) == "bf16" ? at::kBFloat16 : at::kFloat;
   o.method.warmup_steps = Duration::steps(c.warmup);
   o.method.sync_every = Duration::steps(c.interval);
   o.method.full_rank_steps = Duration::steps(c.full_rank);
@@ -61,117 +60,26 @@ TEST_P(Traffic, PlanEqualsMeter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    Traffic,
+    All, Traffic,
     ::testing::Values(
-        Case{
-            "ddp",
-            3,
-            {},
-            SyncMode::OnlyLearned,
-            0,
-            9,
-            2,
-            5,
-            "fp32",
-            1,
-            "adamw"},
+        Case{"ddp", 3, {}, SyncMode::OnlyLearned, 0, 9, 2, 5, "fp32", 1, "adamw"},
         Case{"ddp", 4, {}, SyncMode::OnlyLearned, 0, 9, 2, 5, "bf16", 1, "sgd"},
         Case{"ab", 1, 1, SyncMode::OnlyB, 2, 5, 1, 12, "fp32", 1, "adamw"},
-        Case{
-            "ab",
-            4,
-            2,
-            SyncMode::OnlyLearned,
-            3,
-            6,
-            2,
-            20,
-            "fp32",
-            1,
-            "adamw"},
-        Case{
-            "ab",
-            4,
-            1,
-            SyncMode::OnlyLearned,
-            3,
-            6,
-            0,
-            20,
-            "bf16",
-            1,
-            "adamw"},
+        Case{"ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "adamw"},
+        Case{"ab", 4, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "bf16", 1, "adamw"},
         Case{"ab", 4, 1, SyncMode::Full, 2, 5, 0, 14, "fp32", 1, "sgd"},
         Case{"ab", 4, 2, SyncMode::Full, 2, 5, 1, 14, "fp32", 1, "sgd"},
         Case{"ab", 6, 3, SyncMode::WithStale, 0, 4, 1, 9, "fp32", 1, "adamw"},
         Case{"ab", 3, 1, SyncMode::OnlyB, 0, 4, 0, 8, "bf16", 1, "sgd"},
-        Case{
-            "ab",
-            8,
-            2,
-            SyncMode::OnlyLearned,
-            4,
-            7,
-            3,
-            25,
-            "fp32",
-            3,
-            "adamw"},
+        Case{"ab", 8, 2, SyncMode::OnlyLearned, 4, 7, 3, 25, "fp32", 3, "adamw"},
         Case{"ab", 4, 1, SyncMode::OnlyLearned, 9, 7, 3, 7, "bf16", 2, "adamw"},
-        Case{
-            "ab",
-            4,
-            2,
-            SyncMode::OnlyLearned,
-            4,
-            7,
-            3,
-            25,
-            "fp16",
-            3,
-            "adamw"},
+        Case{"ab", 4, 2, SyncMode::OnlyLearned, 4, 7, 3, 25, "fp16", 3, "adamw"},
         Case{"ab", 4, 2, SyncMode::WithStale, 3, 6, 2, 20, "fp16", 1, "sgd"},
-        Case{
-            "ab",
-            4,
-            1,
-            SyncMode::OnlyLearned,
-            3,
-            6,
-            0,
-            20,
-            "fp32",
-            1,
-            "adamw",
-            4},
+        Case{"ab", 4, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "fp32", 1, "adamw", 4},
         Case{"ab", 4, 2, SyncMode::Full, 2, 5, 0, 14, "fp32", 1, "sgd", 4},
+        Case{"ab", 2, 1, SyncMode::OnlyLearned, 2, 6, 2, 14, "fp32", 1, "sgd", 4},
         Case{
-            "ab",
-            2,
-            1,
-            SyncMode::OnlyLearned,
-            2,
-            6,
-            2,
-            14,
-            "fp32",
-            1,
-            "sgd",
-            4},
-        Case{
-            "ab",
-            4,
-            2,
-            SyncMode::OnlyLearned,
-            3,
-            6,
-            2,
-            20,
-            "fp32",
-            1,
-            "adamw",
-            18,
+            "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "adamw", 18,
             linalg::SvdRoute::Randomized}));
 
 // Factors' changes in codes, with an outer step; the last one is sent plainly.
@@ -180,12 +88,7 @@ TEST(WireTraffic, PlanEqualsMeter) {
     for (const char* method : {"ab", "diloco", "local-sgd"}) {
       for (const std::int64_t group_size : {1, 2}) {
         for (const std::int64_t steps : {20, 21}) {
-          SCOPED_TRACE(formatted(
-              "{} {}, groups of {}, {} steps",
-              method,
-              wire,
-              group_size,
-              steps));
+          SCOPED_TRACE(formatted("{} {}, groups of {}, {} steps", method, wire, group_size, steps));
           config::RunOptions o;
           o.workers = 4;
           o.data.batch_size = 4;
@@ -249,9 +152,7 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
   o.method.rank.rule = linalg::RankRuleName::Fixed;
   o.method.rank.rank = 5;
   o.reducer.dense_steps = 40;
-  const auto sizes =
-      config::model_sizes(o, config::input_shape(testing::toy_dataset(64)))
-          ->sizes;
+  const auto sizes = config::model_sizes(o, config::input_shape(testing::toy_dataset(64)))->sizes;
   for (const std::int64_t full_rank : {0, 3}) {
     for (const std::int64_t local : {1, 2}) {
       o.method.warmup_steps = Duration::steps(5);
@@ -259,24 +160,18 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
       o.method.full_rank_steps = Duration::steps(full_rank);
       o.method.full_phase.sync_every = local;
       const auto total = [&](std::int64_t steps) {
-        return methods::plan_traffic(
-                   config::method_setup(o), {8, steps}, sizes, 1)
-            .total;
+        return methods::plan_traffic(config::method_setup(o), {8, steps}, sizes, 1).total;
       };
       for (std::int64_t steps = 60; steps < 70; ++steps) {
         const std::int64_t round = total(steps + 7) - total(steps);
         EXPECT_GT(round, 0);
         // Ten million rounds, without taking each.
-        EXPECT_EQ(
-            total(steps + 7 * 10'000'000) - total(steps), 10'000'000 * round);
+        EXPECT_EQ(total(steps + 7 * 10'000'000) - total(steps), 10'000'000 * round);
       }
       // A function of the steps is asked for each: no round is skipped then.
       for (std::int64_t steps = 0; steps < 120; ++steps) {
         const auto one_by_one = methods::plan_traffic(
-            config::method_setup(o),
-            {8, steps},
-            sizes,
-            1,
+            config::method_setup(o), {8, steps}, sizes, 1,
             [](auto, auto, auto, auto) { return std::int64_t{0}; });
         EXPECT_EQ(total(steps), one_by_one.total) << steps;
       }

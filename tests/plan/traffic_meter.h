@@ -17,8 +17,7 @@ namespace abtrain::testing {
 // Trains, and compares what each worker sent with what was planned; with
 // `ranks`, by layer name, for a run that has these ranks in all its AB phases.
 inline void expect_plan_is_meter(
-    const config::RunOptions& o,
-    const data::Dataset& dataset,
+    const config::RunOptions& o, const data::Dataset& dataset,
     const std::map<std::string, std::int64_t>* ranks = nullptr) {
   const auto workers = static_cast<int>(o.workers);
   const std::vector<train::WorkerFigures> figures =
@@ -30,8 +29,7 @@ inline void expect_plan_is_meter(
   for (int r = 0; r < workers; ++r) {
     const methods::TrafficPlan plan =
         methods::plan_traffic(config::method_setup(o), length, sizes, r);
-    const train::TrafficSplit& seen =
-        figures[static_cast<std::size_t>(r)].traffic;
+    const train::TrafficSplit& seen = figures[static_cast<std::size_t>(r)].traffic;
     EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
     EXPECT_EQ(seen.full_phase + seen.ab_phase + seen.switches, seen.total());
   }

@@ -17,9 +17,7 @@ using testing::add_run;
 using testing::RunFolder;
 
 Figure figure_of(
-    const Setting& setting,
-    const std::string& key,
-    std::optional<double> target = {}) {
+    const Setting& setting, const std::string& key, std::optional<double> target = {}) {
   return choose_columns(key, target).front().figure(setting);
 }
 
@@ -36,13 +34,12 @@ TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {
   const TempFolder folder;
   for (const int seed : {3, 1, 2}) {
     add_run(
-        folder,
-        {.name = "thc_" + std::to_string(seed),
-         .seed = seed,
-         .reducer = "thc",
-         .accuracies = {0.5 + 0.1 * seed, 0.9},
-         .accuracy = 0.8 + 0.01 * seed,
-         .encode_seconds = 0.1 * seed});
+        folder, {.name = "thc_" + std::to_string(seed),
+                 .seed = seed,
+                 .reducer = "thc",
+                 .accuracies = {0.5 + 0.1 * seed, 0.9},
+                 .accuracy = 0.8 + 0.01 * seed,
+                 .encode_seconds = 0.1 * seed});
   }
   add_run(folder, {.name = "other", .seed = 1});
   const Comparison both = compare({folder.path()}, 0.7);
@@ -77,18 +74,16 @@ TEST(Compare, LosersAndMissesAreCounted) {
     const std::string end = "_" + std::to_string(seed);
     // One of three misses: the median stands, beside how many made it.
     add_run(
-        folder,
-        {.name = "good" + end,
-         .seed = seed,
-         .accuracies = {0.6, seed == 2 ? 0.7 : 0.8, seed == 2 ? 0.7 : 0.9}});
+        folder, {.name = "good" + end,
+                 .seed = seed,
+                 .accuracies = {0.6, seed == 2 ? 0.7 : 0.8, seed == 2 ? 0.7 : 0.9}});
     add_run(
-        folder,
-        {.name = "bad" + end,
-         .seed = seed,
-         .reducer = "twobit",
-         .accuracies = {0.1, 0.2, seed == 1 ? 0.85 : 0.3},
-         .accuracy = 0.3,
-         .finished = seed != 3});
+        folder, {.name = "bad" + end,
+                 .seed = seed,
+                 .reducer = "twobit",
+                 .accuracies = {0.1, 0.2, seed == 1 ? 0.85 : 0.3},
+                 .accuracy = 0.3,
+                 .finished = seed != 3});
   }
   const Comparison both = compare({folder.path()}, 0.8);
   ASSERT_EQ(both.settings.size(), 2U);
@@ -111,36 +106,24 @@ TEST(Compare, LosersAndMissesAreCounted) {
 
 TEST(Compare, OfATextFewerBitsPerByteAreBetter) {
   const TempFolder folder;
+  add_run(folder, {.name = "worse", .accuracies = {3, 2.5, 2.2}, .accuracy = 2.2, .text = true});
   add_run(
-      folder,
-      {.name = "worse",
-       .accuracies = {3, 2.5, 2.2},
-       .accuracy = 2.2,
-       .text = true});
-  add_run(
-      folder,
-      {.name = "better",
-       .reducer = "thc",
-       .accuracies = {2.6, 2.3, 1.9},
-       .accuracy = 1.9,
-       .text = true});
+      folder, {.name = "better",
+               .reducer = "thc",
+               .accuracies = {2.6, 2.3, 1.9},
+               .accuracy = 1.9,
+               .text = true});
   EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "better");
   const Comparison both = compare({folder.path()}, 2.4);
   EXPECT_EQ(both.settings[0].name, "better");
-  EXPECT_DOUBLE_EQ(
-      *figure_of(both.settings[0], "seconds_to_target", 2.4).value, 2);
-  EXPECT_DOUBLE_EQ(
-      *figure_of(both.settings[1], "seconds_to_target", 2.4).value, 3);
+  EXPECT_DOUBLE_EQ(*figure_of(both.settings[0], "seconds_to_target", 2.4).value, 2);
+  EXPECT_DOUBLE_EQ(*figure_of(both.settings[1], "seconds_to_target", 2.4).value, 3);
   EXPECT_FALSE(figure_of(both.settings[0], "accuracy").value);
-  const auto bits =
-      figures(choose_columns("bits_per_byte", {}).front(), both.settings);
+  const auto bits = figures(choose_columns("bits_per_byte", {}).front(), both.settings);
   EXPECT_TRUE(bits[0].is_best);
   EXPECT_FALSE(bits[1].is_best);
-  EXPECT_EQ(
-      choose_columns("steps_to_target", 2.4)[0].title,
-      "steps to 2.4 bits per byte");
-  const auto points =
-      front_points(choose_columns("bytes", {}).front(), both.settings);
+  EXPECT_EQ(choose_columns("steps_to_target", 2.4)[0].title, "steps to 2.4 bits per byte");
+  const auto points = front_points(choose_columns("bytes", {}).front(), both.settings);
   EXPECT_EQ(on_front(points), (std::vector<bool>{true, false}));
 }
 
@@ -149,12 +132,7 @@ TEST(Compare, TheBestOfAColumnIsMarked) {
   add_run(folder, {.name = "a", .reducer = "topk", .accuracy = 0.7});
   add_run(folder, {.name = "b", .reducer = "thc", .accuracy = 0.9});
   add_run(folder, {.name = "c", .reducer = "onebit", .accuracy = 0.9});
-  add_run(
-      folder,
-      {.name = "d",
-       .reducer = "twobit",
-       .accuracies = {0.1},
-       .finished = false});
+  add_run(folder, {.name = "d", .reducer = "twobit", .accuracies = {0.1}, .finished = false});
   const Comparison all = compare({folder.path()}, 0.85);
   ASSERT_EQ(all.settings.size(), 4U);
   const auto best = [&](const std::string& key) {
@@ -177,10 +155,9 @@ TEST(Compare, RepeatsOfASeedAreToldApartByTheirNames) {
   for (const std::string place : {"fast", "slow"}) {
     for (const int seed : {1, 2}) {
       add_run(
-          folder,
-          {.name = place + "_" + std::to_string(seed),
-           .seed = seed,
-           .accuracies = {place == "fast" ? 0.8 : 0.5, 0.8}});
+          folder, {.name = place + "_" + std::to_string(seed),
+                   .seed = seed,
+                   .accuracies = {place == "fast" ? 0.8 : 0.5, 0.8}});
     }
   }
   const auto settings = compare({folder.path()}, 0.8).settings;
@@ -208,8 +185,7 @@ TEST(Compare, SettingsOfOneNameAreCalledByWhatDiffers) {
     names.push_back(setting.name);
   }
   std::ranges::sort(names);
-  EXPECT_EQ(
-      names, (std::vector<std::string>{"rank=8", "rank=9", "thc-00aa11bc"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"rank=8", "rank=9", "thc-00aa11bc"}));
   add_run(folder, {.name = "y_3", .seed = 3});
   EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "x, ...");
   add_run(folder, {.name = "x_3", .seed = 3, .reducer = "thc"});
@@ -235,10 +211,9 @@ TEST(Compare, PointsOfTwoSweepsAreToldApartBriefly) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(names(), (Names{"reducer.name=plain", "reducer.name=thc"}));
   add_run(
-      folder,
-      {.name = "second/rank=8-00aa11bb",
-       .reducer = "thc, min_numel: 100000, dense_steps: 100000, "
-                  "evaluate_every: 100000"});
+      folder, {.name = "second/rank=8-00aa11bb",
+               .reducer = "thc, min_numel: 100000, dense_steps: 100000, "
+                          "evaluate_every: 100000"});
   EXPECT_EQ(names(), (Names{"first/rank=8", "second/rank=8"}));
 }
 
@@ -258,8 +233,7 @@ TEST(Compare, WhatCannotBeReadIsNamedAndSkipped) {
   EXPECT_EQ(some.settings[0].name, "a");
   ASSERT_EQ(some.skipped.size(), 6U);
   const auto begins = [&](std::size_t i, const std::string& text) {
-    EXPECT_EQ(some.skipped[i].find(folder.path() + text), 0U)
-        << some.skipped[i];
+    EXPECT_EQ(some.skipped[i].find(folder.path() + text), 0U) << some.skipped[i];
     EXPECT_EQ(some.skipped[i].find('\n'), std::string::npos);
   };
   begins(0, "/log.txt: expected a run folder");

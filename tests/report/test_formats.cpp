@@ -21,27 +21,12 @@ class Formats : public ::testing::Test {
   void SetUp() override {
     add_run(
         folder_,
-        {.name = "t_1",
-         .seed = 1,
-         .reducer = "thc",
-         .accuracies = {0.7, 0.8},
-         .accuracy = 0.8});
+        {.name = "t_1", .seed = 1, .reducer = "thc", .accuracies = {0.7, 0.8}, .accuracy = 0.8});
     add_run(
         folder_,
-        {.name = "t_2",
-         .seed = 2,
-         .reducer = "thc",
-         .accuracies = {0.7, 0.9},
-         .accuracy = 0.9});
-    add_run(
-        folder_,
-        {.name = "p|q,", .seed = 1, .accuracies = {0.85}, .accuracy = 0.85});
-    add_run(
-        folder_,
-        {.name = "late_1",
-         .reducer = "topk",
-         .accuracies = {0.1},
-         .finished = false});
+        {.name = "t_2", .seed = 2, .reducer = "thc", .accuracies = {0.7, 0.9}, .accuracy = 0.9});
+    add_run(folder_, {.name = "p|q,", .seed = 1, .accuracies = {0.85}, .accuracy = 0.85});
+    add_run(folder_, {.name = "late_1", .reducer = "topk", .accuracies = {0.1}, .finished = false});
     folder_.add("broken/config.yaml", "");
     comparison_ = compare({folder_.path()}, 0.82);
     columns_ = choose_columns("accuracy,bytes,seconds_to_target,vnmse", 0.82);
@@ -80,9 +65,7 @@ TEST_F(Formats, ABoldCellKeepsItsWidth) {
 TEST_F(Formats, MarkdownEscapesAndIsBold) {
   const auto lines = split_text(as_markdown(comparison_, columns_), '\n');
   ASSERT_EQ(lines.size(), 6U);
-  EXPECT_EQ(
-      lines[0],
-      "| run | steps | state | seeds | accuracy, % | MB sent | s to 82 % |");
+  EXPECT_EQ(lines[0], "| run | steps | state | seeds | accuracy, % | MB sent | s to 82 % |");
   EXPECT_EQ(lines[1], "| --- | ---: | --- | ---: | ---: | ---: | ---: |");
   EXPECT_EQ(lines[2], "| p\\|q, | 10 | finished | 1 | 85.00 | 0.0 | **1.0** |");
   EXPECT_EQ(
@@ -100,16 +83,12 @@ TEST_F(Formats, CsvHasPlainNumbersInFull) {
       "accuracy,accuracy_sd,bytes,bytes_sd,"
       "seconds_to_target,seconds_to_target_sd,vnmse,vnmse_sd,reducer.name\r");
   const std::string traits = "fashion-mnist,mlp,ddp,";
+  EXPECT_EQ(lines[1], "\"p|q,\",1,1," + traits + "10,finished,0.85,,10000.0,,1.0,,,,plain\r");
   EXPECT_EQ(
-      lines[1],
-      "\"p|q,\",1,1," + traits + "10,finished,0.85,,10000.0,,1.0,,,,plain\r");
-  EXPECT_EQ(
-      lines[2],
-      "t,2,2," + traits +
-          "20,finished,0.8500000000000001,0.07071067811865474,20000.0,0.0,"
-          "inf,,,,thc\r");
-  EXPECT_EQ(
-      lines[3], "late,1,0," + traits + ",stopped at step 10,,,,,inf,,,,topk\r");
+      lines[2], "t,2,2," + traits +
+                    "20,finished,0.8500000000000001,0.07071067811865474,20000.0,0.0,"
+                    "inf,,,,thc\r");
+  EXPECT_EQ(lines[3], "late,1,0," + traits + ",stopped at step 10,,,,,inf,,,,topk\r");
 }
 
 TEST_F(Formats, JsonHasEveryRun) {
@@ -144,8 +123,7 @@ TEST_F(Formats, JsonHasEveryRun) {
 nlohmann::json data_of(const std::string& page) {
   const std::string mark = "id=\"data\">";
   const std::size_t begin = page.find(mark) + mark.size();
-  return nlohmann::json::parse(
-      page.substr(begin, page.find("</script>", begin) - begin));
+  return nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
 }
 
 TEST_F(Formats, HtmlHasItsPartsAndItsData) {
@@ -153,8 +131,7 @@ TEST_F(Formats, HtmlHasItsPartsAndItsData) {
   try {
     page = as_html(comparison_, columns_, "now");
   } catch (const Error& error) {  // a build without plotly.js
-    EXPECT_NE(
-        std::string(error.what()).find("ABTRAIN_PLOTLY"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("ABTRAIN_PLOTLY"), std::string::npos);
     return;
   }
   EXPECT_EQ(page.find("<!DOCTYPE html>"), 0U);

@@ -15,18 +15,14 @@ using Points = std::vector<std::optional<FrontPoint>>;
 TEST(Front, APointIsBeatenByWhatIsNoWorseAndSomewhereBetter) {
   EXPECT_TRUE(on_front({}).empty());
   EXPECT_EQ(on_front(Points{std::nullopt}), std::vector<bool>{false});
-  const Points points = {
-      FrontPoint{0.9, 10},
-      FrontPoint{0.8, 2},
-      FrontPoint{0.8, 2},    // its equal does not beat it
-      FrontPoint{0.8, 3},    // as accurate, but dearer
-      FrontPoint{0.7, 2},    // as dear, but less accurate
-      FrontPoint{0.85, 11},  // beaten in both
-      std::nullopt,
-      FrontPoint{0.1, 1}};
+  const Points points = {FrontPoint{0.9, 10},  FrontPoint{0.8, 2},
+                         FrontPoint{0.8, 2},    // its equal does not beat it
+                         FrontPoint{0.8, 3},    // as accurate, but dearer
+                         FrontPoint{0.7, 2},    // as dear, but less accurate
+                         FrontPoint{0.85, 11},  // beaten in both
+                         std::nullopt,         FrontPoint{0.1, 1}};
   EXPECT_EQ(
-      on_front(points),
-      (std::vector<bool>{true, true, true, false, false, false, false, true}));
+      on_front(points), (std::vector<bool>{true, true, true, false, false, false, false, true}));
 }
 
 // Two schemes at two lengths with two seeds, and a run that has not ended. A
@@ -34,10 +30,7 @@ TEST(Front, APointIsBeatenByWhatIsNoWorseAndSomewhereBetter) {
 class FrontOfRuns : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto add = [&](const char* name,
-                         const char* reducer,
-                         int steps,
-                         double accuracy,
+    const auto add = [&](const char* name, const char* reducer, int steps, double accuracy,
                          double stored) {
       for (const int seed : {1, 2}) {
         add_run(
@@ -45,8 +38,7 @@ class FrontOfRuns : public ::testing::Test {
             {.name = formatted("{}_{}steps_{}", name, steps, seed),
              .seed = seed,
              .reducer = reducer,
-             .accuracies = std::vector<double>(
-                 static_cast<std::size_t>(steps) / 10, accuracy),
+             .accuracies = std::vector<double>(static_cast<std::size_t>(steps) / 10, accuracy),
              .accuracy = accuracy + 0.01 * seed,
              .config_steps = steps,
              .stored = stored});
@@ -56,12 +48,7 @@ class FrontOfRuns : public ::testing::Test {
     add("thc", "thc", 40, 0.7, 100);
     add("plain", "plain", 20, 0.5, 500);
     add("plain", "plain", 40, 0.8, 500);
-    add_run(
-        folder_,
-        {.name = "late_1",
-         .reducer = "topk",
-         .accuracies = {0.9},
-         .finished = false});
+    add_run(folder_, {.name = "late_1", .reducer = "topk", .accuracies = {0.9}, .finished = false});
     comparison_ = compare({folder_.path()}, {});
   }
 
@@ -114,11 +101,9 @@ TEST_F(FrontOfRuns, TheTableSaysWhatAMarkMeans) {
   const std::string table = as_table(comparison_, front_columns({}), false);
   const auto lines = split_text(table, '\n');
   EXPECT_NE(lines[0].find("M parameters"), std::string::npos) << table;
-  EXPECT_NE(table.find("\n* best score, or on the front: "), std::string::npos)
-      << table;
+  EXPECT_NE(table.find("\n* best score, or on the front: "), std::string::npos) << table;
   EXPECT_NE(
-      as_table(comparison_, choose_columns("default", {}), false)
-          .find("\n* best of the column"),
+      as_table(comparison_, choose_columns("default", {}), false).find("\n* best of the column"),
       std::string::npos);
 }
 
@@ -130,8 +115,7 @@ TEST(Front, LinesOfUnclearNamesHaveDistinctOnes) {
       add_run(folder, {.name = name, .config_steps = steps += 10});
     }
     std::vector<std::string> lines;
-    for (const auto& line :
-         front_lines(compare({folder.path()}, {}).settings)) {
+    for (const auto& line : front_lines(compare({folder.path()}, {}).settings)) {
       lines.push_back(line.name);
     }
     return join(lines, " | ");

@@ -23,8 +23,7 @@ std::string error_of(const std::string& folder, ErrorKind kind) {
 
 TEST(RunRecord, AFolderIsReadWithItsCurveAndItsFigures) {
   const TempFolder folder;
-  const std::string place =
-      add_run(folder, {.name = "a", .seed = 3, .accuracies = {0.5, 0.85}});
+  const std::string place = add_run(folder, {.name = "a", .seed = 3, .accuracies = {0.5, 0.85}});
   const RunRecord run = read_run(place);
   EXPECT_EQ(run.name, "a");
   EXPECT_EQ(run.seed, 3U);
@@ -101,11 +100,8 @@ TEST(RunRecord, WhyARunHasNotEndedIsSaid) {
       "a/checkpoints/step-0000000020/manifest.json",
       R"({"format": 1, "step": 20, "run_steps": 60, "metrics_bytes": 0,
           "workers": 1, "leads": [0], "validation_accuracy": null})");
-  EXPECT_EQ(
-      why(), "stopped at step 30 of 60; --resume auto continues from step 20");
-  folder.add(
-      "a/failure.json",
-      R"({"exit_code": 70, "message": "step 3: the loss is inf\nmore"})");
+  EXPECT_EQ(why(), "stopped at step 30 of 60; --resume auto continues from step 20");
+  folder.add("a/failure.json", R"({"exit_code": 70, "message": "step 3: the loss is inf\nmore"})");
   EXPECT_EQ(
       why(),
       "failed at step 30 of 60: exit code 70: step 3: the loss is inf; "
@@ -125,8 +121,7 @@ TEST(RunRecord, DamageIsNamedWithFileAndLine) {
     folder.add("a/metrics.jsonl", lines);
     EXPECT_EQ(error_of(place, ErrorKind::DamagedData), metrics + what);
   };
-  const std::string cut_off =
-      "error: expected a JSON object, but this is damaged or cut off";
+  const std::string cut_off = "error: expected a JSON object, but this is damaged or cut off";
   expect("{\"event\": \"step\"}\n{\"event\": \"st\n", ":2: " + cut_off);
   expect("{\"event\": \"step\"}\n\n", ":2: " + cut_off);
   // Printing it in the complaint ran out of stack.
@@ -147,27 +142,20 @@ TEST(RunRecord, DamageIsNamedWithFileAndLine) {
       "{\"event\": \"evaluate\", \"step\": 1, \"train_seconds\": 1, "
       "\"bytes_per_worker\": 1, \"accuracy\": \"high\"}\n",
       ":1: error: accuracy: expected a number, got \"high\"");
-  for (
-      const char* layers :
-      {"3",
-       "[3]",
-       R"([{"name":"a","m":1,"n":1}])",
-       R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1]}}])",
-       R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1],"value":[]}}])",
-       R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1])"}) {
+  for (const char* layers :
+       {"3", "[3]", R"([{"name":"a","m":1,"n":1}])",
+        R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1]}}])",
+        R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1],"value":[]}}])",
+        R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1])"}) {
     folder.add(
         "a/metrics.jsonl",
-        R"({"event":"decompose","step":1,"layers":)" + std::string(layers) +
-            "}\n");
-    EXPECT_EQ(
-        error_of(place, ErrorKind::DamagedData).find(metrics + ":1: error: "),
-        0U);
+        R"({"event":"decompose","step":1,"layers":)" + std::string(layers) + "}\n");
+    EXPECT_EQ(error_of(place, ErrorKind::DamagedData).find(metrics + ":1: error: "), 0U);
   }
 
   folder.add("a/metrics.jsonl", "");
   folder.add("a/summary.json", "{\n\"accuracy\": 0.5,\n\"steps\": }");
-  EXPECT_EQ(
-      error_of(place, ErrorKind::DamagedData), summary + ":3: " + cut_off);
+  EXPECT_EQ(error_of(place, ErrorKind::DamagedData), summary + ":3: " + cut_off);
   folder.add("a/summary.json", "{\"steps\": 3}");
   EXPECT_EQ(
       error_of(place, ErrorKind::DamagedData),
@@ -178,13 +166,9 @@ TEST(RunRecord, WhatIsMissingIsNamed) {
   const TempFolder folder;
   const std::string place = add_run(folder, {.name = "a"});
   std::filesystem::remove(place + "/metrics.jsonl");
-  EXPECT_EQ(
-      error_of(place, ErrorKind::MissingInput),
-      place + ": it has no metrics.jsonl");
+  EXPECT_EQ(error_of(place, ErrorKind::MissingInput), place + ": it has no metrics.jsonl");
   std::filesystem::remove(place + "/config.yaml");
-  EXPECT_EQ(
-      error_of(place, ErrorKind::MissingInput),
-      place + ": it has no config.yaml");
+  EXPECT_EQ(error_of(place, ErrorKind::MissingInput), place + ": it has no config.yaml");
 }
 
 TEST(FindRuns, LooksInFoldersOfFolders) {

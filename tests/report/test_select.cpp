@@ -20,30 +20,20 @@ using testing::add_run;
 class Select : public ::testing::Test {
  protected:
   void SetUp() override {
-    add_run(
-        folder_,
-        {.name = "r16",
-         .seed = 2,
-         .accuracy = 0.9,
-         .config = "model: {name: cnn}\n"});
+    add_run(folder_, {.name = "r16", .seed = 2, .accuracy = 0.9, .config = "model: {name: cnn}\n"});
     add_run(folder_, {.name = "r4", .accuracies = {0.8}, .accuracy = 0.8});
-    add_run(
-        folder_,
-        {.name = "small",
-         .accuracy = 0.5,
-         .config = "data: {name: cifar10}\n"});
+    add_run(folder_, {.name = "small", .accuracy = 0.5, .config = "data: {name: cifar10}\n"});
     for (const char* text : {"b", "a"}) {
       add_run(
-          folder_,
-          {.name = formatted("text_{}", text),
-           .reducer = "thc",
-           .accuracies = {2},
-           .accuracy = 2,
-           .text = true,
-           .config = formatted(
-               "data: {{name: text, root: /texts/{}/}}\nmodel: {{name: "
-               "gpt-nano}}\n",
-               text)});
+          folder_, {.name = formatted("text_{}", text),
+                    .reducer = "thc",
+                    .accuracies = {2},
+                    .accuracy = 2,
+                    .text = true,
+                    .config = formatted(
+                        "data: {{name: text, root: /texts/{}/}}\nmodel: {{name: "
+                        "gpt-nano}}\n",
+                        text)});
     }
   }
 
@@ -84,24 +74,17 @@ TEST_F(Select, RunsOnOtherDataDoNotCompete) {
 }
 
 TEST_F(Select, WhatDiffersIsShown) {
-  const auto table = split_text(
-      as_table(found(), choose_columns("accuracy", {}), false), '\n');
-  EXPECT_EQ(
-      table[0], "run     data           model     steps  seeds  accuracy, %");
-  EXPECT_EQ(
-      table[1], "small   cifar10        mlp          30      1       50.00");
-  EXPECT_EQ(
-      table[2], "r16     fashion-mnist  cnn          30      1       90.00*");
-  EXPECT_EQ(
-      table[4], "text_a  text a         gpt-nano     10      1           -");
+  const auto table = split_text(as_table(found(), choose_columns("accuracy", {}), false), '\n');
+  EXPECT_EQ(table[0], "run     data           model     steps  seeds  accuracy, %");
+  EXPECT_EQ(table[1], "small   cifar10        mlp          30      1       50.00");
+  EXPECT_EQ(table[2], "r16     fashion-mnist  cnn          30      1       90.00*");
+  EXPECT_EQ(table[4], "text_a  text a         gpt-nano     10      1           -");
   EXPECT_TRUE(shown_traits(found({"data.name=cifar10"}).settings).empty());
 }
 
 TEST_F(Select, ConditionsChooseRuns) {
   EXPECT_EQ(names(found({"data.name=cifar10"})), "small");
-  EXPECT_EQ(
-      names(found({"data.name=cifar10", "data.name='fashion-mnist'"})),
-      "small r16 r4");
+  EXPECT_EQ(names(found({"data.name=cifar10", "data.name='fashion-mnist'"})), "small r16 r4");
   EXPECT_EQ(names(found({"data.name=fashion-mnist", "model.name=cnn"})), "r16");
   EXPECT_EQ(names(found({"seed=2"})), "r16");
   EXPECT_EQ(names(found({"name=r4"})), "r4");
@@ -117,14 +100,12 @@ TEST_F(Select, ConditionsThatFindNothingAreErrors) {
   EXPECT_EQ(
       error("data.name=gcide"),
       std::pair(
-          66,
-          std::string("--where data.name=gcide: no run has it; the values "
-                      "there are: cifar10, fashion-mnist, text")));
+          66, std::string("--where data.name=gcide: no run has it; the values "
+                          "there are: cifar10, fashion-mnist, text")));
   const auto [code, typo] = error("data.nam=gcide");
   EXPECT_EQ(code, 2);
   EXPECT_NE(typo.find("--where data.nam=gcide"), std::string::npos) << typo;
-  EXPECT_NE(
-      error("cifar10").second.find("expected a.b=value"), std::string::npos);
+  EXPECT_NE(error("cifar10").second.find("expected a.b=value"), std::string::npos);
 }
 
 TEST_F(Select, SettingsAreSortedByAnyColumn) {

@@ -22,14 +22,12 @@ TEST(Welch, IsStudentsDistributionInClosedForm) {
   const double t = std::sqrt(8);
   EXPECT_NEAR(*welch_p({0, 2}, {4, 6}), 1 - t / std::sqrt(2 + t * t), 1e-12);
   // Only one sample varies: 1 degree of freedom, t = 4.
-  EXPECT_NEAR(
-      *welch_p({0, 2}, {5, 5}), 1 - 2 / std::numbers::pi * std::atan(4), 1e-12);
+  EXPECT_NEAR(*welch_p({0, 2}, {5, 5}), 1 - 2 / std::numbers::pi * std::atan(4), 1e-12);
   // Three values each with a variance of 1: 4 degrees, t = 3 / sqrt(2 / 3).
   const double u = 3 / std::sqrt(2.0 / 3);
   const double share = 1 + u * u / 4;
   EXPECT_NEAR(
-      *welch_p({0, 1, 2}, {3, 4, 5}),
-      1 - 0.75 * u / std::sqrt(share) * (1 - u * u / (12 * share)),
+      *welch_p({0, 1, 2}, {3, 4, 5}), 1 - 0.75 * u / std::sqrt(share) * (1 - u * u / (12 * share)),
       1e-12);
 }
 
@@ -64,8 +62,7 @@ std::vector<std::string> said(const std::vector<Given>& all) {
       run.data = given.data;
       run.keys = {{"method.name", given.method}};
       run.summary.emplace();
-      (given.is_text ? run.summary->bits_per_byte : run.summary->accuracy) =
-          quality;
+      (given.is_text ? run.summary->bits_per_byte : run.summary->accuracy) = quality;
       run.summary->parameters = given.parameters;
       run.summary->bytes = given.bytes;
       run.summary->train_seconds = given.seconds;
@@ -116,42 +113,34 @@ TEST(Verdict, SecondsAreThoseOverALinkWhereOneWasAskedFor) {
 
 TEST(Verdict, ALargerBudgetOfTheSameAnswersIsNotRepeated) {
   EXPECT_EQ(
-      said(
-          {{"small", {0.9, 0.901}, 1e6, 1000},
-           {"large", {0.8, 0.801}, 2e6, 2000, 5}}),
-      (Lines{
-          "With at most 1,000 parameters: from 1.0 MB sent per worker, small "
-          "wins with 90.05 % (seeds spread 0.07). No larger model wins or "
-          "ties."}));
+      said({{"small", {0.9, 0.901}, 1e6, 1000}, {"large", {0.8, 0.801}, 2e6, 2000, 5}}),
+      (Lines{"With at most 1,000 parameters: from 1.0 MB sent per worker, small "
+             "wins with 90.05 % (seeds spread 0.07). No larger model wins or "
+             "ties."}));
 }
 
 TEST(Verdict, WhatTheSeedsDoNotSeparateIsATie) {
   // The samples of Welch's first case, times 0.01: p = 0.106.
-  const auto lines =
-      said({{"a", {0.04, 0.06}}, {"b", {0.00, 0.02}, 1e6, 1e5, 5}});
+  const auto lines = said({{"a", {0.04, 0.06}}, {"b", {0.00, 0.02}, 1e6, 1e5, 5}});
   EXPECT_EQ(
-      lines,
-      (Lines{
-          "From 1.0 MB sent per worker, a (5.00 %) and b (1.00 %) tie.",
-          "A tie means that the seeds do not separate the settings (Welch's t "
-          "test at 5 %)."}));  // a tie is no proof that b is as good
+      lines, (Lines{
+                 "From 1.0 MB sent per worker, a (5.00 %) and b (1.00 %) tie.",
+                 "A tie means that the seeds do not separate the settings (Welch's t "
+                 "test at 5 %)."}));  // a tie is no proof that b is as good
   EXPECT_EQ(
       said({{"a", {0.00, 0.02}}, {"b", {0.04, 0.06}, 1e6, 1e5, 5}}).back(),
       "a is dominated on every axis: b is as accurate, sends no more, is no "
       "larger and takes less time.");
   // t = 5 instead, so p = 1 - 5 / sqrt(27) = 0.038.
   EXPECT_EQ(
-      said({{"a", {0.0707106781, 0.0907106781}},
-            {"b", {0.00, 0.02}, 1e6, 1e5, 5}})
-          .front(),
+      said({{"a", {0.0707106781, 0.0907106781}}, {"b", {0.00, 0.02}, 1e6, 1e5, 5}}).front(),
       "From 1.0 MB sent per worker, a wins with 8.07 % (7.1 points above b, "
       "seeds spread 1.4).");
 }
 
 TEST(Verdict, ATextHasBitsPerByteAndLessIsBetter) {
   EXPECT_EQ(
-      said({{"a", {2.1, 2.102}, 1e6, 1e5, 10, true},
-            {"b", {2.0, 2.002}, 2e6, 1e5, 5, true}})
+      said({{"a", {2.1, 2.102}, 1e6, 1e5, 10, true}, {"b", {2.0, 2.002}, 2e6, 1e5, 5, true}})
           .front(),
       "From 1.0 MB sent per worker, a wins with 2.1010 bits per byte (seeds "
       "spread 0.0014); from 2.0 MB, b wins with 2.0010 bits per byte (0.1000 "
@@ -172,14 +161,11 @@ TEST(Verdict, OneSeedIsSaidToBeOne) {
 TEST(Verdict, SaysWhereABTrainingWins) {
   const Given ab{"ab", {0.9, 0.901}, 1e6, 1e5, 10, false, "ab"};
   EXPECT_EQ(
-      said({ab, {"ddp", {0.95, 0.951}, 2e6}}).back(),
-      "AB-training wins from 1.0 MB up to 2.0 MB.");
+      said({ab, {"ddp", {0.95, 0.951}, 2e6}}).back(), "AB-training wins from 1.0 MB up to 2.0 MB.");
   EXPECT_EQ(
       said({ab, {"ddp", {0.9, 0.902}, 2e6, 1e5, 5}}).back(),
       "AB-training wins from 1.0 MB up to 2.0 MB and ties from 2.0 MB on.");
-  EXPECT_EQ(
-      said({ab, {"ddp", {0.95, 0.951}, 1e6}}).back(),
-      "AB-training wins at no budget here.");
+  EXPECT_EQ(said({ab, {"ddp", {0.95, 0.951}, 1e6}}).back(), "AB-training wins at no budget here.");
 }
 
 TEST(Verdict, DataSetsDoNotCompete) {
@@ -232,8 +218,7 @@ TEST(Tuning, ADamagedFileIsRefused) {
   add_run(folder, {});
   const auto comparison = compare({folder.path()}, {});
   for (const char* text :
-       {"{",
-        R"({"settings": -1, "rivals": [], "left_out": []})",
+       {"{", R"({"settings": -1, "rivals": [], "left_out": []})",
         R"({"settings": 1, "rivals": [7], "left_out": []})",
         R"({"settings": 1, "rivals": [], "left_out": [{"name": "b"}]})"}) {
     folder.add("tuning.json", text);
@@ -242,9 +227,7 @@ TEST(Tuning, ADamagedFileIsRefused) {
       ADD_FAILURE() << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
-      EXPECT_NE(
-          std::string(error.what()).find("tuning.json:1"), std::string::npos)
-          << error.what();
+      EXPECT_NE(std::string(error.what()).find("tuning.json:1"), std::string::npos) << error.what();
     }
   }
 }

@@ -29,8 +29,7 @@ inline void change_manifest(const std::string& folder, const Change& change) {
 inline void mend_mark(const std::string& folder, const std::string& name) {
   const InputFile file(folder + "/" + name);
   change_manifest(folder, [&](nlohmann::ordered_json& json) {
-    json["files"][name] = {
-        {"bytes", file.size()}, {"xxh3", hash_text(hash_of(file))}};
+    json["files"][name] = {{"bytes", file.size()}, {"xxh3", hash_text(hash_of(file))}};
   });
 }
 

@@ -20,9 +20,8 @@ namespace fs = std::filesystem;
 
 // A worker's file without tensors: length of the header, then the header.
 std::string no_tensors(std::int64_t step) {
-  const std::string header = formatted(
-      R"({{"__metadata__":{{"state":"{{}}","step":"{}","worker":"0"}}}})",
-      step);
+  const std::string header =
+      formatted(R"({{"__metadata__":{{"state":"{{}}","step":"{}","worker":"0"}}}})", step);
   std::string bytes(8, '\0');
   bytes[0] = static_cast<char>(header.size());
   return bytes + header;
@@ -35,12 +34,10 @@ std::string add_checkpoint(const TempFolder& folder, std::int64_t step) {
   nlohmann::json files;
   for (const auto& [file, content] :
        {std::pair(run_folder::worker_file(0), no_tensors(step)),
-        std::pair(
-            std::string("config.yaml"), "workers: 1\nname: " + name + "\n")}) {
+        std::pair(std::string("config.yaml"), "workers: 1\nname: " + name + "\n")}) {
     const InputFile added(folder.add(beside + file, content));
     files[file] = {
-        {"bytes", added.size()},
-        {"xxh3", run_folder::hash_text(run_folder::hash_of(added))}};
+        {"bytes", added.size()}, {"xxh3", run_folder::hash_text(run_folder::hash_of(added))}};
   }
   const nlohmann::json manifest = {
       {"format", run_folder::kCheckpointFormat},
@@ -59,8 +56,7 @@ std::string add_checkpoint(const TempFolder& folder, std::int64_t step) {
 
 void prune(const std::string& place) {
   const fs::path path = place;
-  const fs::path gone =
-      path.parent_path() / (".gone-" + path.filename().string());
+  const fs::path gone = path.parent_path() / (".gone-" + path.filename().string());
   fs::rename(place, gone);
   fs::remove_all(gone);
 }
@@ -80,10 +76,8 @@ TEST(BorrowCheckpoint, OneThatIsPrunedMeanwhileIsFollowedByANewerOne) {
     const run_folder::Checkpoint found =
         run_folder::borrow_checkpoint(folder / "other", folder / "own", log);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    EXPECT_NO_THROW(
-        run_folder::verify(found));  // whatever the other has removed
-    EXPECT_EQ(
-        fs::path(found.copy_of).parent_path(), folder / "other/checkpoints");
+    EXPECT_NO_THROW(run_folder::verify(found));  // whatever the other has removed
+    EXPECT_EQ(fs::path(found.copy_of).parent_path(), folder / "other/checkpoints");
   }
   run_folder::return_checkpoint(folder / "own");
   EXPECT_TRUE(fs::is_empty(folder / "own"));
@@ -95,17 +89,13 @@ TEST(BorrowCheckpoint, DamageIsNamedByItsOwnPlace) {
   const std::string good = add_checkpoint(folder, 1);
   const std::string bad = add_checkpoint(folder, 2);
   folder.add("other/checkpoints/step-0000000002/config.yaml", "else");
-  EXPECT_EQ(
-      run_folder::borrow_checkpoint(folder / "other", folder / "own", log)
-          .copy_of,
-      good);
+  EXPECT_EQ(run_folder::borrow_checkpoint(folder / "other", folder / "own", log).copy_of, good);
   try {
     run_folder::borrow_checkpoint(bad, folder / "own", log);
     ADD_FAILURE() << "a damaged checkpoint was taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
-    EXPECT_EQ(std::string(error.what()).find(bad + "/config.yaml"), 0U)
-        << error.what();
+    EXPECT_EQ(std::string(error.what()).find(bad + "/config.yaml"), 0U) << error.what();
   }
 }
 

@@ -42,27 +42,22 @@ struct Setting {
 
 // Whether each save succeeded, according to all workers.
 std::vector<bool> save_all(
-    const TempFolder& folder,
-    const std::vector<Save>& saves,
-    const Setting& setting = {}) {
+    const TempFolder& folder, const std::vector<Save>& saves, const Setting& setting = {}) {
   const auto workers = static_cast<int>(setting.leads.size());
   config::RunOptions options;
   options.workers = workers;
   options.method.name = "ddp";
-  const CheckpointWriter::Options place{
-      folder.path(), config::to_yaml(options), setting.keep};
+  const CheckpointWriter::Options place{folder.path(), config::to_yaml(options), setting.keep};
   std::vector<bool> all(saves.size(), true);
   std::mutex mutex;
   comm::run_workers(workers, 60, [&](comm::Communicator& world) {
     const int lead = setting.leads[static_cast<std::size_t>(world.rank())];
-    CheckpointWriter writer(
-        place, world, world.rank() == 0 ? setting.log : nullptr, setting.hook);
+    CheckpointWriter writer(place, world, world.rank() == 0 ? setting.log : nullptr, setting.hook);
     for (std::size_t i = 0; i < saves.size(); ++i) {
       const Save& save = saves[i];
       state::State state;
       auto archive = state::Archive::saving(state);
-      at::Tensor own =
-          at::full({3}, save.value + static_cast<float>(world.rank()));
+      at::Tensor own = at::full({3}, save.value + static_cast<float>(world.rank()));
       at::Tensor shared = at::full({2}, save.value + 10.0F * lead);
       std::int64_t rank = world.rank();
       archive.tensor("own", own, state::Owner::Worker);
@@ -129,8 +124,7 @@ TEST(CheckpointFiles, AreMarkedByTheirHash) {
 TEST(SavedCheckpoint, SaysWhatItIs) {
   const TempFolder folder;
   EXPECT_EQ(
-      save_all(
-          folder, {{4, 0.75}, {8}}, {.leads = std::vector<int>{0, 0, 2, 2}}),
+      save_all(folder, {{4, 0.75}, {8}}, {.leads = std::vector<int>{0, 0, 2, 2}}),
       (std::vector<bool>{true, true}));
   const Checkpoint first = read_checkpoint(place_of(folder, 4));
   EXPECT_EQ(first.folder, place_of(folder, 4));
@@ -141,17 +135,11 @@ TEST(SavedCheckpoint, SaysWhatItIs) {
   EXPECT_EQ(first.workers(), 4);
   EXPECT_EQ(first.validation_accuracy, 0.75);
   EXPECT_EQ(first.metrics_bytes, 16);
+  EXPECT_EQ(read_checkpoint(place_of(folder, 8)).validation_accuracy, std::nullopt);
   EXPECT_EQ(
-      read_checkpoint(place_of(folder, 8)).validation_accuracy, std::nullopt);
-  EXPECT_EQ(
-      names_in(place_of(folder, 4)),
-      (Names{
-          "config.yaml",
-          "manifest.json",
-          worker_file(0),
-          worker_file(1),
-          worker_file(2),
-          worker_file(3)}));
+      names_in(place_of(folder, 4)), (Names{
+                                         "config.yaml", "manifest.json", worker_file(0),
+                                         worker_file(1), worker_file(2), worker_file(3)}));
 }
 
 TEST(SavedCheckpoint, GivesEachWorkerItsOwnStateAndItsReplicas) {
@@ -166,13 +154,10 @@ TEST(SavedCheckpoint, GivesEachWorkerItsOwnStateAndItsReplicas) {
     EXPECT_EQ(*state.values, (nlohmann::ordered_json{{"rank", rank}}));
     ASSERT_EQ(state.own.size(), 1U);
     ASSERT_EQ(state.replicas.size(), 1U);
-    EXPECT_TRUE(at::equal(
-        state.own.at("own"), at::full({3}, 0.5F + static_cast<float>(rank))));
-    EXPECT_TRUE(at::equal(
-        state.replicas.at("shared"), at::full({2}, 0.5F + 10.0F * lead)));
+    EXPECT_TRUE(at::equal(state.own.at("own"), at::full({3}, 0.5F + static_cast<float>(rank))));
+    EXPECT_TRUE(at::equal(state.replicas.at("shared"), at::full({2}, 0.5F + 10.0F * lead)));
     // Stored once, by the lead.
-    const weights::SafetensorsFile file(
-        checkpoint.folder + "/" + worker_file(rank));
+    const weights::SafetensorsFile file(checkpoint.folder + "/" + worker_file(rank));
     EXPECT_EQ(file.names().size(), lead == rank ? 2U : 1U) << rank;
   }
 }
@@ -184,8 +169,7 @@ TEST(SavedCheckpoint, ReplacesAnEarlierOneOfTheSameStep) {
   EXPECT_EQ(names_in(folder / "checkpoints"), Names{step_folder(3)});
   const Checkpoint checkpoint = read_checkpoint(place_of(folder, 3));
   verify(checkpoint);
-  EXPECT_TRUE(
-      at::equal(load_state(checkpoint, 0).own.at("own"), at::full({3}, 2.0F)));
+  EXPECT_TRUE(at::equal(load_state(checkpoint, 0).own.at("own"), at::full({3}, 2.0F)));
 }
 
 TEST(SavedCheckpoint, EndsABorrowedOne) {
@@ -193,8 +177,7 @@ TEST(SavedCheckpoint, EndsABorrowedOne) {
   const TempFolder folder;
   Log log(LogLevel::Quiet);
   save_all(other, {{3}});
-  const Checkpoint borrowed =
-      borrow_checkpoint(place_of(other, 3), folder.path(), log);
+  const Checkpoint borrowed = borrow_checkpoint(place_of(other, 3), folder.path(), log);
   EXPECT_EQ(borrowed.copy_of, place_of(other, 3));
   EXPECT_TRUE(fs::exists(borrowed.folder));
   EXPECT_EQ(names_in(folder.path()), Names{kSource});
@@ -232,8 +215,7 @@ TEST(NewestCheckpoint, IsTheNewestThatVerifies) {
 }
 
 TEST(VerifyCheckpoint, NamesTheFileThatChanged) {
-  for (const std::string& name :
-       {std::string(config::kConfig), worker_file(0), worker_file(1)}) {
+  for (const std::string& name : {std::string(config::kConfig), worker_file(0), worker_file(1)}) {
     const TempFolder folder;
     save_all(folder, {{6}}, {.leads = std::vector<int>{0, 1}});
     const Checkpoint checkpoint = read_checkpoint(place_of(folder, 6));
@@ -251,8 +233,7 @@ TEST(VerifyCheckpoint, NamesTheFileThatChanged) {
     write_file(file, other);
     expect_refused("XXH3");
     write_file(file, whole + "x");
-    expect_refused(formatted(
-        "expected {} bytes, found {}", whole.size(), whole.size() + 1));
+    expect_refused(formatted("expected {} bytes, found {}", whole.size(), whole.size() + 1));
     write_file(file, whole);
     EXPECT_NO_THROW(verify(checkpoint));
     fs::remove(file);
@@ -274,8 +255,7 @@ TEST(PruneCheckpoints, KeepsTheNewestAndTheBest) {
   EXPECT_EQ(steps_in(folder), (Steps{9, 8, 7}));
   // Nothing of the others is left.
   EXPECT_EQ(
-      names_in(folder / "checkpoints"),
-      (Names{step_folder(7), step_folder(8), step_folder(9)}));
+      names_in(folder / "checkpoints"), (Names{step_folder(7), step_folder(8), step_folder(9)}));
 }
 
 TEST(PruneCheckpoints, KeepsNoBestWithoutAccuracies) {
@@ -288,9 +268,7 @@ TEST(FailedSave, LeavesNothingAndTheOlderOnesAsTheyWere) {
   for (const std::string at : {"write", "publish"}) {
     const TempFolder folder;
     const int writer = at == "write" ? 1 : 0;  // worker 0 publishes
-    const auto hook = [&](int rank,
-                          const char* moment,
-                          const std::string& place) {
+    const auto hook = [&](int rank, const char* moment, const std::string& place) {
       if (rank == writer && moment == at && place.ends_with(step_folder(8))) {
         throw Error(ErrorKind::Io, "the disk is full");
       }
@@ -299,20 +277,14 @@ TEST(FailedSave, LeavesNothingAndTheOlderOnesAsTheyWere) {
     const int file = ::open(said.c_str(), O_WRONLY | O_CREAT, 0600);
     Log log(LogLevel::Warning, file);
     EXPECT_EQ(
-        save_all(
-            folder,
-            {{4}, {8}, {12}},
-            {.leads = {0, 0}, .hook = hook, .log = &log}),
+        save_all(folder, {{4}, {8}, {12}}, {.leads = {0, 0}, .hook = hook, .log = &log}),
         (std::vector<bool>{true, false, true}));
     ::close(file);
-    EXPECT_EQ(
-        names_in(folder / "checkpoints"),
-        (Names{step_folder(4), step_folder(12)}));
+    EXPECT_EQ(names_in(folder / "checkpoints"), (Names{step_folder(4), step_folder(12)}));
     EXPECT_NO_THROW(verify(read_checkpoint(place_of(folder, 4))));
     expect_has(
-        read_file(said),
-        at == "write" ? "step 8: no checkpoint was saved: worker 1 could not"
-                      : "step 8: no checkpoint was saved: the disk is full");
+        read_file(said), at == "write" ? "step 8: no checkpoint was saved: worker 1 could not"
+                                       : "step 8: no checkpoint was saved: the disk is full");
   }
 }
 

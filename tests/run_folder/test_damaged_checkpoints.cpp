@@ -25,8 +25,7 @@ using testing::toy_options;
 void save_two(const TempFolder& folder) {
   config::RunOptions options = toy_options(2, {});
   options.method.name = "ddp";
-  const CheckpointWriter::Options place{
-      folder.path(), config::to_yaml(options), 5};
+  const CheckpointWriter::Options place{folder.path(), config::to_yaml(options), 5};
   comm::run_workers(2, 60, [&](comm::Communicator& world) {
     CheckpointWriter writer(place, world, nullptr, {});
     for (const std::int64_t step : {4, 8}) {
@@ -53,52 +52,41 @@ class SenselessManifest : public ::testing::TestWithParam<Senseless> {};
 TEST_P(SenselessManifest, IsNamedAndTheOneBeforeIsUsed) {
   const TempFolder folder;
   save_two(folder);
-  const std::string newest =
-      folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(8)));
+  const std::string newest = folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(8)));
   Log log(LogLevel::Quiet);
   ASSERT_EQ(newest_checkpoint(folder.path(), log)->folder, newest);
   change_manifest(newest, GetParam().change);
   const auto found = newest_checkpoint(folder.path(), log);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->step, 4);
-  const auto [code, what] = weights::failure_of(
-      [&] { train::choose_resume(newest, false, {}, folder.path(), log); });
+  const auto [code, what] =
+      weights::failure_of([&] { train::choose_resume(newest, false, {}, folder.path(), log); });
   EXPECT_EQ(code, 65);
   EXPECT_NE(what.find(newest), std::string::npos) << what;
   EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    SenselessManifest,
+    All, SenselessManifest,
     ::testing::Values(
         Senseless{
-            "Step64",
-            [](ordered_json& m) { m["step"] = 18446744073709551616.0; },
+            "Step64", [](ordered_json& m) { m["step"] = 18446744073709551616.0; },
             "step: expected a whole number from 0 to 10"},
         Senseless{
-            "StepOfUint64",
-            [](ordered_json& m) { m["step"] = 18446744073709551615U; },
+            "StepOfUint64", [](ordered_json& m) { m["step"] = 18446744073709551615U; },
             "step: expected a whole number"},
         Senseless{
-            "NegativeStep",
-            [](ordered_json& m) { m["step"] = -8; },
+            "NegativeStep", [](ordered_json& m) { m["step"] = -8; },
             "step: expected a whole number from 0 to 10, got -8"},
         Senseless{
-            "OtherStep",
-            [](ordered_json& m) { m["step"] = 9; },
+            "OtherStep", [](ordered_json& m) { m["step"] = 9; },
             "step: expected the step in the folder's name, got 9"},
+        Senseless{"NoRunSteps", [](ordered_json& m) { m["run_steps"] = 0; }, "run_steps: expected"},
         Senseless{
-            "NoRunSteps",
-            [](ordered_json& m) { m["run_steps"] = 0; },
-            "run_steps: expected"},
-        Senseless{
-            "FewRunSteps",
-            [](ordered_json& m) { m["run_steps"] = 7; },
+            "FewRunSteps", [](ordered_json& m) { m["run_steps"] = 7; },
             "step: expected a whole number from 0 to 7, got 8"},
         Senseless{
-            "MoreWorkers",
-            [](ordered_json& m) { m["workers"] = 3; },
+            "MoreWorkers", [](ordered_json& m) { m["workers"] = 3; },
             "leads: expected for each of 3 workers"},
         Senseless{
             "MoreWorkersAndLeads",
@@ -147,22 +135,17 @@ INSTANTIATE_TEST_SUITE_P(
             },
             "leads"},
         Senseless{
-            "Accuracy",
-            [](ordered_json& m) { m["validation_accuracy"] = 1e300; },
+            "Accuracy", [](ordered_json& m) { m["validation_accuracy"] = 1e300; },
             "validation_accuracy: expected a number from 0 to 1"},
         Senseless{
-            "AccuracyIsText",
-            [](ordered_json& m) { m["validation_accuracy"] = "high"; },
+            "AccuracyIsText", [](ordered_json& m) { m["validation_accuracy"] = "high"; },
             "validation_accuracy"},
         Senseless{
-            "NegativeMetrics",
-            [](ordered_json& m) { m["metrics_bytes"] = -1; },
-            "metrics_bytes"},
+            "NegativeMetrics", [](ordered_json& m) { m["metrics_bytes"] = -1; }, "metrics_bytes"},
         Senseless{
             "FileElsewhere",
             [](ordered_json& m) {
-              m["files"]["../../../etc/passwd"] =
-                  m["files"]["worker-00001.safetensors"];
+              m["files"]["../../../etc/passwd"] = m["files"]["worker-00001.safetensors"];
               m["files"].erase("worker-00001.safetensors");
             },
             "files.worker-00001.safetensors.bytes: expected"},
@@ -184,9 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(DamagedCheckpoint, AHeaderOrStateThatIsBrokenIsLeftAside) {
   const std::vector<std::string> headers = {
-      std::string(100'000, '['),
-      R"({"__metadata__":{"state":"[["}})",
-      R"({"__metadata__":{}})",
+      std::string(100'000, '['), R"({"__metadata__":{"state":"[["}})", R"({"__metadata__":{}})",
       R"({"__metadata__":{"state":"{}"},"a":{"dtype":"F32","shape":[1e999]}})"};
   for (const std::string& header : headers) {
     const TempFolder folder;
@@ -210,17 +191,14 @@ TEST(DamagedCheckpoint, AFileOfAnotherStepOrWorkerIsLeftAside) {
     const TempFolder folder;
     save_two(folder);
     const auto place = [&](std::int64_t of) {
-      return folder.file(
-          formatted("{}/{}", config::kCheckpoints, step_folder(of)));
+      return folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(of)));
     };
     const std::string file = place(8) + "/" + worker_file(1);
     std::filesystem::copy_file(
-        place(step) + "/" + worker_file(worker),
-        file,
+        place(step) + "/" + worker_file(worker), file,
         std::filesystem::copy_options::overwrite_existing);
     mend_mark(place(8), worker_file(1));
-    const auto [code, what] =
-        weights::failure_of([&] { verify(read_checkpoint(place(8))); });
+    const auto [code, what] = weights::failure_of([&] { verify(read_checkpoint(place(8))); });
     EXPECT_EQ(code, 65);
     EXPECT_EQ(what, file + ": " + says);
     Log log(LogLevel::Quiet);
@@ -233,9 +211,7 @@ TEST(DamagedCheckpoint, AFileOfAnotherStepOrWorkerIsLeftAside) {
 
 TEST(DamagedCheckpoint, WhatIsNoFileOrHugeIsLeftAside) {
   for (const std::string& name :
-       {std::string(config::kManifest),
-        std::string(config::kConfig),
-        worker_file(1)}) {
+       {std::string(config::kManifest), std::string(config::kConfig), worker_file(1)}) {
     for (const Special kind : kSpecials) {
       const TempFolder folder;
       save_two(folder);
@@ -274,14 +250,12 @@ TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
   options.evaluate.every = Duration::steps(0);
   options.checkpoint.every = Duration::steps(7);
   const data::Dataset dataset = testing::toy_dataset(64);
-  const CheckpointWriter::Options place{
-      folder.path(), config::to_yaml(options), 5};
+  const CheckpointWriter::Options place{folder.path(), config::to_yaml(options), 5};
   const data::Examples none;
   train::TrainInputs inputs{options, dataset, none, at::kCPU};
   const auto train = [&] {
-    comm::run_workers(1, 60, [&](comm::Communicator& world) {
-      train::train_worker(world, inputs);
-    });
+    comm::run_workers(
+        1, 60, [&](comm::Communicator& world) { train::train_worker(world, inputs); });
   };
   inputs.checkpoints = &place;
   train();
@@ -303,8 +277,7 @@ TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    WrongState,
+    All, WrongState,
     ::testing::Values(
         WrongValue{"Text", "ab", "shuffle", "seconds", "x"},
         WrongValue{"Seconds", "ab", "shuffle", "seconds", 1e300},
@@ -320,15 +293,9 @@ INSTANTIATE_TEST_SUITE_P(
             "ab",
             "shuffle",
             "ab.layers",
-            {{"fc1", 64, 24, 5, 1.0, 1.0, 99},
-             {"fc2", 24, 20, 5, 1.0, 1.0, 5}}},
+            {{"fc1", 64, 24, 5, 1.0, 1.0, 99}, {"fc2", 24, 20, 5, 1.0, 1.0, 5}}},
         WrongValue{"OtherRank", "ab", "shuffle", "ab.ranks", {4, 5, 5}},
-        WrongValue{
-            "Strides",
-            "ddp",
-            "shuffle",
-            "block.strides.fc1.weight",
-            {kHuge, 1}},
+        WrongValue{"Strides", "ddp", "shuffle", "block.strides.fc1.weight", {kHuge, 1}},
         WrongValue{"Fragment", "diloco", "shuffle", "local.fragment", 99},
         WrongValue{"Epoch", "ddp", "grab", "order.epoch", kHuge},
         WrongValue{"NegativeEpoch", "ddp", "grab", "order.epoch", -7},

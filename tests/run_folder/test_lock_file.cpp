@@ -64,8 +64,7 @@ TEST(LockFile, IsReadAsItWasCreated) {
   EXPECT_EQ(found->holder.pid, me.pid);
   EXPECT_EQ(found->holder.ticks, me.ticks);
   EXPECT_EQ(found->holder.started, me.started);
-  EXPECT_EQ(
-      name_of(found->holder), formatted("process {} on {}", me.pid, me.host));
+  EXPECT_EQ(name_of(found->holder), formatted("process {} on {}", me.pid, me.host));
 }
 
 TEST(LockFile, IsCreatedByOneOnly) {
@@ -77,21 +76,14 @@ TEST(LockFile, IsCreatedByOneOnly) {
   EXPECT_EQ(read_lock(path)->holder.id, me.id);
   EXPECT_FALSE(create_lock(lock_in(folder / "nowhere"), me));
   // No temporary file is left.
-  EXPECT_EQ(
-      std::distance(
-          fs::directory_iterator(folder.path()), fs::directory_iterator()),
-      1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
 }
 
 TEST(LockFile, ThatNamesNoProcessHasAnId) {
   const TempFolder folder;
   const std::string path = lock_in(folder.path());
   for (const std::string text :
-       {"",
-        "{\"id\": \"12",
-        "{}",
-        R"({"id": "12", "pid": 0})",
-        R"({"id": "../12", "pid": 7})"}) {
+       {"", "{\"id\": \"12", "{}", R"({"id": "12", "pid": 0})", R"({"id": "../12", "pid": 7})"}) {
     folder.add("lock.json", text);
     const auto found = read_lock(path);
     ASSERT_TRUE(found);
@@ -113,12 +105,10 @@ TEST(LockFile, ThatIsAPipeIsRefusedAtOnce) {
   const std::string path = lock_in(folder.path());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   for (const auto& read : std::vector<std::function<void()>>{
-           [&] { read_lock(path); },
-           [&] { beat_lock(path, this_process(), 1); }}) {
+           [&] { read_lock(path); }, [&] { beat_lock(path, this_process(), 1); }}) {
     const auto [code, what] = error_of(read);
     EXPECT_EQ(code, 74);
-    EXPECT_NE(what.find("'" + path + "': expected a file"), std::string::npos)
-        << what;
+    EXPECT_NE(what.find("'" + path + "': expected a file"), std::string::npos) << what;
   }
 }
 

@@ -24,8 +24,7 @@ class RecorderTest : public ::testing::Test {
   }
   // The only line of metrics.jsonl, without its seconds.
   std::string line() const {
-    ordered_json event =
-        ordered_json::parse(read_file(folder_ / "metrics.jsonl"));
+    ordered_json event = ordered_json::parse(read_file(folder_ / "metrics.jsonl"));
     event.erase("seconds");
     return event.dump();
   }
@@ -57,30 +56,27 @@ TEST_F(RecorderTest, ADecompositionHasItsLayersAndSingularValues) {
   Recorder(&run).decomposed(7, {one, layer("fc2", 0)}, 0.25);
   run.flush();
   EXPECT_EQ(
-      line(),
-      R"({"event":"decompose","step":7,"duration":0.25,"layers":[)"
-      R"({"name":"fc1","m":20,"n":10,"rank":3,"energy":0.75,)"
-      R"("first_energy":0.5,)"
-      R"("singular_values":{"index":[1,10],"value":[123457.0,0.125]}},)"
-      R"({"name":"fc2","m":20,"n":10,"rank":0,"energy":0.75,)"
-      R"("first_energy":0.5,)"
-      R"("singular_values":{"index":[],"value":[]}}]})");
+      line(), R"({"event":"decompose","step":7,"duration":0.25,"layers":[)"
+              R"({"name":"fc1","m":20,"n":10,"rank":3,"energy":0.75,)"
+              R"("first_energy":0.5,)"
+              R"("singular_values":{"index":[1,10],"value":[123457.0,0.125]}},)"
+              R"({"name":"fc2","m":20,"n":10,"rank":0,"energy":0.75,)"
+              R"("first_energy":0.5,)"
+              R"("singular_values":{"index":[],"value":[]}}]})");
   EXPECT_EQ(said(), "");
 }
 
 TEST_F(RecorderTest, ADecompositionThatFactorsNothingIsWarnedOf) {
   RunLog run(options_, folder_.path(), log_);
   Recorder(&run).decomposed(7, {layer("fc1", 0), layer("fc2", 0)}, 0.25);
-  EXPECT_NE(said().find("step 7: no layer was factored"), std::string::npos)
-      << said();
+  EXPECT_NE(said().find("step 7: no layer was factored"), std::string::npos) << said();
 }
 
 TEST_F(RecorderTest, ASynchronizationHasItsMode) {
   RunLog run(options_, folder_.path(), log_);
   Recorder(&run).synchronized(9, "only-b", 0.5);
   run.flush();
-  EXPECT_EQ(
-      line(), R"({"event":"sync","step":9,"duration":0.5,"mode":"only-b"})");
+  EXPECT_EQ(line(), R"({"event":"sync","step":9,"duration":0.5,"mode":"only-b"})");
 }
 
 compress::Evaluation evaluation(double vnmse) {
@@ -100,10 +96,9 @@ TEST_F(RecorderTest, AnEvaluationOfAReducerIsInMilliseconds) {
   Recorder(&run).compressed(3, evaluation(0.5));
   run.flush();
   EXPECT_EQ(
-      line(),
-      R"({"event":"compression","step":3,"vnmse":0.5,"residual_norm":2.0,)"
-      R"("payload_bits":4.0,"sent_bits":6.0,"encode_ms":500.0,)"
-      R"("collective_ms":250.0,"decode_ms":125.0})");
+      line(), R"({"event":"compression","step":3,"vnmse":0.5,"residual_norm":2.0,)"
+              R"("payload_bits":4.0,"sent_bits":6.0,"encode_ms":500.0,)"
+              R"("collective_ms":250.0,"decode_ms":125.0})");
 }
 
 TEST(Recorder, AddsUpWithoutALogToo) {

@@ -32,9 +32,7 @@ Log& quiet() {
 }
 
 // What the error says; "" where there is none.
-std::string problem_of(
-    const std::function<void()>& body,
-    ErrorKind kind = ErrorKind::Stopped) {
+std::string problem_of(const std::function<void()>& body, ErrorKind kind = ErrorKind::Stopped) {
   try {
     body();
     return {};
@@ -74,19 +72,15 @@ TEST(RunLock, TheSecondIsToldWhoHoldsIt) {
   const TempFolder folder;
   {
     const RunLock first(folder / "run", quiet());
-    const std::string said =
-        problem_of([&] { const RunLock second(folder / "run", quiet()); });
+    const std::string said = problem_of([&] { const RunLock second(folder / "run", quiet()); });
     for (const std::string& part :
-         {folder / "run is in use",
-          formatted("process {} on ", ::getpid()),
-          std::string("since 20"),
-          formatted("kill {}", ::getpid()),
-          std::string("--name")}) {
+         {folder / "run is in use", formatted("process {} on ", ::getpid()),
+          std::string("since 20"), formatted("kill {}", ::getpid()), std::string("--name")}) {
       EXPECT_TRUE(contains(said, part)) << part << "\n" << said;
     }
     EXPECT_NO_THROW(run_folder::check_run_lock(true));
   }
-  EXPECT_FALSE(fs::exists(folder / "run"));  // it was made for the lock alone
+  EXPECT_FALSE(fs::exists(folder / "run"));           // it was made for the lock alone
   EXPECT_NO_THROW(run_folder::check_run_lock(true));  // none is held
 }
 
@@ -126,14 +120,12 @@ TEST(RunLock, AnotherHostIsWatched) {
   json lock = left_behind(folder, {{"machine", "m"}, {"host", "far"}});
   // Its clock may be wrong in any way.
   fs::last_write_time(
-      folder / "run/lock.json",
-      fs::file_time_type::clock::now() + std::chrono::hours(48));
+      folder / "run/lock.json", fs::file_time_type::clock::now() + std::chrono::hours(48));
   EXPECT_NO_THROW(RunLock(folder / "run", quiet(), kFast));
 
   left_behind(folder, {{"machine", "m"}, {"host", "far"}});
   fs::last_write_time(
-      folder / "run/lock.json",
-      fs::file_time_type::clock::now() - std::chrono::hours(48));
+      folder / "run/lock.json", fs::file_time_type::clock::now() - std::chrono::hours(48));
   std::jthread beats([&](const std::stop_token& stop) {
     for (int beat = 1; !stop.stop_requested(); ++beat) {
       lock["beat"] = beat;
@@ -194,8 +186,7 @@ TEST(RunLock, OneOfManyTakesOver) {
         std::optional<RunLock> lock;
         begin.arrive_and_wait();
         problem_of([&] {
-          lock.emplace(
-              folder / "run", quiet(), run_folder::LockTimes{0.01, 0.03});
+          lock.emplace(folder / "run", quiet(), run_folder::LockTimes{0.01, 0.03});
           ++holders;
         });
         end.arrive_and_wait();
@@ -248,17 +239,14 @@ TEST(RunLock, ALostLockIsNoticedAndTheOthersIsLeftAlone) {
       } else if (how == "folder") {
         fs::remove_all(place);
       } else {
-        const std::string name =
-            how == "taken" ? "lock.json" : "lock-" + id + ".json";
+        const std::string name = how == "taken" ? "lock.json" : "lock-" + id + ".json";
         folder.add(how + "/new", mine.dump());
         fs::rename(place + "/new", place + "/" + name);
         other = place + "/" + name;
       }
-      const std::string said =
-          problem_of([&] { lock.check(true); }, ErrorKind::Io);
+      const std::string said = problem_of([&] { lock.check(true); }, ErrorKind::Io);
       EXPECT_TRUE(contains(said, "lost its folder " + place)) << said;
-      EXPECT_TRUE(contains(said, other.empty() ? "is gone" : "on thief"))
-          << said;
+      EXPECT_TRUE(contains(said, other.empty() ? "is gone" : "on thief")) << said;
       EXPECT_TRUE(run_folder::lost_run_lock());
       problem_of([&] { run_folder::check_run_lock(); }, ErrorKind::Io);
     }

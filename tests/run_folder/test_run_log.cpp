@@ -30,14 +30,12 @@ class RunLogTest : public ::testing::Test {
     return read_file(folder_ / "metrics.jsonl");
   }
   std::vector<std::string> said() const {
-    std::vector<std::string> lines =
-        split_text(read_file(folder_ / "said"), '\n');
+    std::vector<std::string> lines = split_text(read_file(folder_ / "said"), '\n');
     std::erase(lines, "");
     return lines;
   }
   bool has_events_file() const {
-    for (const auto& entry :
-         std::filesystem::directory_iterator(folder_.path())) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
       if (entry.path().filename().string().starts_with("events.out.tfevents")) {
         return true;
       }
@@ -66,8 +64,7 @@ TEST_F(RunLogTest, AnEventIsALineWithStepSecondsAndFields) {
   EXPECT_LE(seconds, run.seconds());
   first["seconds"] = 0;
   EXPECT_EQ(
-      first.dump(),
-      R"({"event":"sync","step":7,"seconds":0,"mode":"only-b","duration":0.5})");
+      first.dump(), R"({"event":"sync","step":7,"seconds":0,"mode":"only-b","duration":0.5})");
   const ordered_json second = ordered_json::parse(lines[1]);
   EXPECT_EQ(second.size(), 3U);
   EXPECT_GE(second.at("seconds"), seconds);
@@ -76,8 +73,7 @@ TEST_F(RunLogTest, AnEventIsALineWithStepSecondsAndFields) {
 TEST_F(RunLogTest, AResumedRunKeepsWhatItsCheckpointKnew) {
   const std::string kept = "{\"event\":\"a\"}\n";
   folder_.add("metrics.jsonl", kept + "{\"event\":\"b\"}\n{\"eve");
-  RunLog run(
-      options_, folder_.path(), log_, static_cast<std::int64_t>(kept.size()));
+  RunLog run(options_, folder_.path(), log_, static_cast<std::int64_t>(kept.size()));
   EXPECT_EQ(metrics(), kept);
   run.event("c", 1, ordered_json::object());
   EXPECT_TRUE(metrics().starts_with(kept + R"({"event":"c","step":1,)"));
@@ -146,9 +142,7 @@ TEST_F(RunLogTest, ProgressIsALineEveryHalfMinuteWhereNobodyWatches) {
   run.progress(31, 90, "full", 1.2, 12345.6, "images");
   ASSERT_EQ(said().size(), 1U);
   const std::string line = said().front();
-  EXPECT_TRUE(line.starts_with(
-      "step 30/90  full  loss 1.2346  12,345 images/s  33 min "))
-      << line;
+  EXPECT_TRUE(line.starts_with("step 30/90  full  loss 1.2346  12,345 images/s  33 min ")) << line;
   EXPECT_TRUE(line.ends_with(" left")) << line;
   run.set_seconds(1010);
   run.progress(32, 90, "full", 1.2, 12345.6, "images");

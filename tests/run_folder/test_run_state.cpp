@@ -29,12 +29,10 @@ TEST(RunState, IsThatOfTheFolder) {
   holder.host = "here";
   holder.started = "2026-01-02T03:04:05Z";
   lock(holder);
-  const std::string who =
-      formatted("process {} on here, since 2026-01-02T03:04:05Z", holder.pid);
+  const std::string who = formatted("process {} on here, since 2026-01-02T03:04:05Z", holder.pid);
   expect(RunState::Running, who);
   // What failed was the attempt before.
-  folder.add(
-      "failure.json", R"({"exit_code": 70, "message": "it is inf\nmore"})");
+  folder.add("failure.json", R"({"exit_code": 70, "message": "it is inf\nmore"})");
   expect(RunState::Running, who);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -48,9 +46,7 @@ TEST(RunState, IsThatOfTheFolder) {
   folder.add("failure.json", "{");
   expect(RunState::Failed, "failure.json is damaged");
   std::filesystem::remove(folder / "failure.json");
-  expect(
-      RunState::Killed,
-      formatted("process {} on here, since 2026-01-02T03:04:05Z", child));
+  expect(RunState::Killed, formatted("process {} on here, since 2026-01-02T03:04:05Z", child));
   // Of another machine nothing but the lock can be seen.
   dead.machine = "another";
   dead.host = "far";
@@ -58,8 +54,7 @@ TEST(RunState, IsThatOfTheFolder) {
   lock(dead);
   expect(
       RunState::Running,
-      formatted(
-          "process {} on far; from here only its lock can be seen", child));
+      formatted("process {} on far; from here only its lock can be seen", child));
   folder.add("summary.json", "{}");
   expect(RunState::Finished, "");
 }

@@ -41,9 +41,7 @@ TEST(TensorBoardWire, ChecksumsAreThoseOfTheStandard) {
 }
 
 TEST(TensorBoardWire, RecordsHaveLengthAndMaskedChecksums) {
-  EXPECT_EQ(
-      hex(tfrecord("123456789")),
-      "090000000000000037f97139313233343536373839e5b08ac7");
+  EXPECT_EQ(hex(tfrecord("123456789")), "090000000000000037f97139313233343536373839e5b08ac7");
   EXPECT_EQ(hex(tfrecord("")), "000000000000000029039807d8ea82a2");
 }
 
@@ -56,22 +54,16 @@ TEST(TensorBoardWire, FieldsOfEverySize) {
   EXPECT_EQ(hex(Message().real(1, 1).bytes()), "09000000000000f03f");
   EXPECT_EQ(hex(Message().real32(2, 1).bytes()), "150000803f");
   EXPECT_EQ(hex(Message().bytes(1, "").bytes()), "0a00");
-  EXPECT_EQ(
-      hex(Message().message(1, Message().bytes(1, "a")).bytes()), "0a030a0161");
+  EXPECT_EQ(hex(Message().message(1, Message().bytes(1, "a")).bytes()), "0a030a0161");
 }
 
 TEST(TensorBoardScalars, AreTheNumbersOfAnEvent) {
   const ordered_json event = {
-      {"event", "evaluate"},
-      {"step", 7},
-      {"seconds", 1.5},
-      {"accuracy", 0.5},
-      {"validation_loss", 2},
-      {"loss", std::numeric_limits<double>::quiet_NaN()},
-      {"train_loss", nullptr},
-      {"final", true},
-      {"mode", "full"},
-      {"group_accuracy", {0.25, 0.75}}};
+      {"event", "evaluate"},   {"step", 7},
+      {"seconds", 1.5},        {"accuracy", 0.5},
+      {"validation_loss", 2},  {"loss", std::numeric_limits<double>::quiet_NaN()},
+      {"train_loss", nullptr}, {"final", true},
+      {"mode", "full"},        {"group_accuracy", {0.25, 0.75}}};
   const std::vector<std::pair<std::string, double>> expected = {
       {"evaluate/accuracy", 0.5},
       {"evaluate/validation_loss", 2},
@@ -115,7 +107,7 @@ class TensorBoardFile : public ::testing::Test {
 
 TEST_F(TensorBoardFile, HoldsScalars) {
   TensorBoard board(folder_.path(), options_, "", log_);
-  EXPECT_EQ(records(), 3U);  // version, start, configuration
+  EXPECT_EQ(records(), 3U);                                       // version, start, configuration
   board.add({{"event", "sync"}, {"step", 1}, {"mode", "full"}});  // no number
   EXPECT_EQ(records(), 3U);
   board.add(
@@ -126,8 +118,7 @@ TEST_F(TensorBoardFile, HoldsScalars) {
         {{{"name", "fc1"},
           {"rank", 4},
           {"energy", 0.75},
-          {"singular_values",
-           {{"index", {1, 2, 4}}, {"value", {8, 4, 0.5}}}}}}}});
+          {"singular_values", {{"index", {1, 2, 4}}, {"value", {8, 4, 0.5}}}}}}}});
   EXPECT_EQ(records(), 4U);
   const std::string time = Message().real(1, start_of(path()) + 2.5).bytes();
   const std::string event =
@@ -141,8 +132,7 @@ TEST_F(TensorBoardFile, HoldsScalars) {
 TEST_F(TensorBoardFile, IsMadeAnewFromTheLinesThatStay) {
   const std::string line = R"({"event":"step","step":1,"seconds":5.5,"loss":2})"
                            "\n";
-  TensorBoard(folder_.path(), options_, "", log_)
-      .add(ordered_json::parse(line));
+  TensorBoard(folder_.path(), options_, "", log_).add(ordered_json::parse(line));
   const std::string first = path();
   const std::string content = read_file(first);
   TensorBoard(folder_.path(), options_, line + "{\"torn\n[3]\n" + line, log_);
@@ -165,10 +155,7 @@ TEST_F(TensorBoardFile, StartsWhereTheMetricsBeganWithoutAFile) {
   }();
   remove_events_files(folder_.path());
   TensorBoard(
-      folder_.path(),
-      options_,
-      R"({"event":"step","step":1,"seconds":5000,"loss":2})",
-      log_);
+      folder_.path(), options_, R"({"event":"step","step":1,"seconds":5000,"loss":2})", log_);
   EXPECT_NEAR(start_of(path()), now - 5000, 100);
 }
 
@@ -189,9 +176,7 @@ TEST_F(TensorBoardFile, ThatCannotBeWrittenIsAnError) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Io);
-    EXPECT_NE(
-        std::string(error.what()).find("events.out.tfevents."),
-        std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("events.out.tfevents."), std::string::npos)
         << error.what();
   }
 }

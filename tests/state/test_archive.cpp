@@ -28,17 +28,13 @@ void load(State& state, const std::string& name, at::Tensor& tensor) {
   Archive::loading(state).tensor(name, tensor, Owner::Worker);
 }
 
-void expect_damaged(
-    const std::string& name,
-    const std::function<void()>& call) {
+void expect_damaged(const std::string& name, const std::function<void()>& call) {
   try {
     call();
     ADD_FAILURE() << "no error of " << name;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
-    EXPECT_NE(
-        std::string(error.what()).find("'" + name + "'"), std::string::npos)
-        << error.what();
+    EXPECT_NE(std::string(error.what()).find("'" + name + "'"), std::string::npos) << error.what();
   }
 }
 
@@ -196,20 +192,14 @@ TEST(ArchiveTensors, ChannelsLastViewsGetTheirValuesInPlace) {
     State state;
     // A view into a block, laid out as a model's convolutions are.
     at::Tensor block = at::zeros({3 * 120});
-    at::Tensor view =
-        block.narrow(0, 120, 120).view({2, 4, 5, 3}).permute({0, 3, 1, 2});
+    at::Tensor view = block.narrow(0, 120, 120).view({2, 4, 5, 3}).permute({0, 3, 1, 2});
     ASSERT_TRUE(view.is_contiguous(at::MemoryFormat::ChannelsLast));
-    save(
-        state,
-        "w",
-        saved_so ? values.contiguous(at::MemoryFormat::ChannelsLast) : values);
+    save(state, "w", saved_so ? values.contiguous(at::MemoryFormat::ChannelsLast) : values);
     load(state, "w", view);
     EXPECT_TRUE(at::equal(view, values));
-    EXPECT_TRUE(at::equal(
-        block.narrow(0, 120, 120), values.permute({0, 2, 3, 1}).reshape(-1)));
+    EXPECT_TRUE(at::equal(block.narrow(0, 120, 120), values.permute({0, 2, 3, 1}).reshape(-1)));
     EXPECT_EQ(block.narrow(0, 0, 120).count_nonzero().item<std::int64_t>(), 0);
-    EXPECT_EQ(
-        block.narrow(0, 240, 120).count_nonzero().item<std::int64_t>(), 0);
+    EXPECT_EQ(block.narrow(0, 240, 120).count_nonzero().item<std::int64_t>(), 0);
   }
 }
 
@@ -226,8 +216,7 @@ TEST(ArchiveBugs, ANameTwiceAndOtherTypesAreRefused) {
   State state;
   save(state, "w", numbers({3}));
   EXPECT_THROW(save(state, "w", numbers({3})), std::logic_error);
-  EXPECT_THROW(
-      save(state, "half", at::zeros({3}, at::kHalf)), std::logic_error);
+  EXPECT_THROW(save(state, "half", at::zeros({3}, at::kHalf)), std::logic_error);
   std::int64_t step = 1;
   Archive archive = Archive::saving(state);
   archive.value("step", step);

@@ -37,9 +37,7 @@ class SweepFiles : public ::testing::Test {
     return resolve_all(sweep, list_points(sweep), {folder_ / "configs"});
   }
   // Of reading it, listing its points, or resolving them.
-  std::string error_of(
-      const std::string& text,
-      ErrorKind kind = ErrorKind::Config) const {
+  std::string error_of(const std::string& text, ErrorKind kind = ErrorKind::Config) const {
     try {
       runs(read(text));
     } catch (const Error& error) {

@@ -18,8 +18,7 @@ namespace abtrain::sweep {
 namespace {
 
 std::unique_ptr<ChildProcess> shell(
-    const std::string& text,
-    const std::string& log = "/dev/null",
+    const std::string& text, const std::string& log = "/dev/null",
     const std::vector<int>& cores = {}) {
   return ChildProcess::start({"/bin/sh", "-c", text}, log, cores);
 }
@@ -38,10 +37,7 @@ TEST(ChildProcess, EndsWithACode) {
 
 TEST(ChildProcess, GetsItsWordsAsTheyAre) {
   const TempFolder folder;
-  ChildProcess::start(
-      {"/bin/sh", "-c", "echo \"$1|$2\"", "x", "a b", "$HOME"},
-      folder / "log",
-      {})
+  ChildProcess::start({"/bin/sh", "-c", "echo \"$1|$2\"", "x", "a b", "$HOME"}, folder / "log", {})
       ->wait();
   EXPECT_EQ(read_file(folder / "log"), "a b|$HOME\n");
 }
@@ -51,14 +47,12 @@ TEST(ChildProcess, AppendsAllItSaysToItsLog) {
   folder.add("log", "before\n");
   EXPECT_EQ(shell("echo out; echo err >&2; cat", folder / "log")->wait(), 0);
   EXPECT_EQ(read_file(folder / "log"), "before\nout\nerr\n");
-  EXPECT_EQ(
-      error_of([&] { shell("true", folder / "no/folder/log"); }).first, 74);
+  EXPECT_EQ(error_of([&] { shell("true", folder / "no/folder/log"); }).first, 74);
 }
 
 TEST(ChildProcess, HasItsLogForItself) {
   const TempFolder folder;
-  const auto first =
-      ChildProcess::start({"/bin/sleep", "1000"}, folder / "log", {});
+  const auto first = ChildProcess::start({"/bin/sleep", "1000"}, folder / "log", {});
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(shell("echo second", folder / "log"), nullptr);
   EXPECT_NE(shell("true", folder / "other"), nullptr);
@@ -71,8 +65,7 @@ TEST(ChildProcess, HasItsLogForItself) {
 TEST(ChildProcess, IsKilledWithItsObject) {
   const TempFolder folder;
   {
-    const auto child =
-        ChildProcess::start({"/bin/sleep", "1000"}, folder / "log", {});
+    const auto child = ChildProcess::start({"/bin/sleep", "1000"}, folder / "log", {});
     EXPECT_FALSE(child->ended());
   }
   // The lock of its log is free again.
@@ -89,12 +82,7 @@ TEST(CoresOfSlots, AreSharesOfOnesOwn) {
   const auto shared = std::ranges::find_first_of(first, second) != first.end();
   EXPECT_EQ(shared, first == second);  // one core: both slots have it
   EXPECT_EQ(
-      shell(
-          "unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc",
-          folder / "log",
-          first)
-          ->wait(),
-      0);
+      shell("unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc", folder / "log", first)->wait(), 0);
   EXPECT_EQ(read_file(folder / "log"), formatted("{}\n", first.size()));
 }
 

@@ -27,8 +27,7 @@ class HalvingOf : public testing::SweepFiles {
  protected:
   // `seconds`: of runs at full length; 0: none are given.
   Sweep read_rivals(double seconds = 0) const {
-    Sweep sweep = read(
-        "base: base\noutput: " + folder_.path() + "\nname: it\n" + kRivals);
+    Sweep sweep = read("base: base\noutput: " + folder_.path() + "\nname: it\n" + kRivals);
     sweep.halving->seconds = seconds;
     return sweep;
   }
@@ -40,16 +39,14 @@ class HalvingOf : public testing::SweepFiles {
   void finish(const PointRun& run, double quality) const {
     make_folders(run.folder);
     atomic_write(run.folder + "/config.yaml", config::to_yaml(run.options));
-    atomic_write(
-        run.folder + "/summary.json", "{\"seconds\": {\"train\": 2.5}}");
+    atomic_write(run.folder + "/summary.json", "{\"seconds\": {\"train\": 2.5}}");
     atomic_write(
         run.folder + "/metrics.jsonl",
         formatted(
             "{{\"event\":\"evaluate\",\"accuracy\":0.1,\"validation_accuracy\":"
             "0.99}}\n{{\"event\":\"evaluate\",\"accuracy\":{},\"validation_"
             "accuracy\":{}}}\n{{\"event\":\"end\"}}\n",
-            1 - quality,
-            quality));
+            1 - quality, quality));
   }
   void diverge(const PointRun& run) const {
     make_folders(run.folder);
@@ -74,9 +71,7 @@ TEST_F(HalvingOf, RoundsAndLengths) {
 }
 
 TEST_F(HalvingOf, TheFirstOfEqualsStays) {
-  EXPECT_EQ(
-      better_half({4, 7, 2}, {0.5, 0.5, 0.5}),
-      (std::vector<std::size_t>{4, 7}));
+  EXPECT_EQ(better_half({4, 7, 2}, {0.5, 0.5, 0.5}), (std::vector<std::size_t>{4, 7}));
   EXPECT_EQ(better_half({4, 7}, {0.1, 0.2}), (std::vector<std::size_t>{7}));
 }
 
@@ -155,8 +150,7 @@ TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
 
   write_tuning(read_rivals(), last, {folder_ / "configs"});
   const std::string tuning = read_file(folder_ / "it/tuning.json", kMaxText);
-  EXPECT_NE(tuning.find("\"chosen\": \"optimizer.lr: 0.2\""), std::string::npos)
-      << tuning;
+  EXPECT_NE(tuning.find("\"chosen\": \"optimizer.lr: 0.2\""), std::string::npos) << tuning;
   EXPECT_NE(tuning.find("\"pilot_seconds\": 10.0"), std::string::npos);
   EXPECT_NE(tuning.find("needs a GPU"), std::string::npos);
 }

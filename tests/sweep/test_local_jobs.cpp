@@ -98,11 +98,8 @@ TEST_F(LocalJobs, TrainEachPointWithItsOwnConfiguration) {
   EXPECT_EQ(train(1), 0);
   for (std::size_t seed = 1; seed <= 3; ++seed) {
     EXPECT_EQ(config::read_config(file_of(seed, "config.yaml")).seed, seed);
-    EXPECT_EQ(
-        read_file(file_of(seed, "log.txt")),
-        formatted("out {}\nerr {}\n", seed, seed));
-    expect_said(
-        formatted("[{}/3] seed={}: {}.00 % in ", seed, seed, 10 * seed));
+    EXPECT_EQ(read_file(file_of(seed, "log.txt")), formatted("out {}\nerr {}\n", seed, seed));
+    expect_said(formatted("[{}/3] seed={}: {}.00 % in ", seed, seed, 10 * seed));
   }
 }
 
@@ -155,9 +152,8 @@ TEST_F(LocalJobs, OneThatFailsDoesNotKeepTheOthersFromRunning) {
   EXPECT_TRUE(has(1, "summary.json"));
   EXPECT_TRUE(has(4, "summary.json"));
   expect_said("seed=2: failed after ");
-  expect_said(formatted(
-      " with exit code 70; {} ends with\n    b\n    c\n    d\n",
-      file_of(2, "log.txt")));
+  expect_said(
+      formatted(" with exit code 70; {} ends with\n    b\n    c\n    d\n", file_of(2, "log.txt")));
   EXPECT_EQ(said().find("\n    a\n"), std::string::npos);
 }
 
@@ -215,8 +211,7 @@ TEST_F(LocalJobs, PassASignalOnAndStop) {
   });
   const auto [code, what] = error_of([&] { train(1); });
   EXPECT_EQ(code, 75);
-  EXPECT_TRUE(what.starts_with("stopped by SIGTERM, 0 of 3 points finished"))
-      << what;
+  EXPECT_TRUE(what.starts_with("stopped by SIGTERM, 0 of 3 points finished")) << what;
   EXPECT_TRUE(has(1, "saved"));
   EXPECT_FALSE(fs::exists(runs_[1].folder));
   expect_said("seed=1: stopped after ");

@@ -52,8 +52,7 @@ TEST_F(PointStates, AnotherConfigurationIsForeign) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);
-    EXPECT_TRUE(std::string(error.what()).starts_with(run.folder))
-        << error.what();
+    EXPECT_TRUE(std::string(error.what()).starts_with(run.folder)) << error.what();
   }
 }
 

@@ -17,18 +17,11 @@ TEST_F(Points, AGridHasAllCombinationsTheLastKeyFastest) {
       labels("grid: {method.group_size: [1, 2], optimizer.lr: [1e-3, 0.1, 2]}\n"
              "seeds: [7, 5]\n"),
       (Labels{
-          "group_size=1,lr=0.001,seed=7",
-          "group_size=1,lr=0.001,seed=5",
-          "group_size=1,lr=0.1,seed=7",
-          "group_size=1,lr=0.1,seed=5",
-          "group_size=1,lr=2,seed=7",
-          "group_size=1,lr=2,seed=5",
-          "group_size=2,lr=0.001,seed=7",
-          "group_size=2,lr=0.001,seed=5",
-          "group_size=2,lr=0.1,seed=7",
-          "group_size=2,lr=0.1,seed=5",
-          "group_size=2,lr=2,seed=7",
-          "group_size=2,lr=2,seed=5"}));
+          "group_size=1,lr=0.001,seed=7", "group_size=1,lr=0.001,seed=5",
+          "group_size=1,lr=0.1,seed=7", "group_size=1,lr=0.1,seed=5", "group_size=1,lr=2,seed=7",
+          "group_size=1,lr=2,seed=5", "group_size=2,lr=0.001,seed=7",
+          "group_size=2,lr=0.001,seed=5", "group_size=2,lr=0.1,seed=7",
+          "group_size=2,lr=0.1,seed=5", "group_size=2,lr=2,seed=7", "group_size=2,lr=2,seed=5"}));
 }
 
 TEST_F(Points, OneValueIsOnePoint) {
@@ -44,13 +37,8 @@ TEST_F(Points, AListFollowsTheGridAndHasTheSeedsToo) {
              "list: [{method.name: ddp, workers: 1}, {method: {name: ddp}}]\n"
              "seeds: 2\n"),
       (Labels{
-          "workers=2,seed=1",
-          "workers=2,seed=2",
-          "workers=4,seed=1",
-          "workers=4,seed=2",
-          "method=ddp,workers=1,seed=1",
-          "method=ddp,workers=1,seed=2",
-          "method=ddp,seed=1",
+          "workers=2,seed=1", "workers=2,seed=2", "workers=4,seed=1", "workers=4,seed=2",
+          "method=ddp,workers=1,seed=1", "method=ddp,workers=1,seed=2", "method=ddp,seed=1",
           "method=ddp,seed=2"}));
 }
 
@@ -61,8 +49,7 @@ TEST_F(Points, WhatIsExcludedHasNoIndex) {
   EXPECT_EQ(
       labels(grid + "exclude: [{workers: 2, method.rank.rule: fixed}]\n"),
       (Labels{
-          "workers=2,rule=energy,keep=0.5",
-          "workers=4,rule=fixed,rank=8",
+          "workers=2,rule=energy,keep=0.5", "workers=4,rule=fixed,rank=8",
           "workers=4,rule=energy,keep=0.5"}));
   // However a number is spelt, and whatever the rest of a point is.
   EXPECT_EQ(
@@ -70,9 +57,7 @@ TEST_F(Points, WhatIsExcludedHasNoIndex) {
       (Labels{"workers=2,rule=fixed,rank=8", "workers=4,rule=fixed,rank=8"}));
   EXPECT_EQ(
       labels(grid + "seeds: 2\nexclude: [{seed: 2}, {workers: 4}]\n"),
-      (Labels{
-          "workers=2,rule=fixed,rank=8,seed=1",
-          "workers=2,rule=energy,keep=0.5,seed=1"}));
+      (Labels{"workers=2,rule=fixed,rank=8,seed=1", "workers=2,rule=energy,keep=0.5,seed=1"}));
 }
 
 TEST_F(Points, LabelsAreTheShortestEndsThatDifferAndFitForAFolder) {
@@ -89,10 +74,8 @@ TEST_F(Points, LabelsAreTheShortestEndsThatDifferAndFitForAFolder) {
   EXPECT_EQ(
       labels("grid: {model.hidden: [[64, 32], [8]], "
              "data.root: [/a b/c], checkpoint.every: [5 %]}\n"),
-      (Labels{
-          "hidden=64+32,root=_ab_c,every=5_", "hidden=8,root=_ab_c,every=5_"}));
-  const Labels one =
-      labels("grid: {data.root: [" + std::string(500, 'x') + "]}\n");
+      (Labels{"hidden=64+32,root=_ab_c,every=5_", "hidden=8,root=_ab_c,every=5_"}));
+  const Labels one = labels("grid: {data.root: [" + std::string(500, 'x') + "]}\n");
   ASSERT_EQ(one.size(), 1U);
   EXPECT_EQ(one[0].size(), 180U);
 }
@@ -144,14 +127,9 @@ TEST_F(PointRuns, TheSameConfigurationHasTheSameFolder) {
   SweepArgs elsewhere;
   elsewhere.name = "elsewhere";
   elsewhere.output = "/other";
-  EXPECT_EQ(
-      name("grid: {optimizer: {lr: [5e-1]}}\nseeds: [1]\n", elsewhere), one);
-  EXPECT_NE(
-      name("grid: {optimizer.lr: [0.5]}\nseeds: 1\nset: {train.steps: 3}\n"),
-      one);
-  const auto hash = [](const std::string& text) {
-    return text.substr(text.rfind('-'));
-  };
+  EXPECT_EQ(name("grid: {optimizer: {lr: [5e-1]}}\nseeds: [1]\n", elsewhere), one);
+  EXPECT_NE(name("grid: {optimizer.lr: [0.5]}\nseeds: 1\nset: {train.steps: 3}\n"), one);
+  const auto hash = [](const std::string& text) { return text.substr(text.rfind('-')); };
   EXPECT_NE(hash(name("grid: {optimizer.lr: [0.5]}\nseeds: [2]\n")), hash(one));
   EXPECT_EQ(hash(name("set: {optimizer.lr: 0.5}\nseeds: 1\n")), hash(one));
 }
@@ -160,8 +138,7 @@ TEST_F(PointRuns, TheCommandLineIsASweepToo) {
   SweepArgs args;
   args.config = "base";
   args.grid = {
-      "method.rank={rule: energy, keep: 0.7},{rule: fixed, rank: 8}",
-      "model.hidden=[64, 64],[32]"};
+      "method.rank={rule: energy, keep: 0.7},{rule: fixed, rank: 8}", "model.hidden=[64, 64],[32]"};
   args.seeds = "5,7";
   args.output = "out";
   const Sweep sweep = read_sweep(args, {folder_ / "configs"});
@@ -205,9 +182,8 @@ TEST_F(PointRuns, OneFaultOfManyPointsIsToldOnce) {
       "base: base\ngrid:\n  method.group_size: [1, 3]\n"
       "  optimizer.lr: [1, 2, 3]\n");
   EXPECT_NE(
-      error.find(
-          "\n  at 3 of 6 points: 3 (group_size=3,lr=1), 4 (group_size=3,lr=2), "
-          "5 (group_size=3,lr=3)"),
+      error.find("\n  at 3 of 6 points: 3 (group_size=3,lr=1), 4 (group_size=3,lr=2), "
+                 "5 (group_size=3,lr=3)"),
       std::string::npos)
       << error;
   EXPECT_EQ(error.find("error:"), error.rfind("error:")) << error;
@@ -218,15 +194,13 @@ TEST_F(PointRuns, ReadySweepsAreRight) {
   const std::string root = ABTRAIN_SOURCE_DIR;
   const std::vector<std::string> folders{root + "/configs"};
   std::vector<std::string> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(root + "/configs/sweeps")) {
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/configs/sweeps")) {
     files.push_back(entry.path().string());
   }
   ASSERT_FALSE(files.empty());
   const std::string page = read_file(root + "/docs/sweeps.md");
   const std::size_t begin = page.find("```yaml\n") + 8;
-  files.push_back(folder_.add(
-      "docs.yaml", page.substr(begin, page.find("```", begin) - begin)));
+  files.push_back(folder_.add("docs.yaml", page.substr(begin, page.find("```", begin) - begin)));
   for (const std::string& file : files) {
     SweepArgs args;
     args.file = file;
@@ -238,8 +212,8 @@ TEST_F(PointRuns, ReadySweepsAreRight) {
 }
 
 TEST_F(PointRuns, TwoOfTheSameConfigurationAreAFault) {
-  const std::string error = error_of(
-      "base: base\ngrid: {workers: [2, 4]}\nlist: [{method.name: ab}]\n");
+  const std::string error =
+      error_of("base: base\ngrid: {workers: [2, 4]}\nlist: [{method.name: ab}]\n");
   EXPECT_NE(
       error.find("the same configuration as point 1 (workers=4)\n  at point 2 "
                  "(method=ab)"),
@@ -258,8 +232,7 @@ TEST_F(PointRuns, WhatTheDataTellIsCheckedForAll) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);
     const std::string text = error.what();
     EXPECT_NE(text.find("data.batch_size"), std::string::npos) << text;
-    EXPECT_NE(text.find("at 2 of 4 points: 1 (rule=fixed"), std::string::npos)
-        << text;
+    EXPECT_NE(text.find("at 2 of 4 points: 1 (rule=fixed"), std::string::npos) << text;
     EXPECT_NE(text.find("method.rank.rank"), std::string::npos) << text;
     EXPECT_NE(text.find("at point 2 ("), std::string::npos) << text;
   }

@@ -25,8 +25,7 @@ constexpr const char* kConfig =
 class Rivals : public testing::SweepFiles {
  protected:
   RivalList list(
-      const std::string& text,
-      const RivalsRequest& request = {},
+      const std::string& text, const RivalsRequest& request = {},
       const std::vector<std::string>& sets = {}) const {
     return list_rivals(folder_.add("mine.yaml", text), sets, request, {});
   }
@@ -53,18 +52,9 @@ class Rivals : public testing::SweepFiles {
 TEST_F(Rivals, SmallNetworksHaveTheSizeOfAbTraining) {
   const RivalList list = this->list(kConfig);
   EXPECT_EQ(
-      names(list),
-      (std::vector<std::string>{
-          "ddp",
-          "ddp_muon",
-          "powersgd",
-          "muloco_2bit",
-          "sparseloco",
-          "ab",
-          "ab_recipe",
-          "small_ddp",
-          "small_powersgd",
-          "small_muloco_2bit"}));
+      names(list), (std::vector<std::string>{
+                       "ddp", "ddp_muon", "powersgd", "muloco_2bit", "sparseloco", "ab",
+                       "ab_recipe", "small_ddp", "small_powersgd", "small_muloco_2bit"}));
   // 784 x 256 + 256 x 256 + 256 x 10 and biases, six times fewer.
   EXPECT_NEAR(static_cast<double>(list.parameters), 269322.0 / 6, 600);
   for (const char* name : {"small_ddp", "small_muloco_2bit"}) {
@@ -86,16 +76,11 @@ TEST_F(Rivals, WarmUpsBecomeSharesAndSettingsAreEqualInNumber) {
     ASSERT_EQ(rival.tune.size(), 6U) << rival.name;
     EXPECT_TRUE(rival.tune[0].empty());
   }
-  EXPECT_EQ(
-      find(list, "ddp").tune[1], (Keys{{"optimizer.lr", "0.004"}}));
+  EXPECT_EQ(find(list, "ddp").tune[1], (Keys{{"optimizer.lr", "0.004"}}));
   // It has a decay of 0.1 already.
-  EXPECT_EQ(
-      find(list, "ddp").tune[3], (Keys{{"optimizer.weight_decay", "0"}}));
-  EXPECT_EQ(
-      find(list, "ddp_muon").tune[3],
-      (Keys{{"optimizer.weight_decay", "0.1"}}));
-  EXPECT_EQ(
-      find(list, "muloco_2bit").tune[5], (Keys{{"method.sync_every", "40"}}));
+  EXPECT_EQ(find(list, "ddp").tune[3], (Keys{{"optimizer.weight_decay", "0"}}));
+  EXPECT_EQ(find(list, "ddp_muon").tune[3], (Keys{{"optimizer.weight_decay", "0.1"}}));
+  EXPECT_EQ(find(list, "muloco_2bit").tune[5], (Keys{{"method.sync_every", "40"}}));
 }
 
 TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
@@ -120,9 +105,7 @@ TEST_F(Rivals, WrongRequestsAreRefused) {
   };
   EXPECT_EQ(kind(kConfig, {.only = {"small"}}), ErrorKind::Usage);
   EXPECT_EQ(kind(kConfig, {.ratio = 1e5}), ErrorKind::Config);
-  EXPECT_EQ(
-      kind("data: {name: fashion-mnist}\nmodel: {name: softmax}\n", {}),
-      ErrorKind::Config);
+  EXPECT_EQ(kind("data: {name: fashion-mnist}\nmodel: {name: softmax}\n", {}), ErrorKind::Config);
 }
 
 TEST_F(Rivals, TheFileReadsBackAsTheSameRuns) {
@@ -140,8 +123,7 @@ TEST_F(Rivals, TheFileReadsBackAsTheSameRuns) {
     config::RunOptions wanted = list.rivals[i].options;
     wanted.train.steps = 48;
     EXPECT_EQ(content_of(runs[i].options), content_of(wanted));
-    EXPECT_EQ(
-        runs[list.rivals.size() + i].label, list.rivals[i].name + ",seed=2");
+    EXPECT_EQ(runs[list.rivals.size() + i].label, list.rivals[i].name + ",seed=2");
     EXPECT_EQ(runs[i].options.data.batch_size, 10);
   }
 }

@@ -27,11 +27,7 @@ std::vector<PointRun> runs_of(const std::vector<std::int64_t>& workers) {
 }
 
 const SlurmArray kArray{
-    "ranks",
-    "/opt/bin/abtrain",
-    "/opt/share/abtrain",
-    "/home/me",
-    {"ranks.yaml", "--seeds", "3"},
+    "ranks", "/opt/bin/abtrain", "/opt/share/abtrain", "/home/me", {"ranks.yaml", "--seeds", "3"},
     0};
 
 // Whether the text has this very line.
@@ -39,9 +35,7 @@ bool has_line(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
 
-void expect_lines(
-    const std::string& text,
-    const std::vector<std::string>& lines) {
+void expect_lines(const std::string& text, const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
     EXPECT_TRUE(has_line(text, line)) << line << "\n--- is not in\n" << text;
   }
@@ -51,27 +45,18 @@ TEST(SlurmScript, HasATaskPerWorkerWhereAllPointsHaveAsMany) {
   const std::string text = slurm_script(kArray, runs_of({4, 4, 4}));
   EXPECT_TRUE(text.starts_with("#!/usr/bin/env bash\n"));
   expect_lines(
-      text,
-      {"#SBATCH --job-name=ranks",
-       "#SBATCH --array=0-2",
-       "#SBATCH --ntasks=4",
-       "#SBATCH --cpus-per-task=1",
-       "##SBATCH --gpus-per-node=4",
-       "#SBATCH --chdir=/home/me",
-       "root=/opt/share/abtrain",
-       "ABTRAIN=${ABTRAIN:-/opt/bin/abtrain}",
-       "run_abtrain sweep ranks.yaml --seeds 3 --task "
-       "\"$SLURM_ARRAY_TASK_ID\""});
+      text, {"#SBATCH --job-name=ranks", "#SBATCH --array=0-2", "#SBATCH --ntasks=4",
+             "#SBATCH --cpus-per-task=1", "##SBATCH --gpus-per-node=4", "#SBATCH --chdir=/home/me",
+             "root=/opt/share/abtrain", "ABTRAIN=${ABTRAIN:-/opt/bin/abtrain}",
+             "run_abtrain sweep ranks.yaml --seeds 3 --task "
+             "\"$SLURM_ARRAY_TASK_ID\""});
 }
 
 TEST(SlurmScript, HasOneTaskOfThreadsWherePointsDiffer) {
   const std::string text = slurm_script(kArray, runs_of({4, 1, 6}));
   expect_lines(
-      text,
-      {"#SBATCH --ntasks=1",
-       "#SBATCH --cpus-per-task=6",
-       "##SBATCH --gpus-per-node=6",
-       "#SBATCH --array=0-2"});
+      text, {"#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=6", "##SBATCH --gpus-per-node=6",
+             "#SBATCH --array=0-2"});
 }
 
 TEST(SlurmScript, LimitsThePointsAtATime) {
@@ -89,9 +74,7 @@ TEST(SlurmScript, QuotesForTheShellAndForSlurm) {
   array.arguments = {"", "x y", "it's", "$(rm)", "a=1,2", "@points@"};
   expect_lines(
       slurm_script(array, runs_of({1})),
-      {"#SBATCH --job-name=a_b_c_d",
-       "#SBATCH --chdir=\"/home/m e#1\\\"\\\\\"",
-       "root='/it'\\''s'",
+      {"#SBATCH --job-name=a_b_c_d", "#SBATCH --chdir=\"/home/m e#1\\\"\\\\\"", "root='/it'\\''s'",
        "ABTRAIN=${ABTRAIN:-'/a;b'}",
        "run_abtrain sweep '' 'x y' 'it'\\''s' '$(rm)' a=1,2 @points@ --task "
        "\"$SLURM_ARRAY_TASK_ID\""});
@@ -104,15 +87,11 @@ TEST(SlurmScript, LeavesNoMarkOfItsTemplate) {
 
 TEST(SlurmScript, RefusesControlCharacters) {
   const std::vector<std::string SlurmArray::*> texts = {
-      &SlurmArray::name,
-      &SlurmArray::program,
-      &SlurmArray::root,
-      &SlurmArray::folder};
+      &SlurmArray::name, &SlurmArray::program, &SlurmArray::root, &SlurmArray::folder};
   for (const auto member : texts) {
     SlurmArray array = kArray;
     array.*member = "x\nrm y";
-    const auto [code, what] =
-        error_of([&] { slurm_script(array, runs_of({1})); });
+    const auto [code, what] = error_of([&] { slurm_script(array, runs_of({1})); });
     EXPECT_EQ(code, 2);
     EXPECT_NE(what.find("'x\\nrm y'"), std::string::npos) << what;
   }

@@ -11,8 +11,7 @@ struct Wrong {
   std::vector<const char*> says;  // @ stands for the file
 };
 
-class WrongSweep : public testing::SweepFiles,
-                   public ::testing::WithParamInterface<Wrong> {};
+class WrongSweep : public testing::SweepFiles, public ::testing::WithParamInterface<Wrong> {};
 
 TEST_P(WrongSweep, IsNamedWithItsPlace) {
   const std::string error = error_of(GetParam().text);
@@ -25,8 +24,7 @@ TEST_P(WrongSweep, IsNamedWithItsPlace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    WrongSweep,
+    All, WrongSweep,
     ::testing::Values(
         Wrong{"Empty", "", {"@:1:1: error: expected a sweep"}},
         Wrong{"NoBase", "seeds: 3\n", {"@: error: base: is missing"}},
@@ -38,12 +36,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             "OtherBase",
             "base: bose\nseeds: 3\n",
-            {"@:1:1: error: base: 'bose' was not found",
-             "did you mean 'base.yaml'?"}},
-        Wrong{
-            "Nothing",
-            "base: base\nset: {workers: 2}\n",
-            {"@: error: nothing is varied"}},
+            {"@:1:1: error: base: 'bose' was not found", "did you mean 'base.yaml'?"}},
+        Wrong{"Nothing", "base: base\nset: {workers: 2}\n", {"@: error: nothing is varied"}},
         Wrong{
             "UnknownSection",
             "base: base\ngird: {workers: [2]}\nseeds: 1\n",
@@ -72,16 +66,14 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             "Twice",
             "base: base\ngrid: {workers: [2, 2], optimizer.lr: [1.0, 1]}\n",
-            {"@:2:21: error: workers: given twice: 2",
-             "optimizer.lr: given twice: 1"}},
+            {"@:2:21: error: workers: given twice: 2", "optimizer.lr: given twice: 1"}},
         Wrong{
             "VariedTwice",
             "base: base\nset: {workers: 3}\n"
             "grid: {workers: [2], method.rank: [{keep: 0.5}], "
             "method.rank.keep: [0.7]}\nseeds: 2\nlist: [{seed: 3}]\n",
             {"@:2:16: error: workers: the sweep varies this key",
-             "method.rank.keep: is already varied",
-             "@:5:15: error: seed: given in 'seeds' too"}},
+             "method.rank.keep: is already varied", "@:5:15: error: seed: given in 'seeds' too"}},
         Wrong{
             "Names",
             "base: base\nset: {output: x}\ngrid: {name: [a, b]}\n"
@@ -108,14 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
             {"@:2:8: error: list: expected keys with values, as in '- "
              "{workers: 4}', got '3'",
              "@:2:11: error: list: expected keys with values"}},
-        Wrong{
-            "NoSeeds",
-            "base: base\nseeds: 0\n",
-            {"@:2:8: error: seeds: expected"}},
-        Wrong{
-            "Syntax",
-            "base: base\ngrid: {workers: [1, 2}\n",
-            {"@:2:", "not valid YAML"}},
+        Wrong{"NoSeeds", "base: base\nseeds: 0\n", {"@:2:8: error: seeds: expected"}},
+        Wrong{"Syntax", "base: base\ngrid: {workers: [1, 2}\n", {"@:2:", "not valid YAML"}},
         Wrong{
             "EmptySection",
             "base: base\nlist: [{method: {}}]\n",
@@ -138,14 +124,11 @@ class SweepOptions : public testing::SweepFiles {};
 TEST_F(SweepOptions, TheBaseLiesBesideTheFileFirst) {
   const std::string own = folder_.add("base.yaml", "workers: 2\n");
   EXPECT_EQ(read("base: base\nseeds: 1\n").base, own);
-  EXPECT_EQ(
-      read("base: configs/base.yaml\nseeds: 1\n").base,
-      folder_ / "configs/base.yaml");
+  EXPECT_EQ(read("base: configs/base.yaml\nseeds: 1\n").base, folder_ / "configs/base.yaml");
 }
 
 TEST_F(SweepOptions, SweepsAreFoundByName) {
-  const std::string place =
-      folder_.add("configs/sweeps/mine.yaml", "base: base\nseeds: 2\n");
+  const std::string place = folder_.add("configs/sweeps/mine.yaml", "base: base\nseeds: 2\n");
   SweepArgs args;
   for (const char* name : {"mine", "mine.yaml", "sweeps/mine"}) {
     args.file = name;
@@ -160,8 +143,7 @@ TEST_F(SweepOptions, SweepsAreFoundByName) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::MissingInput);
-    EXPECT_EQ(std::string(error.what()).rfind("sweep 'yours' was not", 0), 0U)
-        << error.what();
+    EXPECT_EQ(std::string(error.what()).rfind("sweep 'yours' was not", 0), 0U) << error.what();
   }
 }
 
@@ -192,17 +174,13 @@ TEST_F(SweepOptions, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_EQ(kind_of({.file = file, .grid = {"workers=1,2"}}), ErrorKind::Usage);
   EXPECT_EQ(kind_of({.config = "bose", .seeds = "1"}), ErrorKind::MissingInput);
   for (const char* grid : {"workers", "=1", "workers=", "workers=two"}) {
-    EXPECT_EQ(kind_of({.config = "base", .grid = {grid}}), ErrorKind::Config)
-        << grid;
+    EXPECT_EQ(kind_of({.config = "base", .grid = {grid}}), ErrorKind::Config) << grid;
   }
   EXPECT_EQ(kind_of({.config = "base", .seeds = "x"}), ErrorKind::Config);
   EXPECT_EQ(
-      kind_of(
-          {.config = "base", .grid = {"workers=1,2"}, .sets = {"workers=3"}}),
+      kind_of({.config = "base", .grid = {"workers=1,2"}, .sets = {"workers=3"}}),
       ErrorKind::Config);
-  EXPECT_EQ(
-      kind_of({.config = "base", .seeds = "1", .name = "a/b"}),
-      ErrorKind::Config);
+  EXPECT_EQ(kind_of({.config = "base", .seeds = "1", .name = "a/b"}), ErrorKind::Config);
 }
 
 }  // namespace

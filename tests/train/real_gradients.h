@@ -32,13 +32,10 @@ struct RealGradients {
 // of 32 x 32 (28 x 28 ones are padded), two linear layers, 268 thousand
 // parameters; batches of 64, SGD with momentum 0.9 at a rate of 0.05.
 inline std::optional<RealGradients> real_gradients(
-    int workers,
-    int steps,
-    const std::string& data_name = "fashion-mnist") {
+    int workers, int steps, const std::string& data_name = "fashion-mnist") {
   data::DataOptions data_options;
   data_options.name = data_name;
-  if (data::find_dataset(data_options.name, data_options.root)
-          .found_in.empty()) {
+  if (data::find_dataset(data_options.name, data_options.root).found_in.empty()) {
     return {};
   }
   // Layers this small gain nothing from threads, and others may want the cores.
@@ -46,11 +43,9 @@ inline std::optional<RealGradients> real_gradients(
   at::set_num_threads(1);
   const data::Dataset dataset = data::load_dataset(data_options);
   const data::Augment augment(data_options, dataset, 1);
-  const nn::ConvOptions first{
-      .kernel = 3, .padding = dataset.height == 28 ? 3 : 1};
+  const nn::ConvOptions first{.kernel = 3, .padding = dataset.height == 28 ? 3 : 1};
   auto layers = std::make_unique<nn::Sequential>();
-  layers->add(
-      "conv1", std::make_unique<nn::Conv2d>(dataset.channels, 16, first));
+  layers->add("conv1", std::make_unique<nn::Conv2d>(dataset.channels, 16, first));
   layers->add("relu1", nn::relu());
   layers->add("pool1", nn::max_pool(2, 2));
   layers->add("conv2", std::make_unique<nn::Conv2d>(16, 32, nn::ConvOptions{}));
@@ -66,8 +61,7 @@ inline std::optional<RealGradients> real_gradients(
   sgd.name = std::string("sgd");
   sgd.weight_decay = 0;
   const auto optimizer = optim::make_optimizer(sgd);
-  optim::ParameterBlock block(
-      methods::dense_parameters(model), true, optimizer->moments());
+  optim::ParameterBlock block(methods::dense_parameters(model), true, optimizer->moments());
   optim::Rates rates(at::kCPU);
   rates.set(0.05, 1);
 
@@ -78,12 +72,10 @@ inline std::optional<RealGradients> real_gradients(
   for (int t = 0; t <= steps; ++t) {
     result.of_worker.clear();
     for (int w = 0; w < workers; ++w) {
-      const data::Batch batch =
-          augment.evaluation(dataset.train, next, next + kBatch);
+      const data::Batch batch = augment.evaluation(dataset.train, next, next + kBatch);
       next += kBatch;
       block.zero_gradients();
-      at::cross_entropy_loss(model.forward(batch.inputs, true), batch.labels)
-          .backward();
+      at::cross_entropy_loss(model.forward(batch.inputs, true), batch.labels).backward();
       result.of_worker.push_back(block.gradients().clone());
     }
     if (t < steps) {

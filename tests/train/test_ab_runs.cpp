@@ -46,39 +46,26 @@ TEST_P(AbRuns, EndWithOneGoodFactoredModelAndTheSameBitsTwice) {
   }
   // Factors of fc1 (64x24) and fc2 (24x20), the head 20x4, all biases.
   EXPECT_EQ(
-      first[0].model->stored_parameters(),
-      5 * (64 + 24) + 5 * (24 + 20) + 20 * 4 + 24 + 20 + 4);
+      first[0].model->stored_parameters(), 5 * (64 + 24) + 5 * (24 + 20) + 20 * 4 + 24 + 20 + 4);
   EXPECT_GT(first[0].test.accuracy, 0.75);  // chance is 0.25
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    AbRuns,
+    All, AbRuns,
     ::testing::Values(
-        AbCase{1, 1, SyncMode::OnlyB, 2},
-        AbCase{1, {}, SyncMode::OnlyB, 0},
-        AbCase{2, 1, SyncMode::OnlyLearned, 2},
-        AbCase{2, 1, SyncMode::WithStale, 0},
-        AbCase{2, 1, SyncMode::Full, 2},
-        AbCase{2, 2, SyncMode::OnlyB, 2},
-        AbCase{4, 1, SyncMode::OnlyLearned, 0},
-        AbCase{4, 2, SyncMode::OnlyLearned, 2},
-        AbCase{4, 2, SyncMode::WithStale, 2},
-        AbCase{4, 1, SyncMode::Full, 0},
-        AbCase{4, 4, SyncMode::OnlyB, 2},
-        AbCase{4, 2, SyncMode::OnlyB, 0},
-        AbCase{8, 1, SyncMode::OnlyLearned, 2},
-        AbCase{8, 2, SyncMode::WithStale, 2},
-        AbCase{8, 4, SyncMode::Full, 2},
-        AbCase{8, 8, SyncMode::OnlyB, 0}),
+        AbCase{1, 1, SyncMode::OnlyB, 2}, AbCase{1, {}, SyncMode::OnlyB, 0},
+        AbCase{2, 1, SyncMode::OnlyLearned, 2}, AbCase{2, 1, SyncMode::WithStale, 0},
+        AbCase{2, 1, SyncMode::Full, 2}, AbCase{2, 2, SyncMode::OnlyB, 2},
+        AbCase{4, 1, SyncMode::OnlyLearned, 0}, AbCase{4, 2, SyncMode::OnlyLearned, 2},
+        AbCase{4, 2, SyncMode::WithStale, 2}, AbCase{4, 1, SyncMode::Full, 0},
+        AbCase{4, 4, SyncMode::OnlyB, 2}, AbCase{4, 2, SyncMode::OnlyB, 0},
+        AbCase{8, 1, SyncMode::OnlyLearned, 2}, AbCase{8, 2, SyncMode::WithStale, 2},
+        AbCase{8, 4, SyncMode::Full, 2}, AbCase{8, 8, SyncMode::OnlyB, 0}),
     [](const auto& each) {
       const auto& size = each.param.group_size;
       std::string name = formatted(
-          "{}x{}_{}_D{}",
-          each.param.workers,
-          size ? std::to_string(*size) : "auto",
-          methods::name_of(each.param.sync),
-          each.param.full_rank_steps);
+          "{}x{}_{}_D{}", each.param.workers, size ? std::to_string(*size) : "auto",
+          methods::name_of(each.param.sync), each.param.full_rank_steps);
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
@@ -93,8 +80,7 @@ TEST(Ab, WarmUpIsDataParallel) {
   ab.method.rank.rank = 20;  // no layer is cut: rank >= break-even stays dense
   config::RunOptions ddp = ab;
   ddp.method.name = "ddp";
-  expect_same_bits(
-      *train_all(ab, dataset)[0].model, *train_all(ddp, dataset)[0].model);
+  expect_same_bits(*train_all(ab, dataset)[0].model, *train_all(ddp, dataset)[0].model);
 }
 
 TEST(Ab, LocalFullPhaseKeepsReplicasTogetherAfterIt) {
@@ -126,9 +112,7 @@ TEST(Ab, MomentsAreCarriedThroughDecompositions) {
     EXPECT_NE(results[0].test.loss, train_all(zero, dataset)[0].test.loss);
     // Even the first step after the warm-up of four differs.
     zero.train.steps = carry.train.steps = 5;
-    EXPECT_NE(
-        train_all(carry, dataset)[0].test.loss,
-        train_all(zero, dataset)[0].test.loss);
+    EXPECT_NE(train_all(carry, dataset)[0].test.loss, train_all(zero, dataset)[0].test.loss);
   }
 }
 
@@ -147,9 +131,7 @@ TEST(Ab, AnnealedRanksFallToTheFinalRatio) {
   for (std::size_t i = 0; i < at_once[0].layers.size(); ++i) {
     EXPECT_EQ(annealed[0].layers[i].rank, at_once[0].layers[i].rank);
     // So it lost less at first.
-    EXPECT_GT(
-        annealed[0].layers[i].first_energy,
-        at_once[0].layers[i].first_energy);
+    EXPECT_GT(annealed[0].layers[i].first_energy, at_once[0].layers[i].first_energy);
   }
   for (const TrainResult& r : annealed) {
     expect_same_bits(*annealed[0].model, *r.model);
@@ -192,9 +174,7 @@ TEST(Ab, EveryRankRuleRuns) {
     o.method.rank.ratio = 3;
     const auto results = train_all(o, dataset);
     expect_same_bits(*results[0].model, *results[1].model);
-    EXPECT_LT(
-        results[0].model->stored_parameters(),
-        results[0].model->dense_parameters())
+    EXPECT_LT(results[0].model->stored_parameters(), results[0].model->dense_parameters())
         << kind.name;
   }
 }
@@ -232,8 +212,7 @@ TEST_P(ChangingRanks, LeaveReplicasEqual) {
   o.method.rank.cut = 0.02;
   o.method.rank.ratio = 1.3;
   o.method.cut_first = c.cut_first;
-  o.method.full_rank_steps =
-      Duration::steps(static_cast<double>(c.full_rank_steps));
+  o.method.full_rank_steps = Duration::steps(static_cast<double>(c.full_rank_steps));
   o.train.steps = c.steps;
   const auto results = train_all(o, testing::toy_dataset());
   for (const TrainResult& r : results) {
@@ -243,65 +222,21 @@ TEST_P(ChangingRanks, LeaveReplicasEqual) {
   EXPECT_GT(results[0].test.accuracy, 0.8);
   // The report tells what the model holds.
   std::size_t next = 0;
-  for (const nn::NamedWeight& w :
-       nn::factorable_weights(*results[0].model, {"default"})) {
+  for (const nn::NamedWeight& w : nn::factorable_weights(*results[0].model, {"default"})) {
     EXPECT_EQ(results[0].layers[next++].rank, w.weight->rank()) << w.name;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    ChangingRanks,
+    All, ChangingRanks,
     ::testing::Values(
-        Change{
-            "full_energy",
-            SyncMode::Full,
-            linalg::RankRuleName::Energy,
-            true,
-            0,
-            60},
-        Change{
-            "full_sigma",
-            SyncMode::Full,
-            linalg::RankRuleName::Sigma,
-            true,
-            0,
-            58},
-        Change{
-            "full_budget",
-            SyncMode::Full,
-            linalg::RankRuleName::Budget,
-            true,
-            0,
-            60},
-        Change{
-            "full_at_the_end",
-            SyncMode::Full,
-            linalg::RankRuleName::Energy,
-            true,
-            2,
-            57},
-        Change{
-            "uncut_energy",
-            SyncMode::OnlyLearned,
-            linalg::RankRuleName::Energy,
-            false,
-            0,
-            60},
-        Change{
-            "uncut_sigma",
-            SyncMode::WithStale,
-            linalg::RankRuleName::Sigma,
-            false,
-            0,
-            60},
-        Change{
-            "dense_again",
-            SyncMode::OnlyLearned,
-            linalg::RankRuleName::Sigma,
-            true,
-            0,
-            59}),
+        Change{"full_energy", SyncMode::Full, linalg::RankRuleName::Energy, true, 0, 60},
+        Change{"full_sigma", SyncMode::Full, linalg::RankRuleName::Sigma, true, 0, 58},
+        Change{"full_budget", SyncMode::Full, linalg::RankRuleName::Budget, true, 0, 60},
+        Change{"full_at_the_end", SyncMode::Full, linalg::RankRuleName::Energy, true, 2, 57},
+        Change{"uncut_energy", SyncMode::OnlyLearned, linalg::RankRuleName::Energy, false, 0, 60},
+        Change{"uncut_sigma", SyncMode::WithStale, linalg::RankRuleName::Sigma, false, 0, 60},
+        Change{"dense_again", SyncMode::OnlyLearned, linalg::RankRuleName::Sigma, true, 0, 59}),
     [](const auto& test) { return test.param.name; });
 
 // A layer that the first cut leaves dense is asked again at each next one.
@@ -314,10 +249,8 @@ TEST(Ab, ALayerLeftDenseIsReconsidered) {
   o.optimizer.weight_decay = 5;  // decays what is not learned
   o.train.steps = 200;
   bool dense_at_first = false;
-  const auto results = train_all(
-      o,
-      testing::toy_dataset(),
-      [&](int rank, std::int64_t step, nn::Model& model) {
+  const auto results =
+      train_all(o, testing::toy_dataset(), [&](int rank, std::int64_t step, nn::Model& model) {
         if (rank == 0 && step == 0) {
           for (const auto& w : nn::factorable_weights(model, {"default"})) {
             dense_at_first |= !w.weight->is_factored();

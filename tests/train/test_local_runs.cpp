@@ -47,11 +47,7 @@ TEST(LocalRuns, AveragingEachStepIsDataParallelForPlainSgd) {
   o.method.sync_every = Duration::steps(2);
   const auto c = train_all(o, dataset);
   EXPECT_GT(
-      (tensors_of(*c[0].model)[0] - tensors_of(*b[0].model)[0])
-          .abs()
-          .max()
-          .item<float>(),
-      1e-5F);
+      (tensors_of(*c[0].model)[0] - tensors_of(*b[0].model)[0]).abs().max().item<float>(), 1e-5F);
 }
 
 TEST(LocalRuns, AnOuterStepOfOneWithoutMomentumIsTheAverage) {
@@ -62,10 +58,7 @@ TEST(LocalRuns, AnOuterStepOfOneWithoutMomentumIsTheAverage) {
   o.train.steps = 30;
   config::RunOptions mean = o;
   mean.method.name = "local-sgd";
-  expect_near(
-      *train_all(o, dataset)[0].model,
-      *train_all(mean, dataset)[0].model,
-      1e-6F);
+  expect_near(*train_all(o, dataset)[0].model, *train_all(mean, dataset)[0].model, 1e-6F);
 }
 
 struct LocalRunCase {
@@ -113,18 +106,11 @@ TEST_P(LocalVariants, EndWithOneGoodModelAndTheSameBitsTwice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    LocalVariants,
+    All, LocalVariants,
     ::testing::Values(
         LocalRunCase{"local_sgd", "local-sgd", 4},
         LocalRunCase{
-            "local_sgd_bf16_moments",
-            "local-sgd",
-            3,
-            1,
-            0,
-            1,
-            "bf16",
+            "local_sgd_bf16_moments", "local-sgd", 3, 1, 0, 1, "bf16",
             methods::Averaged::ParamsAndMoments},
         LocalRunCase{"diloco", "diloco", 4},
         LocalRunCase{"diloco_fp16_delayed", "diloco", 2, 1, 5, 1, "fp16"},

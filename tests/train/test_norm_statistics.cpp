@@ -64,10 +64,9 @@ std::unique_ptr<nn::Model> norms_only() {
 // is not the variance of all.
 at::Tensor images_of_batch(int worker, std::int64_t k) {
   const auto seed = static_cast<std::uint64_t>(100 * worker + k + 1);
-  const at::Tensor noise = at::randn(
-      {5, kChannels, 4, 4}, at::detail::createCPUGenerator(seed), at::kFloat);
-  return noise * (1.0 + 0.5 * static_cast<double>(k)) +
-         0.7 * static_cast<double>(worker);
+  const at::Tensor noise =
+      at::randn({5, kChannels, 4, 4}, at::detail::createCPUGenerator(seed), at::kFloat);
+  return noise * (1.0 + 0.5 * static_cast<double>(k)) + 0.7 * static_cast<double>(worker);
 }
 
 class Given : public data::BatchSource {
@@ -106,9 +105,7 @@ BatchMoments moments_of(const at::Tensor& x) {
 
 // In the order of the model's buffers.
 std::vector<at::Tensor> expected_statistics(int workers) {
-  const auto along = [](const at::Tensor& x) {
-    return x.view({1, kChannels, 1, 1});
-  };
+  const auto along = [](const at::Tensor& x) { return x.view({1, kChannels, 1, 1}); };
   std::vector<at::Tensor> sums(4);
   for (at::Tensor& sum : sums) {
     sum = at::zeros({kChannels}, at::kDouble);
@@ -117,10 +114,8 @@ std::vector<at::Tensor> expected_statistics(int workers) {
     for (std::int64_t k = 0; k < kBatches; ++k) {
       const at::Tensor x = images_of_batch(worker, k).to(at::kDouble);
       const BatchMoments first = moments_of(x);
-      const at::Tensor normal =
-          (x - along(first.mean)) / (along(first.biased) + 1e-5).sqrt();
-      const BatchMoments second =
-          moments_of(at::clamp_min(normal * kWeight + kBias, 0));
+      const at::Tensor normal = (x - along(first.mean)) / (along(first.biased) + 1e-5).sqrt();
+      const BatchMoments second = moments_of(at::clamp_min(normal * kWeight + kBias, 0));
       sums[0] += first.mean;
       sums[1] += first.unbiased;
       sums[2] += second.mean;
@@ -144,19 +139,13 @@ TEST_P(NormStatistics, AreMeansOverTheBatchesOfAllWorkers) {
     const auto model = norms_only();
     Given batches(world.rank());
     collect_statistics(
-        *model,
-        batches,
-        kBatches,
-        at::kFloat,
-        at::kCPU,
-        *metered,
-        comm::Purpose::Metrics);
+        *model, batches, kBatches, at::kFloat, at::kCPU, *metered, comm::Purpose::Metrics);
     EXPECT_EQ(batches.taken(), kBatches);
     ASSERT_EQ(model->buffers().size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const nn::NamedBuffer& b = model->buffers()[i];
-      const at::Tensor error = (b.tensor->to(at::kDouble) - expected[i]).abs() /
-                               (expected[i].abs() + 1);
+      const at::Tensor error =
+          (b.tensor->to(at::kDouble) - expected[i]).abs() / (expected[i].abs() + 1);
       EXPECT_LT(error.max().item<double>(), 1e-5) << b.name;
     }
     for (const nn::NamedParameter& p : model->parameters()) {
@@ -184,13 +173,7 @@ TEST(NoNormStatistics, TakeNoBatchAndSendNothing) {
     model->initialize(nn::InitName::Kaiming, 1);
     Given batches(world.rank());
     collect_statistics(
-        *model,
-        batches,
-        kBatches,
-        at::kFloat,
-        at::kCPU,
-        *metered,
-        comm::Purpose::Sync);
+        *model, batches, kBatches, at::kFloat, at::kCPU, *metered, comm::Purpose::Sync);
     EXPECT_EQ(batches.taken(), 0);
     EXPECT_TRUE(meter.scopes().empty());
   });
@@ -234,8 +217,7 @@ TEST_P(NormRuns, TrainToTheSameWeights) {
   for (std::size_t r = 0; r < with.size(); ++r) {
     const TrafficSplit& old = without[0].workers[r].traffic;
     const TrafficSplit& now = with[0].workers[r].traffic;
-    const auto sent = static_cast<double>(
-        comm::all_reduce_bytes(numel, 4, 2, static_cast<int>(r)));
+    const auto sent = static_cast<double>(comm::all_reduce_bytes(numel, 4, 2, static_cast<int>(r)));
     EXPECT_EQ(now.sync, old.sync + sent);
     EXPECT_EQ(now.switches, old.switches + sent);
     EXPECT_EQ(now.metrics, old.metrics + 3 * sent);  // after steps 2, 4 and 6
@@ -254,8 +236,7 @@ TEST_P(NormRuns, ResumeToTheSameBits) {
   config::RunOptions o = run_with_norms(GetParam());
   o.evaluate.norm_batches = 3;
   o.checkpoint.every = Duration::steps(5);
-  const run_folder::CheckpointWriter::Options place{
-      folder.path(), config::to_yaml(o), 5};
+  const run_folder::CheckpointWriter::Options place{folder.path(), config::to_yaml(o), 5};
   TrainInputs inputs{o, dataset, validation, at::kCPU};
   inputs.checkpoints = &place;
   const auto whole = train_threads(inputs);
@@ -271,18 +252,13 @@ TEST_P(NormRuns, ResumeToTheSameBits) {
     for (std::size_t r = 0; r < whole.size(); ++r) {
       expect_same_bits(*whole[r].model, *resumed[r].model);
       EXPECT_EQ(whole[r].test.loss, resumed[r].test.loss);
-      EXPECT_EQ(
-          whole[0].workers[r].traffic.total(),
-          resumed[0].workers[r].traffic.total());
+      EXPECT_EQ(whole[0].workers[r].traffic.total(), resumed[0].workers[r].traffic.total());
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    NormRuns,
-    ::testing::Values("ab", "ddp", "local-sgd", "diloco"),
-    [](const auto& test) {
+    All, NormRuns, ::testing::Values("ab", "ddp", "local-sgd", "diloco"), [](const auto& test) {
       std::string name = test.param;
       std::replace(name.begin(), name.end(), '-', '_');
       return name;

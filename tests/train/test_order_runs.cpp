@@ -32,8 +32,7 @@ struct OrderCase {
 class OrderRun : public ::testing::TestWithParam<OrderCase> {};
 
 config::RunOptions order_options(const OrderCase& c) {
-  config::RunOptions o =
-      testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
+  config::RunOptions o = testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
   o.method.name = c.method;
   o.model.name = c.model;
   o.data.batch_size = c.batch;
@@ -53,57 +52,33 @@ TEST_P(OrderRun, LearnsAndSendsWhatThePlanSays) {
   const data::Dataset dataset = testing::toy_dataset(264);
   const auto results = testing::train_all(o, dataset);
   EXPECT_GT(results[0].test.accuracy, 0.9);
-  const auto sizes =
-      config::model_sizes(o, config::input_shape(dataset))->sizes;
+  const auto sizes = config::model_sizes(o, config::input_shape(dataset))->sizes;
   const RunLength length = config::run_length(o, dataset.train.size());
   for (int r = 0; r < c.workers; ++r) {
-    const TrafficSplit& seen =
-        results[0].workers[static_cast<std::size_t>(r)].traffic;
+    const TrafficSplit& seen = results[0].workers[static_cast<std::size_t>(r)].traffic;
     const auto plan = methods::plan_traffic(
-        config::method_setup(o),
-        length,
-        sizes,
-        r,
-        plan::order_traffic(o, length));
+        config::method_setup(o), length, sizes, r, plan::order_traffic(o, length));
     EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
     EXPECT_EQ(seen.orders > 0, std::string(c.order) == "cd-grab");
     EXPECT_EQ(seen.full_phase + seen.ab_phase + seen.switches, seen.total());
   }
-  testing::expect_same_bits(
-      *results[0].model, *testing::train_all(o, dataset)[0].model);
+  testing::expect_same_bits(*results[0].model, *testing::train_all(o, dataset)[0].model);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    OrderRun,
+    All, OrderRun,
     ::testing::Values(
-        OrderCase{"grab", "ddp", 3, "grab"},
-        OrderCase{"id_grab", "ddp", 3, "id-grab"},
+        OrderCase{"grab", "ddp", 3, "grab"}, OrderCase{"id_grab", "ddp", 3, "id-grab"},
         OrderCase{"fp32", "ddp", 3, "cd-grab"},
         OrderCase{"int8", "ddp", 3, "cd-grab", kMicrobatch, kInt8},
-        OrderCase{
-            "sketch",
-            "ddp",
-            3,
-            "cd-grab",
-            kMicrobatch,
-            orders::OrderWire::Sketch,
-            2},
+        OrderCase{"sketch", "ddp", 3, "cd-grab", kMicrobatch, orders::OrderWire::Sketch, 2},
         OrderCase{"groups", "ab", 4, "cd-grab", kMicrobatch, kInt8},
         OrderCase{"local", "local-sgd", 3, "cd-grab"},
         OrderCase{"examples", "ddp", 3, "cd-grab", kExample, kInt8, 2},
         OrderCase{"examples_ab", "ab", 4, "cd-grab", kExample},
         OrderCase{"examples_grab", "ddp", 2, "grab", kExample},
         OrderCase{
-            "single_images",
-            "ddp",
-            2,
-            "grab",
-            kExample,
-            orders::OrderWire::Fp32,
-            4,
-            "mlp",
-            1}),
+            "single_images", "ddp", 2, "grab", kExample, orders::OrderWire::Fp32, 4, "mlp", 1}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // The first epoch is that of `shuffle`: until it ends, watching changes nothing
@@ -115,16 +90,14 @@ TEST(OrderRuns, AnExamplesOwnGradientsAddUpToTheBatchs) {
     o.model.patch_size = 8;
     o.train.steps = 3;
     o.evaluate.every = Duration::steps(0);
-    const data::Dataset dataset =
-        testing::toy_dataset(64, 1, model == "mlp" ? 8 : 32);
+    const data::Dataset dataset = testing::toy_dataset(64, 1, model == "mlp" ? 8 : 32);
     const auto watched = testing::train_all(o, dataset);
     o.order = {};
     const auto plain = testing::train_all(o, dataset);
     const auto left = testing::tensors_of(*watched[0].model);
     const auto right = testing::tensors_of(*plain[0].model);
     for (std::size_t i = 0; i < left.size(); ++i) {
-      EXPECT_LT((left[i] - right[i]).abs().max().item<double>(), 2e-3)
-          << model << ", tensor " << i;
+      EXPECT_LT((left[i] - right[i]).abs().max().item<double>(), 2e-3) << model << ", tensor " << i;
     }
   }
 }
@@ -174,8 +147,7 @@ TEST(OrderRuns, RefuseZerosForHiddenLayers) {
 // on 4,096 pooled images of Fashion-MNIST, one image a worker and step.
 class ConvexProblem : public ::testing::Test {
  protected:
-  static double
-  gap(int workers, double rate, const std::string& order, double epochs = 20) {
+  static double gap(int workers, double rate, const std::string& order, double epochs = 20) {
     constexpr double kOptimum = 0.7398529;
     config::RunOptions o;
     o.seed = 1;
@@ -205,8 +177,7 @@ class ConvexProblem : public ::testing::Test {
     static const data::Dataset dataset = data::load_dataset(o.data);
     const auto results = testing::train_all(o, dataset);
     const double found = *results[0].train_loss - kOptimum;
-    RecordProperty(
-        formatted("{} of {}", order, workers), formatted("{}", found));
+    RecordProperty(formatted("{} of {}", order, workers), formatted("{}", found));
     return found;
   }
 };

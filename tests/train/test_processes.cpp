@@ -62,8 +62,7 @@ void run_two(const std::function<void(Processes&, int rank)>& body) {
 
 TEST(Processes, NeedAPlaceToMeet) {
   Log log(LogLevel::Quiet);
-  const auto [code, what] =
-      error_of([&] { Processes(launch_of(1, 4, 0), log); });
+  const auto [code, what] = error_of([&] { Processes(launch_of(1, 4, 0), log); });
   EXPECT_EQ(code, 78);
   EXPECT_TRUE(what.starts_with(launch_of(1, 4, 0).text())) << what;
   EXPECT_NE(what.find("neither MPI nor an address"), std::string::npos) << what;
@@ -74,8 +73,7 @@ TEST(Processes, AgreeOnTheirTextsInRankOrder) {
     for (int n = 0; n < 3; ++n) {
       EXPECT_EQ(
           processes.agree(nullptr, formatted("n{} of {}", n, rank)),
-          (std::vector<std::string>{
-              formatted("n{} of 0", n), formatted("n{} of 1", n)}));
+          (std::vector<std::string>{formatted("n{} of 0", n), formatted("n{} of 1", n)}));
     }
   });
 }
@@ -138,12 +136,8 @@ TEST(RecordFailure, SaysWhatEndedTheRun) {
   EXPECT_TRUE(record_failure(folder.path(), 65, "torn \"file\"", 3, "far"));
   // What others say of the same failure comes too late.
   EXPECT_FALSE(record_failure(folder.path(), 69, "an echo", 0, "near"));
-  EXPECT_EQ(
-      std::distance(
-          fs::directory_iterator(folder.path()), fs::directory_iterator()),
-      1);
-  const auto failure =
-      nlohmann::json::parse(read_file(folder / "failure.json"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+  const auto failure = nlohmann::json::parse(read_file(folder / "failure.json"));
   EXPECT_EQ(failure.size(), 5U);
   EXPECT_EQ(failure.at("exit_code"), 65);
   EXPECT_EQ(failure.at("message"), "torn \"file\"");
@@ -167,9 +161,7 @@ struct ProcessEnd {
   std::string said;
 };
 
-ProcessEnd end_of(
-    const TempFolder& folder,
-    const std::function<void(Processes&)>& body) {
+ProcessEnd end_of(const TempFolder& folder, const std::function<void(Processes&)>& body) {
   const int port = free_port();
   const std::string said = folder.add("said", "");
   const pid_t child = ::fork();
@@ -196,21 +188,19 @@ ProcessEnd end_after(const TempFolder& folder, const Thrown& thrown) {
 
 TEST(EndOfAProcess, IsTheCodeOfItsBody) {
   const TempFolder folder;
-  const ProcessEnd end = end_of(
-      folder, [](Processes& processes) { processes.run([] { return 7; }); });
+  const ProcessEnd end =
+      end_of(folder, [](Processes& processes) { processes.run([] { return 7; }); });
   EXPECT_EQ(end.code, 7);
   EXPECT_EQ(end.said, "");
 }
 
 TEST(EndOfAProcess, AnErrorIsPrintedAndRecorded) {
   const TempFolder folder;
-  const ProcessEnd end =
-      end_after(folder, Error(ErrorKind::DamagedData, "a file is torn\x1b[2J"));
+  const ProcessEnd end = end_after(folder, Error(ErrorKind::DamagedData, "a file is torn\x1b[2J"));
   EXPECT_EQ(end.code, 65);
   EXPECT_TRUE(end.said.starts_with("abtrain: a file is torn")) << end.said;
   EXPECT_EQ(end.said.find('\x1b'), std::string::npos) << end.said;
-  const auto failure =
-      nlohmann::json::parse(read_file(folder / "failure.json"));
+  const auto failure = nlohmann::json::parse(read_file(folder / "failure.json"));
   EXPECT_EQ(failure.at("exit_code"), 65);
   EXPECT_EQ(failure.at("worker"), 0);
 }
@@ -221,8 +211,7 @@ TEST(EndOfAProcess, ATimeOutIsAboutTheWorkerThatDidNotCome) {
   ProcessEnd end = end_after(folder, late);
   EXPECT_EQ(end.code, 69);
   EXPECT_EQ(end.said, formatted("abtrain: {}\n", late.what()));
-  const auto failure =
-      nlohmann::json::parse(read_file(folder / "failure.json"));
+  const auto failure = nlohmann::json::parse(read_file(folder / "failure.json"));
   EXPECT_EQ(failure.at("worker"), 5);
   // Another worker that waits for it too has nothing to add.
   end = end_after(folder, late);
@@ -232,8 +221,7 @@ TEST(EndOfAProcess, ATimeOutIsAboutTheWorkerThatDidNotCome) {
 
 TEST(EndOfAProcess, ALocatedErrorHasNoPrefix) {
   const TempFolder folder;
-  const ProcessEnd end =
-      end_after(folder, LocatedError(ErrorKind::Config, "x.yaml:1:2: error"));
+  const ProcessEnd end = end_after(folder, LocatedError(ErrorKind::Config, "x.yaml:1:2: error"));
   EXPECT_EQ(end.code, 78);
   EXPECT_EQ(end.said, "x.yaml:1:2: error\n");
 }
@@ -260,8 +248,7 @@ TEST(EndOfAProcess, AFolderThatItDoesNotSee) {
 
 TEST(EndOfAProcess, AStopIsNoFailure) {
   const TempFolder folder;
-  const ProcessEnd end =
-      end_after(folder, Error(ErrorKind::Stopped, "saved, stops"));
+  const ProcessEnd end = end_after(folder, Error(ErrorKind::Stopped, "saved, stops"));
   EXPECT_EQ(end.code, 75);
   EXPECT_EQ(end.said, "abtrain: saved, stops\n");
   EXPECT_FALSE(fs::exists(folder / "failure.json"));

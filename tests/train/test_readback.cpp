@@ -38,8 +38,7 @@ TEST(GpuReadback, IsOneStepLate) {
     // Step 0 is one as any other.
     EXPECT_FALSE(readback.exchange(0, scalar(0.5, at::kCUDA, type)));
     for (int step = 1; step < 4; ++step) {
-      const auto reading =
-          readback.exchange(step, scalar(step + 0.5, at::kCUDA, type));
+      const auto reading = readback.exchange(step, scalar(step + 0.5, at::kCUDA, type));
       ASSERT_TRUE(reading);
       EXPECT_EQ(reading->step, step - 1);
       EXPECT_EQ(reading->value, step - 0.5);

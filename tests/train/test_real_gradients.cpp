@@ -19,25 +19,18 @@ struct GradientCase {
 
 class RealGradients : public ::testing::TestWithParam<GradientCase> {};
 INSTANTIATE_TEST_SUITE_P(
-    Data,
-    RealGradients,
+    Data, RealGradients,
     ::testing::Values(
-        GradientCase{"fashion-mnist", 1.4, 1.0, 1.5},
-        GradientCase{"cifar10", 1.15, 1.0, 1.4}),
+        GradientCase{"fashion-mnist", 1.4, 1.0, 1.5}, GradientCase{"cifar10", 1.15, 1.0, 1.4}),
     [](const auto& test) { return test.param.data.substr(0, 5); });
 
 double error_of(
-    ReducerOptions options,
-    const std::vector<Slot>& slots,
+    ReducerOptions options, const std::vector<Slot>& slots,
     const std::vector<at::Tensor>& gradients) {
   options.min_numel = 4096;
-  return vnmse(
-      options,
-      slots,
-      static_cast<int>(gradients.size()),
-      [&](int worker, std::int64_t) {
-        return gradients[static_cast<std::size_t>(worker)];
-      });
+  return vnmse(options, slots, static_cast<int>(gradients.size()), [&](int worker, std::int64_t) {
+    return gradients[static_cast<std::size_t>(worker)];
+  });
 }
 
 // The large numbers of a gradient lie together: chosen by chunks, without their
@@ -49,8 +42,7 @@ TEST_P(RealGradients, HaveTheirLargeNumbersTogether) {
     GTEST_SKIP() << "no " << GetParam().data << " here";
   }
   const std::int64_t numel = real->of_worker[0].numel();
-  const at::Tensor order =
-      at::randperm(numel, at::detail::createCPUGenerator(1));
+  const at::Tensor order = at::randperm(numel, at::detail::createCPUGenerator(1));
   std::vector<at::Tensor> permuted;
   for (const at::Tensor& gradient : real->of_worker) {
     permuted.push_back(gradient.index_select(0, order));
@@ -63,9 +55,7 @@ TEST_P(RealGradients, HaveTheirLargeNumbersTogether) {
     const double chunked = error_of(by_chunks, real->slots, real->of_worker);
     const double scattered = error_of(by_chunks, one_slot({numel}), permuted);
     const bool low = bits < 1;
-    EXPECT_LT(
-        chunked, (low ? GetParam().low_bits : GetParam().high_bits) * single)
-        << bits;
+    EXPECT_LT(chunked, (low ? GetParam().low_bits : GetParam().high_bits) * single) << bits;
     EXPECT_GT(scattered, (low ? GetParam().permuted : 1.5) * chunked) << bits;
   }
 }

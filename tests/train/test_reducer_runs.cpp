@@ -28,8 +28,7 @@ struct ReducerCase {
 class ReducerRun : public ::testing::TestWithParam<ReducerCase> {};
 
 config::RunOptions reducer_options(const ReducerCase& c) {
-  config::RunOptions o =
-      testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
+  config::RunOptions o = testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
   o.method.name = c.method;
   o.method.sync_every = Duration::steps(40);  // which forgets the residuals
   o.train.steps = o.method.name == "ab" ? 160 : 60;
@@ -68,12 +67,10 @@ TEST_P(ReducerRun, LearnsAndSendsWhatThePlanSays) {
   const data::Dataset dataset = testing::toy_dataset(256);
   // check_replicas: 1 compares parameters and moments after each step.
   const auto results = testing::train_all(o, dataset);
-  const auto sizes =
-      config::model_sizes(o, config::input_shape(dataset))->sizes;
+  const auto sizes = config::model_sizes(o, config::input_shape(dataset))->sizes;
   const RunLength length = config::run_length(o, dataset.train.size());
   for (int r = 0; r < c.workers; ++r) {
-    const auto plan =
-        methods::plan_traffic(config::method_setup(o), length, sizes, r);
+    const auto plan = methods::plan_traffic(config::method_setup(o), length, sizes, r);
     EXPECT_EQ(
         static_cast<double>(plan.total),
         results[0].workers[static_cast<std::size_t>(r)].traffic.total())
@@ -111,13 +108,10 @@ std::vector<ReducerCase> reducer_cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    ReducerRun,
-    ::testing::ValuesIn(reducer_cases()),
-    [](const auto& test) {
+    All, ReducerRun, ::testing::ValuesIn(reducer_cases()), [](const auto& test) {
       const ReducerCase& c = test.param;
-      std::string name = c.method + "_" + c.reducer + "_" +
-                         std::to_string(c.workers) + "_" + c.transport;
+      std::string name =
+          c.method + "_" + c.reducer + "_" + std::to_string(c.workers) + "_" + c.transport;
       std::ranges::replace(name, '-', '_');
       return name;
     });

@@ -36,8 +36,7 @@ class Resume : public ::testing::Test {
     folder_.add(run + "/config.yaml", config);
     folder_.add(run + "/metrics.jsonl", "{}\n");
     comm::run_workers(1, 60, [&](comm::Communicator& world) {
-      run_folder::CheckpointWriter writer(
-          {folder_ / run, config, 100}, world, nullptr, {});
+      run_folder::CheckpointWriter writer({folder_ / run, config, 100}, world, nullptr, {});
       state::State state;
       run_folder::Checkpoint about;
       about.step = step;
@@ -50,8 +49,7 @@ class Resume : public ::testing::Test {
     folder_.add(run + "/summary.json", "{}");
   }
   std::string place(const std::string& run, std::int64_t step) const {
-    return folder_ /
-           formatted("{}/checkpoints/{}", run, run_folder::step_folder(step));
+    return folder_ / formatted("{}/checkpoints/{}", run, run_folder::step_folder(step));
   }
   ResumeChoice choose(const std::string& how, bool overwrite = false) {
     return choose_resume(how, overwrite, options_, own_, log_);
@@ -62,10 +60,7 @@ class Resume : public ::testing::Test {
     return choice.from ? choice.from->step : -1;
   }
   void expect_refused(
-      const std::string& how,
-      int code,
-      const std::string& says,
-      bool overwrite = false) {
+      const std::string& how, int code, const std::string& says, bool overwrite = false) {
     const auto [got, what] = error_of([&] { choose(how, overwrite); });
     EXPECT_EQ(got, code) << what;
     EXPECT_NE(what.find(says), std::string::npos) << what;
@@ -155,17 +150,11 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
       {"data.prefetch", true, [](auto& o) { ++o.data.prefetch; }},
       {"train.threads", true, [](auto& o) { ++o.train.threads; }},
       {"checkpoint.keep", true, [](auto& o) { ++o.checkpoint.keep; }},
-      {"evaluate.every",
-       true,
-       [](auto& o) { o.evaluate.every = Duration::steps(3); }},
-      {"evaluate.norm_batches",
-       true,
-       [](auto& o) { o.evaluate.norm_batches = 5; }},
+      {"evaluate.every", true, [](auto& o) { o.evaluate.every = Duration::steps(3); }},
+      {"evaluate.norm_batches", true, [](auto& o) { o.evaluate.norm_batches = 5; }},
       {"seed", false, [](auto& o) { ++o.seed; }},
       {"data.batch_size", false, [](auto& o) { ++o.data.batch_size; }},
-      {"data.augment",
-       false,
-       [](auto& o) { o.data.augment = data::AugmentName::Flip; }},
+      {"data.augment", false, [](auto& o) { o.data.augment = data::AugmentName::Flip; }},
       {"data.validation", false, [](auto& o) { ++o.data.validation; }},
       {"model.hidden", false, [](auto& o) { o.model.hidden = {3}; }},
       {"method.group_size", false, [](auto& o) { o.method.group_size = 7; }},
@@ -174,9 +163,7 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
       {"order.name", false, [](auto& o) { o.order.name = "sequential"; }},
       {"train.epochs", false, [](auto& o) { ++o.train.epochs; }},
       {"train.accumulate", false, [](auto& o) { ++o.train.accumulate; }},
-      {"train.precision", false, [](auto& o) {
-         o.train.precision = at::kBFloat16;
-       }}};
+      {"train.precision", false, [](auto& o) { o.train.precision = at::kBFloat16; }}};
   for (const Changed& each : cases) {
     options_ = same;
     each.change(options_);
@@ -193,8 +180,7 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
     options_ = same;
     options_.workers = 2;
     each.change(options_);
-    if (key == "method.group_size" || key == "data.batch_size" ||
-        key == "train.accumulate") {
+    if (key == "method.group_size" || key == "data.batch_size" || key == "train.accumulate") {
       EXPECT_EQ(step_of("auto"), 8) << key;
     } else if (!each.is_free) {
       expect_refused("auto", 78, formatted("\n  {}: ", key));
@@ -212,16 +198,13 @@ TEST_F(Resume, ARefusalSaysBothValuesOfEachKey) {
   EXPECT_EQ(code, 78);
   EXPECT_TRUE(what.starts_with(place("own", 8) + " belongs to")) << what;
   EXPECT_NE(what.find("\n  seed: 3 there, 4 now\n"), std::string::npos) << what;
-  EXPECT_NE(
-      what.find("\n  optimizer.lr: 0.25 there, 0.5 now\n"), std::string::npos)
-      << what;
+  EXPECT_NE(what.find("\n  optimizer.lr: 0.25 there, 0.5 now\n"), std::string::npos) << what;
 }
 
 TEST_F(Resume, AFolderOfItsOwnIsUsedInPlace) {
   save("own", 4);
   save("own", 8);
-  for (const auto& [how, step] :
-       std::vector<std::pair<std::string, std::int64_t>>{
+  for (const auto& [how, step] : std::vector<std::pair<std::string, std::int64_t>>{
            {own_, 8}, {own_ + "/", 8}, {place("own", 4), 4}}) {
     const ResumeChoice choice = choose(how);
     ASSERT_TRUE(choice.from) << how;
@@ -234,8 +217,7 @@ TEST_F(Resume, AFolderOfItsOwnIsUsedInPlace) {
 TEST_F(Resume, AFolderOfAnotherRunIsBorrowed) {
   save("other", 4);
   save("other", 8);
-  for (const auto& [how, step] :
-       std::vector<std::pair<std::string, std::int64_t>>{
+  for (const auto& [how, step] : std::vector<std::pair<std::string, std::int64_t>>{
            {folder_ / "other", 8}, {place("other", 4), 4}}) {
     const ResumeChoice choice = choose(how);
     ASSERT_TRUE(choice.from) << how;
@@ -250,8 +232,7 @@ TEST_F(Resume, AFolderOfAnotherRunIsBorrowed) {
   expect_refused(folder_ / "other", 78, "saved up to step 2");
   EXPECT_EQ(step_of(folder_ / "other", true), 8);
   options_.seed = 99;
-  expect_refused(
-      folder_ / "other", 78, place("other", 8) + " belongs to", true);
+  expect_refused(folder_ / "other", 78, place("other", 8) + " belongs to", true);
 }
 
 TEST_F(Resume, AFolderThatHasNothingIsRefused) {
@@ -306,14 +287,12 @@ TEST_F(Resume, TheModelOfARunThatIsMadeLongerStays) {
   const auto left_by = [&](bool changes_length) {
     ResumeChoice choice = choose(own_);
     choice.changes_length = changes_length;
-    for (const char* file :
-         {"summary.json", "model.safetensors", "model.sparse.safetensors"}) {
+    for (const char* file : {"summary.json", "model.safetensors", "model.sparse.safetensors"}) {
       folder_.add(std::string("own/") + file, "x");
     }
     open_folder(options_, own_, choice, log_);
     return std::array{
-        fs::exists(own_ + "/summary.json"),
-        fs::exists(own_ + "/model.safetensors"),
+        fs::exists(own_ + "/summary.json"), fs::exists(own_ + "/model.safetensors"),
         fs::exists(own_ + "/model.sparse.safetensors")};
   };
   save("own", 5);
@@ -327,8 +306,7 @@ TEST_F(Resume, AFreshStartPutsCheckpointsAside) {
   save("own", 4);
   put_checkpoints_aside(own_, log_);
   EXPECT_FALSE(fs::exists(own_ + "/checkpoints"));
-  const std::string aside =
-      own_ + "/checkpoints.previous/" + run_folder::step_folder(4);
+  const std::string aside = own_ + "/checkpoints.previous/" + run_folder::step_folder(4);
   EXPECT_NO_THROW(run_folder::verify(run_folder::read_checkpoint(aside)));
   // Without any there is nothing to keep, and what was kept stays.
   folder_.add("own/checkpoints/.unfinished-step-0000000005/x", "");
@@ -339,8 +317,7 @@ TEST_F(Resume, AFreshStartPutsCheckpointsAside) {
   save("own", 8);
   put_checkpoints_aside(own_, log_);
   EXPECT_FALSE(fs::exists(aside));
-  EXPECT_TRUE(
-      fs::exists(own_ + "/checkpoints.previous/" + run_folder::step_folder(8)));
+  EXPECT_TRUE(fs::exists(own_ + "/checkpoints.previous/" + run_folder::step_folder(8)));
 }
 
 }  // namespace

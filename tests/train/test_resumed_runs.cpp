@@ -27,31 +27,20 @@ class ResumedRun : public ::testing::TestWithParam<ResumedCase> {};
 
 TEST_P(ResumedRun, HasTheSameBits) {
   std::vector<std::string> sets = {
-      "workers=2",
-      "model.hidden=[24,20]",
-      "data.batch_size=8",
-      "train.steps=60",
-      "method.group_size=1",
-      "method.warmup_steps=6",
-      "method.sync_every=9",
-      "method.full_rank_steps=2",
-      "method.rank={rule: fixed, rank: 5}",
-      "optimizer.lr=5e-3",
-      "schedule.warmup_steps=4",
-      "train.threads=1",
-      "train.timeout=60",
-      "evaluate.every=25",
-      "checkpoint.every=10"};
+      "workers=2",           "model.hidden=[24,20]",     "data.batch_size=8",
+      "train.steps=60",      "method.group_size=1",      "method.warmup_steps=6",
+      "method.sync_every=9", "method.full_rank_steps=2", "method.rank={rule: fixed, rank: 5}",
+      "optimizer.lr=5e-3",   "schedule.warmup_steps=4",  "train.threads=1",
+      "train.timeout=60",    "evaluate.every=25",        "checkpoint.every=10"};
   const std::vector<std::string>& own = GetParam().sets;
   sets.insert(sets.end(), own.begin(), own.end());
-  const config::RunOptions o = config::read_config(
-      ABTRAIN_SOURCE_DIR "/configs/fashion_mnist_mlp.yaml", sets);
+  const config::RunOptions o =
+      config::read_config(ABTRAIN_SOURCE_DIR "/configs/fashion_mnist_mlp.yaml", sets);
   // Of 8 images a batch: 13 units for each of two workers.
   const data::Dataset dataset = testing::toy_dataset(208);
   const data::Examples validation;
   const TempFolder folder;
-  const run_folder::CheckpointWriter::Options place{
-      folder.path(), config::to_yaml(o), 99};
+  const run_folder::CheckpointWriter::Options place{folder.path(), config::to_yaml(o), 99};
   TrainInputs inputs{o, dataset, validation, at::kCPU};
   inputs.checkpoints = &place;
   const auto whole = train_threads(inputs);
@@ -69,9 +58,7 @@ TEST_P(ResumedRun, HasTheSameBits) {
     for (std::size_t r = 0; r < whole.size(); ++r) {
       testing::expect_same_bits(*whole[r].model, *resumed[r].model);
       EXPECT_EQ(whole[r].test.loss, resumed[r].test.loss);
-      EXPECT_EQ(
-          whole[0].workers[r].traffic.total(),
-          resumed[0].workers[r].traffic.total());
+      EXPECT_EQ(whole[0].workers[r].traffic.total(), resumed[0].workers[r].traffic.total());
     }
   }
   EXPECT_EQ(starts, 2);
@@ -82,90 +69,55 @@ std::vector<ResumedCase> resumed_cases() {
       {"ddp", {"method.name=ddp", "optimizer={name: sgd, momentum: 0.9}"}},
       {"groups", {"workers=4", "method.group_size=2"}},
       {"muon",
-       {"workers=4",
-        "method.group_size=2",
-        "optimizer={name: muon, factor_step: spectron}"}},
+       {"workers=4", "method.group_size=2", "optimizer={name: muon, factor_step: spectron}"}},
       {"uncut", {"method.cut_first=false", "train.accumulate=2"}},
       {"only_b", {"method.sync=only-b", "method.full_rank_steps=0"}},
-      {"alone",
-       {"method.full_phase.sync_every=3",
-        "method.sync=full",
-        "method.warmup_steps=14"}},
+      {"alone", {"method.full_phase.sync_every=3", "method.sync=full", "method.warmup_steps=14"}},
       {"budget", {"method.rank={rule: budget, ratio: 4}"}},
-      {"energy",
-       {"method.rank={rule: energy, keep: 0.6}", "method.dense_share=0.3"}},
+      {"energy", {"method.rank={rule: energy, keep: 0.6}", "method.dense_share=0.3"}},
       {"carried",
-       {"workers=4",
-        "method.group_size=2",
-        "method.full_rank_steps=0",
-        "method.moments=carry",
-        "method.rank={rule: budget, ratio: 4, floor: 0.7}",
-        "method.anneal_steps=20"}},
+       {"workers=4", "method.group_size=2", "method.full_rank_steps=0", "method.moments=carry",
+        "method.rank={rule: budget, ratio: 4, floor: 0.7}", "method.anneal_steps=20"}},
       {"coded",
-       {"workers=4",
-        "method.full_rank_steps=0",
+       {"workers=4", "method.full_rank_steps=0",
         "method.outer={name: nesterov, wire: {name: int2, error_decay: 0.9}}",
         "optimizer.name=muon"}},
       {"only_b_coded",
-       {"method.sync=only-b",
-        "method.full_rank_steps=0",
+       {"method.sync=only-b", "method.full_rank_steps=0",
         "method.outer={name: sgd, wire: {name: sparseloco}}"}},
       {"local_sgd",
-       {"method.name=local-sgd",
-        "workers=3",
-        "method.average=params+moments",
+       {"method.name=local-sgd", "workers=3", "method.average=params+moments",
         "reducer.dtype=bf16"}},
       // Each save finds a fragment under way.
       {"diloco",
-       {"method.name=diloco",
-        "method.sync_every=10",
-        "method.fragments=2",
-        "method.delay=4",
+       {"method.name=diloco", "method.sync_every=10", "method.fragments=2", "method.delay=4",
         "method.warmup_steps=3"}},
       {"coded_fragments",
-       {"method.name=diloco",
-        "method.sync_every=10",
-        "method.fragments=2",
-        "workers=3",
-        "method.delay=4",
-        "method.outer.wire.name=int4"}},
+       {"method.name=diloco", "method.sync_every=10", "method.fragments=2", "workers=3",
+        "method.delay=4", "method.outer.wire.name=int4"}},
       {"sparse",
-       {"method.name=local-sgd",
-        "workers=3",
-        "method.sync_every=3",
+       {"method.name=local-sgd", "workers=3", "method.sync_every=3",
         "reducer={name: topk, min_numel: 64}"}},
       {"masked",
-       {"method.name=local-sgd",
-        "workers=3",
-        "method.sync_every=3",
+       {"method.name=local-sgd", "workers=3", "method.sync_every=3",
         "reducer={name: onebit, min_numel: 64}"}},
       {"compressed",
-       {"method.name=diloco",
-        "method.sync_every=10",
-        "method.fragments=2",
-        "method.delay=4",
+       {"method.name=diloco", "method.sync_every=10", "method.fragments=2", "method.delay=4",
         "reducer={name: thc, min_numel: 64, dense_steps: 12}"}},
       {"mirror",
-       {"method.name=ddp",
-        "reducer.name=threshold",
+       {"method.name=ddp", "reducer.name=threshold",
         "optimizer={name: qcmd-adagrad, l1: 1e-3, lr: 0.02}"}},
       {"dual",
-       {"method.name=ddp",
-        "reducer.name=ternary",
-        "workers=3",
-        "optimizer={name: qrda-adagrad, l1: 1e-3, lr: 0.02}",
-        "schedule.name=constant"}},
+       {"method.name=ddp", "reducer.name=ternary", "workers=3",
+        "optimizer={name: qrda-adagrad, l1: 1e-3, lr: 0.02}", "schedule.name=constant"}},
       // Some saves are within a pair of units.
       {"coordinated", {"method.name=ddp", "order={name: cd-grab, wire: int8}"}},
       {"ordered_groups",
-       {"workers=4",
-        "method.group_size=2",
-        "data.batch_size=4",
+       {"workers=4", "method.group_size=2", "data.batch_size=4",
         "order={name: cd-grab, wire: sketch}"}},
       {"centered", {"method.name=local-sgd", "order.name=grab"}},
       {"examples", {"method.name=ddp", "order={name: cd-grab, unit: example}"}},
-      {"examples_alone",
-       {"train.accumulate=2", "order={name: id-grab, unit: example}"}}};
+      {"examples_alone", {"train.accumulate=2", "order={name: id-grab, unit: example}"}}};
   const std::vector<std::vector<std::string>> reducers = {
       {"topk"},
       {"topk-chunked"},
@@ -201,12 +153,8 @@ std::vector<ResumedCase> resumed_cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    ResumedRun,
-    ::testing::ValuesIn(resumed_cases()),
-    [](const auto& test) {
-      return formatted("{}_{}", test.param.name, test.index);
-    });
+    All, ResumedRun, ::testing::ValuesIn(resumed_cases()),
+    [](const auto& test) { return formatted("{}_{}", test.param.name, test.index); });
 
 }  // namespace
 }  // namespace abtrain::train

@@ -62,9 +62,7 @@ TEST(Place, OfThreadsOnTheCpu) {
   choose_place(setup, options, host, log);
   EXPECT_EQ(setup.device, at::Device(at::kCPU));
   EXPECT_EQ(setup.back_end, BackEnd::Local);
-  const auto refusal = [&] {
-    return error_of([&] { choose_place(setup, options, host, log); });
-  };
+  const auto refusal = [&] { return error_of([&] { choose_place(setup, options, host, log); }); };
   options.comm = BackEnd::Mpi;
   EXPECT_EQ(refusal().first, 78);
   options.comm.reset();
@@ -150,12 +148,8 @@ class OpenFolder : public ::testing::Test {
  protected:
   OpenFolder() {
     for (const char* file :
-         {"summary.json",
-          "model.safetensors",
-          "model.sparse.safetensors",
-          "failure.json",
-          "metrics.jsonl",
-          "checkpoints/step-0000000004/x"}) {
+         {"summary.json", "model.safetensors", "model.sparse.safetensors", "failure.json",
+          "metrics.jsonl", "checkpoints/step-0000000004/x"}) {
       folder_.add(formatted("run/{}", file), "of an earlier run");
     }
   }
@@ -164,10 +158,7 @@ class OpenFolder : public ::testing::Test {
   }
   void expect_no_results() const {
     for (const char* file :
-         {"summary.json",
-          "model.safetensors",
-          "model.sparse.safetensors",
-          "failure.json"}) {
+         {"summary.json", "model.safetensors", "model.sparse.safetensors", "failure.json"}) {
       EXPECT_FALSE(has(file)) << file;
     }
     EXPECT_TRUE(has("metrics.jsonl"));
@@ -189,8 +180,7 @@ TEST_F(OpenFolder, AFreshStartRemovesResultsAndPutsCheckpointsAside) {
   EXPECT_EQ(config::read_config(folder_ / "run/config.yaml").seed, 123U);
   // One that is not there yet is made.
   open_folder(options_, folder_ / "new/run", {}, log_);
-  EXPECT_EQ(
-      read_file(folder_ / "new/run/config.yaml"), config::to_yaml(options_));
+  EXPECT_EQ(read_file(folder_ / "new/run/config.yaml"), config::to_yaml(options_));
 }
 
 TEST_F(OpenFolder, ARunThatGoesOnKeepsItsCheckpoints) {

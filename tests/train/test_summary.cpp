@@ -41,8 +41,7 @@ void expect_has(const std::string& text, const std::string& part) {
 TEST(ReportTable, SaysWhatARunReached) {
   config::RunOptions options;
   options.name = "small";
-  const std::string table =
-      report_table(options, summary_of_one_worker(), "runs/small");
+  const std::string table = report_table(options, summary_of_one_worker(), "runs/small");
   EXPECT_TRUE(table.starts_with("small: ")) << table;
   expect_has(table, ", 1 worker, 12 steps\n");
   expect_has(table, "87.50 % of the merged model (loss 0.5000)\n");
@@ -76,8 +75,7 @@ TEST(ReportTable, HasNoWordsOfOtherMethods) {
   options.method.name = "ab";
   summary["traffic"]["by_phase"]["ab"] = 500;
   expect_has(
-      report_table(options, summary, "runs/small"),
-      "  by phase        full 1.0 kB, ab 500 B\n");
+      report_table(options, summary, "runs/small"), "  by phase        full 1.0 kB, ab 500 B\n");
 }
 
 TEST(ReportTable, ShowsSmallSharesOfTraffic) {
@@ -91,8 +89,7 @@ TEST(ReportTable, OfWhatIsNoSummaryIsDamagedData) {
   ordered_json summary = summary_of_one_worker();
   summary.erase("seconds");
   for (const ordered_json& damaged : {summary, ordered_json::object()}) {
-    const auto [code, what] =
-        error_of([&] { report_table({}, damaged, "runs/small"); });
+    const auto [code, what] = error_of([&] { report_table({}, damaged, "runs/small"); });
     EXPECT_EQ(code, 65);
     EXPECT_TRUE(what.starts_with("runs/small/summary.json: ")) << what;
   }

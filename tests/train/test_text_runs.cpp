@@ -23,8 +23,7 @@ class TextRun : public ::testing::TestWithParam<TextCase> {};
 // check_replicas: 1 compares parameters and moments after each step.
 TEST_P(TextRun, LearnsTheSameBitsAndSendsWhatThePlanSays) {
   const TextCase c = GetParam();
-  config::RunOptions o =
-      testing::toy_text_options(c.workers, c.workers == 4 ? 2 : 1);
+  config::RunOptions o = testing::toy_text_options(c.workers, c.workers == 4 ? 2 : 1);
   c.change(o);
   const data::Dataset set = testing::toy_text();
   const auto results = testing::train_all(o, set);
@@ -33,17 +32,12 @@ TEST_P(TextRun, LearnsTheSameBitsAndSendsWhatThePlanSays) {
   // Four bits are a token of which nothing is known.
   EXPECT_LT(test.bits_per_byte(), 3.5);
   EXPECT_DOUBLE_EQ(test.perplexity(), std::exp2(test.bits_per_byte()));
-  testing::expect_same_bits(
-      *results[0].model, *testing::train_all(o, set)[0].model);
+  testing::expect_same_bits(*results[0].model, *testing::train_all(o, set)[0].model);
   const auto sizes = config::model_sizes(o, config::input_shape(set))->sizes;
   const RunLength length = config::run_length(o, set.train.size());
   for (int r = 0; r < c.workers; ++r) {
     const auto plan = methods::plan_traffic(
-        config::method_setup(o),
-        length,
-        sizes,
-        r,
-        plan::order_traffic(o, length));
+        config::method_setup(o), length, sizes, r, plan::order_traffic(o, length));
     EXPECT_EQ(
         static_cast<double>(plan.total),
         results[0].workers[static_cast<std::size_t>(r)].traffic.total())
@@ -52,13 +46,11 @@ TEST_P(TextRun, LearnsTheSameBitsAndSendsWhatThePlanSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    TextRun,
+    All, TextRun,
     ::testing::Values(
         TextCase{"ab", 4, [](auto&) {}},
         TextCase{
-            "ab_split_untied",
-            4,
+            "ab_split_untied", 4,
             [](auto& o) {
               o.model.split_qkv = true;
               o.model.tied = false;
@@ -67,53 +59,46 @@ INSTANTIATE_TEST_SUITE_P(
               o.model.drop_rate = 0.05;
             }},
         TextCase{
-            "ab_muon",
-            2,
+            "ab_muon", 2,
             [](auto& o) {
               o.method.rank.rule = linalg::RankRuleName::Ratio;
               o.method.rank.ratio = 1.5;
               o.optimizer.name = "muon";
             }},
         TextCase{
-            "ddp_accumulate",
-            3,
+            "ddp_accumulate", 3,
             [](auto& o) {
               o.method.name = "ddp";
               o.train.accumulate = 2;
             }},
         TextCase{
-            "ab_bf16_rotary",
-            2,
+            "ab_bf16_rotary", 2,
             [](auto& o) {
               o.model.positions = nn::Positions::Rotary;
               o.train.precision = at::kBFloat16;
             }},
         TextCase{
-            "ddp_powersgd",
-            3,
+            "ddp_powersgd", 3,
             [](auto& o) {
               o.method.name = "ddp";
               o.reducer.name = "powersgd";
               o.reducer.min_numel = 64;
             }},
         TextCase{
-            "ddp_thc",
-            3,
+            "ddp_thc", 3,
             [](auto& o) {
               o.method.name = "ddp";
               o.reducer.name = "thc";
               o.reducer.min_numel = 64;
             }},
         TextCase{
-            "ddp_cd_grab",
-            2,
+            "ddp_cd_grab", 2,
             [](auto& o) {
               o.method.name = "ddp";
               o.order.name = "cd-grab";
             }},
         TextCase{
-            "ddp_cd_grab_examples",
-            2,
+            "ddp_cd_grab_examples", 2,
             [](auto& o) {
               o.method.name = "ddp";
               o.order.name = "cd-grab";
@@ -121,16 +106,14 @@ INSTANTIATE_TEST_SUITE_P(
             }},
         TextCase{"local_sgd", 3, [](auto& o) { o.method.name = "local-sgd"; }},
         TextCase{
-            "diloco_fragments",
-            3,
+            "diloco_fragments", 3,
             [](auto& o) {
               o.method.name = "diloco";
               o.method.fragments = 2;
               o.method.delay = 2;
             }},
         TextCase{
-            "muloco",
-            3,
+            "muloco", 3,
             [](auto& o) {
               o.method.name = "diloco";
               o.optimizer.name = "muon";

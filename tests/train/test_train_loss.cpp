@@ -27,11 +27,7 @@ using nlohmann::json;
 using testing::toy_options;
 
 // Of linear layers with ReLUs between, N x F inputs in float64.
-double mean_loss(
-    const nn::Model& model,
-    at::Tensor x,
-    const at::Tensor& labels,
-    double smoothing) {
+double mean_loss(const nn::Model& model, at::Tensor x, const at::Tensor& labels, double smoothing) {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < model.weights().size(); ++i) {
     if (i > 0) {
@@ -41,8 +37,7 @@ double mean_loss(
         model.parameters()[i].tensor->to(at::kDouble);
   }
   const at::Tensor minus_log = at::logsumexp(x, 1, true) - x;
-  return ((1 - smoothing) *
-              at::gather(minus_log, 1, labels.view({-1, 1})).mean() +
+  return ((1 - smoothing) * at::gather(minus_log, 1, labels.view({-1, 1})).mean() +
           smoothing * minus_log.mean())
       .item<double>();
 }
@@ -60,8 +55,7 @@ double squares(const nn::Model& model, bool biases) {
 }
 
 at::Tensor toy_inputs(const data::Dataset& set) {
-  return ((as_bytes(set.train).pixels.to(at::kDouble) / 255 -
-           double{set.mean[0]}) /
+  return ((as_bytes(set.train).pixels.to(at::kDouble) / 255 - double{set.mean[0]}) /
           double{set.std[0]})
       .flatten(1);
 }
@@ -91,12 +85,9 @@ TEST_P(Objective, IsWhatTrainLossSays) {
   o.evaluate.train = true;
   const auto results = testing::train_all(o, dataset);
   const nn::Model& model = *results[0].model;
-  const double wanted = mean_loss(
-                            model,
-                            toy_inputs(dataset),
-                            as_bytes(dataset.train).labels,
-                            c.smoothing) +
-                        0.03 / 2 * squares(model, c.decay_all);
+  const double wanted =
+      mean_loss(model, toy_inputs(dataset), as_bytes(dataset.train).labels, c.smoothing) +
+      0.03 / 2 * squares(model, c.decay_all);
   for (const TrainResult& r : results) {
     ASSERT_TRUE(r.train_loss);
     EXPECT_NEAR(*r.train_loss, wanted, 1e-6);
@@ -112,16 +103,12 @@ TEST_P(Objective, IsWhatTrainLossSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    Objective,
+    All, Objective,
     ::testing::Values(
-        LossCase{"ddp", 1, 0, false},
-        LossCase{"ddp", 2, 0.1, true},
-        LossCase{"local-sgd", 2, 0, true},
-        LossCase{"ab", 2, 0.1, false}),
+        LossCase{"ddp", 1, 0, false}, LossCase{"ddp", 2, 0.1, true},
+        LossCase{"local-sgd", 2, 0, true}, LossCase{"ab", 2, 0.1, false}),
     [](const auto& each) {
-      std::string name =
-          formatted("{}{}", each.param.method, each.param.workers);
+      std::string name = formatted("{}{}", each.param.method, each.param.workers);
       std::erase(name, '-');
       return name;
     });
@@ -165,31 +152,29 @@ TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
   }
   const TempFolder folder;
   const config::RunOptions o = config::read_config(
-      "",
-      {"name=softmax",
-       "output=" + folder.path(),
-       "device=cpu",
-       "workers=1",
-       "method.name=ddp",
-       "model.name=softmax",
-       "data.subset=4096",
-       "data.pool=7",
-       "data.standardize=true",
-       "data.batch_size=4096",
-       "optimizer.name=sgd",
-       "optimizer.lr=0.15",
-       "optimizer.momentum=0.9",
-       "optimizer.weight_decay=0.01",
-       "optimizer.decay_all=true",
-       "schedule.name=constant",
-       "train.epochs=350",
-       "train.threads=1",
-       "evaluate.every=150",
-       "checkpoint.every=0",
-       "evaluate.train=true"});
+      "", {"name=softmax",
+           "output=" + folder.path(),
+           "device=cpu",
+           "workers=1",
+           "method.name=ddp",
+           "model.name=softmax",
+           "data.subset=4096",
+           "data.pool=7",
+           "data.standardize=true",
+           "data.batch_size=4096",
+           "optimizer.name=sgd",
+           "optimizer.lr=0.15",
+           "optimizer.momentum=0.9",
+           "optimizer.weight_decay=0.01",
+           "optimizer.decay_all=true",
+           "schedule.name=constant",
+           "train.epochs=350",
+           "train.threads=1",
+           "evaluate.every=150",
+           "checkpoint.every=0",
+           "evaluate.train=true"});
   EXPECT_NE(
-      plan::plan_text(o).find("4,096 training and 10,000 test images of 1x7x7"),
-      std::string::npos);
+      plan::plan_text(o).find("4,096 training and 10,000 test images of 1x7x7"), std::string::npos);
   Log log(LogLevel::Quiet);
   const json summary = json::parse(train(o, {}, log).summary);
   EXPECT_EQ(summary["steps"], 350);
@@ -209,9 +194,8 @@ TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
   const auto model = nn::make_model(o.model, {1, 7, 7, 10});
   const std::string run = folder / "softmax";
   weights::load_model(run + "/model.safetensors", *model);
-  const double wanted =
-      mean_loss(*model, x, as_bytes(bytes.train).labels.slice(0, 0, 4096), 0) +
-      0.01 / 2 * squares(*model, true);
+  const double wanted = mean_loss(*model, x, as_bytes(bytes.train).labels.slice(0, 0, 4096), 0) +
+                        0.01 / 2 * squares(*model, true);
   EXPECT_NEAR(summary["train_loss"].get<double>(), wanted, 1e-7);
 
   std::vector<double> losses;
@@ -228,8 +212,7 @@ TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
   const json again = json::parse(evaluate_run(o, run, "", log));
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["loss"], summary["loss"]);
-  RecordProperty(
-      "figures", formatted("{} {}", summary["train_loss"].dump(), wanted));
+  RecordProperty("figures", formatted("{} {}", summary["train_loss"].dump(), wanted));
 }
 
 }  // namespace

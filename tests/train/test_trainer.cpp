@@ -53,16 +53,14 @@ TEST_P(NonFinite, EndsAllWorkersWithinAStep) {
       last[static_cast<std::size_t>(rank)] = t;
       if (rank == 2 && t == 6) {
         const at::NoGradGuard no_grad;
-        model.parameters()[0].tensor->fill_(
-            std::numeric_limits<float>::quiet_NaN());
+        model.parameters()[0].tensor->fill_(std::numeric_limits<float>::quiet_NaN());
       }
     });
     FAIL() << "the run went on";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::Diverged);
     const std::string message = e.what();
-    EXPECT_NE(message.find("step 7: the loss of worker 2"), std::string::npos)
-        << message;
+    EXPECT_NE(message.find("step 7: the loss of worker 2"), std::string::npos) << message;
     EXPECT_NE(message.find("'fc1.bias'"), std::string::npos) << message;
   }
   if (std::string(GetParam()) == "ddp") {
@@ -72,10 +70,7 @@ TEST_P(NonFinite, EndsAllWorkersWithinAStep) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Methods,
-    NonFinite,
-    ::testing::Values("ab", "ddp", "local-sgd", "diloco"));
+INSTANTIATE_TEST_SUITE_P(Methods, NonFinite, ::testing::Values("ab", "ddp", "local-sgd", "diloco"));
 
 TEST(Trainer, TooSmallATrainingSetIsNamed) {
   config::RunOptions o = toy_options(4, 2);
@@ -134,8 +129,7 @@ TEST(Trainer, ALastStepThatBreaksTheModelIsDivergence) {
     FAIL() << "it ended well";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Diverged);
-    EXPECT_NE(std::string(error.what()).find("step 1: "), std::string::npos)
-        << error.what();
+    EXPECT_NE(std::string(error.what()).find("step 1: "), std::string::npos) << error.what();
   }
 }
 
@@ -149,14 +143,13 @@ TEST(Precision, Bf16ChangesForwardPassesOnly) {
     o.method.warmup_steps = Duration::steps(0);
     o.train.precision = precision;
     auto& factors = first[precision == at::kBFloat16];
-    const auto results = train_all(
-        o, dataset, [&](int rank, std::int64_t step, nn::Model& model) {
-          if (rank == 0 && step == 0) {
-            for (const at::Tensor& t : tensors_of(model)) {
-              factors.push_back(t.detach().clone());
-            }
-          }
-        });
+    const auto results = train_all(o, dataset, [&](int rank, std::int64_t step, nn::Model& model) {
+      if (rank == 0 && step == 0) {
+        for (const at::Tensor& t : tensors_of(model)) {
+          factors.push_back(t.detach().clone());
+        }
+      }
+    });
     for (const at::Tensor& t : tensors_of(*results[0].model)) {
       EXPECT_EQ(t.scalar_type(), at::kFloat);
       // A product that went through bf16 would end in 16 zero bits.

@@ -63,8 +63,7 @@ struct StepCase {
 config::RunOptions phases(const StepCase& c) {
   config::RunOptions o = toy_options(c.workers, c.group_size);
   o.method.name = c.method;
-  o.method.sync = c.workers == 1 ? methods::SyncMode::OnlyB
-                                 : methods::SyncMode::OnlyLearned;
+  o.method.sync = c.workers == 1 ? methods::SyncMode::OnlyB : methods::SyncMode::OnlyLearned;
   o.method.warmup_steps = Duration::steps(30);
   o.method.sync_every = Duration::steps(60);
   o.method.full_rank_steps = Duration::steps(28);
@@ -99,15 +98,13 @@ TEST_P(CapturedForm, HasTheSameBits) {
     EXPECT_EQ(eager[i].test.loss, captured[i].test.loss);
     // Anew for each layout, but not for the last one's twelve steps.
     const std::set<std::int64_t> wanted =
-        c.method != "ab" ? std::set<std::int64_t>{3}
-                         : std::set<std::int64_t>{3, 33, 93, 121, 153};
+        c.method != "ab" ? std::set<std::int64_t>{3} : std::set<std::int64_t>{3, 33, 93, 121, 153};
     EXPECT_EQ(captures.of(r), wanted);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    CapturedForm,
+    All, CapturedForm,
     ::testing::Values(
         StepCase{"ddp", "ddp", 1, {}, 1, "adamw", 1, kFp32},
         StepCase{"ddp_sgd", "ddp", 2, {}, 3, "sgd", 0.5, kFp32},
@@ -132,8 +129,7 @@ TEST(TrainingStep, ShortPhasesAreNotCaptured) {
 }
 
 TEST(TrainingStep, OnTheCpuNothingIsCaptured) {
-  const config::RunOptions o =
-      phases({"", "ddp", 1, {}, 1, "adamw", 1, kFp32});
+  const config::RunOptions o = phases({"", "ddp", 1, {}, 1, "adamw", 1, kFp32});
   Captures captures;
   TrainHooks hooks = captures.hooks();
   hooks.capture_on_cpu = false;
@@ -250,26 +246,22 @@ TEST_P(GpuTrainingStep, GraphsGiveTheSameNumbers) {
   EXPECT_EQ(captured, 0);
   o.train.cuda_graphs = true;
   const auto graphs = train_with(o, dataset, hooks, gpu_);
-  EXPECT_EQ(
-      captured, (GetParam().method == "ddp" ? 1 : 2) * GetParam().workers);
+  EXPECT_EQ(captured, (GetParam().method == "ddp" ? 1 : 2) * GetParam().workers);
   const auto& left = eager[0].model->weights();
   const auto& right = graphs[0].model->weights();
   for (std::size_t i = 0; i < left.size(); ++i) {
     // A step moves a number by up to lr: 50 steps of 1e-4 in all.
-    const at::Tensor difference =
-        left[i].weight->merged() - right[i].weight->merged();
+    const at::Tensor difference = left[i].weight->merged() - right[i].weight->merged();
     EXPECT_LT(difference.abs().max().item<double>(), 5e-3) << left[i].name;
   }
-  EXPECT_NEAR(
-      eager[0].test.loss, graphs[0].test.loss, 0.05 * eager[0].test.loss);
+  EXPECT_NEAR(eager[0].test.loss, graphs[0].test.loss, 0.05 * eager[0].test.loss);
   for (const TrainResult& r : graphs) {
     expect_same_bits(*graphs[0].model, *r.model);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    GpuTrainingStep,
+    All, GpuTrainingStep,
     ::testing::Values(
         StepCase{"ddp", "ddp", 1, {}, 1, "adamw", 1, kFp32},
         StepCase{"ddp_bf16", "ddp", 2, {}, 3, "sgd", 1, kBf16},

@@ -25,8 +25,7 @@ TEST_P(ZooRuns, EndWithOneFactoredModelAndTheSameBitsTwice) {
   const auto second = train_all(o, dataset);
   expect_same_bits(*first[0].model, *first[1].model);
   expect_same_bits(*first[0].model, *second[0].model);
-  EXPECT_GT(
-      first[0].model->dense_parameters(), first[0].model->stored_parameters());
+  EXPECT_GT(first[0].model->dense_parameters(), first[0].model->stored_parameters());
   std::size_t factored = 0;
   for (const nn::NamedWeight& w : first[0].model->weights()) {
     factored += w.weight->is_factored();
@@ -36,14 +35,7 @@ TEST_P(ZooRuns, EndWithOneFactoredModelAndTheSameBitsTwice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    ZooRuns,
-    ::testing::Values(
-        "vgg11",
-        "vgg11-small",
-        "resnet18",
-        "resnet50",
-        "vit-tiny"),
+    All, ZooRuns, ::testing::Values("vgg11", "vgg11-small", "resnet18", "resnet50", "vit-tiny"),
     [](const auto& test) {
       std::string name = test.param;
       std::replace(name.begin(), name.end(), '-', '_');
@@ -55,9 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Dropout, DiffersBetweenWorkers) {
   data::Dataset dataset = testing::toy_dataset(32, 3, 32);
   as_bytes(dataset.train)
-      .pixels.copy_(as_bytes(dataset.train)
-                        .pixels[0]
-                        .expand_as(as_bytes(dataset.train).pixels));
+      .pixels.copy_(as_bytes(dataset.train).pixels[0].expand_as(as_bytes(dataset.train).pixels));
   as_bytes(dataset.train).labels.zero_();
   for (const double rate : {0.0, 0.5}) {
     config::RunOptions o = toy_zoo_options("resnet18");
@@ -72,8 +62,7 @@ TEST(Dropout, DiffersBetweenWorkers) {
     train_all(o, dataset, [&](int rank, std::int64_t step, nn::Model& model) {
       const std::lock_guard lock(mutex);
       if (step == 3) {
-        learned[rank] =
-            model.weights()[3].weight->factor(nn::Factor::B).detach().clone();
+        learned[rank] = model.weights()[3].weight->factor(nn::Factor::B).detach().clone();
       }
     });
     ASSERT_EQ(learned.size(), 2U);

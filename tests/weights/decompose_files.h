@@ -50,9 +50,8 @@ inline std::map<std::string, at::Tensor> merged(const std::string& path) {
     for (const std::string& size : split_text(shape, ',')) {
       sizes.push_back(std::stoll(size));
     }
-    const at::Tensor w = at::matmul(
-        all.at(name + ".A").to(at::kDouble),
-        all.at(name + ".B").to(at::kDouble));
+    const at::Tensor w =
+        at::matmul(all.at(name + ".A").to(at::kDouble), all.at(name + ".B").to(at::kDouble));
     all[name] = (w.size(0) == sizes[0] ? w : w.t().contiguous()).reshape(sizes);
     all.erase(name + ".A");
     all.erase(name + ".B");
@@ -72,12 +71,9 @@ class DecomposeFile : public ::testing::Test {
     return decompose_file(options_, log_);
   }
   void input(const std::vector<NamedTensor>& tensors) const {
-    write_weights(
-        folder_.file("in"), tensors, {{"format", "pt"}, {"by", "me"}});
+    write_weights(folder_.file("in"), tensors, {{"format", "pt"}, {"by", "me"}});
   }
-  static const DecomposedTensor& row(
-      const DecomposeReport& report,
-      const std::string& name) {
+  static const DecomposedTensor& row(const DecomposeReport& report, const std::string& name) {
     return *std::ranges::find(report.tensors, name, &DecomposedTensor::name);
   }
   TempFolder folder_;

@@ -21,14 +21,10 @@ namespace {
 // Against LAPACK in float64, by every rule of a single layer.
 TEST_F(DecomposeFile, RanksAndErrorsAreThoseOfTheExactDecomposition) {
   const std::vector<NamedTensor> weights = {
-      {"tall.weight", normal({40, 24})},
-      {"wide.weight", normal({23, 41})},
-      {"square.weight", normal({17, 17})},
-      {"conv.weight", normal({16, 8, 3, 3})},
-      {"conv1d.weight", normal({9, 7, 5})},
-      {"conv3d.weight", normal({6, 3, 2, 3, 2})},
-      {"depthwise.weight", normal({64, 1, 3, 3})},
-      {"low.weight", low_rank(50, 30, 4)},
+      {"tall.weight", normal({40, 24})},           {"wide.weight", normal({23, 41})},
+      {"square.weight", normal({17, 17})},         {"conv.weight", normal({16, 8, 3, 3})},
+      {"conv1d.weight", normal({9, 7, 5})},        {"conv3d.weight", normal({6, 3, 2, 3, 2})},
+      {"depthwise.weight", normal({64, 1, 3, 3})}, {"low.weight", low_rank(50, 30, 4)},
       {"tiny.weight", 1e-30 * normal({30, 20})}};
   input(weights);
   RankRule energy;
@@ -42,22 +38,18 @@ TEST_F(DecomposeFile, RanksAndErrorsAreThoseOfTheExactDecomposition) {
   RankRule ratio;
   ratio.rule = RankRuleName::Ratio;
   ratio.ratio = 2;
-  for (const RankRule& rule :
-       {energy, sigma, fraction, ratio, fixed_rank(1), fixed_rank(4)}) {
+  for (const RankRule& rule : {energy, sigma, fraction, ratio, fixed_rank(1), fixed_rank(4)}) {
     const DecomposeReport report = run(rule);
     const auto back = merged(options_.output);
     ASSERT_EQ(report.tensors.size(), weights.size());
     int cut = 0;
     for (const NamedTensor& w : weights) {
       const DecomposedTensor& got = row(report, w.name);
-      const at::Tensor flat =
-          w.tensor.reshape({w.tensor.size(0), -1}).to(at::kDouble);
-      const at::Tensor s =
-          linalg::gesdd(flat.size(0) < flat.size(1) ? flat.t() : flat).s;
+      const at::Tensor flat = w.tensor.reshape({w.tensor.size(0), -1}).to(at::kDouble);
+      const at::Tensor s = linalg::gesdd(flat.size(0) < flat.size(1) ? flat.t() : flat).s;
       EXPECT_EQ(got.m * got.n, flat.numel());
       const double norm = flat.norm().item<double>();
-      const at::Tensor difference =
-          back.at(w.name).to(at::kDouble) - w.tensor.to(at::kDouble);
+      const at::Tensor difference = back.at(w.name).to(at::kDouble) - w.tensor.to(at::kDouble);
       const double really = difference.norm().item<double>() / norm;
       if (got.rank == 0) {
         EXPECT_EQ(really, 0) << w.name;
@@ -65,15 +57,12 @@ TEST_F(DecomposeFile, RanksAndErrorsAreThoseOfTheExactDecomposition) {
         continue;
       }
       ++cut;
-      const double tail =
-          s.slice(0, got.rank).norm().item<double>() / s.norm().item<double>();
+      const double tail = s.slice(0, got.rank).norm().item<double>() / s.norm().item<double>();
       EXPECT_NEAR(got.truncation_error, tail, 1e-6) << w.name;
       EXPECT_NEAR(*got.error, tail, 1e-6) << w.name;
       EXPECT_NEAR(really, tail, 1e-6) << w.name;
       EXPECT_NEAR(got.energy, 1 - tail * tail, 1e-6) << w.name;
-      EXPECT_EQ(
-          got.bytes_after,
-          static_cast<std::uint64_t>(4 * got.rank * (got.m + got.n)));
+      EXPECT_EQ(got.bytes_after, static_cast<std::uint64_t>(4 * got.rank * (got.m + got.n)));
     }
     EXPECT_GE(cut, 4);
     EXPECT_EQ(report.file_after, std::filesystem::file_size(options_.output));
@@ -142,16 +131,13 @@ TEST_F(DecomposeFile, FactorsHaveTheDtypeOfTheTensorOrTheOneAskedFor) {
   EXPECT_GT(rounded, exact + 1e-6);
   EXPECT_LT(rounded, exact + 1e-3);
   const double really =
-      (merged(options_.output).at("single") - w).norm().item<double>() /
-      w.norm().item<double>();
+      (merged(options_.output).at("single") - w).norm().item<double>() / w.norm().item<double>();
   EXPECT_NEAR(rounded, really, 1e-6);
   options_.dtype = "fp16";
   input({{"big", 1e12 * w}});
   const auto [code, what] = failure_of([&] { run(fixed_rank(5)); });
   EXPECT_EQ(code, 70);
-  EXPECT_NE(
-      what.find("'big': its factors are beyond what F16"), std::string::npos)
-      << what;
+  EXPECT_NE(what.find("'big': its factors are beyond what F16"), std::string::npos) << what;
 }
 
 TEST_F(DecomposeFile, OptionsSayWhatStaysDense) {
@@ -187,9 +173,7 @@ TEST_F(DecomposeFile, OptionsSayWhatStaysDense) {
 TEST_F(DecomposeFile, ABudgetIsOfTheWholeFile) {
   std::vector<NamedTensor> weights = {{"bias", normal({100})}};
   for (int i = 0; i < 5; ++i) {
-    weights.push_back(
-        {"w" + std::to_string(i),
-         i < 3 ? normal({48, 32}, i) : low_rank(48, 32, 3)});
+    weights.push_back({"w" + std::to_string(i), i < 3 ? normal({48, 32}, i) : low_rank(48, 32, 3)});
   }
   input(weights);
   const std::int64_t all = 100 + 5 * 48 * 32;
@@ -208,8 +192,7 @@ TEST_F(DecomposeFile, ABudgetIsOfTheWholeFile) {
   rule.ratio = 1000;
   const auto ratio = failure_of([&] { run(rule); });
   EXPECT_EQ(ratio.first, 2);
-  EXPECT_NE(ratio.second.find("expected at most 15.56"), std::string::npos)
-      << ratio.second;
+  EXPECT_NE(ratio.second.find("expected at most 15.56"), std::string::npos) << ratio.second;
   const std::uint64_t whole = std::filesystem::file_size(options_.input);
   for (const std::uint64_t budget : {whole / 2, whole / 5}) {
     options_.budget_bytes = budget;
@@ -228,8 +211,7 @@ TEST_F(DecomposeFile, ABudgetIsOfTheWholeFile) {
   options_.budget_bytes = 500;
   const auto small = failure_of([&] { run(rule); });
   EXPECT_EQ(small.first, 2);
-  EXPECT_NE(
-      small.second.find("--budget: expected at least"), std::string::npos);
+  EXPECT_NE(small.second.find("--budget: expected at least"), std::string::npos);
 }
 
 TEST_F(DecomposeFile, NumbersThatAreNotFiniteAreNamed) {
@@ -294,9 +276,7 @@ TEST_F(DecomposeFile, TheResultIsAModelFile) {
   nn::ModelOptions model_options;
   model_options.name = "vgg16-small";
   model_options.width = 0.125;
-  const auto make = [&] {
-    return nn::make_model(model_options, {3, 32, 32, 10});
-  };
+  const auto make = [&] { return nn::make_model(model_options, {3, 32, 32, 10}); };
   const at::NoGradGuard no_grad;
   const auto model = make();
   model->initialize(nn::InitName::Kaiming, 1);
@@ -328,15 +308,11 @@ TEST_F(DecomposeFile, ReportsAgree) {
   EXPECT_EQ(written["tensors"][0]["rank"], 3);
   EXPECT_EQ(written["totals"]["numbers_after"], 153);
   EXPECT_EQ(written["totals"]["factored"], 1);
-  EXPECT_DOUBLE_EQ(
-      written["totals"]["error"].get<double>(), *report.tensors[0].error);
+  EXPECT_DOUBLE_EQ(written["totals"]["error"].get<double>(), *report.tensors[0].error);
   const std::string csv = decompose_csv(report);
-  EXPECT_NE(
-      csv.find("\n\"odd,\"\"name\"\"\",30x20,30,20,3,F32,"), std::string::npos)
-      << csv;
+  EXPECT_NE(csv.find("\n\"odd,\"\"name\"\"\",30x20,30,20,3,F32,"), std::string::npos) << csv;
   const std::string table = decompose_table(report);
-  EXPECT_NE(table.find("603 -> 153 numbers, 3.94:1"), std::string::npos)
-      << table;
+  EXPECT_NE(table.find("603 -> 153 numbers, 3.94:1"), std::string::npos) << table;
 }
 
 }  // namespace

@@ -19,8 +19,7 @@ namespace {
 
 // In its own dtype, F64.
 at::Tensor factor_of(const SafetensorsFile& file, const std::string& name) {
-  const auto stored =
-      std::ranges::find(file.tensors(), name, &StoredTensor::name);
+  const auto stored = std::ranges::find(file.tensors(), name, &StoredTensor::name);
   EXPECT_EQ(stored->dtype, "F64");
   return file.load(*stored);
 }
@@ -35,8 +34,7 @@ TEST_F(DecomposeNumbers, ABudgetsReportIsThatOfTheFile) {
     // many ranks, and leaves small matrices dense at the end.
     const at::Tensor base = normal({40, 24}, i);
     weights.push_back(
-        {"w" + std::to_string(i),
-         (base + 10.0 * i * low_rank(40, 24, 2)).slice(0, 0, 30 + i)});
+        {"w" + std::to_string(i), (base + 10.0 * i * low_rank(40, 24, 2)).slice(0, 0, 30 + i)});
   }
   input(weights);
   RankRule rule;
@@ -45,8 +43,7 @@ TEST_F(DecomposeNumbers, ABudgetsReportIsThatOfTheFile) {
   int dense = 0;
   int cut = 0;
   for (const double share : {0.9, 0.7, 0.5, 0.3}) {
-    options_.budget_bytes =
-        static_cast<std::uint64_t>(share * static_cast<double>(whole));
+    options_.budget_bytes = static_cast<std::uint64_t>(share * static_cast<double>(whole));
     options_.dtype = share < 0.6 ? "bf16" : "";
     const DecomposeReport report = run(rule);
     const auto back = merged(options_.output);
@@ -56,8 +53,7 @@ TEST_F(DecomposeNumbers, ABudgetsReportIsThatOfTheFile) {
       const DecomposedTensor& got = row(report, w.name);
       const at::Tensor flat = w.tensor.to(at::kDouble);
       const double norm = flat.norm().item<double>();
-      const double error =
-          (back.at(w.name).to(at::kDouble) - flat).norm().item<double>();
+      const double error = (back.at(w.name).to(at::kDouble) - flat).norm().item<double>();
       EXPECT_NEAR(got.norm, norm, 1e-5 * norm);
       lost += error * error;
       all += norm * norm;
@@ -77,9 +73,7 @@ TEST_F(DecomposeNumbers, ABudgetsReportIsThatOfTheFile) {
       EXPECT_EQ(got.reason, "it fits the budget as it is");
     }
     EXPECT_NEAR(
-        decompose_json(report)["totals"]["error"].get<double>(),
-        std::sqrt(lost / all),
-        1e-6);
+        decompose_json(report)["totals"]["error"].get<double>(), std::sqrt(lost / all), 1e-6);
   }
   EXPECT_GT(dense, 2);
   EXPECT_GT(cut, 2);
@@ -87,10 +81,8 @@ TEST_F(DecomposeNumbers, ABudgetsReportIsThatOfTheFile) {
 
 // Beside LAPACK, and at scales whose squares no double can hold.
 TEST_F(DecomposeNumbers, DoublesStayDoublesAtAnyScale) {
-  const at::Tensor w = at::randn(
-      {30, 20},
-      at::detail::createCPUGenerator(3),
-      at::TensorOptions(at::kDouble));
+  const at::Tensor w =
+      at::randn({30, 20}, at::detail::createCPUGenerator(3), at::TensorOptions(at::kDouble));
   const at::Tensor s = linalg::gesdd(w).s;
   const at::Tensor low = at::matmul(w.slice(1, 0, 4), w.slice(0, 0, 4));
   std::vector<NamedTensor> weights = {
@@ -124,13 +116,11 @@ TEST_F(DecomposeNumbers, DoublesStayDoublesAtAnyScale) {
       const at::Tensor want = each.tensor / scale;
       const at::Tensor difference =
           (product.size(0) == want.size(0) ? product : product.t()) - want;
-      const double really =
-          difference.norm().item<double>() / want.norm().item<double>();
+      const double really = difference.norm().item<double>() / want.norm().item<double>();
       EXPECT_NEAR(*got.error, really, 1e-13) << each.name;
       EXPECT_NEAR(got.truncation_error, *got.error, 1e-13) << each.name;
       if (each.name != "low") {
-        const double tail = s.slice(0, got.rank).norm().item<double>() /
-                            s.norm().item<double>();
+        const double tail = s.slice(0, got.rank).norm().item<double>() / s.norm().item<double>();
         EXPECT_NEAR(really, tail, 1e-13) << each.name;
         EXPECT_GT(tail, 0.1);
       } else {
@@ -139,8 +129,7 @@ TEST_F(DecomposeNumbers, DoublesStayDoublesAtAnyScale) {
         run(rule);
       }
     }
-    const double total =
-        decompose_json(report)["totals"]["error"].get<double>();
+    const double total = decompose_json(report)["totals"]["error"].get<double>();
     EXPECT_TRUE(std::isfinite(total));
     EXPECT_NEAR(total, row(report, "w1e300").error.value_or(0), 1e-6);
   }
@@ -150,10 +139,7 @@ TEST_F(DecomposeNumbers, DoublesStayDoublesAtAnyScale) {
     options_.dtype = "fp32";
     const auto [code, what] = failure_of([&] { run(fixed_rank(5)); });
     EXPECT_EQ(code, 70);
-    EXPECT_NE(
-        what.find("its factors are beyond what F32 can hold"),
-        std::string::npos)
-        << what;
+    EXPECT_NE(what.find("its factors are beyond what F32 can hold"), std::string::npos) << what;
   }
   at::Tensor bad = w.clone();
   bad[3][4] = std::numeric_limits<double>::infinity();

@@ -33,8 +33,7 @@ class Export : public ::testing::Test {
     model_ = fresh();
     model_->initialize(nn::InitName::Kaiming, 1);
     int i = 0;
-    for (const nn::NamedWeight& named :
-         nn::factorable_weights(*model_, {"default"})) {
+    for (const nn::NamedWeight& named : nn::factorable_weights(*model_, {"default"})) {
       if (i++ % 2 == 0) {
         testing::factor_weight(named, 3);
       }
@@ -52,8 +51,8 @@ class Export : public ::testing::Test {
     load_model(options_.output, *other);
     double largest = 0;
     for (std::size_t i = 0; i < model_->weights().size(); ++i) {
-      const at::Tensor d = other->weights()[i].weight->merged() -
-                           model_->weights()[i].weight->merged();
+      const at::Tensor d =
+          other->weights()[i].weight->merged() - model_->weights()[i].weight->merged();
       largest = std::max(largest, d.abs().max().item<double>());
     }
     return largest;
@@ -67,9 +66,7 @@ class Export : public ::testing::Test {
 
 TEST_F(Export, KeepsWhatTheFileSaysOfTheModel) {
   save_model(
-      folder_.file("model.safetensors"),
-      *model_,
-      kTimm,
+      folder_.file("model.safetensors"), *model_, kTimm,
       {{"mean", "0.5,0.25,1"}, {"classes", "10"}});
   for (const bool merged : {false, true}) {
     options_.merged = merged;
@@ -143,9 +140,7 @@ TEST_F(Export, NumbersBeyondADtypeAreNamed) {
   options_.dtype = "fp16";
   const auto [code, what] = failure_of([&] { export_run(config_, options_); });
   EXPECT_EQ(code, 70);
-  EXPECT_NE(
-      what.find("'" + model_->parameters().front().name + "' has numbers"),
-      std::string::npos)
+  EXPECT_NE(what.find("'" + model_->parameters().front().name + "' has numbers"), std::string::npos)
       << what;
   options_.output = folder_.file("model.safetensors");
   EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 2);
@@ -154,8 +149,8 @@ TEST_F(Export, NumbersBeyondADtypeAreNamed) {
 // Factors that are finite, and a product that is not; or not even those.
 TEST_F(Export, NumbersThatAreNotFiniteAreNotWritten) {
   const auto weights = model_->weights();
-  const auto factored = *std::ranges::find_if(
-      weights, [](const auto& w) { return w.weight->is_factored(); });
+  const auto factored =
+      *std::ranges::find_if(weights, [](const auto& w) { return w.weight->is_factored(); });
   const at::NoGradGuard no_grad;
   factored.weight->inner.fill_(1e30F);
   factored.weight->outer.fill_(1e30F);
@@ -164,9 +159,7 @@ TEST_F(Export, NumbersThatAreNotFiniteAreNotWritten) {
   EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 70);
   EXPECT_FALSE(std::filesystem::exists(options_.output));
   factored.weight->inner.fill_(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_EQ(
-      failure_of([&] { save_model(folder_.file("broken"), *model_); }).first,
-      70);
+  EXPECT_EQ(failure_of([&] { save_model(folder_.file("broken"), *model_); }).first, 70);
 }
 
 }  // namespace

@@ -36,8 +36,7 @@ std::unique_ptr<nn::Model> trained(std::uint64_t seed) {
   auto model = small_vgg();
   model->initialize(nn::InitName::Kaiming, seed);
   int i = 0;
-  for (const nn::NamedWeight& named :
-       nn::factorable_weights(*model, {"default"})) {
+  for (const nn::NamedWeight& named : nn::factorable_weights(*model, {"default"})) {
     if (i++ % 2 == 0) {
       testing::factor_weight(named, 3);
     }
@@ -96,9 +95,7 @@ std::string fault_of(const std::function<void()>& body) {
   return "";
 }
 
-std::unique_ptr<nn::Model> fresh_model(
-    const std::string& name,
-    std::int64_t classes) {
+std::unique_ptr<nn::Model> fresh_model(const std::string& name, std::int64_t classes) {
   nn::ModelOptions options;
   options.name = name;
   options.width = 0.0625;
@@ -145,33 +142,24 @@ TEST(ModelFile, TensorsOfAnotherModelAreRefused) {
   const TempFolder folder;
   const std::string path = folder.file("m");
   save_model(path, *fresh_model("resnet34", 10));
-  const std::string fault =
-      fault_of([&] { load_model(path, *fresh_model("resnet18", 10)); });
-  EXPECT_NE(
-      fault.find("layer1.2.conv1.weight' is unexpected"), std::string::npos)
-      << fault;
+  const std::string fault = fault_of([&] { load_model(path, *fresh_model("resnet18", 10)); });
+  EXPECT_NE(fault.find("layer1.2.conv1.weight' is unexpected"), std::string::npos) << fault;
 }
 
 TEST(ModelFile, FreshLayersMayHaveAnotherShapeAndEitherName) {
   const TempFolder folder;
   const std::string path = folder.file("m");
-  for (const nn::TensorNames names :
-       {nn::TensorNames::Timm, nn::TensorNames::Torchvision}) {
+  for (const nn::TensorNames names : {nn::TensorNames::Timm, nn::TensorNames::Torchvision}) {
     save_model(path, *fresh_model("vgg11", 100), names);
-    const std::string fault =
-        fault_of([&] { load_model(path, *fresh_model("vgg11", 10)); });
+    const std::string fault = fault_of([&] { load_model(path, *fresh_model("vgg11", 10)); });
     EXPECT_NE(fault.find("expected 10,256"), std::string::npos) << fault;
     EXPECT_EQ(fault.find("damaged"), std::string::npos) << fault;
     for (const char* layer : {"head.fc", "classifier.6", "head.*"}) {
-      EXPECT_EQ(
-          fault_of(
-              [&] { load_model(path, *fresh_model("vgg11", 10), {layer}); }),
-          "");
+      EXPECT_EQ(fault_of([&] { load_model(path, *fresh_model("vgg11", 10), {layer}); }), "");
     }
-    const std::string unknown = fault_of(
-        [&] { load_model(path, *fresh_model("vgg11", 10), {"head.fcc"}); });
-    EXPECT_NE(unknown.find("the layers are features.0"), std::string::npos)
-        << unknown;
+    const std::string unknown =
+        fault_of([&] { load_model(path, *fresh_model("vgg11", 10), {"head.fcc"}); });
+    EXPECT_NE(unknown.find("the layers are features.0"), std::string::npos) << unknown;
   }
 }
 
@@ -180,9 +168,7 @@ TEST(ModelFile, FilesOfTorchSaveAreNamed) {
   const auto model = fresh_model("vgg11", 10);
   for (const char* begin : {"PK\x03\x04 a zip archive", "\x80\x02 a pickle"}) {
     const std::string path = folder.add("m.pth", begin);
-    EXPECT_NE(
-        fault_of([&] { load_model(path, *model); }).find("torch.save"),
-        std::string::npos);
+    EXPECT_NE(fault_of([&] { load_model(path, *model); }).find("torch.save"), std::string::npos);
   }
 }
 
@@ -196,8 +182,7 @@ TEST(Safetensors, ALengthMayLookLikeAPickle) {
     header.resize(length, ' ');
     std::string begin(8, '\0');
     std::memcpy(begin.data(), &length, 8);
-    const SafetensorsFile file(
-        folder.add("f", begin + header + std::string(4, '\0')));
+    const SafetensorsFile file(folder.add("f", begin + header + std::string(4, '\0')));
     EXPECT_EQ(file.read("a", {1}).item<float>(), 0);
   }
 }
@@ -290,8 +275,7 @@ class DamagedModelFile : public ::testing::TestWithParam<Damage> {};
 TEST_P(DamagedModelFile, IsRefusedByName) {
   const TempFolder folder;
   save_model(folder.file("m"), *trained(4));
-  const std::string path =
-      folder.add("bad", GetParam().apply(content(folder.file("m"))));
+  const std::string path = folder.add("bad", GetParam().apply(content(folder.file("m"))));
   const auto model = small_vgg();
   try {
     load_model(path, *model);
@@ -317,26 +301,18 @@ std::string changed(const std::string& file, void (*change)(json& header)) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    DamagedModelFile,
+    All, DamagedModelFile,
     ::testing::Values(
+        Damage{"Empty", [](const std::string&) { return std::string(); }, "8-byte"},
         Damage{
-            "Empty",
-            [](const std::string&) { return std::string(); },
-            "8-byte"},
-        Damage{
-            "CutInTheHeader",
-            [](const std::string& f) { return f.substr(0, 100); },
+            "CutInTheHeader", [](const std::string& f) { return f.substr(0, 100); },
             "its header should have"},
         Damage{
-            "CutInTheData",
-            [](const std::string& f) { return f.substr(0, f.size() - 1); },
+            "CutInTheData", [](const std::string& f) { return f.substr(0, f.size() - 1); },
             "should lie at bytes"},
         Damage{
             "HugeHeaderLength",
-            [](const std::string& f) {
-              return std::string(8, '\xff') + f.substr(8);
-            },
+            [](const std::string& f) { return std::string(8, '\xff') + f.substr(8); },
             "its header should have"},
         Damage{
             "NotJson",
@@ -355,16 +331,13 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{
             "OneFactorMissing",
             [](const std::string& f) {
-              return changed(
-                  f, [](json& h) { rename(h, "features.3.weight.B"); });
+              return changed(f, [](json& h) { rename(h, "features.3.weight.B"); });
             },
             "'features.3.weight.B' is missing"},
         Damage{
             "OtherShape",
             [](const std::string& f) {
-              return changed(f, [](json& h) {
-                h["classifier.bias"]["shape"] = {2, 5};
-              });
+              return changed(f, [](json& h) { h["classifier.bias"]["shape"] = {2, 5}; });
             },
             "expected 10"},
         Damage{
@@ -377,21 +350,18 @@ INSTANTIATE_TEST_SUITE_P(
             },
             "its tensors end at byte"},
         Damage{
-            "ExtraBytesLast",
-            [](const std::string& f) { return f + "junk"; },
+            "ExtraBytesLast", [](const std::string& f) { return f + "junk"; },
             "its tensors end at byte"},
         Damage{
             "OtherType",
             [](const std::string& f) {
-              return changed(
-                  f, [](json& h) { h["classifier.bias"]["dtype"] = "I32"; });
+              return changed(f, [](json& h) { h["classifier.bias"]["dtype"] = "I32"; });
             },
             "I32, not F32, F64, F16 or BF16"},
         Damage{
             "HalfOfItsBytes",
             [](const std::string& f) {
-              return changed(
-                  f, [](json& h) { h["classifier.bias"]["dtype"] = "F64"; });
+              return changed(f, [](json& h) { h["classifier.bias"]["dtype"] = "F64"; });
             },
             "should lie at bytes"},
         Damage{
@@ -406,9 +376,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{
             "NegativeOffset",
             [](const std::string& f) {
-              return changed(f, [](json& h) {
-                h["classifier.bias"]["data_offsets"] = {-40, 0};
-              });
+              return changed(f, [](json& h) { h["classifier.bias"]["data_offsets"] = {-40, 0}; });
             },
             "classifier.bias"},
         Damage{

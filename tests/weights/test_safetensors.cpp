@@ -23,96 +23,44 @@ class BadSafetensors : public ::testing::TestWithParam<BadHeader> {};
 
 TEST_P(BadSafetensors, IsDamagedDataThatNamesTheTensor) {
   const TempFolder folder;
-  const std::string path = folder.add(
-      "bad", raw_file(GetParam().header, std::string(GetParam().bytes, 'x')));
+  const std::string path =
+      folder.add("bad", raw_file(GetParam().header, std::string(GetParam().bytes, 'x')));
   const auto [code, what] = failure_of([&] { SafetensorsFile{path}; });
   EXPECT_EQ(code, 65);
   EXPECT_NE(what.find(path), std::string::npos) << what;
   EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;
 }
 
-#define ENTRY(name, dtype, shape, offsets)                 \
-  "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape \
-  ",\"data_offsets\":" offsets "}"
+#define ENTRY(name, dtype, shape, offsets) \
+  "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 #define ONE(shape, offsets) "{" ENTRY("a", "F32", shape, offsets) "}"
 #define TWO(first, second) \
   "{" ENTRY("a", "F32", "[1]", first) "," ENTRY("b", "F32", "[1]", second) "}"
 
 INSTANTIATE_TEST_SUITE_P(
-    All,
-    BadSafetensors,
+    All, BadSafetensors,
     ::testing::Values(
         BadHeader{
-            "Twice",
-            "{" ENTRY("a", "U8", "[1]", "[0,1]") "," ENTRY(
-                "a",
-                "U8",
-                "[1]",
-                "[0,1]") "}",
-            1,
-            "the key \"a\" twice"},
-        BadHeader{
-            "Overlap",
-            TWO("[0,4]", "[2,6]"),
-            6,
-            "'b' begins at byte 2, inside"},
-        BadHeader{
-            "Gap",
-            TWO("[0,4]", "[5,9]"),
-            9,
-            "'b' begins at byte 5, after a gap"},
+            "Twice", "{" ENTRY("a", "U8", "[1]", "[0,1]") "," ENTRY("a", "U8", "[1]", "[0,1]") "}",
+            1, "the key \"a\" twice"},
+        BadHeader{"Overlap", TWO("[0,4]", "[2,6]"), 6, "'b' begins at byte 2, inside"},
+        BadHeader{"Gap", TWO("[0,4]", "[5,9]"), 9, "'b' begins at byte 5, after a gap"},
         BadHeader{"Tail", ONE("[1]", "[0,4]"), 5, "end at byte 4 of 5"},
-        BadHeader{
-            "Cut",
-            ONE("[2]", "[0,8]"),
-            7,
-            "'a' (F32 of 2) should lie at"},
-        BadHeader{
-            "Lies",
-            ONE("[2]", "[0,4]"),
-            4,
-            "'a' (F32 of 2) should lie at"},
+        BadHeader{"Cut", ONE("[2]", "[0,8]"), 7, "'a' (F32 of 2) should lie at"},
+        BadHeader{"Lies", ONE("[2]", "[0,4]"), 4, "'a' (F32 of 2) should lie at"},
         BadHeader{"Backwards", ONE("[1]", "[4,0]"), 4, "'a' (F32 of 1) should"},
         BadHeader{"Negative", ONE("[-1]", "[0,4]"), 4, "'a' is malformed"},
         BadHeader{"Fraction", ONE("[1.0]", "[0,4]"), 4, "'a' is malformed"},
-        BadHeader{
-            "Huge",
-            ONE("[4294967296,4294967296]", "[0,0]"),
-            0,
-            "'a' is malf"},
-        BadHeader{
-            "HugeEmpty",
-            ONE("[9000000000000000000,9,0]", "[0,0]"),
-            0,
-            "malf"},
-        BadHeader{
-            "BeyondInt64",
-            ONE("[1]", "[0,18446744073709551615]"),
-            4,
-            "malf"},
+        BadHeader{"Huge", ONE("[4294967296,4294967296]", "[0,0]"), 0, "'a' is malf"},
+        BadHeader{"HugeEmpty", ONE("[9000000000000000000,9,0]", "[0,0]"), 0, "malf"},
+        BadHeader{"BeyondInt64", ONE("[1]", "[0,18446744073709551615]"), 4, "malf"},
         BadHeader{"ThreeOffsets", ONE("[1]", "[0,4,8]"), 4, "'a' is malformed"},
         BadHeader{"ShapeIsNumber", ONE("1", "[0,4]"), 4, "'a' is malformed"},
-        BadHeader{
-            "NoDtype",
-            R"({"a":{"shape":[1],"data_offsets":[0,1]}})",
-            1,
-            "'a' is"},
-        BadHeader{
-            "Metadata",
-            R"({"__metadata__":{"k":1}})",
-            0,
-            "'k' is not text"},
+        BadHeader{"NoDtype", R"({"a":{"shape":[1],"data_offsets":[0,1]}})", 1, "'a' is"},
+        BadHeader{"Metadata", R"({"__metadata__":{"k":1}})", 0, "'k' is not text"},
         BadHeader{"MetadataList", R"({"__metadata__":[]})", 0, "metadata"},
-        BadHeader{
-            "TwiceInside",
-            R"({"a":{"dtype":"U8","dtype":"F32"}})",
-            0,
-            "twice"},
-        BadHeader{
-            "BeyondDouble",
-            ONE("[1e999]", "[0,4]"),
-            4,
-            "a number that no double can hold"},
+        BadHeader{"TwiceInside", R"({"a":{"dtype":"U8","dtype":"F32"}})", 0, "twice"},
+        BadHeader{"BeyondDouble", ONE("[1e999]", "[0,4]"), 4, "a number that no double can hold"},
         BadHeader{
             "ManyDimensions",
             ONE("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
@@ -120,8 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
                 "1,1]",
                 "[0,4]"),
-            4,
-            "'a' is malformed"},
+            4, "'a' is malformed"},
         BadHeader{"List", "[]", 0, "not a JSON object"},
         BadHeader{"Utf8", "{\"\xff\":1}", 0, "not a JSON object"}),
     [](const auto& test) { return test.param.name; });
@@ -130,14 +77,10 @@ TEST(Safetensors, OtherDtypesAreCopiedByTheByte) {
   const TempFolder folder;
   const std::string data = "0123456789abc";
   const std::string path = folder.add(
-      "f",
-      raw_file(
-          "{" ENTRY("long", "I64", "[1]", "[0,8]") "," ENTRY(
-              "new",
-              "F4",
-              "[3,2]",
-              "[8,11]") "," ENTRY("bytes", "U8", "[2]", "[11,13]") "}",
-          data));
+      "f", raw_file(
+               "{" ENTRY("long", "I64", "[1]", "[0,8]") "," ENTRY(
+                   "new", "F4", "[3,2]", "[8,11]") "," ENTRY("bytes", "U8", "[2]", "[11,13]") "}",
+               data));
   const SafetensorsFile file(path);
   std::string copied;
   for (const StoredTensor& tensor : file.tensors()) {
@@ -157,9 +100,7 @@ TEST(SafetensorsStream, PutsEveryTensorWherePyTorchCanReadIt) {
   {
     SafetensorsStream stream(path);
     stream.add("half", half);
-    stream.add({"flag", "BOOL", {1}, 0, 1}, [](const WritePiece& write) {
-      write("\1");
-    });
+    stream.add({"flag", "BOOL", {1}, 0, 1}, [](const WritePiece& write) { write("\1"); });
     stream.add("wide", wide);
     stream.add("nothing", nothing);
     stream.add("scalar", scalar);
@@ -167,9 +108,7 @@ TEST(SafetensorsStream, PutsEveryTensorWherePyTorchCanReadIt) {
     EXPECT_EQ(bytes, read_file(path).size());
   }
   const SafetensorsFile file(path);
-  EXPECT_EQ(
-      file.names(),
-      (std::vector<std::string>{"scalar", "wide", "nothing", "half", "flag"}));
+  EXPECT_EQ(file.names(), (std::vector<std::string>{"scalar", "wide", "nothing", "half", "flag"}));
   for (const StoredTensor& tensor : file.tensors()) {
     EXPECT_EQ(tensor.begin % element_bytes(tensor.dtype), 0u) << tensor.name;
   }
@@ -223,10 +162,8 @@ TEST(WeightFiles, DamagedIndicesAreNamed) {
   EXPECT_EQ(twice.first, 65);
   EXPECT_NE(twice.second.find("the key \"a\" twice"), std::string::npos);
   const auto both = failure_of([&] {
-    write_weights(
-        folder.file("two.st"), {{"a", normal({2})}, {"b", normal({2})}});
-    WeightFiles files(
-        folder.add("i.json", R"({"weight_map":{"a":"one.st","b":"two.st"}})"));
+    write_weights(folder.file("two.st"), {{"a", normal({2})}, {"b", normal({2})}});
+    WeightFiles files(folder.add("i.json", R"({"weight_map":{"a":"one.st","b":"two.st"}})"));
   });
   EXPECT_EQ(both.first, 65);
   EXPECT_NE(both.second.find("'a' is in"), std::string::npos) << both.second;
@@ -246,8 +183,7 @@ TEST(Safetensors, DepthIsDamage) {
   for (const std::string& path : {file, index}) {
     const auto [code, what] = failure_of([&] { WeightFiles{path}; });
     EXPECT_EQ(code, 65) << path;
-    EXPECT_NE(what.find("nested more than 64 levels deep"), std::string::npos)
-        << what;
+    EXPECT_NE(what.find("nested more than 64 levels deep"), std::string::npos) << what;
   }
 }
 
@@ -258,8 +194,8 @@ TEST(Safetensors, ManyTensorsTakeLinearTime) {
   for (std::uint64_t i = 0; i < 200'000; ++i) {
     header.tensors.push_back({formatted("layer.{}", i), "U8", {1}, i, i + 1});
   }
-  const std::string path = folder.add(
-      "many.safetensors", header_bytes(header) + std::string(200'000, 'x'));
+  const std::string path =
+      folder.add("many.safetensors", header_bytes(header) + std::string(200'000, 'x'));
   const WeightFiles files(path);
   EXPECT_EQ(files.tensors().size(), 200'000U);
   EXPECT_TRUE(files.has("layer.199999"));

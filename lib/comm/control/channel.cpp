@@ -26,9 +26,7 @@ bool ControlChannel::stop_before(int, std::int64_t t) {
     s.to_hub({Type::Stop, s.options.rank});
     lock.lock();
   }
-  s.changed.wait(lock, [&] {
-    return !s.holding || s.stop_at >= 0 || s.failure.happened();
-  });
+  s.changed.wait(lock, [&] { return !s.holding || s.stop_at >= 0 || s.failure.happened(); });
   s.failure.throw_if_happened();
   if (s.stop_at >= 0 && t >= s.stop_at) {
     return true;
@@ -37,22 +35,17 @@ bool ControlChannel::stop_before(int, std::int64_t t) {
   return false;
 }
 
-std::vector<std::string> ControlChannel::agree(
-    std::exception_ptr mine,
-    const std::string& text) {
+std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const std::string& text) {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
   const std::int64_t before = s.verdicts;
   lock.unlock();
   const bool failed = mine != nullptr;
   s.to_hub(
-      {Type::Vote,
-       s.options.rank,
-       failed ? exit_code_of(mine) : 0,
+      {Type::Vote, s.options.rank, failed ? exit_code_of(mine) : 0,
        failed ? message_of(mine) : text});
   lock.lock();
-  s.changed.wait(
-      lock, [&] { return s.verdicts > before || s.failure.happened(); });
+  s.changed.wait(lock, [&] { return s.verdicts > before || s.failure.happened(); });
   s.failure.throw_if_happened();
   const Message verdict = s.verdict;
   lock.unlock();
@@ -65,9 +58,7 @@ std::vector<std::string> ControlChannel::agree(
   std::rethrow_exception(error_of(
       verdict.value,
       formatted(
-          "{}: {}",
-          s.is_hub() ? s.name_of(verdict.rank)
-                     : formatted("worker {}", verdict.rank),
+          "{}: {}", s.is_hub() ? s.name_of(verdict.rank) : formatted("worker {}", verdict.rank),
           verdict.text)));
 }
 
@@ -79,20 +70,15 @@ void ControlChannel::share(void* data, std::size_t bytes) {
     return;
   }
   std::unique_lock lock(s.mutex);
-  s.changed.wait(
-      lock, [&] { return !s.shared.empty() || s.failure.happened(); });
+  s.changed.wait(lock, [&] { return !s.shared.empty() || s.failure.happened(); });
   if (s.shared.empty()) {
     s.failure.throw_if_happened();
   }
   const std::string text = std::move(s.shared.front());
   s.shared.pop_front();
   ABT_CHECK(
-      text.size() == bytes,
-      Config,
-      "worker {} expected {} bytes from worker 0, got {}",
-      s.options.rank,
-      bytes,
-      text.size());
+      text.size() == bytes, Config, "worker {} expected {} bytes from worker 0, got {}",
+      s.options.rank, bytes, text.size());
   std::memcpy(data, text.data(), bytes);
 }
 
@@ -106,14 +92,8 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
   }
   try {
     state_->to_hub(
-        {Type::Failed,
-         state_->options.rank,
-         exit_code_of(cause),
-         formatted(
-             "worker {} on {}: {}",
-             state_->options.rank,
-             host_name(),
-             message_of(cause))});
+        {Type::Failed, state_->options.rank, exit_code_of(cause),
+         formatted("worker {} on {}: {}", state_->options.rank, host_name(), message_of(cause))});
   } catch (...) {
     // The end of the connection will tell the others.
   }
@@ -137,8 +117,7 @@ void ControlChannel::close() noexcept {
   }
   std::unique_lock lock(s.mutex);
   s.changed.wait(lock, [&] {
-    return s.failure.happened() ||
-           std::count(s.left.begin() + 1, s.left.end(), false) == 0;
+    return s.failure.happened() || std::count(s.left.begin() + 1, s.left.end(), false) == 0;
   });
   s.closing = true;
 }

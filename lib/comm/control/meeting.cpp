@@ -23,11 +23,9 @@ Meeting invite(const Socket& listener, const std::string& address) {
   fill_random(&meeting.token, sizeof(meeting.token));
   meeting.port = listener.port();
   std::size_t next = 0;
-  for (const std::string& own :
-       address.empty() ? own_addresses() : std::vector{address}) {
+  for (const std::string& own : address.empty() ? own_addresses() : std::vector{address}) {
     in_addr parsed{};
-    if (next < meeting.addresses.size() &&
-        ::inet_pton(AF_INET, own.c_str(), &parsed) == 1) {
+    if (next < meeting.addresses.size() && ::inet_pton(AF_INET, own.c_str(), &parsed) == 1) {
       meeting.addresses[next++] = parsed.s_addr;
     }
   }
@@ -60,10 +58,7 @@ class Joining {
   // The name of worker 0's host, if worker 0 has welcomed this worker.
   std::optional<std::string> greet(const Socket& socket, double seconds) const;
   std::optional<Message> hear(const Socket& socket, double seconds) const;
-  Message answer(
-      const Socket& socket,
-      const Message& hello,
-      const Message& reply) const;
+  Message answer(const Socket& socket, const Message& hello, const Message& reply) const;
 
   const MeetOptions& options_;
   const Meeting& meeting_;
@@ -74,8 +69,7 @@ class Joining {
 // Another host may have one of worker 0's addresses too (on its own bridges),
 // and a connection to a port of this host where nobody listens can connect to
 // itself: only worker 0 answers with the token.
-std::optional<Message> Joining::hear(const Socket& socket, double seconds)
-    const {
+std::optional<Message> Joining::hear(const Socket& socket, double seconds) const {
   return receive(socket, seconds, [&](const Message& message) {
     return message.value == meeting_.token && message.rank == 0 &&
            (message.type == Type::Challenge || message.type == Type::Welcome ||
@@ -83,43 +77,28 @@ std::optional<Message> Joining::hear(const Socket& socket, double seconds)
   });
 }
 
-Message Joining::answer(
-    const Socket& socket,
-    const Message& hello,
-    const Message& reply) const {
+Message Joining::answer(const Socket& socket, const Message& hello, const Message& reply) const {
   const auto challenge = read_as<Challenge>(reply.text);
   if (!challenge || !options_.secret.matches(
-                        transcript(kHub, meeting_, hello, challenge->nonce),
-                        challenge->mac)) {
+                        transcript(kHub, meeting_, hello, challenge->nonce), challenge->mac)) {
     const std::string why = formatted(
         "{} and worker 0 do not have the same secret (ABTRAIN_SECRET, "
         "ABTRAIN_SECRET_FILE), or somebody else answered in its place",
         who_);
-    send(
-        socket,
-        {Type::Refused, options_.rank, meeting_.token, why},
-        kAnswerSeconds);
+    send(socket, {Type::Refused, options_.rank, meeting_.token, why}, kAnswerSeconds);
     throw Error(ErrorKind::Config, why);
   }
   return {
-      Type::Proof,
-      options_.rank,
-      meeting_.token,
-      bytes_of(options_.secret.mac_of(
-          transcript(kWorker, meeting_, hello, challenge->nonce)))};
+      Type::Proof, options_.rank, meeting_.token,
+      bytes_of(options_.secret.mac_of(transcript(kWorker, meeting_, hello, challenge->nonce)))};
 }
 
-std::optional<std::string> Joining::greet(const Socket& socket, double seconds)
-    const {
+std::optional<std::string> Joining::greet(const Socket& socket, double seconds) const {
   const Deadline deadline(seconds);
   const bool is_sealed = options_.secret.is_set();
   Greeting greeting{options_.size, is_sealed, process_, {}};
   fill_random(greeting.nonce.data(), greeting.nonce.size());
-  const Message hello{
-      Type::Hello,
-      options_.rank,
-      meeting_.token,
-      bytes_of(greeting) + host_name()};
+  const Message hello{Type::Hello, options_.rank, meeting_.token, bytes_of(greeting) + host_name()};
   bool sent = send(socket, hello, deadline.seconds_left());
   auto reply = sent ? hear(socket, deadline.seconds_left()) : std::nullopt;
   if (is_sealed && reply && reply->type == Type::Challenge) {
@@ -129,10 +108,7 @@ std::optional<std::string> Joining::greet(const Socket& socket, double seconds)
     return std::nullopt;  // worker 0 would have proved itself first
   }
   ABT_CHECK(
-      !reply || reply->type != Type::Refused,
-      Config,
-      "{} was refused: {}",
-      who_,
+      !reply || reply->type != Type::Refused, Config, "{} was refused: {}", who_,
       printable(reply->text));
   if (!reply || reply->type != Type::Welcome) {
     return std::nullopt;
@@ -144,21 +120,16 @@ Connections Joining::run() {
   const Deadline deadline(options_.timeout);
   const auto addresses = addresses_of(meeting_);
   ABT_CHECK(
-      !addresses.empty() && meeting_.port > 0 && meeting_.port < 65536,
-      PeerLost,
-      "{}: received no valid address for worker 0",
-      who_);
+      !addresses.empty() && meeting_.port > 0 && meeting_.port < 65536, PeerLost,
+      "{}: received no valid address for worker 0", who_);
   do {
     for (const std::string& address : addresses) {
       const double left = deadline.seconds_left();
       // An address in another network may drop packets silently.
-      Socket socket =
-          Socket::connect(address, meeting_.port, std::min(left, 1.0));
+      Socket socket = Socket::connect(address, meeting_.port, std::min(left, 1.0));
       const auto host =
           socket.is_open()
-              ? greet(
-                    socket,
-                    addresses.size() == 1 ? left : std::min(left, kTurnSeconds))
+              ? greet(socket, addresses.size() == 1 ? left : std::min(left, kTurnSeconds))
               : std::nullopt;
       if (host) {
         Connections one;
@@ -175,10 +146,7 @@ Connections Joining::run() {
       formatted(
           "{} could not reach worker 0 at port {} of any of its addresses ({}) "
           "within {} s: is there a firewall between the hosts?",
-          who_,
-          meeting_.port,
-          abtrain::join(addresses, ", "),
-          options_.timeout));
+          who_, meeting_.port, abtrain::join(addresses, ", "), options_.timeout));
 }
 
 }  // namespace
@@ -191,8 +159,7 @@ Connections meet(const MeetOptions& options) {
     meeting = invite(listener, options.address);
   }
   options.share(&meeting, sizeof(meeting));
-  return options.rank == 0 ? welcome(options, meeting, listener)
-                           : Joining(options, meeting).run();
+  return options.rank == 0 ? welcome(options, meeting, listener) : Joining(options, meeting).run();
 }
 
 }  // namespace abtrain::comm::wire

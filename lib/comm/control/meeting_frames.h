@@ -62,25 +62,15 @@ std::optional<T> read_as(const std::string& text) {
 // another connection, and the meeting keeps a worker from being sent to a place
 // other than the one that worker 0 has named.
 inline std::string transcript(
-    const char* role,
-    const Meeting& meeting,
-    const Message& hello,
-    const Nonce& nonce) {
+    const char* role, const Meeting& meeting, const Message& hello, const Nonce& nonce) {
   return formatted(
-      "abtrain meeting, version 1, {} {}\0{}{}{}",
-      role,
-      hello.rank,
-      bytes_of(meeting),
-      bytes_of(nonce),
-      hello.text);
+      "abtrain meeting, version 1, {} {}\0{}{}{}", role, hello.rank, bytes_of(meeting),
+      bytes_of(nonce), hello.text);
 }
 constexpr const char* kHub = "worker 0 to";
 constexpr const char* kWorker = "worker";
 
 // Worker 0's part of a meeting: returns when all others have come.
-Connections welcome(
-    const MeetOptions& options,
-    const Meeting& meeting,
-    const Socket& listener);
+Connections welcome(const MeetOptions& options, const Meeting& meeting, const Socket& listener);
 
 }  // namespace abtrain::comm::wire

@@ -28,10 +28,7 @@ struct Guest {
 
 class Welcoming {
  public:
-  Welcoming(
-      const MeetOptions& options,
-      const Meeting& meeting,
-      const Socket& listener);
+  Welcoming(const MeetOptions& options, const Meeting& meeting, const Socket& listener);
   Connections run();
 
  private:
@@ -55,14 +52,8 @@ class Welcoming {
   int left_;                 // workers that have not come yet
 };
 
-Welcoming::Welcoming(
-    const MeetOptions& options,
-    const Meeting& meeting,
-    const Socket& listener)
-    : options_(options),
-      meeting_(meeting),
-      listener_(listener),
-      left_(options.size - 1) {
+Welcoming::Welcoming(const MeetOptions& options, const Meeting& meeting, const Socket& listener)
+    : options_(options), meeting_(meeting), listener_(listener), left_(options.size - 1) {
   const auto size = static_cast<std::size_t>(options.size);
   met_.sockets.resize(size);
   met_.hosts.resize(size);
@@ -79,17 +70,11 @@ Connections Welcoming::run() {
     for (const Guest& guest : guests_) {
       waits.push_back({guest.socket.file(), POLLIN, 0});
     }
-    const int ready =
-        ::poll(waits.data(), waits.size(), deadline.milliseconds_left());
+    const int ready = ::poll(waits.data(), waits.size(), deadline.milliseconds_left());
     ABT_CHECK(
-        !deadline.has_passed(),
-        PeerLost,
-        "{} of {} workers did not connect to worker 0 on {} within {} s: {}",
-        left_,
-        options_.size,
-        met_.hosts[0],
-        options_.timeout,
-        missing());
+        !deadline.has_passed(), PeerLost,
+        "{} of {} workers did not connect to worker 0 on {} within {} s: {}", left_, options_.size,
+        met_.hosts[0], options_.timeout, missing());
     if (ready < 0) {
       continue;  // a signal
     }
@@ -121,8 +106,8 @@ void Welcoming::accept() {
     // Prefer one that has not shown the token, and never the one that just
     // came.
     const auto newest = std::prev(guests_.end());
-    const auto oldest = std::find_if(
-        guests_.begin(), newest, [](const Guest& g) { return !g.hello; });
+    const auto oldest =
+        std::find_if(guests_.begin(), newest, [](const Guest& g) { return !g.hello; });
     guests_.erase(oldest == newest ? guests_.begin() : oldest);
   }
 }
@@ -135,20 +120,16 @@ std::string Welcoming::missing() const {
     }
   }
   return formatted(
-      "{}{}{}",
-      ranks.size() == 1 ? "rank " : "ranks ",
-      abtrain::join(ranks, ", "),
+      "{}{}{}", ranks.size() == 1 ? "rank " : "ranks ", abtrain::join(ranks, ", "),
       static_cast<std::size_t>(left_) > ranks.size() ? ", ..." : "");
 }
 
 bool Welcoming::hear(Guest& guest) {
-  const auto state =
-      guest.inbox.read(guest.socket, [&](const Message& message) {
-        return message.value == meeting_.token &&
-               (guest.hello ? message.type == Type::Proof ||
-                                  message.type == Type::Refused
-                            : message.type == Type::Hello);
-      });
+  const auto state = guest.inbox.read(guest.socket, [&](const Message& message) {
+    return message.value == meeting_.token &&
+           (guest.hello ? message.type == Type::Proof || message.type == Type::Refused
+                        : message.type == Type::Hello);
+  });
   if (state != Inbox::State::Ready) {
     return state == Inbox::State::Waiting;
   }
@@ -157,12 +138,10 @@ bool Welcoming::hear(Guest& guest) {
     guest.hello = message;
     return take_hello(guest);
   }
-  ABT_CHECK(
-      message.type != Type::Refused, Config, "{}", printable(message.text));
+  ABT_CHECK(message.type != Type::Refused, Config, "{}", printable(message.text));
   const auto mac = read_as<Mac>(message.text);
   if (mac &&
-      options_.secret.matches(
-          transcript(kWorker, meeting_, *guest.hello, guest.nonce), *mac)) {
+      options_.secret.matches(transcript(kWorker, meeting_, *guest.hello, guest.nonce), *mac)) {
     welcome(guest);
   }
   return false;
@@ -174,38 +153,27 @@ bool Welcoming::take_hello(Guest& guest) {
     return false;
   }
   const int rank = guest.hello->rank;
-  const std::string who = formatted(
-      "worker {} on {}",
-      rank,
-      printable(guest.hello->text.substr(sizeof(Greeting))));
+  const std::string who =
+      formatted("worker {} on {}", rank, printable(guest.hello->text.substr(sizeof(Greeting))));
   if (greeting->size != options_.size) {
     give_up(
-        guest,
-        formatted(
-            "{} was started as one of {} processes, but worker 0 on {} as one "
-            "of {}",
-            who,
-            greeting->size,
-            met_.hosts[0],
-            options_.size));
+        guest, formatted(
+                   "{} was started as one of {} processes, but worker 0 on {} as one "
+                   "of {}",
+                   who, greeting->size, met_.hosts[0], options_.size));
   }
   if (rank == 0 || rank >= options_.size) {
-    refuse(
-        guest,
-        formatted(
-            "expected a rank from 1 to {}, got {}", options_.size - 1, rank));
+    refuse(guest, formatted("expected a rank from 1 to {}, got {}", options_.size - 1, rank));
     return false;
   }
   if ((greeting->is_sealed != 0) != options_.secret.is_set()) {
     const std::string hub = formatted("worker 0 on {}", met_.hosts[0]);
     const bool hub_has = options_.secret.is_set();
     give_up(
-        guest,
-        formatted(
-            "{} has a secret (ABTRAIN_SECRET, ABTRAIN_SECRET_FILE), {} has "
-            "none: expected the same secret for all processes",
-            hub_has ? hub : who,
-            hub_has ? who : hub));
+        guest, formatted(
+                   "{} has a secret (ABTRAIN_SECRET, ABTRAIN_SECRET_FILE), {} has "
+                   "none: expected the same secret for all processes",
+                   hub_has ? hub : who, hub_has ? who : hub));
   }
   if (options_.secret.is_set()) {
     challenge(guest);
@@ -218,9 +186,7 @@ bool Welcoming::take_hello(Guest& guest) {
 void Welcoming::challenge(Guest& guest) const {
   fill_random(guest.nonce.data(), guest.nonce.size());
   const Challenge challenge{
-      guest.nonce,
-      options_.secret.mac_of(
-          transcript(kHub, meeting_, *guest.hello, guest.nonce))};
+      guest.nonce, options_.secret.mac_of(transcript(kHub, meeting_, *guest.hello, guest.nonce))};
   answer(guest, Type::Challenge, bytes_of(challenge));
 }
 
@@ -231,13 +197,10 @@ void Welcoming::welcome(Guest& guest) {
   // The same process comes again when an answer was late.
   if (has_come && processes_[rank] != greeting.process) {
     refuse(
-        guest,
-        formatted(
-            "a process on {} has rank {} already: expected each rank from 0 to "
-            "{} once",
-            met_.hosts[rank],
-            rank,
-            options_.size - 1));
+        guest, formatted(
+                   "a process on {} has rank {} already: expected each rank from 0 to "
+                   "{} once",
+                   met_.hosts[rank], rank, options_.size - 1));
     return;
   }
   answer(guest, Type::Welcome, met_.hosts[0]);
@@ -247,8 +210,7 @@ void Welcoming::welcome(Guest& guest) {
   met_.sockets[rank] = std::move(guest.socket);
 }
 
-void Welcoming::answer(const Guest& guest, Type type, const std::string& text)
-    const {
+void Welcoming::answer(const Guest& guest, Type type, const std::string& text) const {
   // If this fails, the connection turns out to be gone.
   send(guest.socket, {type, 0, meeting_.token, text}, kAnswerSeconds);
 }
@@ -264,10 +226,7 @@ void Welcoming::give_up(const Guest& guest, const std::string& why) const {
 
 }  // namespace
 
-Connections welcome(
-    const MeetOptions& options,
-    const Meeting& meeting,
-    const Socket& listener) {
+Connections welcome(const MeetOptions& options, const Meeting& meeting, const Socket& listener) {
   return Welcoming(options, meeting, listener).run();
 }
 

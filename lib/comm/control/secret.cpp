@@ -37,13 +37,8 @@ Secret checked(std::string text, const std::string& what) {
     text.pop_back();
   }
   ABT_CHECK(
-      text.size() >= kMinLength && text.size() <= kMaxLength,
-      Config,
-      "{}: expected a secret of {} to {} bytes, got {}",
-      what,
-      kMinLength,
-      kMaxLength,
-      text.size());
+      text.size() >= kMinLength && text.size() <= kMaxLength, Config,
+      "{}: expected a secret of {} to {} bytes, got {}", what, kMinLength, kMaxLength, text.size());
   const Secret secret(text);
   sodium_memzero(text.data(), text.size());
   return secret;
@@ -57,29 +52,18 @@ Secret read_file(const std::string& path) {
   struct stat about {};
   const bool known = ::fstat(file, &about) == 0;
   std::string text(kMaxLength + 2, '\0');
-  const ssize_t got = known && S_ISREG(about.st_mode)
-                          ? ::read(file, text.data(), text.size())
-                          : 0;
+  const ssize_t got = known && S_ISREG(about.st_mode) ? ::read(file, text.data(), text.size()) : 0;
   const int error = errno;
   ::close(file);
+  ABT_CHECK(known && S_ISREG(about.st_mode), Config, "{} is not a regular file", what);
   ABT_CHECK(
-      known && S_ISREG(about.st_mode),
-      Config,
-      "{} is not a regular file",
-      what);
-  ABT_CHECK(
-      about.st_uid == ::geteuid() || ::geteuid() == 0,
-      Config,
+      about.st_uid == ::geteuid() || ::geteuid() == 0, Config,
       "{} belongs to user {}: expected a file owned by the user that runs "
       "abtrain, {}",
-      what,
-      about.st_uid,
-      ::geteuid());
+      what, about.st_uid, ::geteuid());
   ABT_CHECK(
-      (about.st_mode & 077) == 0,
-      Config,
-      "{} is open to users other than its owner: run chmod 600 on it",
-      what);
+      (about.st_mode & 077) == 0, Config,
+      "{} is open to users other than its owner: run chmod 600 on it", what);
   ABT_CHECK(got >= 0, Io, "{}: {}", what, std::strerror(error));
   text.resize(static_cast<std::size_t>(got));
   return checked(std::move(text), what);
@@ -92,12 +76,7 @@ Secret::Secret(std::string_view text) {
   constexpr std::string_view kContext = "abtrain: processes of one run";
   key_.emplace();
   crypto_generichash(
-      key_->data(),
-      key_->size(),
-      bytes_of(text),
-      text.size(),
-      bytes_of(kContext),
-      kContext.size());
+      key_->data(), key_->size(), bytes_of(text), text.size(), bytes_of(kContext), kContext.size());
 }
 
 Mac Secret::mac_of(std::string_view message) const {
@@ -107,18 +86,14 @@ Mac Secret::mac_of(std::string_view message) const {
 }
 
 bool Secret::matches(std::string_view message, const Mac& mac) const {
-  return crypto_auth_verify(
-             mac.data(), bytes_of(message), message.size(), key_->data()) == 0;
+  return crypto_auth_verify(mac.data(), bytes_of(message), message.size(), key_->data()) == 0;
 }
 
 Secret secret_from_env() {
   const auto text = env(kVariable);
   const auto path = env(kFileVariable);
   ABT_CHECK(
-      !text || !path,
-      Config,
-      "{} and {} are both set: expected one of them",
-      kVariable,
+      !text || !path, Config, "{} and {} are both set: expected one of them", kVariable,
       kFileVariable);
   return text ? checked(*text, kVariable) : path ? read_file(*path) : Secret();
 }

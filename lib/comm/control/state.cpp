@@ -19,9 +19,7 @@ using wire::Type;
 // Codes that error_of() accepts: those from 127 on say how a process ended.
 bool is_error(std::int64_t code) {
   return code > 0 && code < 127 &&
-         std::ranges::any_of(kExitCodes, [&](const ExitCode& known) {
-           return known.code == code;
-         });
+         std::ranges::any_of(kExitCodes, [&](const ExitCode& known) { return known.code == code; });
 }
 
 }  // namespace
@@ -36,11 +34,7 @@ std::exception_ptr error_of(std::int64_t code, const std::string& text) {
 ControlChannel::State::State(ControlOptions given)
     : options(std::move(given)),
       met(wire::meet(
-          {options.rank,
-           options.size,
-           options.share,
-           options.connect_timeout,
-           options.secret,
+          {options.rank, options.size, options.share, options.connect_timeout, options.secret,
            options.address})),
       inboxes(met.sockets.size()),
       left(static_cast<std::size_t>(options.size)),
@@ -87,8 +81,8 @@ void ControlChannel::State::serve() {
       }
       const std::size_t i = indices[k];
       // This never waits for the rest of a message.
-      const auto state = inboxes[i].read(
-          met.sockets[i], [&](const Message& m) { return is_sound(m, i); });
+      const auto state =
+          inboxes[i].read(met.sockets[i], [&](const Message& m) { return is_sound(m, i); });
       if (state == wire::Inbox::State::Waiting) {
         continue;
       }
@@ -102,12 +96,11 @@ void ControlChannel::State::serve() {
         }
       } else {
         lost(
-            i,
-            state == wire::Inbox::State::Gone
-                ? " is gone: its process has ended, or its host is down or "
-                  "does not answer"
-                : " is gone: it sent an invalid message, and its "
-                  "connection was closed");
+            i, state == wire::Inbox::State::Gone
+                   ? " is gone: its process has ended, or its host is down or "
+                     "does not answer"
+                   : " is gone: it sent an invalid message, and its "
+                     "connection was closed");
         ::shutdown(met.sockets[i].file(), SHUT_RDWR);
       }
       if (!message || message->type == Type::Bye) {
@@ -120,9 +113,7 @@ void ControlChannel::State::serve() {
 }
 
 // Whether the other end of a connection may send this message.
-bool ControlChannel::State::is_sound(
-    const Message& message,
-    std::size_t connection) const {
+bool ControlChannel::State::is_sound(const Message& message, std::size_t connection) const {
   const auto rank = static_cast<std::size_t>(message.rank);
   if (is_hub() ? rank != connection : message.rank >= options.size) {
     return false;
@@ -158,10 +149,7 @@ void ControlChannel::State::lost(std::size_t connection, const char* why) {
   }
   const int rank = is_hub() ? static_cast<int>(connection) : 0;
   const Message message{
-      Type::Failed,
-      rank,
-      static_cast<std::int64_t>(ErrorKind::PeerLost),
-      name_of(rank) + why};
+      Type::Failed, rank, static_cast<std::int64_t>(ErrorKind::PeerLost), name_of(rank) + why};
   if (is_hub()) {
     to_others(message);
   }
@@ -169,9 +157,7 @@ void ControlChannel::State::lost(std::size_t connection, const char* why) {
 }
 
 // serve() reports a connection that is lost or that nobody reads any more.
-void ControlChannel::State::post(
-    std::size_t connection,
-    const Message& message) {
+void ControlChannel::State::post(std::size_t connection, const Message& message) {
   const std::lock_guard lock(send_mutex);
   const Socket& socket = met.sockets[connection];
   if (socket.is_open() && !wire::send(socket, message, options.send_timeout)) {
@@ -202,8 +188,7 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
   const std::lock_guard hub(hub_mutex);
   const auto from = static_cast<std::size_t>(message.rank);
   const auto all_there = [](const auto& list) {
-    return std::ranges::all_of(
-        list, [](const auto& entry) { return entry.has_value(); });
+    return std::ranges::all_of(list, [](const auto& entry) { return entry.has_value(); });
   };
   switch (message.type) {
     case Type::Stop:
@@ -221,8 +206,8 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
     case Type::Vote:
       votes[from] = message;
       if (all_there(votes)) {
-        const auto worst = std::ranges::find_if(
-            votes, [](const auto& vote) { return vote->value != 0; });
+        const auto worst =
+            std::ranges::find_if(votes, [](const auto& vote) { return vote->value != 0; });
         Message result{Type::Verdict, 0};
         if (worst != votes.end()) {
           result = **worst;

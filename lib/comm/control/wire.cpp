@@ -35,8 +35,7 @@ std::size_t longest_text(Type type) {
 }
 
 bool is_frame(const Header& header) {
-  return header.type <= static_cast<std::uint32_t>(Type::Bye) &&
-         header.rank >= 0 &&
+  return header.type <= static_cast<std::uint32_t>(Type::Bye) && header.rank >= 0 &&
          header.length <= longest_text(static_cast<Type>(header.type));
 }
 
@@ -45,10 +44,7 @@ bool is_frame(const Header& header) {
 bool send(const Socket& socket, const Message& message, double seconds) {
   const std::string text = message.text.substr(0, longest_text(message.type));
   const Header header{
-      static_cast<std::uint32_t>(message.type),
-      message.rank,
-      message.value,
-      text.size()};
+      static_cast<std::uint32_t>(message.type), message.rank, message.value, text.size()};
   std::string bytes(sizeof(header), '\0');
   std::memcpy(bytes.data(), &header, sizeof(header));
   return socket.send_all(bytes + text, seconds);
@@ -56,8 +52,7 @@ bool send(const Socket& socket, const Message& message, double seconds) {
 
 Inbox::State Inbox::read(const Socket& socket, const Check& expected) {
   for (;;) {
-    const std::size_t wanted =
-        message_ ? message_->text.size() : sizeof(Header);
+    const std::size_t wanted = message_ ? message_->text.size() : sizeof(Header);
     if (have_ == wanted) {
       return message_ ? State::Ready : State::Nonsense;  // a rejected header
     }
@@ -76,8 +71,7 @@ Inbox::State Inbox::read(const Socket& socket, const Check& expected) {
       if (!is_frame(header)) {
         return State::Nonsense;
       }
-      Message message{
-          static_cast<Type>(header.type), header.rank, header.value};
+      Message message{static_cast<Type>(header.type), header.rank, header.value};
       if (expected && !expected(message)) {
         return State::Nonsense;
       }
@@ -93,8 +87,7 @@ Message Inbox::take() {
   return *std::exchange(message_, std::nullopt);
 }
 
-std::optional<Message>
-receive(const Socket& socket, double seconds, const Inbox::Check& expected) {
+std::optional<Message> receive(const Socket& socket, double seconds, const Inbox::Check& expected) {
   const Deadline deadline(std::min(seconds, 1e9));
   Inbox inbox;
   for (;;) {

@@ -72,8 +72,7 @@ class Inbox {
 // Waits for one message. Empty if the other end is gone, sends something that
 // is not an expected message, or sends nothing in time.
 std::optional<Message> receive(
-    const Socket& socket,
-    double seconds = std::numeric_limits<double>::infinity(),
+    const Socket& socket, double seconds = std::numeric_limits<double>::infinity(),
     const Inbox::Check& expected = {});
 
 }  // namespace abtrain::comm::wire

@@ -23,16 +23,14 @@ constexpr std::int64_t kAloneBytes = 256 << 10;
 // which matters when many members exchange little.
 void copy(const at::Tensor& to, const at::Tensor& from, const Piece& piece) {
   const auto size = static_cast<std::int64_t>(to.element_size());
-  const auto* begin =
-      static_cast<const char*>(from.const_data_ptr()) + piece.source * size;
+  const auto* begin = static_cast<const char*>(from.const_data_ptr()) + piece.source * size;
   auto* place = static_cast<char*>(to.mutable_data_ptr()) + piece.target * size;
   if (piece.count == 0 || begin == place) {
     return;
   }
   if (to.is_cuda()) {
     const at::NoGradGuard no_grad;
-    to.narrow(0, piece.target, piece.count)
-        .copy_(from.narrow(0, piece.source, piece.count));
+    to.narrow(0, piece.target, piece.count).copy_(from.narrow(0, piece.source, piece.count));
   } else {
     std::memmove(place, begin, static_cast<std::size_t>(piece.count * size));
   }
@@ -41,23 +39,20 @@ void copy(const at::Tensor& to, const at::Tensor& from, const Piece& piece) {
 bool alike(const Call& a, const Call& b) {
   const auto same_buffer = [](const at::Tensor& x, const at::Tensor& y) {
     return x.defined() == y.defined() &&
-           (!x.defined() ||
-            (x.scalar_type() == y.scalar_type() && x.device() == y.device()));
+           (!x.defined() || (x.scalar_type() == y.scalar_type() && x.device() == y.device()));
   };
   const auto numel = [](const Call& call) {
     const at::Tensor& t = call.common_buffer();
     return t.defined() ? t.numel() : 0;
   };
-  return a.kind == b.kind && a.op == b.op && a.root == b.root &&
-         a.counts == b.counts && same_buffer(a.out, b.out) &&
-         numel(a) == numel(b);
+  return a.kind == b.kind && a.op == b.op && a.root == b.root && a.counts == b.counts &&
+         same_buffer(a.out, b.out) && numel(a) == numel(b);
 }
 
 bool is_large(const Call& call, int members) {
-  return call.out.defined() && static_cast<std::int64_t>(std::max(
-                                   call.source().nbytes(), call.out.nbytes())) *
-                                       members >
-                                   kAloneBytes;
+  return call.out.defined() &&
+         static_cast<std::int64_t>(std::max(call.source().nbytes(), call.out.nbytes())) * members >
+             kAloneBytes;
 }
 
 std::vector<at::Tensor> buffers_of(const LocalOperation& operation) {
@@ -70,14 +65,11 @@ std::vector<at::Tensor> buffers_of(const LocalOperation& operation) {
 
 }  // namespace
 
-LocalGroup::LocalGroup(
-    std::shared_ptr<LocalState> state,
-    std::vector<int> workers)
+LocalGroup::LocalGroup(std::shared_ptr<LocalState> state, std::vector<int> workers)
     : state_(std::move(state)), workers_(std::move(workers)) {}
 
 std::shared_ptr<LocalGroup> LocalGroup::make(
-    const std::shared_ptr<LocalState>& state,
-    std::vector<int> workers) {
+    const std::shared_ptr<LocalState>& state, std::vector<int> workers) {
   auto group = std::make_shared<LocalGroup>(state, std::move(workers));
   state->enlist(group);
   return group;
@@ -88,8 +80,7 @@ void LocalGroup::wake() {
   changed_.notify_all();
 }
 
-std::shared_ptr<LocalOperation>
-LocalGroup::post(int rank, std::uint64_t sequence, Call call) {
+std::shared_ptr<LocalOperation> LocalGroup::post(int rank, std::uint64_t sequence, Call call) {
   std::shared_ptr<LocalOperation> operation;
   {
     const Lock lock(mutex_);
@@ -124,8 +115,7 @@ void LocalGroup::begin(LocalOperation& operation) {
   std::string mismatch = compare(operation);
   const Call& first = operation.calls.front();
   const bool on_cuda = first.out.defined() && first.out.is_cuda();
-  const bool alone =
-      mismatch.empty() && (on_cuda || size() == 1 || !is_large(first, size()));
+  const bool alone = mismatch.empty() && (on_cuda || size() == 1 || !is_large(first, size()));
   if (alone) {
     do_all(operation);
   }
@@ -180,9 +170,7 @@ void LocalGroup::leave_if_aborted(Lock& lock, const LocalOperation& operation) {
 
 // Returns, with the lock held, when the flag is set or the world has failed.
 void LocalGroup::meet(
-    Lock& lock,
-    const LocalOperation& operation,
-    const std::atomic<bool>& flag,
+    Lock& lock, const LocalOperation& operation, const std::atomic<bool>& flag,
     const std::vector<bool>& members) {
   // A longer wait would overflow the clock.
   const double seconds = std::min(state_->timeout, 1e8);
@@ -214,11 +202,8 @@ std::string LocalGroup::compare(const LocalOperation& operation) const {
   for (int i = 1; i < size(); ++i) {
     if (!alike(first, operation.calls[i])) {
       return formatted(
-          "workers called different collectives: worker {} {}; worker {} {}",
-          workers_[0],
-          describe(first),
-          workers_[i],
-          describe(operation.calls[i]));
+          "workers called different collectives: worker {} {}; worker {} {}", workers_[0],
+          describe(first), workers_[i], describe(operation.calls[i]));
     }
   }
   return {};

@@ -48,8 +48,7 @@ class LocalGroup {
  public:
   LocalGroup(std::shared_ptr<LocalState> state, std::vector<int> workers);
   static std::shared_ptr<LocalGroup> make(
-      const std::shared_ptr<LocalState>& state,
-      std::vector<int> workers);
+      const std::shared_ptr<LocalState>& state, std::vector<int> workers);
 
   int size() const {
     return static_cast<int>(workers_.size());
@@ -58,8 +57,7 @@ class LocalGroup {
     return *state_;
   }
   // Posts the member's call number `sequence` (from 0). Returns at once.
-  std::shared_ptr<LocalOperation>
-  post(int rank, std::uint64_t sequence, Call call);
+  std::shared_ptr<LocalOperation> post(int rank, std::uint64_t sequence, Call call);
   // Does this member's share and returns when all have done theirs.
   void complete(LocalOperation& operation, int rank);
   void wake();
@@ -69,9 +67,7 @@ class LocalGroup {
   void begin(LocalOperation& operation);
   void leave_if_aborted(Lock& lock, const LocalOperation& operation);
   void meet(
-      Lock& lock,
-      const LocalOperation& operation,
-      const std::atomic<bool>& flag,
+      Lock& lock, const LocalOperation& operation, const std::atomic<bool>& flag,
       const std::vector<bool>& members);
   std::string compare(const LocalOperation& operation) const;
   void do_all(LocalOperation& operation);

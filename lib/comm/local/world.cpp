@@ -53,8 +53,7 @@ class LocalCommunicator : public Communicator {
   }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
-    const auto done =
-        complete({.kind = Kind::Split, .color = color, .key = key});
+    const auto done = complete({.kind = Kind::Split, .color = color, .key = key});
     const auto& [group, rank] = done->parts[member_->rank];
     return std::make_unique<LocalCommunicator>(group, rank);
   }

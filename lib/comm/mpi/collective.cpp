@@ -27,14 +27,10 @@ constexpr std::uint32_t kKindMask = (1u << kKindBits) - 1;
 // A hash of what all members' calls have in common.
 std::uint32_t kind_of(const Call& call) {
   const at::Tensor& sized = call.common_buffer();
-  std::string text = formatted(
-      "{} {} {}",
-      static_cast<int>(call.kind),
-      static_cast<int>(call.op),
-      call.root);
+  std::string text =
+      formatted("{} {} {}", static_cast<int>(call.kind), static_cast<int>(call.op), call.root);
   if (sized.defined()) {
-    text +=
-        formatted(" {}{}", sized.numel(), c10::toString(sized.scalar_type()));
+    text += formatted(" {}{}", sized.numel(), c10::toString(sized.scalar_type()));
   }
   for (const std::int64_t count : call.counts) {
     text += formatted(" {}", count);
@@ -61,17 +57,13 @@ bool post_all(std::vector<MpiStream>& streams) {
 }
 
 bool all_done(const std::vector<MpiStream>& streams) {
-  return std::ranges::all_of(
-      streams, [](const MpiStream& stream) { return stream.done(); });
+  return std::ranges::all_of(streams, [](const MpiStream& stream) { return stream.done(); });
 }
 
 }  // namespace
 
 MpiCollective::MpiCollective(MpiGroup& group, const Call& call)
-    : group_(group),
-      call_(call),
-      number_(group.calls++),
-      moved_at_(Clock::now()) {
+    : group_(group), call_(call), number_(group.calls++), moved_at_(Clock::now()) {
   if (call_.out.defined()) {
     width_ = static_cast<std::int64_t>(call_.out.element_size());
   }
@@ -84,12 +76,11 @@ MpiCollective::MpiCollective(MpiGroup& group, const Call& call)
 
 int MpiCollective::tag(int phase) const {
   return static_cast<int>(
-      ((number_ & kNumberMask) << (kKindBits + kPhaseBits)) |
-      kind_of(call_) << kPhaseBits | static_cast<std::uint32_t>(phase));
+      ((number_ & kNumberMask) << (kKindBits + kPhaseBits)) | kind_of(call_) << kPhaseBits |
+      static_cast<std::uint32_t>(phase));
 }
 
-char* MpiCollective::bytes_at(const at::Tensor& tensor, std::int64_t element)
-    const {
+char* MpiCollective::bytes_at(const at::Tensor& tensor, std::int64_t element) const {
   return static_cast<char*>(tensor.data_ptr()) + element * width_;
 }
 
@@ -115,27 +106,15 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
     const int peer = (rank + k) % n;
     const std::int64_t begin = chunk_begin(numel, n, peer);
     const std::int64_t bytes = chunk_size(numel, n, peer) * width_;
-    parts_out_.emplace_back(
-        Way::Send, group_.comm, peer, tag(0), bytes_at(in, begin), bytes);
+    parts_out_.emplace_back(Way::Send, group_.comm, peer, tag(0), bytes_at(in, begin), bytes);
     parts_out_.back().allow_all();
     parts_in_.emplace_back(
-        Way::Receive,
-        group_.comm,
-        peer,
-        tag(0),
-        bytes_at(rings_, (k - 1) * ring_numel),
-        own_bytes,
+        Way::Receive, group_.comm, peer, tag(0), bytes_at(rings_, (k - 1) * ring_numel), own_bytes,
         ring);
     if (in_place) {
       results_out_.emplace_back(
-          Way::Send,
-          group_.comm,
-          peer,
-          tag(1),
-          bytes_at(in, own_begin_),
-          own_bytes);
-      results_in_.emplace_back(
-          Way::Receive, group_.comm, peer, tag(1), bytes_at(in, begin), bytes);
+          Way::Send, group_.comm, peer, tag(1), bytes_at(in, own_begin_), own_bytes);
+      results_in_.emplace_back(Way::Receive, group_.comm, peer, tag(1), bytes_at(in, begin), bytes);
     }
   }
 }
@@ -148,12 +127,8 @@ void MpiCollective::exchange_pieces() {
   const auto add = [&](auto& streams, Way way, int peer, const Piece& piece) {
     const bool sends = way == Way::Send;
     streams.emplace_back(
-        way,
-        group_.comm,
-        peer,
-        tag(0),
-        sends ? bytes_at(call_.source(), piece.source)
-              : bytes_at(call_.out, piece.target),
+        way, group_.comm, peer, tag(0),
+        sends ? bytes_at(call_.source(), piece.source) : bytes_at(call_.out, piece.target),
         piece.count * width_);
     streams.back().allow_all();
   };
@@ -164,8 +139,7 @@ void MpiCollective::exchange_pieces() {
   }
   const Piece own = piece_of(call_, rank, rank);
   copy_bytes(
-      bytes_at(call_.out, own.target),
-      bytes_at(call_.source(), own.source),
+      bytes_at(call_.out, own.target), bytes_at(call_.source(), own.source),
       static_cast<std::size_t>(own.count * width_));
 }
 
@@ -183,8 +157,7 @@ std::int64_t MpiCollective::reduce(std::int64_t begin) {
   std::vector<at::Tensor> inputs;
   for (int member = 0; member < n; ++member) {
     const int k = (member - group_.rank + n) % n;
-    inputs.push_back(
-        k == 0 ? own : rings_.narrow(0, (k - 1) * ring + first % ring, count));
+    inputs.push_back(k == 0 ? own : rings_.narrow(0, (k - 1) * ring + first % ring, count));
   }
   const at::Tensor out = in_place ? own : call_.out.narrow(0, first, count);
   ops::reduce_buffers(inputs, 0, count, {out}, 0, call_.op);
@@ -209,15 +182,10 @@ bool MpiCollective::take_arrivals() {
   const MpiTable& mpi = *group_.comm.mpi;
   check_mpi(
       mpi,
-      mpi.test_some(
-          static_cast<int>(requests.size()),
-          requests.data(),
-          &through,
-          which.data()),
+      mpi.test_some(static_cast<int>(requests.size()), requests.data(), &through, which.data()),
       "MPI_Testsome");
   for (int i = 0; i < through; ++i) {
-    streams[static_cast<std::size_t>(which[static_cast<std::size_t>(i)])]
-        ->oldest_is_through();
+    streams[static_cast<std::size_t>(which[static_cast<std::size_t>(i)])]->oldest_is_through();
   }
   return through > 0;
 }
@@ -236,8 +204,7 @@ bool MpiCollective::advance() {
   const std::int64_t own_bytes = own_count_ * width_;
   while (!parts_in_.empty() && reduced_ < own_bytes &&
          std::ranges::all_of(parts_in_, [&](const MpiStream& stream) {
-           return stream.finished() >=
-                  std::min(reduced_ + kPieceBytes, own_bytes);
+           return stream.finished() >= std::min(reduced_ + kPieceBytes, own_bytes);
          })) {
     reduced_ = reduce(reduced_);
     moved = true;
@@ -254,9 +221,8 @@ bool MpiCollective::advance() {
   if (moved) {
     moved_at_ = Clock::now();
   }
-  done_ = all_done(parts_in_) && all_done(parts_out_) &&
-          all_done(results_in_) && all_done(results_out_) &&
-          (parts_in_.empty() || reduced_ == own_bytes);
+  done_ = all_done(parts_in_) && all_done(parts_out_) && all_done(results_in_) &&
+          all_done(results_out_) && (parts_in_.empty() || reduced_ == own_bytes);
   return moved;
 }
 
@@ -268,12 +234,10 @@ TimedOut MpiCollective::overdue() const {
   // A member that has not sent its part is late; a missing result may only be
   // waiting for that part too.
   std::vector<int> missing;
-  for (const auto* streams :
-       {&parts_in_, &results_in_, &parts_out_, &results_out_}) {
+  for (const auto* streams : {&parts_in_, &results_in_, &parts_out_, &results_out_}) {
     for (const MpiStream& stream : *streams) {
       if (!stream.done()) {
-        missing.push_back(
-            group_.workers[static_cast<std::size_t>(stream.peer())]);
+        missing.push_back(group_.workers[static_cast<std::size_t>(stream.peer())]);
       }
     }
     if (!missing.empty()) {
@@ -290,20 +254,16 @@ void MpiCollective::check_match() const {
     int there = 0;
     int found = 0;
     const MpiTable& mpi = *group_.comm.mpi;
-    check_mpi(
-        mpi, mpi.probe(group_.comm.handle, peer, &there, &found), "MPI_Iprobe");
+    check_mpi(mpi, mpi.probe(group_.comm.handle, peer, &there, &found), "MPI_Iprobe");
     const auto tag = static_cast<std::uint32_t>(found);
-    if (there != 0 &&
-        tag >> (kKindBits + kPhaseBits) == (number_ & kNumberMask) &&
+    if (there != 0 && tag >> (kKindBits + kPhaseBits) == (number_ & kNumberMask) &&
         (tag >> kPhaseBits & kKindMask) != kind_of(call_)) {
       throw Error(
-          ErrorKind::Config,
-          formatted(
-              "workers called different collectives: worker {} {}, worker {} a "
-              "different one",
-              group_.workers[static_cast<std::size_t>(group_.rank)],
-              describe(call_),
-              group_.workers[static_cast<std::size_t>(peer)]));
+          ErrorKind::Config, formatted(
+                                 "workers called different collectives: worker {} {}, worker {} a "
+                                 "different one",
+                                 group_.workers[static_cast<std::size_t>(group_.rank)],
+                                 describe(call_), group_.workers[static_cast<std::size_t>(peer)]));
     }
   }
 }

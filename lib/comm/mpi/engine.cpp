@@ -30,10 +30,7 @@ std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm) {
   int size = 0;
   check_mpi(mpi, mpi.rank_and_size(comm, &group->rank, &size), "MPI_Comm_rank");
   group->workers.resize(static_cast<std::size_t>(size));
-  check_mpi(
-      mpi,
-      mpi.workers(comm, size, group->workers.data()),
-      "MPI_Group_translate_ranks");
+  check_mpi(mpi, mpi.workers(comm, size, group->workers.data()), "MPI_Group_translate_ranks");
   return group;
 }
 
@@ -42,8 +39,7 @@ std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm) {
 void MpiWorld::Engine::start(const std::shared_ptr<Engine>& engine) {
   engine->thread_ = std::thread([engine] { engine->run(); });
   std::unique_lock lock(engine->mutex_);
-  engine->changed_.wait(
-      lock, [&] { return engine->started_ || engine->failure_.happened(); });
+  engine->changed_.wait(lock, [&] { return engine->started_ || engine->failure_.happened(); });
   if (engine->failure_.happened()) {
     lock.unlock();
     engine->thread_.join();
@@ -66,8 +62,7 @@ void MpiWorld::Engine::finish() {
 }
 
 std::shared_ptr<MpiWorld::Engine::Job> MpiWorld::Engine::post(
-    std::shared_ptr<MpiGroup> group,
-    Call call) {
+    std::shared_ptr<MpiGroup> group, Call call) {
   failure_.throw_if_happened();
   auto job = std::make_shared<Job>();
   job->group = std::move(group);
@@ -83,10 +78,7 @@ void MpiWorld::Engine::wait(const Job& job) {
   const auto came = [&] { return job.done || failure_.happened(); };
   if (job.call.kind == Call::Kind::Split) {
     // A blocking MPI call, which the thread cannot time.
-    if (!changed_.wait_for(
-            lock,
-            std::chrono::duration<double>(std::min(timeout_, 1e8)),
-            came)) {
+    if (!changed_.wait_for(lock, std::chrono::duration<double>(std::min(timeout_, 1e8)), came)) {
       const TimedOut late("split", timeout_, {});
       lock.unlock();
       abort(std::make_exception_ptr(late));
@@ -158,11 +150,7 @@ void MpiWorld::Engine::initialize() {
         "{} sees process {} of {}, but the launcher started process {} of {}: "
         "start abtrain with this MPI's own mpirun, or under Slurm with srun "
         "--mpi=pmix",
-        library.text(),
-        groups_[0]->rank,
-        groups_[0]->size(),
-        rank_,
-        size_);
+        library.text(), groups_[0]->rank, groups_[0]->size(), rank_, size_);
     mpi_->free_comm(own);
     mpi_->finalize();
     throw Error(ErrorKind::Config, what);
@@ -179,18 +167,14 @@ void MpiWorld::Engine::serve() {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      const auto something = [&] {
-        return !inbox_.empty() || ending_ || failure_.happened();
-      };
+      const auto something = [&] { return !inbox_.empty() || ending_ || failure_.happened(); };
       if (open_.empty()) {
         posted_.wait(lock, something);
         moved_at = Clock::now();
         moved = true;
       } else if (!moved) {
-        const auto idle =
-            std::chrono::duration_cast<microseconds>(Clock::now() - moved_at);
-        posted_.wait_for(
-            lock, std::clamp(idle / 4, kMinPause, kMaxPause), something);
+        const auto idle = std::chrono::duration_cast<microseconds>(Clock::now() - moved_at);
+        posted_.wait_for(lock, std::clamp(idle / 4, kMinPause, kMaxPause), something);
       }
       if (failure_.happened() || (ending_ && inbox_.empty() && open_.empty())) {
         return;
@@ -237,8 +221,7 @@ bool MpiWorld::Engine::advance() {
 void MpiWorld::Engine::split(Job& job) {
   MpiHandle part = nullptr;
   check_mpi(
-      *mpi_,
-      mpi_->split(job.group->comm.handle, job.call.color, job.call.key, &part),
+      *mpi_, mpi_->split(job.group->comm.handle, job.call.color, job.call.key, &part),
       "MPI_Comm_split");
   job.part = make_group(*mpi_, part);
   groups_.push_back(job.part);

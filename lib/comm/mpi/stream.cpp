@@ -17,20 +17,8 @@ void check_mpi(const MpiTable& mpi, int code, const char* call) {
 }
 
 MpiStream::MpiStream(
-    Way way,
-    MpiComm comm,
-    int peer,
-    int tag,
-    char* data,
-    std::int64_t bytes,
-    std::int64_t ring)
-    : way_(way),
-      comm_(comm),
-      peer_(peer),
-      tag_(tag),
-      data_(data),
-      bytes_(bytes),
-      ring_(ring) {}
+    Way way, MpiComm comm, int peer, int tag, char* data, std::int64_t bytes, std::int64_t ring)
+    : way_(way), comm_(comm), peer_(peer), tag_(tag), data_(data), bytes_(bytes), ring_(ring) {}
 
 std::int64_t MpiStream::end_of_piece(std::int64_t begin) const {
   return std::min(begin + kPieceBytes, bytes_);
@@ -43,8 +31,7 @@ void MpiStream::oldest_is_through() {
 
 bool MpiStream::post() {
   bool moved = false;
-  while (posted_ < bytes_ &&
-         static_cast<std::int64_t>(under_way_.size()) < kWindow &&
+  while (posted_ < bytes_ && static_cast<std::int64_t>(under_way_.size()) < kWindow &&
          end_of_piece(posted_) <= allowed_) {
     char* place = data_ + (ring_ > 0 ? posted_ % ring_ : posted_);
     const int count = static_cast<int>(end_of_piece(posted_) - posted_);
@@ -52,15 +39,9 @@ bool MpiStream::post() {
     MpiHandle* request = &under_way_.back();
     const MpiTable& mpi = *comm_.mpi;
     if (way_ == Way::Send) {
-      check_mpi(
-          mpi,
-          mpi.send(place, count, peer_, tag_, comm_.handle, request),
-          "MPI_Isend");
+      check_mpi(mpi, mpi.send(place, count, peer_, tag_, comm_.handle, request), "MPI_Isend");
     } else {
-      check_mpi(
-          mpi,
-          mpi.receive(place, count, peer_, tag_, comm_.handle, request),
-          "MPI_Irecv");
+      check_mpi(mpi, mpi.receive(place, count, peer_, tag_, comm_.handle, request), "MPI_Irecv");
     }
     posted_ += count;
     moved = true;

@@ -24,12 +24,7 @@ class MpiStream {
   // `ring`: bytes of memory at `data` that the pieces take in turn; 0: all
   // pieces lie there one after the other.
   MpiStream(
-      Way way,
-      MpiComm comm,
-      int peer,
-      int tag,
-      char* data,
-      std::int64_t bytes,
+      Way way, MpiComm comm, int peer, int tag, char* data, std::int64_t bytes,
       std::int64_t ring = 0);
 
   // Only pieces that end within the first `bytes` bytes may be posted.

@@ -32,27 +32,11 @@ typedef struct MpiTable {
   // workers[i]: the rank in the world of member i.
   int (*workers)(MpiHandle comm, int size, int* workers);
 
-  int (*send)(
-      const void* data,
-      int bytes,
-      int peer,
-      int tag,
-      MpiHandle comm,
-      MpiHandle* request);
-  int (*receive)(
-      void* data,
-      int bytes,
-      int peer,
-      int tag,
-      MpiHandle comm,
-      MpiHandle* request);
+  int (*send)(const void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
+  int (*receive)(void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
   // One MPI_Testsome: which[0 .. *through - 1] are the indices of requests that
   // have completed.
-  int (*test_some)(
-      int count,
-      const MpiHandle* requests,
-      int* through,
-      int* which);
+  int (*test_some)(int count, const MpiHandle* requests, int* through, int* which);
   // Whether a message from `peer` waits to be received, and its tag.
   int (*probe)(MpiHandle comm, int peer, int* there, int* tag);
 } MpiTable;

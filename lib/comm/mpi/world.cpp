@@ -18,9 +18,7 @@ using Engine = MpiWorld::Engine;
 
 class MpiCommunicator : public Communicator {
  public:
-  MpiCommunicator(
-      std::shared_ptr<Engine> engine,
-      std::shared_ptr<MpiGroup> group)
+  MpiCommunicator(std::shared_ptr<Engine> engine, std::shared_ptr<MpiGroup> group)
       : engine_(std::move(engine)), group_(std::move(group)) {}
 
   int rank() const override {
@@ -31,8 +29,7 @@ class MpiCommunicator : public Communicator {
   }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
-    const auto job = engine_->post(
-        group_, {.kind = Call::Kind::Split, .color = color, .key = key});
+    const auto job = engine_->post(group_, {.kind = Call::Kind::Split, .color = color, .key = key});
     engine_->wait(*job);
     return std::make_unique<MpiCommunicator>(engine_, job->part);
   }
@@ -40,11 +37,10 @@ class MpiCommunicator : public Communicator {
   void barrier() override {
     const at::Tensor all = at::zeros({size()}, at::kByte);
     engine_->wait(*engine_->post(
-        group_,
-        {.kind = Call::Kind::Barrier,
-         .out = all,
-         .in = at::zeros({1}, at::kByte),
-         .counts = std::vector<std::int64_t>(all.numel(), 1)}));
+        group_, {.kind = Call::Kind::Barrier,
+                 .out = all,
+                 .in = at::zeros({1}, at::kByte),
+                 .counts = std::vector<std::int64_t>(all.numel(), 1)}));
   }
 
   void check_peers() override {
@@ -68,9 +64,7 @@ class MpiCommunicator : public Communicator {
             result.copy_(job->call.out);
           }
         },
-        [engine = engine_](const std::exception_ptr& error) {
-          engine->abort(error);
-        });
+        [engine = engine_](const std::exception_ptr& error) { engine->abort(error); });
   }
 
  private:
@@ -80,8 +74,7 @@ class MpiCommunicator : public Communicator {
 
 }  // namespace
 
-MpiWorld::MpiWorld(int rank, int size)
-    : engine_(std::make_shared<Engine>(rank, size)) {
+MpiWorld::MpiWorld(int rank, int size) : engine_(std::make_shared<Engine>(rank, size)) {
   Engine::start(engine_);
 }
 

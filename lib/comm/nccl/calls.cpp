@@ -79,88 +79,52 @@ bool transfers(const Call& call) {
   return call.common_buffer().numel() > 0;
 }
 
-int enqueue(
-    const Call& call,
-    int rank,
-    int size,
-    ncclComm* communicator,
-    CUstream_st* stream) {
+int enqueue(const Call& call, int rank, int size, ncclComm* communicator, CUstream_st* stream) {
   const auto type = type_of(call.out);
   switch (call.kind) {
     case Kind::Barrier:  // no member has the sum before all have come
     case Kind::AllReduce: {
       void* data = call.out.mutable_data_ptr();
       return ncclAllReduce(
-          data,
-          data,
-          count_of(call.out),
-          type,
-          op_of(call.op),
-          communicator,
-          stream);
+          data, data, count_of(call.out), type, op_of(call.op), communicator, stream);
     }
     case Kind::Broadcast: {
       void* data = call.out.mutable_data_ptr();
-      return ncclBroadcast(
-          data,
-          data,
-          count_of(call.out),
-          type,
-          call.root,
-          communicator,
-          stream);
+      return ncclBroadcast(data, data, count_of(call.out), type, call.root, communicator, stream);
     }
     case Kind::AllGather: {
       const auto& counts = call.counts;
       if (std::equal(counts.begin() + 1, counts.end(), counts.begin())) {
         return ncclAllGather(
-            call.in.const_data_ptr(),
-            call.out.mutable_data_ptr(),
-            count_of(call.in),
-            type,
-            communicator,
-            stream);
+            call.in.const_data_ptr(), call.out.mutable_data_ptr(), count_of(call.in), type,
+            communicator, stream);
       }
       std::int64_t begin = 0;
       return grouped(size, [&](int i) {
         void* part = at_element(call.out, begin);
         begin += counts[i];
-        return counts[i] == 0 ? ncclSuccess
-                              : ncclBroadcast(
-                                    i == rank ? call.in.const_data_ptr() : part,
-                                    part,
-                                    static_cast<std::size_t>(counts[i]),
-                                    type,
-                                    i,
-                                    communicator,
-                                    stream);
+        return counts[i] == 0
+                   ? ncclSuccess
+                   : ncclBroadcast(
+                         i == rank ? call.in.const_data_ptr() : part, part,
+                         static_cast<std::size_t>(counts[i]), type, i, communicator, stream);
       });
     }
     case Kind::ReduceScatter: {
       const auto numel = call.in.numel();
       if (numel % size == 0) {
         return ncclReduceScatter(
-            call.in.const_data_ptr(),
-            call.out.mutable_data_ptr(),
-            count_of(call.out),
-            type,
-            op_of(call.op),
-            communicator,
-            stream);
+            call.in.const_data_ptr(), call.out.mutable_data_ptr(), count_of(call.out), type,
+            op_of(call.op), communicator, stream);
       }
       return grouped(size, [&](int i) {
         const auto count = chunk_size(numel, size, i);
-        return count == 0
-                   ? ncclSuccess
-                   : ncclReduce(
-                         at_element(call.in, chunk_begin(numel, size, i)),
-                         i == rank ? call.out.mutable_data_ptr() : nullptr,
-                         static_cast<std::size_t>(count),
-                         type,
-                         op_of(call.op),
-                         i,
-                         communicator,
-                         stream);
+        return count == 0 ? ncclSuccess
+                          : ncclReduce(
+                                at_element(call.in, chunk_begin(numel, size, i)),
+                                i == rank ? call.out.mutable_data_ptr() : nullptr,
+                                static_cast<std::size_t>(count), type, op_of(call.op), i,
+                                communicator, stream);
       });
     }
     case Kind::AllToAll: {
@@ -171,24 +135,16 @@ int enqueue(
         if (i % 2 != 0) {
           return own == 0 ? ncclSuccess
                           : ncclRecv(
-                                at_element(call.out, peer * own),
-                                static_cast<std::size_t>(own),
-                                type,
-                                peer,
-                                communicator,
-                                stream);
+                                at_element(call.out, peer * own), static_cast<std::size_t>(own),
+                                type, peer, communicator, stream);
         }
         const auto count = call.counts[static_cast<std::size_t>(peer)];
         void* part = at_element(call.in, begin);
         begin += count;
-        return count == 0 ? ncclSuccess
-                          : ncclSend(
-                                part,
-                                static_cast<std::size_t>(count),
-                                type,
-                                peer,
-                                communicator,
-                                stream);
+        return count == 0
+                   ? ncclSuccess
+                   : ncclSend(
+                         part, static_cast<std::size_t>(count), type, peer, communicator, stream);
       });
     }
     case Kind::Split:

@@ -16,11 +16,6 @@ bool transfers(const Call& call);
 // Starts the transfer on member `rank` of `size`, in place where the buffers
 // allow it. Takes CUDA tensors on the communicator's device. Returns an
 // ncclResult_t: ncclSuccess or ncclInProgress if all is well.
-int enqueue(
-    const Call& call,
-    int rank,
-    int size,
-    ncclComm* communicator,
-    CUstream_st* stream);
+int enqueue(const Call& call, int rank, int size, ncclComm* communicator, CUstream_st* stream);
 
 }  // namespace abtrain::comm

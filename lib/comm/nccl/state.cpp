@@ -50,14 +50,8 @@ class Pause {
 };
 
 at::Device with_index(at::Device device) {
-  ABT_CHECK(
-      device.is_cuda(),
-      Config,
-      "comm: nccl: expected a CUDA device, got {}",
-      device);
-  return device.has_index()
-             ? device
-             : at::Device(at::kCUDA, c10::cuda::current_device());
+  ABT_CHECK(device.is_cuda(), Config, "comm: nccl: expected a CUDA device, got {}", device);
+  return device.has_index() ? device : at::Device(at::kCUDA, c10::cuda::current_device());
 }
 
 bool good(ncclResult_t result) {
@@ -70,16 +64,12 @@ std::string text_of(ncclResult_t result) {
     detail.pop_back();
   }
   return formatted(
-      "{}{}{}{}",
-      ncclGetErrorString(result),
-      detail.empty() ? "" : " (",
-      detail,
+      "{}{}{}{}", ncclGetErrorString(result), detail.empty() ? "" : " (", detail,
       detail.empty() ? "" : ")");
 }
 
 ErrorKind kind_of(ncclResult_t result) {
-  const bool refused =
-      result == ncclInvalidArgument || result == ncclInvalidUsage;
+  const bool refused = result == ncclInvalidArgument || result == ncclInvalidUsage;
   return refused ? ErrorKind::Config : ErrorKind::PeerLost;
 }
 
@@ -122,11 +112,7 @@ NcclState::Id NcclState::make_id() {
   ncclUniqueId id;
   static_assert(sizeof id == sizeof(Id));
   const ncclResult_t result = ncclGetUniqueId(&id);
-  ABT_CHECK(
-      result == ncclSuccess,
-      PeerLost,
-      "nccl: cannot open a rendezvous: {}",
-      text_of(result));
+  ABT_CHECK(result == ncclSuccess, PeerLost, "nccl: cannot open a rendezvous: {}", text_of(result));
   Id bytes;
   std::memcpy(bytes.data(), &id, sizeof id);
   return bytes;
@@ -147,8 +133,7 @@ void NcclState::join(const Id& id, int rank, int size) {
   config.blocking = 0;
   const std::string what = formatted("rank {} joining {} workers", rank, size);
   Link& link = add_link(rank, size);
-  check(
-      ncclCommInitRankConfig(&link.handle, size, nccl_id, rank, &config), what);
+  check(ncclCommInitRankConfig(&link.handle, size, nccl_id, rank, &config), what);
   settle(lock, link, what);
   link.watched = true;
 }
@@ -165,11 +150,7 @@ NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
   link.watched = false;
   check(
       ncclCommSplit(
-          link.handle,
-          takes_part ? color : NCCL_SPLIT_NOCOLOR,
-          key,
-          &part.handle,
-          nullptr),
+          link.handle, takes_part ? color : NCCL_SPLIT_NOCOLOR, key, &part.handle, nullptr),
       what);
   // The part exists once its parent has settled; then it settles itself.
   settle(lock, link, what);
@@ -182,13 +163,10 @@ NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
   return &part;
 }
 
-std::shared_ptr<const NcclState::Operation> NcclState::start(
-    Link& link,
-    Call call) {
+std::shared_ptr<const NcclState::Operation> NcclState::start(Link& link, Call call) {
   Lock lock(mutex_);
   throw_if_aborted();
-  ABT_ASSERT(
-      link.handle != nullptr, "{} after the world's end", describe(call));
+  ABT_ASSERT(link.handle != nullptr, "{} after the world's end", describe(call));
   auto operation = std::make_shared<Operation>();
   operation->what = describe(call);
   const c10::cuda::CUDAStreamGuard guard(cuda_->stream);
@@ -201,16 +179,13 @@ std::shared_ptr<const NcclState::Operation> NcclState::start(
     // If its owner frees it, the memory is not reused before this stream is
     // done with it.
     if (tensor.defined()) {
-      c10::cuda::CUDACachingAllocator::recordStream(
-          tensor.storage().data_ptr(), cuda_->stream);
+      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), cuda_->stream);
     }
   }
   call.ready.order_after();
   operation->begun.record(cuda_->stream);
   link.watched = false;
-  check(
-      enqueue(call, link.rank, link.size, link.handle, cuda_->stream.stream()),
-      operation->what);
+  check(enqueue(call, link.rank, link.size, link.handle, cuda_->stream.stream()), operation->what);
   settle(lock, link, operation->what);
   link.watched = true;
   operation->done.record(cuda_->stream);
@@ -266,9 +241,7 @@ void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
 void NcclState::check(int result, const std::string& what) {
   const auto nccl_result = static_cast<ncclResult_t>(result);
   if (!good(nccl_result)) {
-    fail(
-        kind_of(nccl_result),
-        formatted("nccl: {}: {}", what, text_of(nccl_result)));
+    fail(kind_of(nccl_result), formatted("nccl: {}: {}", what, text_of(nccl_result)));
   }
 }
 
@@ -306,10 +279,7 @@ void NcclState::look() {
       const auto asked = ncclCommGetAsyncError(link->handle, &state);
       const auto result = asked == ncclSuccess ? state : asked;
       ABT_CHECK(
-          good(result),
-          PeerLost,
-          "nccl: one of {} workers was lost: {}",
-          link->size,
+          good(result), PeerLost, "nccl: one of {} workers was lost: {}", link->size,
           text_of(result));
     }
   }

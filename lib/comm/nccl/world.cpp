@@ -81,10 +81,7 @@ Pending NcclCommunicator::start(Call call) {
     return {};
   }
   ABT_CHECK(
-      call.out.device() == state_->device(),
-      Config,
-      "{}: this worker's GPU is {}",
-      describe(call),
+      call.out.device() == state_->device(), Config, "{}: this worker's GPU is {}", describe(call),
       state_->device());
   call.ready = device::Event::record(state_->device());
   // Where nobody waits because of an error there is nothing to do: the GPU
@@ -129,8 +126,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   const at::Tensor all = at::empty({2 * size_}, at::kLong);
   mine[0].fill_(color);
   mine[1].fill_(key);
-  all_gather(all, mine, std::vector<std::int64_t>(size_, 2), Purpose::Metrics)
-      .wait();
+  all_gather(all, mine, std::vector<std::int64_t>(size_, 2), Purpose::Metrics).wait();
   const auto* chosen = all.const_data_ptr<std::int64_t>();
   std::map<std::int64_t, std::vector<int>> groups;
   for (int i = 0; i < size_; ++i) {
@@ -140,8 +136,8 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
     return chosen[2 * a + 1] < chosen[2 * b + 1];
   });
-  const auto rank = static_cast<int>(
-      std::find(members.begin(), members.end(), rank_) - members.begin());
+  const auto rank =
+      static_cast<int>(std::find(members.begin(), members.end(), rank_) - members.begin());
   const auto size = static_cast<int>(members.size());
   // If a world of one was joined to NCCL all the same, its splits are too.
   const std::size_t least = size_ == 1 ? 1 : 2;
@@ -153,8 +149,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
       ++linked;
     }
   }
-  Link* part =
-      link_ && linked > 0 ? state_->split(*link_, number, rank, size) : nullptr;
+  Link* part = link_ && linked > 0 ? state_->split(*link_, number, rank, size) : nullptr;
   return std::make_unique<NcclCommunicator>(state_, part, rank, size);
 }
 
@@ -164,12 +159,10 @@ std::string version_text(int code) {
 
 void check_version(int loaded) {
   ABT_CHECK(
-      loaded / 100 == NCCL_VERSION_CODE / 100,
-      Config,
+      loaded / 100 == NCCL_VERSION_CODE / 100, Config,
       "comm: nccl: this program was built for NCCL {}, but the library that it "
       "found is {} (see LD_LIBRARY_PATH)",
-      version_text(NCCL_VERSION_CODE),
-      version_text(loaded));
+      version_text(NCCL_VERSION_CODE), version_text(loaded));
 }
 
 // What rank 0 gives to all. Version 0: rank 0 has failed.
@@ -187,25 +180,14 @@ int nccl_version() {
 
 NcclVersions nccl_versions() {
   const int loaded = nccl_version();
-  return {
-      version_text(NCCL_VERSION_CODE),
-      loaded > 0 ? version_text(loaded) : std::string()};
+  return {version_text(NCCL_VERSION_CODE), loaded > 0 ? version_text(loaded) : std::string()};
 }
 
 NcclWorld::NcclWorld(
-    int rank,
-    int size,
-    at::Device device,
-    double timeout_seconds,
-    const ShareBytes& share,
+    int rank, int size, at::Device device, double timeout_seconds, const ShareBytes& share,
     bool even_alone)
     : rank_(rank), size_(size), errors_(std::uncaught_exceptions()) {
-  ABT_CHECK(
-      rank >= 0 && rank < size,
-      Config,
-      "comm: nccl: rank {} of {}",
-      rank,
-      size);
+  ABT_CHECK(rank >= 0 && rank < size, Config, "comm: nccl: rank {} of {}", rank, size);
   const bool joins = size > 1 || even_alone;
   Invitation invitation;
   std::exception_ptr error;
@@ -229,17 +211,11 @@ NcclWorld::NcclWorld(
     std::rethrow_exception(error);
   }
   if (joins) {
+    ABT_CHECK(invitation.version != 0, PeerLost, "comm: nccl: worker 0 failed to start NCCL");
     ABT_CHECK(
-        invitation.version != 0,
-        PeerLost,
-        "comm: nccl: worker 0 failed to start NCCL");
-    ABT_CHECK(
-        invitation.version / 100 == nccl_version() / 100,
-        Config,
-        "comm: nccl: worker 0 has NCCL {}, worker {} has {}",
-        version_text(invitation.version),
-        rank,
-        version_text(nccl_version()));
+        invitation.version / 100 == nccl_version() / 100, Config,
+        "comm: nccl: worker 0 has NCCL {}, worker {} has {}", version_text(invitation.version),
+        rank, version_text(nccl_version()));
     state_->join(invitation.id, rank, size);
   }
 }
@@ -250,8 +226,7 @@ NcclWorld::~NcclWorld() {
 }
 
 std::unique_ptr<Communicator> NcclWorld::communicator() {
-  return std::make_unique<NcclCommunicator>(
-      state_, state_->world(), rank_, size_);
+  return std::make_unique<NcclCommunicator>(state_, state_->world(), rank_, size_);
 }
 
 void NcclWorld::abort(std::exception_ptr cause) noexcept {

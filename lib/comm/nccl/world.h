@@ -53,11 +53,7 @@ class NcclWorld {
   // the one it was built for, or if NCCL refuses, for example two workers on
   // one GPU.
   NcclWorld(
-      int rank,
-      int size,
-      at::Device device,
-      double timeout_seconds,
-      const ShareBytes& share,
+      int rank, int size, at::Device device, double timeout_seconds, const ShareBytes& share,
       bool even_alone = false);
   NcclWorld(const NcclWorld&) = delete;
   NcclWorld& operator=(const NcclWorld&) = delete;

@@ -53,18 +53,13 @@ Placement draw_placement(Random& random, const ops::Augmentation& how) {
 
 // C x H x W to H x W x C.
 void write_image(
-    const float* from,
-    const float* mean,
-    const float* std,
-    const Size& size,
-    const Placement& place,
-    float* to) {
+    const float* from, const float* mean, const float* std, const Size& size,
+    const Placement& place, float* to) {
   for (std::int64_t y = 0; y < size.height; ++y) {
     const std::int64_t source_y = y + place.down;
     const bool has_row = source_y >= 0 && source_y < size.height;
     for (std::int64_t x = 0; x < size.width; ++x) {
-      const std::int64_t source_x =
-          (place.mirrored ? size.width - 1 - x : x) + place.right;
+      const std::int64_t source_x = (place.mirrored ? size.width - 1 - x : x) + place.right;
       const bool has_pixel = has_row && source_x >= 0 && source_x < size.width;
       const std::int64_t source = source_y * size.width + source_x;
       const std::int64_t out = y * size.width + x;
@@ -80,9 +75,7 @@ void write_image(
 void erase_box(float* image, const Size& size, const Box& box) {
   for (std::int64_t y = box.top; y < box.top + box.height; ++y) {
     std::fill_n(
-        image + (y * size.width + box.left) * size.channels,
-        box.width * size.channels,
-        0.0f);
+        image + (y * size.width + box.left) * size.channels, box.width * size.channels, 0.0f);
   }
 }
 
@@ -94,8 +87,7 @@ at::Tensor pooled(const at::Tensor& pixels, std::int64_t side) {
   const std::int64_t height = pixels.size(2) / rows;
   const std::int64_t width = pixels.size(3) / columns;
   const std::int64_t planes = pixels.size(0) * pixels.size(1);
-  at::Tensor values =
-      at::empty({pixels.size(0), pixels.size(1), height, width}, at::kFloat);
+  at::Tensor values = at::empty({pixels.size(0), pixels.size(1), height, width}, at::kFloat);
   const auto* from = pixels.const_data_ptr<std::uint8_t>();
   auto* to = values.mutable_data_ptr<float>();
   // A quotient of two integers, so it is rounded only once.
@@ -121,20 +113,17 @@ Norm standard_norm(const at::Tensor& values) {
   constexpr std::int64_t piece = 1024;  // images converted to double at a time
   const auto count = static_cast<double>(values.size(0));
   const auto mean_of = [&](const auto& term) {
-    at::Tensor sum =
-        at::zeros(values.sizes().slice(1), values.options().dtype(at::kDouble));
+    at::Tensor sum = at::zeros(values.sizes().slice(1), values.options().dtype(at::kDouble));
     for (const at::Tensor& part : values.split(piece)) {
       sum += term(part.to(at::kDouble)).sum(0);
     }
     return sum / count;
   };
   const at::Tensor mean = mean_of([](const at::Tensor& x) { return x; });
-  const at::Tensor variance =
-      mean_of([&](const at::Tensor& x) { return (x - mean).square(); });
+  const at::Tensor variance = mean_of([&](const at::Tensor& x) { return (x - mean).square(); });
   at::Tensor std = variance.sqrt() + added_to_deviation;
   std.masked_fill_(
-      at::amin(values, 0) == at::amax(values, 0),
-      std::numeric_limits<double>::infinity());
+      at::amin(values, 0) == at::amax(values, 0), std::numeric_limits<double>::infinity());
   return {mean.to(at::kFloat), std.to(at::kFloat)};
 }
 
@@ -149,24 +138,17 @@ Norm channel_norm(const Dataset& dataset) {
 }
 
 Batch augment_values(
-    const FloatImages& images,
-    const Norm& norm,
-    std::span<const std::int64_t> indices,
-    const ops::Augmentation& how,
-    bool page_locked) {
+    const FloatImages& images, const Norm& norm, std::span<const std::int64_t> indices,
+    const ops::Augmentation& how, bool page_locked) {
   const at::Tensor& values = images.values;
   const Size size{values.size(1), values.size(2), values.size(3)};
   const std::int64_t numel = size.channels * size.area();
   ABT_ASSERT(
       norm.mean.defined() && norm.mean.sizes() == values.sizes().slice(1) &&
           norm.std.sizes() == norm.mean.sizes(),
-      "images of {} have no mean and deviation for each pixel",
-      values.sizes());
+      "images of {} have no mean and deviation for each pixel", values.sizes());
   Batch batch = empty_batch(
-      static_cast<std::int64_t>(indices.size()),
-      size.channels,
-      size.height,
-      size.width,
+      static_cast<std::int64_t>(indices.size()), size.channels, size.height, size.width,
       at::TensorOptions(at::kFloat).pinned_memory(page_locked));
   const auto* from = values.const_data_ptr<float>();
   const auto* from_labels = images.labels.const_data_ptr<std::int64_t>();
@@ -175,23 +157,11 @@ Batch augment_values(
   auto* image = batch.inputs.mutable_data_ptr<float>();
   auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t index : indices) {
-    ABT_ASSERT(
-        index >= 0 && index < values.size(0),
-        "example {} of {}",
-        index,
-        values.size(0));
+    ABT_ASSERT(index >= 0 && index < values.size(0), "example {} of {}", index, values.size(0));
     Random random(
-        how.seed,
-        RandomPurpose::Augment,
-        static_cast<std::uint32_t>(how.epoch),
+        how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
         static_cast<std::uint32_t>(index));
-    write_image(
-        from + index * numel,
-        mean,
-        std,
-        size,
-        draw_placement(random, how),
-        image);
+    write_image(from + index * numel, mean, std, size, draw_placement(random, how), image);
     if (how.erase > 0 && random.uniform() < how.erase) {
       erase_box(image, size, draw_erased(random, size.height, size.width));
     }

@@ -42,9 +42,8 @@ class Descriptor {
 // that lacks some resource, or a disk that fails, does not make images bad.
 [[noreturn]] void fail(const std::string& path) {
   const int error = errno;
-  const bool of_the_file = error == ENOENT || error == EACCES ||
-                           error == ELOOP || error == ENAMETOOLONG ||
-                           error == ENOTDIR || error == ENXIO;
+  const bool of_the_file = error == ENOENT || error == EACCES || error == ELOOP ||
+                           error == ENAMETOOLONG || error == ENOTDIR || error == ENXIO;
   const std::string reason =
       formatted("cannot be read: {}", std::generic_category().message(error));
   throw Error(
@@ -55,10 +54,7 @@ class Descriptor {
 }  // namespace
 
 ImageFiles::ImageFiles(
-    std::string what,
-    std::string root,
-    std::vector<ListedFolder> folders,
-    double max_damaged,
+    std::string what, std::string root, std::vector<ListedFolder> folders, double max_damaged,
     Log* log)
     : what_(std::move(what)),
       root_(std::move(root)),
@@ -69,8 +65,7 @@ ImageFiles::ImageFiles(
     const std::string& names = folders_[i].images;
     ABT_ASSERT(names.size() < UINT32_MAX, "{}", folders_[i].path);
     for (std::size_t at = 0; at < names.size(); at = names.find('\n', at) + 1) {
-      files_.push_back(
-          {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(at)});
+      files_.push_back({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(at)});
     }
   }
 }
@@ -94,14 +89,11 @@ void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
   ABT_CHECK(S_ISREG(status.st_mode), DamagedData, "is not a regular file");
   ABT_CHECK(status.st_size > 0, DamagedData, "is empty");
   ABT_CHECK(
-      status.st_size <= most_bytes,
-      DamagedData,
-      "is too large: {}",
+      status.st_size <= most_bytes, DamagedData, "is too large: {}",
       human_bytes(static_cast<double>(status.st_size)));
   out.resize(static_cast<std::size_t>(status.st_size));
   for (std::size_t got = 0; got < out.size();) {
-    const ssize_t some =
-        ::read(descriptor.get(), out.data() + got, out.size() - got);
+    const ssize_t some = ::read(descriptor.get(), out.data() + got, out.size() - got);
     if (some < 0 && errno != EINTR) {
       fail(where);
     }
@@ -115,9 +107,7 @@ void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
 std::int64_t ImageFiles::allowed() const {
   // A little more, so that 0.07 of 100 gives 7.
   const double share = max_damaged_ * static_cast<double>(size()) + 1e-9;
-  return max_damaged_ > 0
-             ? std::max<std::int64_t>(1, std::llround(std::floor(share)))
-             : 0;
+  return max_damaged_ > 0 ? std::max<std::int64_t>(1, std::llround(std::floor(share))) : 0;
 }
 
 void ImageFiles::add_damaged(std::int64_t file, const std::string& reason) {
@@ -137,17 +127,11 @@ void ImageFiles::add_damaged(std::int64_t file, const std::string& reason) {
   }
   const auto count = static_cast<std::int64_t>(damaged_.size());
   ABT_CHECK(
-      count <= allowed(),
-      DamagedData,
+      count <= allowed(), DamagedData,
       "data.max_damaged: {} allows {} of the {} {} to be damaged, found {}:\n  "
       "{}{}",
-      max_damaged_,
-      with_commas(allowed()),
-      with_commas(size()),
-      what_,
-      with_commas(count),
-      join(reasons_, "\n  "),
-      count > static_cast<std::int64_t>(reasons_.size()) ? "\n  ..." : "");
+      max_damaged_, with_commas(allowed()), with_commas(size()), what_, with_commas(count),
+      join(reasons_, "\n  "), count > static_cast<std::int64_t>(reasons_.size()) ? "\n  ..." : "");
 }
 
 bool ImageFiles::is_damaged(std::int64_t file) const {

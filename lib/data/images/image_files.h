@@ -20,10 +20,7 @@ class ImageFiles {
   // ("training images"); `max_damaged` is the share of them that may be
   // damaged. `log` may be null.
   ImageFiles(
-      std::string what,
-      std::string root,
-      std::vector<ListedFolder> folders,
-      double max_damaged,
+      std::string what, std::string root, std::vector<ListedFolder> folders, double max_damaged,
       Log* log);
 
   std::int64_t size() const {

@@ -25,9 +25,8 @@ std::string index_folder() {
 // "train/CLASS/SUB" -> "CLASS"; "" for the split itself.
 std::string class_of(const std::string& path) {
   const std::size_t begin = path.find('/');
-  return begin == std::string::npos
-             ? ""
-             : path.substr(begin + 1, path.find('/', begin + 1) - begin - 1);
+  return begin == std::string::npos ? ""
+                                    : path.substr(begin + 1, path.find('/', begin + 1) - begin - 1);
 }
 
 struct Split {
@@ -37,10 +36,7 @@ struct Split {
 };
 
 // Moves the folders of one split out of the listing.
-Split take_split(
-    const std::string& root,
-    const std::string& name,
-    Listing& listing) {
+Split take_split(const std::string& root, const std::string& name, Listing& listing) {
   Split split{name, {}, {}};
   std::vector<std::string> classes;
   for (ListedFolder& folder : listing.folders) {
@@ -48,8 +44,7 @@ Split take_split(
       classes = lines_of(folder.folders);
     } else if (folder.path.starts_with(name + "/")) {
       const std::string found = class_of(folder.path);
-      if (folder.image_count > 0 &&
-          (split.classes.empty() || split.classes.back() != found)) {
+      if (folder.image_count > 0 && (split.classes.empty() || split.classes.back() != found)) {
         split.classes.push_back(found);
       }
       split.folders.push_back(std::move(folder));
@@ -57,37 +52,22 @@ Split take_split(
   }
   std::vector<std::string> empty;
   std::set_difference(
-      classes.begin(),
-      classes.end(),
-      split.classes.begin(),
-      split.classes.end(),
+      classes.begin(), classes.end(), split.classes.begin(), split.classes.end(),
       std::back_inserter(empty));
-  const auto shown =
-      static_cast<std::ptrdiff_t>(std::min<std::size_t>(empty.size(), 10));
+  const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(empty.size(), 10));
   ABT_CHECK(
-      !classes.empty(),
-      DamagedData,
-      "{}/{}: expected a folder for each class, found none",
-      root,
+      !classes.empty(), DamagedData, "{}/{}: expected a folder for each class, found none", root,
       name);
   ABT_CHECK(
-      empty.empty(),
-      DamagedData,
-      "{}/{}: expected .jpg or .jpeg files in each folder, found none in {}{}",
-      root,
-      name,
-      join({empty.begin(), empty.begin() + shown}, ", "),
-      empty.size() > 10 ? ", ..." : "");
+      empty.empty(), DamagedData,
+      "{}/{}: expected .jpg or .jpeg files in each folder, found none in {}{}", root, name,
+      join({empty.begin(), empty.begin() + shown}, ", "), empty.size() > 10 ? ", ..." : "");
   return split;
 }
 
 ListedImages images_of(
-    Split split,
-    const std::vector<std::string>& classes,
-    const std::string& what,
-    const DataOptions& options,
-    const std::string& root,
-    Log* log) {
+    Split split, const std::vector<std::string>& classes, const std::string& what,
+    const DataOptions& options, const std::string& root, Log* log) {
   std::int64_t count = 0;
   for (const ListedFolder& folder : split.folders) {
     count += folder.image_count;
@@ -97,20 +77,15 @@ ListedImages images_of(
   images.places = at::arange(count, at::kLong);
   auto* label = images.labels.data_ptr<std::int64_t>();
   for (const ListedFolder& folder : split.folders) {
-    const auto place =
-        std::lower_bound(classes.begin(), classes.end(), class_of(folder.path));
+    const auto place = std::lower_bound(classes.begin(), classes.end(), class_of(folder.path));
     label = std::fill_n(label, folder.image_count, place - classes.begin());
   }
-  images.files = std::make_shared<ImageFiles>(
-      what, root, std::move(split.folders), options.max_damaged, log);
+  images.files =
+      std::make_shared<ImageFiles>(what, root, std::move(split.folders), options.max_damaged, log);
   return images;
 }
 
-void tell(
-    const Listing& listing,
-    const std::string& root,
-    double seconds,
-    Log& log) {
+void tell(const Listing& listing, const std::string& root, double seconds, Log& log) {
   std::int64_t images = 0, others = 0;
   for (const ListedFolder& folder : listing.folders) {
     // Files next to the class folders belong to no class.
@@ -120,20 +95,13 @@ void tell(
   }
   const auto folders = static_cast<std::int64_t>(listing.folders.size());
   log.info(
-      "{}: {} images in {:.1f} s; listed {} of {} folders{}{}",
-      root,
-      with_commas(images),
-      seconds,
-      with_commas(listing.read),
-      with_commas(folders),
-      listing.index.empty() ? "" : ", index ",
+      "{}: {} images in {:.1f} s; listed {} of {} folders{}{}", root, with_commas(images), seconds,
+      with_commas(listing.read), with_commas(folders), listing.index.empty() ? "" : ", index ",
       listing.index);
   if (others > 0) {
     log.info(
-        "{}: {}{} skipped: only .jpg and .jpeg files in class folders are read",
-        root,
-        with_commas(others),
-        others == 1 ? " file was" : " files were");
+        "{}: {}{} skipped: only .jpg and .jpeg files in class folders are read", root,
+        with_commas(others), others == 1 ? " file was" : " files were");
   }
   if (!listing.remarks.empty()) {
     log.warning("{}", listing.remarks);
@@ -142,10 +110,7 @@ void tell(
 
 }  // namespace
 
-Dataset open_image_folder(
-    const DataOptions& options,
-    const std::string& root,
-    Log* log) {
+Dataset open_image_folder(const DataOptions& options, const std::string& root, Log* log) {
   const Stopwatch watch;
   Listing listing = list_images(root, {"train", "val"}, index_folder());
   if (log != nullptr) {
@@ -156,12 +121,10 @@ Dataset open_image_folder(
   const std::vector<std::string> classes = train.classes;
   for (const std::string& name : val.classes) {
     ABT_CHECK(
-        std::binary_search(classes.begin(), classes.end(), name),
-        DamagedData,
+        std::binary_search(classes.begin(), classes.end(), name), DamagedData,
         "{}/val/{}: expected only classes that also exist in train, found "
         "another{}",
-        root,
-        name,
+        root, name,
         nearest(name, classes).empty()
             ? ""
             : formatted(" (did you mean '{}'?)", nearest(name, classes)));
@@ -176,10 +139,8 @@ Dataset open_image_folder(
       .mean = {},
       .std = {},
       .flips = true,
-      .train = images_of(
-          std::move(train), classes, "training images", options, root, log),
-      .test = images_of(
-          std::move(val), classes, "images in val", options, root, log)};
+      .train = images_of(std::move(train), classes, "training images", options, root, log),
+      .test = images_of(std::move(val), classes, "images in val", options, root, log)};
 }
 
 }  // namespace abtrain::data

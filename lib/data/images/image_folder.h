@@ -12,9 +12,6 @@ namespace abtrain::data {
 // Sets the name, place, sizes and files; the caller sets mean, std and flips.
 // Throws Error(DamagedData) for a class without images, or one in val that
 // train does not have. `log` may be null.
-Dataset open_image_folder(
-    const DataOptions& options,
-    const std::string& root,
-    Log* log);
+Dataset open_image_folder(const DataOptions& options, const std::string& root, Log* log);
 
 }  // namespace abtrain::data

@@ -67,8 +67,7 @@ std::int64_t changed_at(const fs::path& folder) {
   if (::stat(folder.c_str(), &status) != 0) {
     return -1;
   }
-  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 +
-         status.st_mtim.tv_nsec;
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
 std::int64_t now_ns() {
@@ -118,12 +117,8 @@ std::string to_text(const std::vector<ListedFolder>& folders) {
   std::string out(first_line);
   for (const ListedFolder& f : folders) {
     out += formatted(
-        "folder {} {} {} {} {}\n",
-        f.changed,
-        std::count(f.folders.begin(), f.folders.end(), '\n'),
-        f.image_count,
-        f.others,
-        f.path);
+        "folder {} {} {} {} {}\n", f.changed, std::count(f.folders.begin(), f.folders.end(), '\n'),
+        f.image_count, f.others, f.path);
     out += f.folders;
     out += f.images;
   }
@@ -133,8 +128,7 @@ std::string to_text(const std::vector<ListedFolder>& folders) {
 std::optional<Known> from_text(std::string_view text) {
   const std::size_t end = text.rfind(checksum_word);
   if (!text.starts_with(first_line) || end == std::string_view::npos ||
-      text.substr(end) !=
-          formatted("{}{}\n", checksum_word, hash_of(text.substr(0, end)))) {
+      text.substr(end) != formatted("{}{}\n", checksum_word, hash_of(text.substr(0, end)))) {
     return std::nullopt;
   }
   Known known;
@@ -142,11 +136,9 @@ std::optional<Known> from_text(std::string_view text) {
   while (!cursor.done()) {
     ListedFolder f;
     std::int64_t folders = 0;
-    if (!cursor.take("folder ") || !cursor.take(f.changed) ||
-        !cursor.take(folders) || !cursor.take(f.image_count) ||
-        !cursor.take(f.others) || !cursor.take_lines(1, f.path) ||
-        !cursor.take_lines(folders, f.folders) ||
-        !cursor.take_lines(f.image_count, f.images)) {
+    if (!cursor.take("folder ") || !cursor.take(f.changed) || !cursor.take(folders) ||
+        !cursor.take(f.image_count) || !cursor.take(f.others) || !cursor.take_lines(1, f.path) ||
+        !cursor.take_lines(folders, f.folders) || !cursor.take_lines(f.image_count, f.images)) {
       return std::nullopt;
     }
     f.path.pop_back();
@@ -184,12 +176,7 @@ ListedFolder read_folder(const fs::path& root, const std::string& path) {
       ++f.others;
     }
   }
-  ABT_CHECK(
-      !error,
-      Io,
-      "{}: cannot be listed: {}",
-      (root / path).string(),
-      error.message());
+  ABT_CHECK(!error, Io, "{}: cannot be listed: {}", (root / path).string(), error.message());
   f.image_count = static_cast<std::int64_t>(images.size());
   f.folders = sorted_lines(folders);
   f.images = sorted_lines(images);
@@ -198,8 +185,7 @@ ListedFolder read_folder(const fs::path& root, const std::string& path) {
 
 class Lister {
  public:
-  Lister(fs::path root, Known known)
-      : root_(std::move(root)), known_(std::move(known)) {}
+  Lister(fs::path root, Known known) : root_(std::move(root)), known_(std::move(known)) {}
 
   void add_part(const std::string& part) {
     const ListedFolder& top = add(part, 0);
@@ -207,8 +193,7 @@ class Lister {
       const std::size_t begin = listing.folders.size();
       add_tree(formatted("{}/{}", part, name), 1);
       std::sort(
-          listing.folders.begin() + static_cast<std::ptrdiff_t>(begin),
-          listing.folders.end(),
+          listing.folders.begin() + static_cast<std::ptrdiff_t>(begin), listing.folders.end(),
           [](const auto& a, const auto& b) { return a.path < b.path; });
     }
   }
@@ -222,12 +207,10 @@ class Lister {
  private:
   const ListedFolder& add(const std::string& path, int depth) {
     ABT_CHECK(
-        depth <= deepest,
-        DamagedData,
+        depth <= deepest, DamagedData,
         "{}: expected at most {} nested folders, found more (a link to a "
         "folder above?)",
-        (root_ / path).string(),
-        deepest);
+        (root_ / path).string(), deepest);
     auto known = known_.extract(path);
     if (known && known.mapped().changed >= 0 &&
         known.mapped().changed == changed_at(root_ / path)) {
@@ -261,8 +244,7 @@ Known load_index(const std::vector<std::string>& files, Listing& listing) {
         listing.index = file;
         return std::move(*known);
       }
-      listing.remarks +=
-          formatted("{} is not a valid index and was ignored. ", file);
+      listing.remarks += formatted("{} is not a valid index and was ignored. ", file);
     } catch (const Error& error) {
       listing.remarks += formatted("{}. ", error.what());
     }
@@ -291,8 +273,7 @@ void save_index(const std::vector<std::string>& files, Listing& listing) {
     }
   }
   if (listing.index.empty()) {
-    listing.remarks +=
-        formatted("the list of images could not be saved: {}", failures);
+    listing.remarks += formatted("the list of images could not be saved: {}", failures);
   }
 }
 
@@ -309,18 +290,14 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 Listing list_images(
-    const std::string& root,
-    const std::vector<std::string>& parts,
+    const std::string& root, const std::vector<std::string>& parts,
     const std::string& cache_folder) {
   std::error_code ignored;
   const std::string beside = root + "/.abtrain-index";
   const std::string cached =
       cache_folder.empty()
           ? ""
-          : formatted(
-                "{}/{}",
-                cache_folder,
-                hash_of(fs::weakly_canonical(root, ignored).string()));
+          : formatted("{}/{}", cache_folder, hash_of(fs::weakly_canonical(root, ignored).string()));
   Listing found;
   // A cached index exists only if none could be written next to the data.
   Known known = load_index({cached, beside}, found);

@@ -35,8 +35,7 @@ struct Listing {
 // Throws Error(Io) for a folder that cannot be read, DamagedData for links that
 // form a cycle.
 Listing list_images(
-    const std::string& root,
-    const std::vector<std::string>& parts,
+    const std::string& root, const std::vector<std::string>& parts,
     const std::string& cache_folder);
 
 // The lines of a text in which every line ends in '\n'.

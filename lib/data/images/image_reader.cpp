@@ -10,11 +10,7 @@ namespace {
 // rounded half to even, as Python's round() does.
 Axis center(std::int64_t pixels, std::int64_t size, std::int64_t side) {
   return {
-      0,
-      static_cast<double>(pixels),
-      size,
-      std::lrint(static_cast<double>(size - side) / 2),
-      side};
+      0, static_cast<double>(pixels), size, std::lrint(static_cast<double>(size - side) / 2), side};
 }
 
 }  // namespace
@@ -27,44 +23,28 @@ JpegDecoder::Size ImageReader::open() {
 void ImageReader::write_center(bool mirrored, float* out) {
   const auto [width, height] = size_;
   const std::int64_t shorter = std::min(width, height);
-  const auto resized = [&](std::int64_t side) {
-    return form_.resize * side / shorter;
-  };
+  const auto resized = [&](std::int64_t side) { return form_.resize * side / shorter; };
   resampler_.run(
-      decoder_.decode(1),
-      center(width, resized(width), form_.side),
-      center(height, resized(height), form_.side),
-      mirrored,
-      form_.scale,
-      form_.shift,
-      out);
+      decoder_.decode(1), center(width, resized(width), form_.side),
+      center(height, resized(height), form_.side), mirrored, form_.scale, form_.shift, out);
 }
 
 void ImageReader::write_box(const Box& box, bool mirrored, float* out) {
   // Scales between these are no faster: libjpeg-turbo has fast code only for
   // powers of two.
   int divisor = 8;
-  while (divisor > 1 &&
-         std::min(box.height, box.width) < divisor * form_.side) {
+  while (divisor > 1 && std::min(box.height, box.width) < divisor * form_.side) {
     divisor /= 2;
   }
   const Picture picture = decoder_.decode(divisor);
   const auto axis = [&](std::int64_t begin, std::int64_t length) -> Axis {
     return {
-        static_cast<double>(begin) / divisor,
-        static_cast<double>(begin + length) / divisor,
-        form_.side,
-        0,
-        form_.side};
+        static_cast<double>(begin) / divisor, static_cast<double>(begin + length) / divisor,
+        form_.side, 0, form_.side};
   };
   resampler_.run(
-      picture,
-      axis(box.left, box.width),
-      axis(box.top, box.height),
-      mirrored,
-      form_.scale,
-      form_.shift,
-      out);
+      picture, axis(box.left, box.width), axis(box.top, box.height), mirrored, form_.scale,
+      form_.shift, out);
 }
 
 }  // namespace abtrain::data

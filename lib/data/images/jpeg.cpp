@@ -35,11 +35,8 @@ std::string reason_of(void* handle) {
 // error that follows a warning from a warning.
 bool is_tolerable(std::string_view reason) {
   for (const char* warning :
-       {"Corrupt JPEG data:",
-        "Inconsistent progression",
-        "Invalid SOS parameters",
-        "Unknown Adobe color",
-        "Warning:"}) {
+       {"Corrupt JPEG data:", "Inconsistent progression", "Invalid SOS parameters",
+        "Unknown Adobe color", "Warning:"}) {
     if (reason.starts_with(warning)) {
       return true;
     }
@@ -48,9 +45,7 @@ bool is_tolerable(std::string_view reason) {
 }
 
 // The number of scans in a file, counted up to `limit`.
-std::int64_t count_scans(
-    std::span<const std::uint8_t> bytes,
-    std::int64_t limit) {
+std::int64_t count_scans(std::span<const std::uint8_t> bytes, std::int64_t limit) {
   constexpr std::uint8_t fill = 0xFF, start_of_scan = 0xDA, end_of_image = 0xD9;
   // Markers without a length: stuffed zeros, restarts and the like.
   const auto stands_alone = [](std::uint8_t marker) {
@@ -60,8 +55,8 @@ std::int64_t count_scans(
   for (std::size_t at = 0; at + 4 <= bytes.size() && scans < limit;) {
     const std::uint8_t marker = bytes[at + 1];
     if (bytes[at] != fill) {
-      const auto* next = static_cast<const std::uint8_t*>(
-          std::memchr(&bytes[at], fill, bytes.size() - at));
+      const auto* next =
+          static_cast<const std::uint8_t*>(std::memchr(&bytes[at], fill, bytes.size() - at));
       if (next == nullptr) {
         break;
       }
@@ -86,8 +81,7 @@ void to_rgb(const std::uint8_t* inks, std::uint8_t* rgb, std::int64_t pixels) {
     const int light = inks[3];
     for (int c = 0; c < 3; ++c) {
       const int product = (255 - inks[c]) * light + 128;
-      rgb[c] =
-          static_cast<std::uint8_t>(light - (((product >> 8) + product) >> 8));
+      rgb[c] = static_cast<std::uint8_t>(light - (((product >> 8) + product) >> 8));
     }
   }
 }
@@ -113,40 +107,24 @@ void JpegDecoder::fail(const std::string& reason) {
 JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
   int width = 0, height = 0, sampling = 0, colors = 0;
   const int result = tjDecompressHeader3(
-      handle_.get(),
-      bytes.data(),
-      static_cast<unsigned long>(bytes.size()),
-      &width,
-      &height,
-      &sampling,
-      &colors);
+      handle_.get(), bytes.data(), static_cast<unsigned long>(bytes.size()), &width, &height,
+      &sampling, &colors);
   // The sizes are set if the header was read, with or without warnings. The
   // call also succeeds for tables alone, without an image.
   if (width <= 0 || height <= 0) {
     fail(result == 0 ? "Premature end of JPEG file" : reason_of(handle_.get()));
   }
   ABT_CHECK(
-      std::int64_t{width} * height <= most_pixels,
-      DamagedData,
-      "claims to have {} x {} pixels",
-      width,
-      height);
+      std::int64_t{width} * height <= most_pixels, DamagedData, "claims to have {} x {} pixels",
+      width, height);
   const std::int64_t pixels = std::int64_t{width} * height;
   ABT_CHECK(
-      pixels <= always_fine || pixels / most_pixels_a_byte <= std::ssize(bytes),
-      DamagedData,
-      "claims to have {} x {} pixels in {} bytes",
-      width,
-      height,
-      bytes.size());
+      pixels <= always_fine || pixels / most_pixels_a_byte <= std::ssize(bytes), DamagedData,
+      "claims to have {} x {} pixels in {} bytes", width, height, bytes.size());
   const std::int64_t limit = std::min(most_scans, most_scanned / pixels);
   ABT_CHECK(
-      count_scans(bytes, limit + 1) <= limit,
-      DamagedData,
-      "has more than {} scans of {} x {} pixels",
-      limit,
-      width,
-      height);
+      count_scans(bytes, limit + 1) <= limit, DamagedData,
+      "has more than {} scans of {} x {} pixels", limit, width, height);
   bytes_ = bytes;
   size_ = {width, height};
   cmyk_ = colors == TJCS_CMYK || colors == TJCS_YCCK;
@@ -155,14 +133,10 @@ JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
 
 Picture JpegDecoder::decode(int divisor) {
   const tjscalingfactor factor{1, divisor};
-  const auto scaled = [&](std::int64_t side) {
-    return TJSCALED(static_cast<int>(side), factor);
-  };
+  const auto scaled = [&](std::int64_t side) { return TJSCALED(static_cast<int>(side), factor); };
   const int width = scaled(size_.width), height = scaled(size_.height);
-  const auto count =
-      static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-  const auto reserve = [](std::vector<std::uint8_t>& buffer,
-                          std::size_t bytes) {
+  const auto count = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  const auto reserve = [](std::vector<std::uint8_t>& buffer, std::size_t bytes) {
     if (buffer.size() < bytes) {
       buffer.resize(bytes);
     }
@@ -174,15 +148,9 @@ Picture JpegDecoder::decode(int divisor) {
   // The decoder's defaults, which are also Pillow's: the accurate transform and
   // smooth upsampling of the colors.
   const int result = tjDecompress2(
-      handle_.get(),
-      bytes_.data(),
-      static_cast<unsigned long>(bytes_.size()),
-      cmyk_ ? inks_.data() : pixels_.data(),
-      width,
-      /*pitch=*/0,
-      height,
-      cmyk_ ? TJPF_CMYK : TJPF_RGB,
-      TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS);
+      handle_.get(), bytes_.data(), static_cast<unsigned long>(bytes_.size()),
+      cmyk_ ? inks_.data() : pixels_.data(), width,
+      /*pitch=*/0, height, cmyk_ ? TJPF_CMYK : TJPF_RGB, TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS);
   if (result != 0) {
     const std::string reason = reason_of(handle_.get());
     if (!is_tolerable(reason)) {

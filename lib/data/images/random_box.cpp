@@ -22,12 +22,7 @@ double area_of(std::int64_t height, std::int64_t width) {
 
 }  // namespace
 
-Box draw_crop(
-    Random& random,
-    std::int64_t height,
-    std::int64_t width,
-    double least,
-    double most) {
+Box draw_crop(Random& random, std::int64_t height, std::int64_t width, double least, double most) {
   constexpr double narrowest = 3.0 / 4, widest = 4.0 / 3;
   const double log_low = std::log(narrowest), log_high = std::log(widest);
   for (int attempt = 0; attempt < attempts; ++attempt) {

@@ -42,14 +42,12 @@ constexpr int low_bits = 11;
   std::memcpy(&second, pixel + 3, sizeof(second));
   // c0 d0 c1 d1 ... of both pixels, then widened.
   return _mm_unpacklo_epi8(
-      _mm_unpacklo_epi8(_mm_cvtsi32_si128(first), _mm_cvtsi32_si128(second)),
-      _mm_setzero_si128());
+      _mm_unpacklo_epi8(_mm_cvtsi32_si128(first), _mm_cvtsi32_si128(second)), _mm_setzero_si128());
 }
 
-[[gnu::always_inline]] inline void
-store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
-  const __m128i sum = _mm_srai_epi32(
-      _mm_add_epi32(_mm_slli_epi32(high, low_bits), low), weight_bits);
+[[gnu::always_inline]] inline void store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
+  const __m128i sum =
+      _mm_srai_epi32(_mm_add_epi32(_mm_slli_epi32(high, low_bits), low), weight_bits);
   const __m128i words = _mm_packs_epi32(sum, sum);
   const std::int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
   std::memcpy(to, &bytes, sizeof(bytes));
@@ -67,8 +65,7 @@ store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
     for (std::int64_t k = 0; k < s.pairs[i]; ++k, a += 6, b += 6) {
       // w0 w1 -> the high parts of both in each 32 bits, and likewise the low
       // parts.
-      const __m128i w =
-          _mm_loadl_epi64(reinterpret_cast<const __m128i*>(weights + 2 * k));
+      const __m128i w = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(weights + 2 * k));
       const auto pair = [](__m128i parts) {
         const __m128i packed = _mm_packs_epi32(parts, parts);
         return _mm_shuffle_epi32(packed, 0);
@@ -89,8 +86,7 @@ store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
 [[gnu::always_inline]] inline void stretch_rows(const Stretch& s) {
   const std::int32_t* weights = s.weights;
   for (std::int64_t i = 0; i < s.count; ++i, weights += s.most) {
-    for (const auto& [from, to] :
-         {std::pair(s.a, s.to_a), std::pair(s.b, s.to_b)}) {
+    for (const auto& [from, to] : {std::pair(s.a, s.to_a), std::pair(s.b, s.to_b)}) {
       const std::uint8_t* pixel = from + 3 * s.begin[i];
       for (std::int64_t c = 0; c < 3; ++c) {
         std::int32_t sum = half;
@@ -106,15 +102,9 @@ store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
 
 // Blends rows `stride` bytes apart, weighted, into one row of floats.
 [[gnu::always_inline]] inline void blend_rows(
-    const std::uint8_t* rows,
-    std::int64_t stride,
-    const std::int32_t* weights,
-    std::int64_t taps,
-    std::int32_t* __restrict sums,
-    const float* __restrict scale,
-    const float* __restrict shift,
-    float* __restrict out,
-    std::int64_t count) {
+    const std::uint8_t* rows, std::int64_t stride, const std::int32_t* weights, std::int64_t taps,
+    std::int32_t* __restrict sums, const float* __restrict scale, const float* __restrict shift,
+    float* __restrict out, std::int64_t count) {
   const std::uint8_t* a = rows;
   if (taps == 1) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -152,15 +142,9 @@ store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
 // Without fused multiply-add, so that both versions give the same bits.
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) void blend_rows_avx2(
-    const std::uint8_t* rows,
-    std::int64_t stride,
-    const std::int32_t* weights,
-    std::int64_t taps,
-    std::int32_t* __restrict sums,
-    const float* __restrict scale,
-    const float* __restrict shift,
-    float* __restrict out,
-    std::int64_t count) {
+    const std::uint8_t* rows, std::int64_t stride, const std::int32_t* weights, std::int64_t taps,
+    std::int32_t* __restrict sums, const float* __restrict scale, const float* __restrict shift,
+    float* __restrict out, std::int64_t count) {
   blend_rows(rows, stride, weights, taps, sums, scale, shift, out, count);
 }
 #endif
@@ -196,17 +180,13 @@ void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
   std::int32_t* weights = taps.weights.data();
   for (std::size_t i = 0; i < count; ++i, weights += taps.most) {
     const double center =
-        low +
-        (static_cast<double>(axis.first + static_cast<std::int64_t>(i)) + 0.5) *
-            scale;
-    const std::int64_t begin = std::max<std::int64_t>(
-        0, static_cast<std::int64_t>(center - support + 0.5));
-    const std::int64_t end =
-        std::min(pixels, static_cast<std::int64_t>(center + support + 0.5));
+        low + (static_cast<double>(axis.first + static_cast<std::int64_t>(i)) + 0.5) * scale;
+    const std::int64_t begin =
+        std::max<std::int64_t>(0, static_cast<std::int64_t>(center - support + 0.5));
+    const std::int64_t end = std::min(pixels, static_cast<std::int64_t>(center + support + 0.5));
     double sum = 0;
     for (std::int64_t k = begin; k < end; ++k) {
-      const double distance =
-          std::abs((static_cast<double>(k) - center + 0.5) * narrowing);
+      const double distance = std::abs((static_cast<double>(k) - center + 0.5) * narrowing);
       const double weight = distance < 1 ? 1 - distance : 0;
       taps.exact[static_cast<std::size_t>(k - begin)] = weight;
       sum += weight;
@@ -215,8 +195,7 @@ void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
     taps.count[i] = 1;
     for (std::int64_t k = 0; k < end - begin; ++k) {
       weights[k] = static_cast<std::int32_t>(
-          0.5 +
-          taps.exact[static_cast<std::size_t>(k)] / sum * (1 << weight_bits));
+          0.5 + taps.exact[static_cast<std::size_t>(k)] / sum * (1 << weight_bits));
       if (weights[k] != 0) {
         taps.count[i] = k + 1;
       }
@@ -226,13 +205,8 @@ void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
 }
 
 void Resampler::run(
-    const Picture& picture,
-    const Axis& x,
-    const Axis& y,
-    bool mirrored,
-    std::span<const float> scale,
-    std::span<const float> shift,
-    float* out) {
+    const Picture& picture, const Axis& x, const Axis& y, bool mirrored,
+    std::span<const float> scale, std::span<const float> shift, float* out) {
   prepare(x, picture.width, x_);
   prepare(y, picture.height, y_);
   if (mirrored) {
@@ -241,8 +215,7 @@ void Resampler::run(
     // Whole groups of weights are swapped; each group stays as it is.
     for (std::int64_t i = 0; i < x.count / 2; ++i) {
       std::swap_ranges(
-          x_.weights.begin() + i * x_.most,
-          x_.weights.begin() + (i + 1) * x_.most,
+          x_.weights.begin() + i * x_.most, x_.weights.begin() + (i + 1) * x_.most,
           x_.weights.begin() + (x.count - 1 - i) * x_.most);
     }
   }
@@ -253,8 +226,7 @@ void Resampler::run(
     bottom = std::max(bottom, y_.begin[i] + y_.count[i]);
   }
   // Space for a whole number of pairs of rows.
-  const auto needed =
-      static_cast<std::size_t>((bottom - top + 1) * (values + 1));
+  const auto needed = static_cast<std::size_t>((bottom - top + 1) * (values + 1));
   if (rows_.size() < needed) {
     rows_.resize(needed);
   }
@@ -272,27 +244,14 @@ void Resampler::run(
   for (std::int64_t row = top; row < bottom; row += 2) {
     const std::int64_t other = std::min(row + 1, bottom - 1);
     stretch_rows(
-        {picture.pixels + 3 * row * picture.width,
-         picture.pixels + 3 * other * picture.width,
-         rows_.data() + (row - top) * stride,
-         rows_.data() + (row + 1 - top) * stride,
-         x_.begin.data(),
-         x_.pairs.data(),
-         x_.weights.data(),
-         x_.most,
-         x.count});
+        {picture.pixels + 3 * row * picture.width, picture.pixels + 3 * other * picture.width,
+         rows_.data() + (row - top) * stride, rows_.data() + (row + 1 - top) * stride,
+         x_.begin.data(), x_.pairs.data(), x_.weights.data(), x_.most, x.count});
   }
   for (std::int64_t i = 0; i < y.count; ++i) {
     blend(
-        rows_.data() + (y_.begin[i] - top) * stride,
-        stride,
-        y_.weights.data() + i * y_.most,
-        y_.count[i],
-        sums_.data(),
-        scales_.data(),
-        shifts_.data(),
-        out + i * values,
-        values);
+        rows_.data() + (y_.begin[i] - top) * stride, stride, y_.weights.data() + i * y_.most,
+        y_.count[i], sums_.data(), scales_.data(), shifts_.data(), out + i * values, values);
   }
 }
 

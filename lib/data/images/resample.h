@@ -26,13 +26,8 @@ class Resampler {
   // `scale` and `shift`: one value per channel. `out`: y.count x x.count x 3.
   // If low and high are whole numbers, pixels outside low .. high are ignored.
   void run(
-      const Picture& picture,
-      const Axis& x,
-      const Axis& y,
-      bool mirrored,
-      std::span<const float> scale,
-      std::span<const float> shift,
-      float* out);
+      const Picture& picture, const Axis& x, const Axis& y, bool mirrored,
+      std::span<const float> scale, std::span<const float> shift, float* out);
 
  private:
   // The source pixels of each output pixel: begin[i] .. begin[i] + count[i] -

@@ -16,14 +16,8 @@ MappedFile::MappedFile(const std::string& path) {
   if (file.size() == 0) {  // nothing cannot be mapped
     return;
   }
-  void* data =
-      ::mmap(nullptr, file.size(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
-  ABT_CHECK(
-      data != MAP_FAILED,
-      Io,
-      "{}: cannot be mapped: {}",
-      path,
-      std::strerror(errno));
+  void* data = ::mmap(nullptr, file.size(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
+  ABT_CHECK(data != MAP_FAILED, Io, "{}: cannot be mapped: {}", path, std::strerror(errno));
   bytes_ = {static_cast<const std::uint8_t*>(data), file.size()};
 }
 
@@ -33,7 +27,6 @@ MappedFile::~MappedFile() {
   }
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 
 }  // namespace abtrain::data

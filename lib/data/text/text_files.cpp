@@ -35,21 +35,15 @@ bool is_gzip(const std::string& path) {
 std::string unpacked_path(const std::string& path) {
   const std::string folder = cache_folder();
   ABT_CHECK(
-      !folder.empty(),
-      Io,
-      "{}: a gzip file is unpacked into a cache; set XDG_CACHE_HOME or HOME",
+      !folder.empty(), Io, "{}: a gzip file is unpacked into a cache; set XDG_CACHE_HOME or HOME",
       path);
   std::error_code ignored;
   struct stat status {};
   ::stat(path.c_str(), &status);
   const std::string about = formatted(
-      "{}\n{}\n{}.{}",
-      fs::weakly_canonical(path, ignored).string(),
-      status.st_size,
-      status.st_mtim.tv_sec,
-      status.st_mtim.tv_nsec);
-  return formatted(
-      "{}/text/{:016x}", folder, XXH3_64bits(about.data(), about.size()));
+      "{}\n{}\n{}.{}", fs::weakly_canonical(path, ignored).string(), status.st_size,
+      status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  return formatted("{}/text/{:016x}", folder, XXH3_64bits(about.data(), about.size()));
 }
 
 std::string unpacked(const std::string& path, Log* log) {
@@ -89,11 +83,7 @@ std::vector<TextFile> text_files(const std::string& path, Log* log) {
         paths.push_back(entry->path().string());
       }
     }
-    ABT_CHECK(
-        !paths.empty(),
-        MissingInput,
-        "{}: expected files in this folder",
-        path);
+    ABT_CHECK(!paths.empty(), MissingInput, "{}: expected files in this folder", path);
     std::ranges::sort(paths);
   } else {
     paths.push_back(path);

@@ -17,46 +17,28 @@ namespace abtrain::data {
 namespace {
 
 void check_window(
-    const Examples& windows,
-    const char* part,
-    const std::string& path,
-    std::int64_t tokens,
-    std::int64_t context,
-    const std::string& because = "") {
+    const Examples& windows, const char* part, const std::string& path, std::int64_t tokens,
+    std::int64_t context, const std::string& because = "") {
   ABT_CHECK(
-      windows.size() > 0,
-      Config,
+      windows.size() > 0, Config,
       "data.context: a window takes {} tokens and the one after them, but the "
       "{} part of {} has only {}{}",
-      with_commas(context),
-      part,
-      path,
-      with_commas(tokens),
-      because);
+      with_commas(context), part, path, with_commas(tokens), because);
 }
 
 }  // namespace
 
 TextWindows windows_of(
-    std::shared_ptr<const Tokens> text,
-    std::int64_t begin,
-    std::int64_t end,
+    std::shared_ptr<const Tokens> text, std::int64_t begin, std::int64_t end,
     std::int64_t context) {
-  const std::int64_t count =
-      std::max<std::int64_t>(0, end - begin - 1) / context;
-  return {
-      std::move(text),
-      at::arange(begin, begin + count * context, context, at::kLong)};
+  const std::int64_t count = std::max<std::int64_t>(0, end - begin - 1) / context;
+  return {std::move(text), at::arange(begin, begin + count * context, context, at::kLong)};
 }
 
-Dataset
-open_text(const DataOptions& options, const std::string& path, Log* log) {
+Dataset open_text(const DataOptions& options, const std::string& path, Log* log) {
   const auto open = [&](const std::string& from) {
     return std::make_shared<const Tokens>(
-        text_files(from, log),
-        options.tokens,
-        vocabulary_of(options),
-        options.bytes_per_token);
+        text_files(from, log), options.tokens, vocabulary_of(options), options.bytes_per_token);
   };
   Dataset out;
   out.name = options.name;
@@ -68,22 +50,15 @@ open_text(const DataOptions& options, const std::string& path, Log* log) {
   if (options.test) {
     const auto test = open(at_home(*options.test));
     out.test = windows_of(test, 0, test->size(), options.context);
-    check_window(
-        out.test, "test", *options.test, test->size(), options.context);
+    check_window(out.test, "test", *options.test, test->size(), options.context);
   } else {
-    const auto tail =
-        std::llround(options.test_share * static_cast<double>(text->size()));
+    const auto tail = std::llround(options.test_share * static_cast<double>(text->size()));
     end -= tail;
     out.test = windows_of(text, end, text->size(), options.context);
     check_window(
-        out.test,
-        "test",
-        path,
-        tail,
-        options.context,
+        out.test, "test", path, tail, options.context,
         formatted(
-            ", which is data.test_share, {}, of its {}",
-            print_number(options.test_share),
+            ", which is data.test_share, {}, of its {}", print_number(options.test_share),
             with_commas(text->size())));
   }
   out.train = windows_of(text, 0, end, options.context);
@@ -92,15 +67,11 @@ open_text(const DataOptions& options, const std::string& path, Log* log) {
 }
 
 Batch text_batch(
-    const TextWindows& windows,
-    std::span<const std::int64_t> indices,
-    std::int64_t context,
+    const TextWindows& windows, std::span<const std::int64_t> indices, std::int64_t context,
     bool page_locked) {
   const auto count = static_cast<std::int64_t>(indices.size());
   const auto made = [&] {
-    return at::empty(
-        {count, context},
-        at::TensorOptions(at::kLong).pinned_memory(page_locked));
+    return at::empty({count, context}, at::TensorOptions(at::kLong).pinned_memory(page_locked));
   };
   Batch batch{made(), made()};
   auto* inputs = batch.inputs.data_ptr<std::int64_t>();
@@ -109,9 +80,7 @@ Batch text_batch(
   std::vector<std::int64_t> window(static_cast<std::size_t>(context) + 1);
   for (const std::int64_t index : indices) {
     ABT_ASSERT(
-        index >= 0 && index < windows.places.size(0),
-        "window {} of {}",
-        index,
+        index >= 0 && index < windows.places.size(0), "window {} of {}", index,
         windows.places.size(0));
     windows.text->read(places[index], window);
     inputs = std::copy(window.begin(), window.end() - 1, inputs);

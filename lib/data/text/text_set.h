@@ -15,22 +15,16 @@ namespace abtrain::data {
 // Opens the file or folder `path`. The test windows are those of data.test, or
 // else of the text's tail, data.test_share of its tokens. Throws Error: Config
 // if a part has no whole window; else as text_files() and Tokens.
-Dataset
-open_text(const DataOptions& options, const std::string& path, Log* log);
+Dataset open_text(const DataOptions& options, const std::string& path, Log* log);
 
 // The windows of the tokens begin .. end-1.
 TextWindows windows_of(
-    std::shared_ptr<const Tokens> text,
-    std::int64_t begin,
-    std::int64_t end,
-    std::int64_t context);
+    std::shared_ptr<const Tokens> text, std::int64_t begin, std::int64_t end, std::int64_t context);
 
 // B x context tokens and as many labels, both int64. `page_locked`: as for
 // Augment::training().
 Batch text_batch(
-    const TextWindows& windows,
-    std::span<const std::int64_t> indices,
-    std::int64_t context,
+    const TextWindows& windows, std::span<const std::int64_t> indices, std::int64_t context,
     bool page_locked);
 
 }  // namespace abtrain::data

@@ -21,8 +21,7 @@ struct BinKind {
   std::uint32_t magic, version;
 };
 constexpr BinKind kBinKinds[] = {
-    {TokenType::Uint16, 20240520, 1},
-    {TokenType::Uint32, 20240801, 7}};
+    {TokenType::Uint16, 20240520, 1}, {TokenType::Uint32, 20240801, 7}};
 
 std::size_t width_of(TokenType type) {
   switch (type) {
@@ -38,9 +37,7 @@ std::size_t width_of(TokenType type) {
 
 // The tokens' bytes, without llm.c's header if there is one.
 std::span<const std::uint8_t> without_header(
-    const std::string& path,
-    std::span<const std::uint8_t> bytes,
-    TokenType type) {
+    const std::string& path, std::span<const std::uint8_t> bytes, TokenType type) {
   BinHeader header{};
   if (type == TokenType::Bytes || bytes.size() < sizeof header) {
     return bytes;
@@ -51,22 +48,16 @@ std::span<const std::uint8_t> without_header(
     return bytes;
   }
   ABT_CHECK(
-      kind->type == type && kind->version == header.version &&
-          bytes.size() >= kHeaderBytes,
+      kind->type == type && kind->version == header.version && bytes.size() >= kHeaderBytes,
       DamagedData,
       "{}: expected tokens of {} bits, found a header of version {} for tokens "
       "of {} bits{}",
-      path,
-      8 * width_of(type),
-      header.version,
-      8 * width_of(kind->type),
+      path, 8 * width_of(type), header.version, 8 * width_of(kind->type),
       bytes.size() < kHeaderBytes ? ", which is cut off" : "");
   bytes = bytes.subspan(kHeaderBytes);
   ABT_CHECK(
-      bytes.size() / width_of(type) == header.tokens,
-      DamagedData,
-      "{}: its header announces {} tokens ({} bytes), but {} bytes follow",
-      path,
+      bytes.size() / width_of(type) == header.tokens, DamagedData,
+      "{}: its header announces {} tokens ({} bytes), but {} bytes follow", path,
       with_commas(header.tokens),
       with_commas(static_cast<std::int64_t>(width_of(type)) * header.tokens),
       with_commas(static_cast<std::int64_t>(bytes.size())));
@@ -93,9 +84,7 @@ struct Tokens::Part {
 };
 
 Tokens::Tokens(
-    const std::vector<TextFile>& files,
-    TokenType type,
-    std::int64_t vocabulary,
+    const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary,
     double bytes_per_token)
     : type_(type), vocabulary_(vocabulary), bytes_per_token_(bytes_per_token) {
   const std::size_t width = width_of(type);
@@ -103,14 +92,10 @@ Tokens::Tokens(
     Part part{path, MappedFile(mapped), {}, size_};
     part.bytes = without_header(path, part.file->bytes(), type);
     ABT_CHECK(
-        part.bytes.size() % width == 0,
-        DamagedData,
+        part.bytes.size() % width == 0, DamagedData,
         "{}: expected tokens of {} bits, but its {} bytes are not a multiple "
         "of {}",
-        path,
-        8 * width,
-        with_commas(static_cast<std::int64_t>(part.bytes.size())),
-        width);
+        path, 8 * width, with_commas(static_cast<std::int64_t>(part.bytes.size())), width);
     size_ += static_cast<std::int64_t>(part.bytes.size() / width);
     if (!part.bytes.empty()) {
       parts_.push_back(std::move(part));
@@ -127,17 +112,13 @@ Tokens::~Tokens() = default;
 
 void Tokens::read(std::int64_t first, std::span<std::int64_t> out) const {
   ABT_ASSERT(
-      first >= 0 && first + std::ssize(out) <= size_,
-      "tokens {} .. {} of {}",
-      first,
-      first + std::ssize(out),
-      size_);
+      first >= 0 && first + std::ssize(out) <= size_, "tokens {} .. {} of {}", first,
+      first + std::ssize(out), size_);
   const std::size_t width = width_of(type_);
   auto part = std::ranges::upper_bound(parts_, first, {}, &Part::first) - 1;
   for (; !out.empty(); ++part) {
     const auto begin = static_cast<std::size_t>(first - part->first);
-    const std::size_t count =
-        std::min(out.size(), part->bytes.size() / width - begin);
+    const std::size_t count = std::min(out.size(), part->bytes.size() / width - begin);
     const std::uint8_t* from = part->bytes.data() + begin * width;
     const auto some = out.first(count);
     switch (type_) {
@@ -151,16 +132,12 @@ void Tokens::read(std::int64_t first, std::span<std::int64_t> out) const {
         widen<std::uint32_t>(from, some);
         break;
     }
-    const auto above = std::ranges::find_if(
-        some, [&](std::int64_t token) { return token >= vocabulary_; });
+    const auto above =
+        std::ranges::find_if(some, [&](std::int64_t token) { return token >= vocabulary_; });
     ABT_CHECK(
-        above == some.end(),
-        DamagedData,
-        "{}: token {}: expected one below the {} of data.vocabulary, found {}",
-        part->path,
-        static_cast<std::int64_t>(begin) + (above - some.begin()),
-        vocabulary_,
-        *above);
+        above == some.end(), DamagedData,
+        "{}: token {}: expected one below the {} of data.vocabulary, found {}", part->path,
+        static_cast<std::int64_t>(begin) + (above - some.begin()), vocabulary_, *above);
     out = out.subspan(count);
     first += static_cast<std::int64_t>(count);
   }

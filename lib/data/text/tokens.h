@@ -21,9 +21,7 @@ class Tokens {
   // bytes, llm.c. Throws DamagedData for a file that is cut off or has the
   // other kind of header.
   Tokens(
-      const std::vector<TextFile>& files,
-      TokenType type,
-      std::int64_t vocabulary,
+      const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary,
       double bytes_per_token = 1);
   // Bytes in memory.
   explicit Tokens(std::vector<std::uint8_t> bytes);

@@ -20,8 +20,7 @@ namespace {
 
 std::string describe(int status, const char* call) {
   const auto error = static_cast<cudaError_t>(status);
-  return formatted(
-      "{}: {}: {}", call, cudaGetErrorName(error), cudaGetErrorString(error));
+  return formatted("{}: {}: {}", call, cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
 }  // namespace
@@ -43,8 +42,7 @@ std::vector<DeviceInfo> cuda_devices() {
     cudaDeviceProp properties;
     ABT_CUDA_CHECK(cudaGetDeviceProperties(&properties, i));
     devices.push_back(
-        {c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(i)),
-         properties.name,
+        {c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(i)), properties.name,
          static_cast<std::int64_t>(properties.totalGlobalMem)});
     for (const char byte : properties.uuid.bytes) {
       devices.back().id += kDigits[(byte >> 4) & 15];
@@ -89,9 +87,7 @@ void Event::order_after() const {
   if (impl_) {
     const c10::cuda::CUDAGuard guard(impl_->device);
     ABT_CUDA_CHECK(cudaStreamWaitEvent(
-        c10::cuda::getCurrentCUDAStream(impl_->device).stream(),
-        impl_->event,
-        0));
+        c10::cuda::getCurrentCUDAStream(impl_->device).stream(), impl_->event, 0));
   }
 }
 
@@ -125,9 +121,8 @@ void synchronize(c10::Device device) {
 }
 
 at::Generator make_generator(c10::Device device) {
-  return device.is_cuda()
-             ? at::cuda::detail::createCUDAGenerator(device.index())
-             : at::detail::createCPUGenerator();
+  return device.is_cuda() ? at::cuda::detail::createCUDAGenerator(device.index())
+                          : at::detail::createCPUGenerator();
 }
 
 }  // namespace abtrain::device

@@ -46,9 +46,7 @@ void release_cached_memory() {
 class Captured : public Graph::Form {
  public:
   Captured(
-      c10::Device device,
-      const std::function<void()>& body,
-      const Generators& generators,
+      c10::Device device, const std::function<void()>& body, const Generators& generators,
       CaptureTurn& turn)
       : device_(device), turn_(turn) {
     const c10::cuda::CUDAGuard guard(device_);
@@ -93,9 +91,7 @@ class Captured : public Graph::Form {
   }
 
   // Returns null on success.
-  std::exception_ptr record(
-      const std::function<void()>& body,
-      const Generators& generators) {
+  std::exception_ptr record(const std::function<void()>& body, const Generators& generators) {
     std::exception_ptr error;
     try {
       graph_ = std::make_unique<at::cuda::CUDAGraph>();
@@ -175,10 +171,8 @@ class Captured : public Graph::Form {
 }  // namespace
 
 std::unique_ptr<Graph::Form> Graph::capture_cuda(
-    c10::Device device,
-    const std::function<void()>& body,
-    const std::vector<at::Generator>& generators,
-    CaptureTurn& turn) {
+    c10::Device device, const std::function<void()>& body,
+    const std::vector<at::Generator>& generators, CaptureTurn& turn) {
   return std::make_unique<Captured>(device, body, generators, turn);
 }
 

@@ -15,8 +15,8 @@
 namespace abtrain::device {
 
 void throw_cuda_error(int status, const char* call) {
-  throw std::runtime_error(formatted(
-      "{}: CUDA error {} in a build with ABTRAIN_CUDA=OFF", call, status));
+  throw std::runtime_error(
+      formatted("{}: CUDA error {} in a build with ABTRAIN_CUDA=OFF", call, status));
 }
 
 void warn_cuda_error(int, const char*) noexcept {}
@@ -47,10 +47,7 @@ at::Generator make_generator(c10::Device) {
 }
 
 std::unique_ptr<Graph::Form> Graph::capture_cuda(
-    c10::Device,
-    const std::function<void()>&,
-    const std::vector<at::Generator>&,
-    CaptureTurn&) {
+    c10::Device, const std::function<void()>&, const std::vector<at::Generator>&, CaptureTurn&) {
   throw CaptureFailed("this build (ABTRAIN_CUDA=OFF) has no CUDA graphs");
 }
 

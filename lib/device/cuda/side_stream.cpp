@@ -13,8 +13,8 @@ struct SideStream::Impl {
 
 SideStream::SideStream(c10::Device device) {
   if (device.is_cuda()) {
-    impl_ = std::make_unique<Impl>(
-        Impl{device, c10::cuda::getStreamFromPool(false, device.index())});
+    impl_ =
+        std::make_unique<Impl>(Impl{device, c10::cuda::getStreamFromPool(false, device.index())});
   }
 }
 SideStream::~SideStream() = default;
@@ -53,8 +53,7 @@ void SideStream::run(const std::function<void()>& body) {
 
 void keep_for_current_stream(const at::Tensor& tensor) {
   if (tensor.defined() && tensor.is_cuda()) {
-    tensor.record_stream(
-        c10::cuda::getCurrentCUDAStream(tensor.device().index()));
+    tensor.record_stream(c10::cuda::getCurrentCUDAStream(tensor.device().index()));
   }
 }
 

@@ -35,9 +35,8 @@ struct Span::Impl {
   }
   void record(std::size_t which) {
     const c10::cuda::CUDAGuard guard(device);
-    ABT_CUDA_CHECK(cudaEventRecord(
-        events[which],
-        c10::cuda::getCurrentCUDAStream(device.index()).stream()));
+    ABT_CUDA_CHECK(
+        cudaEventRecord(events[which], c10::cuda::getCurrentCUDAStream(device.index()).stream()));
   }
 };
 
@@ -77,8 +76,7 @@ std::optional<double> Span::seconds(bool wait) const {
     ABT_CUDA_CHECK(status);
   }
   float milliseconds = 0;
-  ABT_CUDA_CHECK(
-      cudaEventElapsedTime(&milliseconds, impl_->events[0], impl_->events[1]));
+  ABT_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, impl_->events[0], impl_->events[1]));
   return milliseconds * 1e-3;
 }
 

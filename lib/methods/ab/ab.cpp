@@ -18,28 +18,19 @@ namespace abtrain::methods {
 AbTraining::AbTraining(const MethodContext& context)
     : Method(context),
       groups_(make_groups(context.options, context.world.size())),
-      own_(
-          groups_.role_of(context.world.rank()) == comm::Role::A
-              ? nn::Factor::A
-              : nn::Factor::B),
-      group_(context.world.split(
-          groups_.group_of(context.world.rank()),
-          context.world.rank())),
+      own_(groups_.role_of(context.world.rank()) == comm::Role::A ? nn::Factor::A : nn::Factor::B),
+      group_(context.world.split(groups_.group_of(context.world.rank()), context.world.rank())),
       exchange_(context.world, groups_),
       outer_(context.options),
-      full_wire_(compress::plain_dtype(
-          context.options.full_phase.reducer.or_else(context.reducer))),
+      full_wire_(
+          compress::plain_dtype(context.options.full_phase.reducer.or_else(context.reducer))),
       ramp_(make_ramp(
-          context.options,
-          make_phase_plan(context.options, context.length),
-          context.length)),
+          context.options, make_phase_plan(context.options, context.length), context.length)),
       group_reduction_(context.reducer, context.seed, context.observer),
       full_reduction_(
-          context.options.full_phase.reducer.or_else(context.reducer),
-          context.seed,
+          context.options.full_phase.reducer.or_else(context.reducer), context.seed,
           context.observer) {
-  for (const nn::NamedWeight& w :
-       factorable_weights(context.model, context.options)) {
+  for (const nn::NamedWeight& w : factorable_weights(context.model, context.options)) {
     factorable_.emplace_back(w);
   }
 }
@@ -49,8 +40,7 @@ Stage AbTraining::now() {
   stage.phase = phase_;
   stage.replicas = phase_ == Phase::Ab ? group_.get() : &context_.world;
   stage.gradient_group = reduction() == nullptr ? nullptr : stage.replicas;
-  stage.sends_early =
-      stage.gradient_group != nullptr && stage.gradient_group->size() > 1;
+  stage.sends_early = stage.gradient_group != nullptr && stage.gradient_group->size() > 1;
   stage.one_state = phase_ == Phase::Ab || !local_steps();
   stage.factor_lr_scale = context_.options.factor_lr_scale;
   return stage;
@@ -97,8 +87,7 @@ void AbTraining::after_step(std::int64_t t) {
   const Event event = ended != nullptr ? ended->after : Event::None;
   if (phase_ == Phase::Full && local_steps()) {
     const std::int64_t since = std::max<std::int64_t>(switched_at_, 0);
-    if (event == Event::Decompose ||
-        (t - since) % context_.options.full_phase.sync_every == 0) {
+    if (event == Event::Decompose || (t - since) % context_.options.full_phase.sync_every == 0) {
       average_replicas(t, event == Event::Decompose);
     }
   }
@@ -153,8 +142,7 @@ void AbTraining::merge_into(nn::Model& target) {
     merge(comm::Purpose::Metrics, false);
     for (AbLayer& layer : factorable_) {
       if (layer.is_product()) {
-        std::ranges::find(
-            target.weights(), layer.named.name, &nn::NamedWeight::name)
+        std::ranges::find(target.weights(), layer.named.name, &nn::NamedWeight::name)
             ->weight->set_factors(std::exchange(layer.product, {}));
       }
     }
@@ -175,8 +163,7 @@ std::vector<LayerRank> AbTraining::layers() const {
 std::vector<at::Tensor> AbTraining::replicated_state() {
   std::vector<at::Tensor> state = {trained_.values()};
   if (phase_ == Phase::Ab || !local_steps()) {
-    state.push_back(
-        trained_.moments());  // local steps: averaged only at the end
+    state.push_back(trained_.moments());  // local steps: averaged only at the end
   }
   if (frozen_.numel() > 0) {
     state.push_back(frozen_.values());
@@ -237,9 +224,7 @@ void AbTraining::set_products(const FlatFactors& mean_change) {
         return layer.matrix_at(flat, b, nn::Factor::B, rank);
       };
       layer.product = merge_factors(
-          context_.options.sync,
-          {of_a(start.a), of_b(start.b)},
-          of_a(mean_change.a),
+          context_.options.sync, {of_a(start.a), of_b(start.b)}, of_a(mean_change.a),
           of_b(mean_change.b));
     }
     a += rank * layer.cut.m;

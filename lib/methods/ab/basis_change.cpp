@@ -22,26 +22,22 @@ at::Tensor map_of_a(const AbLayer& layer) {
   // In SyncMode::Full the merged B begins with the one that dA belongs to.
   const at::Tensor before = layer.product.b.narrow(0, 0, layer.old_rank);
   const at::Tensor after = layer.factors.b;  // new_rank x n
-  return over_squares(
-      at::matmul(before, after.t()), after.square().sum(1).unsqueeze(0));
+  return over_squares(at::matmul(before, after.t()), after.square().sum(1).unsqueeze(0));
 }
 
 // C, new_rank x old_rank.
 at::Tensor map_of_b(const AbLayer& layer) {
   // The merged A ends with the one that dB belongs to.
-  const at::Tensor before = layer.product.a.narrow(
-      1, layer.product.a.size(1) - layer.old_rank, layer.old_rank);
+  const at::Tensor before =
+      layer.product.a.narrow(1, layer.product.a.size(1) - layer.old_rank, layer.old_rank);
   const at::Tensor after = layer.factors.a;  // m x new_rank
-  return over_squares(
-      at::matmul(after.t(), before), after.square().sum(0).unsqueeze(1));
+  return over_squares(at::matmul(after.t(), before), after.square().sum(0).unsqueeze(1));
 }
 
 }  // namespace
 
 at::Tensor carry_changes(
-    const at::Tensor& flat,
-    nn::Factor which,
-    const std::vector<AbLayer>& layers) {
+    const at::Tensor& flat, nn::Factor which, const std::vector<AbLayer>& layers) {
   std::int64_t numel = 0;
   for (const AbLayer& layer : layers) {
     numel += layer.weight().factor_numel(which, layer.cut.rank);
@@ -52,11 +48,9 @@ at::Tensor carry_changes(
   for (const AbLayer& layer : layers) {
     const nn::Weight& w = layer.weight();
     if (layer.old_rank > 0 && layer.cut.rank > 0) {
-      const at::Tensor old =
-          layer.matrix_at(flat, from, which, layer.old_rank);
-      const at::Tensor changed = which == nn::Factor::A
-                                     ? at::matmul(old, map_of_a(layer))
-                                     : at::matmul(map_of_b(layer), old);
+      const at::Tensor old = layer.matrix_at(flat, from, which, layer.old_rank);
+      const at::Tensor changed = which == nn::Factor::A ? at::matmul(old, map_of_a(layer))
+                                                        : at::matmul(map_of_b(layer), old);
       nn::view_at(result, to, w.stored_sizes(which, layer.cut.rank))
           .copy_(w.to_stored(which, changed));
     }
@@ -67,10 +61,7 @@ at::Tensor carry_changes(
 }
 
 at::Tensor carry_gradient(
-    const at::Tensor& matrix,
-    nn::Factor which,
-    const AbLayer& layer,
-    bool squared) {
+    const at::Tensor& matrix, nn::Factor which, const AbLayer& layer, bool squared) {
   const bool is_a = which == nn::Factor::A;
   at::Tensor map;
   if (layer.old_rank == 0) {

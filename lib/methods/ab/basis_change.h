@@ -28,17 +28,12 @@ namespace abtrain::methods {
 // Changes of one factor of all layers, flat, in the new basis; zero where a
 // layer was dense.
 at::Tensor carry_changes(
-    const at::Tensor& flat,
-    nn::Factor which,
-    const std::vector<AbLayer>& layers);
+    const at::Tensor& flat, nn::Factor which, const std::vector<AbLayer>& layers);
 
 // A gradient of one factor of a layer, or of its dense weight (old rank 0), as a
 // matrix, in the new basis: m x new_rank or new_rank x n. `squared`: the matrix
 // holds squared gradients.
 at::Tensor carry_gradient(
-    const at::Tensor& matrix,
-    nn::Factor which,
-    const AbLayer& layer,
-    bool squared);
+    const at::Tensor& matrix, nn::Factor which, const AbLayer& layer, bool squared);
 
 }  // namespace abtrain::methods

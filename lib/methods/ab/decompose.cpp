@@ -17,12 +17,10 @@ namespace abtrain::methods {
 namespace {
 
 std::vector<linalg::RankChoice> choose(
-    const std::vector<AbLayer>& layers,
-    const DecomposeOptions& options,
+    const std::vector<AbLayer>& layers, const DecomposeOptions& options,
     const std::vector<linalg::Spectrum>& spectra) {
   if (options.cut && linalg::is_global(options.rule)) {
-    return linalg::choose_ranks(
-        options.rule, spectra, options.other_parameters);
+    return linalg::choose_ranks(options.rule, spectra, options.other_parameters);
   }
   std::vector<linalg::RankChoice> choices;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -39,8 +37,7 @@ std::vector<linalg::RankChoice> choose(
 // by uneven ranks, so find somewhat more than even ranks need, and later what
 // the choice asks for.
 std::optional<linalg::RankRule> first_rule(
-    const std::vector<AbLayer>& layers,
-    const DecomposeOptions& options) {
+    const std::vector<AbLayer>& layers, const DecomposeOptions& options) {
   if (!options.cut) {
     return std::nullopt;
   }
@@ -64,10 +61,8 @@ std::optional<linalg::RankRule> first_rule(
 class OwnLayers {
  public:
   OwnLayers(
-      std::vector<AbLayer>& layers,
-      const std::vector<std::size_t>& own,
-      const DecomposeOptions& options,
-      at::Device device)
+      std::vector<AbLayer>& layers, const std::vector<std::size_t>& own,
+      const DecomposeOptions& options, at::Device device)
       : route_(options.route),
         // On a CPU the worker's threads take whole matrices; on a GPU all
         // matrices go to one stream.
@@ -75,21 +70,16 @@ class OwnLayers {
     for (const std::size_t i : own) {
       AbLayer& layer = layers[i];
       if (layer.is_product()) {
-        products_.push_back(
-            linalg::product_svd(
-                layer.product.a, layer.product.b, layer.cut.name));
+        products_.push_back(linalg::product_svd(layer.product.a, layer.product.b, layer.cut.name));
       } else {
         weights_.push_back(&layer);
         costs_.push_back(decomposition_cost(layer.shape()));
         matrices_.push_back(
-            {layer.weight().matrix().detach(),
-             layer.cut.name,
-             layer.svd_start,
+            {layer.weight().matrix().detach(), layer.cut.name, layer.svd_start,
              layer.cut.first_rank});
       }
     }
-    dense_ = linalg::decompose_all(
-        matrices_, {first_rule(layers, options), route_, threads_});
+    dense_ = linalg::decompose_all(matrices_, {first_rule(layers, options), route_, threads_});
   }
 
   // Finds what is known of layer j of these; of a product as many values as its
@@ -98,8 +88,7 @@ class OwnLayers {
     if (j < dense_.size()) {
       return dense_[j].spectrum(known.m);
     }
-    const at::Tensor values =
-        products_[j - dense_.size()].singular_values.cpu().contiguous();
+    const at::Tensor values = products_[j - dense_.size()].singular_values.cpu().contiguous();
     const double* first = values.const_data_ptr<double>();
     known.singular_values.assign(first, first + values.numel());
     return known;
@@ -129,8 +118,7 @@ class OwnLayers {
     }
     for (std::size_t j = dense_.size(); j < ranks.size(); ++j) {
       if (ranks[j] > 0) {
-        const auto transforms =
-            linalg::transforms_from(products_[j - dense_.size()], ranks[j]);
+        const auto transforms = linalg::transforms_from(products_[j - dense_.size()], ranks[j]);
         tensors[2 * j] = transforms.a;
         tensors[2 * j + 1] = transforms.b;
       }
@@ -158,12 +146,8 @@ using Work = std::function<void(const std::function<void()>&)>;
 // layers, their owners find more values and everyone chooses again: every worker
 // sees the same spectra and asks for the same.
 void choose_together(
-    std::vector<AbLayer>& layers,
-    const DecomposeOptions& options,
-    const Owned& owned,
-    comm::Communicator& world,
-    OwnLayers& decompositions,
-    const Work& work) {
+    std::vector<AbLayer>& layers, const DecomposeOptions& options, const Owned& owned,
+    comm::Communicator& world, OwnLayers& decompositions, const Work& work) {
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
   std::vector<linalg::Spectrum> spectra;
   for (const AbLayer& layer : layers) {
@@ -176,24 +160,17 @@ void choose_together(
   do {
     Counts sizes;
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      sizes.push_back(
-          choices[i].decided
-              ? 0
-              : spectrum_numbers(options.route, layers[i].shape()));
+      sizes.push_back(choices[i].decided ? 0 : spectrum_numbers(options.route, layers[i].shape()));
     }
     std::vector<at::Tensor> mine;
     for (std::size_t j = 0; j < own.size(); ++j) {
       if (!choices[own[j]].decided) {
-        mine.push_back(pack_spectrum(
-            decompositions.spectrum(j, spectra[own[j]]), is_partial(own[j])));
+        mine.push_back(
+            pack_spectrum(decompositions.spectrum(j, spectra[own[j]]), is_partial(own[j])));
       }
     }
     gather_layers(
-        owned,
-        sizes,
-        mine,
-        at::TensorOptions().dtype(at::kDouble),
-        world,
+        owned, sizes, mine, at::TensorOptions().dtype(at::kDouble), world,
         [&](std::size_t i, const at::Tensor& numbers) {
           if (!choices[i].decided) {
             unpack_spectrum(numbers, is_partial(i), spectra[i]);
@@ -203,9 +180,7 @@ void choose_together(
     work([&] {
       for (std::size_t j = 0; j < own.size(); ++j) {
         if (!choices[own[j]].decided) {
-          decompositions.grow(
-              j,
-              std::max(choices[own[j]].rank, spectra[own[j]].known() * 3 / 2));
+          decompositions.grow(j, std::max(choices[own[j]].rank, spectra[own[j]].known() * 3 / 2));
         }
       }
     });
@@ -232,21 +207,18 @@ linalg::LowRankPair new_factors(const AbLayer& layer, const at::Tensor& sent) {
   if (!layer.is_product()) {
     return pair;
   }
-  return {
-      at::matmul(layer.product.a, pair.a), at::matmul(pair.b, layer.product.b)};
+  return {at::matmul(layer.product.a, pair.a), at::matmul(pair.b, layer.product.b)};
 }
 
 }  // namespace
 
 std::vector<nn::NamedWeight> factorable_weights(
-    const nn::Model& model,
-    const MethodOptions& options) {
+    const nn::Model& model, const MethodOptions& options) {
   std::vector<nn::NamedWeight> weights =
       nn::factorable_weights(model, options.keep_dense, options.dense_share);
   const linalg::RankRule& rule = options.rank;
   ABT_CHECK(
-      !weights.empty(),
-      Config,
+      !weights.empty(), Config,
       "method.name: ab has no layer to factor in this model (keep_dense covers "
       "all of them); use ddp, or a model with hidden layers");
   std::int64_t largest = 0;
@@ -254,21 +226,16 @@ std::vector<nn::NamedWeight> factorable_weights(
     largest = std::max(largest, w.weight->n());
   }
   ABT_CHECK(
-      rule.rule != linalg::RankRuleName::Fixed || rule.rank <= largest,
-      Config,
+      rule.rule != linalg::RankRuleName::Fixed || rule.rank <= largest, Config,
       "method.rank.rank: expected at most {}, the largest min(m, n) of the "
       "layers to factor; got {}",
-      largest,
-      rule.rank);
+      largest, rule.rank);
   return weights;
 }
 
 void decompose_layers(
-    std::vector<AbLayer>& layers,
-    const DecomposeOptions& options,
-    comm::Communicator& world,
-    std::optional<device::SideStream>& stream,
-    const std::function<void(double)>& add_seconds) {
+    std::vector<AbLayer>& layers, const DecomposeOptions& options, comm::Communicator& world,
+    std::optional<device::SideStream>& stream, const std::function<void(double)>& add_seconds) {
   const at::NoGradGuard no_grad;
   const at::TensorOptions like =
       (layers[0].is_product() ? layers[0].product.a : layers[0].weight().dense)
@@ -290,9 +257,7 @@ void decompose_layers(
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
 
   std::optional<OwnLayers> decompositions;
-  work([&] {
-    decompositions.emplace(layers, own, options, like.device());
-  });
+  work([&] { decompositions.emplace(layers, own, options, like.device()); });
   choose_together(layers, options, owned, world, *decompositions, work);
 
   Counts sizes;
@@ -305,17 +270,10 @@ void decompose_layers(
   }
   std::vector<at::Tensor> mine;
   work([&] { mine = decompositions->take_factors(own_ranks); });
-  gather_layers(
-      owned,
-      sizes,
-      mine,
-      like,
-      world,
-      [&](std::size_t i, const at::Tensor& sent) {
-        layers[i].factors = layers[i].cut.rank > 0
-                                ? new_factors(layers[i], sent)
-                                : linalg::LowRankPair();
-      });
+  gather_layers(owned, sizes, mine, like, world, [&](std::size_t i, const at::Tensor& sent) {
+    layers[i].factors =
+        layers[i].cut.rank > 0 ? new_factors(layers[i], sent) : linalg::LowRankPair();
+  });
 }
 
 }  // namespace abtrain::methods

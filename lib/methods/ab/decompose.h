@@ -29,8 +29,7 @@ struct DecomposeOptions {
 // `dense_share` leave dense. Throws Error(Config) if there are none, or if the
 // requested rank is above min(m, n) of each.
 std::vector<nn::NamedWeight> factorable_weights(
-    const nn::Model& model,
-    const MethodOptions& options);
+    const nn::Model& model, const MethodOptions& options);
 
 // Decomposes all layers, at least one, as products or as dense weights (W = U S
 // V^T; A = U sqrt(S), B = sqrt(S) V^T), to at least their first ranks, and sets
@@ -42,10 +41,7 @@ std::vector<nn::NamedWeight> factorable_weights(
 // linear algebra. On a GPU all of it runs on a stream beside the training
 // stream.
 void decompose_layers(
-    std::vector<AbLayer>& layers,
-    const DecomposeOptions& options,
-    comm::Communicator& world,
-    std::optional<device::SideStream>& stream,
-    const std::function<void(double)>& add_seconds);
+    std::vector<AbLayer>& layers, const DecomposeOptions& options, comm::Communicator& world,
+    std::optional<device::SideStream>& stream, const std::function<void(double)>& add_seconds);
 
 }  // namespace abtrain::methods

@@ -16,8 +16,7 @@ double decomposition_cost(const SourceShape& shape) {
     return linalg::decomposition_cost(shape.m, shape.n);
   }
   const auto side = static_cast<double>(shape.k);
-  return side * side * static_cast<double>(shape.m + shape.n) +
-         20 * side * side * side;
+  return side * side * static_cast<double>(shape.m + shape.n) + 20 * side * side * side;
 }
 
 Owned share_out(const std::vector<SourceShape>& shapes, int workers) {
@@ -45,9 +44,7 @@ bool may_be_partial(linalg::SvdRoute route, const SourceShape& shape) {
   return shape.k == 0 && linalg::may_be_partial(route, shape.n);
 }
 
-std::int64_t spectrum_numbers(
-    linalg::SvdRoute route,
-    const SourceShape& shape) {
+std::int64_t spectrum_numbers(linalg::SvdRoute route, const SourceShape& shape) {
   return shape.columns() + (may_be_partial(route, shape) ? 3 : 0);
 }
 
@@ -56,11 +53,8 @@ std::int64_t factor_numbers(const SourceShape& shape, std::int64_t rank) {
 }
 
 void gather_layers(
-    const Owned& owned,
-    const Counts& sizes,
-    const std::vector<at::Tensor>& mine,
-    const at::TensorOptions& options,
-    comm::Communicator& world,
+    const Owned& owned, const Counts& sizes, const std::vector<at::Tensor>& mine,
+    const at::TensorOptions& options, comm::Communicator& world,
     const std::function<void(std::size_t, const at::Tensor&)>& take) {
   Counts counts;
   for (const auto& layers : owned) {
@@ -80,8 +74,7 @@ void gather_layers(
     offset += tensor.numel();
   }
   ABT_ASSERT(offset == counts[rank], "{} numbers for {}", offset, counts[rank]);
-  at::Tensor out =
-      at::empty({std::accumulate(counts.begin(), counts.end(), 0L)}, options);
+  at::Tensor out = at::empty({std::accumulate(counts.begin(), counts.end(), 0L)}, options);
   world.all_gather(out, in, counts, comm::Purpose::Factors).wait();
   offset = 0;
   for (const auto& layers : owned) {
@@ -101,15 +94,11 @@ at::Tensor pack_spectrum(const linalg::Spectrum& spectrum, bool partial) {
     *to++ = spectrum.rest_energy;
     *to++ = spectrum.rest_bound;
   }
-  std::copy(
-      spectrum.singular_values.begin(), spectrum.singular_values.end(), to);
+  std::copy(spectrum.singular_values.begin(), spectrum.singular_values.end(), to);
   return numbers;
 }
 
-void unpack_spectrum(
-    const at::Tensor& numbers,
-    bool partial,
-    linalg::Spectrum& spectrum) {
+void unpack_spectrum(const at::Tensor& numbers, bool partial, linalg::Spectrum& spectrum) {
   const double* from = numbers.const_data_ptr<double>();
   auto known = numbers.numel();
   if (partial) {

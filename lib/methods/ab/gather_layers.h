@@ -53,11 +53,8 @@ using Counts = std::vector<std::int64_t>;
 // Calls `take` with each layer's index and its piece of the result. Layer i has
 // sizes[i] elements.
 void gather_layers(
-    const Owned& owned,
-    const Counts& sizes,
-    const std::vector<at::Tensor>& mine,
-    const at::TensorOptions& options,
-    comm::Communicator& world,
+    const Owned& owned, const Counts& sizes, const std::vector<at::Tensor>& mine,
+    const at::TensorOptions& options, comm::Communicator& world,
     const std::function<void(std::size_t, const at::Tensor&)>& take);
 
 // A spectrum on the wire: all its values or, if it may be partial, n + 3
@@ -65,9 +62,6 @@ void gather_layers(
 // bound of the rest, and the values.
 at::Tensor pack_spectrum(const linalg::Spectrum& spectrum, bool partial);
 // Fills a spectrum whose name, m and n are set.
-void unpack_spectrum(
-    const at::Tensor& numbers,
-    bool partial,
-    linalg::Spectrum& spectrum);
+void unpack_spectrum(const at::Tensor& numbers, bool partial, linalg::Spectrum& spectrum);
 
 }  // namespace abtrain::methods

@@ -39,14 +39,12 @@ void check_full_phase(const MethodSetup& setup, Conflicts& out) {
   const std::string section = "method.full_phase.reducer";
   if (full.reducer.name) {
     std::ranges::move(
-        compress::check(full.reducer, section, setup.workers),
-        std::back_inserter(out));
+        compress::check(full.reducer, section, setup.workers), std::back_inserter(out));
   }
   const compress::ReducerOptions& reducer = full.reducer.or_else(setup.reducer);
   if (full.sync_every > 1 && compress::compresses(reducer)) {
     out.push_back(
-        {{"method.full_phase.sync_every",
-          full.reducer.name ? section + ".name" : "reducer.name",
+        {{"method.full_phase.sync_every", full.reducer.name ? section + ".name" : "reducer.name",
           "method.name"},
          formatted(
              "local steps average the parameters without compression, but the "
@@ -72,16 +70,12 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
              name_of(o.sync))});
   } else if (step.has_velocity() && dense_steps) {
     out.push_back(
-        {{"method.outer.momentum",
-          "method.full_rank_steps",
-          "method.outer.name",
-          "method.name"},
+        {{"method.outer.momentum", "method.full_rank_steps", "method.outer.name", "method.name"},
          formatted(
              "the momentum of a factor's change has no meaning after the dense "
              "steps that follow it; expected 0, or method.full_rank_steps 0, "
              "got {} and {}",
-             step.momentum,
-             print_duration(o.full_rank_steps))});
+             step.momentum, print_duration(o.full_rank_steps))});
   }
   if (!wire.name) {
     return;
@@ -97,21 +91,16 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
     return;
   }
   std::ranges::move(
-      compress::check(wire, "method.outer.wire", setup.workers),
-      std::back_inserter(out));
-  if (compress::wire_format(wire) && compress::has_error_feedback(wire) &&
-      dense_steps) {
+      compress::check(wire, "method.outer.wire", setup.workers), std::back_inserter(out));
+  if (compress::wire_format(wire) && compress::has_error_feedback(wire) && dense_steps) {
     out.push_back(
-        {{"method.outer.wire.name",
-          "method.full_rank_steps",
-          "method.outer.wire.error_feedback",
+        {{"method.outer.wire.name", "method.full_rank_steps", "method.outer.wire.error_feedback",
           "method.name"},
          formatted(
              "what {} does not send of a factor's change has no meaning after "
              "the dense steps that follow it; expected method.full_rank_steps "
              "0, or method.outer.wire.error_feedback false, got {}",
-             *wire.name,
-             print_duration(o.full_rank_steps))});
+             *wire.name, print_duration(o.full_rank_steps))});
   }
 }
 
@@ -128,55 +117,42 @@ Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
     out.push_back(
         {{"method.full_rank_steps", "method.sync_every", "method.name"},
          formatted(
-             "expected less than method.sync_every ({}), got {}",
-             print_duration(o.sync_every),
+             "expected less than method.sync_every ({}), got {}", print_duration(o.sync_every),
              print_duration(o.full_rank_steps))});
   }
-  if (auto conflict = warmup_conflict(
-          "method.warmup_steps", o.warmup_steps, length, "factored phase")) {
+  if (auto conflict =
+          warmup_conflict("method.warmup_steps", o.warmup_steps, length, "factored phase")) {
     out.push_back(std::move(*conflict));
   }
-  if (o.anneal_steps.value > 0 &&
-      std::string_view(linalg::kind_of(o.rank).key) != "ratio") {
+  if (o.anneal_steps.value > 0 && std::string_view(linalg::kind_of(o.rank).key) != "ratio") {
     out.push_back(
         {{"method.anneal_steps", "method.rank.rule", "method.name"},
          formatted(
              "expected 0 where method.rank.rule is {}, which has no ratio to "
              "anneal, got {}",
-             linalg::kind_of(o.rank).name,
-             print_duration(o.anneal_steps))});
+             linalg::kind_of(o.rank).name, print_duration(o.anneal_steps))});
   }
   check_full_phase(setup, out);
   check_outer(setup, out);
   return out;
 }
 
-void check_ab_run(
-    const MethodOptions& options,
-    const RunLength& run,
-    const nn::Model&) {
+void check_ab_run(const MethodOptions& options, const RunLength& run, const nn::Model&) {
   const PhasePlan plan = make_phase_plan(options, run);
   ABT_CHECK(
-      plan.warmup < run.steps,
-      Config,
+      plan.warmup < run.steps, Config,
       "method.warmup_steps: a warm-up of {} steps leaves no factored phase in "
       "a run of {}",
-      plan.warmup,
-      run.steps);
+      plan.warmup, run.steps);
   const std::int64_t last = ab_timeline(plan, run.steps).last_decomposition();
   ABT_CHECK(
-      plan.anneal == 0 || plan.warmup + plan.anneal <= last,
-      Config,
+      plan.anneal == 0 || plan.warmup + plan.anneal <= last, Config,
       "method.anneal_steps: expected at most {}, so that the last "
       "decomposition, after step {}, cuts to method.rank.ratio; got {}",
-      std::max<std::int64_t>(0, last - plan.warmup),
-      last,
-      plan.anneal);
+      std::max<std::int64_t>(0, last - plan.warmup), last, plan.anneal);
 }
 
-std::vector<std::string> ab_notes(
-    const MethodSetup& setup,
-    const RunLength& run) {
+std::vector<std::string> ab_notes(const MethodSetup& setup, const RunLength& run) {
   const MethodOptions& o = setup.options;
   const PhasePlan plan = make_phase_plan(o, run);
   const Timeline timeline = ab_timeline(plan, run.steps);
@@ -186,16 +162,14 @@ std::vector<std::string> ab_notes(
     out.push_back(formatted(
         "method.sync_every: a synchronization every {} steps, but only {} come "
         "after the warm-up: the groups meet only when the run ends",
-        plan.interval,
-        run.steps - plan.warmup));
+        plan.interval, run.steps - plan.warmup));
   }
   const std::int64_t longest = std::max(plan.warmup, plan.full_rank);
   if (plan.average_every > std::max<std::int64_t>(1, longest)) {
     out.push_back(formatted(
         "method.full_phase.sync_every: an average every {} dense steps, but no "
         "dense phase has more than {}: parameters are averaged only at its end",
-        plan.average_every,
-        longest));
+        plan.average_every, longest));
   }
   return out;
 }
@@ -205,22 +179,16 @@ std::string groups_text(const comm::Groups& groups) {
   for (int g = 0; g < groups.count; ++g) {
     const int first = g * groups.group_size;
     parts.push_back(formatted(
-        "{} = {}{}",
-        groups.role_of(first) == comm::Role::A ? "A" : "B",
-        first,
-        groups.group_size > 1 ? formatted("..{}", first + groups.group_size - 1)
-                              : ""));
+        "{} = {}{}", groups.role_of(first) == comm::Role::A ? "A" : "B", first,
+        groups.group_size > 1 ? formatted("..{}", first + groups.group_size - 1) : ""));
   }
   if (parts.size() > 8) {
     parts.resize(8);
     parts.emplace_back("...");
   }
   return formatted(
-      "{}{}{}: {}",
-      groups.count,
-      groups.count == 1 ? " group of " : " groups of ",
-      groups.group_size,
-      join(parts, ", "));
+      "{}{}{}: {}", groups.count, groups.count == 1 ? " group of " : " groups of ",
+      groups.group_size, join(parts, ", "));
 }
 
 std::string ab_plan_text(const MethodSetup& setup, const RunLength& run) {
@@ -230,20 +198,15 @@ std::string ab_plan_text(const MethodSetup& setup, const RunLength& run) {
              formatted(
                  "{} dense steps, then AB; every {} steps, a synchronization "
                  "and {} dense steps{}",
-                 plan.warmup,
-                 plan.interval,
-                 plan.full_rank,
-                 setup.options.cut_first
-                     ? ""
-                     : "; the first AB phase is uncut and sends more per step "
-                       "than shown below")) +
+                 plan.warmup, plan.interval, plan.full_rank,
+                 setup.options.cut_first ? ""
+                                         : "; the first AB phase is uncut and sends more per step "
+                                           "than shown below")) +
          (plan.anneal > 0
-              ? row("ranks",
-                    formatted(
-                        "from {:g}:1 down to those below in the {} steps after "
-                        "the warm-up, which send more than shown",
-                        setup.options.anneal_from,
-                        plan.anneal))
+              ? row("ranks", formatted(
+                                 "from {:g}:1 down to those below in the {} steps after "
+                                 "the warm-up, which send more than shown",
+                                 setup.options.anneal_from, plan.anneal))
               : "");
 }
 

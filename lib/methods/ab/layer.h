@@ -23,8 +23,7 @@ struct AbLayer {
   };
 
   explicit AbLayer(const nn::NamedWeight& weight)
-      : named(weight),
-        cut{weight.layer, weight.weight->m(), weight.weight->n()} {}
+      : named(weight), cut{weight.layer, weight.weight->m(), weight.weight->n()} {}
 
   nn::Weight& weight() const {
     return *named.weight;
@@ -35,23 +34,17 @@ struct AbLayer {
   // Makes the weight dense if it is a product, which is then gone.
   void multiply_out() {
     if (is_product()) {
-      weight().set_dense(
-          weight().from_matrix(at::matmul(product.a, product.b)));
+      weight().set_dense(weight().from_matrix(at::matmul(product.a, product.b)));
       product = {};
     }
   }
   // The factor `which` of this rank in a flat buffer of factors, as a matrix;
   // undefined if the buffer is.
   at::Tensor matrix_at(
-      const at::Tensor& flat,
-      std::int64_t offset,
-      nn::Factor which,
-      std::int64_t rank) const {
+      const at::Tensor& flat, std::int64_t offset, nn::Factor which, std::int64_t rank) const {
     return flat.defined()
                ? weight().to_matrix(
-                     which,
-                     nn::view_at(
-                         flat, offset, weight().stored_sizes(which, rank)))
+                     which, nn::view_at(flat, offset, weight().stored_sizes(which, rank)))
                : at::Tensor();
   }
   // The sizes of what its next factors are made from.

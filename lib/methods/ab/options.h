@@ -49,7 +49,7 @@ struct AbOptions {
   std::optional<Duration> rebound_steps;  // none: auto
   FactorMoments moments = FactorMoments::Zero;
   std::vector<std::string> keep_dense = {"default"};  // globs, or default
-  double dense_share = 0;  // of the parameters of the other layers
+  double dense_share = 0;                             // of the parameters of the other layers
   linalg::RankRule rank;
   Duration anneal_steps;   // after the warm-up; 0: every cut is at rank.ratio
   double anneal_from = 2;  // the ratio of the first cut

@@ -9,8 +9,7 @@
 
 namespace abtrain::methods {
 
-OuterState::OuterState(const MethodOptions& options)
-    : step_(outer_step_of(options)) {
+OuterState::OuterState(const MethodOptions& options) : step_(outer_step_of(options)) {
   const compress::ReducerOptions& wire = options.outer.wire;
   if (!wire.name) {
     dtype_ = wire.dtype.value_or(at::kFloat);
@@ -44,8 +43,7 @@ void OuterState::step(FlatFactors& change) {
       return;
     }
     if (step_.has_velocity()) {
-      velocity = velocity.defined() ? velocity.to(mean.device())
-                                    : at::zeros_like(mean);
+      velocity = velocity.defined() ? velocity.to(mean.device()) : at::zeros_like(mean);
     }
     at::Tensor x = at::zeros_like(mean);
     step_(x, mean, velocity);
@@ -55,9 +53,7 @@ void OuterState::step(FlatFactors& change) {
   apply(change.b, velocity_b_);
 }
 
-void OuterState::change_basis(
-    nn::Factor own,
-    const std::vector<AbLayer>& layers) {
+void OuterState::change_basis(nn::Factor own, const std::vector<AbLayer>& layers) {
   const at::NoGradGuard no_grad;
   const auto carry = [&](at::Tensor& flat, nn::Factor which) {
     if (flat.defined()) {
@@ -74,10 +70,7 @@ void OuterState::clear() {
 }
 
 void OuterState::archive(
-    state::Archive& archive,
-    std::int64_t own,
-    std::int64_t a,
-    std::int64_t b) {
+    state::Archive& archive, std::int64_t own, std::int64_t a, std::int64_t b) {
   const state::Owner owner = state::Owner::Replicas;
   if (archive.is_loading()) {
     clear();

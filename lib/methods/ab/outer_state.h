@@ -46,11 +46,7 @@ class OuterState {
   void clear();
 
   // own, a, b: element counts of the own factor and of all factors A and B.
-  void archive(
-      state::Archive& archive,
-      std::int64_t own,
-      std::int64_t a,
-      std::int64_t b);
+  void archive(state::Archive& archive, std::int64_t own, std::int64_t a, std::int64_t b);
 
  private:
   OuterStep step_;

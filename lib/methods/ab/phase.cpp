@@ -11,11 +11,10 @@ namespace abtrain::methods {
 
 Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
   const Over dense = plan.average_every > 0 ? Over::Nobody : Over::World;
-  const Event sync =
-      plan.full_rank > 0 ? Event::Synchronize : Event::SynchronizeAndDecompose;
-  const std::int64_t first_sync =
-      plan.reference_anchor ? (plan.warmup / plan.interval + 1) * plan.interval
-                            : plan.warmup + plan.interval;
+  const Event sync = plan.full_rank > 0 ? Event::Synchronize : Event::SynchronizeAndDecompose;
+  const std::int64_t first_sync = plan.reference_anchor
+                                      ? (plan.warmup / plan.interval + 1) * plan.interval
+                                      : plan.warmup + plan.interval;
   const auto full = [&](std::int64_t length) {
     return Stretch{Phase::Full, dense, length, Event::Decompose};
   };
@@ -28,10 +27,7 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
   }
   round.push_back(ab(plan.interval - plan.full_rank));
   Timeline timeline = make_timeline(
-      {full(plan.warmup), ab(first_sync - plan.warmup)},
-      std::move(round),
-      steps,
-      steps);
+      {full(plan.warmup), ab(first_sync - plan.warmup)}, std::move(round), steps, steps);
   timeline.average_every = plan.average_every;
   return timeline;
 }
@@ -48,8 +44,7 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
     plan.interval = std::max<std::int64_t>(1, plan.interval);
   }
   if (is_share(options.full_rank_steps)) {
-    plan.full_rank =
-        std::min(std::max<std::int64_t>(1, plan.full_rank), plan.interval - 1);
+    plan.full_rank = std::min(std::max<std::int64_t>(1, plan.full_rank), plan.interval - 1);
   }
   plan.reference_anchor = options.anchor == Anchor::Reference;
   if (options.full_phase.sync_every > 1) {
@@ -57,59 +52,41 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
   }
   plan.anneal = options.anneal_steps.in_steps(run);
   ABT_CHECK(
-      plan.warmup >= 0,
-      Config,
-      "method.warmup_steps: expected 0 or more; got {}",
-      plan.warmup);
+      plan.warmup >= 0, Config, "method.warmup_steps: expected 0 or more; got {}", plan.warmup);
   ABT_CHECK(
-      plan.interval >= 1,
-      Config,
-      "method.sync_every: expected at least 1 step; got {}",
+      plan.interval >= 1, Config, "method.sync_every: expected at least 1 step; got {}",
       plan.interval);
   ABT_CHECK(
-      plan.full_rank >= 0 && plan.full_rank < plan.interval,
-      Config,
-      "method.full_rank_steps: expected 0 .. sync_every - 1 = {} steps; got {}",
-      plan.interval - 1,
+      plan.full_rank >= 0 && plan.full_rank < plan.interval, Config,
+      "method.full_rank_steps: expected 0 .. sync_every - 1 = {} steps; got {}", plan.interval - 1,
       plan.full_rank);
   return plan;
 }
 
-linalg::RankRule rule_after(
-    const MethodOptions& options,
-    const PhasePlan& plan,
-    std::int64_t t) {
+linalg::RankRule rule_after(const MethodOptions& options, const PhasePlan& plan, std::int64_t t) {
   linalg::RankRule rule = options.rank;
   const std::int64_t done = t - plan.warmup;
   if (done < plan.anneal) {
-    const double x = static_cast<double>(std::max<std::int64_t>(done, 0)) /
-        static_cast<double>(plan.anneal);
+    const double x =
+        static_cast<double>(std::max<std::int64_t>(done, 0)) / static_cast<double>(plan.anneal);
     const double from = std::min(options.anneal_from, rule.ratio);
     rule.ratio = from * std::pow(rule.ratio / from, x);
   }
   return rule;
 }
 
-Ramp make_ramp(
-    const MethodOptions& options,
-    const PhasePlan& plan,
-    const RunLength& run) {
+Ramp make_ramp(const MethodOptions& options, const PhasePlan& plan, const RunLength& run) {
   Ramp ramp;
   ramp.kind = options.ramp;
   ramp.start = options.ramp_start;
-  ramp.steps = options.rebound_steps
-                   ? options.rebound_steps->in_steps(run)
-                   : std::min(
-                         plan.interval - plan.full_rank,
-                         plan.full_rank > 0 ? plan.full_rank : 20);
+  ramp.steps =
+      options.rebound_steps
+          ? options.rebound_steps->in_steps(run)
+          : std::min(plan.interval - plan.full_rank, plan.full_rank > 0 ? plan.full_rank : 20);
   return ramp;
 }
 
-double ramped_rate(
-    const Ramp& ramp,
-    std::int64_t k,
-    double scheduled,
-    double at_switch) {
+double ramped_rate(const Ramp& ramp, std::int64_t k, double scheduled, double at_switch) {
   if (ramp.kind == RampKind::None || ramp.steps == 0 || k > ramp.steps) {
     return scheduled;
   }
@@ -123,10 +100,7 @@ double ramped_rate(
   if (k == 1) {
     return start;
   }
-  return std::clamp(
-      static_cast<double>(k) * (at_switch - ramp.start) / steps,
-      start,
-      scheduled);
+  return std::clamp(static_cast<double>(k) * (at_switch - ramp.start) / steps, start, scheduled);
 }
 
 }  // namespace abtrain::methods

@@ -36,10 +36,7 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run);
 // anneal of the annealing done, its ratio is from^(1 - x) ratio^x, from = the
 // smaller of anneal_from and ratio: equal steps lose equal shares of the
 // parameters.
-linalg::RankRule rule_after(
-    const MethodOptions& options,
-    const PhasePlan& plan,
-    std::int64_t t);
+linalg::RankRule rule_after(const MethodOptions& options, const PhasePlan& plan, std::int64_t t);
 
 // After a switch the learning rate climbs back over R steps.
 struct Ramp {
@@ -48,19 +45,12 @@ struct Ramp {
   std::int64_t steps = 0;  // R
 };
 
-Ramp make_ramp(
-    const MethodOptions& options,
-    const PhasePlan& plan,
-    const RunLength& run);
+Ramp make_ramp(const MethodOptions& options, const PhasePlan& plan, const RunLength& run);
 
 // Learning rate of the k-th step (k = 1, 2, ...) after a switch.
 // linear:    start at k = 1, then even steps up to the schedule at k = R + 1.
 // reference: start at k = 1, then k * (at_switch - start) / R, but at least
 //            start and at most scheduled.
-double ramped_rate(
-    const Ramp& ramp,
-    std::int64_t k,
-    double scheduled,
-    double at_switch);
+double ramped_rate(const Ramp& ramp, std::int64_t k, double scheduled, double at_switch);
 
 }  // namespace abtrain::methods

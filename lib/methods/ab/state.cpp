@@ -19,36 +19,29 @@ namespace {
 nlohmann::ordered_json to_json(const std::vector<LayerRank>& cuts) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const LayerRank& l : cuts) {
-    list.push_back(
-        {l.name, l.m, l.n, l.rank, l.energy, l.first_energy, l.first_rank});
+    list.push_back({l.name, l.m, l.n, l.rank, l.energy, l.first_energy, l.first_rank});
   }
   return list;
 }
 
 // `list`: a cut per layer, or none before the first decomposition.
-void read_cuts(
-    const nlohmann::ordered_json& list,
-    std::vector<AbLayer>& layers) {
+void read_cuts(const nlohmann::ordered_json& list, std::vector<AbLayer>& layers) {
   bool ok = list.is_array();
   ABT_CHECK(
-      !ok || list.empty() || list.size() == layers.size(),
-      DamagedData,
-      "the checkpoint's last cut covers {} layers, but this model has {}",
-      list.size(),
+      !ok || list.empty() || list.size() == layers.size(), DamagedData,
+      "the checkpoint's last cut covers {} layers, but this model has {}", list.size(),
       layers.size());
   for (std::size_t i = 0; ok && i < list.size(); ++i) {
     const nlohmann::ordered_json& l = list[i];
     LayerRank& cut = layers[i].cut;
-    ok = l.is_array() && (l.size() == 6 || l.size() == 7) &&
-         read_json(l[0], cut.name) && read_json(l[1], cut.m) &&
-         read_json(l[2], cut.n) && read_json(l[3], cut.rank) &&
+    ok = l.is_array() && (l.size() == 6 || l.size() == 7) && read_json(l[0], cut.name) &&
+         read_json(l[1], cut.m) && read_json(l[2], cut.n) && read_json(l[3], cut.rank) &&
          read_json(l[4], cut.energy) && read_json(l[5], cut.first_energy);
     // Older checkpoints have no first rank: go no lower than the present one.
     ok = ok && read_json(l.size() == 7 ? l[6] : l[3], cut.first_rank);
   }
   ABT_CHECK(
-      ok,
-      DamagedData,
+      ok, DamagedData,
       "the checkpoint's value 'ab.layers': expected the name, m, n, rank, two "
       "energies and the first rank of each layer, got {}",
       shown(list));
@@ -56,12 +49,9 @@ void read_cuts(
     const nn::Weight& w = layer.weight();
     std::int64_t& first = layer.cut.first_rank;
     ABT_CHECK(
-        first >= 0 && first <= w.n(),
-        DamagedData,
-        "the checkpoint's first rank of layer '{}': expected 0 to {}, got {}",
-        layer.named.layer,
-        w.n(),
-        first);
+        first >= 0 && first <= w.n(), DamagedData,
+        "the checkpoint's first rank of layer '{}': expected 0 to {}, got {}", layer.named.layer,
+        w.n(), first);
     if (first > linalg::largest_saving_rank({"", w.m(), w.n(), {}})) {
       first = 0;  // of an older checkpoint: the full rank of an uncut phase
     }
@@ -80,26 +70,19 @@ std::string text_of(state::State& state, const std::string& name) {
 void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
   const at::NoGradGuard no_grad;
   ABT_CHECK(
-      ranks.size() == factorable_.size(),
-      DamagedData,
-      "the checkpoint has ranks for {} layers, but this model has {}",
-      ranks.size(),
+      ranks.size() == factorable_.size(), DamagedData,
+      "the checkpoint has ranks for {} layers, but this model has {}", ranks.size(),
       factorable_.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     nn::Weight& w = factorable_[i].weight();
     ABT_CHECK(
-        ranks[i] >= 0 && ranks[i] <= w.n(),
-        DamagedData,
-        "the checkpoint's rank of layer '{}': expected 0 to {}, got {}",
-        factorable_[i].named.layer,
-        w.n(),
-        ranks[i]);
+        ranks[i] >= 0 && ranks[i] <= w.n(), DamagedData,
+        "the checkpoint's rank of layer '{}': expected 0 to {}, got {}", factorable_[i].named.layer,
+        w.n(), ranks[i]);
     const at::TensorOptions options =
         (w.is_factored() ? w.inner : w.dense).options().requires_grad(false);
     if (ranks[i] > 0) {
-      w.set_factors(
-          {at::empty({w.m(), ranks[i]}, options),
-           at::empty({ranks[i], w.n()}, options)});
+      w.set_factors({at::empty({w.m(), ranks[i]}, options), at::empty({ranks[i], w.n()}, options)});
     } else if (w.is_factored()) {
       w.set_dense(w.from_matrix(at::empty({w.m(), w.n()}, options)));
     }
@@ -124,42 +107,33 @@ void AbTraining::archive(state::Archive& archive) {
   archive.value("ab.averaged_at", averaged_at_);
   if (archive.is_loading()) {
     ABT_CHECK(
-        (phase == "full" || phase == "ab") && (role == "A" || role == "B"),
-        DamagedData,
+        (phase == "full" || phase == "ab") && (role == "A" || role == "B"), DamagedData,
         "the checkpoint's phase and role: expected full or ab and A or B, got "
         "{} and {}",
-        shown(phase),
-        shown(role));
+        shown(phase), shown(role));
     phase_ = phase == "ab" ? Phase::Ab : Phase::Full;
     read_cuts(cuts, factorable_);
     ABT_CHECK(
-        phase_ == Phase::Ab ||
-            std::ranges::count(ranks, 0) == std::ssize(ranks),
-        DamagedData,
+        phase_ == Phase::Ab || std::ranges::count(ranks, 0) == std::ssize(ranks), DamagedData,
         "the checkpoint has factored layers in the full phase");
     shape_weights(ranks);
     build_blocks();
   }
   // Between two averages of local steps every worker has a state of its own.
-  const state::Owner owner = phase_ == Phase::Full && local_steps()
-                                 ? state::Owner::Worker
-                                 : state::Owner::Replicas;
+  const state::Owner owner =
+      phase_ == Phase::Full && local_steps() ? state::Owner::Worker : state::Owner::Replicas;
   trained_.archive(archive, "trained.", owner);
   frozen_.archive(archive, "frozen.", owner);
   archive.tensor("own_start", own_start_, owner);
   archive.tensor("dense_start", dense_start_, owner);
-  outer_.archive(
-      archive, own_numel_, numel_of(nn::Factor::A), numel_of(nn::Factor::B));
+  outer_.archive(archive, own_numel_, numel_of(nn::Factor::A), numel_of(nn::Factor::B));
   for (AbLayer& layer : factorable_) {
     if (archive.is_loading()) {
       layer.svd_start = at::Tensor();
     }
     if (linalg::may_be_partial(context_.options.svd, layer.weight().n())) {
       // It affects the bits, so a resume needs it.
-      archive.tensor(
-          "svd_start." + layer.named.layer,
-          layer.svd_start,
-          state::Owner::Worker);
+      archive.tensor("svd_start." + layer.named.layer, layer.svd_start, state::Owner::Worker);
     }
   }
   if (archive.is_loading()) {
@@ -173,10 +147,8 @@ void AbTraining::archive(state::Archive& archive) {
 void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   const at::NoGradGuard no_grad;
   const nn::Factor own = own_;
-  const auto rest =
-      std::ranges::stable_partition(old, [](state::State& state) {
-        return text_of(state, "ab.role") != "A";
-      });
+  const auto rest = std::ranges::stable_partition(
+      old, [](state::State& state) { return text_of(state, "ab.role") != "A"; });
   const std::span of_a(rest);
   const std::span of_b(old.begin(), rest.begin());
   if (text_of(old.front(), "ab.phase") == "full") {
@@ -202,9 +174,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     const auto b_groups = static_cast<double>(of_b.size());
     std::vector<at::Tensor> dense = dense_parts();
     for (std::size_t i = 0; i < dense_of_a.size(); ++i) {
-      dense[i].copy_(
-          (dense_of_a[i] * a_groups + dense[i] * b_groups) /
-          (a_groups + b_groups));
+      dense[i].copy_((dense_of_a[i] * a_groups + dense[i] * b_groups) / (a_groups + b_groups));
     }
     own_ = own;
     enter_full();
@@ -213,7 +183,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   for (AbLayer& layer : factorable_) {
     layer.svd_start = at::Tensor();  // it may have changed owners
   }
-  bind_reductions();    // the residuals belonged to other workers
+  bind_reductions();  // the residuals belonged to other workers
   enter_phase_of(t);
 }
 

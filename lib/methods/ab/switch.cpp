@@ -35,19 +35,16 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
   }
   std::vector<at::Tensor> moments;
   for (std::size_t i = 0; i < trained_.parameters().size(); ++i) {
-    const bool stays = std::ranges::none_of(
-        factorable_, [&](const AbLayer& layer) {
-          return layer.named.name == trained_.parameters()[i].name;
-        });
+    const bool stays = std::ranges::none_of(factorable_, [&](const AbLayer& layer) {
+      return layer.named.name == trained_.parameters()[i].name;
+    });
     for (int k = 0; stays && k < trained_.moment_count(); ++k) {
       moments.push_back(trained_.moment_views(k)[i]);
     }
   }
   // Squared gradients would underflow to zero in fp16.
   average(
-      moments,
-      context_.world,
-      comm::Purpose::Sync,
+      moments, context_.world, comm::Purpose::Sync,
       full_wire_ == at::kHalf ? at::kFloat : full_wire_);
 }
 
@@ -55,8 +52,7 @@ void AbTraining::synchronize(std::int64_t t, bool last) {
   Stopwatch watch;
   merge(comm::Purpose::Sync, !last);
   average_dense();
-  context_.observer.synchronized(
-      t, name_of(context_.options.sync), watch.seconds());
+  context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
 }
 
 void AbTraining::enter_full() {
@@ -74,13 +70,8 @@ DecomposeOptions AbTraining::decompose_options(std::int64_t t) const {
     other -= layer.weight().numel();
   }
   return {
-      rule_after(
-          context_.options,
-          make_phase_plan(context_.options, context_.length),
-          t),
-      cuts(),
-      other,
-      context_.options.svd};
+      rule_after(context_.options, make_phase_plan(context_.options, context_.length), t), cuts(),
+      other, context_.options.svd};
 }
 
 void AbTraining::decompose(std::int64_t t) {
@@ -99,12 +90,9 @@ void AbTraining::decompose(std::int64_t t) {
     // The running statistics differ between workers up to here.
     average_buffers(context_.model, context_.world, comm::Purpose::Sync);
   }
-  decompose_layers(
-      factorable_,
-      decompose_options(t),
-      context_.world,
-      svd_stream_,
-      [&](double s) { context_.observer.add_svd_seconds(s); });
+  decompose_layers(factorable_, decompose_options(t), context_.world, svd_stream_, [&](double s) {
+    context_.observer.add_svd_seconds(s);
+  });
   if (outer_.is_kept()) {
     outer_.change_basis(own_, factorable_);
   }
@@ -142,8 +130,8 @@ AbLayer::Moments AbTraining::moments_of(const AbLayer& layer) {
   const at::Tensor& tensor = *trained_.parameters()[index].tensor;
   AbLayer::Moments moments = {trained_.steps()[index], {}};
   for (int k = 0; k < trained_.moment_count(); ++k) {
-    moments.values.push_back(trained_.moment_views(k)[index].as_strided(
-        tensor.sizes(), tensor.strides()));
+    moments.values.push_back(
+        trained_.moment_views(k)[index].as_strided(tensor.sizes(), tensor.strides()));
   }
   return moments;
 }
@@ -156,15 +144,12 @@ void AbTraining::carry_moments(const AbLayer& layer) {
   const AbLayer::Moments now = moments_of(layer);
   now.steps.copy_(layer.moments.steps);
   for (std::size_t k = 0; k < now.values.size(); ++k) {
-    const optim::MomentKind kind =
-        context_.optimizer.moment_kind(static_cast<int>(k));
+    const optim::MomentKind kind = context_.optimizer.moment_kind(static_cast<int>(k));
     if (kind == optim::MomentKind::Other) {
       continue;
     }
     const at::Tensor carried = carry_gradient(
-        layer.weight().to_matrix(own_, layer.moments.values[k]),
-        own_,
-        layer,
+        layer.weight().to_matrix(own_, layer.moments.values[k]), own_, layer,
         kind == optim::MomentKind::SquaredGradients);
     now.values[k].copy_(layer.weight().to_stored(own_, carried));
   }
@@ -188,11 +173,7 @@ void AbTraining::build_blocks() {
       continue;
     }
     own.push_back(
-        {trained_name(layer.named),
-         &w.factor(own_),
-         true,
-         true,
-         layer.named.position,
+        {trained_name(layer.named), &w.factor(own_), true, true, layer.named.position,
          &w.factor(other())});
     own_numel_ += w.factor_numel(own_, w.rank());
     frozen.push_back({layer.named.name + ".frozen", &w.factor(other())});
@@ -214,9 +195,7 @@ void AbTraining::build_blocks() {
   frozen_ = optim::ParameterBlock(frozen, false, 0);
   const bool ab = phase_ == Phase::Ab;
   own_start_ = trained_.values().narrow(0, 0, own_numel_).clone();
-  dense_start_ = ab || local_steps()
-                     ? dense_part(trained_.values()).clone()
-                     : at::Tensor();
+  dense_start_ = ab || local_steps() ? dense_part(trained_.values()).clone() : at::Tensor();
   bind_reductions();
   moved();
 }

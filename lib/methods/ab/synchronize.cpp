@@ -21,8 +21,7 @@ struct Range {
 
 Range part(Range whole, std::int64_t index, std::int64_t count) {
   return {
-      whole.begin + whole.size() * index / count,
-      whole.begin + whole.size() * (index + 1) / count};
+      whole.begin + whole.size() * index / count, whole.begin + whole.size() * (index + 1) / count};
 }
 
 // A worker's place among the workers of its role.
@@ -48,16 +47,10 @@ PlaceInRole place_in_role(const comm::Groups& groups, int rank) {
 
 // slice_of(): the slice of its factor that a worker and its peers reduce.
 // shard_of(): the part of that slice that this worker ends up with.
-Range slice_of(
-    const comm::Groups& groups,
-    const PlaceInRole& place,
-    std::int64_t n) {
+Range slice_of(const comm::Groups& groups, const PlaceInRole& place, std::int64_t n) {
   return part({0, n}, place.position, groups.group_size);
 }
-Range shard_of(
-    const comm::Groups& groups,
-    const PlaceInRole& place,
-    std::int64_t n) {
+Range shard_of(const comm::Groups& groups, const PlaceInRole& place, std::int64_t n) {
   return part(slice_of(groups, place, n), place.group, place.groups);
 }
 
@@ -69,33 +62,26 @@ Range record_part(const comm::Groups& groups, int rank, std::int64_t record) {
 }  // namespace
 
 comm::Groups make_groups(const MethodOptions& options, int workers) {
-  return comm::make_groups(
-      workers, options.group_size, options.sync == SyncMode::OnlyB);
+  return comm::make_groups(workers, options.group_size, options.sync == SyncMode::OnlyB);
 }
 
-FactorExchange::FactorExchange(
-    comm::Communicator& world,
-    const comm::Groups& groups)
+FactorExchange::FactorExchange(comm::Communicator& world, const comm::Groups& groups)
     : world_(world), groups_(groups) {
   const PlaceInRole place = place_in_role(groups_, world.rank());
   const int role = place.role == comm::Role::A ? 0 : 1;
-  peers_ =
-      world.split(role * groups_.group_size + place.position, world.rank());
+  peers_ = world.split(role * groups_.group_size + place.position, world.rank());
 }
 
 FlatFactors FactorExchange::mean_changes(
-    const at::Tensor& change,
-    std::int64_t a,
-    std::int64_t b,
-    at::ScalarType wire,
+    const at::Tensor& change, std::int64_t a, std::int64_t b, at::ScalarType wire,
     comm::Purpose purpose) {
   const at::NoGradGuard no_grad;
   const PlaceInRole own = place_in_role(groups_, world_.rank());
   const Range slice = slice_of(groups_, own, change.numel());
   const Range shard = shard_of(groups_, own, change.numel());
 
-  at::Tensor in = change.narrow(0, slice.begin, slice.size())
-                      .to(wire, /*non_blocking=*/false, /*copy=*/true);
+  at::Tensor in =
+      change.narrow(0, slice.begin, slice.size()).to(wire, /*non_blocking=*/false, /*copy=*/true);
   at::Tensor mean = at::empty({shard.size()}, in.options());
   peers_->reduce_scatter(mean, in, comm::ReduceOp::Mean, purpose).wait();
 
@@ -104,8 +90,7 @@ FlatFactors FactorExchange::mean_changes(
   std::int64_t total = 0;
   for (int r = 0; r < world_.size(); ++r) {
     const bool is_a = groups_.role_of(r) == comm::Role::A;
-    shards.push_back(
-        shard_of(groups_, place_in_role(groups_, r), is_a ? a : b));
+    shards.push_back(shard_of(groups_, place_in_role(groups_, r), is_a ? a : b));
     counts.push_back(shards.back().size());
     total += counts.back();
   }
@@ -120,26 +105,20 @@ FlatFactors FactorExchange::mean_changes(
   std::int64_t offset = 0;
   for (int r = 0; r < world_.size(); ++r) {
     const Range range = shards[static_cast<std::size_t>(r)];
-    at::Tensor& target =
-        groups_.role_of(r) == comm::Role::A ? result.a : result.b;
-    target.narrow(0, range.begin, range.size())
-        .copy_(all.narrow(0, offset, range.size()));
+    at::Tensor& target = groups_.role_of(r) == comm::Role::A ? result.a : result.b;
+    target.narrow(0, range.begin, range.size()).copy_(all.narrow(0, offset, range.size()));
     offset += range.size();
   }
   return result;
 }
 
 FlatFactors FactorExchange::mean_changes(
-    const at::Tensor& change,
-    std::int64_t a,
-    std::int64_t b,
-    const ops::WireFormat& format,
+    const at::Tensor& change, std::int64_t a, std::int64_t b, const ops::WireFormat& format,
     comm::Purpose purpose) {
   const at::NoGradGuard no_grad;
   const at::TensorOptions bytes = change.options().dtype(at::kByte);
   const auto size_of = [&](int rank) {
-    return ops::wire_bytes(
-        format, groups_.role_of(rank) == comm::Role::A ? a : b);
+    return ops::wire_bytes(format, groups_.role_of(rank) == comm::Role::A ? a : b);
   };
   const at::Tensor record = at::empty({size_of(world_.rank())}, bytes);
   ops::encode_wire(change, format, record);
@@ -152,9 +131,7 @@ FlatFactors FactorExchange::mean_changes(
   }
   const Range own = record_part(groups_, world_.rank(), record.numel());
   const at::Tensor all = at::empty({total}, bytes);
-  world_
-      .all_gather(all, record.narrow(0, own.begin, own.size()), counts, purpose)
-      .wait();
+  world_.all_gather(all, record.narrow(0, own.begin, own.size()), counts, purpose).wait();
 
   // The workers of a group follow one another, so its record is whole again.
   FlatFactors result;
@@ -169,50 +146,35 @@ FlatFactors FactorExchange::mean_changes(
     }
     const std::int64_t size = size_of(first);
     ops::decode_wire(
-        all.narrow(0, offset, size),
-        format,
-        1.0f / static_cast<float>(place.groups),
-        /*add=*/place.group > 0,
-        mean);
+        all.narrow(0, offset, size), format, 1.0f / static_cast<float>(place.groups),
+        /*add=*/place.group > 0, mean);
     offset += size;
   }
   return result;
 }
 
 std::int64_t FactorExchange::bytes_sent(
-    const comm::Groups& groups,
-    int rank,
-    std::int64_t a,
-    std::int64_t b,
+    const comm::Groups& groups, int rank, std::int64_t a, std::int64_t b,
     const ops::WireFormat& format) {
   const std::int64_t record =
       ops::wire_bytes(format, groups.role_of(rank) == comm::Role::A ? a : b);
   return comm::all_gather_bytes(
-      record_part(groups, rank, record).size(),
-      1,
-      groups.group_size * groups.count);
+      record_part(groups, rank, record).size(), 1, groups.group_size * groups.count);
 }
 
 std::int64_t FactorExchange::bytes_sent(
-    const comm::Groups& groups,
-    int rank,
-    std::int64_t a,
-    std::int64_t b,
+    const comm::Groups& groups, int rank, std::int64_t a, std::int64_t b,
     std::int64_t element_size) {
   const PlaceInRole place = place_in_role(groups, rank);
   const std::int64_t n = place.role == comm::Role::A ? a : b;
   const std::int64_t slice = slice_of(groups, place, n).size();
   const std::int64_t shard = shard_of(groups, place, n).size();
-  const std::int64_t workers =
-      static_cast<std::int64_t>(groups.group_size) * groups.count;
+  const std::int64_t workers = static_cast<std::int64_t>(groups.group_size) * groups.count;
   return ((slice - shard) + (workers - 1) * shard) * element_size;
 }
 
 linalg::LowRankPair merge_factors(
-    SyncMode mode,
-    const linalg::LowRankPair& start,
-    const at::Tensor& da,
-    const at::Tensor& db) {
+    SyncMode mode, const linalg::LowRankPair& start, const at::Tensor& da, const at::Tensor& db) {
   const at::NoGradGuard no_grad;
   switch (mode) {
     case SyncMode::OnlyLearned:
@@ -225,9 +187,7 @@ linalg::LowRankPair merge_factors(
       break;
   }
   // (A0 + dA/2) B0 + A0 (dB/2), a product of rank 2r.
-  return {
-      at::cat({start.a + da * 0.5, start.a}, 1),
-      at::cat({start.b, db * 0.5}, 0)};
+  return {at::cat({start.a + da * 0.5, start.a}, 1), at::cat({start.b, db * 0.5}, 0)};
 }
 
 }  // namespace abtrain::methods

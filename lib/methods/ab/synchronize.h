@@ -43,34 +43,22 @@ class FactorExchange {
   // the mean changes dA (length a) and dB (length b), the same bits on all
   // workers; dA is undefined if there are no A-groups.
   FlatFactors mean_changes(
-      const at::Tensor& change,
-      std::int64_t a,
-      std::int64_t b,
-      at::ScalarType wire,
+      const at::Tensor& change, std::int64_t a, std::int64_t b, at::ScalarType wire,
       comm::Purpose purpose);
 
   // The same with changes sent as codes: each worker sends its part of the
   // record of its group's change, and everyone decodes all records. What the
   // record does not hold stays in `change`, the same bits on the whole group.
   FlatFactors mean_changes(
-      const at::Tensor& change,
-      std::int64_t a,
-      std::int64_t b,
-      const ops::WireFormat& format,
+      const at::Tensor& change, std::int64_t a, std::int64_t b, const ops::WireFormat& format,
       comm::Purpose purpose);
 
   // Bytes that worker `rank` sends in one exchange.
   static std::int64_t bytes_sent(
-      const comm::Groups& groups,
-      int rank,
-      std::int64_t a,
-      std::int64_t b,
+      const comm::Groups& groups, int rank, std::int64_t a, std::int64_t b,
       std::int64_t element_size);
   static std::int64_t bytes_sent(
-      const comm::Groups& groups,
-      int rank,
-      std::int64_t a,
-      std::int64_t b,
+      const comm::Groups& groups, int rank, std::int64_t a, std::int64_t b,
       const ops::WireFormat& format);
 
  private:
@@ -84,9 +72,6 @@ class FactorExchange {
 // `start`: the factors A0, B0 at the last decomposition. `da`, `db`: their mean
 // changes (m x r, r x n); da is undefined in mode only-b.
 linalg::LowRankPair merge_factors(
-    SyncMode mode,
-    const linalg::LowRankPair& start,
-    const at::Tensor& da,
-    const at::Tensor& db);
+    SyncMode mode, const linalg::LowRankPair& start, const at::Tensor& da, const at::Tensor& db);
 
 }  // namespace abtrain::methods

@@ -39,18 +39,13 @@ class Planner {
   TrafficPlan plan(const RunLength& run, const StepTraffic& beside) const {
     const MethodOptions& options = setup_.options;
     const comm::Groups groups = make_groups(options, world_.members);
-    const Timeline timeline =
-        ab_timeline(make_phase_plan(options, run), run.steps);
+    const Timeline timeline = ab_timeline(make_phase_plan(options, run), run.steps);
     const std::int64_t every = timeline.average_every;
     const bool own_a = groups.role_of(world_.rank) == comm::Role::A;
-    const compress::Member group{
-        groups.group_size, world_.rank % groups.group_size};
+    const compress::Member group{groups.group_size, world_.rank % groups.group_size};
     const compress::ExchangePlan full(
-        full_,
-        every > 0 ? std::vector<compress::Slot>() : sizes_.dense,
-        world_);
-    const compress::ExchangePlan inside(
-        setup_.reducer, own_a ? sizes_.a : sizes_.b, group);
+        full_, every > 0 ? std::vector<compress::Slot>() : sizes_.dense, world_);
+    const compress::ExchangePlan inside(setup_.reducer, own_a ? sizes_.a : sizes_.b, group);
     TrafficPlan plan;
     plan.full_step = full.usual_bytes();
     plan.ab_step = inside.usual_bytes();
@@ -58,32 +53,25 @@ class Planner {
     const OuterState outer(options);
     const std::int64_t element = size_of(outer.dtype());
     const std::int64_t buffers = all_reduce(sizes_.buffers, 4);
-    const std::int64_t dense =
-        all_reduce(dense_ * (1 + sizes_.moments), element) + buffers;
+    const std::int64_t dense = all_reduce(dense_ * (1 + sizes_.moments), element) + buffers;
     // The run's last synchronization sends no codes.
     const std::int64_t last_sync =
-        dense +
-        FactorExchange::bytes_sent(groups, world_.rank, a_, b_, element);
-    plan.sync = outer.format()
-                    ? dense + FactorExchange::bytes_sent(
-                                  groups, world_.rank, a_, b_, *outer.format())
-                    : last_sync;
+        dense + FactorExchange::bytes_sent(groups, world_.rank, a_, b_, element);
+    plan.sync = outer.format() ? dense + FactorExchange::bytes_sent(
+                                             groups, world_.rank, a_, b_, *outer.format())
+                               : last_sync;
     plan.decompose = gathered(0) + buffers;
     // Of a synchronization that is followed at once by a decomposition; layers
     // that were dense are decomposed as dense.
-    const std::int64_t products =
-        gathered(options.sync == SyncMode::Full ? 2 : 1);
+    const std::int64_t products = gathered(options.sync == SyncMode::Full ? 2 : 1);
 
     // Of the steps first .. end - 1 of a stretch.
-    const auto steps = [&](Over gradients,
-                           std::int64_t first,
-                           std::int64_t end) {
+    const auto steps = [&](Over gradients, std::int64_t first, std::int64_t end) {
       if (gradients == Over::Nobody) {
         return (end - first) / every * average(false);
       }
       const bool alone = gradients == Over::Group;
-      const std::int64_t trained =
-          alone ? dense_ + (own_a ? a_ : b_) : sizes_.parameters;
+      const std::int64_t trained = alone ? dense_ + (own_a ? a_ : b_) : sizes_.parameters;
       return (alone ? inside : full).bytes_between(first, end) +
              (beside ? beside(first, end, trained, alone ? group : world_) : 0);
     };
@@ -93,8 +81,7 @@ class Planner {
         case Event::Decompose:
           if (s.gradients == Over::Nobody && s.steps > 0) {
             // In place of the average that would have been due.
-            return plan.decompose + average(true) -
-                   (s.steps % every == 0 ? average(false) : 0);
+            return plan.decompose + average(true) - (s.steps % every == 0 ? average(false) : 0);
           }
           return plan.decompose;
         case Event::Synchronize:
@@ -107,15 +94,13 @@ class Planner {
       if (s.phase == Phase::Full) {
         return plan.decompose + (every > 0 ? average(true) : 0);
       }
-      const bool decomposes =
-          options.sync == SyncMode::Full ||
-          std::ranges::count(sizes_.layers, 0, &ModelSizes::Layer::rank) > 0;
+      const bool decomposes = options.sync == SyncMode::Full ||
+                              std::ranges::count(sizes_.layers, 0, &ModelSizes::Layer::rank) > 0;
       return s.steps == 0 ? 0 : last_sync + (decomposes ? products : 0);
     };
     // Past `dense_steps` all occurrences send the same bytes.
-    const std::int64_t steady =
-        beside ? std::numeric_limits<std::int64_t>::max()
-               : std::max(setup_.reducer.dense_steps, full_.dense_steps);
+    const std::int64_t steady = beside ? std::numeric_limits<std::int64_t>::max()
+                                       : std::max(setup_.reducer.dense_steps, full_.dense_steps);
     for (const Stretch& s : timeline.stretches) {
       for (std::int64_t k = 0; k < s.times;) {
         const std::int64_t first = s.first + k * s.every;
@@ -171,10 +156,7 @@ class Planner {
 }  // namespace
 
 TrafficPlan ab_traffic(
-    const MethodSetup& setup,
-    const RunLength& run,
-    const ModelSizes& sizes,
-    int rank,
+    const MethodSetup& setup, const RunLength& run, const ModelSizes& sizes, int rank,
     const StepTraffic& beside) {
   return Planner(setup, sizes, rank).plan(run, beside);
 }

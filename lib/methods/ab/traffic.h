@@ -8,10 +8,7 @@ namespace abtrain::methods {
 
 // MethodKind::traffic of `ab`.
 TrafficPlan ab_traffic(
-    const MethodSetup& setup,
-    const RunLength& run,
-    const ModelSizes& sizes,
-    int rank,
+    const MethodSetup& setup, const RunLength& run, const ModelSizes& sizes, int rank,
     const StepTraffic& beside);
 
 }  // namespace abtrain::methods

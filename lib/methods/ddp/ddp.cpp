@@ -6,8 +6,7 @@
 namespace abtrain::methods {
 
 DataParallel::DataParallel(const MethodContext& context)
-    : Method(context),
-      reduction_(context.reducer, context.seed, context.observer) {}
+    : Method(context), reduction_(context.reducer, context.seed, context.observer) {}
 
 Stage DataParallel::now() {
   Stage stage;
@@ -61,10 +60,7 @@ Timeline ddp_events(const MethodOptions&, const RunLength& run) {
 }
 
 TrafficPlan traffic(
-    const MethodSetup& setup,
-    const RunLength& run,
-    const ModelSizes& sizes,
-    int rank,
+    const MethodSetup& setup, const RunLength& run, const ModelSizes& sizes, int rank,
     const StepTraffic& beside) {
   const compress::Member world{setup.workers, rank};
   const compress::ExchangePlan gradients(setup.reducer, sizes.dense, world);

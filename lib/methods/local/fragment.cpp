@@ -11,9 +11,7 @@ namespace {
 
 // Where `count` parts of these sizes begin: no part is empty, and the largest
 // is as small as possible.
-std::vector<std::size_t> balanced_cut(
-    const std::vector<std::int64_t>& sizes,
-    std::size_t count) {
+std::vector<std::size_t> balanced_cut(const std::vector<std::int64_t>& sizes, std::size_t count) {
   const std::size_t n = sizes.size();
   std::vector<std::int64_t> sum = {0};
   for (const std::int64_t size : sizes) {
@@ -24,8 +22,7 @@ std::vector<std::size_t> balanced_cut(
   constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
   std::vector<std::vector<std::int64_t>> largest(
       count + 1, std::vector<std::int64_t>(n + 1, kNone));
-  std::vector<std::vector<std::size_t>> begin(
-      count + 1, std::vector<std::size_t>(n + 1, 0));
+  std::vector<std::vector<std::size_t>> begin(count + 1, std::vector<std::size_t>(n + 1, 0));
   largest[0][0] = 0;
   for (std::size_t k = 1; k <= count; ++k) {
     for (std::size_t i = k; i <= n; ++i) {
@@ -49,21 +46,15 @@ std::vector<std::size_t> balanced_cut(
 }  // namespace
 
 std::vector<Fragment> cut_fragments(
-    const std::vector<compress::Slot>& slots,
-    const std::vector<int>& weights,
-    std::int64_t count) {
+    const std::vector<compress::Slot>& slots, const std::vector<int>& weights, std::int64_t count) {
   const auto layers = static_cast<std::int64_t>(weights.size());
   ABT_CHECK(
-      count == 1 || count <= layers,
-      Config,
-      "method.fragments: expected at most the {} layers of the model, got {}",
-      layers,
-      count);
+      count == 1 || count <= layers, Config,
+      "method.fragments: expected at most the {} layers of the model, got {}", layers, count);
   // What comes before the first weight belongs to its layer.
   const auto layer_of = [&](const compress::Slot& slot) {
     const auto next = std::ranges::upper_bound(weights, slot.position);
-    return static_cast<std::size_t>(
-        std::max<std::ptrdiff_t>(next - weights.begin() - 1, 0));
+    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(next - weights.begin() - 1, 0));
   };
   std::vector<std::int64_t> sizes(std::max<std::size_t>(weights.size(), 1), 0);
   for (const compress::Slot& slot : slots) {
@@ -73,8 +64,7 @@ std::vector<Fragment> cut_fragments(
   std::vector<Fragment> fragments(cuts.size());
   for (const compress::Slot& slot : slots) {
     const auto next = std::ranges::upper_bound(cuts, layer_of(slot));
-    fragments[static_cast<std::size_t>(next - cuts.begin() - 1)]
-        .slots.push_back(slot);
+    fragments[static_cast<std::size_t>(next - cuts.begin() - 1)].slots.push_back(slot);
   }
   for (Fragment& fragment : fragments) {
     std::ranges::stable_sort(fragment.slots, {}, &compress::Slot::offset);

@@ -23,8 +23,6 @@ struct Fragment {
 // parameters up to the next weight. Throws Error(Config) if there are more
 // fragments than layers.
 std::vector<Fragment> cut_fragments(
-    const std::vector<compress::Slot>& slots,
-    const std::vector<int>& weights,
-    std::int64_t count);
+    const std::vector<compress::Slot>& slots, const std::vector<int>& weights, std::int64_t count);
 
 }  // namespace abtrain::methods

@@ -20,30 +20,22 @@ namespace {
 
 void add_local_fields(Fields& f, MethodOptions& o) {
   f.choice<Averaged>(
-      "average",
-      o.average,
-      {{"params", Averaged::Params},
-       {"params+moments", Averaged::ParamsAndMoments}},
+      "average", o.average,
+      {{"params", Averaged::Params}, {"params+moments", Averaged::ParamsAndMoments}},
       "local-sgd: what is averaged besides running statistics");
 }
 
 void add_fragment_fields(Fields& f, MethodOptions& o) {
   f.integer(
-      "fragments",
-      o.fragments,
-      between(1, 4096),
+      "fragments", o.fragments, between(1, 4096),
       "diloco: parts of the model that are synchronized in turn, each every "
       "sync_every steps");
   f.integer(
-      "delay",
-      o.delay,
-      between(0, kMaxSteps),
+      "delay", o.delay, between(0, kMaxSteps),
       "diloco: steps between the start of a synchronization and the use of "
       "its result; less than sync_every / fragments");
   f.number(
-      "mixing",
-      o.mixing,
-      above_to(0, 1),
+      "mixing", o.mixing, above_to(0, 1),
       "diloco: share of the synchronized parameters in those that a worker "
       "continues with; the rest is its own");
 }
@@ -65,24 +57,18 @@ std::vector<TrafficRow> local_rows(const Timeline& timeline) {
 Conflicts check_local(const MethodSetup& setup, const StatedLength& length) {
   Conflicts out;
   if (auto conflict = warmup_conflict(
-          "method.warmup_steps",
-          setup.options.warmup_steps,
-          length,
-          "local step")) {
+          "method.warmup_steps", setup.options.warmup_steps, length, "local step")) {
     out.push_back(std::move(*conflict));
   }
   const compress::ReducerOptions& wire = setup.options.outer.wire;
   if (wire.name) {
     std::ranges::move(
-        compress::check(wire, "method.outer.wire", setup.workers),
-        std::back_inserter(out));
+        compress::check(wire, "method.outer.wire", setup.workers), std::back_inserter(out));
   }
   return out;
 }
 
-Conflicts check_fragments(
-    const MethodSetup& setup,
-    const StatedLength& length) {
+Conflicts check_fragments(const MethodSetup& setup, const StatedLength& length) {
   const MethodOptions& o = setup.options;
   Conflicts out = check_local(setup, length);
   if (o.sync_every.unit != Duration::Unit::Steps) {
@@ -93,48 +79,35 @@ Conflicts check_fragments(
     out.push_back(
         {{"method.fragments", "method.sync_every", "method.name"},
          formatted(
-             "expected at most method.sync_every ({}), got {}",
-             print_duration(o.sync_every),
+             "expected at most method.sync_every ({}), got {}", print_duration(o.sync_every),
              o.fragments)});
   } else if (static_cast<double>(o.delay * o.fragments) >= interval) {
     out.push_back(
-        {{"method.delay",
-          "method.fragments",
-          "method.sync_every",
-          "method.name"},
+        {{"method.delay", "method.fragments", "method.sync_every", "method.name"},
          formatted(
              "expected less than method.sync_every / method.fragments ({}{}), "
              "got {}",
-             print_duration(o.sync_every),
-             o.fragments > 1 ? formatted(" / {}", o.fragments) : "",
+             print_duration(o.sync_every), o.fragments > 1 ? formatted(" / {}", o.fragments) : "",
              o.delay)});
   }
   return out;
 }
 
-void check_local_run(
-    const MethodOptions& options,
-    const RunLength& run,
-    const nn::Model& model) {
+void check_local_run(const MethodOptions& options, const RunLength& run, const nn::Model& model) {
   cut_fragments(
-      dense_slots(model),
-      nn::weight_positions(model),
-      make_local_plan(options, run).fragments);
+      dense_slots(model), nn::weight_positions(model), make_local_plan(options, run).fragments);
 }
 
-std::vector<std::string> local_notes(
-    const MethodSetup& setup,
-    const RunLength& run) {
+std::vector<std::string> local_notes(const MethodSetup& setup, const RunLength& run) {
   const LocalPlan plan = make_local_plan(setup.options, run);
   const Timeline timeline = local_timeline(plan);
-  const auto synchronized = std::ranges::count(
-      timeline.stretches, Event::SynchronizeFragment, &Stretch::after);
+  const auto synchronized =
+      std::ranges::count(timeline.stretches, Event::SynchronizeFragment, &Stretch::after);
   if (synchronized == 0) {
     return {formatted(
         "method.sync_every: the first synchronization would be used after {} "
         "steps, but the run has {}: {} when it ends",
-        plan.warmup + plan.interval / plan.fragments + plan.delay,
-        plan.steps,
+        plan.warmup + plan.interval / plan.fragments + plan.delay, plan.steps,
         plan.outer_step ? "no outer step is taken, and the workers meet only"
                         : "the workers meet only")};
   }
@@ -142,9 +115,7 @@ std::vector<std::string> local_notes(
     return {formatted(
         "method.sync_every: {} of {} fragments are not synchronized before the "
         "run's {} steps end",
-        plan.fragments - synchronized,
-        plan.fragments,
-        plan.steps)};
+        plan.fragments - synchronized, plan.fragments, plan.steps)};
   }
   return {};
 }
@@ -154,8 +125,7 @@ std::string local_plan_text(const MethodSetup& setup, const RunLength& run) {
   std::string text = formatted(
       "{} data-parallel steps, then each worker trains alone; every {} steps "
       "it synchronizes",
-      plan.warmup,
-      plan.interval);
+      plan.warmup, plan.interval);
   if (plan.fragments > 1) {
     text += formatted(" each of {} fragments, in turn", plan.fragments);
   }
@@ -167,9 +137,8 @@ std::string local_plan_text(const MethodSetup& setup, const RunLength& run) {
 
 // x, the outer momentum, and the change of a fragment.
 double copies(const MethodOptions& options) {
-  const double fragments = &kind_of(options) == &kDiloco
-                               ? static_cast<double>(options.fragments)
-                               : 1;
+  const double fragments =
+      &kind_of(options) == &kDiloco ? static_cast<double>(options.fragments) : 1;
   return 1 + (outer_step_of(options).has_velocity() ? 1 : 0) + 1 / fragments;
 }
 

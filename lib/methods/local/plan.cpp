@@ -23,46 +23,31 @@ LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run) {
     plan.with_moments = options.average == Averaged::ParamsAndMoments;
   }
   ABT_CHECK(
-      plan.fragments <= plan.interval,
-      Config,
-      "method.fragments: expected at most method.sync_every ({} steps), got {}",
-      plan.interval,
+      plan.fragments <= plan.interval, Config,
+      "method.fragments: expected at most method.sync_every ({} steps), got {}", plan.interval,
       plan.fragments);
   ABT_CHECK(
-      plan.delay < (plan.interval + plan.fragments - 1) / plan.fragments,
-      Config,
+      plan.delay < (plan.interval + plan.fragments - 1) / plan.fragments, Config,
       "method.delay: expected less than method.sync_every / method.fragments "
       "({} / {} steps), got {}",
-      plan.interval,
-      plan.fragments,
-      plan.delay);
+      plan.interval, plan.fragments, plan.delay);
   ABT_CHECK(
-      plan.warmup < plan.steps,
-      Config,
+      plan.warmup < plan.steps, Config,
       "method.warmup_steps: a warm-up of {} steps leaves no local step in a "
       "run of {}",
-      plan.warmup,
-      plan.steps);
+      plan.warmup, plan.steps);
   return plan;
 }
 
 Timeline local_timeline(const LocalPlan& plan) {
-  const auto begin = [&](std::int64_t f) {
-    return f * plan.interval / plan.fragments;
-  };
+  const auto begin = [&](std::int64_t f) { return f * plan.interval / plan.fragments; };
   std::vector<Stretch> round;
   for (std::int64_t f = 0; f < plan.fragments; ++f) {
     round.push_back(
-        {Phase::Local,
-         Over::Nobody,
-         begin(f + 1) - begin(f),
-         Event::SynchronizeFragment,
-         f});
+        {Phase::Local, Over::Nobody, begin(f + 1) - begin(f), Event::SynchronizeFragment, f});
   }
   Timeline timeline = make_timeline(
-      {{Phase::Full, Over::World, plan.warmup, Event::TrainAlone}},
-      std::move(round),
-      plan.steps,
+      {{Phase::Full, Over::World, plan.warmup, Event::TrainAlone}}, std::move(round), plan.steps,
       plan.steps - plan.delay - 1);
   timeline.fragments = plan.fragments;
   timeline.delay = plan.delay;

@@ -10,9 +10,7 @@
 namespace abtrain::methods {
 
 void LocalTraining::archive(state::Archive& archive) {
-  ABT_ASSERT(
-      archive.is_loading() || !flight_ || flight_->settled,
-      "a fragment is under way");
+  ABT_ASSERT(archive.is_loading() || !flight_ || flight_->settled, "a fragment is under way");
   std::int64_t fragment = flight_ ? flight_->fragment : -1;
   std::int64_t begun = flight_ ? flight_->begun : 0;
   std::int64_t applies = flight_ ? flight_->applies : 0;
@@ -27,14 +25,10 @@ void LocalTraining::archive(state::Archive& archive) {
   }
   // After the warm-up every worker's block is its own; x and what is derived
   // from it are the same everywhere.
-  trained_.archive(
-      archive,
-      "block.",
-      local_ ? state::Owner::Worker : state::Owner::Replicas);
+  trained_.archive(archive, "block.", local_ ? state::Owner::Worker : state::Owner::Replicas);
   if (archive.is_loading()) {
     x_ = local_ ? at::empty_like(trained_.values()) : at::Tensor();
-    velocity_ = local_ && outer_step_.has_velocity() ? at::empty_like(x_)
-                                                     : at::Tensor();
+    velocity_ = local_ && outer_step_.has_velocity() ? at::empty_like(x_) : at::Tensor();
     flight_.reset();
     bind();
     moved();
@@ -52,20 +46,15 @@ void LocalTraining::archive(state::Archive& archive) {
     return;
   }
   ABT_CHECK(
-      begun >= 0 && begun <= applies && applies - begun == plan_.delay,
-      DamagedData,
+      begun >= 0 && begun <= applies && applies - begun == plan_.delay, DamagedData,
       "the checkpoint's fragment, begun after step {} and applied after step "
       "{}, does not fit method.delay of {}",
-      begun,
-      applies,
-      plan_.delay);
+      begun, applies, plan_.delay);
   ABT_CHECK(
-      fragment < plan_.fragments,
-      DamagedData,
+      fragment < plan_.fragments, DamagedData,
       "the checkpoint has fragment {} under way, but this run has only {} "
       "fragments",
-      fragment,
-      plan_.fragments);
+      fragment, plan_.fragments);
   if (archive.is_loading()) {
     flight_.emplace();
     flight_->fragment = fragment;
@@ -80,8 +69,7 @@ void LocalTraining::archive(state::Archive& archive) {
       flight_->statistics = at::empty({statistics}, x_.options());
     }
   }
-  at::Tensor mean = scratch_.narrow(
-      0, 0, fragments_[static_cast<std::size_t>(fragment)].numel);
+  at::Tensor mean = scratch_.narrow(0, 0, fragments_[static_cast<std::size_t>(fragment)].numel);
   archive.tensor("mean", mean, state::Owner::Replicas);
   archive.tensor("statistics", flight_->statistics, state::Owner::Replicas);
 }

@@ -66,10 +66,8 @@ void LocalTraining::bind() {
     reduction_.bind(trained_, context_.world);
     return;
   }
-  fragments_ = cut_fragments(
-      slots_of(trained_),
-      nn::weight_positions(context_.model),
-      plan_.fragments);
+  fragments_ =
+      cut_fragments(slots_of(trained_), nn::weight_positions(context_.model), plan_.fragments);
   std::int64_t largest = 0;
   for (const Fragment& fragment : fragments_) {
     largest = std::max(largest, fragment.numel);
@@ -78,13 +76,10 @@ void LocalTraining::bind() {
     scratch_ = at::empty({largest}, x_.options());
   }
   for (const Fragment& fragment : fragments_) {
-    exchanges_.push_back(std::make_unique<compress::GradientExchange>(
-        outer_wire_, context_.seed, plan_.interval));
+    exchanges_.push_back(
+        std::make_unique<compress::GradientExchange>(outer_wire_, context_.seed, plan_.interval));
     exchanges_.back()->bind(
-        fragment.slots,
-        scratch_.narrow(0, 0, fragment.numel),
-        context_.world,
-        comm::Purpose::Sync);
+        fragment.slots, scratch_.narrow(0, 0, fragment.numel), context_.world, comm::Purpose::Sync);
   }
 }
 
@@ -136,8 +131,8 @@ void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
       flat.push_back(b.tensor->reshape({-1}));
     }
     flight_->statistics = at::cat(flat);
-    flight_->pending = context_.world.all_reduce(
-        flight_->statistics, comm::ReduceOp::Mean, comm::Purpose::Sync);
+    flight_->pending =
+        context_.world.all_reduce(flight_->statistics, comm::ReduceOp::Mean, comm::Purpose::Sync);
   }
   flight_->seconds = watch.seconds();
 }
@@ -165,8 +160,7 @@ void LocalTraining::apply_fragment(std::int64_t t) {
        fragments_[static_cast<std::size_t>(flight.fragment)].ranges) {
     const at::Tensor x = part(x_, range);
     outer_step_(
-        x,
-        scratch_.narrow(0, at, range.size),
+        x, scratch_.narrow(0, at, range.size),
         velocity_.defined() ? part(velocity_, range) : at::Tensor());
     at::Tensor values = part(trained_.values(), range);
     if (mixing_ == 1) {
@@ -179,8 +173,7 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   if (flight.statistics.defined()) {
     at = 0;
     for (const nn::NamedBuffer& b : context_.model.buffers()) {
-      b.tensor->copy_(flight.statistics.narrow(0, at, b.tensor->numel())
-                          .view(b.tensor->sizes()));
+      b.tensor->copy_(flight.statistics.narrow(0, at, b.tensor->numel()).view(b.tensor->sizes()));
       at += b.tensor->numel();
     }
   }
@@ -190,9 +183,7 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   if (plan_.fragments == 1 && mixing_ == 1) {
     agree(t, plan_.with_moments || trained_.moment_count() == 0);
   }
-  std::string mode = plan_.outer_step     ? "outer"
-                     : plan_.with_moments ? "params+moments"
-                                          : "params";
+  std::string mode = plan_.outer_step ? "outer" : plan_.with_moments ? "params+moments" : "params";
   if (plan_.fragments > 1) {
     mode += formatted(", fragment {}", flight.fragment);
   }
@@ -203,9 +194,7 @@ void LocalTraining::average_moments() {
   if (trained_.moment_count() > 0) {
     // Squared gradients would underflow to zero in fp16.
     average(
-        {trained_.moments()},
-        context_.world,
-        comm::Purpose::Sync,
+        {trained_.moments()}, context_.world, comm::Purpose::Sync,
         wire_ == at::kHalf ? at::kFloat : wire_);
   }
 }

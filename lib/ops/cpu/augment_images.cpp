@@ -33,16 +33,10 @@ struct Placement {
 // the compiler unroll over them; 0 takes the number from `size`.
 template <class T, int fixed_channels>
 void write_image(
-    const std::uint8_t* from,
-    T* to,
-    const T* table,
-    const Size& size,
-    const Placement& place) {
+    const std::uint8_t* from, T* to, const T* table, const Size& size, const Placement& place) {
   const std::int64_t channels = fixed_channels ? fixed_channels : size.channels;
-  const std::int64_t low =
-      std::clamp<std::int64_t>(-place.right, 0, size.width);
-  const std::int64_t high =
-      std::clamp<std::int64_t>(size.width - place.right, low, size.width);
+  const std::int64_t low = std::clamp<std::int64_t>(-place.right, 0, size.width);
+  const std::int64_t high = std::clamp<std::int64_t>(size.width - place.right, low, size.width);
   const std::int64_t step = place.mirrored ? -channels : channels;
   const auto black = [&](T* out, std::int64_t count) {
     for (; count > 0; --count, out += step) {
@@ -52,8 +46,7 @@ void write_image(
     }
   };
   for (std::int64_t y = 0; y < size.height; ++y) {
-    T* row = to + y * size.width * channels +
-             (place.mirrored ? (size.width - 1) * channels : 0);
+    T* row = to + y * size.width * channels + (place.mirrored ? (size.width - 1) * channels : 0);
     const std::int64_t source_y = y + place.down;
     if (source_y < 0 || source_y >= size.height) {
       black(row, size.width);
@@ -75,9 +68,7 @@ template <class T>
 void erase_box(T* image, const Size& size, const Box& box) {
   for (std::int64_t y = box.top; y < box.top + box.height; ++y) {
     std::fill_n(
-        image + (y * size.width + box.left) * size.channels,
-        box.width * size.channels,
-        T(0.0F));
+        image + (y * size.width + box.left) * size.channels, box.width * size.channels, T(0.0F));
   }
 }
 
@@ -85,9 +76,7 @@ Placement draw_placement(Random& random, const Augmentation& how) {
   Placement place;
   if (how.crop) {
     const auto shift = [&] {
-      return std::int64_t{
-                 random.below(static_cast<std::uint32_t>(2 * how.pad + 1))} -
-             how.pad;
+      return std::int64_t{random.below(static_cast<std::uint32_t>(2 * how.pad + 1))} - how.pad;
     };
     place.down = shift();
     place.right = shift();
@@ -98,10 +87,7 @@ Placement draw_placement(Random& random, const Augmentation& how) {
 
 template <class T>
 void write_batch(
-    const at::Tensor& pixels,
-    const at::Tensor& indices,
-    const T* table,
-    const Augmentation& how,
+    const at::Tensor& pixels, const at::Tensor& indices, const T* table, const Augmentation& how,
     const at::Tensor& images) {
   const Size size{pixels.size(1), pixels.size(2), pixels.size(3)};
   const std::int64_t numel = size.channels * size.area();
@@ -113,16 +99,9 @@ void write_batch(
   T* image = images.mutable_data_ptr<T>();
   for (std::int64_t i = 0; i < indices.size(0); ++i, image += numel) {
     Random random(
-        how.seed,
-        RandomPurpose::Augment,
-        static_cast<std::uint32_t>(how.epoch),
+        how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
         static_cast<std::uint32_t>(index[i]));
-    write(
-        from + index[i] * numel,
-        image,
-        table,
-        size,
-        draw_placement(random, how));
+    write(from + index[i] * numel, image, table, size, draw_placement(random, how));
     if (how.erase > 0 && random.uniform() < how.erase) {
       erase_box(image, size, draw_erased(random, size.height, size.width));
     }
@@ -139,9 +118,7 @@ void augment_images_cpu(const AugmentBatch& batch, const Augmentation& how) {
   for (std::int64_t i = 0; i < indices.size(0); ++i) {
     ABT_ASSERT(
         index[i] >= 0 && index[i] < labels.size(0),
-        "augment_images: expected an index of an image, got {} of {}",
-        index[i],
-        labels.size(0));
+        "augment_images: expected an index of an image, got {} of {}", index[i], labels.size(0));
     to[i] = from[index[i]];
   }
   const auto* values = table.const_data_ptr<float>();

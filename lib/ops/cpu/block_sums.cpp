@@ -14,8 +14,7 @@ namespace abtrain::ops {
 namespace {
 
 // Lane i sums elements i, i + 128, ...; then the lanes are added by halves.
-ABT_INLINE float
-sum_of_squares(const float* x, std::int64_t present, std::int64_t size) {
+ABT_INLINE float sum_of_squares(const float* x, std::int64_t present, std::int64_t size) {
   constexpr std::int64_t kLanes = kernels::kUnit;
   float sum[kLanes] = {};
   std::int64_t i = 0;
@@ -31,10 +30,7 @@ sum_of_squares(const float* x, std::int64_t present, std::int64_t size) {
 }
 
 // Adds bytes of two codes each to the two arrays of sums.
-ABT_INLINE void add_codes(
-    const std::uint8_t* in,
-    std::int64_t count,
-    std::uint16_t (*sums)[512]) {
+ABT_INLINE void add_codes(const std::uint8_t* in, std::int64_t count, std::uint16_t (*sums)[512]) {
   for (std::int64_t i = 0; i < count; ++i) {
     sums[0][i] = static_cast<std::uint16_t>(sums[0][i] + (in[i] & 15));
     sums[1][i] = static_cast<std::uint16_t>(sums[1][i] + (in[i] >> 4));
@@ -42,10 +38,7 @@ ABT_INLINE void add_codes(
 }
 
 ABT_INLINE std::uint32_t clamp_codes(
-    const std::uint16_t (*sums)[512],
-    std::int64_t count,
-    int offset,
-    std::uint8_t* out) {
+    const std::uint16_t (*sums)[512], std::int64_t count, int offset, std::uint8_t* out) {
   std::uint32_t clamped = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const int low = int{sums[0][i]} - offset;
@@ -54,18 +47,14 @@ ABT_INLINE std::uint32_t clamp_codes(
     const int high_within = std::clamp(high, -7, 7);
     clamped += static_cast<std::uint32_t>(low != low_within) +
                static_cast<std::uint32_t>(high != high_within);
-    out[i] =
-        static_cast<std::uint8_t>((low_within + 8) | (high_within + 8) << 4);
+    out[i] = static_cast<std::uint8_t>((low_within + 8) | (high_within + 8) << 4);
   }
   return clamped;
 }
 
 // Works tile by tile. A sum is at most 4,096 * 15, which fits 16 bits.
 ABT_INLINE std::uint32_t sum_shards(
-    const std::uint8_t* in,
-    std::int64_t bytes,
-    int members,
-    std::uint8_t* out) {
+    const std::uint8_t* in, std::int64_t bytes, int members, std::uint8_t* out) {
   std::uint32_t clamped = 0;
   for (std::int64_t at = 0; at < bytes; at += 512) {
     const std::int64_t count = std::min<std::int64_t>(512, bytes - at);
@@ -80,27 +69,18 @@ ABT_INLINE std::uint32_t sum_shards(
 
 }  // namespace
 
-void block_norms_cpu(
-    const at::Tensor& u,
-    int log_size,
-    const at::Tensor& norms,
-    Simd simd) {
+void block_norms_cpu(const at::Tensor& u, int log_size, const at::Tensor& norms, Simd simd) {
   const auto* x = u.const_data_ptr<float>();
   auto* out = norms.mutable_data_ptr<float>();
   const std::int64_t size = std::int64_t{1} << log_size;
   at::parallel_for(
-      0,
-      norms.numel(),
-      std::max<std::int64_t>(1, 65536 / size),
+      0, norms.numel(), std::max<std::int64_t>(1, 65536 / size),
       [&](std::int64_t begin, std::int64_t end) {
         compiled_for(simd, [&]() ABT_INLINED {
           for (std::int64_t b = begin; b < end; ++b) {
-            const std::int64_t present =
-                std::clamp<std::int64_t>(u.numel() - b * size, 0, size);
-            const float norm =
-                std::sqrt(sum_of_squares(x + b * size, present, size));
-            out[b] =
-                norm == norm ? norm : std::numeric_limits<float>::infinity();
+            const std::int64_t present = std::clamp<std::int64_t>(u.numel() - b * size, 0, size);
+            const float norm = std::sqrt(sum_of_squares(x + b * size, present, size));
+            out[b] = norm == norm ? norm : std::numeric_limits<float>::infinity();
           }
         });
       });
@@ -111,9 +91,7 @@ void sum_codes_cpu(const at::Tensor& in, int members, const at::Tensor& out) {
   auto* to = out.mutable_data_ptr<std::uint8_t>();
   const auto* const from = in.const_data_ptr<std::uint8_t>();
   std::uint32_t tail[kernels::kTailBytes / 4] = {};
-  compiled_for(best_simd(), [&]() ABT_INLINED {
-    tail[0] = sum_shards(from, bytes, members, to);
-  });
+  compiled_for(best_simd(), [&]() ABT_INLINED { tail[0] = sum_shards(from, bytes, members, to); });
   std::memcpy(to + bytes, tail, sizeof(tail));
 }
 

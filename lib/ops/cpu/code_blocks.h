@@ -41,8 +41,7 @@ ABT_INLINE void copy_vectors(const T* from, T* to) {
   using Vector [[gnu::vector_size(32), gnu::aligned(1), gnu::may_alias]] = T;
   constexpr int kWidth = 32 / sizeof(T);
   for (int k = 0; k < kCount; k += kWidth) {
-    *reinterpret_cast<Vector*>(to + k) =
-        *reinterpret_cast<const Vector*>(from + k);
+    *reinterpret_cast<Vector*>(to + k) = *reinterpret_cast<const Vector*>(from + k);
   }
 }
 
@@ -66,11 +65,7 @@ ABT_INLINE float sum_of_squares(const float* x) {
 
 // Sums the parts left by blocks begin .. end - 1, one every `stride` floats.
 template <class Sum = float>
-Sum add_parts(
-    const float* parts,
-    int stride,
-    std::int64_t begin,
-    std::int64_t end) {
+Sum add_parts(const float* parts, int stride, std::int64_t begin, std::int64_t end) {
   Sum lanes[kTensorLanes] = {};
   for (std::int64_t b = begin; b < end; ++b) {
     lanes[(b - begin) % kTensorLanes] += Sum{parts[stride * b]};
@@ -80,8 +75,7 @@ Sum add_parts(
 
 // Sets bit k of word w to test(32 w + k).
 template <class Test>
-ABT_INLINE void
-pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
+ABT_INLINE void pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
   for (std::int64_t g = 0; g < groups; ++g) {
     std::uint32_t word = 0;
     for (unsigned k = 0; k < kGroup; ++k) {

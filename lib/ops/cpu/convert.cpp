@@ -13,8 +13,7 @@ namespace abtrain::ops {
 namespace {
 
 // Branchless, so that the compiler vectorizes it.
-ABT_INLINE void
-round_to_bf16(const float* in, c10::BFloat16* out, std::int64_t count) {
+ABT_INLINE void round_to_bf16(const float* in, c10::BFloat16* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(in[i]);
     const std::uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
@@ -25,8 +24,8 @@ round_to_bf16(const float* in, c10::BFloat16* out, std::int64_t count) {
 
 #if defined(__x86_64__)
 // Both convert whole groups of eight and return the number of elements done.
-__attribute__((target("avx,f16c"))) std::int64_t
-to_float_f16c(const c10::Half* in, float* out, std::int64_t count) {
+__attribute__((target("avx,f16c"))) std::int64_t to_float_f16c(
+    const c10::Half* in, float* out, std::int64_t count) {
   std::int64_t i = 0;
   for (; i + 8 <= count; i += 8) {
     const auto bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i));
@@ -35,12 +34,11 @@ to_float_f16c(const c10::Half* in, float* out, std::int64_t count) {
   return i;
 }
 
-__attribute__((target("avx,f16c"))) std::int64_t
-from_float_f16c(const float* in, c10::Half* out, std::int64_t count) {
+__attribute__((target("avx,f16c"))) std::int64_t from_float_f16c(
+    const float* in, c10::Half* out, std::int64_t count) {
   std::int64_t i = 0;
   for (; i + 8 <= count; i += 8) {
-    const auto bits =
-        _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
+    const auto bits = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), bits);
   }
   return i;
@@ -84,8 +82,7 @@ void to_float(const c10::BFloat16* in, float* out, std::int64_t count) {
 }
 
 void from_float(const float* in, c10::BFloat16* out, std::int64_t count) {
-  compiled_for(
-      best_simd(), [&]() ABT_INLINED { round_to_bf16(in, out, count); });
+  compiled_for(best_simd(), [&]() ABT_INLINED { round_to_bf16(in, out, count); });
 }
 
 }  // namespace abtrain::ops

@@ -12,17 +12,13 @@ namespace {
 
 // sums[i] += element index + i with its sign.
 ABT_INLINE void add_signed(
-    const CountSketch& job,
-    std::int64_t index,
-    std::int64_t count,
-    float* sums) {
+    const CountSketch& job, std::int64_t index, std::int64_t count, float* sums) {
   const float* const first = job.first + index;
   const bool both = job.second != nullptr;
   const float* const second = both ? job.second + index : first;
   for (std::int64_t i = 0; i < count; ++i) {
     const float x = first[i] - (both ? second[i] : 0.0f);
-    sums[i] += std::bit_cast<float>(
-        std::bit_cast<std::uint32_t>(x) ^ sign_of(index + i, job.seed));
+    sums[i] += std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ sign_of(index + i, job.seed));
   }
 }
 

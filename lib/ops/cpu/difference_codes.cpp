@@ -9,8 +9,7 @@ using namespace ops;
 
 namespace {
 
-ABT_INLINE void
-decode(const std::uint8_t* record, std::int64_t count, float* out) {
+ABT_INLINE void decode(const std::uint8_t* record, std::int64_t count, float* out) {
   float scale;
   std::memcpy(&scale, record + kRecordNumbers, sizeof(scale));
   for (std::int64_t i = 0; i < count; ++i) {
@@ -20,10 +19,7 @@ decode(const std::uint8_t* record, std::int64_t count, float* out) {
 
 // The second operand is 0 if undefined.
 ABT_INLINE void subtract(
-    const EncodeDifference& job,
-    std::int64_t begin,
-    std::int64_t count,
-    float* difference) {
+    const EncodeDifference& job, std::int64_t begin, std::int64_t count, float* difference) {
   float scratch[kRecordNumbers];
   const float* first = scratch;
   if (job.first != nullptr) {
@@ -61,11 +57,7 @@ void work_on_host(const EncodeDifference& job) {
   for_blocks(count, [&](std::int64_t b) ABT_INLINED {
     const std::int64_t begin = b * kRecordNumbers;
     float x[kRecordNumbers];
-    subtract(
-        job,
-        begin,
-        std::min<std::int64_t>(kRecordNumbers, job.numel - begin),
-        x);
+    subtract(job, begin, std::min<std::int64_t>(kRecordNumbers, job.numel - begin), x);
     const float scale = largest_size(x) / 127.0f;
     const float factor = codes_per_unit(scale);
     std::uint8_t* const record = job.records + b * kRecordBytes;
@@ -78,10 +70,7 @@ void work_on_host(const EncodeDifference& job) {
 
 void work_on_host(const DecodeDifferences& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED {
-    decode(
-        job.records + b * kRecordBytes,
-        kRecordNumbers,
-        job.out + b * kRecordNumbers);
+    decode(job.records + b * kRecordBytes, kRecordNumbers, job.out + b * kRecordNumbers);
   });
 }
 

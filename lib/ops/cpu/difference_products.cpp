@@ -21,23 +21,17 @@ struct Rows {
 };
 
 Rows rows_of(
-    const at::Tensor& records,
-    const std::vector<std::int64_t>& places,
-    const at::Tensor& sum) {
+    const at::Tensor& records, const std::vector<std::int64_t>& places, const at::Tensor& sum) {
   ABT_ASSERT(
       records.dim() == 2 && records.is_contiguous() && records.is_cpu() &&
-          records.scalar_type() == at::kByte &&
-          records.size(1) % kRecordBytes == 0,
-      "records: {}",
-      records.sizes());
+          records.scalar_type() == at::kByte && records.size(1) % kRecordBytes == 0,
+      "records: {}", records.sizes());
   Rows rows;
   rows.records = records.size(1) / kRecordBytes;
-  check_flat(
-      sum, at::kFloat, rows.records * kRecordNumbers, at::kCPU, "records: sum");
+  check_flat(sum, at::kFloat, rows.records * kRecordNumbers, at::kCPU, "records: sum");
   for (const std::int64_t place : places) {
     ABT_ASSERT(place >= 0 && place < records.size(0), "records: row {}", place);
-    rows.begins.push_back(
-        records.const_data_ptr<std::uint8_t>() + place * records.size(1));
+    rows.begins.push_back(records.const_data_ptr<std::uint8_t>() + place * records.size(1));
   }
   return rows;
 }
@@ -55,9 +49,7 @@ ABT_INLINE void widen(const std::uint8_t* record, std::int16_t* codes) {
 }
 
 // At most 256 * 127^2, which fits 32 bits.
-ABT_INLINE std::int32_t whole_product(
-    const std::int16_t* a,
-    const std::int16_t* b) {
+ABT_INLINE std::int32_t whole_product(const std::int16_t* a, const std::int16_t* b) {
   std::int32_t sum = 0;
   for (int i = 0; i < kRecordNumbers; ++i) {
     sum += std::int32_t{a[i]} * std::int32_t{b[i]};
@@ -78,11 +70,7 @@ ABT_INLINE float product_with(const float* sum, const std::int16_t* codes) {
 
 // Adds record b of every row to the products.
 ABT_INLINE void multiply(
-    const Rows& rows,
-    std::int64_t b,
-    const float* sum,
-    std::int16_t* scratch,
-    float* scales,
+    const Rows& rows, std::int64_t b, const float* sum, std::int16_t* scratch, float* scales,
     float* products) {
   const std::size_t n = rows.begins.size();
   for (std::size_t j = 0; j < n; ++j) {
@@ -91,13 +79,11 @@ ABT_INLINE void multiply(
     widen(record, codes);
     scales[j] = scale_of(record);
     for (std::size_t i = 0; i < j; ++i) {
-      const auto whole = static_cast<float>(
-          whole_product(codes, scratch + i * kRecordNumbers));
+      const auto whole = static_cast<float>(whole_product(codes, scratch + i * kRecordNumbers));
       *products = ::fmaf(scales[j] * scales[i], whole, *products);
       ++products;
     }
-    *products = ::fmaf(
-        scales[j], product_with(sum + b * kRecordNumbers, codes), *products);
+    *products = ::fmaf(scales[j], product_with(sum + b * kRecordNumbers, codes), *products);
     ++products;
   }
 }
@@ -105,19 +91,12 @@ ABT_INLINE void multiply(
 }  // namespace
 
 void difference_products(
-    const at::Tensor& records,
-    const std::vector<std::int64_t>& places,
-    const at::Tensor& sum,
+    const at::Tensor& records, const std::vector<std::int64_t>& places, const at::Tensor& sum,
     const at::Tensor& triangle) {
   const Rows rows = rows_of(records, places, sum);
   const auto n = static_cast<std::int64_t>(places.size());
   const std::int64_t products = n * (n + 1) / 2;
-  check_flat(
-      triangle,
-      at::kFloat,
-      products,
-      at::kCPU,
-      "difference_products: triangle");
+  check_flat(triangle, at::kFloat, products, at::kCPU, "difference_products: triangle");
   const std::int64_t count = (rows.records + kPart - 1) / kPart;
   const at::Tensor parts = at::zeros({count * products});
   auto* const all = parts.mutable_data_ptr<float>();
@@ -126,13 +105,11 @@ void difference_products(
   for_blocks(
       count,
       [&](std::int64_t part) ABT_INLINED {
-        std::vector<std::int16_t> scratch(
-            static_cast<std::size_t>(n) * kRecordNumbers);
+        std::vector<std::int16_t> scratch(static_cast<std::size_t>(n) * kRecordNumbers);
         std::vector<float> scales(static_cast<std::size_t>(n));
         const std::int64_t end = std::min(rows.records, (part + 1) * kPart);
         for (std::int64_t b = part * kPart; b < end; ++b) {
-          multiply(
-              rows, b, s, scratch.data(), scales.data(), all + part * products);
+          multiply(rows, b, s, scratch.data(), scales.data(), all + part * products);
         }
       },
       /*grain=*/1);
@@ -147,16 +124,11 @@ void difference_products(
 }
 
 void add_differences(
-    const at::Tensor& records,
-    const std::vector<std::int64_t>& places,
-    const at::Tensor& signs,
+    const at::Tensor& records, const std::vector<std::int64_t>& places, const at::Tensor& signs,
     const at::Tensor& sum) {
   const Rows rows = rows_of(records, places, sum);
   check_flat(
-      signs,
-      at::kChar,
-      static_cast<std::int64_t>(places.size()),
-      at::kCPU,
+      signs, at::kChar, static_cast<std::int64_t>(places.size()), at::kCPU,
       "add_differences: signs");
   const auto* const chosen = signs.const_data_ptr<std::int8_t>();
   auto* const s = sum.mutable_data_ptr<float>();
@@ -166,10 +138,7 @@ void add_differences(
       const std::uint8_t* const record = rows.begins[j] + b * kRecordBytes;
       const float factor = static_cast<float>(chosen[j]) * scale_of(record);
       for (int i = 0; i < kRecordNumbers; ++i) {
-        to[i] = ::fmaf(
-            factor,
-            static_cast<float>(static_cast<std::int8_t>(record[i])),
-            to[i]);
+        to[i] = ::fmaf(factor, static_cast<float>(static_cast<std::int8_t>(record[i])), to[i]);
       }
     }
   });

@@ -19,8 +19,7 @@ constexpr int kCacheLog = 12;
 
 // Stages with strides 2^from .. 2^(to - 1), one after another.
 void stages_plain(float* x, std::int64_t size, int from, int to) {
-  for (std::int64_t h = std::int64_t{1} << from; h < std::int64_t{1} << to;
-       h *= 2) {
+  for (std::int64_t h = std::int64_t{1} << from; h < std::int64_t{1} << to; h *= 2) {
     for (std::int64_t i = 0; i < size; i += 2 * h) {
       for (std::int64_t j = i; j < i + h; ++j) {
         const float a = x[j];
@@ -39,12 +38,12 @@ void stages_plain(float* x, std::int64_t size, int from, int to) {
 // partner, with the upper one's sign flipped, so that one addition gives both
 // a + b and (-b) + a.
 ABT_AVX2 inline __m256 stages_within(__m256 x) {
-  const __m256 one = _mm256_castsi256_ps(
-      _mm256_set1_epi64x(static_cast<long long>(0x8000000000000000ull)));
-  const __m256 two = _mm256_castsi256_ps(
-      _mm256_set_epi32(INT32_MIN, INT32_MIN, 0, 0, INT32_MIN, INT32_MIN, 0, 0));
-  const __m256 four = _mm256_castsi256_ps(
-      _mm256_set_epi32(INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, 0, 0, 0, 0));
+  const __m256 one =
+      _mm256_castsi256_ps(_mm256_set1_epi64x(static_cast<long long>(0x8000000000000000ull)));
+  const __m256 two =
+      _mm256_castsi256_ps(_mm256_set_epi32(INT32_MIN, INT32_MIN, 0, 0, INT32_MIN, INT32_MIN, 0, 0));
+  const __m256 four =
+      _mm256_castsi256_ps(_mm256_set_epi32(INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, 0, 0, 0, 0));
   x = _mm256_add_ps(_mm256_permute_ps(x, 0b10'11'00'01), _mm256_xor_ps(x, one));
   x = _mm256_add_ps(_mm256_permute_ps(x, 0b01'00'11'10), _mm256_xor_ps(x, two));
   return _mm256_add_ps(_mm256_permute2f128_ps(x, x, 1), _mm256_xor_ps(x, four));
@@ -153,8 +152,7 @@ void hadamard_block(float* x, int log_size, Simd simd) {
   }
   // Parts that fit the cache go first; one more pass does the last stages.
   const int part_log = std::max(log_size - 3, kCacheLog);
-  for (std::int64_t part = 0; part < std::int64_t{1} << (log_size - part_log);
-       ++part) {
+  for (std::int64_t part = 0; part < std::int64_t{1} << (log_size - part_log); ++part) {
     hadamard_block(x + (part << part_log), part_log, simd);
   }
   stages(x, log_size, part_log, simd);
@@ -163,17 +161,12 @@ void hadamard_block(float* x, int log_size, Simd simd) {
 void hadamard_cpu(const at::Tensor& x, int log_size) {
   float* data = x.mutable_data_ptr<float>();
   const Simd simd = best_simd();
-  const std::int64_t grain =
-      std::max<std::int64_t>(1, std::int64_t{65536} >> log_size);
-  at::parallel_for(
-      0,
-      x.numel() >> log_size,
-      grain,
-      [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t b = begin; b < end; ++b) {
-          hadamard_block(data + (b << log_size), log_size, simd);
-        }
-      });
+  const std::int64_t grain = std::max<std::int64_t>(1, std::int64_t{65536} >> log_size);
+  at::parallel_for(0, x.numel() >> log_size, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      hadamard_block(data + (b << log_size), log_size, simd);
+    }
+  });
 }
 
 }  // namespace abtrain::ops

@@ -17,16 +17,13 @@ std::int64_t count_of(const LevelTensors& table, std::int64_t window) {
 
 // Calls f(block, place in the window) for each block of a window.
 template <class F>
-ABT_INLINE void
-for_window(const LevelTensors& table, std::int64_t window, const F& f) {
-  for (std::int64_t b = table.windows[window]; b < table.windows[window + 1];
-       ++b) {
+ABT_INLINE void for_window(const LevelTensors& table, std::int64_t window, const F& f) {
+  for (std::int64_t b = table.windows[window]; b < table.windows[window + 1]; ++b) {
     f(b, table.blocks[b].begin - window * kBlock);
   }
 }
 
-ABT_INLINE void
-store_bytes(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
+ABT_INLINE void store_bytes(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
   for (std::int64_t i = 0; i < count; ++i) {
     to[i] = byte_code(codes[i]);
   }
@@ -36,8 +33,7 @@ ABT_INLINE float float_sign(std::uint32_t code) {
   return static_cast<float>(sign_of(code));
 }
 
-ABT_INLINE void
-work(const EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
+ABT_INLINE void work(const EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
   alignas(64) std::uint8_t codes[kCodeBytes] = {};
   for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
     const CodeBlock& block = job.table.blocks[b];
@@ -74,10 +70,7 @@ ABT_INLINE void work(const EncodeByChance& job, std::int64_t w) {
   alignas(64) std::uint8_t codes[kBlock];
   alignas(64) std::uint32_t random[kBlock];
   random_words(
-      {{job.key[0], job.key[1]}, job.step, job.random_stream},
-      w * kCodeBytes,
-      bytes,
-      random,
+      {{job.key[0], job.key[1]}, job.step, job.random_stream}, w * kCodeBytes, bytes, random,
       best_simd());
   for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
     const CodeBlock& block = job.table.blocks[b];
@@ -86,8 +79,8 @@ ABT_INLINE void work(const EncodeByChance& job, std::int64_t w) {
     for (std::int64_t i = 0; i < block.count; ++i) {
       const auto bits = static_cast<std::int32_t>(random[place + i] >> 8);
       const float uniform = static_cast<float>(bits) * 0x1.0p-24f;
-      codes[place + i] = static_cast<std::uint8_t>(
-          code_of(x[i], all_ones(uniform < std::fabs(x[i]) / level)));
+      codes[place + i] =
+          static_cast<std::uint8_t>(code_of(x[i], all_ones(uniform < std::fabs(x[i]) / level)));
     }
   });
   if (job.form == CodeForm::Bytes) {
@@ -102,10 +95,7 @@ ABT_INLINE void work(const SubtractLevels& job, std::int64_t w) {
   alignas(64) std::uint8_t codes[kBlock];
   const bool bytes = job.form == CodeForm::Bytes;
   if (!bytes) {
-    unpack_codes(
-        job.codes + w * kCodeBytes,
-        packed_bytes(count_of(job.table, w)),
-        codes);
+    unpack_codes(job.codes + w * kCodeBytes, packed_bytes(count_of(job.table, w)), codes);
   }
   for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
     const CodeBlock& block = job.table.blocks[b];
@@ -129,17 +119,13 @@ void work(const AverageLevels& job, AverageWindow* average, std::int64_t w) {
   const std::int64_t stride = head + packed_bytes(job.table.numel);
   std::vector<Multiples> levels(static_cast<std::size_t>(job.workers));
   const AverageRun run{
-      job.in + head + w * kCodeBytes,
-      stride,
-      levels.data(),
-      job.workers,
+      job.in + head + w * kCodeBytes, stride, levels.data(), job.workers,
       job.estimate + w * kBlock};
   for_window(job.table, w, [&](std::int64_t b, std::int64_t place) {
     const CodeBlock& block = job.table.blocks[b];
     for (int worker = 0; worker < job.workers; ++worker) {
       float level;
-      std::memcpy(
-          &level, job.in + worker * stride + 4 * block.slot, sizeof(level));
+      std::memcpy(&level, job.in + worker * stride + 4 * block.slot, sizeof(level));
       for (int code = 0; code < 8; ++code) {
         levels[static_cast<std::size_t>(worker)].of[code] =
             level * float_sign(static_cast<std::uint32_t>(code & 3));
@@ -164,9 +150,7 @@ ABT_INLINE void work(const AverageByteLevels& job, std::int64_t b) {
 void work_on_host(const EncodeAbove& job, Simd simd) {
   const LevelTensors& table = job.table;
   EncodeWindow* const encode = encode_window(simd);
-  for_blocks(table.window_count, [&](std::int64_t w) ABT_INLINED {
-    work(job, encode, w);
-  });
+  for_blocks(table.window_count, [&](std::int64_t w) ABT_INLINED { work(job, encode, w); });
   for (std::int64_t t = 0; t < table.tensor_count; ++t) {
     const std::int64_t first = table.tensors[t];
     const std::int64_t end = table.tensors[t + 1];
@@ -177,24 +161,17 @@ void work_on_host(const EncodeAbove& job, Simd simd) {
   }
 }
 void work_on_host(const EncodeByChance& job) {
-  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED {
-    work(job, w);
-  });
+  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED { work(job, w); });
 }
 void work_on_host(const SubtractLevels& job) {
-  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED {
-    work(job, w);
-  });
+  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED { work(job, w); });
 }
 void work_on_host(const AverageLevels& job, Simd simd) {
   AverageWindow* const average = average_window(simd);
-  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED {
-    work(job, average, w);
-  });
+  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED { work(job, average, w); });
 }
 void work_on_host(const AverageByteLevels& job) {
-  for_blocks(
-      job.table.block_count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
+  for_blocks(job.table.block_count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 
 void work_on_host(const EncodeAbove& job) {

@@ -41,10 +41,7 @@ ABT_INLINE bool is_power_of_two(int n) {
   return std::has_single_bit(static_cast<unsigned>(n));
 }
 
-void average_plain(
-    const AverageRun& run,
-    std::int64_t first,
-    std::int64_t end) {
+void average_plain(const AverageRun& run, std::int64_t first, std::int64_t end) {
   const auto workers = static_cast<float>(run.workers);
   for (std::int64_t i = first; i < end; ++i) {
     float sum = 0;
@@ -68,14 +65,12 @@ struct Bits {
 
 // The magnitudes of those of eight elements that are above the cut (0 for the
 // rest); also records their bits.
-ABT_AVX2 inline __m256
-keep_above(const float* x, __m256 cut, int shift, Bits& bits) {
+ABT_AVX2 inline __m256 keep_above(const float* x, __m256 cut, int shift, Bits& bits) {
   const __m256 value = _mm256_loadu_ps(x);
   const __m256 magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), value);
   const __m256 mask = _mm256_cmp_ps(magnitude, cut, _CMP_GT_OQ);
   bits.sent |= static_cast<std::uint32_t>(_mm256_movemask_ps(mask)) << shift;
-  bits.negative |= static_cast<std::uint32_t>(_mm256_movemask_ps(value))
-                   << shift;
+  bits.negative |= static_cast<std::uint32_t>(_mm256_movemask_ps(value)) << shift;
   return _mm256_and_ps(magnitude, mask);
 }
 
@@ -83,26 +78,21 @@ keep_above(const float* x, __m256 cut, int shift, Bits& bits) {
 // also positive. A table spreads the bits of four elements, the first one to
 // the high bits. (PDEP spreads bits too, but is slow on Zen 2.)
 ABT_AVX2 inline void store_codes(const Bits& bits, std::uint8_t* codes) {
-  const __m128i table =
-      _mm_setr_epi8(0, 64, 16, 80, 4, 68, 20, 84, 1, 65, 17, 81, 5, 69, 21, 85);
+  const __m128i table = _mm_setr_epi8(0, 64, 16, 80, 4, 68, 20, 84, 1, 65, 17, 81, 5, 69, 21, 85);
   const __m128i four = _mm_set1_epi8(15);
   const __m128i both = _mm_set_epi32(
-      0,
-      0,
-      static_cast<int>(bits.sent),
-      static_cast<int>(bits.sent & ~bits.negative));
-  const __m128i fours = _mm_unpacklo_epi8(
-      _mm_and_si128(both, four), _mm_and_si128(_mm_srli_epi16(both, 4), four));
+      0, 0, static_cast<int>(bits.sent), static_cast<int>(bits.sent & ~bits.negative));
+  const __m128i fours =
+      _mm_unpacklo_epi8(_mm_and_si128(both, four), _mm_and_si128(_mm_srli_epi16(both, 4), four));
   const __m128i apart = _mm_shuffle_epi8(table, fours);
   const __m128i sent = _mm_slli_epi64(_mm_srli_si128(apart, 8), 1);
-  _mm_storel_epi64(
-      reinterpret_cast<__m128i*>(codes), _mm_or_si128(apart, sent));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(codes), _mm_or_si128(apart, sent));
 }
 
 // One half of a window. Its magnitudes are stored in the lanes, or added.
 template <bool kAdd>
-ABT_AVX2 inline std::int64_t
-encode_half(const float* x, float cut, float* lanes, std::uint8_t* codes) {
+ABT_AVX2 inline std::int64_t encode_half(
+    const float* x, float cut, float* lanes, std::uint8_t* codes) {
   const __m256 cuts = _mm256_set1_ps(cut);
   std::int64_t count = 0;
   for (int i = 0; i < kLanes; i += 32) {
@@ -121,17 +111,14 @@ encode_half(const float* x, float cut, float* lanes, std::uint8_t* codes) {
   return count;
 }
 
-ABT_AVX2 Sent
-encode_window_avx2(const float* x, float cut, std::uint8_t* codes) {
+ABT_AVX2 Sent encode_window_avx2(const float* x, float cut, std::uint8_t* codes) {
   alignas(32) float lanes[kLanes];
-  const std::int64_t count =
-      encode_half<false>(x, cut, lanes, codes) +
-      encode_half<true>(x + kLanes, cut, lanes, codes + kLanes / 4);
+  const std::int64_t count = encode_half<false>(x, cut, lanes, codes) +
+                             encode_half<true>(x + kLanes, cut, lanes, codes + kLanes / 4);
   return {add_by_halves(lanes), static_cast<float>(count)};
 }
 
-ABT_AVX2 void
-average_avx2(const AverageRun& run, std::int64_t first, std::int64_t end) {
+ABT_AVX2 void average_avx2(const AverageRun& run, std::int64_t first, std::int64_t end) {
   const std::int64_t begin = std::min(end, (first + kWord - 1) / kWord * kWord);
   const std::int64_t stop = std::max(begin, end / kWord * kWord);
   average_plain(run, first, begin);
@@ -151,10 +138,8 @@ average_avx2(const AverageRun& run, std::int64_t first, std::int64_t end) {
       const __m256i all = _mm256_set1_epi32(word);
       // The permutation reads two bits of each lane.
       const __m256 level = _mm256_loadu_ps(run.levels[w].of);
-      a = _mm256_add_ps(
-          a, _mm256_permutevar_ps(level, _mm256_srlv_epi32(all, low)));
-      b = _mm256_add_ps(
-          b, _mm256_permutevar_ps(level, _mm256_srlv_epi32(all, high)));
+      a = _mm256_add_ps(a, _mm256_permutevar_ps(level, _mm256_srlv_epi32(all, low)));
+      b = _mm256_add_ps(b, _mm256_permutevar_ps(level, _mm256_srlv_epi32(all, high)));
     }
     // Multiplying by a power of two gives the same bits as the division.
     a = exact ? _mm256_mul_ps(a, factor) : _mm256_div_ps(a, workers);

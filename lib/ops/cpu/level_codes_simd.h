@@ -18,23 +18,17 @@ ABT_INLINE std::uint32_t code_of(float x, std::uint32_t sent) {
 }
 
 // Packs four two-bit codes, one per byte, into one byte, and unpacks them.
-ABT_INLINE void
-pack_codes(const std::uint8_t* codes, std::int64_t bytes, std::uint8_t* to) {
+ABT_INLINE void pack_codes(const std::uint8_t* codes, std::int64_t bytes, std::uint8_t* to) {
   for (std::int64_t i = 0; i < bytes; ++i) {
     std::uint32_t four;
     std::memcpy(&four, codes + 4 * i, sizeof(four));
-    to[i] = static_cast<std::uint8_t>(
-        four << 6 | four >> 4 | four >> 14 | four >> 24);
+    to[i] = static_cast<std::uint8_t>(four << 6 | four >> 4 | four >> 14 | four >> 24);
   }
 }
-ABT_INLINE void unpack_codes(
-    const std::uint8_t* from,
-    std::int64_t bytes,
-    std::uint8_t* codes) {
+ABT_INLINE void unpack_codes(const std::uint8_t* from, std::int64_t bytes, std::uint8_t* codes) {
   for (std::int64_t i = 0; i < bytes; ++i) {
     const std::uint32_t byte = from[i];
-    const std::uint32_t four =
-        (byte >> 6 | byte << 4 | byte << 14 | byte << 24) & 0x03030303u;
+    const std::uint32_t four = (byte >> 6 | byte << 4 | byte << 14 | byte << 24) & 0x03030303u;
     std::memcpy(codes + 4 * i, &four, sizeof(four));
   }
 }
@@ -63,8 +57,7 @@ struct AverageRun {
 };
 // The means of elements first .. end - 1 of a window, summed in the workers'
 // order.
-using AverageWindow =
-    void(const AverageRun& run, std::int64_t first, std::int64_t end);
+using AverageWindow = void(const AverageRun& run, std::int64_t first, std::int64_t end);
 AverageWindow* average_window(Simd simd);
 
 }  // namespace abtrain::ops

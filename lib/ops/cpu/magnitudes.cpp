@@ -76,8 +76,7 @@ ABT_INLINE void work(const Magnitudes& job, std::int64_t b) {
   const int values = values_of(job.statistic);
   float scratch[kBlock];
   // A full block is used in place and only read, so the cast is safe.
-  const float* const x =
-      whole_block(const_cast<float*>(u), block.count, scratch);
+  const float* const x = whole_block(const_cast<float*>(u), block.count, scratch);
   if (job.statistic == Statistic::Moments) {
     job.parts[values * b] = sum_of_squares(x);
   }
@@ -106,8 +105,7 @@ void work_on_host(const Magnitudes& job) {
       continue;
     }
     for (int i = 0; i < values; ++i) {
-      job.results[values * tensor + i] =
-          add_parts(job.parts + i, values, first, end);
+      job.results[values * tensor + i] = add_parts(job.parts + i, values, first, end);
     }
   }
 }

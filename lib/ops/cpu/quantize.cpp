@@ -19,11 +19,7 @@ constexpr std::int64_t kRun = 1024;
 
 // out = in * value with signs from bits: word i / 32, bit i % 32.
 ABT_INLINE void apply_signs(
-    const float* in,
-    const std::uint32_t* signs,
-    float value,
-    std::int64_t count,
-    float* out) {
+    const float* in, const std::uint32_t* signs, float value, std::int64_t count, float* out) {
   std::int64_t i = 0;
   for (; i + 32 <= count; i += 32) {
     const std::uint32_t word = signs[i / 32];
@@ -38,24 +34,16 @@ ABT_INLINE void apply_signs(
 
 // u -= in * value with signs from bits.
 ABT_INLINE void subtract_signed(
-    const float* in,
-    const std::uint32_t* signs,
-    float value,
-    std::int64_t count,
-    float* u) {
+    const float* in, const std::uint32_t* signs, float value, std::int64_t count, float* u) {
   std::int64_t i = 0;
   for (; i + 32 <= count; i += 32) {
     const std::uint32_t word = signs[i / 32];
     for (int j = 0; j < 32; ++j) {
-      u[i + j] = ::fmaf(
-          -kernels::signed_by(value, word << (31 - j)), in[i + j], u[i + j]);
+      u[i + j] = ::fmaf(-kernels::signed_by(value, word << (31 - j)), in[i + j], u[i + j]);
     }
   }
   for (; i < count; ++i) {
-    u[i] = ::fmaf(
-        -kernels::signed_by(value, signs[i / 32] << (31 - i % 32)),
-        in[i],
-        u[i]);
+    u[i] = ::fmaf(-kernels::signed_by(value, signs[i / 32] << (31 - i % 32)), in[i], u[i]);
   }
 }
 
@@ -64,16 +52,10 @@ typedef std::uint16_t HalfWord __attribute__((may_alias));
 
 // Writes the codes of x and replaces x with what they stand for.
 ABT_INLINE void code(
-    float* x,
-    const HalfWord* random,
-    float scale,
-    float limit,
-    float offset,
-    std::int64_t count,
+    float* x, const HalfWord* random, float scale, float limit, float offset, std::int64_t count,
     std::uint8_t* codes) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::uint32_t k =
-        kernels::code_of(x[i], scale, limit, offset, random[i]);
+    const std::uint32_t k = kernels::code_of(x[i], scale, limit, offset, random[i]);
     codes[i] = static_cast<std::uint8_t>(k);
     x[i] = static_cast<float>(static_cast<std::int32_t>(k)) - offset;
   }
@@ -81,32 +63,24 @@ ABT_INLINE void code(
 
 // Packs two neighboring codes into each lane.
 template <class Lane, int kShift>
-ABT_INLINE void
-pack_pairs(const std::uint8_t* codes, std::int64_t count, Lane* out) {
+ABT_INLINE void pack_pairs(const std::uint8_t* codes, std::int64_t count, Lane* out) {
   for (std::int64_t i = 0; i < count / 2; ++i) {
     out[i] = static_cast<Lane>(codes[2 * i] | codes[2 * i + 1] << kShift);
   }
 }
 ABT_INLINE void pack(
-    const std::uint8_t* codes,
-    std::int64_t begin,
-    std::int64_t count,
-    Lanes lanes,
-    void* out) {
+    const std::uint8_t* codes, std::int64_t begin, std::int64_t count, Lanes lanes, void* out) {
   if (lanes == Lanes::Byte) {
     std::copy_n(codes, count, static_cast<std::uint8_t*>(out) + begin);
   } else if (lanes == Lanes::Nibble) {
-    pack_pairs<std::uint8_t, 4>(
-        codes, count, static_cast<std::uint8_t*>(out) + begin / 2);
+    pack_pairs<std::uint8_t, 4>(codes, count, static_cast<std::uint8_t*>(out) + begin / 2);
   } else {
-    pack_pairs<std::int32_t, 16>(
-        codes, count, static_cast<std::int32_t*>(out) + begin / 2);
+    pack_pairs<std::int32_t, 16>(codes, count, static_cast<std::int32_t*>(out) + begin / 2);
   }
 }
 
 template <int kBits, class Lane>
-ABT_INLINE void
-unpack_pairs(const Lane* in, std::int64_t count, float zero, float* x) {
+ABT_INLINE void unpack_pairs(const Lane* in, std::int64_t count, float zero, float* x) {
   constexpr int kMask = (1 << kBits) - 1;
   for (std::int64_t i = 0; i < count / 2; ++i) {
     const int lane = in[i];
@@ -116,12 +90,7 @@ unpack_pairs(const Lane* in, std::int64_t count, float zero, float* x) {
 }
 // `begin` is the index of the first code.
 ABT_INLINE void unpack(
-    const void* in,
-    std::int64_t begin,
-    std::int64_t count,
-    Lanes lanes,
-    float zero,
-    float* x) {
+    const void* in, std::int64_t begin, std::int64_t count, Lanes lanes, float zero, float* x) {
   const auto* const bytes = static_cast<const std::uint8_t*>(in);
   if (lanes == Lanes::Byte) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -130,8 +99,7 @@ ABT_INLINE void unpack(
   } else if (lanes == Lanes::Nibble) {
     unpack_pairs<4>(bytes + begin / 2, count, zero, x);
   } else {
-    unpack_pairs<16>(
-        static_cast<const std::int32_t*>(in) + begin / 2, count, zero, x);
+    unpack_pairs<16>(static_cast<const std::int32_t*>(in) + begin / 2, count, zero, x);
   }
 }
 
@@ -162,8 +130,7 @@ class Unit {
     }
     rotate();
     each_block([&](std::int64_t at, std::int64_t count, float range) {
-      const float value =
-          kernels::code_value(range, c_.limit, c_.log_size, c_.rotate, 1.0f);
+      const float value = kernels::code_value(range, c_.limit, c_.log_size, c_.rotate, 1.0f);
       float* const u = job.u + begin_ + at;
       if (value != value) {
         // Non-finite elements are dropped; the estimate shows them.
@@ -171,9 +138,8 @@ class Unit {
         return;
       }
       signed_run(at, [&](const std::uint32_t* signs) {
-        compiled_for(simd_, [&]() ABT_INLINED {
-          subtract_signed(x() + at, signs, value, count, u);
-        });
+        compiled_for(
+            simd_, [&]() ABT_INLINED { subtract_signed(x() + at, signs, value, count, u); });
       });
     });
   }
@@ -181,22 +147,17 @@ class Unit {
   void decode(std::int64_t unit, const kernels::Dequantize& job) {
     start(unit);
     const std::int64_t units = (c_.blocks << c_.log_size) / size_;
-    const std::int64_t tails =
-        job.shards > 1 ? kernels::shard_of(unit, units, job.shards) : 0;
-    const auto* const codes = static_cast<const std::uint8_t*>(job.codes) +
-                              tails * kernels::kTailBytes;
-    compiled_for(simd_, [&]() ABT_INLINED {
-      unpack(codes, begin_, size_, c_.lanes, job.zero, x());
-    });
+    const std::int64_t tails = job.shards > 1 ? kernels::shard_of(unit, units, job.shards) : 0;
+    const auto* const codes =
+        static_cast<const std::uint8_t*>(job.codes) + tails * kernels::kTailBytes;
+    compiled_for(
+        simd_, [&]() ABT_INLINED { unpack(codes, begin_, size_, c_.lanes, job.zero, x()); });
     rotate();
     each_block([&](std::int64_t at, std::int64_t count, float range) {
-      const float value = kernels::code_value(
-          range, c_.limit, c_.log_size, c_.rotate, job.members);
+      const float value = kernels::code_value(range, c_.limit, c_.log_size, c_.rotate, job.members);
       float* const out = job.out + begin_ + at;
       signed_run(at, [&](const std::uint32_t* signs) {
-        compiled_for(simd_, [&]() ABT_INLINED {
-          apply_signs(x() + at, signs, value, count, out);
-        });
+        compiled_for(simd_, [&]() ABT_INLINED { apply_signs(x() + at, signs, value, count, out); });
       });
     });
   }
@@ -212,10 +173,7 @@ class Unit {
     if (c_.rotate) {
       random_words(
           {{c_.sign_key[0], c_.sign_key[1]}, c_.step, c_.sign_stream},
-          (c_.first + begin_) / kernels::kUnit,
-          size_ / kernels::kUnit,
-          signs_.data(),
-          simd_);
+          (c_.first + begin_) / kernels::kUnit, size_ / kernels::kUnit, signs_.data(), simd_);
     }
   }
 
@@ -230,24 +188,14 @@ class Unit {
     std::uint8_t made[kRun];
     random_words(
         {{c_.rounding_key[0], c_.rounding_key[1]}, c_.step, c_.rounding_stream},
-        (c_.first + begin_ + from) / 8,
-        count / 8,
-        random,
-        simd_);
+        (c_.first + begin_ + from) / 8, count / 8, random, simd_);
     const auto* const halves = reinterpret_cast<const HalfWord*>(random);
     compiled_for(simd_, [&]() ABT_INLINED {
       for (std::int64_t i = 0; i < count;) {
         const std::int64_t part = std::min(count - i, block_);
-        const float scale = kernels::code_scale(
-            range_at(from + i), c_.limit, c_.log_size, c_.rotate);
-        code(
-            x() + from + i,
-            halves + i,
-            scale,
-            c_.limit,
-            c_.offset,
-            part,
-            made + i);
+        const float scale =
+            kernels::code_scale(range_at(from + i), c_.limit, c_.log_size, c_.rotate);
+        code(x() + from + i, halves + i, scale, c_.limit, c_.offset, part, made + i);
         i += part;
       }
       pack(made, begin_ + from, count, c_.lanes, codes);
@@ -275,8 +223,7 @@ class Unit {
       return;
     }
     // A block of fewer than 32 elements does not cross a word.
-    const std::uint32_t word =
-        signs_[static_cast<std::size_t>(at / 32)] >> (at % 32);
+    const std::uint32_t word = signs_[static_cast<std::size_t>(at / 32)] >> (at % 32);
     f(&word);
   }
 
@@ -294,9 +241,7 @@ template <class F>
 void for_units(const BlockCoding& c, Simd simd, const F& f) {
   const std::int64_t size = kernels::unit_of(c.log_size);
   at::parallel_for(
-      0,
-      (c.blocks << c.log_size) / size,
-      std::max<std::int64_t>(1, 65536 / size),
+      0, (c.blocks << c.log_size) / size, std::max<std::int64_t>(1, 65536 / size),
       [&](std::int64_t begin, std::int64_t end) {
         Unit unit(c, simd);
         for (std::int64_t u = begin; u < end; ++u) {
@@ -308,15 +253,11 @@ void for_units(const BlockCoding& c, Simd simd, const F& f) {
 }  // namespace
 
 void quantize_blocks_cpu(const kernels::Quantize& job, Simd simd) {
-  for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) {
-    unit.encode(u, job);
-  });
+  for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) { unit.encode(u, job); });
 }
 
 void dequantize_blocks_cpu(const kernels::Dequantize& job, Simd simd) {
-  for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) {
-    unit.decode(u, job);
-  });
+  for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) { unit.decode(u, job); });
 }
 
 }  // namespace abtrain::ops

@@ -7,11 +7,7 @@
 
 namespace abtrain::ops {
 
-void block_norms_cpu(
-    const at::Tensor& u,
-    int log_size,
-    const at::Tensor& norms,
-    Simd simd);
+void block_norms_cpu(const at::Tensor& u, int log_size, const at::Tensor& norms, Simd simd);
 void quantize_blocks_cpu(const kernels::Quantize& job, Simd simd);
 void dequantize_blocks_cpu(const kernels::Dequantize& job, Simd simd);
 void sum_codes_cpu(const at::Tensor& in, int members, const at::Tensor& out);

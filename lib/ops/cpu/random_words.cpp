@@ -16,8 +16,7 @@ namespace {
 // Each counter lies in the low half of 64 bits, where the multiplication reads
 // it; the high halves are never read. Two sets of four blocks run side by side,
 // so that the multiplications of one hide the latency of the other.
-ABT_AVX2 void
-eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
+ABT_AVX2 void eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
   const __m256i m0 = _mm256_set1_epi64x(0xD2511F53);
   const __m256i m1 = _mm256_set1_epi64x(0xCD9E8D57);
   __m256i c0[2], c1[2], c2[2], c3[2];
@@ -25,8 +24,7 @@ eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
   for (int s = 0; s < 2; ++s) {
     // Set 0 has blocks 0 .. 3, set 1 has blocks 4 .. 7.
     c0[s] = _mm256_add_epi64(
-        _mm256_set1_epi64x(first),
-        _mm256_set_epi64x(4 * s + 3, 4 * s + 2, 4 * s + 1, 4 * s));
+        _mm256_set1_epi64x(first), _mm256_set_epi64x(4 * s + 3, 4 * s + 2, 4 * s + 1, 4 * s));
     c1[s] = _mm256_srli_epi64(c0[s], 32);
     c2[s] = _mm256_set1_epi64x(stream.a);
     c3[s] = _mm256_set1_epi64x(stream.b);
@@ -41,11 +39,9 @@ eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
     for (int s = 0; s < 2; ++s) {
       const __m256i p0 = _mm256_mul_epu32(c0[s], m0);
       const __m256i p1 = _mm256_mul_epu32(c2[s], m1);
-      c0[s] = _mm256_xor_si256(
-          _mm256_srli_epi64(p1, 32), _mm256_xor_si256(c1[s], key0));
+      c0[s] = _mm256_xor_si256(_mm256_srli_epi64(p1, 32), _mm256_xor_si256(c1[s], key0));
       c1[s] = p1;
-      c2[s] = _mm256_xor_si256(
-          _mm256_srli_epi64(p0, 32), _mm256_xor_si256(c3[s], key1));
+      c2[s] = _mm256_xor_si256(_mm256_srli_epi64(p0, 32), _mm256_xor_si256(c3[s], key1));
       c3[s] = p0;
     }
     k0 += 0x9E3779B9;
@@ -54,10 +50,8 @@ eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
 #pragma GCC unroll 2
   for (int s = 0; s < 2; ++s) {
     // Puts words 0 and 1, and words 2 and 3, of each block side by side.
-    const __m256i low =
-        _mm256_blend_epi32(c0[s], _mm256_slli_epi64(c1[s], 32), 0b10101010);
-    const __m256i high =
-        _mm256_blend_epi32(c2[s], _mm256_slli_epi64(c3[s], 32), 0b10101010);
+    const __m256i low = _mm256_blend_epi32(c0[s], _mm256_slli_epi64(c1[s], 32), 0b10101010);
+    const __m256i high = _mm256_blend_epi32(c2[s], _mm256_slli_epi64(c3[s], 32), 0b10101010);
     const __m256i even = _mm256_unpacklo_epi64(low, high);  // blocks 0, 2
     const __m256i odd = _mm256_unpackhi_epi64(low, high);   // blocks 1, 3
     auto* const to = reinterpret_cast<__m256i*>(out + 16 * s);
@@ -73,10 +67,7 @@ void eight_blocks(const WordStream&, std::int64_t, std::uint32_t*) {}
 }  // namespace
 
 void random_words(
-    const WordStream& stream,
-    std::int64_t first,
-    std::int64_t blocks,
-    std::uint32_t* out,
+    const WordStream& stream, std::int64_t first, std::int64_t blocks, std::uint32_t* out,
     Simd simd) {
   std::int64_t i = 0;
   if (simd == Simd::Avx2) {
@@ -86,10 +77,8 @@ void random_words(
   }
   for (; i < blocks; ++i) {
     const auto words = philox(
-        {static_cast<std::uint32_t>(first + i),
-         static_cast<std::uint32_t>((first + i) >> 32),
-         stream.a,
-         stream.b},
+        {static_cast<std::uint32_t>(first + i), static_cast<std::uint32_t>((first + i) >> 32),
+         stream.a, stream.b},
         stream.key);
     for (std::size_t w = 0; w < 4; ++w) {
       out[4 * i + static_cast<std::int64_t>(w)] = words[w];

@@ -17,10 +17,7 @@ struct WordStream {
 
 // Writes words 4 * first .. 4 * (first + blocks) - 1 of the stream.
 void random_words(
-    const WordStream& stream,
-    std::int64_t first,
-    std::int64_t blocks,
-    std::uint32_t* out,
+    const WordStream& stream, std::int64_t first, std::int64_t blocks, std::uint32_t* out,
     Simd simd);
 
 }  // namespace abtrain::ops

@@ -13,14 +13,12 @@ namespace {
 constexpr std::int64_t kTile = 2048;
 
 template <class T>
-constexpr bool kSixteenBit =
-    std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
+constexpr bool kSixteenBit = std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
 
 // The accumulator type. Integers keep theirs: modulo 2^bits, their sum equals
 // that of a wider type.
 template <class T>
-using Wide = std::
-    conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
+using Wide = std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
 
 template <class T>
 T plus(T a, T b) {
@@ -52,19 +50,14 @@ void narrow(const Wide<T>* in, T* out, std::int64_t count) {
   if constexpr (kSixteenBit<T>) {
     from_float(in, out, count);
   } else {
-    std::transform(
-        in, in + count, out, [](Wide<T> x) { return static_cast<T>(x); });
+    std::transform(in, in + count, out, [](Wide<T> x) { return static_cast<T>(x); });
   }
 }
 
 template <class T>
 void reduce_tile(
-    at::ArrayRef<T*> in,
-    std::int64_t begin,
-    std::int64_t count,
-    at::ArrayRef<T*> out,
-    std::int64_t out_begin,
-    ReduceOp op) {
+    at::ArrayRef<T*> in, std::int64_t begin, std::int64_t count, at::ArrayRef<T*> out,
+    std::int64_t out_begin, ReduceOp op) {
   Wide<T> sum[kTile];
   Wide<T> scratch[kTile];
   const Wide<T>* first = widen<T>(in[0] + begin, scratch, count);
@@ -97,12 +90,8 @@ void reduce_tile(
 
 template <class T>
 void reduce(
-    at::ArrayRef<at::Tensor> in,
-    std::int64_t begin,
-    std::int64_t count,
-    at::ArrayRef<at::Tensor> out,
-    std::int64_t out_begin,
-    ReduceOp op) {
+    at::ArrayRef<at::Tensor> in, std::int64_t begin, std::int64_t count,
+    at::ArrayRef<at::Tensor> out, std::int64_t out_begin, ReduceOp op) {
   const auto pointers = [](at::ArrayRef<at::Tensor> buffers) {
     std::vector<T*> data;
     data.reserve(buffers.size());
@@ -114,26 +103,19 @@ void reduce(
   const std::vector<T*> from = pointers(in);
   const std::vector<T*> to = pointers(out);
   for (std::int64_t i = 0; i < count; i += kTile) {
-    reduce_tile<T>(
-        from, begin + i, std::min(kTile, count - i), to, out_begin + i, op);
+    reduce_tile<T>(from, begin + i, std::min(kTile, count - i), to, out_begin + i, op);
   }
 }
 
 }  // namespace
 
 void reduce_buffers_cpu(
-    at::ArrayRef<at::Tensor> in,
-    std::int64_t begin,
-    std::int64_t count,
-    at::ArrayRef<at::Tensor> out,
-    std::int64_t out_begin,
-    ReduceOp op) {
+    at::ArrayRef<at::Tensor> in, std::int64_t begin, std::int64_t count,
+    at::ArrayRef<at::Tensor> out, std::int64_t out_begin, ReduceOp op) {
   if (out.empty()) {
     return;
   }
-  const auto run = [&]<class T>() {
-    reduce<T>(in, begin, count, out, out_begin, op);
-  };
+  const auto run = [&]<class T>() { reduce<T>(in, begin, count, out, out_begin, op); };
   switch (in.front().scalar_type()) {
     case at::kFloat:
       return run.operator()<float>();
@@ -150,8 +132,7 @@ void reduce_buffers_cpu(
     case at::kByte:
       return run.operator()<std::uint8_t>();
     default:
-      ABT_ASSERT(
-          false, "reduce_buffers: no form for {}", in.front().scalar_type());
+      ABT_ASSERT(false, "reduce_buffers: no form for {}", in.front().scalar_type());
   }
 }
 

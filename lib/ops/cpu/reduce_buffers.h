@@ -6,11 +6,7 @@
 namespace abtrain::ops {
 
 void reduce_buffers_cpu(
-    at::ArrayRef<at::Tensor> in,
-    std::int64_t begin,
-    std::int64_t count,
-    at::ArrayRef<at::Tensor> out,
-    std::int64_t out_begin,
-    ReduceOp op);
+    at::ArrayRef<at::Tensor> in, std::int64_t begin, std::int64_t count,
+    at::ArrayRef<at::Tensor> out, std::int64_t out_begin, ReduceOp op);
 
 }  // namespace abtrain::ops

@@ -27,8 +27,7 @@ ABT_INLINE float squared_norm(const float* row, std::int64_t length) {
 
 constexpr std::int64_t kTile = 1024;
 
-ABT_INLINE void
-send_row(float* u, std::int64_t length, float members, c10::Half* wire) {
+ABT_INLINE void send_row(float* u, std::int64_t length, float members, c10::Half* wire) {
   float scratch[kTile];
   const float share = 1.0f / members;
   for (std::int64_t i = 0; i < length; i += kTile) {
@@ -44,8 +43,7 @@ send_row(float* u, std::int64_t length, float members, c10::Half* wire) {
   }
 }
 
-ABT_INLINE void
-add_row(const c10::Half* wire, std::int64_t length, float* estimate) {
+ABT_INLINE void add_row(const c10::Half* wire, std::int64_t length, float* estimate) {
   float scratch[kTile];
   for (std::int64_t i = 0; i < length; i += kTile) {
     const std::int64_t count = std::min(kTile, length - i);
@@ -62,9 +60,7 @@ void choose(const RowTensor& tensor, const float* norms, std::int32_t* chosen) {
   std::vector<std::int32_t> rows(static_cast<std::size_t>(tensor.rows));
   std::iota(rows.begin(), rows.end(), 0);
   std::partial_sort(
-      rows.begin(),
-      rows.begin() + tensor.chosen,
-      rows.end(),
+      rows.begin(), rows.begin() + tensor.chosen, rows.end(),
       [norms](std::int32_t a, std::int32_t b) {
         const auto x = std::bit_cast<std::uint32_t>(norms[a]);
         const auto y = std::bit_cast<std::uint32_t>(norms[b]);
@@ -79,8 +75,8 @@ void work_on_host(const RowNorms& job) {
   for (int t = 0; t < job.count; ++t) {
     const RowTensor& tensor = job.tensors[t];
     for_blocks(tensor.rows, [&](std::int64_t row) ABT_INLINED {
-      job.norms[tensor.first_row + row] = squared_norm(
-          job.u + tensor.begin + row * tensor.length, tensor.length);
+      job.norms[tensor.first_row + row] =
+          squared_norm(job.u + tensor.begin + row * tensor.length, tensor.length);
     });
   }
 }
@@ -88,8 +84,7 @@ void work_on_host(const RowNorms& job) {
 void work_on_host(const ChooseRows& job) {
   for (int t = 0; t < job.count; ++t) {
     const RowTensor& tensor = job.tensors[t];
-    choose(
-        tensor, job.norms + tensor.first_row, job.chosen + tensor.first_chosen);
+    choose(tensor, job.norms + tensor.first_row, job.chosen + tensor.first_chosen);
   }
 }
 
@@ -99,11 +94,8 @@ void work_on_host(const SendRows& job) {
     auto* const wire = static_cast<c10::Half*>(job.wire) + tensor.first_value;
     for_blocks(tensor.chosen, [&](std::int64_t i) ABT_INLINED {
       send_row(
-          job.u + tensor.begin +
-              job.chosen[tensor.first_chosen + i] * tensor.length,
-          tensor.length,
-          static_cast<float>(job.members),
-          wire + i * tensor.length);
+          job.u + tensor.begin + job.chosen[tensor.first_chosen + i] * tensor.length, tensor.length,
+          static_cast<float>(job.members), wire + i * tensor.length);
     });
   }
 }
@@ -111,14 +103,11 @@ void work_on_host(const SendRows& job) {
 void work_on_host(const AddRows& job) {
   for (int t = 0; t < job.count; ++t) {
     const RowTensor& tensor = job.tensors[t];
-    const auto* const wire =
-        static_cast<const c10::Half*>(job.wire) + tensor.first_value;
+    const auto* const wire = static_cast<const c10::Half*>(job.wire) + tensor.first_value;
     for_blocks(tensor.chosen, [&](std::int64_t i) ABT_INLINED {
       add_row(
-          wire + i * tensor.length,
-          tensor.length,
-          job.estimate + tensor.begin +
-              job.chosen[tensor.first_chosen + i] * tensor.length);
+          wire + i * tensor.length, tensor.length,
+          job.estimate + tensor.begin + job.chosen[tensor.first_chosen + i] * tensor.length);
     });
   }
 }

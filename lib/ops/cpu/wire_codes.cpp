@@ -16,9 +16,7 @@ class HostChunkTeam {
   static constexpr int kLane = kNormLanes;
 
   ABT_INLINE HostChunkTeam(std::int64_t numel, std::int64_t chunk)
-      : chunk_(chunk),
-        count_(static_cast<int>(
-            std::min(kWireChunk, numel - chunk * kWireChunk))) {}
+      : chunk_(chunk), count_(static_cast<int>(std::min(kWireChunk, numel - chunk * kWireChunk))) {}
 
   ABT_INLINE std::int64_t chunk() const {
     return chunk_;
@@ -43,8 +41,7 @@ class HostChunkTeam {
     store_lanes(to + chunk_ * kWireChunk + run * kLane, left(run), value);
   }
   // A record's parts are filled up to words, so that a word is never cut.
-  ABT_INLINE void
-  bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
+  ABT_INLINE void bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
     if (left(run) == kLane) {
       copy_vectors<kLane>(from + run * kLane, x);
       return;
@@ -52,8 +49,7 @@ class HostChunkTeam {
     std::fill(std::copy_n(from + run * kLane, left(run), x), x + kLane, 0);
   }
   template <class Value>
-  ABT_INLINE void store_bytes(std::uint8_t* to, int run, const Value& value)
-      const {
+  ABT_INLINE void store_bytes(std::uint8_t* to, int run, const Value& value) const {
     store_lanes(to + run * kLane, fill_words(left(run)), value);
   }
 
@@ -103,9 +99,8 @@ template <int kBits>
 void decode_chunks(const DecodeWire& job) {
   for_blocks(
       wire_chunks(job.layout),
-      [&](std::int64_t c) ABT_INLINED {
-        decode_chunk<kBits>(HostChunkTeam(job.layout.numel, c), job);
-      },
+      [&](std::int64_t c)
+          ABT_INLINED { decode_chunk<kBits>(HostChunkTeam(job.layout.numel, c), job); },
       kGrain);
 }
 

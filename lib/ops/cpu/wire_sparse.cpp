@@ -28,11 +28,8 @@ SparseChunk chunk_of(const WireLayout& layout, std::int64_t chunk) {
   const std::int64_t left = layout.numel - begin;
   const bool last = left <= kChunk;
   return {
-      begin,
-      static_cast<int>(last ? left : kChunk),
-      last ? layout.sent_of_last : layout.sent,
-      4 * chunk,
-      codes_begin(layout) + chunk * sparse_bytes(layout.sent)};
+      begin, static_cast<int>(last ? left : kChunk), last ? layout.sent_of_last : layout.sent,
+      4 * chunk, codes_begin(layout) + chunk * sparse_bytes(layout.sent)};
 }
 
 // How many keys of a chunk are above `key`. Four counters keep a vector unit
@@ -43,8 +40,7 @@ ABT_INLINE int count_above(const std::int16_t* keys, std::int16_t key) {
   std::int16_t counts[kCounters] = {};
   for (int i = 0; i < kPart; ++i) {
     for (int k = 0; k < kCounters; ++k) {
-      counts[k] = static_cast<std::int16_t>(
-          counts[k] + (keys[i + k * kPart] > key ? 1 : 0));
+      counts[k] = static_cast<std::int16_t>(counts[k] + (keys[i + k * kPart] > key ? 1 : 0));
     }
   }
   return counts[0] + counts[1] + counts[2] + counts[3];
@@ -67,15 +63,13 @@ ABT_INLINE std::int16_t find_key(const std::int16_t* keys, int k) {
 
 // Writes the indices of the elements that are sent, ascending. The 31 bits of a
 // magnitude are taken as two keys.
-ABT_INLINE void
-choose(const float* u, int count, int sent, std::uint16_t* places) {
+ABT_INLINE void choose(const float* u, int count, int sent, std::uint16_t* places) {
   alignas(64) std::int16_t highs[kChunk];
   alignas(64) std::int16_t lows[kChunk];
   alignas(64) std::uint8_t marks[kChunk];
   constexpr int kHalf = 1 << 15;
   for (int i = 0; i < count; ++i) {
-    highs[i] = static_cast<std::int16_t>(
-        static_cast<int>(magnitude_bits(u[i]) >> 15) - kHalf);
+    highs[i] = static_cast<std::int16_t>(static_cast<int>(magnitude_bits(u[i]) >> 15) - kHalf);
   }
   // Beyond the end are zeros, which come after all that exist.
   std::fill(highs + count, highs + kChunk, static_cast<std::int16_t>(-kHalf));
@@ -85,13 +79,11 @@ choose(const float* u, int count, int sent, std::uint16_t* places) {
   for (int i = 0; i < count; ++i) {
     const bool same = highs[i] == high;
     equal += same ? 1 : 0;
-    lows[i] = static_cast<std::int16_t>(
-        same ? static_cast<int>(bits_of(u[i]) & (kHalf - 1)) : -1);
+    lows[i] = static_cast<std::int16_t>(same ? static_cast<int>(bits_of(u[i]) & (kHalf - 1)) : -1);
   }
   std::fill(lows + count, lows + kChunk, std::int16_t{-1});
   // If all that have the high key are sent, so are all low keys.
-  const std::int16_t low =
-      equal > left ? find_key(lows, left) : std::int16_t{0};
+  const std::int16_t low = equal > left ? find_key(lows, left) : std::int16_t{0};
   int ties = equal > left ? left - count_above(lows, low) : left;
   for (int i = 0; i < kChunk; ++i) {
     const int above = highs[i] > high || lows[i] > low ? 1 : 0;
@@ -148,8 +140,7 @@ ABT_INLINE void encode_chunk(const EncodeWire& job, std::int64_t c) {
   }
   const Levels levels = find_levels(values, chunk.sent);
   std::memcpy(job.record + chunk.scales, levels.bits, sizeof(levels.bits));
-  const float scales[2] = {
-      scale_value(levels.bits[0]), scale_value(levels.bits[1])};
+  const float scales[2] = {scale_value(levels.bits[0]), scale_value(levels.bits[1])};
   std::uint8_t* to = job.record + chunk.codes;
   for (int first = 0; first < chunk.sent; first += kGroupNumbers) {
     std::uint64_t group = 0;
@@ -185,8 +176,7 @@ ABT_INLINE void decode_chunk(const DecodeWire& job, std::int64_t c) {
       const std::uint32_t code = code_in(group, j);
       // A damaged record must not write elsewhere.
       if (index < chunk.count) {
-        out[index] = decoded(
-            out[index], job.factor, with_sign(scales[code & 1], code), job.add);
+        out[index] = decoded(out[index], job.factor, with_sign(scales[code & 1], code), job.add);
       }
     }
   }
@@ -197,20 +187,16 @@ ABT_INLINE void decode_chunk(const DecodeWire& job, std::int64_t c) {
 void encode_sparse_on_host(const EncodeWire& job) {
   // The zeros behind the codes.
   const std::int64_t chunks = wire_chunks(job.layout);
-  const std::int64_t end = chunk_of(job.layout, chunks - 1).codes +
-                           sparse_bytes(job.layout.sent_of_last);
+  const std::int64_t end =
+      chunk_of(job.layout, chunks - 1).codes + sparse_bytes(job.layout.sent_of_last);
   std::fill(job.record + end, job.record + fill_words(end), std::uint8_t{0});
   for_blocks(
-      chunks,
-      [&](std::int64_t c) ABT_INLINED { encode_chunk(job, c); },
-      kGrain);
+      chunks, [&](std::int64_t c) ABT_INLINED { encode_chunk(job, c); }, kGrain);
 }
 
 void decode_sparse_on_host(const DecodeWire& job) {
   for_blocks(
-      wire_chunks(job.layout),
-      [&](std::int64_t c) ABT_INLINED { decode_chunk(job, c); },
-      kGrain);
+      wire_chunks(job.layout), [&](std::int64_t c) ABT_INLINED { decode_chunk(job, c); }, kGrain);
 }
 
 }  // namespace abtrain::kernels

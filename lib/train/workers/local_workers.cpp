@@ -49,9 +49,7 @@ class NcclWorlds {
 
 }  // namespace
 
-at::Device LocalWorkers::find_device(
-    device::DeviceChoice wanted,
-    WorkerPlace& place) {
+at::Device LocalWorkers::find_device(device::DeviceChoice wanted, WorkerPlace& place) {
   const at::Device device = device::pick_device(wanted);
   place.on_gpu = device.is_cuda();
   std::set<std::string> gpus;
@@ -63,13 +61,9 @@ at::Device LocalWorkers::find_device(
 }
 
 void LocalWorkers::run_workers(
-    const config::RunOptions& options,
-    BackEnd back_end,
-    at::Device device,
-    const Work& work) {
+    const config::RunOptions& options, BackEnd back_end, at::Device device, const Work& work) {
   const double timeout = options.train.timeout;
-  comm::LocalControl control(
-      workers_in_process, [] { return StopSignals::requested() != 0; });
+  comm::LocalControl control(workers_in_process, [] { return StopSignals::requested() != 0; });
   NcclWorlds worlds;
   const auto run_one = [&](comm::Communicator& threads) {
     if (back_end == BackEnd::Local) {
@@ -77,12 +71,7 @@ void LocalWorkers::run_workers(
       return;
     }
     const at::Device own = device::pick_device(options.device, threads.rank());
-    comm::NcclWorld world(
-        threads.rank(),
-        threads.size(),
-        own,
-        timeout,
-        comm::share_over(threads));
+    comm::NcclWorld world(threads.rank(), threads.size(), own, timeout, comm::share_over(threads));
     worlds.add(&world);
     try {
       work(*world.communicator(), own, control);
@@ -93,30 +82,24 @@ void LocalWorkers::run_workers(
     }
     worlds.remove(&world);
   };
-  comm::run_workers(
-      workers_in_process, timeout, [&](comm::Communicator& threads) {
-        try {
-          run_one(threads);
-        } catch (...) {
-          int none = -1;
-          if (!comm::is_echo(std::current_exception())) {
-            failed_.compare_exchange_strong(none, threads.rank());
-          }
-          throw;
-        }
-      });
+  comm::run_workers(workers_in_process, timeout, [&](comm::Communicator& threads) {
+    try {
+      run_one(threads);
+    } catch (...) {
+      int none = -1;
+      if (!comm::is_echo(std::current_exception())) {
+        failed_.compare_exchange_strong(none, threads.rank());
+      }
+      throw;
+    }
+  });
 }
 
-void LocalWorkers::record(
-    const std::string& folder,
-    const std::exception_ptr& error) {
+void LocalWorkers::record(const std::string& folder, const std::exception_ptr& error) {
   const int code = comm::exit_code_of(error);
   if (code != static_cast<int>(ErrorKind::Stopped)) {
     record_failure(
-        folder,
-        code,
-        comm::message_of(error),
-        comm::worker_of(error, std::max(0, failed_.load())),
+        folder, code, comm::message_of(error), comm::worker_of(error, std::max(0, failed_.load())),
         host_name());
   }
 }

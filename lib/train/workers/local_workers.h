@@ -11,8 +11,7 @@ namespace abtrain::train {
 class LocalWorkers : public WorkerHost {
  public:
   explicit LocalWorkers(int workers) : WorkerHost(0, workers, workers) {}
-  at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place)
-      override;
+  at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) override;
   void all_or_none(const std::function<void()>& body) override {
     body();
   }
@@ -22,13 +21,10 @@ class LocalWorkers : public WorkerHost {
   void join_folder(const std::string&) override {}
   // Errors: as comm::run_workers().
   void run_workers(
-      const config::RunOptions& options,
-      BackEnd back_end,
-      at::Device device,
+      const config::RunOptions& options, BackEnd back_end, at::Device device,
       const Work& work) override;
   // Writes failure.json, unless the run was stopped.
-  void record(const std::string& folder, const std::exception_ptr& error)
-      override;
+  void record(const std::string& folder, const std::exception_ptr& error) override;
 
  private:
   std::atomic<int> failed_ = -1;  // the first worker that had an error

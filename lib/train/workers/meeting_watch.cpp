@@ -20,8 +20,7 @@ constexpr std::chrono::milliseconds kLook{100};  // between looks for signals
 }  // namespace
 
 MeetingWatch::MeetingWatch(std::string text)
-    : text_(std::move(text)),
-      thread_([this](const std::stop_token& end) { watch(end); }) {}
+    : text_(std::move(text)), thread_([this](const std::stop_token& end) { watch(end); }) {}
 
 MeetingWatch::~MeetingWatch() {
   if (std::uncaught_exceptions() > errors_) {
@@ -33,8 +32,7 @@ void MeetingWatch::watch(const std::stop_token& end) {
   std::unique_lock lock(mutex_);
   const Stopwatch waited;
   bool told = false;
-  while (!ended_.wait_for(
-      lock, end, kLook, [&] { return end.stop_requested(); })) {
+  while (!ended_.wait_for(lock, end, kLook, [&] { return end.stop_requested(); })) {
     leave_on_signal();
     if (!told && waited.seconds() > kPatience) {
       told = true;
@@ -45,8 +43,7 @@ void MeetingWatch::watch(const std::stop_token& end) {
 
 void MeetingWatch::leave_on_signal() const {
   if (const int signal = StopSignals::requested(); signal != 0) {
-    std::cerr << formatted(
-        "abtrain: {}; stopped by {}\n", text_, signal_name(signal));
+    std::cerr << formatted("abtrain: {}; stopped by {}\n", text_, signal_name(signal));
     leave(static_cast<int>(ErrorKind::Stopped));
   }
 }

@@ -60,8 +60,7 @@ bool is_located(const std::exception_ptr& error) {
 
 // The address where worker 0 listens for the others; empty: on all addresses.
 std::string listen_address(const comm::Launch& launch) {
-  return launch.local_size == launch.size ? "127.0.0.1"
-                                          : own_address_of(launch.host);
+  return launch.local_size == launch.size ? "127.0.0.1" : own_address_of(launch.host);
 }
 
 // "host id" of the GPU that a worker computes on; "" on a CPU.
@@ -104,22 +103,15 @@ struct Processes::State {
     const std::lock_guard lock(mutex);
     const auto place = static_cast<std::size_t>(worker);
     return record_failure(
-        folder,
-        comm::exit_code_of(error),
-        comm::message_of(error),
-        worker,
+        folder, comm::exit_code_of(error), comm::message_of(error), worker,
         place < hosts.size() ? hosts[place] : host_name());
   }
-  void
-  on_failure(const comm::Launch& launch, std::exception_ptr cause, int gone);
+  void on_failure(const comm::Launch& launch, std::exception_ptr cause, int gone);
 };
 
 // Runs in the channel's thread: the worker itself may be in the middle of a
 // step.
-void Processes::State::on_failure(
-    const comm::Launch& launch,
-    std::exception_ptr cause,
-    int gone) {
+void Processes::State::on_failure(const comm::Launch& launch, std::exception_ptr cause, int gone) {
   const int code = comm::exit_code_of(cause);
   const std::string message = comm::message_of(cause);
   if (mpi) {
@@ -136,8 +128,7 @@ void Processes::State::on_failure(
   const bool is_stop = code == static_cast<int>(ErrorKind::Stopped);
   if ((must_report && record(cause, gone)) || (launch.is_alone() && !is_stop)) {
     log.live("");
-    std::cerr << formatted("abtrain: {}\n", printable(message, "\n\t"))
-              << std::flush;
+    std::cerr << formatted("abtrain: {}\n", printable(message, "\n\t")) << std::flush;
   }
   {
     const std::lock_guard lock(mutex);
@@ -159,18 +150,15 @@ Processes::Processes(const comm::Launch& launch, Log& log)
       launch_(launch),
       state_(std::make_unique<State>(log)) {
   ABT_CHECK(
-      launch.has_mpi || launch.port > 0,
-      Config,
-      "{}, but there is neither MPI nor an address to meet at",
-      launch.text());
+      launch.has_mpi || launch.port > 0, Config,
+      "{}, but there is neither MPI nor an address to meet at", launch.text());
   comm::ControlOptions options;
   options.secret = comm::secret_from_env();
   const Deadline deadline(kMeetSeconds);
   const MeetingWatch watch(formatted(
       "{}: waiting for the others{}; each rank from 0 to {} must be started "
       "once",
-      launch.text(),
-      launch.port > 0 ? formatted(" at {}:{}", launch.host, launch.port) : "",
+      launch.text(), launch.port > 0 ? formatted(" at {}:{}", launch.host, launch.port) : "",
       launch.size - 1));
   if (launch.has_mpi) {
     state_->mpi = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
@@ -179,9 +167,7 @@ Processes::Processes(const comm::Launch& launch, Log& log)
   } else {
     state_->store = std::make_unique<comm::Store>(
         launch.host, launch.port, launch.rank, launch.size, kMeetSeconds);
-    options.share = [this](void* data, std::size_t bytes) {
-      state_->store->share(data, bytes);
-    };
+    options.share = [this](void* data, std::size_t bytes) { state_->store->share(data, bytes); };
     options.connect_timeout = std::max(1.0, std::ceil(deadline.seconds_left()));
   }
   options.address = listen_address(launch);
@@ -198,18 +184,14 @@ Processes::~Processes() {
   state_->channel->close();
 }
 
-at::Device Processes::find_device(
-    device::DeviceChoice wanted,
-    WorkerPlace& place) {
+at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& place) {
   at::Device device = at::kCPU;
-  all_or_none(
-      [&] { device = device::pick_device(wanted, launch_.local_rank); });
+  all_or_none([&] { device = device::pick_device(wanted, launch_.local_rank); });
   const auto gpus = agree(nullptr, name_of_gpu(device));  // each its own
   const auto without = std::ranges::count(gpus, "");
   all_or_none([&] {
     ABT_CHECK(
-        without == 0 || without == std::ssize(gpus),
-        Config,
+        without == 0 || without == std::ssize(gpus), Config,
         "device: worker {} has no GPU, but others have one",
         std::ranges::find(gpus, "") - gpus.begin());
   });
@@ -217,16 +199,12 @@ at::Device Processes::find_device(
   place.launcher = launch_.source;
   place.has_mpi = launch_.has_mpi;
   place.on_gpu = without == 0;
-  place.gpus =
-      static_cast<int>(std::set<std::string>(gpus.begin(), gpus.end()).size());
+  place.gpus = static_cast<int>(std::set<std::string>(gpus.begin(), gpus.end()).size());
   return device;
 }
 
 void Processes::run_workers(
-    const config::RunOptions& options,
-    BackEnd back_end,
-    at::Device device,
-    const Work& work) {
+    const config::RunOptions& options, BackEnd back_end, at::Device device, const Work& work) {
   work(*world(back_end, device, options.train.timeout), device, control());
 }
 
@@ -234,8 +212,8 @@ comm::Control& Processes::control() {
   return *state_->channel;
 }
 
-std::unique_ptr<comm::Communicator>
-Processes::world(BackEnd back_end, at::Device device, double timeout) {
+std::unique_ptr<comm::Communicator> Processes::world(
+    BackEnd back_end, at::Device device, double timeout) {
   State& s = *state_;
   if (s.mpi) {
     s.mpi->set_timeout(timeout);
@@ -244,26 +222,20 @@ Processes::world(BackEnd back_end, at::Device device, double timeout) {
     return s.mpi->communicator();
   }
   auto nccl = std::make_unique<comm::NcclWorld>(
-      launch_.rank,
-      launch_.size,
-      device,
-      timeout,
+      launch_.rank, launch_.size, device, timeout,
       [&s](void* data, std::size_t bytes) { s.channel->share(data, bytes); });
   const std::lock_guard lock(s.mutex);
   s.nccl = std::move(nccl);
   return s.nccl->communicator();
 }
 
-std::vector<std::string> Processes::agree(
-    std::exception_ptr mine,
-    const std::string& text) {
+std::vector<std::string> Processes::agree(std::exception_ptr mine, const std::string& text) {
   try {
     return state_->channel->agree(mine, text);
   } catch (...) {
     // The process that had the error prints it, once.
     state_->quiet =
-        mine == nullptr ||
-        comm::message_of(std::current_exception()) != comm::message_of(mine);
+        mine == nullptr || comm::message_of(std::current_exception()) != comm::message_of(mine);
     throw;
   }
 }
@@ -289,8 +261,7 @@ std::string Processes::share(const std::string& text) {
 }
 
 void Processes::stop_before_start(const std::string& message) {
-  state_->channel->fail(
-      std::make_exception_ptr(Error(ErrorKind::Stopped, message)));
+  state_->channel->fail(std::make_exception_ptr(Error(ErrorKind::Stopped, message)));
   state_->say_once(launch_, message);
   std::this_thread::sleep_for(kLastWords);
   leave(static_cast<int>(ErrorKind::Stopped));
@@ -305,8 +276,7 @@ void Processes::join_folder(const std::string& folder) {
   }
   all_or_none([&] {
     ABT_CHECK(
-        std::filesystem::exists(folder + "/config.yaml"),
-        Io,
+        std::filesystem::exists(folder + "/config.yaml"), Io,
         "there is no '{}/config.yaml', which worker 0 wrote: `output` must be "
         "a folder that all hosts share",
         folder);
@@ -326,8 +296,7 @@ void Processes::run(const std::function<int()>& body) {
       end_badly(error);
     }
     if (writes() || launch_.is_alone()) {
-      std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t")
-                << '\n';
+      std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t") << '\n';
     }
   }
   s.channel->close();
@@ -341,13 +310,11 @@ void Processes::end_badly(const std::exception_ptr& error) {
   State& s = *state_;
   const int code = comm::exit_code_of(error);
   const auto print = [&] {
-    std::cerr
-        << (is_located(error) ? ""
-            : writes() || s.quiet
-                ? "abtrain: "
-                : formatted(
-                      "abtrain: worker {} on {}: ", launch_.rank, host_name()))
-        << printable(comm::message_of(error), "\n\t") << '\n';
+    std::cerr << (is_located(error) ? ""
+                  : writes() || s.quiet
+                      ? "abtrain: "
+                      : formatted("abtrain: worker {} on {}: ", launch_.rank, host_name()))
+              << printable(comm::message_of(error), "\n\t") << '\n';
   };
   const auto cause = s.channel->cause();
   if (s.quiet) {
@@ -365,8 +332,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
   }
   s.channel->fail(error);
   // Several can wait in vain for one worker: the first one says so.
-  if (s.record(error, comm::worker_of(error, launch_.rank)) ||
-      launch_.is_alone()) {
+  if (s.record(error, comm::worker_of(error, launch_.rank)) || launch_.is_alone()) {
     print();
   }
   std::this_thread::sleep_for(kLastWords);

@@ -23,16 +23,13 @@ class Processes : public WorkerHost {
   ~Processes() override;
 
   // Throws Error(Config), too, if only some of the workers have a GPU.
-  at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place)
-      override;
+  at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) override;
   void all_or_none(const std::function<void()>& body) override;
   std::string share(const std::string& text) override;
   // Failures are recorded in the folder from now on.
   void join_folder(const std::string& folder) override;
   void run_workers(
-      const config::RunOptions& options,
-      BackEnd back_end,
-      at::Device device,
+      const config::RunOptions& options, BackEnd back_end, at::Device device,
       const Work& work) override;
   void record(const std::string&, const std::exception_ptr&) override {
     // run() does it.
@@ -40,9 +37,7 @@ class Processes : public WorkerHost {
 
   // Collective: throws on all processes if one brings an error. Otherwise
   // returns the texts of all processes, one line each, in rank order.
-  std::vector<std::string> agree(
-      std::exception_ptr mine,
-      const std::string& text = "");
+  std::vector<std::string> agree(std::exception_ptr mine, const std::string& text = "");
   // Through which a request to stop reaches all.
   comm::Control& control();
 
@@ -57,8 +52,7 @@ class Processes : public WorkerHost {
  private:
   // The communicator of the world. Mpi is for tensors on CPUs or any GPU, Nccl
   // for those on `device`, this worker's own GPU. Collective.
-  std::unique_ptr<comm::Communicator>
-  world(BackEnd back_end, at::Device device, double timeout);
+  std::unique_ptr<comm::Communicator> world(BackEnd back_end, at::Device device, double timeout);
   [[noreturn]] void end_badly(const std::exception_ptr& error);
 
   struct State;

@@ -29,10 +29,7 @@ constexpr double kPlainEvery = 30;
 }  // namespace
 
 SetupWatch::SetupWatch(Log& log, std::string doing)
-    : log_(log),
-      what_(std::move(doing)),
-      leave_(leave_alone),
-      thread_([this] { watch(); }) {}
+    : log_(log), what_(std::move(doing)), leave_(leave_alone), thread_([this] { watch(); }) {}
 
 SetupWatch::~SetupWatch() {
   end();
@@ -65,9 +62,8 @@ void SetupWatch::end() {
 void SetupWatch::show() {
   const bool live = log_.is_live();
   const double seconds = since_.seconds();
-  const double due = shown_at_ == 0
-                         ? (live ? kLiveAfter : kPlainAfter)
-                         : shown_at_ + (live ? kLiveEvery : kPlainEvery);
+  const double due = shown_at_ == 0 ? (live ? kLiveAfter : kPlainAfter)
+                                    : shown_at_ + (live ? kLiveEvery : kPlainEvery);
   if (seconds < due) {
     return;
   }
@@ -86,8 +82,7 @@ void SetupWatch::watch() {
       const std::string message = formatted(
           "stopped by {} before the first step ({}): nothing is lost; the same "
           "command starts again",
-          signal_name(signal),
-          what_);
+          signal_name(signal), what_);
       const Leave leave = leave_;
       lock.unlock();
       log_.live("");

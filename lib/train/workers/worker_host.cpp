@@ -16,14 +16,10 @@
 namespace abtrain::train {
 
 bool record_failure(
-    const std::string& folder,
-    int exit_code,
-    const std::string& message,
-    int worker,
+    const std::string& folder, int exit_code, const std::string& message, int worker,
     const std::string& host) noexcept {
   try {
-    if (folder.empty() || run_folder::lost_run_lock() ||
-        !std::filesystem::is_directory(folder)) {
+    if (folder.empty() || run_folder::lost_run_lock() || !std::filesystem::is_directory(folder)) {
       return true;
     }
     const nlohmann::ordered_json json = {
@@ -34,8 +30,7 @@ bool record_failure(
         {"time", utc_now()}};
     // A link, unlike a renamed file, replaces nothing: the first one stays.
     const std::string place = folder + "/failure.json";
-    const std::string own =
-        formatted("{}/failure-{}-{}.tmp", folder, host_name(), ::getpid());
+    const std::string own = formatted("{}/failure-{}-{}.tmp", folder, host_name(), ::getpid());
     atomic_write(own, json_text(json));
     const bool is_first = ::link(own.c_str(), place.c_str()) == 0;
     if (is_first || errno == EEXIST) {

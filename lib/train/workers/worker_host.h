@@ -22,8 +22,7 @@ class WorkerHost {
  public:
   // What a worker does, on its own device. Workers that are threads do it at
   // the same time.
-  using Work =
-      std::function<void(comm::Communicator&, at::Device, comm::Control&)>;
+  using Work = std::function<void(comm::Communicator&, at::Device, comm::Control&)>;
 
   virtual ~WorkerHost() = default;
   // The lowest rank of the workers in this process.
@@ -40,9 +39,7 @@ class WorkerHost {
   // in `place` whether the workers are processes, who started them, and what
   // GPUs they have. Collective. Throws Error(Config) if there is no such
   // device.
-  virtual at::Device find_device(
-      device::DeviceChoice wanted,
-      WorkerPlace& place) = 0;
+  virtual at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) = 0;
   // Collective: throws in all processes if the body throws in one.
   virtual void all_or_none(const std::function<void()>& body) = 0;
   // Collective: returns the text of the process that writes.
@@ -54,31 +51,21 @@ class WorkerHost {
   // (base/signals.h) asks all workers of the run to stop; if one fails, all
   // end. Collective.
   virtual void run_workers(
-      const config::RunOptions& options,
-      BackEnd back_end,
-      at::Device device,
-      const Work& work) = 0;
+      const config::RunOptions& options, BackEnd back_end, at::Device device, const Work& work) = 0;
   // Called with what ended a session that had begun to write its run folder,
   // which is still locked.
-  virtual void record(
-      const std::string& folder,
-      const std::exception_ptr& error) = 0;
+  virtual void record(const std::string& folder, const std::exception_ptr& error) = 0;
 
  protected:
   WorkerHost(int first, int in_process, int on_machine)
-      : first_rank(first),
-        workers_in_process(in_process),
-        workers_on_machine(on_machine) {}
+      : first_rank(first), workers_in_process(in_process), workers_on_machine(on_machine) {}
 };
 
 // Writes <run folder>/failure.json: exit code, message, worker and host of what
 // ended a run. Errors while writing it are ignored. False if another process
 // has written one before: the cause is known then.
 bool record_failure(
-    const std::string& folder,
-    int exit_code,
-    const std::string& message,
-    int worker,
+    const std::string& folder, int exit_code, const std::string& message, int worker,
     const std::string& host) noexcept;
 
 }  // namespace abtrain::train

@@ -29,13 +29,12 @@ void BlockMember::end() {
 }
 
 bool is_valid(std::int64_t blocks, int threads, std::size_t shared_bytes) {
-  return blocks >= 1 && blocks <= INT32_MAX && threads >= 1 &&
-         threads <= 1024 && shared_bytes <= 48 * 1024;
+  return blocks >= 1 && blocks <= INT32_MAX && threads >= 1 && threads <= 1024 &&
+         shared_bytes <= 48 * 1024;
 }
 
 void run_in_a_loop(
-    std::int64_t blocks,
-    int threads,
+    std::int64_t blocks, int threads,
     const std::function<void(unsigned block, unsigned thread)>& body) {
   for (std::int64_t block = 0; block < blocks; ++block) {
     for (int thread = 0; thread < threads; ++thread) {

@@ -18,8 +18,7 @@ class Barrier;
 // What one thread of the running block may do with the others.
 class BlockMember {
  public:
-  BlockMember(Barrier& barrier, unsigned char* shared)
-      : barrier_(barrier), shared_(shared) {}
+  BlockMember(Barrier& barrier, unsigned char* shared) : barrier_(barrier), shared_(shared) {}
   unsigned char* shared_memory() const {
     return shared_;
   }
@@ -46,17 +45,13 @@ class BlockMember {
 bool is_valid(std::int64_t blocks, int threads, std::size_t shared_bytes);
 
 void run_in_a_loop(
-    std::int64_t blocks,
-    int threads,
+    std::int64_t blocks, int threads,
     const std::function<void(unsigned block, unsigned thread)>& body);
 
 // The threads of a block at a time, with barriers. Rethrows the first error of
 // a thread; the others go on, or wait no longer.
 void run_together(
-    std::int64_t blocks,
-    int threads,
-    std::size_t shared_bytes,
-    const std::function<
-        void(unsigned block, unsigned thread, BlockMember& self)>& body);
+    std::int64_t blocks, int threads, std::size_t shared_bytes,
+    const std::function<void(unsigned block, unsigned thread, BlockMember& self)>& body);
 
 }  // namespace abtrain::kernels::emulation

@@ -33,8 +33,7 @@ class Barrier {
     running = this;
     // Forwards and backwards by turns: where a barrier is missing, one of the
     // orders shows it.
-    for (bool all_ended = false, forwards = true; !all_ended;
-         forwards = !forwards) {
+    for (bool all_ended = false, forwards = true; !all_ended; forwards = !forwards) {
       all_ended = true;
       for (std::size_t i = 0; i < members_.size(); ++i) {
         now_ = forwards ? i : members_.size() - 1 - i;
@@ -76,11 +75,8 @@ void BlockMember::synchronize() {
 }
 
 void run_together(
-    std::int64_t blocks,
-    int threads,
-    std::size_t shared_bytes,
-    const std::function<
-        void(unsigned block, unsigned thread, BlockMember& self)>& body) {
+    std::int64_t blocks, int threads, std::size_t shared_bytes,
+    const std::function<void(unsigned block, unsigned thread, BlockMember& self)>& body) {
   std::vector<unsigned char> shared(shared_bytes);
   Barrier barrier(threads);
   std::exception_ptr error;

@@ -57,14 +57,10 @@ void BlockMember::synchronize() {
 }
 
 void run_together(
-    std::int64_t blocks,
-    int threads,
-    std::size_t shared_bytes,
-    const std::function<
-        void(unsigned block, unsigned thread, BlockMember& self)>& body) {
+    std::int64_t blocks, int threads, std::size_t shared_bytes,
+    const std::function<void(unsigned block, unsigned thread, BlockMember& self)>& body) {
   // No larger than it says, so that a sanitizer sees the first byte behind it.
-  const std::unique_ptr<unsigned char[]> shared(
-      new unsigned char[shared_bytes]);
+  const std::unique_ptr<unsigned char[]> shared(new unsigned char[shared_bytes]);
   const auto fill = [&] { std::fill_n(shared.get(), shared_bytes, 0xff); };
   fill();
   Barrier barrier(threads);

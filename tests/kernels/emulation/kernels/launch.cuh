@@ -65,12 +65,8 @@ inline float divide(float a, float b) {
 // run one after another.
 template <class... Parameters, class... Arguments>
 int launch(
-    void (*kernel)(Parameters...),
-    std::int64_t blocks,
-    int threads,
-    std::size_t shared_bytes,
-    void* /*stream*/,
-    Arguments... arguments) {
+    void (*kernel)(Parameters...), std::int64_t blocks, int threads, std::size_t shared_bytes,
+    void* /*stream*/, Arguments... arguments) {
   if (blocks == 0) {
     return 0;
   }
@@ -89,9 +85,7 @@ int launch(
     emulation::run_in_a_loop(blocks, threads, run);
   } else {
     emulation::run_together(
-        blocks,
-        threads,
-        shared_bytes,
+        blocks, threads, shared_bytes,
         [&](unsigned block, unsigned thread, emulation::BlockMember& self) {
           this_thread = &self;
           run(block, thread);
