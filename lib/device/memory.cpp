@@ -1,30 +1,151 @@
 #include "device/memory.h"
 
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdlib>
+#include <mutex>
+#include <new>
+#include <vector>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 namespace abtrain::device {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+// Blocks of this size and above return to the kernel when they are freed. Unless it is set, the
+// threshold grows with each freed block that exceeds it.
+void map_from([[maybe_unused]] std::size_t bytes) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, static_cast<int>(bytes));
+#endif
+}
+
+// Freed blocks wait for the next tensor of their size class. If a new block would make all blocks
+// larger than kSpare times what was ever in use at once, those that wait are freed first.
+class TensorMemory final : public c10::Allocator {
+ public:
+  static constexpr std::size_t kHuge = 2 * kMiB;  // a huge page
+
+  static TensorMemory& instance() {
+    static auto* const memory = new TensorMemory;  // tensors may outlive static objects
+    return *memory;
+  }
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* data = bytes == 0 ? nullptr : instance().take(bytes);
+    return {data, data, &give_back, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override {
+    return &give_back;
+  }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  // What stands before the data of a block, padded to a cache line.
+  struct alignas(64) Header {
+    std::size_t size;  // header included
+  };
+  static constexpr std::size_t kSmallest = 128;
+  static constexpr std::size_t kLargest = 256 * kMiB;
+  static constexpr double kSpare = 1.25;
+
+  static bool is_kept(std::size_t size) {
+    return size >= kSmallest && size < kLargest;
+  }
+
+  // Rounded up by an eighth at most.
+  static std::size_t size_class(std::size_t size) {
+    const std::size_t step = std::max(sizeof(Header), std::bit_floor(size) / 8);
+    return is_kept(size) ? (size + step - 1) / step * step : size;
+  }
+
+  // The kept blocks of a size class.
+  std::vector<Header*>& kept(std::size_t size) {
+    const auto octave = static_cast<std::size_t>(std::bit_width(size));
+    return kept_[8 * octave + size / (std::bit_floor(size) / 8) % 8];
+  }
+
+  void* take(std::size_t bytes) {
+    const std::size_t size = size_class(bytes + sizeof(Header));
+    if (is_kept(size)) {
+      const std::lock_guard lock(mutex_);
+      used_ += size;
+      most_used_ = std::max(most_used_, used_);
+      if (auto& blocks = kept(size); !blocks.empty()) {
+        Header* const block = blocks.back();
+        blocks.pop_back();
+        kept_bytes_ -= size;
+        return block + 1;
+      }
+      if (static_cast<double>(used_ + kept_bytes_) > kSpare * static_cast<double>(most_used_)) {
+        free_kept();
+      }
+    }
+    void* const block = std::aligned_alloc(
+        size < kHuge ? alignof(Header) : kHuge, (size + sizeof(Header) - 1) / 64 * 64);
+    TORCH_CHECK(block != nullptr, "can't allocate memory: you tried to allocate ", bytes, " bytes");
+#ifdef __linux__
+    if (size >= kHuge) {
+      madvise(block, size, MADV_HUGEPAGE);
+    }
+#endif
+    return new (block) Header{size} + 1;
+  }
+
+  static void give_back(void* data) {
+    if (data == nullptr) {
+      return;
+    }
+    auto* const block = static_cast<Header*>(data) - 1;
+    if (!is_kept(block->size)) {
+      std::free(block);
+      return;
+    }
+    TensorMemory& own = instance();
+    const std::lock_guard lock(own.mutex_);
+    own.used_ -= block->size;
+    own.kept_bytes_ += block->size;
+    own.kept(block->size).push_back(block);
+  }
+
+  void free_kept() {
+    for (auto& blocks : kept_) {
+      std::ranges::for_each(blocks, std::free);
+      blocks.clear();
+    }
+    kept_bytes_ = 0;
+    malloc_trim(0);
+  }
+
+  std::mutex mutex_;
+  std::array<std::vector<Header*>, 8 * 64> kept_;
+  std::size_t kept_bytes_ = 0, used_ = 0, most_used_ = 0;
+};
+
+}  // namespace
 
 void keep_freed_memory() {
-#ifdef __GLIBC__
-  constexpr int kMiB = 1 << 20;
-  if (mallopt(M_MMAP_THRESHOLD, 256 * kMiB) == 0) {
-    mallopt(M_MMAP_THRESHOLD, 32 * kMiB);  // the maximum of older versions
-  }
-  mallopt(M_TRIM_THRESHOLD, 1024 * kMiB);
-  // A thread's own arena holds at most 64 MiB: larger blocks would be mapped.
-  mallopt(M_ARENA_MAX, 1);
+#ifndef __SANITIZE_ADDRESS__  // which watches freed memory itself
+  map_from(TensorMemory::kHuge);
+  c10::SetCPUAllocator(&TensorMemory::instance(), 1);
 #endif
 }
 
 void return_freed_memory() {
-#ifdef __GLIBC__
-  // If it is not set, the threshold grows with each freed block that exceeds
-  // it, and the memory of later blocks is kept.
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);
-#endif
+  map_from(kMiB);
 }
 
 }  // namespace abtrain::device

@@ -1,17 +1,17 @@
-// Settings of the host's memory allocator (glibc malloc).
+// Where the tensors of the host come from.
 #pragma once
 
 namespace abtrain::device {
 
-// Makes the C library keep freed memory. Otherwise it returns every activation
-// to the kernel and obtains the same pages again, zeroed, in the next step,
-// which takes 5 to 8 % of a convolutional network's step. Blocks of 256 MiB and
-// more are still returned. Call it before any thread starts. Does nothing
-// without glibc.
+// From now on tensors on the CPU take the memory of tensors that were freed. The C library would
+// return large blocks to the kernel and obtain the same pages again, zeroed, in the next step, and
+// the workers' threads would wait for the lock of its arena. Blocks of 2 MiB and more lie in huge
+// pages where the kernel has them; those of 256 MiB and more are returned at once. Safe at any
+// time: each block goes back to where it came from.
 void keep_freed_memory();
 
-// The opposite, for programs that use large blocks one after another and should
-// stay small: freed memory is returned at once.
+// For programs that use large blocks one after another and should stay small: freed memory is
+// returned at once.
 void return_freed_memory();
 
 }  // namespace abtrain::device
