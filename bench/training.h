@@ -16,7 +16,6 @@
 #include "methods/average.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
-#include "train/autocast.h"
 
 namespace abtrain::bench {
 
@@ -33,11 +32,11 @@ class Training {
       const optim::OptimizerOptions& optimizer, at::ScalarType precision, double lr,
       at::Device device)
       : device_(device),
-        precision_(precision),
         model_(nn::make_model(model, shape)),
         optimizer_(optim::make_optimizer(optimizer)) {
     model_->initialize(nn::InitName::Kaiming, 1);
     model_->to(device);
+    model_->compute_in({precision});
     block_ = optim::ParameterBlock(methods::dense_parameters(*model_), true, optimizer_->moments());
     images_ = at::randn({batch, shape.channels, shape.height, shape.width})
                   .to(device)
@@ -54,12 +53,8 @@ class Training {
   double gradients(nn::Tape* tape = nullptr) {
     return milliseconds([&] {
       block_.zero_gradients();
-      at::Tensor loss;
-      {
-        const train::Autocast autocast(precision_, device_.type());
-        loss = at::cross_entropy_loss(model_->forward(images_, true, tape), labels_);
-      }
-      loss.backward();
+      at::cross_entropy_loss(model_->forward(images_, true, tape).to(at::kFloat), labels_)
+          .backward();
     });
   }
   double update() {
@@ -76,7 +71,6 @@ class Training {
 
  private:
   at::Device device_;
-  at::ScalarType precision_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::ParameterBlock block_;

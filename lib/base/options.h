@@ -40,7 +40,7 @@ std::string name_in(const Names<E>& names, const E& value) {
 }
 
 // When a run that continues may have another value than it had before.
-enum class MayChange { Never, Always, WithWorkers, WhenLonger };
+enum class MayChange { Never, Always, WithWorkers, WhenLonger, ToAuto };
 
 struct Field {
   std::string key;

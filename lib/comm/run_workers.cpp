@@ -1,5 +1,9 @@
 #include "comm/run_workers.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -13,6 +17,11 @@ namespace abtrain::comm {
 void run_workers(
     int workers, double timeout_seconds, const std::function<void(Communicator&)>& body) {
   LocalWorld world(workers, timeout_seconds);
+#ifdef _OPENMP
+  // This thread only waits from here on. While its idle threads exist, OpenMP counts more threads
+  // than cores, and lets those of the workers sleep at every barrier instead of spinning a little.
+  omp_pause_resource_all(omp_pause_soft);
+#endif
   std::mutex mutex;
   std::exception_ptr root;
   std::vector<std::jthread> threads;

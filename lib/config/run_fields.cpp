@@ -13,9 +13,12 @@ Fields fields_of(TrainOptions& o) {
        "steps", o.steps, between(0, kMaxSteps),
        "length of the run in steps; if above 0, overrides epochs")
       .free(MayChange::WhenLonger);
-  f.choice(
-      "precision", o.precision, {{"fp32", at::kFloat}, {"bf16", at::kBFloat16}},
-      "precision of the layers");
+  f.choice<std::optional<at::ScalarType>>(
+       "precision", o.precision,
+       {{"auto", std::nullopt}, {"fp32", at::kFloat}, {"bf16", at::kBFloat16}},
+       "precision of the layers' larger products; auto: bf16 on machines with instructions for it, "
+       "else fp32")
+      .free(MayChange::ToAuto);
   f.choice(
       "cuda_graphs", o.cuda_graphs, {{"auto", std::nullopt}, {"on", true}, {"off", false}},
       "run steps on a GPU as captured graphs; auto: where that works");

@@ -26,7 +26,8 @@ namespace abtrain::config {
 struct TrainOptions {
   double epochs = 6;
   std::int64_t steps = 0;                 // if positive, overrides epochs
-  at::ScalarType precision = at::kFloat;  // or kBFloat16
+  // kFloat or kBFloat16; nullopt: device/devices.h, native_precision().
+  std::optional<at::ScalarType> precision;
   std::optional<bool> cuda_graphs;        // nullopt: where that works
   std::int64_t accumulate = 1;            // micro-batches per step
   double label_smoothing = 0;

@@ -1,5 +1,6 @@
 #include "device/devices.h"
 
+#include <ATen/cpu/Utils.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::device {
 
@@ -114,9 +116,25 @@ DeviceInfo cpu_device() {
       break;
     }
   }
+  auto features = at::cpu::get_cpu_capabilities();
+  for (const auto& [feature, name] :
+       {std::pair("amx_bf16", "AMX-BF16"), std::pair("avx512_bf16", "AVX512-BF16")}) {
+    const c10::IValue& has = features[feature];
+    if (info.bf16.empty() && has.isBool() && has.toBool()) {
+      info.bf16 = name;
+    }
+  }
   info.memory_bytes =
       memory_limit(static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE));
   return info;
+}
+
+DeviceInfo info_of(const c10::Device& device) {
+  const std::vector<DeviceInfo> all =
+      device.is_cpu() ? std::vector<DeviceInfo>{cpu_device()} : cuda_devices();
+  const auto found = std::ranges::find(all, device, &DeviceInfo::device);
+  ABT_ASSERT(found != all.end(), "there is no device {}", device);
+  return *found;
 }
 
 c10::Device pick_device(DeviceChoice wanted, int worker) {

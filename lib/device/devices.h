@@ -18,6 +18,8 @@ struct DeviceInfo {
   c10::Device device;
   std::string name;
   std::int64_t memory_bytes = 0;
+  // The instructions for products in bf16, such as "AMX-BF16"; "" where those are emulated.
+  std::string bf16 = {};
   std::string id = {};  // a GPU's UUID, the same in every process; else empty
 };
 
@@ -30,6 +32,8 @@ double cgroup_quota(const std::filesystem::path& root, const std::filesystem::pa
 
 DeviceInfo cpu_device();
 std::vector<DeviceInfo> cuda_devices();
+// That of one of these.
+DeviceInfo info_of(const c10::Device& device);
 
 // Where a configuration wants to compute. Auto: on a GPU if there is one.
 enum class DeviceChoice { Auto, Cpu, Cuda };

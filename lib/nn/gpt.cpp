@@ -14,6 +14,7 @@
 #include "nn/families.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
+#include "nn/tape.h"
 #include "nn/transformer.h"
 
 namespace abtrain::nn {
@@ -109,6 +110,22 @@ class TokenEmbedding : public Layer {
   at::Tensor tokens_, places_;
 };
 
+// Maps features to logits by the embedding of the tokens.
+class TiedHead : public Layer {
+ public:
+  explicit TiedHead(const TokenEmbedding& embedding) : embedding_(embedding) {}
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    const at::Tensor& weight = embedding_.tokens();
+    return linear(
+        input, weight, {},
+        product_type(pass.precision, weight, input.numel() / input.size(-1) * weight.numel()),
+        nullptr);
+  }
+
+ private:
+  const TokenEmbedding& embedding_;
+};
+
 // In GPT-2, queries, keys and values are one matrix.
 PartOf gpt_part_of(const std::string& name) {
   constexpr std::array<const char*, 3> kParts = {"c_q", "c_k", "c_v"};
@@ -158,9 +175,7 @@ Architecture gpt(const ModelOptions& options, const InputShape& shape, const Siz
   layers->add("ln_f", std::make_unique<LayerNorm>(features, kGptEps));
   Architecture architecture;
   if (options.tied) {
-    layers->add("", std::make_unique<Function>([&tokens](const at::Tensor& x) {
-                  return at::linear(x, tokens.tokens());
-                }));
+    layers->add("", std::make_unique<TiedHead>(tokens));
   } else {
     layers->add("lm_head", gpt_linear(features, shape.classes, kGptDeviation, false));
     architecture.keep_dense = {"lm_head"};

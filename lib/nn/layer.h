@@ -33,6 +33,14 @@ class Visitor {
   virtual void buffer(const std::string& name, at::Tensor& tensor) = 0;
 };
 
+// What linear maps and convolutions compute in, while parameters, sums, norms and losses stay in
+// fp32: bf16, or kFloat, which changes nothing. On the CPU only those of at least so many
+// multiplications, since for smaller ones the casts take longer than bf16 saves.
+struct Precision {
+  at::ScalarType type = at::kFloat;
+  std::int64_t least = 4'000'000;
+};
+
 // The settings of a forward pass.
 struct Pass {
   bool training = false;
@@ -41,6 +49,7 @@ struct Pass {
   // If above 0, batch norms normalize by the batch even if the pass does not
   // train, and running statistics go this share of the way to the batch's.
   double statistics_share = 0;
+  Precision precision = {};
 };
 
 class Layer {

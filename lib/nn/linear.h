@@ -7,6 +7,10 @@
 
 namespace abtrain::nn {
 
+// What a product with this weight computes in.
+at::ScalarType product_type(
+    const Precision& precision, const at::Tensor& weight, std::int64_t multiplications);
+
 // What both have.
 class WeightLayer : public Layer {
  public:
@@ -14,6 +18,9 @@ class WeightLayer : public Layer {
 
  protected:
   WeightLayer(Weight weight, bool bias, const LayerInit& init);
+  // What a pass over so many `positions` (weight.h) computes in.
+  at::ScalarType type_of(const Pass& pass, std::int64_t positions) const;
+
   Weight weight_;
   at::Tensor bias_;
 
@@ -50,7 +57,8 @@ class Conv2d : public WeightLayer {
   // Output length along one side, for an input of length `side`.
   std::int64_t output_side(std::int64_t side) const;
   at::Tensor convolve(
-      const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, Tape* tape) const;
+      const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+      at::ScalarType type, Tape* tape) const;
 
   ConvOptions options_;
 };

@@ -219,6 +219,7 @@ void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {
     }
   }
   Pass pass;
+  pass.precision = precision_;
   pass.statistics_share = 1.0 / static_cast<double>(k + 1);
   layers_->forward(inputs, pass);
 }

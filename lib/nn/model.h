@@ -46,7 +46,11 @@ class Model {
   // dropout needs a call of seed_dropout() before it trains. A tape records the
   // pass (nn/tape.h).
   at::Tensor forward(const at::Tensor& inputs, bool training, Tape* tape = nullptr) {
-    return layers_->forward(inputs, {training, generator_, tape});
+    return layers_->forward(inputs, {training, generator_, tape, 0, precision_});
+  }
+  // Of all later passes.
+  void compute_in(const Precision& precision) {
+    precision_ = precision;
   }
   // Takes the running statistics anew from the batches k = 0, 1, ..., one per
   // call: batch norms normalize by the batch, all else is as in an evaluation.
@@ -109,6 +113,7 @@ class Model {
   FileForm file_form_;
   at::Device device_ = at::kCPU;
   at::Generator generator_;
+  Precision precision_;
   std::vector<NamedWeight> weights_;
   std::vector<NamedParameter> parameters_;
   std::vector<NamedBuffer> buffers_;

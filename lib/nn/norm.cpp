@@ -39,7 +39,7 @@ LayerNorm::LayerNorm(std::int64_t features, double eps)
     : weight_(at::ones({features})), bias_(at::zeros({features})), eps_(eps) {}
 
 at::Tensor LayerNorm::forward(const at::Tensor& input, const Pass&) {
-  return at::layer_norm(input, weight_.sizes(), weight_, bias_, eps_);
+  return at::layer_norm(input.to(weight_.scalar_type()), weight_.sizes(), weight_, bias_, eps_);
 }
 
 void LayerNorm::visit(const std::string& prefix, Visitor& visitor) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "nn/bf16_linear.h"
 
 namespace abtrain::nn {
 
@@ -33,14 +34,30 @@ void Tape::record(LinearMap map, const at::Tensor& output) {
   maps_.push_back(std::move(map));
 }
 
+at::Tensor cast(const at::Tensor& tensor, at::ScalarType type) {
+  return tensor.defined() ? tensor.to(type) : tensor;
+}
+
+namespace {
+
+at::Tensor map(
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+    at::ScalarType type) {
+  return type == at::kBFloat16 && weight.is_cpu()
+             ? bf16_linear(input, weight, bias)
+             : at::linear(cast(input, type), cast(weight, type), cast(bias, type));
+}
+
+}  // namespace
+
 at::Tensor linear(
-    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, Tape* tape) {
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type,
+    Tape* tape) {
   if (tape == nullptr) {
-    return at::linear(input, weight, bias);
+    return map(input, weight, bias, type);
   }
   // With more than two dimensions its result could be a view.
-  const at::Tensor rows = input.flatten(0, -2);
-  const at::Tensor output = at::linear(rows, weight, bias);
+  const at::Tensor output = map(input.flatten(0, -2), weight, bias, type);
   tape->record({.weight = weight, .bias = bias, .input = input}, output);
   if (input.dim() == 2) {
     return output;

@@ -48,8 +48,12 @@ class Tape {
   std::vector<LinearMap> maps_;
 };
 
-// at::linear(), recorded if there is a tape.
+// at::linear() in this type, recorded if there is a tape. The bias may be undefined.
 at::Tensor linear(
-    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, Tape* tape);
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type,
+    Tape* tape);
+
+// The tensor in this type; an undefined one stays so.
+at::Tensor cast(const at::Tensor& tensor, at::ScalarType type);
 
 }  // namespace abtrain::nn

@@ -75,6 +75,10 @@ class Muon : public Optimizer {
   explicit Muon(const OptimizerOptions& options)
       : Optimizer(options, {MomentKind::Gradients, MomentKind::Other}) {}
 
+  void compute_in(at::ScalarType precision) override {
+    precision_ = precision;
+  }
+
   void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
     for (const Slice& slice : block.slices(options_.decay_all)) {
@@ -130,7 +134,7 @@ class Muon : public Optimizer {
       by_shape[shape].push_back(stored(slice.gradients[i], shape));
     }
     for (const auto& [shape, gradients] : by_shape) {
-      newton_schulz_.apply(gradients, bounded ? 1 : scale_of(shape));
+      newton_schulz_.apply(gradients, bounded ? 1 : scale_of(shape), precision_);
     }
     for (std::size_t i = 0; bounded && i < slice.gradients.size(); ++i) {
       slice.gradients[i].div_(spectron_divisor(slice, i, parameters[slice.indices[i]]));
@@ -180,6 +184,7 @@ class Muon : public Optimizer {
 
   static constexpr double kSmallestNorm = 1e-7;  // weights of 0 stay 0
 
+  at::ScalarType precision_ = at::kFloat;
   NewtonSchulz newton_schulz_;
 };
 

@@ -14,6 +14,8 @@
 #include <numeric>
 #include <utility>
 
+#include "ops/bf16_product.h"
+
 namespace abtrain::optim {
 namespace {
 
@@ -93,14 +95,39 @@ void iterate_on_gram(
 
 }  // namespace
 
-void NewtonSchulz::apply(const std::vector<at::Tensor>& matrices, double scale) {
+void NewtonSchulz::apply(
+    const std::vector<at::Tensor>& matrices, double scale, at::ScalarType precision) {
   if (matrices.empty() || matrices.front().numel() == 0) {
     return;
   }
-  if (matrices.front().is_cpu()) {
-    one_by_one(matrices, scale);
-  } else {
+  if (!matrices.front().is_cpu()) {
     together(matrices, scale);
+  } else if (precision == at::kBFloat16) {
+    in_bf16(matrices, scale);
+  } else {
+    one_by_one(matrices, scale);
+  }
+}
+
+// Each step changes the matrix in place. The Gram matrix is that of the short
+// side.
+void NewtonSchulz::in_bf16(const std::vector<at::Tensor>& matrices, double scale) {
+  const at::Tensor& first = matrices.front();
+  const std::int64_t side = std::min(first.size(0), first.size(1));
+  const at::Tensor gram = at::empty({side, side}, first.options().requires_grad(false));
+  for (const at::Tensor& matrix : matrices) {
+    matrix.div_(norms_of(matrix));
+    const at::Tensor x = matrix.size(0) <= matrix.size(1) ? matrix : matrix.t();
+    for (int step = 1; step <= kSteps; ++step) {
+      const double factor = step == kSteps ? scale : 1;
+      const at::Tensor rounded = x.to(at::kBFloat16);
+      ops::bf16_product(rounded, rounded.t(), gram);
+      const at::Tensor square = gram.to(at::kBFloat16);
+      ops::bf16_product(square, square, gram, static_cast<float>(kB), static_cast<float>(kC));
+      ops::bf16_product(
+          gram.to(at::kBFloat16), rounded, x, static_cast<float>(factor * kA),
+          static_cast<float>(factor));
+    }
   }
 }
 

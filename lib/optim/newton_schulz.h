@@ -16,11 +16,14 @@ namespace abtrain::optim {
 class NewtonSchulz {
  public:
   // Replaces each matrix by `scale` times its orthogonalization: together() on
-  // a GPU, one_by_one() on the CPU. All are fp32, row-major, of one shape and
-  // on one device. The host does not wait. Scratch is kept for the next call.
-  void apply(const std::vector<at::Tensor>& matrices, double scale);
+  // a GPU; on the CPU in_bf16() with the precision kBFloat16, else one_by_one().
+  // All are fp32, row-major, of one shape and on one device. The host does not
+  // wait. Scratch is kept for the next call.
+  void apply(const std::vector<at::Tensor>& matrices, double scale, at::ScalarType precision);
 
-  // The two forms, on any device. together(): batched products in bf16.
+  // Products of factors in bf16 with sums in fp32, on the CPU.
+  void in_bf16(const std::vector<at::Tensor>& matrices, double scale);
+  // The other two forms, on any device. together(): batched products in bf16.
   void together(const std::vector<at::Tensor>& matrices, double scale);
   // One matrix after the other, in fp32; long ones by their Gram matrices, two
   // to three times as fast.

@@ -51,6 +51,9 @@ class Optimizer {
   MomentKind moment_kind(int k) const {
     return moments_[static_cast<std::size_t>(k)];
   }
+  // What the products of all later steps take their factors in, where an optimizer has any: kFloat
+  // or kBFloat16.
+  virtual void compute_in(at::ScalarType) {}
   // One step from block.gradients(). `divisor` (a defined scalar tensor, or
   // undefined for 1) divides the gradients in the same pass, so that clipping
   // needs none of its own. What the gradients hold afterwards is unspecified.

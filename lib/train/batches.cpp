@@ -4,6 +4,7 @@
 #include "data/device_loader.h"
 #include "data/loader.h"
 #include "device/devices.h"
+#include "train/setup.h"
 #include "train/train_inputs.h"
 
 namespace abtrain::train {
@@ -33,7 +34,8 @@ RunExamples examples_of(const TrainInputs& inputs) {
   }
   const data::DeviceDataset& copy = inputs.device_copies->on(inputs.device);
   // With bf16 the first layer would cast a batch of floats to the same values.
-  const at::ScalarType type = inputs.device.is_cuda() ? inputs.options.train.precision : at::kFloat;
+  const at::ScalarType type =
+      inputs.device.is_cuda() ? precision_on(inputs.options.train, inputs.device) : at::kFloat;
   return {OnDevice{copy.train, type}, OnDevice{copy.validation, type}, OnDevice{copy.test, type}};
 }
 

@@ -148,8 +148,9 @@ Finding check_cpu() {
   return {
       "CPU",
       formatted(
-          "{}, {} cores for this process, {}, memory {}", cpu.name, device::cpu_cores(),
-          at::get_cpu_capability(), human_bytes(static_cast<double>(cpu.memory_bytes))),
+          "{}, {} cores for this process, {}, {}, memory {}", cpu.name, device::cpu_cores(),
+          at::get_cpu_capability(), cpu.bf16.empty() ? "no bf16" : formatted("bf16 ({})", cpu.bf16),
+          human_bytes(static_cast<double>(cpu.memory_bytes))),
       ""};
 }
 

@@ -14,7 +14,6 @@
 #include "base/scalars.h"
 #include "config/run_length.h"
 #include "device/devices.h"
-#include "train/autocast.h"
 #include "train/setup.h"
 #include "weights/model_file.h"
 
@@ -99,7 +98,7 @@ std::string generate(const config::RunOptions& configured, const GenerateOptions
   weights::load_model(weights::model_path(options.folder, options.model), *model);
   model->to(device);
   at::set_num_threads(threads_per_worker(configured, 1));
-  const Autocast autocast(configured.train.precision, device.type());
+  model->compute_in({precision_on(configured.train, device)});
   Tokens tokens = tokens_of(options.prompt, data);
   Random random(options.seed, RandomPurpose::Generate);
   for (std::int64_t i = 0; i < options.tokens; ++i) {

@@ -2,24 +2,20 @@
 
 #include "base/error.h"
 #include "methods/average.h"
-#include "train/autocast.h"
 
 namespace abtrain::train {
 
 void collect_statistics(
-    nn::Model& model, data::BatchSource& batches, std::int64_t count, c10::ScalarType precision,
-    const c10::Device& device, comm::Communicator& world, comm::Purpose purpose) {
+    nn::Model& model, data::BatchSource& batches, std::int64_t count, comm::Communicator& world,
+    comm::Purpose purpose) {
   ABT_ASSERT(count >= 1, "statistics of {} batches", count);
   if (model.buffers().empty()) {
     return;
   }
-  {
-    const Autocast autocast(precision, device.type());
-    for (std::int64_t k = 0; k < count; ++k) {
-      data::Batch batch;
-      batches.next(batch);
-      model.collect_statistics(batch.inputs, k);
-    }
+  for (std::int64_t k = 0; k < count; ++k) {
+    data::Batch batch;
+    batches.next(batch);
+    model.collect_statistics(batch.inputs, k);
   }
   // All workers have as many batches: the mean of the means is that over all.
   methods::average_buffers(model, world, purpose);

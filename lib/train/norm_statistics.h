@@ -22,12 +22,12 @@ namespace abtrain::train {
 
 // Overwrites the model's buffers, and nothing else, by `count` (at least 1)
 // batches of each worker; every worker passes the same `count` and ends with
-// the same bits. No dropout, no gradients; the layers compute in `precision`.
+// the same bits. No dropout, no gradients.
 // Collective: one fp32 all-reduce of the buffers. A model without buffers makes
 // no pass and sends nothing. Throws Error(Config) if a batch norm gets a single
 // value per channel.
 void collect_statistics(
-    nn::Model& model, data::BatchSource& batches, std::int64_t count, c10::ScalarType precision,
-    const c10::Device& device, comm::Communicator& world, comm::Purpose purpose);
+    nn::Model& model, data::BatchSource& batches, std::int64_t count, comm::Communicator& world,
+    comm::Purpose purpose);
 
 }  // namespace abtrain::train

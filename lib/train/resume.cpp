@@ -114,9 +114,6 @@ ResumeChoice decide(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder, Log& log) {
   ResumeChoice choice;
-  const auto configuration_of = [](const run_folder::Checkpoint& checkpoint) {
-    return config::read_config(formatted("{}/{}", checkpoint.folder, config::kConfig));
-  };
   if (how == "auto" && !is_there(run_folder + "/summary.json")) {
     choice.from = run_folder::newest_checkpoint(run_folder, log);
     if (choice.from && overwrite && !differences(configuration_of(*choice.from), options).empty()) {
@@ -150,6 +147,10 @@ ResumeChoice decide(
 }
 
 }  // namespace
+
+config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint) {
+  return config::read_config(formatted("{}/{}", checkpoint.folder, config::kConfig));
+}
 
 std::string default_resume() {
   return env("SLURM_JOB_ID") ? "auto" : "none";

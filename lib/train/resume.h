@@ -43,6 +43,9 @@ ResumeChoice choose_resume(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder, Log& log);
 
+// The configuration that a checkpoint was saved with.
+config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint);
+
 // Whether a run of `length` can go on from a checkpoint of a shorter run with
 // the same options. Throws Error(Config) if it is no longer than that one, or
 // if the method would have done something else in the steps that are done. Says

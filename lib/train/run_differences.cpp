@@ -49,6 +49,7 @@ std::vector<std::string> differences(
     const std::string& old_value = old_settings.at(key).value;
     const bool is_free = now_set.may_change == MayChange::Always ||
                          (is_longer && now_set.may_change == MayChange::WhenLonger) ||
+                         (value == "auto" && now_set.may_change == MayChange::ToAuto) ||
                          (regroups && now_set.may_change == MayChange::WithWorkers);
     if (is_free || old_value == value) {
       continue;

@@ -22,7 +22,6 @@
 #include "optim/optimizer_kind.h"
 #include "run_folder/run_lock.h"
 #include "train/about_model.h"
-#include "train/autocast.h"
 #include "train/resume.h"
 #include "train/setup.h"
 #include "train/summary.h"
@@ -81,7 +80,9 @@ class Session {
     }
   }
   void choose_start();
+  void choose_precision();
   void open();
+  std::string precision_text() const;
   void announce(int threads);
   TrainResult run_workers();
   void check_not_stopped(const TrainResult& result) const;
@@ -92,7 +93,7 @@ class Session {
         json_text(summary)};
   }
 
-  const config::RunOptions& options_;
+  config::RunOptions options_;
   const SessionOptions& session_;
   WorkerHost& host_;
   Log& log_;
@@ -114,6 +115,7 @@ SessionResult Session::train() {
     return report(JsonObject::of_file(folder_ + "/summary.json").all());
   }
   choose_place(setup_, options_, host_, log_);
+  choose_precision();
   host_.all_or_none([&] {
     prepare(
         setup_, options_, host_, [this](const std::string& what) { doing(what); }, log_);
@@ -159,6 +161,20 @@ void Session::choose_start() {
   });
 }
 
+// One process decides for all here too: a run goes on as it began.
+void Session::choose_precision() {
+  std::string word;
+  host_.all_or_none([&] {
+    if (host_.writes()) {
+      if (!options_.train.precision && resume_.from) {
+        options_.train.precision = configuration_of(*resume_.from).train.precision;
+      }
+      word = precision_on(options_.train, setup_.device) == at::kBFloat16 ? "bf16" : "fp32";
+    }
+  });
+  options_.train.precision = host_.share(word) == "bf16" ? at::kBFloat16 : at::kFloat;
+}
+
 void Session::open() {
   host_.all_or_none([&] {
     if (host_.writes()) {
@@ -169,16 +185,25 @@ void Session::open() {
   host_.join_folder(folder_);
 }
 
+// Such as "bf16 (AMX-BF16)".
+std::string Session::precision_text() const {
+  if (options_.train.precision != at::kBFloat16) {
+    return "fp32";
+  }
+  const std::string instructions = device::info_of(setup_.device).bf16;
+  return formatted("bf16 ({})", instructions.empty() ? "emulated" : instructions);
+}
+
 void Session::announce(int threads) {
   // A launcher binds each of its processes to cores of its own.
   const bool shares = host_.workers_in_process > device::cpu_cores();
   const int cores = shares ? device::cpu_cores() : threads;
   log_.info(
-      "{}{}{} on {}, {}{}{}{}, {} steps of {} {} per worker", options_.workers,
+      "{}{}{} on {}, {}{}{}{}, {}, {} steps of {} {} per worker", options_.workers,
       options_.workers == 1 ? " worker" : " workers",
       host_.workers_in_process < options_.workers ? ", one process each," : "", setup_.device.str(),
       shares ? "sharing " : "", cores, cores == 1 ? " core" : " cores", shares ? "" : " each",
-      setup_.length.steps, options_.data.batch_size * options_.train.accumulate,
+      precision_text(), setup_.length.steps, options_.data.batch_size * options_.train.accumulate,
       data::examples_of(options_.data));
 }
 
@@ -266,12 +291,12 @@ std::string evaluate_run(
   std::unique_ptr<nn::Model> model = nn::make_model(options.model, config::input_shape(dataset));
   weights::load_model(path, *model);
   model->to(device);
+  model->compute_in({precision_on(options.train, device)});
   log.info("evaluating {} on {}", path, dataset.found_in);
   const data::Augment augment(options.data, dataset, options.seed);
   at::set_num_threads(threads_per_worker(options, 1));
   Score score;
   comm::run_workers(1, options.train.timeout, [&](comm::Communicator& world) {
-    const Autocast autocast(options.train.precision, device.type());
     score =
         evaluate(
             *model, OnHost{dataset.test}, augment, options.evaluate.batch_size, 1, device, world)

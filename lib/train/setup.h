@@ -50,6 +50,9 @@ std::int64_t decode_threads(const data::DataOptions& options, std::int64_t worke
 // The data set, decoded by so many threads.
 data::Dataset load_data(data::DataOptions options, std::int64_t workers, Log& log);
 
+// What the layers' larger products are computed in.
+at::ScalarType precision_on(const config::TrainOptions& options, const at::Device& device);
+
 // How many cores a worker's own operators use. To be set before the workers
 // start: each thread takes the value over at its first parallel operator.
 int threads_per_worker(const config::RunOptions& options, std::int64_t workers);

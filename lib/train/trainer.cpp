@@ -7,9 +7,9 @@
 #include "comm/run_workers.h"
 #include "device/stream.h"
 #include "methods/method_kind.h"
-#include "train/autocast.h"
 #include "train/batches.h"
 #include "train/norm_statistics.h"
+#include "train/setup.h"
 
 namespace abtrain::train {
 
@@ -64,6 +64,10 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
     model_->initialize(options_.model.init, options_.seed);
   }
   model_->to(in_.device);
+  const at::ScalarType precision = precision_on(options_.train, in_.device);
+  model_->compute_in({precision});
+  merged_->compute_in({precision});
+  optimizer_->compute_in(precision);
   if (in_.checkpoints != nullptr) {
     writer_.emplace(
         *in_.checkpoints, *world_, in_.log != nullptr ? &in_.log->log() : nullptr, in_.hooks.save);
@@ -173,9 +177,7 @@ void Trainer::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose p
   const auto batches = make_batches(
       examples_.train, options_.data, augment_, *order,
       t * data::full_batches(*order, options_.data.batch_size), in_.device);
-  collect_statistics(
-      model, *batches, options_.evaluate.norm_batches, options_.train.precision, in_.device,
-      *world_, purpose);
+  collect_statistics(model, *batches, options_.evaluate.norm_batches, *world_, purpose);
 }
 
 Score Trainer::evaluate_now(std::int64_t t, bool last) {
@@ -189,7 +191,6 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   }
   const auto score = [&](nn::Model& model, const ExampleSource& examples, int group_size,
                          double label_smoothing = 0) {
-    const Autocast autocast(options_.train.precision, in_.device.type());
     return evaluate(
         model, examples, augment_, options_.evaluate.batch_size, group_size, in_.device, *world_,
         label_smoothing);

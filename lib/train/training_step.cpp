@@ -15,7 +15,6 @@
 #include "device/tensor_text.h"
 #include "nn/example_gradients.h"
 #include "orders/unit_gradients.h"
-#include "train/autocast.h"
 
 namespace abtrain::train {
 
@@ -100,7 +99,6 @@ void TrainingStep::take_batch() {
 
 at::Tensor TrainingStep::loss_of(
     const at::Tensor& inputs, const at::Tensor& labels, nn::Tape* tape) {
-  const Autocast autocast(options_.precision, in_.inputs.device.type());
   return at::cross_entropy_loss(
       in_.model.forward(inputs, true, tape).flatten(0, -2).to(at::kFloat), labels.flatten(), {}, 1,
       -100, options_.label_smoothing);

@@ -136,7 +136,7 @@ const Case kValues[] = {
     {"fp16",
      "train: {precision: fp16}\n",
      {},
-     {"c.yaml:1:20: error: train.precision: expected one of fp32, bf16, got "
+     {"c.yaml:1:20: error: train.precision: expected one of auto, fp32, bf16, got "
       "'fp16' (fp16 is not offered here, bf16 is)"}},
     {"zero_rate",
      "optimizer: {lr: 0}\n",

@@ -2,7 +2,6 @@
 #include "nn/example_gradients.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mv.h>
 #include <ATen/ops/randint.h>
@@ -208,20 +207,16 @@ TEST(ExampleGradients, InSinglePrecision) {
 }
 
 // A pass in bf16 with sums in fp32; the reference rounds its gradients too.
-TEST(ExampleGradients, UnderAutocast) {
+TEST(ExampleGradients, InBf16) {
   const auto model = family("cnn", {2, 8, 8, 3});
   prepare(*model, at::kFloat, Trained::Inner);
   const std::vector<Placed> trained = placed(*model);
   const at::Tensor images = at::randn({8, 2, 8, 8});
   const at::Tensor labels = at::randint(3, {8}, at::kLong);
   Tape tape;
-  at::autocast::set_autocast_enabled(at::kCPU, true);
-  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-  at::autocast::set_autocast_cache_enabled(false);
+  model->compute_in({at::kBFloat16, 0});
   const at::Tensor want = reference(*model, trained, images, labels);
   loss_of(*model, images, labels, &tape).backward();
-  at::autocast::set_autocast_cache_enabled(true);
-  at::autocast::set_autocast_enabled(at::kCPU, false);
   EXPECT_EQ(tape.maps().front().gradient->scalar_type(), at::kBFloat16);
   expect_gradients(ExampleGradients(tape, trained), trained, want, 0.05);
 }

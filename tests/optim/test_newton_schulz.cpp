@@ -41,17 +41,19 @@ TEST_P(NewtonSchulzShapes, FollowThePolynomialInFloat64) {
   for (const double scale : {1.0, 2.5}) {
     const std::vector<at::Tensor> exact = {a.clone(), b.clone()};
     newton_schulz.one_by_one(exact, scale);
-    const std::vector<at::Tensor> rounded = {a.clone(), b.clone(), a * -4};
-    newton_schulz.together(rounded, scale);
     const at::Tensor wanted = testing::orthogonalized(a) * scale;
     EXPECT_LT(relative_error(exact[0], wanted), 1e-5);
     EXPECT_LT(relative_error(exact[1], testing::orthogonalized(b) * scale), 1e-5);
-    EXPECT_LT(relative_error(rounded[0], wanted), 0.05);
-    EXPECT_LT(relative_error(rounded[1], testing::orthogonalized(b) * scale), 0.05);
-    // The scale of what comes in does not matter; a power of two, not a bit.
-    EXPECT_TRUE(at::equal(rounded[2], -rounded[0]));
-    for (const auto& each : {exact[0], exact[1], rounded[0], rounded[1]}) {
-      expect_near_orthogonal(each / scale);
+    for (const bool batched : {true, false}) {
+      const std::vector<at::Tensor> rounded = {a.clone(), b.clone(), a * -4};
+      batched ? newton_schulz.together(rounded, scale) : newton_schulz.in_bf16(rounded, scale);
+      EXPECT_LT(relative_error(rounded[0], wanted), 0.05);
+      EXPECT_LT(relative_error(rounded[1], testing::orthogonalized(b) * scale), 0.05);
+      // The scale of what comes in does not matter; a power of two, not a bit.
+      EXPECT_TRUE(at::equal(rounded[2], -rounded[0]));
+      for (const auto& each : {exact[0], exact[1], rounded[0], rounded[1]}) {
+        expect_near_orthogonal(each / scale);
+      }
     }
   }
 }
@@ -84,8 +86,8 @@ TEST(NewtonSchulz, LeavesZerosAndNothing) {
   EXPECT_TRUE(at::equal(zeros[0], at::zeros({4, 3})));
   newton_schulz.together(zeros, 2);
   EXPECT_TRUE(at::equal(zeros[0], at::zeros({4, 3})));
-  newton_schulz.apply({}, 1);
-  newton_schulz.apply({at::zeros({0, 3})}, 1);
+  newton_schulz.apply({}, 1, at::kFloat);
+  newton_schulz.apply({at::zeros({0, 3})}, 1, at::kFloat);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "config/check_run.h"
 #include "toy_run.h"
-#include "train/autocast.h"
 
 namespace abtrain::train {
 namespace {
@@ -57,7 +56,7 @@ TEST(Batches, InBf16AreWhatTheFirstLayerWouldCastThemTo) {
     at::Generator generator = at::detail::createCPUGenerator(2);
     const at::Tensor images =
         at::randn({4, 3, 32, 32}, generator).contiguous(at::MemoryFormat::ChannelsLast);
-    const Autocast autocast(at::kBFloat16, at::kCPU);
+    model->compute_in({at::kBFloat16, 0});
     const at::NoGradGuard no_grad;
     EXPECT_TRUE(
         at::equal(model->forward(images, false), model->forward(images.to(at::kBFloat16), false)))

@@ -43,7 +43,8 @@ std::vector<DeviceInfo> cuda_devices() {
     ABT_CUDA_CHECK(cudaGetDeviceProperties(&properties, i));
     devices.push_back(
         {c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(i)), properties.name,
-         static_cast<std::int64_t>(properties.totalGlobalMem)});
+         static_cast<std::int64_t>(properties.totalGlobalMem),
+         properties.major >= 8 ? "tensor cores" : ""});
     for (const char byte : properties.uuid.bytes) {
       devices.back().id += kDigits[(byte >> 4) & 15];
       devices.back().id += kDigits[byte & 15];

@@ -1,0 +1,68 @@
+#include "ops/bf16_product.h"
+
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "device/tensor_text.h"
+
+// Of the MKL inside LibTorch; builds of LibTorch without MKL have none. LibTorch's own products in
+// bf16 round their results to bf16, and their set-up costs small matrices more than bf16 saves.
+extern "C" [[gnu::weak]] void cblas_gemm_bf16bf16f32(
+    int layout, int transposes_a, int transposes_b, int m, int n, int k, float alpha, const void* a,
+    int row_of_a, const void* b, int row_of_b, float beta, float* c, int row_of_c);
+
+namespace abtrain::ops {
+namespace {
+
+// A matrix as BLAS takes it.
+struct Stored {
+  bool transposed;
+  int row;  // elements from one row, or column if transposed, to the next
+};
+
+Stored stored(const at::Tensor& matrix, at::ScalarType type) {
+  const bool by_rows = matrix.dim() == 2 && (matrix.stride(1) == 1 || matrix.size(1) == 1);
+  ABT_ASSERT(
+      matrix.dim() == 2 && matrix.is_cpu() && matrix.scalar_type() == type &&
+          (by_rows || matrix.stride(0) == 1 || matrix.size(0) == 1),
+      "expected a {} matrix with contiguous rows or columns, got {}{} with strides {}", type,
+      matrix.scalar_type(), matrix.sizes(), matrix.strides());
+  const int side = by_rows ? 1 : 0;
+  return {!by_rows, static_cast<int>(std::max(matrix.stride(1 - side), matrix.size(side)))};
+}
+
+}  // namespace
+
+void bf16_product(
+    const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, float beta, float alpha) {
+  const Stored of_c = stored(c, at::kFloat);
+  if (of_c.transposed) {
+    bf16_product(b.t(), a.t(), c.t(), beta, alpha);
+    return;
+  }
+  const Stored of_a = stored(a, at::kBFloat16);
+  const Stored of_b = stored(b, at::kBFloat16);
+  ABT_ASSERT(
+      a.size(0) == c.size(0) && a.size(1) == b.size(0) && b.size(1) == c.size(1),
+      "shapes {} and {} do not give {}", a.sizes(), b.sizes(), c.sizes());
+  if (cblas_gemm_bf16bf16f32 == nullptr) {
+    const at::Tensor product = at::mm(a.to(at::kFloat), b.to(at::kFloat)).mul_(alpha);
+    beta == 0 ? c.copy_(product) : c.mul_(beta).add_(product);
+    return;
+  }
+  if (c.numel() == 0) {
+    return;
+  }
+  constexpr int kRowMajor = 101;
+  constexpr int kPlain = 111;
+  constexpr int kTransposed = 112;
+  cblas_gemm_bf16bf16f32(
+      kRowMajor, of_a.transposed ? kTransposed : kPlain, of_b.transposed ? kTransposed : kPlain,
+      static_cast<int>(c.size(0)), static_cast<int>(c.size(1)), static_cast<int>(a.size(1)), alpha,
+      a.const_data_ptr(), of_a.row, b.const_data_ptr(), of_b.row, beta, c.mutable_data_ptr<float>(),
+      of_c.row);
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,15 @@
+// c = alpha a b + beta c on the CPU, of matrices in bf16, with sums and the result in fp32: nothing
+// is rounded but what the caller rounded. On CPUs without instructions for bf16 it is correct but
+// slow.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace abtrain::ops {
+
+// a: m x k, b: k x n, bf16; c: m x n, fp32. Each has contiguous rows or contiguous columns. With
+// beta = 0 nothing is read from c.
+void bf16_product(
+    const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, float beta = 0, float alpha = 1);
+
+}  // namespace abtrain::ops

@@ -1,0 +1,56 @@
+// Against at::linear in fp64 on the same rounded factors.
+#include "nn/bf16_linear.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+namespace abtrain::nn {
+namespace {
+
+at::Tensor rounded(const at::Tensor& x) {
+  return x.detach().to(at::kBFloat16).to(at::kDouble);
+}
+
+void expect_near(const at::Tensor& got, const at::Tensor& wanted) {
+  ASSERT_EQ(got.sizes(), wanted.sizes());
+  EXPECT_EQ(got.scalar_type(), at::kFloat);
+  EXPECT_LT((got - wanted).abs().max().item<double>(), 1e-5 * wanted.abs().max().item<double>());
+}
+
+TEST(Bf16Linear, RoundsOnlyFactors) {
+  for (const bool biased : {true, false}) {
+    at::Tensor x = at::randn({4, 6, 32}).set_requires_grad(true);
+    at::Tensor w = at::randn({24, 32}).set_requires_grad(true);
+    at::Tensor b = biased ? at::randn({24}).set_requires_grad(true) : at::Tensor();
+    const at::Tensor seed = at::randn({4, 6, 24});
+    const at::Tensor y = bf16_linear(x, w, b);
+    expect_near(
+        y.detach(),
+        at::linear(rounded(x), rounded(w), biased ? b.detach().to(at::kDouble) : at::Tensor()));
+    y.backward(seed);
+    const at::Tensor dy = rounded(seed).view({24, 24});
+    expect_near(x.grad(), at::mm(dy, rounded(w)).view({4, 6, 32}));
+    expect_near(w.grad(), at::mm(dy.t(), rounded(x).view({24, 32})));
+    if (biased) {
+      expect_near(b.grad(), seed.to(at::kDouble).sum(at::IntArrayRef({0, 1})));
+    }
+  }
+}
+
+TEST(Bf16Linear, GradientsOfFrozenWeightsAndOfInputsInBf16) {
+  at::Tensor x = at::randn({3, 16}).to(at::kBFloat16).set_requires_grad(true);
+  const at::Tensor w = at::randn({8, 16});
+  const at::Tensor y = bf16_linear(x, w, {});
+  EXPECT_FALSE(y.is_view());  // so that relu_() may write into it
+  y.backward(at::ones_like(y));
+  EXPECT_EQ(x.grad().scalar_type(), at::kBFloat16);
+  EXPECT_FALSE(w.grad().defined());
+}
+
+}  // namespace
+}  // namespace abtrain::nn
