@@ -170,7 +170,7 @@ void Model::initialize(InitName init, std::uint64_t seed) {
     Weight& w = *named.weight;
     // Filled in the order O, I, kh, kw, whatever the memory layout.
     at::Tensor values = at::empty(w.sizes());
-    fresh(values, named.init);
+    fresh(values, init == InitName::Orthogonal ? Init{Init::Kind::Normal, 1} : named.init);
     at::Tensor rows = values.flatten(1);
     if (init == InitName::Orthogonal) {
       rows = linalg::orthogonal_basis(rows);
