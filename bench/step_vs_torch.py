@@ -14,8 +14,9 @@ torchvision's or timm's model with the same loss and optimizer, and its fastest
 variant counts. abtrain's steps run its whole loop with the loader; PyTorch's take
 a ready batch. Needs a Python with torch, torchvision and timm.
 
-On the CPU PyTorch runs in fp32, in both memory layouts, with AdamW fused and
-foreach. With --device cuda both run in bf16: PyTorch eager under autocast,
+On the CPU both run in the same precision, PyTorch eager and compiled
+(torch.compile), in both memory layouts, with fused AdamW. With --device cuda both
+run in bf16: PyTorch eager under autocast,
 channels-last, with fused AdamW, its batch ready on the GPU, with and without
 cudnn.benchmark; abtrain with and without graphs. Both clip gradients to norm 1.
 --json prints the figures again, as one line of JSON for each model.
@@ -69,18 +70,24 @@ SMALL = ["vgg16-small", "resnet18", "vit-tiny"]
 
 
 class TorchSteps:
-    def __init__(self, build, batch, layout, fused):
+    """PyTorch on the CPU: eager or compiled, in fp32 or under bf16's autocast."""
+
+    def __init__(self, build, batch, layout, compiled, precision):
         self.model = build().to(memory_format=layout).train()
+        self.forward = torch.compile(self.model) if compiled else self.model
         self.images = torch.randn(batch, 3, 32, 32).to(memory_format=layout)
         self.labels = torch.randint(10, (batch,))
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=1e-3, weight_decay=0.01,
-            fused=fused, foreach=not fused)
+            self.model.parameters(), lr=1e-3, weight_decay=0.01, fused=True)
+        self.precision = contextlib.nullcontext
+        if precision == "bf16":
+            self.precision = lambda: torch.autocast("cpu", torch.bfloat16)
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.cross_entropy(
-            self.model(self.images), self.labels)
+        with self.precision():
+            loss = nn.functional.cross_entropy(
+                self.forward(self.images).float(), self.labels)
         loss.backward()
         self.optimizer.step()
         return loss.item()
@@ -194,10 +201,10 @@ def best_rival(model, arguments):
     rivals = {}
     for layout, name in ((torch.contiguous_format, "NCHW"),
                          (torch.channels_last, "channels-last")):
-        for fused in (True, False):
-            steps = TorchSteps(RIVALS[model], arguments.batch, layout, fused)
-            label = f"torch {name} {'fused' if fused else 'foreach'}"
-            rivals[label] = (steps, steps.median(2))
+        for form in ("eager", "compiled"):
+            steps = TorchSteps(RIVALS[model], arguments.batch, layout, form == "compiled",
+                               arguments.precision)
+            rivals[f"torch {name} {form}"] = (steps, steps.median(2))
     best = min(rivals, key=lambda name: rivals[name][1])
     return best, rivals[best][0]
 
@@ -206,7 +213,8 @@ def program(arguments, model, mode, workers, threads):
     row = subprocess.run(
         [arguments.program, model, mode, "--workers", str(workers),
          "--threads", str(threads), "--batch", str(arguments.batch),
-         "--ratio", str(arguments.ratio), "--steps", str(arguments.steps)],
+         "--ratio", str(arguments.ratio), "--steps", str(arguments.steps),
+         "--precision", arguments.precision],
         check=True, capture_output=True, text=True).stdout
     return float(row.split()[4])
 
@@ -231,7 +239,8 @@ def compare(model, arguments):
         for name, (mode, workers, each) in ours.items():
             times[name].append(program(arguments, model, mode, workers, each))
     medians = {name: statistics.median(t) for name, t in times.items()}
-    print(f"{model}, batch {arguments.batch}, ratio {arguments.ratio:g}:1")
+    print(f"{model}, batch {arguments.batch}, {arguments.precision}, "
+          f"ratio {arguments.ratio:g}:1")
     for name, value in medians.items():
         low, high = min(times[name]), max(times[name])
         print(f"  {name:34} {value:9.1f} ms  ({low:.1f} to {high:.1f})")
@@ -253,7 +262,7 @@ def main():
     parser.add_argument("--steps", type=int, help="steps per round (default: 5; with cuda 50)")
     parser.add_argument("--batch", type=int, help="default: 128; with cuda 256")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16",
-                        help="of both programs, with cuda")
+                        help="of both programs")
     parser.add_argument("--ratio", type=float, default=10)
     parser.add_argument("--pairs", action="store_true",
                         help="also compare two workers of one thread each")

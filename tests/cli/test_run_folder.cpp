@@ -137,6 +137,17 @@ TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
   done("--resume auto --set checkpoint.every=0");
 }
 
+// One of these is not what auto would be here.
+TEST_F(CliRunFolder, AResumedRunKeepsItsPrecision) {
+  for (const std::string precision : {"fp32", "bf16"}) {
+    done("--overwrite --set train.precision=" + precision);
+    fs::remove(path("summary.json"));
+    fs::remove_all(path("checkpoints/step-0000000008"));
+    done("--resume auto");
+    EXPECT_TRUE(contains(files().at(path("config.yaml")), "precision: " + precision + "\n"));
+  }
+}
+
 TEST_F(CliRunFolder, AnotherRunsCheckpointReplacesNothing) {
   done("");
   done("--name other");

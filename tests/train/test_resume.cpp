@@ -188,6 +188,16 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
   }
 }
 
+// A run records what its machine took.
+TEST_F(Resume, AutoKeepsThePrecision) {
+  options_.train.precision = at::kBFloat16;
+  save("own", 8);
+  options_.train.precision.reset();
+  EXPECT_EQ(step_of("auto"), 8);
+  options_.train.precision = at::kFloat;
+  expect_refused("auto", 78, "\n  train.precision: bf16 there, fp32 now");
+}
+
 TEST_F(Resume, ARefusalSaysBothValuesOfEachKey) {
   options_.optimizer.lr = 0.25;
   options_.seed = 3;
