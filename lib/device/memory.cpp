@@ -58,18 +58,13 @@ class TensorMemory final : public c10::Allocator {
   struct alignas(64) Header {
     std::size_t size;  // header included
   };
-  static constexpr std::size_t kSmallest = 128;
   static constexpr std::size_t kLargest = 256 * kMiB;
   static constexpr double kSpare = 1.25;
-
-  static bool is_kept(std::size_t size) {
-    return size >= kSmallest && size < kLargest;
-  }
 
   // Rounded up by an eighth at most.
   static std::size_t size_class(std::size_t size) {
     const std::size_t step = std::max(sizeof(Header), std::bit_floor(size) / 8);
-    return is_kept(size) ? (size + step - 1) / step * step : size;
+    return (size + step - 1) / step * step;
   }
 
   // The kept blocks of a size class.
@@ -80,29 +75,41 @@ class TensorMemory final : public c10::Allocator {
 
   void* take(std::size_t bytes) {
     const std::size_t size = size_class(bytes + sizeof(Header));
-    if (is_kept(size)) {
-      const std::lock_guard lock(mutex_);
-      used_ += size;
-      most_used_ = std::max(most_used_, used_);
-      if (auto& blocks = kept(size); !blocks.empty()) {
-        Header* const block = blocks.back();
-        blocks.pop_back();
-        kept_bytes_ -= size;
-        return block + 1;
-      }
-      if (static_cast<double>(used_ + kept_bytes_) > kSpare * static_cast<double>(most_used_)) {
-        free_kept();
-      }
+    const std::lock_guard lock(mutex_);
+    if (auto& blocks = kept(size); !blocks.empty()) {
+      Header* const block = blocks.back();
+      blocks.pop_back();
+      kept_bytes_ -= size;
+      use(size);
+      return block + 1;
     }
-    void* const block = std::aligned_alloc(
-        size < kHuge ? alignof(Header) : kHuge, (size + sizeof(Header) - 1) / 64 * 64);
+    const std::size_t most = std::max(most_used_, used_ + size);
+    if (static_cast<double>(used_ + size + kept_bytes_) > kSpare * static_cast<double>(most)) {
+      free_kept();
+    }
+    void* block = fresh(size);
+    if (block == nullptr) {
+      free_kept();
+      block = fresh(size);
+    }
     TORCH_CHECK(block != nullptr, "can't allocate memory: you tried to allocate ", bytes, " bytes");
+    use(size);
+    return new (block) Header{size} + 1;
+  }
+
+  void use(std::size_t size) {
+    used_ += size;
+    most_used_ = std::max(most_used_, used_);
+  }
+
+  static void* fresh(std::size_t size) {
+    void* const block = std::aligned_alloc(size < kHuge ? alignof(Header) : kHuge, size);
 #ifdef __linux__
-    if (size >= kHuge) {
+    if (block != nullptr && size >= kHuge) {
       madvise(block, size, MADV_HUGEPAGE);
     }
 #endif
-    return new (block) Header{size} + 1;
+    return block;
   }
 
   static void give_back(void* data) {
@@ -110,13 +117,13 @@ class TensorMemory final : public c10::Allocator {
       return;
     }
     auto* const block = static_cast<Header*>(data) - 1;
-    if (!is_kept(block->size)) {
-      std::free(block);
-      return;
-    }
     TensorMemory& own = instance();
     const std::lock_guard lock(own.mutex_);
     own.used_ -= block->size;
+    if (block->size >= kLargest) {
+      std::free(block);
+      return;
+    }
     own.kept_bytes_ += block->size;
     own.kept(block->size).push_back(block);
   }

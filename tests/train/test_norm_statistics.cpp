@@ -138,8 +138,7 @@ TEST_P(NormStatistics, AreMeansOverTheBatchesOfAllWorkers) {
     const auto metered = comm::metered(world, "world", meter);
     const auto model = norms_only();
     Given batches(world.rank());
-    collect_statistics(
-        *model, batches, kBatches, at::kFloat, at::kCPU, *metered, comm::Purpose::Metrics);
+    collect_statistics(*model, batches, kBatches, *metered, comm::Purpose::Metrics);
     EXPECT_EQ(batches.taken(), kBatches);
     ASSERT_EQ(model->buffers().size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -172,8 +171,7 @@ TEST(NoNormStatistics, TakeNoBatchAndSendNothing) {
     const auto model = nn::make_model(options, {1, 4, 4, 4});
     model->initialize(nn::InitName::Kaiming, 1);
     Given batches(world.rank());
-    collect_statistics(
-        *model, batches, kBatches, at::kFloat, at::kCPU, *metered, comm::Purpose::Sync);
+    collect_statistics(*model, batches, kBatches, *metered, comm::Purpose::Sync);
     EXPECT_EQ(batches.taken(), 0);
     EXPECT_TRUE(meter.scopes().empty());
   });
