@@ -15,6 +15,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adagrad.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <cstdio>
 #include <cstdlib>

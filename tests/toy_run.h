@@ -15,6 +15,7 @@ namespace abtrain::testing {
 inline config::RunOptions toy_options(int workers, std::optional<std::int64_t> group_size) {
   config::RunOptions o;
   o.seed = 7;
+  o.train.precision = at::kFloat;
   o.workers = workers;
   o.data.batch_size = 8;
   o.model.hidden = {24, 20};

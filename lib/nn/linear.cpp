@@ -80,7 +80,8 @@ at::Tensor Conv2d::convolve(
       // All pixels of the enlarged image are equal, so the kernel's sum gives
       // the same result, with 1/49 of the work for a kernel of 7 x 7.
       const at::Tensor pixels = x.flatten(1);
-      const at::Tensor output = linear(pixels, weight.sum({2, 3}), bias, type, nullptr);
+      const at::Tensor output =
+          at::linear(pixels, cast(weight.sum({2, 3}), type), cast(bias, type));
       if (tape != nullptr) {
         tape->record({.weight = weight, .bias = bias, .input = pixels}, output);
       }

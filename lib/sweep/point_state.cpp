@@ -36,7 +36,11 @@ PointState state_of(const PointRun& run) {
     return PointState::Missing;
   }
   try {
-    if (content_of(config::read_config(run.folder + "/config.yaml")) != content_of(run.options)) {
+    config::RunOptions before = config::read_config(run.folder + "/config.yaml");
+    if (!run.options.train.precision) {
+      before.train.precision.reset();  // a run records what auto was
+    }
+    if (content_of(before) != content_of(run.options)) {
       return PointState::Foreign;
     }
   } catch (const LocatedError&) {

@@ -125,8 +125,7 @@ TEST(CliRun, SaysWhereWorkersOutnumberTheCores) {
   const std::string arguments = small_run(folder, "--set device=cpu");
   const Outcome outcome = run(arguments, Stream::Error, "taskset -c 0 ");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "4 workers on cpu, sharing 1 core, 8 steps of"))
-      << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "4 workers on cpu, sharing 1 core, ")) << outcome.text;
 }
 
 struct BadRun {
