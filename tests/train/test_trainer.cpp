@@ -141,6 +141,12 @@ TEST(Precision, Bf16ChangesForwardPassesOnly) {
   for (const at::ScalarType precision : {at::kFloat, at::kBFloat16}) {
     config::RunOptions o = toy_options(2, 1);
     o.method.warmup_steps = Duration::steps(0);
+    // Products that are large enough, in factors too.
+    o.data.batch_size = 64;
+    o.model.hidden = {300, 300};
+    o.method.rank.rank = 120;
+    o.optimizer.lr = 2e-3;
+    o.train.steps = 15;
     o.train.precision = precision;
     auto& factors = first[precision == at::kBFloat16];
     const auto results = train_all(o, dataset, [&](int rank, std::int64_t step, nn::Model& model) {
