@@ -78,9 +78,8 @@ config::RunOptions options_of(int argc, char** argv, const c10::Device& device) 
   o.model.width = number("--width", 1);
   o.data.batch_size = whole("--batch", 128);
   o.train.steps = whole("--steps", device.is_cuda() ? 50 : 9) + warm_up(device);
-  if (word(argc, argv, "--precision", "fp32") == "bf16") {
-    o.train.precision = at::kBFloat16;
-  }
+  o.train.precision =
+      word(argc, argv, "--precision", "fp32") == "bf16" ? at::kBFloat16 : at::kFloat;
   const std::string graphs = word(argc, argv, "--graphs", "auto");
   if (graphs != "auto") {
     o.train.cuda_graphs = graphs == "on";
