@@ -26,7 +26,7 @@ namespace abtrain::config {
 struct TrainOptions {
   double epochs = 6;
   std::int64_t steps = 0;                 // if positive, overrides epochs
-  // kFloat or kBFloat16; nullopt: device/devices.h, native_precision().
+  // kFloat or kBFloat16; nullopt: train/setup.h, precision_on().
   std::optional<at::ScalarType> precision;
   std::optional<bool> cuda_graphs;        // nullopt: where that works
   std::int64_t accumulate = 1;            // micro-batches per step

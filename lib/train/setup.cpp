@@ -31,8 +31,10 @@ int cores_per_worker(std::int64_t workers) {
 }  // namespace
 
 at::ScalarType precision_on(const config::TrainOptions& options, const at::Device& device) {
-  return options.precision.value_or(
-      device::info_of(device).bf16.empty() ? at::kFloat : at::kBFloat16);
+  if (options.precision) {
+    return *options.precision;
+  }
+  return device::info_of(device).bf16.empty() ? at::kFloat : at::kBFloat16;
 }
 
 int threads_per_worker(const config::RunOptions& options, std::int64_t workers) {
