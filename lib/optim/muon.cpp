@@ -1,6 +1,8 @@
 // Muon (Jordan et al. 2024): the momentum of each matrix is orthogonalized
-// before it becomes a step; all other parameters take AdamW's steps. The
-// formulas stand in docs/methods/muon.md.
+// before it becomes a step; all other parameters take AdamW's steps. With a
+// fraction below 1, a step takes only the largest rows or columns of the
+// momentum (Dion2, arXiv:2512.16928). The formulas stand in
+// docs/methods/muon.md.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
@@ -73,7 +75,8 @@ class Muon : public Optimizer {
   // The momentum and nothing, or AdamW's two; for `spectron` the second one of
   // a factor holds the vectors of its two power iterations.
   explicit Muon(const OptimizerOptions& options)
-      : Optimizer(options, {MomentKind::Gradients, MomentKind::Other}) {}
+      : Optimizer(options, {MomentKind::Gradients, MomentKind::Other}),
+        newton_schulz_(options.ns_steps) {}
 
   void compute_in(at::ScalarType precision) override {
     precision_ = precision;
@@ -110,11 +113,15 @@ class Muon : public Optimizer {
     if (divisor.defined()) {
       at::_foreach_div_(slice.gradients, divisor);
     }
-    at::_foreach_lerp_(slice.moments[0], slice.gradients, 1 - options_.momentum);
-    if (options_.nesterov.value_or(true)) {
-      at::_foreach_lerp_(slice.gradients, slice.moments[0], options_.momentum);
+    if (options_.fraction < 1) {
+      at::_foreach_add_(slice.moments[0], slice.gradients);
     } else {
-      at::_foreach_copy_(slice.gradients, slice.moments[0]);
+      at::_foreach_lerp_(slice.moments[0], slice.gradients, 1 - options_.momentum);
+      if (options_.nesterov.value_or(true)) {
+        at::_foreach_lerp_(slice.gradients, slice.moments[0], options_.momentum);
+      } else {
+        at::_foreach_copy_(slice.gradients, slice.moments[0]);
+      }
     }
     orthogonalize(slice, parameters);
     if (options_.scale == MuonScale::Normalized) {
@@ -128,16 +135,50 @@ class Muon : public Optimizer {
 
   void orthogonalize(const Slice& slice, const std::vector<ParameterRef>& parameters) {
     const bool bounded = slice.is_factor && options_.factor_step == FactorStep::Spectron;
-    std::map<Shape, std::vector<at::Tensor>> by_shape;
+    std::map<Shape, std::vector<std::size_t>> by_shape;
     for (std::size_t i = 0; i < slice.gradients.size(); ++i) {
-      const Shape shape = shape_of(parameters[slice.indices[i]]);
-      by_shape[shape].push_back(stored(slice.gradients[i], shape));
+      by_shape[shape_of(parameters[slice.indices[i]])].push_back(i);
     }
-    for (const auto& [shape, gradients] : by_shape) {
-      newton_schulz_.apply(gradients, bounded ? 1 : scale_of(shape), precision_);
+    for (const auto& [shape, places] : by_shape) {
+      std::vector<at::Tensor> gradients;
+      for (const std::size_t i : places) {
+        gradients.push_back(stored(slice.gradients[i], shape));
+      }
+      const double scale = bounded ? 1 : scale_of(shape);
+      if (options_.fraction < 1) {
+        std::vector<at::Tensor> momenta;
+        for (const std::size_t i : places) {
+          momenta.push_back(stored(slice.moments[0][i], shape));
+        }
+        orthogonalize_largest(momenta, gradients, scale);
+      } else {
+        newton_schulz_.apply(gradients, scale, precision_);
+      }
     }
     for (std::size_t i = 0; bounded && i < slice.gradients.size(); ++i) {
       slice.gradients[i].div_(spectron_divisor(slice, i, parameters[slice.indices[i]]));
+    }
+  }
+
+  // Orthogonalizes the rows, or the columns where there are fewer of them, of
+  // the largest sums of magnitudes in each momentum, which then keeps a
+  // momentum'th of them. What a step leaves out, the next ones find there.
+  void orthogonalize_largest(
+      const std::vector<at::Tensor>& momenta, const std::vector<at::Tensor>& steps, double scale) {
+    const std::int64_t dim = momenta.front().size(0) <= momenta.front().size(1) ? 0 : 1;
+    const auto taken = static_cast<std::int64_t>(
+        std::ceil(options_.fraction * static_cast<double>(momenta.front().size(dim))));
+    std::vector<at::Tensor> places, parts;
+    for (const at::Tensor& momentum : momenta) {
+      const at::Tensor sums = at::linalg_vector_norm(momentum, 1, at::IntArrayRef{1 - dim});
+      places.push_back(std::get<1>(sums.topk(taken)));
+      parts.push_back(momentum.index_select(dim, places.back()));
+    }
+    std::vector<at::Tensor> kept = at::_foreach_mul(parts, options_.momentum);
+    newton_schulz_.apply(parts, scale, precision_);
+    for (std::size_t i = 0; i < momenta.size(); ++i) {
+      momenta[i].index_copy_(dim, places[i], kept[i]);
+      steps[i].zero_().index_copy_(dim, places[i], parts[i]);
     }
   }
 
@@ -199,6 +240,12 @@ const OptimizerKind kMuon{
         [](const OptimizerOptions& o) {
           return o.scale == MuonScale::Normalized && o.matrices == MuonMatrices::All;
         },
-    .check = check_nesterov};
+    .check =
+        [](const OptimizerOptions& o) {
+          return o.fraction < 1 && o.nesterov.value_or(false)
+                 ? Conflicts{{{"optimizer.nesterov", "optimizer.fraction"},
+                              "a fraction of the rows has no Nesterov form"}}
+                 : check_nesterov(o);
+        }};
 
 }  // namespace abtrain::optim

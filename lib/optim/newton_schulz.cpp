@@ -23,7 +23,6 @@ constexpr double kA = 3.4445;
 constexpr double kB = -4.7750;
 constexpr double kC = 2.0315;
 constexpr double kEps = 1e-7;
-constexpr int kSteps = 5;
 // Elements of a batch: enough to fill a GPU, few enough that scratch stays
 // small.
 constexpr std::int64_t kBatchNumel = std::int64_t{1} << 24;
@@ -47,21 +46,22 @@ at::Tensor norms_of(const at::Tensor& x) {
   return at::linalg_vector_norm(rows, 2, at::IntArrayRef{-1}, true).clamp_min_(kEps).unsqueeze_(-1);
 }
 
-// All steps, from `x`, which is overwritten, to `result`. The Gram matrix is
-// that of the short side: X p(X^T X) = p(X X^T) X.
-void iterate(
-    at::Tensor x, at::Tensor result, const at::Tensor& gram, const at::Tensor& polynomial,
-    double scale) {
-  static_assert(kSteps % 2 == 1, "the last step writes to `result`");
+// All steps on `x`, in turn from `x` to `other` and back; returns the one of
+// them that holds the result. The Gram matrix is that of the short side:
+// X p(X^T X) = p(X X^T) X.
+at::Tensor iterate(
+    at::Tensor x, at::Tensor other, const at::Tensor& gram, const at::Tensor& polynomial,
+    std::int64_t steps, double scale) {
   const bool wide = x.size(-2) <= x.size(-1);
-  for (int step = 1; step <= kSteps; ++step) {
-    const double factor = step == kSteps ? scale : 1;
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    const double factor = step == steps ? scale : 1;
     const at::Tensor turned = x.transpose(-2, -1);
     add_product(gram, gram, 0, wide ? x : turned, wide ? turned : x, 1);
     add_product(polynomial, gram, kB, gram, gram, kC);
-    add_product(result, x, factor * kA, wide ? polynomial : x, wide ? x : polynomial, factor);
-    std::swap(x, result);
+    add_product(other, x, factor * kA, wide ? polynomial : x, wide ? x : polynomial, factor);
+    std::swap(x, other);
   }
+  return x;
 }
 
 // The same steps on the Gram matrix R of the short side. Each step multiplies X
@@ -69,12 +69,13 @@ void iterate(
 // the first R and at the end. In fp32 what R loses by rounding is no more than
 // what the products of iterate() lose; in bf16 it would be.
 void iterate_on_gram(
-    const at::Tensor& x, at::Tensor result, std::array<at::Tensor, 4> squares, double scale) {
+    const at::Tensor& x, at::Tensor result, std::array<at::Tensor, 4> squares, std::int64_t steps,
+    double scale) {
   auto& [r, z, q, next] = squares;
   const bool wide = x.size(0) <= x.size(1);
   const at::Tensor turned = x.t();
   at::mm_out(r, wide ? x : turned, wide ? turned : x);
-  for (int step = 1;; ++step) {
+  for (std::int64_t step = 1;; ++step) {
     add_product(z, r, kB, r, r, kC);
     z.diagonal().add_(kA);
     if (step == 1) {
@@ -83,7 +84,7 @@ void iterate_on_gram(
       at::mm_out(next, q, z);
       std::swap(q, next);
     }
-    if (step == kSteps) {
+    if (step == steps) {
       break;
     }
     at::mm_out(next, r, z);
@@ -118,8 +119,8 @@ void NewtonSchulz::in_bf16(const std::vector<at::Tensor>& matrices, double scale
   for (const at::Tensor& matrix : matrices) {
     matrix.div_(norms_of(matrix));
     const at::Tensor x = matrix.size(0) <= matrix.size(1) ? matrix : matrix.t();
-    for (int step = 1; step <= kSteps; ++step) {
-      const double factor = step == kSteps ? scale : 1;
+    for (std::int64_t step = 1; step <= steps_; ++step) {
+      const double factor = step == steps_ ? scale : 1;
       const at::Tensor rounded = x.to(at::kBFloat16);
       ops::bf16_product(rounded, rounded.t(), gram);
       const at::Tensor square = gram.to(at::kBFloat16);
@@ -142,9 +143,9 @@ void NewtonSchulz::one_by_one(const std::vector<at::Tensor>& matrices, double sc
   for (const at::Tensor& matrix : matrices) {
     at::div_out(views[0], matrix, norms_of(matrix));
     if (on_gram) {
-      iterate_on_gram(views[0], matrix, {views[1], views[2], views[3], views[4]}, scale);
+      iterate_on_gram(views[0], matrix, {views[1], views[2], views[3], views[4]}, steps_, scale);
     } else {
-      iterate(views[0], matrix, views[1], views[2], scale);
+      matrix.copy_(iterate(views[0], matrix, views[1], views[2], steps_, scale));
     }
   }
 }
@@ -164,8 +165,8 @@ void NewtonSchulz::together(const std::vector<at::Tensor>& matrices, double scal
         matrices.front().options().dtype(at::kBFloat16));
     at::_foreach_copy_(views[0].unbind(), batch);
     views[0].div_(norms_of(views[0]));
-    iterate(views[0], views[1], views[2], views[3], scale);
-    at::_foreach_copy_(batch, views[1].unbind());
+    at::_foreach_copy_(
+        batch, iterate(views[0], views[1], views[2], views[3], steps_, scale).unbind());
   }
 }
 

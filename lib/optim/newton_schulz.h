@@ -1,9 +1,10 @@
 // Newton-Schulz iteration: makes nearly U V^T of a matrix U S V^T.
 //
-// The matrix is divided by max(its Frobenius norm, 1e-7). Then five steps X <-
-// 3.4445 X - 4.7750 (X X^T) X + 2.0315 (X X^T)^2 X take every singular value
-// that is not tiny to between about 0.68 and 1.13. The coefficients are those
-// of Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon/).
+// The matrix is divided by max(its Frobenius norm, 1e-7). Then steps X <-
+// 3.4445 X - 4.7750 (X X^T) X + 2.0315 (X X^T)^2 X follow, of which five take
+// every singular value that is not tiny to between about 0.68 and 1.13. The
+// coefficients are those of Jordan et al. 2024
+// (https://kellerjordan.github.io/posts/muon/).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +16,8 @@ namespace abtrain::optim {
 
 class NewtonSchulz {
  public:
+  explicit NewtonSchulz(std::int64_t steps = 5) : steps_(steps) {}
+
   // Replaces each matrix by `scale` times its orthogonalization: together() on
   // a GPU; on the CPU in_bf16() with the precision kBFloat16, else one_by_one().
   // All are fp32, row-major, of one shape and on one device. The host does not
@@ -34,6 +37,7 @@ class NewtonSchulz {
   std::vector<at::Tensor> scratch(
       const std::vector<std::vector<std::int64_t>>& sizes, const at::TensorOptions& options);
 
+  std::int64_t steps_;
   at::Tensor scratch_;  // flat
 };
 

@@ -51,6 +51,11 @@ Fields fields_of(OptimizerOptions& o) {
       "other_lr", o.other_lr, above_to(0, kLargest),
       "muon: learning rate of all that AdamW trains: biases, norms, embeddings "
       "and what matrices leaves out; follows the schedule as lr does");
+  f.integer("ns_steps", o.ns_steps, between(1, 20), "muon: Newton-Schulz steps; fewer are coarser");
+  f.number(
+      "fraction", o.fraction, above_to(0, 1),
+      "muon: share of the rows (columns, where there are fewer) of a matrix that a step "
+      "orthogonalizes and changes: those whose momentum is largest; below 1, as in Dion2");
   f.number("l1", o.l1, between(0, kLargest), "adagrad: weight of the l1 norm of the weights");
   f.number(
       "delta", o.delta, above_to(0, kLargest), "adagrad: added to the root of the sum of squares");

@@ -1,6 +1,7 @@
 // Options of the config's `optimizer:` and `schedule:` sections.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct OptimizerOptions {
   // muon: which matrices it trains; the others take AdamW's steps
   MuonMatrices matrices = MuonMatrices::All;
   double other_lr = 1e-3;  // muon: the rate of AdamW's steps, as lr
+  std::int64_t ns_steps = 5;  // muon: Newton-Schulz steps (optim/newton_schulz.h)
+  double fraction = 1;        // muon: of the shorter side, that a step orthogonalizes
   // adagrad: weight of the term l1 |x|, which makes weights x sparse
   double l1 = 0;
   double delta = 1e-3;           // added to the root of the sum of squares

@@ -13,10 +13,10 @@
 
 namespace abtrain::testing {
 
-inline at::Tensor orthogonalized(const at::Tensor& matrix) {
+inline at::Tensor orthogonalized(const at::Tensor& matrix, std::int64_t steps = 5) {
   at::Tensor x = matrix.to(at::kDouble);
   x = x / std::max(x.norm().item<double>(), 1e-7);
-  for (int step = 0; step < 5; ++step) {
+  for (std::int64_t step = 0; step < steps; ++step) {
     const at::Tensor gram = at::matmul(x, x.t());
     x = 3.4445 * x + at::matmul(-4.7750 * gram + 2.0315 * at::matmul(gram, gram), x);
   }

@@ -65,12 +65,18 @@ struct Formula {
   int t = 0;
 
   void matrix(const at::Tensor& g, double rate, double decay) {
-    m = o.momentum * m + (1 - o.momentum) * g;
-    const at::Tensor update = o.nesterov.value_or(true) ? (1 - o.momentum) * g + o.momentum * m : m;
     const double rows = static_cast<double>(x.size(0));
     const double columns = static_cast<double>(x.numel()) / rows;
-    const at::Tensor step =
-        testing::orthogonalized(update.reshape({x.size(0), -1})).reshape(x.sizes());
+    at::Tensor step;
+    if (o.fraction < 1) {
+      m = m + g;
+      step = of_largest(rows <= columns ? 0 : 1);
+    } else {
+      m = o.momentum * m + (1 - o.momentum) * g;
+      const at::Tensor update =
+          o.nesterov.value_or(true) ? (1 - o.momentum) * g + o.momentum * m : m;
+      step = orthogonalized(update.reshape({x.size(0), -1})).reshape(x.sizes());
+    }
     double scale = 1;
     if (o.scale == MuonScale::MatchRms) {
       scale = 0.2 * std::sqrt(std::max(rows, columns));
@@ -79,6 +85,22 @@ struct Formula {
     }
     x = o.scale == MuonScale::Normalized ? x * std::sqrt(rows) / x.norm() : x * (1 - rate * decay);
     x = x - rate * scale * step;
+  }
+  // Dion2: rows (dim 0) or columns by their sums of magnitudes.
+  at::Tensor of_largest(std::int64_t dim) {
+    at::Tensor matrix = m.reshape({m.size(0), -1}).transpose(0, dim).clone();
+    const at::Tensor order = matrix.abs().sum(1).argsort(0, true);
+    at::Tensor step = at::zeros_like(matrix);
+    const auto taken =
+        static_cast<std::int64_t>(std::ceil(o.fraction * static_cast<double>(matrix.size(0))));
+    const at::Tensor places = order.narrow(0, 0, taken);
+    step.index_put_({places}, orthogonalized(matrix.index({places})));
+    matrix.index_put_({places}, matrix.index({places}) * o.momentum);
+    m = matrix.transpose(0, dim).reshape(m.sizes());
+    return step.transpose(0, dim).reshape(x.sizes());
+  }
+  at::Tensor orthogonalized(const at::Tensor& matrix) const {
+    return testing::orthogonalized(matrix, o.ns_steps);
   }
   void other(const at::Tensor& g, double rate, double decay) {
     ++t;
@@ -98,6 +120,8 @@ struct MuonCase {
   bool decay_all;
   double divisor;  // 1: none
   MuonMatrices matrices = MuonMatrices::All;
+  std::int64_t ns_steps = 5;
+  double fraction = 1;
 };
 
 class MuonSteps : public ::testing::TestWithParam<MuonCase> {};
@@ -109,6 +133,8 @@ TEST_P(MuonSteps, FollowTheFormulasInFloat64) {
   o.nesterov = c.nesterov;
   o.decay_all = c.decay_all;
   o.matrices = c.matrices;
+  o.ns_steps = c.ns_steps;
+  o.fraction = c.fraction;
   const auto optimizer = make_optimizer(o);
   Zoo zoo;
   ParameterBlock block(zoo.list(), true, optimizer->moments());
@@ -150,7 +176,9 @@ INSTANTIATE_TEST_SUITE_P(
         MuonCase{"nesterov", MuonScale::Spectral, true, true, 2.5},
         MuonCase{"heavy_ball", MuonScale::Spectral, false, false, 1},
         MuonCase{"normalized", MuonScale::Normalized, {}, false, 2.5},
-        MuonCase{"factors", MuonScale::Spectral, {}, false, 2.5, MuonMatrices::Factors}),
+        MuonCase{"factors", MuonScale::Spectral, {}, false, 2.5, MuonMatrices::Factors},
+        MuonCase{"two_steps", MuonScale::MatchRms, {}, false, 1, MuonMatrices::All, 2},
+        MuonCase{"a_fraction", MuonScale::Spectral, {}, false, 2.5, MuonMatrices::All, 3, 0.4}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Muon, KeepsZerosWhereTheyAreNormalized) {
