@@ -38,7 +38,7 @@ std::vector<std::int64_t> planned_ranks(
   }
   // Also throws if a budget cannot be met.
   const auto choices = linalg::choose_ranks(rule, flat, other);
-  linalg::RankRule even;
+  linalg::RankRule even = rule;
   even.rule = linalg::RankRuleName::Ratio;
   const auto dense = static_cast<double>(parameters);
   const auto kept = static_cast<double>(other);

@@ -226,8 +226,10 @@ bool RangeFinder::publish(
   const auto& values = ritz.values;
   const bool cut = rule.rule == RankRuleName::Sigma;
   // The least wanted value, or the cut: no value above it may be missing.
-  const double bound = cut ? rule.cut * singular_value(values[0])
-                           : singular_value(values[rank - 1]) * (1 + kAccuracy);
+  double bound = singular_value(values[rank - 1]) * (1 + kAccuracy);
+  if (cut) {
+    bound = std::min(bound, rule.cut * singular_value(values[0]));
+  }
   // Values this small do not count as resolved.
   const double level = std::max(bound * bound, kAccuracy * kAccuracy * values[0]);
   const std::vector<double> kept(values.begin(), values.begin() + rank);

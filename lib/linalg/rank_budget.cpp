@@ -7,15 +7,16 @@
 namespace abtrain::linalg {
 namespace {
 
-// One layer under the budget rule. A state is a rank least .. top, or top + 1
-// for dense: the cost grows and the error falls with the state.
+// One layer under the budget rule. A state is a rank in multiples, least ..
+// top, or top + 1 for dense: the cost grows and the error falls with the state.
 class Ladder {
  public:
   // `share`: of its parameters that the least rank may keep.
-  Ladder(const Spectrum& s, double share)
-      : step_(static_cast<double>(s.m + s.n)),
+  Ladder(const Spectrum& s, std::int64_t multiple, double share)
+      : multiple_(multiple),
+        step_(static_cast<double>(multiple * (s.m + s.n))),
         dense_(static_cast<double>(s.m) * static_cast<double>(s.n)),
-        top_(largest_saving_rank(s)),
+        top_(largest_saving_rank(s) / multiple),
         least_(std::clamp<std::int64_t>(
             static_cast<std::int64_t>(share * dense_ / step_), 1, std::max<std::int64_t>(1, top_))),
         known_(s.is_whole() ? s.n : s.known()),
@@ -29,18 +30,21 @@ class Ladder {
   std::int64_t dense_state() const {
     return top_ + 1;
   }
+  std::int64_t rank(std::int64_t state) const {
+    return state * multiple_;
+  }
   double cost(std::int64_t state) const {
     return state > top_ ? dense_ : static_cast<double>(state) * step_;
   }
   double error(std::int64_t state) const {
-    return state > top_ ? 0 : lost_[state];
+    return state > top_ ? 0 : lost_[rank(state)];
   }
   RankChoice choice(std::int64_t state) const {
-    return state > top_ ? RankChoice{0, 1} : RankChoice{state, 1 - error(state)};
+    return state > top_ ? RankChoice{0, 1} : RankChoice{rank(state), 1 - error(state)};
   }
   // True if the error of a state is known, not just bounded from below.
   bool knows(std::int64_t state) const {
-    return state <= known_ || state > top_;
+    return rank(state) <= known_ || state > top_;
   }
   // Error removed per parameter between two states.
   double slope(std::int64_t from, std::int64_t to) const {
@@ -61,6 +65,7 @@ class Ladder {
     }
   }
 
+  std::int64_t multiple_;
   double step_;
   double dense_;
   std::int64_t top_;
@@ -80,13 +85,14 @@ double dense_numel(const std::vector<Spectrum>& spectra) {
 
 class Budget {
  public:
-  Budget(const std::vector<Spectrum>& spectra, double budget, double floor) : left_(budget) {
-    const double share = floor * budget / dense_numel(spectra);
+  Budget(const RankRule& rule, const std::vector<Spectrum>& spectra, double budget)
+      : left_(budget) {
+    const double share = rule.floor * budget / dense_numel(spectra);
     for (const auto& s : spectra) {
       check(s);
-      const Ladder& ladder = ladders_.emplace_back(s, share);
+      const Ladder& ladder = ladders_.emplace_back(s, rule.multiple, share);
       state_.push_back(ladder.least());
-      needed_.push_back(ladder.knows(ladder.least()) ? 0 : ladder.least());
+      needed_.push_back(ladder.knows(ladder.least()) ? 0 : ladder.rank(ladder.least()));
       left_ -= ladder.cost(ladder.least());
     }
   }
@@ -136,7 +142,7 @@ class Budget {
     // error is needed. Moves that are rejected even so would be rejected
     // anyway.
     if (!ladders_[l].knows(state)) {
-      needed_[l] = std::max(needed_[l], state);
+      needed_[l] = std::max(needed_[l], ladders_[l].rank(state));
     }
   }
 
@@ -247,17 +253,16 @@ class Budget {
 }  // namespace
 
 std::vector<RankChoice> budget_ranks(
-    double ratio, double floor, const std::vector<Spectrum>& spectra,
-    std::int64_t other_parameters) {
+    const RankRule& rule, const std::vector<Spectrum>& spectra, std::int64_t other_parameters) {
   const auto other = static_cast<double>(other_parameters);
   const double dense = dense_numel(spectra) + other;
-  const double wanted = dense / ratio;
-  Budget budget(spectra, wanted - other, floor);
+  const double wanted = dense / rule.ratio;
+  Budget budget(rule, spectra, wanted - other);
   ABT_CHECK(
       budget.left() >= 0, Config,
       "method.rank.ratio: expected at most {:.2f}, which the least rank of every "
       "factored layer reaches; got {}",
-      dense / (wanted - budget.left()), ratio);
+      dense / (wanted - budget.left()), rule.ratio);
   return budget.solve();
 }
 

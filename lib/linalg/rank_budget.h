@@ -8,14 +8,13 @@
 
 namespace abtrain::linalg {
 
-// The ranks that minimize the sum over layers of the relative squared error,
-// subject to (sum of m*n + other) / (stored parameters + other) >= ratio, where
-// `other_parameters` counts those that are never factored. No rank is below the
-// share `floor` (0 .. 1) of what the same compression of all factored layers
-// would give that layer. Throws Error(Config) when even rank 1 everywhere does
-// not reach the ratio.
+// The multiples of rule.multiple that minimize the sum over layers of the
+// relative squared error, subject to (sum of m*n + other) / (stored parameters +
+// other) >= rule.ratio, where `other_parameters` counts those that are never
+// factored. No rank is below the share rule.floor (0 .. 1) of what the same
+// compression of all factored layers would give that layer. Throws Error(Config)
+// when even the least rank everywhere does not reach the ratio.
 std::vector<RankChoice> budget_ranks(
-    double ratio, double floor, const std::vector<Spectrum>& spectra,
-    std::int64_t other_parameters);
+    const RankRule& rule, const std::vector<Spectrum>& spectra, std::int64_t other_parameters);
 
 }  // namespace abtrain::linalg

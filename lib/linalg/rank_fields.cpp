@@ -27,6 +27,10 @@ Fields fields_of(RankRule& r) {
       "floor", r.floor, between(0, 1),
       "budget: no layer's rank is below this share of the rank that the same "
       "compression of all layers would give it");
+  f.integer(
+      "multiple", r.multiple, between(1, 1024),
+      "all ranks are multiples of this, rounded down where a ratio is given, otherwise up; 16 "
+      "suits CPUs, 8 GPUs");
   return f;
 }
 

@@ -89,10 +89,8 @@ bool is_decided(const RankRule& rule, const Spectrum& s, std::int64_t rank) {
   if (s.is_whole()) {
     return true;
   }
-  if (rule.rule == RankRuleName::Sigma) {
-    return s.rest_bound <= rule.cut * s.singular_values.front();
-  }
-  return rank <= s.known();
+  return rank <= s.known() &&
+         (rule.rule != RankRuleName::Sigma || s.rest_bound <= rule.cut * s.singular_values.front());
 }
 
 }  // namespace
@@ -113,7 +111,11 @@ RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
   check(spectrum);
   const RankRuleKind& kind = kind_of(rule);
   ABT_ASSERT(kind.rank != nullptr, "{} needs all layers together", kind.name);
-  const auto rank = std::max<std::int64_t>(1, kind.rank(rule, spectrum));
+  auto rank = std::max<std::int64_t>(1, kind.rank(rule, spectrum));
+  if (const std::int64_t beyond = rank % rule.multiple; beyond > 0) {
+    const bool down = rule.rule == RankRuleName::Ratio && rank > rule.multiple;
+    rank += down ? -beyond : rule.multiple - beyond;
+  }
   if (rank > largest_saving_rank(spectrum)) {
     return {0, 1};
   }
@@ -129,7 +131,7 @@ std::vector<RankChoice> choose_ranks(
     }
     return choices;
   }
-  return budget_ranks(rule.ratio, rule.floor, spectra, other_parameters);
+  return budget_ranks(rule, spectra, other_parameters);
 }
 
 }  // namespace abtrain::linalg

@@ -23,6 +23,8 @@ struct RankRule {
   double fraction = 0.1;
   double ratio = 10;
   double floor = 0;
+  // All ranks are multiples of this: products with others cost up to twice the time.
+  std::int64_t multiple = 1;
   // For `energy`; not a key: the rank of the layer's first cut, which is the
   // minimum for all later cuts. 0: not cut yet.
   std::int64_t least = 0;
@@ -58,7 +60,8 @@ inline const RankRuleKind& kind_of(const RankRule& rule) {
 }
 
 // Rank 0 means that the layer stays dense (factors would save nothing: r >=
-// m*n/(m+n)).
+// m*n/(m+n)). The rank of a local rule is rounded to a multiple: down for
+// `ratio`, but to one multiple at least, otherwise up.
 struct RankChoice {
   std::int64_t rank = 0;
   double energy = 1;  // kept share of sum s_i^2

@@ -37,32 +37,35 @@ struct Outcome {
   double lost = 0;
 };
 
-// The rank that a share of a layer's parameters pays for.
-std::int64_t rank_for(const Spectrum& s, double share) {
+// The rank, a multiple, that a share of a layer's parameters pays for.
+std::int64_t rank_for(const Spectrum& s, std::int64_t multiple, double share) {
   const auto m = static_cast<double>(s.m);
   const auto n = static_cast<double>(s.n);
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(share * m * n / (m + n)));
+  const auto units = static_cast<std::int64_t>(share * m * n / (m + n)) / multiple;
+  return std::max<std::int64_t>(1, units) * multiple;
 }
 
-// The best over all combinations of ranks (0 is dense) that are at least
+// The best over all combinations of multiples (0 is dense) that are at least
 // rank_for() that share.
 double brute_force(
-    const std::vector<Spectrum>& layers, double budget, double share, std::size_t layer = 0) {
+    const std::vector<Spectrum>& layers, std::int64_t multiple, double budget, double share,
+    std::size_t layer = 0) {
   if (layer == layers.size()) {
     return 0;
   }
   double best = std::numeric_limits<double>::infinity();
   const auto& s = layers[layer];
-  for (std::int64_t rank = 0; rank <= s.n; ++rank) {
+  for (std::int64_t rank = 0; rank <= s.n; rank += multiple) {
     if (rank * (s.m + s.n) >= s.m * s.n || stored(s, rank) > budget ||
-        (rank > 0 && rank < rank_for(s, share))) {
+        (rank > 0 && rank < rank_for(s, multiple, share))) {
       continue;
     }
     best = std::min(
-        best, lost(s, rank) + brute_force(layers, budget - stored(s, rank), share, layer + 1));
+        best,
+        lost(s, rank) + brute_force(layers, multiple, budget - stored(s, rank), share, layer + 1));
   }
   if (stored(s, 0) <= budget) {
-    best = std::min(best, brute_force(layers, budget - stored(s, 0), share, layer + 1));
+    best = std::min(best, brute_force(layers, multiple, budget - stored(s, 0), share, layer + 1));
   }
   return best;
 }
@@ -102,11 +105,12 @@ TEST(Budget, IsAsGoodAsBruteForce) {
     const auto layers = random_layers(seed);
     const double floor = seed % 2 * 0.7;
     const std::int64_t other = seed % 3 * 10;
+    const std::int64_t multiple = 1 + seed / 2 % 2;
     double dense = static_cast<double>(other);
     double least = static_cast<double>(other);
     for (const auto& s : layers) {
       dense += stored(s, 0);
-      least += std::min(stored(s, 0), stored(s, 1));
+      least += std::min(stored(s, 0), stored(s, multiple));
     }
     for (const double ratio : {1.0, 1.1, 1.3, 1.6, 2.0, 3.0}) {
       if (dense / ratio < least) {
@@ -116,20 +120,22 @@ TEST(Budget, IsAsGoodAsBruteForce) {
       const double share = floor * budget / (dense - static_cast<double>(other));
       double least_ranks = 0;
       for (const auto& s : layers) {
-        least_ranks += std::min(stored(s, 0), stored(s, rank_for(s, share)));
+        least_ranks += std::min(stored(s, 0), stored(s, rank_for(s, multiple, share)));
       }
       if (least_ranks > budget) {
         continue;
       }
       const auto choice = choose_ranks(
-          {.rule = RankRuleName::Budget, .ratio = ratio, .floor = floor}, layers, other);
+          {.rule = RankRuleName::Budget, .ratio = ratio, .floor = floor, .multiple = multiple},
+          layers, other);
       for (std::size_t l = 0; l < layers.size(); ++l) {
         if (choice[l].rank > 0) {
-          EXPECT_GE(choice[l].rank, rank_for(layers[l], share));
+          EXPECT_GE(choice[l].rank, rank_for(layers[l], multiple, share));
+          EXPECT_EQ(choice[l].rank % multiple, 0);
         }
       }
       const auto got = outcome_of(layers, choice);
-      const double best = brute_force(layers, budget, share);
+      const double best = brute_force(layers, multiple, budget, share);
       EXPECT_GE(dense / (got.stored + static_cast<double>(other)), ratio);
       EXPECT_LE(got.lost, best * 1.25 + 1e-12) << "seed " << seed << " ratio " << ratio;
       ++cases;

@@ -139,6 +139,35 @@ TEST(RankRule, RatioRoundsDown) {
   EXPECT_EQ(rank_by({.rule = RankRuleName::Ratio, .ratio = 1000}, s), 1);
 }
 
+TEST(RankRule, RanksAreMultiples) {
+  // Saves up to a rank of 1200 * 600 / 1800 = 400.
+  const auto flat = spectrum(1200, 600, std::vector<double>(600, 1));
+  const auto ratio = [&](double r, std::int64_t multiple) {
+    return rank_by({.rule = RankRuleName::Ratio, .ratio = r, .multiple = multiple}, flat);
+  };
+  EXPECT_EQ(ratio(10, 16), 32);
+  EXPECT_EQ(ratio(12.5, 16), 32);
+  EXPECT_EQ(ratio(100, 16), 16);  // one multiple, though it is more than asked for
+  EXPECT_EQ(ratio(100, 512), 0);
+  const auto fixed = [&](std::int64_t rank) {
+    return rank_by({.rule = RankRuleName::Fixed, .rank = rank, .multiple = 8}, flat);
+  };
+  EXPECT_EQ(fixed(17), 24);
+  EXPECT_EQ(fixed(24), 24);
+  EXPECT_EQ(fixed(392), 392);
+  EXPECT_EQ(fixed(393), 0);  // 400 saves nothing
+  // Half of the energy is kept by 300 of 600 equal values; a cut that knows 302 needs 304.
+  const RankRule energy{.rule = RankRuleName::Energy, .keep = 0.5, .multiple = 8};
+  EXPECT_EQ(rank_by(energy, flat), 304);
+  EXPECT_NEAR(choose_rank(energy, flat).energy, 304.0 / 600, 1e-12);
+  Spectrum part = spectrum(1200, 600, std::vector<double>(302, 1));
+  part.rest_energy = 298;
+  part.rest_bound = 1;
+  const RankChoice got = choose_rank(energy, part);
+  EXPECT_FALSE(got.decided);
+  EXPECT_EQ(got.rank, 304);
+}
+
 TEST(RankRule, BreakEvenStaysDense) {
   // 60 * 30 / 90 = 20.
   const auto s = spectrum(60, 30, std::vector<double>(30, 1));
