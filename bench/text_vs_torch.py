@@ -6,11 +6,12 @@ a step, and what is learned in the same time.
     bench/text_vs_torch.py learn [--configs gcide_gpt gcide_gpt_ddp] [--steps 2000]
                                  [--rivals 12:1e-3 48:2e-3]
 
-PyTorch trains the same network eagerly: fused attention, tied head, fused AdamW, a
-ready batch in `steps`, windows at random offsets in `learn`. abtrain's steps are its
-whole loop with the loader. `steps` takes turns, one worker and --threads threads for
-both, and prints medians over the rounds: dense / torch, and the AB step / the dense
-one at --ratio. `learn` runs each configuration as it is, then PyTorch on all cores
+PyTorch trains the same network: fused attention, tied head, fused AdamW, a ready
+batch in `steps`, windows at random offsets in `learn`. abtrain's steps are its whole
+loop with the loader. `steps` takes turns, one worker and --threads threads for both,
+PyTorch eager and compiled (torch.compile) in the same --precision, and prints medians
+over the rounds: dense / the faster form of PyTorch, and the AB step / the dense one at
+--ratio. `learn` runs each configuration as it is, then PyTorch on all cores
 for as many seconds as the slowest of them has trained, its rate falling along a cosine
 of that time. --rivals gives windows per step and highest rate of each PyTorch run: 12:1e-3
 is nanoGPT's own recipe, 48:2e-3 the windows of four workers. All are scored on the same
@@ -80,8 +81,10 @@ class Gpt(nn.Module):
 
 
 class Steps:
-    def __init__(self, features, heads, rate):
+    def __init__(self, features, heads, rate, compiled=False, precision="fp32"):
         self.model = Gpt(features, heads)
+        self.forward = torch.compile(self.model) if compiled else self.model
+        self.autocast = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
         large = [p for p in self.model.parameters() if p.dim() == 2]
         small = [p for p in self.model.parameters() if p.dim() < 2]
         self.optimizer = torch.optim.AdamW(
@@ -90,7 +93,8 @@ class Steps:
 
     def step(self, inputs, labels):
         self.optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(self.model(inputs).flatten(0, 1), labels.flatten())
+        with self.autocast:
+            loss = F.cross_entropy(self.forward(inputs).flatten(0, 1), labels.flatten())
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
@@ -114,7 +118,7 @@ def our_steps(arguments, features, heads):
     with tempfile.TemporaryDirectory() as folder:
         events = train(
             arguments, folder, "gcide_gpt", "workers=1", f"train.threads={arguments.threads}",
-            f"model.features={features}", f"model.heads={heads}", "train.steps=60",
+            f"train.precision={arguments.precision}", f"model.features={features}", f"model.heads={heads}", "train.steps=60",
             "schedule.warmup_steps=1", "method.group_size=1", "method.sync=only-b",
             "method.warmup_steps=30", "method.sync_every=1000", "method.anneal_steps=0",
             "optimizer={name: adamw, lr: 1e-3, weight_decay: 0.1, beta2: 0.99, scale: match_rms}",
@@ -131,25 +135,27 @@ def compare_steps(arguments):
     torch.set_num_threads(arguments.threads)
     for features in arguments.features:
         heads = max(1, features // 64) if features > 128 else 4
-        rival = Steps(features, heads, 1e-3)
+        rivals = {form: Steps(features, heads, 1e-3, form == "compiled", arguments.precision)
+                  for form in ("eager", "compiled")}
         window = torch.randint(VOCABULARY, (BATCH, CONTEXT + 1))
         inputs, labels = window[:, :-1].contiguous(), window[:, 1:].contiguous()
-        times = {"torch": [], "dense": [], "AB": []}
+        times = {name: [] for name in (*rivals, "dense", "AB")}
         for _ in range(arguments.rounds):
-            seconds = []
-            for _ in range(30):
-                start = time.perf_counter()
-                rival.step(inputs, labels)
-                seconds.append(time.perf_counter() - start)
-            times["torch"].append(1e3 * statistics.median(seconds[5:]))
+            for form, rival in rivals.items():
+                seconds = []
+                for _ in range(30):
+                    start = time.perf_counter()
+                    rival.step(inputs, labels)
+                    seconds.append(time.perf_counter() - start)
+                times[form].append(1e3 * statistics.median(seconds[5:]))
             for name, value in zip(("dense", "AB"), our_steps(arguments, features, heads)):
                 times[name].append(value)
         ms = {name: statistics.median(values) for name, values in times.items()}
-        print(f"{features} features, {arguments.threads} threads, ratio {arguments.ratio:g}:1",
-              flush=True)
+        print(f"{features} features, {arguments.precision}, {arguments.threads} threads, "
+              f"ratio {arguments.ratio:g}:1", flush=True)
         for name, values in times.items():
             print(f"  {name:8} {ms[name]:8.2f} ms  ({min(values):.2f} to {max(values):.2f})")
-        print(f"  dense / torch {ms['dense'] / ms['torch']:.3f}")
+        print(f"  dense / torch {ms['dense'] / min(ms[form] for form in rivals):.3f}")
         print(f"  AB / dense    {ms['AB'] / ms['dense']:.3f}", flush=True)
 
 
@@ -210,6 +216,7 @@ def main():
     parser.add_argument("--program", default=str(ROOT / "build/release/abtrain"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16")
     parser.add_argument("--ratio", type=float, default=10)
     parser.add_argument("--features", type=int, nargs="+", default=[128, 512])
     parser.add_argument("--configs", nargs="+", default=["gcide_gpt", "gcide_gpt_ddp"])
