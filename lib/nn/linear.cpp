@@ -45,7 +45,11 @@ at::ScalarType WeightLayer::type_of(const Pass& pass, std::int64_t positions) co
 
 at::Tensor Linear::forward(const at::Tensor& input, const Pass& pass) {
   const std::int64_t rows = input.numel() / input.size(-1);
-  const at::ScalarType type = type_of(pass, rows);
+  // The casts around a thinner factor take as long as its products.
+  constexpr std::int64_t kThin = 16;
+  const bool thin =
+      weight_.is_factored() && weight_.outer.is_cpu() && weight_.inner.size(0) < kThin;
+  const at::ScalarType type = thin ? weight_.outer.scalar_type() : type_of(pass, rows);
   if (!weight_.is_factored()) {
     return linear(input, weight_.dense, bias_, type, pass.tape);
   }
