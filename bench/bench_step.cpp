@@ -1,7 +1,7 @@
 // Times a training step of a model on random images, dense or in the AB phase:
 // the whole loop as `abtrain train` runs it. Prints one row: model, method,
 // workers, threads per worker, median and quartiles of the step in ms.
-//   bench_step MODEL dense|only-b|ab [--workers N] [--threads N]
+//   bench_step MODEL dense|only-b|ab|both [--workers N] [--threads N]
 //              [--side PIXELS] [--batch N] [--width X] [--ratio X] [--steps N]
 //              [--device auto|cpu|cuda] [--graphs auto|on|off]
 //              [--precision fp32|bf16] [--optimizer NAME]
@@ -87,6 +87,7 @@ config::RunOptions options_of(int argc, char** argv, const c10::Device& device) 
   o.train.timeout = 600;
   o.evaluate.every = Duration::steps(0);
   o.method.name = mode == "dense" ? "ddp" : "ab";
+  o.method.trains = mode == "both" ? methods::Trains::Both : methods::Trains::One;
   o.method.sync = mode == "only-b" ? methods::SyncMode::OnlyB : methods::SyncMode::OnlyLearned;
   o.method.sync_every = Duration::steps(1000000);
   o.method.full_rank_steps = Duration::steps(0);
@@ -114,10 +115,10 @@ std::vector<double> step_seconds(
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[2] : "";
-  if (mode != "dense" && mode != "only-b" && mode != "ab") {
+  if (mode != "dense" && mode != "only-b" && mode != "ab" && mode != "both") {
     std::fprintf(
         stderr,
-        "usage: bench_step MODEL dense|only-b|ab [--workers N] [--threads N] "
+        "usage: bench_step MODEL dense|only-b|ab|both [--workers N] [--threads N] "
         "[--side PIXELS] [--batch N] [--width X] [--ratio X] [--steps N] "
         "[--device auto|cpu|cuda] [--graphs auto|on|off] "
         "[--precision fp32|bf16] [--optimizer NAME]\n");

@@ -1,5 +1,6 @@
 // How workers form groups of contiguous ranks: the first half of the groups
-// trains A, the second half B. With only_b every group trains B.
+// trains A, the second half B. With one_role all groups train the same: B, or
+// both factors.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,19 @@ enum class Role { A, B };
 struct Groups {
   int group_size = 1;
   int count = 1;
-  bool only_b = false;
+  bool one_role = false;
 
   int group_of(int rank) const {
     return rank / group_size;
   }
   Role role_of(int rank) const {
-    return !only_b && group_of(rank) < count / 2 ? Role::A : Role::B;
+    return !one_role && group_of(rank) < count / 2 ? Role::A : Role::B;
   }
 };
 
-// Whether the workers form whole groups of this size, without `only_b` an even
+// Whether the workers form whole groups of this size, without `one_role` an even
 // number of them.
-bool fits(int workers, std::int64_t group_size, bool only_b);
+bool fits(int workers, std::int64_t group_size, bool one_role);
 
 // The size that `auto` gives: two halves or, for one worker, one group of one;
 // 0, which never fits, for other odd numbers.
@@ -32,6 +33,6 @@ std::int64_t auto_group_size(int workers);
 
 // Without a `group_size` it is auto_group_size. Throws ConflictError, which
 // names the sizes that fit.
-Groups make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b);
+Groups make_groups(int workers, std::optional<std::int64_t> group_size, bool one_role);
 
 }  // namespace abtrain::comm

@@ -151,13 +151,13 @@ class Reader {
   void fit_groups(int before) {
     methods::MethodOptions& method = options_.method;
     const auto set = reading_.settings.find("method.group_size");
-    const bool only_b = method.sync == methods::SyncMode::OnlyB;
+    const bool one_role = methods::has_one_role(method);
     const int workers = options_.workers;
     const std::int64_t size = comm::auto_group_size(workers);
     if (set == reading_.settings.end() || set->second.bad || is_override(set->second) ||
         !method.group_size || !methods::kind_of(method).factors_weights ||
-        !comm::fits(before, *method.group_size, only_b) ||
-        comm::fits(workers, *method.group_size, only_b) || !comm::fits(workers, size, only_b)) {
+        !comm::fits(before, *method.group_size, one_role) ||
+        comm::fits(workers, *method.group_size, one_role) || !comm::fits(workers, size, one_role)) {
       return;
     }
     note(formatted(

@@ -106,8 +106,10 @@ std::optional<PlannedSizes> model_sizes(
             ? 0
             : sizes.layers[static_cast<std::size_t>(place - weights.begin())].rank);
   }
-  sizes.a = methods::factor_slots(*model, ranks, nn::Factor::A);
-  sizes.b = methods::factor_slots(*model, ranks, nn::Factor::B);
+  const bool both = options.method.trains == methods::Trains::Both;
+  sizes.a = methods::factor_slots(
+      *model, ranks, both ? std::vector{nn::Factor::A, nn::Factor::B} : std::vector{nn::Factor::A});
+  sizes.b = both ? sizes.a : methods::factor_slots(*model, ranks, {nn::Factor::B});
   const bool estimated = known == nullptr && linalg::is_global(rule);
   return PlannedSizes{
       sizes, estimated,

@@ -42,19 +42,22 @@ std::vector<compress::Slot> slots_of(const optim::ParameterBlock& block) {
 }
 
 std::vector<compress::Slot> dense_slots(const nn::Model& model) {
-  return factor_slots(model, std::vector<std::int64_t>(model.weights().size(), 0), nn::Factor::A);
+  return factor_slots(model, std::vector<std::int64_t>(model.weights().size(), 0), {nn::Factor::A});
 }
 
 std::vector<compress::Slot> factor_slots(
-    const nn::Model& model, const std::vector<std::int64_t>& ranks, nn::Factor which) {
+    const nn::Model& model, const std::vector<std::int64_t>& ranks,
+    const std::vector<nn::Factor>& which) {
   std::vector<compress::Slot> slots;
   std::vector<compress::Slot> dense;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const nn::NamedWeight& w = model.weights()[i];
-    if (ranks[i] > 0) {
-      slots.push_back({w.name, 0, w.weight->stored_sizes(which, ranks[i]), w.position});
-    } else {
-      dense.push_back({w.name, 0, w.weight->sizes(), w.position});
+  for (const nn::Factor factor : which) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const nn::NamedWeight& w = model.weights()[i];
+      if (ranks[i] > 0) {
+        slots.push_back({w.name, 0, w.weight->stored_sizes(factor, ranks[i]), w.position});
+      } else if (factor == which.front()) {
+        dense.push_back({w.name, 0, w.weight->sizes(), w.position});
+      }
     }
   }
   for (const nn::NamedParameter& p : model.parameters()) {

@@ -97,7 +97,7 @@ config::RunOptions ab_steps(
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = std::max(1.0, whole / std::max(1.0, stored));
   o.method.group_size = 1;
-  if (workers == 1) {
+  if (workers == 1 && !methods::has_one_role(o.method)) {
     o.method.sync = methods::SyncMode::OnlyB;  // two roles need two groups
   }
   o.method.warmup_steps = Duration::steps(1);

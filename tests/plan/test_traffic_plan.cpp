@@ -29,6 +29,7 @@ struct Case {
   const char* optimizer;
   std::int64_t narrow = 18;  // width of the last layer; 4: it stays dense
   linalg::SvdRoute svd = linalg::SvdRoute::Auto;
+  methods::Trains trains = methods::Trains::One;
 };
 
 class Traffic : public ::testing::TestWithParam<Case> {};
@@ -42,6 +43,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
   o.method.name = c.name;
   o.method.group_size = c.group_size;
   o.method.sync = c.sync;
+  o.method.trains = c.trains;
   o.method.outer.wire.dtype = std::string(c.dtype) == "bf16" ? at::kBFloat16 : at::kFloat;
   o.method.warmup_steps = Duration::steps(c.warmup);
   o.method.sync_every = Duration::steps(c.interval);
@@ -80,14 +82,23 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ab", 2, 1, SyncMode::OnlyLearned, 2, 6, 2, 14, "fp32", 1, "sgd", 4},
         Case{
             "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "adamw", 18,
-            linalg::SvdRoute::Randomized}));
+            linalg::SvdRoute::Randomized},
+        Case{
+            "ab", 3, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "bf16", 1, "adamw", 4,
+            linalg::SvdRoute::Auto, methods::Trains::Both},
+        Case{
+            "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "sgd", 18,
+            linalg::SvdRoute::Auto, methods::Trains::Both},
+        Case{
+            "ab", 2, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "adamw", 4,
+            linalg::SvdRoute::Auto, methods::Trains::Both}));
 
 // Factors' changes in codes, with an outer step; the last one is sent plainly.
 TEST(WireTraffic, PlanEqualsMeter) {
   for (const char* wire : {"int8", "int4", "int2", "sparseloco"}) {
     for (const char* method : {"ab", "diloco", "local-sgd"}) {
       for (const std::int64_t group_size : {1, 2}) {
-        for (const std::int64_t steps : {20, 21}) {
+        for (const std::int64_t steps : {20, 21, 22}) {
           SCOPED_TRACE(formatted("{} {}, groups of {}, {} steps", method, wire, group_size, steps));
           config::RunOptions o;
           o.workers = 4;
@@ -95,6 +106,7 @@ TEST(WireTraffic, PlanEqualsMeter) {
           o.model.hidden = {24, 20, 18};
           o.method.name = method;
           o.method.group_size = group_size;
+          o.method.trains = steps == 22 ? methods::Trains::Both : methods::Trains::One;
           o.method.warmup_steps = Duration::steps(4);
           o.method.sync_every = Duration::steps(4);
           o.method.full_rank_steps = Duration::steps(0);

@@ -1,4 +1,5 @@
 // Whole runs of AB-training on a small model.
+#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -23,6 +24,7 @@ struct AbCase {
   std::optional<std::int64_t> group_size;
   SyncMode sync;
   int full_rank_steps;
+  methods::Trains trains = methods::Trains::One;
 };
 
 class AbRuns : public ::testing::TestWithParam<AbCase> {};
@@ -31,6 +33,7 @@ TEST_P(AbRuns, EndWithOneGoodFactoredModelAndTheSameBitsTwice) {
   const AbCase c = GetParam();
   config::RunOptions o = toy_options(c.workers, c.group_size);
   o.method.sync = c.sync;
+  o.method.trains = c.trains;
   o.method.full_rank_steps = Duration::steps(c.full_rank_steps);
   const data::Dataset dataset = testing::toy_dataset();
   const auto first = train_all(o, dataset);
@@ -60,15 +63,56 @@ INSTANTIATE_TEST_SUITE_P(
         AbCase{4, 2, SyncMode::WithStale, 2}, AbCase{4, 1, SyncMode::Full, 0},
         AbCase{4, 4, SyncMode::OnlyB, 2}, AbCase{4, 2, SyncMode::OnlyB, 0},
         AbCase{8, 1, SyncMode::OnlyLearned, 2}, AbCase{8, 2, SyncMode::WithStale, 2},
-        AbCase{8, 4, SyncMode::Full, 2}, AbCase{8, 8, SyncMode::OnlyB, 0}),
+        AbCase{8, 4, SyncMode::Full, 2}, AbCase{8, 8, SyncMode::OnlyB, 0},
+        AbCase{1, 1, SyncMode::OnlyLearned, 2, methods::Trains::Both},
+        AbCase{3, 1, SyncMode::OnlyLearned, 2, methods::Trains::Both},
+        AbCase{4, 2, SyncMode::OnlyLearned, 0, methods::Trains::Both},
+        AbCase{4, 4, SyncMode::OnlyLearned, 2, methods::Trains::Both}),
     [](const auto& each) {
       const auto& size = each.param.group_size;
       std::string name = formatted(
           "{}x{}_{}_D{}", each.param.workers, size ? std::to_string(*size) : "auto",
           methods::name_of(each.param.sync), each.param.full_rank_steps);
+      name += each.param.trains == methods::Trains::Both ? "_both" : "";
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
+
+// After one step of SGD, B is what a group that trains B alone makes of it, and
+// workers that average their changes are where those are that average their
+// gradients.
+TEST(Ab, BothFactorsTakeTheirOwnSteps) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions both = toy_options(1, 1);
+  both.method.trains = methods::Trains::Both;
+  both.method.warmup_steps = Duration::steps(0);
+  both.optimizer = {.name = "sgd", .lr = 0.05};
+  both.train.steps = 1;
+  config::RunOptions only_b = both;
+  only_b.method.trains = methods::Trains::One;
+  only_b.method.sync = SyncMode::OnlyB;
+  const auto of_both = train_all(both, dataset);
+  const auto of_b = train_all(only_b, dataset);
+  int factored = 0;
+  for (std::size_t i = 0; i < of_b[0].model->weights().size(); ++i) {
+    const nn::Weight& got = *of_both[0].model->weights()[i].weight;
+    const nn::Weight& wanted = *of_b[0].model->weights()[i].weight;
+    if (got.is_factored()) {
+      ++factored;
+      EXPECT_TRUE(at::equal(got.inner, wanted.inner) != at::equal(got.outer, wanted.outer));
+    }
+  }
+  EXPECT_EQ(factored, 2);
+  both.workers = 2;
+  const auto apart = train_all(both, dataset);
+  both.method.group_size = 2;
+  const auto together = train_all(both, dataset);
+  for (std::size_t i = 0; i < apart[0].model->weights().size(); ++i) {
+    const at::Tensor a = apart[0].model->weights()[i].weight->merged();
+    const at::Tensor b = together[0].model->weights()[i].weight->merged();
+    EXPECT_LT((a - b).abs().max().item().toDouble(), 1e-6);
+  }
+}
 
 // Data parallel on P workers is one worker with a batch P times as large.
 // While AB-training is in its dense warm-up it is data parallel, to the bit.

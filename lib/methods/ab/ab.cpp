@@ -15,10 +15,21 @@
 
 namespace abtrain::methods {
 
+namespace {
+
+std::vector<nn::Factor> trained_factors(const MethodOptions& options, comm::Role role) {
+  if (options.trains == Trains::Both) {
+    return {nn::Factor::A, nn::Factor::B};
+  }
+  return {role == comm::Role::A ? nn::Factor::A : nn::Factor::B};
+}
+
+}  // namespace
+
 AbTraining::AbTraining(const MethodContext& context)
     : Method(context),
       groups_(make_groups(context.options, context.world.size())),
-      own_(groups_.role_of(context.world.rank()) == comm::Role::A ? nn::Factor::A : nn::Factor::B),
+      own_(trained_factors(context.options, groups_.role_of(context.world.rank()))),
       group_(context.world.split(groups_.group_of(context.world.rank()), context.world.rank())),
       exchange_(context.world, groups_),
       outer_(context.options),
@@ -171,6 +182,19 @@ std::vector<at::Tensor> AbTraining::replicated_state() {
   return state;
 }
 
+std::int64_t AbTraining::numel_of(nn::Factor which) const {
+  std::int64_t numel = 0;
+  for (const AbLayer& layer : factorable_) {
+    numel += layer.weight().factor_numel(which, layer.weight().rank());
+  }
+  return numel;
+}
+
+FlatFactors AbTraining::both_of(const at::Tensor& flat) const {
+  const std::int64_t a = numel_of(nn::Factor::A);
+  return {flat.narrow(0, 0, a), flat.narrow(0, a, flat.numel() - a)};
+}
+
 at::Tensor AbTraining::own_change() {
   return trained_.values().narrow(0, 0, own_numel_) - own_start_;
 }
@@ -188,11 +212,13 @@ std::vector<at::Tensor> AbTraining::dense_parts() {
   return parts;
 }
 
-void AbTraining::merge(comm::Purpose purpose, bool outer) {
-  const at::NoGradGuard no_grad;
-  const std::int64_t a = numel_of(nn::Factor::A);
-  const std::int64_t b = numel_of(nn::Factor::B);
-  const at::Tensor own = own_change();
+FlatFactors AbTraining::mean_changes(const at::Tensor& own, comm::Purpose purpose, bool outer) {
+  const bool both = own_.size() == 2;
+  if (both && groups_.count == 1) {
+    return both_of(own);
+  }
+  const std::int64_t a = both ? 0 : numel_of(nn::Factor::A);
+  const std::int64_t b = both ? own.numel() : numel_of(nn::Factor::B);
   FlatFactors change;
   if (outer && outer_.format()) {
     outer_.add_residual(own);
@@ -201,6 +227,12 @@ void AbTraining::merge(comm::Purpose purpose, bool outer) {
   } else {
     change = exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
   }
+  return both ? both_of(change.b) : change;
+}
+
+void AbTraining::merge(comm::Purpose purpose, bool outer) {
+  const at::NoGradGuard no_grad;
+  FlatFactors change = mean_changes(own_change(), purpose, outer);
   if (outer) {
     outer_.step(change);
   }
@@ -208,9 +240,13 @@ void AbTraining::merge(comm::Purpose purpose, bool outer) {
 }
 
 void AbTraining::set_products(const FlatFactors& mean_change) {
-  FlatFactors start = {own_start_, frozen_.values()};
-  if (own_ == nn::Factor::B) {
-    std::swap(start.a, start.b);
+  FlatFactors start;
+  if (own_.size() == 2) {
+    start = both_of(own_start_);
+  } else if (trains(nn::Factor::A)) {
+    start = {own_start_, frozen_.values()};
+  } else {
+    start = {frozen_.values(), own_start_};
   }
   std::int64_t a = 0;
   std::int64_t b = 0;

@@ -2,6 +2,7 @@
 // own and synchronize now and then. Source: Coquelin et al., arXiv 2405.01067.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,15 +49,18 @@ class AbTraining : public Method {
   std::vector<at::Tensor> replicated_state() override;
 
  private:
-  nn::Factor other() const {
-    return own_ == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
+  bool trains(nn::Factor which) const {
+    return std::ranges::count(own_, which) > 0;
   }
   // Element count of all factors of that kind.
-  std::int64_t numel_of(nn::Factor which) {
-    return which == own_ ? own_numel_ : frozen_.numel();
-  }
-  // By how much the own factor has changed since the last switch.
+  std::int64_t numel_of(nn::Factor which) const;
+  // By how much the own factors have changed since the last switch.
   at::Tensor own_change();
+  // The mean over all groups of such changes, sent as the outer state says or,
+  // without it, in its dtype.
+  FlatFactors mean_changes(const at::Tensor& own, comm::Purpose purpose, bool outer);
+  // Factors A, then B, of one flat buffer.
+  FlatFactors both_of(const at::Tensor& flat) const;
   // The dense part of a flat buffer like trained_.values(), the k-th in `flat`.
   at::Tensor dense_part(const at::Tensor& flat, int k = 0);
   // That of the values, then of each buffer of moments; views.
@@ -81,12 +85,10 @@ class AbTraining : public Method {
   // Ends either phase.
   void decompose(std::int64_t t);
   // Views of the present block.
-  AbLayer::Moments moments_of(const AbLayer& layer);
-  // Gives the trained factor what layer.moments holds, in its basis.
+  AbLayer::Moments moments_of(const AbLayer& layer, nn::Factor which);
+  // Gives the trained factors what layer.moments holds, in their basis.
   void carry_moments(const AbLayer& layer);
   void build_blocks();
-  // Its name in the trained block: of the own factor, or of the dense weight.
-  std::string trained_name(const nn::NamedWeight& w) const;
   void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
   void enter_phase_of(std::int64_t t);
@@ -101,7 +103,7 @@ class AbTraining : public Method {
   }
 
   comm::Groups groups_;
-  nn::Factor own_;  // the factor that this worker trains
+  std::vector<nn::Factor> own_;  // the factors that this worker trains
   std::unique_ptr<comm::Communicator> group_;
   FactorExchange exchange_;
   OuterState outer_;
@@ -116,9 +118,9 @@ class AbTraining : public Method {
   bool decomposed_before_ = false;
 
   optim::ParameterBlock frozen_;  // the other factor, AB phase only
-  std::int64_t own_numel_ = 0;    // the own factor comes first in trained_
+  std::int64_t own_numel_ = 0;    // the own factors come first in trained_
   // Flat values at the last switch or averaging: only their change is sent.
-  at::Tensor own_start_;           // AB: own factor
+  at::Tensor own_start_;           // AB: own factors
   at::Tensor dense_start_;         // AB, FULL with local steps: the rest
   std::int64_t averaged_at_ = -1;  // step; FULL with local steps only
 

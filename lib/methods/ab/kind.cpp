@@ -112,6 +112,14 @@ Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
   } catch (const ConflictError& error) {
     out.push_back(error.conflict());
   }
+  if (o.trains == Trains::Both && o.sync != SyncMode::OnlyLearned) {
+    out.push_back(
+        {{"method.sync", "method.trains", "method.name"},
+         formatted(
+             "where each group trains both factors, no factor is stale or frozen; expected "
+             "only-learned, got {}",
+             name_of(o.sync))});
+  }
   if (o.full_rank_steps.unit == o.sync_every.unit &&
       o.full_rank_steps.value >= o.sync_every.value) {
     out.push_back(
@@ -174,13 +182,16 @@ std::vector<std::string> ab_notes(const MethodSetup& setup, const RunLength& run
   return out;
 }
 
-std::string groups_text(const comm::Groups& groups) {
+std::string groups_text(const comm::Groups& groups, bool both) {
   std::vector<std::string> parts;
   for (int g = 0; g < groups.count; ++g) {
     const int first = g * groups.group_size;
     parts.push_back(formatted(
-        "{} = {}{}", groups.role_of(first) == comm::Role::A ? "A" : "B", first,
-        groups.group_size > 1 ? formatted("..{}", first + groups.group_size - 1) : ""));
+        "{} = {}{}",
+        both                                     ? "AB"
+        : groups.role_of(first) == comm::Role::A ? "A"
+                                                 : "B",
+        first, groups.group_size > 1 ? formatted("..{}", first + groups.group_size - 1) : ""));
   }
   if (parts.size() > 8) {
     parts.resize(8);
@@ -193,7 +204,9 @@ std::string groups_text(const comm::Groups& groups) {
 
 std::string ab_plan_text(const MethodSetup& setup, const RunLength& run) {
   const PhasePlan plan = make_phase_plan(setup.options, run);
-  return row("groups", groups_text(make_groups(setup.options, setup.workers))) +
+  return row("groups",
+             groups_text(
+                 make_groups(setup.options, setup.workers), setup.options.trains == Trains::Both)) +
          row("phases",
              formatted(
                  "{} dense steps, then AB; every {} steps, a synchronization "

@@ -66,7 +66,7 @@ struct AbLayer {
   // r and B r x n (undefined if the layer stays dense); and old moments.
   std::int64_t old_rank = 0;
   linalg::LowRankPair factors;
-  Moments moments;
+  std::vector<Moments> moments;  // of each factor that this worker trains
 };
 
 }  // namespace abtrain::methods

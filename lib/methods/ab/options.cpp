@@ -34,6 +34,9 @@ void add_fields(Fields& f, AbOptions& o) {
        "group_size", o.group_size, between(1, 65536),
        "ab: workers per group; auto: two groups of half the workers")
       .free(MayChange::WithWorkers);
+  f.choice<Trains>(
+      "trains", o.trains, {{"one", Trains::One}, {"both", Trains::Both}},
+      "ab: whether a group trains one factor, with the other one frozen, or both");
   f.choice<SyncMode>("sync", o.sync, kSyncModes, "ab: what a synchronization averages");
   f.duration(
       "full_rank_steps", o.full_rank_steps, between(0, kMaxSteps),

@@ -20,6 +20,9 @@ namespace abtrain::methods {
 // What a synchronization averages (methods/ab/synchronize.h).
 enum class SyncMode { OnlyLearned, WithStale, Full, OnlyB };
 
+// Which factors a group trains: one of them, with the other one frozen, or both.
+enum class Trains { One, Both };
+
 // Whether sync_every counts from the end of the warm-up, or from step 0 as the
 // authors do.
 enum class Anchor { Warmup, Reference };
@@ -39,6 +42,7 @@ struct FullPhaseOptions {
 
 struct AbOptions {
   std::optional<std::int64_t> group_size;  // none: auto
+  Trains trains = Trains::One;
   SyncMode sync = SyncMode::OnlyLearned;
   Duration full_rank_steps = Duration::steps(10);
   Anchor anchor = Anchor::Warmup;
@@ -56,6 +60,11 @@ struct AbOptions {
   linalg::SvdRoute svd = linalg::SvdRoute::Auto;
   FullPhaseOptions full_phase;
 };
+
+// Whether all groups train the same factors.
+inline bool has_one_role(const AbOptions& options) {
+  return options.trains == Trains::Both || options.sync == SyncMode::OnlyB;
+}
 
 // The word that stands for it in a configuration.
 std::string name_of(SyncMode sync);

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "compress/schemes.h"
@@ -53,14 +54,27 @@ void OuterState::step(FlatFactors& change) {
   apply(change.b, velocity_b_);
 }
 
-void OuterState::change_basis(nn::Factor own, const std::vector<AbLayer>& layers) {
+void OuterState::change_basis(
+    const std::vector<nn::Factor>& own, const std::vector<AbLayer>& layers) {
   const at::NoGradGuard no_grad;
+  if (residual_.defined()) {
+    std::vector<at::Tensor> carried;
+    std::int64_t from = 0;
+    for (const nn::Factor which : own) {
+      std::int64_t numel = 0;
+      for (const AbLayer& layer : layers) {
+        numel += layer.weight().factor_numel(which, layer.old_rank);
+      }
+      carried.push_back(carry_changes(residual_.narrow(0, from, numel), which, layers));
+      from += numel;
+    }
+    residual_ = at::cat(carried);
+  }
   const auto carry = [&](at::Tensor& flat, nn::Factor which) {
     if (flat.defined()) {
       flat = carry_changes(flat, which, layers);
     }
   };
-  carry(residual_, own);
   carry(velocity_a_, nn::Factor::A);
   carry(velocity_b_, nn::Factor::B);
 }

@@ -40,9 +40,9 @@ class OuterState {
   void keep(at::Tensor residual);
   // Replaces the mean changes by those of the outer step.
   void step(FlatFactors& change);
-  // `own`: the factor that this worker trains. `layers`: all that may be
+  // `own`: the factors that this worker trains. `layers`: all that may be
   // factored, in the order of the flat buffers.
-  void change_basis(nn::Factor own, const std::vector<AbLayer>& layers);
+  void change_basis(const std::vector<nn::Factor>& own, const std::vector<AbLayer>& layers);
   void clear();
 
   // own, a, b: element counts of the own factor and of all factors A and B.

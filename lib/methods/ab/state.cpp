@@ -91,7 +91,7 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
 
 void AbTraining::archive(state::Archive& archive) {
   std::string phase = name_of(phase_);
-  std::string role = own_ == nn::Factor::A ? "A" : "B";
+  std::string role = own_.size() == 2 ? "AB" : trains(nn::Factor::A) ? "A" : "B";
   std::vector<std::int64_t> ranks;
   for (const AbLayer& layer : factorable_) {
     ranks.push_back(layer.weight().rank());
@@ -107,9 +107,9 @@ void AbTraining::archive(state::Archive& archive) {
   archive.value("ab.averaged_at", averaged_at_);
   if (archive.is_loading()) {
     ABT_CHECK(
-        (phase == "full" || phase == "ab") && (role == "A" || role == "B"), DamagedData,
-        "the checkpoint's phase and role: expected full or ab and A or B, got "
-        "{} and {}",
+        (phase == "full" || phase == "ab") && (role == "A" || role == "B" || role == "AB"),
+        DamagedData,
+        "the checkpoint's phase and role: expected full or ab and A, B or AB, got {} and {}",
         shown(phase), shown(role));
     phase_ = phase == "ab" ? Phase::Ab : Phase::Full;
     read_cuts(cuts, factorable_);
@@ -146,7 +146,7 @@ void AbTraining::archive(state::Archive& archive) {
 
 void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   const at::NoGradGuard no_grad;
-  const nn::Factor own = own_;
+  const std::vector<nn::Factor> own = own_;
   const auto rest = std::ranges::stable_partition(
       old, [](state::State& state) { return text_of(state, "ab.role") != "A"; });
   const std::span of_a(rest);
@@ -158,16 +158,21 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     FlatFactors change;
     std::vector<at::Tensor> dense_of_a;
     if (!of_a.empty()) {
-      own_ = nn::Factor::A;
+      own_ = {nn::Factor::A};
       load_mean(of_a);
       change.a = own_change();
       for (const at::Tensor& part : dense_parts()) {
         dense_of_a.push_back(part.clone());
       }
     }
-    own_ = nn::Factor::B;
-    load_mean(of_b);
-    change.b = own_change();
+    if (own.size() == 2) {
+      load_mean(of_b);
+      change = both_of(own_change());
+    } else {
+      own_ = {nn::Factor::B};
+      load_mean(of_b);
+      change.b = own_change();
+    }
     set_products(change);
     // B was loaded last, so its block keeps the dense parameters.
     const auto a_groups = static_cast<double>(of_a.size());

@@ -15,11 +15,13 @@ namespace abtrain::methods {
 
 void AbTraining::average_dense() {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> parts = dense_parts();
-  // Send the change of the values: a narrow wire dtype rounds only that.
-  const at::Tensor values = std::exchange(parts[0], parts[0] - dense_start_);
-  average(parts, context_.world, comm::Purpose::Sync, outer_.dtype());
-  values.copy_(dense_start_ + parts[0]);
+  if (own_.size() == 1 || groups_.count > 1) {
+    std::vector<at::Tensor> parts = dense_parts();
+    // Send the change of the values: a narrow wire dtype rounds only that.
+    const at::Tensor values = std::exchange(parts[0], parts[0] - dense_start_);
+    average(parts, context_.world, comm::Purpose::Sync, outer_.dtype());
+    values.copy_(dense_start_ + parts[0]);
+  }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
 }
 
@@ -79,8 +81,10 @@ void AbTraining::decompose(std::int64_t t) {
   const bool carries = context_.options.moments == FactorMoments::Carry;
   for (AbLayer& layer : factorable_) {
     layer.old_rank = layer.weight().rank();
-    if (carries) {
-      layer.moments = moments_of(layer);
+    for (const nn::Factor which : own_) {
+      if (carries) {
+        layer.moments.push_back(moments_of(layer, which));
+      }
     }
   }
   Stopwatch watch;
@@ -125,8 +129,20 @@ void AbTraining::decompose(std::int64_t t) {
   }
 }
 
-AbLayer::Moments AbTraining::moments_of(const AbLayer& layer) {
-  const std::size_t index = trained_.index_of(trained_name(layer.named));
+namespace {
+
+// The name in the trained block of a layer's factor, or of its dense weight.
+std::string trained_name(const nn::NamedWeight& w, nn::Factor which) {
+  if (!w.weight->is_factored()) {
+    return w.name;
+  }
+  return w.name + (which == nn::Factor::A ? ".A" : ".B");
+}
+
+}  // namespace
+
+AbLayer::Moments AbTraining::moments_of(const AbLayer& layer, nn::Factor which) {
+  const std::size_t index = trained_.index_of(trained_name(layer.named, which));
   const at::Tensor& tensor = *trained_.parameters()[index].tensor;
   AbLayer::Moments moments = {trained_.steps()[index], {}};
   for (int k = 0; k < trained_.moment_count(); ++k) {
@@ -141,25 +157,22 @@ void AbTraining::carry_moments(const AbLayer& layer) {
   if (layer.cut.rank == 0 || (layer.old_rank == 0 && local_steps())) {
     return;
   }
-  const AbLayer::Moments now = moments_of(layer);
-  now.steps.copy_(layer.moments.steps);
-  for (std::size_t k = 0; k < now.values.size(); ++k) {
-    const optim::MomentKind kind = context_.optimizer.moment_kind(static_cast<int>(k));
-    if (kind == optim::MomentKind::Other) {
-      continue;
+  for (std::size_t i = 0; i < own_.size(); ++i) {
+    const nn::Factor which = own_[i];
+    const AbLayer::Moments& before = layer.moments[i];
+    const AbLayer::Moments now = moments_of(layer, which);
+    now.steps.copy_(before.steps);
+    for (std::size_t k = 0; k < now.values.size(); ++k) {
+      const optim::MomentKind kind = context_.optimizer.moment_kind(static_cast<int>(k));
+      if (kind == optim::MomentKind::Other) {
+        continue;
+      }
+      const at::Tensor carried = carry_gradient(
+          layer.weight().to_matrix(which, before.values[k]), which, layer,
+          kind == optim::MomentKind::SquaredGradients);
+      now.values[k].copy_(layer.weight().to_stored(which, carried));
     }
-    const at::Tensor carried = carry_gradient(
-        layer.weight().to_matrix(own_, layer.moments.values[k]), own_, layer,
-        kind == optim::MomentKind::SquaredGradients);
-    now.values[k].copy_(layer.weight().to_stored(own_, carried));
   }
-}
-
-std::string AbTraining::trained_name(const nn::NamedWeight& w) const {
-  if (!w.weight->is_factored()) {
-    return w.name;
-  }
-  return w.name + (own_ == nn::Factor::A ? ".A" : ".B");
 }
 
 void AbTraining::build_blocks() {
@@ -167,16 +180,22 @@ void AbTraining::build_blocks() {
   std::vector<optim::ParameterRef> own;
   std::vector<optim::ParameterRef> frozen;
   own_numel_ = 0;
-  for (const AbLayer& layer : factorable_) {
-    nn::Weight& w = layer.weight();
-    if (!w.is_factored()) {
-      continue;
+  for (const nn::Factor which : {nn::Factor::A, nn::Factor::B}) {
+    const nn::Factor other = which == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
+    for (const AbLayer& layer : factorable_) {
+      nn::Weight& w = layer.weight();
+      if (!w.is_factored()) {
+        continue;
+      }
+      if (!trains(which)) {
+        frozen.push_back({layer.named.name + ".frozen", &w.factor(which)});
+        continue;
+      }
+      own.push_back(
+          {trained_name(layer.named, which), &w.factor(which), true, true, layer.named.position,
+           &w.factor(other)});
+      own_numel_ += w.factor_numel(which, w.rank());
     }
-    own.push_back(
-        {trained_name(layer.named), &w.factor(own_), true, true, layer.named.position,
-         &w.factor(other())});
-    own_numel_ += w.factor_numel(own_, w.rank());
-    frozen.push_back({layer.named.name + ".frozen", &w.factor(other())});
   }
   for (const optim::ParameterRef& ref : dense_parameters(context_.model)) {
     own.push_back(ref);

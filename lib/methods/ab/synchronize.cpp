@@ -62,7 +62,7 @@ Range record_part(const comm::Groups& groups, int rank, std::int64_t record) {
 }  // namespace
 
 comm::Groups make_groups(const MethodOptions& options, int workers) {
-  return comm::make_groups(workers, options.group_size, options.sync == SyncMode::OnlyB);
+  return comm::make_groups(workers, options.group_size, has_one_role(options));
 }
 
 FactorExchange::FactorExchange(comm::Communicator& world, const comm::Groups& groups)

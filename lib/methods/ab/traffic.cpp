@@ -41,7 +41,9 @@ class Planner {
     const comm::Groups groups = make_groups(options, world_.members);
     const Timeline timeline = ab_timeline(make_phase_plan(options, run), run.steps);
     const std::int64_t every = timeline.average_every;
+    const bool both = options.trains == Trains::Both;
     const bool own_a = groups.role_of(world_.rank) == comm::Role::A;
+    const std::int64_t own = both ? a_ + b_ : own_a ? a_ : b_;
     const compress::Member group{groups.group_size, world_.rank % groups.group_size};
     const compress::ExchangePlan full(
         full_, every > 0 ? std::vector<compress::Slot>() : sizes_.dense, world_);
@@ -53,13 +55,16 @@ class Planner {
     const OuterState outer(options);
     const std::int64_t element = size_of(outer.dtype());
     const std::int64_t buffers = all_reduce(sizes_.buffers, 4);
-    const std::int64_t dense = all_reduce(dense_ * (1 + sizes_.moments), element) + buffers;
+    const auto synchronized = [&](const auto& form) {
+      if (both && groups.count == 1) {
+        return buffers;  // all else is equal already
+      }
+      return all_reduce(dense_ * (1 + sizes_.moments), element) + buffers +
+             FactorExchange::bytes_sent(groups, world_.rank, both ? 0 : a_, both ? own : b_, form);
+    };
     // The run's last synchronization sends no codes.
-    const std::int64_t last_sync =
-        dense + FactorExchange::bytes_sent(groups, world_.rank, a_, b_, element);
-    plan.sync = outer.format() ? dense + FactorExchange::bytes_sent(
-                                             groups, world_.rank, a_, b_, *outer.format())
-                               : last_sync;
+    const std::int64_t last_sync = synchronized(element);
+    plan.sync = outer.format() ? synchronized(*outer.format()) : last_sync;
     plan.decompose = gathered(0) + buffers;
     // Of a synchronization that is followed at once by a decomposition; layers
     // that were dense are decomposed as dense.
@@ -71,7 +76,7 @@ class Planner {
         return (end - first) / every * average(false);
       }
       const bool alone = gradients == Over::Group;
-      const std::int64_t trained = alone ? dense_ + (own_a ? a_ : b_) : sizes_.parameters;
+      const std::int64_t trained = alone ? dense_ + own : sizes_.parameters;
       return (alone ? inside : full).bytes_between(first, end) +
              (beside ? beside(first, end, trained, alone ? group : world_) : 0);
     };
