@@ -1,7 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/silu.h>
 
@@ -12,6 +11,7 @@
 #include "base/text.h"
 #include "nn/dropout.h"
 #include "nn/families.h"
+#include "nn/gelu.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/tape.h"
@@ -66,8 +66,7 @@ std::unique_ptr<Layer> gpt_block(
     mlp->add("", std::make_unique<Gated>(features, inside));
   } else {
     mlp->add("c_fc", gpt_linear(features, inside));
-    mlp->add(
-        "", std::make_unique<Function>([](const at::Tensor& x) { return at::gelu(x, "tanh"); }));
+    mlp->add("", std::make_unique<Function>(gelu_tanh));
   }
   mlp->add("c_proj", gpt_linear(inside, features, end));
   auto both = std::make_unique<Sequential>();
