@@ -114,6 +114,28 @@ TEST(Ab, BothFactorsTakeTheirOwnSteps) {
   }
 }
 
+// The first cut of untrained weights keeps their direction and, if asked for,
+// their sum of squares.
+TEST(Ab, FirstFactorsKeepTheVariance) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions o = toy_options(1, 1);
+  o.method.trains = methods::Trains::Both;
+  o.method.warmup_steps = Duration::steps(0);
+  o.optimizer = {.name = "sgd", .lr = 1e-12, .weight_decay = 0};
+  o.train.steps = 1;
+  const auto plain = train_all(o, dataset);
+  o.method.keep_variance = true;
+  const auto kept = train_all(o, dataset);
+  for (std::size_t i = 0; i < plain[0].layers.size(); ++i) {
+    const LayerRank& layer = plain[0].layers[i];
+    const at::Tensor a = plain[0].model->weights()[i].weight->merged().flatten();
+    const at::Tensor b = kept[0].model->weights()[i].weight->merged().flatten();
+    const double scale = (a * b).sum().item().toDouble() / (a * a).sum().item().toDouble();
+    EXPECT_NEAR(scale * scale * layer.energy, 1, 1e-5) << layer.name;
+    EXPECT_LT((b - a * scale).abs().max().item().toDouble(), 1e-6) << layer.name;
+  }
+}
+
 // Data parallel on P workers is one worker with a batch P times as large.
 // While AB-training is in its dense warm-up it is data parallel, to the bit.
 TEST(Ab, WarmUpIsDataParallel) {

@@ -46,6 +46,10 @@ void add_fields(Fields& f, AbOptions& o) {
       "ab: whether sync_every counts from the end of the warm-up or from "
       "step 0");
   f.flag("cut_first", o.cut_first, "ab: the first decomposition cuts ranks");
+  f.flag(
+      "keep_variance", o.keep_variance,
+      "ab: without a warm-up, scale the first factors so that a product has the dense weight's sum "
+      "of squares");
   f.number(
       "factor_lr_scale", o.factor_lr_scale, above_to(0, kLargest),
       "ab: the factors' learning rate divided by that of the rest");

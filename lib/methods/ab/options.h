@@ -47,6 +47,7 @@ struct AbOptions {
   Duration full_rank_steps = Duration::steps(10);
   Anchor anchor = Anchor::Warmup;
   bool cut_first = true;
+  bool keep_variance = false;  // in a cut of untrained weights
   double factor_lr_scale = 1;
   RampKind ramp = RampKind::Linear;
   double ramp_start = 1e-5;

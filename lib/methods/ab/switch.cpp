@@ -5,6 +5,7 @@
 #include <ATen/ops/matmul.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/clock.h"
@@ -103,6 +104,10 @@ void AbTraining::decompose(std::int64_t t) {
   const double seconds = watch.seconds();
   for (AbLayer& layer : factorable_) {
     LayerRank& cut = layer.cut;
+    if (cut.rank > 0 && t == 0 && context_.options.keep_variance && cut.energy > 0) {
+      const double scale = std::pow(cut.energy, -0.25);
+      layer.factors = {layer.factors.a * scale, layer.factors.b * scale};
+    }
     if (cut.rank > 0) {
       layer.weight().set_factors(layer.factors);
     } else {
