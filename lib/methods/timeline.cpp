@@ -85,12 +85,18 @@ Timeline make_timeline(
   std::int64_t t = 0;
   for (Stretch& s : opening) {
     s.first = t;
-    t += s.steps;
-    if (t > steps) {
-      end_in(s, s.first);
+    const std::int64_t wanted = s.times;
+    s.every = wanted > 1 ? s.steps : 1;
+    s.times = s.steps == 0 ? wanted : std::min(wanted, (steps - t) / s.steps);
+    t += s.times * s.steps;
+    if (s.times > 0) {
+      timeline.stretches.push_back(s);
+    }
+    if (s.times < wanted) {
+      s.times = s.every = 1;
+      end_in(s, t);
       return timeline;
     }
-    timeline.stretches.push_back(s);
   }
   std::int64_t every = 0;
   for (const Stretch& s : round) {

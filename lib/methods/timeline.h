@@ -24,6 +24,7 @@ enum class Event {
   Decompose,                // dense weights; the AB phase begins
   Synchronize,              // a dense phase begins
   SynchronizeAndDecompose,  // the AB phase goes on
+  AverageFactors,           // the AB phase goes on, with the same ranks and bases
   TrainAlone,               // local steps begin
   SynchronizeFragment       // starts; the result is used `delay` steps later
 };
@@ -74,9 +75,10 @@ struct Timeline {
   std::int64_t count(Event event) const;
 };
 
-// The run of `steps` steps that begins with the stretches `opening` and then
-// repeats those of `round`. Events of rounds happen after at most `latest`
-// steps. Needs only phase, gradients, steps and event of each stretch.
+// The run of `steps` steps that begins with the stretches `opening`, each as often
+// as its `times` says in a row, and then repeats those of `round`. Events of
+// rounds happen after at most `latest` steps. Otherwise needs only phase,
+// gradients, steps and event of each stretch.
 Timeline make_timeline(
     std::vector<Stretch> opening, std::vector<Stretch> round, std::int64_t steps,
     std::int64_t latest);

@@ -196,7 +196,8 @@ TimePlan plan_time(
   const double ab = steps(methods::Over::Group);
   const double dense_cuts = count(methods::Event::Decompose);
   const double product_cuts = count(methods::Event::SynchronizeAndDecompose);
-  const double syncs = count(methods::Event::Synchronize) + product_cuts;
+  const double syncs =
+      count(methods::Event::Synchronize) + count(methods::Event::AverageFactors) + product_cuts;
   plan.dense_step = step_seconds(
       compute.dense, compress::make_buckets(sizes.dense, options.reducer.bucket_mb),
       links.seconds(workers, of(&methods::TrafficPlan::full_step)), latency);

@@ -73,7 +73,7 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
       const at::Tensor residual =
           own == Factor::A ? at::randn({w.m(), kRank}) : at::randn({kRank, w.n()});
       state.keep(flat(w, own, residual));
-      state.change_basis(own, {layer_of(w, kRank, merged, after)});
+      state.change_basis({own}, {layer_of(w, kRank, merged, after)});
       at::Tensor got = at::zeros({w.factor_numel(own, rank)});
       state.add_residual(got);
       const at::Tensor moved = matrix_of(w, own, got, rank);
@@ -106,8 +106,8 @@ TEST(OuterState, AVelocityIsCutWithItsWeight) {
   state.step(change);  // velocity: -first
   // Another layer becomes factored: it has no velocity yet.
   state.change_basis(
-      Factor::A, {layer_of(w, 4, merged, after),
-                  layer_of(other, 0, {}, {at::randn({7, 3}), at::randn({3, 7})})});
+      {Factor::A}, {layer_of(w, 4, merged, after),
+                    layer_of(other, 0, {}, {at::randn({7, 3}), at::randn({3, 7})})});
   FlatFactors next = {at::zeros({12 * 2 + 7 * 3}), at::zeros({2 * 9 + 3 * 7})};
   state.step(next);  // lr * momentum * momentum * velocity
   const double scale = 0.7 * 0.9 * 0.9;

@@ -22,7 +22,12 @@ std::map<std::int64_t, Event> drawn(const PhasePlan& plan, std::int64_t steps) {
       continue;
     }
     if (plan.full_rank == 0) {
-      events[sync] = Event::SynchronizeAndDecompose;
+      // Averages once the decomposition before it has ended the annealing.
+      const std::int64_t before = std::max(plan.warmup, sync - plan.interval);
+      const bool cuts =
+          before - plan.warmup < plan.anneal || (before == plan.warmup && !plan.cut_first);
+      events[sync] =
+          plan.averages && !cuts ? Event::AverageFactors : Event::SynchronizeAndDecompose;
     } else {
       events[sync] = Event::Synchronize;
       events[sync + plan.full_rank] = Event::Decompose;
@@ -38,9 +43,15 @@ struct PhasePlans : ::testing::TestWithParam<bool> {
     for (std::int64_t w = 0; w <= 7; ++w) {
       for (std::int64_t s = 1; s <= 7; ++s) {
         for (std::int64_t d = 0; d < s; ++d) {
-          const PhasePlan plan{w, s, d, GetParam()};
+          PhasePlan plan{w, s, d, GetParam()};
           SCOPED_TRACE(formatted("W {} S {} D {}", w, s, d));
           check(plan);
+          plan.averages = d == 0;
+          for (const std::int64_t anneal : {0, 1, 5, 20, 60}) {
+            plan.anneal = anneal;
+            plan.cut_first = anneal != 5;
+            check(plan);
+          }
         }
       }
     }
@@ -74,7 +85,8 @@ TEST_P(PhasePlans, TimelineHasTheEventsThatAUserWouldDraw) {
       EXPECT_EQ(timeline.last_event(t).event, last.event) << t;
     }
     for (const Event event :
-         {Event::Decompose, Event::Synchronize, Event::SynchronizeAndDecompose}) {
+         {Event::Decompose, Event::Synchronize, Event::SynchronizeAndDecompose,
+          Event::AverageFactors}) {
       EXPECT_EQ(timeline.count(event), counts[event]);
     }
     for (const Over over : {Over::World, Over::Group, Over::Nobody}) {

@@ -114,6 +114,9 @@ void AbTraining::after_step(std::int64_t t) {
       synchronize(t);
       decompose(t);
       break;
+    case Event::AverageFactors:
+      average_factors(t);
+      return;  // no rate has to recover
     default:
       return;
   }
@@ -129,7 +132,7 @@ void AbTraining::finish(std::int64_t t) {
     decompose(t);
     return;
   }
-  if (switched_at_ == t) {
+  if (switched_at_ == t || averaged_at_ == t) {
     return;  // the last step ended in a synchronization or decomposition
   }
   synchronize(t, /*last=*/true);
@@ -150,7 +153,8 @@ void AbTraining::merge_into(nn::Model& target) {
     return;
   }
   if (phase_ == Phase::Ab) {
-    merge(comm::Purpose::Metrics, false);
+    const at::NoGradGuard no_grad;
+    set_products(merged_changes(comm::Purpose::Metrics, false));
     for (AbLayer& layer : factorable_) {
       if (layer.is_product()) {
         std::ranges::find(target.weights(), layer.named.name, &nn::NamedWeight::name)
@@ -230,13 +234,12 @@ FlatFactors AbTraining::mean_changes(const at::Tensor& own, comm::Purpose purpos
   return both ? both_of(change.b) : change;
 }
 
-void AbTraining::merge(comm::Purpose purpose, bool outer) {
-  const at::NoGradGuard no_grad;
+FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
   FlatFactors change = mean_changes(own_change(), purpose, outer);
   if (outer) {
     outer_.step(change);
   }
-  set_products(change);
+  return change;
 }
 
 void AbTraining::set_products(const FlatFactors& mean_change) {

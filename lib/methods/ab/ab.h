@@ -66,13 +66,14 @@ class AbTraining : public Method {
   // That of the values, then of each buffer of moments; views.
   std::vector<at::Tensor> dense_parts();
 
-  // Exchanges the factors' changes and merges the factors: as they are now, or
-  // with the outer step and what it keeps.
-  void merge(comm::Purpose purpose, bool outer);
+  // The factors' changes that all workers take over: the mean ones or, if asked
+  // for, those of the outer step, which is then taken.
+  FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
   void set_products(const FlatFactors& mean_change);
-  // Averages dense parameters, running statistics and moments over the world.
-  void average_dense();
+  // Averages dense parameters, running statistics and, if asked for, the dense
+  // parameters' moments over the world.
+  void average_dense(bool with_moments);
   // FULL phase with local steps: averages the parameters over the world and, at
   // the end of the phase, also the moments that outlive it.
   void average_replicas(std::int64_t t, bool with_moments);
@@ -84,6 +85,9 @@ class AbTraining : public Method {
   void enter_full();
   // Ends either phase.
   void decompose(std::int64_t t);
+  // Synchronizes an AB phase that goes on in the same bases; moments stay with
+  // their groups.
+  void average_factors(std::int64_t t);
   // Views of the present block.
   AbLayer::Moments moments_of(const AbLayer& layer, nn::Factor which);
   // Gives the trained factors what layer.moments holds, in their basis.
@@ -122,7 +126,7 @@ class AbTraining : public Method {
   // Flat values at the last switch or averaging: only their change is sent.
   at::Tensor own_start_;           // AB: own factors
   at::Tensor dense_start_;         // AB, FULL with local steps: the rest
-  std::int64_t averaged_at_ = -1;  // step; FULL with local steps only
+  std::int64_t averaged_at_ = -1;  // step of the last one that changed no phase
 
   GradientReduction group_reduction_;
   GradientReduction full_reduction_;

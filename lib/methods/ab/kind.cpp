@@ -173,8 +173,9 @@ std::vector<std::string> ab_notes(const MethodSetup& setup, const RunLength& run
   const PhasePlan plan = make_phase_plan(o, run);
   const Timeline timeline = ab_timeline(plan, run.steps);
   std::vector<std::string> out;
-  if (timeline.count(Event::Synchronize) == 0 &&
-      timeline.count(Event::SynchronizeAndDecompose) == 0) {
+  if (timeline.count(Event::Synchronize) + timeline.count(Event::SynchronizeAndDecompose) +
+          timeline.count(Event::AverageFactors) ==
+      0) {
     out.push_back(formatted(
         "method.sync_every: a synchronization every {} steps, but only {} come "
         "after the warm-up: the groups meet only when the run ends",

@@ -26,8 +26,18 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
     round.push_back(full(plan.full_rank));
   }
   round.push_back(ab(plan.interval - plan.full_rank));
-  Timeline timeline = make_timeline(
-      {full(plan.warmup), ab(first_sync - plan.warmup)}, std::move(round), steps, steps);
+  std::vector<Stretch> opening = {full(plan.warmup), ab(first_sync - plan.warmup)};
+  if (plan.averages) {
+    const std::int64_t left = plan.anneal - opening[1].steps;
+    if (left > 0) {
+      opening.push_back(ab(plan.interval));
+      opening.back().times = (left + plan.interval - 1) / plan.interval;
+    } else if (plan.anneal == 0 && plan.cut_first) {
+      opening[1].after = Event::AverageFactors;
+    }
+    round.back().after = Event::AverageFactors;
+  }
+  Timeline timeline = make_timeline(std::move(opening), std::move(round), steps, steps);
   timeline.average_every = plan.average_every;
   return timeline;
 }
@@ -51,6 +61,8 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
     plan.average_every = options.full_phase.sync_every;
   }
   plan.anneal = options.anneal_steps.in_steps(run);
+  plan.averages = options.trains == Trains::Both && plan.full_rank == 0;
+  plan.cut_first = options.cut_first;
   ABT_CHECK(
       plan.warmup >= 0, Config, "method.warmup_steps: expected 0 or more; got {}", plan.warmup);
   ABT_CHECK(

@@ -6,6 +6,8 @@
 //   t == W                         decompose, AB
 //   t >  W, in AB,   u % S == 0    sync, FULL; with D == 0 decompose at once
 //   t >  W, in FULL, u % S == D    decompose, AB
+// Where groups train both factors and D == 0, only the first syncs decompose, up
+// to the one that ends the annealing; the others average the factors.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +25,8 @@ struct PhasePlan {
   // Dense steps between averages of the parameters; 0: gradients are averaged.
   std::int64_t average_every = 0;
   std::int64_t anneal = 0;  // steps after the warm-up
+  bool averages = false;    // factors are averaged where ranks stay as they are
+  bool cut_first = true;
 };
 
 Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps);

@@ -2,6 +2,7 @@
 // decompositions, and the averages that go with them.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
 
 #include <algorithm>
@@ -14,10 +15,13 @@
 
 namespace abtrain::methods {
 
-void AbTraining::average_dense() {
+void AbTraining::average_dense(bool with_moments) {
   const at::NoGradGuard no_grad;
   if (own_.size() == 1 || groups_.count > 1) {
     std::vector<at::Tensor> parts = dense_parts();
+    if (!with_moments) {
+      parts.resize(1);
+    }
     // Send the change of the values: a narrow wire dtype rounds only that.
     const at::Tensor values = std::exchange(parts[0], parts[0] - dense_start_);
     average(parts, context_.world, comm::Purpose::Sync, outer_.dtype());
@@ -52,9 +56,22 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
 }
 
 void AbTraining::synchronize(std::int64_t t, bool last) {
+  const at::NoGradGuard no_grad;
   Stopwatch watch;
-  merge(comm::Purpose::Sync, !last);
-  average_dense();
+  set_products(merged_changes(comm::Purpose::Sync, !last));
+  average_dense(true);
+  context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
+}
+
+void AbTraining::average_factors(std::int64_t t) {
+  const at::NoGradGuard no_grad;
+  Stopwatch watch;
+  const FlatFactors change = merged_changes(comm::Purpose::Sync, true);
+  own_start_.add_(at::cat({change.a, change.b}));
+  trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
+  average_dense(false);
+  dense_start_.copy_(dense_part(trained_.values()));
+  averaged_at_ = t;
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
 }
 

@@ -55,16 +55,22 @@ class Planner {
     const OuterState outer(options);
     const std::int64_t element = size_of(outer.dtype());
     const std::int64_t buffers = all_reduce(sizes_.buffers, 4);
-    const auto synchronized = [&](const auto& form) {
+    const auto synchronized = [&](std::int64_t moments, bool coded) {
       if (both && groups.count == 1) {
         return buffers;  // all else is equal already
       }
-      return all_reduce(dense_ * (1 + sizes_.moments), element) + buffers +
-             FactorExchange::bytes_sent(groups, world_.rank, both ? 0 : a_, both ? own : b_, form);
+      const auto factors = [&](const auto& form) {
+        return FactorExchange::bytes_sent(
+            groups, world_.rank, both ? 0 : a_, both ? own : b_, form);
+      };
+      return all_reduce(dense_ * (1 + moments), element) + buffers +
+             (coded && outer.format() ? factors(*outer.format()) : factors(element));
     };
+    const std::int64_t merged = synchronized(sizes_.moments, true);
+    const bool averages = timeline.count(Event::AverageFactors) > 0;
+    plan.sync = averages ? synchronized(0, true) : merged;
     // The run's last synchronization sends no codes.
-    const std::int64_t last_sync = synchronized(element);
-    plan.sync = outer.format() ? synchronized(*outer.format()) : last_sync;
+    const std::int64_t last_sync = synchronized(sizes_.moments, false);
     plan.decompose = gathered(0) + buffers;
     // Of a synchronization that is followed at once by a decomposition; layers
     // that were dense are decomposed as dense.
@@ -90,9 +96,11 @@ class Planner {
           }
           return plan.decompose;
         case Event::Synchronize:
-          return plan.sync;
+          return merged;
         case Event::SynchronizeAndDecompose:
-          return plan.sync + products;
+          return merged + products;
+        case Event::AverageFactors:
+          return plan.sync;
         default:  // the run ends
           break;
       }
