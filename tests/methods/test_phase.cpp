@@ -17,20 +17,31 @@ std::map<std::int64_t, Event> drawn(const PhasePlan& plan, std::int64_t steps) {
   std::map<std::int64_t, Event> events;
   events[plan.warmup] = Event::Decompose;
   const std::int64_t origin = plan.reference_anchor ? 0 : plan.warmup;
-  for (std::int64_t sync = origin; sync <= steps; sync += plan.interval) {
+  for (std::int64_t sync = origin; sync <= 2 * steps + 60; sync += plan.interval) {
     if (sync <= plan.warmup) {
       continue;
     }
     if (plan.full_rank == 0) {
-      // Averages once the decomposition before it has ended the annealing.
-      const std::int64_t before = std::max(plan.warmup, sync - plan.interval);
-      const bool cuts =
-          before - plan.warmup < plan.anneal || (before == plan.warmup && !plan.cut_first);
-      events[sync] =
-          plan.averages && !cuts ? Event::AverageFactors : Event::SynchronizeAndDecompose;
+      events[sync] = plan.averages ? Event::AverageFactors : Event::SynchronizeAndDecompose;
     } else {
       events[sync] = Event::Synchronize;
       events[sync + plan.full_rank] = Event::Decompose;
+    }
+  }
+  if (plan.averages) {
+    // The synchronizations up to the first that finds the annealing at its end.
+    std::vector<std::int64_t> early;
+    for (const auto& [at, event] : events) {
+      const std::int64_t before = early.empty() ? plan.warmup : early.back();
+      const bool anneals = before - plan.warmup < plan.anneal;
+      if (at > plan.warmup && (anneals || (early.empty() && !plan.cut_first))) {
+        early.push_back(at);
+      }
+    }
+    const auto count = std::ssize(early);
+    const std::int64_t cuts = std::min<std::int64_t>(count, 16);
+    for (std::int64_t k = 1; k <= cuts; ++k) {
+      events[early[k * count / cuts - 1]] = Event::SynchronizeAndDecompose;
     }
   }
   events.erase(events.upper_bound(steps), events.end());
@@ -47,7 +58,7 @@ struct PhasePlans : ::testing::TestWithParam<bool> {
           SCOPED_TRACE(formatted("W {} S {} D {}", w, s, d));
           check(plan);
           plan.averages = d == 0;
-          for (const std::int64_t anneal : {0, 1, 5, 20, 60}) {
+          for (const std::int64_t anneal : {0, 1, 5, 20, 30, 60}) {
             plan.anneal = anneal;
             plan.cut_first = anneal != 5;
             check(plan);

@@ -26,16 +26,36 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
     round.push_back(full(plan.full_rank));
   }
   round.push_back(ab(plan.interval - plan.full_rank));
-  std::vector<Stretch> opening = {full(plan.warmup), ab(first_sync - plan.warmup)};
-  if (plan.averages) {
-    const std::int64_t left = plan.anneal - opening[1].steps;
-    if (left > 0) {
+  std::vector<Stretch> opening = {full(plan.warmup)};
+  const std::int64_t first = first_sync - plan.warmup;
+  // So many times an AB phase, of which the run's first may have another length.
+  const auto add = [&](std::int64_t times, Event after) {
+    if (opening.size() == 1 && times > 0) {
+      opening.push_back(ab(first));
+      opening.back().after = after;
+      --times;
+    }
+    if (times > 0) {
       opening.push_back(ab(plan.interval));
-      opening.back().times = (left + plan.interval - 1) / plan.interval;
-    } else if (plan.anneal == 0 && plan.cut_first) {
-      opening[1].after = Event::AverageFactors;
+      opening.back().times = times;
+      opening.back().after = after;
+    }
+  };
+  if (plan.averages) {
+    std::int64_t syncs = plan.cut_first ? 0 : 1;  // that may decompose
+    if (plan.anneal > 0) {
+      const std::int64_t left = std::max<std::int64_t>(0, plan.anneal - first);
+      syncs = 1 + (left + plan.interval - 1) / plan.interval;
+    }
+    const std::int64_t cuts = std::min(syncs, kAveragedCuts);
+    for (std::int64_t k = 0; k < cuts; ++k) {
+      add((k + 1) * syncs / cuts - k * syncs / cuts - 1, Event::AverageFactors);
+      add(1, sync);
     }
     round.back().after = Event::AverageFactors;
+  }
+  if (opening.size() == 1) {
+    add(1, round.back().after);
   }
   Timeline timeline = make_timeline(std::move(opening), std::move(round), steps, steps);
   timeline.average_every = plan.average_every;

@@ -6,8 +6,9 @@
 //   t == W                         decompose, AB
 //   t >  W, in AB,   u % S == 0    sync, FULL; with D == 0 decompose at once
 //   t >  W, in FULL, u % S == D    decompose, AB
-// Where groups train both factors and D == 0, only the first syncs decompose, up
-// to the one that ends the annealing; the others average the factors.
+// Where groups train both factors and D == 0, only some syncs decompose: of those
+// up to the end of the annealing up to kAveragedCuts, evenly spread, the last one
+// among them. The others average the factors.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,8 @@
 #include "methods/timeline.h"
 
 namespace abtrain::methods {
+
+constexpr std::int64_t kAveragedCuts = 16;
 
 struct PhasePlan {
   std::int64_t warmup = 0;
