@@ -112,14 +112,6 @@ Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
   } catch (const ConflictError& error) {
     out.push_back(error.conflict());
   }
-  if (o.keep_variance && o.warmup_steps.value > 0) {
-    out.push_back(
-        {{"method.keep_variance", "method.warmup_steps", "method.name"},
-         formatted(
-             "what a cut of trained weights removes is not made up for by larger factors; expected "
-             "method.warmup_steps 0, got {}",
-             print_duration(o.warmup_steps))});
-  }
   if (o.trains == Trains::Both && o.sync != SyncMode::OnlyLearned) {
     out.push_back(
         {{"method.sync", "method.trains", "method.name"},
