@@ -468,7 +468,7 @@ TEST(Configs, ComparedOnesDifferInTheirSchemeAlone) {
     EXPECT_NE(plan::plan_text(o).find("memory per worker"), std::string::npos);
     ++count;
   }
-  EXPECT_EQ(count, 48);
+  EXPECT_EQ(count, 49);
 }
 
 TEST(Configs, PublishedSchedulesInSteps) {

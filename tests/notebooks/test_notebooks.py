@@ -317,7 +317,7 @@ class Executed(unittest.TestCase):
         self.assertRegex(words, "The target is missed by .*untrained")
         text, words = self.cells_of("group_size_and_rank")
         self.assertIn("1 point of workers in a group", text)
-        self.assertIn(f"Best: groups of 2 with compression 3, {folders.runs.score['0_ab']:.2f},", words)
+        self.assertIn(f"Best: groups of 1 with compression 3, {folders.runs.score['0_ab']:.2f},", words)
 
     def test_runs_that_do_not_fit(self):
         for name in NOTEBOOKS:
