@@ -82,7 +82,9 @@ TEST(LocalControl, ThreadsStopAtOneStep) {
       Pace pace(seed, rank);
       const int ask_at = pace.below(12);
       stops[static_cast<std::size_t>(rank)] = run_to_stop(control, rank, [&](std::int64_t t) {
-        wanted = wanted || (rank == seed % 4 && t == ask_at);
+        if (rank == seed % 4 && t == ask_at) {
+          wanted = true;
+        }
         pace.delay();
       });
     });
