@@ -44,6 +44,7 @@ class Hosts(Runs):
                 ("halved", 4, 2, ["method.group_size=auto"]),
                 ("doubled", 2, 4, []),
                 ("alone", 4, 1, ["method.sync=only-b"]),
+                ("both", 3, 2, ["method.trains=both", "method.group_size=1", "method.full_rank_steps=0"]),
                 ("ddp", 3, 2, ["method.name=ddp"]),
                 ("ordered", 3, 2, ["method.name=ddp", "order.name=cd-grab"]),
                 ("local_sgd", 3, 2, ["method.name=local-sgd"]),

@@ -31,6 +31,9 @@ class SameBits(Runs):
                  "method.full_rank_steps=0", "method.moments=carry",
                  "method.rank={rule: budget, ratio: 4, floor: 0.7}",
                  "method.anneal_steps=20"),
+                ("both", "workers=4", "method.trains=both", "method.group_size=2",
+                 "method.full_rank_steps=0",
+                 "method.outer={name: nesterov, wire: {name: int2}}"),
                 ("ordered", "workers=4", "method.group_size=2",
                  "data.subset=416", "order={name: cd-grab, wire: int8}"),
                 ("text", "workers=4", "method.group_size=2", *TEXT)]:
