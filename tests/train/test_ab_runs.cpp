@@ -103,9 +103,14 @@ TEST(Ab, BothFactorsTakeTheirOwnSteps) {
     }
   }
   EXPECT_EQ(factored, 2);
+  // With SGD, averages after each of three steps, too.
   both.workers = 2;
+  both.train.steps = 3;
+  both.method.sync_every = Duration::steps(1);
+  both.method.full_rank_steps = Duration::steps(0);
   const auto apart = train_all(both, dataset);
   both.method.group_size = 2;
+  both.method.sync_every = Duration::steps(100);
   const auto together = train_all(both, dataset);
   for (std::size_t i = 0; i < apart[0].model->weights().size(); ++i) {
     const at::Tensor a = apart[0].model->weights()[i].weight->merged();
