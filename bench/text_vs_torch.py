@@ -118,8 +118,9 @@ def our_steps(arguments, features, heads):
     with tempfile.TemporaryDirectory() as folder:
         events = train(
             arguments, folder, "gcide_gpt", "workers=1", f"train.threads={arguments.threads}",
-            f"train.precision={arguments.precision}", f"model.features={features}", f"model.heads={heads}", "train.steps=60",
-            "schedule.warmup_steps=1", "method.group_size=1", "method.sync=only-b",
+            f"train.precision={arguments.precision}", f"model.features={features}",
+            f"model.heads={heads}", "train.steps=60", "schedule.warmup_steps=1",
+            "method.trains=one", "method.group_size=1", "method.sync=only-b",
             "method.warmup_steps=30", "method.sync_every=1000", "method.anneal_steps=0",
             "optimizer={name: adamw, lr: 1e-3, weight_decay: 0.1, beta2: 0.99, scale: match_rms}",
             f"method.rank={{rule: ratio, ratio: {arguments.ratio}}}", "train.log_every=5",

@@ -29,8 +29,7 @@ Fields fields_of(RankRule& r) {
       "compression of all layers would give it");
   f.integer(
       "multiple", r.multiple, between(1, 1024),
-      "all ranks are multiples of this, rounded down where a ratio is given, otherwise up; 16 "
-      "suits CPUs, 8 GPUs");
+      "all ranks are multiples of this, rounded down where a ratio is given, otherwise up");
   return f;
 }
 

@@ -76,7 +76,9 @@ constexpr std::array kRankRules = {
     // r = ceil(fraction * n)
     RankRuleKind{RankRuleName::Fraction, "fraction", "fraction", RankNeeds::Shape, fraction_rank},
     // r = max(1, floor(m*n/(m+n)/ratio))
-    RankRuleKind{RankRuleName::Ratio, "ratio", "ratio", RankNeeds::Shape, ratio_rank},
+    RankRuleKind{
+        RankRuleName::Ratio, "ratio", "ratio", RankNeeds::Shape, ratio_rank,
+        /*by_largest=*/false, /*limit=*/nullptr, /*rounds_down=*/true},
     // ranks that minimize the sum over layers of the relative squared error
     // under a parameter budget of the whole model (rank_budget.h)
     RankRuleKind{
@@ -113,8 +115,7 @@ RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
   ABT_ASSERT(kind.rank != nullptr, "{} needs all layers together", kind.name);
   auto rank = std::max<std::int64_t>(1, kind.rank(rule, spectrum));
   if (const std::int64_t beyond = rank % rule.multiple; beyond > 0) {
-    const bool down = rule.rule == RankRuleName::Ratio && rank > rule.multiple;
-    rank += down ? -beyond : rule.multiple - beyond;
+    rank += kind.rounds_down && rank > rule.multiple ? -beyond : rule.multiple - beyond;
   }
   if (rank > largest_saving_rank(spectrum)) {
     return {0, 1};

@@ -48,6 +48,7 @@ struct RankRuleKind {
   // The rank is relative to the largest value, which must then be exact.
   bool by_largest = false;
   const char* limit = nullptr;  // the key of a bound that it also reads
+  bool rounds_down = false;     // to a multiple, since it promises a size; otherwise up
 };
 
 // All rules; rank_rule.cpp holds the table with their formulas. A new rule is
@@ -60,8 +61,7 @@ inline const RankRuleKind& kind_of(const RankRule& rule) {
 }
 
 // Rank 0 means that the layer stays dense (factors would save nothing: r >=
-// m*n/(m+n)). The rank of a local rule is rounded to a multiple: down for
-// `ratio`, but to one multiple at least, otherwise up.
+// m*n/(m+n)). The rank of a local rule is rounded to a multiple, to one at least.
 struct RankChoice {
   std::int64_t rank = 0;
   double energy = 1;  // kept share of sum s_i^2

@@ -7,7 +7,6 @@
 #include <ATen/ops/gelu.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 

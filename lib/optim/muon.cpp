@@ -140,19 +140,18 @@ class Muon : public Optimizer {
       by_shape[shape_of(parameters[slice.indices[i]])].push_back(i);
     }
     for (const auto& [shape, places] : by_shape) {
-      std::vector<at::Tensor> gradients;
-      for (const std::size_t i : places) {
-        gradients.push_back(stored(slice.gradients[i], shape));
-      }
+      const auto matrices = [&](const std::vector<at::Tensor>& flat) {
+        std::vector<at::Tensor> found;
+        for (const std::size_t i : places) {
+          found.push_back(stored(flat[i], shape));
+        }
+        return found;
+      };
       const double scale = bounded ? 1 : scale_of(shape);
       if (options_.fraction < 1) {
-        std::vector<at::Tensor> momenta;
-        for (const std::size_t i : places) {
-          momenta.push_back(stored(slice.moments[0][i], shape));
-        }
-        orthogonalize_largest(momenta, gradients, scale);
+        orthogonalize_largest(matrices(slice.moments[0]), matrices(slice.gradients), scale);
       } else {
-        newton_schulz_.apply(gradients, scale, precision_);
+        newton_schulz_.apply(matrices(slice.gradients), scale, precision_);
       }
     }
     for (std::size_t i = 0; bounded && i < slice.gradients.size(); ++i) {
@@ -161,8 +160,9 @@ class Muon : public Optimizer {
   }
 
   // Orthogonalizes the rows, or the columns where there are fewer of them, of
-  // the largest sums of magnitudes in each momentum, which then keeps a
-  // momentum'th of them. What a step leaves out, the next ones find there.
+  // the largest sums of magnitudes in each momentum, where they are then
+  // multiplied by options_.momentum. What a step leaves out stays there for the
+  // next ones.
   void orthogonalize_largest(
       const std::vector<at::Tensor>& momenta, const std::vector<at::Tensor>& steps, double scale) {
     const std::int64_t dim = momenta.front().size(0) <= momenta.front().size(1) ? 0 : 1;

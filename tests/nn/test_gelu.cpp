@@ -5,7 +5,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linspace.h>
-#include <ATen/ops/ones_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

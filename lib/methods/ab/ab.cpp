@@ -187,16 +187,19 @@ std::vector<at::Tensor> AbTraining::replicated_state() {
 }
 
 std::int64_t AbTraining::numel_of(nn::Factor which) const {
-  std::int64_t numel = 0;
-  for (const AbLayer& layer : factorable_) {
-    numel += layer.weight().factor_numel(which, layer.weight().rank());
-  }
-  return numel;
+  return factor_numel(factorable_, which, [](const AbLayer& l) { return l.weight().rank(); });
 }
 
-FlatFactors AbTraining::both_of(const at::Tensor& flat) const {
-  const std::int64_t a = numel_of(nn::Factor::A);
-  return {flat.narrow(0, 0, a), flat.narrow(0, a, flat.numel() - a)};
+FlatFactors AbTraining::own_factors(const at::Tensor& flat) const {
+  FlatFactors own;
+  const std::int64_t a = trains(nn::Factor::A) ? numel_of(nn::Factor::A) : 0;
+  if (trains(nn::Factor::A)) {
+    own.a = flat.narrow(0, 0, a);
+  }
+  if (trains(nn::Factor::B)) {
+    own.b = flat.narrow(0, a, flat.numel() - a);
+  }
+  return own;
 }
 
 at::Tensor AbTraining::own_change() {
@@ -217,10 +220,11 @@ std::vector<at::Tensor> AbTraining::dense_parts() {
 }
 
 FlatFactors AbTraining::mean_changes(const at::Tensor& own, comm::Purpose purpose, bool outer) {
-  const bool both = own_.size() == 2;
-  if (both && groups_.count == 1) {
-    return both_of(own);
+  if (!groups_differ(context_.options, groups_)) {
+    return own_factors(own);
   }
+  // To the exchange, both are one factor of one role.
+  const bool both = own_.size() == 2;
   const std::int64_t a = both ? 0 : numel_of(nn::Factor::A);
   const std::int64_t b = both ? own.numel() : numel_of(nn::Factor::B);
   FlatFactors change;
@@ -231,7 +235,7 @@ FlatFactors AbTraining::mean_changes(const at::Tensor& own, comm::Purpose purpos
   } else {
     change = exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
   }
-  return both ? both_of(change.b) : change;
+  return both ? own_factors(change.b) : change;
 }
 
 FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
@@ -243,13 +247,11 @@ FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
 }
 
 void AbTraining::set_products(const FlatFactors& mean_change) {
-  FlatFactors start;
-  if (own_.size() == 2) {
-    start = both_of(own_start_);
-  } else if (trains(nn::Factor::A)) {
-    start = {own_start_, frozen_.values()};
-  } else {
-    start = {frozen_.values(), own_start_};
+  FlatFactors start = own_factors(own_start_);
+  for (at::Tensor* factor : {&start.a, &start.b}) {
+    if (!factor->defined()) {
+      *factor = frozen_.values();
+    }
   }
   std::int64_t a = 0;
   std::int64_t b = 0;

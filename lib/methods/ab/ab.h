@@ -59,8 +59,8 @@ class AbTraining : public Method {
   // The mean over all groups of such changes, sent as the outer state says or,
   // without it, in its dtype.
   FlatFactors mean_changes(const at::Tensor& own, comm::Purpose purpose, bool outer);
-  // Factors A, then B, of one flat buffer.
-  FlatFactors both_of(const at::Tensor& flat) const;
+  // What a flat buffer of the own factors holds of each kind; undefined: nothing.
+  FlatFactors own_factors(const at::Tensor& flat) const;
   // The dense part of a flat buffer like trained_.values(), the k-th in `flat`.
   at::Tensor dense_part(const at::Tensor& flat, int k = 0);
   // That of the values, then of each buffer of moments; views.

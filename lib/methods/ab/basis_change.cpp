@@ -38,10 +38,8 @@ at::Tensor map_of_b(const AbLayer& layer) {
 
 at::Tensor carry_changes(
     const at::Tensor& flat, nn::Factor which, const std::vector<AbLayer>& layers) {
-  std::int64_t numel = 0;
-  for (const AbLayer& layer : layers) {
-    numel += layer.weight().factor_numel(which, layer.cut.rank);
-  }
+  const std::int64_t numel =
+      factor_numel(layers, which, [](const AbLayer& layer) { return layer.cut.rank; });
   at::Tensor result = at::zeros({numel}, flat.options());
   std::int64_t from = 0;
   std::int64_t to = 0;

@@ -69,4 +69,15 @@ struct AbLayer {
   std::vector<Moments> moments;  // of each factor that this worker trains
 };
 
+// The element count of the factors `which` of all layers, each of the rank that
+// `rank` gives.
+template <class Rank>
+std::int64_t factor_numel(const std::vector<AbLayer>& layers, nn::Factor which, const Rank& rank) {
+  std::int64_t numel = 0;
+  for (const AbLayer& layer : layers) {
+    numel += layer.weight().factor_numel(which, rank(layer));
+  }
+  return numel;
+}
+
 }  // namespace abtrain::methods

@@ -61,10 +61,8 @@ void OuterState::change_basis(
     std::vector<at::Tensor> carried;
     std::int64_t from = 0;
     for (const nn::Factor which : own) {
-      std::int64_t numel = 0;
-      for (const AbLayer& layer : layers) {
-        numel += layer.weight().factor_numel(which, layer.old_rank);
-      }
+      const std::int64_t numel =
+          factor_numel(layers, which, [](const AbLayer& layer) { return layer.old_rank; });
       carried.push_back(carry_changes(residual_.narrow(0, from, numel), which, layers));
       from += numel;
     }

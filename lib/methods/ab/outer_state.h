@@ -1,6 +1,6 @@
 // What the synchronizations of AB-training keep from one to the next: the
 // velocity of the outer step on both factors, and, where changes are sent as
-// codes, what was not sent of the own factor's change.
+// codes, what was not sent of the own factors' changes.
 //
 // Both are changes of a factor, so they hold in one basis only and follow each
 // decomposition (methods/ab/basis_change.h).
@@ -45,7 +45,7 @@ class OuterState {
   void change_basis(const std::vector<nn::Factor>& own, const std::vector<AbLayer>& layers);
   void clear();
 
-  // own, a, b: element counts of the own factor and of all factors A and B.
+  // own, a, b: element counts of the own factors and of all factors A and B.
   void archive(state::Archive& archive, std::int64_t own, std::int64_t a, std::int64_t b);
 
  private:
@@ -55,7 +55,7 @@ class OuterState {
   bool keeps_residual_ = false;
   double decay_ = 1;
   // All are undefined until the first synchronization.
-  at::Tensor residual_;  // of the own factor; the same on all of its group
+  at::Tensor residual_;  // of the own factors; the same on all of its group
   at::Tensor velocity_a_;
   at::Tensor velocity_b_;
 };

@@ -167,7 +167,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     }
     if (own.size() == 2) {
       load_mean(of_b);
-      change = both_of(own_change());
+      change = own_factors(own_change());
     } else {
       own_ = {nn::Factor::B};
       load_mean(of_b);

@@ -15,9 +15,21 @@
 
 namespace abtrain::methods {
 
+namespace {
+
+// The name in the trained block of a layer's factor, or of its dense weight.
+std::string trained_name(const nn::NamedWeight& w, nn::Factor which) {
+  if (!w.weight->is_factored()) {
+    return w.name;
+  }
+  return w.name + (which == nn::Factor::A ? ".A" : ".B");
+}
+
+}  // namespace
+
 void AbTraining::average_dense(bool with_moments) {
   const at::NoGradGuard no_grad;
-  if (own_.size() == 1 || groups_.count > 1) {
+  if (groups_differ(context_.options, groups_)) {
     std::vector<at::Tensor> parts = dense_parts();
     if (!with_moments) {
       parts.resize(1);
@@ -150,18 +162,6 @@ void AbTraining::decompose(std::int64_t t) {
     layer.moments = {};
   }
 }
-
-namespace {
-
-// The name in the trained block of a layer's factor, or of its dense weight.
-std::string trained_name(const nn::NamedWeight& w, nn::Factor which) {
-  if (!w.weight->is_factored()) {
-    return w.name;
-  }
-  return w.name + (which == nn::Factor::A ? ".A" : ".B");
-}
-
-}  // namespace
 
 AbLayer::Moments AbTraining::moments_of(const AbLayer& layer, nn::Factor which) {
   const std::size_t index = trained_.index_of(trained_name(layer.named, which));

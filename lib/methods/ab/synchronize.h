@@ -27,6 +27,12 @@ namespace abtrain::methods {
 // Throws ConflictError if the groups that the options ask for do not fit.
 comm::Groups make_groups(const MethodOptions& options, int workers);
 
+// Whether groups hold different parameters, which a synchronization averages:
+// not where there is one, which trains both factors.
+inline bool groups_differ(const AbOptions& options, const comm::Groups& groups) {
+  return options.trains == Trains::One || groups.count > 1;
+}
+
 // The factors of all layers, flat.
 struct FlatFactors {
   at::Tensor a;

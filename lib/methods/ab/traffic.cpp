@@ -56,8 +56,8 @@ class Planner {
     const std::int64_t element = size_of(outer.dtype());
     const std::int64_t buffers = all_reduce(sizes_.buffers, 4);
     const auto synchronized = [&](std::int64_t moments, bool coded) {
-      if (both && groups.count == 1) {
-        return buffers;  // all else is equal already
+      if (!groups_differ(options, groups)) {
+        return buffers;
       }
       const auto factors = [&](const auto& form) {
         return FactorExchange::bytes_sent(
