@@ -16,9 +16,11 @@ a ready batch. Needs a Python with torch, torchvision and timm.
 
 On the CPU both run in the same precision, PyTorch eager and compiled
 (torch.compile), in both memory layouts, with fused AdamW. With --device cuda both
-run in bf16: PyTorch eager under autocast,
-channels-last, with fused AdamW, its batch ready on the GPU, with and without
-cudnn.benchmark; abtrain with and without graphs. Both clip gradients to norm 1.
+run in bf16: PyTorch under autocast, channels-last, with fused AdamW, its batch ready
+on the GPU, eager with and without cudnn.benchmark, and compiled; abtrain with and
+without graphs. Both clip gradients to norm 1. There the models may include gpt-small
+(GPT-2's 124 million parameters, windows of 1024 tokens), and --kernels N also prints
+the kernels that take most of the time in abtrain's steps.
 --json prints the figures again, as one line of JSON for each model.
 """
 import argparse
@@ -103,15 +105,14 @@ class TorchSteps:
 
 
 class GpuSteps:
-    """PyTorch eager in the fastest form for a GPU; on the CPU it is timed by the clock."""
+    """PyTorch under autocast, channels-last, as it is on a GPU; on the CPU it is timed by
+    the clock."""
 
-    def __init__(self, build, arguments, benchmark):
-        self.device, self.benchmark = arguments.device, benchmark
-        layout = torch.channels_last
-        self.model = build().to(self.device, memory_format=layout).train()
-        self.images = torch.randn(arguments.batch, 3, 32, 32, device=self.device)
-        self.images = self.images.contiguous(memory_format=layout)
-        self.labels = torch.randint(10, (arguments.batch,), device=self.device)
+    def __init__(self, model, arguments, form):
+        self.device, self.benchmark = arguments.device, form != "eager"
+        self.model, inputs, labels = gpu_rival(model, arguments)
+        self.forward = torch.compile(self.model) if form == "compiled" else self.model
+        self.inputs, self.labels = inputs.to(self.device), labels.to(self.device)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=1e-3, weight_decay=0.01, fused=True)
         self.precision = contextlib.nullcontext
@@ -122,7 +123,7 @@ class GpuSteps:
         self.optimizer.zero_grad(set_to_none=True)
         with self.precision():
             loss = nn.functional.cross_entropy(
-                self.model(self.images), self.labels)
+                self.forward(self.inputs).flatten(0, -2), self.labels.flatten())
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
@@ -147,53 +148,76 @@ class GpuSteps:
         return begin.elapsed_time(end) / steps
 
 
+def gpu_rival(model, arguments):
+    """(network on the device, its inputs, its labels)"""
+    if model == "gpt-small":
+        from text_vs_torch import Gpt
+        window = torch.randint(50257, (arguments.batch, 1025))
+        return (Gpt(768, 12, 50257, 1024, 12).to(arguments.device), window[:, :-1].contiguous(),
+                window[:, 1:].contiguous())
+    layout = torch.channels_last
+    network = RIVALS[model]().to(arguments.device, memory_format=layout).train()
+    images = torch.randn(arguments.batch, 3, 32, 32)
+    return (network, images.contiguous(memory_format=layout),
+            torch.randint(10, (arguments.batch,)))
+
+
 def program_on_gpu(arguments, model, mode, graphs):
     command = [arguments.program, model, mode, "--graphs", graphs, "--precision",
                arguments.precision, "--device", arguments.device, "--threads",
                str(arguments.threads), "--batch", str(arguments.batch), "--ratio",
-               str(arguments.ratio), "--steps", str(arguments.steps), "--clip", "1"]
+               str(arguments.ratio), "--steps", str(arguments.steps), "--clip", "1",
+               "--kernels", str(arguments.kernels)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise SystemExit(f"exit code {done.returncode}: {' '.join(command)}")
-    return float(done.stdout.splitlines()[-1].split()[4])
+    first, *kernels = done.stdout.splitlines()
+    if kernels:
+        print("\n".join(kernels), flush=True)
+    return float(first.split()[4])
 
 
 def compare_on_gpu(model, arguments):
-    """{form: {ms, low, high}}: torch, dense, dense_graphs, ab, ab_graphs."""
+    """{form: {ms, low, high}}: dense, dense_graphs, ab, ab_graphs, then PyTorch's."""
     graphs = "on" if arguments.device == "cuda" else "off"
     ours = {"dense": ("dense", "off"), "dense_graphs": ("dense", graphs),
             "ab": ("only-b", "off"), "ab_graphs": ("only-b", graphs)}
     warmup = 20 if arguments.device == "cuda" else 1
-    times = {name: [] for name in ours}
-    rival, figures = None, {}
-    if model in RIVALS:
-        forms = [GpuSteps(RIVALS[model], arguments, benchmark)
-                 for benchmark in (False, True)]
-        rival = min(forms, key=lambda form: form.mean(arguments.steps, warmup))
-        del forms
-        times = {"torch": [], **times}
-        figures["parameters"] = sum(p.numel() for p in rival.model.parameters())
-        figures["cudnn_benchmark"] = rival.benchmark
-    for _ in range(arguments.rounds):
-        if rival:
-            times["torch"].append(rival.mean(arguments.steps, warmup))
-        for name, (mode, graphs) in ours.items():
-            times[name].append(program_on_gpu(arguments, model, mode, graphs))
     print(f"{model}, batch {arguments.batch}, {arguments.precision}, ratio "
-          f"{arguments.ratio:g}:1, {arguments.device}")
-    for name, values in times.items():
+          f"{arguments.ratio:g}:1, {arguments.device}", flush=True)
+    figures = {}
+
+    def note(name, one):
+        values = [one() for _ in range(arguments.rounds)]
         figures[name] = {"ms": statistics.median(values), "low": min(values),
                          "high": max(values)}
         print("  {0:22} {ms:9.3f} ms  ({low:.3f} to {high:.3f})".format(
-            name.replace("_", ", "), **figures[name]))
-    ms = {name: figures[name]["ms"] for name in times}
+            name.replace("_", ", "), **figures[name]), flush=True)
+
+    for name, (mode, graphs) in ours.items():
+        note(name, lambda: program_on_gpu(arguments, model, mode, graphs))
+    rivals = []
+    if model in RIVALS or model == "gpt-small":
+        for form in ("eager", "benchmark", "compiled"):
+            if form == "compiled" and (arguments.eager or arguments.device == "cpu"):
+                continue
+            rival = GpuSteps(model, arguments, form)
+            note(f"torch_{form}", lambda: rival.mean(arguments.steps, warmup))
+            rivals.append(f"torch_{form}")
+            figures["parameters"] = sum(p.numel() for p in rival.model.parameters())
+            del rival
+    ms = {name: entry["ms"] for name, entry in figures.items() if name != "parameters"}
+    if rivals:
+        eager = min(ms[name] for name in rivals if name != "torch_compiled")
+        figures["torch"] = {"ms": eager}
+        for name, entry in (("eager", eager), ("compiled", ms.get("torch_compiled"))):
+            if entry:
+                print(f"  {f'dense / torch, {name}':26} {ms['dense_graphs'] / entry:.3f}")
     for label, over, under in (
-            ("dense / torch", "dense_graphs", "torch"),
             ("AB / dense", "ab_graphs", "dense_graphs"),
             ("AB without / with graphs", "ab", "ab_graphs"),
             ("dense without / with", "dense", "dense_graphs")):
-        if under in ms:
-            print(f"  {label:26} {ms[over] / ms[under]:.3f}")
+        print(f"  {label:26} {ms[over] / ms[under]:.3f}")
     return figures
 
 
@@ -258,7 +282,7 @@ def main():
     parser.add_argument("--program", default="build/release/bench/bench_step")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--rounds", type=int, help="default: 5; with cuda 3")
+    parser.add_argument("--rounds", type=int, help="default: 5; with cuda 1")
     parser.add_argument("--steps", type=int, help="steps per round (default: 5; with cuda 50)")
     parser.add_argument("--batch", type=int, help="default: 128; with cuda 256")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16",
@@ -268,10 +292,12 @@ def main():
                         help="also compare two workers of one thread each")
     parser.add_argument("--gpu-form", action="store_true",
                         help="the comparison of --device cuda, also on the CPU")
+    parser.add_argument("--kernels", type=int, default=0, metavar="N")
+    parser.add_argument("--eager", action="store_true", help="on a GPU, leave torch.compile out")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     on_gpu = arguments.device == "cuda" or arguments.gpu_form
-    for name, cpu, cuda in (("rounds", 5, 3), ("steps", 5, 50),
+    for name, cpu, cuda in (("rounds", 5, 1), ("steps", 5, 50),
                             ("batch", 128, 256)):
         if getattr(arguments, name) is None:
             setattr(arguments, name, cuda if on_gpu else cpu)

@@ -60,15 +60,15 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    def __init__(self, features, heads):
+    def __init__(self, features, heads, vocabulary=VOCABULARY, context=CONTEXT, layers=LAYERS):
         super().__init__()
-        self.wte = nn.Embedding(VOCABULARY, features)
-        self.wpe = nn.Embedding(CONTEXT, features)
-        self.blocks = nn.ModuleList(Block(features, heads) for _ in range(LAYERS))
+        self.wte = nn.Embedding(vocabulary, features)
+        self.wpe = nn.Embedding(context, features)
+        self.blocks = nn.ModuleList(Block(features, heads) for _ in range(layers))
         self.ln_f = nn.LayerNorm(features)
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
-                scale = (2 * LAYERS) ** -0.5 if "_proj" in name else 1
+                scale = (2 * layers) ** -0.5 if "_proj" in name else 1
                 nn.init.normal_(weight, std=0.02 * scale)
             elif name.endswith("bias"):
                 nn.init.zeros_(weight)

@@ -1,12 +1,17 @@
 #include "device/tune.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/linalg_cholesky_ex.h>
+#include <ATen/ops/ones.h>
 
 namespace abtrain::device {
 
 void tune(c10::Device device) {
   if (device.is_cuda()) {
     at::globalContext().setBenchmarkCuDNN(true);
+    // LibTorch loads its decompositions for GPUs at their first use, which fails if
+    // several threads do so at once ("lazy wrapper should be called at most once").
+    at::linalg_cholesky_ex(at::ones({1, 1}, device));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/maximum.h>
 
 #include <optional>
@@ -84,7 +85,8 @@ void reduce_rare(
     sum = op == ReduceOp::Max ? at::maximum(sum, next) : at::add(sum, next);
   }
   if (op == ReduceOp::Mean) {
-    sum = at::div(sum, static_cast<double>(in.size()));
+    // By a tensor: LibTorch multiplies by the inverse of a number.
+    sum = at::div(sum, at::full({1}, static_cast<double>(in.size()), sum.options()));
   }
   for (const at::Tensor& buffer : out) {
     buffer.narrow(0, out_begin, count).copy_(sum);

@@ -1,17 +1,24 @@
 #include "device/devices.h"
 
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/diag.h>
+#include <ATen/ops/linalg_eigh.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "device/cuda/check.h"
 #include "device/stream.h"
 #include "device/tensor_text.h"
+#include "device/tune.h"
 
 namespace abtrain::device {
 namespace {
@@ -132,6 +139,25 @@ TEST(CudaCheck, ThrowsTheCallOnlyOnFailure) {
   } catch (const std::runtime_error& error) {
     EXPECT_EQ(std::string(error.what()).find("1 + 1"), 0u) << error.what();
   }
+}
+
+TEST(GpuTune, ThreadsMayDecomposeAtOnce) {
+  if (cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const c10::Device gpu(c10::kCUDA, 0);
+  tune(gpu);
+  std::atomic<int> right = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        const at::Tensor diagonal = at::arange(1, 9, at::device(gpu).dtype(at::kDouble));
+        right += std::get<0>(at::linalg_eigh(diagonal.diag())).allclose(diagonal);
+      });
+    }
+  }
+  EXPECT_EQ(right, 8);
 }
 
 }  // namespace

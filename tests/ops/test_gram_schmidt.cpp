@@ -107,9 +107,9 @@ TEST(GpuGramSchmidt, EqualsTheCpuToTheBit) {
   // More matrices than a launch takes.
   std::vector<RowSet> sets;
   for (std::int64_t i = 0; i < 200; ++i) {
-    sets.push_back({i * 800, 1 + i % 4, 4 + i});
+    sets.push_back({i * 1000, 1 + i % 4, 4 + i});
   }
-  const at::Tensor flat = randn(1, 160000, 7).reshape({-1});
+  const at::Tensor flat = randn(1, 200000, 7).reshape({-1});
   flat.narrow(0, 8000, 2000).zero_();
   const at::Tensor gpu = flat.to(at::Device(at::kCUDA, 0));
   gram_schmidt(flat, sets);
