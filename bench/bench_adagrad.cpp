@@ -79,7 +79,7 @@ class Rivals {
 
 void measure(int argc, char** argv) {
   const c10::Device device = bench::device_of(bench::word(argc, argv, "--device", "cpu"));
-  device::tune(device);
+  device::tune(device, /*shapes_stay=*/true);
   const auto threads = static_cast<int>(bench::number(argc, argv, "--threads", 1));
   const auto members = static_cast<int>(bench::number(argc, argv, "--members", 4));
   const auto rounds = static_cast<int>(bench::number(argc, argv, "--rounds", 30));

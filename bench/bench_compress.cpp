@@ -167,7 +167,7 @@ std::string read_arguments(int argc, char** argv, Arguments& a) {
 
 void measure(const Arguments& a) {
   const at::Device device = bench::device_of(a.device);
-  device::tune(device);
+  device::tune(device, /*shapes_stay=*/true);
   at::set_num_threads(a.threads);
   nn::ModelOptions model;
   model.name = a.model;

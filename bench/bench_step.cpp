@@ -1,5 +1,5 @@
-// Times a training step of a model on random images (gpt-...: windows of 1024 random
-// tokens of GPT-2's vocabulary), dense or in the AB phase: the whole loop as
+// Times a training step of a model on random images (gpt-...: windows of 1024 of 50,304
+// random tokens), dense or in the AB phase: the whole loop as
 // `abtrain train` runs it. Prints one row: model, method,
 // workers, threads per worker, median and quartiles of the step in ms.
 //   bench_step MODEL dense|only-b|ab|both [--workers N] [--threads N]
@@ -32,6 +32,7 @@
 #include "device.h"
 #include "device/memory.h"
 #include "device/tune.h"
+#include "train/setup.h"
 #include "train/trainer.h"
 
 namespace {
@@ -63,10 +64,10 @@ data::Dataset random_text(config::RunOptions& o) {
   o.data.name = "text";
   o.data.root = path;
   o.data.tokens = data::TokenType::Uint16;
-  o.data.vocabulary = 50257;
+  o.data.vocabulary = 50304;
   o.data.context = 1024;
   o.data.test_share = 0.1;
-  const at::Tensor tokens = at::randint(50257, {(o.workers * o.data.batch_size * 20 + 1) * 1024});
+  const at::Tensor tokens = at::randint(50304, {(o.workers * o.data.batch_size * 20 + 1) * 1024});
   const at::Tensor words = tokens.to(at::kUInt16);
   std::ofstream(path, std::ios::binary)
       .write(static_cast<const char*>(words.const_data_ptr()), words.numel() * 2);
@@ -123,6 +124,7 @@ config::RunOptions options_of(int argc, char** argv, const c10::Device& device) 
   o.method.full_rank_steps = Duration::steps(0);
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = number("--ratio", 20);
+  o.method.rank.multiple = train::rank_multiple_on(o, device);
   o.optimizer.name = word(argc, argv, "--optimizer", o.optimizer.name);
   o.train.clip_norm = number("--clip", 0);  // 0: no clipping
   return o;
@@ -225,7 +227,7 @@ int main(int argc, char** argv) {
   device::keep_freed_memory();
   try {
     const c10::Device device = bench::device_of(word(argc, argv, "--device", "auto"));
-    device::tune(device);
+    device::tune(device, mode == "dense");
     const config::RunOptions options = options_of(argc, argv, device);
     at::set_num_threads(static_cast<int>(options.train.threads));
     const auto kernels = static_cast<std::size_t>(option(argc, argv, "--kernels", 0));

@@ -19,7 +19,8 @@ On the CPU both run in the same precision, PyTorch eager and compiled
 run in bf16: PyTorch under autocast, channels-last, with fused AdamW, its batch ready
 on the GPU, eager with and without cudnn.benchmark, and compiled; abtrain with and
 without graphs. Both clip gradients to norm 1. There the models may include gpt-small
-(GPT-2's 124 million parameters, windows of 1024 tokens), and --kernels N also prints
+(GPT-2's 124 million parameters, windows of 1024 tokens, the vocabulary
+rounded up to 50304 as in nanoGPT), and --kernels N also prints
 the kernels that take most of the time in abtrain's steps.
 --json prints the figures again, as one line of JSON for each model.
 """
@@ -152,8 +153,8 @@ def gpu_rival(model, arguments):
     """(network on the device, its inputs, its labels)"""
     if model == "gpt-small":
         from text_vs_torch import Gpt
-        window = torch.randint(50257, (arguments.batch, 1025))
-        return (Gpt(768, 12, 50257, 1024, 12).to(arguments.device), window[:, :-1].contiguous(),
+        window = torch.randint(50304, (arguments.batch, 1025))
+        return (Gpt(768, 12, 50304, 1024, 12).to(arguments.device), window[:, :-1].contiguous(),
                 window[:, 1:].contiguous())
     layout = torch.channels_last
     network = RIVALS[model]().to(arguments.device, memory_format=layout).train()

@@ -32,8 +32,8 @@ class Event {
   std::unique_ptr<Impl> impl_;
 };
 
-// While this object exists, its thread queues its work on a stream from the
-// pool.
+// While this object exists, its thread queues its work on a stream that no other
+// thread uses.
 class OwnStream {
  public:
   explicit OwnStream(c10::Device device);

@@ -6,9 +6,9 @@
 
 namespace abtrain::device {
 
-void tune(c10::Device device) {
+void tune(c10::Device device, bool shapes_stay) {
   if (device.is_cuda()) {
-    at::globalContext().setBenchmarkCuDNN(true);
+    at::globalContext().setBenchmarkCuDNN(shapes_stay);
     // LibTorch loads its decompositions for GPUs at their first use, which fails if
     // several threads do so at once ("lazy wrapper should be called at most once").
     at::linalg_cholesky_ex(at::ones({1, 1}, device));

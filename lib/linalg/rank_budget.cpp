@@ -90,7 +90,7 @@ class Budget {
     const double share = rule.floor * budget / dense_numel(spectra);
     for (const auto& s : spectra) {
       check(s);
-      const Ladder& ladder = ladders_.emplace_back(s, rule.multiple, share);
+      const Ladder& ladder = ladders_.emplace_back(s, rule.multiple.value_or(1), share);
       state_.push_back(ladder.least());
       needed_.push_back(ladder.knows(ladder.least()) ? 0 : ladder.rank(ladder.least()));
       left_ -= ladder.cost(ladder.least());

@@ -27,9 +27,11 @@ Fields fields_of(RankRule& r) {
       "floor", r.floor, between(0, 1),
       "budget: no layer's rank is below this share of the rank that the same "
       "compression of all layers would give it");
-  f.integer(
-      "multiple", r.multiple, between(1, 1024),
-      "all ranks are multiples of this, rounded down where a ratio is given, otherwise up");
+  f.auto_or_integer(
+       "multiple", r.multiple, between(1, 1024),
+       "all ranks are multiples of this, rounded down where a ratio is given, otherwise up; "
+       "auto: 8 for bf16 on a GPU, else 1")
+      .free(MayChange::ToAuto);
   return f;
 }
 

@@ -114,8 +114,9 @@ RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
   const RankRuleKind& kind = kind_of(rule);
   ABT_ASSERT(kind.rank != nullptr, "{} needs all layers together", kind.name);
   auto rank = std::max<std::int64_t>(1, kind.rank(rule, spectrum));
-  if (const std::int64_t beyond = rank % rule.multiple; beyond > 0) {
-    rank += kind.rounds_down && rank > rule.multiple ? -beyond : rule.multiple - beyond;
+  const std::int64_t multiple = rule.multiple.value_or(1);
+  if (const std::int64_t beyond = rank % multiple; beyond > 0) {
+    rank += kind.rounds_down && rank > multiple ? -beyond : multiple - beyond;
   }
   if (rank > largest_saving_rank(spectrum)) {
     return {0, 1};

@@ -1,5 +1,6 @@
-// A linear map on the CPU whose products take factors in bf16. Their sums, the activations and all
-// gradients stay in fp32; a weight's gradient is added to weight.grad() as it is computed.
+// A linear map whose products take factors in bf16, with sums in fp32. On the CPU the activations
+// and all gradients stay in fp32; on a GPU the result is in bf16. The gradient of a parameter that
+// has a grad() is added there in fp32 as it is computed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +8,7 @@
 namespace abtrain::nn {
 
 // input: ... x I, fp32 or bf16; weight: O x I, fp32; bias: O, fp32, or undefined. Returns ... x O,
-// fp32.
+// fp32 (GPU: bf16).
 at::Tensor bf16_linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias);
 
 }  // namespace abtrain::nn

@@ -12,6 +12,9 @@ void Layer::visit(const std::string&, Visitor&) {}
 
 std::unique_ptr<Layer> relu() {
   return std::make_unique<Function>([](const at::Tensor& x) {
+    if (x.is_view()) {  // the gradient of a view that is written in place is copied twice
+      return at::relu(x);
+    }
     at::Tensor y = x;
     return at::relu_(y);
   });

@@ -43,7 +43,7 @@ namespace {
 at::Tensor map(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
     at::ScalarType type) {
-  return type == at::kBFloat16 && weight.is_cpu()
+  return type == at::kBFloat16
              ? bf16_linear(input, weight, bias)
              : at::linear(cast(input, type), cast(weight, type), cast(bias, type));
 }

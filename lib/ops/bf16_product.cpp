@@ -1,5 +1,6 @@
 #include "ops/bf16_product.h"
 
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
@@ -37,6 +38,11 @@ Stored stored(const at::Tensor& matrix, at::ScalarType type) {
 
 void bf16_product(
     const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, float beta, float alpha) {
+  if (c.is_cuda()) {
+    at::Tensor result = c;
+    at::addmm_out(result, c, a, b, at::kFloat, beta, alpha);
+    return;
+  }
   const Stored of_c = stored(c, at::kFloat);
   if (of_c.transposed) {
     bf16_product(b.t(), a.t(), c.t(), beta, alpha);

@@ -1,6 +1,5 @@
-// c = alpha a b + beta c on the CPU, of matrices in bf16, with sums and the result in fp32: nothing
-// is rounded but what the caller rounded. On CPUs without instructions for bf16 it is correct but
-// slow.
+// c = alpha a b + beta c of matrices in bf16, with sums and the result in fp32: nothing is rounded
+// but what the caller rounded. On CPUs without instructions for bf16 it is correct but slow.
 #pragma once
 
 #include <ATen/core/Tensor.h>

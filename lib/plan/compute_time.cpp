@@ -151,7 +151,7 @@ ComputeTime measure_compute(
     const methods::ModelSizes& sizes, int workers) {
   device::keep_freed_memory();
   const at::Device device = device::pick_device(options.device);
-  device::tune(device);
+  device::tune(device, !methods::kind_of(options.method).factors_weights);
   const int threads = train::threads_per_worker(options, workers);
   at::set_num_threads(threads);
   const data::Dataset images = random_examples(options, shape);

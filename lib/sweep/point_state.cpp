@@ -37,8 +37,12 @@ PointState state_of(const PointRun& run) {
   }
   try {
     config::RunOptions before = config::read_config(run.folder + "/config.yaml");
+    // A run records what auto was.
     if (!run.options.train.precision) {
-      before.train.precision.reset();  // a run records what auto was
+      before.train.precision.reset();
+    }
+    if (!run.options.method.rank.multiple) {
+      before.method.rank.multiple.reset();
     }
     if (content_of(before) != content_of(run.options)) {
       return PointState::Foreign;

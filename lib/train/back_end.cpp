@@ -9,8 +9,9 @@ namespace {
 std::string shared_gpus(const WorkerPlace& place, const std::string& way) {
   return place.has_nccl ? formatted(
                               "{} workers share {}{}, but NCCL needs one per worker: they "
-                              "communicate {}",
-                              place.workers, place.gpus, place.gpus == 1 ? " GPU" : " GPUs", way)
+                              "communicate {}{}",
+                              place.workers, place.gpus, place.gpus == 1 ? " GPU" : " GPUs", way,
+                              place.gpus > 1 ? formatted("; workers={} uses NCCL", place.gpus) : "")
                         : formatted("this build has no NCCL: workers communicate {}", way);
 }
 

@@ -80,7 +80,7 @@ class Session {
     }
   }
   void choose_start();
-  void choose_precision();
+  void choose_forms();
   void open();
   std::string precision_text() const;
   void announce(int threads);
@@ -115,7 +115,7 @@ SessionResult Session::train() {
     return report(JsonObject::of_file(folder_ + "/summary.json").all());
   }
   choose_place(setup_, options_, host_, log_);
-  choose_precision();
+  choose_forms();
   host_.all_or_none([&] {
     prepare(
         setup_, options_, host_, [this](const std::string& what) { doing(what); }, log_);
@@ -127,7 +127,7 @@ SessionResult Session::train() {
   const int threads = threads_per_worker(options_, host_.workers_on_machine);
   at::set_num_threads(threads);
   announce(threads);
-  device::tune(setup_.device);
+  device::tune(setup_.device, !methods::kind_of(options_.method).factors_weights);
   doing("starting the workers");
   const TrainResult result = run_workers();
   log_.live("");
@@ -162,17 +162,26 @@ void Session::choose_start() {
 }
 
 // One process decides for all here too: a run goes on as it began.
-void Session::choose_precision() {
+void Session::choose_forms() {
   std::string word;
   host_.all_or_none([&] {
     if (host_.writes()) {
-      if (!options_.train.precision && resume_.from) {
-        options_.train.precision = configuration_of(*resume_.from).train.precision;
+      std::optional<at::ScalarType>& precision = options_.train.precision;
+      std::optional<std::int64_t>& multiple = options_.method.rank.multiple;
+      if (resume_.from) {
+        const config::RunOptions before = configuration_of(*resume_.from);
+        precision = precision ? precision : before.train.precision;
+        multiple = multiple ? multiple : before.method.rank.multiple;
       }
-      word = precision_on(options_.train, setup_.device) == at::kBFloat16 ? "bf16" : "fp32";
+      precision = precision_on(options_.train, setup_.device);
+      word = formatted(
+          "{} {}", precision == at::kBFloat16 ? "bf16" : "fp32",
+          rank_multiple_on(options_, setup_.device));
     }
   });
-  options_.train.precision = host_.share(word) == "bf16" ? at::kBFloat16 : at::kFloat;
+  word = host_.share(word);
+  options_.train.precision = word.starts_with("bf16") ? at::kBFloat16 : at::kFloat;
+  options_.method.rank.multiple = std::stoll(word.substr(5));
 }
 
 void Session::open() {

@@ -146,7 +146,7 @@ TEST(GpuTune, ThreadsMayDecomposeAtOnce) {
     GTEST_SKIP() << "no CUDA device here";
   }
   const c10::Device gpu(c10::kCUDA, 0);
-  tune(gpu);
+  tune(gpu, false);
   std::atomic<int> right = 0;
   {
     std::vector<std::jthread> threads;

@@ -6,8 +6,11 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/randn_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
+
+#include "device/devices.h"
 
 namespace abtrain::nn {
 namespace {
@@ -50,6 +53,32 @@ TEST(Bf16Linear, GradientsOfFrozenWeightsAndOfInputsInBf16) {
   y.backward(at::ones_like(y));
   EXPECT_EQ(x.grad().scalar_type(), at::kBFloat16);
   EXPECT_FALSE(w.grad().defined());
+}
+
+// There the result and the input's gradient are in bf16.
+TEST(GpuBf16Linear, AddsUpGradientsInFp32) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const auto leaf = [](at::IntArrayRef sizes) {
+    return at::randn(sizes, at::Device(at::kCUDA, 0)).set_requires_grad(true);
+  };
+  at::Tensor x = leaf({4, 6, 32});
+  at::Tensor w = leaf({24, 32});
+  at::Tensor b = leaf({24});
+  w.mutable_grad() = at::ones_like(w);  // b has none yet
+  const at::Tensor y = bf16_linear(x, w, b);
+  EXPECT_FALSE(y.is_view());
+  EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+  const at::Tensor wanted = at::linear(rounded(x), rounded(w), rounded(b));
+  EXPECT_LT((y - wanted).abs().max().item<double>(), 1e-2 * wanted.abs().max().item<double>());
+  const at::Tensor seed = at::randn_like(y);
+  y.backward(seed);
+  const at::Tensor dy = rounded(seed).view({24, 24});
+  expect_near(w.grad().detach(), at::mm(dy.t(), rounded(x).view({24, 32})) + 1);
+  expect_near(b.grad().detach(), dy.sum(0));
+  const at::Tensor dx = at::mm(dy, rounded(w)).view({4, 6, 32});
+  EXPECT_LT((x.grad() - dx).abs().max().item<double>(), 1e-2 * dx.abs().max().item<double>());
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST(BackEndOfProcesses, Table) {
     EXPECT_EQ(
         choice(comm, processes_on_gpus(4, 2)),
         "mpi: 4 workers share 2 GPUs, but NCCL needs one per worker: they "
-        "communicate through the hosts' memory (comm: mpi)");
+        "communicate through the hosts' memory (comm: mpi); workers=2 uses NCCL");
     EXPECT_EQ(
         choice(comm, without_nccl(processes_on_gpus(4, 4))),
         "mpi: this build has no NCCL: workers communicate through the hosts' "

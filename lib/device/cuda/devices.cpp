@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 
 #include "base/text.h"
@@ -98,18 +99,29 @@ void Event::wait() const {
   }
 }
 
+// Not one of LibTorch's pool, which hands out 32 in turn: waiting for a shared stream would break
+// another worker's capture.
 struct OwnStream::Impl {
-  c10::cuda::CUDAStreamGuard guard;
-  explicit Impl(const c10::cuda::CUDAStream& stream) : guard(stream) {}
+  cudaStream_t stream = nullptr;
+  std::optional<c10::cuda::CUDAStreamGuard> guard;
+
+  explicit Impl(c10::DeviceIndex device) {
+    const c10::cuda::CUDAGuard on_device(device);
+    ABT_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    guard.emplace(c10::cuda::getStreamFromExternal(stream, device));
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  // The stream itself stays: LibTorch keeps memory that only it may use again.
+  ~Impl() = default;
 };
 
 OwnStream::OwnStream(c10::Device device) {
   if (device.is_cuda()) {
-    const auto stream = c10::cuda::getStreamFromPool(false, device.index());
     // This stream must see what the default stream has prepared (the initial
     // model).
     const Event before = Event::record(device);
-    impl_ = std::make_unique<Impl>(stream);
+    impl_ = std::make_unique<Impl>(c10::cuda::getCurrentCUDAStream(device.index()).device_index());
     before.order_after();
   }
 }
