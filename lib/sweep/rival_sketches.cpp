@@ -68,9 +68,11 @@ Keys sparseloco(const RunOptions& o) {
 Keys ab_recipe(const RunOptions& o) {
   return joined(
       {{{"method.name", "ab"},
+        {"method.trains", "both"},
         {"method.group_size", "1"},
         {"method.sync", "only-learned"},
-        {"method.warmup_steps", "10 %"},
+        {"method.warmup_steps", "0"},
+        {"method.keep_variance", "true"},
         {"method.sync_every", "10"},
         {"method.full_rank_steps", "0"},
         {"method.moments", "carry"},
@@ -79,10 +81,12 @@ Keys ab_recipe(const RunOptions& o) {
         {"method.rank.rule", "budget"},
         {"method.rank.floor", "0.7"},
         {"method.anneal_steps", "50 %"},
-        {"method.full_phase.reducer.name", "powersgd"},
-        {"method.outer.name", "auto"},
-        {"method.outer.wire.name", "int4"}},
-       // Its few dense steps by AdamW: of wide matrices, Muon's take seconds.
+        {"method.full_phase.reducer.name", "plain"},
+        {"method.outer.name", "nesterov"},
+        {"method.outer.lr", "0.7"},
+        {"method.outer.momentum", "0.5"},
+        {"method.outer.wire.name", "int2"}},
+       // Dense matrices by AdamW: Muon's steps of wide ones take seconds.
        o.optimizer.name == "muon" ? Keys{} : muon(o, "factors")});
 }
 
@@ -133,8 +137,8 @@ const std::vector<RivalSketch>& rival_sketches() {
          return Keys{{"method.name", "ab"}};
        }},
       {"ab_recipe",
-       "AB-training by its best recipe: groups of one, Muon, moments carried, "
-       "ranks annealed, 4 bits",
+       "AB-training by its best recipe: each worker trains both factors, Muon, moments carried, "
+       "ranks annealed, 2 bits",
        ab_recipe},
       {"small_ddp",
        "a dense network of AB-training's size, all gradients averaged, with "
