@@ -22,7 +22,7 @@ without graphs. Both clip gradients to norm 1. There the models may include gpt-
 (GPT-2's 124 million parameters, windows of 1024 tokens, the vocabulary
 rounded up to 50304 as in nanoGPT), and --kernels N also prints
 the kernels that take most of the time in abtrain's steps.
---json prints the figures again, as one line of JSON for each model.
+--forms chooses among what is compared there, and --json prints a line of JSON after each.
 """
 import argparse
 import contextlib
@@ -178,48 +178,42 @@ def program_on_gpu(arguments, model, mode, graphs):
     return float(first.split()[4])
 
 
+# Form: (mode, graphs) of bench_step.
+OURS = {"dense": ("dense", False), "dense_graphs": ("dense", True),
+        "ab": ("only-b", False), "ab_graphs": ("only-b", True)}
+TORCH = ("torch_eager", "torch_benchmark", "torch_compiled")
+
+
 def compare_on_gpu(model, arguments):
-    """{form: {ms, low, high}}: dense, dense_graphs, ab, ab_graphs, then PyTorch's."""
-    graphs = "on" if arguments.device == "cuda" else "off"
-    ours = {"dense": ("dense", "off"), "dense_graphs": ("dense", graphs),
-            "ab": ("only-b", "off"), "ab_graphs": ("only-b", graphs)}
-    warmup = 20 if arguments.device == "cuda" else 1
     print(f"{model}, batch {arguments.batch}, {arguments.precision}, ratio "
           f"{arguments.ratio:g}:1, {arguments.device}", flush=True)
-    figures = {}
-
-    def note(name, one):
+    ms = {}
+    for form in arguments.forms:
+        if form in OURS:
+            mode, graphs = OURS[form]
+            graphs = "on" if graphs and arguments.device == "cuda" else "off"
+            one = lambda: program_on_gpu(arguments, model, mode, graphs)
+        elif model in RIVALS or model == "gpt-small":
+            rival = GpuSteps(model, arguments, form.removeprefix("torch_"))
+            one = lambda: rival.mean(arguments.steps, 20 if arguments.device == "cuda" else 1)
+        else:
+            continue
         values = [one() for _ in range(arguments.rounds)]
-        figures[name] = {"ms": statistics.median(values), "low": min(values),
-                         "high": max(values)}
-        print("  {0:22} {ms:9.3f} ms  ({low:.3f} to {high:.3f})".format(
-            name.replace("_", ", "), **figures[name]), flush=True)
-
-    for name, (mode, graphs) in ours.items():
-        note(name, lambda: program_on_gpu(arguments, model, mode, graphs))
-    rivals = []
-    if model in RIVALS or model == "gpt-small":
-        for form in ("eager", "benchmark", "compiled"):
-            if form == "compiled" and (arguments.eager or arguments.device == "cpu"):
-                continue
-            rival = GpuSteps(model, arguments, form)
-            note(f"torch_{form}", lambda: rival.mean(arguments.steps, warmup))
-            rivals.append(f"torch_{form}")
-            figures["parameters"] = sum(p.numel() for p in rival.model.parameters())
-            del rival
-    ms = {name: entry["ms"] for name, entry in figures.items() if name != "parameters"}
-    if rivals:
-        eager = min(ms[name] for name in rivals if name != "torch_compiled")
-        figures["torch"] = {"ms": eager}
-        for name, entry in (("eager", eager), ("compiled", ms.get("torch_compiled"))):
-            if entry:
-                print(f"  {f'dense / torch, {name}':26} {ms['dense_graphs'] / entry:.3f}")
+        ms[form] = statistics.median(values)
+        print(f"  {form.replace('_', ', '):22} {ms[form]:9.3f} ms  ({min(values):.3f} to "
+              f"{max(values):.3f})", flush=True)
+        if arguments.json:
+            print(json.dumps({"model": model, "form": form, "ms": ms[form], "low": min(values),
+                              "high": max(values)}), flush=True)
     for label, over, under in (
+            ("dense / torch, eager", "dense_graphs", "torch_eager"),
+            ("dense / torch, benchmark", "dense_graphs", "torch_benchmark"),
+            ("dense / torch, compiled", "dense_graphs", "torch_compiled"),
             ("AB / dense", "ab_graphs", "dense_graphs"),
             ("AB without / with graphs", "ab", "ab_graphs"),
             ("dense without / with", "dense", "dense_graphs")):
-        print(f"  {label:26} {ms[over] / ms[under]:.3f}")
-    return figures
+        if over in ms and under in ms:
+            print(f"  {label:26} {ms[over] / ms[under]:.3f}")
 
 
 def best_rival(model, arguments):
@@ -285,7 +279,7 @@ def main():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, help="default: 5; with cuda 1")
     parser.add_argument("--steps", type=int, help="steps per round (default: 5; with cuda 50)")
-    parser.add_argument("--batch", type=int, help="default: 128; with cuda 256")
+    parser.add_argument("--batch", type=int, help="default: 128; with cuda 256, gpt-small 12")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16",
                         help="of both programs")
     parser.add_argument("--ratio", type=float, default=10)
@@ -294,20 +288,19 @@ def main():
     parser.add_argument("--gpu-form", action="store_true",
                         help="the comparison of --device cuda, also on the CPU")
     parser.add_argument("--kernels", type=int, default=0, metavar="N")
-    parser.add_argument("--eager", action="store_true", help="on a GPU, leave torch.compile out")
+    parser.add_argument("--forms", nargs="+", choices=[*OURS, *TORCH], default=[*OURS, *TORCH])
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     on_gpu = arguments.device == "cuda" or arguments.gpu_form
+    images = 12 if arguments.models == ["gpt-small"] else 256
     for name, cpu, cuda in (("rounds", 5, 1), ("steps", 5, 50),
-                            ("batch", 128, 256)):
+                            ("batch", 128, images)):
         if getattr(arguments, name) is None:
             setattr(arguments, name, cuda if on_gpu else cpu)
     torch.set_num_threads(arguments.threads)
     for model in arguments.models:
         if on_gpu:
-            figures = compare_on_gpu(model, arguments)
-            if arguments.json:
-                print(json.dumps({"model": model, **figures}), flush=True)
+            compare_on_gpu(model, arguments)
         else:
             compare(model, arguments)
 

@@ -9,7 +9,7 @@ import time
 
 import machine
 import report
-from parts import PARTS, Context
+from parts import PARTS, SMOKE, SMOKE_SECONDS, Context
 from runner import NotRun, PartFailed, Runner
 
 NO_GPU = 66
@@ -19,7 +19,7 @@ Runs everything that needs a GPU, in one call or several: builds, or takes a car
 (made by scripts/portable_build.sh), runs the GPU tests, the benchmarks and the full-size
 runs within a budget of seconds, and finally prints which gates were reached. Needs only a
 GPU and a Python with torch (the version of LibTorch), and no network. The runs on CIFAR-10
-need ABTRAIN_DATA, the folder that holds cifar-10-batches-bin."""
+need ABTRAIN_DATA, the folder that holds cifar-10-batches-bin, or --data."""
 
 AFTERWORDS = """\
 Parts, in their order (a part that would not fit into the remaining budget is left out):
@@ -30,6 +30,7 @@ Exit codes: 0 no part failed and every measured gate was reached; 1 otherwise; 2
 arguments; 66 no GPU.
 
 On a machine that allows ten minutes per call:
+  scripts/gpu_check.sh --build build/portable --parts smoke --out r0
   scripts/gpu_check.sh --build build/portable --out r1
   scripts/gpu_check.sh --build build/portable --budget 590 --parts vgg16_ddp --out r2
   scripts/gpu_check.sh --build build/portable --budget 590 --parts vgg16_ab --earlier r1 r2 --out r3
@@ -48,8 +49,12 @@ def arguments():
             parts="\n".join(f"  {p.name:{width}}  {p.text}" for p in PARTS)))
     parser.add_argument("--build", metavar="FOLDER", help="a carried build, or a CMake build "
                         "folder (default: build build/release, as quickstart.sh does)")
-    parser.add_argument("--budget", type=float, default=540, metavar="SECONDS")
-    parser.add_argument("--parts", metavar="A,B,...", help="run only these parts (default: all)")
+    parser.add_argument("--budget", type=float, metavar="SECONDS",
+                        help=f"540; of --parts smoke {SMOKE_SECONDS}")
+    parser.add_argument("--parts", metavar="A,B,...", help="run only these parts (default: all); "
+                        f"smoke: {','.join(SMOKE)}")
+    parser.add_argument("--data", nargs="+", default=[], metavar="PIECE", help="files that, one "
+                        "after the other, are cifar-10-binary.tar.gz")
     parser.add_argument("--out", metavar="FOLDER", type=pathlib.Path,
                         default=pathlib.Path("build/gpu_check"), help="results (%(default)s)")
     parser.add_argument("--work", metavar="FOLDER", type=pathlib.Path,
@@ -61,7 +66,10 @@ def arguments():
     parser.add_argument("--rehearse", action="store_true",
                         help="run all parts at toy size on the CPU: checks only this script")
     options = parser.parse_args()
-    chosen = names if options.parts is None else options.parts.split(",")
+    smoke = options.parts == "smoke"
+    if options.budget is None:
+        options.budget = SMOKE_SECONDS if smoke else 540
+    chosen = names if options.parts is None else SMOKE if smoke else options.parts.split(",")
     for name in chosen:
         if name not in names:
             parser.error(f"--parts: expected some of {','.join(names)}; got '{name}'")
@@ -127,6 +135,11 @@ def main():
         print("gpu_check.sh: a carried build needs the LibTorch of a Python's torch; no "
               "python3 here has one (ABTRAIN_PYTHON names another)", file=sys.stderr)
         return 1
+    if options.data:
+        problem = machine.join_cifar10(options.data, options.work)
+        if problem:
+            print(f"gpu_check.sh: --data: {problem}", file=sys.stderr)
+            return 1
     about = machine.describe(build, python, libraries, shlex.join(["scripts/gpu_check.sh", *sys.argv[1:]]))
     parts = report.earlier_figures(options.earlier, options.rehearse)
     with open(options.out / "output.log", "w", encoding="utf-8") as log:

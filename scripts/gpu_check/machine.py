@@ -1,10 +1,13 @@
 """Finds what the check works with: a Python with torch, a build, a GPU and data."""
 import datetime
+import hashlib
+import io
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent  # of the repository, or of a carried build
@@ -74,6 +77,36 @@ def gpus():
 def has_cifar10():
     root = os.environ.get("ABTRAIN_DATA", "")
     return bool(root) and (pathlib.Path(root) / "cifar-10-batches-bin" / "test_batch.bin").is_file()
+
+
+# Of https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz, as that page says.
+CIFAR10_MD5 = "c32a1d4ab5d03f1284b67883e8d87530"
+
+
+def join_cifar10(pieces, folder):
+    """Unpacks the archive that the pieces are, one after the other, and sets ABTRAIN_DATA.
+    Returns what is wrong, or ""."""
+    data = folder / "data"
+    if not (data / "cifar-10-batches-bin/test_batch.bin").is_file():
+        joined, digest = io.BytesIO(), hashlib.md5()
+        for piece in pieces:
+            try:
+                part = pathlib.Path(piece).read_bytes()
+            except OSError as error:
+                return f"{piece}: {error.strerror}"
+            joined.write(part)
+            digest.update(part)
+        if digest.hexdigest() != CIFAR10_MD5:
+            return (f"the pieces, {joined.tell():,} bytes in this order, are not "
+                    "cifar-10-binary.tar.gz: another MD5 sum")
+        joined.seek(0)
+        unpacked = folder / "data.new"
+        shutil.rmtree(unpacked, ignore_errors=True)
+        with tarfile.open(fileobj=joined) as archive:
+            archive.extractall(unpacked)
+        unpacked.rename(data)
+    os.environ["ABTRAIN_DATA"] = str(data)
+    return ""
 
 
 def environment(build, libraries):

@@ -123,48 +123,31 @@ def tests(context):
     return figures
 
 
-# Test programs that launch abtrain's own kernels directly.
-KERNEL_TESTS = ("test_ops", "test_data", "test_linalg")
-
-
 def sanitizer(context):
     tool = shutil.which("compute-sanitizer") or shutil.which(
         "compute-sanitizer", path="/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer")
     if tool is None:
         raise NotRun("there is no compute-sanitizer")
-    programs = gpu_tests(context, KERNEL_TESTS)
+    [program] = gpu_tests(context, ["test_ops"])  # it launches our own kernels directly
     figures = {}
     for kind in ("memcheck", "racecheck"):
-        summaries = []
-        for program in programs:
-            # Only our own kernels: LibTorch's would take minutes.
-            for extra in (["--kernel-name", "kns=abtrain"], []):
-                result = context.runner.run(
-                    [tool, "--tool", kind, *extra, "--report-api-errors", "no",
-                     "--error-exitcode", "99", program.path, "--gtest_filter=*Gpu*",
-                     "--gtest_brief=1"], limit=150)
-                rows = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", result.output)
-                # Older versions do not know --kernel-name, and only say so.
-                if rows or result.timed_out:
-                    break
-            summaries.append(f"{program.path.name}: " + (rows[-1] if rows else result.ending()))
-            figures[f"{kind}_clean"] = bool(
-                figures.get(f"{kind}_clean", True) and rows and result.code == 0
-                and all(re.search(r"SUMMARY: 0 ", row) for row in rows))
-        figures[kind] = "; ".join(summaries)
+        # Only our own kernels: LibTorch's would take minutes.
+        for extra in (["--kernel-name", "kns=abtrain"], []):
+            result = context.runner.run(
+                [tool, "--tool", kind, *extra, "--report-api-errors", "no",
+                 "--error-exitcode", "99", program.path, "--gtest_filter=*Gpu*",
+                 "--gtest_brief=1"], limit=60)
+            rows = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", result.output)
+            # Older versions do not know --kernel-name, and only say so.
+            if rows or result.timed_out:
+                break
+        if not rows and not result.timed_out:  # some machines do not allow it
+            raise NotRun(f"{kind}: {(result.output.strip().splitlines() or ['no output'])[-1]}")
+        figures[kind] = rows[-1] if rows else result.ending()
+        figures[f"{kind}_clean"] = bool(
+            rows and result.code == 0 and re.search(r"SUMMARY: 0 ", rows[-1]))
         context.runner.say(f"{kind}: {figures[kind]}")
     return figures
-
-
-def last_json(result, what):
-    """The last line of JSON that a benchmark printed."""
-    for line in reversed(result.output.splitlines()):
-        if line.startswith("{"):
-            try:
-                return json.loads(line)
-            except ValueError:
-                break
-    raise PartFailed(f"{what} printed no line of JSON at its end")
 
 
 def kernels(context):
@@ -218,16 +201,18 @@ def adagrad(context):
         raise PartFailed(f"bench_adagrad printed no JSON of quantizers: {error!r}") from error
 
 
+def svd_models(context):
+    """(model, arguments of bench_svd) for each model."""
+    toy = ["--threads", 2, "--repeats", 1] if context.rehearse else []
+    return [(model, ["--model", model, "--device", context.device, *toy])
+            for model in (("resnet50",) if context.rehearse else ("resnet50", "vgg16"))]
+
+
 def svd(context):
-    """Times ours first, alone; then torch.linalg.svd, which takes minutes for VGG16."""
-    program = context.needs("bench_svd")
-    figures, faults = {}, []
-    for model in ("resnet50",) if context.rehearse else ("resnet50", "vgg16"):
-        common = ["--model", model, "--device", context.device]
-        toy = ["--threads", 2, "--repeats", 1] if context.rehearse else []
+    figures = {}
+    for model, arguments in svd_models(context):
         output = context.runner.check(
-            [program, *common, "--check", 0, *(toy or ["--repeats", 5])], limit=120,
-            show=True).output
+            [context.needs("bench_svd"), *arguments, "--check", 0], limit=60, show=True).output
         rows = re.findall(r"^(orthogonal|kaiming|trained) +(\w+) +([0-9.]+) ms", output, re.M)
         times = {f"{spectrum} {rule}": float(ms) / 1e3 for spectrum, rule, ms in rows}
         if not times:
@@ -236,15 +221,22 @@ def svd(context):
         slowest = lambda *kinds: max(t for name, t in times.items() if name.split()[0] in kinds)
         figures[model] = {"abtrain_s": slowest("kaiming", "trained"),
                           "abtrain_kaiming_s": slowest("kaiming"), "rows": times}
+    return figures
+
+
+def svd_torch(context):
+    """torch.linalg.svd of the same matrices, driver after driver as long as there is time."""
+    figures, faults = {}, []
+    for model, arguments in svd_models(context):
         result = context.runner.run(
-            context.script("svd_vs_torch.py") + ["--program", program, *common,
-                                                 *(toy or ["--repeats", 1])],
-            limit=300, show=True)
+            context.script("svd_vs_torch.py") + ["--program", context.needs("bench_svd"),
+                                                 "--repeats", 1, *arguments],
+            limit=60, show=True)
         rivals = re.findall(r"^torch\.linalg\.svd, driver (\w+): ([0-9.]+) s|"
                             r"torch\.linalg\.svd ([0-9.]+) s", result.output, re.M)
         if rivals:
-            figures[model]["torch_s"] = min(float(gpu or cpu) for _, gpu, cpu in rivals)
-            figures[model]["torch_drivers"] = ", ".join(name for name, *_ in rivals if name)
+            figures[model] = {"torch_s": min(float(gpu or cpu) for _, gpu, cpu in rivals),
+                              "torch_drivers": ", ".join(name for name, *_ in rivals if name)}
         if result.code != 0 or result.timed_out:
             faults.append(f"svd_vs_torch.py of {model}: {result.ending()}")
     if faults:
@@ -252,22 +244,31 @@ def svd(context):
     return figures
 
 
-def step_part(ratio, models, toys):
-    """A part that compares the steps of each model, at that compression ratio, with
-    PyTorch's. A rehearsal takes the toys instead."""
+# Models whose steps are timed, and their compression ratios.
+STEP_MODELS = {"vgg16": 44, "vgg16-small": 10, "resnet18": 10, "vit-tiny": 10, "gpt-small": 10}
+
+
+def step_part(*commands):
+    """A part that times steps; each of the commands times some forms of every model."""
     def part(context):
-        context.needs("bench_step")
-        figures = {}
-        for model, toy in zip(models, toys):
-            command = context.script("step_vs_torch.py") + [
-                toy if context.rehearse else model, "--program",
-                context.build.program("bench_step"), "--device", context.device,
-                "--ratio", ratio, "--json"]
-            if context.rehearse:
-                command += ["--gpu-form", "--batch", 2, "--steps", 2, "--rounds", 1,
-                            "--precision", "fp32"]
-            result = context.runner.check(command, limit=300, show=True)
-            figures[model] = last_json(result, "step_vs_torch.py")
+        figures, faults = {}, []
+        for model, ratio in STEP_MODELS.items():
+            toy = "vgg16-small" if model == "vgg16" else "lenet5"
+            for forms in commands:
+                command = context.script("step_vs_torch.py") + [
+                    toy if context.rehearse else model, "--program", context.needs("bench_step"),
+                    "--device", context.device, "--ratio", ratio, "--json"]
+                if context.rehearse:
+                    command += ["--gpu-form", "--batch", 2, "--steps", 2, "--precision", "fp32"]
+                result = context.runner.run([*command, "--forms", *forms], limit=60, show=True)
+                for line in result.output.splitlines():
+                    if line.startswith("{"):
+                        row = json.loads(line)
+                        figures.setdefault(model, {})[row["form"]] = row
+                if result.code != 0 or result.timed_out:
+                    faults.append(f"{model}, {' '.join(forms)}: {result.ending()}")
+        if faults or not figures:
+            raise PartFailed("; ".join(faults) or "step_vs_torch.py printed no line of JSON", figures)
         return figures
     return part
 
@@ -324,10 +325,14 @@ class Part:
 PARTS = [
     Part("doctor", 5, doctor, "what the program finds on this machine"),
     Part("tests", 20, tests, "all tests whose names contain Gpu"),
-    Part("step", 40, step_part(44, ["vgg16"], ["vgg16-small"]),
-         "training steps of VGG16 beside PyTorch's"),
-    Part("svd", 30, svd, "decompositions beside torch.linalg.svd"),
     Part("kernels", 15, kernels, "kernels beside a copy"),
+    Part("step", 40, step_part(("dense", "dense_graphs", "ab", "ab_graphs")),
+         "training steps of five models"),
+    Part("svd", 20, svd, "decompositions"),
+    Part("sanitizer", 40, sanitizer, "memcheck and racecheck of the kernels' tests"),
+    Part("step_torch", 40, step_part(("torch_eager",), ("torch_benchmark",), ("torch_compiled",)),
+         "the same steps in PyTorch"),
+    Part("svd_torch", 30, svd_torch, "the same decompositions by torch.linalg.svd"),
     Part("compress", 20, compress, "encoding and decoding beside a step"),
     Part("adagrad", 10, adagrad, "quantized Adagrad beside the MLP's step"),
     Part("sanitizer", 40, sanitizer, "memcheck and racecheck of the kernels' tests"),
@@ -338,8 +343,6 @@ PARTS = [
          "the same steps, data parallel"),
     Part("vgg16_frugal", 240, cifar_part("vgg16_frugal", "vgg16_cifar10_frugal"),
          "the same steps, 16 bits on the wire"),
-    Part("step_more", 60, step_part(10, ["vgg16-small", "resnet18"], ["lenet5", "lenet5"]),
-         "steps of vgg16-small and resnet18 beside PyTorch's"),
     Part("small_ab", 90, cifar_part("small_ab", "vgg16_small_cifar10_gpu"),
          "vgg16_small_cifar10_gpu.yaml"),
     Part("small_ddp", 90, cifar_part("small_ddp", "vgg16_small_cifar10_gpu",
@@ -353,3 +356,7 @@ PARTS = [
       for name in ("fp16", "powersgd_r4", "topk_chunked_b2", "thc", "local_sgd", "diloco", "ab")),
     Part("nccl", 30, nccl, "one worker per GPU, where there are several"),
 ]
+
+# What a first look at a machine needs.
+SMOKE = ("doctor", "tests", "kernels", "step", "svd", "sanitizer")
+SMOKE_SECONDS = 300

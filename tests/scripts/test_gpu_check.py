@@ -1,9 +1,11 @@
 """scripts/gpu_check.sh with a GPU, programs and scripts that only say what they are told:
 what it makes of their output, their failures and its budget."""
 
+import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -67,11 +69,16 @@ pathlib.Path(words["gtest_output"][5:]).write_text(json.dumps({"testsuites": sui
 sys.exit(any("failures" in c for c in cases))
 """
 
+# The file `uncompiled` makes torch.compile fail.
 STEPS = """
-import json
-ms = {"torch": 20.0, "dense": 21.0, "dense_graphs": 18.0, "ab": 9.0, "ab_graphs": 6.0}
+import json, pathlib, sys
+ms = {"torch_eager": 22.0, "torch_benchmark": 20.0, "torch_compiled": 15.0, "dense": 21.0,
+      "dense_graphs": 18.0, "ab": 9.0, "ab_graphs": 6.0}
 print("a table")
-print(json.dumps({"model": "x", **{k: {"ms": v, "low": v, "high": v} for k, v in ms.items()}}))
+for form in sys.argv[sys.argv.index("--forms") + 1:]:
+    if form == "torch_compiled" and (pathlib.Path(__file__).parent / "uncompiled").exists():
+        sys.exit(1)
+    print(json.dumps({"model": sys.argv[1], "form": form, "ms": ms[form]}))
 """
 
 BENCH_SVD = PYTHON + """
@@ -208,7 +215,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(self.gates(results)["augmentation kernel"], "not measured")
 
     def test_decompositions(self):
-        code, results, _ = self.check("--parts", "svd")
+        code, results, _ = self.check("--parts", "svd,svd_torch")
         seen = {gate["gate"]: gate["seen"] for gate in results["gates"]}
         self.assertEqual(code, 0)
         self.assertEqual(seen["ResNet-50 decomposition"], "0.250 s")
@@ -216,10 +223,61 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(seen[ratio], "5.50 times (1.100 s there)")
         # Our own time stands, whatever happens to the rival.
         (self.folder / "build/bench/slow").touch()
-        code, results, _ = self.check("--parts", "svd")
-        self.assertEqual((code, results["parts"]["svd"]["state"]), (1, "failed"))
+        code, results, _ = self.check("--parts", "svd,svd_torch")
+        self.assertEqual((code, results["parts"]["svd_torch"]["state"]), (1, "failed"))
         self.assertEqual(self.gates(results)["VGG16 decomposition"], "yes")
-        self.assertEqual(results["parts"]["svd"]["figures"]["vgg16"]["torch_s"], 2.0)
+        self.assertEqual(results["parts"]["svd_torch"]["figures"]["vgg16"]["torch_s"], 2.0)
+
+    def test_steps(self):
+        code, results, _ = self.check("--parts", "step,step_torch")
+        seen = {gate["gate"]: gate["seen"] for gate in results["gates"]}
+        self.assertEqual(code, 0)
+        self.assertEqual(seen["vgg16 step, AB / dense"], "0.333 (6.00 and 18.00 ms)")
+        # The faster eager form counts; compiled is for information.
+        self.assertEqual(seen["gpt-small step, dense / PyTorch"], "0.900 (18.00 and 20.00 ms)")
+        (self.folder / "build/bench/uncompiled").touch()
+        code, results, _ = self.check("--parts", "step,step_torch")
+        self.assertEqual((code, results["parts"]["step_torch"]["state"]), (1, "failed"))
+        self.assertEqual(self.gates(results)["vit-tiny step, dense / PyTorch"], "yes")
+        # Without PyTorch there is no ratio to it.
+        code, results, _ = self.check("--parts", "step")
+        self.assertEqual(self.gates(results)["vgg16 step, AB / dense"], "yes")
+        self.assertEqual(self.gates(results)["vgg16 step, dense / PyTorch"], "not measured")
+
+    def test_smoke(self):
+        code, results, _ = self.check("--parts", "smoke")
+        self.assertEqual(code, 0)
+        self.assertEqual(list(results["parts"]),
+                         ["doctor", "tests", "kernels", "step", "svd", "sanitizer"])
+
+    def test_cifar10_in_pieces(self):
+        with tempfile.TemporaryDirectory() as folder:
+            inside = pathlib.Path(folder) / "cifar-10-batches-bin"
+            inside.mkdir()
+            (inside / "test_batch.bin").write_text("images")
+            with tarfile.open(self.folder / "whole.tar.gz", "w:gz") as archive:
+                archive.add(inside, arcname="cifar-10-batches-bin")
+        whole = (self.folder / "whole.tar.gz").read_bytes()
+        pieces = [self.folder / "a", self.folder / "b"]
+        for piece, part in zip(pieces, (whole[:20], whole[20:])):
+            piece.write_bytes(part)
+        del self.env["ABTRAIN_DATA"]
+        code, _, printed = self.check("--parts", "small_ab", "--data", *pieces)
+        self.assertEqual(code, 1)
+        self.assertIn("another MD5 sum", printed)
+        # The real archive is not here: this one takes its place.
+        program = self.folder / "gpu_check"
+        shutil.copytree(SCRIPTS / "gpu_check", program)
+        text = (program / "machine.py").read_text()
+        (program / "machine.py").write_text(
+            text.replace("c32a1d4ab5d03f1284b67883e8d87530", hashlib.md5(whole).hexdigest()))
+        done = subprocess.run(
+            [sys.executable, program, "--build", self.folder / "build", "--out",
+             self.folder / "out", "--parts", "small_ab", "--data", *pieces],
+            env=self.env, cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        unpacked = self.folder / "out.work/data/cifar-10-batches-bin/test_batch.bin"
+        self.assertEqual(unpacked.read_text(), "images")
 
     def test_the_worst_of_the_large_batches_counts(self):
         self.write("build/bin/bench_kernels", KERNELS.replace("70.0", "69.9"))
@@ -282,6 +340,13 @@ class GpuCheck(unittest.TestCase):
         gates = self.gates(results)
         self.assertEqual((code, gates["memcheck of the kernels"],
                           gates["racecheck of the kernels"]), (1, "yes", "no"))
+
+    def test_a_sanitizer_that_is_not_allowed(self):
+        self.write("tools/compute-sanitizer", PYTHON + "print('Device not supported')\n")
+        code, results, _ = self.check("--parts", "sanitizer,tests")
+        self.assertEqual((code, results["parts"]["sanitizer"]["state"]), (0, "not run"))
+        self.assertIn("Device not supported", results["parts"]["sanitizer"]["remark"])
+        self.assertEqual(results["parts"]["tests"]["state"], "done")
 
     def test_a_run_that_fails_stops_no_other(self):
         self.runs(vgg16_ab="fails")
