@@ -9,6 +9,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "methods/ab_layers.h"
 
 namespace abtrain::methods {
@@ -72,10 +74,10 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
       ASSERT_TRUE(state.is_kept());
       const at::Tensor residual =
           own == Factor::A ? at::randn({w.m(), kRank}) : at::randn({kRank, w.n()});
-      state.keep(flat(w, own, residual));
+      state.keep(OuterState::Part::Factors, flat(w, own, residual));
       state.change_basis({own}, {layer_of(w, kRank, merged, after)});
       at::Tensor got = at::zeros({w.factor_numel(own, rank)});
-      state.add_residual(got);
+      state.add_residual(OuterState::Part::Factors, got);
       const at::Tensor moved = matrix_of(w, own, got, rank);
       if (own == Factor::A) {
         EXPECT_LT(
@@ -136,22 +138,26 @@ TEST(OuterState, GoesThroughAnArchive) {
   OuterState state(options_of(SyncMode::OnlyLearned, "int2"));
   FlatFactors change = {at::randn({6}), at::randn({4})};
   state.step(change);
-  state.keep(at::randn({6}));
+  using Part = OuterState::Part;
+  state.keep(Part::Factors, at::randn({6}));
+  state.keep(Part::Dense, at::randn({3}));
   state::State saved;
   auto saving = state::Archive::saving(saved);
-  state.archive(saving, 6, 6, 4);
+  state.archive(saving, 6, 3, 6, 4);
   for (auto& [name, tensor] : saved.replicas) {
     tensor = tensor.clone();  // was stored by reference
   }
   OuterState loaded(options_of(SyncMode::OnlyLearned, "int2"));
   auto loading = state::Archive::loading(saved);
-  loaded.archive(loading, 6, 6, 4);
-  at::Tensor kept = at::zeros({6});
-  at::Tensor again = at::zeros({6});
-  state.add_residual(kept);
-  loaded.add_residual(again);
-  EXPECT_TRUE(at::equal(kept, again));
-  EXPECT_GT(kept.abs().max().item<float>(), 0);
+  loaded.archive(loading, 6, 3, 6, 4);
+  for (const auto& [part, numel] : {std::pair(Part::Factors, 6), {Part::Dense, 3}}) {
+    at::Tensor kept = at::zeros({numel});
+    at::Tensor again = at::zeros({numel});
+    state.add_residual(part, kept);
+    loaded.add_residual(part, again);
+    EXPECT_TRUE(at::equal(kept, again));
+    EXPECT_GT(kept.abs().max().item<float>(), 0);
+  }
   FlatFactors one = {at::zeros({6}), at::zeros({4})};
   FlatFactors two = {at::zeros({6}), at::zeros({4})};
   state.step(one);

@@ -71,9 +71,10 @@ class AbTraining : public Method {
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
   void set_products(const FlatFactors& mean_change);
-  // Averages dense parameters, running statistics and, if asked for, the dense
-  // parameters' moments over the world.
-  void average_dense(bool with_moments);
+  // Averages dense parameters, running statistics and, unless the phase goes on
+  // (`in_place`), the dense parameters' moments over the world. In place, the
+  // parameters' changes are sent as codes where those of factors are.
+  void average_dense(bool in_place);
   // FULL phase with local steps: averages the parameters over the world and, at
   // the end of the phase, also the moments that outlive it.
   void average_replicas(std::int64_t t, bool with_moments);

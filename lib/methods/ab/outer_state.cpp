@@ -22,15 +22,16 @@ OuterState::OuterState(const MethodOptions& options) : step_(outer_step_of(optio
   decay_ = wire.error_decay;
 }
 
-void OuterState::add_residual(at::Tensor change) const {
-  if (residual_.defined()) {
-    change.add_(residual_.to(change.device()), decay_);
+void OuterState::add_residual(Part part, at::Tensor change) const {
+  const at::Tensor& left = part == Part::Factors ? residual_ : dense_residual_;
+  if (left.defined()) {
+    change.add_(left.to(change.device()), decay_);
   }
 }
 
-void OuterState::keep(at::Tensor residual) {
+void OuterState::keep(Part part, at::Tensor residual) {
   if (keeps_residual_) {
-    residual_ = std::move(residual);
+    (part == Part::Factors ? residual_ : dense_residual_) = std::move(residual);
   }
 }
 
@@ -78,17 +79,18 @@ void OuterState::change_basis(
 }
 
 void OuterState::clear() {
-  residual_ = velocity_a_ = velocity_b_ = at::Tensor();
+  residual_ = dense_residual_ = velocity_a_ = velocity_b_ = at::Tensor();
 }
 
 void OuterState::archive(
-    state::Archive& archive, std::int64_t own, std::int64_t a, std::int64_t b) {
+    state::Archive& archive, std::int64_t own, std::int64_t dense, std::int64_t a, std::int64_t b) {
   const state::Owner owner = state::Owner::Replicas;
   if (archive.is_loading()) {
     clear();
   }
   if (keeps_residual_) {
     archive.tensor("outer.residual", residual_, owner, own);
+    archive.tensor("outer.dense_residual", dense_residual_, owner, dense);
   }
   if (step_.has_velocity()) {
     archive.tensor("outer.velocity_a", velocity_a_, owner, a);

@@ -1,9 +1,11 @@
 // What the synchronizations of AB-training keep from one to the next: the
 // velocity of the outer step on both factors, and, where changes are sent as
-// codes, what was not sent of the own factors' changes.
+// codes, what was not sent of the changes of the own factors and of the dense
+// parameters.
 //
-// Both are changes of a factor, so they hold in one basis only and follow each
-// decomposition (methods/ab/basis_change.h).
+// Those of a factor hold in one basis only and follow each decomposition
+// (methods/ab/basis_change.h); a decomposition sends the whole changes of the
+// dense parameters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,10 +36,12 @@ class OuterState {
   bool is_kept() const {
     return step_.has_velocity() || keeps_residual_;
   }
+  // What a worker sends the changes of.
+  enum class Part { Factors, Dense };
   // For a codec: adds what earlier synchronizations left out to `change`, which
-  // then becomes the residual by keep().
-  void add_residual(at::Tensor change) const;
-  void keep(at::Tensor residual);
+  // then becomes the residual by keep(); undefined: nothing is left.
+  void add_residual(Part part, at::Tensor change) const;
+  void keep(Part part, at::Tensor residual);
   // Replaces the mean changes by those of the outer step.
   void step(FlatFactors& change);
   // `own`: the factors that this worker trains. `layers`: all that may be
@@ -45,8 +49,10 @@ class OuterState {
   void change_basis(const std::vector<nn::Factor>& own, const std::vector<AbLayer>& layers);
   void clear();
 
-  // own, a, b: element counts of the own factors and of all factors A and B.
-  void archive(state::Archive& archive, std::int64_t own, std::int64_t a, std::int64_t b);
+  // Element counts: of the own factors, of the dense parameters, of all factors A and B.
+  void archive(
+      state::Archive& archive, std::int64_t own, std::int64_t dense, std::int64_t a,
+      std::int64_t b);
 
  private:
   OuterStep step_;
@@ -55,7 +61,8 @@ class OuterState {
   bool keeps_residual_ = false;
   double decay_ = 1;
   // All are undefined until the first synchronization.
-  at::Tensor residual_;  // of the own factors; the same on all of its group
+  at::Tensor residual_;        // of the own factors; the same on all of its group
+  at::Tensor dense_residual_;  // of the dense parameters, likewise
   at::Tensor velocity_a_;
   at::Tensor velocity_b_;
 };

@@ -126,7 +126,9 @@ void AbTraining::archive(state::Archive& archive) {
   frozen_.archive(archive, "frozen.", owner);
   archive.tensor("own_start", own_start_, owner);
   archive.tensor("dense_start", dense_start_, owner);
-  outer_.archive(archive, own_numel_, numel_of(nn::Factor::A), numel_of(nn::Factor::B));
+  outer_.archive(
+      archive, own_numel_, trained_.numel() - own_numel_, numel_of(nn::Factor::A),
+      numel_of(nn::Factor::B));
   for (AbLayer& layer : factorable_) {
     if (archive.is_loading()) {
       layer.svd_start = at::Tensor();

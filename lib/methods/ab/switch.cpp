@@ -27,17 +27,28 @@ std::string trained_name(const nn::NamedWeight& w, nn::Factor which) {
 
 }  // namespace
 
-void AbTraining::average_dense(bool with_moments) {
+void AbTraining::average_dense(bool in_place) {
   const at::NoGradGuard no_grad;
+  constexpr auto kDense = OuterState::Part::Dense;
   if (groups_differ(context_.options, groups_)) {
     std::vector<at::Tensor> parts = dense_parts();
-    if (!with_moments) {
-      parts.resize(1);
-    }
     // Send the change of the values: a narrow wire dtype rounds only that.
     const at::Tensor values = std::exchange(parts[0], parts[0] - dense_start_);
-    average(parts, context_.world, comm::Purpose::Sync, outer_.dtype());
-    values.copy_(dense_start_ + parts[0]);
+    outer_.add_residual(kDense, parts[0]);
+    if (in_place && outer_.format()) {
+      // To the exchange, they are factors of one role.
+      const at::Tensor mean =
+          exchange_
+              .mean_changes(parts[0], 0, parts[0].numel(), *outer_.format(), comm::Purpose::Sync)
+              .b;
+      outer_.keep(kDense, parts[0]);
+      values.copy_(dense_start_ + mean);
+    } else {
+      parts.resize(in_place ? 1 : parts.size());
+      average(parts, context_.world, comm::Purpose::Sync, outer_.dtype());
+      outer_.keep(kDense, {});
+      values.copy_(dense_start_ + parts[0]);
+    }
   }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
 }
@@ -71,7 +82,7 @@ void AbTraining::synchronize(std::int64_t t, bool last) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
   set_products(merged_changes(comm::Purpose::Sync, !last));
-  average_dense(true);
+  average_dense(false);
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
 }
 
@@ -81,7 +92,7 @@ void AbTraining::average_factors(std::int64_t t) {
   const FlatFactors change = merged_changes(comm::Purpose::Sync, true);
   own_start_.add_(at::cat({change.a, change.b}));
   trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
-  average_dense(false);
+  average_dense(true);
   dense_start_.copy_(dense_part(trained_.values()));
   averaged_at_ = t;
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());

@@ -55,22 +55,27 @@ class Planner {
     const OuterState outer(options);
     const std::int64_t element = size_of(outer.dtype());
     const std::int64_t buffers = all_reduce(sizes_.buffers, 4);
-    const auto synchronized = [&](std::int64_t moments, bool coded) {
+    const auto synchronized = [&](bool coded, bool in_place) {
       if (!groups_differ(options, groups)) {
         return buffers;
       }
-      const auto factors = [&](const auto& form) {
-        return FactorExchange::bytes_sent(
-            groups, world_.rank, both ? 0 : a_, both ? own : b_, form);
+      const auto sent = [&](std::int64_t a, std::int64_t b, const auto& form) {
+        return FactorExchange::bytes_sent(groups, world_.rank, a, b, form);
       };
-      return all_reduce(dense_ * (1 + moments), element) + buffers +
-             (coded && outer.format() ? factors(*outer.format()) : factors(element));
+      const auto factors = [&](const auto& form) {
+        return sent(both ? 0 : a_, both ? own : b_, form);
+      };
+      const bool has_codes = coded && outer.format();
+      return (has_codes && in_place
+                  ? sent(0, dense_, *outer.format())
+                  : all_reduce(dense_ * (in_place ? 1 : 1 + sizes_.moments), element)) +
+             buffers + (has_codes ? factors(*outer.format()) : factors(element));
     };
-    const std::int64_t merged = synchronized(sizes_.moments, true);
+    const std::int64_t merged = synchronized(true, false);
     const bool averages = timeline.count(Event::AverageFactors) > 0;
-    plan.sync = averages ? synchronized(0, true) : merged;
+    plan.sync = averages ? synchronized(true, true) : merged;
     // The run's last synchronization sends no codes.
-    const std::int64_t last_sync = synchronized(sizes_.moments, false);
+    const std::int64_t last_sync = synchronized(false, false);
     plan.decompose = gathered(0) + buffers;
     // Of a synchronization that is followed at once by a decomposition; layers
     // that were dense are decomposed as dense.
