@@ -22,6 +22,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -29,10 +30,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "config/planned_sizes.h"
 #include "device.h"
 #include "device/memory.h"
 #include "device/tune.h"
-#include "train/setup.h"
 #include "train/trainer.h"
 
 namespace {
@@ -124,7 +125,7 @@ config::RunOptions options_of(int argc, char** argv, const c10::Device& device) 
   o.method.full_rank_steps = Duration::steps(0);
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = number("--ratio", 20);
-  o.method.rank.multiple = train::rank_multiple_on(o, device);
+  o.method.rank.multiple = config::rank_multiple(o, device.is_cuda());
   o.optimizer.name = word(argc, argv, "--optimizer", o.optimizer.name);
   o.train.clip_norm = number("--clip", 0);  // 0: no clipping
   return o;

@@ -292,13 +292,14 @@ def main():
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     on_gpu = arguments.device == "cuda" or arguments.gpu_form
-    images = 12 if arguments.models == ["gpt-small"] else 256
-    for name, cpu, cuda in (("rounds", 5, 1), ("steps", 5, 50),
-                            ("batch", 128, images)):
+    for name, cpu, cuda in (("rounds", 5, 1), ("steps", 5, 50)):
         if getattr(arguments, name) is None:
             setattr(arguments, name, cuda if on_gpu else cpu)
     torch.set_num_threads(arguments.threads)
+    batch = arguments.batch
     for model in arguments.models:
+        usual = 128 if not on_gpu else 12 if model == "gpt-small" else 256
+        arguments.batch = batch or usual
         if on_gpu:
             compare_on_gpu(model, arguments)
         else:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/devices.h"
 #include "linalg/rank_rule.h"
 #include "methods/ab/decompose.h"
 #include "methods/gradient_reduction.h"
@@ -70,7 +71,19 @@ std::int64_t stored_parameters(const methods::ModelSizes& sizes) {
   return stored;
 }
 
+// Whether a run here would be on a GPU, or one elsewhere asks for one.
+bool asks_for_gpu(const RunOptions& options) {
+  using device::DeviceChoice;
+  return options.device == DeviceChoice::Cuda ||
+         (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
+}
+
 }  // namespace
+
+std::int64_t rank_multiple(const RunOptions& options, bool on_gpu) {
+  return options.method.rank.multiple.value_or(
+      on_gpu && options.train.precision != at::kFloat ? 8 : 1);
+}
 
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const nn::InputShape& shape,
@@ -85,7 +98,8 @@ std::optional<PlannedSizes> model_sizes(
   if (!methods::kind_of(options.method).factors_weights) {
     return PlannedSizes{sizes, false, sizes.parameters};
   }
-  const linalg::RankRule& rule = options.method.rank;
+  linalg::RankRule rule = options.method.rank;
+  rule.multiple = rank_multiple(options, asks_for_gpu(options));
   const auto weights = methods::factorable_weights(*model, options.method);
   if (known == nullptr && needs_spectra(rule)) {
     return std::nullopt;

@@ -22,6 +22,10 @@ struct PlannedSizes {
   // budget, all that it allows.
   std::int64_t stored = 0;
 };
+// method.rank.multiple. auto: 8 for bf16 on a GPU, whose tensor cores take operands with such
+// sides, while cuDNN copies others into larger ones; else 1.
+std::int64_t rank_multiple(const RunOptions& options, bool on_gpu);
+// Auto ranks are those of the device that the run asks for, be it here or not.
 // Empty if only the spectra can tell (rules sigma and energy) and no `ranks`,
 // by layer name, are given. Throws Error(Config).
 std::optional<PlannedSizes> model_sizes(

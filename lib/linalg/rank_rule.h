@@ -25,7 +25,7 @@ struct RankRule {
   double ratio = 10;
   double floor = 0;
   // All ranks are multiples of this: products with others cost up to twice the time.
-  // nullopt: as the device likes them (train/setup.h, rank_multiple_on), else 1.
+  // nullopt: chosen for the device (config/planned_sizes.h), else 1.
   std::optional<std::int64_t> multiple = {};
   // For `energy`; not a key: the rank of the layer's first cut, which is the
   // minimum for all later cuts. 0: not cut yet.

@@ -89,7 +89,7 @@ class Bf16Linear : public torch::autograd::Function<Bf16Linear> {
   // to add; else returns it.
   template <class Add>
   static at::Tensor gradient_of(const at::Tensor& parameter, const Add& add) {
-    const at::Tensor& place = parameter.grad();
+    const at::Tensor place = parameter.is_leaf() ? parameter.grad() : at::Tensor();
     if (place.defined()) {
       add(place);
       return {};

@@ -1,6 +1,6 @@
 // A linear map whose products take factors in bf16, with sums in fp32. On the CPU the activations
-// and all gradients stay in fp32; on a GPU the result is in bf16. The gradient of a parameter that
-// has a grad() is added there in fp32 as it is computed.
+// and all gradients stay in fp32; on a GPU the result is in bf16. The gradient of a weight that has
+// a grad() is added there in fp32 as it is computed; so is that of a bias on a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -133,7 +133,7 @@ at::Tensor Conv2d::forward(const at::Tensor& input, const Pass& pass) {
   const at::Tensor inner =
       convolve(input, weight_.inner, {}, type, pass.tape).permute({0, 2, 3, 1});
   if (pass.tape == nullptr && type == at::kBFloat16 && inner.is_cpu()) {
-    // Convolutions hand on what is in bf16, and linear() does not on the CPU.
+    // A convolution passes on bf16; on the CPU, linear() would return fp32.
     return at::linear(inner, cast(weight_.outer, type), cast(bias_, type)).permute({0, 3, 1, 2});
   }
   return linear(inner, weight_.outer, bias_, type, pass.tape).permute({0, 3, 1, 2});

@@ -49,14 +49,12 @@ class Adagrad : public Optimizer {
 
   // The layout of one block, cached until another block comes.
   struct Layout {
-    const void* values = nullptr;
-    std::int64_t numel = 0;
+    std::uint64_t block = 0;
     std::unique_ptr<ops::CodeBlocks> blocks;
     at::Tensor l1;
   };
   const Layout& layout_of(ParameterBlock& block) {
-    const void* const values = block.values().const_data_ptr();
-    if (layout_.values != values || layout_.numel != block.numel()) {
+    if (layout_.block != block.number()) {
       std::vector<ops::CodeBlocks::Tensor> tensors;
       std::vector<float> l1;
       for (std::size_t i = 0; i < block.parameters().size(); ++i) {
@@ -65,7 +63,7 @@ class Adagrad : public Optimizer {
         l1.push_back(sparse ? static_cast<float>(options_.l1) : 0.0f);
       }
       layout_ = {
-          values, block.numel(), std::make_unique<ops::CodeBlocks>(tensors),
+          block.number(), std::make_unique<ops::CodeBlocks>(tensors),
           at::tensor(l1).to(block.values().device())};
     }
     return layout_;

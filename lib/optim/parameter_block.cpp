@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 #include <utility>
 
@@ -59,6 +60,8 @@ void Slice::add(const Slice& from, std::size_t i) {
 
 ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool trained, int moments)
     : parameters_(std::move(parameters)), offsets_{0}, moment_count_(trained ? moments : 0) {
+  static std::atomic<std::uint64_t> count = 0;
+  number_ = ++count;
   const at::NoGradGuard no_grad;
   for (const ParameterRef& p : parameters_) {
     ABT_ASSERT(p.tensor->defined(), "{} has no values", p.name);

@@ -168,7 +168,9 @@ ComputeTime measure_compute(
   if (methods::kind_of(options.method).factors_weights) {
     // An equal number of workers in each role.
     const int paired = workers > 1 ? workers / 2 * 2 : 1;
-    const Measured ab = measure(ab_steps(options, sizes, paired), images, device);
+    config::RunOptions steps = ab_steps(options, sizes, paired);
+    steps.method.rank.multiple = config::rank_multiple(options, device.is_cuda());
+    const Measured ab = measure(steps, images, device);
     result.ab = ab.step;
     result.decompose = ab.svd;
   }

@@ -16,7 +16,6 @@
 #include "methods/method_kind.h"
 #include "plan/planned_data.h"
 #include "plan/traffic.h"
-#include "train/setup.h"
 #include "train/trainer.h"
 
 namespace abtrain::plan {
@@ -32,13 +31,7 @@ struct Facts {
   std::vector<std::string> notes;  // settings that are hardly intended
 };
 
-// With the ranks of the device that the run asks for, be it here or not.
-Facts facts_of(config::RunOptions options) {
-  using device::DeviceChoice;
-  const bool on_gpu = options.device == DeviceChoice::Cuda ||
-                      (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
-  options.method.rank.multiple =
-      train::rank_multiple_on(options, on_gpu ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU));
+Facts facts_of(const config::RunOptions& options) {
   Facts f;
   f.data = planned_data(options.data);
   const nn::InputShape shape = config::input_shape(f.data.shape);

@@ -15,6 +15,7 @@
 #include "base/signals.h"
 #include "comm/run_workers.h"
 #include "config/config.h"
+#include "config/planned_sizes.h"
 #include "data/images/image_files.h"
 #include "device/devices.h"
 #include "device/memory.h"
@@ -176,7 +177,7 @@ void Session::choose_forms() {
       precision = precision_on(options_.train, setup_.device);
       word = formatted(
           "{} {}", precision == at::kBFloat16 ? "bf16" : "fp32",
-          rank_multiple_on(options_, setup_.device));
+          config::rank_multiple(options_, setup_.device.is_cuda()));
     }
   });
   word = host_.share(word);

@@ -37,11 +37,6 @@ at::ScalarType precision_on(const config::TrainOptions& options, const at::Devic
   return device::info_of(device).bf16.empty() ? at::kFloat : at::kBFloat16;
 }
 
-std::int64_t rank_multiple_on(const config::RunOptions& options, const at::Device& device) {
-  const bool tensor_cores = device.is_cuda() && options.train.precision != at::kFloat;
-  return options.method.rank.multiple.value_or(tensor_cores ? 8 : 1);
-}
-
 int threads_per_worker(const config::RunOptions& options, std::int64_t workers) {
   if (options.train.threads > 0) {
     return static_cast<int>(options.train.threads);

@@ -52,9 +52,6 @@ data::Dataset load_data(data::DataOptions options, std::int64_t workers, Log& lo
 
 // What the layers' larger products are computed in.
 at::ScalarType precision_on(const config::TrainOptions& options, const at::Device& device);
-// method.rank.multiple. Tensor cores take bf16 operands whose sides are multiples of 8;
-// cuDNN copies others into larger ones.
-std::int64_t rank_multiple_on(const config::RunOptions& options, const at::Device& device);
 
 // How many cores a worker's own operators use. To be set before the workers
 // start: each thread takes the value over at its first parallel operator.

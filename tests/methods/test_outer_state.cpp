@@ -1,6 +1,7 @@
 #include "methods/ab/outer_state.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linalg_svd.h>
@@ -11,6 +12,7 @@
 
 #include <utility>
 
+#include "comm/run_workers.h"
 #include "methods/ab_layers.h"
 
 namespace abtrain::methods {
@@ -74,10 +76,10 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
       ASSERT_TRUE(state.is_kept());
       const at::Tensor residual =
           own == Factor::A ? at::randn({w.m(), kRank}) : at::randn({kRank, w.n()});
-      state.keep(OuterState::Part::Factors, flat(w, own, residual));
+      state.residual(OuterState::Part::Factors) = flat(w, own, residual);
       state.change_basis({own}, {layer_of(w, kRank, merged, after)});
       at::Tensor got = at::zeros({w.factor_numel(own, rank)});
-      state.add_residual(OuterState::Part::Factors, got);
+      state.settle(OuterState::Part::Factors, got);
       const at::Tensor moved = matrix_of(w, own, got, rank);
       if (own == Factor::A) {
         EXPECT_LT(
@@ -134,27 +136,53 @@ TEST(OuterState, AVelocityIsCutWithItsWeight) {
   EXPECT_EQ(next.b.narrow(0, 18, 21).abs().max().item<float>(), 0);
 }
 
+TEST(OuterState, WhatCodesLeaveOutIsSentLater) {
+  constexpr std::int64_t kNumel = 5000;
+  constexpr auto kDense = OuterState::Part::Dense;
+  const comm::Groups groups = comm::make_groups(2, 1, /*one_role=*/true);
+  comm::run_workers(2, 20, [&](comm::Communicator& world) {
+    FactorExchange exchange(world, groups);
+    OuterState state(options_of(SyncMode::OnlyLearned, "int2"));
+    at::Tensor owed = at::zeros({kNumel});
+    at::Tensor sent = at::zeros({kNumel});
+    for (int k = 1; k <= 10; ++k) {
+      const at::Tensor change = at::arange(kNumel, at::kFloat).mul(k + 0.3 * world.rank()).sin();
+      owed += change;
+      sent += state.send(kDense, change.clone(), exchange, 0, kNumel, comm::Purpose::Sync).b;
+    }
+    at::Tensor left = at::zeros({kNumel});
+    state.settle(kDense, left);
+    EXPECT_GT(left.abs().max().item<float>(), 0.1);
+    EXPECT_FALSE(state.residual(kDense).defined());
+    owed -= left;
+    world.all_reduce(owed, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
+    EXPECT_LT((owed - sent).abs().max().item<float>(), 1e-5);
+  });
+}
+
 TEST(OuterState, GoesThroughAnArchive) {
-  OuterState state(options_of(SyncMode::OnlyLearned, "int2"));
+  MethodOptions options = options_of(SyncMode::OnlyLearned, "int2");
+  options.trains = Trains::Both;
+  OuterState state(options);
   FlatFactors change = {at::randn({6}), at::randn({4})};
   state.step(change);
   using Part = OuterState::Part;
-  state.keep(Part::Factors, at::randn({6}));
-  state.keep(Part::Dense, at::randn({3}));
+  state.residual(Part::Factors) = at::randn({6});
+  state.residual(Part::Dense) = at::randn({3});
   state::State saved;
   auto saving = state::Archive::saving(saved);
   state.archive(saving, 6, 3, 6, 4);
   for (auto& [name, tensor] : saved.replicas) {
     tensor = tensor.clone();  // was stored by reference
   }
-  OuterState loaded(options_of(SyncMode::OnlyLearned, "int2"));
+  OuterState loaded(options);
   auto loading = state::Archive::loading(saved);
   loaded.archive(loading, 6, 3, 6, 4);
   for (const auto& [part, numel] : {std::pair(Part::Factors, 6), {Part::Dense, 3}}) {
     at::Tensor kept = at::zeros({numel});
     at::Tensor again = at::zeros({numel});
-    state.add_residual(part, kept);
-    loaded.add_residual(part, again);
+    state.settle(part, kept);
+    loaded.settle(part, again);
     EXPECT_TRUE(at::equal(kept, again));
     EXPECT_GT(kept.abs().max().item<float>(), 0);
   }

@@ -77,6 +77,9 @@ TEST(GpuBf16Linear, AddsUpGradientsInFp32) {
   const at::Tensor dy = rounded(seed).view({24, 24});
   expect_near(w.grad().detach(), at::mm(dy.t(), rounded(x).view({24, 32})) + 1);
   expect_near(b.grad().detach(), dy.sum(0));
+  bf16_linear(x.detach(), w, b).backward(seed);  // both have one now
+  expect_near(w.grad().detach(), 2 * at::mm(dy.t(), rounded(x).view({24, 32})) + 1);
+  expect_near(b.grad().detach(), 2 * dy.sum(0));
   const at::Tensor dx = at::mm(dy, rounded(w)).view({4, 6, 32});
   EXPECT_LT((x.grad() - dx).abs().max().item<double>(), 1e-2 * dx.abs().max().item<double>());
 }

@@ -10,7 +10,6 @@
 #include "config/config.h"
 #include "error_of.h"
 #include "nn/model.h"
-#include "plan/plan.h"
 #include "temp_folder.h"
 
 namespace abtrain::plan {
@@ -192,28 +191,6 @@ TEST(SameSize, TextAndJson) {
   EXPECT_EQ(json["parameters"], 320'674);
   EXPECT_NEAR(json["difference"].get<double>(), 533.0 / 320'141, 1e-12);
   EXPECT_EQ(json["set"][0], "model.width=0.242");
-}
-
-// A machine that submits a run to GPUs need not have one.
-TEST(PlannedRanks, AreMultiplesOf8InBf16OnAGpu) {
-  config::RunOptions o = network("vgg16-small", "cifar10");
-  o.workers = 2;
-  o.method.name = "ab";
-  o.method.rank.rule = linalg::RankRuleName::Ratio;
-  const auto all_are_multiples = [&](device::DeviceChoice device) {
-    o.device = device;
-    const auto planned = plan_json(o);
-    return std::ranges::all_of(planned.at("layers"), [](const auto& layer) {
-      return layer.at("rank").template get<std::int64_t>() % 8 == 0;
-    });
-  };
-  EXPECT_TRUE(all_are_multiples(device::DeviceChoice::Cuda));
-  EXPECT_FALSE(all_are_multiples(device::DeviceChoice::Cpu));
-  o.train.precision = at::kFloat;
-  EXPECT_FALSE(all_are_multiples(device::DeviceChoice::Cuda));
-  o.method.rank.multiple = 4;
-  o.train.precision.reset();
-  EXPECT_FALSE(all_are_multiples(device::DeviceChoice::Cuda));
 }
 
 }  // namespace

@@ -245,8 +245,8 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(self.gates(results)["vgg16 step, dense / PyTorch"], "not measured")
 
     def test_smoke(self):
-        code, results, _ = self.check("--parts", "smoke")
-        self.assertEqual(code, 0)
+        code, results, printed = self.check("--parts", "smoke")
+        self.assertEqual((code, printed.count("== sanitizer:")), (0, 1))
         self.assertEqual(list(results["parts"]),
                          ["doctor", "tests", "kernels", "step", "svd", "sanitizer"])
 
@@ -347,6 +347,10 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual((code, results["parts"]["sanitizer"]["state"]), (0, "not run"))
         self.assertIn("Device not supported", results["parts"]["sanitizer"]["remark"])
         self.assertEqual(results["parts"]["tests"]["state"], "done")
+        # What ends without a summary for another reason is a failure.
+        self.write("tools/compute-sanitizer", PYTHON + "import os; os.abort()\n")
+        code, results, _ = self.check("--parts", "sanitizer")
+        self.assertEqual((code, self.gates(results)["memcheck of the kernels"]), (1, "no"))
 
     def test_a_run_that_fails_stops_no_other(self):
         self.runs(vgg16_ab="fails")

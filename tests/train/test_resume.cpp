@@ -189,13 +189,18 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
 }
 
 // A run records what its machine took.
-TEST_F(Resume, AutoKeepsThePrecision) {
+TEST_F(Resume, AutoKeepsThePrecisionAndTheMultiple) {
   options_.train.precision = at::kBFloat16;
+  options_.method.rank.multiple = 8;
   save("own", 8);
   options_.train.precision.reset();
+  options_.method.rank.multiple.reset();
   EXPECT_EQ(step_of("auto"), 8);
   options_.train.precision = at::kFloat;
   expect_refused("auto", 78, "\n  train.precision: bf16 there, fp32 now");
+  options_.train.precision.reset();
+  options_.method.rank.multiple = 1;
+  expect_refused("auto", 78, "\n  method.rank.multiple: 8 there, 1 now");
 }
 
 TEST_F(Resume, ARefusalSaysBothValuesOfEachKey) {

@@ -102,6 +102,7 @@ void Event::wait() const {
 // Not one of LibTorch's pool, which hands out 32 in turn: waiting for a shared stream would break
 // another worker's capture.
 struct OwnStream::Impl {
+  // Never destroyed: LibTorch keeps memory that only this stream may use again.
   cudaStream_t stream = nullptr;
   std::optional<c10::cuda::CUDAStreamGuard> guard;
 
@@ -112,8 +113,6 @@ struct OwnStream::Impl {
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-  // The stream itself stays: LibTorch keeps memory that only it may use again.
-  ~Impl() = default;
 };
 
 OwnStream::OwnStream(c10::Device device) {

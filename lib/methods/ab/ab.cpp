@@ -229,9 +229,7 @@ FlatFactors AbTraining::mean_changes(const at::Tensor& own, comm::Purpose purpos
   const std::int64_t b = both ? own.numel() : numel_of(nn::Factor::B);
   FlatFactors change;
   if (outer && outer_.format()) {
-    outer_.add_residual(OuterState::Part::Factors, own);
-    change = exchange_.mean_changes(own, a, b, *outer_.format(), purpose);
-    outer_.keep(OuterState::Part::Factors, own);
+    change = outer_.send(OuterState::Part::Factors, own, exchange_, a, b, purpose);
   } else {
     change = exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
   }

@@ -210,9 +210,11 @@ std::string ab_plan_text(const MethodSetup& setup, const RunLength& run) {
                  make_groups(setup.options, setup.workers), setup.options.trains == Trains::Both)) +
          row("phases",
              formatted(
-                 "{} dense steps, then AB; every {} steps, a synchronization "
-                 "and {} dense steps{}",
-                 plan.warmup, plan.interval, plan.full_rank,
+                 "{}; every {} steps, a synchronization{}{}",
+                 plan.warmup > 0 ? formatted("{} dense steps, then AB", plan.warmup)
+                                 : "AB from the first step on",
+                 plan.interval,
+                 plan.full_rank > 0 ? formatted(" and {} dense steps", plan.full_rank) : "",
                  setup.options.cut_first ? ""
                                          : "; the first AB phase is uncut and sends more per step "
                                            "than shown below")) +

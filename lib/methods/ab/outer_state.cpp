@@ -19,19 +19,26 @@ OuterState::OuterState(const MethodOptions& options) : step_(outer_step_of(optio
   dtype_ = compress::plain_dtype(wire);
   format_ = compress::wire_format(wire);
   keeps_residual_ = format_ && compress::has_error_feedback(wire);
+  codes_dense_ = options.trains == Trains::Both;
   decay_ = wire.error_decay;
 }
 
-void OuterState::add_residual(Part part, at::Tensor change) const {
-  const at::Tensor& left = part == Part::Factors ? residual_ : dense_residual_;
-  if (left.defined()) {
-    change.add_(left.to(change.device()), decay_);
+FlatFactors OuterState::send(
+    Part part, at::Tensor change, FactorExchange& exchange, std::int64_t a, std::int64_t b,
+    comm::Purpose purpose) {
+  settle(part, change);
+  const FlatFactors mean = exchange.mean_changes(change, a, b, *format_, purpose);
+  if (keeps_residual_) {
+    residual(part) = std::move(change);
   }
+  return mean;
 }
 
-void OuterState::keep(Part part, at::Tensor residual) {
-  if (keeps_residual_) {
-    (part == Part::Factors ? residual_ : dense_residual_) = std::move(residual);
+void OuterState::settle(Part part, at::Tensor change) {
+  at::Tensor& left = residual(part);
+  if (left.defined()) {
+    change.add_(left.to(change.device()), decay_);
+    left.reset();
   }
 }
 
@@ -90,7 +97,9 @@ void OuterState::archive(
   }
   if (keeps_residual_) {
     archive.tensor("outer.residual", residual_, owner, own);
-    archive.tensor("outer.dense_residual", dense_residual_, owner, dense);
+    if (codes_dense_) {
+      archive.tensor("outer.dense_residual", dense_residual_, owner, dense);
+    }
   }
   if (step_.has_velocity()) {
     archive.tensor("outer.velocity_a", velocity_a_, owner, a);

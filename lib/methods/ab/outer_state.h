@@ -38,10 +38,18 @@ class OuterState {
   }
   // What a worker sends the changes of.
   enum class Part { Factors, Dense };
-  // For a codec: adds what earlier synchronizations left out to `change`, which
-  // then becomes the residual by keep(); undefined: nothing is left.
-  void add_residual(Part part, at::Tensor change) const;
-  void keep(Part part, at::Tensor residual);
+  // Sends `change`, and what earlier calls left out of such changes, as codes of
+  // format(): exchange.mean_changes(). What these leave out is kept.
+  FlatFactors send(
+      Part part, at::Tensor change, FactorExchange& exchange, std::int64_t a, std::int64_t b,
+      comm::Purpose purpose);
+  // Adds what was left out to a change that is about to be sent whole; nothing
+  // is left then.
+  void settle(Part part, at::Tensor change);
+  // What was left out; undefined: nothing.
+  at::Tensor& residual(Part part) {
+    return part == Part::Factors ? residual_ : dense_residual_;
+  }
   // Replaces the mean changes by those of the outer step.
   void step(FlatFactors& change);
   // `own`: the factors that this worker trains. `layers`: all that may be
@@ -59,6 +67,7 @@ class OuterState {
   at::ScalarType dtype_;
   std::optional<ops::WireFormat> format_;
   bool keeps_residual_ = false;
+  bool codes_dense_ = false;  // in place
   double decay_ = 1;
   // All are undefined until the first synchronization.
   at::Tensor residual_;        // of the own factors; the same on all of its group

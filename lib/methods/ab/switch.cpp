@@ -34,21 +34,18 @@ void AbTraining::average_dense(bool in_place) {
     std::vector<at::Tensor> parts = dense_parts();
     // Send the change of the values: a narrow wire dtype rounds only that.
     const at::Tensor values = std::exchange(parts[0], parts[0] - dense_start_);
-    outer_.add_residual(kDense, parts[0]);
+    if (in_place) {
+      parts.resize(1);
+    }
     if (in_place && outer_.format()) {
       // To the exchange, they are factors of one role.
-      const at::Tensor mean =
-          exchange_
-              .mean_changes(parts[0], 0, parts[0].numel(), *outer_.format(), comm::Purpose::Sync)
-              .b;
-      outer_.keep(kDense, parts[0]);
-      values.copy_(dense_start_ + mean);
+      parts[0] =
+          outer_.send(kDense, parts[0], exchange_, 0, parts[0].numel(), comm::Purpose::Sync).b;
     } else {
-      parts.resize(in_place ? 1 : parts.size());
+      outer_.settle(kDense, parts[0]);
       average(parts, context_.world, comm::Purpose::Sync, outer_.dtype());
-      outer_.keep(kDense, {});
-      values.copy_(dense_start_ + parts[0]);
     }
+    values.copy_(dense_start_ + parts[0]);
   }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
 }

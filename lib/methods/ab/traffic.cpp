@@ -71,11 +71,11 @@ class Planner {
                   : all_reduce(dense_ * (in_place ? 1 : 1 + sizes_.moments), element)) +
              buffers + (has_codes ? factors(*outer.format()) : factors(element));
     };
-    const std::int64_t merged = synchronized(true, false);
+    const std::int64_t merged = synchronized(/*coded=*/true, /*in_place=*/false);
     const bool averages = timeline.count(Event::AverageFactors) > 0;
-    plan.sync = averages ? synchronized(true, true) : merged;
+    plan.sync = averages ? synchronized(/*coded=*/true, /*in_place=*/true) : merged;
     // The run's last synchronization sends no codes.
-    const std::int64_t last_sync = synchronized(false, false);
+    const std::int64_t last_sync = synchronized(/*coded=*/false, /*in_place=*/false);
     plan.decompose = gathered(0) + buffers;
     // Of a synchronization that is followed at once by a decomposition; layers
     // that were dense are decomposed as dense.
