@@ -176,7 +176,7 @@ def kernels(context):
 def compress(context):
     """The cost of encoding and decoding, as a share of the training step."""
     command = [context.needs("bench_compress"), "--device", context.device, "--json"]
-    command += (["--width", 0.1, "--batch", 4, "--rounds", 1] if context.rehearse
+    command += (["--width", 0.1, "--batch", 4, "--rounds", 2] if context.rehearse
                 else ["--precision", "bf16", "--batch", 512])
     output = context.runner.check(command, limit=180, show=True).output
     try:
@@ -296,7 +296,7 @@ def cifar_part(name, config, sets=(), width=0.0625):
         toy = ["train.steps=12", "workers=2", "method.group_size=1", "data.batch_size=4",
                f"model.width={width}", "train.precision=fp32", "evaluate.every=0",
                "train.threads=1", "method.warmup_steps=3", "method.sync_every=4",
-               "method.full_rank_steps=1", "method.anchor=warmup", "method.rank.rule=ratio",
+               "method.full_rank_steps=0", "method.anchor=warmup", "method.rank.rule=ratio",
                "method.rank.ratio=4"]
         return train(context, name, config, toy, sets=sets)
     return part
