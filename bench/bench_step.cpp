@@ -17,8 +17,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -29,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "arguments.h"
 #include "base/error.h"
 #include "config/planned_sizes.h"
 #include "device.h"
@@ -77,27 +76,13 @@ data::Dataset random_text(config::RunOptions& o) {
   return set;
 }
 
-std::string word(int argc, char** argv, const char* name, const std::string& otherwise) {
-  for (int i = 3; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], name) == 0) {
-      return argv[i + 1];
-    }
-  }
-  return otherwise;
-}
-
-double option(int argc, char** argv, const char* name, double otherwise) {
-  const std::string text = word(argc, argv, name, "");
-  return text.empty() ? otherwise : std::atof(text.c_str());
-}
-
 std::int64_t warm_up(const c10::Device& device) {
   return device.is_cuda() ? kGpuWarmUp : kWarmUp;
 }
 
 config::RunOptions options_of(int argc, char** argv, const c10::Device& device) {
   const auto number = [&](const char* name, double otherwise) {
-    return option(argc, argv, name, otherwise);
+    return bench::number(argc, argv, name, otherwise);
   };
   const auto whole = [&](const char* name, double otherwise) {
     return static_cast<std::int64_t>(number(name, otherwise));
@@ -111,8 +96,8 @@ config::RunOptions options_of(int argc, char** argv, const c10::Device& device) 
   o.data.batch_size = whole("--batch", 128);
   o.train.steps = whole("--steps", device.is_cuda() ? 50 : 9) + warm_up(device);
   o.train.precision =
-      word(argc, argv, "--precision", "fp32") == "bf16" ? at::kBFloat16 : at::kFloat;
-  const std::string graphs = word(argc, argv, "--graphs", "auto");
+      bench::word(argc, argv, "--precision", "fp32") == "bf16" ? at::kBFloat16 : at::kFloat;
+  const std::string graphs = bench::word(argc, argv, "--graphs", "auto");
   if (graphs != "auto") {
     o.train.cuda_graphs = graphs == "on";
   }
@@ -126,7 +111,7 @@ config::RunOptions options_of(int argc, char** argv, const c10::Device& device) 
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = number("--ratio", 20);
   o.method.rank.multiple = config::rank_multiple(o, device.is_cuda());
-  o.optimizer.name = word(argc, argv, "--optimizer", o.optimizer.name);
+  o.optimizer.name = bench::word(argc, argv, "--optimizer", o.optimizer.name.c_str());
   o.train.clip_norm = number("--clip", 0);  // 0: no clipping
   return o;
 }
@@ -227,11 +212,11 @@ int main(int argc, char** argv) {
   }
   device::keep_freed_memory();
   try {
-    const c10::Device device = bench::device_of(word(argc, argv, "--device", "auto"));
+    const c10::Device device = bench::device_of(bench::word(argc, argv, "--device", "auto"));
     device::tune(device, mode == "dense");
     const config::RunOptions options = options_of(argc, argv, device);
     at::set_num_threads(static_cast<int>(options.train.threads));
-    const auto kernels = static_cast<std::size_t>(option(argc, argv, "--kernels", 0));
+    const auto kernels = static_cast<std::size_t>(bench::integer(argc, argv, "--kernels", 0));
     std::optional<KernelTrace> trace;
     train::TrainHooks hooks;
     if (kernels > 0) {
@@ -242,8 +227,8 @@ int main(int argc, char** argv) {
         }
       };
     }
-    const std::vector<double> s = step_seconds(
-        options, static_cast<std::int64_t>(option(argc, argv, "--side", 32)), device, hooks);
+    const std::vector<double> s =
+        step_seconds(options, bench::integer(argc, argv, "--side", 32), device, hooks);
     std::printf(
         "%s %s %d %d %.2f %.2f %.2f\n", argv[1], mode.c_str(), static_cast<int>(options.workers),
         static_cast<int>(options.train.threads), 1e3 * s[s.size() / 2], 1e3 * s[s.size() / 4],

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "config/config.h"
+#include "train/run_differences.h"
 
 namespace abtrain::sweep {
 
@@ -36,15 +37,10 @@ PointState state_of(const PointRun& run) {
     return PointState::Missing;
   }
   try {
-    config::RunOptions before = config::read_config(run.folder + "/config.yaml");
-    // A run records what auto was.
-    if (!run.options.train.precision) {
-      before.train.precision.reset();
-    }
-    if (!run.options.method.rank.multiple) {
-      before.method.rank.multiple.reset();
-    }
-    if (content_of(before) != content_of(run.options)) {
+    const config::RunOptions before = config::read_config(run.folder + "/config.yaml");
+    config::RunOptions now = run.options;
+    train::take_recorded(now, before);
+    if (content_of(before) != content_of(now)) {
       return PointState::Foreign;
     }
   } catch (const LocatedError&) {

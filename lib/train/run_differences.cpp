@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "base/error.h"
 #include "base/options_apply.h"
 #include "base/scalars.h"
 #include "base/text.h"
@@ -61,6 +62,20 @@ std::vector<std::string> differences(
     }
   }
   return lines;
+}
+
+void take_recorded(config::RunOptions& now, const config::RunOptions& before) {
+  const auto recorded = flatten(before);
+  each_key(config::fields_of(now).list(), [&](const std::string& key, const Field& field) {
+    if (field.may_change == MayChange::ToAuto && field.print() == "auto") {
+      Value value;
+      value.kind = Value::Kind::Scalar;
+      value.text = recorded.at(key).value;
+      field.read(value, [&](const Value&, const std::string&) {
+        ABT_ASSERT(false, "{} does not read '{}', which it printed", key, value.text);
+      });
+    }
+  });
 }
 
 std::string shares_in_steps(const config::RunOptions& options, std::int64_t run_steps) {

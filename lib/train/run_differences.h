@@ -15,6 +15,10 @@ namespace abtrain::train {
 std::vector<std::string> differences(
     const config::RunOptions& before, const config::RunOptions& now, std::int64_t extended = 0);
 
+// Gives each key that is auto in `now`, and of which a run records what auto was, the value that
+// the run `before` recorded.
+void take_recorded(config::RunOptions& now, const config::RunOptions& before);
+
 // "a.b=10 ..." for each length of the method that is a share of the run.
 std::string shares_in_steps(const config::RunOptions& options, std::int64_t run_steps);
 

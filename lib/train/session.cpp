@@ -24,6 +24,7 @@
 #include "run_folder/run_lock.h"
 #include "train/about_model.h"
 #include "train/resume.h"
+#include "train/run_differences.h"
 #include "train/setup.h"
 #include "train/summary.h"
 #include "train/trainer.h"
@@ -167,16 +168,12 @@ void Session::choose_forms() {
   std::string word;
   host_.all_or_none([&] {
     if (host_.writes()) {
-      std::optional<at::ScalarType>& precision = options_.train.precision;
-      std::optional<std::int64_t>& multiple = options_.method.rank.multiple;
       if (resume_.from) {
-        const config::RunOptions before = configuration_of(*resume_.from);
-        precision = precision ? precision : before.train.precision;
-        multiple = multiple ? multiple : before.method.rank.multiple;
+        take_recorded(options_, configuration_of(*resume_.from));
       }
-      precision = precision_on(options_.train, setup_.device);
+      options_.train.precision = precision_on(options_.train, setup_.device);
       word = formatted(
-          "{} {}", precision == at::kBFloat16 ? "bf16" : "fp32",
+          "{} {}", options_.train.precision == at::kBFloat16 ? "bf16" : "fp32",
           config::rank_multiple(options_, setup_.device.is_cuda()));
     }
   });

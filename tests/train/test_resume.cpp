@@ -17,6 +17,7 @@
 #include "run_folder/checkpoint_files.h"
 #include "special_file.h"
 #include "temp_folder.h"
+#include "train/run_differences.h"
 #include "train/setup.h"
 
 namespace abtrain::train {
@@ -201,6 +202,23 @@ TEST_F(Resume, AutoKeepsThePrecisionAndTheMultiple) {
   options_.train.precision.reset();
   options_.method.rank.multiple = 1;
   expect_refused("auto", 78, "\n  method.rank.multiple: 8 there, 1 now");
+}
+
+TEST(TakeRecorded, OnlyWhatIsAutoNow) {
+  config::RunOptions before;
+  before.train.precision = at::kBFloat16;
+  before.method.rank.multiple = 8;
+  before.optimizer.lr = 0.25;
+  config::RunOptions now;
+  take_recorded(now, before);
+  EXPECT_EQ(now.train.precision, at::kBFloat16);
+  EXPECT_EQ(now.method.rank.multiple, 8);
+  EXPECT_NE(now.optimizer.lr, 0.25);
+  now.train.precision = at::kFloat;
+  now.method.rank.multiple.reset();
+  take_recorded(now, config::RunOptions());
+  EXPECT_EQ(now.train.precision, at::kFloat);
+  EXPECT_FALSE(now.method.rank.multiple);
 }
 
 TEST_F(Resume, ARefusalSaysBothValuesOfEachKey) {
