@@ -6,6 +6,11 @@
 
 namespace abtrain::nn {
 
+// Zeroes the elements of masks with `mask_sizes`, which broadcast to the input's, with probability
+// `rate`, and scales the others by 1 / (1 - rate).
+at::Tensor dropped(
+    const at::Tensor& input, double rate, at::IntArrayRef mask_sizes, const at::Generator& random);
+
 // In training, zeroes each element with probability `rate` and scales the
 // others by 1 / (1 - rate) (Srivastava et al. 2014). `whole_examples`: the same
 // for all elements of an example at once, which in a residual branch is

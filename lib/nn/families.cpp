@@ -110,6 +110,7 @@ struct Family {
   Architecture (*build)(const ModelOptions&, const InputShape&, const Sizes&);
   Sizes sizes = {};
   bool takes_text = false;
+  bool takes_images = !takes_text;
 };
 
 constexpr Family kFamilies[] = {
@@ -134,6 +135,7 @@ constexpr Family kFamilies[] = {
     {"gpt-nano", gpt, {4, 4, 128}, true},
     {"gpt-mini", gpt, {6, 6, 384}, true},
     {"gpt-small", gpt, {12, 12, 768}, true},
+    {"exported", exported, {}, /*takes_text=*/true, /*takes_images=*/true},
 };
 
 }  // namespace
@@ -167,20 +169,18 @@ std::vector<std::string> model_names() {
   return names_in(kFamilies);
 }
 
-bool takes_text(const ModelOptions& options) {
-  return find_named(kFamilies, options.name, "model.name").takes_text;
-}
-
 bool can_scale(const ModelOptions& options) {
-  return options.name != "softmax" && (options.name != "mlp" || !options.hidden.empty());
+  return options.name != "softmax" && options.name != "exported" &&
+         (options.name != "mlp" || !options.hidden.empty());
 }
 
 Architecture build(const ModelOptions& options, const InputShape& shape) {
   const Family& family = find_named(kFamilies, options.name, "model.name");
+  const bool is_text = shape.context > 0;
   ABT_CHECK(
-      family.takes_text == (shape.context > 0), Config,
-      "model.name: {} takes {}, but the data set has {}", options.name,
-      family.takes_text ? "text" : "images", family.takes_text ? "images" : "text");
+      is_text ? family.takes_text : family.takes_images, Config,
+      "model.name: {} takes {}, but the data set has {}", options.name, is_text ? "images" : "text",
+      is_text ? "text" : "images");
   return family.build(options, shape, family.sizes);
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,10 +44,13 @@ struct PartOf {
 struct FileForm {
   std::string library = {};               // "": timm and torchvision
   std::string prefix = {};                // that the names may begin with
-  std::string transposed = {};            // a glob of the weights that are I x O there
+  std::vector<std::string> transposed = {};  // globs of the weights that are I x O there
   std::vector<std::string> ignored = {};  // globs of what a model does not need
   // Tensors that a file may have a second time: the copy, the model's own.
   std::vector<std::pair<std::string, std::string>> copies = {};
+  // Tensors that never change. Merged models are stored with these and with all copies, so that
+  // they load strictly.
+  std::vector<std::pair<std::string, at::Tensor>> constants = {};
   // Null: no tensor is a part.
   PartOf (*part_of)(const std::string& name) = nullptr;
 
@@ -64,11 +68,12 @@ struct Architecture {
   // are the same.
   TorchvisionName (*torchvision_name)(const std::string& name) = nullptr;
   FileForm file = {};
+  // The values of a tensor that the model begins with, as the file of FileForm holds it. Null: they
+  // are drawn.
+  std::function<at::Tensor(const std::string& name)> initial = nullptr;
 };
 
 std::vector<std::string> model_names();
-// Throws Error(Config) for an unknown name.
-bool takes_text(const ModelOptions& options);
 // False if `model.width` changes nothing: the model has only a classifier.
 bool can_scale(const ModelOptions& options);
 // Throws Error(Config) for an unknown name or a shape that the family cannot
@@ -119,5 +124,8 @@ Architecture vit(const ModelOptions& options, const InputShape& shape, const Siz
 // layers, heads and features of gpt-nano, gpt-mini and gpt-small, each of which
 // a key replaces.
 Architecture gpt(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+// The model in the file `model.file` (nn/exported). Throws MissingInput; DamagedData; Config for
+// what cannot run here, or does not fit the shape.
+Architecture exported(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
 
 }  // namespace abtrain::nn

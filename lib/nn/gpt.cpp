@@ -183,7 +183,7 @@ Architecture gpt(const ModelOptions& options, const InputShape& shape, const Siz
   architecture.file = {
       .library = "Hugging Face",
       .prefix = "transformer.",
-      .transposed = "h.*",
+      .transposed = {"h.*"},
       // Older files hold the mask of causal attention as well.
       .ignored = {"h.*.attn.bias", "h.*.attn.masked_bias"},
       .part_of = gpt_part_of};

@@ -36,48 +36,23 @@ void WeightLayer::visit(const std::string& prefix, Visitor& visitor) {
 Linear::Linear(std::int64_t in, std::int64_t out, bool bias, std::optional<LayerInit> init)
     : WeightLayer(Weight({out, in}), bias, init.value_or(uniform_by_fan_in(in))) {}
 
-at::ScalarType WeightLayer::type_of(const Pass& pass, std::int64_t positions) const {
+namespace {
+
+// What a pass over so many `positions` (weight.h) computes in.
+at::ScalarType type_of(const Weight& weight, const Pass& pass, std::int64_t positions) {
   return product_type(
-      pass.precision, weight_.is_factored() ? weight_.outer : weight_.dense,
-      positions * (weight_.is_factored() ? weight_.inner.numel() + weight_.outer.numel()
-                                         : weight_.dense.numel()));
+      pass.precision, weight.is_factored() ? weight.outer : weight.dense,
+      positions * (weight.is_factored() ? weight.inner.numel() + weight.outer.numel()
+                                        : weight.dense.numel()));
 }
 
-at::Tensor Linear::forward(const at::Tensor& input, const Pass& pass) {
-  const std::int64_t rows = input.numel() / input.size(-1);
-  // The casts around a thinner factor take as long as its products.
-  constexpr std::int64_t kThin = 16;
-  const bool thin =
-      weight_.is_factored() && weight_.outer.is_cpu() && weight_.inner.size(0) < kThin;
-  const at::ScalarType type = thin ? weight_.outer.scalar_type() : type_of(pass, rows);
-  if (!weight_.is_factored()) {
-    return linear(input, weight_.dense, bias_, type, pass.tape);
-  }
-  if (pass.tape == nullptr && weight_.product_is_cheaper(rows)) {
-    return linear(input, weight_.merged(), bias_, type, nullptr);
-  }
-  return linear(
-      linear(input, weight_.inner, {}, type, pass.tape), weight_.outer, bias_, type, pass.tape);
-}
-
-Conv2d::Conv2d(std::int64_t in, std::int64_t out, ConvOptions options)
-    : WeightLayer(
-          Weight({out, in / options.groups, options.kernel, options.kernel}, options.groups > 1),
-          options.bias, options.init.value_or(he_normal(out * options.kernel * options.kernel))),
-      options_(options) {}
-
-std::int64_t Conv2d::output_side(std::int64_t side) const {
-  if (options_.grows_input) {
-    side = std::max(side, options_.kernel);
-  }
-  return (side + 2 * options_.padding - options_.kernel) / options_.stride + 1;
-}
-
-at::Tensor Conv2d::convolve(
-    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type,
-    Tape* tape) const {
+at::Tensor convolve(
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const Window& window,
+    at::ScalarType type, Tape* tape) {
   at::Tensor x = cast(input, type);
-  if (options_.grows_input) {
+  const std::int64_t kernel_height = weight.size(2);
+  const std::int64_t kernel_width = weight.size(3);
+  if (window.grows_input) {
     const std::int64_t height = input.size(2);
     const std::int64_t width = input.size(3);
     if (height == 1 && width == 1) {
@@ -91,52 +66,102 @@ at::Tensor Conv2d::convolve(
       }
       return output.unsqueeze(2).unsqueeze(3);
     }
-    if (height < options_.kernel || width < options_.kernel) {
+    if (height < kernel_height || width < kernel_width) {
       x = at::adaptive_avg_pool2d(
-          x, {std::max(height, options_.kernel), std::max(width, options_.kernel)});
+          x, {std::max(height, kernel_height), std::max(width, kernel_width)});
     }
   }
-  std::int64_t stride = options_.stride;
-  if (options_.kernel == 1 && options_.padding == 0 && stride > 1) {
+  std::array<std::int64_t, 2> stride = window.stride;
+  if (kernel_height == 1 && kernel_width == 1 && window.padding == std::array<std::int64_t, 2>{} &&
+      (stride[0] > 1 || stride[1] > 1)) {
     // Only these pixels are read. Without AVX-512, LibTorch 2.11's oneDNN writes
     // out of bounds in the weight gradient of a strided 1x1 convolution
     // (channels-last, few channels).
-    x = x.slice(2, 0, std::nullopt, stride)
-            .slice(3, 0, std::nullopt, stride)
+    x = x.slice(2, 0, std::nullopt, stride[0])
+            .slice(3, 0, std::nullopt, stride[1])
             .contiguous(x.suggest_memory_format());
-    stride = 1;
+    stride = {1, 1};
   }
   const at::Tensor output = at::conv2d(
-      x, cast(weight, type), cast(bias, type), at::IntArrayRef({stride, stride}),
-      at::IntArrayRef({options_.padding, options_.padding}), at::IntArrayRef({1, 1}),
-      options_.groups);
-  if (tape != nullptr && options_.groups == 1) {
+      x, cast(weight, type), cast(bias, type), at::IntArrayRef(stride),
+      at::IntArrayRef(window.padding), at::IntArrayRef(window.dilation), window.groups);
+  if (tape != nullptr && window.groups == 1) {
     tape->record(
-        {.weight = weight, .bias = bias, .input = x, .stride = stride, .padding = options_.padding},
+        {.weight = weight,
+         .bias = bias,
+         .input = x,
+         .stride = stride[0],
+         .padding = window.padding[0]},
         output);
   }
   return output;
 }
 
-at::Tensor Conv2d::forward(const at::Tensor& input, const Pass& pass) {
-  const std::int64_t pixels =
-      input.size(0) * output_side(input.size(2)) * output_side(input.size(3));
-  const at::ScalarType type = type_of(pass, pixels);
-  if (!weight_.is_factored()) {
-    return convolve(input, weight_.dense, bias_, type, pass.tape);
+}  // namespace
+
+at::Tensor apply_linear(
+    const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Pass& pass) {
+  const std::int64_t rows = input.numel() / input.size(-1);
+  // The casts around a thinner factor take as long as its products.
+  constexpr std::int64_t kThin = 16;
+  const bool thin = weight.is_factored() && weight.outer.is_cpu() && weight.inner.size(0) < kThin;
+  const at::ScalarType type = thin ? weight.outer.scalar_type() : type_of(weight, pass, rows);
+  if (!weight.is_factored()) {
+    return linear(input, weight.dense, bias, type, pass.tape);
   }
-  if (pass.tape == nullptr && weight_.product_is_cheaper(pixels)) {
-    return convolve(input, weight_.merged(), bias_, type, nullptr);
+  if (pass.tape == nullptr && weight.product_is_cheaper(rows)) {
+    return linear(input, weight.merged(), bias, type, nullptr);
+  }
+  return linear(
+      linear(input, weight.inner, {}, type, pass.tape), weight.outer, bias, type, pass.tape);
+}
+
+at::Tensor apply_conv(
+    const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Window& window,
+    const Pass& pass) {
+  const auto output_side = [&](std::size_t i) {
+    const std::int64_t kernel = weight.sizes()[i + 2];
+    const std::int64_t side = input.size(static_cast<std::int64_t>(i) + 2);
+    return ((window.grows_input ? std::max(side, kernel) : side) + 2 * window.padding[i] -
+            window.dilation[i] * (kernel - 1) - 1) /
+               window.stride[i] +
+           1;
+  };
+  const std::int64_t pixels = input.size(0) * output_side(0) * output_side(1);
+  const at::ScalarType type = type_of(weight, pass, pixels);
+  if (!weight.is_factored()) {
+    return convolve(input, weight.dense, bias, window, type, pass.tape);
+  }
+  if (pass.tape == nullptr && weight.product_is_cheaper(pixels)) {
+    return convolve(input, weight.merged(), bias, window, type, nullptr);
   }
   // The outer factor is a 1x1 convolution, which in channels-last memory is a
   // matrix product over the channels.
   const at::Tensor inner =
-      convolve(input, weight_.inner, {}, type, pass.tape).permute({0, 2, 3, 1});
+      convolve(input, weight.inner, {}, window, type, pass.tape).permute({0, 2, 3, 1});
   if (pass.tape == nullptr && type == at::kBFloat16 && inner.is_cpu()) {
     // A convolution passes on bf16; on the CPU, linear() would return fp32.
-    return at::linear(inner, cast(weight_.outer, type), cast(bias_, type)).permute({0, 3, 1, 2});
+    return at::linear(inner, cast(weight.outer, type), cast(bias, type)).permute({0, 3, 1, 2});
   }
-  return linear(inner, weight_.outer, bias_, type, pass.tape).permute({0, 3, 1, 2});
+  return linear(inner, weight.outer, bias, type, pass.tape).permute({0, 3, 1, 2});
+}
+
+at::Tensor Linear::forward(const at::Tensor& input, const Pass& pass) {
+  return apply_linear(weight_, bias_, input, pass);
+}
+
+Conv2d::Conv2d(std::int64_t in, std::int64_t out, ConvOptions options)
+    : WeightLayer(
+          Weight({out, in / options.groups, options.kernel, options.kernel}, options.groups > 1),
+          options.bias, options.init.value_or(he_normal(out * options.kernel * options.kernel))),
+      window_{
+          .stride = {options.stride, options.stride},
+          .padding = {options.padding, options.padding},
+          .groups = options.groups,
+          .grows_input = options.grows_input} {}
+
+at::Tensor Conv2d::forward(const at::Tensor& input, const Pass& pass) {
+  return apply_conv(weight_, bias_, input, window_, pass);
 }
 
 }  // namespace abtrain::nn

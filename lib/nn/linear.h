@@ -1,6 +1,8 @@
 // Linear and convolution layers, dense or as low-rank factors (nn/weight.h).
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 
 #include "nn/layer.h"
@@ -11,6 +13,27 @@ namespace abtrain::nn {
 at::ScalarType product_type(
     const Precision& precision, const at::Tensor& weight, std::int64_t multiplications);
 
+// Applies a weight, dense or factored, to an input of ... x I; returns ... x O. The bias, O, may be
+// undefined.
+at::Tensor apply_linear(
+    const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Pass& pass);
+
+// How a convolution moves over its input, per dimension of the image.
+struct Window {
+  std::array<std::int64_t, 2> stride = {1, 1};
+  std::array<std::int64_t, 2> padding = {0, 0};
+  std::array<std::int64_t, 2> dilation = {1, 1};
+  std::int64_t groups = 1;
+  // An input smaller than the kernel is enlarged to its size by adaptive average pooling, as in
+  // the head of timm's VGG.
+  bool grows_input = false;
+};
+// The same for a weight O x I x kh x kw and an input B x I x H x W; returns B x O x H' x W'. A tape
+// takes windows that are equal in both dimensions.
+at::Tensor apply_conv(
+    const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Window& window,
+    const Pass& pass);
+
 // What both have.
 class WeightLayer : public Layer {
  public:
@@ -18,9 +41,6 @@ class WeightLayer : public Layer {
 
  protected:
   WeightLayer(Weight weight, bool bias, const LayerInit& init);
-  // What a pass over so many `positions` (weight.h) computes in.
-  at::ScalarType type_of(const Pass& pass, std::int64_t positions) const;
-
   Weight weight_;
   at::Tensor bias_;
 
@@ -42,9 +62,7 @@ struct ConvOptions {
   std::int64_t padding = 1;
   std::int64_t groups = 1;
   bool bias = true;
-  // An input smaller than the kernel is enlarged to its size by adaptive
-  // average pooling, as in the head of timm's VGG.
-  bool grows_input = false;
+  bool grows_input = false;            // see Window
   std::optional<LayerInit> init = {};  // default: He normal by fan-out
 };
 
@@ -54,13 +72,7 @@ class Conv2d : public WeightLayer {
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
 
  private:
-  // Output length along one side, for an input of length `side`.
-  std::int64_t output_side(std::int64_t side) const;
-  at::Tensor convolve(
-      const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
-      at::ScalarType type, Tape* tape) const;
-
-  ConvOptions options_;
+  Window window_;
 };
 
 }  // namespace abtrain::nn

@@ -21,7 +21,9 @@ namespace {
 class Collector : public Visitor {
  public:
   void weight(const std::string& name, Weight& weight, const Init& init) override {
-    weights.push_back({name, name.substr(0, name.rfind('.')), &weight, init, position_++});
+    // A module may have several weights: "attn.in_proj_weight".
+    const std::string layer = name.ends_with(".weight") ? name.substr(0, name.rfind('.')) : name;
+    weights.push_back({name, layer, &weight, init, position_++});
   }
   void parameter(
       const std::string& name, at::Tensor& tensor, bool decays, const Init& init) override {
@@ -118,6 +120,7 @@ std::vector<NamedWeight> without_smallest(const std::vector<NamedWeight>& weight
 
 Model::Model(Architecture architecture)
     : layers_(std::move(architecture.layers)),
+      initial_(std::move(architecture.initial)),
       keep_dense_(std::move(architecture.keep_dense)),
       torchvision_name_(architecture.torchvision_name),
       file_form_(std::move(architecture.file)) {
@@ -149,7 +152,27 @@ std::int64_t Model::stored_parameters() const {
   return total;
 }
 
+void Model::take_initial() {
+  for (const NamedWeight& named : weights_) {
+    Weight& w = *named.weight;
+    const bool transposed =
+        std::ranges::find(file_form_.transposed, named.name) != file_form_.transposed.end();
+    const at::Tensor stored = initial_(named.name);
+    const at::Tensor rows = (transposed ? stored.t().contiguous() : stored).flatten(1);
+    w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
+  }
+  for (const NamedParameter& p : parameters_) {
+    *p.tensor = initial_(p.name);
+  }
+}
+
 void Model::initialize(InitName init, std::uint64_t seed) {
+  if (initial_ != nullptr) {
+    take_initial();
+    if (init == InitName::Kaiming) {
+      return;
+    }
+  }
   std::uint32_t place = 0;
   const auto fresh = [&](at::Tensor& tensor, const Init& drawn) {
     if (init == InitName::Zeros) {

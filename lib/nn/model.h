@@ -95,7 +95,8 @@ class Model {
   // Fills every weight with numbers drawn from (seed, its place in the model).
   // init: kaiming (as its layer says: torchvision's for resnet, timm's for vgg
   // and vit, nn/init.h), orthogonal (the same, then every weight matrix is
-  // replaced by the factor U V^T of its SVD) or zeros.
+  // replaced by the factor U V^T of its SVD) or zeros. An exported model begins
+  // as its file says; of it, orthogonal and zeros replace the weights.
   void initialize(InitName init, std::uint64_t seed);
   // Copies all tensors of a model of the same architecture.
   void copy_from(const Model& other);
@@ -107,7 +108,11 @@ class Model {
   // Those of weights (some undefined), parameters and buffers.
   std::vector<at::Tensor*> tensors() const;
 
+  // Takes all tensors from `initial_`.
+  void take_initial();
+
   std::unique_ptr<Layer> layers_;
+  std::function<at::Tensor(const std::string&)> initial_;
   std::vector<std::string> keep_dense_;
   TorchvisionName (*torchvision_name_)(const std::string&);
   FileForm file_form_;

@@ -18,6 +18,9 @@ std::string name_of(TensorNames names) {
 Fields fields_of(ModelOptions& o) {
   Fields f;
   f.choice("name", o.name, model_names(), "model family");
+  f.text_or(
+      "file", "none", o.file,
+      "exported: the model, a .pt2 file of torch.export.save or abtrain.save_model");
   f.integers(
       "hidden", o.hidden, between(1, kMaxFeatures), "mlp, cnn: widths of the hidden linear layers");
   f.integers(

@@ -257,6 +257,16 @@ void load_model(const std::string& path, nn::Model& model, const std::vector<std
       }
     }
   }
+  for (const nn::NamedWeight& w : model.weights()) {
+    for (const auto& [copy, of] : model.file_form().copies) {
+      if (of == w.name) {
+        file.skip(copy);
+      }
+    }
+  }
+  for (const auto& [name, tensor] : model.file_form().constants) {
+    file.skip(name);
+  }
   for (const nn::NamedBuffer& b : model.buffers()) {
     if (kept.match(b.name)) {
       file.skip(b.name);

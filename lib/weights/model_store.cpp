@@ -3,6 +3,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/nonzero.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
@@ -51,6 +52,9 @@ class Store {
     for (const nn::NamedBuffer& b : model.buffers()) {
       add(renamed(b.name).name, *b.tensor);
     }
+    if (form.merged) {
+      add_extras();
+    }
   }
   std::uint64_t write(const std::string& path) const {
     return write_safetensors(path, tensors_, metadata_);
@@ -67,6 +71,21 @@ class Store {
         at::isfinite(stored).all().item<bool>(), Diverged,
         "tensor '{}' has numbers that {} cannot hold", name, dtype_name(form_.dtype));
     tensors_.push_back({name, stored});
+  }
+  // What only load_state_dict() misses.
+  void add_extras() {
+    for (const auto& [copy, of] : model_.file_form().copies) {
+      const auto place = std::ranges::find(tensors_, of, &NamedTensor::name);
+      ABT_ASSERT(place != tensors_.end(), "a copy of '{}', which is not stored", of);
+      tensors_.push_back({copy, place->tensor});
+    }
+    for (const auto& [name, tensor] : model_.file_form().constants) {
+      if (tensor.is_floating_point()) {
+        add(name, tensor);
+      } else {
+        tensors_.push_back({name, tensor.to(at::kInt)});
+      }
+    }
   }
   void add_weight(const nn::NamedWeight& named) {
     const nn::Weight& w = *named.weight;

@@ -1,5 +1,7 @@
 #include "weights/stored_weight.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace abtrain::weights {
@@ -8,9 +10,9 @@ StoredWeight::StoredWeight(
     const nn::Model& model, const std::string& name, const nn::Weight& weight, bool flat)
     : weight_(weight),
       flat_(flat),
-      transposed_(
-          !model.file_form().transposed.empty() && glob_match(model.file_form().transposed, name)) {
-}
+      transposed_(std::ranges::any_of(model.file_form().transposed, [&](const std::string& glob) {
+        return glob_match(glob, name);
+      })) {}
 
 std::vector<std::int64_t> StoredWeight::sizes() const {
   if (transposed_) {

@@ -1,0 +1,182 @@
+#include "nn/exported/archive.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <caffe2/serialize/inline_container.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// What c10 says, without its stack trace and its place in PyTorch's sources.
+std::string first_line(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return text.substr(0, text.find('\n'));
+}
+
+std::vector<std::int64_t> whole_numbers(const ordered_json& list) {
+  std::vector<std::int64_t> numbers;
+  for (const ordered_json& item : list) {
+    numbers.push_back(item.at("as_int").get<std::int64_t>());
+  }
+  return numbers;
+}
+
+}  // namespace
+
+at::ScalarType exported_type(std::int64_t number) {
+  switch (number) {
+    case 1:
+      return at::kByte;
+    case 2:
+      return at::kChar;
+    case 3:
+      return at::kShort;
+    case 4:
+      return at::kInt;
+    case 5:
+      return at::kLong;
+    case 6:
+      return at::kHalf;
+    case 7:
+      return at::kFloat;
+    case 8:
+      return at::kDouble;
+    case 12:
+      return at::kBool;
+    case 13:
+      return at::kBFloat16;
+    default:
+      return at::ScalarType::Undefined;
+  }
+}
+
+ExportArchive::ExportArchive(const std::string& path) : path_(path) {
+  std::error_code failed;
+  const std::uint64_t bytes = std::filesystem::file_size(path, failed);
+  ABT_CHECK(!failed, MissingInput, "model.file: {}: {}", path, failed.message());
+  try {
+    file_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(path);
+    // Nothing in such a file is compressed, so no record can be larger than the file.
+    std::uint64_t total = 0;
+    for (const std::string& record : file_->getAllRecords()) {
+      const std::uint64_t size = file_->getRecordSize(record);
+      if (size > bytes || (total += size) > bytes) {
+        damaged("its records are larger than the file");
+      }
+    }
+    if (!file_->hasRecord("models/model.json")) {
+      damaged("it has no models/model.json");
+    }
+    if (text("byteorder") != "little") {
+      damaged("its numbers are not little-endian");
+    }
+    JsonProblem problem;
+    program_ = parse_json(text("models/model.json"), problem);
+    if (program_.is_discarded()) {
+      damaged("models/model.json: " + problem.what);
+    }
+    add_entries("data/weights/", "model_weights_config.json");
+    add_entries("data/constants/", "model_constants_config.json");
+  } catch (const c10::Error& error) {
+    throw Error(
+        ErrorKind::DamagedData,
+        formatted(
+            "{}: expected a model that torch.export.save() has written (.pt2): {}", path,
+            first_line(error)));
+  } catch (const nlohmann::json::exception& error) {
+    damaged(error.what());
+  }
+}
+
+ExportArchive::~ExportArchive() = default;
+
+void ExportArchive::damaged(const std::string& what) const {
+  throw Error(ErrorKind::DamagedData, formatted("{}: damaged export: {}", path_, what));
+}
+
+std::string ExportArchive::text(const std::string& record) const {
+  const auto [data, size] = file_->getRecord(record);
+  return {static_cast<const char*>(data.get()), size};
+}
+
+void ExportArchive::add_entries(const std::string& folder, const std::string& list) {
+  JsonProblem problem;
+  const ordered_json json = parse_json(text(folder + list), problem);
+  if (json.is_discarded()) {
+    damaged(list + ": " + problem.what);
+  }
+  for (const auto& [name, item] : json.at("config").items()) {
+    if (item.value("use_pickle", false)) {
+      damaged(formatted("tensor '{}' is stored as a pickle, which is not read", name));
+    }
+    const ordered_json& meta = item.at("tensor_meta");
+    const Entry entry{
+        folder + item.at("path_name").get<std::string>(),
+        exported_type(meta.at("dtype").get<std::int64_t>()), whole_numbers(meta.at("sizes")),
+        whole_numbers(meta.at("strides")),
+        meta.at("storage_offset").at("as_int").get<std::int64_t>()};
+    if (entry.type == at::ScalarType::Undefined) {
+      damaged(formatted("tensor '{}' has a type that is not supported", name));
+    }
+    // The largest index must lie in the record, which also bounds all sizes.
+    const auto available =
+        static_cast<double>(file_->getRecordSize(entry.record) / c10::elementSize(entry.type));
+    double last = static_cast<double>(entry.offset);
+    double numel = 1;
+    bool ok = entry.offset >= 0 && entry.sizes.size() == entry.strides.size();
+    for (std::size_t i = 0; ok && i < entry.sizes.size(); ++i) {
+      ok = entry.sizes[i] >= 0 && entry.strides[i] >= 0;
+      numel *= static_cast<double>(entry.sizes[i]);
+      last += static_cast<double>(entry.sizes[i] - 1) * static_cast<double>(entry.strides[i]);
+    }
+    // A stride of 0 repeats numbers, which no parameter needs.
+    if (!ok || numel > available || (numel > 0 && last >= available)) {
+      damaged(formatted("tensor '{}' does not fit its bytes", name));
+    }
+    entries_.emplace(name, entry);
+    order_.push_back(name);
+  }
+}
+
+const ExportArchive::Entry& ExportArchive::entry(const std::string& name) const {
+  const auto place = entries_.find(name);
+  if (place == entries_.end()) {
+    damaged(formatted("tensor '{}' is missing", name));
+  }
+  return place->second;
+}
+
+std::vector<std::string> ExportArchive::names_of(const std::string& name) const {
+  const Entry& own = entry(name);
+  std::vector<std::string> names;
+  std::ranges::copy_if(order_, std::back_inserter(names), [&](const std::string& other) {
+    return entries_.at(other) == own;
+  });
+  return names;
+}
+
+at::Tensor ExportArchive::read(const std::string& name) const {
+  const Entry& e = entry(name);
+  try {
+    const std::size_t size = file_->getRecordSize(e.record);
+    const auto width = static_cast<std::int64_t>(c10::elementSize(e.type));
+    const at::Tensor whole =
+        at::empty({static_cast<std::int64_t>(size) / width}, at::TensorOptions(e.type));
+    file_->getRecord(e.record, whole.mutable_data_ptr(), whole.nbytes());
+    const at::Tensor tensor = whole.as_strided(e.sizes, e.strides, e.offset).contiguous();
+    return tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor;
+  } catch (const c10::Error& error) {
+    damaged(formatted("tensor '{}': {}", name, first_line(error)));
+  }
+}
+
+}  // namespace abtrain::nn

@@ -1,0 +1,69 @@
+// A model that torch.export.save() has written (.pt2): a zip file with the graph as JSON and the
+// tensors as raw bytes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace caffe2::serialize {
+class PyTorchStreamReader;
+}
+
+namespace abtrain::nn {
+
+class ExportArchive {
+ public:
+  // A parameter, buffer or constant, without its numbers.
+  struct Entry {
+    std::string record;  // two names of one tensor share it
+    at::ScalarType type;
+    std::vector<std::int64_t> sizes, strides;
+    std::int64_t offset;
+
+    bool operator==(const Entry&) const = default;
+  };
+
+  // Reads the graph. Throws Error(MissingInput); DamagedData, naming the file, for anything that
+  // torch.export.save() would not have written.
+  explicit ExportArchive(const std::string& path);
+  ~ExportArchive();
+
+  const std::string& path() const {
+    return path_;
+  }
+  // models/model.json, by the schema in PyTorch's torch/_export/serde/schema.py.
+  const nlohmann::ordered_json& program() const {
+    return program_;
+  }
+  // By the names that the graph's signature uses. Throws Error(DamagedData) for an unknown one.
+  const Entry& entry(const std::string& name) const;
+  // All names of the tensor that has this one, in the order of the state dict: tied parameters
+  // have several.
+  std::vector<std::string> names_of(const std::string& name) const;
+  // The tensor of this name, contiguous, on the CPU; of floating-point numbers fp32.
+  at::Tensor read(const std::string& name) const;
+
+  // Throws Error(DamagedData), "PATH: damaged export: WHAT".
+  [[noreturn]] void damaged(const std::string& what) const;
+
+ private:
+  std::string text(const std::string& record) const;
+  void add_entries(const std::string& folder, const std::string& list);
+
+  std::string path_;
+  std::unique_ptr<caffe2::serialize::PyTorchStreamReader> file_;
+  nlohmann::ordered_json program_;
+  std::map<std::string, Entry> entries_;
+  std::vector<std::string> order_;
+};
+
+// PyTorch's type for the number that the schema gives it; Undefined if there is none.
+at::ScalarType exported_type(std::int64_t number);
+
+}  // namespace abtrain::nn

@@ -1,0 +1,533 @@
+// A user's own model, as torch.export.save() writes it: `model.name: exported`.
+//
+// The graph runs operator by operator through PyTorch's dispatcher, which records the gradients.
+// A parameter that only linear maps and convolutions use as their weight is a Weight: it may be
+// factored, and its products are those of our own layers (nn/linear.h).
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "nn/exported/archive.h"
+#include "nn/exported/steps.h"
+#include "nn/families.h"
+#include "nn/linear.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+// How a node uses a parameter as the weight of a linear map or convolution.
+struct WeightUse {
+  ValueId weight = -1, input = -1, bias = -1;
+  bool convolves = false;
+  bool transposed = false;  // the parameter is I x O
+  Window window = {};
+
+  bool same_form(const WeightUse& other) const {
+    return convolves == other.convolves && transposed == other.transposed &&
+           (window.groups > 1) == (other.window.groups > 1);
+  }
+};
+
+bool is_one(const GraphArgument* argument) {
+  return argument == nullptr || (argument->constant.isInt() && argument->constant.toInt() == 1) ||
+         (argument->constant.isDouble() && argument->constant.toDouble() == 1);
+}
+
+std::optional<std::array<std::int64_t, 2>> pair_of(const GraphArgument* argument) {
+  if (argument == nullptr || !argument->constant.isIntList()) {
+    return {};
+  }
+  const std::vector<std::int64_t> numbers = argument->constant.toIntVector();
+  if (numbers.size() == 1) {
+    return std::array{numbers[0], numbers[0]};
+  }
+  return numbers.size() == 2 ? std::optional(std::array{numbers[0], numbers[1]}) : std::nullopt;
+}
+
+std::optional<WeightUse> convolution_of(const GraphNode& node) {
+  const auto stride = pair_of(node.find("stride"));
+  const auto padding = pair_of(node.find("padding"));
+  const auto dilation = pair_of(node.find("dilation"));
+  const GraphArgument* const groups = node.find("groups");
+  if (!stride || !padding || !dilation || !groups->constant.isInt() ||
+      std::ranges::min(*stride) < 1 || std::ranges::min(*padding) < 0 ||
+      std::ranges::min(*dilation) < 1 || groups->constant.toInt() < 1) {
+    return {};
+  }
+  WeightUse use;
+  use.convolves = true;
+  use.window = {*stride, *padding, *dilation, groups->constant.toInt()};
+  return use;
+}
+
+// Which value this node uses as a weight, if any.
+std::optional<WeightUse> weight_use(const GraphNode& node) {
+  const auto value = [&](const char* name) {
+    const GraphArgument* const argument = node.find(name);
+    return argument == nullptr ? -1 : argument->value().value_or(-1);
+  };
+  if (!node.op || node.outputs.size() != 1) {
+    return {};
+  }
+  std::optional<WeightUse> use;
+  if (node.target == "aten::linear") {
+    use = WeightUse{value("weight"), value("input"), value("bias")};
+  } else if (node.target == "aten::conv2d") {
+    use = convolution_of(node);
+    if (use) {
+      use->weight = value("weight");
+      use->input = value("input");
+      use->bias = value("bias");
+    }
+  } else if (
+      node.target == "aten::addmm" && is_one(node.find("beta")) && is_one(node.find("alpha"))) {
+    use = WeightUse{value("mat2"), value("mat1"), value("self")};
+    use->transposed = true;
+  } else if (node.target == "aten::matmul" || node.target == "aten::mm") {
+    use = WeightUse{value(node.target == "aten::mm" ? "mat2" : "other"), value("self"), -1};
+    use->transposed = true;
+  }
+  return use && use->weight >= 0 && use->input >= 0 && use->weight != use->input ? use
+                                                                                 : std::nullopt;
+}
+
+// While it lives, PyTorch computes in this type what its autocast lists name.
+class Autocast {
+ public:
+  Autocast(at::DeviceType device, at::ScalarType type)
+      : device_(device),
+        enabled_(at::autocast::is_autocast_enabled(device)),
+        type_(at::autocast::get_autocast_dtype(device)),
+        caches_(at::autocast::is_autocast_cache_enabled()) {
+    at::autocast::set_autocast_enabled(device, true);
+    at::autocast::set_autocast_dtype(device, type);
+    at::autocast::set_autocast_cache_enabled(false);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+  ~Autocast() {
+    at::autocast::set_autocast_enabled(device_, enabled_);
+    at::autocast::set_autocast_dtype(device_, type_);
+    at::autocast::set_autocast_cache_enabled(caches_);
+  }
+
+ private:
+  at::DeviceType device_;
+  bool enabled_;
+  at::ScalarType type_;
+  bool caches_;
+};
+
+constexpr c10::DispatchKeySet kAutocast(
+    {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA});
+
+class Product : public Step {
+ public:
+  Product(const Weight& weight, const WeightUse& use, ValueId output)
+      : weight_(weight), use_(use), output_(output) {}
+  void run(Frame& frame) const override {
+    // These choose their own types.
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
+    const auto tensor = [&](ValueId id) {
+      return id < 0 ? at::Tensor() : frame.values[static_cast<std::size_t>(id)].toTensor();
+    };
+    const at::Tensor x = tensor(use_.input);
+    const at::Tensor bias = tensor(use_.bias);
+    frame.values[static_cast<std::size_t>(output_)] =
+        use_.convolves ? apply_conv(weight_, bias, x, use_.window, frame.pass)
+                       : apply_linear(weight_, bias, x, frame.pass);
+  }
+
+ private:
+  const Weight& weight_;
+  WeightUse use_;
+  ValueId output_;
+};
+
+std::string shown(const GraphSizes& sizes) {
+  std::vector<std::string> parts;
+  for (const auto& size : sizes) {
+    parts.push_back(size ? std::to_string(*size) : "any");
+  }
+  return join(parts, " x ");
+}
+
+class Exported : public Layer {
+ public:
+  explicit Exported(const std::string& path) {
+    const ExportArchive archive(path);
+    graph_ = read_graph(archive);
+    path_ = path;
+    form_.library = "the exported model";
+    choose_weights(archive);
+    make_tensors(archive);
+    make_steps();
+  }
+
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
+  void visit(const std::string& prefix, Visitor& visitor) override;
+
+  const ExportedGraph& graph() const {
+    return graph_;
+  }
+  // The first convolutions, and the last linear maps or convolutions.
+  std::vector<std::string> keep_dense() const;
+  const FileForm& file_form() const {
+    return form_;
+  }
+
+ private:
+  struct Tensor {
+    std::string name;
+    GraphTensor::Kind kind;
+    ValueId value;
+    at::Tensor tensor = {};
+    bool decays = false;
+  };
+  struct OwnWeight {
+    std::string name;
+    ValueId value;
+    Weight weight;
+  };
+  struct Placed {
+    std::unique_ptr<Step> step;
+    const GraphNode* node;
+    std::vector<ValueId> releases = {};  // values that nothing reads after this step
+  };
+
+  void choose_weights(const ExportArchive& archive);
+  void make_tensors(const ExportArchive& archive);
+  void make_steps();
+  void check_input(const at::Tensor& input) const;
+
+  std::string path_;
+  ExportedGraph graph_;
+  std::vector<std::optional<WeightUse>> uses_;  // of each node
+  // In the order of the state dict; addresses stay.
+  std::deque<OwnWeight> weights_;
+  std::deque<Tensor> tensors_;
+  FileForm form_;
+  std::vector<Placed> steps_;
+};
+
+void Exported::choose_weights(const ExportArchive& archive) {
+  std::map<ValueId, std::optional<WeightUse>> forms;  // none: used in another way, too
+  for (const GraphNode& node : graph_.nodes) {
+    const std::optional<WeightUse> use = weight_use(node);
+    uses_.push_back(use);
+    for (const ValueId id : node.inputs()) {
+      if (!use || id != use->weight) {
+        forms[id] = std::nullopt;
+      } else if (const auto [place, is_new] = forms.emplace(id, use);
+                 !is_new && (!place->second || !place->second->same_form(*use))) {
+        place->second = std::nullopt;
+      }
+    }
+  }
+  for (const GraphTensor& tensor : graph_.tensors) {
+    const auto form = forms.find(tensor.value);
+    if (tensor.kind != GraphTensor::Kind::Parameter || form == forms.end() || !form->second) {
+      continue;
+    }
+    std::vector<std::int64_t> sizes = archive.entry(tensor.name()).sizes;
+    const WeightUse& use = *form->second;
+    if (sizes.size() != (use.convolves ? 4 : 2) || std::ranges::min(sizes) < 1) {
+      continue;
+    }
+    if (use.transposed) {
+      std::ranges::reverse(sizes);
+    }
+    if (use.transposed) {
+      form_.transposed.push_back(tensor.name());
+    }
+    weights_.push_back({tensor.name(), tensor.value, Weight(sizes, use.window.groups > 1)});
+  }
+}
+
+void Exported::make_tensors(const ExportArchive& archive) {
+  std::set<ValueId> read;        // by any node
+  std::set<ValueId> multiplied;  // by nodes that are products
+  std::set<ValueId> statistics;
+  for (const GraphNode& node : graph_.nodes) {
+    const std::vector<ValueId> inputs = node.inputs();
+    read.insert(inputs.begin(), inputs.end());
+    for (const char* product : {"mm", "matmul", "linear", "conv", "lstm", "gru", "rnn", "einsum"}) {
+      if (node.target.find(product) != std::string::npos) {
+        multiplied.insert(inputs.begin(), inputs.end());
+      }
+    }
+    for (const char* name : {"running_mean", "running_var"}) {
+      const GraphArgument* const argument = node.find(name);
+      if (argument != nullptr && argument->value()) {
+        statistics.insert(*argument->value());
+      }
+    }
+  }
+  for (const GraphTensor& tensor : graph_.tensors) {
+    const auto& entry = archive.entry(tensor.name());
+    for (std::size_t i = 1; i < tensor.names.size(); ++i) {
+      form_.copies.emplace_back(tensor.names[i], tensor.name());
+    }
+    // batch norm's num_batches_tracked is not read, and load_state_dict() fills it in.
+    if (tensor.kind == GraphTensor::Kind::Buffer && tensor.persistent &&
+        !statistics.contains(tensor.value) && !tensor.name().ends_with("num_batches_tracked")) {
+      form_.constants.emplace_back(tensor.name(), archive.read(tensor.name()));
+    }
+    const bool is_weight =
+        std::ranges::any_of(weights_, [&](const OwnWeight& w) { return w.value == tensor.value; });
+    if (is_weight ||
+        (tensor.kind != GraphTensor::Kind::Parameter && !read.contains(tensor.value))) {
+      continue;
+    }
+    Tensor own{tensor.name(), tensor.kind, tensor.value};
+    if (tensor.kind == GraphTensor::Kind::Parameter) {
+      ABT_CHECK(
+          c10::isFloatingType(entry.type), Config,
+          "model.file: {}: parameter '{}' does not hold floating-point numbers", path_,
+          tensor.name());
+      own.tensor = at::zeros(entry.sizes);
+      own.decays = entry.sizes.size() > 1 && multiplied.contains(tensor.value);
+    } else {
+      own.tensor = archive.read(tensor.name());
+      own.kind = statistics.contains(tensor.value) ? GraphTensor::Kind::Buffer
+                                                   : GraphTensor::Kind::Constant;
+    }
+    tensors_.push_back(std::move(own));
+  }
+}
+
+void Exported::make_steps() {
+  // Views share the memory of a root; one that is written later must stay a view.
+  std::map<ValueId, ValueId> roots;
+  const auto root = [&](ValueId id) {
+    const auto place = roots.find(id);
+    return place == roots.end() ? id : place->second;
+  };
+  std::map<ValueId, std::size_t> last_written;
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const GraphNode& node = graph_.nodes[i];
+    for (std::size_t a = 0; node.op && a < node.arguments.size(); ++a) {
+      const std::optional<ValueId> value = node.arguments[a].value();
+      if (value && node.op->schema().arguments()[a].alias_info() != nullptr) {
+        for (const ValueId output : node.outputs) {
+          roots[output] = root(*value);
+        }
+        if (node.writes(a)) {
+          last_written[root(*value)] = i;
+        }
+      }
+    }
+  }
+  std::map<ValueId, std::size_t> last_use;
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const GraphNode& node = graph_.nodes[i];
+    const auto own = std::ranges::find_if(
+        weights_, [&](const OwnWeight& w) { return uses_[i] && w.value == uses_[i]->weight; });
+    std::unique_ptr<Step> step;
+    if (own != weights_.end()) {
+      step = std::make_unique<Product>(own->weight, *uses_[i], node.outputs[0]);
+    } else {
+      const ValueId first =
+          node.arguments.empty() ? -1 : root(node.arguments[0].value().value_or(-1));
+      const auto written = last_written.find(first);
+      step = make_step(node, written == last_written.end() || written->second < i, path_);
+    }
+    steps_.push_back({std::move(step), &node});
+    for (const ValueId id : node.inputs()) {
+      last_use[id] = i;
+    }
+    for (const ValueId id : node.outputs) {
+      last_use.emplace(id, i);
+    }
+  }
+  for (const auto& [id, step] : last_use) {
+    if (id >= 0 && id != graph_.output) {
+      steps_[step].releases.push_back(id);
+    }
+  }
+}
+
+void Exported::check_input(const at::Tensor& input) const {
+  bool fits = input.dim() == std::ssize(graph_.input_meta.sizes);
+  for (std::size_t i = 1; fits && i < graph_.input_meta.sizes.size(); ++i) {
+    const auto& size = graph_.input_meta.sizes[i];
+    fits = !size || *size == input.size(static_cast<std::int64_t>(i));
+  }
+  ABT_CHECK(
+      fits, Config, "model.file: {} takes inputs of {}, got {}", path_,
+      shown(graph_.input_meta.sizes),
+      shown(GraphSizes(input.sizes().begin(), input.sizes().end())));
+}
+
+at::Tensor Exported::forward(const at::Tensor& input, const Pass& pass) {
+  check_input(input);
+  std::optional<Autocast> autocast;
+  if (pass.precision.type != at::kFloat) {
+    autocast.emplace(input.device().type(), pass.precision.type);
+  }
+  std::vector<c10::IValue> values(static_cast<std::size_t>(graph_.values));
+  values[static_cast<std::size_t>(graph_.input)] = input;
+  for (Tensor& own : tensors_) {
+    if (own.tensor.device() != input.device()) {  // a constant
+      own.tensor = own.tensor.to(input.device());
+    }
+    values[static_cast<std::size_t>(own.value)] = own.tensor;
+  }
+  Frame frame{values, pass, input.device()};
+  for (const Placed& placed : steps_) {
+    try {
+      const at::AutoGradMode grad_mode(
+          at::GradMode::is_enabled() && placed.node->records_gradients);
+      if (placed.node->autocasts) {
+        placed.step->run(frame);
+      } else {
+        const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
+        placed.step->run(frame);
+      }
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const c10::Error& error) {
+      const std::string what = error.what_without_backtrace();
+      throw Error(
+          ErrorKind::Config,
+          formatted(
+              "model.file: {}: operator {}{} failed: {}", path_, placed.node->target,
+              placed.node->where, what.substr(0, what.find('\n'))));
+    }
+    for (const ValueId id : placed.releases) {
+      values[static_cast<std::size_t>(id)] = {};
+    }
+  }
+  return values[static_cast<std::size_t>(graph_.output)].toTensor();
+}
+
+void Exported::visit(const std::string& prefix, Visitor& visitor) {
+  // The order of the state dict.
+  auto weight = weights_.begin();
+  auto tensor = tensors_.begin();
+  for (const GraphTensor& next : graph_.tensors) {
+    if (weight != weights_.end() && weight->value == next.value) {
+      visitor.weight(prefix + weight->name, weight->weight, {});
+      ++weight;
+    } else if (tensor != tensors_.end() && tensor->value == next.value) {
+      if (tensor->kind == GraphTensor::Kind::Parameter) {
+        visitor.parameter(prefix + tensor->name, tensor->tensor, tensor->decays, {});
+      } else if (tensor->kind == GraphTensor::Kind::Buffer) {
+        visitor.buffer(prefix + tensor->name, tensor->tensor);
+      }
+      ++tensor;
+    }
+  }
+}
+
+std::vector<std::string> Exported::keep_dense() const {
+  std::set<ValueId> dense;
+  std::set<ValueId> raw = {graph_.input};  // reached from the input without a product
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const GraphNode& node = graph_.nodes[i];
+    if (uses_[i] && raw.contains(uses_[i]->input)) {
+      if (uses_[i]->convolves) {
+        dense.insert(uses_[i]->weight);
+      }
+    } else if (std::ranges::any_of(node.inputs(), [&](ValueId id) { return raw.contains(id); })) {
+      raw.insert(node.outputs.begin(), node.outputs.end());
+    }
+  }
+  std::set<ValueId> last = {graph_.output};  // reach the output without a product
+  for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
+    const GraphNode& node = graph_.nodes[i];
+    if (std::ranges::none_of(node.outputs, [&](ValueId id) { return last.contains(id); })) {
+      continue;
+    }
+    if (uses_[i]) {
+      dense.insert(uses_[i]->weight);
+    } else {
+      const std::vector<ValueId> inputs = node.inputs();
+      last.insert(inputs.begin(), inputs.end());
+    }
+  }
+  std::vector<std::string> names;
+  for (const OwnWeight& w : weights_) {
+    if (dense.contains(w.value)) {
+      names.push_back(w.name);
+    }
+  }
+  return names;
+}
+
+// Whether the model's input is what the data have.
+void check_shape(const std::string& path, const ExportedGraph& graph, const InputShape& shape) {
+  const GraphSizes& sizes = graph.input_meta.sizes;
+  ABT_CHECK(
+      !sizes.empty() && !sizes[0], Config,
+      "model.file: {}: the model was exported for batches of a fixed size; export it with a "
+      "dynamic "
+      "one, as abtrain.save_model() does",
+      path);
+  const bool is_text = shape.context > 0;
+  ABT_CHECK(
+      is_text == (graph.input_meta.type == at::kLong) &&
+          (is_text || graph.input_meta.type == at::kFloat),
+      Config, "model.file: {}: the model takes {}, but the data set has {}", path,
+      c10::toString(graph.input_meta.type), is_text ? "tokens (Long)" : "images (Float)");
+  const GraphSizes wanted =
+      is_text ? GraphSizes{std::nullopt, shape.context}
+              : GraphSizes{std::nullopt, shape.channels, shape.height, shape.width};
+  bool fits = sizes.size() == wanted.size();
+  for (std::size_t i = 1; fits && i < sizes.size(); ++i) {
+    fits = !sizes[i] || *sizes[i] == *wanted[i];
+  }
+  ABT_CHECK(
+      fits, Config,
+      "model.file: {}: the model takes inputs of {}, but those of the data set have {} (the first "
+      "size is the batch)",
+      path, shown(sizes), shown(wanted));
+  const GraphSizes& result = graph.output_meta.sizes;
+  ABT_CHECK(
+      result.size() == (is_text ? 3 : 2) && (!result.back() || *result.back() == shape.classes),
+      Config, "model.file: {}: the model returns {}, but the data set needs {}", path,
+      shown(result),
+      is_text ? formatted("any x any x {} (tokens)", shape.classes)
+              : formatted("any x {} (classes)", shape.classes));
+}
+
+}  // namespace
+
+Architecture exported(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+  ABT_CHECK(
+      options.file, Config,
+      "model.file: expected the .pt2 file of the model, as abtrain.save_model() writes it");
+  const std::string path = *options.file;
+  std::unique_ptr<Exported> layers;
+  try {
+    layers = std::make_unique<Exported>(path);
+  } catch (const c10::Error& error) {
+    const std::string what = error.what_without_backtrace();
+    throw Error(
+        ErrorKind::DamagedData,
+        formatted("{}: damaged export: {}", path, what.substr(0, what.find('\n'))));
+  }
+  check_shape(path, layers->graph(), shape);
+  Architecture architecture;
+  architecture.keep_dense = layers->keep_dense();
+  architecture.file = layers->file_form();
+  architecture.initial = [archive = std::shared_ptr<ExportArchive>(),
+                          path](const std::string& name) mutable {
+    if (archive == nullptr) {
+      archive = std::make_shared<ExportArchive>(path);
+    }
+    return archive->read(name);
+  };
+  architecture.layers = std::move(layers);
+  return architecture;
+}
+
+}  // namespace abtrain::nn

@@ -1,0 +1,604 @@
+#include "nn/exported/graph.h"
+
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// Operators of aten that reach outside the graph or trust their caller with memory.
+bool is_allowed(std::string_view name) {
+  constexpr std::string_view kRefused[] = {"from_file",  "set_",     "resize_",     "resize_as_",
+                                           "data",       "set_data", "as_strided_", "record_stream",
+                                           "pin_memory", "backward"};
+  constexpr std::string_view kPrivate[] = {
+      "_to_copy", "_softmax", "_log_softmax", "_unsafe_view", "_unsafe_index"};
+  constexpr std::string_view kBackEnds[] = {"cudnn_",  "mkldnn_",  "miopen_",
+                                            "sparse_", "quantize", "fbgemm_"};
+  if (std::ranges::find(kRefused, name) != std::end(kRefused) ||
+      std::ranges::any_of(kBackEnds, [&](std::string_view p) { return name.starts_with(p); })) {
+    return false;
+  }
+  return !name.starts_with("_") || name.starts_with("__") ||
+         std::ranges::find(kPrivate, name) != std::end(kPrivate);
+}
+
+// Checks of the exporter, which hold for the example that it was given.
+bool is_assertion(std::string_view name) {
+  return name.starts_with("_assert") || name.starts_with("sym_constrain") ||
+         name == "_check_is_size";
+}
+
+// The one member of a union, {"as_int": 3}.
+struct Tagged {
+  std::string kind;
+  const ordered_json& what;
+};
+Tagged tagged(const ordered_json& json) {
+  const auto& members = json.get_ref<const ordered_json::object_t&>();
+  return members.empty() ? Tagged{"", json}
+                         : Tagged{members.begin()->first, members.begin()->second};
+}
+
+double number_of(const ordered_json& value) {
+  if (value.is_string()) {
+    const auto text = value.get<std::string>();
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return text == "Infinity"    ? kInfinity
+           : text == "-Infinity" ? -kInfinity
+                                 : std::numeric_limits<double>::quiet_NaN();
+  }
+  return value.get<double>();
+}
+
+// The last call of the user's own source, and the layer.
+std::string place_of(const ordered_json& node) {
+  const auto metadata = node.find("metadata");
+  if (metadata == node.end()) {
+    return "";
+  }
+  std::string place;
+  const std::vector<std::string> modules =
+      split_text(metadata->value("nn_module_stack", std::string()), ';');
+  const std::vector<std::string> last = split_text(modules.back(), ',');
+  if (last.size() > 1 && !last[1].empty()) {
+    place = formatted(" in layer '{}'", last[1]);
+  }
+  const std::vector<std::string> lines =
+      split_text(metadata->value("stack_trace", std::string()), '\n');
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    const std::string& line = lines[i];
+    const std::size_t file = line.find("File \"");
+    const std::size_t end = line.find("\", line ");
+    if (file == std::string::npos || end == std::string::npos ||
+        line.find("/torch/nn/") != std::string::npos) {
+      continue;
+    }
+    const std::string path = line.substr(file + 6, end - file - 6);
+    place += formatted(
+        " ({}:{}{})", path.substr(path.rfind('/') + 1),
+        line.substr(end + 8, line.find(',', end + 8) - end - 8),
+        i + 1 < lines.size() ? ": " + lines[i + 1].substr(std::min(
+                                          lines[i + 1].find_first_not_of(' '), lines[i + 1].size()))
+                             : "");
+    break;
+  }
+  return printable(place);
+}
+
+// Makes a constant what the schema's type wants.
+c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& wanted, std::optional<int> count) {
+  if (const auto optional = wanted->cast<c10::OptionalType>()) {
+    return value.isNone() ? value : fitted(value, optional->getElementType(), count);
+  }
+  if (wanted->kind() == c10::TypeKind::TensorType) {
+    return tensor_or_none(value);
+  }
+  if (wanted->kind() == c10::TypeKind::FloatType && value.isInt()) {
+    return static_cast<double>(value.toInt());
+  }
+  if (const auto list = wanted->cast<c10::ListType>()) {
+    const c10::IValue item = fitted(value, list->getElementType(), {});
+    const auto copies = static_cast<std::size_t>(count.value_or(1));
+    if (item.isInt()) {
+      return c10::List<std::int64_t>(std::vector<std::int64_t>(copies, item.toInt()));
+    }
+    if (item.isDouble()) {
+      return c10::List<double>(std::vector<double>(copies, item.toDouble()));
+    }
+    if (value.isIntList() && list->getElementType()->kind() == c10::TypeKind::FloatType) {
+      c10::List<double> numbers;
+      for (const std::int64_t x : value.toIntVector()) {
+        numbers.push_back(static_cast<double>(x));
+      }
+      return numbers;
+    }
+  }
+  return value;
+}
+
+class GraphReader {
+ public:
+  explicit GraphReader(const ExportArchive& archive) : archive_(archive) {}
+
+  ExportedGraph read() {
+    const ordered_json& module = archive_.program().at("graph_module");
+    const ordered_json& graph = module.at("graph");
+    read_inputs(module.at("signature"));
+    read_nodes(graph, {});
+    read_output(module.at("signature"), graph);
+    graph_.input_meta = meta_of(graph, input_name_);
+    graph_.values = count_;
+    drop_unused();
+    return std::move(graph_);
+  }
+
+ private:
+  struct Modes {
+    bool records_gradients = true;
+    bool autocasts = true;
+  };
+
+  ValueId define(const std::string& name) {
+    const ValueId id = count_++;
+    if (!names_.emplace(name, id).second) {
+      archive_.damaged(formatted("the value '{}' is defined twice", printable(name)));
+    }
+    return id;
+  }
+  ValueId value(const std::string& name) const {
+    const auto place = names_.find(name);
+    if (place == names_.end()) {
+      archive_.damaged(formatted("the value '{}' is used before it is defined", printable(name)));
+    }
+    return place->second;
+  }
+
+  void read_inputs(const ordered_json& signature) {
+    for (const ordered_json& spec : signature.at("input_specs")) {
+      const auto [kind, what] = tagged(spec);
+      if (kind == "user_input") {
+        ABT_CHECK(
+            graph_.input < 0 && what.at("arg").contains("as_tensor"), Config,
+            "model.file: {}: the model takes several inputs, or one that is no tensor; expected a "
+            "module whose forward() takes one tensor",
+            archive_.path());
+        input_name_ = what.at("arg").at("as_tensor").at("name").get<std::string>();
+        graph_.input = define(input_name_);
+        continue;
+      }
+      const auto add = [&](const char* key, GraphTensor::Kind of_kind) {
+        const std::vector<std::string> names = archive_.names_of(what.at(key).get<std::string>());
+        const auto value_name = what.at("arg").at("name").get<std::string>();
+        const auto tied = std::ranges::find(
+            graph_.tensors, names.front(), [](const GraphTensor& t) { return t.names.front(); });
+        if (tied != graph_.tensors.end()) {
+          names_.emplace(value_name, tied->value);
+          return;
+        }
+        graph_.tensors.push_back(
+            {names, of_kind, define(value_name),
+             what.value("persistent", of_kind == GraphTensor::Kind::Parameter)});
+      };
+      if (kind == "parameter") {
+        add("parameter_name", GraphTensor::Kind::Parameter);
+      } else if (kind == "buffer") {
+        add("buffer_name", GraphTensor::Kind::Buffer);
+      } else if (kind == "tensor_constant") {
+        add("tensor_constant_name", GraphTensor::Kind::Constant);
+      } else {
+        throw Error(
+            ErrorKind::Config, formatted(
+                                   "model.file: {}: the model has an input of kind '{}'; expected "
+                                   "one tensor, parameters, buffers and constants",
+                                   archive_.path(), printable(kind)));
+      }
+    }
+    ABT_CHECK(
+        graph_.input >= 0, Config, "model.file: {}: the model takes no tensor", archive_.path());
+  }
+
+  void read_output(const ordered_json& signature, const ordered_json& graph) {
+    std::vector<std::string> outputs;
+    for (const ordered_json& spec : signature.at("output_specs")) {
+      const auto [kind, what] = tagged(spec);
+      if (kind == "user_output" && what.at("arg").contains("as_tensor")) {
+        outputs.push_back(what.at("arg").at("as_tensor").at("name").get<std::string>());
+      } else if (kind == "user_output" && !what.at("arg").contains("as_none")) {
+        outputs.emplace_back();
+      }
+    }
+    ABT_CHECK(
+        outputs.size() == 1 && !outputs[0].empty(), Config,
+        "model.file: {}: the model returns {} values; expected one tensor: export a module whose "
+        "forward() returns only the logits",
+        archive_.path(), outputs.size());
+    graph_.output = value(outputs[0]);
+    graph_.output_meta = meta_of(graph, outputs[0]);
+  }
+
+  GraphMeta meta_of(const ordered_json& graph, const std::string& name) const {
+    const ordered_json& meta = graph.at("tensor_values").at(name);
+    GraphMeta result{exported_type(meta.at("dtype").get<std::int64_t>()), {}};
+    for (const ordered_json& size : meta.at("sizes")) {
+      const auto number = size.find("as_int");
+      result.sizes.push_back(
+          number == size.end() ? std::nullopt : std::optional(number->get<std::int64_t>()));
+    }
+    return result;
+  }
+
+  GraphArgument read_argument(const std::string& name, const ordered_json& json) const {
+    GraphArgument a;
+    a.name = name;
+    const auto [kind, what] = tagged(json);
+    const auto reference = [&](const ordered_json& item) {
+      return value(item.at("name").get<std::string>());
+    };
+    if (kind == "as_none") {
+      // an empty constant
+    } else if (kind == "as_tensor") {
+      a.values = {reference(what)};
+    } else if (kind == "as_optional_tensor") {
+      if (what.contains("as_tensor")) {
+        a.values = {reference(what.at("as_tensor"))};
+      }
+    } else if (kind == "as_tensors") {
+      a.is_list = true;
+      for (const ordered_json& item : what) {
+        a.values.push_back(reference(item));
+      }
+    } else if (kind == "as_optional_tensors") {
+      a.is_list = true;
+      for (const ordered_json& item : what) {
+        a.values.push_back(item.contains("as_tensor") ? reference(item.at("as_tensor")) : -1);
+      }
+      a.items.resize(a.values.size());
+    } else if (kind == "as_int") {
+      a.constant = what.get<std::int64_t>();
+    } else if (kind == "as_float") {
+      a.constant = number_of(what);
+    } else if (kind == "as_bool") {
+      a.constant = what.get<bool>();
+    } else if (kind == "as_string") {
+      a.constant = what.get<std::string>();
+    } else if (kind == "as_ints") {
+      a.constant = what.get<std::vector<std::int64_t>>();
+    } else if (kind == "as_bools") {
+      c10::List<bool> flags;
+      for (const ordered_json& item : what) {
+        flags.push_back(item.get<bool>());
+      }
+      a.constant = flags;
+    } else if (kind == "as_floats") {
+      std::vector<double> numbers;
+      for (const ordered_json& item : what) {
+        numbers.push_back(number_of(item));
+      }
+      a.constant = numbers;
+    } else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") {
+      read_symbol(what, a);
+    } else if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools") {
+      a.is_list = true;
+      for (const ordered_json& item : what) {
+        GraphArgument one;
+        read_symbol(item, one);
+        a.values.push_back(one.values.empty() ? -1 : one.values[0]);
+        a.items.push_back(one.constant);
+      }
+    } else if (kind == "as_scalar_type") {
+      a.constant = static_cast<std::int64_t>(exported_type(what.get<std::int64_t>()));
+    } else if (kind == "as_memory_format") {
+      constexpr at::MemoryFormat kFormats[] = {
+          at::MemoryFormat::Contiguous, at::MemoryFormat::Contiguous,
+          at::MemoryFormat::ChannelsLast, at::MemoryFormat::ChannelsLast3d,
+          at::MemoryFormat::Preserve};
+      a.constant = static_cast<std::int64_t>(kFormats[what.get<std::size_t>() % 5]);
+    } else if (kind == "as_layout") {
+      a.constant = static_cast<std::int64_t>(at::kStrided);
+    } else if (kind == "as_device") {
+      a.is_device = true;
+    } else {
+      archive_.damaged(formatted("an argument of kind '{}'", printable(kind)));
+    }
+    return a;
+  }
+
+  void read_symbol(const ordered_json& item, GraphArgument& a) const {
+    if (const auto name = item.find("as_name"); name != item.end()) {
+      a.values = {value(name->get<std::string>())};
+      return;
+    }
+    const auto [kind, what] = tagged(item);
+    if (kind == "as_float") {
+      a.constant = number_of(what);
+    } else if (kind == "as_bool") {
+      a.constant = what.get<bool>();
+    } else {
+      a.constant = what.get<std::int64_t>();
+    }
+  }
+
+  void read_nodes(const ordered_json& graph, const Modes& modes) {
+    for (const ordered_json& json : graph.at("nodes")) {
+      read_node(json, modes);
+    }
+  }
+
+  [[noreturn]] void refuse(const ordered_json& json, const std::string& why) const {
+    throw Error(
+        ErrorKind::Config,
+        formatted(
+            "model.file: {}: operator {}{}: {}", archive_.path(),
+            printable(json.at("target").get<std::string>()), place_of(json), why));
+  }
+
+  void read_node(const ordered_json& json, const Modes& modes) {
+    GraphNode node;
+    node.target = json.at("target").get<std::string>();
+    node.where = place_of(json);
+    node.records_gradients = modes.records_gradients;
+    node.autocasts = modes.autocasts;
+    if (node.target == "torch.ops.higher_order.wrap_with_set_grad_enabled" ||
+        node.target == "torch.ops.higher_order.wrap_with_autocast") {
+      read_wrapped(json, modes);
+      return;
+    }
+    std::vector<GraphArgument> given;
+    for (const ordered_json& input : json.at("inputs")) {
+      given.push_back(read_argument(input.at("name").get<std::string>(), input.at("arg")));
+    }
+    constexpr std::string_view kAten = "torch.ops.aten.";
+    if (node.target.starts_with(kAten)) {
+      const std::string name = node.target.substr(kAten.size());
+      const std::size_t dot = name.find('.');
+      const std::string base = name.substr(0, dot);
+      const std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
+      if (is_assertion(base)) {
+        return;
+      }
+      node.op = c10::Dispatcher::singleton().findSchema(
+          {"aten::" + base, overload == "default" ? "" : overload});
+      if (!node.op) {
+        refuse(
+            json,
+            "this version of PyTorch has no such operator; expected an export by PyTorch 2.5 or "
+            "later");
+      }
+      if (!is_allowed(base)) {
+        refuse(json, "it is not among the operators that a model may use here");
+      }
+      node.target = "aten::" + base;
+      node.arguments = by_schema(json, node.op->schema(), given);
+    } else if (
+        node.target.starts_with("_operator.") || node.target.starts_with("math.") ||
+        node.target.starts_with("torch.sym_")) {
+      node.arguments = std::move(given);
+    } else {
+      refuse(
+          json,
+          "it is none of PyTorch's own (aten) operators, which are the only ones that run here; "
+          "replace it in the model by ones that are");
+    }
+    read_outputs(json, node);
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  std::vector<GraphArgument> by_schema(
+      const ordered_json& json, const c10::FunctionSchema& schema,
+      std::vector<GraphArgument>& given) const {
+    std::vector<GraphArgument> arguments;
+    std::size_t used = 0;
+    for (const c10::Argument& wanted : schema.arguments()) {
+      const auto found = std::ranges::find(given, wanted.name(), &GraphArgument::name);
+      GraphArgument argument;
+      if (found != given.end()) {
+        argument = *found;
+        ++used;
+        if (!argument.is_list && argument.values.empty() && !argument.is_device) {
+          argument.constant = fitted(argument.constant, wanted.type(), wanted.N());
+        }
+      } else {
+        argument.name = wanted.name();
+        if (wanted.default_value()) {
+          argument.constant = *wanted.default_value();
+        } else if (wanted.type()->kind() != c10::TypeKind::OptionalType) {
+          refuse(json, formatted("its argument '{}' is missing", wanted.name()));
+        }
+      }
+      arguments.push_back(std::move(argument));
+    }
+    if (used != given.size()) {
+      refuse(json, "it has an argument that PyTorch's operator lacks");
+    }
+    return arguments;
+  }
+
+  void read_outputs(const ordered_json& json, GraphNode& node) {
+    for (const ordered_json& output : json.at("outputs")) {
+      const auto [kind, what] = tagged(output);
+      if (kind == "as_tensor") {
+        node.outputs.push_back(define(what.at("name").get<std::string>()));
+      } else if (kind == "as_tensors") {
+        node.lists_output = true;
+        for (const ordered_json& item : what) {
+          node.outputs.push_back(define(item.at("name").get<std::string>()));
+        }
+      } else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") {
+        node.outputs.push_back(define(what.at("as_name").get<std::string>()));
+      } else if (kind == "as_none" || kind == "as_optional_tensor") {
+        node.outputs.push_back(-1);
+      } else {
+        refuse(json, formatted("its result of kind '{}' is not supported", printable(kind)));
+      }
+    }
+    if (node.lists_output && json.at("outputs").size() != 1) {
+      refuse(json, "it returns several lists");
+    }
+  }
+
+  // The body of `with torch.no_grad()` or `with torch.autocast(...)`.
+  void read_wrapped(const ordered_json& json, Modes modes) {
+    const ordered_json& inputs = json.at("inputs");
+    std::size_t place = 0;
+    while (place < inputs.size() && !inputs[place].at("arg").contains("as_graph")) {
+      ++place;
+    }
+    if (place == inputs.size()) {
+      archive_.damaged("a block of the graph is missing");
+    }
+    if (place == 1) {
+      modes.records_gradients &= inputs[0].at("arg").at("as_bool").get<bool>();
+    } else if (place == 4) {
+      modes.autocasts &= inputs[2].at("arg").at("as_bool").get<bool>();
+    } else {
+      archive_.damaged("a block of the graph has other arguments than expected");
+    }
+    const ordered_json& body = inputs[place].at("arg").at("as_graph").at("graph");
+    std::map<std::string, ValueId> inner;
+    const ordered_json& parameters = body.at("inputs");
+    if (parameters.size() != inputs.size() - place - 1) {
+      archive_.damaged("a block of the graph takes another number of values than it is given");
+    }
+    const auto name_of = [](const ordered_json& argument) {
+      const auto [kind, what] = tagged(argument);
+      return what.at(kind == "as_tensor" ? "name" : "as_name").get<std::string>();
+    };
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      inner.emplace(name_of(parameters[i]), value(name_of(inputs[place + 1 + i].at("arg"))));
+    }
+    std::swap(names_, inner);
+    read_nodes(body, modes);
+    std::vector<ValueId> results;
+    for (const ordered_json& output : body.at("outputs")) {
+      results.push_back(value(name_of(output)));
+    }
+    std::swap(names_, inner);
+    std::vector<std::string> outer;
+    for (const ordered_json& output : json.at("outputs")) {
+      if (const auto list = output.find("as_tensors"); list != output.end()) {
+        for (const ordered_json& item : *list) {
+          outer.push_back(item.at("name").get<std::string>());
+        }
+      } else {
+        outer.push_back(name_of(output));
+      }
+    }
+    if (outer.size() != results.size()) {
+      archive_.damaged("a block of the graph returns another number of values than expected");
+    }
+    for (std::size_t i = 0; i < outer.size(); ++i) {
+      names_[outer[i]] = results[i];
+    }
+  }
+
+  // Removes what nobody reads: sizes for the exporter's checks, and counters such as batch norm's
+  // num_batches_tracked, with their buffers.
+  void drop_unused() {
+    std::vector<int> reads(static_cast<std::size_t>(count_), 0);
+    for (const GraphNode& node : graph_.nodes) {
+      for (const ValueId id : node.inputs()) {
+        ++reads[static_cast<std::size_t>(id)];
+      }
+    }
+    std::set<ValueId> own;
+    for (const GraphTensor& tensor : graph_.tensors) {
+      own.insert(tensor.value);
+    }
+    std::set<ValueId> needed = {graph_.output};
+    std::vector<GraphNode> kept;
+    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+      bool matters =
+          std::ranges::any_of(node->outputs, [&](ValueId id) { return needed.contains(id); });
+      for (std::size_t i = 0; i < node->arguments.size(); ++i) {
+        const std::optional<ValueId> target = node->arguments[i].value();
+        if (!node->writes(i) || !target) {
+          continue;
+        }
+        const bool counts = own.contains(*target) && reads[static_cast<std::size_t>(*target)] == 1;
+        matters |= !counts;
+        ABT_CHECK(
+            counts || !own.contains(*target), Config,
+            "model.file: {}: operator {}{} changes a tensor of the model in place; expected only "
+            "running statistics of norms to change",
+            archive_.path(), node->target, node->where);
+      }
+      if (matters) {
+        const std::vector<ValueId> inputs = node->inputs();
+        needed.insert(inputs.begin(), inputs.end());
+        kept.push_back(std::move(*node));
+      }
+    }
+    std::ranges::reverse(kept);
+    graph_.nodes = std::move(kept);
+  }
+
+  const ExportArchive& archive_;
+  ExportedGraph graph_;
+  std::string input_name_;
+  std::map<std::string, ValueId> names_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+c10::IValue tensor_or_none(const c10::IValue& value) {
+  if (!value.isScalar()) {
+    return value;
+  }
+  const at::Tensor tensor = at::scalar_tensor(
+      value.toScalar(), at::TensorOptions(
+                            value.isDouble() ? at::kDouble
+                            : value.isBool() ? at::kBool
+                                             : at::kLong));
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);  // promotes types as a number does
+  return tensor;
+}
+
+bool GraphArgument::reads() const {
+  return std::ranges::any_of(values, [](ValueId id) { return id >= 0; });
+}
+
+std::optional<ValueId> GraphArgument::value() const {
+  return is_list || values.empty() ? std::nullopt : std::optional(values[0]);
+}
+
+const GraphArgument* GraphNode::find(const std::string& name) const {
+  const auto place = std::ranges::find(arguments, name, &GraphArgument::name);
+  return place == arguments.end() ? nullptr : &*place;
+}
+
+std::vector<ValueId> GraphNode::inputs() const {
+  std::vector<ValueId> all;
+  for (const GraphArgument& argument : arguments) {
+    std::ranges::copy_if(
+        argument.values, std::back_inserter(all), [](ValueId id) { return id >= 0; });
+  }
+  return all;
+}
+
+bool GraphNode::writes(std::size_t argument) const {
+  const c10::AliasInfo* alias = op ? op->schema().arguments()[argument].alias_info() : nullptr;
+  return alias != nullptr && alias->isWrite();
+}
+
+ExportedGraph read_graph(const ExportArchive& archive) {
+  try {
+    return GraphReader(archive).read();
+  } catch (const nlohmann::json::exception& error) {
+    archive.damaged(formatted("models/model.json: {}", error.what()));
+  }
+}
+
+}  // namespace abtrain::nn

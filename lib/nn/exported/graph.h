@@ -1,0 +1,86 @@
+// The graph of an exported model: its operators, in order, and the values that they pass on.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/exported/archive.h"
+
+namespace abtrain::nn {
+
+// Values are numbered; -1 is none.
+using ValueId = int;
+
+// What a node's operator is given: a constant, a value, or a list of both.
+struct GraphArgument {
+  std::string name;
+  c10::IValue constant = {};  // of a list: of all its items
+  bool is_device = false;     // the device that the model is on
+  bool is_list = false;
+  std::vector<ValueId> values = {};  // in a list, -1 where an item is a constant
+  std::vector<c10::IValue> items = {};
+
+  bool reads() const;  // any value
+  std::optional<ValueId> value() const;
+};
+
+struct GraphNode {
+  std::string target;                     // "aten::conv2d", "_operator.mul"
+  std::optional<c10::OperatorHandle> op;  // of aten
+  // In the order of the operator's schema, with its defaults; without a schema, as in the file.
+  std::vector<GraphArgument> arguments;
+  std::vector<ValueId> outputs;
+  bool lists_output = false;  // the outputs are the items of one list
+  bool records_gradients = true;
+  bool autocasts = true;
+  std::string where;  // "layer 'fc1', model.py:12: x = self.fc1(x)"
+
+  const GraphArgument* find(const std::string& name) const;
+  std::vector<ValueId> inputs() const;
+  // Whether the operator writes this argument in place.
+  bool writes(std::size_t argument) const;
+};
+
+// A tensor that the graph has by itself.
+struct GraphTensor {
+  enum class Kind { Parameter, Buffer, Constant };
+  std::vector<std::string> names;  // in the state dict; of tied parameters several
+  Kind kind;
+  ValueId value;
+  bool persistent = true;
+
+  const std::string& name() const {
+    return names.front();
+  }
+};
+
+// The size of a value in one dimension; nullopt: it depends on the batch.
+using GraphSizes = std::vector<std::optional<std::int64_t>>;
+struct GraphMeta {
+  at::ScalarType type = at::ScalarType::Undefined;
+  GraphSizes sizes;
+};
+
+struct ExportedGraph {
+  std::vector<GraphTensor> tensors;
+  ValueId input = -1;
+  ValueId output = -1;
+  GraphMeta input_meta, output_meta;
+  std::vector<GraphNode> nodes;  // only those whose results matter
+  int values = 0;                // how many there are
+};
+
+// A number as the tensor that PyTorch makes of it where an operator wants one.
+c10::IValue tensor_or_none(const c10::IValue& value);
+
+// Throws Error(DamagedData) for a file that torch.export would not write, and Error(Config), naming
+// the operator and its place in the user's source, for what abtrain does not run.
+ExportedGraph read_graph(const ExportArchive& archive);
+
+}  // namespace abtrain::nn

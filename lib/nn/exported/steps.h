@@ -1,0 +1,36 @@
+// What an exported graph does, one node after the other.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/exported/graph.h"
+#include "nn/layer.h"
+
+namespace abtrain::nn {
+
+// A forward pass on its way.
+struct Frame {
+  std::vector<c10::IValue>& values;  // by ValueId; none before it is computed or after its last use
+  const Pass& pass;
+  at::Device device;
+
+  c10::IValue value_of(const GraphArgument& argument) const;
+  at::Tensor tensor_of(const GraphArgument& argument) const;  // undefined for none
+};
+
+class Step {
+ public:
+  virtual ~Step() = default;
+  virtual void run(Frame& frame) const = 0;
+};
+
+// In an evaluation, the step leaves out what the operator does only in training: it drops nothing,
+// norms normalize by their running statistics, and random numbers are their means. While a pass
+// collects statistics, norms with running statistics update these.
+//
+// `copies`: a view that the memory layout does not allow may be a copy.
+// Throws Error(Config) for an operator that draws random numbers in another way.
+std::unique_ptr<Step> make_step(const GraphNode& node, bool copies, const std::string& path);
+
+}  // namespace abtrain::nn
