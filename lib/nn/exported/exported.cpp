@@ -255,10 +255,14 @@ void Exported::choose_weights(const ExportArchive& archive) {
 void Exported::make_tensors(const ExportArchive& archive) {
   std::set<ValueId> read;        // by any node
   std::set<ValueId> multiplied;  // by nodes that are products
+  std::set<ValueId> embedded;    // in tables of embeddings
   std::set<ValueId> statistics;
   for (const GraphNode& node : graph_.nodes) {
     const std::vector<ValueId> inputs = node.inputs();
     read.insert(inputs.begin(), inputs.end());
+    if (node.target == "aten::embedding") {
+      embedded.insert(inputs.begin(), inputs.end());
+    }
     for (const char* product : {"mm", "matmul", "linear", "conv", "lstm", "gru", "rnn", "einsum"}) {
       if (node.target.find(product) != std::string::npos) {
         multiplied.insert(inputs.begin(), inputs.end());
@@ -294,7 +298,8 @@ void Exported::make_tensors(const ExportArchive& archive) {
           "model.file: {}: parameter '{}' does not hold floating-point numbers", path_,
           tensor.name());
       own.tensor = at::zeros(entry.sizes);
-      own.decays = entry.sizes.size() > 1 && multiplied.contains(tensor.value);
+      own.decays = entry.sizes.size() > 1 && multiplied.contains(tensor.value) &&
+                   !embedded.contains(tensor.value);
     } else {
       own.tensor = archive.read(tensor.name());
       own.kind = statistics.contains(tensor.value) ? GraphTensor::Kind::Buffer
