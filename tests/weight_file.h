@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "weights/safetensors.h"
+#include "state/safetensors.h"
 #include "weights/safetensors_stream.h"
 
 namespace abtrain::weights {
@@ -24,10 +24,10 @@ inline std::string raw_file(const std::string& header, const std::string& data =
 }
 
 inline void write_weights(
-    const std::string& path, const std::vector<NamedTensor>& tensors,
+    const std::string& path, const std::vector<state::NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata = {}) {
   SafetensorsStream stream(path);
-  for (const NamedTensor& t : tensors) {
+  for (const state::NamedTensor& t : tensors) {
     stream.add(t.name, t.tensor);
   }
   stream.finish(metadata);

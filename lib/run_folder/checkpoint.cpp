@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "config/config.h"
 #include "run_folder/checkpoint_files.h"
-#include "weights/safetensors.h"
+#include "state/safetensors.h"
 
 namespace abtrain::run_folder {
 
@@ -61,7 +61,7 @@ Checkpoint read_checkpoint(const std::string& folder) {
 namespace {
 
 // The values in the metadata of a worker's file.
-ordered_json values_of(const weights::SafetensorsFile& file) {
+ordered_json values_of(const state::SafetensorsFile& file) {
   JsonProblem problem;
   ordered_json values = parse_json(file.metadata("state"), problem);
   ABT_CHECK(
@@ -72,7 +72,7 @@ ordered_json values_of(const weights::SafetensorsFile& file) {
 
 // That the file is the one of this step and worker, and not a copy of another
 // one.
-void check_place(const weights::SafetensorsFile& file, std::int64_t step, int worker) {
+void check_place(const state::SafetensorsFile& file, std::int64_t step, int worker) {
   for (const auto& [key, number] :
        {std::pair(kStep, step), std::pair(kWorker, std::int64_t{worker})}) {
     const std::string found = file.metadata(key);
@@ -110,7 +110,7 @@ void verify(const Checkpoint& checkpoint) {
   check_mark(manifest, checkpoint.folder, config::kConfig);
   for (int worker = 0; worker < checkpoint.workers(); ++worker) {
     check_mark(manifest, checkpoint.folder, worker_file(worker));
-    const weights::SafetensorsFile file(checkpoint.folder + "/" + worker_file(worker));
+    const state::SafetensorsFile file(checkpoint.folder + "/" + worker_file(worker));
     values_of(file);
     if (has_places) {
       check_place(file, checkpoint.step, worker);
@@ -175,7 +175,7 @@ std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& 
 namespace {
 
 void take(
-    const weights::SafetensorsFile& file, const std::string& prefix,
+    const state::SafetensorsFile& file, const std::string& prefix,
     std::map<std::string, at::Tensor>& tensors) {
   for (const std::string& name : file.names()) {
     if (name.starts_with(prefix)) {
@@ -189,13 +189,13 @@ void take(
 state::State load_state(const Checkpoint& checkpoint, int rank) {
   const auto file_of = [&](int worker) { return checkpoint.folder + "/" + worker_file(worker); };
   state::State state;
-  const weights::SafetensorsFile own(file_of(rank));
+  const state::SafetensorsFile own(file_of(rank));
   take(own, kOwnPrefix, state.own);
   const int lead = checkpoint.leads[static_cast<std::size_t>(rank)];
   if (lead == rank) {
     take(own, kReplicasPrefix, state.replicas);
   } else {
-    take(weights::SafetensorsFile(file_of(lead)), kReplicasPrefix, state.replicas);
+    take(state::SafetensorsFile(file_of(lead)), kReplicasPrefix, state.replicas);
   }
   *state.values = values_of(own);
   return state;

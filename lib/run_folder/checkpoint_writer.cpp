@@ -14,7 +14,7 @@
 #include "run_folder/checkpoint.h"
 #include "run_folder/checkpoint_files.h"
 #include "run_folder/run_lock.h"
-#include "weights/safetensors.h"
+#include "state/safetensors.h"
 
 namespace abtrain::run_folder {
 
@@ -79,7 +79,7 @@ void CheckpointWriter::tell(const char* moment, const std::string& folder) const
 std::string CheckpointWriter::write_own(
     const std::string& folder, std::int64_t step, state::State& state, bool is_lead,
     std::int64_t& bytes, std::uint64_t& hash) const {
-  std::vector<weights::NamedTensor> tensors;
+  std::vector<state::NamedTensor> tensors;
   for (const auto& [name, tensor] : state.own) {
     tensors.push_back({kOwnPrefix + name, tensor});
   }
@@ -92,7 +92,7 @@ std::string CheckpointWriter::write_own(
     tell("write", folder);
     XXH3_state_t digest;
     XXH3_64bits_reset(&digest);
-    weights::write_safetensors(
+    state::write_safetensors(
         folder + "/" + worker_file(world_.rank()), tensors,
         {{"state", state.values->dump()},
          {kStep, std::to_string(step)},

@@ -106,10 +106,10 @@ class FileDecomposer {
     row.energy = choice.energy;
     row.truncation_error = truncation_error(spectrum, choice.rank);
     if (!options_.dtype.empty()) {
-      row.dtype = stored_dtype(options_.dtype);
+      row.dtype = state::stored_dtype(options_.dtype);
     }
     row.bytes_after =
-        static_cast<std::uint64_t>(row.rank * (row.m + row.n)) * element_bytes(row.dtype);
+        static_cast<std::uint64_t>(row.rank * (row.m + row.n)) * state::element_bytes(row.dtype);
   }
 
   // A rule that looks at all layers needs their spectra before any is cut.

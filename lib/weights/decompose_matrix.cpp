@@ -82,7 +82,7 @@ double DecomposedMatrix::norm() const {
 
 DecomposedMatrix::Factors DecomposedMatrix::factors(
     std::int64_t rank, const std::string& dtype) const {
-  const at::ScalarType type = float_type(dtype).value();
+  const at::ScalarType type = state::float_type(dtype).value();
   Factors factors{{}, {}, 0};
   if (by_gram_) {
     const linalg::LowRankPair pair = by_gram_->factors(w_, rank);

@@ -53,7 +53,7 @@ void DecomposePlan::check_patterns() const {
 
 // Why a matrix stays as it is, whatever its numbers are; "" if it need not.
 std::string DecomposePlan::reason_of(
-    const StoredTensor& tensor, const DecomposedTensor& row) const {
+    const state::StoredTensor& tensor, const DecomposedTensor& row) const {
   const std::string& name = tensor.name;
   const auto is_factor = [&](const char* ending) {
     return name.ends_with(ending) &&
@@ -83,9 +83,9 @@ std::string DecomposePlan::reason_of(
 }
 
 void DecomposePlan::add(const WeightFiles::Item& item) {
-  const StoredTensor& tensor = *item.tensor;
+  const state::StoredTensor& tensor = *item.tensor;
   jobs_.push_back({item});
-  if (!float_type(tensor.dtype) || tensor.sizes.size() < 2 || tensor.numel() == 0) {
+  if (!state::float_type(tensor.dtype) || tensor.sizes.size() < 2 || tensor.numel() == 0) {
     ++report.other_tensors;
     report.other_numbers += tensor.numel();
     report.other_bytes += tensor.bytes();
@@ -110,7 +110,7 @@ std::map<std::string, std::string> DecomposePlan::metadata() const {
   all.emplace("format", "pt");
   for (const DecomposedTensor& row : report.tensors) {
     if (row.rank > 0) {
-      all["shape:" + row.name] = shape_text(row.sizes);
+      all["shape:" + row.name] = state::shape_text(row.sizes);
     }
   }
   return all;
@@ -118,7 +118,7 @@ std::map<std::string, std::string> DecomposePlan::metadata() const {
 
 // The size of the file that the ranks make.
 std::uint64_t DecomposePlan::file_bytes() const {
-  SafetensorsHeader header{{}, metadata()};
+  state::SafetensorsHeader header{{}, metadata()};
   for (const Job& job : jobs_) {
     const auto* row = job.row < 0 ? nullptr : &report.tensors[static_cast<std::size_t>(job.row)];
     if (row == nullptr || row->rank == 0) {
@@ -131,13 +131,14 @@ std::uint64_t DecomposePlan::file_bytes() const {
            row->dtype,
            {rows, columns},
            0,
-           static_cast<std::uint64_t>(rows * columns) * element_bytes(row->dtype)});
+           static_cast<std::uint64_t>(rows * columns) * state::element_bytes(row->dtype)});
     };
     factor(".A", row->m, row->rank);
     factor(".B", row->rank, row->n);
   }
   lay_out(header);
-  return header_bytes(header).size() + (header.tensors.empty() ? 0 : header.tensors.back().end);
+  return state::header_bytes(header).size() +
+         (header.tensors.empty() ? 0 : header.tensors.back().end);
 }
 
 }  // namespace abtrain::weights

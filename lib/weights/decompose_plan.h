@@ -39,7 +39,7 @@ class DecomposePlan {
  private:
   void check_patterns() const;
   void add(const WeightFiles::Item& item);
-  std::string reason_of(const StoredTensor& tensor, const DecomposedTensor& row) const;
+  std::string reason_of(const state::StoredTensor& tensor, const DecomposedTensor& row) const;
 
   const DecomposeOptions& options_;
   WeightFiles input_;

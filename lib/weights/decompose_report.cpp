@@ -6,8 +6,8 @@
 #include "base/machine_text.h"
 #include "base/rows.h"
 #include "base/scalars.h"
+#include "state/safetensors_header.h"
 #include "weights/decompose_file.h"
-#include "weights/safetensors_header.h"
 
 namespace abtrain::weights {
 
@@ -102,7 +102,7 @@ std::string decompose_csv(const DecomposeReport& report) {
       "name,shape,m,n,rank,dtype,energy,truncation_error,error,bytes_before,"
       "bytes_after,reason\n";
   for (const DecomposedTensor& row : report.tensors) {
-    std::string shape = shape_text(row.sizes);
+    std::string shape = state::shape_text(row.sizes);
     std::ranges::replace(shape, ',', 'x');
     out += csv_line(
                {row.name, shape, std::to_string(row.m), std::to_string(row.n),

@@ -14,7 +14,7 @@ namespace abtrain::weights {
 namespace {
 
 // First dimension of a weight, dense or factored; 0 if it is not there.
-std::int64_t rows_of(const SafetensorsFile& file, const std::string& weight) {
+std::int64_t rows_of(const state::SafetensorsFile& file, const std::string& weight) {
   if (file.has(weight)) {
     const auto sizes = file.shape(weight);
     return sizes.empty() ? 0 : sizes[0];
@@ -38,7 +38,7 @@ nn::InputShape shape_of_run(const config::RunOptions& options, const std::string
   nn::InputShape shape{3, side, side, 1};
   const auto model = nn::make_model(options.model, shape);
   const std::string head = model->weights().back().name;
-  const SafetensorsFile file(path);
+  const state::SafetensorsFile file(path);
   for (const std::string& name : {head, model->torchvision_name(head).name}) {
     shape.classes = std::max(shape.classes, rows_of(file, name));
   }
@@ -55,7 +55,7 @@ std::string export_run(const config::RunOptions& configured, const ExportOptions
   ModelForm form;
   form.names = options.names.value_or(configured.model.names);
   form.merged = options.merged;
-  form.dtype = float_type(stored_dtype(options.dtype)).value();
+  form.dtype = state::float_type(state::stored_dtype(options.dtype)).value();
   form.about = about_of(path);
   const std::uint64_t bytes = save_model_as(options.output, *model, form);
   const std::int64_t dense = model->dense_parameters();

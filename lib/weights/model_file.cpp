@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "weights/safetensors.h"
+#include "state/safetensors.h"
 #include "weights/stored_weight.h"
 
 namespace abtrain::weights {
@@ -190,9 +190,9 @@ class Reader {
   at::Tensor sparse(const std::string& name, const Sizes& sizes) const {
     const std::string shape = file_.metadata("shape:" + name);
     ABT_CHECK(
-        shape == shape_text(sizes), DamagedData,
+        shape == state::shape_text(sizes), DamagedData,
         "{} does not fit the model: tensor '{}' has shape {}, expected {}", path_, name, shape,
-        shape_text(sizes));
+        state::shape_text(sizes));
     const Sizes count = file_.shape(name + ".indices");
     const at::Tensor places = file_.read_integers(name + ".indices", count).to(at::kLong);
     const at::Tensor values = file_.read(name + ".values", count);
@@ -213,7 +213,7 @@ class Reader {
   }
 
   const std::string path_;
-  SafetensorsFile file_;
+  state::SafetensorsFile file_;
   const nn::Model& model_;
   std::set<std::string> known_;
 };
@@ -226,7 +226,7 @@ std::string model_path(const std::string& folder, const std::string& file) {
 }
 
 About about_of(const std::string& path) {
-  About about = SafetensorsFile(path).metadata();
+  About about = state::SafetensorsFile(path).metadata();
   std::erase_if(about, [](const auto& entry) {
     return entry.first == "format" || entry.first.starts_with("shape:");
   });

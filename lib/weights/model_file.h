@@ -1,4 +1,4 @@
-// Models on disk, as safetensors (weights/safetensors.h).
+// Models on disk, as safetensors (state/safetensors.h).
 //
 // A dense parameter has its PyTorch name and shape: timm's, or torchvision's if
 // asked for. A factored weight NAME is stored as NAME.A (m x r) and NAME.B (r x

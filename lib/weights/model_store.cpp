@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "state/safetensors.h"
 #include "weights/model_file.h"
-#include "weights/safetensors.h"
 #include "weights/stored_weight.h"
 
 namespace abtrain::weights {
@@ -20,7 +20,7 @@ namespace {
 // Stores a weight's nonzero values and their positions; false, and nothing is
 // stored, if that is not smaller.
 bool add_sparse(
-    const std::string& name, const at::Tensor& dense, std::vector<NamedTensor>& tensors) {
+    const std::string& name, const at::Tensor& dense, std::vector<state::NamedTensor>& tensors) {
   const at::Tensor flat = dense.detach().to(at::kCPU).contiguous().view({-1});
   const at::Tensor places = at::nonzero(flat).view({-1});
   if (2 * places.numel() >= flat.numel() ||
@@ -57,7 +57,7 @@ class Store {
     }
   }
   std::uint64_t write(const std::string& path) const {
-    return write_safetensors(path, tensors_, metadata_);
+    return state::write_safetensors(path, tensors_, metadata_);
   }
 
  private:
@@ -69,7 +69,7 @@ class Store {
     const at::Tensor stored = tensor.detach().to(form_.dtype);
     ABT_CHECK(
         at::isfinite(stored).all().item<bool>(), Diverged,
-        "tensor '{}' has numbers that {} cannot hold", name, dtype_name(form_.dtype));
+        "tensor '{}' has numbers that {} cannot hold", name, state::dtype_name(form_.dtype));
     tensors_.push_back({name, stored});
   }
   // What only load_state_dict() misses.
@@ -95,12 +95,12 @@ class Store {
       const linalg::LowRankPair pair = stored.in_file(w.pair());
       add(name.name + ".A", pair.a);
       add(name.name + ".B", pair.b);
-      metadata_["shape:" + name.name] = shape_text(stored.sizes());
+      metadata_["shape:" + name.name] = state::shape_text(stored.sizes());
       return;
     }
     const at::Tensor dense = stored.to_file(w.merged());
     if (sparse_ && add_sparse(name.name, dense, tensors_)) {
-      metadata_["shape:" + name.name] = shape_text(stored.sizes());
+      metadata_["shape:" + name.name] = state::shape_text(stored.sizes());
     } else {
       add_part(named.name, dense, stored.output_dimension());
     }
@@ -126,7 +126,7 @@ class Store {
   const nn::Model& model_;
   const ModelForm& form_;
   const bool sparse_;
-  std::vector<NamedTensor> tensors_;
+  std::vector<state::NamedTensor> tensors_;
   std::map<std::string, std::string> metadata_ = {{"format", "pt"}};
   std::set<std::string> apart_;  // layers whose parts are stored one by one
   std::map<std::string, std::vector<at::Tensor>> parts_;

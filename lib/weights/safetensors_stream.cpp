@@ -10,7 +10,7 @@ namespace {
 
 // Also takes dtypes that we do not know: they need no alignment known to us.
 std::size_t section_index(const std::string& dtype) {
-  switch (element_bytes(dtype)) {
+  switch (state::element_bytes(dtype)) {
     case 8:
       return 0;
     case 4:
@@ -24,11 +24,11 @@ std::size_t section_index(const std::string& dtype) {
 
 }  // namespace
 
-void lay_out(SafetensorsHeader& header) {
+void lay_out(state::SafetensorsHeader& header) {
   std::ranges::stable_sort(
-      header.tensors, {}, [](const StoredTensor& t) { return section_index(t.dtype); });
+      header.tensors, {}, [](const state::StoredTensor& t) { return section_index(t.dtype); });
   std::uint64_t begin = 0;
-  for (StoredTensor& tensor : header.tensors) {
+  for (state::StoredTensor& tensor : header.tensors) {
     tensor.end = begin + tensor.bytes();
     tensor.begin = begin;
     begin = tensor.end;
@@ -44,14 +44,14 @@ SafetensorsStream::SafetensorsStream(std::string path) : path_(std::move(path)) 
 
 void SafetensorsStream::add(const std::string& name, const at::Tensor& tensor) {
   const at::Tensor whole = tensor.detach().contiguous();
-  add({name, dtype_name(whole.scalar_type()), whole.sizes().vec(), 0, whole.nbytes()},
+  add({name, state::dtype_name(whole.scalar_type()), whole.sizes().vec(), 0, whole.nbytes()},
       [&](const WritePiece& write) {
         write({static_cast<const char*>(whole.const_data_ptr()), whole.nbytes()});
       });
 }
 
 void SafetensorsStream::add(
-    const StoredTensor& tensor, const std::function<void(const WritePiece&)>& body) {
+    const state::StoredTensor& tensor, const std::function<void(const WritePiece&)>& body) {
   Section& section = sections_[section_index(tensor.dtype)];
   const std::uint64_t before = section.bytes->size();
   body([&](std::string_view piece) { section.bytes->write(piece); });
@@ -62,12 +62,12 @@ void SafetensorsStream::add(
 }
 
 std::uint64_t SafetensorsStream::finish(const std::map<std::string, std::string>& metadata) {
-  SafetensorsHeader header{{}, metadata};
+  state::SafetensorsHeader header{{}, metadata};
   for (const Section& section : sections_) {
     header.tensors.insert(header.tensors.end(), section.tensors.begin(), section.tensors.end());
   }
   lay_out(header);
-  const std::string begin = header_bytes(header);
+  const std::string begin = state::header_bytes(header);
   std::uint64_t bytes = begin.size();
   atomic_write(path_, [&](const WritePiece& write) {
     write(begin);

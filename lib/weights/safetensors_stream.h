@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "weights/safetensors_header.h"
+#include "state/safetensors_header.h"
 
 namespace abtrain::weights {
 
@@ -27,13 +27,13 @@ class SafetensorsStream {
   void add(const std::string& name, const at::Tensor& tensor);
   // Adds a tensor with the name, dtype, sizes and number of bytes of `tensor`;
   // `body` writes the bytes.
-  void add(const StoredTensor& tensor, const std::function<void(const WritePiece&)>& body);
+  void add(const state::StoredTensor& tensor, const std::function<void(const WritePiece&)>& body);
   // Writes the file next to its place and renames it. Returns its bytes.
   std::uint64_t finish(const std::map<std::string, std::string>& metadata);
 
  private:
   struct Section {
-    std::vector<StoredTensor> tensors;
+    std::vector<state::StoredTensor> tensors;
     std::unique_ptr<SpoolFile> bytes;
   };
 
@@ -42,6 +42,6 @@ class SafetensorsStream {
 };
 
 // Orders the tensors as a stream does, and sets their offsets.
-void lay_out(SafetensorsHeader& header);
+void lay_out(state::SafetensorsHeader& header);
 
 }  // namespace abtrain::weights

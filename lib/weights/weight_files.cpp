@@ -57,9 +57,9 @@ WeightFiles::WeightFiles(const std::string& path) {
   } else {
     files_.emplace_back(file);
   }
-  for (const SafetensorsFile& part : files_) {
+  for (const state::SafetensorsFile& part : files_) {
     metadata_.insert(part.metadata().begin(), part.metadata().end());
-    for (const StoredTensor& tensor : part.tensors()) {
+    for (const state::StoredTensor& tensor : part.tensors()) {
       items_.push_back({&part, &tensor});
       const auto [other, is_new] = owners_.emplace(tensor.name, &part);
       ABT_CHECK(
@@ -92,7 +92,7 @@ void WeightFiles::open_index(const std::string& path) {
     files_.emplace_back((fs::path(path).parent_path() / name).string());
   }
   for (const auto& [tensor, file] : map->items()) {
-    const SafetensorsFile& shard = files_[shards.at(file.get<std::string>())];
+    const state::SafetensorsFile& shard = files_[shards.at(file.get<std::string>())];
     ABT_CHECK(
         shard.has(tensor), DamagedData, "{}: tensor '{}' should be in {}, but is not", path, tensor,
         shard.path());
@@ -105,7 +105,7 @@ bool WeightFiles::has(const std::string& name) const {
 
 std::vector<std::string> WeightFiles::paths() const {
   std::vector<std::string> all;
-  for (const SafetensorsFile& file : files_) {
+  for (const state::SafetensorsFile& file : files_) {
     all.push_back(file.path());
   }
   return all;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "weights/safetensors.h"
+#include "state/safetensors.h"
 
 namespace abtrain::weights {
 
@@ -19,8 +19,8 @@ class WeightFiles {
   explicit WeightFiles(const std::string& path);
 
   struct Item {
-    const SafetensorsFile* file;
-    const StoredTensor* tensor;
+    const state::SafetensorsFile* file;
+    const state::StoredTensor* tensor;
   };
   // In the files' order.
   const std::vector<Item>& tensors() const {
@@ -35,9 +35,9 @@ class WeightFiles {
  private:
   void open_index(const std::string& path);
 
-  std::vector<SafetensorsFile> files_;
+  std::vector<state::SafetensorsFile> files_;
   std::vector<Item> items_;
-  std::map<std::string, const SafetensorsFile*> owners_;
+  std::map<std::string, const state::SafetensorsFile*> owners_;
   std::map<std::string, std::string> metadata_;
 };
 

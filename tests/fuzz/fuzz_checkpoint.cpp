@@ -53,7 +53,7 @@ std::string make_checkpoint(const TempFolder& folder) {
       "checkpoint/manifest.json",
       R"({"format": 2, "step": 3, "run_steps": 7, "workers": 1, "leads": [0],
           "validation_accuracy": null, "metrics_bytes": 5, "files": {}})");
-  weights::write_safetensors(
+  state::write_safetensors(
       place + "/" + run_folder::worker_file(0), {},
       {{"state", "{}"}, {"step", "3"}, {"worker", "0"}});
   run_folder::mend_mark(place, config::kConfig);

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::refusing({ErrorKind::DamagedData, ErrorKind::MissingInput, ErrorKind::Io}, [&] {
     const weights::WeightFiles files(path);
     for (const weights::WeightFiles::Item& item : files.tensors()) {
-      if (weights::float_type(item.tensor->dtype)) {
+      if (state::float_type(item.tensor->dtype)) {
         item.file->load(*item.tensor);
       }
       item.file->read(item.tensor->name, item.tensor->sizes);

@@ -10,9 +10,9 @@
 
 #include "factored_model.h"
 #include "python.h"
+#include "state/safetensors.h"
 #include "temp_folder.h"
 #include "weights/model_file.h"
-#include "weights/safetensors.h"
 
 namespace abtrain {
 namespace {
@@ -51,13 +51,12 @@ class Gpt2 : public ::testing::TestWithParam<Gpt2Case> {
     return model;
   }
   at::Tensor tokens() const {
-    return weights::SafetensorsFile(folder_->file("batch.safetensors"))
+    return state::SafetensorsFile(folder_->file("batch.safetensors"))
         .read_integers("tokens", {2, 25})
         .to(at::kLong);
   }
   void expect_logits(const at::Tensor& logits, const char* file) const {
-    const at::Tensor want =
-        weights::SafetensorsFile(folder_->file(file)).read("logits", {2, 25, 97});
+    const at::Tensor want = state::SafetensorsFile(folder_->file(file)).read("logits", {2, 25, 97});
     EXPECT_LT((logits - want).abs().max().item<double>(), 1e-4);
   }
   static void expect_close(const std::string& name, const at::Tensor& got, const at::Tensor& want) {

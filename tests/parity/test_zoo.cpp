@@ -9,9 +9,9 @@
 #include <algorithm>
 
 #include "python.h"
+#include "state/safetensors.h"
 #include "temp_folder.h"
 #include "weights/model_file.h"
-#include "weights/safetensors.h"
 
 namespace abtrain {
 namespace {
@@ -58,7 +58,7 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
     return nn::name_of(GetParam().library) + "/" + GetParam().model;
   }
   at::Tensor batch(const char* which, std::vector<std::int64_t> sizes) const {
-    return weights::SafetensorsFile(folder_.file("batch.safetensors")).read(which, sizes);
+    return state::SafetensorsFile(folder_.file("batch.safetensors")).read(which, sizes);
   }
   at::Tensor images() const {
     const ZooCase& c = GetParam();
@@ -91,7 +91,7 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
           model.buffers().empty() ? std::vector<std::string>{}
                                   : std::vector<std::string>{"*.running_*"});
     }
-    const weights::SafetensorsFile rounding(folder_.file("rounding.safetensors"));
+    const state::SafetensorsFile rounding(folder_.file("rounding.safetensors"));
     const auto expect = [&](const std::string& tensor, const at::Tensor& got,
                             const at::Tensor& want) {
       const std::string theirs = GetParam().library == nn::TensorNames::Torchvision

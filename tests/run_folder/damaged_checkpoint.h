@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "run_folder/checkpoint_files.h"
-#include "weights/safetensors.h"
+#include "state/safetensors.h"
 
 namespace abtrain::run_folder {
 
@@ -36,10 +36,10 @@ inline void mend_mark(const std::string& folder, const std::string& name) {
 // The values of worker 0's state.
 inline void change_values(const std::string& folder, const Change& change) {
   const std::string path = folder + "/" + worker_file(0);
-  std::vector<weights::NamedTensor> tensors;
-  auto metadata = weights::SafetensorsFile(path).metadata();
+  std::vector<state::NamedTensor> tensors;
+  auto metadata = state::SafetensorsFile(path).metadata();
   {
-    const weights::SafetensorsFile file(path);
+    const state::SafetensorsFile file(path);
     for (const std::string& name : file.names()) {
       tensors.push_back({name, file.read(name, file.shape(name))});
     }
@@ -47,7 +47,7 @@ inline void change_values(const std::string& folder, const Change& change) {
   auto values = nlohmann::ordered_json::parse(metadata.at("state"));
   change(values);
   metadata["state"] = values.dump();
-  weights::write_safetensors(path, tensors, metadata);
+  state::write_safetensors(path, tensors, metadata);
   mend_mark(folder, worker_file(0));
 }
 

@@ -157,7 +157,7 @@ TEST(SavedCheckpoint, GivesEachWorkerItsOwnStateAndItsReplicas) {
     EXPECT_TRUE(at::equal(state.own.at("own"), at::full({3}, 0.5F + static_cast<float>(rank))));
     EXPECT_TRUE(at::equal(state.replicas.at("shared"), at::full({2}, 0.5F + 10.0F * lead)));
     // Stored once, by the lead.
-    const weights::SafetensorsFile file(checkpoint.folder + "/" + worker_file(rank));
+    const state::SafetensorsFile file(checkpoint.folder + "/" + worker_file(rank));
     EXPECT_EQ(file.names().size(), lead == rank ? 2U : 1U) << rank;
   }
 }

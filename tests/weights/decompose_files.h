@@ -34,10 +34,10 @@ inline at::Tensor low_rank(std::int64_t m, std::int64_t n, std::int64_t rank) {
 
 // The weights that a written file stands for, by name.
 inline std::map<std::string, at::Tensor> merged(const std::string& path) {
-  const SafetensorsFile file(path);
+  const state::SafetensorsFile file(path);
   std::map<std::string, at::Tensor> all;
-  for (const StoredTensor& tensor : file.tensors()) {
-    if (float_type(tensor.dtype)) {
+  for (const state::StoredTensor& tensor : file.tensors()) {
+    if (state::float_type(tensor.dtype)) {
       all[tensor.name] = file.load(tensor);
     }
   }
@@ -70,7 +70,7 @@ class DecomposeFile : public ::testing::Test {
     options_.output = folder_.file("out");
     return decompose_file(options_, log_);
   }
-  void input(const std::vector<NamedTensor>& tensors) const {
+  void input(const std::vector<state::NamedTensor>& tensors) const {
     write_weights(folder_.file("in"), tensors, {{"format", "pt"}, {"by", "me"}});
   }
   static const DecomposedTensor& row(const DecomposeReport& report, const std::string& name) {

@@ -20,7 +20,7 @@ namespace {
 
 // Against LAPACK in float64, by every rule of a single layer.
 TEST_F(DecomposeFile, RanksAndErrorsAreThoseOfTheExactDecomposition) {
-  const std::vector<NamedTensor> weights = {
+  const std::vector<state::NamedTensor> weights = {
       {"tall.weight", normal({40, 24})},           {"wide.weight", normal({23, 41})},
       {"square.weight", normal({17, 17})},         {"conv.weight", normal({16, 8, 3, 3})},
       {"conv1d.weight", normal({9, 7, 5})},        {"conv3d.weight", normal({6, 3, 2, 3, 2})},
@@ -43,7 +43,7 @@ TEST_F(DecomposeFile, RanksAndErrorsAreThoseOfTheExactDecomposition) {
     const auto back = merged(options_.output);
     ASSERT_EQ(report.tensors.size(), weights.size());
     int cut = 0;
-    for (const NamedTensor& w : weights) {
+    for (const state::NamedTensor& w : weights) {
       const DecomposedTensor& got = row(report, w.name);
       const at::Tensor flat = w.tensor.reshape({w.tensor.size(0), -1}).to(at::kDouble);
       const at::Tensor s = linalg::gesdd(flat.size(0) < flat.size(1) ? flat.t() : flat).s;
@@ -84,7 +84,7 @@ TEST_F(DecomposeFile, EverythingElseIsCopiedByTheByte) {
        {"nothing", nothing},
        {"w", weight}});
   const DecomposeReport report = run(fixed_rank(2));
-  const SafetensorsFile out(options_.output);
+  const state::SafetensorsFile out(options_.output);
   EXPECT_TRUE(at::equal(out.read_integers("counter", {2, 2}), counter));
   EXPECT_EQ(report.other_tensors, 3);
   EXPECT_EQ(report.other_numbers, 9);
@@ -107,8 +107,8 @@ TEST_F(DecomposeFile, FactorsHaveTheDtypeOfTheTensorOrTheOneAskedFor) {
        {"half", w.to(at::kHalf)},
        {"brain", w.to(at::kBFloat16)}});
   const auto dtype = [&](const std::string& name) {
-    const SafetensorsFile file(options_.output);
-    for (const StoredTensor& t : file.tensors()) {
+    const state::SafetensorsFile file(options_.output);
+    for (const state::StoredTensor& t : file.tensors()) {
       if (t.name == name) {
         return t.dtype;
       }
@@ -171,7 +171,7 @@ TEST_F(DecomposeFile, OptionsSayWhatStaysDense) {
 }
 
 TEST_F(DecomposeFile, ABudgetIsOfTheWholeFile) {
-  std::vector<NamedTensor> weights = {{"bias", normal({100})}};
+  std::vector<state::NamedTensor> weights = {{"bias", normal({100})}};
   for (int i = 0; i < 5; ++i) {
     weights.push_back({"w" + std::to_string(i), i < 3 ? normal({48, 32}, i) : low_rank(48, 32, 3)});
   }

@@ -18,8 +18,8 @@ namespace abtrain::weights {
 namespace {
 
 // In its own dtype, F64.
-at::Tensor factor_of(const SafetensorsFile& file, const std::string& name) {
-  const auto stored = std::ranges::find(file.tensors(), name, &StoredTensor::name);
+at::Tensor factor_of(const state::SafetensorsFile& file, const std::string& name) {
+  const auto stored = std::ranges::find(file.tensors(), name, &state::StoredTensor::name);
   EXPECT_EQ(stored->dtype, "F64");
   return file.load(*stored);
 }
@@ -28,7 +28,7 @@ using DecomposeNumbers = DecomposeFile;
 
 // What the report says of a file, from the file alone.
 TEST_F(DecomposeNumbers, ABudgetsReportIsThatOfTheFile) {
-  std::vector<NamedTensor> weights;
+  std::vector<state::NamedTensor> weights;
   for (int i = 0; i < 6; ++i) {
     // Spectra that fall at different rates, so that a search passes through
     // many ranks, and leaves small matrices dense at the end.
@@ -49,7 +49,7 @@ TEST_F(DecomposeNumbers, ABudgetsReportIsThatOfTheFile) {
     const auto back = merged(options_.output);
     double lost = 0;
     double all = 0;
-    for (const NamedTensor& w : weights) {
+    for (const state::NamedTensor& w : weights) {
       const DecomposedTensor& got = row(report, w.name);
       const at::Tensor flat = w.tensor.to(at::kDouble);
       const double norm = flat.norm().item<double>();
@@ -85,7 +85,7 @@ TEST_F(DecomposeNumbers, DoublesStayDoublesAtAnyScale) {
       at::randn({30, 20}, at::detail::createCPUGenerator(3), at::TensorOptions(at::kDouble));
   const at::Tensor s = linalg::gesdd(w).s;
   const at::Tensor low = at::matmul(w.slice(1, 0, 4), w.slice(0, 0, 4));
-  std::vector<NamedTensor> weights = {
+  std::vector<state::NamedTensor> weights = {
       {"w1", w},
       {"w1e200", 1e200 * w},
       {"w1e300", 1e300 * w.t().contiguous()},
@@ -98,8 +98,8 @@ TEST_F(DecomposeNumbers, DoublesStayDoublesAtAnyScale) {
   budget.ratio = 1.5;
   for (const RankRule& rule : {fixed_rank(5), fixed_rank(11), budget}) {
     const DecomposeReport report = run(rule);
-    const SafetensorsFile file(options_.output);
-    for (const NamedTensor& each : weights) {
+    const state::SafetensorsFile file(options_.output);
+    for (const state::NamedTensor& each : weights) {
       const DecomposedTensor& got = row(report, each.name);
       if (got.rank == 0) {  // as a budget may leave it
         EXPECT_EQ(rule.rule, RankRuleName::Budget) << each.name;

@@ -12,10 +12,10 @@
 #include "base/options_apply.h"
 #include "config/config.h"
 #include "factored_model.h"
+#include "state/safetensors.h"
 #include "temp_folder.h"
 #include "weight_file.h"
 #include "weights/model_file.h"
-#include "weights/safetensors.h"
 
 namespace abtrain::weights {
 namespace {
@@ -71,7 +71,7 @@ TEST_F(Export, KeepsWhatTheFileSaysOfTheModel) {
   for (const bool merged : {false, true}) {
     options_.merged = merged;
     export_run(config_, options_);
-    const SafetensorsFile file(options_.output);
+    const state::SafetensorsFile file(options_.output);
     EXPECT_EQ(file.metadata("mean"), "0.5,0.25,1");
     EXPECT_EQ(file.metadata("classes"), "10");
   }
@@ -86,14 +86,14 @@ TEST_F(Export, EveryFormNameAndDtypeHoldsTheSameModel) {
         options_.names = names;
         options_.dtype = dtype;
         export_run(config_, options_);
-        const SafetensorsFile file(options_.output);
+        const state::SafetensorsFile file(options_.output);
         const bool theirs = names == kTorchvision;
         EXPECT_EQ(file.has("classifier.0.bias"), theirs);
         EXPECT_EQ(file.has("pre_logits.fc1.bias"), !theirs);
         EXPECT_EQ(file.has("features.3.weight"), merged);
         EXPECT_EQ(file.has("features.3.weight.A"), !merged);
-        for (const StoredTensor& t : file.tensors()) {
-          EXPECT_EQ(t.dtype, stored_dtype(dtype)) << t.name;
+        for (const state::StoredTensor& t : file.tensors()) {
+          EXPECT_EQ(t.dtype, state::stored_dtype(dtype)) << t.name;
         }
         const double d = difference();
         if (dtype == std::string("fp32")) {
@@ -110,7 +110,7 @@ TEST_F(Export, EveryFormNameAndDtypeHoldsTheSameModel) {
 TEST_F(Export, NamesAreThoseOfTheRunByDefault) {
   config_.model.names = kTorchvision;
   export_run(config_, options_);
-  EXPECT_TRUE(SafetensorsFile(options_.output).has("classifier.0.bias"));
+  EXPECT_TRUE(state::SafetensorsFile(options_.output).has("classifier.0.bias"));
 }
 
 TEST_F(Export, TakesAnyFileOfTheRun) {

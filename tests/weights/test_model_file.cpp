@@ -1,5 +1,5 @@
+#include "state/safetensors.h"
 #include "weights/model_file.h"
-#include "weights/safetensors.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -182,7 +182,7 @@ TEST(Safetensors, ALengthMayLookLikeAPickle) {
     header.resize(length, ' ');
     std::string begin(8, '\0');
     std::memcpy(begin.data(), &length, 8);
-    const SafetensorsFile file(folder.add("f", begin + header + std::string(4, '\0')));
+    const state::SafetensorsFile file(folder.add("f", begin + header + std::string(4, '\0')));
     EXPECT_EQ(file.read("a", {1}).item<float>(), 0);
   }
 }
@@ -210,7 +210,7 @@ TEST(Safetensors, ReadsTheFloatsOfOthers) {
   const std::uint64_t length = text.size();
   std::string begin(8, '\0');
   std::memcpy(begin.data(), &length, 8);
-  const SafetensorsFile file(folder.add("f", begin + text + data));
+  const state::SafetensorsFile file(folder.add("f", begin + text + data));
   for (const char* dtype : {"F32", "F64", "F16", "BF16"}) {
     const at::Tensor t = file.read(dtype, {3});
     EXPECT_EQ(t.scalar_type(), at::kFloat);

@@ -1,4 +1,4 @@
-#include "weights/safetensors.h"
+#include "state/safetensors.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
@@ -25,7 +25,7 @@ TEST_P(BadSafetensors, IsDamagedDataThatNamesTheTensor) {
   const TempFolder folder;
   const std::string path =
       folder.add("bad", raw_file(GetParam().header, std::string(GetParam().bytes, 'x')));
-  const auto [code, what] = failure_of([&] { SafetensorsFile{path}; });
+  const auto [code, what] = failure_of([&] { state::SafetensorsFile{path}; });
   EXPECT_EQ(code, 65);
   EXPECT_NE(what.find(path), std::string::npos) << what;
   EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;
@@ -81,9 +81,9 @@ TEST(Safetensors, OtherDtypesAreCopiedByTheByte) {
                "{" ENTRY("long", "I64", "[1]", "[0,8]") "," ENTRY(
                    "new", "F4", "[3,2]", "[8,11]") "," ENTRY("bytes", "U8", "[2]", "[11,13]") "}",
                data));
-  const SafetensorsFile file(path);
+  const state::SafetensorsFile file(path);
   std::string copied;
-  for (const StoredTensor& tensor : file.tensors()) {
+  for (const state::StoredTensor& tensor : file.tensors()) {
     file.copy(tensor, [&](std::string_view piece) { copied += piece; });
     EXPECT_EQ(failure_of([&] { file.load(tensor); }).first, 65);
   }
@@ -107,10 +107,10 @@ TEST(SafetensorsStream, PutsEveryTensorWherePyTorchCanReadIt) {
     const std::uint64_t bytes = stream.finish({{"key", "\"value\""}});
     EXPECT_EQ(bytes, read_file(path).size());
   }
-  const SafetensorsFile file(path);
+  const state::SafetensorsFile file(path);
   EXPECT_EQ(file.names(), (std::vector<std::string>{"scalar", "wide", "nothing", "half", "flag"}));
-  for (const StoredTensor& tensor : file.tensors()) {
-    EXPECT_EQ(tensor.begin % element_bytes(tensor.dtype), 0u) << tensor.name;
+  for (const state::StoredTensor& tensor : file.tensors()) {
+    EXPECT_EQ(tensor.begin % state::element_bytes(tensor.dtype), 0u) << tensor.name;
   }
   EXPECT_TRUE(at::equal(file.load(file.tensors()[0]), scalar));
   EXPECT_TRUE(at::equal(file.load(file.tensors()[1]), wide));
@@ -123,7 +123,7 @@ TEST(SafetensorsStream, PutsEveryTensorWherePyTorchCanReadIt) {
 TEST(SafetensorsStream, AFileOfNothingIsAFile) {
   const TempFolder folder;
   SafetensorsStream(folder.file("f")).finish({});
-  const SafetensorsFile file(folder.file("f"));
+  const state::SafetensorsFile file(folder.file("f"));
   EXPECT_TRUE(file.tensors().empty());
 }
 
@@ -190,12 +190,12 @@ TEST(Safetensors, DepthIsDamage) {
 // With a search through all keys for each, this takes a minute.
 TEST(Safetensors, ManyTensorsTakeLinearTime) {
   const TempFolder folder;
-  SafetensorsHeader header;
+  state::SafetensorsHeader header;
   for (std::uint64_t i = 0; i < 200'000; ++i) {
     header.tensors.push_back({formatted("layer.{}", i), "U8", {1}, i, i + 1});
   }
   const std::string path =
-      folder.add("many.safetensors", header_bytes(header) + std::string(200'000, 'x'));
+      folder.add("many.safetensors", state::header_bytes(header) + std::string(200'000, 'x'));
   const WeightFiles files(path);
   EXPECT_EQ(files.tensors().size(), 200'000U);
   EXPECT_TRUE(files.has("layer.199999"));

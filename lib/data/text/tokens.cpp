@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "data/text/mapped_file.h"
+#include "data/mapped_file.h"
 
 namespace abtrain::data {
 namespace {

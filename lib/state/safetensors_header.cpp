@@ -1,4 +1,4 @@
-#include "weights/safetensors_header.h"
+#include "state/safetensors_header.h"
 
 #include <algorithm>
 #include <array>
@@ -6,9 +6,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "device/tensor_text.h"
 
-namespace abtrain::weights {
+namespace abtrain::state {
 
 namespace {
 
@@ -102,7 +101,7 @@ std::optional<at::ScalarType> float_type(std::string_view dtype) {
 
 std::string dtype_name(at::ScalarType type) {
   const auto* known = std::ranges::find(kDtypes, type, &Dtype::type);
-  ABT_ASSERT(known != kDtypes.end(), "our files have no such dtype: {}", type);
+  ABT_ASSERT(known != kDtypes.end(), "our files have no such dtype: {}", c10::toString(type));
   return known->name;
 }
 
@@ -112,7 +111,8 @@ std::string stored_dtype(const std::string& option) {
 
 SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
   const auto check = [&]<class... T>(bool ok, fmt::format_string<T...> fault, const T&... parts) {
-    ABT_CHECK(ok, DamagedData, "{}: damaged model file: {}", path, formatted(fault, parts...));
+    ABT_CHECK(
+        ok, DamagedData, "{}: damaged safetensors file: {}", path, formatted(fault, parts...));
   };
   JsonProblem problem;
   const ordered_json json = parse_json(text, problem);
@@ -156,4 +156,4 @@ std::string header_bytes(const SafetensorsHeader& header) {
   return bytes + text;
 }
 
-}  // namespace abtrain::weights
+}  // namespace abtrain::state

@@ -1,4 +1,4 @@
-#include "weights/safetensors.h"
+#include "state/safetensors.h"
 
 #include <ATen/ops/empty.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace abtrain::weights {
+namespace abtrain::state {
 
 namespace {
 
@@ -72,7 +72,8 @@ struct SafetensorsFile::State {
   template <class... T>
   void check(bool ok, fmt::format_string<T...> text, const T&... parts) const {
     ABT_CHECK(
-        ok, DamagedData, "{}: damaged model file: {}", file.path(), formatted(text, parts...));
+        ok, DamagedData, "{}: damaged safetensors file: {}", file.path(),
+        formatted(text, parts...));
   }
   template <class... T>
   void check_fit(bool ok, fmt::format_string<T...> text, const T&... parts) const {
@@ -142,6 +143,10 @@ SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
 
 const std::string& SafetensorsFile::path() const {
   return state_->file.path();
+}
+
+std::uint64_t SafetensorsFile::data_begin() const {
+  return state_->begin;
 }
 
 bool SafetensorsFile::has(const std::string& name) const {
@@ -227,4 +232,4 @@ std::int64_t SafetensorsFile::columns(const std::string& name) const {
   return sizes[1];
 }
 
-}  // namespace abtrain::weights
+}  // namespace abtrain::state

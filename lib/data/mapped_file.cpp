@@ -1,4 +1,4 @@
-#include "data/text/mapped_file.h"
+#include "data/mapped_file.h"
 
 #include <sys/mman.h>
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/files.h"
-#include "weights/safetensors_header.h"
+#include "state/safetensors_header.h"
 
-namespace abtrain::weights {
+namespace abtrain::state {
 
 struct NamedTensor {
   std::string name;
@@ -60,6 +60,8 @@ class SafetensorsFile {
 
   // Reads one of tensors() in its own dtype, which must be a float_type().
   at::Tensor load(const StoredTensor& tensor) const;
+  // Byte of the file from which StoredTensor::begin and end count.
+  std::uint64_t data_begin() const;
   // Passes the bytes of one of tensors() to `write`, whatever the dtype.
   void copy(const StoredTensor& tensor, const WritePiece& write) const;
 
@@ -70,4 +72,4 @@ class SafetensorsFile {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace abtrain::weights
+}  // namespace abtrain::state

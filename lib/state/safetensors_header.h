@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace abtrain::weights {
+namespace abtrain::state {
 
 // "64,3,3,3"
 std::string shape_text(const std::vector<std::int64_t>& sizes);
@@ -52,4 +52,4 @@ SafetensorsHeader parse_header(std::string_view text, const std::string& path);
 // tensors begin aligned.
 std::string header_bytes(const SafetensorsHeader& header);
 
-}  // namespace abtrain::weights
+}  // namespace abtrain::state
