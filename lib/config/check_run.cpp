@@ -58,6 +58,10 @@ void check_memory(
 
 RunLength check_run(
     const RunOptions& options, const nn::InputShape& shape, std::int64_t train_images) {
+  ABT_CHECK(
+      !shape.regression, Config,
+      "data: the targets are numbers, but train.loss is the cross-entropy, which needs integer "
+      "class labels in y");
   const RunLength length = run_length(options, train_images);
   const auto model = nn::make_model(options.model, shape);
   ABT_CHECK(

@@ -37,8 +37,17 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
   return length;
 }
 
+namespace {
+
+nn::InputShape shape_in(const auto& set) {
+  return {set.channels, set.height,     set.width,        set.classes,   set.context,
+          set.sizes,    set.regression, set.token_labels, set.vocabulary};
+}
+
+}  // namespace
+
 nn::InputShape input_shape(const data::Dataset& dataset) {
-  return {dataset.channels, dataset.height, dataset.width, dataset.classes, dataset.context};
+  return shape_in(dataset);
 }
 
 nn::InputShape text_shape(const data::DataOptions& options) {
@@ -46,7 +55,7 @@ nn::InputShape text_shape(const data::DataOptions& options) {
 }
 
 nn::InputShape input_shape(const data::DatasetShape& set) {
-  return {set.channels, set.height, set.width, set.classes, set.context};
+  return shape_in(set);
 }
 
 }  // namespace abtrain::config

@@ -1,12 +1,15 @@
 #include "data/augment.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/index_select.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
+#include "data/arrays/array_set.h"
 #include "data/file_batches.h"
 #include "data/images/float_images.h"
 #include "data/text/text_set.h"
@@ -34,12 +37,38 @@ Batch empty_like(const at::Tensor& pixels, std::int64_t count, const at::TensorO
   return empty_batch(count, pixels.size(1), pixels.size(2), pixels.size(3), options);
 }
 
-void check_images(const at::Tensor& pixels, const at::Tensor& labels, std::int64_t channels) {
+void check_images(
+    const at::Tensor& pixels, const at::Tensor& labels, std::int64_t channels,
+    const at::Tensor& places = {}) {
   ABT_ASSERT(
       pixels.defined() && labels.defined() && pixels.dim() == 4 &&
-          pixels.size(0) == labels.size(0) && pixels.size(1) == channels &&
-          pixels.is_contiguous() && labels.is_contiguous(),
+          (places.defined() ? places.size(0) : pixels.size(0)) == labels.size(0) &&
+          pixels.size(1) == channels && pixels.is_contiguous() && labels.is_contiguous(),
       "images are not N x {} x H x W with N labels", channels);
+}
+
+// Puts the targets of a regression in place of labels.
+void put_targets(const at::Tensor& targets, const at::Tensor& indices, at::Tensor& labels) {
+  if (labels.defined() && labels.scalar_type() == targets.scalar_type()) {
+    at::index_select_out(labels, targets, 0, indices);
+    return;
+  }
+  at::Tensor made = at::index_select(targets, 0, indices);
+  labels = labels.defined() && labels.is_pinned() ? made.pin_memory() : made;
+}
+
+// One batch from bytes. `batch` holds the images; if the labels are classes,
+// the labels too.
+void write_bytes(
+    const DeviceImages& images, const at::Tensor& indices, const ops::Augmentation& how,
+    Batch& batch) {
+  const bool numbers = images.targets.defined();
+  const at::Tensor labels = numbers ? at::empty_like(indices) : batch.labels;
+  ops::augment_images(
+      {images.pixels, images.labels, indices, images.table, batch.inputs, labels}, how);
+  if (numbers) {
+    put_targets(images.targets, indices, batch.labels);
+  }
 }
 
 void check_list(const ListedImages& images) {
@@ -64,6 +93,9 @@ Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64
       flip_(options.augment == AugmentName::Flip || options.augment == AugmentName::CropFlip),
       channels_(static_cast<std::int64_t>(dataset.mean.size())),
       context_(dataset.context),
+      logits_(
+          std::max<std::int64_t>(1, dataset.context) *
+          std::max<std::int64_t>({1, dataset.classes, dataset.vocabulary})),
       norm_(dataset.norm) {
   if (context_ > 0) {
     return;  // nothing is done to a text
@@ -136,6 +168,9 @@ Batch Augment::training(
   if (const auto* windows = std::get_if<TextWindows>(&examples)) {
     return text_batch(*windows, indices, context_, page_locked);
   }
+  if (const auto* rows = std::get_if<TokenRows>(&examples)) {
+    return token_batch(*rows, indices, page_locked);
+  }
   if (const auto* list = std::get_if<ListedImages>(&examples)) {
     check_list(*list);
     for (const std::int64_t index : indices) {
@@ -145,16 +180,15 @@ Batch Augment::training(
     return page_locked ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()} : batch;
   }
   if (const auto* images = std::get_if<FloatImages>(&examples)) {
-    check_images(images->values, images->labels, channels_);
-    return augment_values(*images, norm_, indices, augmentation(epoch), page_locked);
+    return batch_of_values(*images, indices, augmentation(epoch), page_locked);
   }
   const auto& images = std::get<ByteImages>(examples);
   check_images(images.pixels, images.labels, channels_);
   const at::Tensor all = as_tensor(indices);
   Batch batch = empty_like(
       images.pixels, all.size(0), at::TensorOptions(at::kFloat).pinned_memory(page_locked));
-  ops::augment_images(
-      {images.pixels, images.labels, all, table_, batch.inputs, batch.labels}, augmentation(epoch));
+  write_bytes(
+      {images.pixels, images.labels, table_, images.targets}, all, augmentation(epoch), batch);
   return batch;
 }
 
@@ -165,17 +199,31 @@ Batch Augment::evaluation(const Examples& examples, std::int64_t begin, std::int
   if (const auto* windows = std::get_if<TextWindows>(&examples)) {
     return text_batch(*windows, indices, context_, /*page_locked=*/false);
   }
+  if (const auto* rows = std::get_if<TokenRows>(&examples)) {
+    return token_batch(*rows, indices, /*page_locked=*/false);
+  }
   if (const auto* list = std::get_if<ListedImages>(&examples)) {
     check_list(*list);
     return files_->evaluation(*list, begin, end);
   }
   if (const auto* images = std::get_if<FloatImages>(&examples)) {
-    check_images(images->values, images->labels, channels_);
-    return augment_values(*images, norm_, indices, {}, /*page_locked=*/false);
+    return batch_of_values(*images, indices, {}, /*page_locked=*/false);
   }
   const auto& images = std::get<ByteImages>(examples);
   check_images(images.pixels, images.labels, channels_);
-  return evaluation(DeviceImages{images.pixels, images.labels, table_}, begin, end, at::kFloat);
+  return evaluation(
+      DeviceImages{images.pixels, images.labels, table_, images.targets}, begin, end, at::kFloat);
+}
+
+Batch Augment::batch_of_values(
+    const FloatImages& images, std::span<const std::int64_t> indices, const ops::Augmentation& how,
+    bool page_locked) const {
+  check_images(images.values, images.labels, channels_, images.places);
+  Batch batch = augment_values(images, norm_, indices, how, page_locked);
+  if (images.targets.defined()) {
+    put_targets(images.targets, as_tensor(indices), batch.labels);
+  }
+  return batch;
 }
 
 void Augment::training(
@@ -190,9 +238,7 @@ void Augment::training(
   ABT_ASSERT(
       batch.inputs.scalar_type() == type, "a batch of {}, expected {}", batch.inputs.scalar_type(),
       type);
-  ops::augment_images(
-      {images.pixels, images.labels, indices, images.table, batch.inputs, batch.labels},
-      augmentation(epoch));
+  write_bytes(images, indices, augmentation(epoch), batch);
 }
 
 Batch Augment::evaluation(
@@ -200,10 +246,7 @@ Batch Augment::evaluation(
   check_range(begin, end, images.size());
   const auto& pixels = images.pixels;
   Batch batch = empty_like(pixels, end - begin, pixels.options().dtype(type));
-  ops::augment_images(
-      {pixels, images.labels, at::arange(begin, end, pixels.options().dtype(at::kLong)),
-       images.table, batch.inputs, batch.labels},
-      {});
+  write_bytes(images, at::arange(begin, end, pixels.options().dtype(at::kLong)), {}, batch);
   return batch;
 }
 

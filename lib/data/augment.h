@@ -1,5 +1,5 @@
 // Turns images into network input: crops, flips, normalizes, erases at random.
-// Windows of a text are taken as they are.
+// Windows of a text and rows of tokens are taken as they are.
 //
 // Random numbers are counter-based, keyed by (seed, epoch, example index): in
 // an epoch an example gets the same treatment whichever worker, thread or
@@ -33,9 +33,13 @@ class Augment {
   // a pad or probability out of range.
   Augment(const DataOptions& options, const Dataset& dataset, std::uint64_t seed);
 
-  // Tokens per window of a text; 0: images.
+  // Tokens per window of a text, or per row; 0: images.
   std::int64_t context() const {
     return context_;
+  }
+  // Most logits that an example can have.
+  std::int64_t logits() const {
+    return logits_;
   }
   // Returns a training batch of the examples `indices`. A damaged file is
   // replaced by the next example that is not damaged. Throws Error(DamagedData)
@@ -61,6 +65,9 @@ class Augment {
   ops::Augmentation augmentation(std::int64_t epoch) const;
   // Empty if nothing of the example is erased.
   Box draw_erased_or_none(Random& random, std::int64_t height, std::int64_t width) const;
+  Batch batch_of_values(
+      const FloatImages& images, std::span<const std::int64_t> indices,
+      const ops::Augmentation& how, bool page_locked) const;
   Batch training_of_files(
       const ListedImages& images, std::span<const std::int64_t> indices, std::int64_t epoch) const;
 
@@ -69,7 +76,8 @@ class Augment {
   bool crop_ = false;
   bool flip_ = false;
   std::int64_t channels_ = 0;
-  std::int64_t context_ = 0;                  // of a text
+  std::int64_t context_ = 0;  // of tokens
+  std::int64_t logits_ = 1;
   at::Tensor table_;                          // from normalized_bytes()
   Norm norm_;                                 // for images that are values
   std::shared_ptr<const FileBatches> files_;  // for a data set of files

@@ -11,10 +11,15 @@ namespace abtrain::data {
 
 struct Batch {
   // Images: B x C x H x W; float32, or bfloat16 on a GPU; channels-last if C >
-  // 1. Text: B x tokens, int64.
+  // 1. Text and rows of tokens: B x tokens, int64.
   at::Tensor inputs;
-  at::Tensor labels;  // B, or B x tokens; int64
+  // B, or B x tokens, int64, of which kIgnoredLabel does not count; of a
+  // regression B x K, float32.
+  at::Tensor labels;
 };
+
+// As in PyTorch's cross-entropy.
+inline constexpr std::int64_t kIgnoredLabel = -100;
 
 // Returns an uninitialized batch of images. `options`: dtype of the images,
 // device, page-locked or not.

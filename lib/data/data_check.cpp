@@ -8,12 +8,21 @@
 namespace abtrain::data {
 namespace {
 
-// data.subset, data.pool and data.standardize, for a set that is held as bytes.
+// data.subset, data.pool and data.standardize, for a set that is held as bytes
+// or values.
 void check_images(const DataOptions& o, Conflicts& out) {
-  try {
-    dataset_shape(o);
-  } catch (const ConflictError& error) {
-    out.push_back(error.conflict());
+  if (!is_arrays(o)) {  // no file may be read
+    try {
+      dataset_shape(o);
+    } catch (const ConflictError& error) {
+      out.push_back(error.conflict());
+    }
+  } else if (!o.root) {
+    out.push_back(
+        {{"data.root", "data.name"},
+         "expected the folder that holds train.safetensors, with the tensors x and y "
+         "(abtrain.save_arrays of the Python module writes it), or train_x.npy and train_y.npy; "
+         "got auto"});
   }
   if (o.subset > 0 && o.validation >= o.subset) {
     out.push_back(
@@ -110,8 +119,10 @@ Conflicts check(const DataOptions& o) {
                channels == 1 ? " value" : " values", values.size())});
     }
   };
-  check_channels("data.mean", o.mean);
-  check_channels("data.std", o.std);
+  if (!set.is_arrays) {
+    check_channels("data.mean", o.mean);
+    check_channels("data.std", o.std);
+  }
   if (!set.has_files()) {
     check_images(o, out);
     return out;

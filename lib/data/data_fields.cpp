@@ -10,7 +10,8 @@ Fields fields_of(DataOptions& o) {
   f.text_or(
        "root", "auto", o.root,
        "folder that holds its files; auto: search the usual places; for text a "
-       "file or a folder of files, plain or gzipped")
+       "file or a folder of files, plain or gzipped; for arrays the folder of "
+       "train.safetensors or train_x.npy")
       .free();
   f.integer(
        "batch_size", o.batch_size, between(1, 1e6),
@@ -45,8 +46,8 @@ Fields fields_of(DataOptions& o) {
       "becomes 0; not for image-folder");
   f.integer(
       "validation", o.validation, between(0, 1e8),
-      "number of training images, or windows of a text, held out and scored "
-      "at each evaluation");
+      "number of training examples (images, windows of a text) held out and "
+      "scored at each evaluation");
   f.integer(
        "prefetch", o.prefetch, between(1, 1024), "batches prepared ahead, if the host makes them")
       .free();
@@ -55,15 +56,17 @@ Fields fields_of(DataOptions& o) {
        "whether the images lie in the GPU's memory as bytes and batches are "
        "made there, identical to the host's; auto: on a GPU, if they take "
        "at most a tenth of its memory; never for image-folder, nor for "
-       "pooled or standardized images")
+       "pooled or standardized images or arrays other than uint8")
       .free();
   f.numbers(
-      "mean", o.mean, between(0, 1), "mean per channel, of pixel / 255; empty: the data set's own",
+      "mean", o.mean, between(-kLargest, kLargest),
+      "mean per channel, of pixel / 255, or of the numbers of arrays; empty: the "
+      "data set's own, 0 for arrays",
       0);
   f.numbers(
-      "std", o.std, above_to(0, 10),
-      "standard deviation per channel, of pixel / 255; empty: the data "
-      "set's own",
+      "std", o.std, above_to(0, kLargest),
+      "standard deviation per channel, of pixel / 255, or of the numbers of "
+      "arrays; empty: the data set's own, 1 for arrays",
       0);
   f.integer(
       "image_size", o.image_size, between(8, 4096),
@@ -97,8 +100,8 @@ Fields fields_of(DataOptions& o) {
       "them into .bin files");
   f.auto_or_integer(
       "vocabulary", o.vocabulary, between(2, 1e8),
-      "text: how many tokens there are; auto: 256 for bytes, else the 50,257 "
-      "of GPT-2");
+      "how many tokens there are; auto: of a text 256 for bytes, else the 50,257 "
+      "of GPT-2; of arrays the largest + 1");
   f.number(
       "bytes_per_token", o.bytes_per_token, above_to(0, 1000),
       "text: bytes that a token stands for on average, from which bits per "
@@ -109,7 +112,10 @@ Fields fields_of(DataOptions& o) {
        "text")
       .free();
   f.number(
-      "test_share", o.test_share, above_to(0, 0.5), "text: share of its tokens that its tail has");
+      "test_share", o.test_share, above_to(0, 0.5),
+      "share of the data that becomes the test set where there is no other: of a "
+      "text its tail, of arrays and of each class of image-folder examples at "
+      "random, the same in every run");
   return f;
 }
 

@@ -1,10 +1,13 @@
 #include "data/dataset.h"
 
+#include <ATen/ops/arange.h>
+
 #include <filesystem>
 
 #include "base/conflict.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "data/arrays/array_set.h"
 #include "data/images/float_images.h"
 #include "data/images/image_folder.h"
 #include "data/known_sets.h"
@@ -111,6 +114,12 @@ std::string text_path(const KnownSet& set, const DataOptions& options) {
   return at_home(*options.root);
 }
 
+DatasetShape shape_of(const Dataset& set) {
+  return {set.channels,     set.height,       set.width,     set.classes,
+          set.train.size(), set.test.size(),  set.context,   set.sizes,
+          set.regression,   set.token_labels, set.vocabulary};
+}
+
 // The data set's shape as cut and pooled by the options (not image-folder).
 DatasetShape shape_of(const KnownSet& set, const DataOptions& options) {
   DatasetShape shape = set.shape;
@@ -118,8 +127,8 @@ DatasetShape shape_of(const KnownSet& set, const DataOptions& options) {
     throw ConflictError(
         {{"data.subset", "data.name"},
          formatted(
-             "expected 0 .. {}, all training images of {}, got {}", shape.train, set.name,
-             options.subset)});
+             "expected 0 .. {}, all training {} of {}, got {}", shape.train, examples_of(options),
+             set.name, options.subset)});
   }
   const std::int64_t side = options.pool;
   if (side < 0 || (side > 0 && (shape.height % side != 0 || shape.width % side != 0))) {
@@ -134,19 +143,37 @@ DatasetShape shape_of(const KnownSet& set, const DataOptions& options) {
   }
   if (side > 0) {
     shape.height = shape.width = side;
+    if (!shape.sizes.empty()) {
+      shape.sizes[shape.sizes.size() - 2] = shape.sizes.back() = side;
+    }
   }
   return shape;
 }
 
-void keep_first(ByteImages& images, std::int64_t count) {
-  if (count < images.labels.size(0)) {
-    images.pixels = images.pixels.narrow(0, 0, count).clone();
-    images.labels = images.labels.narrow(0, 0, count).clone();
+Examples as_floats(const Examples& examples, std::int64_t side) {
+  if (const auto* values = std::get_if<FloatImages>(&examples)) {
+    return side > 0 ? pooled(*values, side) : *values;
   }
+  const auto& images = std::get<ByteImages>(examples);
+  return FloatImages{pooled(images.pixels, side), images.labels, images.targets};
 }
 
-FloatImages as_floats(const ByteImages& images, std::int64_t side) {
-  return {pooled(images.pixels, side), images.labels};
+// Arrays, and where they are.
+Dataset open_own_arrays(const DataOptions& options, Log* log) {
+  ABT_CHECK(
+      options.root, Config,
+      "data.root: expected the folder of the arrays (abtrain.save_arrays of the Python module "
+      "writes one), got auto");
+  return open_arrays(options, at_home(*options.root), log);
+}
+
+// The arrays as a known set.
+KnownSet known(const Dataset& arrays) {
+  KnownSet set = find_set(arrays.name);
+  set.shape = shape_of(arrays);
+  set.mean.assign(static_cast<std::size_t>(arrays.channels), 0.0F);
+  set.std.assign(set.mean.size(), 1.0F);
+  return set;
 }
 
 // The data set's own values, or those given for `key`.
@@ -179,11 +206,12 @@ DatasetShape dataset_shape(const DataOptions& options) {
   if (set.read != nullptr) {
     return shape_of(set, options);
   }
-  const Dataset found = set.is_text
-                            ? open_text(options, text_path(set, options), nullptr)
-                            : open_image_folder(options, folder_of(set, options.root), nullptr);
-  return {found.channels,     found.height,      found.width,  found.classes,
-          found.train.size(), found.test.size(), found.context};
+  if (set.is_arrays) {
+    return shape_of(known(open_own_arrays(options, nullptr)), options);
+  }
+  return shape_of(
+      set.is_text ? open_text(options, text_path(set, options), nullptr)
+                  : open_image_folder(options, folder_of(set, options.root), nullptr));
 }
 
 DatasetPlace find_dataset(const std::string& name, const std::optional<std::string>& root) {
@@ -202,39 +230,48 @@ DatasetPlace find_dataset(const std::string& name, const std::optional<std::stri
 }
 
 Dataset load_dataset(const DataOptions& options, Log* log) {
-  const KnownSet set = find_set(options.name);
+  KnownSet set = find_set(options.name);
   if (set.is_text) {
     return open_text(options, text_path(set, options), log);
+  }
+  Dataset out;
+  if (set.is_arrays) {
+    out = open_own_arrays(options, log);
+    set = known(out);
   }
   std::vector<float> mean = a_channel("data.mean", set.mean, options.mean);
   std::vector<float> std = a_channel("data.std", set.std, options.std);
   const DatasetShape shape = set.has_files() ? set.shape : shape_of(set, options);
-  const std::string folder = folder_of(set, options.root);
-  Dataset out;
   if (set.has_files()) {
-    out = open_image_folder(options, folder, log);
-  } else {
+    out = open_image_folder(options, folder_of(set, options.root), log);
+  } else if (!set.is_arrays) {
+    const std::string folder = folder_of(set, options.root);
     out.name = set.name;
     out.found_in = folder;
-    out.channels = shape.channels;
-    out.height = shape.height;
-    out.width = shape.width;
     out.classes = shape.classes;
+    out.class_names = set.class_names;
     out.train = read_part(set, folder, set.train_files, set.shape.train);
     out.test = read_part(set, folder, set.test_files, set.shape.test);
   }
   out.mean = std::move(mean);
   out.std = std::move(std);
   out.flips = set.flips;
-  if (!set.has_files()) {
-    auto& train = std::get<ByteImages>(out.train);
-    keep_first(train, shape.train);
-    if (options.pool > 0 || options.standardize) {
-      const FloatImages floats = as_floats(train, options.pool);
-      out.norm = options.standardize ? standard_norm(floats.values) : channel_norm(out);
-      out.train = floats;
-      out.test = as_floats(std::get<ByteImages>(out.test), options.pool);
-    }
+  if (set.has_files()) {
+    return out;
+  }
+  out.channels = shape.channels;
+  out.height = shape.height;
+  out.width = shape.width;
+  out.sizes = shape.sizes;
+  if (shape.train < out.train.size()) {
+    out.train = chosen(out.train, at::arange(shape.train, at::kLong));
+  }
+  if (options.pool > 0 || options.standardize) {
+    out.train = as_floats(out.train, options.pool);
+    out.test = as_floats(out.test, options.pool);
+  }
+  if (const auto* values = std::get_if<FloatImages>(&out.train)) {
+    out.norm = options.standardize ? standard_norm(*values) : channel_norm(out);
   }
   return out;
 }

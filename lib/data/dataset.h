@@ -1,6 +1,6 @@
 // A data set: images with their classes, in memory as bytes (or floats, if
-// pooled or standardized) or as JPEG files that are decoded on demand; or a
-// text (data/text/text_set.h).
+// pooled or standardized) or as image files that are decoded on demand; a text
+// (data/text/text_set.h); or a user's own arrays (data/arrays/array_set.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,13 +23,17 @@ namespace abtrain::data {
 class ImageFiles;
 class Tokens;
 
+// Tensors of arrays may lie in a mapped file: nothing may write to them.
 struct ByteImages {
-  at::Tensor pixels = {};  // N x C x H x W, uint8, contiguous, CPU
-  at::Tensor labels = {};  // N, int64, CPU
+  at::Tensor pixels = {};   // N x C x H x W, uint8, contiguous, CPU
+  at::Tensor labels = {};   // N, int64, CPU; 0 if there are targets
+  at::Tensor targets = {};  // N x K, fp32: of a regression; else undefined
 };
 struct FloatImages {
-  at::Tensor values = {};  // N x C x H x W, fp32: pixel / 255
-  at::Tensor labels = {};  // N, int64, CPU
+  at::Tensor values = {};   // M x C x H x W, floating point: pixel / 255
+  at::Tensor labels = {};   // N, int64, CPU; 0 if there are targets
+  at::Tensor targets = {};  // N x K, fp32: of a regression; else undefined
+  at::Tensor places = {};   // N, int64: rows of values; undefined: all of them
 };
 // Images that are decoded for each batch.
 struct ListedImages {
@@ -42,10 +46,17 @@ struct TextWindows {
   std::shared_ptr<const Tokens> text = {};
   at::Tensor places = {};  // N, int64: the first token of each
 };
+// Rows of tokens in integers of any type, labels and targets as they lie in
+// the file: M x T integers or, if each row has one label, M; or M x K numbers.
+struct TokenRows {
+  at::Tensor tokens = {};  // M x T
+  at::Tensor answers = {};
+  at::Tensor places = {};  // N, int64: rows of both
+};
 
 // A part of a data set: training, validation or test examples.
 //   if (const auto* bytes = std::get_if<ByteImages>(&examples)) ...
-struct Examples : std::variant<ByteImages, FloatImages, ListedImages, TextWindows> {
+struct Examples : std::variant<ByteImages, FloatImages, ListedImages, TextWindows, TokenRows> {
   using variant::variant;
   std::int64_t size() const;
 };
@@ -62,30 +73,43 @@ struct Dataset {
   // Shape of an image in the form that the network takes.
   std::int64_t channels = 0, height = 0, width = 0;
   std::int64_t classes = 0;  // of a text: the vocabulary
-  std::int64_t context = 0;  // tokens per window of a text; 0: images
+  std::int64_t context = 0;  // tokens per window or row; 0: images
   std::vector<float> mean;   // per channel, of pixel / 255
   std::vector<float> std;
   Norm norm = {};      // replaces mean and std if images are values
   bool flips = false;  // a horizontal flip keeps the label
   Examples train;
   Examples test;
+  // The rest is for arrays.
+  std::vector<std::int64_t> sizes = {};       // of an example in its file; else empty
+  bool regression = false;                    // numbers to predict: `classes` of them
+  bool token_labels = true;                   // false: one label per row of tokens
+  std::int64_t vocabulary = 0;                // of rows of tokens, which may have other classes
+  std::vector<std::string> class_names = {};  // empty if they are not known
 };
 
 // Shape of a named data set as cut by `options`, without opening it (for
-// `plan`); the files of image-folder are listed, those of a text are mapped.
+// `plan`); the files of image-folder are listed, those of a text and of arrays
+// are mapped.
 // Throws as load_dataset() does.
 struct DatasetShape {
   std::int64_t channels, height, width, classes, train, test;
   std::int64_t context = 0;
+  std::vector<std::int64_t> sizes = {};
+  bool regression = false;
+  bool token_labels = true;
+  std::int64_t vocabulary = 0;
 };
 DatasetShape dataset_shape(const DataOptions& options);
 std::vector<std::string> dataset_names();
 // Whether the images are files that are decoded for each batch (image-folder).
 bool has_files(const DataOptions& options);
 bool is_text(const DataOptions& options);
+// Whether it is a user's own arrays.
+bool is_arrays(const DataOptions& options);
 // How many tokens a text has.
 std::int64_t vocabulary_of(const DataOptions& options);
-// What the examples are: "images", or "windows" of a text.
+// What the examples are: "images", "windows" of a text, or "examples".
 const char* examples_of(const DataOptions& options);
 
 // Reads a data set. options.root: a folder, or nullopt for the usual places
@@ -105,6 +129,8 @@ struct DatasetPlace {
 DatasetPlace find_dataset(
     const std::string& name, const std::optional<std::string>& root = std::nullopt);
 
+// Examples number `indices`, an int64 tensor, in its order.
+Examples chosen(const Examples& all, const at::Tensor& indices);
 // Removes the last `count` examples of a seeded permutation from the training
 // examples and returns them. Throws Error(Config) for a count out of range.
 Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed);

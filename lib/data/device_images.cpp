@@ -23,7 +23,9 @@ DeviceImages copy_of(const Examples& examples, const at::Tensor& table, c10::Dev
   const auto& images = std::get<ByteImages>(examples);
   // The source is pageable memory, so the host waits for the copy, and other
   // threads' streams see all of it.
-  return {images.pixels.to(device), images.labels.to(device), table};
+  return {
+      images.pixels.to(device), images.labels.to(device), table,
+      images.targets.defined() ? images.targets.to(device) : at::Tensor()};
 }
 
 }  // namespace

@@ -14,10 +14,13 @@ at::Tensor rows(const at::Tensor& all, const at::Tensor& indices) {
   return all.defined() ? at::index_select(all, 0, indices) : at::Tensor();
 }
 ByteImages selected(const ByteImages& all, const at::Tensor& indices) {
-  return {rows(all.pixels, indices), rows(all.labels, indices)};
+  return {rows(all.pixels, indices), rows(all.labels, indices), rows(all.targets, indices)};
 }
 FloatImages selected(const FloatImages& all, const at::Tensor& indices) {
-  return {rows(all.values, indices), rows(all.labels, indices)};
+  const bool placed = all.places.defined();
+  return {
+      placed ? all.values : rows(all.values, indices), rows(all.labels, indices),
+      rows(all.targets, indices), rows(all.places, indices)};
 }
 ListedImages selected(const ListedImages& all, const at::Tensor& indices) {
   return {all.files, rows(all.places, indices), rows(all.labels, indices)};
@@ -25,8 +28,17 @@ ListedImages selected(const ListedImages& all, const at::Tensor& indices) {
 TextWindows selected(const TextWindows& all, const at::Tensor& indices) {
   return {all.text, rows(all.places, indices)};
 }
+TokenRows selected(const TokenRows& all, const at::Tensor& indices) {
+  return {all.tokens, all.answers, rows(all.places, indices)};
+}
 
 }  // namespace
+
+Examples chosen(const Examples& all, const at::Tensor& indices) {
+  return std::visit(
+      [&](const auto& source) -> Examples { return selected(source, indices); },
+      static_cast<const Examples::variant&>(all));
+}
 
 Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed) {
   const std::int64_t size = train.size();
@@ -40,10 +52,7 @@ Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed) {
   std::sort(order.begin(), cut);
   std::sort(cut, order.end());
   const auto take = [&](auto begin, auto end) {
-    const at::Tensor indices = at::tensor(std::vector<std::int64_t>(begin, end), at::kLong);
-    return std::visit(
-        [&](const auto& all) -> Examples { return selected(all, indices); },
-        static_cast<const Examples::variant&>(train));
+    return chosen(train, at::tensor(std::vector<std::int64_t>(begin, end), at::kLong));
   };
   Examples held = take(cut, order.end());
   if (count > 0) {

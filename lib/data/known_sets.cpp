@@ -26,12 +26,20 @@ ByteImages read_cifar100_set(const KnownSet& set, const Files& paths, std::int64
   return read_cifar(paths, count, set.shape.classes, /*label_bytes=*/2);
 }
 
+// GCC 12 warns in vain of an initializer list within the table's.
+DatasetShape shape_of_images(
+    std::int64_t channels, std::int64_t height, std::int64_t width, std::int64_t classes,
+    std::int64_t train, std::int64_t test) {
+  return {channels, height, width, classes, train, test};
+}
+
 }  // namespace
 
 std::vector<KnownSet> known_sets() {
-  return {
+  std::vector<KnownSet> sets;
+  sets.push_back(
       {.name = "fashion-mnist",
-       .shape = {1, 28, 28, 10, 60'000, 10'000},
+       .shape = shape_of_images(1, 28, 28, 10, 60'000, 10'000),
        .mean = {0.2860f},
        .std = {0.3530f},
        .flips = true,
@@ -45,9 +53,13 @@ std::vector<KnownSet> known_sets() {
                  "ROOT/train-labels-idx1-ubyte\n"
                  "ROOT/t10k-images-idx3-ubyte\n"
                  "ROOT/t10k-labels-idx1-ubyte   (each may end in .gz)",
-       .read = read_idx_set},
+       .read = read_idx_set,
+       .class_names = {
+           "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
+           "Bag", "Ankle boot"}});
+  sets.push_back(
       {.name = "cifar10",
-       .shape = {3, 32, 32, 10, 50'000, 10'000},
+       .shape = shape_of_images(3, 32, 32, 10, 50'000, 10'000),
        .mean = {0.4914f, 0.4822f, 0.4465f},
        .std = {0.2023f, 0.1994f, 0.2010f},
        .flips = true,
@@ -62,9 +74,13 @@ std::vector<KnownSet> known_sets() {
        .layout = "ROOT/cifar-10-batches-bin/data_batch_1.bin ... "
                  "data_batch_5.bin\n"
                  "ROOT/cifar-10-batches-bin/test_batch.bin",
-       .read = read_cifar_set},
+       .read = read_cifar_set,
+       .class_names = {
+           "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
+           "truck"}});
+  sets.push_back(
       {.name = "cifar100",
-       .shape = {3, 32, 32, 100, 50'000, 10'000},
+       .shape = shape_of_images(3, 32, 32, 100, 50'000, 10'000),
        .mean = {0.5071f, 0.4865f, 0.4409f},
        .std = {0.2673f, 0.2564f, 0.2762f},
        .flips = true,
@@ -76,10 +92,11 @@ std::vector<KnownSet> known_sets() {
                      "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
        .layout = "ROOT/cifar-100-binary/train.bin\n"
                  "ROOT/cifar-100-binary/test.bin",
-       .read = read_cifar100_set},
-      // The mean and deviation are ImageNet's.
+       .read = read_cifar100_set});
+  // The mean and deviation are ImageNet's.
+  sets.push_back(
       {.name = "image-folder",
-       .shape = {3, 0, 0, 0, 0, 0},
+       .shape = shape_of_images(3, 0, 0, 0, 0, 0),
        .mean = {0.485f, 0.456f, 0.406f},
        .std = {0.229f, 0.224f, 0.225f},
        .flips = true,
@@ -92,9 +109,10 @@ std::vector<KnownSet> known_sets() {
                      "into a folder for each class",
        .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, in any case)\n"
                  "ROOT/val/CLASS/NAME.jpg     (only classes that train has)",
-       .read = nullptr},
+       .read = nullptr});
+  sets.push_back(
       {.name = "gcide",
-       .shape = {},
+       .shape = shape_of_images(0, 0, 0, 0, 0, 0),
        .mean = {},
        .std = {},
        .flips = false,
@@ -107,9 +125,10 @@ std::vector<KnownSet> known_sets() {
                      "Dictionary)",
        .layout = "ROOT/gcide.dict   (may end in .dz or .gz)",
        .read = nullptr,
-       .is_text = true},
+       .is_text = true});
+  sets.push_back(
       {.name = "text",
-       .shape = {},
+       .shape = shape_of_images(0, 0, 0, 0, 0, 0),
        .mean = {},
        .std = {},
        .flips = false,
@@ -120,8 +139,25 @@ std::vector<KnownSet> known_sets() {
        .how_to_get = "any files of your own; data.root names them",
        .layout = "ROOT, a file or a folder of files, each plain or gzipped",
        .read = nullptr,
-       .is_text = true},
-  };
+       .is_text = true});
+  sets.push_back(
+      {.name = "arrays",
+       .shape = shape_of_images(0, 0, 0, 0, 0, 0),
+       .mean = {},
+       .std = {},
+       .flips = true,
+       .train_files = {},
+       .test_files = {},
+       .folders = {},
+       .system_places = {},
+       .how_to_get = "arrays of your own, which abtrain.save_arrays of the Python module writes; "
+                     "data.root names their folder",
+       .layout = "ROOT/train.safetensors   (tensors x and y)\n"
+                 "ROOT/test.safetensors    (may be missing)\n"
+                 "or ROOT/train_x.npy, ROOT/train_y.npy, ROOT/test_x.npy, ROOT/test_y.npy",
+       .read = nullptr,
+       .is_arrays = true});
+  return sets;
 }
 
 std::vector<std::string> dataset_names() {
@@ -155,6 +191,10 @@ bool is_text(const DataOptions& options) {
   return find_set(options.name).is_text;
 }
 
+bool is_arrays(const DataOptions& options) {
+  return find_set(options.name).is_arrays;
+}
+
 std::int64_t vocabulary_of(const DataOptions& options) {
   constexpr std::int64_t kBytes = 256;
   constexpr std::int64_t kGpt2 = 50257;
@@ -162,7 +202,8 @@ std::int64_t vocabulary_of(const DataOptions& options) {
 }
 
 const char* examples_of(const DataOptions& options) {
-  return is_text(options) ? "windows" : "images";
+  const KnownSet set = find_set(options.name);
+  return set.is_text ? "windows" : set.is_arrays ? "examples" : "images";
 }
 
 }  // namespace abtrain::data

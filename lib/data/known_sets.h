@@ -22,15 +22,18 @@ struct KnownSet {
   std::string how_to_get;
   std::string layout;  // how the files are laid out, one line each
   // Reads `count` images in all from the paths of train_files or test_files.
-  // Null: the data set is a tree of JPEG files, and train_files and test_files
-  // are its parts, or it is a text, whose file is train_files.front().
+  // Null: the data set is a tree of image files, and train_files and test_files
+  // are its parts, or it is a text, whose file is train_files.front(), or it is
+  // a user's own arrays.
   ByteImages (*read)(
       const KnownSet& set, const std::vector<std::string>& paths, std::int64_t count);
 
   bool is_text = false;
+  bool is_arrays = false;
+  std::vector<std::string> class_names = {};
 
   bool has_files() const {
-    return read == nullptr && !is_text;
+    return read == nullptr && !is_text && !is_arrays;
   }
 };
 

@@ -181,6 +181,11 @@ Architecture build(const ModelOptions& options, const InputShape& shape) {
       is_text ? family.takes_text : family.takes_images, Config,
       "model.name: {} takes {}, but the data set has {}", options.name, is_text ? "images" : "text",
       is_text ? "text" : "images");
+  ABT_CHECK(
+      family.takes_images || !is_text || shape.token_labels, Config,
+      "model.name: {} predicts a label for each token, but the data set has one for all {} tokens "
+      "of an example",
+      options.name, shape.context);
   return family.build(options, shape, family.sizes);
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/silu.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -161,7 +162,8 @@ Architecture gpt(const ModelOptions& options, const InputShape& shape, const Siz
       context >= shape.context, Config,
       "model.context: expected at least data.context ({}), got {}", shape.context, context);
   const bool learned = options.positions == Positions::Learned;
-  auto embedding = std::make_unique<TokenEmbedding>(shape.classes, learned ? context : 0, features);
+  const std::int64_t vocabulary = std::max(shape.classes, shape.vocabulary);
+  auto embedding = std::make_unique<TokenEmbedding>(vocabulary, learned ? context : 0, features);
   const TokenEmbedding& tokens = *embedding;
   auto layers = std::make_unique<Sequential>();
   layers->add("", std::move(embedding));
@@ -176,7 +178,7 @@ Architecture gpt(const ModelOptions& options, const InputShape& shape, const Siz
   if (options.tied) {
     layers->add("", std::make_unique<TiedHead>(tokens));
   } else {
-    layers->add("lm_head", gpt_linear(features, shape.classes, kGptDeviation, false));
+    layers->add("lm_head", gpt_linear(features, vocabulary, kGptDeviation, false));
     architecture.keep_dense = {"lm_head"};
   }
   architecture.layers = std::move(layers);

@@ -1,6 +1,7 @@
 #include "plan/compute_time.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/randint.h>
 
 #include <algorithm>
@@ -33,6 +34,20 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
   const auto channels = static_cast<std::size_t>(shape.channels);
   data::Dataset set;
   set.name = "random";
+  set.classes = shape.classes;
+  set.context = shape.context;
+  set.sizes = shape.sizes;
+  set.token_labels = shape.token_labels;
+  set.vocabulary = shape.vocabulary;
+  if (shape.vocabulary > 0) {
+    const at::Tensor tokens = at::randint(shape.vocabulary, {count, shape.context}, at::kLong);
+    const at::Tensor answers = shape.token_labels
+                                   ? at::randint(shape.classes, {count, shape.context}, at::kLong)
+                                   : at::randint(shape.classes, {count}, at::kLong);
+    set.train = data::TokenRows{tokens, answers, at::arange(count, at::kLong)};
+    set.test = data::TokenRows{tokens, answers, at::arange(2, at::kLong)};
+    return set;
+  }
   if (shape.context > 0) {
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count * shape.context + 1));
     Random random(1, RandomPurpose::Test);
@@ -40,8 +55,6 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
     std::ranges::generate(bytes, [&] { return static_cast<std::uint8_t>(random.below(tokens)); });
     const std::int64_t end = std::ssize(bytes);
     const auto text = std::make_shared<const data::Tokens>(std::move(bytes));
-    set.classes = shape.classes;
-    set.context = shape.context;
     set.train = data::windows_of(text, 0, end, shape.context);
     set.test = data::windows_of(text, 0, std::min(end, 2 * shape.context + 1), shape.context);
     return set;
@@ -49,7 +62,6 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
   set.channels = shape.channels;
   set.height = shape.height;
   set.width = shape.width;
-  set.classes = shape.classes;
   set.flips = true;
   set.mean.assign(channels, 0.5F);
   set.std.assign(channels, 0.25F);

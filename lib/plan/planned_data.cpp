@@ -11,7 +11,7 @@ PlannedData planned_data(const data::DataOptions& options) {
   try {
     return {data::dataset_shape(options), ""};
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::MissingInput) {
+    if (error.kind() != ErrorKind::MissingInput || data::is_arrays(options)) {
       throw;
     }
   }

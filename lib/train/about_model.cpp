@@ -1,5 +1,7 @@
 #include "train/about_model.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "train/build_info.h"
 
@@ -23,8 +25,11 @@ weights::About about_model(const config::RunOptions& options, const data::Datase
       {"model", options.model.name},
       {"data", options.data.name}};
   if (dataset.context > 0) {
-    about["vocabulary"] = formatted("{}", dataset.classes);
+    about["vocabulary"] = formatted("{}", std::max(dataset.classes, dataset.vocabulary));
     about["context"] = formatted("{}", dataset.context);
+    if (dataset.vocabulary > 0) {
+      about["classes"] = formatted("{}", dataset.classes);
+    }
     return about;
   }
   about["classes"] = formatted("{}", dataset.classes);

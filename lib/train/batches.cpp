@@ -53,8 +53,8 @@ bool lies_on_device(
         bytes > 0, Config, "data.on_device: the images of {}{}; expected auto or false",
         options.data.name,
         std::holds_alternative<data::FloatImages>(dataset.train)
-            ? " are no longer bytes (data.pool, data.standardize)"
-            : " are files that the host decodes");
+            ? " are not bytes (floating-point arrays, data.pool, data.standardize)"
+            : " are made by the host");
     return true;
   }
   if (options.data.on_device == false || !device.is_cuda() || bytes == 0) {

@@ -6,6 +6,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/ne.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -35,12 +36,9 @@ Scores evaluate(
     double label_smoothing) {
   const at::NoGradGuard no_grad;
   const data::Tokens* text = text_of(images);
-  if (text != nullptr) {
-    // Each token has as many logits as there are tokens.
-    constexpr std::int64_t kMaxLogits = std::int64_t{1} << 25;
-    batch_size = std::clamp<std::int64_t>(
-        kMaxLogits / (augment.context() * text->vocabulary()), 1, batch_size);
-  }
+  // Each token may have as many logits as there are tokens.
+  constexpr std::int64_t kMaxLogits = std::int64_t{1} << 25;
+  batch_size = std::clamp<std::int64_t>(kMaxLogits / augment.logits(), 1, batch_size);
   const std::int64_t member = world.rank() % group_size;
   const std::int64_t count = example_count(images);
   const std::int64_t begin = count * member / group_size;
@@ -58,7 +56,7 @@ Scores evaluate(
   at::Tensor sums = at::zeros({3}, at::TensorOptions(device).dtype(at::kDouble));
   const at::Tensor correct = sums[0];
   const at::Tensor loss = sums[1];
-  std::int64_t labels_seen = 0;
+  const at::Tensor labels_seen = sums[2];
   std::future<data::Batch> next = std::async(when, batch_at, begin);
   for (std::int64_t first = begin; first < end; first += batch_size) {
     const data::Batch batch = next.get();
@@ -71,11 +69,10 @@ Scores evaluate(
         model.forward(batch.inputs.to(device), false).flatten(0, -2).to(at::kDouble);
     correct.add_(at::eq(at::argmax(logits, 1), labels).sum());
     loss.add_(
-        at::cross_entropy_loss(logits, labels, {}, kSum, /*ignore_index=*/-100, label_smoothing));
-    labels_seen += labels.size(0);
+        at::cross_entropy_loss(logits, labels, {}, kSum, data::kIgnoredLabel, label_smoothing));
+    labels_seen.add_(at::ne(labels, data::kIgnoredLabel).sum());
   }
   sums = sums.cpu();
-  sums[2].fill_(labels_seen);
   at::Tensor all = at::empty({3 * world.size()}, at::kDouble);
   world.all_gather(all, sums, comm::Purpose::Metrics).wait();
   const at::Tensor of_worker = all.view({world.size(), 3});

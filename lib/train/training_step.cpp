@@ -101,7 +101,7 @@ at::Tensor TrainingStep::loss_of(
     const at::Tensor& inputs, const at::Tensor& labels, nn::Tape* tape) {
   return at::cross_entropy_loss(
       in_.model.forward(inputs, true, tape).flatten(0, -2).to(at::kFloat), labels.flatten(), {}, 1,
-      -100, options_.label_smoothing);
+      data::kIgnoredLabel, options_.label_smoothing);
 }
 
 void TrainingStep::pass(std::int64_t sends) {

@@ -115,8 +115,10 @@ TEST(AbsurdNumbers, AreRefusedByName) {
       sets.push_back(set_to(number, value));
       // Rates go up to what fp32 holds, seeds to 2^64 - 1.
       const double read = std::strtod(value, nullptr);
+      const double low = std::strtod(number.bounds[0].c_str(), nullptr);
       const double high = std::strtod(number.bounds[1].c_str(), nullptr);
-      if (std::isdigit(value[0]) != 0 && read <= high) {
+      const char first = value[value[0] == '-' ? 1 : 0];
+      if (std::isdigit(first) != 0 && read >= low && read <= high) {
         EXPECT_NO_THROW(read_config("", sets)) << sets.back();
         continue;
       }

@@ -49,7 +49,8 @@ void write_cifar(const std::string& folder) {
 }
 
 TEST(Dataset, NamesAndShapes) {
-  EXPECT_EQ(join(dataset_names(), " "), "fashion-mnist cifar10 cifar100 image-folder gcide text");
+  EXPECT_EQ(
+      join(dataset_names(), " "), "fashion-mnist cifar10 cifar100 image-folder gcide text arrays");
   const DatasetShape fashion = dataset_shape({.name = "fashion-mnist"});
   EXPECT_EQ(fashion.channels * fashion.height * fashion.width, 784);
   const DatasetShape cifar = dataset_shape({.name = "cifar10"});

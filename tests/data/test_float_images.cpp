@@ -115,7 +115,7 @@ TEST(FloatImages, AnExampleOutOfRangeIsABug) {
 
 TEST(Standardize, LessTheMeanOverTheDeviation) {
   Dataset set = with_values(make_set(50, 3));
-  set.norm = standard_norm(as_floats(set.train).values);
+  set.norm = standard_norm(as_floats(set.train));
   const at::Tensor images = Augment({}, set, 1).evaluation(set.train, 0, 50).inputs;
   const auto out = images.accessor<float, 4>();
   const auto raw = as_floats(set.train).values.accessor<float, 4>();
@@ -136,7 +136,7 @@ TEST(Standardize, FiguresOfManyImages) {
   Dataset set = make_set(3000, 1);
   as_bytes(set.train).pixels.bitwise_or_(0xF0);
   const at::Tensor values = pooled(as_bytes(set.train).pixels, 2);
-  const Norm norm = standard_norm(values);
+  const Norm norm = standard_norm({values, as_bytes(set.train).labels});
   for (int y = 0; y < 2; ++y) {
     for (int x = 0; x < 2; ++x) {
       const Figures f = figures_of(values, 0, y, x);
@@ -152,7 +152,7 @@ TEST(Standardize, APixelThatNeverDiffersIsZero) {
   const ByteImages others = random_images(9, 1, 6, 8);
   as_bytes(set.train).pixels.select(2, 1).fill_(77);
   set = with_values(set);
-  set.norm = standard_norm(as_floats(set.train).values);
+  set.norm = standard_norm(as_floats(set.train));
   set.test = FloatImages{pooled(others.pixels, 0), others.labels};
   const Augment augment({}, set, 1);
   for (const Examples* part : {&set.train, &set.test}) {
@@ -166,7 +166,7 @@ TEST(Standardize, APixelThatNeverDiffersIsZero) {
 // A window of the black-bordered image, then standardized where it lies now.
 TEST(Standardize, CropAndFlipComeFirst) {
   Dataset set = with_values(make_set(20, 1));
-  set.norm = standard_norm(as_floats(set.train).values);
+  set.norm = standard_norm(as_floats(set.train));
   const at::Tensor padded =
       at::constant_pad_nd(as_floats(set.train).values.slice(0, 0, 1), {1, 1, 1, 1}, 0);
   std::vector<at::Tensor> cuts;

@@ -13,6 +13,7 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "python"))
 try:
+    import numpy
     import pandas
     import safetensors.torch
     import torch
@@ -68,6 +69,69 @@ class LoadWeights(unittest.TestCase):
         loaded = abtrain.load_weights(self.folder / "own.safetensors")
         self.assertEqual(set(loaded), set(weights))
         self.assertEqual(loaded["b"].dtype, torch.bfloat16)
+
+
+class SaveArrays(unittest.TestCase):
+    """Read back by safetensors, and by a run."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name) / "set"
+
+    def read(self, part="train"):
+        path = self.folder / f"{part}.safetensors"
+        with safetensors.safe_open(path, "pt") as file:
+            return file.get_tensor("x"), file.get_tensor("y"), file.metadata()
+
+    def test_what_is_saved(self):
+        torch.manual_seed(1)
+        classes = torch.arange(5000) % 3
+        for x in (torch.randint(256, (5000, 2, 3), dtype=torch.uint8), torch.randn(5000, 4).half(),
+                  torch.randn(5000, 4).bfloat16(), torch.randn(4, 5000).double().T,
+                  torch.randint(9, (5000, 4))):
+            abtrain.save_arrays(self.folder, x, classes, x[:9], classes[:9], overwrite=True)
+            saved = self.read()
+            self.assertTrue(torch.equal(saved[0], x) and saved[0].dtype == x.dtype)
+            self.assertTrue(torch.equal(saved[1], classes))
+            self.assertTrue(torch.equal(self.read("test")[0], x[:9]))
+        big_endian = numpy.arange(6, dtype=">f4").reshape(3, 2)[:, ::-1]
+        abtrain.save_arrays(self.folder, big_endian, [2, 1, 0], class_names="abc", overwrite=True)
+        x, y, about = self.read()
+        self.assertEqual(x.tolist(), big_endian.tolist())
+        self.assertEqual(y.tolist(), [2, 1, 0])
+        self.assertEqual(about, {"classes": '["a", "b", "c"]'})
+        self.assertFalse((self.folder / "test.safetensors").exists())
+
+    def test_refusals(self):
+        x, y = numpy.zeros((4, 2, 2), "uint8"), numpy.zeros(4, "int64")
+        cases = [((x, y[:3]), "4 x and 3 y"), ((x + 1j, y), "complex128"),
+                 ((numpy.array(["a"] * 4), y), "unknown dtype"), ((x.astype("int64"), y), "tokens"),
+                 ((x, y - 1), "got -1"), ((x, x), "expected N integer classes"),
+                 ((x[:0], y[:0]), "at least one"), ((x, y, x), "both test_x and test_y"),
+                 ((x, y, x[:, :1], y), "test: expected uint8"), ((x, y + 2, None, None, "ab"), "got 2")]
+        for arguments, message in cases:
+            with self.assertRaisesRegex(ValueError, message):
+                abtrain.save_arrays(self.folder, *arguments)
+            self.assertFalse(self.folder.exists())
+        abtrain.save_arrays(self.folder, x, y)
+        with self.assertRaisesRegex(ValueError, "exists already.*overwrite=True"):
+            abtrain.save_arrays(self.folder, x, y)
+
+    def test_a_run_on_them(self):
+        """The classes are the sign of one number: a run must find that out."""
+        x = numpy.random.default_rng(1).normal(size=(600, 5)).astype("float32")
+        y = (x[:, 2] > 0).astype("uint8")
+        abtrain.save_arrays(self.folder, x[:500], y[:500], x[500:], y[500:])
+        run = self.folder / "runs"
+        (self.folder / "c.yaml").write_text(
+            "name: run\nworkers: 2\nmodel: {name: mlp, hidden: [32]}\nmethod: {name: ddp}\n"
+            f"data: {{name: arrays, root: {self.folder}, batch_size: 25}}\n"
+            "optimizer: {name: adamw, lr: 1e-2}\ntrain: {epochs: 10}\n")
+        subprocess.run([PROGRAM, "--config", self.folder / "c.yaml", "device=cpu", "--output", run],
+                       check=True, capture_output=True, timeout=120)
+        _, summary = abtrain.load_run(run / "run")
+        self.assertGreater(summary["accuracy"], 0.9)
 
 
 class LoadRun(unittest.TestCase):

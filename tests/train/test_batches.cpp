@@ -89,7 +89,7 @@ TEST(Batches, LieOnADeviceOnlyWhereTheyCan) {
   EXPECT_TRUE(lies_on_device(o, set, {}, gpu));
   data::Dataset files = set;
   files.train = files.test = data::ListedImages{};
-  expect_refused(files, gpu, "files that the host decodes");
+  expect_refused(files, gpu, "are made by the host");
 }
 
 TEST(Batches, ImagesCountAsMemoryOfTheDevice) {

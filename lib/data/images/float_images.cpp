@@ -3,11 +3,16 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -72,6 +77,23 @@ void write_image(
   }
 }
 
+// Calls `body` with some of the images after the other, as `type`: together they
+// may be more than fits into memory.
+void each_piece(
+    const FloatImages& images, at::ScalarType type,
+    const std::function<void(const at::Tensor& piece)>& body) {
+  constexpr std::int64_t kImages = 1024;
+  if (!images.places.defined()) {
+    for (const at::Tensor& piece : images.values.split(kImages)) {
+      body(piece.to(type));
+    }
+    return;
+  }
+  for (const at::Tensor& piece : images.places.split(kImages)) {
+    body(at::index_select(images.values, 0, piece).to(type));
+  }
+}
+
 void erase_box(float* image, const Size& size, const Box& box) {
   for (std::int64_t y = box.top; y < box.top + box.height; ++y) {
     std::fill_n(
@@ -109,21 +131,32 @@ at::Tensor pooled(const at::Tensor& pixels, std::int64_t side) {
   return values;
 }
 
-Norm standard_norm(const at::Tensor& values) {
-  constexpr std::int64_t piece = 1024;  // images converted to double at a time
-  const auto count = static_cast<double>(values.size(0));
+FloatImages pooled(const FloatImages& images, std::int64_t side) {
+  std::vector<at::Tensor> parts;
+  each_piece(images, at::kFloat, [&](const at::Tensor& x) {
+    parts.push_back(
+        x.reshape({x.size(0), x.size(1), side, x.size(2) / side, side, x.size(3) / side})
+            .mean({3, 5}));
+  });
+  return {at::cat(parts), images.labels, images.targets};
+}
+
+Norm standard_norm(const FloatImages& images) {
+  const auto count = static_cast<double>(images.labels.size(0));
   const auto mean_of = [&](const auto& term) {
-    at::Tensor sum = at::zeros(values.sizes().slice(1), values.options().dtype(at::kDouble));
-    for (const at::Tensor& part : values.split(piece)) {
-      sum += term(part.to(at::kDouble)).sum(0);
-    }
+    at::Tensor sum = at::zeros(images.values.sizes().slice(1), at::kDouble);
+    each_piece(images, at::kDouble, [&](const at::Tensor& x) { sum += term(x).sum(0); });
     return sum / count;
   };
   const at::Tensor mean = mean_of([](const at::Tensor& x) { return x; });
   const at::Tensor variance = mean_of([&](const at::Tensor& x) { return (x - mean).square(); });
+  at::Tensor low, high;
+  each_piece(images, at::kDouble, [&](const at::Tensor& x) {
+    low = low.defined() ? at::minimum(low, at::amin(x, 0)) : at::amin(x, 0);
+    high = high.defined() ? at::maximum(high, at::amax(x, 0)) : at::amax(x, 0);
+  });
   at::Tensor std = variance.sqrt() + added_to_deviation;
-  std.masked_fill_(
-      at::amin(values, 0) == at::amax(values, 0), std::numeric_limits<double>::infinity());
+  std.masked_fill_(low == high, std::numeric_limits<double>::infinity());
   return {mean.to(at::kFloat), std.to(at::kFloat)};
 }
 
@@ -150,18 +183,22 @@ Batch augment_values(
   Batch batch = empty_batch(
       static_cast<std::int64_t>(indices.size()), size.channels, size.height, size.width,
       at::TensorOptions(at::kFloat).pinned_memory(page_locked));
-  const auto* from = values.const_data_ptr<float>();
+  const auto* places =
+      images.places.defined() ? images.places.const_data_ptr<std::int64_t>() : nullptr;
   const auto* from_labels = images.labels.const_data_ptr<std::int64_t>();
   const auto* mean = norm.mean.const_data_ptr<float>();
   const auto* std = norm.std.const_data_ptr<float>();
   auto* image = batch.inputs.mutable_data_ptr<float>();
   auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t index : indices) {
-    ABT_ASSERT(index >= 0 && index < values.size(0), "example {} of {}", index, values.size(0));
+    const std::int64_t count = images.labels.size(0);
+    ABT_ASSERT(index >= 0 && index < count, "example {} of {}", index, count);
+    // A view, if they are fp32 already.
+    const at::Tensor from = values[places != nullptr ? places[index] : index].to(at::kFloat);
     Random random(
         how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
         static_cast<std::uint32_t>(index));
-    write_image(from + index * numel, mean, std, size, draw_placement(random, how), image);
+    write_image(from.const_data_ptr<float>(), mean, std, size, draw_placement(random, how), image);
     if (how.erase > 0 && random.uniform() < how.erase) {
       erase_box(image, size, draw_erased(random, size.height, size.width));
     }

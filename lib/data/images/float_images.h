@@ -1,6 +1,7 @@
-// Images that are no longer bytes: mean-pooled, or standardized per pixel.
-// Values are those of pixel / 255; they are normalized when a batch is made, so
-// that the border of a crop is black and an erased pixel is the mean.
+// Images that are not bytes: mean-pooled, standardized per pixel, or arrays of
+// floating-point values. Values are those of pixel / 255; they are normalized
+// when a batch is made, so that the border of a crop is black and an erased
+// pixel is the mean.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,12 +18,14 @@ namespace abtrain::data {
 // Maps bytes N x C x H x W to the means of their blocks: N x C x side x side,
 // fp32. `side` must divide H and W. 0: each pixel is a block of its own.
 at::Tensor pooled(const at::Tensor& pixels, std::int64_t side);
+// The same from values of any floating-point type, for `side` above 0.
+FloatImages pooled(const FloatImages& images, std::int64_t side);
 
 // Each pixel's mean and standard deviation (population, not unbiased) over the
 // images, summed in double; 1e-3 is added to the deviation. The deviation is
 // infinite where all images are equal: such a pixel carries no information and
 // becomes 0.
-Norm standard_norm(const at::Tensor& values);
+Norm standard_norm(const FloatImages& images);
 // Each channel's mean and deviation, repeated for all its pixels.
 Norm channel_norm(const Dataset& dataset);
 

@@ -1,0 +1,210 @@
+#include "data/arrays/array_file.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "data/mapped_file.h"
+#include "state/safetensors.h"
+
+namespace abtrain::data {
+namespace {
+
+struct ElementType {
+  const char* safetensors;
+  const char* numpy;  // "": none
+  at::ScalarType type;
+};
+constexpr std::array<ElementType, 12> kElementTypes = {{
+    {"U8", "|u1", at::kByte},
+    {"I8", "|i1", at::kChar},
+    {"BOOL", "|b1", at::kBool},
+    {"U16", "<u2", at::kUInt16},
+    {"I16", "<i2", at::kShort},
+    {"U32", "<u4", at::kUInt32},
+    {"I32", "<i4", at::kInt},
+    {"I64", "<i8", at::kLong},
+    {"F16", "<f2", at::kHalf},
+    {"BF16", "", at::kBFloat16},
+    {"F32", "<f4", at::kFloat},
+    {"F64", "<f8", at::kDouble},
+}};
+
+at::ScalarType type_named(
+    const std::string& path, std::string_view name, const char* ElementType::*column) {
+  const auto* found = std::ranges::find(
+      kElementTypes, name, [&](const ElementType& each) { return std::string_view(each.*column); });
+  ABT_CHECK(
+      found != kElementTypes.end() && !name.empty(), DamagedData,
+      "{}: expected integers of 8 to 64 bits or floating-point numbers of 16 to 64, found dtype "
+      "'{}'{}",
+      path, printable(name),
+      name.starts_with('>')                 ? ": big-endian numbers; save x.astype('<' + ...)"
+      : name.find('O') != std::string::npos ? ": Python objects; make them an array of numbers"
+                                            : "");
+  return found->type;
+}
+
+at::Tensor mapped_tensor(
+    std::shared_ptr<const MappedFile> file, std::uint64_t offset, at::IntArrayRef sizes,
+    at::ScalarType type) {
+  // from_blob() takes a non-const pointer, but nothing writes through it.
+  auto* data = const_cast<std::uint8_t*>(file->bytes().data() + offset);
+  // A writer need not align; arithmetic on other addresses is undefined.
+  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % c10::elementSize(type) == 0;
+  if (!aligned) {
+    at::Tensor copy = at::empty(sizes, type);
+    std::copy_n(data, copy.nbytes(), static_cast<std::uint8_t*>(copy.data_ptr()));
+    return copy;
+  }
+  return at::from_blob(
+      data, sizes, [file](void*) {}, at::TensorOptions(type));
+}
+
+// What follows `key` in the Python dictionary that a header is, without spaces
+// before it; empty if it is not there.
+std::string_view value_of(std::string_view header, std::string_view key) {
+  for (const char quote : {'\'', '"'}) {
+    const std::string quoted = quote + std::string(key) + quote;
+    if (const std::size_t at = header.find(quoted); at != std::string_view::npos) {
+      header.remove_prefix(at + quoted.size());
+      const std::size_t colon = header.find_first_not_of(' ');
+      if (colon == std::string_view::npos || header[colon] != ':') {
+        return {};
+      }
+      const std::size_t value = header.find_first_not_of(' ', colon + 1);
+      return value == std::string_view::npos ? std::string_view() : header.substr(value);
+    }
+  }
+  return {};
+}
+
+// A tuple of integers: (), (3,) or (3, 4). Empty if it is malformed.
+std::optional<std::vector<std::int64_t>> parse_shape(std::string_view text) {
+  constexpr std::size_t kMostDimensions = 32;  // as in numpy
+  std::vector<std::int64_t> sizes;
+  const auto skip = [&](char c) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    const bool there = text.starts_with(c);
+    text.remove_prefix(there ? 1 : 0);
+    return there;
+  };
+  if (!skip('(')) {
+    return std::nullopt;
+  }
+  while (!skip(')')) {
+    std::int64_t size = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+    if (error != std::errc() || size < 0 || sizes.size() == kMostDimensions) {
+      return std::nullopt;
+    }
+    sizes.push_back(size);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (!skip(',') && !text.starts_with(')')) {
+      return std::nullopt;
+    }
+  }
+  return sizes;
+}
+
+std::vector<std::string> names_in(const std::string& path, const std::string& text) {
+  if (text.empty()) {
+    return {};
+  }
+  JsonProblem problem;
+  const auto json = parse_json(text, problem);
+  std::vector<std::string> names;
+  bool is_list = json.is_array();
+  for (std::size_t i = 0; is_list && i < json.size(); ++i) {
+    is_list = read_json(json[i], names.emplace_back());
+  }
+  ABT_CHECK(
+      is_list, DamagedData, "{}: expected the metadata 'classes' to be a JSON list of names", path);
+  return names;
+}
+
+}  // namespace
+
+at::Tensor map_npy(const std::string& path) {
+  const auto file = std::make_shared<const MappedFile>(path);
+  const std::span<const std::uint8_t> bytes = file->bytes();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  constexpr std::string_view kMagic = "\x93NUMPY";
+  constexpr std::size_t kShortHeader = 10;  // magic, version, length of 2 bytes
+  constexpr std::size_t kLongHeader = 12;   // length of 4 bytes
+  ABT_CHECK(
+      text.starts_with(kMagic) && bytes.size() >= kLongHeader, DamagedData,
+      "{}: expected a file of numpy.save, found {}", path,
+      text.starts_with(kMagic) ? "only its first bytes" : "no such header");
+  const int version = bytes[kMagic.size()];
+  ABT_CHECK(
+      version >= 1 && version <= 3, DamagedData,
+      "{}: expected format 1.0 to 3.0 of numpy.save, found {}.{}", path, version,
+      bytes[kMagic.size() + 1]);
+  std::size_t length = bytes[8] + 256U * bytes[9];
+  std::size_t begin = kShortHeader;
+  if (version > 1) {
+    length += (std::size_t{bytes[10]} << 16) + (std::size_t{bytes[11]} << 24);
+    begin = kLongHeader;
+  }
+  ABT_CHECK(
+      length <= bytes.size() - begin, DamagedData,
+      "{}: its header should have {} bytes, but only {} follow", path, with_commas(length),
+      with_commas(bytes.size() - begin));
+  const std::string_view header = text.substr(begin, length);
+  begin += length;
+
+  const std::string_view descr = value_of(header, "descr");
+  const std::string_view order = value_of(header, "fortran_order");
+  const auto sizes = parse_shape(value_of(header, "shape"));
+  ABT_CHECK(
+      !descr.empty() && !order.empty() && sizes.has_value(), DamagedData,
+      "{}: expected a header with descr, fortran_order and shape, found {}", path,
+      printable(header.substr(0, 100)));
+  const std::size_t end = descr.find(descr[0], 1);
+  const bool is_text = (descr[0] == '\'' || descr[0] == '"') && end != std::string_view::npos;
+  ABT_CHECK(is_text, DamagedData, "{}: expected an array of numbers, found one of records", path);
+  const at::ScalarType type = type_named(path, descr.substr(1, end - 1), &ElementType::numpy);
+  ABT_CHECK(
+      order.starts_with("False"), DamagedData,
+      "{}: expected C order, found Fortran order; save numpy.ascontiguousarray(x)", path);
+  auto wanted = static_cast<double>(c10::elementSize(type));
+  for (const std::int64_t size : *sizes) {
+    wanted *= static_cast<double>(size);
+  }
+  // Exact below 2^53 bytes, and no file has more.
+  ABT_CHECK(
+      wanted == static_cast<double>(bytes.size() - begin), DamagedData,
+      "{}: an array of {} {} takes {:.0f} bytes, but {} follow the header", path,
+      state::shape_text(*sizes), c10::toString(type), wanted, with_commas(bytes.size() - begin));
+  return mapped_tensor(file, begin, *sizes, type);
+}
+
+ArrayPair map_safetensors(const std::string& path) {
+  const state::SafetensorsFile header(path);
+  const auto file = std::make_shared<const MappedFile>(path);
+  const auto tensor_of = [&](const std::string& name) {
+    const auto stored = std::ranges::find(header.tensors(), name, &state::StoredTensor::name);
+    ABT_CHECK(
+        stored != header.tensors().end(), DamagedData, "{}: expected the tensors x and y, found {}",
+        path, header.tensors().empty() ? "none" : printable(join(header.names(), ", ")));
+    const at::ScalarType type = type_named(path, stored->dtype, &ElementType::safetensors);
+    ABT_CHECK(
+        header.data_begin() + stored->end <= file->bytes().size(), DamagedData,
+        "{}: it has become shorter since its header was read", path);
+    return mapped_tensor(file, header.data_begin() + stored->begin, stored->sizes, type);
+  };
+  return {tensor_of("x"), tensor_of("y"), names_in(path, header.metadata("classes"))};
+}
+
+}  // namespace abtrain::data

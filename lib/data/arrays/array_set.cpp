@@ -1,0 +1,316 @@
+#include "data/arrays/array_set.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/conflict.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "data/arrays/array_file.h"
+#include "device/tensor_text.h"
+#include "state/safetensors_header.h"
+
+namespace abtrain::data {
+namespace {
+
+// More classes or tokens than any model has: a label is no such number.
+constexpr std::int64_t kMostClasses = 100'000'000;
+
+struct ArrayPart {
+  std::string x_path, y_path;
+  ArrayPair arrays;
+};
+
+bool is_tokens(const at::Tensor& x) {
+  return x.scalar_type() != at::kByte && c10::isIntegralType(x.scalar_type(), false);
+}
+
+bool is_floating(const at::Tensor& tensor) {
+  return c10::isFloatingType(tensor.scalar_type());
+}
+
+std::string described(const at::Tensor& tensor) {
+  return formatted("{} {}", tensor.scalar_type(), tensor.sizes());
+}
+
+// Empty if the folder does not hold the part.
+std::optional<ArrayPart> find_array_part(const std::string& folder, const std::string& part) {
+  const std::string both = formatted("{}/{}.safetensors", folder, part);
+  const std::string x = formatted("{}/{}_x.npy", folder, part);
+  const std::string y = formatted("{}/{}_y.npy", folder, part);
+  ABT_CHECK(
+      !is_there(both) || !is_there(x), DamagedData,
+      "{}: there is {}_x.npy beside it; expected only one of them", both, part);
+  if (is_there(both)) {
+    return ArrayPart{both, both, map_safetensors(both)};
+  }
+  for (const auto& [here, there] : {std::pair{&x, &y}, std::pair{&y, &x}}) {
+    ABT_CHECK(
+        !is_there(*here) || is_there(*there), MissingInput, "{}: no such file, but {} needs it",
+        *there, *here);
+  }
+  return is_there(x) ? std::optional(ArrayPart{x, y, {map_npy(x), map_npy(y)}}) : std::nullopt;
+}
+
+void check_array_part(const ArrayPart& part) {
+  const auto& [x, y, names] = part.arrays;
+  ABT_CHECK(
+      x.dim() >= 1 && x.numel() > 0, DamagedData, "{}: expected examples x, N x anything, found {}",
+      part.x_path, x.sizes());
+  const bool tokens = is_tokens(x);
+  ABT_CHECK(
+      tokens || x.scalar_type() == at::kByte || is_floating(x), DamagedData,
+      "{}: expected x of uint8 or floating-point values, or of int64 or int32 tokens, found {}",
+      part.x_path, x.scalar_type());
+  ABT_CHECK(
+      !tokens || x.dim() == 2, DamagedData,
+      "{}: integers other than uint8 are tokens, N x T, but x is {}; values must be uint8 or "
+      "floating point",
+      part.x_path, x.sizes());
+  ABT_CHECK(
+      y.dim() >= 1 && y.size(0) == x.size(0), DamagedData,
+      "{}: expected y for each of the {} examples of x, found {}", part.y_path,
+      with_commas(x.size(0)), y.sizes());
+  const bool fits = is_floating(y) ? y.dim() <= 2 && y.numel() > 0
+                                   : y.dim() == 1 || (tokens && y.sizes() == x.sizes());
+  ABT_CHECK(
+      fits, DamagedData,
+      "{}: expected y of N integer labels{}, or of N or N x K floating-point targets, for x of "
+      "{}, found {}",
+      part.y_path, tokens ? " or N x T of them" : "", x.sizes(), described(y));
+}
+
+void check_same_kind(const ArrayPart& train, const ArrayPart& test) {
+  const auto check = [](const std::string& path, const char* name, const at::Tensor& of_train,
+                        const at::Tensor& of_test) {
+    ABT_CHECK(
+        of_train.scalar_type() == of_test.scalar_type() &&
+            of_train.sizes().slice(1) == of_test.sizes().slice(1),
+        DamagedData, "{}: expected {} like that for training, {}, found {}", path, name,
+        described(of_train), described(of_test));
+  };
+  check(test.x_path, "x", train.arrays.x, test.arrays.x);
+  check(test.y_path, "y", train.arrays.y, test.arrays.y);
+}
+
+// The largest of integers, which must be 0 or more; those of kIgnoredLabel do
+// not count if `ignores`. -1 if none counts.
+std::int64_t largest_of(
+    const at::Tensor& integers, bool ignores, const std::string& path, const char* what) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // elements converted at a time
+  std::int64_t largest = -1, first = 0;
+  const std::int64_t in_row = integers.numel() / integers.size(0);
+  for (const at::Tensor& piece : integers.flatten().split(kPiece)) {
+    const at::Tensor wide = piece.to(at::kLong).contiguous();
+    const std::span values(
+        wide.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(wide.numel()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (ignores && values[i] == kIgnoredLabel) {
+        continue;
+      }
+      ABT_CHECK(
+          values[i] >= 0 && values[i] < kMostClasses, DamagedData,
+          "{}: {} of example {}: expected 0 .. {}, found {}", path, what,
+          (first + static_cast<std::int64_t>(i)) / in_row, with_commas(kMostClasses - 1),
+          values[i]);
+      largest = std::max(largest, values[i]);
+    }
+    first += wide.numel();
+  }
+  return largest;
+}
+
+// In the form of Dataset: channels, height and width.
+std::vector<std::int64_t> canonical(const std::vector<std::int64_t>& sizes) {
+  if (sizes.size() == 3) {
+    return sizes;
+  }
+  if (sizes.size() == 2) {
+    return {1, sizes[0], sizes[1]};
+  }
+  std::int64_t numel = 1;
+  for (const std::int64_t size : sizes) {
+    numel *= size;
+  }
+  return {1, 1, numel};
+}
+
+// Options that do not go with what x is.
+void check_array_options(const DataOptions& o, const Dataset& set) {
+  const auto refuse = [&](bool given, const char* key) {
+    if (given) {
+      throw ConflictError(
+          {{key, "data.name"},
+           formatted(
+               "the examples of {} are {}, not images; expected the default, which does nothing",
+               set.found_in,
+               set.context > 0
+                   ? formatted("rows of {} tokens", set.context)
+                   : formatted("numbers in the form {}", state::shape_text(set.sizes)))});
+    }
+  };
+  const bool tokens = set.context > 0;
+  if (tokens || set.sizes.size() < 2 || set.sizes.size() > 3) {
+    refuse(o.augment != AugmentName::None, "data.augment");
+    refuse(o.erase > 0, "data.erase");
+    refuse(o.pool > 0, "data.pool");
+  }
+  refuse(tokens && o.standardize, "data.standardize");
+  refuse(tokens && !o.mean.empty(), "data.mean");
+  refuse(tokens && !o.std.empty(), "data.std");
+}
+
+Examples examples_in(const ArrayPart& part, const Dataset& set) {
+  const auto& [x, y, names] = part.arrays;
+  const std::int64_t count = x.size(0);
+  if (set.context > 0) {
+    return TokenRows{x, y, at::arange(count, at::kLong)};
+  }
+  at::Tensor labels, targets;
+  if (set.regression) {
+    targets = y.reshape({count, -1}).to(at::kFloat).contiguous();
+    labels = at::zeros({count}, at::kLong);
+  } else {
+    labels = y.to(at::kLong).contiguous();
+  }
+  const at::Tensor values = x.view({count, set.channels, set.height, set.width});
+  if (x.scalar_type() == at::kByte) {
+    return ByteImages{values, labels, targets};
+  }
+  return FloatImages{values, labels, targets, at::arange(count, at::kLong)};
+}
+
+void warn_of_channels(const Dataset& set, Log& log) {
+  if (set.sizes.size() == 3 && set.sizes[2] <= 4 && set.sizes[0] > 4) {
+    log.warning(
+        "{}: examples of {} x {} x {} are taken for {} channels of {} x {} pixels; if the channels "
+        "come last, save numpy.moveaxis(x, -1, 1)",
+        set.found_in, set.sizes[0], set.sizes[1], set.sizes[2], set.sizes[0], set.sizes[1],
+        set.sizes[2]);
+  }
+}
+
+}  // namespace
+
+Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* log) {
+  const auto check_there = [&](bool there, const char* fault) {
+    const DatasetPlace place = find_dataset(options.name);
+    ABT_CHECK(
+        there, MissingInput, "data.root: {} {}.\nIt is for {}.\nExpected layout:\n  {}", folder,
+        fault, place.how_to_get, join(split_text(place.layout, '\n'), "\n  "));
+  };
+  check_there(std::filesystem::is_directory(folder), "is no folder");
+  std::vector<ArrayPart> parts;
+  for (const char* name : {"train", "test"}) {
+    if (auto part = find_array_part(folder, name)) {
+      check_array_part(*part);
+      parts.push_back(std::move(*part));
+    }
+    check_there(!parts.empty(), "holds no training arrays");
+  }
+  if (parts.size() > 1) {
+    check_same_kind(parts[0], parts[1]);
+  }
+  const at::Tensor& x = parts.front().arrays.x;
+  const at::Tensor& y = parts.front().arrays.y;
+  Dataset out;
+  out.name = options.name;
+  out.found_in = folder;
+  out.sizes = x.sizes().slice(1).vec();
+  if (out.sizes.empty()) {
+    out.sizes = {1};
+  }
+  out.regression = is_floating(y);
+  out.token_labels = !is_tokens(x) || (!out.regression && y.dim() == 2);
+  out.class_names = parts.front().arrays.class_names;
+  if (is_tokens(x)) {
+    out.context = x.size(1);
+    out.vocabulary = options.vocabulary.value_or(0);
+  } else {
+    const std::vector<std::int64_t> form = canonical(out.sizes);
+    out.channels = form[0];
+    out.height = form[1];
+    out.width = form[2];
+  }
+  check_array_options(options, out);
+  for (const ArrayPart& part : parts) {
+    if (is_tokens(x)) {
+      const std::int64_t largest = largest_of(part.arrays.x, false, part.x_path, "a token");
+      ABT_CHECK(
+          !options.vocabulary || largest < *options.vocabulary, DamagedData,
+          "{}: expected tokens below the {} of data.vocabulary, found {}", part.x_path,
+          *options.vocabulary, largest);
+      out.vocabulary = std::max(out.vocabulary, largest + 1);
+    }
+    if (out.regression) {
+      out.classes = y.dim() == 2 ? y.size(1) : 1;
+      ABT_CHECK(
+          at::isfinite(part.arrays.y).all().item<bool>(), DamagedData,
+          "{}: expected finite targets y, found one that is not", part.y_path);
+    } else {
+      const bool ignores = part.arrays.y.dim() == 2;
+      const std::int64_t largest = largest_of(part.arrays.y, ignores, part.y_path, "the label");
+      ABT_CHECK(
+          largest >= 0, DamagedData, "{}: expected labels, found only {}", part.y_path,
+          kIgnoredLabel);
+      const auto names = std::ssize(out.class_names);
+      ABT_CHECK(
+          names == 0 || largest < names, DamagedData,
+          "{}: {} has names of {} classes, but there is a label {}", part.y_path,
+          parts.front().y_path, names, largest);
+      out.classes = std::max({out.classes, largest + 1, static_cast<std::int64_t>(names)});
+    }
+  }
+  if (log != nullptr) {
+    warn_of_channels(out, *log);
+  }
+  out.train = examples_in(parts.front(), out);
+  if (parts.size() > 1) {
+    out.test = examples_in(parts.back(), out);
+    return out;
+  }
+  const std::int64_t count = out.train.size();
+  ABT_CHECK(
+      count > 1, DamagedData, "{}: expected at least two examples, one of them for the test set",
+      parts.front().x_path);
+  const auto share = std::llround(options.test_share * static_cast<double>(count));
+  // The same in every run, so that runs with other seeds can be compared.
+  constexpr std::uint64_t kSeed = 0;
+  out.test = hold_out(out.train, std::clamp<std::int64_t>(share, 1, count - 1), kSeed);
+  return out;
+}
+
+Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices, bool page_locked) {
+  const auto* places = rows.places.const_data_ptr<std::int64_t>();
+  const auto taken = [&](const at::Tensor& all, at::ScalarType type) {
+    std::vector<std::int64_t> sizes = all.sizes().vec();
+    sizes[0] = std::ssize(indices);
+    at::Tensor out = at::empty(sizes, at::TensorOptions(type).pinned_memory(page_locked));
+    for (std::int64_t i = 0; i < sizes[0]; ++i) {
+      out[i].copy_(all[places[indices[static_cast<std::size_t>(i)]]]);
+    }
+    return out;
+  };
+  for (const std::int64_t index : indices) {
+    ABT_ASSERT(
+        index >= 0 && index < rows.places.size(0), "row {} of {}", index, rows.places.size(0));
+  }
+  const bool numbers = is_floating(rows.answers);
+  Batch batch{taken(rows.tokens, at::kLong), taken(rows.answers, numbers ? at::kFloat : at::kLong)};
+  if (numbers && batch.labels.dim() == 1) {
+    batch.labels = batch.labels.unsqueeze(1);
+  }
+  return batch;
+}
+
+}  // namespace abtrain::data

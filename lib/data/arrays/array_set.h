@@ -1,0 +1,30 @@
+// A user's own arrays as a data set: FOLDER/train.safetensors with the tensors
+// x and y, or FOLDER/train_x.npy and train_y.npy; for the test set, the same
+// with `test`, or else data.test_share of the training examples, the last ones
+// of a permutation that is the same in every run.
+//
+// x, N x ...: uint8 (divided by 255) or floating-point values, in the form C x
+// H x W, or H x W of one channel, or anything else as one row of numbers; or
+// other integers, N x T: tokens. y: integers, N classes or, with tokens, N x T;
+// or floating-point numbers, N or N x K: a regression.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "data/batch.h"
+#include "data/dataset.h"
+
+namespace abtrain::data {
+
+// Opens the arrays in `folder`. The caller cuts them to data.subset and
+// data.pool and sets mean and std. Throws Error: MissingInput, DamagedData
+// naming the file, or Config for options that do not go with what x is. `log`
+// may be null.
+Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* log);
+
+// B x T tokens and their labels. `page_locked`: as for Augment::training().
+Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices, bool page_locked);
+
+}  // namespace abtrain::data

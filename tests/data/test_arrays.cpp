@@ -1,0 +1,365 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "data/arrays/array_set.h"
+#include "data/augment.h"
+#include "data/data_check.h"
+#include "data/dataset.h"
+#include "data/images/float_images.h"
+#include "data_files.h"
+#include "state/safetensors_header.h"
+#include "temp_folder.h"
+
+namespace abtrain::data {
+namespace {
+
+// As numpy.save writes them, in format 1.0.
+std::string npy(const std::string& descr, const std::string& shape, const std::string& data) {
+  std::string header =
+      formatted("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
+  header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10 - 1, ' ');
+  header += '\n';
+  return formatted("\x93NUMPY{}{}", std::string{'\1', '\0'}, "") +
+         std::string{
+             static_cast<char>(header.size() % 256), static_cast<char>(header.size() / 256)} +
+         header + data;
+}
+
+std::string raw(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+std::string shape_of(const at::Tensor& tensor) {
+  return formatted("({},)", state::shape_text(tensor.sizes().vec()));
+}
+
+class Arrays : public ::testing::Test {
+ protected:
+  Arrays() {
+    options_.name = "arrays";
+    options_.root = folder_.file("set");
+    std::filesystem::create_directory(*options_.root);
+  }
+  // As abtrain.save_arrays writes it, but x comes first.
+  void put(
+      const std::string& part, const at::Tensor& x, const at::Tensor& y,
+      const std::map<std::string, std::string>& metadata = {}) {
+    static const std::map<at::ScalarType, std::string> kNames = {
+        {at::kByte, "U8"},   {at::kInt, "I32"},       {at::kLong, "I64"},   {at::kHalf, "F16"},
+        {at::kFloat, "F32"}, {at::kBFloat16, "BF16"}, {at::kDouble, "F64"}, {at::kUInt16, "U16"}};
+    state::SafetensorsHeader header{{}, metadata};
+    std::uint64_t begin = 0;
+    for (const auto& [name, tensor] : {std::pair{"x", x}, std::pair{"y", y}}) {
+      header.tensors.push_back(
+          {name, kNames.at(tensor.scalar_type()), tensor.sizes().vec(), begin,
+           begin + tensor.nbytes()});
+      begin += tensor.nbytes();
+    }
+    write(part + ".safetensors", state::header_bytes(header) + raw(x) + raw(y));
+  }
+  void write(const std::string& name, const std::string& content) {
+    write_file(*options_.root + "/" + name, Bytes(content.begin(), content.end()));
+  }
+  void expect_refused(ErrorKind kind, const std::vector<std::string>& parts) {
+    expect_error([&] { load_dataset(options_); }, kind, parts);
+    expect_error([&] { dataset_shape(options_); }, kind, parts);
+  }
+  static Batch all_of(const Dataset& set, const DataOptions& options, const Examples& examples) {
+    return Augment(options, set, 1).evaluation(examples, 0, examples.size());
+  }
+
+  TempFolder folder_;
+  DataOptions options_;
+};
+
+TEST_F(Arrays, BytesAreImagesLikeOthers) {
+  const ByteImages images = random_images(40, 3, 6, 5);
+  put("train", images.pixels, images.labels);
+  put("test", images.pixels.narrow(0, 0, 7).contiguous(), images.labels.narrow(0, 3, 7) + 4);
+  const Dataset set = load_dataset(options_);
+  EXPECT_EQ(set.sizes, (std::vector<std::int64_t>{3, 6, 5}));
+  EXPECT_EQ(set.channels, 3);
+  EXPECT_EQ(set.height, 6);
+  EXPECT_EQ(set.width, 5);
+  EXPECT_EQ(set.classes, 14);  // the largest label is in the test set
+  EXPECT_FALSE(set.regression);
+  EXPECT_EQ(set.context, 0);
+  EXPECT_EQ(set.test.size(), 7);
+  const Batch batch = all_of(set, options_, set.train);
+  EXPECT_TRUE(at::equal(batch.inputs, images.pixels.to(at::kFloat) / 255));
+  EXPECT_TRUE(at::equal(batch.labels, images.labels));
+  const DatasetShape shape = dataset_shape(options_);
+  EXPECT_EQ(shape.sizes, set.sizes);
+  EXPECT_EQ(shape.classes, 14);
+  EXPECT_EQ(shape.train, 40);
+
+  // Augmented as any data set of bytes.
+  options_.augment = AugmentName::CropFlip;
+  options_.erase = 0.5;
+  options_.pad = 2;
+  options_.mean = {0.1, 0.2, 0.3};
+  options_.std = {0.5, 0.6, 0.7};
+  const Dataset augmented = load_dataset(options_);
+  Dataset other = augmented;
+  other.train = images;
+  const Indices indices = first(40);
+  EXPECT_TRUE(at::equal(
+      Augment(options_, augmented, 3).training(augmented.train, indices, 2).inputs,
+      Augment(options_, other, 3).training(other.train, indices, 2).inputs));
+}
+
+TEST_F(Arrays, ValuesAreTakenAsTheyAre) {
+  const at::Tensor x = at::rand({30, 4, 6}) * 9 - 3;
+  const at::Tensor y = at::arange(30, at::kLong).remainder(5);
+  options_.mean = {0.5};
+  options_.std = {2};
+  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
+    put("train", x.to(type), y.to(at::kInt));
+    put("test", x.to(type), y.to(at::kInt));
+    const Dataset set = load_dataset(options_);
+    EXPECT_EQ(set.sizes, (std::vector<std::int64_t>{4, 6}));
+    EXPECT_EQ(set.channels, 1);
+    EXPECT_EQ(set.height, 4);
+    const Batch batch = all_of(set, options_, set.train);
+    EXPECT_TRUE(at::equal(batch.inputs, (x.to(type).to(at::kFloat).unsqueeze(1) - 0.5) / 2));
+    EXPECT_TRUE(at::equal(batch.labels, y));
+  }
+}
+
+// As bytes / 255 in fp32 are augmented like the bytes.
+TEST_F(Arrays, ValuesAreAugmentedLikeBytes) {
+  const ByteImages images = random_images(20, 2, 8, 8);
+  options_.augment = AugmentName::CropFlip;
+  options_.erase = 0.5;
+  put("train", images.pixels, images.labels);
+  const Dataset bytes = load_dataset(options_);
+  put("train", images.pixels.to(at::kFloat) / 255, images.labels);
+  const Dataset values = load_dataset(options_);
+  const Indices indices = first(bytes.train.size());
+  EXPECT_TRUE(at::equal(
+      Augment(options_, bytes, 3).training(bytes.train, indices, 1).inputs,
+      Augment(options_, values, 3).training(values.train, indices, 1).inputs));
+  options_.pool = 4;
+  const Dataset pooled_values = load_dataset(options_);
+  EXPECT_EQ(pooled_values.height, 4);
+  EXPECT_EQ(pooled_values.sizes, (std::vector<std::int64_t>{2, 4, 4}));
+  put("train", images.pixels, images.labels);
+  const Dataset pooled_bytes = load_dataset(options_);
+  const auto& a = std::get<FloatImages>(pooled_bytes.train).values;
+  const auto& b = std::get<FloatImages>(pooled_values.train).values;
+  EXPECT_LT((a - b).abs().max().item<float>(), 1e-6);
+}
+
+TEST_F(Arrays, OtherFormsAreRowsOfNumbers) {
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector<std::int64_t>{24}, {2, 3, 2, 2}, {1}}) {
+    std::vector<std::int64_t> all = sizes;
+    all.insert(all.begin(), 10);
+    const at::Tensor x = at::rand(all);
+    put("train", x, at::arange(10, at::kLong));
+    put("test", x, at::arange(10, at::kLong));
+    const Dataset set = load_dataset(options_);
+    EXPECT_EQ(set.sizes, sizes);
+    EXPECT_EQ(set.height, 1);
+    EXPECT_EQ(set.width, x[0].numel());
+    EXPECT_TRUE(at::equal(all_of(set, options_, set.test).inputs, x.view({10, 1, 1, -1})));
+    options_.standardize = true;
+    const Dataset standard = load_dataset(options_);
+    const at::Tensor z = all_of(standard, options_, standard.train).inputs;
+    EXPECT_LT(z.mean(0).abs().max().item<float>(), 1e-5);
+    options_.standardize = false;
+    options_.augment = AugmentName::Crop;
+    expect_refused(ErrorKind::Config, {"data.augment", "not images"});
+    options_.augment = AugmentName::None;
+  }
+}
+
+TEST_F(Arrays, Targets) {
+  const at::Tensor x = at::rand({10, 5});
+  const at::Tensor y = at::rand({10, 3}).to(at::kDouble);
+  put("train", x, y);
+  put("test", x, y);
+  Dataset set = load_dataset(options_);
+  EXPECT_TRUE(set.regression);
+  EXPECT_EQ(set.classes, 3);
+  EXPECT_TRUE(at::equal(all_of(set, options_, set.train).labels, y.to(at::kFloat)));
+  put("train", (x * 255).to(at::kByte), y.select(1, 0).contiguous());
+  put("test", (x * 255).to(at::kByte), y.select(1, 0).contiguous());
+  set = load_dataset(options_);
+  EXPECT_EQ(set.classes, 1);
+  const Examples held = hold_out(set.train, 4, 1);
+  const Augment augment(options_, set, 1);
+  const Batch batch = augment.training(set.train, Indices{2, 0}, 0);
+  EXPECT_EQ(batch.labels.sizes(), (std::vector<std::int64_t>{2, 1}));
+  // The training examples that are left, and those held out, are all.
+  const at::Tensor seen =
+      at::cat({all_of(set, options_, set.train).labels, all_of(set, options_, held).labels});
+  EXPECT_TRUE(at::equal(
+      std::get<0>(seen.flatten().sort()), std::get<0>(y.select(1, 0).to(at::kFloat).sort())));
+  std::filesystem::remove(*options_.root + "/test.safetensors");
+  put("train", x, y.fill_(std::numeric_limits<double>::infinity()));
+  expect_refused(ErrorKind::DamagedData, {"set/train.safetensors: expected finite targets"});
+}
+
+TEST_F(Arrays, Tokens) {
+  const at::Tensor x = at::randint(50, {12, 6}, at::kLong);
+  x[3][2] = 60;
+  at::Tensor y = at::randint(4, {12, 6}, at::kLong);
+  y[0].fill_(kIgnoredLabel);
+  y[5][5] = 7;
+  for (const at::ScalarType type : {at::kLong, at::kInt, at::kUInt16}) {
+    put("train", x.to(type), y);
+    put("test", x.to(type), y);
+    const Dataset set = load_dataset(options_);
+    EXPECT_EQ(set.context, 6);
+    EXPECT_EQ(set.vocabulary, 61);
+    EXPECT_EQ(set.classes, 8);
+    EXPECT_TRUE(set.token_labels);
+    const Batch batch = all_of(set, options_, set.train);
+    EXPECT_TRUE(at::equal(batch.inputs, x));
+    EXPECT_TRUE(at::equal(batch.labels, y));
+  }
+  put("train", x, y.select(1, 5).contiguous());
+  put("test", x, y.select(1, 5).contiguous());
+  expect_refused(ErrorKind::DamagedData, {"the label of example 0", "found -100"});
+  put("train", x, y.select(1, 5).abs().remainder(8));
+  put("test", x, y.select(1, 5).abs().remainder(8));
+  const Dataset set = load_dataset(options_);
+  EXPECT_FALSE(set.token_labels);
+  EXPECT_EQ(all_of(set, options_, set.test).labels.sizes(), (std::vector<std::int64_t>{12}));
+  options_.vocabulary = 60;
+  expect_refused(ErrorKind::DamagedData, {"data.vocabulary", "found 60"});
+  options_.vocabulary = 100;
+  EXPECT_EQ(load_dataset(options_).vocabulary, 100);
+  options_.standardize = true;
+  expect_refused(ErrorKind::Config, {"data.standardize: ", "rows of 6 tokens"});
+}
+
+TEST_F(Arrays, WithoutATestPartSomeAreHeldOut) {
+  const at::Tensor x = at::arange(200, at::kFloat).view({200, 1});
+  put("train", x, at::arange(200, at::kLong));
+  options_.test_share = 0.1;
+  const Dataset set = load_dataset(options_);
+  EXPECT_EQ(set.train.size(), 180);
+  EXPECT_EQ(set.test.size(), 20);
+  const at::Tensor train = all_of(set, options_, set.train).labels;
+  const at::Tensor test = all_of(set, options_, set.test).labels;
+  EXPECT_TRUE(at::equal(std::get<0>(at::cat({train, test}).sort()), at::arange(200, at::kLong)));
+  EXPECT_GT(test.max().item<std::int64_t>() - test.min().item<std::int64_t>(), 50);
+  options_.subset = 30;
+  EXPECT_TRUE(at::equal(
+      all_of(load_dataset(options_), options_, load_dataset(options_).train).labels,
+      train.narrow(0, 0, 30)));
+  options_.subset = 181;
+  expect_refused(ErrorKind::Config, {"data.subset: expected 0 .. 180"});
+}
+
+TEST_F(Arrays, Npy) {
+  const at::Tensor x = at::rand({6, 4});
+  const at::Tensor y = at::arange(6, at::kInt);
+  write("train_x.npy", npy("<f4", shape_of(x), raw(x)));
+  write("train_y.npy", npy("<i4", "(6,)", raw(y)));
+  write("test_x.npy", npy("<f4", "(6, 4)", raw(x)));
+  write("test_y.npy", npy("<i4", "(6,)", raw(y)));
+  const Dataset set = load_dataset(options_);
+  EXPECT_TRUE(at::equal(all_of(set, options_, set.train).inputs.view({6, 4}), x));
+  EXPECT_EQ(set.classes, 6);
+
+  const std::string good = npy("<f4", "(6, 4)", raw(x));
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "expected a file of numpy.save"},
+      {good.substr(0, 9), "only its first bytes"},
+      {good.substr(0, 40), "its header should have"},
+      {good.substr(0, good.size() - 1), "takes 96 bytes, but 95 follow"},
+      {good + "x", "takes 96 bytes, but 97 follow"},
+      {replaced("\x01", "\x09"), "format 1.0 to 3.0 of numpy.save, found 9.0"},
+      {replaced("False", "True "), "Fortran order"},
+      {replaced("<f4", ">f4"), "big-endian"},
+      {replaced("'<f4'", "'|O' "), "Python objects"},
+      {replaced("<f4", "<c8"), "found dtype '<c8'"},
+      {replaced("'<f4'", "[('a'"), "one of records"},
+      {replaced("(6, 4)", "(6,-4)"), "expected a header with"},
+      {replaced("(6, 4)", "(6; 4)"), "expected a header with"},
+      {replaced("shape", "sharp"), "expected a header with"},
+      {npy("<f4", "(4294967296, 4294967296, 4)", raw(x)), "takes"},
+      {npy("<f4", "(9223372036854775807, 9223372036854775807)", ""), "takes"},
+      {npy("<f4", "(0, 4)", ""), "expected examples x"},
+      {npy("<f4", "()", std::string(4, 'a')), "expected examples x"},
+      {npy("|b1", "(6, 4)", std::string(24, '\1')), "expected x of uint8"},
+  };
+  for (const auto& [content, message] : cases) {
+    write("train_x.npy", content);
+    expect_refused(ErrorKind::DamagedData, {"set/train_x.npy: ", message});
+  }
+  write("train_x.npy", good);
+  write("train_y.npy", npy("<i4", "(5,)", raw(y.narrow(0, 0, 5))));
+  expect_refused(ErrorKind::DamagedData, {"set/train_y.npy: expected y for each of the 6"});
+  std::filesystem::remove(*options_.root + "/train_y.npy");
+  expect_refused(ErrorKind::MissingInput, {"set/train_y.npy: no such file"});
+}
+
+TEST_F(Arrays, Refusals) {
+  const at::Tensor x = at::rand({6, 4});
+  const at::Tensor y = at::arange(6, at::kLong);
+  const auto expect = [&](const at::Tensor& bad_x, const at::Tensor& bad_y,
+                          const std::string& what) {
+    put("train", bad_x, bad_y);
+    expect_refused(ErrorKind::DamagedData, {"set/train.safetensors: ", what});
+  };
+  expect(x, at::arange(5, at::kLong), "expected y for each of the 6");
+  expect(x, y - 1, "the label of example 0: expected 0 ..");
+  expect(x, at::full({6}, std::int64_t{1} << 60, at::kLong), "the label of example 0");
+  expect(x, y.view({6, 1}), "expected y of N integer labels");
+  expect(x, at::rand({6, 1, 1}), "expected y of N integer labels");
+  expect((x * 9).to(at::kInt).view({6, 2, 2}), y, "are tokens, N x T");
+  expect((x * 9).to(at::kInt) - 9, y, "a token of example 0");
+  expect(x.narrow(0, 0, 1), y.narrow(0, 0, 1), "at least two");
+  put("train", x, y);
+  put("test", at::rand({6, 5}), y);
+  expect_refused(ErrorKind::DamagedData, {"set/test.safetensors: expected x like that"});
+  put("test", x, y.to(at::kFloat));
+  expect_refused(ErrorKind::DamagedData, {"set/test.safetensors: expected y like that"});
+  write("test.safetensors", "12345");
+  expect_refused(ErrorKind::DamagedData, {"set/test.safetensors: damaged"});
+  put("test", x, y);
+  put("train", x, y, {{"classes", "[\"a\", \"b\"]"}});
+  expect_refused(ErrorKind::DamagedData, {"names of 2 classes, but there is a label 5"});
+  put("train", x, y, {{"classes", "[1]"}});
+  expect_refused(ErrorKind::DamagedData, {"JSON list of names"});
+  put("train", x, y, {{"classes", R"(["a", "b", "c", "d", "e", "f", "g"])"}});
+  EXPECT_EQ(load_dataset(options_).class_names.back(), "g");
+  EXPECT_EQ(load_dataset(options_).classes, 7);
+  write("train_x.npy", "");
+  expect_refused(ErrorKind::DamagedData, {"expected only one of them"});
+}
+
+TEST_F(Arrays, ARootIsNeeded) {
+  expect_refused(ErrorKind::MissingInput, {"holds no training arrays", "abtrain.save_arrays"});
+  options_.root = folder_.file("nothing");
+  expect_refused(ErrorKind::MissingInput, {"is no folder", "abtrain.save_arrays"});
+  options_.root.reset();
+  expect_refused(ErrorKind::Config, {"data.root", "abtrain.save_arrays"});
+  const Conflicts conflicts = check(options_);
+  ASSERT_EQ(conflicts.size(), 1U);
+  EXPECT_EQ(conflicts[0].keys[0], "data.root");
+  EXPECT_NE(conflicts[0].message.find("abtrain.save_arrays"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace abtrain::data

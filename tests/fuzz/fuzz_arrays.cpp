@@ -1,0 +1,52 @@
+// Arrays of a user: a byte whose lowest bit says that the file is of numpy.save, then the
+// file of x, which is y as well; or a safetensors file.
+#include <filesystem>
+
+#include "data/augment.h"
+#include "data/data_options.h"
+#include "data/dataset.h"
+#include "target.h"
+#include "temp_folder.h"
+
+namespace abtrain::fuzz {
+
+const std::vector<std::string>& words() {
+  using namespace std::string_literals;
+  static const std::vector<std::string> all = {
+      "\x93NUMPY\x01\0"s,
+      "'descr': '<i8'",
+      "'descr': '|u1'",
+      "'fortran_order': False",
+      "'shape': (2, 4611686018427387904)",
+      "(1,)",
+      "{\"x\":{\"dtype\":\"U8\",\"shape\":[2,3],",
+      "\"data_offsets\":[0,6]}",
+      "\"__metadata__\":{\"classes\":\"[]\"}",
+      "\xff\xff\xff\xff"};
+  return all;
+}
+
+}  // namespace abtrain::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace abtrain;
+  static const TempFolder folder;
+  data::DataOptions options;
+  options.name = "arrays";
+  options.root = folder.file("arrays");
+  options.test_share = 0.3;
+  std::filesystem::remove_all(*options.root);
+  std::filesystem::create_directory(*options.root);
+  const std::string_view text = fuzz::text_of(data, size).substr(size > 0 ? 1 : 0);
+  if (size > 0 && data[0] % 2 == 1) {
+    fuzz::write_file(*options.root + "/train_x.npy", text);
+    fuzz::write_file(*options.root + "/train_y.npy", text);
+  } else {
+    fuzz::write_file(*options.root + "/train.safetensors", text);
+  }
+  fuzz::refusing({ErrorKind::DamagedData}, [&] {
+    const data::Dataset set = data::load_dataset(options);
+    data::Augment(options, set, 1).evaluation(set.test, 0, set.test.size());
+  });
+  return 0;
+}
