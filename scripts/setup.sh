@@ -46,7 +46,7 @@ packages=(
   build-essential cmake ninja-build ccache git ca-certificates
   python3 python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
-  libturbojpeg0-dev libsodium-dev
+  libturbojpeg0-dev libpng-dev libwebp-dev libsodium-dev
   libopenmpi-dev openmpi-bin
   libgtest-dev libbenchmark-dev dataset-fashion-mnist
 )
@@ -179,6 +179,9 @@ load a module with GCC 11 or later, or set CC and CXX"
   # Without nasm on PATH it decodes images by plain C, which is slower.
   build_library libjpeg-turbo with_cmake -DENABLE_SHARED=OFF -DWITH_JAVA=OFF
   build_library zlib with_make --static
+  build_library libpng1.6 with_cmake -DPNG_SHARED=OFF -DPNG_TESTS=OFF
+  build_library libwebp with_cmake -DWEBP_BUILD_{ANIM_UTILS,CWEBP,DWEBP,GIF2WEBP,IMG2WEBP}=OFF \
+    -DWEBP_BUILD_{VWEBP,WEBPINFO,WEBPMUX,EXTRAS}=OFF
   build_library libsodium with_make --disable-shared --with-pic
   cp third_party/xxhash/xxhash.h "$user_prefix/include/"
   mkdir -p "$cache/data"

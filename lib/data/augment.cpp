@@ -136,8 +136,7 @@ Box Augment::draw_erased_or_none(Random& random, std::int64_t height, std::int64
 Batch Augment::training_of_files(
     const ListedImages& images, std::span<const std::int64_t> indices, std::int64_t epoch) const {
   return files_->training(
-      images, indices,
-      [&](ImageReader& reader, JpegDecoder::Size size, std::int64_t index, float* out) {
+      images, indices, [&](ImageReader& reader, ImageSize size, std::int64_t index, float* out) {
         const std::int64_t side = options_.image_size;
         Random random = this->random(epoch, index);
         if (crop_) {

@@ -88,6 +88,11 @@ ByteImages read_part(
 
 // The folder that holds the data set.
 std::string folder_of(const KnownSet& set, const std::optional<std::string>& root) {
+  // Folders of images without a folder `train` are found only where they are
+  // said to be: many folders hold folders.
+  if (set.has_files() && root && holds_image_folder(at_home(*root))) {
+    return at_home(*root);
+  }
   std::string looked_in;
   for (const fs::path& folder : places(set, root)) {
     const std::string lack = what_lacks(set, folder);

@@ -16,7 +16,7 @@ namespace {
 // Returns false if the file is damaged, which is recorded.
 bool write_file(
     ImageReader& reader, ImageFiles& files, std::int64_t file,
-    const std::function<void(JpegDecoder::Size)>& write) {
+    const std::function<void(ImageSize)>& write) {
   if (files.is_damaged(file)) {
     return false;
   }
@@ -128,7 +128,7 @@ Batch FileBatches::training(
     for (std::int64_t step = 0;; ++step) {
       ABT_CHECK(step < all, DamagedData, "all {} training images are damaged", with_commas(all));
       const std::int64_t taken = (index + step) % all;
-      if (write_file(reader, *images.files, places[taken], [&](JpegDecoder::Size size) {
+      if (write_file(reader, *images.files, places[taken], [&](ImageSize size) {
             write(reader, size, index, pixels + i * numel);
           })) {
         labels[i] = from[taken];
@@ -152,7 +152,7 @@ Batch FileBatches::evaluation(
     labels[i] = from[begin + i];
     sound[static_cast<std::size_t>(i)] = write_file(
         reader, *images.files, places[begin + i],
-        [&](JpegDecoder::Size) { reader.write_center(/*mirrored=*/false, pixels + i * numel); });
+        [&](ImageSize) { reader.write_center(/*mirrored=*/false, pixels + i * numel); });
   });
   std::int64_t kept = 0;
   for (std::int64_t i = 0; i < end - begin; ++i) {

@@ -23,8 +23,8 @@ class FileBatches {
 
   // Writes one example with its open reader; called by several threads at once.
   // `index` is that of the requested example, even if another stands in for it.
-  using Write = std::function<void(
-      ImageReader& reader, JpegDecoder::Size size, std::int64_t index, float* out)>;
+  using Write =
+      std::function<void(ImageReader& reader, ImageSize size, std::int64_t index, float* out)>;
 
   // A damaged file is replaced by the next image that is not damaged, with its
   // own label. Throws Error(DamagedData) when too many are damaged.

@@ -101,14 +101,15 @@ std::vector<KnownSet> known_sets() {
        .std = {0.229f, 0.224f, 0.225f},
        .flips = true,
        .train_files = {"train"},
-       .test_files = {"val"},
+       .test_files = {},
        .folders = {"image-folder"},
        .system_places = {},
-       .how_to_get = "JPEG files of your own, or ImageNet's from "
+       .how_to_get = "JPEG, PNG or WebP files of your own, or ImageNet's from "
                      "https://image-net.org, with its validation images moved "
                      "into a folder for each class",
-       .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, in any case)\n"
-                 "ROOT/val/CLASS/NAME.jpg     (only classes that train has)",
+       .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, .png, .webp, in any case)\n"
+                 "ROOT/val/CLASS/NAME.jpg     (only classes that train has; or test, or valid)\n"
+                 "or ROOT/CLASS/NAME.jpg, of which data.test_share are for the test",
        .read = nullptr});
   sets.push_back(
       {.name = "gcide",

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -40,8 +41,10 @@ namespace {
 nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
   std::int64_t count = 0;
   std::vector<std::string> paths;
+  std::set<const data::ImageFiles*> seen;  // both parts may be of the same files
   for (const data::Examples* part : {&dataset.train, &dataset.test}) {
-    if (const auto* images = std::get_if<data::ListedImages>(part)) {
+    const auto* images = std::get_if<data::ListedImages>(part);
+    if (images != nullptr && seen.insert(images->files.get()).second) {
       count += images->files->damaged();
       for (std::string& path : images->files->damaged_paths()) {
         paths.push_back(std::move(path));

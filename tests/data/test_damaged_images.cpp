@@ -106,6 +106,17 @@ TEST_F(Damaged, TooManyEndTheRun) {
   expect_error([&] { train(0); }, ErrorKind::DamagedData, {"allows 0", "found 1"});
 }
 
+TEST_F(Damaged, AllThatWereFoundAreNamed) {
+  for (int i = 0; i < 30; ++i) {
+    root_.add(formatted("train/c0/bad{:02}.png", i), "no image");
+  }
+  options_.max_damaged = 0.6;  // 25 of 42
+  const Dataset set = load_dataset(options_);
+  expect_error(
+      [&] { Augment(options_, set, 1).training(set.train, first(42), 0); }, ErrorKind::DamagedData,
+      {"found 26:", "bad00.png: is neither JPEG, PNG nor WebP", "bad19.png: ", "and 6 more"});
+}
+
 TEST_F(Damaged, AllOfThem) {
   for (const auto& entry : fs::recursive_directory_iterator(root_ / "train")) {
     if (entry.is_regular_file()) {

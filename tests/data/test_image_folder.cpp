@@ -53,7 +53,7 @@ TEST(ImageFolder, WrongFolders) {
     expect_error([&] { dataset_shape(options); }, kind, parts);
   };
   expect_refused(
-      ErrorKind::MissingInput, {root.path() + ": lacks train, val", "ROOT/train/CLASS/NAME.jpg",
+      ErrorKind::MissingInput, {root.path() + ": lacks train", "ROOT/train/CLASS/NAME.jpg",
                                 "ROOT/val/CLASS/NAME.jpg", "data.root"});
   fs::create_directory(root / "train");
   fs::create_directory(root / "val");

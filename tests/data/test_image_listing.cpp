@@ -105,7 +105,7 @@ TEST_F(ListingOf, ADamagedOrForeignIndexIsNotUsed) {
   std::string changed = index;
   changed.replace(changed.find("2.jpg"), 5, "9.jpg");
   std::string older = index;
-  older.replace(older.find("index 1"), 7, "index 0");
+  older.replace(older.find("index 2"), 7, "index 1");
   for (const std::string& bad :
        {changed, older, index.substr(0, index.size() / 2), index.substr(0, index.size() - 1),
         std::string("checksum "), std::string("\0\1\2", 3), std::string()}) {
@@ -160,6 +160,14 @@ TEST_F(ListingOf, WhatCountsAsAnImage) {
     others += folder.others;
   }
   EXPECT_EQ(others, 3);
+  // From the index, too.
+  make_all_old(root_.path());
+  list();
+  const Listing again = list();
+  EXPECT_EQ(again.read, 0);
+  const auto a = std::ranges::find(again.folders, "train/a", &ListedFolder::path);
+  ASSERT_NE(a, again.folders.end());
+  EXPECT_EQ(a->some_others, "jpg\nnotes.txt\n");
 }
 
 // torchvision sorts a class's folders by their whole paths: '-' before '/'.

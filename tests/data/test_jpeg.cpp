@@ -22,7 +22,7 @@ TEST(Jpeg, DecodesWhatWasWritten) {
     const Rgb image = smooth(width, height, 0.3);
     for (const int flags : {0, TJFLAG_PROGRESSIVE}) {
       const Bytes bytes = jpeg_of(image, TJSAMP_444, 98, flags);
-      const JpegDecoder::Size size = decoder.open(bytes);
+      const ImageSize size = decoder.open(bytes);
       EXPECT_EQ(size.width, width);
       EXPECT_EQ(size.height, height);
       expect_near(decoder.decode(1), image, 6);

@@ -53,7 +53,7 @@ const std::vector<std::string>& words() {
       "./",
       "\n",
       "checksum ",
-      "abtrain image index 1\n",
+      "abtrain image index 2\n",
       "9223372036854775807 "};
   return all;
 }

@@ -16,7 +16,7 @@ namespace abtrain::data {
 namespace {
 
 constexpr std::size_t most_paths = 20;
-constexpr std::size_t most_reasons = 5;
+constexpr std::size_t most_reasons = 20;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
 
 class Descriptor {
@@ -75,7 +75,9 @@ std::string ImageFiles::path(std::int64_t file) const {
   const ListedFolder& folder = folders_[f.folder];
   const std::size_t end = folder.images.find('\n', f.name);
   std::string out = root_;
-  out.append("/").append(folder.path).append("/");
+  // "./CLASS" where the classes lie in the root.
+  const std::size_t skipped = folder.path.starts_with("./") ? 2 : 0;
+  out.append("/").append(folder.path, skipped).append("/");
   return out.append(folder.images, f.name, end - f.name);
 }
 
@@ -131,7 +133,10 @@ void ImageFiles::add_damaged(std::int64_t file, const std::string& reason) {
       "data.max_damaged: {} allows {} of the {} {} to be damaged, found {}:\n  "
       "{}{}",
       max_damaged_, with_commas(allowed()), with_commas(size()), what_, with_commas(count),
-      join(reasons_, "\n  "), count > static_cast<std::int64_t>(reasons_.size()) ? "\n  ..." : "");
+      join(reasons_, "\n  "),
+      count > std::ssize(reasons_)
+          ? formatted("\n  and {} more", with_commas(count - std::ssize(reasons_)))
+          : "");
 }
 
 bool ImageFiles::is_damaged(std::int64_t file) const {

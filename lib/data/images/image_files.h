@@ -1,4 +1,4 @@
-// JPEG files that are read on demand, and a count of those that turn out to be
+// Image files that are read on demand, and a count of those that turn out to be
 // damaged.
 #pragma once
 

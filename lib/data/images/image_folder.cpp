@@ -2,9 +2,15 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/clock.h"
@@ -13,9 +19,29 @@
 #include "base/log.h"
 #include "data/images/image_files.h"
 #include "data/images/image_listing.h"
+#include "data/order.h"
 
 namespace abtrain::data {
 namespace {
+
+namespace fs = std::filesystem;
+
+// The part of a listing whose classes lie in the root itself.
+constexpr const char* kRoot = ".";
+
+bool has_folder(const std::string& root, const std::string& name) {
+  std::error_code ignored;
+  return fs::is_directory(root + "/" + name, ignored);
+}
+
+std::optional<std::string> find_test_part(const std::string& root) {
+  for (const char* name : {"val", "test", "valid"}) {
+    if (has_folder(root, name)) {
+      return name;
+    }
+  }
+  return std::nullopt;
+}
 
 std::string index_folder() {
   const std::string cache = cache_folder();
@@ -37,6 +63,7 @@ struct Split {
 
 // Moves the folders of one split out of the listing.
 Split take_split(const std::string& root, const std::string& name, Listing& listing) {
+  const std::string where = name == kRoot ? root : root + "/" + name;
   Split split{name, {}, {}};
   std::vector<std::string> classes;
   for (ListedFolder& folder : listing.folders) {
@@ -56,11 +83,10 @@ Split take_split(const std::string& root, const std::string& name, Listing& list
       std::back_inserter(empty));
   const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(empty.size(), 10));
   ABT_CHECK(
-      !classes.empty(), DamagedData, "{}/{}: expected a folder for each class, found none", root,
-      name);
+      !classes.empty(), DamagedData, "{}: expected a folder for each class, found none", where);
   ABT_CHECK(
       empty.empty(), DamagedData,
-      "{}/{}: expected .jpg or .jpeg files in each folder, found none in {}{}", root, name,
+      "{}: expected .jpg, .jpeg, .png or .webp files in each folder, found none in {}{}", where,
       join({empty.begin(), empty.begin() + shown}, ", "), empty.size() > 10 ? ", ..." : "");
   return split;
 }
@@ -85,13 +111,51 @@ ListedImages images_of(
   return images;
 }
 
+// Of each class, the last data.test_share of a permutation for the test set.
+std::pair<ListedImages, ListedImages> split_classes(
+    const ListedImages& all, std::int64_t classes, double share) {
+  // The same in every run, so that runs with other seeds can be compared.
+  constexpr std::uint64_t kSeed = 0;
+  std::vector<std::vector<std::int64_t>> of_class(static_cast<std::size_t>(classes));
+  const auto* labels = all.labels.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < all.labels.size(0); ++i) {
+    of_class[static_cast<std::size_t>(labels[i])].push_back(i);
+  }
+  std::vector<std::int64_t> train, test;
+  for (std::size_t c = 0; c < of_class.size(); ++c) {
+    const auto count = std::ssize(of_class[c]);
+    const auto order =
+        permutation(count, Random(kSeed, RandomPurpose::Validation, static_cast<std::uint32_t>(c)));
+    const std::int64_t held = std::min<std::int64_t>(
+        count - 1, std::max<std::int64_t>(1, std::llround(share * static_cast<double>(count))));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto which = static_cast<std::size_t>(order[static_cast<std::size_t>(i)]);
+      (i < count - held ? train : test).push_back(of_class[c][which]);
+    }
+  }
+  const auto images = [&](std::vector<std::int64_t>& which) {
+    std::ranges::sort(which);
+    return std::get<ListedImages>(chosen(all, at::tensor(which, at::kLong)));
+  };
+  return {images(train), images(test)};
+}
+
 void tell(const Listing& listing, const std::string& root, double seconds, Log& log) {
   std::int64_t images = 0, others = 0;
+  std::vector<std::string> named;
   for (const ListedFolder& folder : listing.folders) {
     // Files next to the class folders belong to no class.
     const bool part = folder.path.find('/') == std::string::npos;
     images += part ? 0 : folder.image_count;
     others += folder.others + (part ? folder.image_count : 0);
+    for (const std::string* names : {&folder.some_others, part ? &folder.images : nullptr}) {
+      for (const std::string& name :
+           names == nullptr ? std::vector<std::string>{} : lines_of(*names)) {
+        if (named.size() < 5) {
+          named.push_back(printable(formatted("{}/{}", folder.path, name)));
+        }
+      }
+    }
   }
   const auto folders = static_cast<std::int64_t>(listing.folders.size());
   log.info(
@@ -100,8 +164,10 @@ void tell(const Listing& listing, const std::string& root, double seconds, Log& 
       listing.index);
   if (others > 0) {
     log.info(
-        "{}: {}{} skipped: only .jpg and .jpeg files in class folders are read", root,
-        with_commas(others), others == 1 ? " file was" : " files were");
+        "{}: {}{} skipped, since only .jpg, .jpeg, .png and .webp files in class folders are read: "
+        "{}{}",
+        root, with_commas(others), others == 1 ? " file was" : " files were", join(named, ", "),
+        others > std::ssize(named) ? ", ..." : "");
   }
   if (!listing.remarks.empty()) {
     log.warning("{}", listing.remarks);
@@ -110,26 +176,36 @@ void tell(const Listing& listing, const std::string& root, double seconds, Log& 
 
 }  // namespace
 
+bool holds_image_folder(const std::string& root) {
+  if (has_folder(root, "train")) {
+    return true;
+  }
+  std::error_code error;
+  fs::directory_iterator entry(root, error);
+  bool has_others = false;
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    const std::string name = entry->path().filename().string();
+    has_others = has_others || (!name.starts_with('.') && entry->is_directory(ignored));
+  }
+  return has_others && !find_test_part(root);
+}
+
 Dataset open_image_folder(const DataOptions& options, const std::string& root, Log* log) {
   const Stopwatch watch;
-  Listing listing = list_images(root, {"train", "val"}, index_folder());
+  std::vector<std::string> parts = {has_folder(root, "train") ? "train" : kRoot};
+  if (parts[0] != kRoot) {
+    if (const auto part = find_test_part(root)) {
+      parts.push_back(*part);
+    }
+  }
+  Listing listing = list_images(root, parts, index_folder());
   if (log != nullptr) {
     tell(listing, root, watch.seconds(), *log);
   }
-  Split train = take_split(root, "train", listing);
-  Split val = take_split(root, "val", listing);
+  Split train = take_split(root, parts[0], listing);
   const std::vector<std::string> classes = train.classes;
-  for (const std::string& name : val.classes) {
-    ABT_CHECK(
-        std::binary_search(classes.begin(), classes.end(), name), DamagedData,
-        "{}/val/{}: expected only classes that also exist in train, found "
-        "another{}",
-        root, name,
-        nearest(name, classes).empty()
-            ? ""
-            : formatted(" (did you mean '{}'?)", nearest(name, classes)));
-  }
-  return {
+  Dataset out{
       .name = options.name,
       .found_in = root,
       .channels = 3,
@@ -139,8 +215,32 @@ Dataset open_image_folder(const DataOptions& options, const std::string& root, L
       .mean = {},
       .std = {},
       .flips = true,
-      .train = images_of(std::move(train), classes, "training images", options, root, log),
-      .test = images_of(std::move(val), classes, "images in val", options, root, log)};
+      .train = {},
+      .test = {},
+      .class_names = classes};
+  if (parts.size() == 1) {
+    const ListedImages all = images_of(std::move(train), classes, "images", options, root, log);
+    std::tie(out.train, out.test) = split_classes(all, out.classes, options.test_share);
+    ABT_CHECK(
+        out.test.size() > 0, DamagedData,
+        "{}: expected a class with at least two images, of which one is for the test set", root);
+    return out;
+  }
+  const std::string& part = parts[1];
+  Split val = take_split(root, part, listing);
+  for (const std::string& name : val.classes) {
+    ABT_CHECK(
+        std::binary_search(classes.begin(), classes.end(), name), DamagedData,
+        "{}/{}/{}: expected only classes that also exist in train, found "
+        "another{}",
+        root, part, name,
+        nearest(name, classes).empty()
+            ? ""
+            : formatted(" (did you mean '{}'?)", nearest(name, classes)));
+  }
+  out.train = images_of(std::move(train), classes, "training images", options, root, log);
+  out.test = images_of(std::move(val), classes, "images in " + part, options, root, log);
+  return out;
 }
 
 }  // namespace abtrain::data

@@ -27,16 +27,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view first_line = "abtrain image index 1\n";
+constexpr std::string_view first_line = "abtrain image index 2\n";
 constexpr std::string_view checksum_word = "checksum ";
 constexpr int deepest = 32;
+constexpr std::size_t most_named = 5;  // other files of a folder
 // Time stamps are coarse: a folder that changed this recently may change again
 // without a new time stamp.
 constexpr std::int64_t young_ns = 2'000'000'000;
 
 using Known = std::map<std::string, ListedFolder, std::less<>>;
 
-bool is_jpeg(std::string_view name) {
+bool is_image_name(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) {
     return false;
@@ -45,7 +46,7 @@ bool is_jpeg(std::string_view name) {
   std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   });
-  return ending == "jpg" || ending == "jpeg";
+  return ending == "jpg" || ending == "jpeg" || ending == "png" || ending == "webp";
 }
 
 std::string hash_of(std::string_view text) {
@@ -116,11 +117,15 @@ class Cursor {
 std::string to_text(const std::vector<ListedFolder>& folders) {
   std::string out(first_line);
   for (const ListedFolder& f : folders) {
+    const auto lines = [](const std::string& text) {
+      return std::count(text.begin(), text.end(), '\n');
+    };
     out += formatted(
-        "folder {} {} {} {} {}\n", f.changed, std::count(f.folders.begin(), f.folders.end(), '\n'),
-        f.image_count, f.others, f.path);
+        "folder {} {} {} {} {} {}\n", f.changed, lines(f.folders), f.image_count, f.others,
+        lines(f.some_others), f.path);
     out += f.folders;
     out += f.images;
+    out += f.some_others;
   }
   return formatted("{}{}{}\n", out, checksum_word, hash_of(out));
 }
@@ -135,10 +140,11 @@ std::optional<Known> from_text(std::string_view text) {
   Cursor cursor(text.substr(first_line.size(), end - first_line.size()));
   while (!cursor.done()) {
     ListedFolder f;
-    std::int64_t folders = 0;
+    std::int64_t folders = 0, some = 0;
     if (!cursor.take("folder ") || !cursor.take(f.changed) || !cursor.take(folders) ||
-        !cursor.take(f.image_count) || !cursor.take(f.others) || !cursor.take_lines(1, f.path) ||
-        !cursor.take_lines(folders, f.folders) || !cursor.take_lines(f.image_count, f.images)) {
+        !cursor.take(f.image_count) || !cursor.take(f.others) || !cursor.take(some) ||
+        !cursor.take_lines(1, f.path) || !cursor.take_lines(folders, f.folders) ||
+        !cursor.take_lines(f.image_count, f.images) || !cursor.take_lines(some, f.some_others)) {
       return std::nullopt;
     }
     f.path.pop_back();
@@ -157,7 +163,7 @@ ListedFolder read_folder(const fs::path& root, const std::string& path) {
   if (f.changed > now_ns() - young_ns) {
     f.changed = -1;
   }
-  std::vector<std::string> folders, images;
+  std::vector<std::string> folders, images, others;
   std::error_code error;
   fs::directory_iterator entry(root / path, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
@@ -170,16 +176,20 @@ ListedFolder read_folder(const fs::path& root, const std::string& path) {
       ++f.others;
     } else if (entry->is_directory(ignored)) {
       folders.push_back(std::move(name));
-    } else if (is_jpeg(name)) {
+    } else if (is_image_name(name)) {
       images.push_back(std::move(name));
     } else {
       ++f.others;
+      others.push_back(std::move(name));
     }
   }
   ABT_CHECK(!error, Io, "{}: cannot be listed: {}", (root / path).string(), error.message());
   f.image_count = static_cast<std::int64_t>(images.size());
   f.folders = sorted_lines(folders);
   f.images = sorted_lines(images);
+  std::sort(others.begin(), others.end());
+  others.resize(std::min(others.size(), most_named));
+  f.some_others = sorted_lines(others);
   return f;
 }
 

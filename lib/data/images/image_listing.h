@@ -1,4 +1,4 @@
-// The JPEG files of a folder tree, with an index file that saves later starts
+// The image files of a folder tree, with an index file that saves later starts
 // from reading 1.3 million directory entries: only folders whose modification
 // time has changed are read again.
 #pragma once
@@ -15,9 +15,10 @@ struct ListedFolder {
   // was read that a later change might not show in it.
   std::int64_t changed = -1;
   std::string folders;  // subfolders: sorted names, each ended by '\n'
-  std::string images;   // its JPEG files, likewise
+  std::string images;   // its image files, likewise
   std::int64_t image_count = 0;
-  std::int64_t others = 0;  // files that are not JPEGs
+  std::int64_t others = 0;  // files that are no images by their names
+  std::string some_others;  // the first few of them, likewise
 };
 
 struct Listing {
@@ -29,7 +30,8 @@ struct Listing {
   std::string remarks;    // why an index was not used or not written
 };
 
-// Lists ROOT/PART/CLASS/**/*.jpg (.jpeg, in any case) for each part. Hidden
+// Lists ROOT/PART/CLASS/**/*.jpg (.jpeg, .png, .webp, in any case) for each
+// part; the part "." is the root itself, whose folders are the classes. Hidden
 // files and folders are skipped; links are followed. The index is
 // ROOT/.abtrain-index, or a file in `cache_folder` if ROOT is not writable.
 // Throws Error(Io) for a folder that cannot be read, DamagedData for links that

@@ -15,7 +15,7 @@ Axis center(std::int64_t pixels, std::int64_t size, std::int64_t side) {
 
 }  // namespace
 
-JpegDecoder::Size ImageReader::open() {
+ImageSize ImageReader::open() {
   size_ = decoder_.open(bytes_);
   return size_;
 }
@@ -32,7 +32,7 @@ void ImageReader::write_center(bool mirrored, float* out) {
 void ImageReader::write_box(const Box& box, bool mirrored, float* out) {
   // Scales between these are no faster: libjpeg-turbo has fast code only for
   // powers of two.
-  int divisor = 8;
+  int divisor = decoder_.can_shrink() ? 8 : 1;
   while (divisor > 1 && std::min(box.height, box.width) < divisor * form_.side) {
     divisor /= 2;
   }

@@ -1,4 +1,4 @@
-// One thread's tools for turning a JPEG file into network input, as
+// One thread's tools for turning an image file into network input, as
 // torchvision's transforms on a Pillow image do.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "data/images/jpeg.h"
+#include "data/images/image_decoder.h"
 #include "data/images/random_box.h"
 #include "data/images/resample.h"
 
@@ -29,7 +29,7 @@ class ImageReader {
   std::vector<std::uint8_t>& bytes() {
     return bytes_;
   }
-  JpegDecoder::Size open();
+  ImageSize open();
 
   // Resize and CenterCrop. Decodes in full, so that the numbers match
   // torchvision's.
@@ -40,8 +40,8 @@ class ImageReader {
  private:
   ImageForm form_;
   std::vector<std::uint8_t> bytes_;
-  JpegDecoder decoder_;
-  JpegDecoder::Size size_{};
+  ImageDecoder decoder_;
+  ImageSize size_;
   Resampler resampler_;
 };
 

@@ -12,8 +12,6 @@
 namespace abtrain::data {
 namespace {
 
-// Pillow treats a header that claims more pixels as an attack.
-constexpr std::int64_t most_pixels = 178'956'970;
 // A Huffman code takes at least one bit for each 8 x 8 block, so a larger
 // picture of so few bytes is truncated, and its memory would be allocated in
 // vain.
@@ -23,8 +21,6 @@ constexpr std::int64_t always_fine = 1'000'000;  // pixels
 // Encoders write about ten.
 constexpr std::int64_t most_scans = 100;
 constexpr std::int64_t most_scanned = 4'000'000'000;  // pixels, over all scans
-// Readers may load four bytes at the last pixel.
-constexpr std::size_t spare_bytes = 16;
 
 std::string reason_of(void* handle) {
   return tjGetErrorStr2(handle);
@@ -104,7 +100,7 @@ void JpegDecoder::fail(const std::string& reason) {
   throw Error(ErrorKind::DamagedData, reason);
 }
 
-JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
+ImageSize JpegDecoder::open(std::span<const std::uint8_t> bytes) {
   int width = 0, height = 0, sampling = 0, colors = 0;
   const int result = tjDecompressHeader3(
       handle_.get(), bytes.data(), static_cast<unsigned long>(bytes.size()), &width, &height,
@@ -115,7 +111,7 @@ JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
     fail(result == 0 ? "Premature end of JPEG file" : reason_of(handle_.get()));
   }
   ABT_CHECK(
-      std::int64_t{width} * height <= most_pixels, DamagedData, "claims to have {} x {} pixels",
+      std::int64_t{width} * height <= kMostPixels, DamagedData, "claims to have {} x {} pixels",
       width, height);
   const std::int64_t pixels = std::int64_t{width} * height;
   ABT_CHECK(
@@ -141,7 +137,7 @@ Picture JpegDecoder::decode(int divisor) {
       buffer.resize(bytes);
     }
   };
-  reserve(pixels_, 3 * count + spare_bytes);
+  reserve(pixels_, 3 * count + kSpareBytes);
   if (cmyk_) {
     reserve(inks_, 4 * count);
   }

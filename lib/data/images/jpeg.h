@@ -12,13 +12,9 @@
 #include <string>
 #include <vector>
 
-namespace abtrain::data {
+#include "data/images/picture.h"
 
-// Rows of RGB triples without gaps. A few readable bytes follow the last one.
-struct Picture {
-  const std::uint8_t* pixels = nullptr;
-  std::int64_t width = 0, height = 0;
-};
+namespace abtrain::data {
 
 // For use by one thread; keeps its buffers.
 class JpegDecoder {
@@ -26,11 +22,8 @@ class JpegDecoder {
   JpegDecoder();
   ~JpegDecoder();
 
-  struct Size {
-    std::int64_t width, height;
-  };
   // Reads the header of a file, whose bytes must stay in place for decode().
-  Size open(std::span<const std::uint8_t> bytes);
+  ImageSize open(std::span<const std::uint8_t> bytes);
   // Decodes the image that was opened, each side scaled to ceil(side /
   // divisor); the divisor is 1, 2, 4 or 8. The result is valid until the next
   // call.
@@ -44,7 +37,7 @@ class JpegDecoder {
 
   std::unique_ptr<void, Close> handle_;
   std::span<const std::uint8_t> bytes_;
-  Size size_{};
+  ImageSize size_;
   bool cmyk_ = false;
   std::vector<std::uint8_t> pixels_, inks_;
 };

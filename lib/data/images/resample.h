@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "data/images/jpeg.h"
+#include "data/images/picture.h"
 
 namespace abtrain::data {
 

@@ -1,0 +1,35 @@
+// Decodes a JPEG, PNG or WebP in memory to RGB bytes; its first bytes decide,
+// not its name. Errors are Error(DamagedData) with the reason alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/images/jpeg.h"
+#include "data/images/picture.h"
+
+namespace abtrain::data {
+
+// For use by one thread; keeps its buffers.
+class ImageDecoder {
+ public:
+  // Reads the header of a file, whose bytes must stay in place for decode().
+  ImageSize open(std::span<const std::uint8_t> bytes);
+  // Whether decode() takes divisors other than 1.
+  bool can_shrink() const {
+    return format_ == Format::Jpeg;
+  }
+  // As JpegDecoder::decode().
+  Picture decode(int divisor);
+
+ private:
+  enum class Format { Jpeg, Png, Webp };
+  Format format_ = Format::Jpeg;
+  std::span<const std::uint8_t> bytes_;
+  ImageSize size_;
+  JpegDecoder jpeg_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+}  // namespace abtrain::data

@@ -1,0 +1,19 @@
+// Decodes PNG files in memory to the same pixels as Pillow's
+// Image.open(...).convert("RGB"): transparency and color profiles are ignored,
+// of 16 bits the upper 8 count, except that gray ones above 255 become white.
+// Errors are Error(DamagedData) with the reason alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "data/images/picture.h"
+
+namespace abtrain::data {
+
+bool begins_png(std::span<const std::uint8_t> bytes);
+ImageSize png_size(std::span<const std::uint8_t> bytes);
+// `rgb`: 3 x width x height bytes of png_size().
+void decode_png(std::span<const std::uint8_t> bytes, const ImageSize& size, std::uint8_t* rgb);
+
+}  // namespace abtrain::data

@@ -1,0 +1,18 @@
+// Decodes WebP files in memory to the same pixels as Pillow's
+// Image.open(...).convert("RGB"). Errors are Error(DamagedData) with the reason
+// alone; an animation is one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "data/images/picture.h"
+
+namespace abtrain::data {
+
+bool begins_webp(std::span<const std::uint8_t> bytes);
+ImageSize webp_size(std::span<const std::uint8_t> bytes);
+// `rgb`: 3 x width x height bytes of webp_size().
+void decode_webp(std::span<const std::uint8_t> bytes, const ImageSize& size, std::uint8_t* rgb);
+
+}  // namespace abtrain::data
