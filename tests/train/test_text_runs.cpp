@@ -1,5 +1,12 @@
 // Whole runs of a small language model, with every kind of method, reducer,
 // optimizer and order.
+#include <ATen/TensorIndexing.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -135,6 +142,36 @@ TEST(TextRuns, ScoreIsTheMeanOverAllTokens) {
   }
   EXPECT_NEAR(losses[0], losses[1], 1e-6);
   EXPECT_NEAR(losses[0], std::log(16.0), 0.2);  // it knows nothing yet
+}
+
+// Rows of tokens with labels of their own: beside LibTorch's cross-entropy of
+// the labels that count.
+TEST(TextRuns, IgnoredLabelsDoNotCount) {
+  data::Dataset set = testing::toy_text();
+  set.vocabulary = 20;  // more tokens than classes
+  const at::Tensor tokens = at::randint(20, {40, 8}, at::kLong);
+  at::Tensor labels = at::randint(16, {40, 8}, at::kLong);
+  labels.masked_fill_(at::rand({40, 8}) < 0.3, data::kIgnoredLabel);
+  labels[0].fill_(data::kIgnoredLabel);
+  set.train = set.test = data::TokenRows{tokens, labels, at::arange(40, at::kLong)};
+  for (const int workers : {1, 3}) {
+    config::RunOptions o = testing::toy_text_options(workers, 1);
+    o.method.name = "ddp";
+    o.train.steps = 3;
+    o.evaluate.batch_size = 7;
+    const auto results = testing::train_all(o, set);
+    const at::NoGradGuard no_grad;
+    const at::Tensor logits =
+        results[0].model->forward(tokens, false).flatten(0, 1).to(at::kDouble);
+    ASSERT_EQ(logits.size(1), 20);
+    const at::Tensor counts = labels.flatten() != data::kIgnoredLabel;
+    const at::Tensor kept = labels.flatten().masked_select(counts);
+    const at::Tensor rows = logits.index({counts});
+    EXPECT_NEAR(results[0].test.loss, at::cross_entropy_loss(rows, kept).item<double>(), 1e-6);
+    EXPECT_DOUBLE_EQ(
+        results[0].test.accuracy, (rows.argmax(1) == kept).to(at::kDouble).mean().item<double>());
+    EXPECT_FALSE(results[0].test.is_text());
+  }
 }
 
 }  // namespace
