@@ -17,6 +17,7 @@
 #include "data/augment.h"
 #include "data/data_check.h"
 #include "data/dataset.h"
+#include "data/device_images.h"
 #include "data/images/float_images.h"
 #include "data_files.h"
 #include "state/safetensors_header.h"
@@ -203,6 +204,16 @@ TEST_F(Arrays, Targets) {
   const Augment augment(options_, set, 1);
   const Batch batch = augment.training(set.train, Indices{2, 0}, 0);
   EXPECT_EQ(batch.labels.sizes(), (std::vector<std::int64_t>{2, 1}));
+  // As made on a device, into new tensors and into old ones.
+  const Examples none;
+  DeviceCopies copies(set, none);
+  const DeviceImages& there = copies.on(at::kCPU).train;
+  Batch made;
+  for (const std::int64_t first : {1, 2}) {
+    augment.training(there, at::tensor({first, std::int64_t{0}}), 0, at::kFloat, made);
+  }
+  EXPECT_TRUE(at::equal(made.labels, batch.labels));
+  EXPECT_TRUE(at::equal(made.inputs, batch.inputs));
   // The training examples that are left, and those held out, are all.
   const at::Tensor seen =
       at::cat({all_of(set, options_, set.train).labels, all_of(set, options_, held).labels});
