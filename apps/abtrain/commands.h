@@ -24,6 +24,7 @@ struct Command {
 Command add_train(CLI::App& parser);
 Command add_plan(CLI::App& parser);
 Command add_evaluate(CLI::App& parser);
+Command add_predict(CLI::App& parser);
 Command add_generate(CLI::App& parser);
 Command add_sweep(CLI::App& parser);
 Command add_rivals(CLI::App& parser);

@@ -11,6 +11,10 @@
 #include "base/text.h"
 #include "choice_option.h"
 #include "config/config.h"
+#include "config/run_files.h"
+#include "run_folder/checkpoint.h"
+#include "train/checkpoint_model.h"
+#include "weights/model_file.h"
 
 namespace abtrain::app {
 
@@ -117,8 +121,14 @@ void add_config_options(CLI::App& command, ConfigArgs& args) {
       ->type_name("FOLDER");
 }
 
-void add_run_options(CLI::App& command, std::string& folder, std::string& model) {
-  command.add_option("run", folder, "a run folder, such as runs/my")->required()->type_name("RUN");
+void add_run_options(CLI::App& command, std::string& run, std::string& model) {
+  command
+      .add_option(
+          "run", run,
+          "a run folder, such as runs/my, or one of its checkpoints: "
+          "runs/my@best, @last, @step-400")
+      ->required()
+      ->type_name("RUN");
   command
       .add_option(
           "--model", model, "the model: a file of the run, or a path (default model.safetensors)")
@@ -149,6 +159,25 @@ config::RunOptions read_run_configuration(
       fs::exists(config), MissingInput,
       "{}: expected a run folder with config.yaml and model.safetensors", folder);
   return config::read_config(config, sets);
+}
+
+ChosenModel choose_model(
+    const std::string& run, const std::string& model, const std::vector<std::string>& sets) {
+  const std::size_t at = run.rfind('@');
+  if (at == std::string::npos || fs::exists(run + "/" + config::kConfig)) {
+    return {read_run_configuration(run, sets), run, model, weights::model_path(run, model)};
+  }
+  ABT_CHECK(model.empty(), Usage, "--model: '{}' names a model already", run);
+  const std::string folder = run.substr(0, at);
+  read_run_configuration(folder);  // is it a run?
+  const auto checkpoint = run_folder::named_checkpoint(folder, run.substr(at + 1));
+  ChosenModel chosen{
+      config::read_config(checkpoint.folder + "/" + config::kConfig, sets), folder, "", run,
+      std::make_unique<TemporaryFolder>(make_temporary_folder())};
+  chosen.file = chosen.made->path() + "/model.safetensors";
+  Log log(LogLevel::Warning);
+  train::save_model_of(checkpoint, chosen.options, chosen.file, log);
+  return chosen;
 }
 
 config::RunOptions read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched) {

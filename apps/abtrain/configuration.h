@@ -1,12 +1,14 @@
 // Reads the configuration that a command line names.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
 #include "commands.h"
 #include "config/run_options.h"
+#include "temporary_folder.h"
 
 namespace abtrain::app {
 
@@ -35,8 +37,22 @@ bool names_configuration(const std::string& word);
 // All names in the search folders, such as compare/ab.
 std::vector<std::string> configuration_names();
 
-// Adds a run folder, and --model, which chooses one of its models.
-void add_run_options(CLI::App& command, std::string& folder, std::string& model);
+// Adds RUN, and --model, which chooses one of its models.
+void add_run_options(CLI::App& command, std::string& run, std::string& model);
+
+// The model that these options choose.
+struct ChosenModel {
+  config::RunOptions options;  // that it was trained with
+  std::string folder;          // of its run
+  std::string file;            // a file there, or a path; "": the run's own model
+  std::string name;            // for people
+  std::unique_ptr<TemporaryFolder> made = {};
+};
+// RUN is a folder, or a checkpoint, as in runs/my@best: its model is made, and
+// is a temporary file as long as the result lives. `sets` override the run's
+// configuration. Throws Usage, MissingInput, DamagedData.
+ChosenModel choose_model(
+    const std::string& run, const std::string& model, const std::vector<std::string>& sets = {});
 
 // Adds --dtype fp32 | fp16 | bf16; `what` is the help, and says of which
 // tensors.

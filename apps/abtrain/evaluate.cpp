@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "base/log.h"
+#include "base/machine_text.h"
 #include "configuration.h"
+#include "train/class_scores.h"
 #include "train/session.h"
 
 namespace abtrain::app {
@@ -15,12 +17,15 @@ struct EvaluateArgs {
   std::string run;                // a run folder
   std::string model;              // a file in it, or a path; "": its own model
   std::vector<std::string> sets;  // override the run's config.yaml
+  bool json = false;
 };
 
 int run_evaluate(const EvaluateArgs& args) {
   Log log;
-  print(
-      train::evaluate_run(read_run_configuration(args.run, args.sets), args.run, args.model, log));
+  const ChosenModel model = choose_model(args.run, args.model, args.sets);
+  const auto evaluation =
+      train::evaluate_run(model.options, model.folder, model.file, log, model.name);
+  print(args.json ? json_text(evaluation, -1) : train::evaluation_text(evaluation), args.json);
   return 0;
 }
 
@@ -32,6 +37,7 @@ Command add_evaluate(CLI::App& parser) {
       *parser.add_subcommand("evaluate", "measure the model of a run on its test set");
   add_run_options(command, args->run, args->model);
   add_sets(command, args->sets, "override one key of the run's configuration; may be repeated");
+  command.add_flag("--json", args->json, "print one JSON object, with the figures of all classes");
   command.footer(
       "Examples:\n"
       "  abtrain evaluate runs/my\n"

@@ -39,8 +39,11 @@ Command add_export(CLI::App& parser) {
       "  abtrain export runs/my -o my.safetensors --form merged\n"
       "  abtrain export runs/my -o small.safetensors --dtype bf16\n");
   return {&command, [args] {
-            const std::string report =
-                weights::export_run(read_run_configuration(args->folder), *args);
+            const ChosenModel model = choose_model(args->folder, args->model);
+            args->folder = model.folder;
+            args->model = model.file;
+            args->name = model.name;
+            const std::string report = weights::export_run(model.options, *args);
             if (is_standard_output(args->output)) {
               std::cerr << printable(report, "\n");
             } else {

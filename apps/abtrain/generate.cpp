@@ -42,9 +42,10 @@ Command add_generate(CLI::App& parser) {
       "  abtrain generate runs/gcide_gpt --prompt 'The quick'\n"
       "  abtrain generate runs/gcide_gpt --temperature 0 --tokens 200\n");
   return {&command, [args] {
-            print(
-                train::generate(read_run_configuration(args->folder), *args) + "\n",
-                /*exact=*/true);
+            const ChosenModel model = choose_model(args->folder, args->model);
+            args->folder = model.folder;
+            args->model = model.file;
+            print(train::generate(model.options, *args) + "\n", /*exact=*/true);
             return 0;
           }};
 }

@@ -155,17 +155,10 @@ int run(int argc, char** argv, std::string& verb) {
   parser.set_version_flag("--version", app::version_text());
 
   std::vector<app::Command> commands = {
-      app::add_train(parser),
-      app::add_plan(parser),
-      app::add_evaluate(parser),
-      app::add_generate(parser),
-      app::add_sweep(parser),
-      app::add_rivals(parser),
-      app::add_report(parser),
-      app::add_export(parser),
-      app::add_decompose(parser),
-      app::add_doctor(parser),
-      app::add_completion(parser, argv[0]),
+      app::add_train(parser),     app::add_plan(parser),     app::add_evaluate(parser),
+      app::add_predict(parser),   app::add_generate(parser), app::add_sweep(parser),
+      app::add_rivals(parser),    app::add_report(parser),   app::add_export(parser),
+      app::add_decompose(parser), app::add_doctor(parser),   app::add_completion(parser, argv[0]),
       app::add_man(parser)};
   std::vector<std::string> verbs;
   for (const app::Command& command : commands) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <thread>
 
 #include "base/env.h"
@@ -20,13 +18,6 @@
 namespace abtrain::app {
 
 namespace {
-
-// Makes a folder for short runs that nobody needs afterwards.
-std::string make_scratch() {
-  std::string name = (std::filesystem::temp_directory_path() / "abtrain-rivals-XXXXXX").string();
-  ABT_CHECK(::mkdtemp(name.data()) != nullptr, Io, "cannot make '{}'", name);
-  return name;
-}
 
 // Measures how long runs of a rival take, by training it for a moment.
 class Timer {
@@ -69,7 +60,7 @@ class Timer {
 
  private:
   const sweep::RivalList& list_;
-  TemporaryFolder scratch_{make_scratch()};
+  TemporaryFolder scratch_{make_temporary_folder()};
 };
 
 // Runs of up to so many steps are tried where shorter ones are refused.

@@ -60,6 +60,9 @@ Checkpoint read_checkpoint(const std::string& folder) {
 
 namespace {
 
+constexpr const char* kLast = "last";
+constexpr const char* kBest = "best";
+
 // The values in the metadata of a worker's file.
 ordered_json values_of(const state::SafetensorsFile& file) {
   JsonProblem problem;
@@ -154,6 +157,45 @@ std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
   std::ranges::sort(
       found, [](const Checkpoint& a, const Checkpoint& b) { return a.step > b.step; });
   return found;
+}
+
+std::vector<Checkpoint>::const_iterator best_of(const std::vector<Checkpoint>& checkpoints) {
+  const auto best = std::ranges::max_element(checkpoints, {}, [](const Checkpoint& checkpoint) {
+    return checkpoint.validation_accuracy.value_or(-1);
+  });
+  return best != checkpoints.end() && best->validation_accuracy ? best : checkpoints.end();
+}
+
+Checkpoint named_checkpoint(const std::string& run_folder, const std::string& name) {
+  std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
+  std::ranges::sort(folders, std::ranges::greater());
+  std::vector<std::string> there;
+  if (!folders.empty()) {
+    there.emplace_back(kLast);
+  }
+  const std::vector<Checkpoint> found = list_checkpoints(run_folder);
+  const auto best = best_of(found);
+  if (best != found.end()) {
+    there.emplace_back(kBest);
+  }
+  for (const std::string& folder : folders) {
+    const std::string file = fs::path(folder).filename().string();
+    const std::size_t zeros = file.find_first_not_of('0', std::string_view(kStepPrefix).size());
+    const std::string brief = kStepPrefix + (zeros == std::string::npos ? "0" : file.substr(zeros));
+    there.push_back(brief);
+    if (name == file || name == brief || (name == kLast && folder == folders.front()) ||
+        (name == kBest && best != found.end() && folder == best->folder)) {
+      Checkpoint checkpoint = read_checkpoint(folder);
+      verify(checkpoint);
+      return checkpoint;
+    }
+  }
+  throw Error(
+      ErrorKind::MissingInput,
+      formatted(
+          "{}: there is no checkpoint '{}'{}; {}", run_folder, name,
+          name == kBest ? ", since none has a validation accuracy (data.validation)" : "",
+          there.empty() ? "it has none" : "there are " + join(there, ", ")));
 }
 
 std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log) {

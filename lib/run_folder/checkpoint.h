@@ -35,6 +35,8 @@ struct Checkpoint {
 
 // Every checkpoint of a run folder whose manifest can be read, newest first.
 std::vector<Checkpoint> list_checkpoints(const std::string& run_folder);
+// The one with the best validation accuracy; the end if none has any.
+std::vector<Checkpoint>::const_iterator best_of(const std::vector<Checkpoint>& checkpoints);
 
 // The checkpoint in `folder` itself. Throws MissingInput, DamagedData.
 Checkpoint read_checkpoint(const std::string& folder);
@@ -44,6 +46,11 @@ void verify(const Checkpoint& checkpoint);
 
 // The newest checkpoint that verifies; those that do not are named in the log.
 std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log);
+
+// The checkpoint that a user names: "last", "best" (with the best validation
+// accuracy), or "step-400"; it is verified. Throws MissingInput, which says what
+// there is; DamagedData.
+Checkpoint named_checkpoint(const std::string& run_folder, const std::string& name);
 
 // Borrows the newest checkpoint of another run that verifies, or the checkpoint
 // `folder` itself: links (or copies) its files into <run

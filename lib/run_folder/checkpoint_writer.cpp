@@ -234,12 +234,10 @@ void CheckpointWriter::publish(const Checkpoint& about, const std::string& folde
 
 void CheckpointWriter::prune() const {
   const std::vector<Checkpoint> found = list_checkpoints(options_.run_folder);
-  const auto best = std::ranges::max_element(found, {}, [](const Checkpoint& checkpoint) {
-    return checkpoint.validation_accuracy.value_or(-1);
-  });
+  const auto best = best_of(found);
   for (std::size_t i = 0; i < found.size(); ++i) {
     const bool newest = static_cast<std::int64_t>(i) < options_.keep;
-    const bool is_best = best->validation_accuracy && found[i].step == best->step;
+    const bool is_best = best != found.end() && found[i].step == best->step;
     if (newest || is_best) {
       continue;
     }

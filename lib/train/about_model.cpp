@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/machine_text.h"
 #include "base/text.h"
 #include "train/build_info.h"
 
@@ -32,7 +33,11 @@ weights::About about_model(const config::RunOptions& options, const data::Datase
     }
     return about;
   }
-  about["classes"] = formatted("{}", dataset.classes);
+  nlohmann::ordered_json classes = dataset.class_names;
+  if (dataset.class_names.empty()) {
+    classes = dataset.classes;
+  }
+  about["classes"] = trim(json_text(classes, -1));
   about["input"] = list_of(std::vector{dataset.channels, dataset.height, dataset.width});
   if (options.data.standardize) {
     about["normalization"] = "of each pixel by itself";

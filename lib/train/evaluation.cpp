@@ -7,6 +7,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/ne.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -30,10 +32,14 @@ Score score_of(const at::Tensor& sums, double bytes_per_token) {
 
 }  // namespace
 
+at::Tensor ranked_classes(const at::Tensor& logits) {
+  return std::get<1>(at::sort(logits, /*stable=*/true, /*dim=*/1, /*descending=*/true));
+}
+
 Scores evaluate(
     nn::Model& model, const ExampleSource& images, const data::Augment& augment,
     std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
-    double label_smoothing) {
+    double label_smoothing, std::vector<at::Tensor>* answers) {
   const at::NoGradGuard no_grad;
   const data::Tokens* text = text_of(images);
   // Each token may have as many logits as there are tokens.
@@ -67,10 +73,17 @@ Scores evaluate(
     const at::Tensor labels = batch.labels.to(device).flatten();
     const at::Tensor logits =
         model.forward(batch.inputs.to(device), false).flatten(0, -2).to(at::kDouble);
-    correct.add_(at::eq(at::argmax(logits, 1), labels).sum());
+    const at::Tensor likeliest = at::argmax(logits, 1);
+    correct.add_(at::eq(likeliest, labels).sum());
     loss.add_(
         at::cross_entropy_loss(logits, labels, {}, kSum, data::kIgnoredLabel, label_smoothing));
     labels_seen.add_(at::ne(labels, data::kIgnoredLabel).sum());
+    if (answers != nullptr) {
+      const at::Tensor first_five =
+          ranked_classes(logits).narrow(1, 0, std::min<std::int64_t>(5, logits.size(1)));
+      const at::Tensor among = at::eq(first_five, labels.unsqueeze(1)).any(1).to(at::kLong);
+      answers->push_back(at::stack({labels, likeliest, among}, 1));
+    }
   }
   sums = sums.cpu();
   at::Tensor all = at::empty({3 * world.size()}, at::kDouble);

@@ -21,10 +21,17 @@ struct Scores {
 // all of `images` among its members; with group_size == world.size(), one model
 // is scored. Returns the same result on all workers; the host reads the device
 // once. `label_smoothing` applies to the loss. Its traffic counts as metrics.
+// `answers` gets a tensor for each of this worker's batches, on the device:
+// B x 3, int64: the label, the likeliest class, and 1 if the label is among the
+// five likeliest (of equal ones, the first counts as likelier).
 Scores evaluate(
     nn::Model& model, const ExampleSource& examples, const data::Augment& augment,
     std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
-    double label_smoothing = 0);
+    double label_smoothing = 0, std::vector<at::Tensor>* answers = nullptr);
+
+// The classes of each example (B x C) by their logits, the likeliest first; of
+// equal ones the first comes first.
+at::Tensor ranked_classes(const at::Tensor& logits);
 
 // What the optimizer adds to the mean loss that it minimizes, over the weights
 // that decay: for sgd, weight_decay / 2 times the sum of their squares; for the

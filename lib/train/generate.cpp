@@ -1,6 +1,7 @@
 #include "train/generate.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>

@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/cat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,9 +22,11 @@
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
+#include "methods/method_kind.h"
 #include "optim/optimizer_kind.h"
 #include "run_folder/run_lock.h"
 #include "train/about_model.h"
+#include "train/class_scores.h"
 #include "train/resume.h"
 #include "train/run_differences.h"
 #include "train/setup.h"
@@ -291,29 +294,34 @@ SessionResult train(const config::RunOptions& options, const SessionOptions& ses
   return Session(options, session, host, log).run();
 }
 
-std::string evaluate_run(
+nlohmann::ordered_json evaluate_run(
     const config::RunOptions& options, const std::string& folder, const std::string& model_file,
-    Log& log) {
+    Log& log, const std::string& name) {
   device::keep_freed_memory();
   const std::string path = weights::model_path(folder, model_file);
+  const std::string& shown = name.empty() ? path : name;
   const at::Device device = device::pick_device(options.device);
-  const data::Dataset dataset = load_data(options.data, 1, log);
+  data::DataOptions data = options.data;
+  data.decode_threads = decode_threads(data, 1);
+  const data::Dataset dataset = data::load_dataset(data, &log);
   std::unique_ptr<nn::Model> model = nn::make_model(options.model, config::input_shape(dataset));
   weights::load_model(path, *model);
   model->to(device);
   model->compute_in({precision_on(options.train, device)});
-  log.info("evaluating {} on {}", path, dataset.found_in);
-  const data::Augment augment(options.data, dataset, options.seed);
+  log.info("evaluating {} on {}", shown, dataset.found_in);
+  const data::Augment augment(data, dataset, options.seed);
   at::set_num_threads(threads_per_worker(options, 1));
   Score score;
+  std::vector<at::Tensor> answers;
   comm::run_workers(1, options.train.timeout, [&](comm::Communicator& world) {
     score =
         evaluate(
-            *model, OnHost{dataset.test}, augment, options.evaluate.batch_size, 1, device, world)
+            *model, OnHost{dataset.test}, augment, options.evaluate.batch_size, 1, device, world,
+            /*label_smoothing=*/0, dataset.context > 0 ? nullptr : &answers)
             .all;
   });
   ABT_CHECK(
-      std::isfinite(score.loss), Diverged, "{}: the loss over the test {} is {}", path,
+      std::isfinite(score.loss), Diverged, "{}: the loss over the test {} is {}", shown,
       data::examples_of(options.data),
       std::isnan(score.loss) ? "nan" : formatted("{}", score.loss));
   const nlohmann::ordered_json damaged = damaged_images(dataset);
@@ -323,8 +331,11 @@ std::string evaluate_run(
   result["damaged_images"] = damaged;
   result["compression_ratio"] = static_cast<double>(model->dense_parameters()) /
                                 static_cast<double>(model->stored_parameters());
-  result["model"] = path;
-  return json_text(result);
+  result["model"] = shown;
+  if (!answers.empty()) {
+    add_class_scores(result, at::cat(answers).cpu(), dataset.classes, dataset.class_names);
+  }
+  return result;
 }
 
 }  // namespace abtrain::train

@@ -1,6 +1,8 @@
 // A whole run: data, workers, run folder, report.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 
 #include "base/log.h"
@@ -41,11 +43,13 @@ struct SessionOptions {
 SessionResult train(const config::RunOptions& options, const SessionOptions& session, Log& log);
 
 // Scores a model of the run (`model`: a file in its folder or a path, "" for
-// model.safetensors) on the test set. Returns JSON with accuracy, loss, images,
-// damaged_images, compression_ratio and model. `options` come from the
-// config.yaml of the folder.
-std::string evaluate_run(
+// model.safetensors) on the test set. Returns accuracy, loss, images,
+// damaged_images, compression_ratio, model and what add_class_scores() adds
+// (train/class_scores.h); of a text bits_per_byte, perplexity and windows.
+// `options` come from the config.yaml of the folder. `name`: what the result
+// calls the model; "": its path.
+nlohmann::ordered_json evaluate_run(
     const config::RunOptions& options, const std::string& folder, const std::string& model,
-    Log& log);
+    Log& log, const std::string& name = "");
 
 }  // namespace abtrain::train

@@ -30,6 +30,9 @@ class Trainer {
  public:
   Trainer(comm::Communicator& world, const TrainInputs& inputs);
   TrainResult run();
+  // The model that an evaluation of the checkpoint to resume from would score.
+  // In place of run(); collective.
+  std::unique_ptr<nn::Model> model_of_checkpoint();
 
  private:
   void step(std::int64_t t);

@@ -119,6 +119,15 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
   start_order(t);
 }
 
+std::unique_ptr<nn::Model> Trainer::model_of_checkpoint() {
+  world_->barrier();
+  ledger_.start();
+  const std::int64_t t = resume(*in_.resume);
+  method_->merge_into(*merged_);
+  renew_statistics(*merged_, t, comm::Purpose::Metrics);
+  return std::move(merged_);
+}
+
 bool Trainer::saves_after(std::int64_t t) const {
   if (!writer_) {
     return false;

@@ -25,8 +25,8 @@ std::int64_t rows_of(const state::SafetensorsFile& file, const std::string& weig
   return rows;
 }
 
-// The input shape that the network was made for. The number of classes of an
-// image folder is taken from the model: the folder may be on another machine.
+}  // namespace
+
 nn::InputShape shape_of_run(const config::RunOptions& options, const std::string& path) {
   if (data::is_text(options.data)) {
     return config::text_shape(options.data);
@@ -45,8 +45,6 @@ nn::InputShape shape_of_run(const config::RunOptions& options, const std::string
   return shape;
 }
 
-}  // namespace
-
 std::string export_run(const config::RunOptions& configured, const ExportOptions& options) {
   const std::string path = model_path(options.folder, options.model);
   check_output(options.output, {path}, options.force);
@@ -61,7 +59,8 @@ std::string export_run(const config::RunOptions& configured, const ExportOptions
   const std::int64_t dense = model->dense_parameters();
   const std::int64_t stored = form.merged ? dense : model->stored_parameters();
   return formatted(
-      "{} -> {}\n  {}, {}'s names, {}, {} of {} parameters, {}\n", path, options.output,
+      "{} -> {}\n  {}, {}'s names, {}, {} of {} parameters, {}\n",
+      options.name.empty() ? path : options.name, options.output,
       form.merged ? "merged" : "factored",
       model->file_form().library.empty() ? nn::name_of(form.names) : model->file_form().library,
       options.dtype, with_commas(stored), with_commas(dense),

@@ -5,18 +5,24 @@
 #include <string>
 
 #include "config/run_options.h"
+#include "nn/families.h"
 
 namespace abtrain::weights {
 
 struct ExportOptions {
   std::string folder;  // of the run
   std::string model;   // a file in it, or a path; "": the run's own model
+  std::string name = {};  // what the summary calls it; "": its path
   std::string output;
   bool force = false;                    // replaces a file that is not a model
   bool merged = false;                   // factors multiplied out
   std::optional<nn::TensorNames> names;  // nullopt: as the run's file
   std::string dtype = "fp32";            // fp32 | fp16 | bf16
 };
+
+// The input shape of a run's network. The number of classes of an image folder is
+// taken from the model, the file `path`: the folder may be on another machine.
+nn::InputShape shape_of_run(const config::RunOptions& options, const std::string& path);
 
 // Loads the model of the run into its architecture, which checks every tensor,
 // and writes it; the run's data set need not be present. Returns a summary for

@@ -27,16 +27,16 @@ TEST(Cli, HelpListsEveryCommand) {
   const Outcome outcome = run("--help", Stream::Out);
   EXPECT_EQ(outcome.exit_code, 0);
   for (const char* verb :
-       {"train", "plan", "evaluate", "generate", "sweep", "report", "export", "decompose", "doctor",
-        "help"}) {
+       {"train", "plan", "evaluate", "predict", "generate", "sweep", "report", "export",
+        "decompose", "doctor", "help"}) {
     EXPECT_TRUE(contains(outcome.text, std::string("\n  ") + verb + " ")) << verb;
   }
 }
 
 TEST(Cli, HelpOfACommandHasItsOwnExamples) {
   for (const std::string verb :
-       {"train", "plan", "evaluate", "generate", "sweep", "report", "export", "decompose",
-        "completion"}) {
+       {"train", "plan", "evaluate", "predict", "generate", "sweep", "report", "export",
+        "decompose", "completion"}) {
     const Outcome outcome = run("help " + verb, Stream::Out);
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_EQ(outcome.text, run(verb + " --help", Stream::Out).text);

@@ -49,11 +49,7 @@ class CliRunFolder : public ::testing::Test {
   std::map<std::string, std::string> files() const {
     std::map<std::string, std::string> out;
     for (const auto& file : fs::recursive_directory_iterator(path())) {
-      std::stringstream text;
-      if (file.is_regular_file()) {
-        text << std::ifstream(file.path(), std::ios::binary).rdbuf();
-      }
-      out[file.path().string()] = text.str();
+      out[file.path().string()] = file.is_regular_file() ? content_of(file.path()) : "";
     }
     return out;
   }
@@ -71,6 +67,11 @@ class CliRunFolder : public ::testing::Test {
     EXPECT_TRUE(contains(outcome.text, "--name")) << outcome.text;
     EXPECT_TRUE(contains(outcome.text, "--overwrite")) << outcome.text;
     EXPECT_TRUE(files() == before) << more;
+  }
+  static std::string content_of(const std::string& file) {
+    std::stringstream text;
+    text << std::ifstream(file, std::ios::binary).rdbuf();
+    return text.str();
   }
   void done(const std::string& more) const {
     const Outcome outcome = train(more);
@@ -111,6 +112,43 @@ TEST_F(CliRunFolder, AFinishedRunStaysUnlessItMayGo) {
 
   folder_.add("runs/toy/config.yaml", "not: [a configuration");
   refused("", {"config.yaml is missing or cannot be read"});
+}
+
+TEST_F(CliRunFolder, CommandsTakeItsCheckpoints) {
+  done("--set checkpoint.keep=5");
+  const auto before = files();
+  const auto json_of = [&](const std::string& name) {
+    const Outcome outcome =
+        run("evaluate '" + folder_.file("runs/toy") + name + "' --json", Stream::Out);
+    EXPECT_EQ(outcome.exit_code, 0) << name;
+    return nlohmann::json::parse(outcome.text);
+  };
+  const auto own = json_of("");
+  const auto last = json_of("@last");
+  EXPECT_EQ(last["model"], folder_.file("runs/toy@last"));
+  EXPECT_EQ(last["confusion"], own["confusion"]);  // data parallel: the model itself
+  EXPECT_NE(json_of("@step-4")["confusion"], own["confusion"]);
+  const std::string file = folder_.file("four.safetensors");
+  const Outcome exported =
+      run("export '" + folder_.file("runs/toy@step-4") + "' -o '" + file + "'", Stream::Out);
+  EXPECT_EQ(exported.exit_code, 0);
+  EXPECT_TRUE(contains(exported.text, "runs/toy@step-4 -> ")) << exported.text;
+  EXPECT_TRUE(contains(content_of(file), "Ankle boot"));
+  EXPECT_TRUE(files() == before);
+
+  const auto expect_refused = [&](const std::string& name, int code, const std::string& part) {
+    const Outcome outcome = run("evaluate '" + folder_.file("runs/toy") + name, Stream::Error);
+    EXPECT_EQ(outcome.exit_code, code) << outcome.text;
+    EXPECT_TRUE(contains(outcome.text, part)) << outcome.text;
+  };
+  expect_refused("@5'", 66, "no checkpoint '5'; there are last, step-8, step-4");
+  expect_refused("@last' --model model.safetensors", 2, "names a model already");
+  expect_refused("s@last'", 66, "expected a run folder");
+  fs::resize_file(path("checkpoints/step-0000000008/worker-00000.safetensors"), 99);
+  expect_refused("@last'", 65, "worker-00000.safetensors: expected");
+  // A folder may have such a name.
+  fs::rename(folder_.file("runs/toy"), folder_.file("runs/toy@last"));
+  EXPECT_EQ(json_of("@last")["confusion"], own["confusion"]);
 }
 
 TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {

@@ -73,7 +73,7 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   EXPECT_EQ(events["decompose"], 2);  // after steps 2 and 7
   EXPECT_GE(events["evaluate"], 1);
 
-  const Outcome evaluated = run("evaluate '" + run_folder + "'", Stream::Out);
+  const Outcome evaluated = run("evaluate '" + run_folder + "' --json", Stream::Out);
   ASSERT_EQ(evaluated.exit_code, 0);
   const json again = json::parse(evaluated.text);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
@@ -87,7 +87,9 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   const json about = json::parse(model.substr(8, length))["__metadata__"];
   EXPECT_EQ(about["model"], "mlp");
   EXPECT_EQ(about["data"], "fashion-mnist");
-  EXPECT_EQ(about["classes"], "10");
+  const json names = json::parse(about["classes"].get<std::string>());
+  EXPECT_EQ(names.size(), 10U);
+  EXPECT_EQ(names[9], "Ankle boot");
   EXPECT_EQ(about["input"], "1,28,28");
   EXPECT_EQ(about["mean"], "0.286");
   EXPECT_EQ(about["std"], "0.353");

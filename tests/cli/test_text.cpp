@@ -74,6 +74,7 @@ TEST_F(TextCommands, ARunReportsBitsPerByteAndContinuesAText) {
   std::filesystem::remove(text_);
   EXPECT_EQ(text("--top-k 1"), likeliest);
   expect_refused("evaluate run", 66, "no such file or folder");
+  expect_refused("predict run text", 78, "`abtrain generate` continues a text");
   const Outcome exported =
       run("export run -o merged.safetensors --form merged", Stream::Out, here());
   EXPECT_EQ(exported.exit_code, 0);

@@ -196,6 +196,34 @@ TEST(ListCheckpoints, NewestFirstWithoutThoseThatCannotBeRead) {
   EXPECT_EQ(steps_in(folder), (Steps{100, 20, 3}));
 }
 
+TEST(NamedCheckpoint, IsTheLastOrTheBestOrThatOfAStep) {
+  const TempFolder folder;
+  const auto step = [&](const char* name) { return named_checkpoint(folder.path(), name).step; };
+  EXPECT_EQ(error_of([&] { step("last"); }).first, 66);
+  save_all(folder, {{20}, {100}});
+  const auto [code, what] = error_of([&] { step("best"); });
+  EXPECT_EQ(code, 66);
+  expect_has(what, "no checkpoint 'best', since none has a validation accuracy");
+  expect_has(what, "there are last, step-100, step-20");
+  save_all(folder, {{0, 0.5}, {40, 0.75}, {60, 0.25}});
+  EXPECT_EQ(step("last"), 100);
+  EXPECT_EQ(step("best"), 40);
+  EXPECT_EQ(step("step-20"), 20);
+  EXPECT_EQ(step("step-0000000020"), 20);
+  EXPECT_EQ(step("step-0"), 0);
+  for (const char* name : {"step-2", "step-", "", "..", "step-020", "step--1"}) {
+    const auto [no, why] = error_of([&] { step(name); });
+    EXPECT_EQ(no, 66) << name;
+    expect_has(why, "there are last, best, step-100, step-60, step-40, step-20, step-0");
+  }
+  // A damaged one is not passed over.
+  fs::resize_file(place_of(folder, 100) + "/" + worker_file(0), 10);
+  EXPECT_EQ(error_of([&] { step("last"); }).first, 65);
+  fs::resize_file(place_of(folder, 100) + "/manifest.json", 10);
+  EXPECT_EQ(error_of([&] { step("last"); }).first, 65);
+  EXPECT_EQ(step("step-60"), 60);
+}
+
 TEST(NewestCheckpoint, IsTheNewestThatVerifies) {
   const TempFolder folder;
   const std::string said = folder / "said";

@@ -8,9 +8,14 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "config/config.h"
 #include "data/image_folder_files.h"
 #include "plan/plan.h"
+#include "run_folder/checkpoint.h"
+#include "train/checkpoint_model.h"
+#include "train/predict.h"
 #include "train/session.h"
+#include "weights/model_file.h"
 
 namespace abtrain::train {
 namespace {
@@ -65,9 +70,18 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
   EXPECT_EQ(result.table.find("damaged"), std::string::npos);
   EXPECT_GT(summary["accuracy"], 0.5);  // two quite different pictures
   Log log(LogLevel::Quiet);
-  const json again = json::parse(evaluate_run(options_, options_.output + "/images", "", log));
+  const json again = evaluate_run(options_, options_.output + "/images", "", log);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["images"], 8);
+  const json& confusion = again["confusion"];
+  const auto at = [&](int i, int j) { return confusion[i][j].get<std::int64_t>(); };
+  EXPECT_EQ(at(0, 0) + at(0, 1), 4);
+  EXPECT_EQ(at(1, 0) + at(1, 1), 4);
+  EXPECT_EQ(static_cast<double>(at(0, 0) + at(1, 1)) / 8, again["accuracy"].get<double>());
+  EXPECT_EQ(again["per_class"][1]["name"], "c1");
+  EXPECT_EQ(
+      weights::about_of(options_.output + "/images/model.safetensors")["classes"],
+      "[\"c0\",\"c1\"]");
   EXPECT_NE(
       plan::plan_text(options_).find("14 training and 8 test images of 3x16x16"),
       std::string::npos);
@@ -84,6 +98,26 @@ TEST_F(ImageRun, DecodeThreadsDoNotChangeTheResult) {
   EXPECT_TRUE(model(4) == one);
 }
 
+TEST_F(ImageRun, PredictsWhatItEvaluates) {
+  cut("val/c0/9.jpg");
+  const std::string folder = trained().folder;
+  Log log(LogLevel::Quiet);
+  const json evaluation = evaluate_run(options_, folder, "", log);
+  std::vector<std::vector<int>> counts(2, std::vector<int>(2));
+  std::int64_t damaged = 0;
+  for (std::size_t c = 0; c < 2; ++c) {
+    const Predictions found =
+        predict(options_, {folder, "", {root_ / formatted("val/c{}", c)}, 1}, log);
+    EXPECT_EQ(found.class_names, (std::vector<std::string>{"c0", "c1"}));
+    damaged += found.damaged;
+    for (const Prediction& of : found.of_files) {
+      ++counts[c][static_cast<std::size_t>(of.classes.front())];
+    }
+  }
+  EXPECT_EQ(evaluation["confusion"], json(counts));
+  EXPECT_EQ(damaged, 1);
+}
+
 TEST_F(ImageRun, SurvivesAFewDamagedFiles) {
   cut("train/c1/2.jpg");
   cut("val/c0/10.jpg");
@@ -98,9 +132,53 @@ TEST_F(ImageRun, SurvivesAFewDamagedFiles) {
   const double correct = summary["accuracy"].get<double>() * 7;
   EXPECT_NEAR(correct, std::round(correct), 1e-9);
   Log log(LogLevel::Quiet);
-  const json again = json::parse(evaluate_run(options_, options_.output + "/images", "", log));
+  const json again = evaluate_run(options_, options_.output + "/images", "", log);
   EXPECT_EQ(again["images"], 7);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
+}
+
+// The model of a checkpoint is the one that was evaluated when it was saved,
+// whatever the workers hold apart.
+TEST_F(ImageRun, ACheckpointHasTheModelThatWasEvaluated) {
+  options_.train.steps = 16;
+  options_.method.warmup_steps = Duration::steps(3);
+  options_.method.sync_every = Duration::steps(6);
+  options_.method.full_rank_steps = Duration::steps(3);
+  options_.method.group_size = 1;
+  options_.method.rank.rule = linalg::RankRuleName::Fixed;
+  options_.method.rank.rank = 2;
+  options_.evaluate.every = options_.checkpoint.every = Duration::steps(5);
+  options_.evaluate.norm_batches = 1;
+  options_.checkpoint.keep = 20;
+  for (const char* method : {"ddp", "ab", "diloco"}) {
+    SCOPED_TRACE(method);
+    options_.method.name = method;
+    const bool has_norms = options_.method.name == "ab";
+    options_.model.name = has_norms ? "resnet18" : "mlp";
+    options_.model.width = has_norms ? 0.0625 : 1;
+    const std::string folder = trained().folder;
+    fs::remove(folder + "/model.safetensors");  // it is not used
+    std::ifstream metrics(folder + "/metrics.jsonl");
+    int seen = 0;
+    for (std::string line; std::getline(metrics, line);) {
+      const json event = json::parse(line);
+      if (event["event"] != "evaluate" || event["final"] == true) {
+        continue;
+      }
+      Log log(LogLevel::Quiet);
+      const auto checkpoint = run_folder::named_checkpoint(
+          folder, formatted("step-{}", event["step"].get<std::int64_t>()));
+      const std::string file = root_ / "model.safetensors";
+      save_model_of(checkpoint, config::read_config(checkpoint.folder + "/config.yaml"), file, log);
+      const json again = evaluate_run(options_, folder, file, log, "its name");
+      EXPECT_EQ(again["accuracy"], event["accuracy"]) << line;
+      EXPECT_NEAR(again["loss"].get<double>(), event["loss"].get<double>(), 1e-6) << line;
+      EXPECT_EQ(again["model"], "its name");
+      ++seen;
+    }
+    EXPECT_EQ(seen, 3);
+    fs::remove_all(folder);
+  }
 }
 
 TEST_F(ImageRun, TooManyDamagedFilesEndIt) {

@@ -74,10 +74,10 @@ std::string ImageFiles::path(std::int64_t file) const {
   const File& f = files_.at(static_cast<std::size_t>(file));
   const ListedFolder& folder = folders_[f.folder];
   const std::size_t end = folder.images.find('\n', f.name);
-  std::string out = root_;
+  std::string out = root_.empty() ? "" : root_ + "/";
   // "./CLASS" where the classes lie in the root.
   const std::size_t skipped = folder.path.starts_with("./") ? 2 : 0;
-  out.append("/").append(folder.path, skipped).append("/");
+  out.append(folder.path, skipped).append("/");
   return out.append(folder.images, f.name, end - f.name);
 }
 

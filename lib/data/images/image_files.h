@@ -16,7 +16,8 @@ namespace abtrain::data {
 // Safe to use from several threads.
 class ImageFiles {
  public:
-  // The images of `folders`, in that order. `what` names them in messages
+  // The images of `folders`, in that order, below `root` if it is not "". `what` names them in
+  // messages
   // ("training images"); `max_damaged` is the share of them that may be
   // damaged. `log` may be null.
   ImageFiles(

@@ -37,18 +37,6 @@ constexpr std::int64_t young_ns = 2'000'000'000;
 
 using Known = std::map<std::string, ListedFolder, std::less<>>;
 
-bool is_image_name(std::string_view name) {
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) {
-    return false;
-  }
-  std::string ending(name.substr(dot + 1));
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-  return ending == "jpg" || ending == "jpeg" || ending == "png" || ending == "webp";
-}
-
 std::string hash_of(std::string_view text) {
   return formatted("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
@@ -288,6 +276,18 @@ void save_index(const std::vector<std::string>& files, Listing& listing) {
 }
 
 }  // namespace
+
+bool is_image_name(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) {
+    return false;
+  }
+  std::string ending(name.substr(dot + 1));
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return ending == "jpg" || ending == "jpeg" || ending == "png" || ending == "webp";
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> out;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace abtrain::data {
@@ -39,6 +40,9 @@ struct Listing {
 Listing list_images(
     const std::string& root, const std::vector<std::string>& parts,
     const std::string& cache_folder);
+
+// Whether the name ends as that of a JPEG, PNG or WebP file.
+bool is_image_name(std::string_view name);
 
 // The lines of a text in which every line ends in '\n'.
 std::vector<std::string> lines_of(const std::string& text);

@@ -1,0 +1,159 @@
+// abtrain predict: classes of images by the model of a finished run.
+#include "train/predict.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/machine_text.h"
+#include "base/output.h"
+#include "base/rows.h"
+#include "choice_option.h"
+#include "configuration.h"
+
+namespace abtrain::app {
+
+namespace {
+
+enum class PredictFormat { Table, Csv, Json };
+
+struct PredictArgs {
+  train::PredictOptions options;
+  std::optional<PredictFormat> format;
+  std::string output;
+  bool force = false;
+
+  bool to_file() const {
+    return !output.empty() && !is_standard_output(output);
+  }
+};
+
+PredictFormat format_of(const PredictArgs& args) {
+  const std::string ending = std::filesystem::path(args.output).extension().string();
+  return args.format.value_or(
+      ending == ".csv"                          ? PredictFormat::Csv
+      : ending == ".json" || ending == ".jsonl" ? PredictFormat::Json
+                                                : PredictFormat::Table);
+}
+
+// Calls `line` for each file and each of its classes.
+void each_class(const train::Predictions& predictions, const auto& line) {
+  for (const train::Prediction& of : predictions.of_files) {
+    for (std::size_t k = 0; k < of.classes.size(); ++k) {
+      const auto number = static_cast<std::size_t>(of.classes[k]);
+      line(
+          of.file,
+          predictions.class_names.empty() ? std::to_string(number)
+                                          : predictions.class_names[number],
+          of.probabilities[k]);
+    }
+  }
+}
+
+std::string predictions_table(const train::Predictions& predictions) {
+  std::size_t file_width = 6;
+  std::size_t class_width = 7;
+  each_class(predictions, [&](const std::string& file, const std::string& name, double) {
+    file_width = std::max(file_width, printable(file).size() + 2);
+    class_width = std::max(class_width, printable(name).size() + 2);
+  });
+  std::string text = pad("file", file_width) + pad("class", class_width) + "probability\n";
+  each_class(
+      predictions, [&](const std::string& file, const std::string& name, double probability) {
+        text += formatted(
+            "{}{}{:>9.2f} %\n", pad(printable(file), file_width), pad(printable(name), class_width),
+            100 * probability);
+      });
+  return text;
+}
+
+std::string predictions_csv(const train::Predictions& predictions) {
+  std::string text = "file,class,probability\r\n";
+  each_class(
+      predictions, [&](const std::string& file, const std::string& name, double probability) {
+        text += csv_line({file, name, formatted("{:.6g}", probability)}) + "\r\n";
+      });
+  return text;
+}
+
+std::string predictions_json(const train::Predictions& predictions) {
+  std::string text;
+  for (const train::Prediction& of : predictions.of_files) {
+    nlohmann::ordered_json classes = nlohmann::ordered_json::array();
+    for (std::size_t k = 0; k < of.classes.size(); ++k) {
+      nlohmann::ordered_json one = {{"class", of.classes[k]}};
+      if (!predictions.class_names.empty()) {
+        one["name"] = predictions.class_names[static_cast<std::size_t>(of.classes[k])];
+      }
+      one["probability"] = of.probabilities[k];
+      classes.push_back(one);
+    }
+    text += json_text({{"file", of.file}, {"classes", classes}}, -1);
+  }
+  return text;
+}
+
+int run_predict(PredictArgs& args) {
+  ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
+  if (args.to_file()) {
+    // Of other programs' tables too, the beginning may look like this.
+    check_replaceable(
+        args.output, {"-o", "an empty file", [](const std::string&) { return false; }}, args.force);
+  }
+  const PredictFormat format = format_of(args);
+  const ChosenModel model = choose_model(args.options.folder, args.options.model);
+  args.options.folder = model.folder;
+  args.options.model = model.file;
+  Log log;
+  const train::Predictions predictions = train::predict(model.options, args.options, log);
+  const std::string text = format == PredictFormat::Csv    ? predictions_csv(predictions)
+                           : format == PredictFormat::Json ? predictions_json(predictions)
+                                                           : predictions_table(predictions);
+  if (args.to_file()) {
+    atomic_write(args.output, text);
+  } else {
+    print(text, /*exact=*/format != PredictFormat::Table);
+  }
+  return predictions.damaged == 0 ? 0 : static_cast<int>(ErrorKind::DamagedData);
+}
+
+}  // namespace
+
+Command add_predict(CLI::App& parser) {
+  auto args = std::make_shared<PredictArgs>();
+  CLI::App& command =
+      *parser.add_subcommand("predict", "say which classes images have, by the model of a run");
+  add_run_options(command, args->options.folder, args->options.model);
+  command
+      .add_option(
+          "files", args->options.files, "JPEG files, or folders, of which all JPEG files are taken")
+      ->required()
+      ->type_name("FILE");
+  in_range<std::int64_t>(
+      command.add_option(
+          "--top", args->options.top, "how many of the likeliest classes to show (default 1)"),
+      1);
+  add_choice<PredictFormat>(
+      command, "--format", args->format,
+      {{"table", PredictFormat::Table}, {"csv", PredictFormat::Csv}, {"json", PredictFormat::Json}},
+      "output format; json: an object per line (default: by the ending of -o, else table)");
+  add_json(command, args->format, PredictFormat::Json);
+  command
+      .add_option(
+          "-o,--output", args->output,
+          "write to this file, which must not exist (or be empty); -: standard output")
+      ->type_name("FILE");
+  command.add_flag("--force", args->force, "replace an existing file");
+  command.footer(
+      "Examples:\n"
+      "  abtrain predict runs/flowers rose.jpg tulip.jpg --top 3\n"
+      "  abtrain predict runs/flowers@best photos/ -o photos.csv\n");
+  return {&command, [args] { return run_predict(*args); }};
+}
+
+}  // namespace abtrain::app

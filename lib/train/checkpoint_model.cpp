@@ -1,0 +1,34 @@
+#include "train/checkpoint_model.h"
+
+#include <ATen/Parallel.h>
+
+#include "comm/run_workers.h"
+#include "train/about_model.h"
+#include "train/setup.h"
+#include "train/trainer.h"
+#include "weights/model_file.h"
+
+namespace abtrain::train {
+
+void save_model_of(
+    const run_folder::Checkpoint& checkpoint, const config::RunOptions& options,
+    const std::string& path, Log& log) {
+  data::Dataset dataset = load_data(options.data, options.workers, log);
+  const data::Examples validation =
+      data::hold_out(dataset.train, options.data.validation, options.seed);
+  at::set_num_threads(threads_per_worker(options, options.workers));
+  TrainInputs inputs{options, dataset, validation, at::kCPU};
+  // The checkpoint has all weights.
+  inputs.initialize = [](nn::Model& model) { model.initialize(nn::InitName::Zeros, 0); };
+  inputs.resume = &checkpoint;
+  comm::run_workers(
+      static_cast<int>(options.workers), options.train.timeout, [&](comm::Communicator& world) {
+        Trainer trainer(world, inputs);
+        const auto model = trainer.model_of_checkpoint();
+        if (world.rank() == 0) {
+          weights::save_model(path, *model, options.model.names, about_model(options, dataset));
+        }
+      });
+}
+
+}  // namespace abtrain::train

@@ -1,0 +1,20 @@
+// The model of a checkpoint, as a file for all that reads models.
+#pragma once
+
+#include <string>
+
+#include "base/log.h"
+#include "config/run_options.h"
+#include "run_folder/checkpoint.h"
+
+namespace abtrain::train {
+
+// Writes the model that an evaluation after that step scored: workers that were
+// apart are averaged, factors of AB-training synchronized and merged. All
+// workers are made anew, as threads on the CPU, and the data set must be there.
+// `options`: those that the checkpoint was saved with. Throws as a resume does.
+void save_model_of(
+    const run_folder::Checkpoint& checkpoint, const config::RunOptions& options,
+    const std::string& path, Log& log);
+
+}  // namespace abtrain::train

@@ -1,0 +1,279 @@
+#include "train/predict.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/softmax.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <future>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/scalars.h"
+#include "data/augment.h"
+#include "data/images/float_images.h"
+#include "data/images/image_files.h"
+#include "device/devices.h"
+#include "device/memory.h"
+#include "train/evaluation.h"
+#include "train/setup.h"
+#include "weights/export.h"
+#include "weights/model_file.h"
+
+namespace abtrain::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepestFolder = 32;  // links may form circles
+
+// All images in a folder and below, sorted; hidden ones are skipped.
+std::vector<fs::path> images_below(const std::string& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  fs::recursive_directory_iterator i(
+      folder, fs::directory_options::follow_directory_symlink, error);
+  for (; !error && i != end(i); i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    std::error_code ignored;
+    const bool is_folder = i->is_directory(ignored);
+    if (is_folder && (name.starts_with('.') || i.depth() == kDeepestFolder)) {
+      i.disable_recursion_pending();
+    }
+    if (!is_folder && !name.starts_with('.') && data::is_image_name(name)) {
+      found.push_back(i->path());
+    }
+  }
+  ABT_CHECK(!error, Io, "{}: cannot be listed: {}", folder, error.message());
+  ABT_CHECK(!found.empty(), MissingInput, "{}: expected .jpg, .jpeg, .png or .webp files, found none", folder);
+  std::ranges::sort(found);
+  return found;
+}
+
+std::vector<std::string> files_of(const std::vector<std::string>& named) {
+  std::vector<std::string> files;
+  for (const std::string& name : named) {
+    std::error_code ignored;
+    if (fs::is_directory(name, ignored)) {
+      for (const fs::path& path : images_below(name)) {
+        files.push_back(path.string());
+      }
+      continue;
+    }
+    ABT_CHECK(fs::exists(name, ignored), MissingInput, "there is no file '{}'", name);
+    // The one place where arrays are told from images.
+    ABT_CHECK(
+        !name.ends_with(".npy") && !name.ends_with(".safetensors"), Usage,
+        "{}: expected JPEG, PNG or WebP files; arrays cannot be predicted", name);
+    files.push_back(name);
+  }
+  for (const std::string& file : files) {
+    ABT_CHECK(
+        file.find('\n') == std::string::npos, Usage, "'{}': expected a name of one line", file);
+  }
+  return files;
+}
+
+// The files as examples whose labels are their places in the list.
+data::ListedImages listed(const std::vector<std::string>& files, Log& log) {
+  std::vector<data::ListedFolder> folders;
+  for (const std::string& file : files) {
+    const fs::path path(file);
+    data::ListedFolder folder;
+    folder.path = path.has_parent_path() ? path.parent_path().string() : ".";
+    folder.images = path.filename().string() + "\n";
+    folder.image_count = 1;
+    folders.push_back(std::move(folder));
+  }
+  const at::Tensor places = at::arange(std::ssize(files), at::kLong);
+  return {
+      std::make_shared<data::ImageFiles>("images", "", std::move(folders), /*max_damaged=*/1, &log),
+      places, places};
+}
+
+// One number per channel, as in "0.5,0.25".
+std::vector<float> channels_of(
+    const weights::About& about, const std::string& key, const std::string& path) {
+  std::vector<float> values;
+  const auto entry = about.find(key);
+  for (const std::string& text :
+       split_text(entry == about.end() ? std::string() : entry->second, ',')) {
+    double value = 0;
+    std::string ignored;
+    ABT_CHECK(
+        parse_number(text, value, ignored), DamagedData,
+        "{}: expected the {} of each channel in its metadata, as a run writes it, got '{}'", path,
+        key, text);
+    values.push_back(static_cast<float>(value));
+  }
+  return values;
+}
+
+std::vector<std::string> class_names_in(
+    const weights::About& about, std::int64_t classes, const std::string& path) {
+  JsonProblem problem;
+  const auto entry = about.find("classes");
+  const auto json = parse_json(entry == about.end() ? "0" : entry->second, problem);
+  std::vector<std::string> names;
+  if (!json.is_array()) {
+    return names;  // only their number
+  }
+  for (const auto& each : json) {
+    names.emplace_back();
+    ABT_CHECK(
+        read_json(each, names.back()), DamagedData,
+        "{}: expected the names of {} classes in its metadata", path, classes);
+  }
+  ABT_CHECK(
+      std::ssize(names) == classes, DamagedData,
+      "{}: expected the names of {} classes in its metadata, got {}", path, classes, names.size());
+  return names;
+}
+
+// Batches of files in the form that the run's network takes.
+class FileInputs {
+ public:
+  FileInputs(
+      const config::RunOptions& options, const nn::InputShape& shape, const std::string& model,
+      std::vector<std::string> files, Log& log)
+      : options_(options.data), images_(listed(files, log)) {
+    options_.decode_threads = decode_threads(options_, 1);
+    own_.name = options_.name;
+    own_.channels = shape.channels;
+    own_.flips = true;
+    if (options_.standardize) {
+      data::Dataset set = data::load_dataset(options_, &log);
+      own_.mean = set.mean;
+      own_.std = set.std;
+      own_.norm = set.norm;
+    } else {
+      const weights::About about = weights::about_of(model);
+      own_.mean = channels_of(about, "mean", model);
+      own_.std = channels_of(about, "std", model);
+    }
+    ABT_CHECK(
+        std::ssize(own_.mean) == shape.channels && own_.std.size() == own_.mean.size(), DamagedData,
+        "{}: expected a mean and a deviation for each of {} channels in its metadata", model,
+        shape.channels);
+    own_.height = shape.height;
+    own_.width = shape.width;
+    if (options_.pool > 0 && !options_.standardize) {
+      own_.norm = data::channel_norm(own_);
+    }
+    own_.test = images_;
+    if (data::has_files(options_)) {
+      augment_.emplace(options_, own_, 0);
+      return;
+    }
+    ABT_CHECK(
+        shape.height == shape.width && (shape.channels == 1 || shape.channels == 3), Config,
+        "the network takes {} x {} x {} numbers; expected one that takes square images of 1 or 3 "
+        "channels",
+        shape.channels, shape.height, shape.width);
+    // Decoded to bytes of the size that the data set has on disk.
+    data::DataOptions decoded = options_;
+    decoded.pool = decoded.subset = 0;
+    decoded.image_size = decoded.resize =
+        options_.pool > 0 ? data::dataset_shape(decoded).height : shape.height;
+    data::Dataset bytes;
+    bytes.mean = {0, 0, 0};
+    bytes.std.assign(3, 1.0F / 255.0F);
+    bytes.flips = true;
+    bytes.test = images_;
+    decoder_.emplace(decoded, bytes, 0);
+    own_.test = {};
+    augment_.emplace(options_, own_, 0);
+  }
+
+  // Files begin .. end-1 without the damaged ones; labels are places in the list.
+  data::Batch batch(std::int64_t begin, std::int64_t end) const {
+    if (!decoder_) {
+      return augment_->evaluation(images_, begin, end);
+    }
+    const data::Batch decoded = decoder_->evaluation(images_, begin, end);
+    at::Tensor pixels = decoded.inputs.round().to(at::kInt);
+    if (own_.channels == 1) {  // as Pillow's convert("L")
+      const auto of = [&](std::int64_t channel, std::int64_t share) {
+        return pixels.narrow(1, channel, 1) * share;
+      };
+      pixels = (of(0, 19595) + of(1, 38470) + of(2, 7471) + 0x8000).bitwise_right_shift(16);
+    }
+    pixels = pixels.to(at::kByte).contiguous();
+    const std::int64_t count = pixels.size(0);
+    if (own_.norm.mean.defined()) {
+      return augment_->evaluation(
+          data::FloatImages{data::pooled(pixels, options_.pool), decoded.labels}, 0, count);
+    }
+    return augment_->evaluation(data::ByteImages{pixels, decoded.labels}, 0, count);
+  }
+  std::int64_t damaged() const {
+    return images_.files->damaged();
+  }
+
+ private:
+  data::DataOptions options_;
+  data::ListedImages images_;
+  data::Dataset own_;  // what an evaluation knows of the run's data set
+  std::optional<data::Augment> decoder_, augment_;
+};
+
+}  // namespace
+
+Predictions predict(const config::RunOptions& configured, const PredictOptions& options, Log& log) {
+  const at::NoGradGuard no_grad;
+  device::keep_freed_memory();
+  ABT_CHECK(
+      !data::is_text(configured.data), Config,
+      "{}: expected a run that trains on images, but its data.name is {}; `abtrain generate` "
+      "continues a text",
+      options.folder, configured.data.name);
+  const std::vector<std::string> files = files_of(options.files);
+  const std::string path = weights::model_path(options.folder, options.model);
+  const nn::InputShape shape = weights::shape_of_run(configured, path);
+  const at::Device device = device::pick_device(configured.device);
+  const auto model = nn::make_model(configured.model, shape);
+  weights::load_model(path, *model);
+  Predictions predictions;
+  predictions.class_names = class_names_in(weights::about_of(path), shape.classes, path);
+  model->to(device);
+  model->compute_in({precision_on(configured.train, device)});
+  at::set_num_threads(threads_per_worker(configured, 1));
+  const FileInputs inputs(configured, shape, path, files, log);
+  const std::int64_t most = std::min(options.top, shape.classes);
+  const std::int64_t size = configured.evaluate.batch_size;
+  const std::int64_t count = std::ssize(files);
+  const auto batch_at = [&](std::int64_t first) {
+    return inputs.batch(std::min(first, count), std::min(first + size, count));
+  };
+  // The next batch is decoded while the network works on the current one.
+  auto next = std::async(std::launch::async, batch_at, 0);
+  for (std::int64_t first = 0; first < count; first += size) {
+    const data::Batch batch = next.get();
+    next = std::async(std::launch::async, batch_at, first + size);
+    if (batch.labels.size(0) == 0) {
+      continue;
+    }
+    const at::Tensor logits = model->forward(batch.inputs.to(device), false).to(at::kDouble);
+    const at::Tensor classes = ranked_classes(logits).narrow(1, 0, most).contiguous();
+    const at::Tensor shares = at::softmax(logits, 1).gather(1, classes).cpu().contiguous();
+    ABT_CHECK(
+        at::isfinite(shares).all().item<bool>(), Diverged,
+        "{}: its outputs are not finite, as of a run that diverged", path);
+    const at::Tensor places = classes.cpu();
+    const auto* file = batch.labels.const_data_ptr<std::int64_t>();
+    const auto* place = places.const_data_ptr<std::int64_t>();
+    const auto* share = shares.const_data_ptr<double>();
+    for (std::int64_t i = 0; i < batch.labels.size(0); ++i, place += most, share += most) {
+      predictions.of_files.push_back(
+          {files[static_cast<std::size_t>(file[i])], {place, place + most}, {share, share + most}});
+    }
+  }
+  predictions.damaged = inputs.damaged();
+  return predictions;
+}
+
+}  // namespace abtrain::train
