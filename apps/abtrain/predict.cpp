@@ -131,7 +131,7 @@ Command add_predict(CLI::App& parser) {
   add_run_options(command, args->options.folder, args->options.model);
   command
       .add_option(
-          "files", args->options.files, "JPEG files, or folders, of which all JPEG files are taken")
+          "files", args->options.files, "JPEG, PNG or WebP files, or folders, of which all such files are taken")
       ->required()
       ->type_name("FILE");
   in_range<std::int64_t>(

@@ -155,6 +155,11 @@ class Commands(unittest.TestCase):
                 shutil.copytree(self.runs["images"], folder / "runs/made")
             elif "safetensors" in word and before != "-o":
                 write_weights(folder / word.rpartition("=")[2])
+            elif words[0] == "predict" and before != "-o" and (
+                    word == "photos" or word.endswith(".jpg")):
+                image = folder / word / "one.jpg" if word == "photos" else folder / word
+                image.parent.mkdir(exist_ok=True)
+                shutil.copy(ROOT / "tests/fuzz/corpus/jpeg/baseline", image)
 
     def changed(self, words):
         """The command without what takes long."""

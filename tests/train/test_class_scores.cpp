@@ -32,11 +32,11 @@ ordered_json evaluation_of(
 
 TEST(ClassScores, CountWhatIsTakenForWhat) {
   const ordered_json evaluation =
-      evaluation_of({0, 0, 1, 0, 2, 1, 2, 2, 1, 2, 0, 1}, 3, {"cat", "d\x1b", "eel"});
-  EXPECT_EQ(evaluation["confusion"], ordered_json::parse("[[1, 0, 1], [0, 0, 0], [1, 0, 1]]"));
+      evaluation_of({0, 0, 1, 0, 2, 1, 2, 2, 1, 0, 2, 1}, 3, {"cat", "d\x1b", "eel"});
+  EXPECT_EQ(evaluation["confusion"], ordered_json::parse("[[1, 0, 2], [0, 0, 0], [0, 0, 1]]"));
   EXPECT_EQ(
       evaluation["per_class"][0],
-      (ordered_json{{"class", 0}, {"name", "cat"}, {"count", 2}, {"accuracy", 0.5}}));
+      (ordered_json{{"class", 0}, {"name", "cat"}, {"count", 3}, {"accuracy", 1.0 / 3}}));
   EXPECT_EQ(
       evaluation["per_class"][1],
       (ordered_json{{"class", 1}, {"name", "d\x1b"}, {"count", 0}, {"accuracy", nullptr}}));
@@ -47,14 +47,14 @@ TEST(ClassScores, CountWhatIsTakenForWhat) {
       "ratio 2.00\n"
       "\n"
       "class      images    accuracy\n"
-      "0 cat           2     50.00 %\n"
+      "0 cat           3     33.33 %\n"
       "1 d\\x1b         0           -\n"
-      "2 eel           2     50.00 %\n"
+      "2 eel           1    100.00 %\n"
       "\n"
       "true, predicted    0   1   2\n"
-      "0 cat              1   0   1\n"
+      "0 cat              1   0   2\n"
       "1 d\\x1b            0   0   0\n"
-      "2 eel              1   0   1\n");
+      "2 eel              0   0   1\n");
 }
 
 TEST(ClassScores, ShowTheWorstOfManyClasses) {

@@ -16,10 +16,9 @@ namespace abtrain::data {
 // Safe to use from several threads.
 class ImageFiles {
  public:
-  // The images of `folders`, in that order, below `root` if it is not "". `what` names them in
-  // messages
-  // ("training images"); `max_damaged` is the share of them that may be
-  // damaged. `log` may be null.
+  // The images of `folders`, in that order, below `root` if it is not "".
+  // `what` names them in messages ("training images"); `max_damaged` is the
+  // share of them that may be damaged. `log` may be null.
   ImageFiles(
       std::string what, std::string root, std::vector<ListedFolder> folders, double max_damaged,
       Log* log);
