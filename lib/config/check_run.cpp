@@ -59,9 +59,10 @@ void check_memory(
 RunLength check_run(
     const RunOptions& options, const nn::InputShape& shape, std::int64_t train_images) {
   ABT_CHECK(
-      !shape.regression, Config,
-      "data: the targets are numbers, but train.loss is the cross-entropy, which needs integer "
-      "class labels in y");
+      !shape.regression || options.train.label_smoothing == 0, Config,
+      "train.label_smoothing: expected 0, because the data have numbers to predict, not labels; "
+      "got {}",
+      print_number(options.train.label_smoothing));
   const RunLength length = run_length(options, train_images);
   const auto model = nn::make_model(options.model, shape);
   ABT_CHECK(

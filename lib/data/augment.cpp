@@ -96,6 +96,7 @@ Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64
       logits_(
           std::max<std::int64_t>(1, dataset.context) *
           std::max<std::int64_t>({1, dataset.classes, dataset.vocabulary})),
+      targets_(dataset.regression ? dataset.classes : 0),
       norm_(dataset.norm) {
   if (context_ > 0) {
     return;  // nothing is done to a text

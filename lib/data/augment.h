@@ -37,6 +37,10 @@ class Augment {
   std::int64_t context() const {
     return context_;
   }
+  // Numbers to predict per example; 0: labels.
+  std::int64_t targets() const {
+    return targets_;
+  }
   // Most logits that an example can have.
   std::int64_t logits() const {
     return logits_;
@@ -78,6 +82,7 @@ class Augment {
   std::int64_t channels_ = 0;
   std::int64_t context_ = 0;  // of tokens
   std::int64_t logits_ = 1;
+  std::int64_t targets_ = 0;
   at::Tensor table_;                          // from normalized_bytes()
   Norm norm_;                                 // for images that are values
   std::shared_ptr<const FileBatches> files_;  // for a data set of files

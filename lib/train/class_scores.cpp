@@ -118,7 +118,8 @@ void add_class_scores(
 std::string evaluation_text(const ordered_json& evaluation) {
   const auto number = [&](const char* key) { return evaluation.at(key).get<double>(); };
   std::string text =
-      evaluation.contains("accuracy")
+      evaluation.contains("r2") ? formatted("R2 {:.4f}", number("r2"))
+      : evaluation.contains("accuracy")
           ? formatted(
                 "accuracy {:.2f} %{}", 100 * number("accuracy"),
                 evaluation.contains("top5") ? formatted(", top-5 {:.2f} %", 100 * number("top5"))

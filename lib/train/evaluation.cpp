@@ -3,9 +3,11 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/stack.h>
@@ -23,11 +25,22 @@ namespace {
 
 constexpr int kSum = 2;  // at::Reduction::Sum
 
-// Of correct answers, summed loss and number of labels.
+// Sums over labels: of correct answers, of losses, their number. Over targets: of their squares, of
+// squared errors, the number of examples, and of each target.
 Score score_of(const at::Tensor& sums, double bytes_per_token) {
   const auto* sum = sums.const_data_ptr<double>();
   const double n = std::max(1.0, sum[2]);
-  return {sum[0] / n, sum[1] / n, bytes_per_token};
+  const std::int64_t targets = sums.numel() - 3;
+  if (targets == 0) {
+    return {sum[0] / n, sum[1] / n, bytes_per_token};
+  }
+  double variation = sum[0];
+  for (std::int64_t i = 0; i < targets; ++i) {
+    variation -= sum[3 + i] * sum[3 + i] / n;
+  }
+  return {
+      variation > 0 ? 1 - sum[1] / variation : 0, sum[1] / n / static_cast<double>(targets), 0,
+      /*regression=*/true};
 }
 
 }  // namespace
@@ -59,7 +72,8 @@ Scores evaluate(
   // On the host the next batch is made while the current one is scored.
   const auto when = there != nullptr ? std::launch::deferred : std::launch::async;
   // Summed on the device, so that the host does not wait for each batch.
-  at::Tensor sums = at::zeros({3}, at::TensorOptions(device).dtype(at::kDouble));
+  const std::int64_t width = 3 + augment.targets();
+  at::Tensor sums = at::zeros({width}, at::TensorOptions(device).dtype(at::kDouble));
   const at::Tensor correct = sums[0];
   const at::Tensor loss = sums[1];
   const at::Tensor labels_seen = sums[2];
@@ -68,6 +82,17 @@ Scores evaluate(
     const data::Batch batch = next.get();
     next = std::async(when, batch_at, first + batch_size);
     if (batch.labels.size(0) == 0) {  // all images are damaged
+      continue;
+    }
+    if (augment.targets() > 0) {
+      const at::Tensor targets = batch.labels.to(device, at::kDouble);
+      const at::Tensor outputs =
+          model.forward(batch.inputs.to(device), false).to(at::kDouble).view(targets.sizes());
+      sums.add_(at::cat(
+          {at::stack(
+               {targets.square().sum(), (outputs - targets).square().sum(),
+                at::full_like(targets.sum(), targets.size(0))}),
+           targets.sum(0)}));
       continue;
     }
     const at::Tensor labels = batch.labels.to(device).flatten();
@@ -86,11 +111,11 @@ Scores evaluate(
     }
   }
   sums = sums.cpu();
-  at::Tensor all = at::empty({3 * world.size()}, at::kDouble);
+  at::Tensor all = at::empty({width * world.size()}, at::kDouble);
   world.all_gather(all, sums, comm::Purpose::Metrics).wait();
-  const at::Tensor of_worker = all.view({world.size(), 3});
-  at::Tensor total = at::zeros({3}, at::kDouble);
-  at::Tensor groups = at::zeros({world.size() / group_size, 3}, at::kDouble);
+  const at::Tensor of_worker = all.view({world.size(), width});
+  at::Tensor total = at::zeros({width}, at::kDouble);
+  at::Tensor groups = at::zeros({world.size() / group_size, width}, at::kDouble);
   for (int r = 0; r < world.size(); ++r) {
     total.add_(of_worker[r]);
     groups[r / group_size].add_(of_worker[r]);

@@ -27,12 +27,18 @@ nlohmann::ordered_json score_json(const Score& score, const std::string& prefix)
     json[prefix + "perplexity"] = score.perplexity();
   } else {
     json[prefix + "accuracy"] = score.accuracy;
+    if (score.regression) {
+      json[prefix + "r2"] = score.accuracy;
+    }
   }
   json[prefix + "loss"] = score.loss;
   return json;
 }
 
 std::string score_text(const Score& score) {
+  if (score.regression) {
+    return formatted("R2 {:.4f}, loss {:.4g}", score.accuracy, score.loss);
+  }
   return score.is_text()
              ? formatted("{:.4f} bits per byte, loss {:.4f}", score.bits_per_byte(), score.loss)
              : formatted("accuracy {:.2f} %, loss {:.4f}", 100 * score.accuracy, score.loss);

@@ -8,9 +8,12 @@
 namespace abtrain::train {
 
 struct Score {
-  double accuracy = 0;         // 0..1; of a text, the share of its tokens
-  double loss = 0;             // mean cross-entropy, summed in double
-  double bytes_per_token = 0;  // 0: images
+  // 0..1; of a text, the share of its tokens; of a regression R^2, the share of
+  // the targets' variance that the outputs explain, which may be negative.
+  double accuracy = 0;
+  double loss = 0;             // mean cross-entropy or squared error, summed in double
+  double bytes_per_token = 0;  // 0: no text
+  bool regression = false;
 
   bool is_text() const {
     return bytes_per_token > 0;
@@ -21,10 +24,11 @@ struct Score {
   double quality() const;
 };
 
-// {"accuracy", "loss"}, or of a text {"bits_per_byte", "perplexity", "loss"},
-// each behind `prefix`.
+// {"accuracy", "loss"}, of a regression also "r2", the same as its accuracy, or of a text
+// {"bits_per_byte", "perplexity", "loss"}, each behind `prefix`.
 nlohmann::ordered_json score_json(const Score& score, const std::string& prefix = "");
-// "accuracy 88.71 %, loss 0.3312", or "1.8345 bits per byte, loss 1.2716".
+// "accuracy 88.71 %, loss 0.3312", "R2 0.8871, loss 0.3312" or "1.8345 bits per
+// byte, loss 1.2716".
 std::string score_text(const Score& score);
 
 }  // namespace abtrain::train

@@ -317,7 +317,7 @@ nlohmann::ordered_json evaluate_run(
     score =
         evaluate(
             *model, OnHost{dataset.test}, augment, options.evaluate.batch_size, 1, device, world,
-            /*label_smoothing=*/0, dataset.context > 0 ? nullptr : &answers)
+            /*label_smoothing=*/0, dataset.context > 0 && dataset.token_labels ? nullptr : &answers)
             .all;
   });
   ABT_CHECK(

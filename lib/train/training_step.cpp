@@ -5,6 +5,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/mse_loss.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
@@ -99,9 +100,13 @@ void TrainingStep::take_batch() {
 
 at::Tensor TrainingStep::loss_of(
     const at::Tensor& inputs, const at::Tensor& labels, nn::Tape* tape) {
+  const at::Tensor outputs = in_.model.forward(inputs, true, tape).to(at::kFloat);
+  if (labels.is_floating_point()) {  // targets
+    return at::mse_loss(outputs.view(labels.sizes()), labels);
+  }
   return at::cross_entropy_loss(
-      in_.model.forward(inputs, true, tape).flatten(0, -2).to(at::kFloat), labels.flatten(), {}, 1,
-      data::kIgnoredLabel, options_.label_smoothing);
+      outputs.flatten(0, -2), labels.flatten(), {}, 1, data::kIgnoredLabel,
+      options_.label_smoothing);
 }
 
 void TrainingStep::pass(std::int64_t sends) {

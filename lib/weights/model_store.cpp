@@ -75,7 +75,7 @@ class Store {
   // What only load_state_dict() misses.
   void add_extras() {
     for (const auto& [copy, of] : model_.file_form().copies) {
-      const auto place = std::ranges::find(tensors_, of, &NamedTensor::name);
+      const auto place = std::ranges::find(tensors_, of, &state::NamedTensor::name);
       ABT_ASSERT(place != tensors_.end(), "a copy of '{}', which is not stored", of);
       tensors_.push_back({copy, place->tensor});
     }

@@ -12,9 +12,9 @@
 
 #include "base/text.h"
 #include "python.h"
+#include "state/safetensors.h"
 #include "temp_folder.h"
 #include "weights/model_file.h"
-#include "weights/safetensors.h"
 
 namespace abtrain {
 namespace {
@@ -36,7 +36,7 @@ std::unique_ptr<nn::Model> exported_model(
 // A training step and an evaluation of one model; leaves it in NAME.out.safetensors.
 void expect_like_pytorch(const TempFolder& folder, const std::string& name) {
   SCOPED_TRACE(name);
-  const weights::SafetensorsFile file(folder.file(name + ".safetensors"));
+  const state::SafetensorsFile file(folder.file(name + ".safetensors"));
   const auto sizes = file.shape("x");
   const bool is_text = sizes.size() == 2;
   const auto logits_sizes = file.shape("after");

@@ -162,17 +162,18 @@ std::string shown(const GraphSizes& sizes) {
 
 class Exported : public Layer {
  public:
-  explicit Exported(const std::string& path) {
+  // `sizes`: of an example; empty if batches have the shape that the graph takes.
+  Exported(const std::string& path, std::vector<std::int64_t> sizes)
+      : path_(path), sizes_(std::move(sizes)) {
     const ExportArchive archive(path);
     graph_ = read_graph(archive);
-    path_ = path;
     form_.library = "the exported model";
     choose_weights(archive);
     make_tensors(archive);
     make_steps();
   }
 
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
+  at::Tensor forward(const at::Tensor& given, const Pass& pass) override;
   void visit(const std::string& prefix, Visitor& visitor) override;
 
   const ExportedGraph& graph() const {
@@ -209,6 +210,7 @@ class Exported : public Layer {
   void check_input(const at::Tensor& input) const;
 
   std::string path_;
+  std::vector<std::int64_t> sizes_;
   ExportedGraph graph_;
   std::vector<std::optional<WeightUse>> uses_;  // of each node
   // In the order of the state dict; addresses stay.
@@ -372,7 +374,13 @@ void Exported::check_input(const at::Tensor& input) const {
       shown(GraphSizes(input.sizes().begin(), input.sizes().end())));
 }
 
-at::Tensor Exported::forward(const at::Tensor& input, const Pass& pass) {
+at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
+  at::Tensor input = given;
+  if (!sizes_.empty()) {
+    std::vector<std::int64_t> sizes = {given.size(0)};
+    sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
+    input = given.reshape(sizes);
+  }
   check_input(input);
   std::optional<Autocast> autocast;
   if (pass.precision.type != at::kFloat) {
@@ -468,7 +476,7 @@ std::vector<std::string> Exported::keep_dense() const {
   return names;
 }
 
-// Whether the model's input is what the data have.
+// Whether the model's input and output are what the data have.
 void check_shape(const std::string& path, const ExportedGraph& graph, const InputShape& shape) {
   const GraphSizes& sizes = graph.input_meta.sizes;
   ABT_CHECK(
@@ -479,29 +487,40 @@ void check_shape(const std::string& path, const ExportedGraph& graph, const Inpu
       path);
   const bool is_text = shape.context > 0;
   ABT_CHECK(
-      is_text == (graph.input_meta.type == at::kLong) &&
-          (is_text || graph.input_meta.type == at::kFloat),
-      Config, "model.file: {}: the model takes {}, but the data set has {}", path,
-      c10::toString(graph.input_meta.type), is_text ? "tokens (Long)" : "images (Float)");
-  const GraphSizes wanted =
-      is_text ? GraphSizes{std::nullopt, shape.context}
-              : GraphSizes{std::nullopt, shape.channels, shape.height, shape.width};
-  bool fits = sizes.size() == wanted.size();
-  for (std::size_t i = 1; fits && i < sizes.size(); ++i) {
-    fits = !sizes[i] || *sizes[i] == *wanted[i];
+      graph.input_meta.type == (is_text ? at::kLong : at::kFloat), Config,
+      "model.file: {}: the model takes {}, but the data set has {}", path,
+      c10::toString(graph.input_meta.type), is_text ? "tokens (Long)" : "numbers (Float)");
+  const auto fits = [](const GraphSizes& own, const GraphSizes& wanted) {
+    return std::ranges::equal(
+        own, wanted, [](const auto& a, const auto& b) { return !a || !b || *a == *b; });
+  };
+  GraphSizes input = {std::nullopt};
+  if (!shape.sizes.empty()) {
+    input.insert(input.end(), shape.sizes.begin(), shape.sizes.end());
+  } else if (is_text) {
+    input.emplace_back(shape.context);
+  } else {
+    input.insert(input.end(), {shape.channels, shape.height, shape.width});
   }
   ABT_CHECK(
-      fits, Config,
+      fits(sizes, input), Config,
       "model.file: {}: the model takes inputs of {}, but those of the data set have {} (the first "
       "size is the batch)",
-      path, shown(sizes), shown(wanted));
-  const GraphSizes& result = graph.output_meta.sizes;
+      path, shown(sizes), shown(input));
+  const GraphSizes& output = graph.output_meta.sizes;
+  GraphSizes wanted = {std::nullopt, shape.classes};
+  if (is_text && shape.token_labels) {
+    wanted.insert(wanted.begin() + 1, shape.context);
+  }
+  const bool single = shape.regression && shape.classes == 1 && output.size() == 1;
   ABT_CHECK(
-      result.size() == (is_text ? 3 : 2) && (!result.back() || *result.back() == shape.classes),
-      Config, "model.file: {}: the model returns {}, but the data set needs {}", path,
-      shown(result),
-      is_text ? formatted("any x any x {} (tokens)", shape.classes)
-              : formatted("any x {} (classes)", shape.classes));
+      single || fits(output, wanted), Config,
+      "model.file: {}: the model returns {}, but the data set needs {} (the last size is that of "
+      "the {})",
+      path, shown(output), shown(wanted),
+      shape.regression                ? "targets"
+      : is_text && shape.token_labels ? "tokens"
+                                      : "classes");
 }
 
 }  // namespace
@@ -513,7 +532,7 @@ Architecture exported(const ModelOptions& options, const InputShape& shape, cons
   const std::string path = *options.file;
   std::unique_ptr<Exported> layers;
   try {
-    layers = std::make_unique<Exported>(path);
+    layers = std::make_unique<Exported>(path, shape.sizes);
   } catch (const c10::Error& error) {
     const std::string what = error.what_without_backtrace();
     throw Error(

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
@@ -280,6 +281,12 @@ std::unique_ptr<Step> make_dropout(const GraphNode& node) {
   });
 }
 
+// Swallows "Dropout mask should only be used for testing purposes".
+class Quiet : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
+
 // Attention with dropout: the same formula with a mask of our own.
 std::unique_ptr<Step> make_attention(const GraphNode& node, const std::string& path) {
   const double rate = rate_of(node, "dropout_p");
@@ -312,6 +319,8 @@ std::unique_ptr<Step> make_attention(const GraphNode& node, const std::string& p
         at::empty(sizes, query.options().dtype(at::kBool)).bernoulli_(1 - rate, frame.pass.random);
     const auto mask = frame.value_of(a[3]);
     const auto scale = frame.value_of(a[6]);
+    Quiet quiet;
+    const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
     return std::get<0>(at::_scaled_dot_product_attention_math(
         query, key, frame.tensor_of(a[2]), mask.toOptional<at::Tensor>(), rate,
         frame.value_of(a[5]).toBool(), keeps, scale.toOptional<double>(),
