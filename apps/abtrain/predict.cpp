@@ -1,4 +1,4 @@
-// abtrain predict: classes of images by the model of a finished run.
+// abtrain predict: classes of images or arrays by the model of a finished run.
 #include "train/predict.h"
 
 #include <CLI/CLI.hpp>
@@ -62,18 +62,22 @@ std::string predictions_table(const train::Predictions& predictions) {
     file_width = std::max(file_width, printable(file).size() + 2);
     class_width = std::max(class_width, printable(name).size() + 2);
   });
-  std::string text = pad("file", file_width) + pad("class", class_width) + "probability\n";
+  std::string text = pad("file", file_width) + (predictions.regression
+                                                    ? pad("target", class_width) + "value\n"
+                                                    : pad("class", class_width) + "probability\n");
   each_class(
       predictions, [&](const std::string& file, const std::string& name, double probability) {
         text += formatted(
-            "{}{}{:>9.2f} %\n", pad(printable(file), file_width), pad(printable(name), class_width),
-            100 * probability);
+            "{}{}{}\n", pad(printable(file), file_width), pad(printable(name), class_width),
+            predictions.regression ? formatted("{:.6g}", probability)
+                                   : formatted("{:>9.2f} %", 100 * probability));
       });
   return text;
 }
 
 std::string predictions_csv(const train::Predictions& predictions) {
-  std::string text = "file,class,probability\r\n";
+  std::string text =
+      predictions.regression ? "file,target,value\r\n" : "file,class,probability\r\n";
   each_class(
       predictions, [&](const std::string& file, const std::string& name, double probability) {
         text += csv_line({file, name, formatted("{:.6g}", probability)}) + "\r\n";
@@ -93,7 +97,9 @@ std::string predictions_json(const train::Predictions& predictions) {
       one["probability"] = of.probabilities[k];
       classes.push_back(one);
     }
-    text += json_text({{"file", of.file}, {"classes", classes}}, -1);
+    text += predictions.regression
+                ? json_text({{"file", of.file}, {"values", of.probabilities}}, -1)
+                : json_text({{"file", of.file}, {"classes", classes}}, -1);
   }
   return text;
 }
@@ -127,11 +133,14 @@ int run_predict(PredictArgs& args) {
 Command add_predict(CLI::App& parser) {
   auto args = std::make_shared<PredictArgs>();
   CLI::App& command =
-      *parser.add_subcommand("predict", "say which classes images have, by the model of a run");
+      *parser.add_subcommand("predict", "say what the model of a run makes of images or arrays");
   add_run_options(command, args->options.folder, args->options.model);
   command
       .add_option(
-          "files", args->options.files, "JPEG, PNG or WebP files, or folders, of which all such files are taken")
+          "files", args->options.files,
+          "JPEG, PNG or WebP files, or folders, of which all such files are taken; of a run on "
+          "arrays "
+          ".npy or safetensors files")
       ->required()
       ->type_name("FILE");
   in_range<std::int64_t>(

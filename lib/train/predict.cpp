@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/scalars.h"
+#include "data/arrays/array_file.h"
+#include "data/arrays/array_set.h"
 #include "data/augment.h"
 #include "data/images/float_images.h"
 #include "data/images/image_files.h"
@@ -65,10 +67,9 @@ std::vector<std::string> files_of(const std::vector<std::string>& named) {
       continue;
     }
     ABT_CHECK(fs::exists(name, ignored), MissingInput, "there is no file '{}'", name);
-    // The one place where arrays are told from images.
     ABT_CHECK(
         !name.ends_with(".npy") && !name.ends_with(".safetensors"), Usage,
-        "{}: expected JPEG, PNG or WebP files; arrays cannot be predicted", name);
+        "{}: expected JPEG, PNG or WebP files, because the run does not train on arrays", name);
     files.push_back(name);
   }
   for (const std::string& file : files) {
@@ -221,6 +222,101 @@ class FileInputs {
   std::optional<data::Augment> decoder_, augment_;
 };
 
+// The model of a run at work, batch by batch.
+class Predictor {
+ public:
+  Predictor(const config::RunOptions& configured, const PredictOptions& options)
+      : path_(weights::model_path(options.folder, options.model)),
+        shape_(weights::shape_of_run(configured, path_)),
+        device_(device::pick_device(configured.device)),
+        model_(nn::make_model(configured.model, shape_)),
+        batch_size_(configured.evaluate.batch_size),
+        top_(std::min(options.top, shape_.classes)) {
+    weights::load_model(path_, *model_);
+    model_->to(device_);
+    model_->compute_in({precision_on(configured.train, device_)});
+    predictions.regression = shape_.regression;
+    predictions.class_names = class_names_in(weights::about_of(path_), shape_.classes, path_);
+  }
+
+  // `batch(begin, end)`: these of `count` examples, whose labels are their places among them.
+  void add(std::int64_t count, const auto& batch, const auto& name_of) {
+    const auto batch_at = [&](std::int64_t first) {
+      return batch(std::min(first, count), std::min(first + batch_size_, count));
+    };
+    // The next batch is made while the network works on the current one.
+    auto next = std::async(std::launch::async, batch_at, 0);
+    for (std::int64_t first = 0; first < count; first += batch_size_) {
+      const data::Batch now = next.get();
+      next = std::async(std::launch::async, batch_at, first + batch_size_);
+      if (now.labels.size(0) > 0) {
+        add_batch(now, name_of);
+      }
+    }
+  }
+  const std::string& path() const {
+    return path_;
+  }
+  const nn::InputShape& shape() const {
+    return shape_;
+  }
+
+  Predictions predictions;
+
+ private:
+  void add_batch(const data::Batch& batch, const auto& name_of) {
+    const at::Tensor outputs = model_->forward(batch.inputs.to(device_), false).to(at::kDouble);
+    at::Tensor classes, numbers;
+    if (shape_.regression) {
+      numbers = outputs.view({batch.labels.size(0), shape_.classes});
+      classes = at::arange(shape_.classes, at::kLong).expand_as(numbers).contiguous();
+    } else {
+      const at::Tensor ranked = ranked_classes(outputs).narrow(1, 0, top_).contiguous();
+      numbers = at::softmax(outputs, 1).gather(1, ranked);
+      classes = ranked.cpu();
+    }
+    numbers = numbers.cpu().contiguous();
+    ABT_CHECK(
+        at::isfinite(numbers).all().item<bool>(), Diverged,
+        "{}: its outputs are not finite, as of a run that diverged", path_);
+    const std::int64_t width = numbers.size(1);
+    const auto* place = batch.labels.const_data_ptr<std::int64_t>();
+    const auto* which = classes.const_data_ptr<std::int64_t>();
+    const auto* number = numbers.const_data_ptr<double>();
+    for (std::int64_t i = 0; i < batch.labels.size(0); ++i, which += width, number += width) {
+      predictions.of_files.push_back(
+          {name_of(place[i]), {which, which + width}, {number, number + width}});
+    }
+  }
+
+  std::string path_;
+  nn::InputShape shape_;
+  at::Device device_;
+  std::unique_ptr<nn::Model> model_;
+  std::int64_t batch_size_, top_;
+};
+
+void predict_arrays(
+    const config::RunOptions& configured, const PredictOptions& options, Predictor& predictor,
+    Log& log) {
+  const data::Dataset set = data::load_dataset(configured.data, &log);
+  ABT_CHECK(
+      set.context == 0 || !set.token_labels, Config,
+      "{}: expected a run that predicts a label per example, but this one predicts one per token",
+      options.folder);
+  const data::Augment augment(configured.data, set, 0);
+  for (const std::string& file : options.files) {
+    const data::Examples examples =
+        data::further_examples(data::map_x(file), file, set, configured.data);
+    predictor.add(
+        examples.size(),
+        [&](std::int64_t begin, std::int64_t end) {
+          return augment.evaluation(examples, begin, end);
+        },
+        [&](std::int64_t place) { return formatted("{}[{}]", file, place); });
+  }
+}
+
 }  // namespace
 
 Predictions predict(const config::RunOptions& configured, const PredictOptions& options, Log& log) {
@@ -228,52 +324,25 @@ Predictions predict(const config::RunOptions& configured, const PredictOptions& 
   device::keep_freed_memory();
   ABT_CHECK(
       !data::is_text(configured.data), Config,
-      "{}: expected a run that trains on images, but its data.name is {}; `abtrain generate` "
-      "continues a text",
+      "{}: expected a run that trains on images or arrays, but its data.name is {}; `abtrain "
+      "generate` continues a text",
       options.folder, configured.data.name);
-  const std::vector<std::string> files = files_of(options.files);
-  const std::string path = weights::model_path(options.folder, options.model);
-  const nn::InputShape shape = weights::shape_of_run(configured, path);
-  const at::Device device = device::pick_device(configured.device);
-  const auto model = nn::make_model(configured.model, shape);
-  weights::load_model(path, *model);
-  Predictions predictions;
-  predictions.class_names = class_names_in(weights::about_of(path), shape.classes, path);
-  model->to(device);
-  model->compute_in({precision_on(configured.train, device)});
+  const bool arrays = configured.data.name == "arrays";
+  const std::vector<std::string> files =
+      arrays ? std::vector<std::string>() : files_of(options.files);
+  Predictor predictor(configured, options);
   at::set_num_threads(threads_per_worker(configured, 1));
-  const FileInputs inputs(configured, shape, path, files, log);
-  const std::int64_t most = std::min(options.top, shape.classes);
-  const std::int64_t size = configured.evaluate.batch_size;
-  const std::int64_t count = std::ssize(files);
-  const auto batch_at = [&](std::int64_t first) {
-    return inputs.batch(std::min(first, count), std::min(first + size, count));
-  };
-  // The next batch is decoded while the network works on the current one.
-  auto next = std::async(std::launch::async, batch_at, 0);
-  for (std::int64_t first = 0; first < count; first += size) {
-    const data::Batch batch = next.get();
-    next = std::async(std::launch::async, batch_at, first + size);
-    if (batch.labels.size(0) == 0) {
-      continue;
-    }
-    const at::Tensor logits = model->forward(batch.inputs.to(device), false).to(at::kDouble);
-    const at::Tensor classes = ranked_classes(logits).narrow(1, 0, most).contiguous();
-    const at::Tensor shares = at::softmax(logits, 1).gather(1, classes).cpu().contiguous();
-    ABT_CHECK(
-        at::isfinite(shares).all().item<bool>(), Diverged,
-        "{}: its outputs are not finite, as of a run that diverged", path);
-    const at::Tensor places = classes.cpu();
-    const auto* file = batch.labels.const_data_ptr<std::int64_t>();
-    const auto* place = places.const_data_ptr<std::int64_t>();
-    const auto* share = shares.const_data_ptr<double>();
-    for (std::int64_t i = 0; i < batch.labels.size(0); ++i, place += most, share += most) {
-      predictions.of_files.push_back(
-          {files[static_cast<std::size_t>(file[i])], {place, place + most}, {share, share + most}});
-    }
+  if (arrays) {
+    predict_arrays(configured, options, predictor, log);
+    return std::move(predictor.predictions);
   }
-  predictions.damaged = inputs.damaged();
-  return predictions;
+  const FileInputs inputs(configured, predictor.shape(), predictor.path(), files, log);
+  predictor.add(
+      std::ssize(files),
+      [&](std::int64_t begin, std::int64_t end) { return inputs.batch(begin, end); },
+      [&](std::int64_t place) { return files[static_cast<std::size_t>(place)]; });
+  predictor.predictions.damaged = inputs.damaged();
+  return std::move(predictor.predictions);
 }
 
 }  // namespace abtrain::train

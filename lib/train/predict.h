@@ -1,4 +1,4 @@
-// What the trained model of a run says of images.
+// What the trained model of a run says of images or arrays.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,28 @@ namespace abtrain::train {
 struct PredictOptions {
   std::string folder;              // of the run
   std::string model;               // a file in it, or a path; "": the run's own model
-  std::vector<std::string> files;  // JPEG files, and folders of them
+  std::vector<std::string> files;  // images and folders of them; or arrays
   std::int64_t top = 1;            // how many of the likeliest classes
 };
 
 struct Prediction {
-  std::string file;
-  std::vector<std::int64_t> classes;  // the likeliest first
-  std::vector<double> probabilities;
+  std::string file;                   // of an array with its place, "x.npy[3]"
+  std::vector<std::int64_t> classes;  // the likeliest first; of a regression all targets
+  std::vector<double> probabilities;  // of a regression the values
 };
 
 struct Predictions {
   std::vector<std::string> class_names;  // of all classes; empty: not known
   std::vector<Prediction> of_files;      // in their order
   std::int64_t damaged = 0;              // files that were left out
+  bool regression = false;
 };
 
 // Prepares the images as an evaluation of the run does; where its images have
 // one size, others get Resize and CenterCrop to it. The run's data set need not
-// be present, except with data.standardize. Of a folder, all JPEG files in it
+// be present, except with data.standardize. A run on arrays takes .npy files, and
+// safetensors files with a tensor x, of examples like its own, which must be
+// present. Of a folder, all JPEG files in it
 // and below, sorted. Damaged files are named in the log. Throws Config for a run
 // whose network takes no such images, MissingInput for a file that is not there
 // or a folder without images, and as load_model().

@@ -27,8 +27,8 @@ nlohmann::ordered_json score_json(const Score& score, const std::string& prefix)
     json[prefix + "perplexity"] = score.perplexity();
   } else {
     json[prefix + "accuracy"] = score.accuracy;
-    if (score.regression) {
-      json[prefix + "r2"] = score.accuracy;
+    if (score.regression && prefix.empty()) {
+      json["r2"] = score.accuracy;
     }
   }
   json[prefix + "loss"] = score.loss;

@@ -8,6 +8,7 @@ of the repository are looked up.
 """
 import concurrent.futures
 import json
+import math
 import os
 import pathlib
 import re
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 import pages
 from pages import ROOT
@@ -119,6 +121,50 @@ class Readme(unittest.TestCase):
             with self.subTest(script):
                 self.assertTrue(any(script in block.splitlines() for block in blocks))
                 self.assertRegex(section, rf"`{script}`[^`]*?\d+ minutes")
+
+
+def write_export(path):
+    """A network of two linear maps for 28 x 28 pixels, as torch.export.save() writes it."""
+    def name(text):
+        return {"as_tensor": {"name": text}}
+
+    def node(target, result, **inputs):
+        return {"target": f"torch.ops.aten.{target}", "outputs": [name(result)], "metadata": {},
+                "inputs": [{"name": key, "arg": value} for key, value in inputs.items()]}
+
+    def linear(given, layer, result):
+        return node("linear.default", result, input=name(given), weight=name(f"{layer}_weight"),
+                    bias=name(f"{layer}_bias"))
+
+    def meta(*sizes):
+        batch = {"as_expr": {"expr_str": "s0"}}
+        return {"dtype": 7, "sizes": [batch] + [{"as_int": size} for size in sizes]}
+
+    sizes = {"hidden.weight": [64, 784], "hidden.bias": [64], "head.weight": [10, 64],
+             "head.bias": [10]}
+    specs = [{"parameter": {"arg": {"name": key.replace(".", "_")}, "parameter_name": key}}
+             for key in sizes]
+    program = {"graph_module": {
+        "graph": {
+            "nodes": [node("flatten.using_ints", "flat", self=name("x"), start_dim={"as_int": 1}),
+                      linear("flat", "hidden", "a"), node("relu.default", "b", self=name("a")),
+                      linear("b", "head", "out")],
+            "tensor_values": {"x": meta(1, 28, 28), "out": meta(10)}},
+        "signature": {"input_specs": [*specs, {"user_input": {"arg": name("x")}}],
+                      "output_specs": [{"user_output": {"arg": name("out")}}]}}}
+    config = {}
+    with zipfile.ZipFile(path, "w") as file:
+        for key, shape in sizes.items():
+            strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
+            config[key] = {"path_name": key, "use_pickle": False, "tensor_meta": {
+                "dtype": 7, "sizes": [{"as_int": n} for n in shape],
+                "strides": [{"as_int": n} for n in strides], "storage_offset": {"as_int": 0}}}
+            file.writestr(f"net/data/weights/{key}", bytes(4 * math.prod(shape)))
+        file.writestr("net/data/weights/model_weights_config.json", json.dumps({"config": config}))
+        file.writestr("net/data/constants/model_constants_config.json", '{"config": {}}')
+        file.writestr("net/models/model.json", json.dumps(program))
+        file.writestr("net/byteorder", "little")
+        file.writestr("net/.data/version", "3\n")
 
 
 class Commands(unittest.TestCase):
@@ -238,6 +284,7 @@ class Commands(unittest.TestCase):
             folder = self.place / name.replace("/", "_")
             (folder / "flowers").mkdir(parents=True)
             shutil.copy(self.place / "letters.txt", folder)
+            write_export(folder / "net.pt2")
             for block in pages.blocks(page, "yaml"):
                 file = re.match(r"# (\w+\.yaml)\n", block)
                 if file:

@@ -49,14 +49,25 @@ RUNS = {
     "text": ["data.name=text", f"data.root={DOCS}", "data.subset=0", "data.context=16",
              "data.test_share=0.002", "data.validation=9", "evaluate.groups=true",
              "model.name=gpt-nano", "model.layers=1", "model.heads=2", "model.features=16"],
+    "regression": ["data.name=arrays", "data.root=FOLDER", "data.subset=0", "data.test_share=0.2"],
 }
+
+
+def save_numbers(folder):
+    """Arrays for a regression, as numpy.save writes them."""
+    for name, width in (("x", 3), ("y", 2)):
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (99, {width}), }}"
+        numbers = [(i * 37 % 11) / 8 for i in range(99 * width)]
+        (folder / f"train_{name}.npy").write_bytes(
+            b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header.encode() +
+            struct.pack(f"<{len(numbers)}f", *numbers))
 
 
 def train(folder, name, *sets, extra=()):
     words = [PROGRAM, "--config", str(ROOT / "configs/fashion_mnist_mlp.yaml"),
              "--name", name, "--output", str(folder), "--overwrite"]
     for entry in [*SMALL, *sets]:
-        words += ["--set", entry]
+        words += ["--set", entry.replace("FOLDER", str(folder))]
     done = subprocess.run([*words, *extra], capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise AssertionError(f"{name}: exit code {done.returncode}\n{done.stderr}")
@@ -71,6 +82,7 @@ class RunsCase(unittest.TestCase):
     """Has the runs in one folder, each trained when first asked for."""
 
     folder = Path(tempfile.mkdtemp(prefix="abtrain-"))
+    save_numbers(folder)
 
     def run_of(self, name):
         run = self.folder / name

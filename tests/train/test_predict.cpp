@@ -149,9 +149,9 @@ TEST_F(PredictFixedSize, RefusesWhatDoesNotFit) {
   };
   save({{"mean", "0,0,0"}, {"std", "1,1,1"}});
   fs::create_directory(folder_ / "none");
-  expect({folder_ / "none"}, 66, "none: expected .jpg or .jpeg files");
+  expect({folder_ / "none"}, 66, "none: expected .jpg, .jpeg, .png or .webp files");
   expect({file, folder_ / "gone.jpg"}, 66, "no file '");
-  expect({folder_.add("x.npy", "")}, 2, "x.npy: expected JPEG files");
+  expect({folder_.add("x.npy", "")}, 2, "x.npy: expected JPEG, PNG or WebP files");
   expect({folder_.add("a\nb.jpg", "")}, 2, "name of one line");
   save({{"mean", "0,0"}, {"std", "1,1,1"}});
   expect({file}, 65, "a mean and a deviation for each of 3 channels");

@@ -190,21 +190,45 @@ at::Tensor map_npy(const std::string& path) {
   return mapped_tensor(file, begin, *sizes, type);
 }
 
+namespace {
+
+class SafetensorsArrays {
+ public:
+  explicit SafetensorsArrays(const std::string& path)
+      : path_(path), header_(path), file_(std::make_shared<const MappedFile>(path)) {}
+
+  // `expected`: in the message if it is not there.
+  at::Tensor tensor(const std::string& name, const char* expected) const {
+    const auto stored = std::ranges::find(header_.tensors(), name, &state::StoredTensor::name);
+    ABT_CHECK(
+        stored != header_.tensors().end(), DamagedData, "{}: expected {}, found {}", path_,
+        expected, header_.tensors().empty() ? "none" : printable(join(header_.names(), ", ")));
+    const at::ScalarType type = type_named(path_, stored->dtype, &ElementType::safetensors);
+    ABT_CHECK(
+        header_.data_begin() + stored->end <= file_->bytes().size(), DamagedData,
+        "{}: it has become shorter since its header was read", path_);
+    return mapped_tensor(file_, header_.data_begin() + stored->begin, stored->sizes, type);
+  }
+  std::vector<std::string> class_names() const {
+    return names_in(path_, header_.metadata("classes"));
+  }
+
+ private:
+  std::string path_;
+  state::SafetensorsFile header_;
+  std::shared_ptr<const MappedFile> file_;
+};
+
+}  // namespace
+
 ArrayPair map_safetensors(const std::string& path) {
-  const state::SafetensorsFile header(path);
-  const auto file = std::make_shared<const MappedFile>(path);
-  const auto tensor_of = [&](const std::string& name) {
-    const auto stored = std::ranges::find(header.tensors(), name, &state::StoredTensor::name);
-    ABT_CHECK(
-        stored != header.tensors().end(), DamagedData, "{}: expected the tensors x and y, found {}",
-        path, header.tensors().empty() ? "none" : printable(join(header.names(), ", ")));
-    const at::ScalarType type = type_named(path, stored->dtype, &ElementType::safetensors);
-    ABT_CHECK(
-        header.data_begin() + stored->end <= file->bytes().size(), DamagedData,
-        "{}: it has become shorter since its header was read", path);
-    return mapped_tensor(file, header.data_begin() + stored->begin, stored->sizes, type);
-  };
-  return {tensor_of("x"), tensor_of("y"), names_in(path, header.metadata("classes"))};
+  const SafetensorsArrays file(path);
+  constexpr const char* kExpected = "the tensors x and y";
+  return {file.tensor("x", kExpected), file.tensor("y", kExpected), file.class_names()};
+}
+
+at::Tensor map_x(const std::string& path) {
+  return path.ends_with(".npy") ? map_npy(path) : SafetensorsArrays(path).tensor("x", "a tensor x");
 }
 
 }  // namespace abtrain::data

@@ -25,5 +25,7 @@ struct ArrayPair {
   std::vector<std::string> class_names = {};
 };
 ArrayPair map_safetensors(const std::string& path);
+// The array in a .npy file, or the tensor x of any other one.
+at::Tensor map_x(const std::string& path);
 
 }  // namespace abtrain::data

@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "data/arrays/array_file.h"
+#include "data/images/float_images.h"
 #include "device/tensor_text.h"
 #include "state/safetensors_header.h"
 
@@ -288,6 +289,36 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
   constexpr std::uint64_t kSeed = 0;
   out.test = hold_out(out.train, std::clamp<std::int64_t>(share, 1, count - 1), kSeed);
   return out;
+}
+
+Examples further_examples(
+    const at::Tensor& x, const std::string& path, const Dataset& set, const DataOptions& options) {
+  const auto own = x.dim() == 1 ? std::vector<std::int64_t>{1} : x.sizes().slice(1).vec();
+  const bool tokens = set.context > 0;
+  ABT_CHECK(
+      x.dim() >= 1 && x.numel() > 0 && own == set.sizes && tokens == is_tokens(x) &&
+          (tokens || x.scalar_type() == at::kByte || is_floating(x)),
+      DamagedData, "{}: expected N x {} {}, as in {}, found {}", path, state::shape_text(set.sizes),
+      tokens ? "tokens" : "values", set.found_in, described(x));
+  const at::Tensor places = at::arange(x.size(0), at::kLong);
+  if (tokens) {
+    const std::int64_t largest = largest_of(x, false, path, "a token");
+    ABT_CHECK(
+        largest < set.vocabulary, DamagedData, "{}: expected tokens below {}, found {}", path,
+        set.vocabulary, largest);
+    return TokenRows{x, places, places};
+  }
+  std::vector<std::int64_t> sizes = canonical(set.sizes);
+  sizes.insert(sizes.begin(), x.size(0));
+  const at::Tensor values = x.view(sizes);
+  if (x.scalar_type() != at::kByte) {
+    const FloatImages all{values, places, {}, places};
+    return options.pool > 0 ? pooled(all, options.pool) : all;
+  }
+  if (set.norm.mean.defined()) {
+    return FloatImages{pooled(values, options.pool), places, {}, places};
+  }
+  return ByteImages{values, places};
 }
 
 Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices, bool page_locked) {

@@ -24,6 +24,12 @@ namespace abtrain::data {
 // may be null.
 Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* log);
 
+// Further examples x of a data set of arrays, in the form that its own have after load_dataset();
+// their labels are their places in x. Throws DamagedData, naming `path`, if x is not like the data
+// set's.
+Examples further_examples(
+    const at::Tensor& x, const std::string& path, const Dataset& set, const DataOptions& options);
+
 // B x T tokens and their labels. `page_locked`: as for Augment::training().
 Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices, bool page_locked);
 
