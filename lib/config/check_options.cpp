@@ -73,6 +73,15 @@ Conflicts check(const RunOptions& options) {
          "these layers are not loaded from model.weights, but model.weights "
          "is none"});
   }
+  if (options.model.file.has_value() != (options.model.name == "exported")) {
+    out.push_back(
+        {{"model.file", "model.name"},
+         formatted(
+             "a model of your own needs both: expected the name exported and a .pt2 file, got {} "
+             "and "
+             "{}",
+             options.model.name, options.model.file.value_or("none"))});
+  }
   if (options.train.cuda_graphs == true && options.device == device::DeviceChoice::Cpu) {
     out.push_back(
         {{"train.cuda_graphs", "device"},

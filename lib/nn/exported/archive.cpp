@@ -74,7 +74,7 @@ ExportArchive::ExportArchive(const std::string& path) : path_(path) {
       }
     }
     if (!file_->hasRecord("models/model.json")) {
-      damaged("it has no models/model.json");
+      damaged("it has no models/model.json; export it with a newer PyTorch (2.11 is tested)");
     }
     if (text("byteorder") != "little") {
       damaged("its numbers are not little-endian");

@@ -371,10 +371,7 @@ class GraphReader {
       node.op = c10::Dispatcher::singleton().findSchema(
           {"aten::" + base, overload == "default" ? "" : overload});
       if (!node.op) {
-        refuse(
-            json,
-            "this version of PyTorch has no such operator; expected an export by PyTorch 2.5 or "
-            "later");
+        refuse(json, "the PyTorch here has no such operator; export the model with version 2.11");
       }
       if (!is_allowed(base)) {
         refuse(json, "it is not among the operators that a model may use here");
