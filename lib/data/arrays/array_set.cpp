@@ -60,7 +60,15 @@ std::optional<ArrayPart> find_array_part(const std::string& folder, const std::s
         !is_there(*here) || is_there(*there), MissingInput, "{}: no such file, but {} needs it",
         *there, *here);
   }
-  return is_there(x) ? std::optional(ArrayPart{x, y, {map_npy(x), map_npy(y)}}) : std::nullopt;
+  if (!is_there(x)) {
+    return std::nullopt;
+  }
+  ArrayPart pair;
+  pair.x_path = x;
+  pair.y_path = y;
+  pair.arrays.x = map_npy(x);
+  pair.arrays.y = map_npy(y);
+  return pair;
 }
 
 void check_array_part(const ArrayPart& part) {

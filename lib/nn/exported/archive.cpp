@@ -136,7 +136,7 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
     for (std::size_t i = 0; ok && i < entry.sizes.size(); ++i) {
       ok = entry.sizes[i] >= 0 && entry.strides[i] >= 0;
       numel *= static_cast<double>(entry.sizes[i]);
-      last += static_cast<double>(entry.sizes[i] - 1) * static_cast<double>(entry.strides[i]);
+      last += (static_cast<double>(entry.sizes[i]) - 1) * static_cast<double>(entry.strides[i]);
     }
     // A stride of 0 repeats numbers, which no parameter needs.
     if (!ok || numel > available || (numel > 0 && last >= available)) {
