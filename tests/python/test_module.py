@@ -160,7 +160,7 @@ class SaveModel(unittest.TestCase):
         torch.manual_seed(1)
         net = Net()
         x = torch.randn(3000, 2, 3)
-        y = x.flatten(1) @ torch.randn(6, 2) + 0.1 * torch.randn(3000, 2)
+        y = 3 + x.flatten(1) @ torch.randn(6, 2) + 0.1 * torch.randn(3000, 2)
         abtrain.save_arrays(self.folder / "data", x[:2600], y[:2600], x[2600:], y[2600:])
         before = {name: value.clone() for name, value in net.state_dict().items()}
         abtrain.save_model(net, x[:4], self.folder / "net.pt2")
