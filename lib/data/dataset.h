@@ -83,6 +83,7 @@ struct Dataset {
   // The rest is for arrays.
   std::vector<std::int64_t> sizes = {};       // of an example in its file; else empty
   bool regression = false;                    // numbers to predict: `classes` of them
+  bool of_bytes = false;                      // values from bytes
   bool token_labels = true;                   // false: one label per row of tokens
   std::int64_t vocabulary = 0;                // of rows of tokens, which may have other classes
   std::vector<std::string> class_names = {};  // empty if they are not known

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
 
 #include <algorithm>
 #include <vector>
@@ -38,10 +39,13 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
   set.context = shape.context;
   set.sizes = shape.sizes;
   set.token_labels = shape.token_labels;
+  set.regression = shape.regression;
   set.vocabulary = shape.vocabulary;
+  const at::Tensor targets = shape.regression ? at::randn({count, shape.classes}) : at::Tensor();
   if (shape.vocabulary > 0) {
     const at::Tensor tokens = at::randint(shape.vocabulary, {count, shape.context}, at::kLong);
-    const at::Tensor answers = shape.token_labels
+    const at::Tensor answers = shape.regression ? targets
+                               : shape.token_labels
                                    ? at::randint(shape.classes, {count, shape.context}, at::kLong)
                                    : at::randint(shape.classes, {count}, at::kLong);
     set.train = data::TokenRows{tokens, answers, at::arange(count, at::kLong)};
@@ -67,9 +71,11 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
   set.std.assign(channels, 0.25F);
   const data::ByteImages images = {
       at::randint(256, {count, shape.channels, shape.height, shape.width}, at::kByte),
-      at::randint(shape.classes, {count}, at::kLong)};
+      at::randint(shape.classes, {count}, at::kLong), targets};
   set.train = images;
-  set.test = data::ByteImages{images.pixels.narrow(0, 0, 2), images.labels.narrow(0, 0, 2)};
+  set.test = data::ByteImages{
+      images.pixels.narrow(0, 0, 2), images.labels.narrow(0, 0, 2),
+      targets.defined() ? targets.narrow(0, 0, 2) : targets};
   return set;
 }
 

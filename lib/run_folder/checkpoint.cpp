@@ -51,8 +51,8 @@ Checkpoint read_checkpoint(const std::string& folder) {
   const ordered_json* accuracy = json.find("/validation_accuracy");
   if (accuracy == nullptr || !accuracy->is_null()) {
     checkpoint.validation_accuracy = json.number("/validation_accuracy");
-    if (!(*checkpoint.validation_accuracy >= 0 && *checkpoint.validation_accuracy <= 1)) {
-      json.complain("/validation_accuracy", "a number from 0 to 1, or null");
+    if (!(*checkpoint.validation_accuracy <= 1)) {  // R^2 may be negative
+      json.complain("/validation_accuracy", "a number up to 1, or null");
     }
   }
   return checkpoint;
@@ -160,9 +160,8 @@ std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
 }
 
 std::vector<Checkpoint>::const_iterator best_of(const std::vector<Checkpoint>& checkpoints) {
-  const auto best = std::ranges::max_element(checkpoints, {}, [](const Checkpoint& checkpoint) {
-    return checkpoint.validation_accuracy.value_or(-1);
-  });
+  const auto best =  // none is less than any number
+      std::ranges::max_element(checkpoints, {}, &Checkpoint::validation_accuracy);
   return best != checkpoints.end() && best->validation_accuracy ? best : checkpoints.end();
 }
 

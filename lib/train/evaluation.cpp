@@ -38,9 +38,10 @@ Score score_of(const at::Tensor& sums, double bytes_per_token) {
   for (std::int64_t i = 0; i < targets; ++i) {
     variation -= sum[3 + i] * sum[3 + i] / n;
   }
-  return {
-      variation > 0 ? 1 - sum[1] / variation : 0, sum[1] / n / static_cast<double>(targets), 0,
-      /*regression=*/true};
+  return {// What is left of equal targets are rounding errors.
+          variation > 1e-12 * sum[0] ? 1 - sum[1] / variation : 0,
+          sum[1] / n / static_cast<double>(targets), 0,
+          /*regression=*/true};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
+#include <set>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -31,19 +32,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepestFolder = 32;  // links may form circles
-
 // All images in a folder and below, sorted; hidden ones are skipped.
 std::vector<fs::path> images_below(const std::string& folder) {
   std::vector<fs::path> found;
   std::error_code error;
+  std::set<fs::path> seen = {fs::canonical(folder, error)};
   fs::recursive_directory_iterator i(
       folder, fs::directory_options::follow_directory_symlink, error);
   for (; !error && i != end(i); i.increment(error)) {
     const std::string name = i->path().filename().string();
     std::error_code ignored;
     const bool is_folder = i->is_directory(ignored);
-    if (is_folder && (name.starts_with('.') || i.depth() == kDeepestFolder)) {
+    // Links may form circles.
+    if (is_folder &&
+        (name.starts_with('.') || !seen.insert(fs::canonical(i->path(), ignored)).second)) {
       i.disable_recursion_pending();
     }
     if (!is_folder && !name.starts_with('.') && data::is_image_name(name)) {

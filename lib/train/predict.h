@@ -34,7 +34,7 @@ struct Predictions {
 // one size, others get Resize and CenterCrop to it. The run's data set need not
 // be present, except with data.standardize. A run on arrays takes .npy files, and
 // safetensors files with a tensor x, of examples like its own, which must be
-// present. Of a folder, all JPEG files in it
+// present. Of a folder, all image files in it
 // and below, sorted. Damaged files are named in the log. Throws Config for a run
 // whose network takes no such images, MissingInput for a file that is not there
 // or a folder without images, and as load_model().

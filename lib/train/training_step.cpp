@@ -1,11 +1,13 @@
 #include "train/training_step.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/ne.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
@@ -103,6 +105,13 @@ at::Tensor TrainingStep::loss_of(
   const at::Tensor outputs = in_.model.forward(inputs, true, tape).to(at::kFloat);
   if (labels.is_floating_point()) {  // targets
     return at::mse_loss(outputs.view(labels.sizes()), labels);
+  }
+  if (labels.dim() > 1 && in_.inputs.options.data.name == "arrays") {
+    // A batch may have no label that counts; then its loss is 0.
+    const at::Tensor sum = at::cross_entropy_loss(
+        outputs.flatten(0, -2), labels.flatten(), {}, at::Reduction::Sum, data::kIgnoredLabel,
+        options_.label_smoothing);
+    return sum / at::ne(labels, data::kIgnoredLabel).sum().clamp_min(1);
   }
   return at::cross_entropy_loss(
       outputs.flatten(0, -2), labels.flatten(), {}, 1, data::kIgnoredLabel,

@@ -257,11 +257,10 @@ void load_model(const std::string& path, nn::Model& model, const std::vector<std
       }
     }
   }
-  for (const nn::NamedWeight& w : model.weights()) {
-    for (const auto& [copy, of] : model.file_form().copies) {
-      if (of == w.name) {
-        file.skip(copy);
-      }
+  for (const auto& [copy, of] : model.file_form().copies) {
+    if (std::ranges::find(model.parameters(), of, &nn::NamedParameter::name) ==
+        model.parameters().end()) {
+      file.skip(copy);
     }
   }
   for (const auto& [name, tensor] : model.file_form().constants) {

@@ -74,16 +74,14 @@ class Store {
   }
   // What only load_state_dict() misses.
   void add_extras() {
+    for (const auto& [name, tensor] : model_.file_form().constants) {
+      // As they are: a mask may hold infinities.
+      tensors_.push_back({name, tensor.to(tensor.is_floating_point() ? form_.dtype : at::kInt)});
+    }
     for (const auto& [copy, of] : model_.file_form().copies) {
       const auto place = std::ranges::find(tensors_, of, &state::NamedTensor::name);
-      ABT_ASSERT(place != tensors_.end(), "a copy of '{}', which is not stored", of);
-      tensors_.push_back({copy, place->tensor});
-    }
-    for (const auto& [name, tensor] : model_.file_form().constants) {
-      if (tensor.is_floating_point()) {
-        add(name, tensor);
-      } else {
-        tensors_.push_back({name, tensor.to(at::kInt)});
+      if (place != tensors_.end()) {
+        tensors_.push_back({copy, place->tensor});
       }
     }
   }

@@ -112,8 +112,8 @@ def _check_same(module, program, example):
 
     def output(call, mode):
         module.train(mode)
-        torch.manual_seed(0)
-        with torch.no_grad():
+        with torch.random.fork_rng(), torch.no_grad():
+            torch.manual_seed(0)
             found = call(example)
         tensors = [value for value in torch.utils._pytree.tree_leaves(found) if value is not None]
         if len(tensors) != 1 or not isinstance(tensors[0], torch.Tensor):

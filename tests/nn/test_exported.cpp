@@ -186,6 +186,62 @@ TEST_F(ExportedFile, RefusesOperatorsNamingThemAndTheirPlace) {
       std::string::npos);
 }
 
+TEST_F(ExportedFile, RefusesChangesOfItsOwnTensorsInPlace) {
+  const auto middle = [&](const std::string& nodes) {
+    ExportFile file = small_export(nodes);
+    // A buffer that only these nodes read.
+    const std::string input = R"({"user_input")";
+    file.program.insert(
+        file.program.find(input),
+        R"({"buffer":{"arg":{"name":"n"},"buffer_name":"fc1.n","persistent":true}},)");
+    file.weights.insert(
+        file.weights.find("\"fc1.bias\""),
+        testing::stored_entry("fc1.n", "weight_2", R"({"as_int":5})", R"({"as_int":1})") + ",");
+    return file;
+  };
+  const auto tensor = [](const char* name) { return "{\"name\":\"" + std::string(name) + "\"}"; };
+  const auto node = [&](const char* target, const char* self, const char* other, const char* to) {
+    return node_json(
+        target, {{"self", "as_tensor", tensor(self)}, {"other", "as_tensor", tensor(other)}}, to);
+  };
+  // n += a.mean(0); b = a * n
+  EXPECT_NE(
+      refused(
+          middle(
+              node_json(
+                  "torch.ops.aten.add_.Tensor",
+                  {{"self", "as_tensor", tensor("n")}, {"other", "as_int", "1"}}, "n1") +
+              "," + node("torch.ops.aten.mul.Tensor", "a", "n1", "b")),
+          ErrorKind::Config)
+          .find("in place"),
+      std::string::npos);
+  // n[0:1] += 1, through a view
+  EXPECT_NE(
+      refused(
+          middle(
+              node_json(
+                  "torch.ops.aten.slice.Tensor",
+                  {{"self", "as_tensor", tensor("n")},
+                   {"start", "as_int", "0"},
+                   {"end", "as_int", "1"}},
+                  "n1") +
+              "," +
+              node_json(
+                  "torch.ops.aten.add_.Tensor",
+                  {{"self", "as_tensor", tensor("n1")}, {"other", "as_int", "1"}}, "n2") +
+              "," + node("torch.ops.aten.mul.Tensor", "a", "n", "b")),
+          ErrorKind::Config)
+          .find("in place"),
+      std::string::npos);
+  // A counter that nothing reads is left out.
+  const auto m = model(middle(
+      node_json(
+          "torch.ops.aten.add_.Tensor",
+          {{"self", "as_tensor", tensor("n")}, {"other", "as_int", "1"}}, "n1") +
+      "," + node_json("torch.ops.aten.relu.default", {{"self", "as_tensor", kA}}, "b")));
+  EXPECT_TRUE(m->buffers().empty());
+}
+
 TEST_F(ExportedFile, RefusesDamagedFiles) {
   const auto damaged = [&](const auto& change) {
     ExportFile file = small_export();

@@ -47,6 +47,7 @@ class Mixed(nn.Module):
         self.register_buffer("table", torch.arange(24.0))
         self.register_buffer("places", torch.arange(24))
         self.register_buffer("mask", torch.ones(24, 24).tril().bool(), persistent=False)
+        self.register_buffer("far", torch.full((24, 24), float("-inf")).triu(9))
         self.head = nn.Linear(24, CLASSES, bias=False)
 
     def forward(self, x):
@@ -57,7 +58,7 @@ class Mixed(nn.Module):
         x = (x[:, :, :64] - mean) @ self.project
         with torch.autocast("cpu", enabled=False):
             x = x * self.scale + self.table[self.places] / 24
-        weights = (x.transpose(1, 2) @ x).masked_fill(~self.mask, float("-inf")).softmax(-1)
+        weights = (x.transpose(1, 2) @ x + self.far).masked_fill(~self.mask, float("-inf")).softmax(-1)
         x = (weights @ x.transpose(1, 2)).transpose(1, 2)
         x = torch.addmm(self.first.bias, x.mean(1), self.project[:24, :24])
         x = self.second(torch.relu_(self.first(x)))

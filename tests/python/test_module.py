@@ -169,11 +169,12 @@ class SaveModel(unittest.TestCase):
         self.assertTrue(net.training)
         (self.folder / "c.yaml").write_text(
             f"name: run\nworkers: 4\nmodel: {{name: exported, file: {self.folder}/net.pt2}}\n"
-            f"data: {{name: arrays, root: {self.folder}/data, batch_size: 16}}\n"
+            f"data: {{name: arrays, root: {self.folder}/data, batch_size: 16,\n"
+            "  validation: 200}\ncheckpoint: {every: 8 %, keep: 20}\n"
             "method: {name: ab, group_size: 2, warmup_steps: 20 %, sync_every: 10 %,\n"
             "  full_rank_steps: 2, rank: {rule: ratio, ratio: 2}}\n"
             "optimizer: {name: adamw, lr: 1e-2}\ntrain: {epochs: 15}\n"
-            "evaluate: {norm_batches: 10}\n")
+            "evaluate: {norm_batches: 10, every: 1 %}\n")
 
         def abtrain_says(*arguments):
             return subprocess.run([PROGRAM, *arguments], check=True, capture_output=True, text=True,
@@ -185,6 +186,8 @@ class SaveModel(unittest.TestCase):
         numpy.save(self.folder / "x.npy", x[2600:2605].numpy())
         predicted = [json.loads(line)["values"] for line in abtrain_says(
             "predict", self.folder / "run", self.folder / "x.npy", "--format", "json").splitlines()]
+        best = json.loads(abtrain_says("evaluate", f"{self.folder}/run@best", "--json"))
+        self.assertGreater(best["r2"], 0.9)
         found = json.loads(abtrain_says("evaluate", self.folder / "run", "--json"))
         self.assertGreater(found["r2"], 0.9)
         self.assertEqual(found["r2"], found["accuracy"])

@@ -242,6 +242,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
   out.regression = is_floating(y);
   out.token_labels = !is_tokens(x) || (!out.regression && y.dim() == 2);
   out.class_names = parts.front().arrays.class_names;
+  out.of_bytes = x.scalar_type() == at::kByte;
   if (is_tokens(x)) {
     out.context = x.size(1);
     out.vocabulary = options.vocabulary.value_or(0);
@@ -263,8 +264,12 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
     }
     if (out.regression) {
       out.classes = y.dim() == 2 ? y.size(1) : 1;
+      const auto names = std::ssize(out.class_names);
       ABT_CHECK(
-          at::isfinite(part.arrays.y).all().item<bool>(), DamagedData,
+          names == 0 || names == out.classes, DamagedData,
+          "{}: expected names of {} targets, found {}", part.y_path, out.classes, names);
+      ABT_CHECK(
+          at::isfinite(part.arrays.y.to(at::kFloat)).all().item<bool>(), DamagedData,
           "{}: expected finite targets y, found one that is not", part.y_path);
     } else {
       const bool ignores = part.arrays.y.dim() == 2;
@@ -305,9 +310,12 @@ Examples further_examples(
   const bool tokens = set.context > 0;
   ABT_CHECK(
       x.dim() >= 1 && x.numel() > 0 && own == set.sizes && tokens == is_tokens(x) &&
-          (tokens || x.scalar_type() == at::kByte || is_floating(x)),
+          (tokens || (set.of_bytes ? x.scalar_type() == at::kByte : is_floating(x))),
       DamagedData, "{}: expected N x {} {}, as in {}, found {}", path, state::shape_text(set.sizes),
-      tokens ? "tokens" : "values", set.found_in, described(x));
+      tokens         ? "tokens"
+      : set.of_bytes ? "bytes"
+                     : "floating-point values",
+      set.found_in, described(x));
   const at::Tensor places = at::arange(x.size(0), at::kLong);
   if (tokens) {
     const std::int64_t largest = largest_of(x, false, path, "a token");

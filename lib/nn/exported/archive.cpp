@@ -16,12 +16,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// What c10 says, without its stack trace and its place in PyTorch's sources.
-std::string first_line(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return text.substr(0, text.find('\n'));
-}
-
 std::vector<std::int64_t> whole_numbers(const ordered_json& list) {
   std::vector<std::int64_t> numbers;
   for (const ordered_json& item : list) {
@@ -31,6 +25,11 @@ std::vector<std::int64_t> whole_numbers(const ordered_json& list) {
 }
 
 }  // namespace
+
+std::string first_line(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return text.substr(0, text.find('\n'));
+}
 
 at::ScalarType exported_type(std::int64_t number) {
   switch (number) {
@@ -138,7 +137,6 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
       numel *= static_cast<double>(entry.sizes[i]);
       last += (static_cast<double>(entry.sizes[i]) - 1) * static_cast<double>(entry.strides[i]);
     }
-    // A stride of 0 repeats numbers, which no parameter needs.
     if (!ok || numel > available || (numel > 0 && last >= available)) {
       damaged(formatted("tensor '{}' does not fit its bytes", name));
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
 
 #include <cstdint>
 #include <map>
@@ -62,6 +63,9 @@ class ExportArchive {
   std::map<std::string, Entry> entries_;
   std::vector<std::string> order_;
 };
+
+// What c10 says, without its stack trace.
+std::string first_line(const c10::Error& error);
 
 // PyTorch's type for the number that the schema gives it; Undefined if there is none.
 at::ScalarType exported_type(std::int64_t number);

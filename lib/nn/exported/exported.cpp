@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "nn/exported/archive.h"
@@ -141,9 +142,17 @@ class Product : public Step {
     };
     const at::Tensor x = tensor(use_.input);
     const at::Tensor bias = tensor(use_.bias);
-    frame.values[static_cast<std::size_t>(output_)] =
-        use_.convolves ? apply_conv(weight_, bias, x, use_.window, frame.pass)
-                       : apply_linear(weight_, bias, x, frame.pass);
+    if (use_.convolves) {
+      store(frame, output_, apply_conv(weight_, bias, x, use_.window, frame.pass));
+      return;
+    }
+    TORCH_CHECK(
+        x.dim() > 0 && x.size(-1) == weight_.in_features(), "an input of ", x.sizes(),
+        ", but a weight for ", weight_.in_features());
+    // addmm also adds a matrix.
+    const bool is_vector = !bias.defined() || bias.dim() == 1;
+    const at::Tensor y = apply_linear(weight_, is_vector ? bias : at::Tensor(), x, frame.pass);
+    store(frame, output_, is_vector ? y : y + bias);
   }
 
  private:
@@ -208,6 +217,11 @@ class Exported : public Layer {
   void make_tensors(const ExportArchive& archive);
   void make_steps();
   void check_input(const at::Tensor& input) const;
+  [[noreturn]] void fail(const GraphNode& node, const std::string& why) const {
+    throw Error(
+        ErrorKind::Config,
+        formatted("model.file: {}: operator {}{} failed: {}", path_, node.target, node.where, why));
+  }
 
   std::string path_;
   std::vector<std::int64_t> sizes_;
@@ -246,8 +260,6 @@ void Exported::choose_weights(const ExportArchive& archive) {
     }
     if (use.transposed) {
       std::ranges::reverse(sizes);
-    }
-    if (use.transposed) {
       form_.transposed.push_back(tensor.name());
     }
     weights_.push_back({tensor.name(), tensor.value, Weight(sizes, use.window.groups > 1)});
@@ -312,8 +324,8 @@ void Exported::make_tensors(const ExportArchive& archive) {
 }
 
 void Exported::make_steps() {
-  // Views share the memory of a root; one that is written later must stay a view.
-  std::map<ValueId, ValueId> roots;
+  // What is written later must stay a view.
+  const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
   const auto root = [&](ValueId id) {
     const auto place = roots.find(id);
     return place == roots.end() ? id : place->second;
@@ -323,13 +335,8 @@ void Exported::make_steps() {
     const GraphNode& node = graph_.nodes[i];
     for (std::size_t a = 0; node.op && a < node.arguments.size(); ++a) {
       const std::optional<ValueId> value = node.arguments[a].value();
-      if (value && node.op->schema().arguments()[a].alias_info() != nullptr) {
-        for (const ValueId output : node.outputs) {
-          roots[output] = root(*value);
-        }
-        if (node.writes(a)) {
-          last_written[root(*value)] = i;
-        }
+      if (value && node.writes(a)) {
+        last_written[root(*value)] = i;
       }
     }
   }
@@ -384,8 +391,8 @@ at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
   check_input(input);
   std::optional<Autocast> autocast;
   if (pass.precision.type != at::kFloat) {
-// On the CPU all but the weights' products stay in fp32, as in our own models; where a
-    // convolution hands on bf16 to a product, both of its factors must have one type.
+    // On the CPU all but the weights' products compute in fp32, as in our own models: a
+    // convolution's bf16 result is cast where it meets fp32 in a matrix product.
     autocast.emplace(
         input.device().type(), input.is_cuda() ? pass.precision.type : at::kFloat);
   }
@@ -397,7 +404,10 @@ at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
     }
     values[static_cast<std::size_t>(own.value)] = own.tensor;
   }
+  Pass exact = pass;
+  exact.precision = {};
   Frame frame{values, pass, input.device()};
+  Frame exact_frame{values, exact, input.device()};
   for (const Placed& placed : steps_) {
     try {
       const at::AutoGradMode grad_mode(
@@ -406,17 +416,14 @@ at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
         placed.step->run(frame);
       } else {
         const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
-        placed.step->run(frame);
+        placed.step->run(exact_frame);
       }
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const c10::Error& error) {
-      const std::string what = error.what_without_backtrace();
-      throw Error(
-          ErrorKind::Config,
-          formatted(
-              "model.file: {}: operator {}{} failed: {}", path_, placed.node->target,
-              placed.node->where, what.substr(0, what.find('\n'))));
+      fail(*placed.node, first_line(error));
+    } catch (const std::out_of_range&) {
+      fail(*placed.node, "it has other arguments or results than expected");
     }
     for (const ValueId id : placed.releases) {
       values[static_cast<std::size_t>(id)] = {};
@@ -537,10 +544,12 @@ Architecture exported(const ModelOptions& options, const InputShape& shape, cons
   try {
     layers = std::make_unique<Exported>(path, shape.sizes);
   } catch (const c10::Error& error) {
-    const std::string what = error.what_without_backtrace();
+    throw Error(
+        ErrorKind::DamagedData, formatted("{}: damaged export: {}", path, first_line(error)));
+  } catch (const std::out_of_range&) {
     throw Error(
         ErrorKind::DamagedData,
-        formatted("{}: damaged export: {}", path, what.substr(0, what.find('\n'))));
+        formatted("{}: damaged export: an operator has other arguments than expected", path));
   }
   check_shape(path, layers->graph(), shape);
   Architecture architecture;

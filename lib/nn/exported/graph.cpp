@@ -456,9 +456,9 @@ class GraphReader {
       archive_.damaged("a block of the graph is missing");
     }
     if (place == 1) {
-      modes.records_gradients &= inputs[0].at("arg").at("as_bool").get<bool>();
+      modes.records_gradients = inputs[0].at("arg").at("as_bool").get<bool>();
     } else if (place == 4) {
-      modes.autocasts &= inputs[2].at("arg").at("as_bool").get<bool>();
+      modes.autocasts = inputs[2].at("arg").at("as_bool").get<bool>();
     } else {
       archive_.damaged("a block of the graph has other arguments than expected");
     }
@@ -509,6 +509,7 @@ class GraphReader {
         ++reads[static_cast<std::size_t>(id)];
       }
     }
+    const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
     std::set<ValueId> own;
     for (const GraphTensor& tensor : graph_.tensors) {
       own.insert(tensor.value);
@@ -523,10 +524,13 @@ class GraphReader {
         if (!node->writes(i) || !target) {
           continue;
         }
-        const bool counts = own.contains(*target) && reads[static_cast<std::size_t>(*target)] == 1;
+        const auto root = roots.find(*target);
+        const bool is_own = own.contains(root == roots.end() ? *target : root->second);
+        const bool counts =
+            own.contains(*target) && !matters && reads[static_cast<std::size_t>(*target)] == 1;
         matters |= !counts;
         ABT_CHECK(
-            counts || !own.contains(*target), Config,
+            counts || !is_own, Config,
             "model.file: {}: operator {}{} changes a tensor of the model in place; expected only "
             "running statistics of norms to change",
             archive_.path(), node->target, node->where);
@@ -569,6 +573,22 @@ bool GraphArgument::reads() const {
 
 std::optional<ValueId> GraphArgument::value() const {
   return is_list || values.empty() ? std::nullopt : std::optional(values[0]);
+}
+
+std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes) {
+  std::map<ValueId, ValueId> roots;
+  for (const GraphNode& node : nodes) {
+    for (std::size_t i = 0; node.op && i < node.arguments.size(); ++i) {
+      const std::optional<ValueId> value = node.arguments[i].value();
+      if (value && node.op->schema().arguments()[i].alias_info() != nullptr) {
+        const auto root = roots.find(*value);
+        for (const ValueId output : node.outputs) {
+          roots[output] = root == roots.end() ? *value : root->second;
+        }
+      }
+    }
+  }
+  return roots;
 }
 
 const GraphArgument* GraphNode::find(const std::string& name) const {

@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -46,6 +47,9 @@ struct GraphNode {
   // Whether the operator writes this argument in place.
   bool writes(std::size_t argument) const;
 };
+
+// For each value that is a view: the value whose memory it shares, which is no view itself.
+std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes);
 
 // A tensor that the graph has by itself.
 struct GraphTensor {

@@ -93,12 +93,6 @@ class Call : public Step {
     c10::TypePtr type;  // of an item
   };
 
-  static void store(Frame& frame, ValueId id, c10::IValue value) {
-    if (id >= 0) {
-      frame.values[static_cast<std::size_t>(id)] = std::move(value);
-    }
-  }
-
   static c10::IValue taken(const Frame& frame, const Read& read) {
     const GraphArgument& argument = read.argument;
     if (!argument.is_list) {
@@ -166,7 +160,7 @@ class Compute : public Step {
   using Function = std::function<c10::IValue(const Frame&)>;
   Compute(ValueId output, Function function) : output_(output), function_(std::move(function)) {}
   void run(Frame& frame) const override {
-    frame.values[static_cast<std::size_t>(output_)] = function_(frame);
+    store(frame, output_, function_(frame));
   }
 
  private:
@@ -181,7 +175,7 @@ c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValu
   const bool integers =
       std::ranges::all_of(x, [](const c10::IValue& v) { return v.isInt() || v.isBool(); });
   const auto floor_div = [](std::int64_t a, std::int64_t b) {
-    ABT_CHECK(b != 0, Config, "model.file: a size is divided by zero");
+    ABT_CHECK(b != 0 && b != -1, Config, "model.file: a size is divided by {}", b);
     return a / b - static_cast<std::int64_t>(a % b != 0 && (a < 0) != (b < 0));
   };
   const auto either = [&](auto integer, auto real) -> c10::IValue {
@@ -210,7 +204,10 @@ c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValu
   }
   if (name == "mod") {
     return either(
-        [&](auto a, auto b) { return a - b * floor_div(a, b); },
+        [&](auto a, auto b) {
+          return wrapped(
+              static_cast<Wide>(a) - static_cast<Wide>(b) * static_cast<Wide>(floor_div(a, b)));
+        },
         [](double a, double b) { return a - b * std::floor(a / b); });
   }
   if (name == "sym_max") {
@@ -232,7 +229,7 @@ c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValu
   }
   if (name == "pow") {
     const double power = std::pow(number(0), number(1));
-    return integers && number(1) >= 0 && power < 1e15
+    return integers && number(1) >= 0 && std::abs(power) < 1e15
                ? c10::IValue(static_cast<std::int64_t>(power))
                : c10::IValue(power);
   }
@@ -276,7 +273,7 @@ std::unique_ptr<Step> make_dropout(const GraphNode& node) {
     if (whole_channels) {
       std::fill(sizes.begin() + std::min<std::ptrdiff_t>(2, x.dim()), sizes.end(), 1);
     }
-    const at::Tensor result = dropped(x, rate, sizes, frame.pass.random);
+    const at::Tensor result = rate < 1 ? dropped(x, rate, sizes, frame.pass.random) : x.mul(0);
     return in_place ? x.copy_(result) : result;
   });
 }
@@ -309,7 +306,8 @@ std::unique_ptr<Step> make_attention(const GraphNode& node, const std::string& p
     if (!frame.pass.training) {
       Frame copy = frame;
       plain->run(copy);
-      return frame.values[static_cast<std::size_t>(node.outputs[0])];
+      const ValueId output = node.outputs[0];
+      return output < 0 ? c10::IValue() : frame.values[static_cast<std::size_t>(output)];
     }
     const at::Tensor query = frame.tensor_of(a[0]);
     const at::Tensor key = frame.tensor_of(a[1]);
@@ -329,6 +327,12 @@ std::unique_ptr<Step> make_attention(const GraphNode& node, const std::string& p
 }
 
 }  // namespace
+
+void store(Frame& frame, ValueId id, c10::IValue value) {
+  if (id >= 0) {
+    frame.values[static_cast<std::size_t>(id)] = std::move(value);
+  }
+}
 
 c10::IValue Frame::value_of(const GraphArgument& argument) const {
   if (argument.is_device) {

@@ -19,6 +19,9 @@ struct Frame {
   at::Tensor tensor_of(const GraphArgument& argument) const;  // undefined for none
 };
 
+// Nothing if there is no such value.
+void store(Frame& frame, ValueId id, c10::IValue value);
+
 class Step {
  public:
   virtual ~Step() = default;
