@@ -12,7 +12,7 @@
 
 namespace abtrain::app {
 
-// Makes a folder in the system's place for such.
+// Makes a folder in the system's folder for temporary files.
 inline std::string make_temporary_folder() {
   std::string name = (std::filesystem::temp_directory_path() / "abtrain-XXXXXX").string();
   ABT_CHECK(::mkdtemp(name.data()) != nullptr, Io, "cannot make '{}'", name);

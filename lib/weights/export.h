@@ -25,8 +25,8 @@ struct ExportOptions {
 nn::InputShape shape_of_run(const config::RunOptions& options, const std::string& path);
 
 // Loads the model of the run into its architecture, which checks every tensor,
-// and writes it; the run's data set need not be present. Returns a summary for
-// people. Throws MissingInput; DamagedData naming the tensor; Diverged if a
+// and writes it; the run's data set need not be present, unless it is one of
+// arrays. Returns a summary for people. Throws MissingInput; DamagedData naming the tensor; Diverged if a
 // number is beyond the dtype; Usage if check_output() (weights/weight_files.h)
 // refuses the output; Io.
 std::string export_run(const config::RunOptions& configured, const ExportOptions& options);
