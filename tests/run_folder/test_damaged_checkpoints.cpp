@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
             "leads"},
         Senseless{
             "Accuracy", [](ordered_json& m) { m["validation_accuracy"] = 1e300; },
-            "validation_accuracy: expected a number from 0 to 1"},
+            "validation_accuracy: expected a number up to 1"},
         Senseless{
             "AccuracyIsText", [](ordered_json& m) { m["validation_accuracy"] = "high"; },
             "validation_accuracy"},
