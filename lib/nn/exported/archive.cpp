@@ -4,8 +4,8 @@
 #include <c10/util/Exception.h>
 #include <caffe2/serialize/inline_container.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -32,30 +32,11 @@ std::string first_line(const c10::Error& error) {
 }
 
 at::ScalarType exported_type(std::int64_t number) {
-  switch (number) {
-    case 1:
-      return at::kByte;
-    case 2:
-      return at::kChar;
-    case 3:
-      return at::kShort;
-    case 4:
-      return at::kInt;
-    case 5:
-      return at::kLong;
-    case 6:
-      return at::kHalf;
-    case 7:
-      return at::kFloat;
-    case 8:
-      return at::kDouble;
-    case 12:
-      return at::kBool;
-    case 13:
-      return at::kBFloat16;
-    default:
-      return at::ScalarType::Undefined;
-  }
+  constexpr at::ScalarType kNone = at::ScalarType::Undefined;
+  constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShort,   at::kInt,
+                                       at::kLong, at::kHalf, at::kFloat, at::kDouble,  kNone,
+                                       kNone,     kNone,     at::kBool,  at::kBFloat16};
+  return number >= 0 && number < std::ssize(kTypes) ? kTypes[number] : kNone;
 }
 
 ExportArchive::ExportArchive(const std::string& path) : path_(path) {
@@ -78,11 +59,7 @@ ExportArchive::ExportArchive(const std::string& path) : path_(path) {
     if (text("byteorder") != "little") {
       damaged("its numbers are not little-endian");
     }
-    JsonProblem problem;
-    program_ = parse_json(text("models/model.json"), problem);
-    if (program_.is_discarded()) {
-      damaged("models/model.json: " + problem.what);
-    }
+    program_ = json("models/model.json");
     add_entries("data/weights/", "model_weights_config.json");
     add_entries("data/constants/", "model_constants_config.json");
   } catch (const c10::Error& error) {
@@ -107,13 +84,18 @@ std::string ExportArchive::text(const std::string& record) const {
   return {static_cast<const char*>(data.get()), size};
 }
 
-void ExportArchive::add_entries(const std::string& folder, const std::string& list) {
+ordered_json ExportArchive::json(const std::string& record) const {
   JsonProblem problem;
-  const ordered_json json = parse_json(text(folder + list), problem);
-  if (json.is_discarded()) {
-    damaged(list + ": " + problem.what);
+  ordered_json parsed = parse_json(text(record), problem);
+  if (parsed.is_discarded()) {
+    damaged(record + ": " + problem.what);
   }
-  for (const auto& [name, item] : json.at("config").items()) {
+  return parsed;
+}
+
+void ExportArchive::add_entries(const std::string& folder, const std::string& list) {
+  const ordered_json listed = json(folder + list);
+  for (const auto& [name, item] : listed.at("config").items()) {
     if (item.value("use_pickle", false)) {
       damaged(formatted("tensor '{}' is stored as a pickle, which is not read", name));
     }
@@ -141,7 +123,7 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
       damaged(formatted("tensor '{}' does not fit its bytes", name));
     }
     entries_.emplace(name, entry);
-    order_.push_back(name);
+    names_[entry].push_back(name);
   }
 }
 
@@ -153,13 +135,8 @@ const ExportArchive::Entry& ExportArchive::entry(const std::string& name) const 
   return place->second;
 }
 
-std::vector<std::string> ExportArchive::names_of(const std::string& name) const {
-  const Entry& own = entry(name);
-  std::vector<std::string> names;
-  std::ranges::copy_if(order_, std::back_inserter(names), [&](const std::string& other) {
-    return entries_.at(other) == own;
-  });
-  return names;
+const std::vector<std::string>& ExportArchive::names_of(const std::string& name) const {
+  return names_.at(entry(name));
 }
 
 at::Tensor ExportArchive::read(const std::string& name) const {

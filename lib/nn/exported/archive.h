@@ -27,7 +27,7 @@ class ExportArchive {
     std::vector<std::int64_t> sizes, strides;
     std::int64_t offset;
 
-    bool operator==(const Entry&) const = default;
+    auto operator<=>(const Entry&) const = default;
   };
 
   // Reads the graph. Throws Error(MissingInput); DamagedData, naming the file, for anything that
@@ -46,7 +46,7 @@ class ExportArchive {
   const Entry& entry(const std::string& name) const;
   // All names of the tensor that has this one, in the order of the state dict: tied parameters
   // have several.
-  std::vector<std::string> names_of(const std::string& name) const;
+  const std::vector<std::string>& names_of(const std::string& name) const;
   // The tensor of this name, contiguous, on the CPU; of floating-point numbers fp32.
   at::Tensor read(const std::string& name) const;
 
@@ -55,13 +55,14 @@ class ExportArchive {
 
  private:
   std::string text(const std::string& record) const;
+  nlohmann::ordered_json json(const std::string& record) const;
   void add_entries(const std::string& folder, const std::string& list);
 
   std::string path_;
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> file_;
   nlohmann::ordered_json program_;
   std::map<std::string, Entry> entries_;
-  std::vector<std::string> order_;
+  std::map<Entry, std::vector<std::string>> names_;
 };
 
 // What c10 says, without its stack trace.

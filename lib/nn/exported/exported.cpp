@@ -16,89 +16,12 @@
 
 #include "base/error.h"
 #include "nn/exported/archive.h"
-#include "nn/exported/steps.h"
+#include "nn/exported/product.h"
 #include "nn/families.h"
-#include "nn/linear.h"
 
 namespace abtrain::nn {
 
 namespace {
-
-// How a node uses a parameter as the weight of a linear map or convolution.
-struct WeightUse {
-  ValueId weight = -1, input = -1, bias = -1;
-  bool convolves = false;
-  bool transposed = false;  // the parameter is I x O
-  Window window = {};
-
-  bool same_form(const WeightUse& other) const {
-    return convolves == other.convolves && transposed == other.transposed &&
-           (window.groups > 1) == (other.window.groups > 1);
-  }
-};
-
-bool is_one(const GraphArgument* argument) {
-  return argument == nullptr || (argument->constant.isInt() && argument->constant.toInt() == 1) ||
-         (argument->constant.isDouble() && argument->constant.toDouble() == 1);
-}
-
-std::optional<std::array<std::int64_t, 2>> pair_of(const GraphArgument* argument) {
-  if (argument == nullptr || !argument->constant.isIntList()) {
-    return {};
-  }
-  const std::vector<std::int64_t> numbers = argument->constant.toIntVector();
-  if (numbers.size() == 1) {
-    return std::array{numbers[0], numbers[0]};
-  }
-  return numbers.size() == 2 ? std::optional(std::array{numbers[0], numbers[1]}) : std::nullopt;
-}
-
-std::optional<WeightUse> convolution_of(const GraphNode& node) {
-  const auto stride = pair_of(node.find("stride"));
-  const auto padding = pair_of(node.find("padding"));
-  const auto dilation = pair_of(node.find("dilation"));
-  const GraphArgument* const groups = node.find("groups");
-  if (!stride || !padding || !dilation || !groups->constant.isInt() ||
-      std::ranges::min(*stride) < 1 || std::ranges::min(*padding) < 0 ||
-      std::ranges::min(*dilation) < 1 || groups->constant.toInt() < 1) {
-    return {};
-  }
-  WeightUse use;
-  use.convolves = true;
-  use.window = {*stride, *padding, *dilation, groups->constant.toInt()};
-  return use;
-}
-
-// Which value this node uses as a weight, if any.
-std::optional<WeightUse> weight_use(const GraphNode& node) {
-  const auto value = [&](const char* name) {
-    const GraphArgument* const argument = node.find(name);
-    return argument == nullptr ? -1 : argument->value().value_or(-1);
-  };
-  if (!node.op || node.outputs.size() != 1) {
-    return {};
-  }
-  std::optional<WeightUse> use;
-  if (node.target == "aten::linear") {
-    use = WeightUse{value("weight"), value("input"), value("bias")};
-  } else if (node.target == "aten::conv2d") {
-    use = convolution_of(node);
-    if (use) {
-      use->weight = value("weight");
-      use->input = value("input");
-      use->bias = value("bias");
-    }
-  } else if (
-      node.target == "aten::addmm" && is_one(node.find("beta")) && is_one(node.find("alpha"))) {
-    use = WeightUse{value("mat2"), value("mat1"), value("self")};
-    use->transposed = true;
-  } else if (node.target == "aten::matmul" || node.target == "aten::mm") {
-    use = WeightUse{value(node.target == "aten::mm" ? "mat2" : "other"), value("self"), -1};
-    use->transposed = true;
-  }
-  return use && use->weight >= 0 && use->input >= 0 && use->weight != use->input ? use
-                                                                                 : std::nullopt;
-}
 
 // While it lives, PyTorch computes in this type what its autocast lists name.
 class Autocast {
@@ -127,46 +50,18 @@ class Autocast {
   bool caches_;
 };
 
-constexpr c10::DispatchKeySet kAutocast(
-    {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA});
-
-class Product : public Step {
- public:
-  Product(const Weight& weight, const WeightUse& use, ValueId output)
-      : weight_(weight), use_(use), output_(output) {}
-  void run(Frame& frame) const override {
-    // These choose their own types.
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
-    const auto tensor = [&](ValueId id) {
-      return id < 0 ? at::Tensor() : frame.values[static_cast<std::size_t>(id)].toTensor();
-    };
-    const at::Tensor x = tensor(use_.input);
-    const at::Tensor bias = tensor(use_.bias);
-    if (use_.convolves) {
-      store(frame, output_, apply_conv(weight_, bias, x, use_.window, frame.pass));
-      return;
-    }
-    TORCH_CHECK(
-        x.dim() > 0 && x.size(-1) == weight_.in_features(), "an input of ", x.sizes(),
-        ", but a weight for ", weight_.in_features());
-    // addmm also adds a matrix.
-    const bool is_vector = !bias.defined() || bias.dim() == 1;
-    const at::Tensor y = apply_linear(weight_, is_vector ? bias : at::Tensor(), x, frame.pass);
-    store(frame, output_, is_vector ? y : y + bias);
-  }
-
- private:
-  const Weight& weight_;
-  WeightUse use_;
-  ValueId output_;
-};
-
 std::string shown(const GraphSizes& sizes) {
   std::vector<std::string> parts;
   for (const auto& size : sizes) {
     parts.push_back(size ? std::to_string(*size) : "any");
   }
   return join(parts, " x ");
+}
+
+// Sizes that depend on the batch fit any.
+bool fits(const GraphSizes& own, const GraphSizes& wanted) {
+  return std::ranges::equal(
+      own, wanted, [](const auto& a, const auto& b) { return !a || !b || *a == *b; });
 }
 
 class Exported : public Layer {
@@ -216,7 +111,6 @@ class Exported : public Layer {
   void choose_weights(const ExportArchive& archive);
   void make_tensors(const ExportArchive& archive);
   void make_steps();
-  void check_input(const at::Tensor& input) const;
   [[noreturn]] void fail(const GraphNode& node, const std::string& why) const {
     throw Error(
         ErrorKind::Config,
@@ -369,18 +263,6 @@ void Exported::make_steps() {
   }
 }
 
-void Exported::check_input(const at::Tensor& input) const {
-  bool fits = input.dim() == std::ssize(graph_.input_meta.sizes);
-  for (std::size_t i = 1; fits && i < graph_.input_meta.sizes.size(); ++i) {
-    const auto& size = graph_.input_meta.sizes[i];
-    fits = !size || *size == input.size(static_cast<std::int64_t>(i));
-  }
-  ABT_CHECK(
-      fits, Config, "model.file: {} takes inputs of {}, got {}", path_,
-      shown(graph_.input_meta.sizes),
-      shown(GraphSizes(input.sizes().begin(), input.sizes().end())));
-}
-
 at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
   at::Tensor input = given;
   if (!sizes_.empty()) {
@@ -388,7 +270,10 @@ at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
     sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
     input = given.reshape(sizes);
   }
-  check_input(input);
+  const GraphSizes found(input.sizes().begin(), input.sizes().end());
+  ABT_CHECK(
+      fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
+      path_, shown(graph_.input_meta.sizes), shown(found));
   std::optional<Autocast> autocast;
   if (pass.precision.type != at::kFloat) {
     // On the CPU all but the weights' products compute in fp32, as in our own models: a
@@ -492,18 +377,13 @@ void check_shape(const std::string& path, const ExportedGraph& graph, const Inpu
   ABT_CHECK(
       !sizes.empty() && !sizes[0], Config,
       "model.file: {}: the model was exported for batches of a fixed size; export it with a "
-      "dynamic "
-      "one, as abtrain.save_model() does",
+      "dynamic one, as abtrain.save_model() does",
       path);
   const bool is_text = shape.context > 0;
   ABT_CHECK(
       graph.input_meta.type == (is_text ? at::kLong : at::kFloat), Config,
       "model.file: {}: the model takes {}, but the data set has {}", path,
       c10::toString(graph.input_meta.type), is_text ? "tokens (Long)" : "numbers (Float)");
-  const auto fits = [](const GraphSizes& own, const GraphSizes& wanted) {
-    return std::ranges::equal(
-        own, wanted, [](const auto& a, const auto& b) { return !a || !b || *a == *b; });
-  };
   GraphSizes input = {std::nullopt};
   if (!shape.sizes.empty()) {
     input.insert(input.end(), shape.sizes.begin(), shape.sizes.end());

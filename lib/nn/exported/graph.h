@@ -2,34 +2,16 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/ivalue.h>
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "nn/exported/archive.h"
+#include "nn/exported/argument.h"
 
 namespace abtrain::nn {
-
-// Values are numbered; -1 is none.
-using ValueId = int;
-
-// What a node's operator is given: a constant, a value, or a list of both.
-struct GraphArgument {
-  std::string name;
-  c10::IValue constant = {};  // of a list: of all its items
-  bool is_device = false;     // the device that the model is on
-  bool is_list = false;
-  std::vector<ValueId> values = {};  // in a list, -1 where an item is a constant
-  std::vector<c10::IValue> items = {};
-
-  bool reads() const;  // any value
-  std::optional<ValueId> value() const;
-};
 
 struct GraphNode {
   std::string target;                     // "aten::conv2d", "_operator.mul"
@@ -79,9 +61,6 @@ struct ExportedGraph {
   std::vector<GraphNode> nodes;  // only those whose results matter
   int values = 0;                // how many there are
 };
-
-// A number as the tensor that PyTorch makes of it where an operator wants one.
-c10::IValue tensor_or_none(const c10::IValue& value);
 
 // Throws Error(DamagedData) for a file that torch.export would not write, and Error(Config), naming
 // the operator and its place in the user's source, for what abtrain does not run.

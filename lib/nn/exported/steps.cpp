@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "nn/dropout.h"
@@ -103,43 +103,26 @@ class Call : public Step {
       return argument.values[i] >= 0 ? frame.values[static_cast<std::size_t>(argument.values[i])]
                                      : argument.items[i];
     };
-    const std::size_t count = argument.values.size();
+    const auto list = [&]<class T>(c10::List<T> items, const auto& converted) -> c10::IValue {
+      for (std::size_t i = 0; i < argument.values.size(); ++i) {
+        items.push_back(converted(item(i)));
+      }
+      return items;
+    };
+    using c10::IValue;
     switch (read.type->kind()) {
-      case c10::TypeKind::TensorType: {
-        c10::List<at::Tensor> list;
-        for (std::size_t i = 0; i < count; ++i) {
-          list.push_back(item(i).toTensor());
-        }
-        return list;
-      }
-      case c10::TypeKind::OptionalType: {
-        c10::List<std::optional<at::Tensor>> list;
-        for (std::size_t i = 0; i < count; ++i) {
-          list.push_back(item(i).toOptional<at::Tensor>());
-        }
-        return list;
-      }
-      case c10::TypeKind::FloatType: {
-        c10::List<double> list;
-        for (std::size_t i = 0; i < count; ++i) {
-          list.push_back(item(i).toScalar().toDouble());
-        }
-        return list;
-      }
-      case c10::TypeKind::BoolType: {
-        c10::List<bool> list;
-        for (std::size_t i = 0; i < count; ++i) {
-          list.push_back(item(i).toBool());
-        }
-        return list;
-      }
-      default: {
-        c10::List<std::int64_t> list;
-        for (std::size_t i = 0; i < count; ++i) {
-          list.push_back(item(i).toInt());
-        }
-        return list;
-      }
+      case c10::TypeKind::TensorType:
+        return list(c10::List<at::Tensor>(), [](const IValue& v) { return v.toTensor(); });
+      case c10::TypeKind::OptionalType:
+        return list(c10::List<std::optional<at::Tensor>>(), [](const IValue& v) {
+          return v.toOptional<at::Tensor>();
+        });
+      case c10::TypeKind::FloatType:
+        return list(c10::List<double>(), [](const IValue& v) { return v.toScalar().toDouble(); });
+      case c10::TypeKind::BoolType:
+        return list(c10::List<bool>(), [](const IValue& v) { return v.toBool(); });
+      default:
+        return list(c10::List<std::int64_t>(), [](const IValue& v) { return v.toInt(); });
     }
   }
 
@@ -168,60 +151,57 @@ class Compute : public Step {
   Function function_;
 };
 
-// Python's arithmetic on sizes.
+// Python's arithmetic on sizes, of integers or, if one is not, of floats.
+using Whole = std::int64_t;
+using Wide = std::uint64_t;  // wraps around instead of overflowing
+
+constexpr Wide wide(Whole value) {
+  return static_cast<Wide>(value);
+}
+
+Whole floor_div(Whole a, Whole b) {
+  ABT_CHECK(b != 0 && b != -1, Config, "model.file: a size is divided by {}", b);
+  return a / b - static_cast<Whole>(a % b != 0 && (a < 0) != (b < 0));
+}
+
+c10::IValue whole_number(double value) {
+  ABT_CHECK(std::abs(value) < 1e15, Config, "model.file: a size of {}", value);
+  return static_cast<Whole>(value);
+}
+
+struct Arithmetic {
+  std::string_view name;
+  Whole (*of_integers)(Whole, Whole);
+  double (*of_floats)(double, double);
+};
+constexpr Arithmetic kArithmetic[] = {
+    {"add", [](Whole a, Whole b) { return static_cast<Whole>(wide(a) + wide(b)); },
+     [](double a, double b) { return a + b; }},
+    {"sub", [](Whole a, Whole b) { return static_cast<Whole>(wide(a) - wide(b)); },
+     [](double a, double b) { return a - b; }},
+    {"mul", [](Whole a, Whole b) { return static_cast<Whole>(wide(a) * wide(b)); },
+     [](double a, double b) { return a * b; }},
+    {"floordiv", floor_div, [](double a, double b) { return std::floor(a / b); }},
+    {"mod",
+     [](Whole a, Whole b) { return static_cast<Whole>(wide(a) - wide(b) * wide(floor_div(a, b))); },
+     [](double a, double b) { return a - b * std::floor(a / b); }},
+    {"sym_max", [](Whole a, Whole b) { return std::max(a, b); },
+     [](double a, double b) { return std::max(a, b); }},
+    {"sym_min", [](Whole a, Whole b) { return std::min(a, b); },
+     [](double a, double b) { return std::min(a, b); }}};
+
+// None for a function that is not supported.
 c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValue>& x) {
   const auto number = [&](std::size_t i) { return x.at(i).toScalar().toDouble(); };
-  const auto whole = [&](std::size_t i) { return x.at(i).toInt(); };
   const bool integers =
       std::ranges::all_of(x, [](const c10::IValue& v) { return v.isInt() || v.isBool(); });
-  const auto floor_div = [](std::int64_t a, std::int64_t b) {
-    ABT_CHECK(b != 0 && b != -1, Config, "model.file: a size is divided by {}", b);
-    return a / b - static_cast<std::int64_t>(a % b != 0 && (a < 0) != (b < 0));
-  };
-  const auto either = [&](auto integer, auto real) -> c10::IValue {
-    return integers ? c10::IValue(integer(whole(0), whole(1)))
-                    : c10::IValue(real(number(0), number(1)));
-  };
-  using Wide = std::uint64_t;  // wraps around instead of overflowing
-  const auto wrapped = [](Wide value) { return static_cast<std::int64_t>(value); };
-  if (name == "add") {
-    return either(
-        [&](auto a, auto b) { return wrapped(static_cast<Wide>(a) + static_cast<Wide>(b)); },
-        [](double a, double b) { return a + b; });
-  }
-  if (name == "sub") {
-    return either(
-        [&](auto a, auto b) { return wrapped(static_cast<Wide>(a) - static_cast<Wide>(b)); },
-        [](double a, double b) { return a - b; });
-  }
-  if (name == "mul") {
-    return either(
-        [&](auto a, auto b) { return wrapped(static_cast<Wide>(a) * static_cast<Wide>(b)); },
-        [](double a, double b) { return a * b; });
-  }
-  if (name == "floordiv") {
-    return either(floor_div, [](double a, double b) { return std::floor(a / b); });
-  }
-  if (name == "mod") {
-    return either(
-        [&](auto a, auto b) {
-          return wrapped(
-              static_cast<Wide>(a) - static_cast<Wide>(b) * static_cast<Wide>(floor_div(a, b)));
-        },
-        [](double a, double b) { return a - b * std::floor(a / b); });
-  }
-  if (name == "sym_max") {
-    return either(
-        [](auto a, auto b) { return std::max(a, b); },
-        [](double a, double b) { return std::max(a, b); });
-  }
-  if (name == "sym_min") {
-    return either(
-        [](auto a, auto b) { return std::min(a, b); },
-        [](double a, double b) { return std::min(a, b); });
+  const auto* const known = std::ranges::find(kArithmetic, name, &Arithmetic::name);
+  if (known != std::end(kArithmetic)) {
+    return integers ? c10::IValue(known->of_integers(x.at(0).toInt(), x.at(1).toInt()))
+                    : c10::IValue(known->of_floats(number(0), number(1)));
   }
   if (name == "neg") {
-    return integers ? c10::IValue(wrapped(Wide{0} - static_cast<Wide>(whole(0))))
+    return integers ? c10::IValue(static_cast<Whole>(Wide{0} - wide(x.at(0).toInt())))
                     : c10::IValue(-number(0));
   }
   if (name == "truediv") {
@@ -230,21 +210,20 @@ c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValu
   if (name == "pow") {
     const double power = std::pow(number(0), number(1));
     return integers && number(1) >= 0 && std::abs(power) < 1e15
-               ? c10::IValue(static_cast<std::int64_t>(power))
+               ? c10::IValue(static_cast<Whole>(power))
                : c10::IValue(power);
   }
   if (name == "sym_float") {
     return number(0);
   }
-  const auto rounded = [&](double value) -> c10::IValue {
-    ABT_CHECK(std::abs(value) < 1e15, Config, "model.file: a size of {}", value);
-    return static_cast<std::int64_t>(value);
-  };
-  if (name == "floor" || name == "ceil" || name == "trunc" || name == "sym_int") {
-    return rounded(
-        name == "floor"  ? std::floor(number(0))
-        : name == "ceil" ? std::ceil(number(0))
-                         : std::trunc(number(0)));
+  if (name == "floor") {
+    return whole_number(std::floor(number(0)));
+  }
+  if (name == "ceil") {
+    return whole_number(std::ceil(number(0)));
+  }
+  if (name == "trunc" || name == "sym_int") {
+    return whole_number(std::trunc(number(0)));
   }
   return {};
 }
@@ -284,47 +263,50 @@ class Quiet : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
+// A node with another constant for one of its arguments.
+GraphNode with_constant(GraphNode node, const std::string& argument, const c10::IValue& constant) {
+  const auto place = std::ranges::find(node.arguments, argument, &GraphArgument::name);
+  place->constant = constant;
+  return node;
+}
+
 // Attention with dropout: the same formula with a mask of our own.
-std::unique_ptr<Step> make_attention(const GraphNode& node, const std::string& path) {
-  const double rate = rate_of(node, "dropout_p");
-  auto plain = std::make_shared<Call>(
-      [&] {
-        GraphNode same = node;
-        for (GraphArgument& argument : same.arguments) {
-          if (argument.name == "dropout_p") {
-            argument.constant = 0.0;
-          }
-        }
-        return same;
-      }(),
-      false);
-  const std::vector<GraphArgument> a = node.arguments;
-  ABT_CHECK(
-      a.size() == 8, Config, "model.file: {}: {}{} has other arguments than expected", path,
-      node.target, node.where);
-  return std::make_unique<Compute>(node.outputs.at(0), [=](const Frame& frame) -> c10::IValue {
+class DroppingAttention : public Step {
+ public:
+  explicit DroppingAttention(const GraphNode& node)
+      : a_(node.arguments),
+        output_(node.outputs.at(0)),
+        rate_(rate_of(node, "dropout_p")),
+        plain_(with_constant(node, "dropout_p", 0.0), false) {}
+
+  void run(Frame& frame) const override {
     if (!frame.pass.training) {
-      Frame copy = frame;
-      plain->run(copy);
-      const ValueId output = node.outputs[0];
-      return output < 0 ? c10::IValue() : frame.values[static_cast<std::size_t>(output)];
+      plain_.run(frame);
+      return;
     }
-    const at::Tensor query = frame.tensor_of(a[0]);
-    const at::Tensor key = frame.tensor_of(a[1]);
+    const at::Tensor query = frame.tensor_of(a_.at(0));
+    const at::Tensor key = frame.tensor_of(a_.at(1));
     std::vector<std::int64_t> sizes = query.sizes().vec();
     sizes.back() = key.size(-2);
     const at::Tensor keeps =
-        at::empty(sizes, query.options().dtype(at::kBool)).bernoulli_(1 - rate, frame.pass.random);
-    const auto mask = frame.value_of(a[3]);
-    const auto scale = frame.value_of(a[6]);
+        at::empty(sizes, query.options().dtype(at::kBool)).bernoulli_(1 - rate_, frame.pass.random);
+    const auto mask = frame.value_of(a_.at(3));
+    const auto scale = frame.value_of(a_.at(6));
     Quiet quiet;
     const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
-    return std::get<0>(at::_scaled_dot_product_attention_math(
-        query, key, frame.tensor_of(a[2]), mask.toOptional<at::Tensor>(), rate,
-        frame.value_of(a[5]).toBool(), keeps, scale.toOptional<double>(),
-        frame.value_of(a[7]).toBool()));
-  });
-}
+    const auto mixed = at::_scaled_dot_product_attention_math(
+        query, key, frame.tensor_of(a_.at(2)), mask.toOptional<at::Tensor>(), rate_,
+        frame.value_of(a_.at(5)).toBool(), keeps, scale.toOptional<double>(),
+        frame.value_of(a_.at(7)).toBool());
+    store(frame, output_, std::get<0>(mixed));
+  }
+
+ private:
+  std::vector<GraphArgument> a_;  // in the order of the schema
+  ValueId output_;
+  double rate_;
+  Call plain_;
+};
 
 }  // namespace
 
@@ -387,7 +369,7 @@ std::unique_ptr<Step> make_step(const GraphNode& node, bool copies, const std::s
     return make_dropout(node);
   }
   if (node.target == "aten::scaled_dot_product_attention" && rate_of(node, "dropout_p") > 0) {
-    return make_attention(node, path);
+    return std::make_unique<DroppingAttention>(node);
   }
   if (node.target == "aten::bernoulli_" && node.find("p") != nullptr) {
     // As in stochastic depth: what is later divided by p is 1 in evaluations.
@@ -408,7 +390,7 @@ std::unique_ptr<Step> make_step(const GraphNode& node, bool copies, const std::s
       "by bernoulli_ and dropout in attention to do so. Set its rate to 0, or apply nn.Dropout",
       path, node.target, node.where);
   const GraphArgument* const mean = node.find("running_mean");
-  return std::make_unique<Call>(node, mean != nullptr && mean->reads());
+  return std::make_unique<Call>(node, mean != nullptr && mean->value().has_value());
 }
 
 }  // namespace abtrain::nn

@@ -1,0 +1,173 @@
+#include "nn/exported/argument.h"
+
+#include <ATen/ops/scalar_tensor.h>
+
+#include <limits>
+
+#include "base/text.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+double number_of(const ordered_json& value) {
+  if (value.is_string()) {
+    const auto text = value.get<std::string>();
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return text == "Infinity"    ? kInfinity
+           : text == "-Infinity" ? -kInfinity
+                                 : std::numeric_limits<double>::quiet_NaN();
+  }
+  return value.get<double>();
+}
+
+void read_symbol(const ordered_json& item, const ValueByName& value, GraphArgument& a) {
+  if (const auto name = item.find("as_name"); name != item.end()) {
+    a.values = {value(name->get<std::string>())};
+    return;
+  }
+  const auto [kind, what] = tagged(item);
+  if (kind == "as_float") {
+    a.constant = number_of(what);
+  } else if (kind == "as_bool") {
+    a.constant = what.get<bool>();
+  } else {
+    a.constant = what.get<std::int64_t>();
+  }
+}
+
+}  // namespace
+
+Tagged tagged(const ordered_json& json) {
+  const auto& members = json.get_ref<const ordered_json::object_t&>();
+  return members.empty() ? Tagged{"", json}
+                         : Tagged{members.begin()->first, members.begin()->second};
+}
+
+c10::IValue tensor_or_none(const c10::IValue& value) {
+  if (!value.isScalar()) {
+    return value;
+  }
+  const at::Tensor tensor = at::scalar_tensor(
+      value.toScalar(), at::TensorOptions(
+                            value.isDouble() ? at::kDouble
+                            : value.isBool() ? at::kBool
+                                             : at::kLong));
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);  // promotes types as a number does
+  return tensor;
+}
+
+c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& wanted, std::optional<int> count) {
+  if (const auto optional = wanted->cast<c10::OptionalType>()) {
+    return value.isNone() ? value : fitted(value, optional->getElementType(), count);
+  }
+  if (wanted->kind() == c10::TypeKind::TensorType) {
+    return tensor_or_none(value);
+  }
+  if (wanted->kind() == c10::TypeKind::FloatType && value.isInt()) {
+    return static_cast<double>(value.toInt());
+  }
+  if (const auto list = wanted->cast<c10::ListType>()) {
+    const c10::IValue item = fitted(value, list->getElementType(), {});
+    const auto copies = static_cast<std::size_t>(count.value_or(1));
+    if (item.isInt()) {
+      return c10::List<std::int64_t>(std::vector<std::int64_t>(copies, item.toInt()));
+    }
+    if (item.isDouble()) {
+      return c10::List<double>(std::vector<double>(copies, item.toDouble()));
+    }
+    if (value.isIntList() && list->getElementType()->kind() == c10::TypeKind::FloatType) {
+      c10::List<double> numbers;
+      for (const std::int64_t x : value.toIntVector()) {
+        numbers.push_back(static_cast<double>(x));
+      }
+      return numbers;
+    }
+  }
+  return value;
+}
+
+GraphArgument read_argument(
+    const std::string& name, const ordered_json& json, const ValueByName& value,
+    const ExportArchive& archive) {
+  GraphArgument a;
+  a.name = name;
+  const auto [kind, what] = tagged(json);
+  const auto reference = [&](const ordered_json& item) {
+    return value(item.at("name").get<std::string>());
+  };
+  if (kind == "as_none") {
+    // an empty constant
+  } else if (kind == "as_tensor") {
+    a.values = {reference(what)};
+  } else if (kind == "as_optional_tensor") {
+    if (what.contains("as_tensor")) {
+      a.values = {reference(what.at("as_tensor"))};
+    }
+  } else if (kind == "as_tensors") {
+    a.is_list = true;
+    for (const ordered_json& item : what) {
+      a.values.push_back(reference(item));
+    }
+  } else if (kind == "as_optional_tensors") {
+    a.is_list = true;
+    for (const ordered_json& item : what) {
+      a.values.push_back(item.contains("as_tensor") ? reference(item.at("as_tensor")) : -1);
+    }
+    a.items.resize(a.values.size());
+  } else if (kind == "as_int") {
+    a.constant = what.get<std::int64_t>();
+  } else if (kind == "as_float") {
+    a.constant = number_of(what);
+  } else if (kind == "as_bool") {
+    a.constant = what.get<bool>();
+  } else if (kind == "as_string") {
+    a.constant = what.get<std::string>();
+  } else if (kind == "as_ints") {
+    a.constant = what.get<std::vector<std::int64_t>>();
+  } else if (kind == "as_bools") {
+    c10::List<bool> flags;
+    for (const ordered_json& item : what) {
+      flags.push_back(item.get<bool>());
+    }
+    a.constant = flags;
+  } else if (kind == "as_floats") {
+    std::vector<double> numbers;
+    for (const ordered_json& item : what) {
+      numbers.push_back(number_of(item));
+    }
+    a.constant = numbers;
+  } else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") {
+    read_symbol(what, value, a);
+  } else if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools") {
+    a.is_list = true;
+    for (const ordered_json& item : what) {
+      GraphArgument one;
+      read_symbol(item, value, one);
+      a.values.push_back(one.values.empty() ? -1 : one.values[0]);
+      a.items.push_back(one.constant);
+    }
+  } else if (kind == "as_scalar_type") {
+    a.constant = static_cast<std::int64_t>(exported_type(what.get<std::int64_t>()));
+  } else if (kind == "as_memory_format") {
+    constexpr at::MemoryFormat kFormats[] = {
+        at::MemoryFormat::Contiguous, at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast,
+        at::MemoryFormat::ChannelsLast3d, at::MemoryFormat::Preserve};
+    a.constant = static_cast<std::int64_t>(kFormats[what.get<std::size_t>() % 5]);
+  } else if (kind == "as_layout") {
+    a.constant = static_cast<std::int64_t>(at::kStrided);
+  } else if (kind == "as_device") {
+    a.is_device = true;
+  } else {
+    archive.damaged(formatted("an argument of kind '{}'", printable(kind)));
+  }
+  return a;
+}
+
+std::optional<ValueId> GraphArgument::value() const {
+  return is_list || values.empty() ? std::nullopt : std::optional(values[0]);
+}
+
+}  // namespace abtrain::nn

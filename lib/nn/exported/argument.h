@@ -1,0 +1,52 @@
+// What a node of an exported graph gives to its operator.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/exported/archive.h"
+
+namespace abtrain::nn {
+
+// Values are numbered; -1 is none.
+using ValueId = int;
+
+// What a node's operator is given: a constant, a value, or a list of both.
+struct GraphArgument {
+  std::string name;
+  c10::IValue constant = {};  // of a list: of all its items
+  bool is_device = false;     // the device that the model is on
+  bool is_list = false;
+  std::vector<ValueId> values = {};  // in a list, -1 where an item is a constant
+  std::vector<c10::IValue> items = {};
+
+  std::optional<ValueId> value() const;  // of a list none
+};
+
+// The one member of a union of the schema, {"as_int": 3}.
+struct Tagged {
+  std::string kind;
+  const nlohmann::ordered_json& what;
+};
+Tagged tagged(const nlohmann::ordered_json& json);
+
+// Throws Error(DamagedData) for an unknown name.
+using ValueByName = std::function<ValueId(const std::string& name)>;
+// Throws Error(DamagedData) for a kind that the schema lacks.
+GraphArgument read_argument(
+    const std::string& name, const nlohmann::ordered_json& json, const ValueByName& value,
+    const ExportArchive& archive);
+
+// A number as the tensor that PyTorch makes of it where an operator wants one.
+c10::IValue tensor_or_none(const c10::IValue& value);
+
+// A constant as an operator's schema wants it; `count`: of a list of a fixed length.
+c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& wanted, std::optional<int> count);
+
+}  // namespace abtrain::nn

@@ -1,0 +1,98 @@
+#include "nn/exported/product.h"
+
+#include <ATen/TensorOperators.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <array>
+
+namespace abtrain::nn {
+
+namespace {
+
+bool is_one(const GraphArgument* argument) {
+  return (argument->constant.isInt() && argument->constant.toInt() == 1) ||
+         (argument->constant.isDouble() && argument->constant.toDouble() == 1);
+}
+
+std::optional<std::array<std::int64_t, 2>> pair_of(const GraphArgument* argument) {
+  if (!argument->constant.isIntList()) {
+    return {};
+  }
+  const std::vector<std::int64_t> numbers = argument->constant.toIntVector();
+  if (numbers.size() == 1) {
+    return std::array{numbers[0], numbers[0]};
+  }
+  return numbers.size() == 2 ? std::optional(std::array{numbers[0], numbers[1]}) : std::nullopt;
+}
+
+std::optional<WeightUse> convolution_of(const GraphNode& node) {
+  const auto stride = pair_of(node.find("stride"));
+  const auto padding = pair_of(node.find("padding"));
+  const auto dilation = pair_of(node.find("dilation"));
+  const GraphArgument* const groups = node.find("groups");
+  if (!stride || !padding || !dilation || !groups->constant.isInt() ||
+      std::ranges::min(*stride) < 1 || std::ranges::min(*padding) < 0 ||
+      std::ranges::min(*dilation) < 1 || groups->constant.toInt() < 1) {
+    return {};
+  }
+  WeightUse use;
+  use.convolves = true;
+  use.window = {*stride, *padding, *dilation, groups->constant.toInt()};
+  return use;
+}
+
+}  // namespace
+
+std::optional<WeightUse> weight_use(const GraphNode& node) {
+  const auto value = [&](const char* name) {
+    const GraphArgument* const argument = node.find(name);
+    return argument == nullptr ? -1 : argument->value().value_or(-1);
+  };
+  if (!node.op || node.outputs.size() != 1) {
+    return {};
+  }
+  std::optional<WeightUse> use;
+  if (node.target == "aten::linear") {
+    use = WeightUse{value("weight"), value("input"), value("bias")};
+  } else if (node.target == "aten::conv2d") {
+    use = convolution_of(node);
+    if (use) {
+      use->weight = value("weight");
+      use->input = value("input");
+      use->bias = value("bias");
+    }
+  } else if (
+      node.target == "aten::addmm" && is_one(node.find("beta")) && is_one(node.find("alpha"))) {
+    use = WeightUse{value("mat2"), value("mat1"), value("self")};
+    use->transposed = true;
+  } else if (node.target == "aten::matmul" || node.target == "aten::mm") {
+    use = WeightUse{value(node.target == "aten::mm" ? "mat2" : "other"), value("self"), -1};
+    use->transposed = true;
+  }
+  return use && use->weight >= 0 && use->input >= 0 && use->weight != use->input ? use
+                                                                                 : std::nullopt;
+}
+
+void Product::run(Frame& frame) const {
+  // These choose their own types.
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
+  const auto tensor = [&](ValueId id) {
+    return id < 0 ? at::Tensor() : frame.values[static_cast<std::size_t>(id)].toTensor();
+  };
+  const at::Tensor x = tensor(use_.input);
+  const at::Tensor bias = tensor(use_.bias);
+  if (use_.convolves) {
+    store(frame, output_, apply_conv(weight_, bias, x, use_.window, frame.pass));
+    return;
+  }
+  TORCH_CHECK(
+      x.dim() > 0 && x.size(-1) == weight_.in_features(), "an input of ", x.sizes(),
+      ", but a weight for ", weight_.in_features());
+  // addmm also adds a matrix.
+  const bool is_vector = !bias.defined() || bias.dim() == 1;
+  const at::Tensor y = apply_linear(weight_, is_vector ? bias : at::Tensor(), x, frame.pass);
+  store(frame, output_, is_vector ? y : y + bias);
+}
+
+}  // namespace abtrain::nn

@@ -1,0 +1,45 @@
+// The nodes of an exported graph that multiply by a weight, dense or factored.
+#pragma once
+
+#include <c10/core/DispatchKeySet.h>
+
+#include <optional>
+
+#include "nn/exported/steps.h"
+#include "nn/linear.h"
+
+namespace abtrain::nn {
+
+// How a node uses a parameter as the weight of a linear map or convolution.
+struct WeightUse {
+  ValueId weight = -1, input = -1, bias = -1;
+  bool convolves = false;
+  bool transposed = false;  // the parameter is I x O
+  Window window = {};
+
+  bool same_form(const WeightUse& other) const {
+    return convolves == other.convolves && transposed == other.transposed &&
+           (window.groups > 1) == (other.window.groups > 1);
+  }
+};
+
+// Which value this node uses as a weight, if any.
+std::optional<WeightUse> weight_use(const GraphNode& node);
+
+// PyTorch's autocast, for those who exclude it.
+constexpr c10::DispatchKeySet kAutocast(
+    {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA});
+
+class Product : public Step {
+ public:
+  Product(const Weight& weight, const WeightUse& use, ValueId output)
+      : weight_(weight), use_(use), output_(output) {}
+  void run(Frame& frame) const override;
+
+ private:
+  const Weight& weight_;
+  WeightUse use_;
+  ValueId output_;
+};
+
+}  // namespace abtrain::nn
