@@ -118,9 +118,7 @@ std::vector<float> channels_of(
 
 std::vector<std::string> class_names_in(
     const weights::About& about, std::int64_t classes, const std::string& path) {
-  JsonProblem problem;
-  const auto entry = about.find("classes");
-  const auto json = parse_json(entry == about.end() ? "0" : entry->second, problem);
+  const auto json = weights::classes_in(about);
   std::vector<std::string> names;
   if (!json.is_array()) {
     return names;  // only their number

@@ -106,16 +106,13 @@ at::Tensor TrainingStep::loss_of(
   if (labels.is_floating_point()) {  // targets
     return at::mse_loss(outputs.view(labels.sizes()), labels);
   }
-  if (labels.dim() > 1 && in_.inputs.options.data.name == "arrays") {
-    // A batch may have no label that counts; then its loss is 0.
-    const at::Tensor sum = at::cross_entropy_loss(
-        outputs.flatten(0, -2), labels.flatten(), {}, at::Reduction::Sum, data::kIgnoredLabel,
-        options_.label_smoothing);
-    return sum / at::ne(labels, data::kIgnoredLabel).sum().clamp_min(1);
-  }
-  return at::cross_entropy_loss(
-      outputs.flatten(0, -2), labels.flatten(), {}, 1, data::kIgnoredLabel,
+  // Of rows of tokens, a batch may have no label that counts; then its loss is 0.
+  const bool may_ignore = in_.inputs.dataset.vocabulary > 0 && labels.dim() > 1;
+  const at::Tensor loss = at::cross_entropy_loss(
+      outputs.flatten(0, -2), labels.flatten(), {},
+      may_ignore ? at::Reduction::Sum : at::Reduction::Mean, data::kIgnoredLabel,
       options_.label_smoothing);
+  return may_ignore ? loss / at::ne(labels, data::kIgnoredLabel).sum().clamp_min(1) : loss;
 }
 
 void TrainingStep::pass(std::int64_t sends) {

@@ -37,18 +37,11 @@ nn::InputShape shape_of_run(const config::RunOptions& options, const std::string
   }
   const std::int64_t side = options.data.image_size;
   nn::InputShape shape{3, side, side, 1};
-  const About about = about_of(path);
-  if (const auto entry = about.find("classes"); entry != about.end()) {
-    JsonProblem ignored;  // a list of names, or their number
-    const auto classes = parse_json(entry->second, ignored);
-    std::int64_t count = 0;
-    if (classes.is_array()) {
-      count = std::ssize(classes);
-    }
-    if ((classes.is_array() || read_json(classes, count)) && count > 0) {
-      shape.classes = count;
-      return shape;
-    }
+  const auto classes = classes_in(about_of(path));
+  std::int64_t count = std::ssize(classes);
+  if ((classes.is_array() || read_json(classes, count)) && count > 0) {
+    shape.classes = count;
+    return shape;
   }
   const auto model = nn::make_model(options.model, shape);
   const std::string head = model->weights().back().name;

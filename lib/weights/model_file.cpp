@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "state/safetensors.h"
 #include "weights/stored_weight.h"
 
@@ -231,6 +232,12 @@ About about_of(const std::string& path) {
     return entry.first == "format" || entry.first.starts_with("shape:");
   });
   return about;
+}
+
+nlohmann::ordered_json classes_in(const About& about) {
+  JsonProblem ignored;
+  const auto entry = about.find("classes");
+  return parse_json(entry == about.end() ? "0" : entry->second, ignored);
 }
 
 void load_model(const std::string& path, nn::Model& model, const std::vector<std::string>& fresh) {

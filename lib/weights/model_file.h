@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ namespace abtrain::weights {
 using About = std::map<std::string, std::string>;
 // The entries of a file that do not describe its format.
 About about_of(const std::string& path);
+// The names of the classes, a JSON list, or only their number; 0 if the entries have neither.
+nlohmann::ordered_json classes_in(const About& about);
 
 // Throws Error(Io).
 void save_model(
