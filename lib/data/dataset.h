@@ -135,5 +135,8 @@ Examples chosen(const Examples& all, const at::Tensor& indices);
 // Removes the last `count` examples of a seeded permutation from the training
 // examples and returns them. Throws Error(Config) for a count out of range.
 Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed);
+// The seed by which a data set without a test part is split: the same in every
+// run, so that runs with other seeds can be compared.
+inline constexpr std::uint64_t kSplitSeed = 0;
 
 }  // namespace abtrain::data

@@ -165,6 +165,11 @@ std::string renamed(std::span<const Renaming> renamings, const std::string& name
   return name;
 }
 
+bool FileForm::is_transposed(const std::string& name) const {
+  return std::ranges::any_of(
+      transposed, [&](const std::string& glob) { return glob_match(glob, name); });
+}
+
 std::vector<std::string> model_names() {
   return names_in(kFamilies);
 }

@@ -60,6 +60,7 @@ struct FileForm {
   // Null: no tensor is a part.
   PartOf (*part_of)(const std::string& name) = nullptr;
 
+  bool is_transposed(const std::string& name) const;
   PartOf part(const std::string& name) const {
     return part_of == nullptr ? PartOf{name} : part_of(name);
   }

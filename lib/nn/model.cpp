@@ -155,10 +155,9 @@ std::int64_t Model::stored_parameters() const {
 void Model::take_initial() {
   for (const NamedWeight& named : weights_) {
     Weight& w = *named.weight;
-    const bool transposed =
-        std::ranges::find(file_form_.transposed, named.name) != file_form_.transposed.end();
     const at::Tensor stored = initial_(named.name);
-    const at::Tensor rows = (transposed ? stored.t().contiguous() : stored).flatten(1);
+    const at::Tensor rows =
+        (file_form_.is_transposed(named.name) ? stored.t().contiguous() : stored).flatten(1);
     w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
   }
   for (const NamedParameter& p : parameters_) {

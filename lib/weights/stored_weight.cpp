@@ -1,18 +1,12 @@
 #include "weights/stored_weight.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 
 namespace abtrain::weights {
 
 StoredWeight::StoredWeight(
     const nn::Model& model, const std::string& name, const nn::Weight& weight, bool flat)
-    : weight_(weight),
-      flat_(flat),
-      transposed_(std::ranges::any_of(model.file_form().transposed, [&](const std::string& glob) {
-        return glob_match(glob, name);
-      })) {}
+    : weight_(weight), flat_(flat), transposed_(model.file_form().is_transposed(name)) {}
 
 std::vector<std::int64_t> StoredWeight::sizes() const {
   if (transposed_) {

@@ -298,9 +298,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
       count > 1, DamagedData, "{}: expected at least two examples, one of them for the test set",
       parts.front().x_path);
   const auto share = std::llround(options.test_share * static_cast<double>(count));
-  // The same in every run, so that runs with other seeds can be compared.
-  constexpr std::uint64_t kSeed = 0;
-  out.test = hold_out(out.train, std::clamp<std::int64_t>(share, 1, count - 1), kSeed);
+  out.test = hold_out(out.train, std::clamp<std::int64_t>(share, 1, count - 1), kSplitSeed);
   return out;
 }
 

@@ -114,8 +114,6 @@ ListedImages images_of(
 // Of each class, the last data.test_share of a permutation for the test set.
 std::pair<ListedImages, ListedImages> split_classes(
     const ListedImages& all, std::int64_t classes, double share) {
-  // The same in every run, so that runs with other seeds can be compared.
-  constexpr std::uint64_t kSeed = 0;
   std::vector<std::vector<std::int64_t>> of_class(static_cast<std::size_t>(classes));
   const auto* labels = all.labels.const_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < all.labels.size(0); ++i) {
@@ -124,8 +122,8 @@ std::pair<ListedImages, ListedImages> split_classes(
   std::vector<std::int64_t> train, test;
   for (std::size_t c = 0; c < of_class.size(); ++c) {
     const auto count = std::ssize(of_class[c]);
-    const auto order =
-        permutation(count, Random(kSeed, RandomPurpose::Validation, static_cast<std::uint32_t>(c)));
+    const auto order = permutation(
+        count, Random(kSplitSeed, RandomPurpose::Validation, static_cast<std::uint32_t>(c)));
     const std::int64_t held = std::min<std::int64_t>(
         count - 1, std::max<std::int64_t>(1, std::llround(share * static_cast<double>(count))));
     for (std::int64_t i = 0; i < count; ++i) {
