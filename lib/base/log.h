@@ -40,6 +40,10 @@ class Log {
   LogLevel level() const {
     return level_;
   }
+  // Not while other threads use the log.
+  void set_level(LogLevel level) {
+    level_ = level;
+  }
 
  private:
   void write(LogLevel level, const std::string& message);

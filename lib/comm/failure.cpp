@@ -147,6 +147,12 @@ bool Failure::set(std::exception_ptr cause) noexcept {
   return true;
 }
 
+void Failure::clear() noexcept {
+  const std::lock_guard lock(mutex_);
+  happened_.store(false, std::memory_order_release);
+  cause_ = nullptr;
+}
+
 std::exception_ptr Failure::cause() const {
   const std::lock_guard lock(mutex_);
   return cause_;

@@ -37,6 +37,8 @@ class Failure {
     return happened_.load(std::memory_order_acquire);
   }
   std::exception_ptr cause() const;
+  // Forgets the cause: those that are left begin anew.
+  void clear() noexcept;
   // Throws a cause that is Error(PeerLost), or one with the cause's message.
   void throw_if_happened() const;
 

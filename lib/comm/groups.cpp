@@ -9,11 +9,15 @@ namespace abtrain::comm {
 
 bool fits(int workers, std::int64_t group_size, bool one_role) {
   return group_size >= 1 && workers % group_size == 0 &&
-         (one_role || workers / group_size % 2 == 0);
+         (one_role || workers / group_size >= 2);
 }
 
 std::int64_t auto_group_size(int workers) {
-  return workers == 1 ? 1 : workers % 2 == 0 ? workers / 2 : 0;
+  int count = 2;
+  while (count < workers && workers % count != 0) {
+    ++count;
+  }
+  return workers == 1 ? 1 : workers / count;
 }
 
 namespace {
@@ -26,9 +30,8 @@ std::string advice(int workers, bool one_role) {
       sizes += formatted("{}{}", sizes.empty() ? "" : ", ", size);
     }
   }
-  return sizes.empty() ? "training both A and B needs an even number of groups, so an "
-                         "even number of workers; `method.trains: both` and `method.sync: only-b` "
-                         "work with any number"
+  return sizes.empty() ? "training A and B in different groups needs two workers or more; "
+                         "`method.trains: both` and `method.sync: only-b` work with any number"
                        : "sizes that fit: " + sizes;
 }
 

@@ -1,6 +1,6 @@
 // How workers form groups of contiguous ranks: the first half of the groups
-// trains A, the second half B. With one_role all groups train the same: B, or
-// both factors.
+// trains A, the second half, of an odd number the larger one, B. With one_role
+// all groups train the same: B, or both factors.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ struct Groups {
   }
 };
 
-// Whether the workers form whole groups of this size, without `one_role` an even
-// number of them.
+// Whether the workers form whole groups of this size, without `one_role` two of
+// them or more.
 bool fits(int workers, std::int64_t group_size, bool one_role);
 
-// The size that `auto` gives: two halves or, for one worker, one group of one;
-// 0, which never fits, for other odd numbers.
+// The size that `auto` gives: as few groups as possible, but two or, for one
+// worker, one group of one.
 std::int64_t auto_group_size(int workers);
 
 // Without a `group_size` it is auto_group_size. Throws ConflictError, which

@@ -120,6 +120,16 @@ Fields fields_of(RunOptions& o) {
         {"nccl", comm::BackEnd::Nccl}},
        "how workers communicate")
       .free();
+  f.choice(
+       "on_lost_worker", o.on_lost_worker,
+       {{"stop", OnLostWorker::Stop}, {"continue", OnLostWorker::Continue}},
+       "whether a run ends when it loses a worker, or the others go on, where MPI allows it "
+       "(docs/hosts.md)")
+      .free();
+  f.integer(
+       "min_workers", o.min_workers, between(1, 65536),
+       "with fewer workers left, a run ends even if on_lost_worker is continue")
+      .free();
   f.text("output", o.output, "folder that holds the run folders").free();
   f.section("data", data::fields_of(o.data), "the data set");
   f.section("model", nn::fields_of(o.model), "the network");

@@ -53,12 +53,17 @@ struct EvaluateOptions {
   std::int64_t norm_batches = 0;
 };
 
+// What a run does when it loses a worker.
+enum class OnLostWorker { Stop, Continue };
+
 struct RunOptions {
   std::string name = "run";  // run folder: <output>/<name>
   std::uint64_t seed = 1;
   std::int64_t workers = 1;
   device::DeviceChoice device = device::DeviceChoice::Auto;
   std::optional<comm::BackEnd> comm;  // nullopt: the best that works
+  OnLostWorker on_lost_worker = OnLostWorker::Stop;
+  std::int64_t min_workers = 1;  // with fewer, it stops anyway
   std::string output = "runs";
   data::DataOptions data;
   nn::ModelOptions model;

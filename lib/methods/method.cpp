@@ -33,6 +33,10 @@ const Stretch* Method::ending_after(std::int64_t t) {
   return stretch != nullptr && stretch->phase == now().phase ? stretch : nullptr;
 }
 
+std::int64_t Method::agreed_after(std::int64_t t) {
+  return now().gradient_group == &context_.world ? t : timeline_.last_event(t).at;
+}
+
 bool Method::moves_after(std::int64_t t) {
   const Stretch* stretch = ending_after(t);
   return stretch != nullptr &&

@@ -105,6 +105,15 @@ class Method {
   // Everything that a bit-exact resume needs. For loading, call it instead of
   // start(), on a fresh method of the same worker.
   virtual void archive(state::Archive& archive) = 0;
+  // Drops what is under way between workers, one of which is lost: archive()
+  // can then save the worker's state for regroup(), wherever a collective
+  // failed. To that end, a method changes its state only once it has received
+  // all that the change needs.
+  virtual void abandon() {}
+  // The largest number of steps, up to t, after which this worker took over
+  // what others had learned; -1: none. Of workers that have done the same steps
+  // or more, those with a smaller number lack a synchronization.
+  std::int64_t agreed_after(std::int64_t t);
   // Called instead of start(), after t steps: builds one model and its moments
   // from what the workers of a run with a different number of workers held.
   // `old` has one state per replica group. Collective.

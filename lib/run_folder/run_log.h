@@ -20,7 +20,8 @@ namespace abtrain::run_folder {
 
 class RunLog {
  public:
-  // Keeps the first `keep` bytes of `folder`/metrics.jsonl and appends to them.
+  // Keeps the first `keep` bytes of `folder`/metrics.jsonl, or with -1 all whole
+  // lines, and appends to them.
   // With train.tensorboard, their numbers go to TensorBoard too.
   RunLog(
       const config::RunOptions& options, const std::string& folder, Log& log,

@@ -105,6 +105,11 @@ class Ledger {
 
   // Saves all up to now, or continues what was saved.
   void archive(state::Archive& archive, const WorkerFigures& counts);
+  // Counts seconds in which this worker did nothing as waiting for others.
+  void add_waiting(double seconds) {
+    watch_ = Stopwatch(watch_.seconds() + seconds);
+    paused_seconds_ -= seconds;
+  }
   // Takes over the mean traffic of the workers that saved these states.
   void average_traffic(std::vector<state::State>& states);
 

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/machine_text.h"
 #include "base/signals.h"
+#include "comm/groups.h"
 #include "comm/run_workers.h"
 #include "config/config.h"
 #include "config/planned_sizes.h"
@@ -22,6 +23,7 @@
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
+#include "methods/ab/options.h"
 #include "methods/method_kind.h"
 #include "optim/optimizer_kind.h"
 #include "run_folder/run_lock.h"
@@ -93,6 +95,8 @@ class Session {
   std::string precision_text() const;
   void announce(int threads);
   TrainResult run_workers();
+  TrainResult run_workers(Inheritance* inherited, std::optional<Survivor>* survivor);
+  void take_over(const Loss& loss);
   void check_not_stopped(const TrainResult& result) const;
   SessionResult finish(const TrainResult& result);
   SessionResult report(const nlohmann::ordered_json& summary) const {
@@ -221,15 +225,44 @@ void Session::announce(int threads) {
 }
 
 TrainResult Session::run_workers() {
+  const std::string why_not = options_.on_lost_worker == config::OnLostWorker::Stop
+                                  ? "asked to stop"
+                                  : host_.go_on_without_lost(setup_.back_end);
+  const bool goes_on = why_not.empty();
+  if (!goes_on && options_.on_lost_worker == config::OnLostWorker::Continue) {
+    log_.warning("on_lost_worker: continue is not possible here, because {}", why_not);
+  }
+  std::optional<Inheritance> left;
+  for (;;) {
+    std::optional<Survivor> survivor;
+    try {
+      return run_workers(left ? &*left : nullptr, goes_on ? &survivor : nullptr);
+    } catch (const Error& error) {
+      if (!survivor || error.kind() != ErrorKind::PeerLost) {
+        throw;
+      }
+      const int before = static_cast<int>(options_.workers);
+      Loss loss = host_.regroup();
+      take_over(loss);
+      left = Inheritance{std::move(*survivor), std::move(loss.names), before, loss.since};
+    }
+  }
+}
+
+TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>* survivor) {
   device::CaptureTurn turn;
   const run_folder::CheckpointWriter::Options checkpoints{
       folder_, config::to_yaml(options_), options_.checkpoint.keep};
   TrainInputs inputs{options_, setup_.dataset, setup_.validation, setup_.device};
-  inputs.initialize = [&](nn::Model& model) { setup_.initial->copy_into(model); };
+  if (inherited == nullptr) {
+    inputs.initialize = [&](nn::Model& model) { setup_.initial->copy_into(model); };
+    inputs.resume = resume_.from ? &*resume_.from : nullptr;
+  }
   inputs.device_copies = setup_.device_copies.get();
   inputs.checkpoints = &checkpoints;
   inputs.turn = setup_.back_end == BackEnd::Local ? &turn : nullptr;
-  inputs.resume = resume_.from ? &*resume_.from : nullptr;
+  inputs.inherited = inherited;
+  inputs.survivor = survivor;
   inputs.longer = resume_.changes_length;
   inputs.hooks = session_.hooks;
   TrainResult result;
@@ -249,6 +282,40 @@ TrainResult Session::run_workers() {
   };
   host_.run_workers(options_, setup_.back_end, setup_.device, work);
   return result;
+}
+
+// Makes the configuration that of the workers that are left, and the run folder
+// that of the new worker 0.
+void Session::take_over(const Loss& loss) {
+  const auto workers = static_cast<int>(loss.left.size());
+  const std::string lost = join(loss.names, ", ") + (loss.names.size() == 1 ? " is" : " are");
+  ABT_CHECK(
+      workers >= options_.min_workers, PeerLost,
+      "{} lost: {} left, and min_workers is {}; `--resume auto` continues from the last checkpoint",
+      lost, workers == 1 ? "1 worker is" : formatted("{} workers are", workers),
+      options_.min_workers);
+  options_.workers = workers;
+  // A group size for the former number gives way, as for a launcher's number.
+  const bool one_role = methods::has_one_role(options_.method);
+  if (options_.method.group_size &&
+      !comm::fits(workers, *options_.method.group_size, one_role)) {
+    options_.method.group_size.reset();
+  }
+  ABT_CHECK(
+      !methods::kind_of(options_.method).factors_weights ||
+          comm::fits(workers, comm::auto_group_size(workers), one_role),
+      PeerLost,
+      "{} lost: one worker alone cannot train A and B; `--resume auto` continues from the last "
+      "checkpoint",
+      lost);
+  setup_.length = config::run_length(options_, setup_.dataset.train.size());
+  if (host_.writes() && !run_log_) {
+    log_.set_level(LogLevel::Info);
+    // The former holder is known to be gone.
+    constexpr run_folder::LockTimes kShort{.beat = 3, .stale = 6};
+    run_lock_.emplace(folder_, log_, kShort);
+    run_log_.emplace(options_, folder_, log_, -1);
+  }
 }
 
 void Session::check_not_stopped(const TrainResult& result) const {

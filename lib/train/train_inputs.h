@@ -18,6 +18,7 @@
 #include "run_folder/run_log.h"
 #include "train/ledger.h"
 #include "train/score.h"
+#include "train/survivor.h"
 
 namespace abtrain::train {
 
@@ -69,6 +70,11 @@ struct TrainInputs {
   // The checkpoint to resume from, possibly of another number of workers; null:
   // a fresh start.
   const run_folder::Checkpoint* resume = nullptr;
+  // What is left of this run after the loss of a worker, in place of `resume`.
+  Inheritance* inherited = nullptr;
+  // Where a worker whose run ends by the loss of another leaves its state; null:
+  // the run ends with it.
+  std::optional<Survivor>* survivor = nullptr;
   bool longer = false;      // than the run of that checkpoint (train/resume.h)
   bool time_steps = false;  // sets TrainResult::step_seconds
   TrainHooks hooks = {};

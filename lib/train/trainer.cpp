@@ -114,6 +114,7 @@ void Trainer::step(std::int64_t t) {
   rate_ = method_->learning_rate(t);
   step_->optimize(
       rate_, [&](const at::Tensor& norm) { check("gradient norm", norm_.exchange(t, norm)); });
+  updated_ = t + 1;
   if (method_->moves_after(t + 1)) {
     step_->release();
   }
@@ -244,7 +245,9 @@ TrainResult Trainer::run() {
   world_->barrier();
   ledger_.start();
   std::int64_t t = 0;
-  if (in_.resume != nullptr) {
+  if (in_.inherited != nullptr) {
+    t = inherit(*in_.inherited);
+  } else if (in_.resume != nullptr) {
     t = resume(*in_.resume);
   } else {
     ledger_.count(&TrafficSplit::switches, [&] { method_->start(); });
@@ -255,7 +258,9 @@ TrainResult Trainer::run() {
   }
   TrainResult result;
   Stopwatch step_watch;
+  updated_ = t;
   for (; t < length_.steps; ++t) {
+    done_ = t;
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
       result.steps = t;
       result.stopped = true;
@@ -274,6 +279,7 @@ TrainResult Trainer::run() {
       result.step_seconds.push_back(step_watch.restart());
     }
   }
+  done_ = t;
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   check_parameters(length_.steps, world_->rank(), method_->block());
@@ -309,7 +315,18 @@ TrainResult train_worker(comm::Communicator& world, const TrainInputs& inputs) {
   // On streams of their own, workers that share a GPU do not wait for each
   // other's work.
   const device::OwnStream stream(inputs.device);
-  return Trainer(world, inputs).run();
+  if (inputs.inherited != nullptr) {
+    share_states(world, *inputs.inherited);
+  }
+  Trainer trainer(world, inputs);
+  try {
+    return trainer.run();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::PeerLost && inputs.survivor != nullptr) {
+      *inputs.survivor = trainer.survive();
+    }
+    throw;
+  }
 }
 
 std::vector<TrainResult> train_threads(TrainInputs inputs) {

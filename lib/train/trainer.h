@@ -30,6 +30,9 @@ class Trainer {
  public:
   Trainer(comm::Communicator& world, const TrainInputs& inputs);
   TrainResult run();
+  // After run() has thrown: the worker's state, for those that are left to go on
+  // with; empty if the run had not begun.
+  std::optional<Survivor> survive();
   // The model that an evaluation of the checkpoint to resume from would score.
   // In place of run(); collective.
   std::unique_ptr<nn::Model> model_of_checkpoint();
@@ -58,9 +61,14 @@ class Trainer {
   // In training_state.cpp.
   void archive(state::Archive& archive);
   void archive_loop(state::Archive& archive);
+  void archive_model(state::Archive& archive);
   std::int64_t resume(const run_folder::Checkpoint& from);
   std::int64_t resume_from(const run_folder::Checkpoint& from);
+  std::int64_t inherit(Inheritance& from);
   void regroup(const run_folder::Checkpoint& from, std::int64_t t);
+  // Of states that are equal within a group, `old` has one.
+  void regroup(std::vector<state::State>& old, std::int64_t t);
+  void average_buffers(std::vector<state::State>& all);
   bool saves_after(std::int64_t t) const;
   bool save(std::int64_t t);
 
@@ -86,6 +94,8 @@ class Trainer {
   std::int64_t evaluate_every_;
   std::int64_t save_every_;
   std::optional<run_folder::CheckpointWriter> writer_;
+  std::int64_t updated_ = 0;          // steps that the parameters have seen
+  std::int64_t done_ = -1;            // steps done; -1: the run has not begun
   std::int64_t saved_at_ = -1;        // steps done at the last save or resume
   std::optional<double> validation_;  // quality, if evaluated after this step
   std::optional<double> train_loss_;  // of the last evaluation

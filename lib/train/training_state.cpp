@@ -30,14 +30,18 @@ void Trainer::archive_loop(state::Archive& archive) {
 
 void Trainer::archive(state::Archive& archive) {
   archive_loop(archive);
-  for (const nn::NamedBuffer& b : model_->buffers()) {
-    archive.tensor("buffer." + b.name, *b.tensor, state::Owner::Worker);
-  }
-  method_->archive(archive);
+  archive_model(archive);
   if (balancer_) {
     bind_order();
     balancer_->archive(archive);
   }
+}
+
+void Trainer::archive_model(state::Archive& archive) {
+  for (const nn::NamedBuffer& b : model_->buffers()) {
+    archive.tensor("buffer." + b.name, *b.tensor, state::Owner::Worker);
+  }
+  method_->archive(archive);
 }
 
 std::int64_t Trainer::resume(const run_folder::Checkpoint& from) {
@@ -86,13 +90,25 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
 }
 
 void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
-  const at::NoGradGuard no_grad;
   std::vector<state::State> all;
   for (int worker = 0; worker < from.workers(); ++worker) {
     all.push_back(run_folder::load_state(from, worker));
   }
-  const auto n = static_cast<double>(all.size());
-  // Running statistics and bytes sent: the mean over the old workers.
+  average_buffers(all);
+  state::Archive first = state::Archive::loading(all.front());
+  archive_loop(first);
+  ledger_.average_traffic(all);
+  std::vector<state::State> leads;
+  for (std::size_t worker = 0; worker < all.size(); ++worker) {
+    if (from.leads[worker] == static_cast<int>(worker)) {
+      leads.push_back(std::move(all[worker]));
+    }
+  }
+  regroup(leads, t);
+}
+
+void Trainer::average_buffers(std::vector<state::State>& all) {
+  const at::NoGradGuard no_grad;
   for (const nn::NamedBuffer& b : model_->buffers()) {
     at::Tensor mean = at::empty_like(*b.tensor).zero_();
     for (state::State& state : all) {
@@ -100,23 +116,58 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
       state::Archive::loading(state).tensor("buffer." + b.name, one, state::Owner::Worker);
       mean.add_(one);
     }
-    b.tensor->copy_(mean.div_(n));
+    b.tensor->copy_(mean.div_(static_cast<double>(all.size())));
   }
-  state::Archive first = state::Archive::loading(all.front());
-  archive_loop(first);
-  ledger_.average_traffic(all);
+}
+
+void Trainer::regroup(std::vector<state::State>& old, std::int64_t t) {
   event_step_ = t;
   loss_sum_ = 0;
   loss_count_ = 0;
-
-  std::vector<state::State> leads;
-  for (std::size_t worker = 0; worker < all.size(); ++worker) {
-    if (from.leads[worker] == static_cast<int>(worker)) {
-      leads.push_back(std::move(all[worker]));
-    }
-  }
-  ledger_.count(&TrafficSplit::switches, [&] { method_->regroup(leads, t); });
+  ledger_.count(&TrafficSplit::switches, [&] { method_->regroup(old, t); });
   start_order(t);
+}
+
+std::optional<Survivor> Trainer::survive() {
+  if (done_ < 0) {
+    return std::nullopt;
+  }
+  method_->abandon();
+  Survivor own;
+  const methods::Stage stage = method_->now();
+  own.steps = updated_;
+  own.agreed = method_->agreed_after(done_);
+  own.group = stage.one_state ? world_->rank() / stage.replicas->size() : world_->rank();
+  own.run_steps = length_.steps;
+  state::Archive archive = state::Archive::saving(own.state);
+  archive_loop(archive);
+  archive_model(archive);
+  return own;
+}
+
+std::int64_t Trainer::inherit(Inheritance& from) {
+  const std::int64_t t = first_step(in_);
+  state::Archive own = state::Archive::loading(from.own.state);
+  archive_loop(own);
+  average_buffers(from.states);
+  regroup(from.states, t);
+  const double seconds = from.since.seconds();
+  ledger_.add_waiting(seconds);
+  if (in_.log != nullptr) {
+    in_.log->set_seconds(ledger_.seconds());
+    in_.log->event(
+        "lost", t,
+        {{"lost", from.lost},
+         {"workers_before", from.workers_before},
+         {"workers", world_->size()},
+         {"duration", seconds}});
+    in_.log->log().warning(
+        "{} {} lost; {} go{} on from step {}, {} later", join(from.lost, ", "),
+        from.lost.size() == 1 ? "is" : "are",
+        world_->size() == 1 ? "one worker" : formatted("{} workers", world_->size()),
+        world_->size() == 1 ? "es" : "", t, human_seconds(seconds));
+  }
+  return t;
 }
 
 std::unique_ptr<nn::Model> Trainer::model_of_checkpoint() {
@@ -188,19 +239,27 @@ bool Trainer::save(std::int64_t t) {
 }
 
 std::int64_t first_step(const TrainInputs& inputs) {
-  if (inputs.resume == nullptr) {
-    return 0;
-  }
-  const run_folder::Checkpoint& from = *inputs.resume;
   const config::RunOptions& options = inputs.options;
-  if (from.workers() == options.workers || options.train.steps > 0) {
-    return from.step;
+  std::int64_t steps = 0;
+  std::int64_t run_steps = 0;
+  if (inputs.inherited != nullptr) {
+    steps = inputs.inherited->steps;
+    run_steps = inputs.inherited->own.run_steps;
+  } else if (inputs.resume != nullptr) {
+    steps = inputs.resume->step;
+    run_steps = inputs.resume->run_steps;
+    if (inputs.resume->workers() == options.workers) {
+      return steps;
+    }
+  }
+  if (steps == 0 || options.train.steps > 0) {
+    return steps;
   }
   // The same fraction of the run, whose steps are now larger or smaller.
   const RunLength length = config::run_length(options, inputs.dataset.train.size());
   return std::llround(
-      static_cast<double>(from.step) * static_cast<double>(length.steps) /
-      static_cast<double>(from.run_steps));
+      static_cast<double>(steps) * static_cast<double>(length.steps) /
+      static_cast<double>(run_steps));
 }
 
 }  // namespace abtrain::train

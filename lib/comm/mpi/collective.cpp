@@ -226,6 +226,16 @@ bool MpiCollective::advance() {
   return moved;
 }
 
+bool MpiCollective::has_ended() {
+  bool ended = true;
+  for (auto* all : {&parts_in_, &parts_out_, &results_in_, &results_out_}) {
+    for (MpiStream& stream : *all) {
+      ended = stream.has_ended() && ended;
+    }
+  }
+  return ended;
+}
+
 double MpiCollective::seconds_since_progress() const {
   return std::chrono::duration<double>(Clock::now() - moved_at_).count();
 }

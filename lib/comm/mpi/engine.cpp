@@ -23,14 +23,18 @@ using std::chrono::microseconds;
 constexpr microseconds kMinPause{20};
 constexpr microseconds kMaxPause{1000};
 constexpr double kProbeSeconds = 1;
+// How long a revoked communicator's transfers may take to end.
+constexpr double kDrainSeconds = 5;
 
-std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm) {
+// `world`: in which members are numbered.
+std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm, MpiHandle world) {
   auto group = std::make_shared<MpiGroup>();
   group->comm = {&mpi, comm};
   int size = 0;
   check_mpi(mpi, mpi.rank_and_size(comm, &group->rank, &size), "MPI_Comm_rank");
   group->workers.resize(static_cast<std::size_t>(size));
-  check_mpi(mpi, mpi.workers(comm, size, group->workers.data()), "MPI_Group_translate_ranks");
+  check_mpi(
+      mpi, mpi.workers(comm, world, size, group->workers.data()), "MPI_Group_translate_ranks");
   return group;
 }
 
@@ -115,7 +119,13 @@ void MpiWorld::Engine::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns; keeps short pauses short
   try {
     initialize();
-    serve();
+    do {
+      try {
+        serve();
+      } catch (...) {
+        abort(std::current_exception());
+      }
+    } while (failure_.happened() && wait_for_regroup());
     if (!failure_.happened()) {
       for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
         mpi_->free_comm((*group)->comm.handle);
@@ -144,7 +154,7 @@ void MpiWorld::Engine::initialize() {
   ABT_CHECK(threads != 0, Config, "this MPI was built without thread support");
   MpiHandle own = nullptr;
   check_mpi(*mpi_, mpi_->copy_of_world(&own), "MPI_Comm_dup");
-  groups_.push_back(make_group(*mpi_, own));
+  groups_.push_back(make_group(*mpi_, own, own));
   if (groups_[0]->size() != size_ || groups_[0]->rank != rank_) {
     const std::string what = formatted(
         "{} sees process {} of {}, but the launcher started process {} of {}: "
@@ -159,6 +169,64 @@ void MpiWorld::Engine::initialize() {
   world_ = groups_[0];
   started_ = true;
   changed_.notify_all();
+}
+
+// False if the failure ends this process.
+bool MpiWorld::Engine::wait_for_regroup() {
+  {
+    std::unique_lock lock(mutex_);
+    posted_.wait(lock, [&] { return regroups_ || ending_; });
+    if (!regroups_) {
+      return false;
+    }
+  }
+  shrink();
+  const std::lock_guard lock(mutex_);
+  failure_.clear();
+  regroups_ = false;
+  changed_.notify_all();
+  return true;
+}
+
+void MpiWorld::Engine::shrink() {
+  for (const auto& group : groups_) {
+    mpi_->revoke(group->comm.handle);
+  }
+  const auto begun = Clock::now();
+  while (!open_.empty() &&
+         std::chrono::duration<double>(Clock::now() - begun).count() < kDrainSeconds) {
+    std::erase_if(open_, [](const auto& job) {
+      return !job->collective || job->collective->has_ended();
+    });
+  }
+  abandoned_.insert(abandoned_.end(), open_.begin(), open_.end());
+  open_.clear();
+  MpiHandle left = nullptr;
+  check_mpi(*mpi_, mpi_->shrink(world_->comm.handle, &left), "MPIX_Comm_shrink");
+  const auto group = make_group(*mpi_, left, world_->comm.handle);
+  left_ = group->workers;
+  groups_ = {make_group(*mpi_, left, left)};
+  const std::lock_guard lock(mutex_);
+  inbox_.clear();
+  world_ = groups_[0];
+}
+
+std::vector<int> MpiWorld::Engine::regroup() {
+  abort(std::make_exception_ptr(Error(ErrorKind::PeerLost, "another worker is lost")));
+  std::unique_lock lock(mutex_);
+  regroups_ = true;
+  posted_.notify_all();
+  const bool done = changed_.wait_for(
+      lock, std::chrono::duration<double>(std::min(timeout_, 1e8) + kDrainSeconds),
+      [&] { return !regroups_ || ended_; });
+  ABT_CHECK(
+      done, PeerLost,
+      "the workers that are left did not find each other within train.timeout ({} s)", timeout_);
+  if (regroups_) {  // the thread has ended with an error
+    lock.unlock();
+    std::rethrow_exception(failure_.cause());
+  }
+  return left_;
 }
 
 void MpiWorld::Engine::serve() {
@@ -223,7 +291,7 @@ void MpiWorld::Engine::split(Job& job) {
   check_mpi(
       *mpi_, mpi_->split(job.group->comm.handle, job.call.color, job.call.key, &part),
       "MPI_Comm_split");
-  job.part = make_group(*mpi_, part);
+  job.part = make_group(*mpi_, part, world_->comm.handle);
   groups_.push_back(job.part);
 }
 

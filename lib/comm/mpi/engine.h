@@ -44,11 +44,17 @@ class MpiWorld::Engine {
     return world_;
   }
   void set_timeout(double seconds);
+  bool is_fault_tolerant() const {
+    return mpi_->is_fault_tolerant() != 0;
+  }
+  std::vector<int> regroup();
 
  private:
   void run();
   void initialize();
   void serve();
+  bool wait_for_regroup();
+  void shrink();
   bool advance();
   void split(Job& job);
   void finish_job(Job& job);
@@ -59,6 +65,8 @@ class MpiWorld::Engine {
   std::shared_ptr<MpiGroup> world_;
   std::vector<std::shared_ptr<MpiGroup>> groups_;  // to be freed at the end
   std::deque<std::shared_ptr<Job>> open_;          // the thread's own
+  // Of a lost world, those whose buffers MPI may still touch.
+  std::vector<std::shared_ptr<Job>> abandoned_;
 
   std::mutex mutex_;
   std::condition_variable posted_;
@@ -67,6 +75,8 @@ class MpiWorld::Engine {
   bool started_ = false;
   bool ending_ = false;
   bool ended_ = false;
+  bool regroups_ = false;         // asked for, and not done yet
+  std::vector<int> left_;         // by the last regroup()
   double timeout_ = 600;
   Failure failure_;
   std::thread thread_;

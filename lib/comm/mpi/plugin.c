@@ -1,12 +1,16 @@
 // Implements comm/mpi/table.h by one MPI. cmake/Mpi.cmake compiles this file
 // once with Open MPI's mpi.h and once with MPICH's. MPI's own symbols are those
 // of the library that comm/mpi/library.cpp has loaded before.
+#define _GNU_SOURCE  // RTLD_DEFAULT
 #include "comm/mpi/table.h"
 
 #define MPICH_SKIP_MPICXX
 #define OMPI_SKIP_MPICXX
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 // MPI_Comm and MPI_Request are pointers in Open MPI and integers in MPICH.
 static MPI_Comm comm_of(MpiHandle handle) {
@@ -72,21 +76,21 @@ static int rank_and_size(MpiHandle comm, int* rank, int* size) {
   return code == MPI_SUCCESS ? MPI_Comm_size(comm_of(comm), size) : code;
 }
 
-static int workers(MpiHandle comm, int size, int* workers) {
-  MPI_Group world = MPI_GROUP_NULL;
+static int workers(MpiHandle comm, MpiHandle world, int size, int* workers) {
+  MPI_Group all = MPI_GROUP_NULL;
   MPI_Group part = MPI_GROUP_NULL;
-  int code = MPI_Comm_group(MPI_COMM_WORLD, &world);
+  int code = MPI_Comm_group(comm_of(world), &all);
   if (code == MPI_SUCCESS) {
     code = MPI_Comm_group(comm_of(comm), &part);
   }
   for (int i = 0; i < size && code == MPI_SUCCESS; ++i) {
-    code = MPI_Group_translate_ranks(part, 1, &i, world, &workers[i]);
+    code = MPI_Group_translate_ranks(part, 1, &i, all, &workers[i]);
   }
   if (part != MPI_GROUP_NULL) {
     MPI_Group_free(&part);
   }
-  if (world != MPI_GROUP_NULL) {
-    MPI_Group_free(&world);
+  if (all != MPI_GROUP_NULL) {
+    MPI_Group_free(&all);
   }
   return code;
 }
@@ -142,6 +146,43 @@ static int probe(MpiHandle comm, int peer, int* there, int* tag) {
   return code;
 }
 
+// Not every Open MPI has these, so they are looked up when they are needed.
+// MPICH has them too, but its mpiexec ends all processes when one is lost.
+static void* ulfm(const char* name) {
+#ifdef OMPI_MAJOR_VERSION
+  return dlsym(RTLD_DEFAULT, name);
+#else
+  (void)name;
+  return 0;
+#endif
+}
+
+static int is_fault_tolerant(void) {
+  const char* enabled = getenv("OMPI_MCA_mpi_ft_enable");
+  return enabled && strcmp(enabled, "0") != 0 && ulfm("MPIX_Comm_revoke") &&
+         ulfm("MPIX_Comm_shrink");
+}
+
+static int revoke(MpiHandle comm) {
+  int (*call)(MPI_Comm) = (int (*)(MPI_Comm))ulfm("MPIX_Comm_revoke");
+  return call ? call(comm_of(comm)) : MPI_ERR_OTHER;
+}
+
+static int shrink(MpiHandle comm, MpiHandle* left) {
+  int (*call)(MPI_Comm, MPI_Comm*) =
+      (int (*)(MPI_Comm, MPI_Comm*))ulfm("MPIX_Comm_shrink");
+  MPI_Comm made = MPI_COMM_NULL;
+  const int code = call ? call(comm_of(comm), &made) : MPI_ERR_OTHER;
+  return finish_comm(code, made, left);
+}
+
+static int has_ended(MpiHandle request) {
+  MPI_Request own = request_of(request);
+  int done = 0;
+  const int code = MPI_Test(&own, &done, MPI_STATUS_IGNORE);
+  return done || code != MPI_SUCCESS;
+}
+
 __attribute__((visibility("default"))) const MpiTable abtrain_mpi_table = {
     .text_bytes = MPI_MAX_LIBRARY_VERSION_STRING > MPI_MAX_ERROR_STRING
                       ? MPI_MAX_LIBRARY_VERSION_STRING
@@ -158,4 +199,8 @@ __attribute__((visibility("default"))) const MpiTable abtrain_mpi_table = {
     .send = send,
     .receive = receive,
     .test_some = test_some,
-    .probe = probe};
+    .probe = probe,
+    .is_fault_tolerant = is_fault_tolerant,
+    .revoke = revoke,
+    .shrink = shrink,
+    .has_ended = has_ended};

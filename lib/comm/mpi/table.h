@@ -29,8 +29,8 @@ typedef struct MpiTable {
   int (*split)(MpiHandle comm, int color, int key, MpiHandle* part);
   int (*free_comm)(MpiHandle comm);
   int (*rank_and_size)(MpiHandle comm, int* rank, int* size);
-  // workers[i]: the rank in the world of member i.
-  int (*workers)(MpiHandle comm, int size, int* workers);
+  // workers[i]: the rank in `world` of member i of a communicator of `size`.
+  int (*workers)(MpiHandle comm, MpiHandle world, int size, int* workers);
 
   int (*send)(const void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
   int (*receive)(void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
@@ -39,6 +39,17 @@ typedef struct MpiTable {
   int (*test_some)(int count, const MpiHandle* requests, int* through, int* which);
   // Whether a message from `peer` waits to be received, and its tag.
   int (*probe)(MpiHandle comm, int peer, int* there, int* tag);
+
+  // Whether processes outlive the loss of another one, as under Open MPI's
+  // `mpirun --with-ft ulfm`. Only then may the following be called.
+  int (*is_fault_tolerant)(void);
+  // Ends all transfers of a communicator, on all members, with an error.
+  int (*revoke)(MpiHandle comm);
+  // The members of a revoked communicator that are left, in the same order.
+  // Waits until each of the others has called it or is lost.
+  int (*shrink)(MpiHandle comm, MpiHandle* left);
+  // Whether a request has ended, in whatever way.
+  int (*has_ended)(MpiHandle request);
 } MpiTable;
 
 #ifdef __cplusplus

@@ -94,4 +94,12 @@ void MpiWorld::abort(std::exception_ptr cause) noexcept {
   engine_->abort(std::move(cause));
 }
 
+bool MpiWorld::is_fault_tolerant() const {
+  return engine_->is_fault_tolerant();
+}
+
+std::vector<int> MpiWorld::regroup() {
+  return engine_->regroup();
+}
+
 }  // namespace abtrain::comm

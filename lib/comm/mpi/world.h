@@ -14,6 +14,7 @@
 
 #include <exception>
 #include <memory>
+#include <vector>
 
 #include "comm/communicator.h"
 
@@ -33,6 +34,16 @@ class MpiWorld {
   void set_timeout(double seconds);
   // Thread-safe; the first cause is kept.
   void abort(std::exception_ptr cause) noexcept;
+
+  // Whether regroup() can work: the other processes outlive a lost one (Open
+  // MPI 5, `mpirun --with-ft ulfm`).
+  bool is_fault_tolerant() const;
+  // Makes a new world of those that are left, after a failure on any of them;
+  // all their calls end with Error(PeerLost). Returns their ranks in the world
+  // before. No communicator of that may be in use any more. Collective: waits
+  // for each of the others to call it or to end. Throws Error(PeerLost) if that
+  // takes longer than the time-out.
+  std::vector<int> regroup();
 
   class Engine;
 

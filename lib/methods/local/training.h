@@ -38,6 +38,9 @@ class LocalTraining : public Method {
   // Uses the mean of the workers' parameters, in fp32.
   void merge_into(nn::Model& target) override;
   void settle() override;
+  void abandon() override {
+    flight_.reset();
+  }
   void archive(state::Archive& archive) override;
   void regroup(std::vector<state::State>& old, std::int64_t t) override;
   void watch_gradients(compress::GradientWatch watch) override {

@@ -23,6 +23,12 @@ class LocalWorkers : public WorkerHost {
   void run_workers(
       const config::RunOptions& options, BackEnd back_end, at::Device device,
       const Work& work) override;
+  std::string go_on_without_lost(BackEnd) override {
+    return "the workers are threads of one process, which ends as a whole";
+  }
+  Loss regroup() override {
+    throw;  // what ended the run
+  }
   // Writes failure.json, unless the run was stopped.
   void record(const std::string& folder, const std::exception_ptr& error) override;
 

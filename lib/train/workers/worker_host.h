@@ -10,13 +10,23 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "base/clock.h"
 #include "comm/communicator.h"
 #include "comm/control/control.h"
 #include "config/run_options.h"
 #include "train/back_end.h"
 
 namespace abtrain::train {
+
+// The workers that a run has lost, by their numbers before.
+struct Loss {
+  std::vector<int> workers;
+  std::vector<std::string> names;  // "worker 2 on nodeb"
+  std::vector<int> left;           // those that go on, in their new order
+  Stopwatch since;                 // it was noticed
+};
 
 class WorkerHost {
  public:
@@ -26,7 +36,7 @@ class WorkerHost {
 
   virtual ~WorkerHost() = default;
   // The lowest rank of the workers in this process.
-  const int first_rank;
+  int first_rank;
   const int workers_in_process;
   // Those that share the cores and the memory of this machine.
   const int workers_on_machine;
@@ -52,6 +62,13 @@ class WorkerHost {
   // end. Collective.
   virtual void run_workers(
       const config::RunOptions& options, BackEnd back_end, at::Device device, const Work& work) = 0;
+  // From now on, run_workers() may be followed by regroup(). Returns "", or why
+  // this cannot be. The same on all processes.
+  virtual std::string go_on_without_lost(BackEnd back_end) = 0;
+  // After run_workers() has ended with Error(PeerLost): those that are left form
+  // a new world, for another run_workers(), and numbers and first_rank change.
+  // Collective. Rethrows what ended it if that was not the loss of a worker.
+  virtual Loss regroup() = 0;
   // Called with what ended a session that had begun to write its run folder,
   // which is still locked.
   virtual void record(const std::string& folder, const std::exception_ptr& error) = 0;

@@ -1,0 +1,106 @@
+#include "train/survivor.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace abtrain::train {
+
+namespace {
+
+using nlohmann::ordered_json;
+constexpr auto kPurpose = comm::Purpose::Sync;
+
+std::string broadcast_text(comm::Communicator& world, const std::string& text, int root) {
+  const at::Tensor length = at::empty({1}, at::kLong);
+  *length.data_ptr<std::int64_t>() = static_cast<std::int64_t>(text.size());
+  world.broadcast(length, root, kPurpose).wait();
+  const at::Tensor bytes = at::empty({length.item<std::int64_t>()}, at::kByte);
+  if (world.rank() == root) {
+    std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  }
+  world.broadcast(bytes, root, kPurpose).wait();
+  return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())};
+}
+
+// Gives the state of `root` to all. Elsewhere, `state` becomes that state.
+void broadcast_state(comm::Communicator& world, state::State& state, int root) {
+  const bool gives = world.rank() == root;
+  ordered_json about = {{"own", ordered_json::array()}, {"replicas", ordered_json::array()}};
+  const auto parts = {std::pair{"own", &state.own}, std::pair{"replicas", &state.replicas}};
+  if (gives) {
+    about["values"] = *state.values;
+    for (const auto& [name, tensors] : parts) {
+      for (const auto& [key, tensor] : *tensors) {
+        about[name].push_back({key, tensor.sizes().vec()});
+      }
+    }
+  }
+  about = ordered_json::parse(broadcast_text(world, gives ? about.dump() : "", root));
+  if (!gives) {
+    *state.values = about["values"];
+  }
+  for (const auto& [name, tensors] : parts) {
+    for (const auto& entry : about[name]) {
+      at::Tensor& tensor = (*tensors)[entry[0].get<std::string>()];
+      if (!gives) {
+        tensor = at::empty(entry[1].get<std::vector<std::int64_t>>(), at::kFloat);
+      }
+      const at::Tensor flat = tensor.contiguous().view({-1});
+      if (flat.numel() > 0) {
+        world.broadcast(flat, root, kPurpose).wait();
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void share_states(comm::Communicator& world, Inheritance& inheritance) {
+  const at::NoGradGuard no_grad;
+  struct Mark {
+    std::int64_t steps, agreed, group;
+  };
+  constexpr std::int64_t kNumbers = sizeof(Mark) / sizeof(std::int64_t);
+  const Survivor& own = inheritance.own;
+  const Mark mark = {own.steps, own.agreed, own.group};
+  const at::Tensor mine = at::empty({kNumbers}, at::kLong);
+  std::memcpy(mine.data_ptr(), &mark, sizeof(mark));
+  const at::Tensor all = at::empty({kNumbers * world.size()}, at::kLong);
+  world.all_gather(all, mine, kPurpose).wait();
+  std::vector<Mark> marks(static_cast<std::size_t>(world.size()));
+  std::memcpy(marks.data(), all.const_data_ptr(), all.nbytes());
+
+  const std::int64_t agreed = std::ranges::max(marks, {}, &Mark::agreed).agreed;
+  std::map<std::int64_t, int> best;  // worker, by group
+  for (int worker = 0; worker < world.size(); ++worker) {
+    const Mark& one = marks[static_cast<std::size_t>(worker)];
+    if (one.agreed != agreed) {
+      continue;
+    }
+    const auto [place, is_first] = best.try_emplace(one.group, worker);
+    if (!is_first && one.steps > marks[static_cast<std::size_t>(place->second)].steps) {
+      place->second = worker;
+    }
+  }
+  inheritance.states.clear();
+  for (const auto& [group, worker] : best) {
+    state::State state;
+    if (worker == world.rank()) {
+      state.own = own.state.own;
+      state.replicas = own.state.replicas;
+      *state.values = *own.state.values;
+    }
+    broadcast_state(world, state, worker);
+    inheritance.states.push_back(std::move(state));
+    inheritance.steps =
+        std::max(inheritance.steps, marks[static_cast<std::size_t>(worker)].steps);
+  }
+}
+
+}  // namespace abtrain::train

@@ -1,0 +1,47 @@
+// What is left of a run when it loses a worker: the states of the others, in
+// memory. Those that are left form a new world and share them
+//   Inheritance left{*trainer.survive()};  // of the lost world
+//   share_states(world, left);             // in the new one
+// and a new Trainer continues from them, as from a checkpoint of another number
+// of workers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "comm/communicator.h"
+#include "state/archive.h"
+
+namespace abtrain::train {
+
+// The state of one worker. Its tensors are those of the worker's model and
+// optimizer, which must not be trained any further.
+struct Survivor {
+  std::int64_t steps = 0;   // that its parameters have seen
+  std::int64_t agreed = 0;  // Method::agreed_after
+  int group = 0;            // the same for workers that held one state
+  std::int64_t run_steps = 0;
+  state::State state;
+};
+
+struct Inheritance {
+  Survivor own;
+  // For the log: who was lost, and when that was noticed.
+  std::vector<std::string> lost;
+  int workers_before = 0;
+  Stopwatch since;
+  // By share_states(): the states, one per group, and the largest number of
+  // steps that any of them has seen.
+  std::vector<state::State> states = {};
+  std::int64_t steps = 0;
+};
+
+// Collective. Takes the states of the workers that took part in the last
+// synchronization which any of them completed, of each group that of the worker
+// that got furthest: a worker that lacks that synchronization adds nothing that
+// the others do not have.
+void share_states(comm::Communicator& world, Inheritance& inheritance);
+
+}  // namespace abtrain::train
