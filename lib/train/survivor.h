@@ -29,6 +29,7 @@ struct Survivor {
 struct Inheritance {
   Survivor own;
   // For the log: who was lost, and when that was noticed.
+  std::string text;
   std::vector<std::string> lost;
   int workers_before = 0;
   Stopwatch since;

@@ -162,8 +162,7 @@ std::int64_t Trainer::inherit(Inheritance& from) {
          {"workers", world_->size()},
          {"duration", seconds}});
     in_.log->log().warning(
-        "{} {} lost; {} go{} on from step {}, {} later", join(from.lost, ", "),
-        from.lost.size() == 1 ? "is" : "are",
+        "{}; {} go{} on from step {}, {} later", from.text,
         world_->size() == 1 ? "one worker" : formatted("{} workers", world_->size()),
         world_->size() == 1 ? "es" : "", t, human_seconds(seconds));
   }

@@ -35,7 +35,7 @@ TEST(Groups, EverySizeIsRightOrRefused) {
   for (int workers = 1; workers <= 24; ++workers) {
     for (int size = 1; size <= workers + 1; ++size) {
       for (const bool only_b : {false, true}) {
-        const bool fits = workers % size == 0 && (only_b || (workers / size) % 2 == 0);
+        const bool fits = workers % size == 0 && (only_b || workers / size >= 2);
         if (!fits) {
           refusal(workers, size, only_b);
           continue;
@@ -45,17 +45,20 @@ TEST(Groups, EverySizeIsRightOrRefused) {
         for (int rank = 0; rank < workers; ++rank) {
           trained_a += groups.role_of(rank) == Role::A;
         }
-        EXPECT_EQ(trained_a, only_b ? 0 : workers / 2);
+        EXPECT_EQ(trained_a, only_b ? 0 : workers / size / 2 * size);
         EXPECT_EQ(groups.count * groups.group_size, workers);
       }
     }
   }
 }
 
-TEST(Groups, AutoIsTwoHalves) {
+TEST(Groups, AutoIsAsFewGroupsAsFit) {
   EXPECT_EQ(make_groups(8, {}, false).group_size, 4);
   EXPECT_EQ(make_groups(2, {}, false).group_size, 1);
   EXPECT_EQ(make_groups(8, {}, true).group_size, 4);
+  EXPECT_EQ(make_groups(3, {}, false).group_size, 1);
+  EXPECT_EQ(make_groups(9, {}, false).group_size, 3);
+  EXPECT_EQ(make_groups(35, {}, false).group_size, 7);
   const Groups one = make_groups(1, {}, true);
   EXPECT_EQ(one.group_size, 1);
   EXPECT_EQ(one.count, 1);
@@ -65,11 +68,11 @@ TEST(Groups, AutoIsTwoHalves) {
 TEST(Groups, ARefusalSaysWhatFits) {
   expect_has(refusal(8, 3, false), "3 does not fit 8 workers");
   expect_has(refusal(8, 3, false), "sizes that fit: 1, 2, 4");
-  expect_has(refusal(6, 2, false), "sizes that fit: 1, 3");
+  expect_has(refusal(6, 4, false), "sizes that fit: 1, 2, 3");
   expect_has(refusal(8, 8, false), "only-b");
   expect_has(refusal(1, {}, false), "only-b");
-  expect_has(refusal(7, {}, false), "even number of workers");
-  expect_has(refusal(9, {}, true), "sizes that fit: 1, 3, 9");
+  expect_has(refusal(1, {}, false), "two workers or more");
+  expect_has(refusal(9, 4, true), "sizes that fit: 1, 3, 9");
   for (const std::int64_t size : {0, -2}) {
     expect_has(refusal(8, size, false), "sizes that fit: 1, 2, 4");
   }

@@ -14,6 +14,7 @@ PROGRAM = os.environ["ABTRAIN"]
 FAULTS = os.environ["ABTRAIN_FAULTS"]
 MPIEXEC = os.environ.get("MPIEXEC", "")  # Open MPI's
 MPIEXEC_MPICH = os.environ.get("MPIEXEC_MPICH", "")
+MPIEXEC_ULFM = os.environ.get("MPIEXEC_ULFM", "")  # outlives a lost process
 CONFIGS = str(Path(__file__).resolve().parents[2] / "configs")
 LIMIT = 120  # seconds for one run: far more than any takes
 
@@ -58,9 +59,15 @@ class Runs(unittest.TestCase):
         if not MPIEXEC:
             self.skipTest("this build has no Open MPI, or its mpiexec is missing")
 
-    def command(self, name, *sets, processes=0, program=PROGRAM, extra=(), mpich=False):
+    def command(self, name, *sets, processes=0, program=PROGRAM, extra=(), mpich=False,
+                ulfm=False):
         launcher = []
-        if mpich:
+        if ulfm:
+            if not MPIEXEC_ULFM:
+                self.skipTest("there is no fault-tolerant Open MPI")
+            launcher = [MPIEXEC_ULFM, "--with-ft", "ulfm", "--oversubscribe", "--bind-to", "none",
+                        "-np", str(processes)]
+        elif mpich:
             if not MPIEXEC_MPICH:
                 self.skipTest("this build has no MPICH, or its mpiexec is missing")
             launcher = [MPIEXEC_MPICH, "-np", str(processes)]

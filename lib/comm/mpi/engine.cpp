@@ -126,7 +126,8 @@ void MpiWorld::Engine::run() {
         abort(std::current_exception());
       }
     } while (failure_.happened() && wait_for_regroup());
-    if (!failure_.happened()) {
+    // After a loss, Open MPI's MPI_Finalize sometimes waits forever.
+    if (!failure_.happened() && left_.empty()) {
       for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
         mpi_->free_comm((*group)->comm.handle);
       }

@@ -26,8 +26,8 @@ class MpiWorld {
   // Error(Config) when MPI sees another number of processes or no MPI was found
   // (comm/mpi/library.h).
   MpiWorld(int rank, int size);
-  // Collective (MPI_Finalize), unless the world was aborted: then the process
-  // must end by _Exit, since MPI may never return.
+  // Collective (MPI_Finalize), unless the world was aborted or has regrouped:
+  // then the process must end by _Exit, since MPI may never return.
   ~MpiWorld();
 
   std::unique_ptr<Communicator> communicator();

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <span>
@@ -170,17 +171,26 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     if (own.size() == 2) {
       load_mean(of_b);
       change = own_factors(own_change());
-    } else {
+    } else if (!of_b.empty()) {
       own_ = {nn::Factor::B};
       load_mean(of_b);
       change.b = own_change();
+    }
+    if (!has_one_role(context_.options)) {
+      // If all workers of a role are lost, its factor is as it was.
+      for (const nn::Factor which : {nn::Factor::A, nn::Factor::B}) {
+        at::Tensor& of_role = which == nn::Factor::A ? change.a : change.b;
+        if (!of_role.defined()) {
+          of_role = at::zeros({numel_of(which)}, trained_.values().options());
+        }
+      }
     }
     set_products(change);
     // B was loaded last, so its block keeps the dense parameters.
     const auto a_groups = static_cast<double>(of_a.size());
     const auto b_groups = static_cast<double>(of_b.size());
     std::vector<at::Tensor> dense = dense_parts();
-    for (std::size_t i = 0; i < dense_of_a.size(); ++i) {
+    for (std::size_t i = 0; !of_b.empty() && i < dense_of_a.size(); ++i) {
       dense[i].copy_((dense_of_a[i] * a_groups + dense[i] * b_groups) / (a_groups + b_groups));
     }
     own_ = own;

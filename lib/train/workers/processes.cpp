@@ -421,9 +421,15 @@ void Processes::run(const std::function<int()>& body) {
       std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t") << '\n';
     }
   }
-  if (s.channel) {
-    s.channel->close();
+  if (*s.lost_worlds > 0) {
+    // MPI does not finalize any more, so nobody may leave with messages to send.
+    try {
+      agree(nullptr);
+    } catch (...) {
+      // Another one is lost, now that all is done.
+    }
   }
+  s.channel->close();
   s.nccl.reset();
   s.meeting.reset();
   s.mpi.reset();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "comm/communicator.h"
 #include "comm/control/control.h"
 #include "config/run_options.h"
@@ -26,6 +27,13 @@ struct Loss {
   std::vector<std::string> names;  // "worker 2 on nodeb"
   std::vector<int> left;           // those that go on, in their new order
   Stopwatch since;                 // it was noticed
+
+  // "worker 2 on nodeb is lost"
+  std::string text() const {
+    return names.empty()
+               ? "a connection was lost"
+               : formatted("{} {} lost", join(names, ", "), names.size() == 1 ? "is" : "are");
+  }
 };
 
 class WorkerHost {
