@@ -27,6 +27,7 @@
 #include "device.h"
 #include "ops/augment_images.h"
 #include "ops/chunks.h"
+#include "ops/cross_entropy.h"
 #include "ops/reduce_buffers.h"
 #include "ops/scale_cast.h"
 #include "ops/select_largest.h"
@@ -215,6 +216,32 @@ void scale_cast_rows(const Bench& bench, std::int64_t numel) {
   }
 }
 
+// The loss of a text's tokens, and of images of few classes. The bytes are those
+// of a single read of the logits and of the gradient's write.
+void entropy_rows(const Bench& bench, std::int64_t tokens) {
+  struct Shape {
+    std::int64_t rows, classes;
+  };
+  for (const Shape& s : {Shape{tokens, 50'304}, Shape{tokens, 50'257}, Shape{1024, 10}}) {
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const std::int64_t bytes =
+          2 * s.rows * s.classes * static_cast<std::int64_t>(c10::elementSize(type));
+      const int sets = bench.rotation(bytes);
+      std::vector<at::Tensor> logits;
+      for (int i = 0; i < sets; ++i) {
+        logits.push_back(at::randn({s.rows, s.classes}, at::TensorOptions(bench.device)).to(type));
+      }
+      const at::Tensor labels =
+          at::randint(s.classes, {s.rows}, at::TensorOptions(bench.device).dtype(at::kLong));
+      bench.row(
+          "cross_entropy", type == at::kFloat ? "fp32" : "bf16",
+          formatted("{} x {}", s.rows, s.classes), bytes, [&](int i) {
+            ops::cross_entropy(logits[static_cast<std::size_t>(i % sets)], labels, {});
+          });
+    }
+  }
+}
+
 // Kernels of reducers that send the largest numbers, at 2 bits per number.
 void sparse_rows(const Bench& bench, std::int64_t numel) {
   constexpr std::int64_t kChunk = 64;
@@ -281,6 +308,7 @@ int main(int argc, char** argv) {
     const std::int64_t numel = gpu ? 1LL << 25 : 1LL << 21;
     reduce_rows(bench, numel);
     scale_cast_rows(bench, numel);
+    entropy_rows(bench, gpu ? 12 * 1024 : 32);
     thc_rows(bench, numel, 1024);
     thc_rows(bench, numel, 1 << 20);
     shard_row(bench, numel);

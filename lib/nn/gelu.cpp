@@ -7,31 +7,13 @@
 #include <ATen/ops/gelu.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <bit>
 #include <cstdint>
 
+#include "kernels/exponential.h"
 #include "ops/cpu/simd.h"
 
 namespace abtrain::nn {
 namespace {
-
-// exp(t) for t in [-87, 87]: 2^n e^r with |r| <= ln(2) / 2 and e^r by its Taylor
-// series.
-ABT_INLINE float exponential(float t) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: its last bit counts ones
-  const float shifted = __builtin_fmaf(t, 1.44269504f, kRound);
-  const float n = shifted - kRound;
-  const float r = __builtin_fmaf(n, 1.90465421e-9f, __builtin_fmaf(n, -0.693147182f, t));
-  float p = 1.0f / 720;
-  p = __builtin_fmaf(p, r, 1.0f / 120);
-  p = __builtin_fmaf(p, r, 1.0f / 24);
-  p = __builtin_fmaf(p, r, 1.0f / 6);
-  p = __builtin_fmaf(p, r, 0.5f);
-  p = __builtin_fmaf(p, r, 1.0f);
-  p = __builtin_fmaf(p, r, 1.0f);
-  const auto exponent = std::bit_cast<std::int32_t>(shifted) << 23;
-  return std::bit_cast<float>(std::bit_cast<std::int32_t>(p) + exponent);
-}
 
 template <bool kSloped>
 ABT_INLINE void gelu_of(
@@ -42,7 +24,7 @@ ABT_INLINE void gelu_of(
     const float t = -kTwo * x[i] * __builtin_fmaf(0.044715f, square, 1.0f);
     // s is 1 / (1 + exp(t)); beyond 87 it is 0 or 1 to within fp32.
     const float bounded = t > 87.0f ? 87.0f : t < -87.0f ? -87.0f : t;
-    const float s = 1.0f / (1.0f + exponential(bounded));
+    const float s = 1.0f / (1.0f + kernels::exponential(bounded));
     y[i] = x[i] * s;
     if constexpr (kSloped) {
       const float inner = kTwo * __builtin_fmaf(3 * 0.044715f, square, 1.0f);

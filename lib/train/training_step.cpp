@@ -1,13 +1,10 @@
 #include "train/training_step.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/Reduction.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mse_loss.h>
-#include <ATen/ops/ne.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
@@ -17,6 +14,7 @@
 #include "base/random.h"
 #include "device/tensor_text.h"
 #include "nn/example_gradients.h"
+#include "ops/cross_entropy.h"
 #include "orders/unit_gradients.h"
 
 namespace abtrain::train {
@@ -100,19 +98,26 @@ void TrainingStep::take_batch() {
   }
 }
 
-at::Tensor TrainingStep::loss_of(
-    const at::Tensor& inputs, const at::Tensor& labels, nn::Tape* tape) {
-  const at::Tensor outputs = in_.model.forward(inputs, true, tape).to(at::kFloat);
+TrainingStep::Loss TrainingStep::loss_of(
+    const at::Tensor& inputs, const at::Tensor& labels, double weight, nn::Tape* tape) {
+  const at::Tensor outputs = in_.model.forward(inputs, true, tape);
   if (labels.is_floating_point()) {  // targets
-    return at::mse_loss(outputs.view(labels.sizes()), labels);
+    const at::Tensor loss = at::mse_loss(outputs.to(at::kFloat).view(labels.sizes()), labels);
+    return {loss.detach(), loss, at::full({}, weight, loss.options())};
   }
-  // Of rows of tokens, a batch may have no label that counts; then its loss is 0.
-  const bool may_ignore = in_.inputs.dataset.vocabulary > 0 && labels.dim() > 1;
-  const at::Tensor loss = at::cross_entropy_loss(
-      outputs.flatten(0, -2), labels.flatten(), {},
-      may_ignore ? at::Reduction::Sum : at::Reduction::Mean, data::kIgnoredLabel,
-      options_.label_smoothing);
-  return may_ignore ? loss / at::ne(labels, data::kIgnoredLabel).sum().clamp_min(1) : loss;
+  // The op computes the gradient along with the loss, so that no pass over the
+  // logits is left for the backward pass; a text has many of them.
+  at::Tensor logits = outputs.detach().flatten(0, -2);
+  if (logits.scalar_type() != at::kBFloat16) {
+    logits = logits.to(at::kFloat);
+  }
+  ops::EntropyOptions options{options_.label_smoothing, weight, {}};
+  if (in_.inputs.dataset.vocabulary > 0 && labels.dim() > 1) {  // rows of tokens
+    options.ignored = data::kIgnoredLabel;
+  }
+  const ops::LossAndGradient of =
+      ops::cross_entropy(logits.contiguous(), labels.flatten(), options);
+  return {of.loss, outputs, of.gradient.view(outputs.sizes()).to(outputs.scalar_type())};
 }
 
 void TrainingStep::pass(std::int64_t sends) {
@@ -121,20 +126,17 @@ void TrainingStep::pass(std::int64_t sends) {
     return;
   }
   nn::Tape tape;
-  const at::Tensor loss =
-      loss_of(batch_.inputs, batch_.labels, in_.examples != nullptr ? &tape : nullptr);
+  // Weighted so that the sum over the micro-batches is their mean.
+  const Loss loss = loss_of(
+      batch_.inputs, batch_.labels, 1.0 / static_cast<double>(options_.accumulate),
+      in_.examples != nullptr ? &tape : nullptr);
   // If the host knows already that a loss is not finite, nothing is sent: the
   // worker itself tells the others.
-  if (sends >= 0 && (loss.is_cuda() || std::isfinite(loss.item<double>()))) {
+  if (sends >= 0 && (loss.value.is_cuda() || std::isfinite(loss.value.item<double>()))) {
     in_.method.before_backward(sends);
   }
-  if (options_.accumulate == 1) {
-    loss.backward();
-  } else {
-    // Scaled so that the sum over the micro-batches is their mean.
-    loss.backward(at::full({}, 1.0 / static_cast<double>(options_.accumulate), loss.options()));
-  }
-  loss_.add_(loss.detach());
+  loss.backward();
+  loss_.add_(loss.value);
   if (in_.examples != nullptr) {
     record_examples(tape);
   }
@@ -157,12 +159,12 @@ void TrainingStep::pass_one_by_one() {
   const at::Tensor rows = at::empty({count, block.numel()}, block.gradients().options());
   for (std::int64_t i = 0; i < count; ++i) {
     block.zero_gradients();
-    const at::Tensor loss =
-        loss_of(batch_.inputs.narrow(0, i, 1), batch_.labels.narrow(0, i, 1), nullptr);
-    loss.backward(
-        at::full({}, 1.0 / static_cast<double>(count * options_.accumulate), loss.options()));
+    const Loss loss = loss_of(
+        batch_.inputs.narrow(0, i, 1), batch_.labels.narrow(0, i, 1),
+        1.0 / static_cast<double>(count * options_.accumulate), nullptr);
+    loss.backward();
     rows[i].copy_(block.gradients());
-    loss_.add_(loss.detach(), 1.0 / static_cast<double>(count));
+    loss_.add_(loss.value, 1.0 / static_cast<double>(count));
   }
   const at::NoGradGuard no_grad;
   block.gradients().copy_(before).add_(rows.sum(0));

@@ -74,8 +74,17 @@ class TrainingStep {
   // `sends`: the step whose gradients may be sent during the backward pass, or
   // -1.
   void pass(std::int64_t sends);
-  // The mean loss of these examples.
-  at::Tensor loss_of(const at::Tensor& inputs, const at::Tensor& labels, nn::Tape* tape);
+  // The mean loss of examples, and where the backward pass begins: with the
+  // gradient of `weight` times the loss with respect to `root`.
+  struct Loss {
+    at::Tensor value;
+    at::Tensor root, gradient;
+
+    void backward() const {
+      root.backward(gradient);
+    }
+  };
+  Loss loss_of(const at::Tensor& inputs, const at::Tensor& labels, double weight, nn::Tape* tape);
   void record_examples(const nn::Tape& tape);
   void pass_one_by_one();
   at::Tensor clip(bool fixed);
