@@ -1,5 +1,5 @@
 // The cross-entropy of rows of logits and its gradient (ops/cross_entropy.h has
-// the formulas). The body, a template over a team that processes a row, and its
+// the formulas): the body, a template over a team that processes a row, and its
 // launcher, which takes device pointers, is asynchronous on `stream` (a
 // cudaStream_t) and returns a cudaError_t as an int.
 //
@@ -111,10 +111,10 @@ ABT_INLINE void cross_entropy_row(Team& team, const CrossEntropy& job, std::int6
     const float x = team.at(logits, label);
     team.store(gradient, label, slope_of(x) - hit);
     const double smoothing = kSmooth ? double{job.smoothing} : 0.0;
-    double loss = (double{top} - double{x}) * (1.0 - smoothing) + ::log(double{all});
+    double loss = ::fma(double{top} - double{x}, 1.0 - smoothing, ::log(double{all}));
     if constexpr (kSmooth) {
       const double mean = double{logits_total} / static_cast<double>(job.length);
-      loss += (double{top} - mean) * smoothing;
+      loss = ::fma(double{top} - mean, smoothing, loss);
     }
     job.losses[row] = static_cast<float>(loss / static_cast<double>(counted));
   }
