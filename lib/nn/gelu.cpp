@@ -9,7 +9,6 @@
 
 #include <cstdint>
 
-#include "kernels/exponential.h"
 #include "ops/cpu/simd.h"
 
 namespace abtrain::nn {
@@ -24,7 +23,7 @@ ABT_INLINE void gelu_of(
     const float t = -kTwo * x[i] * __builtin_fmaf(0.044715f, square, 1.0f);
     // s is 1 / (1 + exp(t)); beyond 87 it is 0 or 1 to within fp32.
     const float bounded = t > 87.0f ? 87.0f : t < -87.0f ? -87.0f : t;
-    const float s = 1.0f / (1.0f + kernels::exponential(bounded));
+    const float s = 1.0f / (1.0f + ops::exponential(bounded));
     y[i] = x[i] * s;
     if constexpr (kSloped) {
       const float inner = kTwo * __builtin_fmaf(3 * 0.044715f, square, 1.0f);

@@ -42,7 +42,7 @@ struct Inheritance {
 // Collective. Takes the states of the workers that took part in the last
 // synchronization which any of them completed, of each group that of the worker
 // that got furthest: a worker that lacks that synchronization adds nothing that
-// the others do not have.
+// the others do not have. Its bytes are not counted as traffic.
 void share_states(comm::Communicator& world, Inheritance& inheritance);
 
 }  // namespace abtrain::train

@@ -3,7 +3,9 @@
 MPIEXEC_ULFM names the mpiexec of an MPI that is fault-tolerant.
 """
 import os
+import random
 import signal
+import time
 import unittest
 
 from runs import Runs
@@ -97,6 +99,25 @@ class Losses(Runs):
         outcome = self.resumed(name, "workers=2", *GOES_ON, "method.name=ddp")
         self.assertNotIn("saved by", outcome.err)
         self.assertEqual(self.summary(name)["steps"], 200)
+
+    def test_slow_losses_at_random_moments(self):
+        random.seed(7)
+        for i in range(24):
+            name = f"random{i}"
+            method = random.choice(list(METHODS))
+            ranks = random.sample(range(4), random.choice([1, 1, 2]))
+            with self.subTest(name, method=method, ranks=ranks):
+                process = self.start(name, "workers=4", *GOES_ON, *METHODS[method],
+                                     "train.log_every=1", processes=4, ulfm=True)
+                self.wait_for_step(process, name, random.randint(1, 180))
+                time.sleep(random.uniform(0, 0.02))
+                pids = self.pids_by_rank(name)
+                for rank in ranks:
+                    if rank in pids:
+                        os.kill(pids[rank], signal.SIGKILL)
+                outcome = self.finish(process)
+                self.assertEqual(outcome.code, 0, outcome)
+                self.assertGreater(self.summary(name)["accuracy"], 0.5)
 
     def test_too_few_end_the_run(self):
         for name, sets, ranks, words in [

@@ -1,9 +1,12 @@
 // The instruction sets of the CPU forms; all give the same bits.
 #pragma once
 
+#include "kernels/exponential.h"
 #include "kernels/host_device.h"
 
 namespace abtrain::ops {
+
+using kernels::exponential;  // without a call, so that loops with it are vectorized
 
 enum class Simd { Plain, Avx2 };  // Avx2: with FMA and popcnt
 

@@ -99,7 +99,7 @@ struct Processes::State {
   std::atomic<bool> goes_on{false};  // without workers that are lost
   // How many worlds there were before the present one.
   const std::shared_ptr<std::atomic<int>> lost_worlds = std::make_shared<std::atomic<int>>(0);
-  double timeout = 600;
+  std::atomic<double> timeout{600};  // seconds
   std::atomic<bool> said{false};
 
   // Worker 0 says why all processes stop, whichever was asked to.
@@ -137,7 +137,7 @@ void Processes::State::on_failure(const comm::Launch& launch, std::exception_ptr
   if (goes_on && comm::is_echo(cause)) {
     // The worker itself comes to regroup(), at its next collective or step, or
     // is lost too.
-    std::thread([code, now = lost_worlds->load(), lost = lost_worlds, seconds = timeout] {
+    std::thread([code, now = lost_worlds->load(), lost = lost_worlds, seconds = timeout.load()] {
       std::this_thread::sleep_for(std::chrono::duration<double>(std::min(seconds, 1e8)));
       if (*lost == now) {
         leave(code);
