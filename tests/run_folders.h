@@ -1,6 +1,7 @@
 // Run folders made by hand, as small as `abtrain report` takes them.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -24,6 +25,9 @@ struct RunFolder {
   double stored = 200;         // parameters of the final model
   bool text = false;           // the accuracies are bits per byte
   std::string config = "";     // more lines of config.yaml
+  // Seconds that each worker waits for slower ones, on host0, host1, ...; none:
+  // no such key. The slowest waits least.
+  std::vector<double> waiting = {};
 };
 
 // Returns the run's folder.
@@ -65,6 +69,12 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
           {"encode_seconds", run.encode_seconds},
           {"collective_seconds", 0.02 * step},
           {"decode_seconds", run.encode_seconds / 2}};
+    }
+    for (std::size_t i = 0; i < run.waiting.size(); ++i) {
+      summary["by_worker"].push_back(
+          {{"host", "host" + std::to_string(i)}, {"waiting", run.waiting[i]}});
+      summary["slowest_worker"] =
+          std::min_element(run.waiting.begin(), run.waiting.end()) - run.waiting.begin();
     }
     folder.add(place + "summary.json", summary.dump(2));
   }

@@ -31,6 +31,15 @@ auto of_summary(T Part::*which) {
   };
 }
 
+auto of_waiting(double WaitingShares::*which) {
+  return [which](const RunRecord& run) -> std::optional<double> {
+    if (!run.summary || !run.summary->waiting) {
+      return {};
+    }
+    return (*run.summary->waiting).*which;
+  };
+}
+
 // The share of the training time spent in encoding and decoding.
 std::optional<double> coding(const RunRecord& run) {
   if (!run.summary || !run.summary->encode_ms || !run.summary->decode_ms ||
@@ -216,6 +225,23 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .decimals = 1,
        .best = Lowest,
        .of_run = of_summary(&Summary::communication_share)},
+      {.key = "waiting_share",
+       .title = "waiting, %",
+       .help = "share of the training time in which a worker waits for slower "
+               "ones, mean over the workers",
+       .unit = 0.01,
+       .decimals = 1,
+       .best = Lowest,
+       .is_default = true,
+       .of_run = of_waiting(&WaitingShares::mean)},
+      {.key = "waiting_max",
+       .title = "most waiting, %",
+       .help = "the same, of the worker that waits most",
+       .unit = 0.01,
+       .decimals = 1,
+       .best = Lowest,
+       .is_default = true,
+       .of_run = of_waiting(&WaitingShares::most)},
       {.key = "coding_share",
        .title = "coding, %",
        .help = "share of the training time in encoding and decoding",

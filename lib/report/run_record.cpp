@@ -168,6 +168,38 @@ void read_metrics(RunRecord& run, Spectra spectra) {
   }
 }
 
+// Runs of one worker, and those of earlier versions, have none.
+std::optional<WaitingShares> waiting_of(const JsonObject& file, double train) {
+  if (file.find("/by_worker") == nullptr) {
+    return {};
+  }
+  const ordered_json& workers = file.list("/by_worker");
+  if (workers.empty() || !(train > 0)) {
+    return {};
+  }
+  constexpr double kSlow = 0.1;
+  WaitingShares shares;
+  const auto slowest = file.integer("/slowest_worker", 0, std::ssize(workers) - 1);
+  std::string host;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const ordered_json& worker = workers[i];
+    double waiting = 0;
+    std::string name;
+    if (!worker.is_object() || !worker.contains("waiting") || !worker.contains("host") ||
+        !read_json(worker["waiting"], waiting) || !read_json(worker["host"], name)) {
+      file.complain("/by_worker", "a host and the seconds of waiting of each worker");
+    }
+    shares.most = std::max(shares.most, waiting / train);
+    shares.mean += waiting / train / static_cast<double>(workers.size());
+    host = static_cast<std::int64_t>(i) == slowest ? name : host;
+  }
+  const double others = static_cast<double>(workers.size()) - 1;
+  if (others > 0 && shares.mean * (others + 1) / others > kSlow) {
+    shares.slowest = formatted("worker {} on {}", slowest, host);
+  }
+  return shares;
+}
+
 void read_summary(RunRecord& run) {
   const JsonObject file = JsonObject::of_file(run.folder + "/summary.json");
   const double steps = std::max(1.0, file.number("/steps"));
@@ -183,6 +215,7 @@ void read_summary(RunRecord& run) {
   summary.train_seconds = train;
   summary.ms_per_step = 1e3 * train / steps;
   summary.communication_share = train > 0 ? communication / train : 0;
+  summary.waiting = waiting_of(file, train);
   summary.sent_bits = 8 * summary.bytes / (steps * file.number("/parameters/dense"));
   if (const auto encode = file.maybe("/reducer/encode_seconds")) {
     summary.encode_ms = 1e3 * *encode / steps;

@@ -56,6 +56,14 @@ struct Decomposition {
   std::vector<LayerCut> layers;
 };
 
+// How long the workers of a run waited for slower ones, as shares of the
+// training time. The slowest waited for nobody.
+struct WaitingShares {
+  double mean = 0;
+  double most = 0;
+  std::string slowest = {};  // "worker 2 on HOST" if it cost the others a tenth of it
+};
+
 // Figures of summary.json, which a run writes when it finishes.
 struct Summary : Score {
   std::optional<double> loss;
@@ -67,6 +75,7 @@ struct Summary : Score {
   std::optional<double> link_seconds;  // over the network that was asked for
   double ms_per_step = 0;
   double communication_share = 0;   // share of the training time
+  std::optional<WaitingShares> waiting;
   double sent_bits = 0;             // per worker, step and dense parameter
   std::optional<double> encode_ms;  // per step
   std::optional<double> decode_ms;

@@ -40,6 +40,17 @@ std::string state_text(const Setting& setting) {
   return join(parts, ", ");
 }
 
+// Each worker once that is slow in one of the runs.
+std::string slowest_text(const Setting& setting) {
+  std::set<std::string> names;
+  for (const RunRecord& run : setting.runs) {
+    if (run.summary && run.summary->waiting && !run.summary->waiting->slowest.empty()) {
+      names.insert(run.summary->waiting->slowest);
+    }
+  }
+  return join({names.begin(), names.end()}, ", ");
+}
+
 }  // namespace
 
 std::vector<Trait> all_traits() {
@@ -57,7 +68,11 @@ std::vector<Trait> all_traits() {
       {.key = "state",
        .help = "whether the runs have finished; of one that has not, its last "
                "step",
-       .of = state_text}};
+       .of = state_text},
+      {.key = "slowest",
+       .help = "the worker and the host for which the others wait more than a "
+               "tenth of the time",
+       .of = slowest_text}};
 }
 
 std::vector<Trait> shown_traits(const std::vector<Setting>& settings) {
@@ -68,7 +83,9 @@ std::vector<Trait> shown_traits(const std::vector<Setting>& settings) {
       values.insert(trait.of(setting));
     }
     values.erase("");
-    return trait.key == "state" ? values == std::set<std::string>{"finished"} : values.size() < 2;
+    return trait.key == "state"     ? values == std::set<std::string>{"finished"}
+           : trait.key == "slowest" ? values.empty()
+                                    : values.size() < 2;
   });
   return traits;
 }

@@ -18,7 +18,8 @@ struct Trait {
 
 std::vector<Trait> all_traits();
 
-// Those that differ, and the state where a run has not finished.
+// Those that differ, the state where a run has not finished, and the slowest
+// worker where there is one.
 std::vector<Trait> shown_traits(const std::vector<Setting>& settings);
 
 }  // namespace abtrain::report

@@ -108,6 +108,14 @@ void Ledger::end_pause(const Pause& pause, double TimeSplit::*account) {
   paused_seconds_ += meter_.seconds() - pause.communicated;
 }
 
+TimeSplit Ledger::spent(const WorkerFigures& counts) const {
+  TimeSplit s = (own_ + counts).seconds;
+  s.train = train_seconds();
+  s.communication = meter_.seconds() - paused_seconds_;
+  s.compute = s.train - s.communication - s.svd - s.data;
+  return s;
+}
+
 void Ledger::close(const WorkerFigures& counts, double trained_parameters) {
   meter_.settle(true);
   const auto bytes = [&](comm::Purpose purpose) {
@@ -122,9 +130,7 @@ void Ledger::close(const WorkerFigures& counts, double trained_parameters) {
       meter_.of("group", comm::Purpose::Gradient).bytes +
       meter_.of("group", comm::Purpose::Orders).bytes);
   f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
-  f.seconds.train = train_seconds();
-  f.seconds.communication = meter_.seconds() - paused_seconds_;
-  f.seconds.compute = f.seconds.train - f.seconds.communication - f.seconds.svd - f.seconds.data;
+  f.seconds = spent(counts);
   f.trained_parameters = trained_parameters;
   closed_ = f;
 }

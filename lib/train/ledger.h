@@ -99,6 +99,10 @@ class Ledger {
   // `counts`: what the parts of the loop have counted themselves since this
   // process began; added to what the ledger knows.
 
+  // Where the time has gone until now, while training goes on. On a GPU the last
+  // collectives may be missing.
+  TimeSplit spent(const WorkerFigures& counts) const;
+
   // Ends the training. Evaluations and checkpoints are still counted after it.
   void close(const WorkerFigures& counts, double trained_parameters);
   WorkerFigures figures() const;  // after close()

@@ -264,6 +264,7 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
   inputs.inherited = inherited;
   inputs.survivor = survivor;
   inputs.longer = resume_.changes_length;
+  inputs.hosts = host_.hosts();
   inputs.hooks = session_.hooks;
   TrainResult result;
   const auto work = [&](comm::Communicator& world, at::Device device, comm::Control& control) {
@@ -338,7 +339,7 @@ SessionResult Session::finish(const TrainResult& result) {
   run_folder::return_checkpoint(folder_);
   const weights::About about = about_model(options_, setup_.dataset);
   weights::save_model(folder_ + "/model.safetensors", *result.model, options_.model.names, about);
-  nlohmann::ordered_json summary = summarize(options_, result);
+  nlohmann::ordered_json summary = summarize(options_, result, host_.hosts());
   if (optim::makes_sparse(options_.optimizer)) {
     weights::save_sparse_model(
         folder_ + "/model.sparse.safetensors", *result.model, options_.model.names, about);

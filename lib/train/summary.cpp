@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "compress/schemes.h"
 #include "methods/method_kind.h"
 #include "run_folder/recorder.h"
+#include "train/waiting.h"
 
 namespace abtrain::train {
 
@@ -49,15 +51,19 @@ double data_parallel_bytes(
          static_cast<double>(steps);
 }
 
-ordered_json summarize(const config::RunOptions& options, const TrainResult& result) {
+ordered_json summarize(
+    const config::RunOptions& options, const TrainResult& result,
+    const std::vector<std::string>& hosts) {
   const std::vector<WorkerFigures>& workers = result.workers;
   const std::int64_t dense = result.model->dense_parameters();
   const std::int64_t stored = result.model->stored_parameters();
   WorkerFigures sum;
   double bytes_max = 0;
   double trained_max = 0;
+  std::vector<TimeSplit> spent;
   for (const WorkerFigures& w : workers) {
     sum = sum + w;
+    spent.push_back(w.seconds);
     bytes_max = std::max(bytes_max, w.traffic.total());
     trained_max = std::max(trained_max, w.trained_parameters);
   }
@@ -109,6 +115,15 @@ ordered_json summarize(const config::RunOptions& options, const TrainResult& res
       {"steps", result.steps},
       {"workers", options.workers},
       {"layers", run_folder::layers_json(result.layers)}});
+  if (workers.size() > 1) {
+    const Waiting waiting = find_waiting(spent);
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+      ordered_json one = {{"host", hosts.at(i)}};
+      one.update(times_json(spent, waiting, i));
+      summary["by_worker"].push_back(one);
+    }
+    summary["slowest_worker"] = waiting.slowest;
+  }
   if (result.train_loss) {
     summary["train_loss"] = *result.train_loss;
   }
@@ -204,6 +219,28 @@ std::string table_of(
                        {"data", &time.at("data")}},
                       seconds),
                   seconds(time.at("evaluate"))));
+  if (s.contains("by_worker")) {
+    const ordered_json& all = s.at("by_worker");
+    std::vector<std::string> ranges;
+    for (const char* key : {"compute", "waiting", "communication"}) {
+      double sum = 0;
+      double least = std::numeric_limits<double>::infinity();
+      double most = -least;
+      for (const ordered_json& one : all) {
+        const double value = one.at(key).get<double>();
+        least = std::min(least, value);
+        most = std::max(most, value);
+        sum += value;
+      }
+      ranges.push_back(formatted(
+          "{} {} to {} (mean {})", key, human_seconds(least), human_seconds(most),
+          human_seconds(sum / static_cast<double>(all.size()))));
+    }
+    const auto slowest = s.at("slowest_worker").get<std::size_t>();
+    row("  by worker", formatted(
+                           "{}; slowest: worker {} on {}", join(ranges, ", "), slowest,
+                           all.at(slowest).at("host").get<std::string>()));
+  }
   const ordered_json& reducer = s.at("reducer");
   const double coding =
       reducer.at("encode_seconds").get<double>() + reducer.at("decode_seconds").get<double>();

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <string>
+#include <vector>
 
 #include "config/run_options.h"
 #include "train/train_inputs.h"
@@ -11,8 +12,10 @@
 namespace abtrain::train {
 
 // Keys and units as in docs/report.md: accuracy 0..1, bytes sent per worker,
-// seconds of wall time, means over the workers.
-nlohmann::ordered_json summarize(const config::RunOptions& options, const TrainResult& result);
+// seconds of wall time, means over the workers. `hosts`: of all workers.
+nlohmann::ordered_json summarize(
+    const config::RunOptions& options, const TrainResult& result,
+    const std::vector<std::string>& hosts);
 
 // The table; `folder` is the run folder, which its last row names unless it is
 // about to go. Throws Error(DamagedData) if `summary`, read from there, is not

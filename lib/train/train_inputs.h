@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "comm/control/control.h"
@@ -46,6 +47,7 @@ struct TrainHooks {
   // device::CaptureFailed, the capture counts as failed.
   std::function<void(int rank, std::int64_t step)> capturing;
   run_folder::CheckpointWriter::Hook save;
+  double slow_window = 5;  // seconds (train/waiting.h)
 };
 
 struct TrainInputs {
@@ -61,8 +63,11 @@ struct TrainInputs {
   std::function<void(nn::Model&)> initialize = {};
   // Called right before the first step.
   std::function<void()> begun = {};
-  // Asked before each step whether to stop; null: never stops.
+  // Asked before each step whether to stop, and told what it has spent its time
+  // on; null: never stops.
   comm::Control* control = nullptr;
+  // Of all workers, in rank order; for messages.
+  std::vector<std::string> hosts = {};
   // Shared by all workers on one GPU; null: this worker has the GPU to itself.
   device::CaptureTurn* turn = nullptr;
   // Where checkpoints are written; null: none are written.

@@ -57,7 +57,12 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
           examples_.train, options_.data, augment_, *order_,
           first_step(inputs) * options_.train.accumulate, in_.device)),
       evaluate_every_(interval(options_.evaluate.every, length_)),
-      save_every_(interval(options_.checkpoint.every, length_)) {
+      save_every_(interval(options_.checkpoint.every, length_)),
+      // The first multiple of log_every that makes a window.
+      compare_every_(
+          (SlowWatch::kSteps - 1) / options_.train.log_every * options_.train.log_every +
+          options_.train.log_every),
+      slow_watch_(in_.hooks.slow_window) {
   if (in_.initialize) {
     in_.initialize(*model_);
   } else {
@@ -126,6 +131,9 @@ void Trainer::step(std::int64_t t) {
     log_step(t, phase);
   }
   ledger_.meter().settle(false);
+  if ((t + 1) % compare_every_ == 0) {
+    compare_workers(t + 1);
+  }
   const std::int64_t every = options_.train.check_replicas;
   // Replicas that train on their own are compared when they next agree.
   replicas_due_ = replicas_due_ || (every > 0 && (t + 1) % every == 0);
@@ -160,6 +168,34 @@ void Trainer::log_step(std::int64_t t, methods::Phase phase) {
   loss_count_ = 0;
   event_step_ = t + 1;
   event_seconds_ = ledger_.train_seconds();
+}
+
+// All workers post after the same steps, and none waits for another's.
+void Trainer::compare_workers(std::int64_t t) {
+  if (in_.control == nullptr || world_->size() == 1) {
+    return;
+  }
+  in_.control->post(world_->rank(), t, to_spent(ledger_.spent(counts())));
+  if (in_.log != nullptr) {
+    if (const auto warning = slow_watch_.look(in_.control->spent(), in_.hosts)) {
+      in_.log->log().warning("step {}: {}", t, *warning);
+    }
+  }
+}
+
+void Trainer::log_workers(std::int64_t t, const std::vector<TimeSplit>& spent) {
+  if (in_.log == nullptr || spent.size() < 2) {
+    return;
+  }
+  const Waiting waiting = find_waiting(spent);
+  ordered_json fields;
+  for (std::size_t i = 0; i < spent.size(); ++i) {
+    const ordered_json one = times_json(spent, waiting, i);
+    for (const auto& [key, seconds] : one.items()) {
+      fields[key].push_back(seconds);
+    }
+  }
+  in_.log->event("workers", t, fields);
 }
 
 bool Trainer::evaluates_after(std::int64_t t) const {
@@ -237,6 +273,9 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         "step {}/{}: {}{}, {} sent by worker 0, {}", t, length_.steps, score_text(test),
         train_loss_ ? formatted(", train loss {:.6f}", *train_loss_) : "",
         human_bytes(static_cast<double>(ledger_.training_bytes())), human_seconds(trained));
+    if (!last && in_.control != nullptr) {
+      log_workers(t, to_splits(in_.control->spent()));
+    }
   }
   return test;
 }
@@ -297,6 +336,11 @@ TrainResult Trainer::run() {
   result.steps = length_.steps;
   result.layers = method_->layers();
   result.workers = gather_figures(*world_, ledger_.figures());
+  std::vector<TimeSplit> spent;
+  for (const WorkerFigures& figures : result.workers) {
+    spent.push_back(figures.seconds);
+  }
+  log_workers(length_.steps, spent);
   result.model = std::move(model_);
   return result;
 }

@@ -23,6 +23,7 @@
 #include "train/readback.h"
 #include "train/train_inputs.h"
 #include "train/training_step.h"
+#include "train/waiting.h"
 
 namespace abtrain::train {
 
@@ -40,6 +41,8 @@ class Trainer {
  private:
   void step(std::int64_t t);
   void log_step(std::int64_t t, methods::Phase phase);
+  void compare_workers(std::int64_t t);
+  void log_workers(std::int64_t t, const std::vector<TimeSplit>& spent);
   void take_loss(const std::optional<Readback::Reading>& loss);
   void check(const char* what, const std::optional<Readback::Reading>& reading) const {
     check_finite(what, reading, world_->rank(), method_->block());
@@ -110,6 +113,8 @@ class Trainer {
   std::int64_t loss_count_ = 0;
   std::int64_t event_step_ = 0;
   double event_seconds_ = 0;  // of training, at that event
+  std::int64_t compare_every_;
+  SlowWatch slow_watch_;
 };
 
 // Makes the order of the examples. Sets `balancer` if gradients decide it.

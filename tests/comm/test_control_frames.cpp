@@ -30,8 +30,9 @@ std::string frame(Type type, std::int32_t rank, std::int64_t value) {
 std::vector<std::string> wrong_frames() {
   const auto vote = static_cast<std::uint32_t>(Type::Vote);
   return {
-      frame(14, 1, 0, 0),
+      frame(15, 1, 0, 0),
       frame(0xffffffff, 1, 0, 0),
+      frame(static_cast<std::uint32_t>(Type::Spent), 1, 20, 65),
       frame(vote, 1, 0, (1 << 20) + 1),
       frame(vote, 1, 0, ~std::uint64_t{0}),
       frame(static_cast<std::uint32_t>(Type::Bye), 1, 0, 1),
@@ -89,8 +90,8 @@ TEST(ControlFrames, WhatNoWorkerSendsEndsItsConnection) {
   auto frames = wrong_frames();
   for (const std::string& more :
        {frame(Type::Ask, 1, 0), frame(Type::StopAt, 1, 7), frame(Type::Verdict, 1, 0),
-        frame(Type::Shared, 1, 0), frame(Type::Begun, 1, -1), frame(Type::Bye, 1, -5),
-        frame(Type::Vote, 1, 7), frame(Type::Vote, 1, -1),
+        frame(Type::Shared, 1, 0), frame(Type::Begun, 1, -1), frame(Type::Spent, 1, -1),
+        frame(Type::Bye, 1, -5), frame(Type::Vote, 1, 7), frame(Type::Vote, 1, -1),
         frame(Type::Vote, 0, 0),  // in another's name
         frame(Type::Failed, 0, 69)}) {
     frames.push_back(more);
@@ -104,8 +105,8 @@ TEST(ControlFrames, WhatWorkerZeroDoesNotSendEndsItsConnection) {
   auto frames = wrong_frames();
   for (const std::string& more :
        {frame(Type::Stop, 0, 0), frame(Type::Begun, 0, 3), frame(Type::Vote, 0, 0),
-        frame(Type::Bye, 0, 0), frame(Type::StopAt, 0, -1), frame(Type::Verdict, 2, 78),
-        frame(Type::Verdict, 0, 3)}) {
+        frame(Type::Bye, 0, 0), frame(Type::Spent, 0, 20), frame(Type::StopAt, 0, -1),
+        frame(Type::Verdict, 2, 78), frame(Type::Verdict, 0, 3)}) {
     frames.push_back(more);
   }
   for (const std::string& bytes : frames) {
@@ -164,6 +165,29 @@ TEST(ControlFrames, AWorkerThatDoesNotReadIsLost) {
     channel.reset();  // ends the thread that tells
     EXPECT_EQ(told, 1);
     world.barrier();
+  });
+}
+
+// Nothing but a warning would come of them.
+TEST(ControlFrames, SecondsThatCannotBeAreIgnored) {
+  run_workers(2, kTimeout, [&](Communicator& world) {
+    if (world.rank() == 1) {
+      const auto met = by_hand(world);
+      const std::string nan(sizeof(Spent), '\xff');
+      for (const std::string& text : {std::string("short"), nan}) {
+        wire::send(met.sockets[0], {Type::Spent, 1, 20, text});
+      }
+      wire::send(met.sockets[0], {Type::Vote, 1});
+      EXPECT_TRUE(wire::receive(met.sockets[0], kTimeout));
+      wire::send(met.sockets[0], {Type::Bye, 1, 0});
+      drain(met.sockets[0]);
+      return;
+    }
+    Worker worker(world);
+    worker.channel->post(0, 20, {1});
+    worker.channel->agree(nullptr);
+    EXPECT_TRUE(worker.channel->spent().workers.empty());
+    worker.channel->close();
   });
 }
 

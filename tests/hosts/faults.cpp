@@ -1,7 +1,7 @@
 // Faults on request, in the test build of the program only:
-//   ABTRAIN_FAULT=rank=1,step=40,kind=crash|hang|nan|corrupt-checkpoint|disk-full
-// crash, hang and nan come before that step; the other two hit the first save
-// after it.
+//   ABTRAIN_FAULT=rank=1,step=40,kind=crash|hang|nan|slow|corrupt-checkpoint|disk-full
+// crash, hang and nan come before that step; slow delays it and all later ones by
+// 20 ms; the other two hit the first save after it.
 #include <ATen/core/grad_mode.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -74,9 +74,13 @@ train::TrainHooks train_hooks() {
   const Fault fault = read_fault(*text);
   const auto due = std::make_shared<std::atomic<bool>>(false);
   train::TrainHooks hooks;
+  hooks.slow_window = 0.2;
   hooks.before_step = [=](int rank, std::int64_t step, nn::Model& model) {
     if (fault.kind == "disk-full") {
       limit_files(RLIM_INFINITY);
+    }
+    if (fault.kind == "slow" && rank == fault.rank && step >= fault.step) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     if (rank != fault.rank || step != fault.step) {
       return;

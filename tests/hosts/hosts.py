@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -102,6 +103,24 @@ class Hosts(Runs):
             self.assertEqual(failure["exit_code"], 69)
             self.assertEqual(failure["worker"], rank)
             self.assertIn("train.timeout", failure["message"])
+
+    def test_a_slow_worker_is_named(self):
+        for name, rank, sets in [("slow1", 1, ["method.name=ddp"]), ("slow2", 2, [])]:
+            outcome = self.run_it(name, *THREE, *sets, "train.steps=120", processes=3,
+                                  **self.fault(rank=rank, step=0, kind="slow"))
+            self.assertEqual(
+                outcome.err.count(f"worker {rank} on {socket.gethostname()} makes the others wait"),
+                1, outcome)
+            self.assertEqual(outcome.err.count("makes the others wait"), 1, outcome)
+            self.assertIn(f"; slowest: worker {rank} on", outcome.out)
+            summary = self.summary(name)
+            self.assertEqual(summary["slowest_worker"], rank)
+            waiting = [w["waiting"] for w in summary["by_worker"]]
+            self.assertEqual(min(waiting), waiting[rank], waiting)
+            last = self.events(name, "workers")[-1]
+            self.assertEqual(last["waiting"], waiting)
+            for worker in summary["by_worker"]:
+                self.assertEqual(worker["host"], socket.gethostname())
 
     def test_a_loss_that_is_not_finite_ends_the_run(self):
         # ddp: gradients are on their way when the loss is looked at.

@@ -158,6 +158,21 @@ class Schemas(RunsCase):
             figures = json.loads((self.run_of(name) / "summary.json").read_text())
             self.assertEqual(figures["reducer"]["name"], reducer, name)
 
+    def test_the_times_of_a_worker_add_up(self):
+        for name in ("ab", "diloco"):
+            figures = json.loads((self.run_of(name) / "summary.json").read_text())
+            workers, mean = figures["by_worker"], figures["seconds"]
+            self.assertEqual(len(workers), 2)
+            for key in ("compute", "svd", "data"):
+                self.assertAlmostEqual(sum(w[key] for w in workers) / 2, mean[key])
+            blocked = sum(w["waiting"] + w["communication"] for w in workers) / 2
+            self.assertAlmostEqual(blocked, mean["communication"])
+            self.assertEqual(workers[figures["slowest_worker"]]["waiting"], 0)
+            last = [e for e in metrics_of(self.run_of(name)) if e["event"] == "workers"][-1]
+            self.assertEqual(last["waiting"], [w["waiting"] for w in workers])
+        alone = json.loads((self.run_of("alone") / "summary.json").read_text())
+        self.assertNotIn("by_worker", alone)
+
     def test_pages_name_every_key(self):
         page = (DOCS / "metrics.md").read_text()
         for event in self.events():
@@ -199,7 +214,7 @@ def expected_scalars(events):
                 continue
             tag = f"{name}/{key}"
             add(tag, event, value)
-            if key in ("group_accuracy", "group_bits_per_byte"):
+            if name == "workers" or key in ("group_accuracy", "group_bits_per_byte"):
                 for i, one in enumerate(value):
                     add(f"{tag}/{i}", event, one)
             if key == "layers":

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "report/columns.h"
 #include "report/front.h"
+#include "report/traits.h"
 #include "run_folders.h"
 
 namespace abtrain::report {
@@ -66,6 +67,29 @@ TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {
   EXPECT_DOUBLE_EQ(*figure_of(other, "seconds_to_target", 0.7).value, 2);
   EXPECT_FALSE(figure_of(other, "coding_share").value);
   EXPECT_FALSE(figure_of(other, "accuracy").spread);  // of one run
+}
+
+TEST(Compare, SaysForWhomTheWorkersWait) {
+  const TempFolder folder;
+  // Of 3 s of training; the others of "even" wait for less than a tenth.
+  add_run(folder, {.name = "slow", .waiting = {1.2, 0, 0.6}});
+  add_run(folder, {.name = "even", .reducer = "thc", .waiting = {0.2, 0.3, 0}});
+  add_run(folder, {.name = "old", .reducer = "topk"});
+  const Comparison all = compare({folder.path()}, {});
+  const auto of = [&](const std::string& name) {
+    return *std::ranges::find(all.settings, name, &Setting::name);
+  };
+  EXPECT_DOUBLE_EQ(*figure_of(of("slow"), "waiting_share").value, 0.2);
+  EXPECT_DOUBLE_EQ(*figure_of(of("slow"), "waiting_max").value, 0.4);
+  EXPECT_FALSE(figure_of(of("old"), "waiting_share").value);
+  const auto traits = shown_traits(all.settings);
+  const auto slowest = std::ranges::find(traits, "slowest", &Trait::key);
+  ASSERT_NE(slowest, traits.end());
+  EXPECT_EQ(slowest->of(of("slow")), "worker 1 on host1");
+  EXPECT_EQ(slowest->of(of("even")), "");
+  EXPECT_EQ(slowest->of(of("old")), "");
+  const auto without = shown_traits({of("even"), of("old")});
+  EXPECT_EQ(std::ranges::count(without, "slowest", &Trait::key), 0);
 }
 
 TEST(Compare, LosersAndMissesAreCounted) {
@@ -264,8 +288,8 @@ TEST(Compare, WithoutAnyRunTheFirstErrorDecides) {
 }
 
 TEST(Compare, ColumnsAreChosenByName) {
-  EXPECT_EQ(choose_columns("default", {}).size(), 7U);
-  EXPECT_EQ(choose_columns("default", 0.5).size(), 9U);
+  EXPECT_EQ(choose_columns("default", {}).size(), 9U);
+  EXPECT_EQ(choose_columns("default", 0.5).size(), 11U);
   const auto two = choose_columns("vnmse, bytes", {});
   ASSERT_EQ(two.size(), 2U);
   EXPECT_EQ(two[0].key, "vnmse");

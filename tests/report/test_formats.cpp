@@ -79,16 +79,16 @@ TEST_F(Formats, CsvHasPlainNumbersInFull) {
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(
       lines[0],
-      "name,runs,finished,data,model,method,steps,state,"
+      "name,runs,finished,data,model,method,steps,state,slowest,"
       "accuracy,accuracy_sd,bytes,bytes_sd,"
       "seconds_to_target,seconds_to_target_sd,vnmse,vnmse_sd,reducer.name\r");
   const std::string traits = "fashion-mnist,mlp,ddp,";
-  EXPECT_EQ(lines[1], "\"p|q,\",1,1," + traits + "10,finished,0.85,,10000.0,,1.0,,,,plain\r");
+  EXPECT_EQ(lines[1], "\"p|q,\",1,1," + traits + "10,finished,,0.85,,10000.0,,1.0,,,,plain\r");
   EXPECT_EQ(
       lines[2], "t,2,2," + traits +
-                    "20,finished,0.8500000000000001,0.07071067811865474,20000.0,0.0,"
+                    "20,finished,,0.8500000000000001,0.07071067811865474,20000.0,0.0,"
                     "inf,,,,thc\r");
-  EXPECT_EQ(lines[3], "late,1,0," + traits + ",stopped at step 10,,,,,inf,,,,topk\r");
+  EXPECT_EQ(lines[3], "late,1,0," + traits + ",stopped at step 10,,,,,,inf,,,,topk\r");
 }
 
 TEST_F(Formats, JsonHasEveryRun) {

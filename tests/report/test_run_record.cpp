@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "run_folders.h"
 
 namespace abtrain::report {
@@ -110,6 +111,26 @@ TEST(RunRecord, WhyARunHasNotEndedIsSaid) {
   // Of a run that failed before it trained there are no metrics.
   std::filesystem::remove(place + "/metrics.jsonl");
   EXPECT_EQ(read_run(place).progress(), "failed at step 0 of 60");
+}
+
+TEST(RunRecord, TimesOfWorkersThatCannotBeAreNamed) {
+  for (const auto& [workers, slowest, what] :
+       {std::tuple(
+            R"([{"host": "a", "waiting": 1}, {"host": "b", "waiting": "long"}])", 0,
+            "by_worker: expected a host and the seconds"),
+        std::tuple(R"([{"waiting": 1}])", 0, "by_worker: expected a host and the seconds"),
+        std::tuple("[7]", 0, "by_worker: expected a host and the seconds"),
+        std::tuple("7", 0, "by_worker: expected a list"),
+        std::tuple(R"([{"host": "a", "waiting": 1}])", 1, "slowest_worker: ")}) {
+    const TempFolder folder;
+    const std::string place = add_run(folder, {.name = "a"});
+    auto summary = nlohmann::json::parse(read_file(place + "/summary.json"));
+    summary["by_worker"] = nlohmann::json::parse(workers);
+    summary["slowest_worker"] = slowest;
+    folder.add("a/summary.json", summary.dump());
+    const std::string error = error_of(place, ErrorKind::DamagedData);
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+  }
 }
 
 TEST(RunRecord, DamageIsNamedWithFileAndLine) {

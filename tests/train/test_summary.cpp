@@ -72,6 +72,15 @@ TEST(ReportTable, HasNoWordsOfOtherMethods) {
   for (const char* word : {"merged", "SVD", "sync", "by phase", "switches"}) {
     EXPECT_EQ(table.find(word), std::string::npos) << table;
   }
+  EXPECT_EQ(table.find("by worker"), std::string::npos) << table;
+  summary["by_worker"] = ordered_json::parse(R"([
+    {"host": "one", "compute": 1, "waiting": 3, "communication": 1},
+    {"host": "two", "compute": 4, "waiting": 0, "communication": 1}])");
+  summary["slowest_worker"] = 1;
+  expect_has(
+      report_table(options, summary, "runs/small"),
+      "  by worker       compute 1.0 s to 4.0 s (mean 2.5 s), waiting 0.0 s to 3.0 s (mean 1.5 s), "
+      "communication 1.0 s to 1.0 s (mean 1.0 s); slowest: worker 1 on two\n");
   options.method.name = "ab";
   summary["traffic"]["by_phase"]["ab"] = 500;
   expect_has(
@@ -88,7 +97,10 @@ TEST(ReportTable, ShowsSmallSharesOfTraffic) {
 TEST(ReportTable, OfWhatIsNoSummaryIsDamagedData) {
   ordered_json summary = summary_of_one_worker();
   summary.erase("seconds");
-  for (const ordered_json& damaged : {summary, ordered_json::object()}) {
+  ordered_json workers = summary_of_one_worker();
+  workers["by_worker"] = ordered_json::array();
+  workers["slowest_worker"] = 2;
+  for (const ordered_json& damaged : {summary, workers, ordered_json::object()}) {
     const auto [code, what] = error_of([&] { report_table({}, damaged, "runs/small"); });
     EXPECT_EQ(code, 65);
     EXPECT_TRUE(what.starts_with("runs/small/summary.json: ")) << what;

@@ -35,6 +35,17 @@ bool ControlChannel::stop_before(int, std::int64_t t) {
   return false;
 }
 
+void ControlChannel::post(int, std::int64_t steps, const Spent& spent) {
+  std::string text(sizeof(spent), '\0');
+  std::memcpy(text.data(), &spent, sizeof(spent));
+  state_->to_hub({Type::Spent, state_->options.rank, steps, std::move(text)});
+}
+
+AllSpent ControlChannel::spent() {
+  const std::lock_guard hub(state_->hub_mutex);
+  return state_->board.latest();
+}
+
 std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const std::string& text) {
   State& s = *state_;
   std::unique_lock lock(s.mutex);

@@ -45,6 +45,8 @@ class ControlChannel : public Control {
   ~ControlChannel() override;
 
   bool stop_before(int worker, std::int64_t t) override;
+  void post(int worker, std::int64_t steps, const Spent& spent) override;
+  AllSpent spent() override;
 
   // Collective. Returns if all workers came without an error. Otherwise the
   // lowest worker that had one rethrows it, and the others throw an error of

@@ -5,8 +5,33 @@
 
 namespace abtrain::comm {
 
+namespace {
+
+// Workers are at most a synchronization apart, which is fewer posts than this.
+constexpr std::size_t kMaxRows = 1024;
+
+}  // namespace
+
+void SpentBoard::post(int worker, std::int64_t steps, const Spent& spent) {
+  if (steps <= latest_.steps) {
+    return;
+  }
+  auto& row = rows_[steps];
+  row.resize(workers_);
+  row[static_cast<std::size_t>(worker)] = spent;
+  if (std::ranges::all_of(row, [](const auto& entry) { return entry.has_value(); })) {
+    latest_ = {steps, {}};
+    for (const auto& entry : row) {
+      latest_.workers.push_back(*entry);
+    }
+    rows_.erase(rows_.begin(), rows_.upper_bound(steps));
+  } else if (rows_.size() > kMaxRows) {
+    rows_.erase(rows_.begin());
+  }
+}
+
 LocalControl::LocalControl(int workers, std::function<bool()> wanted)
-    : wanted_(std::move(wanted)), begun_(static_cast<std::size_t>(workers)) {}
+    : board_(workers), wanted_(std::move(wanted)), begun_(static_cast<std::size_t>(workers)) {}
 
 bool LocalControl::stop_before(int worker, std::int64_t t) {
   const std::lock_guard lock(mutex_);
@@ -22,6 +47,16 @@ bool LocalControl::stop_before(int worker, std::int64_t t) {
   }
   begun = t + 1;
   return false;
+}
+
+void LocalControl::post(int worker, std::int64_t steps, const Spent& spent) {
+  const std::lock_guard lock(mutex_);
+  board_.post(worker, steps, spent);
+}
+
+AllSpent LocalControl::spent() {
+  const std::lock_guard lock(mutex_);
+  return board_.latest();
 }
 
 }  // namespace abtrain::comm

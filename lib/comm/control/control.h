@@ -1,14 +1,45 @@
-// What workers tell each other outside of collectives: that all should stop,
-// and at which step. It costs next to nothing per step and sends nothing until
-// somebody asks for a stop.
+// What workers tell each other outside of collectives: that all should stop and
+// at which step, and, for worker 0, what they have spent their time on. Neither
+// waits for anybody else. A step without such news costs next to nothing and
+// sends nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace abtrain::comm {
+
+// Seconds that a worker has spent on several things since its run began; the
+// caller knows which.
+using Spent = std::array<double, 7>;
+
+// What all workers had spent after the same number of steps, in rank order.
+struct AllSpent {
+  std::int64_t steps = 0;
+  std::vector<Spent> workers;  // empty: not known yet
+};
+
+// Collects what the workers post, each at its own time, but after the same
+// numbers of steps. What some of them never post is forgotten.
+class SpentBoard {
+ public:
+  explicit SpentBoard(int workers) : workers_(static_cast<std::size_t>(workers)) {}
+  void post(int worker, std::int64_t steps, const Spent& spent);
+  // The latest that all have posted.
+  const AllSpent& latest() const {
+    return latest_;
+  }
+
+ private:
+  std::size_t workers_;
+  std::map<std::int64_t, std::vector<std::optional<Spent>>> rows_;  // by steps
+  AllSpent latest_;
+};
 
 class Control {
  public:
@@ -17,6 +48,10 @@ class Control {
   // If it returns true, all workers stop here, at the same t. Throws
   // Error(PeerLost) when another worker has failed.
   virtual bool stop_before(int worker, std::int64_t t) = 0;
+  // Tells worker 0 what a worker has spent in its first `steps` steps.
+  virtual void post(int worker, std::int64_t steps, const Spent& spent) = 0;
+  // The latest that all have posted; known to worker 0 only.
+  virtual AllSpent spent() = 0;
 };
 
 // For workers that are threads of one process. `wanted` is called at every step
@@ -25,9 +60,12 @@ class LocalControl : public Control {
  public:
   LocalControl(int workers, std::function<bool()> wanted);
   bool stop_before(int worker, std::int64_t t) override;
+  void post(int worker, std::int64_t steps, const Spent& spent) override;
+  AllSpent spent() override;
 
  private:
   std::mutex mutex_;
+  SpentBoard board_;
   std::function<bool()> wanted_;
   std::vector<std::int64_t> begun_;  // steps begun, by worker
   std::int64_t stop_at_ = -1;

@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -39,7 +41,8 @@ ControlChannel::State::State(ControlOptions given)
       inboxes(met.sockets.size()),
       left(static_cast<std::size_t>(options.size)),
       begun_of(static_cast<std::size_t>(options.size)),
-      votes(static_cast<std::size_t>(options.size)) {
+      votes(static_cast<std::size_t>(options.size)),
+      board(options.size) {
   thread = std::jthread([this] { serve(); });
 }
 
@@ -122,6 +125,7 @@ bool ControlChannel::State::is_sound(const Message& message, std::size_t connect
     case Type::Stop:
       return is_hub();
     case Type::Begun:
+    case Type::Spent:
     case Type::Bye:
       return is_hub() && message.value >= 0;
     case Type::Vote:
@@ -222,6 +226,15 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
         }
         std::ranges::fill(votes, std::nullopt);
         to_all(result);
+      }
+      return;
+    case Type::Spent:
+      // Other lengths and values are nonsense, but nothing depends on them.
+      if (Spent spent; message.text.size() == sizeof(spent)) {
+        std::memcpy(&spent, message.text.data(), sizeof(spent));
+        if (std::ranges::all_of(spent, [](double s) { return std::isfinite(s); })) {
+          board.post(message.rank, message.value, spent);
+        }
       }
       return;
     case Type::Failed:

@@ -68,6 +68,7 @@ struct ControlChannel::State {
   bool decided = false;
   std::vector<std::optional<std::int64_t>> begun_of;
   std::vector<std::optional<wire::Message>> votes;
+  SpentBoard board;
 
   std::jthread thread;
 };

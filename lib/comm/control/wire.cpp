@@ -29,6 +29,8 @@ std::size_t longest_text(Type type) {
     case Type::Verdict:
     case Type::Failed:
       return kMaxTextLength;
+    case Type::Spent:
+      return 64;
     default:
       return 0;
   }

@@ -27,6 +27,7 @@ enum class Type : std::uint32_t {
   Ask,      // from worker 0: how many steps have you begun?
   Begun,    // value: steps begun
   StopAt,   // value: step at which all stop
+  Spent,    // to worker 0: value: steps done; text: a comm::Spent
   Vote,     // value: exit code or 0; text: message
   Verdict,  // rank: whose; value and text as in Vote
   Failed,   // rank: whose; value: exit code; text: message

@@ -60,6 +60,10 @@ at::Device LocalWorkers::find_device(device::DeviceChoice wanted, WorkerPlace& p
   return device;
 }
 
+std::vector<std::string> LocalWorkers::hosts() const {
+  return std::vector<std::string>(static_cast<std::size_t>(workers_in_process), host_name());
+}
+
 void LocalWorkers::run_workers(
     const config::RunOptions& options, BackEnd back_end, at::Device device, const Work& work) {
   const double timeout = options.train.timeout;

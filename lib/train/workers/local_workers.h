@@ -19,6 +19,7 @@ class LocalWorkers : public WorkerHost {
     return text;
   }
   void join_folder(const std::string&) override {}
+  std::vector<std::string> hosts() const override;
   // Errors: as comm::run_workers().
   void run_workers(
       const config::RunOptions& options, BackEnd back_end, at::Device device,

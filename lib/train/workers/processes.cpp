@@ -405,6 +405,11 @@ Loss Processes::regroup() {
   return loss;
 }
 
+std::vector<std::string> Processes::hosts() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->hosts;
+}
+
 void Processes::run(const std::function<int()>& body) {
   State& s = *state_;
   int code = 0;

@@ -28,6 +28,7 @@ class Processes : public WorkerHost {
   std::string share(const std::string& text) override;
   // Failures are recorded in the folder from now on.
   void join_folder(const std::string& folder) override;
+  std::vector<std::string> hosts() const override;
   void run_workers(
       const config::RunOptions& options, BackEnd back_end, at::Device device,
       const Work& work) override;

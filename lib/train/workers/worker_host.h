@@ -65,6 +65,8 @@ class WorkerHost {
   // To be called once the run folder is ready. Collective. Throws Error(Io) if
   // a process does not see it.
   virtual void join_folder(const std::string& folder) = 0;
+  // The hosts of all workers, in rank order, once they have joined the folder.
+  virtual std::vector<std::string> hosts() const = 0;
   // Runs the work of each worker in this process to its end. A signal
   // (base/signals.h) asks all workers of the run to stop; if one fails, all
   // end. Collective.
