@@ -177,7 +177,9 @@ std::optional<WaitingShares> waiting_of(const JsonObject& file, double train) {
   if (workers.empty() || !(train > 0)) {
     return {};
   }
+  // As for the warning of a run: in less time, chance decides.
   constexpr double kSlow = 0.1;
+  constexpr double kLeastSeconds = 5;
   WaitingShares shares;
   const auto slowest = file.integer("/slowest_worker", 0, std::ssize(workers) - 1);
   std::string host;
@@ -194,7 +196,7 @@ std::optional<WaitingShares> waiting_of(const JsonObject& file, double train) {
     host = static_cast<std::int64_t>(i) == slowest ? name : host;
   }
   const double others = static_cast<double>(workers.size()) - 1;
-  if (others > 0 && shares.mean * (others + 1) / others > kSlow) {
+  if (train >= kLeastSeconds && others > 0 && shares.mean * (others + 1) / others > kSlow) {
     shares.slowest = formatted("worker {} on {}", slowest, host);
   }
   return shares;

@@ -61,7 +61,8 @@ struct Decomposition {
 struct WaitingShares {
   double mean = 0;
   double most = 0;
-  std::string slowest = {};  // "worker 2 on HOST" if it cost the others a tenth of it
+  // "worker 2 on HOST", if it cost the others a tenth of a run of some seconds.
+  std::string slowest = {};
 };
 
 // Figures of summary.json, which a run writes when it finishes.

@@ -71,10 +71,13 @@ TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {
 
 TEST(Compare, SaysForWhomTheWorkersWait) {
   const TempFolder folder;
-  // Of 3 s of training; the others of "even" wait for less than a tenth.
-  add_run(folder, {.name = "slow", .waiting = {1.2, 0, 0.6}});
-  add_run(folder, {.name = "even", .reducer = "thc", .waiting = {0.2, 0.3, 0}});
-  add_run(folder, {.name = "old", .reducer = "topk"});
+  // Of 6 s of training; the others of "even" wait for less than a tenth, and
+  // "short" trains for 3 s.
+  const std::vector<double> six(6, 0.5);
+  add_run(folder, {.name = "slow", .accuracies = six, .waiting = {2.4, 0, 1.2}});
+  add_run(folder, {.name = "even", .reducer = "thc", .accuracies = six, .waiting = {0.4, 0.6, 0}});
+  add_run(folder, {.name = "short", .reducer = "onebit", .waiting = {1.2, 0, 0.6}});
+  add_run(folder, {.name = "old", .reducer = "topk", .accuracies = six});
   const Comparison all = compare({folder.path()}, {});
   const auto of = [&](const std::string& name) {
     return *std::ranges::find(all.settings, name, &Setting::name);
@@ -87,6 +90,7 @@ TEST(Compare, SaysForWhomTheWorkersWait) {
   ASSERT_NE(slowest, traits.end());
   EXPECT_EQ(slowest->of(of("slow")), "worker 1 on host1");
   EXPECT_EQ(slowest->of(of("even")), "");
+  EXPECT_EQ(slowest->of(of("short")), "");
   EXPECT_EQ(slowest->of(of("old")), "");
   const auto without = shown_traits({of("even"), of("old")});
   EXPECT_EQ(std::ranges::count(without, "slowest", &Trait::key), 0);
