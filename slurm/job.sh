@@ -26,13 +26,39 @@ program=${ABTRAIN:-$root/build/release/abtrain}
 command -v -- "$program" >/dev/null ||
   fail 66 "no program ${ABTRAIN:-$root/build/release/abtrain}: build it, or set ABTRAIN to its path"
 
+# The nodes of the job with their numbers of tasks, as restart.sh reads hosts.
+# SLURM_TASKS_PER_NODE is a list such as 4(x2),1.
+list_nodes() {
+  local part tasks=()
+  for part in ${SLURM_TASKS_PER_NODE//,/ }; do
+    [[ $part =~ ^([0-9]+)(\(x([0-9]+)\))?$ ]] || fail 2 "SLURM_TASKS_PER_NODE is '$SLURM_TASKS_PER_NODE'"
+    for ((i = ${BASH_REMATCH[3]:-1}; i > 0; i--)); do
+      tasks+=("${BASH_REMATCH[1]}")
+    done
+  done
+  scontrol show hostnames "$SLURM_JOB_NODELIST" | while read -r node; do
+    printf '%s slots=%s\n' "$node" "${tasks[0]}"
+    tasks=("${tasks[@]:1}")
+  done
+}
+
 # run_abtrain COMMAND ARGUMENTS...: runs abtrain. After a failure it is restarted here
-# from its last checkpoint; after exit code 75 the job is requeued.
+# from its last checkpoint, on the nodes that are left; after exit code 75 the job is
+# requeued.
 run_abtrain() {
+  local restart=("$root/scripts/restart.sh" --max-restarts "${MAX_RESTARTS:-3}" --final 75)
+  local step=("$root/slurm/step.sh")
+  if ((${SLURM_JOB_NUM_NODES:-1} > 1)); then
+    nodes=$(mktemp)
+    trap 'rm -f "$nodes"' EXIT
+    list_nodes >"$nodes"
+    ABTRAIN_HOST_CHECK=$(printf %q "$root/slurm/node_left.sh")
+    export ABTRAIN_HOST_CHECK
+    restart+=(--hosts "$nodes" --min-workers "${MIN_WORKERS:-1}")
+    step+=(--on '{hosts}' '{workers}')
+  fi
   say "job $job, start $((${SLURM_RESTART_COUNT:-0} + 1)), on $SLURM_JOB_NODELIST: $program $*"
-  run_passing_signals "$root/scripts/restart.sh" \
-    --max-restarts "${MAX_RESTARTS:-3}" --final 75 -- \
-    "$root/slurm/step.sh" "$program" "$@"
+  run_passing_signals "${restart[@]}" -- "${step[@]}" "$program" "$@"
   say "job $job: exit code $code"
   if [[ $code == 75 ]]; then
     requeue

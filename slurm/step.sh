@@ -1,7 +1,16 @@
 #!/usr/bin/env bash
-# step.sh PROGRAM ARGUMENTS...: runs the program with one srun for the batch files, with
-# one process per task of the job. Its exit code is that of the task that failed first.
+# step.sh [--on HOSTS TASKS] PROGRAM ARGUMENTS...: runs the program with one srun for the
+# batch files, with one process per task of the job, or on the nodes in the file HOSTS
+# with so many tasks. Its exit code is that of the task that failed first.
 set -euo pipefail
+place=()
+if [[ $1 == --on ]]; then
+  mapfile -t nodes < <(cut -d ' ' -f 1 "$2")
+  if (($3 < SLURM_NTASKS)); then
+    place=(--nodes="${#nodes[@]}" --nodelist="$(IFS=, && echo "${nodes[*]}")" --ntasks="$3")
+  fi
+  shift 3
+fi
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/pass_signals.sh"
 
 notes=$(mktemp -d)
@@ -22,7 +31,7 @@ exec {errors}> >(
 filter=$!
 # srun does not take over --cpus-per-task from sbatch by itself.
 run_passing_signals srun --kill-on-bad-exit=1 --mpi="${SLURM_MPI_TYPE:-pmix}" \
-  ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} \
+  ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} "${place[@]}" \
   "${become[@]}" "$@" 2>&"$errors"
 exec {errors}>&-
 wait "$filter" || true

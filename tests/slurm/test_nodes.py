@@ -3,6 +3,8 @@
 Ends with 77 where no Slurm can be started.
 """
 
+import json
+
 from batch_jobs import ROOT, BatchJobs, main
 
 CONFIG = """
@@ -42,6 +44,30 @@ class TwoNodes(BatchJobs):
         self.assertIn("back into the queue", log)
         self.assertEqual((run / "model.safetensors").read_bytes(),
                          (self.folder / "runs/threads/model.safetensors").read_bytes())
+
+
+    def take_back(self, node):
+        # It may have come back by itself.
+        self.slurm.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+        self.slurm.wait_for(lambda: self.slurm.run(
+            "sinfo", "-h", "-p", "main", "-o", "%D %T").stdout.strip() == "2 idle", 60, node)
+
+    def test_a_lost_node_is_left_out(self):
+        (self.folder / "small.yaml").write_text(CONFIG)
+        job = self.submit("--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=1",
+                          ROOT / "slurm/train.sbatch", "small.yaml", "--name", "lost")
+        run = self.folder / "runs/lost"
+        self.slurm.wait_for(lambda: any(run.glob("checkpoints/step-*")), 60, "a checkpoint")
+        self.slurm.run("scontrol", "update", "NodeName=node2", "State=DOWN", "Reason=test")
+        self.addCleanup(self.take_back, "node2")
+        self.wait_state(job, "COMPLETED")
+        self.assertEqual(self.slurm.job(job)["Restarts"], "0")
+        log = self.log(job)
+        self.assertIn("node2 does not answer: it is no longer a node of the job", log)
+        self.assertIn("1 of 2 hosts answer: 2 of 4 workers", log)
+        self.assertIn("Slurm step: process 0 of 2, 0 of 2 on this host", log)
+        self.assertIn("by 4 workers", log)
+        self.assertEqual(json.loads((run / "summary.json").read_text())["workers"], 2)
 
 
 if __name__ == "__main__":

@@ -142,6 +142,97 @@ class Restart(unittest.TestCase):
         self.assertIn("SIGUSR1 during the pause after exit code 69", errors)
         self.assertEqual(len(self.lines("calls")), 1)
 
+    # -- hosts
+
+    def with_hosts(self, codes, hosts, *arguments, down=()):
+        """Of hosts, of which some do not answer: a list of sets, one per start."""
+        (self.folder / "hosts.txt").write_text(hosts)
+        self.script("asks", """#!/bin/bash
+            echo "$1" >>asked
+            starts=$(cat calls 2>/dev/null | wc -l)
+            if grep -qx "$starts $1" down; then echo "no route to $1" >&2; exit 255; fi
+            """.replace("\n            ", "\n"))
+        # Notes the file that it is given too.
+        self.script("trains", COMMAND.replace(
+            'echo "$*" >>calls', 'echo "$1 $(tr "\\n" "," <"$2")" >>calls'))
+        (self.folder / "down").write_text("".join(
+            f"{start} {host}\n" for start, names in enumerate(down) for host in names))
+        self.env["ABTRAIN_HOST_CHECK"] = str(self.folder / "asks")
+        return self.run_with(codes, "--hosts", "hosts.txt", *arguments,
+                             "--", "trains", "{workers}", "{hosts}")
+
+    def test_it_starts_with_the_hosts_that_answer(self):
+        hosts = "a slots=2  # the first\n\n# none\nb:3\nc\nd max_slots=9 slots = 4"
+        self.assertEqual(self.with_hosts([69, 1, 0], hosts, down=[(), ("b", "c")]), 0)
+        self.assertEqual(self.lines("calls"), [
+            "10 a slots=2  ,b:3,c,d max_slots=9 slots = 4,",
+            "6 a slots=2  ,d max_slots=9 slots = 4,",
+            "10 a slots=2  ,b:3,c,d max_slots=9 slots = 4,"])  # they are back
+        self.assertIn("b does not answer: no route to b\n", self.errors)
+        self.assertIn("2 of 4 hosts answer: 6 of 10 workers", self.errors)
+        self.assertEqual(sorted(self.lines("asked")), sorted("abcd" * 3))
+
+    def test_a_number_of_workers_that_is_refused_is_lowered(self):
+        self.assertEqual(
+            self.with_hosts([78, 78, 0], "a:2\nb:3\nc:2", down=[("c",)] * 3), 0)
+        self.assertEqual([line.split()[0] for line in self.lines("calls")], ["5", "4", "3"])
+        self.assertIn("exit code 78 with 5 of 7 workers: trying 4", self.errors)
+        self.assertEqual(self.lines("pauses"), [])
+        # With all of them it is the configuration that is wrong.
+        (self.folder / "calls").unlink()
+        self.assertEqual(self.with_hosts([78], "a:2\nb:2"), 78)
+        self.assertEqual(len(self.lines("calls")), 1)
+        # Not below what is wanted.
+        (self.folder / "calls").unlink()
+        self.assertEqual(self.with_hosts(
+            [78] * 9, "a:2\nb:2\nc:2", "--min-workers", "3", down=[("c",)] * 9), 78)
+        self.assertEqual([line.split()[0] for line in self.lines("calls")], ["4", "3"])
+
+    def test_too_few_workers_are_a_failure(self):
+        self.assertEqual(self.with_hosts(
+            [69], "a\nb", "--min-workers", "2", "--max-restarts", "2",
+            down=[(), ("b",)]), 69)
+        self.assertEqual(len(self.lines("calls")), 1)
+        self.assertIn("1 workers are fewer than --min-workers 2", self.errors)
+        self.assertIn("exit code 69 after 2 restarts: giving up", self.errors)
+        (self.folder / "calls").unlink()
+        self.assertEqual(
+            self.with_hosts([], "a\nb", "--max-restarts", "0", down=[("a", "b")]), 69)
+        self.assertEqual(self.lines("calls"), [])
+
+    def test_hosts_are_asked_by_ssh_but_for_this_one(self):
+        self.script("ssh", '#!/bin/bash\necho "$*" >>asked\n')
+        here = os.uname().nodename
+        (self.folder / "hosts.txt").write_text(f"localhost\n{here}\nfar\n")
+        self.env.pop("ABTRAIN_HOST_CHECK", None)
+        self.assertEqual(
+            self.run_with([0], "--hosts", "hosts.txt", "--", "fails", "{workers}"), 0)
+        self.assertEqual(self.lines("asked"), ["-o BatchMode=yes -o ConnectTimeout=5 far true"])
+        self.assertEqual(self.lines("calls"), ["3"])
+
+    def test_a_signal_while_hosts_are_asked_ends_it(self):
+        (self.folder / "hosts.txt").write_text("a\n")
+        self.env["ABTRAIN_HOST_CHECK"] = "touch asking; exec /bin/sleep 10 #"
+        process = self.start("--hosts", "hosts.txt", "--", "fails", "{workers}")
+        self.wait_for("asking")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=8), 75)
+        self.assertEqual(self.lines("calls"), [])
+        process.communicate(timeout=30)
+
+    def test_wrong_hosts(self):
+        for text, code, says in (("a slots=2\n-o x\n", 65, "hosts.txt:2: expected 'HOST'"),
+                                 ("# none\n", 2, "names no host")):
+            self.assertEqual(self.with_hosts([], text), code)
+            self.assertIn(says, self.errors)
+        for arguments, says in ((["--hosts", "none.txt"], "a file, got 'none.txt'"),
+                                (["--hosts"], "a file, got '--'"),
+                                (["--min-workers", "x"], "takes a number, got 'x'"),
+                                (["--hosts", "hosts.txt"], "needs {workers}")):
+            self.assertEqual(self.run_with([], *arguments, "--", "fails"), 2, arguments)
+            self.assertIn(says, self.errors)
+        self.assertEqual(self.lines("calls"), [])
+
     def test_wrong_use(self):
         for arguments, says in (
                 ([], "no command"), (["--"], "no command"),
