@@ -225,6 +225,11 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
           result.text = join(texts, "\n");
         }
         std::ranges::fill(votes, std::nullopt);
+        if (result.value != 0) {
+          // Whoever hears of it may be gone before this worker does.
+          const std::lock_guard lock(mutex);
+          closing = true;
+        }
         to_all(result);
       }
       return;
