@@ -112,7 +112,7 @@ TEST(CliReport, TheEndingOfTheFileDecidesTheFormat) {
   EXPECT_TRUE(contains(written("r.txt", "--format csv"), "name,runs,"));
   EXPECT_EQ(
       written("r.csv", "--columns bytes"),
-      "name,runs,finished,data,model,method,steps,state,bytes,bytes_sd\r");
+      "name,runs,finished,data,model,method,steps,state,slowest,bytes,bytes_sd\r");
 }
 
 TEST(CliReport, BrokenAndUnfinishedRunsAreNamed) {
