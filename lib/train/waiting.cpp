@@ -57,7 +57,7 @@ std::vector<TimeSplit> to_splits(const comm::AllSpent& spent) {
 
 std::optional<std::string> SlowWatch::look(
     const comm::AllSpent& now, const std::vector<std::string>& hosts) {
-  if (now.workers.empty()) {
+  if (now.workers.size() < 2) {
     return {};
   }
   if (begin_.workers.empty()) {
@@ -68,7 +68,9 @@ std::optional<std::string> SlowWatch::look(
   std::vector<TimeSplit> window = to_splits(now);
   for (std::size_t i = 0; i < window.size(); ++i) {
     const auto before = std::bit_cast<TimeSplit>(begin_.workers[i]);
-    window[i].train -= before.train;
+    // Decompositions are shared out by layers: no worker is slow for having more
+    // of them.
+    window[i].train -= before.train + window[i].svd - before.svd;
     window[i].communication -= before.communication;
     window[i].data -= before.data;
   }
@@ -77,19 +79,22 @@ std::optional<std::string> SlowWatch::look(
   }
   begin_ = now;
   const Waiting waiting = find_waiting(window);
-  if (!(waiting.share > kShare) || !named_.insert(waiting.slowest).second) {
-    return {};
-  }
   const auto slow = static_cast<std::size_t>(waiting.slowest);
+  const double own = own_seconds(window[slow]);
   double others = 0;
   for (std::size_t i = 0; i < window.size(); ++i) {
     others += i == slow ? 0 : own_seconds(window[i]);
   }
   others /= static_cast<double>(window.size() - 1);
+  // Anything may happen within a few seconds.
+  const bool again = suspect_ == waiting.slowest;
+  suspect_ = own - others > kShare * window[slow].train ? waiting.slowest : -1;
+  if (!again || !(waiting.share > kShare) || !named_.insert(waiting.slowest).second) {
+    return {};
+  }
   const auto per_step = [&](double seconds) {
     return formatted("{:.3g} ms", 1e3 * seconds / static_cast<double>(steps));
   };
-  const double own = own_seconds(window[slow]);
   const bool reads_slowly = window[slow].data > 0.5 * (own - others);
   return formatted(
       "worker {}{} makes the others wait {:.0f} % of the time: its own work takes {} per step{}, "

@@ -42,7 +42,8 @@ comm::Spent to_spent(const TimeSplit& seconds);
 std::vector<TimeSplit> to_splits(const comm::AllSpent& spent);
 
 // Looks for a slow worker while a run goes on, in windows of at least kSteps
-// steps and `seconds` seconds. What came before the first call is warm-up.
+// steps and `seconds` seconds; a worker must be the slow one in two of them in a
+// row. What came before the first call is warm-up. Decompositions do not count.
 class SlowWatch {
  public:
   static constexpr std::int64_t kSteps = 20;
@@ -50,12 +51,13 @@ class SlowWatch {
 
   explicit SlowWatch(double seconds) : seconds_(seconds) {}
   // A warning, once for each worker that makes the others wait for more than
-  // kShare of a window. `hosts`: in rank order, or empty.
+  // kShare of such a window. `hosts`: in rank order, or empty.
   std::optional<std::string> look(const comm::AllSpent& now, const std::vector<std::string>& hosts);
 
  private:
   double seconds_;
   comm::AllSpent begin_;  // of the window
+  int suspect_ = -1;      // slow in the last window
   std::set<int> named_;
 };
 
