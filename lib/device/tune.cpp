@@ -12,6 +12,9 @@ void tune(c10::Device device, bool shapes_stay) {
     // LibTorch loads its decompositions for GPUs at their first use, which fails if
     // several threads do so at once ("lazy wrapper should be called at most once").
     at::linalg_cholesky_ex(at::ones({1, 1}, device));
+    // The thread of backward passes gets its CUDA context from its first kernel;
+    // if its first call is one of cuBLAS, LibTorch warns.
+    at::ones({1}, device).requires_grad_().mul(2).backward();
   }
 }
 
