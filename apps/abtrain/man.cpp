@@ -41,6 +41,8 @@ constexpr Row kEnvironment[] = {
     {"ABTRAIN_SECRET, ABTRAIN_SECRET_FILE",
      "A secret of at least 16 bytes, or a file of mode 0600 that holds it. The "
      "processes of a run prove to each other that they know it."},
+    {"ABTRAIN_SPEED",
+     "Speed of the worker that this process is, in any unit, with `balance: auto`."},
     {"OMP_NUM_THREADS",
      "Threads per worker where `train.threads` is 0; without it the cores are "
      "shared evenly."},

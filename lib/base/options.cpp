@@ -268,6 +268,43 @@ Field& Fields::numbers(
       [](const double& item) { return print_number(item); }, help);
 }
 
+Field& Fields::numbers_or(
+    Key key, Names<bool> words, bool& word, std::vector<double>& numbers, Interval each,
+    Help help) {
+  Field& field = this->numbers(key, numbers, each, help);
+  for (const auto& [name, value] : words) {
+    field.choices.push_back(name);
+  }
+  field.wanted = join(field.choices, ", ") + " or " + field.wanted;
+  field.read = [&word, &numbers, words, wanted = field.wanted, names = field.choices,
+                list = field.read](const Value& value, const Complain& complain) {
+    if (value.kind == Kind::List) {
+      std::vector<double> items;
+      std::swap(items, numbers);
+      list(value, complain);
+      if (numbers.empty()) {
+        numbers = std::move(items);
+      } else {
+        word = false;
+      }
+      return;
+    }
+    const auto named = std::ranges::find(words, value.text, &Names<bool>::value_type::first);
+    if (value.kind != Kind::Scalar || named == words.end()) {
+      complain(
+          value,
+          expected(wanted, value, value.kind == Kind::Scalar ? remark_on(value.text, names) : ""));
+      return;
+    }
+    word = named->second;
+    numbers.clear();
+  };
+  field.print = [&word, &numbers, words, list = field.print] {
+    return word || numbers.empty() ? name_in(words, word) : list();
+  };
+  return field;
+}
+
 Field& Fields::texts(Key key, std::vector<std::string>& member, Help help) {
   return add_list<std::string>(key, member, 0, "a string", take_text, print_text, help);
 }

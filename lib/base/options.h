@@ -88,6 +88,11 @@ class Fields {
   Field& integers(Key key, std::vector<std::int64_t>& member, Interval each, Help help);
   Field& numbers(
       Key key, std::vector<double>& member, Interval each, Help help, std::size_t least = 1);
+  // A list of numbers, or one of the words in its place: then `numbers` is empty.
+  // With a list, `word` is false.
+  Field& numbers_or(
+      Key key, Names<bool> words, bool& word, std::vector<double>& numbers, Interval each,
+      Help help);
   // A list of strings, which may be empty.
   Field& texts(Key key, std::vector<std::string>& member, Help help);
   // Stored unparsed, for a reader that knows which values are allowed.

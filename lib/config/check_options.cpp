@@ -56,6 +56,28 @@ void check_optimizer(const RunOptions& o, Conflicts& out) {
   }
 }
 
+void check_balance(const RunOptions& o, Conflicts& out) {
+  const std::size_t given = o.balance.measures ? 0 : o.balance.speeds.size();
+  if (given > 0 && o.workers == 1) {
+    out.push_back(
+        {{"balance", "workers"},
+         formatted(
+             "one worker takes all examples; expected none or auto, got a list of {}", given)});
+  } else if (given > 0 && std::ssize(o.balance.speeds) != o.workers) {
+    out.push_back(
+        {{"balance", "workers"},
+         formatted("expected one speed for each of the {} workers, got {}", o.workers, given)});
+  }
+  if (o.balance.is_on() && orders::kind_of(o.order).is_balanced()) {
+    out.push_back(
+        {{"balance", "order.name"},
+         formatted(
+             "{} compares the gradients of equal batches; expected none, or order.name "
+             "shuffle or sequential",
+             o.order.name)});
+  }
+}
+
 }  // namespace
 
 Conflicts check(const RunOptions& options) {
@@ -67,6 +89,7 @@ Conflicts check(const RunOptions& options) {
   append(compress::check(options.reducer, "reducer", options.workers), out);
   check_optimizer(options, out);
   append(orders::check(options.order, options.data.batch_size, options.train.accumulate), out);
+  check_balance(options, out);
   if (!options.model.weights && !options.model.fresh.empty()) {
     out.push_back(
         {{"model.fresh", "model.weights"},

@@ -1,4 +1,10 @@
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "base/error.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "config/run_options.h"
 #include "orders/order_kind.h"
 
@@ -96,6 +102,56 @@ bool balances_examples(const RunOptions& o) {
   return orders::balances_examples(o.order, o.data.batch_size * o.train.accumulate);
 }
 
+std::vector<std::int64_t> batches_of(const RunOptions& o) {
+  const auto count = static_cast<std::size_t>(o.workers);
+  std::vector<std::int64_t> batches(count, o.data.batch_size);
+  const std::vector<double>& speeds = o.balance.speeds;
+  if (speeds.empty()) {
+    return batches;
+  }
+  ABT_ASSERT(speeds.size() == count, "{} speeds of {} workers", speeds.size(), count);
+  const double all = static_cast<double>(o.data.batch_size * o.workers);
+  const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  std::vector<double> exact(count);
+  std::int64_t left = o.data.batch_size * o.workers;
+  for (std::size_t i = 0; i < count; ++i) {
+    exact[i] = all * speeds[i] / sum;
+    batches[i] = std::max<std::int64_t>(1, static_cast<std::int64_t>(exact[i]));
+    left -= batches[i];
+  }
+  // Those that rounding has cut most get one more; of equals, the first.
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) {
+    return exact[i] - static_cast<double>(batches[i]);
+  });
+  for (std::size_t k = 0; left > 0; ++k, --left) {
+    ++batches[order[k % count]];
+  }
+  // Where a share was below one example, the others have less.
+  for (std::size_t k = 1; left < 0; ++k) {
+    std::int64_t& batch = batches[order[count - 1 - (k - 1) % count]];
+    if (batch > 1) {
+      --batch;
+      ++left;
+    }
+  }
+  return batches;
+}
+
+std::string batches_text(const std::vector<std::int64_t>& batches) {
+  if (std::ranges::count(batches, batches.front()) == std::ssize(batches)) {
+    return formatted("{} each", batches.front());
+  }
+  std::vector<std::string> words;
+  for (const std::int64_t batch : batches) {
+    words.push_back(std::to_string(batch));
+  }
+  const std::string last = words.back();
+  words.pop_back();
+  return join(words, ", ") + " and " + last;
+}
+
 Fields fields_of(RunOptions& o) {
   Fields f;
   f.folder_name("name", o.name, "name of the run folder, <output>/<name>").free();
@@ -104,6 +160,13 @@ Fields fields_of(RunOptions& o) {
        "workers", o.workers, between(1, 65536),
        "number of workers: threads, or under a launcher its processes; left "
        "out, 2 where the method trains two factors")
+      .free();
+  f.numbers_or(
+       "balance", {{"none", false}, {"auto", true}}, o.balance.measures, o.balance.speeds,
+       above_to(0, 1e6),
+       "speeds of the workers, in any unit: their batches are in that proportion, "
+       "data.batch_size on average; auto: measured when the run starts "
+       "(docs/hosts.md)")
       .free();
   f.choice(
        "device", o.device,

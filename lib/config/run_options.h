@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/duration.h"
 #include "comm/back_end.h"
@@ -56,10 +57,22 @@ struct EvaluateOptions {
 // What a run does when it loses a worker.
 enum class OnLostWorker { Stop, Continue };
 
+// How a step's examples are divided among the workers.
+struct BalanceOptions {
+  bool measures = false;  // auto
+  // Of each worker, in any unit; empty: all alike. With auto, set once they are
+  // measured, and not part of the configuration.
+  std::vector<double> speeds;
+  bool is_on() const {
+    return measures || !speeds.empty();
+  }
+};
+
 struct RunOptions {
   std::string name = "run";  // run folder: <output>/<name>
   std::uint64_t seed = 1;
   std::int64_t workers = 1;
+  BalanceOptions balance;
   device::DeviceChoice device = device::DeviceChoice::Auto;
   std::optional<comm::BackEnd> comm;  // nullopt: the best that works
   OnLostWorker on_lost_worker = OnLostWorker::Stop;
@@ -79,6 +92,12 @@ struct RunOptions {
 
 // Whether the order needs the gradients of single examples.
 bool balances_examples(const RunOptions& options);
+
+// Examples of each worker's batch, in rank order: data.batch_size of all, or as
+// `balance` says, with the same sum, and at least one.
+std::vector<std::int64_t> batches_of(const RunOptions& options);
+// "86, 85 and 85"; "64 each" where all have as many.
+std::string batches_text(const std::vector<std::int64_t>& batches);
 
 inline methods::MethodSetup method_setup(const RunOptions& o) {
   return {o.method, o.reducer, static_cast<int>(o.workers), o.evaluate.norm_batches > 0};

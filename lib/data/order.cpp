@@ -9,25 +9,38 @@
 namespace abtrain::data {
 namespace {
 
+// A worker's positions among all examples of an epoch: those of one cycle of the
+// workers' turns, and so on in each cycle. With equal batches a cycle has one turn
+// of each worker.
 struct Share {
   std::int64_t examples;
-  std::int64_t worker;
   std::int64_t workers;
+  std::int64_t cycle;                // positions
+  std::vector<std::int64_t> places;  // this worker's in a cycle, ascending
+
   std::int64_t size() const {
-    return examples / workers;
+    return examples / cycle * turns();
+  }
+  std::int64_t position(std::int64_t i) const {
+    return i / turns() * cycle + places[static_cast<std::size_t>(i % turns())];
+  }
+
+ private:
+  std::int64_t turns() const {
+    return std::ssize(places);
   }
 };
 
 class Shuffle : public ExampleOrder {
  public:
-  Shuffle(const Share& share, std::uint64_t seed) : share_(share), seed_(seed) {}
+  Shuffle(Share share, std::uint64_t seed) : share_(std::move(share)), seed_(seed) {}
 
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
     const Random random(seed_, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch));
     const std::vector<std::int64_t> all = permutation(share_.examples, random);
     std::vector<std::int64_t> mine(static_cast<std::size_t>(examples_per_epoch()));
     for (std::int64_t i = 0; i < share_.size(); ++i) {
-      mine[i] = all[share_.worker + i * share_.workers];
+      mine[i] = all[share_.position(i)];
     }
     return mine;
   }
@@ -42,15 +55,15 @@ class Shuffle : public ExampleOrder {
 
 class Sequential : public ExampleOrder {
  public:
-  explicit Sequential(const Share& share) : share_(share) {}
+  explicit Sequential(Share share) : share_(std::move(share)) {}
 
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
-    // Continuing from the last epoch's end gives each left-over example its
-    // turn.
-    const std::int64_t first = epoch * share_.size() * share_.workers + share_.worker;
+    // Continuing from the last epoch's end, that of equal batches whatever they
+    // are, gives each left-over example its turn.
+    const std::int64_t first = epoch * (share_.examples / share_.workers * share_.workers);
     std::vector<std::int64_t> mine(static_cast<std::size_t>(examples_per_epoch()));
     for (std::int64_t i = 0; i < share_.size(); ++i) {
-      mine[i] = (first + i * share_.workers) % share_.examples;
+      mine[i] = (first + share_.position(i)) % share_.examples;
     }
     return mine;
   }
@@ -65,9 +78,34 @@ class Sequential : public ExampleOrder {
 Share share_of(const OrderSetting& setting) {
   ABT_ASSERT(
       setting.workers >= 1 && setting.worker >= 0 && setting.worker < setting.workers &&
-          setting.examples >= 0,
+          setting.examples >= 0 &&
+          (setting.batches.empty() || std::ssize(setting.batches) == setting.workers),
       "worker {} of {}, {} examples", setting.worker, setting.workers, setting.examples);
-  return {setting.examples, setting.worker, setting.workers};
+  std::vector<std::int64_t> turns = setting.batches;
+  turns.resize(static_cast<std::size_t>(setting.workers), 1);
+  std::int64_t divisor = 0;
+  for (const std::int64_t count : turns) {
+    ABT_ASSERT(count >= 1, "a batch of {}", count);
+    divisor = std::gcd(divisor, count);
+  }
+  Share share{setting.examples, setting.workers, 0, {}};
+  for (std::int64_t& count : turns) {
+    count /= divisor;
+    share.cycle += count;
+  }
+  // The k-th of a worker's t turns is at (2 k + 1) / (2 t) of the cycle; at the
+  // same point, lower workers come first. Its place is the number of turns before
+  // it: of worker v, those j with (2 j + 1) / t_v < (2 k + 1) / t.
+  const auto own = static_cast<std::size_t>(setting.worker);
+  for (std::int64_t k = 0; k < turns[own]; ++k) {
+    std::int64_t place = 0;
+    for (std::size_t v = 0; v < turns.size(); ++v) {
+      const std::int64_t point = (2 * k + 1) * turns[v] - (v < own ? 0 : 1);
+      place += (point / turns[own] + 1) / 2;
+    }
+    share.places.push_back(place);
+  }
+  return share;
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ class ExampleOrder {
  public:
   virtual ~ExampleOrder() = default;
   // Indices into the training images, examples_per_epoch() of them. In every
-  // epoch the workers' shares are disjoint and of equal size (the up to
-  // workers-1 left-over examples differ from epoch to epoch).
+  // epoch the workers' shares are disjoint and in the proportion of their batches
+  // (the left-over examples, fewer than a step's, differ from epoch to epoch).
   virtual std::vector<std::int64_t> epoch(std::int64_t epoch) const = 0;
   // The same, but waits until the order is known; for a separate thread. Empty
   // if `stop` came first.
@@ -34,10 +34,14 @@ struct OrderSetting {
   int worker = 0;
   int workers = 1;
   std::uint64_t seed = 0;
+  // Examples of each worker's batch; empty: all alike.
+  std::vector<std::int64_t> batches = {};
 };
 
 // `order.name: shuffle`: one seeded permutation of all examples per epoch, the
-// same on every worker; worker w takes positions w, w + workers, ...
+// same on every worker; worker w takes positions w, w + workers, ... With unequal
+// batches the workers take turns in that proportion, spread evenly, so that a step
+// takes the same positions whatever the shares.
 std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting);
 // `order.name: sequential`: no permutation; each epoch continues where the
 // previous one stopped.

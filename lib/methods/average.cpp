@@ -4,14 +4,29 @@
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "compress/plain.h"
 
 namespace abtrain::methods {
 
+double weight_of(const std::vector<std::int64_t>& examples, std::size_t index) {
+  if (examples.empty()) {
+    return 1;
+  }
+  const std::int64_t sum = std::accumulate(examples.begin(), examples.end(), std::int64_t{0});
+  return static_cast<double>(examples[index] * std::ssize(examples)) / static_cast<double>(sum);
+}
+
+void weigh(at::Tensor tensor, double weight) {
+  if (weight != 1) {
+    tensor.mul_(weight);
+  }
+}
+
 void average(
     const std::vector<at::Tensor>& tensors, comm::Communicator& group, comm::Purpose purpose,
-    at::ScalarType wire) {
+    at::ScalarType wire, double weight) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> flat;
   for (const at::Tensor& tensor : tensors) {
@@ -23,6 +38,7 @@ void average(
     return;
   }
   const at::Tensor buffer = at::cat(flat);
+  weigh(buffer, weight);
   compress::average(buffer, group, purpose, wire);
   std::int64_t offset = 0;
   for (const at::Tensor& tensor : tensors) {
@@ -32,12 +48,13 @@ void average(
   }
 }
 
-void average_buffers(const nn::Model& model, comm::Communicator& group, comm::Purpose purpose) {
+void average_buffers(
+    const nn::Model& model, comm::Communicator& group, comm::Purpose purpose, double weight) {
   std::vector<at::Tensor> buffers;
   for (const nn::NamedBuffer& b : model.buffers()) {
     buffers.push_back(*b.tensor);
   }
-  average(buffers, group, purpose);
+  average(buffers, group, purpose, at::kFloat, weight);
 }
 
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
@@ -55,7 +72,8 @@ std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
   return refs;
 }
 
-void share_dense(const nn::Model& source, comm::Communicator& world, nn::Model& target) {
+void share_dense(
+    const nn::Model& source, comm::Communicator& world, nn::Model& target, double weight) {
   for (std::size_t i = 0; i < source.weights().size(); ++i) {
     const nn::Weight& from = *source.weights()[i].weight;
     if (!from.is_factored()) {
@@ -69,12 +87,13 @@ void share_dense(const nn::Model& source, comm::Communicator& world, nn::Model& 
   for (std::size_t i = 0; i < source.buffers().size(); ++i) {
     *target.buffers()[i].tensor = source.buffers()[i].tensor->clone();
   }
-  average_buffers(target, world, comm::Purpose::Metrics);
+  average_buffers(target, world, comm::Purpose::Metrics, weight);
 }
 
-void set_mean_dense(const at::Tensor& own, comm::Communicator& world, nn::Model& target) {
+void set_mean_dense(
+    const at::Tensor& own, comm::Communicator& world, nn::Model& target, double weight) {
   const at::Tensor mean = own.clone();
-  average({mean}, world, comm::Purpose::Metrics);
+  average({mean}, world, comm::Purpose::Metrics, at::kFloat, weight);
   std::int64_t offset = 0;
   for (const optim::ParameterRef& ref : dense_parameters(target)) {
     *ref.tensor = nn::view_at(mean, offset, ref.tensor->sizes().vec());

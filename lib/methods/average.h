@@ -11,14 +11,23 @@
 
 namespace abtrain::methods {
 
+// The weight of member `index` in a mean over examples: what it brings is
+// multiplied by it before the plain mean over the members, which have so many
+// examples each. Exactly 1 where all have as many, and where nothing is said
+// (`examples` is empty).
+double weight_of(const std::vector<std::int64_t>& examples, std::size_t index);
+// Multiplies by the weight in place; leaves the bits alone if it is 1.
+void weigh(at::Tensor tensor, double weight);
+
 // Overwrites contiguous fp32 tensors with their mean over `group`, all of them
-// in one all-reduce.
+// in one all-reduce. Here and below, `weight` is this member's.
 void average(
     const std::vector<at::Tensor>& tensors, comm::Communicator& group, comm::Purpose purpose,
-    at::ScalarType wire = at::kFloat);
+    at::ScalarType wire = at::kFloat, double weight = 1);
 
 // Averages the running statistics in place.
-void average_buffers(const nn::Model& model, comm::Communicator& group, comm::Purpose purpose);
+void average_buffers(
+    const nn::Model& model, comm::Communicator& group, comm::Purpose purpose, double weight = 1);
 
 // Everything that is dense in a model now (weights, biases, norms and the
 // like), as references for a ParameterBlock, in the order of the layers.
@@ -27,10 +36,12 @@ std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model);
 // Makes `target` share the dense weights and parameters of `source`, without
 // gradients; its running statistics become the mean over `world` of those of
 // `source`. Counts as metrics.
-void share_dense(const nn::Model& source, comm::Communicator& world, nn::Model& target);
+void share_dense(
+    const nn::Model& source, comm::Communicator& world, nn::Model& target, double weight);
 
 // Sets what is dense in `target` to the mean over `world` of `own`, which is
 // flat, in the order of dense_parameters().
-void set_mean_dense(const at::Tensor& own, comm::Communicator& world, nn::Model& target);
+void set_mean_dense(
+    const at::Tensor& own, comm::Communicator& world, nn::Model& target, double weight);
 
 }  // namespace abtrain::methods

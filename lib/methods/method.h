@@ -61,6 +61,9 @@ struct MethodContext {
   const RunLength& length;
   std::uint64_t seed;
   Observer& observer;
+  // Examples of each worker's batch, by which averages are weighted; empty: all
+  // alike.
+  std::vector<std::int64_t> batches = {};
 };
 
 // How a worker trains now.
@@ -71,6 +74,9 @@ struct Stage {
   // Those over which the next step averages gradients; null: none, each worker
   // trains alone.
   comm::Communicator* gradient_group = nullptr;
+  // Of this worker's gradients in that average (methods/average.h): the next
+  // step multiplies its loss by it.
+  double gradient_weight = 1;
   // Gradients are sent while the backward pass goes on.
   bool sends_early = false;
   // One of the replicas can save for all of them, because no part of their
@@ -157,6 +163,12 @@ class Method {
   virtual GradientReduction* reduction() = 0;
   // All tensors that must be equal on replicas now.
   virtual std::vector<at::Tensor> replicated_state() = 0;
+  // This worker's weight in an average over the world, and over these consecutive
+  // workers, which include it (methods/average.h).
+  double world_weight() const {
+    return weight_among(0, context_.world.size());
+  }
+  double weight_among(int first, int count) const;
   // The stretch of the present phase that ends after t steps; null: none does.
   const Stretch* ending_after(std::int64_t t);
   // Makes a block of the whole dense model.

@@ -83,6 +83,7 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
 config::RunOptions bare(const config::RunOptions& configured, int workers) {
   config::RunOptions o = configured;
   o.workers = workers;
+  o.balance = {};
   o.data.name = "random";
   o.data.subset = o.data.pool = o.data.validation = 0;
   o.data.standardize = false;

@@ -103,6 +103,15 @@ TimePlan time_of(
   return time_of(options, facts.data.shape, facts.planned->sizes, facts.length, request);
 }
 
+std::string balance_text(const config::RunOptions& options) {
+  if (!options.balance.is_on()) {
+    return "";
+  }
+  return formatted(
+      ", with batches of {}{}", config::batches_text(config::batches_of(options)),
+      options.balance.measures ? " here; their speeds are measured when the run starts" : "");
+}
+
 std::string data_text(const config::RunOptions& options, const Facts& facts) {
   const data::DatasetShape& set = facts.data.shape;
   return formatted(
@@ -148,7 +157,7 @@ std::string plan_text(
                        with_commas(length.steps_per_epoch),
                        options.workers * options.data.batch_size * options.train.accumulate,
                        data::examples_of(options.data)));
-  out += row("workers", std::to_string(options.workers));
+  out += row("workers", std::to_string(options.workers) + balance_text(options));
   const methods::MethodKind& kind = methods::kind_of(options.method);
   if (kind.plan_text != nullptr) {
     out += kind.plan_text(config::method_setup(options), length);
@@ -210,6 +219,7 @@ nlohmann::ordered_json plan_json(
       {"steps", facts.length.steps},
       {"steps_per_epoch", facts.length.steps_per_epoch},
       {"examples_per_step", options.workers * options.data.batch_size * options.train.accumulate},
+      {"batches", config::batches_of(options)},
       {"parameters",
        {{"dense", dense},
         {"stored", facts.planned ? ordered_json(facts.planned->stored) : ordered_json()}}},

@@ -70,14 +70,15 @@ bool lies_on_device(
 
 std::unique_ptr<data::BatchSource> make_batches(
     const ExampleSource& source, const data::DataOptions& options, const data::Augment& augment,
-    const data::ExampleOrder& order, std::int64_t first_batch, const at::Device& device) {
+    const data::ExampleOrder& order, std::int64_t batch_size, std::int64_t first_batch,
+    const at::Device& device) {
   if (const auto* there = std::get_if<OnDevice>(&source)) {
     return std::make_unique<data::DeviceLoader>(
-        there->images, augment, order, options.batch_size, first_batch, there->type);
+        there->images, augment, order, batch_size, first_batch, there->type);
   }
   return std::make_unique<data::Loader>(
-      std::get<OnHost>(source).examples, augment, order, options.batch_size, options.prefetch,
-      first_batch, device);
+      std::get<OnHost>(source).examples, augment, order, batch_size, options.prefetch, first_batch,
+      device);
 }
 
 }  // namespace abtrain::train

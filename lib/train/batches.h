@@ -42,10 +42,11 @@ bool lies_on_device(
     const config::RunOptions& options, const data::Dataset& dataset,
     const data::Examples& validation, const at::Device& device);
 
-// The batches of a worker that computes on `device`, from `first_batch` on. The
-// references must outlive the result.
+// The batches of a worker that computes on `device`, of `batch_size` examples, from
+// `first_batch` on. The references must outlive the result.
 std::unique_ptr<data::BatchSource> make_batches(
     const ExampleSource& source, const data::DataOptions& options, const data::Augment& augment,
-    const data::ExampleOrder& order, std::int64_t first_batch, const at::Device& device);
+    const data::ExampleOrder& order, std::int64_t batch_size, std::int64_t first_batch,
+    const at::Device& device);
 
 }  // namespace abtrain::train

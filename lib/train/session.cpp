@@ -32,6 +32,7 @@
 #include "train/resume.h"
 #include "train/run_differences.h"
 #include "train/setup.h"
+#include "train/speeds.h"
 #include "train/summary.h"
 #include "train/trainer.h"
 #include "train/workers/local_workers.h"
@@ -140,6 +141,10 @@ SessionResult Session::train() {
   at::set_num_threads(threads);
   announce(threads);
   device::tune(setup_.device, !methods::kind_of(options_.method).factors_weights);
+  if (options_.balance.measures) {
+    doing("measuring the workers' speeds");
+  }
+  choose_speeds(options_, setup_, host_, resume_.from.has_value(), log_);
   doing("starting the workers");
   const TrainResult result = run_workers();
   log_.live("");
@@ -216,12 +221,12 @@ void Session::announce(int threads) {
   const bool shares = host_.workers_in_process > device::cpu_cores();
   const int cores = shares ? device::cpu_cores() : threads;
   log_.info(
-      "{}{}{} on {}, {}{}{}{}, {}, {} steps of {} {} per worker", options_.workers,
+      "{}{}{} on {}, {}{}{}{}, {}, {} steps of {} {} per worker{}", options_.workers,
       options_.workers == 1 ? " worker" : " workers",
       host_.workers_in_process < options_.workers ? ", one process each," : "", setup_.device.str(),
       shares ? "sharing " : "", cores, cores == 1 ? " core" : " cores", shares ? "" : " each",
       precision_text(), setup_.length.steps, options_.data.batch_size * options_.train.accumulate,
-      data::examples_of(options_.data));
+      data::examples_of(options_.data), options_.balance.is_on() ? " on average" : "");
 }
 
 TrainResult Session::run_workers() {
@@ -251,8 +256,17 @@ TrainResult Session::run_workers() {
 
 TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>* survivor) {
   device::CaptureTurn turn;
+  // A checkpoint has the batches of its steps: averages were weighted by them.
+  config::RunOptions recorded = options_;
+  if (recorded.balance.measures) {
+    const auto batches = config::batches_of(options_);
+    recorded.balance = {};
+    if (!options_.balance.speeds.empty()) {
+      recorded.balance.speeds.assign(batches.begin(), batches.end());
+    }
+  }
   const run_folder::CheckpointWriter::Options checkpoints{
-      folder_, config::to_yaml(options_), options_.checkpoint.keep};
+      folder_, config::to_yaml(recorded), options_.checkpoint.keep};
   TrainInputs inputs{options_, setup_.dataset, setup_.validation, setup_.device};
   if (inherited == nullptr) {
     inputs.initialize = [&](nn::Model& model) { setup_.initial->copy_into(model); };

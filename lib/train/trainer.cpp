@@ -43,6 +43,7 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       options_(inputs.options),
       world_(comm::metered(world, "world", ledger_.meter())),
       length_(config::run_length(options_, in_.dataset.train.size())),
+      all_batches_(config::batches_of(options_)),
       model_(nn::make_model(options_.model, config::input_shape(in_.dataset))),
       merged_(nn::make_model(options_.model, config::input_shape(in_.dataset))),
       optimizer_(optim::make_optimizer(options_.optimizer)),
@@ -50,11 +51,13 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       recorder_(in_.log),
       augment_(options_.data, in_.dataset, options_.seed),
       order_(make_order_of_run(
-          options_, {in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed},
+          options_,
+          {in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed, all_batches_},
           balancer_)),
       examples_(examples_of(in_)),
       batches_(make_batches(
           examples_.train, options_.data, augment_, *order_,
+          all_batches_[static_cast<std::size_t>(world_->rank())],
           first_step(inputs) * options_.train.accumulate, in_.device)),
       evaluate_every_(interval(options_.evaluate.every, length_)),
       save_every_(interval(options_.checkpoint.every, length_)),
@@ -80,7 +83,7 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
   method_ = methods::kind_of(options_.method)
                 .make(
                     {*model_, *world_, *optimizer_, schedule_, options_.method, options_.reducer,
-                     length_, options_.seed, recorder_});
+                     length_, options_.seed, recorder_, all_batches_});
   if (balancer_ && !balancer_->takes_examples()) {
     // The training step handles the gradients of single examples itself.
     method_->watch_gradients([this](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
@@ -212,7 +215,7 @@ void Trainer::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose p
   const auto order =
       data::make_shuffle({in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed});
   const auto batches = make_batches(
-      examples_.train, options_.data, augment_, *order,
+      examples_.train, options_.data, augment_, *order, options_.data.batch_size,
       t * data::full_batches(*order, options_.data.batch_size), in_.device);
   collect_statistics(model, *batches, options_.evaluate.norm_batches, *world_, purpose);
 }
@@ -291,6 +294,9 @@ TrainResult Trainer::run() {
   } else {
     ledger_.count(&TrafficSplit::switches, [&] { method_->start(); });
     start_order(0);
+  }
+  if (in_.log != nullptr && options_.balance.is_on()) {
+    in_.log->event("balance", t, {{"batches", all_batches_}, {"speeds", options_.balance.speeds}});
   }
   if (in_.begun) {
     in_.begun();

@@ -80,6 +80,7 @@ class Trainer {
   Ledger ledger_;
   std::unique_ptr<comm::Communicator> world_;
   RunLength length_;
+  const std::vector<std::int64_t> all_batches_;  // of each worker (config::batches_of())
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<nn::Model> merged_;  // for evaluations
   std::unique_ptr<optim::Optimizer> optimizer_;

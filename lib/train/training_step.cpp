@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
@@ -28,6 +29,10 @@ TrainingStep::TrainingStep(const Parts& parts)
       one_by_one_(parts.examples != nullptr && !nn::has_example_gradients(parts.model)),
       turn_(parts.inputs.turn != nullptr ? *parts.inputs.turn : own_turn_),
       loss_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
+      scale_(
+          parts.inputs.options.balance.is_on()
+              ? at::ones({}, at::TensorOptions(parts.inputs.device))
+              : at::Tensor()),
       norm_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
       rates_(parts.inputs.device) {}
 
@@ -37,6 +42,9 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
   optim::ParameterBlock& block = in_.method.block();
   block.zero_gradients();
   loss_.zero_();
+  if (scale_.defined()) {
+    scale_.fill_(in_.method.now().gradient_weight);
+  }
   for (std::int64_t k = 0; k < count; ++k) {
     take_batch();
     // Every micro-batch of every worker drops different elements.
@@ -134,6 +142,9 @@ void TrainingStep::pass(std::int64_t sends) {
   // worker itself tells the others.
   if (sends >= 0 && (loss.value.is_cuda() || std::isfinite(loss.value.item<double>()))) {
     in_.method.before_backward(sends);
+  }
+  if (scale_.defined()) {
+    loss.gradient.mul_(scale_);
   }
   loss.backward();
   loss_.add_(loss.value);

@@ -101,7 +101,10 @@ class TrainingStep {
   device::CaptureTurn& turn_;
   // What captured work reads and writes.
   data::Batch batch_;
-  at::Tensor loss_;  // summed over the micro-batches
+  at::Tensor loss_;   // summed over the micro-batches
+  // What this worker's gradients are multiplied by, so that their mean over the
+  // workers is that over the examples; undefined: 1.
+  at::Tensor scale_;
   at::Tensor norm_;
   optim::Rates rates_;
   std::uint64_t captured_at_ = 0;  // addresses() at the capture

@@ -55,6 +55,53 @@ TEST_P(Order, SameCallSameAnswer) {
   EXPECT_EQ(make(50, 1, 3)->epoch(4), make(50, 1, 3)->epoch(4));
 }
 
+// Whatever the shares are: each step takes the same examples, and an epoch each
+// one at most once; equal batches give what is given without any.
+TEST_P(Order, UnequalBatchesTakeTheSameExamplesInEachStep) {
+  const std::int64_t examples = 1003;
+  const auto taken = [&](const std::vector<std::int64_t>& batches, std::int64_t epoch) {
+    std::vector<std::set<std::int64_t>> steps;
+    const auto workers = static_cast<int>(batches.size());
+    for (int w = 0; w < workers; ++w) {
+      const auto order = GetParam()({examples, w, workers, 3, batches});
+      const std::int64_t batch = batches[static_cast<std::size_t>(w)];
+      const Indices mine = order->epoch(epoch);
+      EXPECT_EQ(std::ssize(mine), order->examples_per_epoch());
+      steps.resize(static_cast<std::size_t>(full_batches(*order, batch)));
+      for (std::size_t i = 0; i < steps.size() * static_cast<std::size_t>(batch); ++i) {
+        EXPECT_TRUE(steps[i / static_cast<std::size_t>(batch)].insert(mine[i]).second);
+      }
+    }
+    return steps;
+  };
+  for (const std::int64_t epoch : {0, 3}) {
+    const auto equal = taken({20, 20, 20}, epoch);
+    ASSERT_EQ(equal.size(), 16u);
+    std::set<std::int64_t> all;
+    for (const auto& step : equal) {
+      EXPECT_EQ(step.size(), 60u);
+      all.insert(step.begin(), step.end());
+    }
+    EXPECT_EQ(all.size(), 960u);
+    EXPECT_EQ(taken({24, 24, 12}, epoch), equal);
+    EXPECT_EQ(taken({1, 37, 22}, epoch), equal);
+    EXPECT_EQ(taken({58, 1, 1}, epoch), equal);
+    EXPECT_EQ(
+        GetParam()({examples, 1, 3, 3, {20, 20, 20}})->epoch(epoch),
+        GetParam()({examples, 1, 3, 3})->epoch(epoch));
+  }
+}
+
+// Not the first examples of each step to one worker and the last to another.
+TEST(Sequential, UnequalBatchesAreSpreadEvenly) {
+  const auto first = [](int worker) {
+    return make_sequential({10, worker, 3, 1, {8, 8, 4}})->epoch(0);
+  };
+  EXPECT_EQ(first(0), (Indices{0, 3, 5, 8}));
+  EXPECT_EQ(first(1), (Indices{1, 4, 6, 9}));
+  EXPECT_EQ(first(2), (Indices{2, 7}));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Order, ::testing::Values(&make_shuffle, &make_sequential));
 
 TEST(Shuffle, WorkersTakeTurnsInOnePermutation) {

@@ -4,7 +4,7 @@ import unittest
 
 from pathlib import Path
 
-from runs import Runs
+from runs import PROGRAM, Runs
 
 # A small gpt on the text of a script.
 TEXT = ("data.name=text", f"data.root={Path(__file__).with_name('hosts.py')}",
@@ -16,6 +16,7 @@ class SameBits(Runs):
     def test_threads_and_processes_give_the_same_bits(self):
         for name, *sets in [
                 ("ab2", "workers=4", "method.group_size=2"),
+                ("balanced", "workers=4", "method.group_size=2", "balance=[1, 1, 0.5, 2]"),
                 ("bf16", "workers=4", "reducer.dtype=bf16",
                  "method.outer.wire.dtype=bf16", "method.full_rank_steps=0"),
                 ("local_steps", "workers=4", "method.full_phase.sync_every=2",
@@ -44,6 +45,23 @@ class SameBits(Runs):
             here, there = self.summary(name), self.summary(name + "_mpi")
             self.assertEqual(here["traffic"], there["traffic"])
             self.assertEqual(here["loss"], there["loss"])
+
+    def test_processes_say_how_fast_they_are(self):
+        self.needs_mpi()
+        script = self.folder / "abtrain.sh"
+        script.write_text("#!/bin/sh\nABTRAIN_SPEED=$((3 - 2 * OMPI_COMM_WORLD_RANK)) "
+                          f"exec '{PROGRAM}' \"$@\"\n")
+        script.chmod(0o755)
+        self.run_it("given", "balance=[3, 1]")
+        outcome = self.run_it("told", "balance=auto", processes=2, program=str(script))
+        self.assertIn("balance: batches of 12 and 4; ABTRAIN_SPEED: 3 (", outcome.err)
+        self.assertEqual(self.model("given"), self.model("told"))
+        [event] = self.events("told", "balance")
+        self.assertEqual((event["batches"], event["speeds"]), ([12, 4], [3, 1]))
+        self.assertIn("\nbalance: auto\n", self.path("told", "config.yaml").read_text())
+        # Averages of a checkpoint's workers are weighted as they were.
+        for saved in self.path("told", "checkpoints").glob("step-*/config.yaml"):
+            self.assertIn("\nbalance: [12, 4]\n", saved.read_text())
 
     def test_mpich_gives_the_same_bits(self):
         sets = ("workers=3", "method.name=diloco", "method.fragments=2", "method.delay=3")

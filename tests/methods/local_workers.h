@@ -41,6 +41,7 @@ struct LocalRun {
   optim::OptimizerOptions optimizer;
   std::int64_t steps = 30;
   std::string model = "mlp";
+  std::vector<std::int64_t> batches = {};  // of the workers; empty: all alike
 };
 
 inline LocalRun local_sgd(std::int64_t warmup, double interval) {
@@ -59,6 +60,11 @@ inline LocalRun diloco(
   run.method.fragments = fragments;
   run.method.delay = delay;
   run.method.mixing = mixing;
+  return run;
+}
+
+inline LocalRun with_batches(LocalRun run, const std::vector<std::int64_t>& batches) {
+  run.batches = batches;
   return run;
 }
 
@@ -86,7 +92,8 @@ class LocalWorker {
         schedule_(optim::ScheduleOptions{}, 0.1, length_) {
     model->initialize(nn::InitName::Kaiming, 5);
     method = std::make_unique<methods::LocalTraining>(methods::MethodContext{
-        *model, *world_, *optimizer_, schedule_, run_.method, run_.reducer, length_, 11, observer});
+        *model, *world_, *optimizer_, schedule_, run_.method, run_.reducer, length_, 11, observer,
+        run_.batches});
   }
 
   // Steps [from, to): each changes values, moments and running statistics.

@@ -20,6 +20,7 @@ using testing::local_sgd;
 using testing::LocalCase;
 using testing::LocalRun;
 using testing::LocalWorker;
+using testing::with_batches;
 using testing::with_dtype;
 using testing::with_workers;
 
@@ -107,11 +108,15 @@ class Reference {
     }
   }
   at::Tensor mean() const {
+    // Of examples, if the workers have unequal batches.
     at::Tensor sum = at::zeros_like(x_);
-    for (const at::Tensor& local : locals_) {
-      sum += local;
+    double examples = 0;
+    for (std::size_t r = 0; r < locals_.size(); ++r) {
+      const double batch = run_.batches.empty() ? 1 : static_cast<double>(run_.batches[r]);
+      sum += batch * locals_[r];
+      examples += batch;
     }
-    return sum / n_;
+    return sum / examples;
   }
   const at::Tensor& local(int rank) const {
     return locals_[static_cast<std::size_t>(rank)];
@@ -191,6 +196,8 @@ INSTANTIATE_TEST_SUITE_P(
         LocalCase{"diloco_average", 2, with_rule(diloco(1, 6, 2), OuterRule::Average)},
         LocalCase{"local_sgd_nesterov", 3, with_rule(local_sgd(2, 4), OuterRule::Nesterov)},
         LocalCase{"two_fragments", 2, diloco(1, 7, 2)},
+        LocalCase{"unequal_batches", 3, with_batches(local_sgd(2, 4), {40, 30, 2})},
+        LocalCase{"unequal_streaming", 2, with_batches(diloco(2, 9, 3, 2, 0.5), {3, 5})},
         LocalCase{"streaming", 3, diloco(2, 9, 3, 2, 0.5)},
         LocalCase{"a_fragment_a_layer", 4, diloco(0, 10, 4, 2)}),
     [](const auto& test) { return test.param.name; });
@@ -202,13 +209,14 @@ TEST(LocalSgd, AveragesMomentsAndStatisticsWhereAsked) {
       LocalRun run = with_dtype(local_sgd(0, 3), dtype);
       run.model = "resnet18";
       run.method.average = moments ? Averaged::ParamsAndMoments : Averaged::Params;
+      run.batches = {30, 10};  // so the mean is 3/4 of the first and 1/4 of the second
       with_workers(2, run, [&](LocalWorker& w, int rank) {
         w.method->start();
         w.method->block().moments().fill_(1e-9 * (1 + rank));
         at::Tensor& mean = *w.model->buffers()[0].tensor;
-        mean.fill_(rank == 0 ? 1.0 : 2.0);
+        mean.fill_(rank == 0 ? 1.0 : 3.0);
         w.method->after_step(3);
-        const double wanted = moments ? 1.5e-9 : 1e-9 * (1 + rank);
+        const double wanted = moments ? 1.25e-9 : 1e-9 * (1 + rank);
         const at::Tensor seen = w.method->block().moments().to(at::kDouble);
         EXPECT_LT(
             (seen - wanted).abs().max().item<double>(),

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <numeric>
 #include <tuple>
 #include <vector>
 
@@ -59,6 +60,11 @@ class SyncModes : public ::testing::TestWithParam<SyncCase> {};
 // against what comes out of the exchange and the merge.
 TEST_P(SyncModes, EqualsItsDefinition) {
   const auto [workers, group_size, mode] = GetParam();
+  // Workers with unequal batches, where the mode is a mean of what was learned.
+  std::vector<std::int64_t> batches;
+  for (int r = 0; r < workers && (mode == SyncMode::OnlyLearned || mode == SyncMode::OnlyB); ++r) {
+    batches.push_back(5 + 7 * r % 11);
+  }
   const Groups groups = comm::make_groups(workers, group_size, mode == SyncMode::OnlyB);
   constexpr int kM = 13, kN = 7, kR = 3;
   const auto f64 = at::TensorOptions().dtype(at::kDouble);
@@ -75,22 +81,25 @@ TEST_P(SyncModes, EqualsItsDefinition) {
   at::Tensor a_all = at::zeros({kM, kR}, f64);
   at::Tensor b_all = at::zeros({kR, kN}, f64);
   at::Tensor w_all = at::zeros({kM, kN}, f64);
-  int a_workers = 0;
+  double a_batches = 0;
+  double b_batches = 0;
   for (int r = 0; r < workers; ++r) {
+    const double batch =
+        batches.empty() ? 1 : static_cast<double>(batches[static_cast<std::size_t>(r)]);
     const bool is_a = groups.role_of(r) == Role::A;
     const at::Tensor& d = change[static_cast<std::size_t>(groups.group_of(r))];
     const at::Tensor a = is_a ? a0 + d : a0;
     const at::Tensor b = is_a ? b0 : b0 + d;
-    (is_a ? a_learned : b_learned) += is_a ? a : b;
-    a_workers += is_a ? 1 : 0;
+    (is_a ? a_learned : b_learned) += batch * (is_a ? a : b);
+    (is_a ? a_batches : b_batches) += batch;
     a_all += a / workers;
     b_all += b / workers;
     w_all += at::matmul(a, b) / workers;
   }
-  b_learned /= workers - a_workers;
+  b_learned /= b_batches;
   at::Tensor expected;
   if (mode == SyncMode::OnlyLearned) {
-    expected = at::matmul(a_learned / a_workers, b_learned);
+    expected = at::matmul(a_learned / a_batches, b_learned);
   } else if (mode == SyncMode::WithStale) {
     expected = at::matmul(a_all, b_all);
   } else if (mode == SyncMode::Full) {
@@ -102,7 +111,7 @@ TEST_P(SyncModes, EqualsItsDefinition) {
   comm::run_workers(workers, 20, [&](Communicator& world) {
     comm::TrafficMeter meter;
     const auto metered = comm::metered(world, "world", meter);
-    FactorExchange exchange(*metered, groups);
+    FactorExchange exchange(*metered, groups, batches);
     const at::Tensor own = change[static_cast<std::size_t>(groups.group_of(world.rank()))]
                                .to(at::kFloat)
                                .reshape({-1})
@@ -178,6 +187,8 @@ TEST(FactorExchange, CodesHoldTheMeanUpToTheResiduals) {
   for (const auto& [workers, group_size, only_b] :
        {std::tuple{4, 2, false}, {4, 1, false}, {6, 3, false}, {4, 2, true}}) {
     const Groups groups = comm::make_groups(workers, group_size, only_b);
+    const std::vector<std::int64_t> all = {9, 4, 2, 7, 7, 1};
+    const std::vector<std::int64_t> batches(all.begin(), all.begin() + workers);
     const std::int64_t a = 1001;
     const std::int64_t b = 301;
     std::vector<at::Tensor> change;
@@ -193,7 +204,7 @@ TEST(FactorExchange, CodesHoldTheMeanUpToTheResiduals) {
       comm::run_workers(workers, 20, [&](Communicator& world) {
         comm::TrafficMeter meter;
         const auto metered = comm::metered(world, "world", meter);
-        FactorExchange exchange(*metered, groups);
+        FactorExchange exchange(*metered, groups, batches);
         const auto group = static_cast<std::size_t>(groups.group_of(world.rank()));
         const at::Tensor own = change[group].clone();
         const FlatFactors got = exchange.mean_changes(own, a, b, format, comm::Purpose::Sync);
@@ -214,14 +225,17 @@ TEST(FactorExchange, CodesHoldTheMeanUpToTheResiduals) {
       });
       at::Tensor sum_a = at::zeros({a}, at::kDouble);
       at::Tensor sum_b = at::zeros({b}, at::kDouble);
-      int of_a = 0;
+      std::int64_t of_a = 0;
+      std::int64_t of_b = 0;
       for (std::size_t g = 0; g < change.size(); ++g) {
         const bool is_a = groups.role_of(static_cast<int>(g) * group_size) == Role::A;
-        (is_a ? sum_a : sum_b) += change[g].to(at::kDouble) - left[g];
-        of_a += is_a ? 1 : 0;
+        const auto first = batches.begin() + static_cast<std::ptrdiff_t>(g) * group_size;
+        const auto examples = std::accumulate(first, first + group_size, std::int64_t{0});
+        (is_a ? sum_a : sum_b) += examples * (change[g].to(at::kDouble) - left[g]);
+        (is_a ? of_a : of_b) += examples;
         EXPECT_LT(left[g].norm().item<double>(), change[g].norm().item<double>());
       }
-      EXPECT_LT(largest_difference(mean.b, sum_b / (groups.count - of_a)), 1e-5);
+      EXPECT_LT(largest_difference(mean.b, sum_b / of_b), 1e-5);
       EXPECT_EQ(mean.a.defined(), of_a > 0);
       if (of_a > 0) {
         EXPECT_LT(largest_difference(mean.a, sum_a / of_a), 1e-5);

@@ -45,6 +45,7 @@ RUNS = {
     "cd_grab": ["method.name=ddp", "order.name=cd-grab"],
     "sparse": ["method.name=ddp", "optimizer.name=qcmd-adagrad", "reducer.name=threshold",
                "optimizer.l1=1e-4"],
+    "balance": ["method.name=ddp", "balance=[1, 0.5]"],
     "alone": ["method.name=ddp", "workers=1"],
     "text": ["data.name=text", f"data.root={DOCS}", "data.subset=0", "data.context=16",
              "data.test_share=0.002", "data.validation=9", "evaluate.groups=true",

@@ -67,6 +67,8 @@ TEST_P(ResumedRun, HasTheSameBits) {
 std::vector<ResumedCase> resumed_cases() {
   std::vector<ResumedCase> cases = {
       {"ddp", {"method.name=ddp", "optimizer={name: sgd, momentum: 0.9}"}},
+      {"unequal_batches",
+       {"workers=4", "method.group_size=2", "balance=[1, 0.3, 1, 2]", "train.accumulate=2"}},
       {"groups", {"workers=4", "method.group_size=2"}},
       {"muon",
        {"workers=4", "method.group_size=2", "optimizer={name: muon, factor_step: spectron}"}},

@@ -31,7 +31,7 @@ AbTraining::AbTraining(const MethodContext& context)
       groups_(make_groups(context.options, context.world.size())),
       own_(trained_factors(context.options, groups_.role_of(context.world.rank()))),
       group_(context.world.split(groups_.group_of(context.world.rank()), context.world.rank())),
-      exchange_(context.world, groups_),
+      exchange_(context.world, groups_, context.batches),
       outer_(context.options),
       full_wire_(
           compress::plain_dtype(context.options.full_phase.reducer.or_else(context.reducer))),
@@ -51,6 +51,11 @@ Stage AbTraining::now() {
   stage.phase = phase_;
   stage.replicas = phase_ == Phase::Ab ? group_.get() : &context_.world;
   stage.gradient_group = reduction() == nullptr ? nullptr : stage.replicas;
+  if (stage.gradient_group != nullptr) {
+    const bool ab = phase_ == Phase::Ab;
+    const int first = ab ? groups_.group_of(context_.world.rank()) * groups_.group_size : 0;
+    stage.gradient_weight = weight_among(first, stage.gradient_group->size());
+  }
   stage.sends_early = stage.gradient_group != nullptr && stage.gradient_group->size() > 1;
   stage.one_state = phase_ == Phase::Ab || !local_steps();
   stage.factor_lr_scale = context_.options.factor_lr_scale;
@@ -148,7 +153,7 @@ void AbTraining::finish(std::int64_t t) {
 }
 
 void AbTraining::merge_into(nn::Model& target) {
-  share_dense(context_.model, context_.world, target);
+  share_dense(context_.model, context_.world, target, world_weight());
   if (phase_ == Phase::Full && !local_steps()) {
     return;
   }
@@ -162,7 +167,7 @@ void AbTraining::merge_into(nn::Model& target) {
       }
     }
   }
-  set_mean_dense(dense_part(trained_.values()), context_.world, target);
+  set_mean_dense(dense_part(trained_.values()), context_.world, target, world_weight());
 }
 
 std::vector<LayerRank> AbTraining::layers() const {

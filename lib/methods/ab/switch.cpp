@@ -43,18 +43,18 @@ void AbTraining::average_dense(bool in_place) {
           outer_.send(kDense, parts[0], exchange_, 0, parts[0].numel(), comm::Purpose::Sync).b;
     } else {
       outer_.settle(kDense, parts[0]);
-      average(parts, context_.world, comm::Purpose::Sync, outer_.dtype());
+      average(parts, context_.world, comm::Purpose::Sync, outer_.dtype(), world_weight());
     }
     values.copy_(dense_start_ + parts[0]);
   }
-  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
 }
 
 void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
   const at::NoGradGuard no_grad;
   // Send the change, as for the dense parameters in a synchronization.
   at::Tensor change = trained_.values() - dense_start_;
-  average({change}, context_.world, comm::Purpose::Sync, full_wire_);
+  average({change}, context_.world, comm::Purpose::Sync, full_wire_, world_weight());
   trained_.values().copy_(dense_start_.add_(change));
   averaged_at_ = t;
   if (!with_moments) {
@@ -72,7 +72,7 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
   // Squared gradients would underflow to zero in fp16.
   average(
       moments, context_.world, comm::Purpose::Sync,
-      full_wire_ == at::kHalf ? at::kFloat : full_wire_);
+      full_wire_ == at::kHalf ? at::kFloat : full_wire_, world_weight());
 }
 
 void AbTraining::synchronize(std::int64_t t, bool last) {
@@ -130,7 +130,7 @@ void AbTraining::decompose(std::int64_t t) {
     full_reduction_.release();
     trained_.drop_gradients();  // the factors get memory of their own
     // The running statistics differ between workers up to here.
-    average_buffers(context_.model, context_.world, comm::Purpose::Sync);
+    average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
   }
   decompose_layers(factorable_, decompose_options(t), context_.world, svd_stream_, [&](double s) {
     context_.observer.add_svd_seconds(s);

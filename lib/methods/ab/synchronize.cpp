@@ -5,7 +5,11 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
+#include <cstddef>
+#include <numeric>
+
 #include "comm/traffic.h"
+#include "methods/average.h"
 
 namespace abtrain::methods {
 
@@ -59,14 +63,37 @@ Range record_part(const comm::Groups& groups, int rank, std::int64_t record) {
   return part({0, record}, rank % groups.group_size, groups.group_size);
 }
 
+// Of each group in a mean over the groups of its role, by their examples.
+std::vector<double> weights_of(
+    const comm::Groups& groups, const std::vector<std::int64_t>& batches) {
+  std::vector<double> weights(static_cast<std::size_t>(groups.count), 1);
+  for (const comm::Role role : {comm::Role::A, comm::Role::B}) {
+    std::vector<std::size_t> members;
+    std::vector<std::int64_t> examples;
+    for (int g = 0; g < groups.count && !batches.empty(); ++g) {
+      const int first = g * groups.group_size;
+      if (groups.role_of(first) == role) {
+        const auto begin = batches.begin() + first;
+        members.push_back(static_cast<std::size_t>(g));
+        examples.push_back(std::accumulate(begin, begin + groups.group_size, std::int64_t{0}));
+      }
+    }
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      weights[members[i]] = weight_of(examples, i);
+    }
+  }
+  return weights;
+}
+
 }  // namespace
 
 comm::Groups make_groups(const MethodOptions& options, int workers) {
   return comm::make_groups(workers, options.group_size, has_one_role(options));
 }
 
-FactorExchange::FactorExchange(comm::Communicator& world, const comm::Groups& groups)
-    : world_(world), groups_(groups) {
+FactorExchange::FactorExchange(
+    comm::Communicator& world, const comm::Groups& groups, const std::vector<std::int64_t>& batches)
+    : world_(world), groups_(groups), weights_(weights_of(groups, batches)) {
   const PlaceInRole place = place_in_role(groups_, world.rank());
   const int role = place.role == comm::Role::A ? 0 : 1;
   peers_ = world.split(role * groups_.group_size + place.position, world.rank());
@@ -80,8 +107,12 @@ FlatFactors FactorExchange::mean_changes(
   const Range slice = slice_of(groups_, own, change.numel());
   const Range shard = shard_of(groups_, own, change.numel());
 
-  at::Tensor in =
-      change.narrow(0, slice.begin, slice.size()).to(wire, /*non_blocking=*/false, /*copy=*/true);
+  at::Tensor mine = change.narrow(0, slice.begin, slice.size());
+  const double weight = weights_[static_cast<std::size_t>(groups_.group_of(world_.rank()))];
+  if (weight != 1) {
+    mine = mine * weight;  // before it is rounded
+  }
+  const at::Tensor in = mine.to(wire, /*non_blocking=*/false, /*copy=*/true);
   at::Tensor mean = at::empty({shard.size()}, in.options());
   peers_->reduce_scatter(mean, in, comm::ReduceOp::Mean, purpose).wait();
 
@@ -146,7 +177,9 @@ FlatFactors FactorExchange::mean_changes(
     }
     const std::int64_t size = size_of(first);
     ops::decode_wire(
-        all.narrow(0, offset, size), format, 1.0f / static_cast<float>(place.groups),
+        all.narrow(0, offset, size), format,
+        static_cast<float>(weights_[static_cast<std::size_t>(g)]) /
+            static_cast<float>(place.groups),
         /*add=*/place.group > 0, mean);
     offset += size;
   }

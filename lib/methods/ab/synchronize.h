@@ -14,7 +14,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "comm/groups.h"
@@ -42,8 +44,11 @@ struct FlatFactors {
 // Sends factor changes between the workers of a partition.
 class FactorExchange {
  public:
-  // Collective over `world`, which it splits.
-  FactorExchange(comm::Communicator& world, const comm::Groups& groups);
+  // Collective over `world`, which it splits. `batches`: examples of each
+  // worker's batch, by which means are weighted; empty: all alike.
+  FactorExchange(
+      comm::Communicator& world, const comm::Groups& groups,
+      const std::vector<std::int64_t>& batches = {});
 
   // `change`: by how much this worker's own factor has changed, flat. Returns
   // the mean changes dA (length a) and dB (length b), the same bits on all
@@ -70,6 +75,7 @@ class FactorExchange {
  private:
   comm::Communicator& world_;
   comm::Groups groups_;
+  std::vector<double> weights_;  // of each group among those of its role
   // The workers of this role at this place in their group, one per group.
   std::unique_ptr<comm::Communicator> peers_;
 };

@@ -11,6 +11,7 @@ DataParallel::DataParallel(const MethodContext& context)
 Stage DataParallel::now() {
   Stage stage;
   stage.replicas = stage.gradient_group = &context_.world;
+  stage.gradient_weight = world_weight();
   stage.sends_early = context_.world.size() > 1;
   return stage;
 }
@@ -22,11 +23,11 @@ void DataParallel::start() {
 }
 
 void DataParallel::finish(std::int64_t) {
-  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
 }
 
 void DataParallel::merge_into(nn::Model& target) {
-  share_dense(context_.model, context_.world, target);
+  share_dense(context_.model, context_.world, target, world_weight());
 }
 
 void DataParallel::archive(state::Archive& archive) {

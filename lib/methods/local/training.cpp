@@ -34,6 +34,7 @@ Stage LocalTraining::now() {
   stage.phase = local_ ? Phase::Local : Phase::Full;
   stage.replicas = &context_.world;
   stage.gradient_group = local_ ? nullptr : &context_.world;
+  stage.gradient_weight = local_ ? 1 : world_weight();
   stage.one_state = !local_;
   return stage;
 }
@@ -120,6 +121,7 @@ void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
     at::sub_out(change, part(trained_.values(), range), part(x_, range));
     at += range.size;
   }
+  weigh(scratch_.narrow(0, 0, at), world_weight());
   exchanges_[index]->start(t);
   flight_.emplace();
   flight_->fragment = fragment;
@@ -131,6 +133,7 @@ void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
       flat.push_back(b.tensor->reshape({-1}));
     }
     flight_->statistics = at::cat(flat);
+    weigh(flight_->statistics, world_weight());
     flight_->pending =
         context_.world.all_reduce(flight_->statistics, comm::ReduceOp::Mean, comm::Purpose::Sync);
   }
@@ -195,7 +198,7 @@ void LocalTraining::average_moments() {
     // Squared gradients would underflow to zero in fp16.
     average(
         {trained_.moments()}, context_.world, comm::Purpose::Sync,
-        wire_ == at::kHalf ? at::kFloat : wire_);
+        wire_ == at::kHalf ? at::kFloat : wire_, world_weight());
   }
 }
 
@@ -213,18 +216,18 @@ void LocalTraining::finish(std::int64_t t) {
     }
     // Plainly: no later synchronization would send what compression leaves out.
     at::Tensor change = trained_.values() - x_;
-    average({change}, context_.world, comm::Purpose::Sync, wire_);
+    average({change}, context_.world, comm::Purpose::Sync, wire_, world_weight());
     trained_.values().copy_(x_.add_(change));
     agree(t, trained_.moment_count() == 0);
     context_.observer.synchronized(t, "params", watch.seconds());
   }
-  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
 }
 
 void LocalTraining::merge_into(nn::Model& target) {
-  share_dense(context_.model, context_.world, target);
+  share_dense(context_.model, context_.world, target, world_weight());
   if (local_) {
-    set_mean_dense(trained_.values(), context_.world, target);
+    set_mean_dense(trained_.values(), context_.world, target, world_weight());
   }
 }
 

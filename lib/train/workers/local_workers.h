@@ -18,6 +18,9 @@ class LocalWorkers : public WorkerHost {
   std::string share(const std::string& text) override {
     return text;
   }
+  std::vector<std::string> gather(const std::string& text) override {
+    return {text};
+  }
   void join_folder(const std::string&) override {}
   std::vector<std::string> hosts() const override;
   // Errors: as comm::run_workers().

@@ -26,6 +26,9 @@ class Processes : public WorkerHost {
   at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) override;
   void all_or_none(const std::function<void()>& body) override;
   std::string share(const std::string& text) override;
+  std::vector<std::string> gather(const std::string& text) override {
+    return agree(nullptr, text);
+  }
   // Failures are recorded in the folder from now on.
   void join_folder(const std::string& folder) override;
   std::vector<std::string> hosts() const override;

@@ -62,6 +62,8 @@ class WorkerHost {
   virtual void all_or_none(const std::function<void()>& body) = 0;
   // Collective: returns the text of the process that writes.
   virtual std::string share(const std::string& text) = 0;
+  // Collective: the texts of all processes, one line each, in rank order.
+  virtual std::vector<std::string> gather(const std::string& text) = 0;
   // To be called once the run folder is ready. Collective. Throws Error(Io) if
   // a process does not see it.
   virtual void join_folder(const std::string& folder) = 0;

@@ -1,0 +1,209 @@
+// Runs whose workers have unequal batches: what they learn is what one worker with
+// all their examples learns, and where the speeds come from.
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "error_of.h"
+#include "toy_run.h"
+#include "train/speeds.h"
+#include "with_variables.h"
+
+namespace abtrain::train {
+namespace {
+
+using testing::expect_same_bits;
+using testing::tensors_of;
+using testing::toy_options;
+using testing::train_all;
+
+config::RunOptions sgd_run(const std::string& method, int workers, std::int64_t batch) {
+  config::RunOptions o = toy_options(workers, 1);
+  o.method.name = method;
+  o.data.batch_size = batch;
+  o.optimizer.name = "sgd";
+  o.optimizer.momentum = 0;
+  o.optimizer.lr = 0.05;
+  o.train.clip_norm = 0;
+  o.train.steps = 20;
+  o.schedule.name = optim::ScheduleName::Constant;
+  return o;
+}
+
+double largest_difference(const nn::Model& a, const nn::Model& b) {
+  const auto left = tensors_of(a);
+  const auto right = tensors_of(b);
+  EXPECT_EQ(left.size(), right.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    largest = std::max(largest, (left[i] - right[i]).abs().max().item<double>());
+  }
+  return largest;
+}
+
+TEST(Batches, AreInProportionWithTheSameSum) {
+  using Batches = std::vector<std::int64_t>;
+  const auto batches = [](std::int64_t batch, const std::vector<double>& speeds) {
+    config::RunOptions o;
+    o.workers = std::ssize(speeds);
+    o.data.batch_size = batch;
+    o.balance.speeds = speeds;
+    return config::batches_of(o);
+  };
+  EXPECT_EQ(batches(32, {3, 1}), (Batches{48, 16}));
+  EXPECT_EQ(batches(64, {1, 1, 0.5}), (Batches{77, 77, 38}));
+  EXPECT_EQ(batches(64, {0.1, 0.1, 0.1}), (Batches{64, 64, 64}));
+  EXPECT_EQ(batches(10, {43, 85, 64, 8}), (Batches{9, 17, 13, 1}));
+  EXPECT_EQ(batches(2, {1e6, 1e-6, 1e-6}), (Batches{4, 1, 1}));
+  EXPECT_EQ(batches(1, {5, 1, 5, 1}), (Batches{1, 1, 1, 1}));
+  // What a checkpoint records of them gives the same.
+  EXPECT_EQ(batches(64, {77, 77, 38}), (Batches{77, 77, 38}));
+}
+
+// A step takes the same examples, whatever the shares are; without momentum,
+// averaging parameters after each step is averaging gradients.
+TEST(Balance, WeighsByExamples) {
+  const data::Dataset dataset = testing::toy_dataset();
+  const auto alone = train_all(sgd_run("ddp", 1, 64), dataset);
+  for (const std::string method : {"ddp", "local-sgd", "diloco"}) {
+    SCOPED_TRACE(method);
+    config::RunOptions o = sgd_run(method, 2, 32);
+    o.balance.speeds = {3, 1};
+    o.method.warmup_steps = Duration::steps(2);
+    o.method.sync_every = Duration::steps(1);
+    o.method.outer.lr = 1;
+    o.method.outer.momentum = 0;
+    const auto shared = train_all(o, dataset);
+    EXPECT_LT(largest_difference(*shared[0].model, *alone[0].model), 2e-6);
+    expect_same_bits(*shared[0].model, *shared[1].model);
+  }
+}
+
+TEST(Balance, MicroBatchesHaveTheSameProportion) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions o = sgd_run("ddp", 4, 8);
+  o.balance.speeds = {1, 2, 0.1, 4};
+  o.train.accumulate = 2;
+  const auto alone = train_all(sgd_run("ddp", 1, 64), dataset);
+  EXPECT_LT(largest_difference(*train_all(o, dataset)[0].model, *alone[0].model), 2e-6);
+}
+
+// Each group trains both factors and averages them after each step.
+TEST(Balance, WeighsTheFactorsOfGroups) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions o = sgd_run("ab", 1, 64);
+  o.method.trains = methods::Trains::Both;
+  o.method.sync_every = Duration::steps(1);
+  o.method.full_rank_steps = Duration::steps(0);
+  o.method.moments = methods::FactorMoments::Carry;
+  const auto alone = train_all(o, dataset);
+  config::RunOptions shared = o;
+  shared.workers = 4;
+  shared.data.batch_size = 16;
+  shared.method.group_size = 2;
+  shared.balance.speeds = {10, 1, 3, 2};
+  EXPECT_LT(largest_difference(*train_all(shared, dataset)[0].model, *alone[0].model), 1e-4);
+}
+
+TEST(Balance, EqualSpeedsChangeNoBit) {
+  const data::Dataset dataset = testing::toy_dataset();
+  for (const std::string method : {"ddp", "ab", "diloco"}) {
+    SCOPED_TRACE(method);
+    config::RunOptions o = toy_options(2, 1);
+    o.method.name = method;
+    const auto before = train_all(o, dataset);
+    o.balance.speeds = {0.3, 0.3};
+    const auto after = train_all(o, dataset);
+    expect_same_bits(*before[0].model, *after[0].model);
+    EXPECT_EQ(before[0].test.loss, after[0].test.loss);
+  }
+}
+
+// One process of three; the others say what it is told: their variables, their
+// hosts, what they measured.
+class OneOfThree : public WorkerHost {
+ public:
+  explicit OneOfThree(std::vector<std::vector<std::string>> others)
+      : WorkerHost(0, 1, 3), others_(std::move(others)) {}
+  std::vector<std::string> gather(const std::string& text) override {
+    std::vector<std::string> all = others_.at(calls_++);
+    all.insert(all.begin(), text);
+    return all;
+  }
+  void all_or_none(const std::function<void()>& body) override {
+    body();
+  }
+  at::Device find_device(device::DeviceChoice, WorkerPlace&) override {
+    return at::kCPU;
+  }
+  std::string share(const std::string& text) override {
+    return text;
+  }
+  void join_folder(const std::string&) override {}
+  void run_workers(const config::RunOptions&, BackEnd, at::Device, const Work&) override {}
+  void record(const std::string&, const std::exception_ptr&) override {}
+
+ private:
+  std::vector<std::vector<std::string>> others_;
+  std::size_t calls_ = 0;
+};
+
+class Speeds : public ::testing::Test {
+ protected:
+  Speeds() {
+    options_.workers = 3;
+    options_.balance.measures = true;
+  }
+  std::vector<double> choose(std::vector<std::vector<std::string>> others) {
+    OneOfThree host(std::move(others));
+    Log log(LogLevel::Quiet);
+    choose_speeds(options_, setup_, host, false, log);
+    return options_.balance.speeds;
+  }
+  config::RunOptions options_ = toy_options(3, {});
+  Setup setup_;
+};
+
+TEST_F(Speeds, AreThoseOfTheVariable) {
+  const testing::WithVariables variables{{"ABTRAIN_SPEED", "2.5"}};
+  EXPECT_EQ(choose({{"1", "1.25"}, {"b", "c"}}), (std::vector<double>{2.5, 1, 1.25}));
+  EXPECT_EQ(config::batches_of(options_), (std::vector<std::int64_t>{13, 5, 6}));
+}
+
+TEST_F(Speeds, NeedTheVariableOfAllOrNone) {
+  const testing::WithVariables variables{{"ABTRAIN_SPEED", "2.5"}};
+  const auto [code, what] = error_of([&] { choose({{"1", ""}, {"b", "c"}}); });
+  EXPECT_EQ(code, 78);
+  EXPECT_EQ(
+      what,
+      "ABTRAIN_SPEED: expected it in the environment of all workers or of none, but worker 2 on c "
+      "has none");
+}
+
+TEST_F(Speeds, AreAboveZero) {
+  for (const char* wrong : {"0", "-1", "fast", "nan", "1e7", "inf"}) {
+    const testing::WithVariables variables{{"ABTRAIN_SPEED", wrong}};
+    const auto [code, what] = error_of([&] { choose({}); });
+    EXPECT_EQ(code, 78);
+    EXPECT_EQ(
+        what, formatted("ABTRAIN_SPEED: expected a number above 0, up to 1e6, got '{}'", wrong));
+  }
+}
+
+// Of steps that any machine takes in less than eight seconds each.
+TEST_F(Speeds, AreMeasuredWithoutTheVariable) {
+  const testing::WithVariables none{{"ABTRAIN_SPEED", {}}};
+  setup_.dataset = testing::toy_dataset();
+  const auto speeds = choose({{"", ""}, {"b", "c"}, {"1", "0.5"}});
+  ASSERT_EQ(speeds.size(), 3u);
+  EXPECT_GT(speeds[0], 1.05);
+  EXPECT_EQ(speeds[2], 0.5);
+}
+
+TEST_F(Speeds, OfThreadsAreEqual) {
+  options_.workers = 1;  // all of the run are in this process
+  EXPECT_TRUE(choose({}).empty());
+}
+
+}  // namespace
+}  // namespace abtrain::train
