@@ -215,7 +215,7 @@ def expected_scalars(events):
                 continue
             tag = f"{name}/{key}"
             add(tag, event, value)
-            if name == "workers" or key in ("group_accuracy", "group_bits_per_byte"):
+            if name in ("workers", "balance") or key in ("group_accuracy", "group_bits_per_byte"):
                 for i, one in enumerate(value):
                     add(f"{tag}/{i}", event, one)
             if key == "layers":
