@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kVariable = "ABTRAIN_SPEED";
 // As many steps run operator by operator before a GPU captures one.
 constexpr std::int64_t kWarmUpSteps = TrainingStep::kEagerSteps + 1;
+constexpr std::int64_t kMeasuredSteps = 3;  // at least, and for so long:
 constexpr double kMeasureSeconds = 1.5;
 constexpr double kTolerance = 1.05;
 
@@ -44,8 +45,10 @@ class UntilMeasured : public comm::Control {
       watch_.restart();
       return StopSignals::requested() != 0;
     }
-    seconds_per_step = watch_.seconds() / static_cast<double>(t - kWarmUpSteps);
-    return watch_.seconds() >= kMeasureSeconds || StopSignals::requested() != 0;
+    const std::int64_t steps = t - kWarmUpSteps;
+    seconds_per_step = watch_.seconds() / static_cast<double>(steps);
+    return (steps >= kMeasuredSteps && watch_.seconds() >= kMeasureSeconds) ||
+           StopSignals::requested() != 0;
   }
   double seconds_per_step = 1;
 

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "config/config.h"
 #include "error_of.h"
+#include "run_folder/checkpoint.h"
+#include "run_folder/checkpoint_files.h"
+#include "temp_folder.h"
 #include "toy_run.h"
 #include "train/speeds.h"
 #include "with_variables.h"
@@ -117,6 +121,27 @@ TEST(Balance, EqualSpeedsChangeNoBit) {
     expect_same_bits(*before[0].model, *after[0].model);
     EXPECT_EQ(before[0].test.loss, after[0].test.loss);
   }
+}
+
+// With shares that change at a resume, each step still takes the same examples.
+TEST(Balance, MayChangeAtAResume) {
+  const data::Dataset dataset = testing::toy_dataset(208);
+  const data::Examples validation;
+  const TempFolder folder;
+  config::RunOptions o = sgd_run("ddp", 2, 16);
+  o.balance.speeds = {3, 1};
+  o.checkpoint.every = Duration::steps(10);
+  const run_folder::CheckpointWriter::Options place{folder.path(), config::to_yaml(o), 99};
+  TrainInputs inputs{o, dataset, validation, at::kCPU};
+  inputs.checkpoints = &place;
+  const auto whole = train_threads(inputs);
+  inputs.checkpoints = nullptr;
+  const auto saved = run_folder::list_checkpoints(folder.path());
+  const auto from = std::ranges::find(saved, 10, &run_folder::Checkpoint::step);
+  ASSERT_NE(from, saved.end());  // in the middle of the second epoch of six steps
+  inputs.resume = &*from;
+  o.balance.speeds = {1, 5};
+  EXPECT_LT(largest_difference(*train_threads(inputs)[0].model, *whole[0].model), 2e-6);
 }
 
 // One process of three; the others say what it is told: their variables, their

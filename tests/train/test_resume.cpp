@@ -145,6 +145,7 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
       {"name", true, [](auto& o) { o.name = "else"; }},
       {"output", true, [](auto& o) { o.output = "elsewhere"; }},
       {"workers", true, [](auto& o) { o.workers = 2; }},
+      {"balance", true, [](auto& o) { o.balance.measures = true; }},
       {"device", true, [](auto& o) { o.device = device::DeviceChoice::Cuda; }},
       {"comm", true, [](auto& o) { o.comm = comm::BackEnd::Local; }},
       {"data.root", true, [](auto& o) { o.data.root = "/data"; }},
