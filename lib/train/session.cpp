@@ -136,15 +136,15 @@ SessionResult Session::train() {
       check_longer(options_, *resume_.from, setup_.length, log_);
     }
   });
-  open();
   const int threads = threads_per_worker(options_, host_.workers_on_machine);
   at::set_num_threads(threads);
-  announce(threads);
   device::tune(setup_.device, !methods::kind_of(options_.method).factors_weights);
   if (options_.balance.measures) {
     doing("measuring the workers' speeds");
   }
   choose_speeds(options_, setup_, host_, resume_.from.has_value(), log_);
+  open();
+  announce(threads);
   doing("starting the workers");
   const TrainResult result = run_workers();
   log_.live("");

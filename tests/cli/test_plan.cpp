@@ -58,9 +58,9 @@ TEST(Plan, SaysTheSameToPrograms) {
   EXPECT_EQ(plan["batches"], (std::vector<int>{8, 8, 8, 8}));
   const std::string unequal = "plan " + kSmall + "'balance=[1, 1, 0.5, 0.1]' ";
   const auto shares = nlohmann::json::parse(run(unequal + "--json", Stream::Out).text);
-  EXPECT_EQ(shares["batches"], (std::vector<int>{12, 12, 6, 2}));
+  EXPECT_EQ(shares["batches"], (std::vector<int>{13, 12, 6, 1}));
   EXPECT_EQ(shares["steps_per_epoch"], plan["steps_per_epoch"]);
-  EXPECT_TRUE(contains(run(unequal, Stream::Out).text, "4, with batches of 12, 12, 6 and 2\n"));
+  EXPECT_TRUE(contains(run(unequal, Stream::Out).text, "4, with batches of 13, 12, 6 and 1\n"));
   EXPECT_EQ(plan["parameters"]["dense"], 785 * 32 + 33 * 32 + 33 * 10);
   EXPECT_EQ(
       plan["layers"][0], (nlohmann::json{{"name", "fc1"}, {"m", 784}, {"n", 32}, {"rank", 0}}));
