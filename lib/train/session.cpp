@@ -309,6 +309,11 @@ void Session::take_over(const Loss& loss) {
       loss.text(), workers == 1 ? "1 worker is" : formatted("{} workers are", workers),
       options_.min_workers);
   options_.workers = workers;
+  std::vector<double>& speeds = options_.balance.speeds;
+  for (std::size_t i = 0; !speeds.empty() && i < loss.left.size(); ++i) {
+    speeds[i] = speeds[static_cast<std::size_t>(loss.left[i])];  // in ascending order
+  }
+  speeds.resize(speeds.empty() ? 0 : loss.left.size());
   // A group size for the former number gives way, as for a launcher's number.
   const bool one_role = methods::has_one_role(options_.method);
   if (options_.method.group_size &&
