@@ -60,10 +60,15 @@ class Losses(Runs):
         self.assertEqual(steps[-1], 200)
         self.assertEqual(steps, sorted(set(steps)))
 
-    def test_others_go_on_with_each_method(self):
+    def test_the_others_go_on(self):
+        for name in ("ab", "ddp", "diloco"):
+            with self.subTest(name):
+                self.went_on(name, self.lose(name, *METHODS[name]), 3, 1)
+
+    def test_slow_they_go_on_with_each_method(self):
         for name, sets in METHODS.items():
             with self.subTest(name):
-                self.went_on(name, self.lose(name, *sets), 3, 1)
+                self.went_on(name, self.lose(name, *sets), 3, 2)
 
     def test_worker_0_may_be_lost(self):
         outcome = self.lose("first", ranks=(0,))
@@ -82,6 +87,12 @@ class Losses(Runs):
     def test_a_stopped_worker_is_lost(self):
         outcome = self.lose("stopped", "train.timeout=2", ranks=(2,), number=signal.SIGSTOP)
         self.went_on("stopped", outcome, 3, 2)
+
+    def test_a_hanging_worker_is_lost(self):
+        name = "hangs"
+        outcome = self.run_it(name, "workers=4", *GOES_ON, "method.name=ddp", "train.timeout=2",
+                              processes=4, ulfm=True, **self.fault(rank=3, step=15, kind="hang"))
+        self.went_on(name, outcome, 3, 3)
 
     def test_a_second_loss_and_a_resume(self):
         name = "again"

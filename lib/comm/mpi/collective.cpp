@@ -182,7 +182,9 @@ bool MpiCollective::take_arrivals() {
   const MpiTable& mpi = *group_.comm.mpi;
   check_mpi(
       mpi,
-      mpi.test_some(static_cast<int>(requests.size()), requests.data(), &through, which.data()),
+      mpi.test_some(
+          group_.comm.handle, static_cast<int>(requests.size()), requests.data(), &through,
+          which.data()),
       "MPI_Testsome");
   for (int i = 0; i < through; ++i) {
     streams[static_cast<std::size_t>(which[static_cast<std::size_t>(i)])]->oldest_is_through();
@@ -224,16 +226,6 @@ bool MpiCollective::advance() {
   done_ = all_done(parts_in_) && all_done(parts_out_) && all_done(results_in_) &&
           all_done(results_out_) && (parts_in_.empty() || reduced_ == own_bytes);
   return moved;
-}
-
-bool MpiCollective::has_ended() {
-  bool ended = true;
-  for (auto* all : {&parts_in_, &parts_out_, &results_in_, &results_out_}) {
-    for (MpiStream& stream : *all) {
-      ended = stream.has_ended() && ended;
-    }
-  }
-  return ended;
 }
 
 double MpiCollective::seconds_since_progress() const {

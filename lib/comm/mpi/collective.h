@@ -32,7 +32,6 @@ class MpiCollective {
   bool done() const {
     return done_;
   }
-  bool has_ended();  // see MpiStream
   double seconds_since_progress() const;
   // What to throw if that is too long.
   TimedOut overdue() const;

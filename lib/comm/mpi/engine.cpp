@@ -23,8 +23,8 @@ using std::chrono::microseconds;
 constexpr microseconds kMinPause{20};
 constexpr microseconds kMaxPause{1000};
 constexpr double kProbeSeconds = 1;
-// How long a revoked communicator's transfers may take to end.
-constexpr double kDrainSeconds = 5;
+// More than the others may need before they notice a loss.
+constexpr double kRegroupSeconds = 5;
 
 // `world`: in which members are numbered.
 std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm, MpiHandle world) {
@@ -193,13 +193,6 @@ void MpiWorld::Engine::shrink() {
   for (const auto& group : groups_) {
     mpi_->revoke(group->comm.handle);
   }
-  const auto begun = Clock::now();
-  while (!open_.empty() &&
-         std::chrono::duration<double>(Clock::now() - begun).count() < kDrainSeconds) {
-    std::erase_if(open_, [](const auto& job) {
-      return !job->collective || job->collective->has_ended();
-    });
-  }
   abandoned_.insert(abandoned_.end(), open_.begin(), open_.end());
   open_.clear();
   MpiHandle left = nullptr;
@@ -218,7 +211,7 @@ std::vector<int> MpiWorld::Engine::regroup() {
   regroups_ = true;
   posted_.notify_all();
   const bool done = changed_.wait_for(
-      lock, std::chrono::duration<double>(std::min(timeout_, 1e8) + kDrainSeconds),
+      lock, std::chrono::duration<double>(std::min(timeout_, 1e8) + kRegroupSeconds),
       [&] { return !regroups_ || ended_; });
   ABT_CHECK(
       done, PeerLost,

@@ -65,7 +65,7 @@ class MpiWorld::Engine {
   std::shared_ptr<MpiGroup> world_;
   std::vector<std::shared_ptr<MpiGroup>> groups_;  // to be freed at the end
   std::deque<std::shared_ptr<Job>> open_;          // the thread's own
-  // Of a lost world, those whose buffers MPI may still touch.
+  // Of lost worlds: MPI may still touch their buffers.
   std::vector<std::shared_ptr<Job>> abandoned_;
 
   std::mutex mutex_;

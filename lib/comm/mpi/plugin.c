@@ -123,20 +123,6 @@ static int receive(
   return code;
 }
 
-static int
-test_some(int count, const MpiHandle* requests, int* through, int* which) {
-  MPI_Request own[count > 0 ? count : 1];
-  for (int i = 0; i < count; ++i) {
-    own[i] = request_of(requests[i]);
-  }
-  const int code =
-      MPI_Testsome(count, own, through, which, MPI_STATUSES_IGNORE);
-  if (*through == MPI_UNDEFINED) {
-    *through = 0;
-  }
-  return code;
-}
-
 static int probe(MpiHandle comm, int peer, int* there, int* tag) {
   MPI_Status status;
   const int code = MPI_Iprobe(peer, MPI_ANY_TAG, comm_of(comm), there, &status);
@@ -158,9 +144,14 @@ static void* ulfm(const char* name) {
 }
 
 static int is_fault_tolerant(void) {
-  const char* enabled = getenv("OMPI_MCA_mpi_ft_enable");
-  return enabled && strcmp(enabled, "0") != 0 && ulfm("MPIX_Comm_revoke") &&
-         ulfm("MPIX_Comm_shrink");
+  static int known = -1;
+  if (known < 0) {
+    const char* enabled = getenv("OMPI_MCA_mpi_ft_enable");
+    known = enabled && strcmp(enabled, "0") != 0 && ulfm("MPIX_Comm_revoke") &&
+            ulfm("MPIX_Comm_shrink") && ulfm("MPIX_Comm_is_revoked") &&
+            ulfm("MPIX_Comm_get_failed");
+  }
+  return known;
 }
 
 static int revoke(MpiHandle comm) {
@@ -176,11 +167,63 @@ static int shrink(MpiHandle comm, MpiHandle* left) {
   return finish_comm(code, made, left);
 }
 
-static int has_ended(MpiHandle request) {
-  MPI_Request own = request_of(request);
+// An error if a process of the communicator is lost. A request that ends with
+// an error does so after that is known.
+static int check(MPI_Comm comm) {
+  static int (*is_revoked)(MPI_Comm, int*);
+  static int (*get_failed)(MPI_Comm, MPI_Group*);
+  if (!is_revoked) {
+    is_revoked = (int (*)(MPI_Comm, int*))ulfm("MPIX_Comm_is_revoked");
+    get_failed = (int (*)(MPI_Comm, MPI_Group*))ulfm("MPIX_Comm_get_failed");
+  }
+  int revoked = 0;
+  int code = is_revoked(comm, &revoked);
+  if (code != MPI_SUCCESS || revoked) {
+    return code != MPI_SUCCESS ? code : MPI_ERR_OTHER;
+  }
+  MPI_Group failed = MPI_GROUP_NULL;
+  int count = 0;
+  code = get_failed(comm, &failed);
+  if (code == MPI_SUCCESS) {
+    code = MPI_Group_size(failed, &count);
+    MPI_Group_free(&failed);
+  }
+  return code == MPI_SUCCESS && count > 0 ? MPI_ERR_OTHER : code;
+}
+
+static int test_some(
+    MpiHandle comm, int count, const MpiHandle* requests, int* through, int* which) {
+  MPI_Request own[count > 0 ? count : 1];
+  *through = 0;
+  if (!is_fault_tolerant()) {
+    for (int i = 0; i < count; ++i) {
+      own[i] = request_of(requests[i]);
+    }
+    const int code = MPI_Testsome(count, own, through, which, MPI_STATUSES_IGNORE);
+    if (*through == MPI_UNDEFINED) {
+      *through = 0;
+    }
+    return code;
+  }
   int done = 0;
-  const int code = MPI_Test(&own, &done, MPI_STATUS_IGNORE);
-  return done || code != MPI_SUCCESS;
+  for (int i = 0; i < count; ++i) {
+    int flag = 0;
+    const int code = MPI_Request_get_status(request_of(requests[i]), &flag, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) {
+      return code;
+    }
+    if (flag) {
+      own[done] = request_of(requests[i]);
+      which[done++] = i;
+    }
+  }
+  int code = done > 0 || count == 0 ? check(comm_of(comm)) : MPI_SUCCESS;
+  for (int i = 0; i < done && code == MPI_SUCCESS; ++i) {
+    int flag = 0;
+    code = MPI_Test(&own[i], &flag, MPI_STATUS_IGNORE);  // frees it
+  }
+  *through = code == MPI_SUCCESS ? done : 0;
+  return code;
 }
 
 __attribute__((visibility("default"))) const MpiTable abtrain_mpi_table = {
@@ -202,5 +245,4 @@ __attribute__((visibility("default"))) const MpiTable abtrain_mpi_table = {
     .probe = probe,
     .is_fault_tolerant = is_fault_tolerant,
     .revoke = revoke,
-    .shrink = shrink,
-    .has_ended = has_ended};
+    .shrink = shrink};

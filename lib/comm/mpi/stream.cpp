@@ -29,13 +29,6 @@ void MpiStream::oldest_is_through() {
   finished_ = end_of_piece(finished_);
 }
 
-bool MpiStream::has_ended() {
-  while (!under_way_.empty() && comm_.mpi->has_ended(under_way_.front()) != 0) {
-    under_way_.pop_front();
-  }
-  return under_way_.empty();
-}
-
 bool MpiStream::post() {
   bool moved = false;
   while (posted_ < bytes_ && static_cast<std::int64_t>(under_way_.size()) < kWindow &&

@@ -45,9 +45,6 @@ class MpiStream {
     return under_way_.front();
   }
   void oldest_is_through();
-  // After the communicator was revoked: whether no message is under way any
-  // more, so that nothing touches the memory at `data`.
-  bool has_ended();
   // How many bytes, from the first on, have completed.
   std::int64_t finished() const {
     return finished_;

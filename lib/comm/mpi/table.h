@@ -34,9 +34,11 @@ typedef struct MpiTable {
 
   int (*send)(const void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
   int (*receive)(void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
-  // One MPI_Testsome: which[0 .. *through - 1] are the indices of requests that
-  // have completed.
-  int (*test_some)(int count, const MpiHandle* requests, int* through, int* which);
+  // which[0 .. *through - 1] are the indices of those requests of a communicator
+  // that have completed. Where a process may be lost, requests that end with an
+  // error are not freed, as MPI_Testsome would: Open MPI ends the process if what
+  // is left of a freed request fails later.
+  int (*test_some)(MpiHandle comm, int count, const MpiHandle* requests, int* through, int* which);
   // Whether a message from `peer` waits to be received, and its tag.
   int (*probe)(MpiHandle comm, int peer, int* there, int* tag);
 
@@ -48,8 +50,6 @@ typedef struct MpiTable {
   // The members of a revoked communicator that are left, in the same order.
   // Waits until each of the others has called it or is lost.
   int (*shrink)(MpiHandle comm, MpiHandle* left);
-  // Whether a request has ended, in whatever way.
-  int (*has_ended)(MpiHandle request);
 } MpiTable;
 
 #ifdef __cplusplus
