@@ -97,7 +97,8 @@ struct Processes::State {
   std::vector<std::string> hosts;
   std::vector<pid_t> processes;
   std::atomic<bool> goes_on{false};  // without workers that are lost
-  // How many worlds there were before the present one.
+  std::atomic<bool> regroups{false};  // now
+  // How often this worker has come to regroup().
   const std::shared_ptr<std::atomic<int>> lost_worlds = std::make_shared<std::atomic<int>>(0);
   std::atomic<double> timeout{600};  // seconds
   std::atomic<bool> said{false};
@@ -135,12 +136,16 @@ void Processes::State::on_failure(const comm::Launch& launch, std::exception_ptr
     }
   }
   if (goes_on && comm::is_echo(cause)) {
+    if (regroups) {
+      return;  // it has noticed
+    }
     // The worker itself comes to regroup(), at its next collective or step, or
-    // is lost too.
-    std::thread([code, now = lost_worlds->load(), lost = lost_worlds, seconds = timeout.load()] {
+    // is lost too. mpirun ends all processes if one exits with an error, but not
+    // if a signal ends it.
+    std::thread([now = lost_worlds->load(), lost = lost_worlds, seconds = timeout.load()] {
       std::this_thread::sleep_for(std::chrono::duration<double>(std::min(seconds, 1e8)));
       if (*lost == now) {
-        leave(code);
+        ::kill(::getpid(), SIGKILL);
       }
     }).detach();
     return;
@@ -363,6 +368,8 @@ Loss Processes::regroup() {
   if (!s.goes_on || (cause && !comm::is_echo(cause))) {
     throw;  // what ended the run
   }
+  s.regroups = true;
+  ++*s.lost_worlds;
   Loss loss;
   const std::vector<std::string> hosts = s.hosts;
   loss.left.resize(hosts.size());
@@ -394,7 +401,7 @@ Loss Processes::regroup() {
       }
     }
   }
-  ++*s.lost_worlds;
+  s.regroups = false;
   for (int worker = 0; worker < static_cast<int>(hosts.size()); ++worker) {
     if (!std::ranges::count(loss.left, worker)) {
       loss.workers.push_back(worker);
