@@ -45,6 +45,9 @@ class Losses(Runs):
 
     def went_on(self, name, outcome, left, *lost):
         [event] = self.events(name, "lost")
+        # As docs/metrics.schema.json describes it.
+        self.assertEqual(set(event), {"event", "step", "seconds", "lost", "workers_before",
+                                      "workers", "duration"})
         self.assertEqual(event["workers"], left)
         self.assertEqual([one.split(" on ")[0] for one in event["lost"]],
                          [f"worker {rank}" for rank in lost])
