@@ -127,9 +127,10 @@ class Endurance:
         summary.get("traffic", {}).get("by_purpose", {}).pop("metrics", None)  # saves send some
         return {
             "model": (place / "model.safetensors").read_bytes(),
-            # How often it was saved and started again is the disturbance itself.
+            # How often it was saved and started again is the disturbance itself, and
+            # what the workers spent is nothing but times.
             "events": [without_times(e) for e in events
-                       if e["event"] not in ("resume", "checkpoint")],
+                       if e["event"] not in ("resume", "checkpoint", "workers")],
             "summary": {k: without_times(summary[k])
                         for k in ("steps", "workers", "accuracy", "loss", "layers", "traffic")},
         }
