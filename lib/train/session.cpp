@@ -230,12 +230,13 @@ void Session::announce(int threads) {
 }
 
 TrainResult Session::run_workers() {
-  const std::string why_not = options_.on_lost_worker == config::OnLostWorker::Stop
-                                  ? "asked to stop"
-                                  : host_.go_on_without_lost(setup_.back_end);
-  const bool goes_on = why_not.empty();
-  if (!goes_on && options_.on_lost_worker == config::OnLostWorker::Continue) {
-    log_.warning("on_lost_worker: continue is not possible here, because {}", why_not);
+  bool goes_on = options_.on_lost_worker == config::OnLostWorker::Continue;
+  if (goes_on) {
+    const std::string why_not = host_.go_on_without_lost(setup_.back_end);
+    goes_on = why_not.empty();
+    if (!goes_on) {
+      log_.warning("on_lost_worker: continue is not possible here, because {}", why_not);
+    }
   }
   std::optional<Inheritance> left;
   for (;;) {

@@ -151,6 +151,8 @@ std::int64_t Trainer::inherit(Inheritance& from) {
   archive_loop(own);
   average_buffers(from.states);
   regroup(from.states, t);
+  from.states.clear();  // the old models' memory
+  from.own.state = {};
   const double seconds = from.since.seconds();
   ledger_.add_waiting(seconds);
   if (in_.log != nullptr) {

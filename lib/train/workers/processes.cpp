@@ -404,7 +404,6 @@ Loss Processes::regroup() {
   s.regroups = false;
   for (int worker = 0; worker < static_cast<int>(hosts.size()); ++worker) {
     if (!std::ranges::count(loss.left, worker)) {
-      loss.workers.push_back(worker);
       loss.names.push_back(
           formatted("worker {} on {}", worker, hosts[static_cast<std::size_t>(worker)]));
     }

@@ -21,11 +21,11 @@
 
 namespace abtrain::train {
 
-// The workers that a run has lost, by their numbers before.
+// The workers that a run has lost, and those that go on in their new order, by
+// their numbers before.
 struct Loss {
-  std::vector<int> workers;
-  std::vector<std::string> names;  // "worker 2 on nodeb"
-  std::vector<int> left;           // those that go on, in their new order
+  std::vector<std::string> names;  // of the lost: "worker 2 on nodeb"
+  std::vector<int> left;
   Stopwatch since;                 // it was noticed
 
   // "worker 2 on nodeb is lost"
