@@ -3,7 +3,8 @@
 // asks of the file system is that a name can be linked only once, so it works
 // where flock does not (NFS, Lustre).
 //
-// On the holder's own machine the kernel tells whether it is alive. The clock
+// On the holder's own machine the kernel tells whether it is alive; one that is
+// gets a few seconds to end. The clock
 // of another host is not trusted: a holder there is watched, and counts as dead
 // once its counter has stood still for a minute. A file that names no holder is
 // watched for a few heartbeats only: it is being written, or nobody's, since a
@@ -27,6 +28,7 @@ namespace abtrain::run_folder {
 struct LockTimes {
   double beat = 3;    // seconds between two heartbeats
   double stale = 60;  // seconds without one after which a holder is dead
+  double ending = 5;  // seconds for which a holder on this machine may be ending
 };
 
 class RunLock {

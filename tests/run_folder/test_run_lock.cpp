@@ -7,6 +7,7 @@
 #include <barrier>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -24,7 +25,7 @@ using run_folder::RunLock;
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr run_folder::LockTimes kFast{0.03, 0.3};
+constexpr run_folder::LockTimes kFast{0.03, 0.3, 0.1};
 
 Log& quiet() {
   static Log log(LogLevel::Quiet);
@@ -72,7 +73,8 @@ TEST(RunLock, TheSecondIsToldWhoHoldsIt) {
   const TempFolder folder;
   {
     const RunLock first(folder / "run", quiet());
-    const std::string said = problem_of([&] { const RunLock second(folder / "run", quiet()); });
+    const std::string said =
+        problem_of([&] { const RunLock second(folder / "run", quiet(), kFast); });
     for (const std::string& part :
          {folder / "run is in use", formatted("process {} on ", ::getpid()),
           std::string("since 20"), formatted("kill {}", ::getpid()), std::string("--name")}) {
@@ -113,6 +115,25 @@ TEST(RunLock, ADeadProcessOfThisMachineHoldsNothing) {
   left_behind(folder, {{"pid", child}, {"ticks", ""}});
   EXPECT_NO_THROW(RunLock(folder / "run", quiet()));
   ::waitpid(child, nullptr, 0);
+}
+
+TEST(RunLock, AProcessOfThisMachineGetsTimeToEnd) {
+  const TempFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::_exit(0);
+  }
+  left_behind(folder, {{"pid", child}, {"ticks", ""}});
+  EXPECT_NO_THROW(RunLock(folder / "run", quiet()));
+  ::waitpid(child, nullptr, 0);
+  // It may release the lock too.
+  auto first = std::make_unique<RunLock>(folder / "run", quiet());
+  std::jthread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    first.reset();
+  });
+  EXPECT_NO_THROW(RunLock(folder / "run", quiet()));
 }
 
 TEST(RunLock, AnotherHostIsWatched) {
