@@ -52,6 +52,13 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
+std::string listed(const std::vector<std::string>& parts) {
+  if (parts.size() < 2) {
+    return join(parts, "");
+  }
+  return join({parts.begin(), parts.end() - 1}, ", ") + " and " + parts.back();
+}
+
 std::vector<std::string> split_text(std::string_view text, char separator) {
   std::vector<std::string> parts;
   std::size_t begin = 0;

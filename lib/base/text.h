@@ -22,6 +22,8 @@ std::string formatted(fmt::format_string<T...> text, const T&... parts) {
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// "a", "a and b", "a, b and c"
+std::string listed(const std::vector<std::string>& parts);
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 

@@ -147,9 +147,7 @@ std::string batches_text(const std::vector<std::int64_t>& batches) {
   for (const std::int64_t batch : batches) {
     words.push_back(std::to_string(batch));
   }
-  const std::string last = words.back();
-  words.pop_back();
-  return join(words, ", ") + " and " + last;
+  return listed(words);
 }
 
 Fields fields_of(RunOptions& o) {

@@ -1,11 +1,11 @@
 #include "methods/method.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "comm/share.h"
 #include "methods/average.h"
 #include "methods/gradient_reduction.h"
 #include "methods/method_kind.h"
@@ -85,12 +85,9 @@ void Method::check_replicas(std::int64_t t) {
     XXH3_64bits_update(&state, here.const_data_ptr(), here.nbytes());
   }
   comm::Communicator& group = *now().replicas;
-  at::Tensor mine = at::empty({1}, at::kLong);
-  *mine.data_ptr<std::int64_t>() = static_cast<std::int64_t>(XXH3_64bits_digest(&state));
-  at::Tensor all = at::empty({group.size()}, at::kLong);
-  group.all_gather(all, mine, comm::Purpose::Metrics).wait();
-  const auto* hashes = all.const_data_ptr<std::int64_t>();
-  for (int r = 1; r < group.size(); ++r) {
+  const auto hashes =
+      comm::gather_numbers(group, {static_cast<std::int64_t>(XXH3_64bits_digest(&state))});
+  for (std::size_t r = 1; r < hashes.size(); ++r) {
     ABT_CHECK(
         hashes[r] == hashes[0], Diverged,
         "step {}: replicas differ: worker {} of the group does not hold the "

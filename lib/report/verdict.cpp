@@ -35,12 +35,6 @@ struct Words {
   }
 };
 
-// "a", "a and b", "a, b and c"
-std::string listed(const std::vector<std::string>& names) {
-  const std::vector<std::string> before(names.begin(), names.end() - 1);
-  return names.size() < 2 ? join(names, "") : join(before, ", ") + " and " + names.back();
-}
-
 std::string capitalized(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') {
     text[0] = static_cast<char>(text[0] - 'a' + 'A');

@@ -1,5 +1,4 @@
 // Writing checkpoints.
-#include <ATen/ops/empty.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "comm/share.h"
 #include "run_folder/checkpoint.h"
 #include "run_folder/checkpoint_files.h"
 #include "run_folder/run_lock.h"
@@ -122,18 +122,8 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
       problem = error.what();
     }
   }
-  // Gathers the given numbers of every worker, in rank order.
-  const auto exchange = [&](std::vector<std::int64_t> mine) {
-    const auto k = static_cast<std::int64_t>(mine.size());
-    at::Tensor in = at::empty({k}, at::kLong);
-    std::copy(mine.begin(), mine.end(), in.data_ptr<std::int64_t>());
-    at::Tensor out = at::empty({k * world_.size()}, at::kLong);
-    world_.all_gather(out, in, comm::Purpose::Metrics).wait();
-    const auto* data = out.const_data_ptr<std::int64_t>();
-    return std::vector<std::int64_t>(data, data + out.numel());
-  };
   const auto nobody_failed = [&] {
-    const auto failed = exchange({problem.empty() ? 0 : 1});
+    const auto failed = comm::gather_numbers(world_, {problem.empty() ? 0 : 1});
     if (std::ranges::count(failed, 1) == 0) {
       return true;
     }
@@ -162,7 +152,8 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   if (!nobody_failed()) {
     return false;
   }
-  const auto marks = exchange({bytes, static_cast<std::int64_t>(hash), std::int64_t{lead}});
+  const auto marks =
+      comm::gather_numbers(world_, {bytes, static_cast<std::int64_t>(hash), std::int64_t{lead}});
   if (first) {
     try {
       ordered_json files = ordered_json::object();

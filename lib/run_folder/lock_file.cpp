@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/process.h"
 #include "base/socket.h"
 
 namespace abtrain::run_folder {
@@ -64,27 +65,6 @@ std::string this_machine() {
   const fs::path space = fs::read_symlink("/proc/self/ns/pid", error);
   const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
   return error || boot.empty() ? "" : formatted("{} {}", boot, space.string());
-}
-
-struct ProcessState {
-  bool is_zombie = false;
-  std::string ticks;
-};
-
-// From /proc/PID/stat; nullopt if it is hidden or gone.
-std::optional<ProcessState> process_state(pid_t pid) {
-  const std::string line = first_line(formatted("/proc/{}/stat", pid));
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos || name_end + 2 > line.size()) {
-    return std::nullopt;
-  }
-  const auto words = split_text(line.substr(name_end + 2), ' ');
-  if (words.size() < 20) {
-    return std::nullopt;
-  }
-  // The first thread may have ended while others are still running.
-  const bool last = words[17] == "0" || words[17] == "1";
-  return ProcessState{(words[0] == "Z" || words[0] == "X") && last, words[19]};
 }
 
 std::string random_id() {
@@ -177,7 +157,7 @@ LockHolder this_process() {
   me.machine = this_machine();
   me.pid = ::getpid();
   if (const auto state = process_state(me.pid)) {
-    me.ticks = state->ticks;
+    me.ticks = state->started;
   }
   me.started = utc_now();
   return me;
@@ -197,7 +177,7 @@ bool is_alive(const LockHolder& holder) {
     return false;
   }
   const auto state = process_state(holder.pid);
-  return !state || (!state->is_zombie && (holder.ticks.empty() || holder.ticks == state->ticks));
+  return !state || (!state->has_ended && (holder.ticks.empty() || holder.ticks == state->started));
 }
 
 std::string name_of(const LockHolder& holder) {

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "comm/share.h"
+
 namespace abtrain::train {
 
 namespace {
@@ -66,15 +68,12 @@ void share_states(comm::Communicator& world, Inheritance& inheritance) {
   struct Mark {
     std::int64_t steps, agreed, group;
   };
-  constexpr std::int64_t kNumbers = sizeof(Mark) / sizeof(std::int64_t);
   const Survivor& own = inheritance.own;
-  const Mark mark = {own.steps, own.agreed, own.group};
-  const at::Tensor mine = at::empty({kNumbers}, at::kLong);
-  std::memcpy(mine.data_ptr(), &mark, sizeof(mark));
-  const at::Tensor all = at::empty({kNumbers * world.size()}, at::kLong);
-  world.all_gather(all, mine, kPurpose).wait();
-  std::vector<Mark> marks(static_cast<std::size_t>(world.size()));
-  std::memcpy(marks.data(), all.const_data_ptr(), all.nbytes());
+  const auto numbers = comm::gather_numbers(world, {own.steps, own.agreed, own.group});
+  std::vector<Mark> marks;
+  for (std::size_t i = 0; i < numbers.size(); i += 3) {
+    marks.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+  }
 
   const std::int64_t agreed = std::ranges::max(marks, {}, &Mark::agreed).agreed;
   std::map<std::int64_t, int> best;  // worker, by group

@@ -9,7 +9,6 @@
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <mutex>
 #include <numeric>
@@ -19,6 +18,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "base/signals.h"
 #include "base/socket.h"
 #include "comm/control/channel.h"
@@ -348,15 +348,11 @@ void Processes::end_stopped() {
     if (s.hosts[worker] != host_name()) {
       continue;
     }
-    const std::string place = formatted("/proc/{}", s.processes[worker]);
+    const auto state = process_state(s.processes[worker]);
     std::error_code error;
-    const auto program = std::filesystem::read_symlink(place + "/exe", error);
-    std::ifstream file(place + "/stat");
-    std::string stat;
-    std::getline(file, stat);
-    const std::size_t name_end = stat.rfind(") ");  // "PID (NAME) STATE ..."
-    if (!error && program == program_path() && name_end != std::string::npos &&
-        stat[name_end + 2] == 'T') {
+    const auto program =
+        std::filesystem::read_symlink(formatted("/proc/{}/exe", s.processes[worker]), error);
+    if (state && state->letter == 'T' && !error && program == program_path()) {
       ::kill(s.processes[worker], SIGKILL);
     }
   }
