@@ -21,8 +21,12 @@ constexpr const char* kVariable = "ABTRAIN_SPEED";
 // As many steps run operator by operator before a GPU captures one.
 constexpr std::int64_t kWarmUpSteps = TrainingStep::kEagerSteps + 1;
 constexpr std::int64_t kMeasuredSteps = 3;  // at least, and for so long:
-constexpr double kMeasureSeconds = 1.5;
+constexpr double kMeasureSeconds = 1;
 constexpr double kTolerance = 1.05;
+// Of a step's time, so much counts as that of its examples at least: a smaller
+// share is uncertain, as the difference of two measurements, and leads to batches
+// that are much unlike.
+constexpr double kMinShare = 0.5;
 
 std::optional<double> speed_of_variable() {
   const auto text = env(kVariable);
@@ -56,8 +60,8 @@ class UntilMeasured : public comm::Control {
   Stopwatch watch_;
 };
 
-// Examples per second of this process alone.
-double measured_speed(const config::RunOptions& options, const Setup& setup) {
+// Of a step of this process alone.
+double seconds_per_step(const config::RunOptions& options, std::int64_t batch, const Setup& setup) {
   config::RunOptions o = options;
   o.workers = 1;
   o.balance = {};
@@ -66,6 +70,7 @@ double measured_speed(const config::RunOptions& options, const Setup& setup) {
   o.reducer = {};
   o.order = {};
   o.optimizer.lr = 1e-12;  // whatever the rate is, these steps must not diverge
+  o.data.batch_size = batch;
   o.train.steps = 1'000'000;
   o.train.accumulate = 1;
   o.evaluate = {};
@@ -76,7 +81,21 @@ double measured_speed(const config::RunOptions& options, const Setup& setup) {
   inputs.device_copies = setup.device_copies.get();
   inputs.control = &control;
   train_threads(inputs);
-  return static_cast<double>(o.data.batch_size) / control.seconds_per_step;
+  return control.seconds_per_step;
+}
+
+StepCost measured_cost(const config::RunOptions& options, const Setup& setup) {
+  const std::int64_t large = options.data.batch_size;
+  const std::int64_t small = (large + 3) / 4;
+  const double seconds = seconds_per_step(options, large, setup);
+  if (small == large) {
+    return {0, seconds / static_cast<double>(large)};
+  }
+  const double average = seconds / static_cast<double>(large);
+  const double slope =
+      (seconds - seconds_per_step(options, small, setup)) / static_cast<double>(large - small);
+  const double per_example = std::clamp(slope, kMinShare * average, average);
+  return {seconds - per_example * static_cast<double>(large), per_example};
 }
 
 std::vector<double> numbers_of(const std::vector<std::string>& texts) {
@@ -90,7 +109,44 @@ std::vector<double> numbers_of(const std::vector<std::string>& texts) {
   return numbers;
 }
 
+// "alone per_example" of each worker, as its own process has printed them.
+std::vector<StepCost> costs_of(const std::vector<std::string>& texts) {
+  std::vector<StepCost> costs;
+  for (const std::string& text : texts) {
+    const auto numbers = numbers_of(split_text(text, ' '));
+    costs.push_back({numbers.front(), numbers.back()});
+  }
+  return costs;
+}
+
 }  // namespace
+
+std::vector<double> equally_long_batches(const std::vector<StepCost>& costs, double examples) {
+  std::vector<double> batches(costs.size(), 0);
+  for (bool fits = false; !fits;) {
+    double left = examples;
+    double rate = 0;  // examples per second
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      if (batches[i] == 1) {
+        left -= 1;
+      } else {
+        rate += 1 / costs[i].per_example;
+        left += costs[i].alone / costs[i].per_example;
+      }
+    }
+    fits = true;
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      if (batches[i] != 1) {
+        batches[i] = (left / rate - costs[i].alone) / costs[i].per_example;
+        if (batches[i] <= 1) {
+          batches[i] = 1;
+          fits = false;
+        }
+      }
+    }
+  }
+  return batches;
+}
 
 void choose_speeds(
     config::RunOptions& options, const Setup& setup, WorkerHost& host, bool resumes, Log& log) {
@@ -106,7 +162,7 @@ void choose_speeds(
   }
   std::optional<double> given;
   host.all_or_none([&] { given = speed_of_variable(); });
-  std::vector<std::string> texts = host.gather(given ? print_number(*given) : "");
+  const std::vector<std::string> texts = host.gather(given ? print_number(*given) : "");
   const std::vector<std::string> hosts = host.gather(host_name());
   const auto without = std::ranges::find(texts, "");
   const bool measures = std::ranges::count(texts, "") == std::ssize(texts);
@@ -118,26 +174,37 @@ void choose_speeds(
         kVariable, without - texts.begin(),
         hosts[static_cast<std::size_t>(without - texts.begin())]);
   });
-  if (measures) {
-    double speed = 0;
-    host.all_or_none([&] { speed = measured_speed(options, setup); });
-    texts = host.gather(print_number(speed));
-  }
-  speeds = numbers_of(texts);
   std::vector<std::string> words;
-  for (std::size_t i = 0; i < speeds.size(); ++i) {
-    words.push_back(formatted("{:.4g} ({})", speeds[i], hosts[i]));
-  }
-  const auto [least, most] = std::ranges::minmax(speeds);
-  const bool equal = measures && most <= kTolerance * least;
-  if (equal) {
-    speeds.clear();
+  bool equal = false;
+  if (measures) {
+    StepCost cost;
+    host.all_or_none([&] { cost = measured_cost(options, setup); });
+    const auto costs = costs_of(
+        host.gather(formatted("{} {}", print_number(cost.alone), print_number(cost.per_example))));
+    const auto batch = static_cast<double>(options.data.batch_size);
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      seconds.push_back(costs[i].alone + batch * costs[i].per_example);
+      words.push_back(formatted(
+          "{:.3g} and {:.3g} per example ({})", 1e3 * costs[i].alone, 1e3 * costs[i].per_example,
+          hosts[i]));
+    }
+    const auto [least, most] = std::ranges::minmax(seconds);
+    equal = most <= kTolerance * least;
+    if (!equal) {
+      speeds = equally_long_batches(costs, batch * static_cast<double>(costs.size()));
+    }
+  } else {
+    speeds = numbers_of(texts);
+    for (std::size_t i = 0; i < speeds.size(); ++i) {
+      words.push_back(formatted("{:.4g} ({})", speeds[i], hosts[i]));
+    }
   }
   log.info(
       "balance: batches of {}; {}: {}{}", config::batches_text(config::batches_of(options)),
       !measures ? kVariable
-      : resumes ? "examples per second, measured again"
-                : "examples per second",
+      : resumes ? "milliseconds per step, measured again"
+                : "milliseconds per step",
       join(words, ", "), equal ? ", which is within 5 %" : "");
 }
 

@@ -3,6 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "base/error.h"
 #include "config/config.h"
 #include "error_of.h"
@@ -224,14 +226,31 @@ TEST_F(Speeds, AreAboveZero) {
   }
 }
 
-// Of steps that any machine takes in less than eight seconds each.
+// The others take twice and four times as long as any step of this machine could.
 TEST_F(Speeds, AreMeasuredWithoutTheVariable) {
   const testing::WithVariables none{{"ABTRAIN_SPEED", {}}};
   setup_.dataset = testing::toy_dataset();
-  const auto speeds = choose({{"", ""}, {"b", "c"}, {"1", "0.5"}});
+  const auto speeds = choose({{"", ""}, {"b", "c"}, {"0 8", "0 16"}});
   ASSERT_EQ(speeds.size(), 3u);
-  EXPECT_GT(speeds[0], 1.05);
-  EXPECT_EQ(speeds[2], 0.5);
+  EXPECT_NEAR(std::accumulate(speeds.begin(), speeds.end(), 0.0), 24, 1e-9);
+  EXPECT_GT(speeds[0], 8);
+  EXPECT_NEAR(speeds[1], 2 * speeds[2], 1e-9);
+}
+
+TEST(EquallyLongBatches, TakeEquallyLong) {
+  // The second worker has half the speed in all that it does.
+  const std::vector<StepCost> costs{{10, 0.25}, {20, 0.5}, {10, 0.25}};
+  const auto batches = equally_long_batches(costs, 192);
+  EXPECT_DOUBLE_EQ(std::accumulate(batches.begin(), batches.end(), 0.0), 192);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    EXPECT_NEAR(costs[i].alone + costs[i].per_example * batches[i], 31.2, 1e-12);  // 312 / 10
+  }
+  // Without a part of its own, a step's batch is in proportion to the speed.
+  EXPECT_EQ(equally_long_batches({{0, 1}, {0, 2}, {0, 4}}, 7), (std::vector<double>{4, 2, 1}));
+}
+
+TEST(EquallyLongBatches, HaveAnExampleAtLeast) {
+  EXPECT_EQ(equally_long_batches({{0, 1}, {100, 1}, {0, 1}}, 21), (std::vector<double>{10, 1, 10}));
 }
 
 TEST_F(Speeds, OfThreadsAreEqual) {
