@@ -181,7 +181,7 @@ TEST(RunLock, ALockThatIsBeingWrittenIsItsWriters) {
     folder.add("run/lock.json", lock.dump() + "\n");
   });
   const std::string said = problem_of([&] {
-    const RunLock second(folder / "run", quiet(), {1, 1e9});
+    const RunLock second(folder / "run", quiet(), {1, 1e9, 0});
   });
   EXPECT_TRUE(contains(said, formatted("process {} on ", ::getpid()))) << said;
 }
@@ -207,7 +207,7 @@ TEST(RunLock, OneOfManyTakesOver) {
         std::optional<RunLock> lock;
         begin.arrive_and_wait();
         problem_of([&] {
-          lock.emplace(folder / "run", quiet(), run_folder::LockTimes{0.01, 0.03});
+          lock.emplace(folder / "run", quiet(), run_folder::LockTimes{0.01, 0.03, 0});
           ++holders;
         });
         end.arrive_and_wait();
@@ -230,7 +230,7 @@ TEST(RunLock, WhatIsTakenAndGivenBackHasOneHolder) {
     threads.emplace_back([&] {
       while (taken < 200) {
         problem_of([&] {
-          const RunLock lock(folder / "run", quiet());
+          const RunLock lock(folder / "run", quiet(), {3, 60, 0});
           EXPECT_EQ(++inside, 1);
           ++taken;
           std::this_thread::yield();

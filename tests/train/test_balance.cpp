@@ -226,15 +226,11 @@ TEST_F(Speeds, AreAboveZero) {
   }
 }
 
-// The others take twice and four times as long as any step of this machine could.
+// The others take much longer than this machine could.
 TEST_F(Speeds, AreMeasuredWithoutTheVariable) {
   const testing::WithVariables none{{"ABTRAIN_SPEED", {}}};
   setup_.dataset = testing::toy_dataset();
-  const auto speeds = choose({{"", ""}, {"b", "c"}, {"0 8", "0 16"}});
-  ASSERT_EQ(speeds.size(), 3u);
-  EXPECT_NEAR(std::accumulate(speeds.begin(), speeds.end(), 0.0), 24, 1e-9);
-  EXPECT_GT(speeds[0], 8);
-  EXPECT_NEAR(speeds[1], 2 * speeds[2], 1e-9);
+  EXPECT_EQ(choose({{"", ""}, {"b", "c"}, {"0 8", "4 16"}}), (std::vector<double>{22, 1, 1}));
 }
 
 TEST(EquallyLongBatches, TakeEquallyLong) {
