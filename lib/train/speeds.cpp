@@ -20,8 +20,8 @@ namespace {
 constexpr const char* kVariable = "ABTRAIN_SPEED";
 // As many steps run operator by operator before a GPU captures one.
 constexpr std::int64_t kWarmUpSteps = TrainingStep::kEagerSteps + 1;
-constexpr std::int64_t kMeasuredSteps = 3;  // at least, and for so long:
-constexpr double kMeasureSeconds = 1;
+constexpr std::size_t kWindows = 5;
+constexpr double kWindowSeconds = 0.2;  // and one step at least
 constexpr double kTolerance = 1.05;
 // Of a step's time, so much counts as that of its examples at least: a smaller
 // share is uncertain, as the difference of two measurements, and leads to batches
@@ -41,23 +41,29 @@ std::optional<double> speed_of_variable() {
   return speed;
 }
 
-// Ends the steps once they have taken long enough.
+// Ends the steps once there is a figure of each window.
 class UntilMeasured : public comm::Control {
  public:
   bool stop_before(int, std::int64_t t) override {
     if (t <= kWarmUpSteps) {
       watch_.restart();
-      return StopSignals::requested() != 0;
+    } else if (++steps_; watch_.seconds() >= kWindowSeconds) {
+      windows_.push_back(watch_.seconds() / static_cast<double>(steps_));
+      steps_ = 0;
+      watch_.restart();
     }
-    const std::int64_t steps = t - kWarmUpSteps;
-    seconds_per_step = watch_.seconds() / static_cast<double>(steps);
-    return (steps >= kMeasuredSteps && watch_.seconds() >= kMeasureSeconds) ||
-           StopSignals::requested() != 0;
+    return windows_.size() == kWindows || StopSignals::requested() != 0;
   }
-  double seconds_per_step = 1;
+  // The median, because other work may have disturbed some.
+  double seconds_per_step() {
+    std::ranges::sort(windows_);
+    return windows_.empty() ? 1 : windows_[windows_.size() / 2];
+  }
 
  private:
   Stopwatch watch_;
+  std::int64_t steps_ = 0;
+  std::vector<double> windows_;
 };
 
 // Of a step of this process alone.
@@ -81,7 +87,7 @@ double seconds_per_step(const config::RunOptions& options, std::int64_t batch, c
   inputs.device_copies = setup.device_copies.get();
   inputs.control = &control;
   train_threads(inputs);
-  return control.seconds_per_step;
+  return control.seconds_per_step();
 }
 
 StepCost measured_cost(const config::RunOptions& options, const Setup& setup) {

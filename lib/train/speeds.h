@@ -25,7 +25,7 @@ std::vector<double> equally_long_batches(const std::vector<StepCost>& costs, dou
 // the batches. A process that is a worker has the speed of its variable
 // ABTRAIN_SPEED. Without any, all take steps of the run's model on its first images
 // at the same time, each for itself, with batches of data.batch_size and of a
-// quarter of that, each for about a second, or three steps, after a warm-up; nothing
+// quarter of that, each for about a second, or five steps, after a warm-up; nothing
 // of this stays, and the speeds are the batches with which a step takes all workers
 // equally long. They remain empty, so that batches are equal, where the workers
 // are threads, or where no worker takes more than 5 % longer than another one. Without

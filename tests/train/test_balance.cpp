@@ -230,7 +230,8 @@ TEST_F(Speeds, AreAboveZero) {
 TEST_F(Speeds, AreMeasuredWithoutTheVariable) {
   const testing::WithVariables none{{"ABTRAIN_SPEED", {}}};
   setup_.dataset = testing::toy_dataset();
-  EXPECT_EQ(choose({{"", ""}, {"b", "c"}, {"0 8", "4 16"}}), (std::vector<double>{22, 1, 1}));
+  choose({{"", ""}, {"b", "c"}, {"0 8", "4 16"}});
+  EXPECT_EQ(config::batches_of(options_), (std::vector<std::int64_t>{22, 1, 1}));
 }
 
 TEST(EquallyLongBatches, TakeEquallyLong) {

@@ -30,11 +30,6 @@ static int library_version(char* text) {
   return MPI_Get_library_version(text, &length);
 }
 
-static int error_text(int code, char* text) {
-  int length = 0;
-  return MPI_Error_string(code, text, &length);
-}
-
 static int init(int* threads) {
   int provided = 0;
   const int code = MPI_Init_thread(0, 0, MPI_THREAD_FUNNELED, &provided);
@@ -152,6 +147,15 @@ static int is_fault_tolerant(void) {
             ulfm("MPIX_Comm_get_failed");
   }
   return known;
+}
+
+static int error_text(int code, char* text) {
+  if (code == MPI_ERR_OTHER && is_fault_tolerant()) {  // of check() below
+    strcpy(text, "a worker is lost");
+    return MPI_SUCCESS;
+  }
+  int length = 0;
+  return MPI_Error_string(code, text, &length);
 }
 
 static int revoke(MpiHandle comm) {
