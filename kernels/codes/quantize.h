@@ -30,6 +30,7 @@ struct Quantize {
   float* scratch = nullptr;  // blocks << log_size, if a block is larger than a tile
 };
 ABT_LAUNCHER int quantize_blocks(const Quantize& job, void* stream);
+void work_on_host(const Quantize& job);
 
 struct Dequantize {
   BlockCoding coding;
@@ -42,6 +43,7 @@ struct Dequantize {
   float* scratch = nullptr;
 };
 ABT_LAUNCHER int dequantize_blocks(const Dequantize& job, void* stream);
+void work_on_host(const Dequantize& job);
 
 // Adds up the 4-bit codes (8 stands for 0) of `members` shards of `bytes` bytes
 // that follow one another, clamps the sums to 1 .. 15 and writes them, followed
@@ -56,6 +58,7 @@ struct SumCodes {
 };
 constexpr int kPartials = 1024;
 ABT_LAUNCHER int sum_codes(const SumCodes& job, void* stream);
+void work_on_host(const SumCodes& job);
 
 // Multiplies scale[0] by 1.1 if more than 4 % of the sums were clamped, or
 // divides it by 1.05 if fewer than 1 % were; the result is between 0.25 and the

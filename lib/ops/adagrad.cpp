@@ -11,19 +11,6 @@ void adagrad_step(
     const AdagradState& state, CodeBlocks& blocks, const at::Tensor& l1, const at::Tensor& rate,
     const at::Tensor& steps, const at::Tensor& divisor, double delta) {
   const c10::Device device = state.x.device();
-  const auto check = [&](const at::Tensor& tensor, const char* what) {
-    check_flat(tensor, at::kFloat, blocks.end(), device, what);
-  };
-  check(state.x, "adagrad_step: x");
-  check(state.g, "adagrad_step: g");
-  check(state.s, "adagrad_step: s");
-  if (state.z.defined()) {
-    check(state.z, "adagrad_step: z");
-  }
-  if (state.start.defined()) {
-    check(state.start, "adagrad_step: start");
-  }
-  check_flat(l1, at::kFloat, blocks.tensors(), device, "adagrad_step: l1");
   // No-op for a GPU's fp32 scalars; makes 4-byte copies of the CPU's doubles.
   const at::Tensor scalars[] = {
       rate.to(at::kFloat), steps.to(at::kFloat),
@@ -34,13 +21,20 @@ void adagrad_step(
         "adagrad_step: expected scalars on {}, got {} on {}", device, scalar.sizes(),
         scalar.device());
   }
-  const auto pointer = [](const at::Tensor& tensor) {
-    return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
-  };
+  const std::int64_t numel = blocks.end();
   const kernels::AdagradStep job{
-      blocks.on(device),   blocks.size(),       pointer(state.x),     pointer(state.g),
-      pointer(state.s),    pointer(state.z),    pointer(state.start), l1.const_data_ptr<float>(),
-      pointer(scalars[0]), pointer(scalars[1]), pointer(scalars[2]),  static_cast<float>(delta)};
+      blocks.on(device),
+      blocks.size(),
+      flat<float>(state.x, numel, device, "adagrad_step: x"),
+      flat<const float>(state.g, numel, device, "adagrad_step: g"),
+      flat<float>(state.s, numel, device, "adagrad_step: s"),
+      flat_or_null<float>(state.z, numel, device, "adagrad_step: z"),
+      flat_or_null<float>(state.start, numel, device, "adagrad_step: start"),
+      flat<const float>(l1, blocks.tensors(), device, "adagrad_step: l1"),
+      scalars[0].const_data_ptr<float>(),
+      scalars[1].const_data_ptr<float>(),
+      divisor.defined() ? scalars[2].const_data_ptr<float>() : nullptr,
+      static_cast<float>(delta)};
   dispatch("adagrad_step", job, device, kernels::adagrad_step);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/code_blocks.h"
+#include "ops/device_table.h"
 
 namespace abtrain::ops {
 
@@ -31,14 +32,14 @@ class CodeBlocks {
   explicit CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows = false);
 
   std::int64_t size() const {
-    return static_cast<std::int64_t>(blocks_.size());
+    return std::ssize(blocks_.host);
   }
   std::int64_t tensors() const {
-    return static_cast<std::int64_t>(firsts_.size()) - (firsts_.empty() ? 0 : 1);
+    return std::ssize(firsts_.host) - (firsts_.host.empty() ? 0 : 1);
   }
   // One past the last element of the last block.
   std::int64_t end() const {
-    return blocks_.empty() ? 0 : blocks_.back().begin + blocks_.back().count;
+    return size() == 0 ? 0 : blocks_.host.back().begin + blocks_.host.back().count;
   }
   Range all() const {
     return {0, size()};
@@ -49,7 +50,7 @@ class CodeBlocks {
   }
   // Number of groups of 32 elements before block b; b is 0 .. size().
   std::int64_t groups_before(std::int64_t b) const {
-    return b < size() ? blocks_[static_cast<std::size_t>(b)].group : groups_;
+    return b < size() ? blocks_.host[static_cast<std::size_t>(b)].group : groups_;
   }
   std::int64_t groups(Range part) const {
     return groups_before(part.end) - groups_before(part.begin);
@@ -61,22 +62,24 @@ class CodeBlocks {
   std::int64_t span(Range part) const;
 
   const kernels::CodeBlock* host() const {
-    return blocks_.data();
+    return blocks_.host.data();
   }
   // First block of each tensor, followed by size().
   const std::vector<std::int64_t>& firsts() const {
-    return firsts_;
+    return firsts_.host;
   }
-  // host() and firsts() as the device reads them. The first call for a device
-  // other than the CPU copies them there.
-  const kernels::CodeBlock* on(c10::Device device);
-  const std::int64_t* firsts_on(c10::Device device);
+  // host() and firsts() as the device reads them.
+  const kernels::CodeBlock* on(c10::Device device) {
+    return blocks_.on(device);
+  }
+  const std::int64_t* firsts_on(c10::Device device) {
+    return firsts_.on(device);
+  }
 
  private:
-  std::vector<kernels::CodeBlock> blocks_;
-  std::vector<std::int64_t> firsts_;
+  DeviceTable<kernels::CodeBlock> blocks_;
+  DeviceTable<std::int64_t> firsts_;
   std::int64_t groups_ = 0;
-  at::Tensor copy_;  // both tables, on a device
 };
 
 }  // namespace abtrain::ops

@@ -15,19 +15,14 @@ void count_sketch(
   const std::int64_t numel = first.numel();
   const std::int64_t buckets = sketch.numel();
   ABT_ASSERT(buckets >= 1, "count_sketch: expected at least one bucket");
-  check_flat(first, at::kFloat, numel, device, "count_sketch: first");
-  if (second.defined()) {
-    check_flat(second, at::kFloat, numel, device, "count_sketch: second");
-  }
-  check_flat(sketch, at::kFloat, buckets, device, "count_sketch: sketch");
   kernels::CountSketch job{
-      first.const_data_ptr<float>(),
-      second.defined() ? second.const_data_ptr<float>() : nullptr,
+      flat<const float>(first, numel, device, "count_sketch: first"),
+      flat_or_null<const float>(second, numel, device, "count_sketch: second"),
       numel,
       buckets,
       seed,
       nullptr,
-      sketch.mutable_data_ptr<float>()};
+      flat<float>(sketch, buckets, device, "count_sketch: sketch")};
   const at::Tensor parts = at::empty({kernels::sketch_parts(job) * buckets}, sketch.options());
   job.parts = parts.mutable_data_ptr<float>();
   dispatch("count_sketch", job, device, kernels::count_sketch);

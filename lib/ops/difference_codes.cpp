@@ -5,44 +5,41 @@
 
 namespace abtrain::ops {
 
+namespace {
+
+// The first operand is `first`, or `kept` where that is undefined.
+void encode(
+    const at::Tensor& first, const at::Tensor& kept, const at::Tensor& second, std::int64_t numel,
+    const at::Tensor& records) {
+  const c10::Device device = records.device();
+  const std::int64_t bytes = records_of(numel) * kRecordBytes;
+  const kernels::EncodeDifference job{
+      flat_or_null<const float>(first, numel, device, "encode_difference: first"),
+      flat_or_null<const std::uint8_t>(kept, bytes, device, "encode_difference: kept"),
+      flat_or_null<const float>(second, numel, device, "encode_difference: second"), numel,
+      flat<std::uint8_t>(records, bytes, device, "encode_difference: records")};
+  dispatch("encode_difference", job, device, kernels::encode_difference);
+}
+
+}  // namespace
+
 void encode_difference(
     const at::Tensor& first, const at::Tensor& second, const at::Tensor& records) {
-  const c10::Device device = first.device();
-  const std::int64_t numel = first.numel();
-  check_flat(first, at::kFloat, numel, device, "encode_difference: first");
-  if (second.defined()) {
-    check_flat(second, at::kFloat, numel, device, "encode_difference: second");
-  }
-  check_flat(
-      records, at::kByte, records_of(numel) * kRecordBytes, device, "encode_difference: records");
-  const kernels::EncodeDifference job{
-      first.const_data_ptr<float>(), nullptr,
-      second.defined() ? second.const_data_ptr<float>() : nullptr, numel,
-      records.mutable_data_ptr<std::uint8_t>()};
-  dispatch("encode_difference", job, device, kernels::encode_difference);
+  encode(first, {}, second, first.numel(), records);
 }
 
 void encode_difference_of_kept(
     const at::Tensor& kept, const at::Tensor& second, const at::Tensor& records) {
-  const c10::Device device = second.device();
-  const std::int64_t numel = second.numel();
-  const std::int64_t bytes = records_of(numel) * kRecordBytes;
-  check_flat(second, at::kFloat, numel, device, "encode_difference: second");
-  check_flat(kept, at::kByte, bytes, device, "encode_difference: kept");
-  check_flat(records, at::kByte, bytes, device, "encode_difference: records");
-  const kernels::EncodeDifference job{
-      nullptr, kept.const_data_ptr<std::uint8_t>(), second.const_data_ptr<float>(), numel,
-      records.mutable_data_ptr<std::uint8_t>()};
-  dispatch("encode_difference", job, device, kernels::encode_difference);
+  encode({}, kept, second, second.numel(), records);
 }
 
 void decode_differences(const at::Tensor& records, const at::Tensor& out) {
   const c10::Device device = records.device();
   const std::int64_t count = records.numel() / kRecordBytes;
-  check_flat(records, at::kByte, count * kRecordBytes, device, "decode_differences: records");
-  check_flat(out, at::kFloat, count * kRecordNumbers, device, "decode_differences: out");
   const kernels::DecodeDifferences job{
-      records.const_data_ptr<std::uint8_t>(), count, out.mutable_data_ptr<float>()};
+      flat<const std::uint8_t>(
+          records, count * kRecordBytes, device, "decode_differences: records"),
+      count, flat<float>(out, count * kRecordNumbers, device, "decode_differences: out")};
   dispatch("decode_differences", job, device, kernels::decode_differences);
 }
 

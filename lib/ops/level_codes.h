@@ -56,14 +56,13 @@ class LevelTable {
     return ops::record_bytes(tensors(), numel());
   }
   // The table as the device reads it, and the tensors' element counts (fp32).
-  // The first call for a device other than the CPU copies them there.
   kernels::LevelTensors on(c10::Device device);
   const at::Tensor& numels_on(c10::Device device);
 
  private:
   CodeBlocks blocks_;
-  std::vector<std::int64_t> windows_;
-  at::Tensor numels_, copy_;
+  DeviceTable<std::int64_t> windows_;
+  at::Tensor numels_;
 };
 
 using kernels::CodeForm;

@@ -14,18 +14,11 @@ namespace abtrain::ops {
 
 namespace {
 
-void check_alignment(const void* codes) {
+// GPU kernels read and write 16 bytes at a time.
+void check_alignment(const at::Tensor& codes) {
   ABT_ASSERT(
-      reinterpret_cast<std::uintptr_t>(codes) % 16 == 0,
+      !codes.is_cuda() || reinterpret_cast<std::uintptr_t>(codes.const_data_ptr()) % 16 == 0,
       "quantize: expected codes aligned to 16 bytes on CUDA");
-}
-
-// GPU scratch for the rotated elements, needed where a block is too large for
-// one thread block. It may be freed as soon as the kernels are queued, since
-// the allocator reuses it on this stream only.
-at::Tensor scratch_for(const kernels::BlockCoding& c, const at::Tensor& like) {
-  return c.log_size <= kernels::kTileLog ? at::Tensor()
-                                         : at::empty({c.blocks << c.log_size}, like.options());
 }
 
 bool is_flat(const at::Tensor& t, at::ScalarType type, const at::Tensor& like) {
@@ -59,6 +52,21 @@ void check(
   ABT_ASSERT(
       c.first >= 0 && c.first % kernels::kUnit == 0,
       "{}: expected a first number at a multiple of {}, got {}", op, kernels::kUnit, c.first);
+  check_alignment(codes);
+}
+
+// A GPU needs scratch for the rotated elements where a block is too large for
+// one thread block. It may be freed as soon as the kernels are queued, since
+// the allocator reuses it on this stream only.
+template <class Job>
+void do_coding(
+    const char* op, Job job, const at::Tensor& numbers, int (*on_gpu)(const Job&, void* stream)) {
+  at::Tensor scratch;
+  if (numbers.is_cuda() && job.coding.log_size > kernels::kTileLog) {
+    scratch = at::empty({job.coding.blocks << job.coding.log_size}, numbers.options());
+    job.scratch = scratch.mutable_data_ptr<float>();
+  }
+  dispatch(op, job, numbers.device(), on_gpu);
 }
 
 }  // namespace
@@ -89,17 +97,9 @@ void quantize_blocks(
     const at::Tensor& u, const at::Tensor& ranges, const Coding& coding, bool residual,
     const at::Tensor& codes) {
   check("quantize_blocks", u, ranges, coding, codes, 0);
-  kernels::Quantize job = quantize_job(u, ranges, coding, residual, codes);
-  if (u.is_cuda()) {
-    check_alignment(job.codes);
-    const at::Tensor scratch = scratch_for(job.coding, u);
-    job.scratch = scratch.defined() ? scratch.mutable_data_ptr<float>() : nullptr;
-    launch("quantize_blocks", u.device(), [&](void* stream) {
-      return kernels::quantize_blocks(job, stream);
-    });
-  } else {
-    quantize_blocks_cpu(job, best_simd());
-  }
+  do_coding(
+      "quantize_blocks", quantize_job(u, ranges, coding, residual, codes), u,
+      kernels::quantize_blocks);
 }
 
 void dequantize_blocks(
@@ -110,17 +110,9 @@ void dequantize_blocks(
   check(
       "dequantize_blocks", out, ranges, coding, sums.codes,
       sums.shards > 1 ? sums.shards * kernels::kTailBytes : 0);
-  kernels::Dequantize job = dequantize_job(sums, ranges, coding, out);
-  if (out.is_cuda()) {
-    check_alignment(job.codes);
-    const at::Tensor scratch = scratch_for(job.coding, out);
-    job.scratch = scratch.defined() ? scratch.mutable_data_ptr<float>() : nullptr;
-    launch("dequantize_blocks", out.device(), [&](void* stream) {
-      return kernels::dequantize_blocks(job, stream);
-    });
-  } else {
-    dequantize_blocks_cpu(job, best_simd());
-  }
+  do_coding(
+      "dequantize_blocks", dequantize_job(sums, ranges, coding, out), out,
+      kernels::dequantize_blocks);
 }
 
 void sum_codes(const at::Tensor& in, int members, const at::Tensor& out) {
@@ -130,39 +122,36 @@ void sum_codes(const at::Tensor& in, int members, const at::Tensor& out) {
           is_flat(out, at::kByte, in) && bytes >= 0 && bytes % 64 == 0 &&
           in.numel() == members * bytes,
       "sum_codes: {} shards in {} do not make one of {}", members, in.sizes(), out.sizes());
-  if (in.is_cuda()) {
-    const at::Tensor partial = at::empty({kernels::kPartials}, in.options().dtype(at::kInt));
-    kernels::SumCodes job;
-    job.in = in.const_data_ptr<std::uint8_t>();
-    job.out = out.mutable_data_ptr<std::uint8_t>();
-    job.bytes = bytes;
-    job.members = members;
-    job.partial = static_cast<std::uint32_t*>(partial.mutable_data_ptr());
-    check_alignment(job.in);
-    check_alignment(job.out);
-    launch("sum_codes", in.device(), [&](void* stream) { return kernels::sum_codes(job, stream); });
-  } else {
-    sum_codes_cpu(in, members, out);
-  }
+  check_alignment(in);
+  check_alignment(out);
+  const at::Tensor partial = at::empty({kernels::kPartials}, in.options().dtype(at::kInt));
+  const kernels::SumCodes job{
+      .in = in.const_data_ptr<std::uint8_t>(),
+      .out = out.mutable_data_ptr<std::uint8_t>(),
+      .bytes = bytes,
+      .members = members,
+      .partial = static_cast<std::uint32_t*>(partial.mutable_data_ptr()),
+  };
+  dispatch("sum_codes", job, in.device(), kernels::sum_codes);
 }
 
 void update_scale(
     const at::Tensor& codes, std::int64_t units, std::int64_t block, int shards,
     const at::Tensor& scale) {
-  kernels::UpdateScale job;
-  job.units = units;
-  job.unit_bytes = unit_of(block) / 2;
-  job.shards = shards;
+  const std::int64_t unit_bytes = unit_of(block) / 2;
   ABT_ASSERT(
       shards >= 1 && is_flat(codes, at::kByte, codes) &&
-          codes.numel() == units * job.unit_bytes + shards * kernels::kTailBytes &&
+          codes.numel() == units * unit_bytes + shards * kernels::kTailBytes &&
           is_flat(scale, at::kFloat, codes) && scale.numel() == 1,
       "update_scale: {} shards of {} units are not {}", shards, units, codes.sizes());
-  job.codes = codes.const_data_ptr<std::uint8_t>();
-  job.scale = scale.mutable_data_ptr<float>();
-  if (codes.is_cuda()) {
-    check_alignment(job.codes);
-  }
+  check_alignment(codes);
+  const kernels::UpdateScale job{
+      .codes = codes.const_data_ptr<std::uint8_t>(),
+      .units = units,
+      .unit_bytes = unit_bytes,
+      .shards = shards,
+      .scale = scale.mutable_data_ptr<float>(),
+  };
   dispatch("update_scale", job, codes.device(), kernels::update_scale);
 }
 

@@ -1,15 +1,9 @@
 #include "ops/rows.h"
 
-#include <ATen/ops/empty.h>
-
-#include <cstring>
-
 #include "ops/flat_check.h"
 #include "ops/team_host.h"
 
 namespace abtrain::ops {
-
-using kernels::RowTensor;
 
 RowTable::RowTable(const std::vector<Tensor>& tensors) {
   for (const Tensor& tensor : tensors) {
@@ -19,7 +13,7 @@ RowTable::RowTable(const std::vector<Tensor>& tensors) {
         "rows: expected tensors in ascending order, got {} of {} rows of {} "
         "elements from offset {} after a tensor that ends at {}",
         tensor.chosen, tensor.rows, tensor.length, tensor.begin, end_);
-    tensors_.push_back(
+    tensors_.host.push_back(
         {tensor.begin, tensor.rows, tensor.length, tensor.chosen, rows_, chosen_, values_});
     rows_ += tensor.rows;
     chosen_ += tensor.chosen;
@@ -28,37 +22,21 @@ RowTable::RowTable(const std::vector<Tensor>& tensors) {
   }
 }
 
-const RowTensor* RowTable::on(c10::Device device) {
-  if (device.is_cpu() || tensors_.empty()) {
-    return tensors_.data();
-  }
-  if (!copy_.defined() || copy_.device() != device) {
-    const auto bytes = tensors_.size() * sizeof(RowTensor);
-    const at::Tensor copy =
-        at::empty({static_cast<std::int64_t>(bytes / sizeof(std::int64_t))}, at::kLong);
-    std::memcpy(copy.mutable_data_ptr(), tensors_.data(), bytes);
-    copy_ = copy.to(device);
-  }
-  return reinterpret_cast<const RowTensor*>(copy_.const_data_ptr<std::int64_t>());
-}
-
 void row_norms(const at::Tensor& u, RowTable& table, const at::Tensor& norms) {
   const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.end(), device, "row_norms: u");
-  check_flat(norms, at::kFloat, table.rows(), device, "row_norms: norms");
   const kernels::RowNorms job{
-      table.on(device), table.size(), table.rows(), u.const_data_ptr<float>(),
-      norms.mutable_data_ptr<float>()};
+      table.on(device), table.size(), table.rows(),
+      flat<const float>(u, table.end(), device, "row_norms: u"),
+      flat<float>(norms, table.rows(), device, "row_norms: norms")};
   dispatch("row_norms", job, device, kernels::row_norms);
 }
 
 void choose_rows(const at::Tensor& norms, RowTable& table, const at::Tensor& chosen) {
   const c10::Device device = norms.device();
-  check_flat(norms, at::kFloat, table.rows(), device, "choose_rows: norms");
-  check_flat(chosen, at::kInt, table.chosen(), device, "choose_rows: chosen");
   const kernels::ChooseRows job{
-      table.on(device), table.size(), table.rows(), norms.const_data_ptr<float>(),
-      chosen.mutable_data_ptr<std::int32_t>()};
+      table.on(device), table.size(), table.rows(),
+      flat<const float>(norms, table.rows(), device, "choose_rows: norms"),
+      flat<std::int32_t>(chosen, table.chosen(), device, "choose_rows: chosen")};
   dispatch("choose_rows", job, device, kernels::choose_rows);
 }
 
@@ -66,16 +44,13 @@ void send_rows(
     const at::Tensor& u, RowTable& table, const at::Tensor& chosen, int members,
     const at::Tensor& wire) {
   const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.end(), device, "send_rows: u");
-  check_flat(chosen, at::kInt, table.chosen(), device, "send_rows: chosen");
-  check_flat(wire, at::kHalf, table.values(), device, "send_rows: wire");
   const kernels::SendRows job{
       table.on(device),
       table.size(),
       table.chosen(),
-      chosen.const_data_ptr<std::int32_t>(),
-      u.mutable_data_ptr<float>(),
-      wire.mutable_data_ptr(),
+      flat<const std::int32_t>(chosen, table.chosen(), device, "send_rows: chosen"),
+      flat<float>(u, table.end(), device, "send_rows: u"),
+      flat<c10::Half>(wire, table.values(), device, "send_rows: wire"),
       members};
   dispatch("send_rows", job, device, kernels::send_rows);
 }
@@ -83,12 +58,13 @@ void send_rows(
 void add_rows(
     const at::Tensor& wire, RowTable& table, const at::Tensor& chosen, const at::Tensor& estimate) {
   const c10::Device device = wire.device();
-  check_flat(wire, at::kHalf, table.values(), device, "add_rows: wire");
-  check_flat(chosen, at::kInt, table.chosen(), device, "add_rows: chosen");
-  check_flat(estimate, at::kFloat, table.end(), device, "add_rows: estimate");
-  const kernels::AddRows job{table.on(device),      table.size(),
-                             table.chosen(),        chosen.const_data_ptr<std::int32_t>(),
-                             wire.const_data_ptr(), estimate.mutable_data_ptr<float>()};
+  const kernels::AddRows job{
+      table.on(device),
+      table.size(),
+      table.chosen(),
+      flat<const std::int32_t>(chosen, table.chosen(), device, "add_rows: chosen"),
+      flat<const c10::Half>(wire, table.values(), device, "add_rows: wire"),
+      flat<float>(estimate, table.end(), device, "add_rows: estimate")};
   dispatch("add_rows", job, device, kernels::add_rows);
 }
 

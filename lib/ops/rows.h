@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/blocks/rows.h"
+#include "ops/device_table.h"
 
 namespace abtrain::ops {
 
@@ -30,7 +31,7 @@ class RowTable {
   explicit RowTable(const std::vector<Tensor>& tensors);
 
   int size() const {
-    return static_cast<int>(tensors_.size());
+    return static_cast<int>(tensors_.host.size());
   }
   // Totals over all tensors: rows, chosen rows, and elements in chosen rows.
   std::int64_t rows() const {
@@ -46,17 +47,17 @@ class RowTable {
   std::int64_t end() const {
     return end_;
   }
-  // The table as the device reads it. The first call for a device other than
-  // the CPU copies it there.
-  const kernels::RowTensor* on(c10::Device device);
+  // The table as the device reads it.
+  const kernels::RowTensor* on(c10::Device device) {
+    return tensors_.on(device);
+  }
 
  private:
-  std::vector<kernels::RowTensor> tensors_;
+  DeviceTable<kernels::RowTensor> tensors_;
   std::int64_t rows_ = 0;
   std::int64_t chosen_ = 0;
   std::int64_t values_ = 0;
   std::int64_t end_ = 0;
-  at::Tensor copy_;
 };
 
 // norms (fp32, rows()): the squared norm of each row, tensor after tensor.

@@ -8,8 +8,9 @@ namespace abtrain::ops {
 
 namespace {
 
-std::uint32_t* words(const at::Tensor& tensor, std::int64_t from = 0) {
-  return reinterpret_cast<std::uint32_t*>(tensor.mutable_data_ptr<std::int32_t>()) + from;
+std::uint32_t* words(
+    const at::Tensor& tensor, std::int64_t count, c10::Device device, const char* what) {
+  return reinterpret_cast<std::uint32_t*>(flat<std::int32_t>(tensor, count, device, what));
 }
 
 }  // namespace
@@ -22,11 +23,13 @@ void encode_signs(
     const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& alive, const at::Tensor& wire,
     bool fresh) {
   const c10::Device device = u.device();
-  check_flat(u, at::kFloat, blocks.end(), device, "sign codes: numbers");
-  check_flat(alive, at::kInt, blocks.groups(), device, "sign codes: alive");
-  check_flat(wire, at::kInt, sign_words(blocks, blocks.all(), fresh), device, "sign codes: wire");
-  const kernels::EncodeSigns job{blocks.on(device), blocks.size(), u.mutable_data_ptr<float>(),
-                                 words(alive),      words(wire),   fresh};
+  const kernels::EncodeSigns job{
+      blocks.on(device),
+      blocks.size(),
+      flat<float>(u, blocks.end(), device, "sign codes: numbers"),
+      words(alive, blocks.groups(), device, "sign codes: alive"),
+      words(wire, sign_words(blocks, blocks.all(), fresh), device, "sign codes: wire"),
+      fresh};
   dispatch("encode_signs", job, device, kernels::encode_signs);
 }
 
@@ -35,19 +38,15 @@ void serve_signs(
     const at::Tensor& alive, const at::Tensor& residual, const at::Tensor& wire, bool fresh) {
   const c10::Device device = in.device();
   const std::int64_t stride = sign_words(blocks, part, fresh);
-  check_flat(in, at::kInt, workers * stride, device, "sign codes: workers' records");
-  check_flat(alive, at::kInt, blocks.groups(), device, "sign codes: alive");
-  check_flat(residual, at::kFloat, blocks.span(part), device, "sign codes: residual");
-  check_flat(wire, at::kInt, stride, device, "sign codes: wire");
   const kernels::ServeSigns job{
       blocks.on(device) + part.begin,
       part.end - part.begin,
-      words(in),
+      words(in, workers * stride, device, "sign codes: workers' records"),
       stride,
       workers,
-      words(alive, blocks.groups_before(part.begin)),
-      residual.mutable_data_ptr<float>(),
-      words(wire),
+      words(alive, blocks.groups(), device, "sign codes: alive") + blocks.groups_before(part.begin),
+      flat<float>(residual, blocks.span(part), device, "sign codes: residual"),
+      words(wire, stride, device, "sign codes: wire"),
       fresh};
   dispatch("serve_signs", job, device, kernels::serve_signs);
 }
@@ -56,15 +55,12 @@ void decode_signs(
     const at::Tensor& wire, CodeBlocks& blocks, const at::Tensor& alive, const at::Tensor& estimate,
     bool fresh) {
   const c10::Device device = wire.device();
-  check_flat(wire, at::kInt, sign_words(blocks, blocks.all(), fresh), device, "sign codes: wire");
-  check_flat(alive, at::kInt, blocks.groups(), device, "sign codes: alive");
-  check_flat(estimate, at::kFloat, blocks.end(), device, "sign codes: estimate");
   const kernels::DecodeSigns job{
       blocks.on(device),
       blocks.size(),
-      words(wire),
-      words(alive),
-      estimate.mutable_data_ptr<float>(),
+      words(wire, sign_words(blocks, blocks.all(), fresh), device, "sign codes: wire"),
+      words(alive, blocks.groups(), device, "sign codes: alive"),
+      flat<float>(estimate, blocks.end(), device, "sign codes: estimate"),
       fresh};
   dispatch("decode_signs", job, device, kernels::decode_signs);
 }

@@ -20,16 +20,13 @@ void encode_threshold(
     const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& thresholds, const at::Tensor& wire,
     CodeForm form) {
   const c10::Device device = u.device();
-  check_flat(u, at::kFloat, blocks.end(), device, "encode_threshold: u");
-  check_flat(thresholds, at::kFloat, blocks.tensors(), device, "encode_threshold: t");
-  check_flat(
-      wire, at::kByte, code_bytes(blocks, blocks.all(), form), device, "encode_threshold: wire");
   const kernels::EncodeThreshold job{
       blocks.on(device),
       blocks.size(),
-      u.mutable_data_ptr<float>(),
-      thresholds.const_data_ptr<float>(),
-      wire.mutable_data_ptr<std::uint8_t>(),
+      flat<float>(u, blocks.end(), device, "encode_threshold: u"),
+      flat<const float>(thresholds, blocks.tensors(), device, "encode_threshold: t"),
+      flat<std::uint8_t>(
+          wire, code_bytes(blocks, blocks.all(), form), device, "encode_threshold: wire"),
       form};
   dispatch("encode_threshold", job, device, kernels::encode_threshold);
 }
@@ -40,15 +37,14 @@ void pack_sums(
   const c10::Device device = in.device();
   const std::int64_t stride = code_bytes(blocks, part, CodeForm::TwoBits);
   check_workers(workers);
-  check_flat(in, at::kByte, workers * stride, device, "pack_sums: codes");
-  check_flat(wire, at::kInt, sum_words(blocks, part, workers), device, "pack_sums: wire");
   const kernels::PackSums job{
       blocks.on(device) + part.begin,
       part.end - part.begin,
-      in.const_data_ptr<std::uint8_t>(),
+      flat<const std::uint8_t>(in, workers * stride, device, "pack_sums: codes"),
       stride,
       workers,
-      reinterpret_cast<std::uint32_t*>(wire.mutable_data_ptr<std::int32_t>()),
+      reinterpret_cast<std::uint32_t*>(
+          flat<std::int32_t>(wire, sum_words(blocks, part, workers), device, "pack_sums: wire")),
       sum_bits(workers)};
   dispatch("pack_sums", job, device, kernels::pack_sums);
 }
@@ -76,8 +72,6 @@ void average_codes(
           in, at::kByte, code_bytes(blocks, all, CodeForm::Bytes), device, "average_codes: bytes");
       break;
   }
-  check_flat(thresholds, at::kFloat, blocks.tensors(), device, "average_codes: t");
-  check_flat(estimate, at::kFloat, blocks.end(), device, "average_codes: estimate");
   const kernels::AverageCodes job{
       blocks.on(device),
       blocks.size(),
@@ -86,8 +80,8 @@ void average_codes(
       stride,
       sum_bits(workers),
       workers,
-      thresholds.const_data_ptr<float>(),
-      estimate.mutable_data_ptr<float>()};
+      flat<const float>(thresholds, blocks.tensors(), device, "average_codes: t"),
+      flat<float>(estimate, blocks.end(), device, "average_codes: estimate")};
   dispatch("average_codes", job, device, kernels::average_codes);
 }
 

@@ -134,8 +134,8 @@ TEST(Quantize, HasTheSameBitsInEveryForm) {
       const auto run = [&](Simd simd) {
         std::vector<at::Tensor> results = {
             u.clone(), code_buffer(numel, coding), at::empty({numel})};
-        quantize_blocks_cpu(quantize_job(results[0], ranges, coding, true, results[1]), simd);
-        dequantize_blocks_cpu(
+        work_on_host(quantize_job(results[0], ranges, coding, true, results[1]), simd);
+        work_on_host(
             dequantize_job({results[1], coding.offset, 3}, ranges, coding, results[2]), simd);
         return results;
       };

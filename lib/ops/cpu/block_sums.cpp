@@ -86,13 +86,16 @@ void block_norms_cpu(const at::Tensor& u, int log_size, const at::Tensor& norms,
       });
 }
 
-void sum_codes_cpu(const at::Tensor& in, int members, const at::Tensor& out) {
-  const std::int64_t bytes = out.numel() - kernels::kTailBytes;
-  auto* to = out.mutable_data_ptr<std::uint8_t>();
-  const auto* const from = in.const_data_ptr<std::uint8_t>();
-  std::uint32_t tail[kernels::kTailBytes / 4] = {};
-  compiled_for(best_simd(), [&]() ABT_INLINED { tail[0] = sum_shards(from, bytes, members, to); });
-  std::memcpy(to + bytes, tail, sizeof(tail));
+}  // namespace abtrain::ops
+
+namespace abtrain::kernels {
+
+void work_on_host(const SumCodes& job) {
+  std::uint32_t tail[kTailBytes / 4] = {};
+  ops::compiled_for(ops::best_simd(), [&]() ABT_INLINED {
+    tail[0] = ops::sum_shards(job.in, job.bytes, job.members, job.out);
+  });
+  std::memcpy(job.out + job.bytes, tail, sizeof(tail));
 }
 
-}  // namespace abtrain::ops
+}  // namespace abtrain::kernels

@@ -73,18 +73,6 @@ Sum add_parts(const float* parts, int stride, std::int64_t begin, std::int64_t e
   return add_by_halves(lanes, kTensorLanes);
 }
 
-// Sets bit k of word w to test(32 w + k).
-template <class Test>
-ABT_INLINE void pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
-  for (std::int64_t g = 0; g < groups; ++g) {
-    std::uint32_t word = 0;
-    for (unsigned k = 0; k < kGroup; ++k) {
-      word |= test(g * kGroup + k) << k;
-    }
-    words[g] = word;
-  }
-}
-
 // Calls work(b) for b < count, compiled for the processor at hand, on as many
 // threads as ATen has. `work` must be a lambda marked ABT_INLINED. `grain` is
 // the smallest number of blocks worth a thread.

@@ -252,12 +252,24 @@ void for_units(const BlockCoding& c, Simd simd, const F& f) {
 
 }  // namespace
 
-void quantize_blocks_cpu(const kernels::Quantize& job, Simd simd) {
+}  // namespace abtrain::ops
+
+namespace abtrain::kernels {
+
+using namespace ops;
+
+void work_on_host(const Quantize& job, Simd simd) {
   for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) { unit.encode(u, job); });
 }
-
-void dequantize_blocks_cpu(const kernels::Dequantize& job, Simd simd) {
+void work_on_host(const Dequantize& job, Simd simd) {
   for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) { unit.decode(u, job); });
 }
 
-}  // namespace abtrain::ops
+void work_on_host(const Quantize& job) {
+  work_on_host(job, best_simd());
+}
+void work_on_host(const Dequantize& job) {
+  work_on_host(job, best_simd());
+}
+
+}  // namespace abtrain::kernels

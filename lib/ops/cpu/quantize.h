@@ -1,4 +1,4 @@
-// The forms of quantize.h on the CPU; arguments are checked.
+// The host forms of quantize.h that have one per instruction set.
 #pragma once
 
 #include "kernels/codes/quantize.h"
@@ -8,8 +8,12 @@
 namespace abtrain::ops {
 
 void block_norms_cpu(const at::Tensor& u, int log_size, const at::Tensor& norms, Simd simd);
-void quantize_blocks_cpu(const kernels::Quantize& job, Simd simd);
-void dequantize_blocks_cpu(const kernels::Dequantize& job, Simd simd);
-void sum_codes_cpu(const at::Tensor& in, int members, const at::Tensor& out);
 
 }  // namespace abtrain::ops
+
+namespace abtrain::kernels {
+
+void work_on_host(const Quantize& job, ops::Simd simd);
+void work_on_host(const Dequantize& job, ops::Simd simd);
+
+}  // namespace abtrain::kernels
