@@ -11,53 +11,7 @@
 namespace abtrain::kernels {
 
 constexpr int kThreads = 256;
-constexpr int kEight = 8;
 constexpr int kRounds = kBlock / (kThreads * kEight);
-
-__device__ inline bool is_wide(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
-}
-
-// Loads eight adjacent elements, of which `count` exist; the others are 0.
-__device__ inline void load_eight(
-    const float* from, std::int64_t count, bool wide, float (&x)[kEight]) {
-  if (wide && count >= kEight) {
-    const auto* packets = reinterpret_cast<const Packet<float, 4>*>(from);
-    const Packet<float, 4> low = packets[0];
-    const Packet<float, 4> high = packets[1];
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      x[k] = low.values[k];
-      x[4 + k] = high.values[k];
-    }
-    return;
-  }
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    x[k] = k < count ? from[k] : 0.0f;
-  }
-}
-__device__ inline void store_eight(
-    float* to, std::int64_t count, bool wide, const float (&x)[kEight]) {
-  if (wide && count >= kEight) {
-    Packet<float, 4> low, high;
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      low.values[k] = x[k];
-      high.values[k] = x[4 + k];
-    }
-    auto* packets = reinterpret_cast<Packet<float, 4>*>(to);
-    packets[0] = low;
-    packets[1] = high;
-    return;
-  }
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    if (k < count) {
-      to[k] = x[k];
-    }
-  }
-}
 
 using TwoBytes = Packet<std::uint8_t, 2>;
 

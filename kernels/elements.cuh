@@ -14,7 +14,7 @@ struct alignas(sizeof(T) * kVector) Packet {
   T values[kVector];
 };
 
-inline bool is_aligned(const void* pointer, std::size_t bytes) {
+__host__ __device__ inline bool is_aligned(const void* pointer, std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0;
 }
 
@@ -36,6 +36,50 @@ __device__ inline void store(__half& to, float x) {
 }
 __device__ inline void store(__nv_bfloat16& to, float x) {
   to = __float2bfloat16_rn(x);
+}
+
+constexpr int kEight = 8;
+
+// Loads eight adjacent elements, of which `count` exist; the others are 0.
+// `wide`: they begin at a multiple of 16 bytes.
+__device__ inline void load_eight(
+    const float* from, std::int64_t count, bool wide, float (&x)[kEight]) {
+  if (wide && count >= kEight) {
+    const auto* packets = reinterpret_cast<const Packet<float, 4>*>(from);
+    const Packet<float, 4> low = packets[0];
+    const Packet<float, 4> high = packets[1];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      x[k] = low.values[k];
+      x[4 + k] = high.values[k];
+    }
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    x[k] = k < count ? from[k] : 0.0f;
+  }
+}
+__device__ inline void store_eight(
+    float* to, std::int64_t count, bool wide, const float (&x)[kEight]) {
+  if (wide && count >= kEight) {
+    Packet<float, 4> low, high;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      low.values[k] = x[k];
+      high.values[k] = x[4 + k];
+    }
+    auto* packets = reinterpret_cast<Packet<float, 4>*>(to);
+    packets[0] = low;
+    packets[1] = high;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    if (k < count) {
+      to[k] = x[k];
+    }
+  }
 }
 
 }  // namespace abtrain::kernels

@@ -29,6 +29,17 @@ ABT_HOST_DEVICE inline void philox(const std::uint32_t key[2], std::uint32_t cou
   counter[3] = c3;
 }
 
+// Writes block `index` of the stream of `key` with the numbers a and b.
+ABT_HOST_DEVICE inline void random_block(
+    const std::uint32_t (&key)[2], std::uint32_t a, std::uint32_t b, std::int64_t index,
+    std::uint32_t (&words)[4]) {
+  words[0] = static_cast<std::uint32_t>(index);
+  words[1] = static_cast<std::uint32_t>(index >> 32);
+  words[2] = a;
+  words[3] = b;
+  philox(key, words);
+}
+
 // A sequence of numbers from the stream (seed, purpose, a, b).
 class Random {
  public:

@@ -15,7 +15,7 @@ class CudaTeam {
   class Values {
    public:
     __device__ Values(float* from, std::int64_t count) : from_(from), count_(count) {
-      const bool wide = is_wide(from);
+      const bool wide = is_aligned(from, 16);
 #pragma unroll
       for (int r = 0; r < kRounds; ++r) {
         const int i = unit_of(r) * kEight;
@@ -26,7 +26,7 @@ class CudaTeam {
       return x_[own];
     }
     __device__ void store() const {
-      const bool wide = is_wide(from_);
+      const bool wide = is_aligned(from_, 16);
 #pragma unroll
       for (int r = 0; r < kRounds; ++r) {
         const int i = unit_of(r) * kEight;
@@ -101,7 +101,7 @@ class CudaTeam {
   }
   __device__ void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
     const int i = unit * kUnit;
-    load_eight(from + i, count - i, is_wide(from), x);
+    load_eight(from + i, count - i, is_aligned(from, 16), x);
   }
   template <class Value>
   __device__ void store(float* to, int unit, std::int64_t count, const Value& value) const {
@@ -111,7 +111,7 @@ class CudaTeam {
       x[k] = value(k);
     }
     const int i = unit * kUnit;
-    store_eight(to + i, count - i, is_wide(to), x);
+    store_eight(to + i, count - i, is_aligned(to, 16), x);
   }
   __device__ bool leads() const {
     return threadIdx.x == 0;

@@ -104,9 +104,6 @@ __global__ void __launch_bounds__(kRowLanes)
 }  // namespace
 
 int gram_schmidt(float* numbers, const RowSetList& sets, void* stream) {
-  if (sets.count == 0) {
-    return 0;
-  }
   return launch(
       gram_schmidt_kernel, sets.count, kRowLanes,
       kRowLanes * (sizeof(double) + sizeof(std::int64_t)), stream, numbers, sets);

@@ -7,46 +7,6 @@
 
 namespace abtrain::kernels {
 
-// Eight elements from data[begin] on, with 0 for those beyond the `numel`
-// elements of data. `wide`: begin is a multiple of 8 and data is 16-byte
-// aligned.
-__device__ inline void load_eight(
-    float (&x)[8], const float* data, std::int64_t begin, std::int64_t numel, bool wide) {
-  using Four = Packet<float, 4>;
-  if (wide && begin + 8 <= numel) {
-    const auto* const from = reinterpret_cast<const Four*>(data + begin);
-    const Four low = from[0];
-    const Four high = from[1];
-#pragma unroll
-    for (int v = 0; v < 4; ++v) {
-      x[v] = low.values[v];
-      x[v + 4] = high.values[v];
-    }
-    return;
-  }
-#pragma unroll
-  for (int v = 0; v < 8; ++v) {
-    x[v] = begin + v < numel ? data[begin + v] : 0.0f;
-  }
-}
-
-__device__ inline void store_eight(
-    const float (&x)[8], float* data, std::int64_t begin, std::int64_t numel, bool wide) {
-  using Four = Packet<float, 4>;
-  if (wide && begin + 8 <= numel) {
-    auto* const to = reinterpret_cast<Four*>(data + begin);
-    to[0] = Four{{x[0], x[1], x[2], x[3]}};
-    to[1] = Four{{x[4], x[5], x[6], x[7]}};
-    return;
-  }
-#pragma unroll
-  for (int v = 0; v < 8; ++v) {
-    if (begin + v < numel) {
-      data[begin + v] = x[v];
-    }
-  }
-}
-
 // Where element i of the tile is stored in shared memory: eight words of
 // padding after every 64 put threads that are 64 elements apart into different
 // banks.

@@ -26,7 +26,7 @@ __device__ void keep_largest(float* lanes, int count) {
 __global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes job) {
   const CodeBlock block = job.blocks[blockIdx.x];
   const float* const u = job.u + block.begin;
-  const bool wide = is_wide(u);
+  const bool wide = is_aligned(u, 16);
   const auto t = static_cast<int>(threadIdx.x);
   float x[kRounds][kEight];
 #pragma unroll

@@ -92,9 +92,6 @@ template <class T, int kVector>
 int queue(
     const BufferList& in, const BufferList& out, std::int64_t packets, Combine combine,
     void* stream) {
-  if (packets == 0) {
-    return 0;
-  }
   constexpr int kThreads = 256;
   constexpr std::int64_t kMaxBlocks = 2048;
   const auto blocks = std::min((packets + kThreads - 1) / kThreads, kMaxBlocks);

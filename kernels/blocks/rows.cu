@@ -27,7 +27,7 @@ __device__ const RowTensor& tensor_of(const RowTensor* tensors, int count, std::
 __global__ void __launch_bounds__(kNormThreads) norms_kernel(const RowNorms job) {
   const RowTensor& tensor = tensor_of<&RowTensor::first_row>(job.tensors, job.count, blockIdx.x);
   const float* const row = job.u + tensor.begin + (blockIdx.x - tensor.first_row) * tensor.length;
-  const bool wide = is_wide(row);
+  const bool wide = is_aligned(row, 16);
   const int t = 4 * static_cast<int>(threadIdx.x);
   float lanes[4] = {};
   for (std::int64_t i = t; i < tensor.length; i += kRowLanes) {
@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(kCopyThreads) send_kernel(const SendRows job) 
   const ChosenRow chosen = chosen_row(job.tensors, job.count, job.chosen);
   float* const u = job.u + chosen.from;
   __half* const wire = static_cast<__half*>(job.wire) + chosen.wire;
-  const bool wide = is_wide(u);
-  const bool wide_wire = is_wide(wire);
+  const bool wide = is_aligned(u, 16);
+  const bool wide_wire = is_aligned(wire, 16);
   const auto members = static_cast<float>(job.members);
   const float share = divide(1.0f, members);
   for (std::int64_t i = kEight * threadIdx.x; i < chosen.length; i += kEight * blockDim.x) {
@@ -125,8 +125,8 @@ __global__ void __launch_bounds__(kCopyThreads) add_kernel(const AddRows job) {
   const ChosenRow chosen = chosen_row(job.tensors, job.count, job.chosen);
   float* const estimate = job.estimate + chosen.from;
   const __half* const wire = static_cast<const __half*>(job.wire) + chosen.wire;
-  const bool wide = is_wide(estimate);
-  const bool wide_wire = is_wide(wire);
+  const bool wide = is_aligned(estimate, 16);
+  const bool wide_wire = is_aligned(wire, 16);
   for (std::int64_t i = kEight * threadIdx.x; i < chosen.length; i += kEight * blockDim.x) {
     const std::int64_t left = chosen.length - i;
     float x[kEight];
@@ -150,24 +150,19 @@ __global__ void __launch_bounds__(kCopyThreads) add_kernel(const AddRows job) {
 }  // namespace
 
 int row_norms(const RowNorms& job, void* stream) {
-  return job.rows == 0
-             ? 0
-             : launch(norms_kernel, job.rows, kNormThreads, kRowLanes * sizeof(float), stream, job);
+  return launch(norms_kernel, job.rows, kNormThreads, kRowLanes * sizeof(float), stream, job);
 }
 
 int choose_rows(const ChooseRows& job, void* stream) {
-  return job.rows == 0
-             ? 0
-             : launch(
-                   choose_kernel, (job.rows + kThreads - 1) / kThreads, kThreads, 0, stream, job);
+  return launch(choose_kernel, (job.rows + kThreads - 1) / kThreads, kThreads, 0, stream, job);
 }
 
 int send_rows(const SendRows& job, void* stream) {
-  return job.total == 0 ? 0 : launch(send_kernel, job.total, kCopyThreads, 0, stream, job);
+  return launch(send_kernel, job.total, kCopyThreads, 0, stream, job);
 }
 
 int add_rows(const AddRows& job, void* stream) {
-  return job.total == 0 ? 0 : launch(add_kernel, job.total, kCopyThreads, 0, stream, job);
+  return launch(add_kernel, job.total, kCopyThreads, 0, stream, job);
 }
 
 }  // namespace abtrain::kernels

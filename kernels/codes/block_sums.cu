@@ -2,15 +2,12 @@
 // codes.
 #include <algorithm>
 
+#include "kernels/code_blocks.cuh"
 #include "kernels/codes/quantize.h"
-#include "kernels/elements.cuh"
-#include "kernels/launch.cuh"
 
 namespace abtrain::kernels {
 
 namespace {
-
-constexpr int kThreads = 256;
 
 __device__ float norm_of(float squares) {
   const float norm = ::sqrtf(squares);
@@ -97,13 +94,7 @@ __device__ std::uint32_t clamped(std::uint32_t sum, int offset, int& count) {
 __device__ std::uint32_t sum_of_block(std::uint32_t own) {
   auto* const counts = reinterpret_cast<std::uint32_t*>(shared_memory());
   counts[threadIdx.x] = own;
-  __syncthreads();
-  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) {
-      counts[threadIdx.x] += counts[threadIdx.x + half];
-    }
-    __syncthreads();
-  }
+  add_by_halves(counts, kThreads, counts, 0);
   return counts[0];
 }
 
@@ -169,9 +160,6 @@ __global__ void scale_kernel(const UpdateScale job) {
 int block_norms(
     const float* x, std::int64_t numel, std::int64_t blocks, int log_size, float* norms,
     void* stream) {
-  if (blocks == 0) {
-    return 0;
-  }
   if (std::int64_t{1} << log_size < kUnit) {
     return launch(
         small_norms_kernel, (blocks + 63) / 64, 64, 0, stream, x, numel, blocks, log_size, norms);

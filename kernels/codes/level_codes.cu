@@ -73,7 +73,7 @@ __device__ float sign_at(unsigned codes, int k) {
 // Needs shared memory for 2 kLanes floats. Lane i has elements i and i + kLanes
 // of the window; the blocks of a window are processed one after another.
 __global__ void __launch_bounds__(kThreads) encode_above_kernel(const EncodeAbove job) {
-  const bool wide = is_wide(job.u);
+  const bool wide = is_aligned(job.u, 16);
   const auto t = static_cast<int>(threadIdx.x);
   float x[kRounds][kEight];
   unsigned codes[kRounds][kEight] = {};
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kTensorLanes) tensor_survivors(const EncodeAbo
 }
 
 __global__ void __launch_bounds__(kThreads) encode_by_chance_kernel(const EncodeByChance job) {
-  const bool wide = is_wide(job.u);
+  const bool wide = is_aligned(job.u, 16);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const Eight eight = eight_of(job.table, r);
@@ -144,12 +144,7 @@ __global__ void __launch_bounds__(kThreads) encode_by_chance_kernel(const Encode
     std::uint32_t random[2][4];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t index = eight.begin / 4 + half;
-      random[half][0] = static_cast<std::uint32_t>(index);
-      random[half][1] = static_cast<std::uint32_t>(index >> 32);
-      random[half][2] = job.step;
-      random[half][3] = job.random_stream;
-      philox(job.key, random[half]);
+      random_block(job.key, job.step, job.random_stream, eight.begin / 4 + half, random[half]);
     }
     unsigned codes[kEight] = {};
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
@@ -161,7 +156,7 @@ __global__ void __launch_bounds__(kThreads) encode_by_chance_kernel(const Encode
 }
 
 __global__ void __launch_bounds__(kThreads) subtract_kernel(const SubtractLevels job) {
-  const bool wide = is_wide(job.u);
+  const bool wide = is_aligned(job.u, 16);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const Eight eight = eight_of(job.table, r);
@@ -190,7 +185,7 @@ __device__ float unaligned_float(const std::uint8_t* from) {
 }
 
 __global__ void __launch_bounds__(kThreads) average_kernel(const AverageLevels job) {
-  const bool wide = is_wide(job.estimate);
+  const bool wide = is_aligned(job.estimate, 16);
   const std::int64_t levels = 4 * job.table.tensor_count;
   const std::int64_t stride = levels + packed_bytes(job.table.numel);
 #pragma unroll
@@ -216,7 +211,7 @@ __global__ void __launch_bounds__(kThreads) average_kernel(const AverageLevels j
 }
 
 __global__ void __launch_bounds__(kThreads) average_bytes_kernel(const AverageByteLevels job) {
-  const bool wide = is_wide(job.estimate);
+  const bool wide = is_aligned(job.estimate, 16);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const Eight eight = eight_of(job.table, r);

@@ -8,16 +8,6 @@ namespace abtrain::kernels {
 
 namespace {
 
-__device__ void random_block(
-    const std::uint32_t (&key)[2], std::uint32_t a, std::uint32_t b, std::int64_t index,
-    std::uint32_t (&words)[4]) {
-  words[0] = static_cast<std::uint32_t>(index);
-  words[1] = static_cast<std::uint32_t>(index >> 32);
-  words[2] = a;
-  words[3] = b;
-  philox(key, words);
-}
-
 // Writes the signs of the tile's elements, 32 per word, to shared memory.
 template <int kLog>
 __device__ void stage_signs(const BlockCoding& c, std::int64_t begin, std::uint32_t* signs) {
@@ -121,7 +111,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
   float x[8];
   if (kLoad || kFinish) {
     stage_signs<kLog>(c, tile, signs);
-    load_eight(u, job.u, begin, c.numel, wide);
+    load_eight(job.u + begin, c.numel - begin, wide, u);
   }
   if (kLoad) {
     const std::uint32_t own = own_signs(signs);
@@ -131,7 +121,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
     transform_tile<kLog>(x, shared, stages);
   } else {
-    load_eight(x, job.scratch, begin, end, true);
+    load_eight(job.scratch + begin, end - begin, true, x);
   }
   if (kCode) {
     std::uint32_t random[4];
@@ -154,7 +144,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
   }
   if (!kFinish) {
-    store_eight(x, job.scratch, begin, end, true);
+    store_eight(job.scratch + begin, end - begin, true, x);
   } else if (job.residual) {
     const std::uint32_t own = own_signs(signs);
     float value = 0;
@@ -166,7 +156,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
       // The residual drops a block that is not finite: the estimate shows it.
       u[v] = value == value ? ::fmaf(-signed_by(value, sign_bit(own, v)), x[v], u[v]) : 0.0f;
     }
-    store_eight(u, job.u, begin, c.numel, wide);
+    store_eight(job.u + begin, c.numel - begin, wide, u);
   }
 }
 
@@ -187,10 +177,10 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
     transform_tile<kLog>(x, shared, stages);
   } else {
-    load_eight(x, job.scratch, begin, end, true);
+    load_eight(job.scratch + begin, end - begin, true, x);
   }
   if (!kFinish) {
-    store_eight(x, job.scratch, begin, end, true);
+    store_eight(job.scratch + begin, end - begin, true, x);
     return;
   }
   stage_signs<kLog>(c, tile, signs);
@@ -203,7 +193,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
     x[v] = signed_by(value, sign_bit(own, v)) * x[v];
   }
-  store_eight(x, job.out, begin, c.numel, wide);
+  store_eight(job.out + begin, c.numel - begin, wide, x);
 }
 
 template <int kLog, class Job>
@@ -222,9 +212,6 @@ constexpr int kSmallLog = 10;
 int quantize_blocks(const Quantize& job, void* stream) {
   const BlockCoding& c = job.coding;
   const std::int64_t numel = c.blocks << c.log_size;
-  if (numel == 0) {
-    return 0;
-  }
   const bool wide = is_aligned(job.u, 16);
   if (c.log_size <= kSmallLog) {
     return queue<kSmallLog>(quantize_kernel<kSmallLog, true, true, true>, job, wide, stream);
@@ -251,9 +238,6 @@ int quantize_blocks(const Quantize& job, void* stream) {
 int dequantize_blocks(const Dequantize& job, void* stream) {
   const BlockCoding& c = job.coding;
   const std::int64_t numel = c.blocks << c.log_size;
-  if (numel == 0) {
-    return 0;
-  }
   const bool wide = is_aligned(job.out, 16);
   if (c.log_size <= kSmallLog) {
     return queue<kSmallLog>(dequantize_kernel<kSmallLog, true, true>, job, wide, stream);

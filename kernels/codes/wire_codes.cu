@@ -43,7 +43,7 @@ class CudaChunkTeam {
 
   __device__ void load(const float* from, int run, float (&x)[kLane]) const {
     const float* const at = from + chunk_ * kWireChunk + index(run);
-    if (is_wide(from) && left(run) >= kLane) {
+    if (is_aligned(from, 16) && left(run) >= kLane) {
       const Quad quad = *reinterpret_cast<const Quad*>(at);
 #pragma unroll
       for (int v = 0; v < kLane; ++v) {
@@ -60,7 +60,7 @@ class CudaChunkTeam {
   __device__ void store(float* to, int run, const Value& value) const {
     const Quad quad{{value(0), value(1), value(2), value(3)}};
     float* const at = to + chunk_ * kWireChunk + index(run);
-    if (is_wide(to) && left(run) >= kLane) {
+    if (is_aligned(to, 16) && left(run) >= kLane) {
       *reinterpret_cast<Quad*>(at) = quad;
       return;
     }

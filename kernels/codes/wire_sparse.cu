@@ -30,29 +30,6 @@ std::size_t shared_bytes(int sent) {
   return sizeof(Shared) + static_cast<std::size_t>(sent) * (sizeof(float) + sizeof(std::uint16_t));
 }
 
-struct Chunk {
-  std::int64_t begin;  // index in u of its first element
-  int count;
-  int sent;
-  std::int64_t scales;  // where they are in the record
-  std::int64_t codes;
-  bool last;
-};
-
-__device__ Chunk chunk_of(const WireLayout& layout) {
-  const std::int64_t chunk = blockIdx.x;
-  const std::int64_t begin = chunk * kSparseChunk;
-  const std::int64_t left = layout.numel - begin;
-  const bool last = left <= kSparseChunk;
-  return {
-      begin,
-      static_cast<int>(last ? left : kSparseChunk),
-      last ? layout.sent_of_last : layout.sent,
-      4 * chunk,
-      codes_begin(layout) + chunk * sparse_bytes(layout.sent),
-      last};
-}
-
 // The index in the chunk of this thread's first element of a round.
 __device__ int first_of(int round) {
   return (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
@@ -219,11 +196,11 @@ __device__ void find_levels(const float* values, int sent, Shared& shared) {
 
 __global__ void __launch_bounds__(kThreads) encode_sparse_kernel(const EncodeWire job) {
   auto& shared = *reinterpret_cast<Shared*>(shared_memory());
-  const Chunk at = chunk_of(job.layout);
+  const SparseChunk at = sparse_chunk(job.layout, blockIdx.x);
   auto* const values = reinterpret_cast<float*>(&shared + 1);
   auto* const indices = reinterpret_cast<std::uint16_t*>(values + at.sent);
   float* const u = job.u + at.begin;
-  const bool wide = is_wide(u);
+  const bool wide = is_aligned(u, 16);
   float x[kRounds][kEight];
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
@@ -264,11 +241,11 @@ __global__ void __launch_bounds__(kThreads) encode_sparse_kernel(const EncodeWir
 
 // The launch asks for shared memory because of the barrier.
 __global__ void __launch_bounds__(kThreads) decode_sparse_kernel(const DecodeWire job) {
-  const Chunk at = chunk_of(job.layout);
+  const SparseChunk at = sparse_chunk(job.layout, blockIdx.x);
   const auto t = static_cast<int>(threadIdx.x);
   float* const out = job.out + at.begin;
   if (!job.add) {
-    const bool wide = is_wide(out);
+    const bool wide = is_aligned(out, 16);
     const float zeros[kEight] = {};
 #pragma unroll
     for (int r = 0; r < kRounds; ++r) {

@@ -263,9 +263,6 @@ bool queue_staged(const AugmentImages& job, void* stream, int& status) {
 
 template <class Out>
 int queue(const AugmentImages& job, void* stream) {
-  if (job.count == 0) {
-    return 0;
-  }
   constexpr int kWide = 16 / sizeof(Out);
   int status = 0;
   if (numel_of(job) > 0 && (queue_staged<Out, 3, kWide>(job, stream, status) ||

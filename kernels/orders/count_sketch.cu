@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kSketchThreads)
 
 int count_sketch(const CountSketch& job, void* stream) {
   const std::int64_t parts = sketch_parts(job);
-  const int added = parts == 0 ? 0 : launch(add_chunks, parts, kSketchThreads, 0, stream, job);
+  const int added = launch(add_chunks, parts, kSketchThreads, 0, stream, job);
   const int summed = launch(
       add_parts, (job.buckets + kSketchThreads - 1) / kSketchThreads, kSketchThreads, 0, stream,
       job, parts);

@@ -15,23 +15,6 @@ namespace {
 constexpr int kChunk = static_cast<int>(kSparseChunk);
 constexpr std::int64_t kGrain = 8;  // chunks worth a thread
 
-struct SparseChunk {
-  std::int64_t begin;  // index in u of its first element
-  int count;
-  int sent;
-  std::int64_t scales;  // where they are in the record
-  std::int64_t codes;
-};
-
-SparseChunk chunk_of(const WireLayout& layout, std::int64_t chunk) {
-  const std::int64_t begin = chunk * kChunk;
-  const std::int64_t left = layout.numel - begin;
-  const bool last = left <= kChunk;
-  return {
-      begin, static_cast<int>(last ? left : kChunk), last ? layout.sent_of_last : layout.sent,
-      4 * chunk, codes_begin(layout) + chunk * sparse_bytes(layout.sent)};
-}
-
 // How many keys of a chunk are above `key`. Four counters keep a vector unit
 // busy.
 ABT_INLINE int count_above(const std::int16_t* keys, std::int16_t key) {
@@ -130,7 +113,7 @@ ABT_INLINE Levels find_levels(const float* values, int sent) {
 }
 
 ABT_INLINE void encode_chunk(const EncodeWire& job, std::int64_t c) {
-  const SparseChunk chunk = chunk_of(job.layout, c);
+  const SparseChunk chunk = sparse_chunk(job.layout, c);
   float* const u = job.u + chunk.begin;
   std::uint16_t places[kChunk];
   float values[kChunk];
@@ -158,7 +141,7 @@ ABT_INLINE void encode_chunk(const EncodeWire& job, std::int64_t c) {
 }
 
 ABT_INLINE void decode_chunk(const DecodeWire& job, std::int64_t c) {
-  const SparseChunk chunk = chunk_of(job.layout, c);
+  const SparseChunk chunk = sparse_chunk(job.layout, c);
   float* const out = job.out + chunk.begin;
   if (!job.add) {
     std::fill_n(out, chunk.count, 0.0f);
@@ -188,7 +171,7 @@ void encode_sparse_on_host(const EncodeWire& job) {
   // The zeros behind the codes.
   const std::int64_t chunks = wire_chunks(job.layout);
   const std::int64_t end =
-      chunk_of(job.layout, chunks - 1).codes + sparse_bytes(job.layout.sent_of_last);
+      sparse_chunk(job.layout, chunks - 1).codes + sparse_bytes(job.layout.sent_of_last);
   std::fill(job.record + end, job.record + fill_words(end), std::uint8_t{0});
   for_blocks(
       chunks, [&](std::int64_t c) ABT_INLINED { encode_chunk(job, c); }, kGrain);
