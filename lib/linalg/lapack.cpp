@@ -25,6 +25,12 @@ at::Tensor for_lapack(const at::Tensor& matrix, const std::string& what) {
 
 }  // namespace
 
+std::vector<double> to_host(const at::Tensor& values) {
+  const auto host = values.cpu();
+  const double* first = host.const_data_ptr<double>();
+  return {first, first + host.numel()};
+}
+
 ThinSvd gesdd(const at::Tensor& matrix, const std::string& what) {
   const at::Tensor w = matrix.detach().to(at::kDouble);
   check_entries(w, what);

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 namespace abtrain::linalg {
 
@@ -19,6 +20,9 @@ struct SymmetricEigen {
   at::Tensor values;   // n, ascending
   at::Tensor vectors;  // n x n, columns
 };
+
+// The elements of a flat float64 tensor on any device.
+std::vector<double> to_host(const at::Tensor& values);
 
 // matrix: m x n, m >= n, any float dtype, on any device.
 ThinSvd gesdd(const at::Tensor& matrix, const std::string& what = "a matrix");

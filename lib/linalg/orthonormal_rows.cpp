@@ -7,25 +7,19 @@
 #include <ATen/ops/mm.h>
 
 namespace abtrain::linalg {
-namespace {
 
-// By Cholesky, after scaling rows to length one; undefined if they are too
-// close to dependent.
 at::Tensor by_cholesky(const at::Tensor& rows, double smallest) {
-  const auto length = at::linalg_vector_norm(rows, 2, {1}, /*keepdim=*/true).clamp_min(1e-300);
-  const auto unit = rows.div(length);
-  const auto [factor, failed] = at::linalg_cholesky_ex(at::mm(unit, unit.t()));
+  const auto [factor, failed] = at::linalg_cholesky_ex(at::mm(rows, rows.t()));
   // A failure leaves garbage on the diagonal; one read covers both.
   if (!(factor.diagonal().min().mul(failed.eq(0)).item<double>() > smallest)) {
     return {};
   }
-  return at::linalg_solve_triangular(factor, unit, /*upper=*/false);
+  return at::linalg_solve_triangular(factor, rows, /*upper=*/false);
 }
 
-}  // namespace
-
 at::Tensor orthonormal_rows(const at::Tensor& rows, double smallest) {
-  const auto result = by_cholesky(rows, smallest);
+  const auto length = at::linalg_vector_norm(rows, 2, {1}, /*keepdim=*/true).clamp_min(1e-300);
+  const auto result = by_cholesky(rows.div(length), smallest);
   return result.defined() ? result
                           : std::get<0>(at::linalg_qr(rows.t(), "reduced")).t().contiguous();
 }

@@ -12,4 +12,8 @@ namespace abtrain::linalg {
 // on others are then replaced by arbitrary ones.
 at::Tensor orthonormal_rows(const at::Tensor& rows, double smallest = 1e-5);
 
+// By Cholesky alone, of rows of length one; undefined where the above would take
+// Householder.
+at::Tensor by_cholesky(const at::Tensor& rows, double smallest);
+
 }  // namespace abtrain::linalg

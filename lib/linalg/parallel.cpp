@@ -11,13 +11,16 @@
 
 namespace abtrain::linalg {
 
-void for_each_matrix(
-    const std::vector<double>& costs, int threads, const std::function<void(std::size_t)>& body) {
+std::vector<std::size_t> most_expensive_first(const std::vector<double>& costs) {
   std::vector<std::size_t> order(costs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](auto left, auto right) {
-    return costs[left] > costs[right];
-  });
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return costs[i]; });
+  return order;
+}
+
+void for_each_matrix(
+    const std::vector<double>& costs, int threads, const std::function<void(std::size_t)>& body) {
+  const std::vector<std::size_t> order = most_expensive_first(costs);
   threads = std::min(threads, static_cast<int>(costs.size()));
   if (threads <= 1) {
     std::for_each(order.begin(), order.end(), body);

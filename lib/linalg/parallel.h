@@ -8,6 +8,9 @@
 
 namespace abtrain::linalg {
 
+// The places of `costs`, the largest cost first; equal ones in their order.
+std::vector<std::size_t> most_expensive_first(const std::vector<double>& costs);
+
 // Calls body(i) for every i < costs.size(), most expensive first, on up to
 // `threads` threads, each of which runs its tensor operations on that thread
 // alone. With threads = 1 the bodies run on the calling thread, with its own

@@ -5,9 +5,12 @@
 #include <ATen/ops/linalg_cholesky_ex.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -28,16 +31,10 @@ bool by_values(const RankRule& rule) {
   return kind_of(rule).needs == RankNeeds::Values;
 }
 
-std::vector<double> to_host(const at::Tensor& values) {
-  const auto host = values.cpu();
-  const double* first = host.const_data_ptr<double>();
-  return {first, first + host.numel()};
-}
-
+// The first `count` values, count x 1.
 at::Tensor column(const std::vector<double>& values, std::int64_t count) {
-  auto result = at::empty({count, 1}, at::kDouble);
-  std::copy_n(values.begin(), count, result.mutable_data_ptr<double>());
-  return result;
+  return at::tensor(at::ArrayRef<double>(values).slice(0, static_cast<std::size_t>(count)))
+      .unsqueeze(1);
 }
 
 // FNV-1a.
@@ -162,10 +159,7 @@ RangeFinder::Ritz RangeFinder::ritz() const {
   Ritz result;
   result.values = to_host(values.flip(0));
   result.rotation = vectors.flip(1);
-  double captured = 0;
-  for (const double value : result.values) {
-    captured += value;
-  }
+  const double captured = std::accumulate(result.values.begin(), result.values.end(), 0.0);
   result.rest = std::max(0.0, trace_ - captured);
   return result;
 }
@@ -185,10 +179,8 @@ Spectrum RangeFinder::spectrum_of(
 
 // Proves that at most `rank` eigenvalues of G are above the level; else false.
 bool RangeFinder::none_above(double level, const Ritz& ritz, std::int64_t rank) const {
-  double rest = trace_;
-  for (std::int64_t i = 0; i < rank; ++i) {
-    rest -= ritz.values[i];
-  }
+  const auto first = ritz.values.begin();
+  const double rest = std::accumulate(first, first + rank, trace_, std::minus<>());
   if (rest + kRounding * trace_ <= level || (rank == 0 && level >= trace_)) {
     return true;  // not even if the rest were one value
   }
@@ -214,10 +206,9 @@ bool RangeFinder::publish_dense(const RankRule& rule, std::int64_t m, const Ritz
   if (choose_rank(rule, s).rank != 0 || !none_above(level, ritz, 0)) {
     return false;
   }
-  values_ = first;
-  vectors_ = at::mm(ritz.rotation.slice(1, 0, 1).t(), space_.slice(0, 0, size_));
-  rest_energy_ = s.rest_energy;
-  rest_bound_ = s.rest_bound;
+  proven_ = {
+      first, at::mm(ritz.rotation.slice(1, 0, 1).t(), space_.slice(0, 0, size_)), s.rest_energy,
+      s.rest_bound};
   return true;
 }
 
@@ -238,10 +229,7 @@ bool RangeFinder::publish(
   if (!choice.decided || choice.rank != rank || !none_above(level, ritz, rank)) {
     return false;
   }
-  values_ = kept;
-  vectors_ = ritz.vectors.slice(0, 0, rank);
-  rest_energy_ = s.rest_energy;
-  rest_bound_ = s.rest_bound;
+  proven_ = {kept, ritz.vectors.slice(0, 0, rank), s.rest_energy, s.rest_bound};
   return true;
 }
 
@@ -347,11 +335,12 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
 }
 
 at::Tensor RangeFinder::right(std::int64_t k) const {
-  return vectors_.slice(0, 0, k).t();
+  return proven_.vectors.slice(0, 0, k).t();
 }
 
 at::Tensor RangeFinder::next_start() const {
-  return at::mm(random_rows(block_, vectors_.size(0)), vectors_).to(at::kFloat);
+  const at::Tensor& vectors = proven_.vectors;
+  return at::mm(random_rows(block_, vectors.size(0)), vectors).to(at::kFloat);
 }
 
 }  // namespace abtrain::linalg

@@ -36,18 +36,19 @@ class RangeFinder {
   // allowed, since it spans several layers.
   bool capture(const RankRule& rule, std::int64_t m);
 
-  // What the last capture() proved. The square roots of these eigenvalues of G
-  // are within 1e-7 of the largest.
-  const std::vector<double>& eigenvalues() const {
-    return values_;
+  // What the last capture() proved.
+  struct Proven {
+    // Eigenvalues of G, descending; their square roots are within 1e-7 of the
+    // largest.
+    std::vector<double> eigenvalues;
+    at::Tensor vectors;      // rows, one per eigenvalue
+    double rest_energy = 0;  // of the others
+    double rest_bound = 0;   // no other singular value is above this
+  };
+  const Proven& proven() const {
+    return proven_;
   }
-  double rest_energy() const {
-    return rest_energy_;
-  }
-  double rest_bound() const {  // no other singular value is above this
-    return rest_bound_;
-  }
-  // n x k orthonormal columns, k <= eigenvalues().size().
+  // n x k orthonormal columns, k <= proven().eigenvalues.size().
   at::Tensor right(std::int64_t k) const;
   // A starting block (rows, fp32) for the search in a matrix that has changed a
   // little: random mixtures of what right() returns. It saves one block out of
@@ -94,10 +95,7 @@ class RangeFinder {
   std::int64_t size_ = 0;
   bool restart_ = false;  // the next block is random
 
-  std::vector<double> values_;  // proven, descending
-  at::Tensor vectors_;          // rows
-  double rest_energy_ = 0;
-  double rest_bound_ = 0;
+  Proven proven_;
 };
 
 }  // namespace abtrain::linalg

@@ -102,11 +102,7 @@ std::span<const RankRuleKind> rank_rules() {
 }
 
 const RankRuleKind& kind_of(RankRuleName rule) {
-  const auto found = std::find_if(
-      kRankRules.begin(), kRankRules.end(),
-      [&](const RankRuleKind& kind) { return kind.rule == rule; });
-  ABT_ASSERT(found != kRankRules.end(), "every rank rule has a row");
-  return *found;
+  return *std::ranges::find(kRankRules, rule, &RankRuleKind::rule);  // every rule has a row
 }
 
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {

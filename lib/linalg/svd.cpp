@@ -1,15 +1,15 @@
 #include "linalg/svd.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "linalg/gram.h"
+#include "linalg/parallel.h"
 
 namespace abtrain::linalg {
 namespace {
@@ -22,12 +22,6 @@ constexpr double kResolved = 1e-7;
 at::Tensor fixed_signs(const at::Tensor& vectors) {
   const auto where = vectors.abs().argmax(0, /*keepdim=*/true);
   return vectors.gather(0, where).sign();
-}
-
-at::Tensor to_tensor(const std::vector<double>& values) {
-  auto result = at::empty({std::ssize(values)}, at::kDouble);
-  std::copy(values.begin(), values.end(), result.mutable_data_ptr<double>());
-  return result;
 }
 
 // right: n x k, with arbitrary signs.
@@ -73,9 +67,7 @@ void Decomposition::solve(const at::Tensor& gram) {
   if (gram.is_cuda()) {
     const SymmetricEigen found = eigh(gram, layer_);
     vectors_ = found.vectors.flip(1);
-    const auto host = found.values.flip(0).cpu();
-    const double* first = host.const_data_ptr<double>();
-    eigenvalues_.assign(first, first + n_);
+    eigenvalues_ = to_host(found.values.flip(0));
   } else {
     tridiagonal_ = tridiagonalize(gram, n_);
     eigenvalues_ = linalg::eigenvalues(tridiagonal_);
@@ -85,9 +77,10 @@ void Decomposition::solve(const at::Tensor& gram) {
 
 void Decomposition::capture(const RankRule& rule, std::int64_t m) {
   if (finder_->capture(rule, m)) {
-    eigenvalues_ = finder_->eigenvalues();
-    rest_energy_ = finder_->rest_energy() / scale_ / scale_;
-    rest_bound_ = finder_->rest_bound() / scale_;
+    const RangeFinder::Proven& proven = finder_->proven();
+    eigenvalues_ = proven.eigenvalues;
+    rest_energy_ = proven.rest_energy / scale_ / scale_;
+    rest_bound_ = proven.rest_bound / scale_;
     set_values();
     return;
   }
@@ -149,19 +142,14 @@ at::Tensor Decomposition::right(std::int64_t k) const {
 }
 
 LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank) const {
-  return make_factors(matrix, to_tensor(values_).slice(0, 0, rank), first_vectors(rank));
+  return make_factors(matrix, at::tensor(values_).slice(0, 0, rank), first_vectors(rank));
 }
 
 std::vector<int> balance(const std::vector<double>& costs, int workers) {
   ABT_ASSERT(workers >= 1, "expected at least one worker, got {}", workers);
-  std::vector<std::size_t> order(costs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](auto left, auto right) {
-    return costs[left] > costs[right];
-  });
   std::vector<double> load(workers, 0);
   std::vector<int> owner(costs.size(), 0);
-  for (const auto item : order) {
+  for (const std::size_t item : most_expensive_first(costs)) {
     const auto least = std::min_element(load.begin(), load.end());
     owner[item] = static_cast<int>(least - load.begin());
     *least += costs[item];

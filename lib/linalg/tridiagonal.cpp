@@ -1,7 +1,6 @@
 #include "linalg/tridiagonal.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linalg_cholesky_ex.h>
 #include <ATen/ops/linalg_qr.h>
 #include <ATen/ops/linalg_solve_triangular.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -16,12 +15,24 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "linalg/orthonormal_rows.h"
 
 namespace abtrain::linalg {
 namespace {
 
 constexpr auto kGroup = kReflectorGroup;
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+
+// The largest sum of a row's magnitudes without the coupling to the row before
+// it: about the norm of T.
+double norm_of(const Tridiagonal& t) {
+  double norm = 0;
+  for (std::int64_t i = 0; i < t.n; ++i) {
+    const double coupling = i + 1 < t.n ? std::abs(t.off[i]) : 0;
+    norm = std::max(norm, std::abs(t.diagonal[i]) + coupling);
+  }
+  return norm;
+}
 
 // One QL sweep over rows first .. last, with Wilkinson's shift. Like the inner
 // loop of LAPACK's dsterf, but written so that a row waits for one division
@@ -66,13 +77,13 @@ void ql_sweep(
 class InverseIteration {
  public:
   explicit InverseIteration(const Tridiagonal& t)
-      : t_(t), inverse_(t.n), first_(t.n), second_(t.n), factor_(t.n), exchanged_(t.n) {
-    for (std::int64_t i = 0; i < t.n; ++i) {
-      const double coupling = i + 1 < t.n ? std::abs(t.off[i]) : 0;
-      smallest_ = std::max(smallest_, std::abs(t.diagonal[i]) + coupling);
-    }
-    smallest_ = std::max(smallest_ * kEpsilon, 1e-300);
-  }
+      : t_(t),
+        inverse_(t.n),
+        first_(t.n),
+        second_(t.n),
+        factor_(t.n),
+        exchanged_(t.n),
+        smallest_(std::max(norm_of(t) * kEpsilon, 1e-300)) {}
 
   // Writes n entries of norm one to x. Each index has its own start, so that
   // equal eigenvalues give independent vectors.
@@ -174,21 +185,8 @@ class InverseIteration {
   std::vector<double> second_;
   std::vector<double> factor_;
   std::vector<char> exchanged_;
-  double smallest_ = 0;
+  double smallest_;
 };
-
-// Orthonormal rows that span the given ones, by Cholesky: as accurate as
-// Householder while every pivot is of order one (several small ones multiply
-// the error: three rows with pivots near 0.1 lose four digits). Undefined if
-// one is not, as for the vectors of a cluster, which are independent only by
-// chance.
-at::Tensor orthonormal(const at::Tensor& rows) {
-  auto [factor, failed] = at::linalg_cholesky_ex(at::mm(rows, rows.t()));
-  if (failed.item<int>() != 0 || factor.diagonal().min().item<double>() <= 0.5) {
-    return {};
-  }
-  return at::linalg_solve_triangular(factor, rows, /*upper=*/false);
-}
 
 // One vector after another, kept orthogonal to those of near eigenvalues
 // between the solves, as in LAPACK's dstein: a vector that shrinks much in that
@@ -280,11 +278,7 @@ Tridiagonal tridiagonalize(const at::Tensor& buffer, std::int64_t n, int width) 
 }
 
 std::vector<double> eigenvalues(const Tridiagonal& t) {
-  double norm = 0;
-  for (std::int64_t i = 0; i < t.n; ++i) {
-    const double coupling = i + 1 < t.n ? std::abs(t.off[i]) : 0;
-    norm = std::max(norm, std::abs(t.diagonal[i]) + coupling);
-  }
+  const double norm = norm_of(t);
   if (norm == 0) {
     return t.diagonal;
   }
@@ -324,7 +318,11 @@ at::Tensor eigenvectors(const Tridiagonal& t, const std::vector<double>& values,
     iteration.start(values[i], i, x);
     iteration.refine(x);
   }
-  auto basis = orthonormal(rows);
+  // Cholesky is as accurate as Householder while every pivot is of order one
+  // (several small ones multiply the error: three rows with pivots near 0.1 lose
+  // four digits). One is not for the vectors of a cluster, which are independent
+  // only by chance.
+  auto basis = by_cholesky(rows, 0.5);
   if (!basis.defined()) {
     solve_in_clusters(iteration, values, rows);
     basis = std::get<0>(at::linalg_qr(rows.t(), "reduced")).t();
