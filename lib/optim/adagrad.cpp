@@ -16,8 +16,8 @@ namespace {
 
 class Adagrad : public Optimizer {
  public:
-  Adagrad(const OptimizerOptions& options, bool dual_averaging)
-      : Adagrad(options, dual_averaging, dual_averaging && options.center == Center::Init) {}
+  explicit Adagrad(const OptimizerOptions& options)
+      : Adagrad(options, kind_of(options).dual_averaging, options.center == Center::Init) {}
 
   void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
@@ -30,22 +30,21 @@ class Adagrad : public Optimizer {
       return block.moments().narrow(0, which * block.numel(), block.numel());
     };
     ops::adagrad_step(
-        {block.values(), block.gradients(), moment(0), dual_ ? moment(1) : at::Tensor(),
-         centered_ ? moment(2) : at::Tensor()},
+        {block.values(), block.gradients(), moment(0), moments() > 1 ? moment(1) : at::Tensor(),
+         moments() > 2 ? moment(2) : at::Tensor()},
         *layout.blocks, layout.l1, rates.dense(), block.steps()[0], divisor, options_.delta);
   }
 
  private:
-  // Moments: the sums of squares, the sums of gradients and the first weights.
+  // Moments: the sums of squares; of dual averaging also the sums of gradients
+  // and, if it is centered, the first weights.
   Adagrad(const OptimizerOptions& options, bool dual, bool centered)
       : Optimizer(
             options, std::vector(
-                         centered ? 3
-                         : dual   ? 2
-                                  : 1,
-                         MomentKind::Other)),
-        dual_(dual),
-        centered_(centered) {}
+                         !dual      ? 1
+                         : centered ? 3
+                                    : 2,
+                         MomentKind::Other)) {}
 
   // The layout of one block, cached until another block comes.
   struct Layout {
@@ -69,8 +68,6 @@ class Adagrad : public Optimizer {
     return layout_;
   }
 
-  const bool dual_;
-  const bool centered_;
   Layout layout_;
 };
 
@@ -78,17 +75,13 @@ class Adagrad : public Optimizer {
 
 const OptimizerKind kQcmdAdagrad{
     .name = "qcmd-adagrad",
-    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
-      return std::make_unique<Adagrad>(o, /*dual_averaging=*/false);
-    },
+    .make = make<Adagrad>,
     .penalty = Penalty::Magnitudes,
     .owns_weights = true};
 
 const OptimizerKind kQrdaAdagrad{
     .name = "qrda-adagrad",
-    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
-      return std::make_unique<Adagrad>(o, /*dual_averaging=*/true);
-    },
+    .make = make<Adagrad>,
     .penalty = Penalty::Magnitudes,
     .owns_weights = true,
     .dual_averaging = true};

@@ -37,9 +37,6 @@ void adamw_step(
       /*maximize=*/false, divisor.defined() ? std::optional(divisor) : std::nullopt, std::nullopt);
 }
 
-const OptimizerKind kAdamw{
-    .name = "adamw", .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
-      return std::make_unique<AdamW>(o);
-    }};
+const OptimizerKind kAdamw{.name = "adamw", .make = make<AdamW>};
 
 }  // namespace abtrain::optim

@@ -233,9 +233,7 @@ class Muon : public Optimizer {
 
 const OptimizerKind kMuon{
     .name = "muon",
-    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
-      return std::make_unique<Muon>(o);
-    },
+    .make = make<Muon>,
     .fixes_norms =
         [](const OptimizerOptions& o) {
           return o.scale == MuonScale::Normalized && o.matrices == MuonMatrices::All;

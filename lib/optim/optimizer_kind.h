@@ -35,6 +35,12 @@ struct OptimizerKind {
   Conflicts (*check)(const OptimizerOptions& options) = nullptr;
 };
 
+// Makes an O, for OptimizerKind::make.
+template <class O>
+std::unique_ptr<Optimizer> make(const OptimizerOptions& options) {
+  return std::make_unique<O>(options);
+}
+
 extern const OptimizerKind kSgd, kAdamw, kMuon, kQcmdAdagrad, kQrdaAdagrad;
 
 std::vector<std::string> optimizer_names();

@@ -114,13 +114,10 @@ const std::vector<Slice>& ParameterBlock::slices(bool decay_all) {
   for (std::size_t i = 0; i < all_.gradients.size(); ++i) {
     const ParameterRef& p = parameters_[i];
     const bool decays = p.decays || decay_all;
-    auto slice = slices_.begin();
-    while (slice != slices_.end() && (slice->decays != decays || slice->is_factor != p.is_factor)) {
-      ++slice;
-    }
+    auto slice = std::ranges::find_if(
+        slices_, [&](const Slice& s) { return s.decays == decays && s.is_factor == p.is_factor; });
     if (slice == slices_.end()) {
-      slices_.push_back({decays, p.is_factor, {}, {}, {}, {}, {}});
-      slice = slices_.end() - 1;
+      slice = slices_.insert(slice, {decays, p.is_factor, {}, {}, {}, {}, {}});
     }
     slice->add(all_, i);
   }

@@ -34,11 +34,6 @@ class Sgd : public Optimizer {
 }  // namespace
 
 const OptimizerKind kSgd{
-    .name = "sgd",
-    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
-      return std::make_unique<Sgd>(o);
-    },
-    .penalty = Penalty::Squares,
-    .check = check_nesterov};
+    .name = "sgd", .make = make<Sgd>, .penalty = Penalty::Squares, .check = check_nesterov};
 
 }  // namespace abtrain::optim
