@@ -24,8 +24,6 @@ Conflicts check_needs_feedback(
 
 void CompressedReducer::bind(std::vector<Bucket> buckets) {
   buckets_ = std::move(buckets);
-  states_.clear();
-  forget();
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     Packed packed;
     packed.bucket = b;

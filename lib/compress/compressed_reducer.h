@@ -75,8 +75,6 @@ class CompressedReducer : public Reducer {
   virtual bool compresses(const Slot& slot) const {
     return slot.numel() >= min_numel_;
   }
-  // Called by bind(): drops what is kept per bucket.
-  virtual void forget() {}
   // Archives what a scheme keeps per bucket besides the residual.
   virtual void archive_more(state::Archive&, const std::string& /*prefix*/, const Packed&) {}
 

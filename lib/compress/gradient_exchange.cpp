@@ -16,7 +16,7 @@ namespace abtrain::compress {
 
 GradientExchange::GradientExchange(
     const ReducerOptions& options, std::uint64_t seed, std::int64_t interval)
-    : options_(options), reducer_(make_reducer(options, seed)), interval_(interval) {}
+    : options_(options), seed_(seed), reducer_(make_reducer(options, seed)), interval_(interval) {}
 
 void GradientExchange::bind(
     std::vector<Slot> slots, at::Tensor gradients, comm::Communicator& group,
@@ -38,6 +38,7 @@ void GradientExchange::bind(
     const auto found = bucket_of.find(slot.name);
     bucket_of_.push_back(found == bucket_of.end() ? buckets_.size() : found->second);
   }
+  reducer_ = make_reducer(options_, seed_);
   reducer_->bind(buckets_);
 }
 
@@ -46,7 +47,7 @@ void GradientExchange::release() {
   gradients_.reset();
   group_ = nullptr;
   buckets_.clear();
-  reducer_->bind({});
+  reducer_ = make_reducer(options_, seed_);
 }
 
 bool GradientExchange::is_evaluated(std::int64_t t) const {
@@ -129,19 +130,19 @@ void GradientExchange::start_bucket() {
 bool GradientExchange::advance(Open& open) {
   const c10::Device device = gradients_.device();
   if (open.last) {
-    count(Stage::Encode, *std::exchange(open.last, {}));
+    count(&Costs::encode, *std::exchange(open.last, {}));
   }
   auto waiting = device::Span::begin(device);
   open.rounds.wait();
   waiting.end();
-  count(Stage::Collective, std::move(waiting));
+  count(&Costs::collective, std::move(waiting));
   auto working = device::Span::begin(device);
   const bool more = open.rounds.resume();
   working.end();
   if (more) {
     open.last = std::move(working);
   } else {
-    count(Stage::Decode, std::move(working));
+    count(&Costs::decode, std::move(working));
   }
   return more;
 }
@@ -199,21 +200,19 @@ Evaluation GradientExchange::evaluate(
   return result;
 }
 
-void GradientExchange::count(Stage stage, device::Span span) {
+void GradientExchange::count(double Costs::*stage, device::Span span) {
   spans_.emplace_back(stage, std::move(span));
   settle(false);
 }
 
 void GradientExchange::settle(bool wait) {
   while (!spans_.empty()) {
-    const auto seconds = spans_.front().second.seconds(wait);
+    const auto& [stage, span] = spans_.front();
+    const auto seconds = span.seconds(wait);
     if (!seconds) {
       return;
     }
-    double& sum = spans_.front().first == Stage::Encode   ? costs_.encode
-                  : spans_.front().first == Stage::Decode ? costs_.decode
-                                                          : costs_.collective;
-    sum += *seconds;
+    costs_.*stage += *seconds;
     spans_.pop_front();
   }
 }

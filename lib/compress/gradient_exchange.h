@@ -94,7 +94,6 @@ class GradientExchange {
   void archive(state::Archive& archive, const std::string& prefix);
 
  private:
-  enum class Stage { Encode, Collective, Decode };
   struct Open {
     Rounds rounds;
     std::optional<device::Span> last;  // work since the last collective
@@ -106,13 +105,14 @@ class GradientExchange {
   void step_on(std::optional<Open>& open);
   // Advances an open bucket by a round; false when it is done.
   bool advance(Open& open);
-  void count(Stage stage, device::Span span);
+  void count(double Costs::*stage, device::Span span);
   void settle(bool wait);
   bool is_evaluated(std::int64_t t) const;
   std::int64_t turn_of(std::int64_t t) const;
   Evaluation evaluate(const at::Tensor& exact, const Costs& before, std::int64_t t);
 
   ReducerOptions options_;
+  std::uint64_t seed_;
   std::unique_ptr<Reducer> reducer_;
   std::int64_t interval_;
   std::int64_t turns_ = 0;  // compressed exchanges since bind()
@@ -127,7 +127,7 @@ class GradientExchange {
   std::size_t started_ = 0;
   std::vector<std::optional<Open>> open_;
   Costs costs_;
-  std::deque<std::pair<Stage, device::Span>> spans_;
+  std::deque<std::pair<double Costs::*, device::Span>> spans_;  // not yet in costs_
 };
 
 // The bytes that a member sends, for `plan`.

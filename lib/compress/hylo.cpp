@@ -104,10 +104,6 @@ class Hylo : public CompressedReducer {
            code_sums_volume(layers.codes, transport_, member);
   }
 
-  void forget() override {
-    layers_.clear();
-  }
-
  private:
   std::int64_t chosen_of(const Slot& slot) const {
     const double rate = std::clamp(

@@ -81,7 +81,7 @@ Rounds LevelReducer::exchange(Task task) {
   const at::Tensor sums = at::empty({table.numel()}, bytes);
   const Codes codes{task, table, ops::CodeForm::Bytes, sums};
   const at::Tensor numbers = numbers_of(codes);
-  co_yield group.all_reduce(numbers, joined_by(), task.purpose);
+  co_yield group.all_reduce(numbers, joined_by_, task.purpose);
   const at::Tensor levels = level_of(numbers);
   encode(codes, levels);
   co_yield group.all_reduce(sums, comm::ReduceOp::Sum, task.purpose);
@@ -91,7 +91,7 @@ Rounds LevelReducer::exchange(Task task) {
 Volume LevelReducer::exchanged(const Packed& packed, Member member, std::int64_t /*turn*/) const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   return gathers(member.members) ? member.all_gather(ops::record_bytes(tensors, packed.numel), 1)
-                                 : member.all_reduce(numbers_per_tensor() * tensors, 4) +
+                                 : member.all_reduce(numbers_per_tensor_ * tensors, 4) +
                                        member.all_reduce(packed.numel, 1);
 }
 

@@ -16,7 +16,13 @@ namespace abtrain::compress {
 
 class LevelReducer : public CompressedReducer {
  public:
-  using CompressedReducer::CompressedReducer;
+  // joined_by, numbers_per_tensor: of what numbers_of() returns.
+  LevelReducer(
+      const ReducerOptions& options, std::uint64_t seed, comm::ReduceOp joined_by,
+      int numbers_per_tensor)
+      : CompressedReducer(options, seed),
+        joined_by_(joined_by),
+        numbers_per_tensor_(numbers_per_tensor) {}
 
   // Scheme::check, of the option `transport`.
   static Conflicts check(
@@ -28,9 +34,6 @@ class LevelReducer : public CompressedReducer {
   bool works_in_place() const override {
     return true;
   }
-  void forget() override {
-    tables_.clear();
-  }
 
   struct Codes {
     const Task& task;
@@ -39,20 +42,20 @@ class LevelReducer : public CompressedReducer {
     const at::Tensor& codes;
   };
   // The values (fp32) that levels are computed from: one member's, or all
-  // members' combined by joined_by(). Codes that do not depend on levels may be
+  // members' combined by joined_by. Codes that do not depend on levels may be
   // written here, others by write_codes().
   virtual at::Tensor numbers_of(const Codes& out) = 0;
   virtual void write_codes(const Codes& /*out*/, const at::Tensor& /*levels*/) {}
   // One level per tensor.
   virtual at::Tensor level_of(const at::Tensor& numbers) const = 0;
-  virtual comm::ReduceOp joined_by() const = 0;
-  virtual int numbers_per_tensor() const = 0;
 
  private:
   void encode(const Codes& out, const at::Tensor& levels);
   static ops::LevelTable table_of(const Packed& packed);
   bool gathers(int members) const;
 
+  const comm::ReduceOp joined_by_;
+  const int numbers_per_tensor_;
   std::map<std::size_t, ops::LevelTable> tables_;  // by bucket
 };
 

@@ -64,10 +64,6 @@ class OneBit : public CompressedReducer {
   std::int64_t period() const override {
     return kMaskEvery;
   }
-  void forget() override {
-    states_.clear();
-  }
-
   void archive_more(
       state::Archive& archive, const std::string& prefix, const Packed& packed) override {
     State& state = state_of(packed);

@@ -54,7 +54,6 @@ class Plain : public Reducer {
   Plain(const ReducerOptions& options, std::uint64_t /*seed*/) : wire_(plain_dtype(options)) {}
 
   void bind(std::vector<Bucket> buckets) override {
-    buckets_.clear();
     for (const Bucket& bucket : buckets) {
       buckets_.push_back(bucket.ranges());
     }

@@ -21,10 +21,10 @@ namespace abtrain::compress {
 
 namespace {
 
-// One tensor, and the offsets of its factors in the flat P and Q.
+// One tensor in the run, n x m, and its factors in the flat P and Q, r x n and r
+// x m.
 struct Matrix {
-  std::int64_t offset, n, m, rank;
-  std::int64_t p_offset, q_offset;
+  ops::RowSet whole, p, q;
 };
 
 struct Matrices {
@@ -33,9 +33,17 @@ struct Matrices {
   std::int64_t q_numel = 0;
 };
 
-at::Tensor part(
-    const at::Tensor& flat, std::int64_t offset, std::int64_t rows, std::int64_t columns) {
-  return flat.narrow(0, offset, rows * columns).view({rows, columns});
+at::Tensor part(const at::Tensor& flat, const ops::RowSet& place) {
+  return flat.narrow(0, place.offset, place.rows * place.length).view({place.rows, place.length});
+}
+
+// The factors of one kind.
+std::vector<ops::RowSet> sets_of(const Matrices& matrices, ops::RowSet Matrix::*factor) {
+  std::vector<ops::RowSet> sets;
+  for (const Matrix& each : matrices.all) {
+    sets.push_back(each.*factor);
+  }
+  return sets;
 }
 
 class PowerSgd : public CompressedReducer {
@@ -58,40 +66,32 @@ class PowerSgd : public CompressedReducer {
     // This keeps the span of M Q, but gives all its columns the magnitude of
     // the gradient, so that a small one is not lost in 16 bits or in the
     // rounding errors of the others.
-    ops::gram_schmidt(q, q_sets(matrices));
+    ops::gram_schmidt(q, sets_of(matrices, &Matrix::q));
     at::Tensor p = at::empty({matrices.p_numel}, task.u.options());
     for (const Matrix& each : matrices.all) {
-      at::Tensor product = part(p, each.p_offset, each.rank, each.n);
-      at::mm_out(
-          product, part(q, each.q_offset, each.rank, each.m),
-          part(task.u, each.offset, each.n, each.m).t());
+      at::Tensor product = part(p, each.p);
+      at::mm_out(product, part(q, each.q), part(task.u, each.whole).t());
     }
     at::Tensor sent = on_wire(p, task.group->size());
     co_yield task.group->all_reduce(sent, op(), task.purpose);
     ops::scale_cast(sent, 1.0f, p);
-    ops::gram_schmidt(p, p_sets(matrices));
+    ops::gram_schmidt(p, sets_of(matrices, &Matrix::p));
 
     for (const Matrix& each : matrices.all) {
-      at::Tensor product = part(q, each.q_offset, each.rank, each.m);
-      at::mm_out(
-          product, part(p, each.p_offset, each.rank, each.n),
-          part(task.u, each.offset, each.n, each.m));
+      at::Tensor product = part(q, each.q);
+      at::mm_out(product, part(p, each.p), part(task.u, each.whole));
     }
     sent = on_wire(q, task.group->size());
     comm::Pending pending = task.group->all_reduce(sent, op(), task.purpose);
     // While the sum is in flight, subtract from this worker's gradient what it
     // has sent itself, not the mean over all workers.
     for (const Matrix& each : matrices.all) {
-      ops::subtract_low_rank_product(
-          part(p, each.p_offset, each.rank, each.n), part(q, each.q_offset, each.rank, each.m),
-          part(task.u, each.offset, each.n, each.m));
+      ops::subtract_low_rank_product(part(p, each.p), part(q, each.q), part(task.u, each.whole));
     }
     co_yield std::move(pending);
     ops::scale_cast(sent, 1.0f, q);
     for (const Matrix& each : matrices.all) {
-      ops::low_rank_product(
-          part(p, each.p_offset, each.rank, each.n), part(q, each.q_offset, each.rank, each.m),
-          part(task.estimate, each.offset, each.n, each.m));
+      ops::low_rank_product(part(p, each.p), part(q, each.q), part(task.estimate, each.whole));
     }
   }
 
@@ -99,9 +99,6 @@ class PowerSgd : public CompressedReducer {
     const Matrices matrices = matrices_of(packed);
     const auto size = static_cast<std::int64_t>(c10::elementSize(plain_dtype_));
     return member.all_reduce(matrices.p_numel, size) + member.all_reduce(matrices.q_numel, size);
-  }
-  void forget() override {
-    warm_.clear();
   }
   // Stores "q.<bucket>".
   void archive_more(
@@ -122,25 +119,12 @@ class PowerSgd : public CompressedReducer {
       const std::int64_t n = slot.rows();
       const std::int64_t m = slot.numel() / n;
       const std::int64_t rank = rank_of(n, m);
-      result.all.push_back({slot.offset, n, m, rank, result.p_numel, result.q_numel});
+      result.all.push_back(
+          {{slot.offset, n, m}, {result.p_numel, rank, n}, {result.q_numel, rank, m}});
       result.p_numel += n * rank;
       result.q_numel += m * rank;
     }
     return result;
-  }
-  static std::vector<ops::RowSet> p_sets(const Matrices& matrices) {
-    std::vector<ops::RowSet> sets;
-    for (const Matrix& each : matrices.all) {
-      sets.push_back({each.p_offset, each.rank, each.n});
-    }
-    return sets;
-  }
-  static std::vector<ops::RowSet> q_sets(const Matrices& matrices) {
-    std::vector<ops::RowSet> sets;
-    for (const Matrix& each : matrices.all) {
-      sets.push_back({each.q_offset, each.rank, each.m});
-    }
-    return sets;
   }
 
   // Q of the last step; at first it is random, the same on all workers.

@@ -43,8 +43,8 @@ class Reducer {
   };
 
   virtual ~Reducer() = default;
-  // Sets the buckets that reduce() will be asked for, and drops what was kept
-  // for others. Allocates nothing.
+  // Sets the buckets that reduce() will be asked for. To be called once, as what
+  // is kept from step to step belongs to them. Allocates nothing.
   virtual void bind(std::vector<Bucket> buckets) = 0;
   virtual Rounds reduce(Job job) = 0;
   // What a member sends per exchange, for all buckets.

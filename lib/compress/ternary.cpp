@@ -12,7 +12,8 @@ namespace {
 
 class Ternary : public LevelReducer {
  public:
-  using LevelReducer::LevelReducer;
+  Ternary(const ReducerOptions& options, std::uint64_t seed)
+      : LevelReducer(options, seed, comm::ReduceOp::Max, 1) {}
 
  protected:
   at::Tensor numbers_of(const Codes& out) override {
@@ -28,12 +29,6 @@ class Ternary : public LevelReducer {
   }
   at::Tensor level_of(const at::Tensor& numbers) const override {
     return numbers;
-  }
-  comm::ReduceOp joined_by() const override {
-    return comm::ReduceOp::Max;
-  }
-  int numbers_per_tensor() const override {
-    return 1;
   }
 };
 

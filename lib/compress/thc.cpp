@@ -60,13 +60,14 @@ class Thc : public CompressedReducer {
     const std::int64_t numbers = pieces.back().begin + pieces.back().size;
     const at::Tensor codes =
         at::empty({bytes ? numbers : numbers / 2}, options.dtype(bytes ? at::kByte : at::kInt));
-    ops::Coding coding;
-    coding.rotate = options_.rotation != Rotation::None;
-    coding.lanes = bytes ? ops::Lanes::Byte : ops::Lanes::Pair;
-    coding.seed = seed_;
-    coding.step = static_cast<std::uint32_t>(task.step);
-    coding.signs = static_cast<std::uint32_t>(task.packed->bucket);
-    coding.rounding = rounding_stream(group, task.packed->bucket);
+    const ops::Coding coding{
+        .rotate = options_.rotation != Rotation::None,
+        .lanes = bytes ? ops::Lanes::Byte : ops::Lanes::Pair,
+        .seed = seed_,
+        .step = static_cast<std::uint32_t>(task.step),
+        .signs = static_cast<std::uint32_t>(task.packed->bucket),
+        .rounding = rounding_stream(group, task.packed->bucket),
+    };
     each_piece(pieces, coding, ranges, codes, [&](const CodedPiece& coded) {
       ops::quantize_blocks(
           task.u.narrow(0, coded.begin, coded.present), coded.ranges, coded.coding, keeps_residual_,

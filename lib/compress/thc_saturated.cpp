@@ -40,24 +40,24 @@ class ThcSaturated : public CompressedReducer {
     at::Tensor& scale = scales_[task.packed->bucket];
     if (!scale.defined()) {
       scale = at::full({1}, first_scale(n), options);
-    } else if (scale.device() != options.device()) {
-      scale = scale.to(options.device());  // from a checkpoint
     }
-    at::Tensor ranges = at::empty({units * ops::unit_of(block) / block}, options);
+    scale = scale.to(options.device());  // from a checkpoint
+    at::Tensor ranges = at::empty({blocks_of(*task.packed)}, options);
     ops::block_norms(task.u, block, ranges);
     co_yield group.all_reduce(ranges, comm::ReduceOp::Max, task.purpose);
     ranges = at::mul(ranges, at::mul(scale, kThcRange));
 
     const at::Tensor codes = at::empty({units * unit_bytes}, bytes);
-    ops::Coding coding;
-    coding.block = block;
-    coding.lanes = ops::Lanes::Nibble;
-    coding.limit = 7;
-    coding.offset = 8;
-    coding.seed = seed_;
-    coding.step = static_cast<std::uint32_t>(task.step);
-    coding.signs = static_cast<std::uint32_t>(task.packed->bucket);
-    coding.rounding = rounding_stream(group, task.packed->bucket);
+    const ops::Coding coding{
+        .block = block,
+        .lanes = ops::Lanes::Nibble,
+        .limit = 7,
+        .offset = 8,
+        .seed = seed_,
+        .step = static_cast<std::uint32_t>(task.step),
+        .signs = static_cast<std::uint32_t>(task.packed->bucket),
+        .rounding = rounding_stream(group, task.packed->bucket),
+    };
     ops::quantize_blocks(task.u, ranges, coding, keeps_residual_, codes);
 
     std::vector<std::int64_t> counts;
@@ -87,10 +87,6 @@ class ThcSaturated : public CompressedReducer {
     const std::int64_t tails = comm::all_gather_bytes(kernels::kTailBytes, 1, member.members);
     return member.all_reduce(blocks_of(packed), 4) + member.serve(units * unit_bytes, own, 1) +
            Volume{tails, 0};
-  }
-
-  void forget() override {
-    scales_.clear();
   }
 
   void archive_more(

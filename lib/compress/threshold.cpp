@@ -12,7 +12,8 @@ namespace {
 
 class Threshold : public LevelReducer {
  public:
-  using LevelReducer::LevelReducer;
+  Threshold(const ReducerOptions& options, std::uint64_t seed)
+      : LevelReducer(options, seed, comm::ReduceOp::Sum, 2) {}
 
  protected:
   at::Tensor numbers_of(const Codes& out) override {
@@ -27,12 +28,6 @@ class Threshold : public LevelReducer {
   at::Tensor level_of(const at::Tensor& numbers) const override {
     const at::Tensor each = numbers.view({-1, 2});
     return each.select(1, 0).div(each.select(1, 1).clamp_min(1));
-  }
-  comm::ReduceOp joined_by() const override {
-    return comm::ReduceOp::Sum;
-  }
-  int numbers_per_tensor() const override {
-    return 2;
   }
 };
 

@@ -81,9 +81,6 @@ class TopkChunked : public CompressedReducer {
   Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     return member.all_reduce(chunks(packed), 2) + member.all_reduce(chosen(packed) * chunk_, 2);
   }
-  void forget() override {
-    norms_.reset();
-  }
 
  private:
   // The last chunk is sent padded with zeros.

@@ -28,9 +28,6 @@ class TwoBit : public CompressedReducer {
   Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     return code_sums_volume(blocks_of(packed.slots), cheaper_transport(member.members), member);
   }
-  void forget() override {
-    blocks_.clear();
-  }
 
  private:
   std::map<std::size_t, ops::CodeBlocks> blocks_;  // by bucket

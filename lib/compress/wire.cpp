@@ -99,10 +99,6 @@ class Wire : public CompressedReducer {
     const std::vector<std::int64_t> counts = records(packed.numel, member.members);
     return member.serve(sum_of(counts), counts[static_cast<std::size_t>(member.rank)], 1);
   }
-
-  void forget() override {
-    servers_.clear();
-  }
   void archive_more(
       state::Archive& archive, const std::string& prefix, const Packed& packed) override {
     if (!gathers()) {

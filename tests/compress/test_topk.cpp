@@ -254,13 +254,15 @@ TEST(TopkChunked, BytesAreThoseOfTheFormula) {
 TEST(Topk, BytesAreThoseOfTheFormula) {
   ReducerOptions options = scheme("topk");
   options.bits = 2;
-  const auto reducer = make_reducer(options, 1);
-  reducer->bind({{one_slot({24 * 1000})}});
-  EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 48 * 1000);
-  EXPECT_EQ(reducer->volume({4, 1}, 0).bytes, 3 * 6 * 1000);
+  const auto volume = [&](std::int64_t numel, int rank) {
+    const auto reducer = make_reducer(options, 1);
+    reducer->bind({{one_slot({numel})}});
+    return reducer->volume({4, rank}, 0);
+  };
+  EXPECT_EQ(volume(24 * 1000, 0).payload_bits, 48 * 1000);
+  EXPECT_EQ(volume(24 * 1000, 1).bytes, 3 * 6 * 1000);
   // An odd number of values is filled up to whole places.
-  reducer->bind({{one_slot({24 * 5})}});
-  EXPECT_EQ(reducer->volume({4, 1}, 0).bytes, 3 * 32);
+  EXPECT_EQ(volume(24 * 5, 1).bytes, 3 * 32);
 }
 
 }  // namespace
