@@ -14,30 +14,21 @@ namespace {
 constexpr int kLevels = 256;
 constexpr int kMaxThreads = 256;
 
-// What is done to one image. Output pixel (y, x), or (y, width-1-x) if
-// mirrored, is input pixel (y + down, x + right), or black if that is outside.
-// Inside the box the output is 0.
+// What is done to one image. Inside the box the output is 0.
 struct Treatment {
-  int down = 0, right = 0, mirrored = 0;
+  Placement place;
   int top = 0, left = 0, bottom = 0, end = 0;  // of the erased box
 };
 
 __device__ Treatment draw(const AugmentImages& job, std::int64_t index) {
   Random random(job.seed, job.purpose, job.epoch, static_cast<std::uint32_t>(index));
   Treatment t;
-  if (job.crop) {
-    const auto choices = static_cast<std::uint32_t>(2 * job.pad + 1);
-    t.down = static_cast<int>(random.below(choices)) - job.pad;
-    t.right = static_cast<int>(random.below(choices)) - job.pad;
-  }
-  t.mirrored = job.flip && random.coin();
-  if (job.erase > 0 && double{random.uniform()} < job.erase) {
-    const Box box = draw_erased_box(random, job.height, job.width);
-    t.top = static_cast<int>(box.top);
-    t.left = static_cast<int>(box.left);
-    t.bottom = static_cast<int>(box.top + box.height);
-    t.end = static_cast<int>(box.left + box.width);
-  }
+  t.place = draw_placement(random, job);
+  const Box box = draw_erased(random, job.erase, job.height, job.width);
+  t.top = static_cast<int>(box.top);
+  t.left = static_cast<int>(box.left);
+  t.bottom = static_cast<int>(box.top + box.height);
+  t.end = static_cast<int>(box.left + box.width);
   return t;
 }
 
@@ -138,14 +129,14 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
     for (int v = 0; v < kVector; ++v) {
       const int element = packet * kVector + v;
       const int x = element / channels;
-      const int from = (t.mirrored ? job.width - 1 - x : x) + t.right;
+      const int from = (t.place.mirrored ? job.width - 1 - x : x) + t.place.right;
       source[v] = within(from, job.width) ? element % channels * area + from : -1;
       in_box |= static_cast<unsigned>(t.left <= x && x < t.end) << v;
     }
     auto* const out =
         static_cast<Values*>(job.images) + (first + image) * job.height * plan.row_packets + packet;
     for (int y = first_row; y < job.height; y += plan.rows_at_once) {
-      const int from = y + t.down;
+      const int from = y + t.place.down;
       const bool inside = within(from, job.height);
       const unsigned erased = t.top <= y && y < t.bottom ? in_box : 0;
       Values values;
@@ -193,8 +184,8 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
     const int channel = element % job.channels;
     const int y = pixel / job.width;
     const int x = pixel % job.width;
-    const int from_x = (t.mirrored ? job.width - 1 - x : x) + t.right;
-    const int from_y = y + t.down;
+    const int from_x = (t.place.mirrored ? job.width - 1 - x : x) + t.place.right;
+    const int from_y = y + t.place.down;
     const int byte = within(from_x, job.width) && within(from_y, job.height)
                          ? pixels[channel * area + from_y * job.width + from_x]
                          : 0;

@@ -31,6 +31,27 @@ struct AugmentImages {
   std::uint32_t purpose, epoch;
 };
 
+// Where an image's pixels come from: output pixel (y, x), or (y, width-1-x) if
+// mirrored, is input pixel (y + down, x + right), or black if that is outside.
+struct Placement {
+  int down = 0, right = 0, mirrored = 0;
+};
+
+// As the options `how` (those of AugmentImages) want it. Random is the class of
+// either base/random.h or kernels/random.h.
+template <class Random, class How>
+ABT_HOST_DEVICE Placement draw_placement(Random& random, const How& how) {
+  Placement place;
+  if (how.crop) {
+    const int pad = static_cast<int>(how.pad);
+    const auto choices = static_cast<std::uint32_t>(2 * pad + 1);
+    place.down = static_cast<int>(random.below(choices)) - pad;
+    place.right = static_cast<int>(random.below(choices)) - pad;
+  }
+  place.mirrored = how.flip && random.coin();
+  return place;
+}
+
 // `element` must be F32 or BF16.
 ABT_LAUNCHER int augment_images(const AugmentImages& job, Element element, void* stream);
 

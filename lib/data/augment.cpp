@@ -27,12 +27,6 @@ at::Tensor as_tensor(std::span<const std::int64_t> indices) {
       at::kLong);
 }
 
-void erase_box(float* image, std::int64_t side, const Box& box) {
-  for (std::int64_t y = box.top; y < box.top + box.height; ++y) {
-    std::fill_n(image + (y * side + box.left) * 3, box.width * 3, 0.0f);
-  }
-}
-
 Batch empty_like(const at::Tensor& pixels, std::int64_t count, const at::TensorOptions& options) {
   return empty_batch(count, pixels.size(1), pixels.size(2), pixels.size(3), options);
 }
@@ -128,12 +122,6 @@ Random Augment::random(std::int64_t epoch, std::int64_t index) const {
       static_cast<std::uint32_t>(index));
 }
 
-Box Augment::draw_erased_or_none(Random& random, std::int64_t height, std::int64_t width) const {
-  return options_.erase > 0 && random.uniform() < options_.erase
-             ? draw_erased(random, height, width)
-             : Box{};
-}
-
 Batch Augment::training_of_files(
     const ListedImages& images, std::span<const std::int64_t> indices, std::int64_t epoch) const {
   return files_->training(
@@ -148,7 +136,7 @@ Batch Augment::training_of_files(
         } else {
           reader.write_center(flip_ && random.coin(), out);
         }
-        erase_box(out, side, draw_erased_or_none(random, side, side));
+        ops::erase_box(out, side, 3, draw_erased(random, options_.erase, side, side));
       });
 }
 

@@ -68,7 +68,6 @@ class Augment {
   Random random(std::int64_t epoch, std::int64_t index) const;
   ops::Augmentation augmentation(std::int64_t epoch) const;
   // Empty if nothing of the example is erased.
-  Box draw_erased_or_none(Random& random, std::int64_t height, std::int64_t width) const;
   Batch batch_of_values(
       const FloatImages& images, std::span<const std::int64_t> indices,
       const ops::Augmentation& how, bool page_locked) const;

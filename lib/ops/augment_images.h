@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "kernels/images/augment_images.h"
+
 namespace abtrain::ops {
 
 struct Augmentation {
@@ -22,6 +24,10 @@ struct Augmentation {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
 };
+
+// Where an image's pixels come from with such an Augmentation.
+using kernels::draw_placement;
+using kernels::Placement;
 
 // All tensors are on one device.
 struct AugmentBatch {

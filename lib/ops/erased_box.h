@@ -1,19 +1,23 @@
-// The box that random erasing clears, in pixels, drawn as torchvision does.
+// The box that random erasing clears, in pixels.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
-#include "base/random.h"
+#include "kernels/images/erased_box.h"
 
 namespace abtrain::ops {
 
-struct Box {
-  std::int64_t top = 0, left = 0, height = 0, width = 0;
-};
+using kernels::Box;
+using kernels::draw_erased;
 
-// RandomErasing.get_params with its defaults: 2 to 33 % of the area, aspect
-// ratio 0.3 to 3.3, and an empty box after ten misses. Gives the same bits on
-// every machine and GPU.
-Box draw_erased(Random& random, std::int64_t height, std::int64_t width);
+// Clears the box of an image that lies row by row, the channels of a pixel side
+// by side.
+template <class T>
+void erase_box(T* image, std::int64_t width, std::int64_t channels, const Box& box) {
+  for (std::int64_t y = box.top; y < box.top + box.height; ++y) {
+    std::fill_n(image + (y * width + box.left) * channels, box.width * channels, T(0.0F));
+  }
+}
 
 }  // namespace abtrain::ops

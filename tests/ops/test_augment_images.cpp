@@ -57,7 +57,7 @@ at::Tensor reference(const AugmentBatch& c, const Augmentation& how) {
     const bool mirrored = how.flip && random.coin();
     Box box;
     if (how.erase > 0 && random.uniform() < how.erase) {
-      box = draw_erased(random, height, width);
+      box = kernels::draw_erased_box(random, height, width);
     }
     for (std::int64_t ch = 0; ch < out.size(1); ++ch) {
       for (std::int64_t y = 0; y < height; ++y) {

@@ -49,7 +49,7 @@ TEST(ErasedBox, IsTheLibrarysOfTheSameNumbers) {
     for (std::uint32_t i = 0; i < 30'000; ++i) {
       Random ours(1, RandomPurpose::Test, 5, i);
       Random theirs = ours;
-      const Box got = draw_erased(ours, height, width);
+      const Box got = kernels::draw_erased_box(ours, height, width);
       const Box wanted = by_the_library(theirs, height, width);
       ASSERT_EQ(got.top, wanted.top) << i;
       ASSERT_EQ(got.left, wanted.left) << i;
@@ -62,7 +62,7 @@ TEST(ErasedBox, IsTheLibrarysOfTheSameNumbers) {
 
 TEST(ErasedBox, IsEmptyWhereNoneFits) {
   Random random(1, RandomPurpose::Test);
-  const Box box = draw_erased(random, 1, 1);
+  const Box box = kernels::draw_erased_box(random, 1, 1);
   // A box of no rows fits even there.
   EXPECT_EQ(box.height * box.width, 0);
 }

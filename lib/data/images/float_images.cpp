@@ -34,32 +34,10 @@ struct Size {
   }
 };
 
-// Output pixel (y, x) is source pixel (y + down, x + right), or that of the
-// mirror image.
-struct Placement {
-  std::int64_t down = 0;
-  std::int64_t right = 0;
-  bool mirrored = false;
-};
-
-Placement draw_placement(Random& random, const ops::Augmentation& how) {
-  Placement place;
-  if (how.crop) {
-    const auto shift = [&] {
-      const auto shifts = static_cast<std::uint32_t>(2 * how.pad + 1);
-      return std::int64_t{random.below(shifts)} - how.pad;
-    };
-    place.down = shift();
-    place.right = shift();
-  }
-  place.mirrored = how.flip && random.coin();
-  return place;
-}
-
 // C x H x W to H x W x C.
 void write_image(
     const float* from, const float* mean, const float* std, const Size& size,
-    const Placement& place, float* to) {
+    const ops::Placement& place, float* to) {
   for (std::int64_t y = 0; y < size.height; ++y) {
     const std::int64_t source_y = y + place.down;
     const bool has_row = source_y >= 0 && source_y < size.height;
@@ -91,13 +69,6 @@ void each_piece(
   }
   for (const at::Tensor& piece : images.places.split(kImages)) {
     body(at::index_select(images.values, 0, piece).to(type));
-  }
-}
-
-void erase_box(float* image, const Size& size, const Box& box) {
-  for (std::int64_t y = box.top; y < box.top + box.height; ++y) {
-    std::fill_n(
-        image + (y * size.width + box.left) * size.channels, box.width * size.channels, 0.0f);
   }
 }
 
@@ -198,10 +169,10 @@ Batch augment_values(
     Random random(
         how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
         static_cast<std::uint32_t>(index));
-    write_image(from.const_data_ptr<float>(), mean, std, size, draw_placement(random, how), image);
-    if (how.erase > 0 && random.uniform() < how.erase) {
-      erase_box(image, size, draw_erased(random, size.height, size.width));
-    }
+    const ops::Placement place = ops::draw_placement(random, how);
+    write_image(from.const_data_ptr<float>(), mean, std, size, place, image);
+    const Box erased = draw_erased(random, how.erase, size.height, size.width);
+    ops::erase_box(image, size.width, size.channels, erased);
     *label++ = from_labels[index];
     image += numel;
   }

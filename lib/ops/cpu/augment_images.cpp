@@ -21,14 +21,6 @@ struct Size {
   }
 };
 
-// Output pixel (y, x) is source pixel (y + down, x + right), black outside the
-// source. The result is then mirrored if `mirrored`.
-struct Placement {
-  std::int64_t down = 0;
-  std::int64_t right = 0;
-  bool mirrored = false;
-};
-
 // Converts C x H x W bytes to H x W x C values. A fixed number of channels lets
 // the compiler unroll over them; 0 takes the number from `size`.
 template <class T, int fixed_channels>
@@ -65,27 +57,6 @@ void write_image(
 }
 
 template <class T>
-void erase_box(T* image, const Size& size, const Box& box) {
-  for (std::int64_t y = box.top; y < box.top + box.height; ++y) {
-    std::fill_n(
-        image + (y * size.width + box.left) * size.channels, box.width * size.channels, T(0.0F));
-  }
-}
-
-Placement draw_placement(Random& random, const Augmentation& how) {
-  Placement place;
-  if (how.crop) {
-    const auto shift = [&] {
-      return std::int64_t{random.below(static_cast<std::uint32_t>(2 * how.pad + 1))} - how.pad;
-    };
-    place.down = shift();
-    place.right = shift();
-  }
-  place.mirrored = how.flip && random.coin();
-  return place;
-}
-
-template <class T>
 void write_batch(
     const at::Tensor& pixels, const at::Tensor& indices, const T* table, const Augmentation& how,
     const at::Tensor& images) {
@@ -101,10 +72,10 @@ void write_batch(
     Random random(
         how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
         static_cast<std::uint32_t>(index[i]));
-    write(from + index[i] * numel, image, table, size, draw_placement(random, how));
-    if (how.erase > 0 && random.uniform() < how.erase) {
-      erase_box(image, size, draw_erased(random, size.height, size.width));
-    }
+    const Placement place = draw_placement(random, how);
+    write(from + index[i] * numel, image, table, size, place);
+    const Box erased = draw_erased(random, how.erase, size.height, size.width);
+    erase_box(image, size.width, size.channels, erased);
   }
 }
 
