@@ -55,7 +55,7 @@ __device__ inline std::int32_t add(std::int32_t a, std::int32_t b) {
 
 template <class T, int kVector>
 __global__ void reduce_kernel(
-    const BufferList in, const BufferList out, std::int64_t packets, Combine combine) {
+    const BufferList in, const BufferList out, std::int64_t packets, ReduceOp op) {
   using Values = Packet<T, kVector>;
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packets;
@@ -68,7 +68,7 @@ __global__ void reduce_kernel(
         const auto x = Sum<T>::widen(packet.values[v]);
         if (b == 0) {
           sum[v] = x;
-        } else if (combine != Combine::Max) {
+        } else if (op != ReduceOp::Max) {
           sum[v] = add(sum[v], x);
         } else if (x > sum[v] || x != x) {
           // A NaN wins, so that the maximum shows it.
@@ -80,7 +80,7 @@ __global__ void reduce_kernel(
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       Sum<T>::narrow(
-          result.values[v], combine == Combine::Mean ? Sum<T>::mean(sum[v], in.count) : sum[v]);
+          result.values[v], op == ReduceOp::Mean ? Sum<T>::mean(sum[v], in.count) : sum[v]);
     }
     for (int b = 0; b < out.count; ++b) {
       static_cast<Values*>(out.data[b])[i] = result;
@@ -90,12 +90,11 @@ __global__ void reduce_kernel(
 
 template <class T, int kVector>
 int queue(
-    const BufferList& in, const BufferList& out, std::int64_t packets, Combine combine,
-    void* stream) {
+    const BufferList& in, const BufferList& out, std::int64_t packets, ReduceOp op, void* stream) {
   constexpr int kThreads = 256;
   constexpr std::int64_t kMaxBlocks = 2048;
   const auto blocks = std::min((packets + kThreads - 1) / kThreads, kMaxBlocks);
-  return launch(reduce_kernel<T, kVector>, blocks, kThreads, 0, stream, in, out, packets, combine);
+  return launch(reduce_kernel<T, kVector>, blocks, kThreads, 0, stream, in, out, packets, op);
 }
 
 BufferList shifted(BufferList list, std::int64_t bytes) {
@@ -113,37 +112,35 @@ bool aligned(const BufferList& list) {
 // the rest.
 template <class T>
 int reduce(
-    const BufferList& in, const BufferList& out, std::int64_t numel, Combine combine,
-    void* stream) {
+    const BufferList& in, const BufferList& out, std::int64_t numel, ReduceOp op, void* stream) {
   constexpr int kVector = 16 / sizeof(T);
   const std::int64_t packets = aligned(in) && aligned(out) ? numel / kVector : 0;
   const std::int64_t done = packets * kVector;
   const auto bytes = done * static_cast<std::int64_t>(sizeof(T));
-  const int first = queue<T, kVector>(in, out, packets, combine, stream);
-  const int rest =
-      queue<T, 1>(shifted(in, bytes), shifted(out, bytes), numel - done, combine, stream);
+  const int first = queue<T, kVector>(in, out, packets, op, stream);
+  const int rest = queue<T, 1>(shifted(in, bytes), shifted(out, bytes), numel - done, op, stream);
   return first != 0 ? first : rest;
 }
 
 }  // namespace
 
 int reduce_buffers(
-    const BufferList& in, const BufferList& out, std::int64_t numel, Element element,
-    Combine combine, void* stream) {
+    const BufferList& in, const BufferList& out, std::int64_t numel, Element element, ReduceOp op,
+    void* stream) {
   switch (element) {
     case Element::F32:
-      return reduce<float>(in, out, numel, combine, stream);
+      return reduce<float>(in, out, numel, op, stream);
     case Element::F16:
-      return reduce<__half>(in, out, numel, combine, stream);
+      return reduce<__half>(in, out, numel, op, stream);
     case Element::BF16:
-      return reduce<__nv_bfloat16>(in, out, numel, combine, stream);
+      return reduce<__nv_bfloat16>(in, out, numel, op, stream);
     case Element::U8:
     case Element::I32:
-      if (combine == Combine::Mean) {
+      if (op == ReduceOp::Mean) {
         return 1;
       }
-      return element == Element::U8 ? reduce<std::uint8_t>(in, out, numel, combine, stream)
-                                    : reduce<std::int32_t>(in, out, numel, combine, stream);
+      return element == Element::U8 ? reduce<std::uint8_t>(in, out, numel, op, stream)
+                                    : reduce<std::int32_t>(in, out, numel, op, stream);
   }
   return 1;  // cudaErrorInvalidValue
 }

@@ -16,7 +16,7 @@ namespace abtrain::kernels {
 
 constexpr int kMaxBuffers = 128;
 
-enum class Combine { Sum, Mean, Max };
+enum class ReduceOp { Sum, Mean, Max };
 
 struct BufferList {
   int count = 0;
@@ -24,7 +24,7 @@ struct BufferList {
 };
 
 ABT_LAUNCHER int reduce_buffers(
-    const BufferList& in, const BufferList& out, std::int64_t numel, Element element,
-    Combine combine, void* stream);
+    const BufferList& in, const BufferList& out, std::int64_t numel, Element element, ReduceOp op,
+    void* stream);
 
 }  // namespace abtrain::kernels

@@ -67,7 +67,6 @@ class Augment {
  private:
   Random random(std::int64_t epoch, std::int64_t index) const;
   ops::Augmentation augmentation(std::int64_t epoch) const;
-  // Empty if nothing of the example is erased.
   Batch batch_of_values(
       const FloatImages& images, std::span<const std::int64_t> indices,
       const ops::Augmentation& how, bool page_locked) const;

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "device/tensor_text.h"
-#include "kernels/blocks/reduce_buffers.h"
 #include "ops/cpu/reduce_buffers.h"
 #include "ops/launch.h"
 
@@ -42,18 +41,6 @@ kernels::BufferList list_of(at::ArrayRef<at::Tensor> buffers, std::int64_t begin
                               begin * static_cast<std::int64_t>(buffer.element_size());
   }
   return list;
-}
-
-kernels::Combine combine_of(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::Sum:
-      return kernels::Combine::Sum;
-    case ReduceOp::Mean:
-      return kernels::Combine::Mean;
-    case ReduceOp::Max:
-      return kernels::Combine::Max;
-  }
-  ABT_ASSERT(false, "unknown reduction");
 }
 
 // Empty for a dtype that the kernel does not support.
@@ -103,7 +90,7 @@ void reduce_on_gpu(
   }
   launch("reduce_buffers", in.front().device(), [&](void* stream) {
     return kernels::reduce_buffers(
-        list_of(in, begin), list_of(out, out_begin), count, *element, combine_of(op), stream);
+        list_of(in, begin), list_of(out, out_begin), count, *element, op, stream);
   });
 }
 

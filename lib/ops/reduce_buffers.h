@@ -11,9 +11,11 @@
 
 #include <cstdint>
 
+#include "kernels/blocks/reduce_buffers.h"
+
 namespace abtrain::ops {
 
-enum class ReduceOp { Sum, Mean, Max };
+using kernels::ReduceOp;  // Sum, Mean or Max
 
 // out[k][out_begin + i] = reduction over b of in[b][begin + i] for i < count.
 // Tensors are contiguous, 1-D, of one dtype (fp32, fp64, fp16, bf16, int32,

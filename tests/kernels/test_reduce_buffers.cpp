@@ -52,14 +52,10 @@ class ReduceKernel : public testing::TestWithParam<at::ScalarType> {
 };
 
 TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
-  const std::pair<Combine, ops::ReduceOp> all[] = {
-      {Combine::Sum, ops::ReduceOp::Sum},
-      {Combine::Mean, ops::ReduceOp::Mean},
-      {Combine::Max, ops::ReduceOp::Max}};
   for (const std::int64_t numel : {1, 7, 8, 4099, 30011}) {
     for (const int n : {1, 2, 3, 8, 64}) {
-      for (const auto& [combine, op] : all) {
-        if (combine == Combine::Mean && is_integer()) {
+      for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max}) {
+        if (op == ReduceOp::Mean && is_integer()) {
           continue;
         }
         // Odd begins take the path without packets.
@@ -72,8 +68,7 @@ TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
           ops::reduce_buffers(wanted, begin, numel - begin, wanted, begin, op);
           ASSERT_EQ(
               reduce_buffers(
-                  list_of(got, begin), list_of(got, begin), numel - begin, element(), combine,
-                  nullptr),
+                  list_of(got, begin), list_of(got, begin), numel - begin, element(), op, nullptr),
               0);
           for (int b = 0; b < n; ++b) {
             ASSERT_TRUE(same_bits(got[b], wanted[b])) << numel << " x " << n << " from " << begin;
@@ -87,7 +82,7 @@ TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
 TEST_P(ReduceKernel, RefusesAMeanOfIntegers) {
   const auto in = random_buffers(2, 5);
   EXPECT_EQ(
-      reduce_buffers(list_of(in, 0), list_of(in, 0), 5, element(), Combine::Mean, nullptr),
+      reduce_buffers(list_of(in, 0), list_of(in, 0), 5, element(), ReduceOp::Mean, nullptr),
       is_integer() ? 1 : 0);
 }
 
@@ -98,7 +93,7 @@ TEST_P(ReduceKernel, AMaximumShowsANan) {
   for (const int place : {0, 1, 2}) {
     const auto in = random_buffers(3, 40);
     in[place][17].fill_(std::numeric_limits<float>::quiet_NaN());
-    reduce_buffers(list_of(in, 0), list_of(in, 0), 40, element(), Combine::Max, nullptr);
+    reduce_buffers(list_of(in, 0), list_of(in, 0), 40, element(), ReduceOp::Max, nullptr);
     for (const at::Tensor& buffer : in) {
       EXPECT_TRUE(buffer.isnan()[17].item<bool>()) << place;
       EXPECT_EQ(buffer.isnan().sum().item<int>(), 1) << place;
