@@ -29,15 +29,20 @@ ABT_HOST_DEVICE inline void philox(const std::uint32_t key[2], std::uint32_t cou
   counter[3] = c3;
 }
 
-// Writes block `index` of the stream of `key` with the numbers a and b.
+// A stream of random words: the key of a seed and a purpose, and two numbers of
+// its own.
+struct RandomStream {
+  std::uint32_t key[2] = {};
+  std::uint32_t a = 0, b = 0;
+};
+// Writes the four words of block `index`.
 ABT_HOST_DEVICE inline void random_block(
-    const std::uint32_t (&key)[2], std::uint32_t a, std::uint32_t b, std::int64_t index,
-    std::uint32_t (&words)[4]) {
+    const RandomStream& stream, std::int64_t index, std::uint32_t* words) {
   words[0] = static_cast<std::uint32_t>(index);
   words[1] = static_cast<std::uint32_t>(index >> 32);
-  words[2] = a;
-  words[3] = b;
-  philox(key, words);
+  words[2] = stream.a;
+  words[3] = stream.b;
+  philox(stream.key, words);
 }
 
 // A sequence of numbers from the stream (seed, purpose, a, b).

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernels/bits.h"
+#include "kernels/random.h"
 
 namespace abtrain::kernels {
 
@@ -30,14 +31,8 @@ struct BlockCoding {
   float limit = 0;                // 7.5 or 7
   float offset = 0;               // 7.5 or 8
   const float* ranges = nullptr;  // R of each block
-  // The streams of random numbers, and the position in them of the first
-  // number.
-  std::uint32_t sign_key[2] = {};
-  std::uint32_t rounding_key[2] = {};
-  std::uint32_t step = 0;
-  std::uint32_t sign_stream = 0;
-  std::uint32_t rounding_stream = 0;
-  std::int64_t first = 0;  // a multiple of kUnit
+  RandomStream signs, rounding;
+  std::int64_t first = 0;  // index of the first number in both, a multiple of kUnit
 };
 
 // Blocks are padded to a multiple of kUnit elements, or of a block if that is

@@ -1,7 +1,6 @@
 #include "kernels/codes/level_codes.h"
 
 #include "kernels/code_blocks.cuh"
-#include "kernels/random.h"
 
 namespace abtrain::kernels {
 
@@ -144,7 +143,7 @@ __global__ void __launch_bounds__(kThreads) encode_by_chance_kernel(const Encode
     std::uint32_t random[2][4];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      random_block(job.key, job.step, job.random_stream, eight.begin / 4 + half, random[half]);
+      random_block(job.random, eight.begin / 4 + half, random[half]);
     }
     unsigned codes[kEight] = {};
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {

@@ -16,6 +16,7 @@
 #include "kernels/code_blocks.h"
 #include "kernels/codes/ternary_codes.h"
 #include "kernels/host_device.h"
+#include "kernels/random.h"
 
 namespace abtrain::kernels {
 
@@ -50,9 +51,7 @@ struct EncodeByChance {
   const float* levels;  // an element is sent with probability |u| / level
   CodeForm form;
   std::uint8_t* codes;
-  std::uint32_t key[2];  // key of the random numbers
-  std::uint32_t step;
-  std::uint32_t random_stream;
+  RandomStream random;  // a word per element
 };
 ABT_LAUNCHER int encode_by_chance(const EncodeByChance& job, void* stream);
 void work_on_host(const EncodeByChance& job);

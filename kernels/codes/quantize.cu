@@ -2,7 +2,6 @@
 
 #include "kernels/blocks/hadamard.cuh"
 #include "kernels/blocks/hadamard.h"
-#include "kernels/random.h"
 
 namespace abtrain::kernels {
 
@@ -14,7 +13,7 @@ __device__ void stage_signs(const BlockCoding& c, std::int64_t begin, std::uint3
   const int t = static_cast<int>(threadIdx.x);
   if (t < (1 << kLog) / kUnit) {
     std::uint32_t words[4];
-    random_block(c.sign_key, c.step, c.sign_stream, (c.first + begin) / kUnit + t, words);
+    random_block(c.signs, (c.first + begin) / kUnit + t, words);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       signs[4 * t + i] = c.rotate ? words[i] : 0;
@@ -125,7 +124,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
   }
   if (kCode) {
     std::uint32_t random[4];
-    random_block(c.rounding_key, c.step, c.rounding_stream, (c.first + begin) / 8, random);
+    random_block(c.rounding, (c.first + begin) / 8, random);
     std::uint32_t codes[8];
     float scale = 0;
 #pragma unroll

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/random.h"
+#include "ops/cpu/random_words.h"
 #include "ops/flat_check.h"
 #include "ops/team_host.h"
 
@@ -75,16 +75,13 @@ void encode_by_chance(
     const at::Tensor& u, LevelTable& table, const at::Tensor& levels, const Chance& chance,
     CodeForm form, const at::Tensor& codes) {
   const c10::Device device = u.device();
-  const auto key = random_key(chance.seed, RandomPurpose::Rounding);
   const kernels::EncodeByChance job{
       table.on(device),
       flat<const float>(u, table.numel(), device, "encode_by_chance: u"),
       flat<const float>(levels, table.tensors(), device, "encode_by_chance: levels"),
       form,
       flat<std::uint8_t>(codes, code_bytes(table, form), device, "encode_by_chance: codes"),
-      {key[0], key[1]},
-      chance.step,
-      chance.stream};
+      random_stream(chance.seed, RandomPurpose::Rounding, chance.step, chance.stream)};
   dispatch("encode_by_chance", job, device, kernels::encode_by_chance);
 }
 

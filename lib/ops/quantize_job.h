@@ -3,8 +3,8 @@
 // them exactly as the ops do.
 #pragma once
 
-#include "base/random.h"
 #include "kernels/codes/quantize.h"
+#include "ops/cpu/random_words.h"
 #include "ops/hadamard.h"
 #include "ops/quantize.h"
 
@@ -12,8 +12,6 @@ namespace abtrain::ops {
 
 inline kernels::BlockCoding block_coding(
     std::int64_t numel, const at::Tensor& ranges, const Coding& c) {
-  const auto signs = random_key(c.seed, RandomPurpose::Signs);
-  const auto rounding = random_key(c.seed, RandomPurpose::Rounding);
   return {
       .numel = numel,
       .blocks = ranges.numel(),
@@ -23,11 +21,8 @@ inline kernels::BlockCoding block_coding(
       .limit = c.limit,
       .offset = c.offset,
       .ranges = ranges.const_data_ptr<float>(),
-      .sign_key = {signs[0], signs[1]},
-      .rounding_key = {rounding[0], rounding[1]},
-      .step = c.step,
-      .sign_stream = c.signs,
-      .rounding_stream = c.rounding,
+      .signs = random_stream(c.seed, RandomPurpose::Signs, c.step, c.signs),
+      .rounding = random_stream(c.seed, RandomPurpose::Rounding, c.step, c.rounding),
       .first = c.first,
   };
 }

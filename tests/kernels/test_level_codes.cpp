@@ -73,9 +73,7 @@ TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
             levels.const_data_ptr<float>(),
             form,
             wire[i].mutable_data_ptr<std::uint8_t>(),
-            {key[0], key[1]},
-            11,
-            3};
+            {{key[0], key[1]}, 11, 3}};
         i == 0 ? work_on_host(job) : static_cast<void>(encode_by_chance(job, nullptr));
       }
       EXPECT_TRUE(same_bits(wire[0], wire[1])) << static_cast<int>(form);

@@ -27,7 +27,7 @@ TEST(RandomWords, AreThoseOfTheStream) {
       for (const std::int64_t blocks : {0, 1, 7, 8, 9, 40}) {
         std::vector<std::uint32_t> words(static_cast<std::size_t>(4 * blocks));
         const auto key = random_key(77, RandomPurpose::Rounding);
-        random_words({key, 5, 6}, first, blocks, words.data(), simd);
+        random_words({{key[0], key[1]}, 5, 6}, first, blocks, words.data(), simd);
         for (std::int64_t i = 0; i < blocks; ++i) {
           const auto place = static_cast<std::uint64_t>(first + i);
           const auto wanted = philox(

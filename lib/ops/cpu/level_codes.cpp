@@ -69,9 +69,7 @@ ABT_INLINE void work(const EncodeByChance& job, std::int64_t w) {
   const std::int64_t bytes = packed_bytes(count);
   alignas(64) std::uint8_t codes[kBlock];
   alignas(64) std::uint32_t random[kBlock];
-  random_words(
-      {{job.key[0], job.key[1]}, job.step, job.random_stream}, w * kCodeBytes, bytes, random,
-      best_simd());
+  random_words(job.random, w * kCodeBytes, bytes, random, best_simd());
   for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
     const CodeBlock& block = job.table.blocks[b];
     const float level = job.levels[block.slot];

@@ -172,8 +172,8 @@ class Unit {
     present_ = std::clamp<std::int64_t>(c_.numel - begin_, 0, size_);
     if (c_.rotate) {
       random_words(
-          {{c_.sign_key[0], c_.sign_key[1]}, c_.step, c_.sign_stream},
-          (c_.first + begin_) / kernels::kUnit, size_ / kernels::kUnit, signs_.data(), simd_);
+          c_.signs, (c_.first + begin_) / kernels::kUnit, size_ / kernels::kUnit, signs_.data(),
+          simd_);
     }
   }
 
@@ -186,9 +186,7 @@ class Unit {
   void make_codes(std::int64_t from, std::int64_t count, void* codes) {
     alignas(32) std::uint32_t random[kRun / 2];
     std::uint8_t made[kRun];
-    random_words(
-        {{c_.rounding_key[0], c_.rounding_key[1]}, c_.step, c_.rounding_stream},
-        (c_.first + begin_ + from) / 8, count / 8, random, simd_);
+    random_words(c_.rounding, (c_.first + begin_ + from) / 8, count / 8, random, simd_);
     const auto* const halves = reinterpret_cast<const HalfWord*>(random);
     compiled_for(simd_, [&]() ABT_INLINED {
       for (std::int64_t i = 0; i < count;) {

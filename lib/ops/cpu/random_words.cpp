@@ -1,7 +1,5 @@
 #include "ops/cpu/random_words.h"
 
-#include "base/random.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -16,7 +14,7 @@ namespace {
 // Each counter lies in the low half of 64 bits, where the multiplication reads
 // it; the high halves are never read. Two sets of four blocks run side by side,
 // so that the multiplications of one hide the latency of the other.
-ABT_AVX2 void eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
+ABT_AVX2 void eight_blocks(const RandomStream& stream, std::int64_t first, std::uint32_t* out) {
   const __m256i m0 = _mm256_set1_epi64x(0xD2511F53);
   const __m256i m1 = _mm256_set1_epi64x(0xCD9E8D57);
   __m256i c0[2], c1[2], c2[2], c3[2];
@@ -61,13 +59,13 @@ ABT_AVX2 void eight_blocks(const WordStream& stream, std::int64_t first, std::ui
 }
 #undef ABT_AVX2
 #else
-void eight_blocks(const WordStream&, std::int64_t, std::uint32_t*) {}
+void eight_blocks(const RandomStream&, std::int64_t, std::uint32_t*) {}
 #endif
 
 }  // namespace
 
 void random_words(
-    const WordStream& stream, std::int64_t first, std::int64_t blocks, std::uint32_t* out,
+    const RandomStream& stream, std::int64_t first, std::int64_t blocks, std::uint32_t* out,
     Simd simd) {
   std::int64_t i = 0;
   if (simd == Simd::Avx2) {
@@ -76,13 +74,7 @@ void random_words(
     }
   }
   for (; i < blocks; ++i) {
-    const auto words = philox(
-        {static_cast<std::uint32_t>(first + i), static_cast<std::uint32_t>((first + i) >> 32),
-         stream.a, stream.b},
-        stream.key);
-    for (std::size_t w = 0; w < 4; ++w) {
-      out[4 * i + static_cast<std::int64_t>(w)] = words[w];
-    }
+    kernels::random_block(stream, first + i, out + 4 * i);
   }
 }
 
