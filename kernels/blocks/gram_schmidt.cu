@@ -16,15 +16,15 @@ class BlockTeam {
       : lane_(static_cast<int>(threadIdx.x)),
         length_(length),
         sums_(reinterpret_cast<double*>(shared_memory())),
-        places_(reinterpret_cast<std::int64_t*>(sums_ + kRowLanes)) {}
+        places_(reinterpret_cast<std::int64_t*>(sums_ + kGramLanes)) {}
 
   __device__ double dot(const float* a, const float* b) {
     double sum = 0;
-    for (std::int64_t i = lane_; i < length_; i += kRowLanes) {
+    for (std::int64_t i = lane_; i < length_; i += kGramLanes) {
       sum = ::fma(double{a[i]}, double{b[i]}, sum);
     }
     sums_[lane_] = sum;
-    for (int half = kRowLanes / 2; half > 0; half /= 2) {
+    for (int half = kGramLanes / 2; half > 0; half /= 2) {
       __syncthreads();
       if (lane_ < half) {
         sums_[lane_] += sums_[lane_ + half];
@@ -37,13 +37,13 @@ class BlockTeam {
   }
 
   __device__ void add(float* a, double factor, const float* b) {
-    for (std::int64_t i = lane_; i < length_; i += kRowLanes) {
+    for (std::int64_t i = lane_; i < length_; i += kGramLanes) {
       a[i] = static_cast<float>(::fma(factor, double{b[i]}, double{a[i]}));
     }
   }
 
   __device__ void scale(float* a, double factor) {
-    for (std::int64_t i = lane_; i < length_; i += kRowLanes) {
+    for (std::int64_t i = lane_; i < length_; i += kGramLanes) {
       a[i] = static_cast<float>(factor * double{a[i]});
     }
   }
@@ -51,7 +51,7 @@ class BlockTeam {
   __device__ void set_unit(float* a, const float* rows, int k) {
     double least = 0;
     std::int64_t place = length_;  // none yet
-    for (std::int64_t i = lane_; i < length_; i += kRowLanes) {
+    for (std::int64_t i = lane_; i < length_; i += kGramLanes) {
       double weight = 0;
       for (int j = 0; j < k; ++j) {
         const double x = rows[j * length_ + i];
@@ -64,7 +64,7 @@ class BlockTeam {
     }
     sums_[lane_] = least;
     places_[lane_] = place;
-    for (int half = kRowLanes / 2; half > 0; half /= 2) {
+    for (int half = kGramLanes / 2; half > 0; half /= 2) {
       __syncthreads();
       if (lane_ < half) {
         take_less(lane_, lane_ + half);
@@ -72,7 +72,7 @@ class BlockTeam {
     }
     __syncthreads();
     place = places_[0];
-    for (std::int64_t i = lane_; i < length_; i += kRowLanes) {
+    for (std::int64_t i = lane_; i < length_; i += kGramLanes) {
       a[i] = i == place ? 1.0f : 0.0f;
     }
     __syncthreads();
@@ -94,7 +94,7 @@ class BlockTeam {
   std::int64_t* places_;
 };
 
-__global__ void __launch_bounds__(kRowLanes)
+__global__ void __launch_bounds__(kGramLanes)
     gram_schmidt_kernel(float* numbers, const RowSetList list) {
   const RowSet& set = list.sets[blockIdx.x];
   BlockTeam team(set.length);
@@ -105,8 +105,8 @@ __global__ void __launch_bounds__(kRowLanes)
 
 int gram_schmidt(float* numbers, const RowSetList& sets, void* stream) {
   return launch(
-      gram_schmidt_kernel, sets.count, kRowLanes,
-      kRowLanes * (sizeof(double) + sizeof(std::int64_t)), stream, numbers, sets);
+      gram_schmidt_kernel, sets.count, kGramLanes,
+      kGramLanes * (sizeof(double) + sizeof(std::int64_t)), stream, numbers, sets);
 }
 
 }  // namespace abtrain::kernels

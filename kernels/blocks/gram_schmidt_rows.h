@@ -1,6 +1,6 @@
 // Gram-Schmidt over the rows of one matrix, for a thread block and for the
-// host. A Team consists of kRowLanes lanes; a lane holds the elements i of a
-// row with i % kRowLanes == lane. Both use this one source, so they give the
+// host. A Team consists of kGramLanes lanes; a lane holds the elements i of a
+// row with i % kGramLanes == lane. Both use this one source, so they give the
 // same bits.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace abtrain::kernels {
 
-constexpr int kRowLanes = 128;
+constexpr int kGramLanes = 128;
 
 // If less than this part of a row's squared length is left after subtracting
 // its projections on the rows before it, the rest is considered rounding error.

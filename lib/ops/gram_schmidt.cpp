@@ -14,38 +14,18 @@ namespace abtrain::ops {
 
 namespace {
 
-using kernels::kRowLanes;
-
-ABT_INLINE double dot_in_lanes(const float* a, const float* b, std::int64_t length) {
-  double lanes[kRowLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kRowLanes <= length; i += kRowLanes) {
-    for (int l = 0; l < kRowLanes; ++l) {
-      lanes[l] = __builtin_fma(a[i + l], b[i + l], lanes[l]);
-    }
-  }
-  for (int l = 0; i < length; ++i, ++l) {
-    lanes[l] = __builtin_fma(a[i], b[i], lanes[l]);
-  }
-  return add_by_halves(lanes, kRowLanes);
-}
-
-ABT_INLINE void add_row(float* a, double factor, const float* b, std::int64_t length) {
-  for (std::int64_t i = 0; i < length; ++i) {
-    a[i] = static_cast<float>(__builtin_fma(factor, b[i], a[i]));
-  }
-}
-
 // The team of lanes for orthonormal_rows(), all in one thread.
 class LaneTeam {
  public:
   explicit LaneTeam(std::int64_t length) : length_(length) {}
 
   ABT_INLINE double dot(const float* a, const float* b) const {
-    return dot_in_lanes(a, b, length_);
+    return dot_in_lanes<kernels::kGramLanes, double>(a, b, length_);
   }
   ABT_INLINE void add(float* a, double factor, const float* b) const {
-    add_row(a, factor, b, length_);
+    for (std::int64_t i = 0; i < length_; ++i) {
+      a[i] = static_cast<float>(__builtin_fma(factor, b[i], a[i]));
+    }
   }
   ABT_INLINE void scale(float* a, double factor) const {
     for (std::int64_t i = 0; i < length_; ++i) {

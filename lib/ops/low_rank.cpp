@@ -1,7 +1,6 @@
 #include "ops/low_rank.h"
 
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/mm.h>
 
 #include <algorithm>
 
@@ -58,17 +57,20 @@ bool is_matrix(const at::Tensor& t, const at::Tensor& like) {
          t.device() == like.device();
 }
 
-void check(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out) {
+// out = sign P^T Q, added to what `out` holds unless `fresh`.
+void multiply(
+    const at::Tensor& p, const at::Tensor& q, const at::Tensor& out, float sign, bool fresh) {
   ABT_ASSERT(
       is_matrix(p, out) && is_matrix(q, out) && is_matrix(out, out) && p.size(0) == q.size(0) &&
           p.size(0) >= 1 && out.size(0) == p.size(1) && out.size(1) == q.size(1),
       "low_rank_product: expected fp32 matrices that match, got P {}, Q {} and "
       "out {}",
       p.sizes(), q.sizes(), out.sizes());
-}
-
-void add_on_cpu(
-    const at::Tensor& p, const at::Tensor& q, const at::Tensor& out, float sign, bool fresh) {
+  if (out.is_cuda()) {
+    at::Tensor result = out;
+    at::addmm_out(result, out, p.t(), q, fresh ? 0 : 1, sign);
+    return;
+  }
   const Shape shape{p.size(0), p.size(1), q.size(1)};
   const auto* const left = p.const_data_ptr<float>();
   const auto* const right = q.const_data_ptr<float>();
@@ -80,23 +82,11 @@ void add_on_cpu(
 }  // namespace
 
 void low_rank_product(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out) {
-  check(p, q, out);
-  if (out.is_cuda()) {
-    at::Tensor result = out;
-    at::mm_out(result, p.t(), q);
-    return;
-  }
-  add_on_cpu(p, q, out, 1, true);
+  multiply(p, q, out, 1, true);
 }
 
 void subtract_low_rank_product(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out) {
-  check(p, q, out);
-  if (out.is_cuda()) {
-    at::Tensor result = out;
-    at::addmm_out(result, out, p.t(), q, 1, -1);
-    return;
-  }
-  add_on_cpu(p, q, out, -1, false);
+  multiply(p, q, out, -1, false);
 }
 
 }  // namespace abtrain::ops

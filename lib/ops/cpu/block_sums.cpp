@@ -1,6 +1,4 @@
 // The summing parts of quantize.h: norms of blocks and sums of 4-bit codes.
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,22 +10,6 @@
 namespace abtrain::ops {
 
 namespace {
-
-// Lane i sums elements i, i + 128, ...; then the lanes are added by halves.
-ABT_INLINE float sum_of_squares(const float* x, std::int64_t present, std::int64_t size) {
-  constexpr std::int64_t kLanes = kernels::kUnit;
-  float sum[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= present; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      sum[lane] = ::fmaf(x[i + lane], x[i + lane], sum[lane]);
-    }
-  }
-  for (std::int64_t lane = 0; i + lane < present; ++lane) {
-    sum[lane] = ::fmaf(x[i + lane], x[i + lane], sum[lane]);
-  }
-  return add_by_halves(sum, static_cast<int>(std::min(size, kLanes)));
-}
 
 // Adds bytes of two codes each to the two arrays of sums.
 ABT_INLINE void add_codes(const std::uint8_t* in, std::int64_t count, std::uint16_t (*sums)[512]) {
@@ -70,20 +52,19 @@ ABT_INLINE std::uint32_t sum_shards(
 }  // namespace
 
 void block_norms_cpu(const at::Tensor& u, int log_size, const at::Tensor& norms, Simd simd) {
-  const auto* x = u.const_data_ptr<float>();
-  auto* out = norms.mutable_data_ptr<float>();
+  constexpr int kSumLanes = static_cast<int>(kernels::kUnit);
+  const auto* const x = u.const_data_ptr<float>();
+  auto* const out = norms.mutable_data_ptr<float>();
+  const std::int64_t numel = u.numel();
   const std::int64_t size = std::int64_t{1} << log_size;
-  at::parallel_for(
-      0, norms.numel(), std::max<std::int64_t>(1, 65536 / size),
-      [&](std::int64_t begin, std::int64_t end) {
-        compiled_for(simd, [&]() ABT_INLINED {
-          for (std::int64_t b = begin; b < end; ++b) {
-            const std::int64_t present = std::clamp<std::int64_t>(u.numel() - b * size, 0, size);
-            const float norm = std::sqrt(sum_of_squares(x + b * size, present, size));
-            out[b] = norm == norm ? norm : std::numeric_limits<float>::infinity();
-          }
-        });
-      });
+  const auto norm_of = [=](std::int64_t b) ABT_INLINED {
+    const std::int64_t present = std::clamp<std::int64_t>(numel - b * size, 0, size);
+    const float* const block = x + b * size;
+    const int used = static_cast<int>(std::min<std::int64_t>(size, kSumLanes));
+    const float norm = std::sqrt(dot_in_lanes<kSumLanes, float>(block, block, present, used));
+    out[b] = norm == norm ? norm : std::numeric_limits<float>::infinity();
+  };
+  for_blocks(norms.numel(), norm_of, std::max<std::int64_t>(1, 65536 / size), simd);
 }
 
 }  // namespace abtrain::ops

@@ -55,6 +55,24 @@ ABT_INLINE T add_by_halves(T* lanes, int count = kLanes) {
   return lanes[0];
 }
 
+// The sum of a[i] b[i]: lane i mod kCount adds them by fma, then the first `used`
+// lanes, beyond which there must be no element, are added by halves.
+template <int kCount, class Sum>
+ABT_INLINE Sum
+dot_in_lanes(const float* a, const float* b, std::int64_t length, int used = kCount) {
+  Sum lanes[kCount] = {};
+  std::int64_t i = 0;
+  for (; i + kCount <= length; i += kCount) {
+    for (int k = 0; k < kCount; ++k) {
+      lanes[k] = std::fma(Sum{a[i + k]}, Sum{b[i + k]}, lanes[k]);
+    }
+  }
+  for (int k = 0; i < length; ++i, ++k) {
+    lanes[k] = std::fma(Sum{a[i]}, Sum{b[i]}, lanes[k]);
+  }
+  return add_by_halves(lanes, used);
+}
+
 ABT_INLINE float sum_of_squares(const float* x) {
   float lanes[kLanes];
   for (int i = 0; i < kLanes; ++i) {
@@ -77,8 +95,8 @@ Sum add_parts(const float* parts, int stride, std::int64_t begin, std::int64_t e
 // threads as ATen has. `work` must be a lambda marked ABT_INLINED. `grain` is
 // the smallest number of blocks worth a thread.
 template <class Work>
-void for_blocks(std::int64_t count, const Work& work, std::int64_t grain = 16) {
-  const Simd simd = best_simd();
+void for_blocks(
+    std::int64_t count, const Work& work, std::int64_t grain = 16, Simd simd = best_simd()) {
   at::parallel_for(0, count, grain, [&](std::int64_t begin, std::int64_t end) {
     compiled_for(simd, [&]() ABT_INLINED {
       for (std::int64_t b = begin; b < end; ++b) {

@@ -1,10 +1,8 @@
 #include "ops/cpu/hadamard.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 
-#include "ops/cpu/hadamard.h"
+#include "ops/cpu/code_blocks.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -162,11 +160,10 @@ void hadamard_cpu(const at::Tensor& x, int log_size) {
   float* data = x.mutable_data_ptr<float>();
   const Simd simd = best_simd();
   const std::int64_t grain = std::max<std::int64_t>(1, std::int64_t{65536} >> log_size);
-  at::parallel_for(0, x.numel() >> log_size, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      hadamard_block(data + (b << log_size), log_size, simd);
-    }
-  });
+  for_blocks(
+      x.numel() >> log_size,
+      [&](std::int64_t b) ABT_INLINED { hadamard_block(data + (b << log_size), log_size, simd); },
+      grain);
 }
 
 }  // namespace abtrain::ops

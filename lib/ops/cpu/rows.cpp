@@ -11,20 +11,6 @@ using namespace ops;
 
 namespace {
 
-ABT_INLINE float squared_norm(const float* row, std::int64_t length) {
-  float lanes[kRowLanes] = {};
-  for (std::int64_t i = 0; i + kRowLanes <= length; i += kRowLanes) {
-    for (int k = 0; k < kRowLanes; ++k) {
-      lanes[k] = std::fma(row[i + k], row[i + k], lanes[k]);
-    }
-  }
-  const std::int64_t tail = length / kRowLanes * kRowLanes;
-  for (std::int64_t i = tail; i < length; ++i) {
-    lanes[i - tail] = std::fma(row[i], row[i], lanes[i - tail]);
-  }
-  return add_by_halves(lanes, kRowLanes);
-}
-
 constexpr std::int64_t kTile = 1024;
 
 ABT_INLINE void send_row(float* u, std::int64_t length, float members, c10::Half* wire) {
@@ -75,8 +61,8 @@ void work_on_host(const RowNorms& job) {
   for (int t = 0; t < job.count; ++t) {
     const RowTensor& tensor = job.tensors[t];
     for_blocks(tensor.rows, [&](std::int64_t row) ABT_INLINED {
-      job.norms[tensor.first_row + row] =
-          squared_norm(job.u + tensor.begin + row * tensor.length, tensor.length);
+      const float* const x = job.u + tensor.begin + row * tensor.length;
+      job.norms[tensor.first_row + row] = dot_in_lanes<kRowLanes, float>(x, x, tensor.length);
     });
   }
 }
