@@ -2,7 +2,6 @@
 
 #include "kernels/blocks/chunk_norm.h"
 #include "kernels/code_blocks.cuh"
-#include "kernels/codes/wire_scales.h"
 
 namespace abtrain::kernels {
 
@@ -213,16 +212,8 @@ __global__ void __launch_bounds__(kThreads) encode_sparse_kernel(const EncodeWir
   const auto t = static_cast<int>(threadIdx.x);
   const float levels[2] = {scale_value(shared.scales[0]), scale_value(shared.scales[1])};
   for (int g = t; g * kGroupNumbers < at.sent; g += kThreads) {
-    std::uint64_t group = 0;
-    for (int j = 0; j < kGroupNumbers; ++j) {
-      const int i = g * kGroupNumbers + j;
-      if (i < at.sent) {
-        const bool upper = ::fabsf(values[i]) > shared.cut;
-        const std::uint32_t code = signed_code(values[i], upper);
-        group |= group_bits(indices[i], code, j);
-        u[indices[i]] = with_one_nan(values[i] - with_sign(upper ? levels[1] : levels[0], code));
-      }
-    }
+    const std::uint64_t group =
+        encode_group(values, indices, g * kGroupNumbers, at.sent, shared.cut, levels, u);
     std::uint8_t* const to = job.record + at.codes + g * kGroupBytes;
     for (int b = 0; b < kGroupBytes; ++b) {
       to[b] = static_cast<std::uint8_t>(group >> (8 * b));
@@ -261,16 +252,7 @@ __global__ void __launch_bounds__(kThreads) decode_sparse_kernel(const DecodeWir
     for (int b = 0; b < kGroupBytes; ++b) {
       group |= std::uint64_t{from[b]} << (8 * b);
     }
-    for (int j = 0; j < kGroupNumbers; ++j) {
-      const auto index = static_cast<int>(index_in(group, j));
-      // A damaged record must not write elsewhere.
-      if (g * kGroupNumbers + j < at.sent && index < at.count) {
-        const std::uint32_t code = code_in(group, j);
-        out[index] = decoded(
-            job.add ? out[index] : 0.0f, job.factor,
-            with_sign((code & 1u) != 0 ? levels[1] : levels[0], code), job.add);
-      }
-    }
+    decode_group(group, g * kGroupNumbers, at, levels, job, out);
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/codes/wire_codes.h"
+#include "kernels/codes/wire_scales.h"
 
 namespace abtrain::kernels {
 
@@ -28,6 +29,47 @@ ABT_HOST_DEVICE inline SparseChunk sparse_chunk(const WireLayout& layout, std::i
       4 * chunk,
       codes_begin(layout) + chunk * sparse_bytes(layout.sent),
       last};
+}
+
+// Without a branch, as which level it is cannot be predicted.
+ABT_INLINE float level_at(const float (&levels)[2], bool upper) {
+  const std::uint32_t mask = all_ones(upper);
+  return float_of((bits_of(levels[1]) & mask) | (bits_of(levels[0]) & ~mask));
+}
+
+// The codes of the group of elements from `first` on, of `sent` that a chunk
+// sends: their values and places are given. Leaves in u, the chunk, what the
+// codes do not express.
+ABT_INLINE std::uint64_t encode_group(
+    const float* values, const std::uint16_t* places, int first, int sent, float cut,
+    const float (&levels)[2], float* u) {
+  std::uint64_t group = 0;
+  for (int j = 0; j < kGroupNumbers; ++j) {
+    if (first + j < sent) {
+      const float x = values[first + j];
+      const std::uint16_t place = places[first + j];
+      const bool upper = ::fabsf(x) > cut;
+      const std::uint32_t code = signed_code(x, upper);
+      group |= group_bits(place, code, j);
+      u[place] = with_one_nan(x - with_sign(level_at(levels, upper), code));
+    }
+  }
+  return group;
+}
+
+// The way back, into the chunk `out`.
+ABT_INLINE void decode_group(
+    std::uint64_t group, int first, const SparseChunk& chunk, const float (&levels)[2],
+    const DecodeWire& job, float* out) {
+  for (int j = 0; j < kGroupNumbers; ++j) {
+    const auto index = static_cast<int>(index_in(group, j));
+    // A damaged record must not write elsewhere.
+    if (first + j < chunk.sent && index < chunk.count) {
+      const std::uint32_t code = code_in(group, j);
+      const float value = with_sign(level_at(levels, (code & 1u) != 0), code);
+      out[index] = decoded(job.add ? out[index] : 0.0f, job.factor, value, job.add);
+    }
+  }
 }
 
 ABT_LAUNCHER int encode_sparse(const EncodeWire& job, void* stream);

@@ -271,8 +271,8 @@ int queue(const AugmentImages& job, void* stream) {
 
 }  // namespace
 
-int augment_images(const AugmentImages& job, Element element, void* stream) {
-  switch (element) {
+int augment_images(const AugmentImages& job, void* stream) {
+  switch (job.element) {
     case Element::F32:
       return queue<float>(job, stream);
     case Element::BF16:

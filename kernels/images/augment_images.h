@@ -17,11 +17,13 @@ namespace abtrain::kernels {
 struct AugmentImages {
   const std::uint8_t* pixels;   // N x C x H x W
   const std::int64_t* labels;   // N
-  const std::int64_t* indices;  // B, each in 0 .. N-1 (not checked)
+  const std::int64_t* indices;  // B, each in 0 .. N-1 (not checked on a GPU)
   const float* table;           // C x 256: the value of each byte
-  void* images;                 // B x H x W x C, of the element type
+  void* images;                 // B x H x W x C
+  Element element;              // of the images: F32 or BF16
   std::int64_t* image_labels;   // B
   std::int64_t count;           // B
+  std::int64_t stored;          // N
   int channels, height, width;  // their product is below 2^31
   bool crop;                    // shift by -pad .. pad rows and columns
   int pad;
@@ -52,7 +54,7 @@ ABT_HOST_DEVICE Placement draw_placement(Random& random, const How& how) {
   return place;
 }
 
-// `element` must be F32 or BF16.
-ABT_LAUNCHER int augment_images(const AugmentImages& job, Element element, void* stream);
+ABT_LAUNCHER int augment_images(const AugmentImages& job, void* stream);
+void work_on_host(const AugmentImages& job);
 
 }  // namespace abtrain::kernels

@@ -5,8 +5,7 @@
 #include "base/error.h"
 #include "device/tensor_text.h"
 #include "ops/augment_job.h"
-#include "ops/cpu/augment_images.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -57,16 +56,7 @@ void augment_images(const AugmentBatch& batch, const Augmentation& how) {
       how.pad >= 0 && how.pad < (1 << 20) &&
           pixels.size(1) * pixels.size(2) * pixels.size(3) <= std::numeric_limits<int>::max() / 2,
       "augment_images: a pad of {} or images of {} is too large", how.pad, pixels.sizes());
-  if (pixels.is_cuda()) {
-    launch("augment_images", pixels.device(), [&](void* stream) {
-      return kernels::augment_images(
-          augment_job(batch, how),
-          images.scalar_type() == at::kFloat ? kernels::Element::F32 : kernels::Element::BF16,
-          stream);
-    });
-  } else {
-    augment_images_cpu(batch, how);
-  }
+  dispatch("augment_images", augment_job(batch, how), pixels.device(), kernels::augment_images);
 }
 
 }  // namespace abtrain::ops

@@ -16,8 +16,11 @@ inline kernels::AugmentImages augment_job(const AugmentBatch& batch, const Augme
       .indices = batch.indices.const_data_ptr<std::int64_t>(),
       .table = batch.table.const_data_ptr<float>(),
       .images = batch.images.mutable_data_ptr(),
+      .element =
+          batch.images.scalar_type() == at::kFloat ? kernels::Element::F32 : kernels::Element::BF16,
       .image_labels = batch.image_labels.mutable_data_ptr<std::int64_t>(),
       .count = batch.indices.size(0),
+      .stored = batch.labels.size(0),
       .channels = static_cast<int>(batch.pixels.size(1)),
       .height = static_cast<int>(batch.pixels.size(2)),
       .width = static_cast<int>(batch.pixels.size(3)),

@@ -2,16 +2,16 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
-#include "ops/cpu/augment_images.h"
+#include "kernels/images/augment_images.h"
+#include "kernels/random.h"
 #include "ops/cpu/convert.h"
 #include "ops/erased_box.h"
 
-namespace abtrain::ops {
+namespace abtrain::kernels {
 
 namespace {
 
-constexpr std::int64_t levels = 256;
+constexpr std::int64_t kLevels = 256;
 
 // Dimensions of one image, in pixels.
 struct Size {
@@ -33,7 +33,7 @@ void write_image(
   const auto black = [&](T* out, std::int64_t count) {
     for (; count > 0; --count, out += step) {
       for (std::int64_t c = 0; c < channels; ++c) {
-        out[c] = table[c * levels];
+        out[c] = table[c * kLevels];
       }
     }
   };
@@ -49,7 +49,7 @@ void write_image(
     T* out = row + low * step;
     for (std::int64_t x = low; x < high; ++x, out += step) {
       for (std::int64_t c = 0; c < channels; ++c) {
-        out[c] = table[c * levels + source[c * size.area() + x]];
+        out[c] = table[c * kLevels + source[c * size.area() + x]];
       }
     }
     black(out, size.width - high);
@@ -57,49 +57,40 @@ void write_image(
 }
 
 template <class T>
-void write_batch(
-    const at::Tensor& pixels, const at::Tensor& indices, const T* table, const Augmentation& how,
-    const at::Tensor& images) {
-  const Size size{pixels.size(1), pixels.size(2), pixels.size(3)};
+void write_batch(const AugmentImages& job, const T* table) {
+  const Size size{job.channels, job.height, job.width};
   const std::int64_t numel = size.channels * size.area();
   const auto write = size.channels == 1   ? write_image<T, 1>
                      : size.channels == 3 ? write_image<T, 3>
                                           : write_image<T, 0>;
-  const auto* from = pixels.const_data_ptr<std::uint8_t>();
-  const auto* index = indices.const_data_ptr<std::int64_t>();
-  T* image = images.mutable_data_ptr<T>();
-  for (std::int64_t i = 0; i < indices.size(0); ++i, image += numel) {
-    Random random(
-        how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
-        static_cast<std::uint32_t>(index[i]));
-    const Placement place = draw_placement(random, how);
-    write(from + index[i] * numel, image, table, size, place);
-    const Box erased = draw_erased(random, how.erase, size.height, size.width);
-    erase_box(image, size.width, size.channels, erased);
+  T* image = static_cast<T*>(job.images);
+  for (std::int64_t i = 0; i < job.count; ++i, image += numel) {
+    const std::int64_t index = job.indices[i];
+    Random random(job.seed, job.purpose, job.epoch, static_cast<std::uint32_t>(index));
+    const Placement place = draw_placement(random, job);
+    write(job.pixels + index * numel, image, table, size, place);
+    const Box erased = draw_erased(random, job.erase, size.height, size.width);
+    ops::erase_box(image, size.width, size.channels, erased);
   }
 }
 
 }  // namespace
 
-void augment_images_cpu(const AugmentBatch& batch, const Augmentation& how) {
-  const auto& [pixels, labels, indices, table, images, image_labels] = batch;
-  const auto* index = indices.const_data_ptr<std::int64_t>();
-  const auto* from = labels.const_data_ptr<std::int64_t>();
-  auto* to = image_labels.mutable_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < indices.size(0); ++i) {
+void work_on_host(const AugmentImages& job) {
+  for (std::int64_t i = 0; i < job.count; ++i) {
+    const std::int64_t index = job.indices[i];
     ABT_ASSERT(
-        index[i] >= 0 && index[i] < labels.size(0),
-        "augment_images: expected an index of an image, got {} of {}", index[i], labels.size(0));
-    to[i] = from[index[i]];
+        index >= 0 && index < job.stored,
+        "augment_images: expected an index of an image, got {} of {}", index, job.stored);
+    job.image_labels[i] = job.labels[index];
   }
-  const auto* values = table.const_data_ptr<float>();
-  if (images.scalar_type() == at::kFloat) {
-    write_batch(pixels, indices, values, how, images);
+  if (job.element == Element::F32) {
+    write_batch(job, job.table);
   } else {
-    std::vector<c10::BFloat16> rounded(static_cast<std::size_t>(table.numel()));
-    from_float(values, rounded.data(), table.numel());
-    write_batch<c10::BFloat16>(pixels, indices, rounded.data(), how, images);
+    std::vector<c10::BFloat16> rounded(static_cast<std::size_t>(job.channels * kLevels));
+    ops::from_float(job.table, rounded.data(), std::ssize(rounded));
+    write_batch<c10::BFloat16>(job, rounded.data());
   }
 }
 
-}  // namespace abtrain::ops
+}  // namespace abtrain::kernels

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "kernels/blocks/chunk_norm.h"
-#include "kernels/codes/wire_scales.h"
 #include "kernels/codes/wire_sparse.h"
 #include "ops/cpu/code_blocks.h"
 
@@ -126,15 +125,8 @@ ABT_INLINE void encode_chunk(const EncodeWire& job, std::int64_t c) {
   const float scales[2] = {scale_value(levels.bits[0]), scale_value(levels.bits[1])};
   std::uint8_t* to = job.record + chunk.codes;
   for (int first = 0; first < chunk.sent; first += kGroupNumbers) {
-    std::uint64_t group = 0;
-    for (int j = 0; j < std::min(kGroupNumbers, chunk.sent - first); ++j) {
-      const float x = values[first + j];
-      const std::uint16_t place = places[first + j];
-      const bool upper = std::fabs(x) > levels.cut;
-      const std::uint32_t code = signed_code(x, upper);
-      group |= group_bits(place, code, j);
-      u[place] = with_one_nan(x - with_sign(scales[upper], code));
-    }
+    const std::uint64_t group =
+        encode_group(values, places, first, chunk.sent, levels.cut, scales, u);
     std::memcpy(to, &group, kGroupBytes);
     to += kGroupBytes;
   }
@@ -154,14 +146,7 @@ ABT_INLINE void decode_chunk(const DecodeWire& job, std::int64_t c) {
     std::uint64_t group = 0;
     std::memcpy(&group, from, kGroupBytes);
     from += kGroupBytes;
-    for (int j = 0; j < std::min(kGroupNumbers, chunk.sent - first); ++j) {
-      const auto index = static_cast<int>(index_in(group, j));
-      const std::uint32_t code = code_in(group, j);
-      // A damaged record must not write elsewhere.
-      if (index < chunk.count) {
-        out[index] = decoded(out[index], job.factor, with_sign(scales[code & 1], code), job.add);
-      }
-    }
+    decode_group(group, first, chunk, scales, job, out);
   }
 }
 
