@@ -154,31 +154,31 @@ bool in_packets(std::int64_t chunk, const void* a, const void* b) {
 
 }  // namespace
 
-int add_with_norms(
-    float* u, const float* g, bool add, std::int64_t numel, std::int64_t chunk, float* norms,
-    void* stream) {
-  const std::int64_t count = (numel + chunk - 1) / chunk;
+int add_with_norms(const AddWithNorms& job, void* stream) {
+  const std::int64_t count = (job.numel + job.chunk - 1) / job.chunk;
   return launch(
-      in_packets(chunk, u, g) ? norms_kernel<kLane> : norms_kernel<1>,
+      in_packets(job.chunk, job.u, job.g) ? norms_kernel<kLane> : norms_kernel<1>,
       (count + kChunksOfBlock - 1) / kChunksOfBlock, kThreads,
-      kChunksOfBlock * kRow * sizeof(float), stream, u, g, add, numel, chunk, norms);
+      kChunksOfBlock * kRow * sizeof(float), stream, job.u, job.g, job.add, job.numel, job.chunk,
+      job.norms);
 }
 
-int take_chunks(const Chunks& chunks, float* u, int members, void* wire, void* stream) {
-  const bool packets = in_packets(chunks.chunk, u, wire);
-  const std::int64_t numbers = chunks.count * chunks.chunk;
+int take_chunks(const TakeChunks& job, void* stream) {
+  const bool packets = in_packets(job.chunks.chunk, job.u, job.wire);
+  const std::int64_t numbers = job.chunks.count * job.chunks.chunk;
   return launch(
       packets ? take_kernel<kLane> : take_kernel<1>,
-      blocks_for(packets ? numbers / kLane : numbers), kThreads, 0, stream, chunks, u,
-      1.0f / static_cast<float>(members), static_cast<float>(members), static_cast<__half*>(wire));
+      blocks_for(packets ? numbers / kLane : numbers), kThreads, 0, stream, job.chunks, job.u,
+      1.0f / static_cast<float>(job.members), static_cast<float>(job.members),
+      static_cast<__half*>(job.wire));
 }
 
-int put_chunks(const Chunks& chunks, const void* wire, float* out, bool add, void* stream) {
-  const bool packets = in_packets(chunks.chunk, out, wire);
-  const std::int64_t numbers = chunks.count * chunks.chunk;
+int put_chunks(const PutChunks& job, void* stream) {
+  const bool packets = in_packets(job.chunks.chunk, job.out, job.wire);
+  const std::int64_t numbers = job.chunks.count * job.chunks.chunk;
   return launch(
       packets ? put_kernel<kLane> : put_kernel<1>, blocks_for(packets ? numbers / kLane : numbers),
-      kThreads, 0, stream, chunks, static_cast<const __half*>(wire), out, add);
+      kThreads, 0, stream, job.chunks, static_cast<const __half*>(job.wire), job.out, job.add);
 }
 
 }  // namespace abtrain::kernels

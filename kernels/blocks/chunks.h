@@ -14,23 +14,43 @@ namespace abtrain::kernels {
 
 // u[i] = (add ? u[i] : 0) + g[i]; norms[c] = the sum of squares of chunk c of
 // the new u. There are ceil(numel / chunk) chunks.
-ABT_LAUNCHER int add_with_norms(
-    float* u, const float* g, bool add, std::int64_t numel, std::int64_t chunk, float* norms,
-    void* stream);
+struct AddWithNorms {
+  float* u;
+  const float* g;
+  bool add;
+  std::int64_t numel;
+  std::int64_t chunk;
+  float* norms;
+};
+ABT_LAUNCHER int add_with_norms(const AddWithNorms& job, void* stream);
+void work_on_host(const AddWithNorms& job);
 
 // The chunks of u that are sent, in their order on the wire.
 struct Chunks {
-  const std::int32_t* indices;  // no duplicates
+  const std::int32_t* indices;  // ascending, without duplicates
   std::int64_t count;
   std::int64_t chunk;  // elements per chunk; count * chunk is below 2^31
   std::int64_t numel;  // element count of u
 };
 
 // wire (fp16) = u / members; u -= members * wire.
-ABT_LAUNCHER int take_chunks(const Chunks& chunks, float* u, int members, void* wire, void* stream);
+struct TakeChunks {
+  Chunks chunks;
+  float* u;
+  int members;
+  void* wire;
+};
+ABT_LAUNCHER int take_chunks(const TakeChunks& job, void* stream);
+void work_on_host(const TakeChunks& job);
 
 // out += wire if `add`, else out = wire, at the chunks' places.
-ABT_LAUNCHER int put_chunks(
-    const Chunks& chunks, const void* wire, float* out, bool add, void* stream);
+struct PutChunks {
+  Chunks chunks;
+  const void* wire;
+  float* out;
+  bool add;
+};
+ABT_LAUNCHER int put_chunks(const PutChunks& job, void* stream);
+void work_on_host(const PutChunks& job);
 
 }  // namespace abtrain::kernels

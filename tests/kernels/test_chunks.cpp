@@ -47,8 +47,9 @@ TEST(ChunkKernels, NormsEqualTheCpuFormToTheBit) {
             wanted.narrow(0, begin, numel), g.narrow(0, begin, numel), add, chunk, norms);
         ASSERT_EQ(
             add_with_norms(
-                got.mutable_data_ptr<float>() + begin, g.const_data_ptr<float>() + begin, add,
-                numel, chunk, got_norms.mutable_data_ptr<float>(), nullptr),
+                {got.mutable_data_ptr<float>() + begin, g.const_data_ptr<float>() + begin, add,
+                 numel, chunk, got_norms.mutable_data_ptr<float>()},
+                nullptr),
             0);
         ASSERT_TRUE(got.equal(wanted)) << numel << " in " << chunk;
         ASSERT_TRUE(got_norms.narrow(0, 0, count).equal(norms))
@@ -71,12 +72,12 @@ TEST(ChunkKernels, TakeAndPutEqualTheCpuFormsToTheBit) {
       const at::Tensor got_wire = at::full({wire.numel()}, 9, at::kHalf);
       const Chunks chunks{indices.const_data_ptr<std::int32_t>(), indices.numel(), chunk, numel};
       ops::take_chunks(u, indices, chunk, 3, wire);
-      ASSERT_EQ(take_chunks(chunks, pointer, 3, got_wire.mutable_data_ptr(), nullptr), 0);
+      ASSERT_EQ(take_chunks({chunks, pointer, 3, got_wire.mutable_data_ptr()}, nullptr), 0);
       ASSERT_TRUE(got.equal(wanted)) << numel << " in " << chunk;
       ASSERT_TRUE(got_wire.equal(wire)) << numel << " in " << chunk;
       for (const bool add : {true, false}) {
         ops::put_chunks(wire, indices, chunk, u, add ? ops::Put::Add : ops::Put::Set);
-        ASSERT_EQ(put_chunks(chunks, wire.const_data_ptr(), pointer, add, nullptr), 0);
+        ASSERT_EQ(put_chunks({chunks, wire.const_data_ptr(), pointer, add}, nullptr), 0);
         ASSERT_TRUE(got.equal(wanted)) << numel << " in " << chunk;
       }
     }

@@ -1,0 +1,156 @@
+#include "kernels/blocks/chunks.h"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "base/error.h"
+#include "kernels/blocks/chunk_norm.h"
+#include "ops/cpu/convert.h"
+#include "ops/cpu/simd.h"
+
+namespace abtrain::kernels {
+
+using namespace ops;
+
+namespace {
+
+// Vectorized where the target allows; __builtin_fmaf is then one instruction.
+ABT_INLINE void norms_of_chunks(
+    float* u, const float* g, bool add, std::int64_t numel, std::int64_t chunk, float* norms) {
+  for (std::int64_t begin = 0; begin < numel; begin += chunk) {
+    const std::int64_t end = std::min(begin + chunk, numel);
+    float lanes[kNormLanes] = {};
+    std::int64_t i = begin;
+    for (; i + kNormLanes <= end; i += kNormLanes) {
+#pragma GCC ivdep  // u and g are the same or do not overlap
+      for (int l = 0; l < kNormLanes; ++l) {
+        const float x = add ? u[i + l] + g[i + l] : g[i + l];
+        u[i + l] = x;
+        lanes[l] = __builtin_fmaf(x, x, lanes[l]);
+      }
+    }
+    for (int l = 0; i < end; ++i, ++l) {
+      const float x = add ? u[i] + g[i] : g[i];
+      u[i] = x;
+      lanes[l] = __builtin_fmaf(x, x, lanes[l]);
+    }
+    *norms++ = sum_of_lanes(lanes);
+  }
+}
+
+// u[i] -= members * rounded[i].
+ABT_INLINE void subtract(float* u, const float* rounded, float members, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    u[i] = __builtin_fmaf(-members, rounded[i], u[i]);
+  }
+}
+
+constexpr std::int64_t kTile = 2048;  // wire elements per tile
+
+// Walks the wire. A run is what is contiguous in u, cut where a tile ends.
+class Walk {
+ public:
+  explicit Walk(const Chunks& chunks) : chunks_(chunks) {
+    std::int64_t last = -1;
+    for (std::int64_t j = 0; j < chunks.count; ++j) {
+      const std::int32_t index = chunks.indices[j];
+      ABT_ASSERT(
+          index > last && index * chunks.chunk < chunks.numel,
+          "chunks: expected ascending indices within the tensor, got {} after "
+          "{} in {} elements in chunks of {}",
+          index, last, chunks.numel, chunks.chunk);
+      last = index;
+    }
+  }
+  // Calls run(at, place, valid, padding) for each run of the next `size` wire
+  // elements: `at` is its offset in the tile, `place` its offset in u.
+  template <class Run>
+  void tile(std::int64_t size, const Run& run) {
+    if (chunks_.chunk == 1) {
+      for (std::int64_t at = 0; at < size; ++at) {
+        run(at, chunks_.indices[j_++], std::integral_constant<std::int64_t, 1>(), 0);
+      }
+      return;
+    }
+    for (std::int64_t at = 0; at < size;) {
+      const std::int64_t place = chunks_.indices[j_] * chunks_.chunk + inside_;
+      const std::int64_t length = std::min(chunks_.chunk - inside_, size - at);
+      const std::int64_t valid = std::clamp<std::int64_t>(chunks_.numel - place, 0, length);
+      run(at, place, valid, length - valid);
+      at += length;
+      inside_ += length;
+      if (inside_ == chunks_.chunk) {
+        inside_ = 0;
+        ++j_;
+      }
+    }
+  }
+
+ private:
+  Chunks chunks_;
+  std::int64_t j_ = 0;       // index of the chunk
+  std::int64_t inside_ = 0;  // elements of it already done
+};
+
+}  // namespace
+
+void work_on_host(const AddWithNorms& job) {
+  compiled_for(best_simd(), [&]() ABT_INLINED {
+    // Two loops instead of a branch in each iteration.
+    if (job.add) {
+      norms_of_chunks(job.u, job.g, true, job.numel, job.chunk, job.norms);
+    } else {
+      norms_of_chunks(job.u, job.g, false, job.numel, job.chunk, job.norms);
+    }
+  });
+}
+
+void work_on_host(const TakeChunks& job) {
+  auto* const wire = static_cast<c10::Half*>(job.wire);
+  const auto members = static_cast<float>(job.members);
+  const float scale = 1.0f / members;
+  const std::int64_t numel = job.chunks.count * job.chunks.chunk;
+  std::array<float, kTile> scratch, scaled;
+  Walk walk(job.chunks);
+  for (std::int64_t begin = 0; begin < numel; begin += kTile) {
+    const std::int64_t size = std::min(kTile, numel - begin);
+    Walk back = walk;
+    walk.tile(size, [&](auto at, auto place, auto valid, auto padding) {
+      std::copy_n(job.u + place, valid, scratch.data() + at);
+      std::fill_n(scratch.data() + at + valid, padding, 0.0f);
+    });
+    for (std::int64_t i = 0; i < size; ++i) {
+      scaled[static_cast<std::size_t>(i)] = scratch[static_cast<std::size_t>(i)] * scale;
+    }
+    from_float(scaled.data(), wire + begin, size);
+    to_float(wire + begin, scaled.data(), size);
+    compiled_for(
+        best_simd(), [&]() ABT_INLINED { subtract(scratch.data(), scaled.data(), members, size); });
+    back.tile(size, [&](auto at, auto place, auto valid, auto) {
+      std::copy_n(scratch.data() + at, valid, job.u + place);
+    });
+  }
+}
+
+void work_on_host(const PutChunks& job) {
+  const auto* const wire = static_cast<const c10::Half*>(job.wire);
+  const std::int64_t numel = job.chunks.count * job.chunks.chunk;
+  std::array<float, kTile> scratch;
+  Walk walk(job.chunks);
+  for (std::int64_t begin = 0; begin < numel; begin += kTile) {
+    const std::int64_t size = std::min(kTile, numel - begin);
+    to_float(wire + begin, scratch.data(), size);
+    walk.tile(size, [&](auto at, auto place, auto valid, auto) {
+      if (!job.add) {
+        std::copy_n(scratch.data() + at, valid, job.out + place);
+        return;
+      }
+      for (std::int64_t i = 0; i < valid; ++i) {
+        job.out[place + i] += scratch[static_cast<std::size_t>(at + i)];
+      }
+    });
+  }
+}
+
+}  // namespace abtrain::kernels
