@@ -50,18 +50,18 @@ class Random {
  public:
   ABT_HOST_DEVICE Random(
       std::uint64_t seed, std::uint32_t purpose, std::uint32_t a, std::uint32_t b)
-      : key_{static_cast<std::uint32_t>(seed) ^ (purpose * 0x9E3779B1u), static_cast<std::uint32_t>(seed >> 32) ^ purpose},
-        counter_{0, 0, a, b} {}
+      : stream_{
+            {static_cast<std::uint32_t>(seed) ^ (purpose * 0x9E3779B1u),
+             static_cast<std::uint32_t>(seed >> 32) ^ purpose},
+            a,
+            b} {}
 
   ABT_HOST_DEVICE std::uint32_t next() {
     if (used_ == 4) {
-      make_block();
-      if (++counter_[0] == 0) {
-        ++counter_[1];
-      }
+      random_block(stream_, blocks_++, words_);
       used_ = 0;
     }
-    return block_[used_++];
+    return words_[used_++];
   }
   // Uniform in 0 .. bound-1.
   ABT_HOST_DEVICE std::uint32_t below(std::uint32_t bound) {
@@ -76,16 +76,9 @@ class Random {
   }
 
  private:
-  ABT_HOST_DEVICE void make_block() {
-    for (int i = 0; i < 4; ++i) {
-      block_[i] = counter_[i];
-    }
-    philox(key_, block_);
-  }
-
-  std::uint32_t key_[2];
-  std::uint32_t counter_[4];
-  std::uint32_t block_[4] = {};
+  RandomStream stream_;
+  std::int64_t blocks_ = 0;  // so far
+  std::uint32_t words_[4] = {};
   unsigned used_ = 4;
 };
 

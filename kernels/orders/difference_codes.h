@@ -34,6 +34,11 @@ struct DecodeDifferences {
 ABT_LAUNCHER int decode_differences(const DecodeDifferences& job, void* stream);
 void work_on_host(const DecodeDifferences& job);
 
+ABT_HOST_DEVICE inline float scale_of(const std::uint8_t* record) {
+  float scale;
+  memcpy(&scale, record + kRecordNumbers, sizeof(scale));
+  return scale;
+}
 // The factor for the elements of a record before they are rounded. `scale` is
 // the largest magnitude / 127; the factor is 0 if the scale is too small to
 // divide by.

@@ -1,17 +1,15 @@
 #include "compress/bucket.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ops/scale_cast.h"
 
 namespace abtrain::compress {
 
 std::int64_t Bucket::numel() const {
-  std::int64_t total = 0;
-  for (const Slot& slot : slots) {
-    total += slot.numel();
-  }
-  return total;
+  return std::transform_reduce(
+      slots.begin(), slots.end(), std::int64_t{0}, std::plus<>(), std::mem_fn(&Slot::numel));
 }
 
 std::vector<Range> Bucket::ranges() const {
@@ -36,11 +34,8 @@ std::vector<Range> ranges_of(const std::vector<Slot>& slots) {
 }
 
 std::int64_t numel_of(const std::vector<Range>& ranges) {
-  std::int64_t total = 0;
-  for (const Range& range : ranges) {
-    total += range.size;
-  }
-  return total;
+  return std::transform_reduce(
+      ranges.begin(), ranges.end(), std::int64_t{0}, std::plus<>(), std::mem_fn(&Range::size));
 }
 
 void pack(

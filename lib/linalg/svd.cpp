@@ -24,20 +24,6 @@ at::Tensor fixed_signs(const at::Tensor& vectors) {
   return vectors.gather(0, where).sign();
 }
 
-// right: n x k, with arbitrary signs.
-LowRankPair make_factors(
-    const at::Tensor& matrix, const at::Tensor& values, const at::Tensor& right) {
-  const auto signs = fixed_signs(right);
-  const auto root = values.sqrt().to(right.device()).mul(signs);
-  const auto inverse = at::where(root.ne(0), root.reciprocal(), 0.0);
-  const auto w = matrix.detach().to(at::kFloat);
-  // One after the other, so that only one float64 copy of `right` is there.
-  LowRankPair pair;
-  pair.a = at::mm(w, right.mul(inverse).to(at::kFloat));
-  pair.b = right.mul(root).t().to(at::kFloat).contiguous();
-  return pair;
-}
-
 }  // namespace
 
 Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer)
@@ -142,7 +128,17 @@ at::Tensor Decomposition::right(std::int64_t k) const {
 }
 
 LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank) const {
-  return make_factors(matrix, at::tensor(values_).slice(0, 0, rank), first_vectors(rank));
+  const at::Tensor vectors = first_vectors(rank);
+  const auto signs = fixed_signs(vectors);
+  const auto values = at::tensor(values_).slice(0, 0, rank);
+  const auto root = values.sqrt().to(vectors.device()).mul(signs);
+  const auto inverse = at::where(root.ne(0), root.reciprocal(), 0.0);
+  const auto w = matrix.detach().to(at::kFloat);
+  // One after the other, so that only one float64 copy of the vectors is there.
+  LowRankPair pair;
+  pair.a = at::mm(w, vectors.mul(inverse).to(at::kFloat));
+  pair.b = vectors.mul(root).t().to(at::kFloat).contiguous();
+  return pair;
 }
 
 std::vector<int> balance(const std::vector<double>& costs, int workers) {

@@ -120,9 +120,6 @@ at::Tensor select_largest(const at::Tensor& values, std::int64_t k) {
   if (values.is_cuda()) {
     return select_largest_by_operators(values, k);
   }
-  if (k == 0) {
-    return at::empty({0}, values.options().dtype(at::kInt));
-  }
   return values.scalar_type() == at::kFloat ? select<float>(values, k)
                                             : select<c10::BFloat16>(values, k);
 }

@@ -92,6 +92,7 @@ ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool traine
   // Allocated only now that the tensors' old memory is free.
   gradients_ = at::zeros({total}, options);
   moments_ = at::zeros({moment_count_ * total}, options);
+  steps_ = at::zeros({std::ssize(parameters_)}, options);
   all_.moments.resize(static_cast<std::size_t>(moment_count_));
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& tensor = *parameters_[i].tensor;
@@ -100,7 +101,7 @@ ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool traine
       all_.moments[static_cast<std::size_t>(k)].push_back(
           moments_.narrow(0, k * total + offsets_[i], tensor.numel()));
     }
-    all_.steps.push_back(at::zeros({}, options));
+    all_.steps.push_back(steps_.select(0, static_cast<std::int64_t>(i)));
     tensor.mutable_grad() = view_of(gradients_, offsets_[i], tensor.sizes(), tensor.strides());
   }
 }
@@ -157,14 +158,7 @@ void ParameterBlock::archive(
   archive.tensor(prefix + "values", values_, owner);
   if (gradients_.defined()) {
     archive.tensor(prefix + "moments", moments_, owner);
-    at::Tensor steps = at::zeros({static_cast<std::int64_t>(all_.steps.size())}, values_.options());
-    for (std::size_t i = 0; i < all_.steps.size() && !archive.is_loading(); ++i) {
-      steps[static_cast<std::int64_t>(i)].copy_(all_.steps[i]);
-    }
-    archive.tensor(prefix + "steps", steps, owner);
-    for (std::size_t i = 0; i < all_.steps.size() && archive.is_loading(); ++i) {
-      all_.steps[i].copy_(steps[static_cast<std::int64_t>(i)]);
-    }
+    archive.tensor(prefix + "steps", steps_, owner);
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto strides = parameters_[i].tensor->strides().vec();

@@ -119,6 +119,7 @@ class ParameterBlock {
   std::vector<std::int64_t> offsets_;
   std::vector<std::vector<std::int64_t>> strides_;  // of each parameter
   at::Tensor values_, gradients_, moments_;
+  at::Tensor steps_;  // one per parameter
   int moment_count_ = 0;
   Slice all_;  // of all parameters
   std::vector<Slice> slices_;

@@ -10,8 +10,7 @@ using namespace ops;
 namespace {
 
 ABT_INLINE void decode(const std::uint8_t* record, std::int64_t count, float* out) {
-  float scale;
-  std::memcpy(&scale, record + kRecordNumbers, sizeof(scale));
+  const float scale = scale_of(record);
   for (std::int64_t i = 0; i < count; ++i) {
     out[i] = from_code(record[i], scale);
   }

@@ -36,11 +36,7 @@ Rows rows_of(
   return rows;
 }
 
-ABT_INLINE float scale_of(const std::uint8_t* record) {
-  float scale;
-  std::memcpy(&scale, record + kRecordNumbers, sizeof(scale));
-  return scale;
-}
+using kernels::scale_of;
 
 ABT_INLINE void widen(const std::uint8_t* record, std::int16_t* codes) {
   for (int i = 0; i < kRecordNumbers; ++i) {

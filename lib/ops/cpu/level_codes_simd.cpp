@@ -37,10 +37,6 @@ Sent encode_window_plain(const float* x, float cut, std::uint8_t* codes) {
   return {add_by_halves(lanes), static_cast<float>(count)};
 }
 
-ABT_INLINE bool is_power_of_two(int n) {
-  return std::has_single_bit(static_cast<unsigned>(n));
-}
-
 void average_plain(const AverageRun& run, std::int64_t first, std::int64_t end) {
   const auto workers = static_cast<float>(run.workers);
   for (std::int64_t i = first; i < end; ++i) {
@@ -125,7 +121,7 @@ ABT_AVX2 void average_avx2(const AverageRun& run, std::int64_t first, std::int64
   // shift_of(k) for codes 0 .. 7 and 8 .. 15 of a word.
   const __m256i low = _mm256_setr_epi32(6, 4, 2, 0, 14, 12, 10, 8);
   const __m256i high = _mm256_setr_epi32(22, 20, 18, 16, 30, 28, 26, 24);
-  const bool exact = is_power_of_two(run.workers);
+  const bool exact = std::has_single_bit(static_cast<unsigned>(run.workers));
   const __m256 workers = _mm256_set1_ps(static_cast<float>(run.workers));
   const __m256 factor = _mm256_set1_ps(1 / static_cast<float>(run.workers));
   for (std::int64_t i = begin; i < stop; i += kWord) {

@@ -17,34 +17,36 @@ using kernels::BlockCoding;
 // Elements are coded and signed in runs that stay in the first-level cache.
 constexpr std::int64_t kRun = 1024;
 
-// out = in * value with signs from bits: word i / 32, bit i % 32.
-ABT_INLINE void apply_signs(
-    const float* in, const std::uint32_t* signs, float value, std::int64_t count, float* out) {
+// Calls use(i, sign) for i < count with element i's sign in bit 31: bit i % 32
+// of word i / 32.
+template <class Use>
+ABT_INLINE void for_signs(const std::uint32_t* signs, std::int64_t count, const Use& use) {
   std::int64_t i = 0;
   for (; i + 32 <= count; i += 32) {
     const std::uint32_t word = signs[i / 32];
     for (int j = 0; j < 32; ++j) {
-      out[i + j] = kernels::signed_by(value, word << (31 - j)) * in[i + j];
+      use(i + j, word << (31 - j));
     }
   }
   for (; i < count; ++i) {
-    out[i] = kernels::signed_by(value, signs[i / 32] << (31 - i % 32)) * in[i];
+    use(i, signs[i / 32] << (31 - i % 32));
   }
+}
+
+// out = in * value with signs from bits.
+ABT_INLINE void apply_signs(
+    const float* in, const std::uint32_t* signs, float value, std::int64_t count, float* out) {
+  for_signs(signs, count, [=](std::int64_t i, std::uint32_t sign) ABT_INLINED {
+    out[i] = kernels::signed_by(value, sign) * in[i];
+  });
 }
 
 // u -= in * value with signs from bits.
 ABT_INLINE void subtract_signed(
     const float* in, const std::uint32_t* signs, float value, std::int64_t count, float* u) {
-  std::int64_t i = 0;
-  for (; i + 32 <= count; i += 32) {
-    const std::uint32_t word = signs[i / 32];
-    for (int j = 0; j < 32; ++j) {
-      u[i + j] = ::fmaf(-kernels::signed_by(value, word << (31 - j)), in[i + j], u[i + j]);
-    }
-  }
-  for (; i < count; ++i) {
-    u[i] = ::fmaf(-kernels::signed_by(value, signs[i / 32] << (31 - i % 32)), in[i], u[i]);
-  }
+  for_signs(signs, count, [=](std::int64_t i, std::uint32_t sign) ABT_INLINED {
+    u[i] = ::fmaf(-kernels::signed_by(value, sign), in[i], u[i]);
+  });
 }
 
 // The sixteen-bit halves of each word, the low half first.
