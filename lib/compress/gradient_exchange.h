@@ -30,14 +30,8 @@ struct Costs {
   double collective = 0;  // waiting for collectives
   double decode = 0;      // after the last collective of a bucket
 
-  Costs& operator+=(const Costs& other) {
-    encode += other.encode;
-    collective += other.collective;
-    decode += other.decode;
-    return *this;
-  }
-  friend Costs operator+(Costs a, const Costs& b) {
-    return a += b;
+  friend Costs operator+(const Costs& a, const Costs& b) {
+    return {a.encode + b.encode, a.collective + b.collective, a.decode + b.decode};
   }
   friend Costs operator-(const Costs& a, const Costs& b) {
     return {a.encode - b.encode, a.collective - b.collective, a.decode - b.decode};

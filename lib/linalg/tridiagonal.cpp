@@ -94,14 +94,12 @@ class InverseIteration {
       x[i] = random.uniform() - 0.5;
     }
     back(x);
-    normalize(x);
   }
 
   // Solves once more, for the value of the last start().
   void refine(double* x) const {
     forward(x);
     back(x);
-    normalize(x);
   }
 
   // About the norm of T times the machine precision.
@@ -144,6 +142,7 @@ class InverseIteration {
     }
   }
 
+  // The solution has the norm one.
   void back(double* x) const {
     double next = 0;
     double after = 0;
@@ -161,9 +160,6 @@ class InverseIteration {
       after = next;
       next = value;
     }
-  }
-
-  void normalize(double* x) const {
     double largest = 0;
     for (std::int64_t i = 0; i < t_.n; ++i) {
       largest = std::max(largest, std::abs(x[i]));

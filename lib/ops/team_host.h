@@ -98,27 +98,11 @@ class HostTeam {
     }
   }
   ABT_INLINE void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
-    const std::int64_t left = count - unit * kUnit;
-    from += unit * kUnit;
-    if (left >= kUnit) {
-      ops::copy_vectors<kUnit>(from, x);
-      return;
-    }
-    std::fill(std::copy(from, from + left, x), x + kUnit, 0.0f);
+    ops::load_first<kUnit>(from + unit * kUnit, count - unit * kUnit, x);
   }
   template <class Value>
   ABT_INLINE void store(float* to, int unit, std::int64_t count, const Value& value) const {
-    const std::int64_t left = count - unit * kUnit;
-    to += unit * kUnit;
-    if (left >= kUnit) {
-      for (int k = 0; k < kUnit; ++k) {
-        to[k] = value(k);
-      }
-      return;
-    }
-    for (int k = 0; k < left; ++k) {
-      to[k] = value(k);
-    }
+    ops::store_first<kUnit>(to + unit * kUnit, count - unit * kUnit, value);
   }
   ABT_INLINE bool leads() const {
     return true;

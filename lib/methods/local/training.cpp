@@ -87,7 +87,7 @@ void LocalTraining::bind() {
 compress::Costs LocalTraining::costs() {
   compress::Costs sum = reduction_.costs();
   for (const auto& exchange : exchanges_) {
-    sum += exchange->costs();
+    sum = sum + exchange->costs();
   }
   return sum;
 }

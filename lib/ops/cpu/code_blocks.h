@@ -45,6 +45,29 @@ ABT_INLINE void copy_vectors(const T* from, T* to) {
   }
 }
 
+// Loads kCount elements, of which `count` exist; the others are 0.
+template <int kCount, class T>
+ABT_INLINE void load_first(const T* from, std::int64_t count, T* x) {
+  if (count >= kCount) {
+    copy_vectors<kCount>(from, x);
+    return;
+  }
+  std::fill(std::copy_n(from, count, x), x + kCount, T{});
+}
+// Stores value(k) for those of kCount elements, the first `count`, that exist.
+template <int kCount, class T, class Value>
+ABT_INLINE void store_first(T* to, std::int64_t count, const Value& value) {
+  if (count >= kCount) {
+    for (int k = 0; k < kCount; ++k) {
+      to[k] = value(k);
+    }
+    return;
+  }
+  for (int k = 0; k < count; ++k) {
+    to[k] = value(k);
+  }
+}
+
 template <class T>
 ABT_INLINE T add_by_halves(T* lanes, int count = kLanes) {
   for (int half = count / 2; half > 0; half /= 2) {

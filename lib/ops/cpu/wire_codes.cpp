@@ -29,28 +29,19 @@ class HostChunkTeam {
   }
 
   ABT_INLINE void load(const float* from, int run, float (&x)[kLane]) const {
-    from += chunk_ * kWireChunk + run * kLane;
-    if (left(run) == kLane) {
-      copy_vectors<kLane>(from, x);
-      return;
-    }
-    std::fill(std::copy_n(from, left(run), x), x + kLane, 0.0f);
+    load_first<kLane>(from + chunk_ * kWireChunk + run * kLane, left(run), x);
   }
   template <class Value>
   ABT_INLINE void store(float* to, int run, const Value& value) const {
-    store_lanes(to + chunk_ * kWireChunk + run * kLane, left(run), value);
+    store_first<kLane>(to + chunk_ * kWireChunk + run * kLane, left(run), value);
   }
   // A record's parts are filled up to words, so that a word is never cut.
   ABT_INLINE void bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
-    if (left(run) == kLane) {
-      copy_vectors<kLane>(from + run * kLane, x);
-      return;
-    }
-    std::fill(std::copy_n(from + run * kLane, left(run), x), x + kLane, 0);
+    load_first<kLane>(from + run * kLane, left(run), x);
   }
   template <class Value>
   ABT_INLINE void store_bytes(std::uint8_t* to, int run, const Value& value) const {
-    store_lanes(to + run * kLane, fill_words(left(run)), value);
+    store_first<kLane>(to + run * kLane, fill_words(left(run)), value);
   }
 
   ABT_INLINE std::int32_t largest(std::int32_t own) const {
@@ -62,18 +53,6 @@ class HostChunkTeam {
   }
 
  private:
-  template <class T, class Value>
-  ABT_INLINE static void store_lanes(T* to, int count, const Value& value) {
-    if (count == kLane) {
-      for (int lane = 0; lane < kLane; ++lane) {
-        to[lane] = value(lane);
-      }
-      return;
-    }
-    for (int lane = 0; lane < count; ++lane) {
-      to[lane] = value(lane);
-    }
-  }
   ABT_INLINE int left(int run) const {
     return std::clamp(count_ - run * kLane, 0, kLane);
   }
