@@ -13,6 +13,22 @@ namespace abtrain::kernels {
 constexpr int kThreads = 256;
 constexpr int kRounds = kBlock / (kThreads * kEight);
 
+// The index in a block of this thread's first element of a round.
+__device__ inline int first_of(int round) {
+  return (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
+}
+
+// Loads this thread's elements of a block, of which `count` exist; the others
+// are 0.
+__device__ inline void load_block(
+    const float* from, std::int64_t count, float (&x)[kRounds][kEight]) {
+  const bool wide = is_aligned(from, 16);
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    load_eight(from + first_of(r), count - first_of(r), wide, x[r]);
+  }
+}
+
 using TwoBytes = Packet<std::uint8_t, 2>;
 
 // Packs eight two-bit codes.

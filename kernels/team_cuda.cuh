@@ -15,12 +15,7 @@ class CudaTeam {
   class Values {
    public:
     __device__ Values(float* from, std::int64_t count) : from_(from), count_(count) {
-      const bool wide = is_aligned(from, 16);
-#pragma unroll
-      for (int r = 0; r < kRounds; ++r) {
-        const int i = unit_of(r) * kEight;
-        load_eight(from + i, count - i, wide, x_[r]);
-      }
+      load_block(from, count, x_);
     }
     __device__ float* operator[](int own) {
       return x_[own];
@@ -29,8 +24,7 @@ class CudaTeam {
       const bool wide = is_aligned(from_, 16);
 #pragma unroll
       for (int r = 0; r < kRounds; ++r) {
-        const int i = unit_of(r) * kEight;
-        store_eight(from_ + i, count_ - i, wide, x_[r]);
+        store_eight(from_ + first_of(r), count_ - first_of(r), wide, x_[r]);
       }
     }
 

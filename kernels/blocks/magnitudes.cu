@@ -25,15 +25,9 @@ __device__ void keep_largest(float* lanes, int count) {
 // Needs shared memory for kLanes floats per value.
 __global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes job) {
   const CodeBlock block = job.blocks[blockIdx.x];
-  const float* const u = job.u + block.begin;
-  const bool wide = is_aligned(u, 16);
   const auto t = static_cast<int>(threadIdx.x);
   float x[kRounds][kEight];
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const int i = (r * kThreads + t) * kEight;
-    load_eight(u + i, block.count - i, wide, x[r]);
-  }
+  load_block(job.u + block.begin, block.count, x);
   const int values = values_of(job.statistic);
   const bool largest = job.statistic == Statistic::Largest;
   auto* const first = reinterpret_cast<float*>(shared_memory());

@@ -13,8 +13,7 @@ struct Eight {
 };
 
 __device__ Eight eight_of(const LevelTensors& table, int round) {
-  const std::int64_t begin = std::int64_t{blockIdx.x} * kBlock +
-                             (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kBlock + first_of(round);
   return {begin, table.numel - begin};
 }
 
@@ -72,15 +71,11 @@ __device__ float sign_at(unsigned codes, int k) {
 // Needs shared memory for 2 kLanes floats. Lane i has elements i and i + kLanes
 // of the window; the blocks of a window are processed one after another.
 __global__ void __launch_bounds__(kThreads) encode_above_kernel(const EncodeAbove job) {
-  const bool wide = is_aligned(job.u, 16);
   const auto t = static_cast<int>(threadIdx.x);
+  const std::int64_t window = std::int64_t{blockIdx.x} * kBlock;
   float x[kRounds][kEight];
   unsigned codes[kRounds][kEight] = {};
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const Eight eight = eight_of(job.table, r);
-    load_eight(job.u + eight.begin, eight.count, wide, x[r]);
-  }
+  load_block(job.u + window, job.table.numel - window, x);
   auto* const sizes = reinterpret_cast<float*>(shared_memory());
   float* const counts = sizes + kLanes;
   for (std::int64_t b = job.table.windows[blockIdx.x]; b < job.table.windows[blockIdx.x + 1]; ++b) {
@@ -93,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) encode_above_kernel(const EncodeAbov
       float count = 0;
 #pragma unroll
       for (int r = 0; r < kRounds; ++r) {
-        const int place = (r * kThreads + t) * kEight + k;
+        const int place = first_of(r) + k;
         const float magnitude = ::fabsf(x[r][k]);
         const bool survives = place >= begin && place < begin + block.count && magnitude > cut;
         size += survives ? magnitude : 0.0f;

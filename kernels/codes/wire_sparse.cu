@@ -29,11 +29,6 @@ std::size_t shared_bytes(int sent) {
   return sizeof(Shared) + static_cast<std::size_t>(sent) * (sizeof(float) + sizeof(std::uint16_t));
 }
 
-// The index in the chunk of this thread's first element of a round.
-__device__ int first_of(int round) {
-  return (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
-}
-
 // The sum of `own` over the threads before this one, and over all threads. All
 // threads of the block must call it.
 struct Sums {
@@ -199,13 +194,9 @@ __global__ void __launch_bounds__(kThreads) encode_sparse_kernel(const EncodeWir
   auto* const values = reinterpret_cast<float*>(&shared + 1);
   auto* const indices = reinterpret_cast<std::uint16_t*>(values + at.sent);
   float* const u = job.u + at.begin;
-  const bool wide = is_aligned(u, 16);
+  // Beyond the end are zeros, which come after all that exist.
   float x[kRounds][kEight];
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    // Beyond the end are zeros, which come after all that exist.
-    load_eight(u + first_of(r), at.count - first_of(r), wide, x[r]);
-  }
+  load_block(u, at.count, x);
   collect(x, find_smallest(x, at.sent, shared), shared, values, indices);
   find_levels(values, at.sent, shared);
 
