@@ -26,19 +26,11 @@ void scale_cast_tiles(const In* in, float scale, Out* out, std::int64_t count) {
   float scratch[kTile];
   for (std::int64_t i = 0; i < count; i += kTile) {
     const std::int64_t n = std::min(kTile, count - i);
-    if constexpr (std::is_same_v<In, float>) {
-      std::copy(in + i, in + i + n, scratch);
-    } else {
-      to_float(in + i, scratch, n);
-    }
+    to_float(in + i, scratch, n);
     for (std::int64_t k = 0; k < n; ++k) {
       scratch[k] *= scale;
     }
-    if constexpr (std::is_same_v<Out, float>) {
-      std::copy(scratch, scratch + n, out + i);
-    } else {
-      from_float(scratch, out + i, n);
-    }
+    from_float(scratch, out + i, n);
   }
 }
 

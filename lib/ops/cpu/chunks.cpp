@@ -39,13 +39,6 @@ ABT_INLINE void norms_of_chunks(
   }
 }
 
-// u[i] -= members * rounded[i].
-ABT_INLINE void subtract(float* u, const float* rounded, float members, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    u[i] = __builtin_fmaf(-members, rounded[i], u[i]);
-  }
-}
-
 constexpr std::int64_t kTile = 2048;  // wire elements per tile
 
 // Walks the wire. A run is what is contiguous in u, cut where a tile ends.
@@ -109,26 +102,21 @@ void work_on_host(const AddWithNorms& job) {
 void work_on_host(const TakeChunks& job) {
   auto* const wire = static_cast<c10::Half*>(job.wire);
   const auto members = static_cast<float>(job.members);
-  const float scale = 1.0f / members;
   const std::int64_t numel = job.chunks.count * job.chunks.chunk;
-  std::array<float, kTile> scratch, scaled;
+  std::array<float, kTile> numbers, scratch;
   Walk walk(job.chunks);
   for (std::int64_t begin = 0; begin < numel; begin += kTile) {
     const std::int64_t size = std::min(kTile, numel - begin);
     Walk back = walk;
     walk.tile(size, [&](auto at, auto place, auto valid, auto padding) {
-      std::copy_n(job.u + place, valid, scratch.data() + at);
-      std::fill_n(scratch.data() + at + valid, padding, 0.0f);
+      std::copy_n(job.u + place, valid, numbers.data() + at);
+      std::fill_n(numbers.data() + at + valid, padding, 0.0f);
     });
-    for (std::int64_t i = 0; i < size; ++i) {
-      scaled[static_cast<std::size_t>(i)] = scratch[static_cast<std::size_t>(i)] * scale;
-    }
-    from_float(scaled.data(), wire + begin, size);
-    to_float(wire + begin, scaled.data(), size);
-    compiled_for(
-        best_simd(), [&]() ABT_INLINED { subtract(scratch.data(), scaled.data(), members, size); });
+    compiled_for(best_simd(), [&]() ABT_INLINED {
+      send_halves(numbers.data(), size, members, wire + begin, scratch.data());
+    });
     back.tile(size, [&](auto at, auto place, auto valid, auto) {
-      std::copy_n(scratch.data() + at, valid, job.u + place);
+      std::copy_n(numbers.data() + at, valid, job.u + place);
     });
   }
 }

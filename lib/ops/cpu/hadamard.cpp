@@ -127,9 +127,7 @@ void stages_avx2(float* x, std::int64_t size, int from, int to) {
 }
 #undef ABT_AVX2
 #else
-void stages_avx2(float* x, std::int64_t size, int from, int to) {
-  stages_plain(x, size, from, to);
-}
+constexpr auto* stages_avx2 = stages_plain;
 #endif
 
 void stages(float* x, int log_size, int from, Simd simd) {

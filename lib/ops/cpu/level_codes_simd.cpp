@@ -146,6 +146,10 @@ ABT_AVX2 void average_avx2(const AverageRun& run, std::int64_t first, std::int64
   average_plain(run, stop, end);
 }
 #undef ABT_AVX2
+#else
+constexpr EncodeWindow* encode_window_avx2 = encode_window_plain;
+constexpr AverageWindow* average_avx2 = average_plain;
+#endif
 
 }  // namespace
 
@@ -155,15 +159,5 @@ EncodeWindow* encode_window(Simd simd) {
 AverageWindow* average_window(Simd simd) {
   return simd == Simd::Avx2 ? average_avx2 : average_plain;
 }
-#else
-}  // namespace
-
-EncodeWindow* encode_window(Simd) {
-  return encode_window_plain;
-}
-AverageWindow* average_window(Simd) {
-  return average_plain;
-}
-#endif
 
 }  // namespace abtrain::ops
