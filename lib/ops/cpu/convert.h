@@ -1,6 +1,5 @@
-// Converts runs of 16-bit floats to and from fp32, rounding to nearest even; fp32
-// is copied.
-// fp16 uses the processor's own instruction where it has one.
+// Converts runs of 16-bit floats to and from fp32, rounding to nearest even; runs
+// of fp32 are copied. fp16 uses the processor's own instruction where it has one.
 #pragma once
 
 #include <c10/util/BFloat16.h>
