@@ -24,11 +24,13 @@ __device__ Treatment draw(const AugmentImages& job, std::int64_t index) {
   Random random(job.seed, job.purpose, job.epoch, static_cast<std::uint32_t>(index));
   Treatment t;
   t.place = draw_placement(random, job);
-  const Box box = draw_erased(random, job.erase, job.height, job.width);
-  t.top = static_cast<int>(box.top);
-  t.left = static_cast<int>(box.left);
-  t.bottom = static_cast<int>(box.top + box.height);
-  t.end = static_cast<int>(box.left + box.width);
+  if (job.erase > 0 && double{random.uniform()} < job.erase) {
+    const Box box = draw_erased_box(random, job.height, job.width);
+    t.top = static_cast<int>(box.top);
+    t.left = static_cast<int>(box.left);
+    t.bottom = static_cast<int>(box.top + box.height);
+    t.end = static_cast<int>(box.left + box.width);
+  }
   return t;
 }
 

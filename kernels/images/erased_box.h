@@ -64,13 +64,4 @@ ABT_HOST_DEVICE Box draw_erased_box(Random& random, std::int64_t height, std::in
   return {};
 }
 
-// Such a box with this probability, else an empty one; draws nothing for 0.
-template <class Random>
-ABT_HOST_DEVICE Box
-draw_erased(Random& random, double probability, std::int64_t height, std::int64_t width) {
-  return probability > 0 && double{random.uniform()} < probability
-             ? draw_erased_box(random, height, width)
-             : Box{};
-}
-
 }  // namespace abtrain::kernels

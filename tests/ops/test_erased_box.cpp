@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/random.h"
 #include "kernels/images/erased_box.h"
 
 namespace abtrain::ops {

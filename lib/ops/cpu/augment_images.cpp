@@ -69,7 +69,7 @@ void write_batch(const AugmentImages& job, const T* table) {
     Random random(job.seed, job.purpose, job.epoch, static_cast<std::uint32_t>(index));
     const Placement place = draw_placement(random, job);
     write(job.pixels + index * numel, image, table, size, place);
-    const Box erased = draw_erased(random, job.erase, size.height, size.width);
+    const Box erased = ops::draw_erased(random, job.erase, size.height, size.width);
     ops::erase_box(image, size.width, size.channels, erased);
   }
 }
