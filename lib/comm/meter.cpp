@@ -52,7 +52,7 @@ class Metered : public Communicator {
     const std::int64_t bytes = sent_bytes(call, size(), rank());
     std::shared_ptr<device::Span> span;  // on a GPU; else the host's clock
     if (call.out.is_cuda() && size() > 1) {
-      span = std::make_shared<device::Span>(device::Span::begin(call.out.device()));
+      span = std::make_shared<device::Span>(call.out.device());
     }
     const Stopwatch watch;
     const auto inner = std::make_shared<Pending>(inner_->start(std::move(call)));

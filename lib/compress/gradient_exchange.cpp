@@ -132,11 +132,11 @@ bool GradientExchange::advance(Open& open) {
   if (open.last) {
     count(&Costs::encode, *std::exchange(open.last, {}));
   }
-  auto waiting = device::Span::begin(device);
+  device::Span waiting(device);
   open.rounds.wait();
   waiting.end();
   count(&Costs::collective, std::move(waiting));
-  auto working = device::Span::begin(device);
+  device::Span working(device);
   const bool more = open.rounds.resume();
   working.end();
   if (more) {

@@ -17,7 +17,6 @@
 #include <c10/core/Device.h>
 
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
@@ -29,15 +28,7 @@ namespace abtrain::device {
 // and destructions must not overlap. The lock is held only while the host
 // queues work, and its holder never waits for another worker, so it cannot
 // deadlock.
-class CaptureTurn {
- public:
-  [[nodiscard]] std::unique_lock<std::mutex> take() {
-    return std::unique_lock(mutex_);
-  }
-
- private:
-  std::mutex mutex_;
-};
+using CaptureTurn = std::mutex;
 
 // Thrown when a capture fails. Nothing was captured, nothing was executed, and
 // the device is as usable as before. Seed the generators again.
@@ -46,9 +37,11 @@ class CaptureFailed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// An empty graph, as the default constructor makes it, must not be replayed. The
+// last copy of a graph on a GPU waits for the last replay and then releases the
+// graph's memory.
 class Graph {
  public:
-  Graph() = default;  // an empty graph, which must not be replayed
   // `generators`: all generators that the body draws from. Each replay
   // continues from the seed and offset that they have at that time, as the body
   // itself would. On a GPU, this thread must use a stream of its own
@@ -60,31 +53,21 @@ class Graph {
       c10::Device device, const std::function<void()>& body,
       const std::vector<at::Generator>& generators, CaptureTurn& turn);
 
-  Graph(Graph&&) noexcept = default;
-  Graph& operator=(Graph&&) noexcept = default;
-  // On a GPU, waits for the last replay and then releases the graph's memory.
-  ~Graph() = default;
-
   explicit operator bool() const {
-    return form_ != nullptr;
+    return replay_ != nullptr;
   }
   // Queues the whole graph on this thread's stream; on the CPU, runs the body.
   void replay() {
-    form_->replay();
+    replay_();
   }
 
-  class Form {
-   public:
-    virtual ~Form() = default;
-    virtual void replay() = 0;
-  };
-
  private:
-  static std::unique_ptr<Form> capture_cuda(
+  // Returns what replays the graph.
+  static std::function<void()> capture_cuda(
       c10::Device device, const std::function<void()>& body,
       const std::vector<at::Generator>& generators, CaptureTurn& turn);
 
-  std::unique_ptr<Form> form_;
+  std::function<void()> replay_;
 };
 
 }  // namespace abtrain::device

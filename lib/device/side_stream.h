@@ -17,7 +17,6 @@ class SideStream {
   explicit SideStream(c10::Device device);
   SideStream(const SideStream&) = delete;
   SideStream& operator=(const SideStream&) = delete;
-  ~SideStream();
 
   // What `body` queues on the device starts after everything that this thread
   // has queued so far, and what the thread queues afterwards starts after that,
@@ -26,7 +25,7 @@ class SideStream {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 // Call it when this thread's current stream uses a tensor that was created on

@@ -15,10 +15,7 @@ namespace abtrain::device {
 class Span {
  public:
   // Sets the first point: the end of what this thread has queued so far.
-  static Span begin(c10::Device device);
-  Span(Span&&) noexcept;
-  Span& operator=(Span&&) noexcept;
-  ~Span();
+  explicit Span(c10::Device device);
 
   // Sets the second point.
   void end();
@@ -28,8 +25,7 @@ class Span {
 
  private:
   struct Impl;
-  explicit Span(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace abtrain::device

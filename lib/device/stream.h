@@ -15,12 +15,8 @@ namespace abtrain::device {
 // done when the call returns.
 class Event {
  public:
-  Event();
   // Marks the end of what this thread has queued on the device so far.
   static Event record(c10::Device device);
-  Event(Event&&) noexcept;
-  Event& operator=(Event&&) noexcept;
-  ~Event();
 
   // What this thread queues from now on starts after that point.
   void order_after() const;
@@ -29,7 +25,7 @@ class Event {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 // While this object exists, its thread queues its work on a stream that no other
@@ -39,11 +35,10 @@ class OwnStream {
   explicit OwnStream(c10::Device device);
   OwnStream(const OwnStream&) = delete;
   OwnStream& operator=(const OwnStream&) = delete;
-  ~OwnStream();
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 // Returns once everything that this thread has queued on the device is done.

@@ -212,7 +212,7 @@ TEST(Meter, CountsTheTimeOfCallsAndOfWaiting) {
 // On a GPU a span's seconds come later.
 TEST(Meter, AddsSpansOnceTheyAreKnown) {
   TrafficMeter meter;
-  device::Span span = device::Span::begin(at::kCPU);
+  device::Span span(at::kCPU);
   span.end();
   const double seconds = *span.seconds(false);
   meter.count_span("group", Purpose::Gradient, std::move(span));

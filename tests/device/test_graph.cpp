@@ -55,7 +55,7 @@ TEST(CaptureTurn, IsTakenByOneAtATime) {
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&] {
         for (int k = 0; k < kRounds; ++k) {
-          const auto lock = turn.take();
+          const std::lock_guard lock(turn);
           alone &= ++inside == 1;
           ++times;
           std::this_thread::yield();
@@ -69,7 +69,7 @@ TEST(CaptureTurn, IsTakenByOneAtATime) {
 }
 
 TEST(Span, OfTheCpuIsKnownAtOnce) {
-  Span span = Span::begin(kCpu);
+  Span span(kCpu);
   const Stopwatch watch;
   while (watch.seconds() < 1e-3) {
   }
@@ -172,7 +172,7 @@ TEST_F(GpuGraph, AFailedCaptureLeavesTheDeviceUsable) {
 }
 
 TEST_F(GpuGraph, SpansEndWithTheWork) {
-  Span span = Span::begin(kGpu);
+  Span span(kGpu);
   at::Tensor x = at::randn({2048, 2048}, options_);
   for (int i = 0; i < 20; ++i) {
     x = at::matmul(x, x);

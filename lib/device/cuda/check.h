@@ -1,13 +1,11 @@
 // ABT_CUDA_CHECK(call) throws std::runtime_error with the text of the call and
-// CUDA's message. ABT_CUDA_WARN(call) writes a warning to stderr instead, for
-// use in destructors. This header includes no CUDA header: a CUDA status is
-// passed as a number.
+// CUDA's message. This header includes no CUDA header: a CUDA status is passed
+// as a number.
 #pragma once
 
 namespace abtrain::device {
 
 [[noreturn]] void throw_cuda_error(int status, const char* call);
-void warn_cuda_error(int status, const char* call) noexcept;
 
 }  // namespace abtrain::device
 
@@ -16,11 +14,4 @@ void warn_cuda_error(int status, const char* call) noexcept;
     if (const int abt_status = static_cast<int>(__VA_ARGS__)) {      \
       ::abtrain::device::throw_cuda_error(abt_status, #__VA_ARGS__); \
     }                                                                \
-  } while (false)
-
-#define ABT_CUDA_WARN(...)                                          \
-  do {                                                              \
-    if (const int abt_status = static_cast<int>(__VA_ARGS__)) {     \
-      ::abtrain::device::warn_cuda_error(abt_status, #__VA_ARGS__); \
-    }                                                               \
   } while (false)

@@ -1,11 +1,11 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
-#include <cstdio>
 #include <optional>
 #include <stdexcept>
 
@@ -17,25 +17,13 @@
 
 namespace abtrain::device {
 
-namespace {
-
-std::string describe(int status, const char* call) {
-  const auto error = static_cast<cudaError_t>(status);
-  return formatted("{}: {}: {}", call, cudaGetErrorName(error), cudaGetErrorString(error));
-}
-
-}  // namespace
-
 void throw_cuda_error(int status, const char* call) {
-  throw std::runtime_error(describe(status, call));
-}
-
-void warn_cuda_error(int status, const char* call) noexcept {
-  std::fprintf(stderr, "warning: CUDA error %d in %s\n", status, call);
+  const auto error = static_cast<cudaError_t>(status);
+  throw std::runtime_error(
+      formatted("{}: {}: {}", call, cudaGetErrorName(error), cudaGetErrorString(error)));
 }
 
 std::vector<DeviceInfo> cuda_devices() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::vector<DeviceInfo> devices;
   // Returns 0 and does not throw if there is no driver.
   const int count = c10::cuda::device_count();
@@ -47,55 +35,32 @@ std::vector<DeviceInfo> cuda_devices() {
          static_cast<std::int64_t>(properties.totalGlobalMem),
          properties.major >= 8 ? "tensor cores" : ""});
     for (const char byte : properties.uuid.bytes) {
-      devices.back().id += kDigits[(byte >> 4) & 15];
-      devices.back().id += kDigits[byte & 15];
+      devices.back().id += formatted("{:02x}", byte & 0xFF);
     }
   }
   return devices;
 }
 
-struct Event::Impl {
-  c10::DeviceIndex device = 0;
-  cudaEvent_t event = nullptr;
-
-  explicit Impl(c10::DeviceIndex index) : device(index) {
-    const c10::cuda::CUDAGuard guard(device);
-    ABT_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-  ~Impl() {
-    ABT_CUDA_WARN(cudaEventDestroy(event));
-  }
-};
-
-Event::Event() = default;
-Event::Event(Event&&) noexcept = default;
-Event& Event::operator=(Event&&) noexcept = default;
-Event::~Event() = default;
+struct Event::Impl : c10::cuda::CUDAEvent {};
 
 Event Event::record(c10::Device device) {
   Event result;
   if (device.is_cuda()) {
-    const auto stream = c10::cuda::getCurrentCUDAStream(device.index());
-    result.impl_ = std::make_unique<Impl>(stream.device_index());
-    const c10::cuda::CUDAGuard guard(stream.device_index());
-    ABT_CUDA_CHECK(cudaEventRecord(result.impl_->event, stream.stream()));
+    result.impl_ = std::make_shared<Impl>();
+    result.impl_->record(c10::cuda::getCurrentCUDAStream(device.index()));
   }
   return result;
 }
 
 void Event::order_after() const {
   if (impl_) {
-    const c10::cuda::CUDAGuard guard(impl_->device);
-    ABT_CUDA_CHECK(cudaStreamWaitEvent(
-        c10::cuda::getCurrentCUDAStream(impl_->device).stream(), impl_->event, 0));
+    impl_->block(c10::cuda::getCurrentCUDAStream(impl_->device_index()));
   }
 }
 
 void Event::wait() const {
   if (impl_) {
-    ABT_CUDA_CHECK(cudaEventSynchronize(impl_->event));
+    impl_->synchronize();
   }
 }
 
@@ -111,8 +76,6 @@ struct OwnStream::Impl {
     ABT_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     guard.emplace(c10::cuda::getStreamFromExternal(stream, device));
   }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
 };
 
 OwnStream::OwnStream(c10::Device device) {
@@ -120,11 +83,10 @@ OwnStream::OwnStream(c10::Device device) {
     // This stream must see what the default stream has prepared (the initial
     // model).
     const Event before = Event::record(device);
-    impl_ = std::make_unique<Impl>(c10::cuda::getCurrentCUDAStream(device.index()).device_index());
+    impl_ = std::make_shared<Impl>(c10::cuda::getCurrentCUDAStream(device.index()).device_index());
     before.order_after();
   }
 }
-OwnStream::~OwnStream() = default;
 
 void synchronize(c10::Device device) {
   if (device.is_cuda()) {

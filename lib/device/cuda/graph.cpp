@@ -3,11 +3,13 @@
 #include <ATen/cuda/CUDAGraph.h>
 #include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
 #include <exception>
+#include <memory>
 
 #include "base/text.h"
 #include "device/cuda/check.h"
@@ -43,7 +45,7 @@ void release_cached_memory() {
   }
 }
 
-class Captured : public Graph::Form {
+class Captured {
  public:
   Captured(
       c10::Device device, const std::function<void()>& body, const Generators& generators,
@@ -53,7 +55,7 @@ class Captured : public Graph::Form {
     // Other workers' streams may write the generators' state on the device, so
     // nothing that is still queued here may use that memory.
     ABT_CUDA_CHECK(cudaStreamSynchronize(stream()));
-    const auto lock = turn_.take();
+    const std::lock_guard lock(turn_);
     release_cached_memory();
     if (const std::exception_ptr error = record(body, generators)) {
       recover(generators);
@@ -65,22 +67,22 @@ class Captured : public Graph::Form {
     }
   }
 
-  void replay() override {
-    const auto lock = turn_.take();
+  void replay() {
+    const std::lock_guard lock(turn_);
     graph_->replay();
   }
 
-  ~Captured() override {
+  ~Captured() {
     // As soon as the graph is gone, its pool and the generators' state on the
     // device may be reused by others.
     quietly([&] {
       const c10::cuda::CUDAGuard guard(device_);
       // After an error the stream may be waiting for a peer that is gone.
       if (std::uncaught_exceptions() == 0) {
-        ABT_CUDA_WARN(cudaStreamSynchronize(stream()));
+        C10_CUDA_CHECK_WARN(cudaStreamSynchronize(stream()));
       }
       // Not earlier: what the stream waits for may depend on another worker.
-      const auto lock = turn_.take();
+      const std::lock_guard lock(turn_);
       graph_.reset();
     });
   }
@@ -170,10 +172,12 @@ class Captured : public Graph::Form {
 
 }  // namespace
 
-std::unique_ptr<Graph::Form> Graph::capture_cuda(
+std::function<void()> Graph::capture_cuda(
     c10::Device device, const std::function<void()>& body,
     const std::vector<at::Generator>& generators, CaptureTurn& turn) {
-  return std::make_unique<Captured>(device, body, generators, turn);
+  return [captured = std::make_shared<Captured>(device, body, generators, turn)] {
+    captured->replay();
+  };
 }
 
 }  // namespace abtrain::device

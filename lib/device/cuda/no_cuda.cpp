@@ -19,26 +19,17 @@ void throw_cuda_error(int status, const char* call) {
       formatted("{}: CUDA error {} in a build with ABTRAIN_CUDA=OFF", call, status));
 }
 
-void warn_cuda_error(int, const char*) noexcept {}
-
 std::vector<DeviceInfo> cuda_devices() {
   return {};
 }
 
-struct Event::Impl {};
-Event::Event() = default;
-Event::Event(Event&&) noexcept = default;
-Event& Event::operator=(Event&&) noexcept = default;
-Event::~Event() = default;
 Event Event::record(c10::Device) {
   return {};
 }
 void Event::order_after() const {}
 void Event::wait() const {}
 
-struct OwnStream::Impl {};
 OwnStream::OwnStream(c10::Device) {}
-OwnStream::~OwnStream() = default;
 
 void synchronize(c10::Device) {}
 
@@ -46,14 +37,12 @@ at::Generator make_generator(c10::Device) {
   return at::detail::createCPUGenerator();
 }
 
-std::unique_ptr<Graph::Form> Graph::capture_cuda(
+std::function<void()> Graph::capture_cuda(
     c10::Device, const std::function<void()>&, const std::vector<at::Generator>&, CaptureTurn&) {
   throw CaptureFailed("this build (ABTRAIN_CUDA=OFF) has no CUDA graphs");
 }
 
-struct SideStream::Impl {};
 SideStream::SideStream(c10::Device) {}
-SideStream::~SideStream() = default;
 
 void SideStream::run(const std::function<void()>& body) {
   body();
@@ -66,14 +55,7 @@ struct Span::Impl {
   double seconds = 0;
 };
 
-Span::Span(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Span::Span(Span&&) noexcept = default;
-Span& Span::operator=(Span&&) noexcept = default;
-Span::~Span() = default;
-
-Span Span::begin(c10::Device) {
-  return Span(std::make_unique<Impl>());
-}
+Span::Span(c10::Device) : impl_(std::make_shared<Impl>()) {}
 
 void Span::end() {
   impl_->seconds = impl_->watch.seconds();

@@ -1,23 +1,31 @@
+#include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include "device/side_stream.h"
-#include "device/stream.h"
 
 namespace abtrain::device {
 
+namespace {
+
+// What is queued on `later` from now on starts after what `earlier` has now.
+void order(const c10::cuda::CUDAStream& earlier, const c10::cuda::CUDAStream& later) {
+  c10::cuda::CUDAEvent point;
+  point.record(earlier);
+  point.block(later);
+}
+
+}  // namespace
+
 struct SideStream::Impl {
-  c10::Device device;
   c10::cuda::CUDAStream stream;
 };
 
 SideStream::SideStream(c10::Device device) {
   if (device.is_cuda()) {
-    impl_ =
-        std::make_unique<Impl>(Impl{device, c10::cuda::getStreamFromPool(false, device.index())});
+    impl_ = std::make_shared<Impl>(Impl{c10::cuda::getStreamFromPool(false, device.index())});
   }
 }
-SideStream::~SideStream() = default;
 
 void SideStream::run(const std::function<void()>& body) {
   if (!impl_) {
@@ -25,29 +33,19 @@ void SideStream::run(const std::function<void()>& body) {
     return;
   }
   // Makes the caller's stream wait for this one, however the function exits.
-  struct Scope {
-    Event done;
-    ~Scope() {
+  struct Join {
+    c10::cuda::CUDAStream own;
+    c10::cuda::CUDAStream callers;
+    ~Join() {
       try {
-        done.order_after();
+        order(own, callers);
       } catch (...) {
         // The device has failed; the next call on it will report that.
       }
     }
-  } scope;
-  const Event before = Event::record(impl_->device);
-  const c10::cuda::CUDAStreamGuard guard(impl_->stream);
-  before.order_after();
-  struct Mark {
-    Event& done;
-    c10::Device device;
-    ~Mark() {
-      try {
-        done = Event::record(device);
-      } catch (...) {
-      }
-    }
-  } const mark{scope.done, impl_->device};
+  } const join{impl_->stream, c10::cuda::getCurrentCUDAStream(impl_->stream.device_index())};
+  order(join.callers, join.own);
+  const c10::cuda::CUDAStreamGuard guard(join.own);
   body();
 }
 
