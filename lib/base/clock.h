@@ -1,5 +1,4 @@
-// Monotonic time in seconds: a stopwatch, and a timer that accumulates spans;
-// the calendar's time as text.
+// Monotonic time in seconds; the calendar's time as text.
 #pragma once
 
 #include <array>
@@ -30,45 +29,6 @@ class Stopwatch {
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin_;
-};
-
-// The sum and the number of the spans that Span objects have measured.
-// Not thread-safe.
-class Timer {
- public:
-  class Span {
-   public:
-    explicit Span(Timer& timer) : timer_(timer) {}
-    ~Span() {
-      timer_.add(watch_.seconds());
-    }
-    Span(const Span&) = delete;
-    Span& operator=(const Span&) = delete;
-
-   private:
-    Timer& timer_;
-    Stopwatch watch_;
-  };
-
-  // Measures until the returned object is destroyed:
-  // `const auto span = timer.measure();`
-  [[nodiscard]] Span measure() {
-    return Span(*this);
-  }
-  void add(double seconds) {
-    seconds_ += seconds;
-    ++count_;
-  }
-  double seconds() const {
-    return seconds_;
-  }
-  long count() const {
-    return count_;
-  }
-
- private:
-  double seconds_ = 0;
-  long count_ = 0;
 };
 
 // The present time in UTC, such as "2026-11-24T18:39:20Z". format: as for

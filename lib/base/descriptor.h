@@ -1,12 +1,15 @@
-// A file descriptor that is closed with its owner. Move-only.
+// File descriptors.
 #pragma once
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <string_view>
 #include <utility>
 
 namespace abtrain {
 
+// Is closed with its owner. Move-only.
 class Descriptor {
  public:
   Descriptor() = default;  // none
@@ -33,5 +36,18 @@ class Descriptor {
  private:
   int file_ = -1;
 };
+
+// Writes all bytes; false, with the reason in errno, if that is not possible.
+inline bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace abtrain

@@ -19,42 +19,30 @@
 namespace abtrain {
 namespace {
 
-[[noreturn]] void fail(const char* what, const std::string& path, int error) {
-  const std::string reason = std::generic_category().message(error);
-  throw Error(ErrorKind::Io, formatted("cannot {} '{}': {}", what, path, reason));
+// Throws, with the reason in errno, unless `ok`.
+void check(bool ok, const char* what, const std::string& path) {
+  ABT_CHECK(ok, Io, "cannot {} '{}': {}", what, path, std::generic_category().message(errno));
 }
 
 Descriptor open_file(
     const std::string& path, int flags, const char* what, const std::string& shown) {
   Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
-  if (file.get() < 0) {
-    fail(what, shown, errno);
-  }
+  check(file.get() >= 0, what, shown);
   return file;
 }
 
 // Some network file systems report a full disk only on close.
 void close_written(Descriptor file, const std::string& path) {
-  if (::close(file.release()) != 0) {
-    fail("write", path, errno);
-  }
+  check(::close(file.release()) == 0, "write", path);
 }
 
-void write_all(int file, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(file, content.data(), content.size());
-    if (written < 0 && errno != EINTR) {
-      fail("write", path, errno);
-    }
-    content.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
-  }
+void write_to(int file, std::string_view content, const std::string& path) {
+  check(write_all(file, content), "write", path);
 }
 
 void flush(int file, const std::string& path) {
   // EINVAL means a device or pipe, which cannot be synced.
-  if (::fsync(file) != 0 && errno != EINVAL) {
-    fail("flush", path, errno);
-  }
+  check(::fsync(file) == 0 || errno == EINVAL, "flush", path);
 }
 
 std::string folder_of(const std::string& path) {
@@ -68,9 +56,7 @@ std::size_t read_at(
   std::size_t done = 0;
   while (done < bytes) {
     const ssize_t got = ::pread(file, out + done, bytes - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno != EINTR) {
-      fail("read", path, errno);
-    }
+    check(got >= 0 || errno == EINTR, "read", path);
     if (got == 0) {
       break;
     }
@@ -79,25 +65,37 @@ std::size_t read_at(
   return done;
 }
 
-void check_there(const std::string& path) {
+// Reads exactly `bytes` bytes into `out`.
+void read_all(
+    int file, std::uint64_t offset, char* out, std::size_t bytes, const std::string& path) {
   ABT_CHECK(
-      ::access(path.c_str(), F_OK) == 0 || errno != ENOENT, MissingInput, "there is no file '{}'",
-      path);
+      read_at(file, offset, out, bytes, path) == bytes, Io,
+      "cannot read '{}': it has become shorter in the meantime", path);
+}
+
+// Passes the bytes from `begin` to `end` to `write`, in pieces.
+void copy_range(
+    int file, std::uint64_t begin, std::uint64_t end, const std::string& path,
+    const WritePiece& write) {
+  std::string block;
+  for (std::uint64_t at = begin; at < end; at += block.size()) {
+    block.resize(std::min<std::uint64_t>(end - at, 1 << 20));
+    read_all(file, at, block.data(), block.size(), path);
+    write(block);
+  }
 }
 
 // Opens a file to read it, and checks that it is regular.
 Descriptor open_input(const std::string& path, struct stat& status, Fifo fifo) {
-  check_there(path);
-  if (::stat(path.c_str(), &status) != 0) {
-    fail("read", path, errno);
-  }
+  ABT_CHECK(
+      ::access(path.c_str(), F_OK) == 0 || errno != ENOENT, MissingInput, "there is no file '{}'",
+      path);
+  check(::stat(path.c_str(), &status) == 0, "read", path);
   // The file that is opened may be another one by then: O_NONBLOCK keeps a FIFO
   // without a writer from blocking the program.
   const bool waits = fifo == Fifo::Wait && S_ISFIFO(status.st_mode);
   Descriptor file = open_file(path, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK, "read", path);
-  if (::fstat(file.get(), &status) != 0) {
-    fail("read", path, errno);
-  }
+  check(::fstat(file.get(), &status) == 0, "read", path);
   ABT_CHECK(
       S_ISREG(status.st_mode) || (waits && S_ISFIFO(status.st_mode)), DamagedData,
       "{}: expected a file, found {}", path,
@@ -120,11 +118,11 @@ using WriteBody = std::function<void(const WritePiece&)>;
 
 void write_stream(const std::string& path, const OutputPlace& place, const WriteBody& body) {
   if (place.descriptor >= 0) {
-    body([&](std::string_view piece) { write_all(place.descriptor, piece, path); });
+    body([&](std::string_view piece) { write_to(place.descriptor, piece, path); });
     return;
   }
   Descriptor file = open_file(path, O_WRONLY, "write", path);
-  body([&](std::string_view piece) { write_all(file.get(), piece, path); });
+  body([&](std::string_view piece) { write_to(file.get(), piece, path); });
   close_written(std::move(file), path);
 }
 
@@ -135,9 +133,7 @@ std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
     const std::int64_t begin =
         std::max<std::int64_t>(0, size - static_cast<std::int64_t>(block.size()));
     const auto length = static_cast<std::size_t>(size - begin);
-    if (::pread(file, block.data(), length, begin) != static_cast<ssize_t>(length)) {
-      fail("read", path, errno);
-    }
+    check(::pread(file, block.data(), length, begin) == static_cast<ssize_t>(length), "read", path);
     const std::size_t newline = std::string_view(block.data(), length).rfind('\n');
     if (newline != std::string_view::npos) {
       return begin + static_cast<std::int64_t>(newline) + 1;
@@ -165,9 +161,7 @@ std::string read_file(const std::string& path, std::uint64_t most, Fifo fifo) {
     if (got == 0) {
       return content;
     }
-    if (got < 0 && errno != EINTR) {
-      fail("read", path, errno);
-    }
+    check(got >= 0 || errno == EINTR, "read", path);
     content.append(block.data(), got < 0 ? 0 : static_cast<std::size_t>(got));
     // The size of a FIFO, and of a file of /proc, is not known before.
     check_size(content.size());
@@ -192,12 +186,10 @@ void atomic_write(const std::string& path, const WriteBody& body) {
   try {
     Descriptor file = open_file(beside, O_WRONLY | O_CREAT | O_EXCL, "write", path);
     take_permissions(file.get(), place.path);
-    body([&](std::string_view piece) { write_all(file.get(), piece, path); });
+    body([&](std::string_view piece) { write_to(file.get(), piece, path); });
     flush(file.get(), path);
     close_written(std::move(file), path);
-    if (::rename(beside.c_str(), place.path.c_str()) != 0) {
-      fail("write", path, errno);
-    }
+    check(::rename(beside.c_str(), place.path.c_str()) == 0, "write", path);
   } catch (...) {
     ::unlink(beside.c_str());
     throw;
@@ -216,9 +208,11 @@ std::size_t InputFile::read_some(std::uint64_t offset, void* out, std::size_t by
 }
 
 void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes) const {
-  ABT_CHECK(
-      read_some(offset, out, bytes) == bytes, Io,
-      "cannot read '{}': it has become shorter in the meantime", path_);
+  read_all(file_.get(), offset, static_cast<char*>(out), bytes, path_);
+}
+
+void InputFile::copy(std::uint64_t begin, std::uint64_t end, const WritePiece& write) const {
+  copy_range(file_.get(), begin, end, path_, write);
 }
 
 SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
@@ -228,26 +222,17 @@ SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
                        : place.path) +
       ".spool-XXXXXX";
   file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-  if (file_.get() < 0) {
-    fail("write", path_, errno);
-  }
+  check(file_.get() >= 0, "write", path_);
   ::unlink(name.c_str());
 }
 
 void SpoolFile::write(std::string_view piece) {
-  write_all(file_.get(), piece, path_);
+  write_to(file_.get(), piece, path_);
   size_ += piece.size();
 }
 
 void SpoolFile::copy_to(const WritePiece& write) const {
-  std::string block;
-  for (std::uint64_t done = 0; done < size_; done += block.size()) {
-    block.resize(std::min<std::uint64_t>(size_ - done, 1 << 20));
-    ABT_ASSERT(
-        read_at(file_.get(), done, block.data(), block.size(), path_) == block.size(),
-        "a spool file is shorter than what was written to it");
-    write(block);
-  }
+  copy_range(file_.get(), 0, size_, path_, write);
 }
 
 bool is_there(const std::string& path) {
@@ -258,9 +243,7 @@ bool is_there(const std::string& path) {
 void make_folders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) {
-    fail("create folder", path, error.value());
-  }
+  ABT_CHECK(!error, Io, "cannot create folder '{}': {}", path, error.message());
 }
 
 void sync_path(const std::string& path) {
@@ -271,9 +254,7 @@ void sync_path(const std::string& path) {
 Appender::Appender(std::string path) : path_(std::move(path)) {
   file_ = open_file(path_, O_RDWR | O_CREAT | O_APPEND, "write", path_);
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) {
-    fail("write", path_, errno);
-  }
+  check(::fstat(file_.get(), &status) == 0, "write", path_);
   // A pipe that nobody reads would stop the program once it is full.
   ABT_CHECK(!S_ISFIFO(status.st_mode), DamagedData, "{}: expected a file, found a pipe", path_);
   is_regular_ = S_ISREG(status.st_mode);
@@ -282,7 +263,7 @@ Appender::Appender(std::string path) : path_(std::move(path)) {
 
 void Appender::write(std::string_view bytes) {
   try {
-    write_all(file_.get(), bytes, path_);
+    write_to(file_.get(), bytes, path_);
   } catch (const Error&) {
     [[maybe_unused]] const int ignored = is_regular_ ? ::ftruncate(file_.get(), size_) : 0;
     throw;
@@ -298,22 +279,12 @@ void Appender::keep_lines(std::int64_t bytes) {
       bytes <= size_, DamagedData, "'{}' should hold at least {} bytes, but has {}", path_, bytes,
       size_);
   const std::int64_t kept = whole_lines(file_.get(), bytes >= 0 ? bytes : size_, path_);
-  if (kept < size_ && ::ftruncate(file_.get(), kept) != 0) {
-    fail("write", path_, errno);
-  }
+  check(kept == size_ || ::ftruncate(file_.get(), kept) == 0, "write", path_);
   size_ = kept;
 }
 
 void Appender::sync() {
   flush(file_.get(), path_);
-}
-
-LineWriter::LineWriter(std::string path, std::int64_t keep) : Appender(std::move(path)) {
-  keep_lines(keep);
-}
-
-void LineWriter::write(std::string_view line) {
-  Appender::write(formatted("{}\n", line));
 }
 
 }  // namespace abtrain

@@ -56,6 +56,8 @@ class InputFile {
   std::size_t read_some(std::uint64_t offset, void* out, std::size_t bytes) const;
   // Reads exactly `bytes` bytes into `out`.
   void read(std::uint64_t offset, void* out, std::size_t bytes) const;
+  // Passes the bytes from `begin` to `end` to `write`, in order and in pieces.
+  void copy(std::uint64_t begin, std::uint64_t end, const WritePiece& write) const;
 
  private:
   std::string path_;
@@ -106,31 +108,15 @@ class Appender {
   std::int64_t size() const {
     return size_;
   }
-
- protected:
-  // Keeps the whole lines in the first `bytes` bytes, or in all (-1).
-  void keep_lines(std::int64_t bytes);
+  // Keeps the whole lines in the first `bytes` bytes, or in all (-1), and cuts off
+  // what follows them, such as the incomplete last line of a writer that was killed.
+  void keep_lines(std::int64_t bytes = -1);
 
  private:
   std::string path_;
   Descriptor file_;
   bool is_regular_ = false;
   std::int64_t size_ = 0;
-};
-
-// Appends whole lines.
-class LineWriter : private Appender {
- public:
-  // Creates the file if it does not exist. An incomplete last line, left by a
-  // writer that was killed, is cut off. `keep` >= 0 truncates the file to that
-  // many bytes first.
-  explicit LineWriter(std::string path, std::int64_t keep = -1);
-
-  // `line` without its newline; or lines, of which the last one has none.
-  void write(std::string_view line);
-  using Appender::path;
-  using Appender::size;
-  using Appender::sync;
 };
 
 }  // namespace abtrain

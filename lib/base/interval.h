@@ -12,16 +12,13 @@ struct Interval {
   bool low_open = false;
   bool high_open = false;
   bool contains(double x) const;
-  std::string text() const;  // " from 0 to 1"; "" for any()
+  std::string text() const;  // " from 0 to 1"; "" without limits
 };
 // kMaxSteps is the longest run, and so the longest interval, in steps;
 // kLargest is the largest rate or other factor, about the limit of fp32.
 constexpr double kMaxSteps = 1e8;
 constexpr double kLargest = 1e38;
 
-constexpr Interval any() {
-  return {};
-}
 constexpr Interval between(double low, double high) {
   return {low, high};
 }

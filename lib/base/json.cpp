@@ -117,14 +117,13 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     return true;
   }
   bool has_no_key_twice() {
-    std::vector<const std::string*> keys;
+    std::vector<std::string_view> keys;
     for (const auto& entry : last_->get_ref<ordered_json::object_t&>()) {
-      keys.push_back(&entry.first);
+      keys.emplace_back(entry.first);
     }
-    const auto text = [](const std::string* key) -> const std::string& { return *key; };
-    std::ranges::sort(keys, {}, text);
-    const auto twice = std::ranges::adjacent_find(keys, {}, text);
-    return twice == keys.end() || fail(formatted("this has the key {} twice", shown(**twice)));
+    std::ranges::sort(keys);
+    const auto twice = std::ranges::adjacent_find(keys);
+    return twice == keys.end() || fail(formatted("this has the key {} twice", shown(*twice)));
   }
 
   JsonProblem& problem_;

@@ -37,6 +37,20 @@ bool read_json(const nlohmann::ordered_json& value, std::vector<std::int64_t>& o
 bool read_json(const nlohmann::ordered_json& value, std::vector<double>& out);
 bool read_json(const nlohmann::ordered_json& value, nlohmann::ordered_json& out);
 
+// The same for the value at `key` of an object: false, too, if there is none or
+// `object` is no object.
+bool read_json(const nlohmann::ordered_json& object, const char* key, auto& out) {
+  const auto found = object.find(key);
+  return found != object.end() && read_json(*found, out);
+}
+// That value, or T() where read_json() would return false.
+template <class T>
+T value_in(const nlohmann::ordered_json& object, const char* key) {
+  T value{};
+  read_json(object, key, value);
+  return value;
+}
+
 // A value for use in a message: shortened, in ASCII, without control
 // characters.
 std::string shown(const nlohmann::ordered_json& value);

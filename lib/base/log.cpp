@@ -1,10 +1,6 @@
 #include "base/log.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <string_view>
-
+#include "base/descriptor.h"
 #include "base/terminal.h"
 #include "base/text.h"
 
@@ -29,8 +25,7 @@ const char* label(LogLevel level, bool color) {
 std::string cut(const std::string& line, int width) {
   int characters = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
-    const bool begins = (static_cast<unsigned char>(line[i]) & 0xC0) != 0x80;
-    if (begins && ++characters > width) {
+    if (begins_character(line[i]) && ++characters > width) {
       return line.substr(0, i);
     }
   }
@@ -50,9 +45,10 @@ void Log::write(LogLevel level, const std::string& message) {
     return;
   }
   const std::lock_guard lock(mutex_);
-  put(formatted(
-      "{}{}{}\n{}", live_.empty() ? "" : kClearLine, label(level, color_),
-      printable(message, "\n\t"), live_));
+  write_all(
+      descriptor_, formatted(
+                       "{}{}{}\n{}", live_.empty() ? "" : kClearLine, label(level, color_),
+                       printable(message, "\n\t"), live_));
 }
 
 void Log::live(const std::string& line) {
@@ -61,18 +57,7 @@ void Log::live(const std::string& line) {
     return;
   }
   live_ = cut(printable(line), terminal_width(descriptor_) - 1);
-  put(kClearLine + live_);
-}
-
-void Log::put(const std::string& text) const {
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) {
-      return;
-    }
-    rest.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
-  }
+  write_all(descriptor_, kClearLine + live_);
 }
 
 }  // namespace abtrain

@@ -47,7 +47,6 @@ class Log {
 
  private:
   void write(LogLevel level, const std::string& message);
-  void put(const std::string& text) const;
 
   LogLevel level_;
   int descriptor_;

@@ -1,7 +1,6 @@
 #include "base/machine_text.h"
 
-#include <charconv>
-
+#include "base/scalars.h"
 #include "base/text.h"
 
 namespace abtrain {
@@ -12,10 +11,8 @@ bool is_number(std::string_view text) {
   if (text.starts_with('+')) {
     text.remove_prefix(1);
   }
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  return read.ec == std::errc() && read.ptr == end;
+  double ignored = 0;
+  return read_number(text, ignored);
 }
 
 std::string csv_cell(const std::string& raw) {

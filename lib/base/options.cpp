@@ -35,6 +35,8 @@ auto integer_in(Interval range) {
   });
 }
 
+constexpr auto print_whole = [](auto value) { return std::to_string(value); };
+
 auto duration_in(Interval range) {
   return [range](const Value& value, Duration& out, std::string& why) {
     return value.kind == Kind::Scalar && parse_duration(value.text, out, why) &&
@@ -104,7 +106,7 @@ std::string wanted_duration(Interval range) {
 
 template <class T>
 Field& Fields::add(
-    Key key, T& member, std::string wanted, Take<T> take, Print print, Help help,
+    Key key, T& member, std::string wanted, Take<T> take, Print<T> print, Help help,
     std::vector<std::string> choices) {
   const auto read = [&member, wanted, take](const Value& value, const Complain& complain) {
     std::string why;
@@ -115,14 +117,14 @@ Field& Fields::add(
       complain(value, expected(wanted, value, why));
     }
   };
-  return fields_.emplace_back(
-      Field{key, wanted, help, read, std::move(print), {}, std::move(choices)});
+  return fields_.emplace_back(Field{
+      key, wanted, help, read, [&member, print] { return print(member); }, {}, std::move(choices)});
 }
 
 template <class T>
 Field& Fields::add_list(
     Key key, std::vector<T>& member, std::size_t least, std::string each, Take<T> take,
-    std::string (*print)(const T&), Help help) {
+    Print<T> print, Help help) {
   const std::string wanted = "a list, each item " + each;
   const auto read = [&member, least, each, wanted, take](
                         const Value& value, const Complain& complain) {
@@ -165,36 +167,34 @@ Field& Fields::flag(Key key, bool& member, Help help) {
         out = is_word(value, "true");
         return !value.quoted && (out || is_word(value, "false"));
       },
-      [&member] { return std::string(member ? "true" : "false"); }, help, {"true", "false"});
+      [](bool value) { return std::string(value ? "true" : "false"); }, help, {"true", "false"});
 }
 
 Field& Fields::integer(Key key, std::int64_t& member, Interval range, Help help) {
   return add<std::int64_t>(
-      key, member, "an integer" + range.text(), integer_in(range),
-      [&member] { return std::to_string(member); }, help);
+      key, member, "an integer" + range.text(), integer_in(range), print_whole, help);
 }
 
 Field& Fields::integer(Key key, std::uint64_t& member, Help help) {
   return add<std::uint64_t>(
-      key, member, "an integer from 0 to 2^64-1", integer_in<std::uint64_t>(any()),
-      [&member] { return std::to_string(member); }, help);
+      key, member, "an integer from 0 to 2^64-1", integer_in<std::uint64_t>(Interval{}),
+      print_whole, help);
 }
 
 Field& Fields::number(Key key, double& member, Interval range, Help help) {
   return add<double>(
-      key, member, "a number" + range.text(), number_in<double>(range, parse_number),
-      [&member] { return print_number(member); }, help);
+      key, member, "a number" + range.text(), number_in<double>(range, parse_number), print_number,
+      help);
 }
 
 Field& Fields::text(Key key, std::string& member, Help help) {
-  const auto print = [&member] { return print_text(member); };
-  return add<std::string>(key, member, "a string", take_text, print, help);
+  return add<std::string>(key, member, "a string", take_text, print_text, help);
 }
 
 Field& Fields::text_or(Key key, const char* word, std::optional<std::string>& member, Help help) {
   return add<std::optional<std::string>>(
       key, member, "a string", word_or<std::string>(word, take_text),
-      [word, &member] { return print_text(member.value_or(word)); }, help);
+      [word](const auto& value) { return print_text(value.value_or(word)); }, help);
 }
 
 Field& Fields::folder_name(Key key, std::string& member, Help help) {
@@ -203,7 +203,7 @@ Field& Fields::folder_name(Key key, std::string& member, Help help) {
       [](const Value& value, std::string& out, std::string& why) {
         return take_text(value, out, why) && (why = folder_name_fault(out)).empty();
       },
-      [&member] { return print_text(member); }, help);
+      print_text, help);
 }
 
 Field& Fields::choice(Key key, std::string& member, std::vector<std::string> names, Help help) {
@@ -217,12 +217,11 @@ Field& Fields::add_choice(
     std::function<std::string()> get, Help help) {
   const std::string wanted = (names.size() > 1 ? "one of " : "") + join(names, ", ");
   const auto read = [names, set, wanted](const Value& value, const Complain& complain) {
-    if (value.kind == Kind::Scalar &&
-        std::find(names.begin(), names.end(), value.text) != names.end()) {
+    if (value.kind == Kind::Scalar && std::ranges::count(names, value.text) > 0) {
       set(value.text);
-      return;
+    } else {
+      complain(value, expected(wanted, value, remark_on(value.text, names)));
     }
-    complain(value, expected(wanted, value, remark_on(value.text, names)));
   };
   const auto print = [get = std::move(get)] { return print_text(get()); };
   return fields_.emplace_back(Field{key, wanted, help, read, print, {}, names});
@@ -233,7 +232,7 @@ Field& Fields::auto_or_integer(
   return add<std::optional<std::int64_t>>(
       key, member, "auto or an integer" + range.text(),
       word_or<std::int64_t>("auto", integer_in(range)),
-      [&member] { return member ? std::to_string(*member) : "auto"; }, help, {"auto"});
+      [](const auto& value) { return value ? std::to_string(*value) : "auto"; }, help, {"auto"});
 }
 
 Field& Fields::auto_or_flag(Key key, std::optional<bool>& member, Help help) {
@@ -243,8 +242,7 @@ Field& Fields::auto_or_flag(Key key, std::optional<bool>& member, Help help) {
 
 Field& Fields::duration(Key key, Duration& member, Interval range, Help help) {
   return add<Duration>(
-      key, member, wanted_duration(range), duration_in(range),
-      [&member] { return print_duration(member); }, help);
+      key, member, wanted_duration(range), duration_in(range), print_duration, help);
 }
 
 Field& Fields::auto_or_duration(
@@ -252,20 +250,19 @@ Field& Fields::auto_or_duration(
   return add<std::optional<Duration>>(
       key, member, "auto or " + wanted_duration(range),
       word_or<Duration>("auto", duration_in(range)),
-      [&member] { return member ? print_duration(*member) : "auto"; }, help, {"auto"});
+      [](const auto& value) { return value ? print_duration(*value) : "auto"; }, help, {"auto"});
 }
 
 Field& Fields::integers(Key key, std::vector<std::int64_t>& member, Interval each, Help help) {
   return add_list<std::int64_t>(
-      key, member, 1, "an integer" + each.text(), integer_in(each),
-      [](const std::int64_t& item) { return std::to_string(item); }, help);
+      key, member, 1, "an integer" + each.text(), integer_in(each), print_whole, help);
 }
 
 Field& Fields::numbers(
     Key key, std::vector<double>& member, Interval each, Help help, std::size_t least) {
   return add_list<double>(
       key, member, least, "a number" + each.text(), number_in<double>(each, parse_number),
-      [](const double& item) { return print_number(item); }, help);
+      print_number, help);
 }
 
 Field& Fields::numbers_or(

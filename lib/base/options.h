@@ -10,6 +10,7 @@
 //   }
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,12 +32,8 @@ using Names = std::vector<std::pair<std::string, E>>;
 
 template <class E>
 std::string name_in(const Names<E>& names, const E& value) {
-  for (const auto& [name, named] : names) {
-    if (named == value) {
-      return name;
-    }
-  }
-  return "";
+  const auto found = std::ranges::find(names, value, &Names<E>::value_type::second);
+  return found == names.end() ? "" : found->first;
 }
 
 // When a run that continues may have another value than it had before.
@@ -108,15 +105,16 @@ class Fields {
   // `why` to a remark for the message.
   template <class T>
   using Take = std::function<bool(const Value&, T&, std::string& why)>;
-  using Print = std::function<std::string()>;
+  template <class T>
+  using Print = std::function<std::string(const T&)>;
   template <class T>
   Field& add(
-      Key key, T& member, std::string wanted, Take<T> take, Print print, Help help,
+      Key key, T& member, std::string wanted, Take<T> take, Print<T> print, Help help,
       std::vector<std::string> choices = {});
   template <class T>
   Field& add_list(
       Key key, std::vector<T>& member, std::size_t least, std::string each, Take<T> take,
-      std::string (*print)(const T&), Help help);
+      Print<T> print, Help help);
   Field& add_choice(
       Key key, std::vector<std::string> names, std::function<void(const std::string&)> set,
       std::function<std::string()> get, Help help);
@@ -130,11 +128,7 @@ Field& Fields::choice(Key key, E& member, Names<E> names, Help help) {
     texts.push_back(name.first);
   }
   const auto set = [&member, names](const std::string& text) {
-    for (const auto& [name, value] : names) {
-      if (name == text) {
-        member = value;
-      }
-    }
+    member = std::ranges::find(names, text, &Names<E>::value_type::first)->second;
   };
   const auto get = [&member, names] { return name_in(names, member); };
   return add_choice(key, std::move(texts), set, get, help);

@@ -35,8 +35,7 @@ class Applier {
             entry.place, name, formatted("given twice, first at {}:{}", place.line, place.column));
         continue;
       }
-      const auto field = std::find_if(
-          fields.begin(), fields.end(), [&](const Field& f) { return f.key == entry.key; });
+      const auto field = std::ranges::find(fields, entry.key, &Field::key);
       if (field == fields.end()) {
         unknown(entry, fields, prefix);
       } else {
@@ -94,10 +93,7 @@ class Applier {
       const std::string& key, const std::vector<Field>& fields, const std::string& prefix) const {
     std::string meant;
     for (const std::string& name : all_) {
-      const bool same_key = name.size() > key.size() &&
-                            name.compare(name.size() - key.size(), key.size(), key) == 0 &&
-                            name[name.size() - key.size() - 1] == '.';
-      if (same_key && (meant.empty() || name.size() < meant.size())) {
+      if (name.ends_with("." + key) && (meant.empty() || name.size() < meant.size())) {
         meant = name;
       }
     }

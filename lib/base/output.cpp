@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
+#include "base/scalars.h"
 
 namespace abtrain {
 namespace {
@@ -24,9 +24,7 @@ int descriptor_of(const fs::path& folder, const std::string& name) {
     return -1;
   }
   int descriptor = -1;
-  const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), descriptor);
-  const bool is_whole = fault == std::errc{} && end == name.data() + name.size();
-  return is_whole ? descriptor : -1;
+  return read_number(name, descriptor) ? descriptor : -1;
 }
 
 bool is_stream(const std::string& path) {

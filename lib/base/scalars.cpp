@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 
 #include "base/text.h"
@@ -17,8 +16,12 @@ bool is_digit(char c) {
 
 // YAML 1.1 reads 010 as 8, and YAML 1.2 reads it as 10: such numbers are
 // rejected.
-bool has_leading_zero(const std::string& digits) {
-  return digits.size() > 1 && digits[0] == '0' && is_digit(digits[1]);
+bool has_leading_zero(const std::string& digits, std::string& why) {
+  const bool has = digits.size() > 1 && digits[0] == '0' && is_digit(digits[1]);
+  if (has) {
+    why = "write it without the leading zero";
+  }
+  return has;
 }
 
 std::string unsigned_part(const std::string& text) {
@@ -29,16 +32,8 @@ std::string unsigned_part(const std::string& text) {
 template <class Integer>
 bool parse_whole(const std::string& text, Integer& out, std::string& why) {
   const std::string digits = unsigned_part(text);
-  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) {
-    return false;
-  }
-  if (has_leading_zero(digits)) {
-    why = "write it without the leading zero";
-    return false;
-  }
-  const std::string plain = text[0] == '+' ? digits : text;
-  const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), out);
-  return error == std::errc() && end == plain.data() + plain.size();
+  return !digits.empty() && std::ranges::all_of(digits, is_digit) &&
+         !has_leading_zero(digits, why) && read_number(text[0] == '+' ? digits : text, out);
 }
 
 }  // namespace
@@ -53,11 +48,7 @@ bool parse_integer(const std::string& text, std::uint64_t& out, std::string& why
 
 bool parse_number(const std::string& text, double& out, std::string& why) {
   const std::string digits = unsigned_part(text);
-  if (digits.empty() || digits[0] == '-' || digits[0] == '+') {
-    return false;
-  }
-  if (has_leading_zero(digits)) {
-    why = "write it without the leading zero";
+  if (digits.empty() || digits[0] == '-' || digits[0] == '+' || has_leading_zero(digits, why)) {
     return false;
   }
   const std::string plain = text[0] == '+' ? digits : text;

@@ -2,12 +2,23 @@
 // surprises (no octal, no hexadecimal, no infinite values).
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/duration.h"
 
 namespace abtrain {
+
+// Whether the whole text is a number by the rules of std::from_chars, which it
+// then stores in `out`.
+template <class Number>
+bool read_number(std::string_view text, Number& out) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out);
+  return error == std::errc() && stop == end;
+}
 
 // Each of these functions sets `out` and returns true, or returns false and
 // leaves `out` unchanged; it may then set `why` to a remark for the message.

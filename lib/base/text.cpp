@@ -106,13 +106,11 @@ std::size_t utf8_length(std::string_view text) {
                              : first >= 0xE0 && first < 0xF0 ? 3
                              : first >= 0xF0 && first < 0xF5 ? 4
                                                              : 0;
-  if (length > text.size()) {
+  if (length == 0 || length > text.size()) {
     return 0;
   }
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) {
-      return 0;
-    }
+  if (std::ranges::any_of(text.substr(1, length - 1), begins_character)) {
+    return 0;
   }
   const bool is_bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
                       (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
@@ -201,15 +199,12 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 }
 
 std::string with_commas(std::int64_t value) {
-  const std::string digits = std::to_string(std::abs(value));
-  std::string out = value < 0 ? "-" : "";
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) {
-      out += ',';
-    }
-    out += digits[i];
+  std::string text = std::to_string(value);
+  const std::ptrdiff_t first = value < 0 ? 1 : 0;  // digit
+  for (std::ptrdiff_t at = std::ssize(text) - 3; at > first; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), 1, ',');
   }
-  return out;
+  return text;
 }
 
 std::string human_bytes(double bytes) {

@@ -27,6 +27,11 @@ std::string listed(const std::vector<std::string>& parts);
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
+// Whether a byte of UTF-8 text is the first of its character.
+constexpr bool begins_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+}
+
 // The length in bytes of the UTF-8 character that `text` begins with, or 0 if
 // it does not begin with a valid one (truncated, overlong, beyond Unicode, half
 // of a surrogate pair). `text` must not be empty.

@@ -33,9 +33,7 @@ std::optional<double> parse_rate(std::string_view text) {
     return std::nullopt;
   }
   auto [number, unit] = *parts;
-  if (unit.ends_with("/s")) {
-    unit.resize(unit.size() - 2);
-  } else if (unit.ends_with("ps")) {
+  if (unit.ends_with("/s") || unit.ends_with("ps")) {
     unit.resize(unit.size() - 2);
   }
   double scale = 1;
@@ -63,12 +61,9 @@ std::optional<double> parse_seconds(std::string_view text) {
   }
   constexpr std::array<std::pair<std::string_view, double>, 6> kUnits{
       {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}}};
-  for (const auto& [unit, factor] : kUnits) {
-    if (parts->second == unit) {
-      return parts->first * factor;
-    }
-  }
-  return std::nullopt;
+  const auto* known =
+      std::ranges::find(kUnits, parts->second, &decltype(kUnits)::value_type::first);
+  return known == kUnits.end() ? std::nullopt : std::optional(parts->first * known->second);
 }
 
 std::string rate_text(double bits_per_second) {

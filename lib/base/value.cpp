@@ -9,10 +9,6 @@
 namespace abtrain {
 namespace {
 
-bool begins_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-}
-
 // The part of the line around place.column, with a caret below that column.
 std::string line_and_caret(const Location& place) {
   constexpr int kBefore = 60, kShown = 100;

@@ -91,17 +91,11 @@ LockHolder from_text(const std::string& text, ino_t inode) {
   const nlohmann::ordered_json value = parse_json(text, problem);
   const auto is_plain = [](unsigned char c) { return c >= ' ' && c < 127; };
   const auto word = [&](const char* key) {
-    std::string found;
-    const auto entry = value.find(key);
-    const bool ok =
-        entry != value.end() && read_json(*entry, found) && std::ranges::all_of(found, is_plain);
-    return ok ? found : std::string();
+    const auto found = value_in<std::string>(value, key);
+    return std::ranges::all_of(found, is_plain) ? found : std::string();
   };
   const std::string id = word("id");
-  std::int64_t pid = 0;
-  if (const auto entry = value.find("pid"); entry != value.end()) {
-    read_json(*entry, pid);
-  }
+  const auto pid = value_in<std::int64_t>(value, "pid");
   if (id.empty() || pid <= 0 || pid > std::numeric_limits<pid_t>::max() ||
       id.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return holder;

@@ -20,13 +20,9 @@ constexpr double kPlainSeconds = 30;
 RunLog::RunLog(
     const config::RunOptions& options, const std::string& folder, Log& log, std::int64_t keep)
     : log_(log),
-      writer_(folder + "/metrics.jsonl", keep),
-      lines_(
-          [this](std::string_view lines) {
-            lines.remove_suffix(1);
-            writer_.write(lines);
-          },
-          log) {
+      writer_(folder + "/metrics.jsonl"),
+      lines_([this](std::string_view lines) { writer_.write(lines); }, log) {
+  writer_.keep_lines(keep);
   if (options.train.tensorboard) {
     board_.emplace(
         folder, options, writer_.size() > 0 ? read_file(writer_.path(), kMaxLines) : std::string(),

@@ -57,7 +57,7 @@ class RunLog {
 
  private:
   Log& log_;
-  LineWriter writer_;
+  Appender writer_;
   Backlog lines_;
   std::optional<TensorBoard> board_;
   Stopwatch watch_;

@@ -1,13 +1,13 @@
 #include "run_folder/tensorboard.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <system_error>
 
 #include "base/json.h"
+#include "base/scalars.h"
 #include "base/socket.h"
 #include "base/text.h"
 #include "run_folder/tensorboard_records.h"
@@ -33,12 +33,6 @@ std::string name_of(std::int64_t start, std::int64_t part) {
   return formatted("{}{}.{:04}.{}", kPrefix, start, part, host_name());
 }
 
-bool read_digits(const std::string& text, std::int64_t& out) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, out);
-  return error == std::errc() && stop == end;
-}
-
 // The events files of a folder, newest last.
 std::vector<EventsFile> events_files(const std::string& folder) {
   std::vector<EventsFile> files;
@@ -49,8 +43,8 @@ std::vector<EventsFile> events_files(const std::string& folder) {
       continue;
     }
     const auto parts = split_text(file.name.substr(kPrefix.size()), '.');
-    if (parts.size() > 2 && parts[1].size() >= 4 && read_digits(parts[0], file.start) &&
-        read_digits(parts[1], file.part)) {
+    if (parts.size() > 2 && parts[1].size() >= 4 && read_number(parts[0], file.start) &&
+        read_number(parts[1], file.part)) {
       files.push_back(std::move(file));
     }
   }
@@ -78,12 +72,7 @@ std::int64_t start_before_now(double seconds) {
 
 double seconds_of(const ordered_json& event) {
   constexpr double kMax = 1e9;
-  const auto found = event.find("seconds");
-  double seconds = 0;
-  if (found != event.end()) {
-    read_json(*found, seconds);
-  }
-  return std::clamp(seconds, 0.0, kMax);
+  return std::clamp(value_in<double>(event, "seconds"), 0.0, kMax);
 }
 
 }  // namespace

@@ -15,16 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string text_of(const ordered_json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-double number_of(const ordered_json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? found->get<double>() : 0;
-}
-
 // Event {1 wall_time, 2 step, 3 file_version, 5 summary, 7 session_log}
 Message event_at(double wall_time, std::int64_t step) {
   return Message().real(1, wall_time).integer(2, step);
@@ -87,7 +77,7 @@ Message session_end(double wall_time) {
 }  // namespace
 
 std::vector<std::pair<std::string, double>> scalars_of(const ordered_json& event) {
-  const std::string name = text_of(event, "event");
+  const std::string name = value_in<std::string>(event, "event");
   std::vector<std::pair<std::string, double>> scalars;
   const auto add = [&](const std::string& tag, const ordered_json& value) {
     if (value.is_number() && std::isfinite(value.get<double>())) {
@@ -113,7 +103,7 @@ std::vector<std::pair<std::string, double>> scalars_of(const ordered_json& event
   for (const ordered_json& layer : *layers) {
     for (const char* key : {"rank", "energy"}) {
       if (const auto found = layer.find(key); found != layer.end()) {
-        add(formatted("{}/{}", key, text_of(layer, "name")), *found);
+        add(formatted("{}/{}", key, value_in<std::string>(layer, "name")), *found);
       }
     }
   }
@@ -132,7 +122,7 @@ std::string tensorboard_head(const config::RunOptions& options, std::int64_t sta
 }
 
 std::string tensorboard_record(const ordered_json& event, std::int64_t start) {
-  const double wall_time = static_cast<double>(start) + number_of(event, "seconds");
+  const double wall_time = static_cast<double>(start) + value_in<double>(event, "seconds");
   Message summary;
   for (const auto& [tag, value] : scalars_of(event)) {
     summary.message(1, tagged(tag).real32(2, static_cast<float>(value)));
@@ -143,10 +133,7 @@ std::string tensorboard_record(const ordered_json& event, std::int64_t start) {
   if (summary.bytes().empty()) {
     return {};
   }
-  std::int64_t step = 0;
-  if (const auto found = event.find("step"); found != event.end()) {
-    read_json(*found, step);
-  }
+  const auto step = value_in<std::int64_t>(event, "step");
   return tfrecord(event_at(wall_time, step).message(5, summary).bytes());
 }
 

@@ -50,13 +50,9 @@ const Dtype* find_dtype(std::string_view name) {
 std::optional<StoredTensor> parse_entry(const std::string& name, const ordered_json& entry) {
   StoredTensor tensor{name, {}, {}};
   std::vector<std::int64_t> offsets;
-  const auto get = [&](const char* key, auto& value) {
-    const auto found = entry.find(key);
-    return found != entry.end() && read_json(*found, value);
-  };
-  if (!get("dtype", tensor.dtype) || !get("shape", tensor.sizes) || !get("data_offsets", offsets) ||
-      offsets.size() != 2 || std::ranges::min(offsets) < 0 ||
-      tensor.sizes.size() > kMaxDimensions) {
+  if (!read_json(entry, "dtype", tensor.dtype) || !read_json(entry, "shape", tensor.sizes) ||
+      !read_json(entry, "data_offsets", offsets) || offsets.size() != 2 ||
+      std::ranges::min(offsets) < 0 || tensor.sizes.size() > kMaxDimensions) {
     return std::nullopt;
   }
   double most = 1;  // a product that no integer can hold is no element count

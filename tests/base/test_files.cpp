@@ -84,7 +84,7 @@ TEST(Files, AFifoIsReadOnlyWhereItMayBe) {
   };
   EXPECT_EQ(read_with_writer(8), "12345678");
   EXPECT_EQ(error_of([&] { read_with_writer(7); }).first, 65);
-  EXPECT_EQ(error_of([&] { LineWriter{path}; }).first, 65);
+  EXPECT_EQ(error_of([&] { Appender{path}; }).first, 65);
 }
 
 TEST(Files, InputsAreReadAtAnyPlace) {
@@ -165,61 +165,67 @@ TEST(Files, MakeFoldersMakesParentsAndStopsAtFiles) {
   EXPECT_EQ(error_of([&] { sync_path(folder.file("none")); }).first, 74);
 }
 
-TEST(LineWriter, AppendsAndCutsATornLine) {
+Appender lines_of(const std::string& path, std::int64_t keep = -1) {
+  Appender lines(path);
+  lines.keep_lines(keep);
+  return lines;
+}
+
+TEST(Appender, AppendsAndCutsATornLine) {
   const TempFolder folder;
   const std::string path = folder.file("a.jsonl");
   {
-    LineWriter writer(path);
-    writer.write("one");
-    LineWriter moved = std::move(writer);
-    moved.write("two");
+    Appender writer = lines_of(path);
+    writer.write("one\n");
+    Appender moved = std::move(writer);
+    moved.write("two\n");
     moved.sync();
     EXPECT_EQ(moved.size(), 8);
   }
   EXPECT_EQ(read_file(path), "one\ntwo\n");
   folder.add("a.jsonl", "one\ntwo\n{\"torn\": ");
   {
-    LineWriter writer(path);
+    Appender writer = lines_of(path);
     EXPECT_EQ(writer.size(), 8);
-    writer.write("three");
+    writer.write("three\n");
   }
   EXPECT_EQ(read_file(path), "one\ntwo\nthree\n");
 }
 
-TEST(LineWriter, TornLinesMayBeLong) {
+TEST(Appender, TornLinesMayBeLong) {
   const TempFolder folder;
   const std::string path = folder.add("a", "one\n" + std::string(10000, 'x'));
-  EXPECT_EQ(LineWriter(path).size(), 4);
-  EXPECT_EQ(LineWriter(folder.add("b", std::string(9000, 'x'))).size(), 0);
+  EXPECT_EQ(lines_of(path).size(), 4);
+  EXPECT_EQ(lines_of(folder.add("b", std::string(9000, 'x'))).size(), 0);
 }
 
-TEST(LineWriter, GoesBackToAPosition) {
+TEST(Appender, GoesBackToAPosition) {
   const TempFolder folder;
   const std::string path = folder.add("a", "one\ntwo\nthree\n");
-  EXPECT_EQ(LineWriter(path, 4).size(), 4);
+  EXPECT_EQ(lines_of(path, 4).size(), 4);
   EXPECT_EQ(read_file(path), "one\n");
-  const auto error = error_of([&] { LineWriter(path, 100); });
+  const auto error = error_of([&] { lines_of(path, 100); });
   EXPECT_EQ(error.first, 65);
   EXPECT_NE(error.second.find("at least 100 bytes, but has 4"), std::string::npos);
 }
 
-TEST(LineWriter, OfALineWithoutRoomNothingStays) {
+TEST(Appender, OfALineWithoutRoomNothingStays) {
   const TempFolder folder;
   const std::string path = folder.file("a.jsonl");
-  LineWriter writer(path);
-  writer.write("one");
+  Appender writer = lines_of(path);
+  writer.write("one\n");
   {
     const SmallDisk disk(10);
-    EXPECT_EQ(error_of([&] { writer.write("much more"); }).first, 74);
+    EXPECT_EQ(error_of([&] { writer.write("much more\n"); }).first, 74);
   }
   EXPECT_EQ(writer.size(), 4);
   EXPECT_EQ(read_file(path), "one\n");
-  writer.write("two");
+  writer.write("two\n");
   EXPECT_EQ(read_file(path), "one\ntwo\n");
 }
 
-TEST(LineWriter, AFullDiskIsReported) {
-  LineWriter writer("/dev/full");
+TEST(Appender, AFullDiskIsReported) {
+  Appender writer = lines_of("/dev/full");
   const auto error = error_of([&] { writer.write("x"); });
   EXPECT_EQ(error.first, 74);
   EXPECT_EQ(error.second, "cannot write '/dev/full': No space left on device");

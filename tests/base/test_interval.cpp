@@ -16,13 +16,13 @@ TEST(Interval, ContainsItsEndsUnlessTheyAreOpen) {
   EXPECT_FALSE(from_to_below(0, 1).contains(1));
   EXPECT_FALSE(above_to(0, 1).contains(0));
   EXPECT_TRUE(above_to(0, 1).contains(1));
-  EXPECT_TRUE(any().contains(-std::numeric_limits<double>::infinity()));
-  EXPECT_TRUE(any().contains(1e308));
+  EXPECT_TRUE(Interval{}.contains(-std::numeric_limits<double>::infinity()));
+  EXPECT_TRUE(Interval{}.contains(1e308));
 }
 
 TEST(Interval, ContainsNoNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_FALSE(any().contains(nan));
+  EXPECT_FALSE(Interval{}.contains(nan));
   EXPECT_FALSE(above_to(0, 1).contains(nan));
 }
 
@@ -33,7 +33,7 @@ TEST(Interval, IsWrittenAsPeopleWriteIt) {
   Interval open = above_to(0, 1);
   open.high_open = true;
   EXPECT_EQ(open.text(), " above 0 and below 1");
-  EXPECT_EQ(any().text(), "");
+  EXPECT_EQ(Interval{}.text(), "");
 }
 
 }  // namespace

@@ -193,14 +193,7 @@ TEST(Env, KnowsItsOwnProgram) {
   EXPECT_EQ(::access(program_path().c_str(), X_OK), 0) << program_path();
 }
 
-TEST(Timer, AddsUpItsSpans) {
-  Timer timer;
-  timer.add(1.5);
-  timer.add(2);
-  EXPECT_EQ(timer.seconds(), 3.5);
-  { const auto span = timer.measure(); }
-  EXPECT_EQ(timer.count(), 3);
-  EXPECT_GE(timer.seconds(), 3.5);
+TEST(Stopwatch, StartsAgain) {
   Stopwatch watch;
   const double first = watch.seconds();
   EXPECT_GE(first, 0);

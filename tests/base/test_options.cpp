@@ -33,7 +33,7 @@ struct Sample {
 
 Fields fields_of(Sample& s) {
   Fields inner, f;
-  inner.integer("size", s.inner.size, any(), "a size");
+  inner.integer("size", s.inner.size, Interval{}, "a size");
   f.flag("flag", s.flag, "a flag");
   f.integer("count", s.count, between(1, 9), "a count");
   f.integer("seed", s.seed, "a seed");
