@@ -142,6 +142,7 @@ std::vector<std::string> entries_of(const std::string& run_folder, const std::st
       paths.push_back(i->path().string());
     }
   }
+  std::ranges::sort(paths, std::ranges::greater());
   return paths;
 }
 
@@ -154,8 +155,6 @@ std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
       // newest_checkpoint() reports it.
     }
   }
-  std::ranges::sort(
-      found, [](const Checkpoint& a, const Checkpoint& b) { return a.step > b.step; });
   return found;
 }
 
@@ -166,8 +165,7 @@ std::vector<Checkpoint>::const_iterator best_of(const std::vector<Checkpoint>& c
 }
 
 Checkpoint named_checkpoint(const std::string& run_folder, const std::string& name) {
-  std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
-  std::ranges::sort(folders, std::ranges::greater());
+  const std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
   std::vector<std::string> there;
   if (!folders.empty()) {
     there.emplace_back(kLast);
@@ -198,10 +196,7 @@ Checkpoint named_checkpoint(const std::string& run_folder, const std::string& na
 }
 
 std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log) {
-  std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
-  // Step numbers have leading zeros, so names sort by step.
-  std::ranges::sort(folders, std::ranges::greater());
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : entries_of(run_folder, kStepPrefix)) {
     try {
       Checkpoint checkpoint = read_checkpoint(folder);
       verify(checkpoint);
@@ -233,11 +228,7 @@ state::State load_state(const Checkpoint& checkpoint, int rank) {
   const state::SafetensorsFile own(file_of(rank));
   take(own, kOwnPrefix, state.own);
   const int lead = checkpoint.leads[static_cast<std::size_t>(rank)];
-  if (lead == rank) {
-    take(own, kReplicasPrefix, state.replicas);
-  } else {
-    take(state::SafetensorsFile(file_of(lead)), kReplicasPrefix, state.replicas);
-  }
+  take(lead == rank ? own : state::SafetensorsFile(file_of(lead)), kReplicasPrefix, state.replicas);
   *state.values = values_of(own);
   return state;
 }

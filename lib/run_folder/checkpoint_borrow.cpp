@@ -1,5 +1,4 @@
 // Checkpoints of other runs, which may disappear while they are read.
-#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -79,7 +78,7 @@ Checkpoint borrow_checkpoint(const std::string& folder, const std::string& run_f
     std::vector<std::string> folders = entries_of(folder, kStepPrefix);
     std::erase_if(folders, [&](const auto& path) { return bad.contains(path); });
     ABT_CHECK(!folders.empty(), MissingInput, "--resume: no usable checkpoint in '{}'", folder);
-    const std::string newest = *std::ranges::max_element(folders);
+    const std::string newest = folders.front();
     try {
       return borrow(newest, run_folder);
     } catch (const Error& error) {

@@ -29,7 +29,8 @@ std::string step_folder(std::int64_t step);
 // XXH3 (64 bits) of a file's content. Throws Io.
 std::uint64_t hash_of(const InputFile& file);
 // Full paths of the entries of <run folder>/checkpoints whose names begin with
-// the prefix, in any order.
+// the prefix, the greatest name first: of checkpoints, whose step numbers have
+// leading zeros, the newest.
 std::vector<std::string> entries_of(const std::string& run_folder, const std::string& prefix);
 // The hash as 16 hexadecimal digits.
 std::string hash_text(std::uint64_t hash);

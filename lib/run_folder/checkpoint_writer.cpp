@@ -49,16 +49,11 @@ std::string step_folder(std::int64_t step) {
 }
 
 std::uint64_t hash_of(const InputFile& file) {
-  std::vector<char> block(std::size_t{1} << 20);
   XXH3_state_t digest;
   XXH3_64bits_reset(&digest);
-  std::size_t got = 0;
-  std::uint64_t at = 0;
-  do {
-    got = file.read_some(at, block.data(), block.size());
-    XXH3_64bits_update(&digest, block.data(), got);
-    at += got;
-  } while (got == block.size());
+  file.copy(0, file.size(), [&](std::string_view piece) {
+    XXH3_64bits_update(&digest, piece.data(), piece.size());
+  });
   return XXH3_64bits_digest(&digest);
 }
 
@@ -172,18 +167,16 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
       atomic_write(formatted("{}/{}", folder, config::kConfig), options_.config);
       const InputFile config(formatted("{}/{}", folder, config::kConfig));
       files[config::kConfig] = {{"bytes", config.size()}, {"xxh3", hash_text(hash_of(config))}};
-      ordered_json manifest = {
+      const ordered_json manifest = {
           {"format", kCheckpointFormat},
           {"step", about.step},
           {"run_steps", about.run_steps},
           {"workers", world_.size()},
           {"leads", about.leads},
-          {"validation_accuracy", nullptr},
+          {"validation_accuracy",
+           about.validation_accuracy ? ordered_json(*about.validation_accuracy) : nullptr},
           {"metrics_bytes", about.metrics_bytes},
           {"files", files}};
-      if (about.validation_accuracy) {
-        manifest["validation_accuracy"] = *about.validation_accuracy;
-      }
       atomic_write(folder + "/" + config::kManifest, manifest.dump(2) + "\n");
       publish(about, folder);
     } catch (const Error& error) {

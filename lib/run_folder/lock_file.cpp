@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -31,24 +32,9 @@ namespace fs = std::filesystem;
 // its size.
 constexpr std::size_t kBytes = 1024;
 
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags)
-      : file_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666)) {}
-  ~Descriptor() {
-    if (file_ >= 0) {
-      ::close(file_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  operator int() const {
-    return file_;
-  }
-
- private:
-  int file_;
-};
+Descriptor open_lock(const std::string& path, int flags) {
+  return Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666));
+}
 
 std::string first_line(const std::string& path) {
   try {
@@ -188,7 +174,7 @@ std::string claim_on(const std::string& folder, const LockHolder& holder) {
 }
 
 std::optional<LockFile> read_lock(const std::string& path) {
-  return read_lock(path, Descriptor(path, O_RDONLY));
+  return read_lock(path, open_lock(path, O_RDONLY).get());
 }
 
 std::optional<LockFile> find_holder(const std::string& folder) {
@@ -208,13 +194,13 @@ bool create_lock(const std::string& path, const LockHolder& holder) {
   const std::string beside =
       (fs::path(path).parent_path() / formatted("lock-{}.tmp", holder.id)).string();
   const auto write_new = [&](const std::string& name) {
-    const Descriptor file(name, O_WRONLY | O_CREAT | O_EXCL);
-    if (file < 0 && (errno == EEXIST || errno == ENOENT)) {
+    const Descriptor file = open_lock(name, O_WRONLY | O_CREAT | O_EXCL);
+    if (file.get() < 0 && (errno == EEXIST || errno == ENOENT)) {
       return false;
     }
-    if (file < 0 || ::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    if (file.get() < 0 || !write_all(file.get(), text)) {
       const int error = errno;
-      if (file >= 0) {
+      if (file.get() >= 0) {
         ::unlink(name.c_str());
       }
       fail(name, error);
@@ -241,12 +227,12 @@ bool create_lock(const std::string& path, const LockHolder& holder) {
 
 std::optional<LockFile> beat_lock(
     const std::string& path, const LockHolder& holder, std::int64_t beat) {
-  const Descriptor file(path, O_RDWR);
-  auto found = read_lock(path, file);
+  const Descriptor file = open_lock(path, O_RDWR);
+  auto found = read_lock(path, file.get());
   if (found && found->holder.id == holder.id) {
     // Writes into the file that was read, whatever the name refers to by now.
     const std::string text = lock_text(holder, beat);
-    if (::pwrite(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    if (::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
       fail(path, errno);
     }
   }

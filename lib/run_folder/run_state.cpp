@@ -1,10 +1,10 @@
 #include "run_folder/run_state.h"
 
 #include <array>
-#include <filesystem>
 #include <optional>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "run_folder/lock_file.h"
 
@@ -35,11 +35,7 @@ const char* name_of(RunState state) {
 }
 
 RunStatus status_of(const std::string& folder) {
-  const auto has = [&](const char* file) {
-    std::error_code ignored;
-    return std::filesystem::exists(folder + file, ignored);
-  };
-  if (has("/summary.json")) {
+  if (is_there(folder + "/summary.json")) {
     return {};
   }
   const auto lock = find_holder(folder);
@@ -48,8 +44,8 @@ RunStatus status_of(const std::string& folder) {
     return {RunState::Running, since(lock->holder)};
   }
   // A run that fails writes why before it releases its lock.
-  if (has("/failure.json")) {
-    return {RunState::Failed, failure_in(folder + "/failure.json")};
+  if (const std::string failure = folder + "/failure.json"; is_there(failure)) {
+    return {RunState::Failed, failure_in(failure)};
   }
   if (is_here) {
     return {RunState::Killed, since(lock->holder)};

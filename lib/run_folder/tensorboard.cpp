@@ -29,10 +29,6 @@ struct EventsFile {
   std::string name;
 };
 
-std::string name_of(std::int64_t start, std::int64_t part) {
-  return formatted("{}{}.{:04}.{}", kPrefix, start, part, host_name());
-}
-
 // The events files of a folder, newest last.
 std::vector<EventsFile> events_files(const std::string& folder) {
   std::vector<EventsFile> files;
@@ -114,7 +110,8 @@ TensorBoard::TensorBoard(
   for (const ordered_json& event : events) {
     content += tensorboard_record(event, start_);
   }
-  const std::string path = folder + "/" + name_of(start_, part);
+  const std::string path =
+      formatted("{}/{}{}.{:04}.{}", folder, kPrefix, start_, part, host_name());
   atomic_write(path, content);
   for (const EventsFile& file : before) {
     retire(folder + "/" + file.name);

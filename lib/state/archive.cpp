@@ -8,12 +8,8 @@
 
 namespace abtrain::state {
 
-State::State() : values(std::make_unique<nlohmann::ordered_json>()) {
-  *values = nlohmann::ordered_json::object();
-}
-State::~State() = default;
-State::State(State&&) noexcept = default;
-State& State::operator=(State&&) noexcept = default;
+State::State()
+    : values(std::make_shared<nlohmann::ordered_json>(nlohmann::ordered_json::object())) {}
 
 void Archive::tensor(
     const std::string& name, at::Tensor& tensor, Owner owner, std::optional<std::int64_t> numel) {

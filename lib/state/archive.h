@@ -27,13 +27,12 @@ enum class Owner { Worker, Replicas };
 // The state of one worker. Tensors are fp32.
 struct State {
   State();
-  ~State();
-  State(State&&) noexcept;
-  State& operator=(State&&) noexcept;
+  State(State&&) noexcept = default;
+  State& operator=(State&&) noexcept = default;
 
   std::map<std::string, at::Tensor> own;
   std::map<std::string, at::Tensor> replicas;
-  std::unique_ptr<nlohmann::ordered_json> values;
+  std::shared_ptr<nlohmann::ordered_json> values;  // not shared, but incomplete here
 };
 
 class Archive {

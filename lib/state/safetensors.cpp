@@ -15,7 +15,6 @@ namespace {
 
 // The reference implementation's limit: no header is larger.
 constexpr std::uint64_t kLargestHeader = 100'000'000;
-constexpr std::uint64_t kBlock = 1 << 20;
 
 std::string_view bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
@@ -107,7 +106,7 @@ struct SafetensorsFile::State {
   }
 };
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>(path)) {
+SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_shared<State>(path)) {
   State& s = *state_;
   const std::uint64_t size = s.file.size();
   s.check(size >= 8, "it is shorter than its 8-byte header length");
@@ -137,9 +136,6 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_uni
   }
   s.check_layout();
 }
-
-SafetensorsFile::~SafetensorsFile() = default;
-SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
 
 const std::string& SafetensorsFile::path() const {
   return state_->file.path();
@@ -203,12 +199,7 @@ at::Tensor SafetensorsFile::load_as(const StoredTensor& stored, at::ScalarType t
 }
 
 void SafetensorsFile::copy(const StoredTensor& tensor, const WritePiece& write) const {
-  std::string block;
-  for (std::uint64_t at = tensor.begin; at < tensor.end; at += block.size()) {
-    block.resize(std::min(tensor.end - at, kBlock));
-    state_->file.read(state_->begin + at, block.data(), block.size());
-    write(block);
-  }
+  state_->file.copy(state_->begin + tensor.begin, state_->begin + tensor.end, write);
 }
 
 std::vector<std::int64_t> SafetensorsFile::shape(const std::string& name) const {

@@ -39,8 +39,6 @@ std::uint64_t write_safetensors(
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
-  ~SafetensorsFile();
-  SafetensorsFile(SafetensorsFile&&) noexcept;
 
   const std::string& path() const;
   bool has(const std::string& name) const;
@@ -69,7 +67,7 @@ class SafetensorsFile {
   struct State;
   const StoredTensor& find(const std::string& name, const std::vector<std::int64_t>& sizes) const;
   at::Tensor load_as(const StoredTensor& tensor, at::ScalarType type) const;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // copies read the same open file
 };
 
 }  // namespace abtrain::state

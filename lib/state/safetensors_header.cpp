@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -78,11 +80,7 @@ std::string shape_text(const std::vector<std::int64_t>& sizes) {
 }
 
 std::int64_t StoredTensor::numel() const {
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) {
-    count *= size;
-  }
-  return count;
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies());
 }
 
 std::uint64_t element_bytes(std::string_view dtype) {
