@@ -16,14 +16,8 @@ namespace abtrain::bench {
 
 class Loopback : public comm::Communicator {
  public:
-  explicit Loopback(int members) : members_(members) {}
+  explicit Loopback(int members) : Communicator(0, members) {}
 
-  int rank() const override {
-    return 0;
-  }
-  int size() const override {
-    return members_;
-  }
   std::unique_ptr<Communicator> split(int, int) override {
     throw std::logic_error("a loop-back group cannot be split");
   }
@@ -39,7 +33,7 @@ class Loopback : public comm::Communicator {
       call.out.copy_(call.in.narrow(0, 0, call.out.numel()));
     }
     if (call.reduces() && call.op == comm::ReduceOp::Sum) {
-      call.out.mul_(members_);
+      call.out.mul_(size());
     }
     return {};
   }
@@ -61,8 +55,6 @@ class Loopback : public comm::Communicator {
       at += count;
     }
   }
-
-  int members_;
 };
 
 }  // namespace abtrain::bench

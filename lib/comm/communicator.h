@@ -52,8 +52,12 @@ class Pending {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
+  int rank() const {
+    return rank_;
+  }
+  int size() const {
+    return size_;
+  }
 
   // Collective. Members with the same color form a group, ordered by key, then
   // by rank.
@@ -86,6 +90,13 @@ class Communicator {
 
   // Throws Error(PeerLost) if another worker has failed. Costs next to nothing.
   virtual void check_peers() = 0;
+
+ protected:
+  Communicator(int rank, int size) : rank_(rank), size_(size) {}
+
+ private:
+  int rank_;
+  int size_;
 };
 
 }  // namespace abtrain::comm

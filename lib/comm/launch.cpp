@@ -33,6 +33,16 @@ int number_or(const char* name, int otherwise) {
   return env(name) ? number(name) : otherwise;
 }
 
+// With the numbers in the variables of these names.
+Launch launch_of(const char* source, const char* rank, const char* size, const char* local_rank) {
+  Launch launch;
+  launch.source = source;
+  launch.rank = number(rank);
+  launch.size = number(size);
+  launch.local_rank = number_or(local_rank, 0);
+  return launch;
+}
+
 void take_address(Launch& launch, const char* what, const std::string& text) {
   const std::size_t colon = text.rfind(':');
   const std::int64_t port = colon == std::string::npos ? 0 : whole_number(text.substr(colon + 1));
@@ -83,11 +93,7 @@ std::optional<Launch> from_torchrun() {
   if (!env("RANK") || !env("WORLD_SIZE") || !env("MASTER_ADDR") || !env("MASTER_PORT")) {
     return std::nullopt;
   }
-  Launch launch;
-  launch.source = "torchrun";
-  launch.rank = number("RANK");
-  launch.size = number("WORLD_SIZE");
-  launch.local_rank = number_or("LOCAL_RANK", 0);
+  Launch launch = launch_of("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK");
   launch.local_size = number_or("LOCAL_WORLD_SIZE", launch.local_rank + 1);
   take_master_address(launch);
   return launch;
@@ -97,12 +103,9 @@ std::optional<Launch> from_open_mpi() {
   if (!env("OMPI_COMM_WORLD_SIZE")) {
     return std::nullopt;
   }
-  Launch launch;
-  launch.source = "Open MPI";
+  Launch launch = launch_of(
+      "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK");
   launch.has_mpi = true;
-  launch.rank = number("OMPI_COMM_WORLD_RANK");
-  launch.size = number("OMPI_COMM_WORLD_SIZE");
-  launch.local_rank = number_or("OMPI_COMM_WORLD_LOCAL_RANK", 0);
   launch.local_size = number_or("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
   return launch;
 }
@@ -116,12 +119,8 @@ std::optional<Launch> from_pmi() {
   if (!env("PMI_SIZE") || is_slurm) {
     return std::nullopt;
   }
-  Launch launch;
-  launch.source = "PMI";
+  Launch launch = launch_of("PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
   launch.has_mpi = true;
-  launch.rank = number("PMI_RANK");
-  launch.size = number("PMI_SIZE");
-  launch.local_rank = number_or("MPI_LOCALRANKID", 0);
   launch.local_size = number_or("MPI_LOCALNRANKS", 1);
   return launch;
 }
@@ -132,12 +131,8 @@ std::optional<Launch> from_slurm_step() {
   if (!env("SLURM_STEP_ID") || !env("SLURM_PROCID") || !env("SLURM_STEP_NUM_TASKS")) {
     return std::nullopt;
   }
-  Launch launch;
-  launch.source = "Slurm step";
+  Launch launch = launch_of("Slurm step", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID");
   launch.has_mpi = env("PMIX_RANK") || env("PMI_RANK");
-  launch.rank = number("SLURM_PROCID");
-  launch.size = number("SLURM_STEP_NUM_TASKS");
-  launch.local_rank = number_or("SLURM_LOCALID", 0);
   launch.local_size =
       tasks_of_node(env("SLURM_STEP_TASKS_PER_NODE").value_or("1"), number_or("SLURM_NODEID", 0));
   take_master_address(launch);

@@ -31,14 +31,10 @@ std::int64_t sent_bytes(const Call& call, int n, int rank) {
 class Metered : public Communicator {
  public:
   Metered(std::shared_ptr<Communicator> inner, std::string scope, TrafficMeter& meter)
-      : inner_(std::move(inner)), scope_(std::move(scope)), meter_(meter) {}
-
-  int rank() const override {
-    return inner_->rank();
-  }
-  int size() const override {
-    return inner_->size();
-  }
+      : Communicator(inner->rank(), inner->size()),
+        inner_(std::move(inner)),
+        scope_(std::move(scope)),
+        meter_(meter) {}
 
   std::unique_ptr<Communicator> split(int color, int key) override {
     const Stopwatch watch;

@@ -133,13 +133,7 @@ TEST(Meter, AGroupOfOneSendsNothing) {
 class Slow : public Communicator {
  public:
   // `spent`: the seconds of the latest call or wait.
-  explicit Slow(double& spent) : spent_(spent) {}
-  int rank() const override {
-    return 0;
-  }
-  int size() const override {
-    return 2;
-  }
+  explicit Slow(double& spent) : Communicator(0, 2), spent_(spent) {}
   std::unique_ptr<Communicator> split(int, int) override {
     spend(spent_);
     return std::make_unique<Slow>(spent_);

@@ -36,9 +36,7 @@ bool ControlChannel::stop_before(int, std::int64_t t) {
 }
 
 void ControlChannel::post(int, std::int64_t steps, const Spent& spent) {
-  std::string text(sizeof(spent), '\0');
-  std::memcpy(text.data(), &spent, sizeof(spent));
-  state_->to_hub({Type::Spent, state_->options.rank, steps, std::move(text)});
+  state_->to_hub({Type::Spent, state_->options.rank, steps, wire::bytes_of(spent)});
 }
 
 AllSpent ControlChannel::spent() {

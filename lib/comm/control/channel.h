@@ -16,26 +16,19 @@
 #include <vector>
 
 #include "comm/control/control.h"
-#include "comm/control/secret.h"
+#include "comm/control/meeting.h"
 
 namespace abtrain::comm {
 
-struct ControlOptions {
-  int rank = 0;
-  int size = 1;
-  // Gives worker 0's bytes to all. Collective.
-  std::function<void(void* data, std::size_t bytes)> share;
+struct ControlOptions : wire::MeetOptions {
   std::function<bool()> wanted;  // whether to stop; called at every step
   // Called once, by the channel's thread, when another worker has failed or is
   // gone, with the cause: an error whose message names the worker. `gone`: the
   // worker that cannot report it, or -1.
   std::function<void(std::exception_ptr cause, int gone)> on_failure;
-  double connect_timeout = 60;  // seconds
   // A connection whose other end takes no bytes for this many seconds counts as
   // lost.
   double send_timeout = 30;
-  Secret secret = {};        // authenticates the connections
-  std::string address = {};  // where worker 0 listens; empty: on all addresses
 };
 
 class ControlChannel : public Control {

@@ -117,7 +117,7 @@ std::optional<std::string> Joining::greet(const Socket& socket, double seconds) 
 }
 
 Connections Joining::run() {
-  const Deadline deadline(options_.timeout);
+  const Deadline deadline(options_.connect_timeout);
   const auto addresses = addresses_of(meeting_);
   ABT_CHECK(
       !addresses.empty() && meeting_.port > 0 && meeting_.port < 65536, PeerLost,
@@ -146,7 +146,7 @@ Connections Joining::run() {
       formatted(
           "{} could not reach worker 0 at port {} of any of its addresses ({}) "
           "within {} s: is there a firewall between the hosts?",
-          who_, meeting_.port, abtrain::join(addresses, ", "), options_.timeout));
+          who_, meeting_.port, abtrain::join(addresses, ", "), options_.connect_timeout));
 }
 
 }  // namespace

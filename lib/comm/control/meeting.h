@@ -31,8 +31,8 @@ struct MeetOptions {
   int size = 1;
   // Gives worker 0's bytes to all. Collective.
   ShareBytes share = {};
-  double timeout = 60;  // seconds, for everything but share()
-  Secret secret = {};
+  double connect_timeout = 60;  // seconds, for everything but share()
+  Secret secret = {};           // authenticates the connections
   std::string address = {};  // where worker 0 listens; empty: on all addresses
 };
 

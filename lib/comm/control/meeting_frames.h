@@ -3,8 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
-#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -38,24 +36,6 @@ static_assert(std::has_unique_object_representations_v<Greeting>);
 static_assert(std::has_unique_object_representations_v<Challenge>);
 
 constexpr double kAnswerSeconds = 1;  // an answer fits into any socket buffer
-
-template <class T>
-std::string bytes_of(const T& value) {
-  std::string bytes(sizeof(value), '\0');
-  std::memcpy(bytes.data(), &value, sizeof(value));
-  return bytes;
-}
-
-// The value at the beginning of a text.
-template <class T>
-std::optional<T> read_as(const std::string& text) {
-  if (text.size() < sizeof(T)) {
-    return std::nullopt;
-  }
-  T value;
-  std::memcpy(&value, text.data(), sizeof(value));
-  return value;
-}
 
 // What both sides authenticate. The role keeps either side from sending the
 // other's own answer back, the nonces keep it from replaying an answer from

@@ -64,7 +64,7 @@ Welcoming::Welcoming(const MeetOptions& options, const Meeting& meeting, const S
 // All connections are read as their bytes arrive, so that none holds up
 // another.
 Connections Welcoming::run() {
-  const Deadline deadline(options_.timeout);
+  const Deadline deadline(options_.connect_timeout);
   while (left_ > 0) {
     std::vector<pollfd> waits{{listener_.file(), POLLIN, 0}};
     for (const Guest& guest : guests_) {
@@ -74,7 +74,7 @@ Connections Welcoming::run() {
     ABT_CHECK(
         !deadline.has_passed(), PeerLost,
         "{} of {} workers did not connect to worker 0 on {} within {} s: {}", left_, options_.size,
-        met_.hosts[0], options_.timeout, missing());
+        met_.hosts[0], options_.connect_timeout, missing());
     if (ready < 0) {
       continue;  // a signal
     }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -35,9 +34,7 @@ std::exception_ptr error_of(std::int64_t code, const std::string& text) {
 
 ControlChannel::State::State(ControlOptions given)
     : options(std::move(given)),
-      met(wire::meet(
-          {options.rank, options.size, options.share, options.connect_timeout, options.secret,
-           options.address})),
+      met(wire::meet(options)),
       inboxes(met.sockets.size()),
       left(static_cast<std::size_t>(options.size)),
       begun_of(static_cast<std::size_t>(options.size)),
@@ -235,11 +232,10 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
       return;
     case Type::Spent:
       // Other lengths and values are nonsense, but nothing depends on them.
-      if (Spent spent; message.text.size() == sizeof(spent)) {
-        std::memcpy(&spent, message.text.data(), sizeof(spent));
-        if (std::ranges::all_of(spent, [](double s) { return std::isfinite(s); })) {
-          board.post(message.rank, message.value, spent);
-        }
+      if (const auto spent = wire::read_as<Spent>(message.text);
+          message.text.size() == sizeof(Spent) &&
+          std::ranges::all_of(*spent, [](double s) { return std::isfinite(s); })) {
+        board.post(message.rank, message.value, *spent);
       }
       return;
     case Type::Failed:

@@ -1,7 +1,7 @@
 #include "comm/control/wire.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <utility>
 
 namespace abtrain::comm::wire {
@@ -47,9 +47,7 @@ bool send(const Socket& socket, const Message& message, double seconds) {
   const std::string text = message.text.substr(0, longest_text(message.type));
   const Header header{
       static_cast<std::uint32_t>(message.type), message.rank, message.value, text.size()};
-  std::string bytes(sizeof(header), '\0');
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  return socket.send_all(bytes + text, seconds);
+  return socket.send_all(bytes_of(header) + text, seconds);
 }
 
 Inbox::State Inbox::read(const Socket& socket, const Check& expected) {
@@ -68,8 +66,7 @@ Inbox::State Inbox::read(const Socket& socket, const Check& expected) {
     }
     have_ += *got;
     if (!message_ && have_ == sizeof(Header)) {
-      Header header;
-      std::memcpy(&header, header_.data(), sizeof(header));
+      const auto header = std::bit_cast<Header>(header_);
       if (!is_frame(header)) {
         return State::Nonsense;
       }

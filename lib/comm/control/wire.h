@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -40,6 +41,25 @@ struct Message {
   std::int64_t value = 0;
   std::string text = {};
 };
+
+// The bytes of a value, for a text.
+template <class T>
+std::string bytes_of(const T& value) {
+  std::string bytes(sizeof(value), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return bytes;
+}
+
+// The value at the beginning of a text.
+template <class T>
+std::optional<T> read_as(const std::string& text) {
+  if (text.size() < sizeof(T)) {
+    return std::nullopt;
+  }
+  T value;
+  std::memcpy(&value, text.data(), sizeof(value));
+  return value;
+}
 
 constexpr std::size_t kMaxTextLength = 1 << 20;  // of any message
 

@@ -43,18 +43,12 @@ class Member {
 class LocalCommunicator : public Communicator {
  public:
   LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank)
-      : member_(std::make_shared<Member>(std::move(group), rank)) {}
-
-  int rank() const override {
-    return member_->rank;
-  }
-  int size() const override {
-    return member_->group->size();
-  }
+      : Communicator(rank, group->size()),
+        member_(std::make_shared<Member>(std::move(group), rank)) {}
 
   std::unique_ptr<Communicator> split(int color, int key) override {
     const auto done = complete({.kind = Kind::Split, .color = color, .key = key});
-    const auto& [group, rank] = done->parts[member_->rank];
+    const auto& [group, rank] = done->parts[this->rank()];
     return std::make_unique<LocalCommunicator>(group, rank);
   }
 

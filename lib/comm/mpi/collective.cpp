@@ -14,8 +14,6 @@ namespace abtrain::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // A tag says which call of a communicator a message belongs to, and
 // distinguishes calls that differ: 12 bits hold the call's number, 14 a hash of
 // what it does, 2 the phase. MPICH's tags have 28 bits, Open MPI's 31.
@@ -63,7 +61,7 @@ bool all_done(const std::vector<MpiStream>& streams) {
 }  // namespace
 
 MpiCollective::MpiCollective(MpiGroup& group, const Call& call)
-    : group_(group), call_(call), number_(group.calls++), moved_at_(Clock::now()) {
+    : group_(group), call_(call), number_(group.calls++) {
   if (call_.out.defined()) {
     width_ = static_cast<std::int64_t>(call_.out.element_size());
   }
@@ -221,15 +219,11 @@ bool MpiCollective::advance() {
   moved |= post_all(results_out_);
   moved |= post_all(results_in_);
   if (moved) {
-    moved_at_ = Clock::now();
+    since_progress_.restart();
   }
   done_ = all_done(parts_in_) && all_done(parts_out_) && all_done(results_in_) &&
           all_done(results_out_) && (parts_in_.empty() || reduced_ == own_bytes);
   return moved;
-}
-
-double MpiCollective::seconds_since_progress() const {
-  return std::chrono::duration<double>(Clock::now() - moved_at_).count();
 }
 
 TimedOut MpiCollective::overdue() const {

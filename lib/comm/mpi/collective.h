@@ -2,9 +2,9 @@
 // each other member. Used by the engine's thread only.
 #pragma once
 
-#include <chrono>
 #include <vector>
 
+#include "base/clock.h"
 #include "comm/call.h"
 #include "comm/failure.h"
 #include "comm/mpi/stream.h"
@@ -32,7 +32,9 @@ class MpiCollective {
   bool done() const {
     return done_;
   }
-  double seconds_since_progress() const;
+  double seconds_since_progress() const {
+    return since_progress_.seconds();
+  }
   // What to throw if that is too long.
   TimedOut overdue() const;
   // Throws Error(Config) when a member has sent something for a different call.
@@ -52,7 +54,7 @@ class MpiCollective {
   std::uint32_t number_;
   std::int64_t width_ = 1;  // bytes per element
   bool done_ = false;
-  std::chrono::steady_clock::time_point moved_at_;
+  Stopwatch since_progress_;
 
   // For a reduction: this member's own chunk in elements, how much of it is
   // reduced, and one ring of pieces per other member.

@@ -19,14 +19,9 @@ using Engine = MpiWorld::Engine;
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(std::shared_ptr<Engine> engine, std::shared_ptr<MpiGroup> group)
-      : engine_(std::move(engine)), group_(std::move(group)) {}
-
-  int rank() const override {
-    return group_->rank;
-  }
-  int size() const override {
-    return group_->size();
-  }
+      : Communicator(group->rank, group->size()),
+        engine_(std::move(engine)),
+        group_(std::move(group)) {}
 
   std::unique_ptr<Communicator> split(int color, int key) override {
     const auto job = engine_->post(group_, {.kind = Call::Kind::Split, .color = color, .key = key});

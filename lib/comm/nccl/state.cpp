@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "comm/nccl/calls.h"
 #include "comm/nccl/state.h"
@@ -21,14 +23,8 @@ namespace abtrain::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // How often the watching thread checks.
 constexpr std::chrono::milliseconds kLook{20};
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Pause between two checks for something that usually comes within
 // microseconds.
@@ -90,7 +86,7 @@ struct NcclState::Operation {
   // queued: a long computation is no reason to call the others lost.
   mutable c10::cuda::CUDAEvent begun;
   mutable c10::cuda::CUDAEvent done;
-  Clock::time_point start = {};  // when the watcher saw `begun`
+  std::optional<Stopwatch> running;  // since the watcher saw `begun`
 };
 
 // One stream for all communicators: NCCL's kernels wait for their peers while
@@ -110,12 +106,9 @@ NcclState::~NcclState() {
 
 NcclState::Id NcclState::make_id() {
   ncclUniqueId id;
-  static_assert(sizeof id == sizeof(Id));
   const ncclResult_t result = ncclGetUniqueId(&id);
   ABT_CHECK(result == ncclSuccess, PeerLost, "nccl: cannot open a rendezvous: {}", text_of(result));
-  Id bytes;
-  std::memcpy(bytes.data(), &id, sizeof id);
-  return bytes;
+  return std::bit_cast<Id>(id);
 }
 
 NcclState::Link& NcclState::add_link(int rank, int size) {
@@ -127,8 +120,7 @@ void NcclState::join(const Id& id, int rank, int size) {
   Lock lock(mutex_);
   throw_if_aborted();
   const c10::cuda::CUDAGuard guard(device_.index());
-  ncclUniqueId nccl_id;
-  std::memcpy(&nccl_id, id.data(), sizeof nccl_id);
+  const auto nccl_id = std::bit_cast<ncclUniqueId>(id);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   const std::string what = formatted("rank {} joining {} workers", rank, size);
@@ -215,7 +207,7 @@ void NcclState::abort(std::exception_ptr cause) noexcept {
 
 // Returns when NCCL has finished what a call does in the background.
 void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
-  const auto start = Clock::now();
+  const Stopwatch watch;
   Pause pause;
   while (true) {
     throw_if_aborted();  // after an abort the handle is gone
@@ -227,10 +219,8 @@ void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
     if (state == ncclSuccess) {
       return;
     }
-    if (seconds_since(start) > timeout_) {
-      const TimedOut late = overdue(what);
-      abort(std::make_exception_ptr(late));
-      throw late;
+    if (watch.seconds() > timeout_) {
+      fail(overdue(what));
     }
     lock.unlock();
     pause();
@@ -241,14 +231,8 @@ void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
 void NcclState::check(int result, const std::string& what) {
   const auto nccl_result = static_cast<ncclResult_t>(result);
   if (!good(nccl_result)) {
-    fail(kind_of(nccl_result), formatted("nccl: {}: {}", what, text_of(nccl_result)));
+    fail(Error(kind_of(nccl_result), formatted("nccl: {}: {}", what, text_of(nccl_result))));
   }
-}
-
-void NcclState::fail(ErrorKind kind, const std::string& message) {
-  const Error error(kind, message);
-  abort(std::make_exception_ptr(error));
-  throw error;
 }
 
 TimedOut NcclState::overdue(const std::string& what) const {
@@ -289,11 +273,10 @@ void NcclState::look() {
   }
   if (!open_.empty()) {
     Operation& first = *open_.front();
-    const bool begun = first.start != Clock::time_point{};
-    if (!begun && first.begun.query()) {
-      first.start = Clock::now();
+    if (!first.running && first.begun.query()) {
+      first.running.emplace();
     }
-    if (begun && seconds_since(first.start) > timeout_) {
+    if (first.running && first.running->seconds() > timeout_) {
       throw overdue(first.what);
     }
   }

@@ -85,7 +85,11 @@ class NcclState {
   Link& add_link(int rank, int size);
   void settle(Lock& lock, Link& link, const std::string& what);
   void check(int result, const std::string& what);
-  [[noreturn]] void fail(ErrorKind kind, const std::string& message);
+  // Aborts with the error and throws it.
+  [[noreturn]] void fail(const auto& error) {
+    abort(std::make_exception_ptr(error));
+    throw error;
+  }
   TimedOut overdue(const std::string& what) const;
   void finalize(Lock& lock, Link& link);
   void watch() noexcept;

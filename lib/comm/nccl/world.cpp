@@ -1,7 +1,6 @@
 #include "comm/nccl/world.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <nccl.h>
 
@@ -26,14 +25,7 @@ class NcclCommunicator : public Communicator {
  public:
   // No link: a group of one that NCCL knows nothing about.
   NcclCommunicator(State state, Link* link, int rank, int size)
-      : state_(std::move(state)), link_(link), rank_(rank), size_(size) {}
-
-  int rank() const override {
-    return rank_;
-  }
-  int size() const override {
-    return size_;
-  }
+      : Communicator(rank, size), state_(std::move(state)), link_(link) {}
 
   std::unique_ptr<Communicator> split(int color, int key) override;
 
@@ -55,8 +47,6 @@ class NcclCommunicator : public Communicator {
 
   State state_;
   Link* link_;
-  int rank_;
-  int size_;
 };
 
 // The whole collective in a group of one.
@@ -122,25 +112,18 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   // NCCL takes colors from 0 up and need not know groups of one: gather what
   // all members chose and number the larger groups. Gathering also waits for
   // what was under way, as NCCL requires before a split.
-  const at::Tensor mine = at::empty({2}, at::kLong);
-  const at::Tensor all = at::empty({2 * size_}, at::kLong);
-  mine[0].fill_(color);
-  mine[1].fill_(key);
-  all_gather(all, mine, std::vector<std::int64_t>(size_, 2), Purpose::Metrics).wait();
-  const auto* chosen = all.const_data_ptr<std::int64_t>();
-  std::map<std::int64_t, std::vector<int>> groups;
-  for (int i = 0; i < size_; ++i) {
+  const std::vector<std::int64_t> chosen = gather_numbers(*this, {color, key});
+  std::map<std::int64_t, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; 2 * i < chosen.size(); ++i) {
     groups[chosen[2 * i]].push_back(i);
   }
   auto& members = groups.at(color);
-  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-    return chosen[2 * a + 1] < chosen[2 * b + 1];
-  });
-  const auto rank =
-      static_cast<int>(std::find(members.begin(), members.end(), rank_) - members.begin());
-  const auto size = static_cast<int>(members.size());
+  std::ranges::stable_sort(members, {}, [&](std::size_t i) { return chosen[2 * i + 1]; });
+  const auto place = std::ranges::find(members, static_cast<std::size_t>(rank()));
+  const auto part_rank = static_cast<int>(place - members.begin());
+  const auto part_size = static_cast<int>(members.size());
   // If a world of one was joined to NCCL all the same, its splits are too.
-  const std::size_t least = size_ == 1 ? 1 : 2;
+  const std::size_t least = size() == 1 ? 1 : 2;
   int number = NcclState::kNoColor;
   int linked = 0;
   for (const auto& [other, ranks] : groups) {
@@ -149,8 +132,8 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
       ++linked;
     }
   }
-  Link* part = link_ && linked > 0 ? state_->split(*link_, number, rank, size) : nullptr;
-  return std::make_unique<NcclCommunicator>(state_, part, rank, size);
+  Link* part = link_ && linked > 0 ? state_->split(*link_, number, part_rank, part_size) : nullptr;
+  return std::make_unique<NcclCommunicator>(state_, part, part_rank, part_size);
 }
 
 std::string version_text(int code) {
