@@ -25,10 +25,6 @@ namespace abtrain {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what, int error) {
-  throw Error(ErrorKind::PeerLost, formatted("{}: {}", what, std::strerror(error)));
-}
-
 // Waits for an event of poll(); false if none has come by the deadline.
 bool wait_for(int file, short events, const Deadline& deadline) {
   for (;;) {
@@ -120,12 +116,10 @@ Socket Socket::listen(const std::string& address, int port) {
     ABT_ASSERT(own, "'{}' is not an IPv4 address", address);
     bound = bind_to_address(socket, *own, port);
   }
-  if (!bound || ::listen(socket.file(), SOMAXCONN) != 0) {
-    fail(
-        formatted(
-            "cannot listen on {}, port {}", address.empty() ? "all addresses" : address, port),
-        errno);
-  }
+  ABT_CHECK(
+      bound && ::listen(socket.file(), SOMAXCONN) == 0, PeerLost,
+      "cannot listen on {}, port {}: {}", address.empty() ? "all addresses" : address, port,
+      std::strerror(errno));
   return socket;
 }
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -42,14 +43,7 @@ std::string fill_text(fmt::string_view text, fmt::format_args parts) {
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string out;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) {
-      out += separator;
-    }
-    out += parts[i];
-  }
-  return out;
+  return fmt::format("{}", fmt::join(parts, separator));
 }
 
 std::string listed(const std::vector<std::string>& parts) {

@@ -141,7 +141,6 @@ bool Failure::set(std::exception_ptr cause) noexcept {
   if (cause_) {
     return false;
   }
-  message_ = "another worker failed: " + message_of(cause);
   cause_ = std::move(cause);
   happened_.store(true, std::memory_order_release);
   return true;
@@ -164,7 +163,7 @@ void Failure::throw_if_happened() const {
     if (is_echo(cause_)) {
       std::rethrow_exception(cause_);
     }
-    throw Error(ErrorKind::PeerLost, message_);
+    throw Error(ErrorKind::PeerLost, "another worker failed: " + message_of(cause_));
   }
 }
 

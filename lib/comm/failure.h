@@ -46,7 +46,6 @@ class Failure {
   std::atomic<bool> happened_ = false;
   mutable std::mutex mutex_;
   std::exception_ptr cause_;
-  std::string message_;
 };
 
 // What the user is told about an error, and what a worker tells the others.

@@ -117,15 +117,10 @@ void Store::Impl::connect(const std::string& host, int port, const Elastic& elas
   const std::string server = host == "localhost" ? "127.0.0.1" : host;
   // LibTorch's client can wait for twice the time-out, or without end for an
   // answer. Then its thread is left behind.
-  const auto made = std::make_shared<std::promise<decltype(store)>>();
-  auto result = made->get_future();
-  std::thread([made, server, options] {
-    try {
-      made->set_value(c10::make_intrusive<c10d::TCPStore>(server, options));
-    } catch (...) {
-      made->set_exception(std::current_exception());
-    }
-  }).detach();
+  std::packaged_task<decltype(store)()> task(
+      [server, options] { return c10::make_intrusive<c10d::TCPStore>(server, options); });
+  auto result = task.get_future();
+  std::thread(std::move(task)).detach();
   std::string why = "no answer";
   if (result.wait_for(options.timeout) == std::future_status::ready) {
     try {
@@ -181,7 +176,7 @@ void Store::Impl::take_place(const Elastic& elastic) {
 Store::Store(
     const std::string& host, int port, int rank, int size, double timeout_seconds,
     const Elastic& elastic)
-    : impl_(std::make_unique<Impl>()) {
+    : impl_(std::make_shared<Impl>()) {
   const bool chosen = port == 0 && rank == 0 && !elastic.agent_serves;
   ABT_CHECK(
       port < 65536 && (port > 0 || chosen), Config,
@@ -195,8 +190,6 @@ Store::Store(
   impl_->address = formatted("{}:{}", host, this->port());
   impl_->take_place(elastic);
 }
-
-Store::~Store() = default;
 
 void Store::share(void* data, std::size_t bytes) {
   Impl& s = *impl_;

@@ -34,7 +34,6 @@ class Store {
       const Elastic& elastic = elastic_from_env());
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
-  ~Store();
 
   // Gives rank 0's bytes to all ranks. Collective. Rank 0 does not wait for the
   // others, but must keep serving until they have the bytes.
@@ -43,7 +42,7 @@ class Store {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace abtrain::comm

@@ -105,21 +105,15 @@ LockHolder from_text(const std::string& text, ino_t inode) {
 
 // Returns nullopt if the file does not exist.
 std::optional<LockFile> read_lock(const std::string& path, int file) {
-  if (file < 0) {
-    if (errno == ENOENT || errno == ESTALE) {
-      return std::nullopt;
-    }
-    fail(path, errno);
-  }
   std::array<char, 2 * kBytes> block{};
   struct stat status {};
-  const bool is_known = ::fstat(file, &status) == 0;
+  const bool is_known = file >= 0 && ::fstat(file, &status) == 0;
   if (is_known && !S_ISREG(status.st_mode)) {
     fail(path, "expected a file, found a folder, device or pipe; remove it");
   }
-  const ssize_t got = ::pread(file, block.data(), block.size(), 0);
-  if (got < 0 || !is_known) {
-    if (errno == ESTALE) {
+  const ssize_t got = is_known ? ::pread(file, block.data(), block.size(), 0) : -1;
+  if (got < 0) {
+    if (errno == ENOENT || errno == ESTALE) {
       return std::nullopt;
     }
     fail(path, errno);

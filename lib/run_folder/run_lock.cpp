@@ -60,18 +60,16 @@ void pause_for(double seconds) {
 RunLock::RunLock(std::string folder, Log& log, LockTimes times)
     : folder_(std::move(folder)), times_(times), me_(this_process()) {
   made_folder_ = ::access(folder_.c_str(), F_OK) != 0;
-  int tries = 0;
-  do {
-    if (tries > 0) {
-      std::this_thread::sleep_for(kPause);
-    }
+  make_folders(folder_);
+  for (int tries = 1; !try_take(log); ++tries) {
     ABT_CHECK(
-        ++tries <= kTries, Stopped,
+        tries < kTries, Stopped,
         "{} is in use: other processes are taking and releasing its lock; try "
         "again",
         folder_);
+    std::this_thread::sleep_for(kPause);
     make_folders(folder_);  // whoever created it may have removed it
-  } while (!try_take(log));
+  }
   // Incomplete locks of processes that were killed, and claims on earlier
   // locks.
   std::error_code ignored;

@@ -37,7 +37,6 @@ class Welcoming {
   bool take_hello(Guest& guest);
   void challenge(Guest& guest) const;
   void welcome(Guest& guest);
-  void refuse(const Guest& guest, const std::string& why) const;
   // For two processes of this run that cannot begin together.
   [[noreturn]] void give_up(const Guest& guest, const std::string& why) const;
   void answer(const Guest& guest, Type type, const std::string& text) const;
@@ -163,7 +162,9 @@ bool Welcoming::take_hello(Guest& guest) {
                    who, greeting->size, met_.hosts[0], options_.size));
   }
   if (rank == 0 || rank >= options_.size) {
-    refuse(guest, formatted("expected a rank from 1 to {}, got {}", options_.size - 1, rank));
+    answer(
+        guest, Type::Refused,
+        formatted("expected a rank from 1 to {}, got {}", options_.size - 1, rank));
     return false;
   }
   if ((greeting->is_sealed != 0) != options_.secret.is_set()) {
@@ -196,11 +197,12 @@ void Welcoming::welcome(Guest& guest) {
   const bool has_come = met_.sockets[rank].is_open();
   // The same process comes again when an answer was late.
   if (has_come && processes_[rank] != greeting.process) {
-    refuse(
-        guest, formatted(
-                   "a process on {} has rank {} already: expected each rank from 0 to "
-                   "{} once",
-                   met_.hosts[rank], rank, options_.size - 1));
+    answer(
+        guest, Type::Refused,
+        formatted(
+            "a process on {} has rank {} already: expected each rank from 0 to "
+            "{} once",
+            met_.hosts[rank], rank, options_.size - 1));
     return;
   }
   answer(guest, Type::Welcome, met_.hosts[0]);
@@ -215,12 +217,8 @@ void Welcoming::answer(const Guest& guest, Type type, const std::string& text) c
   send(guest.socket, {type, 0, meeting_.token, text}, kAnswerSeconds);
 }
 
-void Welcoming::refuse(const Guest& guest, const std::string& why) const {
-  answer(guest, Type::Refused, why);
-}
-
 void Welcoming::give_up(const Guest& guest, const std::string& why) const {
-  refuse(guest, why);
+  answer(guest, Type::Refused, why);
   throw Error(ErrorKind::Config, why);
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptor.h"
 #include "base/env.h"
 #include "base/error.h"
 
@@ -47,15 +48,12 @@ Secret checked(std::string text, const std::string& what) {
 Secret read_file(const std::string& path) {
   const std::string what = formatted("{}: {}", kFileVariable, path);
   // Without O_NONBLOCK a FIFO would block the program.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  ABT_CHECK(file >= 0, MissingInput, "{}: {}", what, std::strerror(errno));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  ABT_CHECK(file.get() >= 0, MissingInput, "{}: {}", what, std::strerror(errno));
   struct stat about {};
-  const bool known = ::fstat(file, &about) == 0;
-  std::string text(kMaxLength + 2, '\0');
-  const ssize_t got = known && S_ISREG(about.st_mode) ? ::read(file, text.data(), text.size()) : 0;
-  const int error = errno;
-  ::close(file);
-  ABT_CHECK(known && S_ISREG(about.st_mode), Config, "{} is not a regular file", what);
+  ABT_CHECK(
+      ::fstat(file.get(), &about) == 0 && S_ISREG(about.st_mode), Config,
+      "{} is not a regular file", what);
   ABT_CHECK(
       about.st_uid == ::geteuid() || ::geteuid() == 0, Config,
       "{} belongs to user {}: expected a file owned by the user that runs "
@@ -64,7 +62,9 @@ Secret read_file(const std::string& path) {
   ABT_CHECK(
       (about.st_mode & 077) == 0, Config,
       "{} is open to users other than its owner: run chmod 600 on it", what);
-  ABT_CHECK(got >= 0, Io, "{}: {}", what, std::strerror(error));
+  std::string text(kMaxLength + 2, '\0');
+  const ssize_t got = ::read(file.get(), text.data(), text.size());
+  ABT_CHECK(got >= 0, Io, "{}: {}", what, std::strerror(errno));
   text.resize(static_cast<std::size_t>(got));
   return checked(std::move(text), what);
 }

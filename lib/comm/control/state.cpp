@@ -58,28 +58,23 @@ ControlChannel::State::~State() {
 // The thread's body: runs until all connections have ended.
 void ControlChannel::State::serve() {
   for (;;) {
-    std::vector<pollfd> waits;
-    std::vector<std::size_t> indices;
+    std::vector<pollfd> waits;  // poll() skips those with -1
     {
       const std::lock_guard lock(mutex);
       for (std::size_t i = 0; i < met.sockets.size(); ++i) {
-        if (met.sockets[i].is_open() && !left[i]) {
-          waits.push_back({met.sockets[i].file(), POLLIN, 0});
-          indices.push_back(i);
-        }
+        waits.push_back({left[i] ? -1 : met.sockets[i].file(), POLLIN, 0});
       }
     }
-    if (waits.empty()) {
+    if (std::ranges::count(waits, -1, &pollfd::fd) == std::ssize(waits)) {
       return;
     }
     if (::poll(waits.data(), waits.size(), -1) < 0) {
       continue;  // a signal
     }
-    for (std::size_t k = 0; k < waits.size(); ++k) {
-      if (waits[k].revents == 0) {
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      if (waits[i].revents == 0) {
         continue;
       }
-      const std::size_t i = indices[k];
       // This never waits for the rest of a message.
       const auto state =
           inboxes[i].read(met.sockets[i], [&](const Message& m) { return is_sound(m, i); });

@@ -175,23 +175,17 @@ void LocalGroup::meet(
   // A longer wait would overflow the clock.
   const double seconds = std::min(state_->timeout, 1e8);
   const auto came = [&] { return flag.load() || state_->happened(); };
-  if (came()) {
+  if (came() || changed_.wait_for(lock, std::chrono::duration<double>(seconds), came)) {
     return;
   }
-  if (changed_.wait_for(lock, std::chrono::duration<double>(seconds), came)) {
-    return;
-  }
-  const Call* call = nullptr;
-  for (std::size_t i = 0; i < operation.calls.size() && !call; ++i) {
-    call = operation.came[i] ? &operation.calls[i] : nullptr;
-  }
+  const auto first = std::ranges::find(operation.came, true) - operation.came.begin();
   std::vector<int> missing;
   for (int i = 0; i < size(); ++i) {
     if (!members[i]) {
       missing.push_back(workers_[i]);
     }
   }
-  const TimedOut late(describe(*call), seconds, missing);
+  const TimedOut late(describe(operation.calls[static_cast<std::size_t>(first)]), seconds, missing);
   lock.unlock();
   state_->abort(std::make_exception_ptr(late));
   lock.lock();

@@ -252,15 +252,12 @@ void MpiCollective::check_match() const {
     const MpiTable& mpi = *group_.comm.mpi;
     check_mpi(mpi, mpi.probe(group_.comm.handle, peer, &there, &found), "MPI_Iprobe");
     const auto tag = static_cast<std::uint32_t>(found);
-    if (there != 0 && tag >> (kKindBits + kPhaseBits) == (number_ & kNumberMask) &&
-        (tag >> kPhaseBits & kKindMask) != kind_of(call_)) {
-      throw Error(
-          ErrorKind::Config, formatted(
-                                 "workers called different collectives: worker {} {}, worker {} a "
-                                 "different one",
-                                 group_.workers[static_cast<std::size_t>(group_.rank)],
-                                 describe(call_), group_.workers[static_cast<std::size_t>(peer)]));
-    }
+    ABT_CHECK(
+        there == 0 || tag >> (kKindBits + kPhaseBits) != (number_ & kNumberMask) ||
+            (tag >> kPhaseBits & kKindMask) == kind_of(call_),
+        Config, "workers called different collectives: worker {} {}, worker {} a different one",
+        group_.workers[static_cast<std::size_t>(group_.rank)], describe(call_),
+        group_.workers[static_cast<std::size_t>(peer)]);
   }
 }
 
