@@ -46,32 +46,31 @@ class Applier {
 
  private:
   void value(const Field& field, const Entry& entry, const std::string& name) {
-    if (entry.value.kind == Kind::Invalid) {
-      reading_.settings[name] = {entry.place, order(), true};
-    } else if (!field.is_section()) {
-      ReadResult::Setting setting{entry.place, order(), false};
-      field.read(entry.value, [&](const Value& where, std::string message) {
-        setting.bad = true;
-        // A value that was left out has no place of its own.
-        const bool empty = where.kind == Kind::Nothing;
-        problem(empty ? entry.place : where.place, name, std::move(message));
-      });
-      reading_.settings[name] = setting;
-    } else if (entry.value.kind == Kind::Section) {
+    if (field.is_section() && entry.value.kind == Kind::Section) {
       section(field.section, entry.value, name);
-    } else {
-      reading_.settings[name] = {entry.place, order(), true};
-      const bool nothing = entry.value.kind == Kind::Nothing;
-      problem(
-          nothing ? entry.place : entry.value.place, name,
-          formatted(
-              "expected a section, as in '{}: {{{}: {}}}', got {}", entry.key,
-              field.section.front().key,
-              entry.value.kind == Kind::Scalar && field.section.front().key == "name"
-                  ? entry.value.text
-                  : example(field.section.front()),
-              describe(entry.value)));
+      return;
     }
+    ReadResult::Setting setting{entry.place, order()};
+    const auto complain = [&](const Value& where, std::string message) {
+      setting.bad = true;
+      // A value that was left out has no place of its own.
+      const bool empty = where.kind == Kind::Nothing;
+      problem(empty ? entry.place : where.place, name, std::move(message));
+    };
+    if (entry.value.kind == Kind::Invalid) {
+      setting.bad = true;
+    } else if (!field.is_section()) {
+      field.read(entry.value, complain);
+    } else {
+      const Field& first = field.section.front();
+      const bool is_name = entry.value.kind == Kind::Scalar && first.key == "name";
+      complain(
+          entry.value,
+          formatted(
+              "expected a section, as in '{}: {{{}: {}}}', got {}", entry.key, first.key,
+              is_name ? entry.value.text : example(first), describe(entry.value)));
+    }
+    reading_.settings[name] = setting;
   }
 
   void unknown(const Entry& entry, const std::vector<Field>& fields, const std::string& prefix) {

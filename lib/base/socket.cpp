@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -89,17 +88,6 @@ bool bind_to_all(Socket& socket, int port) {
 }
 
 }  // namespace
-
-Deadline::Deadline(double seconds)
-    : end_(
-          std::chrono::steady_clock::now() +
-          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-              std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e9)))) {}
-
-double Deadline::seconds_left() const {
-  const std::chrono::duration<double> left = end_ - std::chrono::steady_clock::now();
-  return std::max(0.0, left.count());
-}
 
 int Deadline::milliseconds_left() const {
   return static_cast<int>(std::ceil(1e3 * std::min(seconds_left(), 1e6)));

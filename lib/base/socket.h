@@ -2,13 +2,14 @@
 // owns its file descriptor; failures throw Error(PeerLost).
 #pragma once
 
-#include <chrono>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/descriptor.h"
 
 namespace abtrain {
@@ -16,8 +17,11 @@ namespace abtrain {
 // A point in time by which one or several waits must end.
 class Deadline {
  public:
-  explicit Deadline(double seconds);
-  double seconds_left() const;  // 0 once the deadline has passed
+  explicit Deadline(double seconds) : seconds_(seconds) {}
+  // 0 once the deadline has passed.
+  double seconds_left() const {
+    return std::max(0.0, seconds_ - watch_.seconds());
+  }
   bool has_passed() const {
     return seconds_left() == 0;
   }
@@ -26,7 +30,8 @@ class Deadline {
   int milliseconds_left() const;
 
  private:
-  std::chrono::steady_clock::time_point end_;
+  double seconds_;
+  Stopwatch watch_;
 };
 
 class Socket {

@@ -34,9 +34,7 @@ const unsigned char* bytes_of(std::string_view text) {
 }
 
 Secret checked(std::string text, const std::string& what) {
-  while (text.ends_with('\n') || text.ends_with('\r')) {
-    text.pop_back();
-  }
+  text.erase(text.find_last_not_of("\r\n") + 1);
   ABT_CHECK(
       text.size() >= kMinLength && text.size() <= kMaxLength, Config,
       "{}: expected a secret of {} to {} bytes, got {}", what, kMinLength, kMaxLength, text.size());

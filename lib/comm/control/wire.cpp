@@ -87,7 +87,7 @@ Message Inbox::take() {
 }
 
 std::optional<Message> receive(const Socket& socket, double seconds, const Inbox::Check& expected) {
-  const Deadline deadline(std::min(seconds, 1e9));
+  const Deadline deadline(seconds);
   Inbox inbox;
   for (;;) {
     switch (inbox.read(socket, expected)) {

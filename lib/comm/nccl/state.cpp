@@ -56,9 +56,7 @@ bool good(ncclResult_t result) {
 
 std::string text_of(ncclResult_t result) {
   std::string detail = ncclGetLastError(nullptr);
-  while (!detail.empty() && detail.back() == '\n') {
-    detail.pop_back();
-  }
+  detail.erase(detail.find_last_not_of('\n') + 1);
   return formatted(
       "{}{}{}{}", ncclGetErrorString(result), detail.empty() ? "" : " (", detail,
       detail.empty() ? "" : ")");

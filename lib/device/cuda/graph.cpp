@@ -23,13 +23,14 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 using Generators = std::vector<at::Generator>;
 
-// Runs one step of a recovery. Errors are ignored, so that the steps after it
-// are tried as well.
+// Runs the body and returns its error, or null.
 template <class Body>
-void quietly(const Body& body) noexcept {
+std::exception_ptr attempt(const Body& body) noexcept {
   try {
     body();
+    return nullptr;
   } catch (...) {
+    return std::current_exception();
   }
 }
 
@@ -75,7 +76,7 @@ class Captured {
   ~Captured() {
     // As soon as the graph is gone, its pool and the generators' state on the
     // device may be reused by others.
-    quietly([&] {
+    attempt([&] {
       const c10::cuda::CUDAGuard guard(device_);
       // After an error the stream may be waiting for a peer that is gone.
       if (std::uncaught_exceptions() == 0) {
@@ -94,8 +95,7 @@ class Captured {
 
   // Returns null on success.
   std::exception_ptr record(const std::function<void()>& body, const Generators& generators) {
-    std::exception_ptr error;
-    try {
+    const std::exception_ptr before = attempt([&] {
       graph_ = std::make_unique<at::cuda::CUDAGraph>();
       pool_ = at::cuda::graph_pool_handle();
       for (const at::Generator& generator : generators) {
@@ -107,20 +107,13 @@ class Captured {
       // backward pass runs on a thread of its own but on the stream of the
       // forward pass, so it is captured as well.
       graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
-    } catch (...) {
-      return std::current_exception();
+    });
+    if (before) {
+      return before;
     }
-    try {
-      body();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    try {
-      graph_->capture_end();
-    } catch (...) {
-      error = error ? error : std::current_exception();
-    }
-    return error;
+    const std::exception_ptr within = attempt(body);
+    const std::exception_ptr after = attempt([&] { graph_->capture_end(); });
+    return within ? within : after;
   }
 
   // Cleans up what LibTorch 2.11 leaves behind when a capture fails: the stream
@@ -136,18 +129,14 @@ class Captured {
         static_cast<void>(cudaGraphDestroy(part));
       }
     }
-    bool ended = true;  // then the graph releases its pool itself
-    try {
-      static_cast<void>(graph_->pool());
-    } catch (...) {
-      ended = false;
-    }
-    if (!ended) {
+    // A capture that has ended has a pool, which the graph releases itself.
+    if (attempt([&] { static_cast<void>(graph_->pool()); })) {
+      // Errors are ignored, so that the next steps are tried as well.
       at::HostAllocator* host = at::getHostAllocator(at::kCUDA);
-      quietly([&] { allocator::endAllocateToPool(device_.index(), pool_); });
-      quietly([&] { host->end_allocate_to_pool(pool_); });
-      quietly([&] { allocator::releasePool(device_.index(), pool_); });
-      quietly([&] { host->release_pool(pool_); });
+      attempt([&] { allocator::endAllocateToPool(device_.index(), pool_); });
+      attempt([&] { host->end_allocate_to_pool(pool_); });
+      attempt([&] { allocator::releasePool(device_.index(), pool_); });
+      attempt([&] { host->release_pool(pool_); });
     }
     graph_.reset();
     static_cast<void>(cudaGetLastError());
