@@ -122,6 +122,13 @@ int exit_code_of(const std::exception_ptr& error) {
   }
 }
 
+std::exception_ptr error_of(std::int64_t code, const std::string& text) {
+  if (code == 1) {
+    return std::make_exception_ptr(std::runtime_error(text));
+  }
+  return std::make_exception_ptr(Error(static_cast<ErrorKind>(code), text));
+}
+
 int worker_of(const std::exception_ptr& error, int otherwise) {
   try {
     std::rethrow_exception(error);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -54,6 +55,9 @@ std::string message_of(const std::exception_ptr& cause);
 // The exit code that an error stands for: that of an abtrain::Error, that of a
 // wrong configuration when memory or threads do not suffice for it, else 1.
 int exit_code_of(const std::exception_ptr& error);
+
+// The error that an exit code stands for; 1, an internal error, has no kind.
+std::exception_ptr error_of(std::int64_t code, const std::string& text);
 
 // The worker that an error is about, where that is not the one that has it.
 int worker_of(const std::exception_ptr& error, int otherwise);

@@ -9,14 +9,22 @@
 // finish first.
 #pragma once
 
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
-#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/text.h"
 #include "comm/control/control.h"
 #include "comm/control/meeting.h"
+#include "comm/control/wire.h"
+#include "comm/failure.h"
 
 namespace abtrain::comm {
 
@@ -60,8 +68,52 @@ class ControlChannel : public Control {
   void close() noexcept;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  bool is_hub() const {
+    return options_.rank == 0;
+  }
+  std::string name_of(int rank) const {
+    const std::string& host = met_.hosts[static_cast<std::size_t>(rank)];
+    return formatted("worker {}{}{}", rank, host.empty() ? "" : " on ", host);
+  }
+  // The thread's body.
+  void serve();
+  bool is_sound(const wire::Message& message, std::size_t connection) const;
+  void handle(const wire::Message& message);         // from worker 0 or itself
+  void handle_at_hub(const wire::Message& message);  // hub: from any worker
+  void lost(std::size_t connection, const char* why);
+  void send(std::size_t connection, const wire::Message& message);
+  void to_hub(const wire::Message& message);
+  void to_others(const wire::Message& message);
+  void to_all(const wire::Message& message);
+  void take_failure(const wire::Message& message, bool is_gone);
+
+  ControlOptions options_;
+  wire::Connections met_;
+  std::vector<wire::Inbox> inboxes_;  // the thread's own, one per met_.sockets
+
+  std::mutex send_mutex_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int64_t begun_ = 0;
+  bool asked_for_stop_ = false;  // this worker has asked worker 0
+  bool holding_ = false;         // has answered Ask, waits for StopAt
+  std::int64_t stop_at_ = -1;
+  std::int64_t verdicts_ = 0;
+  wire::Message verdict_{wire::Type::Verdict, 0};
+  std::deque<std::string> shared_;  // not yet taken by share()
+  std::vector<bool> left_;          // connections that said Bye or are gone
+  bool closing_ = false;
+  Failure failure_;
+
+  // For worker 0 only, guarded by hub_mutex_.
+  std::recursive_mutex hub_mutex_;
+  bool asked_ = false;
+  bool decided_ = false;
+  std::vector<std::optional<std::int64_t>> begun_of_;
+  std::vector<std::optional<wire::Message>> votes_;
+  SpentBoard board_;
+
+  std::jthread thread_;
 };
 
 }  // namespace abtrain::comm

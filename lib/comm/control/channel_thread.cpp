@@ -1,5 +1,4 @@
-#include "comm/control/state.h"
-
+// The thread of a control channel, and what it sends.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/exit_codes.h"
+#include "comm/control/channel.h"
 
 namespace abtrain::comm {
 
@@ -25,30 +25,23 @@ bool is_error(std::int64_t code) {
 
 }  // namespace
 
-std::exception_ptr error_of(std::int64_t code, const std::string& text) {
-  if (code == 1) {
-    return std::make_exception_ptr(std::runtime_error(text));
-  }
-  return std::make_exception_ptr(Error(static_cast<ErrorKind>(code), text));
+ControlChannel::ControlChannel(ControlOptions given)
+    : options_(std::move(given)),
+      met_(wire::meet(options_)),
+      inboxes_(met_.sockets.size()),
+      left_(static_cast<std::size_t>(options_.size)),
+      begun_of_(static_cast<std::size_t>(options_.size)),
+      votes_(static_cast<std::size_t>(options_.size)),
+      board_(options_.size) {
+  thread_ = std::jthread([this] { serve(); });
 }
 
-ControlChannel::State::State(ControlOptions given)
-    : options(std::move(given)),
-      met(wire::meet(options)),
-      inboxes(met.sockets.size()),
-      left(static_cast<std::size_t>(options.size)),
-      begun_of(static_cast<std::size_t>(options.size)),
-      votes(static_cast<std::size_t>(options.size)),
-      board(options.size) {
-  thread = std::jthread([this] { serve(); });
-}
-
-ControlChannel::State::~State() {
+ControlChannel::~ControlChannel() {
   {
-    const std::lock_guard lock(mutex);
-    closing = true;
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
   }
-  for (const Socket& socket : met.sockets) {
+  for (const Socket& socket : met_.sockets) {
     if (socket.is_open()) {
       ::shutdown(socket.file(), SHUT_RDWR);  // wakes the thread
     }
@@ -56,13 +49,13 @@ ControlChannel::State::~State() {
 }
 
 // The thread's body: runs until all connections have ended.
-void ControlChannel::State::serve() {
+void ControlChannel::serve() {
   for (;;) {
     std::vector<pollfd> waits;  // poll() skips those with -1
     {
-      const std::lock_guard lock(mutex);
-      for (std::size_t i = 0; i < met.sockets.size(); ++i) {
-        waits.push_back({left[i] ? -1 : met.sockets[i].file(), POLLIN, 0});
+      const std::lock_guard lock(mutex_);
+      for (std::size_t i = 0; i < met_.sockets.size(); ++i) {
+        waits.push_back({left_[i] ? -1 : met_.sockets[i].file(), POLLIN, 0});
       }
     }
     if (std::ranges::count(waits, -1, &pollfd::fd) == std::ssize(waits)) {
@@ -77,13 +70,13 @@ void ControlChannel::State::serve() {
       }
       // This never waits for the rest of a message.
       const auto state =
-          inboxes[i].read(met.sockets[i], [&](const Message& m) { return is_sound(m, i); });
+          inboxes_[i].read(met_.sockets[i], [&](const Message& m) { return is_sound(m, i); });
       if (state == wire::Inbox::State::Waiting) {
         continue;
       }
       std::optional<Message> message;
       if (state == wire::Inbox::State::Ready) {
-        message = inboxes[i].take();
+        message = inboxes_[i].take();
         if (is_hub()) {
           handle_at_hub(*message);
         } else {
@@ -96,21 +89,21 @@ void ControlChannel::State::serve() {
                      "does not answer"
                    : " is gone: it sent an invalid message, and its "
                      "connection was closed");
-        ::shutdown(met.sockets[i].file(), SHUT_RDWR);
+        ::shutdown(met_.sockets[i].file(), SHUT_RDWR);
       }
       if (!message || message->type == Type::Bye) {
-        const std::lock_guard lock(mutex);
-        left[i] = true;
-        changed.notify_all();
+        const std::lock_guard lock(mutex_);
+        left_[i] = true;
+        changed_.notify_all();
       }
     }
   }
 }
 
 // Whether the other end of a connection may send this message.
-bool ControlChannel::State::is_sound(const Message& message, std::size_t connection) const {
+bool ControlChannel::is_sound(const Message& message, std::size_t connection) const {
   const auto rank = static_cast<std::size_t>(message.rank);
-  if (is_hub() ? rank != connection : message.rank >= options.size) {
+  if (is_hub() ? rank != connection : message.rank >= options_.size) {
     return false;
   }
   switch (message.type) {
@@ -136,10 +129,10 @@ bool ControlChannel::State::is_sound(const Message& message, std::size_t connect
   }
 }
 
-void ControlChannel::State::lost(std::size_t connection, const char* why) {
+void ControlChannel::lost(std::size_t connection, const char* why) {
   {
-    const std::lock_guard lock(mutex);
-    if (closing) {
+    const std::lock_guard lock(mutex_);
+    if (closing_) {
       return;
     }
   }
@@ -153,74 +146,74 @@ void ControlChannel::State::lost(std::size_t connection, const char* why) {
 }
 
 // serve() reports a connection that is lost or that nobody reads any more.
-void ControlChannel::State::post(std::size_t connection, const Message& message) {
-  const std::lock_guard lock(send_mutex);
-  const Socket& socket = met.sockets[connection];
-  if (socket.is_open() && !wire::send(socket, message, options.send_timeout)) {
+void ControlChannel::send(std::size_t connection, const Message& message) {
+  const std::lock_guard lock(send_mutex_);
+  const Socket& socket = met_.sockets[connection];
+  if (socket.is_open() && !wire::send(socket, message, options_.send_timeout)) {
     ::shutdown(socket.file(), SHUT_RDWR);
   }
 }
 
-void ControlChannel::State::to_hub(const Message& message) {
+void ControlChannel::to_hub(const Message& message) {
   if (is_hub()) {
     handle_at_hub(message);
   } else {
-    post(0, message);
+    send(0, message);
   }
 }
 
-void ControlChannel::State::to_others(const Message& message) {
-  for (std::size_t i = 1; i < met.sockets.size(); ++i) {
-    post(i, message);
+void ControlChannel::to_others(const Message& message) {
+  for (std::size_t i = 1; i < met_.sockets.size(); ++i) {
+    send(i, message);
   }
 }
 
-void ControlChannel::State::to_all(const Message& message) {
+void ControlChannel::to_all(const Message& message) {
   to_others(message);
   handle(message);
 }
 
-void ControlChannel::State::handle_at_hub(const Message& message) {
-  const std::lock_guard hub(hub_mutex);
+void ControlChannel::handle_at_hub(const Message& message) {
+  const std::lock_guard hub(hub_mutex_);
   const auto from = static_cast<std::size_t>(message.rank);
   const auto all_there = [](const auto& list) {
     return std::ranges::all_of(list, [](const auto& entry) { return entry.has_value(); });
   };
   switch (message.type) {
     case Type::Stop:
-      if (!std::exchange(asked, true)) {
+      if (!std::exchange(asked_, true)) {
         to_all({Type::Ask, 0});
       }
       return;
     case Type::Begun:
     case Type::Bye:  // it could not answer a later Ask
-      begun_of[from] = message.value;
-      if (all_there(begun_of) && !std::exchange(decided, true)) {
-        to_all({Type::StopAt, 0, **std::ranges::max_element(begun_of)});
+      begun_of_[from] = message.value;
+      if (all_there(begun_of_) && !std::exchange(decided_, true)) {
+        to_all({Type::StopAt, 0, **std::ranges::max_element(begun_of_)});
       }
       return;
     case Type::Vote:
-      votes[from] = message;
-      if (all_there(votes)) {
+      votes_[from] = message;
+      if (all_there(votes_)) {
         const auto worst =
-            std::ranges::find_if(votes, [](const auto& vote) { return vote->value != 0; });
+            std::ranges::find_if(votes_, [](const auto& vote) { return vote->value != 0; });
         Message result{Type::Verdict, 0};
-        if (worst != votes.end()) {
+        if (worst != votes_.end()) {
           result = **worst;
           result.type = Type::Verdict;
         } else {
           std::vector<std::string> texts;
-          for (const auto& vote : votes) {
+          for (const auto& vote : votes_) {
             texts.push_back(vote->text);  // one line each
             std::ranges::replace(texts.back(), '\n', ' ');
           }
           result.text = join(texts, "\n");
         }
-        std::ranges::fill(votes, std::nullopt);
+        std::ranges::fill(votes_, std::nullopt);
         if (result.value != 0) {
           // Whoever hears of it may be gone before this worker does.
-          const std::lock_guard lock(mutex);
-          closing = true;
+          const std::lock_guard lock(mutex_);
+          closing_ = true;
         }
         to_all(result);
       }
@@ -230,7 +223,7 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
       if (const auto spent = wire::read_as<Spent>(message.text);
           message.text.size() == sizeof(Spent) &&
           std::ranges::all_of(*spent, [](double s) { return std::isfinite(s); })) {
-        board.post(message.rank, message.value, *spent);
+        board_.post(message.rank, message.value, *spent);
       }
       return;
     case Type::Failed:
@@ -242,27 +235,27 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
   }
 }
 
-void ControlChannel::State::handle(const Message& message) {
-  std::unique_lock lock(mutex);
+void ControlChannel::handle(const Message& message) {
+  std::unique_lock lock(mutex_);
   switch (message.type) {
     case Type::Ask: {
-      holding = true;
-      const Message answer{Type::Begun, options.rank, begun};
+      holding_ = true;
+      const Message answer{Type::Begun, options_.rank, begun_};
       lock.unlock();
       to_hub(answer);
       return;
     }
     case Type::StopAt:
-      stop_at = message.value;
+      stop_at_ = message.value;
       break;
     case Type::Verdict:
-      closing = closing || message.value != 0;
-      verdict = message;
-      ++verdicts;
+      closing_ = closing_ || message.value != 0;
+      verdict_ = message;
+      ++verdicts_;
       break;
     case Type::Shared:
       if (!is_hub()) {
-        shared.push_back(message.text);
+        shared_.push_back(message.text);
       }
       break;
     case Type::Failed:
@@ -272,23 +265,23 @@ void ControlChannel::State::handle(const Message& message) {
     default:
       return;
   }
-  changed.notify_all();
+  changed_.notify_all();
 }
 
-void ControlChannel::State::take_failure(const Message& message, bool is_gone) {
-  if (message.rank == options.rank) {
+void ControlChannel::take_failure(const Message& message, bool is_gone) {
+  if (message.rank == options_.rank) {
     return;  // it knows
   }
   const auto cause = error_of(message.value, message.text);
   {
-    const std::lock_guard lock(mutex);
-    if (closing || !failure.set(cause)) {
+    const std::lock_guard lock(mutex_);
+    if (closing_ || !failure_.set(cause)) {
       return;  // at the end of the run, or an echo
     }
-    changed.notify_all();
+    changed_.notify_all();
   }
-  if (options.on_failure) {
-    options.on_failure(cause, is_gone ? message.rank : -1);
+  if (options_.on_failure) {
+    options_.on_failure(cause, is_gone ? message.rank : -1);
   }
 }
 
