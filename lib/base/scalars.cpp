@@ -29,22 +29,17 @@ std::string unsigned_part(const std::string& text) {
   return text.substr(sign ? 1 : 0);
 }
 
+}  // namespace
+
 template <class Integer>
-bool parse_whole(const std::string& text, Integer& out, std::string& why) {
+bool parse_integer(const std::string& text, Integer& out, std::string& why) {
   const std::string digits = unsigned_part(text);
   return !digits.empty() && std::ranges::all_of(digits, is_digit) &&
          !has_leading_zero(digits, why) && read_number(text[0] == '+' ? digits : text, out);
 }
 
-}  // namespace
-
-bool parse_integer(const std::string& text, std::int64_t& out, std::string& why) {
-  return parse_whole(text, out, why);
-}
-
-bool parse_integer(const std::string& text, std::uint64_t& out, std::string& why) {
-  return parse_whole(text, out, why);
-}
+template bool parse_integer(const std::string&, std::int64_t&, std::string&);
+template bool parse_integer(const std::string&, std::uint64_t&, std::string&);
 
 bool parse_number(const std::string& text, double& out, std::string& why) {
   const std::string digits = unsigned_part(text);

@@ -22,8 +22,9 @@ bool read_number(std::string_view text, Number& out) {
 
 // Each of these functions sets `out` and returns true, or returns false and
 // leaves `out` unchanged; it may then set `why` to a remark for the message.
-bool parse_integer(const std::string& text, std::int64_t& out, std::string& why);
-bool parse_integer(const std::string& text, std::uint64_t& out, std::string& why);
+// Integer: std::int64_t or std::uint64_t.
+template <class Integer>
+bool parse_integer(const std::string& text, Integer& out, std::string& why);
 bool parse_number(const std::string& text, double& out, std::string& why);
 // `110`, `110 steps`, `1 epoch`, `0.5 epochs`, `5 %`. Steps must be integers.
 bool parse_duration(const std::string& text, Duration& out, std::string& why);

@@ -228,7 +228,7 @@ state::State load_state(const Checkpoint& checkpoint, int rank) {
   const state::SafetensorsFile own(file_of(rank));
   take(own, kOwnPrefix, state.own);
   const int lead = checkpoint.leads[static_cast<std::size_t>(rank)];
-  take(lead == rank ? own : state::SafetensorsFile(file_of(lead)), kReplicasPrefix, state.replicas);
+  take(state::SafetensorsFile(file_of(lead)), kReplicasPrefix, state.replicas);
   *state.values = values_of(own);
   return state;
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 
@@ -57,61 +57,34 @@ std::uint64_t write_safetensors(
   return written;
 }
 
-struct SafetensorsFile::State {
-  explicit State(const std::string& path) : file(path) {}
-
-  InputFile file;
-  std::uint64_t begin = 0;  // where the tensors begin
-  SafetensorsHeader header;
-  std::unordered_map<std::string, std::size_t> places;  // in header.tensors
-
-  std::uint64_t data_bytes() const {
-    return file.size() - begin;
-  }
-  template <class... T>
-  void check(bool ok, fmt::format_string<T...> text, const T&... parts) const {
-    ABT_CHECK(
-        ok, DamagedData, "{}: damaged safetensors file: {}", file.path(),
-        formatted(text, parts...));
-  }
-  template <class... T>
-  void check_fit(bool ok, fmt::format_string<T...> text, const T&... parts) const {
-    ABT_CHECK(
-        ok, DamagedData, "{} does not fit the model: {}", file.path(), formatted(text, parts...));
-  }
-  void check_bytes(const StoredTensor& t) const {
+void SafetensorsFile::check_layout() const {
+  std::vector<const StoredTensor*> sorted;
+  for (const StoredTensor& t : tensors()) {
     const std::uint64_t element = element_bytes(t.dtype);
     check(
         t.begin <= t.end && t.end <= data_bytes() &&
             (element == 0 || t.bytes() == static_cast<std::uint64_t>(t.numel()) * element),
         "tensor '{}' ({} of {}) should lie at bytes {} .. {} of {}", t.name, t.dtype,
         shape_text(t.sizes), t.begin, t.end, data_bytes());
+    sorted.push_back(&t);
   }
-  void check_layout() const {
-    std::vector<const StoredTensor*> sorted;
-    for (const StoredTensor& tensor : header.tensors) {
-      check_bytes(tensor);
-      sorted.push_back(&tensor);
-    }
-    std::ranges::stable_sort(
-        sorted, {}, [](const StoredTensor* t) { return std::pair(t->begin, t->end); });
-    std::uint64_t end = 0;
-    for (const StoredTensor* tensor : sorted) {
-      check(
-          tensor->begin == end, "tensor '{}' begins at byte {}{}{}", tensor->name, tensor->begin,
-          tensor->begin < end ? ", inside another that ends at " : ", after a gap from ", end);
-      end = tensor->end;
-    }
-    check(end == data_bytes(), "its tensors end at byte {} of {}", end, data_bytes());
+  std::ranges::stable_sort(
+      sorted, {}, [](const StoredTensor* t) { return std::pair(t->begin, t->end); });
+  std::uint64_t end = 0;
+  for (const StoredTensor* tensor : sorted) {
+    check(
+        tensor->begin == end, "tensor '{}' begins at byte {}{}{}", tensor->name, tensor->begin,
+        tensor->begin < end ? ", inside another that ends at " : ", after a gap from ", end);
+    end = tensor->end;
   }
-};
+  check(end == data_bytes(), "its tensors end at byte {} of {}", end, data_bytes());
+}
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_shared<State>(path)) {
-  State& s = *state_;
-  const std::uint64_t size = s.file.size();
-  s.check(size >= 8, "it is shorter than its 8-byte header length");
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
+  const std::uint64_t size = file_.size();
+  check(size >= 8, "it is shorter than its 8-byte header length");
   std::array<char, 8> first;
-  s.file.read(0, first.data(), 8);
+  file_.read(0, first.data(), 8);
   std::uint64_t length = 0;
   std::memcpy(&length, first.data(), 8);
   // A file of torch.save (a zip archive, formerly a bare pickle) has no such
@@ -122,35 +95,19 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_sha
       "{}: expected a safetensors file, but this one is from torch.save; "
       "convert it in Python with safetensors.torch.save_file(state_dict, ...)",
       path);
-  s.check(
+  check(
       length <= size - 8, "its header should have {} bytes, but only {} follow", length, size - 8);
-  s.check(
+  check(
       length <= kLargestHeader, "its header should have {} bytes; at most {} are allowed", length,
       kLargestHeader);
   std::string text(length, '\0');
-  s.file.read(8, text.data(), length);
-  s.begin = 8 + length;
-  s.header = parse_header(text, path);
-  for (const StoredTensor& tensor : s.header.tensors) {
-    s.places.emplace(tensor.name, s.places.size());
+  file_.read(8, text.data(), length);
+  begin_ = 8 + length;
+  header_ = parse_header(text, path);
+  for (const StoredTensor& tensor : header_.tensors) {
+    places_.emplace(tensor.name, places_.size());
   }
-  s.check_layout();
-}
-
-const std::string& SafetensorsFile::path() const {
-  return state_->file.path();
-}
-
-std::uint64_t SafetensorsFile::data_begin() const {
-  return state_->begin;
-}
-
-bool SafetensorsFile::has(const std::string& name) const {
-  return state_->places.contains(name);
-}
-
-const std::vector<StoredTensor>& SafetensorsFile::tensors() const {
-  return state_->header.tensors;
+  check_layout();
 }
 
 std::vector<std::string> SafetensorsFile::names() const {
@@ -169,17 +126,16 @@ at::Tensor SafetensorsFile::read(
 at::Tensor SafetensorsFile::read_integers(
     const std::string& name, const std::vector<std::int64_t>& sizes) const {
   const StoredTensor& tensor = find(name, sizes);
-  state_->check(tensor.dtype == "I32", "tensor '{}' is {}, not I32", name, tensor.dtype);
+  check(tensor.dtype == "I32", "tensor '{}' is {}, not I32", name, tensor.dtype);
   return load_as(tensor, at::kInt);
 }
 
 const StoredTensor& SafetensorsFile::find(
     const std::string& name, const std::vector<std::int64_t>& sizes) const {
-  const State& s = *state_;
-  const auto place = s.places.find(name);
-  s.check_fit(place != s.places.end(), "tensor '{}' is missing", name);
+  const auto place = places_.find(name);
+  check_fit(place != places_.end(), "tensor '{}' is missing", name);
   const StoredTensor& tensor = tensors()[place->second];
-  s.check_fit(
+  check_fit(
       tensor.sizes == sizes, "tensor '{}' has shape {}, expected {}", name,
       shape_text(tensor.sizes), shape_text(sizes));
   return tensor;
@@ -187,29 +143,24 @@ const StoredTensor& SafetensorsFile::find(
 
 at::Tensor SafetensorsFile::load(const StoredTensor& tensor) const {
   const auto type = float_type(tensor.dtype);
-  state_->check(
+  check(
       type.has_value(), "tensor '{}' is {}, not F32, F64, F16 or BF16", tensor.name, tensor.dtype);
   return load_as(tensor, *type);
 }
 
 at::Tensor SafetensorsFile::load_as(const StoredTensor& stored, at::ScalarType type) const {
   at::Tensor tensor = at::empty(stored.sizes, type);
-  state_->file.read(state_->begin + stored.begin, tensor.data_ptr(), tensor.nbytes());
+  file_.read(begin_ + stored.begin, tensor.data_ptr(), tensor.nbytes());
   return tensor;
 }
 
 void SafetensorsFile::copy(const StoredTensor& tensor, const WritePiece& write) const {
-  state_->file.copy(state_->begin + tensor.begin, state_->begin + tensor.end, write);
+  file_.copy(begin_ + tensor.begin, begin_ + tensor.end, write);
 }
 
 std::vector<std::int64_t> SafetensorsFile::shape(const std::string& name) const {
-  const auto place = state_->places.find(name);
-  return place == state_->places.end() ? std::vector<std::int64_t>{}
-                                       : tensors()[place->second].sizes;
-}
-
-const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
-  return state_->header.metadata;
+  const auto place = places_.find(name);
+  return place == places_.end() ? std::vector<std::int64_t>{} : tensors()[place->second].sizes;
 }
 
 std::string SafetensorsFile::metadata(const std::string& key) const {
@@ -219,7 +170,7 @@ std::string SafetensorsFile::metadata(const std::string& key) const {
 
 std::int64_t SafetensorsFile::columns(const std::string& name) const {
   const auto sizes = shape(name);
-  state_->check(sizes.size() == 2 && sizes[1] > 0, "tensor '{}' is not a matrix", name);
+  check(sizes.size() == 2 && sizes[1] > 0, "tensor '{}' is not a matrix", name);
   return sizes[1];
 }
 

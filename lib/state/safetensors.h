@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "state/safetensors_header.h"
 
@@ -40,11 +41,17 @@ class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
 
-  const std::string& path() const;
-  bool has(const std::string& name) const;
+  const std::string& path() const {
+    return file_.path();
+  }
+  bool has(const std::string& name) const {
+    return places_.contains(name);
+  }
   // Names of all tensors, in the file's order.
   std::vector<std::string> names() const;
-  const std::vector<StoredTensor>& tensors() const;
+  const std::vector<StoredTensor>& tensors() const {
+    return header_.tensors;
+  }
   // An fp32 tensor on the CPU, from F32, F64, F16 or BF16.
   at::Tensor read(const std::string& name, const std::vector<std::int64_t>& sizes) const;
   // An int32 tensor on the CPU, from I32.
@@ -52,22 +59,42 @@ class SafetensorsFile {
   std::vector<std::int64_t> shape(const std::string& name) const;
   // An entry of the metadata; "" if there is none.
   std::string metadata(const std::string& key) const;
-  const std::map<std::string, std::string>& metadata() const;
+  const std::map<std::string, std::string>& metadata() const {
+    return header_.metadata;
+  }
   // The second dimension of a 2-D tensor.
   std::int64_t columns(const std::string& name) const;
 
   // Reads one of tensors() in its own dtype, which must be a float_type().
   at::Tensor load(const StoredTensor& tensor) const;
   // Byte of the file from which StoredTensor::begin and end count.
-  std::uint64_t data_begin() const;
+  std::uint64_t data_begin() const {
+    return begin_;
+  }
   // Passes the bytes of one of tensors() to `write`, whatever the dtype.
   void copy(const StoredTensor& tensor, const WritePiece& write) const;
 
  private:
-  struct State;
+  std::uint64_t data_bytes() const {
+    return file_.size() - begin_;
+  }
+  template <class... T>
+  void check(bool ok, fmt::format_string<T...> text, const T&... parts) const {
+    ABT_CHECK(
+        ok, DamagedData, "{}: damaged safetensors file: {}", path(), formatted(text, parts...));
+  }
+  template <class... T>
+  void check_fit(bool ok, fmt::format_string<T...> text, const T&... parts) const {
+    ABT_CHECK(ok, DamagedData, "{} does not fit the model: {}", path(), formatted(text, parts...));
+  }
+  void check_layout() const;
   const StoredTensor& find(const std::string& name, const std::vector<std::int64_t>& sizes) const;
   at::Tensor load_as(const StoredTensor& tensor, at::ScalarType type) const;
-  std::shared_ptr<State> state_;  // copies read the same open file
+
+  InputFile file_;
+  std::uint64_t begin_ = 0;  // where the tensors begin
+  SafetensorsHeader header_;
+  std::unordered_map<std::string, std::size_t> places_;  // in header_.tensors
 };
 
 }  // namespace abtrain::state

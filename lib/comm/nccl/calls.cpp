@@ -75,10 +75,6 @@ ncclResult_t grouped(int n, const Each& each) {
 
 }  // namespace
 
-bool transfers(const Call& call) {
-  return call.common_buffer().numel() > 0;
-}
-
 int enqueue(const Call& call, int rank, int size, ncclComm* communicator, CUstream_st* stream) {
   const auto type = type_of(call.out);
   switch (call.kind) {

@@ -10,9 +10,6 @@ struct CUstream_st;
 
 namespace abtrain::comm {
 
-// Whether there is anything to transfer; the same answer on every member.
-bool transfers(const Call& call);
-
 // Starts the transfer on member `rank` of `size`, in place where the buffers
 // allow it. Takes CUDA tensors on the communicator's device. Returns an
 // ncclResult_t: ncclSuccess or ncclInProgress if all is well.
