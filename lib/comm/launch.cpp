@@ -1,5 +1,6 @@
 #include "comm/launch.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/env.h"
@@ -35,12 +36,11 @@ int number_or(const char* name, int otherwise) {
 
 // With the numbers in the variables of these names.
 Launch launch_of(const char* source, const char* rank, const char* size, const char* local_rank) {
-  Launch launch;
-  launch.source = source;
-  launch.rank = number(rank);
-  launch.size = number(size);
-  launch.local_rank = number_or(local_rank, 0);
-  return launch;
+  return {
+      .rank = number(rank),
+      .size = number(size),
+      .local_rank = number_or(local_rank, 0),
+      .source = source};
 }
 
 void take_address(Launch& launch, const char* what, const std::string& text) {
@@ -74,12 +74,13 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
   ABT_CHECK(
       flags.processes <= kMaxProcesses, Usage, "--processes: expected at most {}, got {}",
       kMaxProcesses, flags.processes);
-  Launch launch;
-  launch.source = "flags";
-  launch.rank = flags.rank;
-  launch.size = flags.processes;
-  launch.local_rank = flags.local_rank >= 0 ? flags.local_rank : 0;
-  launch.local_size = flags.local_processes >= 0 ? flags.local_processes : launch.local_rank + 1;
+  const int local_rank = std::max(flags.local_rank, 0);
+  Launch launch{
+      .rank = flags.rank,
+      .size = flags.processes,
+      .local_rank = local_rank,
+      .local_size = flags.local_processes >= 0 ? flags.local_processes : local_rank + 1,
+      .source = "flags"};
   ABT_CHECK(
       launch.size < 2 || !flags.meet_at.empty(), Usage,
       "--processes {} also needs --meet-at HOST:PORT, an address of process 0", launch.size);

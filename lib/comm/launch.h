@@ -16,7 +16,7 @@ struct Launch {
   std::string source = "one process";  // "torchrun", "Open MPI", ...
   bool has_mpi = false;                // MPI_Init would find the other processes
   // Where the processes can meet, if the launcher says so; port 0: it does not.
-  std::string host;
+  std::string host = {};
   int port = 0;
 
   // "Open MPI: process 1 of 4, 1 of 2 on this host"

@@ -138,18 +138,14 @@ DeviceInfo info_of(const c10::Device& device) {
 }
 
 c10::Device pick_device(DeviceChoice wanted, int worker) {
-  const c10::Device cpu(c10::kCPU);
-  if (wanted == DeviceChoice::Cpu) {
-    return cpu;
+  const auto devices = wanted == DeviceChoice::Cpu ? std::vector<DeviceInfo>() : cuda_devices();
+  if (devices.empty()) {
+    ABT_CHECK(
+        wanted != DeviceChoice::Cuda, MissingInput,
+        "device 'cuda' was asked for, but 0 CUDA devices were found (`abtrain "
+        "doctor` explains why; `device: cpu` needs none)");
+    return c10::Device(c10::kCPU);
   }
-  const auto devices = cuda_devices();
-  if (wanted == DeviceChoice::Auto && devices.empty()) {
-    return cpu;
-  }
-  ABT_CHECK(
-      !devices.empty(), MissingInput,
-      "device 'cuda' was asked for, but 0 CUDA devices were found (`abtrain "
-      "doctor` explains why; `device: cpu` needs none)");
   return devices[static_cast<std::size_t>(worker) % devices.size()].device;
 }
 

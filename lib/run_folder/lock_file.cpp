@@ -71,8 +71,6 @@ std::string lock_text(const LockHolder& holder, std::int64_t beat) {
 // Parses a lock file. If its process was killed while writing it, the inode
 // number serves as the id.
 LockHolder from_text(const std::string& text, ino_t inode) {
-  LockHolder holder;
-  holder.id = formatted("inode{}", inode);
   JsonProblem problem;
   const nlohmann::ordered_json value = parse_json(text, problem);
   const auto is_plain = [](unsigned char c) { return c >= ' ' && c < 127; };
@@ -84,15 +82,17 @@ LockHolder from_text(const std::string& text, ino_t inode) {
   const auto pid = value_in<std::int64_t>(value, "pid");
   if (id.empty() || pid <= 0 || pid > std::numeric_limits<pid_t>::max() ||
       id.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    return holder;
+    LockHolder unknown;
+    unknown.id = formatted("inode{}", inode);
+    return unknown;
   }
-  holder.id = id;
-  holder.host = word("host");
-  holder.machine = word("machine");
-  holder.pid = static_cast<pid_t>(pid);
-  holder.ticks = word("ticks");
-  holder.started = word("started");
-  return holder;
+  return {
+      .id = id,
+      .host = word("host"),
+      .machine = word("machine"),
+      .pid = static_cast<pid_t>(pid),
+      .ticks = word("ticks"),
+      .started = word("started")};
 }
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
@@ -125,16 +125,15 @@ std::optional<LockFile> read_lock(const std::string& path, int file) {
 }  // namespace
 
 LockHolder this_process() {
-  LockHolder me;
-  me.id = random_id();
-  me.host = host_name();
-  me.machine = this_machine();
-  me.pid = ::getpid();
-  if (const auto state = process_state(me.pid)) {
-    me.ticks = state->started;
-  }
-  me.started = utc_now();
-  return me;
+  const pid_t pid = ::getpid();
+  const auto state = process_state(pid);
+  return {
+      .id = random_id(),
+      .host = host_name(),
+      .machine = this_machine(),
+      .pid = pid,
+      .ticks = state ? state->started : "",
+      .started = utc_now()};
 }
 
 LockHolder with_new_id(LockHolder holder) {
