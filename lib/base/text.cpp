@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <type_traits>
 
 namespace abtrain {
@@ -157,9 +158,7 @@ namespace {
 // Characters to insert, delete or replace, or neighbors to swap.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, above, row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) {
-    row[j] = j;
-  }
+  std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
     before = std::move(above);
     above = row;

@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/clock.h"
+
 namespace abtrain::device {
 
 class Span {
@@ -24,8 +26,10 @@ class Span {
   std::optional<double> seconds(bool wait) const;
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  struct Gpu;
+  Stopwatch watch_;  // for the CPU
+  double seconds_ = 0;
+  std::shared_ptr<Gpu> gpu_;  // null for the CPU
 };
 
 }  // namespace abtrain::device

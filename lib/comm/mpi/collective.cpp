@@ -105,7 +105,7 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
     const std::int64_t begin = chunk_begin(numel, n, peer);
     const std::int64_t bytes = chunk_size(numel, n, peer) * width_;
     parts_out_.emplace_back(Way::Send, group_.comm, peer, tag(0), bytes_at(in, begin), bytes);
-    parts_out_.back().allow_all();
+    parts_out_.back().allow(bytes);
     parts_in_.emplace_back(
         Way::Receive, group_.comm, peer, tag(0), bytes_at(rings_, (k - 1) * ring_numel), own_bytes,
         ring);
@@ -128,7 +128,7 @@ void MpiCollective::exchange_pieces() {
         way, group_.comm, peer, tag(0),
         sends ? bytes_at(call_.source(), piece.source) : bytes_at(call_.out, piece.target),
         piece.count * width_);
-    streams.back().allow_all();
+    streams.back().allow(streams.back().bytes());
   };
   for (int k = 1; k < n; ++k) {
     const int peer = (rank + k) % n;

@@ -37,10 +37,6 @@ static int init(int* threads) {
   return code;
 }
 
-static int finalize(void) {
-  return MPI_Finalize();
-}
-
 static int finish_comm(int code, MPI_Comm comm, MpiHandle* handle) {
   if (code == MPI_SUCCESS) {
     code = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -237,7 +233,7 @@ __attribute__((visibility("default"))) const MpiTable abtrain_mpi_table = {
     .library_version = library_version,
     .error_text = error_text,
     .init = init,
-    .finalize = finalize,
+    .finalize = MPI_Finalize,
     .copy_of_world = copy_of_world,
     .split = split,
     .free_comm = free_comm,

@@ -31,9 +31,6 @@ class MpiStream {
   void allow(std::int64_t bytes) {
     allowed_ = bytes;
   }
-  void allow_all() {
-    allowed_ = bytes_;
-  }
   // Posts the pieces that may be posted; true if there were any. Throws Error.
   bool post();
   // Whether a message is under way; the oldest one that is; and what to call

@@ -2,7 +2,6 @@
 
 #include <stdexcept>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "device/cuda/check.h"
 #include "device/devices.h"
@@ -50,19 +49,14 @@ void SideStream::run(const std::function<void()>& body) {
 
 void keep_for_current_stream(const at::Tensor&) {}
 
-struct Span::Impl {
-  Stopwatch watch;
-  double seconds = 0;
-};
-
-Span::Span(c10::Device) : impl_(std::make_shared<Impl>()) {}
+Span::Span(c10::Device) {}
 
 void Span::end() {
-  impl_->seconds = impl_->watch.seconds();
+  seconds_ = watch_.seconds();
 }
 
 std::optional<double> Span::seconds(bool) const {
-  return impl_->seconds;
+  return seconds_;
 }
 
 }  // namespace abtrain::device

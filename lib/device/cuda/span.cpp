@@ -1,45 +1,41 @@
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "base/clock.h"
 #include "device/span.h"
 
 namespace abtrain::device {
 
-struct Span::Impl {
-  c10::Device device;
-  Stopwatch watch{};
-  double seconds = 0;  // for the CPU
-  // For a GPU.
+struct Span::Gpu {
   c10::cuda::CUDAEvent first = {cudaEventDefault};
   c10::cuda::CUDAEvent second = {cudaEventDefault};
 };
 
-Span::Span(c10::Device device) : impl_(std::make_shared<Impl>(Impl{device})) {
+Span::Span(c10::Device device) {
   if (device.is_cuda()) {
-    impl_->first.record(c10::cuda::getCurrentCUDAStream(device.index()));
+    gpu_ = std::make_shared<Gpu>();
+    gpu_->first.record(c10::cuda::getCurrentCUDAStream(device.index()));
   }
 }
 
 void Span::end() {
-  if (impl_->device.is_cuda()) {
-    impl_->second.record(c10::cuda::getCurrentCUDAStream(impl_->device.index()));
+  if (gpu_) {
+    gpu_->second.record(c10::cuda::getCurrentCUDAStream(gpu_->first.device_index()));
   } else {
-    impl_->seconds = impl_->watch.seconds();
+    seconds_ = watch_.seconds();
   }
 }
 
 std::optional<double> Span::seconds(bool wait) const {
-  if (!impl_->device.is_cuda()) {
-    return impl_->seconds;
+  if (!gpu_) {
+    return seconds_;
   }
   if (wait) {
-    impl_->second.synchronize();
+    gpu_->second.synchronize();
   }
-  if (!impl_->second.query()) {
+  if (!gpu_->second.query()) {
     return std::nullopt;
   }
-  return impl_->first.elapsed_time(impl_->second) * 1e-3;  // from milliseconds
+  return gpu_->first.elapsed_time(gpu_->second) * 1e-3;  // from milliseconds
 }
 
 }  // namespace abtrain::device
