@@ -66,8 +66,6 @@ struct Store::Impl {
   auto ask(const std::string& what, const Request& request) {
     try {
       return request();
-    } catch (const Error&) {
-      throw;
     } catch (const std::exception& error) {
       throw Error(
           ErrorKind::PeerLost, formatted(

@@ -82,7 +82,8 @@ void MpiWorld::Engine::wait(const Job& job) {
   const auto came = [&] { return job.done || failure_.happened(); };
   if (job.call.kind == Call::Kind::Split) {
     // A blocking MPI call, which the thread cannot time.
-    if (!changed_.wait_for(lock, std::chrono::duration<double>(std::min(timeout_, 1e8)), came)) {
+    if (!changed_.wait_for(
+            lock, std::chrono::duration<double>(std::min(timeout_.load(), 1e8)), came)) {
       const TimedOut late("split", timeout_, {});
       lock.unlock();
       abort(std::make_exception_ptr(late));
@@ -108,11 +109,6 @@ void MpiWorld::Engine::abort(std::exception_ptr cause) noexcept {
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
   posted_.notify_all();
-}
-
-void MpiWorld::Engine::set_timeout(double seconds) {
-  const std::lock_guard lock(mutex_);
-  timeout_ = seconds;
 }
 
 void MpiWorld::Engine::run() {
@@ -211,11 +207,12 @@ std::vector<int> MpiWorld::Engine::regroup() {
   regroups_ = true;
   posted_.notify_all();
   const bool done = changed_.wait_for(
-      lock, std::chrono::duration<double>(std::min(timeout_, 1e8) + kRegroupSeconds),
+      lock, std::chrono::duration<double>(std::min(timeout_.load(), 1e8) + kRegroupSeconds),
       [&] { return !regroups_ || ended_; });
   ABT_CHECK(
       done, PeerLost,
-      "the workers that are left did not find each other within train.timeout ({} s)", timeout_);
+      "the workers that are left did not find each other within train.timeout ({} s)",
+      timeout_.load());
   if (regroups_) {  // the thread has ended with an error
     lock.unlock();
     std::rethrow_exception(failure_.cause());

@@ -1,6 +1,7 @@
 // The thread that makes all MPI calls of a process.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -43,7 +44,9 @@ class MpiWorld::Engine {
   const std::shared_ptr<MpiGroup>& world() const {
     return world_;
   }
-  void set_timeout(double seconds);
+  void set_timeout(double seconds) {
+    timeout_ = seconds;
+  }
   bool is_fault_tolerant() const {
     return mpi_->is_fault_tolerant() != 0;
   }
@@ -77,7 +80,7 @@ class MpiWorld::Engine {
   bool ended_ = false;
   bool regroups_ = false;         // asked for, and not done yet
   std::vector<int> left_;         // by the last regroup()
-  double timeout_ = 600;
+  std::atomic<double> timeout_ = 600;
   Failure failure_;
   std::thread thread_;
 };
