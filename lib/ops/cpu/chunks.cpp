@@ -39,6 +39,20 @@ ABT_INLINE void norms_of_chunks(
   }
 }
 
+// wire = x / members; x -= members * wire. scratch: `count` elements.
+ABT_INLINE void send_halves(
+    float* x, std::int64_t count, float members, c10::Half* wire, float* scratch) {
+  const float share = 1.0f / members;
+  for (std::int64_t i = 0; i < count; ++i) {
+    scratch[i] = x[i] * share;
+  }
+  from_float(scratch, wire, count);
+  to_float(wire, scratch, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    x[i] = __builtin_fmaf(-members, scratch[i], x[i]);
+  }
+}
+
 constexpr std::int64_t kTile = 2048;  // wire elements per tile
 
 // Walks the wire. A run is what is contiguous in u, cut where a tile ends.
