@@ -24,11 +24,7 @@ std::string csv_cell(const std::string& raw) {
   if (text.find_first_of(",\"") == std::string::npos) {
     return text;
   }
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return quoted + "\"";
+  return "\"" + replaced(text, "\"", "\"\"") + "\"";
 }
 
 }  // namespace

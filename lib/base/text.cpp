@@ -43,6 +43,19 @@ std::string fill_text(fmt::string_view text, fmt::format_args parts) {
   return fmt::to_string(out);
 }
 
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  for (std::size_t at; (at = text.find(from)) != std::string_view::npos;) {
+    out.append(text.substr(0, at)).append(to);
+    text.remove_prefix(at + from.size());
+  }
+  return out.append(text);
+}
+
+std::string in_quotes(const std::string& text) {
+  return "\"" + replaced(replaced(text, "\\", "\\\\"), "\"", "\\\"") + "\"";
+}
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
 }

@@ -131,10 +131,7 @@ std::string markdown_text(const std::vector<Cells>& table) {
     lines[0] += " " + cells.title + " |";
     lines[1] += cells.is_words ? " --- |" : " ---: |";
     for (std::size_t i = 0; i < cells.texts.size(); ++i) {
-      std::string text;
-      for (const char c : cells.texts[i]) {
-        text += c == '|' ? "\\|" : std::string(1, c);
-      }
+      const std::string text = replaced(cells.texts[i], "|", "\\|");
       lines[i + 2] += cells.best[i] ? " **" + text + "** |" : " " + text + " |";
     }
   }

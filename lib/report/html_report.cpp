@@ -164,12 +164,8 @@ ordered_json column_json(const Column& column, const std::vector<Setting>& setti
 
 // Mean, lowest and highest score of the finished runs; null without any.
 ordered_json scores_json(const Setting& setting, WhichScore which) {
-  std::vector<double> values;
-  for (const RunRecord& run : setting.runs) {
-    if (run.summary && (*run.summary).*which) {
-      values.push_back(*((*run.summary).*which));
-    }
-  }
+  const std::vector<double> values = setting.values(
+      [&](const RunRecord& run) { return run.summary ? (*run.summary).*which : std::nullopt; });
   if (values.empty()) {
     return nullptr;
   }
@@ -267,21 +263,14 @@ ordered_json data_of(
   return data;
 }
 
-// JSON that is safe inside <script>: escaping "<" keeps out "</script>" and
-// HTML comments.
-std::string for_a_script(const ordered_json& data) {
-  std::string out;
-  for (const char c : json_text(data, -1)) {
-    out += c == '<' ? "\\u003c" : std::string(1, c);
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string as_html(
     const Comparison& comparison, const std::vector<Column>& columns, const std::string& made) {
-  const std::string data = for_a_script(data_of(comparison, columns, made));
+  // Escaping "<" makes the JSON safe inside <script>: it keeps out "</script>"
+  // and HTML comments.
+  const std::string data =
+      replaced(json_text(data_of(comparison, columns, made), -1), "<", "\\u003c");
   const std::pair<std::string_view, std::string_view> parts[] = {
       {"{{style}}", page_style()},
       {"{{plotly}}", plotly_script()},

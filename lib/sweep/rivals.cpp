@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "base/scalars.h"
@@ -186,7 +187,7 @@ RivalList list_rivals(
       {"evaluate.every", "0"},
       {"data.validation", std::to_string(std::min(kMaxHeldOut, set.train / 10))}};
 
-  std::vector<std::pair<std::string, std::string>> known;  // content, name
+  std::map<std::string, std::string> known;  // names by content
   for (const RivalSketch* sketch : chosen(request)) {
     const std::string name = sketch->name;
     try {
@@ -224,13 +225,8 @@ RivalList list_rivals(
         rival.options = read(joined({list.common, rival.set}));
       }
       config::check_run(rival.options, shape, set.train - rival.options.data.validation);
-      const std::string content = content_of(rival.options);
-      const auto twin =
-          std::ranges::find(known, content, &std::pair<std::string, std::string>::first);
-      ABT_CHECK(
-          twin == known.end(), Config, "is the same as {} here",
-          twin == known.end() ? "" : twin->second);
-      known.emplace_back(content, name);
+      const auto [twin, is_new] = known.emplace(content_of(rival.options), name);
+      ABT_CHECK(is_new, Config, "is the same as {} here", twin->second);
       rival.tune = settings_of(rival.options, request.tune);
       list.rivals.push_back(std::move(rival));
     } catch (const Error& error) {
@@ -270,18 +266,10 @@ std::string refusal(
 }
 
 std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::string& head) {
-  const auto quoted = [](const std::string& text) {
-    std::string out = "\"";
-    for (const char c : text) {
-      out += c == '"' || c == '\\' ? "\\" : "";
-      out += c;
-    }
-    return out + "\"";
-  };
   std::string out = head;
-  out += formatted("base: {}\nname: {}\n", quoted(list.config), list.name);
+  out += formatted("base: {}\nname: {}\n", in_quotes(list.config), list.name);
   if (!list.output.empty()) {
-    out += formatted("output: {}\n", quoted(list.output));
+    out += formatted("output: {}\n", in_quotes(list.output));
   }
   out += "set:\n";
   for (const auto& [key, value] : list.common) {
@@ -292,9 +280,9 @@ std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::st
     out += formatted("  seconds: {}\n", list.seconds);
   }
   if (!list.link.bandwidth.empty()) {
-    out += "  bandwidth: " + quoted(list.link.bandwidth) + "\n";
+    out += "  bandwidth: " + in_quotes(list.link.bandwidth) + "\n";
     if (!list.link.latency.empty()) {
-      out += "  latency: " + quoted(list.link.latency) + "\n";
+      out += "  latency: " + in_quotes(list.link.latency) + "\n";
     }
     if (list.link.nodes > 0) {
       out += formatted("  nodes: {}\n", list.link.nodes);
@@ -302,7 +290,7 @@ std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::st
   }
   out += "  pilot: " + as_flow(list.pilot) + "\n  rivals:\n";
   for (const RivalPlan& rival : list.rivals) {
-    out += formatted("    {}:\n      why: {}\n      set:\n", rival.name, quoted(rival.why));
+    out += formatted("    {}:\n      why: {}\n      set:\n", rival.name, in_quotes(rival.why));
     for (const auto& [key, value] : rival.set) {
       out += formatted("        {}: {}\n", key, value);
     }
@@ -314,7 +302,7 @@ std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::st
   if (!list.left_out.empty()) {
     out += "  left_out:\n";
     for (const auto& [name, why] : list.left_out) {
-      out += formatted("    {}: {}\n", name, quoted(why));
+      out += formatted("    {}: {}\n", name, in_quotes(why));
     }
   }
   out += formatted("seeds: {}\n", seeds);

@@ -22,11 +22,7 @@ std::string quoted(const std::string& word) {
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
     return word;
   }
-  std::string out = "'";
-  for (const char c : word) {
-    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return out + "'";
+  return "'" + replaced(word, "'", "'\\''") + "'";
 }
 
 // A name that #SBATCH accepts for a job and for the start of a file name.
@@ -43,12 +39,7 @@ std::string option_value(const std::string& value) {
   if (value.find_first_of(" '\"#\\") == std::string::npos) {
     return value;
   }
-  std::string out = "\"";
-  for (const char c : value) {
-    out += c == '"' || c == '\\' ? "\\" : "";
-    out += c;
-  }
-  return out + "\"";
+  return in_quotes(value);
 }
 
 // A newline would start a new line of the batch file: after a comment, that is

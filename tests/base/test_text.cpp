@@ -18,6 +18,12 @@ TEST(Text, SplitJoinTrim) {
   EXPECT_EQ(trim(" \n"), "");
 }
 
+TEST(Text, EachOccurrenceIsReplacedOnce) {
+  EXPECT_EQ(replaced("a|b||", "|", "\\|"), "a\\|b\\|\\|");
+  EXPECT_EQ(replaced("abc", "d", "e"), "abc");
+  EXPECT_EQ(in_quotes("a\\\"b"), "\"a\\\\\\\"b\"");
+}
+
 TEST(Text, GlobMatchesWholeNames) {
   EXPECT_TRUE(glob_match("fc*", "fc1"));
   EXPECT_TRUE(glob_match("*", ""));
