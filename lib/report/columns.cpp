@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -13,8 +12,6 @@ namespace abtrain::report {
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
 std::string number_text(double value, int decimals) {
   return decimals < 0 ? formatted("{:.{}g}", value, -decimals)
                       : formatted("{:.{}f}", value, decimals);
@@ -23,20 +20,15 @@ std::string number_text(double value, int decimals) {
 // A figure of the summary; none for a run that has not finished.
 template <class T, class Part>
 auto of_summary(T Part::*which) {
-  return [which](const RunRecord& run) -> std::optional<double> {
-    if (!run.summary) {
-      return {};
-    }
-    return (*run.summary).*which;
+  return [which](const RunRecord& run) {
+    return run.summary ? std::optional<double>((*run.summary).*which) : std::nullopt;
   };
 }
 
 auto of_waiting(double WaitingShares::*which) {
-  return [which](const RunRecord& run) -> std::optional<double> {
-    if (!run.summary || !run.summary->waiting) {
-      return {};
-    }
-    return (*run.summary->waiting).*which;
+  return [which](const RunRecord& run) {
+    return run.summary && run.summary->waiting ? std::optional((*run.summary->waiting).*which)
+                                               : std::nullopt;
   };
 }
 
@@ -73,28 +65,17 @@ void mark_best(
   }
 }
 
-auto at_arrival(double Evaluation::*what, double target) {
-  return [=](const RunRecord& run) -> std::optional<double> {
-    const Evaluation* there = arrival(run, target);
-    return there == nullptr ? kNever : there->*what;
-  };
-}
-
 }  // namespace
 
 Figure Column::figure(const Setting& setting) const {
   Figure figure;
-  std::vector<double> values;
-  for (const RunRecord& run : setting.runs) {
-    if (const auto value = of_run(run)) {
-      values.push_back(*value);
-    }
-  }
+  const std::vector<double> values = setting.values(of_run);
   if (values.empty()) {
     return figure;
   }
   figure.value = is_median ? median(values) : mean(values);
-  const std::size_t missed = static_cast<std::size_t>(std::ranges::count(values, kNever));
+  const std::size_t missed = static_cast<std::size_t>(
+      std::ranges::count_if(values, [](double value) { return std::isinf(value); }));
   if (missed == 0) {
     figure.spread = standard_deviation(values);
   } else {
@@ -172,7 +153,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
       column.help += " up to the first evaluation that reaches the target";
       column.best = Lowest;
       column.is_median = true;
-      column.of_run = at_arrival(what, *target);
+      column.of_run = [=](const RunRecord& run) { return at_arrival(run, target, what); };
       columns.push_back(std::move(column));
     };
     add({.key = "seconds_to_target",

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -19,6 +20,8 @@
 namespace abtrain::report {
 
 namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 // The name of a sweep's point, as "rank=8,seed=3-1f0c66ad", without the hash.
 // Other names are returned unchanged.
@@ -67,12 +70,8 @@ bool repeats_a_seed(const std::vector<RunRecord>& runs) {
 }
 
 double seconds_to(const Setting& setting, std::optional<double> target) {
-  std::vector<double> seconds;
-  for (const RunRecord& run : setting.runs) {
-    const Evaluation* there = arrival(run, target);
-    seconds.push_back(there != nullptr ? there->seconds : std::numeric_limits<double>::infinity());
-  }
-  return median(std::move(seconds));
+  return median(setting.values(
+      [&](const RunRecord& run) { return at_arrival(run, target, &Evaluation::seconds); }));
 }
 
 // Keys whose values differ among the settings for which counts() is true.
@@ -187,6 +186,17 @@ std::size_t Setting::finished() const {
       std::ranges::count_if(runs, [](const RunRecord& run) { return run.summary.has_value(); }));
 }
 
+std::vector<double> Setting::values(
+    const std::function<std::optional<double>(const RunRecord&)>& of_run) const {
+  std::vector<double> values;
+  for (const RunRecord& run : runs) {
+    if (const auto value = of_run(run)) {
+      values.push_back(*value);
+    }
+  }
+  return values;
+}
+
 std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settings) {
   std::map<std::string, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < settings.size(); ++i) {
@@ -200,12 +210,10 @@ std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settin
 }
 
 double quality_of(const Setting& setting) {
-  double sum = 0;
-  for (const RunRecord& run : setting.runs) {
-    sum += run.summary ? run.summary->quality() : 0;
-  }
-  const std::size_t count = setting.finished();
-  return count == 0 ? -std::numeric_limits<double>::infinity() : sum / static_cast<double>(count);
+  const std::vector<double> qualities = setting.values([](const RunRecord& run) {
+    return run.summary ? std::optional(run.summary->quality()) : std::nullopt;
+  });
+  return qualities.empty() ? -kInfinite : mean(qualities);
 }
 
 double mean(const std::vector<double>& values) {
@@ -231,15 +239,14 @@ std::optional<double> standard_deviation(const std::vector<double>& values) {
   return std::sqrt(sum / (count - 1));
 }
 
-const Evaluation* arrival(const RunRecord& run, std::optional<double> target) {
+double at_arrival(const RunRecord& run, std::optional<double> target, double Evaluation::*figure) {
   const auto there = std::ranges::find_if(
       run.evaluations, [&](const Evaluation& e) { return target && e.reaches(*target); });
-  return there == run.evaluations.end() ? nullptr : &*there;
+  return there == run.evaluations.end() ? kInfinite : (*there).*figure;
 }
 
 Comparison group_runs(std::vector<RunRecord> runs, std::optional<double> target) {
-  using Keys = std::vector<std::pair<std::string, std::string>>;
-  std::map<Keys, std::vector<RunRecord>> same;
+  std::map<KeyValues, std::vector<RunRecord>> same;
   for (RunRecord& run : runs) {
     same[run.keys].push_back(std::move(run));
   }

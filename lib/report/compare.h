@@ -10,7 +10,7 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +26,9 @@ struct Setting {
   std::vector<RunRecord> runs;
 
   std::size_t finished() const;
+  // What `of_run` says of each run, but for those of which it says nothing.
+  std::vector<double> values(
+      const std::function<std::optional<double>(const RunRecord&)>& of_run) const;
 };
 
 struct Comparison {
@@ -55,8 +58,9 @@ Comparison compare(
     const std::vector<std::string>& paths, std::optional<double> target,
     Spectra spectra = Spectra::Read, const std::vector<Condition>& where = {});
 
-// The first evaluation that reaches the target; null where there is none.
-const Evaluation* arrival(const RunRecord& run, std::optional<double> target);
+// A figure of the first evaluation that reaches the target; infinite where
+// there is none.
+double at_arrival(const RunRecord& run, std::optional<double> target, double Evaluation::*figure);
 
 // Groups the runs into settings, names and sorts these, and lists the keys that
 // differ.

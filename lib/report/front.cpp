@@ -8,8 +8,6 @@ namespace abtrain::report {
 
 namespace {
 
-using KeyValues = std::vector<std::pair<std::string, std::string>>;
-
 KeyValues without_length(KeyValues keys) {
   std::erase_if(keys, [](const auto& key) {
     return key.first == "train.steps" || key.first == "train.epochs";
@@ -81,58 +79,38 @@ std::vector<std::optional<FrontPoint>> front_points(
   return points;
 }
 
-std::vector<bool> on_front(const std::vector<std::optional<FrontPoint>>& points) {
-  std::vector<bool> there;
-  for (const auto& point : points) {
-    there.push_back(point && std::ranges::none_of(points, [&](const auto& other) {
-                      return other && beats(*other, *point);
-                    }));
-  }
-  return there;
-}
-
 std::vector<bool> on_front(
     const std::vector<std::optional<FrontPoint>>& points,
     const std::vector<std::vector<std::size_t>>& groups) {
   std::vector<bool> there(points.size());
   for (const auto& members : groups) {
-    std::vector<std::optional<FrontPoint>> own;
     for (const std::size_t i : members) {
-      own.push_back(points[i]);
-    }
-    const std::vector<bool> found = on_front(own);
-    for (std::size_t k = 0; k < members.size(); ++k) {
-      there[members[k]] = found[k];
+      there[i] = points[i] && std::ranges::none_of(members, [&](std::size_t other) {
+                   return points[other] && beats(*points[other], *points[i]);
+                 });
     }
   }
   return there;
 }
 
 std::vector<FrontLine> front_lines(const std::vector<Setting>& settings) {
-  struct Group {
-    KeyValues keys;
-    FrontLine line;
-  };
-  std::vector<Group> groups;
+  std::vector<FrontLine> lines;
+  std::vector<KeyValues> keys;  // of each setting, without its length
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const KeyValues& own = settings[i].runs.front().keys;
-    KeyValues keys = without_length(own);
+    keys.push_back(without_length(own));
     // Settings of equal keys are told apart by their names, so they are no
     // lengths of one another.
-    const auto group = std::ranges::find_if(groups, [&](const Group& g) {
-      return g.keys == keys && std::ranges::none_of(g.line.settings, [&](std::size_t j) {
-               return settings[j].runs.front().keys == own;
-             });
+    const auto line = std::ranges::find_if(lines, [&](const FrontLine& l) {
+      return keys[l.settings.front()] == keys[i] &&
+             std::ranges::none_of(
+                 l.settings, [&](std::size_t j) { return settings[j].runs.front().keys == own; });
     });
-    if (group != groups.end()) {
-      group->line.settings.push_back(i);
+    if (line != lines.end()) {
+      line->settings.push_back(i);
     } else {
-      groups.push_back({std::move(keys), {"", {i}}});
+      lines.push_back({"", {i}});
     }
-  }
-  std::vector<FrontLine> lines;
-  for (Group& group : groups) {
-    lines.push_back(std::move(group.line));
   }
   name_lines(lines, settings);
   return lines;

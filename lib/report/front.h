@@ -31,8 +31,6 @@ struct FrontPoint {
 std::vector<std::optional<FrontPoint>> front_points(
     const Column& cost, const std::vector<Setting>& settings);
 
-// Whether each point is on the front of all of them.
-std::vector<bool> on_front(const std::vector<std::optional<FrontPoint>>& points);
 // Whether each point is on the front of its group (by_data(), FrontLine); the
 // groups hold the indices of the points.
 std::vector<bool> on_front(

@@ -259,8 +259,13 @@ std::string RunRecord::progress() const {
 }
 
 std::string RunRecord::value_of(const std::string& key) const {
-  const auto found = std::ranges::find(keys, key, [](const auto& pair) { return pair.first; });
-  return found == keys.end() ? "" : found->second;
+  for (const KeyValues* list : {&keys, &own_keys}) {
+    const auto found = std::ranges::find(*list, key, &KeyValues::value_type::first);
+    if (found != list->end()) {
+      return found->second;
+    }
+  }
+  return "";
 }
 
 RunRecord read_run(const std::string& folder, Spectra spectra) {

@@ -82,6 +82,9 @@ struct Summary : Score {
   std::optional<double> decode_ms;
 };
 
+// Keys of a configuration with their values, in its order.
+using KeyValues = std::vector<std::pair<std::string, std::string>>;
+
 struct RunRecord {
   std::string folder;
   std::string name;
@@ -89,8 +92,8 @@ struct RunRecord {
   // The data set; of data that the user brings, also its file or folder.
   std::string data;
   // Every key of the configuration but name, seed and output, with its value.
-  std::vector<std::pair<std::string, std::string>> keys;
-  std::vector<std::pair<std::string, std::string>> own_keys;  // those three
+  KeyValues keys;
+  KeyValues own_keys;  // those three
   std::vector<Evaluation> evaluations;
   std::vector<Decomposition> decompositions;
   std::optional<double> vnmse;  // mean over the "compression" events

@@ -16,16 +16,6 @@
 
 namespace abtrain::report {
 
-namespace {
-
-std::string value_in(const RunRecord& run, const std::string& key) {
-  const auto own =
-      std::ranges::find(run.own_keys, key, [](const auto& pair) { return pair.first; });
-  return own != run.own_keys.end() ? own->second : run.value_of(key);
-}
-
-}  // namespace
-
 std::vector<Condition> read_conditions(const std::vector<std::string>& texts) {
   std::vector<Condition> conditions;
   ReadResult all;
@@ -54,7 +44,7 @@ void keep_matching(std::vector<RunRecord>& runs, const std::vector<Condition>& w
   for (const Condition& wanted : where) {
     std::set<std::string> there;
     const auto is_other = [&](const RunRecord& run) {
-      const std::string value = value_in(run, wanted.key);
+      const std::string value = run.value_of(wanted.key);
       there.insert(value);
       return std::ranges::none_of(
           where, [&](const Condition& c) { return c.key == wanted.key && c.value == value; });

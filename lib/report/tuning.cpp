@@ -47,7 +47,7 @@ std::string shown(const nlohmann::ordered_json& one, const char* key) {
 }  // namespace
 
 std::optional<Tuning> read_tuning(const std::vector<Setting>& settings) {
-  std::vector<std::filesystem::path> seen;
+  std::set<std::filesystem::path> seen;
   std::optional<Tuning> tuning;
   for (const Setting& setting : settings) {
     for (const RunRecord& run : setting.runs) {
@@ -55,15 +55,8 @@ std::optional<Tuning> read_tuning(const std::vector<Setting>& settings) {
       // "runs/a/" has an empty last part.
       place = place.has_filename() ? place : place.parent_path();
       const std::filesystem::path folder = place.parent_path();
-      if (std::ranges::count(seen, folder) > 0) {
-        continue;
-      }
-      seen.push_back(folder);
-      if (is_there((folder / "tuning.json").string())) {
-        if (!tuning) {
-          tuning.emplace();
-        }
-        add_file(folder, *tuning);
+      if (seen.insert(folder).second && is_there((folder / "tuning.json").string())) {
+        add_file(folder, tuning ? *tuning : tuning.emplace());
       }
     }
   }

@@ -152,7 +152,7 @@ TEST(Compare, OfATextFewerBitsPerByteAreBetter) {
   EXPECT_FALSE(bits[1].is_best);
   EXPECT_EQ(choose_columns("steps_to_target", 2.4)[0].title, "steps to 2.4 bits per byte");
   const auto points = front_points(choose_columns("bytes", {}).front(), both.settings);
-  EXPECT_EQ(on_front(points), (std::vector<bool>{true, false}));
+  EXPECT_EQ(on_front(points, {{0, 1}}), (std::vector<bool>{true, false}));
 }
 
 TEST(Compare, TheBestOfAColumnIsMarked) {

@@ -13,8 +13,8 @@ using testing::add_run;
 using Points = std::vector<std::optional<FrontPoint>>;
 
 TEST(Front, APointIsBeatenByWhatIsNoWorseAndSomewhereBetter) {
-  EXPECT_TRUE(on_front({}).empty());
-  EXPECT_EQ(on_front(Points{std::nullopt}), std::vector<bool>{false});
+  EXPECT_TRUE(on_front({}, {}).empty());
+  EXPECT_EQ(on_front(Points{std::nullopt}, {{0}}), std::vector<bool>{false});
   const Points points = {FrontPoint{0.9, 10},  FrontPoint{0.8, 2},
                          FrontPoint{0.8, 2},    // its equal does not beat it
                          FrontPoint{0.8, 3},    // as accurate, but dearer
@@ -22,7 +22,8 @@ TEST(Front, APointIsBeatenByWhatIsNoWorseAndSomewhereBetter) {
                          FrontPoint{0.85, 11},  // beaten in both
                          std::nullopt,         FrontPoint{0.1, 1}};
   EXPECT_EQ(
-      on_front(points), (std::vector<bool>{true, true, true, false, false, false, false, true}));
+      on_front(points, {{0, 1, 2, 3, 4, 5, 6, 7}}),
+      (std::vector<bool>{true, true, true, false, false, false, false, true}));
 }
 
 // Two schemes at two lengths with two seeds, and a run that has not ended. A
