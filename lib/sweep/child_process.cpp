@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "device/devices.h"
 
@@ -50,12 +51,11 @@ int exit_code(int status) {
 std::unique_ptr<ChildProcess> ChildProcess::start(
     const std::vector<std::string>& command, const std::string& log,
     const std::vector<int>& cores) {
-  int file = -1;
+  Descriptor file;
   if (!log.empty()) {
-    file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    ABT_CHECK(file >= 0, Io, "cannot write '{}': {}", log, strerror(errno));
-    if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(file);
+    file = Descriptor(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    ABT_CHECK(file.get() >= 0, Io, "cannot write '{}': {}", log, strerror(errno));
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       return nullptr;
     }
   }
@@ -72,13 +72,9 @@ std::unique_ptr<ChildProcess> ChildProcess::start(
   const pid_t parent = ::getpid();
   const pid_t id = ::fork();
   if (id == 0) {
-    become(arguments.data(), file, cores.empty() ? nullptr : &set, parent);
+    become(arguments.data(), file.get(), cores.empty() ? nullptr : &set, parent);
   }
-  const int error = errno;
-  if (file >= 0) {
-    ::close(file);
-  }
-  ABT_CHECK(id > 0, Io, "cannot start '{}': {}", command.front(), strerror(error));
+  ABT_CHECK(id > 0, Io, "cannot start '{}': {}", command.front(), strerror(errno));
   ::setpgid(id, id);  // parent and child both set it: no race
   return std::unique_ptr<ChildProcess>(new ChildProcess(id));
 }

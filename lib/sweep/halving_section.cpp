@@ -10,22 +10,21 @@ namespace abtrain::sweep {
 
 namespace {
 
-// The section `halving` as it was written.
+// The parts of the section `halving` that have keys of their own.
 struct HalvingSections {
-  double seconds = 0;
-  plan::Link link;
   Value pilot, rivals, left_out;
 };
 
-Fields fields_of(HalvingSections& s) {
+Fields fields_of(Halving& halving, HalvingSections& s) {
   Fields f;
   f.number(
-      "seconds", s.seconds, between(0, kLargest),
+      "seconds", halving.seconds, between(0, kLargest),
       "training time of a run at full length; its steps follow from what the "
       "pilots took");
-  f.text("bandwidth", s.link.bandwidth, "of a link, over which seconds count");
-  f.text("latency", s.link.latency, "per message of that link");
-  f.integer("nodes", s.link.nodes, between(0, 1 << 20), "hosts of that network; 0: one per worker");
+  f.text("bandwidth", halving.link.bandwidth, "of a link, over which seconds count");
+  f.text("latency", halving.link.latency, "per message of that link");
+  f.integer(
+      "nodes", halving.link.nodes, between(0, 1 << 20), "hosts of that network; 0: one per worker");
   f.value("pilot", s.pilot, "for pilots only");
   f.value("rivals", s.rivals, "the rivals by their names");
   f.value("left_out", s.left_out, "rivals that make no sense, and why");
@@ -33,13 +32,12 @@ Fields fields_of(HalvingSections& s) {
 }
 
 struct RivalSections {
-  std::string why;
   Value set, tune;
 };
 
-Fields fields_of(RivalSections& s) {
+Fields fields_of(Rival& rival, RivalSections& s) {
   Fields f;
-  f.text("why", s.why, "what it is");
+  f.text("why", rival.why, "what it is");
   f.value("set", s.set, "its keys, train.steps among them");
   f.value("tune", s.tune, "its settings");
   return f;
@@ -58,8 +56,7 @@ Rival read_rival(const Entry& entry, AssignmentReader& reader) {
         "folders are named after it");
   }
   RivalSections sections;
-  reader.read(fields_of(sections), entry.value);
-  rival.why = sections.why;
+  reader.read(fields_of(rival, sections), entry.value);
   reader.add_section("", sections.set, rival.set);
   const auto steps = std::ranges::find(
       rival.set, "train.steps", [](const Assignment& one) { return one.override.key; });
@@ -83,11 +80,9 @@ Rival read_rival(const Entry& entry, AssignmentReader& reader) {
 }  // namespace
 
 Halving read_halving(const Value& section, AssignmentReader& reader) {
-  HalvingSections sections;
-  reader.read(fields_of(sections), section);
   Halving halving;
-  halving.seconds = sections.seconds;
-  halving.link = sections.link;
+  HalvingSections sections;
+  reader.read(fields_of(halving, sections), section);
   reader.add_section("", sections.pilot, halving.pilot);
   for (const Entry& entry : sections.left_out.entries) {
     halving.left_out.emplace_back(entry.key, entry.value.text);

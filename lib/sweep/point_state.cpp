@@ -1,5 +1,6 @@
 #include "sweep/point_state.h"
 
+#include <array>
 #include <filesystem>
 #include <system_error>
 
@@ -11,19 +12,8 @@
 namespace abtrain::sweep {
 
 const char* name_of(PointState state) {
-  switch (state) {
-    case PointState::Missing:
-      return "missing";
-    case PointState::Started:
-      return "started";
-    case PointState::Failed:
-      return "failed";
-    case PointState::Finished:
-      return "finished";
-    case PointState::Foreign:
-      break;
-  }
-  return "foreign";
+  constexpr std::array kNames{"missing", "started", "failed", "finished", "foreign"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 PointState state_of(const PointRun& run) {

@@ -24,17 +24,17 @@ using Kind = Value::Kind;
 
 constexpr std::int64_t kMaxSeeds = 10000;
 
-// The sections of a sweep file as they were written.
+// The sections of a sweep file as they were written, and the name of its base.
 struct Sections {
-  std::string base, name, output;
+  std::string base;
   Value set, grid, list, exclude, seeds, halving;
 };
 
-Fields fields_of(Sections& s) {
+Fields fields_of(Sweep& sweep, Sections& s) {
   Fields f;
   f.text("base", s.base, "the configuration");
-  f.folder_name("name", s.name, "of the folder that holds the run folders");
-  f.text("output", s.output, "where that folder is created");
+  f.folder_name("name", sweep.name, "of the folder that holds the run folders");
+  f.text("output", sweep.output, "where that folder is created");
   f.value("set", s.set, "for all points");
   f.value("grid", s.grid, "keys with lists of values");
   f.value("list", s.list, "further points");
@@ -48,8 +48,9 @@ Fields fields_of(Sections& s) {
 bool is_configuration(const Value& root) {
   config::RunOptions options;
   const Fields keys = config::fields_of(options);
+  Sweep sweep;
   Sections sections;
-  const Fields own = fields_of(sections);
+  const Fields own = fields_of(sweep, sections);
   bool found = false;
   for (const Entry& entry : root.entries) {
     const bool is_key =
@@ -97,7 +98,7 @@ class SweepReader {
               "it",
               sweep_.file, sweep_.file));
     } else if (root.kind == Kind::Section) {
-      apply(fields_of(sections), root, reading_);
+      apply(fields_of(sweep_, sections), root, reading_);
       take(sections);
     } else if (root.kind != Kind::Invalid) {
       problem(
@@ -147,21 +148,18 @@ class SweepReader {
   // Sets the names given on the command line; "" keeps the present one. That is
   // by default the file's name, which may not be a valid folder name.
   void set_names(const std::string& name, const std::string& output) {
-    const bool is_default = name.empty() && !reading_.settings.contains("name");
-    sweep_.name = name.empty() ? sweep_.name : name;
-    sweep_.output = output.empty() ? sweep_.output : output;
-    Sections sections;
-    const auto check = [&](const char* key, const std::string& text, const Location& place) {
-      const auto own = config::literal_override(key, text, place);
-      apply(fields_of(sections), config::as_section(own), reading_);
+    const auto set = [&](const char* key, const std::string& text, const std::string& source) {
+      Sections none;
+      const auto own = config::literal_override(key, text, {source, 0, 0, ""});
+      apply(fields_of(sweep_, none), config::as_section(own), reading_);
     };
-    if (is_default) {
-      check("name", sweep_.name, {sweep_.source, 0, 0, ""});
-    } else if (!name.empty()) {
-      check("name", name, {"--name " + name, 0, 0, ""});
+    if (!name.empty()) {
+      set("name", name, "--name " + name);
+    } else if (!reading_.settings.contains("name")) {
+      set("name", sweep_.name, sweep_.source);
     }
     if (!output.empty()) {
-      check("output", output, {"--output " + output, 0, 0, ""});
+      set("output", output, "--output " + output);
     }
   }
 
@@ -193,10 +191,6 @@ class SweepReader {
   }
 
   void take(const Sections& sections) {
-    if (!sections.name.empty()) {
-      sweep_.name = sections.name;
-    }
-    sweep_.output = sections.output;
     find_base(sections.base);
     if (is_there(sections.set, "set", Kind::Section)) {
       Choice common;
