@@ -60,21 +60,42 @@ CLI::Option* add_choice(
   for (const auto& [name, value] : names) {
     words.push_back(name);
   }
-  const auto set = [&member, names](const std::string& word) {
-    for (const auto& [name, value] : names) {
-      if (name == word) {
-        member = value;
-      }
-    }
+  const auto set = [&member, names](const std::string& word) {  // one of the words
+    member = std::ranges::find(names, word, &Names<E>::value_type::first)->second;
   };
   return one_of(command.add_option_function<std::string>(option, set, help), words);
 }
 
-// Adds --json, short for --format json. `member` must outlive the parser.
-template <class T, class E>
-void add_json(CLI::App& command, T& member, E json) {
+// What a command prints or writes.
+enum class Format { Table, Csv, Json, Markdown, Html };
+
+// Adds --format, which takes the names of `formats`, and --json, short for
+// --format json. `member` (a Format, or an optional one) must outlive the
+// parser.
+template <class T>
+void add_format(
+    CLI::App& command, T& member, const std::vector<Format>& formats, const char* help) {
+  Names<Format> names = {
+      {"table", Format::Table},
+      {"csv", Format::Csv},
+      {"json", Format::Json},
+      {"markdown", Format::Markdown},
+      {"html", Format::Html}};
+  std::erase_if(
+      names, [&](const auto& name) { return std::ranges::count(formats, name.second) == 0; });
+  add_choice<Format>(command, "--format", member, names, help);
   command.add_flag_function(
-      "--json", [&member, json](std::int64_t) { member = json; }, "the same as --format json");
+      "--json", [&member](std::int64_t) { member = Format::Json; }, "the same as --format json");
+}
+
+// Adds an option that may be given several times, with one value each.
+inline void add_repeated(
+    CLI::App& command, const char* option, std::vector<std::string>& values, const char* type,
+    const char* help) {
+  command.add_option(option, values, help)
+      ->type_name(type)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 }  // namespace abtrain::app

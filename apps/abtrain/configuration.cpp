@@ -97,13 +97,6 @@ std::vector<std::string> configuration_names() {
   return names;
 }
 
-void add_sets(CLI::App& command, std::vector<std::string>& sets, const char* help) {
-  command.add_option("--set", sets, help)
-      ->type_name("a.b=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
-
 void add_config_options(CLI::App& command, ConfigArgs& args) {
   command.add_option("configuration")
       ->description("a path, or a name in the configs folder")
@@ -114,7 +107,8 @@ void add_config_options(CLI::App& command, ConfigArgs& args) {
       ->expected(CLI::detail::expected_max_vector_size);
   command.add_option("-c,--config", args.config, "the configuration, as an option")
       ->type_name("FILE");
-  add_sets(command, args.sets, "an override, as an option; may be repeated");
+  add_repeated(
+      command, "--set", args.sets, "a.b=VALUE", "an override, as an option; may be repeated");
   command.final_callback([&command, &args] { take_words(command, args); });
   command.add_option("--name", args.name, "name of the run and of its folder")->type_name("NAME");
   command.add_option("--output", args.output, "folder in which the run folder is created")

@@ -24,8 +24,6 @@ struct ConfigArgs {
 // Adds [CONFIG] [a.b=VALUE...], --config, --set, --name and --output. `args`
 // must outlive the parser.
 void add_config_options(CLI::App& command, ConfigArgs& args);
-// Adds --set alone; `help` says what it overrides.
-void add_sets(CLI::App& command, std::vector<std::string>& sets, const char* help);
 
 // Throws Error(Usage) if no configuration is named.
 void check_given(const ConfigArgs& args);

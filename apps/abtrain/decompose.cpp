@@ -23,14 +23,12 @@ namespace abtrain::app {
 
 namespace {
 
-enum class DecomposeFormat { Table, Csv, Json };
-
 struct DecomposeArgs {
   weights::DecomposeOptions options;
   // The given options of the rank rule (linalg::fields_of), by key.
   std::map<std::string, std::string> rule;
   std::string budget;
-  DecomposeFormat format = DecomposeFormat::Table;
+  Format format = Format::Table;
   bool dry_run = false;
 };
 
@@ -103,11 +101,10 @@ int run_decompose(DecomposeArgs& args) {
   at::set_num_threads(train::threads_per_worker({}, 1));
   Log log;
   const weights::DecomposeReport report = weights::decompose_file(args.options, log);
-  const bool is_table = args.format == DecomposeFormat::Table;
-  const std::string text = args.format == DecomposeFormat::Json
-                               ? json_text(weights::decompose_json(report))
-                           : is_table ? weights::decompose_table(report)
-                                      : weights::decompose_csv(report);
+  const bool is_table = args.format == Format::Table;
+  const std::string text = args.format == Format::Json ? json_text(weights::decompose_json(report))
+                           : is_table                  ? weights::decompose_table(report)
+                                                       : weights::decompose_csv(report);
   // The written file may be standard output; then the report goes elsewhere.
   if (report.written && is_standard_output(args.options.output)) {
     std::cerr << printable(text, "\n");
@@ -141,14 +138,6 @@ void add_rule_options(CLI::App& command, DecomposeArgs& args) {
       ->type_name("SIZE");
 }
 
-void add_globs(
-    CLI::App& command, const char* name, std::vector<std::string>& globs, const char* help) {
-  command.add_option(name, globs, help)
-      ->type_name("GLOB")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
-
 }  // namespace
 
 Command add_decompose(CLI::App& parser) {
@@ -169,24 +158,20 @@ Command add_decompose(CLI::App& parser) {
       ->type_name("OUT");
   add_force(command, options.force);
   add_rule_options(command, *args);
-  add_globs(
-      command, "--keep-dense", options.keep_dense,
+  add_repeated(
+      command, "--keep-dense", options.keep_dense, "GLOB",
       "a tensor or layer to copy unchanged; may be repeated");
-  add_globs(
-      command, "--only", options.only,
+  add_repeated(
+      command, "--only", options.only, "GLOB",
       "a tensor or layer to cut, all others are copied; may be repeated");
   in_range<std::int64_t>(
       command.add_option(
           "--min-size", options.min_size, "copy matrices of fewer elements unchanged (default 0)"),
       0);
   add_dtype_option(command, options.dtype, "dtype of the factors (default: that of the tensor)");
-  add_choice<DecomposeFormat>(
-      command, "--format", args->format,
-      {{"table", DecomposeFormat::Table},
-       {"csv", DecomposeFormat::Csv},
-       {"json", DecomposeFormat::Json}},
+  add_format(
+      command, args->format, {Format::Table, Format::Csv, Format::Json},
       "format of the report (default table)");
-  add_json(command, args->format, DecomposeFormat::Json);
   command.add_flag("--dry-run", args->dry_run, "only report; write nothing");
   command.footer(
       "Examples:\n"

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/machine_text.h"
+#include "choice_option.h"
 #include "configuration.h"
 #include "train/class_scores.h"
 #include "train/session.h"
@@ -36,7 +37,9 @@ Command add_evaluate(CLI::App& parser) {
   CLI::App& command =
       *parser.add_subcommand("evaluate", "measure the model of a run on its test set");
   add_run_options(command, args->run, args->model);
-  add_sets(command, args->sets, "override one key of the run's configuration; may be repeated");
+  add_repeated(
+      command, "--set", args->sets, "a.b=VALUE",
+      "override one key of the run's configuration; may be repeated");
   command.add_flag("--json", args->json, "print one JSON object, with the figures of all classes");
   command.footer(
       "Examples:\n"

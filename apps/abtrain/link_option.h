@@ -1,7 +1,10 @@
-// Options that describe the network of a command.
+// Options that describe the network of a command, and what a command line has
+// to say to give them.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "plan/time.h"
@@ -40,6 +43,22 @@ inline void check_link(const plan::Link& link) {
   ABT_CHECK(
       !link.bandwidth.empty() || (link.latency.empty() && link.nodes == 0), Usage,
       "--nodes and --latency describe a network: expected its --bandwidth too");
+}
+
+// Appends an option and its value to a command line; nothing for an empty
+// value.
+inline void append_option(
+    std::vector<std::string>& words, const char* option, const std::string& value) {
+  if (!value.empty()) {
+    words.insert(words.end(), {option, value});
+  }
+}
+
+// The same for the options of add_link().
+inline void append_link(std::vector<std::string>& words, const plan::Link& link) {
+  append_option(words, "--nodes", link.nodes > 0 ? std::to_string(link.nodes) : "");
+  append_option(words, "--bandwidth", link.bandwidth);
+  append_option(words, "--latency", link.latency);
 }
 
 }  // namespace abtrain::app

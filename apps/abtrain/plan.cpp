@@ -27,13 +27,11 @@ namespace abtrain::app {
 
 namespace {
 
-enum class PlanFormat { Table, Json };
-
 struct PlanArgs {
   ConfigArgs config;
   std::string against;
   std::string same_size_as;
-  PlanFormat format = PlanFormat::Table;
+  Format format = Format::Table;
   bool show_config = false;
   plan::Link link;
   std::optional<int> workers_here;
@@ -57,9 +55,6 @@ plan::ComputeTime read_compute(const std::string& text) {
 
 plan::TimeRequest request_of(const PlanArgs& args, const config::RunOptions& options) {
   plan::TimeRequest request;
-  ABT_CHECK(
-      args.workers_here.value_or(1) >= 1, Usage, "--workers-here: expected at least 1; got {}",
-      *args.workers_here);
   const auto workers = static_cast<int>(options.workers);
   request.network = plan::network_of(args.link, options);
   ABT_CHECK(
@@ -104,7 +99,7 @@ void run_against(const PlanArgs& args) {
   const config::RunOptions options = read_configuration(config, log);
   const plan::PlanComparison plan =
       plan::compare_with_run(options, args.against, request_of(args, options));
-  if (args.format == PlanFormat::Json) {
+  if (args.format == Format::Json) {
     print_json(plan::comparison_json(plan));
   } else {
     print(plan::comparison_text(plan));
@@ -151,7 +146,7 @@ void run_same_size(const PlanArgs& args) {
   if (is_factored) {
     found.overrides.insert(found.overrides.begin(), kDense);
   }
-  if (args.format == PlanFormat::Json) {
+  if (args.format == Format::Json) {
     print_json(plan::same_size_json(found, target));
   } else {
     print(
@@ -168,7 +163,7 @@ void run_plain(const PlanArgs& args) {
   Log log;
   const config::RunOptions options = read_configuration(args.config, log);
   const auto request = time_wanted(args, options);
-  if (args.format == PlanFormat::Json) {
+  if (args.format == Format::Json) {
     print_json(plan::plan_json(options, request));
     return;
   }
@@ -177,7 +172,7 @@ void run_plain(const PlanArgs& args) {
 }
 
 int run_plan(const PlanArgs& args) {
-  const bool is_json = args.format == PlanFormat::Json;
+  const bool is_json = args.format == Format::Json;
   ABT_CHECK(
       !args.show_config ||
           (args.against.empty() && args.same_size_as.empty() && !is_json && !wants_time(args)),
@@ -220,22 +215,19 @@ Command add_plan(CLI::App& parser) {
           "configuration, and print its plan (with that configuration, dense, "
           "unless another is named)")
       ->type_name("RUN|CONFIG");
-  add_choice<PlanFormat>(
-      command, "--format", args->format, {{"table", PlanFormat::Table}, {"json", PlanFormat::Json}},
-      "output format (default table)");
-  add_json(command, args->format, PlanFormat::Json);
+  add_format(command, args->format, {Format::Table, Format::Json}, "output format (default table)");
   command.add_flag(
       "--show-config", args->show_config,
       "check the configuration, and print all of its keys in place of the "
       "plan");
   constexpr const char* kTime = "Time (measures some steps on this machine)";
   add_link(command, args->link, kTime);
-  command
-      .add_option(
+  in_range<std::int64_t>(
+      command.add_option(
           "--workers-here", args->workers_here,
           "workers that compute at once while measuring (default: those of one "
-          "node)")
-      ->type_name("INT")
+          "node)"),
+      1)
       ->group(kTime);
   command
       .add_option(

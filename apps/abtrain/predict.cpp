@@ -20,11 +20,9 @@ namespace abtrain::app {
 
 namespace {
 
-enum class PredictFormat { Table, Csv, Json };
-
 struct PredictArgs {
   train::PredictOptions options;
-  std::optional<PredictFormat> format;
+  std::optional<Format> format;
   std::string output;
   bool force = false;
 
@@ -33,12 +31,12 @@ struct PredictArgs {
   }
 };
 
-PredictFormat format_of(const PredictArgs& args) {
+Format format_of(const PredictArgs& args) {
   const std::string ending = std::filesystem::path(args.output).extension().string();
   return args.format.value_or(
-      ending == ".csv"                          ? PredictFormat::Csv
-      : ending == ".json" || ending == ".jsonl" ? PredictFormat::Json
-                                                : PredictFormat::Table);
+      ending == ".csv"                          ? Format::Csv
+      : ending == ".json" || ending == ".jsonl" ? Format::Json
+                                                : Format::Table);
 }
 
 // Calls `line` for each file and each of its classes.
@@ -111,19 +109,19 @@ int run_predict(PredictArgs& args) {
     check_replaceable(
         args.output, {"-o", "an empty file", [](const std::string&) { return false; }}, args.force);
   }
-  const PredictFormat format = format_of(args);
+  const Format format = format_of(args);
   const ChosenModel model = choose_model(args.options.folder, args.options.model);
   args.options.folder = model.folder;
   args.options.model = model.file;
   Log log;
   const train::Predictions predictions = train::predict(model.options, args.options, log);
-  const std::string text = format == PredictFormat::Csv    ? predictions_csv(predictions)
-                           : format == PredictFormat::Json ? predictions_json(predictions)
-                                                           : predictions_table(predictions);
+  const std::string text = format == Format::Csv    ? predictions_csv(predictions)
+                           : format == Format::Json ? predictions_json(predictions)
+                                                    : predictions_table(predictions);
   if (args.to_file()) {
     atomic_write(args.output, text);
   } else {
-    print(text, /*exact=*/format != PredictFormat::Table);
+    print(text, /*exact=*/format != Format::Table);
   }
   return predictions.damaged == 0 ? 0 : static_cast<int>(ErrorKind::DamagedData);
 }
@@ -147,11 +145,9 @@ Command add_predict(CLI::App& parser) {
       command.add_option(
           "--top", args->options.top, "how many of the likeliest classes to show (default 1)"),
       1);
-  add_choice<PredictFormat>(
-      command, "--format", args->format,
-      {{"table", PredictFormat::Table}, {"csv", PredictFormat::Csv}, {"json", PredictFormat::Json}},
+  add_format(
+      command, args->format, {Format::Table, Format::Csv, Format::Json},
       "output format; json: an object per line (default: by the ending of -o, else table)");
-  add_json(command, args->format, PredictFormat::Json);
   command
       .add_option(
           "-o,--output", args->output,

@@ -19,18 +19,15 @@
 #include "report/html_report.h"
 #include "report/select.h"
 #include "report/verdict.h"
-#include "train/build_info.h"
 
 namespace abtrain::app {
 
 namespace {
 
-enum class ReportFormat { Table, Csv, Json, Markdown, Html };
-
 struct ReportArgs {
   std::vector<std::string> runs;       // run folders, or folders that hold some
   std::optional<double> target;        // an accuracy from 0 to 1, or bits per byte
-  std::optional<ReportFormat> format;  // nullopt: by the file's ending, else table
+  std::optional<Format> format;        // nullopt: by the file's ending, else table
   std::vector<std::string> where;      // "method.name=ab"
   std::string sort;                    // "": by data, time to the target, quality
   std::string columns;                 // "": depends on the format
@@ -43,18 +40,18 @@ struct ReportArgs {
   }
 };
 
-ReportFormat format_of(const ReportArgs& args) {
+Format format_of(const ReportArgs& args) {
   if (args.format) {
     return *args.format;
   }
   const std::string ending = std::filesystem::path(args.file).extension();
-  const ReportFormat format = ending == ".html" || ending == ".htm" ? ReportFormat::Html
-                              : ending == ".csv"                    ? ReportFormat::Csv
-                              : ending == ".json"                   ? ReportFormat::Json
-                              : ending == ".md"                     ? ReportFormat::Markdown
-                                                                    : ReportFormat::Table;
+  const Format format = ending == ".html" || ending == ".htm" ? Format::Html
+                        : ending == ".csv"                    ? Format::Csv
+                        : ending == ".json"                   ? Format::Json
+                        : ending == ".md"                     ? Format::Markdown
+                                                              : Format::Table;
   ABT_CHECK(
-      format != ReportFormat::Table || ending.empty() || ending == ".txt", Usage,
+      format != Format::Table || ending.empty() || ending == ".txt", Usage,
       "-o: expected a name that ends in .txt, .csv, .json, .md or .html, or "
       "--format; got '{}'",
       args.file);
@@ -71,12 +68,11 @@ bool is_report(const std::string& begin) {
 }
 
 std::string made_now() {
-  return formatted("Made by abtrain {}, {}", train::version_line(), utc_now("%F %H:%M UTC"));
+  return formatted("Made by {}, {}", version_text(), utc_now("%F %H:%M UTC"));
 }
 
-std::string written(
-    const report::Comparison& comparison, ReportFormat format, const ReportArgs& args) {
-  const bool for_machines = format == ReportFormat::Csv || format == ReportFormat::Json;
+std::string written(const report::Comparison& comparison, Format format, const ReportArgs& args) {
+  const bool for_machines = format == Format::Csv || format == Format::Json;
   const auto columns = args.front ? report::front_columns(args.target)
                                   : report::choose_columns(
                                         !args.columns.empty() ? args.columns
@@ -84,15 +80,15 @@ std::string written(
                                                               : "default",
                                         args.target);
   switch (format) {
-    case ReportFormat::Csv:
+    case Format::Csv:
       return report::as_csv(comparison, columns);
-    case ReportFormat::Json:
+    case Format::Json:
       return report::as_json(comparison, columns);
-    case ReportFormat::Markdown:
+    case Format::Markdown:
       return report::as_markdown(comparison, columns);
-    case ReportFormat::Html:
+    case Format::Html:
       return report::as_html(comparison, columns, made_now());
-    case ReportFormat::Table:
+    case Format::Table:
       break;
   }
   return report::as_table(comparison, columns, !args.to_file() && wants_color(1));
@@ -117,12 +113,12 @@ int run_report(const ReportArgs& args) {
       "--target: expected an accuracy above 0 and at most 1, such as 0.86, or "
       "bits per byte, such as 1.9; got {}",
       *args.target);
-  const ReportFormat format = format_of(args);
+  const Format format = format_of(args);
   ABT_CHECK(
       !args.front || args.columns.empty(), Usage,
       "--front has columns of its own: leave out --columns");
   ABT_CHECK(
-      !args.front || format != ReportFormat::Csv, Usage,
+      !args.front || format != Format::Csv, Usage,
       "--front marks what is on the front, and csv has no marks; expected "
       "another --format");
   check_link(args.link);
@@ -131,12 +127,12 @@ int run_report(const ReportArgs& args) {
     check_replaceable(args.file, {"-o", "a report", is_report}, args.force);
   }
   ABT_CHECK(
-      format != ReportFormat::Html || args.to_file() || !is_tty(1), Usage,
+      format != Format::Html || args.to_file() || !is_tty(1), Usage,
       "--format html: the page has several megabytes, too much for a terminal; "
       "name a file, such as -o report.html");
   auto comparison = report::compare(
       args.runs, args.target,
-      format == ReportFormat::Html ? report::Spectra::Read : report::Spectra::Skip,
+      format == Format::Html ? report::Spectra::Read : report::Spectra::Skip,
       report::read_conditions(args.where));
   if (!args.link.bandwidth.empty()) {
     add_link_seconds(comparison, args.link);
@@ -157,7 +153,7 @@ int run_report(const ReportArgs& args) {
   const std::string text = written(comparison, format, args);
   if (args.to_file()) {
     atomic_write(args.file, text);
-  } else if (format == ReportFormat::Table) {
+  } else if (format == Format::Table) {
     std::cout << text << std::flush;  // its names are escaped already
   } else {
     print(text, /*exact=*/true);
@@ -180,29 +176,20 @@ Command add_report(CLI::App& parser) {
           "show the time to this accuracy, 0 to 1, or of a text to these bits "
           "per byte")
       ->type_name("FLOAT");
-  add_choice<ReportFormat>(
-      command, "--format", args->format,
-      {{"table", ReportFormat::Table},
-       {"csv", ReportFormat::Csv},
-       {"json", ReportFormat::Json},
-       {"markdown", ReportFormat::Markdown},
-       {"html", ReportFormat::Html}},
+  add_format(
+      command, args->format,
+      {Format::Table, Format::Csv, Format::Json, Format::Markdown, Format::Html},
       "output format (default: by the ending of -o, else table)");
-  add_json(command, args->format, ReportFormat::Json);
   command
       .add_option(
           "--columns", args->columns,
           "all, default, or keys such as accuracy,bytes (default for csv and "
           "json: all)")
       ->type_name("LIST");
-  command
-      .add_option(
-          "--where", args->where,
-          "only runs with this value of a key; may be repeated, and of one key "
-          "any of the values counts")
-      ->type_name("a.b=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_repeated(
+      command, "--where", args->where, "a.b=VALUE",
+      "only runs with this value of a key; may be repeated, and of one key "
+      "any of the values counts");
   one_of(
       command.add_option(
           "--sort", args->sort,

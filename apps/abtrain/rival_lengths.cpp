@@ -13,6 +13,7 @@
 #include "configuration.h"
 #include "sweep/child_process.h"
 #include "sweep/halving.h"
+#include "sweep_training.h"
 #include "temporary_folder.h"
 
 namespace abtrain::app {
@@ -28,14 +29,10 @@ class Timer {
   double seconds(const sweep::RivalPlan& rival, std::int64_t steps) {
     const std::string name = formatted("{}_{}", rival.name, steps);
     std::vector<std::string> command{program_path(), "train", "--config", list_.config};
-    const auto add = [&](const sweep::Keys& keys) {
-      for (const auto& [key, value] : keys) {
-        command.insert(command.end(), {"--set", key + "=" + value});
-      }
-    };
-    add(list_.common);
-    add(rival.set);
-    add({{"train.steps", std::to_string(steps)}, {"evaluate.every", "0"}});
+    const sweep::Keys own = {{"train.steps", std::to_string(steps)}, {"evaluate.every", "0"}};
+    for (const auto& [key, value] : sweep::joined({list_.common, rival.set, own})) {
+      command.insert(command.end(), {"--set", key + "=" + value});
+    }
     command.insert(command.end(), {"--name", name, "--output", scratch_.path()});
     const std::string log = scratch_.path() + "/" + name + ".log";
     const auto child = sweep::ChildProcess::start(command, log, {});
@@ -102,10 +99,9 @@ std::int64_t steps_for(
 
 // Sets the rival's steps. Returns why it cannot take part, or "".
 std::string set_length(
-    const sweep::RivalList& list, std::int64_t steps, const std::vector<std::string>& folders,
-    Timer& timer, sweep::RivalPlan& rival) {
+    const sweep::RivalList& list, std::int64_t steps, Timer& timer, sweep::RivalPlan& rival) {
   const auto refused = [&](std::int64_t count, bool is_pilot) {
-    return sweep::refusal(list, rival, count, is_pilot, folders);
+    return sweep::refusal(list, rival, count, is_pilot, config_places());
   };
   rival.steps = steps;
   if (list.seconds > 0) {
@@ -136,14 +132,13 @@ std::string set_length(
 
 }  // namespace
 
-void set_lengths(
-    sweep::RivalList& list, std::int64_t steps, const std::vector<std::string>& folders, Log& log) {
+void set_lengths(sweep::RivalList& list, std::int64_t steps, Log& log) {
   Timer timer(list);
   std::vector<sweep::RivalPlan> timed;
   for (std::size_t i = 0; i < list.rivals.size(); ++i) {
     sweep::RivalPlan rival = list.rivals[i];
     log.live(formatted("measuring {} ({} of {})", rival.name, i + 1, list.rivals.size()));
-    if (const std::string why = set_length(list, steps, folders, timer, rival); !why.empty()) {
+    if (const std::string why = set_length(list, steps, timer, rival); !why.empty()) {
       list.left_out.emplace_back(rival.name, why);
       log.warning("{} is left out: {}", rival.name, why);
       continue;

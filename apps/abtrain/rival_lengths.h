@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "base/log.h"
 #include "sweep/rivals.h"
@@ -15,7 +13,6 @@ namespace abtrain::app {
 // take part are moved to list.left_out, with the reason. list.config must be
 // readable from here. Throws Error(Stopped) on a signal, and Error(Config) with
 // what a short run said where it fails for another reason.
-void set_lengths(
-    sweep::RivalList& list, std::int64_t steps, const std::vector<std::string>& folders, Log& log);
+void set_lengths(sweep::RivalList& list, std::int64_t steps, Log& log);
 
 }  // namespace abtrain::app

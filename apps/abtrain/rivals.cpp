@@ -14,6 +14,7 @@
 #include "base/output.h"
 #include "base/signals.h"
 #include "base/text.h"
+#include "choice_option.h"
 #include "config/config.h"
 #include "configuration.h"
 #include "link_option.h"
@@ -43,32 +44,22 @@ struct RivalsCommand {
   bool force = false;
 };
 
-constexpr std::int64_t kMaxRivalSteps = 1'000'000'000;
-constexpr std::int64_t kMaxRivalSeeds = 1000;
-
 std::string command_line(const RivalsCommand& args) {
   std::vector<std::string> words{"abtrain", "rivals", args.config.config};
-  const auto add = [&](const std::string& word) { words.push_back(word); };
-  const auto add_option = [&](const char* name, const std::string& value) {
-    if (!value.empty()) {
-      add(formatted("{} {}", name, value));
-    }
-  };
+  words.insert(words.end(), args.config.sets.begin(), args.config.sets.end());
   const auto number = [](const auto& value) {
     return value ? formatted("{}", *value) : std::string();
   };
-  std::ranges::for_each(args.config.sets, add);
-  add_option("--seconds", number(args.seconds));
-  add_option("--steps", number(args.steps));
-  add_option("--size", number(args.ratio));
-  add_option("--nodes", args.link.nodes > 0 ? formatted("{}", args.link.nodes) : "");
-  add_option("--bandwidth", args.link.bandwidth);
-  add_option("--latency", args.link.latency);
-  add_option("--only", args.only);
+  append_option(words, "--seconds", number(args.seconds));
+  append_option(words, "--steps", number(args.steps));
+  append_option(words, "--size", number(args.ratio));
+  append_link(words, args.link);
+  append_option(words, "--only", args.only);
   if (args.all) {
-    add("--all");
+    words.emplace_back("--all");
   }
-  add(formatted("--tune {} --seeds {}", args.tune, args.seeds));
+  append_option(words, "--tune", std::to_string(args.tune));
+  append_option(words, "--seeds", std::to_string(args.seeds));
   return printable(join(words, " "));
 }
 
@@ -97,19 +88,10 @@ void check(const RivalsCommand& args) {
       !args.seconds || (*args.seconds > 0 && *args.seconds <= plan::kMaxSeconds), Usage,
       "--seconds: expected a time above 0 and of at most a year, got {}", *args.seconds);
   ABT_CHECK(
-      !args.steps || (*args.steps >= 1 && *args.steps <= kMaxRivalSteps), Usage,
-      "--steps: expected 1 to {}, got {}", kMaxRivalSteps, *args.steps);
-  ABT_CHECK(
       !args.ratio || (*args.ratio > 1 && *args.ratio <= 1e6), Usage,
       "--size: expected how many times fewer parameters AB-training stores, "
       "above 1, such as 10; got {}",
       *args.ratio);
-  ABT_CHECK(
-      args.seeds >= 1 && args.seeds <= kMaxRivalSeeds, Usage, "--seeds: expected 1 to {}, got {}",
-      kMaxRivalSeeds, args.seeds);
-  ABT_CHECK(
-      args.tune >= 1 && args.tune <= static_cast<std::int64_t>(sweep::kMaxSettings), Usage,
-      "--tune: expected 1 to {} settings per rival, got {}", sweep::kMaxSettings, args.tune);
   check_link(args.link);
   std::error_code error;
   ABT_CHECK(
@@ -142,7 +124,7 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
   }
   list.link = args.link;
   list.seconds = args.seconds.value_or(0);
-  set_lengths(list, args.steps.value_or(0), folders, log);
+  set_lengths(list, args.steps.value_or(0), log);
   ABT_CHECK(!list.rivals.empty(), Diverged, "no rival is left to train");
   atomic_write(file, sweep::rivals_yaml(list, args.seeds, head_of(args)));
 }
@@ -151,17 +133,13 @@ int run_rivals(const RivalsCommand& args) {
   check(args);
   const std::string file =
       args.file.empty() ? fs::path(args.config.config).stem().string() + "_rivals.yaml" : args.file;
-  std::error_code error;
-  const bool is_there = fs::exists(file, error);
-  if (is_there) {
-    check_replaceable(file, {"-o", "a sweep of rivals", is_rivals_file}, args.force);
-  }
+  check_replaceable(file, {"-o", "a sweep of rivals", is_rivals_file}, args.force);
   Log log;
   {
     const StopSignals signals;
     // An interrupted comparison goes on with the lengths that were measured.
-    const bool goes_on =
-        args.run && !args.force && is_there && read_file(file, kMaxText).starts_with(head_of(args));
+    const bool goes_on = args.run && !args.force && is_there(file) &&
+                         read_file(file, kMaxText).starts_with(head_of(args));
     if (goes_on) {
       log.info("{}: written by this command before; it is continued", file);
     } else {
@@ -190,7 +168,9 @@ Command add_rivals(CLI::App& parser) {
           "training time of each method on this machine; its number of steps "
           "follows from short runs")
       ->type_name("SECONDS");
-  command.add_option("--steps", args->steps, "instead of --seconds: steps of each method");
+  in_range<std::int64_t>(
+      command.add_option("--steps", args->steps, "instead of --seconds: steps of each method"), 1,
+      1'000'000'000);
   command
       .add_option(
           "--size", args->ratio,
@@ -198,11 +178,15 @@ Command add_rivals(CLI::App& parser) {
           "dense networks match (default: as configured, else 10)")
       ->type_name("RATIO");
   add_link(command, args->link);
-  command.add_option("--seeds", args->seeds, "seeds of each run at full length (default 3)");
-  command.add_option(
-      "--tune", args->tune,
-      "settings that each method may try, in short pilots (default 3; 1: as "
-      "configured)");
+  in_range<std::int64_t>(
+      command.add_option("--seeds", args->seeds, "seeds of each run at full length (default 3)"), 1,
+      1000);
+  in_range<std::int64_t>(
+      command.add_option(
+          "--tune", args->tune,
+          "settings that each method may try, in short pilots (default 3; 1: as "
+          "configured)"),
+      1, sweep::kMaxSettings);
   command.add_option("--only", args->only, "only these: " + join(sweep::rival_names(), ", "))
       ->type_name("NAME,...");
   command.add_flag("--all", args->all, "DiLoCo and local SGD as well");

@@ -14,8 +14,10 @@
 #include "base/machine_text.h"
 #include "base/output.h"
 #include "base/signals.h"
+#include "choice_option.h"
 #include "config/config.h"
 #include "configuration.h"
+#include "link_option.h"
 #include "sweep/halving.h"
 #include "sweep/point_state.h"
 #include "sweep/slurm_script.h"
@@ -44,15 +46,6 @@ struct SweepCommand {
     return emit_slurm && !emit_slurm->empty() && *emit_slurm != "-";
   }
 };
-
-constexpr std::int64_t kMaxJobs = 65536;
-
-std::size_t jobs_of(const SweepCommand& args) {
-  ABT_CHECK(
-      !args.jobs || (*args.jobs >= 1 && *args.jobs <= kMaxJobs), Usage,
-      "--jobs: expected 1 to {}, got {}", kMaxJobs, *args.jobs);
-  return static_cast<std::size_t>(args.jobs.value_or(1));
-}
 
 sweep::Sweep read_sweep(const SweepCommand& args) {
   return sweep::read_sweep(args.sweep, config_places());
@@ -104,20 +97,15 @@ std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Swe
   } else {
     words = {fs::absolute(sweep.file).lexically_normal().string()};
   }
-  const auto add = [&](const char* option, const std::string& value) {
-    if (!value.empty()) {
-      words.insert(words.end(), {option, value});
-    }
-  };
   for (const std::string& grid : args.sweep.grid) {
-    add("--grid", grid);
+    append_option(words, "--grid", grid);
   }
   for (const std::string& set : args.sweep.sets) {
-    add("--set", set);
+    append_option(words, "--set", set);
   }
-  add("--seeds", args.sweep.seeds);
-  add("--name", args.sweep.name);
-  add("--output", args.sweep.output);
+  append_option(words, "--seeds", args.sweep.seeds);
+  append_option(words, "--name", args.sweep.name);
+  append_option(words, "--output", args.sweep.output);
   return words;
 }
 
@@ -132,7 +120,6 @@ int emit_slurm(const SweepCommand& args) {
     check_replaceable(
         *args.emit_slurm, {"--emit-slurm", "a batch file of a sweep", is_batch_file}, args.force);
   }
-  const std::size_t at_once = args.jobs ? jobs_of(args) : 0;
   const sweep::Sweep whole = read_sweep(args);
   const sweep::Sweep sweep = points_of(args, whole).sweep;
   const auto runs = checked_runs(sweep, false);
@@ -146,7 +133,7 @@ int emit_slurm(const SweepCommand& args) {
   }
   const std::string script = sweep::slurm_script(
       {whole.name, program_path(), sweep::slurm_root(program_path()), fs::current_path().string(),
-       arguments_of(args, whole), at_once, rounds},
+       arguments_of(args, whole), static_cast<std::size_t>(args.jobs.value_or(0)), rounds},
       runs);
   if (!args.to_file()) {
     print(script, /*exact=*/true);
@@ -192,7 +179,7 @@ int train_task(const SweepCommand& args, std::int64_t task) {
 int train_all(const SweepCommand& args) {
   ABT_CHECK(
       !args.round, Usage, "--round goes with --task and --list; all rounds are trained in turn");
-  const std::size_t jobs = jobs_of(args);
+  const auto jobs = static_cast<std::size_t>(args.jobs.value_or(1));
   const comm::Launch launch = comm::find_launch(args.launch);
   ABT_CHECK(
       launch.size == 1, Usage,
@@ -263,24 +250,25 @@ Command add_sweep(CLI::App& parser) {
           "-c,--config", args->sweep.config,
           "instead of a sweep file: the configuration that --grid varies")
       ->type_name("FILE");
-  command
-      .add_option(
-          "--grid", args->sweep.grid, "values of one key; may be repeated, for all combinations")
-      ->type_name("a.b=VALUE,...")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_repeated(
+      command, "--grid", args->sweep.grid, "a.b=VALUE,...",
+      "values of one key; may be repeated, for all combinations");
   command
       .add_option(
           "--seeds", args->sweep.seeds,
           "number of seeds for each point, or a list of them: 3, or 1,5,7")
       ->type_name("INT|INT,...");
-  add_sets(command, args->sweep.sets, "override one key of all points; may be repeated");
+  add_repeated(
+      command, "--set", args->sweep.sets, "a.b=VALUE",
+      "override one key of all points; may be repeated");
   command.add_option("--name", args->sweep.name, "name of the sweep's folder")->type_name("NAME");
   command
       .add_option("--output", args->sweep.output, "folder in which the sweep's folder is created")
       ->type_name("FOLDER");
-  command.add_option(
-      "--jobs", args->jobs, "points to train at a time (default 1); they share the cores");
+  in_range<std::int64_t>(
+      command.add_option(
+          "--jobs", args->jobs, "points to train at a time (default 1); they share the cores"),
+      1, 65536);
   command.add_option(
       "--task", args->task,
       "train only this point, counted from 0, in this process (default "

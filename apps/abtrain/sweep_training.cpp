@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "config/config.h"
 #include "configuration.h"
+#include "link_option.h"
 #include "sweep/child_process.h"
 #include "sweep/halving.h"
 #include "sweep/local_jobs.h"
@@ -20,15 +21,7 @@ int report(const std::vector<sweep::PointRun>& runs, const sweep::Halving* halvi
   std::vector<std::string> command{program_path(), "report"};
   if (halving != nullptr) {
     command.emplace_back("--front");
-    const plan::Link& link = halving->link;
-    const auto add = [&](const char* option, const std::string& value) {
-      if (!value.empty()) {
-        command.insert(command.end(), {option, value});
-      }
-    };
-    add("--bandwidth", link.bandwidth);
-    add("--latency", link.latency);
-    add("--nodes", link.nodes > 0 ? std::to_string(link.nodes) : "");
+    append_link(command, halving->link);
   }
   const std::size_t words = command.size();
   for (const sweep::PointRun& run : runs) {
@@ -40,16 +33,16 @@ int report(const std::vector<sweep::PointRun>& runs, const sweep::Halving* halvi
     return 0;
   }
   const int code = sweep::ChildProcess::start(command, "", {})->wait();
-  if (halving != nullptr && code == 0) {
-    const std::string page = runs.front().options.output + "/report.html";
-    command.insert(command.end(), {"-o", page});
-    const int written = sweep::ChildProcess::start(command, "", {})->wait();
-    if (written == 0) {
-      log.info("the page of this report: {}", page);
-    }
-    return written;
+  if (halving == nullptr || code != 0) {
+    return code;
   }
-  return code;
+  const std::string page = runs.front().options.output + "/report.html";
+  append_option(command, "-o", page);
+  const int written = sweep::ChildProcess::start(command, "", {})->wait();
+  if (written == 0) {
+    log.info("the page of this report: {}", page);
+  }
+  return written;
 }
 
 }  // namespace

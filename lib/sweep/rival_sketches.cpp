@@ -92,14 +92,6 @@ Keys ab_recipe(const RunOptions& o) {
 
 }  // namespace
 
-Keys joined(std::initializer_list<Keys> parts) {
-  Keys all;
-  for (const Keys& part : parts) {
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
-
 const std::vector<RivalSketch>& rival_sketches() {
   static const std::vector<RivalSketch> all = {
       {"ddp", "the large network, all gradients averaged, as configured", ddp},

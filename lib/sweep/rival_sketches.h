@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <vector>
 
 #include "config/run_options.h"
@@ -25,8 +24,5 @@ struct RivalSketch {
 };
 
 const std::vector<RivalSketch>& rival_sketches();
-
-// The keys of all parts, in order.
-Keys joined(std::initializer_list<Keys> parts);
 
 }  // namespace abtrain::sweep

@@ -129,6 +129,14 @@ std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
 
 }  // namespace
 
+Keys joined(std::initializer_list<Keys> parts) {
+  Keys all;
+  for (const Keys& part : parts) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
 std::vector<std::string> rival_names() {
   std::vector<std::string> names;
   for (const RivalSketch& sketch : rival_sketches()) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,8 @@ namespace abtrain::sweep {
 
 // Keys of the configuration with their values as YAML, in order.
 using Keys = std::vector<std::pair<std::string, std::string>>;
+// The keys of all parts, in order.
+Keys joined(std::initializer_list<Keys> parts);
 
 struct RivalsRequest {
   // The compression that AB-training's ranks are to reach; none: as configured.

@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
             "expected 0 to 1, as the sweep "
             "has 2 points; got 2"},
         BadSweep{"TaskBelow", "--task=-1", 2, "got -1"},
-        BadSweep{"NoJobs", "--jobs 0", 2, "--jobs: expected 1 to 65536"},
+        BadSweep{"NoJobs", "--jobs 0", 2, "--jobs: expected an integer from 1 to 65536"},
         BadSweep{"TwoVerbs", "--task 1 --list", 2, "expected one of them"},
         BadSweep{"JobsOfATask", "--task 1 --jobs 2", 2, "--jobs is for all"},
         BadSweep{"JsonOfNothing", "--json", 2, "--json goes with --list"},
