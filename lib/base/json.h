@@ -82,6 +82,19 @@ class JsonObject {
   std::string text(const char* pointer) const;
   const nlohmann::ordered_json& list(const char* pointer) const;
   const nlohmann::ordered_json& object(const char* pointer) const;
+  // The value of a key of `part`, which is a part of what is at `pointer`. If it
+  // is not there or no T, complains that it expected `wanted` at `pointer`.
+  template <class T>
+  T member(
+      const nlohmann::ordered_json& part, const char* key, const char* pointer,
+      const char* wanted) const {
+    T value{};
+    const auto found = part.find(key);
+    if (found == part.end() || !read_json(*found, value)) {
+      complain(pointer, wanted);
+    }
+    return value;
+  }
   [[noreturn]] void complain(const std::string& pointer, const std::string& wanted) const;
 
  private:

@@ -60,21 +60,16 @@ std::string without_spectra(std::string_view line) {
   return out += line;
 }
 
-std::vector<double> numbers(const JsonObject& event, const ordered_json& layer, const char* key) {
-  const auto list = layer.at("singular_values").find(key);
-  std::vector<double> out;
-  if (list == layer.at("singular_values").end() || !read_json(*list, out)) {
-    event.complain("/layers", "lists of numbers as index and value of singular_values");
-  }
-  return out;
-}
-
 std::optional<SpectrumSample> spectrum_of(const JsonObject& event, const ordered_json& layer) {
   const auto values = layer.find("singular_values");
   if (values == layer.end() || !values->is_object() || values->empty()) {
     return {};
   }
-  SpectrumSample spectrum{numbers(event, layer, "index"), numbers(event, layer, "value")};
+  const auto numbers = [&](const char* key) {
+    return event.member<std::vector<double>>(
+        *values, key, "/layers", "lists of numbers as index and value of singular_values");
+  };
+  SpectrumSample spectrum{numbers("index"), numbers("value")};
   if (spectrum.index.size() != spectrum.value.size()) {
     event.complain("/layers", "as many singular values as indices");
   }
@@ -84,16 +79,13 @@ std::optional<SpectrumSample> spectrum_of(const JsonObject& event, const ordered
 Decomposition decomposition(const JsonObject& event) {
   Decomposition cut{event.number("/step"), {}};
   for (const ordered_json& layer : event.list("/layers")) {
-    const auto get = [&](const char* key, auto value) {
-      const auto found = layer.find(key);
-      if (found == layer.end() || !read_json(*found, value)) {
-        event.complain("/layers", "a name, m, n and rank of each layer");
-      }
-      return value;
+    constexpr const char* kWanted = "a name, m, n and rank of each layer";
+    const auto number = [&](const char* key) {
+      return event.member<double>(layer, key, "/layers", kWanted);
     };
     cut.layers.push_back(
-        {get("name", std::string()), get("m", 0.0), get("n", 0.0), get("rank", 0.0),
-         spectrum_of(event, layer)});
+        {event.member<std::string>(layer, "name", "/layers", kWanted), number("m"), number("n"),
+         number("rank"), spectrum_of(event, layer)});
   }
   return cut;
 }
@@ -184,13 +176,9 @@ std::optional<WaitingShares> waiting_of(const JsonObject& file, double train) {
   const auto slowest = file.integer("/slowest_worker", 0, std::ssize(workers) - 1);
   std::string host;
   for (std::size_t i = 0; i < workers.size(); ++i) {
-    const ordered_json& worker = workers[i];
-    double waiting = 0;
-    std::string name;
-    if (!worker.is_object() || !worker.contains("waiting") || !worker.contains("host") ||
-        !read_json(worker["waiting"], waiting) || !read_json(worker["host"], name)) {
-      file.complain("/by_worker", "a host and the seconds of waiting of each worker");
-    }
+    constexpr const char* kWanted = "a host and the seconds of waiting of each worker";
+    const auto waiting = file.member<double>(workers[i], "waiting", "/by_worker", kWanted);
+    const auto name = file.member<std::string>(workers[i], "host", "/by_worker", kWanted);
     shares.most = std::max(shares.most, waiting / train);
     shares.mean += waiting / train / static_cast<double>(workers.size());
     host = static_cast<std::int64_t>(i) == slowest ? name : host;
