@@ -1,6 +1,7 @@
 #include "sweep/halving.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -95,18 +96,11 @@ std::string text_or(const Choice& choice, const char* otherwise) {
 }  // namespace
 
 std::size_t settings_in(std::size_t settings, std::size_t round) {
-  for (; round > 0; --round) {
-    settings = (settings + 1) / 2;
-  }
-  return settings;
+  return ((settings - 1) >> round) + 1;
 }
 
 std::size_t rounds_of(std::size_t settings) {
-  std::size_t rounds = 1;
-  while (settings_in(settings, rounds - 1) > 1) {
-    ++rounds;
-  }
-  return rounds;
+  return static_cast<std::size_t>(1 + std::bit_width(settings - 1));
 }
 
 double length_of(std::size_t settings, std::size_t round) {

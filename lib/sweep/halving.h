@@ -34,11 +34,12 @@
 
 namespace abtrain::sweep {
 
-// The rounds of rivals with so many settings each, those with pilots and the
+// The rounds of rivals with so many settings each (at least one), those with pilots and the
 // one at full length: 1 for one setting, 3 for three (3, 2, 1). Rounds count
 // from 0.
 std::size_t rounds_of(std::size_t settings);
-// Settings per rival that take part in a round.
+// Settings per rival that take part in a round: half of those before, rounded
+// up.
 std::size_t settings_in(std::size_t settings, std::size_t round);
 // The length of the round's runs as a share of the rival's: 1/8, 1/4, 1/2, and
 // in the end 1. With more than three rounds of pilots the first are shorter.

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <thread>
 
 #include "base/clock.h"
@@ -78,11 +79,9 @@ class Jobs {
         break;
       }
       std::this_thread::sleep_for(kPause);
-      for (Job& job : slots_) {
-        if (job.child != nullptr) {
-          if (const auto code = job.child->ended()) {
-            end(job, *code);
-          }
+      for (Job& job : slots_ | kRunning) {
+        if (const auto code = job.child->ended()) {
+          end(job, *code);
         }
       }
     }
@@ -101,10 +100,11 @@ class Jobs {
     std::unique_ptr<ChildProcess> child;  // null: a free slot
     Stopwatch watch;
   };
+  static constexpr auto kRunning =
+      std::views::filter([](const Job& job) { return job.child != nullptr; });
 
-  std::size_t running() const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(slots_, [](const Job& job) { return job.child != nullptr; }));
+  std::ptrdiff_t running() const {
+    return std::ranges::distance(slots_ | kRunning);
   }
 
   void start(std::size_t slot) {
@@ -184,10 +184,8 @@ class Jobs {
     const double stepping = stepping_seconds_ / count;
     double seconds = each * static_cast<double>(waiting_.size()) + (each - stepping) * later_.runs +
                      stepping * later_.lengths;
-    for (const Job& job : slots_) {
-      if (job.child != nullptr) {
-        seconds += std::max(0.0, each - job.watch.seconds());
-      }
+    for (const Job& job : slots_ | kRunning) {
+      seconds += std::max(0.0, each - job.watch.seconds());
     }
     return formatted(
         ", about {} left", human_seconds(seconds / static_cast<double>(slots_.size())));
@@ -204,10 +202,8 @@ class Jobs {
 
   void show() {
     std::vector<std::string> labels;
-    for (const Job& job : slots_) {
-      if (job.child != nullptr) {
-        labels.push_back(job.run->label);
-      }
+    for (const Job& job : slots_ | kRunning) {
+      labels.push_back(job.run->label);
     }
     log_.live(
         labels.empty() ? ""
@@ -220,10 +216,8 @@ class Jobs {
     is_stopping_ = true;
     waiting_.clear();
     log_.info("{}: {} running points save and stop", signal_name(signal), running());
-    for (const Job& job : slots_) {
-      if (job.child != nullptr) {
-        job.child->send(signal);
-      }
+    for (const Job& job : slots_ | kRunning) {
+      job.child->send(signal);
     }
   }
 

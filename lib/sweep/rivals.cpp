@@ -36,13 +36,22 @@ std::vector<std::string> as_sets(const Keys& keys) {
   return sets;
 }
 
-// A problem's own words, without the place of a file that nobody wrote.
-std::string reason_of(const Error& error) {
-  constexpr std::string_view kMark = ": error: ";
-  std::string line = error.what();
-  line.resize(std::min(line.size(), line.find('\n')));
-  const std::size_t at = line.find(kMark);
-  return at == std::string::npos ? line : line.substr(at + kMark.size());
+// Why `body` throws Error(Config): the problem's own words, without the place of
+// a file that nobody wrote; "" where it does not.
+std::string refusal_of(const auto& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Config) {
+      throw;
+    }
+    constexpr std::string_view kMark = ": error: ";
+    std::string line = error.what();
+    line.resize(std::min(line.size(), line.find('\n')));
+    const std::size_t at = line.find(kMark);
+    return at == std::string::npos ? line : line.substr(at + kMark.size());
+  }
+  return "";
 }
 
 // The settings in the order in which all rivals get them.
@@ -198,7 +207,7 @@ RivalList list_rivals(
   std::map<std::string, std::string> known;  // names by content
   for (const RivalSketch* sketch : chosen(request)) {
     const std::string name = sketch->name;
-    try {
+    const std::string why = refusal_of([&] {
       ABT_CHECK(
           name != "ab" || is_ab, Config,
           "the configuration says nothing of AB-training; ab_recipe stands for "
@@ -237,11 +246,9 @@ RivalList list_rivals(
       ABT_CHECK(is_new, Config, "is the same as {} here", twin->second);
       rival.tune = settings_of(rival.options, request.tune);
       list.rivals.push_back(std::move(rival));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Config) {
-        throw;
-      }
-      list.left_out.emplace_back(name, reason_of(error));
+    });
+    if (!why.empty()) {
+      list.left_out.emplace_back(name, why);
     }
   }
   std::vector<std::string> reasons;
@@ -259,18 +266,12 @@ std::string refusal(
     const std::vector<std::string>& folders) {
   const Keys length = {{"train.steps", std::to_string(steps)}};
   const Keys keys = joined({list.common, rival.set, is_pilot ? list.pilot : Keys{}, length});
-  try {
+  return refusal_of([&] {
     const RunOptions options =
         config::read_config(list.config, as_sets(keys), {.folders = folders});
     const data::DatasetShape set = plan::planned_data(options.data).shape;
     config::check_run(options, config::input_shape(set), set.train - options.data.validation);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::Config) {
-      throw;
-    }
-    return reason_of(error);
-  }
-  return "";
+  });
 }
 
 std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::string& head) {
