@@ -38,10 +38,12 @@ struct Candidates {
   }
 };
 
+// Configurations by their names, and files that may be some.
 void add_config_names(const std::string& before, Candidates& out) {
   for (const std::string& name : configuration_names()) {
     out.words[before + name];
   }
+  out.directive = ":files *.yaml";
 }
 
 // A key with its '=', or the value of the key whose '=' is typed.
@@ -74,7 +76,6 @@ void add_values(
       break;
     case Completes::Config:
       add_config_names(before, out);
-      out.directive = ":files *.yaml";
       break;
     case Completes::File:
       out.directive = ":files *";
@@ -161,7 +162,6 @@ Candidates candidates(const CommandInfo& program, const std::vector<std::string>
     }
     if (!last.empty()) {
       add_config_names("", out);
-      out.directive = ":files *.yaml";
     }
   } else if (positional(*command, place) != nullptr && !dash) {
     add_values(*positional(*command, place), "", last, out);

@@ -13,12 +13,12 @@
 #include "choice_option.h"
 #include "configuration.h"
 #include "link_option.h"
-#include "plan/comparison.h"
 #include "report/formats.h"
 #include "report/front.h"
 #include "report/html_report.h"
 #include "report/select.h"
 #include "report/verdict.h"
+#include "sweep/halving.h"
 
 namespace abtrain::app {
 
@@ -99,9 +99,8 @@ void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
   for (report::Setting& setting : comparison.settings) {
     for (report::RunRecord& run : setting.runs) {
       if (run.summary) {
-        const config::RunOptions options = read_run_configuration(run.folder);
         run.summary->link_seconds =
-            plan::seconds_over(options, run.folder, plan::network_of(link, options));
+            sweep::seconds_of(read_run_configuration(run.folder), run.folder, link);
       }
     }
   }

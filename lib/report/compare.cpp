@@ -250,7 +250,8 @@ Comparison group_runs(std::vector<RunRecord> runs, std::optional<double> target)
   for (RunRecord& run : runs) {
     same[run.keys].push_back(std::move(run));
   }
-  Comparison comparison{target, {}, {}, {}};
+  Comparison comparison;
+  comparison.target = target;
   std::vector<Setting>& settings = comparison.settings;
   for (auto& [keys, members] : same) {
     // Where a seed occurs twice, something outside the configuration differed

@@ -63,10 +63,6 @@ WhichScore score_of(const std::vector<Setting>& settings) {
   return &Score::accuracy;
 }
 
-ordered_json score_json(const Score& score, WhichScore which) {
-  return score.*which ? ordered_json(rounded(*(score.*which))) : ordered_json(nullptr);
-}
-
 ordered_json curve(const std::vector<Evaluation>& evaluations, WhichScore which) {
   ordered_json curve = {
       {"step", ordered_json::array()},
@@ -78,7 +74,7 @@ ordered_json curve(const std::vector<Evaluation>& evaluations, WhichScore which)
     curve["step"].push_back(e.step);
     curve["seconds"].push_back(rounded(e.seconds));
     curve["bytes"].push_back(e.bytes);
-    curve["score"].push_back(score_json(e, which));
+    curve["score"].push_back(e.*which ? ordered_json(rounded(*(e.*which))) : ordered_json(nullptr));
   }
   return curve;
 }

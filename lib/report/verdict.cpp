@@ -1,6 +1,7 @@
 #include "report/verdict.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "base/text.h"
@@ -34,13 +35,6 @@ struct Words {
                          : by + " points above " + other;
   }
 };
-
-std::string capitalized(std::string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') {
-    text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  }
-  return text;
-}
 
 // Rounded up to three digits, so that what is said of "at most" holds.
 std::string parameters_text(double parameters) {
@@ -134,9 +128,9 @@ class Judge {
           answer_text(answer)));
     }
     const bool is_last = &budget == &budgets_.back();
-    const std::string size = is_one_size() ? "" : size_text(budget) + ": ";
-    return capitalized(size + join(parts, "; ")) + "." +
-           (is_last && budget.parameters ? " No larger model wins or ties." : "");
+    std::string text = (is_one_size() ? "" : size_text(budget) + ": ") + join(parts, "; ");
+    text.front() = static_cast<char>(std::toupper(text.front()));
+    return text + "." + (is_last && budget.parameters ? " No larger model wins or ties." : "");
   }
 
   // How a stands to b, which it dominates.
