@@ -48,6 +48,10 @@ void take_words(const CLI::App& command, ConfigArgs& args) {
 
 }  // namespace
 
+std::vector<std::string> config_places() {
+  return config::config_folders(program_path());
+}
+
 void check_given(const ConfigArgs& args) {
   ABT_CHECK(
       !args.config.empty(), Usage,
@@ -68,7 +72,7 @@ bool names_configuration(const std::string& word) {
   if (word.find('/') != std::string::npos || word.ends_with(".yaml") || word.ends_with(".yml")) {
     return true;
   }
-  std::vector<std::string> folders = config::config_folders(program_path());
+  std::vector<std::string> folders = config_places();
   folders.insert(folders.begin(), "");
   return std::ranges::any_of(folders, [&](const std::string& folder) {
     std::error_code none;
@@ -81,7 +85,7 @@ std::vector<std::string> configuration_names() {
   constexpr auto kOptions = fs::directory_options::follow_directory_symlink |
                             fs::directory_options::skip_permission_denied;
   std::vector<std::string> names;
-  for (const std::string& folder : config::config_folders(program_path())) {
+  for (const std::string& folder : config_places()) {
     std::error_code error;
     fs::recursive_directory_iterator file(folder, kOptions, error);
     for (; file != end(file); file.increment(error)) {
@@ -185,7 +189,7 @@ config::RunOptions read_configuration(const ConfigArgs& args, Log& log, std::int
   take("name", args.name);
   take("output", args.output);
   context.launched = launched;
-  context.folders = config::config_folders(program_path());
+  context.folders = config_places();
   context.shortens_all = args.shortens_all;
   context.fifo = Fifo::Wait;
   std::vector<std::string> notes;

@@ -25,6 +25,8 @@ struct ConfigArgs {
 // must outlive the parser.
 void add_config_options(CLI::App& command, ConfigArgs& args);
 
+// Where configurations are searched by their names.
+std::vector<std::string> config_places();
 // Throws Error(Usage) if no configuration is named.
 void check_given(const ConfigArgs& args);
 

@@ -13,7 +13,6 @@
 #include "configuration.h"
 #include "sweep/child_process.h"
 #include "sweep/halving.h"
-#include "sweep_training.h"
 #include "temporary_folder.h"
 
 namespace abtrain::app {
@@ -101,7 +100,7 @@ std::int64_t steps_for(
 std::string set_length(
     const sweep::RivalList& list, std::int64_t steps, Timer& timer, sweep::RivalPlan& rival) {
   const auto refused = [&](std::int64_t count, bool is_pilot) {
-    return sweep::refusal(list, rival, count, is_pilot, config_places());
+    return sweep::refusal(list, rival, count, is_pilot);
   };
   rival.steps = steps;
   if (list.seconds > 0) {

@@ -65,15 +65,14 @@ sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
   ABT_CHECK(
       round >= 1 && round <= static_cast<std::int64_t>(rounds), Usage,
       "--round: expected 1 to {}, got {}", rounds, round);
-  return sweep::round_of(sweep, static_cast<std::size_t>(round - 1), config_places());
+  return sweep::round_of(sweep, static_cast<std::size_t>(round - 1));
 }
 
 int list_runs(const SweepCommand& args) {
   const sweep::Sweep sweep = points_of(args, read_sweep(args)).sweep;
   auto rows = nlohmann::ordered_json::array();
   std::string lines;
-  for (const sweep::PointRun& run :
-       sweep::resolve_all(sweep, sweep::list_points(sweep), config_places())) {
+  for (const sweep::PointRun& run : sweep::resolve_all(sweep)) {
     const char* state = name_of(state_of(run));
     if (args.json) {
       rows.push_back(
@@ -158,8 +157,7 @@ int train_task(const SweepCommand& args, std::int64_t task) {
     ABT_CHECK(
         task >= 0 && task < count, Usage, "--task: expected 0 to {}, as the sweep has {}{}; got {}",
         count - 1, count, count == 1 ? " point" : " points", task);
-    const sweep::PointRun run =
-        sweep::resolve(sweep, points[static_cast<std::size_t>(task)], config_places());
+    const sweep::PointRun run = sweep::resolve(sweep, points[static_cast<std::size_t>(task)]);
     ABT_CHECK(
         launched == 0 || run.options.workers == launched, Config,
         "point {} ({}) has {} workers, but the launcher has started {} "
@@ -167,7 +165,7 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         "workers",
         task, run.label, run.options.workers, launched);
     if (round.is_last) {
-      sweep::write_tuning(whole, round, config_places());
+      sweep::write_tuning(whole, round);
     }
     own_state_of(run);
     log_notes({run}, log);

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/env.h"
-#include "config/config.h"
 #include "configuration.h"
 #include "link_option.h"
 #include "sweep/child_process.h"
@@ -47,12 +46,8 @@ int report(const std::vector<sweep::PointRun>& runs, const sweep::Halving* halvi
 
 }  // namespace
 
-std::vector<std::string> config_places() {
-  return config::config_folders(program_path());
-}
-
 std::vector<sweep::PointRun> checked_runs(const sweep::Sweep& sweep, bool here) {
-  auto runs = sweep::resolve_all(sweep, sweep::list_points(sweep), config_places());
+  auto runs = sweep::resolve_all(sweep);
   sweep::check_runs(sweep, runs, here);
   return runs;
 }
@@ -79,7 +74,7 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
   const std::size_t settings = halving.settings();
   const std::size_t count = sweep::rounds_of(settings);
   for (std::size_t round = 0;; ++round) {
-    const sweep::Round now = sweep::round_of(sweep, round, config_places());
+    const sweep::Round now = sweep::round_of(sweep, round);
     const auto runs = checked_runs(now.sweep, true);
     const double length = sweep::length_of(settings, round);
     sweep::Later later;
@@ -93,7 +88,7 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         "round {} of {}: {} {} at {:.3g} % of the length", round + 1, count, runs.size(),
         now.is_last ? "runs" : "pilots", 100 * length);
     if (now.is_last) {
-      sweep::write_tuning(sweep, now, config_places());
+      sweep::write_tuning(sweep, now);
     }
     const int code = sweep::train_points(
         runs, jobs, program_path(), log, later,

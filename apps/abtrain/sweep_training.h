@@ -9,9 +9,6 @@
 
 namespace abtrain::app {
 
-// Where configurations are searched by their names.
-std::vector<std::string> config_places();
-
 // Reads and checks all points, so that every problem is reported before the
 // first point is trained. `here`: they are trained on this machine.
 std::vector<sweep::PointRun> checked_runs(const sweep::Sweep& sweep, bool here);

@@ -180,7 +180,7 @@ std::vector<std::size_t> better_half(
   return chosen;
 }
 
-Round round_of(const Sweep& sweep, std::size_t round, const std::vector<std::string>& folders) {
+Round round_of(const Sweep& sweep, std::size_t round) {
   const Halving& halving = *sweep.halving;
   std::vector<std::size_t> all(halving.settings());
   std::iota(all.begin(), all.end(), 0);
@@ -196,7 +196,7 @@ Round round_of(const Sweep& sweep, std::size_t round, const std::vector<std::str
       std::vector<double> qualities;
       double fastest = std::numeric_limits<double>::infinity();
       for (std::size_t i = 0; i < rival.settings.size(); ++i) {
-        const auto pilot = pilot_result(resolve(pilots, *point++, folders), halving.link);
+        const auto pilot = pilot_result(resolve(pilots, *point++), halving.link);
         qualities.push_back(pilot.quality);
         rival.pilot_seconds += pilot.seconds;
         if (pilot.seconds > 0) {
@@ -217,7 +217,7 @@ Round round_of(const Sweep& sweep, std::size_t round, const std::vector<std::str
   return now;
 }
 
-void write_tuning(const Sweep& sweep, const Round& last, const std::vector<std::string>& folders) {
+void write_tuning(const Sweep& sweep, const Round& last) {
   const Halving& halving = *sweep.halving;
   ordered_json rivals = ordered_json::array();
   for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
@@ -235,7 +235,7 @@ void write_tuning(const Sweep& sweep, const Round& last, const std::vector<std::
   for (const auto& [name, why] : halving.left_out) {
     left_out.push_back({{"name", name}, {"why", why}});
   }
-  const PointRun first = resolve(last.sweep, list_points(last.sweep).front(), folders);
+  const PointRun first = resolve(last.sweep, list_points(last.sweep).front());
   make_folders(first.options.output);
   atomic_write(
       first.options.output + "/tuning.json",

@@ -80,14 +80,13 @@ struct Round {
   std::vector<Tuned> rivals;
   bool is_last = false;  // at full length
 };
-// Reads the results of the rounds before from their folders. `folders`: see
-// resolve(). Throws Error(MissingInput), naming the pilot, where one of them is
-// missing.
-Round round_of(const Sweep& sweep, std::size_t round, const std::vector<std::string>& folders);
+// Reads the results of the rounds before from their folders. Throws
+// Error(MissingInput), naming the pilot, where one of them is missing.
+Round round_of(const Sweep& sweep, std::size_t round);
 
 // What each rival was given, as <output>/<sweep>/tuning.json: "settings", and
 // for each of "rivals" name, why, tried, pilots, pilot_seconds and chosen.
 // `last`: the round at full length.
-void write_tuning(const Sweep& sweep, const Round& last, const std::vector<std::string>& folders);
+void write_tuning(const Sweep& sweep, const Round& last);
 
 }  // namespace abtrain::sweep

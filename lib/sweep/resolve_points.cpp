@@ -119,15 +119,15 @@ std::string content_of(config::RunOptions options) {
   return config::to_yaml(options);
 }
 
-PointRun resolve(const Sweep& sweep, const Point& point, const std::vector<std::string>& folders) {
+PointRun resolve(const Sweep& sweep, const Point& point) {
   std::vector<config::Override> overrides = sweep.common;
   overrides.insert(overrides.end(), sweep.sets.begin(), sweep.sets.end());
   for (const Assignment& assignment : point.values) {
     overrides.push_back(assignment.override);
   }
   PointRun run{point.index, point.label, {}, ""};
-  run.options =
-      config::read_config_with(overrides, sweep.base, {.folders = folders, .notes = &run.notes});
+  run.options = config::read_config_with(
+      overrides, sweep.base, {.folders = sweep.folders, .notes = &run.notes});
   const std::string output = sweep.output.empty() ? run.options.output : sweep.output;
   run.options.output = (std::filesystem::path(output) / sweep.name).string();
   run.options.name = point.label + "-" + hash_of(run.options);
@@ -135,14 +135,14 @@ PointRun resolve(const Sweep& sweep, const Point& point, const std::vector<std::
   return run;
 }
 
-std::vector<PointRun> resolve_all(
-    const Sweep& sweep, const std::vector<Point>& points, const std::vector<std::string>& folders) {
+std::vector<PointRun> resolve_all(const Sweep& sweep) {
+  const std::vector<Point> points = list_points(sweep);
   std::vector<PointRun> runs;
   std::map<std::string, const Point*> known;
   Faults faults(sweep, points.size());
   for (const Point& point : points) {
     faults.note(point.index, point.label, [&] {
-      PointRun run = resolve(sweep, point, folders);
+      PointRun run = resolve(sweep, point);
       const auto [twin, is_new] = known.emplace(content_of(run.options), &point);
       ABT_CHECK(
           is_new, Config, "the same configuration as point {} ({})", twin->second->index,

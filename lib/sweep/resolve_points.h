@@ -28,15 +28,13 @@ struct PointRun {
   std::vector<std::string> notes = {};
 };
 
-// Reads the configuration of one point. `folders`: where `extends` is looked
-// up.
-PointRun resolve(const Sweep& sweep, const Point& point, const std::vector<std::string>& folders);
+// Reads the configuration of one point.
+PointRun resolve(const Sweep& sweep, const Point& point);
 
 // Reads the configurations of all points and checks each by itself. A fault
 // that several points share is reported once. Two points with the same
 // configuration are a fault too.
-std::vector<PointRun> resolve_all(
-    const Sweep& sweep, const std::vector<Point>& points, const std::vector<std::string>& folders);
+std::vector<PointRun> resolve_all(const Sweep& sweep);
 
 // The configuration without name and output, as YAML: equal for the same run.
 std::string content_of(config::RunOptions options);

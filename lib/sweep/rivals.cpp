@@ -170,6 +170,7 @@ RivalList list_rivals(
 
   RivalList list;
   list.config = config;
+  list.folders = folders;
   list.name = base.name;
   // AB-training's size: as configured, or by a budget.
   Keys size;
@@ -262,13 +263,12 @@ RivalList list_rivals(
 }
 
 std::string refusal(
-    const RivalList& list, const RivalPlan& rival, std::int64_t steps, bool is_pilot,
-    const std::vector<std::string>& folders) {
+    const RivalList& list, const RivalPlan& rival, std::int64_t steps, bool is_pilot) {
   const Keys length = {{"train.steps", std::to_string(steps)}};
   const Keys keys = joined({list.common, rival.set, is_pilot ? list.pilot : Keys{}, length});
   return refusal_of([&] {
     const RunOptions options =
-        config::read_config(list.config, as_sets(keys), {.folders = folders});
+        config::read_config(list.config, as_sets(keys), {.folders = list.folders});
     const data::DatasetShape set = plan::planned_data(options.data).shape;
     config::check_run(options, config::input_shape(set), set.train - options.data.validation);
   });

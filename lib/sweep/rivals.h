@@ -44,6 +44,7 @@ struct RivalPlan {
 
 struct RivalList {
   std::string config;  // as it was named
+  std::vector<std::string> folders;  // where it is searched
   std::string name;    // of the configuration; then of the sweep
   std::string output;  // "": the configuration's own
   Keys common;         // for all rivals
@@ -66,8 +67,7 @@ RivalList list_rivals(
 
 // Why a run of the rival with so many steps is refused, or "".
 std::string refusal(
-    const RivalList& list, const RivalPlan& rival, std::int64_t steps, bool is_pilot,
-    const std::vector<std::string>& folders);
+    const RivalList& list, const RivalPlan& rival, std::int64_t steps, bool is_pilot);
 
 // The words that `only` takes.
 std::vector<std::string> rival_names();

@@ -75,11 +75,13 @@ std::string find_file(
 
 class SweepReader {
  public:
-  explicit SweepReader(const std::vector<std::string>& folders) : folders_(folders) {}
+  explicit SweepReader(const std::vector<std::string>& folders) {
+    sweep_.folders = folders;
+  }
 
   void file(const std::string& name) {
     std::vector<std::string> places{""};
-    for (const std::string& folder : folders_) {
+    for (const std::string& folder : sweep_.folders) {
       places.push_back(folder);
       places.push_back(folder + "/sweeps");
     }
@@ -109,7 +111,7 @@ class SweepReader {
 
   void command_line(const std::string& config, const std::vector<std::string>& grid) {
     std::vector<std::string> places{""};
-    places.insert(places.end(), folders_.begin(), folders_.end());
+    places.insert(places.end(), sweep_.folders.begin(), sweep_.folders.end());
     sweep_.base = find_file("configuration", config, places);
     sweep_.source = sweep_.base;
     sweep_.name = fs::path(sweep_.base).stem().string() + "_sweep";
@@ -230,7 +232,7 @@ class SweepReader {
       return;
     }
     std::vector<std::string> places{fs::path(sweep_.file).parent_path().string()};
-    places.insert(places.end(), folders_.begin(), folders_.end());
+    places.insert(places.end(), sweep_.folders.begin(), sweep_.folders.end());
     try {
       sweep_.base = config::find_config(name, places);
     } catch (const Error& error) {
@@ -351,7 +353,6 @@ class SweepReader {
     }
   }
 
-  const std::vector<std::string>& folders_;
   Sweep sweep_;
   ReadResult reading_;
   AssignmentReader assignments_{reading_.problems};

@@ -64,6 +64,7 @@ struct Halving {
 };
 
 struct Sweep {
+  std::vector<std::string> folders;  // where configurations are searched
   std::string source;  // what messages name: the file, else the base
   std::string file;    // "": the sweep is from the command line
   std::string base;    // the path of the configuration

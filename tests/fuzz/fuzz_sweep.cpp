@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto points = sweep::list_points(read);
     // Many take long because they are many.
     if (points.size() <= 20) {
-      sweep::resolve_all(read, points, folders);
+      sweep::resolve_all(read);
     }
   });
   return 0;

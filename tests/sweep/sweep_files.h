@@ -34,7 +34,7 @@ class SweepFiles : public ::testing::Test {
     return out;
   }
   std::vector<PointRun> runs(const Sweep& sweep) const {
-    return resolve_all(sweep, list_points(sweep), {folder_ / "configs"});
+    return resolve_all(sweep);
   }
   // Of reading it, listing its points, or resolving them.
   std::string error_of(const std::string& text, ErrorKind kind = ErrorKind::Config) const {

@@ -32,7 +32,7 @@ class HalvingOf : public testing::SweepFiles {
     return sweep;
   }
   Round round(std::size_t index, double seconds = 0) const {
-    return round_of(read_rivals(seconds), index, {folder_ / "configs"});
+    return round_of(read_rivals(seconds), index);
   }
   // Writes what a pilot leaves: `quality` by the held-out images, and a test
   // accuracy that would choose otherwise.
@@ -148,7 +148,7 @@ TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
   EXPECT_EQ(runs[0].options.data.validation, 0);
   EXPECT_EQ(runs[3].options.optimizer.lr, 0.2);
 
-  write_tuning(read_rivals(), last, {folder_ / "configs"});
+  write_tuning(read_rivals(), last);
   const std::string tuning = read_file(folder_ / "it/tuning.json", kMaxText);
   EXPECT_NE(tuning.find("\"chosen\": \"optimizer.lr: 0.2\""), std::string::npos) << tuning;
   EXPECT_NE(tuning.find("\"pilot_seconds\": 10.0"), std::string::npos);

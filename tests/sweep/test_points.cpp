@@ -205,7 +205,7 @@ TEST_F(PointRuns, ReadySweepsAreRight) {
     SweepArgs args;
     args.file = file;
     const Sweep sweep = read_sweep(args, folders);
-    const auto all = resolve_all(sweep, list_points(sweep), folders);
+    const auto all = resolve_all(sweep);
     EXPECT_GT(all.size(), 1U) << file;
     check_runs(sweep, all, false);
   }

@@ -117,7 +117,7 @@ TEST_F(Rivals, TheFileReadsBackAsTheSameRuns) {
   SweepArgs args;
   args.file = folder_.add("rivals.yaml", rivals_yaml(list, 2, "# head\n"));
   const Sweep sweep = read_sweep(args, {});
-  const auto runs = this->runs(round_of(sweep, 0, {}).sweep);
+  const auto runs = this->runs(round_of(sweep, 0).sweep);
   ASSERT_EQ(runs.size(), 2 * list.rivals.size());
   for (std::size_t i = 0; i < list.rivals.size(); ++i) {
     config::RunOptions wanted = list.rivals[i].options;
