@@ -28,9 +28,9 @@ class Timer {
   double seconds(const sweep::RivalPlan& rival, std::int64_t steps) {
     const std::string name = formatted("{}_{}", rival.name, steps);
     std::vector<std::string> command{program_path(), "train", "--config", list_.config};
-    const sweep::Keys own = {{"train.steps", std::to_string(steps)}, {"evaluate.every", "0"}};
-    for (const auto& [key, value] : sweep::joined({list_.common, rival.set, own})) {
-      command.insert(command.end(), {"--set", key + "=" + value});
+    const sweep::Sets own = {formatted("train.steps={}", steps), "evaluate.every=0"};
+    for (const std::string& set : sweep::joined({list_.common, rival.set, own})) {
+      command.insert(command.end(), {"--set", set});
     }
     command.insert(command.end(), {"--name", name, "--output", scratch_.path()});
     const std::string log = scratch_.path() + "/" + name + ".log";

@@ -9,85 +9,78 @@ namespace {
 using config::RunOptions;
 
 // Muon with the settings of our tables, or as it is configured already.
-Keys muon(const RunOptions& o, const char* matrices = "all") {
+Sets muon(const RunOptions& o, const char* matrices = "all") {
   if (o.optimizer.name == "muon") {
-    return {{"optimizer.matrices", matrices}};
+    return {std::string("optimizer.matrices=") + matrices};
   }
-  return {{"optimizer.name", "muon"},       {"optimizer.lr", "0.02"},
-          {"optimizer.momentum", "0.95"},   {"optimizer.scale", "spectral"},
-          {"optimizer.matrices", matrices}, {"optimizer.other_lr", "0.001"},
-          {"optimizer.weight_decay", "0"}};
+  return {
+      "optimizer.name=muon",
+      "optimizer.lr=0.02",
+      "optimizer.momentum=0.95",
+      "optimizer.scale=spectral",
+      std::string("optimizer.matrices=") + matrices,
+      "optimizer.other_lr=0.001",
+      "optimizer.weight_decay=0"};
 }
 
 // AdamW, as it is configured or else at the rate that Muon leaves to it.
-Keys adamw(const RunOptions& o) {
+Sets adamw(const RunOptions& o) {
   if (o.optimizer.name == "adamw") {
     return {};
   }
   const double lr = o.optimizer.name == "muon" ? o.optimizer.other_lr : 1e-3;
   return {
-      {"optimizer.name", "adamw"},
-      {"optimizer.lr", print_number(lr)},
-      {"optimizer.momentum", "0.9"},
-      {"optimizer.scale", "match_rms"}};
+      "optimizer.name=adamw", "optimizer.lr=" + print_number(lr), "optimizer.momentum=0.9",
+      "optimizer.scale=match_rms"};
 }
 
-Keys ddp(const RunOptions&) {
-  return {{"method.name", "ddp"}};
+Sets ddp(const RunOptions&) {
+  return {"method.name=ddp"};
 }
 
-Keys powersgd(const RunOptions& o) {
-  return joined({ddp(o), {{"reducer.name", "powersgd"}, {"reducer.rank", "4"}}});
+Sets powersgd(const RunOptions& o) {
+  return joined({ddp(o), {"reducer.name=powersgd", "reducer.rank=4"}});
 }
 
 // Outer steps with momentum 0.5: runs of minutes have few synchronizations, in
 // which the usual 0.9 never settles (docs/results.md).
-Keys outer(const char* every) {
-  return {{"method.name", "diloco"},    {"method.warmup_steps", "0"},
-          {"method.sync_every", every}, {"method.outer.name", "nesterov"},
-          {"method.outer.lr", "1"},     {"method.outer.momentum", "0.5"},
-          {"reducer.name", "plain"},    {"reducer.dtype", "bf16"}};
+Sets outer(const char* every) {
+  return {"method.name=diloco",
+          "method.warmup_steps=0",
+          std::string("method.sync_every=") + every,
+          "method.outer.name=nesterov",
+          "method.outer.lr=1",
+          "method.outer.momentum=0.5",
+          "reducer.name=plain",
+          "reducer.dtype=bf16"};
 }
 
-Keys muloco(const RunOptions& o) {
+Sets muloco(const RunOptions& o) {
   return joined(
       {outer("20"),
        muon(o),
-       {{"method.outer.wire.name", "int2"}, {"method.outer.wire.error_decay", "0.95"}}});
+       {"method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"}});
 }
 
-Keys sparseloco(const RunOptions& o) {
+Sets sparseloco(const RunOptions& o) {
   return joined(
       {outer("10"),
        adamw(o),
-       {{"method.outer.wire.name", "sparseloco"},
-        {"method.outer.wire.density", "0.03125"},
-        {"method.outer.wire.error_decay", "0.95"}}});
+       {"method.outer.wire.name=sparseloco", "method.outer.wire.density=0.03125",
+        "method.outer.wire.error_decay=0.95"}});
 }
 
-Keys ab_recipe(const RunOptions& o) {
+Sets ab_recipe(const RunOptions& o) {
   return joined(
-      {{{"method.name", "ab"},
-        {"method.trains", "both"},
-        {"method.group_size", "1"},
-        {"method.sync", "only-learned"},
-        {"method.warmup_steps", "0"},
-        {"method.keep_variance", "true"},
-        {"method.sync_every", "10"},
-        {"method.full_rank_steps", "0"},
-        {"method.moments", "carry"},
-        {"method.ramp", "none"},
-        {"method.factor_lr_scale", "1"},
-        {"method.rank.rule", "budget"},
-        {"method.rank.floor", "0.7"},
-        {"method.anneal_steps", "50 %"},
-        {"method.full_phase.reducer.name", "plain"},
-        {"method.outer.name", "nesterov"},
-        {"method.outer.lr", "0.7"},
-        {"method.outer.momentum", "0.5"},
-        {"method.outer.wire.name", "int2"}},
+      {{"method.name=ab", "method.trains=both", "method.group_size=1", "method.sync=only-learned",
+        "method.warmup_steps=0", "method.keep_variance=true", "method.sync_every=10",
+        "method.full_rank_steps=0", "method.moments=carry", "method.ramp=none",
+        "method.factor_lr_scale=1", "method.rank.rule=budget", "method.rank.floor=0.7",
+        "method.anneal_steps=50 %", "method.full_phase.reducer.name=plain",
+        "method.outer.name=nesterov", "method.outer.lr=0.7", "method.outer.momentum=0.5",
+        "method.outer.wire.name=int2"},
        // Dense matrices by AdamW: Muon's steps of wide ones take seconds.
-       o.optimizer.name == "muon" ? Keys{} : muon(o, "factors")});
+       o.optimizer.name == "muon" ? Sets{} : muon(o, "factors")});
 }
 
 }  // namespace
@@ -117,17 +110,12 @@ const std::vector<RivalSketch>& rival_sketches() {
        "the large network, as configured on each worker, averaged every 10 "
        "steps (local SGD)",
        [](const RunOptions&) {
-         return Keys{
-             {"method.name", "local-sgd"},
-             {"method.warmup_steps", "10 %"},
-             {"method.sync_every", "10"},
-             {"method.average", "params"}};
+         return Sets{
+             "method.name=local-sgd", "method.warmup_steps=10 %", "method.sync_every=10",
+             "method.average=params"};
        },
        RivalSketch::Kind::Rare},
-      {"ab", "AB-training as configured",
-       [](const RunOptions&) {
-         return Keys{{"method.name", "ab"}};
-       }},
+      {"ab", "AB-training as configured", [](const RunOptions&) { return Sets{"method.name=ab"}; }},
       {"ab_recipe",
        "AB-training by its best recipe: each worker trains both factors, Muon, moments carried, "
        "ranks annealed, 2 bits",

@@ -19,7 +19,7 @@ struct RivalSketch {
   const char* name;
   const char* why;
   // The keys that make a configuration this rival.
-  std::function<Keys(const config::RunOptions&)> set;
+  std::function<Sets(const config::RunOptions&)> set;
   Kind kind = Kind::Usual;
 };
 

@@ -28,14 +28,6 @@ using config::RunOptions;
 constexpr double kUsualRatio = 10;
 constexpr std::int64_t kMaxHeldOut = 5000;
 
-std::vector<std::string> as_sets(const Keys& keys) {
-  std::vector<std::string> sets;
-  for (const auto& [key, value] : keys) {
-    sets.push_back(key + "=" + value);
-  }
-  return sets;
-}
-
 // Why `body` throws Error(Config): the problem's own words, without the place of
 // a file that nobody wrote; "" where it does not.
 std::string refusal_of(const auto& body) {
@@ -55,13 +47,16 @@ std::string refusal_of(const auto& body) {
 }
 
 // The settings in the order in which all rivals get them.
-std::vector<Keys> settings_of(const RunOptions& o, std::size_t count) {
+std::vector<Sets> settings_of(const RunOptions& o, std::size_t count) {
   const auto rate = [&](double factor) {
-    return Keys{{"optimizer.lr", print_number(factor * o.optimizer.lr)}};
+    return Sets{"optimizer.lr=" + print_number(factor * o.optimizer.lr)};
   };
   const bool has_decay = o.optimizer.weight_decay == 0.1;
-  std::vector<Keys> all = {
-      {}, rate(2), rate(0.5), {{"optimizer.weight_decay", has_decay ? "0" : "0.1"}}};
+  std::vector<Sets> all = {
+      {},
+      rate(2),
+      rate(0.5),
+      {has_decay ? "optimizer.weight_decay=0" : "optimizer.weight_decay=0.1"}};
   const bool has_interval = o.method.name == "diloco" || o.method.name == "local-sgd" ||
                             methods::kind_of(o.method).factors_weights;
   if (has_interval) {
@@ -72,10 +67,10 @@ std::vector<Keys> settings_of(const RunOptions& o, std::size_t count) {
     const auto interval = [&](double factor) {
       const double value =
           unit.empty() ? std::max(1.0, std::round(factor * every)) : factor * every;
-      return Keys{{"method.sync_every", print_number(value) + unit}};
+      return Sets{"method.sync_every=" + print_number(value) + unit};
     };
     if (o.method.outer.name || o.method.name == "diloco") {
-      all.push_back({{"method.outer.lr", print_number(0.7 * o.method.outer.lr)}});
+      all.push_back({"method.outer.lr=" + print_number(0.7 * o.method.outer.lr)});
     } else {
       all.push_back(interval(0.5));
     }
@@ -90,22 +85,25 @@ std::vector<Keys> settings_of(const RunOptions& o, std::size_t count) {
   return all;
 }
 
-std::string as_flow(const Keys& keys) {
+// "a.b: VALUE"
+std::string as_yaml(const std::string& set) {
+  return std::string(set).replace(set.find('='), 1, ": ");
+}
+
+std::string as_flow(const Sets& sets) {
   std::vector<std::string> parts;
-  for (const auto& [key, value] : keys) {
-    parts.push_back(key + ": " + value);
-  }
+  std::ranges::transform(sets, std::back_inserter(parts), as_yaml);
   return "{" + join(parts, ", ") + "}";
 }
 
 // A warm-up in steps or epochs, as a share of the configured run: so runs of
 // all lengths have it in proportion.
-void add_share(Keys& keys, const char* key, const Duration& warmup, const RunLength& length) {
+void add_share(Sets& sets, const char* key, const Duration& warmup, const RunLength& length) {
   if (warmup.unit != Duration::Unit::Percent && warmup.value > 0) {
     const double percent = std::min(
         50.0,
         100.0 * static_cast<double>(warmup.in_steps(length)) / static_cast<double>(length.steps));
-    keys.emplace_back(key, formatted("{:.3g} %", percent));
+    sets.push_back(formatted("{}={:.3g} %", key, percent));
   }
 }
 
@@ -138,9 +136,9 @@ std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
 
 }  // namespace
 
-Keys joined(std::initializer_list<Keys> parts) {
-  Keys all;
-  for (const Keys& part : parts) {
+Sets joined(std::initializer_list<Sets> parts) {
+  Sets all;
+  for (const Sets& part : parts) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -155,12 +153,11 @@ std::vector<std::string> rival_names() {
 }
 
 RivalList list_rivals(
-    const std::string& config, const std::vector<std::string>& sets, const RivalsRequest& request,
+    const std::string& config, const Sets& sets, const RivalsRequest& request,
     const std::vector<std::string>& folders) {
-  const auto read = [&](const Keys& keys) {
-    std::vector<std::string> all = sets;
-    std::ranges::move(as_sets(keys), std::back_inserter(all));
-    return config::read_config(config, all, {.folders = folders, .shortens_all = true});
+  const auto read = [&](const Sets& own) {
+    return config::read_config(
+        config, joined({sets, own}), {.folders = folders, .shortens_all = true});
   };
   const RunOptions base = read({});
   const data::DatasetShape set = plan::planned_data(base.data).shape;
@@ -173,13 +170,13 @@ RivalList list_rivals(
   list.folders = folders;
   list.name = base.name;
   // AB-training's size: as configured, or by a budget.
-  Keys size;
+  Sets size;
   if (request.ratio || !is_ab || !config::model_sizes(base, shape)) {
     size = {
-        {"method.rank.rule", "budget"},
-        {"method.rank.ratio", print_number(request.ratio.value_or(kUsualRatio))}};
+        "method.rank.rule=budget",
+        "method.rank.ratio=" + print_number(request.ratio.value_or(kUsualRatio))};
   }
-  RunOptions factored = read(joined({{{"method.name", "ab"}}, size}));
+  RunOptions factored = read(joined({{"method.name=ab"}, size}));
   const auto planned = config::model_sizes(factored, shape);
   ABT_CHECK(
       planned && std::ranges::any_of(
@@ -190,20 +187,17 @@ RivalList list_rivals(
       base.model.name, request.ratio ? " at this --size" : "");
   list.parameters = planned->stored;
 
-  Keys usual = {{"evaluate.every", "25 %"}, {"checkpoint.every", "0"}};
+  Sets usual = {"evaluate.every=25 %", "checkpoint.every=0"};
   add_share(usual, "schedule.warmup_steps", base.schedule.warmup_steps, length);
-  for (const std::string& one : sets) {
-    const std::size_t at = one.find('=');
-    list.common.emplace_back(one.substr(0, at), one.substr(at + 1));
-  }
   // What the command line gives stays as it is.
-  std::ranges::copy_if(usual, std::back_inserter(list.common), [&](const auto& own) {
+  list.common = sets;
+  std::ranges::copy_if(usual, std::back_inserter(list.common), [&](const std::string& own) {
+    const std::string key = own.substr(0, own.find('=') + 1);
     return std::ranges::none_of(
-        list.common, [&](const auto& given) { return given.first == own.first; });
+        sets, [&](const std::string& given) { return given.starts_with(key); });
   });
   list.pilot = {
-      {"evaluate.every", "0"},
-      {"data.validation", std::to_string(std::min(kMaxHeldOut, set.train / 10))}};
+      "evaluate.every=0", formatted("data.validation={}", std::min(kMaxHeldOut, set.train / 10))};
 
   std::map<std::string, std::string> known;  // names by content
   for (const RivalSketch* sketch : chosen(request)) {
@@ -228,18 +222,14 @@ RivalList list_rivals(
           // Of a rule other than budget and ratio, what it comes to.
           const bool has_ratio = base.method.rank.rule == linalg::RankRuleName::Budget ||
                                  base.method.rank.rule == linalg::RankRuleName::Ratio;
-          rival.set.emplace_back(
-              "method.rank.ratio", has_ratio ? print_number(base.method.rank.ratio)
-                                             : print_number(ratio_of(*planned, shape, base)));
+          rival.set.push_back(
+              "method.rank.ratio=" +
+              print_number(has_ratio ? base.method.rank.ratio : ratio_of(*planned, shape, base)));
         }
       }
       rival.options = read(joined({list.common, rival.set}));
       if (sketch->kind == RivalSketch::Kind::Small) {
-        const plan::SameSize found = plan::same_size(rival.options, list.parameters);
-        for (const std::string& one : found.overrides) {
-          const std::size_t at = one.find('=');
-          rival.set.emplace_back(one.substr(0, at), one.substr(at + 1));
-        }
+        rival.set = joined({rival.set, plan::same_size(rival.options, list.parameters).overrides});
         rival.options = read(joined({list.common, rival.set}));
       }
       config::check_run(rival.options, shape, set.train - rival.options.data.validation);
@@ -264,11 +254,13 @@ RivalList list_rivals(
 
 std::string refusal(
     const RivalList& list, const RivalPlan& rival, std::int64_t steps, bool is_pilot) {
-  const Keys length = {{"train.steps", std::to_string(steps)}};
-  const Keys keys = joined({list.common, rival.set, is_pilot ? list.pilot : Keys{}, length});
+  const Sets sets = joined(
+      {list.common,
+       rival.set,
+       is_pilot ? list.pilot : Sets{},
+       {formatted("train.steps={}", steps)}});
   return refusal_of([&] {
-    const RunOptions options =
-        config::read_config(list.config, as_sets(keys), {.folders = list.folders});
+    const RunOptions options = config::read_config(list.config, sets, {.folders = list.folders});
     const data::DatasetShape set = plan::planned_data(options.data).shape;
     config::check_run(options, config::input_shape(set), set.train - options.data.validation);
   });
@@ -281,8 +273,8 @@ std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::st
     out += formatted("output: {}\n", in_quotes(list.output));
   }
   out += "set:\n";
-  for (const auto& [key, value] : list.common) {
-    out += formatted("  {}: {}\n", key, value);
+  for (const std::string& one : list.common) {
+    out += "  " + as_yaml(one) + "\n";
   }
   out += "halving:\n";
   if (list.seconds > 0) {
@@ -300,11 +292,11 @@ std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::st
   out += "  pilot: " + as_flow(list.pilot) + "\n  rivals:\n";
   for (const RivalPlan& rival : list.rivals) {
     out += formatted("    {}:\n      why: {}\n      set:\n", rival.name, in_quotes(rival.why));
-    for (const auto& [key, value] : rival.set) {
-      out += formatted("        {}: {}\n", key, value);
+    for (const std::string& one : rival.set) {
+      out += "        " + as_yaml(one) + "\n";
     }
     out += formatted("        train.steps: {}\n      tune:\n", rival.steps);
-    for (const Keys& setting : rival.tune) {
+    for (const Sets& setting : rival.tune) {
       out += "        - " + as_flow(setting) + "\n";
     }
   }

@@ -19,10 +19,10 @@
 
 namespace abtrain::sweep {
 
-// Keys of the configuration with their values as YAML, in order.
-using Keys = std::vector<std::pair<std::string, std::string>>;
-// The keys of all parts, in order.
-Keys joined(std::initializer_list<Keys> parts);
+// Overrides of the configuration, in order: "a.b=VALUE", where VALUE is YAML.
+using Sets = std::vector<std::string>;
+// The overrides of all parts, in order.
+Sets joined(std::initializer_list<Sets> parts);
 
 struct RivalsRequest {
   // The compression that AB-training's ranks are to reach; none: as configured.
@@ -36,8 +36,8 @@ inline constexpr std::size_t kMaxSettings = 8;
 struct RivalPlan {
   std::string name;
   std::string why;
-  Keys set;
-  std::vector<Keys> tune;
+  Sets set;
+  std::vector<Sets> tune;
   std::int64_t steps = 0;      // of a run at full length; set by the caller
   config::RunOptions options;  // those of the configuration with `set`
 };
@@ -47,8 +47,8 @@ struct RivalList {
   std::vector<std::string> folders;  // where it is searched
   std::string name;    // of the configuration; then of the sweep
   std::string output;  // "": the configuration's own
-  Keys common;         // for all rivals
-  Keys pilot;          // for pilots only
+  Sets common;         // for all rivals
+  Sets pilot;          // for pilots only
   std::vector<RivalPlan> rivals;
   // Those that make no sense for this configuration, and why.
   std::vector<std::pair<std::string, std::string>> left_out;
@@ -62,7 +62,7 @@ struct RivalList {
 // left. `sets`: "a.b=VALUE", overrides of the configuration. `folders`: where
 // it is searched.
 RivalList list_rivals(
-    const std::string& config, const std::vector<std::string>& sets, const RivalsRequest& request,
+    const std::string& config, const Sets& sets, const RivalsRequest& request,
     const std::vector<std::string>& folders);
 
 // Why a run of the rival with so many steps is refused, or "".

@@ -25,8 +25,7 @@ constexpr const char* kConfig =
 class Rivals : public testing::SweepFiles {
  protected:
   RivalList list(
-      const std::string& text, const RivalsRequest& request = {},
-      const std::vector<std::string>& sets = {}) const {
+      const std::string& text, const RivalsRequest& request = {}, const Sets& sets = {}) const {
     return list_rivals(folder_.add("mine.yaml", text), sets, request, {});
   }
   static std::vector<std::string> names(const RivalList& list) {
@@ -76,11 +75,11 @@ TEST_F(Rivals, WarmUpsBecomeSharesAndSettingsAreEqualInNumber) {
     ASSERT_EQ(rival.tune.size(), 6U) << rival.name;
     EXPECT_TRUE(rival.tune[0].empty());
   }
-  EXPECT_EQ(find(list, "ddp").tune[1], (Keys{{"optimizer.lr", "0.004"}}));
+  EXPECT_EQ(find(list, "ddp").tune[1], (Sets{"optimizer.lr=0.004"}));
   // It has a decay of 0.1 already.
-  EXPECT_EQ(find(list, "ddp").tune[3], (Keys{{"optimizer.weight_decay", "0"}}));
-  EXPECT_EQ(find(list, "ddp_muon").tune[3], (Keys{{"optimizer.weight_decay", "0.1"}}));
-  EXPECT_EQ(find(list, "muloco_2bit").tune[5], (Keys{{"method.sync_every", "40"}}));
+  EXPECT_EQ(find(list, "ddp").tune[3], (Sets{"optimizer.weight_decay=0"}));
+  EXPECT_EQ(find(list, "ddp_muon").tune[3], (Sets{"optimizer.weight_decay=0.1"}));
+  EXPECT_EQ(find(list, "muloco_2bit").tune[5], (Sets{"method.sync_every=40"}));
 }
 
 TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
