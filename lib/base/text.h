@@ -21,6 +21,11 @@ std::string formatted(fmt::format_string<T...> text, const T&... parts) {
   return fill_text(text, fmt::make_format_args(parts...));
 }
 
+// The text with each `from` replaced by `to`.
+std::string replaced(std::string_view text, std::string_view from, std::string_view to);
+// In double quotes, with a backslash before each " and each backslash.
+std::string in_quotes(const std::string& text);
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 // "a", "a and b", "a, b and c"
 std::string listed(const std::vector<std::string>& parts);
@@ -31,11 +36,6 @@ std::string_view trim(std::string_view text);
 constexpr bool begins_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
 }
-// The text with each `from` replaced by `to`.
-std::string replaced(std::string_view text, std::string_view from, std::string_view to);
-// In double quotes, with a backslash before each " and each backslash.
-std::string in_quotes(const std::string& text);
-
 // The length in bytes of the UTF-8 character that `text` begins with, or 0 if
 // it does not begin with a valid one (truncated, overlong, beyond Unicode, half
 // of a surrogate pair). `text` must not be empty.

@@ -12,9 +12,10 @@ namespace abtrain::report {
 
 namespace {
 
-std::string number_text(double value, int decimals) {
-  return decimals < 0 ? formatted("{:.{}g}", value, -decimals)
-                      : formatted("{:.{}f}", value, decimals);
+// A value as the column shows it.
+std::string value_text(const Column& column, double value) {
+  return column.decimals < 0 ? formatted("{:.{}g}", value / column.unit, -column.decimals)
+                             : formatted("{:.{}f}", value / column.unit, column.decimals);
 }
 
 // A figure of the summary; none for a run that has not finished.
@@ -44,10 +45,6 @@ std::optional<double> coding(const RunRecord& run) {
 // Marks the best of these figures, unless all look the same.
 void mark_best(
     const Column& column, const std::vector<std::size_t>& members, std::vector<Figure>& figures) {
-  // Values that are shown as the same text count as equal.
-  const auto shown = [&](double value) {
-    return number_text(value / column.unit, column.decimals);
-  };
   std::vector<double> values;
   for (const std::size_t i : members) {
     if (figures[i].value) {
@@ -58,10 +55,11 @@ void mark_best(
     return;
   }
   const auto [low, high] = std::ranges::minmax(values);
-  const std::string best = shown(column.best == Best::Lowest ? low : high);
+  // Values that are shown as the same text count as equal.
+  const std::string best = value_text(column, column.best == Best::Lowest ? low : high);
   for (const std::size_t i : members) {
-    figures[i].is_best =
-        shown(low) != shown(high) && figures[i].value && shown(*figures[i].value) == best;
+    figures[i].is_best = value_text(column, low) != value_text(column, high) && figures[i].value &&
+                         value_text(column, *figures[i].value) == best;
   }
 }
 
@@ -319,13 +317,10 @@ std::string to_text(const Column& column, const Figure& figure) {
   if (!figure.value) {
     return "-";
   }
-  const auto shown = [&](double value) {
-    return number_text(value / column.unit, column.decimals);
-  };
-  std::string text = std::isinf(*figure.value) ? "not reached" : shown(*figure.value);
+  std::string text = std::isinf(*figure.value) ? "not reached" : value_text(column, *figure.value);
   // A spread that would be shown as 0 is left out.
-  if (figure.spread && shown(*figure.spread) != shown(0)) {
-    text += " ± " + shown(*figure.spread);
+  if (figure.spread && value_text(column, *figure.spread) != value_text(column, 0)) {
+    text += " ± " + value_text(column, *figure.spread);
   }
   return figure.note.empty() ? text : text + " (" + figure.note + ")";
 }

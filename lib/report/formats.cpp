@@ -76,8 +76,6 @@ ordered_json figure_json(const Column& column, const Figure& figure, const Setti
       {"best", figure.is_best}};
 }
 
-const char* const kTuningTitle = "What each rival was given";
-
 // A table whose first row holds the titles.
 std::vector<Cells> cells_of(const std::vector<std::vector<std::string>>& rows) {
   std::vector<Cells> all;
@@ -157,7 +155,8 @@ std::string words_below(const Comparison& comparison, bool is_markdown) {
   if (const auto& tuning = comparison.tuning) {
     const auto rows = cells_of(tuning_rows(*tuning));
     const auto left_out = left_out_lines(*tuning);
-    out += titled(kTuningTitle) + (is_markdown ? markdown_text(rows) : table_text(rows, false));
+    out += titled("What each rival was given") +
+           (is_markdown ? markdown_text(rows) : table_text(rows, false));
     out += left_out.empty() ? "" : "\n" + listed(left_out);
   }
   return out;
