@@ -179,7 +179,13 @@ ChosenModel choose_model(
 }
 
 config::RunOptions read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched) {
-  config::ConfigContext context;
+  std::vector<std::string> notes;
+  config::ConfigContext context{
+      .folders = config_places(),
+      .launched = launched,
+      .shortens_all = args.shortens_all,
+      .notes = &notes,
+      .fifo = Fifo::Wait};
   const auto take = [&](const char* key, const std::string& text) {
     if (!text.empty()) {
       context.last.push_back(
@@ -188,12 +194,6 @@ config::RunOptions read_configuration(const ConfigArgs& args, Log& log, std::int
   };
   take("name", args.name);
   take("output", args.output);
-  context.launched = launched;
-  context.folders = config_places();
-  context.shortens_all = args.shortens_all;
-  context.fifo = Fifo::Wait;
-  std::vector<std::string> notes;
-  context.notes = &notes;
   config::RunOptions options = config::read_config(args.config, args.sets, context);
   for (const std::string& note : notes) {
     log.info("{}", note);

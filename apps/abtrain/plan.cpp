@@ -45,35 +45,31 @@ plan::ComputeTime read_compute(const std::string& text) {
       "--compute: expected DENSE[,AB[,DECOMPOSITION]], at most three times; "
       "got '{}'",
       text);
-  plan::ComputeTime compute;
-  compute.how = "as given";
-  compute.dense = plan::seconds_in("--compute", parts[0]);
-  compute.ab = parts.size() > 1 ? plan::seconds_in("--compute", parts[1]) : compute.dense;
-  compute.decompose = parts.size() > 2 ? plan::seconds_in("--compute", parts[2]) : 0;
-  return compute;
+  const double dense = plan::seconds_in("--compute", parts[0]);
+  return {
+      .dense = dense,
+      .ab = parts.size() > 1 ? plan::seconds_in("--compute", parts[1]) : dense,
+      .decompose = parts.size() > 2 ? plan::seconds_in("--compute", parts[2]) : 0,
+      .how = "as given"};
 }
 
 plan::TimeRequest request_of(const PlanArgs& args, const config::RunOptions& options) {
-  plan::TimeRequest request;
   const auto workers = static_cast<int>(options.workers);
-  request.network = plan::network_of(args.link, options);
+  const plan::Network network = plan::network_of(args.link, options);
   ABT_CHECK(
-      request.network.nodes > 1 || (args.link.bandwidth.empty() && args.link.latency.empty()),
-      Usage,
+      network.nodes > 1 || (args.link.bandwidth.empty() && args.link.latency.empty()), Usage,
       "--bandwidth and --latency describe the links between nodes, but all "
       "workers are on one");
   ABT_CHECK(
       args.workers_here.value_or(1) <= workers, Usage,
       "--workers-here: expected at most the {} workers; got {}", workers, *args.workers_here);
-  request.workers_here = args.workers_here.value_or(0);
-  if (!args.compute.empty()) {
-    ABT_CHECK(
-        !args.workers_here, Usage,
-        "--workers-here is for measuring, but --compute gives the times "
-        "instead");
-    request.compute = read_compute(args.compute);
-  }
-  return request;
+  ABT_CHECK(
+      !args.workers_here || args.compute.empty(), Usage,
+      "--workers-here is for measuring, but --compute gives the times instead");
+  return {
+      .network = network,
+      .workers_here = args.workers_here.value_or(0),
+      .compute = args.compute.empty() ? std::nullopt : std::optional(read_compute(args.compute))};
 }
 
 bool wants_time(const PlanArgs& args) {

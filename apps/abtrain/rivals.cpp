@@ -103,10 +103,8 @@ void check(const RivalsCommand& args) {
 
 void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) {
   const auto folders = config_places();
-  sweep::RivalsRequest request;
-  request.ratio = args.ratio;
-  request.all = args.all;
-  request.tune = static_cast<std::size_t>(args.tune);
+  sweep::RivalsRequest request{
+      .ratio = args.ratio, .all = args.all, .tune = static_cast<std::size_t>(args.tune)};
   for (const std::string& name : split_text(args.only, ',')) {
     if (!trim(name).empty()) {
       request.only.emplace_back(trim(name));

@@ -99,32 +99,28 @@ int run_train(TrainArgs& args) {
       });
 }
 
-void add_train_options(CLI::App& command, TrainArgs& args) {
-  add_config_options(command, args.config);
-  command
-      .add_option(
-          "--resume", args.resume,
-          "auto: continue from the run's newest checkpoint, if there is one; "
-          "none; or the folder of a run or checkpoint, whose configuration is "
-          "used where none is named (default: auto in a Slurm job, else none)")
-      ->type_name("auto|none|FOLDER");
-  command.add_flag(
-      "--overwrite", args.overwrite,
-      "start over even if the run in the run folder is lost by that");
-  add_launch_options(command, args.launch);
-  command.add_flag("--dry-run", args.dry_run, "only print the plan, as `plan` does");
-  command.add_flag(
-      "--fast-dev-run", args.fast_dev_run,
-      "only train two steps, with a checkpoint and an evaluation, and leave "
-      "nothing behind: does everything work?");
-}
-
 }  // namespace
 
 Command add_train(CLI::App& parser) {
   auto args = std::make_shared<TrainArgs>();
   CLI::App& command = *parser.add_subcommand("train", "train a model");
-  add_train_options(command, *args);
+  add_config_options(command, args->config);
+  command
+      .add_option(
+          "--resume", args->resume,
+          "auto: continue from the run's newest checkpoint, if there is one; "
+          "none; or the folder of a run or checkpoint, whose configuration is "
+          "used where none is named (default: auto in a Slurm job, else none)")
+      ->type_name("auto|none|FOLDER");
+  command.add_flag(
+      "--overwrite", args->overwrite,
+      "start over even if the run in the run folder is lost by that");
+  add_launch_options(command, args->launch);
+  command.add_flag("--dry-run", args->dry_run, "only print the plan, as `plan` does");
+  command.add_flag(
+      "--fast-dev-run", args->fast_dev_run,
+      "only train two steps, with a checkpoint and an evaluation, and leave "
+      "nothing behind: does everything work?");
   command.footer(
       "Examples:\n"
       "  abtrain train fashion_mnist_mlp\n"

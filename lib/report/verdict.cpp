@@ -62,7 +62,11 @@ class Judge {
     for (const SizeBudget& budget : budgets_) {
       lines.push_back(winners(budget));
     }
-    if (is_any([](const Answer& a) { return a.first.size() > 1; })) {
+    const auto has_tie = [](const SizeBudget& budget) {
+      return std::ranges::any_of(
+          budget.answers, [](const Answer& a) { return a.first.size() > 1; });
+    };
+    if (std::ranges::any_of(budgets_, has_tie)) {
       lines.emplace_back(
           "A tie means that the seeds do not separate the settings (Welch's t "
           "test at 5 %).");
@@ -86,13 +90,6 @@ class Judge {
   }
 
  private:
-  template <class Test>
-  bool is_any(Test test) const {
-    return std::ranges::any_of(budgets_, [&](const SizeBudget& budget) {
-      return std::ranges::any_of(budget.answers, test);
-    });
-  }
-
   bool is_one_size() const {
     return budgets_.size() == 1 && !budgets_.front().parameters;
   }
