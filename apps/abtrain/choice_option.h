@@ -57,9 +57,7 @@ template <class E, class T>
 CLI::Option* add_choice(
     CLI::App& command, const char* option, T& member, const Names<E>& names, const char* help) {
   std::vector<std::string> words;
-  for (const auto& [name, value] : names) {
-    words.push_back(name);
-  }
+  std::ranges::transform(names, std::back_inserter(words), &Names<E>::value_type::first);
   const auto set = [&member, names](const std::string& word) {  // one of the words
     member = std::ranges::find(names, word, &Names<E>::value_type::first)->second;
   };

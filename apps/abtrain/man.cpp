@@ -1,6 +1,7 @@
 // abtrain man: prints the manual pages abtrain(1) and abtrain-config(5), made
 // from the parser, the table of configuration keys and the table of exit codes.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <iostream>
 #include <memory>
@@ -145,9 +146,7 @@ void rows(Page& page, const std::string& title, const auto& table) {
 
 std::string term_of(const OptionInfo& option) {
   std::vector<std::string> names;
-  for (const std::string& name : option.names) {
-    names.push_back(bold(name));
-  }
+  std::ranges::transform(option.names, std::back_inserter(names), bold);
   const std::string term = join(names, ", ");
   if (option.value.empty()) {
     return term;

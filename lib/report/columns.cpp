@@ -261,9 +261,7 @@ std::vector<Column> choose_columns(const std::string& names, std::optional<doubl
     return all;
   }
   std::vector<std::string> keys;
-  for (const Column& column : all_columns(target.value_or(1))) {
-    keys.push_back(column.key);
-  }
+  std::ranges::transform(all_columns(target.value_or(1)), std::back_inserter(keys), &Column::key);
   std::vector<Column> chosen;
   for (const std::string& part : split_text(names, ',')) {
     const std::string key(trim(part));

@@ -210,9 +210,7 @@ std::string as_markdown(const Comparison& comparison, const std::vector<Column>&
 
 std::string as_csv(const Comparison& comparison, const std::vector<Column>& columns) {
   std::vector<std::string> header = {"name", "runs", "finished"};
-  for (const Trait& trait : all_traits()) {
-    header.push_back(trait.key);
-  }
+  std::ranges::transform(all_traits(), std::back_inserter(header), &Trait::key);
   for (const Column& column : columns) {
     header.push_back(column.key);
     header.push_back(column.key + "_sd");

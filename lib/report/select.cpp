@@ -58,12 +58,8 @@ void keep_matching(std::vector<RunRecord>& runs, const std::vector<Condition>& w
 
 std::vector<std::string> sort_keys() {
   std::vector<std::string> keys = {"name"};
-  for (const Trait& trait : all_traits()) {
-    keys.push_back(trait.key);
-  }
-  for (const Column& column : all_columns(1)) {
-    keys.push_back(column.key);
-  }
+  std::ranges::transform(all_traits(), std::back_inserter(keys), &Trait::key);
+  std::ranges::transform(all_columns(1), std::back_inserter(keys), &Column::key);
   return keys;
 }
 

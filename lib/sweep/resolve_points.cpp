@@ -122,9 +122,7 @@ std::string content_of(config::RunOptions options) {
 PointRun resolve(const Sweep& sweep, const Point& point) {
   std::vector<config::Override> overrides = sweep.common;
   overrides.insert(overrides.end(), sweep.sets.begin(), sweep.sets.end());
-  for (const Assignment& assignment : point.values) {
-    overrides.push_back(assignment.override);
-  }
+  std::ranges::transform(point.values, std::back_inserter(overrides), &Assignment::override);
   PointRun run{point.index, point.label, {}, ""};
   run.options = config::read_config_with(
       overrides, sweep.base, {.folders = sweep.folders, .notes = &run.notes});

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/named.h"
 #include "base/scalars.h"
 #include "base/text.h"
 #include "config/check_run.h"
@@ -145,11 +146,7 @@ Sets joined(std::initializer_list<Sets> parts) {
 }
 
 std::vector<std::string> rival_names() {
-  std::vector<std::string> names;
-  for (const RivalSketch& sketch : rival_sketches()) {
-    names.emplace_back(sketch.name);
-  }
-  return names;
+  return names_in(rival_sketches());
 }
 
 RivalList list_rivals(

@@ -129,9 +129,7 @@ std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& r
   const std::int64_t workers = most.options.workers;
   const bool alike = least.options.workers == workers;
   std::vector<std::string> words{"sweep"};
-  for (const std::string& word : array.arguments) {
-    words.push_back(quoted(word));
-  }
+  std::ranges::transform(array.arguments, std::back_inserter(words), quoted);
   const std::string command = join(words, " ");
   const bool has_rounds = !array.rounds.empty();
   std::vector<std::string> last;
