@@ -150,6 +150,17 @@ void add_force(CLI::App& command, bool& force) {
   command.add_flag("--force", force, "replace an existing file even if it is of another kind");
 }
 
+bool names_file(const std::string& path) {
+  return !path.empty() && !is_standard_output(path);
+}
+
+void check_output(const std::string& path, const OutputKind& kind, bool force) {
+  ABT_CHECK(names_file(path) || !force, Usage, "--force goes with {} FILE", kind.option);
+  if (names_file(path)) {
+    check_replaceable(path, kind, force);
+  }
+}
+
 config::RunOptions read_run_configuration(
     const std::string& folder, const std::vector<std::string>& sets) {
   const std::string config = folder + "/config.yaml";

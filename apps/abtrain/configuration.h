@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "commands.h"
 #include "config/run_options.h"
 #include "temporary_folder.h"
@@ -64,6 +65,12 @@ void note_format(const std::string& file);
 
 // Adds --force, for commands that write a file which the user names.
 void add_force(CLI::App& command, bool& force);
+// Whether the value of an option names a file: it is neither "" nor standard
+// output.
+bool names_file(const std::string& path);
+// Before long work: throws Error(Usage) where the file must not be replaced
+// (base/output.h), or where none is named but --force is given.
+void check_output(const std::string& path, const OutputKind& kind, bool force);
 
 // Reads config.yaml of a run folder, overridden by `sets`. Throws MissingInput
 // where there is none.

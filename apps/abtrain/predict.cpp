@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/machine_text.h"
-#include "base/output.h"
 #include "base/rows.h"
 #include "choice_option.h"
 #include "configuration.h"
@@ -25,10 +24,6 @@ struct PredictArgs {
   std::optional<Format> format;
   std::string output;
   bool force = false;
-
-  bool to_file() const {
-    return !output.empty() && !is_standard_output(output);
-  }
 };
 
 Format format_of(const PredictArgs& args) {
@@ -103,12 +98,9 @@ std::string predictions_json(const train::Predictions& predictions) {
 }
 
 int run_predict(PredictArgs& args) {
-  ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
-  if (args.to_file()) {
-    // Of other programs' tables too, the beginning may look like this.
-    check_replaceable(
-        args.output, {"-o", "an empty file", [](const std::string&) { return false; }}, args.force);
-  }
+  // Of other programs' tables too, the beginning may look like this.
+  check_output(
+      args.output, {"-o", "an empty file", [](const std::string&) { return false; }}, args.force);
   const Format format = format_of(args);
   const ChosenModel model = choose_model(args.options.folder, args.options.model);
   args.options.folder = model.folder;
@@ -118,7 +110,7 @@ int run_predict(PredictArgs& args) {
   const std::string text = format == Format::Csv    ? predictions_csv(predictions)
                            : format == Format::Json ? predictions_json(predictions)
                                                     : predictions_table(predictions);
-  if (args.to_file()) {
+  if (names_file(args.output)) {
     atomic_write(args.output, text);
   } else {
     print(text, /*exact=*/format != Format::Table);

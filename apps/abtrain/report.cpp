@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/output.h"
 #include "base/terminal.h"
 #include "choice_option.h"
 #include "configuration.h"
@@ -35,9 +34,6 @@ struct ReportArgs {
   plan::Link link;                     // "": no column about a link
   bool front = false;
   bool force = false;
-  bool to_file() const {
-    return !file.empty() && file != "-";
-  }
 };
 
 Format format_of(const ReportArgs& args) {
@@ -91,7 +87,7 @@ std::string written(const report::Comparison& comparison, Format format, const R
     case Format::Table:
       break;
   }
-  return report::as_table(comparison, columns, !args.to_file() && wants_color(1));
+  return report::as_table(comparison, columns, !names_file(args.file) && wants_color(1));
 }
 
 // Adds what each finished run would take on the link.
@@ -121,12 +117,9 @@ int run_report(const ReportArgs& args) {
       "--front marks what is on the front, and csv has no marks; expected "
       "another --format");
   check_link(args.link);
-  ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
-  if (args.to_file()) {
-    check_replaceable(args.file, {"-o", "a report", is_report}, args.force);
-  }
+  check_output(args.file, {"-o", "a report", is_report}, args.force);
   ABT_CHECK(
-      format != Format::Html || args.to_file() || !is_tty(1), Usage,
+      format != Format::Html || names_file(args.file) || !is_tty(1), Usage,
       "--format html: the page has several megabytes, too much for a terminal; "
       "name a file, such as -o report.html");
   auto comparison = report::compare(
@@ -150,7 +143,7 @@ int run_report(const ReportArgs& args) {
     std::cerr << printable(line) << "\n";
   }
   const std::string text = written(comparison, format, args);
-  if (args.to_file()) {
+  if (names_file(args.file)) {
     atomic_write(args.file, text);
   } else if (format == Format::Table) {
     std::cout << text << std::flush;  // its names are escaped already

@@ -12,7 +12,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/machine_text.h"
-#include "base/output.h"
 #include "base/signals.h"
 #include "choice_option.h"
 #include "config/config.h"
@@ -42,9 +41,6 @@ struct SweepCommand {
   // A file; "" and "-" mean standard output.
   std::optional<std::string> emit_slurm;
   bool force = false;
-  bool to_file() const {
-    return emit_slurm && !emit_slurm->empty() && *emit_slurm != "-";
-  }
 };
 
 sweep::Sweep read_sweep(const SweepCommand& args) {
@@ -115,10 +111,6 @@ bool is_batch_file(const std::string& begin) {
 }
 
 int emit_slurm(const SweepCommand& args) {
-  if (args.to_file()) {
-    check_replaceable(
-        *args.emit_slurm, {"--emit-slurm", "a batch file of a sweep", is_batch_file}, args.force);
-  }
   const sweep::Sweep whole = read_sweep(args);
   const sweep::Sweep sweep = points_of(args, whole).sweep;
   const auto runs = checked_runs(sweep, false);
@@ -134,7 +126,7 @@ int emit_slurm(const SweepCommand& args) {
       {whole.name, program_path(), sweep::slurm_root(program_path()), fs::current_path().string(),
        arguments_of(args, whole), static_cast<std::size_t>(args.jobs.value_or(0)), rounds},
       runs);
-  if (!args.to_file()) {
+  if (!names_file(*args.emit_slurm)) {
     print(script, /*exact=*/true);
     return 0;
   }
@@ -206,7 +198,9 @@ int run_sweep(const SweepCommand& args) {
   ABT_CHECK(
       !args.jobs || (!args.task && !args.list), Usage,
       "--jobs is for all points, trained here or with --emit-slurm");
-  ABT_CHECK(!args.force || args.to_file(), Usage, "--force goes with --emit-slurm FILE");
+  check_output(
+      args.emit_slurm.value_or(""), {"--emit-slurm", "a batch file of a sweep", is_batch_file},
+      args.force);
   const comm::LaunchFlags& l = args.launch;
   ABT_CHECK(
       !(args.list || args.emit_slurm) || (l.rank < 0 && l.processes < 0 && l.local_rank < 0 &&
