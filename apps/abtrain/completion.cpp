@@ -109,12 +109,6 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-// The name by which the program was called, or its path if it was called by
-// one.
-std::string program_name(const std::string& called) {
-  return called.find('/') == std::string::npos ? called : program_path();
-}
-
 }  // namespace
 
 Command add_completion(CLI::App& parser, const std::string& called) {
@@ -133,7 +127,11 @@ Command add_completion(CLI::App& parser, const std::string& called) {
   return {&command, [shell, called] {
             const std::string mark = "@PROGRAM@";
             std::string script = *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish;
-            script.replace(script.find(mark), mark.size(), quoted(program_name(called)));
+            // The name by which the program was called, or its path if it was
+            // called by one.
+            const bool is_name = called.find('/') == std::string::npos;
+            script.replace(
+                script.find(mark), mark.size(), quoted(is_name ? called : program_path()));
             std::cout << script << std::flush;
             return 0;
           }};

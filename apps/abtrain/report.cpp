@@ -63,10 +63,6 @@ bool is_report(const std::string& begin) {
          (first.starts_with("run ") && first.find("seeds") != std::string::npos);
 }
 
-std::string made_now() {
-  return formatted("Made by {}, {}", version_text(), utc_now("%F %H:%M UTC"));
-}
-
 std::string written(const report::Comparison& comparison, Format format, const ReportArgs& args) {
   const bool for_machines = format == Format::Csv || format == Format::Json;
   const auto columns = args.front ? report::front_columns(args.target)
@@ -83,7 +79,9 @@ std::string written(const report::Comparison& comparison, Format format, const R
     case Format::Markdown:
       return report::as_markdown(comparison, columns);
     case Format::Html:
-      return report::as_html(comparison, columns, made_now());
+      return report::as_html(
+          comparison, columns,
+          formatted("Made by {}, {}", version_text(), utc_now("%F %H:%M UTC")));
     case Format::Table:
       break;
   }

@@ -99,16 +99,13 @@ std::int64_t steps_for(
 // Sets the rival's steps. Returns why it cannot take part, or "".
 std::string set_length(
     const sweep::RivalList& list, std::int64_t steps, Timer& timer, sweep::RivalPlan& rival) {
-  const auto refused = [&](std::int64_t count, bool is_pilot) {
-    return sweep::refusal(list, rival, count, is_pilot);
-  };
   rival.steps = steps;
   if (list.seconds > 0) {
     std::int64_t first = 4;
-    while (!refused(first, false).empty()) {
+    while (!sweep::refusal(list, rival, first, false).empty()) {
       first *= 2;
       if (first > kMaxTries) {
-        return refused(first, false);
+        return sweep::refusal(list, rival, first, false);
       }
     }
     rival.steps = steps_for(timer, rival, first, list.seconds);
@@ -119,10 +116,10 @@ std::string set_length(
       return formatted("only {} steps fit into {} s", rival.steps, list.seconds);
     }
   }
-  std::string why = refused(rival.steps, false);
+  std::string why = sweep::refusal(list, rival, rival.steps, false);
   if (why.empty() && rival.tune.size() > 1) {
     const std::int64_t pilot = sweep::steps_in(rival.steps, rival.tune.size(), 0);
-    if (const std::string of_pilot = refused(pilot, true); !of_pilot.empty()) {
+    if (const std::string of_pilot = sweep::refusal(list, rival, pilot, true); !of_pilot.empty()) {
       why = formatted("in pilots of {} steps, {}", pilot, of_pilot);
     }
   }

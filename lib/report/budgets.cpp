@@ -101,6 +101,7 @@ std::vector<Contender> contenders(
         .parameters = 0};
     for (const RunRecord& run : setting.runs) {
       if (const auto& summary = run.summary) {
+        one.is_text = !summary->accuracy;
         one.qualities.push_back(summary->quality());
         one.bytes += summary->bytes / finished;
         one.seconds += summary->link_seconds.value_or(summary->train_seconds) / finished;

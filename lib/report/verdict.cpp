@@ -54,8 +54,10 @@ std::string size_text(const SizeBudget& budget) {
 // The sentences about one data set.
 class Judge {
  public:
-  Judge(std::vector<Contender> all, bool is_text)
-      : all_(std::move(all)), words_{is_text}, budgets_(size_budgets(all_)) {}
+  explicit Judge(std::vector<Contender> all)
+      : all_(std::move(all)),
+        words_{std::ranges::any_of(all_, &Contender::is_text)},
+        budgets_(size_budgets(all_)) {}
 
   std::vector<std::string> sentences() const {
     std::vector<std::string> lines;
@@ -220,12 +222,6 @@ class Judge {
   std::vector<SizeBudget> budgets_;
 };
 
-// Whether the runs have bits per byte in place of an accuracy.
-bool is_text(const Setting& setting) {
-  return std::ranges::any_of(
-      setting.runs, [](const RunRecord& run) { return run.summary && !run.summary->accuracy; });
-}
-
 }  // namespace
 
 std::vector<std::string> verdict(const std::vector<Setting>& settings) {
@@ -236,11 +232,9 @@ std::vector<std::string> verdict(const std::vector<Setting>& settings) {
     if (all.size() < 2) {
       continue;
     }
-    const bool of_text =
-        std::ranges::any_of(members, [&](std::size_t i) { return is_text(settings[i]); });
     const std::string data =
         groups.size() < 2 ? "" : printable(settings[members.front()].runs.front().data) + ": ";
-    for (const auto& line : Judge(std::move(all), of_text).sentences()) {
+    for (const auto& line : Judge(std::move(all)).sentences()) {
       lines.push_back(data + line);
     }
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -93,6 +94,50 @@ std::string text_or(const Choice& choice, const char* otherwise) {
   return parts.empty() ? otherwise : join(parts, ", ");
 }
 
+// A pilot that has ended; -infinity where it diverged.
+struct PilotResult {
+  double quality = -std::numeric_limits<double>::infinity();
+  double seconds = 0;  // of training, on the sweep's link
+};
+
+// Reads the run folder of a pilot. Throws Error(MissingInput) where it has not
+// finished.
+PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
+  const PointState state = own_state_of(run);
+  PilotResult result;
+  if (state == PointState::Failed && has_diverged(run)) {
+    return result;
+  }
+  ABT_CHECK(
+      state == PointState::Finished, MissingInput,
+      "{}: expected a finished pilot, because its result decides which "
+      "settings go on; it is {}",
+      run.folder, name_of(state));
+  result.seconds = seconds_of(run.options, run.folder, link);
+  // The last event with a score is that of the final model.
+  const std::string path = run.folder + "/metrics.jsonl";
+  const auto lines = split_text(read_file(path, kMaxLines), '\n');
+  for (auto i = std::ssize(lines) - 1; i >= 0; --i) {
+    const std::string& line = lines[static_cast<std::size_t>(i)];
+    if (line.find("\"event\":\"evaluate\"") == std::string::npos) {
+      continue;
+    }
+    const JsonObject event(path, i + 1, line);
+    for (const char* prefix : {"/validation_", "/"}) {
+      const std::string begin = prefix;
+      if (const auto accuracy = event.maybe((begin + "accuracy").c_str())) {
+        result.quality = *accuracy;
+        return result;
+      }
+      if (const auto bits = event.maybe((begin + "bits_per_byte").c_str())) {
+        result.quality = -*bits;
+        return result;
+      }
+    }
+  }
+  damaged(path, std::ssize(lines), "expected an evaluation of the final model");
+}
+
 }  // namespace
 
 std::size_t settings_in(std::size_t settings, std::size_t round) {
@@ -129,42 +174,6 @@ double seconds_of(
   return link.bandwidth.empty()
              ? plan::read_summary(folder).number("/seconds/train")
              : plan::seconds_over(options, folder, plan::network_of(link, options));
-}
-
-PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
-  const PointState state = own_state_of(run);
-  PilotResult result;
-  if (state == PointState::Failed && has_diverged(run)) {
-    return result;
-  }
-  ABT_CHECK(
-      state == PointState::Finished, MissingInput,
-      "{}: expected a finished pilot, because its result decides which "
-      "settings go on; it is {}",
-      run.folder, name_of(state));
-  result.seconds = seconds_of(run.options, run.folder, link);
-  // The last event with a score is that of the final model.
-  const std::string path = run.folder + "/metrics.jsonl";
-  const auto lines = split_text(read_file(path, kMaxLines), '\n');
-  for (auto i = std::ssize(lines) - 1; i >= 0; --i) {
-    const std::string& line = lines[static_cast<std::size_t>(i)];
-    if (line.find("\"event\":\"evaluate\"") == std::string::npos) {
-      continue;
-    }
-    const JsonObject event(path, i + 1, line);
-    for (const char* prefix : {"/validation_", "/"}) {
-      const std::string begin = prefix;
-      if (const auto accuracy = event.maybe((begin + "accuracy").c_str())) {
-        result.quality = *accuracy;
-        return result;
-      }
-      if (const auto bits = event.maybe((begin + "bits_per_byte").c_str())) {
-        result.quality = -*bits;
-        return result;
-      }
-    }
-  }
-  damaged(path, std::ssize(lines), "expected an evaluation of the final model");
 }
 
 std::vector<std::size_t> better_half(

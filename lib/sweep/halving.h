@@ -24,8 +24,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -49,14 +47,6 @@ std::int64_t steps_in(std::int64_t whole, std::size_t settings, std::size_t roun
 // Runs in a round: settings, or at full length seeds, of all rivals.
 std::size_t runs_in(const Sweep& sweep, std::size_t round);
 
-// A pilot that has ended; -infinity where it diverged.
-struct PilotResult {
-  double quality = -std::numeric_limits<double>::infinity();
-  double seconds = 0;  // of training, on the sweep's link
-};
-// Reads the run folder of a pilot. Throws Error(MissingInput) where it has not
-// finished.
-PilotResult pilot_result(const PointRun& run, const plan::Link& link);
 // Training seconds of a finished run, on the link if there is one.
 double seconds_of(
     const config::RunOptions& options, const std::string& folder, const plan::Link& link);
