@@ -88,10 +88,9 @@ int list_runs(const SweepCommand& args) {
 std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Sweep& sweep) {
   std::vector<std::string> words;
   if (sweep.file.empty()) {
-    words = {"--config", fs::absolute(sweep.base).lexically_normal().string()};
-  } else {
-    words = {fs::absolute(sweep.file).lexically_normal().string()};
+    words.emplace_back("--config");
   }
+  words.push_back(fs::absolute(sweep.source).lexically_normal().string());
   for (const std::string& grid : args.sweep.grid) {
     append_option(words, "--grid", grid);
   }

@@ -125,7 +125,7 @@ class SweepReader {
       config::Override values = config::parse_override(as_list, "--grid", problems());
       values.value.place.source = "--grid " + text;
       if (!values.key.empty()) {
-        dimension(values.key, values.value.place, values.value);
+        sweep_.grid.push_back(choices(values.key, values.value.place, values.value));
       }
     }
   }
@@ -270,14 +270,15 @@ class SweepReader {
       if (entry.value.kind == Kind::Section && !entry.value.entries.empty()) {
         grid(entry.value, key + ".");
       } else {
-        dimension(key, entry.place, entry.value);
+        sweep_.grid.push_back(choices(key, entry.place, entry.value));
       }
     }
   }
 
-  void dimension(const std::string& key, const Location& place, const Value& values) {
+  // The values of a key that the sweep varies; none where there is a problem.
+  std::vector<Choice> choices(const std::string& key, const Location& place, const Value& values) {
     if (values.kind == Kind::Invalid) {
-      return;
+      return {};
     }
     if (values.kind != Kind::List || values.items.empty()) {
       problem(
@@ -286,9 +287,9 @@ class SweepReader {
               "expected a list of values, got {}{}",
               values.kind == Kind::List ? "none" : describe(values),
               values.kind == Kind::Scalar ? formatted(" (write [{}])", values.text) : ""));
-      return;
+      return {};
     }
-    std::vector<Choice> choices;
+    std::vector<Choice> all;
     std::set<std::string> known;
     for (const Value& item : values.items) {
       Choice choice;
@@ -296,9 +297,9 @@ class SweepReader {
       if (!choice.empty() && !known.insert(text_of(choice)).second) {
         problem(item.place, key, "given twice: " + text_of(choice));
       }
-      choices.push_back(std::move(choice));
+      all.push_back(std::move(choice));
     }
-    sweep_.grid.push_back(std::move(choices));
+    return all;
   }
 
   void items(const Value& list, const std::string& key, std::vector<Choice>& out) {
@@ -324,7 +325,6 @@ class SweepReader {
 
   // A number N means the seeds 1, 2, ..., N.
   void seeds(const Value& value) {
-    sweep_.seeds.clear();
     Value list = value;
     if (value.kind == Kind::Scalar) {
       std::int64_t count = 0;
@@ -345,12 +345,7 @@ class SweepReader {
         list.items.push_back(item);
       }
     }
-    const std::size_t varied = sweep_.grid.size();
-    dimension("seed", list.place, list);
-    if (sweep_.grid.size() > varied) {
-      sweep_.seeds = std::move(sweep_.grid.back());
-      sweep_.grid.pop_back();
-    }
+    sweep_.seeds = choices("seed", list.place, list);
   }
 
   Sweep sweep_;
