@@ -50,41 +50,6 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Reads up to `bytes` bytes into `out`; returns fewer only if the file ends.
-std::size_t read_at(
-    int file, std::uint64_t offset, char* out, std::size_t bytes, const std::string& path) {
-  std::size_t done = 0;
-  while (done < bytes) {
-    const ssize_t got = ::pread(file, out + done, bytes - done, static_cast<off_t>(offset + done));
-    check(got >= 0 || errno == EINTR, "read", path);
-    if (got == 0) {
-      break;
-    }
-    done += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
-  }
-  return done;
-}
-
-// Reads exactly `bytes` bytes into `out`.
-void read_all(
-    int file, std::uint64_t offset, char* out, std::size_t bytes, const std::string& path) {
-  ABT_CHECK(
-      read_at(file, offset, out, bytes, path) == bytes, Io,
-      "cannot read '{}': it has become shorter in the meantime", path);
-}
-
-// Passes the bytes from `begin` to `end` to `write`, in pieces.
-void copy_range(
-    int file, std::uint64_t begin, std::uint64_t end, const std::string& path,
-    const WritePiece& write) {
-  std::string block;
-  for (std::uint64_t at = begin; at < end; at += block.size()) {
-    block.resize(std::min<std::uint64_t>(end - at, 1 << 20));
-    read_all(file, at, block.data(), block.size(), path);
-    write(block);
-  }
-}
-
 // Opens a file to read it, and checks that it is regular.
 Descriptor open_input(const std::string& path, struct stat& status, Fifo fifo) {
   ABT_CHECK(
@@ -204,18 +169,36 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
 }
 
 std::size_t InputFile::read_some(std::uint64_t offset, void* out, std::size_t bytes) const {
-  return read_at(file_.get(), offset, static_cast<char*>(out), bytes, path_);
+  std::size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::pread(
+        file_.get(), static_cast<char*>(out) + done, bytes - done,
+        static_cast<off_t>(offset + done));
+    check(got >= 0 || errno == EINTR, "read", path_);
+    if (got == 0) {
+      break;
+    }
+    done += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  }
+  return done;
 }
 
 void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes) const {
-  read_all(file_.get(), offset, static_cast<char*>(out), bytes, path_);
+  ABT_CHECK(
+      read_some(offset, out, bytes) == bytes, Io,
+      "cannot read '{}': it has become shorter in the meantime", path_);
 }
 
 void InputFile::copy(std::uint64_t begin, std::uint64_t end, const WritePiece& write) const {
-  copy_range(file_.get(), begin, end, path_, write);
+  std::string block;
+  for (std::uint64_t at = begin; at < end; at += block.size()) {
+    block.resize(std::min<std::uint64_t>(end - at, 1 << 20));
+    read(at, block.data(), block.size());
+    write(block);
+  }
 }
 
-SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
+SpoolFile::SpoolFile(std::string path) : InputFile(std::move(path), Descriptor()) {
   const OutputPlace place = find_output(path_);
   std::string name =
       (place.is_stream ? (std::filesystem::temp_directory_path() / "abtrain").string()
@@ -232,7 +215,7 @@ void SpoolFile::write(std::string_view piece) {
 }
 
 void SpoolFile::copy_to(const WritePiece& write) const {
-  copy_range(file_.get(), 0, size_, path_, write);
+  copy(0, size_, write);
 }
 
 bool is_there(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/descriptor.h"
 
@@ -59,7 +60,9 @@ class InputFile {
   // Passes the bytes from `begin` to `end` to `write`, in order and in pieces.
   void copy(std::uint64_t begin, std::uint64_t end, const WritePiece& write) const;
 
- private:
+ protected:
+  InputFile(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+
   std::string path_;
   Descriptor file_;
   std::uint64_t size_ = 0;
@@ -67,23 +70,16 @@ class InputFile {
 
 // Bytes kept on disk until it is known where they belong. The file has no name,
 // so nothing is left of it however the program ends.
-class SpoolFile {
+class SpoolFile : private InputFile {
  public:
   // The file is created in the folder of `path`, or in the system's temporary
   // folder if `path` is a stream. Errors name `path`.
   explicit SpoolFile(std::string path);
 
   void write(std::string_view piece);
-  std::uint64_t size() const {
-    return size_;
-  }
+  using InputFile::size;
   // Passes the whole content to `write`, in order and in pieces.
   void copy_to(const WritePiece& write) const;
-
- private:
-  std::string path_;
-  Descriptor file_;
-  std::uint64_t size_ = 0;
 };
 
 // Creates the folder and its parents. It is no error if they exist.

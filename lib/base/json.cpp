@@ -57,7 +57,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     return true;
   }
   bool end_object() override {
-    return close() && has_no_key_twice();
+    return has_no_key_twice() && close();
   }
   bool start_array(std::size_t) override {
     return open(ordered_json::array());
@@ -112,13 +112,12 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     return open_.back() != nullptr;
   }
   bool close() {
-    last_ = open_.back();
     open_.pop_back();
     return true;
   }
   bool has_no_key_twice() {
     std::vector<std::string_view> keys;
-    for (const auto& entry : last_->get_ref<ordered_json::object_t&>()) {
+    for (const auto& entry : open_.back()->get_ref<ordered_json::object_t&>()) {
       keys.emplace_back(entry.first);
     }
     std::ranges::sort(keys);
@@ -129,7 +128,6 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   JsonProblem& problem_;
   ordered_json root_;
   std::vector<ordered_json*> open_;  // from the outermost to the innermost
-  ordered_json* last_ = nullptr;     // the value that was closed last
   std::string key_;
   std::size_t count_ = 0;
 };

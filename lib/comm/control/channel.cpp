@@ -100,10 +100,6 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
   }
 }
 
-std::exception_ptr ControlChannel::cause() const {
-  return failure_.cause();
-}
-
 void ControlChannel::close() noexcept {
   if (!is_hub()) {
     std::int64_t begun = 0;

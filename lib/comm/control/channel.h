@@ -62,7 +62,9 @@ class ControlChannel : public Control {
   void fail(const std::exception_ptr& cause) noexcept;
   // The error that another worker reported, or its loss; null while all is
   // well.
-  std::exception_ptr cause() const;
+  std::exception_ptr cause() const {
+    return failure_.cause();
+  }
   // Ends the channel. Collective: from now on a connection that ends is no
   // failure.
   void close() noexcept;
