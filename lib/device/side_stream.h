@@ -4,9 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 
 #include <functional>
-#include <memory>
+#include <optional>
 
 namespace abtrain::device {
 
@@ -15,8 +16,6 @@ namespace abtrain::device {
 class SideStream {
  public:
   explicit SideStream(c10::Device device);
-  SideStream(const SideStream&) = delete;
-  SideStream& operator=(const SideStream&) = delete;
 
   // What `body` queues on the device starts after everything that this thread
   // has queued so far, and what the thread queues afterwards starts after that,
@@ -24,8 +23,7 @@ class SideStream {
   void run(const std::function<void()>& body);
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  std::optional<c10::Stream> stream_;  // none on the CPU
 };
 
 // Call it when this thread's current stream uses a tensor that was created on

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/core/Event.h>
 
-#include <memory>
 #include <optional>
 
 #include "base/clock.h"
@@ -26,10 +26,10 @@ class Span {
   std::optional<double> seconds(bool wait) const;
 
  private:
-  struct Gpu;
   Stopwatch watch_;  // for the CPU
   double seconds_ = 0;
-  std::shared_ptr<Gpu> gpu_;  // null for the CPU
+  std::optional<c10::Event> first_;  // for a GPU
+  std::optional<c10::Event> second_;
 };
 
 }  // namespace abtrain::device

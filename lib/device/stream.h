@@ -6,8 +6,11 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+#include <c10/core/StreamGuard.h>
 
-#include <memory>
+#include <optional>
 
 namespace abtrain::device {
 
@@ -24,8 +27,7 @@ class Event {
   void wait() const;
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  std::optional<c10::Event> event_;
 };
 
 // While this object exists, its thread queues its work on a stream that no other
@@ -33,13 +35,13 @@ class Event {
 class OwnStream {
  public:
   explicit OwnStream(c10::Device device);
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  c10::OptionalStreamGuard guard_;  // can be neither copied nor moved
 };
+
+// The stream on which this thread queues its work on a GPU.
+c10::Stream current_stream(c10::Device device);
 
 // Returns once everything that this thread has queued on the device is done.
 void synchronize(c10::Device device);

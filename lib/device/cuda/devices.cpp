@@ -1,12 +1,10 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
-#include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
-#include <optional>
 #include <stdexcept>
 
 #include "base/text.h"
@@ -41,56 +39,20 @@ std::vector<DeviceInfo> cuda_devices() {
   return devices;
 }
 
-struct Event::Impl : c10::cuda::CUDAEvent {};
-
-Event Event::record(c10::Device device) {
-  Event result;
-  if (device.is_cuda()) {
-    result.impl_ = std::make_shared<Impl>();
-    result.impl_->record(c10::cuda::getCurrentCUDAStream(device.index()));
-  }
-  return result;
-}
-
-void Event::order_after() const {
-  if (impl_) {
-    impl_->block(c10::cuda::getCurrentCUDAStream(impl_->device_index()));
-  }
-}
-
-void Event::wait() const {
-  if (impl_) {
-    impl_->synchronize();
-  }
-}
-
-// Not one of LibTorch's pool, which hands out 32 in turn: waiting for a shared stream would break
-// another worker's capture.
-struct OwnStream::Impl {
-  // Never destroyed: LibTorch keeps memory that only this stream may use again.
-  cudaStream_t stream = nullptr;
-  std::optional<c10::cuda::CUDAStreamGuard> guard;
-
-  explicit Impl(c10::DeviceIndex device) {
-    const c10::cuda::CUDAGuard on_device(device);
-    ABT_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    guard.emplace(c10::cuda::getStreamFromExternal(stream, device));
-  }
-};
-
 OwnStream::OwnStream(c10::Device device) {
   if (device.is_cuda()) {
     // This stream must see what the default stream has prepared (the initial
     // model).
     const Event before = Event::record(device);
-    impl_ = std::make_shared<Impl>(c10::cuda::getCurrentCUDAStream(device.index()).device_index());
+    const auto index = c10::cuda::getCurrentCUDAStream(device.index()).device_index();
+    const c10::cuda::CUDAGuard on_device(index);
+    // Not one of LibTorch's pool, which hands out 32 in turn: waiting for a shared stream would
+    // break another worker's capture. Never destroyed: LibTorch keeps memory that only this
+    // stream may use again.
+    cudaStream_t stream = nullptr;
+    ABT_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    guard_.reset_stream(c10::cuda::getStreamFromExternal(stream, index));
     before.order_after();
-  }
-}
-
-void synchronize(c10::Device device) {
-  if (device.is_cuda()) {
-    c10::cuda::getCurrentCUDAStream(device.index()).synchronize();
   }
 }
 

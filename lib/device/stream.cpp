@@ -1,0 +1,87 @@
+#include "device/stream.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "device/side_stream.h"
+
+namespace abtrain::device {
+
+namespace {
+
+using Backend = c10::impl::VirtualGuardImpl;
+
+// What is queued on `later` from now on starts after what `earlier` has now.
+void order(const c10::Stream& earlier, const c10::Stream& later) {
+  c10::Event point(earlier.device_type());
+  point.record(earlier);
+  point.block(later);
+}
+
+}  // namespace
+
+c10::Stream current_stream(c10::Device device) {
+  return Backend(device.type()).getStream(device);
+}
+
+void synchronize(c10::Device device) {
+  if (device.is_cuda()) {
+    current_stream(device).synchronize();
+  }
+}
+
+Event Event::record(c10::Device device) {
+  Event result;
+  if (device.is_cuda()) {
+    result.event_.emplace(device.type());
+    result.event_->record(current_stream(device));
+  }
+  return result;
+}
+
+void Event::order_after() const {
+  if (event_) {
+    event_->block(current_stream(event_->device()));
+  }
+}
+
+void Event::wait() const {
+  if (event_) {
+    event_->synchronize();
+  }
+}
+
+SideStream::SideStream(c10::Device device) {
+  if (device.is_cuda()) {
+    stream_ = Backend(device.type()).getStreamFromGlobalPool(device);
+  }
+}
+
+void SideStream::run(const std::function<void()>& body) {
+  if (!stream_) {
+    body();
+    return;
+  }
+  // Makes the caller's stream wait for this one, however the function exits.
+  struct Join {
+    c10::Stream own;
+    c10::Stream callers;
+    ~Join() {
+      try {
+        order(own, callers);
+      } catch (...) {
+        // The device has failed; the next call on it will report that.
+      }
+    }
+  } const join{*stream_, current_stream(stream_->device())};
+  order(join.callers, join.own);
+  const c10::StreamGuard guard(join.own);
+  body();
+}
+
+void keep_for_current_stream(const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.is_cuda()) {
+    tensor.record_stream(current_stream(tensor.device()));
+  }
+}
+
+}  // namespace abtrain::device
