@@ -74,10 +74,6 @@ ncclComm* handle_of(NcclState::Link& link) {
 
 }  // namespace
 
-struct NcclState::Cuda {
-  c10::cuda::CUDAStream stream;
-};
-
 struct NcclState::Operation {
   std::string what;
   // Recorded after the stream has waited for the work that its owner had
@@ -93,7 +89,7 @@ struct NcclState::Operation {
 NcclState::NcclState(at::Device device, double timeout_seconds)
     : device_(with_index(device)),
       timeout_(std::min(timeout_seconds, 1e8)),
-      cuda_(new Cuda{c10::cuda::getStreamFromPool(true, device_.index())}),
+      stream_(c10::cuda::getStreamFromPool(true, device_.index())),
       watcher_([this] { watch(); }) {}
 
 NcclState::~NcclState() {
@@ -159,7 +155,8 @@ std::shared_ptr<const NcclState::Operation> NcclState::start(Link& link, Call ca
   ABT_ASSERT(link.handle != nullptr, "{} after the world's end", describe(call));
   auto operation = std::make_shared<Operation>();
   operation->what = describe(call);
-  const c10::cuda::CUDAStreamGuard guard(cuda_->stream);
+  const c10::cuda::CUDAStream stream(stream_);
+  const c10::cuda::CUDAStreamGuard guard(stream);
   if (call.kind == Call::Kind::Barrier) {
     // The value is arbitrary. The memory belongs to this stream, so it needs no
     // `ready`.
@@ -169,16 +166,16 @@ std::shared_ptr<const NcclState::Operation> NcclState::start(Link& link, Call ca
     // If its owner frees it, the memory is not reused before this stream is
     // done with it.
     if (tensor.defined()) {
-      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), cuda_->stream);
+      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);
     }
   }
   call.ready.order_after();
-  operation->begun.record(cuda_->stream);
+  operation->begun.record(stream);
   link.watched = false;
-  check(enqueue(call, link.rank, link.size, link.handle, cuda_->stream.stream()), operation->what);
+  check(enqueue(call, link.rank, link.size, link.handle, stream.stream()), operation->what);
   settle(lock, link, operation->what);
   link.watched = true;
-  operation->done.record(cuda_->stream);
+  operation->done.record(stream);
   open_.push_back(operation);
   return operation;
 }

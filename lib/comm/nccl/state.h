@@ -7,6 +7,8 @@
 // in the background is polled for.
 #pragma once
 
+#include <c10/core/Stream.h>
+
 #include <array>
 #include <condition_variable>
 #include <cstddef>
@@ -80,7 +82,6 @@ class NcclState {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  struct Cuda;  // the stream
 
   Link& add_link(int rank, int size);
   void settle(Lock& lock, Link& link, const std::string& what);
@@ -99,7 +100,7 @@ class NcclState {
   const at::Device device_;
   const double timeout_;
   Failure failure_;
-  std::unique_ptr<Cuda> cuda_;
+  const c10::Stream stream_;  // of all collectives
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;
