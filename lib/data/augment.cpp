@@ -153,54 +153,48 @@ ops::Augmentation Augment::augmentation(std::int64_t epoch) const {
 Batch Augment::training(
     const Examples& examples, std::span<const std::int64_t> indices, std::int64_t epoch,
     bool page_locked) const {
+  const auto* list = std::get_if<ListedImages>(&examples);
+  if (list == nullptr) {
+    return batch_in_memory(examples, indices, augmentation(epoch), page_locked);
+  }
+  check_list(*list);
+  for (const std::int64_t index : indices) {
+    ABT_ASSERT(index >= 0 && index < examples.size(), "example {} of {}", index, examples.size());
+  }
+  Batch batch = training_of_files(*list, indices, epoch);
+  return page_locked ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()} : batch;
+}
+
+Batch Augment::evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const {
+  check_range(begin, end, examples.size());
+  if (const auto* list = std::get_if<ListedImages>(&examples)) {
+    check_list(*list);
+    return files_->evaluation(*list, begin, end);
+  }
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
+  std::iota(indices.begin(), indices.end(), begin);
+  return batch_in_memory(examples, indices, {}, /*page_locked=*/false);
+}
+
+Batch Augment::batch_in_memory(
+    const Examples& examples, std::span<const std::int64_t> indices, const ops::Augmentation& how,
+    bool page_locked) const {
   if (const auto* windows = std::get_if<TextWindows>(&examples)) {
     return text_batch(*windows, indices, context_, page_locked);
   }
   if (const auto* rows = std::get_if<TokenRows>(&examples)) {
     return token_batch(*rows, indices, page_locked);
   }
-  if (const auto* list = std::get_if<ListedImages>(&examples)) {
-    check_list(*list);
-    for (const std::int64_t index : indices) {
-      ABT_ASSERT(index >= 0 && index < examples.size(), "example {} of {}", index, examples.size());
-    }
-    Batch batch = training_of_files(*list, indices, epoch);
-    return page_locked ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()} : batch;
-  }
   if (const auto* images = std::get_if<FloatImages>(&examples)) {
-    return batch_of_values(*images, indices, augmentation(epoch), page_locked);
+    return batch_of_values(*images, indices, how, page_locked);
   }
   const auto& images = std::get<ByteImages>(examples);
   check_images(images.pixels, images.labels, channels_);
   const at::Tensor all = as_tensor(indices);
   Batch batch = empty_like(
       images.pixels, all.size(0), at::TensorOptions(at::kFloat).pinned_memory(page_locked));
-  write_bytes(
-      {images.pixels, images.labels, table_, images.targets}, all, augmentation(epoch), batch);
+  write_bytes({images.pixels, images.labels, table_, images.targets}, all, how, batch);
   return batch;
-}
-
-Batch Augment::evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const {
-  check_range(begin, end, examples.size());
-  std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
-  std::iota(indices.begin(), indices.end(), begin);
-  if (const auto* windows = std::get_if<TextWindows>(&examples)) {
-    return text_batch(*windows, indices, context_, /*page_locked=*/false);
-  }
-  if (const auto* rows = std::get_if<TokenRows>(&examples)) {
-    return token_batch(*rows, indices, /*page_locked=*/false);
-  }
-  if (const auto* list = std::get_if<ListedImages>(&examples)) {
-    check_list(*list);
-    return files_->evaluation(*list, begin, end);
-  }
-  if (const auto* images = std::get_if<FloatImages>(&examples)) {
-    return batch_of_values(*images, indices, {}, /*page_locked=*/false);
-  }
-  const auto& images = std::get<ByteImages>(examples);
-  check_images(images.pixels, images.labels, channels_);
-  return evaluation(
-      DeviceImages{images.pixels, images.labels, table_, images.targets}, begin, end, at::kFloat);
 }
 
 Batch Augment::batch_of_values(

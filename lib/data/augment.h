@@ -72,6 +72,10 @@ class Augment {
       const ops::Augmentation& how, bool page_locked) const;
   Batch training_of_files(
       const ListedImages& images, std::span<const std::int64_t> indices, std::int64_t epoch) const;
+  // Of all other examples.
+  Batch batch_in_memory(
+      const Examples& examples, std::span<const std::int64_t> indices, const ops::Augmentation& how,
+      bool page_locked) const;
 
   DataOptions options_;
   std::uint64_t seed_;

@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -33,24 +35,22 @@ BatchMemory::BatchMemory() : idle_(std::make_shared<Idle>()) {}
 
 Batch BatchMemory::take(
     std::int64_t count, std::int64_t channels, std::int64_t height, std::int64_t width) {
-  Batch batch = {{}, at::empty({count}, at::kLong)};
   at::Tensor piece;
   {
     const std::lock_guard lock(idle_->mutex);
-    for (auto it = idle_->pieces.begin(); it != idle_->pieces.end(); ++it) {
-      if (it->size(0) == count && it->size(1) == channels && it->size(2) == height &&
-          it->size(3) == width) {
-        piece = std::move(*it);
-        idle_->pieces.erase(it);
-        break;
-      }
+    const std::array sizes = {count, channels, height, width};
+    const auto fits = std::ranges::find_if(
+        idle_->pieces, [&](const at::Tensor& idle) { return idle.sizes().equals(sizes); });
+    if (fits != idle_->pieces.end()) {
+      piece = std::move(*fits);
+      idle_->pieces.erase(fits);
     }
   }
   if (!piece.defined()) {
     piece = empty_batch(count, channels, height, width).inputs;
   }
   // A second tensor on the same memory; its destruction returns the memory.
-  batch.inputs = at::from_blob(
+  at::Tensor inputs = at::from_blob(
       piece.data_ptr<float>(), piece.sizes(), piece.strides(),
       [piece, idle = idle_](void*) {
         const std::lock_guard lock(idle->mutex);
@@ -60,7 +60,7 @@ Batch BatchMemory::take(
         }
       },
       piece.options());
-  return batch;
+  return {std::move(inputs), at::empty({count}, at::kLong)};
 }
 
 }  // namespace abtrain::data

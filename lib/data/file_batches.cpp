@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "data/images/image_files.h"
 
 namespace abtrain::data {
@@ -65,7 +64,7 @@ class FileBatches::Lent {
 
 FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
     : form_{options.image_size, options.resize, {}, {}},
-      threads_(static_cast<int>(std::max<std::int64_t>(1, options.decode_threads.value_or(1)))) {
+      threads_(std::max<std::int64_t>(1, options.decode_threads.value_or(1))) {
   ABT_CHECK(
       form_.side >= 1 && form_.resize >= form_.side, Config,
       "data.resize: expected at least data.image_size ({}), got {}", form_.side, form_.resize);
@@ -85,32 +84,17 @@ Batch FileBatches::empty_batch(std::int64_t count) const {
 void FileBatches::for_each(
     std::int64_t count, const std::function<void(ImageReader&, std::int64_t)>& body) const {
   std::atomic<std::int64_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
+  run_on_threads(static_cast<std::size_t>(std::min(threads_, count)), [&] {
     try {
       Lent lent(*this);
       for (std::int64_t i = next++; i < count; i = next++) {
         body(lent.reader(), i);
       }
     } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) {
-        error = std::current_exception();
-      }
-      next = count;
+      next = count;  // the other threads stop, too
+      throw;
     }
-  };
-  {
-    std::vector<std::jthread> team;
-    for (std::int64_t t = 1; t < std::min<std::int64_t>(threads_, count); ++t) {
-      team.emplace_back(work);
-    }
-    work();
-  }
-  if (error) {
-    std::rethrow_exception(error);
-  }
+  });
 }
 
 Batch FileBatches::training(

@@ -41,7 +41,7 @@ class FileBatches {
       std::int64_t count, const std::function<void(ImageReader&, std::int64_t)>& body) const;
 
   ImageForm form_;
-  int threads_;
+  std::int64_t threads_;
   mutable BatchMemory memory_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<ImageReader>> idle_;

@@ -10,33 +10,14 @@
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace abtrain::data {
 namespace {
 
-constexpr std::size_t most_paths = 20;
-constexpr std::size_t most_reasons = 20;
+constexpr std::size_t most_named = 20;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
-
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path)
-      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  ~Descriptor() {
-    if (file_ >= 0) {
-      ::close(file_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const {
-    return file_;
-  }
-
- private:
-  int file_;
-};
 
 // A file that is missing or not readable for us counts as damaged. A system
 // that lacks some resource, or a disk that fails, does not make images bad.
@@ -83,7 +64,7 @@ std::string ImageFiles::path(std::int64_t file) const {
 
 void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
   const std::string where = path(file);
-  const Descriptor descriptor(where);
+  const Descriptor descriptor(::open(where.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0) {
     fail(where);
@@ -118,10 +99,8 @@ void ImageFiles::add_damaged(std::int64_t file, const std::string& reason) {
   if (!damaged_.insert(file).second) {
     return;
   }
-  if (first_.size() < most_paths) {
+  if (first_.size() < most_named) {
     first_.push_back(where);
-  }
-  if (reasons_.size() < most_reasons) {
     reasons_.push_back(formatted("{}: {}", where, reason));
   }
   if (log_ != nullptr) {

@@ -55,7 +55,7 @@ class ImageFiles {
   mutable std::mutex mutex_;
   std::unordered_set<std::int64_t> damaged_;
   std::vector<std::string> first_;    // damaged paths
-  std::vector<std::string> reasons_;  // "PATH: reason" of the first few
+  std::vector<std::string> reasons_;  // "PATH: reason" of the same
 };
 
 }  // namespace abtrain::data
