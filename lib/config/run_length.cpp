@@ -37,25 +37,13 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
   return length;
 }
 
-namespace {
-
-nn::InputShape shape_in(const auto& set) {
+nn::InputShape input_shape(const data::ExampleShape& set) {
   return {set.channels, set.height,     set.width,        set.classes,   set.context,
           set.sizes,    set.regression, set.token_labels, set.vocabulary};
 }
 
-}  // namespace
-
-nn::InputShape input_shape(const data::Dataset& dataset) {
-  return shape_in(dataset);
-}
-
 nn::InputShape text_shape(const data::DataOptions& options) {
   return {0, 0, 0, data::vocabulary_of(options), options.context};
-}
-
-nn::InputShape input_shape(const data::DatasetShape& set) {
-  return shape_in(set);
 }
 
 }  // namespace abtrain::config

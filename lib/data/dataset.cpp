@@ -120,9 +120,7 @@ std::string text_path(const KnownSet& set, const DataOptions& options) {
 }
 
 DatasetShape shape_of(const Dataset& set) {
-  return {set.channels,     set.height,       set.width,     set.classes,
-          set.train.size(), set.test.size(),  set.context,   set.sizes,
-          set.regression,   set.token_labels, set.vocabulary};
+  return {set, set.train.size(), set.test.size()};
 }
 
 // The data set's shape as cut and pooled by the options (not image-folder).
@@ -253,7 +251,6 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
     const std::string folder = folder_of(set, options.root);
     out.name = set.name;
     out.found_in = folder;
-    out.classes = shape.classes;
     out.class_names = set.class_names;
     out.train = read_part(set, folder, set.train_files, set.shape.train);
     out.test = read_part(set, folder, set.test_files, set.shape.test);
@@ -264,10 +261,7 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
   if (set.has_files()) {
     return out;
   }
-  out.channels = shape.channels;
-  out.height = shape.height;
-  out.width = shape.width;
-  out.sizes = shape.sizes;
+  static_cast<ExampleShape&>(out) = shape;
   if (shape.train < out.train.size()) {
     out.train = chosen(out.train, at::arange(shape.train, at::kLong));
   }

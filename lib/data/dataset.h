@@ -67,25 +67,29 @@ struct Norm {
   at::Tensor mean = {}, std = {};
 };
 
-struct Dataset {
-  std::string name;
-  std::string found_in;  // folder of its files
-  // Shape of an image in the form that the network takes.
+// What a network has to know of the examples.
+struct ExampleShape {
+  // Of an image in the form that the network takes.
   std::int64_t channels = 0, height = 0, width = 0;
   std::int64_t classes = 0;  // of a text: the vocabulary
   std::int64_t context = 0;  // tokens per window or row; 0: images
-  std::vector<float> mean;   // per channel, of pixel / 255
+  // The rest is for arrays.
+  std::vector<std::int64_t> sizes = {};  // of an example in its file; else empty
+  bool regression = false;               // numbers to predict: `classes` of them
+  bool token_labels = true;              // false: one label per row of tokens
+  std::int64_t vocabulary = 0;           // of rows of tokens, which may have other classes
+};
+
+struct Dataset : ExampleShape {
+  std::string name;
+  std::string found_in;     // folder of its files
+  std::vector<float> mean;  // per channel, of pixel / 255
   std::vector<float> std;
   Norm norm = {};      // replaces mean and std if images are values
   bool flips = false;  // a horizontal flip keeps the label
   Examples train;
   Examples test;
-  // The rest is for arrays.
-  std::vector<std::int64_t> sizes = {};       // of an example in its file; else empty
-  bool regression = false;                    // numbers to predict: `classes` of them
-  bool of_bytes = false;                      // values from bytes
-  bool token_labels = true;                   // false: one label per row of tokens
-  std::int64_t vocabulary = 0;                // of rows of tokens, which may have other classes
+  bool of_bytes = false;                      // of arrays: values from bytes
   std::vector<std::string> class_names = {};  // empty if they are not known
 };
 
@@ -93,13 +97,8 @@ struct Dataset {
 // `plan`); the files of image-folder are listed, those of a text and of arrays
 // are mapped.
 // Throws as load_dataset() does.
-struct DatasetShape {
-  std::int64_t channels, height, width, classes, train, test;
-  std::int64_t context = 0;
-  std::vector<std::int64_t> sizes = {};
-  bool regression = false;
-  bool token_labels = true;
-  std::int64_t vocabulary = 0;
+struct DatasetShape : ExampleShape {
+  std::int64_t train = 0, test = 0;  // examples
 };
 DatasetShape dataset_shape(const DataOptions& options);
 std::vector<std::string> dataset_names();

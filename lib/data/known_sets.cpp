@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/conflict.h"
+#include "base/named.h"
 #include "base/text.h"
 #include "data/formats.h"
 
@@ -30,7 +31,7 @@ ByteImages read_cifar100_set(const KnownSet& set, const Files& paths, std::int64
 DatasetShape shape_of_images(
     std::int64_t channels, std::int64_t height, std::int64_t width, std::int64_t classes,
     std::int64_t train, std::int64_t test) {
-  return {channels, height, width, classes, train, test};
+  return {{channels, height, width, classes}, train, test};
 }
 
 }  // namespace
@@ -68,7 +69,6 @@ std::vector<KnownSet> known_sets() {
             "data_batch_5.bin"},
        .test_files = {"test_batch.bin"},
        .folders = {"cifar-10-batches-bin"},
-       .system_places = {},
        .how_to_get = "the binary version of "
                      "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
        .layout = "ROOT/cifar-10-batches-bin/data_batch_1.bin ... "
@@ -87,7 +87,6 @@ std::vector<KnownSet> known_sets() {
        .train_files = {"train.bin"},
        .test_files = {"test.bin"},
        .folders = {"cifar-100-binary"},
-       .system_places = {},
        .how_to_get = "the binary version of CIFAR-100 from "
                      "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
        .layout = "ROOT/cifar-100-binary/train.bin\n"
@@ -101,72 +100,42 @@ std::vector<KnownSet> known_sets() {
        .std = {0.229f, 0.224f, 0.225f},
        .flips = true,
        .train_files = {"train"},
-       .test_files = {},
        .folders = {"image-folder"},
-       .system_places = {},
        .how_to_get = "JPEG, PNG or WebP files of your own, or ImageNet's from "
                      "https://image-net.org, with its validation images moved "
                      "into a folder for each class",
        .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, .png, .webp, in any case)\n"
                  "ROOT/val/CLASS/NAME.jpg     (only classes that train has; or test, or valid)\n"
-                 "or ROOT/CLASS/NAME.jpg, of which data.test_share are for the test",
-       .read = nullptr});
+                 "or ROOT/CLASS/NAME.jpg, of which data.test_share are for the test"});
   sets.push_back(
       {.name = "gcide",
-       .shape = shape_of_images(0, 0, 0, 0, 0, 0),
-       .mean = {},
-       .std = {},
-       .flips = false,
        .train_files = {"gcide.dict"},
-       .test_files = {},
        .folders = {"gcide"},
        .system_places = {"/usr/share/dictd"},
        .how_to_get = "scripts/setup.sh, or Debian's package dict-gcide (40 MB "
                      "of English: the GNU Collaborative International "
                      "Dictionary)",
        .layout = "ROOT/gcide.dict   (may end in .dz or .gz)",
-       .read = nullptr,
        .is_text = true});
   sets.push_back(
       {.name = "text",
-       .shape = shape_of_images(0, 0, 0, 0, 0, 0),
-       .mean = {},
-       .std = {},
-       .flips = false,
-       .train_files = {},
-       .test_files = {},
-       .folders = {},
-       .system_places = {},
        .how_to_get = "any files of your own; data.root names them",
        .layout = "ROOT, a file or a folder of files, each plain or gzipped",
-       .read = nullptr,
        .is_text = true});
   sets.push_back(
       {.name = "arrays",
-       .shape = shape_of_images(0, 0, 0, 0, 0, 0),
-       .mean = {},
-       .std = {},
        .flips = true,
-       .train_files = {},
-       .test_files = {},
-       .folders = {},
-       .system_places = {},
        .how_to_get = "arrays of your own, which abtrain.save_arrays of the Python module writes; "
                      "data.root names their folder",
        .layout = "ROOT/train.safetensors   (tensors x and y)\n"
                  "ROOT/test.safetensors    (may be missing)\n"
                  "or ROOT/train_x.npy, ROOT/train_y.npy, ROOT/test_x.npy, ROOT/test_y.npy",
-       .read = nullptr,
        .is_arrays = true});
   return sets;
 }
 
 std::vector<std::string> dataset_names() {
-  std::vector<std::string> names;
-  for (const KnownSet& set : known_sets()) {
-    names.push_back(set.name);
-  }
-  return names;
+  return names_in(known_sets());
 }
 
 KnownSet find_set(const std::string& name) {

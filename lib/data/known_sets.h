@@ -12,13 +12,13 @@ namespace abtrain::data {
 
 struct KnownSet {
   std::string name;
-  DatasetShape shape;
-  std::vector<float> mean, std;
-  bool flips;
+  DatasetShape shape = {};
+  std::vector<float> mean = {}, std = {};
+  bool flips = false;
   // Plain names; NAME.gz works, too.
-  std::vector<std::string> train_files, test_files;
-  std::vector<std::string> folders;  // under a root, besides the root itself
-  std::vector<std::string> system_places;
+  std::vector<std::string> train_files = {}, test_files = {};
+  std::vector<std::string> folders = {};  // under a root, besides the root itself
+  std::vector<std::string> system_places = {};
   std::string how_to_get;
   std::string layout;  // how the files are laid out, one line each
   // Reads `count` images in all from the paths of train_files or test_files.
@@ -26,7 +26,7 @@ struct KnownSet {
   // are its parts, or it is a text, whose file is train_files.front(), or it is
   // a user's own arrays.
   ByteImages (*read)(
-      const KnownSet& set, const std::vector<std::string>& paths, std::int64_t count);
+      const KnownSet& set, const std::vector<std::string>& paths, std::int64_t count) = nullptr;
 
   bool is_text = false;
   bool is_arrays = false;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "config/planned_sizes.h"
 #include "data/text/text_set.h"
 #include "data/text/tokens.h"
 #include "device/devices.h"
@@ -34,13 +35,8 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
   const std::int64_t count = std::max<std::int64_t>(512, step);
   const auto channels = static_cast<std::size_t>(shape.channels);
   data::Dataset set;
+  static_cast<data::ExampleShape&>(set) = shape;
   set.name = "random";
-  set.classes = shape.classes;
-  set.context = shape.context;
-  set.sizes = shape.sizes;
-  set.token_labels = shape.token_labels;
-  set.regression = shape.regression;
-  set.vocabulary = shape.vocabulary;
   const at::Tensor targets = shape.regression ? at::randn({count, shape.classes}) : at::Tensor();
   if (shape.vocabulary > 0) {
     const at::Tensor tokens = at::randint(shape.vocabulary, {count, shape.context}, at::kLong);
@@ -63,9 +59,6 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
     set.test = data::windows_of(text, 0, std::min(end, 2 * shape.context + 1), shape.context);
     return set;
   }
-  set.channels = shape.channels;
-  set.height = shape.height;
-  set.width = shape.width;
   set.flips = true;
   set.mean.assign(channels, 0.5F);
   set.std.assign(channels, 0.25F);

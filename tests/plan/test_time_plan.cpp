@@ -11,7 +11,7 @@ namespace abtrain::plan {
 namespace {
 
 constexpr double kHeaders = 1 + 66.0 / 1448;
-constexpr data::DatasetShape kShape{1, 8, 8, 4, 256, 16};
+constexpr data::DatasetShape kShape{{1, 8, 8, 4}, 256, 16};
 constexpr nn::InputShape kInput{1, 8, 8, 4};
 
 config::RunOptions options_of(const std::string& method, int workers) {

@@ -203,19 +203,13 @@ Dataset open_image_folder(const DataOptions& options, const std::string& root, L
   }
   Split train = take_split(root, parts[0], listing);
   const std::vector<std::string> classes = train.classes;
-  Dataset out{
-      .name = options.name,
-      .found_in = root,
-      .channels = 3,
-      .height = options.image_size,
-      .width = options.image_size,
-      .classes = static_cast<std::int64_t>(classes.size()),
-      .mean = {},
-      .std = {},
-      .flips = true,
-      .train = {},
-      .test = {},
-      .class_names = classes};
+  Dataset out;
+  out.name = options.name;
+  out.found_in = root;
+  out.channels = 3;
+  out.height = out.width = options.image_size;
+  out.classes = std::ssize(classes);
+  out.class_names = classes;
   if (parts.size() == 1) {
     const ListedImages all = images_of(std::move(train), classes, "images", options, root, log);
     std::tie(out.train, out.test) = split_classes(all, out.classes, options.test_share);
