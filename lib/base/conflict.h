@@ -20,6 +20,14 @@ struct Conflict {
 
 using Conflicts = std::vector<Conflict>;
 
+// Adds the conflict where it is one.
+inline void add_if(
+    bool conflicts, std::vector<std::string> keys, std::string message, Conflicts& out) {
+  if (conflicts) {
+    out.push_back({std::move(keys), std::move(message)});
+  }
+}
+
 // Error(Config) whose text is "KEY: MESSAGE", with the first key.
 class ConflictError : public Error {
  public:

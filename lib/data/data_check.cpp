@@ -17,44 +17,38 @@ void check_images(const DataOptions& o, Conflicts& out) {
     } catch (const ConflictError& error) {
       out.push_back(error.conflict());
     }
-  } else if (!o.root) {
-    out.push_back(
-        {{"data.root", "data.name"},
-         "expected the folder that holds train.safetensors, with the tensors x and y "
-         "(abtrain.save_arrays of the Python module writes it), or train_x.npy and train_y.npy; "
-         "got auto"});
   }
-  if (o.subset > 0 && o.validation >= o.subset) {
-    out.push_back(
-        {{"data.validation", "data.subset"},
-         formatted("expected less than data.subset ({}), got {}", o.subset, o.validation)});
-  }
-  const char* const floats = o.standardize ? "data.standardize" : "data.pool";
-  if (o.on_device == true && (o.standardize || o.pool > 0)) {
-    out.push_back(
-        {{"data.on_device", floats},
-         formatted(
-             "images are kept on a GPU as bytes, but {} images are not bytes; "
-             "expected auto or false",
-             o.standardize ? "standardized" : "pooled")});
-  }
+  add_if(
+      is_arrays(o) && !o.root, {"data.root", "data.name"},
+      "expected the folder that holds train.safetensors, with the tensors x and y "
+      "(abtrain.save_arrays of the Python module writes it), or train_x.npy and train_y.npy; "
+      "got auto",
+      out);
+  add_if(
+      o.subset > 0 && o.validation >= o.subset, {"data.validation", "data.subset"},
+      formatted("expected less than data.subset ({}), got {}", o.subset, o.validation), out);
+  add_if(
+      o.on_device == true && (o.standardize || o.pool > 0),
+      {"data.on_device", o.standardize ? "data.standardize" : "data.pool"},
+      formatted(
+          "images are kept on a GPU as bytes, but {} images are not bytes; "
+          "expected auto or false",
+          o.standardize ? "standardized" : "pooled"),
+      out);
   for (const auto& [key, values] :
        {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
-    if (o.standardize && !values->empty()) {
-      out.push_back(
-          {{key, "data.standardize"},
-           "standardized images take each pixel's own mean and deviation; "
-           "expected none"});
-    }
+    add_if(
+        o.standardize && !values->empty(), {key, "data.standardize"},
+        "standardized images take each pixel's own mean and deviation; "
+        "expected none",
+        out);
   }
 }
 
 // Options that only images have, and what a text needs.
 void check_text(const DataOptions& o, Conflicts& out) {
   const auto refuse = [&](bool given, const char* key, const char* message) {
-    if (given) {
-      out.push_back({{key, "data.name"}, message});
-    }
+    add_if(given, {key, "data.name"}, message, out);
   };
   constexpr const char* kImages = "a text has no pixels; expected the default, which does nothing";
   refuse(o.augment != AugmentName::None, "data.augment", kImages);
@@ -78,9 +72,7 @@ void check_text(const DataOptions& o, Conflicts& out) {
 // Options that do not go with image files.
 void check_image_folder(const DataOptions& o, Conflicts& out) {
   const auto refuse = [&](bool given, const char* key, const char* message) {
-    if (given) {
-      out.push_back({{key, "data.name"}, message});
-    }
+    add_if(given, {key, "data.name"}, message, out);
   };
   refuse(
       o.subset > 0, "data.subset",
@@ -98,6 +90,12 @@ void check_image_folder(const DataOptions& o, Conflicts& out) {
       o.on_device == true, "data.on_device",
       "image-folder's images are files that the host decodes; expected auto "
       "or false");
+  add_if(
+      o.resize < o.image_size, {"data.resize", "data.image_size", "data.name"},
+      formatted("expected at least data.image_size ({}), got {}", o.image_size, o.resize), out);
+  refuse(
+      o.crop_scale.size() != 2 || o.crop_scale[0] > o.crop_scale[1], "data.crop_scale",
+      "expected two shares, the smaller one first");
 }
 
 }  // namespace
@@ -109,32 +107,18 @@ Conflicts check(const DataOptions& o) {
     check_text(o, out);
     return out;
   }
-  const auto channels = static_cast<std::size_t>(set.shape.channels);
-  const auto check_channels = [&](const char* key, const std::vector<double>& values) {
-    if (!values.empty() && values.size() != channels) {
-      out.push_back(
-          {{key, "data.name"},
-           formatted(
-               "expected {}{}, one per channel, got {}", channels,
-               channels == 1 ? " value" : " values", values.size())});
-    }
-  };
   if (!set.is_arrays) {
-    check_channels("data.mean", o.mean);
-    check_channels("data.std", o.std);
+    for (const auto& [key, values] :
+         {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
+      add_if(
+          !values->empty() && std::ssize(*values) != set.shape.channels, {key, "data.name"},
+          channels_wanted(set.shape.channels, values->size()), out);
+    }
   }
-  if (!set.has_files()) {
+  if (set.has_files()) {
+    check_image_folder(o, out);
+  } else {
     check_images(o, out);
-    return out;
-  }
-  check_image_folder(o, out);
-  if (o.resize < o.image_size) {
-    out.push_back(
-        {{"data.resize", "data.image_size", "data.name"},
-         formatted("expected at least data.image_size ({}), got {}", o.image_size, o.resize)});
-  }
-  if (o.crop_scale.size() != 2 || o.crop_scale[0] > o.crop_scale[1]) {
-    out.push_back({{"data.crop_scale", "data.name"}, "expected two shares, the smaller one first"});
   }
   return out;
 }

@@ -183,9 +183,8 @@ KnownSet known(const Dataset& arrays) {
 std::vector<float> a_channel(
     const char* key, const std::vector<float>& own, const std::vector<double>& given) {
   ABT_CHECK(
-      given.empty() || given.size() == own.size(), Config,
-      "{}: expected {}{}, one per channel, got {}", key, own.size(),
-      own.size() == 1 ? " value" : " values", given.size());
+      given.empty() || given.size() == own.size(), Config, "{}: {}", key,
+      channels_wanted(std::ssize(own), given.size()));
   return given.empty() ? own : std::vector<float>(given.begin(), given.end());
 }
 

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <stop_token>
 
 #include "data/augment.h"
 #include "data/batch_source.h"
 #include "data/device_images.h"
 #include "data/order.h"
+#include "data/prefetcher.h"
 
 namespace abtrain::data {
 
@@ -23,14 +24,29 @@ class DeviceLoader : public BatchSource {
   DeviceLoader(
       const DeviceImages& images, const Augment& augment, const ExampleOrder& order,
       std::int64_t batch_size, std::int64_t first_step = 0, at::ScalarType type = at::kFloat);
-  ~DeviceLoader() override;
   void next(Batch& batch) override;
-  std::int64_t steps_per_epoch() const override;
-  double waited() const override;
+  std::int64_t steps_per_epoch() const override {
+    return steps_;
+  }
+  double waited() const override {
+    return orders_.waited();
+  }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  // The epoch's examples in host memory, page-locked for a GPU.
+  at::Tensor examples_of(std::int64_t epoch, const std::stop_token& stop) const;
+
+  const DeviceImages images_;
+  const Augment& augment_;
+  const ExampleOrder& order_;
+  const std::int64_t batch_size_;
+  const std::int64_t steps_;
+  const at::ScalarType type_;
+  std::int64_t epoch_;
+  std::int64_t step_;
+  at::Tensor current_;  // this epoch's examples, on the device
+  // Those of the next epochs. Last, since its thread uses the rest.
+  Prefetcher<at::Tensor> orders_;
 };
 
 }  // namespace abtrain::data

@@ -138,6 +138,12 @@ std::vector<std::string> dataset_names() {
   return names_in(known_sets());
 }
 
+std::string channels_wanted(std::int64_t channels, std::size_t given) {
+  return formatted(
+      "expected {}{}, one per channel, got {}", channels, channels == 1 ? " value" : " values",
+      given);
+}
+
 KnownSet find_set(const std::string& name) {
   for (KnownSet& set : known_sets()) {
     if (set.name == name) {

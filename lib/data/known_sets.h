@@ -39,6 +39,9 @@ struct KnownSet {
 
 std::vector<KnownSet> known_sets();
 
+// What is wrong with so many values of data.mean or data.std.
+std::string channels_wanted(std::int64_t channels, std::size_t given);
+
 // Throws ConflictError for an unknown name.
 KnownSet find_set(const std::string& name);
 

@@ -4,12 +4,13 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
-#include <memory>
+#include <stop_token>
 
 #include "data/augment.h"
 #include "data/batch_source.h"
 #include "data/dataset.h"
 #include "data/order.h"
+#include "data/prefetcher.h"
 
 namespace abtrain::data {
 
@@ -27,14 +28,25 @@ class Loader : public BatchSource {
       const Examples& examples, const Augment& augment, const ExampleOrder& order,
       std::int64_t batch_size, std::int64_t prefetch, std::int64_t first_step = 0,
       c10::Device device = c10::kCPU);
-  ~Loader() override;
   void next(Batch& batch) override;
-  std::int64_t steps_per_epoch() const override;
-  double waited() const override;
+  std::int64_t steps_per_epoch() const override {
+    return steps_;
+  }
+  double waited() const override {
+    return batches_.waited();
+  }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  void produce(
+      std::int64_t first, const Prefetcher<Batch>::Put& put, const std::stop_token& stop) const;
+
+  const Examples& examples_;
+  const Augment& augment_;
+  const ExampleOrder& order_;
+  const std::int64_t batch_size_;
+  const std::int64_t steps_;
+  const c10::Device device_;
+  Prefetcher<Batch> batches_;  // last: its thread uses the rest
 };
 
 }  // namespace abtrain::data

@@ -31,48 +31,50 @@ struct Share {
   }
 };
 
-class Shuffle : public ExampleOrder {
+class SharedOrder : public ExampleOrder {
  public:
-  Shuffle(Share share, std::uint64_t seed) : share_(std::move(share)), seed_(seed) {}
-
-  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
-    const Random random(seed_, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch));
-    const std::vector<std::int64_t> all = permutation(share_.examples, random);
-    std::vector<std::int64_t> mine(static_cast<std::size_t>(examples_per_epoch()));
-    for (std::int64_t i = 0; i < share_.size(); ++i) {
-      mine[i] = all[share_.position(i)];
-    }
-    return mine;
-  }
+  explicit SharedOrder(Share share) : share_(std::move(share)) {}
   std::int64_t examples_per_epoch() const override {
     return share_.size();
   }
 
+ protected:
+  // This worker's examples, given the one at each position of the epoch.
+  template <class At>
+  std::vector<std::int64_t> own(const At& example_at) const {
+    std::vector<std::int64_t> mine(static_cast<std::size_t>(share_.size()));
+    for (std::int64_t i = 0; i < share_.size(); ++i) {
+      mine[i] = example_at(share_.position(i));
+    }
+    return mine;
+  }
+  const Share share_;
+};
+
+class Shuffle : public SharedOrder {
+ public:
+  Shuffle(Share share, std::uint64_t seed) : SharedOrder(std::move(share)), seed_(seed) {}
+
+  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
+    const Random random(seed_, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch));
+    const std::vector<std::int64_t> all = permutation(share_.examples, random);
+    return own([&](std::int64_t position) { return all[position]; });
+  }
+
  private:
-  Share share_;
   std::uint64_t seed_;
 };
 
-class Sequential : public ExampleOrder {
+class Sequential : public SharedOrder {
  public:
-  explicit Sequential(Share share) : share_(std::move(share)) {}
+  using SharedOrder::SharedOrder;
 
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
     // Continuing from the last epoch's end, that of equal batches whatever they
     // are, gives each left-over example its turn.
     const std::int64_t first = epoch * (share_.examples / share_.workers * share_.workers);
-    std::vector<std::int64_t> mine(static_cast<std::size_t>(examples_per_epoch()));
-    for (std::int64_t i = 0; i < share_.size(); ++i) {
-      mine[i] = (first + share_.position(i)) % share_.examples;
-    }
-    return mine;
+    return own([&](std::int64_t position) { return (first + position) % share_.examples; });
   }
-  std::int64_t examples_per_epoch() const override {
-    return share_.size();
-  }
-
- private:
-  Share share_;
 };
 
 Share share_of(const OrderSetting& setting) {
