@@ -8,41 +8,33 @@
 
 namespace abtrain::data {
 
-namespace {
-
-std::int64_t size_of(const std::vector<std::int64_t>& units) {
-  return static_cast<std::int64_t>(units.size());
-}
-
-}  // namespace
-
 BalancedOrder::BalancedOrder(std::vector<std::int64_t> first)
     : order_(std::move(first)), next_(order_.size()) {}
 
 void BalancedOrder::put(bool early) {
   const std::int64_t late = decided_ - early_;
-  const std::int64_t place = early ? early_++ : size_of(next_) - 1 - late;
+  const std::int64_t place = early ? early_++ : std::ssize(next_) - 1 - late;
   next_[static_cast<std::size_t>(place)] = order_[static_cast<std::size_t>(decided_++)];
 }
 
 void BalancedOrder::decide_pair(int sign) {
   ABT_ASSERT(sign == 1 || sign == -1, "a sign of {}", sign);
   ABT_ASSERT(
-      decided_ + 2 <= size_of(order_), "{} of {} units are decided", decided_, order_.size());
+      decided_ + 2 <= std::ssize(order_), "{} of {} units are decided", decided_, order_.size());
   put(sign > 0);
   put(sign < 0);
 }
 
 void BalancedOrder::decide_unit(int sign) {
   ABT_ASSERT(sign == 1 || sign == -1, "a sign of {}", sign);
-  ABT_ASSERT(decided_ < size_of(order_), "all units are decided");
+  ABT_ASSERT(decided_ < std::ssize(order_), "all units are decided");
   put(sign > 0);
 }
 
 void BalancedOrder::end_epoch() {
   ABT_ASSERT(
-      decided_ + 1 >= size_of(order_), "{} of {} units are decided", decided_, order_.size());
-  if (decided_ < size_of(order_)) {
+      decided_ + 1 >= std::ssize(order_), "{} of {} units are decided", decided_, order_.size());
+  if (decided_ < std::ssize(order_)) {
     put(true);
   }
   order_.swap(next_);
@@ -61,13 +53,13 @@ std::vector<std::int64_t> BalancedOrder::save() const {
 }
 
 bool BalancedOrder::restore(const std::vector<std::int64_t>& saved) {
-  const std::int64_t units = size_of(order_);
+  const std::int64_t units = std::ssize(order_);
   if (saved.size() < 2) {
     return false;
   }
   const std::int64_t decided = saved[0];
   const std::int64_t early = saved[1];
-  if (early < 0 || decided < early || decided > units || size_of(saved) != 2 + units + decided) {
+  if (early < 0 || decided < early || decided > units || std::ssize(saved) != 2 + units + decided) {
     return false;
   }
   const auto begin = saved.begin() + 2;

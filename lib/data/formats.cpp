@@ -17,10 +17,6 @@ constexpr std::int64_t most_side = 65536;
 constexpr std::int64_t cifar_side = 32;
 constexpr std::int64_t cifar_pixels = 3 * cifar_side * cifar_side;
 
-std::string hex(std::uint32_t value) {
-  return formatted("{:#x}", value);
-}
-
 std::string extent_text(const Extent& extent) {
   const auto one = [](std::int64_t value) {
     return value < 0 ? std::string("any") : with_commas(value);
@@ -32,8 +28,8 @@ std::string extent_text(const Extent& extent) {
 void check_magic(ByteFile& file, std::uint32_t expected, const char* what) {
   const std::uint32_t magic = file.read_big_endian("header");
   ABT_CHECK(
-      magic == expected, DamagedData, "{}: expected magic number {} (idx {}), found {}",
-      file.path(), hex(expected), what, hex(magic));
+      magic == expected, DamagedData, "{}: expected magic number {:#x} (idx {}), found {:#x}",
+      file.path(), expected, what, magic);
 }
 
 // Guards the allocation against a header that claims far too much.
@@ -58,10 +54,8 @@ std::span<std::uint8_t> bytes_of(const at::Tensor& tensor) {
 at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
   ByteFile file(path);
   check_magic(file, images_magic, "images");
-  Extent found;
-  found.count = file.read_big_endian("header");
-  found.height = file.read_big_endian("header");
-  found.width = file.read_big_endian("header");
+  const auto number = [&] { return file.read_big_endian("header"); };
+  const Extent found{number(), number(), number()};  // in this order
   const auto fits = [](std::int64_t want, std::int64_t value) { return want < 0 || want == value; };
   ABT_CHECK(
       fits(expected.count, found.count) && fits(expected.height, found.height) &&

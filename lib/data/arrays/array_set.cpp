@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cmath>
@@ -63,12 +64,7 @@ std::optional<ArrayPart> find_array_part(const std::string& folder, const std::s
   if (!is_there(x)) {
     return std::nullopt;
   }
-  ArrayPart pair;
-  pair.x_path = x;
-  pair.y_path = y;
-  pair.arrays.x = map_npy(x);
-  pair.arrays.y = map_npy(y);
-  return pair;
+  return ArrayPart{x, y, {map_npy(x), map_npy(y)}};
 }
 
 void check_array_part(const ArrayPart& part) {
@@ -147,11 +143,12 @@ std::vector<std::int64_t> canonical(const std::vector<std::int64_t>& sizes) {
   if (sizes.size() == 2) {
     return {1, sizes[0], sizes[1]};
   }
-  std::int64_t numel = 1;
-  for (const std::int64_t size : sizes) {
-    numel *= size;
-  }
-  return {1, 1, numel};
+  return {1, 1, c10::multiply_integers(sizes)};
+}
+
+// Of one example of x, as it lies in the file.
+std::vector<std::int64_t> sizes_of_each(const at::Tensor& x) {
+  return x.dim() == 1 ? std::vector<std::int64_t>{1} : x.sizes().slice(1).vec();
 }
 
 // Options that do not go with what x is.
@@ -235,10 +232,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
   Dataset out;
   out.name = options.name;
   out.found_in = folder;
-  out.sizes = x.sizes().slice(1).vec();
-  if (out.sizes.empty()) {
-    out.sizes = {1};
-  }
+  out.sizes = sizes_of_each(x);
   out.regression = is_floating(y);
   out.token_labels = !is_tokens(x) || (!out.regression && y.dim() == 2);
   out.class_names = parts.front().arrays.class_names;
@@ -253,6 +247,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
     out.width = form[2];
   }
   check_array_options(options, out);
+  const auto names = std::ssize(out.class_names);
   for (const ArrayPart& part : parts) {
     if (is_tokens(x)) {
       const std::int64_t largest = largest_of(part.arrays.x, false, part.x_path, "a token");
@@ -264,7 +259,6 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
     }
     if (out.regression) {
       out.classes = y.dim() == 2 ? y.size(1) : 1;
-      const auto names = std::ssize(out.class_names);
       ABT_CHECK(
           names == 0 || names == out.classes, DamagedData,
           "{}: expected names of {} targets, found {}", part.y_path, out.classes, names);
@@ -277,12 +271,11 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
       ABT_CHECK(
           largest >= 0, DamagedData, "{}: expected labels, found only {}", part.y_path,
           kIgnoredLabel);
-      const auto names = std::ssize(out.class_names);
       ABT_CHECK(
           names == 0 || largest < names, DamagedData,
           "{}: {} has names of {} classes, but there is a label {}", part.y_path,
           parts.front().y_path, names, largest);
-      out.classes = std::max({out.classes, largest + 1, static_cast<std::int64_t>(names)});
+      out.classes = std::max({out.classes, largest + 1, names});
     }
   }
   if (log != nullptr) {
@@ -304,10 +297,9 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
 
 Examples further_examples(
     const at::Tensor& x, const std::string& path, const Dataset& set, const DataOptions& options) {
-  const auto own = x.dim() == 1 ? std::vector<std::int64_t>{1} : x.sizes().slice(1).vec();
   const bool tokens = set.context > 0;
   ABT_CHECK(
-      x.dim() >= 1 && x.numel() > 0 && own == set.sizes && tokens == is_tokens(x) &&
+      x.dim() >= 1 && x.numel() > 0 && sizes_of_each(x) == set.sizes && tokens == is_tokens(x) &&
           (tokens || (set.of_bytes ? x.scalar_type() == at::kByte : is_floating(x))),
       DamagedData, "{}: expected N x {} {}, as in {}, found {}", path, state::shape_text(set.sizes),
       tokens         ? "tokens"

@@ -146,12 +146,9 @@ void tell(const Listing& listing, const std::string& root, double seconds, Log& 
     const bool part = folder.path.find('/') == std::string::npos;
     images += part ? 0 : folder.image_count;
     others += folder.others + (part ? folder.image_count : 0);
-    for (const std::string* names : {&folder.some_others, part ? &folder.images : nullptr}) {
-      for (const std::string& name :
-           names == nullptr ? std::vector<std::string>{} : lines_of(*names)) {
-        if (named.size() < 5) {
-          named.push_back(printable(formatted("{}/{}", folder.path, name)));
-        }
+    for (const std::string& name : lines_of(folder.some_others + (part ? folder.images : ""))) {
+      if (named.size() < 5) {
+        named.push_back(printable(formatted("{}/{}", folder.path, name)));
       }
     }
   }

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -42,12 +43,8 @@ std::string hash_of(std::string_view text) {
 }
 
 std::string sorted_lines(std::vector<std::string>& names) {
-  std::sort(names.begin(), names.end());
-  std::string out;
-  for (const std::string& name : names) {
-    out.append(name).push_back('\n');
-  }
-  return out;
+  std::ranges::sort(names);
+  return names.empty() ? "" : join(names, "\n") + "\n";
 }
 
 // Modification time in ns; -1 if the folder does not exist.
@@ -175,7 +172,7 @@ ListedFolder read_folder(const fs::path& root, const std::string& path) {
   f.image_count = static_cast<std::int64_t>(images.size());
   f.folders = sorted_lines(folders);
   f.images = sorted_lines(images);
-  std::sort(others.begin(), others.end());
+  std::ranges::sort(others);
   others.resize(std::min(others.size(), most_named));
   f.some_others = sorted_lines(others);
   return f;
@@ -188,11 +185,9 @@ class Lister {
   void add_part(const std::string& part) {
     const ListedFolder& top = add(part, 0);
     for (const std::string& name : lines_of(top.folders)) {
-      const std::size_t begin = listing.folders.size();
+      const std::size_t before = listing.folders.size();
       add_tree(formatted("{}/{}", part, name), 1);
-      std::sort(
-          listing.folders.begin() + static_cast<std::ptrdiff_t>(begin), listing.folders.end(),
-          [](const auto& a, const auto& b) { return a.path < b.path; });
+      std::ranges::sort(std::span(listing.folders).subspan(before), {}, &ListedFolder::path);
     }
   }
   // Whether folders of the old index are gone, or some were read again.
@@ -290,13 +285,9 @@ bool is_image_name(std::string_view name) {
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> out;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    out.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return out;
+  std::vector<std::string> lines = split_text(text, '\n');
+  lines.pop_back();  // what follows the last '\n'
+  return lines;
 }
 
 Listing list_images(

@@ -30,14 +30,11 @@ std::string reason_of(void* handle) {
 // the error that ended the decoding; the library's error code does not tell an
 // error that follows a warning from a warning.
 bool is_tolerable(std::string_view reason) {
-  for (const char* warning :
-       {"Corrupt JPEG data:", "Inconsistent progression", "Invalid SOS parameters",
-        "Unknown Adobe color", "Warning:"}) {
-    if (reason.starts_with(warning)) {
-      return true;
-    }
-  }
-  return false;
+  constexpr const char* kTolerable[] = {
+      "Corrupt JPEG data:", "Inconsistent progression", "Invalid SOS parameters",
+      "Unknown Adobe color", "Warning:"};
+  return std::ranges::any_of(
+      kTolerable, [&](const char* warning) { return reason.starts_with(warning); });
 }
 
 // The number of scans in a file, counted up to `limit`.
@@ -110,10 +107,8 @@ ImageSize JpegDecoder::open(std::span<const std::uint8_t> bytes) {
   if (width <= 0 || height <= 0) {
     fail(result == 0 ? "Premature end of JPEG file" : reason_of(handle_.get()));
   }
-  ABT_CHECK(
-      std::int64_t{width} * height <= kMostPixels, DamagedData, "claims to have {} x {} pixels",
-      width, height);
   const std::int64_t pixels = std::int64_t{width} * height;
+  ABT_CHECK(pixels <= kMostPixels, DamagedData, "claims to have {} x {} pixels", width, height);
   ABT_CHECK(
       pixels <= always_fine || pixels / most_pixels_a_byte <= std::ssize(bytes), DamagedData,
       "claims to have {} x {} pixels in {} bytes", width, height, bytes.size());
@@ -133,9 +128,7 @@ Picture JpegDecoder::decode(int divisor) {
   const int width = scaled(size_.width), height = scaled(size_.height);
   const auto count = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   const auto reserve = [](std::vector<std::uint8_t>& buffer, std::size_t bytes) {
-    if (buffer.size() < bytes) {
-      buffer.resize(bytes);
-    }
+    buffer.resize(std::max(buffer.size(), bytes));
   };
   reserve(pixels_, 3 * count + kSpareBytes);
   if (cmyk_) {

@@ -227,9 +227,7 @@ void Resampler::run(
   }
   // Space for a whole number of pairs of rows.
   const auto needed = static_cast<std::size_t>((bottom - top + 1) * (values + 1));
-  if (rows_.size() < needed) {
-    rows_.resize(needed);
-  }
+  rows_.resize(std::max(rows_.size(), needed));
   sums_.resize(static_cast<std::size_t>(values));
   scales_.resize(static_cast<std::size_t>(values));
   shifts_.resize(static_cast<std::size_t>(values));
