@@ -77,7 +77,8 @@ ExampleMap::Way ExampleMap::choose(std::int64_t budget) const {
   const auto o = static_cast<double>(outputs());
   const auto k = static_cast<double>(input_width());
   const bool can_keep = bytes_to_keep() <= budget;
-  const double bytes = element_size() * b * t * (2 * b * t + (is_conv_ ? k : 0));
+  const auto element = static_cast<double>(gradient_.element_size());
+  const double bytes = element * b * t * (2 * b * t + (is_conv_ ? k : 0));
   const bool fits = bytes <= static_cast<double>(scratch_);
   const double passes = can_keep ? 2 * t * k * o : 0;
   if (positions() == 1 || (fits && b * t * t * (k + o) + passes < (t + b) * k * o)) {
@@ -175,9 +176,6 @@ std::int64_t ExampleMap::input_width() const {
 }
 std::int64_t ExampleMap::bytes_to_keep() const {
   return examples() * outputs() * input_width() * gradient_.element_size();
-}
-double ExampleMap::element_size() const {
-  return static_cast<double>(gradient_.element_size());
 }
 std::int64_t ExampleMap::pieces(std::int64_t numbers) const {
   return std::max<std::int64_t>(1, scratch_ / (numbers * gradient_.element_size()));

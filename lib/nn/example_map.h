@@ -62,7 +62,6 @@ class ExampleMap {
   std::int64_t pixels() const;       // in the kernel
   std::int64_t input_width() const;  // K
   std::int64_t bytes_to_keep() const;
-  double element_size() const;
   // How many pieces of `numbers` numbers each fit in the scratch; at least one.
   std::int64_t pieces(std::int64_t numbers) const;
 

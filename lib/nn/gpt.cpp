@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "nn/dropout.h"
 #include "nn/families.h"
 #include "nn/gelu.h"
 #include "nn/linear.h"
@@ -23,17 +22,12 @@ namespace abtrain::nn {
 namespace {
 
 constexpr double kGptEps = 1e-5;
-constexpr double kGptDeviation = 0.02;
-
-std::unique_ptr<Layer> gpt_linear(
-    std::int64_t in, std::int64_t out, double deviation = kGptDeviation, bool bias = true) {
-  return std::make_unique<Linear>(in, out, bias, normal(deviation));
-}
 
 // silu(gate(x)) * up(x)
 class Gated : public Layer {
  public:
-  Gated(std::int64_t in, std::int64_t out) : gate_(gpt_linear(in, out)), up_(gpt_linear(in, out)) {}
+  Gated(std::int64_t in, std::int64_t out)
+      : gate_(normal_linear(in, out)), up_(normal_linear(in, out)) {}
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
     const at::Tensor up = up_->forward(input, pass);
     return at::silu(gate_->forward(input, pass)) * up;
@@ -54,31 +48,25 @@ std::unique_ptr<Layer> gpt_block(
       std::make_unique<Attention>(heads, /*causal=*/true, options.positions == Positions::Rotary);
   if (options.split_qkv) {
     for (const char* name : {"c_q", "c_k", "c_v"}) {
-      attention->add(name, gpt_linear(features, features));
+      attention->add(name, normal_linear(features, features));
     }
   } else {
-    attention->add("c_attn", gpt_linear(features, 3 * features));
+    attention->add("c_attn", normal_linear(features, 3 * features));
   }
-  attention->add("c_proj", gpt_linear(features, features, end));
+  attention->add("c_proj", normal_linear(features, features, true, end));
   auto mlp = std::make_unique<Sequential>();
   std::int64_t inside = 4 * features;
   if (options.activation == Activation::SwiGlu) {
     inside = ((8 * features + 2) / 3 + 7) / 8 * 8;
     mlp->add("", std::make_unique<Gated>(features, inside));
   } else {
-    mlp->add("c_fc", gpt_linear(features, inside));
+    mlp->add("c_fc", normal_linear(features, inside));
     mlp->add("", std::make_unique<Function>(gelu_tanh));
   }
-  mlp->add("c_proj", gpt_linear(inside, features, end));
-  auto both = std::make_unique<Sequential>();
-  const auto add = [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
-    add_branch(
-        *both, {norm, name, features, kGptEps}, std::move(layer),
-        std::make_unique<Dropout>(options.drop_rate));
-  };
-  add("ln_1", "attn", std::move(attention));
-  add("ln_2", "mlp", std::move(mlp));
-  return both;
+  mlp->add("c_proj", normal_linear(inside, features, true, end));
+  return transformer_block(
+      {"ln_1", "ln_2", features, kGptEps, options.drop_rate, /*whole_examples=*/false},
+      std::move(attention), std::move(mlp));
 }
 
 // Maps tokens, B x T, to B x T x features.
@@ -99,7 +87,7 @@ class TokenEmbedding : public Layer {
     return places_.defined() ? x + places_.narrow(0, 0, input.size(1)) : x;
   }
   void visit(const std::string& prefix, Visitor& visitor) override {
-    constexpr Init kDrawn{Init::Kind::Normal, kGptDeviation};
+    constexpr Init kDrawn{Init::Kind::Normal, kDeviation};
     visitor.parameter(prefix + "wte.weight", tokens_, false, kDrawn);
     if (places_.defined()) {
       visitor.parameter(prefix + "wpe.weight", places_, false, kDrawn);
@@ -169,7 +157,7 @@ Architecture gpt(const ModelOptions& options, const InputShape& shape, const Siz
   layers->add("", std::move(embedding));
   add_dropout(*layers, options);
   // The branches add up, so their ends start smaller (Radford et al. 2019).
-  const double end = kGptDeviation / std::sqrt(2.0 * static_cast<double>(depth));
+  const double end = kDeviation / std::sqrt(2.0 * static_cast<double>(depth));
   for (std::int64_t i = 0; i < depth; ++i) {
     layers->add(formatted("h.{}", i), gpt_block(features, heads, end, options));
   }
@@ -178,7 +166,7 @@ Architecture gpt(const ModelOptions& options, const InputShape& shape, const Siz
   if (options.tied) {
     layers->add("", std::make_unique<TiedHead>(tokens));
   } else {
-    layers->add("lm_head", gpt_linear(features, vocabulary, kGptDeviation, false));
+    layers->add("lm_head", normal_linear(features, vocabulary, false));
     architecture.keep_dense = {"lm_head"};
   }
   architecture.layers = std::move(layers);

@@ -87,7 +87,7 @@ class Sequential : public Layer {
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
   void visit(const std::string& prefix, Visitor& visitor) override;
 
- private:
+ protected:
   struct Entry {
     std::string name;
     std::unique_ptr<Layer> layer;

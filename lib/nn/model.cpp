@@ -22,7 +22,7 @@ class Collector : public Visitor {
  public:
   void weight(const std::string& name, Weight& weight, const Init& init) override {
     // A module may have several weights: "attn.in_proj_weight".
-    const std::string layer = name.ends_with(".weight") ? name.substr(0, name.rfind('.')) : name;
+    const std::string layer = name.ends_with(".weight") ? layer_of(name) : name;
     weights.push_back({name, layer, &weight, init, position_++});
   }
   void parameter(
@@ -118,14 +118,9 @@ std::vector<NamedWeight> without_smallest(const std::vector<NamedWeight>& weight
 
 }  // namespace
 
-Model::Model(Architecture architecture)
-    : layers_(std::move(architecture.layers)),
-      initial_(std::move(architecture.initial)),
-      keep_dense_(std::move(architecture.keep_dense)),
-      torchvision_name_(architecture.torchvision_name),
-      file_form_(std::move(architecture.file)) {
+Model::Model(Architecture architecture) : architecture_(std::move(architecture)) {
   Collector collector;
-  layers_->visit("", collector);
+  architecture_.layers->visit("", collector);
   weights_ = std::move(collector.weights);
   parameters_ = std::move(collector.parameters);
   buffers_ = std::move(collector.buffers);
@@ -155,18 +150,18 @@ std::int64_t Model::stored_parameters() const {
 void Model::take_initial() {
   for (const NamedWeight& named : weights_) {
     Weight& w = *named.weight;
-    const at::Tensor stored = initial_(named.name);
+    const at::Tensor stored = architecture_.initial(named.name);
     const at::Tensor rows =
-        (file_form_.is_transposed(named.name) ? stored.t().contiguous() : stored).flatten(1);
+        (file_form().is_transposed(named.name) ? stored.t().contiguous() : stored).flatten(1);
     w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
   }
   for (const NamedParameter& p : parameters_) {
-    *p.tensor = initial_(p.name);
+    *p.tensor = architecture_.initial(p.name);
   }
 }
 
 void Model::initialize(InitName init, std::uint64_t seed) {
-  if (initial_ != nullptr) {
+  if (architecture_.initial != nullptr) {
     take_initial();
     if (init == InitName::Kaiming) {
       return;
@@ -183,7 +178,7 @@ void Model::initialize(InitName init, std::uint64_t seed) {
   // A layer's parameters are drawn right after its weight.
   const auto parameters = [&](const std::string& layer) {
     for (const NamedParameter& p : parameters_) {
-      if (p.init.kind != Init::Kind::Kept && p.name.substr(0, p.name.rfind('.')) == layer) {
+      if (p.init.kind != Init::Kind::Kept && layer_of(p.name) == layer) {
         fresh(*p.tensor, p.init);
       }
     }
@@ -202,9 +197,8 @@ void Model::initialize(InitName init, std::uint64_t seed) {
   }
   // Parameters of no such layer, such as embeddings.
   for (const NamedParameter& p : parameters_) {
-    const std::string layer = p.name.substr(0, p.name.rfind('.'));
     if (p.init.kind != Init::Kind::Kept &&
-        std::ranges::find(weights_, layer, &NamedWeight::layer) == weights_.end()) {
+        std::ranges::find(weights_, layer_of(p.name), &NamedWeight::layer) == weights_.end()) {
       fresh(*p.tensor, p.init);
     }
   }
@@ -243,7 +237,7 @@ void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {
   Pass pass;
   pass.precision = precision_;
   pass.statistics_share = 1.0 / static_cast<double>(k + 1);
-  layers_->forward(inputs, pass);
+  architecture_.layers->forward(inputs, pass);
 }
 
 void Model::seed_dropout(std::uint64_t seed) {
@@ -260,6 +254,14 @@ void Model::to(const at::Device& device) {
       *tensor = tensor->to(device);
     }
   }
+}
+
+std::string layer_of(const std::string& tensor) {
+  return tensor.substr(0, tensor.rfind('.'));
+}
+
+bool matches_tensor(const std::string& pattern, const std::string& tensor) {
+  return glob_match(pattern, tensor) || glob_match(pattern, layer_of(tensor));
 }
 
 std::unique_ptr<Model> make_model(const ModelOptions& options, const InputShape& shape) {

@@ -46,7 +46,7 @@ class Model {
   // dropout needs a call of seed_dropout() before it trains. A tape records the
   // pass (nn/tape.h).
   at::Tensor forward(const at::Tensor& inputs, bool training, Tape* tape = nullptr) {
-    return layers_->forward(inputs, {training, generator_, tape, 0, precision_});
+    return architecture_.layers->forward(inputs, {training, generator_, tape, 0, precision_});
   }
   // Of all later passes.
   void compute_in(const Precision& precision) {
@@ -77,7 +77,7 @@ class Model {
   }
   // The default of method.keep_dense.
   const std::vector<std::string>& keep_dense() const {
-    return keep_dense_;
+    return architecture_.keep_dense;
   }
   // Parameter count of the dense model.
   std::int64_t dense_parameters() const;
@@ -86,10 +86,11 @@ class Model {
 
   // Torchvision's name for a tensor that the model calls `name` (timm's name).
   TorchvisionName torchvision_name(const std::string& name) const {
-    return torchvision_name_ == nullptr ? TorchvisionName{name} : torchvision_name_(name);
+    return architecture_.torchvision_name == nullptr ? TorchvisionName{name}
+                                                     : architecture_.torchvision_name(name);
   }
   const FileForm& file_form() const {
-    return file_form_;
+    return architecture_.file;
   }
 
   // Fills every weight with numbers drawn from (seed, its place in the model).
@@ -108,14 +109,10 @@ class Model {
   // Those of weights (some undefined), parameters and buffers.
   std::vector<at::Tensor*> tensors() const;
 
-  // Takes all tensors from `initial_`.
+  // Takes all tensors from the architecture's `initial`.
   void take_initial();
 
-  std::unique_ptr<Layer> layers_;
-  std::function<at::Tensor(const std::string&)> initial_;
-  std::vector<std::string> keep_dense_;
-  TorchvisionName (*torchvision_name_)(const std::string&);
-  FileForm file_form_;
+  Architecture architecture_;
   at::Device device_ = at::kCPU;
   at::Generator generator_;
   Precision precision_;
@@ -123,6 +120,11 @@ class Model {
   std::vector<NamedParameter> parameters_;
   std::vector<NamedBuffer> buffers_;
 };
+
+// The layer of a tensor: "fc1" of "fc1.weight".
+std::string layer_of(const std::string& tensor);
+// Whether a name or glob is that of the tensor or of its layer.
+bool matches_tensor(const std::string& pattern, const std::string& tensor);
 
 // Throws Error(Config) for an unknown name or a shape that the family cannot
 // take.

@@ -63,13 +63,10 @@ std::unique_ptr<Layer> body_of(
   return body;
 }
 
-bool has_cifar_stem(const ModelOptions& options, const InputShape& shape) {
-  return options.stem == StemName::Auto ? is_small(shape) : options.stem == StemName::Cifar;
-}
-
 Architecture resnet_of(
     const ModelOptions& options, const InputShape& shape, const Sizes& blocks, bool bottleneck) {
-  const bool cifar = has_cifar_stem(options, shape);
+  const bool cifar =
+      options.stem == StemName::Auto ? is_small(shape) : options.stem == StemName::Cifar;
   std::int64_t in = scaled(64, options);
   auto layers = std::make_unique<Sequential>();
   layers->add("conv1", cifar ? conv(shape.channels, in, 3) : conv(shape.channels, in, 7, 2));

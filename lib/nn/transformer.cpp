@@ -8,6 +8,8 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
+#include "nn/dropout.h"
+#include "nn/linear.h"
 #include "nn/norm.h"
 
 namespace abtrain::nn {
@@ -16,17 +18,18 @@ namespace {
 
 class Branch : public Layer {
  public:
-  Branch(std::unique_ptr<Layer> branch, std::unique_ptr<Layer> drop)
-      : branch_(std::move(branch)), drop_(std::move(drop)) {}
+  Branch(std::unique_ptr<Layer> branch, const Dropout& drop)
+      : branch_(std::move(branch)), drop_(drop) {}
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    return input + drop_->forward(branch_->forward(input, pass), pass);
+    return input + drop_.forward(branch_->forward(input, pass), pass);
   }
   void visit(const std::string& prefix, Visitor& visitor) override {
     branch_->visit(prefix, visitor);
   }
 
  private:
-  std::unique_ptr<Layer> branch_, drop_;
+  std::unique_ptr<Layer> branch_;
+  Dropout drop_;
 };
 
 }  // namespace
@@ -56,8 +59,8 @@ void Rotary::prepare(std::int64_t tokens, std::int64_t half, const at::TensorOpt
 
 at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
   std::vector<at::Tensor> qkv;
-  for (std::size_t i = 0; i + 1 < parts_.size(); ++i) {
-    qkv.push_back(parts_[i].layer->forward(input, pass));
+  for (std::size_t i = 0; i + 1 < entries_.size(); ++i) {
+    qkv.push_back(entries_[i].layer->forward(input, pass));
   }
   if (qkv.size() == 1) {
     qkv = at::chunk(qkv[0], 3, 2);
@@ -71,22 +74,27 @@ at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
   }
   const at::Tensor mixed =
       at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, /*dropout_p=*/0, causal_);
-  return parts_.back().layer->forward(mixed.transpose(1, 2).reshape(input.sizes()), pass);
+  return entries_.back().layer->forward(mixed.transpose(1, 2).reshape(input.sizes()), pass);
 }
 
-void Attention::visit(const std::string& prefix, Visitor& visitor) {
-  for (const Part& part : parts_) {
-    part.layer->visit(prefix + part.name + ".", visitor);
-  }
+std::unique_ptr<Layer> normal_linear(
+    std::int64_t in, std::int64_t out, bool bias, double deviation) {
+  return std::make_unique<Linear>(in, out, bias, normal(deviation));
 }
 
-void add_branch(
-    Sequential& block, const BranchForm& form, std::unique_ptr<Layer> layer,
-    std::unique_ptr<Layer> drop) {
-  auto branch = std::make_unique<Sequential>();
-  branch->add(form.norm, std::make_unique<LayerNorm>(form.features, form.eps));
-  branch->add(form.layer, std::move(layer));
-  block.add("", std::make_unique<Branch>(std::move(branch), std::move(drop)));
+std::unique_ptr<Layer> transformer_block(
+    const BlockForm& form, std::unique_ptr<Layer> attention, std::unique_ptr<Layer> mlp) {
+  const Dropout drop(form.drop_rate, form.whole_examples);
+  auto block = std::make_unique<Sequential>();
+  const auto add = [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
+    auto branch = std::make_unique<Sequential>();
+    branch->add(norm, std::make_unique<LayerNorm>(form.features, form.eps));
+    branch->add(name, std::move(layer));
+    block->add("", std::make_unique<Branch>(std::move(branch), drop));
+  };
+  add(form.attention_norm, "attn", std::move(attention));
+  add(form.mlp_norm, "mlp", std::move(mlp));
+  return block;
 }
 
 }  // namespace abtrain::nn

@@ -23,38 +23,35 @@ class Rotary {
 
 // Multi-head self-attention. If `causal`, each token attends to itself and to
 // those before it; otherwise, to all. If `rotary`, queries and keys are turned.
-class Attention : public Layer {
+// Add the layer of queries, keys and values, or one for each of them; then the
+// output's.
+class Attention : public Sequential {
  public:
   Attention(std::int64_t heads, bool causal, bool rotary)
       : heads_(heads), causal_(causal), rotary_(rotary) {}
-  // Add the layer of queries, keys and values, or one for each of them; then
-  // the output's.
-  void add(std::string name, std::unique_ptr<Layer> layer) {
-    parts_.push_back({std::move(name), std::move(layer)});
-  }
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
-  void visit(const std::string& prefix, Visitor& visitor) override;
 
  private:
-  struct Part {
-    std::string name;
-    std::unique_ptr<Layer> layer;
-  };
   std::int64_t heads_;
   bool causal_, rotary_;
-  std::vector<Part> parts_;
   Rotary turns_;
 };
 
-// Adds x + drop(layer(norm(x))) to a block.
-struct BranchForm {
-  const char* norm;
-  const char* layer;
+// A linear layer whose initial weights have this standard deviation.
+inline constexpr double kDeviation = 0.02;
+std::unique_ptr<Layer> normal_linear(
+    std::int64_t in, std::int64_t out, bool bias = true, double deviation = kDeviation);
+
+// x + drop(attn(norm(x))), and of that x + drop(mlp(norm(x))).
+struct BlockForm {
+  const char* attention_norm;
+  const char* mlp_norm;
   std::int64_t features;
-  double eps;  // of the norm
+  double eps;           // of the norms
+  double drop_rate;     // at the end of each branch
+  bool whole_examples;  // see Dropout
 };
-void add_branch(
-    Sequential& block, const BranchForm& form, std::unique_ptr<Layer> layer,
-    std::unique_ptr<Layer> drop);
+std::unique_ptr<Layer> transformer_block(
+    const BlockForm& form, std::unique_ptr<Layer> attention, std::unique_ptr<Layer> mlp);
 
 }  // namespace abtrain::nn

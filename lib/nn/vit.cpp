@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "nn/dropout.h"
 #include "nn/families.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
@@ -19,30 +18,19 @@ namespace {
 constexpr std::int64_t kDepth = 12;
 constexpr std::int64_t kHeadFeatures = 64;
 constexpr double kEps = 1e-6;
-constexpr double kDeviation = 0.02;  // standard deviation of initial weights
-
-std::unique_ptr<Layer> linear(std::int64_t in, std::int64_t out, bool bias = true) {
-  return std::make_unique<Linear>(in, out, bias, normal(kDeviation));
-}
 
 std::unique_ptr<Layer> block(
     std::int64_t features, std::int64_t heads, bool qkv_bias, double drop_path) {
   auto attention = std::make_unique<Attention>(heads, /*causal=*/false, /*rotary=*/false);
-  attention->add("qkv", linear(features, 3 * features, qkv_bias));
-  attention->add("proj", linear(features, features));
+  attention->add("qkv", normal_linear(features, 3 * features, qkv_bias));
+  attention->add("proj", normal_linear(features, features));
   auto mlp = std::make_unique<Sequential>();
-  mlp->add("fc1", linear(features, 4 * features));
+  mlp->add("fc1", normal_linear(features, 4 * features));
   mlp->add("act", gelu());
-  mlp->add("fc2", linear(4 * features, features));
-  auto both = std::make_unique<Sequential>();
-  const auto add = [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
-    add_branch(
-        *both, {norm, name, features, kEps}, std::move(layer),
-        std::make_unique<Dropout>(drop_path, /*whole_examples=*/true));
-  };
-  add("norm1", "attn", std::move(attention));
-  add("norm2", "mlp", std::move(mlp));
-  return both;
+  mlp->add("fc2", normal_linear(4 * features, features));
+  return transformer_block(
+      {"norm1", "norm2", features, kEps, drop_path, /*whole_examples=*/true}, std::move(attention),
+      std::move(mlp));
 }
 
 // Maps images to B x (1 + patches) x features: a class token, then the patches,
@@ -123,7 +111,7 @@ Architecture vit(const ModelOptions& options, const InputShape& shape, const Siz
       "", std::make_unique<Function>([](const at::Tensor& tokens) { return tokens.select(1, 0); }));
   layers->add("norm", std::make_unique<LayerNorm>(features, kEps));
   add_dropout(*layers, options);
-  layers->add("head", linear(features, shape.classes));
+  layers->add("head", normal_linear(features, shape.classes));
   return {std::move(layers), {"patch_embed.proj", "head"}, torchvision_vit_name};
 }
 

@@ -53,8 +53,7 @@ std::int64_t Weight::factor_numel(Factor which, std::int64_t rank) const {
 }
 
 at::Tensor Weight::matrix() const {
-  const at::Tensor rows = as_rows(dense);
-  return transposed() ? rows.t() : rows;
+  return to_matrix(dense);
 }
 
 at::Tensor Weight::from_matrix(const at::Tensor& matrix) const {
@@ -74,9 +73,7 @@ void Weight::set_dense(at::Tensor weight) {
 }
 
 linalg::LowRankPair Weight::pair() const {
-  return {
-      to_matrix(Factor::A, transposed() ? inner : outer),
-      to_matrix(Factor::B, transposed() ? outer : inner)};
+  return {to_matrix(transposed() ? inner : outer), to_matrix(transposed() ? outer : inner)};
 }
 
 at::Tensor Weight::merged() const {
@@ -108,7 +105,7 @@ at::Tensor Weight::to_stored(Factor which, const at::Tensor& matrix) const {
   return from_rows(rows, stored_sizes(which, rank));
 }
 
-at::Tensor Weight::to_matrix(Factor, const at::Tensor& stored) const {
+at::Tensor Weight::to_matrix(const at::Tensor& stored) const {
   const at::Tensor rows = as_rows(stored);
   return transposed() ? rows.t() : rows;
 }

@@ -85,7 +85,7 @@ class Weight {
   // Convert a factor from a matrix (m x r or r x n) to its stored form, and
   // back (a view where strides allow it).
   at::Tensor to_stored(Factor which, const at::Tensor& matrix) const;
-  at::Tensor to_matrix(Factor which, const at::Tensor& stored) const;
+  at::Tensor to_matrix(const at::Tensor& stored) const;
 
   at::Tensor dense;  // undefined while factored
   at::Tensor inner;  // undefined while dense

@@ -4,24 +4,16 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "nn/model.h"
 #include "weights/safetensors_stream.h"
 
 namespace abtrain::weights {
 
 namespace {
 
-// "layer1.0.conv1" of "layer1.0.conv1.weight".
-std::string layer_of(const std::string& tensor) {
-  return tensor.substr(0, tensor.rfind('.'));
-}
-
-bool matches(const std::string& pattern, const std::string& tensor) {
-  return glob_match(pattern, tensor) || glob_match(pattern, layer_of(tensor));
-}
-
 bool any_matches(const std::vector<std::string>& patterns, const std::string& tensor) {
   return std::ranges::any_of(
-      patterns, [&](const std::string& pattern) { return matches(pattern, tensor); });
+      patterns, [&](const std::string& pattern) { return nn::matches_tensor(pattern, tensor); });
 }
 
 }  // namespace
@@ -43,7 +35,9 @@ void DecomposePlan::check_patterns() const {
       ABT_CHECK(
           std::ranges::any_of(
               input_.tensors(),
-              [&](const WeightFiles::Item& item) { return matches(pattern, item.tensor->name); }),
+              [&](const WeightFiles::Item& item) {
+                return nn::matches_tensor(pattern, item.tensor->name);
+              }),
           Usage, "{}: '{}' matches no tensor of {}", option, pattern, options_.input);
     }
   };

@@ -40,7 +40,7 @@ class Store {
     metadata_.insert(form.about.begin(), form.about.end());
     for (const nn::NamedWeight& w : model.weights()) {
       if (w.weight->is_factored() && !form.merged) {
-        apart_.insert(layer_of(model.file_form().part(w.name).whole));
+        apart_.insert(nn::layer_of(model.file_form().part(w.name).whole));
       }
     }
     for (const nn::NamedWeight& w : model.weights()) {
@@ -103,14 +103,11 @@ class Store {
       add_part(named.name, dense, stored.output_dimension());
     }
   }
-  static std::string layer_of(const std::string& tensor) {
-    return tensor.substr(0, tensor.rfind('.'));
-  }
   // Adds a dense tensor, or keeps it until all parts of its whole are there.
   // Parts of a layer of which one is factored stay apart.
   void add_part(const std::string& own, const at::Tensor& tensor, std::int64_t dimension) {
     const nn::PartOf part = model_.file_form().part(own);
-    if (part.parts == 1 || sparse_ || apart_.contains(layer_of(part.whole))) {
+    if (part.parts == 1 || sparse_ || apart_.contains(nn::layer_of(part.whole))) {
       add(renamed(own).name, tensor);
       return;
     }

@@ -43,8 +43,7 @@ struct AbLayer {
   at::Tensor matrix_at(
       const at::Tensor& flat, std::int64_t offset, nn::Factor which, std::int64_t rank) const {
     return flat.defined()
-               ? weight().to_matrix(
-                     which, nn::view_at(flat, offset, weight().stored_sizes(which, rank)))
+               ? weight().to_matrix(nn::view_at(flat, offset, weight().stored_sizes(which, rank)))
                : at::Tensor();
   }
   // The sizes of what its next factors are made from.

@@ -198,7 +198,7 @@ void AbTraining::carry_moments(const AbLayer& layer) {
         continue;
       }
       const at::Tensor carried = carry_gradient(
-          layer.weight().to_matrix(which, before.values[k]), which, layer,
+          layer.weight().to_matrix(before.values[k]), which, layer,
           kind == optim::MomentKind::SquaredGradients);
       now.values[k].copy_(layer.weight().to_stored(which, carried));
     }
