@@ -49,16 +49,12 @@ ExportArchive::ExportArchive(const std::string& path) : path_(path) {
     std::uint64_t total = 0;
     for (const std::string& record : file_->getAllRecords()) {
       const std::uint64_t size = file_->getRecordSize(record);
-      if (size > bytes || (total += size) > bytes) {
-        damaged("its records are larger than the file");
-      }
+      check(size <= bytes && (total += size) <= bytes, "its records are larger than the file");
     }
-    if (!file_->hasRecord("models/model.json")) {
-      damaged("it has no models/model.json; export it with a newer PyTorch (2.11 is tested)");
-    }
-    if (text("byteorder") != "little") {
-      damaged("its numbers are not little-endian");
-    }
+    check(
+        file_->hasRecord("models/model.json"),
+        "it has no models/model.json; export it with a newer PyTorch (2.11 is tested)");
+    check(text("byteorder") == "little", "its numbers are not little-endian");
     program_ = json("models/model.json");
     add_entries("data/weights/", "model_weights_config.json");
     add_entries("data/constants/", "model_constants_config.json");
@@ -87,27 +83,25 @@ std::string ExportArchive::text(const std::string& record) const {
 ordered_json ExportArchive::json(const std::string& record) const {
   JsonProblem problem;
   ordered_json parsed = parse_json(text(record), problem);
-  if (parsed.is_discarded()) {
-    damaged(record + ": " + problem.what);
-  }
+  check(!parsed.is_discarded(), record + ": " + problem.what);
   return parsed;
 }
 
 void ExportArchive::add_entries(const std::string& folder, const std::string& list) {
   const ordered_json listed = json(folder + list);
   for (const auto& [name, item] : listed.at("config").items()) {
-    if (item.value("use_pickle", false)) {
-      damaged(formatted("tensor '{}' is stored as a pickle, which is not read", name));
-    }
+    check(
+        !item.value("use_pickle", false),
+        formatted("tensor '{}' is stored as a pickle, which is not read", name));
     const ordered_json& meta = item.at("tensor_meta");
     const Entry entry{
         folder + item.at("path_name").get<std::string>(),
         exported_type(meta.at("dtype").get<std::int64_t>()), whole_numbers(meta.at("sizes")),
         whole_numbers(meta.at("strides")),
         meta.at("storage_offset").at("as_int").get<std::int64_t>()};
-    if (entry.type == at::ScalarType::Undefined) {
-      damaged(formatted("tensor '{}' has a type that is not supported", name));
-    }
+    check(
+        entry.type != at::ScalarType::Undefined,
+        formatted("tensor '{}' has a type that is not supported", name));
     // The largest index must lie in the record, which also bounds all sizes.
     const auto available =
         static_cast<double>(file_->getRecordSize(entry.record) / c10::elementSize(entry.type));
@@ -119,9 +113,9 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
       numel *= static_cast<double>(entry.sizes[i]);
       last += (static_cast<double>(entry.sizes[i]) - 1) * static_cast<double>(entry.strides[i]);
     }
-    if (!ok || numel > available || (numel > 0 && last >= available)) {
-      damaged(formatted("tensor '{}' does not fit its bytes", name));
-    }
+    check(
+        ok && numel <= available && (numel == 0 || last < available),
+        formatted("tensor '{}' does not fit its bytes", name));
     entries_.emplace(name, entry);
     names_[entry].push_back(name);
   }
@@ -129,9 +123,7 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
 
 const ExportArchive::Entry& ExportArchive::entry(const std::string& name) const {
   const auto place = entries_.find(name);
-  if (place == entries_.end()) {
-    damaged(formatted("tensor '{}' is missing", name));
-  }
+  check(place != entries_.end(), formatted("tensor '{}' is missing", name));
   return place->second;
 }
 

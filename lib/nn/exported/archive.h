@@ -52,6 +52,11 @@ class ExportArchive {
 
   // Throws Error(DamagedData), "PATH: damaged export: WHAT".
   [[noreturn]] void damaged(const std::string& what) const;
+  void check(bool ok, const std::string& otherwise) const {
+    if (!ok) {
+      damaged(otherwise);
+    }
+  }
 
  private:
   std::string text(const std::string& record) const;

@@ -23,19 +23,21 @@ double number_of(const ordered_json& value) {
   return value.get<double>();
 }
 
+// Of the kinds as_float and as_bool; else an integer.
+c10::IValue scalar_of(const std::string& kind, const ordered_json& what) {
+  if (kind == "as_float") {
+    return number_of(what);
+  }
+  return kind == "as_bool" ? c10::IValue(what.get<bool>()) : c10::IValue(what.get<std::int64_t>());
+}
+
 void read_symbol(const ordered_json& item, const ValueByName& value, GraphArgument& a) {
   if (const auto name = item.find("as_name"); name != item.end()) {
     a.values = {value(name->get<std::string>())};
     return;
   }
   const auto [kind, what] = tagged(item);
-  if (kind == "as_float") {
-    a.constant = number_of(what);
-  } else if (kind == "as_bool") {
-    a.constant = what.get<bool>();
-  } else {
-    a.constant = what.get<std::int64_t>();
-  }
+  a.constant = scalar_of(kind, what);
 }
 
 }  // namespace
@@ -117,12 +119,8 @@ GraphArgument read_argument(
       a.values.push_back(item.contains("as_tensor") ? reference(item.at("as_tensor")) : -1);
     }
     a.items.resize(a.values.size());
-  } else if (kind == "as_int") {
-    a.constant = what.get<std::int64_t>();
-  } else if (kind == "as_float") {
-    a.constant = number_of(what);
-  } else if (kind == "as_bool") {
-    a.constant = what.get<bool>();
+  } else if (kind == "as_int" || kind == "as_float" || kind == "as_bool") {
+    a.constant = scalar_of(kind, what);
   } else if (kind == "as_string") {
     a.constant = what.get<std::string>();
   } else if (kind == "as_ints") {

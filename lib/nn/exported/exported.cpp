@@ -220,17 +220,13 @@ void Exported::make_tensors(const ExportArchive& archive) {
 void Exported::make_steps() {
   // What is written later must stay a view.
   const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
-  const auto root = [&](ValueId id) {
-    const auto place = roots.find(id);
-    return place == roots.end() ? id : place->second;
-  };
   std::map<ValueId, std::size_t> last_written;
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const GraphNode& node = graph_.nodes[i];
     for (std::size_t a = 0; node.op && a < node.arguments.size(); ++a) {
       const std::optional<ValueId> value = node.arguments[a].value();
       if (value && node.writes(a)) {
-        last_written[root(*value)] = i;
+        last_written[root_of(roots, *value)] = i;
       }
     }
   }
@@ -244,7 +240,7 @@ void Exported::make_steps() {
       step = std::make_unique<Product>(own->weight, *uses_[i], node.outputs[0]);
     } else {
       const ValueId first =
-          node.arguments.empty() ? -1 : root(node.arguments[0].value().value_or(-1));
+          node.arguments.empty() ? -1 : root_of(roots, node.arguments[0].value().value_or(-1));
       const auto written = last_written.find(first);
       step = make_step(node, written == last_written.end() || written->second < i, path_);
     }

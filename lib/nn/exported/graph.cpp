@@ -96,16 +96,16 @@ class GraphReader {
 
   ValueId define(const std::string& name) {
     const ValueId id = count_++;
-    if (!names_.emplace(name, id).second) {
-      archive_.damaged(formatted("the value '{}' is defined twice", printable(name)));
-    }
+    archive_.check(
+        names_.emplace(name, id).second,
+        formatted("the value '{}' is defined twice", printable(name)));
     return id;
   }
   ValueId value(const std::string& name) const {
     const auto place = names_.find(name);
-    if (place == names_.end()) {
-      archive_.damaged(formatted("the value '{}' is used before it is defined", printable(name)));
-    }
+    archive_.check(
+        place != names_.end(),
+        formatted("the value '{}' is used before it is defined", printable(name)));
     return place->second;
   }
 
@@ -307,9 +307,7 @@ class GraphReader {
     while (place < inputs.size() && !inputs[place].at("arg").contains("as_graph")) {
       ++place;
     }
-    if (place == inputs.size()) {
-      archive_.damaged("a block of the graph is missing");
-    }
+    archive_.check(place < inputs.size(), "a block of the graph is missing");
     if (place == 1) {
       modes.records_gradients = inputs[0].at("arg").at("as_bool").get<bool>();
     } else if (place == 4) {
@@ -320,9 +318,9 @@ class GraphReader {
     const ordered_json& body = inputs[place].at("arg").at("as_graph").at("graph");
     std::map<std::string, ValueId> inner;
     const ordered_json& parameters = body.at("inputs");
-    if (parameters.size() != inputs.size() - place - 1) {
-      archive_.damaged("a block of the graph takes another number of values than it is given");
-    }
+    archive_.check(
+        parameters.size() == inputs.size() - place - 1,
+        "a block of the graph takes another number of values than it is given");
     const auto name_of = [](const ordered_json& argument) {
       const auto [kind, what] = tagged(argument);
       return what.at(kind == "as_tensor" ? "name" : "as_name").get<std::string>();
@@ -347,9 +345,9 @@ class GraphReader {
         outer.push_back(name_of(output));
       }
     }
-    if (outer.size() != results.size()) {
-      archive_.damaged("a block of the graph returns another number of values than expected");
-    }
+    archive_.check(
+        outer.size() == results.size(),
+        "a block of the graph returns another number of values than expected");
     for (std::size_t i = 0; i < outer.size(); ++i) {
       names_[outer[i]] = results[i];
     }
@@ -379,8 +377,7 @@ class GraphReader {
         if (!node->writes(i) || !target) {
           continue;
         }
-        const auto root = roots.find(*target);
-        const bool is_own = own.contains(root == roots.end() ? *target : root->second);
+        const bool is_own = own.contains(root_of(roots, *target));
         const bool counts =
             own.contains(*target) && !matters && reads[static_cast<std::size_t>(*target)] == 1;
         matters |= !counts;
@@ -415,14 +412,19 @@ std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes) {
     for (std::size_t i = 0; node.op && i < node.arguments.size(); ++i) {
       const std::optional<ValueId> value = node.arguments[i].value();
       if (value && node.op->schema().arguments()[i].alias_info() != nullptr) {
-        const auto root = roots.find(*value);
+        const ValueId root = root_of(roots, *value);
         for (const ValueId output : node.outputs) {
-          roots[output] = root == roots.end() ? *value : root->second;
+          roots[output] = root;
         }
       }
     }
   }
   return roots;
+}
+
+ValueId root_of(const std::map<ValueId, ValueId>& roots, ValueId id) {
+  const auto place = roots.find(id);
+  return place == roots.end() ? id : place->second;
 }
 
 const GraphArgument* GraphNode::find(const std::string& name) const {
