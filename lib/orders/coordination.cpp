@@ -32,7 +32,7 @@ Coordination::Coordination(
   }
   const auto elements = at::TensorOptions(device).dtype(format.type);
   messages_ = at::empty({pairs_, wire_->elements()}, elements);
-  if (pairs_ == 1 && wire_->keeps_messages()) {
+  if (pairs_ == 1 && wire_->format().keeps_messages) {
     kept_ = at::zeros({wire_->elements()}, elements);
   }
   if (workers_ > 1) {
@@ -42,11 +42,6 @@ Coordination::Coordination(
   sum_ = at::zeros(
       {wire_->share(workers_, worker_).size() * format.numbers}, at::TensorOptions(device));
   signs_ = at::empty({pairs_ * workers_}, elements.dtype(at::kChar));
-}
-
-void Coordination::reset() {
-  ABT_ASSERT(stage_ == Stage::Idle, "differences are in flight");
-  sum_.zero_();
 }
 
 Coordination::Cut Coordination::cut(std::int64_t begin, std::int64_t count) const {
@@ -72,7 +67,7 @@ void Coordination::keep(const at::Tensor& gradient, std::int64_t begin, std::int
       first_.narrow(0, from, to - from).copy_(gradient.narrow(0, from, to - from));
     }
   };
-  if (!wire_->keeps_messages()) {
+  if (!wire_->format().keeps_messages) {
     copy(begin, begin + count);
     return;
   }
@@ -91,7 +86,7 @@ void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std:
   const auto part = [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
     return of.narrow(0, from, to - from);
   };
-  if (!wire_->takes_parts()) {
+  if (!wire_->format().takes_parts) {
     if (count == numel_) {
       wire_->encode(first_, gradient, message);
       return;
@@ -103,7 +98,7 @@ void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std:
   const Cut c = cut(begin, count);
   if (c.inner < c.rest) {
     const at::Tensor second = part(gradient, c.inner, c.rest);
-    if (wire_->keeps_messages()) {
+    if (wire_->format().keeps_messages) {
       wire_->encode_of_kept(items(kept_, c), second, items(message, c));
     } else {
       wire_->encode(part(first_, c.inner, c.rest), second, items(message, c));
@@ -190,12 +185,6 @@ void Coordination::exchange() {
   stage_ = Stage::Differences;
 }
 
-void Coordination::receive() {
-  pending_.wait();
-  rows_ = wire_->rows(inbox_, workers_, pairs_);
-  begin_products();
-}
-
 void Coordination::begin_products() {
   row_ = 0;
   stage_ = Stage::Products;
@@ -230,7 +219,9 @@ void Coordination::end_products() {
 void Coordination::advance() {
   const at::NoGradGuard no_grad;
   if (stage_ == Stage::Differences) {
-    receive();
+    pending_.wait();
+    rows_ = wire_->rows(inbox_, workers_, pairs_);
+    begin_products();
   } else if (stage_ == Stage::Products) {
     end_products();
   }

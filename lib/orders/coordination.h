@@ -42,8 +42,6 @@ class Coordination {
       const OrderOptions& options, std::int64_t numel, std::int64_t pairs, std::uint64_t seed,
       c10::Device device, comm::Communicator* group);
 
-  // Prepares for the epoch's first difference: S = 0. Nothing may be in flight.
-  void reset();
   // Takes elements begin .. begin + count - 1 of `gradient`, which is flat and
   // whole: keep() those of the next pair's first unit, then subtract() those of
   // the second, D = first - second. The gradient may be overwritten afterwards.
@@ -66,7 +64,7 @@ class Coordination {
   SignQueue& signs() {
     return decided_;
   }
-  // This worker's share of S.
+  // This worker's share of S; zero it when an epoch begins, with nothing in flight.
   at::Tensor& sum() {
     return sum_;
   }
@@ -85,7 +83,6 @@ class Coordination {
   // The items of a message that hold inner .. rest.
   at::Tensor items(const at::Tensor& message, const Cut& cut) const;
   void exchange();
-  void receive();
   void begin_products();
   void start_run();
   void end_products();

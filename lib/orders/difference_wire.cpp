@@ -35,13 +35,14 @@ class Codes : public DifferenceWire {
  public:
   explicit Codes(std::int64_t numel)
       : DifferenceWire(
-            {at::kByte, ops::records_of(numel), ops::kRecordBytes, ops::kRecordNumbers}) {}
+            {.type = at::kByte,
+             .items = ops::records_of(numel),
+             .elements = ops::kRecordBytes,
+             .numbers = ops::kRecordNumbers,
+             .keeps_messages = true}) {}
   void encode(
       const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const override {
     ops::encode_difference(first, second, message);
-  }
-  bool keeps_messages() const override {
-    return true;
   }
   void encode_of_kept(
       const at::Tensor& kept, const at::Tensor& second, const at::Tensor& message) const override {
@@ -66,13 +67,11 @@ class Codes : public DifferenceWire {
 class Sketch : public DifferenceWire {
  public:
   Sketch(std::int64_t buckets, std::uint64_t seed)
-      : DifferenceWire({at::kFloat, buckets}), seed_(Random(seed, RandomPurpose::Orders).next()) {}
+      : DifferenceWire({.items = buckets, .takes_parts = false}),
+        seed_(Random(seed, RandomPurpose::Orders).next()) {}
   void encode(
       const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const override {
     ops::count_sketch(first, second, seed_, message);
-  }
-  bool takes_parts() const override {
-    return false;
   }
 
  private:

@@ -24,6 +24,13 @@ class DifferenceWire {
     std::int64_t items = 0;
     std::int64_t elements = 1;  // per item
     std::int64_t numbers = 1;   // represented by one item
+    // Whether a run of whole items can be encoded on its own. The vector's last
+    // item may be shorter.
+    bool takes_parts = true;
+    // Whether the first of two gradients may wait in the form of its own message,
+    // which moves less memory. encode_of_kept() then makes the message of the
+    // difference of `kept` and the second gradient.
+    bool keeps_messages = false;
   };
   struct ItemRange {
     std::int64_t begin = 0;  // first item
@@ -51,17 +58,6 @@ class DifferenceWire {
   // undefined, that of first.
   virtual void encode(
       const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const = 0;
-  // Whether a run of whole items can be encoded on its own. The vector's last
-  // item may be shorter.
-  virtual bool takes_parts() const {
-    return true;
-  }
-  // Whether the first of two gradients may wait in the form of its own message,
-  // which moves less memory. encode_of_kept() then makes the message of the
-  // difference of `kept` and the second gradient.
-  virtual bool keeps_messages() const {
-    return false;
-  }
   virtual void encode_of_kept(
       const at::Tensor& kept, const at::Tensor& second, const at::Tensor& message) const;
   // The numbers (flat fp32) of any number of items, one item after another.

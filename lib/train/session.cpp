@@ -361,8 +361,9 @@ SessionResult Session::finish(const TrainResult& result) {
   weights::save_model(folder_ + "/model.safetensors", *result.model, options_.model.names, about);
   nlohmann::ordered_json summary = summarize(options_, result, host_.hosts());
   if (optim::makes_sparse(options_.optimizer)) {
-    weights::save_sparse_model(
-        folder_ + "/model.sparse.safetensors", *result.model, options_.model.names, about);
+    weights::save_model_as(
+        folder_ + "/model.sparse.safetensors", *result.model,
+        {.names = options_.model.names, .sparse = true, .about = about});
     summary["sparsity"] = weights::sparsity_json(*result.model, folder_);
   }
   summary["damaged_images"] = damaged_images(setup_.dataset);

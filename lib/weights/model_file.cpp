@@ -25,12 +25,9 @@ class Patterns {
  public:
   Patterns(const std::vector<std::string>& patterns, const nn::Model& model)
       : patterns_(patterns), model_(model) {}
-  // Matches a tensor ("head.fc.bias") or its layer ("head.fc"), as the model or
-  // torchvision names it.
   bool match(const std::string& tensor) const {
-    return std::any_of(patterns_.begin(), patterns_.end(), [&](const std::string& pattern) {
-      return matches(pattern, tensor) || matches(pattern, model_.torchvision_name(tensor).name);
-    });
+    return std::ranges::any_of(
+        patterns_, [&](const std::string& pattern) { return matches(pattern, tensor); });
   }
   // Throws if a pattern matches nothing.
   void check() const {
@@ -47,20 +44,20 @@ class Patterns {
       tensors.push_back(b.name);
     }
     for (const std::string& pattern : patterns_) {
-      const std::vector<std::string> one = {pattern};
-      const Patterns alone(one, model_);
       ABT_CHECK(
-          std::any_of(
-              tensors.begin(), tensors.end(),
-              [&](const std::string& name) { return alone.match(name); }),
+          std::ranges::any_of(
+              tensors, [&](const std::string& name) { return matches(pattern, name); }),
           Config, "model.fresh: '{}' matches no layer of the model; the layers are {}", pattern,
           join(layers, ", "));
     }
   }
 
  private:
-  static bool matches(const std::string& pattern, const std::string& tensor) {
-    return glob_match(pattern, tensor) || glob_match(pattern, tensor.substr(0, tensor.rfind('.')));
+  // Matches a tensor ("head.fc.bias") or its layer ("head.fc"), as the model or
+  // torchvision names it.
+  bool matches(const std::string& pattern, const std::string& tensor) const {
+    return nn::matches_tensor(pattern, tensor) ||
+           nn::matches_tensor(pattern, model_.torchvision_name(tensor).name);
   }
   const std::vector<std::string>& patterns_;
   const nn::Model& model_;
@@ -74,25 +71,18 @@ class Reader {
 
   void weight(const std::string& own_name, nn::Weight& w) {
     const nn::TorchvisionName name = name_in_file(own_name);
-    for (const char* ending : {"", ".A", ".B"}) {
-      known_.insert(name.name + ending);
-    }
-    for (const char* ending : {".indices", ".values"}) {
-      known_.insert(name.name + ending);
-    }
+    know(name.name);
     const StoredWeight form(model_, own_name, w, name.flat);
     if (!file_.has(name.name + ".A")) {
       const at::Tensor stored =
           file_.has(name.name + ".indices")
               ? sparse(name.name, form.sizes())
               : part(own_name, name.name, form.sizes(), form.output_dimension());
-      set_dense(w, form.from_file(stored));
+      const at::Tensor dense = form.from_file(stored);
+      w.set_dense(w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
       return;
     }
-    const std::int64_t rank = file_.columns(name.name + ".A");
-    w.set_factors(form.in_file(
-        {file_.read(name.name + ".A", {w.m(), rank}),
-         file_.read(name.name + ".B", {rank, w.n()})}));
+    w.set_factors(form.in_file(factors(name.name, w.m(), w.n())));
   }
   at::Tensor plain(const std::string& own_name, const Sizes& sizes) {
     const std::string name = name_in_file(own_name).name;
@@ -100,12 +90,10 @@ class Reader {
       return part(own_name, name, sizes, 0);
     }
     // An embedding that `decompose` has cut; it is trained dense.
-    known_.insert(name + ".A");
-    known_.insert(name + ".B");
+    know(name);
     const auto [n, m] = std::minmax(sizes[0], sizes[1]);
-    const std::int64_t rank = file_.columns(name + ".A");
-    const at::Tensor product =
-        at::matmul(file_.read(name + ".A", {m, rank}), file_.read(name + ".B", {rank, n}));
+    const auto [a, b] = factors(name, m, n);
+    const at::Tensor product = at::matmul(a, b);
     return sizes[0] == m ? product : product.t().contiguous();
   }
   // A tensor that the file may have, but that stays as it is in the model.
@@ -113,18 +101,14 @@ class Reader {
     for (const std::string& name :
          {own_name, model_.torchvision_name(own_name).name, model_.file_form().prefix + own_name,
           whole_name(model_.file_form().part(own_name))}) {
-      for (const char* ending : {"", ".A", ".B"}) {
-        known_.insert(name + ending);
-      }
+      know(name);
     }
   }
   // A copy of one of the model's tensors, which must be equal to it. If one of
   // them was decomposed, they cannot be compared.
   void copy(const std::string& name, const std::string& of, const at::Tensor& tensor) {
     const std::string there = has(name) ? name : model_.file_form().prefix + name;
-    for (const char* ending : {"", ".A", ".B"}) {
-      known_.insert(there + ending);
-    }
+    know(there);
     ABT_CHECK(
         !file_.has(there) || file_.has(name_in_file(of).name + ".A") ||
             at::equal(file_.read(there, tensor.sizes().vec()), tensor),
@@ -136,7 +120,7 @@ class Reader {
   }
   // Tensors that nothing has asked for belong to another model, as in PyTorch's
   // strict load_state_dict.
-  void check_unexpected(const std::string& path) const {
+  void check_unexpected() const {
     const nn::FileForm& form = model_.file_form();
     const auto is_ignored = [&](const std::string& name) {
       return std::ranges::any_of(form.ignored, [&](const std::string& glob) {
@@ -146,11 +130,17 @@ class Reader {
     for (const std::string& name : file_.names()) {
       ABT_CHECK(
           known_.contains(name) || name.ends_with(".num_batches_tracked") || is_ignored(name),
-          DamagedData, "{} does not fit the model: tensor '{}' is unexpected", path, name);
+          DamagedData, "{} does not fit the model: tensor '{}' is unexpected", path_, name);
     }
   }
 
  private:
+  // All forms in which a file may have this tensor.
+  void know(const std::string& name) {
+    for (const char* ending : {"", ".A", ".B", ".indices", ".values"}) {
+      known_.insert(name + ending);
+    }
+  }
   bool has(const std::string& name) const {
     return file_.has(name) || file_.has(name + ".A") || file_.has(name + ".indices");
   }
@@ -184,8 +174,9 @@ class Reader {
     all[static_cast<std::size_t>(dimension)] *= part.parts;
     return file_.read(whole, all).narrow(dimension, part.part * count, count).contiguous();
   }
-  static void set_dense(nn::Weight& w, const at::Tensor& dense) {
-    w.set_dense(w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
+  linalg::LowRankPair factors(const std::string& name, std::int64_t m, std::int64_t n) const {
+    const std::int64_t rank = file_.columns(name + ".A");
+    return {file_.read(name + ".A", {m, rank}), file_.read(name + ".B", {rank, n})};
   }
   // A weight that is stored as its nonzero values.
   at::Tensor sparse(const std::string& name, const Sizes& sizes) const {
@@ -280,7 +271,7 @@ void load_model(const std::string& path, nn::Model& model, const std::vector<std
       *b.tensor = file.plain(b.name, b.tensor->sizes().vec());
     }
   }
-  file.check_unexpected(path);
+  file.check_unexpected();
 }
 
 }  // namespace abtrain::weights

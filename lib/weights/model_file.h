@@ -38,15 +38,11 @@ void save_model(
     const std::string& path, const nn::Model& model, nn::TensorNames names = nn::TensorNames::Timm,
     const About& about = {});
 
-// The same, with weights that are mostly zeros stored in sparse form.
-void save_sparse_model(
-    const std::string& path, const nn::Model& model, nn::TensorNames names = nn::TensorNames::Timm,
-    const About& about = {});
-
-// How a model is written for other programs.
+// How else a model is written.
 struct ModelForm {
   nn::TensorNames names = nn::TensorNames::Timm;
   bool merged = false;                // factors multiplied out, so that all weights are dense
+  bool sparse = false;                // weights that are mostly zeros in sparse form
   at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
   About about = {};
 };

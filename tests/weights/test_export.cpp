@@ -114,7 +114,7 @@ TEST_F(Export, NamesAreThoseOfTheRunByDefault) {
 }
 
 TEST_F(Export, TakesAnyFileOfTheRun) {
-  save_sparse_model(folder_.file("model.sparse.safetensors"), *model_);
+  save_model_as(folder_.file("model.sparse.safetensors"), *model_, {.sparse = true});
   options_.model = "model.sparse.safetensors";
   export_run(config_, options_);
   EXPECT_EQ(difference(), 0);
