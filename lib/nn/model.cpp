@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -82,38 +81,31 @@ void fill(at::Tensor& tensor, const Init& init, const Random& random) {
   at::parallel_for(0, (numel + kBlock - 1) / kBlock, kGrain, fill_blocks);
 }
 
-// What is left of the weights without the smallest, which together have at most
-// this share of the parameters.
-std::vector<NamedWeight> without_smallest(const std::vector<NamedWeight>& weights, double share) {
-  std::vector<std::size_t> by_size(weights.size());
-  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
-  const auto numel = [&](std::size_t i) { return weights[i].weight->numel(); };
-  std::ranges::stable_sort(by_size, {}, numel);
+// Removes the smallest weights, which together have at most this share of the
+// parameters.
+void drop_smallest(std::vector<NamedWeight>& weights, double share) {
+  const bool had_any = !weights.empty();
+  const auto numel = [](const NamedWeight& w) { return w.weight->numel(); };
   std::int64_t total = 0;
-  for (const std::size_t i : by_size) {
-    total += numel(i);
+  for (const NamedWeight& w : weights) {
+    total += numel(w);
   }
   // A share such as 0.29 of 100 lands slightly below the number that is meant.
   constexpr double kHair = 1e-9;
   const double allowed = share * static_cast<double>(total) * (1 + kHair);
-  std::vector<bool> stays_dense(weights.size(), false);
+  std::ranges::stable_sort(weights, {}, numel);
   std::int64_t taken = 0;
-  for (const std::size_t i : by_size) {
-    taken += numel(i);
-    stays_dense[i] = static_cast<double>(taken) <= allowed;
-  }
-  std::vector<NamedWeight> rest;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (!stays_dense[i]) {
-      rest.push_back(weights[i]);
-    }
-  }
+  const auto rest = std::ranges::find_if(weights, [&](const NamedWeight& w) {
+    taken += numel(w);
+    return static_cast<double>(taken) > allowed;
+  });
+  weights.erase(weights.begin(), rest);
+  std::ranges::sort(weights, {}, &NamedWeight::position);
   ABT_CHECK(
-      !rest.empty() || weights.empty(), Config,
+      !weights.empty() || !had_any, Config,
       "method.dense_share: expected a number from 0 to below 1, got {}, which "
       "leaves no layer to factor",
       share);
-  return rest;
 }
 
 }  // namespace
@@ -307,7 +299,8 @@ std::vector<NamedWeight> factorable_weights(
         used[i], Config, "method.keep_dense: '{}' matches no layer; the layers are {}", patterns[i],
         join(names, ", "));
   }
-  return without_smallest(result, dense_share);
+  drop_smallest(result, dense_share);
+  return result;
 }
 
 }  // namespace abtrain::nn

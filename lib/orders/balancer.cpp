@@ -50,9 +50,9 @@ void Balancer::start(std::int64_t epoch, std::int64_t place) {
   order_ = data::BalancedOrder(std::move(units));
   epoch_ = epoch;
   place_ = place;
-  broken_ = decides_pairs() && place % 2 == 1;
+  broken_ = kind_.decides_pairs && place % 2 == 1;
   for (std::int64_t k = 0; k < place; ++k) {
-    if (!decides_pairs()) {
+    if (!kind_.decides_pairs) {
       order_.decide_unit(1);
     } else if (k % 2 == 1) {
       order_.decide_pair(1);
@@ -64,7 +64,7 @@ void Balancer::start(std::int64_t epoch, std::int64_t place) {
 void Balancer::bind(std::int64_t numel, c10::Device device, comm::Communicator* group) {
   const at::NoGradGuard no_grad;
   settle();
-  broken_ = decides_pairs() && place_ % 2 == 1;
+  broken_ = kind_.decides_pairs && place_ % 2 == 1;
   seen_ = 0;
   numel_ = numel;
   group_ = kind_.decides_together ? group : nullptr;
@@ -77,7 +77,7 @@ void Balancer::bind(std::int64_t numel, c10::Device device, comm::Communicator* 
     coordination_.emplace(
         options_, numel, takes_examples() ? batch_ / 2 : 1, seed_, device, group_);
   }
-  if (!decides_pairs()) {
+  if (!kind_.decides_pairs) {
     mean_ = at::zeros({numel}, on);
     total_ = at::zeros({numel}, on);
     counted_ = 0;
@@ -91,7 +91,7 @@ at::Tensor& Balancer::sum() {
 void Balancer::see(const at::Tensor& gradients, std::int64_t begin, std::int64_t count) {
   const at::NoGradGuard no_grad;
   seen_ += count;
-  if (!decides_pairs()) {
+  if (!kind_.decides_pairs) {
     total_.narrow(0, begin, count).add_(gradients.narrow(0, begin, count));
     coordination_->center(gradients, mean_, begin, count);
   } else if (place_ % 2 == 0) {
@@ -115,7 +115,7 @@ void Balancer::step(const at::Tensor& gradients) {
 void Balancer::end_unit() {
   coordination_->advance();
   take_signs(false);
-  if (!decides_pairs()) {
+  if (!kind_.decides_pairs) {
     ++counted_;
     coordination_->send();
   } else if (place_ % 2 == 1) {
@@ -146,8 +146,8 @@ void Balancer::step(const nn::UnitGradients& units) {
 void Balancer::balance_alone(const nn::UnitGradients& units) {
   at::Tensor all = units.products();
   at::Tensor with_sum = units.products(sum_);
-  const std::int64_t n = decides_pairs() ? batch_ / 2 : batch_;
-  if (decides_pairs()) {
+  const std::int64_t n = kind_.decides_pairs ? batch_ / 2 : batch_;
+  if (kind_.decides_pairs) {
     // <g_2k - g_2k+1, g_2l - g_2l+1>
     const at::Tensor rows = all.reshape({n, 2, 2 * n});
     const at::Tensor first = (rows.select(1, 0) - rows.select(1, 1)).view({n, n, 2});
@@ -163,7 +163,7 @@ void Balancer::balance_alone(const nn::UnitGradients& units) {
   const at::Tensor signs = at::empty({n}, all.options().dtype(at::kChar));
   ops::pair_signs(packer_.pack(all, with_sum), signs);
   const at::Tensor factors = signs.to(at::kFloat);
-  if (decides_pairs()) {
+  if (kind_.decides_pairs) {
     units.add(sum_, at::stack({factors, -factors}, 1).view({-1}));
   } else {
     units.add(sum_, factors);
@@ -184,7 +184,7 @@ void Balancer::take_signs(bool wait) {
     }
     for (auto k = static_cast<std::size_t>(own); k < signs.size();
          k += static_cast<std::size_t>(workers)) {
-      decides_pairs() ? order_.decide_pair(signs[k]) : order_.decide_unit(signs[k]);
+      kind_.decides_pairs ? order_.decide_pair(signs[k]) : order_.decide_unit(signs[k]);
     }
   });
 }
@@ -200,7 +200,7 @@ void Balancer::end_epoch() {
   settle();
   order_.end_epoch();
   sum().zero_();
-  if (!decides_pairs()) {
+  if (!kind_.decides_pairs) {
     mean_.copy_(total_ / static_cast<double>(counted_));
     total_.zero_();
     counted_ = 0;
@@ -210,6 +210,7 @@ void Balancer::end_epoch() {
 }
 
 void Balancer::settle() {
+  const at::NoGradGuard no_grad;
   if (coordination_) {
     coordination_->finish();
   }
@@ -224,7 +225,7 @@ void Balancer::archive(state::Archive& archive) {
   archive.value("order.units", units);
   archive.value("order.counted", counted_);
   archive.tensor("order.sum", sum(), state::Owner::Worker);
-  if (place_ % 2 == 1 && decides_pairs()) {
+  if (place_ % 2 == 1 && kind_.decides_pairs) {
     ABT_CHECK(
         coordination_.has_value(), DamagedData,
         "the checkpoint's place in the order of examples is inside a pair");

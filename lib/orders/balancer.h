@@ -80,9 +80,6 @@ class Balancer {
   std::function<void(const std::vector<int>&)> watch_signs;
 
  private:
-  bool decides_pairs() const {
-    return kind_.decides_pairs;
-  }
   bool is_alone() const {
     return group_ == nullptr || group_->size() == 1;
   }

@@ -1,7 +1,6 @@
 #include "orders/coordination.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -58,7 +57,6 @@ at::Tensor Coordination::items(const at::Tensor& message, const Cut& cut) const 
 }
 
 void Coordination::keep(const at::Tensor& gradient, std::int64_t begin, std::int64_t count) {
-  const at::NoGradGuard no_grad;
   if (!first_.defined()) {
     first_ = at::zeros({numel_}, gradient.options());
   }
@@ -80,7 +78,6 @@ void Coordination::keep(const at::Tensor& gradient, std::int64_t begin, std::int
 }
 
 void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std::int64_t count) {
-  const at::NoGradGuard no_grad;
   ABT_ASSERT(pairs_ == 1 && stage_ != Stage::Differences, "the message is in use");
   const at::Tensor message = messages_.view({-1});
   const auto part = [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
@@ -114,7 +111,6 @@ void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std:
 
 void Coordination::center(
     const at::Tensor& gradient, const at::Tensor& mean, std::int64_t begin, std::int64_t count) {
-  const at::NoGradGuard no_grad;
   ABT_ASSERT(workers_ == 1 && pairs_ == 1, "only for a worker alone");
   const Cut c = cut(begin, count);
   wire_->encode(
@@ -123,7 +119,6 @@ void Coordination::center(
 }
 
 void Coordination::send() {
-  const at::NoGradGuard no_grad;
   finish();
   const at::Tensor message = messages_.view({-1});
   if (std::exchange(whole_, false)) {
@@ -153,7 +148,6 @@ void Coordination::archive(state::Archive& archive, const std::string& prefix) {
 }
 
 void Coordination::send_rows(const at::Tensor& differences) {
-  const at::NoGradGuard no_grad;
   ABT_ASSERT(differences.size(0) == pairs_, "{} pairs, expected {}", differences.size(0), pairs_);
   finish();
   for (std::int64_t k = 0; k < pairs_; ++k) {
@@ -217,7 +211,6 @@ void Coordination::end_products() {
 }
 
 void Coordination::advance() {
-  const at::NoGradGuard no_grad;
   if (stage_ == Stage::Differences) {
     pending_.wait();
     rows_ = wire_->rows(inbox_, workers_, pairs_);

@@ -13,7 +13,7 @@
 // and advance() never wait for a collective that they have just started.
 //
 // For a worker alone, without a group, nothing is sent, and differences are
-// fp32.
+// fp32. Call it while no gradients are recorded (at::NoGradGuard).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -11,6 +11,28 @@
 namespace abtrain::data {
 namespace {
 
+template <class T>
+void widen(const std::uint8_t* from, std::span<std::int64_t> out) {
+  for (std::int64_t& value : out) {
+    T token;
+    std::memcpy(&token, from, sizeof token);
+    value = token;
+    from += sizeof token;
+  }
+}
+
+// A token in its file, by TokenType.
+struct TokenForm {
+  std::size_t width;  // bytes
+  void (*widen)(const std::uint8_t* from, std::span<std::int64_t> out);
+};
+constexpr TokenForm kForms[] = {
+    {1, widen<std::uint8_t>}, {2, widen<std::uint16_t>}, {4, widen<std::uint32_t>}};
+
+const TokenForm& form_of(TokenType type) {
+  return kForms[static_cast<std::size_t>(type)];
+}
+
 // llm.c's header: 256 numbers of 32 bits, of which the first are these.
 struct BinHeader {
   std::uint32_t magic, version, tokens;
@@ -22,18 +44,6 @@ struct BinKind {
 };
 constexpr BinKind kBinKinds[] = {
     {TokenType::Uint16, 20240520, 1}, {TokenType::Uint32, 20240801, 7}};
-
-std::size_t width_of(TokenType type) {
-  switch (type) {
-    case TokenType::Bytes:
-      return 1;
-    case TokenType::Uint16:
-      return 2;
-    case TokenType::Uint32:
-      return 4;
-  }
-  return 1;
-}
 
 // The tokens' bytes, without llm.c's header if there is one.
 std::span<const std::uint8_t> without_header(
@@ -52,26 +62,16 @@ std::span<const std::uint8_t> without_header(
       DamagedData,
       "{}: expected tokens of {} bits, found a header of version {} for tokens "
       "of {} bits{}",
-      path, 8 * width_of(type), header.version, 8 * width_of(kind->type),
+      path, 8 * form_of(type).width, header.version, 8 * form_of(kind->type).width,
       bytes.size() < kHeaderBytes ? ", which is cut off" : "");
   bytes = bytes.subspan(kHeaderBytes);
   ABT_CHECK(
-      bytes.size() / width_of(type) == header.tokens, DamagedData,
+      bytes.size() / form_of(type).width == header.tokens, DamagedData,
       "{}: its header announces {} tokens ({} bytes), but {} bytes follow", path,
       with_commas(header.tokens),
-      with_commas(static_cast<std::int64_t>(width_of(type)) * header.tokens),
+      with_commas(static_cast<std::int64_t>(form_of(type).width) * header.tokens),
       with_commas(static_cast<std::int64_t>(bytes.size())));
   return bytes;
-}
-
-template <class T>
-void widen(const std::uint8_t* from, std::span<std::int64_t> out) {
-  for (std::int64_t& value : out) {
-    T token;
-    std::memcpy(&token, from, sizeof token);
-    value = token;
-    from += sizeof token;
-  }
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ Tokens::Tokens(
     const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary,
     double bytes_per_token)
     : type_(type), vocabulary_(vocabulary), bytes_per_token_(bytes_per_token) {
-  const std::size_t width = width_of(type);
+  const std::size_t width = form_of(type).width;
   for (const auto& [path, mapped] : files) {
     Part part{path, MappedFile(mapped), {}, size_};
     part.bytes = without_header(path, part.file->bytes(), type);
@@ -114,24 +114,14 @@ void Tokens::read(std::int64_t first, std::span<std::int64_t> out) const {
   ABT_ASSERT(
       first >= 0 && first + std::ssize(out) <= size_, "tokens {} .. {} of {}", first,
       first + std::ssize(out), size_);
-  const std::size_t width = width_of(type_);
+  const auto [width, widen] = form_of(type_);
   auto part = std::ranges::upper_bound(parts_, first, {}, &Part::first) - 1;
   for (; !out.empty(); ++part) {
     const auto begin = static_cast<std::size_t>(first - part->first);
     const std::size_t count = std::min(out.size(), part->bytes.size() / width - begin);
     const std::uint8_t* from = part->bytes.data() + begin * width;
     const auto some = out.first(count);
-    switch (type_) {
-      case TokenType::Bytes:
-        widen<std::uint8_t>(from, some);
-        break;
-      case TokenType::Uint16:
-        widen<std::uint16_t>(from, some);
-        break;
-      case TokenType::Uint32:
-        widen<std::uint32_t>(from, some);
-        break;
-    }
+    widen(from, some);
     const auto above =
         std::ranges::find_if(some, [&](std::int64_t token) { return token >= vocabulary_; });
     ABT_CHECK(

@@ -72,7 +72,6 @@ class Exported : public Layer {
     const ExportArchive archive(path);
     graph_ = read_graph(archive);
     form_.library = "the exported model";
-    choose_weights(archive);
     make_tensors(archive);
     make_steps();
   }
@@ -90,17 +89,13 @@ class Exported : public Layer {
   }
 
  private:
-  struct Tensor {
+  struct Own {
     std::string name;
     GraphTensor::Kind kind;
     ValueId value;
-    at::Tensor tensor = {};
+    std::optional<Weight> weight = {};
+    at::Tensor tensor = {};  // of what is no weight
     bool decays = false;
-  };
-  struct OwnWeight {
-    std::string name;
-    ValueId value;
-    Weight weight;
   };
   struct Placed {
     std::unique_ptr<Step> step;
@@ -108,7 +103,10 @@ class Exported : public Layer {
     std::vector<ValueId> releases = {};  // values that nothing reads after this step
   };
 
-  void choose_weights(const ExportArchive& archive);
+  // How values are used as weights, if in one form and in no other way.
+  std::map<ValueId, std::optional<WeightUse>> weight_forms() const;
+  std::optional<Weight> weight_of(
+      const WeightUse& use, const std::string& name, std::vector<std::int64_t> sizes);
   void make_tensors(const ExportArchive& archive);
   void make_steps();
   [[noreturn]] void fail(const GraphNode& node, const std::string& why) const {
@@ -121,19 +119,16 @@ class Exported : public Layer {
   std::vector<std::int64_t> sizes_;
   ExportedGraph graph_;
   std::vector<std::optional<WeightUse>> uses_;  // of each node
-  // In the order of the state dict; addresses stay.
-  std::deque<OwnWeight> weights_;
-  std::deque<Tensor> tensors_;
+  std::deque<Own> own_;                         // in the order of the state dict; addresses stay
   FileForm form_;
   std::vector<Placed> steps_;
 };
 
-void Exported::choose_weights(const ExportArchive& archive) {
-  std::map<ValueId, std::optional<WeightUse>> forms;  // none: used in another way, too
-  for (const GraphNode& node : graph_.nodes) {
-    const std::optional<WeightUse> use = weight_use(node);
-    uses_.push_back(use);
-    for (const ValueId id : node.inputs()) {
+std::map<ValueId, std::optional<WeightUse>> Exported::weight_forms() const {
+  std::map<ValueId, std::optional<WeightUse>> forms;
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const std::optional<WeightUse>& use = uses_[i];
+    for (const ValueId id : graph_.nodes[i].inputs()) {
       if (!use || id != use->weight) {
         forms[id] = std::nullopt;
       } else if (const auto [place, is_new] = forms.emplace(id, use);
@@ -142,22 +137,19 @@ void Exported::choose_weights(const ExportArchive& archive) {
       }
     }
   }
-  for (const GraphTensor& tensor : graph_.tensors) {
-    const auto form = forms.find(tensor.value);
-    if (tensor.kind != GraphTensor::Kind::Parameter || form == forms.end() || !form->second) {
-      continue;
-    }
-    std::vector<std::int64_t> sizes = archive.entry(tensor.name()).sizes;
-    const WeightUse& use = *form->second;
-    if (sizes.size() != (use.convolves ? 4 : 2) || std::ranges::min(sizes) < 1) {
-      continue;
-    }
-    if (use.transposed) {
-      std::ranges::reverse(sizes);
-      form_.transposed.push_back(tensor.name());
-    }
-    weights_.push_back({tensor.name(), tensor.value, Weight(sizes, use.window.groups > 1)});
+  return forms;
+}
+
+std::optional<Weight> Exported::weight_of(
+    const WeightUse& use, const std::string& name, std::vector<std::int64_t> sizes) {
+  if (sizes.size() != (use.convolves ? 4 : 2) || std::ranges::min(sizes) < 1) {
+    return std::nullopt;
   }
+  if (use.transposed) {
+    std::ranges::reverse(sizes);
+    form_.transposed.push_back(name);
+  }
+  return Weight(sizes, use.window.groups > 1);
 }
 
 void Exported::make_tensors(const ExportArchive& archive) {
@@ -166,6 +158,7 @@ void Exported::make_tensors(const ExportArchive& archive) {
   std::set<ValueId> embedded;    // in tables of embeddings
   std::set<ValueId> statistics;
   for (const GraphNode& node : graph_.nodes) {
+    uses_.push_back(weight_use(node));
     const std::vector<ValueId> inputs = node.inputs();
     read.insert(inputs.begin(), inputs.end());
     if (node.target == "aten::embedding") {
@@ -183,6 +176,7 @@ void Exported::make_tensors(const ExportArchive& archive) {
       }
     }
   }
+  const std::map<ValueId, std::optional<WeightUse>> forms = weight_forms();
   for (const GraphTensor& tensor : graph_.tensors) {
     const auto& entry = archive.entry(tensor.name());
     for (std::size_t i = 1; i < tensor.names.size(); ++i) {
@@ -193,27 +187,27 @@ void Exported::make_tensors(const ExportArchive& archive) {
         !statistics.contains(tensor.value) && !tensor.name().ends_with("num_batches_tracked")) {
       form_.constants.emplace_back(tensor.name(), archive.read(tensor.name()));
     }
-    const bool is_weight =
-        std::ranges::any_of(weights_, [&](const OwnWeight& w) { return w.value == tensor.value; });
-    if (is_weight ||
-        (tensor.kind != GraphTensor::Kind::Parameter && !read.contains(tensor.value))) {
-      continue;
-    }
-    Tensor own{tensor.name(), tensor.kind, tensor.value};
+    Own own{tensor.name(), tensor.kind, tensor.value};
     if (tensor.kind == GraphTensor::Kind::Parameter) {
+      const auto form = forms.find(tensor.value);
+      if (form != forms.end() && form->second) {
+        own.weight = weight_of(*form->second, tensor.name(), entry.sizes);
+      }
       ABT_CHECK(
-          c10::isFloatingType(entry.type), Config,
+          own.weight || c10::isFloatingType(entry.type), Config,
           "model.file: {}: parameter '{}' does not hold floating-point numbers", path_,
           tensor.name());
-      own.tensor = at::zeros(entry.sizes);
+      own.tensor = own.weight ? at::Tensor() : at::zeros(entry.sizes);
       own.decays = entry.sizes.size() > 1 && multiplied.contains(tensor.value) &&
                    !embedded.contains(tensor.value);
-    } else {
+    } else if (read.contains(tensor.value)) {
       own.tensor = archive.read(tensor.name());
       own.kind = statistics.contains(tensor.value) ? GraphTensor::Kind::Buffer
                                                    : GraphTensor::Kind::Constant;
+    } else {
+      continue;
     }
-    tensors_.push_back(std::move(own));
+    own_.push_back(std::move(own));
   }
 }
 
@@ -233,11 +227,12 @@ void Exported::make_steps() {
   std::map<ValueId, std::size_t> last_use;
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const GraphNode& node = graph_.nodes[i];
-    const auto own = std::ranges::find_if(
-        weights_, [&](const OwnWeight& w) { return uses_[i] && w.value == uses_[i]->weight; });
+    const auto own = std::ranges::find_if(own_, [&](const Own& each) {
+      return each.weight && uses_[i] && each.value == uses_[i]->weight;
+    });
     std::unique_ptr<Step> step;
-    if (own != weights_.end()) {
-      step = std::make_unique<Product>(own->weight, *uses_[i], node.outputs[0]);
+    if (own != own_.end()) {
+      step = std::make_unique<Product>(*own->weight, *uses_[i], node.outputs[0]);
     } else {
       const ValueId first =
           node.arguments.empty() ? -1 : root_of(roots, node.arguments[0].value().value_or(-1));
@@ -279,11 +274,13 @@ at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
   }
   std::vector<c10::IValue> values(static_cast<std::size_t>(graph_.values));
   values[static_cast<std::size_t>(graph_.input)] = input;
-  for (Tensor& own : tensors_) {
-    if (own.tensor.device() != input.device()) {  // a constant
-      own.tensor = own.tensor.to(input.device());
+  for (Own& own : own_) {
+    if (!own.weight) {
+      if (own.tensor.device() != input.device()) {  // a constant
+        own.tensor = own.tensor.to(input.device());
+      }
+      values[static_cast<std::size_t>(own.value)] = own.tensor;
     }
-    values[static_cast<std::size_t>(own.value)] = own.tensor;
   }
   Pass exact = pass;
   exact.precision = {};
@@ -292,8 +289,8 @@ at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
   for (const Placed& placed : steps_) {
     try {
       const at::AutoGradMode grad_mode(
-          at::GradMode::is_enabled() && placed.node->records_gradients);
-      if (placed.node->autocasts) {
+          at::GradMode::is_enabled() && placed.node->modes.records_gradients);
+      if (placed.node->modes.autocasts) {
         placed.step->run(frame);
       } else {
         const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
@@ -314,20 +311,13 @@ at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
 }
 
 void Exported::visit(const std::string& prefix, Visitor& visitor) {
-  // The order of the state dict.
-  auto weight = weights_.begin();
-  auto tensor = tensors_.begin();
-  for (const GraphTensor& next : graph_.tensors) {
-    if (weight != weights_.end() && weight->value == next.value) {
-      visitor.weight(prefix + weight->name, weight->weight, {});
-      ++weight;
-    } else if (tensor != tensors_.end() && tensor->value == next.value) {
-      if (tensor->kind == GraphTensor::Kind::Parameter) {
-        visitor.parameter(prefix + tensor->name, tensor->tensor, tensor->decays, {});
-      } else if (tensor->kind == GraphTensor::Kind::Buffer) {
-        visitor.buffer(prefix + tensor->name, tensor->tensor);
-      }
-      ++tensor;
+  for (Own& own : own_) {
+    if (own.weight) {
+      visitor.weight(prefix + own.name, *own.weight, {});
+    } else if (own.kind == GraphTensor::Kind::Parameter) {
+      visitor.parameter(prefix + own.name, own.tensor, own.decays, {});
+    } else if (own.kind == GraphTensor::Kind::Buffer) {
+      visitor.buffer(prefix + own.name, own.tensor);
     }
   }
 }
@@ -359,9 +349,9 @@ std::vector<std::string> Exported::keep_dense() const {
     }
   }
   std::vector<std::string> names;
-  for (const OwnWeight& w : weights_) {
-    if (dense.contains(w.value)) {
-      names.push_back(w.name);
+  for (const Own& own : own_) {
+    if (own.weight && dense.contains(own.value)) {
+      names.push_back(own.name);
     }
   }
   return names;

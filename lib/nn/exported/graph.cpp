@@ -89,10 +89,7 @@ class GraphReader {
   }
 
  private:
-  struct Modes {
-    bool records_gradients = true;
-    bool autocasts = true;
-  };
+  using Modes = GraphNode::Modes;
 
   ValueId define(const std::string& name) {
     const ValueId id = count_++;
@@ -110,6 +107,10 @@ class GraphReader {
   }
 
   void read_inputs(const ordered_json& signature) {
+    const std::map<std::string, GraphTensor::Kind> kinds = {
+        {"parameter", GraphTensor::Kind::Parameter},
+        {"buffer", GraphTensor::Kind::Buffer},
+        {"tensor_constant", GraphTensor::Kind::Constant}};
     for (const ordered_json& spec : signature.at("input_specs")) {
       const auto [kind, what] = tagged(spec);
       if (kind == "user_input") {
@@ -122,31 +123,22 @@ class GraphReader {
         graph_.input = define(input_name_);
         continue;
       }
-      const auto add = [&](const char* key, GraphTensor::Kind of_kind) {
-        const std::vector<std::string> names = archive_.names_of(what.at(key).get<std::string>());
-        const auto value_name = what.at("arg").at("name").get<std::string>();
-        const auto tied = std::ranges::find(
-            graph_.tensors, names.front(), [](const GraphTensor& t) { return t.names.front(); });
-        if (tied != graph_.tensors.end()) {
-          names_.emplace(value_name, tied->value);
-          return;
-        }
-        graph_.tensors.push_back(
-            {names, of_kind, define(value_name),
-             what.value("persistent", of_kind == GraphTensor::Kind::Parameter)});
-      };
-      if (kind == "parameter") {
-        add("parameter_name", GraphTensor::Kind::Parameter);
-      } else if (kind == "buffer") {
-        add("buffer_name", GraphTensor::Kind::Buffer);
-      } else if (kind == "tensor_constant") {
-        add("tensor_constant_name", GraphTensor::Kind::Constant);
+      const auto known = kinds.find(kind);
+      ABT_CHECK(
+          known != kinds.end(), Config,
+          "model.file: {}: the model has an input of kind '{}'; expected one tensor, parameters, "
+          "buffers and constants",
+          archive_.path(), printable(kind));
+      const std::vector<std::string> names =
+          archive_.names_of(what.at(kind + "_name").get<std::string>());
+      const auto value_name = what.at("arg").at("name").get<std::string>();
+      const auto tied = std::ranges::find(graph_.tensors, names.front(), &GraphTensor::name);
+      if (tied != graph_.tensors.end()) {
+        names_.emplace(value_name, tied->value);
       } else {
-        throw Error(
-            ErrorKind::Config, formatted(
-                                   "model.file: {}: the model has an input of kind '{}'; expected "
-                                   "one tensor, parameters, buffers and constants",
-                                   archive_.path(), printable(kind)));
+        const bool is_parameter = known->second == GraphTensor::Kind::Parameter;
+        graph_.tensors.push_back(
+            {names, known->second, define(value_name), what.value("persistent", is_parameter)});
       }
     }
     ABT_CHECK(
@@ -201,8 +193,7 @@ class GraphReader {
     GraphNode node;
     node.target = json.at("target").get<std::string>();
     node.where = place_of(json);
-    node.records_gradients = modes.records_gradients;
-    node.autocasts = modes.autocasts;
+    node.modes = modes;
     if (node.target == "torch.ops.higher_order.wrap_with_set_grad_enabled" ||
         node.target == "torch.ops.higher_order.wrap_with_autocast") {
       read_wrapped(json, modes);

@@ -20,8 +20,11 @@ struct GraphNode {
   std::vector<GraphArgument> arguments;
   std::vector<ValueId> outputs;
   bool lists_output = false;  // the outputs are the items of one list
-  bool records_gradients = true;
-  bool autocasts = true;
+  // Of the blocks around it, `with torch.no_grad()` or `with torch.autocast(...)`.
+  struct Modes {
+    bool records_gradients = true;
+    bool autocasts = true;
+  } modes;
   std::string where;  // "layer 'fc1', model.py:12: x = self.fc1(x)"
 
   const GraphArgument* find(const std::string& name) const;
