@@ -5,20 +5,20 @@
 
 namespace abtrain {
 
-std::optional<Conflict> warmup_conflict(
+void check_warmup(
     const std::string& key, const Duration& warmup, const StatedLength& length, const char* what,
-    bool may_fill) {
+    Conflicts& out, bool may_fill) {
   const bool is_share = warmup.unit == Duration::Unit::Percent;
   const double whole = is_share ? 100 : length.run.value;
   if ((!is_share && warmup.unit != length.run.unit) ||
       (may_fill ? warmup.value <= whole : warmup.value < whole)) {
-    return std::nullopt;
+    return;
   }
-  return Conflict{
-      {key, length.key, "method.name"},
-      formatted(
-          "a warm-up of {} leaves no {} in a run of {}", print_duration(warmup), what,
-          print_duration(length.run))};
+  out.push_back(
+      {{key, length.key, "method.name"},
+       formatted(
+           "a warm-up of {} leaves no {} in a run of {}", print_duration(warmup), what,
+           print_duration(length.run))});
 }
 
 }  // namespace abtrain

@@ -2,7 +2,6 @@
 // without the data.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "base/conflict.h"
@@ -16,11 +15,11 @@ struct StatedLength {
   std::string key;  // "train.steps" or "train.epochs"
 };
 
-// The conflict of a warm-up after which no `what` is left. `may_fill`: it may
-// last as long as the run, but not longer. Durations in units that only the
+// Adds the conflict of a warm-up after which no `what` is left. `may_fill`: it
+// may last as long as the run, but not longer. Durations in units that only the
 // data make comparable have no conflict here.
-std::optional<Conflict> warmup_conflict(
+void check_warmup(
     const std::string& key, const Duration& warmup, const StatedLength& length, const char* what,
-    bool may_fill = false);
+    Conflicts& out, bool may_fill = false);
 
 }  // namespace abtrain

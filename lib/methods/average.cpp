@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <numeric>
@@ -28,33 +29,42 @@ void average(
     const std::vector<at::Tensor>& tensors, comm::Communicator& group, comm::Purpose purpose,
     at::ScalarType wire, double weight) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> flat;
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.numel() > 0) {
-      flat.push_back(tensor.reshape({-1}));
-    }
-  }
-  if (flat.empty()) {
+  const at::Tensor buffer = flattened(tensors);
+  if (buffer.numel() == 0) {
     return;
   }
-  const at::Tensor buffer = at::cat(flat);
   weigh(buffer, weight);
   compress::average(buffer, group, purpose, wire);
-  std::int64_t offset = 0;
+  unflatten(buffer, tensors);
+}
+
+std::vector<at::Tensor> statistics_of(const nn::Model& model) {
+  std::vector<at::Tensor> statistics;
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    statistics.push_back(*b.tensor);
+  }
+  return statistics;
+}
+
+at::Tensor flattened(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> flat;
   for (const at::Tensor& tensor : tensors) {
-    at::Tensor target = tensor;
-    target.copy_(buffer.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
+    flat.push_back(tensor.reshape({-1}));
+  }
+  return flat.empty() ? at::empty({0}) : at::cat(flat);
+}
+
+void unflatten(const at::Tensor& flat, const std::vector<at::Tensor>& tensors) {
+  std::int64_t offset = 0;
+  for (at::Tensor tensor : tensors) {
+    tensor.copy_(flat.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
     offset += tensor.numel();
   }
 }
 
 void average_buffers(
     const nn::Model& model, comm::Communicator& group, comm::Purpose purpose, double weight) {
-  std::vector<at::Tensor> buffers;
-  for (const nn::NamedBuffer& b : model.buffers()) {
-    buffers.push_back(*b.tensor);
-  }
-  average(buffers, group, purpose, at::kFloat, weight);
+  average(statistics_of(model), group, purpose, at::kFloat, weight);
 }
 
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {

@@ -25,6 +25,13 @@ void average(
     const std::vector<at::Tensor>& tensors, comm::Communicator& group, comm::Purpose purpose,
     at::ScalarType wire = at::kFloat, double weight = 1);
 
+// The model's running statistics.
+std::vector<at::Tensor> statistics_of(const nn::Model& model);
+// The elements of these tensors, one tensor after another, in a new flat one.
+at::Tensor flattened(const std::vector<at::Tensor>& tensors);
+// The reverse: overwrites the tensors.
+void unflatten(const at::Tensor& flat, const std::vector<at::Tensor>& tensors);
+
 // Averages the running statistics in place.
 void average_buffers(
     const nn::Model& model, comm::Communicator& group, comm::Purpose purpose, double weight = 1);

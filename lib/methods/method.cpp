@@ -57,6 +57,7 @@ bool Method::moves_after(std::int64_t t) {
 void Method::make_dense_block() {
   trained_ =
       optim::ParameterBlock(dense_parameters(context_.model), true, context_.optimizer.moments());
+  moved();
 }
 
 void Method::load_mean(std::span<state::State> old) {

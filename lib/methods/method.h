@@ -175,7 +175,7 @@ class Method {
   void make_dense_block();
   // Loads each of these states, and then has the mean of their blocks.
   void load_mean(std::span<state::State> old);
-  // Must be called wherever a block is built or loaded.
+  // Must be called wherever a block is built, before it is loaded.
   void moved() {
     ++layout_;
   }

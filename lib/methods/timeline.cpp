@@ -76,11 +76,9 @@ Timeline make_timeline(
     std::vector<Stretch> opening, std::vector<Stretch> round, std::int64_t steps,
     std::int64_t latest) {
   Timeline timeline;
-  const auto end_in = [&](Stretch last, std::int64_t first) {
-    last.first = first;
-    last.steps = steps - first;
-    last.after = Event::None;
-    timeline.stretches.push_back(last);
+  const auto end_in = [&](const Stretch& last, std::int64_t first) {
+    timeline.stretches.push_back(
+        {last.phase, last.gradients, steps - first, Event::None, last.fragment, first});
   };
   std::int64_t t = 0;
   for (Stretch& s : opening) {
@@ -93,7 +91,6 @@ Timeline make_timeline(
       timeline.stretches.push_back(s);
     }
     if (s.times < wanted) {
-      s.times = s.every = 1;
       end_in(s, t);
       return timeline;
     }
@@ -113,11 +110,8 @@ Timeline make_timeline(
     }
   }
   // The run ends in the first one that does not come as often as those before.
-  Stretch last = *std::ranges::min_element(round, {}, &Stretch::times);
-  const std::int64_t first = last.first + last.times * every;
-  last.times = 1;
-  last.every = 1;
-  end_in(last, first);
+  const Stretch& last = *std::ranges::min_element(round, {}, &Stretch::times);
+  end_in(last, last.first + last.times * every);
   return timeline;
 }
 

@@ -52,11 +52,9 @@ Conflicts check(
       schedule.milestones.end()) {
     out.push_back({{"schedule.milestones"}, "expected ascending shares"});
   }
-  if (auto conflict = warmup_conflict(
-          "schedule.warmup_steps", schedule.warmup_steps, length, "step at the full rate",
-          /*may_fill=*/true)) {
-    out.push_back(std::move(*conflict));
-  }
+  check_warmup(
+      "schedule.warmup_steps", schedule.warmup_steps, length, "step at the full rate", out,
+      /*may_fill=*/true);
   if (kind.dual_averaging && schedule.name != ScheduleName::Constant) {
     out.push_back(
         {{"schedule.name", "optimizer.name"},

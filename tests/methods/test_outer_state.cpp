@@ -65,7 +65,7 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
   for (const SyncMode sync : {SyncMode::OnlyLearned, SyncMode::Full}) {
     const linalg::LowRankPair start = {at::randn({w.m(), kRank}), at::randn({kRank, w.n()})};
     const linalg::LowRankPair merged = merge_factors(
-        sync, start, at::randn({w.m(), kRank}) * 0.1, at::randn({kRank, w.n()}) * 0.1);
+        sync, start, {at::randn({w.m(), kRank}) * 0.1, at::randn({kRank, w.n()}) * 0.1});
     // Nothing is cut.
     const std::int64_t rank = merged.a.size(1);
     const linalg::LowRankPair after = balanced(merged, rank);

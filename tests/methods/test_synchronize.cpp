@@ -120,7 +120,7 @@ TEST_P(SyncModes, EqualsItsDefinition) {
         exchange.mean_changes(own, kM * kR, kR * kN, at::kFloat, comm::Purpose::Sync);
     const linalg::LowRankPair merged = merge_factors(
         mode, {a0.to(at::kFloat), b0.to(at::kFloat)},
-        mean.a.defined() ? mean.a.view({kM, kR}) : at::Tensor(), mean.b.view({kR, kN}));
+        {mean.a.defined() ? mean.a.view({kM, kR}) : at::Tensor(), mean.b.view({kR, kN})});
     EXPECT_LT(largest_difference(at::matmul(merged.a, merged.b), expected), 1e-5);
     EXPECT_EQ(merged.a.size(1), mode == SyncMode::Full ? 2 * kR : kR);
     EXPECT_EQ(
@@ -149,7 +149,7 @@ TEST(MergeFactors, Formulas) {
   const at::Tensor a0 = at::randn({9, 4}, f64), b0 = at::randn({4, 6}, f64);
   const at::Tensor da = at::randn({9, 4}, f64), db = at::randn({4, 6}, f64);
   const auto product = [&](SyncMode mode, const at::Tensor& change_a) {
-    const linalg::LowRankPair p = merge_factors(mode, {a0, b0}, change_a, db);
+    const linalg::LowRankPair p = merge_factors(mode, {a0, b0}, {change_a, db});
     return at::matmul(p.a, p.b);
   };
   const auto mm = [](const at::Tensor& x, const at::Tensor& y) { return at::matmul(x, y); };

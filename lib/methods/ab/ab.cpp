@@ -196,15 +196,10 @@ std::int64_t AbTraining::numel_of(nn::Factor which) const {
 }
 
 FlatFactors AbTraining::own_factors(const at::Tensor& flat) const {
-  FlatFactors own;
   const std::int64_t a = trains(nn::Factor::A) ? numel_of(nn::Factor::A) : 0;
-  if (trains(nn::Factor::A)) {
-    own.a = flat.narrow(0, 0, a);
-  }
-  if (trains(nn::Factor::B)) {
-    own.b = flat.narrow(0, a, flat.numel() - a);
-  }
-  return own;
+  return {
+      trains(nn::Factor::A) ? flat.narrow(0, 0, a) : at::Tensor(),
+      trains(nn::Factor::B) ? flat.narrow(0, a, flat.numel() - a) : at::Tensor()};
 }
 
 at::Tensor AbTraining::own_change() {
@@ -261,15 +256,12 @@ void AbTraining::set_products(const FlatFactors& mean_change) {
   for (AbLayer& layer : factorable_) {
     const std::int64_t rank = layer.weight().rank();
     if (rank > 0) {
-      const auto of_a = [&](const at::Tensor& flat) {
-        return layer.matrix_at(flat, a, nn::Factor::A, rank);
+      const auto of_layer = [&](const FlatFactors& flat) -> linalg::LowRankPair {
+        return {
+            layer.matrix_at(flat.a, a, nn::Factor::A, rank),
+            layer.matrix_at(flat.b, b, nn::Factor::B, rank)};
       };
-      const auto of_b = [&](const at::Tensor& flat) {
-        return layer.matrix_at(flat, b, nn::Factor::B, rank);
-      };
-      layer.product = merge_factors(
-          context_.options.sync, {of_a(start.a), of_b(start.b)}, of_a(mean_change.a),
-          of_b(mean_change.b));
+      layer.product = merge_factors(context_.options.sync, of_layer(start), of_layer(mean_change));
     }
     a += rank * layer.cut.m;
     b += rank * layer.cut.n;

@@ -52,6 +52,15 @@ std::int64_t factor_numbers(const SourceShape& shape, std::int64_t rank) {
   return rank * (shape.rows() + shape.columns());
 }
 
+at::Tensor gather_pieces(
+    const at::Tensor& mine, const Counts& counts, comm::Communicator& world,
+    comm::Purpose purpose) {
+  const auto numel = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  const at::Tensor all = at::empty({numel}, mine.options());
+  world.all_gather(all, mine, counts, purpose).wait();
+  return all;
+}
+
 void gather_layers(
     const Owned& owned, const Counts& sizes, const std::vector<at::Tensor>& mine,
     const at::TensorOptions& options, comm::Communicator& world,
@@ -74,8 +83,7 @@ void gather_layers(
     offset += tensor.numel();
   }
   ABT_ASSERT(offset == counts[rank], "{} numbers for {}", offset, counts[rank]);
-  at::Tensor out = at::empty({std::accumulate(counts.begin(), counts.end(), 0L)}, options);
-  world.all_gather(out, in, counts, comm::Purpose::Factors).wait();
+  const at::Tensor out = gather_pieces(in, counts, world, comm::Purpose::Factors);
   offset = 0;
   for (const auto& layers : owned) {
     for (const std::size_t i : layers) {

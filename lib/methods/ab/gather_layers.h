@@ -49,6 +49,11 @@ std::int64_t factor_numbers(const SourceShape& shape, std::int64_t rank);
 
 using Counts = std::vector<std::int64_t>;
 
+// The flat pieces of all workers, one after another; worker r brings counts[r]
+// elements.
+at::Tensor gather_pieces(
+    const at::Tensor& mine, const Counts& counts, comm::Communicator& world, comm::Purpose purpose);
+
 // Every worker sends the tensors of its layers (`mine`) in one flat buffer.
 // Calls `take` with each layer's index and its piece of the result. Layer i has
 // sizes[i] elements.

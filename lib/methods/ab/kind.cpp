@@ -128,10 +128,7 @@ Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
              "expected less than method.sync_every ({}), got {}", print_duration(o.sync_every),
              print_duration(o.full_rank_steps))});
   }
-  if (auto conflict =
-          warmup_conflict("method.warmup_steps", o.warmup_steps, length, "factored phase")) {
-    out.push_back(std::move(*conflict));
-  }
+  check_warmup("method.warmup_steps", o.warmup_steps, length, "factored phase", out);
   if (o.anneal_steps.value > 0 && std::string_view(linalg::kind_of(o.rank).key) != "ratio") {
     out.push_back(
         {{"method.anneal_steps", "method.rank.rule", "method.name"},

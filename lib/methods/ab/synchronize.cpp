@@ -9,23 +9,21 @@
 #include <numeric>
 
 #include "comm/traffic.h"
+#include "compress/bucket.h"
+#include "methods/ab/gather_layers.h"
 #include "methods/average.h"
 
 namespace abtrain::methods {
 
 namespace {
 
-struct Range {
-  std::int64_t begin;
-  std::int64_t end;
-  std::int64_t size() const {
-    return end - begin;
-  }
-};
+using compress::Range;
 
-Range part(Range whole, std::int64_t index, std::int64_t count) {
+// Part `index` of `count` parts that differ by at most one element.
+Range part(const Range& whole, int index, int count) {
   return {
-      whole.begin + whole.size() * index / count, whole.begin + whole.size() * (index + 1) / count};
+      whole.begin + comm::chunk_begin(whole.size, count, index),
+      comm::chunk_size(whole.size, count, index)};
 }
 
 // A worker's place among the workers of its role.
@@ -66,21 +64,16 @@ Range record_part(const comm::Groups& groups, int rank, std::int64_t record) {
 // Of each group in a mean over the groups of its role, by their examples.
 std::vector<double> weights_of(
     const comm::Groups& groups, const std::vector<std::int64_t>& batches) {
+  std::vector<std::int64_t> examples;  // of each group
+  for (auto first = batches.begin(); first != batches.end(); first += groups.group_size) {
+    examples.push_back(std::accumulate(first, first + groups.group_size, std::int64_t{0}));
+  }
   std::vector<double> weights(static_cast<std::size_t>(groups.count), 1);
-  for (const comm::Role role : {comm::Role::A, comm::Role::B}) {
-    std::vector<std::size_t> members;
-    std::vector<std::int64_t> examples;
-    for (int g = 0; g < groups.count && !batches.empty(); ++g) {
-      const int first = g * groups.group_size;
-      if (groups.role_of(first) == role) {
-        const auto begin = batches.begin() + first;
-        members.push_back(static_cast<std::size_t>(g));
-        examples.push_back(std::accumulate(begin, begin + groups.group_size, std::int64_t{0}));
-      }
-    }
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      weights[members[i]] = weight_of(examples, i);
-    }
+  for (int g = 0; g < groups.count && !batches.empty(); ++g) {
+    const PlaceInRole place = place_in_role(groups, g * groups.group_size);
+    const auto first = examples.begin() + g - place.group;  // of its role
+    weights[static_cast<std::size_t>(g)] =
+        weight_of({first, first + place.groups}, static_cast<std::size_t>(place.group));
   }
   return weights;
 }
@@ -107,26 +100,23 @@ FlatFactors FactorExchange::mean_changes(
   const Range slice = slice_of(groups_, own, change.numel());
   const Range shard = shard_of(groups_, own, change.numel());
 
-  at::Tensor mine = change.narrow(0, slice.begin, slice.size());
+  at::Tensor mine = change.narrow(0, slice.begin, slice.size);
   const double weight = weights_[static_cast<std::size_t>(groups_.group_of(world_.rank()))];
   if (weight != 1) {
     mine = mine * weight;  // before it is rounded
   }
   const at::Tensor in = mine.to(wire, /*non_blocking=*/false, /*copy=*/true);
-  at::Tensor mean = at::empty({shard.size()}, in.options());
+  at::Tensor mean = at::empty({shard.size}, in.options());
   peers_->reduce_scatter(mean, in, comm::ReduceOp::Mean, purpose).wait();
 
   std::vector<Range> shards;
-  std::vector<std::int64_t> counts;
-  std::int64_t total = 0;
+  Counts counts;
   for (int r = 0; r < world_.size(); ++r) {
     const bool is_a = groups_.role_of(r) == comm::Role::A;
     shards.push_back(shard_of(groups_, place_in_role(groups_, r), is_a ? a : b));
-    counts.push_back(shards.back().size());
-    total += counts.back();
+    counts.push_back(shards.back().size);
   }
-  at::Tensor all = at::empty({total}, in.options());
-  world_.all_gather(all, mean, counts, purpose).wait();
+  const at::Tensor all = gather_pieces(mean, counts, world_, purpose);
 
   FlatFactors result;
   result.b = at::empty({b}, change.options());
@@ -137,8 +127,8 @@ FlatFactors FactorExchange::mean_changes(
   for (int r = 0; r < world_.size(); ++r) {
     const Range range = shards[static_cast<std::size_t>(r)];
     at::Tensor& target = groups_.role_of(r) == comm::Role::A ? result.a : result.b;
-    target.narrow(0, range.begin, range.size()).copy_(all.narrow(0, offset, range.size()));
-    offset += range.size();
+    target.narrow(0, range.begin, range.size).copy_(all.narrow(0, offset, range.size));
+    offset += range.size;
   }
   return result;
 }
@@ -154,15 +144,13 @@ FlatFactors FactorExchange::mean_changes(
   const at::Tensor record = at::empty({size_of(world_.rank())}, bytes);
   ops::encode_wire(change, format, record);
 
-  std::vector<std::int64_t> counts;
-  std::int64_t total = 0;
+  Counts counts;
   for (int r = 0; r < world_.size(); ++r) {
-    counts.push_back(record_part(groups_, r, size_of(r)).size());
-    total += counts.back();
+    counts.push_back(record_part(groups_, r, size_of(r)).size);
   }
   const Range own = record_part(groups_, world_.rank(), record.numel());
-  const at::Tensor all = at::empty({total}, bytes);
-  world_.all_gather(all, record.narrow(0, own.begin, own.size()), counts, purpose).wait();
+  const at::Tensor all =
+      gather_pieces(record.narrow(0, own.begin, own.size), counts, world_, purpose);
 
   // The workers of a group follow one another, so its record is whole again.
   FlatFactors result;
@@ -192,7 +180,7 @@ std::int64_t FactorExchange::bytes_sent(
   const std::int64_t record =
       ops::wire_bytes(format, groups.role_of(rank) == comm::Role::A ? a : b);
   return comm::all_gather_bytes(
-      record_part(groups, rank, record).size(), 1, groups.group_size * groups.count);
+      record_part(groups, rank, record).size, 1, groups.group_size * groups.count);
 }
 
 std::int64_t FactorExchange::bytes_sent(
@@ -200,15 +188,16 @@ std::int64_t FactorExchange::bytes_sent(
     std::int64_t element_size) {
   const PlaceInRole place = place_in_role(groups, rank);
   const std::int64_t n = place.role == comm::Role::A ? a : b;
-  const std::int64_t slice = slice_of(groups, place, n).size();
-  const std::int64_t shard = shard_of(groups, place, n).size();
-  const std::int64_t workers = static_cast<std::int64_t>(groups.group_size) * groups.count;
-  return ((slice - shard) + (workers - 1) * shard) * element_size;
+  const std::int64_t slice = slice_of(groups, place, n).size;
+  const std::int64_t shard = shard_of(groups, place, n).size;
+  return (slice - shard) * element_size +
+         comm::all_gather_bytes(shard, element_size, groups.group_size * groups.count);
 }
 
 linalg::LowRankPair merge_factors(
-    SyncMode mode, const linalg::LowRankPair& start, const at::Tensor& da, const at::Tensor& db) {
+    SyncMode mode, const linalg::LowRankPair& start, const linalg::LowRankPair& change) {
   const at::NoGradGuard no_grad;
+  const auto& [da, db] = change;
   switch (mode) {
     case SyncMode::OnlyLearned:
       return {start.a + da, start.b + db};

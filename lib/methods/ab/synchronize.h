@@ -81,9 +81,9 @@ class FactorExchange {
 };
 
 // One layer's merged weight as a product: rank r, or 2r in mode `full`.
-// `start`: the factors A0, B0 at the last decomposition. `da`, `db`: their mean
-// changes (m x r, r x n); da is undefined in mode only-b.
+// `start`: the factors A0, B0 at the last decomposition. `change`: their mean
+// changes (m x r, r x n); that of A is undefined in mode only-b.
 linalg::LowRankPair merge_factors(
-    SyncMode mode, const linalg::LowRankPair& start, const at::Tensor& da, const at::Tensor& db);
+    SyncMode mode, const linalg::LowRankPair& start, const linalg::LowRankPair& change);
 
 }  // namespace abtrain::methods

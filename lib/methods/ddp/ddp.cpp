@@ -19,7 +19,6 @@ Stage DataParallel::now() {
 void DataParallel::start() {
   make_dense_block();
   reduction_.bind(trained_, context_.world);
-  moved();
 }
 
 void DataParallel::finish(std::int64_t) {
@@ -37,7 +36,6 @@ void DataParallel::archive(state::Archive& archive) {
   trained_.archive(archive, "block.", state::Owner::Replicas);
   if (archive.is_loading()) {
     reduction_.bind(trained_, context_.world);
-    moved();
   }
   reduction_.archive(archive, "reducer.");
 }
@@ -47,7 +45,6 @@ void DataParallel::regroup(std::vector<state::State>& old, std::int64_t) {
   auto archive = state::Archive::loading(old.front());
   trained_.archive(archive, "block.", state::Owner::Replicas);
   reduction_.bind(trained_, context_.world);
-  moved();
 }
 
 std::vector<at::Tensor> DataParallel::replicated_state() {

@@ -56,10 +56,7 @@ std::vector<TrafficRow> local_rows(const Timeline& timeline) {
 
 Conflicts check_local(const MethodSetup& setup, const StatedLength& length) {
   Conflicts out;
-  if (auto conflict = warmup_conflict(
-          "method.warmup_steps", setup.options.warmup_steps, length, "local step")) {
-    out.push_back(std::move(*conflict));
-  }
+  check_warmup("method.warmup_steps", setup.options.warmup_steps, length, "local step", out);
   const compress::ReducerOptions& wire = setup.options.outer.wire;
   if (wire.name) {
     std::ranges::move(

@@ -1,10 +1,10 @@
 // The state of training with local steps: saving it, restoring it, and merging
 // it for a different number of workers.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include "base/error.h"
+#include "methods/average.h"
 #include "methods/local/training.h"
 
 namespace abtrain::methods {
@@ -31,7 +31,6 @@ void LocalTraining::archive(state::Archive& archive) {
     velocity_ = local_ && outer_step_.has_velocity() ? at::empty_like(x_) : at::Tensor();
     flight_.reset();
     bind();
-    moved();
   }
   if (!local_) {
     reduction_.archive(archive, "reducer.");
@@ -56,17 +55,9 @@ void LocalTraining::archive(state::Archive& archive) {
       "fragments",
       fragment, plan_.fragments);
   if (archive.is_loading()) {
-    flight_.emplace();
-    flight_->fragment = fragment;
-    flight_->begun = begun;
-    flight_->applies = applies;
-    flight_->settled = true;
-    std::int64_t statistics = 0;
-    for (const nn::NamedBuffer& b : context_.model.buffers()) {
-      statistics += b.tensor->numel();
-    }
-    if (statistics > 0 && plan_.ends_round(fragment)) {
-      flight_->statistics = at::empty({statistics}, x_.options());
+    flight_ = Flight{fragment, begun, applies, /*settled=*/true};
+    if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
+      flight_->statistics = flattened(statistics_of(context_.model));  // the sizes
     }
   }
   at::Tensor mean = scratch_.narrow(0, 0, fragments_[static_cast<std::size_t>(fragment)].numel);

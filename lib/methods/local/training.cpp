@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/zeros_like.h>
@@ -41,7 +40,6 @@ Stage LocalTraining::now() {
 
 void LocalTraining::start() {
   make_dense_block();
-  moved();
   local_ = plan_.warmup == 0;
   if (local_) {
     begin_local(0);
@@ -123,16 +121,9 @@ void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
   }
   weigh(scratch_.narrow(0, 0, at), world_weight());
   exchanges_[index]->start(t);
-  flight_.emplace();
-  flight_->fragment = fragment;
-  flight_->begun = t;
-  flight_->applies = t + plan_.delay;
+  flight_ = Flight{fragment, t, t + plan_.delay};
   if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
-    std::vector<at::Tensor> flat;
-    for (const nn::NamedBuffer& b : context_.model.buffers()) {
-      flat.push_back(b.tensor->reshape({-1}));
-    }
-    flight_->statistics = at::cat(flat);
+    flight_->statistics = flattened(statistics_of(context_.model));
     weigh(flight_->statistics, world_weight());
     flight_->pending =
         context_.world.all_reduce(flight_->statistics, comm::ReduceOp::Mean, comm::Purpose::Sync);
@@ -174,14 +165,13 @@ void LocalTraining::apply_fragment(std::int64_t t) {
     at += range.size;
   }
   if (flight.statistics.defined()) {
-    at = 0;
-    for (const nn::NamedBuffer& b : context_.model.buffers()) {
-      b.tensor->copy_(flight.statistics.narrow(0, at, b.tensor->numel()).view(b.tensor->sizes()));
-      at += b.tensor->numel();
-    }
+    unflatten(flight.statistics, statistics_of(context_.model));
   }
-  if (plan_.with_moments) {
-    average_moments();
+  if (plan_.with_moments && trained_.moment_count() > 0) {
+    // Squared gradients would underflow to zero in fp16.
+    average(
+        {trained_.moments()}, context_.world, comm::Purpose::Sync,
+        wire_ == at::kHalf ? at::kFloat : wire_, world_weight());
   }
   if (plan_.fragments == 1 && mixing_ == 1) {
     agree(t, plan_.with_moments || trained_.moment_count() == 0);
@@ -191,15 +181,6 @@ void LocalTraining::apply_fragment(std::int64_t t) {
     mode += formatted(", fragment {}", flight.fragment);
   }
   context_.observer.synchronized(t, mode, flight.seconds + watch.seconds());
-}
-
-void LocalTraining::average_moments() {
-  if (trained_.moment_count() > 0) {
-    // Squared gradients would underflow to zero in fp16.
-    average(
-        {trained_.moments()}, context_.world, comm::Purpose::Sync,
-        wire_ == at::kHalf ? at::kFloat : wire_, world_weight());
-  }
 }
 
 void LocalTraining::agree(std::int64_t t, bool with_moments) {

@@ -67,8 +67,8 @@ class LocalTraining : public Method {
     std::int64_t begun = 0;    // steps done when the exchange began
     std::int64_t applies = 0;  // steps done when the result is used
     bool settled = false;      // the mean is in scratch_
-    at::Tensor statistics;     // running statistics, flat; undefined: none
-    comm::Pending pending;     // the average of the statistics
+    at::Tensor statistics = {};  // running statistics, flat; undefined: none
+    comm::Pending pending = {};  // the average of the statistics
     double seconds = 0;
   };
 
@@ -78,7 +78,6 @@ class LocalTraining : public Method {
   void bind();
   void begin_fragment(std::int64_t fragment, std::int64_t t);
   void apply_fragment(std::int64_t t);
-  void average_moments();
   void agree(std::int64_t t, bool with_moments);
   // The part of a flat buffer of all parameters that `range` covers.
   static at::Tensor part(const at::Tensor& flat, const compress::Range& range) {
