@@ -34,10 +34,7 @@ void check_memory(
     const RunOptions& options, const nn::InputShape& shape, int local_workers,
     std::int64_t image_bytes) {
   const at::Device device = device::pick_device(options.device);
-  std::int64_t memory = device::cpu_device().memory_bytes;
-  for (const device::DeviceInfo& each : device::cuda_devices()) {
-    memory = each.device == device ? each.memory_bytes : memory;
-  }
+  const std::int64_t memory = device::info_of(device).memory_bytes;
   const std::int64_t parameters = nn::make_model(options.model, shape)->dense_parameters();
   const double one = state_bytes(options, parameters);
   const auto gpus = static_cast<int>(device::cuda_devices().size());

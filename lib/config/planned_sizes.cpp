@@ -17,14 +17,6 @@ bool needs_spectra(const linalg::RankRule& rule) {
   return linalg::kind_of(rule).needs == linalg::RankNeeds::Values;
 }
 
-std::int64_t buffer_numel(const nn::Model& model) {
-  std::int64_t total = 0;
-  for (const nn::NamedBuffer& b : model.buffers()) {
-    total += b.tensor->numel();
-  }
-  return total;
-}
-
 // The ranks by a rule that needs no spectra; for a budget, every layer at the
 // same ratio.
 std::vector<std::int64_t> planned_ranks(
@@ -91,7 +83,9 @@ std::optional<PlannedSizes> model_sizes(
   const auto model = nn::make_model(options.model, shape);
   methods::ModelSizes sizes;
   sizes.parameters = model->dense_parameters();
-  sizes.buffers = buffer_numel(*model);
+  for (const nn::NamedBuffer& b : model->buffers()) {
+    sizes.buffers += b.tensor->numel();
+  }
   sizes.moments = optim::make_optimizer(options.optimizer)->moments();
   sizes.dense = methods::dense_slots(*model);
   sizes.weights = nn::weight_positions(*model);
@@ -107,18 +101,15 @@ std::optional<PlannedSizes> model_sizes(
   const std::vector<std::int64_t> planned = known == nullptr
                                                 ? planned_ranks(rule, weights, sizes.parameters)
                                                 : ranks_by_name(weights, *known);
+  std::map<const nn::Weight*, std::int64_t> rank_of;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const nn::Weight& w = *weights[i].weight;
     sizes.layers.push_back({w.m(), w.n(), planned[i]});
+    rank_of[&w] = planned[i];
   }
   std::vector<std::int64_t> ranks;
   for (const nn::NamedWeight& w : model->weights()) {
-    const auto place =
-        std::ranges::find(weights, w.weight, [](const nn::NamedWeight& f) { return f.weight; });
-    ranks.push_back(
-        place == weights.end()
-            ? 0
-            : sizes.layers[static_cast<std::size_t>(place - weights.begin())].rank);
+    ranks.push_back(rank_of[w.weight]);  // 0: dense
   }
   const bool both = options.method.trains == methods::Trains::Both;
   sizes.a = methods::factor_slots(

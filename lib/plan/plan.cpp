@@ -56,15 +56,13 @@ std::vector<PlannedLayer> layers_of(const config::RunOptions& options, const Fac
   }
   std::vector<PlannedLayer> layers;
   for (const nn::NamedWeight& w : facts.model->weights()) {
-    PlannedLayer layer{w.layer, w.weight->m(), w.weight->n()};
     const auto place = std::ranges::find(factorable, w.weight, &nn::NamedWeight::weight);
-    if (place != factorable.end() && !facts.planned) {
-      layer.rank.reset();
-    } else if (place != factorable.end()) {
-      const auto index = static_cast<std::size_t>(place - factorable.begin());
-      layer.rank = facts.planned->sizes.layers[index].rank;
-    }
-    layers.push_back(std::move(layer));
+    const auto index = static_cast<std::size_t>(place - factorable.begin());
+    layers.push_back(
+        {w.layer, w.weight->m(), w.weight->n(),
+         place == factorable.end() ? std::optional<std::int64_t>(0)
+         : facts.planned           ? std::optional(facts.planned->sizes.layers[index].rank)
+                                   : std::nullopt});
   }
   return layers;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
 #include <vector>
 
 #include "base/error.h"
@@ -38,16 +37,9 @@ class Links {
     double busiest = 0;
     for (int node = 0; node < network_.nodes; ++node) {
       double sum = 0;
-      std::set<int> counted;
       for (int rank = node * share_; rank < (node + 1) * share_; ++rank) {
-        const int group = rank / size;
-        if (!crosses(group, size)) {
-          continue;
-        }
-        if (!network_.ring) {
+        if (crosses(rank / size, size)) {
           sum += bytes(rank) * away(rank, size);
-        } else if (counted.insert(group).second) {
-          sum += bytes(rank);  // one member of a ring sends to another node
         }
       }
       busiest = std::max(busiest, sum);
@@ -67,12 +59,16 @@ class Links {
   bool crosses(int group, int size) const {
     return group * size / share_ != ((group + 1) * size - 1) / share_;
   }
-  // The share of a worker's bytes that leaves its node.
+  // The share of a worker's bytes that leaves its node: in a ring, all those of
+  // one member on each node.
   double away(int rank, int size) const {
     const int group = rank / size;
     const int node = rank / share_;
     const int first = std::max(group * size, node * share_);
     const int last = std::min((group + 1) * size, (node + 1) * share_);
+    if (network_.ring) {
+      return rank == first ? 1 : 0;
+    }
     return static_cast<double>(size - (last - first)) / (size - 1);
   }
 

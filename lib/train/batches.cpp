@@ -60,12 +60,8 @@ bool lies_on_device(
   if (options.data.on_device == false || !device.is_cuda() || bytes == 0) {
     return false;
   }
-  for (const device::DeviceInfo& gpu : device::cuda_devices()) {
-    if (gpu.device == device) {
-      return static_cast<double>(bytes) <= kShareOfMemory * static_cast<double>(gpu.memory_bytes);
-    }
-  }
-  return false;
+  return static_cast<double>(bytes) <=
+         kShareOfMemory * static_cast<double>(device::info_of(device).memory_bytes);
 }
 
 std::unique_ptr<data::BatchSource> make_batches(

@@ -32,6 +32,15 @@ std::string minor_version(const std::string& version) {
   return version.substr(0, version.rfind('.'));
 }
 
+// What `look` finds or, if it throws, `otherwise` with the reason as the advice.
+Finding looked_for(const char* topic, const std::string& otherwise, const auto& look) {
+  try {
+    return {topic, look(), ""};
+  } catch (const Error& error) {
+    return {topic, otherwise, error.what()};
+  }
+}
+
 Finding check_cuda(const BuildInfo& info) {
   if (!info.cuda.empty()) {
     return {"CUDA", formatted("compiled in, toolkit {}", info.cuda), ""};
@@ -78,35 +87,24 @@ Finding check_mpi(const BuildInfo& info) {
         "to train on several hosts' CPUs, install it (Debian: libopenmpi-dev) "
         "and build again with -DABTRAIN_MPI=ON"};
   }
-  try {
-    return {"MPI", comm::load_mpi(comm::mpi_candidates()).text(), ""};
-  } catch (const Error& error) {
-    return {"MPI", formatted("none found; {} would fit", info.mpi), error.what()};
-  }
+  return looked_for("MPI", formatted("none found; {} would fit", info.mpi), [] {
+    return comm::load_mpi(comm::mpi_candidates()).text();
+  });
 }
 
 // Which launcher's environment variables apply here: `mpirun -np 2 abtrain
 // doctor` shows what the workers of a run would find.
 Finding check_launcher() {
-  try {
-    return {"launcher", comm::find_launch({}).text(), ""};
-  } catch (const Error& error) {
-    return {"launcher", "not understood", error.what()};
-  }
+  return looked_for("launcher", "not understood", [] { return comm::find_launch({}).text(); });
 }
 
 // A missing secret is not a fault: most private networks do without one.
 Finding check_secret() {
-  try {
-    return {
-        "secret",
-        comm::secret_from_env().is_set()
-            ? formatted("{}, for connections between processes", comm::secret_source())
-            : "none, connections between processes are not authenticated",
-        ""};
-  } catch (const Error& error) {
-    return {"secret", "not usable", error.what()};
-  }
+  return looked_for("secret", "not usable", [] {
+    return comm::secret_from_env().is_set()
+               ? formatted("{}, for connections between processes", comm::secret_source())
+               : "none, connections between processes are not authenticated";
+  });
 }
 
 Finding check_configs() {

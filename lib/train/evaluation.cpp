@@ -14,7 +14,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <future>
 
 #include "data/text/tokens.h"
 #include "optim/optimizer_kind.h"
@@ -50,6 +49,23 @@ at::Tensor ranked_classes(const at::Tensor& logits) {
   return std::get<1>(at::sort(logits, /*stable=*/true, /*dim=*/1, /*descending=*/true));
 }
 
+void for_batches(
+    std::int64_t begin, std::int64_t end, std::int64_t size, std::launch when,
+    const std::function<data::Batch(std::int64_t, std::int64_t)>& batch,
+    const std::function<void(const data::Batch&)>& use) {
+  const auto batch_at = [&](std::int64_t first) {
+    return batch(std::min(first, end), std::min(first + size, end));
+  };
+  std::future<data::Batch> next = std::async(when, batch_at, begin);
+  for (std::int64_t first = begin; first < end; first += size) {
+    const data::Batch now = next.get();
+    next = std::async(when, batch_at, first + size);
+    if (now.labels.size(0) > 0) {
+      use(now);
+    }
+  }
+}
+
 Scores evaluate(
     nn::Model& model, const ExampleSource& images, const data::Augment& augment,
     std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
@@ -64,9 +80,7 @@ Scores evaluate(
   const std::int64_t begin = count * member / group_size;
   const std::int64_t end = count * (member + 1) / group_size;
   const auto* there = std::get_if<OnDevice>(&images);
-  const auto batch_at = [&](std::int64_t first) {
-    const std::int64_t last = std::min(end, first + batch_size);
-    first = std::min(first, end);
+  const auto batch_at = [&](std::int64_t first, std::int64_t last) {
     return there != nullptr ? augment.evaluation(there->images, first, last, there->type)
                             : augment.evaluation(std::get<OnHost>(images).examples, first, last);
   };
@@ -78,13 +92,7 @@ Scores evaluate(
   const at::Tensor correct = sums[0];
   const at::Tensor loss = sums[1];
   const at::Tensor labels_seen = sums[2];
-  std::future<data::Batch> next = std::async(when, batch_at, begin);
-  for (std::int64_t first = begin; first < end; first += batch_size) {
-    const data::Batch batch = next.get();
-    next = std::async(when, batch_at, first + batch_size);
-    if (batch.labels.size(0) == 0) {  // all images are damaged
-      continue;
-    }
+  for_batches(begin, end, batch_size, when, batch_at, [&](const data::Batch& batch) {
     if (augment.targets() > 0) {
       const at::Tensor targets = batch.labels.to(device, at::kDouble);
       const at::Tensor outputs =
@@ -94,7 +102,7 @@ Scores evaluate(
                {targets.square().sum(), (outputs - targets).square().sum(),
                 at::full_like(targets.sum(), targets.size(0))}),
            targets.sum(0)}));
-      continue;
+      return;
     }
     const at::Tensor labels = batch.labels.to(device).flatten();
     const at::Tensor logits =
@@ -110,7 +118,7 @@ Scores evaluate(
       const at::Tensor among = at::eq(first_five, labels.unsqueeze(1)).any(1).to(at::kLong);
       answers->push_back(at::stack({labels, likeliest, among}, 1));
     }
-  }
+  });
   sums = sums.cpu();
   at::Tensor all = at::empty({width * world.size()}, at::kDouble);
   world.all_gather(all, sums, comm::Purpose::Metrics).wait();

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <future>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -28,6 +30,14 @@ Scores evaluate(
     nn::Model& model, const ExampleSource& examples, const data::Augment& augment,
     std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
     double label_smoothing = 0, std::vector<at::Tensor>* answers = nullptr);
+
+// Passes the examples begin .. end - 1 to `use`, in batches of `size` that
+// `batch(first, last)` makes, without those that have no example because all are
+// damaged. std::launch::async: the next batch is made while one is used.
+void for_batches(
+    std::int64_t begin, std::int64_t end, std::int64_t size, std::launch when,
+    const std::function<data::Batch(std::int64_t first, std::int64_t last)>& batch,
+    const std::function<void(const data::Batch&)>& use);
 
 // The classes of each example (B x C) by their logits, the likeliest first; of
 // equal ones the first comes first.

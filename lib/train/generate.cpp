@@ -1,6 +1,5 @@
 #include "train/generate.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/softmax.h>
@@ -95,11 +94,9 @@ std::string generate(const config::RunOptions& configured, const GenerateOptions
       "{}: expected a run that trains on a text, but its data.name is {}", options.folder,
       data.name);
   const at::Device device = device::pick_device(configured.device);
-  const auto model = nn::make_model(configured.model, config::text_shape(data));
-  weights::load_model(weights::model_path(options.folder, options.model), *model);
-  model->to(device);
-  at::set_num_threads(threads_per_worker(configured, 1));
-  model->compute_in({precision_on(configured.train, device)});
+  const auto model = model_at_work(
+      configured, config::text_shape(data), weights::model_path(options.folder, options.model),
+      device);
   Tokens tokens = tokens_of(options.prompt, data);
   Random random(options.seed, RandomPurpose::Generate);
   for (std::int64_t i = 0; i < options.tokens; ++i) {

@@ -1,6 +1,5 @@
 #include "train/predict.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/isfinite.h>
@@ -229,30 +228,18 @@ class Predictor {
       : path_(weights::model_path(options.folder, options.model)),
         shape_(weights::shape_of_run(configured, path_)),
         device_(device::pick_device(configured.device)),
-        model_(nn::make_model(configured.model, shape_)),
+        model_(model_at_work(configured, shape_, path_, device_)),
         batch_size_(configured.evaluate.batch_size),
         top_(std::min(options.top, shape_.classes)) {
-    weights::load_model(path_, *model_);
-    model_->to(device_);
-    model_->compute_in({precision_on(configured.train, device_)});
     predictions.regression = shape_.regression;
     predictions.class_names = class_names_in(weights::about_of(path_), shape_.classes, path_);
   }
 
   // `batch(begin, end)`: these of `count` examples, whose labels are their places among them.
   void add(std::int64_t count, const auto& batch, const auto& name_of) {
-    const auto batch_at = [&](std::int64_t first) {
-      return batch(std::min(first, count), std::min(first + batch_size_, count));
-    };
-    // The next batch is made while the network works on the current one.
-    auto next = std::async(std::launch::async, batch_at, 0);
-    for (std::int64_t first = 0; first < count; first += batch_size_) {
-      const data::Batch now = next.get();
-      next = std::async(std::launch::async, batch_at, first + batch_size_);
-      if (now.labels.size(0) > 0) {
-        add_batch(now, name_of);
-      }
-    }
+    for_batches(0, count, batch_size_, std::launch::async, batch, [&](const data::Batch& now) {
+      add_batch(now, name_of);
+    });
   }
   const std::string& path() const {
     return path_;
@@ -331,7 +318,6 @@ Predictions predict(const config::RunOptions& configured, const PredictOptions& 
   const std::vector<std::string> files =
       arrays ? std::vector<std::string>() : files_of(options.files);
   Predictor predictor(configured, options);
-  at::set_num_threads(threads_per_worker(configured, 1));
   if (arrays) {
     predict_arrays(configured, options, predictor, log);
     return std::move(predictor.predictions);

@@ -392,13 +392,9 @@ nlohmann::ordered_json evaluate_run(
   data::DataOptions data = options.data;
   data.decode_threads = decode_threads(data, 1);
   const data::Dataset dataset = data::load_dataset(data, &log);
-  std::unique_ptr<nn::Model> model = nn::make_model(options.model, config::input_shape(dataset));
-  weights::load_model(path, *model);
-  model->to(device);
-  model->compute_in({precision_on(options.train, device)});
+  const auto model = model_at_work(options, config::input_shape(dataset), path, device);
   log.info("evaluating {} on {}", shown, dataset.found_in);
   const data::Augment augment(data, dataset, options.seed);
-  at::set_num_threads(threads_per_worker(options, 1));
   Score score;
   std::vector<at::Tensor> answers;
   comm::run_workers(1, options.train.timeout, [&](comm::Communicator& world) {

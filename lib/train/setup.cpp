@@ -19,6 +19,7 @@
 #include "device/tensor_text.h"
 #include "optim/optimizer_kind.h"
 #include "train/batches.h"
+#include "weights/model_file.h"
 
 namespace abtrain::train {
 
@@ -54,6 +55,17 @@ std::int64_t decode_threads(const data::DataOptions& options, std::int64_t worke
 data::Dataset load_data(data::DataOptions options, std::int64_t workers, Log& log) {
   options.decode_threads = decode_threads(options, workers);
   return data::load_dataset(options, &log);
+}
+
+std::unique_ptr<nn::Model> model_at_work(
+    const config::RunOptions& options, const nn::InputShape& shape, const std::string& path,
+    const at::Device& device) {
+  std::unique_ptr<nn::Model> model = nn::make_model(options.model, shape);
+  weights::load_model(path, *model);
+  model->to(device);
+  model->compute_in({precision_on(options.train, device)});
+  at::set_num_threads(threads_per_worker(options, 1));
+  return model;
 }
 
 void choose_place(Setup& s, const config::RunOptions& options, WorkerHost& host, Log& log) {

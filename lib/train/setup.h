@@ -50,6 +50,12 @@ std::int64_t decode_threads(const data::DataOptions& options, std::int64_t worke
 // The data set, decoded by so many threads.
 data::Dataset load_data(data::DataOptions options, std::int64_t workers, Log& log);
 
+// The model of a file on this device, to be used by this thread with the cores
+// and in the precision of a run's one worker. Throws as weights::load_model().
+std::unique_ptr<nn::Model> model_at_work(
+    const config::RunOptions& options, const nn::InputShape& shape, const std::string& path,
+    const at::Device& device);
+
 // What the layers' larger products are computed in.
 at::ScalarType precision_on(const config::TrainOptions& options, const at::Device& device);
 

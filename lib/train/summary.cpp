@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -221,25 +221,22 @@ std::string table_of(
                   seconds(time.at("evaluate"))));
   if (s.contains("by_worker")) {
     const ordered_json& all = s.at("by_worker");
+    const auto slowest = s.at("slowest_worker").get<std::size_t>();
+    const auto host = all.at(slowest).at("host").get<std::string>();  // so there is one
     std::vector<std::string> ranges;
     for (const char* key : {"compute", "waiting", "communication"}) {
-      double sum = 0;
-      double least = std::numeric_limits<double>::infinity();
-      double most = -least;
+      std::vector<double> values;
       for (const ordered_json& one : all) {
-        const double value = one.at(key).get<double>();
-        least = std::min(least, value);
-        most = std::max(most, value);
-        sum += value;
+        values.push_back(one.at(key).get<double>());
       }
+      const auto [least, most] = std::ranges::minmax(values);
+      const double sum = std::accumulate(values.begin(), values.end(), 0.0);
       ranges.push_back(formatted(
           "{} {} to {} (mean {})", key, human_seconds(least), human_seconds(most),
           human_seconds(sum / static_cast<double>(all.size()))));
     }
-    const auto slowest = s.at("slowest_worker").get<std::size_t>();
-    row("  by worker", formatted(
-                           "{}; slowest: worker {} on {}", join(ranges, ", "), slowest,
-                           all.at(slowest).at("host").get<std::string>()));
+    row("  by worker",
+        formatted("{}; slowest: worker {} on {}", join(ranges, ", "), slowest, host));
   }
   const ordered_json& reducer = s.at("reducer");
   const double coding =

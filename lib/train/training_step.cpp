@@ -146,7 +146,7 @@ void TrainingStep::pass(std::int64_t sends) {
   if (scale_.defined()) {
     loss.gradient.mul_(scale_);
   }
-  loss.backward();
+  loss.root.backward(loss.gradient);
   loss_.add_(loss.value);
   if (in_.examples != nullptr) {
     record_examples(tape);
@@ -173,7 +173,7 @@ void TrainingStep::pass_one_by_one() {
     const Loss loss = loss_of(
         batch_.inputs.narrow(0, i, 1), batch_.labels.narrow(0, i, 1),
         1.0 / static_cast<double>(count * options_.accumulate), nullptr);
-    loss.backward();
+    loss.root.backward(loss.gradient);
     rows[i].copy_(block.gradients());
     loss_.add_(loss.value, 1.0 / static_cast<double>(count));
   }
@@ -198,7 +198,7 @@ void TrainingStep::optimize(
     divisor = clip(false);
     see_norm(norm_);
   }
-  update(divisor);
+  in_.optimizer.step(in_.method.block(), rates_, divisor);
 }
 
 // Returns the divisor of the gradients; leaves their norm in norm_.
@@ -207,10 +207,6 @@ at::Tensor TrainingStep::clip(bool fixed) {
   const optim::Clip result = optim::clip(in_.method.block().gradients(), options_.clip_norm, fixed);
   norm_.copy_(result.norm);
   return result.divisor;
-}
-
-void TrainingStep::update(const at::Tensor& divisor) {
-  in_.optimizer.step(in_.method.block(), rates_, divisor);
 }
 
 void TrainingStep::release() {
@@ -271,8 +267,12 @@ void TrainingStep::capture(std::int64_t t) {
       pass_graph_ = device::Graph::capture(
           inputs.device, [this] { pass(-1); }, {in_.model.generator()}, turn_);
       update_graph_ = device::Graph::capture(
-          inputs.device, [this] { update(options_.clip_norm > 0 ? clip(true) : at::Tensor()); }, {},
-          turn_);
+          inputs.device,
+          [this] {
+            in_.optimizer.step(
+                in_.method.block(), rates_, options_.clip_norm > 0 ? clip(true) : at::Tensor());
+          },
+          {}, turn_);
     }
   } catch (const device::CaptureFailed& error) {
     failed_ = true;

@@ -79,16 +79,11 @@ class TrainingStep {
   struct Loss {
     at::Tensor value;
     at::Tensor root, gradient;
-
-    void backward() const {
-      root.backward(gradient);
-    }
   };
   Loss loss_of(const at::Tensor& inputs, const at::Tensor& labels, double weight, nn::Tape* tape);
   void record_examples(const nn::Tape& tape);
   void pass_one_by_one();
   at::Tensor clip(bool fixed);
-  void update(const at::Tensor& divisor);
 
   Parts in_;
   const config::TrainOptions& options_;

@@ -2,14 +2,23 @@
 // other, and how all of them end if one fails.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
+#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "comm/control/channel.h"
 #include "comm/launch.h"
+#include "comm/mpi/world.h"
+#include "comm/nccl/world.h"
+#include "comm/store.h"
 #include "train/workers/worker_host.h"
 
 namespace abtrain::train {
@@ -66,9 +75,35 @@ class Processes : public WorkerHost {
   // them. Whoever stops a worker for longer than train.timeout loses it.
   void end_stopped();
 
-  struct State;
+  // Called by the channel's thread: the worker itself may be in the middle of a
+  // step.
+  void on_failure(std::exception_ptr cause, int gone);
+  // Worker 0 says why all processes stop, whichever was asked to.
+  void say_once(const std::string& message);
+  // Records what ended the run. False if another process has done so.
+  bool record_once(const std::exception_ptr& error, int worker);
+
   comm::Launch launch_;
-  std::unique_ptr<State> state_;
+  Log& log_;
+  std::unique_ptr<comm::MpiWorld> mpi_;
+  std::unique_ptr<comm::Communicator> meeting_;  // over MPI, if there is one
+  std::unique_ptr<comm::Store> store_;           // used without MPI
+  std::unique_ptr<comm::NcclWorld> nccl_;
+  std::unique_ptr<comm::ControlChannel> channel_;
+  bool quiet_ = false;  // another worker prints the error
+  bool told_ = false;   // on_failure() has done its work
+  std::condition_variable changed_;
+  mutable std::mutex mutex_;
+  std::string folder_;
+  // Of all workers, once there is a folder.
+  std::vector<std::string> hosts_;
+  std::vector<pid_t> processes_;
+  std::atomic<bool> goes_on_ = false;   // without workers that are lost
+  std::atomic<bool> regroups_ = false;  // now
+  // How often this worker has come to regroup().
+  const std::shared_ptr<std::atomic<int>> lost_worlds_ = std::make_shared<std::atomic<int>>(0);
+  std::atomic<double> timeout_ = 600;  // seconds
+  std::atomic<bool> said_ = false;
 };
 
 }  // namespace abtrain::train

@@ -29,7 +29,10 @@ constexpr double kPlainEvery = 30;
 }  // namespace
 
 SetupWatch::SetupWatch(Log& log, std::string doing)
-    : log_(log), what_(std::move(doing)), leave_(leave_alone), thread_([this] { watch(); }) {}
+    : log_(log),
+      what_(std::move(doing)),
+      leave_(leave_alone),
+      thread_([this](const std::stop_token& stop) { watch(stop); }) {}
 
 SetupWatch::~SetupWatch() {
   end();
@@ -48,12 +51,8 @@ void SetupWatch::set_leave(Leave leave) {
 }
 
 void SetupWatch::end() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
   if (thread_.joinable()) {
+    thread_.request_stop();
     thread_.join();
     log_.live("");
   }
@@ -75,9 +74,9 @@ void SetupWatch::show() {
   }
 }
 
-void SetupWatch::watch() {
+void SetupWatch::watch(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kPause, [&] { return ended_; })) {
+  while (!ended_.wait_for(lock, stop, kPause, [&] { return stop.stop_requested(); })) {
     if (const int signal = StopSignals::requested(); signal != 0) {
       const std::string message = formatted(
           "stopped by {} before the first step ({}): nothing is lost; the same "

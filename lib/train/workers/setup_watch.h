@@ -34,18 +34,17 @@ class SetupWatch {
   void end();
 
  private:
-  void watch();
+  void watch(const std::stop_token& stop);
   void show();
 
   Log& log_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any ended_;
   std::string what_;
   Stopwatch since_;
   double shown_at_ = 0;
   Leave leave_;
-  bool ended_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace abtrain::train
