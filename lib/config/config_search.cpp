@@ -14,15 +14,13 @@ ConfigSearch search_config(const std::string& name, const std::vector<std::strin
   ConfigSearch search;
   std::vector<std::string> present;
   for (const std::string& folder : folders) {
+    search.looked_at.push_back((fs::path(folder) / name).string());
     for (const char* ending : {"", ".yaml"}) {
       const fs::path path = fs::path(folder) / (name + ending);
       std::error_code error;
       if (fs::exists(path, error) && !fs::is_directory(path, error)) {
         search.found = path.string();
         return search;
-      }
-      if (*ending == '\0') {
-        search.looked_at.push_back(path.string());
       }
     }
     std::error_code error;

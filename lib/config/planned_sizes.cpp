@@ -13,10 +13,6 @@ namespace abtrain::config {
 
 namespace {
 
-bool needs_spectra(const linalg::RankRule& rule) {
-  return linalg::kind_of(rule).needs == linalg::RankNeeds::Values;
-}
-
 // The ranks by a rule that needs no spectra; for a budget, every layer at the
 // same ratio.
 std::vector<std::int64_t> planned_ranks(
@@ -63,13 +59,6 @@ std::int64_t stored_parameters(const methods::ModelSizes& sizes) {
   return stored;
 }
 
-// Whether a run here would be on a GPU, or one elsewhere asks for one.
-bool asks_for_gpu(const RunOptions& options) {
-  using device::DeviceChoice;
-  return options.device == DeviceChoice::Cuda ||
-         (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
-}
-
 }  // namespace
 
 std::int64_t rank_multiple(const RunOptions& options, bool on_gpu) {
@@ -93,9 +82,13 @@ std::optional<PlannedSizes> model_sizes(
     return PlannedSizes{sizes, false, sizes.parameters};
   }
   linalg::RankRule rule = options.method.rank;
-  rule.multiple = rank_multiple(options, asks_for_gpu(options));
+  using device::DeviceChoice;
+  // A run elsewhere may ask for one.
+  const bool on_gpu = options.device == DeviceChoice::Cuda ||
+                      (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
+  rule.multiple = rank_multiple(options, on_gpu);
   const auto weights = methods::factorable_weights(*model, options.method);
-  if (known == nullptr && needs_spectra(rule)) {
+  if (known == nullptr && linalg::kind_of(rule).needs == linalg::RankNeeds::Values) {
     return std::nullopt;
   }
   const std::vector<std::int64_t> planned = known == nullptr

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/interval.h"
 #include "base/rows.h"
 #include "config/check_run.h"
 #include "plan/planned_data.h"
@@ -19,8 +20,6 @@ using nlohmann::ordered_json;
 
 // Keeps the products that plans form within the range of an integer.
 constexpr std::int64_t kMaxRank = 1 << 20;
-// Plans loop over all steps, so their number is limited.
-constexpr std::int64_t kMaxSteps = 100'000'000;
 
 std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
   std::map<std::string, std::int64_t> ranks;
@@ -57,7 +56,7 @@ struct FinishedRun {
 FinishedRun read_finished(const config::RunOptions& options, const std::string& folder) {
   FinishedRun run{read_summary(folder), options, {}, {}, {}};
   config::RunOptions& o = run.options;
-  o.train.steps = run.summary.integer("/steps", 1, kMaxSteps);
+  o.train.steps = run.summary.integer("/steps", 1, static_cast<std::int64_t>(kMaxSteps));
   run.set = planned_data(o.data).shape;
   const nn::InputShape shape = config::input_shape(run.set);
   run.length = config::check_run(o, shape, run.set.train - o.data.validation);

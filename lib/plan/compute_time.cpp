@@ -45,30 +45,23 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
                                    ? at::randint(shape.classes, {count, shape.context}, at::kLong)
                                    : at::randint(shape.classes, {count}, at::kLong);
     set.train = data::TokenRows{tokens, answers, at::arange(count, at::kLong)};
-    set.test = data::TokenRows{tokens, answers, at::arange(2, at::kLong)};
-    return set;
-  }
-  if (shape.context > 0) {
+  } else if (shape.context > 0) {
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count * shape.context + 1));
     Random random(1, RandomPurpose::Test);
     const auto tokens = static_cast<std::uint32_t>(std::min<std::int64_t>(256, shape.classes));
     std::ranges::generate(bytes, [&] { return static_cast<std::uint8_t>(random.below(tokens)); });
     const std::int64_t end = std::ssize(bytes);
-    const auto text = std::make_shared<const data::Tokens>(std::move(bytes));
-    set.train = data::windows_of(text, 0, end, shape.context);
-    set.test = data::windows_of(text, 0, std::min(end, 2 * shape.context + 1), shape.context);
-    return set;
+    set.train = data::windows_of(
+        std::make_shared<const data::Tokens>(std::move(bytes)), 0, end, shape.context);
+  } else {
+    set.flips = true;
+    set.mean.assign(channels, 0.5F);
+    set.std.assign(channels, 0.25F);
+    set.train = data::ByteImages{
+        at::randint(256, {count, shape.channels, shape.height, shape.width}, at::kByte),
+        at::randint(shape.classes, {count}, at::kLong), targets};
   }
-  set.flips = true;
-  set.mean.assign(channels, 0.5F);
-  set.std.assign(channels, 0.25F);
-  const data::ByteImages images = {
-      at::randint(256, {count, shape.channels, shape.height, shape.width}, at::kByte),
-      at::randint(shape.classes, {count}, at::kLong), targets};
-  set.train = images;
-  set.test = data::ByteImages{
-      images.pixels.narrow(0, 0, 2), images.labels.narrow(0, 0, 2),
-      targets.defined() ? targets.narrow(0, 0, 2) : targets};
+  set.test = data::chosen(set.train, at::arange(2, at::kLong));
   return set;
 }
 

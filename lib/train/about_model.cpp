@@ -25,19 +25,17 @@ weights::About about_model(const config::RunOptions& options, const data::Datase
       {"version", "abtrain " + version_line()},
       {"model", options.model.name},
       {"data", options.data.name}};
-  nlohmann::ordered_json classes = dataset.class_names;
-  if (dataset.class_names.empty()) {
-    classes = dataset.classes;
+  if (dataset.context == 0 || dataset.vocabulary > 0) {
+    about["classes"] = trim(json_text(
+        dataset.class_names.empty() ? nlohmann::ordered_json(dataset.classes)
+                                    : nlohmann::ordered_json(dataset.class_names),
+        -1));
   }
   if (dataset.context > 0) {
     about["vocabulary"] = formatted("{}", std::max(dataset.classes, dataset.vocabulary));
     about["context"] = formatted("{}", dataset.context);
-    if (dataset.vocabulary > 0) {
-      about["classes"] = trim(json_text(classes, -1));
-    }
     return about;
   }
-  about["classes"] = trim(json_text(classes, -1));
   about["input"] = list_of(std::vector{dataset.channels, dataset.height, dataset.width});
   if (options.data.standardize) {
     about["normalization"] = "of each pixel by itself";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iomanip>
+#include <set>
 #include <sstream>
 #include <system_error>
 
@@ -108,17 +109,15 @@ Finding check_secret() {
 }
 
 Finding check_configs() {
-  std::vector<std::string> folders;
+  std::set<std::string> folders;
   for (const fs::path folder : config::config_folders(program_path())) {
     std::error_code failed;
     if (fs::is_directory(folder, failed)) {
-      folders.push_back(fs::weakly_canonical(folder, failed).string());
+      folders.insert(fs::weakly_canonical(folder, failed).string());
     }
   }
-  std::ranges::sort(folders);
-  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
   if (!folders.empty()) {
-    return {"configs", join(folders, ", "), ""};
+    return {"configs", join({folders.begin(), folders.end()}, ", "), ""};
   }
   return {
       "configs", "none found",

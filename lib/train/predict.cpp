@@ -1,5 +1,6 @@
 #include "train/predict.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/isfinite.h>

@@ -247,10 +247,9 @@ TrainResult Session::run_workers() {
       if (!survivor || error.kind() != ErrorKind::PeerLost) {
         throw;
       }
-      const int before = static_cast<int>(options_.workers);
-      Loss loss = host_.regroup();
+      const Loss loss = host_.regroup();
       take_over(loss);
-      left = Inheritance{std::move(*survivor), loss.text(), loss.names, before, loss.since};
+      left = Inheritance{std::move(*survivor), loss};
     }
   }
 }

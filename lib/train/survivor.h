@@ -1,7 +1,7 @@
 // What is left of a run when it loses a worker: the states of the others, in
 // memory. Those that are left form a new world and share them
-//   Inheritance left{*trainer.survive()};  // of the lost world
-//   share_states(world, left);             // in the new one
+//   Inheritance left{*trainer.survive(), loss};  // of the lost world
+//   share_states(world, left);                   // in the new one
 // and a new Trainer continues from them, as from a checkpoint of another number
 // of workers.
 #pragma once
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "comm/communicator.h"
 #include "state/archive.h"
+#include "train/workers/worker_host.h"
 
 namespace abtrain::train {
 
@@ -28,11 +28,7 @@ struct Survivor {
 
 struct Inheritance {
   Survivor own;
-  // For the log: who was lost, and when that was noticed.
-  std::string text;
-  std::vector<std::string> lost;
-  int workers_before = 0;
-  Stopwatch since;
+  Loss loss;
   // By share_states(): the states, one per group, and the largest number of
   // steps that any of them has seen.
   std::vector<state::State> states = {};

@@ -153,18 +153,18 @@ std::int64_t Trainer::inherit(Inheritance& from) {
   regroup(from.states, t);
   from.states.clear();  // the old models' memory
   from.own.state = {};
-  const double seconds = from.since.seconds();
+  const double seconds = from.loss.since.seconds();
   ledger_.add_waiting(seconds);
   if (in_.log != nullptr) {
     in_.log->set_seconds(ledger_.seconds());
     in_.log->event(
         "lost", t,
-        {{"lost", from.lost},
-         {"workers_before", from.workers_before},
+        {{"lost", from.loss.names},
+         {"workers_before", from.loss.names.size() + from.loss.left.size()},
          {"workers", world_->size()},
          {"duration", seconds}});
     in_.log->log().warning(
-        "{}; {} go{} on from step {}, {} later", from.text,
+        "{}; {} go{} on from step {}, {} later", from.loss.text(),
         world_->size() == 1 ? "one worker" : formatted("{} workers", world_->size()),
         world_->size() == 1 ? "es" : "", t, human_seconds(seconds));
   }

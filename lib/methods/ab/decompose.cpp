@@ -102,13 +102,11 @@ class OwnLayers {
   // What this worker sends of the factors with these ranks, one rank per layer
   // of these. Frees the dense decompositions.
   std::vector<at::Tensor> take_factors(const std::vector<std::int64_t>& ranks) {
-    std::vector<at::Tensor> tensors(2 * ranks.size());
+    std::vector<linalg::LowRankPair> pairs(ranks.size());
     linalg::for_each_matrix(costs_, threads_, [&](std::size_t j) {
       const at::NoGradGuard no_grad_here;
       if (ranks[j] > 0) {
-        const auto pair = dense_[j].factors(matrices_[j].matrix, ranks[j]);
-        tensors[2 * j] = pair.a;
-        tensors[2 * j + 1] = pair.b;
+        pairs[j] = dense_[j].factors(matrices_[j].matrix, ranks[j]);
       }
     });
     for (std::size_t j = 0; j < dense_.size(); ++j) {
@@ -118,13 +116,16 @@ class OwnLayers {
     }
     for (std::size_t j = dense_.size(); j < ranks.size(); ++j) {
       if (ranks[j] > 0) {
-        const auto transforms = linalg::transforms_from(products_[j - dense_.size()], ranks[j]);
-        tensors[2 * j] = transforms.a;
-        tensors[2 * j + 1] = transforms.b;
+        pairs[j] = linalg::transforms_from(products_[j - dense_.size()], ranks[j]);
       }
     }
     dense_.clear();
-    std::erase_if(tensors, [](const at::Tensor& t) { return !t.defined(); });
+    std::vector<at::Tensor> tensors;
+    for (const linalg::LowRankPair& pair : pairs) {
+      if (pair.a.defined()) {
+        tensors.insert(tensors.end(), {pair.a, pair.b});
+      }
+    }
     return tensors;
   }
 

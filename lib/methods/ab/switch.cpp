@@ -242,9 +242,9 @@ void AbTraining::build_blocks() {
     }
   }
   frozen_ = optim::ParameterBlock(frozen, false, 0);
-  const bool ab = phase_ == Phase::Ab;
   own_start_ = trained_.values().narrow(0, 0, own_numel_).clone();
-  dense_start_ = ab || local_steps() ? dense_part(trained_.values()).clone() : at::Tensor();
+  dense_start_ =
+      phase_ == Phase::Ab || local_steps() ? dense_part(trained_.values()).clone() : at::Tensor();
   bind_reductions();
   moved();
 }

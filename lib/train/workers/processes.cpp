@@ -52,11 +52,6 @@ bool is_located(const std::exception_ptr& error) {
   }
 }
 
-// The address where worker 0 listens for the others; empty: on all addresses.
-std::string listen_address(const comm::Launch& launch) {
-  return launch.local_size == launch.size ? "127.0.0.1" : own_address_of(launch.host);
-}
-
 }  // namespace
 
 void Processes::say_once(const std::string& message) {
@@ -154,7 +149,7 @@ void Processes::meet(double timeout) {
     options.share = [this](void* data, std::size_t bytes) { store_->share(data, bytes); };
   }
   options.connect_timeout = timeout;
-  options.address = listen_address(launch_);
+  options.address = launch_.local_size == launch_.size ? "127.0.0.1" : own_address_of(launch_.host);
   options.rank = launch_.rank;
   options.size = launch_.size;
   options.wanted = [] { return StopSignals::requested() != 0; };

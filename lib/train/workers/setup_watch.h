@@ -22,8 +22,6 @@ class SetupWatch {
 
   SetupWatch(Log& log, std::string doing);
   ~SetupWatch();
-  SetupWatch(const SetupWatch&) = delete;
-  SetupWatch& operator=(const SetupWatch&) = delete;
 
   // What is done next, such as "reading cifar10".
   void doing(std::string what);
