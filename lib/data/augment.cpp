@@ -153,14 +153,15 @@ ops::Augmentation Augment::augmentation(std::int64_t epoch) const {
 Batch Augment::training(
     const Examples& examples, std::span<const std::int64_t> indices, std::int64_t epoch,
     bool page_locked) const {
+  const std::int64_t count = examples.size();
+  for (const std::int64_t index : indices) {
+    ABT_ASSERT(index >= 0 && index < count, "example {} of {}", index, count);
+  }
   const auto* list = std::get_if<ListedImages>(&examples);
   if (list == nullptr) {
     return batch_in_memory(examples, indices, augmentation(epoch), page_locked);
   }
   check_list(*list);
-  for (const std::int64_t index : indices) {
-    ABT_ASSERT(index >= 0 && index < examples.size(), "example {} of {}", index, examples.size());
-  }
   Batch batch = training_of_files(*list, indices, epoch);
   return page_locked ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()} : batch;
 }

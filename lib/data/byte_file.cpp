@@ -16,25 +16,24 @@ constexpr std::size_t buffer_bytes = 1 << 16;
 constexpr std::size_t kMaxPerCall = 1 << 30;  // zlib counts in 32 bits
 constexpr std::uint64_t most_deflate_ratio = 1032;
 constexpr int gzip_window = 15 + 16;
+constexpr std::size_t kGzipMark = 3;
 
-}  // namespace
-
+// Whether these first bytes of a file, possibly fewer than kGzipMark, begin a
+// gzip member. Only the deflate method counts; no other is in use.
 bool begins_gzip(std::span<const std::uint8_t> bytes) {
   constexpr std::array<std::uint8_t, kGzipMark> kMark = {0x1f, 0x8b, Z_DEFLATED};
   const std::size_t count = std::min(bytes.size(), kMark.size());
   return count >= 2 && std::equal(kMark.begin(), kMark.begin() + count, bytes.begin());
 }
 
-bool is_gzip_name(const std::string& path) {
-  return path.ends_with(".gz") || path.ends_with(".dz");
-}
+}  // namespace
 
 struct ByteFile::State {
   explicit State(const std::string& name) : path(name), file(name) {
     refill();
     gzip = at_member();
     ABT_CHECK(
-        gzip || !is_gzip_name(path), DamagedData,
+        gzip || !(path.ends_with(".gz") || path.ends_with(".dz")), DamagedData,
         "{}: expected a gzip file, as its name says, but it does not begin as "
         "one",
         path);
@@ -126,6 +125,10 @@ struct ByteFile::State {
 
 ByteFile::ByteFile(const std::string& path) : state_(std::make_unique<State>(path)) {}
 ByteFile::~ByteFile() = default;
+
+bool ByteFile::is_gzip() const {
+  return state_->gzip;
+}
 
 const std::string& ByteFile::path() const {
   return state_->path;

@@ -15,15 +15,6 @@
 
 namespace abtrain::data {
 
-// Whether these first bytes of a file, possibly fewer than kGzipMark, begin a
-// gzip member. Only the deflate method counts; no other is in use.
-bool begins_gzip(std::span<const std::uint8_t> bytes);
-// Number of bytes that decide.
-inline constexpr std::size_t kGzipMark = 3;
-
-// Whether the name is that of a gzip file (.gz, .dz).
-bool is_gzip_name(const std::string& path);
-
 class ByteFile {
  public:
   explicit ByteFile(const std::string& path);
@@ -37,6 +28,7 @@ class ByteFile {
   // Checks that nothing is left, and verifies the checksum of a gzip stream.
   void finish();
 
+  bool is_gzip() const;
   const std::string& path() const;
   // Upper bound on the bytes that can be read, whatever a damaged header
   // claims.

@@ -34,34 +34,6 @@ bool write_file(
 
 }  // namespace
 
-// A reader borrowed for exclusive use. Readers are kept, with their buffers,
-// for later use.
-class FileBatches::Lent {
- public:
-  explicit Lent(const FileBatches& owner) : owner_(owner) {
-    const std::lock_guard lock(owner_.mutex_);
-    if (!owner_.idle_.empty()) {
-      reader_ = std::move(owner_.idle_.back());
-      owner_.idle_.pop_back();
-    } else {
-      reader_ = std::make_unique<ImageReader>(owner_.form_);
-    }
-  }
-  ~Lent() {
-    const std::lock_guard lock(owner_.mutex_);
-    owner_.idle_.push_back(std::move(reader_));
-  }
-  Lent(const Lent&) = delete;
-  Lent& operator=(const Lent&) = delete;
-  ImageReader& reader() {
-    return *reader_;
-  }
-
- private:
-  const FileBatches& owner_;
-  std::unique_ptr<ImageReader> reader_;
-};
-
 FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
     : form_{options.image_size, options.resize, {}, {}},
       threads_(std::max<std::int64_t>(1, options.decode_threads.value_or(1))) {
@@ -81,15 +53,31 @@ Batch FileBatches::empty_batch(std::int64_t count) const {
   return memory_.take(count, 3, form_.side, form_.side);
 }
 
+std::unique_ptr<ImageReader> FileBatches::borrow_reader() const {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) {
+    return std::make_unique<ImageReader>(form_);
+  }
+  std::unique_ptr<ImageReader> reader = std::move(idle_.back());
+  idle_.pop_back();
+  return reader;
+}
+
+void FileBatches::give_back(std::unique_ptr<ImageReader> reader) const {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(reader));
+}
+
 void FileBatches::for_each(
     std::int64_t count, const std::function<void(ImageReader&, std::int64_t)>& body) const {
   std::atomic<std::int64_t> next{0};
   run_on_threads(static_cast<std::size_t>(std::min(threads_, count)), [&] {
     try {
-      Lent lent(*this);
+      std::unique_ptr<ImageReader> reader = borrow_reader();
       for (std::int64_t i = next++; i < count; i = next++) {
-        body(lent.reader(), i);
+        body(*reader, i);
       }
+      give_back(std::move(reader));
     } catch (...) {
       next = count;  // the other threads stop, too
       throw;

@@ -34,7 +34,9 @@ class FileBatches {
   Batch evaluation(const ListedImages& images, std::int64_t begin, std::int64_t end) const;
 
  private:
-  class Lent;
+  // Readers are kept, with their buffers, for later use.
+  std::unique_ptr<ImageReader> borrow_reader() const;
+  void give_back(std::unique_ptr<ImageReader> reader) const;
   Batch empty_batch(std::int64_t count) const;
   // Calls `body` for 0 .. count-1 on all threads.
   void for_each(

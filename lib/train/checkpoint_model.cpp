@@ -26,7 +26,8 @@ void save_model_of(
         Trainer trainer(world, inputs);
         const auto model = trainer.model_of_checkpoint();
         if (world.rank() == 0) {
-          weights::save_model(path, *model, options.model.names, about_model(options, dataset));
+          weights::save_model(
+              path, *model, {.names = options.model.names, .about = about_model(options, dataset)});
         }
       });
 }

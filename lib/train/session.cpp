@@ -357,10 +357,12 @@ SessionResult Session::finish(const TrainResult& result) {
   run_folder::check_run_lock(true);
   run_folder::return_checkpoint(folder_);
   const weights::About about = about_model(options_, setup_.dataset);
-  weights::save_model(folder_ + "/model.safetensors", *result.model, options_.model.names, about);
+  weights::save_model(
+      folder_ + "/model.safetensors", *result.model,
+      {.names = options_.model.names, .about = about});
   nlohmann::ordered_json summary = summarize(options_, result, host_.hosts());
   if (optim::makes_sparse(options_.optimizer)) {
-    weights::save_model_as(
+    weights::save_model(
         folder_ + "/model.sparse.safetensors", *result.model,
         {.names = options_.model.names, .sparse = true, .about = about});
     summary["sparsity"] = weights::sparsity_json(*result.model, folder_);

@@ -62,7 +62,7 @@ std::string export_run(const config::RunOptions& configured, const ExportOptions
   form.merged = options.merged;
   form.dtype = state::float_type(state::stored_dtype(options.dtype)).value();
   form.about = about_of(path);
-  const std::uint64_t bytes = save_model_as(options.output, *model, form);
+  const std::uint64_t bytes = save_model(options.output, *model, form);
   const std::int64_t dense = model->dense_parameters();
   const std::int64_t stored = form.merged ? dense : model->stored_parameters();
   return formatted(

@@ -33,12 +33,7 @@ About about_of(const std::string& path);
 // The names of the classes, a JSON list, or only their number; 0 if the entries have neither.
 nlohmann::ordered_json classes_in(const About& about);
 
-// Throws Error(Io).
-void save_model(
-    const std::string& path, const nn::Model& model, nn::TensorNames names = nn::TensorNames::Timm,
-    const About& about = {});
-
-// How else a model is written.
+// How a model is written.
 struct ModelForm {
   nn::TensorNames names = nn::TensorNames::Timm;
   bool merged = false;                // factors multiplied out, so that all weights are dense
@@ -46,9 +41,10 @@ struct ModelForm {
   at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
   About about = {};
 };
-// Returns the bytes of the file. Throws Error(Diverged), naming the tensor that
-// the dtype cannot hold.
-std::uint64_t save_model_as(const std::string& path, const nn::Model& model, const ModelForm& form);
+// Returns the bytes of the file. Throws Error(Io), and Error(Diverged), naming
+// the tensor that the dtype cannot hold.
+std::uint64_t save_model(
+    const std::string& path, const nn::Model& model, const ModelForm& form = {});
 
 // The path of a run's model: a file in its folder, or any other; "": its own.
 std::string model_path(const std::string& folder, const std::string& file);

@@ -127,13 +127,7 @@ class Store {
 
 }  // namespace
 
-void save_model(
-    const std::string& path, const nn::Model& model, nn::TensorNames names, const About& about) {
-  save_model_as(path, model, {.names = names, .about = about});
-}
-
-std::uint64_t save_model_as(
-    const std::string& path, const nn::Model& model, const ModelForm& form) {
+std::uint64_t save_model(const std::string& path, const nn::Model& model, const ModelForm& form) {
   return Store(model, form).write(path);
 }
 

@@ -90,7 +90,7 @@ void expect_like_pytorch(const TempFolder& folder, const std::string& name) {
       (after - wanted).abs().max().item<double>(),
       1e-5 * std::max(1.0, wanted.abs().max().item<double>()));
 
-  weights::save_model_as(folder.file(name + ".out.safetensors"), *model, {.merged = true});
+  weights::save_model(folder.file(name + ".out.safetensors"), *model, {.merged = true});
   std::cout << name << ": loss " << loss.item<double>() << " (PyTorch " << wanted_loss
             << "), gradients differ by at most " << worst << "; " << model->weights().size()
             << " weights, " << model->parameters().size() << " parameters\n";

@@ -120,7 +120,7 @@ TEST_P(Zoo, AgreesWithItsOriginal) {
   ASSERT_EQ(made.status, 0) << made.text;
   const auto model = fresh();
   weights::load_model(folder_.file("theirs.safetensors"), *model);
-  weights::save_model(folder_.file("ours.safetensors"), *model, GetParam().library);
+  weights::save_model(folder_.file("ours.safetensors"), *model, {.names = GetParam().library});
   const auto exact = fresh();
   exact->copy_from(*model);
 

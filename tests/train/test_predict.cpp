@@ -1,6 +1,7 @@
 // What a model says of image files, beside its own passes and evaluations.
 #include "train/predict.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/avg_pool2d.h>
@@ -11,6 +12,7 @@
 
 #include <filesystem>
 
+#include "base/files.h"
 #include "config/run_length.h"
 #include "data/image_folder_files.h"
 #include "error_of.h"
@@ -34,7 +36,7 @@ class PredictFixedSize : public ::testing::Test {
     model_ =
         nn::make_model(options_.model, config::input_shape(data::dataset_shape(options_.data)));
     model_->initialize(options_.model.init, 3);
-    weights::save_model(folder_ / "model.safetensors", *model_, nn::TensorNames::Timm, about);
+    weights::save_model(folder_ / "model.safetensors", *model_, {.about = about});
     return *model_;
   }
   Predictions predicted(const std::vector<std::string>& files, std::int64_t top = 10) {

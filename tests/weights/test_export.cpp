@@ -66,8 +66,8 @@ class Export : public ::testing::Test {
 
 TEST_F(Export, KeepsWhatTheFileSaysOfTheModel) {
   save_model(
-      folder_.file("model.safetensors"), *model_, kTimm,
-      {{"mean", "0.5,0.25,1"}, {"classes", "10"}});
+      folder_.file("model.safetensors"), *model_,
+      {.about = {{"mean", "0.5,0.25,1"}, {"classes", "10"}}});
   for (const bool merged : {false, true}) {
     options_.merged = merged;
     export_run(config_, options_);
@@ -114,7 +114,7 @@ TEST_F(Export, NamesAreThoseOfTheRunByDefault) {
 }
 
 TEST_F(Export, TakesAnyFileOfTheRun) {
-  save_model_as(folder_.file("model.sparse.safetensors"), *model_, {.sparse = true});
+  save_model(folder_.file("model.sparse.safetensors"), *model_, {.sparse = true});
   options_.model = "model.sparse.safetensors";
   export_run(config_, options_);
   EXPECT_EQ(difference(), 0);
@@ -128,7 +128,7 @@ TEST_F(Export, ImagesNeedNotBeThere) {
   config_.data.image_size = 32;
   config_.data.root = "/no/such/folder";
   for (const nn::TensorNames names : {kTimm, kTorchvision}) {
-    save_model(folder_.file("model.safetensors"), *model_, names);
+    save_model(folder_.file("model.safetensors"), *model_, {.names = names});
     export_run(config_, options_);
     EXPECT_EQ(difference(), 0);
   }

@@ -150,7 +150,7 @@ TEST(ModelFile, FreshLayersMayHaveAnotherShapeAndEitherName) {
   const TempFolder folder;
   const std::string path = folder.file("m");
   for (const nn::TensorNames names : {nn::TensorNames::Timm, nn::TensorNames::Torchvision}) {
-    save_model(path, *fresh_model("vgg11", 100), names);
+    save_model(path, *fresh_model("vgg11", 100), {.names = names});
     const std::string fault = fault_of([&] { load_model(path, *fresh_model("vgg11", 10)); });
     EXPECT_NE(fault.find("expected 10,256"), std::string::npos) << fault;
     EXPECT_EQ(fault.find("damaged"), std::string::npos) << fault;

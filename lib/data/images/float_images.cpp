@@ -162,8 +162,6 @@ Batch augment_values(
   auto* image = batch.inputs.mutable_data_ptr<float>();
   auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t index : indices) {
-    const std::int64_t count = images.labels.size(0);
-    ABT_ASSERT(index >= 0 && index < count, "example {} of {}", index, count);
     // A view, if they are fp32 already.
     const at::Tensor from = values[places != nullptr ? places[index] : index].to(at::kFloat);
     Random random(

@@ -81,14 +81,9 @@ void to_rgb(const std::uint8_t* inks, std::uint8_t* rgb, std::int64_t pixels) {
 
 }  // namespace
 
-void JpegDecoder::Close::operator()(void* handle) const {
-  tjDestroy(handle);
-}
-
-JpegDecoder::JpegDecoder() : handle_(tjInitDecompress()) {
+JpegDecoder::JpegDecoder() : handle_(tjInitDecompress(), tjDestroy) {
   ABT_ASSERT(handle_ != nullptr, "libturbojpeg");
 }
-JpegDecoder::~JpegDecoder() = default;
 
 // What the library keeps from a damaged file (its tables) would corrupt the
 // next.

@@ -20,7 +20,6 @@ namespace abtrain::data {
 class JpegDecoder {
  public:
   JpegDecoder();
-  ~JpegDecoder();
 
   // Reads the header of a file, whose bytes must stay in place for decode().
   ImageSize open(std::span<const std::uint8_t> bytes);
@@ -30,12 +29,9 @@ class JpegDecoder {
   Picture decode(int divisor);
 
  private:
-  struct Close {
-    void operator()(void* handle) const;
-  };
   [[noreturn]] void fail(const std::string& reason);
 
-  std::unique_ptr<void, Close> handle_;
+  std::unique_ptr<void, int (*)(void*)> handle_;
   std::span<const std::uint8_t> bytes_;
   ImageSize size_;
   bool cmyk_ = false;

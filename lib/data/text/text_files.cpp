@@ -3,9 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <span>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -21,15 +19,6 @@ namespace abtrain::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-// By its name, or by its first bytes. If they disagree with the name, unpacking
-// says so.
-bool is_gzip(const std::string& path) {
-  const InputFile file(path);
-  std::array<std::uint8_t, kGzipMark> first{};
-  const std::size_t count = file.read_some(0, first.data(), first.size());
-  return is_gzip_name(path) || begins_gzip(std::span(first).first(count));
-}
 
 // Where the unpacked file belongs.
 std::string unpacked_path(const std::string& path) {
@@ -90,7 +79,7 @@ std::vector<TextFile> text_files(const std::string& path, Log* log) {
   }
   std::vector<TextFile> files;
   for (const std::string& each : paths) {
-    files.push_back({each, is_gzip(each) ? unpacked(each, log) : each});
+    files.push_back({each, ByteFile(each).is_gzip() ? unpacked(each, log) : each});
   }
   return files;
 }

@@ -79,9 +79,6 @@ Batch text_batch(
   const auto* places = windows.places.const_data_ptr<std::int64_t>();
   std::vector<std::int64_t> window(static_cast<std::size_t>(context) + 1);
   for (const std::int64_t index : indices) {
-    ABT_ASSERT(
-        index >= 0 && index < windows.places.size(0), "window {} of {}", index,
-        windows.places.size(0));
     windows.text->read(places[index], window);
     inputs = std::copy(window.begin(), window.end() - 1, inputs);
     labels = std::copy(window.begin() + 1, window.end(), labels);

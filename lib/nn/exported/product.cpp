@@ -26,7 +26,7 @@ std::optional<std::array<std::int64_t, 2>> pair_of(const GraphArgument* argument
   return numbers.size() == 2 ? std::optional(std::array{numbers[0], numbers[1]}) : std::nullopt;
 }
 
-std::optional<WeightUse> convolution_of(const GraphNode& node) {
+std::optional<Window> window_of(const GraphNode& node) {
   const auto stride = pair_of(node.find("stride"));
   const auto padding = pair_of(node.find("padding"));
   const auto dilation = pair_of(node.find("dilation"));
@@ -36,10 +36,7 @@ std::optional<WeightUse> convolution_of(const GraphNode& node) {
       std::ranges::min(*dilation) < 1 || groups->constant.toInt() < 1) {
     return {};
   }
-  WeightUse use;
-  use.convolves = true;
-  use.window = {*stride, *padding, *dilation, groups->constant.toInt()};
-  return use;
+  return Window{*stride, *padding, *dilation, groups->constant.toInt()};
 }
 
 }  // namespace
@@ -56,11 +53,10 @@ std::optional<WeightUse> weight_use(const GraphNode& node) {
   if (node.target == "aten::linear") {
     use = WeightUse{value("weight"), value("input"), value("bias")};
   } else if (node.target == "aten::conv2d") {
-    use = convolution_of(node);
-    if (use) {
-      use->weight = value("weight");
-      use->input = value("input");
-      use->bias = value("bias");
+    if (const std::optional<Window> window = window_of(node)) {
+      use = WeightUse{value("weight"), value("input"), value("bias")};
+      use->convolves = true;
+      use->window = *window;
     }
   } else if (
       node.target == "aten::addmm" && is_one(node.find("beta")) && is_one(node.find("alpha"))) {
