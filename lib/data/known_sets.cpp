@@ -109,6 +109,7 @@ std::vector<KnownSet> known_sets() {
                  "or ROOT/CLASS/NAME.jpg, of which data.test_share are for the test"});
   sets.push_back(
       {.name = "gcide",
+       .shape = shape_of_images(0, 0, 0, 0, 0, 0),
        .train_files = {"gcide.dict"},
        .folders = {"gcide"},
        .system_places = {"/usr/share/dictd"},
@@ -119,11 +120,13 @@ std::vector<KnownSet> known_sets() {
        .is_text = true});
   sets.push_back(
       {.name = "text",
+       .shape = shape_of_images(0, 0, 0, 0, 0, 0),
        .how_to_get = "any files of your own; data.root names them",
        .layout = "ROOT, a file or a folder of files, each plain or gzipped",
        .is_text = true});
   sets.push_back(
       {.name = "arrays",
+       .shape = shape_of_images(0, 0, 0, 0, 0, 0),
        .flips = true,
        .how_to_get = "arrays of your own, which abtrain.save_arrays of the Python module writes; "
                      "data.root names their folder",

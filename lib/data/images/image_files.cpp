@@ -16,7 +16,7 @@
 namespace abtrain::data {
 namespace {
 
-constexpr std::size_t most_named = 20;
+constexpr std::size_t kMaxNamed = 20;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
 
 // A file that is missing or not readable for us counts as damaged. A system
@@ -99,7 +99,7 @@ void ImageFiles::add_damaged(std::int64_t file, const std::string& reason) {
   if (!damaged_.insert(file).second) {
     return;
   }
-  if (first_.size() < most_named) {
+  if (first_.size() < kMaxNamed) {
     first_.push_back(where);
     reasons_.push_back(formatted("{}: {}", where, reason));
   }

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view first_line = "abtrain image index 2\n";
 constexpr std::string_view checksum_word = "checksum ";
 constexpr int deepest = 32;
-constexpr std::size_t most_named = 5;  // other files of a folder
+constexpr std::size_t kMaxOthersNamed = 5;  // other files of a folder
 // Time stamps are coarse: a folder that changed this recently may change again
 // without a new time stamp.
 constexpr std::int64_t young_ns = 2'000'000'000;
@@ -173,7 +173,7 @@ ListedFolder read_folder(const fs::path& root, const std::string& path) {
   f.folders = sorted_lines(folders);
   f.images = sorted_lines(images);
   std::ranges::sort(others);
-  others.resize(std::min(others.size(), most_named));
+  others.resize(std::min(others.size(), kMaxOthersNamed));
   f.some_others = sorted_lines(others);
   return f;
 }
