@@ -17,7 +17,7 @@ PlannedData planned_data(const data::DataOptions& options) {
   }
   if (!data::is_text(options)) {
     const std::int64_t side = options.image_size;
-    return {{3, side, side, 1000, 1'281'167, 50'000}, "ImageNet's"};
+    return {{{3, side, side, 1000}, 1'281'167, 50'000}, "ImageNet's"};
   }
   constexpr double kBytes = 40e6;  // as many as gcide has
   const double windows = kBytes / options.bytes_per_token / static_cast<double>(options.context);
@@ -25,8 +25,9 @@ PlannedData planned_data(const data::DataOptions& options) {
     return std::max<std::int64_t>(1, std::llround(part * windows));
   };
   return {
-      {0, 0, 0, data::vocabulary_of(options), share(1 - options.test_share),
-       share(options.test_share), options.context},
+      {{0, 0, 0, data::vocabulary_of(options), options.context},
+       share(1 - options.test_share),
+       share(options.test_share)},
       "those of 40 MB of text"};
 }
 
