@@ -194,7 +194,7 @@ Batch Augment::batch_in_memory(
   const at::Tensor all = as_tensor(indices);
   Batch batch = empty_like(
       images.pixels, all.size(0), at::TensorOptions(at::kFloat).pinned_memory(page_locked));
-  write_bytes({images.pixels, images.labels, table_, images.targets}, all, how, batch);
+  write_bytes({images, table_}, all, how, batch);
   return batch;
 }
 

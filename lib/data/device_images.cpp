@@ -24,8 +24,9 @@ DeviceImages copy_of(const Examples& examples, const at::Tensor& table, c10::Dev
   // The source is pageable memory, so the host waits for the copy, and other
   // threads' streams see all of it.
   return {
-      images.pixels.to(device), images.labels.to(device), table,
-      images.targets.defined() ? images.targets.to(device) : at::Tensor()};
+      {images.pixels.to(device), images.labels.to(device),
+       images.targets.defined() ? images.targets.to(device) : at::Tensor()},
+      table};
 }
 
 }  // namespace

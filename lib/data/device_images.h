@@ -14,11 +14,8 @@
 namespace abtrain::data {
 
 // All on one device; undefined if there are no images.
-struct DeviceImages {
-  at::Tensor pixels = {};   // N x C x H x W, uint8
-  at::Tensor labels = {};   // N, int64
-  at::Tensor table = {};    // C x 256, float32: normalized_bytes()
-  at::Tensor targets = {};  // N x K, float32: of a regression; else undefined
+struct DeviceImages : ByteImages {
+  at::Tensor table = {};  // C x 256, float32: normalized_bytes()
   std::int64_t size() const {
     return labels.defined() ? labels.size(0) : 0;
   }

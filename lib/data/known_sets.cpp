@@ -17,14 +17,10 @@ ByteImages read_idx_set(const KnownSet& set, const Files& paths, std::int64_t co
       paths[0], paths[1], set.shape.classes, {count, set.shape.height, set.shape.width});
 }
 
+// Of two bytes, the first is a coarse label.
+template <std::int64_t kLabelBytes>
 ByteImages read_cifar_set(const KnownSet& set, const Files& paths, std::int64_t count) {
-  const auto files = static_cast<std::int64_t>(paths.size());
-  return read_cifar(paths, count / files, set.shape.classes);
-}
-
-// A coarse label precedes the fine one.
-ByteImages read_cifar100_set(const KnownSet& set, const Files& paths, std::int64_t count) {
-  return read_cifar(paths, count, set.shape.classes, /*label_bytes=*/2);
+  return read_cifar(paths, count / std::ssize(paths), set.shape.classes, kLabelBytes);
 }
 
 // GCC 12 warns in vain of an initializer list within the table's.
@@ -74,7 +70,7 @@ std::vector<KnownSet> known_sets() {
        .layout = "ROOT/cifar-10-batches-bin/data_batch_1.bin ... "
                  "data_batch_5.bin\n"
                  "ROOT/cifar-10-batches-bin/test_batch.bin",
-       .read = read_cifar_set,
+       .read = read_cifar_set<1>,
        .class_names = {
            "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
            "truck"}});
@@ -91,7 +87,7 @@ std::vector<KnownSet> known_sets() {
                      "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
        .layout = "ROOT/cifar-100-binary/train.bin\n"
                  "ROOT/cifar-100-binary/test.bin",
-       .read = read_cifar100_set});
+       .read = read_cifar_set<2>});
   // The mean and deviation are ImageNet's.
   sets.push_back(
       {.name = "image-folder",

@@ -46,6 +46,11 @@ at::ScalarType type_of(const Weight& weight, const Pass& pass, std::int64_t posi
                                         : weight.dense.numel()));
 }
 
+// Whether a pass applies the weight as one matrix; a tape takes factors one by one.
+bool applies_whole(const Weight& weight, const Pass& pass, std::int64_t positions) {
+  return !weight.is_factored() || (pass.tape == nullptr && weight.product_is_cheaper(positions));
+}
+
 at::Tensor convolve(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const Window& window,
     at::ScalarType type, Tape* tape) {
@@ -106,11 +111,8 @@ at::Tensor apply_linear(
   constexpr std::int64_t kThin = 16;
   const bool thin = weight.is_factored() && weight.outer.is_cpu() && weight.inner.size(0) < kThin;
   const at::ScalarType type = thin ? weight.outer.scalar_type() : type_of(weight, pass, rows);
-  if (!weight.is_factored()) {
-    return linear(input, weight.dense, bias, type, pass.tape);
-  }
-  if (pass.tape == nullptr && weight.product_is_cheaper(rows)) {
-    return linear(input, weight.merged(), bias, type, nullptr);
+  if (applies_whole(weight, pass, rows)) {
+    return linear(input, weight.merged(), bias, type, pass.tape);
   }
   return linear(
       linear(input, weight.inner, {}, type, pass.tape), weight.outer, bias, type, pass.tape);
@@ -129,11 +131,8 @@ at::Tensor apply_conv(
   };
   const std::int64_t pixels = input.size(0) * output_side(0) * output_side(1);
   const at::ScalarType type = type_of(weight, pass, pixels);
-  if (!weight.is_factored()) {
-    return convolve(input, weight.dense, bias, window, type, pass.tape);
-  }
-  if (pass.tape == nullptr && weight.product_is_cheaper(pixels)) {
-    return convolve(input, weight.merged(), bias, window, type, nullptr);
+  if (applies_whole(weight, pass, pixels)) {
+    return convolve(input, weight.merged(), bias, window, type, pass.tape);
   }
   // The outer factor is a 1x1 convolution, which in channels-last memory is a
   // matrix product over the channels.

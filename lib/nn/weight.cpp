@@ -37,24 +37,6 @@ Weight::Weight(std::vector<std::int64_t> sizes, bool fixed)
 std::int64_t Weight::in_features() const {
   return c10::multiply_integers(sizes_.begin() + 1, sizes_.end());
 }
-std::int64_t Weight::m() const {
-  return std::max(out_features(), in_features());
-}
-std::int64_t Weight::n() const {
-  return std::min(out_features(), in_features());
-}
-
-at::Tensor& Weight::factor(Factor which) {
-  return is_inner(which) ? inner : outer;
-}
-
-std::int64_t Weight::factor_numel(Factor which, std::int64_t rank) const {
-  return rank * (which == Factor::A ? m() : n());
-}
-
-at::Tensor Weight::matrix() const {
-  return to_matrix(dense);
-}
 
 at::Tensor Weight::from_matrix(const at::Tensor& matrix) const {
   return from_rows(transposed() ? matrix.t() : matrix, sizes_);

@@ -12,6 +12,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -48,8 +49,12 @@ class Weight {
   bool transposed() const {
     return out_features() < in_features();
   }
-  std::int64_t m() const;
-  std::int64_t n() const;
+  std::int64_t m() const {
+    return std::max(out_features(), in_features());
+  }
+  std::int64_t n() const {
+    return std::min(out_features(), in_features());
+  }
 
   bool is_factored() const {
     return inner.defined();
@@ -58,12 +63,18 @@ class Weight {
     return is_factored() ? inner.size(0) : 0;
   }
   // The tensor that stores a factor.
-  at::Tensor& factor(Factor which);
+  at::Tensor& factor(Factor which) {
+    return is_inner(which) ? inner : outer;
+  }
   // Element count of a factor at the given rank.
-  std::int64_t factor_numel(Factor which, std::int64_t rank) const;
+  std::int64_t factor_numel(Factor which, std::int64_t rank) const {
+    return rank * (which == Factor::A ? m() : n());
+  }
 
   // m x n, a view of the dense weight where strides allow it.
-  at::Tensor matrix() const;
+  at::Tensor matrix() const {
+    return to_matrix(dense);
+  }
   // The dense weight that an m x n matrix represents, laid out like `dense`.
   at::Tensor from_matrix(const at::Tensor& matrix) const;
   // Replaces whatever the weight holds by factors A (m x r) and B (r x n), or

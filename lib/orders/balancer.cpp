@@ -84,10 +84,6 @@ void Balancer::bind(std::int64_t numel, c10::Device device, comm::Communicator* 
   }
 }
 
-at::Tensor& Balancer::sum() {
-  return coordination_ ? coordination_->sum() : sum_;
-}
-
 void Balancer::see(const at::Tensor& gradients, std::int64_t begin, std::int64_t count) {
   const at::NoGradGuard no_grad;
   seen_ += count;

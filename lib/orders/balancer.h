@@ -87,7 +87,9 @@ class Balancer {
   void advance(std::int64_t units);
   void take_signs(bool wait);
   void balance_alone(const nn::UnitGradients& units);
-  at::Tensor& sum();
+  at::Tensor& sum() {
+    return coordination_ ? coordination_->sum() : sum_;
+  }
   void end_epoch();
 
   const OrderOptions options_;

@@ -31,9 +31,6 @@ void FloatRows::add(std::int64_t begin, const at::Tensor& signs, const at::Tenso
   sum.addmv_(rows_.narrow(0, begin, signs.numel()).t(), signs.to(at::kFloat));
 }
 
-CodeRows::CodeRows(at::Tensor records, std::int64_t workers, std::int64_t pairs)
-    : records_(std::move(records)), workers_(workers), pairs_(pairs) {}
-
 std::vector<std::int64_t> CodeRows::places(std::int64_t begin, std::int64_t count) const {
   std::vector<std::int64_t> places;
   for (std::int64_t row = begin; row < begin + count; ++row) {

@@ -53,7 +53,8 @@ class FloatRows : public DifferenceRows {
 // numbered in the order pairs x workers.
 class CodeRows : public DifferenceRows {
  public:
-  CodeRows(at::Tensor records, std::int64_t workers, std::int64_t pairs);
+  CodeRows(at::Tensor records, std::int64_t workers, std::int64_t pairs)
+      : records_(std::move(records)), workers_(workers), pairs_(pairs) {}
   std::int64_t size() const override {
     return workers_ * pairs_;
   }

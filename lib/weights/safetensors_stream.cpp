@@ -8,18 +8,11 @@ namespace abtrain::weights {
 
 namespace {
 
-// Also takes dtypes that we do not know: they need no alignment known to us.
-std::size_t section_index(const std::string& dtype) {
-  switch (state::element_bytes(dtype)) {
-    case 8:
-      return 0;
-    case 4:
-      return 1;
-    case 2:
-      return 2;
-    default:
-      return 3;
-  }
+// The last section also takes dtypes that we do not know: they need no alignment
+// known to us.
+std::ptrdiff_t section_index(const std::string& dtype) {
+  constexpr std::array<std::uint64_t, 3> kWidths = {8, 4, 2};
+  return std::ranges::find(kWidths, state::element_bytes(dtype)) - kWidths.begin();
 }
 
 }  // namespace
@@ -52,7 +45,7 @@ void SafetensorsStream::add(const std::string& name, const at::Tensor& tensor) {
 
 void SafetensorsStream::add(
     const state::StoredTensor& tensor, const std::function<void(const WritePiece&)>& body) {
-  Section& section = sections_[section_index(tensor.dtype)];
+  Section& section = sections_[static_cast<std::size_t>(section_index(tensor.dtype))];
   const std::uint64_t before = section.bytes->size();
   body([&](std::string_view piece) { section.bytes->write(piece); });
   ABT_ASSERT(

@@ -99,10 +99,6 @@ void WeightFiles::open_index(const std::string& path) {
   }
 }
 
-bool WeightFiles::has(const std::string& name) const {
-  return owners_.contains(name);
-}
-
 std::vector<std::string> WeightFiles::paths() const {
   std::vector<std::string> all;
   for (const state::SafetensorsFile& file : files_) {

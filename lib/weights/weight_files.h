@@ -26,7 +26,9 @@ class WeightFiles {
   const std::vector<Item>& tensors() const {
     return items_;
   }
-  bool has(const std::string& name) const;
+  bool has(const std::string& name) const {
+    return owners_.contains(name);
+  }
   const std::map<std::string, std::string>& metadata() const {
     return metadata_;
   }

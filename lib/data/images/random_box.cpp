@@ -16,17 +16,14 @@ std::int64_t place(Random& random, std::int64_t last) {
   return random.below(static_cast<std::uint32_t>(last + 1));
 }
 
-double area_of(std::int64_t height, std::int64_t width) {
-  return static_cast<double>(height) * static_cast<double>(width);
-}
-
 }  // namespace
 
 Box draw_crop(Random& random, std::int64_t height, std::int64_t width, double least, double most) {
   constexpr double narrowest = 3.0 / 4, widest = 4.0 / 3;
   const double log_low = std::log(narrowest), log_high = std::log(widest);
+  const double whole = static_cast<double>(height) * static_cast<double>(width);
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    const double area = area_of(height, width) * between(random, least, most);
+    const double area = whole * between(random, least, most);
     const double ratio = std::exp(between(random, log_low, log_high));
     const std::int64_t w = std::lrint(std::sqrt(area * ratio));
     const std::int64_t h = std::lrint(std::sqrt(area / ratio));

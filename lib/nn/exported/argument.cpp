@@ -164,8 +164,4 @@ GraphArgument read_argument(
   return a;
 }
 
-std::optional<ValueId> GraphArgument::value() const {
-  return is_list || values.empty() ? std::nullopt : std::optional(values[0]);
-}
-
 }  // namespace abtrain::nn

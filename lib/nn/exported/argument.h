@@ -26,7 +26,10 @@ struct GraphArgument {
   std::vector<ValueId> values = {};  // in a list, -1 where an item is a constant
   std::vector<c10::IValue> items = {};
 
-  std::optional<ValueId> value() const;  // of a list none
+  // Of a list none.
+  std::optional<ValueId> value() const {
+    return is_list || values.empty() ? std::nullopt : std::optional(values[0]);
+  }
 };
 
 // The one member of a union of the schema, {"as_int": 3}.
