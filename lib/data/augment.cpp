@@ -31,16 +31,6 @@ Batch empty_like(const at::Tensor& pixels, std::int64_t count, const at::TensorO
   return empty_batch(count, pixels.size(1), pixels.size(2), pixels.size(3), options);
 }
 
-void check_images(
-    const at::Tensor& pixels, const at::Tensor& labels, std::int64_t channels,
-    const at::Tensor& places = {}) {
-  ABT_ASSERT(
-      pixels.defined() && labels.defined() && pixels.dim() == 4 &&
-          (places.defined() ? places.size(0) : pixels.size(0)) == labels.size(0) &&
-          pixels.size(1) == channels && pixels.is_contiguous() && labels.is_contiguous(),
-      "images are not N x {} x H x W with N labels", channels);
-}
-
 // Puts the targets of a regression in place of labels.
 void put_targets(const at::Tensor& targets, const at::Tensor& indices, at::Tensor& labels) {
   if (labels.defined() && labels.scalar_type() == targets.scalar_type()) {
@@ -65,14 +55,6 @@ void write_bytes(
   }
 }
 
-void check_list(const ListedImages& images) {
-  ABT_ASSERT(
-      images.places.defined() && images.labels.defined() &&
-          images.places.numel() == images.labels.numel() && images.places.is_contiguous() &&
-          images.labels.is_contiguous(),
-      "image files lack places or labels");
-}
-
 void check_range(std::int64_t begin, std::int64_t end, std::int64_t size) {
   ABT_ASSERT(
       0 <= begin && begin <= end && end <= size, "examples {} .. {} of {}", begin, end, size);
@@ -85,7 +67,6 @@ Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64
       seed_(seed),
       crop_(options.augment == AugmentName::Crop || options.augment == AugmentName::CropFlip),
       flip_(options.augment == AugmentName::Flip || options.augment == AugmentName::CropFlip),
-      channels_(static_cast<std::int64_t>(dataset.mean.size())),
       context_(dataset.context),
       logits_(
           std::max<std::int64_t>(1, dataset.context) *
@@ -107,7 +88,7 @@ Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64
       options.erase >= 0 && options.erase <= 1, Config,
       "data.erase: expected a probability, 0 .. 1, got {}", options.erase);
   ABT_ASSERT(
-      channels_ > 0 && dataset.std.size() == dataset.mean.size(),
+      !dataset.mean.empty() && dataset.std.size() == dataset.mean.size(),
       "{} has no mean and std for each channel", dataset.name);
   if (std::holds_alternative<ListedImages>(dataset.train) ||
       std::holds_alternative<ListedImages>(dataset.test)) {
@@ -161,7 +142,6 @@ Batch Augment::training(
   if (list == nullptr) {
     return batch_in_memory(examples, indices, augmentation(epoch), page_locked);
   }
-  check_list(*list);
   Batch batch = training_of_files(*list, indices, epoch);
   return page_locked ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()} : batch;
 }
@@ -169,7 +149,6 @@ Batch Augment::training(
 Batch Augment::evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const {
   check_range(begin, end, examples.size());
   if (const auto* list = std::get_if<ListedImages>(&examples)) {
-    check_list(*list);
     return files_->evaluation(*list, begin, end);
   }
   std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
@@ -190,7 +169,6 @@ Batch Augment::batch_in_memory(
     return batch_of_values(*images, indices, how, page_locked);
   }
   const auto& images = std::get<ByteImages>(examples);
-  check_images(images.pixels, images.labels, channels_);
   const at::Tensor all = as_tensor(indices);
   Batch batch = empty_like(
       images.pixels, all.size(0), at::TensorOptions(at::kFloat).pinned_memory(page_locked));
@@ -201,7 +179,6 @@ Batch Augment::batch_in_memory(
 Batch Augment::batch_of_values(
     const FloatImages& images, std::span<const std::int64_t> indices, const ops::Augmentation& how,
     bool page_locked) const {
-  check_images(images.values, images.labels, channels_, images.places);
   Batch batch = augment_values(images, norm_, indices, how, page_locked);
   if (images.targets.defined()) {
     put_targets(images.targets, as_tensor(indices), batch.labels);

@@ -81,7 +81,6 @@ class Augment {
   std::uint64_t seed_;
   bool crop_ = false;
   bool flip_ = false;
-  std::int64_t channels_ = 0;
   std::int64_t context_ = 0;  // of tokens
   std::int64_t logits_ = 1;
   std::int64_t targets_ = 0;

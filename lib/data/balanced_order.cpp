@@ -11,31 +11,26 @@ namespace abtrain::data {
 BalancedOrder::BalancedOrder(std::vector<std::int64_t> first)
     : order_(std::move(first)), next_(order_.size()) {}
 
-void BalancedOrder::put(bool early) {
+void BalancedOrder::decide_unit(int sign) {
+  ABT_ASSERT(sign == 1 || sign == -1, "a sign of {}", sign);
+  ABT_ASSERT(decided_ < std::ssize(order_), "all units are decided");
   const std::int64_t late = decided_ - early_;
-  const std::int64_t place = early ? early_++ : std::ssize(next_) - 1 - late;
+  const std::int64_t place = sign > 0 ? early_++ : std::ssize(next_) - 1 - late;
   next_[static_cast<std::size_t>(place)] = order_[static_cast<std::size_t>(decided_++)];
 }
 
 void BalancedOrder::decide_pair(int sign) {
-  ABT_ASSERT(sign == 1 || sign == -1, "a sign of {}", sign);
   ABT_ASSERT(
       decided_ + 2 <= std::ssize(order_), "{} of {} units are decided", decided_, order_.size());
-  put(sign > 0);
-  put(sign < 0);
-}
-
-void BalancedOrder::decide_unit(int sign) {
-  ABT_ASSERT(sign == 1 || sign == -1, "a sign of {}", sign);
-  ABT_ASSERT(decided_ < std::ssize(order_), "all units are decided");
-  put(sign > 0);
+  decide_unit(sign);
+  decide_unit(-sign);
 }
 
 void BalancedOrder::end_epoch() {
   ABT_ASSERT(
       decided_ + 1 >= std::ssize(order_), "{} of {} units are decided", decided_, order_.size());
   if (decided_ < std::ssize(order_)) {
-    put(true);
+    decide_unit(1);
   }
   order_.swap(next_);
   decided_ = 0;

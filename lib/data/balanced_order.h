@@ -39,8 +39,6 @@ class BalancedOrder {
   bool restore(const std::vector<std::int64_t>& saved);
 
  private:
-  void put(bool early);
-
   std::vector<std::int64_t> order_, next_;
   std::int64_t decided_ = 0;
   std::int64_t early_ = 0;  // units at the front of next_

@@ -37,12 +37,6 @@ bool write_file(
 FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
     : form_{options.image_size, options.resize, {}, {}},
       threads_(std::max<std::int64_t>(1, options.decode_threads.value_or(1))) {
-  ABT_CHECK(
-      form_.side >= 1 && form_.resize >= form_.side, Config,
-      "data.resize: expected at least data.image_size ({}), got {}", form_.side, form_.resize);
-  ABT_ASSERT(
-      dataset.mean.size() == 3 && dataset.std.size() == 3, "{} has {} channels", dataset.name,
-      dataset.mean.size());
   for (std::size_t c = 0; c < dataset.mean.size(); ++c) {
     form_.scale.push_back(1.0F / (255.0F * dataset.std[c]));
     form_.shift.push_back(-dataset.mean[c] / dataset.std[c]);

@@ -13,14 +13,6 @@
 
 namespace abtrain::nn {
 
-namespace {
-
-void expect_flat(const at::Tensor& vector) {
-  ABT_ASSERT(vector.dim() == 1 && vector.is_contiguous(), "not a flat vector: {}", vector.sizes());
-}
-
-}  // namespace
-
 ExampleGradients::ExampleGradients(
     const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch) {
   const at::NoGradGuard no_grad;
@@ -63,7 +55,6 @@ at::Tensor ExampleGradients::products() const {
 
 at::Tensor ExampleGradients::products(const at::Tensor& vector) const {
   const at::NoGradGuard no_grad;
-  expect_flat(vector);
   at::Tensor sums = at::zeros({examples_}, maps_.front().options());
   for (const ExampleMap& map : maps_) {
     map.add_products(sums, vector);
@@ -73,10 +64,6 @@ at::Tensor ExampleGradients::products(const at::Tensor& vector) const {
 
 void ExampleGradients::add(const at::Tensor& vector, const at::Tensor& coefficients) const {
   const at::NoGradGuard no_grad;
-  expect_flat(vector);
-  ABT_ASSERT(
-      coefficients.numel() == examples_, "{} coefficients for {} examples", coefficients.numel(),
-      examples_);
   for (const ExampleMap& map : maps_) {
     map.add(vector, coefficients);
   }

@@ -5,19 +5,11 @@
 namespace abtrain::orders {
 namespace {
 
-Names<OrderUnit> units() {
-  return {{"microbatch", OrderUnit::Microbatch}, {"example", OrderUnit::Example}};
-}
-
 Names<OrderWire> wires() {
   return {{"fp32", OrderWire::Fp32}, {"int8", OrderWire::Int8}, {"sketch", OrderWire::Sketch}};
 }
 
 }  // namespace
-
-std::string name_of(OrderUnit unit) {
-  return name_in(units(), unit);
-}
 
 std::string name_of(OrderWire wire) {
   return name_in(wires(), wire);
@@ -31,7 +23,7 @@ Fields fields_of(OrderOptions& o) {
       "epoch's order from the gradients of the previous epoch "
       "(docs/methods/orders.md)");
   f.choice(
-      "unit", o.unit, units(),
+      "unit", o.unit, {{"microbatch", OrderUnit::Microbatch}, {"example", OrderUnit::Example}},
       "what is ordered by gradients: a worker's images of a step, which "
       "then stay together, or single images, each by its own gradient");
   f.choice("wire", o.wire, wires(), "how cd-grab sends gradient differences");

@@ -24,8 +24,7 @@ struct OrderOptions {
   std::int64_t sketch = 128;  // numbers in a sketch
 };
 
-// As a configuration writes them.
-std::string name_of(OrderUnit unit);
+// As a configuration writes it.
 std::string name_of(OrderWire wire);
 
 // The table of the options' keys, ranges and help texts (base/options.h).

@@ -24,7 +24,6 @@ Picture ImageDecoder::decode(int divisor) {
   if (format_ == Format::Jpeg) {
     return jpeg_.decode(divisor);
   }
-  ABT_ASSERT(divisor == 1, "a PNG or WebP divided by {}", divisor);
   const auto bytes = static_cast<std::size_t>(3 * size_.width * size_.height);
   pixels_.resize(std::max(pixels_.size(), bytes + kSpareBytes));
   (format_ == Format::Png ? decode_png : decode_webp)(bytes_, size_, pixels_.data());
