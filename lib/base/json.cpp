@@ -196,6 +196,10 @@ bool read_json(const ordered_json& value, std::vector<double>& out) {
   return read_list(value, out);
 }
 
+bool read_json(const ordered_json& value, std::vector<std::string>& out) {
+  return read_list(value, out);
+}
+
 bool read_json(const ordered_json& value, ordered_json& out) {
   out = value;
   return true;

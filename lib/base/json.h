@@ -28,13 +28,14 @@ nlohmann::ordered_json parse_json(std::string_view text, JsonProblem& problem);
 
 // Stores the value in `out` and returns true if it has the type and range of
 // `out`: an integer that fits, a finite number, a Boolean, a string, a list of
-// numbers, or any value.
+// numbers or strings, or any value.
 bool read_json(const nlohmann::ordered_json& value, std::int64_t& out);
 bool read_json(const nlohmann::ordered_json& value, double& out);
 bool read_json(const nlohmann::ordered_json& value, bool& out);
 bool read_json(const nlohmann::ordered_json& value, std::string& out);
 bool read_json(const nlohmann::ordered_json& value, std::vector<std::int64_t>& out);
 bool read_json(const nlohmann::ordered_json& value, std::vector<double>& out);
+bool read_json(const nlohmann::ordered_json& value, std::vector<std::string>& out);
 bool read_json(const nlohmann::ordered_json& value, nlohmann::ordered_json& out);
 
 // The same for the value at `key` of an object: false, too, if there is none or

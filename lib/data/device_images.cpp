@@ -2,8 +2,6 @@
 
 #include <ATen/ops/empty.h>
 
-#include "base/error.h"
-
 namespace abtrain::data {
 namespace {
 
@@ -43,13 +41,7 @@ at::Tensor normalized_bytes(const std::vector<float>& mean, const std::vector<fl
 }
 
 DeviceCopies::DeviceCopies(const Dataset& dataset, const Examples& validation)
-    : dataset_(dataset), validation_(validation) {
-  for (const Examples* part : {&dataset.train, &validation, &dataset.test}) {
-    ABT_ASSERT(
-        part->size() == 0 || std::holds_alternative<ByteImages>(*part),
-        "{} is a set of files, or its images are not bytes", dataset.name);
-  }
-}
+    : dataset_(dataset), validation_(validation) {}
 
 const DeviceDataset& DeviceCopies::on(c10::Device device) {
   const std::lock_guard lock(mutex_);

@@ -23,9 +23,7 @@ DeviceLoader::DeviceLoader(
         while (put(examples_of(next, stop))) {
           ++next;
         }
-      }) {
-  ABT_ASSERT(first_step >= 0, "first step {}", first_step);
-}
+      }) {}
 
 at::Tensor DeviceLoader::examples_of(std::int64_t epoch, const std::stop_token& stop) const {
   const std::vector<std::int64_t> examples = order_.wait_for(epoch, stop);

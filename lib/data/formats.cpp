@@ -82,16 +82,14 @@ at::Tensor read_idx_labels(const std::string& path, std::int64_t count, std::int
   ABT_CHECK(
       found == count, DamagedData, "{}: expected {} labels, one for each image, found {}", path,
       with_commas(count), with_commas(found));
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
+  const at::Tensor labels = at::empty({count}, at::kByte);
+  const std::span<std::uint8_t> bytes = bytes_of(labels);
   file.read(bytes, "labels");
   file.finish();
-  const at::Tensor labels = at::empty({count}, at::kLong);
-  auto* out = labels.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < count; ++i) {
     check_label(file, i, bytes[i], classes);
-    out[i] = bytes[i];
   }
-  return labels;
+  return labels.to(at::kLong);
 }
 
 }  // namespace

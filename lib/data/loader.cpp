@@ -34,9 +34,7 @@ Loader::Loader(
       device_(device),
       batches_(capacity(prefetch), [this, first_step](const auto& put, const auto& stop) {
         produce(first_step, put, stop);
-      }) {
-  ABT_ASSERT(first_step >= 0, "first step {}", first_step);
-}
+      }) {}
 
 void Loader::produce(
     std::int64_t first, const Prefetcher<Batch>::Put& put, const std::stop_token& stop) const {

@@ -167,20 +167,6 @@ void ExampleMap::differences(const at::Tensor& rows) const {
   }
 }
 
-std::int64_t ExampleMap::pixels() const {
-  const auto& sizes = weight_->sizes;
-  return sizes.size() == 4 ? sizes[2] * sizes[3] : 1;
-}
-std::int64_t ExampleMap::input_width() const {
-  return is_conv_ ? input_.size(1) * pixels() : input_.size(2);
-}
-std::int64_t ExampleMap::bytes_to_keep() const {
-  return examples() * outputs() * input_width() * gradient_.element_size();
-}
-std::int64_t ExampleMap::pieces(std::int64_t numbers) const {
-  return std::max<std::int64_t>(1, scratch_ / (numbers * gradient_.element_size()));
-}
-
 // B x T x K, for the input of some examples or of some channels.
 at::Tensor ExampleMap::unfolded(const at::Tensor& input) const {
   if (!is_conv_) {

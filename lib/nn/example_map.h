@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -59,11 +60,20 @@ class ExampleMap {
   std::int64_t outputs() const {
     return gradient_.size(2);
   }
-  std::int64_t pixels() const;       // in the kernel
-  std::int64_t input_width() const;  // K
-  std::int64_t bytes_to_keep() const;
+  std::int64_t pixels() const {  // in the kernel
+    const auto& sizes = weight_->sizes;
+    return sizes.size() == 4 ? sizes[2] * sizes[3] : 1;
+  }
+  std::int64_t input_width() const {  // K
+    return is_conv_ ? input_.size(1) * pixels() : input_.size(2);
+  }
+  std::int64_t bytes_to_keep() const {
+    return examples() * outputs() * input_width() * gradient_.element_size();
+  }
   // How many pieces of `numbers` numbers each fit in the scratch; at least one.
-  std::int64_t pieces(std::int64_t numbers) const;
+  std::int64_t pieces(std::int64_t numbers) const {
+    return std::max<std::int64_t>(1, scratch_ / (numbers * gradient_.element_size()));
+  }
 
   at::Tensor unfolded(const at::Tensor& input) const;
   at::Tensor as_weight(const at::Tensor& matrix) const;

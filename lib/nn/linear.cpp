@@ -145,10 +145,6 @@ at::Tensor apply_conv(
   return linear(inner, weight.outer, bias, type, pass.tape).permute({0, 3, 1, 2});
 }
 
-at::Tensor Linear::forward(const at::Tensor& input, const Pass& pass) {
-  return apply_linear(weight_, bias_, input, pass);
-}
-
 Conv2d::Conv2d(std::int64_t in, std::int64_t out, ConvOptions options)
     : WeightLayer(
           Weight({out, in / options.groups, options.kernel, options.kernel}, options.groups > 1),
@@ -158,9 +154,5 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, ConvOptions options)
           .padding = {options.padding, options.padding},
           .groups = options.groups,
           .grows_input = options.grows_input} {}
-
-at::Tensor Conv2d::forward(const at::Tensor& input, const Pass& pass) {
-  return apply_conv(weight_, bias_, input, window_, pass);
-}
 
 }  // namespace abtrain::nn

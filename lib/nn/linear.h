@@ -53,7 +53,9 @@ class WeightLayer : public Layer {
 class Linear : public WeightLayer {
  public:
   Linear(std::int64_t in, std::int64_t out, bool bias = true, std::optional<LayerInit> init = {});
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    return apply_linear(weight_, bias_, input, pass);
+  }
 };
 
 struct ConvOptions {
@@ -69,7 +71,9 @@ struct ConvOptions {
 class Conv2d : public WeightLayer {
  public:
   Conv2d(std::int64_t in, std::int64_t out, ConvOptions options);
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    return apply_conv(weight_, bias_, input, window_, pass);
+  }
 
  private:
   Window window_;

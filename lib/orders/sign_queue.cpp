@@ -11,18 +11,16 @@ void SignQueue::push(const at::Tensor& signs) {
   copies_.push_back({host, device::Event::record(signs.device())});
 }
 
-// The last copy that a GPU was given may still be running; those before it are
-// done.
-bool SignQueue::empty(bool wait) const {
-  return copies_.empty() || (!wait && copies_.size() == 1 && copies_.front().host.is_pinned());
-}
-
-std::vector<int> SignQueue::pop() {
-  copies_.front().copied.wait();
-  const at::Tensor host = copies_.front().host;
-  copies_.pop_front();
-  const auto* begin = host.const_data_ptr<std::int8_t>();
-  return {begin, begin + host.numel()};
+void SignQueue::take(bool wait, const std::function<void(const std::vector<int>& signs)>& take) {
+  // The last copy that a GPU was given may still be running; those before it are
+  // done.
+  while (copies_.size() > 1 || (!copies_.empty() && (wait || !copies_.front().host.is_pinned()))) {
+    const Copy copy = std::move(copies_.front());
+    copies_.pop_front();
+    copy.copied.wait();
+    const auto* begin = copy.host.const_data_ptr<std::int8_t>();
+    take({begin, begin + copy.host.numel()});
+  }
 }
 
 }  // namespace abtrain::orders

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include "device/stream.h"
@@ -17,21 +18,13 @@ class SignQueue {
   void push(const at::Tensor& signs);
   // Calls take(signs) for the signs that have arrived, in the order of push(),
   // without waiting for a GPU; with `wait`, for all of them.
-  template <class Take>
-  void take(bool wait, const Take& take) {
-    while (!empty(wait)) {
-      take(pop());
-    }
-  }
+  void take(bool wait, const std::function<void(const std::vector<int>& signs)>& take);
 
  private:
   struct Copy {
     at::Tensor host;
     device::Event copied;
   };
-  bool empty(bool wait) const;
-  std::vector<int> pop();
-
   std::deque<Copy> copies_;
 };
 

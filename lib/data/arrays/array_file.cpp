@@ -122,14 +122,10 @@ std::vector<std::string> names_in(const std::string& path, const std::string& te
     return {};
   }
   JsonProblem problem;
-  const auto json = parse_json(text, problem);
   std::vector<std::string> names;
-  bool is_list = json.is_array();
-  for (std::size_t i = 0; is_list && i < json.size(); ++i) {
-    is_list = read_json(json[i], names.emplace_back());
-  }
   ABT_CHECK(
-      is_list, DamagedData, "{}: expected the metadata 'classes' to be a JSON list of names", path);
+      read_json(parse_json(text, problem), names), DamagedData,
+      "{}: expected the metadata 'classes' to be a JSON list of names", path);
   return names;
 }
 
