@@ -8,6 +8,10 @@
 namespace abtrain::data {
 namespace {
 
+void refuse_key(bool given, const char* key, const char* message, Conflicts& out) {
+  add_if(given, {key, "data.name"}, message, out);
+}
+
 // data.subset, data.pool and data.standardize, for a set that is held as bytes
 // or values.
 void check_images(const DataOptions& o, Conflicts& out) {
@@ -47,55 +51,53 @@ void check_images(const DataOptions& o, Conflicts& out) {
 
 // Options that only images have, and what a text needs.
 void check_text(const DataOptions& o, Conflicts& out) {
-  const auto refuse = [&](bool given, const char* key, const char* message) {
-    add_if(given, {key, "data.name"}, message, out);
-  };
   constexpr const char* kImages = "a text has no pixels; expected the default, which does nothing";
-  refuse(o.augment != AugmentName::None, "data.augment", kImages);
-  refuse(o.erase > 0, "data.erase", kImages);
-  refuse(o.subset > 0, "data.subset", "a text is taken whole; expected 0");
-  refuse(o.pool > 0, "data.pool", kImages);
-  refuse(o.standardize, "data.standardize", kImages);
-  refuse(!o.mean.empty(), "data.mean", kImages);
-  refuse(!o.std.empty(), "data.std", kImages);
-  refuse(
+  refuse_key(o.augment != AugmentName::None, "data.augment", kImages, out);
+  refuse_key(o.erase > 0, "data.erase", kImages, out);
+  refuse_key(o.subset > 0, "data.subset", "a text is taken whole; expected 0", out);
+  refuse_key(o.pool > 0, "data.pool", kImages, out);
+  refuse_key(o.standardize, "data.standardize", kImages, out);
+  refuse_key(!o.mean.empty(), "data.mean", kImages, out);
+  refuse_key(!o.std.empty(), "data.std", kImages, out);
+  refuse_key(
       o.on_device == true, "data.on_device",
-      "the host cuts the windows out of a text; expected auto or false");
-  refuse(
+      "the host cuts the windows out of a text; expected auto or false", out);
+  refuse_key(
       !o.root && find_set(o.name).train_files.empty(), "data.root",
-      "expected the file or folder that holds the text, got auto");
-  refuse(
+      "expected the file or folder that holds the text, got auto", out);
+  refuse_key(
       o.tokens == TokenType::Bytes && vocabulary_of(o) < 256, "data.vocabulary",
-      "bytes are 256 tokens; expected at least as many");
+      "bytes are 256 tokens; expected at least as many", out);
 }
 
 // Options that do not go with image files.
 void check_image_folder(const DataOptions& o, Conflicts& out) {
-  const auto refuse = [&](bool given, const char* key, const char* message) {
-    add_if(given, {key, "data.name"}, message, out);
-  };
-  refuse(
+  refuse_key(
       o.subset > 0, "data.subset",
       "image-folder lists its files class by class, so the first of them "
-      "cover only a few classes; expected 0");
-  refuse(
+      "cover only a few classes; expected 0",
+      out);
+  refuse_key(
       o.pool > 0, "data.pool",
       "image-folder's images are decoded and cropped for each batch, to "
-      "data.image_size; expected 0");
-  refuse(
+      "data.image_size; expected 0",
+      out);
+  refuse_key(
       o.standardize, "data.standardize",
       "image-folder's images are decoded and cropped for each batch, so no "
-      "pixel has a mean of its own; expected false");
-  refuse(
+      "pixel has a mean of its own; expected false",
+      out);
+  refuse_key(
       o.on_device == true, "data.on_device",
       "image-folder's images are files that the host decodes; expected auto "
-      "or false");
+      "or false",
+      out);
   add_if(
       o.resize < o.image_size, {"data.resize", "data.image_size", "data.name"},
       formatted("expected at least data.image_size ({}), got {}", o.image_size, o.resize), out);
-  refuse(
+  refuse_key(
       o.crop_scale.size() != 2 || o.crop_scale[0] > o.crop_scale[1], "data.crop_scale",
-      "expected two shares, the smaller one first");
+      "expected two shares, the smaller one first", out);
 }
 
 }  // namespace

@@ -153,14 +153,6 @@ DatasetShape shape_of(const KnownSet& set, const DataOptions& options) {
   return shape;
 }
 
-Examples as_floats(const Examples& examples, std::int64_t side) {
-  if (const auto* values = std::get_if<FloatImages>(&examples)) {
-    return side > 0 ? pooled(*values, side) : *values;
-  }
-  const auto& images = std::get<ByteImages>(examples);
-  return FloatImages{pooled(images.pixels, side), images.labels, images.targets};
-}
-
 // Arrays, and where they are.
 Dataset open_own_arrays(const DataOptions& options, Log* log) {
   ABT_CHECK(
@@ -201,6 +193,14 @@ std::int64_t Examples::size() const {
       },
       static_cast<const variant&>(*this));
   return each.defined() ? each.size(0) : 0;
+}
+
+Examples as_floats(const Examples& examples, std::int64_t side) {
+  if (const auto* values = std::get_if<FloatImages>(&examples)) {
+    return side > 0 ? pooled(*values, side) : *values;
+  }
+  const auto& images = std::get<ByteImages>(examples);
+  return FloatImages{pooled(images.pixels, side), images.labels, images.targets};
 }
 
 DatasetShape dataset_shape(const DataOptions& options) {

@@ -129,6 +129,8 @@ struct DatasetPlace {
 DatasetPlace find_dataset(
     const std::string& name, const std::optional<std::string>& root = std::nullopt);
 
+// Images as values, mean-pooled to this side if it is above 0.
+Examples as_floats(const Examples& images, std::int64_t side);
 // Examples number `indices`, an int64 tensor, in its order.
 Examples chosen(const Examples& all, const at::Tensor& indices);
 // Removes the last `count` examples of a seeded permutation from the training

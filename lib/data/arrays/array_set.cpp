@@ -176,6 +176,17 @@ void check_array_options(const DataOptions& o, const Dataset& set) {
   refuse(tokens && !o.std.empty(), "data.std");
 }
 
+// Of values, not tokens.
+Examples images_in(const at::Tensor& x, const at::Tensor& labels, const at::Tensor& targets) {
+  std::vector<std::int64_t> sizes = canonical(sizes_of_each(x));
+  sizes.insert(sizes.begin(), x.size(0));
+  const at::Tensor values = x.view(sizes);
+  if (x.scalar_type() == at::kByte) {
+    return ByteImages{values, labels, targets};
+  }
+  return FloatImages{values, labels, targets, at::arange(x.size(0), at::kLong)};
+}
+
 Examples examples_in(const ArrayPart& part, const Dataset& set) {
   const auto& [x, y, names] = part.arrays;
   const std::int64_t count = x.size(0);
@@ -189,11 +200,7 @@ Examples examples_in(const ArrayPart& part, const Dataset& set) {
   } else {
     labels = y.to(at::kLong).contiguous();
   }
-  const at::Tensor values = x.view({count, set.channels, set.height, set.width});
-  if (x.scalar_type() == at::kByte) {
-    return ByteImages{values, labels, targets};
-  }
-  return FloatImages{values, labels, targets, at::arange(count, at::kLong)};
+  return images_in(x, labels, targets);
 }
 
 void warn_of_channels(const Dataset& set, Log& log) {
@@ -314,17 +321,8 @@ Examples further_examples(
         set.vocabulary, largest);
     return TokenRows{x, places, places};
   }
-  std::vector<std::int64_t> sizes = canonical(set.sizes);
-  sizes.insert(sizes.begin(), x.size(0));
-  const at::Tensor values = x.view(sizes);
-  if (x.scalar_type() != at::kByte) {
-    const FloatImages all{values, places, {}, places};
-    return options.pool > 0 ? pooled(all, options.pool) : all;
-  }
-  if (set.norm.mean.defined()) {
-    return FloatImages{pooled(values, options.pool), places, {}, places};
-  }
-  return ByteImages{values, places};
+  const Examples all = images_in(x, places, {});
+  return set.norm.mean.defined() ? as_floats(all, options.pool) : all;
 }
 
 Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices, bool page_locked) {
