@@ -7,14 +7,22 @@
 #include "base/error.h"
 #include "comm/share.h"
 #include "methods/average.h"
-#include "methods/gradient_reduction.h"
 #include "methods/method_kind.h"
 
 namespace abtrain::methods {
 
-Method::Method(const MethodContext& context)
+Method::Method(const MethodContext& context, const compress::ReducerOptions& dense)
     : context_(context),
-      timeline_(kind_of(context.options).timeline(context.options, context.length)) {}
+      timeline_(kind_of(context.options).timeline(context.options, context.length)),
+      reduction_(dense, context.seed, context.observer) {}
+
+void Method::finish(std::int64_t) {
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
+}
+
+void Method::merge_into(nn::Model& target) {
+  share_dense(context_.model, context_.world, target, world_weight());
+}
 
 void Method::before_backward(std::int64_t t) {
   if (GradientReduction* used = reduction()) {

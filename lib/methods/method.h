@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compress/gradient_exchange.h"
 #include "compress/reducer_options.h"
 #include "linalg/value_sample.h"
+#include "methods/gradient_reduction.h"
 #include "methods/method_options.h"
 #include "methods/timeline.h"
 #include "nn/model.h"
@@ -21,8 +21,6 @@
 #include "state/archive.h"
 
 namespace abtrain::methods {
-
-class GradientReduction;
 
 // A layer that may be factored, at one moment.
 struct LayerRank {
@@ -88,7 +86,8 @@ struct Stage {
 
 class Method {
  public:
-  explicit Method(const MethodContext& context);
+  // `dense`: the reducer of steps that average their gradients over the world.
+  Method(const MethodContext& context, const compress::ReducerOptions& dense);
   virtual ~Method() = default;
 
   // Called before the first step: takes over the model's parameters.
@@ -99,12 +98,14 @@ class Method {
   // Called after that pass: averages block().gradients().
   void reduce_gradients(std::int64_t t);
   // Called after t steps are done.
-  virtual void after_step(std::int64_t t) = 0;
-  // Called after the last step: leaves one model, the same on every worker.
-  virtual void finish(std::int64_t t) = 0;
+  virtual void after_step(std::int64_t /*t*/) {}
+  // Called after the last step: leaves one model, the same on every worker. By
+  // itself, averages the running statistics.
+  virtual void finish(std::int64_t t);
   // Gives `target` (a model of the same kind) the weights that a final
-  // synchronization would give now; changes no state. Counts as metrics.
-  virtual void merge_into(nn::Model& target) = 0;
+  // synchronization would give now; changes no state. Counts as metrics. By
+  // itself, does so for what is dense and the same on all workers.
+  virtual void merge_into(nn::Model& target);
   // Completes what is under way between workers, so that archive() can save;
   // the run continues to the same bits. Collective.
   virtual void settle() {}
@@ -126,7 +127,9 @@ class Method {
   virtual void regroup(std::vector<state::State>& old, std::int64_t t) = 0;
 
   // From now on `watch` sees the gradients before they are averaged.
-  virtual void watch_gradients(compress::GradientWatch watch) = 0;
+  virtual void watch_gradients(compress::GradientWatch watch) {
+    reduction_.watch(std::move(watch));
+  }
 
   virtual Stage now() = 0;
   // The parameters that the optimizer trains now.
@@ -142,7 +145,9 @@ class Method {
     return {};
   }
   // Seconds that compressing gradients has taken so far.
-  virtual compress::Costs costs() = 0;
+  virtual compress::Costs costs() {
+    return reduction_.costs();
+  }
   // How often the tensors of block() and of the model have been replaced: a
   // captured step stays valid as long as this number does not change.
   std::int64_t layout() const {
@@ -160,7 +165,9 @@ class Method {
 
  protected:
   // The reduction of the gradients of the next step; null if they are not sent.
-  virtual GradientReduction* reduction() = 0;
+  virtual GradientReduction* reduction() {
+    return &reduction_;
+  }
   // All tensors that must be equal on replicas now.
   virtual std::vector<at::Tensor> replicated_state() = 0;
   // This worker's weight in an average over the world, and over these consecutive
@@ -183,6 +190,7 @@ class Method {
   const MethodContext context_;
   const Timeline timeline_;
   optim::ParameterBlock trained_;
+  GradientReduction reduction_;  // of dense steps, over the world
 
  private:
   std::int64_t layout_ = 0;

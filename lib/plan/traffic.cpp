@@ -1,7 +1,6 @@
 #include "plan/traffic.h"
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/rows.h"
 #include "base/text.h"
@@ -52,16 +51,6 @@ double mean_of(
   return static_cast<double>(sum) / static_cast<double>(workers.size());
 }
 
-// `bytes`: per worker, in the whole run. Nothing where data parallel training
-// sends nothing, because there is only one worker.
-std::optional<double> share_of_fp32(
-    double bytes, const config::RunOptions& options, const methods::ModelSizes& sizes,
-    const RunLength& length) {
-  const double baseline =
-      train::data_parallel_bytes(sizes.parameters, length.steps, options.workers, 4);
-  return baseline > 0 ? std::optional(bytes / baseline) : std::nullopt;
-}
-
 }  // namespace
 
 methods::StepTraffic order_traffic(const config::RunOptions& options, const RunLength& length) {
@@ -98,22 +87,22 @@ double planned_bytes(
 
 std::string traffic_text(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length) {
-  const auto workers = traffic_of_workers(options, sizes, length);
+  const nlohmann::ordered_json means = traffic_json(options, sizes, length);
   std::string out = "\ntraffic (bytes sent per worker, mean)\n";
   for (const methods::TrafficRow& each : rows_of(options, length)) {
-    out +=
-        row(each.label, each.bytes == nullptr ? "none" : human_bytes(mean_of(workers, each.bytes)));
+    out += row(
+        each.label, each.bytes == nullptr ? "none" : human_bytes(means.at(each.key).get<double>()));
   }
   if (orders::kind_of(options.order).decides_together) {
     out += row("example order", order_text(options, sizes.parameters));
   }
-  const double whole = mean_of(workers, &methods::TrafficPlan::total);
-  const std::optional<double> share = share_of_fp32(whole, options, sizes, length);
+  const nlohmann::ordered_json& share = means.at("vs_fp32");
   out +=
-      row("whole run", share ? formatted(
-                                   "{}, {} of fp32 data parallel", human_bytes(whole),
-                                   train::percent_of_data_parallel(*share))
-                             : "none: one worker");
+      row("whole run", share.is_null() ? "none: one worker"
+                                       : formatted(
+                                             "{}, {} of fp32 data parallel",
+                                             human_bytes(means.at("whole_run").get<double>()),
+                                             train::percent_of_data_parallel(share.get<double>())));
   return out;
 }
 
@@ -125,9 +114,11 @@ nlohmann::ordered_json traffic_json(
     out[each.key] = mean_of(workers, each.bytes);
   }
   const double whole = mean_of(workers, &methods::TrafficPlan::total);
-  const std::optional<double> share = share_of_fp32(whole, options, sizes, length);
+  const double fp32 =
+      train::data_parallel_bytes(sizes.parameters, length.steps, options.workers, 4);
   out["whole_run"] = whole;
-  out["vs_fp32"] = share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json();
+  // Data parallel training of one worker sends nothing.
+  out["vs_fp32"] = fp32 > 0 ? nlohmann::ordered_json(whole / fp32) : nlohmann::ordered_json();
   return out;
 }
 

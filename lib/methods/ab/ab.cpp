@@ -27,7 +27,7 @@ std::vector<nn::Factor> trained_factors(const MethodOptions& options, comm::Role
 }  // namespace
 
 AbTraining::AbTraining(const MethodContext& context)
-    : Method(context),
+    : Method(context, context.options.full_phase.reducer.or_else(context.reducer)),
       groups_(make_groups(context.options, context.world.size())),
       own_(trained_factors(context.options, groups_.role_of(context.world.rank()))),
       group_(context.world.split(groups_.group_of(context.world.rank()), context.world.rank())),
@@ -37,10 +37,7 @@ AbTraining::AbTraining(const MethodContext& context)
           compress::plain_dtype(context.options.full_phase.reducer.or_else(context.reducer))),
       ramp_(make_ramp(
           context.options, make_phase_plan(context.options, context.length), context.length)),
-      group_reduction_(context.reducer, context.seed, context.observer),
-      full_reduction_(
-          context.options.full_phase.reducer.or_else(context.reducer), context.seed,
-          context.observer) {
+      group_reduction_(context.reducer, context.seed, context.observer) {
   for (const nn::NamedWeight& w : factorable_weights(context.model, context.options)) {
     factorable_.emplace_back(w);
   }
@@ -83,19 +80,19 @@ GradientReduction* AbTraining::reduction() {
   if (phase_ == Phase::Ab) {
     return &group_reduction_;
   }
-  return local_steps() ? nullptr : &full_reduction_;
+  return local_steps() ? nullptr : &reduction_;
 }
 
 void AbTraining::bind_reductions() {
   group_reduction_.release();
-  full_reduction_.release();
+  reduction_.release();
   if (GradientReduction* used = reduction()) {
     used->bind(trained_, *now().replicas);
   }
 }
 
 compress::Costs AbTraining::costs() {
-  return group_reduction_.costs() + full_reduction_.costs();
+  return group_reduction_.costs() + reduction_.costs();
 }
 
 void AbTraining::after_step(std::int64_t t) {
@@ -153,7 +150,7 @@ void AbTraining::finish(std::int64_t t) {
 }
 
 void AbTraining::merge_into(nn::Model& target) {
-  share_dense(context_.model, context_.world, target, world_weight());
+  Method::merge_into(target);
   if (phase_ == Phase::Full && !local_steps()) {
     return;
   }

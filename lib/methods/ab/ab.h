@@ -13,7 +13,6 @@
 #include "methods/ab/outer_state.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronize.h"
-#include "methods/gradient_reduction.h"
 #include "methods/method.h"
 
 namespace abtrain::methods {
@@ -32,7 +31,7 @@ class AbTraining : public Method {
   void regroup(std::vector<state::State>& old, std::int64_t t) override;
   void watch_gradients(compress::GradientWatch watch) override {
     group_reduction_.watch(watch);
-    full_reduction_.watch(std::move(watch));
+    reduction_.watch(std::move(watch));
   }
   Stage now() override;
   double learning_rate(std::int64_t t) override;
@@ -129,8 +128,7 @@ class AbTraining : public Method {
   at::Tensor dense_start_;         // AB, FULL with local steps: the rest
   std::int64_t averaged_at_ = -1;  // step of the last one that changed no phase
 
-  GradientReduction group_reduction_;
-  GradientReduction full_reduction_;
+  GradientReduction group_reduction_;  // of AB steps
 };
 
 }  // namespace abtrain::methods

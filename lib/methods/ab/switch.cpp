@@ -127,7 +127,7 @@ void AbTraining::decompose(std::int64_t t) {
   }
   Stopwatch watch;
   if (phase_ == Phase::Full) {
-    full_reduction_.release();
+    reduction_.release();
     trained_.drop_gradients();  // the factors get memory of their own
     // The running statistics differ between workers up to here.
     average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());

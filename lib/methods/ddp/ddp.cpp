@@ -1,12 +1,9 @@
 #include "methods/ddp/ddp.h"
 
-#include "methods/average.h"
+#include "compress/gradient_exchange.h"
 #include "methods/method_kind.h"
 
 namespace abtrain::methods {
-
-DataParallel::DataParallel(const MethodContext& context)
-    : Method(context), reduction_(context.reducer, context.seed, context.observer) {}
 
 Stage DataParallel::now() {
   Stage stage;
@@ -19,14 +16,6 @@ Stage DataParallel::now() {
 void DataParallel::start() {
   make_dense_block();
   reduction_.bind(trained_, context_.world);
-}
-
-void DataParallel::finish(std::int64_t) {
-  average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
-}
-
-void DataParallel::merge_into(nn::Model& target) {
-  share_dense(context_.model, context_.world, target, world_weight());
 }
 
 void DataParallel::archive(state::Archive& archive) {

@@ -17,12 +17,11 @@
 namespace abtrain::methods {
 
 LocalTraining::LocalTraining(const MethodContext& context)
-    : Method(context),
+    : Method(context, context.reducer),
       plan_(make_local_plan(context.options, context.length)),
       outer_step_(outer_step_of(context.options)),
       outer_wire_(context.options.outer.wire.or_else(context.reducer)),
-      wire_(compress::plain_dtype(outer_wire_)),
-      reduction_(context.reducer, context.seed, context.observer) {
+      wire_(compress::plain_dtype(outer_wire_)) {
   if (&kind_of(context.options) == &kDiloco) {
     mixing_ = context.options.mixing;
   }
@@ -83,7 +82,7 @@ void LocalTraining::bind() {
 }
 
 compress::Costs LocalTraining::costs() {
-  compress::Costs sum = reduction_.costs();
+  compress::Costs sum = Method::costs();
   for (const auto& exchange : exchanges_) {
     sum = sum + exchange->costs();
   }
@@ -202,11 +201,11 @@ void LocalTraining::finish(std::int64_t t) {
     agree(t, trained_.moment_count() == 0);
     context_.observer.synchronized(t, "params", watch.seconds());
   }
-  average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
+  Method::finish(t);
 }
 
 void LocalTraining::merge_into(nn::Model& target) {
-  share_dense(context_.model, context_.world, target, world_weight());
+  Method::merge_into(target);
   if (local_) {
     set_mean_dense(trained_.values(), context_.world, target, world_weight());
   }

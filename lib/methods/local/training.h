@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "compress/gradient_exchange.h"
-#include "methods/gradient_reduction.h"
 #include "methods/local/fragment.h"
 #include "methods/local/plan.h"
 #include "methods/method.h"
@@ -43,9 +42,6 @@ class LocalTraining : public Method {
   }
   void archive(state::Archive& archive) override;
   void regroup(std::vector<state::State>& old, std::int64_t t) override;
-  void watch_gradients(compress::GradientWatch watch) override {
-    reduction_.watch(std::move(watch));
-  }
   Stage now() override;
   compress::Costs costs() override;
   // After the warm-up: only right after a synchronization of whole models that
@@ -90,7 +86,6 @@ class LocalTraining : public Method {
   double mixing_ = 1;
   at::ScalarType wire_;  // dtype in which plain averages are sent
 
-  GradientReduction reduction_;  // for the warm-up
   bool local_ = false;
   std::vector<Fragment> fragments_;
   std::vector<std::unique_ptr<compress::GradientExchange>> exchanges_;
