@@ -82,24 +82,6 @@ std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
   return refs;
 }
 
-void share_dense(
-    const nn::Model& source, comm::Communicator& world, nn::Model& target, double weight) {
-  for (std::size_t i = 0; i < source.weights().size(); ++i) {
-    const nn::Weight& from = *source.weights()[i].weight;
-    if (!from.is_factored()) {
-      nn::Weight& to = *target.weights()[i].weight;
-      to.set_dense(from.dense.detach());
-    }
-  }
-  for (std::size_t i = 0; i < source.parameters().size(); ++i) {
-    *target.parameters()[i].tensor = source.parameters()[i].tensor->detach();
-  }
-  for (std::size_t i = 0; i < source.buffers().size(); ++i) {
-    *target.buffers()[i].tensor = source.buffers()[i].tensor->clone();
-  }
-  average_buffers(target, world, comm::Purpose::Metrics, weight);
-}
-
 void set_mean_dense(
     const at::Tensor& own, comm::Communicator& world, nn::Model& target, double weight) {
   const at::Tensor mean = own.clone();

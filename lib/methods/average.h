@@ -40,12 +40,6 @@ void average_buffers(
 // like), as references for a ParameterBlock, in the order of the layers.
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model);
 
-// Makes `target` share the dense weights and parameters of `source`, without
-// gradients; its running statistics become the mean over `world` of those of
-// `source`. Counts as metrics.
-void share_dense(
-    const nn::Model& source, comm::Communicator& world, nn::Model& target, double weight);
-
 // Sets what is dense in `target` to the mean over `world` of `own`, which is
 // flat, in the order of dense_parameters().
 void set_mean_dense(

@@ -21,7 +21,20 @@ void Method::finish(std::int64_t) {
 }
 
 void Method::merge_into(nn::Model& target) {
-  share_dense(context_.model, context_.world, target, world_weight());
+  const nn::Model& source = context_.model;
+  for (std::size_t i = 0; i < source.weights().size(); ++i) {
+    const nn::Weight& from = *source.weights()[i].weight;
+    if (!from.is_factored()) {
+      target.weights()[i].weight->set_dense(from.dense.detach());
+    }
+  }
+  for (std::size_t i = 0; i < source.parameters().size(); ++i) {
+    *target.parameters()[i].tensor = source.parameters()[i].tensor->detach();
+  }
+  for (std::size_t i = 0; i < source.buffers().size(); ++i) {
+    *target.buffers()[i].tensor = source.buffers()[i].tensor->clone();
+  }
+  average_buffers(target, context_.world, comm::Purpose::Metrics, world_weight());
 }
 
 void Method::before_backward(std::int64_t t) {
@@ -93,9 +106,8 @@ void Method::check_replicas(std::int64_t t) {
     const at::Tensor here = tensor.cpu().contiguous();
     XXH3_64bits_update(&state, here.const_data_ptr(), here.nbytes());
   }
-  comm::Communicator& group = *now().replicas;
-  const auto hashes =
-      comm::gather_numbers(group, {static_cast<std::int64_t>(XXH3_64bits_digest(&state))});
+  const auto hashes = comm::gather_numbers(
+      *now().replicas, {static_cast<std::int64_t>(XXH3_64bits_digest(&state))});
   for (std::size_t r = 1; r < hashes.size(); ++r) {
     ABT_CHECK(
         hashes[r] == hashes[0], Diverged,

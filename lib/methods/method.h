@@ -104,7 +104,8 @@ class Method {
   virtual void finish(std::int64_t t);
   // Gives `target` (a model of the same kind) the weights that a final
   // synchronization would give now; changes no state. Counts as metrics. By
-  // itself, does so for what is dense and the same on all workers.
+  // itself, makes it share the dense weights and parameters, without gradients,
+  // and averages the running statistics.
   virtual void merge_into(nn::Model& target);
   // Completes what is under way between workers, so that archive() can save;
   // the run continues to the same bits. Collective.

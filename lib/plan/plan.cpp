@@ -229,14 +229,13 @@ nlohmann::ordered_json plan_json(
       {"warnings", facts.notes}};
   if (request) {
     const TimePlan time = time_of(options, facts, *request);
-    const auto steps = static_cast<double>(facts.length.steps);
     out["seconds"] = {
         {"network", network_text(request->network, time.measured)},
         {"dense_step", time.dense_step},
         {"ab_step", time.ab_step},
         {"synchronization", time.sync},
         {"decomposition", time.decompose},
-        {"average_step", time.train / steps},
+        {"average_step", time.train / static_cast<double>(facts.length.steps)},
         {"train", time.train},
         {"compute", time.compute},
         {"communication", time.communication}};

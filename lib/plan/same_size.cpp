@@ -81,8 +81,9 @@ double relative_difference(const SameSize& found, const SizeTarget& target) {
 }  // namespace
 
 SizeTarget size_of_run(const std::string& folder) {
-  const JsonObject summary = read_summary(folder);
-  return {summary.integer("/parameters/stored", 1, kMaxParameters), folder + "/summary.json"};
+  return {
+      read_summary(folder).integer("/parameters/stored", 1, kMaxParameters),
+      folder + "/summary.json"};
 }
 
 SizeTarget planned_size(const config::RunOptions& options, const std::string& name) {

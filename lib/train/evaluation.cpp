@@ -89,9 +89,6 @@ Scores evaluate(
   // Summed on the device, so that the host does not wait for each batch.
   const std::int64_t width = 3 + augment.targets();
   at::Tensor sums = at::zeros({width}, at::TensorOptions(device).dtype(at::kDouble));
-  const at::Tensor correct = sums[0];
-  const at::Tensor loss = sums[1];
-  const at::Tensor labels_seen = sums[2];
   for_batches(begin, end, batch_size, when, batch_at, [&](const data::Batch& batch) {
     if (augment.targets() > 0) {
       const at::Tensor targets = batch.labels.to(device, at::kDouble);
@@ -108,10 +105,10 @@ Scores evaluate(
     const at::Tensor logits =
         model.forward(batch.inputs.to(device), false).flatten(0, -2).to(at::kDouble);
     const at::Tensor likeliest = at::argmax(logits, 1);
-    correct.add_(at::eq(likeliest, labels).sum());
-    loss.add_(
-        at::cross_entropy_loss(logits, labels, {}, kSum, data::kIgnoredLabel, label_smoothing));
-    labels_seen.add_(at::ne(labels, data::kIgnoredLabel).sum());
+    sums.add_(at::stack(
+        {at::eq(likeliest, labels).sum(),
+         at::cross_entropy_loss(logits, labels, {}, kSum, data::kIgnoredLabel, label_smoothing),
+         at::ne(labels, data::kIgnoredLabel).sum()}));
     if (answers != nullptr) {
       const at::Tensor first_five =
           ranked_classes(logits).narrow(1, 0, std::min<std::int64_t>(5, logits.size(1)));

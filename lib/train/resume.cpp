@@ -47,13 +47,10 @@ void check_nothing_is_lost(const config::RunOptions& options, const std::string&
   const auto checkpoints = run_folder::list_checkpoints(run_folder);
   std::error_code none;
   const auto metrics = fs::file_size(run_folder + "/metrics.jsonl", none);
-  if (!finished && checkpoints.empty() && (none || metrics == 0) &&
-      !is_there(run_folder + "/model.safetensors")) {
-    return;
-  }
+  const bool is_empty = (none || metrics == 0) && !is_there(run_folder + "/model.safetensors");
   const auto lines = differences_from(run_folder, options);
   const bool same = lines.empty();
-  if (!finished && checkpoints.empty() && same) {
+  if (!finished && checkpoints.empty() && (is_empty || same)) {
     return;  // it achieved nothing: this start is simply the next try
   }
   throw Error(
@@ -238,17 +235,16 @@ ResumeChoice choose_resume(
 }
 
 void put_checkpoints_aside(const std::string& run_folder, Log& log) {
-  std::error_code ignored;
+  std::error_code error;
   run_folder::clean_checkpoints(run_folder);
   const std::string place = run_folder + "/" + config::kCheckpoints;
   // A checkpoint that cannot be read is kept too: somebody may still repair it.
   if (run_folder::entries_of(run_folder, run_folder::kStepPrefix).empty()) {
-    fs::remove_all(place, ignored);
+    fs::remove_all(place, error);
     return;
   }
   const std::string previous = place + ".previous";
-  fs::remove_all(previous, ignored);
-  std::error_code error;
+  fs::remove_all(previous, error);  // rename() tells whether it could
   fs::rename(place, previous, error);
   ABT_CHECK(!error, Io, "cannot rename '{}' to '{}': {}", place, previous, error.message());
   log.warning("starting fresh: the checkpoints of the previous run are kept in {}", previous);

@@ -258,9 +258,8 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   }
   const methods::Stage stage = method_->now();
   if (options_.evaluate.groups && !last && stage.phase == methods::Phase::Ab) {
-    const int size = stage.replicas->size();
     ordered_json groups = ordered_json::array();
-    for (const Score& s : score(*model_, examples_.test, size).groups) {
+    for (const Score& s : score(*model_, examples_.test, stage.replicas->size()).groups) {
       groups.push_back(s.is_text() ? s.bits_per_byte() : s.accuracy);
     }
     fields[test.is_text() ? "group_bits_per_byte" : "group_accuracy"] = groups;

@@ -39,8 +39,7 @@ TrainingStep::TrainingStep(const Parts& parts)
 at::Tensor TrainingStep::forward_backward(std::int64_t t) {
   prepare(t);
   const std::int64_t count = options_.accumulate;
-  optim::ParameterBlock& block = in_.method.block();
-  block.zero_gradients();
+  in_.method.block().zero_gradients();
   loss_.zero_();
   if (scale_.defined()) {
     scale_.fill_(in_.method.now().gradient_weight);

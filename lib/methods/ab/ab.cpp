@@ -49,8 +49,8 @@ Stage AbTraining::now() {
   stage.replicas = phase_ == Phase::Ab ? group_.get() : &context_.world;
   stage.gradient_group = reduction() == nullptr ? nullptr : stage.replicas;
   if (stage.gradient_group != nullptr) {
-    const bool ab = phase_ == Phase::Ab;
-    const int first = ab ? groups_.group_of(context_.world.rank()) * groups_.group_size : 0;
+    const int first =
+        phase_ == Phase::Ab ? groups_.group_of(context_.world.rank()) * groups_.group_size : 0;
     stage.gradient_weight = weight_among(first, stage.gradient_group->size());
   }
   stage.sends_early = stage.gradient_group != nullptr && stage.gradient_group->size() > 1;

@@ -158,8 +158,7 @@ void check_ab_run(const MethodOptions& options, const RunLength& run, const nn::
 }
 
 std::vector<std::string> ab_notes(const MethodSetup& setup, const RunLength& run) {
-  const MethodOptions& o = setup.options;
-  const PhasePlan plan = make_phase_plan(o, run);
+  const PhasePlan plan = make_phase_plan(setup.options, run);
   const Timeline timeline = ab_timeline(plan, run.steps);
   std::vector<std::string> out;
   if (timeline.count(Event::Synchronize) + timeline.count(Event::SynchronizeAndDecompose) +

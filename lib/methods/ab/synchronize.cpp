@@ -137,11 +137,10 @@ FlatFactors FactorExchange::mean_changes(
     const at::Tensor& change, std::int64_t a, std::int64_t b, const ops::WireFormat& format,
     comm::Purpose purpose) {
   const at::NoGradGuard no_grad;
-  const at::TensorOptions bytes = change.options().dtype(at::kByte);
   const auto size_of = [&](int rank) {
     return ops::wire_bytes(format, groups_.role_of(rank) == comm::Role::A ? a : b);
   };
-  const at::Tensor record = at::empty({size_of(world_.rank())}, bytes);
+  const at::Tensor record = at::empty({size_of(world_.rank())}, change.options().dtype(at::kByte));
   ops::encode_wire(change, format, record);
 
   Counts counts;
