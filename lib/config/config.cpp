@@ -13,6 +13,7 @@
 #include "config/config_search.h"
 #include "config/short_run.h"
 #include "config/yaml.h"
+#include "methods/ab/synchronize.h"
 #include "methods/method_kind.h"
 
 namespace abtrain::config {
@@ -38,8 +39,8 @@ class Reader {
     const auto of_sweep = std::ranges::find_if(root.entries, [](const Entry& entry) {
       return entry.key == "base" || entry.key == "grid";
     });
+    unreadable_ = unreadable_ || root.kind != Kind::Section || of_sweep != root.entries.end();
     if (of_sweep != root.entries.end()) {
-      unreadable_ = true;
       problem(
           of_sweep->place, of_sweep->key,
           formatted(
@@ -49,10 +50,7 @@ class Reader {
     } else if (root.kind == Kind::Section) {
       extend(root, path);
       apply(fields_, root, reading_);
-    } else {
-      unreadable_ = true;
-    }
-    if (root.kind == Kind::Nothing) {
+    } else if (root.kind == Kind::Nothing) {
       problem({path, 1, 1, ""}, "", "the file is empty; expected keys");
     } else if (root.kind == Kind::Scalar || root.kind == Kind::List) {
       problem(
@@ -151,20 +149,17 @@ class Reader {
   void fit_groups(int before) {
     methods::MethodOptions& method = options_.method;
     const auto set = reading_.settings.find("method.group_size");
-    const bool one_role = methods::has_one_role(method);
+    const std::optional<std::int64_t> given = method.group_size;
     const int workers = options_.workers;
-    const std::int64_t size = comm::auto_group_size(workers);
-    if (set == reading_.settings.end() || set->second.bad || is_override(set->second) ||
-        !method.group_size || !methods::kind_of(method).factors_weights ||
-        !comm::fits(before, *method.group_size, one_role) ||
-        comm::fits(workers, *method.group_size, one_role) || !comm::fits(workers, size, one_role)) {
-      return;
+    if (set != reading_.settings.end() && !set->second.bad && !is_override(set->second) && given &&
+        methods::kind_of(method).factors_weights &&
+        comm::fits(before, *given, methods::has_one_role(method)) &&
+        methods::fit_group_size(method, workers)) {
+      note(formatted(
+          "method.group_size: auto, so {}, instead of {}, which does not fit {} "
+          "workers",
+          comm::auto_group_size(workers), *given, workers));
     }
-    note(formatted(
-        "method.group_size: auto, so {}, instead of {}, which does not fit {} "
-        "workers",
-        size, *method.group_size, workers));
-    method.group_size.reset();
   }
 
   // Removes `extends` from the section and reads the files that it names.

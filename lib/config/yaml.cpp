@@ -68,21 +68,20 @@ class Source {
   bool closes_quote(const YAML::Mark& mark) const {
     auto line = static_cast<std::size_t>(std::max(mark.line, 0));
     auto column = static_cast<std::size_t>(std::max(mark.column, 0));
-    if (line >= lines_.size() || column >= lines_[line].size()) {
+    if (line >= lines_.size() || column >= lines_[line].size() ||
+        (lines_[line][column] != '"' && lines_[line][column] != '\'')) {
       return true;
     }
     const char quote = lines_[line][column];
-    if (quote != '"' && quote != '\'') {
-      return true;
-    }
     for (++column; line < lines_.size(); ++line, column = 0) {
       const std::string& text = lines_[line];
       for (; column < text.size(); ++column) {
-        const bool again = column + 1 < text.size() && text[column + 1] == quote;
-        if (quote == '"' && text[column] == '\\') {
-          ++column;  // skip what it escapes
-        } else if (quote == '\'' && text[column] == quote && again) {
-          ++column;  // '' stands for one quote
+        // In double quotes a backslash escapes what follows; in single ones '' stands
+        // for one of them.
+        const bool escapes =
+            quote == '"' ? text[column] == '\\' : text.compare(column, 2, "''") == 0;
+        if (escapes) {
+          ++column;
         } else if (text[column] == quote) {
           return true;
         }

@@ -23,7 +23,7 @@
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
-#include "methods/ab/options.h"
+#include "methods/ab/synchronize.h"
 #include "methods/method_kind.h"
 #include "optim/optimizer_kind.h"
 #include "run_folder/run_lock.h"
@@ -314,15 +314,12 @@ void Session::take_over(const Loss& loss) {
     speeds[i] = speeds[static_cast<std::size_t>(loss.left[i])];  // in ascending order
   }
   speeds.resize(speeds.empty() ? 0 : loss.left.size());
-  // A group size for the former number gives way, as for a launcher's number.
-  const bool one_role = methods::has_one_role(options_.method);
-  if (options_.method.group_size &&
-      !comm::fits(workers, *options_.method.group_size, one_role)) {
-    options_.method.group_size.reset();
-  }
+  // As for a launcher's number.
+  methods::fit_group_size(options_.method, workers);
   ABT_CHECK(
       !methods::kind_of(options_.method).factors_weights ||
-          comm::fits(workers, comm::auto_group_size(workers), one_role),
+          comm::fits(
+              workers, comm::auto_group_size(workers), methods::has_one_role(options_.method)),
       PeerLost,
       "{}: one worker alone cannot train A and B; `--resume auto` continues from the last "
       "checkpoint",

@@ -84,6 +84,17 @@ comm::Groups make_groups(const MethodOptions& options, int workers) {
   return comm::make_groups(workers, options.group_size, has_one_role(options));
 }
 
+bool fit_group_size(MethodOptions& options, int workers) {
+  const bool one_role = has_one_role(options);
+  const bool gives_way = options.group_size &&
+                         !comm::fits(workers, *options.group_size, one_role) &&
+                         comm::fits(workers, comm::auto_group_size(workers), one_role);
+  if (gives_way) {
+    options.group_size.reset();
+  }
+  return gives_way;
+}
+
 FactorExchange::FactorExchange(
     comm::Communicator& world, const comm::Groups& groups, const std::vector<std::int64_t>& batches)
     : world_(world), groups_(groups), weights_(weights_of(groups, batches)) {

@@ -29,6 +29,10 @@ namespace abtrain::methods {
 // Throws ConflictError if the groups that the options ask for do not fit.
 comm::Groups make_groups(const MethodOptions& options, int workers);
 
+// Lets a group size that does not fit so many workers give way to auto, where
+// that fits them. Returns whether it did.
+bool fit_group_size(MethodOptions& options, int workers);
+
 // Whether groups hold different parameters, which a synchronization averages:
 // not where there is one, which trains both factors.
 inline bool groups_differ(const AbOptions& options, const comm::Groups& groups) {
