@@ -56,6 +56,11 @@ T value_in(const nlohmann::ordered_json& object, const char* key) {
 // characters.
 std::string shown(const nlohmann::ordered_json& value);
 
+// a / b, or null if b is 0: there is nothing to compare with.
+inline nlohmann::ordered_json ratio_or_null(double a, double b) {
+  return b > 0 ? nlohmann::ordered_json(a / b) : nlohmann::ordered_json();
+}
+
 // Throws LocatedError(DamagedData), "path:line: error: what".
 [[noreturn]] void damaged(const std::string& path, std::ptrdiff_t line, const std::string& what);
 

@@ -59,11 +59,9 @@ std::string find_config(const std::string& name, const std::vector<std::string>&
 
 std::vector<std::string> config_folders(const std::string& program) {
   std::vector<std::string> folders;
-  if (const auto listed = env("ABTRAIN_CONFIGS")) {
-    for (const std::string& folder : split_text(*listed, ':')) {
-      if (!folder.empty()) {
-        folders.push_back(folder);
-      }
+  for (const std::string& folder : split_text(env("ABTRAIN_CONFIGS").value_or(""), ':')) {
+    if (!folder.empty()) {
+      folders.push_back(folder);
     }
   }
   folders.emplace_back("configs");

@@ -140,8 +140,7 @@ nlohmann::ordered_json comparison_json(const PlanComparison& plan) {
     out[r.key] = {
         {"planned", r.planned},
         {"measured", r.measured},
-        {"ratio", r.measured > 0 ? nlohmann::ordered_json(r.planned / r.measured)
-                                 : nlohmann::ordered_json(nullptr)}};
+        {"ratio", ratio_or_null(r.planned, r.measured)}};
   }
   return out;
 }

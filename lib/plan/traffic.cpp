@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/rows.h"
 #include "base/text.h"
 #include "methods/method_kind.h"
@@ -114,11 +115,9 @@ nlohmann::ordered_json traffic_json(
     out[each.key] = mean_of(workers, each.bytes);
   }
   const double whole = mean_of(workers, &methods::TrafficPlan::total);
-  const double fp32 =
-      train::data_parallel_bytes(sizes.parameters, length.steps, options.workers, 4);
   out["whole_run"] = whole;
-  // Data parallel training of one worker sends nothing.
-  out["vs_fp32"] = fp32 > 0 ? nlohmann::ordered_json(whole / fp32) : nlohmann::ordered_json();
+  out["vs_fp32"] = ratio_or_null(
+      whole, train::data_parallel_bytes(sizes.parameters, length.steps, options.workers, 4));
   return out;
 }
 

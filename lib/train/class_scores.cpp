@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/rows.h"
 #include "base/text.h"
 
@@ -104,10 +105,7 @@ void add_class_scores(
       row["name"] = names[c];
     }
     row["count"] = count[c];
-    row["accuracy"] = nullptr;
-    if (count[c] > 0) {
-      row["accuracy"] = static_cast<double>(correct[c]) / static_cast<double>(count[c]);
-    }
+    row["accuracy"] = ratio_or_null(static_cast<double>(correct[c]), static_cast<double>(count[c]));
     rows.push_back(row);
   }
   if (!confusion.empty()) {

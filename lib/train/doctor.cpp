@@ -125,8 +125,7 @@ Finding check_configs() {
       "path, or install it with `cmake --install`"};
 }
 
-std::vector<Finding> check_data() {
-  std::vector<Finding> findings;
+void check_data(std::vector<Finding>& findings) {
   for (const std::string& name : data::dataset_names()) {
     const data::DatasetPlace place = data::find_dataset(name);
     const bool found = !place.found_in.empty();
@@ -137,7 +136,6 @@ std::vector<Finding> check_data() {
                      "{}; then set ABTRAIN_DATA or data.root to ROOT:\n      {}", place.how_to_get,
                      join(split_text(place.layout, '\n'), "\n      "))});
   }
-  return findings;
 }
 
 Finding check_cpu() {
@@ -166,9 +164,7 @@ std::vector<Finding> diagnose() {
       check_secret(),
       check_cpu(),
       check_configs()};
-  for (Finding& finding : check_data()) {
-    findings.push_back(std::move(finding));
-  }
+  check_data(findings);
   return findings;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "compress/schemes.h"
 #include "methods/method_kind.h"
 #include "run_folder/recorder.h"
@@ -17,11 +18,6 @@ namespace abtrain::train {
 namespace {
 
 using nlohmann::ordered_json;
-
-// a / b, or null if there is nothing to compare with (one worker).
-ordered_json share(double a, double b) {
-  return b > 0 ? ordered_json(a / b) : ordered_json(nullptr);
-}
 
 // Name of the reducer of dense steps, which codes the gradients of all
 // parameters.
@@ -84,8 +80,10 @@ ordered_json summarize(
       {"traffic",
        {{"bytes_per_worker", std::llround(bytes)},
         {"bytes_max", std::llround(bytes_max)},
-        {"vs_fp32", share(bytes, data_parallel_bytes(dense, result.steps, options.workers, 4))},
-        {"vs_bf16", share(bytes, data_parallel_bytes(dense, result.steps, options.workers, 2))},
+        {"vs_fp32",
+         ratio_or_null(bytes, data_parallel_bytes(dense, result.steps, options.workers, 4))},
+        {"vs_bf16",
+         ratio_or_null(bytes, data_parallel_bytes(dense, result.steps, options.workers, 2))},
         {"by_purpose",
          {{"gradient", traffic(sum.traffic.gradient)},
           {"sync", traffic(sum.traffic.sync)},
@@ -111,7 +109,7 @@ ordered_json summarize(
         {"encode_seconds", mean(sum.reducer.encode)},
         {"collective_seconds", mean(sum.reducer.collective)},
         {"decode_seconds", mean(sum.reducer.decode)},
-        {"vnmse", share(mean(sum.reducer.vnmse_sum), mean(sum.reducer.vnmse_count))}}},
+        {"vnmse", ratio_or_null(mean(sum.reducer.vnmse_sum), mean(sum.reducer.vnmse_count))}}},
       {"steps", result.steps},
       {"workers", options.workers},
       {"layers", run_folder::layers_json(result.layers)}});
@@ -247,7 +245,7 @@ std::string table_of(
             "{}: encode and decode {} ({} of the training time, part of "
             "compute){}",
             reducer.at("name").get<std::string>(), human_seconds(coding),
-            percent(share(coding, time.at("train").get<double>()), 1),
+            percent(ratio_or_null(coding, time.at("train").get<double>()), 1),
             reducer.at("vnmse").is_null()
                 ? ""
                 : formatted("; error of the mean gradient {}", percent(reducer.at("vnmse"), 2))));

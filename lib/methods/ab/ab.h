@@ -100,8 +100,6 @@ class AbTraining : public Method {
   bool cuts() const {
     return context_.options.cut_first || decomposed_before_;
   }
-  // Of a decomposition after t steps.
-  DecomposeOptions decompose_options(std::int64_t t) const;
   bool local_steps() const {
     return context_.options.full_phase.sync_every > 1;
   }

@@ -84,8 +84,6 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
   plan.averages = options.trains == Trains::Both && plan.full_rank == 0;
   plan.cut_first = options.cut_first;
   ABT_CHECK(
-      plan.warmup >= 0, Config, "method.warmup_steps: expected 0 or more; got {}", plan.warmup);
-  ABT_CHECK(
       plan.interval >= 1, Config, "method.sync_every: expected at least 1 step; got {}",
       plan.interval);
   ABT_CHECK(

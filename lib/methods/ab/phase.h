@@ -36,7 +36,7 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps);
 
 // The plan in whole steps. An S or D that is given as a share of the run has at
 // least one step; such a D has at most S - 1. Throws Error(Config)
-// unless 1 <= S, 0 <= D < S and 0 <= W.
+// unless 1 <= S and 0 <= D < S.
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run);
 
 // The rank rule of a decomposition after t steps. With a share x = (t - W) /

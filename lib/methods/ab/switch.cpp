@@ -104,20 +104,14 @@ void AbTraining::enter_full() {
   build_blocks();
 }
 
-DecomposeOptions AbTraining::decompose_options(std::int64_t t) const {
-  std::int64_t other = context_.model.dense_parameters();
-  for (const AbLayer& layer : factorable_) {
-    other -= layer.weight().numel();
-  }
-  return {
-      rule_after(context_.options, make_phase_plan(context_.options, context_.length), t), cuts(),
-      other, context_.options.svd};
-}
-
 void AbTraining::decompose(std::int64_t t) {
   const at::NoGradGuard no_grad;
   const bool carries = context_.options.moments == FactorMoments::Carry;
+  DecomposeOptions how = {
+      rule_after(context_.options, make_phase_plan(context_.options, context_.length), t), cuts(),
+      context_.model.dense_parameters(), context_.options.svd};
   for (AbLayer& layer : factorable_) {
+    how.other_parameters -= layer.weight().numel();
     layer.old_rank = layer.weight().rank();
     for (const nn::Factor which : own_) {
       if (carries) {
@@ -132,7 +126,7 @@ void AbTraining::decompose(std::int64_t t) {
     // The running statistics differ between workers up to here.
     average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
   }
-  decompose_layers(factorable_, decompose_options(t), context_.world, svd_stream_, [&](double s) {
+  decompose_layers(factorable_, how, context_.world, svd_stream_, [&](double s) {
     context_.observer.add_svd_seconds(s);
   });
   if (outer_.is_kept()) {

@@ -66,13 +66,8 @@ void LocalTraining::bind() {
   }
   fragments_ =
       cut_fragments(slots_of(trained_), nn::weight_positions(context_.model), plan_.fragments);
-  std::int64_t largest = 0;
-  for (const Fragment& fragment : fragments_) {
-    largest = std::max(largest, fragment.numel);
-  }
-  if (!scratch_.defined() || scratch_.numel() != largest) {
-    scratch_ = at::empty({largest}, x_.options());
-  }
+  const auto largest = std::ranges::max_element(fragments_, {}, &Fragment::numel);
+  scratch_ = at::empty({largest->numel}, x_.options());
   for (const Fragment& fragment : fragments_) {
     exchanges_.push_back(
         std::make_unique<compress::GradientExchange>(outer_wire_, context_.seed, plan_.interval));
