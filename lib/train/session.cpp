@@ -159,9 +159,19 @@ void Session::choose_start() {
     if (!host_.writes()) {
       return;
     }
-    finished_ = has_finished(session_.resume, session_.overwrite, options_, folder_);
-    if (!finished_) {
-      run_lock_.emplace(folder_, log_);
+    const auto is_finished = [&] {
+      return has_finished(session_.resume, session_.overwrite, options_, folder_);
+    };
+    finished_ = is_finished();
+    if (finished_) {
+      return;
+    }
+    run_lock_.emplace(folder_, log_);
+    // The process that held the lock may have finished the run.
+    finished_ = is_finished();
+    if (finished_) {
+      run_lock_.reset();
+    } else {
       resume_ = choose_resume(session_.resume, session_.overwrite, options_, folder_, log_);
     }
   });

@@ -44,7 +44,7 @@ TEST(RunRecord, AFolderIsReadWithItsCurveAndItsFigures) {
   EXPECT_FALSE(run.vnmse);
   EXPECT_EQ(run.unfinished, "");
   EXPECT_EQ(run.value_of("method.name"), "ddp");
-  EXPECT_EQ(run.value_of("seed"), "");  // tells no settings apart
+  EXPECT_EQ(run.value_of("seed"), "3");
   EXPECT_EQ(run.value_of("methd.name"), "");
 }
 
