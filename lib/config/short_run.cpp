@@ -78,4 +78,15 @@ std::vector<std::string> fit_warmups(
   return notes;
 }
 
+RunOptions steps_alone(const RunOptions& configured, int workers) {
+  RunOptions o = configured;
+  o.workers = workers;
+  o.balance = {};
+  o.order = {};
+  o.evaluate = {};
+  o.evaluate.every = Duration::steps(0);
+  o.checkpoint.every = Duration::steps(0);
+  return o;
+}
+
 }  // namespace abtrain::config

@@ -1,5 +1,5 @@
-// Warm-ups of a configuration in a run of fewer steps than it was written for,
-// as with `train.steps=20` on the command line or in a sweep.
+// A configuration in a run of fewer steps than it was written for: its warm-ups, as
+// with `train.steps=20` on the command line or in a sweep, and measurements.
 #pragma once
 
 #include <functional>
@@ -18,5 +18,9 @@ namespace abtrain::config {
 // per key, which begins with it.
 std::vector<std::string> fit_warmups(
     RunOptions& options, const std::function<bool(const std::string& key)>& is_given);
+
+// The configuration reduced to its steps, whose time is to be measured: equal batches
+// in the usual order, no evaluations and no checkpoints.
+RunOptions steps_alone(const RunOptions& configured, int workers);
 
 }  // namespace abtrain::config

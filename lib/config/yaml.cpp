@@ -50,9 +50,7 @@ class Source {
     const std::string& text = lines_[line];
     const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(column, text.size()));
     const bool is_long = text.size() > kMaxShownLength;
-    const auto characters = is_long ? column : std::count_if(text.begin(), end, [](char c) {
-      return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-    });
+    const auto characters = is_long ? column : std::count_if(text.begin(), end, begins_character);
     return {
         name_, static_cast<int>(line) + 1, static_cast<int>(characters) + 1,
         is_long ? std::string() : text};

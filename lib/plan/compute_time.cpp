@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "config/planned_sizes.h"
+#include "config/short_run.h"
 #include "data/text/text_set.h"
 #include "data/text/tokens.h"
 #include "device/devices.h"
@@ -65,18 +66,12 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
   return set;
 }
 
-// The configuration reduced to its steps.
+// The configuration reduced to steps on random examples.
 config::RunOptions bare(const config::RunOptions& configured, int workers) {
-  config::RunOptions o = configured;
-  o.workers = workers;
-  o.balance = {};
+  config::RunOptions o = config::steps_alone(configured, workers);
   o.data.name = "random";
   o.data.subset = o.data.pool = o.data.validation = 0;
   o.data.standardize = false;
-  o.order = {};
-  o.evaluate = {};
-  o.evaluate.every = Duration::steps(0);
-  o.checkpoint.every = Duration::steps(0);
   return o;
 }
 

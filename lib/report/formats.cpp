@@ -51,8 +51,7 @@ std::vector<Cells> cells_of(const Comparison& comparison, const std::vector<Colu
 
 // The number of characters in UTF-8 text.
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
 }
 
 // The shortest text that reads back as the same number.

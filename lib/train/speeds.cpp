@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "base/socket.h"
 #include "base/text.h"
+#include "config/short_run.h"
 #include "train/trainer.h"
 
 namespace abtrain::train {
@@ -68,20 +69,14 @@ class UntilMeasured : public comm::Control {
 
 // Of a step of this process alone.
 double seconds_per_step(const config::RunOptions& options, std::int64_t batch, const Setup& setup) {
-  config::RunOptions o = options;
-  o.workers = 1;
-  o.balance = {};
+  config::RunOptions o = config::steps_alone(options, 1);
   o.method = {};
   o.method.name = "ddp";
   o.reducer = {};
-  o.order = {};
   o.optimizer.lr = 1e-12;  // whatever the rate is, these steps must not diverge
   o.data.batch_size = batch;
   o.train.steps = 1'000'000;
   o.train.accumulate = 1;
-  o.evaluate = {};
-  o.evaluate.every = Duration::steps(0);
-  o.checkpoint.every = Duration::steps(0);
   UntilMeasured control;
   TrainInputs inputs{o, setup.dataset, setup.validation, setup.device};
   inputs.device_copies = setup.device_copies.get();

@@ -89,7 +89,6 @@ class Processes : public WorkerHost {
   std::unique_ptr<comm::Communicator> meeting_;  // over MPI, if there is one
   std::unique_ptr<comm::Store> store_;           // used without MPI
   std::unique_ptr<comm::NcclWorld> nccl_;
-  std::unique_ptr<comm::ControlChannel> channel_;
   bool quiet_ = false;  // another worker prints the error
   bool told_ = false;   // on_failure() has done its work
   std::condition_variable changed_;
@@ -104,6 +103,8 @@ class Processes : public WorkerHost {
   const std::shared_ptr<std::atomic<int>> lost_worlds_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<double> timeout_ = 600;  // seconds
   std::atomic<bool> said_ = false;
+  // Its thread calls on_failure(), so it ends before what that uses.
+  std::unique_ptr<comm::ControlChannel> channel_;
 };
 
 }  // namespace abtrain::train
