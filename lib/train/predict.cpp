@@ -226,14 +226,14 @@ class FileInputs {
 class Predictor {
  public:
   Predictor(const config::RunOptions& configured, const PredictOptions& options)
-      : path_(weights::model_path(options.folder, options.model)),
-        shape_(weights::shape_of_run(configured, path_)),
+      : path(weights::model_path(options.folder, options.model)),
+        shape(weights::shape_of_run(configured, path)),
         device_(device::pick_device(configured.device)),
-        model_(model_at_work(configured, shape_, path_, device_)),
+        model_(model_at_work(configured, shape, path, device_)),
         batch_size_(configured.evaluate.batch_size),
-        top_(std::min(options.top, shape_.classes)) {
-    predictions.regression = shape_.regression;
-    predictions.class_names = class_names_in(weights::about_of(path_), shape_.classes, path_);
+        top_(std::min(options.top, shape.classes)) {
+    predictions.regression = shape.regression;
+    predictions.class_names = class_names_in(weights::about_of(path), shape.classes, path);
   }
 
   // `batch(begin, end)`: these of `count` examples, whose labels are their places among them.
@@ -242,22 +242,18 @@ class Predictor {
       add_batch(now, name_of);
     });
   }
-  const std::string& path() const {
-    return path_;
-  }
-  const nn::InputShape& shape() const {
-    return shape_;
-  }
 
+  const std::string path;
+  const nn::InputShape shape;
   Predictions predictions;
 
  private:
   void add_batch(const data::Batch& batch, const auto& name_of) {
     const at::Tensor outputs = model_->forward(batch.inputs.to(device_), false).to(at::kDouble);
     at::Tensor classes, numbers;
-    if (shape_.regression) {
-      numbers = outputs.view({batch.labels.size(0), shape_.classes});
-      classes = at::arange(shape_.classes, at::kLong).expand_as(numbers).contiguous();
+    if (shape.regression) {
+      numbers = outputs.view({batch.labels.size(0), shape.classes});
+      classes = at::arange(shape.classes, at::kLong).expand_as(numbers).contiguous();
     } else {
       const at::Tensor ranked = ranked_classes(outputs).narrow(1, 0, top_).contiguous();
       numbers = at::softmax(outputs, 1).gather(1, ranked);
@@ -266,7 +262,7 @@ class Predictor {
     numbers = numbers.cpu().contiguous();
     ABT_CHECK(
         at::isfinite(numbers).all().item<bool>(), Diverged,
-        "{}: its outputs are not finite, as of a run that diverged", path_);
+        "{}: its outputs are not finite, as of a run that diverged", path);
     const std::int64_t width = numbers.size(1);
     const auto* place = batch.labels.const_data_ptr<std::int64_t>();
     const auto* which = classes.const_data_ptr<std::int64_t>();
@@ -277,8 +273,6 @@ class Predictor {
     }
   }
 
-  std::string path_;
-  nn::InputShape shape_;
   at::Device device_;
   std::unique_ptr<nn::Model> model_;
   std::int64_t batch_size_, top_;
@@ -323,7 +317,7 @@ Predictions predict(const config::RunOptions& configured, const PredictOptions& 
     predict_arrays(configured, options, predictor, log);
     return std::move(predictor.predictions);
   }
-  const FileInputs inputs(configured, predictor.shape(), predictor.path(), files, log);
+  const FileInputs inputs(configured, predictor.shape, predictor.path, files, log);
   predictor.add(
       std::ssize(files),
       [&](std::int64_t begin, std::int64_t end) { return inputs.batch(begin, end); },

@@ -216,25 +216,22 @@ std::vector<at::Tensor> AbTraining::dense_parts() {
   return parts;
 }
 
-FlatFactors AbTraining::mean_changes(const at::Tensor& own, comm::Purpose purpose, bool outer) {
-  if (!groups_differ(context_.options, groups_)) {
-    return own_factors(own);
-  }
-  // To the exchange, both are one factor of one role.
-  const bool both = own_.size() == 2;
-  const std::int64_t a = both ? 0 : numel_of(nn::Factor::A);
-  const std::int64_t b = both ? own.numel() : numel_of(nn::Factor::B);
-  FlatFactors change;
-  if (outer && outer_.format()) {
-    change = outer_.send(OuterState::Part::Factors, own, exchange_, a, b, purpose);
-  } else {
-    change = exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
-  }
-  return both ? own_factors(change.b) : change;
-}
-
 FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
-  FlatFactors change = mean_changes(own_change(), purpose, outer);
+  const at::Tensor own = own_change();
+  FlatFactors change;
+  if (!groups_differ(context_.options, groups_)) {
+    change = own_factors(own);
+  } else {
+    // To the exchange, both are one factor of one role.
+    const bool both = own_.size() == 2;
+    const std::int64_t a = both ? 0 : numel_of(nn::Factor::A);
+    const std::int64_t b = both ? own.numel() : numel_of(nn::Factor::B);
+    const FlatFactors mean =
+        outer && outer_.format()
+            ? outer_.send(OuterState::Part::Factors, own, exchange_, a, b, purpose)
+            : exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
+    change = both ? own_factors(mean.b) : mean;
+  }
   if (outer) {
     outer_.step(change);
   }

@@ -55,9 +55,6 @@ class AbTraining : public Method {
   std::int64_t numel_of(nn::Factor which) const;
   // By how much the own factors have changed since the last switch.
   at::Tensor own_change();
-  // The mean over all groups of such changes, sent as the outer state says or,
-  // without it, in its dtype.
-  FlatFactors mean_changes(const at::Tensor& own, comm::Purpose purpose, bool outer);
   // What a flat buffer of the own factors holds of each kind; undefined: nothing.
   FlatFactors own_factors(const at::Tensor& flat) const;
   // The dense part of a flat buffer like trained_.values(), the k-th in `flat`.
@@ -65,8 +62,9 @@ class AbTraining : public Method {
   // That of the values, then of each buffer of moments; views.
   std::vector<at::Tensor> dense_parts();
 
-  // The factors' changes that all workers take over: the mean ones or, if asked
-  // for, those of the outer step, which is then taken.
+  // The factors' changes that all workers take over: the mean ones over all
+  // groups, sent in the dtype of the outer state; or `outer` those of the outer
+  // step, which is then taken, sent as the outer state says.
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
   void set_products(const FlatFactors& mean_change);
@@ -95,7 +93,6 @@ class AbTraining : public Method {
   void build_blocks();
   void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
-  void enter_phase_of(std::int64_t t);
   // Whether a decomposition now cuts ranks.
   bool cuts() const {
     return context_.options.cut_first || decomposed_before_;

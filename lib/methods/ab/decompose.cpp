@@ -69,10 +69,10 @@ class OwnLayers {
         threads_(device.is_cpu() ? at::get_num_threads() : 1) {
     for (const std::size_t i : own) {
       AbLayer& layer = layers[i];
+      layers_.push_back(&layer);
       if (layer.is_product()) {
         products_.push_back(linalg::product_svd(layer.product.a, layer.product.b, layer.cut.name));
       } else {
-        weights_.push_back(&layer);
         costs_.push_back(decomposition_cost(layer.shape()));
         matrices_.push_back(
             {layer.weight().matrix().detach(), layer.cut.name, layer.svd_start,
@@ -99,24 +99,24 @@ class OwnLayers {
     dense_[j].grow(count, matrices_[j].matrix.size(0));
   }
 
-  // What this worker sends of the factors with these ranks, one rank per layer
-  // of these. Frees the dense decompositions.
-  std::vector<at::Tensor> take_factors(const std::vector<std::int64_t>& ranks) {
-    std::vector<linalg::LowRankPair> pairs(ranks.size());
+  // What this worker sends of the factors with the ranks of the layers' cuts.
+  // Frees the dense decompositions.
+  std::vector<at::Tensor> take_factors() {
+    std::vector<linalg::LowRankPair> pairs(layers_.size());
     linalg::for_each_matrix(costs_, threads_, [&](std::size_t j) {
       const at::NoGradGuard no_grad_here;
-      if (ranks[j] > 0) {
-        pairs[j] = dense_[j].factors(matrices_[j].matrix, ranks[j]);
+      if (layers_[j]->cut.rank > 0) {
+        pairs[j] = dense_[j].factors(matrices_[j].matrix, layers_[j]->cut.rank);
       }
     });
     for (std::size_t j = 0; j < dense_.size(); ++j) {
       if (linalg::may_be_partial(route_, matrices_[j].matrix.size(1))) {
-        weights_[j]->svd_start = dense_[j].next_start();
+        layers_[j]->svd_start = dense_[j].next_start();
       }
     }
-    for (std::size_t j = dense_.size(); j < ranks.size(); ++j) {
-      if (ranks[j] > 0) {
-        pairs[j] = linalg::transforms_from(products_[j - dense_.size()], ranks[j]);
+    for (std::size_t j = dense_.size(); j < layers_.size(); ++j) {
+      if (layers_[j]->cut.rank > 0) {
+        pairs[j] = linalg::transforms_from(products_[j - dense_.size()], layers_[j]->cut.rank);
       }
     }
     dense_.clear();
@@ -132,8 +132,8 @@ class OwnLayers {
  private:
   linalg::SvdRoute route_;
   int threads_;
-  std::vector<AbLayer*> weights_;  // the dense ones
-  std::vector<double> costs_;      // of these
+  std::vector<AbLayer*> layers_;  // the dense ones first
+  std::vector<double> costs_;     // of these
   std::vector<linalg::NamedMatrix> matrices_;
   std::vector<linalg::Decomposition> dense_;
   std::vector<linalg::ProductSvd> products_;
@@ -200,11 +200,9 @@ void choose_together(
 linalg::LowRankPair new_factors(const AbLayer& layer, const at::Tensor& sent) {
   const SourceShape shape = layer.shape();
   const std::int64_t rank = layer.cut.rank;
-  const std::int64_t left = shape.rows() * rank;
-  const std::int64_t right = rank * shape.columns();
   const linalg::LowRankPair pair = {
-      sent.narrow(0, 0, left).view({shape.rows(), rank}),
-      sent.narrow(0, left, right).view({rank, shape.columns()})};
+      nn::view_at(sent, 0, {shape.rows(), rank}),
+      nn::view_at(sent, shape.rows() * rank, {rank, shape.columns()})};
   if (!layer.is_product()) {
     return pair;
   }
@@ -265,12 +263,8 @@ void decompose_layers(
   for (const AbLayer& layer : layers) {
     sizes.push_back(factor_numbers(layer.shape(), layer.cut.rank));
   }
-  std::vector<std::int64_t> own_ranks;
-  for (const std::size_t i : own) {
-    own_ranks.push_back(layers[i].cut.rank);
-  }
   std::vector<at::Tensor> mine;
-  work([&] { mine = decompositions->take_factors(own_ranks); });
+  work([&] { mine = decompositions->take_factors(); });
   gather_layers(owned, sizes, mine, like, world, [&](std::size_t i, const at::Tensor& sent) {
     layers[i].factors =
         layers[i].cut.rank > 0 ? new_factors(layers[i], sent) : linalg::LowRankPair();

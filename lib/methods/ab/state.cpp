@@ -201,11 +201,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     layer.svd_start = at::Tensor();  // it may have changed owners
   }
   bind_reductions();  // the residuals belonged to other workers
-  enter_phase_of(t);
-}
-
-// Goes from dense weights to the phase that the timeline has after t steps.
-void AbTraining::enter_phase_of(std::int64_t t) {
+  // From dense weights to the phase that the timeline has after t steps.
   const Timeline::Last last = timeline_.last_event(t);
   switched_at_ = last.at;
   if (last.at >= 0 && last.event != Event::Synchronize) {

@@ -40,10 +40,7 @@ inline bool groups_differ(const AbOptions& options, const comm::Groups& groups) 
 }
 
 // The factors of all layers, flat.
-struct FlatFactors {
-  at::Tensor a;
-  at::Tensor b;
-};
+using FlatFactors = linalg::LowRankPair;
 
 // Sends factor changes between the workers of a partition.
 class FactorExchange {
