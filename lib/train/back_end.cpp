@@ -40,15 +40,15 @@ BackEndChoice choose_back_end(const std::optional<BackEnd>& wanted, const Worker
       wanted != BackEnd::Nccl || place.on_gpu, Config,
       "comm: nccl needs GPUs, but the workers are on the CPU");
   const bool wants_memory = !place.processes && (place.workers == 1 || wanted == BackEnd::Local);
-  if (place.on_gpu && place.has_nccl && place.gpus >= place.workers && wanted != BackEnd::Mpi &&
-      !wants_memory) {
+  const bool could_use_nccl = place.on_gpu && wanted != BackEnd::Mpi && !wants_memory;
+  if (could_use_nccl && place.has_nccl && place.gpus >= place.workers) {
     return {BackEnd::Nccl, ""};
   }
-  const bool tells = place.on_gpu && wanted != BackEnd::Mpi && !wants_memory;
   if (!place.processes) {
     return {
         BackEnd::Local,
-        tells ? shared_gpus(place, "through the memory of their process (comm: local)") : ""};
+        could_use_nccl ? shared_gpus(place, "through the memory of their process (comm: local)")
+                       : ""};
   }
   ABT_CHECK(
       place.has_mpi, Config,
@@ -56,7 +56,9 @@ BackEndChoice choose_back_end(const std::optional<BackEnd>& wanted, const Worker
       "them with `mpirun -np {}` of Open MPI or MPICH (Debian: openmpi-bin) or "
       "with `srun --mpi=pmix`, or start one process, whose threads they are",
       place.launcher, place.workers, who_needs_mpi(wanted, place), place.workers);
-  return {BackEnd::Mpi, tells ? shared_gpus(place, "through the hosts' memory (comm: mpi)") : ""};
+  return {
+      BackEnd::Mpi,
+      could_use_nccl ? shared_gpus(place, "through the hosts' memory (comm: mpi)") : ""};
 }
 
 }  // namespace abtrain::train

@@ -277,30 +277,28 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
   }
   const run_folder::CheckpointWriter::Options checkpoints{
       folder_, config::to_yaml(recorded), options_.checkpoint.keep};
-  TrainInputs inputs{options_, setup_.dataset, setup_.validation, setup_.device};
-  if (inherited == nullptr) {
-    inputs.initialize = [&](nn::Model& model) { setup_.initial->copy_into(model); };
-    inputs.resume = resume_.from ? &*resume_.from : nullptr;
-  }
-  inputs.device_copies = setup_.device_copies.get();
-  inputs.checkpoints = &checkpoints;
-  inputs.turn = setup_.back_end == BackEnd::Local ? &turn : nullptr;
-  inputs.inherited = inherited;
-  inputs.survivor = survivor;
-  inputs.longer = resume_.changes_length;
-  inputs.hosts = host_.hosts();
-  inputs.hooks = session_.hooks;
   TrainResult result;
   const auto work = [&](comm::Communicator& world, at::Device device, comm::Control& control) {
     const bool first = world.rank() == host_.first_rank;
-    TrainInputs own = inputs;
-    own.device = device;
-    own.control = &control;
-    own.log = world.rank() == 0 ? &*run_log_ : nullptr;
-    if (first && session_.watch != nullptr) {
-      own.begun = [&] { session_.watch->end(); };
+    TrainInputs inputs{options_, setup_.dataset, setup_.validation, device};
+    if (inherited == nullptr) {
+      inputs.initialize = [&](nn::Model& model) { setup_.initial->copy_into(model); };
+      inputs.resume = resume_.from ? &*resume_.from : nullptr;
     }
-    TrainResult done = train_worker(world, own);
+    inputs.log = world.rank() == 0 ? &*run_log_ : nullptr;
+    inputs.device_copies = setup_.device_copies.get();
+    inputs.control = &control;
+    inputs.checkpoints = &checkpoints;
+    inputs.turn = setup_.back_end == BackEnd::Local ? &turn : nullptr;
+    inputs.inherited = inherited;
+    inputs.survivor = survivor;
+    inputs.longer = resume_.changes_length;
+    inputs.hosts = host_.hosts();
+    inputs.hooks = session_.hooks;
+    if (first && session_.watch != nullptr) {
+      inputs.begun = [&] { session_.watch->end(); };
+    }
+    TrainResult done = train_worker(world, inputs);
     if (first) {
       result = std::move(done);
     }
