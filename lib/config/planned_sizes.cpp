@@ -42,11 +42,10 @@ std::vector<std::int64_t> planned_ranks(
 
 // A layer that is not listed stays dense.
 std::vector<std::int64_t> ranks_by_name(
-    const std::vector<nn::NamedWeight>& weights, const std::map<std::string, std::int64_t>& ranks) {
+    const std::vector<nn::NamedWeight>& weights, std::map<std::string, std::int64_t> ranks) {
   std::vector<std::int64_t> found;
   for (const nn::NamedWeight& w : weights) {
-    const auto place = ranks.find(w.layer);
-    found.push_back(place == ranks.end() ? 0 : place->second);
+    found.push_back(ranks[w.layer]);
   }
   return found;
 }

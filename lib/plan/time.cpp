@@ -28,8 +28,7 @@ using Bytes = std::function<double(int rank)>;
 
 class Links {
  public:
-  Links(const Network& network, int workers)
-      : network_(network), workers_(workers), share_(workers / network.nodes) {}
+  Links(const Network& network, int workers) : network_(network), share_(workers / network.nodes) {}
 
   // Seconds until the busiest link has sent what the workers send, in groups of
   // `size` workers.
@@ -48,11 +47,8 @@ class Links {
   }
   // Latency of one collective: a reduce-scatter and an all-gather.
   double latency(int size) const {
-    bool any = false;
-    for (int group = 0; group < workers_ / size; ++group) {
-      any = any || crosses(group, size);
-    }
-    return any ? network_.latency * (network_.ring ? 2 * (size - 1) : 2) : 0;
+    // Where whole groups lie on each node, none of them crosses a link.
+    return share_ % size == 0 ? 0 : network_.latency * (network_.ring ? 2 * (size - 1) : 2);
   }
 
  private:
@@ -73,8 +69,7 @@ class Links {
   }
 
   const Network& network_;
-  int workers_;
-  int share_;
+  int share_;  // workers of a node
 };
 
 // Time of a step whose gradients leave bucket by bucket. `wire`: seconds to

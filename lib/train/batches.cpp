@@ -57,11 +57,9 @@ bool lies_on_device(
             : " are made by the host");
     return true;
   }
-  if (options.data.on_device == false || !device.is_cuda() || bytes == 0) {
-    return false;
-  }
-  return static_cast<double>(bytes) <=
-         kShareOfMemory * static_cast<double>(device::info_of(device).memory_bytes);
+  return options.data.on_device != false && device.is_cuda() && bytes > 0 &&
+         static_cast<double>(bytes) <=
+             kShareOfMemory * static_cast<double>(device::info_of(device).memory_bytes);
 }
 
 std::unique_ptr<data::BatchSource> make_batches(

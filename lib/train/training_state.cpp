@@ -1,7 +1,6 @@
 // The state of a run: saved, resumed, and taken over by another number of
 // workers.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "comm/share.h"
 #include "methods/method_kind.h"
 #include "train/trainer.h"
 
@@ -210,13 +210,10 @@ bool Trainer::save(std::int64_t t) {
     best_ = std::max(best_, *validation_);
   }
   // Among workers that hold the same bits, the lowest rank stores them.
-  int lead = world_->rank();
+  std::int64_t lead = world_->rank();
   const methods::Stage stage = method_->now();
   if (stage.one_state) {
-    at::Tensor rank = at::empty({1}, at::kLong);
-    *rank.data_ptr<std::int64_t>() = lead;
-    stage.replicas->broadcast(rank, 0, comm::Purpose::Metrics).wait();
-    lead = static_cast<int>(rank.item<std::int64_t>());
+    comm::share_over (*stage.replicas)(&lead, sizeof(lead));
   }
   run_folder::Checkpoint about;
   about.step = t;
@@ -228,7 +225,7 @@ bool Trainer::save(std::int64_t t) {
   state::State state;
   state::Archive archive = state::Archive::saving(state);
   this->archive(archive);
-  const bool saved = writer_->save(about, state, lead);
+  const bool saved = writer_->save(about, state, static_cast<int>(lead));
   if (saved) {
     saved_at_ = t;
   }

@@ -231,18 +231,14 @@ bool TrainingStep::may_overlap() const {
 }
 
 bool TrainingStep::is_worth_capturing(std::int64_t t) const {
-  const bool overlaps = !options_.cuda_graphs.has_value() && in_.inputs.device.is_cuda() &&
-                        may_overlap() && in_.method.now().sends_early;
-  return !overlaps && in_.examples == nullptr && lasts(t);
-}
-
-bool TrainingStep::lasts(std::int64_t t) const {
   for (std::int64_t done = t + 1; done < t + kWorthSteps; ++done) {
     if (done == in_.steps || in_.method.moves_after(done)) {
-      return false;
+      return false;  // it would not last
     }
   }
-  return true;
+  const bool overlaps = !options_.cuda_graphs.has_value() && in_.inputs.device.is_cuda() &&
+                        may_overlap() && in_.method.now().sends_early;
+  return !overlaps && in_.examples == nullptr;
 }
 
 // Workers with one GPU each are in nobody's way; besides, a collective that

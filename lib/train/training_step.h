@@ -65,7 +65,6 @@ class TrainingStep {
  private:
   void prepare(std::int64_t t);
   bool may_overlap() const;
-  bool lasts(std::int64_t t) const;
   bool is_worth_capturing(std::int64_t t) const;
   void capture(std::int64_t t);
   void meet();

@@ -63,7 +63,7 @@ class AbTraining : public Method {
   std::vector<at::Tensor> dense_parts();
 
   // The factors' changes that all workers take over: the mean ones over all
-  // groups, sent in the dtype of the outer state; or `outer` those of the outer
+  // groups, sent in the dtype of the outer state; or, with `outer`, those of the outer
   // step, which is then taken, sent as the outer state says.
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
