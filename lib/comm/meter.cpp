@@ -117,10 +117,7 @@ Traffic TrafficMeter::of(const std::string& scope, Purpose purpose) const {
 Traffic TrafficMeter::of(Purpose purpose) const {
   Traffic sum;
   for (const auto& [scope, purposes] : scopes_) {
-    const Traffic& part = purposes[static_cast<std::size_t>(purpose)];
-    sum.bytes += part.bytes;
-    sum.calls += part.calls;
-    sum.seconds += part.seconds;
+    sum += purposes[static_cast<std::size_t>(purpose)];
   }
   return sum;
 }

@@ -23,6 +23,13 @@ struct Traffic {
   std::int64_t bytes = 0;  // sent
   std::int64_t calls = 0;
   double seconds = 0;  // in collectives, including the work of reducing
+
+  Traffic& operator+=(const Traffic& other) {
+    bytes += other.bytes;
+    calls += other.calls;
+    seconds += other.seconds;
+    return *this;
+  }
 };
 
 class TrafficMeter {

@@ -78,10 +78,8 @@ void add_class_scores(
   const auto size = static_cast<std::size_t>(classes);
   std::vector<std::int64_t> count(size);
   std::vector<std::int64_t> correct(size);
-  std::vector<std::vector<std::int64_t>> confusion;
-  if (classes <= kMostInConfusion) {
-    confusion.assign(size, std::vector<std::int64_t>(size));
-  }
+  std::vector<std::vector<std::int64_t>> confusion(
+      classes <= kMostInConfusion ? size : 0, std::vector<std::int64_t>(size));
   std::int64_t among_five = 0;
   const auto* answer = answers.const_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < answers.size(0); ++i, answer += 3) {

@@ -183,9 +183,7 @@ void Ledger::average_traffic(std::vector<state::State>& states) {
     state::Archive::loading(state).value("traffic", traffic);
     for (const auto& [scope, purposes] : from_json(traffic)) {
       for (std::size_t p = 0; p < purposes.size(); ++p) {
-        mean[scope][p].bytes += purposes[p].bytes;
-        mean[scope][p].calls += purposes[p].calls;
-        mean[scope][p].seconds += purposes[p].seconds;
+        mean[scope][p] += purposes[p];
       }
     }
   }

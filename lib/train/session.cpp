@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -52,9 +53,7 @@ nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
     const auto* images = std::get_if<data::ListedImages>(part);
     if (images != nullptr && seen.insert(images->files.get()).second) {
       count += images->files->damaged();
-      for (std::string& path : images->files->damaged_paths()) {
-        paths.push_back(std::move(path));
-      }
+      std::ranges::move(images->files->damaged_paths(), std::back_inserter(paths));
     }
   }
   std::ranges::sort(paths);
