@@ -105,10 +105,9 @@ double seconds_over(
     const config::RunOptions& options, const std::string& folder, const Network& network) {
   const FinishedRun run = read_finished(options, folder);
   const double compute = run.seconds("compute") + run.seconds("data");
-  ComputeTime step;
-  step.dense = compute / static_cast<double>(run.length.steps);
-  step.ab = step.dense;
-  step.workers = static_cast<int>(options.workers);
+  const double each = compute / static_cast<double>(run.length.steps);
+  const ComputeTime step{
+      .dense = each, .ab = each, .workers = static_cast<int>(options.workers), .how = ""};
   const TimePlan plan = plan_time(run.options, run.sizes, run.length, network, step);
   // What was sent beside the plan, because ranks changed during the run, is
   // what all workers send alike: layers that were dense for a while.

@@ -156,15 +156,16 @@ ComputeTime measure_compute(
   at::set_num_threads(threads);
   const data::Dataset images = random_examples(options, shape);
 
-  ComputeTime result;
-  result.workers = workers;
-  result.how = formatted(
-      "measured here, {}{}", workers == 1 ? "one worker" : formatted("{} workers at once", workers),
-      device.is_cuda()
-          ? " on a GPU"
-          : formatted(
-                ", {}{}", threads, threads == 1 ? " thread per worker" : " threads per worker"));
-  result.dense = measure(dense_steps(options, workers), images, device).step;
+  ComputeTime result{
+      .dense = measure(dense_steps(options, workers), images, device).step,
+      .workers = workers,
+      .how = formatted(
+          "measured here, {}{}",
+          workers == 1 ? "one worker" : formatted("{} workers at once", workers),
+          device.is_cuda() ? " on a GPU"
+                           : formatted(
+                                 ", {}{}", threads,
+                                 threads == 1 ? " thread per worker" : " threads per worker"))};
   if (methods::kind_of(options.method).factors_weights) {
     // An equal number of workers in each role.
     const int paired = workers > 1 ? workers / 2 * 2 : 1;

@@ -134,9 +134,9 @@ double seconds_in(const char* option, const std::string& text) {
 Network network_of(const Link& link, const config::RunOptions& options) {
   constexpr double kMaxRate = 1e18;  // bits per second
   const auto workers = static_cast<int>(options.workers);
-  Network network;
-  network.nodes = link.nodes > 0 ? static_cast<int>(link.nodes) : workers;
-  network.ring = options.comm == comm::BackEnd::Nccl;
+  Network network{
+      .nodes = link.nodes > 0 ? static_cast<int>(link.nodes) : workers,
+      .ring = options.comm == comm::BackEnd::Nccl};
   ABT_CHECK(
       workers % network.nodes == 0, Usage, "--nodes: expected a divisor of the {} workers; got {}",
       workers, network.nodes);

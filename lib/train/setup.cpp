@@ -69,9 +69,8 @@ std::unique_ptr<nn::Model> model_at_work(
 }
 
 void choose_place(Setup& s, const config::RunOptions& options, WorkerHost& host, Log& log) {
-  WorkerPlace place;
-  place.workers = static_cast<int>(options.workers);
-  place.has_nccl = comm::nccl_version() > 0;
+  WorkerPlace place{
+      .workers = static_cast<int>(options.workers), .has_nccl = comm::nccl_version() > 0};
   s.device = host.find_device(options.device, place);
   host.all_or_none([&] {
     const BackEndChoice choice = choose_back_end(options.comm, place);

@@ -23,7 +23,7 @@ struct Survivor {
   std::int64_t agreed = 0;  // Method::agreed_after
   int group = 0;            // the same for workers that held one state
   std::int64_t run_steps = 0;
-  state::State state;
+  state::State state = {};
 };
 
 struct Inheritance {

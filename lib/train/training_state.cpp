@@ -133,12 +133,12 @@ std::optional<Survivor> Trainer::survive() {
     return std::nullopt;
   }
   method_->abandon();
-  Survivor own;
   const methods::Stage stage = method_->now();
-  own.steps = updated_;
-  own.agreed = method_->agreed_after(done_);
-  own.group = stage.one_state ? world_->rank() / stage.replicas->size() : world_->rank();
-  own.run_steps = length_.steps;
+  Survivor own{
+      .steps = updated_,
+      .agreed = method_->agreed_after(done_),
+      .group = stage.one_state ? world_->rank() / stage.replicas->size() : world_->rank(),
+      .run_steps = length_.steps};
   state::Archive archive = state::Archive::saving(own.state);
   archive_loop(archive);
   archive_model(archive);

@@ -44,9 +44,11 @@ AbTraining::AbTraining(const MethodContext& context)
 }
 
 Stage AbTraining::now() {
-  Stage stage;
-  stage.phase = phase_;
-  stage.replicas = phase_ == Phase::Ab ? group_.get() : &context_.world;
+  Stage stage{
+      .phase = phase_,
+      .replicas = phase_ == Phase::Ab ? group_.get() : &context_.world,
+      .one_state = phase_ == Phase::Ab || !local_steps(),
+      .factor_lr_scale = context_.options.factor_lr_scale};
   stage.gradient_group = reduction() == nullptr ? nullptr : stage.replicas;
   if (stage.gradient_group != nullptr) {
     const int first =
@@ -54,8 +56,6 @@ Stage AbTraining::now() {
     stage.gradient_weight = weight_among(first, stage.gradient_group->size());
   }
   stage.sends_early = stage.gradient_group != nullptr && stage.gradient_group->size() > 1;
-  stage.one_state = phase_ == Phase::Ab || !local_steps();
-  stage.factor_lr_scale = context_.options.factor_lr_scale;
   return stage;
 }
 

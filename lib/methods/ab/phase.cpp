@@ -63,10 +63,15 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
 }
 
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
-  PhasePlan plan;
-  plan.warmup = options.warmup_steps.in_steps(run);
-  plan.interval = options.sync_every.in_steps(run);
-  plan.full_rank = options.full_rank_steps.in_steps(run);
+  const std::int64_t average_every = options.full_phase.sync_every;
+  PhasePlan plan{
+      .warmup = options.warmup_steps.in_steps(run),
+      .interval = options.sync_every.in_steps(run),
+      .full_rank = options.full_rank_steps.in_steps(run),
+      .reference_anchor = options.anchor == Anchor::Reference,
+      .average_every = average_every > 1 ? average_every : 0,
+      .anneal = options.anneal_steps.in_steps(run),
+      .cut_first = options.cut_first};
   const auto is_share = [](const Duration& duration) {
     return duration.unit == Duration::Unit::Percent && duration.value > 0;
   };
@@ -76,13 +81,7 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
   if (is_share(options.full_rank_steps)) {
     plan.full_rank = std::min(std::max<std::int64_t>(1, plan.full_rank), plan.interval - 1);
   }
-  plan.reference_anchor = options.anchor == Anchor::Reference;
-  if (options.full_phase.sync_every > 1) {
-    plan.average_every = options.full_phase.sync_every;
-  }
-  plan.anneal = options.anneal_steps.in_steps(run);
   plan.averages = options.trains == Trains::Both && plan.full_rank == 0;
-  plan.cut_first = options.cut_first;
   ABT_CHECK(
       plan.interval >= 1, Config, "method.sync_every: expected at least 1 step; got {}",
       plan.interval);
@@ -106,14 +105,11 @@ linalg::RankRule rule_after(const MethodOptions& options, const PhasePlan& plan,
 }
 
 Ramp make_ramp(const MethodOptions& options, const PhasePlan& plan, const RunLength& run) {
-  Ramp ramp;
-  ramp.kind = options.ramp;
-  ramp.start = options.ramp_start;
-  ramp.steps =
+  return {
+      options.ramp, options.ramp_start,
       options.rebound_steps
           ? options.rebound_steps->in_steps(run)
-          : std::min(plan.interval - plan.full_rank, plan.full_rank > 0 ? plan.full_rank : 20);
-  return ramp;
+          : std::min(plan.interval - plan.full_rank, plan.full_rank > 0 ? plan.full_rank : 20)};
 }
 
 double ramped_rate(const Ramp& ramp, std::int64_t k, double scheduled, double at_switch) {

@@ -48,10 +48,10 @@ class Planner {
     const compress::ExchangePlan full(
         full_, every > 0 ? std::vector<compress::Slot>() : sizes_.dense, world_);
     const compress::ExchangePlan inside(setup_.reducer, own_a ? sizes_.a : sizes_.b, group);
-    TrafficPlan plan;
-    plan.full_step = full.usual_bytes();
-    plan.ab_step = inside.usual_bytes();
-    plan.ab_members = group.members;
+    TrafficPlan plan{
+        .full_step = full.usual_bytes(),
+        .ab_step = inside.usual_bytes(),
+        .ab_members = group.members};
     const OuterState outer(options);
     const std::int64_t element = size_of(outer.dtype());
     const std::int64_t buffers = all_reduce(sizes_.buffers, 4);

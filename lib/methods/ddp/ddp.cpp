@@ -6,11 +6,11 @@
 namespace abtrain::methods {
 
 Stage DataParallel::now() {
-  Stage stage;
-  stage.replicas = stage.gradient_group = &context_.world;
-  stage.gradient_weight = world_weight();
-  stage.sends_early = context_.world.size() > 1;
-  return stage;
+  return {
+      .replicas = &context_.world,
+      .gradient_group = &context_.world,
+      .gradient_weight = world_weight(),
+      .sends_early = context_.world.size() > 1};
 }
 
 void DataParallel::start() {
@@ -51,12 +51,11 @@ TrafficPlan traffic(
     const StepTraffic& beside) {
   const compress::Member world{setup.workers, rank};
   const compress::ExchangePlan gradients(setup.reducer, sizes.dense, world);
-  TrafficPlan plan;
-  plan.full_step = gradients.usual_bytes();
-  plan.total = gradients.bytes_between(0, run.steps) +
+  return {
+      .full_step = gradients.usual_bytes(),
+      .total = gradients.bytes_between(0, run.steps) +
                (beside ? beside(0, run.steps, sizes.parameters, world) : 0) +
-               world.all_reduce(sizes.buffers, 4).bytes;
-  return plan;
+               world.all_reduce(sizes.buffers, 4).bytes};
 }
 
 std::vector<TrafficRow> ddp_rows(const Timeline&) {

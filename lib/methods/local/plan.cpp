@@ -11,17 +11,15 @@
 namespace abtrain::methods {
 
 LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run) {
-  LocalPlan plan;
-  plan.warmup = options.warmup_steps.in_steps(run);
-  plan.interval = std::max<std::int64_t>(1, options.sync_every.in_steps(run));
-  plan.steps = run.steps;
-  plan.outer_step = outer_step_of(options).rule != OuterRule::Average;
-  if (&kind_of(options) == &kDiloco) {
-    plan.fragments = options.fragments;
-    plan.delay = options.delay;
-  } else {
-    plan.with_moments = options.average == Averaged::ParamsAndMoments;
-  }
+  const bool is_diloco = &kind_of(options) == &kDiloco;
+  const LocalPlan plan{
+      .warmup = options.warmup_steps.in_steps(run),
+      .interval = std::max<std::int64_t>(1, options.sync_every.in_steps(run)),
+      .fragments = is_diloco ? options.fragments : 1,
+      .delay = is_diloco ? options.delay : 0,
+      .steps = run.steps,
+      .outer_step = outer_step_of(options).rule != OuterRule::Average,
+      .with_moments = !is_diloco && options.average == Averaged::ParamsAndMoments};
   ABT_CHECK(
       plan.fragments <= plan.interval, Config,
       "method.fragments: expected at most method.sync_every ({} steps), got {}", plan.interval,

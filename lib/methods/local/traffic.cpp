@@ -17,18 +17,17 @@ TrafficPlan local_traffic(
   const at::ScalarType type = compress::plain_dtype(sent);
   const auto wire = static_cast<std::int64_t>(c10::elementSize(type));
   const std::int64_t buffers = world.all_reduce(sizes.buffers, 4).bytes;
-  TrafficPlan result;
-
   const compress::ExchangePlan gradients(setup.reducer, sizes.dense, world);
-  result.full_step = gradients.usual_bytes();
-  // With the average at the end of the run.
-  result.total = gradients.bytes_between(0, plan.warmup) +
-                 (beside ? beside(0, plan.warmup, sizes.parameters, world) : 0) +
-                 world.all_reduce(sizes.parameters, wire).bytes + buffers;
+  TrafficPlan result{
+      .full_step = gradients.usual_bytes(),
+      .sync = buffers,
+      // With the average at the end of the run.
+      .total = gradients.bytes_between(0, plan.warmup) +
+               (beside ? beside(0, plan.warmup, sizes.parameters, world) : 0) +
+               world.all_reduce(sizes.parameters, wire).bytes + buffers};
 
   // What is averaged with the last fragment of a round. Moments are not sent in
   // fp16.
-  result.sync = buffers;
   if (plan.with_moments) {
     result.sync +=
         world.all_reduce(sizes.moments * sizes.parameters, type == at::kHalf ? 4 : wire).bytes;

@@ -28,13 +28,12 @@ LocalTraining::LocalTraining(const MethodContext& context)
 }
 
 Stage LocalTraining::now() {
-  Stage stage;
-  stage.phase = local_ ? Phase::Local : Phase::Full;
-  stage.replicas = &context_.world;
-  stage.gradient_group = local_ ? nullptr : &context_.world;
-  stage.gradient_weight = local_ ? 1 : world_weight();
-  stage.one_state = !local_;
-  return stage;
+  return {
+      .phase = local_ ? Phase::Local : Phase::Full,
+      .replicas = &context_.world,
+      .gradient_group = local_ ? nullptr : &context_.world,
+      .gradient_weight = local_ ? 1 : world_weight(),
+      .one_state = !local_};
 }
 
 void LocalTraining::start() {
