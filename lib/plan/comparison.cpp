@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/interval.h"
@@ -54,19 +55,18 @@ struct FinishedRun {
 };
 
 FinishedRun read_finished(const config::RunOptions& options, const std::string& folder) {
-  FinishedRun run{read_summary(folder), options, {}, {}, {}};
-  config::RunOptions& o = run.options;
-  o.train.steps = run.summary.integer("/steps", 1, static_cast<std::int64_t>(kMaxSteps));
-  run.set = planned_data(o.data).shape;
-  const nn::InputShape shape = config::input_shape(run.set);
-  run.length = config::check_run(o, shape, run.set.train - o.data.validation);
-  const std::map<std::string, std::int64_t> ranks = ranks_of(run.summary);
+  JsonObject summary = read_summary(folder);
+  config::RunOptions o = options;
+  o.train.steps = summary.integer("/steps", 1, static_cast<std::int64_t>(kMaxSteps));
+  data::DatasetShape set = planned_data(o.data).shape;
+  const nn::InputShape shape = config::input_shape(set);
+  const RunLength length = config::check_run(o, shape, set.train - o.data.validation);
+  const std::map<std::string, std::int64_t> ranks = ranks_of(summary);
   auto planned = config::model_sizes(o, shape);
   if (!planned) {
     planned = config::model_sizes(o, shape, &ranks);
   }
-  run.sizes = planned->sizes;
-  return run;
+  return {std::move(summary), std::move(o), std::move(set), length, planned->sizes};
 }
 
 }  // namespace
@@ -82,23 +82,20 @@ JsonObject read_summary(const std::string& folder) {
 PlanComparison compare_with_run(
     const config::RunOptions& options, const std::string& folder, const TimeRequest& request) {
   const FinishedRun run = read_finished(options, folder);
-  PlanComparison result;
   const config::RunOptions& o = run.options;
   const TimePlan time = time_of(o, run.set, run.sizes, run.length, request);
   const auto steps = static_cast<double>(run.length.steps);
   const double svd = time.train - time.communication - time.compute;
-  result.run =
-      formatted("{}: {}, {} workers, {} steps", folder, o.method.name, o.workers, run.length.steps);
-  result.network = network_text(request.network, time.measured);
-  result.rows = {
-      {"bytes per worker", "bytes_per_worker", planned_bytes(o, run.sizes, run.length),
-       run.bytes()},
-      {"ms per step", "ms_per_step", 1e3 * time.train / steps, 1e3 * run.seconds("train") / steps},
-      {"seconds of training", "train", time.train, run.seconds("train")},
-      {"  computing", "compute", time.compute, run.seconds("compute") + run.seconds("data")},
-      {"  communicating", "communication", time.communication, run.seconds("communication")},
-      {"  decomposing", "svd", svd, run.seconds("svd")}};
-  return result;
+  return {
+      formatted("{}: {}, {} workers, {} steps", folder, o.method.name, o.workers, run.length.steps),
+      network_text(request.network, time.measured),
+      {{"bytes per worker", "bytes_per_worker", planned_bytes(o, run.sizes, run.length),
+        run.bytes()},
+       {"ms per step", "ms_per_step", 1e3 * time.train / steps, 1e3 * run.seconds("train") / steps},
+       {"seconds of training", "train", time.train, run.seconds("train")},
+       {"  computing", "compute", time.compute, run.seconds("compute") + run.seconds("data")},
+       {"  communicating", "communication", time.communication, run.seconds("communication")},
+       {"  decomposing", "svd", svd, run.seconds("svd")}}};
 }
 
 double seconds_over(

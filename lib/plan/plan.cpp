@@ -32,14 +32,14 @@ struct Facts {
 };
 
 Facts facts_of(const config::RunOptions& options) {
-  Facts f;
-  f.data = planned_data(options.data);
-  const nn::InputShape shape = config::input_shape(f.data.shape);
-  f.model = nn::make_model(options.model, shape);
-  f.length = config::check_run(options, shape, f.data.shape.train - options.data.validation);
-  f.planned = config::model_sizes(options, shape);
-  f.notes = config::run_notes(options, f.length);
-  return f;
+  PlannedData data = planned_data(options.data);
+  const nn::InputShape shape = config::input_shape(data.shape);
+  auto model = nn::make_model(options.model, shape);
+  const RunLength length =
+      config::check_run(options, shape, data.shape.train - options.data.validation);
+  return {
+      std::move(data), std::move(model), length, config::model_sizes(options, shape),
+      config::run_notes(options, length)};
 }
 
 struct PlannedLayer {

@@ -108,8 +108,8 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
       "model.name: expected a model whose size follows from model.width; {} "
       "has no layer to widen",
       options.model.name);
-  SameSize found{options, 0, {}};
-  nn::ModelOptions& model = found.options.model;
+  config::RunOptions resized = options;
+  nn::ModelOptions& model = resized.model;
   const nn::InputShape shape = input_of(options);
   // Allocates no weights: a model has none before it is initialized.
   const auto parameters = [&](double width) {
@@ -122,9 +122,8 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
   const bool up = more - target < target - fewer &&
                   static_cast<double>(more) <= kMaxAbove * static_cast<double>(target);
   const double width = rounded(parameters, up ? above : below, up);
-  found.parameters = parameters(width);
-  found.overrides = {"model.width=" + print_number(width)};
-  return found;
+  const std::int64_t numel = parameters(width);  // sets it
+  return {std::move(resized), numel, {"model.width=" + print_number(width)}};
 }
 
 std::string same_size_text(const SameSize& found, const SizeTarget& target) {
