@@ -36,11 +36,9 @@ std::vector<std::string> fit_warmups(
   const std::int64_t steps = o.train.steps;
   // The data set may be a folder of many files: it is looked at only where a
   // length asks for it.
-  std::optional<RunLength> known;
-  if (is_in_epochs(o.schedule.warmup_steps) || is_in_epochs(o.method.warmup_steps) ||
-      is_in_epochs(o.method.anneal_steps)) {
-    known = length_with_data(o);
-  }
+  const bool asks = is_in_epochs(o.schedule.warmup_steps) || is_in_epochs(o.method.warmup_steps) ||
+                    is_in_epochs(o.method.anneal_steps);
+  const std::optional<RunLength> known = asks ? length_with_data(o) : std::nullopt;
   // Otherwise an epoch counts as the run.
   const RunLength length = known.value_or(RunLength{steps, steps});
   const auto fit = [&](const char* key, Duration& warmup, std::int64_t most) {

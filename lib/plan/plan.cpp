@@ -50,10 +50,9 @@ struct PlannedLayer {
 };
 
 std::vector<PlannedLayer> layers_of(const config::RunOptions& options, const Facts& facts) {
-  std::vector<nn::NamedWeight> factorable;
-  if (methods::kind_of(options.method).factors_weights) {
-    factorable = methods::factorable_weights(*facts.model, options.method);
-  }
+  const auto factorable = methods::kind_of(options.method).factors_weights
+                              ? methods::factorable_weights(*facts.model, options.method)
+                              : std::vector<nn::NamedWeight>();
   std::vector<PlannedLayer> layers;
   for (const nn::NamedWeight& w : facts.model->weights()) {
     const auto place = std::ranges::find(factorable, w.weight, &nn::NamedWeight::weight);

@@ -61,16 +61,11 @@ at::Tensor carry_changes(
 at::Tensor carry_gradient(
     const at::Tensor& matrix, nn::Factor which, const AbLayer& layer, bool squared) {
   const bool is_a = which == nn::Factor::A;
-  at::Tensor map;
-  if (layer.old_rank == 0) {
-    map = is_a ? layer.factors.b.t() : layer.factors.a.t();
-  } else {
-    map = is_a ? map_of_b(layer).t() : map_of_a(layer).t();
-  }
-  if (squared) {
-    map = map.square();
-  }
-  return is_a ? at::matmul(matrix, map) : at::matmul(map, matrix);
+  const bool was_dense = layer.old_rank == 0;
+  const at::Tensor map = is_a ? (was_dense ? layer.factors.b : map_of_b(layer)).t()
+                              : (was_dense ? layer.factors.a : map_of_a(layer)).t();
+  const at::Tensor applied = squared ? map.square() : map;
+  return is_a ? at::matmul(matrix, applied) : at::matmul(applied, matrix);
 }
 
 }  // namespace abtrain::methods
