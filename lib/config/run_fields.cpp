@@ -2,7 +2,6 @@
 #include <functional>
 #include <numeric>
 
-#include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "config/run_options.h"
@@ -109,7 +108,6 @@ std::vector<std::int64_t> batches_of(const RunOptions& o) {
   if (speeds.empty()) {
     return batches;
   }
-  ABT_ASSERT(speeds.size() == count, "{} speeds of {} workers", speeds.size(), count);
   const double all = static_cast<double>(o.data.batch_size * o.workers);
   const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
   std::vector<double> exact(count);
