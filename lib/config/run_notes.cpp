@@ -12,21 +12,22 @@ std::vector<std::string> run_notes(const RunOptions& o, const RunLength& length)
   if (const auto notes = methods::kind_of(o.method).notes) {
     out = notes(method_setup(o), length);
   }
-  const auto note = [&](const char* key, std::int64_t value, const char* consequence) {
-    out.push_back(
-        formatted("{}: {} of the run's {} steps: {}", key, value, length.steps, consequence));
+  const auto note_if = [&](bool applies, const char* key, std::int64_t value,
+                           const char* consequence) {
+    if (applies) {
+      out.push_back(
+          formatted("{}: {} of the run's {} steps: {}", key, value, length.steps, consequence));
+    }
   };
   const std::int64_t rising = o.schedule.warmup_steps.in_steps(length);
-  if (rising > length.steps) {
-    note("schedule.warmup_steps", rising, "optimizer.lr is never reached");
-  }
-  if (compress::compresses(o.reducer) && o.reducer.dense_steps >= length.steps) {
-    note("reducer.dense_steps", o.reducer.dense_steps, "nothing is compressed");
-  }
+  note_if(rising > length.steps, "schedule.warmup_steps", rising, "optimizer.lr is never reached");
+  note_if(
+      compress::compresses(o.reducer) && o.reducer.dense_steps >= length.steps,
+      "reducer.dense_steps", o.reducer.dense_steps, "nothing is compressed");
   const std::int64_t saved = o.checkpoint.every.in_steps(length);
-  if (o.checkpoint.every.unit != Duration::Unit::Epochs && saved > length.steps) {
-    note("checkpoint.every", saved, "a checkpoint is only written when the run is stopped");
-  }
+  note_if(
+      o.checkpoint.every.unit != Duration::Unit::Epochs && saved > length.steps, "checkpoint.every",
+      saved, "a checkpoint is only written when the run is stopped");
   if (orders::kind_of(o.order).is_balanced() && length.steps <= length.steps_per_epoch) {
     out.push_back(formatted(
         "order.name: {} orders the second epoch by the first one, but the "

@@ -80,16 +80,13 @@ class Ledger {
   double train_seconds() const {
     return closed_ ? closed_->seconds.train : seconds() - pause_seconds();
   }
-  std::int64_t training_bytes() const {
-    return meter_.training_bytes();
-  }
 
   // Runs the body and adds the bytes that it sends to those of a phase.
   template <class Body>
   void count(double TrafficSplit::*phase, const Body& body) {
-    const auto before = static_cast<double>(training_bytes());
+    const auto before = static_cast<double>(meter_.training_bytes());
     body();
-    own_.traffic.*phase += static_cast<double>(training_bytes()) - before;
+    own_.traffic.*phase += static_cast<double>(meter_.training_bytes()) - before;
   }
   // An evaluation or a checkpoint, whose time and collectives are not part of
   // the training. `account`: where its seconds go. Both wait for the GPU.

@@ -166,7 +166,7 @@ void Trainer::log_step(std::int64_t t, methods::Phase phase) {
        {is_text ? "tokens_per_second" : "images_per_second",
         count * static_cast<double>(t + 1 - event_step_) /
             (ledger_.train_seconds() - event_seconds_)},
-       {"bytes_per_worker", ledger_.training_bytes()}});
+       {"bytes_per_worker", ledger_.meter().training_bytes()}});
   loss_sum_ = 0;
   loss_count_ = 0;
   event_step_ = t + 1;
@@ -238,7 +238,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   const Score test = score(*merged_, examples_.test, world_->size()).all;
   std::vector<std::pair<const char*, double>> losses = {{"test loss", test.loss}};
   ordered_json fields = score_json(test);
-  fields["bytes_per_worker"] = ledger_.training_bytes();
+  fields["bytes_per_worker"] = ledger_.meter().training_bytes();
   fields["train_seconds"] = trained;
   fields["final"] = last;
   if (options_.evaluate.train) {
@@ -274,7 +274,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     in_.log->log().info(
         "step {}/{}: {}{}, {} sent by worker 0, {}", t, length_.steps, score_text(test),
         train_loss_ ? formatted(", train loss {:.6f}", *train_loss_) : "",
-        human_bytes(static_cast<double>(ledger_.training_bytes())), human_seconds(trained));
+        human_bytes(static_cast<double>(ledger_.meter().training_bytes())), human_seconds(trained));
     if (!last && in_.control != nullptr) {
       log_workers(t, to_splits(in_.control->spent()));
     }
