@@ -14,14 +14,14 @@ namespace {
 constexpr const char* kAdvice =
     "A lower optimizer.lr, a longer warm-up or train.clip_norm may help";
 
-// The name of the first parameter that is not finite; null if all are finite.
-const std::string* first_broken(const optim::ParameterBlock& block) {
+// The name of the first parameter that is not finite; "" if all are finite.
+std::string first_broken(const optim::ParameterBlock& block) {
   for (std::size_t i = 0; i < block.parameters().size(); ++i) {
     if (!block.value_views()[i].isfinite().all().item<bool>()) {
-      return &block.parameters()[i].name;
+      return block.parameters()[i].name;
     }
   }
-  return nullptr;
+  return "";
 }
 
 }  // namespace
@@ -32,27 +32,22 @@ void check_finite(
   if (!reading || std::isfinite(reading->value)) {
     return;
   }
-  const std::string* const broken = first_broken(block);
+  const std::string broken = first_broken(block);
   throw Error(
       ErrorKind::Diverged,
       formatted(
           "step {}: the {} of worker {} is {}; {}. {}", reading->step + 1, what, worker,
           std::isnan(reading->value) ? "nan" : formatted("{}", reading->value),
-          broken == nullptr ? "all parameters are still finite"
-                            : formatted("the first parameter that is not finite is '{}'", *broken),
+          broken.empty() ? "all parameters are still finite"
+                         : formatted("the first parameter that is not finite is '{}'", broken),
           kAdvice));
 }
 
 void check_parameters(std::int64_t step, int worker, optim::ParameterBlock& block) {
-  if (block.numel() == 0 || block.values().isfinite().all().item<bool>()) {
-    return;
-  }
-  const std::string* const broken = first_broken(block);
-  throw Error(
-      ErrorKind::Diverged, formatted(
-                               "step {}: parameter '{}' of worker {} is not finite after the "
-                               "update. {}",
-                               step, broken == nullptr ? "" : *broken, worker, kAdvice));
+  ABT_CHECK(
+      block.numel() == 0 || block.values().isfinite().all().item<bool>(), Diverged,
+      "step {}: parameter '{}' of worker {} is not finite after the update. {}", step,
+      first_broken(block), worker, kAdvice);
 }
 
 }  // namespace abtrain::train

@@ -50,21 +50,18 @@ void check_nothing_is_lost(const config::RunOptions& options, const std::string&
   const bool is_empty = (none || metrics == 0) && !is_there(run_folder + "/model.safetensors");
   const auto lines = differences_from(run_folder, options);
   const bool same = lines.empty();
-  if (!finished && checkpoints.empty() && (is_empty || same)) {
-    return;  // it achieved nothing: this start is simply the next try
-  }
-  throw Error(
-      ErrorKind::Config,
-      formatted(
-          "{}{}{}{}{}Choose another --name to keep it, or use --overwrite to "
-          "start over in its place",
-          run_folder, finished ? " holds a finished run" : " holds an unfinished run",
-          same ? " with the same settings" : " with other settings:\n", join(lines, "\n"),
-          !same      ? "\n"
-          : finished ? formatted("; `abtrain report {}` shows it. ", run_folder)
-                     : formatted(
-                           ", saved up to step {}; --resume auto continues it. ",
-                           checkpoints.front().step)));
+  // One that achieved nothing may go: this start is simply the next try.
+  ABT_CHECK(
+      !finished && checkpoints.empty() && (is_empty || same), Config,
+      "{}{}{}{}{}Choose another --name to keep it, or use --overwrite to "
+      "start over in its place",
+      run_folder, finished ? " holds a finished run" : " holds an unfinished run",
+      same ? " with the same settings" : " with other settings:\n", join(lines, "\n"),
+      !same ? "\n"
+      : finished
+          ? formatted("; `abtrain report {}` shows it. ", run_folder)
+          : formatted(
+                ", saved up to step {}; --resume auto continues it. ", checkpoints.front().step));
 }
 
 // How training goes on from a model where no checkpoint fits; "" if the run
