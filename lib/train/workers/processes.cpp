@@ -140,15 +140,17 @@ Processes::Processes(const comm::Launch& launch, Log& log)
 }
 
 void Processes::meet(double timeout) {
-  comm::ShareBytes share = [this](void* data, std::size_t bytes) { store_->share(data, bytes); };
+  comm::ShareBytes share_bytes = [this](void* data, std::size_t bytes) {
+    store_->share(data, bytes);
+  };
   if (mpi_) {
     meeting_ = mpi_->communicator();
-    share = comm::share_over(*meeting_);
+    share_bytes = comm::share_over(*meeting_);
   }
   channel_ = std::make_unique<comm::ControlChannel>(comm::ControlOptions{
       .rank = launch_.rank,
       .size = launch_.size,
-      .share = std::move(share),
+      .share = std::move(share_bytes),
       .wanted = [] { return StopSignals::requested() != 0; },
       .on_failure = [this](
                         std::exception_ptr cause, int gone) { on_failure(std::move(cause), gone); },
