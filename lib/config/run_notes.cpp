@@ -8,10 +8,9 @@
 namespace abtrain::config {
 
 std::vector<std::string> run_notes(const RunOptions& o, const RunLength& length) {
-  std::vector<std::string> out;
-  if (const auto notes = methods::kind_of(o.method).notes) {
-    out = notes(method_setup(o), length);
-  }
+  const auto notes_of = methods::kind_of(o.method).notes;
+  std::vector<std::string> out =
+      notes_of != nullptr ? notes_of(method_setup(o), length) : std::vector<std::string>();
   const auto note_if = [&](bool applies, const char* key, std::int64_t value,
                            const char* consequence) {
     if (applies) {

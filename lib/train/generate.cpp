@@ -56,11 +56,9 @@ Tokens tokens_of(const std::optional<std::string>& prompt, const data::DataOptio
 std::string text_of(const Tokens& tokens, const data::DataOptions& data) {
   std::string text;
   for (const std::int64_t token : tokens) {
-    if (data.tokens == data::TokenType::Bytes) {
-      text += static_cast<char>(token);
-    } else {
-      text += (text.empty() ? "" : " ") + std::to_string(token);
-    }
+    text += data.tokens == data::TokenType::Bytes
+                ? std::string(1, static_cast<char>(token))
+                : (text.empty() ? "" : " ") + std::to_string(token);
   }
   return text;
 }

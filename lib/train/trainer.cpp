@@ -201,10 +201,6 @@ void Trainer::log_workers(std::int64_t t, const std::vector<TimeSplit>& spent) {
   in_.log->event("workers", t, fields);
 }
 
-bool Trainer::evaluates_after(std::int64_t t) const {
-  return evaluate_every_ > 0 && t % evaluate_every_ == 0 && t < length_.steps;
-}
-
 // The batches follow from seed, step and worker alone, and training keeps its
 // own loader, so that it goes on to the same bits.
 void Trainer::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose) {
@@ -312,7 +308,7 @@ TrainResult Trainer::run() {
       return result;
     }
     step(t);
-    if (evaluates_after(t + 1)) {
+    if (evaluate_every_ > 0 && (t + 1) % evaluate_every_ == 0 && t + 1 < length_.steps) {
       evaluate_now(t + 1, false);
     }
     if (saves_after(t + 1)) {

@@ -54,7 +54,6 @@ class Trainer {
   void bind_order();
   void settle_order();
 
-  bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
   // By evaluate.norm_batches, after t steps.
   void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);

@@ -97,9 +97,8 @@ void check_local_run(const MethodOptions& options, const RunLength& run, const n
 
 std::vector<std::string> local_notes(const MethodSetup& setup, const RunLength& run) {
   const LocalPlan plan = make_local_plan(setup.options, run);
-  const Timeline timeline = local_timeline(plan);
-  const auto synchronized =
-      std::ranges::count(timeline.stretches, Event::SynchronizeFragment, &Stretch::after);
+  const auto synchronized = std::ranges::count(
+      local_timeline(plan).stretches, Event::SynchronizeFragment, &Stretch::after);
   if (synchronized == 0) {
     return {formatted(
         "method.sync_every: the first synchronization would be used after {} "
