@@ -152,8 +152,7 @@ void Processes::meet(double timeout) {
       .size = launch_.size,
       .share = std::move(share_bytes),
       .wanted = [] { return StopSignals::requested() != 0; },
-      .on_failure = [this](
-                        std::exception_ptr cause, int gone) { on_failure(std::move(cause), gone); },
+      .on_failure = [this](auto cause, int gone) { on_failure(std::move(cause), gone); },
       .connect_timeout = timeout,
       .secret = comm::secret_from_env(),
       .address = launch_.local_size == launch_.size ? "127.0.0.1" : own_address_of(launch_.host)});
