@@ -20,11 +20,13 @@ struct Conflict {
 
 using Conflicts = std::vector<Conflict>;
 
-// Adds the conflict where it is one.
-inline void add_if(
-    bool conflicts, std::vector<std::string> keys, std::string message, Conflicts& out) {
-  if (conflicts) {
-    out.push_back({std::move(keys), std::move(message)});
+// Adds a conflict, with the message that formatted() makes, if there is one.
+template <class... T>
+void conflict_if(
+    bool is_there, Conflicts& out, std::vector<std::string> keys, fmt::format_string<T...> text,
+    const T&... parts) {
+  if (is_there) {
+    out.push_back({std::move(keys), formatted(text, parts...)});
   }
 }
 

@@ -26,56 +26,45 @@ StatedLength stated_length(const TrainOptions& o) {
 
 void check_data(const RunOptions& o, Conflicts& out) {
   append(data::check(o.data), out);
-  if (o.data.on_device == true && o.device == device::DeviceChoice::Cpu) {
-    out.push_back(
-        {{"data.on_device", "device"},
-         "images can be kept only on a GPU, but device is cpu; expected auto "
-         "or false"});
-  }
+  conflict_if(
+      o.data.on_device == true && o.device == device::DeviceChoice::Cpu, out,
+      {"data.on_device", "device"},
+      "images can be kept only on a GPU, but device is cpu; expected auto "
+      "or false");
 }
 
 void check_optimizer(const RunOptions& o, Conflicts& out) {
   append(optim::check(o.optimizer, o.schedule, stated_length(o.train)), out);
-  if (optim::kind_of(o.optimizer).owns_weights && methods::kind_of(o.method).changes_weights) {
-    out.push_back(
-        {{"optimizer.name", "method.name"},
-         formatted(
-             "{}'s sums of gradients assume that nothing else changes the "
-             "weights, but {} averages or decomposes them; expected "
-             "method.name ddp",
-             o.optimizer.name, o.method.name)});
-  }
-  if (optim::fixes_norms(o.optimizer) && methods::kind_of(o.method).factors_weights) {
-    out.push_back(
-        {{"optimizer.scale", "method.name", "optimizer.name"},
-         formatted(
-             "normalized fixes the norm of each matrix that is trained, but {} "
-             "trains factors, whose product would change; expected match_rms "
-             "or spectral",
-             o.method.name)});
-  }
+  conflict_if(
+      optim::kind_of(o.optimizer).owns_weights && methods::kind_of(o.method).changes_weights, out,
+      {"optimizer.name", "method.name"},
+      "{}'s sums of gradients assume that nothing else changes the "
+      "weights, but {} averages or decomposes them; expected "
+      "method.name ddp",
+      o.optimizer.name, o.method.name);
+  conflict_if(
+      optim::fixes_norms(o.optimizer) && methods::kind_of(o.method).factors_weights, out,
+      {"optimizer.scale", "method.name", "optimizer.name"},
+      "normalized fixes the norm of each matrix that is trained, but {} "
+      "trains factors, whose product would change; expected match_rms "
+      "or spectral",
+      o.method.name);
 }
 
 void check_balance(const RunOptions& o, Conflicts& out) {
   const std::size_t given = o.balance.measures ? 0 : o.balance.speeds.size();
-  if (given > 0 && o.workers == 1) {
-    out.push_back(
-        {{"balance", "workers"},
-         formatted(
-             "one worker takes all examples; expected none or auto, got a list of {}", given)});
-  } else if (given > 0 && std::ssize(o.balance.speeds) != o.workers) {
-    out.push_back(
-        {{"balance", "workers"},
-         formatted("expected one speed for each of the {} workers, got {}", o.workers, given)});
-  }
-  if (o.balance.is_on() && orders::kind_of(o.order).is_balanced()) {
-    out.push_back(
-        {{"balance", "order.name"},
-         formatted(
-             "{} compares the gradients of equal batches; expected none, or order.name "
-             "shuffle or sequential",
-             o.order.name)});
-  }
+  conflict_if(
+      given > 0 && o.workers == 1, out, {"balance", "workers"},
+      "one worker takes all examples; expected none or auto, got a list of {}", given);
+  conflict_if(
+      given > 0 && o.workers > 1 && std::ssize(o.balance.speeds) != o.workers, out,
+      {"balance", "workers"}, "expected one speed for each of the {} workers, got {}", o.workers,
+      given);
+  conflict_if(
+      o.balance.is_on() && orders::kind_of(o.order).is_balanced(), out, {"balance", "order.name"},
+      "{} compares the gradients of equal batches; expected none, or order.name "
+      "shuffle or sequential",
+      o.order.name);
 }
 
 }  // namespace
@@ -90,27 +79,20 @@ Conflicts check(const RunOptions& options) {
   check_optimizer(options, out);
   append(orders::check(options.order, options.data.batch_size, options.train.accumulate), out);
   check_balance(options, out);
-  if (!options.model.weights && !options.model.fresh.empty()) {
-    out.push_back(
-        {{"model.fresh", "model.weights"},
-         "these layers are not loaded from model.weights, but model.weights "
-         "is none"});
-  }
-  if (options.model.file.has_value() != (options.model.name == "exported")) {
-    out.push_back(
-        {{"model.file", "model.name"},
-         formatted(
-             "a model of your own needs both: expected the name exported and a .pt2 file, got {} "
-             "and "
-             "{}",
-             options.model.name, options.model.file.value_or("none"))});
-  }
-  if (options.train.cuda_graphs == true && options.device == device::DeviceChoice::Cpu) {
-    out.push_back(
-        {{"train.cuda_graphs", "device"},
-         "graphs need a GPU, but device is cpu; auto uses them where there "
-         "is one"});
-  }
+  conflict_if(
+      !options.model.weights && !options.model.fresh.empty(), out, {"model.fresh", "model.weights"},
+      "these layers are not loaded from model.weights, but model.weights "
+      "is none");
+  conflict_if(
+      options.model.file.has_value() != (options.model.name == "exported"), out,
+      {"model.file", "model.name"},
+      "a model of your own needs both: expected the name exported and a .pt2 file, got {} and {}",
+      options.model.name, options.model.file.value_or("none"));
+  conflict_if(
+      options.train.cuda_graphs == true && options.device == device::DeviceChoice::Cpu, out,
+      {"train.cuda_graphs", "device"},
+      "graphs need a GPU, but device is cpu; auto uses them where there "
+      "is one");
   return out;
 }
 

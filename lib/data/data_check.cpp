@@ -9,7 +9,7 @@ namespace abtrain::data {
 namespace {
 
 void refuse_key(bool given, const char* key, const char* message, Conflicts& out) {
-  add_if(given, {key, "data.name"}, message, out);
+  conflict_if(given, out, {key, "data.name"}, "{}", message);
 }
 
 // data.subset, data.pool and data.standardize, for a set that is held as bytes
@@ -22,30 +22,26 @@ void check_images(const DataOptions& o, Conflicts& out) {
       out.push_back(error.conflict());
     }
   }
-  add_if(
-      is_arrays(o) && !o.root, {"data.root", "data.name"},
+  conflict_if(
+      is_arrays(o) && !o.root, out, {"data.root", "data.name"},
       "expected the folder that holds train.safetensors, with the tensors x and y "
       "(abtrain.save_arrays of the Python module writes it), or train_x.npy and train_y.npy; "
-      "got auto",
-      out);
-  add_if(
-      o.subset > 0 && o.validation >= o.subset, {"data.validation", "data.subset"},
-      formatted("expected less than data.subset ({}), got {}", o.subset, o.validation), out);
-  add_if(
-      o.on_device == true && (o.standardize || o.pool > 0),
+      "got auto");
+  conflict_if(
+      o.subset > 0 && o.validation >= o.subset, out, {"data.validation", "data.subset"},
+      "expected less than data.subset ({}), got {}", o.subset, o.validation);
+  conflict_if(
+      o.on_device == true && (o.standardize || o.pool > 0), out,
       {"data.on_device", o.standardize ? "data.standardize" : "data.pool"},
-      formatted(
-          "images are kept on a GPU as bytes, but {} images are not bytes; "
-          "expected auto or false",
-          o.standardize ? "standardized" : "pooled"),
-      out);
+      "images are kept on a GPU as bytes, but {} images are not bytes; "
+      "expected auto or false",
+      o.standardize ? "standardized" : "pooled");
   for (const auto& [key, values] :
        {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
-    add_if(
-        o.standardize && !values->empty(), {key, "data.standardize"},
+    conflict_if(
+        o.standardize && !values->empty(), out, {key, "data.standardize"},
         "standardized images take each pixel's own mean and deviation; "
-        "expected none",
-        out);
+        "expected none");
   }
 }
 
@@ -92,9 +88,9 @@ void check_image_folder(const DataOptions& o, Conflicts& out) {
       "image-folder's images are files that the host decodes; expected auto "
       "or false",
       out);
-  add_if(
-      o.resize < o.image_size, {"data.resize", "data.image_size", "data.name"},
-      formatted("expected at least data.image_size ({}), got {}", o.image_size, o.resize), out);
+  conflict_if(
+      o.resize < o.image_size, out, {"data.resize", "data.image_size", "data.name"},
+      "expected at least data.image_size ({}), got {}", o.image_size, o.resize);
   refuse_key(
       o.crop_scale.size() != 2 || o.crop_scale[0] > o.crop_scale[1], "data.crop_scale",
       "expected two shares, the smaller one first", out);
@@ -112,9 +108,9 @@ Conflicts check(const DataOptions& o) {
   if (!set.is_arrays) {
     for (const auto& [key, values] :
          {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
-      add_if(
-          !values->empty() && std::ssize(*values) != set.shape.channels, {key, "data.name"},
-          channels_wanted(set.shape.channels, values->size()), out);
+      conflict_if(
+          !values->empty() && std::ssize(*values) != set.shape.channels, out, {key, "data.name"},
+          "{}", channels_wanted(set.shape.channels, values->size()));
     }
   }
   if (set.has_files()) {

@@ -35,20 +35,16 @@ Conflicts check(const OrderOptions& options, std::int64_t batch_size, std::int64
     return out;
   }
   const std::vector<std::string> keys = {"data.batch_size", "order.unit", "order.name"};
-  add_if(
-      batch_size > ops::kMaxPairRows, keys,
-      formatted(
-          "the products of all pairs of a batch's gradients are computed: "
-          "expected at most {}, got {}",
-          ops::kMaxPairRows, batch_size),
-      out);
-  add_if(
-      kind_of(options).decides_pairs && batch_size % 2 == 1, keys,
-      formatted(
-          "neighbors are balanced in pairs within one batch: expected an "
-          "even number, got {}",
-          batch_size),
-      out);
+  conflict_if(
+      batch_size > ops::kMaxPairRows, out, keys,
+      "the products of all pairs of a batch's gradients are computed: "
+      "expected at most {}, got {}",
+      ops::kMaxPairRows, batch_size);
+  conflict_if(
+      kind_of(options).decides_pairs && batch_size % 2 == 1, out, keys,
+      "neighbors are balanced in pairs within one batch: expected an "
+      "even number, got {}",
+      batch_size);
   return out;
 }
 

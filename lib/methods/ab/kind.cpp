@@ -42,16 +42,14 @@ void check_full_phase(const MethodSetup& setup, Conflicts& out) {
         compress::check(full.reducer, section, setup.workers), std::back_inserter(out));
   }
   const compress::ReducerOptions& reducer = full.reducer.or_else(setup.reducer);
-  if (full.sync_every > 1 && compress::compresses(reducer)) {
-    out.push_back(
-        {{"method.full_phase.sync_every", full.reducer.name ? section + ".name" : "reducer.name",
-          "method.name"},
-         formatted(
-             "local steps average the parameters without compression, but the "
-             "dense phases' reducer is {}; expected 1, or "
-             "method.full_phase.reducer.name plain",
-             *reducer.name)});
-  }
+  conflict_if(
+      full.sync_every > 1 && compress::compresses(reducer), out,
+      {"method.full_phase.sync_every", full.reducer.name ? section + ".name" : "reducer.name",
+       "method.name"},
+      "local steps average the parameters without compression, but the "
+      "dense phases' reducer is {}; expected 1, or "
+      "method.full_phase.reducer.name plain",
+      *reducer.name);
 }
 
 void check_outer(const MethodSetup& setup, Conflicts& out) {
@@ -59,24 +57,21 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
   const compress::ReducerOptions& wire = o.outer.wire;
   const OuterStep step = outer_step_of(o);
   const bool dense_steps = o.full_rank_steps.value > 0;
-  if (step.rule != OuterRule::Average && o.sync != SyncMode::OnlyLearned &&
-      o.sync != SyncMode::OnlyB) {
-    out.push_back(
-        {{"method.outer.name", "method.sync", "method.name"},
-         formatted(
-             "an outer step needs the change of each factor, but method.sync "
-             "{} halves the changes; expected average, or method.sync "
-             "only-learned or only-b",
-             name_of(o.sync))});
-  } else if (step.has_velocity() && dense_steps) {
-    out.push_back(
-        {{"method.outer.momentum", "method.full_rank_steps", "method.outer.name", "method.name"},
-         formatted(
-             "the momentum of a factor's change has no meaning after the dense "
-             "steps that follow it; expected 0, or method.full_rank_steps 0, "
-             "got {} and {}",
-             step.momentum, print_duration(o.full_rank_steps))});
-  }
+  const bool halves = o.sync != SyncMode::OnlyLearned && o.sync != SyncMode::OnlyB;
+  conflict_if(
+      step.rule != OuterRule::Average && halves, out,
+      {"method.outer.name", "method.sync", "method.name"},
+      "an outer step needs the change of each factor, but method.sync "
+      "{} halves the changes; expected average, or method.sync "
+      "only-learned or only-b",
+      name_of(o.sync));
+  conflict_if(
+      step.has_velocity() && !halves && dense_steps, out,
+      {"method.outer.momentum", "method.full_rank_steps", "method.outer.name", "method.name"},
+      "the momentum of a factor's change has no meaning after the dense "
+      "steps that follow it; expected 0, or method.full_rank_steps 0, "
+      "got {} and {}",
+      step.momentum, print_duration(o.full_rank_steps));
   if (!wire.name) {
     return;
   }
@@ -92,16 +87,14 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
   }
   std::ranges::move(
       compress::check(wire, "method.outer.wire", setup.workers), std::back_inserter(out));
-  if (compress::wire_format(wire) && compress::has_error_feedback(wire) && dense_steps) {
-    out.push_back(
-        {{"method.outer.wire.name", "method.full_rank_steps", "method.outer.wire.error_feedback",
-          "method.name"},
-         formatted(
-             "what {} does not send of a factor's change has no meaning after "
-             "the dense steps that follow it; expected method.full_rank_steps "
-             "0, or method.outer.wire.error_feedback false, got {}",
-             *wire.name, print_duration(o.full_rank_steps))});
-  }
+  conflict_if(
+      compress::wire_format(wire) && compress::has_error_feedback(wire) && dense_steps, out,
+      {"method.outer.wire.name", "method.full_rank_steps", "method.outer.wire.error_feedback",
+       "method.name"},
+      "what {} does not send of a factor's change has no meaning after "
+      "the dense steps that follow it; expected method.full_rank_steps "
+      "0, or method.outer.wire.error_feedback false, got {}",
+      *wire.name, print_duration(o.full_rank_steps));
 }
 
 Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
@@ -112,31 +105,24 @@ Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
   } catch (const ConflictError& error) {
     out.push_back(error.conflict());
   }
-  if (o.trains == Trains::Both && o.sync != SyncMode::OnlyLearned) {
-    out.push_back(
-        {{"method.sync", "method.trains", "method.name"},
-         formatted(
-             "where each group trains both factors, no factor is stale or frozen; expected "
-             "only-learned, got {}",
-             name_of(o.sync))});
-  }
-  if (o.full_rank_steps.unit == o.sync_every.unit &&
-      o.full_rank_steps.value >= o.sync_every.value) {
-    out.push_back(
-        {{"method.full_rank_steps", "method.sync_every", "method.name"},
-         formatted(
-             "expected less than method.sync_every ({}), got {}", print_duration(o.sync_every),
-             print_duration(o.full_rank_steps))});
-  }
+  conflict_if(
+      o.trains == Trains::Both && o.sync != SyncMode::OnlyLearned, out,
+      {"method.sync", "method.trains", "method.name"},
+      "where each group trains both factors, no factor is stale or frozen; expected "
+      "only-learned, got {}",
+      name_of(o.sync));
+  conflict_if(
+      o.full_rank_steps.unit == o.sync_every.unit && o.full_rank_steps.value >= o.sync_every.value,
+      out, {"method.full_rank_steps", "method.sync_every", "method.name"},
+      "expected less than method.sync_every ({}), got {}", print_duration(o.sync_every),
+      print_duration(o.full_rank_steps));
   check_warmup("method.warmup_steps", o.warmup_steps, length, "factored phase", out);
-  if (o.anneal_steps.value > 0 && std::string_view(linalg::kind_of(o.rank).key) != "ratio") {
-    out.push_back(
-        {{"method.anneal_steps", "method.rank.rule", "method.name"},
-         formatted(
-             "expected 0 where method.rank.rule is {}, which has no ratio to "
-             "anneal, got {}",
-             linalg::kind_of(o.rank).name, print_duration(o.anneal_steps))});
-  }
+  conflict_if(
+      o.anneal_steps.value > 0 && std::string_view(linalg::kind_of(o.rank).key) != "ratio", out,
+      {"method.anneal_steps", "method.rank.rule", "method.name"},
+      "expected 0 where method.rank.rule is {}, which has no ratio to "
+      "anneal, got {}",
+      linalg::kind_of(o.rank).name, print_duration(o.anneal_steps));
   check_full_phase(setup, out);
   check_outer(setup, out);
   return out;

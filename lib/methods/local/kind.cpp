@@ -72,21 +72,17 @@ Conflicts check_fragments(const MethodSetup& setup, const StatedLength& length) 
     return out;
   }
   const double interval = std::max(1.0, std::round(o.sync_every.value));
-  if (static_cast<double>(o.fragments) > interval) {
-    out.push_back(
-        {{"method.fragments", "method.sync_every", "method.name"},
-         formatted(
-             "expected at most method.sync_every ({}), got {}", print_duration(o.sync_every),
-             o.fragments)});
-  } else if (static_cast<double>(o.delay * o.fragments) >= interval) {
-    out.push_back(
-        {{"method.delay", "method.fragments", "method.sync_every", "method.name"},
-         formatted(
-             "expected less than method.sync_every / method.fragments ({}{}), "
-             "got {}",
-             print_duration(o.sync_every), o.fragments > 1 ? formatted(" / {}", o.fragments) : "",
-             o.delay)});
-  }
+  const bool too_many = static_cast<double>(o.fragments) > interval;
+  conflict_if(
+      too_many, out, {"method.fragments", "method.sync_every", "method.name"},
+      "expected at most method.sync_every ({}), got {}", print_duration(o.sync_every), o.fragments);
+  conflict_if(
+      !too_many && static_cast<double>(o.delay * o.fragments) >= interval, out,
+      {"method.delay", "method.fragments", "method.sync_every", "method.name"},
+      "expected less than method.sync_every / method.fragments ({}{}), "
+      "got {}",
+      print_duration(o.sync_every), o.fragments > 1 ? formatted(" / {}", o.fragments) : "",
+      o.delay);
   return out;
 }
 
