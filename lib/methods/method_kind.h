@@ -59,11 +59,6 @@ std::unique_ptr<Method> make(const MethodContext& context) {
 
 extern const MethodKind kAb, kDdp, kLocalSgd, kDiloco;
 
-std::vector<std::string> method_names();
-
-// Adds each method's own keys.
-void add_method_fields(Fields& fields, MethodOptions& options);
-
 // Throws Error(Config) for an unknown name.
 const MethodKind& kind_of(const MethodOptions& options);
 

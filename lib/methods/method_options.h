@@ -38,7 +38,8 @@ struct MethodSetup {
   bool renews_statistics = false;
 };
 
-// The table of the keys with their ranges and help texts (base/options.h).
+// The table of the keys with their ranges and help texts (base/options.h), in
+// method_kind.cpp.
 Fields fields_of(MethodOptions& options);
 
 }  // namespace abtrain::methods

@@ -105,10 +105,10 @@ class Model {
   // Moves all tensors that are defined to a device.
   void to(const at::Device& device);
 
- private:
   // Those of weights (some undefined), parameters and buffers.
   std::vector<at::Tensor*> tensors() const;
 
+ private:
   // Takes all tensors from the architecture's `initial`.
   void take_initial();
 

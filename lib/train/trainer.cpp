@@ -17,20 +17,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Drops the tensors of a model: an evaluated model shares those of the trained
-// model, which frees dense weights when it factors them.
-void release(nn::Model& model) {
-  for (const nn::NamedWeight& w : model.weights()) {
-    w.weight->set_dense({});
-  }
-  for (const nn::NamedParameter& p : model.parameters()) {
-    p.tensor->reset();
-  }
-  for (const nn::NamedBuffer& b : model.buffers()) {
-    b.tensor->reset();
-  }
-}
-
 // The interval in steps, at least one; 0: never.
 std::int64_t interval(const Duration& every, const RunLength& length) {
   return every.value > 0 ? std::max<std::int64_t>(1, every.in_steps(length)) : 0;
@@ -260,7 +246,11 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     }
     fields[test.is_text() ? "group_bits_per_byte" : "group_accuracy"] = groups;
   }
-  release(*merged_);
+  // It shares tensors with the trained model, which frees dense weights when it
+  // factors them.
+  for (at::Tensor* const tensor : merged_->tensors()) {
+    tensor->reset();
+  }
   for (const auto& [what, loss] : losses) {
     check(what, Readback::Reading{t - 1, loss});
   }

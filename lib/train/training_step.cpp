@@ -75,16 +75,8 @@ std::uint64_t TrainingStep::addresses() const {
     digest = (digest ^ reinterpret_cast<std::uintptr_t>(data)) *
              0x9E3779B97F4A7C15U;  // odd, so that no address is lost
   };
-  for (const nn::NamedWeight& w : in_.model.weights()) {
-    add(w.weight->dense);
-    add(w.weight->inner);
-    add(w.weight->outer);
-  }
-  for (const nn::NamedParameter& p : in_.model.parameters()) {
-    add(*p.tensor);
-  }
-  for (const nn::NamedBuffer& b : in_.model.buffers()) {
-    add(*b.tensor);
+  for (const at::Tensor* const tensor : in_.model.tensors()) {
+    add(*tensor);
   }
   optim::ParameterBlock& block = in_.method.block();
   add(block.values());

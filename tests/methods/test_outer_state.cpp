@@ -73,7 +73,7 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
     const at::Tensor base_b = sync == SyncMode::Full ? start.b : merged.b;
     for (const Factor own : {Factor::A, Factor::B}) {
       OuterState state(options_of(sync, "int4"));
-      ASSERT_TRUE(state.is_kept());
+      ASSERT_TRUE(state.format());
       const at::Tensor residual =
           own == Factor::A ? at::randn({w.m(), kRank}) : at::randn({kRank, w.n()});
       state.residual(OuterState::Part::Factors) = flat(w, own, residual);

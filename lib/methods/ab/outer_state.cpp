@@ -58,8 +58,8 @@ void OuterState::step(FlatFactors& change) {
     step_(x, mean, velocity);
     mean = x;
   };
-  apply(change.a, velocity_a_);
-  apply(change.b, velocity_b_);
+  apply(change.a, velocity_.a);
+  apply(change.b, velocity_.b);
 }
 
 void OuterState::change_basis(
@@ -81,12 +81,12 @@ void OuterState::change_basis(
       flat = carry_changes(flat, which, layers);
     }
   };
-  carry(velocity_a_, nn::Factor::A);
-  carry(velocity_b_, nn::Factor::B);
+  carry(velocity_.a, nn::Factor::A);
+  carry(velocity_.b, nn::Factor::B);
 }
 
 void OuterState::clear() {
-  residual_ = dense_residual_ = velocity_a_ = velocity_b_ = at::Tensor();
+  residual_ = dense_residual_ = velocity_.a = velocity_.b = at::Tensor();
 }
 
 void OuterState::archive(
@@ -102,8 +102,8 @@ void OuterState::archive(
     }
   }
   if (step_.has_velocity()) {
-    archive.tensor("outer.velocity_a", velocity_a_, owner, a);
-    archive.tensor("outer.velocity_b", velocity_b_, owner, b);
+    archive.tensor("outer.velocity_a", velocity_.a, owner, a);
+    archive.tensor("outer.velocity_b", velocity_.b, owner, b);
   }
 }
 

@@ -32,10 +32,6 @@ class OuterState {
   const std::optional<ops::WireFormat>& format() const {
     return format_;
   }
-  // Whether change_basis() has anything to do.
-  bool is_kept() const {
-    return step_.has_velocity() || keeps_residual_;
-  }
   // What a worker sends the changes of.
   enum class Part { Factors, Dense };
   // Sends `change`, and what earlier calls left out of such changes, as codes of
@@ -72,8 +68,7 @@ class OuterState {
   // All are undefined until the first synchronization.
   at::Tensor residual_;        // of the own factors; the same on all of its group
   at::Tensor dense_residual_;  // of the dense parameters, likewise
-  at::Tensor velocity_a_;
-  at::Tensor velocity_b_;
+  FlatFactors velocity_;
 };
 
 }  // namespace abtrain::methods

@@ -129,9 +129,7 @@ void AbTraining::decompose(std::int64_t t) {
   decompose_layers(factorable_, how, context_.world, svd_stream_, [&](double s) {
     context_.observer.add_svd_seconds(s);
   });
-  if (outer_.is_kept()) {
-    outer_.change_basis(own_, factorable_);
-  }
+  outer_.change_basis(own_, factorable_);
   const double seconds = watch.seconds();
   for (AbLayer& layer : factorable_) {
     LayerRank& cut = layer.cut;

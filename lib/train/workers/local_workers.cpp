@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -69,33 +70,28 @@ void LocalWorkers::run_workers(
   const double timeout = options.train.timeout;
   comm::LocalControl control(workers_in_process, [] { return StopSignals::requested() != 0; });
   NcclWorlds worlds;
-  const auto run_one = [&](comm::Communicator& threads) {
-    if (back_end == BackEnd::Local) {
-      work(threads, device, control);
-      return;
-    }
-    const at::Device own = device::pick_device(options.device, threads.rank());
-    comm::NcclWorld world(threads.rank(), threads.size(), own, timeout, comm::share_over(threads));
-    worlds.add(&world);
+  comm::run_workers(workers_in_process, timeout, [&](comm::Communicator& threads) {
+    std::unique_ptr<comm::NcclWorld> world;
     try {
-      work(*world.communicator(), own, control);
+      if (back_end == BackEnd::Local) {
+        work(threads, device, control);
+      } else {
+        const at::Device own = device::pick_device(options.device, threads.rank());
+        world = std::make_unique<comm::NcclWorld>(
+            threads.rank(), threads.size(), own, timeout, comm::share_over(threads));
+        worlds.add(world.get());
+        work(*world->communicator(), own, control);
+      }
     } catch (...) {
       worlds.abort(std::current_exception());
-      worlds.remove(&world);
-      throw;
-    }
-    worlds.remove(&world);
-  };
-  comm::run_workers(workers_in_process, timeout, [&](comm::Communicator& threads) {
-    try {
-      run_one(threads);
-    } catch (...) {
+      worlds.remove(world.get());
       int none = -1;
       if (!comm::is_echo(std::current_exception())) {
         failed_.compare_exchange_strong(none, threads.rank());
       }
       throw;
     }
+    worlds.remove(world.get());
   });
 }
 
