@@ -24,10 +24,7 @@ void OuterStep::operator()(at::Tensor x, at::Tensor change, at::Tensor velocity)
 OuterStep outer_step_of(const MethodOptions& options) {
   const OuterOptions& outer = options.outer;
   const OuterRule rule = outer.name.value_or(kind_of(options).outer);
-  if (rule == OuterRule::Average) {
-    return {};
-  }
-  return {rule, outer.lr, outer.momentum};
+  return rule == OuterRule::Average ? OuterStep() : OuterStep{rule, outer.lr, outer.momentum};
 }
 
 }  // namespace abtrain::methods

@@ -218,7 +218,10 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         label_smoothing);
   };
   const Score test = score(*merged_, examples_.test, world_->size()).all;
-  std::vector<std::pair<const char*, double>> losses = {{"test loss", test.loss}};
+  const auto check_loss = [&](const char* what, double loss) {
+    check(what, Readback::Reading{t - 1, loss});
+  };
+  check_loss("test loss", test.loss);
   ordered_json fields = score_json(test);
   fields["bytes_per_worker"] = ledger_.meter().training_bytes();
   fields["train_seconds"] = trained;
@@ -228,14 +231,14 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         score(*merged_, examples_.train, world_->size(), options_.train.label_smoothing).all;
     train_loss_ = train.loss + penalty(*merged_, options_.optimizer);
     fields["train_loss"] = *train_loss_;
-    losses.emplace_back(
+    check_loss(
         test.is_text() ? "loss over the training windows" : "loss over the training images",
         *train_loss_);
   }
   if (example_count(examples_.validation) > 0) {
     const Score held = score(*merged_, examples_.validation, world_->size()).all;
     fields.update(score_json(held, "validation_"));
-    losses.emplace_back("validation loss", held.loss);
+    check_loss("validation loss", held.loss);
     validation_ = held.quality();
   }
   const methods::Stage stage = method_->now();
@@ -250,9 +253,6 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   // factors them.
   for (at::Tensor* const tensor : merged_->tensors()) {
     tensor->reset();
-  }
-  for (const auto& [what, loss] : losses) {
-    check(what, Readback::Reading{t - 1, loss});
   }
   ledger_.end_pause(pause, &TimeSplit::evaluate);
   if (in_.log != nullptr) {

@@ -58,11 +58,11 @@ std::vector<TimeSplit> to_splits(const comm::AllSpent& spent) {
 std::optional<std::string> SlowWatch::look(
     const comm::AllSpent& now, const std::vector<std::string>& hosts) {
   if (now.workers.size() < 2) {
-    return {};
+    return std::nullopt;
   }
   if (begin_.workers.empty()) {
     begin_ = now;
-    return {};
+    return std::nullopt;
   }
   const std::int64_t steps = now.steps - begin_.steps;
   std::vector<TimeSplit> window = to_splits(now);
@@ -75,7 +75,7 @@ std::optional<std::string> SlowWatch::look(
     window[i].data -= before.data;
   }
   if (steps < kSteps || std::ranges::min(window, {}, &TimeSplit::train).train < seconds_) {
-    return {};
+    return std::nullopt;
   }
   begin_ = now;
   const Waiting waiting = find_waiting(window);
@@ -90,7 +90,7 @@ std::optional<std::string> SlowWatch::look(
   const bool again = suspect_ == waiting.slowest;
   suspect_ = own - others > kShare * window[slow].train ? waiting.slowest : -1;
   if (!again || !(waiting.share > kShare) || !named_.insert(waiting.slowest).second) {
-    return {};
+    return std::nullopt;
   }
   const auto per_step = [&](double seconds) {
     return formatted("{:.3g} ms", 1e3 * seconds / static_cast<double>(steps));

@@ -55,7 +55,7 @@ std::int64_t factor_numbers(const SourceShape& shape, std::int64_t rank) {
 at::Tensor gather_pieces(
     const at::Tensor& mine, const Counts& counts, comm::Communicator& world,
     comm::Purpose purpose) {
-  const auto numel = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  const auto numel = std::accumulate(counts.begin(), counts.end(), 0L);
   const at::Tensor all = at::empty({numel}, mine.options());
   world.all_gather(all, mine, counts, purpose).wait();
   return all;

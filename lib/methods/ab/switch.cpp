@@ -159,7 +159,7 @@ void AbTraining::decompose(std::int64_t t) {
       carry_moments(layer);
     }
     layer.product = layer.factors = {};
-    layer.moments = {};
+    layer.moments.clear();
   }
 }
 

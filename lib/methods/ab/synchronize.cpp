@@ -66,7 +66,7 @@ std::vector<double> weights_of(
     const comm::Groups& groups, const std::vector<std::int64_t>& batches) {
   std::vector<std::int64_t> examples;  // of each group
   for (auto first = batches.begin(); first != batches.end(); first += groups.group_size) {
-    examples.push_back(std::accumulate(first, first + groups.group_size, std::int64_t{0}));
+    examples.push_back(std::accumulate(first, first + groups.group_size, 0L));
   }
   std::vector<double> weights(static_cast<std::size_t>(groups.count), 1);
   for (int g = 0; g < groups.count && !batches.empty(); ++g) {
