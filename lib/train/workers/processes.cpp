@@ -140,22 +140,23 @@ Processes::Processes(const comm::Launch& launch, Log& log)
 }
 
 void Processes::meet(double timeout) {
-  comm::ShareBytes share_bytes = [this](void* data, std::size_t bytes) {
-    store_->share(data, bytes);
-  };
+  comm::ControlOptions options;
+  options.secret = comm::secret_from_env();
   if (mpi_) {
     meeting_ = mpi_->communicator();
-    share_bytes = comm::share_over(*meeting_);
+    options.share = comm::share_over(*meeting_);
+  } else {
+    options.share = [this](void* data, std::size_t bytes) { store_->share(data, bytes); };
   }
-  channel_ = std::make_unique<comm::ControlChannel>(comm::ControlOptions{
-      .rank = launch_.rank,
-      .size = launch_.size,
-      .share = std::move(share_bytes),
-      .wanted = [] { return StopSignals::requested() != 0; },
-      .on_failure = [this](auto cause, int gone) { on_failure(std::move(cause), gone); },
-      .connect_timeout = timeout,
-      .secret = comm::secret_from_env(),
-      .address = launch_.local_size == launch_.size ? "127.0.0.1" : own_address_of(launch_.host)});
+  options.connect_timeout = timeout;
+  options.address = launch_.local_size == launch_.size ? "127.0.0.1" : own_address_of(launch_.host);
+  options.rank = launch_.rank;
+  options.size = launch_.size;
+  options.wanted = [] { return StopSignals::requested() != 0; };
+  options.on_failure = [this](std::exception_ptr cause, int gone) {
+    on_failure(std::move(cause), gone);
+  };
+  channel_ = std::make_unique<comm::ControlChannel>(std::move(options));
 }
 
 Processes::~Processes() {
