@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/exit_codes.h"
+#include "base/text.h"
 #include "program.h"
 #include "temp_folder.h"
 
@@ -45,7 +46,7 @@ std::string shell_word(const std::string& text) {
 class BashCompletion : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    script() = run("completion bash", Stream::Out).text;
+    script() = replaced(run("completion bash", Stream::Out).text, ABTRAIN_PROGRAM, quick_program());
   }
   static std::string& script() {
     static std::string text;

@@ -297,7 +297,7 @@ TEST(Herding, IsSmallWhereWorkersCoordinate) {
 
 // The gate sees the mistake: every difference is 0 then.
 TEST(Herding, IsLargeWhereABufferIsUsedAgainTooEarly) {
-  EXPECT_GT(herding_of(options_of("cd-grab"), 10, /*stale=*/true), 10);
+  EXPECT_GT(herding_of(options_of("cd-grab"), 3, /*stale=*/true), 10);
 }
 
 }  // namespace

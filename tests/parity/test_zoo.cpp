@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Torchvision, Zoo,
     ::testing::Values(
-        ZooCase{nn::TensorNames::Torchvision, "vgg13", 32, 10},
+        ZooCase{nn::TensorNames::Torchvision, "vgg13", 32, 10, true, 0.25},
         ZooCase{nn::TensorNames::Torchvision, "resnet50", 96, 1000},
         ZooCase{nn::TensorNames::Torchvision, "vit-tiny", 32, 10}),
     case_name);

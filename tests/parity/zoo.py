@@ -22,13 +22,27 @@ def timm_model(name, **options):
     return timm.create_model(name, **options)
 
 
+def quarter(channels):
+    return [n if n == "M" else n // 4 for n in channels]
+
+
 def narrow_vgg16():
     """timm's VGG16 at a quarter of its width, the head of 4096 channels too."""
     from timm.models import vgg
-    model = vgg.VGG([n if n == "M" else n // 4 for n in vgg.cfgs["vgg16"]],
-                    num_classes=10)
+    model = vgg.VGG(quarter(vgg.cfgs["vgg16"]), num_classes=10)
     model.pre_logits = vgg.ConvMlp(128, 1024, 7, drop_rate=0)
     model.head = vgg.ClassifierHead(1024, 10)
+    return model
+
+
+def narrow_vgg13():
+    """torchvision's VGG13 at a quarter of its width, the hidden layers too."""
+    from torch.nn import Linear
+    from torchvision.models import vgg
+    model = vgg.VGG(vgg.make_layers(quarter(vgg.cfgs["B"])), 10, False, 0)
+    model.classifier[0] = Linear(128 * 7 * 7, 1024)
+    model.classifier[3] = Linear(1024, 1024)
+    model.classifier[6] = Linear(1024, 10)
     return model
 
 
@@ -49,8 +63,7 @@ MODELS = {
     "timm/vit-small": (lambda: timm_model(
         "vit_small_patch16_224", qkv_bias=False, embed_dim=186, num_heads=6),
         224, 1000),
-    "torchvision/vgg13": (lambda: torchvision_model(
-        "vgg13", num_classes=10, dropout=0), 32, 10),
+    "torchvision/vgg13": (narrow_vgg13, 32, 10),
     "torchvision/resnet50": (lambda: torchvision_model("resnet50"), 96, 1000),
     "torchvision/vit-tiny": (lambda: torchvision_model(
         "VisionTransformer", image_size=32, patch_size=4, num_layers=12,
