@@ -10,6 +10,9 @@ if(NOT code EQUAL 0)
 endif()
 string(REPLACE ";" "," lines "${lines}")
 string(REPLACE "\n" ";" lines "${lines}")
+# Tests run side by side, where threads that wait for each other in turn take the cores
+# from those that work.
+set(environment ENVIRONMENT OMP_NUM_THREADS=1)
 set(apart "")  # the filter of suites with a test of their own
 foreach(line IN LISTS lines)
   # "Suite." or "Suite.  # TypeParam = int"; its tests follow, indented.
@@ -25,9 +28,10 @@ foreach(line IN LISTS lines)
   endif()
   string(APPEND apart ":${suite}.*")
   add_test(${name}.${suite} ${program} --gtest_filter=${suite}.*)
-  set_tests_properties(${name}.${suite} PROPERTIES LABELS "${label}" SKIP_REGULAR_EXPRESSION
+  set_tests_properties(${name}.${suite} PROPERTIES ${environment} LABELS "${label}" SKIP_REGULAR_EXPRESSION
     "  PASSED  . 0 tests\\.\n.  SKIPPED . [0-9]+ tests?, listed below:\n(.  SKIPPED . [^\n]*\n)+$")
 endforeach()
 if(together)
   add_test(${name} ${program} --gtest_brief=1 "--gtest_filter=-${apart}")
+  set_tests_properties(${name} PROPERTIES ${environment})
 endif()
