@@ -18,8 +18,6 @@
 namespace abtrain::data {
 namespace {
 
-constexpr std::int64_t largest_pad = 1024;
-
 at::Tensor as_tensor(std::span<const std::int64_t> indices) {
   // from_blob() takes a non-const pointer, but nothing writes through it.
   return at::from_blob(
@@ -63,10 +61,12 @@ void check_range(std::int64_t begin, std::int64_t end, std::int64_t size) {
 }  // namespace
 
 Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64_t seed)
-    : options_(options),
-      seed_(seed),
-      crop_(options.augment == AugmentName::Crop || options.augment == AugmentName::CropFlip),
-      flip_(options.augment == AugmentName::Flip || options.augment == AugmentName::CropFlip),
+    : how_{
+          .crop = options.augment == AugmentName::Crop || options.augment == AugmentName::CropFlip,
+          .pad = options.pad,
+          .flip = options.augment == AugmentName::Flip || options.augment == AugmentName::CropFlip,
+          .erase = options.erase,
+          .seed = seed},
       context_(dataset.context),
       logits_(
           std::max<std::int64_t>(1, dataset.context) *
@@ -76,17 +76,6 @@ Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64
   if (context_ > 0) {
     return;  // nothing is done to a text
   }
-  ABT_CHECK(
-      !flip_ || dataset.flips, Config,
-      "data.augment: '{}' flips images, which changes labels of {}; expected "
-      "none or crop",
-      crop_ ? "crop-flip" : "flip", dataset.name);
-  ABT_CHECK(
-      options.pad >= 0 && options.pad <= largest_pad, Config, "data.pad: expected 0 .. {}, got {}",
-      largest_pad, options.pad);
-  ABT_CHECK(
-      options.erase >= 0 && options.erase <= 1, Config,
-      "data.erase: expected a probability, 0 .. 1, got {}", options.erase);
   ABT_ASSERT(
       !dataset.mean.empty() && dataset.std.size() == dataset.mean.size(),
       "{} has no mean and std for each channel", dataset.name);
@@ -97,38 +86,10 @@ Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64
   table_ = normalized_bytes(dataset.mean, dataset.std);
 }
 
-Random Augment::random(std::int64_t epoch, std::int64_t index) const {
-  return Random(
-      seed_, RandomPurpose::Augment, static_cast<std::uint32_t>(epoch),
-      static_cast<std::uint32_t>(index));
-}
-
-Batch Augment::training_of_files(
-    const ListedImages& images, std::span<const std::int64_t> indices, std::int64_t epoch) const {
-  return files_->training(
-      images, indices, [&](ImageReader& reader, ImageSize size, std::int64_t index, float* out) {
-        const std::int64_t side = options_.image_size;
-        Random random = this->random(epoch, index);
-        if (crop_) {
-          const Box box = draw_crop(
-              random, size.height, size.width, options_.crop_scale.front(),
-              options_.crop_scale.back());
-          reader.write_box(box, flip_ && random.coin(), out);
-        } else {
-          reader.write_center(flip_ && random.coin(), out);
-        }
-        ops::erase_box(out, side, 3, draw_erased(random, options_.erase, side, side));
-      });
-}
-
 ops::Augmentation Augment::augmentation(std::int64_t epoch) const {
-  return {
-      .crop = crop_,
-      .pad = options_.pad,
-      .flip = flip_,
-      .erase = options_.erase,
-      .seed = seed_,
-      .epoch = epoch};
+  ops::Augmentation how = how_;
+  how.epoch = epoch;
+  return how;
 }
 
 Batch Augment::training(
@@ -138,26 +99,19 @@ Batch Augment::training(
   for (const std::int64_t index : indices) {
     ABT_ASSERT(index >= 0 && index < count, "example {} of {}", index, count);
   }
-  const auto* list = std::get_if<ListedImages>(&examples);
-  if (list == nullptr) {
-    return batch_in_memory(examples, indices, augmentation(epoch), page_locked);
-  }
-  Batch batch = training_of_files(*list, indices, epoch);
-  return page_locked ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()} : batch;
+  const ops::Augmentation how = augmentation(epoch);
+  return batch(examples, indices, &how, page_locked);
 }
 
 Batch Augment::evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const {
   check_range(begin, end, examples.size());
-  if (const auto* list = std::get_if<ListedImages>(&examples)) {
-    return files_->evaluation(*list, begin, end);
-  }
   std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
   std::iota(indices.begin(), indices.end(), begin);
-  return batch_in_memory(examples, indices, {}, /*page_locked=*/false);
+  return batch(examples, indices, nullptr, /*page_locked=*/false);
 }
 
-Batch Augment::batch_in_memory(
-    const Examples& examples, std::span<const std::int64_t> indices, const ops::Augmentation& how,
+Batch Augment::batch(
+    const Examples& examples, std::span<const std::int64_t> indices, const ops::Augmentation* how,
     bool page_locked) const {
   if (const auto* windows = std::get_if<TextWindows>(&examples)) {
     return text_batch(*windows, indices, context_, page_locked);
@@ -165,25 +119,24 @@ Batch Augment::batch_in_memory(
   if (const auto* rows = std::get_if<TokenRows>(&examples)) {
     return token_batch(*rows, indices, page_locked);
   }
+  if (const auto* list = std::get_if<ListedImages>(&examples)) {
+    const Batch made = files_->batch(*list, indices, how);
+    return page_locked ? Batch{made.inputs.pin_memory(), made.labels.pin_memory()} : made;
+  }
+  const ops::Augmentation change = how != nullptr ? *how : ops::Augmentation{};
+  const at::Tensor all = as_tensor(indices);
   if (const auto* images = std::get_if<FloatImages>(&examples)) {
-    return batch_of_values(*images, indices, how, page_locked);
+    Batch made = augment_values(*images, norm_, indices, change, page_locked);
+    if (images->targets.defined()) {
+      put_targets(images->targets, all, made.labels);
+    }
+    return made;
   }
   const auto& images = std::get<ByteImages>(examples);
-  const at::Tensor all = as_tensor(indices);
-  Batch batch = empty_like(
+  Batch made = empty_like(
       images.pixels, all.size(0), at::TensorOptions(at::kFloat).pinned_memory(page_locked));
-  write_bytes({images, table_}, all, how, batch);
-  return batch;
-}
-
-Batch Augment::batch_of_values(
-    const FloatImages& images, std::span<const std::int64_t> indices, const ops::Augmentation& how,
-    bool page_locked) const {
-  Batch batch = augment_values(images, norm_, indices, how, page_locked);
-  if (images.targets.defined()) {
-    put_targets(images.targets, as_tensor(indices), batch.labels);
-  }
-  return batch;
+  write_bytes({images, table_}, all, change, made);
+  return made;
 }
 
 void Augment::training(

@@ -15,12 +15,10 @@
 #include <span>
 #include <vector>
 
-#include "base/random.h"
 #include "data/batch.h"
 #include "data/data_options.h"
 #include "data/dataset.h"
 #include "data/device_images.h"
-#include "data/images/random_box.h"
 #include "ops/augment_images.h"
 
 namespace abtrain::data {
@@ -29,14 +27,8 @@ class FileBatches;
 
 class Augment {
  public:
-  // Throws Error(Config) for a flip on a data set where flips change labels, or
-  // a pad or probability out of range.
   Augment(const DataOptions& options, const Dataset& dataset, std::uint64_t seed);
 
-  // Tokens per window of a text, or per row; 0: images.
-  std::int64_t context() const {
-    return context_;
-  }
   // Numbers to predict per example; 0: labels.
   std::int64_t targets() const {
     return targets_;
@@ -65,23 +57,14 @@ class Augment {
       const DeviceImages& images, std::int64_t begin, std::int64_t end, at::ScalarType type) const;
 
  private:
-  Random random(std::int64_t epoch, std::int64_t index) const;
   ops::Augmentation augmentation(std::int64_t epoch) const;
-  Batch batch_of_values(
-      const FloatImages& images, std::span<const std::int64_t> indices,
-      const ops::Augmentation& how, bool page_locked) const;
-  Batch training_of_files(
-      const ListedImages& images, std::span<const std::int64_t> indices, std::int64_t epoch) const;
-  // Of all other examples.
-  Batch batch_in_memory(
-      const Examples& examples, std::span<const std::int64_t> indices, const ops::Augmentation& how,
+  // Null `how`: for an evaluation.
+  Batch batch(
+      const Examples& examples, std::span<const std::int64_t> indices, const ops::Augmentation* how,
       bool page_locked) const;
 
-  DataOptions options_;
-  std::uint64_t seed_;
-  bool crop_ = false;
-  bool flip_ = false;
-  std::int64_t context_ = 0;  // of tokens
+  ops::Augmentation how_;     // of epoch 0
+  std::int64_t context_ = 0;  // tokens per window of a text, or per row; 0: images
   std::int64_t logits_ = 1;
   std::int64_t targets_ = 0;
   at::Tensor table_;                          // from normalized_bytes()

@@ -5,7 +5,6 @@
 #include <c10/core/TensorOptions.h>
 
 #include <cstdint>
-#include <memory>
 
 namespace abtrain::data {
 
@@ -26,20 +25,5 @@ inline constexpr std::int64_t kIgnoredLabel = -100;
 Batch empty_batch(
     std::int64_t count, std::int64_t channels, std::int64_t height, std::int64_t width,
     const at::TensorOptions& options = at::kFloat);
-
-// Hands out batches in memory that earlier ones no longer use, because
-// allocating and first touching a large block costs more than filling it. Keeps
-// two blocks. Safe to use from several threads; batches may outlive this
-// object.
-class BatchMemory {
- public:
-  BatchMemory();
-  // Like empty_batch().
-  Batch take(std::int64_t count, std::int64_t channels, std::int64_t height, std::int64_t width);
-
- private:
-  struct Idle;
-  std::shared_ptr<Idle> idle_;
-};
 
 }  // namespace abtrain::data

@@ -200,7 +200,9 @@ Examples as_floats(const Examples& examples, std::int64_t side) {
     return side > 0 ? pooled(*values, side) : *values;
   }
   const auto& images = std::get<ByteImages>(examples);
-  return FloatImages{pooled(images.pixels, side), images.labels, images.targets};
+  return FloatImages{
+      pooled(images.pixels, side), images.labels, images.targets,
+      at::arange(images.pixels.size(0), at::kLong)};
 }
 
 DatasetShape dataset_shape(const DataOptions& options) {
@@ -256,7 +258,6 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
   }
   out.mean = std::move(mean);
   out.std = std::move(std);
-  out.flips = set.flips;
   if (set.has_files()) {
     return out;
   }

@@ -33,7 +33,7 @@ struct FloatImages {
   at::Tensor values = {};   // M x C x H x W, floating point: pixel / 255
   at::Tensor labels = {};   // N, int64, CPU; 0 if there are targets
   at::Tensor targets = {};  // N x K, fp32: of a regression; else undefined
-  at::Tensor places = {};   // N, int64: rows of values; undefined: all of them
+  at::Tensor places = {};   // N, int64: rows of values
 };
 // Images that are decoded for each batch.
 struct ListedImages {
@@ -85,12 +85,12 @@ struct Dataset : ExampleShape {
   std::string found_in;     // folder of its files
   std::vector<float> mean;  // per channel, of pixel / 255
   std::vector<float> std;
-  Norm norm = {};      // replaces mean and std if images are values
-  bool flips = false;  // a horizontal flip keeps the label
+  Norm norm = {};  // replaces mean and std if images are values
   Examples train;
   Examples test;
   bool of_bytes = false;                      // of arrays: values from bytes
   std::vector<std::string> class_names = {};  // empty if they are not known
+  std::int64_t decode_threads = 1;            // where data.decode_threads is auto
 };
 
 // Shape of a named data set as cut by `options`, without opening it (for

@@ -1,13 +1,18 @@
 #include "data/file_batches.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/threads.h"
 #include "data/images/image_files.h"
+#include "data/images/random_box.h"
 
 namespace abtrain::data {
 namespace {
@@ -36,15 +41,25 @@ bool write_file(
 
 FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
     : form_{options.image_size, options.resize, {}, {}},
-      threads_(std::max<std::int64_t>(1, options.decode_threads.value_or(1))) {
+      crop_scale_(options.crop_scale),
+      threads_(options.decode_threads.value_or(dataset.decode_threads)) {
   for (std::size_t c = 0; c < dataset.mean.size(); ++c) {
     form_.scale.push_back(1.0F / (255.0F * dataset.std[c]));
     form_.shift.push_back(-dataset.mean[c] / dataset.std[c]);
   }
 }
 
-Batch FileBatches::empty_batch(std::int64_t count) const {
-  return memory_.take(count, 3, form_.side, form_.side);
+at::Tensor FileBatches::take_images(std::int64_t count) const {
+  const std::array sizes = {count, std::int64_t{3}, form_.side, form_.side};
+  const auto is_idle = [](const at::Tensor& block) { return block.storage().use_count() == 1; };
+  const std::lock_guard lock(mutex_);
+  auto block = std::ranges::find_if(
+      blocks_, [&](const at::Tensor& each) { return is_idle(each) && each.sizes().equals(sizes); });
+  if (block == blocks_.end()) {
+    std::erase_if(blocks_, is_idle);
+    block = blocks_.insert(blocks_.end(), empty_batch(count, 3, form_.side, form_.side).inputs);
+  }
+  return block->detach();  // a tensor of its own, which counts as a use
 }
 
 std::unique_ptr<ImageReader> FileBatches::borrow_reader() const {
@@ -79,49 +94,52 @@ void FileBatches::for_each(
   });
 }
 
-Batch FileBatches::training(
-    const ListedImages& images, std::span<const std::int64_t> indices, const Write& write) const {
-  const auto count = static_cast<std::int64_t>(indices.size());
-  Batch batch = empty_batch(count);
+void FileBatches::write(
+    ImageReader& reader, ImageSize size, std::int64_t index, const ops::Augmentation* how,
+    float* out) const {
+  if (how == nullptr) {
+    reader.write_center(/*mirrored=*/false, out);
+    return;
+  }
+  Random random(
+      how->seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how->epoch),
+      static_cast<std::uint32_t>(index));
+  if (how->crop) {
+    const Box box =
+        draw_crop(random, size.height, size.width, crop_scale_.front(), crop_scale_.back());
+    reader.write_box(box, how->flip && random.coin(), out);
+  } else {
+    reader.write_center(how->flip && random.coin(), out);
+  }
+  ops::erase_box(out, form_.side, 3, draw_erased(random, how->erase, form_.side, form_.side));
+}
+
+Batch FileBatches::batch(
+    const ListedImages& images, std::span<const std::int64_t> indices,
+    const ops::Augmentation* how) const {
+  const std::int64_t count = std::ssize(indices);
+  const Batch batch{take_images(count), at::empty({count}, at::kLong)};
   auto* pixels = batch.inputs.data_ptr<float>();
   auto* labels = batch.labels.data_ptr<std::int64_t>();
   const std::int64_t numel = 3 * form_.side * form_.side;
   const auto* places = images.places.const_data_ptr<std::int64_t>();
   const auto* from = images.labels.const_data_ptr<std::int64_t>();
   const std::int64_t all = images.labels.size(0);
+  std::vector<char> sound(indices.size());
   for_each(count, [&](ImageReader& reader, std::int64_t i) {
     const std::int64_t index = indices[static_cast<std::size_t>(i)];
-    for (std::int64_t step = 0;; ++step) {
+    char& done = sound[static_cast<std::size_t>(i)];
+    for (std::int64_t step = 0; !done && (step == 0 || how != nullptr); ++step) {
       ABT_CHECK(step < all, DamagedData, "all {} training images are damaged", with_commas(all));
       const std::int64_t taken = (index + step) % all;
-      if (write_file(reader, *images.files, places[taken], [&](ImageSize size) {
-            write(reader, size, index, pixels + i * numel);
-          })) {
-        labels[i] = from[taken];
-        return;
-      }
+      labels[i] = from[taken];
+      done = write_file(reader, *images.files, places[taken], [&](ImageSize size) {
+        write(reader, size, index, how, pixels + i * numel);
+      });
     }
   });
-  return batch;
-}
-
-Batch FileBatches::evaluation(
-    const ListedImages& images, std::int64_t begin, std::int64_t end) const {
-  Batch batch = empty_batch(end - begin);
-  auto* pixels = batch.inputs.data_ptr<float>();
-  auto* labels = batch.labels.data_ptr<std::int64_t>();
-  const std::int64_t numel = 3 * form_.side * form_.side;
-  const auto* places = images.places.const_data_ptr<std::int64_t>();
-  const auto* from = images.labels.const_data_ptr<std::int64_t>();
-  std::vector<char> sound(static_cast<std::size_t>(end - begin));
-  for_each(end - begin, [&](ImageReader& reader, std::int64_t i) {
-    labels[i] = from[begin + i];
-    sound[static_cast<std::size_t>(i)] = write_file(
-        reader, *images.files, places[begin + i],
-        [&](ImageSize) { reader.write_center(/*mirrored=*/false, pixels + i * numel); });
-  });
   std::int64_t kept = 0;
-  for (std::int64_t i = 0; i < end - begin; ++i) {
+  for (std::int64_t i = 0; i < count; ++i) {
     if (!sound[static_cast<std::size_t>(i)]) {
       continue;
     }

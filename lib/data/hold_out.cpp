@@ -17,10 +17,8 @@ ByteImages selected(const ByteImages& all, const at::Tensor& indices) {
   return {rows(all.pixels, indices), rows(all.labels, indices), rows(all.targets, indices)};
 }
 FloatImages selected(const FloatImages& all, const at::Tensor& indices) {
-  const bool placed = all.places.defined();
   return {
-      placed ? all.values : rows(all.values, indices), rows(all.labels, indices),
-      rows(all.targets, indices), rows(all.places, indices)};
+      all.values, rows(all.labels, indices), rows(all.targets, indices), rows(all.places, indices)};
 }
 ListedImages selected(const ListedImages& all, const at::Tensor& indices) {
   return {all.files, rows(all.places, indices), rows(all.labels, indices)};

@@ -39,7 +39,6 @@ std::vector<KnownSet> known_sets() {
        .shape = shape_of_images(1, 28, 28, 10, 60'000, 10'000),
        .mean = {0.2860f},
        .std = {0.3530f},
-       .flips = true,
        .train_files = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
        .test_files = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
        .folders = {"fashion-mnist", "FashionMNIST/raw"},
@@ -59,7 +58,6 @@ std::vector<KnownSet> known_sets() {
        .shape = shape_of_images(3, 32, 32, 10, 50'000, 10'000),
        .mean = {0.4914f, 0.4822f, 0.4465f},
        .std = {0.2023f, 0.1994f, 0.2010f},
-       .flips = true,
        .train_files =
            {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
             "data_batch_5.bin"},
@@ -79,7 +77,6 @@ std::vector<KnownSet> known_sets() {
        .shape = shape_of_images(3, 32, 32, 100, 50'000, 10'000),
        .mean = {0.5071f, 0.4865f, 0.4409f},
        .std = {0.2673f, 0.2564f, 0.2762f},
-       .flips = true,
        .train_files = {"train.bin"},
        .test_files = {"test.bin"},
        .folders = {"cifar-100-binary"},
@@ -94,7 +91,6 @@ std::vector<KnownSet> known_sets() {
        .shape = shape_of_images(3, 0, 0, 0, 0, 0),
        .mean = {0.485f, 0.456f, 0.406f},
        .std = {0.229f, 0.224f, 0.225f},
-       .flips = true,
        .train_files = {"train"},
        .folders = {"image-folder"},
        .how_to_get = "JPEG, PNG or WebP files of your own, or ImageNet's from "
@@ -123,7 +119,6 @@ std::vector<KnownSet> known_sets() {
   sets.push_back(
       {.name = "arrays",
        .shape = shape_of_images(0, 0, 0, 0, 0, 0),
-       .flips = true,
        .how_to_get = "arrays of your own, which abtrain.save_arrays of the Python module writes; "
                      "data.root names their folder",
        .layout = "ROOT/train.safetensors   (tensors x and y)\n"

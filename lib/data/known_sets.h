@@ -14,7 +14,6 @@ struct KnownSet {
   std::string name;
   DatasetShape shape = {};
   std::vector<float> mean = {}, std = {};
-  bool flips = false;
   // Plain names; NAME.gz works, too.
   std::vector<std::string> train_files = {}, test_files = {};
   std::vector<std::string> folders = {};  // under a root, besides the root itself

@@ -2,8 +2,6 @@
 
 #include <span>
 
-#include "base/error.h"
-
 namespace abtrain::data {
 
 namespace {
@@ -14,11 +12,6 @@ void hand_over(const at::Tensor& made, c10::Device device, at::Tensor& to) {
   } else {
     to = made.to(device, made.scalar_type(), /*non_blocking=*/true);
   }
-}
-
-std::size_t capacity(std::int64_t prefetch) {
-  ABT_CHECK(prefetch >= 1, Config, "data.prefetch: expected 1 or more, got {}", prefetch);
-  return static_cast<std::size_t>(prefetch);
 }
 
 }  // namespace
@@ -32,9 +25,11 @@ Loader::Loader(
       batch_size_(batch_size),
       steps_(full_batches(order, batch_size)),
       device_(device),
-      batches_(capacity(prefetch), [this, first_step](const auto& put, const auto& stop) {
-        produce(first_step, put, stop);
-      }) {}
+      batches_(
+          static_cast<std::size_t>(prefetch),
+          [this, first_step](const auto& put, const auto& stop) {
+            produce(first_step, put, stop);
+          }) {}
 
 void Loader::produce(
     std::int64_t first, const Prefetcher<Batch>::Put& put, const std::stop_token& stop) const {

@@ -113,7 +113,6 @@ Share share_of(const OrderSetting& setting) {
 }  // namespace
 
 std::int64_t full_batches(const ExampleOrder& order, std::int64_t batch_size) {
-  ABT_CHECK(batch_size >= 1, Config, "data.batch_size: expected 1 or more, got {}", batch_size);
   const std::int64_t batches = order.examples_per_epoch() / batch_size;
   ABT_CHECK(
       batches >= 1, Config,

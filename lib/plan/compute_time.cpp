@@ -55,7 +55,6 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
     set.train = data::windows_of(
         std::make_shared<const data::Tokens>(std::move(bytes)), 0, end, shape.context);
   } else {
-    set.flips = true;
     set.mean.assign(channels, 0.5F);
     set.std.assign(channels, 0.25F);
     set.train = data::ByteImages{

@@ -145,7 +145,6 @@ class FileInputs {
     options_.decode_threads = decode_threads(options_, 1);
     own_.name = options_.name;
     own_.channels = shape.channels;
-    own_.flips = true;
     if (options_.standardize) {
       data::Dataset set = data::load_dataset(options_, &log);
       own_.mean = set.mean;
@@ -183,7 +182,6 @@ class FileInputs {
     data::Dataset bytes;
     bytes.mean = {0, 0, 0};
     bytes.std.assign(3, 1.0F / 255.0F);
-    bytes.flips = true;
     bytes.test = images_;
     decoder_.emplace(decoded, bytes, 0);
     own_.test = {};
@@ -207,7 +205,12 @@ class FileInputs {
     const std::int64_t count = pixels.size(0);
     if (own_.norm.mean.defined()) {
       return augment_->evaluation(
-          data::FloatImages{data::pooled(pixels, options_.pool), decoded.labels}, 0, count);
+          data::FloatImages{
+              data::pooled(pixels, options_.pool),
+              decoded.labels,
+              {},
+              at::arange(count, at::kLong)},
+          0, count);
     }
     return augment_->evaluation(data::ByteImages{pixels, decoded.labels}, 0, count);
   }

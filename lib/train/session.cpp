@@ -394,12 +394,10 @@ nlohmann::ordered_json evaluate_run(
   const std::string path = weights::model_path(folder, model_file);
   const std::string& shown = name.empty() ? path : name;
   const at::Device device = device::pick_device(options.device);
-  data::DataOptions data = options.data;
-  data.decode_threads = decode_threads(data, 1);
-  const data::Dataset dataset = data::load_dataset(data, &log);
+  const data::Dataset dataset = load_data(options.data, 1, log);
   const auto model = model_at_work(options, config::input_shape(dataset), path, device);
   log.info("evaluating {} on {}", shown, dataset.found_in);
-  const data::Augment augment(data, dataset, options.seed);
+  const data::Augment augment(options.data, dataset, options.seed);
   Score score;
   std::vector<at::Tensor> answers;
   comm::run_workers(1, options.train.timeout, [&](comm::Communicator& world) {

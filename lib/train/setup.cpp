@@ -52,9 +52,10 @@ std::int64_t decode_threads(const data::DataOptions& options, std::int64_t worke
   return options.decode_threads.value_or(cores_per_worker(workers));
 }
 
-data::Dataset load_data(data::DataOptions options, std::int64_t workers, Log& log) {
-  options.decode_threads = decode_threads(options, workers);
-  return data::load_dataset(options, &log);
+data::Dataset load_data(const data::DataOptions& options, std::int64_t workers, Log& log) {
+  data::Dataset set = data::load_dataset(options, &log);
+  set.decode_threads = decode_threads(options, workers);
+  return set;
 }
 
 std::unique_ptr<nn::Model> model_at_work(

@@ -47,8 +47,8 @@ void open_folder(
 
 // data.decode_threads; auto: each worker's share of the cores.
 std::int64_t decode_threads(const data::DataOptions& options, std::int64_t workers);
-// The data set, decoded by so many threads.
-data::Dataset load_data(data::DataOptions options, std::int64_t workers, Log& log);
+// The data set, whose batches so many threads decode.
+data::Dataset load_data(const data::DataOptions& options, std::int64_t workers, Log& log);
 
 // The model of a file on this device, to be used by this thread with the cores
 // and in the precision of a run's one worker. Throws as weights::load_model().

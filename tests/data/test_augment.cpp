@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "data/data_files.h"
@@ -35,7 +34,6 @@ Dataset make_set(std::int64_t count, std::int64_t channels, std::int64_t side) {
     set.mean.push_back(0.3f + 0.1f * static_cast<float>(c));
     set.std.push_back(0.2f + 0.05f * static_cast<float>(c));
   }
-  set.flips = true;
   set.train = random_images(count, channels, side, side + 2);
   return set;
 }
@@ -230,24 +228,6 @@ TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
         at::allclose(augment.training(set.train, first(1), epoch).inputs, normalized(set, black));
   }
   EXPECT_GT(all_black, 40);
-}
-
-TEST(Augment, RefusesWrongOptions) {
-  Dataset set = make_set(1, 1, 4);
-  const auto expect_refused = [&](const DataOptions& options,
-                                  const std::vector<std::string>& parts) {
-    expect_error([&] { Augment(options, set, 1); }, ErrorKind::Config, parts);
-  };
-  expect_refused({.pad = -1}, {"data.pad", "got -1"});
-  expect_refused({.erase = 1.5}, {"data.erase", "0 .. 1", "got 1.5"});
-  expect_refused({.erase = std::numeric_limits<double>::quiet_NaN()}, {"data.erase"});
-  set.flips = false;
-  expect_refused(
-      {.augment = AugmentName::Flip}, {"data.augment", "'flip'", "test-set", "none or crop"});
-  expect_refused(
-      {.augment = AugmentName::CropFlip},
-      {"data.augment", "'crop-flip'", "test-set", "none or crop"});
-  EXPECT_NO_THROW(Augment({.augment = AugmentName::Crop}, set, 1));
 }
 
 TEST(Augment, AnExampleOutOfRangeIsABug) {

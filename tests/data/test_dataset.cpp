@@ -92,7 +92,6 @@ TEST(Dataset, CifarFromTheFolderAndItsParent) {
       EXPECT_EQ(as_bytes(set.train).labels.data_ptr<std::int64_t>()[i * 10'000], i + 1);
     }
     EXPECT_EQ(as_bytes(set.test).labels.data_ptr<std::int64_t>()[0], 6);
-    EXPECT_TRUE(set.flips);
     EXPECT_EQ(set.mean.size(), 3u);
     EXPECT_EQ(set.std.size(), 3u);
   }
@@ -268,12 +267,12 @@ TEST(Dataset, SubsetPoolAndStandardize) {
   EXPECT_NEAR(set.norm.std.min().item<double>(), std::sqrt(143.0 / 12) / 255 + 1e-3, 1e-8);
   const Examples held = hold_out(set.train, 4, 1);
   const FloatImages& images = as_floats(held);
-  EXPECT_EQ(images.values.size(0), 4);
-  EXPECT_EQ(as_floats(set.train).values.size(0), 8);
+  EXPECT_EQ(images.places.size(0), 4);
+  EXPECT_EQ(as_floats(set.train).places.size(0), 8);
   for (std::int64_t i = 0; i < 4; ++i) {
     // Pixels i + 1 have the label i % 10.
     EXPECT_EQ(
-        std::lround(images.values[i].max().item<double>() * 255 - 1) % 10,
+        std::lround(images.values[images.places[i]].max().item<double>() * 255 - 1) % 10,
         images.labels[i].item<std::int64_t>());
   }
 }

@@ -25,7 +25,6 @@ class DeviceLoaderTest : public ::testing::Test {
   void prepare(std::int64_t channels, std::int64_t height, std::int64_t width) {
     set_ = {};
     set_.name = "test-set";
-    set_.flips = true;
     set_.mean.assign(static_cast<std::size_t>(channels), 0.45f);
     set_.std.assign(static_cast<std::size_t>(channels), 0.21f);
     set_.train = random_images(23, channels, height, width);
@@ -168,12 +167,10 @@ TEST_F(DeviceLoaderTest, EndsWhileItsThreadWaitsAndAfterItFailed) {
   }
 }
 
-TEST_F(DeviceLoaderTest, RefusesSizesThatGiveNoBatch) {
-  for (const std::int64_t size : {0, 12}) {
-    expect_error(
-        [&] { DeviceLoader(copies_->on(c10::kCPU).train, *augment_, *order_, size); },
-        ErrorKind::Config, {"data.batch_size", "got " + std::to_string(size)});
-  }
+TEST_F(DeviceLoaderTest, RefusesASizeThatGivesNoBatch) {
+  expect_error(
+      [&] { DeviceLoader(copies_->on(c10::kCPU).train, *augment_, *order_, 12); },
+      ErrorKind::Config, {"data.batch_size", "got 12"});
 }
 
 TEST_F(DeviceLoaderTest, WorkersShareOneCopy) {

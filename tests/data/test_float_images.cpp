@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/amax.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/equal.h>
@@ -29,14 +30,14 @@ Dataset make_set(std::int64_t count, std::int64_t channels) {
     set.mean.push_back(0.3f + 0.1f * static_cast<float>(c));
     set.std.push_back(0.2f + 0.05f * static_cast<float>(c));
   }
-  set.flips = true;
   set.train = random_images(count, channels, set.height, set.width);
   return set;
 }
 
 Dataset with_values(Dataset set) {
   const ByteImages& bytes = as_bytes(set.train);
-  set.train = FloatImages{pooled(bytes.pixels, 0), bytes.labels};
+  set.train = FloatImages{
+      pooled(bytes.pixels, 0), bytes.labels, {}, at::arange(bytes.labels.size(0), at::kLong)};
   set.norm = channel_norm(set);
   return set;
 }
@@ -153,7 +154,7 @@ TEST(Standardize, APixelThatNeverDiffersIsZero) {
   as_bytes(set.train).pixels.select(2, 1).fill_(77);
   set = with_values(set);
   set.norm = standard_norm(as_floats(set.train));
-  set.test = FloatImages{pooled(others.pixels, 0), others.labels};
+  set.test = FloatImages{pooled(others.pixels, 0), others.labels, {}, at::arange(9, at::kLong)};
   const Augment augment({}, set, 1);
   for (const Examples* part : {&set.train, &set.test}) {
     const at::Tensor images = augment.evaluation(*part, 0, 9).inputs;

@@ -36,7 +36,6 @@ TEST(ImageFolder, ClassesAreTheSortedNamesOfTrain) {
   EXPECT_EQ(set.channels, 3);
   EXPECT_EQ(set.height, 24);
   EXPECT_EQ(set.width, 24);
-  EXPECT_TRUE(set.flips);
   EXPECT_FLOAT_EQ(set.mean[0], 0.485F);
   const DatasetShape shape = dataset_shape(options_of(root));
   EXPECT_EQ(shape.train, 4);

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -61,12 +62,6 @@ void each_piece(
     const FloatImages& images, at::ScalarType type,
     const std::function<void(const at::Tensor& piece)>& body) {
   constexpr std::int64_t kImages = 1024;
-  if (!images.places.defined()) {
-    for (const at::Tensor& piece : images.values.split(kImages)) {
-      body(piece.to(type));
-    }
-    return;
-  }
   for (const at::Tensor& piece : images.places.split(kImages)) {
     body(at::index_select(images.values, 0, piece).to(type));
   }
@@ -109,7 +104,8 @@ FloatImages pooled(const FloatImages& images, std::int64_t side) {
         x.reshape({x.size(0), x.size(1), side, x.size(2) / side, side, x.size(3) / side})
             .mean({3, 5}));
   });
-  return {at::cat(parts), images.labels, images.targets};
+  return {
+      at::cat(parts), images.labels, images.targets, at::arange(images.places.size(0), at::kLong)};
 }
 
 Norm standard_norm(const FloatImages& images) {
@@ -154,8 +150,7 @@ Batch augment_values(
   Batch batch = empty_batch(
       static_cast<std::int64_t>(indices.size()), size.channels, size.height, size.width,
       at::TensorOptions(at::kFloat).pinned_memory(page_locked));
-  const auto* places =
-      images.places.defined() ? images.places.const_data_ptr<std::int64_t>() : nullptr;
+  const auto* places = images.places.const_data_ptr<std::int64_t>();
   const auto* from_labels = images.labels.const_data_ptr<std::int64_t>();
   const auto* mean = norm.mean.const_data_ptr<float>();
   const auto* std = norm.std.const_data_ptr<float>();
@@ -163,7 +158,7 @@ Batch augment_values(
   auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t index : indices) {
     // A view, if they are fp32 already.
-    const at::Tensor from = values[places != nullptr ? places[index] : index].to(at::kFloat);
+    const at::Tensor from = values[places[index]].to(at::kFloat);
     Random random(
         how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
         static_cast<std::uint32_t>(index));

@@ -16,7 +16,7 @@ namespace abtrain::data {
 // than `val`, `test` and `valid`.
 bool holds_image_folder(const std::string& root);
 
-// Sets the name, place, sizes, names of classes and files; the caller sets mean, std and flips.
+// Sets the name, place, sizes, names of classes and files; the caller sets mean and std.
 // Throws Error(DamagedData) for a class without images, or one in val that
 // train does not have. `log` may be null.
 Dataset open_image_folder(const DataOptions& options, const std::string& root, Log* log);
