@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -62,55 +62,16 @@ std::int64_t now_ns() {
       .count();
 }
 
-// Consumes an index from its front; returns false rather than throws.
-class Cursor {
- public:
-  explicit Cursor(std::string_view text) : left_(text) {}
-  bool take(std::string_view word) {
-    const bool there = left_.starts_with(word);
-    left_.remove_prefix(there ? word.size() : 0);
-    return there;
-  }
-  // Takes a number and the space after it.
-  bool take(std::int64_t& value) {
-    const char* end = left_.data() + left_.size();
-    const auto [stop, error] = std::from_chars(left_.data(), end, value);
-    left_.remove_prefix(static_cast<std::size_t>(stop - left_.data()));
-    return error == std::errc() && take(" ");
-  }
-  bool take_lines(std::int64_t count, std::string& out) {
-    std::size_t end = 0;
-    for (; count > 0; --count) {
-      end = left_.find('\n', end);
-      if (end == std::string_view::npos) {
-        return false;
-      }
-      ++end;
-    }
-    out = left_.substr(0, end);
-    left_.remove_prefix(end);
-    return count == 0;
-  }
-  bool done() const {
-    return left_.empty();
-  }
-
- private:
-  std::string_view left_;
-};
+std::int64_t count_lines(const std::string& text) {
+  return std::ranges::count(text, '\n');
+}
 
 std::string to_text(const std::vector<ListedFolder>& folders) {
   std::string out(first_line);
   for (const ListedFolder& f : folders) {
-    const auto lines = [](const std::string& text) {
-      return std::count(text.begin(), text.end(), '\n');
-    };
     out += formatted(
-        "folder {} {} {} {} {} {}\n", f.changed, lines(f.folders), f.image_count, f.others,
-        lines(f.some_others), f.path);
-    out += f.folders;
-    out += f.images;
-    out += f.some_others;
+        "folder {} {} {} {} {} {}\n{}{}{}", f.changed, count_lines(f.folders), f.image_count,
+        f.others, count_lines(f.some_others), f.path, f.folders, f.images, f.some_others);
   }
   return formatted("{}{}{}\n", out, checksum_word, hash_of(out));
 }
@@ -121,18 +82,27 @@ std::optional<Known> from_text(std::string_view text) {
       text.substr(end) != formatted("{}{}\n", checksum_word, hash_of(text.substr(0, end)))) {
     return std::nullopt;
   }
+  std::istringstream in(std::string(text.substr(first_line.size(), end - first_line.size())));
+  const auto lines = [&](std::int64_t count) {
+    std::string out;
+    for (std::string line; count > 0 && std::getline(in, line); --count) {
+      out.append(line).push_back('\n');
+    }
+    return out;
+  };
   Known known;
-  Cursor cursor(text.substr(first_line.size(), end - first_line.size()));
-  while (!cursor.done()) {
+  for (std::string word; in >> word;) {
     ListedFolder f;
     std::int64_t folders = 0, some = 0;
-    if (!cursor.take("folder ") || !cursor.take(f.changed) || !cursor.take(folders) ||
-        !cursor.take(f.image_count) || !cursor.take(f.others) || !cursor.take(some) ||
-        !cursor.take_lines(1, f.path) || !cursor.take_lines(folders, f.folders) ||
-        !cursor.take_lines(f.image_count, f.images) || !cursor.take_lines(some, f.some_others)) {
+    in >> f.changed >> folders >> f.image_count >> f.others >> some;
+    in.get();  // the space before the path
+    std::getline(in, f.path);
+    f.folders = lines(folders);
+    f.images = lines(f.image_count);
+    f.some_others = lines(some);
+    if (!in || f.image_count != count_lines(f.images)) {
       return std::nullopt;
     }
-    f.path.pop_back();
     std::string path = f.path;
     known.emplace(std::move(path), std::move(f));
   }
