@@ -8,9 +8,20 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ops/difference_codes.h"
 #include "ops/pair_signs.h"
 
 namespace abtrain::orders {
+
+namespace {
+
+// A worker alone sends nothing.
+OrderOptions wire_of(OrderOptions options, int workers) {
+  options.wire = workers == 1 ? OrderWire::Fp32 : options.wire;
+  return options;
+}
+
+}  // namespace
 
 Coordination::Coordination(
     const OrderOptions& options, std::int64_t numel, std::int64_t pairs, std::uint64_t seed,
@@ -19,39 +30,35 @@ Coordination::Coordination(
       workers_(group == nullptr ? 1 : group->size()),
       worker_(group == nullptr ? 0 : group->rank()),
       pairs_(pairs),
+      wire_(wire_of(options, workers_), numel, seed),
       numel_(numel) {
-  OrderOptions wire = options;
-  if (workers_ == 1) {
-    wire.wire = OrderWire::Fp32;
-  }
-  wire_ = make_wire(wire, numel, seed);
-  const DifferenceWire::Format& format = wire_->format();
+  const DifferenceWire::Format& format = wire_.format();
   for (int w = 0; w < workers_; ++w) {
-    counts_.push_back(pairs_ * format.elements * wire_->share(workers_, w).size());
+    counts_.push_back(pairs_ * format.elements * wire_.share(workers_, w).size());
   }
   const auto elements = at::TensorOptions(device).dtype(format.type);
-  messages_ = at::empty({pairs_, wire_->elements()}, elements);
-  if (pairs_ == 1 && wire_->format().keeps_messages) {
-    kept_ = at::zeros({wire_->elements()}, elements);
+  messages_ = at::empty({pairs_, wire_.elements()}, elements);
+  if (pairs_ == 1 && wire_.format().keeps_messages) {
+    kept_ = at::zeros({wire_.elements()}, elements);
   }
   if (workers_ > 1) {
     outbox_ = pairs_ == 1 ? messages_.view({-1}) : at::empty({messages_.numel()}, elements);
     inbox_ = at::empty({workers_ * counts_[static_cast<std::size_t>(worker_)]}, elements);
   }
   sum_ = at::zeros(
-      {wire_->share(workers_, worker_).size() * format.numbers}, at::TensorOptions(device));
+      {wire_.share(workers_, worker_).size() * format.numbers}, at::TensorOptions(device));
   signs_ = at::empty({pairs_ * workers_}, elements.dtype(at::kChar));
 }
 
 Coordination::Cut Coordination::cut(std::int64_t begin, std::int64_t count) const {
-  const std::int64_t n = wire_->format().numbers;
+  const std::int64_t n = wire_.format().numbers;
   const std::int64_t end = begin + count;
   const std::int64_t inner = std::min(end, (begin + n - 1) / n * n);
   return {begin, inner, std::max(inner, end == numel_ ? end : end / n * n), end};
 }
 
 at::Tensor Coordination::items(const at::Tensor& message, const Cut& cut) const {
-  const DifferenceWire::Format& format = wire_->format();
+  const DifferenceWire::Format& format = wire_.format();
   const std::int64_t count = (cut.rest - cut.inner + format.numbers - 1) / format.numbers;
   return message.narrow(0, cut.inner / format.numbers * format.elements, count * format.elements);
 }
@@ -65,13 +72,13 @@ void Coordination::keep(const at::Tensor& gradient, std::int64_t begin, std::int
       first_.narrow(0, from, to - from).copy_(gradient.narrow(0, from, to - from));
     }
   };
-  if (!wire_->format().keeps_messages) {
+  if (!wire_.format().keeps_messages) {
     copy(begin, begin + count);
     return;
   }
   const Cut c = cut(begin, count);
   if (c.inner < c.rest) {
-    wire_->encode(gradient.narrow(0, c.inner, c.rest - c.inner), {}, items(kept_, c));
+    wire_.encode(gradient.narrow(0, c.inner, c.rest - c.inner), {}, items(kept_, c));
   }
   copy(c.begin, c.inner);
   copy(c.rest, c.end);
@@ -83,9 +90,9 @@ void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std:
   const auto part = [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
     return of.narrow(0, from, to - from);
   };
-  if (!wire_->format().takes_parts) {
+  if (!wire_.format().takes_parts) {
     if (count == numel_) {
-      wire_->encode(first_, gradient, message);
+      wire_.encode(first_, gradient, message);
       return;
     }
     part(first_, begin, begin + count).sub_(part(gradient, begin, begin + count));
@@ -95,16 +102,16 @@ void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std:
   const Cut c = cut(begin, count);
   if (c.inner < c.rest) {
     const at::Tensor second = part(gradient, c.inner, c.rest);
-    if (wire_->format().keeps_messages) {
-      wire_->encode_of_kept(items(kept_, c), second, items(message, c));
+    if (wire_.format().keeps_messages) {
+      ops::encode_difference_of_kept(items(kept_, c), second, items(message, c));
     } else {
-      wire_->encode(part(first_, c.inner, c.rest), second, items(message, c));
+      wire_.encode(part(first_, c.inner, c.rest), second, items(message, c));
     }
   }
   for (const auto& [from, to] : {std::pair(c.begin, c.inner), std::pair(c.rest, c.end)}) {
     if (from < to) {
       part(first_, from, to).sub_(part(gradient, from, to));
-      edges_.push_back(from / wire_->format().numbers);
+      edges_.push_back(from / wire_.format().numbers);
     }
   }
 }
@@ -112,7 +119,7 @@ void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std:
 void Coordination::center(
     const at::Tensor& gradient, const at::Tensor& mean, std::int64_t begin, std::int64_t count) {
   const Cut c = cut(begin, count);
-  wire_->encode(
+  wire_.encode(
       gradient.narrow(0, begin, count), mean.narrow(0, begin, count),
       items(messages_.view({-1}), c));
 }
@@ -121,14 +128,14 @@ void Coordination::send() {
   finish();
   const at::Tensor message = messages_.view({-1});
   if (std::exchange(whole_, false)) {
-    wire_->encode(first_, {}, message);
+    wire_.encode(first_, {}, message);
   }
-  const DifferenceWire::Format& format = wire_->format();
+  const DifferenceWire::Format& format = wire_.format();
   std::ranges::sort(edges_);
   edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
   for (const std::int64_t item : edges_) {
     const std::int64_t begin = item * format.numbers;
-    wire_->encode(
+    wire_.encode(
         first_.narrow(0, begin, std::min(format.numbers, numel_ - begin)), {},
         message.narrow(0, item * format.elements, format.elements));
   }
@@ -149,23 +156,23 @@ void Coordination::archive(state::Archive& archive, const std::string& prefix) {
 void Coordination::send_rows(const at::Tensor& differences) {
   finish();
   for (std::int64_t k = 0; k < pairs_; ++k) {
-    wire_->encode(differences[k], {}, messages_[k]);
+    wire_.encode(differences[k], {}, messages_[k]);
   }
   exchange();
 }
 
 void Coordination::exchange() {
   if (workers_ == 1) {
-    rows_ = wire_->rows(messages_.view({-1}), 1, pairs_);
+    rows_.emplace(wire_, messages_.view({-1}), 1, pairs_);
     begin_products();
     finish();
     return;
   }
   if (pairs_ > 1) {
-    const std::int64_t elements = wire_->format().elements;
+    const std::int64_t elements = wire_.format().elements;
     std::int64_t at = 0;
     for (int w = 0; w < workers_; ++w) {
-      const DifferenceWire::ItemRange share = wire_->share(workers_, w);
+      const DifferenceWire::ItemRange share = wire_.share(workers_, w);
       const std::int64_t count = counts_[static_cast<std::size_t>(w)];
       outbox_.narrow(0, at, count)
           .view({pairs_, share.size() * elements})
@@ -211,7 +218,7 @@ void Coordination::end_products() {
 void Coordination::advance() {
   if (stage_ == Stage::Differences) {
     pending_.wait();
-    rows_ = wire_->rows(inbox_, workers_, pairs_);
+    rows_.emplace(wire_, inbox_, workers_, pairs_);
     begin_products();
   } else if (stage_ == Stage::Products) {
     end_products();

@@ -19,11 +19,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "orders/difference_rows.h"
 #include "orders/difference_wire.h"
 #include "orders/sign_queue.h"
 #include "state/archive.h"
@@ -91,7 +92,7 @@ class Coordination {
   int workers_;
   int worker_;
   std::int64_t pairs_;
-  std::unique_ptr<DifferenceWire> wire_;
+  DifferenceWire wire_;
   std::vector<std::int64_t> counts_;  // elements for each worker
   std::int64_t numel_;
   at::Tensor first_;                 // gradient of a pair's first unit, later the difference
@@ -101,7 +102,7 @@ class Coordination {
   at::Tensor messages_;              // this worker's own, pairs x elements
   at::Tensor outbox_;                // the same, grouped by receiving worker
   at::Tensor inbox_;
-  std::unique_ptr<DifferenceRows> rows_;  // this worker's share of each row
+  std::optional<DifferenceRows> rows_;  // this worker's share of each row
   at::Tensor sum_;
   at::Tensor triangle_;   // products of the current run of rows
   at::Tensor signs_;      // of all rows

@@ -21,17 +21,16 @@ at::Tensor ProductTriangle::pack(const at::Tensor& all, const at::Tensor& with_s
   return square.view({-1}).index_select(0, places_);
 }
 
-at::Tensor FloatRows::products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) {
-  const at::Tensor rows = rows_.narrow(0, begin, count);
-  const at::Tensor with_sum = at::mv(rows, sum);
-  return count == 1 ? with_sum : triangle_.pack(at::mm(rows, rows.t()), with_sum);
+DifferenceRows::DifferenceRows(
+    const DifferenceWire& wire, const at::Tensor& items, std::int64_t workers, std::int64_t pairs)
+    : workers_(workers),
+      pairs_(pairs),
+      are_codes_(items.scalar_type() == at::kByte && items.is_cpu()) {
+  const at::Tensor rows = (are_codes_ ? items : wire.decode(items)).view({workers, pairs, -1});
+  rows_ = (are_codes_ ? rows : rows.transpose(0, 1)).reshape({pairs * workers, -1});
 }
 
-void FloatRows::add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) {
-  sum.addmv_(rows_.narrow(0, begin, signs.numel()).t(), signs.to(at::kFloat));
-}
-
-std::vector<std::int64_t> CodeRows::places(std::int64_t begin, std::int64_t count) const {
+std::vector<std::int64_t> DifferenceRows::places(std::int64_t begin, std::int64_t count) const {
   std::vector<std::int64_t> places;
   for (std::int64_t row = begin; row < begin + count; ++row) {
     places.push_back(row % workers_ * pairs_ + row / workers_);
@@ -39,14 +38,23 @@ std::vector<std::int64_t> CodeRows::places(std::int64_t begin, std::int64_t coun
   return places;
 }
 
-at::Tensor CodeRows::products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) {
-  const at::Tensor out = at::empty({count * (count + 1) / 2}, sum.options());
-  ops::difference_products(records_.view({size(), -1}), places(begin, count), sum, out);
-  return out;
+at::Tensor DifferenceRows::products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) {
+  if (are_codes_) {
+    const at::Tensor out = at::empty({count * (count + 1) / 2}, sum.options());
+    ops::difference_products(rows_, places(begin, count), sum, out);
+    return out;
+  }
+  const at::Tensor rows = rows_.narrow(0, begin, count);
+  const at::Tensor with_sum = at::mv(rows, sum);
+  return count == 1 ? with_sum : triangle_.pack(at::mm(rows, rows.t()), with_sum);
 }
 
-void CodeRows::add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) {
-  ops::add_differences(records_.view({size(), -1}), places(begin, signs.numel()), signs, sum);
+void DifferenceRows::add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) const {
+  if (are_codes_) {
+    ops::add_differences(rows_, places(begin, signs.numel()), signs, sum);
+  } else {
+    sum.addmv_(rows_.narrow(0, begin, signs.numel()).t(), signs.to(at::kFloat));
+  }
 }
 
 }  // namespace abtrain::orders

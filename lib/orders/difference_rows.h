@@ -5,8 +5,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <utility>
 #include <vector>
+
+#include "orders/difference_wire.h"
 
 namespace abtrain::orders {
 
@@ -24,50 +25,30 @@ class ProductTriangle {
 // Rows D_0, D_1, ...; `sum` is this worker's share of S, flat fp32.
 class DifferenceRows {
  public:
-  virtual ~DifferenceRows() = default;
-  virtual std::int64_t size() const = 0;
-  // The products of rows begin .. begin + count - 1, as ops::pair_signs() takes
-  // them.
-  virtual at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) = 0;
-  // Adds the rows from `begin` on to `sum`, each with its sign (int8).
-  virtual void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) = 0;
-};
-
-// Rows of fp32 numbers: a matrix, rows x numbers.
-class FloatRows : public DifferenceRows {
- public:
-  explicit FloatRows(at::Tensor rows) : rows_(std::move(rows)) {}
-  std::int64_t size() const override {
+  // Takes rows of items in the order workers x pairs; they are numbered in the
+  // order pairs x workers.
+  DifferenceRows(
+      const DifferenceWire& wire, const at::Tensor& items, std::int64_t workers,
+      std::int64_t pairs);
+  std::int64_t size() const {
     return rows_.size(0);
   }
-  at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) override;
-  void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) override;
+  // The products of rows begin .. begin + count - 1, as ops::pair_signs() takes
+  // them.
+  at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum);
+  // Adds the rows from `begin` on to `sum`, each with its sign (int8).
+  void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) const;
 
  private:
-  at::Tensor rows_;
-  ProductTriangle triangle_;
-};
-
-// Rows of records (ops/difference_codes.h) on the CPU, never decoded as a
-// whole. In `records` the rows lie in the order workers x pairs; they are
-// numbered in the order pairs x workers.
-class CodeRows : public DifferenceRows {
- public:
-  CodeRows(at::Tensor records, std::int64_t workers, std::int64_t pairs)
-      : records_(std::move(records)), workers_(workers), pairs_(pairs) {}
-  std::int64_t size() const override {
-    return workers_ * pairs_;
-  }
-  at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) override;
-  void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) override;
-
- private:
-  // The row of the tensor for each of rows begin .. begin + count - 1.
+  // Where rows begin .. begin + count - 1 lie among the codes.
   std::vector<std::int64_t> places(std::int64_t begin, std::int64_t count) const;
 
-  at::Tensor records_;
-  std::int64_t workers_;
-  std::int64_t pairs_;
+  std::int64_t workers_, pairs_;
+  bool are_codes_;
+  // rows x numbers, fp32. Codes (ops/difference_codes.h) on the CPU are never
+  // decoded as a whole: rows x bytes, in the order in which they came.
+  at::Tensor rows_;
+  ProductTriangle triangle_;
 };
 
 }  // namespace abtrain::orders

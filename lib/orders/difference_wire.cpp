@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/random.h"
 #include "comm/traffic.h"
 #include "ops/count_sketch.h"
@@ -17,92 +16,49 @@ namespace abtrain::orders {
 
 namespace {
 
-class Exact : public DifferenceWire {
- public:
-  explicit Exact(std::int64_t numel) : DifferenceWire({at::kFloat, numel}) {}
-  void encode(
-      const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const override {
-    if (second.defined()) {
-      at::Tensor out = message;
-      at::sub_out(out, first, second);
-    } else {
-      message.copy_(first);
-    }
+DifferenceWire::Format format_of(const OrderOptions& options, std::int64_t numel) {
+  if (options.wire == OrderWire::Int8) {
+    return {
+        .type = at::kByte,
+        .items = ops::records_of(numel),
+        .elements = ops::kRecordBytes,
+        .numbers = ops::kRecordNumbers,
+        .keeps_messages = true};
   }
-};
-
-class Codes : public DifferenceWire {
- public:
-  explicit Codes(std::int64_t numel)
-      : DifferenceWire(
-            {.type = at::kByte,
-             .items = ops::records_of(numel),
-             .elements = ops::kRecordBytes,
-             .numbers = ops::kRecordNumbers,
-             .keeps_messages = true}) {}
-  void encode(
-      const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const override {
-    ops::encode_difference(first, second, message);
-  }
-  void encode_of_kept(
-      const at::Tensor& kept, const at::Tensor& second, const at::Tensor& message) const override {
-    ops::encode_difference_of_kept(kept, second, message);
-  }
-  at::Tensor decode(const at::Tensor& items) const override {
-    const at::Tensor out = at::empty(
-        {items.numel() / ops::kRecordBytes * ops::kRecordNumbers},
-        items.options().dtype(at::kFloat));
-    ops::decode_differences(items, out);
-    return out;
-  }
-  std::unique_ptr<DifferenceRows> rows(
-      const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const override {
-    if (items.is_cpu()) {
-      return std::make_unique<CodeRows>(items, workers, pairs);
-    }
-    return DifferenceWire::rows(items, workers, pairs);
-  }
-};
-
-class Sketch : public DifferenceWire {
- public:
-  Sketch(std::int64_t buckets, std::uint64_t seed)
-      : DifferenceWire({.items = buckets, .takes_parts = false}),
-        seed_(Random(seed, RandomPurpose::Orders).next()) {}
-  void encode(
-      const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const override {
-    ops::count_sketch(first, second, seed_, message);
-  }
-
- private:
-  std::uint32_t seed_;
-};
+  return options.wire == OrderWire::Fp32
+             ? DifferenceWire::Format{.items = numel}
+             : DifferenceWire::Format{.items = options.sketch, .takes_parts = false};
+}
 
 }  // namespace
 
-void DifferenceWire::encode_of_kept(const at::Tensor&, const at::Tensor&, const at::Tensor&) const {
-  ABT_ASSERT(false, "this wire keeps no messages");
-}
+DifferenceWire::DifferenceWire(const OrderOptions& options, std::int64_t numel, std::uint64_t seed)
+    : wire_(options.wire),
+      format_(format_of(options, numel)),
+      seed_(Random(seed, RandomPurpose::Orders).next()) {}
 
-std::unique_ptr<DifferenceRows> DifferenceWire::rows(
-    const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const {
-  const at::Tensor numbers = decode(items);
-  const std::int64_t width = numbers.numel() / (workers * pairs);
-  return std::make_unique<FloatRows>(
-      numbers.view({workers, pairs, width}).transpose(0, 1).reshape({pairs * workers, width}));
-}
-
-std::unique_ptr<DifferenceWire> make_wire(
-    const OrderOptions& options, std::int64_t numel, std::uint64_t seed) {
-  switch (options.wire) {
-    case OrderWire::Fp32:
-      return std::make_unique<Exact>(numel);
-    case OrderWire::Int8:
-      return std::make_unique<Codes>(numel);
-    case OrderWire::Sketch:
-      break;
+void DifferenceWire::encode(
+    const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const {
+  if (wire_ == OrderWire::Int8) {
+    ops::encode_difference(first, second, message);
+  } else if (wire_ == OrderWire::Sketch) {
+    ops::count_sketch(first, second, seed_, message);
+  } else if (second.defined()) {
+    at::Tensor out = message;
+    at::sub_out(out, first, second);
+  } else {
+    message.copy_(first);
   }
-  return std::make_unique<Sketch>(options.sketch, seed);
+}
+
+at::Tensor DifferenceWire::decode(const at::Tensor& items) const {
+  if (wire_ != OrderWire::Int8) {
+    return items;
+  }
+  const at::Tensor out = at::empty(
+      {items.numel() / ops::kRecordBytes * ops::kRecordNumbers}, items.options().dtype(at::kFloat));
+  ops::decode_differences(items, out);
+  return out;
 }
 
 std::int64_t difference_bytes(
@@ -110,12 +66,12 @@ std::int64_t difference_bytes(
   if (workers == 1) {
     return 0;
   }
-  const auto wire = make_wire(options, numel, 0);
-  const DifferenceWire::Format& format = wire->format();
+  const DifferenceWire wire(options, numel, 0);
+  const DifferenceWire::Format& format = wire.format();
   const std::int64_t item_bytes =
       format.elements * static_cast<std::int64_t>(c10::elementSize(format.type));
   std::int64_t bytes = comm::all_to_all_bytes(
-      pairs * format.items, pairs * wire->share(workers, worker).size(), item_bytes);
+      pairs * format.items, pairs * wire.share(workers, worker).size(), item_bytes);
   for (std::int64_t rows = pairs * workers; rows > 0; rows -= kProductRows) {
     const std::int64_t n = std::min(rows, kProductRows);
     bytes += comm::all_reduce_bytes(n * (n + 1) / 2, 4, workers, worker);

@@ -10,9 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
 
-#include "orders/difference_rows.h"
 #include "orders/order_options.h"
 
 namespace abtrain::orders {
@@ -28,8 +26,7 @@ class DifferenceWire {
     // item may be shorter.
     bool takes_parts = true;
     // Whether the first of two gradients may wait in the form of its own message,
-    // which moves less memory. encode_of_kept() then makes the message of the
-    // difference of `kept` and the second gradient.
+    // which moves less memory (ops::encode_difference_of_kept).
     bool keeps_messages = false;
   };
   struct ItemRange {
@@ -40,8 +37,9 @@ class DifferenceWire {
     }
   };
 
-  explicit DifferenceWire(const Format& format) : format_(format) {}
-  virtual ~DifferenceWire() = default;
+  // For vectors of `numel` numbers. All workers must pass the same `seed` (used by
+  // the sketch).
+  DifferenceWire(const OrderOptions& options, std::int64_t numel, std::uint64_t seed);
 
   const Format& format() const {
     return format_;
@@ -56,27 +54,15 @@ class DifferenceWire {
 
   // Writes the message of first - second (both flat fp32); if second is
   // undefined, that of first.
-  virtual void encode(
-      const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const = 0;
-  virtual void encode_of_kept(
-      const at::Tensor& kept, const at::Tensor& second, const at::Tensor& message) const;
+  void encode(const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const;
   // The numbers (flat fp32) of any number of items, one item after another.
-  virtual at::Tensor decode(const at::Tensor& items) const {
-    return items;
-  }
-  // Takes rows of items in the order workers x pairs; returns them in the order
-  // pairs x workers.
-  virtual std::unique_ptr<DifferenceRows> rows(
-      const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const;
+  at::Tensor decode(const at::Tensor& items) const;
 
  private:
+  OrderWire wire_;
   Format format_;
+  std::uint32_t seed_;
 };
-
-// A wire for vectors of `numel` numbers. All workers must pass the same `seed`
-// (used by the sketch).
-std::unique_ptr<DifferenceWire> make_wire(
-    const OrderOptions& options, std::int64_t numel, std::uint64_t seed);
 
 // Bytes that worker `worker` of `workers` sends when each has `pairs`
 // differences of `numel` numbers: its messages without its own share of them,

@@ -73,7 +73,7 @@ TEST_P(Decisions, AreThoseOfOneServer) {
   options.name = "cd-grab";
   options.wire = name;
   options.sketch = 40;
-  const auto wire = make_wire(options, numel, kSeed);
+  const DifferenceWire wire(options, numel, kSeed);
   std::vector<at::Tensor> rounds;
   for (std::uint64_t r = 0; r < kRounds; ++r) {
     rounds.push_back(randn({pairs, workers, numel}, r));
@@ -84,7 +84,7 @@ TEST_P(Decisions, AreThoseOfOneServer) {
     const at::Tensor rows = round.view({-1, numel});
     for (std::int64_t i = 0; i < rows.size(0); ++i) {
       const at::Tensor row =
-          through(*wire, pairs == 1 ? difference_of_kept(*wire, rows[i]) : rows[i]);
+          through(wire, pairs == 1 ? difference_of_kept(wire, rows[i]) : rows[i]);
       sum = sum.defined() ? sum : at::zeros_like(row);
       exact.push_back(at::dot(sum, row).item<double>() <= 0 ? 1 : -1);
       sum.add_(row, exact.back());
