@@ -26,26 +26,26 @@ struct Dtype {
 
 constexpr std::array<Dtype, 16> kDtypes = {{
     {"F64", 8, at::kDouble},
-    {"I64", 8},
+    {"I64", 8, at::kLong},
     {"U64", 8},
     {"C64", 8},
     {"F32", 4, at::kFloat},
     {"I32", 4, at::kInt},
-    {"U32", 4},
+    {"U32", 4, at::kUInt32},
     {"F16", 2, at::kHalf},
     {"BF16", 2, at::kBFloat16},
-    {"I16", 2},
-    {"U16", 2},
-    {"BOOL", 1},
-    {"I8", 1},
-    {"U8", 1},
+    {"I16", 2, at::kShort},
+    {"U16", 2, at::kUInt16},
+    {"BOOL", 1, at::kBool},
+    {"I8", 1, at::kChar},
+    {"U8", 1, at::kByte},
     {"F8_E4M3", 1},
     {"F8_E5M2", 1},
 }};
 
-const Dtype* find_dtype(std::string_view name) {
+Dtype find_dtype(std::string_view name) {
   const auto* found = std::ranges::find(kDtypes, name, &Dtype::name);
-  return found == kDtypes.end() ? nullptr : found;
+  return found == kDtypes.end() ? Dtype{"", 0} : *found;
 }
 
 // Empty if the entry is malformed.
@@ -84,13 +84,16 @@ std::int64_t StoredTensor::numel() const {
 }
 
 std::uint64_t element_bytes(std::string_view dtype) {
-  const Dtype* known = find_dtype(dtype);
-  return known == nullptr ? 0 : known->bytes;
+  return find_dtype(dtype).bytes;
+}
+
+std::optional<at::ScalarType> type_of(std::string_view dtype) {
+  return find_dtype(dtype).type;
 }
 
 std::optional<at::ScalarType> float_type(std::string_view dtype) {
-  const Dtype* known = find_dtype(dtype);
-  return known != nullptr && known->type != at::kInt ? known->type : std::nullopt;
+  const auto type = type_of(dtype);
+  return type && c10::isFloatingType(*type) ? type : std::nullopt;
 }
 
 std::string dtype_name(at::ScalarType type) {

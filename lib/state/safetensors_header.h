@@ -31,9 +31,11 @@ struct StoredTensor {
 
 // Bytes per element; 0 for a dtype that we do not know.
 std::uint64_t element_bytes(std::string_view dtype);
+// LibTorch's type; empty for a dtype that we do not know or do not use.
+std::optional<at::ScalarType> type_of(std::string_view dtype);
 // The type of F32, F64, F16 and BF16; empty for any other dtype.
 std::optional<at::ScalarType> float_type(std::string_view dtype);
-// The dtype's name in a file: for the four float types and int32.
+// The dtype's name in a file.
 std::string dtype_name(at::ScalarType type);
 // The dtype in a file for the option fp32, fp16 or bf16.
 std::string stored_dtype(const std::string& option);

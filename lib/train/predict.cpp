@@ -291,8 +291,8 @@ void predict_arrays(
       options.folder);
   const data::Augment augment(configured.data, set, 0);
   for (const std::string& file : options.files) {
-    const data::Examples examples =
-        data::further_examples(data::map_x(file), file, set, configured.data);
+    const data::Examples examples = data::further_examples(
+        data::map_array(file, "x", "a tensor x"), file, set, configured.data);
     predictor.add(
         examples.size(),
         [&](std::int64_t begin, std::int64_t end) {

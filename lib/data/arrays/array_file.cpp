@@ -4,7 +4,6 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <memory>
@@ -20,39 +19,28 @@
 namespace abtrain::data {
 namespace {
 
-struct ElementType {
-  const char* safetensors;
-  const char* numpy;  // "": none
-  at::ScalarType type;
-};
-constexpr std::array<ElementType, 12> kElementTypes = {{
-    {"U8", "|u1", at::kByte},
-    {"I8", "|i1", at::kChar},
-    {"BOOL", "|b1", at::kBool},
-    {"U16", "<u2", at::kUInt16},
-    {"I16", "<i2", at::kShort},
-    {"U32", "<u4", at::kUInt32},
-    {"I32", "<i4", at::kInt},
-    {"I64", "<i8", at::kLong},
-    {"F16", "<f2", at::kHalf},
-    {"BF16", "", at::kBFloat16},
-    {"F32", "<f4", at::kFloat},
-    {"F64", "<f8", at::kDouble},
-}};
+// numpy's name of a dtype as safetensors has it: F32 for "<f4". Empty for
+// big-endian numbers and what is no number.
+std::string dtype_of(std::string_view numpy) {
+  const std::size_t kind = numpy.size() == 3 ? std::string_view("fiu").find(numpy[1]) : 3;
+  if (kind > 2 || (numpy[0] != '<' && numpy[0] != '|')) {
+    return numpy == "|b1" ? "BOOL" : "";
+  }
+  return formatted("{}{}", "FIU"[kind], 8 * (numpy[2] - '0'));
+}
 
-at::ScalarType type_named(
-    const std::string& path, std::string_view name, const char* ElementType::*column) {
-  const auto* found = std::ranges::find(
-      kElementTypes, name, [&](const ElementType& each) { return std::string_view(each.*column); });
+// `shown`: the dtype as the file calls it.
+at::ScalarType type_of(const std::string& path, std::string_view dtype, std::string_view shown) {
+  const auto type = state::type_of(dtype);
   ABT_CHECK(
-      found != kElementTypes.end() && !name.empty(), DamagedData,
+      type, DamagedData,
       "{}: expected integers of 8 to 64 bits or floating-point numbers of 16 to 64, found dtype "
       "'{}'{}",
-      path, printable(name),
-      name.starts_with('>')                 ? ": big-endian numbers; save x.astype('<' + ...)"
-      : name.find('O') != std::string::npos ? ": Python objects; make them an array of numbers"
-                                            : "");
-  return found->type;
+      path, printable(shown),
+      shown.starts_with('>')                 ? ": big-endian numbers; save x.astype('<' + ...)"
+      : shown.find('O') != std::string::npos ? ": Python objects; make them an array of numbers"
+                                             : "");
+  return *type;
 }
 
 at::Tensor mapped_tensor(
@@ -117,20 +105,6 @@ std::optional<std::vector<std::int64_t>> parse_shape(std::string_view text) {
   return sizes;
 }
 
-std::vector<std::string> names_in(const std::string& path, const std::string& text) {
-  if (text.empty()) {
-    return {};
-  }
-  JsonProblem problem;
-  std::vector<std::string> names;
-  ABT_CHECK(
-      read_json(parse_json(text, problem), names), DamagedData,
-      "{}: expected the metadata 'classes' to be a JSON list of names", path);
-  return names;
-}
-
-}  // namespace
-
 at::Tensor map_npy(const std::string& path) {
   const auto file = std::make_shared<const MappedFile>(path);
   const std::span<const std::uint8_t> bytes = file->bytes();
@@ -170,7 +144,8 @@ at::Tensor map_npy(const std::string& path) {
   const std::size_t end = descr.find(descr[0], 1);
   const bool is_text = (descr[0] == '\'' || descr[0] == '"') && end != std::string_view::npos;
   ABT_CHECK(is_text, DamagedData, "{}: expected an array of numbers, found one of records", path);
-  const at::ScalarType type = type_named(path, descr.substr(1, end - 1), &ElementType::numpy);
+  const std::string_view name = descr.substr(1, end - 1);
+  const at::ScalarType type = type_of(path, dtype_of(name), name);
   ABT_CHECK(
       order.starts_with("False"), DamagedData,
       "{}: expected C order, found Fortran order; save numpy.ascontiguousarray(x)", path);
@@ -186,45 +161,35 @@ at::Tensor map_npy(const std::string& path) {
   return mapped_tensor(file, begin, *sizes, type);
 }
 
-namespace {
-
-class SafetensorsArrays {
- public:
-  explicit SafetensorsArrays(const std::string& path)
-      : path_(path), header_(path), file_(std::make_shared<const MappedFile>(path)) {}
-
-  // `expected`: in the message if it is not there.
-  at::Tensor tensor(const std::string& name, const char* expected) const {
-    const auto stored = std::ranges::find(header_.tensors(), name, &state::StoredTensor::name);
-    ABT_CHECK(
-        stored != header_.tensors().end(), DamagedData, "{}: expected {}, found {}", path_,
-        expected, header_.tensors().empty() ? "none" : printable(join(header_.names(), ", ")));
-    const at::ScalarType type = type_named(path_, stored->dtype, &ElementType::safetensors);
-    ABT_CHECK(
-        header_.data_begin() + stored->end <= file_->bytes().size(), DamagedData,
-        "{}: it has become shorter since its header was read", path_);
-    return mapped_tensor(file_, header_.data_begin() + stored->begin, stored->sizes, type);
-  }
-  std::vector<std::string> class_names() const {
-    return names_in(path_, header_.metadata("classes"));
-  }
-
- private:
-  std::string path_;
-  state::SafetensorsFile header_;
-  std::shared_ptr<const MappedFile> file_;
-};
+// `expected`: in the message if it is not there.
+at::Tensor map_safetensors(const std::string& path, const std::string& name, const char* expected) {
+  const state::SafetensorsFile header(path);
+  const auto file = std::make_shared<const MappedFile>(path);
+  const auto stored = std::ranges::find(header.tensors(), name, &state::StoredTensor::name);
+  ABT_CHECK(
+      stored != header.tensors().end(), DamagedData, "{}: expected {}, found {}", path, expected,
+      header.tensors().empty() ? "none" : printable(join(header.names(), ", ")));
+  const at::ScalarType type = type_of(path, stored->dtype, stored->dtype);
+  ABT_CHECK(
+      header.data_begin() + stored->end <= file->bytes().size(), DamagedData,
+      "{}: it has become shorter since its header was read", path);
+  return mapped_tensor(file, header.data_begin() + stored->begin, stored->sizes, type);
+}
 
 }  // namespace
 
-ArrayPair map_safetensors(const std::string& path) {
-  const SafetensorsArrays file(path);
-  constexpr const char* kExpected = "the tensors x and y";
-  return {file.tensor("x", kExpected), file.tensor("y", kExpected), file.class_names()};
+at::Tensor map_array(const std::string& path, const std::string& name, const char* expected) {
+  return path.ends_with(".npy") ? map_npy(path) : map_safetensors(path, name, expected);
 }
 
-at::Tensor map_x(const std::string& path) {
-  return path.ends_with(".npy") ? map_npy(path) : SafetensorsArrays(path).tensor("x", "a tensor x");
+std::vector<std::string> class_names_in(const std::string& path) {
+  const std::string text = state::SafetensorsFile(path).metadata("classes");
+  JsonProblem problem;
+  std::vector<std::string> names;
+  ABT_CHECK(
+      text.empty() || read_json(parse_json(text, problem), names), DamagedData,
+      "{}: expected the metadata 'classes' to be a JSON list of names", path);
+  return names;
 }
 
 }  // namespace abtrain::data

@@ -4,7 +4,7 @@
 // Errors name the file: MissingInput if it does not exist, Io if it cannot be
 // read, DamagedData if its header is malformed or does not fit its size, or if
 // it holds what is not used here: Fortran order, big-endian numbers, Python
-// objects, dtypes other than those of the table in array_file.cpp.
+// objects, dtypes that LibTorch does not have.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,18 +14,14 @@
 
 namespace abtrain::data {
 
-// A contiguous tensor on the file's memory, which lives as long as the tensor.
+// The array of a .npy file, or the tensor of this name of any other file;
+// `expected` is what the message says of the file if it is not there. It is a
+// contiguous tensor on the file's memory, which lives as long as the tensor.
 // Writing to it ends the program.
-at::Tensor map_npy(const std::string& path);
+at::Tensor map_array(const std::string& path, const std::string& name, const char* expected);
 
-// The tensors x and y of a file, and the names of the classes: a JSON list in
-// the metadata "classes"; empty if there is none.
-struct ArrayPair {
-  at::Tensor x = {}, y = {};
-  std::vector<std::string> class_names = {};
-};
-ArrayPair map_safetensors(const std::string& path);
-// The array in a .npy file, or the tensor x of any other one.
-at::Tensor map_x(const std::string& path);
+// The names of the classes: a JSON list in the metadata "classes" of a
+// safetensors file; empty if there is none.
+std::vector<std::string> class_names_in(const std::string& path);
 
 }  // namespace abtrain::data

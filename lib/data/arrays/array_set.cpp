@@ -30,7 +30,8 @@ constexpr std::int64_t kMostClasses = 100'000'000;
 
 struct ArrayPart {
   std::string x_path, y_path;
-  ArrayPair arrays;
+  at::Tensor x, y;
+  std::vector<std::string> class_names;
 };
 
 bool is_tokens(const at::Tensor& x) {
@@ -54,7 +55,10 @@ std::optional<ArrayPart> find_array_part(const std::string& folder, const std::s
       !is_there(both) || !is_there(x), DamagedData,
       "{}: there is {}_x.npy beside it; expected only one of them", both, part);
   if (is_there(both)) {
-    return ArrayPart{both, both, map_safetensors(both)};
+    constexpr const char* kExpected = "the tensors x and y";
+    return ArrayPart{
+        both, both, map_array(both, "x", kExpected), map_array(both, "y", kExpected),
+        class_names_in(both)};
   }
   for (const auto& [here, there] : {std::pair{&x, &y}, std::pair{&y, &x}}) {
     ABT_CHECK(
@@ -64,11 +68,11 @@ std::optional<ArrayPart> find_array_part(const std::string& folder, const std::s
   if (!is_there(x)) {
     return std::nullopt;
   }
-  return ArrayPart{x, y, {map_npy(x), map_npy(y)}};
+  return ArrayPart{x, y, map_array(x, "x", ""), map_array(y, "y", ""), {}};
 }
 
 void check_array_part(const ArrayPart& part) {
-  const auto& [x, y, names] = part.arrays;
+  const at::Tensor &x = part.x, &y = part.y;
   ABT_CHECK(
       x.dim() >= 1 && x.numel() > 0, DamagedData, "{}: expected examples x, N x anything, found {}",
       part.x_path, x.sizes());
@@ -104,8 +108,8 @@ void check_same_kind(const ArrayPart& train, const ArrayPart& test) {
         DamagedData, "{}: expected {} like that for training, {}, found {}", path, name,
         described(of_train), described(of_test));
   };
-  check(test.x_path, "x", train.arrays.x, test.arrays.x);
-  check(test.y_path, "y", train.arrays.y, test.arrays.y);
+  check(test.x_path, "x", train.x, test.x);
+  check(test.y_path, "y", train.y, test.y);
 }
 
 // The largest of integers, which must be 0 or more; those of kIgnoredLabel do
@@ -188,7 +192,7 @@ Examples images_in(const at::Tensor& x, const at::Tensor& labels, const at::Tens
 }
 
 Examples examples_in(const ArrayPart& part, const Dataset& set) {
-  const auto& [x, y, names] = part.arrays;
+  const at::Tensor &x = part.x, &y = part.y;
   const std::int64_t count = x.size(0);
   if (set.context > 0) {
     return TokenRows{x, y, at::arange(count, at::kLong)};
@@ -234,15 +238,15 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
   if (parts.size() > 1) {
     check_same_kind(parts[0], parts[1]);
   }
-  const at::Tensor& x = parts.front().arrays.x;
-  const at::Tensor& y = parts.front().arrays.y;
+  const at::Tensor& x = parts.front().x;
+  const at::Tensor& y = parts.front().y;
   Dataset out;
   out.name = options.name;
   out.found_in = folder;
   out.sizes = sizes_of_each(x);
   out.regression = is_floating(y);
   out.token_labels = !is_tokens(x) || (!out.regression && y.dim() == 2);
-  out.class_names = parts.front().arrays.class_names;
+  out.class_names = parts.front().class_names;
   out.of_bytes = x.scalar_type() == at::kByte;
   if (is_tokens(x)) {
     out.context = x.size(1);
@@ -257,7 +261,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
   const auto names = std::ssize(out.class_names);
   for (const ArrayPart& part : parts) {
     if (is_tokens(x)) {
-      const std::int64_t largest = largest_of(part.arrays.x, false, part.x_path, "a token");
+      const std::int64_t largest = largest_of(part.x, false, part.x_path, "a token");
       ABT_CHECK(
           !options.vocabulary || largest < *options.vocabulary, DamagedData,
           "{}: expected tokens below the {} of data.vocabulary, found {}", part.x_path,
@@ -270,11 +274,11 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
           names == 0 || names == out.classes, DamagedData,
           "{}: expected names of {} targets, found {}", part.y_path, out.classes, names);
       ABT_CHECK(
-          at::isfinite(part.arrays.y.to(at::kFloat)).all().item<bool>(), DamagedData,
+          at::isfinite(part.y.to(at::kFloat)).all().item<bool>(), DamagedData,
           "{}: expected finite targets y, found one that is not", part.y_path);
     } else {
-      const bool ignores = part.arrays.y.dim() == 2;
-      const std::int64_t largest = largest_of(part.arrays.y, ignores, part.y_path, "the label");
+      const bool ignores = part.y.dim() == 2;
+      const std::int64_t largest = largest_of(part.y, ignores, part.y_path, "the label");
       ABT_CHECK(
           largest >= 0, DamagedData, "{}: expected labels, found only {}", part.y_path,
           kIgnoredLabel);
