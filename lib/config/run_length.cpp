@@ -37,11 +37,6 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
   return length;
 }
 
-nn::InputShape input_shape(const data::ExampleShape& set) {
-  return {set.channels, set.height,     set.width,        set.classes,   set.context,
-          set.sizes,    set.regression, set.token_labels, set.vocabulary};
-}
-
 nn::InputShape text_shape(const data::DataOptions& options) {
   return {0, 0, 0, data::vocabulary_of(options), options.context};
 }

@@ -14,8 +14,7 @@ namespace abtrain::config {
 // Throws Error(Config) if there is not even one step.
 RunLength run_length(const RunOptions& options, std::int64_t train_images);
 
-nn::InputShape input_shape(const data::ExampleShape& set);
-// Of a text, whose files need not be there.
+// The shape of a text, whose files need not be there.
 nn::InputShape text_shape(const data::DataOptions& options);
 
 }  // namespace abtrain::config

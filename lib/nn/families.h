@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
 #include "nn/layer.h"
 #include "nn/model_options.h"
 
@@ -18,19 +19,7 @@ namespace abtrain::nn {
 
 // The input is B x channels x height x width, or B x context tokens, of which
 // there are `classes`, or `vocabulary` if that is more.
-struct InputShape {
-  std::int64_t channels = 1;
-  std::int64_t height = 28;
-  std::int64_t width = 28;
-  std::int64_t classes = 10;
-  std::int64_t context = 0;  // 0: images
-  // An example's own shape, of which channels, height and width are one form;
-  // empty for sets that have no other.
-  std::vector<std::int64_t> sizes = {};
-  bool regression = false;      // the outputs are numbers, `classes` of them
-  bool token_labels = true;     // false: one label for all tokens of an example
-  std::int64_t vocabulary = 0;  // 0: as many as classes
-};
+using InputShape = data::ExampleShape;
 
 // A tensor's name in torchvision.
 struct TorchvisionName {

@@ -26,7 +26,7 @@ constexpr double kMaxAbove = 1.01;  // times the target
 constexpr std::int64_t kMaxParameters = 1'000'000'000'000;
 
 nn::InputShape input_of(const config::RunOptions& options) {
-  return config::input_shape(planned_data(options.data).shape);
+  return planned_data(options.data).shape;
 }
 
 // Parameters of the model at a width; at 0, with one channel or feature

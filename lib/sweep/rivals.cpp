@@ -158,7 +158,7 @@ RivalList list_rivals(
   };
   const RunOptions base = read({});
   const data::DatasetShape set = plan::planned_data(base.data).shape;
-  const nn::InputShape shape = config::input_shape(set);
+  const nn::InputShape shape = set;
   const RunLength length = config::run_length(base, set.train - base.data.validation);
   const bool is_ab = base.method.name == "ab";
 
@@ -259,7 +259,7 @@ std::string refusal(
   return refusal_of([&] {
     const RunOptions options = config::read_config(list.config, sets, {.folders = list.folders});
     const data::DatasetShape set = plan::planned_data(options.data).shape;
-    config::check_run(options, config::input_shape(set), set.train - options.data.validation);
+    config::check_run(options, set, set.train - options.data.validation);
   });
 }
 

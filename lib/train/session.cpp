@@ -395,7 +395,7 @@ nlohmann::ordered_json evaluate_run(
   const std::string& shown = name.empty() ? path : name;
   const at::Device device = device::pick_device(options.device);
   const data::Dataset dataset = load_data(options.data, 1, log);
-  const auto model = model_at_work(options, config::input_shape(dataset), path, device);
+  const auto model = model_at_work(options, dataset, path, device);
   log.info("evaluating {} on {}", shown, dataset.found_in);
   const data::Augment augment(options.data, dataset, options.seed);
   Score score;

@@ -99,7 +99,7 @@ void prepare(
       data::examples_of(options.data));
 
   // Whatever is wrong shows up before the folder of an earlier run is touched.
-  const nn::InputShape shape = config::input_shape(s.dataset);
+  const nn::InputShape shape = s.dataset;
   s.length = config::check_run(options, shape, s.dataset.train.size());
   for (const std::string& note : config::run_notes(options, s.length)) {
     log.warning("{}", note);

@@ -33,7 +33,7 @@ nn::InputShape shape_of_run(const config::RunOptions& options, const std::string
     return config::text_shape(options.data);
   }
   if (!data::has_files(options.data)) {
-    return config::input_shape(data::dataset_shape(options.data));
+    return data::dataset_shape(options.data);
   }
   const std::int64_t side = options.data.image_size;
   nn::InputShape shape{3, side, side, 1};

@@ -164,7 +164,7 @@ TEST_P(Bounds, WorkOrAreRefused) {
       const bool is_long = number.key == "train.epochs" || number.key == "train.steps" ||
                            number.key == "train.timeout";
       if (code != 0 || is_long || !base.trains || options.workers > 8 ||
-          nn::make_model(options.model, input_shape(toy))->dense_parameters() > 2'000'000) {
+          nn::make_model(options.model, toy)->dense_parameters() > 2'000'000) {
         continue;
       }
       options.data.batch_size = std::min<std::int64_t>(options.data.batch_size, 8);

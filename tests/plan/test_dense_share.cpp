@@ -49,7 +49,7 @@ TEST(DenseShare, PlanEqualsMeter) {
         config::RunOptions o = dense_share_run(e.share);
         o.method.full_rank_steps = Duration::steps(full_rank);
         o.method.full_phase.sync_every = local_steps;
-        const auto planned = config::model_sizes(o, config::input_shape(dataset));
+        const auto planned = config::model_sizes(o, dataset);
         ASSERT_TRUE(planned);
         EXPECT_EQ(planned->sizes.layers.size(), e.factored);
         testing::expect_plan_is_meter(o, dataset);

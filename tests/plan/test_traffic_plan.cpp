@@ -164,7 +164,7 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
   o.method.rank.rule = linalg::RankRuleName::Fixed;
   o.method.rank.rank = 5;
   o.reducer.dense_steps = 40;
-  const auto sizes = config::model_sizes(o, config::input_shape(testing::toy_dataset(64)))->sizes;
+  const auto sizes = config::model_sizes(o, testing::toy_dataset(64))->sizes;
   for (const std::int64_t full_rank : {0, 3}) {
     for (const std::int64_t local : {1, 2}) {
       o.method.warmup_steps = Duration::steps(5);

@@ -24,8 +24,7 @@ inline void expect_plan_is_meter(
       train::train_threads({o, dataset, {}, at::kCPU})[0].workers;
 
   const RunLength length = config::run_length(o, dataset.train.size());
-  const methods::ModelSizes sizes =
-      config::model_sizes(o, config::input_shape(dataset), ranks)->sizes;
+  const methods::ModelSizes sizes = config::model_sizes(o, dataset, ranks)->sizes;
   for (int r = 0; r < workers; ++r) {
     const methods::TrafficPlan plan =
         methods::plan_traffic(config::method_setup(o), length, sizes, r);

@@ -52,7 +52,7 @@ TEST_P(OrderRun, LearnsAndSendsWhatThePlanSays) {
   const data::Dataset dataset = testing::toy_dataset(264);
   const auto results = testing::train_all(o, dataset);
   EXPECT_GT(results[0].test.accuracy, 0.9);
-  const auto sizes = config::model_sizes(o, config::input_shape(dataset))->sizes;
+  const auto sizes = config::model_sizes(o, dataset)->sizes;
   const RunLength length = config::run_length(o, dataset.train.size());
   for (int r = 0; r < c.workers; ++r) {
     const TrafficSplit& seen = results[0].workers[static_cast<std::size_t>(r)].traffic;

@@ -33,8 +33,7 @@ class PredictFixedSize : public ::testing::Test {
   }
   // Saves a fresh model, as of a run that has just begun.
   nn::Model& save(const weights::About& about) {
-    model_ =
-        nn::make_model(options_.model, config::input_shape(data::dataset_shape(options_.data)));
+    model_ = nn::make_model(options_.model, data::dataset_shape(options_.data));
     model_->initialize(options_.model.init, 3);
     weights::save_model(folder_ / "model.safetensors", *model_, {.about = about});
     return *model_;

@@ -67,7 +67,7 @@ TEST_P(ReducerRun, LearnsAndSendsWhatThePlanSays) {
   const data::Dataset dataset = testing::toy_dataset(256);
   // check_replicas: 1 compares parameters and moments after each step.
   const auto results = testing::train_all(o, dataset);
-  const auto sizes = config::model_sizes(o, config::input_shape(dataset))->sizes;
+  const auto sizes = config::model_sizes(o, dataset)->sizes;
   const RunLength length = config::run_length(o, dataset.train.size());
   for (int r = 0; r < c.workers; ++r) {
     const auto plan = methods::plan_traffic(config::method_setup(o), length, sizes, r);

@@ -40,7 +40,7 @@ TEST_P(TextRun, LearnsTheSameBitsAndSendsWhatThePlanSays) {
   EXPECT_LT(test.bits_per_byte(), 3.5);
   EXPECT_DOUBLE_EQ(test.perplexity(), std::exp2(test.bits_per_byte()));
   testing::expect_same_bits(*results[0].model, *testing::train_all(o, set)[0].model);
-  const auto sizes = config::model_sizes(o, config::input_shape(set))->sizes;
+  const auto sizes = config::model_sizes(o, set)->sizes;
   const RunLength length = config::run_length(o, set.train.size());
   for (int r = 0; r < c.workers; ++r) {
     const auto plan = methods::plan_traffic(
