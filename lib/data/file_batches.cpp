@@ -15,30 +15,6 @@
 #include "data/images/random_box.h"
 
 namespace abtrain::data {
-namespace {
-
-// Returns false if the file is damaged, which is recorded.
-bool write_file(
-    ImageReader& reader, ImageFiles& files, std::int64_t file,
-    const std::function<void(ImageSize)>& write) {
-  if (files.is_damaged(file)) {
-    return false;
-  }
-  try {
-    files.read(file, reader.bytes());
-    write(reader.open());
-    return true;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::DamagedData) {
-      throw;
-    }
-    files.add_damaged(file, error.what());
-    return false;
-  }
-}
-
-}  // namespace
-
 FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
     : form_{options.image_size, options.resize, {}, {}},
       crop_scale_(options.crop_scale),
@@ -77,41 +53,38 @@ void FileBatches::give_back(std::unique_ptr<ImageReader> reader) const {
   idle_.push_back(std::move(reader));
 }
 
-void FileBatches::for_each(
-    std::int64_t count, const std::function<void(ImageReader&, std::int64_t)>& body) const {
-  std::atomic<std::int64_t> next{0};
-  run_on_threads(static_cast<std::size_t>(std::min(threads_, count)), [&] {
-    try {
-      std::unique_ptr<ImageReader> reader = borrow_reader();
-      for (std::int64_t i = next++; i < count; i = next++) {
-        body(*reader, i);
-      }
-      give_back(std::move(reader));
-    } catch (...) {
-      next = count;  // the other threads stop, too
+bool FileBatches::write(
+    ImageReader& reader, ImageFiles& files, std::int64_t file, std::int64_t index,
+    const ops::Augmentation* how, float* out) const {
+  if (files.is_damaged(file)) {
+    return false;
+  }
+  try {
+    files.read(file, reader.bytes());
+    const ImageSize size = reader.open();
+    if (how == nullptr) {
+      reader.write_center(/*mirrored=*/false, out);
+      return true;
+    }
+    Random random(
+        how->seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how->epoch),
+        static_cast<std::uint32_t>(index));
+    if (how->crop) {
+      const Box box =
+          draw_crop(random, size.height, size.width, crop_scale_.front(), crop_scale_.back());
+      reader.write_box(box, how->flip && random.coin(), out);
+    } else {
+      reader.write_center(how->flip && random.coin(), out);
+    }
+    ops::erase_box(out, form_.side, 3, draw_erased(random, how->erase, form_.side, form_.side));
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::DamagedData) {
       throw;
     }
-  });
-}
-
-void FileBatches::write(
-    ImageReader& reader, ImageSize size, std::int64_t index, const ops::Augmentation* how,
-    float* out) const {
-  if (how == nullptr) {
-    reader.write_center(/*mirrored=*/false, out);
-    return;
+    files.add_damaged(file, error.what());
+    return false;
   }
-  Random random(
-      how->seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how->epoch),
-      static_cast<std::uint32_t>(index));
-  if (how->crop) {
-    const Box box =
-        draw_crop(random, size.height, size.width, crop_scale_.front(), crop_scale_.back());
-    reader.write_box(box, how->flip && random.coin(), out);
-  } else {
-    reader.write_center(how->flip && random.coin(), out);
-  }
-  ops::erase_box(out, form_.side, 3, draw_erased(random, how->erase, form_.side, form_.side));
 }
 
 Batch FileBatches::batch(
@@ -126,16 +99,27 @@ Batch FileBatches::batch(
   const auto* from = images.labels.const_data_ptr<std::int64_t>();
   const std::int64_t all = images.labels.size(0);
   std::vector<char> sound(indices.size());
-  for_each(count, [&](ImageReader& reader, std::int64_t i) {
+  const auto make_example = [&](ImageReader& reader, std::int64_t i) {
     const std::int64_t index = indices[static_cast<std::size_t>(i)];
     char& done = sound[static_cast<std::size_t>(i)];
     for (std::int64_t step = 0; !done && (step == 0 || how != nullptr); ++step) {
       ABT_CHECK(step < all, DamagedData, "all {} training images are damaged", with_commas(all));
       const std::int64_t taken = (index + step) % all;
       labels[i] = from[taken];
-      done = write_file(reader, *images.files, places[taken], [&](ImageSize size) {
-        write(reader, size, index, how, pixels + i * numel);
-      });
+      done = write(reader, *images.files, places[taken], index, how, pixels + i * numel);
+    }
+  };
+  std::atomic<std::int64_t> next{0};
+  run_on_threads(static_cast<std::size_t>(std::min(threads_, count)), [&] {
+    try {
+      std::unique_ptr<ImageReader> reader = borrow_reader();
+      for (std::int64_t i = next++; i < count; i = next++) {
+        make_example(*reader, i);
+      }
+      give_back(std::move(reader));
+    } catch (...) {
+      next = count;  // the other threads stop, too
+      throw;
     }
   });
   std::int64_t kept = 0;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -39,12 +38,11 @@ class FileBatches {
   // more, if there is one: allocating and first touching a large block costs more
   // than filling it.
   at::Tensor take_images(std::int64_t count) const;
-  void write(
-      ImageReader& reader, ImageSize size, std::int64_t index, const ops::Augmentation* how,
-      float* out) const;
-  // Calls `body` for 0 .. count-1 on all threads.
-  void for_each(
-      std::int64_t count, const std::function<void(ImageReader&, std::int64_t)>& body) const;
+  // Writes one example, `index`, or what stands in for it. False if the file is
+  // damaged, which is recorded.
+  bool write(
+      ImageReader& reader, ImageFiles& files, std::int64_t file, std::int64_t index,
+      const ops::Augmentation* how, float* out) const;
 
   ImageForm form_;
   std::vector<double> crop_scale_;

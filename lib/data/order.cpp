@@ -1,5 +1,7 @@
 #include "data/order.h"
 
+#include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -14,7 +16,6 @@ namespace {
 // of each worker.
 struct Share {
   std::int64_t examples;
-  std::int64_t workers;
   std::int64_t cycle;                // positions
   std::vector<std::int64_t> places;  // this worker's in a cycle, ascending
 
@@ -33,48 +34,25 @@ struct Share {
 
 class SharedOrder : public ExampleOrder {
  public:
-  explicit SharedOrder(Share share) : share_(std::move(share)) {}
+  // The example at each position of an epoch.
+  using All = std::function<std::vector<std::int64_t>(std::int64_t epoch)>;
+  SharedOrder(Share share, All all) : share_(std::move(share)), all_(std::move(all)) {}
+
   std::int64_t examples_per_epoch() const override {
     return share_.size();
   }
-
- protected:
-  // This worker's examples, given the one at each position of the epoch.
-  template <class At>
-  std::vector<std::int64_t> own(const At& example_at) const {
+  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
+    const std::vector<std::int64_t> all = all_(epoch);
     std::vector<std::int64_t> mine(static_cast<std::size_t>(share_.size()));
     for (std::int64_t i = 0; i < share_.size(); ++i) {
-      mine[i] = example_at(share_.position(i));
+      mine[i] = all[share_.position(i)];
     }
     return mine;
   }
-  const Share share_;
-};
-
-class Shuffle : public SharedOrder {
- public:
-  Shuffle(Share share, std::uint64_t seed) : SharedOrder(std::move(share)), seed_(seed) {}
-
-  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
-    const Random random(seed_, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch));
-    const std::vector<std::int64_t> all = permutation(share_.examples, random);
-    return own([&](std::int64_t position) { return all[position]; });
-  }
 
  private:
-  std::uint64_t seed_;
-};
-
-class Sequential : public SharedOrder {
- public:
-  using SharedOrder::SharedOrder;
-
-  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
-    // Continuing from the last epoch's end, that of equal batches whatever they
-    // are, gives each left-over example its turn.
-    const std::int64_t first = epoch * (share_.examples / share_.workers * share_.workers);
-    return own([&](std::int64_t position) { return (first + position) % share_.examples; });
-  }
+  const Share share_;
+  const All all_;
 };
 
 Share share_of(const OrderSetting& setting) {
@@ -90,7 +68,7 @@ Share share_of(const OrderSetting& setting) {
     ABT_ASSERT(count >= 1, "a batch of {}", count);
     divisor = std::gcd(divisor, count);
   }
-  Share share{setting.examples, setting.workers, 0, {}};
+  Share share{setting.examples, 0, {}};
   for (std::int64_t& count : turns) {
     count /= divisor;
     share.cycle += count;
@@ -133,19 +111,32 @@ std::vector<std::int64_t> permutation(std::int64_t count, Random random) {
 }
 
 std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting) {
-  return std::make_unique<Shuffle>(share_of(setting), setting.seed);
+  return std::make_unique<SharedOrder>(
+      share_of(setting), [count = setting.examples, seed = setting.seed](std::int64_t epoch) {
+        return permutation(
+            count, Random(seed, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch)));
+      });
 }
 
 std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting) {
-  return std::make_unique<Sequential>(share_of(setting));
+  return std::make_unique<SharedOrder>(
+      share_of(setting), [count = setting.examples, workers = setting.workers](std::int64_t epoch) {
+        // Continuing from the last epoch's end, that of equal batches whatever they
+        // are, gives each left-over example its turn.
+        const std::int64_t first = epoch * (count / workers * workers);
+        std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+        std::iota(all.begin(), all.end(), 0);
+        std::ranges::rotate(all, all.begin() + first % std::max<std::int64_t>(1, count));
+        return all;
+      });
 }
 
 std::unique_ptr<PublishedOrder> make_published_order(
     const OrderSetting& setting, std::int64_t unit, std::int64_t step) {
   ABT_ASSERT(unit >= 1 && step % unit == 0, "units of {}, steps of {}", unit, step);
-  const Share share = share_of(setting);
-  std::vector<std::int64_t> examples = Shuffle(share, setting.seed).epoch(0);
-  examples.resize(static_cast<std::size_t>(share.size() / step * step));
+  std::vector<std::int64_t> examples = make_shuffle(setting)->epoch(0);
+  examples.resize(
+      examples.size() / static_cast<std::size_t>(step) * static_cast<std::size_t>(step));
   return std::make_unique<PublishedOrder>(std::move(examples), unit);
 }
 

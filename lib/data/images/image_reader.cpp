@@ -15,18 +15,14 @@ Axis center(std::int64_t pixels, std::int64_t size, std::int64_t side) {
 
 }  // namespace
 
-ImageSize ImageReader::open() {
-  size_ = decoder_.open(bytes_);
-  return size_;
-}
-
 void ImageReader::write_center(bool mirrored, float* out) {
-  const auto [width, height] = size_;
-  const std::int64_t shorter = std::min(width, height);
+  const Picture picture = decoder_.decode(1);
+  const std::int64_t shorter = std::min(picture.width, picture.height);
   const auto resized = [&](std::int64_t side) { return form_.resize * side / shorter; };
   resampler_.run(
-      decoder_.decode(1), center(width, resized(width), form_.side),
-      center(height, resized(height), form_.side), mirrored, form_.scale, form_.shift, out);
+      picture, center(picture.width, resized(picture.width), form_.side),
+      center(picture.height, resized(picture.height), form_.side), mirrored, form_.scale,
+      form_.shift, out);
 }
 
 void ImageReader::write_box(const Box& box, bool mirrored, float* out) {

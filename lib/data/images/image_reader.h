@@ -29,7 +29,9 @@ class ImageReader {
   std::vector<std::uint8_t>& bytes() {
     return bytes_;
   }
-  ImageSize open();
+  ImageSize open() {
+    return decoder_.open(bytes_);
+  }
 
   // Resize and CenterCrop. Decodes in full, so that the numbers match
   // torchvision's.
@@ -41,7 +43,6 @@ class ImageReader {
   ImageForm form_;
   std::vector<std::uint8_t> bytes_;
   ImageDecoder decoder_;
-  ImageSize size_;
   Resampler resampler_;
 };
 

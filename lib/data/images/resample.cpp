@@ -106,13 +106,6 @@ constexpr int low_bits = 11;
     std::int32_t* __restrict sums, const float* __restrict scale, const float* __restrict shift,
     float* __restrict out, std::int64_t count) {
   const std::uint8_t* a = rows;
-  if (taps == 1) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int32_t sum = half + a[i] * weights[0];
-      out[i] = static_cast<float>(sum >> weight_bits) * scale[i] + shift[i];
-    }
-    return;
-  }
   std::int64_t k = 0;
   std::fill_n(sums, taps > 2 ? count : 0, half);
   for (; k + 2 < taps; k += 2, a += 2 * stride) {
@@ -126,7 +119,7 @@ constexpr int low_bits = 11;
   const bool two = k + 1 < taps;
   const std::uint8_t* b = two ? a + stride : a;
   const std::int32_t u = weights[k], v = two ? weights[k + 1] : 0;
-  if (taps == 2) {
+  if (taps <= 2) {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int32_t sum = half + a[i] * u + b[i] * v;
       out[i] = static_cast<float>(sum >> weight_bits) * scale[i] + shift[i];
