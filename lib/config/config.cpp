@@ -60,14 +60,16 @@ class Reader {
     last_of_files_ = reading_.last_order;
   }
 
-  void override_by(const std::string& text) {
-    const Override override = parse_override(text, "--set", reading_.problems);
-    if (!override.key.empty()) {
-      override_by(override);
+  void override_by(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      const Override override = parse_override(text, "--set", reading_.problems);
+      if (!override.key.empty()) {
+        apply(fields_, as_section(override), reading_);
+      }
     }
-  }
-  void override_by(const Override& override) {
-    apply(fields_, as_section(override), reading_);
+    for (const Override& override : context_.last) {
+      apply(fields_, as_section(override), reading_);
+    }
   }
 
   // Adapts what depends on the start of the run, and checks for keys that
@@ -260,10 +262,11 @@ class Reader {
   std::vector<std::string> under_way_;
 };
 
-// Overrides may come as text or already parsed.
-template <class T>
-RunOptions read(
-    const std::string& path, const std::vector<T>& overrides, const ConfigContext& context) {
+}  // namespace
+
+RunOptions read_config(
+    const std::string& path, const std::vector<std::string>& overrides,
+    const ConfigContext& context) {
   RunOptions options;
   Reader reader(options, context);
   std::string found;
@@ -279,27 +282,9 @@ RunOptions read(
     }
     reader.file(found);
   }
-  for (const T& override : overrides) {
-    reader.override_by(override);
-  }
-  for (const Override& override : context.last) {
-    reader.override_by(override);
-  }
+  reader.override_by(overrides);
   reader.finish(found);
   return options;
-}
-
-}  // namespace
-
-RunOptions read_config_with(
-    const std::vector<Override>& overrides, const std::string& path, const ConfigContext& context) {
-  return read(path, overrides, context);
-}
-
-RunOptions read_config(
-    const std::string& path, const std::vector<std::string>& overrides,
-    const ConfigContext& context) {
-  return read(path, overrides, context);
 }
 
 std::string to_yaml(const RunOptions& options) {

@@ -31,8 +31,9 @@ struct ConfigContext {
   // Whether warm-ups that an override gives are shortened too where they do not
   // fit (config/short_run.h).
   bool shortens_all = false;
-  // Overrides that come after the others: options of the command line with a
-  // meaning of their own, such as --name.
+  // Overrides that are already parsed and come after the others: options of the
+  // command line with a meaning of their own, such as --name, or the point of a
+  // sweep.
   std::vector<Override> last = {};
   // Gets a sentence for each value that was changed to fit the launcher or the
   // length of the run; may be null.
@@ -46,9 +47,6 @@ struct ConfigContext {
 RunOptions read_config(
     const std::string& path, const std::vector<std::string>& overrides = {},
     const ConfigContext& context = {});
-// The same with overrides that are already parsed.
-RunOptions read_config_with(
-    const std::vector<Override>& overrides, const std::string& path, const ConfigContext& context);
 
 // The file that a name with or without ".yaml" means: the first one found in
 // `folders` ("": the current folder). Throws Error(MissingInput), which names

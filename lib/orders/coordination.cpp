@@ -41,10 +41,11 @@ Coordination::Coordination(
   if (pairs_ == 1 && wire_.format().keeps_messages) {
     kept_ = at::zeros({wire_.elements()}, elements);
   }
-  if (workers_ > 1) {
-    outbox_ = pairs_ == 1 ? messages_.view({-1}) : at::empty({messages_.numel()}, elements);
-    inbox_ = at::empty({workers_ * counts_[static_cast<std::size_t>(worker_)]}, elements);
-  }
+  outbox_ = pairs_ == 1 || workers_ == 1 ? messages_.view({-1})
+                                         : at::empty({messages_.numel()}, elements);
+  inbox_ = workers_ == 1
+               ? outbox_
+               : at::empty({workers_ * counts_[static_cast<std::size_t>(worker_)]}, elements);
   sum_ = at::zeros(
       {wire_.share(workers_, worker_).size() * format.numbers}, at::TensorOptions(device));
   signs_ = at::empty({pairs_ * workers_}, elements.dtype(at::kChar));
@@ -162,13 +163,7 @@ void Coordination::send_rows(const at::Tensor& differences) {
 }
 
 void Coordination::exchange() {
-  if (workers_ == 1) {
-    rows_.emplace(wire_, messages_.view({-1}), 1, pairs_);
-    begin_products();
-    finish();
-    return;
-  }
-  if (pairs_ > 1) {
+  if (workers_ > 1 && pairs_ > 1) {
     const std::int64_t elements = wire_.format().elements;
     std::int64_t at = 0;
     for (int w = 0; w < workers_; ++w) {
@@ -180,14 +175,13 @@ void Coordination::exchange() {
       at += count;
     }
   }
-  pending_ = group_->all_to_all(inbox_, outbox_, counts_, comm::Purpose::Orders);
+  if (workers_ > 1) {
+    pending_ = group_->all_to_all(inbox_, outbox_, counts_, comm::Purpose::Orders);
+  }
   stage_ = Stage::Differences;
-}
-
-void Coordination::begin_products() {
-  row_ = 0;
-  stage_ = Stage::Products;
-  start_run();
+  if (workers_ == 1) {
+    finish();
+  }
 }
 
 // For rows row_, row_ + 1, ...: computes <S, D_j>, and <D_j, D_i> for i < j.
@@ -219,7 +213,9 @@ void Coordination::advance() {
   if (stage_ == Stage::Differences) {
     pending_.wait();
     rows_.emplace(wire_, inbox_, workers_, pairs_);
-    begin_products();
+    row_ = 0;
+    stage_ = Stage::Products;
+    start_run();
   } else if (stage_ == Stage::Products) {
     end_products();
   }

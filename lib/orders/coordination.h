@@ -84,7 +84,6 @@ class Coordination {
   // The items of a message that hold inner .. rest.
   at::Tensor items(const at::Tensor& message, const Cut& cut) const;
   void exchange();
-  void begin_products();
   void start_run();
   void end_products();
 

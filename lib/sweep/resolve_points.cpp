@@ -120,12 +120,12 @@ std::string content_of(config::RunOptions options) {
 }
 
 PointRun resolve(const Sweep& sweep, const Point& point) {
-  std::vector<config::Override> overrides = sweep.common;
-  overrides.insert(overrides.end(), sweep.sets.begin(), sweep.sets.end());
-  std::ranges::transform(point.values, std::back_inserter(overrides), &Assignment::override);
   PointRun run{point.index, point.label, {}, ""};
-  run.options = config::read_config_with(
-      overrides, sweep.base, {.folders = sweep.folders, .notes = &run.notes});
+  config::ConfigContext context{
+      .folders = sweep.folders, .last = sweep.common, .notes = &run.notes};
+  context.last.insert(context.last.end(), sweep.sets.begin(), sweep.sets.end());
+  std::ranges::transform(point.values, std::back_inserter(context.last), &Assignment::override);
+  run.options = config::read_config(sweep.base, {}, context);
   const std::string output = sweep.output.empty() ? run.options.output : sweep.output;
   run.options.output = (std::filesystem::path(output) / sweep.name).string();
   run.options.name = point.label + "-" + hash_of(run.options);

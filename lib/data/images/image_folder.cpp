@@ -43,11 +43,6 @@ std::optional<std::string> find_test_part(const std::string& root) {
   return std::nullopt;
 }
 
-std::string index_folder() {
-  const std::string cache = cache_folder();
-  return cache.empty() ? "" : cache + "/index";
-}
-
 // "train/CLASS/SUB" -> "CLASS"; "" for the split itself.
 std::string class_of(const std::string& path) {
   const std::size_t begin = path.find('/');
@@ -56,7 +51,6 @@ std::string class_of(const std::string& path) {
 }
 
 struct Split {
-  std::string name;
   std::vector<ListedFolder> folders;  // those of classes
   std::vector<std::string> classes;   // those with at least one image
 };
@@ -64,7 +58,7 @@ struct Split {
 // Moves the folders of one split out of the listing.
 Split take_split(const std::string& root, const std::string& name, Listing& listing) {
   const std::string where = name == kRoot ? root : root + "/" + name;
-  Split split{name, {}, {}};
+  Split split;
   std::vector<std::string> classes;
   for (ListedFolder& folder : listing.folders) {
     if (folder.path == name) {
@@ -175,15 +169,14 @@ bool holds_image_folder(const std::string& root) {
   if (has_folder(root, "train")) {
     return true;
   }
-  std::error_code error;
-  fs::directory_iterator entry(root, error);
-  bool has_others = false;
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;
-    const std::string name = entry->path().filename().string();
-    has_others = has_others || (!name.starts_with('.') && entry->is_directory(ignored));
-  }
-  return has_others && !find_test_part(root);
+  std::error_code ignored;
+  return !find_test_part(root) &&
+         std::any_of(
+             fs::directory_iterator(root, ignored), fs::directory_iterator(),
+             [&](const fs::directory_entry& entry) {
+               return !entry.path().filename().string().starts_with('.') &&
+                      entry.is_directory(ignored);
+             });
 }
 
 Dataset open_image_folder(const DataOptions& options, const std::string& root, Log* log) {
@@ -194,7 +187,8 @@ Dataset open_image_folder(const DataOptions& options, const std::string& root, L
       parts.push_back(*part);
     }
   }
-  Listing listing = list_images(root, parts, index_folder());
+  const std::string cache = cache_folder();
+  Listing listing = list_images(root, parts, cache.empty() ? "" : cache + "/index");
   if (log != nullptr) {
     tell(listing, root, watch.seconds(), *log);
   }

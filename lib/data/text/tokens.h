@@ -30,9 +30,6 @@ class Tokens {
   std::int64_t size() const {
     return size_;
   }
-  std::int64_t vocabulary() const {
-    return vocabulary_;
-  }
   // How many bytes of text a token stands for, on average.
   double bytes_per_token() const {
     return bytes_per_token_;
