@@ -72,6 +72,8 @@ Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64
           std::max<std::int64_t>(1, dataset.context) *
           std::max<std::int64_t>({1, dataset.classes, dataset.vocabulary})),
       targets_(dataset.regression ? dataset.classes : 0),
+      bytes_per_token_(
+          std::holds_alternative<TextWindows>(dataset.train) ? options.bytes_per_token : 0),
       norm_(dataset.norm) {
   if (context_ > 0) {
     return;  // nothing is done to a text

@@ -33,6 +33,10 @@ class Augment {
   std::int64_t targets() const {
     return targets_;
   }
+  // How many bytes of a text a token stands for, on average; 0: no text.
+  double bytes_per_token() const {
+    return bytes_per_token_;
+  }
   // Most logits that an example can have.
   std::int64_t logits() const {
     return logits_;
@@ -67,6 +71,7 @@ class Augment {
   std::int64_t context_ = 0;  // tokens per window of a text, or per row; 0: images
   std::int64_t logits_ = 1;
   std::int64_t targets_ = 0;
+  double bytes_per_token_ = 0;
   at::Tensor table_;                          // from normalized_bytes()
   Norm norm_;                                 // for images that are values
   std::shared_ptr<const FileBatches> files_;  // for a data set of files

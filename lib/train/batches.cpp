@@ -22,12 +22,6 @@ std::int64_t example_count(const ExampleSource& source) {
   return here != nullptr ? here->examples.size() : std::get<OnDevice>(source).images.size();
 }
 
-const data::Tokens* text_of(const ExampleSource& source) {
-  const auto* here = std::get_if<OnHost>(&source);
-  const auto* windows = here != nullptr ? std::get_if<data::TextWindows>(&here->examples) : nullptr;
-  return windows != nullptr ? windows->text.get() : nullptr;
-}
-
 RunExamples examples_of(const TrainInputs& inputs) {
   if (inputs.device_copies == nullptr) {
     return {OnHost{inputs.dataset.train}, OnHost{inputs.validation}, OnHost{inputs.dataset.test}};

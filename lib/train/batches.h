@@ -27,8 +27,6 @@ struct OnDevice {
 using ExampleSource = std::variant<OnHost, OnDevice>;
 
 std::int64_t example_count(const ExampleSource& source);
-// The text whose windows these are; null: images.
-const data::Tokens* text_of(const ExampleSource& source);
 
 // Where a worker reads its images. `validation` may be empty.
 struct RunExamples {

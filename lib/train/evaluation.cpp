@@ -15,7 +15,6 @@
 
 #include <algorithm>
 
-#include "data/text/tokens.h"
 #include "optim/optimizer_kind.h"
 
 namespace abtrain::train {
@@ -71,7 +70,6 @@ Scores evaluate(
     std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
     double label_smoothing, std::vector<at::Tensor>* answers) {
   const at::NoGradGuard no_grad;
-  const data::Tokens* text = text_of(images);
   // Each token may have as many logits as there are tokens.
   constexpr std::int64_t kMaxLogits = std::int64_t{1} << 25;
   batch_size = std::clamp<std::int64_t>(kMaxLogits / augment.logits(), 1, batch_size);
@@ -126,7 +124,7 @@ Scores evaluate(
     total.add_(of_worker[r]);
     groups[r / group_size].add_(of_worker[r]);
   }
-  const double bytes = text != nullptr ? text->bytes_per_token() : 0;
+  const double bytes = augment.bytes_per_token();
   Scores scores{score_of(total, bytes), {}};
   for (const at::Tensor& group : groups.unbind()) {
     scores.groups.push_back(score_of(group, bytes));

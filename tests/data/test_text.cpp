@@ -211,9 +211,8 @@ TEST_F(Texts, ReadTokensOfOtherPrograms) {
   const std::vector<std::uint32_t> tokens = {5, 50256, 0, 1000};
   options_.vocabulary = 50257;
   const auto expect = [&](TokenType type) {
-    const Tokens found(text_files(place("a.bin"), nullptr), type, 50257, 4.5);
+    const Tokens found(text_files(place("a.bin"), nullptr), type, 50257);
     EXPECT_EQ(read(found), (Indices{5, 50256, 0, 1000}));
-    EXPECT_EQ(found.bytes_per_token(), 4.5);
   };
   write_file(place("a.bin"), numbers_of(tokens, 2));
   expect(TokenType::Uint16);

@@ -148,9 +148,11 @@ ListedFolder read_folder(const fs::path& root, const std::string& path) {
   return f;
 }
 
-class Lister {
- public:
-  Lister(fs::path root, Known known) : root_(std::move(root)), known_(std::move(known)) {}
+// Lists a tree anew, with the folders of the old index that have not changed.
+struct Lister {
+  const fs::path root;
+  Known known;
+  Listing& listing;
 
   void add_part(const std::string& part) {
     const ListedFolder& top = add(part, 0);
@@ -160,12 +162,6 @@ class Lister {
       std::ranges::sort(std::span(listing.folders).subspan(before), {}, &ListedFolder::path);
     }
   }
-  // Whether folders of the old index are gone, or some were read again.
-  bool stale() const {
-    return !known_.empty() || listing.read > 0;
-  }
-
-  Listing listing;
 
  private:
   const ListedFolder& add(const std::string& path, int depth) {
@@ -173,16 +169,13 @@ class Lister {
         depth <= deepest, DamagedData,
         "{}: expected at most {} nested folders, found more (a link to a "
         "folder above?)",
-        (root_ / path).string(), deepest);
-    auto known = known_.extract(path);
-    if (known && known.mapped().changed >= 0 &&
-        known.mapped().changed == changed_at(root_ / path)) {
-      listing.folders.push_back(std::move(known.mapped()));
-    } else {
-      listing.folders.push_back(read_folder(root_, path));
-      ++listing.read;
+        (root / path).string(), deepest);
+    auto old = known.extract(path);
+    if (old && old.mapped().changed >= 0 && old.mapped().changed == changed_at(root / path)) {
+      return listing.folders.emplace_back(std::move(old.mapped()));
     }
-    return listing.folders.back();
+    ++listing.read;
+    return listing.folders.emplace_back(read_folder(root, path));
   }
   void add_tree(const std::string& path, int depth) {
     // A copy of the names, because the vector grows in the loop.
@@ -190,9 +183,6 @@ class Lister {
       add_tree(formatted("{}/{}", path, name), depth + 1);
     }
   }
-
-  fs::path root_;
-  Known known_;
 };
 
 // Loads the index from the first of `files` that holds a valid one.
@@ -225,19 +215,15 @@ void save_index(const std::vector<std::string>& files, Listing& listing) {
       if (file.empty()) {
         continue;
       }
-      if (file != files.front()) {
-        make_folders(fs::path(file).parent_path().string());
-      }
+      make_folders(fs::path(file).parent_path().string());
       atomic_write(file, text);
       listing.index = file;
-      break;
+      return;
     } catch (const Error& error) {
       failures += formatted("{}. ", error.what());
     }
   }
-  if (listing.index.empty()) {
-    listing.remarks += formatted("the list of images could not be saved: {}", failures);
-  }
+  listing.remarks += formatted("the list of images could not be saved: {}", failures);
 }
 
 }  // namespace
@@ -269,21 +255,20 @@ Listing list_images(
       cache_folder.empty()
           ? ""
           : formatted("{}/{}", cache_folder, hash_of(fs::weakly_canonical(root, ignored).string()));
-  Listing found;
+  Listing listing;
   // A cached index exists only if none could be written next to the data.
-  Known known = load_index({cached, beside}, found);
-  Lister lister(root, std::move(known));
-  lister.listing = std::move(found);
+  Lister lister{root, load_index({cached, beside}, listing), listing};
   for (const std::string& part : parts) {
     lister.add_part(part);
   }
-  if (lister.stale()) {
-    save_index({beside, cached}, lister.listing);
-    if (lister.listing.index == beside && !cached.empty()) {
+  // Folders of the old index are gone, or some were read again.
+  if (!lister.known.empty() || listing.read > 0) {
+    save_index({beside, cached}, listing);
+    if (listing.index == beside && !cached.empty()) {
       fs::remove(cached, ignored);
     }
   }
-  return std::move(lister.listing);
+  return listing;
 }
 
 }  // namespace abtrain::data

@@ -38,7 +38,7 @@ TextWindows windows_of(
 Dataset open_text(const DataOptions& options, const std::string& path, Log* log) {
   const auto open = [&](const std::string& from) {
     return std::make_shared<const Tokens>(
-        text_files(from, log), options.tokens, vocabulary_of(options), options.bytes_per_token);
+        text_files(from, log), options.tokens, vocabulary_of(options));
   };
   Dataset out;
   out.name = options.name;

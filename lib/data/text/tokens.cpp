@@ -83,10 +83,8 @@ struct Tokens::Part {
   std::int64_t first = 0;  // number of its first token in the text
 };
 
-Tokens::Tokens(
-    const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary,
-    double bytes_per_token)
-    : type_(type), vocabulary_(vocabulary), bytes_per_token_(bytes_per_token) {
+Tokens::Tokens(const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary)
+    : type_(type), vocabulary_(vocabulary) {
   const std::size_t width = form_of(type).width;
   for (const auto& [path, mapped] : files) {
     Part part{path, MappedFile(mapped), {}, size_};

@@ -20,19 +20,13 @@ class Tokens {
   // numbers of 16 or 32 bits, as nanoGPT writes them or, after a header of 1024
   // bytes, llm.c. Throws DamagedData for a file that is cut off or has the
   // other kind of header.
-  Tokens(
-      const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary,
-      double bytes_per_token = 1);
+  Tokens(const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary);
   // Bytes in memory.
   explicit Tokens(std::vector<std::uint8_t> bytes);
   ~Tokens();
 
   std::int64_t size() const {
     return size_;
-  }
-  // How many bytes of text a token stands for, on average.
-  double bytes_per_token() const {
-    return bytes_per_token_;
   }
   // Copies tokens first, first + 1, ... . Throws DamagedData, naming file and
   // place, for a token that is not below the vocabulary.
@@ -42,7 +36,6 @@ class Tokens {
   struct Part;
   TokenType type_ = TokenType::Bytes;
   std::int64_t vocabulary_ = 256;
-  double bytes_per_token_ = 1;
   std::int64_t size_ = 0;
   std::vector<std::uint8_t> memory_;
   std::vector<Part> parts_;
