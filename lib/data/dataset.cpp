@@ -124,22 +124,21 @@ DatasetShape shape_of(const Dataset& set) {
 }
 
 // The data set's shape as cut and pooled by the options (not image-folder).
-DatasetShape shape_of(const KnownSet& set, const DataOptions& options) {
-  DatasetShape shape = set.shape;
-  if (options.subset < 0 || options.subset > shape.train) {
+DatasetShape cut_shape(DatasetShape shape, const DataOptions& options) {
+  if (options.subset > shape.train) {
     throw ConflictError(
         {{"data.subset", "data.name"},
          formatted(
              "expected 0 .. {}, all training {} of {}, got {}", shape.train, examples_of(options),
-             set.name, options.subset)});
+             options.name, options.subset)});
   }
   const std::int64_t side = options.pool;
-  if (side < 0 || (side > 0 && (shape.height % side != 0 || shape.width % side != 0))) {
+  if (side > 0 && (shape.height % side != 0 || shape.width % side != 0)) {
     throw ConflictError(
         {{"data.pool", "data.name"},
          formatted(
              "expected a divisor of the {} x {} pixels of {}, got {}", shape.height, shape.width,
-             set.name, side)});
+             options.name, side)});
   }
   if (options.subset > 0) {
     shape.train = options.subset;
@@ -162,22 +161,17 @@ Dataset open_own_arrays(const DataOptions& options, Log* log) {
   return open_arrays(options, at_home(*options.root), log);
 }
 
-// The arrays as a known set.
-KnownSet known(const Dataset& arrays) {
-  KnownSet set = find_set(arrays.name);
-  set.shape = shape_of(arrays);
-  set.mean.assign(static_cast<std::size_t>(arrays.channels), 0.0F);
-  set.std.assign(set.mean.size(), 1.0F);
-  return set;
-}
-
-// The data set's own values, or those given for `key`.
+// The values given for `key`, or else the data set's own, or else `neutral`.
 std::vector<float> a_channel(
-    const char* key, const std::vector<float>& own, const std::vector<double>& given) {
+    const char* key, std::int64_t channels, const std::vector<double>& given,
+    const std::vector<float>& own, float neutral) {
   ABT_CHECK(
-      given.empty() || given.size() == own.size(), Config, "{}: {}", key,
-      channels_wanted(std::ssize(own), given.size()));
-  return given.empty() ? own : std::vector<float>(given.begin(), given.end());
+      given.empty() || std::ssize(given) == channels, Config, "{}: {}", key,
+      channels_wanted(channels, given.size()));
+  if (given.empty()) {
+    return own.empty() ? std::vector<float>(static_cast<std::size_t>(channels), neutral) : own;
+  }
+  return {given.begin(), given.end()};
 }
 
 }  // namespace
@@ -208,10 +202,10 @@ Examples as_floats(const Examples& examples, std::int64_t side) {
 DatasetShape dataset_shape(const DataOptions& options) {
   const KnownSet set = find_set(options.name);
   if (set.read != nullptr) {
-    return shape_of(set, options);
+    return cut_shape(set.shape, options);
   }
   if (set.is_arrays) {
-    return shape_of(known(open_own_arrays(options, nullptr)), options);
+    return cut_shape(shape_of(open_own_arrays(options, nullptr)), options);
   }
   return shape_of(
       set.is_text ? open_text(options, text_path(set, options), nullptr)
@@ -219,33 +213,26 @@ DatasetShape dataset_shape(const DataOptions& options) {
 }
 
 DatasetPlace find_dataset(const std::string& name, const std::optional<std::string>& root) {
-  for (const KnownSet& set : known_sets()) {
-    if (set.name != name) {
-      continue;
+  const KnownSet set = find_set(name);
+  DatasetPlace place{"", set.how_to_get, set.layout};
+  for (const fs::path& folder : places(set, root)) {
+    if (!set.train_files.empty() && what_lacks(set, folder).empty()) {
+      place.found_in = folder.string();
+      break;
     }
-    for (const fs::path& folder : places(set, root)) {
-      if (!set.train_files.empty() && what_lacks(set, folder).empty()) {
-        return {name, folder.string(), set.how_to_get, set.layout};
-      }
-    }
-    return {name, "", set.how_to_get, set.layout};
   }
-  return {name, "", "", ""};
+  return place;
 }
 
 Dataset load_dataset(const DataOptions& options, Log* log) {
-  KnownSet set = find_set(options.name);
+  const KnownSet set = find_set(options.name);
   if (set.is_text) {
     return open_text(options, text_path(set, options), log);
   }
-  Dataset out;
-  if (set.is_arrays) {
-    out = open_own_arrays(options, log);
-    set = known(out);
-  }
-  std::vector<float> mean = a_channel("data.mean", set.mean, options.mean);
-  std::vector<float> std = a_channel("data.std", set.std, options.std);
-  const DatasetShape shape = set.has_files() ? set.shape : shape_of(set, options);
+  Dataset out = set.is_arrays ? open_own_arrays(options, log) : Dataset();
+  const DatasetShape shape = cut_shape(set.is_arrays ? shape_of(out) : set.shape, options);
+  std::vector<float> mean = a_channel("data.mean", shape.channels, options.mean, set.mean, 0);
+  std::vector<float> std = a_channel("data.std", shape.channels, options.std, set.std, 1);
   if (set.has_files()) {
     out = open_image_folder(options, folder_of(set, options.root), log);
   } else if (!set.is_arrays) {

@@ -122,9 +122,10 @@ const char* examples_of(const DataOptions& options);
 Dataset load_dataset(const DataOptions& options, Log* log = nullptr);
 
 // Where `name` would be read from, how to get it and how its files must be laid
-// out, for `doctor`. Never throws; `found_in` is empty if it is not there.
+// out, for `doctor`. `found_in` is empty if it is not there. Throws
+// ConflictError for an unknown name.
 struct DatasetPlace {
-  std::string name, found_in, how_to_get, layout;
+  std::string found_in, how_to_get, layout;
 };
 DatasetPlace find_dataset(
     const std::string& name, const std::optional<std::string>& root = std::nullopt);
