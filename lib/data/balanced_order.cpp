@@ -20,8 +20,6 @@ void BalancedOrder::decide_unit(int sign) {
 }
 
 void BalancedOrder::decide_pair(int sign) {
-  ABT_ASSERT(
-      decided_ + 2 <= std::ssize(order_), "{} of {} units are decided", decided_, order_.size());
   decide_unit(sign);
   decide_unit(-sign);
 }

@@ -70,12 +70,12 @@ void Balancer::bind(std::int64_t numel, c10::Device device, comm::Communicator* 
   group_ = kind_.decides_together ? group : nullptr;
   const at::TensorOptions on(device);
   coordination_.reset();
-  sum_ = at::Tensor();
   if (takes_examples() && is_alone()) {
     sum_ = at::zeros({numel}, on);
   } else {
     coordination_.emplace(
-        options_, numel, takes_examples() ? batch_ / 2 : 1, seed_, device, group_);
+        options_, numel, takes_examples() ? batch_ / 2 : 1, seed_, device, group_, signs_);
+    sum_ = coordination_->sum();
   }
   if (!kind_.decides_pairs) {
     mean_ = at::zeros({numel}, on);
@@ -104,11 +104,6 @@ void Balancer::step(const at::Tensor& gradients) {
   }
   ABT_ASSERT(seen_ == numel_, "{} of {} numbers of a gradient were seen", seen_, numel_);
   seen_ = 0;
-  end_unit();
-  advance(1);
-}
-
-void Balancer::end_unit() {
   coordination_->advance();
   take_signs(false);
   if (!kind_.decides_pairs) {
@@ -122,6 +117,7 @@ void Balancer::end_unit() {
       coordination_->send();
     }
   }
+  advance(1);
 }
 
 void Balancer::step(const nn::UnitGradients& units) {
@@ -131,7 +127,7 @@ void Balancer::step(const nn::UnitGradients& units) {
     balance_alone(units);
   } else {
     coordination_->finish();
-    const at::Tensor rows = at::empty({batch_ / 2, numel_}, coordination_->sum().options());
+    const at::Tensor rows = at::empty({batch_ / 2, numel_}, sum_.options());
     units.differences(rows);
     coordination_->send_rows(rows);
   }
@@ -173,8 +169,7 @@ void Balancer::balance_alone(const nn::UnitGradients& units) {
 void Balancer::take_signs(bool wait) {
   const int workers = is_alone() ? 1 : group_->size();
   const int own = is_alone() ? 0 : group_->rank();
-  SignQueue& queue = coordination_ ? coordination_->signs() : signs_;
-  queue.take(wait, [&](const std::vector<int>& signs) {
+  signs_.take(wait, [&](const std::vector<int>& signs) {
     if (watch_signs) {
       watch_signs(signs);
     }
@@ -195,7 +190,7 @@ void Balancer::advance(std::int64_t units) {
 void Balancer::end_epoch() {
   settle();
   order_.end_epoch();
-  sum().zero_();
+  sum_.zero_();
   if (!kind_.decides_pairs) {
     mean_.copy_(total_ / static_cast<double>(counted_));
     total_.zero_();
@@ -220,7 +215,7 @@ void Balancer::archive(state::Archive& archive) {
   archive.value("order.broken", broken_);
   archive.value("order.units", units);
   archive.value("order.counted", counted_);
-  archive.tensor("order.sum", sum(), state::Owner::Worker);
+  archive.tensor("order.sum", sum_, state::Owner::Worker);
   if (place_ % 2 == 1 && kind_.decides_pairs) {
     ABT_CHECK(
         coordination_.has_value(), DamagedData,

@@ -83,13 +83,9 @@ class Balancer {
   bool is_alone() const {
     return group_ == nullptr || group_->size() == 1;
   }
-  void end_unit();
   void advance(std::int64_t units);
   void take_signs(bool wait);
   void balance_alone(const nn::UnitGradients& units);
-  at::Tensor& sum() {
-    return coordination_ ? coordination_->sum() : sum_;
-  }
   void end_epoch();
 
   const OrderOptions options_;
@@ -105,10 +101,10 @@ class Balancer {
   comm::Communicator* group_ = nullptr;
   std::int64_t numel_ = 0;
   std::int64_t seen_ = 0;  // elements of the next unit's gradient seen so far
+  at::Tensor sum_;         // S, or the worker's share of it
+  SignQueue signs_;
   std::optional<Coordination> coordination_;
   // Used for the examples of a worker that decides alone:
-  at::Tensor sum_;
-  SignQueue signs_;
   ProductTriangle packer_;
   // grab:
   at::Tensor mean_;           // gradient of the last epoch; initially zeros

@@ -25,13 +25,14 @@ OrderOptions wire_of(OrderOptions options, int workers) {
 
 Coordination::Coordination(
     const OrderOptions& options, std::int64_t numel, std::int64_t pairs, std::uint64_t seed,
-    c10::Device device, comm::Communicator* group)
+    c10::Device device, comm::Communicator* group, SignQueue& signs)
     : group_(group),
       workers_(group == nullptr ? 1 : group->size()),
       worker_(group == nullptr ? 0 : group->rank()),
       pairs_(pairs),
       wire_(wire_of(options, workers_), numel, seed),
-      numel_(numel) {
+      numel_(numel),
+      decided_(signs) {
   const DifferenceWire::Format& format = wire_.format();
   for (int w = 0; w < workers_; ++w) {
     counts_.push_back(pairs_ * format.elements * wire_.share(workers_, w).size());

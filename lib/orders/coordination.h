@@ -38,10 +38,11 @@ constexpr std::int64_t kProductRows = 128;
 class Coordination {
  public:
   // Differences of `numel` numbers, `pairs` at a time. `group` is null for a
-  // worker alone; otherwise it must outlive this object.
+  // worker alone; otherwise it must outlive this object. `signs` gets all workers'
+  // signs: pair 0 of each worker, then pair 1 of each, ...
   Coordination(
       const OrderOptions& options, std::int64_t numel, std::int64_t pairs, std::uint64_t seed,
-      c10::Device device, comm::Communicator* group);
+      c10::Device device, comm::Communicator* group, SignQueue& signs);
 
   // Takes elements begin .. begin + count - 1 of `gradient`, which is flat and
   // whole: keep() those of the next pair's first unit, then subtract() those of
@@ -61,10 +62,6 @@ class Coordination {
   void advance();
   // Collective. Advances until nothing is in flight.
   void finish();
-  // All workers' signs: pair 0 of each worker, then pair 1 of each, ...
-  SignQueue& signs() {
-    return decided_;
-  }
   // This worker's share of S; zero it when an epoch begins, with nothing in flight.
   at::Tensor& sum() {
     return sum_;
@@ -108,7 +105,7 @@ class Coordination {
   std::int64_t row_ = 0;  // first row of the current run
   Stage stage_ = Stage::Idle;
   comm::Pending pending_;
-  SignQueue decided_;
+  SignQueue& decided_;
 };
 
 }  // namespace abtrain::orders

@@ -96,7 +96,8 @@ TEST_P(Decisions, AreThoseOfOneServer) {
     comm::TrafficMeter meter;
     const auto group = comm::metered(world, "world", meter);
     const auto own = static_cast<std::size_t>(world.rank());
-    Coordination coordination(options, numel, pairs, kSeed, at::kCPU, group.get());
+    SignQueue decided;
+    Coordination coordination(options, numel, pairs, kSeed, at::kCPU, group.get(), decided);
     for (const at::Tensor& round : rounds) {
       // The worker's buffer is used again for each round.
       at::Tensor mine = round.select(1, world.rank()).clone();
@@ -122,7 +123,7 @@ TEST_P(Decisions, AreThoseOfOneServer) {
       coordination.advance();
     }
     coordination.finish();
-    coordination.signs().take(true, [&](const std::vector<int>& some) {
+    decided.take(true, [&](const std::vector<int>& some) {
       signs[own].insert(signs[own].end(), some.begin(), some.end());
     });
     shares[own] = coordination.sum().clone();
@@ -166,7 +167,8 @@ TEST(DifferenceBytes, AreAMessageLessTheOwnShareAndTheProducts) {
 }
 
 TEST(Coordination, BeginsAnewAfterReset) {
-  Coordination one({}, 4, 1, kSeed, at::kCPU, nullptr);
+  SignQueue decided;
+  Coordination one({}, 4, 1, kSeed, at::kCPU, nullptr, decided);
   const at::Tensor row = at::ones({4});
   const auto send = [&] {
     one.keep(row, 0, 4);
@@ -179,7 +181,7 @@ TEST(Coordination, BeginsAnewAfterReset) {
   EXPECT_EQ(one.sum().abs().sum().item<double>(), 0);
   send();
   std::vector<int> signs;
-  one.signs().take(true, [&](const std::vector<int>& some) {
+  decided.take(true, [&](const std::vector<int>& some) {
     signs.insert(signs.end(), some.begin(), some.end());
   });
   EXPECT_EQ(signs, (std::vector<int>{1, -1, 1}));
