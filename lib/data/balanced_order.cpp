@@ -1,7 +1,7 @@
 #include "data/balanced_order.h"
 
 #include <algorithm>
-#include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "base/error.h"
@@ -57,22 +57,19 @@ bool BalancedOrder::restore(const std::vector<std::int64_t>& saved) {
   }
   const auto begin = saved.begin() + 2;
   std::vector<std::int64_t> order(begin, begin + units);
-  std::vector<std::int64_t> done(begin + units, saved.end());
   // The decided units must be the first ones of the order.
-  std::vector<std::int64_t> sorted = order;
-  std::vector<std::int64_t> first(order.begin(), order.begin() + decided);
-  std::vector<std::int64_t> placed = done;
-  std::ranges::sort(sorted);
-  std::ranges::sort(first);
-  std::ranges::sort(placed);
-  std::vector<std::int64_t> all(order.size());
-  std::iota(all.begin(), all.end(), 0);
-  if (sorted != all || first != placed) {
+  std::vector<std::int64_t> changed = order;
+  std::copy(begin + units, saved.end(), changed.begin());
+  const auto has_all = [](std::vector<std::int64_t> some) {
+    std::ranges::sort(some);
+    return std::ranges::equal(some, std::views::iota(std::int64_t{0}, std::ssize(some)));
+  };
+  if (!has_all(order) || !has_all(changed)) {
     return false;
   }
   order_ = std::move(order);
-  std::copy(done.begin(), done.begin() + early, next_.begin());
-  std::copy(done.begin() + early, done.end(), next_.end() - (decided - early));
+  std::copy_n(changed.begin(), early, next_.begin());
+  std::copy_n(changed.begin() + early, decided - early, next_.end() - (decided - early));
   decided_ = decided;
   early_ = early;
   return true;

@@ -19,10 +19,6 @@ class BalancedOrder {
   const std::vector<std::int64_t>& order() const {
     return order_;
   }
-  // Number of units decided so far.
-  std::int64_t decided() const {
-    return decided_;
-  }
   // Decides the next two units: in the next epoch the first one comes early and
   // the second one late (sign 1), or the other way round (-1). Throws
   // std::logic_error for any other sign, and if fewer than two units are left.
@@ -40,7 +36,7 @@ class BalancedOrder {
 
  private:
   std::vector<std::int64_t> order_, next_;
-  std::int64_t decided_ = 0;
+  std::int64_t decided_ = 0;  // units so far
   std::int64_t early_ = 0;  // units at the front of next_
 };
 

@@ -1,8 +1,6 @@
 // The source of a training run's batches.
 #pragma once
 
-#include <cstdint>
-
 #include "data/batch.h"
 
 namespace abtrain::data {
@@ -16,8 +14,6 @@ class BatchSource {
   // GPU the work is queued on this thread's stream, and the host does not wait
   // for it.
   virtual void next(Batch& batch) = 0;
-  // Full batches per epoch.
-  virtual std::int64_t steps_per_epoch() const = 0;
   // Seconds that next() has spent waiting for work on the host.
   virtual double waited() const = 0;
 };

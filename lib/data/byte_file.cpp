@@ -1,5 +1,6 @@
 #include "data/byte_file.h"
 
+#include <endian.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -151,13 +152,9 @@ std::size_t ByteFile::read_some(std::span<std::uint8_t> out) {
 }
 
 std::uint32_t ByteFile::read_big_endian(std::string_view what) {
-  std::array<std::uint8_t, 4> bytes;
-  read(bytes, what);
   std::uint32_t value = 0;
-  for (const std::uint8_t byte : bytes) {
-    value = value << 8 | byte;
-  }
-  return value;
+  read({reinterpret_cast<std::uint8_t*>(&value), sizeof value}, what);
+  return be32toh(value);
 }
 
 void ByteFile::finish() {

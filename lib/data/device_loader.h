@@ -25,9 +25,6 @@ class DeviceLoader : public BatchSource {
       const DeviceImages& images, const Augment& augment, const ExampleOrder& order,
       std::int64_t batch_size, std::int64_t first_step = 0, at::ScalarType type = at::kFloat);
   void next(Batch& batch) override;
-  std::int64_t steps_per_epoch() const override {
-    return steps_;
-  }
   double waited() const override {
     return orders_.waited();
   }

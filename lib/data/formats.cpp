@@ -32,15 +32,6 @@ void check_magic(ByteFile& file, std::uint32_t expected, const char* what) {
       file.path(), expected, what, magic);
 }
 
-// Guards the allocation against a header that claims far too much.
-void check_memory(const ByteFile& file, double bytes) {
-  ABT_CHECK(
-      bytes <= static_cast<double>(file.most_bytes()), DamagedData,
-      "{}: its header asks for {}, expected no more than the {} that the file "
-      "can hold",
-      file.path(), human_bytes(bytes), human_bytes(static_cast<double>(file.most_bytes())));
-}
-
 void check_label(const ByteFile& file, std::int64_t at, std::uint8_t label, std::int64_t classes) {
   ABT_CHECK(
       label < classes, DamagedData, "{}: label of image {}: expected 0 .. {}, found {}",
@@ -61,9 +52,15 @@ at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
       fits(expected.count, found.count) && fits(expected.height, found.height) &&
           fits(expected.width, found.width) && found.height > 0 && found.width > 0,
       DamagedData, "{}: expected {}, found {}", path, extent_text(expected), extent_text(found));
-  check_memory(
-      file, static_cast<double>(found.count) * static_cast<double>(found.height) *
-                static_cast<double>(found.width));
+  // Guards the allocation against a header that claims far too much.
+  const double bytes = static_cast<double>(found.count) * static_cast<double>(found.height) *
+                       static_cast<double>(found.width);
+  const auto most = static_cast<double>(file.most_bytes());
+  ABT_CHECK(
+      bytes <= most, DamagedData,
+      "{}: its header asks for {}, expected no more than the {} that the file "
+      "can hold",
+      path, human_bytes(bytes), human_bytes(most));
   // The number of bytes says nothing of them in a file without images.
   ABT_CHECK(
       found.height <= most_side && found.width <= most_side, DamagedData,

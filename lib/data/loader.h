@@ -29,9 +29,6 @@ class Loader : public BatchSource {
       std::int64_t batch_size, std::int64_t prefetch, std::int64_t first_step = 0,
       c10::Device device = c10::kCPU);
   void next(Batch& batch) override;
-  std::int64_t steps_per_epoch() const override {
-    return steps_;
-  }
   double waited() const override {
     return batches_.waited();
   }

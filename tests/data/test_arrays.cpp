@@ -304,7 +304,7 @@ TEST_F(Arrays, Npy) {
       {replaced("<f4", ">f4"), "big-endian"},
       {replaced("'<f4'", "'|O' "), "Python objects"},
       {replaced("<f4", "<c8"), "found dtype '<c8'"},
-      {replaced("'<f4'", "[('a'"), "one of records"},
+      {replaced("'<f4'", "['a']"), "one of records"},
       {replaced("(6, 4)", "(6,-4)"), "expected a header with"},
       {replaced("(6, 4)", "(6; 4)"), "expected a header with"},
       {replaced("shape", "sharp"), "expected a header with"},

@@ -111,7 +111,7 @@ TEST_F(LoaderTest, SameBatchesAsTheLoopByHand) {
     for (const std::int64_t batch_size : {1, 4, 11}) {
       Loader loader(set_.train, *augment_, *order_, batch_size, prefetch);
       const std::int64_t steps = 11 / batch_size;
-      ASSERT_EQ(loader.steps_per_epoch(), steps);
+      ASSERT_EQ(full_batches(*order_, batch_size), steps);
       for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
         const std::vector<std::int64_t> examples = order_->epoch(epoch);
         for (std::int64_t step = 0; step < steps; ++step) {

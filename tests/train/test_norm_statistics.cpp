@@ -75,9 +75,6 @@ class Given : public data::BatchSource {
   void next(data::Batch& batch) override {
     batch.inputs = images_of_batch(worker_, taken_++);
   }
-  std::int64_t steps_per_epoch() const override {
-    return kBatches;
-  }
   double waited() const override {
     return 0;
   }

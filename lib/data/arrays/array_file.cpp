@@ -4,12 +4,11 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -59,50 +58,17 @@ at::Tensor mapped_tensor(
       data, sizes, [file](void*) {}, at::TensorOptions(type));
 }
 
-// What follows `key` in the Python dictionary that a header is, without spaces
-// before it; empty if it is not there.
-std::string_view value_of(std::string_view header, std::string_view key) {
-  for (const char quote : {'\'', '"'}) {
-    const std::string quoted = quote + std::string(key) + quote;
-    if (const std::size_t at = header.find(quoted); at != std::string_view::npos) {
-      header.remove_prefix(at + quoted.size());
-      const std::size_t colon = header.find_first_not_of(' ');
-      if (colon == std::string_view::npos || header[colon] != ':') {
-        return {};
-      }
-      const std::size_t value = header.find_first_not_of(' ', colon + 1);
-      return value == std::string_view::npos ? std::string_view() : header.substr(value);
-    }
+// A header, which is a Python dictionary; not an object if it is malformed.
+nlohmann::ordered_json parse_dictionary(std::string text) {
+  constexpr std::pair<const char*, const char*> kAsJson[] = {
+      {"'", "\""}, {"(", "["},         {")", "]"},      {",]", "]"},
+      {",}", "}"}, {"False", "false"}, {"True", "true"}};
+  std::erase(text, ' ');
+  for (const auto& [python, json] : kAsJson) {
+    text = replaced(text, python, json);
   }
-  return {};
-}
-
-// A tuple of integers: (), (3,) or (3, 4). Empty if it is malformed.
-std::optional<std::vector<std::int64_t>> parse_shape(std::string_view text) {
-  constexpr std::size_t kMostDimensions = 32;  // as in numpy
-  std::vector<std::int64_t> sizes;
-  const auto skip = [&](char c) {
-    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-    const bool there = text.starts_with(c);
-    text.remove_prefix(there ? 1 : 0);
-    return there;
-  };
-  if (!skip('(')) {
-    return std::nullopt;
-  }
-  while (!skip(')')) {
-    std::int64_t size = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-    if (error != std::errc() || size < 0 || sizes.size() == kMostDimensions) {
-      return std::nullopt;
-    }
-    sizes.push_back(size);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (!skip(',') && !text.starts_with(')')) {
-      return std::nullopt;
-    }
-  }
-  return sizes;
+  JsonProblem problem;
+  return parse_json(text, problem);
 }
 
 at::Tensor map_npy(const std::string& path) {
@@ -131,34 +97,37 @@ at::Tensor map_npy(const std::string& path) {
       length <= bytes.size() - begin, DamagedData,
       "{}: its header should have {} bytes, but only {} follow", path, with_commas(length),
       with_commas(bytes.size() - begin));
-  const std::string_view header = text.substr(begin, length);
+  const std::string header(text.substr(begin, length));
   begin += length;
 
-  const std::string_view descr = value_of(header, "descr");
-  const std::string_view order = value_of(header, "fortran_order");
-  const auto sizes = parse_shape(value_of(header, "shape"));
+  const nlohmann::ordered_json entries = parse_dictionary(header);
+  bool is_fortran = false;
+  std::vector<std::int64_t> sizes;
+  std::string name;
+  constexpr std::size_t kMostDimensions = 32;  // as in numpy
   ABT_CHECK(
-      !descr.empty() && !order.empty() && sizes.has_value(), DamagedData,
-      "{}: expected a header with descr, fortran_order and shape, found {}", path,
+      entries.contains("descr") && read_json(entries, "fortran_order", is_fortran) &&
+          read_json(entries, "shape", sizes) && sizes.size() <= kMostDimensions &&
+          std::ranges::none_of(sizes, [](std::int64_t size) { return size < 0; }),
+      DamagedData, "{}: expected a header with descr, fortran_order and shape, found {}", path,
       printable(header.substr(0, 100)));
-  const std::size_t end = descr.find(descr[0], 1);
-  const bool is_text = (descr[0] == '\'' || descr[0] == '"') && end != std::string_view::npos;
-  ABT_CHECK(is_text, DamagedData, "{}: expected an array of numbers, found one of records", path);
-  const std::string_view name = descr.substr(1, end - 1);
+  ABT_CHECK(
+      read_json(entries, "descr", name), DamagedData,
+      "{}: expected an array of numbers, found one of records", path);
   const at::ScalarType type = type_of(path, dtype_of(name), name);
   ABT_CHECK(
-      order.starts_with("False"), DamagedData,
+      !is_fortran, DamagedData,
       "{}: expected C order, found Fortran order; save numpy.ascontiguousarray(x)", path);
   auto wanted = static_cast<double>(c10::elementSize(type));
-  for (const std::int64_t size : *sizes) {
+  for (const std::int64_t size : sizes) {
     wanted *= static_cast<double>(size);
   }
   // Exact below 2^53 bytes, and no file has more.
   ABT_CHECK(
       wanted == static_cast<double>(bytes.size() - begin), DamagedData,
       "{}: an array of {} {} takes {:.0f} bytes, but {} follow the header", path,
-      state::shape_text(*sizes), c10::toString(type), wanted, with_commas(bytes.size() - begin));
-  return mapped_tensor(file, begin, *sizes, type);
+      state::shape_text(sizes), c10::toString(type), wanted, with_commas(bytes.size() - begin));
+  return mapped_tensor(file, begin, sizes, type);
 }
 
 // `expected`: in the message if it is not there.
