@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -26,7 +25,5 @@ MappedFile::~MappedFile() {
     ::munmap(const_cast<std::uint8_t*>(bytes_.data()), bytes_.size());
   }
 }
-
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 
 }  // namespace abtrain::data

@@ -8,14 +8,13 @@
 
 namespace abtrain::data {
 
-// Move-only. The constructor throws Error: MissingInput, DamagedData if it is
+// The constructor throws Error: MissingInput, DamagedData if it is
 // not a regular file, or Io.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);
   ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&&) = delete;
+  MappedFile(const MappedFile&) = delete;
 
   std::span<const std::uint8_t> bytes() const {
     return bytes_;

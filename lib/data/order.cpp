@@ -11,51 +11,36 @@
 namespace abtrain::data {
 namespace {
 
-// A worker's positions among all examples of an epoch: those of one cycle of the
-// workers' turns, and so on in each cycle. With equal batches a cycle has one turn
-// of each worker.
-struct Share {
-  std::int64_t examples;
-  std::int64_t cycle;                // positions
-  std::vector<std::int64_t> places;  // this worker's in a cycle, ascending
-
-  std::int64_t size() const {
-    return examples / cycle * turns();
-  }
-  std::int64_t position(std::int64_t i) const {
-    return i / turns() * cycle + places[static_cast<std::size_t>(i % turns())];
-  }
-
- private:
-  std::int64_t turns() const {
-    return std::ssize(places);
-  }
-};
-
 class SharedOrder : public ExampleOrder {
  public:
   // The example at each position of an epoch.
   using All = std::function<std::vector<std::int64_t>(std::int64_t epoch)>;
-  SharedOrder(Share share, All all) : share_(std::move(share)), all_(std::move(all)) {}
+  // `positions`: this worker's among them.
+  SharedOrder(std::vector<std::int64_t> positions, All all)
+      : positions_(std::move(positions)), all_(std::move(all)) {}
 
   std::int64_t examples_per_epoch() const override {
-    return share_.size();
+    return std::ssize(positions_);
   }
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
     const std::vector<std::int64_t> all = all_(epoch);
-    std::vector<std::int64_t> mine(static_cast<std::size_t>(share_.size()));
-    for (std::int64_t i = 0; i < share_.size(); ++i) {
-      mine[i] = all[share_.position(i)];
+    std::vector<std::int64_t> mine;
+    mine.reserve(positions_.size());
+    for (const std::int64_t position : positions_) {
+      mine.push_back(all[static_cast<std::size_t>(position)]);
     }
     return mine;
   }
 
  private:
-  const Share share_;
+  const std::vector<std::int64_t> positions_;
   const All all_;
 };
 
-Share share_of(const OrderSetting& setting) {
+// A worker's positions among all examples of an epoch: those of one cycle of the
+// workers' turns, and so on in each cycle. With equal batches a cycle has one turn
+// of each worker.
+std::vector<std::int64_t> positions_of(const OrderSetting& setting) {
   ABT_ASSERT(
       setting.workers >= 1 && setting.worker >= 0 && setting.worker < setting.workers &&
           setting.examples >= 0 &&
@@ -68,24 +53,31 @@ Share share_of(const OrderSetting& setting) {
     ABT_ASSERT(count >= 1, "a batch of {}", count);
     divisor = std::gcd(divisor, count);
   }
-  Share share{setting.examples, 0, {}};
+  std::int64_t cycle = 0;
   for (std::int64_t& count : turns) {
     count /= divisor;
-    share.cycle += count;
+    cycle += count;
   }
   // The k-th of a worker's t turns is at (2 k + 1) / (2 t) of the cycle; at the
   // same point, lower workers come first. Its place is the number of turns before
   // it: of worker v, those j with (2 j + 1) / t_v < (2 k + 1) / t.
   const auto own = static_cast<std::size_t>(setting.worker);
+  std::vector<std::int64_t> places;  // in a cycle, ascending
   for (std::int64_t k = 0; k < turns[own]; ++k) {
     std::int64_t place = 0;
     for (std::size_t v = 0; v < turns.size(); ++v) {
       const std::int64_t point = (2 * k + 1) * turns[v] - (v < own ? 0 : 1);
       place += (point / turns[own] + 1) / 2;
     }
-    share.places.push_back(place);
+    places.push_back(place);
   }
-  return share;
+  std::vector<std::int64_t> positions;
+  for (std::int64_t begin = 0; begin + cycle <= setting.examples; begin += cycle) {
+    for (const std::int64_t place : places) {
+      positions.push_back(begin + place);
+    }
+  }
+  return positions;
 }
 
 }  // namespace
@@ -112,7 +104,7 @@ std::vector<std::int64_t> permutation(std::int64_t count, Random random) {
 
 std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting) {
   return std::make_unique<SharedOrder>(
-      share_of(setting), [count = setting.examples, seed = setting.seed](std::int64_t epoch) {
+      positions_of(setting), [count = setting.examples, seed = setting.seed](std::int64_t epoch) {
         return permutation(
             count, Random(seed, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch)));
       });
@@ -120,7 +112,8 @@ std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting) {
 
 std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting) {
   return std::make_unique<SharedOrder>(
-      share_of(setting), [count = setting.examples, workers = setting.workers](std::int64_t epoch) {
+      positions_of(setting),
+      [count = setting.examples, workers = setting.workers](std::int64_t epoch) {
         // Continuing from the last epoch's end, that of equal batches whatever they
         // are, gives each left-over example its turn.
         const std::int64_t first = epoch * (count / workers * workers);

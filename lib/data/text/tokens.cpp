@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 
 #include "base/error.h"
 #include "data/mapped_file.h"
@@ -78,7 +77,7 @@ std::span<const std::uint8_t> without_header(
 
 struct Tokens::Part {
   std::string path;
-  std::optional<MappedFile> file;
+  std::unique_ptr<const MappedFile> file;
   std::span<const std::uint8_t> bytes;
   std::int64_t first = 0;  // number of its first token in the text
 };
@@ -87,7 +86,7 @@ Tokens::Tokens(const std::vector<TextFile>& files, TokenType type, std::int64_t 
     : type_(type), vocabulary_(vocabulary) {
   const std::size_t width = form_of(type).width;
   for (const auto& [path, mapped] : files) {
-    Part part{path, MappedFile(mapped), {}, size_};
+    Part part{path, std::make_unique<const MappedFile>(mapped), {}, size_};
     part.bytes = without_header(path, part.file->bytes(), type);
     ABT_CHECK(
         part.bytes.size() % width == 0, DamagedData,
