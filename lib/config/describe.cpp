@@ -22,11 +22,7 @@ rank rule that is not chosen are checked, but not used.
 )";
 
 std::string cell(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    out += c == '|' ? "\\|" : c == '<' ? "&lt;" : std::string(1, c);
-  }
-  return out;
+  return replaced(replaced(text, "|", "\\|"), "<", "&lt;");
 }
 
 void table(
