@@ -137,7 +137,8 @@ TEST(Standardize, FiguresOfManyImages) {
   Dataset set = make_set(3000, 1);
   as_bytes(set.train).pixels.bitwise_or_(0xF0);
   const at::Tensor values = pooled(as_bytes(set.train).pixels, 2);
-  const Norm norm = standard_norm({values, as_bytes(set.train).labels});
+  const Norm norm =
+      standard_norm({values, as_bytes(set.train).labels, {}, at::arange(3000, at::kLong)});
   for (int y = 0; y < 2; ++y) {
     for (int x = 0; x < 2; ++x) {
       const Figures f = figures_of(values, 0, y, x);
