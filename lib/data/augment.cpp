@@ -144,11 +144,8 @@ Batch Augment::batch(
 void Augment::training(
     const DeviceImages& images, const at::Tensor& indices, std::int64_t epoch, at::ScalarType type,
     Batch& batch) const {
-  if (!batch.inputs.defined() || !batch.labels.defined()) {
-    const Batch made =
-        empty_like(images.pixels, indices.size(0), images.pixels.options().dtype(type));
-    batch.inputs = batch.inputs.defined() ? batch.inputs : made.inputs;
-    batch.labels = batch.labels.defined() ? batch.labels : made.labels;
+  if (!batch.inputs.defined()) {
+    batch = empty_like(images.pixels, indices.size(0), images.pixels.options().dtype(type));
   }
   ABT_ASSERT(
       batch.inputs.scalar_type() == type, "a batch of {}, expected {}", batch.inputs.scalar_type(),

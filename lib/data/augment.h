@@ -53,7 +53,7 @@ class Augment {
 
   // The same from images on a device. `indices` must be among them (not checked
   // on a GPU). `type`: float32 or bfloat16. Queued on this thread's stream.
-  // Writes into the tensors of `batch` and creates those that are undefined.
+  // Writes into the tensors of `batch`, or creates both if they are undefined.
   void training(
       const DeviceImages& images, const at::Tensor& indices, std::int64_t epoch,
       at::ScalarType type, Batch& batch) const;

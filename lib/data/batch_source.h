@@ -10,7 +10,7 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // Gets the next batch, on the device of the training. Tensors that `batch`
-  // already holds are written in place; undefined ones become new tensors. On a
+  // already holds are written in place; if it is empty, it gets new ones. On a
   // GPU the work is queued on this thread's stream, and the host does not wait
   // for it.
   virtual void next(Batch& batch) = 0;

@@ -20,17 +20,6 @@ namespace {
 constexpr int weight_bits = 22;
 constexpr std::int32_t half = 1 << (weight_bits - 1);
 
-// Maps two source rows to two output rows of `count` pixels. Each pixel is made
-// from an even number of taps; a fourth byte is read and written after each.
-struct Stretch {
-  const std::uint8_t *a, *b;
-  std::uint8_t *to_a, *to_b;
-  const std::int64_t *begin, *pairs;
-  const std::int32_t* weights;
-  std::int64_t most;
-  std::int64_t count;
-};
-
 #if defined(__SSE2__)
 // A weight is high * 2^11 + low, both within 16 bits, because the processor
 // adds two 16-bit products in one instruction.
@@ -53,16 +42,21 @@ constexpr int low_bits = 11;
   std::memcpy(to, &bytes, sizeof(bytes));
 }
 
-[[gnu::always_inline]] inline void stretch_rows(const Stretch& s) {
+// Maps two source rows to two output rows of `count` pixels, of which pixel i is
+// made from pairs[i] pairs of pixels from begin[i] on; each has `most` weights. A
+// fourth byte is read and written after each pixel.
+[[gnu::always_inline]] inline void stretch_rows(
+    const std::uint8_t* row_a, const std::uint8_t* row_b, std::uint8_t* to_a, std::uint8_t* to_b,
+    const std::int64_t* begin, const std::int64_t* pairs, const std::int32_t* weights,
+    std::int64_t most, std::int64_t count) {
   const __m128i mask = _mm_set1_epi32((1 << low_bits) - 1);
   const __m128i start = _mm_set1_epi32(half);
-  const std::int32_t* weights = s.weights;
-  for (std::int64_t i = 0; i < s.count; ++i, weights += s.most) {
-    const std::uint8_t* a = s.a + 3 * s.begin[i];
-    const std::uint8_t* b = s.b + 3 * s.begin[i];
+  for (std::int64_t i = 0; i < count; ++i, weights += most) {
+    const std::uint8_t* a = row_a + 3 * begin[i];
+    const std::uint8_t* b = row_b + 3 * begin[i];
     __m128i high_a = _mm_setzero_si128(), high_b = high_a;
     __m128i low_a = start, low_b = start;
-    for (std::int64_t k = 0; k < s.pairs[i]; ++k, a += 6, b += 6) {
+    for (std::int64_t k = 0; k < pairs[i]; ++k, a += 6, b += 6) {
       // w0 w1 -> the high parts of both in each 32 bits, and likewise the low
       // parts.
       const __m128i w = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(weights + 2 * k));
@@ -78,19 +72,21 @@ constexpr int low_bits = 11;
       high_b = _mm_add_epi32(high_b, _mm_madd_epi16(pixels_b, high));
       low_b = _mm_add_epi32(low_b, _mm_madd_epi16(pixels_b, low));
     }
-    store_pixel(high_a, low_a, s.to_a + 3 * i);
-    store_pixel(high_b, low_b, s.to_b + 3 * i);
+    store_pixel(high_a, low_a, to_a + 3 * i);
+    store_pixel(high_b, low_b, to_b + 3 * i);
   }
 }
 #else
-[[gnu::always_inline]] inline void stretch_rows(const Stretch& s) {
-  const std::int32_t* weights = s.weights;
-  for (std::int64_t i = 0; i < s.count; ++i, weights += s.most) {
-    for (const auto& [from, to] : {std::pair(s.a, s.to_a), std::pair(s.b, s.to_b)}) {
-      const std::uint8_t* pixel = from + 3 * s.begin[i];
+[[gnu::always_inline]] inline void stretch_rows(
+    const std::uint8_t* row_a, const std::uint8_t* row_b, std::uint8_t* to_a, std::uint8_t* to_b,
+    const std::int64_t* begin, const std::int64_t* pairs, const std::int32_t* weights,
+    std::int64_t most, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i, weights += most) {
+    for (const auto& [from, to] : {std::pair(row_a, to_a), std::pair(row_b, to_b)}) {
+      const std::uint8_t* pixel = from + 3 * begin[i];
       for (std::int64_t c = 0; c < 3; ++c) {
         std::int32_t sum = half;
-        for (std::int64_t k = 0; k < 2 * s.pairs[i]; ++k) {
+        for (std::int64_t k = 0; k < 2 * pairs[i]; ++k) {
           sum += pixel[3 * k + c] * weights[k];
         }
         to[3 * i + c] = static_cast<std::uint8_t>(sum >> weight_bits);
@@ -235,9 +231,9 @@ void Resampler::run(
   for (std::int64_t row = top; row < bottom; row += 2) {
     const std::int64_t other = std::min(row + 1, bottom - 1);
     stretch_rows(
-        {picture.pixels + 3 * row * picture.width, picture.pixels + 3 * other * picture.width,
-         rows_.data() + (row - top) * stride, rows_.data() + (row + 1 - top) * stride,
-         x_.begin.data(), x_.pairs.data(), x_.weights.data(), x_.most, x.count});
+        picture.pixels + 3 * row * picture.width, picture.pixels + 3 * other * picture.width,
+        rows_.data() + (row - top) * stride, rows_.data() + (row + 1 - top) * stride,
+        x_.begin.data(), x_.pairs.data(), x_.weights.data(), x_.most, x.count);
   }
   for (std::int64_t i = 0; i < y.count; ++i) {
     blend(
