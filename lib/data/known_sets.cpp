@@ -33,8 +33,7 @@ DatasetShape shape_of_images(
 }  // namespace
 
 std::vector<KnownSet> known_sets() {
-  std::vector<KnownSet> sets;
-  sets.push_back(
+  return {
       {.name = "fashion-mnist",
        .shape = shape_of_images(1, 28, 28, 10, 60'000, 10'000),
        .mean = {0.2860f},
@@ -50,10 +49,9 @@ std::vector<KnownSet> known_sets() {
                  "ROOT/t10k-images-idx3-ubyte\n"
                  "ROOT/t10k-labels-idx1-ubyte   (each may end in .gz)",
        .read = read_idx_set,
-       .class_names = {
-           "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
-           "Bag", "Ankle boot"}});
-  sets.push_back(
+       .class_names =
+           {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
+            "Bag", "Ankle boot"}},
       {.name = "cifar10",
        .shape = shape_of_images(3, 32, 32, 10, 50'000, 10'000),
        .mean = {0.4914f, 0.4822f, 0.4465f},
@@ -69,10 +67,9 @@ std::vector<KnownSet> known_sets() {
                  "data_batch_5.bin\n"
                  "ROOT/cifar-10-batches-bin/test_batch.bin",
        .read = read_cifar_set<1>,
-       .class_names = {
-           "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
-           "truck"}});
-  sets.push_back(
+       .class_names =
+           {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
+            "truck"}},
       {.name = "cifar100",
        .shape = shape_of_images(3, 32, 32, 100, 50'000, 10'000),
        .mean = {0.5071f, 0.4865f, 0.4409f},
@@ -84,9 +81,8 @@ std::vector<KnownSet> known_sets() {
                      "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
        .layout = "ROOT/cifar-100-binary/train.bin\n"
                  "ROOT/cifar-100-binary/test.bin",
-       .read = read_cifar_set<2>});
-  // The mean and deviation are ImageNet's.
-  sets.push_back(
+       .read = read_cifar_set<2>},
+      // The mean and deviation are ImageNet's.
       {.name = "image-folder",
        .shape = shape_of_images(3, 0, 0, 0, 0, 0),
        .mean = {0.485f, 0.456f, 0.406f},
@@ -98,8 +94,7 @@ std::vector<KnownSet> known_sets() {
                      "into a folder for each class",
        .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, .png, .webp, in any case)\n"
                  "ROOT/val/CLASS/NAME.jpg     (only classes that train has; or test, or valid)\n"
-                 "or ROOT/CLASS/NAME.jpg, of which data.test_share are for the test"});
-  sets.push_back(
+                 "or ROOT/CLASS/NAME.jpg, of which data.test_share are for the test"},
       {.name = "gcide",
        .shape = shape_of_images(0, 0, 0, 0, 0, 0),
        .train_files = {"gcide.dict"},
@@ -109,14 +104,12 @@ std::vector<KnownSet> known_sets() {
                      "of English: the GNU Collaborative International "
                      "Dictionary)",
        .layout = "ROOT/gcide.dict   (may end in .dz or .gz)",
-       .is_text = true});
-  sets.push_back(
+       .is_text = true},
       {.name = "text",
        .shape = shape_of_images(0, 0, 0, 0, 0, 0),
        .how_to_get = "any files of your own; data.root names them",
        .layout = "ROOT, a file or a folder of files, each plain or gzipped",
-       .is_text = true});
-  sets.push_back(
+       .is_text = true},
       {.name = "arrays",
        .shape = shape_of_images(0, 0, 0, 0, 0, 0),
        .how_to_get = "arrays of your own, which abtrain.save_arrays of the Python module writes; "
@@ -124,8 +117,7 @@ std::vector<KnownSet> known_sets() {
        .layout = "ROOT/train.safetensors   (tensors x and y)\n"
                  "ROOT/test.safetensors    (may be missing)\n"
                  "or ROOT/train_x.npy, ROOT/train_y.npy, ROOT/test_x.npy, ROOT/test_y.npy",
-       .is_arrays = true});
-  return sets;
+       .is_arrays = true}};
 }
 
 std::vector<std::string> dataset_names() {
