@@ -133,6 +133,12 @@ void verify(const Checkpoint& checkpoint) {
       checkpoint.folder, checkpoint.workers(), config::kManifest, workers, config::kConfig);
 }
 
+Checkpoint verified_checkpoint(const std::string& folder) {
+  Checkpoint checkpoint = read_checkpoint(folder);
+  verify(checkpoint);
+  return checkpoint;
+}
+
 std::vector<std::string> entries_of(const std::string& run_folder, const std::string& prefix) {
   std::vector<std::string> paths;
   std::error_code none;
@@ -182,9 +188,7 @@ Checkpoint named_checkpoint(const std::string& run_folder, const std::string& na
     there.push_back(brief);
     if (name == file || name == brief || (name == kLast && folder == folders.front()) ||
         (name == kBest && best != found.end() && folder == best->folder)) {
-      Checkpoint checkpoint = read_checkpoint(folder);
-      verify(checkpoint);
-      return checkpoint;
+      return verified_checkpoint(folder);
     }
   }
   throw Error(
@@ -198,9 +202,7 @@ Checkpoint named_checkpoint(const std::string& run_folder, const std::string& na
 std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log) {
   for (const std::string& folder : entries_of(run_folder, kStepPrefix)) {
     try {
-      Checkpoint checkpoint = read_checkpoint(folder);
-      verify(checkpoint);
-      return checkpoint;
+      return verified_checkpoint(folder);
     } catch (const Error& error) {
       log.warning("checkpoint skipped: {}", error.what());
     }

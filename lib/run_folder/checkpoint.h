@@ -22,7 +22,6 @@ namespace abtrain::run_folder {
 
 struct Checkpoint {
   std::string folder;
-  std::string copy_of;                        // the folder that these files were copied from, or ""
   std::int64_t step = 0;                      // steps done
   std::int64_t run_steps = 0;                 // total steps of that run
   std::vector<int> leads;                     // per worker: who stores its replicas' state
@@ -43,6 +42,8 @@ Checkpoint read_checkpoint(const std::string& folder);
 
 // Compares all files with the manifest. Throws DamagedData naming the file.
 void verify(const Checkpoint& checkpoint);
+// Reads it, and verifies it.
+Checkpoint verified_checkpoint(const std::string& folder);
 
 // The newest checkpoint that verifies; those that do not are named in the log.
 std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log);
@@ -51,14 +52,6 @@ std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& 
 // accuracy), or "step-400"; it is verified. Throws MissingInput, which says what
 // there is; DamagedData.
 Checkpoint named_checkpoint(const std::string& run_folder, const std::string& name);
-
-// Borrows the newest checkpoint of another run that verifies, or the checkpoint
-// `folder` itself: links (or copies) its files into <run
-// folder>/checkpoints.source, since that run may prune it while it is being
-// loaded. The next save removes the links. Throws MissingInput, DamagedData.
-Checkpoint borrow_checkpoint(const std::string& folder, const std::string& run_folder, Log& log);
-// Removes what borrow_checkpoint() made, if anything.
-void return_checkpoint(const std::string& run_folder) noexcept;
 
 // The state that worker `rank` stored, plus that of its replicas, which their
 // lead stored. Throws DamagedData.

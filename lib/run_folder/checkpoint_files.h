@@ -15,7 +15,6 @@ namespace abtrain::run_folder {
 constexpr int kCheckpointFormat = 2;
 constexpr const char* kStep = "step";
 constexpr const char* kWorker = "worker";
-constexpr const char* kSource = "checkpoints.source";
 constexpr std::int64_t kMaxWorkers = 65536;  // limit of the key `workers`
 constexpr const char* kStepPrefix = "step-";
 constexpr const char* kOwnPrefix = "own/";

@@ -205,7 +205,6 @@ void CheckpointWriter::publish(const Checkpoint& about, const std::string& folde
   }
   rename(folder, place);
   sync_path(all);
-  return_checkpoint(options_.run_folder);  // all workers have loaded it by now
   try {
     remove_all(old);
     prune();
@@ -246,7 +245,7 @@ void clean_checkpoints(const std::string& run_folder) {
     const fs::path place =
         path.parent_path() / path.filename().string().substr(std::string_view(kObsolete).size());
     try {
-      verify(read_checkpoint(path.string()));
+      verified_checkpoint(path.string());
       if (!fs::exists(place)) {
         rename(path.string(), place.string());
         continue;

@@ -81,32 +81,29 @@ std::string way_from_model(const std::string& run_folder) {
 bool is_own(const run_folder::Checkpoint& checkpoint, const std::string& run_folder) {
   const fs::path run = fs::path(checkpoint.folder).parent_path().parent_path();
   std::error_code none;
-  return checkpoint.copy_of.empty() && fs::equivalent(run.empty() ? "." : run, run_folder, none);
+  return fs::equivalent(run.empty() ? "." : run, run_folder, none);
 }
 
 // The checkpoint that `how` names: the folder of a run or of one checkpoint.
-run_folder::Checkpoint named(const std::string& how, const std::string& run_folder, Log& log) {
+run_folder::Checkpoint named(const std::string& how, Log& log) {
   std::error_code none;
   ABT_CHECK(fs::is_directory(how, none), MissingInput, "--resume: there is no folder '{}'", how);
   if (is_there(how + "/" + config::kManifest)) {
-    run_folder::Checkpoint checkpoint = run_folder::read_checkpoint(how);
-    if (is_own(checkpoint, run_folder)) {
-      run_folder::verify(checkpoint);
-      return checkpoint;
-    }
-  } else if (fs::equivalent(how, run_folder, none)) {
-    auto checkpoint = run_folder::newest_checkpoint(how, log);
-    ABT_CHECK(
-        checkpoint, MissingInput, "--resume: no usable checkpoint in '{}'{}", how,
-        way_from_model(how));
-    return *checkpoint;
+    return run_folder::verified_checkpoint(how);
   }
-  return run_folder::borrow_checkpoint(how, run_folder, log);
+  const auto checkpoint = run_folder::newest_checkpoint(how, log);
+  ABT_CHECK(
+      checkpoint, MissingInput, "--resume: no usable checkpoint in '{}'{}", how,
+      way_from_model(how));
+  return *checkpoint;
 }
 
-ResumeChoice decide(
+}  // namespace
+
+ResumeChoice choose_resume(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder, Log& log) {
+  run_folder::clean_checkpoints(run_folder);
   ResumeChoice choice;
   if (how == "auto" && !is_there(run_folder + "/summary.json")) {
     choice.from = run_folder::newest_checkpoint(run_folder, log);
@@ -114,22 +111,21 @@ ResumeChoice decide(
       choice.from.reset();
     }
   } else if (how != "auto" && how != "none") {
-    choice.from = named(how, run_folder, log);
+    choice.from = named(how, log);
   }
   if (choice.from) {
     const run_folder::Checkpoint& from = *choice.from;
     const config::RunOptions before = configuration_of(from);
     choice.is_own = is_own(from, run_folder);
     choice.changes_length = how != "auto" && choice.is_own && !differences(before, options).empty();
-    const std::string where = from.copy_of.empty() ? from.folder : from.copy_of;
     check_same(
-        differences(before, options, choice.changes_length ? from.run_steps : 0), where,
+        differences(before, options, choice.changes_length ? from.run_steps : 0), from.folder,
         how == "auto" ? kStartOver
                       : formatted(
                             "To continue it, leave these keys as they are there; to "
                             "train with them from the beginning, take {}/{} as the "
                             "configuration, without --resume and with another --name",
-                            where, config::kConfig));
+                            from.folder, config::kConfig));
   }
   const bool finished = is_there(run_folder + "/summary.json") &&
                         !(choice.changes_length && !differences_from(run_folder, options).empty());
@@ -139,8 +135,6 @@ ResumeChoice decide(
   }
   return choice;
 }
-
-}  // namespace
 
 config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint) {
   return config::read_config(formatted("{}/{}", checkpoint.folder, config::kConfig));
@@ -215,19 +209,6 @@ void check_longer(
         "of a run of {} steps from the start",
         before.steps, length.steps, from.step, new_rate.at(from.step),
         old_rate.at(std::min(from.step, before.steps - 1)), length.steps);
-  }
-}
-
-ResumeChoice choose_resume(
-    const std::string& how, bool overwrite, const config::RunOptions& options,
-    const std::string& run_folder, Log& log) {
-  run_folder::clean_checkpoints(run_folder);
-  run_folder::return_checkpoint(run_folder);
-  try {
-    return decide(how, overwrite, options, run_folder, log);
-  } catch (...) {
-    run_folder::return_checkpoint(run_folder);
-    throw;
   }
 }
 

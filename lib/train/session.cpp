@@ -359,7 +359,6 @@ void Session::check_not_stopped(const TrainResult& result) const {
 
 SessionResult Session::finish(const TrainResult& result) {
   run_folder::check_run_lock(true);
-  run_folder::return_checkpoint(folder_);
   const weights::About about = about_model(options_, setup_.dataset);
   weights::save_model(
       folder_ + "/model.safetensors", *result.model,

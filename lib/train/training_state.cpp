@@ -73,15 +73,14 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
     regroup(from, t);
   }
   if (in_.log != nullptr) {
-    const std::string& source = from.copy_of.empty() ? from.folder : from.copy_of;
     in_.log->set_seconds(ledger_.seconds());
     in_.log->event(
         "resume", t,
-        {{"checkpoint", source},
+        {{"checkpoint", from.folder},
          {"checkpoint_step", from.step},
          {"workers_before", from.workers()}});
     in_.log->log().info(
-        "resuming from {}{}", source,
+        "resuming from {}{}", from.folder,
         from.workers() == world_->size()
             ? ""
             : formatted(", saved by {} workers, at step {}", from.workers(), t));

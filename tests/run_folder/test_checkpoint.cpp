@@ -128,7 +128,6 @@ TEST(SavedCheckpoint, SaysWhatItIs) {
       (std::vector<bool>{true, true}));
   const Checkpoint first = read_checkpoint(place_of(folder, 4));
   EXPECT_EQ(first.folder, place_of(folder, 4));
-  EXPECT_EQ(first.copy_of, "");
   EXPECT_EQ(first.step, 4);
   EXPECT_EQ(first.run_steps, 1000);
   EXPECT_EQ(first.leads, (std::vector<int>{0, 0, 2, 2}));
@@ -170,20 +169,6 @@ TEST(SavedCheckpoint, ReplacesAnEarlierOneOfTheSameStep) {
   const Checkpoint checkpoint = read_checkpoint(place_of(folder, 3));
   verify(checkpoint);
   EXPECT_TRUE(at::equal(load_state(checkpoint, 0).own.at("own"), at::full({3}, 2.0F)));
-}
-
-TEST(SavedCheckpoint, EndsABorrowedOne) {
-  const TempFolder other;
-  const TempFolder folder;
-  Log log(LogLevel::Quiet);
-  save_all(other, {{3}});
-  const Checkpoint borrowed = borrow_checkpoint(place_of(other, 3), folder.path(), log);
-  EXPECT_EQ(borrowed.copy_of, place_of(other, 3));
-  EXPECT_TRUE(fs::exists(borrowed.folder));
-  EXPECT_EQ(names_in(folder.path()), Names{kSource});
-  save_all(folder, {{4}});
-  EXPECT_EQ(names_in(folder.path()), Names{"checkpoints"});
-  EXPECT_EQ(steps_in(other), Steps{3});
 }
 
 TEST(ListCheckpoints, NewestFirstWithoutThoseThatCannotBeRead) {

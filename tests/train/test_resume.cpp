@@ -65,7 +65,6 @@ class Resume : public ::testing::Test {
     const auto [got, what] = error_of([&] { choose(how, overwrite); });
     EXPECT_EQ(got, code) << what;
     EXPECT_NE(what.find(says), std::string::npos) << what;
-    EXPECT_FALSE(fs::exists(own_ + "/" + run_folder::kSource));
   }
   bool finished(const std::string& how, bool overwrite = false) const {
     return has_finished(how, overwrite, options_, own_);
@@ -243,12 +242,11 @@ TEST_F(Resume, AFolderOfItsOwnIsUsedInPlace) {
     const ResumeChoice choice = choose(how);
     ASSERT_TRUE(choice.from) << how;
     EXPECT_EQ(choice.from->step, step);
-    EXPECT_EQ(choice.from->copy_of, "");
     EXPECT_TRUE(choice.is_own);
   }
 }
 
-TEST_F(Resume, AFolderOfAnotherRunIsBorrowed) {
+TEST_F(Resume, AFolderOfAnotherRunIsRead) {
   save("other", 4);
   save("other", 8);
   for (const auto& [how, step] : std::vector<std::pair<std::string, std::int64_t>>{
@@ -256,8 +254,7 @@ TEST_F(Resume, AFolderOfAnotherRunIsBorrowed) {
     const ResumeChoice choice = choose(how);
     ASSERT_TRUE(choice.from) << how;
     EXPECT_EQ(choice.from->step, step);
-    EXPECT_EQ(choice.from->copy_of, place("other", step));
-    EXPECT_TRUE(choice.from->folder.starts_with(own_ + "/")) << how;
+    EXPECT_EQ(choice.from->folder, place("other", step));
     EXPECT_NO_THROW(run_folder::verify(*choice.from));
     EXPECT_FALSE(choice.is_own);
   }

@@ -194,9 +194,9 @@ TEST_F(OpenFolder, ARunThatGoesOnKeepsItsCheckpoints) {
 }
 
 TEST_F(OpenFolder, ARunFromAnothersCheckpointIsAFreshOne) {
-  ResumeChoice borrowed;
-  borrowed.from.emplace();
-  open_folder(options_, folder_ / "run", borrowed, log_);
+  ResumeChoice other;
+  other.from.emplace();
+  open_folder(options_, folder_ / "run", other, log_);
   EXPECT_TRUE(has("checkpoints.previous/step-0000000004/x"));
 }
 
