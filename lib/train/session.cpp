@@ -154,32 +154,24 @@ SessionResult Session::train() {
 // One process decides for all, since files may change while others look.
 void Session::choose_start() {
   doing("looking at " + folder_);
-  host_.all_or_none([&] {
-    if (!host_.writes()) {
-      return;
-    }
-    const auto is_finished = [&] {
-      return has_finished(session_.resume, session_.overwrite, options_, folder_);
-    };
-    finished_ = is_finished();
-    if (finished_) {
-      return;
-    }
-    run_lock_.emplace(folder_, log_);
-    // The process that held the lock may have finished the run.
-    finished_ = is_finished();
-    if (finished_) {
+  const auto is_finished = [&] {
+    return has_finished(session_.resume, session_.overwrite, options_, folder_);
+  };
+  const std::string from = host_.decide([&]() -> std::string {
+    if (!is_finished()) {
+      run_lock_.emplace(folder_, log_);
+      // The process that held the lock may have finished the run.
+      if (!is_finished()) {
+        resume_ = choose_resume(session_.resume, session_.overwrite, options_, folder_, log_);
+        return resume_.from ? resume_.from->folder : "";
+      }
       run_lock_.reset();
-    } else {
-      resume_ = choose_resume(session_.resume, session_.overwrite, options_, folder_, log_);
     }
+    return "finished";
   });
-  const std::string from = host_.share(
-      finished_      ? "finished"
-      : resume_.from ? resume_.from->folder
-                     : "");
   finished_ = from == "finished";
-  resume_.changes_length = !host_.share(resume_.changes_length ? "changes" : "").empty();
+  resume_.changes_length =
+      !host_.decide([&] { return resume_.changes_length ? "changes" : ""; }).empty();
   host_.all_or_none([&] {
     if (!host_.writes() && !from.empty() && !finished_) {
       resume_.from = run_folder::read_checkpoint(from);
@@ -189,19 +181,15 @@ void Session::choose_start() {
 
 // One process decides for all here too: a run goes on as it began.
 void Session::choose_forms() {
-  std::string word;
-  host_.all_or_none([&] {
-    if (host_.writes()) {
-      if (resume_.from) {
-        take_recorded(options_, configuration_of(*resume_.from));
-      }
-      options_.train.precision = precision_on(options_.train, setup_.device);
-      word = formatted(
-          "{} {}", options_.train.precision == at::kBFloat16 ? "bf16" : "fp32",
-          config::rank_multiple(options_, setup_.device.is_cuda()));
+  const std::string word = host_.decide([&] {
+    if (resume_.from) {
+      take_recorded(options_, configuration_of(*resume_.from));
     }
+    options_.train.precision = precision_on(options_.train, setup_.device);
+    return formatted(
+        "{} {}", options_.train.precision == at::kBFloat16 ? "bf16" : "fp32",
+        config::rank_multiple(options_, setup_.device.is_cuda()));
   });
-  word = host_.share(word);
   options_.train.precision = word.starts_with("bf16") ? at::kBFloat16 : at::kFloat;
   options_.method.rank.multiple = std::stoll(word.substr(5));
 }

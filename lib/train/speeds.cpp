@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <iterator>
 
 #include "base/clock.h"
 #include "base/env.h"
@@ -29,17 +29,15 @@ constexpr double kTolerance = 1.05;
 // that are much unlike.
 constexpr double kMinShare = 0.5;
 
-std::optional<double> speed_of_variable() {
+// As text; "" without the variable.
+std::string speed_of_variable() {
   const auto text = env(kVariable);
-  if (!text) {
-    return std::nullopt;
-  }
   double speed = 0;
   std::string ignored;
   ABT_CHECK(
-      parse_number(*text, speed, ignored) && speed > 0 && speed <= 1e6, Config,
+      !text || (parse_number(*text, speed, ignored) && speed > 0 && speed <= 1e6), Config,
       "{}: expected a number above 0, up to 1e6, got '{}'", kVariable, printable(*text));
-  return speed;
+  return text ? print_number(speed) : "";
 }
 
 // Ends the steps once there is a figure of each window.
@@ -99,25 +97,12 @@ StepCost measured_cost(const config::RunOptions& options, const Setup& setup) {
   return {seconds - per_example * static_cast<double>(large), per_example};
 }
 
+// What the workers' own processes have printed.
 std::vector<double> numbers_of(const std::vector<std::string>& texts) {
   std::vector<double> numbers;
-  for (const std::string& text : texts) {
-    std::string ignored;
-    ABT_CHECK(
-        parse_number(text, numbers.emplace_back(), ignored), PeerLost,
-        "expected the speed of worker {}, got '{}'", numbers.size() - 1, printable(text));
-  }
+  std::ranges::transform(
+      texts, std::back_inserter(numbers), [](const std::string& text) { return std::stod(text); });
   return numbers;
-}
-
-// "alone per_example" of each worker, as its own process has printed them.
-std::vector<StepCost> costs_of(const std::vector<std::string>& texts) {
-  std::vector<StepCost> costs;
-  for (const std::string& text : texts) {
-    const auto numbers = numbers_of(split_text(text, ' '));
-    costs.push_back({numbers.front(), numbers.back()});
-  }
-  return costs;
 }
 
 }  // namespace
@@ -161,10 +146,8 @@ void choose_speeds(
     }
     return;
   }
-  std::optional<double> given;
-  host.all_or_none([&] { given = speed_of_variable(); });
-  const std::vector<std::string> texts = host.gather(given ? print_number(*given) : "");
-  const std::vector<std::string> hosts = host.gather(host_name());
+  const std::vector<std::string> texts = host.gather(speed_of_variable);
+  const std::vector<std::string> hosts = host.gather(host_name);
   const auto without = std::ranges::find(texts, "");
   const bool measures = std::ranges::count(texts, "") == std::ssize(texts);
   host.all_or_none([&] {
@@ -178,13 +161,16 @@ void choose_speeds(
   std::vector<std::string> words;
   bool equal = false;
   if (measures) {
-    StepCost cost;
-    host.all_or_none([&] { cost = measured_cost(options, setup); });
-    const auto costs = costs_of(
-        host.gather(formatted("{} {}", print_number(cost.alone), print_number(cost.per_example))));
+    const auto printed = host.gather([&] {
+      const StepCost cost = measured_cost(options, setup);
+      return formatted("{} {}", print_number(cost.alone), print_number(cost.per_example));
+    });
     const auto batch = static_cast<double>(options.data.batch_size);
+    std::vector<StepCost> costs;
     std::vector<double> seconds;
-    for (std::size_t i = 0; i < costs.size(); ++i) {
+    for (std::size_t i = 0; i < printed.size(); ++i) {
+      const auto numbers = numbers_of(split_text(printed[i], ' '));
+      costs.push_back({numbers.front(), numbers.back()});
       seconds.push_back(costs[i].alone + batch * costs[i].per_example);
       words.push_back(formatted(
           "{:.3g} and {:.3g} per example ({})", 1e3 * costs[i].alone, 1e3 * costs[i].per_example,

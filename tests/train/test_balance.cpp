@@ -152,19 +152,16 @@ class OneOfThree : public WorkerHost {
  public:
   explicit OneOfThree(std::vector<std::vector<std::string>> others)
       : WorkerHost(0, 1, 3), others_(std::move(others)) {}
-  std::vector<std::string> gather(const std::string& text) override {
-    std::vector<std::string> all = others_.at(calls_++);
-    all.insert(all.begin(), text);
+  std::vector<std::string> gather(const std::function<std::string()>& body) override {
+    std::vector<std::string> all = {body()};
+    if (calls_ < others_.size()) {
+      all.insert(all.end(), others_[calls_].begin(), others_[calls_].end());
+      ++calls_;
+    }
     return all;
-  }
-  void all_or_none(const std::function<void()>& body) override {
-    body();
   }
   at::Device find_device(device::DeviceChoice, WorkerPlace&) override {
     return at::kCPU;
-  }
-  std::string share(const std::string& text) override {
-    return text;
   }
   void join_folder(const std::string&) override {}
   std::vector<std::string> hosts() const override {
@@ -230,7 +227,7 @@ TEST_F(Speeds, AreAboveZero) {
 TEST_F(Speeds, AreMeasuredWithoutTheVariable) {
   const testing::WithVariables none{{"ABTRAIN_SPEED", {}}};
   setup_.dataset = testing::toy_dataset();
-  choose({{"", ""}, {"b", "c"}, {"0 8", "4 16"}});
+  choose({{"", ""}, {"b", "c"}, {"", ""}, {"0 8", "4 16"}});
   EXPECT_EQ(config::batches_of(options_), (std::vector<std::int64_t>{22, 1, 1}));
 }
 

@@ -55,7 +55,7 @@ void run_two(const std::function<void(Processes&, int rank)>& body) {
       EXPECT_EQ(processes.first_rank, rank);
       EXPECT_EQ(processes.writes(), rank == 0);
       body(processes, rank);
-      EXPECT_EQ(processes.agree(nullptr).size(), 2U);
+      EXPECT_EQ(processes.gather([] { return std::string(); }).size(), 2U);
     });
   }
 }
@@ -72,18 +72,22 @@ TEST(Processes, AgreeOnTheirTextsInRankOrder) {
   run_two([](Processes& processes, int rank) {
     for (int n = 0; n < 3; ++n) {
       EXPECT_EQ(
-          processes.agree(nullptr, formatted("n{} of {}", n, rank)),
+          processes.gather([&] { return formatted("n{} of {}", n, rank); }),
           (std::vector<std::string>{formatted("n{} of 0", n), formatted("n{} of 1", n)}));
     }
   });
 }
 
-TEST(Processes, ShareTheTextOfTheFirst) {
+TEST(Processes, DoWhatTheFirstDecides) {
   const std::vector<std::string> texts = {
-      "", "short", std::string("a\0b\n", 4), std::string(300'000, 'x')};
+      "", "short", std::string("a\0b", 3), std::string(300'000, 'x')};
   run_two([&](Processes& processes, int rank) {
     for (const std::string& text : texts) {
-      EXPECT_EQ(processes.share(rank == 0 ? text : "another"), text);
+      const auto decided = processes.decide([&] {
+        EXPECT_EQ(rank, 0);
+        return text;
+      });
+      EXPECT_EQ(decided, text);
     }
   });
 }
@@ -117,7 +121,7 @@ TEST(Processes, StopAtTheSameStepAfterASignal) {
   std::array<std::int64_t, 2> stopped = {-1, -1};
   run_two([&](Processes& processes, int rank) {
     EXPECT_FALSE(processes.control().stop_before(rank, 0));
-    processes.agree(nullptr);
+    processes.all_or_none([] {});
     if (rank == 1) {
       ::raise(SIGTERM);
     }

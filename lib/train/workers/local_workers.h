@@ -12,14 +12,8 @@ class LocalWorkers : public WorkerHost {
  public:
   explicit LocalWorkers(int workers) : WorkerHost(0, workers, workers) {}
   at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) override;
-  void all_or_none(const std::function<void()>& body) override {
-    body();
-  }
-  std::string share(const std::string& text) override {
-    return text;
-  }
-  std::vector<std::string> gather(const std::string& text) override {
-    return {text};
+  std::vector<std::string> gather(const std::function<std::string()>& body) override {
+    return {body()};
   }
   void join_folder(const std::string&) override {}
   std::vector<std::string> hosts() const override;

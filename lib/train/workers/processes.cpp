@@ -165,9 +165,10 @@ Processes::~Processes() {
 
 at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& place) {
   at::Device device = at::kCPU;
-  all_or_none([&] { device = device::pick_device(wanted, launch_.local_rank); });
-  const auto gpus = gather(  // each its own
-      device.is_cuda() ? formatted("{} {}", host_name(), device::info_of(device).id) : "");
+  const auto gpus = gather([&] {  // each its own
+    device = device::pick_device(wanted, launch_.local_rank);
+    return device.is_cuda() ? formatted("{} {}", host_name(), device::info_of(device).id) : "";
+  });
   const auto without = std::ranges::count(gpus, "");
   all_or_none([&] {
     ABT_CHECK(
@@ -185,31 +186,29 @@ at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& plac
 
 void Processes::run_workers(
     const config::RunOptions& options, BackEnd back_end, at::Device device, const Work& work) {
-  work(*world(back_end, device, options.train.timeout), device, control());
-}
-
-comm::Control& Processes::control() {
-  return *channel_;
-}
-
-std::unique_ptr<comm::Communicator> Processes::world(
-    BackEnd back_end, at::Device device, double timeout) {
-  timeout_ = timeout;
+  timeout_ = options.train.timeout;
   if (mpi_) {
-    mpi_->set_timeout(timeout);
+    mpi_->set_timeout(timeout_);
   }
-  if (back_end == BackEnd::Mpi) {
-    return mpi_->communicator();
+  if (back_end == BackEnd::Nccl) {
+    auto nccl = std::make_unique<comm::NcclWorld>(
+        launch_.rank, launch_.size, device, timeout_,
+        [this](void* data, std::size_t bytes) { channel_->share(data, bytes); });
+    const std::lock_guard lock(mutex_);
+    nccl_ = std::move(nccl);
   }
-  auto nccl = std::make_unique<comm::NcclWorld>(
-      launch_.rank, launch_.size, device, timeout,
-      [this](void* data, std::size_t bytes) { channel_->share(data, bytes); });
-  const std::lock_guard lock(mutex_);
-  nccl_ = std::move(nccl);
-  return nccl_->communicator();
+  const auto world = back_end == BackEnd::Nccl ? nccl_->communicator() : mpi_->communicator();
+  work(*world, device, control());
 }
 
-std::vector<std::string> Processes::agree(std::exception_ptr mine, const std::string& text) {
+std::vector<std::string> Processes::gather(const std::function<std::string()>& body) {
+  std::exception_ptr mine;
+  std::string text;
+  try {
+    text = body();
+  } catch (...) {
+    mine = std::current_exception();
+  }
   try {
     return channel_->agree(mine, text);
   } catch (...) {
@@ -220,26 +219,6 @@ std::vector<std::string> Processes::agree(std::exception_ptr mine, const std::st
   }
 }
 
-void Processes::all_or_none(const std::function<void()>& body) {
-  std::exception_ptr mine;
-  try {
-    body();
-  } catch (...) {
-    mine = std::current_exception();
-  }
-  agree(mine);
-}
-
-std::string Processes::share(const std::string& text) {
-  std::uint64_t length = text.size();
-  channel_->share(&length, sizeof(length));
-  std::string shared = writes() ? text : std::string(length, '\0');
-  if (length > 0) {
-    channel_->share(shared.data(), length);
-  }
-  return shared;
-}
-
 void Processes::stop_before_start(const std::string& message) {
   channel_->fail(std::make_exception_ptr(Error(ErrorKind::Stopped, message)));
   say_once(message);
@@ -248,7 +227,7 @@ void Processes::stop_before_start(const std::string& message) {
 }
 
 void Processes::join_folder(const std::string& folder) {
-  const auto all = agree(nullptr, formatted("{} {}", ::getpid(), host_name()));
+  const auto all = gather([] { return formatted("{} {}", ::getpid(), host_name()); });
   {
     const std::lock_guard lock(mutex_);
     folder_ = folder;
@@ -370,7 +349,7 @@ void Processes::run(const std::function<int()>& body) {
   if (*lost_worlds_ > 0) {
     // MPI does not finalize any more, so nobody may leave with messages to send.
     try {
-      agree(nullptr);
+      all_or_none([] {});
     } catch (...) {
       // Another one is lost, now that all is done.
     }

@@ -33,11 +33,7 @@ class Processes : public WorkerHost {
 
   // Throws Error(Config), too, if only some of the workers have a GPU.
   at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) override;
-  void all_or_none(const std::function<void()>& body) override;
-  std::string share(const std::string& text) override;
-  std::vector<std::string> gather(const std::string& text) override {
-    return agree(nullptr, text);
-  }
+  std::vector<std::string> gather(const std::function<std::string()>& body) override;
   // Failures are recorded in the folder from now on.
   void join_folder(const std::string& folder) override;
   std::vector<std::string> hosts() const override;
@@ -50,11 +46,10 @@ class Processes : public WorkerHost {
     // run() does it.
   }
 
-  // Collective: throws on all processes if one brings an error. Otherwise
-  // returns the texts of all processes, one line each, in rank order.
-  std::vector<std::string> agree(std::exception_ptr mine, const std::string& text = "");
   // Through which a request to stop reaches all.
-  comm::Control& control();
+  comm::Control& control() {
+    return *channel_;
+  }
 
   // Ends all processes with exit code 75, from any thread: one has been asked
   // to stop before the first step.
@@ -65,9 +60,6 @@ class Processes : public WorkerHost {
   [[noreturn]] void run(const std::function<int()>& body);
 
  private:
-  // The communicator of the world. Mpi is for tensors on CPUs or any GPU, Nccl
-  // for those on `device`, this worker's own GPU. Collective.
-  std::unique_ptr<comm::Communicator> world(BackEnd back_end, at::Device device, double timeout);
   [[noreturn]] void end_badly(const std::exception_ptr& error);
   // Opens the channel, once there is an MPI or a store. Collective.
   void meet(double timeout);

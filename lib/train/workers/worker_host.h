@@ -58,12 +58,21 @@ class WorkerHost {
   // GPUs they have. Collective. Throws Error(Config) if there is no such
   // device.
   virtual at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) = 0;
-  // Collective: throws in all processes if the body throws in one.
-  virtual void all_or_none(const std::function<void()>& body) = 0;
-  // Collective: returns the text of the process that writes.
-  virtual std::string share(const std::string& text) = 0;
-  // Collective: the texts of all processes, one line each, in rank order.
-  virtual std::vector<std::string> gather(const std::string& text) = 0;
+  // Collective: what the body returns in each process, one line each, in rank
+  // order. Throws in all processes if the body throws in one.
+  virtual std::vector<std::string> gather(const std::function<std::string()>& body) = 0;
+  // The same for a body that returns nothing.
+  void all_or_none(const std::function<void()>& body) {
+    gather([&] {
+      body();
+      return std::string();
+    });
+  }
+  // The same for a body that only the process that writes calls: what it
+  // returns there.
+  std::string decide(const std::function<std::string()>& body) {
+    return gather([&] { return writes() ? body() : std::string(); }).front();
+  }
   // To be called once the run folder is ready. Collective. Throws Error(Io) if
   // a process does not see it.
   virtual void join_folder(const std::string& folder) = 0;
