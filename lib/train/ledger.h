@@ -8,23 +8,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "comm/control/control.h"
 #include "comm/meter.h"
 #include "state/archive.h"
 
 namespace abtrain::train {
 
-// Where the time of a worker went, in seconds. `train` = compute +
-// communication + svd + data: the wall time of the loop without evaluations and
-// checkpoints.
-struct TimeSplit {
-  double train = 0;
-  double compute = 0;
-  double communication = 0;  // in collectives, waits for others included
-  double svd = 0;
-  double data = 0;  // waiting for batches
-  double evaluate = 0;
-  double checkpoint = 0;
-};
+using TimeSplit = comm::Spent;
 
 // Bytes sent by a worker. Metrics are counted in `metrics` only.
 struct TrafficSplit {

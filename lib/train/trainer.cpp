@@ -164,7 +164,7 @@ void Trainer::compare_workers(std::int64_t t) {
   if (in_.control == nullptr || world_->size() == 1) {
     return;
   }
-  in_.control->post(world_->rank(), t, to_spent(ledger_.spent(counts())));
+  in_.control->post(world_->rank(), t, ledger_.spent(counts()));
   if (in_.log != nullptr) {
     if (const auto warning = slow_watch_.look(in_.control->spent(), in_.hosts)) {
       in_.log->log().warning("step {}: {}", t, *warning);
@@ -262,7 +262,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         train_loss_ ? formatted(", train loss {:.6f}", *train_loss_) : "",
         human_bytes(static_cast<double>(ledger_.meter().training_bytes())), human_seconds(trained));
     if (!last && in_.control != nullptr) {
-      log_workers(t, to_splits(in_.control->spent()));
+      log_workers(t, in_.control->spent().workers);
     }
   }
   return test;

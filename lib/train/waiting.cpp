@@ -1,7 +1,6 @@
 #include "train/waiting.h"
 
 #include <algorithm>
-#include <bit>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -43,18 +42,6 @@ nlohmann::ordered_json times_json(
       {"communication", split.communication - waiting.seconds[worker]}};
 }
 
-comm::Spent to_spent(const TimeSplit& seconds) {
-  return std::bit_cast<comm::Spent>(seconds);
-}
-
-std::vector<TimeSplit> to_splits(const comm::AllSpent& spent) {
-  std::vector<TimeSplit> splits;
-  for (const comm::Spent& one : spent.workers) {
-    splits.push_back(std::bit_cast<TimeSplit>(one));
-  }
-  return splits;
-}
-
 std::optional<std::string> SlowWatch::look(
     const comm::AllSpent& now, const std::vector<std::string>& hosts) {
   if (now.workers.size() < 2) {
@@ -65,9 +52,9 @@ std::optional<std::string> SlowWatch::look(
     return std::nullopt;
   }
   const std::int64_t steps = now.steps - begin_.steps;
-  std::vector<TimeSplit> window = to_splits(now);
+  std::vector<TimeSplit> window = now.workers;
   for (std::size_t i = 0; i < window.size(); ++i) {
-    const auto before = std::bit_cast<TimeSplit>(begin_.workers[i]);
+    const TimeSplit& before = begin_.workers[i];
     // Decompositions are shared out by layers: no worker is slow for having more
     // of them.
     window[i].train -= before.train + window[i].svd - before.svd;

@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "comm/control/control.h"
 #include "train/ledger.h"
 
 namespace abtrain::train {
@@ -37,9 +36,6 @@ Waiting find_waiting(const std::vector<TimeSplit>& spent);
 // communication.
 nlohmann::ordered_json times_json(
     const std::vector<TimeSplit>& spent, const Waiting& waiting, std::size_t worker);
-
-comm::Spent to_spent(const TimeSplit& seconds);
-std::vector<TimeSplit> to_splits(const comm::AllSpent& spent);
 
 // Looks for a slow worker while a run goes on, in windows of at least kSteps
 // steps and `seconds` seconds; a worker must be the slow one in two of them in a

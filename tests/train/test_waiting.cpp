@@ -62,7 +62,7 @@ comm::AllSpent after(std::int64_t steps, const std::vector<double>& own, double 
   comm::AllSpent all{steps, {}};
   for (const double one : own) {
     const auto n = static_cast<double>(steps);
-    all.workers.push_back(to_spent(split(n * one, n * (longest - one), n * data)));
+    all.workers.push_back(split(n * one, n * (longest - one), n * data));
   }
   return all;
 }
@@ -92,10 +92,9 @@ TEST(SlowWatch, IsNotMisledByChanceOrDecompositions) {
     EXPECT_FALSE(watch.look(now, {})) << window;
     // Now this one is slow, now the other.
     const auto add = [&](std::size_t worker, double own, double blocked) {
-      auto spent = std::bit_cast<TimeSplit>(now.workers[worker]);
+      TimeSplit& spent = now.workers[worker];
       spent.train += own + blocked;
       spent.communication += blocked;
-      now.workers[worker] = to_spent(spent);
     };
     add(static_cast<std::size_t>(window % 2), 8, 1);
     add(static_cast<std::size_t>(1 - window % 2), 5, 4);
@@ -106,7 +105,7 @@ TEST(SlowWatch, IsNotMisledByChanceOrDecompositions) {
     now.steps += 20;
     TimeSplit owner = split(90.0 * window, 10.0 * window);
     owner.svd = 60.0 * window;
-    now.workers = {to_spent(owner), to_spent(split(30.0 * window, 70.0 * window))};
+    now.workers = {owner, split(30.0 * window, 70.0 * window)};
     EXPECT_FALSE(other.look(now, {})) << window;
   }
 }
@@ -115,13 +114,12 @@ TEST(SlowWatch, LooksOnlyAtTheWindow) {
   SlowWatch watch(5);
   // Worker 0 was slow in the warm-up only; nobody is now.
   comm::AllSpent begin = after(20, {0.1, 0.1});
-  begin.workers[0] = to_spent(split(90, 0));
-  begin.workers[1] = to_spent(split(2, 88));
+  begin.workers[0] = split(90, 0);
+  begin.workers[1] = split(2, 88);
   comm::AllSpent end = begin;
   end.steps = 80;
-  for (comm::Spent& spent : end.workers) {
-    const auto before = std::bit_cast<TimeSplit>(spent);
-    spent = to_spent(split(before.train - before.communication + 6, before.communication + 1));
+  for (TimeSplit& spent : end.workers) {
+    spent = split(spent.train - spent.communication + 6, spent.communication + 1);
   }
   EXPECT_FALSE(watch.look(begin, {}));
   EXPECT_FALSE(watch.look(end, {}));
@@ -139,14 +137,14 @@ TEST(SlowWatch, WithoutAMeetingNobodyHasWaited) {
   SlowWatch watch(5);
   const auto alone = [](std::int64_t steps) {
     const auto n = static_cast<double>(steps);
-    return comm::AllSpent{steps, {to_spent(split(0.1 * n, 0)), to_spent(split(0.2 * n, 0))}};
+    return comm::AllSpent{steps, {split(0.1 * n, 0), split(0.2 * n, 0)}};
   };
   watch.look(alone(20), {});
   EXPECT_FALSE(watch.look(alone(100), {}));
   EXPECT_FALSE(watch.look(alone(200), {}));
   // They meet: worker 0 has waited for all of these steps at once.
   comm::AllSpent met = alone(300);
-  met.workers[0] = to_spent(split(30, 30));
+  met.workers[0] = split(30, 30);
   const auto warning = watch.look(met, {});
   ASSERT_TRUE(warning);
   EXPECT_NE(warning->find("worker 1 makes the others wait 50 %"), std::string::npos) << *warning;

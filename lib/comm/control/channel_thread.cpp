@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -220,10 +222,11 @@ void ControlChannel::handle_at_hub(const Message& message) {
       return;
     case Type::Spent:
       // Other lengths and values are nonsense, but nothing depends on them.
-      if (const auto spent = wire::read_as<Spent>(message.text);
+      if (const auto spent =
+              wire::read_as<std::array<double, sizeof(Spent) / sizeof(double)>>(message.text);
           message.text.size() == sizeof(Spent) &&
           std::ranges::all_of(*spent, [](double s) { return std::isfinite(s); })) {
-        board_.post(message.rank, message.value, *spent);
+        board_.post(message.rank, message.value, std::bit_cast<Spent>(*spent));
       }
       return;
     case Type::Failed:

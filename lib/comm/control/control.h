@@ -4,7 +4,6 @@
 // sends nothing.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,9 +13,20 @@
 
 namespace abtrain::comm {
 
-// Seconds that a worker has spent on several things since its run began; the
-// caller knows which.
-using Spent = std::array<double, 7>;
+// Where the time of a worker went since its run began, in seconds. `train` =
+// compute + communication + svd + data: the wall time of the loop without
+// evaluations and checkpoints.
+struct Spent {
+  double train = 0;
+  double compute = 0;
+  double communication = 0;  // in collectives, waits for others included
+  double svd = 0;
+  double data = 0;  // waiting for batches
+  double evaluate = 0;
+  double checkpoint = 0;
+
+  bool operator==(const Spent&) const = default;
+};
 
 // What all workers had spent after the same number of steps, in rank order.
 struct AllSpent {
