@@ -116,7 +116,7 @@ TimeSplit Ledger::spent(const WorkerFigures& counts) const {
   return s;
 }
 
-void Ledger::close(const WorkerFigures& counts, double trained_parameters) {
+WorkerFigures Ledger::figures(const WorkerFigures& counts, double trained_parameters) {
   meter_.settle(true);
   const auto bytes = [&](comm::Purpose purpose) {
     return static_cast<double>(meter_.of(purpose).bytes);
@@ -126,20 +126,13 @@ void Ledger::close(const WorkerFigures& counts, double trained_parameters) {
   f.traffic.sync = bytes(comm::Purpose::Sync);
   f.traffic.factors = bytes(comm::Purpose::Factors);
   f.traffic.orders = bytes(comm::Purpose::Orders);
+  f.traffic.metrics = bytes(comm::Purpose::Metrics);
   f.traffic.inside_groups = static_cast<double>(
       meter_.of("group", comm::Purpose::Gradient).bytes +
       meter_.of("group", comm::Purpose::Orders).bytes);
   f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
   f.seconds = spent(counts);
   f.trained_parameters = trained_parameters;
-  closed_ = f;
-}
-
-WorkerFigures Ledger::figures() const {
-  WorkerFigures f = closed_.value();
-  f.seconds.evaluate = own_.seconds.evaluate;
-  f.seconds.checkpoint = own_.seconds.checkpoint;
-  f.traffic.metrics = static_cast<double>(meter_.of(comm::Purpose::Metrics).bytes);
   return f;
 }
 

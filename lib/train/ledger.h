@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -66,9 +65,9 @@ class Ledger {
   double pause_seconds() const {
     return own_.seconds.evaluate + own_.seconds.checkpoint;
   }
-  // Without pauses; constant once the ledger is closed.
+  // Without pauses.
   double train_seconds() const {
-    return closed_ ? closed_->seconds.train : seconds() - pause_seconds();
+    return seconds() - pause_seconds();
   }
 
   // Runs the body and adds the bytes that it sends to those of a phase.
@@ -90,9 +89,8 @@ class Ledger {
   // collectives may be missing.
   TimeSplit spent(const WorkerFigures& counts) const;
 
-  // Ends the training. Evaluations and checkpoints are still counted after it.
-  void close(const WorkerFigures& counts, double trained_parameters);
-  WorkerFigures figures() const;  // after close()
+  // All up to now. Waits for the GPU.
+  WorkerFigures figures(const WorkerFigures& counts, double trained_parameters);
 
   // Saves all up to now, or continues what was saved.
   void archive(state::Archive& archive, const WorkerFigures& counts);
@@ -110,7 +108,6 @@ class Ledger {
   double paused_seconds_ = 0;  // of communication outside the training
   // Pauses and the bytes by phase; the figures of the parts before a resume.
   WorkerFigures own_;
-  std::optional<WorkerFigures> closed_;
 };
 
 }  // namespace abtrain::train

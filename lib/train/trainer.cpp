@@ -319,14 +319,13 @@ TrainResult Trainer::run() {
     method_->finish(length_.steps);
     renew_statistics(*model_, length_.steps, comm::Purpose::Sync);
   });
-  device::synchronize(in_.device);
-  ledger_.close(counts(), static_cast<double>(method_->block().numel()));
 
   result.test = evaluate_now(length_.steps, true);
   result.train_loss = train_loss_;
   result.steps = length_.steps;
   result.layers = method_->layers();
-  result.workers = gather_figures(*world_, ledger_.figures());
+  const auto trained = static_cast<double>(method_->block().numel());
+  result.workers = gather_figures(*world_, ledger_.figures(counts(), trained));
   std::vector<TimeSplit> spent;
   for (const WorkerFigures& figures : result.workers) {
     spent.push_back(figures.seconds);
