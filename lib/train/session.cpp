@@ -269,7 +269,7 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
     const bool first = world.rank() == host_.first_rank;
     TrainInputs inputs{options_, setup_.dataset, setup_.validation, device};
     if (inherited == nullptr) {
-      inputs.initialize = [&](nn::Model& model) { setup_.initial->copy_into(model); };
+      inputs.initialize = [&](nn::Model& model) { model.copy_from(*setup_.initial); };
       inputs.resume = resume_.from ? &*resume_.from : nullptr;
     }
     inputs.log = world.rank() == 0 ? &*run_log_ : nullptr;
@@ -282,8 +282,13 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
     inputs.longer = resume_.changes_length;
     inputs.hosts = host_.hosts();
     inputs.hooks = session_.hooks;
-    if (first && session_.watch != nullptr) {
-      inputs.begun = [&] { session_.watch->end(); };
+    if (first) {
+      inputs.begun = [&] {
+        setup_.initial.reset();  // all workers have copied it
+        if (session_.watch != nullptr) {
+          session_.watch->end();
+        }
+      };
     }
     TrainResult done = train_worker(world, inputs);
     if (first) {

@@ -1,6 +1,7 @@
 #include "train/setup.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -122,7 +123,7 @@ void prepare(
   doing(
       options.model.weights ? "reading " + *options.model.weights
                             : "initializing " + options.model.name);
-  s.initial = std::make_unique<InitialModel>(options, shape, host.workers_in_process);
+  s.initial = make_initial_model(options, shape);
   if (options.model.weights) {
     log.info(
         "{}: the initial weights are those of {}{}", options.model.name, *options.model.weights,
@@ -130,6 +131,38 @@ void prepare(
             ? ""
             : formatted(", but not of {} (model.fresh)", join(options.model.fresh, ", ")));
   }
+}
+
+std::unique_ptr<nn::Model> make_initial_model(
+    const config::RunOptions& options, const nn::InputShape& shape) {
+  const nn::ModelOptions& o = options.model;
+  std::unique_ptr<nn::Model> model = nn::make_model(o, shape);
+  if (!o.weights || !o.fresh.empty()) {
+    model->initialize(o.init, options.seed);
+  }
+  if (o.weights) {
+    try {
+      weights::load_model(*o.weights, *model, o.fresh);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::Config) {
+        throw;
+      }
+      throw Error(
+          error.kind(), formatted(
+                            "model.weights: {}{}", error.what(),
+                            error.kind() == ErrorKind::DamagedData
+                                ? "\nmodel.fresh names layers that are not taken from the "
+                                  "file"
+                                : ""));
+    }
+    const at::NoGradGuard no_grad;
+    for (const nn::NamedWeight& w : model->weights()) {
+      if (w.weight->is_factored()) {
+        w.weight->set_dense(w.weight->merged());
+      }
+    }
+  }
+  return model;
 }
 
 void open_folder(

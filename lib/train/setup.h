@@ -13,8 +13,8 @@
 #include "config/run_options.h"
 #include "data/dataset.h"
 #include "data/device_images.h"
+#include "nn/model.h"
 #include "train/back_end.h"
-#include "train/initial_model.h"
 #include "train/resume.h"
 #include "train/workers/worker_host.h"
 
@@ -26,7 +26,7 @@ struct Setup {
   data::Examples validation;
   std::unique_ptr<data::DeviceCopies> device_copies;  // may be null
   RunLength length;
-  std::unique_ptr<InitialModel> initial;
+  std::unique_ptr<nn::Model> initial;  // until the workers have copied it
   BackEnd back_end = BackEnd::Local;
 };
 
@@ -39,6 +39,11 @@ void choose_place(Setup& setup, const config::RunOptions& options, WorkerHost& h
 void prepare(
     Setup& setup, const config::RunOptions& options, const WorkerHost& host,
     const std::function<void(const std::string&)>& doing, Log& log);
+
+// The initial weights of all workers: made from model.init and seed, or read
+// from the file model.weights. Errors: as load_model().
+std::unique_ptr<nn::Model> make_initial_model(
+    const config::RunOptions& options, const nn::InputShape& shape);
 
 // Makes the folder of the run ready for a fresh start or for resuming.
 void open_folder(

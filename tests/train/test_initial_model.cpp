@@ -1,12 +1,10 @@
-#include "train/initial_model.h"
-
+// The weights with which all workers begin.
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "error_of.h"
 #include "temp_folder.h"
+#include "train/setup.h"
 
 namespace abtrain::train {
 namespace {
@@ -28,36 +26,23 @@ void expect_equal(const nn::Model& a, const nn::Model& b) {
   }
 }
 
-TEST(InitialModel, GivesEveryTakerTheSameWeights) {
+TEST(InitialModel, IsMadeFromTheSeed) {
   const config::RunOptions options = small();
   const auto wanted = nn::make_model(options.model, kShape);
   wanted->initialize(options.model.init, options.seed);
-  InitialModel initial(options, kShape, 2);
-  for (int taker = 0; taker < 2; ++taker) {
-    const auto model = nn::make_model(options.model, kShape);
-    initial.copy_into(*model);
-    expect_equal(*model, *wanted);
-  }
-}
-
-TEST(InitialModel, HasNoMoreTakersThanAnnounced) {
-  const config::RunOptions options = small();
-  InitialModel initial(options, kShape, 1);
-  const auto model = nn::make_model(options.model, kShape);
-  initial.copy_into(*model);
-  EXPECT_THROW(initial.copy_into(*model), std::logic_error);
+  expect_equal(*make_initial_model(options, kShape), *wanted);
 }
 
 TEST(InitialModel, NamesTheKeyOfAFileThatCannotBeUsed) {
   const TempFolder folder;
   config::RunOptions options = small();
   options.model.weights = folder / "none.safetensors";
-  const auto [missing, text] = error_of([&] { InitialModel(options, kShape, 1); });
+  const auto [missing, text] = error_of([&] { make_initial_model(options, kShape); });
   EXPECT_EQ(missing, 66);
   EXPECT_TRUE(text.starts_with("model.weights: ")) << text;
   EXPECT_EQ(text.find("model.fresh"), std::string::npos) << text;
   options.model.weights = folder.add("torn.safetensors", "torn");
-  const auto [damaged, more] = error_of([&] { InitialModel(options, kShape, 1); });
+  const auto [damaged, more] = error_of([&] { make_initial_model(options, kShape); });
   EXPECT_EQ(damaged, 65);
   EXPECT_TRUE(more.starts_with("model.weights: ")) << more;
   EXPECT_NE(more.find("\nmodel.fresh names layers"), std::string::npos) << more;

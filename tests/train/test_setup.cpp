@@ -121,7 +121,7 @@ TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
   std::array<std::unique_ptr<nn::Model>, 2> models;
   for (auto& model : models) {
     model = nn::make_model(options_.model, shape);
-    setup.initial->copy_into(*model);
+    model->copy_from(*setup.initial);
   }
   testing::expect_same_bits(*models[0], *models[1]);
   EXPECT_FALSE(testing::tensors_of(*models[0]).empty());
