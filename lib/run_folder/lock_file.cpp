@@ -53,11 +53,6 @@ std::string this_machine() {
   return error || boot.empty() ? "" : formatted("{} {}", boot, space.string());
 }
 
-std::string random_id() {
-  std::random_device device;
-  return formatted("{:08x}{:08x}", device(), device());
-}
-
 std::string lock_text(const LockHolder& holder, std::int64_t beat) {
   const nlohmann::ordered_json value = {
       {"host", holder.host}, {"pid", holder.pid},         {"started", holder.started},
@@ -127,18 +122,14 @@ std::optional<LockFile> read_lock(const std::string& path, int file) {
 LockHolder this_process() {
   const pid_t pid = ::getpid();
   const auto state = process_state(pid);
+  std::random_device random;
   return {
-      .id = random_id(),
+      .id = formatted("{:08x}{:08x}", random(), random()),
       .host = host_name(),
       .machine = this_machine(),
       .pid = pid,
       .ticks = state ? state->started : "",
       .started = utc_now()};
-}
-
-LockHolder with_new_id(LockHolder holder) {
-  holder.id = random_id();
-  return holder;
 }
 
 bool is_on_machine(const LockHolder& holder, const LockHolder& me) {

@@ -21,7 +21,6 @@ struct LockHolder {
 
 // This process, with a new id.
 LockHolder this_process();
-LockHolder with_new_id(LockHolder holder);
 // Whether both are processes of one machine, as far as the lock tells.
 bool is_on_machine(const LockHolder& holder, const LockHolder& me);
 // Whether the process is alive. It must be one of this machine.

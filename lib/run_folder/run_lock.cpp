@@ -120,7 +120,7 @@ bool RunLock::try_take(Log& log) {
   if (!found) {
     return create_lock(place, me_);
   }
-  if (!is_dead(found->path, found->holder, log)) {
+  if (!is_dead(*found, log)) {
     return false;
   }
   const std::string claim = claim_on(folder_, found->holder);
@@ -142,7 +142,8 @@ bool RunLock::try_take(Log& log) {
 
 // Whether the holder is dead. Throws if it is alive; returns false if something
 // changed meanwhile.
-bool RunLock::is_dead(const std::string& path, const LockHolder& holder, Log& log) {
+bool RunLock::is_dead(const LockFile& found, Log& log) {
+  const LockHolder& holder = found.holder;
   if (is_on_machine(holder, me_)) {
     // A launcher that reports a failure may be faster than its last process.
     for (double waited = 0; is_alive(holder); waited += times_.beat / 30) {
@@ -150,16 +151,12 @@ bool RunLock::is_dead(const std::string& path, const LockHolder& holder, Log& lo
         refuse(folder_, holder);
       }
       pause_for(times_.beat / 30);
-      const auto now = read_lock(path);
+      const auto now = read_lock(found.path);
       if (!now || now->holder.id != holder.id) {
         return false;
       }
     }
     return true;
-  }
-  const auto before = read_lock(path);
-  if (!before || before->holder.id != holder.id) {
-    return false;
   }
   const bool is_named = holder.pid > 0;
   const double stale =
@@ -175,7 +172,7 @@ bool RunLock::is_dead(const std::string& path, const LockHolder& holder, Log& lo
       log.info(
           "{} is empty or damaged, and names nobody who holds the folder. "
           "Watching it for {} s to see whether a process writes to it",
-          path, stale);
+          found.path, stale);
     }
   }
   // Counts looks rather than time, so that a hanging file system does not make
@@ -184,11 +181,11 @@ bool RunLock::is_dead(const std::string& path, const LockHolder& holder, Log& lo
   const auto looks = static_cast<int>(std::ceil(stale / between));
   for (int look = 0; look < looks; ++look) {
     pause_for(between);
-    const auto now = read_lock(path);
+    const auto now = read_lock(found.path);
     if (!now || now->holder.id != holder.id) {
       return false;
     }
-    if (now->text != before->text) {
+    if (now->text != found.text) {
       refuse(folder_, holder);
     }
   }
@@ -248,7 +245,7 @@ void RunLock::release() noexcept {
     // proceeds.
     const std::string place = lock_in(folder_);
     const std::string claim = claim_on(folder_, me_);
-    if (create_lock(claim, with_new_id(me_))) {
+    if (create_lock(claim, this_process())) {
       const auto found = read_lock(place);
       if (found && found->holder.id == me_.id) {
         ::unlink(place.c_str());

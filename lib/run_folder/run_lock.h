@@ -52,7 +52,7 @@ class RunLock {
 
  private:
   bool try_take(Log& log);
-  bool is_dead(const std::string& path, const LockHolder& holder, Log& log);
+  bool is_dead(const LockFile& found, Log& log);
   void beat();
 
   std::string folder_;

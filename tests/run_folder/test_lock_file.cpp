@@ -42,7 +42,7 @@ TEST(LockHolder, LivesAsLongAsItsProcess) {
 
 TEST(LockHolder, HasAnIdThatIsNeverUsedTwice) {
   const LockHolder me = this_process();
-  const LockHolder again = with_new_id(me);
+  const LockHolder again = this_process();
   EXPECT_NE(me.id, again.id);
   EXPECT_EQ(me.pid, again.pid);
   EXPECT_EQ(me.machine, again.machine);
@@ -72,7 +72,7 @@ TEST(LockFile, IsCreatedByOneOnly) {
   const std::string path = lock_in(folder.path());
   const LockHolder me = this_process();
   EXPECT_TRUE(create_lock(path, me));
-  EXPECT_FALSE(create_lock(path, with_new_id(me)));
+  EXPECT_FALSE(create_lock(path, this_process()));
   EXPECT_EQ(read_lock(path)->holder.id, me.id);
   EXPECT_FALSE(create_lock(lock_in(folder / "nowhere"), me));
   // No temporary file is left.
@@ -116,8 +116,8 @@ TEST(FindHolder, FollowsTheChainOfTakeovers) {
   const TempFolder folder;
   EXPECT_FALSE(find_holder(folder.path()));
   const LockHolder first = this_process();
-  const LockHolder second = with_new_id(first);
-  const LockHolder third = with_new_id(first);
+  const LockHolder second = this_process();
+  const LockHolder third = this_process();
   create_lock(lock_in(folder.path()), first);
   EXPECT_EQ(find_holder(folder.path())->holder.id, first.id);
   create_lock(claim_on(folder.path(), first), second);
@@ -139,7 +139,7 @@ TEST(BeatLock, ChangesTheTextOfItsOwnFile) {
   EXPECT_NE(after, before);
   EXPECT_EQ(after.size(), before.size());
   // That of another one is read only.
-  EXPECT_EQ(beat_lock(path, with_new_id(me), 6)->holder.id, me.id);
+  EXPECT_EQ(beat_lock(path, this_process(), 6)->holder.id, me.id);
   EXPECT_EQ(read_file(path), after);
 }
 
