@@ -76,7 +76,7 @@ class CheckpointWriter {
   bool save(Checkpoint about, state::State& state, int lead);
 
  private:
-  std::string write_own(
+  void write_own(
       const std::string& folder, std::int64_t step, state::State& state, bool is_lead,
       std::int64_t& bytes, std::uint64_t& hash) const;
   void publish(const Checkpoint& about, const std::string& folder) const;

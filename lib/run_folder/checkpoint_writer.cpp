@@ -70,8 +70,7 @@ void CheckpointWriter::tell(const char* moment, const std::string& folder) const
   }
 }
 
-// Returns what went wrong, or "" on success.
-std::string CheckpointWriter::write_own(
+void CheckpointWriter::write_own(
     const std::string& folder, std::int64_t step, state::State& state, bool is_lead,
     std::int64_t& bytes, std::uint64_t& hash) const {
   std::vector<state::NamedTensor> tensors;
@@ -83,43 +82,36 @@ std::string CheckpointWriter::write_own(
       tensors.push_back({kReplicasPrefix + name, tensor});
     }
   }
-  try {
-    tell("write", folder);
-    XXH3_state_t digest;
-    XXH3_64bits_reset(&digest);
-    state::write_safetensors(
-        folder + "/" + worker_file(world_.rank()), tensors,
-        {{"state", state.values->dump()},
-         {kStep, std::to_string(step)},
-         {kWorker, std::to_string(world_.rank())}},
-        [&](std::string_view piece) {
-          bytes += static_cast<std::int64_t>(piece.size());
-          XXH3_64bits_update(&digest, piece.data(), piece.size());
-        });
-    hash = XXH3_64bits_digest(&digest);
-    return {};
-  } catch (const Error& error) {
-    return error.what();
-  }
+  tell("write", folder);
+  XXH3_state_t digest;
+  XXH3_64bits_reset(&digest);
+  state::write_safetensors(
+      folder + "/" + worker_file(world_.rank()), tensors,
+      {{"state", state.values->dump()},
+       {kStep, std::to_string(step)},
+       {kWorker, std::to_string(world_.rank())}},
+      [&](std::string_view piece) {
+        bytes += static_cast<std::int64_t>(piece.size());
+        XXH3_64bits_update(&digest, piece.data(), piece.size());
+      });
+  hash = XXH3_64bits_digest(&digest);
 }
 
 bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   const bool first = world_.rank() == 0;
   const std::string all = options_.run_folder + "/" + config::kCheckpoints;
   const std::string folder = formatted("{}/{}{}", all, kUnfinished, step_folder(about.step));
-  std::string problem;
-  if (first) {
+  // Runs the body, and says whether it has succeeded on all workers.
+  const auto all_succeed = [&](const auto& body) {
+    std::string problem;
     try {
-      check_run_lock(true);
-      remove_all(folder);
-      make_folders(folder);
+      body();
     } catch (const Error& error) {
       problem = error.what();
     }
-  }
-  const auto nobody_failed = [&] {
     const auto failed = comm::gather_numbers(world_, {problem.empty() ? 0 : 1});
-    if (std::ranges::count(failed, 1) == 0) {
+    const auto who = std::ranges::find(failed, 1) - failed.begin();
+    if (who == std::ssize(failed)) {
       return true;
     }
     if (first && !lost_run_lock()) {
@@ -127,7 +119,6 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
       fs::remove_all(folder, ignored);
     }
     if (log_ != nullptr) {
-      const auto who = std::ranges::find(failed, 1) - failed.begin();
       log_->warning(
           "step {}: no checkpoint was saved: {}", about.step,
           problem.empty() ? formatted("worker {} could not write its part", who) : problem);
@@ -137,20 +128,25 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
     }
     return false;
   };
-  if (!nobody_failed()) {
-    return false;
-  }
-
+  const bool is_ready = all_succeed([&] {
+    if (first) {
+      check_run_lock(true);
+      remove_all(folder);
+      make_folders(folder);
+    }
+  });
   std::int64_t bytes = 0;
   std::uint64_t hash = 0;
-  problem = write_own(folder, about.step, state, lead == world_.rank(), bytes, hash);
-  if (!nobody_failed()) {
+  const auto write = [&] {
+    write_own(folder, about.step, state, lead == world_.rank(), bytes, hash);
+  };
+  if (!is_ready || !all_succeed(write)) {
     return false;
   }
   const auto marks =
       comm::gather_numbers(world_, {bytes, static_cast<std::int64_t>(hash), std::int64_t{lead}});
-  if (first) {
-    try {
+  const bool published = all_succeed([&] {
+    if (first) {
       ordered_json files = ordered_json::object();
       for (int r = 0; r < world_.size(); ++r) {
         const std::int64_t* mark = &marks[static_cast<std::size_t>(3 * r)];
@@ -179,15 +175,12 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
           {"files", files}};
       atomic_write(folder + "/" + config::kManifest, manifest.dump(2) + "\n");
       publish(about, folder);
-    } catch (const Error& error) {
-      problem = error.what();
     }
+  });
+  if (published) {
+    tell("saved", formatted("{}/{}", all, step_folder(about.step)));
   }
-  if (!nobody_failed()) {
-    return false;
-  }
-  tell("saved", formatted("{}/{}", all, step_folder(about.step)));
-  return true;
+  return published;
 }
 
 void CheckpointWriter::publish(const Checkpoint& about, const std::string& folder) const {
