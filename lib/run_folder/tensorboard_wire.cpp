@@ -1,6 +1,5 @@
 #include "run_folder/tensorboard_wire.h"
 
-#include <array>
 #include <bit>
 
 namespace abtrain::run_folder {
@@ -12,21 +11,6 @@ constexpr unsigned kVarint = 0;
 constexpr unsigned kFixed64 = 1;
 constexpr unsigned kLengthDelimited = 2;
 constexpr unsigned kFixed32 = 5;
-
-constexpr std::array<std::uint32_t, 256> make_table() {
-  constexpr std::uint32_t kPolynomial = 0x82F63B78;  // bits reversed
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t value = byte;
-    for (int bit = 0; bit < 8; ++bit) {
-      value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
-    }
-    table[byte] = value;
-  }
-  return table;
-}
-
-constexpr std::array<std::uint32_t, 256> kTable = make_table();
 
 template <class Integer>
 void append(std::string& out, Integer value) {
@@ -80,9 +64,13 @@ Message& Message::bytes(int field, std::string_view value) {
 }
 
 std::uint32_t crc32c(std::string_view bytes) {
+  constexpr std::uint32_t kPolynomial = 0x82F63B78;  // bits reversed
   std::uint32_t crc = ~0U;
   for (const char c : bytes) {
-    crc = kTable[(crc ^ static_cast<unsigned char>(c)) & 0xFF] ^ (crc >> 8);
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
+    }
   }
   return ~crc;
 }
