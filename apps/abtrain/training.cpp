@@ -34,6 +34,23 @@ int train_here(
   const StopSignals signals;  // in effect from start to end
   const comm::Launch launch = comm::find_launch(flags);
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
+  std::optional<train::Processes> processes;
+  if (launch.size > 1) {
+    log.info("{}", launch.text());
+    Log log_of_each;  // each process says what it is waiting for
+    train::SetupWatch watch(
+        log_of_each,
+        formatted(
+            "{}: waiting for the others{}; each rank from 0 to {} must be started once",
+            launch.text(), launch.port > 0 ? formatted(" at {}:{}", launch.host, launch.port) : "",
+            launch.size - 1));
+    if (launch.has_mpi && launch.rank != 0) {
+      // mpirun stops all processes, and one of them reports it.
+      watch.set_leave([](const std::string&) { std::_Exit(static_cast<int>(ErrorKind::Stopped)); });
+    }
+    processes.emplace(launch, log);
+    session.host = &*processes;
+  }
   train::SetupWatch watch(log, "reading the configuration");
   session.watch = &watch;
   session.hooks = train_hooks();
@@ -44,24 +61,15 @@ int train_here(
     }
     app::print(train::train(options, session, log).table);
   };
-  if (launch.size == 1) {
+  if (!processes) {
     train_once(read(0, log));
     return 0;
   }
-  log.info("{}", launch.text());
-  watch.doing("waiting for the other processes");
-  if (launch.has_mpi && launch.rank != 0) {
-    // mpirun stops all processes, and one of them reports it.
-    watch.set_leave([](const std::string&) { std::_Exit(static_cast<int>(ErrorKind::Stopped)); });
-  }
-  train::Processes processes(launch, log);
-  session.host = &processes;
-  watch.set_leave([&](const std::string& message) { processes.stop_before_start(message); });
-  processes.run([&] {
+  watch.set_leave([&](const std::string& message) { processes->stop_before_start(message); });
+  processes->run([&] {
     try {
-      watch.doing("reading the configuration");
       config::RunOptions options;
-      processes.all_or_none([&] { options = read(launch.size, log); });
+      processes->all_or_none([&] { options = read(launch.size, log); });
       train_once(options);
     } catch (...) {
       watch.end();

@@ -13,10 +13,10 @@
 #include <string>
 #include <thread>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/signals.h"
 #include "temp_folder.h"
-#include "train/workers/meeting_watch.h"
 
 namespace abtrain::train {
 namespace {
@@ -84,23 +84,13 @@ TEST(SetupWatch, EndsTheProcessByItself) {
       "nothing is lost; the same command starts again\n");
 }
 
-TEST(MeetingWatch, EndsAProcessThatWaitsForOthers) {
-  const WatchEnd end = end_of([] {
-    const StopSignals signals;
-    const MeetingWatch watch("waiting for the others");
-    ::raise(SIGTERM);
-    wait_to_be_ended();
-  });
-  EXPECT_EQ(end.code, 75);
-  EXPECT_EQ(end.said, "abtrain: waiting for the others; stopped by SIGTERM\n");
-}
-
 // LibTorch's calls fail when a signal interrupts them.
-TEST(MeetingWatch, ASignalCountsForMoreThanTheErrorItCauses) {
+TEST(SetupWatch, ASignalCountsForMoreThanTheErrorItCauses) {
   const WatchEnd end = end_of([] {
     const StopSignals signals;
+    Log log(LogLevel::Quiet);
     try {
-      const MeetingWatch watch("waiting for the others");
+      const SetupWatch watch(log, "waiting for the others");
       ::raise(SIGTERM);
       throw Error(ErrorKind::PeerLost, "interrupted");
     } catch (const Error&) {
@@ -108,12 +98,18 @@ TEST(MeetingWatch, ASignalCountsForMoreThanTheErrorItCauses) {
     }
   });
   EXPECT_EQ(end.code, 75);
-  EXPECT_EQ(end.said, "abtrain: waiting for the others; stopped by SIGTERM\n");
+  EXPECT_EQ(
+      end.said,
+      "abtrain: stopped by SIGTERM before the first step (waiting for the others): "
+      "nothing is lost; the same command starts again\n");
 }
 
-TEST(MeetingWatch, EndsInSilenceWhenTheOthersHaveCome) {
+TEST(SetupWatch, EndsInSilence) {
   const WatchEnd end = end_of([] {
-    { const MeetingWatch watch("waiting for the others"); }
+    {
+      Log log(LogLevel::Info);
+      const SetupWatch watch(log, "waiting for the others");
+    }
     ::_exit(3);
   });
   EXPECT_EQ(end.code, 3);

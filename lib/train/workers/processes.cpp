@@ -23,7 +23,6 @@
 #include "comm/share.h"
 #include "device/devices.h"
 #include "train/workers/leave.h"
-#include "train/workers/meeting_watch.h"
 
 namespace abtrain::train {
 
@@ -124,11 +123,6 @@ Processes::Processes(const comm::Launch& launch, Log& log)
       launch.has_mpi || launch.port > 0, Config,
       "{}, but there is neither MPI nor an address to meet at", launch.text());
   const Deadline deadline(kMeetSeconds);
-  const MeetingWatch watch(formatted(
-      "{}: waiting for the others{}; each rank from 0 to {} must be started "
-      "once",
-      launch.text(), launch.port > 0 ? formatted(" at {}:{}", launch.host, launch.port) : "",
-      launch.size - 1));
   if (launch.has_mpi) {
     mpi_ = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
     meet(comm::ControlOptions().connect_timeout);

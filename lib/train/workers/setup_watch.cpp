@@ -35,7 +35,11 @@ SetupWatch::SetupWatch(Log& log, std::string doing)
       thread_([this](const std::stop_token& stop) { watch(stop); }) {}
 
 SetupWatch::~SetupWatch() {
+  const bool has_failed = thread_.joinable() && std::uncaught_exceptions() > errors_;
   end();
+  if (has_failed) {
+    leave_on_signal();
+  }
 }
 
 void SetupWatch::doing(std::string what) {
@@ -77,19 +81,29 @@ void SetupWatch::show() {
 void SetupWatch::watch(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, stop, kPause, [&] { return stop.stop_requested(); })) {
-    if (const int signal = StopSignals::requested(); signal != 0) {
-      const std::string message = formatted(
-          "stopped by {} before the first step ({}): nothing is lost; the same "
-          "command starts again",
-          signal_name(signal), what_);
-      const Leave leave = leave_;
+    if (StopSignals::requested() != 0) {
       lock.unlock();
-      log_.live("");
-      leave(message);
+      leave_on_signal();
       return;
     }
     show();
   }
+}
+
+void SetupWatch::leave_on_signal() {
+  const int signal = StopSignals::requested();
+  if (signal == 0) {
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  const std::string message = formatted(
+      "stopped by {} before the first step ({}): nothing is lost; the same "
+      "command starts again",
+      signal_name(signal), what_);
+  const Leave leave = leave_;
+  lock.unlock();
+  log_.live("");
+  leave(message);
 }
 
 }  // namespace abtrain::train

@@ -1,10 +1,12 @@
 // Watches a run until its first step, which can take minutes: shows what is
-// being done, and ends the process soon after a signal that asks for a stop.
-// What the main thread is busy with meanwhile (a large factorization, waiting
-// for other processes) cannot be interrupted otherwise.
+// being done, and ends the process soon after a signal that asks for a stop, or
+// when the signal itself has ended with an error what was being done. What the
+// main thread is busy with meanwhile (a large factorization, waiting for other
+// processes) cannot be interrupted otherwise.
 #pragma once
 
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -34,7 +36,9 @@ class SetupWatch {
  private:
   void watch(const std::stop_token& stop);
   void show();
+  void leave_on_signal();
 
+  const int errors_ = std::uncaught_exceptions();
   Log& log_;
   std::mutex mutex_;
   std::condition_variable_any ended_;
