@@ -17,11 +17,6 @@ constexpr double kShareOfMemory = 0.1;
 
 }  // namespace
 
-std::int64_t example_count(const ExampleSource& source) {
-  const auto* here = std::get_if<OnHost>(&source);
-  return here != nullptr ? here->examples.size() : std::get<OnDevice>(source).images.size();
-}
-
 RunExamples examples_of(const TrainInputs& inputs) {
   if (inputs.device_copies == nullptr) {
     return {OnHost{inputs.dataset.train}, OnHost{inputs.validation}, OnHost{inputs.dataset.test}};

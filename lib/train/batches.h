@@ -26,8 +26,6 @@ struct OnDevice {
 };
 using ExampleSource = std::variant<OnHost, OnDevice>;
 
-std::int64_t example_count(const ExampleSource& source);
-
 // Where a worker reads its images. `validation` may be empty.
 struct RunExamples {
   ExampleSource train, validation, test;

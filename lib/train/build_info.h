@@ -8,18 +8,16 @@ namespace abtrain::train {
 
 struct BuildInfo {
   std::string version;     // "0.1.0"
-  std::string revision;    // of git, "-dirty" if files were changed, or ""
   std::string build_type;  // "Release"
   std::string compiler;    // "GNU 12.2.0"
   std::string torch;       // LibTorch, "2.11.0"
   std::string cuda;        // the toolkit used to compile, "13.0.88"
-  std::string nccl;        // "2.28.9"
   std::string mpi;         // those that can be loaded, "Open MPI, MPICH"
 };
 
 BuildInfo build_info();
 
-// "0.1.0 (6d0915b1c2)".
+// "0.1.0 (6d0915b1c2)": with the revision of git, "-dirty" if files were changed.
 std::string version_line();
 
 }  // namespace abtrain::train

@@ -19,10 +19,8 @@ using nlohmann::ordered_json;
 constexpr auto kPurpose = comm::Purpose::Sync;
 
 std::string broadcast_text(comm::Communicator& world, const std::string& text, int root) {
-  const at::Tensor length = at::empty({1}, at::kLong);
-  *length.data_ptr<std::int64_t>() = static_cast<std::int64_t>(text.size());
-  world.broadcast(length, root, kPurpose).wait();
-  const at::Tensor bytes = at::empty({length.item<std::int64_t>()}, at::kByte);
+  const auto lengths = comm::gather_numbers(world, {std::ssize(text)});
+  const at::Tensor bytes = at::empty({lengths[static_cast<std::size_t>(root)]}, at::kByte);
   if (world.rank() == root) {
     std::memcpy(bytes.data_ptr(), text.data(), text.size());
   }

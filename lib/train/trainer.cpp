@@ -235,7 +235,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         test.is_text() ? "loss over the training windows" : "loss over the training images",
         *train_loss_);
   }
-  if (example_count(examples_.validation) > 0) {
+  if (in_.validation.size() > 0) {
     const Score held = score(*merged_, examples_.validation, world_->size()).all;
     fields.update(score_json(held, "validation_"));
     check_loss("validation loss", held.loss);
