@@ -1,5 +1,8 @@
 #include "train/class_scores.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/bincount.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -75,39 +78,31 @@ std::string confusion_table(const std::vector<ordered_json>& classes, const orde
 void add_class_scores(
     ordered_json& evaluation, const at::Tensor& answers, std::int64_t classes,
     const std::vector<std::string>& names) {
-  const auto size = static_cast<std::size_t>(classes);
-  std::vector<std::int64_t> count(size);
-  std::vector<std::int64_t> correct(size);
-  std::vector<std::vector<std::int64_t>> confusion(
-      classes <= kMostInConfusion ? size : 0, std::vector<std::int64_t>(size));
-  std::int64_t among_five = 0;
-  const auto* answer = answers.const_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < answers.size(0); ++i, answer += 3) {
-    const auto label = static_cast<std::size_t>(answer[0]);
-    const auto taken_for = static_cast<std::size_t>(answer[1]);
-    ++count[label];
-    correct[label] += label == taken_for ? 1 : 0;
-    among_five += answer[2];
-    if (!confusion.empty()) {
-      ++confusion[label][taken_for];
-    }
-  }
+  const at::Tensor label = answers.select(1, 0);
+  const at::Tensor taken_for = answers.select(1, 1);
+  const at::Tensor count = at::bincount(label, {}, classes);
+  const at::Tensor correct = at::bincount(label.masked_select(label.eq(taken_for)), {}, classes);
   if (classes > 5) {
-    evaluation["top5"] = static_cast<double>(among_five) /
+    evaluation["top5"] = answers.select(1, 2).sum().item<double>() /
                          static_cast<double>(std::max<std::int64_t>(1, answers.size(0)));
   }
   ordered_json& rows = evaluation["per_class"] = ordered_json::array();
-  for (std::size_t c = 0; c < size; ++c) {
+  for (std::int64_t c = 0; c < classes; ++c) {
     ordered_json row = {{"class", c}};
     if (!names.empty()) {
-      row["name"] = names[c];
+      row["name"] = names[static_cast<std::size_t>(c)];
     }
-    row["count"] = count[c];
-    row["accuracy"] = ratio_or_null(static_cast<double>(correct[c]), static_cast<double>(count[c]));
+    row["count"] = count[c].item<std::int64_t>();
+    row["accuracy"] = ratio_or_null(correct[c].item<double>(), count[c].item<double>());
     rows.push_back(row);
   }
-  if (!confusion.empty()) {
-    evaluation["confusion"] = confusion;
+  if (classes <= kMostInConfusion) {
+    const at::Tensor pairs =
+        at::bincount(label * classes + taken_for, {}, classes * classes).view({classes, classes});
+    for (const at::Tensor& row : pairs.unbind()) {
+      const auto* of = row.const_data_ptr<std::int64_t>();
+      evaluation["confusion"].push_back(std::vector<std::int64_t>(of, of + classes));
+    }
   }
 }
 

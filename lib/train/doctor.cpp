@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iomanip>
 #include <set>
-#include <sstream>
 #include <system_error>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/rows.h"
 #include "base/text.h"
 #include "comm/control/secret.h"
 #include "comm/launch.h"
@@ -173,19 +172,16 @@ std::string format_findings(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     width = std::max(width, finding.topic.size());
   }
-  std::ostringstream table;
-  std::ostringstream advice;
+  std::string table;
+  std::string advice;
   for (const Finding& finding : findings) {
-    table << std::left << std::setw(static_cast<int>(width) + 2) << finding.topic << finding.text
-          << '\n';
+    table += pad(finding.topic, width + 2) + finding.text + "\n";
     if (!finding.advice.empty()) {
-      advice << "  " << finding.topic << ": " << finding.advice << '\n';
+      advice += formatted("  {}: {}\n", finding.topic, finding.advice);
     }
   }
-  if (advice.view().empty()) {
-    return formatted("{}\nNothing is missing.\n", table.str());
-  }
-  return formatted("{}\nWhat could be better:\n{}", table.str(), advice.str());
+  return table +
+         (advice.empty() ? "\nNothing is missing.\n" : "\nWhat could be better:\n" + advice);
 }
 
 }  // namespace abtrain::train

@@ -143,7 +143,7 @@ class FileInputs {
       std::vector<std::string> files, Log& log)
       : options_(options.data), images_(listed(files, log)) {
     options_.decode_threads = decode_threads(options_, 1);
-    own_.name = options_.name;
+    options_.augment = data::AugmentName::None;
     own_.channels = shape.channels;
     if (options_.standardize) {
       data::Dataset set = data::load_dataset(options_, &log);

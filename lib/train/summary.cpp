@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/rows.h"
 #include "compress/schemes.h"
 #include "methods/method_kind.h"
 #include "run_folder/recorder.h"
@@ -135,8 +136,7 @@ std::string table_of(
     bool names_folder) {
   std::string out;
   const auto row = [&](const std::string& label, const std::string& value) {
-    out +=
-        "  " + label + std::string(label.size() < 18 ? 18 - label.size() : 1, ' ') + value + "\n";
+    out += "  " + pad(label, 18) + value + "\n";
   };
   const ordered_json& traffic = s.at("traffic");
   const ordered_json& time = s.at("seconds");
