@@ -21,11 +21,12 @@ Checkpoint read_checkpoint(const std::string& folder) {
   const std::string path = folder + "/" + config::kManifest;
   const JsonObject json = JsonObject::of_file(path);
   json.integer("/format", 1, kCheckpointFormat);
-  Checkpoint checkpoint;
-  checkpoint.folder = folder;
-  checkpoint.run_steps = json.integer("/run_steps", 1);
-  checkpoint.step = json.integer("/step", 0, checkpoint.run_steps);
-  checkpoint.metrics_bytes = json.integer("/metrics_bytes", 0);
+  const std::int64_t run_steps = json.integer("/run_steps", 1);
+  Checkpoint checkpoint{
+      .folder = folder,
+      .step = json.integer("/step", 0, run_steps),
+      .run_steps = run_steps,
+      .metrics_bytes = json.integer("/metrics_bytes", 0)};
   // A checkpoint that was copied elsewhere may have another name.
   const std::string name = fs::path(folder).filename().string();
   if (name.starts_with(kStepPrefix) && name != step_folder(checkpoint.step)) {

@@ -21,12 +21,12 @@
 namespace abtrain::run_folder {
 
 struct Checkpoint {
-  std::string folder;
-  std::int64_t step = 0;                      // steps done
-  std::int64_t run_steps = 0;                 // total steps of that run
-  std::vector<int> leads;                     // per worker: who stores its replicas' state
-  std::optional<double> validation_accuracy;  // of a text 1 / perplexity
-  std::int64_t metrics_bytes = 0;             // length of metrics.jsonl when it was saved
+  std::string folder = {};
+  std::int64_t step = 0;                           // steps done
+  std::int64_t run_steps = 0;                      // total steps of that run
+  std::vector<int> leads = {};                     // per worker: who stores its replicas' state
+  std::optional<double> validation_accuracy = {};  // of a text 1 / perplexity
+  std::int64_t metrics_bytes = 0;                  // length of metrics.jsonl when it was saved
   int workers() const {
     return static_cast<int>(leads.size());
   }

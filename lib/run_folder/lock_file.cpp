@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <random>
 #include <system_error>
@@ -17,7 +18,6 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "base/files.h"
 #include "base/json.h"
 #include "base/process.h"
 #include "base/socket.h"
@@ -36,20 +36,12 @@ Descriptor open_lock(const std::string& path, int flags) {
   return Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666));
 }
 
-std::string first_line(const std::string& path) {
-  try {
-    const std::string text = read_file(path);
-    return text.substr(0, text.find('\n'));
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 // PIDs are meaningful only within one PID namespace of one boot.
 std::string this_machine() {
   std::error_code error;
   const fs::path space = fs::read_symlink("/proc/self/ns/pid", error);
-  const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   return error || boot.empty() ? "" : formatted("{} {}", boot, space.string());
 }
 
@@ -77,9 +69,7 @@ LockHolder from_text(const std::string& text, ino_t inode) {
   const auto pid = value_in<std::int64_t>(value, "pid");
   if (id.empty() || pid <= 0 || pid > std::numeric_limits<pid_t>::max() ||
       id.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    LockHolder unknown;
-    unknown.id = formatted("inode{}", inode);
-    return unknown;
+    return {.id = formatted("inode{}", inode)};
   }
   return {
       .id = id,

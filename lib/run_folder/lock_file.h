@@ -11,12 +11,12 @@
 namespace abtrain::run_folder {
 
 struct LockHolder {
-  std::string id;       // never used twice
-  std::string host;     // host name, for people
-  std::string machine;  // boot and PID namespace; "" if unknown
-  pid_t pid = 0;        // 0: the file does not tell
-  std::string ticks;    // start time as in /proc, since PIDs are reused
-  std::string started;  // UTC, for people
+  std::string id = {};       // never used twice
+  std::string host = {};     // host name, for people
+  std::string machine = {};  // boot and PID namespace; "" if unknown
+  pid_t pid = 0;             // 0: the file does not tell
+  std::string ticks = {};    // start time as in /proc, since PIDs are reused
+  std::string started = {};  // UTC, for people
 };
 
 // This process, with a new id.
