@@ -59,7 +59,7 @@ int train_here(
     if (session.leaves_nothing && launch.rank == 0) {
       folder.emplace(options.output);
     }
-    app::print(train::train(options, session, log).table);
+    app::print(train::train(options, session, log));
   };
   if (!processes) {
     train_once(read(0, log));

@@ -17,10 +17,15 @@ void save_model_of(
   const data::Examples validation =
       data::hold_out(dataset.train, options.data.validation, options.seed);
   at::set_num_threads(threads_per_worker(options, options.workers));
-  TrainInputs inputs{options, dataset, validation, at::kCPU};
   // The checkpoint has all weights.
-  inputs.initialize = [](nn::Model& model) { model.initialize(nn::InitName::Zeros, 0); };
-  inputs.resume = &checkpoint;
+  const auto initialize = [](nn::Model& model) { model.initialize(nn::InitName::Zeros, 0); };
+  const TrainInputs inputs{
+      .options = options,
+      .dataset = dataset,
+      .validation = validation,
+      .device = at::kCPU,
+      .initialize = initialize,
+      .resume = &checkpoint};
   comm::run_workers(
       static_cast<int>(options.workers), options.train.timeout, [&](comm::Communicator& world) {
         Trainer trainer(world, inputs);

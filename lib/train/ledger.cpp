@@ -122,14 +122,18 @@ WorkerFigures Ledger::figures(const WorkerFigures& counts, double trained_parame
     return static_cast<double>(meter_.of(purpose).bytes);
   };
   WorkerFigures f = own_ + counts;
-  f.traffic.gradient = bytes(comm::Purpose::Gradient);
-  f.traffic.sync = bytes(comm::Purpose::Sync);
-  f.traffic.factors = bytes(comm::Purpose::Factors);
-  f.traffic.orders = bytes(comm::Purpose::Orders);
-  f.traffic.metrics = bytes(comm::Purpose::Metrics);
-  f.traffic.inside_groups = static_cast<double>(
-      meter_.of("group", comm::Purpose::Gradient).bytes +
-      meter_.of("group", comm::Purpose::Orders).bytes);
+  f.traffic = {
+      .gradient = bytes(comm::Purpose::Gradient),
+      .sync = bytes(comm::Purpose::Sync),
+      .factors = bytes(comm::Purpose::Factors),
+      .orders = bytes(comm::Purpose::Orders),
+      .metrics = bytes(comm::Purpose::Metrics),
+      .inside_groups = static_cast<double>(
+          meter_.of("group", comm::Purpose::Gradient).bytes +
+          meter_.of("group", comm::Purpose::Orders).bytes),
+      .full_phase = f.traffic.full_phase,
+      .ab_phase = f.traffic.ab_phase,
+      .switches = f.traffic.switches};
   f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
   f.seconds = spent(counts);
   f.trained_parameters = trained_parameters;

@@ -34,9 +34,9 @@ struct ReducerSplit {
 };
 
 struct WorkerFigures {
-  TimeSplit seconds;
-  ReducerSplit reducer;
-  TrafficSplit traffic;
+  TimeSplit seconds = {};
+  ReducerSplit reducer = {};
+  TrafficSplit traffic = {};
   double trained_parameters = 0;  // by this worker, at the end
 };
 

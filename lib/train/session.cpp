@@ -71,7 +71,7 @@ class Session {
         log_(log),
         folder_((std::filesystem::path(options.output) / options.name).string()) {}
 
-  SessionResult run() {
+  std::string run() {
     try {
       return train();
     } catch (...) {
@@ -83,7 +83,7 @@ class Session {
   }
 
  private:
-  SessionResult train();
+  std::string train();
   void doing(const std::string& what) {
     if (session_.watch != nullptr) {
       session_.watch->doing(what);
@@ -98,11 +98,9 @@ class Session {
   TrainResult run_workers(Inheritance* inherited, std::optional<Survivor>* survivor);
   void take_over(const Loss& loss);
   void check_not_stopped(const TrainResult& result) const;
-  SessionResult finish(const TrainResult& result);
-  SessionResult report(const nlohmann::ordered_json& summary) const {
-    return {
-        folder_, report_table(options_, summary, folder_, !session_.leaves_nothing),
-        json_text(summary)};
+  std::string finish(const TrainResult& result);
+  std::string report(const nlohmann::ordered_json& summary) const {
+    return report_table(options_, summary, folder_, !session_.leaves_nothing);
   }
 
   config::RunOptions options_;
@@ -117,7 +115,7 @@ class Session {
   std::optional<run_folder::RunLog> run_log_;  // of the process that writes
 };
 
-SessionResult Session::train() {
+std::string Session::train() {
   choose_start();
   if (finished_) {
     if (!host_.writes()) {
@@ -148,7 +146,7 @@ SessionResult Session::train() {
   const TrainResult result = run_workers();
   log_.live("");
   check_not_stopped(result);
-  return host_.writes() ? finish(result) : SessionResult();
+  return host_.writes() ? finish(result) : "";
 }
 
 // One process decides for all, since files may change while others look.
@@ -264,33 +262,36 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
   }
   const run_folder::CheckpointWriter::Options checkpoints{
       folder_, config::to_yaml(recorded), options_.checkpoint.keep};
+  const std::function<void(nn::Model&)> initialize = [&](nn::Model& model) {
+    model.copy_from(*setup_.initial);
+  };
   TrainResult result;
   const auto work = [&](comm::Communicator& world, at::Device device, comm::Control& control) {
     const bool first = world.rank() == host_.first_rank;
-    TrainInputs inputs{options_, setup_.dataset, setup_.validation, device};
-    if (inherited == nullptr) {
-      inputs.initialize = [&](nn::Model& model) { model.copy_from(*setup_.initial); };
-      inputs.resume = resume_.from ? &*resume_.from : nullptr;
-    }
-    inputs.log = world.rank() == 0 ? &*run_log_ : nullptr;
-    inputs.device_copies = setup_.device_copies.get();
-    inputs.control = &control;
-    inputs.checkpoints = &checkpoints;
-    inputs.turn = setup_.back_end == BackEnd::Local ? &turn : nullptr;
-    inputs.inherited = inherited;
-    inputs.survivor = survivor;
-    inputs.longer = resume_.changes_length;
-    inputs.hosts = host_.hosts();
-    inputs.hooks = session_.hooks;
-    if (first) {
-      inputs.begun = [&] {
-        setup_.initial.reset();  // all workers have copied it
-        if (session_.watch != nullptr) {
-          session_.watch->end();
-        }
-      };
-    }
-    TrainResult done = train_worker(world, inputs);
+    const auto begun = [&] {
+      setup_.initial.reset();  // all workers have copied it
+      if (session_.watch != nullptr) {
+        session_.watch->end();
+      }
+    };
+    TrainResult done = train_worker(
+        world, {.options = options_,
+                .dataset = setup_.dataset,
+                .validation = setup_.validation,
+                .device = device,
+                .log = world.rank() == 0 ? &*run_log_ : nullptr,
+                .device_copies = setup_.device_copies.get(),
+                .initialize = inherited == nullptr ? initialize : nullptr,
+                .begun = first ? std::function<void()>(begun) : nullptr,
+                .control = &control,
+                .hosts = host_.hosts(),
+                .turn = setup_.back_end == BackEnd::Local ? &turn : nullptr,
+                .checkpoints = &checkpoints,
+                .resume = resume_.from ? &*resume_.from : nullptr,
+                .inherited = inherited,
+                .survivor = survivor,
+                .longer = resume_.changes_length,
+                .hooks = session_.hooks});
     if (first) {
       result = std::move(done);
     }
@@ -350,7 +351,7 @@ void Session::check_not_stopped(const TrainResult& result) const {
                               when, folder_));
 }
 
-SessionResult Session::finish(const TrainResult& result) {
+std::string Session::finish(const TrainResult& result) {
   run_folder::check_run_lock(true);
   const weights::About about = about_model(options_, setup_.dataset);
   weights::save_model(
@@ -372,7 +373,7 @@ SessionResult Session::finish(const TrainResult& result) {
 
 }  // namespace
 
-SessionResult train(const config::RunOptions& options, const SessionOptions& session, Log& log) {
+std::string train(const config::RunOptions& options, const SessionOptions& session, Log& log) {
   device::keep_freed_memory();
   LocalWorkers threads(static_cast<int>(options.workers));
   WorkerHost& host = session.host != nullptr ? *session.host : threads;
@@ -405,12 +406,12 @@ nlohmann::ordered_json evaluate_run(
       std::isnan(score.loss) ? "nan" : formatted("{}", score.loss));
   const nlohmann::ordered_json damaged = damaged_images(dataset);
   nlohmann::ordered_json result = score_json(score);
-  result[data::examples_of(options.data)] =
-      dataset.test.size() - damaged["count"].get<std::int64_t>();
-  result["damaged_images"] = damaged;
-  result["compression_ratio"] = static_cast<double>(model->dense_parameters()) /
-                                static_cast<double>(model->stored_parameters());
-  result["model"] = shown;
+  result.update(nlohmann::ordered_json{
+      {data::examples_of(options.data), dataset.test.size() - damaged["count"].get<std::int64_t>()},
+      {"damaged_images", damaged},
+      {"compression_ratio", static_cast<double>(model->dense_parameters()) /
+                                static_cast<double>(model->stored_parameters())},
+      {"model", shown}});
   if (!answers.empty()) {
     add_class_scores(result, at::cat(answers).cpu(), dataset.classes, dataset.class_names);
   }

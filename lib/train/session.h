@@ -13,12 +13,6 @@
 
 namespace abtrain::train {
 
-struct SessionResult {
-  std::string folder;   // of the run
-  std::string table;    // the report, for people
-  std::string summary;  // summary.json
-};
-
 struct SessionOptions {
   // none | auto | the folder of a run or of a checkpoint (train/resume.h).
   std::string resume = "none";
@@ -30,17 +24,17 @@ struct SessionOptions {
   // Watches until the first step; may be null.
   SetupWatch* watch = nullptr;
   // Where the workers are; null: they are threads of this process. Of several
-  // processes all call train(), and only the one that writes has a result.
+  // processes all call train(), and only the one that writes has a report.
   WorkerHost* host = nullptr;
   TrainHooks hooks = {};  // for tests
 };
 
 // Trains; writes <output>/<name>/{config.yaml, metrics.jsonl, summary.json,
-// model.safetensors, checkpoints/}. Throws Error(Stopped) if a signal
-// (base/signals.h) asked for a stop and a checkpoint holds what was done, or if
-// another process trains in the folder (run_folder/run_lock.h). Whatever else
-// ends a run is recorded in failure.json too.
-SessionResult train(const config::RunOptions& options, const SessionOptions& session, Log& log);
+// model.safetensors, checkpoints/}. Returns the report, for people. Throws Error(Stopped) if a
+// signal (base/signals.h) asked for a stop and a checkpoint holds what was done, or if another
+// process trains in the folder (run_folder/run_lock.h). Whatever else ends a run is recorded in
+// failure.json too.
+std::string train(const config::RunOptions& options, const SessionOptions& session, Log& log);
 
 // Scores a model of the run (`model`: a file in its folder or a path, "" for
 // model.safetensors) on the test set. Returns accuracy, loss, images,

@@ -76,10 +76,13 @@ double seconds_per_step(const config::RunOptions& options, std::int64_t batch, c
   o.train.steps = 1'000'000;
   o.train.accumulate = 1;
   UntilMeasured control;
-  TrainInputs inputs{o, setup.dataset, setup.validation, setup.device};
-  inputs.device_copies = setup.device_copies.get();
-  inputs.control = &control;
-  train_threads(inputs);
+  train_threads(
+      {.options = o,
+       .dataset = setup.dataset,
+       .validation = setup.validation,
+       .device = setup.device,
+       .device_copies = setup.device_copies.get(),
+       .control = &control});
   return control.seconds_per_step();
 }
 

@@ -24,17 +24,17 @@
 namespace abtrain::train {
 
 struct TrainResult {
-  std::unique_ptr<nn::Model> model;  // final, the same on every worker
-  Score test;
-  std::optional<double> train_loss;  // if evaluate.train is set
-  std::int64_t steps = 0;            // steps done
+  std::unique_ptr<nn::Model> model = {};  // final, the same on every worker
+  Score test = {};
+  std::optional<double> train_loss = {};  // if evaluate.train is set
+  std::int64_t steps = 0;                 // steps done
   // Of each step, with its evaluation and its checkpoint; if they were asked
   // for.
-  std::vector<double> step_seconds;
+  std::vector<double> step_seconds = {};
   bool stopped = false;  // on request; only steps and saved are set then
   bool saved = false;    // if stopped: a checkpoint holds everything
-  std::vector<methods::LayerRank> layers;
-  std::vector<WorkerFigures> workers;  // in rank order
+  std::vector<methods::LayerRank> layers = {};
+  std::vector<WorkerFigures> workers = {};  // in rank order
 };
 
 // What tests see of a run and do to it; nothing else sets any.

@@ -223,9 +223,10 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   };
   check_loss("test loss", test.loss);
   ordered_json fields = score_json(test);
-  fields["bytes_per_worker"] = ledger_.meter().training_bytes();
-  fields["train_seconds"] = trained;
-  fields["final"] = last;
+  fields.update(ordered_json{
+      {"bytes_per_worker", ledger_.meter().training_bytes()},
+      {"train_seconds", trained},
+      {"final", last}});
   if (options_.evaluate.train) {
     const Score train =
         score(*merged_, examples_.train, world_->size(), options_.train.label_smoothing).all;
@@ -286,16 +287,13 @@ TrainResult Trainer::run() {
   if (in_.begun) {
     in_.begun();
   }
-  TrainResult result;
+  std::vector<double> step_seconds;
   Stopwatch step_watch;
   updated_ = t;
   for (; t < length_.steps; ++t) {
     done_ = t;
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
-      result.steps = t;
-      result.stopped = true;
-      result.saved = saved_at_ == t || save(t);
-      return result;
+      return {.steps = t, .stopped = true, .saved = saved_at_ == t || save(t)};
     }
     step(t);
     if (evaluate_every_ > 0 && (t + 1) % evaluate_every_ == 0 && t + 1 < length_.steps) {
@@ -306,7 +304,7 @@ TrainResult Trainer::run() {
     }
     validation_.reset();
     if (in_.time_steps) {
-      result.step_seconds.push_back(step_watch.restart());
+      step_seconds.push_back(step_watch.restart());
     }
   }
   done_ = t;
@@ -320,29 +318,30 @@ TrainResult Trainer::run() {
     renew_statistics(*model_, length_.steps, comm::Purpose::Sync);
   });
 
-  result.test = evaluate_now(length_.steps, true);
-  result.train_loss = train_loss_;
-  result.steps = length_.steps;
-  result.layers = method_->layers();
+  const Score test = evaluate_now(length_.steps, true);
   const auto trained = static_cast<double>(method_->block().numel());
-  result.workers = gather_figures(*world_, ledger_.figures(counts(), trained));
+  auto workers = gather_figures(*world_, ledger_.figures(counts(), trained));
   std::vector<TimeSplit> spent;
-  for (const WorkerFigures& figures : result.workers) {
+  for (const WorkerFigures& figures : workers) {
     spent.push_back(figures.seconds);
   }
   log_workers(length_.steps, spent);
-  result.model = std::move(model_);
-  return result;
+  return {
+      .model = std::move(model_),
+      .test = test,
+      .train_loss = train_loss_,
+      .steps = length_.steps,
+      .step_seconds = std::move(step_seconds),
+      .layers = method_->layers(),
+      .workers = std::move(workers)};
 }
 
 WorkerFigures Trainer::counts() const {
   const compress::Costs costs = method_->costs();
   const run_folder::Recorder::Sums& sums = recorder_.sums();
-  WorkerFigures counts;
-  counts.seconds.svd = sums.svd;
-  counts.seconds.data = batches_->waited();
-  counts.reducer = {costs.encode, costs.collective, costs.decode, sums.vnmse, sums.vnmse_count};
-  return counts;
+  return {
+      .seconds = {.svd = sums.svd, .data = batches_->waited()},
+      .reducer = {costs.encode, costs.collective, costs.decode, sums.vnmse, sums.vnmse_count}};
 }
 
 TrainResult train_worker(comm::Communicator& world, const TrainInputs& inputs) {

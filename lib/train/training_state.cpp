@@ -214,13 +214,11 @@ bool Trainer::save(std::int64_t t) {
   if (stage.one_state) {
     comm::share_over (*stage.replicas)(&lead, sizeof(lead));
   }
-  run_folder::Checkpoint about;
-  about.step = t;
-  about.run_steps = length_.steps;
-  about.validation_accuracy = validation_;
-  if (in_.log != nullptr) {
-    about.metrics_bytes = in_.log->flush();
-  }
+  const run_folder::Checkpoint about{
+      .step = t,
+      .run_steps = length_.steps,
+      .validation_accuracy = validation_,
+      .metrics_bytes = in_.log != nullptr ? in_.log->flush() : 0};
   state::State state;
   state::Archive archive = state::Archive::saving(state);
   this->archive(archive);

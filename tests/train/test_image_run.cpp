@@ -54,20 +54,27 @@ class ImageRun : public ::testing::Test {
     const std::string path = root_ / name;
     fs::resize_file(path, fs::file_size(path) / 2);
   }
-  SessionResult trained() const {
+  // Returns the report.
+  std::string trained() const {
     Log log(LogLevel::Quiet);
     return train(options_, {}, log);
+  }
+  std::string folder() const {
+    return options_.output + "/" + options_.name;
+  }
+  json summary() const {
+    return json::parse(read_file(folder() + "/summary.json"));
   }
   const TempFolder root_;
   config::RunOptions options_;
 };
 
 TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
-  const SessionResult result = trained();
-  const json summary = json::parse(result.summary);
+  const std::string report = trained();
+  const json summary = this->summary();
   EXPECT_EQ(summary["steps"], 8);  // 14 images, 2 workers x 3
   EXPECT_EQ(summary["damaged_images"]["count"], 0);
-  EXPECT_EQ(result.table.find("damaged"), std::string::npos);
+  EXPECT_EQ(report.find("damaged"), std::string::npos);
   EXPECT_GT(summary["accuracy"], 0.5);  // two quite different pictures
   Log log(LogLevel::Quiet);
   const json again = evaluate_run(options_, options_.output + "/images", "", log);
@@ -92,7 +99,8 @@ TEST_F(ImageRun, DecodeThreadsDoNotChangeTheResult) {
   const auto model = [&](std::int64_t threads) {
     options_.data.decode_threads = threads;
     options_.name = formatted("threads{}", threads);
-    return read_file(trained().folder + "/model.safetensors");
+    trained();
+    return read_file(folder() + "/model.safetensors");
   };
   const std::string one = model(1);
   EXPECT_TRUE(model(4) == one);
@@ -100,7 +108,8 @@ TEST_F(ImageRun, DecodeThreadsDoNotChangeTheResult) {
 
 TEST_F(ImageRun, PredictsWhatItEvaluates) {
   cut("val/c0/9.jpg");
-  const std::string folder = trained().folder;
+  trained();
+  const std::string folder = this->folder();
   Log log(LogLevel::Quiet);
   const json evaluation = evaluate_run(options_, folder, "", log);
   std::vector<std::vector<int>> counts(2, std::vector<int>(2));
@@ -121,13 +130,13 @@ TEST_F(ImageRun, PredictsWhatItEvaluates) {
 TEST_F(ImageRun, SurvivesAFewDamagedFiles) {
   cut("train/c1/2.jpg");
   cut("val/c0/10.jpg");
-  const SessionResult result = trained();
-  const json summary = json::parse(result.summary);
+  const std::string report = trained();
+  const json summary = this->summary();
   EXPECT_EQ(summary["damaged_images"]["count"], 2);
   EXPECT_EQ(
       summary["damaged_images"]["files"],
       (json{root_ / "train/c1/2.jpg", root_ / "val/c0/10.jpg"}));
-  EXPECT_NE(result.table.find("damaged images    2 left out: "), std::string::npos) << result.table;
+  EXPECT_NE(report.find("damaged images    2 left out: "), std::string::npos) << report;
   // Of seven images, not eight.
   const double correct = summary["accuracy"].get<double>() * 7;
   EXPECT_NEAR(correct, std::round(correct), 1e-9);
@@ -156,7 +165,8 @@ TEST_F(ImageRun, ACheckpointHasTheModelThatWasEvaluated) {
     const bool has_norms = options_.method.name == "ab";
     options_.model.name = has_norms ? "resnet18" : "mlp";
     options_.model.width = has_norms ? 0.0625 : 1;
-    const std::string folder = trained().folder;
+    trained();
+    const std::string folder = this->folder();
     fs::remove(folder + "/model.safetensors");  // it is not used
     std::ifstream metrics(folder + "/metrics.jsonl");
     int seen = 0;

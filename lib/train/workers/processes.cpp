@@ -170,11 +170,14 @@ at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& plac
         "device: worker {} has no GPU, but others have one",
         std::ranges::find(gpus, "") - gpus.begin());
   });
-  place.processes = true;
-  place.launcher = launch_.source;
-  place.has_mpi = launch_.has_mpi;
-  place.on_gpu = without == 0;
-  place.gpus = static_cast<int>(std::set<std::string>(gpus.begin(), gpus.end()).size());
+  place = {
+      .workers = launch_.size,
+      .processes = true,
+      .launcher = launch_.source,
+      .has_mpi = launch_.has_mpi,
+      .on_gpu = without == 0,
+      .gpus = static_cast<int>(std::set<std::string>(gpus.begin(), gpus.end()).size()),
+      .has_nccl = place.has_nccl};
   return device;
 }
 
