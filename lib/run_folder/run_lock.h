@@ -40,8 +40,6 @@ class RunLock {
   // Releases the lock, and removes the folder if it was created here and is
   // still empty.
   ~RunLock();
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
 
   // Throws Error(Io) if the lock is lost: removed, maybe with its folder, or
   // taken over while this process was stopped. Reads the file only if the last

@@ -86,11 +86,10 @@ data::ListedImages listed(const std::vector<std::string>& files, Log& log) {
   std::vector<data::ListedFolder> folders;
   for (const std::string& file : files) {
     const fs::path path(file);
-    data::ListedFolder folder;
-    folder.path = path.has_parent_path() ? path.parent_path().string() : ".";
-    folder.images = path.filename().string() + "\n";
-    folder.image_count = 1;
-    folders.push_back(std::move(folder));
+    folders.push_back(
+        {.path = path.has_parent_path() ? path.parent_path().string() : ".",
+         .images = path.filename().string() + "\n",
+         .image_count = 1});
   }
   const at::Tensor places = at::arange(std::ssize(files), at::kLong);
   return {

@@ -1,6 +1,7 @@
 #include "train/waiting.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -68,11 +69,9 @@ std::optional<std::string> SlowWatch::look(
   const Waiting waiting = find_waiting(window);
   const auto slow = static_cast<std::size_t>(waiting.slowest);
   const double own = own_seconds(window[slow]);
-  double others = 0;
-  for (std::size_t i = 0; i < window.size(); ++i) {
-    others += i == slow ? 0 : own_seconds(window[i]);
-  }
-  others /= static_cast<double>(window.size() - 1);
+  const double others =
+      std::transform_reduce(window.begin(), window.end(), -own, std::plus(), own_seconds) /
+      static_cast<double>(window.size() - 1);
   // Anything may happen within a few seconds.
   const bool again = suspect_ == waiting.slowest;
   suspect_ = own - others > kShare * window[slow].train ? waiting.slowest : -1;

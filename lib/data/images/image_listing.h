@@ -11,15 +11,15 @@
 namespace abtrain::data {
 
 struct ListedFolder {
-  std::string path;  // below the root: "train/CLASS"
+  std::string path = {};  // below the root: "train/CLASS"
   // Modification time in ns since 1970; -1 if it was so recent when the folder
   // was read that a later change might not show in it.
   std::int64_t changed = -1;
-  std::string folders;  // subfolders: sorted names, each ended by '\n'
-  std::string images;   // its image files, likewise
+  std::string folders = {};  // subfolders: sorted names, each ended by '\n'
+  std::string images = {};   // its image files, likewise
   std::int64_t image_count = 0;
   std::int64_t others = 0;  // files that are no images by their names
-  std::string some_others;  // the first few of them, likewise
+  std::string some_others = {};  // the first few of them, likewise
 };
 
 struct Listing {
