@@ -40,9 +40,6 @@ class RunLog {
   Log& log() {
     return log_;
   }
-  double seconds() const {
-    return watch_.seconds();
-  }
   // Makes the clock go on from that time.
   void set_seconds(double seconds) {
     watch_ = Stopwatch(seconds);
