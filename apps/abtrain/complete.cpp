@@ -9,12 +9,13 @@
 //   :files GLOB   folders, and the files whose names match
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
+#include <functional>
 #include <iostream>
 #include <map>
 
 #include "base/options_apply.h"
 #include "base/text.h"
-#include "command_line.h"
 #include "commands.h"
 #include "config/run_options.h"
 #include "configuration.h"
@@ -63,74 +64,76 @@ void add_keys(const std::string& before, const std::string& typed, Candidates& o
   });
 }
 
-// `before` is what precedes the value in its word, such as "--set=".
-void add_values(
-    const OptionInfo& option, const std::string& before, const std::string& typed,
-    Candidates& out) {
-  for (const std::string& choice : option.choices) {
-    out.words[before + choice];
-  }
-  switch (option.completes) {
-    case Completes::Key:
-      add_keys(before, typed, out);
-      break;
-    case Completes::Config:
-      add_config_names(before, out);
-      break;
-    case Completes::File:
-      out.directive = ":files *";
-      break;
-    case Completes::Folder:
-      out.directive = ":folders";
-      break;
-    case Completes::Nothing:
-      break;
-  }
+bool is_word(const std::string& text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
+    return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '-' || c == '_';
+  });
 }
 
-void add_options(const CommandInfo& command, Candidates& out) {
-  for (const OptionInfo& option : command.options) {
-    for (const std::string& name : option.names) {
-      out.words[name] = option.help;
+// What completes the value of an option is told by its type name:
+// "auto|none|FOLDER" means two accepted words, or a folder. `before` is what
+// precedes the value in its word, such as "--set=".
+void add_values(
+    const CLI::Option& option, const std::string& before, const std::string& typed,
+    Candidates& out) {
+  const std::string type = option.check_lname("config") ? "CONFIG" : option.get_type_name();
+  for (const std::string& part : split_text(type, '|')) {
+    if (is_word(part)) {
+      out.words[before + part];
+    } else if (part.starts_with("a.b=")) {
+      add_keys(before, typed, out);
+    } else if (part == "CONFIG") {
+      add_config_names(before, out);
+    } else if (part == "FOLDER" || part == "RUN") {
+      out.directive = ":folders";
+    } else if (
+        part.find("FILE") != std::string::npos || part == "IN" || part == "OUT" ||
+        part.ends_with(".yaml")) {
+      out.directive = ":files *";
     }
   }
 }
 
-const CommandInfo* command_named(const CommandInfo& program, const std::string& name) {
-  const auto found = std::ranges::find(program.commands, name, &CommandInfo::name);
-  return found == program.commands.end() ? nullptr : &*found;
+void add_options(const CLI::App& command, Candidates& out) {
+  for (const CLI::Option* option : command.get_options(std::mem_fn(&CLI::Option::nonpositional))) {
+    for (const std::string& name : split_text(option->get_name(false, /*all_options=*/true), ',')) {
+      out.words[name] = option->get_description();
+    }
+  }
+}
+
+const CLI::App* command_named(const CLI::App& program, const std::string& name) {
+  const auto commands = program.get_subcommands({});
+  const auto found = std::ranges::find(commands, name, &CLI::App::get_name);
+  return found == commands.end() ? nullptr : *found;
 }
 
 // The option of this name, if it takes a value.
-const OptionInfo* valued_option(const CommandInfo& command, const std::string& name) {
-  for (const OptionInfo& option : command.options) {
-    if (!option.value.empty() && std::ranges::count(option.names, name) > 0) {
-      return &option;
-    }
-  }
-  return nullptr;
+const CLI::Option* valued_option(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = command.get_option_no_throw(name);
+  return option != nullptr && option->get_items_expected_max() > 0 ? option : nullptr;
 }
 
-const OptionInfo* positional(const CommandInfo& command, std::size_t place) {
-  const auto& all = command.positionals;
+const CLI::Option* positional(const CLI::App& command, std::size_t place) {
+  const auto all = command.get_options(std::mem_fn(&CLI::Option::get_positional));
   if (place >= all.size()) {
-    return !all.empty() && all.back().repeats ? &all.back() : nullptr;
+    return !all.empty() && all.back()->get_items_expected_max() > 1 ? all.back() : nullptr;
   }
-  return &all[place];
+  return all[place];
 }
 
-Candidates candidates(const CommandInfo& program, const std::vector<std::string>& words) {
+Candidates candidates(const CLI::App& program, const std::vector<std::string>& words) {
   Candidates out;
-  const CommandInfo* named = nullptr;
+  const CLI::App* named = nullptr;
   // Where no command is named, the options are those of train.
-  const CommandInfo* command = command_named(program, "train");
-  const OptionInfo* option = nullptr;  // the one whose value comes next
+  const CLI::App* command = command_named(program, "train");
+  const CLI::Option* option = nullptr;  // the one whose value comes next
   std::size_t place = 0;               // positionals before the last word
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
     if (option != nullptr) {
       // An option may take the place of the first positional.
-      place += std::ranges::count(option->names, "--config") > 0 ? 1 : 0;
+      place += option->check_lname("config") ? 1 : 0;
       option = nullptr;
     } else if (word.starts_with('-')) {
       named = command;
@@ -157,8 +160,8 @@ Candidates candidates(const CommandInfo& program, const std::vector<std::string>
       add_values(*option, last.substr(0, equals + 1), last.substr(equals + 1), out);
     }
   } else if (named == nullptr && !dash) {
-    for (const CommandInfo& each : program.commands) {
-      out.words[each.name] = each.help;
+    for (const CLI::App* each : program.get_subcommands({})) {
+      out.words[each->get_name()] = each->get_description();
     }
     if (!last.empty()) {
       add_config_names("", out);
@@ -184,7 +187,7 @@ int complete(const CLI::App& parser, std::vector<std::string> words) {
     if (words.empty()) {
       words.emplace_back();
     }
-    std::cout << candidates(describe_parser(parser), words).text();
+    std::cout << candidates(parser, words).text();
   } catch (const std::exception&) {
     // Whatever goes wrong, a line that is being typed is no place to say so.
   }

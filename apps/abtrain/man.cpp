@@ -11,7 +11,6 @@
 #include "base/options_apply.h"
 #include "base/text.h"
 #include "choice_option.h"
-#include "command_line.h"
 #include "commands.h"
 #include "config/config.h"
 
@@ -144,69 +143,79 @@ void rows(Page& page, const std::string& title, const auto& table) {
   }
 }
 
-std::string term_of(const OptionInfo& option) {
-  std::vector<std::string> names;
-  std::ranges::transform(option.names, std::back_inserter(names), bold);
-  const std::string term = join(names, ", ");
-  if (option.value.empty()) {
-    return term;
+// "FILE", or of a positional that takes several "FILE..."; empty of a flag.
+std::string value_name(const CLI::Option& option) {
+  const int most = option.get_items_expected_max();
+  return most == 0 ? ""
+                   : option.get_type_name() + (option.get_positional() && most > 1 ? "..." : "");
+}
+
+std::string term_of(const CLI::Option& option) {
+  std::vector<std::string> parts;
+  if (option.nonpositional()) {
+    parts.push_back(bold(replaced(option.get_name(false, /*all_options=*/true), ",", "`, `")));
   }
-  return term + (term.empty() ? "" : " ") + italic(option.value);
+  if (const std::string value = value_name(option); !value.empty()) {
+    parts.push_back(italic(value));
+  }
+  return join(parts, " ");
 }
 
 // `group`: the heading that the options before it stand below.
-void option_item(Page& page, const OptionInfo& option, std::string& group) {
-  if (option.group != group) {
-    group = option.group;
+void option_item(Page& page, const CLI::Option& option, std::string& group) {
+  if (option.get_group() != group) {
+    group = option.get_group();
     page.text(group == kOptions ? "Other options:" : group + ":");
   }
-  page.item(term_of(option), option.help + (option.required ? " (required)" : ""));
+  page.item(
+      term_of(option), option.get_description() + (option.get_required() ? " (required)" : ""));
 }
 
-void command_part(Page& page, const CommandInfo& command) {
-  std::string usage = "abtrain " + command.name;
-  std::vector<OptionInfo> options;
-  for (OptionInfo option : command.positionals) {
-    option.value += option.repeats ? "..." : "";
-    usage += " " + (option.required ? option.value : "[" + option.value + "]");
-    options.push_back(option);
+// The examples of a command or of the program, without their title.
+std::string examples_of(const CLI::App& command) {
+  const std::string footer = command.get_footer();
+  return footer.substr(footer.find('\n') + 1);
+}
+
+void command_part(Page& page, const CLI::App& command) {
+  auto options =
+      command.get_options([](const CLI::Option* option) { return !option->check_lname("help"); });
+  const auto others = std::ranges::stable_partition(options, &CLI::Option::get_positional);
+  std::string usage = "abtrain " + command.get_name();
+  for (auto option = options.begin(); option != others.begin(); ++option) {
+    const std::string value = value_name(**option);
+    usage += " " + ((*option)->get_required() ? value : "[" + value + "]");
   }
-  for (const OptionInfo& option : command.options) {
-    if (option.names.back() != "--help") {
-      options.push_back(option);
-    }
-  }
-  std::string help = command.help;
+  std::string help = command.get_description();
   help.front() = static_cast<char>(std::toupper(help.front()));
   page.heading(".SS", usage, help + ".");
   std::string group = kOptions;
-  for (const OptionInfo& option : options) {
-    option_item(page, option, group);
+  for (const CLI::Option* option : options) {
+    option_item(page, *option, group);
   }
-  if (!command.examples.empty()) {
+  if (const std::string examples = examples_of(command); !examples.empty()) {
     page.text("Examples:");
-    page.lines(command.examples);
+    page.lines(examples);
   }
 }
 
-std::string program_page(const CLI::App& parser) {
-  const CommandInfo program = describe_parser(parser);
+std::string program_page(const CLI::App& program) {
   Page page("ABTRAIN", 1);
   page.heading(".SH", "NAME", "abtrain - train neural networks with little communication");
   page.heading(
       ".SH", "SYNOPSIS",
       "`abtrain` " + italic("COMMAND") + " [" + italic("OPTION") + "...]\n\n`abtrain` " +
           italic("CONFIG") + " [" + italic("a.b=VALUE") + "...] [" + italic("OPTION") + "...]");
-  page.heading(".SH", "DESCRIPTION", program.help + "\n\n" + kSeries);
+  page.heading(".SH", "DESCRIPTION", program.get_description() + "\n\n" + kSeries);
   page.text("The keys of a configuration are those of `abtrain-config`(5).");
   page.heading(".SH", "COMMANDS");
-  for (const CommandInfo& command : program.commands) {
-    command_part(page, command);
+  for (const CLI::App* command : program.get_subcommands({})) {
+    command_part(page, *command);
   }
   page.heading(".SH", "OPTIONS", "Options of the program and of every command:");
   std::string group = kOptions;
-  for (const OptionInfo& option : program.options) {
-    option_item(page, option, group);
+  for (const CLI::Option* option : program.get_options()) {
+    option_item(page, *option, group);
   }
   page.heading(".SH", "EXIT STATUS");
   for (const ExitCode& exit : kExitCodes) {
@@ -215,7 +224,7 @@ std::string program_page(const CLI::App& parser) {
   rows(page, "ENVIRONMENT", kEnvironment);
   rows(page, "FILES", kFiles);
   page.heading(".SH", "EXAMPLES");
-  page.lines(program.examples);
+  page.lines(examples_of(program));
   page.heading(".SH", "SEE ALSO", "`abtrain-config`(5), `mpirun`(1), `srun`(1)");
   return page.roff_text;
 }
