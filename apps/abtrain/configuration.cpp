@@ -14,7 +14,6 @@
 #include "config/run_files.h"
 #include "run_folder/checkpoint.h"
 #include "train/checkpoint_model.h"
-#include "weights/model_file.h"
 
 namespace abtrain::app {
 
@@ -119,17 +118,18 @@ void add_config_options(CLI::App& command, ConfigArgs& args) {
       ->type_name("FOLDER");
 }
 
-void add_run_options(CLI::App& command, std::string& run, std::string& model) {
+void add_run_options(CLI::App& command, weights::RunModel& model) {
   command
       .add_option(
-          "run", run,
+          "run", model.folder,
           "a run folder, such as runs/my, or one of its checkpoints: "
           "runs/my@best, @last, @step-400")
       ->required()
       ->type_name("RUN");
   command
       .add_option(
-          "--model", model, "the model: a file of the run, or a path (default model.safetensors)")
+          "--model", model.file,
+          "the model: a file of the run, or a path (default model.safetensors)")
       ->type_name("FILE");
 }
 
@@ -170,22 +170,22 @@ config::RunOptions read_run_configuration(
   return config::read_config(config, sets);
 }
 
-ChosenModel choose_model(
-    const std::string& run, const std::string& model, const std::vector<std::string>& sets) {
+ChosenRun choose_model(weights::RunModel& model, const std::vector<std::string>& sets) {
+  const std::string run = model.folder;
   const std::size_t at = run.rfind('@');
   if (at == std::string::npos || fs::exists(run + "/" + config::kConfig)) {
-    return {read_run_configuration(run, sets), run, model, weights::model_path(run, model)};
+    return {read_run_configuration(run, sets)};
   }
-  ABT_CHECK(model.empty(), Usage, "--model: '{}' names a model already", run);
+  ABT_CHECK(model.file.empty(), Usage, "--model: '{}' names a model already", run);
   const std::string folder = run.substr(0, at);
   read_run_configuration(folder);  // is it a run?
   const auto checkpoint = run_folder::named_checkpoint(folder, run.substr(at + 1));
-  ChosenModel chosen{
-      config::read_config(checkpoint.folder + "/" + config::kConfig, sets), folder, "", run,
+  ChosenRun chosen{
+      config::read_config(checkpoint.folder + "/" + config::kConfig, sets),
       std::make_unique<TemporaryFolder>(make_temporary_folder())};
-  chosen.file = chosen.made->path() + "/model.safetensors";
+  model = {folder, chosen.made->path() + "/model.safetensors", run};
   Log log(LogLevel::Warning);
-  train::save_model_of(checkpoint, chosen.options, chosen.file, log);
+  train::save_model_of(checkpoint, chosen.options, model.file, log);
   return chosen;
 }
 

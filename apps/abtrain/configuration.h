@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "config/run_options.h"
 #include "temporary_folder.h"
+#include "weights/model_file.h"
 
 namespace abtrain::app {
 
@@ -39,21 +40,17 @@ bool names_configuration(const std::string& word);
 std::vector<std::string> configuration_names();
 
 // Adds RUN, and --model, which chooses one of its models.
-void add_run_options(CLI::App& command, std::string& run, std::string& model);
+void add_run_options(CLI::App& command, weights::RunModel& model);
 
-// The model that these options choose.
-struct ChosenModel {
-  config::RunOptions options;  // that it was trained with
-  std::string folder;          // of its run
-  std::string file;            // a file there, or a path; "": the run's own model
-  std::string name;            // for people
+// The run of the model that these options choose.
+struct ChosenRun {
+  config::RunOptions options;  // that the model was trained with
   std::unique_ptr<TemporaryFolder> made = {};
 };
-// RUN is a folder, or a checkpoint, as in runs/my@best: its model is made, and
-// is a temporary file as long as the result lives. `sets` override the run's
-// configuration. Throws Usage, MissingInput, DamagedData.
-ChosenModel choose_model(
-    const std::string& run, const std::string& model, const std::vector<std::string>& sets = {});
+// The folder may be a checkpoint, as in runs/my@best: its model is made, and is
+// a temporary file as long as the result lives. Completes `model`. `sets`
+// override the run's configuration. Throws Usage, MissingInput, DamagedData.
+ChosenRun choose_model(weights::RunModel& model, const std::vector<std::string>& sets = {});
 
 // Adds --dtype fp32 | fp16 | bf16; `what` is the help, and says of which
 // tensors.

@@ -15,17 +15,15 @@ namespace abtrain::app {
 namespace {
 
 struct EvaluateArgs {
-  std::string run;                // a run folder
-  std::string model;              // a file in it, or a path; "": its own model
+  weights::RunModel model;
   std::vector<std::string> sets;  // override the run's config.yaml
   bool json = false;
 };
 
-int run_evaluate(const EvaluateArgs& args) {
+int run_evaluate(EvaluateArgs& args) {
   Log log;
-  const ChosenModel model = choose_model(args.run, args.model, args.sets);
-  const auto evaluation =
-      train::evaluate_run(model.options, model.folder, model.file, log, model.name);
+  const ChosenRun run = choose_model(args.model, args.sets);
+  const auto evaluation = train::evaluate_run(run.options, args.model, log);
   print(args.json ? json_text(evaluation, -1) : train::evaluation_text(evaluation), args.json);
   return 0;
 }
@@ -36,7 +34,7 @@ Command add_evaluate(CLI::App& parser) {
   auto args = std::make_shared<EvaluateArgs>();
   CLI::App& command =
       *parser.add_subcommand("evaluate", "measure the model of a run on its test set");
-  add_run_options(command, args->run, args->model);
+  add_run_options(command, args->model);
   add_repeated(
       command, "--set", args->sets, "a.b=VALUE",
       "override one key of the run's configuration; may be repeated");

@@ -16,7 +16,7 @@ Command add_export(CLI::App& parser) {
   auto args = std::make_shared<weights::ExportOptions>();
   CLI::App& command =
       *parser.add_subcommand("export", "write the model of a run for PyTorch: factored or merged");
-  add_run_options(command, args->folder, args->model);
+  add_run_options(command, args->model);
   command
       .add_option(
           "-o,--output", args->output,
@@ -39,11 +39,8 @@ Command add_export(CLI::App& parser) {
       "  abtrain export runs/my -o my.safetensors --form merged\n"
       "  abtrain export runs/my -o small.safetensors --dtype bf16\n");
   return {&command, [args] {
-            const ChosenModel model = choose_model(args->folder, args->model);
-            args->folder = model.folder;
-            args->model = model.file;
-            args->name = model.name;
-            const std::string report = weights::export_run(model.options, *args);
+            const ChosenRun run = choose_model(args->model);
+            const std::string report = weights::export_run(run.options, *args);
             if (is_standard_output(args->output)) {
               std::cerr << printable(report, "\n");
             } else {

@@ -12,7 +12,7 @@ namespace abtrain::app {
 Command add_generate(CLI::App& parser) {
   auto args = std::make_shared<train::GenerateOptions>();
   CLI::App& command = *parser.add_subcommand("generate", "let the model of a run continue a text");
-  add_run_options(command, args->folder, args->model);
+  add_run_options(command, args->model);
   command
       .add_option(
           "--prompt", args->prompt,
@@ -42,10 +42,8 @@ Command add_generate(CLI::App& parser) {
       "  abtrain generate runs/gcide_gpt --prompt 'The quick'\n"
       "  abtrain generate runs/gcide_gpt --temperature 0 --tokens 200\n");
   return {&command, [args] {
-            const ChosenModel model = choose_model(args->folder, args->model);
-            args->folder = model.folder;
-            args->model = model.file;
-            print(train::generate(model.options, *args) + "\n", /*exact=*/true);
+            const ChosenRun run = choose_model(args->model);
+            print(train::generate(run.options, *args) + "\n", /*exact=*/true);
             return 0;
           }};
 }

@@ -102,11 +102,9 @@ int run_predict(PredictArgs& args) {
   check_output(
       args.output, {"-o", "an empty file", [](const std::string&) { return false; }}, args.force);
   const Format format = format_of(args);
-  const ChosenModel model = choose_model(args.options.folder, args.options.model);
-  args.options.folder = model.folder;
-  args.options.model = model.file;
+  const ChosenRun run = choose_model(args.options.model);
   Log log;
-  const train::Predictions predictions = train::predict(model.options, args.options, log);
+  const train::Predictions predictions = train::predict(run.options, args.options, log);
   const std::string text = format == Format::Csv    ? predictions_csv(predictions)
                            : format == Format::Json ? predictions_json(predictions)
                                                     : predictions_table(predictions);
@@ -124,7 +122,7 @@ Command add_predict(CLI::App& parser) {
   auto args = std::make_shared<PredictArgs>();
   CLI::App& command =
       *parser.add_subcommand("predict", "say what the model of a run makes of images or arrays");
-  add_run_options(command, args->options.folder, args->options.model);
+  add_run_options(command, args->options.model);
   command
       .add_option(
           "files", args->options.files,

@@ -89,12 +89,11 @@ std::string generate(const config::RunOptions& configured, const GenerateOptions
   const data::DataOptions& data = configured.data;
   ABT_CHECK(
       data::is_text(data), Config,
-      "{}: expected a run that trains on a text, but its data.name is {}", options.folder,
+      "{}: expected a run that trains on a text, but its data.name is {}", options.model.folder,
       data.name);
   const at::Device device = device::pick_device(configured.device);
-  const auto model = model_at_work(
-      configured, config::text_shape(data), weights::model_path(options.folder, options.model),
-      device);
+  const auto model =
+      model_at_work(configured, config::text_shape(data), options.model.path(), device);
   Tokens tokens = tokens_of(options.prompt, data);
   Random random(options.seed, RandomPurpose::Generate);
   for (std::int64_t i = 0; i < options.tokens; ++i) {

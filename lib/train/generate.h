@@ -6,12 +6,12 @@
 #include <string>
 
 #include "config/run_options.h"
+#include "weights/model_file.h"
 
 namespace abtrain::train {
 
 struct GenerateOptions {
-  std::string folder;  // of the run
-  std::string model;   // a file in it, or a path; "": the run's own model
+  weights::RunModel model;
   // The text to continue; of a run whose tokens are not bytes, their numbers
   // with spaces between them. None: a new line.
   std::optional<std::string> prompt;

@@ -228,7 +228,7 @@ class FileInputs {
 class Predictor {
  public:
   Predictor(const config::RunOptions& configured, const PredictOptions& options)
-      : path(weights::model_path(options.folder, options.model)),
+      : path(options.model.path()),
         shape(weights::shape_of_run(configured, path)),
         device_(device::pick_device(configured.device)),
         model_(model_at_work(configured, shape, path, device_)),
@@ -287,7 +287,7 @@ void predict_arrays(
   ABT_CHECK(
       set.context == 0 || !set.token_labels, Config,
       "{}: expected a run that predicts a label per example, but this one predicts one per token",
-      options.folder);
+      options.model.folder);
   const data::Augment augment(configured.data, set, 0);
   for (const std::string& file : options.files) {
     const data::Examples examples = data::further_examples(
@@ -310,7 +310,7 @@ Predictions predict(const config::RunOptions& configured, const PredictOptions& 
       !data::is_text(configured.data), Config,
       "{}: expected a run that trains on images or arrays, but its data.name is {}; `abtrain "
       "generate` continues a text",
-      options.folder, configured.data.name);
+      options.model.folder, configured.data.name);
   const bool arrays = configured.data.name == "arrays";
   const std::vector<std::string> files =
       arrays ? std::vector<std::string>() : files_of(options.files);

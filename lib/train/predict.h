@@ -7,12 +7,12 @@
 
 #include "base/log.h"
 #include "config/run_options.h"
+#include "weights/model_file.h"
 
 namespace abtrain::train {
 
 struct PredictOptions {
-  std::string folder;              // of the run
-  std::string model;               // a file in it, or a path; "": the run's own model
+  weights::RunModel model;
   std::vector<std::string> files;  // images and folders of them; or arrays
   std::int64_t top = 1;            // how many of the likeliest classes
 };

@@ -381,11 +381,10 @@ std::string train(const config::RunOptions& options, const SessionOptions& sessi
 }
 
 nlohmann::ordered_json evaluate_run(
-    const config::RunOptions& options, const std::string& folder, const std::string& model_file,
-    Log& log, const std::string& name) {
+    const config::RunOptions& options, const weights::RunModel& run_model, Log& log) {
   device::keep_freed_memory();
-  const std::string path = weights::model_path(folder, model_file);
-  const std::string& shown = name.empty() ? path : name;
+  const std::string path = run_model.path();
+  const std::string& shown = run_model.name.empty() ? path : run_model.name;
   const at::Device device = device::pick_device(options.device);
   const data::Dataset dataset = load_data(options.data, 1, log);
   const auto model = model_at_work(options, dataset, path, device);

@@ -10,6 +10,7 @@
 #include "train/train_inputs.h"
 #include "train/workers/setup_watch.h"
 #include "train/workers/worker_host.h"
+#include "weights/model_file.h"
 
 namespace abtrain::train {
 
@@ -36,14 +37,11 @@ struct SessionOptions {
 // failure.json too.
 std::string train(const config::RunOptions& options, const SessionOptions& session, Log& log);
 
-// Scores a model of the run (`model`: a file in its folder or a path, "" for
-// model.safetensors) on the test set. Returns accuracy, loss, images,
+// Scores a model of the run on the test set. Returns accuracy, loss, images,
 // damaged_images, compression_ratio, model and what add_class_scores() adds
 // (train/class_scores.h); of a text bits_per_byte, perplexity and windows.
-// `options` come from the config.yaml of the folder. `name`: what the result
-// calls the model; "": its path.
+// `options` come from the config.yaml of the folder.
 nlohmann::ordered_json evaluate_run(
-    const config::RunOptions& options, const std::string& folder, const std::string& model,
-    Log& log, const std::string& name = "");
+    const config::RunOptions& options, const weights::RunModel& model, Log& log);
 
 }  // namespace abtrain::train

@@ -53,7 +53,7 @@ nn::InputShape shape_of_run(const config::RunOptions& options, const std::string
 }
 
 std::string export_run(const config::RunOptions& configured, const ExportOptions& options) {
-  const std::string path = model_path(options.folder, options.model);
+  const std::string path = options.model.path();
   check_output(options.output, {path}, options.force);
   const auto model = nn::make_model(configured.model, shape_of_run(configured, path));
   load_model(path, *model);
@@ -67,7 +67,7 @@ std::string export_run(const config::RunOptions& configured, const ExportOptions
   const std::int64_t stored = form.merged ? dense : model->stored_parameters();
   return formatted(
       "{} -> {}\n  {}, {}'s names, {}, {} of {} parameters, {}\n",
-      options.name.empty() ? path : options.name, options.output,
+      options.model.name.empty() ? path : options.model.name, options.output,
       form.merged ? "merged" : "factored",
       model->file_form().library.empty() ? nn::name_of(form.names) : model->file_form().library,
       options.dtype, with_commas(stored), with_commas(dense),

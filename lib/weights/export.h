@@ -6,14 +6,13 @@
 
 #include "config/run_options.h"
 #include "nn/families.h"
+#include "weights/model_file.h"
 
 namespace abtrain::weights {
 
 struct ExportOptions {
-  std::string folder;  // of the run
-  std::string model;   // a file in it, or a path; "": the run's own model
-  std::string name = {};  // what the summary calls it; "": its path
-  std::string output;
+  RunModel model = {};
+  std::string output = {};
   bool force = false;                    // replaces a file that is not a model
   bool merged = false;                   // factors multiplied out
   std::optional<nn::TensorNames> names;  // nullopt: as the run's file

@@ -212,7 +212,7 @@ class Reader {
 
 }  // namespace
 
-std::string model_path(const std::string& folder, const std::string& file) {
+std::string RunModel::path() const {
   const std::string in_folder = folder + "/" + (file.empty() ? "model.safetensors" : file);
   return file.empty() || std::filesystem::exists(in_folder) ? in_folder : file;
 }

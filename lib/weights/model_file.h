@@ -46,8 +46,14 @@ struct ModelForm {
 std::uint64_t save_model(
     const std::string& path, const nn::Model& model, const ModelForm& form = {});
 
-// The path of a run's model: a file in its folder, or any other; "": its own.
-std::string model_path(const std::string& folder, const std::string& file);
+// A model of a run.
+struct RunModel {
+  std::string folder = {};  // of the run
+  std::string file = {};    // in it, or a path; "": the run's own model
+  std::string name = {};    // for people; "": its path
+
+  std::string path() const;
+};
 
 // Loads a file into a model of the same architecture, whose weights become
 // dense or factored as they are in the file. The names may be timm's or

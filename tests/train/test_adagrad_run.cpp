@@ -132,8 +132,8 @@ TEST(AdagradRun, TheSparseModelIsTheDenseOne) {
   EXPECT_LT(s["sparsity"]["sparse_bytes"], s["sparsity"]["dense_bytes"]);
   const std::string run = folder.path() + "/s";
   Log log(LogLevel::Quiet);
-  const json dense = evaluate_run(options, run, "", log);
-  const json sparse = evaluate_run(options, run, "model.sparse.safetensors", log);
+  const json dense = evaluate_run(options, {run}, log);
+  const json sparse = evaluate_run(options, {run, "model.sparse.safetensors"}, log);
   EXPECT_EQ(dense["accuracy"], s["accuracy"]);
   EXPECT_EQ(dense["accuracy"], sparse["accuracy"]);
   EXPECT_EQ(dense["loss"], sparse["loss"]);
@@ -151,7 +151,7 @@ TEST(AdagradRun, TheSparseModelIsTheDenseOne) {
   content[begin + 5] = content[begin + 1];
   atomic_write(path, content);
   try {
-    evaluate_run(options, run, "model.sparse.safetensors", log);
+    evaluate_run(options, {run, "model.sparse.safetensors"}, log);
     FAIL() << "a damaged file was taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::DamagedData);

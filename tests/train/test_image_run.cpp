@@ -77,7 +77,7 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
   EXPECT_EQ(report.find("damaged"), std::string::npos);
   EXPECT_GT(summary["accuracy"], 0.5);  // two quite different pictures
   Log log(LogLevel::Quiet);
-  const json again = evaluate_run(options_, options_.output + "/images", "", log);
+  const json again = evaluate_run(options_, {options_.output + "/images"}, log);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["images"], 8);
   const json& confusion = again["confusion"];
@@ -111,12 +111,12 @@ TEST_F(ImageRun, PredictsWhatItEvaluates) {
   trained();
   const std::string folder = this->folder();
   Log log(LogLevel::Quiet);
-  const json evaluation = evaluate_run(options_, folder, "", log);
+  const json evaluation = evaluate_run(options_, {folder}, log);
   std::vector<std::vector<int>> counts(2, std::vector<int>(2));
   std::int64_t damaged = 0;
   for (std::size_t c = 0; c < 2; ++c) {
     const Predictions found =
-        predict(options_, {folder, "", {root_ / formatted("val/c{}", c)}, 1}, log);
+        predict(options_, {{folder}, {root_ / formatted("val/c{}", c)}, 1}, log);
     EXPECT_EQ(found.class_names, (std::vector<std::string>{"c0", "c1"}));
     damaged += found.damaged;
     for (const Prediction& of : found.of_files) {
@@ -141,7 +141,7 @@ TEST_F(ImageRun, SurvivesAFewDamagedFiles) {
   const double correct = summary["accuracy"].get<double>() * 7;
   EXPECT_NEAR(correct, std::round(correct), 1e-9);
   Log log(LogLevel::Quiet);
-  const json again = evaluate_run(options_, options_.output + "/images", "", log);
+  const json again = evaluate_run(options_, {options_.output + "/images"}, log);
   EXPECT_EQ(again["images"], 7);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
 }
@@ -180,7 +180,7 @@ TEST_F(ImageRun, ACheckpointHasTheModelThatWasEvaluated) {
           folder, formatted("step-{}", event["step"].get<std::int64_t>()));
       const std::string file = root_ / "model.safetensors";
       save_model_of(checkpoint, config::read_config(checkpoint.folder + "/config.yaml"), file, log);
-      const json again = evaluate_run(options_, folder, file, log, "its name");
+      const json again = evaluate_run(options_, {folder, file, "its name"}, log);
       EXPECT_EQ(again["accuracy"], event["accuracy"]) << line;
       EXPECT_NEAR(again["loss"].get<double>(), event["loss"].get<double>(), 1e-6) << line;
       EXPECT_EQ(again["model"], "its name");

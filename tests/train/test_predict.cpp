@@ -40,7 +40,7 @@ class PredictFixedSize : public ::testing::Test {
   }
   Predictions predicted(const std::vector<std::string>& files, std::int64_t top = 10) {
     Log log(LogLevel::Quiet);
-    return predict(options_, {folder_.path(), "", files, top}, log);
+    return predict(options_, {{folder_.path()}, files, top}, log);
   }
   std::string add(const std::string& name, std::int64_t side, double phase) {
     data::add_jpeg(folder_ / name, data::smooth(side, side, phase), TJSAMP_444);

@@ -210,7 +210,7 @@ TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
   ASSERT_EQ(losses.size(), 3U);
   EXPECT_GT(losses[0], losses[1]);
   EXPECT_EQ(losses[2], summary["train_loss"]);
-  const json again = evaluate_run(o, run, "", log);
+  const json again = evaluate_run(o, {run}, log);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["loss"], summary["loss"]);
   RecordProperty("figures", formatted("{} {}", summary["train_loss"].dump(), wanted));

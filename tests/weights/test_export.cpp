@@ -39,7 +39,7 @@ class Export : public ::testing::Test {
       }
     }
     save_model(folder_.file("model.safetensors"), *model_);
-    options_.folder = folder_.path();
+    options_.model.folder = folder_.path();
     options_.output = folder_.file("out");
   }
   std::unique_ptr<nn::Model> fresh() const {
@@ -115,10 +115,10 @@ TEST_F(Export, NamesAreThoseOfTheRunByDefault) {
 
 TEST_F(Export, TakesAnyFileOfTheRun) {
   save_model(folder_.file("model.sparse.safetensors"), *model_, {.sparse = true});
-  options_.model = "model.sparse.safetensors";
+  options_.model.file = "model.sparse.safetensors";
   export_run(config_, options_);
   EXPECT_EQ(difference(), 0);
-  options_.model = "no.safetensors";
+  options_.model.file = "no.safetensors";
   EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 66);
 }
 
