@@ -89,28 +89,23 @@ std::vector<Contender> contenders(
   std::vector<Contender> all;
   for (const std::size_t i : members) {
     const Setting& setting = settings[i];
-    const auto finished = static_cast<double>(setting.finished());
-    if (finished == 0) {
+    if (setting.finished() == 0) {
       continue;
     }
-    Contender one{
-        .name = printable(setting.name),
-        .is_ab = setting.runs.front().value_of("method.name") == "ab",
-        .qualities = {},
-        .quality = quality_of(setting),
-        .parameters = 0};
-    for (const RunRecord& run : setting.runs) {
-      if (const auto& summary = run.summary) {
-        one.is_text = !summary->accuracy;
-        one.qualities.push_back(summary->quality());
-        one.bytes += summary->bytes / finished;
-        one.seconds += summary->link_seconds.value_or(summary->train_seconds) / finished;
-        one.parameters = one.parameters && summary->parameters
-                             ? std::optional(*one.parameters + *summary->parameters / finished)
-                             : std::nullopt;
-      }
-    }
-    all.push_back(std::move(one));
+    const auto sizes = setting.values(of_summary(&Summary::parameters));
+    const auto seconds = [](const Summary& summary) {
+      return summary.link_seconds.value_or(summary.train_seconds);
+    };
+    all.push_back(
+        {.name = printable(setting.name),
+         .is_ab = setting.runs.front().value_of("method.name") == "ab",
+         .is_text = setting.values(of_summary(&Summary::accuracy)).empty(),
+         .qualities = setting.values(of_summary(&Summary::quality)),
+         .quality = quality_of(setting),
+         .parameters =
+             sizes.size() == setting.finished() ? std::optional(mean(sizes)) : std::nullopt,
+         .bytes = mean(setting.values(of_summary(&Summary::bytes))),
+         .seconds = mean(setting.values(of_summary(seconds)))});
   }
   return all;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "base/text.h"
 #include "report/front.h"
 
@@ -16,30 +17,6 @@ namespace {
 std::string value_text(const Column& column, double value) {
   return column.decimals < 0 ? formatted("{:.{}g}", value / column.unit, -column.decimals)
                              : formatted("{:.{}f}", value / column.unit, column.decimals);
-}
-
-// A figure of the summary; none for a run that has not finished.
-template <class T, class Part>
-auto of_summary(T Part::*which) {
-  return [which](const RunRecord& run) {
-    return run.summary ? std::optional<double>((*run.summary).*which) : std::nullopt;
-  };
-}
-
-auto of_waiting(double WaitingShares::*which) {
-  return [which](const RunRecord& run) {
-    return run.summary && run.summary->waiting ? std::optional((*run.summary->waiting).*which)
-                                               : std::nullopt;
-  };
-}
-
-// The share of the training time spent in encoding and decoding.
-std::optional<double> coding(const RunRecord& run) {
-  if (!run.summary || !run.summary->encode_ms || !run.summary->decode_ms ||
-      run.summary->ms_per_step <= 0) {
-    return {};
-  }
-  return (*run.summary->encode_ms + *run.summary->decode_ms) / run.summary->ms_per_step;
 }
 
 // Marks the best of these figures, unless all look the same.
@@ -212,7 +189,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .decimals = 1,
        .best = Lowest,
        .is_default = true,
-       .of_run = of_waiting(&WaitingShares::mean)},
+       .of_run = of_summary(&Summary::waiting_share)},
       {.key = "waiting_max",
        .title = "most waiting, %",
        .help = "the same, of the worker that waits most",
@@ -220,14 +197,14 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .decimals = 1,
        .best = Lowest,
        .is_default = true,
-       .of_run = of_waiting(&WaitingShares::most)},
+       .of_run = of_summary(&Summary::waiting_max)},
       {.key = "coding_share",
        .title = "coding, %",
        .help = "share of the training time in encoding and decoding",
        .unit = 0.01,
        .decimals = 1,
        .best = Lowest,
-       .of_run = coding},
+       .of_run = of_summary(&Summary::coding_share)},
       {.key = "encode_ms",
        .title = "encoding, ms",
        .help = "encoding time per step",
@@ -260,8 +237,7 @@ std::vector<Column> choose_columns(const std::string& names, std::optional<doubl
     std::erase_if(all, [](const Column& column) { return !column.is_default; });
     return all;
   }
-  std::vector<std::string> keys;
-  std::ranges::transform(all_columns(target.value_or(1)), std::back_inserter(keys), &Column::key);
+  const auto keys = mapped(all_columns(target.value_or(1)), &Column::key);
   std::vector<Column> chosen;
   for (const std::string& part : split_text(names, ',')) {
     const std::string key(trim(part));

@@ -7,12 +7,14 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <set>
 #include <thread>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "report/select.h"
@@ -95,12 +97,11 @@ std::vector<std::string> varying_keys(const std::vector<Setting>& settings, cons
 // "group_size=2 keep=0.8": only the last part of a key where it is unambiguous.
 std::string by_its_keys(const Setting& setting, const std::vector<std::string>& varying) {
   const auto tail = [](const std::string& key) { return key.substr(key.rfind('.') + 1); };
-  std::vector<std::string> parts;
-  for (const std::string& key : varying) {
+  const auto part = [&](const std::string& key) {
     const bool is_clear = tail(key) != "name" && std::ranges::count(varying, tail(key), tail) == 1;
-    parts.push_back((is_clear ? tail(key) : key) + "=" + setting.runs.front().value_of(key));
-  }
-  return join(parts, " ");
+    return (is_clear ? tail(key) : key) + "=" + setting.runs.front().value_of(key);
+  };
+  return join(mapped(varying, part), " ");
 }
 
 // "first_sweep/rank=8": the folder that holds the setting's runs, and their
@@ -202,17 +203,12 @@ std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settin
   for (std::size_t i = 0; i < settings.size(); ++i) {
     groups[settings[i].runs.front().data].push_back(i);
   }
-  std::vector<std::vector<std::size_t>> indices;
-  for (auto& [data, members] : groups) {
-    indices.push_back(std::move(members));
-  }
-  return indices;
+  const auto members = std::views::values(groups);
+  return {members.begin(), members.end()};
 }
 
 double quality_of(const Setting& setting) {
-  const std::vector<double> qualities = setting.values([](const RunRecord& run) {
-    return run.summary ? std::optional(run.summary->quality()) : std::nullopt;
-  });
+  const std::vector<double> qualities = setting.values(of_summary(&Summary::quality));
   return qualities.empty() ? -kInfinite : mean(qualities);
 }
 

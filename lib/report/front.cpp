@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/mapped.h"
+
 namespace abtrain::report {
 
 namespace {
@@ -69,14 +71,11 @@ std::vector<Column> front_columns(std::optional<double> target) {
 
 std::vector<std::optional<FrontPoint>> front_points(
     const Column& cost, const std::vector<Setting>& settings) {
-  std::vector<std::optional<FrontPoint>> points;
-  for (const Setting& setting : settings) {
+  return mapped(settings, [&](const Setting& setting) {
     const auto spent = cost.figure(setting).value;
-    points.push_back(
-        setting.finished() > 0 && spent ? std::optional(FrontPoint{quality_of(setting), *spent})
-                                        : std::nullopt);
-  }
-  return points;
+    return setting.finished() > 0 && spent ? std::optional(FrontPoint{quality_of(setting), *spent})
+                                           : std::nullopt;
+  });
 }
 
 std::vector<bool> on_front(

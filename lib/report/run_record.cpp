@@ -161,33 +161,31 @@ void read_metrics(RunRecord& run, Spectra spectra) {
 }
 
 // Runs of one worker, and those of earlier versions, have none.
-std::optional<WaitingShares> waiting_of(const JsonObject& file, double train) {
-  if (file.find("/by_worker") == nullptr) {
-    return {};
-  }
-  const ordered_json& workers = file.list("/by_worker");
-  if (workers.empty() || !(train > 0)) {
-    return {};
+void read_waiting(const JsonObject& file, Summary& summary) {
+  const double train = summary.train_seconds;
+  if (file.find("/by_worker") == nullptr || file.list("/by_worker").empty() || !(train > 0)) {
+    return;
   }
   // As for the warning of a run: in less time, chance decides.
   constexpr double kSlow = 0.1;
   constexpr double kLeastSeconds = 5;
-  WaitingShares shares;
+  const ordered_json& workers = file.list("/by_worker");
+  double& mean = summary.waiting_share.emplace(0);
+  double& most = summary.waiting_max.emplace(0);
   const auto slowest = file.integer("/slowest_worker", 0, std::ssize(workers) - 1);
   std::string host;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     constexpr const char* kWanted = "a host and the seconds of waiting of each worker";
     const auto waiting = file.member<double>(workers[i], "waiting", "/by_worker", kWanted);
     const auto name = file.member<std::string>(workers[i], "host", "/by_worker", kWanted);
-    shares.most = std::max(shares.most, waiting / train);
-    shares.mean += waiting / train / static_cast<double>(workers.size());
+    most = std::max(most, waiting / train);
+    mean += waiting / train / static_cast<double>(workers.size());
     host = static_cast<std::int64_t>(i) == slowest ? name : host;
   }
   const double others = static_cast<double>(workers.size()) - 1;
-  if (train >= kLeastSeconds && others > 0 && shares.mean * (others + 1) / others > kSlow) {
-    shares.slowest = formatted("worker {} on {}", slowest, host);
+  if (train >= kLeastSeconds && others > 0 && mean * (others + 1) / others > kSlow) {
+    summary.slowest = formatted("worker {} on {}", slowest, host);
   }
-  return shares;
 }
 
 void read_summary(RunRecord& run) {
@@ -205,11 +203,14 @@ void read_summary(RunRecord& run) {
   summary.train_seconds = train;
   summary.ms_per_step = 1e3 * train / steps;
   summary.communication_share = train > 0 ? communication / train : 0;
-  summary.waiting = waiting_of(file, train);
+  read_waiting(file, summary);
   summary.sent_bits = 8 * summary.bytes / (steps * file.number("/parameters/dense"));
   if (const auto encode = file.maybe("/reducer/encode_seconds")) {
     summary.encode_ms = 1e3 * *encode / steps;
     summary.decode_ms = 1e3 * file.number("/reducer/decode_seconds") / steps;
+    if (train > 0) {
+      summary.coding_share = (*summary.encode_ms + *summary.decode_ms) / summary.ms_per_step;
+    }
   }
   run.summary = summary;
   run.steps = count_of(steps);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,15 +57,6 @@ struct Decomposition {
   std::vector<LayerCut> layers;
 };
 
-// How long the workers of a run waited for slower ones, as shares of the
-// training time. The slowest waited for nobody.
-struct WaitingShares {
-  double mean = 0;
-  double most = 0;
-  // "worker 2 on HOST", if it cost the others a tenth of a run of some seconds.
-  std::string slowest = {};
-};
-
 // Figures of summary.json, which a run writes when it finishes.
 struct Summary : Score {
   std::optional<double> loss;
@@ -75,8 +67,14 @@ struct Summary : Score {
   double train_seconds = 0;
   std::optional<double> link_seconds;  // over the network that was asked for
   double ms_per_step = 0;
-  double communication_share = 0;   // share of the training time
-  std::optional<WaitingShares> waiting;
+  // Shares of the training time. Workers wait for slower ones: the mean over
+  // them, and that of the one that waits most; the slowest waits for nobody.
+  double communication_share = 0;
+  std::optional<double> waiting_share;
+  std::optional<double> waiting_max;
+  std::optional<double> coding_share;  // encoding and decoding
+  // "worker 2 on HOST", if it cost the others a tenth of a run of some seconds.
+  std::string slowest;
   double sent_bits = 0;             // per worker, step and dense parameter
   std::optional<double> encode_ms;  // per step
   std::optional<double> decode_ms;
@@ -109,6 +107,14 @@ struct RunRecord {
   // The value of a key; "" for an unknown key.
   std::string value_of(const std::string& key) const;
 };
+
+// What a figure of the summary (a member, or a function of it) is of a run; none
+// where it has not finished.
+auto of_summary(auto figure) {
+  return [figure](const RunRecord& run) {
+    return run.summary ? std::optional<double>(std::invoke(figure, *run.summary)) : std::nullopt;
+  };
+}
 
 // Whether singular values are read: they are most of a run's bytes.
 enum class Spectra { Skip, Read };

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/mapped.h"
 #include "base/text.h"
 
 namespace abtrain::report {
@@ -33,19 +34,18 @@ std::string state_text(const Setting& setting) {
   if (counts.size() == 1) {
     return name_of(first.state);
   }
-  std::vector<std::string> parts;
-  for (const auto& [state, count] : counts) {
-    parts.push_back(formatted("{} {}", count, name_of(state)));
-  }
-  return join(parts, ", ");
+  return join(
+      mapped(
+          counts, [](const auto& of) { return formatted("{} {}", of.second, name_of(of.first)); }),
+      ", ");
 }
 
 // Each worker once that is slow in one of the runs.
 std::string slowest_text(const Setting& setting) {
   std::set<std::string> names;
   for (const RunRecord& run : setting.runs) {
-    if (run.summary && run.summary->waiting && !run.summary->waiting->slowest.empty()) {
-      names.insert(run.summary->waiting->slowest);
+    if (run.summary && !run.summary->slowest.empty()) {
+      names.insert(run.summary->slowest);
     }
   }
   return join({names.begin(), names.end()}, ", ");

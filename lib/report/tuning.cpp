@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/mapped.h"
 #include "base/text.h"
 #include "report/compare.h"
 
@@ -82,11 +83,9 @@ std::vector<std::vector<std::string>> tuning_rows(const Tuning& tuning) {
 }
 
 std::vector<std::string> left_out_lines(const Tuning& tuning) {
-  std::vector<std::string> lines;
-  for (const auto& one : tuning.left_out) {
-    lines.push_back(shown(one, "name") + " was left out: " + shown(one, "why"));
-  }
-  return lines;
+  return mapped(tuning.left_out, [](const auto& one) {
+    return shown(one, "name") + " was left out: " + shown(one, "why");
+  });
 }
 
 }  // namespace abtrain::report

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/mapped.h"
 #include "base/text.h"
 #include "report/budgets.h"
 
@@ -100,11 +101,10 @@ class Judge {
   std::string answer_text(const Answer& answer) const {
     const Contender& first = all_[answer.first.front()];
     if (answer.first.size() > 1) {
-      std::vector<std::string> names;
-      for (const std::size_t i : answer.first) {
-        names.push_back(formatted("{} ({})", all_[i].name, words_.level(all_[i].quality)));
-      }
-      return listed(names) + " tie";
+      const auto named = [&](std::size_t i) {
+        return formatted("{} ({})", all_[i].name, words_.level(all_[i].quality));
+      };
+      return listed(mapped(answer.first, named)) + " tie";
     }
     std::vector<std::string> notes;
     if (answer.next) {
@@ -195,15 +195,11 @@ class Judge {
       }
       before = verb;
     }
-    std::vector<std::string> parts;
-    for (const Stretch& stretch : stretches) {
-      parts.push_back(
-          stretch.to ? formatted(
-                           "{} from {} up to {}", stretch.verb, human_bytes(stretch.from),
-                           human_bytes(*stretch.to))
-                     : formatted("{} from {} on", stretch.verb, human_bytes(stretch.from)));
-    }
-    return parts.empty() ? "" : listed(parts);
+    return listed(mapped(stretches, [](const Stretch& stretch) {
+      return formatted(
+          "{} from {} {}", stretch.verb, human_bytes(stretch.from),
+          stretch.to ? "up to " + human_bytes(*stretch.to) : "on");
+    }));
   }
 
   std::string about_ab() const {
