@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/machine_text.h"
+#include "base/mapped.h"
 #include "base/text.h"
 #include "report/traits.h"
 
@@ -64,14 +65,11 @@ ordered_json number(const std::optional<double>& value) {
 }
 
 ordered_json figure_json(const Column& column, const Figure& figure, const Setting& setting) {
-  ordered_json values = ordered_json::array();
-  for (const RunRecord& run : setting.runs) {
-    values.push_back(number(column.of_run(run)));
-  }
+  const auto value = [&](const RunRecord& run) { return number(column.of_run(run)); };
   return {
       {column.is_median ? "median" : "mean", number(figure.value)},
       {"sd", number(figure.spread)},
-      {"values", values},
+      {"values", mapped(setting.runs, value)},
       {"best", figure.is_best}};
 }
 
@@ -161,6 +159,16 @@ std::string words_below(const Comparison& comparison, bool is_markdown) {
   return out;
 }
 
+std::vector<RunRecord> without_summary(const Comparison& comparison) {
+  std::vector<RunRecord> unfinished;
+  for (const Setting& setting : comparison.settings) {
+    std::ranges::copy_if(setting.runs, std::back_inserter(unfinished), [](const RunRecord& run) {
+      return !run.summary;
+    });
+  }
+  return unfinished;
+}
+
 ordered_json unfinished_json(const RunRecord& run) {
   return {
       {"run", run.folder},
@@ -173,15 +181,9 @@ ordered_json unfinished_json(const RunRecord& run) {
 }  // namespace
 
 std::vector<std::string> unfinished_runs(const Comparison& comparison) {
-  std::vector<std::string> lines;
-  for (const Setting& setting : comparison.settings) {
-    for (const RunRecord& run : setting.runs) {
-      if (!run.summary) {
-        lines.push_back(run.folder + ": " + run.unfinished);
-      }
-    }
-  }
-  return lines;
+  return mapped(without_summary(comparison), [](const RunRecord& run) {
+    return run.folder + ": " + run.unfinished;
+  });
 }
 
 std::string as_table(const Comparison& comparison, const std::vector<Column>& columns, bool bold) {
@@ -238,29 +240,18 @@ std::string as_csv(const Comparison& comparison, const std::vector<Column>& colu
 std::string as_json(const Comparison& comparison, const std::vector<Column>& columns) {
   const std::vector<Setting>& settings = comparison.settings;
   ordered_json rows = ordered_json::array();
-  ordered_json unfinished = ordered_json::array();
   for (const Setting& setting : settings) {
-    ordered_json folders = ordered_json::array();
-    ordered_json seeds = ordered_json::array();
-    ordered_json states = ordered_json::array();
-    for (const RunRecord& run : setting.runs) {
-      folders.push_back(run.folder);
-      seeds.push_back(run.seed);
-      states.push_back(name_of(run.state));
-      if (!run.summary) {
-        unfinished.push_back(unfinished_json(run));
-      }
-    }
+    const auto state = [](const RunRecord& run) { return name_of(run.state); };
     ordered_json keys = ordered_json::object();
     for (const std::string& key : comparison.varying) {
       keys[key] = setting.runs.front().value_of(key);
     }
     rows.push_back(
         {{"name", setting.name},
-         {"runs", folders},
-         {"seeds", seeds},
+         {"runs", mapped(setting.runs, &RunRecord::folder)},
+         {"seeds", mapped(setting.runs, &RunRecord::seed)},
          {"finished", setting.finished()},
-         {"states", states},
+         {"states", mapped(setting.runs, state)},
          {"config", keys}});
     for (const Trait& trait : all_traits()) {
       rows.back()[trait.key] = trait.of(setting);
@@ -275,7 +266,7 @@ std::string as_json(const Comparison& comparison, const std::vector<Column>& col
   ordered_json json = {
       {"target", number(comparison.target)},
       {"settings", rows},
-      {"unfinished", unfinished},
+      {"unfinished", mapped(without_summary(comparison), unfinished_json)},
       {"skipped", comparison.skipped}};
   if (std::ranges::count(columns, Best::Front, &Column::best) > 0) {
     json["verdict"] = comparison.verdict;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/machine_text.h"
+#include "base/mapped.h"
 #include "base/text.h"
 #include "report/formats.h"
 #include "report/front.h"
@@ -22,13 +23,13 @@ using nlohmann::ordered_json;
 // A plot cannot show more points of a run's curve apart.
 constexpr std::size_t kMaxPoints = 500;
 
-// The indices of the points to keep out of `count`: evenly spaced, both ends
-// included.
-std::vector<std::size_t> thinned(std::size_t count) {
-  std::vector<std::size_t> kept;
-  const std::size_t points = std::min(count, kMaxPoints);
+// The points to keep of all: evenly spaced, both ends included.
+template <class Point>
+std::vector<Point> thinned(const std::vector<Point>& all) {
+  const std::size_t points = std::min(all.size(), kMaxPoints);
+  std::vector<Point> kept;
   for (std::size_t i = 0; i < points; ++i) {
-    kept.push_back(points < 2 ? 0 : i * (count - 1) / (points - 1));
+    kept.push_back(points < 2 ? all.front() : all[i * (all.size() - 1) / (points - 1)]);
   }
   return kept;
 }
@@ -41,12 +42,8 @@ double rounded(double value) {
   return std::strtod(formatted("{:.4e}", value).c_str(), nullptr);
 }
 
-ordered_json rounded(const std::vector<double>& values) {
-  ordered_json list = ordered_json::array();
-  for (const double value : values) {
-    list.push_back(rounded(value));
-  }
-  return list;
+std::vector<double> rounded(const std::vector<double>& values) {
+  return mapped(values, [](double value) { return rounded(value); });
 }
 
 // What the plots show, of accuracy and bits per byte.
@@ -64,19 +61,15 @@ WhichScore score_of(const std::vector<Setting>& settings) {
 }
 
 ordered_json curve(const std::vector<Evaluation>& evaluations, WhichScore which) {
-  ordered_json curve = {
-      {"step", ordered_json::array()},
-      {"seconds", ordered_json::array()},
-      {"bytes", ordered_json::array()},
-      {"score", ordered_json::array()}};
-  for (const std::size_t i : thinned(evaluations.size())) {
-    const Evaluation& e = evaluations[i];
-    curve["step"].push_back(e.step);
-    curve["seconds"].push_back(rounded(e.seconds));
-    curve["bytes"].push_back(e.bytes);
-    curve["score"].push_back(e.*which ? ordered_json(rounded(*(e.*which))) : ordered_json(nullptr));
-  }
-  return curve;
+  const std::vector<Evaluation> kept = thinned(evaluations);
+  const auto score = [&](const Evaluation& e) {
+    return e.*which ? ordered_json(rounded(*(e.*which))) : ordered_json(nullptr);
+  };
+  return {
+      {"step", mapped(kept, &Evaluation::step)},
+      {"seconds", rounded(mapped(kept, &Evaluation::seconds))},
+      {"bytes", mapped(kept, &Evaluation::bytes)},
+      {"score", mapped(kept, score)}};
 }
 
 const LayerCut* find(const Decomposition& cut, const std::string& name) {
@@ -85,22 +78,18 @@ const LayerCut* find(const Decomposition& cut, const std::string& name) {
 }
 
 ordered_json ranks(const std::vector<Decomposition>& cuts) {
-  ordered_json steps = ordered_json::array();
-  const std::vector<std::size_t> kept = thinned(cuts.size());
-  for (const std::size_t i : kept) {
-    steps.push_back(cuts[i].step);
-  }
-  ordered_json layers = ordered_json::array();
-  for (const LayerCut& layer : cuts.front().layers) {
-    ordered_json over_time = ordered_json::array();
-    for (const std::size_t i : kept) {
-      const LayerCut* cut = find(cuts[i], layer.name);
-      over_time.push_back(cut == nullptr ? 0 : cut->rank);
-    }
-    layers.push_back(
-        {{"name", layer.name}, {"full", std::min(layer.m, layer.n)}, {"rank", over_time}});
-  }
-  return {{"step", steps}, {"layers", layers}};
+  const std::vector<Decomposition> kept = thinned(cuts);
+  const auto over_time = [&](const LayerCut& layer) -> ordered_json {
+    const auto rank = [&](const Decomposition& cut) {
+      const LayerCut* there = find(cut, layer.name);
+      return there == nullptr ? 0 : there->rank;
+    };
+    return {
+        {"name", layer.name}, {"full", std::min(layer.m, layer.n)}, {"rank", mapped(kept, rank)}};
+  };
+  return {
+      {"step", mapped(kept, &Decomposition::step)},
+      {"layers", mapped(cuts.front().layers, over_time)}};
 }
 
 // The spectra of the first and the last decomposition; null where they were not
@@ -140,28 +129,26 @@ ordered_json run_json(const RunRecord& run, std::size_t setting, WhichScore whic
 }
 
 ordered_json column_json(const Column& column, const std::vector<Setting>& settings) {
-  ordered_json cells = ordered_json::array();
-  for (const Figure& figure : figures(column, settings)) {
+  const auto cell = [&](const Figure& figure) -> ordered_json {
     // A target that was not reached has no value here, so it sorts last.
     const bool is_number = figure.value && std::isfinite(*figure.value);
-    cells.push_back(
-        {{"text", to_text(column, figure)},
-         {"value", is_number ? ordered_json(*figure.value / column.unit) : ordered_json(nullptr)},
-         {"best", figure.is_best}});
-  }
+    return {
+        {"text", to_text(column, figure)},
+        {"value", is_number ? ordered_json(*figure.value / column.unit) : ordered_json(nullptr)},
+        {"best", figure.is_best}};
+  };
   return {
       {"key", column.key},
       {"title", column.title},
       {"help", column.help},
       {"decimals", column.decimals},
       {"better", column.best == Best::Highest ? "higher" : "lower"},
-      {"cells", cells}};
+      {"cells", mapped(figures(column, settings), cell)}};
 }
 
 // Mean, lowest and highest score of the finished runs; null without any.
 ordered_json scores_json(const Setting& setting, WhichScore which) {
-  const std::vector<double> values = setting.values(
-      [&](const RunRecord& run) { return run.summary ? (*run.summary).*which : std::nullopt; });
+  const std::vector<double> values = setting.values(of_summary(which));
   if (values.empty()) {
     return nullptr;
   }
@@ -172,22 +159,15 @@ ordered_json scores_json(const Setting& setting, WhichScore which) {
 // For each setting: its score, its costs, and whether it is on the front of all
 // settings and on the front of its own line.
 ordered_json front_json(const std::vector<Setting>& settings, WhichScore which) {
-  ordered_json scores = ordered_json::array();
-  for (const Setting& setting : settings) {
-    scores.push_back(scores_json(setting, which));
-  }
   const std::vector<FrontLine> lines = front_lines(settings);
-  ordered_json lines_json = ordered_json::array();
-  std::vector<std::vector<std::size_t>> members;
-  for (const FrontLine& line : lines) {
-    lines_json.push_back({{"name", printable(line.name)}, {"settings", line.settings}});
-    members.push_back(line.settings);
-  }
+  const auto line_json = [](const FrontLine& line) -> ordered_json {
+    return {{"name", printable(line.name)}, {"settings", line.settings}};
+  };
   ordered_json costs = ordered_json::array();
   for (const Column& column : shown_columns(choose_columns(kFrontCosts, {}), settings)) {
     const auto points = front_points(column, settings);
     const std::vector<bool> in_all = on_front(points, by_data(settings));
-    const std::vector<bool> in_line = on_front(points, members);
+    const std::vector<bool> in_line = on_front(points, mapped(lines, &FrontLine::settings));
     ordered_json list = ordered_json::array();
     for (std::size_t i = 0; i < points.size(); ++i) {
       list.push_back(
@@ -197,7 +177,10 @@ ordered_json front_json(const std::vector<Setting>& settings, WhichScore which) 
     }
     costs.push_back({{"key", column.key}, {"points", list}});
   }
-  return {{"scores", scores}, {"lines", lines_json}, {"costs", costs}};
+  return {
+      {"scores", mapped(settings, [&](const Setting& s) { return scores_json(s, which); })},
+      {"lines", mapped(lines, line_json)},
+      {"costs", costs}};
 }
 
 ordered_json data_of(
