@@ -110,9 +110,7 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
       request.only.emplace_back(trim(name));
     }
   }
-  std::vector<std::string> places{""};
-  places.insert(places.end(), folders.begin(), folders.end());
-  const std::string path = config::find_config(args.config.config, places);
+  const std::string path = config::find_config(args.config.config, "", folders);
   sweep::RivalList list = sweep::list_rivals(path, args.config.sets, request, folders);
   list.name = !args.config.name.empty() ? args.config.name : list.name + "_rivals";
   list.output = args.config.output;

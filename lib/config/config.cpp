@@ -197,9 +197,8 @@ class Reader {
           "expected a file or a list of files, got " + describe(name));
       return;
     }
-    std::vector<std::string> folders = {fs::path(path).parent_path().string()};
-    folders.insert(folders.end(), context_.folders.begin(), context_.folders.end());
-    const ConfigSearch search = search_config(name.text, folders);
+    const ConfigSearch search =
+        search_config(name.text, fs::path(path).parent_path().string(), context_.folders);
     if (search.found.empty()) {
       unreadable_ = true;
       problem(name.place, "extends", not_found(name.text, search));
@@ -271,9 +270,7 @@ RunOptions read_config(
   Reader reader(options, context);
   std::string found;
   if (!path.empty()) {
-    std::vector<std::string> folders = {""};
-    folders.insert(folders.end(), context.folders.begin(), context.folders.end());
-    const ConfigSearch search = search_config(path, folders);
+    const ConfigSearch search = search_config(path, "", context.folders);
     ABT_CHECK(!search.found.empty(), MissingInput, "configuration {}", not_found(path, search));
     found = search.found;
     std::error_code error;

@@ -48,10 +48,11 @@ RunOptions read_config(
     const std::string& path, const std::vector<std::string>& overrides = {},
     const ConfigContext& context = {});
 
-// The file that a name with or without ".yaml" means: the first one found in
-// `folders` ("": the current folder). Throws Error(MissingInput), which names
-// all places.
-std::string find_config(const std::string& name, const std::vector<std::string>& folders);
+// The file that a name with or without ".yaml" means: the one in the folder
+// `first` ("": the current one), else the first one found in `folders`. Throws
+// Error(MissingInput), which names all places.
+std::string find_config(
+    const std::string& name, const std::string& first, const std::vector<std::string>& folders);
 
 // The usual folders: those in $ABTRAIN_CONFIGS (split at ':'), ./configs,
 // PREFIX/share/abtrain/configs for a program PREFIX/bin/abtrain, and

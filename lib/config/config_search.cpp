@@ -10,10 +10,13 @@ namespace abtrain::config {
 
 namespace fs = std::filesystem;
 
-ConfigSearch search_config(const std::string& name, const std::vector<std::string>& folders) {
+ConfigSearch search_config(
+    const std::string& name, const std::string& first, const std::vector<std::string>& folders) {
   ConfigSearch search;
+  std::vector<std::string> places{first};
+  places.insert(places.end(), folders.begin(), folders.end());
   std::vector<std::string> present;
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : places) {
     search.looked_at.push_back((fs::path(folder) / name).string());
     for (const char* ending : {"", ".yaml"}) {
       const fs::path path = fs::path(folder) / (name + ending);
@@ -51,8 +54,9 @@ std::string not_found(const std::string& name, const ConfigSearch& search) {
       search.meant.empty() ? "" : formatted("; did you mean '{}'?", search.meant));
 }
 
-std::string find_config(const std::string& name, const std::vector<std::string>& folders) {
-  const ConfigSearch search = search_config(name, folders);
+std::string find_config(
+    const std::string& name, const std::string& first, const std::vector<std::string>& folders) {
+  const ConfigSearch search = search_config(name, first, folders);
   ABT_CHECK(!search.found.empty(), MissingInput, "{}", not_found(name, search));
   return search.found;
 }

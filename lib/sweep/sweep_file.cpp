@@ -63,11 +63,11 @@ bool is_configuration(const Value& root) {
   return found;
 }
 
-// The path of a file; `what` names it in errors.
+// The path of a file, here or in one of the places; `what` names it in errors.
 std::string find_file(
     const char* what, const std::string& name, const std::vector<std::string>& places) {
   try {
-    return config::find_config(name, places);
+    return config::find_config(name, "", places);
   } catch (const Error& error) {
     throw Error(error.kind(), formatted("{} {}", what, error.what()));
   }
@@ -80,7 +80,7 @@ class SweepReader {
   }
 
   void file(const std::string& name) {
-    std::vector<std::string> places{""};
+    std::vector<std::string> places;
     for (const std::string& folder : sweep_.folders) {
       places.push_back(folder);
       places.push_back(folder + "/sweeps");
@@ -110,9 +110,7 @@ class SweepReader {
   }
 
   void command_line(const std::string& config, const std::vector<std::string>& grid) {
-    std::vector<std::string> places{""};
-    places.insert(places.end(), sweep_.folders.begin(), sweep_.folders.end());
-    sweep_.base = find_file("configuration", config, places);
+    sweep_.base = find_file("configuration", config, sweep_.folders);
     sweep_.source = sweep_.base;
     sweep_.name = fs::path(sweep_.base).stem().string() + "_sweep";
     for (const std::string& text : grid) {
@@ -231,10 +229,9 @@ class SweepReader {
     if (set->second.bad) {
       return;
     }
-    std::vector<std::string> places{fs::path(sweep_.file).parent_path().string()};
-    places.insert(places.end(), sweep_.folders.begin(), sweep_.folders.end());
     try {
-      sweep_.base = config::find_config(name, places);
+      const std::string beside = fs::path(sweep_.file).parent_path().string();
+      sweep_.base = config::find_config(name, beside, sweep_.folders);
     } catch (const Error& error) {
       problem(set->second.place, "base", error.what());
     }
