@@ -22,10 +22,6 @@ namespace {
 
 constexpr int kCannotStart = 127;
 
-int exit_code(int status) {
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 // Runs between fork and exec, where only async-signal-safe calls are allowed.
 [[noreturn]] void become(char* const* arguments, int log, const cpu_set_t* cores, pid_t parent) {
   ::setpgid(0, 0);
@@ -89,17 +85,15 @@ ChildProcess::~ChildProcess() {
 std::optional<int> ChildProcess::ended() {
   int status = 0;
   if (!code_ && ::waitpid(id_, &status, WNOHANG) == id_) {
-    code_ = exit_code(status);
+    code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
   return code_;
 }
 
 int ChildProcess::wait() {
-  int status = 0;
-  if (!code_) {
-    while (::waitpid(id_, &status, 0) != id_) {
-    }
-    code_ = exit_code(status);
+  siginfo_t ignored;
+  while (!ended()) {
+    ::waitid(P_PID, static_cast<id_t>(id_), &ignored, WEXITED | WNOWAIT);
   }
   return *code_;
 }
