@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/mapped.h"
 #include "base/options.h"
 #include "base/scalars.h"
 #include "base/text.h"
@@ -56,12 +57,12 @@ CLI::Option* in_range(CLI::Option* option, T low, T high = std::numeric_limits<T
 template <class E, class T>
 CLI::Option* add_choice(
     CLI::App& command, const char* option, T& member, const Names<E>& names, const char* help) {
-  std::vector<std::string> words;
-  std::ranges::transform(names, std::back_inserter(words), &Names<E>::value_type::first);
   const auto set = [&member, names](const std::string& word) {  // one of the words
     member = std::ranges::find(names, word, &Names<E>::value_type::first)->second;
   };
-  return one_of(command.add_option_function<std::string>(option, set, help), words);
+  return one_of(
+      command.add_option_function<std::string>(option, set, help),
+      mapped(names, &Names<E>::value_type::first));
 }
 
 // What a command prints or writes.

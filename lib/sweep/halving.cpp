@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/machine_text.h"
+#include "base/mapped.h"
 #include "plan/comparison.h"
 #include "sweep/assignments.h"
 #include "sweep/point_state.h"
@@ -87,11 +88,8 @@ Sweep sweep_of(const Sweep& sweep, std::size_t round, const std::vector<Round::T
 }
 
 std::string text_or(const Choice& choice, const char* otherwise) {
-  std::vector<std::string> parts;
-  for (const Assignment& one : choice) {
-    parts.push_back(one.override.key + ": " + one.text);
-  }
-  return parts.empty() ? otherwise : join(parts, ", ");
+  const auto part = [](const Assignment& one) { return one.override.key + ": " + one.text; };
+  return choice.empty() ? otherwise : join(mapped(choice, part), ", ");
 }
 
 // A pilot that has ended; -infinity where it diverged.
@@ -182,11 +180,7 @@ std::vector<std::size_t> better_half(
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return qualities[i]; });
   order.resize((present.size() + 1) / 2);
-  std::vector<std::size_t> chosen;
-  for (const std::size_t i : order) {
-    chosen.push_back(present[i]);
-  }
-  return chosen;
+  return mapped(order, [&](std::size_t i) { return present[i]; });
 }
 
 Round round_of(const Sweep& sweep, std::size_t round) {
@@ -240,16 +234,17 @@ void write_tuning(const Sweep& sweep, const Round& last) {
          {"pilot_seconds", tuned.pilot_seconds},
          {"chosen", text_or(rival.tune[tuned.settings.front()], "as configured")}});
   }
-  ordered_json left_out = ordered_json::array();
-  for (const auto& [name, why] : halving.left_out) {
-    left_out.push_back({{"name", name}, {"why", why}});
-  }
+  const auto left_out = [](const auto& one) -> ordered_json {
+    return {{"name", one.first}, {"why", one.second}};
+  };
   const PointRun first = resolve(last.sweep, list_points(last.sweep).front());
   make_folders(first.options.output);
   atomic_write(
       first.options.output + "/tuning.json",
       json_text(ordered_json{
-          {"settings", halving.settings()}, {"rivals", rivals}, {"left_out", left_out}}));
+          {"settings", halving.settings()},
+          {"rivals", rivals},
+          {"left_out", mapped(halving.left_out, left_out)}}));
 }
 
 }  // namespace abtrain::sweep

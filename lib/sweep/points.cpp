@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "sweep/assignments.h"
 
 namespace abtrain::sweep {
@@ -70,11 +71,10 @@ std::string in_name(const std::string& text) {
 
 std::string label_of(const Choice& values, const std::map<std::string, std::string>& names) {
   constexpr std::size_t kMaxLength = 180;
-  std::vector<std::string> parts;
-  for (const Assignment& assignment : values) {
-    parts.push_back(names.at(assignment.override.key) + "=" + in_name(assignment.text));
-  }
-  return join(parts, ",").substr(0, kMaxLength);
+  const auto part = [&](const Assignment& assignment) {
+    return names.at(assignment.override.key) + "=" + in_name(assignment.text);
+  };
+  return join(mapped(values, part), ",").substr(0, kMaxLength);
 }
 
 // Every combination; the last list varies fastest.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "base/options.h"
 #include "base/options_apply.h"
 #include "config/check_run.h"
@@ -48,11 +49,10 @@ class Faults {
     if (faults_.empty()) {
       return;
     }
-    std::vector<std::string> parts;
-    for (const Fault& fault : faults_) {
-      parts.push_back(formatted("{}\n  {}", fault.text, where(fault)));
-    }
-    throw LocatedError(faults_.front().kind, join(parts, "\n"));
+    const auto text = [&](const Fault& fault) {
+      return formatted("{}\n  {}", fault.text, where(fault));
+    };
+    throw LocatedError(faults_.front().kind, join(mapped(faults_, text), "\n"));
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "base/named.h"
 #include "base/scalars.h"
 #include "base/text.h"
@@ -53,11 +54,7 @@ std::vector<Sets> settings_of(const RunOptions& o, std::size_t count) {
     return Sets{"optimizer.lr=" + print_number(factor * o.optimizer.lr)};
   };
   const bool has_decay = o.optimizer.weight_decay == 0.1;
-  std::vector<Sets> all = {
-      {},
-      rate(2),
-      rate(0.5),
-      {has_decay ? "optimizer.weight_decay=0" : "optimizer.weight_decay=0.1"}};
+  std::vector<Sets> own = {rate(1.5), rate(0.7)};  // that methods with an interval replace
   const bool has_interval = o.method.name == "diloco" || o.method.name == "local-sgd" ||
                             methods::kind_of(o.method).factors_weights;
   if (has_interval) {
@@ -70,18 +67,16 @@ std::vector<Sets> settings_of(const RunOptions& o, std::size_t count) {
           unit.empty() ? std::max(1.0, std::round(factor * every)) : factor * every;
       return Sets{"method.sync_every=" + print_number(value) + unit};
     };
-    if (o.method.outer.name || o.method.name == "diloco") {
-      all.push_back({"method.outer.lr=" + print_number(0.7 * o.method.outer.lr)});
-    } else {
-      all.push_back(interval(0.5));
-    }
-    all.push_back(interval(2));
-  } else {
-    all.push_back(rate(1.5));
-    all.push_back(rate(0.7));
+    const bool is_outer = o.method.outer.name || o.method.name == "diloco";
+    own = {
+        is_outer ? Sets{"method.outer.lr=" + print_number(0.7 * o.method.outer.lr)} : interval(0.5),
+        interval(2)};
   }
-  all.push_back(rate(4));
-  all.push_back(rate(0.25));
+  std::vector<Sets> all = {
+      {},        rate(2),
+      rate(0.5), {has_decay ? "optimizer.weight_decay=0" : "optimizer.weight_decay=0.1"},
+      own[0],    own[1],
+      rate(4),   rate(0.25)};
   all.resize(std::min(count, all.size()));
   return all;
 }
@@ -92,9 +87,7 @@ std::string as_yaml(const std::string& set) {
 }
 
 std::string as_flow(const Sets& sets) {
-  std::vector<std::string> parts;
-  std::ranges::transform(sets, std::back_inserter(parts), as_yaml);
-  return "{" + join(parts, ", ") + "}";
+  return "{" + join(mapped(sets, as_yaml), ", ") + "}";
 }
 
 // A warm-up in steps or epochs, as a share of the configured run: so runs of
@@ -239,13 +232,10 @@ RivalList list_rivals(
       list.left_out.emplace_back(name, why);
     }
   }
-  std::vector<std::string> reasons;
-  for (const auto& [name, why] : list.left_out) {
-    reasons.push_back("\n  " + name + ": " + why);
-  }
+  const auto reason = [](const auto& one) { return "\n  " + one.first + ": " + one.second; };
   ABT_CHECK(
       !list.rivals.empty(), Config, "{}: no rival makes sense for this configuration:{}", config,
-      join(reasons, ""));
+      join(mapped(list.left_out, reason), ""));
   return list;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/mapped.h"
 
 namespace abtrain::sweep {
 
@@ -128,14 +129,9 @@ std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& r
       std::ranges::minmax(runs, {}, [](const PointRun& run) { return run.options.workers; });
   const std::int64_t workers = most.options.workers;
   const bool alike = least.options.workers == workers;
-  std::vector<std::string> words{"sweep"};
-  std::ranges::transform(array.arguments, std::back_inserter(words), quoted);
-  const std::string command = join(words, " ");
+  const std::string command = "sweep " + join(mapped(array.arguments, quoted), " ");
   const bool has_rounds = !array.rounds.empty();
-  std::vector<std::string> last;
-  for (const std::size_t points : array.rounds) {
-    last.push_back(std::to_string(points - 1));
-  }
+  const auto last = [](std::size_t points) { return std::to_string(points - 1); };
   const std::string at_once = array.at_once > 0 ? formatted("%{}", array.at_once) : "";
   return filled(
       kTemplate,
@@ -152,8 +148,10 @@ std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& r
        {"at_once", at_once},
        {"submit",
         has_rounds ? "`bash FILE [SBATCH OPTIONS]` submits all rounds" : "Submit it with sbatch"},
-       {"rounds",
-        has_rounds ? filled(kRounds, {{"last", join(last, " ")}, {"at_once", at_once}}) : ""},
+       {"rounds", has_rounds ? filled(
+                                   kRounds, {{"last", join(mapped(array.rounds, last), " ")},
+                                             {"at_once", at_once}})
+                             : ""},
        {"round", has_rounds ? " --round \"${ABTRAIN_ROUND:-1}\"" : ""},
        {"ntasks", formatted("{}", alike ? workers : 1)},
        {"cpus", formatted("{}", alike ? 1 : workers)},

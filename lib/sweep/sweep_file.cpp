@@ -92,7 +92,7 @@ class SweepReader {
         read_file(sweep_.file, kMaxText, Fifo::Wait), sweep_.file, true, problems());
     Sections sections;
     if (is_configuration(root)) {
-      problem(
+      assignments_.problem(
           root.place, "",
           formatted(
               "this is a configuration, not a sweep file; `abtrain {}` trains "
@@ -103,7 +103,7 @@ class SweepReader {
       apply(fields_of(sweep_, sections), root, reading_);
       take(sections);
     } else if (root.kind != Kind::Invalid) {
-      problem(
+      assignments_.problem(
           root.kind == Kind::Nothing ? Location{sweep_.file, 1, 1, ""} : root.place, "",
           formatted("expected a sweep, as in 'base: fashion_mnist_mlp', got {}", describe(root)));
     }
@@ -167,7 +167,7 @@ class SweepReader {
     find_repeated_keys(sweep_, problems());
     if (problems().empty() && sweep_.grid.empty() && sweep_.list.empty() && sweep_.seeds.empty() &&
         !sweep_.halving) {
-      problem(
+      assignments_.problem(
           {sweep_.source, 0, 0, ""}, "",
           "nothing is varied; expected at least one of grid, list, seeds and "
           "halving");
@@ -182,10 +182,6 @@ class SweepReader {
   std::vector<Problem>& problems() {
     return reading_.problems;
   }
-  void problem(const Location& place, const std::string& key, std::string text) {
-    assignments_.problem(place, key, std::move(text));
-  }
-
   static void append(const Choice& choice, std::vector<config::Override>& overrides) {
     std::ranges::transform(choice, std::back_inserter(overrides), &Assignment::override);
   }
@@ -208,7 +204,7 @@ class SweepReader {
     if (is_there(sections.halving, "halving", Kind::Section)) {
       for (const char* other : {"grid", "list", "exclude"}) {
         if (reading_.settings.contains(other)) {
-          problem(
+          assignments_.problem(
               reading_.settings.at(other).place, other,
               "does not go with halving, whose rivals are the points");
         }
@@ -220,7 +216,7 @@ class SweepReader {
   void find_base(const std::string& name) {
     const auto set = reading_.settings.find("base");
     if (set == reading_.settings.end()) {
-      problem(
+      assignments_.problem(
           {sweep_.file, 0, 0, ""}, "base",
           "is missing; expected the configuration to vary, as in 'base: "
           "fashion_mnist_mlp'");
@@ -233,7 +229,7 @@ class SweepReader {
       const std::string beside = fs::path(sweep_.file).parent_path().string();
       sweep_.base = config::find_config(name, beside, sweep_.folders);
     } catch (const Error& error) {
-      problem(set->second.place, "base", error.what());
+      assignments_.problem(set->second.place, "base", error.what());
     }
   }
 
@@ -248,7 +244,7 @@ class SweepReader {
     if (value.kind == kind && !is_empty) {
       return true;
     }
-    problem(
+    assignments_.problem(
         value.kind == Kind::Nothing ? set->second.place : value.place, key,
         formatted(
             "expected {}, got {}",
@@ -278,7 +274,7 @@ class SweepReader {
       return {};
     }
     if (values.kind != Kind::List || values.items.empty()) {
-      problem(
+      assignments_.problem(
           values.kind == Kind::Nothing ? place : values.place, key,
           formatted(
               "expected a list of values, got {}{}",
@@ -292,7 +288,7 @@ class SweepReader {
       Choice choice;
       assignments_.add(key, place, item, choice);
       if (!choice.empty() && !known.insert(text_of(choice)).second) {
-        problem(item.place, key, "given twice: " + text_of(choice));
+        assignments_.problem(item.place, key, "given twice: " + text_of(choice));
       }
       all.push_back(std::move(choice));
     }
@@ -311,7 +307,7 @@ class SweepReader {
       if (item.kind == Kind::Section && !item.entries.empty()) {
         assignments_.add_section("", item, choice);
       } else {
-        problem(
+        assignments_.problem(
             item.kind == Kind::Nothing ? list.place : item.place, key,
             formatted(
                 "expected keys with values, as in '- {{workers: 4}}', got {}", describe(item)));
@@ -327,7 +323,7 @@ class SweepReader {
       std::int64_t count = 0;
       std::string why;
       if (!parse_integer(value.text, count, why) || count < 1 || count > kMaxSeeds) {
-        problem(
+        assignments_.problem(
             value.place, "seeds",
             formatted(
                 "expected a list of seeds, or their number, from 1 to {}, got "
