@@ -54,6 +54,17 @@ inline void append_option(
   }
 }
 
+// Appends what the command line gives of these options, which take values.
+inline void append_given(
+    std::vector<std::string>& words, const CLI::App& command,
+    const std::vector<const char*>& options) {
+  for (const char* option : options) {
+    for (const std::string& value : command.get_option(option)->results()) {
+      append_option(words, option, value);
+    }
+  }
+}
+
 // The same for the options of add_link().
 inline void append_link(std::vector<std::string>& words, const plan::Link& link) {
   append_option(words, "--nodes", link.nodes > 0 ? std::to_string(link.nodes) : "");

@@ -30,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RivalsCommand {
+  const CLI::App* command = nullptr;
   ConfigArgs config;
   std::optional<double> seconds;
   std::optional<std::int64_t> steps;
@@ -47,19 +48,13 @@ struct RivalsCommand {
 std::string command_line(const RivalsCommand& args) {
   std::vector<std::string> words{"abtrain", "rivals", args.config.config};
   words.insert(words.end(), args.config.sets.begin(), args.config.sets.end());
-  const auto number = [](const auto& value) {
-    return value ? formatted("{}", *value) : std::string();
-  };
-  append_option(words, "--seconds", number(args.seconds));
-  append_option(words, "--steps", number(args.steps));
-  append_option(words, "--size", number(args.ratio));
-  append_link(words, args.link);
-  append_option(words, "--only", args.only);
+  append_given(
+      words, *args.command,
+      {"--seconds", "--steps", "--size", "--nodes", "--bandwidth", "--latency", "--only", "--tune",
+       "--seeds"});
   if (args.all) {
     words.emplace_back("--all");
   }
-  append_option(words, "--tune", std::to_string(args.tune));
-  append_option(words, "--seeds", std::to_string(args.seeds));
   return printable(join(words, " "));
 }
 
@@ -197,6 +192,7 @@ Command add_rivals(CLI::App& parser) {
       "  abtrain rivals fashion_mnist_mlp --seconds 30 --run\n"
       "  abtrain rivals my.yaml --seconds 600 --size 8 -o rivals.yaml\n"
       "  abtrain sweep rivals.yaml --emit-slurm rivals.sh && bash rivals.sh\n");
+  args->command = &command;
   return {&command, [args] { return run_rivals(*args); }, true};
 }
 

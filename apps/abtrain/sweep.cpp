@@ -31,6 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct SweepCommand {
+  const CLI::App* command = nullptr;  // null: of another command's making
   sweep::SweepArgs sweep;
   comm::LaunchFlags launch;
   std::optional<std::int64_t> task;
@@ -91,15 +92,7 @@ std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Swe
     words.emplace_back("--config");
   }
   words.push_back(fs::absolute(sweep.source).lexically_normal().string());
-  for (const std::string& grid : args.sweep.grid) {
-    append_option(words, "--grid", grid);
-  }
-  for (const std::string& set : args.sweep.sets) {
-    append_option(words, "--set", set);
-  }
-  append_option(words, "--seeds", args.sweep.seeds);
-  append_option(words, "--name", args.sweep.name);
-  append_option(words, "--output", args.sweep.output);
+  append_given(words, *args.command, {"--grid", "--set", "--seeds", "--name", "--output"});
   return words;
 }
 
@@ -286,6 +279,7 @@ Command add_sweep(CLI::App& parser) {
       "3\n"
       "  abtrain sweep my_sweep.yaml --list\n"
       "  abtrain sweep my_sweep.yaml --emit-slurm sweep.sbatch\n");
+  args->command = &command;
   return {&command, [args] { return run_sweep(*args); }, true};
 }
 
