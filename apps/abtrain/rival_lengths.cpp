@@ -19,45 +19,37 @@ namespace abtrain::app {
 
 namespace {
 
-// Measures how long runs of a rival take, by training it for a moment.
-class Timer {
- public:
-  explicit Timer(const sweep::RivalList& list) : list_(list) {}
-
-  // Seconds of training that so many steps take; 0 if it diverged.
-  double seconds(const sweep::RivalPlan& rival, std::int64_t steps) {
-    const std::string name = formatted("{}_{}", rival.name, steps);
-    std::vector<std::string> command{program_path(), "train", "--config", list_.config};
-    const sweep::Sets own = {formatted("train.steps={}", steps), "evaluate.every=0"};
-    for (const std::string& set : sweep::joined({list_.common, rival.set, own})) {
-      command.insert(command.end(), {"--set", set});
-    }
-    command.insert(command.end(), {"--name", name, "--output", scratch_.path()});
-    const std::string log = scratch_.path() + "/" + name + ".log";
-    const auto child = sweep::ChildProcess::start(command, log, {});
-    while (!child->ended()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      if (const int signal = StopSignals::requested(); signal != 0) {
-        throw Error(
-            ErrorKind::Stopped,
-            formatted("stopped by {} while measuring; nothing was written", signal_name(signal)));
-      }
-    }
-    const int code = *child->ended();
-    if (code == static_cast<int>(ErrorKind::Diverged)) {
-      return 0;
-    }
-    ABT_CHECK(
-        code == 0, Config, "{}: a run of {} steps ended with exit code {}:\n{}", rival.name, steps,
-        code, trim(read_file(log, kMaxText)));
-    const std::string folder = scratch_.path() + "/" + name;
-    return sweep::seconds_of(read_run_configuration(folder), folder, list_.link);
+// Seconds of training that so many steps of a rival take, measured by training
+// it for a moment in a folder of `scratch`; 0 if it diverged.
+double seconds_of(
+    const sweep::RivalList& list, const sweep::RivalPlan& rival, std::int64_t steps,
+    const TemporaryFolder& scratch) {
+  const std::string name = formatted("{}_{}", rival.name, steps);
+  const std::string folder = scratch.path() + "/" + name;
+  std::vector<std::string> command{program_path(), "train", "--config", list.config};
+  const sweep::Sets own = {formatted("train.steps={}", steps), "evaluate.every=0"};
+  for (const std::string& set : sweep::joined({list.common, rival.set, own})) {
+    command.insert(command.end(), {"--set", set});
   }
-
- private:
-  const sweep::RivalList& list_;
-  TemporaryFolder scratch_{make_temporary_folder()};
-};
+  command.insert(command.end(), {"--name", name, "--output", scratch.path()});
+  const auto child = sweep::ChildProcess::start(command, folder + ".log", {});
+  while (!child->ended()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (const int signal = StopSignals::requested(); signal != 0) {
+      throw Error(
+          ErrorKind::Stopped,
+          formatted("stopped by {} while measuring; nothing was written", signal_name(signal)));
+    }
+  }
+  const int code = *child->ended();
+  if (code == static_cast<int>(ErrorKind::Diverged)) {
+    return 0;
+  }
+  ABT_CHECK(
+      code == 0, Config, "{}: a run of {} steps ended with exit code {}:\n{}", rival.name, steps,
+      code, trim(read_file(folder + ".log", kMaxText)));
+  return sweep::seconds_of(read_run_configuration(folder), folder, list.link);
+}
 
 // Runs of up to so many steps are tried where shorter ones are refused.
 constexpr std::int64_t kMaxTries = 1024;
@@ -67,17 +59,16 @@ constexpr std::int64_t kMinSteps = 16;
 
 // The steps of a run that takes so long: a line through the last two of some
 // short runs, each longer than the one before, since the start of a run takes
-// time of its own. `first`: the steps of the first run. 0 if the rival
-// diverged.
-std::int64_t steps_for(
-    Timer& timer, const sweep::RivalPlan& rival, std::int64_t first, double wanted) {
+// time of its own. `measure(steps)`: their seconds; `first`: the steps of the first
+// run. 0 if the rival diverged.
+std::int64_t steps_for(const auto& measure, std::int64_t first, double wanted) {
   constexpr double kShare = 0.15;  // of the whole, for the last short run
   constexpr double kLongEnough = 0.08;
   constexpr double kLongStart = 0.3;  // one run will do
   constexpr double kMinGrowth = 2;
   constexpr double kMaxGrowth = 12;
   std::int64_t steps = first;
-  double seconds = timer.seconds(rival, steps);
+  double seconds = measure(steps);
   double each = seconds / static_cast<double>(steps);
   double start = 0;
   while (seconds > 0 && seconds < (steps == first ? kLongStart : kLongEnough) * wanted) {
@@ -85,7 +76,7 @@ std::int64_t steps_for(
     const double took = seconds;
     steps = std::llround(
         static_cast<double>(steps) * std::clamp(kShare * wanted / seconds, kMinGrowth, kMaxGrowth));
-    seconds = timer.seconds(rival, steps);
+    seconds = measure(steps);
     each = (seconds - took) / static_cast<double>(steps - before);
     start = seconds - each * static_cast<double>(steps);
     if (!(each > 0) || start < 0) {
@@ -98,7 +89,8 @@ std::int64_t steps_for(
 
 // Sets the rival's steps. Returns why it cannot take part, or "".
 std::string set_length(
-    const sweep::RivalList& list, std::int64_t steps, Timer& timer, sweep::RivalPlan& rival) {
+    const sweep::RivalList& list, std::int64_t steps, const TemporaryFolder& scratch,
+    sweep::RivalPlan& rival) {
   rival.steps = steps;
   if (list.seconds > 0) {
     std::int64_t first = 4;
@@ -108,7 +100,10 @@ std::string set_length(
         return sweep::refusal(list, rival, first, false);
       }
     }
-    rival.steps = steps_for(timer, rival, first, list.seconds);
+    const auto measure = [&](std::int64_t count) {
+      return seconds_of(list, rival, count, scratch);
+    };
+    rival.steps = steps_for(measure, first, list.seconds);
     if (rival.steps == 0) {
       return "diverged in its first steps, as configured";
     }
@@ -129,12 +124,12 @@ std::string set_length(
 }  // namespace
 
 void set_lengths(sweep::RivalList& list, std::int64_t steps, Log& log) {
-  Timer timer(list);
+  const TemporaryFolder scratch(make_temporary_folder());
   std::vector<sweep::RivalPlan> timed;
   for (std::size_t i = 0; i < list.rivals.size(); ++i) {
     sweep::RivalPlan rival = list.rivals[i];
     log.live(formatted("measuring {} ({} of {})", rival.name, i + 1, list.rivals.size()));
-    if (const std::string why = set_length(list, steps, timer, rival); !why.empty()) {
+    if (const std::string why = set_length(list, steps, scratch, rival); !why.empty()) {
       list.left_out.emplace_back(rival.name, why);
       log.warning("{} is left out: {}", rival.name, why);
       continue;
