@@ -11,31 +11,29 @@
 
 namespace abtrain::app {
 
-// Adds --bandwidth, --latency and --nodes, also spelled --hosts.
-inline void add_link(CLI::App& command, plan::Link& link, const std::string& group = {}) {
-  const auto grouped = [&](CLI::Option* option) {
-    if (!group.empty()) {
-      option->group(group);
-    }
-  };
-  grouped(command
-              .add_option(
-                  "--bandwidth", link.bandwidth,
-                  "rate of a node's link in each direction, such as 1Gbit or "
-                  "100Mbit")
-              ->type_name("RATE"));
-  grouped(command.add_option("--latency", link.latency, "latency per message (default: 50us)")
-              ->type_name("TIME"));
-  grouped(command
-              .add_option(
-                  "--nodes,--hosts", link.nodes,
-                  "number of nodes for the workers (default: one per worker)")
-              ->type_name("INT")
-              ->check([](const std::string& text) {
-                return text.find_first_not_of("0") == std::string::npos || text.front() == '-'
-                           ? "expected at least 1; got " + text
-                           : std::string();
-              }));
+// Adds --bandwidth, --latency and --nodes, also spelled --hosts, to a group of the
+// help; by default the one of all other options.
+inline void add_link(CLI::App& command, plan::Link& link, const char* group = "Options") {
+  command
+      .add_option(
+          "--bandwidth", link.bandwidth,
+          "rate of a node's link in each direction, such as 1Gbit or 100Mbit")
+      ->type_name("RATE")
+      ->group(group);
+  command.add_option("--latency", link.latency, "latency per message (default: 50us)")
+      ->type_name("TIME")
+      ->group(group);
+  command
+      .add_option(
+          "--nodes,--hosts", link.nodes,
+          "number of nodes for the workers (default: one per worker)")
+      ->type_name("INT")
+      ->check([](const std::string& text) {
+        return text.find_first_not_of("0") == std::string::npos || text.front() == '-'
+                   ? "expected at least 1; got " + text
+                   : std::string();
+      })
+      ->group(group);
 }
 
 // Throws Error(Usage) where a network is described, but for its bandwidth.

@@ -88,12 +88,6 @@ void check(const RivalsCommand& args) {
       "above 1, such as 10; got {}",
       *args.ratio);
   check_link(args.link);
-  std::error_code error;
-  ABT_CHECK(
-      !fs::is_directory(args.config.config, error), Usage,
-      "rivals: expected a configuration, got the folder '{}'; the "
-      "configuration of a run is {}/config.yaml",
-      args.config.config, args.config.config);
 }
 
 void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) {
@@ -105,7 +99,7 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
       request.only.emplace_back(trim(name));
     }
   }
-  const std::string path = config::find_config(args.config.config, "", folders);
+  const std::string path = config::find_config("configuration", args.config.config, "", folders);
   sweep::RivalList list = sweep::list_rivals(path, args.config.sets, request, folders);
   list.name = !args.config.name.empty() ? args.config.name : list.name + "_rivals";
   list.output = args.config.output;

@@ -270,9 +270,7 @@ RunOptions read_config(
   Reader reader(options, context);
   std::string found;
   if (!path.empty()) {
-    const ConfigSearch search = search_config(path, "", context.folders);
-    ABT_CHECK(!search.found.empty(), MissingInput, "configuration {}", not_found(path, search));
-    found = search.found;
+    found = find_config("configuration", path, "", context.folders);
     std::error_code error;
     if (fs::is_directory(path, error) && context.notes != nullptr) {
       context.notes->push_back(formatted("'{}' is a folder; the configuration is {}", path, found));

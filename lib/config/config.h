@@ -50,9 +50,10 @@ RunOptions read_config(
 
 // The file that a name with or without ".yaml" means: the one in the folder
 // `first` ("": the current one), else the first one found in `folders`. Throws
-// Error(MissingInput), which names all places.
+// Error(MissingInput), which names all places. `what`: the kind of file, for it.
 std::string find_config(
-    const std::string& name, const std::string& first, const std::vector<std::string>& folders);
+    const char* what, const std::string& name, const std::string& first,
+    const std::vector<std::string>& folders);
 
 // The usual folders: those in $ABTRAIN_CONFIGS (split at ':'), ./configs,
 // PREFIX/share/abtrain/configs for a program PREFIX/bin/abtrain, and

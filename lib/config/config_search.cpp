@@ -55,9 +55,10 @@ std::string not_found(const std::string& name, const ConfigSearch& search) {
 }
 
 std::string find_config(
-    const std::string& name, const std::string& first, const std::vector<std::string>& folders) {
+    const char* what, const std::string& name, const std::string& first,
+    const std::vector<std::string>& folders) {
   const ConfigSearch search = search_config(name, first, folders);
-  ABT_CHECK(!search.found.empty(), MissingInput, "{}", not_found(name, search));
+  ABT_CHECK(!search.found.empty(), MissingInput, "{} {}", what, not_found(name, search));
   return search.found;
 }
 

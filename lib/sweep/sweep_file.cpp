@@ -63,16 +63,6 @@ bool is_configuration(const Value& root) {
   return found;
 }
 
-// The path of a file, here or in one of the places; `what` names it in errors.
-std::string find_file(
-    const char* what, const std::string& name, const std::vector<std::string>& places) {
-  try {
-    return config::find_config(name, "", places);
-  } catch (const Error& error) {
-    throw Error(error.kind(), formatted("{} {}", what, error.what()));
-  }
-}
-
 class SweepReader {
  public:
   explicit SweepReader(const std::vector<std::string>& folders) {
@@ -85,7 +75,7 @@ class SweepReader {
       places.push_back(folder);
       places.push_back(folder + "/sweeps");
     }
-    sweep_.file = find_file("sweep", name, places);
+    sweep_.file = config::find_config("sweep", name, "", places);
     sweep_.source = sweep_.file;
     sweep_.name = fs::path(sweep_.file).stem().string();
     const Value root = config::parse_yaml(
@@ -110,7 +100,7 @@ class SweepReader {
   }
 
   void command_line(const std::string& config, const std::vector<std::string>& grid) {
-    sweep_.base = find_file("configuration", config, sweep_.folders);
+    sweep_.base = config::find_config("configuration", config, "", sweep_.folders);
     sweep_.source = sweep_.base;
     sweep_.name = fs::path(sweep_.base).stem().string() + "_sweep";
     for (const std::string& text : grid) {
@@ -227,7 +217,7 @@ class SweepReader {
     }
     try {
       const std::string beside = fs::path(sweep_.file).parent_path().string();
-      sweep_.base = config::find_config(name, beside, sweep_.folders);
+      sweep_.base = config::find_config("configuration", name, beside, sweep_.folders);
     } catch (const Error& error) {
       assignments_.problem(set->second.place, "base", error.what());
     }

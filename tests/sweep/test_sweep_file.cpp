@@ -36,7 +36,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             "OtherBase",
             "base: bose\nseeds: 3\n",
-            {"@:1:1: error: base: 'bose' was not found", "did you mean 'base.yaml'?"}},
+            {"@:1:1: error: base: configuration 'bose' was not found",
+             "did you mean 'base.yaml'?"}},
         Wrong{"Nothing", "base: base\nset: {workers: 2}\n", {"@: error: nothing is varied"}},
         Wrong{
             "UnknownSection",
