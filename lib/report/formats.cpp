@@ -15,24 +15,28 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The text of a column, for people.
-struct Cells {
-  std::string title;
-  std::vector<std::string> texts;
-  std::vector<bool> best;
-  bool is_words = false;  // to be aligned at the left
+struct Cell {
+  std::string text;
+  bool is_best = false;
 };
 
-std::vector<Cells> cells_of(const Comparison& comparison, const std::vector<Column>& columns) {
+// A column for people.
+struct TextColumn {
+  std::string title;
+  bool is_words = false;  // to be aligned at the left
+  std::vector<Cell> cells = {};
+};
+
+std::vector<TextColumn> text_columns(
+    const Comparison& comparison, const std::vector<Column>& columns) {
   const std::vector<Setting>& settings = comparison.settings;
-  const std::vector<bool> none(settings.size(), false);
-  std::vector<Cells> all;
+  std::vector<TextColumn> all;
   const auto add = [&](const std::string& title, bool is_words, auto text) {
-    all.push_back({title, {}, none, is_words});
-    for (const Setting& setting : settings) {
+    const auto cell = [&](const Setting& setting) {
       const std::string words = text(setting);
-      all.back().texts.push_back(words.empty() ? "-" : printable(words));
-    }
+      return Cell{words.empty() ? "-" : printable(words)};
+    };
+    all.push_back({title, is_words, mapped(settings, cell)});
   };
   add("run", true, [](const Setting& s) { return s.name; });
   for (const Trait& trait : shown_traits(settings)) {
@@ -40,12 +44,10 @@ std::vector<Cells> cells_of(const Comparison& comparison, const std::vector<Colu
   }
   add("seeds", false, seeds_text);
   for (const Column& column : shown_columns(columns, settings)) {
-    Cells cells{column.title, {}, {}};
-    for (const Figure& figure : figures(column, settings)) {
-      cells.texts.push_back(to_text(column, figure));
-      cells.best.push_back(figure.is_best);
-    }
-    all.push_back(std::move(cells));
+    const auto cell = [&](const Figure& figure) {
+      return Cell{to_text(column, figure), figure.is_best};
+    };
+    all.push_back({column.title, false, mapped(figures(column, settings), cell)});
   }
   return all;
 }
@@ -74,43 +76,42 @@ ordered_json figure_json(const Column& column, const Figure& figure, const Setti
 }
 
 // A table whose first row holds the titles.
-std::vector<Cells> cells_of(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<Cells> all;
+std::vector<TextColumn> text_columns(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<TextColumn> all;
   for (std::size_t k = 0; k < rows.front().size(); ++k) {
-    Cells cells{rows.front()[k], {}, {}, /*is_words=*/true};
+    TextColumn column{rows.front()[k], /*is_words=*/true};
     for (std::size_t i = 1; i < rows.size(); ++i) {
-      cells.texts.push_back(rows[i][k]);
-      cells.best.push_back(false);
+      column.cells.push_back({rows[i][k]});
     }
-    all.push_back(std::move(cells));
+    all.push_back(std::move(column));
   }
   return all;
 }
 
-bool has_best(const Cells& cells) {
-  return std::ranges::count(cells.best, true) > 0;
+bool has_best(const TextColumn& column) {
+  return std::ranges::any_of(column.cells, &Cell::is_best);
 }
 
-std::string table_text(const std::vector<Cells>& table, bool bold) {
-  std::vector<std::string> lines(table.front().texts.size() + 1);
-  for (const Cells& cells : table) {
-    const bool has_marks = has_best(cells);
-    std::size_t width = width_of(cells.title);
-    for (const std::string& text : cells.texts) {
-      width = std::max(width, width_of(text) + (has_marks ? 1 : 0));
+std::string table_text(const std::vector<TextColumn>& table, bool bold) {
+  std::vector<std::string> lines(table.front().cells.size() + 1);
+  for (const TextColumn& column : table) {
+    const bool has_marks = has_best(column);
+    std::size_t width = width_of(column.title);
+    for (const Cell& cell : column.cells) {
+      width = std::max(width, width_of(cell.text) + (has_marks ? 1 : 0));
     }
     const auto put = [&](std::string& line, std::string text, bool is_best) {
       const std::string space(width - width_of(text), ' ');
       if (is_best && bold) {
         text = "\033[1m" + text + "\033[0m";
       }
-      line += &cells == &table.front() ? "" : "  ";
-      line += cells.is_words ? text + space : space + text;
+      line += &column == &table.front() ? "" : "  ";
+      line += column.is_words ? text + space : space + text;
     };
-    put(lines[0], cells.title, false);
-    for (std::size_t i = 0; i < cells.texts.size(); ++i) {
-      const char* mark = !has_marks ? "" : cells.best[i] ? "*" : " ";
-      put(lines[i + 1], cells.texts[i] + mark, cells.best[i]);
+    put(lines[0], column.title, false);
+    for (std::size_t i = 0; i < column.cells.size(); ++i) {
+      const auto& [text, is_best] = column.cells[i];
+      put(lines[i + 1], text + (!has_marks ? "" : is_best ? "*" : " "), is_best);
     }
   }
   std::string out;
@@ -120,14 +121,14 @@ std::string table_text(const std::vector<Cells>& table, bool bold) {
   return out;
 }
 
-std::string markdown_text(const std::vector<Cells>& table) {
-  std::vector<std::string> lines(table.front().texts.size() + 2, "|");
-  for (const Cells& cells : table) {
-    lines[0] += " " + cells.title + " |";
-    lines[1] += cells.is_words ? " --- |" : " ---: |";
-    for (std::size_t i = 0; i < cells.texts.size(); ++i) {
-      const std::string text = replaced(cells.texts[i], "|", "\\|");
-      lines[i + 2] += cells.best[i] ? " **" + text + "** |" : " " + text + " |";
+std::string markdown_text(const std::vector<TextColumn>& table) {
+  std::vector<std::string> lines(table.front().cells.size() + 2, "|");
+  for (const TextColumn& column : table) {
+    lines[0] += " " + column.title + " |";
+    lines[1] += column.is_words ? " --- |" : " ---: |";
+    for (std::size_t i = 0; i < column.cells.size(); ++i) {
+      const std::string text = replaced(column.cells[i].text, "|", "\\|");
+      lines[i + 2] += column.cells[i].is_best ? " **" + text + "** |" : " " + text + " |";
     }
   }
   return join(lines, "\n") + "\n";
@@ -150,7 +151,7 @@ std::string words_below(const Comparison& comparison, bool is_markdown) {
     out += titled("Verdict") + listed(comparison.verdict);
   }
   if (const auto& tuning = comparison.tuning) {
-    const auto rows = cells_of(tuning_rows(*tuning));
+    const auto rows = text_columns(tuning_rows(*tuning));
     const auto left_out = left_out_lines(*tuning);
     out += titled("What each rival was given") +
            (is_markdown ? markdown_text(rows) : table_text(rows, false));
@@ -187,15 +188,15 @@ std::vector<std::string> unfinished_runs(const Comparison& comparison) {
 }
 
 std::string as_table(const Comparison& comparison, const std::vector<Column>& columns, bool bold) {
-  const std::vector<Cells> table = cells_of(comparison, columns);
+  const std::vector<TextColumn> table = text_columns(comparison, columns);
   std::vector<std::string> notes;
   if (std::ranges::any_of(table, has_best)) {
     notes.push_back("* " + mark_text(columns, comparison.settings));
   }
   // The names may have such signs of their own.
-  if (std::any_of(table.begin() + 1, table.end(), [](const Cells& cells) {
-        return std::ranges::any_of(cells.texts, [](const std::string& text) {
-          return text.find("±") != std::string::npos;
+  if (std::any_of(table.begin() + 1, table.end(), [](const TextColumn& column) {
+        return std::ranges::any_of(column.cells, [](const Cell& cell) {
+          return cell.text.find("±") != std::string::npos;
         });
       })) {
     notes.emplace_back("± standard deviation over the seeds");
@@ -205,7 +206,7 @@ std::string as_table(const Comparison& comparison, const std::vector<Column>& co
 }
 
 std::string as_markdown(const Comparison& comparison, const std::vector<Column>& columns) {
-  return markdown_text(cells_of(comparison, columns)) +
+  return markdown_text(text_columns(comparison, columns)) +
          words_below(comparison, /*is_markdown=*/true);
 }
 
