@@ -14,11 +14,12 @@ std::string fill_text(fmt::string_view text, fmt::format_args parts);
 
 // formatted("{} of {:.2f}", n, x): the parts take the places of the {}, by the
 // rules of {fmt}, which the compiler checks. An empty {} shows a floating-point
-// number with six significant digits, a whole one with all. The name is not
+// number with six significant digits, a whole one with all. A part may have a
+// name: fmt::arg("n", n) takes the place of each {n}. The name is not
 // `format`, because argument-dependent lookup would find std::format instead.
 template <class... T>
 std::string formatted(fmt::format_string<T...> text, const T&... parts) {
-  return fill_text(text, fmt::make_format_args(parts...));
+  return fill_text(text, fmt::vargs<T...>{{parts...}});
 }
 
 // The text with each `from` replaced by `to`.

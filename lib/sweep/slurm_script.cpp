@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <string_view>
 
 #include "base/env.h"
@@ -57,69 +56,47 @@ void check_plain(const SlurmArray& array) {
   }
 }
 
-constexpr std::string_view kTemplate = R"(#!/usr/bin/env bash
-# The @points@ points of the sweep @name@, each a job of an array, written by
-#   abtrain @shown@ --emit-slurm
-# @submit@; submit it again to train what is missing (points that
+constexpr const char* kTemplate = R"(#!/usr/bin/env bash
+# The {points} points of the sweep {name}, each a job of an array, written by
+#   abtrain {command} --emit-slurm
+# {submit}; submit it again to train what is missing (points that
 # are finished end at once). slurm/README.md says more, and what sbatch can
 # override.
-# @tasks@
+# {tasks}
 ##SBATCH --account=ACCOUNT
 ##SBATCH --partition=PARTITION
-#SBATCH --job-name=@job@
-#SBATCH --array=@range@@at_once@
+#SBATCH --job-name={job}
+#SBATCH --array=0-{last}{at_once}
 #SBATCH --nodes=1
-#SBATCH --ntasks=@ntasks@
-#SBATCH --cpus-per-task=@cpus@
-##SBATCH --gpus-per-node=@workers@
+#SBATCH --ntasks={ntasks}
+#SBATCH --cpus-per-task={cpus}
+##SBATCH --gpus-per-node={workers}
 #SBATCH --time=24:00:00
 #SBATCH --signal=USR1@120
 #SBATCH --requeue
 #SBATCH --open-mode=append
-#SBATCH --chdir=@folder@
+#SBATCH --chdir={folder}
 #SBATCH --output=%x-%A_%a.out
 
-root=@root@
-ABTRAIN=${ABTRAIN:-@program@}
-@rounds@source "$root/slurm/job.sh" || exit 66
-[[ -n ${SLURM_ARRAY_TASK_ID-} ]] || fail 2 "no array task: sbatch --array=@range@"
-run_abtrain @command@@round@ --task "$SLURM_ARRAY_TASK_ID"
+root={root}
+ABTRAIN=${{ABTRAIN:-{program}}}
+{rounds}source "$root/slurm/job.sh" || exit 66
+[[ -n ${{SLURM_ARRAY_TASK_ID-}} ]] || fail 2 "no array task: sbatch --array=0-{last}"
+run_abtrain {command}{round} --task "$SLURM_ARRAY_TASK_ID"
 )";
 
 // Without a task, the script submits itself once per round.
-constexpr std::string_view kRounds = R"(if [[ -z ${SLURM_JOB_ID-} ]]; then
+constexpr const char* kRounds = R"(if [[ -z ${{SLURM_JOB_ID-}} ]]; then
   job= round=0
-  for last in @last@; do
+  for last in {last}; do
     round=$((round + 1))
-    job=$(sbatch --parsable --array=0-$last@at_once@ ${job:+--dependency=afterany:$job} \
+    job=$(sbatch --parsable --array=0-$last{at_once} ${{job:+--dependency=afterany:$job}} \
       --export=ALL,ABTRAIN_ROUND=$round "$@" "$0") || exit
     echo "round $round: job $job"
   done
   exit
 fi
 )";
-
-// The template, with each @word@ of the table replaced by its value.
-std::string filled(std::string_view text, const std::map<std::string_view, std::string>& table) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t at = text.find('@');
-    out += text.substr(0, at);
-    if (at == std::string_view::npos) {
-      break;
-    }
-    text.remove_prefix(at + 1);
-    const std::size_t end = text.find('@');
-    const auto value = table.find(text.substr(0, end));
-    if (end == std::string_view::npos || value == table.end()) {
-      out += '@';  // not a mark of the table
-      continue;
-    }
-    out += value->second;
-    text.remove_prefix(end + 1);
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -133,33 +110,30 @@ std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& r
   const bool has_rounds = !array.rounds.empty();
   const auto last = [](std::size_t points) { return std::to_string(points - 1); };
   const std::string at_once = array.at_once > 0 ? formatted("%{}", array.at_once) : "";
-  return filled(
-      kTemplate,
-      {{"points", formatted("{}", runs.size())},
-       {"name", array.name},
-       {"shown", command},
-       {"tasks", alike ? formatted("Each Slurm task is a worker; tasks per point: {}.", workers)
-                       : formatted(
-                             "The points have {} to {} workers, so each is one task\n# "
-                             "whose workers are its threads, on one node.",
-                             least.options.workers, workers)},
-       {"job", option_value(job_name(array.name))},
-       {"range", formatted("0-{}", runs.size() - 1)},
-       {"at_once", at_once},
-       {"submit",
-        has_rounds ? "`bash FILE [SBATCH OPTIONS]` submits all rounds" : "Submit it with sbatch"},
-       {"rounds", has_rounds ? filled(
-                                   kRounds, {{"last", join(mapped(array.rounds, last), " ")},
-                                             {"at_once", at_once}})
-                             : ""},
-       {"round", has_rounds ? " --round \"${ABTRAIN_ROUND:-1}\"" : ""},
-       {"ntasks", formatted("{}", alike ? workers : 1)},
-       {"cpus", formatted("{}", alike ? 1 : workers)},
-       {"workers", formatted("{}", workers)},
-       {"folder", option_value(array.folder)},
-       {"root", quoted(array.root)},
-       {"program", quoted(array.program)},
-       {"command", command}});
+  return formatted(
+      kTemplate, fmt::arg("points", runs.size()), fmt::arg("name", array.name),
+      fmt::arg("command", command),
+      fmt::arg(
+          "tasks", alike ? formatted("Each Slurm task is a worker; tasks per point: {}.", workers)
+                         : formatted(
+                               "The points have {} to {} workers, so each is one task\n# "
+                               "whose workers are its threads, on one node.",
+                               least.options.workers, workers)),
+      fmt::arg("job", option_value(job_name(array.name))), fmt::arg("last", runs.size() - 1),
+      fmt::arg("at_once", at_once),
+      fmt::arg(
+          "submit",
+          has_rounds ? "`bash FILE [SBATCH OPTIONS]` submits all rounds" : "Submit it with sbatch"),
+      fmt::arg(
+          "rounds", has_rounds
+                        ? formatted(
+                              kRounds, fmt::arg("last", join(mapped(array.rounds, last), " ")),
+                              fmt::arg("at_once", at_once))
+                        : ""),
+      fmt::arg("round", has_rounds ? " --round \"${ABTRAIN_ROUND:-1}\"" : ""),
+      fmt::arg("ntasks", alike ? workers : 1), fmt::arg("cpus", alike ? 1 : workers),
+      fmt::arg("workers", workers), fmt::arg("folder", option_value(array.folder)),
+      fmt::arg("root", quoted(array.root)), fmt::arg("program", quoted(array.program)));
 }
 
 std::string slurm_root(const std::string& program) {
