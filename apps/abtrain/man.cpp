@@ -1,8 +1,6 @@
 // abtrain man: prints the manual pages abtrain(1) and abtrain-config(5), made
-// from the parser, the table of configuration keys and the table of exit codes.
+// from the commands' help, the table of configuration keys and that of exit codes.
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cctype>
 #include <iostream>
 #include <memory>
 
@@ -17,8 +15,6 @@
 namespace abtrain::app {
 
 namespace {
-
-constexpr const char* kOptions = "Options";  // CLI11's default group
 
 constexpr const char* kSeries =
     "Its main method is AB-training: every large weight is split by a singular "
@@ -143,64 +139,9 @@ void rows(Page& page, const std::string& title, const auto& table) {
   }
 }
 
-// "FILE", or of a positional that takes several "FILE..."; empty of a flag.
-std::string value_name(const CLI::Option& option) {
-  const int most = option.get_items_expected_max();
-  return most == 0 ? ""
-                   : option.get_type_name() + (option.get_positional() && most > 1 ? "..." : "");
-}
-
-std::string term_of(const CLI::Option& option) {
-  std::vector<std::string> parts;
-  if (option.nonpositional()) {
-    parts.push_back(bold(replaced(option.get_name(false, /*all_options=*/true), ",", "`, `")));
-  }
-  if (const std::string value = value_name(option); !value.empty()) {
-    parts.push_back(italic(value));
-  }
-  return join(parts, " ");
-}
-
-// `group`: the heading that the options before it stand below.
-void option_item(Page& page, const CLI::Option& option, std::string& group) {
-  if (option.get_group() != group) {
-    group = option.get_group();
-    page.text(group == kOptions ? "Other options:" : group + ":");
-  }
-  page.item(
-      term_of(option), option.get_description() + (option.get_required() ? " (required)" : ""));
-}
-
-// The examples of a command or of the program, without their title.
-std::string examples_of(const CLI::App& command) {
-  const std::string footer = command.get_footer();
-  return footer.substr(footer.find('\n') + 1);
-}
-
-void command_part(Page& page, const CLI::App& command) {
-  auto options =
-      command.get_options([](const CLI::Option* option) { return !option->check_lname("help"); });
-  const auto others = std::ranges::stable_partition(options, &CLI::Option::get_positional);
-  std::string usage = "abtrain " + command.get_name();
-  for (auto option = options.begin(); option != others.begin(); ++option) {
-    const std::string value = value_name(**option);
-    usage += " " + ((*option)->get_required() ? value : "[" + value + "]");
-  }
-  std::string help = command.get_description();
-  help.front() = static_cast<char>(std::toupper(help.front()));
-  page.heading(".SS", usage, help + ".");
-  std::string group = kOptions;
-  for (const CLI::Option* option : options) {
-    option_item(page, *option, group);
-  }
-  if (const std::string examples = examples_of(command); !examples.empty()) {
-    page.text("Examples:");
-    page.lines(examples);
-  }
-}
-
 std::string program_page(const CLI::App& program) {
   Page page("ABTRAIN", 1);
+  const std::string footer = program.get_footer();
   page.heading(".SH", "NAME", "abtrain - train neural networks with little communication");
   page.heading(
       ".SH", "SYNOPSIS",
@@ -210,12 +151,12 @@ std::string program_page(const CLI::App& program) {
   page.text("The keys of a configuration are those of `abtrain-config`(5).");
   page.heading(".SH", "COMMANDS");
   for (const CLI::App* command : program.get_subcommands({})) {
-    command_part(page, *command);
+    page.heading(".SS", "abtrain " + command->get_name());
+    page.lines(command->help("abtrain"));
   }
   page.heading(".SH", "OPTIONS", "Options of the program and of every command:");
-  std::string group = kOptions;
   for (const CLI::Option* option : program.get_options()) {
-    option_item(page, *option, group);
+    page.item(bold(option->get_name(false, /*all_options=*/true)), option->get_description());
   }
   page.heading(".SH", "EXIT STATUS");
   for (const ExitCode& exit : kExitCodes) {
@@ -224,7 +165,7 @@ std::string program_page(const CLI::App& program) {
   rows(page, "ENVIRONMENT", kEnvironment);
   rows(page, "FILES", kFiles);
   page.heading(".SH", "EXAMPLES");
-  page.lines(examples_of(program));
+  page.lines(footer.substr(footer.find('\n') + 1));  // without its title
   page.heading(".SH", "SEE ALSO", "`abtrain-config`(5), `mpirun`(1), `srun`(1)");
   return page.roff_text;
 }

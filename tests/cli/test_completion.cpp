@@ -313,8 +313,8 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
     EXPECT_TRUE(contains(page, "\\fB" + std::to_string(exit.code) + "\\fR\n")) << exit.code;
   }
   for (const char* part :
-       {".SH ENVIRONMENT", ".SS abtrain report RUN...", "\\-\\-resume",
-        ".SS abtrain man [abtrain|abtrain\\-config]", ".SS abtrain train [CONFIG] [a.b=VALUE...]",
+       {".SH ENVIRONMENT", ".SS abtrain report\n", "\\-\\-resume auto|none|FOLDER",
+        "page abtrain|abtrain\\-config", "Usage: abtrain train [OPTIONS] [configuration] [overrides...]",
         "abtrain train my.yaml method.name=ddp", "ABTRAIN_CONFIGS"}) {
     EXPECT_TRUE(contains(page, part)) << part;
   }
