@@ -64,12 +64,10 @@ void read_rule(DecomposeArgs& args) {
   }
   ReadResult reading;
   apply(linalg::fields_of(args.options.rule), section, reading);
-  if (!reading.problems.empty()) {
-    for (Problem& problem : reading.problems) {
-      problem.key.clear();  // the option has its name
-    }
-    throw LocatedError(ErrorKind::Usage, to_text(reading.problems));
+  for (Problem& problem : reading.problems) {
+    problem.key.clear();  // the option has its name
   }
+  throw_any(reading.problems, ErrorKind::Usage);
   for (const linalg::RankRuleKind& k : linalg::rank_rules()) {
     for (const auto& [key, text] : args.rule) {
       ABT_CHECK(

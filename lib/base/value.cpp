@@ -69,6 +69,12 @@ std::string to_text(const std::vector<Problem>& problems) {
   return join(parts, "\n");
 }
 
+void throw_any(const std::vector<Problem>& problems, ErrorKind kind) {
+  if (!problems.empty()) {
+    throw LocatedError(kind, to_text(problems));
+  }
+}
+
 std::string describe(const Value& value) {
   constexpr std::size_t kMaxLength = 60;
   switch (value.kind) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace abtrain {
 
 // Where a value was written. Line 0 means that the source has no lines (it is a
@@ -44,6 +46,8 @@ struct Problem {
 // "file:line:column: error: key: message", followed by the line and a caret.
 std::string to_text(const Problem& problem);
 std::string to_text(const std::vector<Problem>& problems);
+// Throws a LocatedError with the text of the problems, if there are any.
+void throw_any(const std::vector<Problem>& problems, ErrorKind kind);
 
 // How a value is named in a message: 'abc', nothing, a list, a section.
 std::string describe(const Value& value);

@@ -94,9 +94,7 @@ class Reader {
         blame(conflict, path);
       }
     }
-    if (!reading_.problems.empty()) {
-      throw LocatedError(ErrorKind::Config, to_text(reading_.problems));
-    }
+    throw_any(reading_.problems, ErrorKind::Config);
   }
 
  private:

@@ -18,7 +18,7 @@ namespace abtrain::report {
 
 std::vector<Condition> read_conditions(const std::vector<std::string>& texts) {
   std::vector<Condition> conditions;
-  ReadResult all;
+  std::vector<Problem> problems;
   for (const std::string& text : texts) {
     config::RunOptions options;
     const Fields fields = config::fields_of(options);
@@ -27,16 +27,14 @@ std::vector<Condition> read_conditions(const std::vector<std::string>& texts) {
     if (reading.problems.empty()) {
       apply(fields, config::as_section(given), reading);
     }
-    std::ranges::copy(reading.problems, std::back_inserter(all.problems));
+    std::ranges::copy(reading.problems, std::back_inserter(problems));
     each_key(fields.list(), [&](const std::string& name, const Field& field) {
       if (reading.settings.contains(name)) {
         conditions.push_back({name, field.print()});
       }
     });
   }
-  if (!all.problems.empty()) {
-    throw LocatedError(ErrorKind::Usage, to_text(all.problems));
-  }
+  throw_any(problems, ErrorKind::Usage);
   return conditions;
 }
 

@@ -126,9 +126,7 @@ void exclude(const Sweep& sweep, const std::set<std::string>& keys, std::vector<
   if (points.empty()) {
     problems.push_back({{sweep.source, 0, 0, ""}, "exclude", "leaves no point at all"});
   }
-  if (!problems.empty()) {
-    throw LocatedError(ErrorKind::Config, to_text(problems));
-  }
+  throw_any(problems, ErrorKind::Config);
 }
 
 }  // namespace

@@ -162,9 +162,7 @@ class SweepReader {
           "nothing is varied; expected at least one of grid, list, seeds and "
           "halving");
     }
-    if (!problems().empty()) {
-      throw LocatedError(ErrorKind::Config, to_text(problems()));
-    }
+    throw_any(problems(), ErrorKind::Config);
     return std::move(sweep_);
   }
 
