@@ -22,7 +22,7 @@ constexpr const char* kSeries =
     "trains one of them, and the groups synchronize from time to time. Data "
     "parallel training with gradient compression, local SGD, DiLoCo and "
     "gradient-based example orders use the same configuration, traffic meter "
-    "and clock.";
+    "and clock.\n\nThe keys of a configuration are those of `abtrain-config`(5).";
 
 struct Row {
   const char* name;
@@ -64,24 +64,18 @@ constexpr Row kFiles[] = {
     {"PREFIX/share/abtrain/configs/",
      "Ready-made configurations, which are found by their names."}};
 
-constexpr char kItalic = '\x01';  // begins and ends italics; '`' does bold
-
 std::string bold(const std::string& text) {
   return "`" + text + "`";
 }
 
-std::string italic(const std::string& text) {
-  return kItalic + text + kItalic;
-}
-
-// A line of roff. What roff would interpret is escaped; dashes and quotes stay
-// ASCII, so that commands can be copied from the page.
+// A line of roff; '`' begins and ends bold. What roff would interpret is escaped;
+// dashes and quotes stay ASCII, so that commands can be copied from the page.
 std::string roff(const std::string& text) {
   std::string out;
   char font = 'R';
   for (const char c : text) {
-    if (c == '`' || c == kItalic) {
-      font = font != 'R' ? 'R' : c == '`' ? 'B' : 'I';
+    if (c == '`') {
+      font = font == 'R' ? 'B' : 'R';
       out += formatted("\\f{}", font);
     } else {
       out += c == '\\'   ? "\\e"
@@ -119,9 +113,6 @@ struct Page {
     roff_text += macro + " " + roff(title);
     roff_text += text.empty() ? "" : paragraphs(text);
   }
-  void text(const std::string& text) {
-    roff_text += ".PP\n" + paragraphs(text);
-  }
   // Lines that are kept as they are.
   void lines(const std::string& text) {
     roff_text += ".nf\n" + paragraphs(text) + ".fi\n";
@@ -145,10 +136,8 @@ std::string program_page(const CLI::App& program) {
   page.heading(".SH", "NAME", "abtrain - train neural networks with little communication");
   page.heading(
       ".SH", "SYNOPSIS",
-      "`abtrain` " + italic("COMMAND") + " [" + italic("OPTION") + "...]\n\n`abtrain` " +
-          italic("CONFIG") + " [" + italic("a.b=VALUE") + "...] [" + italic("OPTION") + "...]");
+      "`abtrain` COMMAND [OPTION...]\n\n`abtrain` CONFIG [a.b=VALUE...] [OPTION...]");
   page.heading(".SH", "DESCRIPTION", program.get_description() + "\n\n" + kSeries);
-  page.text("The keys of a configuration are those of `abtrain-config`(5).");
   page.heading(".SH", "COMMANDS");
   for (const CLI::App* command : program.get_subcommands({})) {
     page.heading(".SS", "abtrain " + command->get_name());
