@@ -43,31 +43,15 @@ inline void check_link(const plan::Link& link) {
       "--nodes and --latency describe a network: expected its --bandwidth too");
 }
 
-// Appends an option and its value to a command line; nothing for an empty
-// value.
-inline void append_option(
-    std::vector<std::string>& words, const char* option, const std::string& value) {
-  if (!value.empty()) {
-    words.insert(words.end(), {option, value});
-  }
-}
-
 // Appends what the command line gives of these options, which take values.
 inline void append_given(
     std::vector<std::string>& words, const CLI::App& command,
     const std::vector<const char*>& options) {
   for (const char* option : options) {
     for (const std::string& value : command.get_option(option)->results()) {
-      append_option(words, option, value);
+      words.insert(words.end(), {option, value});
     }
   }
-}
-
-// The same for the options of add_link().
-inline void append_link(std::vector<std::string>& words, const plan::Link& link) {
-  append_option(words, "--nodes", link.nodes > 0 ? std::to_string(link.nodes) : "");
-  append_option(words, "--bandwidth", link.bandwidth);
-  append_option(words, "--latency", link.latency);
 }
 
 }  // namespace abtrain::app

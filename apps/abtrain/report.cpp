@@ -17,24 +17,12 @@
 #include "report/html_report.h"
 #include "report/select.h"
 #include "report/verdict.h"
+#include "report_args.h"
 #include "sweep/halving.h"
 
 namespace abtrain::app {
 
 namespace {
-
-struct ReportArgs {
-  std::vector<std::string> runs;       // run folders, or folders that hold some
-  std::optional<double> target;        // an accuracy from 0 to 1, or bits per byte
-  std::optional<Format> format;        // nullopt: by the file's ending, else table
-  std::vector<std::string> where;      // "method.name=ab"
-  std::string sort;                    // "": by data, time to the target, quality
-  std::string columns;                 // "": depends on the format
-  std::string file;                    // "" and "-": standard output
-  plan::Link link;                     // "": no column about a link
-  bool front = false;
-  bool force = false;
-};
 
 Format format_of(const ReportArgs& args) {
   if (args.format) {
@@ -100,7 +88,9 @@ void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
   }
 }
 
-int run_report(const ReportArgs& args) {
+}  // namespace
+
+void run_report(const ReportArgs& args) {
   ABT_CHECK(
       !args.target || (*args.target > 0 && *args.target <= 64), Usage,
       "--target: expected an accuracy above 0 and at most 1, such as 0.86, or "
@@ -148,10 +138,7 @@ int run_report(const ReportArgs& args) {
   } else {
     print(text, /*exact=*/true);
   }
-  return 0;
 }
-
-}  // namespace
 
 Command add_report(CLI::App& parser) {
   auto args = std::make_shared<ReportArgs>();
@@ -205,7 +192,10 @@ Command add_report(CLI::App& parser) {
       "  abtrain report runs --target 0.86 -o report.html\n"
       "  abtrain report runs --front\n"
       "  abtrain report runs --where data.name=cifar10 --sort bytes\n");
-  return {&command, [args] { return run_report(*args); }};
+  return {&command, [args] {
+            run_report(*args);
+            return 0;
+          }};
 }
 
 }  // namespace abtrain::app

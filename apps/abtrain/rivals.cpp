@@ -20,7 +20,6 @@
 #include "link_option.h"
 #include "rival_lengths.h"
 #include "sweep/rivals.h"
-#include "sweep_training.h"
 #include "training.h"
 
 namespace abtrain::app {

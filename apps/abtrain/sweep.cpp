@@ -20,7 +20,6 @@
 #include "sweep/halving.h"
 #include "sweep/point_state.h"
 #include "sweep/slurm_script.h"
-#include "sweep_training.h"
 #include "train/workers/setup_watch.h"
 #include "training.h"
 

@@ -1,47 +1,38 @@
-#include "sweep_training.h"
-
+// Training the points of a sweep here, and the report on them.
 #include <set>
 
 #include "base/env.h"
 #include "configuration.h"
-#include "link_option.h"
-#include "sweep/child_process.h"
+#include "report_args.h"
 #include "sweep/halving.h"
 #include "sweep/local_jobs.h"
 #include "sweep/point_state.h"
+#include "training.h"
 
 namespace abtrain::app {
 
 namespace {
 
-// Prints the table of the finished runs with the command `report`; of rivals
-// the front, which it also writes as a page.
-int report(const std::vector<sweep::PointRun>& runs, const sweep::Halving* halving, Log& log) {
-  std::vector<std::string> command{program_path(), "report"};
-  if (halving != nullptr) {
-    command.emplace_back("--front");
-    append_link(command, halving->link);
-  }
-  const std::size_t words = command.size();
+// Prints the table of the finished runs as `abtrain report` does; of rivals the
+// front, which it also writes as a page.
+void report(const std::vector<sweep::PointRun>& runs, const sweep::Halving* halving, Log& log) {
+  std::vector<std::string> folders;
   for (const sweep::PointRun& run : runs) {
     if (state_of(run) == sweep::PointState::Finished) {
-      command.push_back(run.folder);
+      folders.push_back(run.folder);
     }
   }
-  if (command.size() == words) {
-    return 0;
+  if (folders.empty()) {
+    return;
   }
-  const int code = sweep::ChildProcess::start(command, "", {})->wait();
-  if (halving == nullptr || code != 0) {
-    return code;
+  if (halving == nullptr) {
+    run_report({.runs = folders});
+    return;
   }
   const std::string page = runs.front().options.output + "/report.html";
-  append_option(command, "-o", page);
-  const int written = sweep::ChildProcess::start(command, "", {})->wait();
-  if (written == 0) {
-    log.info("the page of this report: {}", page);
-  }
-  return written;
+  run_report({.runs = folders, .link = halving->link, .front = true});
+  run_report({.runs = folders, .file = page, .link = halving->link, .front = true});
+  log.info("the page of this report: {}", page);
 }
 
 }  // namespace
@@ -65,8 +56,8 @@ void log_notes(const std::vector<sweep::PointRun>& runs, Log& log) {
 
 int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& log) {
   const int code = sweep::train_points(runs, jobs, program_path(), log);
-  const int reported = report(runs, nullptr, log);
-  return code != 0 ? code : reported;
+  report(runs, nullptr, log);
+  return code;
 }
 
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
@@ -94,11 +85,10 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         runs, jobs, program_path(), log, later,
         /*may_diverge=*/true);
     if (now.is_last) {
-      const int reported = report(runs, &halving, log);
-      return code != 0 ? code : reported;
+      report(runs, &halving, log);
     }
-    if (code != 0) {
-      return code;  // a pilot without a result: nothing can be chosen
+    if (now.is_last || code != 0) {
+      return code;  // of a pilot without a result: nothing can be chosen
     }
   }
 }

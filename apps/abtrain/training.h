@@ -1,14 +1,18 @@
-// Trains one run in this process, alone or as one of a launcher's processes.
+// Trains one run in this process, alone or as one of a launcher's processes, or
+// the points of a sweep in processes of their own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "comm/launch.h"
 #include "commands.h"
 #include "config/run_options.h"
+#include "sweep/resolve_points.h"
 #include "train/session.h"
 
 namespace abtrain::app {
@@ -28,5 +32,18 @@ int train_here(
 // Trains all points of a sweep file, one at a time, and prints the report, as
 // `abtrain sweep FILE` does. Returns the exit code.
 int train_sweep(const std::string& file);
+
+// Reads and checks all points, so that every problem is reported before the
+// first point is trained. `here`: they are trained on this machine.
+std::vector<sweep::PointRun> checked_runs(const sweep::Sweep& sweep, bool here);
+
+// A note that several points share is given once.
+void log_notes(const std::vector<sweep::PointRun>& runs, Log& log);
+
+// Both train what has not finished, with so many jobs at a time, print the
+// report on all, and return the exit code.
+int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& log);
+// All rounds of a sweep with halving; the report is that of the last.
+int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log);
 
 }  // namespace abtrain::app

@@ -32,12 +32,10 @@ constexpr int kCannotStart = 127;
   if (cores != nullptr) {
     ::sched_setaffinity(0, sizeof(*cores), cores);
   }
-  if (log >= 0) {
-    const int nothing = ::open("/dev/null", O_RDONLY);
-    ::dup2(nothing, 0);
-    ::dup2(log, 1);
-    ::dup2(log, 2);
-  }
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  ::dup2(nothing, 0);
+  ::dup2(log, 1);
+  ::dup2(log, 2);
   ::execv(arguments[0], arguments);
   ::_exit(kCannotStart);
 }
@@ -47,13 +45,10 @@ constexpr int kCannotStart = 127;
 std::unique_ptr<ChildProcess> ChildProcess::start(
     const std::vector<std::string>& command, const std::string& log,
     const std::vector<int>& cores) {
-  Descriptor file;
-  if (!log.empty()) {
-    file = Descriptor(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    ABT_CHECK(file.get() >= 0, Io, "cannot write '{}': {}", log, strerror(errno));
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      return nullptr;
-    }
+  const Descriptor file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  ABT_CHECK(file.get() >= 0, Io, "cannot write '{}': {}", log, strerror(errno));
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return nullptr;
   }
   std::vector<char*> arguments;
   for (const std::string& word : command) {
@@ -88,14 +83,6 @@ std::optional<int> ChildProcess::ended() {
     code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
   return code_;
-}
-
-int ChildProcess::wait() {
-  siginfo_t ignored;
-  while (!ended()) {
-    ::waitid(P_PID, static_cast<id_t>(id_), &ignored, WEXITED | WNOWAIT);
-  }
-  return *code_;
 }
 
 void ChildProcess::send(int signal) const {

@@ -15,8 +15,8 @@ class ChildProcess {
   // Starts `command` (a path and its arguments), restricted to `cores` (empty:
   // all cores of this process). The child has a process group of its own, so
   // that a Ctrl-C reaches it only through this process, and the kernel kills it
-  // if this process dies. Its output is appended to `log` ("": it inherits this
-  // process's streams), which stays locked while it runs. Returns null where
+  // if this process dies. Its output is appended to `log`, which stays locked
+  // while it runs. Returns null where
   // another process holds that lock; throws Error(Io) where the child cannot be
   // started.
   static std::unique_ptr<ChildProcess> start(
@@ -28,9 +28,8 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   // The exit code once the child has ended, 128 + N where signal N ended it;
-  // empty while it runs. wait() waits for the end.
+  // empty while it runs.
   std::optional<int> ended();
-  int wait();
   void send(int signal) const;
 
  private:

@@ -23,29 +23,34 @@ std::unique_ptr<ChildProcess> shell(
   return ChildProcess::start({"/bin/sh", "-c", text}, log, cores);
 }
 
-TEST(ChildProcess, EndsWithACode) {
-  EXPECT_EQ(shell("exit 0")->wait(), 0);
-  EXPECT_EQ(shell("exit 70")->wait(), 70);
-  EXPECT_EQ(shell("kill -KILL $$")->wait(), 128 + SIGKILL);
-  const auto child = shell("exit 3");
+// Waits for the end, and returns the exit code.
+int code_of(const std::unique_ptr<ChildProcess>& child) {
   while (!child->ended()) {
   }
+  return *child->ended();
+}
+
+TEST(ChildProcess, EndsWithACode) {
+  EXPECT_EQ(code_of(shell("exit 0")), 0);
+  EXPECT_EQ(code_of(shell("exit 70")), 70);
+  EXPECT_EQ(code_of(shell("kill -KILL $$")), 128 + SIGKILL);
+  const auto child = shell("exit 3");
+  EXPECT_EQ(code_of(child), 3);
   EXPECT_EQ(child->ended(), 3);
-  EXPECT_EQ(child->wait(), 3);
-  EXPECT_NE(ChildProcess::start({"/no/program"}, "/dev/null", {})->wait(), 0);
+  EXPECT_NE(code_of(ChildProcess::start({"/no/program"}, "/dev/null", {})), 0);
 }
 
 TEST(ChildProcess, GetsItsWordsAsTheyAre) {
   const TempFolder folder;
-  ChildProcess::start({"/bin/sh", "-c", "echo \"$1|$2\"", "x", "a b", "$HOME"}, folder / "log", {})
-      ->wait();
+  code_of(ChildProcess::start(
+      {"/bin/sh", "-c", "echo \"$1|$2\"", "x", "a b", "$HOME"}, folder / "log", {}));
   EXPECT_EQ(read_file(folder / "log"), "a b|$HOME\n");
 }
 
 TEST(ChildProcess, AppendsAllItSaysToItsLog) {
   const TempFolder folder;
   folder.add("log", "before\n");
-  EXPECT_EQ(shell("echo out; echo err >&2; cat", folder / "log")->wait(), 0);
+  EXPECT_EQ(code_of(shell("echo out; echo err >&2; cat", folder / "log")), 0);
   EXPECT_EQ(read_file(folder / "log"), "before\nout\nerr\n");
   EXPECT_EQ(error_of([&] { shell("true", folder / "no/folder/log"); }).first, 74);
 }
@@ -57,8 +62,8 @@ TEST(ChildProcess, HasItsLogForItself) {
   EXPECT_EQ(shell("echo second", folder / "log"), nullptr);
   EXPECT_NE(shell("true", folder / "other"), nullptr);
   first->send(SIGKILL);
-  EXPECT_EQ(first->wait(), 128 + SIGKILL);
-  EXPECT_EQ(shell("echo third", folder / "log")->wait(), 0);
+  EXPECT_EQ(code_of(first), 128 + SIGKILL);
+  EXPECT_EQ(code_of(shell("echo third", folder / "log")), 0);
   EXPECT_EQ(read_file(folder / "log"), "third\n");
 }
 
@@ -69,7 +74,7 @@ TEST(ChildProcess, IsKilledWithItsObject) {
     EXPECT_FALSE(child->ended());
   }
   // The lock of its log is free again.
-  EXPECT_EQ(shell("echo next", folder / "log")->wait(), 0);
+  EXPECT_EQ(code_of(shell("echo next", folder / "log")), 0);
 }
 
 TEST(CoresOfSlots, AreSharesOfOnesOwn) {
@@ -82,7 +87,7 @@ TEST(CoresOfSlots, AreSharesOfOnesOwn) {
   const auto shared = std::ranges::find_first_of(first, second) != first.end();
   EXPECT_EQ(shared, first == second);  // one core: both slots have it
   EXPECT_EQ(
-      shell("unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc", folder / "log", first)->wait(), 0);
+      code_of(shell("unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc", folder / "log", first)), 0);
   EXPECT_EQ(read_file(folder / "log"), formatted("{}\n", first.size()));
 }
 
