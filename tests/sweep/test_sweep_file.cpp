@@ -65,10 +65,6 @@ INSTANTIATE_TEST_SUITE_P(
              "(write [2])",
              "optimizer.lr: expected a list of values, got none"}},
         Wrong{
-            "Twice",
-            "base: base\ngrid: {workers: [2, 2], optimizer.lr: [1.0, 1]}\n",
-            {"@:2:21: error: workers: given twice: 2", "optimizer.lr: given twice: 1"}},
-        Wrong{
             "VariedTwice",
             "base: base\nset: {workers: 3}\n"
             "grid: {workers: [2], method.rank: [{keep: 0.5}], "
