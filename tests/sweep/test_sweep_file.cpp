@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
             "base: base\ngrid: {workers: [2, 4]}\n"
             "exclude: [{workers: 3}, {optimizer.lr: 3}]\n",
             {"@:3:21: error: exclude: no point has these values",
-             "@:3:40: error: optimizer.lr: is not varied"}},
+             "@:3:40: error: exclude: no point has these values"}},
         Wrong{
             "ExcludesAll",
             "base: base\ngrid: {workers: [2, 4]}\n"
