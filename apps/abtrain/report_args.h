@@ -11,14 +11,14 @@
 namespace abtrain::app {
 
 struct ReportArgs {
-  std::vector<std::string> runs = {};   // run folders, or folders that hold some
-  std::optional<double> target = {};    // an accuracy from 0 to 1, or bits per byte
-  std::optional<Format> format = {};    // nullopt: by the file's ending, else table
-  std::vector<std::string> where = {};  // "method.name=ab"
-  std::string sort = {};                // "": by data, time to the target, quality
-  std::string columns = {};             // "": depends on the format
-  std::string file = {};                // "" and "-": standard output
-  plan::Link link = {};                 // "": no column about a link
+  std::vector<std::string> runs;   // run folders, or folders that hold some
+  std::optional<double> target;    // an accuracy from 0 to 1, or bits per byte
+  std::optional<Format> format;    // nullopt: by the file's ending, else table
+  std::vector<std::string> where;  // "method.name=ab"
+  std::string sort;                // "": by data, time to the target, quality
+  std::string columns;             // "": depends on the format
+  std::string file;                // "" and "-": standard output
+  plan::Link link;                 // "": no column about a link
   bool front = false;
   bool force = false;
 };

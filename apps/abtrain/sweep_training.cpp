@@ -16,23 +16,25 @@ namespace {
 // Prints the table of the finished runs as `abtrain report` does; of rivals the
 // front, which it also writes as a page.
 void report(const std::vector<sweep::PointRun>& runs, const sweep::Halving* halving, Log& log) {
-  std::vector<std::string> folders;
+  ReportArgs args;
   for (const sweep::PointRun& run : runs) {
     if (state_of(run) == sweep::PointState::Finished) {
-      folders.push_back(run.folder);
+      args.runs.push_back(run.folder);
     }
   }
-  if (folders.empty()) {
+  if (args.runs.empty()) {
     return;
   }
-  if (halving == nullptr) {
-    run_report({.runs = folders});
-    return;
+  if (halving != nullptr) {
+    args.front = true;
+    args.link = halving->link;
   }
-  const std::string page = runs.front().options.output + "/report.html";
-  run_report({.runs = folders, .link = halving->link, .front = true});
-  run_report({.runs = folders, .file = page, .link = halving->link, .front = true});
-  log.info("the page of this report: {}", page);
+  run_report(args);
+  if (halving != nullptr) {
+    args.file = runs.front().options.output + "/report.html";
+    run_report(args);
+    log.info("the page of this report: {}", args.file);
+  }
 }
 
 }  // namespace
