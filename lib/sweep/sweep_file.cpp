@@ -1,6 +1,7 @@
 #include "sweep/sweep_file.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -43,23 +44,14 @@ Fields fields_of(Sweep& sweep, Sections& s) {
   return f;
 }
 
-// Whether a file has keys of a configuration, and none that only a sweep has.
+// Whether a file has no base, but what configurations have.
 bool is_configuration(const Value& root) {
-  config::RunOptions options;
-  const Fields keys = config::fields_of(options);
-  Sweep sweep;
-  Sections sections;
-  const Fields own = fields_of(sweep, sections);
-  bool found = false;
-  for (const Entry& entry : root.entries) {
-    const bool is_key =
-        entry.key == "extends" || std::ranges::count(keys.list(), entry.key, &Field::key);
-    if (!is_key && std::ranges::count(own.list(), entry.key, &Field::key) > 0) {
-      return false;
-    }
-    found = found || is_key;
-  }
-  return found;
+  constexpr std::array kOfAConfiguration{"extends", "model", "method", "data", "train", "workers"};
+  const auto is_of = [&](const Entry& entry) {
+    return std::ranges::count(kOfAConfiguration, entry.key) > 0;
+  };
+  return std::ranges::count(root.entries, "base", &Entry::key) == 0 &&
+         std::ranges::any_of(root.entries, is_of);
 }
 
 class SweepReader {
