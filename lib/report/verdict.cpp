@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 
 #include "base/mapped.h"
 #include "base/text.h"
@@ -149,17 +150,10 @@ class Judge {
   // One sentence for all that the same setting dominates in the same way.
   void add_dominated(std::vector<std::string>& lines) const {
     const auto by = dominators(all_);
-    std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+    std::map<std::string, std::vector<std::string>> groups;
     for (std::size_t i = 0; i < all_.size(); ++i) {
-      if (!by[i]) {
-        continue;
-      }
-      const std::string why = by_what(all_[*by[i]], all_[i]);
-      const auto group = std::ranges::find(groups, why, [](const auto& g) { return g.first; });
-      if (group == groups.end()) {
-        groups.push_back({why, {all_[i].name}});
-      } else {
-        group->second.push_back(all_[i].name);
+      if (by[i]) {
+        groups[by_what(all_[*by[i]], all_[i])].push_back(all_[i].name);
       }
     }
     for (const auto& [why, names] : groups) {
