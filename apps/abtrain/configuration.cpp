@@ -71,12 +71,11 @@ bool names_configuration(const std::string& word) {
   if (word.find('/') != std::string::npos || word.ends_with(".yaml") || word.ends_with(".yml")) {
     return true;
   }
-  std::vector<std::string> folders = config_places();
-  folders.insert(folders.begin(), "");
-  return std::ranges::any_of(folders, [&](const std::string& folder) {
+  const auto is_in = [&](const std::string& folder) {
     std::error_code none;
     return fs::is_regular_file(fs::path(folder) / (word + ".yaml"), none);
-  });
+  };
+  return is_in("") || std::ranges::any_of(config_places(), is_in);
 }
 
 std::vector<std::string> configuration_names() {

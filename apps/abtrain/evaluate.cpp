@@ -20,14 +20,6 @@ struct EvaluateArgs {
   bool json = false;
 };
 
-int run_evaluate(EvaluateArgs& args) {
-  Log log;
-  const ChosenRun run = choose_model(args.model, args.sets);
-  const auto evaluation = train::evaluate_run(run.options, args.model, log);
-  print(args.json ? json_text(evaluation, -1) : train::evaluation_text(evaluation), args.json);
-  return 0;
-}
-
 }  // namespace
 
 Command add_evaluate(CLI::App& parser) {
@@ -43,7 +35,13 @@ Command add_evaluate(CLI::App& parser) {
       "Examples:\n"
       "  abtrain evaluate runs/my\n"
       "  abtrain evaluate runs/my --set data.root=/other/data\n");
-  return {&command, [args] { return run_evaluate(*args); }};
+  return {&command, [args] {
+            Log log;
+            const ChosenRun run = choose_model(args->model, args->sets);
+            const auto result = train::evaluate_run(run.options, args->model, log);
+            print(args->json ? json_text(result, -1) : train::evaluation_text(result), args->json);
+            return 0;
+          }};
 }
 
 }  // namespace abtrain::app

@@ -78,10 +78,8 @@ std::vector<Trait> all_traits() {
 std::vector<Trait> shown_traits(const std::vector<Setting>& settings) {
   std::vector<Trait> traits = all_traits();
   std::erase_if(traits, [&](const Trait& trait) {
-    std::set<std::string> values;
-    for (const Setting& setting : settings) {
-      values.insert(trait.of(setting));
-    }
+    const auto words = mapped(settings, trait.of);
+    std::set<std::string> values(words.begin(), words.end());
     values.erase("");
     return trait.key == "state"     ? values == std::set<std::string>{"finished"}
            : trait.key == "slowest" ? values.empty()
