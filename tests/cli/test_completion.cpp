@@ -314,7 +314,8 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
   }
   for (const char* part :
        {".SH ENVIRONMENT", ".SS abtrain report\n", "\\-\\-resume auto|none|FOLDER",
-        "page abtrain|abtrain\\-config", "Usage: abtrain train [OPTIONS] [configuration] [overrides...]",
+        "page abtrain|abtrain\\-config",
+        "Usage: abtrain train [OPTIONS] [configuration] [overrides...]",
         "abtrain train my.yaml method.name=ddp", "ABTRAIN_CONFIGS"}) {
     EXPECT_TRUE(contains(page, part)) << part;
   }
