@@ -2,22 +2,11 @@
 
 #include <ATen/ops/empty.h>
 
-#include "base/error.h"
-#include "base/text.h"
-
 namespace abtrain::compress {
 
 using ops::CodeForm;
 
 namespace {
-
-void check_members(CodeTransport transport, int members) {
-  ABT_CHECK(
-      transport != CodeTransport::Int8 || members <= kernels::kMaxByteWorkers, Config,
-      "reducer.transport: int8 sums the codes of up to {} workers in a byte, "
-      "got {}; a2a takes any number",
-      kernels::kMaxByteWorkers, members);
-}
 
 std::int64_t bytes_of_all(const ops::CodeBlocks& blocks, CodeForm form) {
   return code_bytes(blocks, blocks.all(), form);
@@ -33,16 +22,15 @@ ops::CodeBlocks blocks_of(const std::vector<Slot>& slots) {
   return ops::CodeBlocks(tensors);
 }
 
-Conflicts check_int8(const std::string& section, std::int64_t members, const char* others) {
-  if (members <= kernels::kMaxByteWorkers) {
-    return {};
-  }
-  return {
-      {{section + ".transport", section + ".name"},
-       formatted(
-           "int8 holds the sum of at most {} workers' codes, but a group has "
-           "{}; expected {}",
-           kernels::kMaxByteWorkers, members, others)}};
+void check_int8(
+    std::optional<CodeTransport> transport, const std::string& section, std::int64_t members,
+    const char* others, Conflicts& out) {
+  conflict_if(
+      transport == CodeTransport::Int8 && members > kernels::kMaxByteWorkers, out,
+      {section + ".transport", section + ".name"},
+      "int8 holds the sum of at most {} workers' codes, but a group has "
+      "{}; expected {}",
+      kernels::kMaxByteWorkers, members, others);
 }
 
 CodeTransport cheaper_transport(int members) {
@@ -56,7 +44,6 @@ Rounds average_by_codes(CodeSums task) {
   ops::CodeBlocks& blocks = *task.blocks;
   const int n = group.size();
   const auto rank = static_cast<std::size_t>(group.rank());
-  check_members(task.transport, n);
   const at::TensorOptions bytes = task.u.options().dtype(at::kByte);
 
   const auto decode = [&](const at::Tensor& sent, ops::CodeWire wire) {
@@ -95,7 +82,6 @@ Rounds average_by_codes(CodeSums task) {
 }
 
 Volume code_sums_volume(const ops::CodeBlocks& blocks, CodeTransport transport, Member member) {
-  check_members(transport, member.members);
   if (transport == CodeTransport::Int8) {
     return member.all_reduce(bytes_of_all(blocks, CodeForm::Bytes), 1);
   }

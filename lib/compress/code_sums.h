@@ -27,9 +27,11 @@ namespace abtrain::compress {
 // The blocks of these tensors, which lie at their offsets in the buffer.
 ops::CodeBlocks blocks_of(const std::vector<Slot>& slots);
 
-// The conflict of `transport: int8` with a larger group; `others` are the
+// Adds the conflict of `transport: int8` with a larger group; `others` are the
 // transports that suit it.
-Conflicts check_int8(const std::string& section, std::int64_t members, const char* others);
+void check_int8(
+    std::optional<CodeTransport> transport, const std::string& section, std::int64_t members,
+    const char* others, Conflicts& out);
 // Of the two transports with two-bit codes, the one that sends less.
 CodeTransport cheaper_transport(int members);
 
@@ -43,7 +45,6 @@ struct CodeSums {
   CodeTransport transport = CodeTransport::Int8;
 };
 
-// Throws Error(Config) if the group is too large for int8.
 Rounds average_by_codes(CodeSums task);
 Volume code_sums_volume(const ops::CodeBlocks& blocks, CodeTransport transport, Member member);
 

@@ -9,17 +9,14 @@
 
 namespace abtrain::compress {
 
-Conflicts check_needs_feedback(
-    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/) {
-  if (has_error_feedback(options)) {
-    return {};
-  }
-  return {
-      {{section + ".error_feedback", section + ".name"},
-       formatted(
-           "{} sends so little of each gradient that it only works with what "
-           "it left out before: expected true",
-           *options.name)}};
+void check_needs_feedback(
+    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/,
+    Conflicts& out) {
+  conflict_if(
+      !has_error_feedback(options), out, {section + ".error_feedback", section + ".name"},
+      "{} sends so little of each gradient that it only works with what "
+      "it left out before: expected true",
+      *options.name);
 }
 
 void CompressedReducer::bind(std::vector<Bucket> buckets) {

@@ -25,8 +25,9 @@ inline std::uint32_t rounding_stream(const comm::Communicator& group, std::size_
 }
 
 // Scheme::check of schemes that do not work without error feedback.
-Conflicts check_needs_feedback(
-    const ReducerOptions& options, const std::string& section, std::int64_t members);
+void check_needs_feedback(
+    const ReducerOptions& options, const std::string& section, std::int64_t members,
+    Conflicts& out);
 
 class CompressedReducer : public Reducer {
  public:

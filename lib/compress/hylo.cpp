@@ -196,11 +196,10 @@ class Hylo : public CompressedReducer {
   std::map<std::size_t, Layers> layers_;  // by bucket; addresses are stable
 };
 
-Conflicts check_transport(
-    const ReducerOptions& options, const std::string& section, std::int64_t members) {
-  return transport_of(options) == CodeTransport::Int8
-             ? check_int8(section, members, "a2a or gather")
-             : Conflicts();
+void check_transport(
+    const ReducerOptions& options, const std::string& section, std::int64_t members,
+    Conflicts& out) {
+  check_int8(transport_of(options), section, members, "a2a or gather", out);
 }
 
 }  // namespace

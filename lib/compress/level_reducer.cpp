@@ -2,8 +2,6 @@
 
 #include <ATen/ops/empty.h>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "compress/code_sums.h"
 
 namespace abtrain::compress {
@@ -16,27 +14,20 @@ constexpr int kMinInt8 = 9;
 
 }  // namespace
 
-Conflicts LevelReducer::check(
-    const ReducerOptions& options, const std::string& section, std::int64_t members) {
-  if (options.transport == CodeTransport::AllToAll) {
-    return {
-        {{section + ".transport", section + ".name"},
-         formatted("{} takes auto, gather and int8, got a2a", *options.name)}};
-  }
-  return options.transport == CodeTransport::Int8 ? check_int8(section, members, "auto or gather")
-                                                  : Conflicts();
+void LevelReducer::check(
+    const ReducerOptions& options, const std::string& section, std::int64_t members,
+    Conflicts& out) {
+  conflict_if(
+      options.transport == CodeTransport::AllToAll, out,
+      {section + ".transport", section + ".name"}, "{} takes auto, gather and int8, got a2a",
+      *options.name);
+  check_int8(options.transport, section, members, "auto or gather", out);
 }
 
 bool LevelReducer::gathers(int members) const {
-  if (options_.transport) {
-    const bool gather = *options_.transport == CodeTransport::Gather;
-    ABT_CHECK(
-        gather || members <= kernels::kMaxByteWorkers, Config,
-        "reducer.transport: int8 sums the codes of up to {} workers, got {}",
-        kernels::kMaxByteWorkers, members);
-    return gather;
-  }
-  return members < kMinInt8 || members > kernels::kMaxByteWorkers;
+  const bool suits_int8 = members >= kMinInt8 && members <= kernels::kMaxByteWorkers;
+  return options_.transport.value_or(suits_int8 ? CodeTransport::Int8 : CodeTransport::Gather) ==
+         CodeTransport::Gather;
 }
 
 ops::LevelTable LevelReducer::table_of(const Packed& packed) {

@@ -25,8 +25,9 @@ class LevelReducer : public CompressedReducer {
         numbers_per_tensor_(numbers_per_tensor) {}
 
   // Scheme::check, of the option `transport`.
-  static Conflicts check(
-      const ReducerOptions& options, const std::string& section, std::int64_t members);
+  static void check(
+      const ReducerOptions& options, const std::string& section, std::int64_t members,
+      Conflicts& out);
 
  protected:
   Rounds exchange(Task task) override;

@@ -33,9 +33,12 @@ std::unique_ptr<Reducer> make_reducer(const ReducerOptions& options, std::uint64
   return scheme_of(options).make(options, seed);
 }
 
-Conflicts check(const ReducerOptions& options, const std::string& section, std::int64_t members) {
-  const Scheme& scheme = scheme_of(options);
-  return scheme.check ? scheme.check(options, section, members) : Conflicts();
+void check(
+    const ReducerOptions& options, const std::string& section, std::int64_t members,
+    Conflicts& out) {
+  if (const auto check_scheme = scheme_of(options).check) {
+    check_scheme(options, section, members, out);
+  }
 }
 
 bool compresses(const ReducerOptions& options) {

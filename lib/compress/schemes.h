@@ -17,9 +17,10 @@ namespace abtrain::compress {
 struct Scheme {
   const char* name = "";
   std::unique_ptr<Reducer> (*make)(const ReducerOptions& options, std::uint64_t seed) = nullptr;
-  // Finds conflicts as check() does; null: its options have none.
-  Conflicts (*check)(
-      const ReducerOptions& options, const std::string& section, std::int64_t members) = nullptr;
+  // Adds conflicts as check() does; null: its options have none.
+  void (*check)(
+      const ReducerOptions& options, const std::string& section, std::int64_t members,
+      Conflicts& out) = nullptr;
   bool compresses = true;
   // What `auto` stands for in the options of these names.
   at::ScalarType dtype = at::kHalf;
@@ -45,9 +46,11 @@ const Scheme& scheme_of(const ReducerOptions& options);
 // and roundings. Throws Error(Config) for an unknown name.
 std::unique_ptr<Reducer> make_reducer(const ReducerOptions& options, std::uint64_t seed);
 
-// The conflicts among the options of `section`, such as "reducer", if the
+// Adds the conflicts among the options of `section`, such as "reducer", if the
 // largest group that such a reducer serves has this many members.
-Conflicts check(const ReducerOptions& options, const std::string& section, std::int64_t members);
+void check(
+    const ReducerOptions& options, const std::string& section, std::int64_t members,
+    Conflicts& out);
 
 // False for "plain", which sends everything uncompressed.
 bool compresses(const ReducerOptions& options);

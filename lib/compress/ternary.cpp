@@ -32,16 +32,14 @@ class Ternary : public LevelReducer {
   }
 };
 
-Conflicts check_ternary(
-    const ReducerOptions& options, const std::string& section, std::int64_t members) {
-  Conflicts found = LevelReducer::check(options, section, members);
-  if (has_error_feedback(options)) {
-    found.insert(
-        found.begin(), {{section + ".error_feedback", section + ".name"},
-                        "ternary's random error is larger than the values it encodes, so "
-                        "residuals would grow without bound; expected auto or false"});
-  }
-  return found;
+void check_ternary(
+    const ReducerOptions& options, const std::string& section, std::int64_t members,
+    Conflicts& out) {
+  conflict_if(
+      has_error_feedback(options), out, {section + ".error_feedback", section + ".name"},
+      "ternary's random error is larger than the values it encodes, so "
+      "residuals would grow without bound; expected auto or false");
+  LevelReducer::check(options, section, members, out);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/conflict.h"
-#include "base/text.h"
 #include "compress/reducer_options.h"
 
 namespace abtrain::compress {
@@ -19,14 +18,12 @@ namespace abtrain::compress {
 constexpr float kThcRange = 3.2971933456919635F;
 
 // Scheme::check of both.
-inline Conflicts check_block(
-    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/) {
-  if (std::has_single_bit(static_cast<std::uint64_t>(options.block))) {
-    return {};
-  }
-  return {
-      {{section + ".block", section + ".name"},
-       formatted("expected a power of two, got {}", options.block)}};
+inline void check_block(
+    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/,
+    Conflicts& out) {
+  conflict_if(
+      !std::has_single_bit(static_cast<std::uint64_t>(options.block)), out,
+      {section + ".block", section + ".name"}, "expected a power of two, got {}", options.block);
 }
 
 }  // namespace abtrain::compress

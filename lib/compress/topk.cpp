@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/text.h"
 #include "compress/compressed_reducer.h"
 #include "ops/chunks.h"
 #include "ops/select_largest.h"
@@ -63,17 +62,12 @@ class Topk : public CompressedReducer {
   }
 };
 
-Conflicts check_topk_bits(
-    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/) {
-  if (options.bits <= 48) {
-    return {};
-  }
-  return {
-      {{section + ".bits", section + ".name"},
-       formatted(
-           "topk sends everything at 48 (a value of 16 and an index of 32 "
-           "bits), got {}",
-           options.bits)}};
+void check_topk_bits(
+    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/,
+    Conflicts& out) {
+  conflict_if(
+      options.bits > 48, out, {section + ".bits", section + ".name"},
+      "topk sends everything at 48 (a value of 16 and an index of 32 bits), got {}", options.bits);
 }
 
 }  // namespace

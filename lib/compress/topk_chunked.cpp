@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/text.h"
 #include "compress/compressed_reducer.h"
 #include "ops/chunks.h"
 #include "ops/scale_cast.h"
@@ -99,18 +98,15 @@ class TopkChunked : public CompressedReducer {
   at::Tensor norms_;  // from accumulate() to exchange()
 };
 
-Conflicts check_chunked_bits(
-    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/) {
+void check_chunked_bits(
+    const ReducerOptions& options, const std::string& section, std::int64_t /*members*/,
+    Conflicts& out) {
   const std::int64_t chunk = chunk_of(options);
-  if (options.bits > norm_bits(chunk)) {
-    return {};
-  }
-  return {
-      {{section + ".bits", section + ".chunk", section + ".name"},
-       formatted(
-           "the norms of chunks of {} alone take {} bits per element; expected "
-           "more, got {}",
-           chunk, norm_bits(chunk), options.bits)}};
+  conflict_if(
+      options.bits <= norm_bits(chunk), out,
+      {section + ".bits", section + ".chunk", section + ".name"},
+      "the norms of chunks of {} alone take {} bits per element; expected more, got {}", chunk,
+      norm_bits(chunk), options.bits);
 }
 
 }  // namespace

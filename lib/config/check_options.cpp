@@ -73,9 +73,9 @@ Conflicts check(const RunOptions& options) {
   Conflicts out;
   check_data(options, out);
   if (const auto check_method = methods::kind_of(options.method).check) {
-    append(check_method(method_setup(options), stated_length(options.train)), out);
+    check_method(method_setup(options), stated_length(options.train), out);
   }
-  append(compress::check(options.reducer, "reducer", options.workers), out);
+  compress::check(options.reducer, "reducer", options.workers, out);
   check_optimizer(options, out);
   append(orders::check(options.order, options.data.batch_size, options.train.accumulate), out);
   check_balance(options, out);

@@ -37,8 +37,9 @@ struct MethodKind {
   // How many copies of its parameters a worker keeps beyond those of
   // data-parallel training; null: none.
   double (*copies)(const MethodOptions& options) = nullptr;
-  // Conflicts among the keys that the method uses; null: there are none.
-  Conflicts (*check)(const MethodSetup& setup, const StatedLength& length) = nullptr;
+  // Adds the conflicts among the keys that the method uses; null: there are
+  // none.
+  void (*check)(const MethodSetup& setup, const StatedLength& length, Conflicts& out) = nullptr;
   // Throws Error(Config) if the method cannot train a run of this length, or a
   // model with these dense parameters; null: it trains any.
   void (*check_run)(const MethodOptions& options, const RunLength& run, const nn::Model& model) =

@@ -4,7 +4,6 @@
 
 #include <limits>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "compress/code_schemes.h"
 #include "reducer_words.h"
@@ -264,24 +263,6 @@ TEST(Hylo, LinearLayersShareAThreshold) {
           << transport;
     }
   }
-}
-
-TEST(Hylo, RefusesWhatItCannotDo) {
-  const auto message = [](const ReducerOptions& options, int n) {
-    try {
-      mean_bytes(options, one_slot({200, 100}), n);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Config);
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(message(hylo(), 127), "");
-  EXPECT_EQ(
-      message(hylo(), 128),
-      "reducer.transport: int8 sums the codes of up to 127 workers in a byte, "
-      "got 128; a2a takes any number");
-  EXPECT_EQ(message(hylo("consensus", "a2a"), 128), "");
 }
 
 }  // namespace

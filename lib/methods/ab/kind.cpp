@@ -38,8 +38,7 @@ void check_full_phase(const MethodSetup& setup, Conflicts& out) {
   const FullPhaseOptions& full = setup.options.full_phase;
   const std::string section = "method.full_phase.reducer";
   if (full.reducer.name) {
-    std::ranges::move(
-        compress::check(full.reducer, section, setup.workers), std::back_inserter(out));
+    compress::check(full.reducer, section, setup.workers, out);
   }
   const compress::ReducerOptions& reducer = full.reducer.or_else(setup.reducer);
   conflict_if(
@@ -76,17 +75,15 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
     return;
   }
   if (compress::compresses(wire) && !compress::wire_format(wire)) {
-    out.push_back(
-        {{"method.outer.wire.name", "method.name"},
-         formatted(
-             "ab sends changes of factors from one role to the other, which "
-             "{} cannot code; expected auto, plain, int8, int4, int2 or "
-             "sparseloco",
-             *wire.name)});
+    conflict_if(
+        true, out, {"method.outer.wire.name", "method.name"},
+        "ab sends changes of factors from one role to the other, which "
+        "{} cannot code; expected auto, plain, int8, int4, int2 or "
+        "sparseloco",
+        *wire.name);
     return;
   }
-  std::ranges::move(
-      compress::check(wire, "method.outer.wire", setup.workers), std::back_inserter(out));
+  compress::check(wire, "method.outer.wire", setup.workers, out);
   conflict_if(
       compress::wire_format(wire) && compress::has_error_feedback(wire) && dense_steps, out,
       {"method.outer.wire.name", "method.full_rank_steps", "method.outer.wire.error_feedback",
@@ -97,9 +94,8 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
       *wire.name, print_duration(o.full_rank_steps));
 }
 
-Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
+void check_ab(const MethodSetup& setup, const StatedLength& length, Conflicts& out) {
   const MethodOptions& o = setup.options;
-  Conflicts out;
   try {
     make_groups(o, setup.workers);
   } catch (const ConflictError& error) {
@@ -125,7 +121,6 @@ Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
       linalg::kind_of(o.rank).name, print_duration(o.anneal_steps));
   check_full_phase(setup, out);
   check_outer(setup, out);
-  return out;
 }
 
 void check_ab_run(const MethodOptions& options, const RunLength& run, const nn::Model&) {

@@ -54,22 +54,19 @@ std::vector<TrafficRow> local_rows(const Timeline& timeline) {
   return rows;
 }
 
-Conflicts check_local(const MethodSetup& setup, const StatedLength& length) {
-  Conflicts out;
+void check_local(const MethodSetup& setup, const StatedLength& length, Conflicts& out) {
   check_warmup("method.warmup_steps", setup.options.warmup_steps, length, "local step", out);
   const compress::ReducerOptions& wire = setup.options.outer.wire;
   if (wire.name) {
-    std::ranges::move(
-        compress::check(wire, "method.outer.wire", setup.workers), std::back_inserter(out));
+    compress::check(wire, "method.outer.wire", setup.workers, out);
   }
-  return out;
 }
 
-Conflicts check_fragments(const MethodSetup& setup, const StatedLength& length) {
+void check_fragments(const MethodSetup& setup, const StatedLength& length, Conflicts& out) {
   const MethodOptions& o = setup.options;
-  Conflicts out = check_local(setup, length);
+  check_local(setup, length, out);
   if (o.sync_every.unit != Duration::Unit::Steps) {
-    return out;
+    return;
   }
   const double interval = std::max(1.0, std::round(o.sync_every.value));
   const bool too_many = static_cast<double>(o.fragments) > interval;
@@ -83,7 +80,6 @@ Conflicts check_fragments(const MethodSetup& setup, const StatedLength& length) 
       "got {}",
       print_duration(o.sync_every), o.fragments > 1 ? formatted(" / {}", o.fragments) : "",
       o.delay);
-  return out;
 }
 
 void check_local_run(const MethodOptions& options, const RunLength& run, const nn::Model& model) {
