@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "ops/scale_cast.h"
 
@@ -12,49 +13,50 @@ std::int64_t Bucket::numel() const {
       slots.begin(), slots.end(), std::int64_t{0}, std::plus<>(), std::mem_fn(&Slot::numel));
 }
 
-std::vector<Range> Bucket::ranges() const {
-  return ranges_of(slots);
-}
-
-std::vector<Range> ranges_of(const std::vector<Slot>& slots) {
-  std::vector<Range> runs;
-  for (const Slot& slot : slots) {
-    runs.push_back({slot.offset, slot.numel()});
-  }
-  std::ranges::sort(runs, {}, &Range::begin);
+std::vector<Range> ranges_of(std::vector<Slot> slots) {
+  std::ranges::stable_sort(slots, {}, &Slot::offset);
   std::vector<Range> joined;
-  for (const Range& run : runs) {
-    if (!joined.empty() && joined.back().begin + joined.back().size == run.begin) {
-      joined.back().size += run.size;
-    } else {
-      joined.push_back(run);
+  std::int64_t at = 0;
+  for (const Slot& slot : slots) {
+    if (joined.empty() || joined.back().begin + joined.back().size != slot.offset) {
+      joined.push_back({slot.offset, 0, at});
     }
+    joined.back().size += slot.numel();
+    at += slot.numel();
   }
   return joined;
 }
 
 std::int64_t numel_of(const std::vector<Range>& ranges) {
-  return std::transform_reduce(
-      ranges.begin(), ranges.end(), std::int64_t{0}, std::plus<>(), std::mem_fn(&Range::size));
+  return ranges.empty() ? 0 : ranges.back().at + ranges.back().size;
+}
+
+std::int64_t line_up(std::vector<Slot>& slots) {
+  std::int64_t end = 0;
+  for (Slot& slot : slots) {
+    slot.offset = end;
+    end += slot.numel();
+  }
+  return end;
+}
+
+PackedSlots::PackedSlots(std::vector<Slot> of_buffer)
+    : ranges(ranges_of(of_buffer)), slots(std::move(of_buffer)) {
+  std::ranges::stable_sort(slots, {}, &Slot::offset);
+  numel = line_up(slots);
 }
 
 void pack(
     const at::Tensor& buffer, const std::vector<Range>& ranges, float scale,
     const at::Tensor& packed) {
-  std::int64_t at = 0;
   for (const Range& range : ranges) {
-    ops::scale_cast(
-        buffer.narrow(0, range.begin, range.size), scale, packed.narrow(0, at, range.size));
-    at += range.size;
+    ops::scale_cast(range.of(buffer), scale, range.in(packed));
   }
 }
 
 void unpack(const at::Tensor& packed, const std::vector<Range>& ranges, const at::Tensor& buffer) {
-  std::int64_t at = 0;
   for (const Range& range : ranges) {
-    ops::scale_cast(
-        packed.narrow(0, at, range.size), 1.0f, buffer.narrow(0, range.begin, range.size));
-    at += range.size;
+    ops::scale_cast(range.in(packed), 1.0f, range.of(buffer));
   }
 }
 

@@ -27,21 +27,43 @@ struct Slot {
   }
 };
 
-// A contiguous range of elements in the buffer.
+// A contiguous range of elements in a flat buffer.
 struct Range {
   std::int64_t begin = 0;
   std::int64_t size = 0;
+  std::int64_t at = 0;  // where it lies among other ranges, packed one after another
+
+  at::Tensor of(const at::Tensor& buffer) const {
+    return buffer.narrow(0, begin, size);
+  }
+  at::Tensor in(const at::Tensor& packed) const {
+    return packed.narrow(0, at, size);
+  }
 };
 
 // Slots that are sent together, in the order of the forward pass.
 struct Bucket {
   std::vector<Slot> slots;
   std::int64_t numel() const;
-  // The ranges of the buffer that its slots fill; adjacent ones are joined.
-  std::vector<Range> ranges() const;
 };
-std::vector<Range> ranges_of(const std::vector<Slot>& slots);
+
+// The ranges of the buffer that these slots fill, ascending; adjacent ones are
+// joined.
+std::vector<Range> ranges_of(std::vector<Slot> slots);
 std::int64_t numel_of(const std::vector<Range>& ranges);
+
+// Moves the slots to lie one after another from 0 on; returns their end.
+std::int64_t line_up(std::vector<Slot>& slots);
+
+// Some slots of a buffer as they lie in a buffer of their own, one after another
+// in the same order, so that adjacent tensors stay adjacent.
+struct PackedSlots {
+  explicit PackedSlots(std::vector<Slot> of_buffer);
+
+  std::vector<Range> ranges;  // of the first buffer
+  std::vector<Slot> slots;    // with their places in the second one
+  std::int64_t numel;
+};
 
 // packed = scale * the ranges of a flat buffer, one after another. Each tensor
 // is fp32, fp16 or bf16.

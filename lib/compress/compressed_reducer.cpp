@@ -20,40 +20,27 @@ void check_needs_feedback(
 }
 
 void CompressedReducer::bind(std::vector<Bucket> buckets) {
-  buckets_ = std::move(buckets);
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    Packed packed;
-    packed.bucket = b;
-    for (const Slot& slot : buckets_[b].slots) {
-      (compresses(slot) ? packed.slots : packed.rest).push_back(slot);
+  for (const Bucket& bucket : buckets) {
+    std::vector<Slot> compressed;
+    std::vector<Slot> rest;
+    for (const Slot& slot : bucket.slots) {
+      (compresses(slot) ? compressed : rest).push_back(slot);
     }
-    // In the buffer's order, so that adjacent tensors stay adjacent.
-    std::ranges::stable_sort(packed.slots, {}, &Slot::offset);
-    packed.ranges = ranges_of(packed.slots);
-    for (Slot& slot : packed.slots) {
-      slot.offset = packed.numel;
-      packed.numel += slot.numel();
-    }
-    states_.push_back({std::move(packed), {}});
+    states_.push_back(
+        {{PackedSlots(std::move(compressed)), states_.size()},
+         ranges_of(bucket.slots),
+         ranges_of(std::move(rest))});
   }
-}
-
-std::vector<Slot> CompressedReducer::plain_slots(const State& state, std::int64_t turn) const {
-  return turn == kDense ? buckets_[state.packed.bucket].slots : state.packed.rest;
 }
 
 void CompressedReducer::accumulate(
     const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients) {
-  std::int64_t at = 0;
   for (const Range& range : packed.ranges) {
-    at::Tensor part = residual.narrow(0, at, range.size);
-    const at::Tensor from = gradients.narrow(0, range.begin, range.size);
     if (keeps_residual_) {
-      part.add_(from);
+      range.in(residual).add_(range.of(gradients));
     } else {
-      part.copy_(from);
+      range.in(residual).copy_(range.of(gradients));
     }
-    at += range.size;
   }
 }
 
@@ -67,7 +54,7 @@ Rounds CompressedReducer::reduce(Job job) {
   const at::TensorOptions options = job.gradients.options();
 
   // The uncompressed rest is in flight while the scheme works.
-  const std::vector<Range> rest = ranges_of(plain_slots(state, job.turn));
+  const std::vector<Range>& rest = job.turn == kDense ? state.all : state.rest;
   const at::Tensor wire = at::empty({numel_of(rest)}, options.dtype(plain_dtype_));
   const auto scale = static_cast<float>(1.0 / group.size());
   pack(job.gradients, rest, scale, wire);
@@ -82,8 +69,7 @@ Rounds CompressedReducer::reduce(Job job) {
   const bool in_place = packed.ranges.size() == 1;
   bool more = false;
   if (job.turn != kDense && packed.numel > 0) {
-    estimate = in_place ? job.gradients.narrow(0, packed.ranges[0].begin, packed.numel)
-                        : at::empty({packed.numel}, options);
+    estimate = in_place ? packed.ranges[0].of(job.gradients) : at::empty({packed.numel}, options);
     at::Tensor u = estimate;
     if (!in_place || keeps_residual_ || !works_in_place()) {
       if (!state.residual.defined()) {
@@ -115,7 +101,7 @@ Volume CompressedReducer::volume(Member member, std::int64_t turn) const {
   Volume volume;
   for (const State& state : states_) {
     volume = volume + member.all_reduce(
-                          numel_of(ranges_of(plain_slots(state, turn))),
+                          numel_of(turn == kDense ? state.all : state.rest),
                           static_cast<std::int64_t>(c10::elementSize(plain_dtype_)));
     if (turn != kDense && state.packed.numel > 0) {
       volume = volume + exchanged(state.packed, member, turn);

@@ -47,12 +47,8 @@ class CompressedReducer : public Reducer {
 
  protected:
   // The compressed tensors of one bucket.
-  struct Packed {
-    std::size_t bucket = 0;
-    std::vector<Slot> slots;    // with offsets in the run
-    std::int64_t numel = 0;     // of the run
-    std::vector<Range> ranges;  // of the gradient buffer, in the run's order
-    std::vector<Slot> rest;     // uncompressed, with offsets in the buffer
+  struct Packed : PackedSlots {
+    std::size_t bucket;
   };
   struct Task {
     const Packed* packed = nullptr;
@@ -94,13 +90,12 @@ class CompressedReducer : public Reducer {
  private:
   struct State {
     Packed packed;
-    at::Tensor residual;  // undefined until the first step
+    std::vector<Range> all;    // of the gradient buffer, sent uncompressed in kDense
+    std::vector<Range> rest;   // and in other turns
+    at::Tensor residual = {};  // undefined until the first step
   };
-  // The slots that are sent uncompressed in this turn.
-  std::vector<Slot> plain_slots(const State& state, std::int64_t turn) const;
 
-  std::vector<State> states_;
-  std::vector<Bucket> buckets_;
+  std::vector<State> states_;  // of each bucket
 };
 
 }  // namespace abtrain::compress

@@ -108,7 +108,7 @@ void GradientExchange::step_on(std::optional<Open>& open) {
 void GradientExchange::open_bucket() {
   const at::NoGradGuard no_grad;
   if (watch_) {
-    for (const Range& range : buckets_[started_].ranges()) {
+    for (const Range& range : ranges_of(buckets_[started_].slots)) {
       watch_(gradients_, range.begin, range.size);
     }
   }

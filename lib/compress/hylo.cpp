@@ -150,7 +150,7 @@ class Hylo : public CompressedReducer {
 
   static void clear(const Layers& layers, const at::Tensor& estimate) {
     for (const Range& run : layers.runs) {
-      estimate.narrow(0, run.begin, run.size).zero_();
+      run.of(estimate).zero_();
     }
   }
 

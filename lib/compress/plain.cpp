@@ -18,8 +18,7 @@ Rounds average_ranges(
     // In place; a bucket's weights are adjacent, and so are its biases.
     std::vector<comm::Pending> pending;
     for (const Range& range : ranges) {
-      pending.push_back(group.all_reduce(
-          buffer.narrow(0, range.begin, range.size), comm::ReduceOp::Mean, purpose));
+      pending.push_back(group.all_reduce(range.of(buffer), comm::ReduceOp::Mean, purpose));
     }
     for (comm::Pending& each : pending) {
       co_yield std::move(each);
@@ -55,7 +54,7 @@ class Plain : public Reducer {
 
   void bind(std::vector<Bucket> buckets) override {
     for (const Bucket& bucket : buckets) {
-      buckets_.push_back(bucket.ranges());
+      buckets_.push_back(ranges_of(bucket.slots));
     }
   }
 

@@ -37,24 +37,16 @@ class TopkChunked : public CompressedReducer {
   void accumulate(
       const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients) override {
     norms_ = at::empty({chunks(packed)}, residual.options());
-    std::int64_t at = 0;
-    const bool aligned = std::ranges::all_of(packed.ranges, [&](const Range& r) {
-      at += r.size;
-      return at % chunk_ == 0 || at == packed.numel;
-    });
-    if (!aligned) {
+    if (std::ranges::any_of(packed.ranges, [&](const Range& r) { return r.at % chunk_ != 0; })) {
       // Some chunk has elements from two ranges.
       CompressedReducer::accumulate(packed, residual, gradients);
       ops::add_with_norms(residual, residual, false, chunk_, norms_);
       return;
     }
-    at = 0;
     for (const Range& range : packed.ranges) {
       ops::add_with_norms(
-          residual.narrow(0, at, range.size), gradients.narrow(0, range.begin, range.size),
-          keeps_residual_, chunk_,
-          norms_.narrow(0, at / chunk_, ops::chunk_count(range.size, chunk_)));
-      at += range.size;
+          range.in(residual), range.of(gradients), keeps_residual_, chunk_,
+          norms_.narrow(0, range.at / chunk_, ops::chunk_count(range.size, chunk_)));
     }
   }
 

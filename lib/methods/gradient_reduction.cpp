@@ -66,11 +66,7 @@ std::vector<compress::Slot> factor_slots(
   // In the order of dense_parameters().
   std::ranges::sort(dense, {}, &compress::Slot::position);
   std::ranges::move(dense, std::back_inserter(slots));
-  std::int64_t offset = 0;
-  for (compress::Slot& slot : slots) {
-    slot.offset = offset;
-    offset += slot.numel();
-  }
+  compress::line_up(slots);
   return slots;
 }
 

@@ -32,7 +32,7 @@ TEST(Bucket, TheLastLayersComeFirst) {
 
 TEST(Bucket, NeighborsAreOneRange) {
   const auto buckets = make_buckets(layers(300000), 1.5);
-  const auto ranges = buckets[1].ranges();
+  const auto ranges = ranges_of(buckets[1].slots);
   ASSERT_EQ(ranges.size(), 2U);
   EXPECT_EQ(ranges[0].begin, 0);
   EXPECT_EQ(ranges[0].size, 600000);
@@ -43,7 +43,7 @@ TEST(Bucket, NeighborsAreOneRange) {
 TEST(Bucket, ZeroMeansOne) {
   const auto buckets = make_buckets(layers(300000), 0);
   ASSERT_EQ(buckets.size(), 1U);
-  EXPECT_EQ(buckets[0].ranges().size(), 1U);
+  EXPECT_EQ(ranges_of(buckets[0].slots).size(), 1U);
   EXPECT_EQ(buckets[0].numel(), 900030);
 }
 

@@ -61,20 +61,12 @@ std::vector<Fragment> cut_fragments(
     sizes[layer_of(slot)] += slot.numel();
   }
   const auto cuts = balanced_cut(sizes, static_cast<std::size_t>(count));
-  std::vector<Fragment> fragments(cuts.size());
+  std::vector<std::vector<compress::Slot>> parts(cuts.size());
   for (const compress::Slot& slot : slots) {
     const auto next = std::ranges::upper_bound(cuts, layer_of(slot));
-    fragments[static_cast<std::size_t>(next - cuts.begin() - 1)].slots.push_back(slot);
+    parts[static_cast<std::size_t>(next - cuts.begin() - 1)].push_back(slot);
   }
-  for (Fragment& fragment : fragments) {
-    std::ranges::stable_sort(fragment.slots, {}, &compress::Slot::offset);
-    fragment.ranges = compress::ranges_of(fragment.slots);
-    for (compress::Slot& slot : fragment.slots) {
-      slot.offset = fragment.numel;
-      fragment.numel += slot.numel();
-    }
-  }
-  return fragments;
+  return {parts.begin(), parts.end()};
 }
 
 }  // namespace abtrain::methods

@@ -8,13 +8,8 @@
 
 namespace abtrain::methods {
 
-// The tensors of some layers of a flat buffer, packed one after another in the
-// buffer's order.
-struct Fragment {
-  std::vector<compress::Slot> slots;    // offsets are those in the fragment
-  std::vector<compress::Range> ranges;  // of the buffer, in fragment order
-  std::int64_t numel = 0;
-};
+// The tensors of some layers.
+using Fragment = compress::PackedSlots;
 
 // Cuts a model so that the largest fragment is as small as possible. Layers
 // stay whole and neighbors stay together, so that the element counts can be

@@ -105,14 +105,12 @@ void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
   ABT_ASSERT(!flight_, "step {}: another fragment is under way", t);
-  std::int64_t at = 0;
   const auto index = static_cast<std::size_t>(fragment);
   for (const compress::Range& range : fragments_[index].ranges) {
-    at::Tensor change = scratch_.narrow(0, at, range.size);
-    at::sub_out(change, part(trained_.values(), range), part(x_, range));
-    at += range.size;
+    at::Tensor change = range.in(scratch_);
+    at::sub_out(change, range.of(trained_.values()), range.of(x_));
   }
-  weigh(scratch_.narrow(0, 0, at), world_weight());
+  weigh(scratch_.narrow(0, 0, fragments_[index].numel), world_weight());
   exchanges_[index]->start(t);
   flight_ = Flight{fragment, t, t + plan_.delay};
   if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
@@ -142,20 +140,16 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   settle();
   const Flight flight = std::move(*flight_);
   flight_.reset();
-  std::int64_t at = 0;
   for (const compress::Range& range :
        fragments_[static_cast<std::size_t>(flight.fragment)].ranges) {
-    const at::Tensor x = part(x_, range);
-    outer_step_(
-        x, scratch_.narrow(0, at, range.size),
-        velocity_.defined() ? part(velocity_, range) : at::Tensor());
-    at::Tensor values = part(trained_.values(), range);
+    const at::Tensor x = range.of(x_);
+    outer_step_(x, range.in(scratch_), velocity_.defined() ? range.of(velocity_) : at::Tensor());
+    at::Tensor values = range.of(trained_.values());
     if (mixing_ == 1) {
       values.copy_(x);
     } else {
       values.mul_(1 - mixing_).add_(x, mixing_);
     }
-    at += range.size;
   }
   if (flight.statistics.defined()) {
     unflatten(flight.statistics, statistics_of(context_.model));

@@ -75,10 +75,6 @@ class LocalTraining : public Method {
   void begin_fragment(std::int64_t fragment, std::int64_t t);
   void apply_fragment(std::int64_t t);
   void agree(std::int64_t t, bool with_moments);
-  // The part of a flat buffer of all parameters that `range` covers.
-  static at::Tensor part(const at::Tensor& flat, const compress::Range& range) {
-    return flat.narrow(0, range.begin, range.size);
-  }
 
   LocalPlan plan_;
   OuterStep outer_step_;
