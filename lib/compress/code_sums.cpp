@@ -39,27 +39,27 @@ CodeTransport cheaper_transport(int members) {
                                                    : CodeTransport::AllToAll;
 }
 
-Rounds average_by_codes(CodeSums task) {
-  comm::Communicator& group = *task.group;
-  ops::CodeBlocks& blocks = *task.blocks;
+Rounds average_by_codes(
+    ops::CodeBlocks& blocks, at::Tensor u, at::Tensor thresholds, at::Tensor estimate,
+    comm::Communicator& group, comm::Purpose purpose, CodeTransport transport) {
   const int n = group.size();
   const auto rank = static_cast<std::size_t>(group.rank());
-  const at::TensorOptions bytes = task.u.options().dtype(at::kByte);
+  const at::TensorOptions bytes = u.options().dtype(at::kByte);
 
   const auto decode = [&](const at::Tensor& sent, ops::CodeWire wire) {
-    average_codes(sent, wire, n, blocks, task.thresholds, task.estimate);
+    average_codes(sent, wire, n, blocks, thresholds, estimate);
   };
-  const CodeForm form = task.transport == CodeTransport::Int8 ? CodeForm::Bytes : CodeForm::TwoBits;
+  const CodeForm form = transport == CodeTransport::Int8 ? CodeForm::Bytes : CodeForm::TwoBits;
   const at::Tensor codes = at::empty({bytes_of_all(blocks, form)}, bytes);
-  encode_threshold(task.u, blocks, task.thresholds, codes, form);
-  if (task.transport == CodeTransport::Int8) {
-    co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
+  encode_threshold(u, blocks, thresholds, codes, form);
+  if (transport == CodeTransport::Int8) {
+    co_yield group.all_reduce(codes, comm::ReduceOp::Sum, purpose);
     decode(codes, ops::CodeWire::Bytes);
     co_return;
   }
-  if (task.transport == CodeTransport::Gather) {
+  if (transport == CodeTransport::Gather) {
     const at::Tensor received = at::empty({n * codes.numel()}, bytes);
-    co_yield group.all_gather(received, codes, task.purpose);
+    co_yield group.all_gather(received, codes, purpose);
     decode(received, ops::CodeWire::Codes);
     co_return;
   }
@@ -72,12 +72,12 @@ Rounds average_by_codes(CodeSums task) {
     sizes.push_back(ops::sum_words(blocks, share, n));
   }
   const at::Tensor received = at::empty({n * counts[rank]}, bytes);
-  co_yield group.all_to_all(received, codes, counts, task.purpose);
+  co_yield group.all_to_all(received, codes, counts, purpose);
   const at::TensorOptions words = bytes.dtype(at::kInt);
   const at::Tensor own = at::empty({sizes[rank]}, words);
   pack_sums(received, n, blocks, blocks.share(n, group.rank()), own);
   const at::Tensor sums = at::empty({ops::sum_words(blocks, blocks.all(), n)}, words);
-  co_yield group.all_gather(sums, own, sizes, task.purpose);
+  co_yield group.all_gather(sums, own, sizes, purpose);
   decode(sums, ops::CodeWire::Planes);
 }
 

@@ -35,17 +35,12 @@ void check_int8(
 // Of the two transports with two-bit codes, the one that sends less.
 CodeTransport cheaper_transport(int members);
 
-struct CodeSums {
-  ops::CodeBlocks* blocks = nullptr;  // not owned; must not move
-  at::Tensor u;                       // keeps what was not sent
-  at::Tensor thresholds;              // one per tensor of `blocks`
-  at::Tensor estimate;                // output: the blocks' elements
-  comm::Communicator* group = nullptr;
-  comm::Purpose purpose = comm::Purpose::Gradient;
-  CodeTransport transport = CodeTransport::Int8;
-};
-
-Rounds average_by_codes(CodeSums task);
+// `blocks`, which must not move, are parts of `u`, which keeps what was not
+// sent. `thresholds`: one per tensor of `blocks`. `estimate`: output, the blocks'
+// elements.
+Rounds average_by_codes(
+    ops::CodeBlocks& blocks, at::Tensor u, at::Tensor thresholds, at::Tensor estimate,
+    comm::Communicator& group, comm::Purpose purpose, CodeTransport transport);
 Volume code_sums_volume(const ops::CodeBlocks& blocks, CodeTransport transport, Member member);
 
 }  // namespace abtrain::compress

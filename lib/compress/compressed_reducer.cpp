@@ -80,7 +80,7 @@ Rounds CompressedReducer::reduce(Job job) {
       accumulate(packed, state.residual, job.gradients);
       u = state.residual;
     }
-    rounds.emplace(exchange({&packed, u, estimate, &group, job.purpose, job.step, job.turn}));
+    rounds.emplace(exchange({job, &packed, u, estimate}));
     more = rounds->resume();
   }
 

@@ -50,14 +50,11 @@ class CompressedReducer : public Reducer {
   struct Packed : PackedSlots {
     std::size_t bucket;
   };
-  struct Task {
+  // The compressed part of a job, whose group has at least two members.
+  struct Task : Job {
     const Packed* packed = nullptr;
-    at::Tensor u;                         // 1-D fp32, numel; holds the new residual at the end
-    at::Tensor estimate;                  // output, same shape as u
-    comm::Communicator* group = nullptr;  // has at least two members
-    comm::Purpose purpose = comm::Purpose::Gradient;
-    std::int64_t step = 0;
-    std::int64_t turn = 0;
+    at::Tensor u;         // 1-D fp32, numel; holds the new residual at the end
+    at::Tensor estimate;  // output, same shape as u
   };
 
   // Makes u in `residual`: adds the gradients to it, or replaces it by them if

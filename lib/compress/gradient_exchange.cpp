@@ -99,12 +99,6 @@ void GradientExchange::start(std::int64_t t) {
   }
 }
 
-void GradientExchange::step_on(std::optional<Open>& open) {
-  if (open && !advance(*open)) {
-    open.reset();
-  }
-}
-
 void GradientExchange::open_bucket() {
   const at::NoGradGuard no_grad;
   if (watch_) {
@@ -115,7 +109,7 @@ void GradientExchange::open_bucket() {
   open_.emplace_back(
       Open{reducer_->reduce({started_, gradients_, group_, purpose_, step_, turn_of(step_)}), {}});
   ++started_;
-  step_on(open_.back());
+  advance(open_.back());
 }
 
 void GradientExchange::start_bucket() {
@@ -123,28 +117,31 @@ void GradientExchange::start_bucket() {
   // The new one first: its collective is in flight while others are waited for.
   open_bucket();
   for (std::size_t b = 0; b + 1 < open_.size(); ++b) {
-    step_on(open_[b]);
+    advance(open_[b]);
   }
 }
 
-bool GradientExchange::advance(Open& open) {
+void GradientExchange::advance(std::optional<Open>& open) {
+  if (!open) {
+    return;
+  }
   const c10::Device device = gradients_.device();
-  if (open.last) {
-    count(&Costs::encode, *std::exchange(open.last, {}));
+  if (open->last) {
+    count(&Costs::encode, *std::exchange(open->last, {}));
   }
   device::Span waiting(device);
-  open.rounds.wait();
+  open->rounds.wait();
   waiting.end();
   count(&Costs::collective, std::move(waiting));
   device::Span working(device);
-  const bool more = open.rounds.resume();
+  const bool more = open->rounds.resume();
   working.end();
   if (more) {
-    open.last = std::move(working);
+    open->last = std::move(working);
   } else {
     count(&Costs::decode, std::move(working));
+    open.reset();
   }
-  return more;
 }
 
 std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
@@ -152,13 +149,12 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
   at::Tensor exact;
   Costs before;
   if (is_evaluated(t)) {
-    settle(true);
-    before = costs_;
+    before = costs();
     exact = gradients_.clone();
     group_->all_reduce(exact, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
+  }
+  if (step_ < 0) {
     open_step(t);
-  } else if (step_ < 0) {
-    begin(t);
   }
   ABT_ASSERT(step_ == t, "step {} is finished, but {} was begun", t, step_);
   while (started_ < buckets_.size()) {
@@ -166,38 +162,36 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
   }
   const auto is_open = [](const std::optional<Open>& open) { return open.has_value(); };
   while (std::ranges::any_of(open_, is_open)) {
-    std::ranges::for_each(open_, [&](auto& open) { step_on(open); });
+    for (std::optional<Open>& open : open_) {
+      advance(open);
+    }
   }
   open_.clear();
   step_ = -1;
   settle(false);
-  std::optional<Evaluation> result;
-  if (exact.defined()) {
-    result = evaluate(exact, before, t);
-  }
-  turns_ += turn_of(t) == kDense ? 0 : 1;
-  return result;
+  const std::int64_t turn = turn_of(t);
+  turns_ += turn == kDense ? 0 : 1;
+  return exact.defined() ? std::optional(evaluate(exact, before, turn)) : std::nullopt;
 }
 
 Evaluation GradientExchange::evaluate(
-    const at::Tensor& exact, const Costs& before, std::int64_t t) {
-  settle(true);
-  Evaluation result;
-  result.costs = costs_ - before;
+    const at::Tensor& exact, const Costs& before, std::int64_t turn) {
+  const Costs of_step = costs() - before;
   const auto norm = at::dot(exact, exact).item<double>();
   exact.sub_(gradients_);
-  result.vnmse = norm > 0 ? at::dot(exact, exact).item<double>() / norm : 0;
   at::Tensor squares = at::zeros({1}, gradients_.options());
   for (const at::Tensor& square : reducer_->residual_squares()) {
     squares.add_(square);
   }
   group_->all_reduce(squares, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
-  result.residual_norm = std::sqrt(squares.item<double>());
-  const Volume volume = reducer_->volume({group_->size(), group_->rank()}, turn_of(t));
+  const Volume volume = reducer_->volume({group_->size(), group_->rank()}, turn);
   const auto numel = static_cast<double>(gradients_.numel());
-  result.payload_bits = static_cast<double>(volume.payload_bits) / numel;
-  result.sent_bits = 8.0 * static_cast<double>(volume.bytes) / numel;
-  return result;
+  return {
+      .vnmse = norm > 0 ? at::dot(exact, exact).item<double>() / norm : 0,
+      .residual_norm = std::sqrt(squares.item<double>()),
+      .payload_bits = static_cast<double>(volume.payload_bits) / numel,
+      .sent_bits = 8.0 * static_cast<double>(volume.bytes) / numel,
+      .costs = of_step};
 }
 
 void GradientExchange::count(double Costs::*stage, device::Span span) {

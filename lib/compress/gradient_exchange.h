@@ -96,14 +96,13 @@ class GradientExchange {
   void open_step(std::int64_t t);
   void open_bucket();
   void start_bucket();
-  void step_on(std::optional<Open>& open);
-  // Advances an open bucket by a round; false when it is done.
-  bool advance(Open& open);
+  // Advances an open bucket by a round; resets it when it is done.
+  void advance(std::optional<Open>& open);
   void count(double Costs::*stage, device::Span span);
   void settle(bool wait);
   bool is_evaluated(std::int64_t t) const;
   std::int64_t turn_of(std::int64_t t) const;
-  Evaluation evaluate(const at::Tensor& exact, const Costs& before, std::int64_t t);
+  Evaluation evaluate(const at::Tensor& exact, const Costs& before, std::int64_t turn);
 
   ReducerOptions options_;
   std::uint64_t seed_;

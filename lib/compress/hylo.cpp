@@ -4,8 +4,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "compress/code_sums.h"
 #include "compress/compressed_reducer.h"
@@ -79,8 +81,8 @@ class Hylo : public CompressedReducer {
     Rounds kernels = consensus_ ? send_common(task, layers, agreed.narrow(0, 0, shared))
                                 : send_own(task, layers, norms);
     Rounds codes = average_by_codes(
-        {&layers.codes, task.u, threshold_of(sums), task.estimate, task.group, task.purpose,
-         transport_});
+        layers.codes, task.u, threshold_of(sums), task.estimate, *task.group, task.purpose,
+        transport_);
     // Interleaved: both send before either is waited for.
     bool has_kernels = layers.kernels.size() > 0;
     bool has_codes = layers.codes.size() > 0;
@@ -113,18 +115,15 @@ class Hylo : public CompressedReducer {
   }
 
   Layers layers_of(const Packed& packed) const {
+    std::vector<Slot> convolutions = packed.slots;
+    const auto linear = std::ranges::stable_partition(convolutions, is_convolution);
+    ops::CodeBlocks codes = blocks_of({linear.begin(), linear.end()});
+    convolutions.erase(linear.begin(), linear.end());
     std::vector<ops::RowTable::Tensor> kernels;
-    std::vector<ops::CodeBlocks::Tensor> codes;
-    std::vector<Slot> convolutions;
-    for (const Slot& slot : packed.slots) {
-      if (is_convolution(slot)) {
-        kernels.push_back({slot.offset, slot.rows(), slot.numel() / slot.rows(), chosen_of(slot)});
-        convolutions.push_back(slot);
-      } else {
-        codes.push_back({slot.offset, slot.numel()});
-      }
+    for (const Slot& slot : convolutions) {
+      kernels.push_back({slot.offset, slot.rows(), slot.numel() / slot.rows(), chosen_of(slot)});
     }
-    return {ops::RowTable(kernels), ranges_of(convolutions), ops::CodeBlocks(codes)};
+    return {ops::RowTable(kernels), ranges_of(std::move(convolutions)), std::move(codes)};
   }
 
   // Number of values that all members sum before they send.

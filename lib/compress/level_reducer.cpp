@@ -2,6 +2,9 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "compress/code_sums.h"
 
 namespace abtrain::compress {
@@ -30,14 +33,6 @@ bool LevelReducer::gathers(int members) const {
          CodeTransport::Gather;
 }
 
-ops::LevelTable LevelReducer::table_of(const Packed& packed) {
-  std::vector<std::int64_t> numels;
-  for (const Slot& slot : packed.slots) {
-    numels.push_back(slot.numel());
-  }
-  return ops::LevelTable(numels);
-}
-
 void LevelReducer::encode(const Codes& out, const at::Tensor& levels) {
   write_codes(out, levels);
   if (keeps_residual_) {
@@ -48,7 +43,9 @@ void LevelReducer::encode(const Codes& out, const at::Tensor& levels) {
 Rounds LevelReducer::exchange(Task task) {
   ops::LevelTable& table = tables_[task.packed->bucket];
   if (table.tensors() == 0) {
-    table = table_of(*task.packed);
+    std::vector<std::int64_t> numels(task.packed->slots.size());
+    std::ranges::transform(task.packed->slots, numels.begin(), &Slot::numel);
+    table = ops::LevelTable(numels);
   }
   comm::Communicator& group = *task.group;
   const int n = group.size();

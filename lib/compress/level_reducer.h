@@ -52,7 +52,6 @@ class LevelReducer : public CompressedReducer {
 
  private:
   void encode(const Codes& out, const at::Tensor& levels);
-  static ops::LevelTable table_of(const Packed& packed);
   bool gathers(int members) const;
 
   const comm::ReduceOp joined_by_;

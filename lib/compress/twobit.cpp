@@ -22,8 +22,8 @@ class TwoBit : public CompressedReducer {
       blocks = blocks_of(task.packed->slots);
     }
     return average_by_codes(
-        {&blocks, task.u, at::full({blocks.tensors()}, options_.threshold, task.u.options()),
-         task.estimate, task.group, task.purpose, cheaper_transport(task.group->size())});
+        blocks, task.u, at::full({blocks.tensors()}, options_.threshold, task.u.options()),
+        task.estimate, *task.group, task.purpose, cheaper_transport(task.group->size()));
   }
   Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     return code_sums_volume(blocks_of(packed.slots), cheaper_transport(member.members), member);
