@@ -18,8 +18,11 @@ struct Groups {
   int group_of(int rank) const {
     return rank / group_size;
   }
+  int groups_of_a() const {
+    return one_role ? 0 : count / 2;
+  }
   Role role_of(int rank) const {
-    return !one_role && group_of(rank) < count / 2 ? Role::A : Role::B;
+    return group_of(rank) < groups_of_a() ? Role::A : Role::B;
   }
 };
 

@@ -23,17 +23,14 @@ using nlohmann::ordered_json;
 constexpr std::int64_t kMaxRank = 1 << 20;
 
 std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
+  constexpr auto kWanted = "the name and rank of each layer";
   std::map<std::string, std::int64_t> ranks;
   for (const ordered_json& layer : summary.list("/layers")) {
-    const auto name = layer.find("name");
-    const auto rank = layer.find("rank");
-    std::string key;
-    std::int64_t value = -1;
-    if (name == layer.end() || rank == layer.end() || !read_json(*name, key) ||
-        !read_json(*rank, value) || value < 0 || value > kMaxRank) {
-      summary.complain("/layers", "the name and rank of each layer");
+    const auto rank = summary.member<std::int64_t>(layer, "rank", "/layers", kWanted);
+    if (rank < 0 || rank > kMaxRank) {
+      summary.complain("/layers", kWanted);
     }
-    ranks[key] = value;
+    ranks[summary.member<std::string>(layer, "name", "/layers", kWanted)] = rank;
   }
   return ranks;
 }

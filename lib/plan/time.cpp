@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -37,9 +38,7 @@ class Links {
     for (int node = 0; node < network_.nodes; ++node) {
       double sum = 0;
       for (int rank = node * share_; rank < (node + 1) * share_; ++rank) {
-        if (crosses(rank / size, size)) {
-          sum += bytes(rank) * away(rank, size);
-        }
+        sum += bytes(rank) * away(rank, size);
       }
       busiest = std::max(busiest, sum);
     }
@@ -52,9 +51,6 @@ class Links {
   }
 
  private:
-  bool crosses(int group, int size) const {
-    return group * size / share_ != ((group + 1) * size - 1) / share_;
-  }
   // The share of a worker's bytes that leaves its node: in a ring, all those of
   // one member on each node.
   double away(int rank, int size) const {
@@ -62,10 +58,11 @@ class Links {
     const int node = rank / share_;
     const int first = std::max(group * size, node * share_);
     const int last = std::min((group + 1) * size, (node + 1) * share_);
+    const int others = size - (last - first);  // members on other nodes
     if (network_.ring) {
-      return rank == first ? 1 : 0;
+      return rank == first && others > 0 ? 1 : 0;
     }
-    return static_cast<double>(size - (last - first)) / (size - 1);
+    return static_cast<double>(others) / std::max(1, size - 1);
   }
 
   const Network& network_;
@@ -76,10 +73,9 @@ class Links {
 // send all buckets.
 double step_seconds(
     double compute, const std::vector<compress::Bucket>& buckets, double wire, double latency) {
-  double numel = 0;
-  for (const compress::Bucket& bucket : buckets) {
-    numel += static_cast<double>(bucket.numel());
-  }
+  const auto numel = static_cast<double>(std::transform_reduce(
+      buckets.begin(), buckets.end(), std::int64_t{0}, std::plus<>(),
+      std::mem_fn(&compress::Bucket::numel)));
   double computed = 0;
   double arrived = 0;
   for (const compress::Bucket& bucket : buckets) {
@@ -176,19 +172,15 @@ TimePlan plan_time(
   const double latency = links.latency(workers);
 
   TimePlan plan{compute};
-  const auto steps = [&](methods::Over gradients) {
-    return static_cast<double>(timeline.steps(gradients));
-  };
-  const auto count = [&](methods::Event event) {
-    return static_cast<double>(timeline.count(event));
-  };
-  const double dense = steps(methods::Over::World);
-  const double alone = steps(methods::Over::Nobody);
-  const double ab = steps(methods::Over::Group);
-  const double dense_cuts = count(methods::Event::Decompose);
-  const double product_cuts = count(methods::Event::SynchronizeAndDecompose);
-  const double syncs =
-      count(methods::Event::Synchronize) + count(methods::Event::AverageFactors) + product_cuts;
+  const auto dense = static_cast<double>(timeline.steps(methods::Over::World));
+  const auto alone = static_cast<double>(timeline.steps(methods::Over::Nobody));
+  const auto ab = static_cast<double>(timeline.steps(methods::Over::Group));
+  const auto dense_cuts = static_cast<double>(timeline.count(methods::Event::Decompose));
+  const auto product_cuts =
+      static_cast<double>(timeline.count(methods::Event::SynchronizeAndDecompose));
+  const double syncs = product_cuts + static_cast<double>(
+                                          timeline.count(methods::Event::Synchronize) +
+                                          timeline.count(methods::Event::AverageFactors));
   plan.dense_step = step_seconds(
       compute.dense, compress::make_buckets(sizes.dense, options.reducer.bucket_mb),
       links.seconds(workers, of(&methods::TrafficPlan::full_step)), latency);
@@ -219,7 +211,7 @@ TimePlan plan_time(
   });
   double waited = rest;
   if (timeline.fragments > 0) {
-    const double events = count(methods::Event::SynchronizeFragment);
+    const auto events = static_cast<double>(timeline.count(methods::Event::SynchronizeFragment));
     // `delay` steps hide part of it.
     const double one = rest / (events + 1) + latency;
     const double hidden = static_cast<double>(timeline.delay) * compute.dense;

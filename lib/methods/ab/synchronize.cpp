@@ -35,16 +35,11 @@ struct PlaceInRole {
 };
 
 PlaceInRole place_in_role(const comm::Groups& groups, int rank) {
-  PlaceInRole place{groups.role_of(rank), 0, 0, rank % groups.group_size};
-  for (int g = 0; g < groups.count; ++g) {
-    if (groups.role_of(g * groups.group_size) == place.role) {
-      if (g < groups.group_of(rank)) {
-        ++place.group;
-      }
-      ++place.groups;
-    }
-  }
-  return place;
+  const int of_a = groups.groups_of_a();
+  const int group = groups.group_of(rank);
+  const int position = rank % groups.group_size;
+  return group < of_a ? PlaceInRole{comm::Role::A, of_a, group, position}
+                      : PlaceInRole{comm::Role::B, groups.count - of_a, group - of_a, position};
 }
 
 // slice_of(): the slice of its factor that a worker and its peers reduce.
