@@ -35,7 +35,10 @@ class OneBit : public CompressedReducer {
     prepare(state, task.u.options(), blocks.span(mine));
     const at::TensorOptions words = task.u.options().dtype(at::kInt);
 
-    const std::vector<std::int64_t> counts = words_of(blocks, n, fresh);
+    std::vector<std::int64_t> counts;
+    for (int i = 0; i < n; ++i) {
+      counts.push_back(ops::sign_words(blocks, blocks.share(n, i), fresh));
+    }
     const std::int64_t own = counts[static_cast<std::size_t>(group.rank())];
     const at::Tensor wire = at::empty({ops::sign_words(blocks, blocks.all(), fresh)}, words);
     ops::encode_signs(task.u, blocks, state.alive, wire, fresh);
@@ -127,15 +130,6 @@ class OneBit : public CompressedReducer {
     }
     state.server = state.server.to(options.device());
     state.alive = state.alive.to(options.device());
-  }
-
-  static std::vector<std::int64_t> words_of(
-      const ops::CodeBlocks& blocks, int members, bool fresh) {
-    std::vector<std::int64_t> counts;
-    for (int i = 0; i < members; ++i) {
-      counts.push_back(ops::sign_words(blocks, blocks.share(members, i), fresh));
-    }
-    return counts;
   }
 
   std::map<std::size_t, State> states_;  // by bucket; addresses are stable

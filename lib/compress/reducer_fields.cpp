@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/options.h"
 #include "base/text.h"
@@ -12,23 +13,19 @@ namespace {
 // 4096".
 template <class Print>
 std::string of_auto(Print print) {
-  const std::string usual = print(Scheme());
-  std::vector<std::string> others;
+  std::vector<std::pair<std::string, std::vector<std::string>>> names;  // by value
   for (const Scheme* scheme : schemes()) {
     const std::string value = print(*scheme);
-    if (value != usual && std::ranges::find(others, value) == others.end()) {
-      others.push_back(value);
+    auto place = std::ranges::find(names, value, [](const auto& each) { return each.first; });
+    if (place == names.end()) {
+      place = names.insert(place, {value, {}});
     }
+    place->second.emplace_back(scheme->name);
   }
+  const std::string usual = print(Scheme());
   std::string text = "auto: ";
-  for (const std::string& value : others) {
-    std::vector<std::string> names;
-    for (const Scheme* scheme : schemes()) {
-      if (print(*scheme) == value) {
-        names.emplace_back(scheme->name);
-      }
-    }
-    text += formatted("{} for {}, ", value, join(names, " and "));
+  for (const auto& [value, of_schemes] : names) {
+    text += value == usual ? "" : formatted("{} for {}, ", value, join(of_schemes, " and "));
   }
   return text + "else " + usual;
 }

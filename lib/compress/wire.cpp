@@ -60,7 +60,7 @@ class Wire : public CompressedReducer {
     const auto rank = static_cast<std::size_t>(group.rank());
     const std::vector<std::int64_t> shards = shards_of(task.u.numel(), n);
     const std::vector<std::int64_t> counts = records(task.u.numel(), n);
-    const at::Tensor wire = at::empty({sum_of(counts)}, bytes);
+    const at::Tensor wire = at::empty({std::reduce(counts.begin(), counts.end())}, bytes);
     const std::vector<at::Tensor> on_wire = wire.split_with_sizes(counts);
     const std::vector<at::Tensor> parts = task.u.split_with_sizes(shards);
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -97,7 +97,9 @@ class Wire : public CompressedReducer {
       return member.all_gather(ops::wire_bytes(format_, packed.numel), 1);
     }
     const std::vector<std::int64_t> counts = records(packed.numel, member.members);
-    return member.serve(sum_of(counts), counts[static_cast<std::size_t>(member.rank)], 1);
+    return member.serve(
+        std::reduce(counts.begin(), counts.end()), counts[static_cast<std::size_t>(member.rank)],
+        1);
   }
   void archive_more(
       state::Archive& archive, const std::string& prefix, const Packed& packed) override {
@@ -133,10 +135,6 @@ class Wire : public CompressedReducer {
     }
     return sizes;
   }
-  static std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
-    return std::reduce(counts.begin(), counts.end());
-  }
-
   const ops::WireFormat format_;
   // By bucket: what the answers for this member's shard have left out.
   std::map<std::size_t, at::Tensor> servers_;

@@ -100,15 +100,6 @@ TimePlan time_of(
   return time_of(options, facts.data.shape, facts.planned->sizes, facts.length, request);
 }
 
-std::string balance_text(const config::RunOptions& options) {
-  if (!options.balance.is_on()) {
-    return "";
-  }
-  return formatted(
-      ", with batches of {}{}", config::batches_text(config::batches_of(options)),
-      options.balance.measures ? " here; their speeds are measured when the run starts" : "");
-}
-
 std::string data_text(const config::RunOptions& options, const Facts& facts) {
   const data::DatasetShape& set = facts.data.shape;
   return formatted(
@@ -154,7 +145,16 @@ std::string plan_text(
                        with_commas(length.steps_per_epoch),
                        options.workers * options.data.batch_size * options.train.accumulate,
                        data::examples_of(options.data)));
-  out += row("workers", std::to_string(options.workers) + balance_text(options));
+  out += row(
+      "workers",
+      std::to_string(options.workers) +
+          (options.balance.is_on()
+               ? formatted(
+                     ", with batches of {}{}", config::batches_text(config::batches_of(options)),
+                     options.balance.measures
+                         ? " here; their speeds are measured when the run starts"
+                         : "")
+               : ""));
   const methods::MethodKind& kind = methods::kind_of(options.method);
   if (kind.plan_text != nullptr) {
     out += kind.plan_text(config::method_setup(options), length);

@@ -34,7 +34,6 @@ const std::vector<std::string>& words() {
       "\"local.local\":",
       "\"local.fragment\":",
       "\"local.begun\":",
-      "\"local.applies\":",
       "\"order.epoch\":",
       "\"order.place\":",
       "\"order.units\":",

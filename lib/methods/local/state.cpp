@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "base/error.h"
+#include "base/interval.h"
 #include "methods/average.h"
 #include "methods/local/training.h"
 
@@ -13,13 +14,11 @@ void LocalTraining::archive(state::Archive& archive) {
   ABT_ASSERT(archive.is_loading() || !flight_ || flight_->settled, "a fragment is under way");
   std::int64_t fragment = flight_ ? flight_->fragment : -1;
   std::int64_t begun = flight_ ? flight_->begun : 0;
-  std::int64_t applies = flight_ ? flight_->applies : 0;
   archive.value("local.local", local_);
   archive.value("local.agreed_at", agreed_at_);
   archive.value("local.moments_agreed", moments_agreed_);
   archive.value("local.fragment", fragment);
   archive.value("local.begun", begun);
-  archive.value("local.applies", applies);
   if (archive.is_loading()) {
     make_dense_block();
   }
@@ -45,17 +44,13 @@ void LocalTraining::archive(state::Archive& archive) {
     return;
   }
   ABT_CHECK(
-      begun >= 0 && begun <= applies && applies - begun == plan_.delay, DamagedData,
-      "the checkpoint's fragment, begun after step {} and applied after step "
-      "{}, does not fit method.delay of {}",
-      begun, applies, plan_.delay);
-  ABT_CHECK(
-      fragment < plan_.fragments, DamagedData,
-      "the checkpoint has fragment {} under way, but this run has only {} "
+      fragment < plan_.fragments && begun >= 0 && begun <= static_cast<std::int64_t>(kMaxSteps),
+      DamagedData,
+      "the checkpoint has fragment {} under way since step {}, but this run has only {} "
       "fragments",
-      fragment, plan_.fragments);
+      fragment, begun, plan_.fragments);
   if (archive.is_loading()) {
-    flight_ = Flight{fragment, begun, applies, /*settled=*/true};
+    flight_ = Flight{fragment, begun, /*settled=*/true};
     if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
       flight_->statistics = flattened(statistics_of(context_.model));  // the sizes
     }

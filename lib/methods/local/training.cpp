@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "compress/schemes.h"
 #include "methods/average.h"
 #include "methods/method_kind.h"
@@ -84,7 +83,7 @@ compress::Costs LocalTraining::costs() {
 }
 
 void LocalTraining::after_step(std::int64_t t) {
-  if (flight_ && t >= flight_->applies) {
+  if (flight_ && t >= flight_->begun + plan_.delay) {
     apply_fragment(t);
   }
   const Stretch* ended = ending_after(t);
@@ -104,7 +103,6 @@ void LocalTraining::after_step(std::int64_t t) {
 void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
-  ABT_ASSERT(!flight_, "step {}: another fragment is under way", t);
   const auto index = static_cast<std::size_t>(fragment);
   for (const compress::Range& range : fragments_[index].ranges) {
     at::Tensor change = range.in(scratch_);
@@ -112,7 +110,7 @@ void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
   }
   weigh(scratch_.narrow(0, 0, fragments_[index].numel), world_weight());
   exchanges_[index]->start(t);
-  flight_ = Flight{fragment, t, t + plan_.delay};
+  flight_ = Flight{fragment, t};
   if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
     flight_->statistics = flattened(statistics_of(context_.model));
     weigh(flight_->statistics, world_weight());

@@ -60,9 +60,8 @@ class LocalTraining : public Method {
   // A fragment between the start of its exchange and the use of the result.
   struct Flight {
     std::int64_t fragment = 0;
-    std::int64_t begun = 0;    // steps done when the exchange began
-    std::int64_t applies = 0;  // steps done when the result is used
-    bool settled = false;      // the mean is in scratch_
+    std::int64_t begun = 0;      // steps done when the exchange began
+    bool settled = false;        // the mean is in scratch_
     at::Tensor statistics = {};  // running statistics, flat; undefined: none
     comm::Pending pending = {};  // the average of the statistics
     double seconds = 0;
