@@ -52,8 +52,8 @@ std::vector<std::int64_t> ranks_by_name(
 
 std::int64_t stored_parameters(const methods::ModelSizes& sizes) {
   std::int64_t stored = sizes.parameters;
-  for (const methods::ModelSizes::Layer& l : sizes.layers) {
-    stored += l.rank > 0 ? l.rank * (l.m + l.n) - l.m * l.n : 0;
+  for (const methods::LayerShape& l : sizes.layers) {
+    stored += l.stored() - l.m * l.n;
   }
   return stored;
 }

@@ -8,17 +8,13 @@
 
 #include "compress/bucket.h"
 #include "compress/volume.h"
+#include "methods/ab/gather_layers.h"
 
 namespace abtrain::methods {
 
 // The properties of a model that decide its traffic.
 struct ModelSizes {
-  struct Layer {
-    std::int64_t m = 0;
-    std::int64_t n = 0;
-    std::int64_t rank = 0;  // after a decomposition; 0: stays dense
-  };
-  std::vector<Layer> layers;  // that AB-training may factor
+  std::vector<LayerShape> layers;  // that AB-training may factor, after a decomposition
   // Slots of a block's gradients: dense, and in the AB phase of each role.
   std::vector<compress::Slot> dense, a, b;
   std::vector<int> weights;     // positions of the weights, ascending

@@ -89,9 +89,9 @@ config::RunOptions ab_steps(
   config::RunOptions o = bare(configured, workers);
   double whole = 0;
   double stored = 0;
-  for (const methods::ModelSizes::Layer& l : sizes.layers) {
+  for (const methods::LayerShape& l : sizes.layers) {
     whole += static_cast<double>(l.m * l.n);
-    stored += static_cast<double>(l.rank > 0 ? l.rank * (l.m + l.n) : l.m * l.n);
+    stored += static_cast<double>(l.stored());
   }
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = std::max(1.0, whole / std::max(1.0, stored));

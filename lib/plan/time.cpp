@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "compress/bucket.h"
+#include "linalg/batch.h"
 #include "methods/ab/gather_layers.h"
 #include "methods/method_kind.h"
 #include "plan/traffic.h"
@@ -89,30 +90,25 @@ double step_seconds(
 
 // Flops of the busiest worker when `workers` divide the layers among them.
 double load(const methods::ModelSizes& sizes, int workers) {
-  std::vector<methods::SourceShape> shapes;
-  for (const methods::ModelSizes::Layer& l : sizes.layers) {
-    shapes.push_back({l.m, l.n});
+  std::vector<double> costs;
+  for (const methods::LayerShape& l : sizes.layers) {
+    costs.push_back(linalg::decomposition_cost(l.m, l.n));
   }
-  double largest = 0;
-  for (const auto& own : methods::share_out(shapes, workers)) {
-    double sum = 0;
-    for (const std::size_t i : own) {
-      sum += methods::decomposition_cost(shapes[i]);
-    }
-    largest = std::max(largest, sum);
+  const std::vector<int> owners = linalg::balance(costs, workers);
+  std::vector<double> loads(static_cast<std::size_t>(workers));
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    loads[static_cast<std::size_t>(owners[i])] += costs[i];
   }
-  return largest;
+  return std::ranges::max(loads);
 }
 
 // Cost of a decomposition of products relative to that of dense weights.
 double product_share(const methods::ModelSizes& sizes) {
   double products = 0;
   double dense = 0;
-  for (const methods::ModelSizes::Layer& l : sizes.layers) {
-    dense += methods::decomposition_cost({l.m, l.n});
-    if (l.rank > 0) {
-      products += methods::decomposition_cost({l.m, l.n, l.rank});
-    }
+  for (const methods::LayerShape& l : sizes.layers) {
+    dense += linalg::decomposition_cost(l.m, l.n);
+    products += l.rank > 0 ? methods::decomposition_cost(l) : 0;
   }
   return dense > 0 ? products / dense : 0;
 }

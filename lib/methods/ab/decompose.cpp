@@ -189,7 +189,7 @@ void choose_together(
   for (std::size_t i = 0; i < layers.size(); ++i) {
     LayerRank& cut = layers[i].cut;
     // A product of rank k has nothing beyond k to keep.
-    const std::int64_t k = layers[i].shape().k;
+    const std::int64_t k = layers[i].shape().rank;
     cut.rank = k > 0 ? std::min(choices[i].rank, k) : choices[i].rank;
     cut.energy = choices[i].energy;
     cut.values = linalg::sample_values(spectra[i].singular_values);
@@ -198,7 +198,7 @@ void choose_together(
 
 // A layer's new factors from what its owner sent: factors, or transforms.
 linalg::LowRankPair new_factors(const AbLayer& layer, const at::Tensor& sent) {
-  const SourceShape shape = layer.shape();
+  const LayerShape shape = layer.shape();
   const std::int64_t rank = layer.cut.rank;
   const linalg::LowRankPair pair = {
       nn::view_at(sent, 0, {shape.rows(), rank}),
@@ -248,7 +248,7 @@ void decompose_layers(
     stream->run(body);
     add_seconds(watch.seconds());
   };
-  std::vector<SourceShape> shapes;
+  std::vector<LayerShape> shapes;
   for (const AbLayer& layer : layers) {
     shapes.push_back(layer.shape());
   }

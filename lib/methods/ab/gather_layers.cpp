@@ -11,15 +11,15 @@
 
 namespace abtrain::methods {
 
-double decomposition_cost(const SourceShape& shape) {
-  if (shape.k == 0) {
+double decomposition_cost(const LayerShape& shape) {
+  if (shape.rank == 0) {
     return linalg::decomposition_cost(shape.m, shape.n);
   }
-  const auto side = static_cast<double>(shape.k);
+  const auto side = static_cast<double>(shape.rank);
   return side * side * static_cast<double>(shape.m + shape.n) + 20 * side * side * side;
 }
 
-Owned share_out(const std::vector<SourceShape>& shapes, int workers) {
+Owned share_out(const std::vector<LayerShape>& shapes, int workers) {
   Owned owned(static_cast<std::size_t>(workers));
   // Each kind apart: a layer that stays dense then keeps its owner, who knows
   // where the next search begins, whatever the ranks of the others become.
@@ -27,7 +27,7 @@ Owned share_out(const std::vector<SourceShape>& shapes, int workers) {
     std::vector<std::size_t> layers;
     std::vector<double> costs;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
-      if ((shapes[i].k > 0) == products) {
+      if ((shapes[i].rank > 0) == products) {
         layers.push_back(i);
         costs.push_back(decomposition_cost(shapes[i]));
       }
@@ -40,15 +40,15 @@ Owned share_out(const std::vector<SourceShape>& shapes, int workers) {
   return owned;
 }
 
-bool may_be_partial(linalg::SvdRoute route, const SourceShape& shape) {
-  return shape.k == 0 && linalg::may_be_partial(route, shape.n);
+bool may_be_partial(linalg::SvdRoute route, const LayerShape& shape) {
+  return shape.rank == 0 && linalg::may_be_partial(route, shape.n);
 }
 
-std::int64_t spectrum_numbers(linalg::SvdRoute route, const SourceShape& shape) {
+std::int64_t spectrum_numbers(linalg::SvdRoute route, const LayerShape& shape) {
   return shape.columns() + (may_be_partial(route, shape) ? 3 : 0);
 }
 
-std::int64_t factor_numbers(const SourceShape& shape, std::int64_t rank) {
+std::int64_t factor_numbers(const LayerShape& shape, std::int64_t rank) {
   return rank * (shape.rows() + shape.columns());
 }
 

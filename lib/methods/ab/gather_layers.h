@@ -14,38 +14,42 @@
 
 namespace abtrain::methods {
 
-// The sizes of what a layer's new factors are made from.
-struct SourceShape {
+// The sizes of a layer that may be factored.
+struct LayerShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
-  std::int64_t k = 0;  // rank of the product A B; 0: a dense weight
+  std::int64_t rank = 0;  // of the product A B; 0: a dense weight
 
-  // An owner sends factors of rank r as rows() x r and r x columns(): those of
+  std::int64_t stored() const {
+    return rank > 0 ? rank * (m + n) : m * n;
+  }
+
+  // In a decomposition, its owner sends factors of rank r as rows() x r and r x columns(): those of
   // a dense weight, or the transforms that turn A and B into new factors.
   std::int64_t rows() const {
-    return k > 0 ? k : m;
+    return rank > 0 ? rank : m;
   }
   std::int64_t columns() const {
-    return k > 0 ? k : n;
+    return rank > 0 ? rank : n;
   }
 };
 
 // Flops of its decomposition, by which layers are divided among the workers.
-double decomposition_cost(const SourceShape& shape);
+double decomposition_cost(const LayerShape& shape);
 
 // The indices of the layers that each worker owns.
 using Owned = std::vector<std::vector<std::size_t>>;
 
 // Divides layers among the workers: the indices of each worker's layers, dense
 // weights before products.
-Owned share_out(const std::vector<SourceShape>& shapes, int workers);
+Owned share_out(const std::vector<LayerShape>& shapes, int workers);
 
 // True if its spectrum may be partial.
-bool may_be_partial(linalg::SvdRoute route, const SourceShape& shape);
+bool may_be_partial(linalg::SvdRoute route, const LayerShape& shape);
 
 // Element count of its spectrum on the wire, and of its factors of rank r.
-std::int64_t spectrum_numbers(linalg::SvdRoute route, const SourceShape& shape);
-std::int64_t factor_numbers(const SourceShape& shape, std::int64_t rank);
+std::int64_t spectrum_numbers(linalg::SvdRoute route, const LayerShape& shape);
+std::int64_t factor_numbers(const LayerShape& shape, std::int64_t rank);
 
 using Counts = std::vector<std::int64_t>;
 

@@ -47,7 +47,7 @@ struct AbLayer {
                : at::Tensor();
   }
   // The sizes of what its next factors are made from.
-  SourceShape shape() const {
+  LayerShape shape() const {
     return {cut.m, cut.n, is_product() ? product.a.size(1) : 0};
   }
 

@@ -28,7 +28,7 @@ class Planner {
         full_(setup.options.full_phase.reducer.or_else(setup.reducer)),
         dense_(sizes.parameters),
         fixed_(sizes.parameters) {
-    for (const ModelSizes::Layer& l : sizes.layers) {
+    for (const LayerShape& l : sizes.layers) {
       fixed_ -= l.m * l.n;
       dense_ -= l.rank > 0 ? l.m * l.n : 0;
       a_ += l.m * l.rank;
@@ -113,7 +113,7 @@ class Planner {
         return plan.decompose + (every > 0 ? average(true) : 0);
       }
       const bool decomposes = options.sync == SyncMode::Full ||
-                              std::ranges::count(sizes_.layers, 0, &ModelSizes::Layer::rank) > 0;
+                              std::ranges::count(sizes_.layers, 0, &LayerShape::rank) > 0;
       return s.steps == 0 ? 0 : last_sync + (decomposes ? products : 0);
     };
     // Past `dense_steps` all occurrences send the same bytes.
@@ -148,8 +148,8 @@ class Planner {
   // the products of factored layers, rank over the factors' rank; 0: all layers
   // are dense.
   std::int64_t gathered(std::int64_t factor) const {
-    std::vector<SourceShape> shapes;
-    for (const ModelSizes::Layer& l : sizes_.layers) {
+    std::vector<LayerShape> shapes;
+    for (const LayerShape& l : sizes_.layers) {
       shapes.push_back({l.m, l.n, factor * l.rank});
     }
     std::int64_t own = 0;
