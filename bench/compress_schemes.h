@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/named.h"
 #include "compress/schemes.h"
 
 namespace abtrain::bench {
@@ -39,7 +40,7 @@ inline std::vector<Scheme> all_schemes() {
   add("hylo int8", "hylo");
   add("hylo a2a", "hylo")->transport = compress::CodeTransport::AllToAll;
   add("hylo gather", "hylo")->transport = compress::CodeTransport::Gather;
-  for (const std::string& name : compress::scheme_names()) {
+  for (const std::string& name : names_in(compress::schemes())) {
     if (std::ranges::find(list, name, [](const Scheme& scheme) { return *scheme.options.name; }) ==
         list.end()) {
       add(name.c_str(), name.c_str());

@@ -8,6 +8,9 @@
 
 namespace abtrain::compress {
 
+namespace {
+
+// Averages these ranges of a flat buffer as average() does.
 Rounds average_ranges(
     at::Tensor buffer, std::vector<Range> ranges, comm::Communicator& group, comm::Purpose purpose,
     at::ScalarType wire) {
@@ -33,20 +36,6 @@ Rounds average_ranges(
   co_yield group.all_reduce(sent, before ? comm::ReduceOp::Sum : comm::ReduceOp::Mean, purpose);
   unpack(sent, ranges, buffer);
 }
-
-void average(
-    const at::Tensor& flat, comm::Communicator& group, comm::Purpose purpose, at::ScalarType wire) {
-  ABT_ASSERT(
-      flat.dim() == 1 && flat.is_contiguous() && flat.scalar_type() == at::kFloat,
-      "average: expected a flat fp32 tensor, got {}{}", c10::toString(flat.scalar_type()),
-      flat.sizes());
-  Rounds rounds = average_ranges(flat, {{0, flat.numel()}}, group, purpose, wire);
-  while (rounds.resume()) {
-    rounds.wait();
-  }
-}
-
-namespace {
 
 class Plain : public Reducer {
  public:
@@ -82,6 +71,18 @@ class Plain : public Reducer {
 };
 
 }  // namespace
+
+void average(
+    const at::Tensor& flat, comm::Communicator& group, comm::Purpose purpose, at::ScalarType wire) {
+  ABT_ASSERT(
+      flat.dim() == 1 && flat.is_contiguous() && flat.scalar_type() == at::kFloat,
+      "average: expected a flat fp32 tensor, got {}{}", c10::toString(flat.scalar_type()),
+      flat.sizes());
+  Rounds rounds = average_ranges(flat, {{0, flat.numel()}}, group, purpose, wire);
+  while (rounds.resume()) {
+    rounds.wait();
+  }
+}
 
 extern const Scheme kPlain = {
     .name = "plain",

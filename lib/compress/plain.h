@@ -6,13 +6,9 @@
 
 namespace abtrain::compress {
 
-// Averages these ranges of a flat fp32 buffer in place, with elements of type
-// `wire` on the wire. The mean has the same bits on every member. A group of
-// one sends nothing, so nothing is rounded.
-Rounds average_ranges(
-    at::Tensor buffer, std::vector<Range> ranges, comm::Communicator& group, comm::Purpose purpose,
-    at::ScalarType wire);
-// The same for the whole of a contiguous 1-D buffer; returns when it is done.
+// Averages a contiguous 1-D fp32 buffer in place, with elements of type `wire`
+// on the wire. The mean has the same bits on every member. A group of one sends
+// nothing, so nothing is rounded.
 void average(
     const at::Tensor& flat, comm::Communicator& group, comm::Purpose purpose, at::ScalarType wire);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/named.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "compress/schemes.h"
@@ -42,7 +43,7 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
   if (!other.empty()) {
     names.emplace_back(other, std::nullopt);
   }
-  for (const std::string& name : scheme_names()) {
+  for (const std::string& name : names_in(schemes())) {
     names.emplace_back(name, name);
   }
   f.choice<std::optional<std::string>>(

@@ -23,7 +23,7 @@ enum class Selection { Consensus, Local };
 
 // No value stands for `auto`, which depends on the scheme.
 struct ReducerOptions {
-  // One of scheme_names(); none: those of another section (or_else).
+  // That of one of schemes(); none: those of another section (or_else).
   std::optional<std::string> name = "plain";
   std::optional<at::ScalarType> dtype = {};  // of uncompressed values on the wire
   double bucket_mb = 25;                     // MiB of fp32 gradients per bucket; 0: one

@@ -45,10 +45,6 @@ class [[nodiscard]] Rounds {
   };
 
   Rounds(Rounds&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Rounds& operator=(Rounds&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
   ~Rounds() {
     if (handle_) {
       // A collective in flight still writes to the coroutine's tensors.

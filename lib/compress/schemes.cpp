@@ -21,10 +21,6 @@ std::span<const Scheme* const> schemes() {
   return kSchemes;
 }
 
-std::vector<std::string> scheme_names() {
-  return names_in(kSchemes);
-}
-
 const Scheme& scheme_of(const ReducerOptions& options) {
   return find_named(kSchemes, options.name.value(), "reducer.name");
 }

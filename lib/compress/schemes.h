@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/conflict.h"
 #include "compress/reducer.h"
@@ -38,7 +37,6 @@ std::unique_ptr<Reducer> make(const ReducerOptions& options, std::uint64_t seed)
 
 // All schemes, "plain" first.
 std::span<const Scheme* const> schemes();
-std::vector<std::string> scheme_names();
 // The scheme that the options name. Throws Error(Config) for an unknown name.
 const Scheme& scheme_of(const ReducerOptions& options);
 

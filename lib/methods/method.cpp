@@ -59,9 +59,9 @@ double Method::weight_among(int first, int count) const {
       static_cast<std::size_t>(context_.world.rank() - first));
 }
 
-const Stretch* Method::ending_after(std::int64_t t) {
-  const Stretch* stretch = timeline_.ending_after(t);
-  return stretch != nullptr && stretch->phase == now().phase ? stretch : nullptr;
+Stretch Method::ending_after(std::int64_t t) {
+  const Stretch stretch = timeline_.ending_after(t);
+  return stretch.phase == now().phase ? stretch : Stretch();
 }
 
 std::int64_t Method::agreed_after(std::int64_t t) {
@@ -69,10 +69,9 @@ std::int64_t Method::agreed_after(std::int64_t t) {
 }
 
 bool Method::moves_after(std::int64_t t) {
-  const Stretch* stretch = ending_after(t);
-  return stretch != nullptr &&
-         (stretch->after == Event::Decompose || stretch->after == Event::Synchronize ||
-          stretch->after == Event::SynchronizeAndDecompose);
+  const Event event = ending_after(t).after;
+  return event == Event::Decompose || event == Event::Synchronize ||
+         event == Event::SynchronizeAndDecompose;
 }
 
 void Method::make_dense_block() {

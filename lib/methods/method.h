@@ -177,8 +177,9 @@ class Method {
     return weight_among(0, context_.world.size());
   }
   double weight_among(int first, int count) const;
-  // The stretch of the present phase that ends after t steps; null: none does.
-  const Stretch* ending_after(std::int64_t t);
+  // The stretch of the present phase that ends after t steps; one without an
+  // event if none does.
+  Stretch ending_after(std::int64_t t);
   // Makes a block of the whole dense model.
   void make_dense_block();
   // Loads each of these states, and then has the mean of their blocks.

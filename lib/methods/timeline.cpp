@@ -8,21 +8,19 @@ const char* name_of(Phase phase) {
   return phase == Phase::Full ? "full" : phase == Phase::Ab ? "ab" : "local";
 }
 
-const Stretch* Timeline::ending_after(std::int64_t t) const {
+Stretch Timeline::ending_after(std::int64_t t) const {
   for (const Stretch& s : stretches) {
     const std::int64_t since = t - (s.first + s.steps);
     if (s.after != Event::None && since >= 0 && since % s.every == 0 && since / s.every < s.times) {
-      return &s;
+      return s;
     }
   }
-  return nullptr;
+  return {};
 }
 
 std::optional<std::int64_t> Timeline::parts_from(const Timeline& other, std::int64_t last) const {
   for (std::int64_t t = 0; t <= last; ++t) {
-    const Stretch* mine = ending_after(t);
-    const Stretch* theirs = other.ending_after(t);
-    if (mine == nullptr ? theirs != nullptr : theirs == nullptr || mine->after != theirs->after) {
+    if (ending_after(t).after != other.ending_after(t).after) {
       return t;
     }
   }

@@ -56,8 +56,9 @@ struct Timeline {
   // state at the end: no event is left out because it comes too late.
   bool goes_on = true;
 
-  // The stretch whose event happens once t steps are done; null: none does.
-  const Stretch* ending_after(std::int64_t t) const;
+  // The stretch whose event happens once t steps are done; one without an event
+  // if none does.
+  Stretch ending_after(std::int64_t t) const;
   // The last event once t steps are done.
   struct Last {
     std::int64_t at = -1;  // steps done then; -1: nothing has happened yet

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/named.h"
 #include "base/text.h"
 #include "error_of.h"
 #include "reducer_words.h"
@@ -69,11 +70,11 @@ TEST(Schemes, HaveTheseDefaults) {
     EXPECT_EQ(compresses(options), std::string(each.name) != "plain");
     EXPECT_TRUE(conflicts_of(options, "reducer", 127).empty());
   }
-  EXPECT_EQ(scheme_names(), names);
+  EXPECT_EQ(names_in(schemes()), names);
 }
 
 TEST(Schemes, WhatIsSetIsTaken) {
-  for (const std::string& name : scheme_names()) {
+  for (const std::string& name : names_in(schemes())) {
     SCOPED_TRACE(name);
     for (const char* dtype : {"fp32", "fp16", "bf16"}) {
       EXPECT_STREQ(dtype_name(plain_dtype(options_of(name, {{"dtype", dtype}}))), dtype);
@@ -105,7 +106,7 @@ TEST(Schemes, AutoChunksFollowTheBits) {
 TEST(Schemes, AnUnknownNameIsRefused) {
   const std::pair<int, std::string> wanted = {
       static_cast<int>(ErrorKind::Config),
-      "reducer.name: expected one of " + join(scheme_names(), ", ") + "; got 'planar'"};
+      "reducer.name: expected one of " + join(names_in(schemes()), ", ") + "; got 'planar'"};
   const ReducerOptions options = options_of("planar");
   EXPECT_EQ(error_of([&] { make_reducer(options, 1); }), wanted);
   EXPECT_EQ(error_of([&] { conflicts_of(options, "reducer", 1); }), wanted);

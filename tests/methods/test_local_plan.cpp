@@ -44,17 +44,16 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
           std::int64_t free = 0;  // when the last one was applied
           for (std::int64_t t = 0; t <= 31; ++t) {
             SCOPED_TRACE(formatted("W {} H {} F {} D {} t {}", w, h, f, d, t));
-            const Stretch* ended = timeline.ending_after(t);
+            const Stretch ended = timeline.ending_after(t);
             const auto found = expected.find(t);
             if (t == w) {
-              ASSERT_NE(ended, nullptr);
-              EXPECT_EQ(ended->after, Event::TrainAlone);
+              EXPECT_EQ(ended.after, Event::TrainAlone);
               continue;
             }
-            ASSERT_EQ(ended != nullptr, found != expected.end());
-            if (ended != nullptr) {
-              EXPECT_EQ(ended->after, Event::SynchronizeFragment);
-              EXPECT_EQ(ended->fragment, found->second);
+            ASSERT_EQ(
+                ended.after, found != expected.end() ? Event::SynchronizeFragment : Event::None);
+            if (found != expected.end()) {
+              EXPECT_EQ(ended.fragment, found->second);
               EXPECT_GE(t, free);  // one under way
               free = t + d;
             }

@@ -82,15 +82,14 @@ TEST_P(PhasePlans, TimelineHasTheEventsThatAUserWouldDraw) {
       if (t > 0) {
         ++steps_over[phase == Phase::Ab ? Over::Group : Over::World];
       }
-      const Stretch* ended = timeline.ending_after(t);
+      const Stretch ended = timeline.ending_after(t);
       const auto found = expected.find(t);
-      ASSERT_EQ(ended != nullptr, found != expected.end()) << t;
-      if (ended != nullptr) {
-        EXPECT_EQ(ended->after, found->second) << t;
-        EXPECT_EQ(ended->phase, phase) << t;
-        phase = ended->after == Event::Synchronize ? Phase::Full : Phase::Ab;
-        ++counts[ended->after];
-        last = {t, ended->after};
+      ASSERT_EQ(ended.after, found != expected.end() ? found->second : Event::None) << t;
+      if (found != expected.end()) {
+        EXPECT_EQ(ended.phase, phase) << t;
+        phase = ended.after == Event::Synchronize ? Phase::Full : Phase::Ab;
+        ++counts[ended.after];
+        last = {t, ended.after};
       }
       EXPECT_EQ(timeline.last_event(t).at, last.at) << t;
       EXPECT_EQ(timeline.last_event(t).event, last.event) << t;
@@ -116,7 +115,7 @@ TEST(Phase, AWarmUpMayOutlastTheRun) {
   ASSERT_EQ(timeline.stretches.size(), 1U);
   EXPECT_EQ(timeline.stretches[0].steps, 7);
   EXPECT_EQ(timeline.stretches[0].phase, Phase::Full);
-  EXPECT_EQ(timeline.ending_after(7), nullptr);
+  EXPECT_EQ(timeline.ending_after(7).after, Event::None);
 }
 
 TEST(Phase, LongRunsAreShortLists) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/named.h"
 #include "compress/schemes.h"
 #include "run_folder/checkpoint.h"
 #include "temp_folder.h"
@@ -111,7 +112,7 @@ std::vector<DivergenceCase> divergence_cases() {
   std::vector<DivergenceCase> cases = {
       {"ab", "plain"},         {"ab", "powersgd"},  {"local-sgd", "plain"}, {"local-sgd", "topk"},
       {"local-sgd", "onebit"}, {"diloco", "plain"}, {"diloco", "thc"},      {"diloco", "powersgd"}};
-  for (const std::string& reducer : compress::scheme_names()) {
+  for (const std::string& reducer : names_in(compress::schemes())) {
     cases.push_back({"ddp", reducer});
   }
   return cases;

@@ -44,24 +44,23 @@ AbTraining::AbTraining(const MethodContext& context)
 }
 
 Stage AbTraining::now() {
-  Stage stage{
+  const bool is_ab = phase_ == Phase::Ab;
+  const bool sends = reduction() != nullptr;
+  comm::Communicator* replicas = is_ab ? group_.get() : &context_.world;
+  const int first = is_ab ? groups_.group_of(context_.world.rank()) * groups_.group_size : 0;
+  return {
       .phase = phase_,
-      .replicas = phase_ == Phase::Ab ? group_.get() : &context_.world,
-      .one_state = phase_ == Phase::Ab || !local_steps(),
+      .replicas = replicas,
+      .gradient_group = sends ? replicas : nullptr,
+      .gradient_weight = sends ? weight_among(first, replicas->size()) : 1,
+      .sends_early = sends && replicas->size() > 1,
+      .one_state = is_ab || !local_steps(),
       .factor_lr_scale = context_.options.factor_lr_scale};
-  stage.gradient_group = reduction() == nullptr ? nullptr : stage.replicas;
-  if (stage.gradient_group != nullptr) {
-    const int first =
-        phase_ == Phase::Ab ? groups_.group_of(context_.world.rank()) * groups_.group_size : 0;
-    stage.gradient_weight = weight_among(first, stage.gradient_group->size());
-  }
-  stage.sends_early = stage.gradient_group != nullptr && stage.gradient_group->size() > 1;
-  return stage;
 }
 
 void AbTraining::start() {
   build_blocks();
-  if (ending_after(0) != nullptr) {  // there is no warm-up
+  if (ending_after(0).after != Event::None) {  // there is no warm-up
     decompose(0);
     switched_at_ = 0;
     rate_at_switch_ = context_.schedule.at(0);
@@ -96,8 +95,7 @@ compress::Costs AbTraining::costs() {
 }
 
 void AbTraining::after_step(std::int64_t t) {
-  const Stretch* ended = ending_after(t);
-  const Event event = ended != nullptr ? ended->after : Event::None;
+  const Event event = ending_after(t).after;
   if (phase_ == Phase::Full && local_steps()) {
     const std::int64_t since = std::max<std::int64_t>(switched_at_, 0);
     if (event == Event::Decompose || (t - since) % context_.options.full_phase.sync_every == 0) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -219,9 +220,7 @@ void AbTraining::build_blocks() {
       own_numel_ += w.factor_numel(which, w.rank());
     }
   }
-  for (const optim::ParameterRef& ref : dense_parameters(context_.model)) {
-    own.push_back(ref);
-  }
+  std::ranges::move(dense_parameters(context_.model), std::back_inserter(own));
   const optim::ParameterBlock old = std::move(trained_);
   trained_ = optim::ParameterBlock(own, true, context_.optimizer.moments());
   trained_.adopt(old);

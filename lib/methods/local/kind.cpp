@@ -96,8 +96,8 @@ std::vector<std::string> local_notes(const MethodSetup& setup, const RunLength& 
         "method.sync_every: the first synchronization would be used after {} "
         "steps, but the run has {}: {} when it ends",
         plan.warmup + plan.interval / plan.fragments + plan.delay, plan.steps,
-        plan.outer_step ? "no outer step is taken, and the workers meet only"
-                        : "the workers meet only")};
+        plan.outer.rule != OuterRule::Average ? "no outer step is taken, and the workers meet only"
+                                              : "the workers meet only")};
   }
   if (synchronized < plan.fragments) {
     return {formatted(

@@ -18,8 +18,9 @@ LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run) {
       .fragments = is_diloco ? options.fragments : 1,
       .delay = is_diloco ? options.delay : 0,
       .steps = run.steps,
-      .outer_step = outer_step_of(options).rule != OuterRule::Average,
-      .with_moments = !is_diloco && options.average == Averaged::ParamsAndMoments};
+      .mixing = is_diloco ? options.mixing : 1,
+      .with_moments = !is_diloco && options.average == Averaged::ParamsAndMoments,
+      .outer = outer_step_of(options)};
   ABT_CHECK(
       plan.fragments <= plan.interval, Config,
       "method.fragments: expected at most method.sync_every ({} steps), got {}", plan.interval,

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "methods/method_options.h"
+#include "methods/outer_step.h"
 #include "methods/timeline.h"
 
 namespace abtrain::methods {
@@ -22,8 +22,9 @@ struct LocalPlan {
   std::int64_t fragments = 1;  // F; 1 for local-sgd
   std::int64_t delay = 0;      // D; 0 for local-sgd
   std::int64_t steps = 0;      // of the whole run
-  bool outer_step = false;     // other than the average
+  double mixing = 1;           // 1 for local-sgd
   bool with_moments = false;   // moments are averaged as well
+  OuterStep outer = {};
 
   // Running statistics are averaged with the last fragment of a round.
   bool ends_round(std::int64_t fragment) const {

@@ -27,7 +27,7 @@ void LocalTraining::archive(state::Archive& archive) {
   trained_.archive(archive, "block.", local_ ? state::Owner::Worker : state::Owner::Replicas);
   if (archive.is_loading()) {
     x_ = local_ ? at::empty_like(trained_.values()) : at::Tensor();
-    velocity_ = local_ && outer_step_.has_velocity() ? at::empty_like(x_) : at::Tensor();
+    velocity_ = local_ && plan_.outer.has_velocity() ? at::empty_like(x_) : at::Tensor();
     flight_.reset();
     bind();
   }

@@ -18,13 +18,8 @@ namespace abtrain::methods {
 LocalTraining::LocalTraining(const MethodContext& context)
     : Method(context, context.reducer),
       plan_(make_local_plan(context.options, context.length)),
-      outer_step_(outer_step_of(context.options)),
       outer_wire_(context.options.outer.wire.or_else(context.reducer)),
-      wire_(compress::plain_dtype(outer_wire_)) {
-  if (&kind_of(context.options) == &kDiloco) {
-    mixing_ = context.options.mixing;
-  }
-}
+      wire_(compress::plain_dtype(outer_wire_)) {}
 
 Stage LocalTraining::now() {
   return {
@@ -49,7 +44,7 @@ void LocalTraining::begin_local(std::int64_t t) {
   const at::NoGradGuard no_grad;
   local_ = true;
   x_ = trained_.values().clone();
-  velocity_ = outer_step_.has_velocity() ? at::zeros_like(x_) : at::Tensor();
+  velocity_ = plan_.outer.has_velocity() ? at::zeros_like(x_) : at::Tensor();
   bind();
   agree(t, true);
 }
@@ -86,14 +81,11 @@ void LocalTraining::after_step(std::int64_t t) {
   if (flight_ && t >= flight_->begun + plan_.delay) {
     apply_fragment(t);
   }
-  const Stretch* ended = ending_after(t);
-  if (ended == nullptr) {
-    return;
-  }
-  if (ended->after == Event::TrainAlone) {
+  const Stretch ended = ending_after(t);
+  if (ended.after == Event::TrainAlone) {
     begin_local(t);
-  } else {
-    begin_fragment(ended->fragment, t);
+  } else if (ended.after == Event::SynchronizeFragment) {
+    begin_fragment(ended.fragment, t);
     if (plan_.delay == 0) {
       apply_fragment(t);
     }
@@ -141,12 +133,12 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   for (const compress::Range& range :
        fragments_[static_cast<std::size_t>(flight.fragment)].ranges) {
     const at::Tensor x = range.of(x_);
-    outer_step_(x, range.in(scratch_), velocity_.defined() ? range.of(velocity_) : at::Tensor());
+    plan_.outer(x, range.in(scratch_), velocity_.defined() ? range.of(velocity_) : at::Tensor());
     at::Tensor values = range.of(trained_.values());
-    if (mixing_ == 1) {
+    if (plan_.mixing == 1) {
       values.copy_(x);
     } else {
-      values.mul_(1 - mixing_).add_(x, mixing_);
+      values.mul_(1 - plan_.mixing).add_(x, plan_.mixing);
     }
   }
   if (flight.statistics.defined()) {
@@ -158,10 +150,12 @@ void LocalTraining::apply_fragment(std::int64_t t) {
         {trained_.moments()}, context_.world, comm::Purpose::Sync,
         wire_ == at::kHalf ? at::kFloat : wire_, world_weight());
   }
-  if (plan_.fragments == 1 && mixing_ == 1) {
+  if (plan_.fragments == 1 && plan_.mixing == 1) {
     agree(t, plan_.with_moments || trained_.moment_count() == 0);
   }
-  std::string mode = plan_.outer_step ? "outer" : plan_.with_moments ? "params+moments" : "params";
+  std::string mode = plan_.outer.rule != OuterRule::Average ? "outer"
+                     : plan_.with_moments                   ? "params+moments"
+                                                            : "params";
   if (plan_.fragments > 1) {
     mode += formatted(", fragment {}", flight.fragment);
   }

@@ -23,7 +23,6 @@
 #include "methods/local/fragment.h"
 #include "methods/local/plan.h"
 #include "methods/method.h"
-#include "methods/outer_step.h"
 
 namespace abtrain::methods {
 
@@ -76,9 +75,7 @@ class LocalTraining : public Method {
   void agree(std::int64_t t, bool with_moments);
 
   LocalPlan plan_;
-  OuterStep outer_step_;
   compress::ReducerOptions outer_wire_;
-  double mixing_ = 1;
   at::ScalarType wire_;  // dtype in which plain averages are sent
 
   bool local_ = false;
