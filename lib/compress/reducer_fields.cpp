@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <utility>
 
 #include "base/named.h"
 #include "base/options.h"
@@ -14,19 +13,23 @@ namespace {
 // 4096".
 template <class Print>
 std::string of_auto(Print print) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> names;  // by value
+  const std::string usual = print(Scheme());
+  std::vector<std::string> others;
   for (const Scheme* scheme : schemes()) {
     const std::string value = print(*scheme);
-    auto place = std::ranges::find(names, value, [](const auto& each) { return each.first; });
-    if (place == names.end()) {
-      place = names.insert(place, {value, {}});
+    if (value != usual && std::ranges::find(others, value) == others.end()) {
+      others.push_back(value);
     }
-    place->second.emplace_back(scheme->name);
   }
-  const std::string usual = print(Scheme());
   std::string text = "auto: ";
-  for (const auto& [value, of_schemes] : names) {
-    text += value == usual ? "" : formatted("{} for {}, ", value, join(of_schemes, " and "));
+  for (const std::string& value : others) {
+    std::vector<std::string> names;
+    for (const Scheme* scheme : schemes()) {
+      if (print(*scheme) == value) {
+        names.emplace_back(scheme->name);
+      }
+    }
+    text += formatted("{} for {}, ", value, join(names, " and "));
   }
   return text + "else " + usual;
 }
