@@ -16,7 +16,7 @@ namespace abtrain::compress {
 
 GradientExchange::GradientExchange(
     const ReducerOptions& options, std::uint64_t seed, std::int64_t interval)
-    : options_(options), seed_(seed), reducer_(make_reducer(options, seed)), interval_(interval) {}
+    : options_(options), seed_(seed), interval_(interval) {}
 
 void GradientExchange::bind(
     std::vector<Slot> slots, at::Tensor gradients, comm::Communicator& group,
@@ -45,9 +45,7 @@ void GradientExchange::bind(
 void GradientExchange::release() {
   ABT_ASSERT(step_ < 0, "an exchange is under way");
   gradients_.reset();
-  group_ = nullptr;
-  buckets_.clear();
-  reducer_ = make_reducer(options_, seed_);
+  reducer_.reset();
 }
 
 bool GradientExchange::is_evaluated(std::int64_t t) const {
@@ -69,7 +67,6 @@ void GradientExchange::begin(std::int64_t t) {
 
 void GradientExchange::open_step(std::int64_t t) {
   step_ = t;
-  started_ = 0;
   missing_.clear();
   for (const Bucket& bucket : buckets_) {
     missing_.push_back(bucket.slots.size());
@@ -84,31 +81,28 @@ void GradientExchange::ready(std::size_t index) {
   std::size_t& missing = missing_[bucket_of_[index]];
   ABT_ASSERT(missing > 0, "a gradient was ready twice in a step");
   --missing;
-  while (started_ < buckets_.size() && missing_[started_] == 0) {
+  while (!all_started() && missing_[open_.size()] == 0) {
     start_bucket();
   }
 }
 
 void GradientExchange::start(std::int64_t t) {
   begin(t);
-  if (step_ < 0) {
-    return;  // evaluated steps start in finish()
-  }
-  while (started_ < buckets_.size()) {
-    open_bucket();  // waits for none
+  while (step_ >= 0 && !all_started()) {  // evaluated steps start in finish()
+    open_bucket();                        // waits for none
   }
 }
 
 void GradientExchange::open_bucket() {
   const at::NoGradGuard no_grad;
+  const std::size_t next = open_.size();
   if (watch_) {
-    for (const Range& range : ranges_of(buckets_[started_].slots)) {
+    for (const Range& range : ranges_of(buckets_[next].slots)) {
       watch_(gradients_, range.begin, range.size);
     }
   }
   open_.emplace_back(
-      Open{reducer_->reduce({started_, gradients_, group_, purpose_, step_, turn_of(step_)}), {}});
-  ++started_;
+      Open{reducer_->reduce({next, gradients_, group_, purpose_, step_, turn_of(step_)}), {}});
   advance(open_.back());
 }
 
@@ -157,7 +151,7 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
     open_step(t);
   }
   ABT_ASSERT(step_ == t, "step {} is finished, but {} was begun", t, step_);
-  while (started_ < buckets_.size()) {
+  while (!all_started()) {
     start_bucket();
   }
   const auto is_open = [](const std::optional<Open>& open) { return open.has_value(); };

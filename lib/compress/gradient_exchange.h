@@ -94,6 +94,9 @@ class GradientExchange {
   };
 
   void open_step(std::int64_t t);
+  bool all_started() const {
+    return open_.size() == buckets_.size();
+  }
   void open_bucket();
   void start_bucket();
   // Advances an open bucket by a round; resets it when it is done.
@@ -117,8 +120,7 @@ class GradientExchange {
   std::vector<std::size_t> bucket_of_;  // of each slot
   std::vector<std::size_t> missing_;    // slots per bucket not yet ready
   std::int64_t step_ = -1;              // begun but not finished; -1: none
-  std::size_t started_ = 0;
-  std::vector<std::optional<Open>> open_;
+  std::vector<std::optional<Open>> open_;  // of the buckets that have started
   Costs costs_;
   std::deque<std::pair<double Costs::*, device::Span>> spans_;  // not yet in costs_
 };

@@ -21,6 +21,7 @@ namespace {
 // t = kShare * sum u^2 / sum |u|.
 constexpr double kShare = 0.70;
 constexpr double kMinRate = 0.05;
+constexpr auto kAutoTransport = CodeTransport::Int8;
 
 bool is_convolution(const Slot& slot) {
   return slot.sizes.size() == 4;
@@ -40,16 +41,12 @@ struct Layers {
   ops::CodeBlocks codes;    // of linear layers
 };
 
-CodeTransport transport_of(const ReducerOptions& options) {
-  return options.transport.value_or(CodeTransport::Int8);
-}
-
 class Hylo : public CompressedReducer {
  public:
   Hylo(const ReducerOptions& options, std::uint64_t seed)
       : CompressedReducer(options, seed),
         consensus_(options.select == Selection::Consensus),
-        transport_(transport_of(options)) {}
+        transport_(options.transport.value_or(kAutoTransport)) {}
 
  protected:
   bool compresses(const Slot& slot) const override {
@@ -198,7 +195,7 @@ class Hylo : public CompressedReducer {
 void check_transport(
     const ReducerOptions& options, const std::string& section, std::int64_t members,
     Conflicts& out) {
-  check_int8(transport_of(options), section, members, "a2a or gather", out);
+  check_int8(options.transport.value_or(kAutoTransport), section, members, "a2a or gather", out);
 }
 
 }  // namespace

@@ -68,19 +68,25 @@ class Thc : public CompressedReducer {
         .signs = static_cast<std::uint32_t>(task.packed->bucket),
         .rounding = rounding_stream(group, task.packed->bucket),
     };
-    each_piece(pieces, coding, ranges, codes, [&](const CodedPiece& coded) {
-      ops::quantize_blocks(
-          task.u.narrow(0, coded.begin, coded.present), coded.ranges, coded.coding, keeps_residual_,
-          coded.codes);
-    });
+    each_piece(
+        pieces, coding, ranges, codes,
+        [&](const Piece& piece, const ops::Coding& own_coding, const at::Tensor& own_ranges,
+            const at::Tensor& own_codes) {
+          ops::quantize_blocks(
+              task.u.narrow(0, piece.begin, piece.present), own_ranges, own_coding, keeps_residual_,
+              own_codes);
+        });
     co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
 
     const auto members = static_cast<float>(n);
-    each_piece(pieces, coding, ranges, codes, [&](const CodedPiece& coded) {
-      ops::dequantize_blocks(
-          {coded.codes, members * coding.offset, members}, coded.ranges, coded.coding,
-          task.estimate.narrow(0, coded.begin, coded.present));
-    });
+    each_piece(
+        pieces, coding, ranges, codes,
+        [&](const Piece& piece, const ops::Coding& own_coding, const at::Tensor& own_ranges,
+            const at::Tensor& own_codes) {
+          ops::dequantize_blocks(
+              {own_codes, members * coding.offset, members}, own_ranges, own_coding,
+              task.estimate.narrow(0, piece.begin, piece.present));
+        });
   }
 
   Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
@@ -91,14 +97,6 @@ class Thc : public CompressedReducer {
   }
 
  private:
-  struct CodedPiece {
-    std::int64_t begin;
-    std::int64_t present;
-    at::Tensor ranges;
-    at::Tensor codes;
-    ops::Coding coding;
-  };
-
   // One piece with all blocks. A full rotation has one piece of one block for
   // each power of two that makes up the padded run, the largest first.
   std::vector<Piece> pieces_of(std::int64_t numel) const {
@@ -142,6 +140,7 @@ class Thc : public CompressedReducer {
     return joined;
   }
 
+  // Calls f with each piece, its coding, and its parts of `ranges` and `codes`.
   template <class F>
   static void each_piece(
       const std::vector<Piece>& pieces, ops::Coding coding, const at::Tensor& ranges,
@@ -152,9 +151,8 @@ class Thc : public CompressedReducer {
       const std::int64_t blocks = piece.size / piece.block;
       coding.block = piece.block;
       coding.first = piece.begin;
-      f(CodedPiece{
-          piece.begin, piece.present, ranges.narrow(0, at, blocks),
-          codes.narrow(0, piece.begin / per_lane, piece.size / per_lane), coding});
+      f(piece, coding, ranges.narrow(0, at, blocks),
+        codes.narrow(0, piece.begin / per_lane, piece.size / per_lane));
       at += blocks;
     }
   }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/error.h"
 #include "device/side_stream.h"
+#include "methods/average.h"
 
 namespace abtrain::methods {
 
@@ -73,18 +73,11 @@ void gather_layers(
     }
     counts.push_back(count);
   }
-  const auto rank = static_cast<std::size_t>(world.rank());
-  at::Tensor in = at::empty({counts[rank]}, options);
+  // The tensors may have been made on another stream.
+  std::ranges::for_each(mine, device::keep_for_current_stream);
+  const at::Tensor out =
+      gather_pieces(flattened(mine).to(options), counts, world, comm::Purpose::Factors);
   std::int64_t offset = 0;
-  for (const at::Tensor& tensor : mine) {
-    // The tensor may have been made on another stream.
-    device::keep_for_current_stream(tensor);
-    in.narrow(0, offset, tensor.numel()).view(tensor.sizes()).copy_(tensor);
-    offset += tensor.numel();
-  }
-  ABT_ASSERT(offset == counts[rank], "{} numbers for {}", offset, counts[rank]);
-  const at::Tensor out = gather_pieces(in, counts, world, comm::Purpose::Factors);
-  offset = 0;
   for (const auto& layers : owned) {
     for (const std::size_t i : layers) {
       take(i, out.narrow(0, offset, sizes[i]));

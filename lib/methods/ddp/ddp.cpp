@@ -30,10 +30,9 @@ void DataParallel::archive(state::Archive& archive) {
 }
 
 void DataParallel::regroup(std::vector<state::State>& old, std::int64_t) {
-  make_dense_block();
-  auto archive = state::Archive::loading(old.front());
-  trained_.archive(archive, "block.", state::Owner::Replicas);
-  reduction_.bind(trained_, context_.world);
+  auto loading = state::Archive::loading(old.front());
+  archive(loading);
+  reduction_.bind(trained_, context_.world);  // the residuals belonged to other workers
 }
 
 std::vector<at::Tensor> DataParallel::replicated_state() {
