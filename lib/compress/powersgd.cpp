@@ -21,29 +21,16 @@ namespace abtrain::compress {
 
 namespace {
 
-// One tensor in the run, n x m, and its factors in the flat P and Q, r x n and r
-// x m.
-struct Matrix {
-  ops::RowSet whole, p, q;
-};
-
+// The tensors in the run, n x m, and their factors in the flat P and Q, r x n
+// and r x m.
 struct Matrices {
-  std::vector<Matrix> all;
+  std::vector<ops::RowSet> whole, p, q;
   std::int64_t p_numel = 0;
   std::int64_t q_numel = 0;
 };
 
 at::Tensor part(const at::Tensor& flat, const ops::RowSet& place) {
   return flat.narrow(0, place.offset, place.rows * place.length).view({place.rows, place.length});
-}
-
-// The factors of one kind.
-std::vector<ops::RowSet> sets_of(const Matrices& matrices, ops::RowSet Matrix::*factor) {
-  std::vector<ops::RowSet> sets;
-  for (const Matrix& each : matrices.all) {
-    sets.push_back(each.*factor);
-  }
-  return sets;
 }
 
 class PowerSgd : public CompressedReducer {
@@ -62,36 +49,39 @@ class PowerSgd : public CompressedReducer {
 
   Rounds exchange(Task task) override {
     const Matrices matrices = matrices_of(*task.packed);
+    const std::size_t count = matrices.whole.size();
     at::Tensor& q = warm(*task.packed, matrices, task.u.device());
     // This keeps the span of M Q, but gives all its columns the magnitude of
     // the gradient, so that a small one is not lost in 16 bits or in the
     // rounding errors of the others.
-    ops::gram_schmidt(q, sets_of(matrices, &Matrix::q));
+    ops::gram_schmidt(q, matrices.q);
     at::Tensor p = at::empty({matrices.p_numel}, task.u.options());
-    for (const Matrix& each : matrices.all) {
-      at::Tensor product = part(p, each.p);
-      at::mm_out(product, part(q, each.q), part(task.u, each.whole).t());
+    for (std::size_t i = 0; i < count; ++i) {
+      at::Tensor product = part(p, matrices.p[i]);
+      at::mm_out(product, part(q, matrices.q[i]), part(task.u, matrices.whole[i]).t());
     }
     at::Tensor sent = on_wire(p, task.group->size());
     co_yield task.group->all_reduce(sent, op(), task.purpose);
     ops::scale_cast(sent, 1.0f, p);
-    ops::gram_schmidt(p, sets_of(matrices, &Matrix::p));
+    ops::gram_schmidt(p, matrices.p);
 
-    for (const Matrix& each : matrices.all) {
-      at::Tensor product = part(q, each.q);
-      at::mm_out(product, part(p, each.p), part(task.u, each.whole));
+    for (std::size_t i = 0; i < count; ++i) {
+      at::Tensor product = part(q, matrices.q[i]);
+      at::mm_out(product, part(p, matrices.p[i]), part(task.u, matrices.whole[i]));
     }
     sent = on_wire(q, task.group->size());
     comm::Pending pending = task.group->all_reduce(sent, op(), task.purpose);
     // While the sum is in flight, subtract from this worker's gradient what it
     // has sent itself, not the mean over all workers.
-    for (const Matrix& each : matrices.all) {
-      ops::subtract_low_rank_product(part(p, each.p), part(q, each.q), part(task.u, each.whole));
+    for (std::size_t i = 0; i < count; ++i) {
+      ops::subtract_low_rank_product(
+          part(p, matrices.p[i]), part(q, matrices.q[i]), part(task.u, matrices.whole[i]));
     }
     co_yield std::move(pending);
     ops::scale_cast(sent, 1.0f, q);
-    for (const Matrix& each : matrices.all) {
-      ops::low_rank_product(part(p, each.p), part(q, each.q), part(task.estimate, each.whole));
+    for (std::size_t i = 0; i < count; ++i) {
+      ops::low_rank_product(
+          part(p, matrices.p[i]), part(q, matrices.q[i]), part(task.estimate, matrices.whole[i]));
     }
   }
 
@@ -119,8 +109,9 @@ class PowerSgd : public CompressedReducer {
       const std::int64_t n = slot.rows();
       const std::int64_t m = slot.numel() / n;
       const std::int64_t rank = rank_of(n, m);
-      result.all.push_back(
-          {{slot.offset, n, m}, {result.p_numel, rank, n}, {result.q_numel, rank, m}});
+      result.whole.push_back({slot.offset, n, m});
+      result.p.push_back({result.p_numel, rank, n});
+      result.q.push_back({result.q_numel, rank, m});
       result.p_numel += n * rank;
       result.q_numel += m * rank;
     }

@@ -53,4 +53,9 @@ std::int64_t min_numel(const ReducerOptions& options) {
   return options.min_numel.value_or(scheme_of(options).min_numel);
 }
 
+std::optional<ops::WireFormat> wire_format(const ReducerOptions& options) {
+  const std::optional<ops::WireCode> code = scheme_of(options).code;
+  return code ? std::optional(ops::WireFormat{*code, options.density}) : std::nullopt;
+}
+
 }  // namespace abtrain::compress

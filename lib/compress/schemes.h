@@ -25,7 +25,8 @@ struct Scheme {
   at::ScalarType dtype = at::kHalf;
   bool error_feedback = true;
   std::int64_t min_numel = 4096;
-  // Of schemes whose records do not depend on other members (wire.h).
+  // Of schemes whose record of a flat tensor does not depend on the other members
+  // (ops/wire_codes.h): int8, int4, int2 and sparseloco.
   std::optional<ops::WireCode> code = std::nullopt;
 };
 
@@ -57,5 +58,7 @@ bool compresses(const ReducerOptions& options);
 at::ScalarType plain_dtype(const ReducerOptions& options);
 bool has_error_feedback(const ReducerOptions& options);
 std::int64_t min_numel(const ReducerOptions& options);
+// The form of the records of a scheme that has a `code`; empty for all others.
+std::optional<ops::WireFormat> wire_format(const ReducerOptions& options);
 
 }  // namespace abtrain::compress

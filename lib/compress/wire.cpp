@@ -15,14 +15,8 @@
 #include "base/text.h"
 #include "comm/traffic.h"
 #include "compress/compressed_reducer.h"
-#include "compress/wire.h"
 
 namespace abtrain::compress {
-
-std::optional<ops::WireFormat> wire_format(const ReducerOptions& options) {
-  const std::optional<ops::WireCode> code = scheme_of(options).code;
-  return code ? std::optional(ops::WireFormat{*code, options.density}) : std::nullopt;
-}
 
 namespace {
 

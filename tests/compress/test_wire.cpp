@@ -1,5 +1,3 @@
-#include "compress/wire.h"
-
 #include <algorithm>
 
 #include "base/named.h"

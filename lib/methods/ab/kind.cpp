@@ -7,7 +7,6 @@
 #include "base/scalars.h"
 #include "base/text.h"
 #include "compress/schemes.h"
-#include "compress/wire.h"
 #include "methods/ab/ab.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronize.h"

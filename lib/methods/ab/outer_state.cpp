@@ -6,7 +6,6 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "compress/schemes.h"
-#include "compress/wire.h"
 
 namespace abtrain::methods {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -13,10 +14,8 @@ namespace {
 // is as small as possible.
 std::vector<std::size_t> balanced_cut(const std::vector<std::int64_t>& sizes, std::size_t count) {
   const std::size_t n = sizes.size();
-  std::vector<std::int64_t> sum = {0};
-  for (const std::int64_t size : sizes) {
-    sum.push_back(sum.back() + size);
-  }
+  std::vector<std::int64_t> sum(n + 1);
+  std::partial_sum(sizes.begin(), sizes.end(), sum.begin() + 1);
   // largest[k][i]: the largest part when the first i sizes are cut into k
   // parts, the last of which begins at begin[k][i].
   constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
