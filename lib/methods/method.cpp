@@ -99,14 +99,12 @@ void Method::check_replicas(std::int64_t t) {
   if (!replicas_agree(t)) {
     return;
   }
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
+  std::uint64_t hash = 0;  // of all bits so far
   for (const at::Tensor& tensor : replicated_state()) {
     const at::Tensor here = tensor.cpu().contiguous();
-    XXH3_64bits_update(&state, here.const_data_ptr(), here.nbytes());
+    hash = XXH3_64bits_withSeed(here.const_data_ptr(), here.nbytes(), hash);
   }
-  const auto hashes = comm::gather_numbers(
-      *now().replicas, {static_cast<std::int64_t>(XXH3_64bits_digest(&state))});
+  const auto hashes = comm::gather_numbers(*now().replicas, {static_cast<std::int64_t>(hash)});
   for (std::size_t r = 1; r < hashes.size(); ++r) {
     ABT_CHECK(
         hashes[r] == hashes[0], Diverged,

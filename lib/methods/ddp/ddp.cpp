@@ -1,45 +1,52 @@
-#include "methods/ddp/ddp.h"
-
+// Data-parallel training: every worker trains the dense model, and the
+// gradients are averaged over the world at each step. The baseline for all
+// other methods.
 #include "compress/gradient_exchange.h"
 #include "methods/method_kind.h"
 
 namespace abtrain::methods {
 
-Stage DataParallel::now() {
-  return {
-      .replicas = &context_.world,
-      .gradient_group = &context_.world,
-      .gradient_weight = world_weight(),
-      .sends_early = context_.world.size() > 1};
-}
+namespace {
 
-void DataParallel::start() {
-  make_dense_block();
-  reduction_.bind(trained_, context_.world);
-}
+class DataParallel : public Method {
+ public:
+  explicit DataParallel(const MethodContext& context) : Method(context, context.reducer) {}
 
-void DataParallel::archive(state::Archive& archive) {
-  if (archive.is_loading()) {
+  void start() override {
     make_dense_block();
-  }
-  trained_.archive(archive, "block.", state::Owner::Replicas);
-  if (archive.is_loading()) {
     reduction_.bind(trained_, context_.world);
   }
-  reduction_.archive(archive, "reducer.");
-}
 
-void DataParallel::regroup(std::vector<state::State>& old, std::int64_t) {
-  auto loading = state::Archive::loading(old.front());
-  archive(loading);
-  reduction_.bind(trained_, context_.world);  // the residuals belonged to other workers
-}
+  void archive(state::Archive& archive) override {
+    if (archive.is_loading()) {
+      make_dense_block();
+    }
+    trained_.archive(archive, "block.", state::Owner::Replicas);
+    if (archive.is_loading()) {
+      reduction_.bind(trained_, context_.world);
+    }
+    reduction_.archive(archive, "reducer.");
+  }
 
-std::vector<at::Tensor> DataParallel::replicated_state() {
-  return {trained_.values(), trained_.moments()};
-}
+  void regroup(std::vector<state::State>& old, std::int64_t) override {
+    auto loading = state::Archive::loading(old.front());
+    archive(loading);
+    reduction_.bind(trained_, context_.world);  // the residuals belonged to other workers
+  }
 
-namespace {
+  Stage now() override {
+    return {
+        .replicas = &context_.world,
+        .gradient_group = &context_.world,
+        .gradient_weight = world_weight(),
+        .sends_early = context_.world.size() > 1};
+  }
+
+ protected:
+  std::vector<at::Tensor> replicated_state() override {
+    return {trained_.values(), trained_.moments()};
+  }
+};
 
 Timeline ddp_events(const MethodOptions&, const RunLength& run) {
   return {{{Phase::Full, Over::World, run.steps}}};
