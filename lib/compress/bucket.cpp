@@ -16,19 +16,19 @@ std::int64_t Bucket::numel() const {
 std::vector<Range> ranges_of(std::vector<Slot> slots) {
   std::ranges::stable_sort(slots, {}, &Slot::offset);
   std::vector<Range> joined;
-  std::int64_t at = 0;
+  std::int64_t place = 0;
   for (const Slot& slot : slots) {
     if (joined.empty() || joined.back().begin + joined.back().size != slot.offset) {
-      joined.push_back({slot.offset, 0, at});
+      joined.push_back({slot.offset, 0, place});
     }
     joined.back().size += slot.numel();
-    at += slot.numel();
+    place += slot.numel();
   }
   return joined;
 }
 
 std::int64_t numel_of(const std::vector<Range>& ranges) {
-  return ranges.empty() ? 0 : ranges.back().at + ranges.back().size;
+  return ranges.empty() ? 0 : ranges.back().place + ranges.back().size;
 }
 
 std::int64_t line_up(std::vector<Slot>& slots) {

@@ -31,13 +31,13 @@ struct Slot {
 struct Range {
   std::int64_t begin = 0;
   std::int64_t size = 0;
-  std::int64_t at = 0;  // where it lies among other ranges, packed one after another
+  std::int64_t place = 0;  // among ranges that are packed one after another
 
   at::Tensor of(const at::Tensor& buffer) const {
     return buffer.narrow(0, begin, size);
   }
   at::Tensor in(const at::Tensor& packed) const {
-    return packed.narrow(0, at, size);
+    return packed.narrow(0, place, size);
   }
 };
 

@@ -37,7 +37,7 @@ class TopkChunked : public CompressedReducer {
   void accumulate(
       const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients) override {
     norms_ = at::empty({chunks(packed)}, residual.options());
-    if (std::ranges::any_of(packed.ranges, [&](const Range& r) { return r.at % chunk_ != 0; })) {
+    if (std::ranges::any_of(packed.ranges, [&](const Range& r) { return r.place % chunk_ != 0; })) {
       // Some chunk has elements from two ranges.
       CompressedReducer::accumulate(packed, residual, gradients);
       ops::add_with_norms(residual, residual, false, chunk_, norms_);
@@ -46,7 +46,7 @@ class TopkChunked : public CompressedReducer {
     for (const Range& range : packed.ranges) {
       ops::add_with_norms(
           range.in(residual), range.of(gradients), keeps_residual_, chunk_,
-          norms_.narrow(0, range.at / chunk_, ops::chunk_count(range.size, chunk_)));
+          norms_.narrow(0, range.place / chunk_, ops::chunk_count(range.size, chunk_)));
     }
   }
 
