@@ -11,6 +11,7 @@
 namespace abtrain::kernels {
 
 constexpr int kThreads = 256;
+constexpr int kEight = 8;
 constexpr int kRounds = kBlock / (kThreads * kEight);
 
 // The index in a block of this thread's first element of a round.
@@ -25,7 +26,7 @@ __device__ inline void load_block(
   const bool wide = is_aligned(from, 16);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
-    load_eight(from + first_of(r), count - first_of(r), wide, x[r]);
+    load_first(from + first_of(r), count - first_of(r), wide, x[r]);
   }
 }
 
@@ -48,16 +49,12 @@ __device__ inline TwoBytes pack_eight(const unsigned (&codes)[kEight]) {
 // lanes.
 template <class T, class Other>
 __device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
-  __syncthreads();
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    for (int i = static_cast<int>(threadIdx.x); i < half; i += static_cast<int>(blockDim.x)) {
-      tree[i] += tree[i + half];
-      if (half <= more / 2) {
-        other[i] += other[i + half];
-      }
+  combine_by_halves(lanes, [=](int to, int from) {
+    tree[to] += tree[from];
+    if (from - to <= more / 2) {
+      other[to] += other[from];
     }
-    __syncthreads();
-  }
+  });
 }
 
 // Adds up the pairs that blocks `first` .. `end` - 1 have written to `parts`,

@@ -1,10 +1,13 @@
-// How kernels load, widen and store elements.
+// How kernels load, widen, store and combine elements.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <initializer_list>
+
+#include "kernels/launch.cuh"
 
 namespace abtrain::kernels {
 
@@ -38,48 +41,73 @@ __device__ inline void store(__nv_bfloat16& to, float x) {
   to = __float2bfloat16_rn(x);
 }
 
-constexpr int kEight = 8;
-
-// Loads eight adjacent elements, of which `count` exist; the others are 0.
-// `wide`: they begin at a multiple of 16 bytes.
-__device__ inline void load_eight(
-    const float* from, std::int64_t count, bool wide, float (&x)[kEight]) {
-  if (wide && count >= kEight) {
-    const auto* packets = reinterpret_cast<const Packet<float, 4>*>(from);
-    const Packet<float, 4> low = packets[0];
-    const Packet<float, 4> high = packets[1];
+// Loads kCount adjacent elements, of which `count` exist; the others are 0.
+// `wide`: they begin at a multiple of 16 bytes, or of their size if that is less.
+template <class T, int kCount>
+__device__ void load_first(const T* from, std::int64_t count, bool wide, T (&x)[kCount]) {
+  if (wide && count >= kCount) {
+    constexpr int kPart = kCount * sizeof(T) < 16 ? kCount : 16 / sizeof(T);
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      x[k] = low.values[k];
-      x[4 + k] = high.values[k];
+    for (int begin = 0; begin < kCount; begin += kPart) {
+      const auto part = *reinterpret_cast<const Packet<T, kPart>*>(from + begin);
+#pragma unroll
+      for (int k = 0; k < kPart; ++k) {
+        x[begin + k] = part.values[k];
+      }
     }
     return;
   }
 #pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    x[k] = k < count ? from[k] : 0.0f;
+  for (int k = 0; k < kCount; ++k) {
+    x[k] = k < count ? from[k] : T{};
   }
 }
-__device__ inline void store_eight(
-    float* to, std::int64_t count, bool wide, const float (&x)[kEight]) {
-  if (wide && count >= kEight) {
-    Packet<float, 4> low, high;
+// The way back: stores the elements that exist.
+template <class T, int kCount>
+__device__ void store_first(T* to, std::int64_t count, bool wide, const T (&x)[kCount]) {
+  if (wide && count >= kCount) {
+    constexpr int kPart = kCount * sizeof(T) < 16 ? kCount : 16 / sizeof(T);
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      low.values[k] = x[k];
-      high.values[k] = x[4 + k];
+    for (int begin = 0; begin < kCount; begin += kPart) {
+      Packet<T, kPart> part;
+#pragma unroll
+      for (int k = 0; k < kPart; ++k) {
+        part.values[k] = x[begin + k];
+      }
+      *reinterpret_cast<Packet<T, kPart>*>(to + begin) = part;
     }
-    auto* packets = reinterpret_cast<Packet<float, 4>*>(to);
-    packets[0] = low;
-    packets[1] = high;
     return;
   }
 #pragma unroll
-  for (int k = 0; k < kEight; ++k) {
+  for (int k = 0; k < kCount; ++k) {
     if (k < count) {
       to[k] = x[k];
     }
   }
+}
+
+// Combines the lanes of the upper half with those of the lower half, by
+// combine(to, from) for their places, until one is left. All threads of the
+// block must call it, after writing their lanes.
+template <class Combine>
+__device__ void combine_by_halves(int lanes, const Combine& combine) {
+  __syncthreads();
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int i = static_cast<int>(threadIdx.x); i < half; i += static_cast<int>(blockDim.x)) {
+      combine(i, i + half);
+    }
+    __syncthreads();
+  }
+}
+
+// The first of these statuses of launches that is an error, else 0.
+inline int first_error(std::initializer_list<int> statuses) {
+  for (const int status : statuses) {
+    if (status != 0) {
+      return status;
+    }
+  }
+  return 0;
 }
 
 }  // namespace abtrain::kernels

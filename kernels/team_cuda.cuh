@@ -24,7 +24,7 @@ class CudaTeam {
       const bool wide = is_aligned(from_, 16);
 #pragma unroll
       for (int r = 0; r < kRounds; ++r) {
-        store_eight(from_ + first_of(r), count_ - first_of(r), wide, x_[r]);
+        store_first(from_ + first_of(r), count_ - first_of(r), wide, x_[r]);
       }
     }
 
@@ -95,7 +95,7 @@ class CudaTeam {
   }
   __device__ void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
     const int i = unit * kUnit;
-    load_eight(from + i, count - i, is_aligned(from, 16), x);
+    load_first(from + i, count - i, is_aligned(from, 16), x);
   }
   template <class Value>
   __device__ void store(float* to, int unit, std::int64_t count, const Value& value) const {
@@ -105,7 +105,7 @@ class CudaTeam {
       x[k] = value(k);
     }
     const int i = unit * kUnit;
-    store_eight(to + i, count - i, is_aligned(to, 16), x);
+    store_first(to + i, count - i, is_aligned(to, 16), x);
   }
   __device__ bool leads() const {
     return threadIdx.x == 0;

@@ -18,46 +18,34 @@ constexpr int kChunksOfBlock = kThreads / kThreadsOfChunk;
 // into different banks.
 constexpr int kRow = kNormLanes + 1;
 
-// Eight threads per chunk read 128 adjacent bytes at a time. kVector is 4 if
-// all chunks are 16-byte aligned, else 1.
-template <int kVector>
-__global__ void __launch_bounds__(kThreads) norms_kernel(
-    float* u, const float* g, bool add, std::int64_t numel, std::int64_t chunk, float* norms) {
+// Eight threads per chunk read 128 adjacent bytes at a time. `kWide`: all chunks
+// are 16-byte aligned.
+template <bool kWide>
+__global__ void __launch_bounds__(kThreads) norms_kernel(const AddWithNorms job) {
   float* rows = reinterpret_cast<float*>(shared_memory());
   const int row = static_cast<int>(threadIdx.x) / kThreadsOfChunk;
   const int first = static_cast<int>(threadIdx.x) % kThreadsOfChunk * kLane;
   const std::int64_t block = std::int64_t{blockIdx.x} * kChunksOfBlock;
-  const std::int64_t begin = (block + row) * chunk;
-  const std::int64_t left = numel - begin;
-  const std::int64_t size = left < chunk ? left : chunk;
+  const std::int64_t begin = (block + row) * job.chunk;
+  const std::int64_t left = job.numel - begin;
+  const std::int64_t size = left < job.chunk ? left : job.chunk;
   float sums[kLane] = {};
   for (std::int64_t i = first; i < size; i += kNormLanes) {
-    float* to = u + begin + i;
-    const float* from = g + begin + i;
-    if (kVector == kLane && i + kLane <= size) {
-      using Values = Packet<float, kLane>;
-      Values x = *reinterpret_cast<const Values*>(from);
-      if (add) {
-        const Values old = *reinterpret_cast<const Values*>(to);
-#pragma unroll
-        for (int v = 0; v < kLane; ++v) {
-          x.values[v] += old.values[v];
-        }
-      }
-      *reinterpret_cast<Values*>(to) = x;
+    float* const u = job.u + begin + i;
+    float x[kLane];
+    load_first(job.g + begin + i, size - i, kWide, x);
+    if (job.add) {
+      float old[kLane];
+      load_first(u, size - i, kWide, old);
 #pragma unroll
       for (int v = 0; v < kLane; ++v) {
-        sums[v] = ::fmaf(x.values[v], x.values[v], sums[v]);
+        x[v] += old[v];
       }
-      continue;
     }
+    store_first(u, size - i, kWide, x);
 #pragma unroll
     for (int v = 0; v < kLane; ++v) {
-      if (i + v < size) {
-        const float x = add ? from[v] + to[v] : from[v];
-        to[v] = x;
-        sums[v] = ::fmaf(x, x, sums[v]);
-      }
+      sums[v] = ::fmaf(x[v], x[v], sums[v]);
     }
   }
   for (int v = 0; v < kLane; ++v) {
@@ -65,8 +53,8 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(
   }
   __syncthreads();
   const auto mine = static_cast<int>(threadIdx.x);
-  if (mine < kChunksOfBlock && (block + mine) * chunk < numel) {
-    norms[block + mine] = sum_of_lanes(rows + mine * kRow);
+  if (mine < kChunksOfBlock && (block + mine) * job.chunk < job.numel) {
+    job.norms[block + mine] = sum_of_lanes(rows + mine * kRow);
   }
 }
 
@@ -77,71 +65,49 @@ __device__ std::int64_t place_of(const Chunks& chunks, unsigned at) {
   return chunks.indices[j] * chunks.chunk + (at - j * chunk);
 }
 
+// A thread has kVector elements of the wire.
 template <int kVector>
 __global__ void __launch_bounds__(kThreads)
     take_kernel(Chunks chunks, float* u, float scale, float members, __half* wire) {
-  using Values = Packet<float, kVector>;
-  using Halves = Packet<__half, kVector>;
-  const std::int64_t packet = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t at = packet * kVector;
+  const std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kVector;
   if (at >= chunks.count * chunks.chunk) {
     return;
   }
   const std::int64_t place = place_of(chunks, static_cast<unsigned>(at));
-  const bool whole = place + kVector <= chunks.numel;
-  Values x = {};
-  if (whole) {
-    x = *reinterpret_cast<const Values*>(u + place);
-  } else {
-    for (int v = 0; v < kVector; ++v) {
-      x.values[v] = place + v < chunks.numel ? u[place + v] : 0.0f;
-    }
-  }
-  Halves out;
+  const std::int64_t left = chunks.numel - place;
+  float x[kVector];
+  load_first(u + place, left, true, x);
+  __half out[kVector];
 #pragma unroll
   for (int v = 0; v < kVector; ++v) {
-    store(out.values[v], x.values[v] * scale);
-    x.values[v] = ::fmaf(-members, to_float(out.values[v]), x.values[v]);
+    store(out[v], x[v] * scale);
+    x[v] = ::fmaf(-members, to_float(out[v]), x[v]);
   }
-  reinterpret_cast<Halves*>(wire)[packet] = out;
-  if (whole) {
-    *reinterpret_cast<Values*>(u + place) = x;
-  } else {
-    for (int v = 0; v < kVector && place + v < chunks.numel; ++v) {
-      u[place + v] = x.values[v];
-    }
-  }
+  store_first(wire + at, kVector, true, out);
+  store_first(u + place, left, true, x);
 }
 
 template <int kVector>
 __global__ void __launch_bounds__(kThreads)
     put_kernel(Chunks chunks, const __half* wire, float* out, bool add) {
-  using Values = Packet<float, kVector>;
-  using Halves = Packet<__half, kVector>;
-  const std::int64_t packet = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t at = packet * kVector;
+  const std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kVector;
   if (at >= chunks.count * chunks.chunk) {
     return;
   }
   const std::int64_t place = place_of(chunks, static_cast<unsigned>(at));
-  const Halves in = reinterpret_cast<const Halves*>(wire)[packet];
-  if (place + kVector <= chunks.numel) {
-    Values x = {};
-    if (add) {
-      x = *reinterpret_cast<const Values*>(out + place);
-    }
+  const std::int64_t left = chunks.numel - place;
+  __half in[kVector];
+  load_first(wire + at, kVector, true, in);
+  float x[kVector] = {};
+  if (add) {
+    load_first(out + place, left, true, x);
+  }
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      const float value = to_float(in.values[v]);
-      x.values[v] = add ? x.values[v] + value : value;
-    }
-    *reinterpret_cast<Values*>(out + place) = x;
-    return;
+  for (int v = 0; v < kVector; ++v) {
+    const float value = to_float(in[v]);
+    x[v] = add ? x[v] + value : value;
   }
-  for (int v = 0; v < kVector && place + v < chunks.numel; ++v) {
-    const float value = to_float(in.values[v]);
-    out[place + v] = add ? out[place + v] + value : value;
-  }
+  store_first(out + place, left, true, x);
 }
 
 std::int64_t blocks_for(std::int64_t threads) {
@@ -157,10 +123,9 @@ bool in_packets(std::int64_t chunk, const void* a, const void* b) {
 int add_with_norms(const AddWithNorms& job, void* stream) {
   const std::int64_t count = (job.numel + job.chunk - 1) / job.chunk;
   return launch(
-      in_packets(job.chunk, job.u, job.g) ? norms_kernel<kLane> : norms_kernel<1>,
+      in_packets(job.chunk, job.u, job.g) ? norms_kernel<true> : norms_kernel<false>,
       (count + kChunksOfBlock - 1) / kChunksOfBlock, kThreads,
-      kChunksOfBlock * kRow * sizeof(float), stream, job.u, job.g, job.add, job.numel, job.chunk,
-      job.norms);
+      kChunksOfBlock * kRow * sizeof(float), stream, job);
 }
 
 int take_chunks(const TakeChunks& job, void* stream) {

@@ -154,15 +154,10 @@ class EntropyTeam {
   template <class Combine>
   __device__ float of_all(float mine, const Combine& combine) const {
     auto* const tree = reinterpret_cast<float*>(shared_memory());
-    const auto t = static_cast<int>(threadIdx.x);
-    tree[t] = mine;
-    for (int half = static_cast<int>(blockDim.x) / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (t < half) {
-        tree[t] = combine(tree[t], tree[t + half]);
-      }
-    }
-    __syncthreads();
+    tree[threadIdx.x] = mine;
+    combine_by_halves(static_cast<int>(blockDim.x), [&](int to, int from) {
+      tree[to] = combine(tree[to], tree[from]);
+    });
     const float result = tree[0];
     __syncthreads();  // all threads must read it before the next tree is written
     return result;

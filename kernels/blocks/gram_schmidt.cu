@@ -3,7 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/blocks/gram_schmidt_rows.h"
-#include "kernels/launch.cuh"
+#include "kernels/elements.cuh"
 
 namespace abtrain::kernels {
 
@@ -24,13 +24,7 @@ class BlockTeam {
       sum = ::fma(double{a[i]}, double{b[i]}, sum);
     }
     sums_[lane_] = sum;
-    for (int half = kGramLanes / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (lane_ < half) {
-        sums_[lane_] += sums_[lane_ + half];
-      }
-    }
-    __syncthreads();
+    combine_by_halves(kGramLanes, [this](int to, int from) { sums_[to] += sums_[from]; });
     const double result = sums_[0];
     __syncthreads();  // all threads must read it before the next sum is written
     return result;
@@ -64,13 +58,7 @@ class BlockTeam {
     }
     sums_[lane_] = least;
     places_[lane_] = place;
-    for (int half = kGramLanes / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (lane_ < half) {
-        take_less(lane_, lane_ + half);
-      }
-    }
-    __syncthreads();
+    combine_by_halves(kGramLanes, [this](int to, int from) { take_less(to, from); });
     place = places_[0];
     for (std::int64_t i = lane_; i < length_; i += kGramLanes) {
       a[i] = i == place ? 1.0f : 0.0f;

@@ -17,9 +17,9 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
   auto* const shared = reinterpret_cast<float*>(shared_memory());
   const std::int64_t begin = (std::int64_t{blockIdx.x} << kLog) + 8 * static_cast<int>(threadIdx.x);
   float x[8];
-  load_eight(data + begin, numel - begin, true, x);
+  load_first(data + begin, numel - begin, true, x);
   transform_tile<kLog>(x, shared, log_size);
-  store_eight(data + begin, numel - begin, true, x);
+  store_first(data + begin, numel - begin, true, x);
 }
 
 template <int kLog>
@@ -96,8 +96,9 @@ int hadamard(float* x, std::int64_t numel, int log_size, void* stream) {
   if (log_size <= 10) {
     return queue_tiles<10>(x, numel, log_size, stream);
   }
-  const int status = queue_tiles<kTileLog>(x, numel, log_size, stream);
-  return status != 0 ? status : hadamard_above_tile(x, numel, log_size, stream);
+  return first_error(
+      {queue_tiles<kTileLog>(x, numel, log_size, stream),
+       hadamard_above_tile(x, numel, log_size, stream)});
 }
 
 }  // namespace abtrain::kernels

@@ -13,13 +13,7 @@ __device__ float larger(float a, float b) {
 
 // Leaves the largest of `count` lanes in the first lane. All threads call it.
 __device__ void keep_largest(float* lanes, int count) {
-  __syncthreads();
-  for (int half = count / 2; half > 0; half /= 2) {
-    for (int i = static_cast<int>(threadIdx.x); i < half; i += static_cast<int>(blockDim.x)) {
-      lanes[i] = larger(lanes[i], lanes[i + half]);
-    }
-    __syncthreads();
-  }
+  combine_by_halves(count, [=](int to, int from) { lanes[to] = larger(lanes[to], lanes[from]); });
 }
 
 // Needs shared memory for kLanes floats per value.
@@ -88,10 +82,9 @@ __global__ void __launch_bounds__(kTensorLanes) tensor_magnitudes(const Magnitud
 
 int magnitudes(const Magnitudes& job, void* stream) {
   const std::size_t floats = static_cast<std::size_t>(values_of(job.statistic)) * sizeof(float);
-  const int first = launch(block_magnitudes, job.count, kThreads, kLanes * floats, stream, job);
-  const int rest =
-      launch(tensor_magnitudes, job.tensors, kTensorLanes, kTensorLanes * floats, stream, job);
-  return first != 0 ? first : rest;
+  return first_error(
+      {launch(block_magnitudes, job.count, kThreads, kLanes * floats, stream, job),
+       launch(tensor_magnitudes, job.tensors, kTensorLanes, kTensorLanes * floats, stream, job)});
 }
 
 }  // namespace abtrain::kernels

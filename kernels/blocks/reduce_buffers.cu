@@ -117,9 +117,9 @@ int reduce(
   const std::int64_t packets = aligned(in) && aligned(out) ? numel / kVector : 0;
   const std::int64_t done = packets * kVector;
   const auto bytes = done * static_cast<std::int64_t>(sizeof(T));
-  const int first = queue<T, kVector>(in, out, packets, op, stream);
-  const int rest = queue<T, 1>(shifted(in, bytes), shifted(out, bytes), numel - done, op, stream);
-  return first != 0 ? first : rest;
+  return first_error(
+      {queue<T, kVector>(in, out, packets, op, stream),
+       queue<T, 1>(shifted(in, bytes), shifted(out, bytes), numel - done, op, stream)});
 }
 
 }  // namespace

@@ -31,16 +31,11 @@ __global__ void __launch_bounds__(kNormThreads) norms_kernel(const RowNorms job)
   const int t = 4 * static_cast<int>(threadIdx.x);
   float lanes[4] = {};
   for (std::int64_t i = t; i < tensor.length; i += kRowLanes) {
-    if (wide && i + 4 <= tensor.length) {
-      const auto x = *reinterpret_cast<const Packet<float, 4>*>(row + i);
+    float x[4];
+    load_first(row + i, tensor.length - i, wide, x);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        lanes[k] = ::fmaf(x.values[k], x.values[k], lanes[k]);
-      }
-    } else {
-      for (int k = 0; k < 4 && i + k < tensor.length; ++k) {
-        lanes[k] = ::fmaf(row[i + k], row[i + k], lanes[k]);
-      }
+    for (int k = 0; k < 4; ++k) {
+      lanes[k] = ::fmaf(x[k], x[k], lanes[k]);
     }
   }
   auto* const tree = reinterpret_cast<float*>(shared_memory());
@@ -90,8 +85,6 @@ __device__ ChosenRow chosen_row(const RowTensor* tensors, int count, const std::
       tensor.first_value + (blockIdx.x - tensor.first_chosen) * tensor.length, tensor.length};
 }
 
-using EightHalves = Packet<__half, kEight>;
-
 __global__ void __launch_bounds__(kCopyThreads) send_kernel(const SendRows job) {
   const ChosenRow chosen = chosen_row(job.tensors, job.count, job.chosen);
   float* const u = job.u + chosen.from;
@@ -103,21 +96,15 @@ __global__ void __launch_bounds__(kCopyThreads) send_kernel(const SendRows job) 
   for (std::int64_t i = kEight * threadIdx.x; i < chosen.length; i += kEight * blockDim.x) {
     const std::int64_t left = chosen.length - i;
     float x[kEight];
-    load_eight(u + i, left, wide, x);
-    EightHalves sent;
+    load_first(u + i, left, wide, x);
+    __half sent[kEight];
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
-      store(sent.values[k], x[k] * share);
-      x[k] = ::fmaf(-members, to_float(sent.values[k]), x[k]);
+      store(sent[k], x[k] * share);
+      x[k] = ::fmaf(-members, to_float(sent[k]), x[k]);
     }
-    store_eight(u + i, left, wide, x);
-    if (wide_wire && left >= kEight) {
-      *reinterpret_cast<EightHalves*>(wire + i) = sent;
-    } else {
-      for (int k = 0; k < kEight && k < left; ++k) {
-        wire[i + k] = sent.values[k];
-      }
-    }
+    store_first(u + i, left, wide, x);
+    store_first(wire + i, left, wide_wire, sent);
   }
 }
 
@@ -130,20 +117,14 @@ __global__ void __launch_bounds__(kCopyThreads) add_kernel(const AddRows job) {
   for (std::int64_t i = kEight * threadIdx.x; i < chosen.length; i += kEight * blockDim.x) {
     const std::int64_t left = chosen.length - i;
     float x[kEight];
-    load_eight(estimate + i, left, wide, x);
-    EightHalves sent = {};
-    if (wide_wire && left >= kEight) {
-      sent = *reinterpret_cast<const EightHalves*>(wire + i);
-    } else {
-      for (int k = 0; k < kEight && k < left; ++k) {
-        sent.values[k] = wire[i + k];
-      }
-    }
+    load_first(estimate + i, left, wide, x);
+    __half sent[kEight];
+    load_first(wire + i, left, wide_wire, sent);
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
-      x[k] += to_float(sent.values[k]);
+      x[k] += to_float(sent[k]);
     }
-    store_eight(estimate + i, left, wide, x);
+    store_first(estimate + i, left, wide, x);
   }
 }
 

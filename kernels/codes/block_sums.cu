@@ -28,18 +28,11 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(
   if (block < blocks) {
     const std::int64_t end = (block + 1) << log_size;
     for (std::int64_t i = (block << log_size) + 4 * lane; i < end; i += kUnit) {
-      if (wide && i + 4 <= numel) {
-        const Four four = *reinterpret_cast<const Four*>(x + i);
+      float values[4];
+      load_first(x + i, numel - i, wide, values);
 #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-          sum[v] = ::fmaf(four.values[v], four.values[v], sum[v]);
-        }
-      } else {
-#pragma unroll
-        for (int v = 0; v < 4; ++v) {
-          const float value = i + v < numel ? x[i + v] : 0.0f;
-          sum[v] = ::fmaf(value, value, sum[v]);
-        }
+      for (int v = 0; v < 4; ++v) {
+        sum[v] = ::fmaf(values[v], values[v], sum[v]);
       }
     }
   }
@@ -172,12 +165,10 @@ int block_norms(
 int sum_codes(const SumCodes& job, void* stream) {
   const std::int64_t blocks =
       std::clamp<std::int64_t>((job.bytes / 16 + kThreads - 1) / kThreads, 1, kPartials);
-  const int status =
-      launch(sum_codes_kernel, blocks, kThreads, kThreads * sizeof(std::uint32_t), stream, job);
-  return status != 0 ? status
-                     : launch(
-                           tail_kernel, 1, kThreads, kThreads * sizeof(std::uint32_t), stream, job,
-                           static_cast<int>(blocks));
+  constexpr std::size_t kBytes = kThreads * sizeof(std::uint32_t);
+  return first_error(
+      {launch(sum_codes_kernel, blocks, kThreads, kBytes, stream, job),
+       launch(tail_kernel, 1, kThreads, kBytes, stream, job, static_cast<int>(blocks))});
 }
 
 int update_scale(const UpdateScale& job, void* stream) {

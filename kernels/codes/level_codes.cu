@@ -9,12 +9,21 @@ namespace {
 // Eight adjacent elements of a window.
 struct Eight {
   std::int64_t begin;  // index in the buffer
-  std::int64_t count;  // how many exist; below 1: none
+  std::int64_t count;  // how many exist
 };
 
-__device__ Eight eight_of(const LevelTensors& table, int round) {
-  const std::int64_t begin = std::int64_t{blockIdx.x} * kBlock + first_of(round);
-  return {begin, table.numel - begin};
+// Calls use(eight, round) for each of this thread's two eights that has an
+// element.
+template <class Use>
+__device__ void for_eights(const LevelTensors& table, const Use& use) {
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const std::int64_t begin = std::int64_t{blockIdx.x} * kBlock + first_of(r);
+    if (begin >= table.numel) {
+      return;
+    }
+    use(Eight{begin, table.numel - begin}, r);
+  }
 }
 
 // Calls use(k, tensor) for each of the eight elements that exists.
@@ -104,13 +113,9 @@ __global__ void __launch_bounds__(kThreads) encode_above_kernel(const EncodeAbov
       job.parts[2 * b + 1] = counts[0];
     }
   }
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const Eight eight = eight_of(job.table, r);
-    if (eight.count > 0) {
-      store_codes(codes[r], eight, job.table.numel, job.form, job.codes);
-    }
-  }
+  for_eights(job.table, [&](const Eight& eight, int r) {
+    store_codes(codes[r], eight, job.table.numel, job.form, job.codes);
+  });
 }
 
 __global__ void __launch_bounds__(kTensorLanes) tensor_survivors(const EncodeAbove job) {
@@ -127,14 +132,9 @@ __global__ void __launch_bounds__(kTensorLanes) tensor_survivors(const EncodeAbo
 
 __global__ void __launch_bounds__(kThreads) encode_by_chance_kernel(const EncodeByChance job) {
   const bool wide = is_aligned(job.u, 16);
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const Eight eight = eight_of(job.table, r);
-    if (eight.count <= 0) {
-      return;
-    }
+  for_eights(job.table, [&](const Eight& eight, int) {
     float x[kEight];
-    load_eight(job.u + eight.begin, eight.count, wide, x);
+    load_first(job.u + eight.begin, eight.count, wide, x);
     std::uint32_t random[2][4];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -146,20 +146,15 @@ __global__ void __launch_bounds__(kThreads) encode_by_chance_kernel(const Encode
       codes[k] = code_of(x[k], uniform < divide(::fabsf(x[k]), job.levels[tensor]));
     });
     store_codes(codes, eight, job.table.numel, job.form, job.codes);
-  }
+  });
 }
 
 __global__ void __launch_bounds__(kThreads) subtract_kernel(const SubtractLevels job) {
   const bool wide = is_aligned(job.u, 16);
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const Eight eight = eight_of(job.table, r);
-    if (eight.count <= 0) {
-      return;
-    }
+  for_eights(job.table, [&](const Eight& eight, int) {
     float* const u = job.u + eight.begin;
     float x[kEight];
-    load_eight(u, eight.count, wide, x);
+    load_first(u, eight.count, wide, x);
     const bool bytes = job.form == CodeForm::Bytes;
     const unsigned codes = bytes ? 0u : load_codes(job.codes, eight, job.table.numel);
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
@@ -167,8 +162,8 @@ __global__ void __launch_bounds__(kThreads) subtract_kernel(const SubtractLevels
           bytes ? static_cast<float>(int{job.codes[eight.begin + k]} - 1) : sign_at(codes, k);
       x[k] -= job.levels[tensor] * sign;
     });
-    store_eight(u, eight.count, wide, x);
-  }
+    store_first(u, eight.count, wide, x);
+  });
 }
 
 // Reads a float from an unaligned address.
@@ -182,12 +177,7 @@ __global__ void __launch_bounds__(kThreads) average_kernel(const AverageLevels j
   const bool wide = is_aligned(job.estimate, 16);
   const std::int64_t levels = 4 * job.table.tensor_count;
   const std::int64_t stride = levels + packed_bytes(job.table.numel);
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const Eight eight = eight_of(job.table, r);
-    if (eight.count <= 0) {
-      return;
-    }
+  for_eights(job.table, [&](const Eight& eight, int) {
     float x[kEight] = {};
     for (int w = 0; w < job.workers; ++w) {
       const std::uint8_t* const record = job.in + w * stride;
@@ -200,25 +190,20 @@ __global__ void __launch_bounds__(kThreads) average_kernel(const AverageLevels j
     for (int k = 0; k < kEight; ++k) {
       x[k] = divide(x[k], static_cast<float>(job.workers));
     }
-    store_eight(job.estimate + eight.begin, eight.count, wide, x);
-  }
+    store_first(job.estimate + eight.begin, eight.count, wide, x);
+  });
 }
 
 __global__ void __launch_bounds__(kThreads) average_bytes_kernel(const AverageByteLevels job) {
   const bool wide = is_aligned(job.estimate, 16);
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const Eight eight = eight_of(job.table, r);
-    if (eight.count <= 0) {
-      return;
-    }
+  for_eights(job.table, [&](const Eight& eight, int) {
     float x[kEight] = {};
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
       const int sum = int{job.sums[eight.begin + k]} - job.workers;
       x[k] = divide(job.levels[tensor] * static_cast<float>(sum), static_cast<float>(job.workers));
     });
-    store_eight(job.estimate + eight.begin, eight.count, wide, x);
-  }
+    store_first(job.estimate + eight.begin, eight.count, wide, x);
+  });
 }
 
 template <class Job>
@@ -230,11 +215,11 @@ int run_windows(void (*kernel)(Job), std::size_t shared_floats, const Job& job, 
 }  // namespace
 
 int encode_above(const EncodeAbove& job, void* stream) {
-  const int first = run_windows(encode_above_kernel, 2 * kLanes, job, stream);
-  const int rest = launch(
-      tensor_survivors, job.table.tensor_count, kTensorLanes, 2 * kTensorLanes * sizeof(float),
-      stream, job);
-  return first != 0 ? first : rest;
+  return first_error(
+      {run_windows(encode_above_kernel, 2 * kLanes, job, stream),
+       launch(
+           tensor_survivors, job.table.tensor_count, kTensorLanes, 2 * kTensorLanes * sizeof(float),
+           stream, job)});
 }
 int encode_by_chance(const EncodeByChance& job, void* stream) {
   return run_windows(encode_by_chance_kernel, 0, job, stream);

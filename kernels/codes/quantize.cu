@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
   float x[8];
   if (kLoad || kFinish) {
     stage_signs<kLog>(c, tile, signs);
-    load_eight(job.u + begin, c.numel - begin, wide, u);
+    load_first(job.u + begin, c.numel - begin, wide, u);
   }
   if (kLoad) {
     const std::uint32_t own = own_signs(signs);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
     transform_tile<kLog>(x, shared, stages);
   } else {
-    load_eight(job.scratch + begin, end - begin, true, x);
+    load_first(job.scratch + begin, end - begin, true, x);
   }
   if (kCode) {
     std::uint32_t random[4];
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
   }
   if (!kFinish) {
-    store_eight(job.scratch + begin, end - begin, true, x);
+    store_first(job.scratch + begin, end - begin, true, x);
   } else if (job.residual) {
     const std::uint32_t own = own_signs(signs);
     float value = 0;
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
       // The residual drops a block that is not finite: the estimate shows it.
       u[v] = value == value ? ::fmaf(-signed_by(value, sign_bit(own, v)), x[v], u[v]) : 0.0f;
     }
-    store_eight(job.u + begin, c.numel - begin, wide, u);
+    store_first(job.u + begin, c.numel - begin, wide, u);
   }
 }
 
@@ -176,10 +176,10 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
     transform_tile<kLog>(x, shared, stages);
   } else {
-    load_eight(job.scratch + begin, end - begin, true, x);
+    load_first(job.scratch + begin, end - begin, true, x);
   }
   if (!kFinish) {
-    store_eight(job.scratch + begin, end - begin, true, x);
+    store_first(job.scratch + begin, end - begin, true, x);
     return;
   }
   stage_signs<kLog>(c, tile, signs);
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
     x[v] = signed_by(value, sign_bit(own, v)) * x[v];
   }
-  store_eight(job.out + begin, c.numel - begin, wide, x);
+  store_first(job.out + begin, c.numel - begin, wide, x);
 }
 
 template <int kLog, class Job>
@@ -222,16 +222,14 @@ int quantize_blocks(const Quantize& job, void* stream) {
   const auto above = [&] {
     return c.rotate ? hadamard_above_tile(job.scratch, numel, c.log_size, stream) : 0;
   };
-  int status = queue<kLog>(quantize_kernel<kLog, true, false, false>, job, wide, stream);
-  status = status != 0 ? status : above();
-  status = status != 0 ? status
-                       : queue<kLog>(quantize_kernel<kLog, false, true, false>, job, wide, stream);
+  const int status = first_error(
+      {queue<kLog>(quantize_kernel<kLog, true, false, false>, job, wide, stream), above(),
+       queue<kLog>(quantize_kernel<kLog, false, true, false>, job, wide, stream)});
   if (!job.residual || status != 0) {
     return status;
   }
-  status = above();
-  return status != 0 ? status
-                     : queue<kLog>(quantize_kernel<kLog, false, false, true>, job, wide, stream);
+  return first_error(
+      {above(), queue<kLog>(quantize_kernel<kLog, false, false, true>, job, wide, stream)});
 }
 
 int dequantize_blocks(const Dequantize& job, void* stream) {
@@ -245,12 +243,10 @@ int dequantize_blocks(const Dequantize& job, void* stream) {
   if (c.log_size <= kLog) {
     return queue<kLog>(dequantize_kernel<kLog, true, true>, job, wide, stream);
   }
-  int status = queue<kLog>(dequantize_kernel<kLog, true, false>, job, wide, stream);
-  if (status == 0 && c.rotate) {
-    status = hadamard_above_tile(job.scratch, numel, c.log_size, stream);
-  }
-  return status != 0 ? status
-                     : queue<kLog>(dequantize_kernel<kLog, false, true>, job, wide, stream);
+  return first_error(
+      {queue<kLog>(dequantize_kernel<kLog, true, false>, job, wide, stream),
+       c.rotate ? hadamard_above_tile(job.scratch, numel, c.log_size, stream) : 0,
+       queue<kLog>(dequantize_kernel<kLog, false, true>, job, wide, stream)});
 }
 
 }  // namespace abtrain::kernels

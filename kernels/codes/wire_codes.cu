@@ -42,34 +42,12 @@ class CudaChunkTeam {
   }
 
   __device__ void load(const float* from, int run, float (&x)[kLane]) const {
-    const float* const at = from + chunk_ * kWireChunk + index(run);
-    if (is_aligned(from, 16) && left(run) >= kLane) {
-      const Quad quad = *reinterpret_cast<const Quad*>(at);
-#pragma unroll
-      for (int v = 0; v < kLane; ++v) {
-        x[v] = quad.values[v];
-      }
-      return;
-    }
-#pragma unroll
-    for (int v = 0; v < kLane; ++v) {
-      x[v] = v < left(run) ? at[v] : 0.0f;
-    }
+    load_first(from + chunk_ * kWireChunk + index(run), left(run), is_aligned(from, 16), x);
   }
   template <class Value>
   __device__ void store(float* to, int run, const Value& value) const {
-    const Quad quad{{value(0), value(1), value(2), value(3)}};
-    float* const at = to + chunk_ * kWireChunk + index(run);
-    if (is_aligned(to, 16) && left(run) >= kLane) {
-      *reinterpret_cast<Quad*>(at) = quad;
-      return;
-    }
-#pragma unroll
-    for (int v = 0; v < kLane; ++v) {
-      if (v < left(run)) {
-        at[v] = quad.values[v];
-      }
-    }
+    const float x[kLane] = {value(0), value(1), value(2), value(3)};
+    store_first(to + chunk_ * kWireChunk + index(run), left(run), is_aligned(to, 16), x);
   }
   // A record's parts are filled up to words, so that a word is never cut.
   __device__ void bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
@@ -124,7 +102,6 @@ class CudaChunkTeam {
   }
 
  private:
-  using Quad = Packet<float, kLane>;
   using Bytes = Packet<std::uint8_t, kLane>;
 
   __device__ int index(int run) const {

@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(kThreads) decode_sparse_kernel(const DecodeWir
     const float zeros[kEight] = {};
 #pragma unroll
     for (int r = 0; r < kRounds; ++r) {
-      store_eight(out + first_of(r), at.count - first_of(r), wide, zeros);
+      store_first(out + first_of(r), at.count - first_of(r), wide, zeros);
     }
     __syncthreads();
   }

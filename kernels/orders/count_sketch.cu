@@ -3,7 +3,7 @@
 #include <cuda_runtime.h>
 #include <cstring>
 
-#include "kernels/launch.cuh"
+#include "kernels/elements.cuh"
 
 namespace abtrain::kernels {
 
@@ -49,11 +49,11 @@ __global__ void __launch_bounds__(kSketchThreads)
 
 int count_sketch(const CountSketch& job, void* stream) {
   const std::int64_t parts = sketch_parts(job);
-  const int added = launch(add_chunks, parts, kSketchThreads, 0, stream, job);
-  const int summed = launch(
-      add_parts, (job.buckets + kSketchThreads - 1) / kSketchThreads, kSketchThreads, 0, stream,
-      job, parts);
-  return added != 0 ? added : summed;
+  return first_error(
+      {launch(add_chunks, parts, kSketchThreads, 0, stream, job),
+       launch(
+           add_parts, (job.buckets + kSketchThreads - 1) / kSketchThreads, kSketchThreads, 0,
+           stream, job, parts)});
 }
 
 }  // namespace abtrain::kernels

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/launch.cuh"
+#include "kernels/elements.cuh"
 
 namespace abtrain::kernels {
 
@@ -23,13 +23,8 @@ __global__ void __launch_bounds__(kRecordNumbers) encode(const EncodeDifference 
     x = first - (job.second != nullptr ? job.second[i] : 0.0f);
   }
   sizes[t] = ::fabsf(x);
-  __syncthreads();
-  for (int half = kRecordNumbers / 2; half > 0; half /= 2) {
-    if (t < half) {
-      sizes[t] = ::fmaxf(sizes[t], sizes[t + half]);
-    }
-    __syncthreads();
-  }
+  combine_by_halves(
+      kRecordNumbers, [=](int to, int from) { sizes[to] = ::fmaxf(sizes[to], sizes[from]); });
   const float scale = divide(sizes[0], 127.0f);
   std::uint8_t* const record = job.records + std::int64_t{blockIdx.x} * kRecordBytes;
   record[t] = to_code(x, codes_per_unit(scale));
