@@ -27,4 +27,10 @@ ABT_HOST_DEVICE inline std::uint32_t all_ones(bool condition) {
   return 0u - std::uint32_t{condition};
 }
 
+// The larger one; NaN if either is NaN.
+template <class T>
+ABT_INLINE T larger(T a, T b) {
+  return b > a || b != b ? b : a;
+}
+
 }  // namespace abtrain::kernels

@@ -6,11 +6,6 @@ namespace abtrain::kernels {
 
 namespace {
 
-// NaN if either is NaN.
-__device__ float larger(float a, float b) {
-  return b > a || b != b ? b : a;
-}
-
 // Leaves the largest of `count` lanes in the first lane. All threads call it.
 __device__ void keep_largest(float* lanes, int count) {
   combine_by_halves(count, [=](int to, int from) { lanes[to] = larger(lanes[to], lanes[from]); });

@@ -9,48 +9,23 @@ namespace abtrain::kernels {
 
 namespace {
 
-// The type in which sums of T are accumulated, and the operations on it.
 template <class T>
-struct Sum {
-  using Type = float;
-  static __device__ float widen(T x) {
+__device__ Wide<T> widen(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return x;
+  } else {
     return to_float(x);
   }
-  static __device__ float mean(float sum, int count) {
-    return divide(sum, static_cast<float>(count));
-  }
-  static __device__ void narrow(T& to, float sum) {
-    store(to, sum);
-  }
-};
+}
 
-template <class Integer>
-struct IntegerSum {
-  using Type = Integer;
-  static __device__ Integer widen(Integer x) {
-    return x;
-  }
-  static __device__ Integer mean(Integer sum, int) {
-    return sum;
-  }
-  static __device__ void narrow(Integer& to, Integer sum) {
+// Integers have no mean.
+template <class T>
+__device__ void store_result(T& to, Wide<T> sum, ReduceOp op, int count) {
+  if constexpr (std::is_integral_v<T>) {
     to = sum;
+  } else {
+    store(to, op == ReduceOp::Mean ? divide(sum, static_cast<float>(count)) : sum);
   }
-};
-template <>
-struct Sum<std::uint8_t> : IntegerSum<std::uint8_t> {};
-template <>
-struct Sum<std::int32_t> : IntegerSum<std::int32_t> {};
-
-__device__ inline float add(float a, float b) {
-  return a + b;
-}
-__device__ inline std::uint8_t add(std::uint8_t a, std::uint8_t b) {
-  return static_cast<std::uint8_t>(a + b);
-}
-__device__ inline std::int32_t add(std::int32_t a, std::int32_t b) {
-  // Signed overflow is undefined behavior in C++.
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
 }
 
 template <class T, int kVector>
@@ -60,27 +35,19 @@ __global__ void reduce_kernel(
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packets;
        i += stride) {
-    typename Sum<T>::Type sum[kVector] = {};
+    Wide<T> sum[kVector] = {};
     for (int b = 0; b < in.count; ++b) {
       const Values packet = static_cast<const Values*>(in.data[b])[i];
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        const auto x = Sum<T>::widen(packet.values[v]);
-        if (b == 0) {
-          sum[v] = x;
-        } else if (op != ReduceOp::Max) {
-          sum[v] = add(sum[v], x);
-        } else if (x > sum[v] || x != x) {
-          // A NaN wins, so that the maximum shows it.
-          sum[v] = x;
-        }
+        const Wide<T> x = widen(packet.values[v]);
+        sum[v] = b == 0 ? x : op == ReduceOp::Max ? larger(sum[v], x) : plus(sum[v], x);
       }
     }
     Values result;
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
-      Sum<T>::narrow(
-          result.values[v], op == ReduceOp::Mean ? Sum<T>::mean(sum[v], in.count) : sum[v]);
+      store_result(result.values[v], sum[v], op, in.count);
     }
     for (int b = 0; b < out.count; ++b) {
       static_cast<Values*>(out.data[b])[i] = result;
@@ -135,12 +102,9 @@ int reduce_buffers(
     case Element::BF16:
       return reduce<__nv_bfloat16>(in, out, numel, op, stream);
     case Element::U8:
+      return op == ReduceOp::Mean ? 1 : reduce<std::uint8_t>(in, out, numel, op, stream);
     case Element::I32:
-      if (op == ReduceOp::Mean) {
-        return 1;
-      }
-      return element == Element::U8 ? reduce<std::uint8_t>(in, out, numel, op, stream)
-                                    : reduce<std::int32_t>(in, out, numel, op, stream);
+      return op == ReduceOp::Mean ? 1 : reduce<std::int32_t>(in, out, numel, op, stream);
   }
   return 1;  // cudaErrorInvalidValue
 }

@@ -8,9 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
+#include "kernels/bits.h"
 #include "kernels/element.h"
-#include "kernels/host_device.h"
 
 namespace abtrain::kernels {
 
@@ -22,6 +23,22 @@ struct BufferList {
   int count = 0;
   void* data[kMaxBuffers];  // each points to the range's first element
 };
+
+// The type in which elements are accumulated. Integers keep theirs: modulo
+// 2^bits, their sum equals that of a wider type.
+template <class T>
+using Wide = std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
+
+template <class T>
+ABT_INLINE T plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    // Signed overflow is undefined in C++.
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+  } else {
+    return a + b;
+  }
+}
 
 ABT_LAUNCHER int reduce_buffers(
     const BufferList& in, const BufferList& out, std::int64_t numel, Element element, ReduceOp op,

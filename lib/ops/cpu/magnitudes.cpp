@@ -42,11 +42,6 @@ ABT_INLINE float sum_of_magnitudes(const float* x) {
   return add_by_halves(lanes, kColumns);
 }
 
-// NaN if either is NaN.
-ABT_INLINE float larger(float a, float b) {
-  return b > a || b != b ? b : a;
-}
-
 ABT_INLINE float largest_of(const float* x, std::int64_t count) {
   constexpr int kWidth = 64;
   float lanes[kWidth] = {};

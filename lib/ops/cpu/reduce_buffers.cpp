@@ -15,21 +15,9 @@ constexpr std::int64_t kTile = 2048;
 template <class T>
 constexpr bool kSixteenBit = std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
 
-// The accumulator type. Integers keep theirs: modulo 2^bits, their sum equals
-// that of a wider type.
-template <class T>
-using Wide = std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
-
-template <class T>
-T plus(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    // Signed overflow is undefined in C++.
-    using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
-  } else {
-    return a + b;
-  }
-}
+using kernels::larger;
+using kernels::plus;
+using kernels::Wide;
 
 // Converts the tile to its accumulator type; returns `in` itself if it has it.
 template <class T>
@@ -66,8 +54,7 @@ void reduce_tile(
     const Wide<T>* next = widen<T>(in[b] + begin, scratch, count);
     if (op == ReduceOp::Max) {
       for (std::int64_t i = 0; i < count; ++i) {
-        // A NaN wins, so that it shows in the maximum.
-        sum[i] = next[i] > sum[i] || next[i] != next[i] ? next[i] : sum[i];
+        sum[i] = larger(sum[i], next[i]);
       }
     } else {
       for (std::int64_t i = 0; i < count; ++i) {
