@@ -126,7 +126,7 @@ function(abtrain_floor name level)
   target_link_libraries(${target} ${scope} Threads::Threads ${arg_LINKS})
   # #include lines must respect the same order as the link lines.
   set(allowed ${name} ${arg_USES})
-  if("abtrain::kernels" IN_LIST arg_LINKS)
+  if("${arg_LINKS}" MATCHES "abtrain::kernel")
     list(APPEND allowed kernels)
   endif()
   foreach(file IN LISTS sources headers)

@@ -1,5 +1,7 @@
-// Counter-based random numbers for kernels (Philox4x32-10; Salmon et al., SC
-// 2011): bit for bit the words of base/random.h, which kernels may not include.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011). A number is a pure function of
+// (seed, purpose, a, b, counter), so neither the order of evaluation nor the
+// thread matters, and a GPU kernel produces the same bits.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +9,21 @@
 #include "kernels/host_device.h"
 
 namespace abtrain::kernels {
+
+// What a stream of random numbers is used for. The purpose is part of the key.
+enum class RandomPurpose : std::uint32_t {
+  Initialize = 1,
+  Shuffle = 2,
+  Augment = 3,
+  Dropout = 4,
+  Validation = 5,
+  Test = 6,
+  Sketch = 7,
+  Signs = 8,
+  Rounding = 9,
+  Orders = 10,
+  Generate = 11,
+};
 
 // Replaces a counter by its block of four independent words.
 ABT_HOST_DEVICE inline void philox(const std::uint32_t key[2], std::uint32_t counter[4]) {
@@ -35,6 +52,15 @@ struct RandomStream {
   std::uint32_t key[2] = {};
   std::uint32_t a = 0, b = 0;
 };
+ABT_HOST_DEVICE inline RandomStream random_stream(
+    std::uint64_t seed, RandomPurpose purpose, std::uint32_t a, std::uint32_t b) {
+  const auto number = static_cast<std::uint32_t>(purpose);
+  return {
+      {static_cast<std::uint32_t>(seed) ^ (number * 0x9E3779B1u),
+       static_cast<std::uint32_t>(seed >> 32) ^ number},
+      a,
+      b};
+}
 // Writes the four words of block `index`.
 ABT_HOST_DEVICE inline void random_block(
     const RandomStream& stream, std::int64_t index, std::uint32_t* words) {
@@ -45,17 +71,16 @@ ABT_HOST_DEVICE inline void random_block(
   philox(stream.key, words);
 }
 
-// A sequence of numbers from the stream (seed, purpose, a, b).
+// A sequence of numbers from the stream (seed, purpose, a, b), for example with
+// a = the epoch and b = the worker or example. The sequence repeats after 2^66
+// words.
 class Random {
  public:
   ABT_HOST_DEVICE Random(
-      std::uint64_t seed, std::uint32_t purpose, std::uint32_t a, std::uint32_t b)
-      : stream_{
-            {static_cast<std::uint32_t>(seed) ^ (purpose * 0x9E3779B1u),
-             static_cast<std::uint32_t>(seed >> 32) ^ purpose},
-            a,
-            b} {}
+      std::uint64_t seed, RandomPurpose purpose, std::uint32_t a = 0, std::uint32_t b = 0)
+      : stream_(random_stream(seed, purpose, a, b)) {}
 
+  // Uniform over all 32-bit words.
   ABT_HOST_DEVICE std::uint32_t next() {
     if (used_ == 4) {
       random_block(stream_, blocks_++, words_);
@@ -63,7 +88,12 @@ class Random {
     }
     return words_[used_++];
   }
-  // Uniform in 0 .. bound-1.
+  ABT_HOST_DEVICE std::uint64_t next_64() {
+    const std::uint64_t high = next();
+    return high << 32 | next();
+  }
+  // Uniform in 0 .. bound-1 (bound >= 1), by a multiplication and a shift
+  // (Lemire 2019, without rejection: the bias is below 2^-32 * bound).
   ABT_HOST_DEVICE std::uint32_t below(std::uint32_t bound) {
     return static_cast<std::uint32_t>((std::uint64_t{next()} * bound) >> 32);
   }
@@ -73,6 +103,13 @@ class Random {
   }
   ABT_HOST_DEVICE bool coin() {
     return (next() >> 31) != 0;
+  }
+  // The same sequence from its word 4 * blocks on.
+  ABT_HOST_DEVICE Random from_block(std::int64_t blocks) const {
+    Random later = *this;
+    later.blocks_ = blocks;
+    later.used_ = 4;
+    return later;
   }
 
  private:

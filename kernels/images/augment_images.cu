@@ -1,11 +1,10 @@
 #include "kernels/images/augment_images.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "kernels/elements.cuh"
-#include "kernels/images/erased_box.h"
 #include "kernels/launch.cuh"
-#include "kernels/random.h"
 
 namespace abtrain::kernels {
 
@@ -14,24 +13,17 @@ namespace {
 constexpr int kLevels = 256;
 constexpr int kMaxThreads = 256;
 
-// What is done to one image. Inside the box the output is 0.
-struct Treatment {
+// A Treatment as the loops over pixels read it.
+struct DrawnImage {
   Placement place;
-  int top = 0, left = 0, bottom = 0, end = 0;  // of the erased box
+  int top, left, bottom, end;  // of the erased box
 };
 
-__device__ Treatment draw(const AugmentImages& job, std::int64_t index) {
-  Random random(job.seed, job.purpose, job.epoch, static_cast<std::uint32_t>(index));
-  Treatment t;
-  t.place = draw_placement(random, job);
-  if (job.erase > 0 && double{random.uniform()} < job.erase) {
-    const Box box = draw_erased_box(random, job.height, job.width);
-    t.top = static_cast<int>(box.top);
-    t.left = static_cast<int>(box.left);
-    t.bottom = static_cast<int>(box.top + box.height);
-    t.end = static_cast<int>(box.left + box.width);
-  }
-  return t;
+__device__ DrawnImage draw(const AugmentImages& job, std::int64_t index) {
+  const auto [place, box] = draw_treatment(job.how, index, job.height, job.width);
+  return {
+      place, static_cast<int>(box.top), static_cast<int>(box.left),
+      static_cast<int>(box.top + box.height), static_cast<int>(box.left + box.width)};
 }
 
 __device__ bool within(int x, int size) {
@@ -103,7 +95,7 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   const int area = job.height * job.width;
   float* const table = reinterpret_cast<float*>(shared_memory());
   std::uint8_t* const staged = shared_memory() + table_bytes<kChannels>(channels);
-  auto* const treatments = reinterpret_cast<Treatment*>(staged + plan.images * plan.image_bytes);
+  auto* const treatments = reinterpret_cast<DrawnImage*>(staged + plan.images * plan.image_bytes);
 
   const std::int64_t first = std::int64_t{blockIdx.x} * plan.images;
   const std::int64_t left = job.count - first;
@@ -123,7 +115,7 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   const int first_row = static_cast<int>(threadIdx.x) / plan.row_packets;
   const int copy = static_cast<int>(threadIdx.x) % copies;
   for (int image = 0; image < count; ++image) {
-    const Treatment t = treatments[image];
+    const DrawnImage t = treatments[image];
     const std::uint8_t* const pixels = staged + image * plan.image_bytes;
     int source[kVector];  // offset of plane and column; -1: black
     unsigned in_box = 0;
@@ -166,7 +158,7 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   const std::int64_t place = blockIdx.x / static_cast<unsigned>(parts);
   const int part = static_cast<int>(blockIdx.x % static_cast<unsigned>(parts));
   const std::int64_t index = job.indices[place];
-  auto* const treatment = reinterpret_cast<Treatment*>(shared_memory());
+  auto* const treatment = reinterpret_cast<DrawnImage*>(shared_memory());
   if (threadIdx.x == 0) {
     *treatment = draw(job, index);
     if (part == 0) {
@@ -174,7 +166,7 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
     }
   }
   __syncthreads();
-  const Treatment t = *treatment;
+  const DrawnImage t = *treatment;
   const std::uint8_t* const pixels = job.pixels + index * numel;
   Out* const out = static_cast<Out*>(job.images) + place * numel;
   // Counts from the beginning of the part: begin + kPart could overflow an int.
@@ -208,49 +200,48 @@ std::int64_t numel_of(const AugmentImages& job) {
   return std::int64_t{job.channels} * job.height * job.width;
 }
 
-// False if the images or the table are too large, or if a row is not a whole
+// Empty if the images or the table are too large, or if a row is not a whole
 // number of packets.
 template <class Out, int kChannels, int kVector>
-bool make_plan(const AugmentImages& job, Plan& plan) {
+std::optional<Plan> make_plan(const AugmentImages& job) {
   const std::int64_t row = std::int64_t{job.width} * job.channels;
   const std::int64_t numel = numel_of(job);
   const std::int64_t image = (numel + 15) / 16 * 16;
-  const std::int64_t each = image + sizeof(Treatment);
+  const std::int64_t each = image + sizeof(DrawnImage);
   const std::int64_t table =
       std::int64_t{job.channels} * kLevels * kCopies<kChannels> * sizeof(float);
   if (row % kVector != 0 || row / kVector > kMaxThreads || table + each > kMaxShared ||
       !is_aligned(job.images, sizeof(Packet<Out, kVector>))) {
-    return false;
+    return {};
   }
-  plan.images = static_cast<int>(std::clamp<std::int64_t>(
-      std::min((kShared - table) / each, job.count / kEnoughBlocks), 1, kMaxImages));
-  plan.image_bytes = static_cast<int>(image);
-  plan.row_packets = static_cast<int>(row / kVector);
-  plan.rows_at_once = 1;
-  while (plan.rows_at_once < job.height &&
-         2 * plan.rows_at_once * plan.row_packets <= kMaxThreads) {
-    plan.rows_at_once *= 2;
+  const std::int64_t images = std::clamp<std::int64_t>(
+      std::min((kShared - table) / each, job.count / kEnoughBlocks), 1, kMaxImages);
+  const std::int64_t row_packets = row / kVector;
+  std::int64_t rows_at_once = 1;
+  while (rows_at_once < job.height && 2 * rows_at_once * row_packets <= kMaxThreads) {
+    rows_at_once *= 2;
   }
-  // Each image of the block needs a thread that draws its random numbers.
-  plan.images = std::min(plan.images, plan.row_packets * plan.rows_at_once);
-  plan.wide_loads = numel % 16 == 0 && is_aligned(job.pixels, 16);
-  return true;
+  return Plan{// Each image of the block needs a thread that draws its random numbers.
+              static_cast<int>(std::min(images, row_packets * rows_at_once)),
+              static_cast<int>(image), static_cast<int>(row_packets),
+              static_cast<int>(rows_at_once), numel % 16 == 0 && is_aligned(job.pixels, 16)};
 }
 
 // Launches this form if it fits: returns true and sets `status`.
 template <class Out, int kChannels, int kVector>
 bool queue_staged(const AugmentImages& job, void* stream, int& status) {
-  Plan plan;
-  if ((kChannels > 0 && kChannels != job.channels) ||
-      !make_plan<Out, kChannels, kVector>(job, plan)) {
+  const std::optional<Plan> plan = kChannels == 0 || kChannels == job.channels
+                                       ? make_plan<Out, kChannels, kVector>(job)
+                                       : std::nullopt;
+  if (!plan) {
     return false;
   }
   const auto shared = static_cast<std::size_t>(table_bytes<kChannels>(job.channels)) +
-                      static_cast<std::size_t>(plan.images) *
-                          (static_cast<std::size_t>(plan.image_bytes) + sizeof(Treatment));
+                      static_cast<std::size_t>(plan->images) *
+                          (static_cast<std::size_t>(plan->image_bytes) + sizeof(DrawnImage));
   status = launch(
-      augment_staged<Out, kChannels, kVector>, (job.count + plan.images - 1) / plan.images,
-      plan.row_packets * plan.rows_at_once, shared, stream, job, plan);
+      augment_staged<Out, kChannels, kVector>, (job.count + plan->images - 1) / plan->images,
+      plan->row_packets * plan->rows_at_once, shared, stream, job, *plan);
   return true;
 }
 
@@ -268,7 +259,7 @@ int queue(const AugmentImages& job, void* stream) {
   const auto parts =
       static_cast<int>(std::max<std::int64_t>(1, (numel_of(job) + kPart - 1) / kPart));
   return launch(
-      augment_direct<Out>, job.count * parts, kMaxThreads, sizeof(Treatment), stream, job, parts);
+      augment_direct<Out>, job.count * parts, kMaxThreads, sizeof(DrawnImage), stream, job, parts);
 }
 
 }  // namespace

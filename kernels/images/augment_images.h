@@ -10,9 +10,19 @@
 #include <cstdint>
 
 #include "kernels/element.h"
-#include "kernels/host_device.h"
+#include "kernels/images/erased_box.h"
+#include "kernels/random.h"
 
 namespace abtrain::kernels {
+
+struct Augmentation {
+  bool crop = false;     // take a window of the image with a black border
+  std::int64_t pad = 0;  // width of that border in pixels
+  bool flip = false;
+  double erase = 0;  // probability; erased elements become 0
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+};
 
 struct AugmentImages {
   const std::uint8_t* pixels;   // N x C x H x W
@@ -25,12 +35,7 @@ struct AugmentImages {
   std::int64_t count;           // B
   std::int64_t stored;          // N
   int channels, height, width;  // their product is below 2^31
-  bool crop;                    // shift by -pad .. pad rows and columns
-  int pad;
-  bool flip;
-  double erase;  // probability
-  std::uint64_t seed;
-  std::uint32_t purpose, epoch;
+  Augmentation how;
 };
 
 // Where an image's pixels come from: output pixel (y, x), or (y, width-1-x) if
@@ -39,10 +44,16 @@ struct Placement {
   int down = 0, right = 0, mirrored = 0;
 };
 
-// As the options `how` (those of AugmentImages) want it. Random is the class of
-// either base/random.h or kernels/random.h.
-template <class Random, class How>
-ABT_HOST_DEVICE Placement draw_placement(Random& random, const How& how) {
+// What is done to one image; elements in the box become 0.
+struct Treatment {
+  Placement place;
+  Box erased;
+};
+ABT_HOST_DEVICE inline Treatment draw_treatment(
+    const Augmentation& how, std::int64_t index, std::int64_t height, std::int64_t width) {
+  Random random(
+      how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
+      static_cast<std::uint32_t>(index));
   Placement place;
   if (how.crop) {
     const int pad = static_cast<int>(how.pad);
@@ -51,7 +62,7 @@ ABT_HOST_DEVICE Placement draw_placement(Random& random, const How& how) {
     place.right = static_cast<int>(random.below(choices)) - pad;
   }
   place.mirrored = how.flip && random.coin();
-  return place;
+  return {place, draw_erased(random, how.erase, height, width)};
 }
 
 ABT_LAUNCHER int augment_images(const AugmentImages& job, void* stream);

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/host_device.h"
+#include "kernels/random.h"
 
 namespace abtrain::kernels {
 
@@ -42,10 +42,9 @@ ABT_HOST_DEVICE inline double exponential(double x) {
 }
 
 // Draws a box of 2 to 33 % of the area with an aspect ratio from 0.3 to 3.3.
-// The box is empty after ten draws that do not fit. Random is the class of
-// either base/random.h or kernels/random.h.
-template <class Random>
-ABT_HOST_DEVICE Box draw_erased_box(Random& random, std::int64_t height, std::int64_t width) {
+// The box is empty after ten draws that do not fit.
+ABT_HOST_DEVICE inline Box draw_erased_box(
+    Random& random, std::int64_t height, std::int64_t width) {
   const double smallest = 0.02, largest = 0.33;
   const double log_low = -1.2039728043259361;  // log 0.3
   const double log_high = 1.1939224684724346;  // log 3.3
@@ -62,6 +61,13 @@ ABT_HOST_DEVICE Box draw_erased_box(Random& random, std::int64_t height, std::in
     }
   }
   return {};
+}
+
+// Such a box with this probability, else an empty one; draws nothing for 0.
+ABT_HOST_DEVICE inline Box draw_erased(
+    Random& random, double probability, std::int64_t height, std::int64_t width) {
+  return probability > 0 && random.uniform() < probability ? draw_erased_box(random, height, width)
+                                                           : Box{};
 }
 
 }  // namespace abtrain::kernels

@@ -16,17 +16,8 @@
 
 namespace abtrain::ops {
 
-struct Augmentation {
-  bool crop = false;     // take a window of the image with a black border
-  std::int64_t pad = 0;  // width of that border in pixels
-  bool flip = false;
-  double erase = 0;  // probability; erased elements become 0
-  std::uint64_t seed = 0;
-  std::int64_t epoch = 0;
-};
-
-// Where an image's pixels come from with such an Augmentation.
-using kernels::draw_placement;
+using kernels::Augmentation;
+using kernels::draw_treatment;
 using kernels::Placement;
 
 // All tensors are on one device.

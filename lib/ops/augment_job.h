@@ -3,7 +3,6 @@
 // does.
 #pragma once
 
-#include "base/random.h"
 #include "kernels/images/augment_images.h"
 #include "ops/augment_images.h"
 
@@ -24,13 +23,7 @@ inline kernels::AugmentImages augment_job(const AugmentBatch& batch, const Augme
       .channels = static_cast<int>(batch.pixels.size(1)),
       .height = static_cast<int>(batch.pixels.size(2)),
       .width = static_cast<int>(batch.pixels.size(3)),
-      .crop = how.crop,
-      .pad = static_cast<int>(how.pad),
-      .flip = how.flip,
-      .erase = how.erase,
-      .seed = how.seed,
-      .purpose = static_cast<std::uint32_t>(RandomPurpose::Augment),
-      .epoch = static_cast<std::uint32_t>(how.epoch),
+      .how = how,
   };
 }
 

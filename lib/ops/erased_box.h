@@ -9,15 +9,7 @@
 namespace abtrain::ops {
 
 using kernels::Box;
-
-// Such a box with this probability, else an empty one; draws nothing for 0.
-// Random is the class of either base/random.h or kernels/random.h.
-template <class Random>
-Box draw_erased(Random& random, double probability, std::int64_t height, std::int64_t width) {
-  return probability > 0 && random.uniform() < probability
-             ? kernels::draw_erased_box(random, height, width)
-             : Box{};
-}
+using kernels::draw_erased;
 
 // Clears the box of an image that lies row by row, the channels of a pixel side
 // by side.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "ops/cpu/random_words.h"
 #include "ops/flat_check.h"
 #include "ops/team_host.h"
 
@@ -81,7 +80,8 @@ void encode_by_chance(
       flat<const float>(levels, table.tensors(), device, "encode_by_chance: levels"),
       form,
       flat<std::uint8_t>(codes, code_bytes(table, form), device, "encode_by_chance: codes"),
-      random_stream(chance.seed, RandomPurpose::Rounding, chance.step, chance.stream)};
+      kernels::random_stream(
+          chance.seed, kernels::RandomPurpose::Rounding, chance.step, chance.stream)};
   dispatch("encode_by_chance", job, device, kernels::encode_by_chance);
 }
 

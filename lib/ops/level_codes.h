@@ -79,7 +79,7 @@ void encode_above(
     const at::Tensor& u, LevelTable& table, const at::Tensor& cuts, CodeForm form,
     const at::Tensor& codes, const at::Tensor& sums);
 
-// Selects a random stream: random_key(seed, Rounding) with `step` and `stream`.
+// Selects a random stream: (seed, Rounding, step, stream) of kernels/random.h.
 // Each of its blocks has four random numbers.
 struct Chance {
   std::uint64_t seed = 0;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "kernels/codes/quantize.h"
-#include "ops/cpu/random_words.h"
 #include "ops/hadamard.h"
 #include "ops/quantize.h"
 
@@ -21,8 +20,9 @@ inline kernels::BlockCoding block_coding(
       .limit = c.limit,
       .offset = c.offset,
       .ranges = ranges.const_data_ptr<float>(),
-      .signs = random_stream(c.seed, RandomPurpose::Signs, c.step, c.signs),
-      .rounding = random_stream(c.seed, RandomPurpose::Rounding, c.step, c.rounding),
+      .signs = kernels::random_stream(c.seed, kernels::RandomPurpose::Signs, c.step, c.signs),
+      .rounding =
+          kernels::random_stream(c.seed, kernels::RandomPurpose::Rounding, c.step, c.rounding),
       .first = c.first,
   };
 }

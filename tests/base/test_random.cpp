@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 #include <vector>
 
@@ -9,6 +10,11 @@ namespace abtrain {
 namespace {
 
 using Block = std::array<std::uint32_t, 4>;
+
+Block philox(Block counter, std::array<std::uint32_t, 2> key) {
+  kernels::philox(key.data(), counter.data());
+  return counter;
+}
 
 // The known answers that come with Random123 (kat_vectors, philox4x32 10).
 TEST(Philox, KnownAnswers) {

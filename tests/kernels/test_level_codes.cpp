@@ -62,7 +62,6 @@ TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
       ops::LevelTable table(sizes);
       const at::Tensor levels = random_floats(table.tensors(), 8).abs_().add_(0.1);
       levels[0].fill_(NAN);
-      const auto key = random_key(5, RandomPurpose::Rounding);
       const at::Tensor u = some_numbers(table.numel());
       at::Tensor wire[2];
       for (int i = 0; i < 2; ++i) {
@@ -73,7 +72,7 @@ TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
             levels.const_data_ptr<float>(),
             form,
             wire[i].mutable_data_ptr<std::uint8_t>(),
-            {{key[0], key[1]}, 11, 3}};
+            random_stream(5, RandomPurpose::Rounding, 11, 3)};
         i == 0 ? work_on_host(job) : static_cast<void>(encode_by_chance(job, nullptr));
       }
       EXPECT_TRUE(same_bits(wire[0], wire[1])) << static_cast<int>(form);

@@ -26,13 +26,13 @@ TEST(RandomWords, AreThoseOfTheStream) {
     for (const std::int64_t first : {0LL, 5LL, 0xFFFFFFFCLL}) {
       for (const std::int64_t blocks : {0, 1, 7, 8, 9, 40}) {
         std::vector<std::uint32_t> words(static_cast<std::size_t>(4 * blocks));
-        const auto key = random_key(77, RandomPurpose::Rounding);
-        random_words({{key[0], key[1]}, 5, 6}, first, blocks, words.data(), simd);
+        const auto stream = kernels::random_stream(77, RandomPurpose::Rounding, 5, 6);
+        random_words(stream, first, blocks, words.data(), simd);
         for (std::int64_t i = 0; i < blocks; ++i) {
           const auto place = static_cast<std::uint64_t>(first + i);
-          const auto wanted = philox(
-              {static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), 5, 6},
-              key);
+          std::uint32_t wanted[] = {
+              static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), 5, 6};
+          kernels::philox(stream.key, wanted);
           for (std::size_t w = 0; w < 4; ++w) {
             ASSERT_EQ(words[static_cast<std::size_t>(4 * i) + w], wanted[w]);
           }

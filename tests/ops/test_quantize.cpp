@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -61,21 +62,23 @@ TEST(Quantize, EqualsItsDefinition) {
     const std::vector<int> got = unpacked(codes, c.lanes);
     ASSERT_EQ(static_cast<std::int64_t>(got.size()), all);
 
+    const auto block_of = [&](RandomPurpose purpose, std::int64_t block, std::uint32_t stream) {
+      std::array<std::uint32_t, 4> words = {
+          static_cast<std::uint32_t>(block), 0, coding.step, stream};
+      kernels::philox(kernels::random_stream(coding.seed, purpose, 0, 0).key, words.data());
+      return words;
+    };
     std::vector<double> x(static_cast<std::size_t>(all), 0.0);
     std::vector<int> sign(x.size(), 1), half(x.size());
     for (std::int64_t i = 0; i < all; ++i) {
       const auto k = static_cast<std::size_t>(i);
       const std::int64_t place = i + coding.first;
       if (c.rotate) {
-        const auto words = philox(
-            {static_cast<std::uint32_t>(place / 128), 0, coding.step, coding.signs},
-            random_key(coding.seed, RandomPurpose::Signs));
+        const auto words = block_of(RandomPurpose::Signs, place / 128, coding.signs);
         sign[k] =
             (words[static_cast<std::size_t>(place % 128 / 32)] >> (place % 32) & 1) != 0 ? -1 : 1;
       }
-      const auto words = philox(
-          {static_cast<std::uint32_t>(place / 8), 0, coding.step, coding.rounding},
-          random_key(coding.seed, RandomPurpose::Rounding));
+      const auto words = block_of(RandomPurpose::Rounding, place / 8, coding.rounding);
       half[k] = static_cast<int>(
           words[static_cast<std::size_t>(place % 8 / 2)] >> (place % 2 * 16) & 65535u);
       x[k] = i < numel ? sign[k] * u[i].item<double>() : 0;

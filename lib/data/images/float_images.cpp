@@ -159,12 +159,8 @@ Batch augment_values(
   for (const std::int64_t index : indices) {
     // A view, if they are fp32 already.
     const at::Tensor from = values[places[index]].to(at::kFloat);
-    Random random(
-        how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
-        static_cast<std::uint32_t>(index));
-    const ops::Placement place = ops::draw_placement(random, how);
+    const auto [place, erased] = ops::draw_treatment(how, index, size.height, size.width);
     write_image(from.const_data_ptr<float>(), mean, std, size, place, image);
-    const Box erased = draw_erased(random, how.erase, size.height, size.width);
     ops::erase_box(image, size.width, size.channels, erased);
     *label++ = from_labels[index];
     image += numel;

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "kernels/images/augment_images.h"
-#include "kernels/random.h"
 #include "ops/cpu/convert.h"
 #include "ops/erased_box.h"
 
@@ -66,10 +65,8 @@ void write_batch(const AugmentImages& job, const T* table) {
   T* image = static_cast<T*>(job.images);
   for (std::int64_t i = 0; i < job.count; ++i, image += numel) {
     const std::int64_t index = job.indices[i];
-    Random random(job.seed, job.purpose, job.epoch, static_cast<std::uint32_t>(index));
-    const Placement place = draw_placement(random, job);
+    const auto [place, erased] = draw_treatment(job.how, index, size.height, size.width);
     write(job.pixels + index * numel, image, table, size, place);
-    const Box erased = ops::draw_erased(random, job.erase, size.height, size.width);
     ops::erase_box(image, size.width, size.channels, erased);
   }
 }
