@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/cpu/simd.h"
+
 namespace abtrain::linalg {
 namespace {
-
-#define ABT_INLINE inline __attribute__((always_inline))
 
 template <int Width>
 struct Lanes {
@@ -251,21 +251,30 @@ ABT_INLINE void reduce(const Panel& p) {
   update<Width>(p);
 }
 
-// One copy of each kernel per vector unit.
+// Calls work.operator()<Width>(), compiled for the vector unit of that width.
 #if defined(__x86_64__)
-#define ABT_UNIT(WIDTH, TARGET)                                                              \
-  __attribute__((target(TARGET))) void reduce_##WIDTH(const Panel& panel) {                  \
-    reduce<WIDTH>(panel);                                                                    \
-  }                                                                                          \
-  template <class T>                                                                         \
-  __attribute__((target(TARGET))) void gram_##WIDTH(                                         \
-      const Matrix<T>& w, double scale, double* scratch, double* sum, std::int64_t stride) { \
-    gram<WIDTH>(w, scale, scratch, sum, stride);                                             \
-  }
-ABT_UNIT(8, "avx512f,fma")
-ABT_UNIT(4, "avx2,fma")
-#undef ABT_UNIT
+template <class Work>
+__attribute__((target("avx512f,fma"))) void in_eights(const Work& work) {
+  work.template operator()<8>();
+}
+template <class Work>
+__attribute__((target("avx2,fma"))) void in_fours(const Work& work) {
+  work.template operator()<4>();
+}
 #endif
+template <class Work>
+void for_width(int width, const Work& work) {
+#if defined(__x86_64__)
+  if (width == 8) {
+    return in_eights(work);
+  }
+  if (width == 4) {
+    return in_fours(work);
+  }
+#endif
+  (void)width;
+  work.template operator()<2>();
+}
 
 }  // namespace
 
@@ -282,32 +291,14 @@ int best_width() {
 }
 
 void reduce_panel(const Panel& panel, int width) {
-#if defined(__x86_64__)
-  if (width == 8) {
-    return reduce_8(panel);
-  }
-  if (width == 4) {
-    return reduce_4(panel);
-  }
-#endif
-  (void)width;
-  reduce<2>(panel);
+  for_width(width, [&]<int Width>() ABT_INLINED { reduce<Width>(panel); });
 }
 
 template <class T>
 void add_gram(
     const Matrix<T>& w, double scale, double* scratch, double* sum, std::int64_t stride,
     int width) {
-#if defined(__x86_64__)
-  if (width == 8) {
-    return gram_8(w, scale, scratch, sum, stride);
-  }
-  if (width == 4) {
-    return gram_4(w, scale, scratch, sum, stride);
-  }
-#endif
-  (void)width;
-  gram<2>(w, scale, scratch, sum, stride);
+  for_width(width, [&]<int Width>() ABT_INLINED { gram<Width>(w, scale, scratch, sum, stride); });
 }
 
 template void add_gram(const Matrix<float>&, double, double*, double*, std::int64_t, int);
