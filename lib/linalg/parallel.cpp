@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <mutex>
 #include <numeric>
-#include <thread>
+
+#include "base/threads.h"
 
 namespace abtrain::linalg {
 
@@ -26,35 +25,25 @@ void for_each_matrix(
     std::for_each(order.begin(), order.end(), body);
     return;
   }
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
-    at::set_num_threads(1);
-    for (auto i = next++; i < order.size(); i = next++) {
-      try {
-        body(order[i]);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!error) {
-          error = std::current_exception();
-        }
-        next = order.size();
-      }
-    }
-  };
-  const int before = at::get_num_threads();
-  {
-    std::vector<std::jthread> team;
-    for (int t = 0; t < threads; ++t) {
-      team.emplace_back(work);
-    }
-  }
   // LibTorch applies a part of this setting to all threads of the process.
-  at::set_num_threads(before);
-  if (error) {
-    std::rethrow_exception(error);
-  }
+  struct NumThreads {
+    int before = at::get_num_threads();
+    ~NumThreads() {
+      at::set_num_threads(before);
+    }
+  } restored_at_end;
+  std::atomic<std::size_t> next{0};
+  run_on_threads(static_cast<std::size_t>(threads), [&] {
+    at::set_num_threads(1);
+    try {
+      for (auto i = next++; i < order.size(); i = next++) {
+        body(order[i]);
+      }
+    } catch (...) {
+      next = order.size();
+      throw;
+    }
+  });
 }
 
 }  // namespace abtrain::linalg
