@@ -21,7 +21,11 @@ class Ladder {
             static_cast<std::int64_t>(share * dense_ / step_), 1, std::max<std::int64_t>(1, top_))),
         known_(s.is_whole() ? s.n : s.known()),
         lost_(lost_energy(s)) {
-    find_hull();
+    hull_end_ = std::max(top_, least_);
+    while (hull_end_ > least_ &&
+           slope(hull_end_ - 1, hull_end_) < slope(hull_end_, dense_state())) {
+      --hull_end_;
+    }
   }
 
   std::int64_t least() const {
@@ -57,14 +61,6 @@ class Ladder {
   }
 
  private:
-  void find_hull() {
-    hull_end_ = std::max(top_, least_);
-    while (hull_end_ > least_ &&
-           slope(hull_end_ - 1, hull_end_) < slope(hull_end_, dense_state())) {
-      --hull_end_;
-    }
-  }
-
   std::int64_t multiple_;
   double step_;
   double dense_;
