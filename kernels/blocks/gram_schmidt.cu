@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kGramLanes)
     gram_schmidt_kernel(float* numbers, const RowSetList list) {
   const RowSet& set = list.sets[blockIdx.x];
   BlockTeam team(set.length);
-  orthonormal_rows(team, numbers + set.offset, set.rows, set.length);
+  orthonormal_rows(team, numbers + set.offset, static_cast<int>(set.rows), set.length);
 }
 
 }  // namespace

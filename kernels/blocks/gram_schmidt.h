@@ -10,10 +10,11 @@
 
 namespace abtrain::kernels {
 
+// A matrix of rows x length, rows <= length, stored row-major from `offset` on.
 struct RowSet {
-  std::int64_t offset;  // index of its first element
-  std::int32_t rows;    // at most `length`
-  std::int32_t length;
+  std::int64_t offset = 0;
+  std::int64_t rows = 0;
+  std::int64_t length = 0;
 };
 
 constexpr int kMaxRowSets = 128;

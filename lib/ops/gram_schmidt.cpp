@@ -1,11 +1,9 @@
 #include "ops/gram_schmidt.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 #include "device/tensor_text.h"
-#include "kernels/blocks/gram_schmidt.h"
 #include "kernels/blocks/gram_schmidt_rows.h"
 #include "ops/cpu/code_blocks.h"
 #include "ops/launch.h"
@@ -57,7 +55,7 @@ class LaneTeam {
 void gram_schmidt_on_host(const at::Tensor& flat, const std::vector<RowSet>& sets) {
   auto* numbers = flat.mutable_data_ptr<float>();
   for (const RowSet& set : sets) {
-    compiled_for(best_simd(), [&]() ABT_INLINED {
+    vectorized([&]() ABT_INLINED {
       LaneTeam team(set.length);
       kernels::orthonormal_rows(team, numbers + set.offset, static_cast<int>(set.rows), set.length);
     });
@@ -76,8 +74,7 @@ void gram_schmidt_on_gpu(const at::Tensor& flat, const std::vector<RowSet>& sets
     if (list.count == kernels::kMaxRowSets) {
       queue();
     }
-    list.sets[list.count++] = {
-        set.offset, static_cast<std::int32_t>(set.rows), static_cast<std::int32_t>(set.length)};
+    list.sets[list.count++] = set;
   }
   queue();
 }
@@ -91,7 +88,6 @@ void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
   for (const RowSet& set : sets) {
     ABT_ASSERT(
         set.rows >= 0 && set.rows <= set.length && set.offset >= 0 &&
-            set.length <= std::numeric_limits<std::int32_t>::max() &&
             set.offset + set.rows * set.length <= flat.numel(),
         "gram_schmidt: expected rows <= length within the tensor, got {} rows "
         "of {} from offset {} in a tensor of {}",

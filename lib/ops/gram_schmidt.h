@@ -13,17 +13,13 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <vector>
+
+#include "kernels/blocks/gram_schmidt.h"
 
 namespace abtrain::ops {
 
-// A matrix of rows x length, rows <= length, stored row-major from `offset` on.
-struct RowSet {
-  std::int64_t offset = 0;
-  std::int64_t rows = 0;
-  std::int64_t length = 0;
-};
+using kernels::RowSet;
 
 void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets);
 

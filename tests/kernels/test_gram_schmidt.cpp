@@ -19,8 +19,7 @@ TEST(GramSchmidtKernel, EqualsTheCpuFormToTheBit) {
       {1, 3, 300}, {901, 2, 128}, {1300, 2, 30}, {1360, 3, 100}, {1700, 1, 1}};
   RowSetList list;
   for (const ops::RowSet& set : sets) {
-    list.sets[list.count++] = {
-        set.offset, static_cast<std::int32_t>(set.rows), static_cast<std::int32_t>(set.length)};
+    list.sets[list.count++] = set;
   }
   ops::gram_schmidt(wanted, sets);
   ASSERT_EQ(gram_schmidt(got.mutable_data_ptr<float>(), list, nullptr), 0);
