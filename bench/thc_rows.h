@@ -1,4 +1,4 @@
-// Rows of bench_kernels: the Walsh-Hadamard transform, and the work of thc and
+// Rows of bench_kernels: the work of thc and
 // thc-saturated between collectives. The bytes moved are those of a pass that
 // reads and writes each number once.
 #pragma once
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "ops/hadamard.h"
 #include "ops/quantize.h"
 
 namespace abtrain {
@@ -29,11 +28,6 @@ void thc_rows(const Bench& bench, std::int64_t numel, std::int64_t size) {
   const at::Tensor norms = at::empty({numel / size}, options);
   const auto k = [&](int i) { return static_cast<std::size_t>(i) % sets; };
   const std::string shape = formatted("{} x {}", numel / size, size);
-  // The transform does not scale, so after many rounds only zeros stay finite.
-  for (const at::Tensor& zeros : out) {
-    zeros.zero_();
-  }
-  bench.row("hadamard", "fp32", shape, 8 * numel, [&](int i) { ops::hadamard(out[k(i)], size); });
   bench.row("thc, norms", "fp32", shape, 4 * numel, [&](int i) {
     ops::block_norms(u[k(i)], size, norms);
   });

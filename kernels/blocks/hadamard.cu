@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/blocks/hadamard.cuh"
 #include "kernels/elements.cuh"
 
 namespace abtrain::kernels {
@@ -10,24 +9,6 @@ namespace abtrain::kernels {
 namespace {
 
 using Four = Packet<float, 4>;
-
-template <int kLog>
-__global__ void __launch_bounds__(kTileThreads<kLog>)
-    tile_kernel(float* data, std::int64_t numel, int log_size) {
-  auto* const shared = reinterpret_cast<float*>(shared_memory());
-  const std::int64_t begin = (std::int64_t{blockIdx.x} << kLog) + 8 * static_cast<int>(threadIdx.x);
-  float x[8];
-  load_first(data + begin, numel - begin, true, x);
-  transform_tile<kLog>(x, shared, log_size);
-  store_first(data + begin, numel - begin, true, x);
-}
-
-template <int kLog>
-int queue_tiles(float* x, std::int64_t numel, int log_size, void* stream) {
-  return launch(
-      tile_kernel<kLog>, (numel + (std::int64_t{1} << kLog) - 1) >> kLog, kTileThreads<kLog>,
-      kTileBytes<kLog>, stream, x, numel, std::min(log_size, kLog));
-}
 
 // kStages stages from stride 2^from on; a thread processes 2^kStages packets.
 template <int kStages>
@@ -90,15 +71,6 @@ int hadamard_above_tile(float* x, std::int64_t numel, int log_size, void* stream
     from += stages;
   }
   return status;
-}
-
-int hadamard(float* x, std::int64_t numel, int log_size, void* stream) {
-  if (log_size <= 10) {
-    return queue_tiles<10>(x, numel, log_size, stream);
-  }
-  return first_error(
-      {queue_tiles<kTileLog>(x, numel, log_size, stream),
-       hadamard_above_tile(x, numel, log_size, stream)});
 }
 
 }  // namespace abtrain::kernels

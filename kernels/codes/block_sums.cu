@@ -17,19 +17,17 @@ __device__ float norm_of(float squares) {
 // Uses 128 lanes per block: lane i sums the squares of elements i, i + 128,
 // ...; then the upper half of the lanes is added to the lower half until one is
 // left. 32 threads process a block, with four lanes each.
-__global__ void __launch_bounds__(kThreads) norms_kernel(
-    const float* x, std::int64_t numel, std::int64_t blocks, int log_size, float* norms,
-    bool wide) {
+__global__ void __launch_bounds__(kThreads) norms_kernel(const BlockNorms job, bool wide) {
   using Four = Packet<float, 4>;
   auto* const shared = reinterpret_cast<Four*>(shared_memory());
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t block = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
   float sum[4] = {};
-  if (block < blocks) {
-    const std::int64_t end = (block + 1) << log_size;
-    for (std::int64_t i = (block << log_size) + 4 * lane; i < end; i += kUnit) {
+  if (block < job.blocks) {
+    const std::int64_t end = (block + 1) << job.log_size;
+    for (std::int64_t i = (block << job.log_size) + 4 * lane; i < end; i += kUnit) {
       float values[4];
-      load_first(x + i, numel - i, wide, values);
+      load_first(job.x + i, job.numel - i, wide, values);
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
         sum[v] = ::fmaf(values[v], values[v], sum[v]);
@@ -49,23 +47,22 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(
     }
     __syncthreads();
   }
-  if (lane == 0 && block < blocks) {
-    norms[block] = norm_of((sum[0] + sum[2]) + (sum[1] + sum[3]));
+  if (lane == 0 && block < job.blocks) {
+    job.norms[block] = norm_of((sum[0] + sum[2]) + (sum[1] + sum[3]));
   }
 }
 
 // For blocks of fewer than 128 elements: one thread per block.
-__global__ void small_norms_kernel(
-    const float* x, std::int64_t numel, std::int64_t blocks, int log_size, float* norms) {
+__global__ void small_norms_kernel(const BlockNorms job) {
   const std::int64_t block = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (block >= blocks) {
+  if (block >= job.blocks) {
     return;
   }
   float sum[kUnit];
-  const int size = 1 << log_size;
+  const int size = 1 << job.log_size;
   for (int i = 0; i < size; ++i) {
-    const std::int64_t place = (block << log_size) + i;
-    const float value = place < numel ? x[place] : 0.0f;
+    const std::int64_t place = (block << job.log_size) + i;
+    const float value = place < job.numel ? job.x[place] : 0.0f;
     sum[i] = value * value;
   }
   for (int half = size / 2; half > 0; half /= 2) {
@@ -73,7 +70,7 @@ __global__ void small_norms_kernel(
       sum[i] += sum[i + half];
     }
   }
-  norms[block] = norm_of(sum[0]);
+  job.norms[block] = norm_of(sum[0]);
 }
 
 __device__ std::uint32_t clamped(std::uint32_t sum, int offset, int& count) {
@@ -150,16 +147,13 @@ __global__ void scale_kernel(const UpdateScale job) {
 
 }  // namespace
 
-int block_norms(
-    const float* x, std::int64_t numel, std::int64_t blocks, int log_size, float* norms,
-    void* stream) {
-  if (std::int64_t{1} << log_size < kUnit) {
-    return launch(
-        small_norms_kernel, (blocks + 63) / 64, 64, 0, stream, x, numel, blocks, log_size, norms);
+int block_norms(const BlockNorms& job, void* stream) {
+  if (std::int64_t{1} << job.log_size < kUnit) {
+    return launch(small_norms_kernel, (job.blocks + 63) / 64, 64, 0, stream, job);
   }
   return launch(
-      norms_kernel, (blocks + kThreads / 32 - 1) / (kThreads / 32), kThreads,
-      kThreads * 4 * sizeof(float), stream, x, numel, blocks, log_size, norms, is_aligned(x, 16));
+      norms_kernel, (job.blocks + kThreads / 32 - 1) / (kThreads / 32), kThreads,
+      kThreads * 4 * sizeof(float), stream, job, is_aligned(job.x, 16));
 }
 
 int sum_codes(const SumCodes& job, void* stream) {

@@ -18,9 +18,15 @@ namespace abtrain::kernels {
 
 // norms[b] = square root of the sum of squares of block b, or infinity if that
 // is NaN.
-ABT_LAUNCHER int block_norms(
-    const float* x, std::int64_t numel, std::int64_t blocks, int log_size, float* norms,
-    void* stream);
+struct BlockNorms {
+  const float* x;
+  std::int64_t numel;  // zeros follow up to the last block
+  std::int64_t blocks;
+  int log_size;
+  float* norms;
+};
+ABT_LAUNCHER int block_norms(const BlockNorms& job, void* stream);
+void work_on_host(const BlockNorms& job);
 
 struct Quantize {
   BlockCoding coding;

@@ -39,7 +39,7 @@ void gelu_of(const at::Tensor& x, const at::Tensor& y, const at::Tensor& slope) 
   float* values = y.mutable_data_ptr<float>();
   float* slopes = slope.defined() ? slope.mutable_data_ptr<float>() : nullptr;
   at::parallel_for(0, x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    ops::compiled_for(ops::best_simd(), [&]() ABT_INLINED {
+    ops::vectorized([&]() ABT_INLINED {
       if (slopes != nullptr) {
         gelu_of<true>(from + begin, values + begin, slopes + begin, end - begin);
       } else {

@@ -75,8 +75,7 @@ void multiply(
   const auto* const left = p.const_data_ptr<float>();
   const auto* const right = q.const_data_ptr<float>();
   auto* const to = out.mutable_data_ptr<float>();
-  compiled_for(
-      best_simd(), [&]() ABT_INLINED { add_product(left, right, to, shape, sign, fresh); });
+  vectorized([&]() ABT_INLINED { add_product(left, right, to, shape, sign, fresh); });
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include "base/error.h"
 #include "device/tensor_text.h"
 #include "kernels/blocks/hadamard.h"
-#include "ops/cpu/quantize.h"
-#include "ops/hadamard.h"
 #include "ops/quantize_job.h"
 #include "ops/team_host.h"
 
@@ -72,25 +70,24 @@ void do_coding(
 }  // namespace
 
 std::int64_t unit_of(std::int64_t block) {
-  return kernels::unit_of(exact_log2(block, "quantize: block"));
+  return kernels::unit_of(log_of(block));
 }
 
 void block_norms(const at::Tensor& u, std::int64_t block, const at::Tensor& norms) {
-  const int log_size = exact_log2(block, "block_norms: block");
+  const int log_size = log_of(block);
   const std::int64_t all = units_of(u.numel(), block) * unit_of(block);
   ABT_ASSERT(
       is_flat(u, at::kFloat, u) && is_flat(norms, at::kFloat, u) && norms.numel() == all / block,
       "block_norms: expected {} norms of {} in blocks of {}, got {}", all / block, u.sizes(), block,
       norms.sizes());
-  if (u.is_cuda()) {
-    launch("block_norms", u.device(), [&](void* stream) {
-      return kernels::block_norms(
-          u.const_data_ptr<float>(), u.numel(), norms.numel(), log_size,
-          norms.mutable_data_ptr<float>(), stream);
-    });
-  } else {
-    block_norms_cpu(u, log_size, norms, best_simd());
-  }
+  const kernels::BlockNorms job{
+      .x = u.const_data_ptr<float>(),
+      .numel = u.numel(),
+      .blocks = norms.numel(),
+      .log_size = log_size,
+      .norms = norms.mutable_data_ptr<float>(),
+  };
+  dispatch("block_norms", job, u.device(), kernels::block_norms);
 }
 
 void quantize_blocks(

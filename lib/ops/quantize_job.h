@@ -3,18 +3,29 @@
 // them exactly as the ops do.
 #pragma once
 
+#include <bit>
+
+#include "base/error.h"
 #include "kernels/codes/quantize.h"
-#include "ops/hadamard.h"
 #include "ops/quantize.h"
 
 namespace abtrain::ops {
+
+// Base-2 logarithm of a block's size.
+inline int log_of(std::int64_t block) {
+  ABT_ASSERT(
+      block >= 1 && block <= (std::int64_t{1} << 30) &&
+          std::has_single_bit(static_cast<std::uint64_t>(block)),
+      "quantize: expected a block of a power of two up to 2^30, got {}", block);
+  return std::countr_zero(static_cast<std::uint64_t>(block));
+}
 
 inline kernels::BlockCoding block_coding(
     std::int64_t numel, const at::Tensor& ranges, const Coding& c) {
   return {
       .numel = numel,
       .blocks = ranges.numel(),
-      .log_size = exact_log2(c.block, "quantize: block"),
+      .log_size = log_of(c.block),
       .rotate = c.rotate,
       .lanes = c.lanes,
       .limit = c.limit,

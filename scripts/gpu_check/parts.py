@@ -166,8 +166,7 @@ def kernels(context):
                               if int(batch) == max(batches) and name == form), default=None)
     # The kernels that transform, pack or unpack all numbers.
     packing = {f"{name} {batch}{rest}": float(share) / 100 for name, _, batch, rest, share in rows
-               if re.fullmatch("hadamard|(thc|signs|codes|bytes|sums), (encode|decode|mean of 4)",
-                               name)}
+               if re.fullmatch("(thc|signs|codes|bytes|sums), (encode|decode|mean of 4)", name)}
     return {"batch": max(batches), "augment_share": worst("augment"),
             "augment_erase_share": worst("augment, erase"), "packing_shares": packing,
             "table": output}

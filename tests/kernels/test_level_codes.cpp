@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "code_buffers.h"
-#include "ops/cpu/level_codes.h"
+#include "ops/cpu/simd.h"
 #include "ops/level_codes.h"
 
 namespace abtrain::kernels {
@@ -47,7 +47,8 @@ TEST(LevelKernel, EncodesAboveACutAsTheCpuToTheBit) {
         };
         run([](const EncodeAbove& job) { ASSERT_EQ(encode_above(job, nullptr), 0); });
         for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
-          run([&](const EncodeAbove& job) { work_on_host(job, simd); });
+          ops::simd_in_use = simd;
+          run([](const EncodeAbove& job) { work_on_host(job); });
           EXPECT_TRUE(same_bits(sums[0], sums.back())) << cut;
           EXPECT_TRUE(same_bits(wires[0], wires.back())) << cut;
         }
@@ -127,7 +128,8 @@ TEST(LevelKernel, AveragesAsTheCpuToTheBit) {
       };
       run([](const AverageLevels& job) { ASSERT_EQ(average_levels(job, nullptr), 0); });
       for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
-        run([&](const AverageLevels& job) { work_on_host(job, simd); });
+        ops::simd_in_use = simd;
+        run([](const AverageLevels& job) { work_on_host(job); });
         EXPECT_TRUE(same_bits(means[0], means.back())) << workers;
       }
       at::Tensor other[2];

@@ -12,8 +12,8 @@
 
 #include "base/random.h"
 #include "device/devices.h"
-#include "ops/cpu/quantize.h"
 #include "ops/cpu/random_words.h"
+#include "ops/cpu/simd.h"
 #include "ops/quantize.h"
 #include "quantize_cases.h"
 #include "tensors.h"
@@ -27,7 +27,8 @@ TEST(RandomWords, AreThoseOfTheStream) {
       for (const std::int64_t blocks : {0, 1, 7, 8, 9, 40}) {
         std::vector<std::uint32_t> words(static_cast<std::size_t>(4 * blocks));
         const auto stream = kernels::random_stream(77, RandomPurpose::Rounding, 5, 6);
-        random_words(stream, first, blocks, words.data(), simd);
+        simd_in_use = simd;
+        random_words(stream, first, blocks, words.data());
         for (std::int64_t i = 0; i < blocks; ++i) {
           const auto place = static_cast<std::uint64_t>(first + i);
           std::uint32_t wanted[] = {
@@ -51,8 +52,9 @@ TEST(BlockNorms, EqualFloat64) {
       const at::Tensor wanted = all.view({-1, block}).square().sum(1).sqrt();
       const at::Tensor norms = norms_of(u, block);
       EXPECT_TRUE(norms.to(at::kDouble).allclose(wanted, 1e-6, 0)) << block;
-      const at::Tensor plain = at::empty_like(norms);
-      block_norms_cpu(u, std::countr_zero(static_cast<std::uint64_t>(block)), plain, Simd::Plain);
+      simd_in_use = Simd::Plain;
+      const at::Tensor plain = norms_of(u, block);
+      simd_in_use = best_simd();
       EXPECT_TRUE(same_bits(norms, plain)) << block << " " << numel;
     }
   }

@@ -1,4 +1,4 @@
-#include "ops/hadamard.h"
+#include "ops/cpu/hadamard.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
@@ -8,8 +8,7 @@
 
 #include <bit>
 
-#include "device/devices.h"
-#include "ops/cpu/hadamard.h"
+#include "ops/cpu/simd.h"
 #include "quantize_cases.h"
 #include "tensors.h"
 
@@ -26,6 +25,13 @@ at::Tensor matrix(std::int64_t size) {
     }
   }
   return h;
+}
+
+void hadamard(const at::Tensor& x, std::int64_t size) {
+  for (std::int64_t begin = 0; begin < x.numel(); begin += size) {
+    hadamard_block(
+        x.mutable_data_ptr<float>() + begin, std::countr_zero(static_cast<std::uint64_t>(size)));
+  }
 }
 
 TEST(Hadamard, EqualsTheMatrixOfEachBlock) {
@@ -78,29 +84,11 @@ TEST(Hadamard, HasTheSameBitsWithAndWithoutAvx2) {
   for (int log = 0; log <= 17; ++log) {
     const at::Tensor a = numbers(std::int64_t{1} << log);
     const at::Tensor b = a.clone();
-    hadamard_block(a.mutable_data_ptr<float>(), log, Simd::Plain);
-    hadamard_block(b.mutable_data_ptr<float>(), log, Simd::Avx2);
+    simd_in_use = Simd::Plain;
+    hadamard_block(a.mutable_data_ptr<float>(), log);
+    simd_in_use = Simd::Avx2;
+    hadamard_block(b.mutable_data_ptr<float>(), log);
     EXPECT_TRUE(same_bits(a, b)) << log;
-  }
-}
-
-TEST(Hadamard, RefusesWhatDoesNotFit) {
-  EXPECT_THROW(hadamard(numbers(12), 3), std::logic_error);
-  EXPECT_THROW(hadamard(numbers(12), 8), std::logic_error);
-  EXPECT_THROW(hadamard(numbers(16).to(at::kDouble), 8), std::logic_error);
-  EXPECT_THROW(hadamard(numbers(16).view({4, 4}), 4), std::logic_error);
-}
-
-TEST(GpuHadamard, EqualsTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  for (int log = 0; log <= 18; ++log) {
-    const at::Tensor x = numbers(std::int64_t{3} << log);
-    const at::Tensor on_gpu = x.to(at::Device(at::kCUDA, 0));
-    hadamard(x, std::int64_t{1} << log);
-    hadamard(on_gpu, std::int64_t{1} << log);
-    EXPECT_TRUE(same_bits(on_gpu.cpu(), x)) << log;
   }
 }
 

@@ -15,7 +15,7 @@
 
 #include "base/random.h"
 #include "device/devices.h"
-#include "ops/cpu/quantize.h"
+#include "ops/cpu/simd.h"
 #include "ops/quantize_job.h"
 #include "quantize_cases.h"
 #include "tensors.h"
@@ -137,9 +137,9 @@ TEST(Quantize, HasTheSameBitsInEveryForm) {
       const auto run = [&](Simd simd) {
         std::vector<at::Tensor> results = {
             u.clone(), code_buffer(numel, coding), at::empty({numel})};
-        work_on_host(quantize_job(results[0], ranges, coding, true, results[1]), simd);
-        work_on_host(
-            dequantize_job({results[1], coding.offset, 3}, ranges, coding, results[2]), simd);
+        simd_in_use = simd;
+        work_on_host(quantize_job(results[0], ranges, coding, true, results[1]));
+        work_on_host(dequantize_job({results[1], coding.offset, 3}, ranges, coding, results[2]));
         return results;
       };
       at::set_num_threads(1);

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/codes/quantize.h"
 #include "ops/cpu/code_blocks.h"
-#include "ops/cpu/quantize.h"
 
 namespace abtrain::ops {
 
@@ -51,31 +51,30 @@ ABT_INLINE std::uint32_t sum_shards(
 
 }  // namespace
 
-void block_norms_cpu(const at::Tensor& u, int log_size, const at::Tensor& norms, Simd simd) {
-  constexpr int kSumLanes = static_cast<int>(kernels::kUnit);
-  const auto* const x = u.const_data_ptr<float>();
-  auto* const out = norms.mutable_data_ptr<float>();
-  const std::int64_t numel = u.numel();
-  const std::int64_t size = std::int64_t{1} << log_size;
-  const auto norm_of = [=](std::int64_t b) ABT_INLINED {
-    const std::int64_t present = std::clamp<std::int64_t>(numel - b * size, 0, size);
-    const float* const block = x + b * size;
-    const int used = static_cast<int>(std::min<std::int64_t>(size, kSumLanes));
-    const float norm = std::sqrt(dot_in_lanes<kSumLanes, float>(block, block, present, used));
-    out[b] = norm == norm ? norm : std::numeric_limits<float>::infinity();
-  };
-  for_blocks(norms.numel(), norm_of, std::max<std::int64_t>(1, 65536 / size), simd);
-}
-
 }  // namespace abtrain::ops
 
 namespace abtrain::kernels {
 
+void work_on_host(const BlockNorms& job) {
+  constexpr int kSumLanes = static_cast<int>(kUnit);
+  const std::int64_t size = std::int64_t{1} << job.log_size;
+  ops::for_blocks(
+      job.blocks,
+      [=](std::int64_t b) ABT_INLINED {
+        const std::int64_t present = std::clamp<std::int64_t>(job.numel - b * size, 0, size);
+        const float* const block = job.x + b * size;
+        const int used = static_cast<int>(std::min<std::int64_t>(size, kSumLanes));
+        const float norm =
+            std::sqrt(ops::dot_in_lanes<kSumLanes, float>(block, block, present, used));
+        job.norms[b] = norm == norm ? norm : std::numeric_limits<float>::infinity();
+      },
+      std::max<std::int64_t>(1, 65536 / size));
+}
+
 void work_on_host(const SumCodes& job) {
   std::uint32_t tail[kTailBytes / 4] = {};
-  ops::compiled_for(ops::best_simd(), [&]() ABT_INLINED {
-    tail[0] = ops::sum_shards(job.in, job.bytes, job.members, job.out);
-  });
+  ops::vectorized(
+      [&]() ABT_INLINED { tail[0] = ops::sum_shards(job.in, job.bytes, job.members, job.out); });
   std::memcpy(job.out + job.bytes, tail, sizeof(tail));
 }
 

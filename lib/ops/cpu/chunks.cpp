@@ -39,20 +39,6 @@ ABT_INLINE void norms_of_chunks(
   }
 }
 
-// wire = x / members; x -= members * wire. scratch: `count` elements.
-ABT_INLINE void send_halves(
-    float* x, std::int64_t count, float members, c10::Half* wire, float* scratch) {
-  const float share = 1.0f / members;
-  for (std::int64_t i = 0; i < count; ++i) {
-    scratch[i] = x[i] * share;
-  }
-  from_float(scratch, wire, count);
-  to_float(wire, scratch, count);
-  for (std::int64_t i = 0; i < count; ++i) {
-    x[i] = __builtin_fmaf(-members, scratch[i], x[i]);
-  }
-}
-
 constexpr std::int64_t kTile = 2048;  // wire elements per tile
 
 // Walks the wire. A run is what is contiguous in u, cut where a tile ends.
@@ -103,7 +89,7 @@ class Walk {
 }  // namespace
 
 void work_on_host(const AddWithNorms& job) {
-  compiled_for(best_simd(), [&]() ABT_INLINED {
+  vectorized([&]() ABT_INLINED {
     // Two loops instead of a branch in each iteration.
     if (job.add) {
       norms_of_chunks(job.u, job.g, true, job.numel, job.chunk, job.norms);
@@ -126,7 +112,7 @@ void work_on_host(const TakeChunks& job) {
       std::copy_n(job.u + place, valid, numbers.data() + at);
       std::fill_n(numbers.data() + at + valid, padding, 0.0f);
     });
-    compiled_for(best_simd(), [&]() ABT_INLINED {
+    vectorized([&]() ABT_INLINED {
       send_halves(numbers.data(), size, members, wire + begin, scratch.data());
     });
     back.tile(size, [&](auto at, auto place, auto valid, auto) {

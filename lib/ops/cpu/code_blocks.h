@@ -118,10 +118,9 @@ Sum add_parts(const float* parts, int stride, std::int64_t begin, std::int64_t e
 // threads as ATen has. `work` must be a lambda marked ABT_INLINED. `grain` is
 // the smallest number of blocks worth a thread.
 template <class Work>
-void for_blocks(
-    std::int64_t count, const Work& work, std::int64_t grain = 16, Simd simd = best_simd()) {
+void for_blocks(std::int64_t count, const Work& work, std::int64_t grain = 16) {
   at::parallel_for(0, count, grain, [&](std::int64_t begin, std::int64_t end) {
-    compiled_for(simd, [&]() ABT_INLINED {
+    vectorized([&]() ABT_INLINED {
       for (std::int64_t b = begin; b < end; ++b) {
         work(b);
       }

@@ -82,7 +82,7 @@ void to_float(const c10::BFloat16* in, float* out, std::int64_t count) {
 }
 
 void from_float(const float* in, c10::BFloat16* out, std::int64_t count) {
-  compiled_for(best_simd(), [&]() ABT_INLINED { round_to_bf16(in, out, count); });
+  vectorized([&]() ABT_INLINED { round_to_bf16(in, out, count); });
 }
 
 }  // namespace abtrain::ops

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/host_device.h"
+
 namespace abtrain::ops {
 
 void to_float(const c10::Half* in, float* out, std::int64_t count);
@@ -19,6 +21,20 @@ inline void to_float(const float* in, float* out, std::int64_t count) {
 }
 inline void from_float(const float* in, float* out, std::int64_t count) {
   std::copy_n(in, count, out);
+}
+
+// wire = x / members; x -= members * wire. scratch: `count` elements.
+ABT_INLINE void send_halves(
+    float* x, std::int64_t count, float members, c10::Half* wire, float* scratch) {
+  const float share = 1.0f / members;
+  for (std::int64_t i = 0; i < count; ++i) {
+    scratch[i] = x[i] * share;
+  }
+  from_float(scratch, wire, count);
+  to_float(wire, scratch, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    x[i] = __builtin_fmaf(-members, scratch[i], x[i]);
+  }
 }
 
 }  // namespace abtrain::ops

@@ -1,8 +1,9 @@
 #include "ops/cpu/hadamard.h"
 
 #include <algorithm>
+#include <cstdint>
 
-#include "ops/cpu/code_blocks.h"
+#include "ops/cpu/simd.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -130,9 +131,9 @@ void stages_avx2(float* x, std::int64_t size, int from, int to) {
 constexpr auto* stages_avx2 = stages_plain;
 #endif
 
-void stages(float* x, int log_size, int from, Simd simd) {
+void stages(float* x, int log_size, int from) {
   const std::int64_t size = std::int64_t{1} << log_size;
-  if (simd == Simd::Avx2) {
+  if (simd_in_use == Simd::Avx2) {
     stages_avx2(x, size, from, log_size);
   } else {
     stages_plain(x, size, from, log_size);
@@ -141,27 +142,17 @@ void stages(float* x, int log_size, int from, Simd simd) {
 
 }  // namespace
 
-void hadamard_block(float* x, int log_size, Simd simd) {
+void hadamard_block(float* x, int log_size) {
   if (log_size <= kCacheLog) {
-    stages(x, log_size, 0, simd);
+    stages(x, log_size, 0);
     return;
   }
   // Parts that fit the cache go first; one more pass does the last stages.
   const int part_log = std::max(log_size - 3, kCacheLog);
   for (std::int64_t part = 0; part < std::int64_t{1} << (log_size - part_log); ++part) {
-    hadamard_block(x + (part << part_log), part_log, simd);
+    hadamard_block(x + (part << part_log), part_log);
   }
-  stages(x, log_size, part_log, simd);
-}
-
-void hadamard_cpu(const at::Tensor& x, int log_size) {
-  float* data = x.mutable_data_ptr<float>();
-  const Simd simd = best_simd();
-  const std::int64_t grain = std::max<std::int64_t>(1, std::int64_t{65536} >> log_size);
-  for_blocks(
-      x.numel() >> log_size,
-      [&](std::int64_t b) ABT_INLINED { hadamard_block(data + (b << log_size), log_size, simd); },
-      grain);
+  stages(x, log_size, part_log);
 }
 
 }  // namespace abtrain::ops

@@ -1,17 +1,11 @@
-// The transform of hadamard.h on the CPU.
+// The Walsh-Hadamard transform on the CPU, in place and unscaled: H H x = size x,
+// with the rows of H in their natural (Sylvester) order. Sums are taken in one
+// order, stage by stage, so every device gives the same bits.
 #pragma once
-
-#include <ATen/core/Tensor.h>
-
-#include <cstdint>
-
-#include "ops/cpu/simd.h"
 
 namespace abtrain::ops {
 
-void hadamard_cpu(const at::Tensor& x, int log_size);
-
 // One block of 2^log_size elements.
-void hadamard_block(float* x, int log_size, Simd simd);
+void hadamard_block(float* x, int log_size);
 
 }  // namespace abtrain::ops

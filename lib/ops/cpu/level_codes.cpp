@@ -1,7 +1,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ops/cpu/level_codes.h"
+#include "kernels/codes/level_codes.h"
 #include "ops/cpu/level_codes_simd.h"
 #include "ops/cpu/random_words.h"
 
@@ -33,20 +33,20 @@ ABT_INLINE float float_sign(std::uint32_t code) {
   return static_cast<float>(sign_of(code));
 }
 
-ABT_INLINE void work(const EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
+ABT_INLINE void work(const EncodeAbove& job, std::int64_t w) {
   alignas(64) std::uint8_t codes[kCodeBytes] = {};
   for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
     const CodeBlock& block = job.table.blocks[b];
     const float cut = job.cuts[block.slot];
     Sent sent;
     if (block.count == kBlock) {
-      sent = encode(job.u + block.begin, cut, codes);
+      sent = encode_window(job.u + block.begin, cut, codes);
     } else {
       // The zero padding is never above the cut.
       alignas(64) float scratch[kBlock] = {};
       std::uint8_t own[kCodeBytes];
       std::copy_n(job.u + block.begin, block.count, scratch + place);
-      sent = encode(scratch, cut, own);
+      sent = encode_window(scratch, cut, own);
       for (int i = 0; i < kCodeBytes; ++i) {
         codes[i] |= own[i];
       }
@@ -69,7 +69,7 @@ ABT_INLINE void work(const EncodeByChance& job, std::int64_t w) {
   const std::int64_t bytes = packed_bytes(count);
   alignas(64) std::uint8_t codes[kBlock];
   alignas(64) std::uint32_t random[kBlock];
-  random_words(job.random, w * kCodeBytes, bytes, random, best_simd());
+  random_words(job.random, w * kCodeBytes, bytes, random);
   for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
     const CodeBlock& block = job.table.blocks[b];
     const float level = job.levels[block.slot];
@@ -112,7 +112,7 @@ ABT_INLINE void work(const SubtractLevels& job, std::int64_t w) {
   });
 }
 
-void work(const AverageLevels& job, AverageWindow* average, std::int64_t w) {
+void work(const AverageLevels& job, std::int64_t w) {
   const std::int64_t head = 4 * job.table.tensor_count;
   const std::int64_t stride = head + packed_bytes(job.table.numel);
   std::vector<Multiples> levels(static_cast<std::size_t>(job.workers));
@@ -129,7 +129,7 @@ void work(const AverageLevels& job, AverageWindow* average, std::int64_t w) {
             level * float_sign(static_cast<std::uint32_t>(code & 3));
       }
     }
-    average(run, place, place + block.count);
+    average_window(run, place, place + block.count);
   });
 }
 
@@ -145,10 +145,9 @@ ABT_INLINE void work(const AverageByteLevels& job, std::int64_t b) {
 
 }  // namespace
 
-void work_on_host(const EncodeAbove& job, Simd simd) {
+void work_on_host(const EncodeAbove& job) {
   const LevelTensors& table = job.table;
-  EncodeWindow* const encode = encode_window(simd);
-  for_blocks(table.window_count, [&](std::int64_t w) ABT_INLINED { work(job, encode, w); });
+  for_blocks(table.window_count, [&](std::int64_t w) ABT_INLINED { work(job, w); });
   for (std::int64_t t = 0; t < table.tensor_count; ++t) {
     const std::int64_t first = table.tensors[t];
     const std::int64_t end = table.tensors[t + 1];
@@ -164,19 +163,11 @@ void work_on_host(const EncodeByChance& job) {
 void work_on_host(const SubtractLevels& job) {
   for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED { work(job, w); });
 }
-void work_on_host(const AverageLevels& job, Simd simd) {
-  AverageWindow* const average = average_window(simd);
-  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED { work(job, average, w); });
+void work_on_host(const AverageLevels& job) {
+  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED { work(job, w); });
 }
 void work_on_host(const AverageByteLevels& job) {
   for_blocks(job.table.block_count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
-}
-
-void work_on_host(const EncodeAbove& job) {
-  work_on_host(job, best_simd());
-}
-void work_on_host(const AverageLevels& job) {
-  work_on_host(job, best_simd());
 }
 
 }  // namespace abtrain::kernels

@@ -147,17 +147,17 @@ ABT_AVX2 void average_avx2(const AverageRun& run, std::int64_t first, std::int64
 }
 #undef ABT_AVX2
 #else
-constexpr EncodeWindow* encode_window_avx2 = encode_window_plain;
-constexpr AverageWindow* average_avx2 = average_plain;
+constexpr auto* encode_window_avx2 = encode_window_plain;
+constexpr auto* average_avx2 = average_plain;
 #endif
 
 }  // namespace
 
-EncodeWindow* encode_window(Simd simd) {
-  return simd == Simd::Avx2 ? encode_window_avx2 : encode_window_plain;
+Sent encode_window(const float* x, float cut, std::uint8_t* codes) {
+  return (simd_in_use == Simd::Avx2 ? encode_window_avx2 : encode_window_plain)(x, cut, codes);
 }
-AverageWindow* average_window(Simd simd) {
-  return simd == Simd::Avx2 ? average_avx2 : average_plain;
+void average_window(const AverageRun& run, std::int64_t first, std::int64_t end) {
+  (simd_in_use == Simd::Avx2 ? average_avx2 : average_plain)(run, first, end);
 }
 
 }  // namespace abtrain::ops

@@ -40,8 +40,7 @@ struct Sent {
 
 // Writes the codes (kCodeBytes) of a window's elements (kBlock, padded with
 // zeros) that are above the cut.
-using EncodeWindow = Sent(const float* x, float cut, std::uint8_t* codes);
-EncodeWindow* encode_window(Simd simd);
+Sent encode_window(const float* x, float cut, std::uint8_t* codes);
 
 // For two-bit codes 0 .. 3: the level times the code's sign, stored twice.
 struct Multiples {
@@ -57,7 +56,6 @@ struct AverageRun {
 };
 // The means of elements first .. end - 1 of a window, summed in the workers'
 // order.
-using AverageWindow = void(const AverageRun& run, std::int64_t first, std::int64_t end);
-AverageWindow* average_window(Simd simd);
+void average_window(const AverageRun& run, std::int64_t first, std::int64_t end);
 
 }  // namespace abtrain::ops

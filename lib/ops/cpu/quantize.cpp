@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/codes/block_code.h"
+#include "kernels/codes/quantize.h"
 #include "ops/cpu/hadamard.h"
-#include "ops/cpu/quantize.h"
 #include "ops/cpu/random_words.h"
+#include "ops/cpu/simd.h"
 
 namespace abtrain::ops {
 
 namespace {
 
 using kernels::BlockCoding;
+using kernels::Lanes;
 
 // Elements are coded and signed in runs that stay in the first-level cache.
 constexpr std::int64_t kRun = 1024;
@@ -108,9 +109,8 @@ ABT_INLINE void unpack(
 // One unit: its elements, signs and roundings.
 class Unit {
  public:
-  Unit(const BlockCoding& c, Simd simd)
+  explicit Unit(const BlockCoding& c)
       : c_(c),
-        simd_(simd),
         size_(kernels::unit_of(c.log_size)),
         block_(std::int64_t{1} << c.log_size),
         x_(static_cast<std::size_t>(size_)),
@@ -118,9 +118,8 @@ class Unit {
 
   void encode(std::int64_t unit, const kernels::Quantize& job) {
     start(unit);
-    compiled_for(simd_, [&]() ABT_INLINED {
-      apply_signs(job.u + begin_, signs_.data(), 1.0f, present_, x());
-    });
+    vectorized(
+        [&]() ABT_INLINED { apply_signs(job.u + begin_, signs_.data(), 1.0f, present_, x()); });
     std::fill(x() + present_, x() + size_, 0.0f);
     rotate();
     const std::int64_t run = std::min(size_, kRun);
@@ -140,8 +139,7 @@ class Unit {
         return;
       }
       signed_run(at, [&](const std::uint32_t* signs) {
-        compiled_for(
-            simd_, [&]() ABT_INLINED { subtract_signed(x() + at, signs, value, count, u); });
+        vectorized([&]() ABT_INLINED { subtract_signed(x() + at, signs, value, count, u); });
       });
     });
   }
@@ -152,14 +150,13 @@ class Unit {
     const std::int64_t tails = job.shards > 1 ? kernels::shard_of(unit, units, job.shards) : 0;
     const auto* const codes =
         static_cast<const std::uint8_t*>(job.codes) + tails * kernels::kTailBytes;
-    compiled_for(
-        simd_, [&]() ABT_INLINED { unpack(codes, begin_, size_, c_.lanes, job.zero, x()); });
+    vectorized([&]() ABT_INLINED { unpack(codes, begin_, size_, c_.lanes, job.zero, x()); });
     rotate();
     each_block([&](std::int64_t at, std::int64_t count, float range) {
       const float value = kernels::code_value(range, c_.limit, c_.log_size, c_.rotate, job.members);
       float* const out = job.out + begin_ + at;
       signed_run(at, [&](const std::uint32_t* signs) {
-        compiled_for(simd_, [&]() ABT_INLINED { apply_signs(x() + at, signs, value, count, out); });
+        vectorized([&]() ABT_INLINED { apply_signs(x() + at, signs, value, count, out); });
       });
     });
   }
@@ -174,23 +171,22 @@ class Unit {
     present_ = std::clamp<std::int64_t>(c_.numel - begin_, 0, size_);
     if (c_.rotate) {
       random_words(
-          c_.signs, (c_.first + begin_) / kernels::kUnit, size_ / kernels::kUnit, signs_.data(),
-          simd_);
+          c_.signs, (c_.first + begin_) / kernels::kUnit, size_ / kernels::kUnit, signs_.data());
     }
   }
 
   void rotate() {
     for (std::int64_t at = 0; c_.rotate && at < size_; at += block_) {
-      hadamard_block(x() + at, c_.log_size, simd_);
+      hadamard_block(x() + at, c_.log_size);
     }
   }
 
   void make_codes(std::int64_t from, std::int64_t count, void* codes) {
     alignas(32) std::uint32_t random[kRun / 2];
     std::uint8_t made[kRun];
-    random_words(c_.rounding, (c_.first + begin_ + from) / 8, count / 8, random, simd_);
+    random_words(c_.rounding, (c_.first + begin_ + from) / 8, count / 8, random);
     const auto* const halves = reinterpret_cast<const HalfWord*>(random);
-    compiled_for(simd_, [&]() ABT_INLINED {
+    vectorized([&]() ABT_INLINED {
       for (std::int64_t i = 0; i < count;) {
         const std::int64_t part = std::min(count - i, block_);
         const float scale =
@@ -228,7 +224,6 @@ class Unit {
   }
 
   const BlockCoding& c_;
-  const Simd simd_;
   const std::int64_t size_;   // elements in the unit
   const std::int64_t block_;  // elements in a block
   std::int64_t begin_ = 0;
@@ -238,12 +233,12 @@ class Unit {
 };
 
 template <class F>
-void for_units(const BlockCoding& c, Simd simd, const F& f) {
+void for_units(const BlockCoding& c, const F& f) {
   const std::int64_t size = kernels::unit_of(c.log_size);
   at::parallel_for(
       0, (c.blocks << c.log_size) / size, std::max<std::int64_t>(1, 65536 / size),
       [&](std::int64_t begin, std::int64_t end) {
-        Unit unit(c, simd);
+        Unit unit(c);
         for (std::int64_t u = begin; u < end; ++u) {
           f(unit, u);
         }
@@ -258,18 +253,11 @@ namespace abtrain::kernels {
 
 using namespace ops;
 
-void work_on_host(const Quantize& job, Simd simd) {
-  for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) { unit.encode(u, job); });
-}
-void work_on_host(const Dequantize& job, Simd simd) {
-  for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) { unit.decode(u, job); });
-}
-
 void work_on_host(const Quantize& job) {
-  work_on_host(job, best_simd());
+  for_units(job.coding, [&](Unit& unit, std::int64_t u) { unit.encode(u, job); });
 }
 void work_on_host(const Dequantize& job) {
-  work_on_host(job, best_simd());
+  for_units(job.coding, [&](Unit& unit, std::int64_t u) { unit.decode(u, job); });
 }
 
 }  // namespace abtrain::kernels

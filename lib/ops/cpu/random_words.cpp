@@ -1,5 +1,7 @@
 #include "ops/cpu/random_words.h"
 
+#include "ops/cpu/simd.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -65,10 +67,9 @@ void eight_blocks(const RandomStream&, std::int64_t, std::uint32_t*) {}
 }  // namespace
 
 void random_words(
-    const RandomStream& stream, std::int64_t first, std::int64_t blocks, std::uint32_t* out,
-    Simd simd) {
+    const RandomStream& stream, std::int64_t first, std::int64_t blocks, std::uint32_t* out) {
   std::int64_t i = 0;
-  if (simd == Simd::Avx2) {
+  if (simd_in_use == Simd::Avx2) {
     for (; i + 8 <= blocks; i += 8) {
       eight_blocks(stream, first + i, out + 4 * i);
     }

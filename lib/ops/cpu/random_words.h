@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/random.h"
-#include "ops/cpu/simd.h"
 
 namespace abtrain::ops {
 
@@ -12,7 +11,6 @@ using kernels::RandomStream;
 
 // Writes words 4 * first .. 4 * (first + blocks) - 1 of the stream.
 void random_words(
-    const RandomStream& stream, std::int64_t first, std::int64_t blocks, std::uint32_t* out,
-    Simd simd);
+    const RandomStream& stream, std::int64_t first, std::int64_t blocks, std::uint32_t* out);
 
 }  // namespace abtrain::ops

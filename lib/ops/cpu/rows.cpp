@@ -15,17 +15,8 @@ constexpr std::int64_t kTile = 1024;
 
 ABT_INLINE void send_row(float* u, std::int64_t length, float members, c10::Half* wire) {
   float scratch[kTile];
-  const float share = 1.0f / members;
   for (std::int64_t i = 0; i < length; i += kTile) {
-    const std::int64_t count = std::min(kTile, length - i);
-    for (std::int64_t k = 0; k < count; ++k) {
-      scratch[k] = u[i + k] * share;
-    }
-    from_float(scratch, wire + i, count);
-    to_float(wire + i, scratch, count);
-    for (std::int64_t k = 0; k < count; ++k) {
-      u[i + k] = std::fma(-members, scratch[k], u[i + k]);
-    }
+    send_halves(u + i, std::min(kTile, length - i), members, wire + i, scratch);
   }
 }
 

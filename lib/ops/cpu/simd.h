@@ -10,12 +10,11 @@ using kernels::exponential;  // without a call, so that loops with it are vector
 
 enum class Simd { Plain, Avx2 };  // Avx2: with FMA and popcnt
 
+// The best that this processor has.
 Simd best_simd();
+// The one in use: the best, unless a test compares the forms.
+inline Simd simd_in_use = best_simd();
 
-// Calls work() compiled for that instruction set. `work` must be a lambda
-// marked ABT_INLINED, and what it calls marked ABT_INLINE:
-//
-//   compiled_for(best_simd(), [&]() ABT_INLINED { add(a, b, count); });
 template <class Work>
 #if defined(__x86_64__)
 __attribute__((target("avx2,fma")))
@@ -23,9 +22,13 @@ __attribute__((target("avx2,fma")))
 void with_avx2(const Work& work) {
   work();
 }
+// Calls work() compiled for the instruction set in use. `work` must be a lambda
+// marked ABT_INLINED, and what it calls marked ABT_INLINE:
+//
+//   vectorized([&]() ABT_INLINED { add(a, b, count); });
 template <class Work>
-void compiled_for(Simd simd, const Work& work) {
-  if (simd == Simd::Avx2) {
+void vectorized(const Work& work) {
+  if (simd_in_use == Simd::Avx2) {
     with_avx2(work);
   } else {
     work();
