@@ -47,13 +47,14 @@ template <class T, int kCount>
 __device__ void load_first(const T* from, std::int64_t count, bool wide, T (&x)[kCount]) {
   if (wide && count >= kCount) {
     constexpr int kPart = kCount * sizeof(T) < 16 ? kCount : 16 / sizeof(T);
+    Packet<T, kPart> parts[kCount / kPart];
 #pragma unroll
-    for (int begin = 0; begin < kCount; begin += kPart) {
-      const auto part = *reinterpret_cast<const Packet<T, kPart>*>(from + begin);
+    for (int p = 0; p < kCount / kPart; ++p) {
+      parts[p] = reinterpret_cast<const Packet<T, kPart>*>(from)[p];
+    }
 #pragma unroll
-      for (int k = 0; k < kPart; ++k) {
-        x[begin + k] = part.values[k];
-      }
+    for (int k = 0; k < kCount; ++k) {
+      x[k] = parts[k / kPart].values[k % kPart];
     }
     return;
   }

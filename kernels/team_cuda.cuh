@@ -66,20 +66,16 @@ class CudaTeam {
     return {shared.lanes[0], shared.counts[0]};
   }
   __device__ void bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
-    const EightBytes packet = reinterpret_cast<const EightBytes*>(from)[unit];
-#pragma unroll
-    for (int k = 0; k < kUnit; ++k) {
-      x[k] = packet.values[k];
-    }
+    load_first(from + unit * kUnit, kUnit, true, x);
   }
   template <class Value>
   __device__ void store_bytes(std::uint8_t* to, int unit, const Value& value) const {
-    EightBytes packet;
+    std::uint8_t x[kUnit];
 #pragma unroll
     for (int k = 0; k < kUnit; ++k) {
-      packet.values[k] = static_cast<std::uint8_t>(value(k));
+      x[k] = static_cast<std::uint8_t>(value(k));
     }
-    reinterpret_cast<EightBytes*>(to)[unit] = packet;
+    store_first(to + unit * kUnit, kUnit, true, x);
   }
   __device__ void two_bits(
       const std::uint8_t* from, int unit, std::uint32_t (&codes)[kUnit]) const {
@@ -117,8 +113,6 @@ class CudaTeam {
   };
 
  private:
-  using EightBytes = Packet<std::uint8_t, 8>;
-
   __device__ static int unit_of(int round) {
     return round * kThreads + static_cast<int>(threadIdx.x);
   }

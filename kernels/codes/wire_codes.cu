@@ -51,14 +51,7 @@ class CudaChunkTeam {
   }
   // A record's parts are filled up to words, so that a word is never cut.
   __device__ void bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
-    Bytes word = {};
-    if (left(run) > 0) {
-      word = *reinterpret_cast<const Bytes*>(from + index(run));
-    }
-#pragma unroll
-    for (int v = 0; v < kLane; ++v) {
-      x[v] = word.values[v];
-    }
+    load_first(from + index(run), left(run) > 0 ? kLane : 0, true, x);
   }
   template <class Value>
   __device__ void store_bytes(std::uint8_t* to, int run, const Value& value) const {

@@ -27,12 +27,7 @@ bool is_batch(const at::Tensor& t, const at::Tensor& pixels) {
 }  // namespace
 
 void augment_images(const AugmentBatch& batch, const Augmentation& how) {
-  const at::Tensor& pixels = batch.pixels;
-  const at::Tensor& labels = batch.labels;
-  const at::Tensor& indices = batch.indices;
-  const at::Tensor& table = batch.table;
-  const at::Tensor& images = batch.images;
-  const at::Tensor& image_labels = batch.image_labels;
+  const auto& [pixels, labels, indices, table, images, image_labels] = batch;
   ABT_ASSERT(
       pixels.dim() == 4 && is_dense(pixels, at::kByte, pixels) &&
           is_dense(labels, at::kLong, pixels) && labels.dim() == 1 &&

@@ -80,20 +80,6 @@ void reduce_rare(
   }
 }
 
-void reduce_on_gpu(
-    at::ArrayRef<at::Tensor> in, std::int64_t begin, std::int64_t count,
-    at::ArrayRef<at::Tensor> out, std::int64_t out_begin, ReduceOp op) {
-  const auto element = element_of(in.front().scalar_type());
-  if (!element) {
-    reduce_rare(in, begin, count, out, out_begin, op);
-    return;
-  }
-  launch("reduce_buffers", in.front().device(), [&](void* stream) {
-    return kernels::reduce_buffers(
-        list_of(in, begin), list_of(out, out_begin), count, *element, op, stream);
-  });
-}
-
 }  // namespace
 
 void reduce_buffers(
@@ -109,10 +95,16 @@ void reduce_buffers(
   if (count == 0) {
     return;
   }
-  if (first.is_cuda()) {
-    reduce_on_gpu(in, begin, count, out, out_begin, op);
-  } else {
+  const auto element = element_of(first.scalar_type());
+  if (!first.is_cuda()) {
     reduce_buffers_cpu(in, begin, count, out, out_begin, op);
+  } else if (!element) {
+    reduce_rare(in, begin, count, out, out_begin, op);
+  } else {
+    launch("reduce_buffers", first.device(), [&](void* stream) {
+      return kernels::reduce_buffers(
+          list_of(in, begin), list_of(out, out_begin), count, *element, op, stream);
+    });
   }
 }
 
