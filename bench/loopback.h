@@ -18,7 +18,7 @@ class Loopback : public comm::Communicator {
  public:
   explicit Loopback(int members) : Communicator(0, members) {}
 
-  std::unique_ptr<Communicator> split(int, int) override {
+  std::unique_ptr<Communicator> split(int) override {
     throw std::logic_error("a loop-back group cannot be split");
   }
   comm::Pending start(comm::Call call) override {

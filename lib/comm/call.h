@@ -30,7 +30,6 @@ struct Call {
   std::vector<std::int64_t> counts = {};  // all-gather, all-to-all
   Purpose purpose = Purpose::Metrics;
   int color = 0;             // split: the group to join
-  int key = 0;               // split: the order in it
   device::Event ready = {};  // after its owner's earlier work
 
   // Whether it sums or compares the members' elements.

@@ -59,9 +59,9 @@ class Communicator {
     return size_;
   }
 
-  // Collective. Members with the same color form a group, ordered by key, then
-  // by rank.
-  virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+  // Collective. Members with the same color form a group, in the order of their
+  // ranks.
+  virtual std::unique_ptr<Communicator> split(int color) = 0;
 
   // Reduces the members' buffers in place.
   Pending all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose);

@@ -36,9 +36,9 @@ class Metered : public Communicator {
         scope_(std::move(scope)),
         meter_(meter) {}
 
-  std::unique_ptr<Communicator> split(int color, int key) override {
+  std::unique_ptr<Communicator> split(int color) override {
     const Stopwatch watch;
-    auto part = inner_->split(color, key);
+    auto part = inner_->split(color);
     meter_.count_seconds(watch.seconds());
     return metered(std::move(part), "group", meter_);
   }

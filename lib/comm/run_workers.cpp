@@ -16,7 +16,7 @@ namespace abtrain::comm {
 
 void run_workers(
     int workers, double timeout_seconds, const std::function<void(Communicator&)>& body) {
-  LocalWorld world(workers, timeout_seconds);
+  const auto world = std::make_shared<LocalWorld>(timeout_seconds);
 #ifdef _OPENMP
   // This thread only waits from here on. While its idle threads exist, OpenMP counts more threads
   // than cores, and lets those of the workers sleep at every barrier instead of spinning a little.
@@ -25,27 +25,24 @@ void run_workers(
   std::mutex mutex;
   std::exception_ptr root;
   std::vector<std::jthread> threads;
-  const auto start = [&](std::unique_ptr<Communicator>& communicator) {
-    threads.emplace_back([&, mine = std::move(communicator)]() mutable {
-      try {
-        body(*mine);
-      } catch (...) {
-        const auto error = std::current_exception();
-        world.abort(error);
-        const std::lock_guard lock(mutex);
-        if (!root && !is_echo(error)) {
-          root = error;
-        }
-      }
-    });
-  };
   try {
-    for (auto& communicator : world.communicators()) {
-      start(communicator);
+    for (auto& communicator : communicators_of(world, workers)) {
+      threads.emplace_back([&, mine = std::move(communicator)] {
+        try {
+          body(*mine);
+        } catch (...) {
+          const auto error = std::current_exception();
+          world->abort(error);
+          const std::lock_guard lock(mutex);
+          if (!root && !is_echo(error)) {
+            root = error;
+          }
+        }
+      });
     }
   } catch (const std::system_error& error) {
     const std::size_t started = threads.size();
-    world.abort(std::current_exception());
+    world->abort(std::current_exception());
     threads.clear();
     throw Error(
         ErrorKind::Config, formatted(
@@ -53,11 +50,8 @@ void run_workers(
                                started, workers, error.what()));
   }
   threads.clear();  // joins
-  if (!root) {
-    root = world.cause();  // at most a time-out
-  }
-  if (root) {
-    std::rethrow_exception(root);
+  if (const auto cause = root ? root : world->cause()) {  // without a root at most a time-out
+    std::rethrow_exception(cause);
   }
 }
 

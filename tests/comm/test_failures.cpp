@@ -75,8 +75,8 @@ TEST_P(Abort, TheRootCauseIsThrownAndNobodyHangs) {
 TEST(AbortElsewhere, ReachesOtherGroupsAndNestedOnes) {
   std::atomic<int> told = 0;
   const auto outcome = outcome_of_workers(8, kForever, [&](Communicator& comm) {
-    auto half = comm.split(comm.rank() / 4, 0);
-    auto pair = half->split(half->rank() / 2, 0);
+    auto half = comm.split(comm.rank() / 4);
+    auto pair = half->split(half->rank() / 2);
     comm.barrier();
     if (comm.rank() == 7) {
       diverge();
@@ -103,7 +103,7 @@ TEST(AbortElsewhere, ReachesOtherGroupsAndNestedOnes) {
 
 TEST(AbortElsewhere, CheckPeersTellsWithoutACollective) {
   const auto outcome = outcome_of_workers(2, kForever, [&](Communicator& comm) {
-    auto alone = comm.split(comm.rank(), 0);
+    auto alone = comm.split(comm.rank());
     alone->check_peers();
     if (comm.rank() == 0) {
       diverge();
@@ -122,7 +122,7 @@ TEST(AbortElsewhere, AnErrorDoesNotWaitForWhatIsUnderWay) {
   // Rank 0 leaves with a call under way that rank 1, waiting for rank 0 in
   // another communicator, never makes.
   const auto outcome = outcome_of_workers(2, kForever, [&](Communicator& comm) {
-    auto other = comm.split(0, comm.rank());
+    auto other = comm.split(0);
     const at::Tensor buffer = large();
     if (comm.rank() == 0) {
       const Pending pending = comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient);
@@ -182,13 +182,12 @@ TEST(ExitCodes, NoMemoryAndNoThreadsAreTheConfigurations) {
 }
 
 TEST(AbortElsewhere, OtherWorldsGoOn) {
-  LocalWorld broken(2, kForever);
-  LocalWorld whole(1, kForever);
-  const auto bad = broken.communicators();
-  const auto good = whole.communicators();
-  EXPECT_EQ(broken.cause(), nullptr);
-  broken.abort(std::make_exception_ptr(std::runtime_error("gone")));
-  EXPECT_NE(broken.cause(), nullptr);
+  const auto broken = std::make_shared<LocalWorld>(kForever);
+  const auto bad = communicators_of(broken, 2);
+  const auto good = communicators_of(std::make_shared<LocalWorld>(kForever), 1);
+  EXPECT_EQ(broken->cause(), nullptr);
+  broken->abort(std::make_exception_ptr(std::runtime_error("gone")));
+  EXPECT_NE(broken->cause(), nullptr);
   EXPECT_THROW(bad[0]->check_peers(), Error);
   EXPECT_THROW(bad[1]->barrier(), Error);
   EXPECT_NO_THROW(good[0]->check_peers());
@@ -198,7 +197,7 @@ TEST(AbortElsewhere, OtherWorldsGoOn) {
 TEST(TimeOut, NamesTheCallAndTheWorkersThatDidNotCome) {
   std::atomic<bool> over = false;
   const auto outcome = outcome_of_workers(4, 0.1, [&](Communicator& comm) {
-    auto half = comm.split(comm.rank() / 2, 0);
+    auto half = comm.split(comm.rank() / 2);
     if (comm.rank() == 3) {
       while (!over) {
         std::this_thread::yield();
@@ -293,13 +292,12 @@ INSTANTIATE_TEST_SUITE_P(
             "Barrier", kUsual, CollectiveCall([](Communicator& comm) { comm.barrier(); }),
             "barrier"},
         std::tuple{
-            "Split", kUsual, CollectiveCall([](Communicator& comm) { comm.split(0, 0); }),
-            "split"}),
+            "Split", kUsual, CollectiveCall([](Communicator& comm) { comm.split(0); }), "split"}),
     [](const auto& test) { return std::string(std::get<0>(test.param)); });
 
 TEST(BadBuffers, AreRefusedBeforeAnythingIsPosted) {
-  LocalWorld world(1, kForever);
-  const auto comms = world.communicators();
+  const auto world = std::make_shared<LocalWorld>(kForever);
+  const auto comms = communicators_of(world, 1);
   Communicator& comm = *comms[0];
   const auto kind_of = [](const std::function<void()>& call) {
     try {
@@ -329,7 +327,7 @@ TEST(BadBuffers, AreRefusedBeforeAnythingIsPosted) {
       }),
       ErrorKind::Config);
   EXPECT_NO_THROW(comm.check_peers());
-  EXPECT_EQ(kind_of([] { LocalWorld none(0, 1); }), ErrorKind::Config);
+  EXPECT_EQ(kind_of([&] { communicators_of(world, 0); }), ErrorKind::Config);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST(GpuMeter, SecondsAreThoseOfTheStream) {
   run_workers(2, 60, [&](Communicator& base) {
     const device::OwnStream stream(gpu);
     TrafficMeter meter;
-    auto world = metered(base.split(0, base.rank()), "world", meter);
+    auto world = metered(base.split(0), "world", meter);
     const double before = meter.seconds();
     const at::Tensor buffer = at::full({1 << 24}, 1, at::TensorOptions(at::kFloat).device(gpu));
     for (int i = 0; i < 10; ++i) {

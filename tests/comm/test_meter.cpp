@@ -62,10 +62,10 @@ TEST(Meter, CountsEveryCallByScopeAndPurpose) {
   constexpr std::int64_t kNumel = 1003;
   run_workers(kWorkers, 20, [&](Communicator& base) {
     TrafficMeter meter;
-    auto world = metered(base.split(0, base.rank()), "world", meter);
+    auto world = metered(base.split(0), "world", meter);
     const int rank = world->rank();
     EXPECT_EQ(world->size(), kWorkers);
-    auto group = world->split(rank / 2, rank);
+    auto group = world->split(rank / 2);
     EXPECT_EQ(meter.training_bytes(), 0);
 
     const auto buffer = at::zeros({kNumel}, at::kHalf);
@@ -89,7 +89,7 @@ TEST(Meter, CountsEveryCallByScopeAndPurpose) {
         .wait();
     EXPECT_EQ(meter.of("world", Purpose::Sync).bytes, (kNumel - share) * 4);
 
-    const auto to_each = world->split(0, rank);
+    const auto to_each = world->split(0);
     to_each
         ->all_to_all(
             at::zeros({kWorkers * counts[rank]}, at::kInt), at::zeros({10}, at::kInt), counts,
@@ -120,7 +120,7 @@ TEST(Meter, CountsEveryCallByScopeAndPurpose) {
 TEST(Meter, AGroupOfOneSendsNothing) {
   run_workers(1, 20, [](Communicator& base) {
     TrafficMeter meter;
-    auto world = metered(base.split(0, 0), "world", meter);
+    auto world = metered(base.split(0), "world", meter);
     const auto buffer = at::zeros({100});
     world->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
     world->broadcast(buffer, 0, Purpose::Factors).wait();
@@ -134,7 +134,7 @@ class Slow : public Communicator {
  public:
   // `spent`: the seconds of the latest call or wait.
   explicit Slow(double& spent) : Communicator(0, 2), spent_(spent) {}
-  std::unique_ptr<Communicator> split(int, int) override {
+  std::unique_ptr<Communicator> split(int) override {
     spend(spent_);
     return std::make_unique<Slow>(spent_);
   }
@@ -200,7 +200,7 @@ TEST(Meter, CountsTheTimeOfCallsAndOfWaiting) {
   }
   const auto other = [&] { return meter.other_seconds(); };
   expect_counted([&] { comm->barrier(); }, other);
-  expect_counted([&] { comm->split(0, 0); }, other);
+  expect_counted([&] { comm->split(0); }, other);
 }
 
 // On a GPU a span's seconds come later.
@@ -220,7 +220,7 @@ TEST(Meter, AddsSpansOnceTheyAreKnown) {
 TEST(Meter, WhatIsRefusedIsNotCounted) {
   run_workers(1, 20, [](Communicator& base) {
     TrafficMeter meter;
-    auto world = metered(base.split(0, 0), "world", meter);
+    auto world = metered(base.split(0), "world", meter);
     EXPECT_THROW(world->all_reduce(at::zeros({2, 2}), ReduceOp::Sum, Purpose::Gradient), Error);
     EXPECT_EQ(meter.of(Purpose::Gradient).calls, 0);
   });

@@ -165,15 +165,14 @@ TEST_P(GpuNccl, ManyUnderWayAndBuffersThatGo) {
   });
 }
 
-TEST_P(GpuNccl, SplitsByColorOrderedByKeyThenRank) {
+TEST_P(GpuNccl, SplitsByColorOrderedByRank) {
   const int n = GetParam();
   run_nccl(n, kNcclTimeout, [n](Communicator& comm, NcclWorld&, Communicator& l) {
     const int rank = comm.rank();
-    // Two halves backwards, one whole, one each; a color may be negative.
-    for (const auto& [color, key] : std::vector<std::pair<int, int>>{
-             {rank < (n + 1) / 2 ? -5 : 7, -rank}, {3, 0}, {rank, 0}}) {
-      const auto part = comm.split(color, key);
-      const auto wanted = l.split(color, key);
+    // Two halves, one whole, one each; a color may be negative.
+    for (const int color : {rank < (n + 1) / 2 ? -5 : 7, 3, rank}) {
+      const auto part = comm.split(color);
+      const auto wanted = l.split(color);
       EXPECT_EQ(part->rank(), wanted->rank());
       EXPECT_EQ(part->size(), wanted->size());
       const at::Tensor mine = at::full({1}, rank, at::kLong);
@@ -183,7 +182,7 @@ TEST_P(GpuNccl, SplitsByColorOrderedByKeyThenRank) {
       const at::Tensor expected = at::empty({part->size()}, at::kLong);
       wanted->all_gather(expected, mine, ones, Purpose::Metrics).wait();
       EXPECT_TRUE(all.equal(expected));
-      const auto own = part->split(part->rank(), 0);
+      const auto own = part->split(part->rank());
       EXPECT_EQ(own->size(), 1);
       const at::Tensor kept = mine.to(device_of(rank));
       own->all_reduce(kept, ReduceOp::Sum, Purpose::Sync).wait();
@@ -209,7 +208,7 @@ TEST(GpuNcclAlone, AWorldOfOneNeedsNoNccl) {
     comm->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
     comm->all_gather(out, buffer, {5}, Purpose::Factors).wait();
     EXPECT_TRUE(out.cpu().equal(at::arange(5, at::kFloat)));
-    EXPECT_EQ(comm->split(4, 2)->size(), 1);
+    EXPECT_EQ(comm->split(4)->size(), 1);
     comm->barrier();
   }
   world.abort(std::make_exception_ptr(std::runtime_error("gone")));

@@ -16,7 +16,7 @@ TEST_P(GpuNcclFailures, AnAbortReachesAllCommunicators) {
       run_nccl(
           GetParam(), kNcclTimeout,
           [&](Communicator& comm, NcclWorld& world, Communicator& local) {
-            const auto part = comm.split(0, comm.rank());
+            const auto part = comm.split(0);
             EXPECT_NO_THROW(part->check_peers());
             local.barrier();
             world.abort(std::make_exception_ptr(Error(ErrorKind::Diverged, "loss is not finite")));

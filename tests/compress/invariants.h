@@ -89,7 +89,7 @@ inline void run_steps(
   std::vector<std::vector<at::Tensor>> servers(size);
   comm::run_workers(n, 60, [&](comm::Communicator& base) {
     comm::TrafficMeter meter;
-    auto world = metered(base.split(0, base.rank()), "world", meter);
+    auto world = metered(base.split(0), "world", meter);
     const auto rank = static_cast<std::size_t>(world->rank());
     const at::Tensor flat = at::zeros({numel_of(slots)});
     GradientExchange exchange(options, 5);

@@ -36,7 +36,7 @@ ReducerOptions small_buckets() {
 TEST(GradientExchange, StartsABucketWhenItsSlotsAndThoseBeforeAreReady) {
   comm::run_workers(2, 20, [](Communicator& base) {
     comm::TrafficMeter meter;
-    auto world = metered(base.split(0, base.rank()), "world", meter);
+    auto world = metered(base.split(0), "world", meter);
     const auto calls = [&] { return meter.of(Purpose::Gradient).calls; };
     const at::Tensor flat = at::zeros({4 * kLayer});
     GradientExchange exchange(small_buckets(), 1);
@@ -101,7 +101,7 @@ TEST(GradientExchange, StartedEarlyItEndsLater) {
 TEST(GradientExchange, EvaluatesTheEstimate) {
   comm::run_workers(2, 20, [](Communicator& base) {
     comm::TrafficMeter meter;
-    auto world = metered(base.split(0, base.rank()), "world", meter);
+    auto world = metered(base.split(0), "world", meter);
     ReducerOptions options = small_buckets();
     options.dtype = at::kBFloat16;
     options.evaluate_every = 3;

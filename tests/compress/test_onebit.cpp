@@ -109,7 +109,7 @@ TEST(OneBit, MasksFollowTheExchangesNotTheSteps) {
     const auto slots = one_slot({numel});
     comm::run_workers(2, 60, [&](comm::Communicator& base) {
       comm::TrafficMeter meter;
-      auto world = metered(base.split(0, base.rank()), "world", meter);
+      auto world = metered(base.split(0), "world", meter);
       const at::Tensor flat = at::zeros({numel});
       GradientExchange exchange(options, 5, interval);
       exchange.bind(slots, flat, *world);

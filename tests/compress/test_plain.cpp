@@ -62,7 +62,7 @@ TEST_P(Plain, GivesTheMeanAndTheBytesThatItSays) {
       std::vector<at::Tensor> results(n);
       comm::run_workers(n, 20, [&](Communicator& base) {
         comm::TrafficMeter meter;
-        auto world = metered(base.split(0, base.rank()), "world", meter);
+        auto world = metered(base.split(0), "world", meter);
         const int rank = world->rank();
         const at::Tensor flat = gradient_of(rank, numel);
         reduce(plain(GetParam().dtype), flat, *world);

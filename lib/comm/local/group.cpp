@@ -65,13 +65,13 @@ std::vector<at::Tensor> buffers_of(const LocalOperation& operation) {
 
 }  // namespace
 
-LocalGroup::LocalGroup(std::shared_ptr<LocalState> state, std::vector<int> workers)
-    : state_(std::move(state)), workers_(std::move(workers)) {}
+LocalGroup::LocalGroup(std::shared_ptr<LocalWorld> world, std::vector<int> workers)
+    : world_(std::move(world)), workers_(std::move(workers)) {}
 
 std::shared_ptr<LocalGroup> LocalGroup::make(
-    const std::shared_ptr<LocalState>& state, std::vector<int> workers) {
-  auto group = std::make_shared<LocalGroup>(state, std::move(workers));
-  state->enlist(group);
+    const std::shared_ptr<LocalWorld>& world, std::vector<int> workers) {
+  auto group = std::make_shared<LocalGroup>(world, std::move(workers));
+  world->enlist(group);
   return group;
 }
 
@@ -84,7 +84,7 @@ std::shared_ptr<LocalOperation> LocalGroup::post(int rank, std::uint64_t sequenc
   std::shared_ptr<LocalOperation> operation;
   {
     const Lock lock(mutex_);
-    state_->throw_if_happened();
+    world_->throw_if_happened();
     auto& entry = open_[sequence];
     if (!entry) {
       entry = std::make_shared<LocalOperation>(sequence, size());
@@ -102,7 +102,7 @@ std::shared_ptr<LocalOperation> LocalGroup::post(int rank, std::uint64_t sequenc
   try {
     begin(*operation);
   } catch (...) {
-    state_->abort(std::current_exception());
+    world_->abort(std::current_exception());
     const Lock lock(mutex_);
     --operation->at_work;
     changed_.notify_all();
@@ -120,7 +120,7 @@ void LocalGroup::begin(LocalOperation& operation) {
     do_all(operation);
   }
   if (!mismatch.empty()) {
-    state_->abort(std::make_exception_ptr(Error(ErrorKind::Config, mismatch)));
+    world_->abort(std::make_exception_ptr(Error(ErrorKind::Config, mismatch)));
   }
   const Lock lock(mutex_);
   operation.mismatch = std::move(mismatch);
@@ -144,7 +144,7 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
     --operation.at_work;
     operation.ended[rank] = true;
     operation.done = --operation.missing_ends == 0;
-    if (operation.done || state_->happened()) {
+    if (operation.done || world_->happened()) {
       changed_.notify_all();
     }
     meet(lock, operation, operation.done, operation.ended);
@@ -161,10 +161,10 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
 // The caller may free its buffer once this has thrown, so members still working
 // on it finish first.
 void LocalGroup::leave_if_aborted(Lock& lock, const LocalOperation& operation) {
-  if (state_->happened()) {
+  if (world_->happened()) {
     changed_.wait(lock, [&] { return operation.at_work == 0; });
     ABT_CHECK(operation.mismatch.empty(), Config, "{}", operation.mismatch);
-    state_->throw_if_happened();
+    world_->throw_if_happened();
   }
 }
 
@@ -173,8 +173,8 @@ void LocalGroup::meet(
     Lock& lock, const LocalOperation& operation, const std::atomic<bool>& flag,
     const std::vector<bool>& members) {
   // A longer wait would overflow the clock.
-  const double seconds = std::min(state_->timeout, 1e8);
-  const auto came = [&] { return flag.load() || state_->happened(); };
+  const double seconds = std::min(world_->timeout, 1e8);
+  const auto came = [&] { return flag.load() || world_->happened(); };
   if (came() || changed_.wait_for(lock, std::chrono::duration<double>(seconds), came)) {
     return;
   }
@@ -187,7 +187,7 @@ void LocalGroup::meet(
   }
   const TimedOut late(describe(operation.calls[static_cast<std::size_t>(first)]), seconds, missing);
   lock.unlock();
-  state_->abort(std::make_exception_ptr(late));
+  world_->abort(std::make_exception_ptr(late));
   lock.lock();
 }
 
@@ -250,15 +250,12 @@ void LocalGroup::do_split(LocalOperation& operation) {
     colors[operation.calls[i].color].push_back(i);
   }
   operation.parts.resize(operation.calls.size());
-  for (auto& [color, ranks] : colors) {
-    std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
-      return operation.calls[a].key < operation.calls[b].key;
-    });
+  for (const auto& [color, ranks] : colors) {
     std::vector<int> workers;
     for (const int rank : ranks) {
       workers.push_back(workers_[rank]);
     }
-    const auto group = make(state_, workers);
+    const auto group = make(world_, workers);
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       operation.parts[ranks[i]] = {group, static_cast<int>(i)};
     }

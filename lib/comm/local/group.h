@@ -12,11 +12,9 @@
 #include <vector>
 
 #include "comm/call.h"
-#include "comm/local/state.h"
+#include "comm/local/world.h"
 
 namespace abtrain::comm {
-
-class LocalGroup;
 
 // A collective under way. Everything is guarded by the group's mutex until
 // `posted` is set; from then on the calls do not change.
@@ -46,15 +44,15 @@ struct LocalOperation {
 
 class LocalGroup {
  public:
-  LocalGroup(std::shared_ptr<LocalState> state, std::vector<int> workers);
+  LocalGroup(std::shared_ptr<LocalWorld> world, std::vector<int> workers);
   static std::shared_ptr<LocalGroup> make(
-      const std::shared_ptr<LocalState>& state, std::vector<int> workers);
+      const std::shared_ptr<LocalWorld>& world, std::vector<int> workers);
 
   int size() const {
     return static_cast<int>(workers_.size());
   }
-  LocalState& state() {
-    return *state_;
+  LocalWorld& world() {
+    return *world_;
   }
   // Posts the member's call number `sequence` (from 0). Returns at once.
   std::shared_ptr<LocalOperation> post(int rank, std::uint64_t sequence, Call call);
@@ -74,7 +72,7 @@ class LocalGroup {
   void do_share(const LocalOperation& operation, int rank) const;
   void do_split(LocalOperation& operation);
 
-  const std::shared_ptr<LocalState> state_;
+  const std::shared_ptr<LocalWorld> world_;
   const std::vector<int> workers_;  // ranks in the world
   std::mutex mutex_;
   std::condition_variable changed_;

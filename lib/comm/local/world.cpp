@@ -3,6 +3,7 @@
 #include <deque>
 #include <exception>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "comm/local/group.h"
@@ -46,8 +47,8 @@ class LocalCommunicator : public Communicator {
       : Communicator(rank, group->size()),
         member_(std::make_shared<Member>(std::move(group), rank)) {}
 
-  std::unique_ptr<Communicator> split(int color, int key) override {
-    const auto done = complete({.kind = Kind::Split, .color = color, .key = key});
+  std::unique_ptr<Communicator> split(int color) override {
+    const auto done = complete({.kind = Kind::Split, .color = color});
     const auto& [group, rank] = done->parts[this->rank()];
     return std::make_unique<LocalCommunicator>(group, rank);
   }
@@ -57,7 +58,7 @@ class LocalCommunicator : public Communicator {
   }
 
   void check_peers() override {
-    member_->group->state().throw_if_happened();
+    member_->group->world().throw_if_happened();
   }
 
   Pending start(Call call) override {
@@ -66,7 +67,7 @@ class LocalCommunicator : public Communicator {
     return Pending(
         [member = member_, operation] { member->complete_up_to(*operation); },
         [member = member_](const std::exception_ptr& error) {
-          member->group->state().abort(error);
+          member->group->world().abort(error);
         });
   }
 
@@ -82,28 +83,39 @@ class LocalCommunicator : public Communicator {
 
 }  // namespace
 
-LocalWorld::LocalWorld(int size, double timeout_seconds)
-    : size_(size), state_(std::make_shared<LocalState>(timeout_seconds)) {
-  ABT_CHECK(size > 0, Config, "workers: expected at least 1, got {}", size);
+void LocalWorld::abort(std::exception_ptr cause) noexcept {
+  if (!set(std::move(cause))) {
+    return;
+  }
+  std::vector<std::weak_ptr<LocalGroup>> groups;
+  {
+    const std::lock_guard lock(groups_mutex_);
+    groups.swap(groups_);
+  }
+  for (const auto& weak : groups) {
+    if (const auto group = weak.lock()) {
+      group->wake();
+    }
+  }
 }
 
-std::vector<std::unique_ptr<Communicator>> LocalWorld::communicators() {
-  std::vector<int> workers(size_);
-  std::iota(workers.begin(), workers.end(), 0);
-  const auto group = LocalGroup::make(state_, workers);
+void LocalWorld::enlist(const std::shared_ptr<LocalGroup>& group) {
+  const std::lock_guard lock(groups_mutex_);
+  std::erase_if(groups_, [](const auto& weak) { return weak.expired(); });
+  groups_.push_back(group);
+}
+
+std::vector<std::unique_ptr<Communicator>> communicators_of(
+    const std::shared_ptr<LocalWorld>& world, int workers) {
+  ABT_CHECK(workers > 0, Config, "workers: expected at least 1, got {}", workers);
+  std::vector<int> ranks(workers);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const auto group = LocalGroup::make(world, ranks);
   std::vector<std::unique_ptr<Communicator>> all;
-  for (int i = 0; i < size_; ++i) {
-    all.push_back(std::make_unique<LocalCommunicator>(group, i));
+  for (const int rank : ranks) {
+    all.push_back(std::make_unique<LocalCommunicator>(group, rank));
   }
   return all;
-}
-
-void LocalWorld::abort(std::exception_ptr cause) noexcept {
-  state_->abort(std::move(cause));
-}
-
-std::exception_ptr LocalWorld::cause() const {
-  return state_->cause();
 }
 
 }  // namespace abtrain::comm

@@ -14,31 +14,36 @@
 
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/failure.h"
 
 namespace abtrain::comm {
 
-class LocalState;
+class LocalGroup;
 
-class LocalWorld {
+class LocalWorld : public Failure {
  public:
   // timeout_seconds: how long a worker waits for the others in one collective.
-  LocalWorld(int size, double timeout_seconds);
-
-  // One communicator per worker, in rank order; each is used by one thread.
-  // They may outlive the world.
-  std::vector<std::unique_ptr<Communicator>> communicators();
+  explicit LocalWorld(double timeout_seconds) : timeout(timeout_seconds) {}
 
   // The first cause is kept; later ones are echoes of it.
   void abort(std::exception_ptr cause) noexcept;
-  // Null while all is well.
-  std::exception_ptr cause() const;
+  // An abort wakes the members of every group that is enlisted here.
+  void enlist(const std::shared_ptr<LocalGroup>& group);
+
+  const double timeout;
 
  private:
-  int size_;
-  std::shared_ptr<LocalState> state_;
+  std::mutex groups_mutex_;
+  std::vector<std::weak_ptr<LocalGroup>> groups_;
 };
+
+// One communicator per worker, in rank order; each is used by one thread. They
+// share ownership of the world.
+std::vector<std::unique_ptr<Communicator>> communicators_of(
+    const std::shared_ptr<LocalWorld>& world, int workers);
 
 }  // namespace abtrain::comm

@@ -1,5 +1,5 @@
 // A collective under way in one process, as streams of messages to and from
-// each other member. Used by the engine's thread only.
+// each other member. Used by the world's thread only.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace abtrain::comm {
 
-// A communicator as the engine sees it.
+// A communicator as the world's thread sees it.
 struct MpiGroup {
   MpiComm comm;
   int rank = 0;

@@ -21,10 +21,6 @@ static MPI_Request request_of(MpiHandle handle) {
   return (MPI_Request)(intptr_t)handle;
 }
 
-static MpiHandle of_request(MPI_Request request) {
-  return (MpiHandle)(intptr_t)request;
-}
-
 static int library_version(char* text) {
   int length = 0;
   return MPI_Get_library_version(text, &length);
@@ -51,9 +47,9 @@ static int copy_of_world(MpiHandle* comm) {
   return finish_comm(code, copy, comm);
 }
 
-static int split(MpiHandle comm, int color, int key, MpiHandle* part) {
+static int split(MpiHandle comm, int color, MpiHandle* part) {
   MPI_Comm made = MPI_COMM_NULL;
-  const int code = MPI_Comm_split(comm_of(comm), color, key, &made);
+  const int code = MPI_Comm_split(comm_of(comm), color, /*key=*/0, &made);
   return finish_comm(code, made, part);
 }
 
@@ -77,40 +73,19 @@ static int workers(MpiHandle comm, MpiHandle world, int size, int* workers) {
   for (int i = 0; i < size && code == MPI_SUCCESS; ++i) {
     code = MPI_Group_translate_ranks(part, 1, &i, all, &workers[i]);
   }
-  if (part != MPI_GROUP_NULL) {
+  if (code == MPI_SUCCESS) {  // an error ends the run, so the groups may stay
     MPI_Group_free(&part);
-  }
-  if (all != MPI_GROUP_NULL) {
     MPI_Group_free(&all);
   }
   return code;
 }
 
-static int send(
-    const void* data,
-    int bytes,
-    int peer,
-    int tag,
-    MpiHandle comm,
-    MpiHandle* request) {
+static int post(
+    int sends, void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request) {
   MPI_Request made = MPI_REQUEST_NULL;
-  const int code =
-      MPI_Isend(data, bytes, MPI_BYTE, peer, tag, comm_of(comm), &made);
-  *request = of_request(made);
-  return code;
-}
-
-static int receive(
-    void* data,
-    int bytes,
-    int peer,
-    int tag,
-    MpiHandle comm,
-    MpiHandle* request) {
-  MPI_Request made = MPI_REQUEST_NULL;
-  const int code =
-      MPI_Irecv(data, bytes, MPI_BYTE, peer, tag, comm_of(comm), &made);
-  *request = of_request(made);
+  const int code = sends ? MPI_Isend(data, bytes, MPI_BYTE, peer, tag, comm_of(comm), &made)
+                         : MPI_Irecv(data, bytes, MPI_BYTE, peer, tag, comm_of(comm), &made);
+  *request = (MpiHandle)(intptr_t)made;
   return code;
 }
 
@@ -123,26 +98,29 @@ static int probe(MpiHandle comm, int peer, int* there, int* tag) {
   return code;
 }
 
-// Not every Open MPI has these, so they are looked up when they are needed.
+// Not every Open MPI has these, so they are looked up once MPI is loaded.
 // MPICH has them too, but its mpiexec ends all processes when one is lost.
-static void* ulfm(const char* name) {
-#ifdef OMPI_MAJOR_VERSION
-  return dlsym(RTLD_DEFAULT, name);
-#else
-  (void)name;
-  return 0;
-#endif
-}
+static int (*ulfm_revoke)(MPI_Comm);
+static int (*ulfm_shrink)(MPI_Comm, MPI_Comm*);
+static int (*ulfm_is_revoked)(MPI_Comm, int*);
+static int (*ulfm_get_failed)(MPI_Comm, MPI_Group*);
 
 static int is_fault_tolerant(void) {
+#ifdef OMPI_MAJOR_VERSION
   static int known = -1;
   if (known < 0) {
     const char* enabled = getenv("OMPI_MCA_mpi_ft_enable");
-    known = enabled && strcmp(enabled, "0") != 0 && ulfm("MPIX_Comm_revoke") &&
-            ulfm("MPIX_Comm_shrink") && ulfm("MPIX_Comm_is_revoked") &&
-            ulfm("MPIX_Comm_get_failed");
+    ulfm_revoke = (int (*)(MPI_Comm))dlsym(RTLD_DEFAULT, "MPIX_Comm_revoke");
+    ulfm_shrink = (int (*)(MPI_Comm, MPI_Comm*))dlsym(RTLD_DEFAULT, "MPIX_Comm_shrink");
+    ulfm_is_revoked = (int (*)(MPI_Comm, int*))dlsym(RTLD_DEFAULT, "MPIX_Comm_is_revoked");
+    ulfm_get_failed = (int (*)(MPI_Comm, MPI_Group*))dlsym(RTLD_DEFAULT, "MPIX_Comm_get_failed");
+    known = enabled && strcmp(enabled, "0") != 0 && ulfm_revoke && ulfm_shrink &&
+            ulfm_is_revoked && ulfm_get_failed;
   }
   return known;
+#else
+  return 0;
+#endif
 }
 
 static int error_text(int code, char* text) {
@@ -155,35 +133,26 @@ static int error_text(int code, char* text) {
 }
 
 static int revoke(MpiHandle comm) {
-  int (*call)(MPI_Comm) = (int (*)(MPI_Comm))ulfm("MPIX_Comm_revoke");
-  return call ? call(comm_of(comm)) : MPI_ERR_OTHER;
+  return ulfm_revoke(comm_of(comm));
 }
 
 static int shrink(MpiHandle comm, MpiHandle* left) {
-  int (*call)(MPI_Comm, MPI_Comm*) =
-      (int (*)(MPI_Comm, MPI_Comm*))ulfm("MPIX_Comm_shrink");
   MPI_Comm made = MPI_COMM_NULL;
-  const int code = call ? call(comm_of(comm), &made) : MPI_ERR_OTHER;
+  const int code = ulfm_shrink(comm_of(comm), &made);
   return finish_comm(code, made, left);
 }
 
 // An error if a process of the communicator is lost. A request that ends with
 // an error does so after that is known.
 static int check(MPI_Comm comm) {
-  static int (*is_revoked)(MPI_Comm, int*);
-  static int (*get_failed)(MPI_Comm, MPI_Group*);
-  if (!is_revoked) {
-    is_revoked = (int (*)(MPI_Comm, int*))ulfm("MPIX_Comm_is_revoked");
-    get_failed = (int (*)(MPI_Comm, MPI_Group*))ulfm("MPIX_Comm_get_failed");
-  }
   int revoked = 0;
-  int code = is_revoked(comm, &revoked);
+  int code = ulfm_is_revoked(comm, &revoked);
   if (code != MPI_SUCCESS || revoked) {
     return code != MPI_SUCCESS ? code : MPI_ERR_OTHER;
   }
   MPI_Group failed = MPI_GROUP_NULL;
   int count = 0;
-  code = get_failed(comm, &failed);
+  code = ulfm_get_failed(comm, &failed);
   if (code == MPI_SUCCESS) {
     code = MPI_Group_size(failed, &count);
     MPI_Group_free(&failed);
@@ -239,8 +208,7 @@ __attribute__((visibility("default"))) const MpiTable abtrain_mpi_table = {
     .free_comm = free_comm,
     .rank_and_size = rank_and_size,
     .workers = workers,
-    .send = send,
-    .receive = receive,
+    .post = post,
     .test_some = test_some,
     .probe = probe,
     .is_fault_tolerant = is_fault_tolerant,

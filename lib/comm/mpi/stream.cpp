@@ -38,11 +38,10 @@ bool MpiStream::post() {
     under_way_.push_back(nullptr);
     MpiHandle* request = &under_way_.back();
     const MpiTable& mpi = *comm_.mpi;
-    if (way_ == Way::Send) {
-      check_mpi(mpi, mpi.send(place, count, peer_, tag_, comm_.handle, request), "MPI_Isend");
-    } else {
-      check_mpi(mpi, mpi.receive(place, count, peer_, tag_, comm_.handle, request), "MPI_Irecv");
-    }
+    const bool sends = way_ == Way::Send;
+    check_mpi(
+        mpi, mpi.post(sends, place, count, peer_, tag_, comm_.handle, request),
+        sends ? "MPI_Isend" : "MPI_Irecv");
     posted_ += count;
     moved = true;
   }

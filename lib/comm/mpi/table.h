@@ -26,14 +26,16 @@ typedef struct MpiTable {
 
   // New communicators return errors instead of ending the process.
   int (*copy_of_world)(MpiHandle* comm);
-  int (*split)(MpiHandle comm, int color, int key, MpiHandle* part);
+  // The members of a part are in the order of the whole.
+  int (*split)(MpiHandle comm, int color, MpiHandle* part);
   int (*free_comm)(MpiHandle comm);
   int (*rank_and_size)(MpiHandle comm, int* rank, int* size);
   // workers[i]: the rank in `world` of member i of a communicator of `size`.
   int (*workers)(MpiHandle comm, MpiHandle world, int size, int* workers);
 
-  int (*send)(const void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
-  int (*receive)(void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
+  // Starts to send `data`, or to receive into it.
+  int (*post)(
+      int sends, void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
   // which[0 .. *through - 1] are the indices of those requests of a communicator
   // that have completed. Where a process may be lost, requests that end with an
   // error are not freed, as MPI_Testsome would: Open MPI ends the process if what

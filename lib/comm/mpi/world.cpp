@@ -4,34 +4,37 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
 #include "base/error.h"
-#include "comm/mpi/engine.h"
 
 namespace abtrain::comm {
 
 namespace {
 
-using Engine = MpiWorld::Engine;
+constexpr double kForever = 1e8;  // seconds; more would overflow the clock
+// More than the others may need before they notice a loss.
+constexpr double kRegroupSeconds = 5;
 
 class MpiCommunicator : public Communicator {
  public:
-  MpiCommunicator(std::shared_ptr<Engine> engine, std::shared_ptr<MpiGroup> group)
+  MpiCommunicator(std::shared_ptr<MpiWorld> world, std::shared_ptr<MpiGroup> group)
       : Communicator(group->rank, group->size()),
-        engine_(std::move(engine)),
+        world_(std::move(world)),
         group_(std::move(group)) {}
 
-  std::unique_ptr<Communicator> split(int color, int key) override {
-    const auto job = engine_->post(group_, {.kind = Call::Kind::Split, .color = color, .key = key});
-    engine_->wait(*job);
-    return std::make_unique<MpiCommunicator>(engine_, job->part);
+  std::unique_ptr<Communicator> split(int color) override {
+    const auto job = world_->post(group_, {.kind = Call::Kind::Split, .color = color});
+    world_->wait(*job);
+    return std::make_unique<MpiCommunicator>(world_, job->part);
   }
 
   void barrier() override {
     const at::Tensor all = at::zeros({size()}, at::kByte);
-    engine_->wait(*engine_->post(
+    world_->wait(*world_->post(
         group_, {.kind = Call::Kind::Barrier,
                  .out = all,
                  .in = at::zeros({1}, at::kByte),
@@ -39,7 +42,7 @@ class MpiCommunicator : public Communicator {
   }
 
   void check_peers() override {
-    engine_->failure().throw_if_happened();
+    world_->check_peers();
   }
 
   Pending start(Call call) override {
@@ -50,51 +53,110 @@ class MpiCommunicator : public Communicator {
       call.out = in_place ? result.cpu() : at::empty_like(result, at::kCPU);
       call.in = in_place ? at::Tensor() : call.in.cpu();
     }
-    const auto job = engine_->post(group_, std::move(call));
+    const auto job = world_->post(group_, std::move(call));
     return Pending(
-        [engine = engine_, job, result] {
-          engine->wait(*job);
+        [world = world_, job, result] {
+          world->wait(*job);
           if (result.is_cuda()) {
             const at::NoGradGuard no_grad;
             result.copy_(job->call.out);
           }
         },
-        [engine = engine_](const std::exception_ptr& error) { engine->abort(error); });
+        [world = world_](const std::exception_ptr& error) { world->abort(error); });
   }
 
  private:
-  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<MpiWorld> world_;
   std::shared_ptr<MpiGroup> group_;
 };
 
 }  // namespace
 
-MpiWorld::MpiWorld(int rank, int size) : engine_(std::make_shared<Engine>(rank, size)) {
-  Engine::start(engine_);
-}
-
-MpiWorld::~MpiWorld() {
-  engine_->finish();
+std::shared_ptr<MpiWorld> MpiWorld::start(int rank, int size) {
+  const std::shared_ptr<MpiWorld> world(new MpiWorld(rank, size));
+  world->thread_ = std::thread([world] { world->run(); });
+  std::unique_lock lock(world->mutex_);
+  world->changed_.wait(lock, [&] { return world->world_ || world->failure_.happened(); });
+  if (world->failure_.happened()) {
+    lock.unlock();
+    world->thread_.join();
+    std::rethrow_exception(world->failure_.cause());
+  }
+  // The thread and the communicators own the world too, so its end is not theirs.
+  return {world.get(), [world](MpiWorld*) { world->finish(); }};
 }
 
 std::unique_ptr<Communicator> MpiWorld::communicator() {
-  return std::make_unique<MpiCommunicator>(engine_, engine_->world());
+  return std::make_unique<MpiCommunicator>(shared_from_this(), world_);
 }
 
-void MpiWorld::set_timeout(double seconds) {
-  engine_->set_timeout(seconds);
+void MpiWorld::finish() {
+  {
+    std::unique_lock lock(mutex_);
+    ending_ = true;
+    posted_.notify_all();
+    changed_.wait(lock, [&] { return ended_ || failure_.happened(); });
+  }
+  if (failure_.happened()) {
+    thread_.detach();  // it may be stuck in MPI forever
+  } else {
+    thread_.join();
+  }
+}
+
+std::shared_ptr<MpiWorld::Job> MpiWorld::post(std::shared_ptr<MpiGroup> group, Call call) {
+  failure_.throw_if_happened();
+  auto job = std::make_shared<Job>();
+  job->group = std::move(group);
+  job->call = std::move(call);
+  const std::lock_guard lock(mutex_);
+  inbox_.push_back(job);
+  posted_.notify_one();
+  return job;
+}
+
+void MpiWorld::wait(const Job& job) {
+  std::unique_lock lock(mutex_);
+  // A split is a blocking MPI call, which the thread cannot time.
+  const double seconds =
+      std::min(job.call.kind == Call::Kind::Split ? timeout_.load() : kForever, kForever);
+  const auto came = [&] { return job.done || failure_.happened(); };
+  const bool in_time = changed_.wait_for(lock, std::chrono::duration<double>(seconds), came);
+  if (job.done) {
+    return;
+  }
+  lock.unlock();
+  if (!in_time) {
+    abort(std::make_exception_ptr(TimedOut(describe(job.call), timeout_, {})));
+  }
+  // As it is: different calls are every worker's error, not an echo of another worker's.
+  std::rethrow_exception(failure_.cause());
 }
 
 void MpiWorld::abort(std::exception_ptr cause) noexcept {
-  engine_->abort(std::move(cause));
-}
-
-bool MpiWorld::is_fault_tolerant() const {
-  return engine_->is_fault_tolerant();
+  failure_.set(std::move(cause));
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+  posted_.notify_all();
 }
 
 std::vector<int> MpiWorld::regroup() {
-  return engine_->regroup();
+  abort(std::make_exception_ptr(Error(ErrorKind::PeerLost, "another worker is lost")));
+  std::unique_lock lock(mutex_);
+  regroups_ = true;
+  posted_.notify_all();
+  const bool done = changed_.wait_for(
+      lock, std::chrono::duration<double>(std::min(timeout_.load(), kForever) + kRegroupSeconds),
+      [&] { return !regroups_ || ended_; });
+  ABT_CHECK(
+      done, PeerLost,
+      "the workers that are left did not find each other within train.timeout ({} s)",
+      timeout_.load());
+  if (regroups_) {  // the thread has ended with an error
+    lock.unlock();
+    std::rethrow_exception(failure_.cause());
+  }
+  return left_;
 }
 
 }  // namespace abtrain::comm

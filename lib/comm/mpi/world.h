@@ -12,32 +12,43 @@
 // ends every wait with Error(PeerLost).
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/failure.h"
+#include "comm/mpi/collective.h"
 
 namespace abtrain::comm {
 
-class MpiWorld {
+class MpiWorld : public std::enable_shared_from_this<MpiWorld> {
  public:
-  // Collective (MPI_Init). rank and size are the launcher's. Throws
+  // Starts the thread, which shares ownership of the world, and initializes MPI
+  // on it. Collective (MPI_Init). rank and size are the launcher's. Throws
   // Error(Config) when MPI sees another number of processes or no MPI was found
-  // (comm/mpi/library.h).
-  MpiWorld(int rank, int size);
-  // Collective (MPI_Finalize), unless the world was aborted or has regrouped:
-  // then the process must end by _Exit, since MPI may never return.
-  ~MpiWorld();
+  // (comm/mpi/library.h). What releases the result ends MPI (MPI_Finalize, which
+  // is collective), unless the world was aborted or has regrouped: then the
+  // process must end by _Exit, since MPI may never return.
+  static std::shared_ptr<MpiWorld> start(int rank, int size);
 
   std::unique_ptr<Communicator> communicator();
-  void set_timeout(double seconds);
+  void set_timeout(double seconds) {
+    timeout_ = seconds;
+  }
   // Thread-safe; the first cause is kept.
   void abort(std::exception_ptr cause) noexcept;
 
   // Whether regroup() can work: the other processes outlive a lost one (Open
   // MPI 5, `mpirun --with-ft ulfm`).
-  bool is_fault_tolerant() const;
+  bool is_fault_tolerant() const {
+    return mpi_->is_fault_tolerant() != 0;
+  }
   // Makes a new world of those that are left, after a failure on any of them;
   // all their calls end with Error(PeerLost). Returns their ranks in the world
   // before. No communicator of that may be in use any more. Collective: waits
@@ -45,10 +56,56 @@ class MpiWorld {
   // takes longer than the time-out.
   std::vector<int> regroup();
 
-  class Engine;
+  // For its communicators: a collective that its owner may wait for.
+  struct Job {
+    std::shared_ptr<MpiGroup> group;
+    Call call;
+    std::shared_ptr<MpiGroup> part;  // of a split: the new group
+    std::unique_ptr<MpiCollective> collective;
+    bool done = false;
+  };
+  std::shared_ptr<Job> post(std::shared_ptr<MpiGroup> group, Call call);
+  // Throws Error when a worker has failed.
+  void wait(const Job& job);
+  void check_peers() const {
+    failure_.throw_if_happened();
+  }
 
  private:
-  std::shared_ptr<Engine> engine_;
+  MpiWorld(int rank, int size) : rank_(rank), size_(size) {}
+  // Ends MPI and the thread, or leaves both alone after a failure.
+  void finish();
+
+  // The thread's own (world_thread.cpp).
+  void run();
+  void initialize();
+  void serve();
+  bool wait_for_regroup();
+  void shrink();
+  bool advance();
+  void split(Job& job);
+  void finish_job(Job& job);
+
+  const int rank_;
+  const int size_;
+  const MpiTable* mpi_ = nullptr;  // loaded by the thread
+  std::shared_ptr<MpiGroup> world_;
+  std::vector<std::shared_ptr<MpiGroup>> groups_;  // to be freed at the end
+  std::deque<std::shared_ptr<Job>> open_;          // the thread's own
+  // Of lost worlds: MPI may still touch their buffers.
+  std::vector<std::shared_ptr<Job>> abandoned_;
+
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Job>> inbox_;
+  bool ending_ = false;
+  bool ended_ = false;
+  bool regroups_ = false;  // asked for, and not done yet
+  std::vector<int> left_;  // by the last regroup()
+  std::atomic<double> timeout_ = 600;
+  Failure failure_;
+  std::thread thread_;
 };
 
 }  // namespace abtrain::comm

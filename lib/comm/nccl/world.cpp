@@ -26,7 +26,7 @@ class NcclCommunicator : public Communicator {
   NcclCommunicator(State state, Link* link, int rank, int size)
       : Communicator(rank, size), state_(std::move(state)), link_(link) {}
 
-  std::unique_ptr<Communicator> split(int color, int key) override;
+  std::unique_ptr<Communicator> split(int color) override;
 
   void barrier() override {
     state_->throw_if_aborted();
@@ -106,27 +106,25 @@ void NcclCommunicator::stage(const Call& call) {
   call.out.copy_(out);
 }
 
-std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
+std::unique_ptr<Communicator> NcclCommunicator::split(int color) {
   state_->throw_if_aborted();
   // NCCL takes colors from 0 up and need not know groups of one: gather what
   // all members chose and number the larger groups. Gathering also waits for
   // what was under way, as NCCL requires before a split.
-  const std::vector<std::int64_t> chosen = gather_numbers(*this, {color, key});
-  std::map<std::int64_t, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; 2 * i < chosen.size(); ++i) {
-    groups[chosen[2 * i]].push_back(i);
+  const std::vector<std::int64_t> chosen = gather_numbers(*this, {color});
+  std::map<std::int64_t, int> sizes;
+  for (const std::int64_t each : chosen) {
+    ++sizes[each];
   }
-  auto& members = groups.at(color);
-  std::ranges::stable_sort(members, {}, [&](std::size_t i) { return chosen[2 * i + 1]; });
-  const auto place = std::ranges::find(members, static_cast<std::size_t>(rank()));
-  const auto part_rank = static_cast<int>(place - members.begin());
-  const auto part_size = static_cast<int>(members.size());
+  const auto part_rank =
+      static_cast<int>(std::count(chosen.begin(), chosen.begin() + rank(), color));
+  const int part_size = sizes.at(color);
   // If a world of one was joined to NCCL all the same, its splits are too.
-  const std::size_t least = size() == 1 ? 1 : 2;
+  const int least = size() == 1 ? 1 : 2;
   int number = NcclState::kNoColor;
   int linked = 0;
-  for (const auto& [other, ranks] : groups) {
-    if (ranks.size() >= least) {
+  for (const auto& [other, members] : sizes) {
+    if (members >= least) {
       number = other == color ? linked : number;
       ++linked;
     }

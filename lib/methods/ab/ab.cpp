@@ -30,7 +30,7 @@ AbTraining::AbTraining(const MethodContext& context)
     : Method(context, context.options.full_phase.reducer.or_else(context.reducer)),
       groups_(make_groups(context.options, context.world.size())),
       own_(trained_factors(context.options, groups_.role_of(context.world.rank()))),
-      group_(context.world.split(groups_.group_of(context.world.rank()), context.world.rank())),
+      group_(context.world.split(groups_.group_of(context.world.rank()))),
       exchange_(context.world, groups_, context.batches),
       outer_(context.options),
       full_wire_(

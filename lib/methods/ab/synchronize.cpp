@@ -95,7 +95,7 @@ FactorExchange::FactorExchange(
     : world_(world), groups_(groups), weights_(weights_of(groups, batches)) {
   const PlaceInRole place = place_in_role(groups_, world.rank());
   const int role = place.role == comm::Role::A ? 0 : 1;
-  peers_ = world.split(role * groups_.group_size + place.position, world.rank());
+  peers_ = world.split(role * groups_.group_size + place.position);
 }
 
 FlatFactors FactorExchange::mean_changes(

@@ -124,7 +124,7 @@ Processes::Processes(const comm::Launch& launch, Log& log)
       "{}, but there is neither MPI nor an address to meet at", launch.text());
   const Deadline deadline(kMeetSeconds);
   if (launch.has_mpi) {
-    mpi_ = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
+    mpi_ = comm::MpiWorld::start(launch.rank, launch.size);
     meet(comm::ControlOptions().connect_timeout);
   } else {
     store_ = std::make_unique<comm::Store>(

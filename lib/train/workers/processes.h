@@ -77,7 +77,7 @@ class Processes : public WorkerHost {
 
   comm::Launch launch_;
   Log& log_;
-  std::unique_ptr<comm::MpiWorld> mpi_;
+  std::shared_ptr<comm::MpiWorld> mpi_;
   std::unique_ptr<comm::Communicator> meeting_;  // over MPI, if there is one
   std::unique_ptr<comm::Store> store_;           // used without MPI
   std::unique_ptr<comm::NcclWorld> nccl_;

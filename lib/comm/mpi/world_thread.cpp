@@ -1,5 +1,4 @@
-#include "comm/mpi/engine.h"
-
+// The thread that makes all MPI calls of a process.
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "comm/mpi/library.h"
+#include "comm/mpi/world.h"
 
 namespace abtrain::comm {
 
@@ -23,8 +23,6 @@ using std::chrono::microseconds;
 constexpr microseconds kMinPause{20};
 constexpr microseconds kMaxPause{1000};
 constexpr double kProbeSeconds = 1;
-// More than the others may need before they notice a loss.
-constexpr double kRegroupSeconds = 5;
 
 // `world`: in which members are numbered.
 std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm, MpiHandle world) {
@@ -40,78 +38,7 @@ std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm, MpiHan
 
 }  // namespace
 
-void MpiWorld::Engine::start(const std::shared_ptr<Engine>& engine) {
-  engine->thread_ = std::thread([engine] { engine->run(); });
-  std::unique_lock lock(engine->mutex_);
-  engine->changed_.wait(lock, [&] { return engine->started_ || engine->failure_.happened(); });
-  if (engine->failure_.happened()) {
-    lock.unlock();
-    engine->thread_.join();
-    std::rethrow_exception(engine->failure_.cause());
-  }
-}
-
-void MpiWorld::Engine::finish() {
-  {
-    std::unique_lock lock(mutex_);
-    ending_ = true;
-    posted_.notify_all();
-    changed_.wait(lock, [&] { return ended_ || failure_.happened(); });
-  }
-  if (failure_.happened()) {
-    thread_.detach();  // it may be stuck in MPI forever
-  } else {
-    thread_.join();
-  }
-}
-
-std::shared_ptr<MpiWorld::Engine::Job> MpiWorld::Engine::post(
-    std::shared_ptr<MpiGroup> group, Call call) {
-  failure_.throw_if_happened();
-  auto job = std::make_shared<Job>();
-  job->group = std::move(group);
-  job->call = std::move(call);
-  const std::lock_guard lock(mutex_);
-  inbox_.push_back(job);
-  posted_.notify_one();
-  return job;
-}
-
-void MpiWorld::Engine::wait(const Job& job) {
-  std::unique_lock lock(mutex_);
-  const auto came = [&] { return job.done || failure_.happened(); };
-  if (job.call.kind == Call::Kind::Split) {
-    // A blocking MPI call, which the thread cannot time.
-    if (!changed_.wait_for(
-            lock, std::chrono::duration<double>(std::min(timeout_.load(), 1e8)), came)) {
-      const TimedOut late("split", timeout_, {});
-      lock.unlock();
-      abort(std::make_exception_ptr(late));
-      lock.lock();
-    }
-  } else {
-    changed_.wait(lock, came);
-  }
-  if (job.done) {
-    return;
-  }
-  const auto cause = failure_.cause();
-  lock.unlock();
-  // Different calls are every worker's error, not an echo of another worker's.
-  if (!is_echo(cause)) {
-    std::rethrow_exception(cause);
-  }
-  failure_.throw_if_happened();
-}
-
-void MpiWorld::Engine::abort(std::exception_ptr cause) noexcept {
-  failure_.set(std::move(cause));
-  const std::lock_guard lock(mutex_);
-  changed_.notify_all();
-  posted_.notify_all();
-}
-
-void MpiWorld::Engine::run() {
+void MpiWorld::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns; keeps short pauses short
   try {
     initialize();
@@ -137,7 +64,7 @@ void MpiWorld::Engine::run() {
   changed_.notify_all();
 }
 
-void MpiWorld::Engine::initialize() {
+void MpiWorld::initialize() {
   // With the default, "put", a pair of hosts sends and receives in turns, and
   // an exchange takes up to 1.6 times as long. ("send" over several links
   // hangs.)
@@ -164,12 +91,11 @@ void MpiWorld::Engine::initialize() {
   }
   const std::lock_guard lock(mutex_);
   world_ = groups_[0];
-  started_ = true;
   changed_.notify_all();
 }
 
 // False if the failure ends this process.
-bool MpiWorld::Engine::wait_for_regroup() {
+bool MpiWorld::wait_for_regroup() {
   {
     std::unique_lock lock(mutex_);
     posted_.wait(lock, [&] { return regroups_ || ending_; });
@@ -185,7 +111,7 @@ bool MpiWorld::Engine::wait_for_regroup() {
   return true;
 }
 
-void MpiWorld::Engine::shrink() {
+void MpiWorld::shrink() {
   for (const auto& group : groups_) {
     mpi_->revoke(group->comm.handle);
   }
@@ -201,26 +127,7 @@ void MpiWorld::Engine::shrink() {
   world_ = groups_[0];
 }
 
-std::vector<int> MpiWorld::Engine::regroup() {
-  abort(std::make_exception_ptr(Error(ErrorKind::PeerLost, "another worker is lost")));
-  std::unique_lock lock(mutex_);
-  regroups_ = true;
-  posted_.notify_all();
-  const bool done = changed_.wait_for(
-      lock, std::chrono::duration<double>(std::min(timeout_.load(), 1e8) + kRegroupSeconds),
-      [&] { return !regroups_ || ended_; });
-  ABT_CHECK(
-      done, PeerLost,
-      "the workers that are left did not find each other within train.timeout ({} s)",
-      timeout_.load());
-  if (regroups_) {  // the thread has ended with an error
-    lock.unlock();
-    std::rethrow_exception(failure_.cause());
-  }
-  return left_;
-}
-
-void MpiWorld::Engine::serve() {
+void MpiWorld::serve() {
   auto moved_at = Clock::now();
   bool moved = true;
   for (;;) {
@@ -251,7 +158,7 @@ void MpiWorld::Engine::serve() {
 }
 
 // Advances everything that is open once.
-bool MpiWorld::Engine::advance() {
+bool MpiWorld::advance() {
   bool moved = false;
   for (const auto& job : open_) {
     if (job->call.kind == Call::Kind::Split) {
@@ -277,16 +184,14 @@ bool MpiWorld::Engine::advance() {
   return moved;
 }
 
-void MpiWorld::Engine::split(Job& job) {
+void MpiWorld::split(Job& job) {
   MpiHandle part = nullptr;
-  check_mpi(
-      *mpi_, mpi_->split(job.group->comm.handle, job.call.color, job.call.key, &part),
-      "MPI_Comm_split");
+  check_mpi(*mpi_, mpi_->split(job.group->comm.handle, job.call.color, &part), "MPI_Comm_split");
   job.part = make_group(*mpi_, part, world_->comm.handle);
   groups_.push_back(job.part);
 }
 
-void MpiWorld::Engine::finish_job(Job& job) {
+void MpiWorld::finish_job(Job& job) {
   const std::lock_guard lock(mutex_);
   job.collective.reset();
   job.done = true;
