@@ -140,21 +140,6 @@ bool take_if(bool fits, const ordered_json& value, T& out) {
   return fits;
 }
 
-template <class T>
-bool read_list(const ordered_json& value, std::vector<T>& out) {
-  if (!value.is_array()) {
-    return false;
-  }
-  std::vector<T> numbers(value.size());
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (!read_json(value[i], numbers[i])) {
-      return false;
-    }
-  }
-  out = std::move(numbers);
-  return true;
-}
-
 }  // namespace
 
 ordered_json parse_json(std::string_view text, JsonProblem& problem) {
@@ -186,18 +171,6 @@ bool read_json(const ordered_json& value, bool& out) {
 
 bool read_json(const ordered_json& value, std::string& out) {
   return take_if(value.is_string(), value, out);
-}
-
-bool read_json(const ordered_json& value, std::vector<std::int64_t>& out) {
-  return read_list(value, out);
-}
-
-bool read_json(const ordered_json& value, std::vector<double>& out) {
-  return read_list(value, out);
-}
-
-bool read_json(const ordered_json& value, std::vector<std::string>& out) {
-  return read_list(value, out);
 }
 
 bool read_json(const ordered_json& value, ordered_json& out) {

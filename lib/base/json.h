@@ -33,10 +33,21 @@ bool read_json(const nlohmann::ordered_json& value, std::int64_t& out);
 bool read_json(const nlohmann::ordered_json& value, double& out);
 bool read_json(const nlohmann::ordered_json& value, bool& out);
 bool read_json(const nlohmann::ordered_json& value, std::string& out);
-bool read_json(const nlohmann::ordered_json& value, std::vector<std::int64_t>& out);
-bool read_json(const nlohmann::ordered_json& value, std::vector<double>& out);
-bool read_json(const nlohmann::ordered_json& value, std::vector<std::string>& out);
 bool read_json(const nlohmann::ordered_json& value, nlohmann::ordered_json& out);
+template <class T>
+bool read_json(const nlohmann::ordered_json& value, std::vector<T>& out) {
+  if (!value.is_array()) {
+    return false;
+  }
+  std::vector<T> items(value.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!read_json(value[i], items[i])) {
+      return false;
+    }
+  }
+  out = std::move(items);
+  return true;
+}
 
 // The same for the value at `key` of an object: false, too, if there is none or
 // `object` is no object.

@@ -10,14 +10,7 @@ namespace {
 constexpr const char* kClearLine = "\r\x1b[K";
 
 const char* label(LogLevel level, bool color) {
-  switch (level) {
-    case LogLevel::Warning:
-      return color ? "\x1b[33mwarning:\x1b[0m " : "warning: ";
-    case LogLevel::Debug:
-      return color ? "\x1b[2mdebug:\x1b[0m " : "debug: ";
-    default:
-      return "";
-  }
+  return level != LogLevel::Warning ? "" : color ? "\x1b[33mwarning:\x1b[0m " : "warning: ";
 }
 
 // At most `width` UTF-8 characters: a longer line would wrap, and clearing the

@@ -9,7 +9,7 @@
 
 namespace abtrain {
 
-enum class LogLevel { Quiet, Warning, Info, Debug };
+enum class LogLevel { Quiet, Warning, Info };
 
 class Log {
  public:
@@ -25,10 +25,6 @@ class Log {
   template <class... T>
   void info(fmt::format_string<T...> text, const T&... parts) {
     write(LogLevel::Info, formatted(text, parts...));
-  }
-  template <class... T>
-  void debug(fmt::format_string<T...> text, const T&... parts) {
-    write(LogLevel::Debug, formatted(text, parts...));
   }
 
   // Shows a status line that the next call replaces; messages appear above it.

@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 #include <type_traits>
 
 namespace abtrain {
@@ -68,16 +70,11 @@ std::string listed(const std::vector<std::string>& parts) {
 }
 
 std::vector<std::string> split_text(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (;;) {
-    const std::size_t end = text.find(separator, begin);
-    parts.emplace_back(text.substr(begin, end - begin));
-    if (end == std::string_view::npos) {
-      return parts;
-    }
-    begin = end + 1;
+  std::vector<std::string> parts(text.empty() ? 1 : 0);
+  for (const auto part : std::views::split(text, separator)) {
+    parts.emplace_back(part.begin(), part.end());
   }
+  return parts;
 }
 
 std::string_view trim(std::string_view text) {
@@ -144,26 +141,8 @@ std::string printable(std::string_view text, std::string_view keep) {
   return out;
 }
 
-bool glob_match(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0, n = 0, star = std::string_view::npos, mark = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') {
-    ++p;
-  }
-  return p == pattern.size();
+bool glob_match(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
 }
 
 namespace {

@@ -48,8 +48,8 @@ std::size_t utf8_length(std::string_view text);
 std::string printable(std::string_view text, std::string_view keep = "");
 
 // Matches a whole name as a shell does: '*' stands for any run of characters,
-// '?' for any one character.
-bool glob_match(std::string_view pattern, std::string_view name);
+// '?' for any one character, [abc] for any one of these.
+bool glob_match(const std::string& pattern, const std::string& name);
 
 // The candidate with the smallest edit distance to `name`, or "" if none is
 // near enough to be what was meant.

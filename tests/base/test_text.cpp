@@ -29,6 +29,8 @@ TEST(Text, GlobMatchesWholeNames) {
   EXPECT_TRUE(glob_match("*", ""));
   EXPECT_TRUE(glob_match("conv?.weight", "conv2.weight"));
   EXPECT_TRUE(glob_match("*a*b", "xaab"));
+  EXPECT_TRUE(glob_match("conv[12].*", "conv2.weight"));
+  EXPECT_FALSE(glob_match("conv[12].*", "conv3.weight"));
   EXPECT_FALSE(glob_match("fc", "fc1"));
   EXPECT_FALSE(glob_match("fc?", "fc"));
   EXPECT_FALSE(glob_match("*a*b", "xaabc"));

@@ -1,9 +1,7 @@
 // Processes that meet over the loopback, each a thread of the test.
 #pragma once
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 
 #include <future>
 #include <string>
@@ -111,7 +109,7 @@ inline Meeting meeting_at(int port) {
   Meeting meeting;
   meeting.token = 42;
   meeting.port = port;
-  meeting.addresses[0] = htonl(INADDR_LOOPBACK);
+  kHost.copy(meeting.addresses.data(), kHost.size());
   return meeting;
 }
 

@@ -33,11 +33,6 @@ void ControlChannel::post(int, std::int64_t steps, const Spent& spent) {
   to_hub({Type::Spent, options_.rank, steps, wire::bytes_of(spent)});
 }
 
-AllSpent ControlChannel::spent() {
-  const std::lock_guard hub(hub_mutex_);
-  return board_.latest();
-}
-
 std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const std::string& text) {
   std::unique_lock lock(mutex_);
   const std::int64_t before = verdicts_;

@@ -47,7 +47,6 @@ class ControlChannel : public Control {
 
   bool stop_before(int worker, std::int64_t t) override;
   void post(int worker, std::int64_t steps, const Spent& spent) override;
-  AllSpent spent() override;
 
   // Collective. Returns if all workers came without an error. Otherwise the
   // lowest worker that had one rethrows it, and the others throw an error of
@@ -113,7 +112,6 @@ class ControlChannel : public Control {
   bool decided_ = false;
   std::vector<std::optional<std::int64_t>> begun_of_;
   std::vector<std::optional<wire::Message>> votes_;
-  SpentBoard board_;
 
   std::jthread thread_;
 };

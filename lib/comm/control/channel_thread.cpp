@@ -28,13 +28,13 @@ bool is_error(std::int64_t code) {
 }  // namespace
 
 ControlChannel::ControlChannel(ControlOptions given)
-    : options_(std::move(given)),
+    : Control(given.size),
+      options_(std::move(given)),
       met_(wire::meet(options_)),
       inboxes_(met_.sockets.size()),
       left_(static_cast<std::size_t>(options_.size)),
       begun_of_(static_cast<std::size_t>(options_.size)),
-      votes_(static_cast<std::size_t>(options_.size)),
-      board_(options_.size) {
+      votes_(static_cast<std::size_t>(options_.size)) {
   thread_ = std::jthread([this] { serve(); });
 }
 

@@ -13,6 +13,7 @@ constexpr std::size_t kMaxRows = 1024;
 }  // namespace
 
 void SpentBoard::post(int worker, std::int64_t steps, const Spent& spent) {
+  const std::lock_guard lock(mutex_);
   if (steps <= latest_.steps) {
     return;
   }
@@ -31,7 +32,7 @@ void SpentBoard::post(int worker, std::int64_t steps, const Spent& spent) {
 }
 
 LocalControl::LocalControl(int workers, std::function<bool()> wanted)
-    : board_(workers), wanted_(std::move(wanted)), begun_(static_cast<std::size_t>(workers)) {}
+    : Control(workers), wanted_(std::move(wanted)), begun_(static_cast<std::size_t>(workers)) {}
 
 bool LocalControl::stop_before(int worker, std::int64_t t) {
   const std::lock_guard lock(mutex_);
@@ -47,16 +48,6 @@ bool LocalControl::stop_before(int worker, std::int64_t t) {
   }
   begun = t + 1;
   return false;
-}
-
-void LocalControl::post(int worker, std::int64_t steps, const Spent& spent) {
-  const std::lock_guard lock(mutex_);
-  board_.post(worker, steps, spent);
-}
-
-AllSpent LocalControl::spent() {
-  const std::lock_guard lock(mutex_);
-  return board_.latest();
 }
 
 }  // namespace abtrain::comm

@@ -35,17 +35,19 @@ struct AllSpent {
 };
 
 // Collects what the workers post, each at its own time, but after the same
-// numbers of steps. What some of them never post is forgotten.
+// numbers of steps. What some of them never post is forgotten. Thread-safe.
 class SpentBoard {
  public:
   explicit SpentBoard(int workers) : workers_(static_cast<std::size_t>(workers)) {}
   void post(int worker, std::int64_t steps, const Spent& spent);
   // The latest that all have posted.
-  const AllSpent& latest() const {
+  AllSpent latest() {
+    const std::lock_guard lock(mutex_);
     return latest_;
   }
 
  private:
+  std::mutex mutex_;
   std::size_t workers_;
   std::map<std::int64_t, std::vector<std::optional<Spent>>> rows_;  // by steps
   AllSpent latest_;
@@ -53,17 +55,23 @@ class SpentBoard {
 
 class Control {
  public:
+  explicit Control(int workers = 1) : board_(workers) {}
   virtual ~Control() = default;
   // Called when worker `worker` has done t steps and would begin the next one.
   // If it returns true, all workers stop here, at the same t. Throws
   // Error(PeerLost) when another worker has failed.
   virtual bool stop_before(int worker, std::int64_t t) = 0;
   // Tells worker 0 what a worker has spent in its first `steps` steps.
-  virtual void post(int /*worker*/, std::int64_t /*steps*/, const Spent& /*spent*/) {}
-  // The latest that all have posted; known to worker 0 only.
-  virtual AllSpent spent() {
-    return {};
+  virtual void post(int worker, std::int64_t steps, const Spent& spent) {
+    board_.post(worker, steps, spent);
   }
+  // The latest that all have posted; known to worker 0 only.
+  AllSpent spent() {
+    return board_.latest();
+  }
+
+ protected:
+  SpentBoard board_;
 };
 
 // For workers that are threads of one process. `wanted` is called at every step
@@ -72,12 +80,9 @@ class LocalControl : public Control {
  public:
   LocalControl(int workers, std::function<bool()> wanted);
   bool stop_before(int worker, std::int64_t t) override;
-  void post(int worker, std::int64_t steps, const Spent& spent) override;
-  AllSpent spent() override;
 
  private:
   std::mutex mutex_;
-  SpentBoard board_;
   std::function<bool()> wanted_;
   std::vector<std::int64_t> begun_;  // steps begun, by worker
   std::int64_t stop_at_ = -1;

@@ -1,8 +1,7 @@
 #include "comm/control/meeting.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -17,31 +16,17 @@ namespace {
 
 // How long to wait for an answer when worker 0 may be at another address.
 constexpr double kTurnSeconds = 5;
+// As many as fit into a Meeting.
+constexpr std::size_t kMaxAddresses = 17;
 
 Meeting invite(const Socket& listener, const std::string& address) {
   Meeting meeting;
   fill_random(&meeting.token, sizeof(meeting.token));
   meeting.port = listener.port();
-  std::size_t next = 0;
-  for (const std::string& own : address.empty() ? own_addresses() : std::vector{address}) {
-    in_addr parsed{};
-    if (next < meeting.addresses.size() && ::inet_pton(AF_INET, own.c_str(), &parsed) == 1) {
-      meeting.addresses[next++] = parsed.s_addr;
-    }
-  }
+  auto own = address.empty() ? own_addresses() : std::vector{address};
+  own.resize(std::min(own.size(), kMaxAddresses));
+  abtrain::join(own, " ").copy(meeting.addresses.data(), meeting.addresses.size() - 1);
   return meeting;
-}
-
-std::vector<std::string> addresses_of(const Meeting& meeting) {
-  std::vector<std::string> addresses;
-  for (const std::uint32_t address : meeting.addresses) {
-    std::array<char, INET_ADDRSTRLEN> text{};
-    if (address != 0) {
-      ::inet_ntop(AF_INET, &address, text.data(), text.size());
-      addresses.emplace_back(text.data());
-    }
-  }
-  return addresses;
 }
 
 class Joining {
@@ -118,9 +103,10 @@ std::optional<std::string> Joining::greet(const Socket& socket, double seconds) 
 
 Connections Joining::run() {
   const Deadline deadline(options_.connect_timeout);
-  const auto addresses = addresses_of(meeting_);
+  const char* text = meeting_.addresses.data();
+  const auto addresses = split_text({text, ::strnlen(text, meeting_.addresses.size())}, ' ');
   ABT_CHECK(
-      !addresses.empty() && meeting_.port > 0 && meeting_.port < 65536, PeerLost,
+      *text != '\0' && meeting_.port > 0 && meeting_.port < 65536, PeerLost,
       "{}: received no valid address for worker 0", who_);
   do {
     for (const std::string& address : addresses) {
@@ -146,7 +132,8 @@ Connections Joining::run() {
       formatted(
           "{} could not reach worker 0 at port {} of any of its addresses ({}) "
           "within {} s: is there a firewall between the hosts?",
-          who_, meeting_.port, abtrain::join(addresses, ", "), options_.connect_timeout));
+          who_, meeting_.port, printable(abtrain::join(addresses, ", ")),
+          options_.connect_timeout));
 }
 
 }  // namespace

@@ -18,12 +18,11 @@
 
 namespace abtrain::comm::wire {
 
-// Where worker 0 listens. Of a fixed size, for the exchange; any bytes form a
-// valid value.
+// Where worker 0 listens. Of a fixed size, for the exchange.
 struct Meeting {
   std::int64_t token = 0;  // of this run
   std::int32_t port = 0;
-  std::array<std::uint32_t, 17> addresses{};  // IPv4, as in in_addr; 0: none
+  std::array<char, 276> addresses{};  // IPv4, with spaces between them
 };
 
 struct MeetOptions {
