@@ -20,11 +20,14 @@ class Descriptor {
     return *this;
   }
   ~Descriptor() {
-    if (file_ >= 0) {
+    if (is_open()) {
       ::close(file_);
     }
   }
 
+  bool is_open() const {
+    return file_ >= 0;
+  }
   int get() const {
     return file_;
   }

@@ -27,7 +27,7 @@ void check(bool ok, const char* what, const std::string& path) {
 Descriptor open_file(
     const std::string& path, int flags, const char* what, const std::string& shown) {
   Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
-  check(file.get() >= 0, what, shown);
+  check(file.is_open(), what, shown);
   return file;
 }
 
@@ -205,7 +205,7 @@ SpoolFile::SpoolFile(std::string path) : InputFile(std::move(path), Descriptor()
                        : place.path) +
       ".spool-XXXXXX";
   file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-  check(file_.get() >= 0, "write", path_);
+  check(file_.is_open(), "write", path_);
   ::unlink(name.c_str());
 }
 

@@ -60,8 +60,8 @@ Socket tcp_socket(int family) {
 template <class Address>
 bool bind_to(Socket& socket, const Address& own) {
   // Lets a run that is restarted use its port again at once.
-  set_option(socket.file(), SOL_SOCKET, SO_REUSEADDR, 1);
-  return ::bind(socket.file(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0;
+  set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0;
 }
 
 sockaddr_in endpoint(const in_addr& address, int port) {
@@ -80,7 +80,7 @@ bool bind_to_address(Socket& socket, const in_addr& address, int port) {
 // Binds to all addresses, IPv4 and IPv6. Fails on a system without IPv6.
 bool bind_to_all(Socket& socket, int port) {
   socket = tcp_socket(AF_INET6);
-  set_option(socket.file(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   sockaddr_in6 any{};
   any.sin6_family = AF_INET6;
   any.sin6_port = htons(static_cast<std::uint16_t>(port));
@@ -105,23 +105,22 @@ Socket Socket::listen(const std::string& address, int port) {
     bound = bind_to_address(socket, *own, port);
   }
   ABT_CHECK(
-      bound && ::listen(socket.file(), SOMAXCONN) == 0, PeerLost,
-      "cannot listen on {}, port {}: {}", address.empty() ? "all addresses" : address, port,
-      std::strerror(errno));
+      bound && ::listen(socket.get(), SOMAXCONN) == 0, PeerLost, "cannot listen on {}, port {}: {}",
+      address.empty() ? "all addresses" : address, port, std::strerror(errno));
   return socket;
 }
 
 int Socket::port() const {
   sockaddr_storage own{};
   socklen_t length = sizeof(own);
-  ::getsockname(file(), reinterpret_cast<sockaddr*>(&own), &length);
+  ::getsockname(get(), reinterpret_cast<sockaddr*>(&own), &length);
   return ntohs(
       own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&own)->sin6_port
                                 : reinterpret_cast<const sockaddr_in*>(&own)->sin_port);
 }
 
 Socket Socket::accept() const {
-  Socket socket(::accept4(file(), nullptr, nullptr, SOCK_CLOEXEC));
+  Socket socket(::accept4(get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (socket.is_open()) {
     socket.keep_alive();
   }
@@ -136,11 +135,11 @@ Socket Socket::connect(const std::string& address, int port, double seconds) {
   const sockaddr_in to = endpoint(*host, port);
   const Deadline deadline(seconds);
   Socket socket = tcp_socket(AF_INET);
-  if (::connect(socket.file(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) {
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) {
     int error = 0;
     socklen_t length = sizeof(error);
-    if (errno != EINPROGRESS || !wait_for(socket.file(), POLLOUT, deadline) ||
-        ::getsockopt(socket.file(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) {
+    if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, deadline) ||
+        ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) {
       return {};
     }
   }
@@ -151,23 +150,23 @@ Socket Socket::connect(const std::string& address, int port, double seconds) {
 // A host that is switched off does not close its connections: after about a
 // minute without an answer a connection counts as lost.
 void Socket::keep_alive() const {
-  set_option(file(), SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(file(), IPPROTO_TCP, TCP_KEEPIDLE, 30);
-  set_option(file(), IPPROTO_TCP, TCP_KEEPINTVL, 10);
-  set_option(file(), IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set_option(get(), SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(get(), IPPROTO_TCP, TCP_KEEPIDLE, 30);
+  set_option(get(), IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set_option(get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
   // In ms, while data is in flight.
-  set_option(file(), IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
-  set_option(file(), IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(get(), IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
+  set_option(get(), IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 bool Socket::send_all(std::string_view bytes, double seconds) const noexcept {
   const Deadline deadline(seconds);
   while (!bytes.empty()) {
-    const ssize_t sent = ::send(file(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = ::send(get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(file(), POLLOUT, deadline)) {
+      if (!wait_for(get(), POLLOUT, deadline)) {
         return false;
       }
     } else if (errno != EINTR) {
@@ -179,7 +178,7 @@ bool Socket::send_all(std::string_view bytes, double seconds) const noexcept {
 
 std::optional<std::size_t> Socket::receive_some(char* bytes, std::size_t count) const noexcept {
   for (;;) {
-    const ssize_t got = ::recv(file(), bytes, count, MSG_DONTWAIT);
+    const ssize_t got = ::recv(get(), bytes, count, MSG_DONTWAIT);
     if (got > 0) {
       return static_cast<std::size_t>(got);
     }
@@ -194,7 +193,7 @@ std::optional<std::size_t> Socket::receive_some(char* bytes, std::size_t count) 
 }
 
 bool Socket::wait_readable(const Deadline& deadline) const noexcept {
-  return wait_for(file(), POLLIN, deadline);
+  return wait_for(get(), POLLIN, deadline);
 }
 
 std::vector<std::string> own_addresses() {

@@ -34,10 +34,9 @@ class Deadline {
   Stopwatch watch_;
 };
 
-class Socket {
+class Socket : public Descriptor {
  public:
-  Socket() = default;
-  explicit Socket(int file) : file_(file) {}
+  using Descriptor::Descriptor;
 
   // Listens on one IPv4 address of this host, or on all of its addresses if
   // `address` is empty. Port 0: the system chooses one.
@@ -48,16 +47,6 @@ class Socket {
   // Tries once; returns a closed socket if nobody answers in time.
   static Socket connect(const std::string& address, int port, double seconds);
 
-  bool is_open() const {
-    return file_.get() >= 0;
-  }
-  int file() const {
-    return file_.get();
-  }
-  // Gives up ownership: the caller must close the descriptor.
-  int release() noexcept {
-    return file_.release();
-  }
   // False if the other end is gone or does not read everything in time.
   bool send_all(std::string_view bytes, double seconds) const noexcept;
   // Does not wait: returns the number of bytes that had arrived, possibly 0, or
@@ -68,7 +57,6 @@ class Socket {
 
  private:
   void keep_alive() const;
-  Descriptor file_;
 };
 
 // The IPv4 addresses of this host, with those of the loopback last.

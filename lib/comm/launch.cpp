@@ -34,12 +34,16 @@ int number_or(const char* name, int otherwise) {
   return env(name) ? number(name) : otherwise;
 }
 
-// With the numbers in the variables of these names.
-Launch launch_of(const char* source, const char* rank, const char* size, const char* local_rank) {
+// With the numbers in the variables of these names, of which the last two may be missing.
+Launch launch_of(
+    const char* source, const char* rank, const char* size, const char* local_rank,
+    const char* local_size) {
+  const int place = number_or(local_rank, 0);
   return {
       .rank = number(rank),
       .size = number(size),
-      .local_rank = number_or(local_rank, 0),
+      .local_rank = place,
+      .local_size = number_or(local_size, place + 1),
       .source = source};
 }
 
@@ -90,49 +94,22 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
   return launch;
 }
 
-std::optional<Launch> from_torchrun() {
-  if (!env("RANK") || !env("WORLD_SIZE") || !env("MASTER_ADDR") || !env("MASTER_PORT")) {
-    return std::nullopt;
-  }
-  Launch launch = launch_of("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK");
-  launch.local_size = number_or("LOCAL_WORLD_SIZE", launch.local_rank + 1);
-  take_master_address(launch);
-  return launch;
-}
-
-std::optional<Launch> from_open_mpi() {
-  if (!env("OMPI_COMM_WORLD_SIZE")) {
-    return std::nullopt;
-  }
-  Launch launch = launch_of(
-      "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK");
-  launch.has_mpi = true;
-  launch.local_size = number_or("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
-  return launch;
-}
-
-std::optional<Launch> from_pmi() {
-  // Slurm's pmi2 sets these too, but then Slurm's own variables say more.
-  // However, mpiexec starts its daemons with srun: then Slurm's numbers are
-  // those of the daemons, and the two sets differ.
-  const bool is_slurm = env("SLURM_STEP_ID") && env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
-                        env("PMI_RANK") == env("SLURM_PROCID");
-  if (!env("PMI_SIZE") || is_slurm) {
-    return std::nullopt;
-  }
-  Launch launch = launch_of("PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
-  launch.has_mpi = true;
-  launch.local_size = number_or("MPI_LOCALNRANKS", 1);
-  return launch;
-}
-
 // SLURM_PROCID and SLURM_NTASKS are also set in a batch script without srun:
 // only a step is a launch.
-std::optional<Launch> from_slurm_step() {
-  if (!env("SLURM_STEP_ID") || !env("SLURM_PROCID") || !env("SLURM_STEP_NUM_TASKS")) {
-    return std::nullopt;
-  }
-  Launch launch = launch_of("Slurm step", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID");
+bool is_slurm_step() {
+  return env("SLURM_STEP_ID") && env("SLURM_PROCID") && env("SLURM_STEP_NUM_TASKS");
+}
+
+// mpiexec starts its daemons with srun: then Slurm's numbers are those of the
+// daemons, and the two sets differ.
+bool is_pmi_of_slurm() {
+  return env("SLURM_STEP_ID") && env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
+         env("PMI_RANK") == env("SLURM_PROCID");
+}
+
+Launch from_slurm_step() {
+  Launch launch =
+      launch_of("Slurm step", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
   launch.has_mpi = env("PMIX_RANK") || env("PMI_RANK");
   launch.local_size =
       tasks_of_node(env("SLURM_STEP_TASKS_PER_NODE").value_or("1"), number_or("SLURM_NODEID", 0));
@@ -146,6 +123,26 @@ std::optional<Launch> from_slurm_step() {
     };
     launch.port =
         static_cast<int>(20000 + (part("SLURM_JOB_ID") * 31 + part("SLURM_STEP_ID")) % 20000);
+  }
+  return launch;
+}
+
+std::optional<Launch> from_environment() {
+  std::optional<Launch> launch;
+  if (env("RANK") && env("WORLD_SIZE") && env("MASTER_ADDR") && env("MASTER_PORT")) {
+    launch = launch_of("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+    take_master_address(*launch);
+  } else if (env("OMPI_COMM_WORLD_SIZE")) {
+    launch = launch_of(
+        "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE");
+    launch->has_mpi = true;
+  } else if (env("PMI_SIZE") && !is_pmi_of_slurm()) {
+    // Slurm's pmi2 sets these too, but then Slurm's own variables say more.
+    launch = launch_of("PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+    launch->has_mpi = true;
+  } else if (is_slurm_step()) {
+    launch = from_slurm_step();
   }
   return launch;
 }
@@ -203,9 +200,7 @@ std::string Launch::text() const {
 
 Launch find_launch(const LaunchFlags& flags) {
   std::optional<Launch> launch = from_flags(flags);
-  for (const auto find : {from_torchrun, from_open_mpi, from_pmi, from_slurm_step}) {
-    launch = launch ? launch : find();
-  }
+  launch = launch ? launch : from_environment();
   if (!launch) {
     ABT_CHECK(
         !env("RANK") || !env("WORLD_SIZE") || number("WORLD_SIZE") < 2, Usage,

@@ -74,102 +74,98 @@ struct Store::Impl {
     }
   }
 
-  Socket listen(const std::string& host, int port) const;
-  void connect(const std::string& host, int port, const Elastic& elastic);
-  void take_place(const Elastic& elastic);
-};
-
-// Listens on one address only, where `host` is an address of this host.
-Socket Store::Impl::listen(const std::string& host, int port) const {
-  try {
-    return Socket::listen(own_address_of(host), port);
-  } catch (const Error& error) {
-    throw Error(
-        ErrorKind::Config, formatted(
-                               "store: rank 0 cannot serve on {}: {}. Does another process have "
-                               "rank 0, or use the port?",
-                               address, error.what()));
-  }
-}
-
-void Store::Impl::connect(const std::string& host, int port, const Elastic& elastic) {
-  c10d::TCPStoreOptions options;
-  options.isServer = rank == 0 && !elastic.agent_serves;
-  options.waitWorkers = false;  // share() waits where it matters
-  options.timeout = in_milliseconds(seconds);
-  // ask() reports errors; LibTorch would also log each one with a backtrace.
-  static std::once_flag once;
-  std::call_once(once, [] {
-    if (!env("TORCH_CPP_LOG_LEVEL")) {
-      FLAGS_caffe2_log_level = 3;  // fatal errors only
-    }
-  });
-  Socket listener;
-  if (options.isServer) {
-    listener = listen(host, port);
-    port = listener.port();
-    options.masterListenFd = listener.release();  // the server closes it
-  }
-  options.port = static_cast<std::uint16_t>(port);
-  // "localhost" would be tried by IPv6 first.
-  const std::string server = host == "localhost" ? "127.0.0.1" : host;
-  // LibTorch's client can wait for twice the time-out, or without end for an
-  // answer. Then its thread is left behind.
-  std::packaged_task<decltype(store)()> task(
-      [server, options] { return c10::make_intrusive<c10d::TCPStore>(server, options); });
-  auto result = task.get_future();
-  std::thread(std::move(task)).detach();
-  std::string why = "no answer";
-  if (result.wait_for(options.timeout) == std::future_status::ready) {
+  // Listens on one address only, where `host` is an address of this host.
+  Socket listen(const std::string& host, int port) const {
     try {
-      store = result.get();
-      return;
-    } catch (const std::exception& error) {
-      why = reason_of(error);
+      return Socket::listen(own_address_of(host), port);
+    } catch (const Error& error) {
+      throw Error(
+          ErrorKind::Config, formatted(
+                                 "store: rank 0 cannot serve on {}: {}. Does another process have "
+                                 "rank 0, or use the port?",
+                                 address, error.what()));
     }
   }
-  throw Error(
-      ErrorKind::PeerLost, formatted(
-                               "store at {}: rank {} found nobody there within {} s ({}). Start "
-                               "rank 0 too, and all ranks with the same address (--meet-at, or "
-                               "MASTER_ADDR and MASTER_PORT); no firewall may block its port",
-                               address, rank, seconds, why));
-}
 
-// One store serves several runs one after another (a script under torchrun has
-// one store for all its commands), so each rank counts the runs before its own.
-// A place belongs to one process until that process has ended.
-void Store::Impl::take_place(const Elastic& elastic) {
-  // The agent's store outlives a restart: keys of an earlier attempt must not
-  // be taken for keys of this one.
-  const std::string attempt = formatted("abtrain/{}/", elastic.attempt);
-  std::array<unsigned char, 16> id;
-  fill_random(id.data(), id.size());
-  const std::string mine =
-      formatted("{} {} {}", host_name(), ::getpid(), std::string(id.begin(), id.end()));
-  for (std::int64_t nth = 1;; ++nth) {
-    const auto value = ask("an answer", [&] {
-      return store->compareSet(
-          formatted("{}rank_{}/{}", attempt, rank, nth), {}, {mine.begin(), mine.end()});
+  void connect(const std::string& host, int port, const Elastic& elastic) {
+    c10d::TCPStoreOptions options;
+    options.isServer = rank == 0 && !elastic.agent_serves;
+    options.waitWorkers = false;  // share() waits where it matters
+    options.timeout = in_milliseconds(seconds);
+    // ask() reports errors; LibTorch would also log each one with a backtrace.
+    static std::once_flag once;
+    std::call_once(once, [] {
+      if (!env("TORCH_CPP_LOG_LEVEL")) {
+        FLAGS_caffe2_log_level = 3;  // fatal errors only
+      }
     });
-    const std::string holder(value.begin(), value.end());
-    if (holder == mine) {
-      prefix = formatted("{}{}/", attempt, nth);
-      return;
+    Socket listener;
+    if (options.isServer) {
+      listener = listen(host, port);
+      port = listener.port();
+      options.masterListenFd = listener.release();  // the server closes it
     }
-    std::istringstream words(holder);
-    std::string host;
-    pid_t process = 0;
-    words >> host >> process;
-    const bool has_ended = host == host_name() &&
-                           (process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH));
-    ABT_CHECK(
-        has_ended, Config,
-        "store at {}: process {} on {} has rank {} already: expected each rank "
-        "from 0 to {} once",
-        address, process, printable(host), rank, size - 1);
+    options.port = static_cast<std::uint16_t>(port);
+    // "localhost" would be tried by IPv6 first.
+    const std::string server = host == "localhost" ? "127.0.0.1" : host;
+    // LibTorch's client can wait for twice the time-out, or without end for an
+    // answer. Then its thread is left behind.
+    std::packaged_task<decltype(store)()> task(
+        [server, options] { return c10::make_intrusive<c10d::TCPStore>(server, options); });
+    auto result = task.get_future();
+    std::thread(std::move(task)).detach();
+    std::string why = "no answer";
+    if (result.wait_for(options.timeout) == std::future_status::ready) {
+      try {
+        store = result.get();
+        return;
+      } catch (const std::exception& error) {
+        why = reason_of(error);
+      }
+    }
+    throw Error(
+        ErrorKind::PeerLost, formatted(
+                                 "store at {}: rank {} found nobody there within {} s ({}). Start "
+                                 "rank 0 too, and all ranks with the same address (--meet-at, or "
+                                 "MASTER_ADDR and MASTER_PORT); no firewall may block its port",
+                                 address, rank, seconds, why));
   }
-}
+
+  // One store serves several runs one after another (a script under torchrun has
+  // one store for all its commands), so each rank counts the runs before its own.
+  // A place belongs to one process until that process has ended.
+  void take_place(const Elastic& elastic) {
+    // The agent's store outlives a restart: keys of an earlier attempt must not
+    // be taken for keys of this one.
+    const std::string attempt = formatted("abtrain/{}/", elastic.attempt);
+    std::array<unsigned char, 16> id;
+    fill_random(id.data(), id.size());
+    const std::string mine =
+        formatted("{} {} {}", host_name(), ::getpid(), std::string(id.begin(), id.end()));
+    for (std::int64_t nth = 1;; ++nth) {
+      const auto value = ask("an answer", [&] {
+        return store->compareSet(
+            formatted("{}rank_{}/{}", attempt, rank, nth), {}, {mine.begin(), mine.end()});
+      });
+      const std::string holder(value.begin(), value.end());
+      if (holder == mine) {
+        prefix = formatted("{}{}/", attempt, nth);
+        return;
+      }
+      std::istringstream words(holder);
+      std::string host;
+      pid_t process = 0;
+      words >> host >> process;
+      const bool has_ended = host == host_name() &&
+                             (process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH));
+      ABT_CHECK(
+          has_ended, Config,
+          "store at {}: process {} on {} has rank {} already: expected each rank "
+          "from 0 to {} once",
+          address, process, printable(host), rank, size - 1);
+    }
+  }
+};
 
 Store::Store(
     const std::string& host, int port, int rank, int size, double timeout_seconds,

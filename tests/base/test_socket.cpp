@@ -119,7 +119,7 @@ TEST(Socket, ListensOnTheAddressThatItIsGiven) {
   const Socket listener = Socket::listen(kLoopback);
   sockaddr_in own{};
   socklen_t length = sizeof(own);
-  ASSERT_EQ(::getsockname(listener.file(), reinterpret_cast<sockaddr*>(&own), &length), 0);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&own), &length), 0);
   EXPECT_EQ(own.sin_family, AF_INET);
   EXPECT_EQ(own.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
   EXPECT_EQ(ntohs(own.sin_port), listener.port());
@@ -143,9 +143,9 @@ TEST(Socket, NothingThatHasComeIsNoEnd) {
 
 TEST(Socket, MovesAndCloses) {
   Pair pair = connected();
-  const int file = pair.one.file();
+  const int file = pair.one.get();
   Socket moved = std::move(pair.one);
-  EXPECT_EQ(moved.file(), file);
+  EXPECT_EQ(moved.get(), file);
   EXPECT_TRUE(send_all(moved, "x"));
   EXPECT_FALSE(Socket().is_open());
   EXPECT_FALSE(send_all(Socket(), "x"));

@@ -45,7 +45,7 @@ ControlChannel::~ControlChannel() {
   }
   for (const Socket& socket : met_.sockets) {
     if (socket.is_open()) {
-      ::shutdown(socket.file(), SHUT_RDWR);  // wakes the thread
+      ::shutdown(socket.get(), SHUT_RDWR);  // wakes the thread
     }
   }
 }
@@ -57,7 +57,7 @@ void ControlChannel::serve() {
     {
       const std::lock_guard lock(mutex_);
       for (std::size_t i = 0; i < met_.sockets.size(); ++i) {
-        waits.push_back({left_[i] ? -1 : met_.sockets[i].file(), POLLIN, 0});
+        waits.push_back({left_[i] ? -1 : met_.sockets[i].get(), POLLIN, 0});
       }
     }
     if (std::ranges::count(waits, -1, &pollfd::fd) == std::ssize(waits)) {
@@ -91,7 +91,7 @@ void ControlChannel::serve() {
                      "does not answer"
                    : " is gone: it sent an invalid message, and its "
                      "connection was closed");
-        ::shutdown(met_.sockets[i].file(), SHUT_RDWR);
+        ::shutdown(met_.sockets[i].get(), SHUT_RDWR);
       }
       if (!message || message->type == Type::Bye) {
         const std::lock_guard lock(mutex_);
@@ -152,7 +152,7 @@ void ControlChannel::send(std::size_t connection, const Message& message) {
   const std::lock_guard lock(send_mutex_);
   const Socket& socket = met_.sockets[connection];
   if (socket.is_open() && !wire::send(socket, message, options_.send_timeout)) {
-    ::shutdown(socket.file(), SHUT_RDWR);
+    ::shutdown(socket.get(), SHUT_RDWR);
   }
 }
 

@@ -47,7 +47,7 @@ Secret read_file(const std::string& path) {
   const std::string what = formatted("{}: {}", kFileVariable, path);
   // Without O_NONBLOCK a FIFO would block the program.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  ABT_CHECK(file.get() >= 0, MissingInput, "{}: {}", what, std::strerror(errno));
+  ABT_CHECK(file.is_open(), MissingInput, "{}: {}", what, std::strerror(errno));
   struct stat about {};
   ABT_CHECK(
       ::fstat(file.get(), &about) == 0 && S_ISREG(about.st_mode), Config,

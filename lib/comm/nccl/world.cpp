@@ -20,13 +20,47 @@ using Kind = Call::Kind;
 using State = std::shared_ptr<NcclState>;
 using Link = NcclState::Link;
 
+// The whole collective in a group of one.
+void copy_to_itself(const Call& call) {
+  if (call.in.defined() && call.in.data_ptr() != call.out.data_ptr()) {
+    const at::NoGradGuard no_grad;
+    call.out.copy_(call.in);
+  }
+}
+
 class NcclCommunicator : public Communicator {
  public:
   // No link: a group of one that NCCL knows nothing about.
   NcclCommunicator(State state, Link* link, int rank, int size)
       : Communicator(rank, size), state_(std::move(state)), link_(link) {}
 
-  std::unique_ptr<Communicator> split(int color) override;
+  std::unique_ptr<Communicator> split(int color) override {
+    state_->throw_if_aborted();
+    // NCCL takes colors from 0 up and need not know groups of one: gather what
+    // all members chose and number the larger groups. Gathering also waits for
+    // what was under way, as NCCL requires before a split.
+    const std::vector<std::int64_t> chosen = gather_numbers(*this, {color});
+    std::map<std::int64_t, int> sizes;
+    for (const std::int64_t each : chosen) {
+      ++sizes[each];
+    }
+    const auto part_rank =
+        static_cast<int>(std::count(chosen.begin(), chosen.begin() + rank(), color));
+    const int part_size = sizes.at(color);
+    // If a world of one was joined to NCCL all the same, its splits are too.
+    const int least = size() == 1 ? 1 : 2;
+    int number = NcclState::kNoColor;
+    int linked = 0;
+    for (const auto& [other, members] : sizes) {
+      if (members >= least) {
+        number = other == color ? linked : number;
+        ++linked;
+      }
+    }
+    Link* part =
+        link_ && linked > 0 ? state_->split(*link_, number, part_rank, part_size) : nullptr;
+    return std::make_unique<NcclCommunicator>(state_, part, part_rank, part_size);
+  }
 
   void barrier() override {
     state_->throw_if_aborted();
@@ -39,99 +73,60 @@ class NcclCommunicator : public Communicator {
     state_->throw_if_aborted();
   }
 
-  Pending start(Call call) override;
+  Pending start(Call call) override {
+    state_->throw_if_aborted();
+    if (!link_) {
+      copy_to_itself(call);
+      return {};
+    }
+    if (call.common_buffer().numel() == 0) {  // on every member
+      return {};
+    }
+    if (call.out.is_cpu()) {
+      stage(call);
+      return {};
+    }
+    ABT_CHECK(
+        call.out.device() == state_->device(), Config, "{}: this worker's GPU is {}",
+        describe(call), state_->device());
+    call.ready = device::Event::record(state_->device());
+    // Where nobody waits because of an error there is nothing to do: the GPU
+    // completes the collective without this thread, and its memory is kept.
+    return Pending(
+        [state = state_, operation = state_->start(*link_, std::move(call))] {
+          state->order_after(*operation);
+        },
+        [state = state_](const std::exception_ptr& error) {
+          if (!is_echo(error)) {
+            state->abort(error);
+          }
+        });
+  }
 
  private:
-  void stage(const Call& call);
+  // Through the GPU; the host waits.
+  void stage(const Call& call) {
+    const at::NoGradGuard no_grad;
+    const c10::cuda::CUDAGuard guard(state_->device().index());
+    Call moved{
+        .kind = call.kind,
+        .out = call.out.to(state_->device()),
+        .op = call.op,
+        .root = call.root,
+        .counts = call.counts};
+    if (call.in.defined()) {
+      moved.in = call.in.to(state_->device());
+    }
+    const at::Tensor out = moved.out;
+    moved.ready = device::Event::record(state_->device());
+    const auto operation = state_->start(*link_, std::move(moved));
+    state_->wait(*operation);
+    call.out.copy_(out);
+  }
 
   State state_;
   Link* link_;
 };
-
-// The whole collective in a group of one.
-void copy_to_itself(const Call& call) {
-  if (call.in.defined() && call.in.data_ptr() != call.out.data_ptr()) {
-    const at::NoGradGuard no_grad;
-    call.out.copy_(call.in);
-  }
-}
-
-Pending NcclCommunicator::start(Call call) {
-  state_->throw_if_aborted();
-  if (!link_) {
-    copy_to_itself(call);
-    return {};
-  }
-  if (call.common_buffer().numel() == 0) {  // on every member
-    return {};
-  }
-  if (call.out.is_cpu()) {
-    stage(call);
-    return {};
-  }
-  ABT_CHECK(
-      call.out.device() == state_->device(), Config, "{}: this worker's GPU is {}", describe(call),
-      state_->device());
-  call.ready = device::Event::record(state_->device());
-  // Where nobody waits because of an error there is nothing to do: the GPU
-  // completes the collective without this thread, and its memory is kept.
-  return Pending(
-      [state = state_, operation = state_->start(*link_, std::move(call))] {
-        state->order_after(*operation);
-      },
-      [state = state_](const std::exception_ptr& error) {
-        if (!is_echo(error)) {
-          state->abort(error);
-        }
-      });
-}
-
-// Through the GPU; the host waits.
-void NcclCommunicator::stage(const Call& call) {
-  const at::NoGradGuard no_grad;
-  const c10::cuda::CUDAGuard guard(state_->device().index());
-  Call moved{
-      .kind = call.kind,
-      .out = call.out.to(state_->device()),
-      .op = call.op,
-      .root = call.root,
-      .counts = call.counts};
-  if (call.in.defined()) {
-    moved.in = call.in.to(state_->device());
-  }
-  const at::Tensor out = moved.out;
-  moved.ready = device::Event::record(state_->device());
-  const auto operation = state_->start(*link_, std::move(moved));
-  state_->wait(*operation);
-  call.out.copy_(out);
-}
-
-std::unique_ptr<Communicator> NcclCommunicator::split(int color) {
-  state_->throw_if_aborted();
-  // NCCL takes colors from 0 up and need not know groups of one: gather what
-  // all members chose and number the larger groups. Gathering also waits for
-  // what was under way, as NCCL requires before a split.
-  const std::vector<std::int64_t> chosen = gather_numbers(*this, {color});
-  std::map<std::int64_t, int> sizes;
-  for (const std::int64_t each : chosen) {
-    ++sizes[each];
-  }
-  const auto part_rank =
-      static_cast<int>(std::count(chosen.begin(), chosen.begin() + rank(), color));
-  const int part_size = sizes.at(color);
-  // If a world of one was joined to NCCL all the same, its splits are too.
-  const int least = size() == 1 ? 1 : 2;
-  int number = NcclState::kNoColor;
-  int linked = 0;
-  for (const auto& [other, members] : sizes) {
-    if (members >= least) {
-      number = other == color ? linked : number;
-      ++linked;
-    }
-  }
-  Link* part = link_ && linked > 0 ? state_->split(*link_, number, part_rank, part_size) : nullptr;
-  return std::make_unique<NcclCommunicator>(state_, part, part_rank, part_size);
-}
 
 std::string version_text(int code) {
   return formatted("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
