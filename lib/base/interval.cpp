@@ -1,7 +1,6 @@
 #include "base/interval.h"
 
 #include <cmath>
-#include <string_view>
 
 #include "base/scalars.h"
 #include "base/text.h"
@@ -12,14 +11,7 @@ namespace {
 
 // A bound as people write it: 1e38.
 std::string bound(double x) {
-  std::string text = print_number(x);
-  for (const char* noise : {".0e+", "e+"}) {
-    const std::size_t at = text.find(noise);
-    if (at != std::string::npos) {
-      text.replace(at, std::string_view(noise).size(), "e");
-    }
-  }
-  return text;
+  return replaced(replaced(print_number(x), ".0e+", "e"), "e+", "e");
 }
 
 }  // namespace

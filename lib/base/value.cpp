@@ -77,15 +77,10 @@ void throw_any(const std::vector<Problem>& problems, ErrorKind kind) {
 
 std::string describe(const Value& value) {
   constexpr std::size_t kMaxLength = 60;
-  switch (value.kind) {
-    case Value::Kind::Nothing:
-      return "nothing";
-    case Value::Kind::List:
-      return "a list";
-    case Value::Kind::Section:
-      return "a section";
-    default:
-      break;
+  if (value.kind != Value::Kind::Scalar && value.kind != Value::Kind::Invalid) {
+    return value.kind == Value::Kind::List      ? "a list"
+           : value.kind == Value::Kind::Section ? "a section"
+                                                : "nothing";
   }
   const char* quote = value.quoted ? "\"" : "'";
   std::string shown = value.text.substr(0, kMaxLength);

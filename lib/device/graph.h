@@ -62,11 +62,6 @@ class Graph {
   }
 
  private:
-  // Returns what replays the graph.
-  static std::function<void()> capture_cuda(
-      c10::Device device, const std::function<void()>& body,
-      const std::vector<at::Generator>& generators, CaptureTurn& turn);
-
   std::function<void()> replay_;
 };
 

@@ -34,17 +34,14 @@ void ControlChannel::post(int, std::int64_t steps, const Spent& spent) {
 }
 
 std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const std::string& text) {
-  std::unique_lock lock(mutex_);
-  const std::int64_t before = verdicts_;
-  lock.unlock();
   const bool failed = mine != nullptr;
   to_hub(
       {Type::Vote, options_.rank, failed ? exit_code_of(mine) : 0,
        failed ? message_of(mine) : text});
-  lock.lock();
-  changed_.wait(lock, [&] { return verdicts_ > before || failure_.happened(); });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return verdict_ || failure_.happened(); });
   failure_.throw_if_happened();
-  const Message verdict = verdict_;
+  const Message verdict = *std::exchange(verdict_, std::nullopt);
   lock.unlock();
   if (verdict.value == 0) {
     return split_text(verdict.text, '\n');
@@ -79,13 +76,10 @@ void ControlChannel::share(void* data, std::size_t bytes) {
 }
 
 void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_.happened()) {
-      return;
-    }
-    closing_ = true;  // the others end now; that is no failure
+  if (failure_.happened()) {
+    return;
   }
+  closing_ = true;  // the others end now; that is no failure
   try {
     to_hub(
         {Type::Failed, options_.rank, exit_code_of(cause),
@@ -96,17 +90,14 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
 }
 
 void ControlChannel::close() noexcept {
+  std::unique_lock lock(mutex_);
   if (!is_hub()) {
-    std::int64_t begun = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      closing_ = true;
-      begun = begun_;
-    }
-    send(0, {Type::Bye, options_.rank, begun});
+    closing_ = true;
+    const Message bye{Type::Bye, options_.rank, begun_};
+    lock.unlock();
+    send(0, bye);
     return;
   }
-  std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] {
     return failure_.happened() || std::count(left_.begin() + 1, left_.end(), false) == 0;
   });

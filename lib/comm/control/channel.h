@@ -9,6 +9,7 @@
 // finish first.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -99,11 +100,10 @@ class ControlChannel : public Control {
   bool asked_for_stop_ = false;  // this worker has asked worker 0
   bool holding_ = false;         // has answered Ask, waits for StopAt
   std::int64_t stop_at_ = -1;
-  std::int64_t verdicts_ = 0;
-  wire::Message verdict_{wire::Type::Verdict, 0};
+  std::optional<wire::Message> verdict_;  // not yet taken by agree()
   std::deque<std::string> shared_;  // not yet taken by share()
   std::vector<bool> left_;          // connections that said Bye or are gone
-  bool closing_ = false;
+  std::atomic<bool> closing_ = false;
   Failure failure_;
 
   // For worker 0 only, guarded by hub_mutex_.

@@ -39,10 +39,7 @@ ControlChannel::ControlChannel(ControlOptions given)
 }
 
 ControlChannel::~ControlChannel() {
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-  }
+  closing_ = true;
   for (const Socket& socket : met_.sockets) {
     if (socket.is_open()) {
       ::shutdown(socket.get(), SHUT_RDWR);  // wakes the thread
@@ -132,11 +129,8 @@ bool ControlChannel::is_sound(const Message& message, std::size_t connection) co
 }
 
 void ControlChannel::lost(std::size_t connection, const char* why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (closing_) {
-      return;
-    }
+  if (closing_) {
+    return;
   }
   const int rank = is_hub() ? static_cast<int>(connection) : 0;
   const Message message{
@@ -213,9 +207,7 @@ void ControlChannel::handle_at_hub(const Message& message) {
         }
         std::ranges::fill(votes_, std::nullopt);
         if (result.value != 0) {
-          // Whoever hears of it may be gone before this worker does.
-          const std::lock_guard lock(mutex_);
-          closing_ = true;
+          closing_ = true;  // whoever hears of it may be gone before this worker does
         }
         to_all(result);
       }
@@ -252,9 +244,10 @@ void ControlChannel::handle(const Message& message) {
       stop_at_ = message.value;
       break;
     case Type::Verdict:
-      closing_ = closing_ || message.value != 0;
+      if (message.value != 0) {
+        closing_ = true;
+      }
       verdict_ = message;
-      ++verdicts_;
       break;
     case Type::Shared:
       if (!is_hub()) {

@@ -90,16 +90,12 @@ std::optional<Message> receive(const Socket& socket, double seconds, const Inbox
   const Deadline deadline(seconds);
   Inbox inbox;
   for (;;) {
-    switch (inbox.read(socket, expected)) {
-      case Inbox::State::Ready:
-        return inbox.take();
-      case Inbox::State::Waiting:
-        if (!socket.wait_readable(deadline)) {
-          return std::nullopt;
-        }
-        break;
-      default:
-        return std::nullopt;
+    const Inbox::State state = inbox.read(socket, expected);
+    if (state == Inbox::State::Ready) {
+      return inbox.take();
+    }
+    if (state != Inbox::State::Waiting || !socket.wait_readable(deadline)) {
+      return std::nullopt;
     }
   }
 }

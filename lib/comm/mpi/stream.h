@@ -2,9 +2,12 @@
 // in order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <string>
 
+#include "base/error.h"
 #include "comm/mpi/table.h"
 
 namespace abtrain::comm {
@@ -14,6 +17,15 @@ struct MpiComm {
   const MpiTable* mpi = nullptr;
   MpiHandle handle = nullptr;
 };
+
+// Throws Error(PeerLost) with MPI's own message unless `code` is 0.
+inline void check_mpi(const MpiTable& mpi, int code, const char* call) {
+  if (code != 0) {
+    std::string text(static_cast<std::size_t>(mpi.text_bytes), '\0');
+    mpi.error_text(code, text.data());
+    throw Error(ErrorKind::PeerLost, formatted("{}: {}", call, text.c_str()));
+  }
+}
 
 constexpr std::int64_t kPieceBytes = 256 << 10;
 constexpr std::int64_t kWindow = 4;  // pieces under way at a time
@@ -25,14 +37,31 @@ class MpiStream {
   // pieces lie there one after the other.
   MpiStream(
       Way way, MpiComm comm, int peer, int tag, char* data, std::int64_t bytes,
-      std::int64_t ring = 0);
+      std::int64_t ring = 0)
+      : way_(way), comm_(comm), peer_(peer), tag_(tag), data_(data), bytes_(bytes), ring_(ring) {}
 
   // Only pieces that end within the first `bytes` bytes may be posted.
   void allow(std::int64_t bytes) {
     allowed_ = bytes;
   }
   // Posts the pieces that may be posted; true if there were any. Throws Error.
-  bool post();
+  bool post() {
+    bool moved = false;
+    while (posted_ < bytes_ && static_cast<std::int64_t>(under_way_.size()) < kWindow &&
+           end_of_piece(posted_) <= allowed_) {
+      char* place = data_ + (ring_ > 0 ? posted_ % ring_ : posted_);
+      const int count = static_cast<int>(end_of_piece(posted_) - posted_);
+      const bool sends = way_ == Way::Send;
+      under_way_.push_back(nullptr);
+      check_mpi(
+          *comm_.mpi,
+          comm_.mpi->post(sends, place, count, peer_, tag_, comm_.handle, &under_way_.back()),
+          sends ? "MPI_Isend" : "MPI_Irecv");
+      posted_ += count;
+      moved = true;
+    }
+    return moved;
+  }
   // Whether a message is under way; the oldest one that is; and what to call
   // once that one has completed.
   bool waits() const {
@@ -41,7 +70,10 @@ class MpiStream {
   MpiHandle oldest() const {
     return under_way_.front();
   }
-  void oldest_is_through();
+  void oldest_is_through() {
+    under_way_.pop_front();
+    finished_ = end_of_piece(finished_);
+  }
   // How many bytes, from the first on, have completed.
   std::int64_t finished() const {
     return finished_;
@@ -57,7 +89,9 @@ class MpiStream {
   }
 
  private:
-  std::int64_t end_of_piece(std::int64_t begin) const;
+  std::int64_t end_of_piece(std::int64_t begin) const {
+    return std::min(begin + kPieceBytes, bytes_);
+  }
 
   Way way_;
   MpiComm comm_;
@@ -71,8 +105,5 @@ class MpiStream {
   std::int64_t finished_ = 0;
   std::deque<MpiHandle> under_way_;
 };
-
-// Throws Error(PeerLost) with MPI's own message unless `code` is 0.
-void check_mpi(const MpiTable& mpi, int code, const char* call);
 
 }  // namespace abtrain::comm

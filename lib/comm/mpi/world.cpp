@@ -42,7 +42,7 @@ class MpiCommunicator : public Communicator {
   }
 
   void check_peers() override {
-    world_->check_peers();
+    world_->throw_if_happened();
   }
 
   Pending start(Call call) override {
@@ -76,11 +76,11 @@ std::shared_ptr<MpiWorld> MpiWorld::start(int rank, int size) {
   const std::shared_ptr<MpiWorld> world(new MpiWorld(rank, size));
   world->thread_ = std::thread([world] { world->run(); });
   std::unique_lock lock(world->mutex_);
-  world->changed_.wait(lock, [&] { return world->world_ || world->failure_.happened(); });
-  if (world->failure_.happened()) {
+  world->changed_.wait(lock, [&] { return world->world_ || world->happened(); });
+  if (world->happened()) {
     lock.unlock();
     world->thread_.join();
-    std::rethrow_exception(world->failure_.cause());
+    std::rethrow_exception(world->cause());
   }
   // The thread and the communicators own the world too, so its end is not theirs.
   return {world.get(), [world](MpiWorld*) { world->finish(); }};
@@ -95,9 +95,9 @@ void MpiWorld::finish() {
     std::unique_lock lock(mutex_);
     ending_ = true;
     posted_.notify_all();
-    changed_.wait(lock, [&] { return ended_ || failure_.happened(); });
+    changed_.wait(lock, [&] { return ended_ || happened(); });
   }
-  if (failure_.happened()) {
+  if (happened()) {
     thread_.detach();  // it may be stuck in MPI forever
   } else {
     thread_.join();
@@ -105,7 +105,7 @@ void MpiWorld::finish() {
 }
 
 std::shared_ptr<MpiWorld::Job> MpiWorld::post(std::shared_ptr<MpiGroup> group, Call call) {
-  failure_.throw_if_happened();
+  throw_if_happened();
   auto job = std::make_shared<Job>();
   job->group = std::move(group);
   job->call = std::move(call);
@@ -120,7 +120,7 @@ void MpiWorld::wait(const Job& job) {
   // A split is a blocking MPI call, which the thread cannot time.
   const double seconds =
       std::min(job.call.kind == Call::Kind::Split ? timeout_.load() : kForever, kForever);
-  const auto came = [&] { return job.done || failure_.happened(); };
+  const auto came = [&] { return job.done || happened(); };
   const bool in_time = changed_.wait_for(lock, std::chrono::duration<double>(seconds), came);
   if (job.done) {
     return;
@@ -130,11 +130,11 @@ void MpiWorld::wait(const Job& job) {
     abort(std::make_exception_ptr(TimedOut(describe(job.call), timeout_, {})));
   }
   // As it is: different calls are every worker's error, not an echo of another worker's.
-  std::rethrow_exception(failure_.cause());
+  std::rethrow_exception(cause());
 }
 
 void MpiWorld::abort(std::exception_ptr cause) noexcept {
-  failure_.set(std::move(cause));
+  set(std::move(cause));
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
   posted_.notify_all();
@@ -154,7 +154,7 @@ std::vector<int> MpiWorld::regroup() {
       timeout_.load());
   if (regroups_) {  // the thread has ended with an error
     lock.unlock();
-    std::rethrow_exception(failure_.cause());
+    std::rethrow_exception(cause());
   }
   return left_;
 }

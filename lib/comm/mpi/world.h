@@ -27,7 +27,7 @@
 
 namespace abtrain::comm {
 
-class MpiWorld : public std::enable_shared_from_this<MpiWorld> {
+class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
  public:
   // Starts the thread, which shares ownership of the world, and initializes MPI
   // on it. Collective (MPI_Init). rank and size are the launcher's. Throws
@@ -67,9 +67,6 @@ class MpiWorld : public std::enable_shared_from_this<MpiWorld> {
   std::shared_ptr<Job> post(std::shared_ptr<MpiGroup> group, Call call);
   // Throws Error when a worker has failed.
   void wait(const Job& job);
-  void check_peers() const {
-    failure_.throw_if_happened();
-  }
 
  private:
   MpiWorld(int rank, int size) : rank_(rank), size_(size) {}
@@ -104,7 +101,6 @@ class MpiWorld : public std::enable_shared_from_this<MpiWorld> {
   bool regroups_ = false;  // asked for, and not done yet
   std::vector<int> left_;  // by the last regroup()
   std::atomic<double> timeout_ = 600;
-  Failure failure_;
   std::thread thread_;
 };
 

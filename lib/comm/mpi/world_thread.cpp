@@ -48,9 +48,9 @@ void MpiWorld::run() {
       } catch (...) {
         abort(std::current_exception());
       }
-    } while (failure_.happened() && wait_for_regroup());
+    } while (happened() && wait_for_regroup());
     // After a loss, Open MPI's MPI_Finalize sometimes waits forever.
-    if (!failure_.happened() && left_.empty()) {
+    if (!happened() && left_.empty()) {
       for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
         mpi_->free_comm((*group)->comm.handle);
       }
@@ -105,7 +105,7 @@ bool MpiWorld::wait_for_regroup() {
   }
   shrink();
   const std::lock_guard lock(mutex_);
-  failure_.clear();
+  clear();
   regroups_ = false;
   changed_.notify_all();
   return true;
@@ -133,7 +133,7 @@ void MpiWorld::serve() {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      const auto something = [&] { return !inbox_.empty() || ending_ || failure_.happened(); };
+      const auto something = [&] { return !inbox_.empty() || ending_ || happened(); };
       if (open_.empty()) {
         posted_.wait(lock, something);
         moved_at = Clock::now();
@@ -142,7 +142,7 @@ void MpiWorld::serve() {
         const auto idle = std::chrono::duration_cast<microseconds>(Clock::now() - moved_at);
         posted_.wait_for(lock, std::clamp(idle / 4, kMinPause, kMaxPause), something);
       }
-      if (failure_.happened() || (ending_ && inbox_.empty() && open_.empty())) {
+      if (happened() || (ending_ && inbox_.empty() && open_.empty())) {
         return;
       }
       while (!inbox_.empty()) {

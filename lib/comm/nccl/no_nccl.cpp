@@ -28,8 +28,4 @@ std::unique_ptr<Communicator> NcclWorld::communicator() {
 
 void NcclWorld::abort(std::exception_ptr) noexcept {}
 
-std::exception_ptr NcclWorld::cause() const {
-  return nullptr;
-}
-
 }  // namespace abtrain::comm

@@ -112,7 +112,7 @@ NcclState::Link& NcclState::add_link(int rank, int size) {
 
 void NcclState::join(const Id& id, int rank, int size) {
   Lock lock(mutex_);
-  throw_if_aborted();
+  throw_if_happened();
   const c10::cuda::CUDAGuard guard(device_.index());
   const auto nccl_id = std::bit_cast<ncclUniqueId>(id);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -126,7 +126,7 @@ void NcclState::join(const Id& id, int rank, int size) {
 
 NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
   Lock lock(mutex_);
-  throw_if_aborted();
+  throw_if_happened();
   ABT_ASSERT(link.handle != nullptr, "split after the world's end");
   const c10::cuda::CUDAGuard guard(device_.index());
   const std::string what = formatted("split of {} workers", link.size);
@@ -151,7 +151,7 @@ NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
 
 std::shared_ptr<const NcclState::Operation> NcclState::start(Link& link, Call call) {
   Lock lock(mutex_);
-  throw_if_aborted();
+  throw_if_happened();
   ABT_ASSERT(link.handle != nullptr, "{} after the world's end", describe(call));
   auto operation = std::make_shared<Operation>();
   operation->what = describe(call);
@@ -181,22 +181,22 @@ std::shared_ptr<const NcclState::Operation> NcclState::start(Link& link, Call ca
 }
 
 void NcclState::order_after(const Operation& operation) const {
-  throw_if_aborted();
+  throw_if_happened();
   operation.done.block(c10::cuda::getCurrentCUDAStream(device_.index()));
 }
 
 void NcclState::wait(const Operation& operation) const {
   Pause pause;
   while (!operation.done.query()) {
-    throw_if_aborted();
+    throw_if_happened();
     pause();
   }
   // An abort ends the kernel too, after setting the flag.
-  throw_if_aborted();
+  throw_if_happened();
 }
 
 void NcclState::abort(std::exception_ptr cause) noexcept {
-  failure_.set(std::move(cause));
+  set(std::move(cause));
   changed_.notify_all();
 }
 
@@ -205,7 +205,7 @@ void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
   const Stopwatch watch;
   Pause pause;
   while (true) {
-    throw_if_aborted();  // after an abort the handle is gone
+    throw_if_happened();  // after an abort the handle is gone
     ncclResult_t state = ncclInProgress;
     if (ncclComm* handle = handle_of(link)) {
       const ncclResult_t asked = ncclCommGetAsyncError(handle, &state);
@@ -236,15 +236,15 @@ TimedOut NcclState::overdue(const std::string& what) const {
 
 void NcclState::watch() noexcept {
   Lock lock(mutex_);
-  const auto told = [&] { return closing_ || failure_.happened(); };
+  const auto told = [&] { return closing_ || happened(); };
   while (!changed_.wait_for(lock, kLook, told)) {
     try {
       look();
     } catch (...) {
-      failure_.set(std::current_exception());
+      set(std::current_exception());
     }
   }
-  if (failure_.happened()) {
+  if (happened()) {
     abort_links();
     // Nothing is added after an abort.
     changed_.wait(lock, [&] { return closing_; });
@@ -317,12 +317,12 @@ void NcclState::close(bool agreed) noexcept {
     const c10::cuda::CUDAGuard guard(device_.index());
     ABT_CHECK(agreed, PeerLost, "a worker left NCCL because of an error");
     for (auto link = links_.rbegin(); link != links_.rend(); ++link) {
-      if ((*link)->handle != nullptr && !failure_.happened()) {
+      if ((*link)->handle != nullptr && !happened()) {
         finalize(lock, **link);
       }
     }
   } catch (...) {
-    failure_.set(std::current_exception());
+    set(std::current_exception());
   }
   {
     const Lock lock(mutex_);

@@ -28,7 +28,7 @@ struct ncclComm;
 
 namespace abtrain::comm {
 
-class NcclState {
+class NcclState : public Failure {
  public:
   // An NCCL communicator of this worker. Lives as long as the state.
   struct Link {
@@ -66,12 +66,6 @@ class NcclState {
   void wait(const Operation& operation) const;
 
   void abort(std::exception_ptr cause) noexcept;
-  std::exception_ptr cause() const {
-    return failure_.cause();
-  }
-  void throw_if_aborted() const {
-    failure_.throw_if_happened();
-  }
   at::Device device() const {
     return device_;
   }
@@ -99,7 +93,6 @@ class NcclState {
 
   const at::Device device_;
   const double timeout_;
-  Failure failure_;
   const c10::Stream stream_;  // of all collectives
   std::mutex mutex_;
   std::condition_variable changed_;

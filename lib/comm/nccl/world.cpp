@@ -35,7 +35,7 @@ class NcclCommunicator : public Communicator {
       : Communicator(rank, size), state_(std::move(state)), link_(link) {}
 
   std::unique_ptr<Communicator> split(int color) override {
-    state_->throw_if_aborted();
+    state_->throw_if_happened();
     // NCCL takes colors from 0 up and need not know groups of one: gather what
     // all members chose and number the larger groups. Gathering also waits for
     // what was under way, as NCCL requires before a split.
@@ -63,18 +63,18 @@ class NcclCommunicator : public Communicator {
   }
 
   void barrier() override {
-    state_->throw_if_aborted();
+    state_->throw_if_happened();
     if (link_) {
       state_->wait(*state_->start(*link_, {.kind = Kind::Barrier}));
     }
   }
 
   void check_peers() override {
-    state_->throw_if_aborted();
+    state_->throw_if_happened();
   }
 
   Pending start(Call call) override {
-    state_->throw_if_aborted();
+    state_->throw_if_happened();
     if (!link_) {
       copy_to_itself(call);
       return {};
@@ -206,10 +206,6 @@ std::unique_ptr<Communicator> NcclWorld::communicator() {
 
 void NcclWorld::abort(std::exception_ptr cause) noexcept {
   state_->abort(std::move(cause));
-}
-
-std::exception_ptr NcclWorld::cause() const {
-  return state_->cause();
 }
 
 }  // namespace abtrain::comm

@@ -69,8 +69,6 @@ class NcclWorld {
   // May be called from any thread; does not block. The first cause is kept. If
   // the workers are threads, each one's world must be aborted.
   void abort(std::exception_ptr cause) noexcept;
-  // Null while all is well.
-  std::exception_ptr cause() const;
 
  private:
   int rank_;

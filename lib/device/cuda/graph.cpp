@@ -161,12 +161,17 @@ class Captured {
 
 }  // namespace
 
-std::function<void()> Graph::capture_cuda(
+Graph Graph::capture(
     c10::Device device, const std::function<void()>& body,
     const std::vector<at::Generator>& generators, CaptureTurn& turn) {
-  return [captured = std::make_shared<Captured>(device, body, generators, turn)] {
-    captured->replay();
-  };
+  Graph graph;
+  graph.replay_ = body;
+  if (device.is_cuda()) {
+    graph.replay_ = [captured = std::make_shared<Captured>(device, body, generators, turn)] {
+      captured->replay();
+    };
+  }
+  return graph;
 }
 
 }  // namespace abtrain::device
