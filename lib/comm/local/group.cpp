@@ -92,7 +92,7 @@ std::shared_ptr<LocalOperation> LocalGroup::post(int rank, std::uint64_t sequenc
     operation = entry;
     operation->calls[rank] = std::move(call);
     operation->came[rank] = true;
-    if (--operation->missing_posts > 0) {
+    if (std::ranges::count(operation->came, false) > 0) {
       return operation;
     }
     open_.erase(sequence);
@@ -134,7 +134,6 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
   Lock lock(mutex_);
   meet(lock, operation, operation.posted, operation.came);
   if (!operation.done) {
-    leave_if_aborted(lock, operation);
     ++operation.at_work;
     lock.unlock();
     // The call is checked and large, so this share is CPU work that cannot
@@ -143,14 +142,11 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
     lock.lock();
     --operation.at_work;
     operation.ended[rank] = true;
-    operation.done = --operation.missing_ends == 0;
+    operation.done = std::ranges::count(operation.ended, false) == 0;
     if (operation.done || world_->happened()) {
       changed_.notify_all();
     }
     meet(lock, operation, operation.done, operation.ended);
-    if (!operation.done) {
-      leave_if_aborted(lock, operation);
-    }
   }
   // Nobody reads the call any more, so its owner drops its tensors.
   const Call mine = std::move(operation.calls[rank]);
@@ -158,37 +154,35 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
   operation.result.order_after();
 }
 
-// The caller may free its buffer once this has thrown, so members still working
-// on it finish first.
-void LocalGroup::leave_if_aborted(Lock& lock, const LocalOperation& operation) {
-  if (world_->happened()) {
-    changed_.wait(lock, [&] { return operation.at_work == 0; });
-    ABT_CHECK(operation.mismatch.empty(), Config, "{}", operation.mismatch);
-    world_->throw_if_happened();
-  }
-}
-
-// Returns, with the lock held, when the flag is set or the world has failed.
+// Returns, with the lock held, when the flag is set; throws if the world has failed before
+// the operation was done.
 void LocalGroup::meet(
     Lock& lock, const LocalOperation& operation, const std::atomic<bool>& flag,
     const std::vector<bool>& members) {
   // A longer wait would overflow the clock.
   const double seconds = std::min(world_->timeout, 1e8);
   const auto came = [&] { return flag.load() || world_->happened(); };
-  if (came() || changed_.wait_for(lock, std::chrono::duration<double>(seconds), came)) {
-    return;
-  }
-  const auto first = std::ranges::find(operation.came, true) - operation.came.begin();
-  std::vector<int> missing;
-  for (int i = 0; i < size(); ++i) {
-    if (!members[i]) {
-      missing.push_back(workers_[i]);
+  if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), came)) {
+    const auto first = std::ranges::find(operation.came, true) - operation.came.begin();
+    std::vector<int> missing;
+    for (int i = 0; i < size(); ++i) {
+      if (!members[i]) {
+        missing.push_back(workers_[i]);
+      }
     }
+    const TimedOut late(
+        describe(operation.calls[static_cast<std::size_t>(first)]), seconds, missing);
+    lock.unlock();
+    world_->abort(std::make_exception_ptr(late));
+    lock.lock();
   }
-  const TimedOut late(describe(operation.calls[static_cast<std::size_t>(first)]), seconds, missing);
-  lock.unlock();
-  world_->abort(std::make_exception_ptr(late));
-  lock.lock();
+  if (!operation.done && world_->happened()) {
+    // The caller may free its buffer once this has thrown, so members still
+    // working on it finish first.
+    changed_.wait(lock, [&] { return operation.at_work == 0; });
+    ABT_CHECK(operation.mismatch.empty(), Config, "{}", operation.mismatch);
+    world_->throw_if_happened();
+  }
 }
 
 std::string LocalGroup::compare(const LocalOperation& operation) const {

@@ -20,19 +20,12 @@ namespace abtrain::comm {
 // `posted` is set; from then on the calls do not change.
 struct LocalOperation {
   LocalOperation(std::uint64_t number, int size)
-      : sequence(number),
-        calls(size),
-        came(size),
-        ended(size),
-        missing_posts(size),
-        missing_ends(size) {}
+      : sequence(number), calls(size), came(size), ended(size) {}
 
   const std::uint64_t sequence;  // the same on every member
   std::vector<Call> calls;
   std::vector<bool> came;   // members that have posted
   std::vector<bool> ended;  // members that have done their share
-  int missing_posts;
-  int missing_ends;
   int at_work = 0;  // members now touching the buffers
   std::atomic<bool> posted = false;
   std::atomic<bool> done = false;
@@ -63,7 +56,6 @@ class LocalGroup {
  private:
   using Lock = std::unique_lock<std::mutex>;
   void begin(LocalOperation& operation);
-  void leave_if_aborted(Lock& lock, const LocalOperation& operation);
   void meet(
       Lock& lock, const LocalOperation& operation, const std::atomic<bool>& flag,
       const std::vector<bool>& members);
