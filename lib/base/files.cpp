@@ -79,18 +79,6 @@ void take_permissions(int file, const std::string& from) {
   }
 }
 
-using WriteBody = std::function<void(const WritePiece&)>;
-
-void write_stream(const std::string& path, const OutputPlace& place, const WriteBody& body) {
-  if (place.descriptor >= 0) {
-    body([&](std::string_view piece) { write_to(place.descriptor, piece, path); });
-    return;
-  }
-  Descriptor file = open_file(path, O_WRONLY, "write", path);
-  body([&](std::string_view piece) { write_to(file.get(), piece, path); });
-  close_written(std::move(file), path);
-}
-
 // The length of the file up to and including its last newline.
 std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
   std::array<char, 4096> block;
@@ -137,10 +125,13 @@ void atomic_write(const std::string& path, std::string_view content) {
   atomic_write(path, [&](const WritePiece& write) { write(content); });
 }
 
-void atomic_write(const std::string& path, const WriteBody& body) {
+void atomic_write(const std::string& path, const std::function<void(const WritePiece&)>& body) {
   const OutputPlace place = find_output(path);
   if (place.is_stream) {
-    write_stream(path, place, body);
+    Descriptor file = place.descriptor >= 0 ? Descriptor(::dup(place.descriptor))
+                                            : open_file(path, O_WRONLY, "write", path);
+    body([&](std::string_view piece) { write_to(file.get(), piece, path); });
+    close_written(std::move(file), path);
     return;
   }
   // Nobody else has this name, not a process with the same number in another

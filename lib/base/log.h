@@ -33,9 +33,6 @@ class Log {
   bool is_live() const {
     return tty_ && level_ >= LogLevel::Info;
   }
-  LogLevel level() const {
-    return level_;
-  }
   // Not while other threads use the log.
   void set_level(LogLevel level) {
     level_ = level;

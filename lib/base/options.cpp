@@ -276,14 +276,12 @@ Field& Fields::numbers_or(
   field.read = [&word, &numbers, words, wanted = field.wanted, names = field.choices,
                 list = field.read](const Value& value, const Complain& complain) {
     if (value.kind == Kind::List) {
-      std::vector<double> items;
-      std::swap(items, numbers);
-      list(value, complain);
-      if (numbers.empty()) {
-        numbers = std::move(items);
-      } else {
-        word = false;
-      }
+      bool right = true;
+      list(value, [&](const Value& where, std::string message) {
+        right = false;
+        complain(where, std::move(message));
+      });
+      word = word && !right;
       return;
     }
     const auto named = std::ranges::find(words, value.text, &Names<bool>::value_type::first);

@@ -26,7 +26,7 @@ void run_workers(
   std::exception_ptr root;
   std::vector<std::jthread> threads;
   try {
-    for (auto& communicator : communicators_of(world, workers)) {
+    for (auto& communicator : world->communicators(workers)) {
       threads.emplace_back([&, mine = std::move(communicator)] {
         try {
           body(*mine);

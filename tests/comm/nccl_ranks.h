@@ -55,7 +55,9 @@ inline void run_nccl(int ranks, double timeout, const Body& body) {
     const at::Device device = device_of(local.rank());
     const device::OwnStream stream(device);
     const bool even_alone = true;
-    NcclWorld world(local.rank(), ranks, device, timeout, share_over(local), even_alone);
+    const auto own =
+        NcclWorld::start(local.rank(), ranks, device, timeout, share_over(local), even_alone);
+    NcclWorld& world = *own;
     {
       const std::lock_guard lock(mutex);
       worlds.push_back(&world);

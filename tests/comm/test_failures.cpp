@@ -183,8 +183,8 @@ TEST(ExitCodes, NoMemoryAndNoThreadsAreTheConfigurations) {
 
 TEST(AbortElsewhere, OtherWorldsGoOn) {
   const auto broken = std::make_shared<LocalWorld>(kForever);
-  const auto bad = communicators_of(broken, 2);
-  const auto good = communicators_of(std::make_shared<LocalWorld>(kForever), 1);
+  const auto bad = broken->communicators(2);
+  const auto good = std::make_shared<LocalWorld>(kForever)->communicators(1);
   EXPECT_EQ(broken->cause(), nullptr);
   broken->abort(std::make_exception_ptr(std::runtime_error("gone")));
   EXPECT_NE(broken->cause(), nullptr);
@@ -297,7 +297,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(BadBuffers, AreRefusedBeforeAnythingIsPosted) {
   const auto world = std::make_shared<LocalWorld>(kForever);
-  const auto comms = communicators_of(world, 1);
+  const auto comms = world->communicators(1);
   Communicator& comm = *comms[0];
   const auto kind_of = [](const std::function<void()>& call) {
     try {
@@ -327,7 +327,7 @@ TEST(BadBuffers, AreRefusedBeforeAnythingIsPosted) {
       }),
       ErrorKind::Config);
   EXPECT_NO_THROW(comm.check_peers());
-  EXPECT_EQ(kind_of([&] { communicators_of(world, 0); }), ErrorKind::Config);
+  EXPECT_EQ(kind_of([&] { world->communicators(0); }), ErrorKind::Config);
 }
 
 }  // namespace

@@ -197,10 +197,10 @@ TEST(GpuNcclAlone, AWorldOfOneNeedsNoNccl) {
   if (const auto lack = lacking(1); !lack.empty()) {
     GTEST_SKIP() << lack;
   }
-  NcclWorld world(0, 1, device_of(0), kNcclTimeout, [](void*, std::size_t) {
+  const auto world = NcclWorld::start(0, 1, device_of(0), kNcclTimeout, [](void*, std::size_t) {
     ADD_FAILURE() << "nothing to share";
   });
-  const auto comm = world.communicator();
+  const auto comm = world->communicator();
   for (const at::Device device : {device_of(0), at::Device(at::kCPU)}) {
     const auto options = at::TensorOptions(at::kFloat).device(device);
     const at::Tensor buffer = at::arange(5, options);
@@ -211,7 +211,7 @@ TEST(GpuNcclAlone, AWorldOfOneNeedsNoNccl) {
     EXPECT_EQ(comm->split(4)->size(), 1);
     comm->barrier();
   }
-  world.abort(std::make_exception_ptr(std::runtime_error("gone")));
+  world->abort(std::make_exception_ptr(std::runtime_error("gone")));
   EXPECT_THROW(comm->check_peers(), Error);
   EXPECT_THROW(comm->barrier(), Error);
 }
@@ -219,7 +219,7 @@ TEST(GpuNcclAlone, AWorldOfOneNeedsNoNccl) {
 // Runs everywhere.
 TEST(NcclWorld, IsRefusedWithoutAGpu) {
   try {
-    NcclWorld(0, 1, at::Device(at::kCPU), 1, [](void*, std::size_t) {});
+    NcclWorld::start(0, 1, at::Device(at::kCPU), 1, [](void*, std::size_t) {});
     ADD_FAILURE() << "a world came";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);

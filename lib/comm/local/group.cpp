@@ -68,13 +68,6 @@ std::vector<at::Tensor> buffers_of(const LocalOperation& operation) {
 LocalGroup::LocalGroup(std::shared_ptr<LocalWorld> world, std::vector<int> workers)
     : world_(std::move(world)), workers_(std::move(workers)) {}
 
-std::shared_ptr<LocalGroup> LocalGroup::make(
-    const std::shared_ptr<LocalWorld>& world, std::vector<int> workers) {
-  auto group = std::make_shared<LocalGroup>(world, std::move(workers));
-  world->enlist(group);
-  return group;
-}
-
 void LocalGroup::wake() {
   const Lock lock(mutex_);
   changed_.notify_all();
@@ -249,7 +242,7 @@ void LocalGroup::do_split(LocalOperation& operation) {
     for (const int rank : ranks) {
       workers.push_back(workers_[rank]);
     }
-    const auto group = make(world_, workers);
+    const auto group = world_->make_group(workers);
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       operation.parts[ranks[i]] = {group, static_cast<int>(i)};
     }

@@ -38,8 +38,6 @@ struct LocalOperation {
 class LocalGroup {
  public:
   LocalGroup(std::shared_ptr<LocalWorld> world, std::vector<int> workers);
-  static std::shared_ptr<LocalGroup> make(
-      const std::shared_ptr<LocalWorld>& world, std::vector<int> workers);
 
   int size() const {
     return static_cast<int>(workers_.size());

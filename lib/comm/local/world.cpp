@@ -99,18 +99,19 @@ void LocalWorld::abort(std::exception_ptr cause) noexcept {
   }
 }
 
-void LocalWorld::enlist(const std::shared_ptr<LocalGroup>& group) {
+std::shared_ptr<LocalGroup> LocalWorld::make_group(const std::vector<int>& workers) {
+  const auto group = std::make_shared<LocalGroup>(shared_from_this(), workers);
   const std::lock_guard lock(groups_mutex_);
   std::erase_if(groups_, [](const auto& weak) { return weak.expired(); });
   groups_.push_back(group);
+  return group;
 }
 
-std::vector<std::unique_ptr<Communicator>> communicators_of(
-    const std::shared_ptr<LocalWorld>& world, int workers) {
+std::vector<std::unique_ptr<Communicator>> LocalWorld::communicators(int workers) {
   ABT_CHECK(workers > 0, Config, "workers: expected at least 1, got {}", workers);
   std::vector<int> ranks(workers);
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto group = LocalGroup::make(world, ranks);
+  const auto group = make_group(ranks);
   std::vector<std::unique_ptr<Communicator>> all;
   for (const int rank : ranks) {
     all.push_back(std::make_unique<LocalCommunicator>(group, rank));

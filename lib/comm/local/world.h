@@ -24,15 +24,19 @@ namespace abtrain::comm {
 
 class LocalGroup;
 
-class LocalWorld : public Failure {
+class LocalWorld : public Failure, public std::enable_shared_from_this<LocalWorld> {
  public:
   // timeout_seconds: how long a worker waits for the others in one collective.
   explicit LocalWorld(double timeout_seconds) : timeout(timeout_seconds) {}
 
   // The first cause is kept; later ones are echoes of it.
   void abort(std::exception_ptr cause) noexcept;
-  // An abort wakes the members of every group that is enlisted here.
-  void enlist(const std::shared_ptr<LocalGroup>& group);
+  // One communicator per worker, in rank order; each is used by one thread. They
+  // share ownership of the world.
+  std::vector<std::unique_ptr<Communicator>> communicators(int workers);
+
+  // The group of these workers. An abort wakes its members.
+  std::shared_ptr<LocalGroup> make_group(const std::vector<int>& workers);
 
   const double timeout;
 
@@ -40,10 +44,5 @@ class LocalWorld : public Failure {
   std::mutex groups_mutex_;
   std::vector<std::weak_ptr<LocalGroup>> groups_;
 };
-
-// One communicator per worker, in rank order; each is used by one thread. They
-// share ownership of the world.
-std::vector<std::unique_ptr<Communicator>> communicators_of(
-    const std::shared_ptr<LocalWorld>& world, int workers);
 
 }  // namespace abtrain::comm

@@ -128,7 +128,7 @@ void MpiCollective::exchange_pieces() {
         way, group_.comm, peer, tag(0),
         sends ? bytes_at(call_.source(), piece.source) : bytes_at(call_.out, piece.target),
         piece.count * width_);
-    streams.back().allow(streams.back().bytes());
+    streams.back().allow(streams.back().bytes);
   };
   for (int k = 1; k < n; ++k) {
     const int peer = (rank + k) % n;
@@ -198,7 +198,7 @@ bool MpiCollective::advance() {
   moved |= post_all(parts_out_);
   for (MpiStream& stream : parts_in_) {
     // A ring's slot is free again once its piece has been reduced.
-    stream.allow(std::min(stream.bytes(), reduced_ + kWindow * kPieceBytes));
+    stream.allow(std::min(stream.bytes, reduced_ + kWindow * kPieceBytes));
     moved |= stream.post();
   }
   const std::int64_t own_bytes = own_count_ * width_;
@@ -233,7 +233,7 @@ TimedOut MpiCollective::overdue() const {
   for (const auto* streams : {&parts_in_, &results_in_, &parts_out_, &results_out_}) {
     for (const MpiStream& stream : *streams) {
       if (!stream.done()) {
-        missing.push_back(group_.workers[static_cast<std::size_t>(stream.peer())]);
+        missing.push_back(group_.workers[static_cast<std::size_t>(stream.peer)]);
       }
     }
     if (!missing.empty()) {

@@ -33,21 +33,23 @@ constexpr std::int64_t kWindow = 4;  // pieces under way at a time
 class MpiStream {
  public:
   enum class Way { Send, Receive };
+  const int peer;
+  const std::int64_t bytes;
   // `ring`: bytes of memory at `data` that the pieces take in turn; 0: all
   // pieces lie there one after the other.
   MpiStream(
-      Way way, MpiComm comm, int peer, int tag, char* data, std::int64_t bytes,
+      Way way, MpiComm comm, int to, int tag, char* data, std::int64_t length,
       std::int64_t ring = 0)
-      : way_(way), comm_(comm), peer_(peer), tag_(tag), data_(data), bytes_(bytes), ring_(ring) {}
+      : peer(to), bytes(length), way_(way), comm_(comm), tag_(tag), data_(data), ring_(ring) {}
 
-  // Only pieces that end within the first `bytes` bytes may be posted.
-  void allow(std::int64_t bytes) {
-    allowed_ = bytes;
+  // Only pieces that end within the first `count` bytes may be posted.
+  void allow(std::int64_t count) {
+    allowed_ = count;
   }
   // Posts the pieces that may be posted; true if there were any. Throws Error.
   bool post() {
     bool moved = false;
-    while (posted_ < bytes_ && static_cast<std::int64_t>(under_way_.size()) < kWindow &&
+    while (posted_ < bytes && static_cast<std::int64_t>(under_way_.size()) < kWindow &&
            end_of_piece(posted_) <= allowed_) {
       char* place = data_ + (ring_ > 0 ? posted_ % ring_ : posted_);
       const int count = static_cast<int>(end_of_piece(posted_) - posted_);
@@ -55,7 +57,7 @@ class MpiStream {
       under_way_.push_back(nullptr);
       check_mpi(
           *comm_.mpi,
-          comm_.mpi->post(sends, place, count, peer_, tag_, comm_.handle, &under_way_.back()),
+          comm_.mpi->post(sends, place, count, peer, tag_, comm_.handle, &under_way_.back()),
           sends ? "MPI_Isend" : "MPI_Irecv");
       posted_ += count;
       moved = true;
@@ -79,26 +81,18 @@ class MpiStream {
     return finished_;
   }
   bool done() const {
-    return finished_ == bytes_;
-  }
-  std::int64_t bytes() const {
-    return bytes_;
-  }
-  int peer() const {
-    return peer_;
+    return finished_ == bytes;
   }
 
  private:
   std::int64_t end_of_piece(std::int64_t begin) const {
-    return std::min(begin + kPieceBytes, bytes_);
+    return std::min(begin + kPieceBytes, bytes);
   }
 
   Way way_;
   MpiComm comm_;
-  int peer_;
   int tag_;
   char* data_;
-  std::int64_t bytes_;
   std::int64_t ring_;
   std::int64_t allowed_ = 0;
   std::int64_t posted_ = 0;

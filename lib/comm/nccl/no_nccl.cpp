@@ -3,8 +3,6 @@
 
 namespace abtrain::comm {
 
-class NcclState {};
-
 int nccl_version() {
   return 0;
 }
@@ -13,14 +11,12 @@ NcclVersions nccl_versions() {
   return {};
 }
 
-NcclWorld::NcclWorld(int, int, at::Device, double, const ShareBytes&, bool) {
+std::shared_ptr<NcclWorld> NcclWorld::start(int, int, at::Device, double, const ShareBytes&, bool) {
   throw Error(
       ErrorKind::Config,
       "comm: nccl: this build has no NCCL; build with ABTRAIN_CUDA=ON and a "
       "LibTorch that was built with NCCL");
 }
-
-NcclWorld::~NcclWorld() = default;
 
 std::unique_ptr<Communicator> NcclWorld::communicator() {
   return nullptr;

@@ -9,7 +9,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "comm/nccl/state.h"
 #include "device/tensor_text.h"
 
 namespace abtrain::comm {
@@ -17,8 +16,7 @@ namespace abtrain::comm {
 namespace {
 
 using Kind = Call::Kind;
-using State = std::shared_ptr<NcclState>;
-using Link = NcclState::Link;
+using Link = NcclWorld::Link;
 
 // The whole collective in a group of one.
 void copy_to_itself(const Call& call) {
@@ -31,11 +29,11 @@ void copy_to_itself(const Call& call) {
 class NcclCommunicator : public Communicator {
  public:
   // No link: a group of one that NCCL knows nothing about.
-  NcclCommunicator(State state, Link* link, int rank, int size)
-      : Communicator(rank, size), state_(std::move(state)), link_(link) {}
+  NcclCommunicator(std::shared_ptr<NcclWorld> world, Link* link, int rank, int size)
+      : Communicator(rank, size), world_(std::move(world)), link_(link) {}
 
   std::unique_ptr<Communicator> split(int color) override {
-    state_->throw_if_happened();
+    world_->throw_if_happened();
     // NCCL takes colors from 0 up and need not know groups of one: gather what
     // all members chose and number the larger groups. Gathering also waits for
     // what was under way, as NCCL requires before a split.
@@ -49,7 +47,7 @@ class NcclCommunicator : public Communicator {
     const int part_size = sizes.at(color);
     // If a world of one was joined to NCCL all the same, its splits are too.
     const int least = size() == 1 ? 1 : 2;
-    int number = NcclState::kNoColor;
+    int number = NcclWorld::kNoColor;
     int linked = 0;
     for (const auto& [other, members] : sizes) {
       if (members >= least) {
@@ -58,23 +56,23 @@ class NcclCommunicator : public Communicator {
       }
     }
     Link* part =
-        link_ && linked > 0 ? state_->split(*link_, number, part_rank, part_size) : nullptr;
-    return std::make_unique<NcclCommunicator>(state_, part, part_rank, part_size);
+        link_ && linked > 0 ? world_->split(*link_, number, part_rank, part_size) : nullptr;
+    return std::make_unique<NcclCommunicator>(world_, part, part_rank, part_size);
   }
 
   void barrier() override {
-    state_->throw_if_happened();
+    world_->throw_if_happened();
     if (link_) {
-      state_->wait(*state_->start(*link_, {.kind = Kind::Barrier}));
+      world_->wait(*world_->queue(*link_, {.kind = Kind::Barrier}));
     }
   }
 
   void check_peers() override {
-    state_->throw_if_happened();
+    world_->throw_if_happened();
   }
 
   Pending start(Call call) override {
-    state_->throw_if_happened();
+    world_->throw_if_happened();
     if (!link_) {
       copy_to_itself(call);
       return {};
@@ -87,18 +85,18 @@ class NcclCommunicator : public Communicator {
       return {};
     }
     ABT_CHECK(
-        call.out.device() == state_->device(), Config, "{}: this worker's GPU is {}",
-        describe(call), state_->device());
-    call.ready = device::Event::record(state_->device());
+        call.out.device() == world_->device(), Config, "{}: this worker's GPU is {}",
+        describe(call), world_->device());
+    call.ready = device::Event::record(world_->device());
     // Where nobody waits because of an error there is nothing to do: the GPU
     // completes the collective without this thread, and its memory is kept.
     return Pending(
-        [state = state_, operation = state_->start(*link_, std::move(call))] {
-          state->order_after(*operation);
+        [world = world_, operation = world_->queue(*link_, std::move(call))] {
+          world->order_after(*operation);
         },
-        [state = state_](const std::exception_ptr& error) {
+        [world = world_](const std::exception_ptr& error) {
           if (!is_echo(error)) {
-            state->abort(error);
+            world->abort(error);
           }
         });
   }
@@ -107,24 +105,24 @@ class NcclCommunicator : public Communicator {
   // Through the GPU; the host waits.
   void stage(const Call& call) {
     const at::NoGradGuard no_grad;
-    const c10::cuda::CUDAGuard guard(state_->device().index());
+    const c10::cuda::CUDAGuard guard(world_->device().index());
     Call moved{
         .kind = call.kind,
-        .out = call.out.to(state_->device()),
+        .out = call.out.to(world_->device()),
         .op = call.op,
         .root = call.root,
         .counts = call.counts};
     if (call.in.defined()) {
-      moved.in = call.in.to(state_->device());
+      moved.in = call.in.to(world_->device());
     }
     const at::Tensor out = moved.out;
-    moved.ready = device::Event::record(state_->device());
-    const auto operation = state_->start(*link_, std::move(moved));
-    state_->wait(*operation);
+    moved.ready = device::Event::record(world_->device());
+    const auto operation = world_->queue(*link_, std::move(moved));
+    world_->wait(*operation);
     call.out.copy_(out);
   }
 
-  State state_;
+  std::shared_ptr<NcclWorld> world_;
   Link* link_;
 };
 
@@ -143,7 +141,7 @@ void check_version(int loaded) {
 // What rank 0 gives to all. Version 0: rank 0 has failed.
 struct Invitation {
   int version = 0;
-  NcclState::Id id = {};
+  NcclWorld::Id id = {};
 };
 
 }  // namespace
@@ -158,19 +156,19 @@ NcclVersions nccl_versions() {
   return {version_text(NCCL_VERSION_CODE), loaded > 0 ? version_text(loaded) : std::string()};
 }
 
-NcclWorld::NcclWorld(
+std::shared_ptr<NcclWorld> NcclWorld::start(
     int rank, int size, at::Device device, double timeout_seconds, const ShareBytes& share,
-    bool even_alone)
-    : rank_(rank), size_(size), errors_(std::uncaught_exceptions()) {
+    bool even_alone) {
   ABT_CHECK(rank >= 0 && rank < size, Config, "comm: nccl: rank {} of {}", rank, size);
   const bool joins = size > 1 || even_alone;
   Invitation invitation;
+  std::shared_ptr<NcclWorld> world;
   std::exception_ptr error;
   try {
     check_version(nccl_version());
-    state_ = std::make_shared<NcclState>(device, timeout_seconds);
+    world.reset(new NcclWorld(rank, size, device, timeout_seconds));
     if (joins && rank == 0) {
-      invitation = {nccl_version(), NcclState::make_id()};
+      invitation = {nccl_version(), make_id()};
     }
   } catch (...) {
     error = std::current_exception();
@@ -191,21 +189,18 @@ NcclWorld::NcclWorld(
         invitation.version / 100 == nccl_version() / 100, Config,
         "comm: nccl: worker 0 has NCCL {}, worker {} has {}", version_text(invitation.version),
         rank, version_text(nccl_version()));
-    state_->join(invitation.id, rank, size);
+    world->join(invitation.id);
   }
-}
-
-NcclWorld::~NcclWorld() {
-  // Members that are unwinding from an error do not end together.
-  state_->close(std::uncaught_exceptions() == errors_);
+  // The communicators own the world too, so its end is not theirs. Members that
+  // are unwinding from an error do not end together.
+  return {world.get(), [world, errors = std::uncaught_exceptions()](NcclWorld*) {
+            world->close(std::uncaught_exceptions() == errors);
+          }};
 }
 
 std::unique_ptr<Communicator> NcclWorld::communicator() {
-  return std::make_unique<NcclCommunicator>(state_, state_->world(), rank_, size_);
-}
-
-void NcclWorld::abort(std::exception_ptr cause) noexcept {
-  state_->abort(std::move(cause));
+  Link* all = links_.empty() ? nullptr : links_.front().get();
+  return std::make_unique<NcclCommunicator>(shared_from_this(), all, rank_, size_);
 }
 
 }  // namespace abtrain::comm

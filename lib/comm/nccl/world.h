@@ -14,21 +14,34 @@
 // and results that nobody has waited for are void. Members' calls are not
 // compared: different calls end in the time-out.
 //
+// NCCL's calls are not thread-safe: all are made under one mutex, which is held
+// only briefly because the communicators are non-blocking. What NCCL then does
+// in the background is polled for.
+//
 // All members must make their calls on several communicators in the same order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "comm/communicator.h"
+#include "comm/failure.h"
 #include "comm/share.h"
 
-namespace abtrain::comm {
+struct ncclComm;  // NCCL's and CUDA's types are only named here
 
-class NcclState;
+namespace abtrain::comm {
 
 // The loaded library's version as NCCL encodes it: 22809 is 2.28.9. 0 if NCCL
 // is not compiled in.
@@ -43,7 +56,7 @@ struct NcclVersions {
 };
 NcclVersions nccl_versions();
 
-class NcclWorld {
+class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld> {
  public:
   // Collective over `size` workers, each with a GPU of its own. Waits for the
   // others at most `timeout_seconds`, here and in each collective (counted from
@@ -52,14 +65,12 @@ class NcclWorld {
   // Throws Error(Config) if this build has no NCCL, if the NCCL found is not
   // the one it was built for, or if NCCL refuses, for example two workers on
   // one GPU.
-  NcclWorld(
+  // What releases the result ends all communicators, the youngest first: that is
+  // collective, within the time-out, except after an abort or while an error is
+  // being thrown. Threads of one process must end their worlds concurrently.
+  static std::shared_ptr<NcclWorld> start(
       int rank, int size, at::Device device, double timeout_seconds, const ShareBytes& share,
       bool even_alone = false);
-  NcclWorld(const NcclWorld&) = delete;
-  NcclWorld& operator=(const NcclWorld&) = delete;
-  // Ends all its communicators, the youngest first. Collective, within the
-  // time-out, except after an abort or while an error is being thrown. Threads
-  // of one process must end their worlds concurrently.
   ~NcclWorld();
 
   // A communicator of all workers; used by one thread. Communicators split from
@@ -70,11 +81,71 @@ class NcclWorld {
   // the workers are threads, each one's world must be aborted.
   void abort(std::exception_ptr cause) noexcept;
 
+  // The following is for its communicators.
+
+  // An NCCL communicator of this worker. Lives as long as the world.
+  struct Link {
+    int rank = 0;
+    int size = 1;
+    ncclComm* handle = nullptr;
+    bool watched = false;  // the watching thread may query its errors
+  };
+  // A collective queued on the stream.
+  struct Operation;
+  using Id = std::array<std::byte, 128>;  // with which all ranks of a world join
+
+  // Collective over `link`. Colors are 0 or more, keys are ranks in the new
+  // group; a member that passes kNoColor takes part and gets null.
+  Link* split(Link& link, int color, int key, int size);
+  static constexpr int kNoColor = -1;
+
+  // Queues a barrier, or a transfer of CUDA tensors that runs after call.ready.
+  std::shared_ptr<const Operation> queue(Link& link, Call call);
+  // Makes the caller's current stream wait for the operation.
+  void order_after(const Operation& operation) const;
+  // Blocks the host until the operation is done.
+  void wait(const Operation& operation) const;
+
+  at::Device device() const {
+    return device_;
+  }
+
  private:
-  int rank_;
-  int size_;
-  int errors_;  // uncaught exceptions at construction
-  std::shared_ptr<NcclState> state_;
+  using Lock = std::unique_lock<std::mutex>;
+
+  // Throws Error(Config) if the device is not a GPU.
+  NcclWorld(int rank, int size, at::Device device, double timeout_seconds);
+  static Id make_id();
+  // Creates the world's communicator.
+  void join(const Id& id);
+  // Ends all communicators: together with the other members if `agreed`, else
+  // by an abort. Called once.
+  void close(bool agreed) noexcept;
+  Link& add_link(int rank, int size);
+  void settle(Lock& lock, Link& link, const std::string& what);
+  void check(int result, const std::string& what);
+  // Aborts with the error and throws it.
+  [[noreturn]] void fail(const auto& error) {
+    abort(std::make_exception_ptr(error));
+    throw error;
+  }
+  TimedOut overdue(const std::string& what) const;
+  void finalize(Lock& lock, Link& link);
+  void watch() noexcept;
+  void look();
+  void abort_links() noexcept;
+
+  const int rank_;
+  const int size_;
+  const at::Device device_;
+  const double timeout_;
+  const c10::Stream stream_;  // of all collectives
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closing_ = false;
+  std::vector<std::unique_ptr<Link>> links_;  // in order of creation
+  std::deque<std::shared_ptr<Operation>> open_;
+  std::thread watcher_;  // last: it uses all of the above
 };
 
 }  // namespace abtrain::comm

@@ -71,13 +71,13 @@ void LocalWorkers::run_workers(
   comm::LocalControl control(workers_in_process, [] { return StopSignals::requested() != 0; });
   NcclWorlds worlds;
   comm::run_workers(workers_in_process, timeout, [&](comm::Communicator& threads) {
-    std::unique_ptr<comm::NcclWorld> world;
+    std::shared_ptr<comm::NcclWorld> world;
     try {
       if (back_end == BackEnd::Local) {
         work(threads, device, control);
       } else {
         const at::Device own = device::pick_device(options.device, threads.rank());
-        world = std::make_unique<comm::NcclWorld>(
+        world = comm::NcclWorld::start(
             threads.rank(), threads.size(), own, timeout, comm::share_over(threads));
         worlds.add(world.get());
         work(*world->communicator(), own, control);

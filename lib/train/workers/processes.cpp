@@ -188,7 +188,7 @@ void Processes::run_workers(
     mpi_->set_timeout(timeout_);
   }
   if (back_end == BackEnd::Nccl) {
-    auto nccl = std::make_unique<comm::NcclWorld>(
+    auto nccl = comm::NcclWorld::start(
         launch_.rank, launch_.size, device, timeout_,
         [this](void* data, std::size_t bytes) { channel_->share(data, bytes); });
     const std::lock_guard lock(mutex_);

@@ -80,7 +80,7 @@ class Processes : public WorkerHost {
   std::shared_ptr<comm::MpiWorld> mpi_;
   std::unique_ptr<comm::Communicator> meeting_;  // over MPI, if there is one
   std::unique_ptr<comm::Store> store_;           // used without MPI
-  std::unique_ptr<comm::NcclWorld> nccl_;
+  std::shared_ptr<comm::NcclWorld> nccl_;
   bool quiet_ = false;  // another worker prints the error
   bool told_ = false;   // on_failure() has done its work
   std::condition_variable changed_;

@@ -1,3 +1,4 @@
+// The NCCL communicators of a world, its stream, and the thread that watches over them.
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAEvent.h>
@@ -16,7 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/nccl/calls.h"
-#include "comm/nccl/state.h"
+#include "comm/nccl/world.h"
 #include "device/tensor_text.h"
 
 namespace abtrain::comm {
@@ -68,13 +69,13 @@ ErrorKind kind_of(ncclResult_t result) {
 }
 
 // While a split is under way, NCCL's own thread may write the handle.
-ncclComm* handle_of(NcclState::Link& link) {
+ncclComm* handle_of(NcclWorld::Link& link) {
   return std::atomic_ref<ncclComm*>(link.handle).load();
 }
 
 }  // namespace
 
-struct NcclState::Operation {
+struct NcclWorld::Operation {
   std::string what;
   // Recorded after the stream has waited for the work that its owner had
   // queued: a long computation is no reason to call the others lost.
@@ -86,45 +87,47 @@ struct NcclState::Operation {
 // One stream for all communicators: NCCL's kernels wait for their peers while
 // they hold a part of the GPU, so two of them at once on one GPU can wait for
 // each other in a circle.
-NcclState::NcclState(at::Device device, double timeout_seconds)
-    : device_(with_index(device)),
+NcclWorld::NcclWorld(int rank, int size, at::Device device, double timeout_seconds)
+    : rank_(rank),
+      size_(size),
+      device_(with_index(device)),
       timeout_(std::min(timeout_seconds, 1e8)),
       stream_(c10::cuda::getStreamFromPool(true, device_.index())),
       watcher_([this] { watch(); }) {}
 
-NcclState::~NcclState() {
+NcclWorld::~NcclWorld() {
   if (watcher_.joinable()) {
     close(false);
   }
 }
 
-NcclState::Id NcclState::make_id() {
+NcclWorld::Id NcclWorld::make_id() {
   ncclUniqueId id;
   const ncclResult_t result = ncclGetUniqueId(&id);
   ABT_CHECK(result == ncclSuccess, PeerLost, "nccl: cannot open a rendezvous: {}", text_of(result));
   return std::bit_cast<Id>(id);
 }
 
-NcclState::Link& NcclState::add_link(int rank, int size) {
+NcclWorld::Link& NcclWorld::add_link(int rank, int size) {
   links_.push_back(std::make_unique<Link>(rank, size));
   return *links_.back();
 }
 
-void NcclState::join(const Id& id, int rank, int size) {
+void NcclWorld::join(const Id& id) {
   Lock lock(mutex_);
   throw_if_happened();
   const c10::cuda::CUDAGuard guard(device_.index());
   const auto nccl_id = std::bit_cast<ncclUniqueId>(id);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const std::string what = formatted("rank {} joining {} workers", rank, size);
-  Link& link = add_link(rank, size);
-  check(ncclCommInitRankConfig(&link.handle, size, nccl_id, rank, &config), what);
+  const std::string what = formatted("rank {} joining {} workers", rank_, size_);
+  Link& link = add_link(rank_, size_);
+  check(ncclCommInitRankConfig(&link.handle, size_, nccl_id, rank_, &config), what);
   settle(lock, link, what);
   link.watched = true;
 }
 
-NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
+NcclWorld::Link* NcclWorld::split(Link& link, int color, int key, int size) {
   Lock lock(mutex_);
   throw_if_happened();
   ABT_ASSERT(link.handle != nullptr, "split after the world's end");
@@ -149,7 +152,7 @@ NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
   return &part;
 }
 
-std::shared_ptr<const NcclState::Operation> NcclState::start(Link& link, Call call) {
+std::shared_ptr<const NcclWorld::Operation> NcclWorld::queue(Link& link, Call call) {
   Lock lock(mutex_);
   throw_if_happened();
   ABT_ASSERT(link.handle != nullptr, "{} after the world's end", describe(call));
@@ -180,12 +183,12 @@ std::shared_ptr<const NcclState::Operation> NcclState::start(Link& link, Call ca
   return operation;
 }
 
-void NcclState::order_after(const Operation& operation) const {
+void NcclWorld::order_after(const Operation& operation) const {
   throw_if_happened();
   operation.done.block(c10::cuda::getCurrentCUDAStream(device_.index()));
 }
 
-void NcclState::wait(const Operation& operation) const {
+void NcclWorld::wait(const Operation& operation) const {
   Pause pause;
   while (!operation.done.query()) {
     throw_if_happened();
@@ -195,13 +198,13 @@ void NcclState::wait(const Operation& operation) const {
   throw_if_happened();
 }
 
-void NcclState::abort(std::exception_ptr cause) noexcept {
+void NcclWorld::abort(std::exception_ptr cause) noexcept {
   set(std::move(cause));
   changed_.notify_all();
 }
 
 // Returns when NCCL has finished what a call does in the background.
-void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
+void NcclWorld::settle(Lock& lock, Link& link, const std::string& what) {
   const Stopwatch watch;
   Pause pause;
   while (true) {
@@ -223,18 +226,18 @@ void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
   }
 }
 
-void NcclState::check(int result, const std::string& what) {
+void NcclWorld::check(int result, const std::string& what) {
   const auto nccl_result = static_cast<ncclResult_t>(result);
   if (!good(nccl_result)) {
     fail(Error(kind_of(nccl_result), formatted("nccl: {}: {}", what, text_of(nccl_result))));
   }
 }
 
-TimedOut NcclState::overdue(const std::string& what) const {
+TimedOut NcclWorld::overdue(const std::string& what) const {
   return {formatted("nccl: {}", what), timeout_, {}};
 }
 
-void NcclState::watch() noexcept {
+void NcclWorld::watch() noexcept {
   Lock lock(mutex_);
   const auto told = [&] { return closing_ || happened(); };
   while (!changed_.wait_for(lock, kLook, told)) {
@@ -251,7 +254,7 @@ void NcclState::watch() noexcept {
   }
 }
 
-void NcclState::look() {
+void NcclWorld::look() {
   for (const auto& link : links_) {
     if (link->watched && link->handle != nullptr) {
       ncclResult_t state = ncclSuccess;
@@ -278,7 +281,7 @@ void NcclState::look() {
 }
 
 // Called under the mutex. What hangs on the GPU ends here.
-void NcclState::abort_links() noexcept {
+void NcclWorld::abort_links() noexcept {
   open_.clear();
   try {
     const c10::cuda::CUDAGuard guard(device_.index());
@@ -303,7 +306,7 @@ void NcclState::abort_links() noexcept {
 
 // All members end the communicator together; then all that they had queued is
 // done.
-void NcclState::finalize(Lock& lock, Link& link) {
+void NcclWorld::finalize(Lock& lock, Link& link) {
   const std::string what = formatted("end of a group of {} workers", link.size);
   link.watched = false;
   check(ncclCommFinalize(link.handle), what);
@@ -311,7 +314,7 @@ void NcclState::finalize(Lock& lock, Link& link) {
   check(ncclCommDestroy(std::exchange(link.handle, nullptr)), what);
 }
 
-void NcclState::close(bool agreed) noexcept {
+void NcclWorld::close(bool agreed) noexcept {
   try {
     Lock lock(mutex_);
     const c10::cuda::CUDAGuard guard(device_.index());
