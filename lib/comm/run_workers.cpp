@@ -5,7 +5,6 @@
 #endif
 
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "base/error.h"
@@ -40,14 +39,9 @@ void run_workers(
         }
       });
     }
-  } catch (const std::system_error& error) {
-    const std::size_t started = threads.size();
+  } catch (...) {  // the system refused to start a thread
     world->abort(std::current_exception());
-    threads.clear();
-    throw Error(
-        ErrorKind::Config, formatted(
-                               "workers: the system refused to start a thread after {} of {} ({})",
-                               started, workers, error.what()));
+    throw;
   }
   threads.clear();  // joins
   if (const auto cause = root ? root : world->cause()) {  // without a root at most a time-out
