@@ -106,8 +106,7 @@ class JsonObject {
       const nlohmann::ordered_json& part, const char* key, const char* pointer,
       const char* wanted) const {
     T value{};
-    const auto found = part.find(key);
-    if (found == part.end() || !read_json(*found, value)) {
+    if (!read_json(part, key, value)) {
       complain(pointer, wanted);
     }
     return value;

@@ -100,7 +100,7 @@ TimedOut::TimedOut(const std::string& call, double seconds, const std::vector<in
                                    "why that takes so long, or set a larger train.timeout; "
                                    "`--resume auto` continues from the last checkpoint",
                                    call, seconds, names_of(missing))),
-      worker_(missing.empty() ? -1 : missing.front()) {}
+      worker(missing.empty() ? -1 : missing.front()) {}
 
 std::string message_of(const std::exception_ptr& cause) {
   try {
@@ -133,7 +133,7 @@ int worker_of(const std::exception_ptr& error, int otherwise) {
   try {
     std::rethrow_exception(error);
   } catch (const TimedOut& late) {
-    return late.worker() < 0 ? otherwise : late.worker();
+    return late.worker < 0 ? otherwise : late.worker;
   } catch (...) {
     return otherwise;
   }

@@ -21,13 +21,8 @@ class TimedOut : public Error {
   // `call`: the collective. `missing`: the workers that did not come; empty if
   // it is not known.
   TimedOut(const std::string& call, double seconds, const std::vector<int>& missing);
-  // The first of them, or -1.
-  int worker() const {
-    return worker_;
-  }
 
- private:
-  int worker_;
+  const int worker;  // the first of them, or -1
 };
 
 class Failure {

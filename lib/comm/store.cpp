@@ -28,14 +28,6 @@ namespace abtrain::comm {
 
 namespace {
 
-using Milliseconds = std::chrono::milliseconds;
-
-// LibTorch reads 0 as no time-out at all, hence at least 1 ms; at most 1e9 ms
-// (about 11 days).
-Milliseconds in_milliseconds(double seconds) {
-  return Milliseconds(static_cast<std::int64_t>(std::clamp(seconds * 1e3, 1.0, 1e9)));
-}
-
 // The first line of the message, without the backtrace that LibTorch's errors
 // carry.
 std::string reason_of(const std::exception& error) {
@@ -91,7 +83,10 @@ struct Store::Impl {
     c10d::TCPStoreOptions options;
     options.isServer = rank == 0 && !elastic.agent_serves;
     options.waitWorkers = false;  // share() waits where it matters
-    options.timeout = in_milliseconds(seconds);
+    // LibTorch reads 0 as no time-out at all, hence at least 1 ms; at most 1e9 ms
+    // (about 11 days).
+    options.timeout =
+        std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(seconds * 1e3, 1.0, 1e9)));
     // ask() reports errors; LibTorch would also log each one with a backtrace.
     static std::once_flag once;
     std::call_once(once, [] {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <string>
 
@@ -33,11 +34,8 @@ std::uint32_t kind_of(const Call& call) {
   for (const std::int64_t count : call.counts) {
     text += formatted(" {}", count);
   }
-  std::uint32_t hash = 2166136261u;  // FNV-1a
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  }
-  return (hash ^ hash >> kKindBits) & kKindMask;
+  // The same in all processes, which run one program.
+  return static_cast<std::uint32_t>(std::hash<std::string>()(text)) & kKindMask;
 }
 
 void copy_bytes(char* to, const char* from, std::size_t count) {

@@ -108,11 +108,6 @@ NcclWorld::Id NcclWorld::make_id() {
   return std::bit_cast<Id>(id);
 }
 
-NcclWorld::Link& NcclWorld::add_link(int rank, int size) {
-  links_.push_back(std::make_unique<Link>(rank, size));
-  return *links_.back();
-}
-
 void NcclWorld::join(const Id& id) {
   Lock lock(mutex_);
   throw_if_happened();
@@ -121,7 +116,7 @@ void NcclWorld::join(const Id& id) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   const std::string what = formatted("rank {} joining {} workers", rank_, size_);
-  Link& link = add_link(rank_, size_);
+  Link& link = *links_.emplace_back(std::make_unique<Link>(rank_, size_));
   check(ncclCommInitRankConfig(&link.handle, size_, nccl_id, rank_, &config), what);
   settle(lock, link, what);
   link.watched = true;
@@ -134,7 +129,7 @@ NcclWorld::Link* NcclWorld::split(Link& link, int color, int key, int size) {
   const c10::cuda::CUDAGuard guard(device_.index());
   const std::string what = formatted("split of {} workers", link.size);
   // NCCL writes the handle later, so it needs an address that stays valid.
-  Link& part = add_link(key, size);
+  Link& part = *links_.emplace_back(std::make_unique<Link>(key, size));
   const bool takes_part = color != kNoColor;
   link.watched = false;
   check(

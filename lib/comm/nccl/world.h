@@ -121,7 +121,6 @@ class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld>
   // Ends all communicators: together with the other members if `agreed`, else
   // by an abort. Called once.
   void close(bool agreed) noexcept;
-  Link& add_link(int rank, int size);
   void settle(Lock& lock, Link& link, const std::string& what);
   void check(int result, const std::string& what);
   // Aborts with the error and throws it.
