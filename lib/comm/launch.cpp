@@ -94,19 +94,6 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
   return launch;
 }
 
-// SLURM_PROCID and SLURM_NTASKS are also set in a batch script without srun:
-// only a step is a launch.
-bool is_slurm_step() {
-  return env("SLURM_STEP_ID") && env("SLURM_PROCID") && env("SLURM_STEP_NUM_TASKS");
-}
-
-// mpiexec starts its daemons with srun: then Slurm's numbers are those of the
-// daemons, and the two sets differ.
-bool is_pmi_of_slurm() {
-  return env("SLURM_STEP_ID") && env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
-         env("PMI_RANK") == env("SLURM_PROCID");
-}
-
 Launch from_slurm_step() {
   Launch launch =
       launch_of("Slurm step", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
@@ -128,6 +115,16 @@ Launch from_slurm_step() {
 }
 
 std::optional<Launch> from_environment() {
+  // SLURM_PROCID and SLURM_NTASKS are also set in a batch script without srun:
+  // only a step is a launch.
+  const bool is_slurm_step =
+      env("SLURM_STEP_ID") && env("SLURM_PROCID") && env("SLURM_STEP_NUM_TASKS");
+  // Slurm's pmi2 sets PMI's variables too, but then Slurm's own say more. However,
+  // mpiexec starts its daemons with srun: then Slurm's numbers are those of the
+  // daemons, and the two sets differ.
+  const bool is_pmi_of_slurm = env("SLURM_STEP_ID") &&
+                               env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
+                               env("PMI_RANK") == env("SLURM_PROCID");
   std::optional<Launch> launch;
   if (env("RANK") && env("WORLD_SIZE") && env("MASTER_ADDR") && env("MASTER_PORT")) {
     launch = launch_of("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
@@ -137,11 +134,10 @@ std::optional<Launch> from_environment() {
         "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
         "OMPI_COMM_WORLD_LOCAL_SIZE");
     launch->has_mpi = true;
-  } else if (env("PMI_SIZE") && !is_pmi_of_slurm()) {
-    // Slurm's pmi2 sets these too, but then Slurm's own variables say more.
+  } else if (env("PMI_SIZE") && !is_pmi_of_slurm) {
     launch = launch_of("PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
     launch->has_mpi = true;
-  } else if (is_slurm_step()) {
+  } else if (is_slurm_step) {
     launch = from_slurm_step();
   }
   return launch;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <sstream>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -117,15 +119,9 @@ std::string MpiLibrary::text() const {
   std::string version(static_cast<std::size_t>(table->text_bytes), '\0');
   table->library_version(version.data());
   // "Open MPI v4.1.4, package: ...", or "MPICH Version:      4.0.2\n..."
-  version = version.substr(0, version.find_first_of(std::string(",\n\0", 3)));
-  std::string words;
-  for (const char c : version) {
-    const bool space = c == ' ' || c == '\t';
-    if (!space || !words.ends_with(' ')) {
-      words += space ? ' ' : c;
-    }
-  }
-  return formatted("{} ({})", words, path);
+  std::istringstream words(version.substr(0, version.find_first_of(std::string(",\n\0", 3))));
+  const std::vector<std::string> all(std::istream_iterator<std::string>(words), {});
+  return formatted("{} ({})", join(all, " "), path);
 }
 
 std::vector<MpiCandidate> mpi_candidates() {
