@@ -38,19 +38,12 @@ std::string line_and_caret(const Location& place) {
 
 std::string to_text(const Problem& problem) {
   const Location& place = problem.place;
-  std::string out = place.source;
-  if (place.line > 0) {
-    out += formatted(":{}:{}", place.line, place.column);
-  }
-  out += ": error: ";
-  if (!problem.key.empty()) {
-    out += problem.key + ": ";
-  }
-  out += problem.message;
-  if (place.line > 0 && !trim(place.text).empty()) {
-    out += line_and_caret(place);
-  }
-  return out;
+  const bool has_line = place.line > 0;
+  return formatted(
+      "{}{}: error: {}{}{}{}", place.source,
+      has_line ? formatted(":{}:{}", place.line, place.column) : "", problem.key,
+      problem.key.empty() ? "" : ": ", problem.message,
+      has_line && !trim(place.text).empty() ? line_and_caret(place) : "");
 }
 
 std::string to_text(const std::vector<Problem>& problems) {

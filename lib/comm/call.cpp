@@ -78,27 +78,21 @@ std::string describe(const Call& call) {
   static constexpr const char* kKinds[] = {
       "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier", "split"};
   static constexpr const char* kOps[] = {"sum", "mean", "max"};
-  std::string text = kKinds[static_cast<int>(call.kind)];
-  if (call.kind == Call::Kind::Barrier) {
-    return text;
-  }
+  const char* kind = kKinds[static_cast<int>(call.kind)];
   const at::Tensor& t = call.source();
-  if (t.defined()) {
-    text += formatted(" of {} {} on {}", t.numel(), c10::toString(t.scalar_type()), t.device());
+  if (call.kind == Call::Kind::Barrier || !t.defined()) {
+    return kind;
   }
-  if (call.reduces()) {
-    text += formatted(", {}", kOps[static_cast<int>(call.op)]);
+  std::string counts;
+  for (const auto count : call.counts) {
+    counts += formatted(" {}", count);
   }
-  if (call.kind == Call::Kind::AllGather || call.kind == Call::Kind::AllToAll) {
-    text += formatted(" into {}, counts", call.out.numel());
-    for (const auto count : call.counts) {
-      text += formatted(" {}", count);
-    }
-  }
-  if (call.kind == Call::Kind::Broadcast) {
-    text += formatted(", root {}", call.root);
-  }
-  return text;
+  return formatted(
+      "{} of {} {} on {}{}{}", kind, t.numel(), c10::toString(t.scalar_type()), t.device(),
+      call.reduces() ? formatted(", {}", kOps[static_cast<int>(call.op)]) : "",
+      call.kind == Call::Kind::Broadcast ? formatted(", root {}", call.root)
+      : counts.empty()                   ? ""
+                       : formatted(" into {}, counts{}", call.out.numel(), counts));
 }
 
 void Pending::wait() {

@@ -26,11 +26,9 @@ constexpr std::uint32_t kKindMask = (1u << kKindBits) - 1;
 // A hash of what all members' calls have in common.
 std::uint32_t kind_of(const Call& call) {
   const at::Tensor& sized = call.common_buffer();
-  std::string text =
-      formatted("{} {} {}", static_cast<int>(call.kind), static_cast<int>(call.op), call.root);
-  if (sized.defined()) {
-    text += formatted(" {}{}", sized.numel(), c10::toString(sized.scalar_type()));
-  }
+  std::string text = formatted(
+      "{} {} {} {}{}", static_cast<int>(call.kind), static_cast<int>(call.op), call.root,
+      sized.numel(), c10::toString(sized.scalar_type()));
   for (const std::int64_t count : call.counts) {
     text += formatted(" {}", count);
   }
