@@ -120,13 +120,9 @@ class Applier {
 
 void print(const std::vector<Field>& fields, int indent, std::string& out) {
   for (const Field& field : fields) {
-    out += std::string(indent, ' ') + field.key + ":";
-    if (field.is_section()) {
-      out += "\n";
-      print(field.section, indent + 2, out);
-    } else {
-      out += " " + field.print() + "\n";
-    }
+    const std::string value = field.is_section() ? "" : " " + field.print();
+    out += formatted("{}{}:{}\n", std::string(indent, ' '), field.key, value);
+    print(field.section, indent + 2, out);
   }
 }
 

@@ -65,11 +65,11 @@ bool bind_to(Socket& socket, const Address& own) {
 }
 
 sockaddr_in endpoint(const in_addr& address, int port) {
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_port = htons(static_cast<std::uint16_t>(port));
-  place.sin_addr = address;
-  return place;
+  return {
+      .sin_family = AF_INET,
+      .sin_port = htons(static_cast<std::uint16_t>(port)),
+      .sin_addr = address,
+      .sin_zero = {}};
 }
 
 bool bind_to_address(Socket& socket, const in_addr& address, int port) {
@@ -81,9 +81,12 @@ bool bind_to_address(Socket& socket, const in_addr& address, int port) {
 bool bind_to_all(Socket& socket, int port) {
   socket = tcp_socket(AF_INET6);
   set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  sockaddr_in6 any{};
-  any.sin6_family = AF_INET6;
-  any.sin6_port = htons(static_cast<std::uint16_t>(port));
+  const sockaddr_in6 any{
+      .sin6_family = AF_INET6,
+      .sin6_port = htons(static_cast<std::uint16_t>(port)),
+      .sin6_flowinfo = 0,
+      .sin6_addr = in6addr_any,
+      .sin6_scope_id = 0};
   return bind_to(socket, any);
 }
 

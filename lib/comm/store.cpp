@@ -49,8 +49,8 @@ struct Store::Impl {
   int rank;
   int size;
   double seconds;
-  c10::intrusive_ptr<c10d::TCPStore> store;
-  std::string prefix;  // of all this run's keys
+  c10::intrusive_ptr<c10d::TCPStore> store = {};
+  std::string prefix = {};  // of all this run's keys
   std::int64_t shared = 0;
 
   // Runs a request; whatever LibTorch throws becomes Error(PeerLost).
@@ -165,16 +165,13 @@ struct Store::Impl {
 Store::Store(
     const std::string& host, int port, int rank, int size, double timeout_seconds,
     const Elastic& elastic)
-    : impl_(std::make_shared<Impl>()) {
+    : impl_(std::make_shared<Impl>(
+          Impl{formatted("{}:{}", host, port), rank, size, timeout_seconds})) {
   const bool chosen = port == 0 && rank == 0 && !elastic.agent_serves;
   ABT_CHECK(
       port < 65536 && (port > 0 || chosen), Config,
       "store: expected a port from 1 to 65535, got {}", port);
   ABT_CHECK(rank >= 0 && rank < size, Config, "store: rank {} of {}", rank, size);
-  impl_->address = formatted("{}:{}", host, port);
-  impl_->rank = rank;
-  impl_->size = size;
-  impl_->seconds = timeout_seconds;
   impl_->connect(host, port, elastic);
   impl_->address = formatted("{}:{}", host, this->port());
   impl_->take_place(elastic);

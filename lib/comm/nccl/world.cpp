@@ -106,17 +106,16 @@ class NcclCommunicator : public Communicator {
   void stage(const Call& call) {
     const at::NoGradGuard no_grad;
     const c10::cuda::CUDAGuard guard(world_->device().index());
+    const at::Device gpu = world_->device();
     Call moved{
         .kind = call.kind,
-        .out = call.out.to(world_->device()),
+        .out = call.out.to(gpu),
+        .in = call.in.defined() ? call.in.to(gpu) : at::Tensor(),
         .op = call.op,
         .root = call.root,
-        .counts = call.counts};
-    if (call.in.defined()) {
-      moved.in = call.in.to(world_->device());
-    }
+        .counts = call.counts,
+        .ready = device::Event::record(gpu)};  // after the copies
     const at::Tensor out = moved.out;
-    moved.ready = device::Event::record(world_->device());
     const auto operation = world_->queue(*link_, std::move(moved));
     world_->wait(*operation);
     call.out.copy_(out);
