@@ -11,8 +11,8 @@ namespace {
 using Kind = Value::Kind;
 
 std::string expected(const std::string& wanted, const Value& value, const std::string& why) {
-  const std::string out = formatted("expected {}, got {}", wanted, describe(value));
-  return why.empty() ? out : formatted("{} ({})", out, why);
+  return formatted(
+      "expected {}, got {}{}", wanted, describe(value), why.empty() ? "" : formatted(" ({})", why));
 }
 
 // Takes a number that `parse` reads and that is within `range`.
@@ -30,9 +30,7 @@ auto number_in(Interval range, Parse parse) {
 
 template <class T = std::int64_t>
 auto integer_in(Interval range) {
-  return number_in<T>(range, [](const std::string& text, T& out, std::string& why) {
-    return parse_integer(text, out, why);
-  });
+  return number_in<T>(range, parse_integer<T>);
 }
 
 constexpr auto print_whole = [](auto value) { return std::to_string(value); };

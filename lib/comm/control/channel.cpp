@@ -87,17 +87,17 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
 
 void ControlChannel::close() noexcept {
   std::unique_lock lock(mutex_);
-  if (!is_hub()) {
-    closing_ = true;
-    const Message bye{Type::Bye, options_.rank, begun_};
-    lock.unlock();
-    send(0, bye);
-    return;
+  if (is_hub()) {
+    changed_.wait(lock, [&] {
+      return failure_.happened() || std::count(left_.begin() + 1, left_.end(), false) == 0;
+    });
   }
-  changed_.wait(lock, [&] {
-    return failure_.happened() || std::count(left_.begin() + 1, left_.end(), false) == 0;
-  });
   closing_ = true;
+  const Message bye{Type::Bye, options_.rank, begun_};
+  lock.unlock();
+  if (!is_hub()) {
+    send(0, bye);
+  }
 }
 
 }  // namespace abtrain::comm

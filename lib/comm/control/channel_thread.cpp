@@ -193,18 +193,14 @@ void ControlChannel::handle_at_hub(const Message& message) {
       if (all_there(votes_)) {
         const auto worst =
             std::ranges::find_if(votes_, [](const auto& vote) { return vote->value != 0; });
-        Message result{Type::Verdict, 0};
-        if (worst != votes_.end()) {
-          result = **worst;
-          result.type = Type::Verdict;
-        } else {
-          std::vector<std::string> texts;
-          for (const auto& vote : votes_) {
-            texts.push_back(vote->text);  // one line each
-            std::ranges::replace(texts.back(), '\n', ' ');
-          }
-          result.text = join(texts, "\n");
+        std::vector<std::string> texts;
+        for (const auto& vote : votes_) {
+          texts.push_back(vote->text);  // one line each
+          std::ranges::replace(texts.back(), '\n', ' ');
         }
+        Message result =
+            worst != votes_.end() ? **worst : Message{Type::Vote, 0, 0, join(texts, "\n")};
+        result.type = Type::Verdict;
         std::ranges::fill(votes_, std::nullopt);
         if (result.value != 0) {
           closing_ = true;  // whoever hears of it may be gone before this worker does
