@@ -267,8 +267,9 @@ TEST(StopOrder, AWorkerThatHasNotBegunYetReachesTheStep) {
 TEST(ShareOverAChannel, GivesWorkerZerosBytesToAll) {
   run_control(3, [](Worker& worker) {
     for (const std::size_t bytes : {3, 0, 1 << 20, 1}) {
-      const std::string text(bytes, 'a');
-      EXPECT_EQ(worker.channel->share(worker.rank() == 0 ? text : "of another length"), text);
+      std::string text(bytes, static_cast<char>('a' + worker.rank()));
+      worker.channel->share(text.data(), bytes);
+      EXPECT_EQ(text, std::string(bytes, 'a'));
     }
     worker.channel->close();
   });
@@ -279,12 +280,26 @@ TEST(ShareOverAChannel, EndsWhereWorkerZeroIsGone) {
       2,
       [](Worker& worker) {
         if (worker.rank() == 1) {
-          const Heard heard = error_of([&] { worker.channel->share(""); });
+          int value = 0;
+          const Heard heard = error_of([&] { worker.channel->share(&value, sizeof(value)); });
           EXPECT_EQ(heard.code, code_of(ErrorKind::PeerLost));
           expect_has(heard.message, "worker 0");
         }
       },
       [](int rank) { return rank; });
+}
+
+TEST(ShareOverAChannel, OfAnotherSizeIsRefused) {
+  run_control(2, [](Worker& worker) {
+    std::int64_t value = 0;
+    const std::size_t bytes = worker.rank() == 0 ? 4 : 8;
+    const Heard heard = error_of([&] { worker.channel->share(&value, bytes); });
+    if (worker.rank() == 1) {
+      EXPECT_EQ(heard.code, code_of(ErrorKind::Config));
+      expect_has(heard.message, "expected 8 bytes from worker 0, got 4");
+    }
+    worker.channel->close();
+  });
 }
 
 }  // namespace

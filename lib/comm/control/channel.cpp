@@ -1,6 +1,7 @@
 #include "comm/control/channel.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -55,20 +56,23 @@ std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const st
           verdict.text)));
 }
 
-std::string ControlChannel::share(const std::string& text) {
-  ABT_ASSERT(text.size() <= wire::kMaxTextLength, "share of {} bytes", text.size());
+void ControlChannel::share(void* data, std::size_t bytes) {
+  ABT_ASSERT(bytes <= wire::kMaxTextLength, "share of {} bytes", bytes);
   if (is_hub()) {
-    to_hub({Type::Shared, 0, 0, text});
-    return text;
+    to_hub({Type::Shared, 0, 0, {static_cast<char*>(data), bytes}});
+    return;
   }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !shared_.empty() || failure_.happened(); });
   if (shared_.empty()) {
     failure_.throw_if_happened();
   }
-  std::string shared = std::move(shared_.front());
+  const std::string text = std::move(shared_.front());
   shared_.pop_front();
-  return shared;
+  ABT_CHECK(
+      text.size() == bytes, Config, "worker {} expected {} bytes from worker 0, got {}",
+      options_.rank, bytes, text.size());
+  std::memcpy(data, text.data(), bytes);
 }
 
 void ControlChannel::fail(const std::exception_ptr& cause) noexcept {

@@ -54,9 +54,9 @@ class ControlChannel : public Control {
   // the same kind that names that worker. `text` is one line for all to know:
   // the result holds every worker's, in rank order.
   std::vector<std::string> agree(std::exception_ptr mine, const std::string& text = "");
-  // Gives worker 0's text to all: any bytes, at most wire::kMaxTextLength.
-  // Collective; worker 0 does not wait for the others.
-  std::string share(const std::string& text);
+  // Gives worker 0's bytes to all: the same number of bytes everywhere, at most
+  // wire::kMaxTextLength. Collective; worker 0 does not wait for the others.
+  void share(void* data, std::size_t bytes);
   // Tells the others about an error, unless it is one that they reported. From
   // then on it is no failure when their connections end.
   void fail(const std::exception_ptr& cause) noexcept;
