@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <map>
 
 #include "base/error.h"
+#include "nn/model.h"
 #include "weights/decompose_matrix.h"
-#include "weights/decompose_plan.h"
 #include "weights/safetensors_stream.h"
 
 namespace abtrain::weights {
@@ -17,44 +19,170 @@ namespace {
 using linalg::RankChoice;
 using linalg::Spectrum;
 
+// A tensor of the input.
+struct Job {
+  WeightFiles::Item item;
+  DecomposedTensor* row = nullptr;  // in the report; null: not a matrix
+
+  bool may_be_cut() const {
+    return row != nullptr && row->reason.empty();
+  }
+};
+
+bool any_matches(const std::vector<std::string>& patterns, const std::string& tensor) {
+  return std::ranges::any_of(
+      patterns, [&](const std::string& pattern) { return nn::matches_tensor(pattern, tensor); });
+}
+
 class FileDecomposer {
  public:
+  // Reads only headers.
   FileDecomposer(const DecomposeOptions& options, Log& log)
-      : options_(options), log_(log), plan_(options) {}
+      : options_(options),
+        log_(log),
+        is_global_(linalg::is_global(options.rule)),
+        input_(options.input) {
+    check_patterns("--keep-dense", options.keep_dense);
+    check_patterns("--only", options.only);
+    report_.tensors.reserve(input_.tensors().size());  // so that no row moves
+    for (const WeightFiles::Item& item : input_.tensors()) {
+      add(item);
+    }
+    for (const std::string& path : input_.paths()) {
+      report_.file_before += std::filesystem::file_size(path);
+    }
+  }
 
   DecomposeReport run() {
-    const bool global = linalg::is_global(options_.rule);
     if (!options_.output.empty()) {
-      check_output(options_.output, plan_.input().paths(), options_.force);
+      check_output(options_.output, input_.paths(), options_.force);
       stream_.emplace(options_.output);
     }
-    if (global) {
+    if (is_global_) {
       choose_globally();
     }
-    if (stream_ || !global) {
+    if (stream_ || !is_global_) {
       work();
     }
-    DecomposeReport& report = plan_.report;
-    report.file_after = plan_.file_bytes();
-    report.written = stream_.has_value();
+    report_.file_after = file_bytes();
+    report_.written = stream_.has_value();
     if (stream_) {
       log_.live("writing " + options_.output);
-      report.file_after = stream_->finish(plan_.metadata());
+      report_.file_after = stream_->finish(metadata());
     }
     log_.live("");
-    if (global) {
-      warn_of_rank_one(report);
+    if (is_global_) {
+      warn_of_rank_one();
     }
-    return std::move(report);
+    return std::move(report_);
   }
 
  private:
-  using Job = DecomposePlan::Job;
+  void check_patterns(const char* option, const std::vector<std::string>& patterns) const {
+    for (const std::string& pattern : patterns) {
+      ABT_CHECK(
+          std::ranges::any_of(
+              input_.tensors(),
+              [&](const WeightFiles::Item& item) {
+                return nn::matches_tensor(pattern, item.tensor->name);
+              }),
+          Usage, "{}: '{}' matches no tensor of {}", option, pattern, options_.input);
+    }
+  }
+
+  // Why a matrix stays as it is, whatever its numbers are; "" if it need not.
+  std::string reason_of(const state::StoredTensor& tensor, const DecomposedTensor& row) const {
+    const std::string& name = tensor.name;
+    const auto is_factor = [&](const char* ending) {
+      return name.ends_with(ending) &&
+             input_.metadata().contains("shape:" + name.substr(0, name.size() - 2));
+    };
+    if (is_factor(".A") || is_factor(".B")) {
+      return "already a factor";
+    }
+    if (any_matches(options_.keep_dense, name)) {
+      return "--keep-dense";
+    }
+    if (!options_.only.empty() && !any_matches(options_.only, name)) {
+      return "not in --only";
+    }
+    if (tensor.numel() < options_.min_size) {
+      return "below --min-size";
+    }
+    if (row.m + row.n >= row.m * row.n) {
+      return "rank 1 saves nothing";
+    }
+    for (const char* ending : {".A", ".B"}) {
+      if (input_.has(name + ending)) {
+        return formatted("'{}{}' is another tensor", name, ending);
+      }
+    }
+    return "";
+  }
+
+  void add(const WeightFiles::Item& item) {
+    const state::StoredTensor& tensor = *item.tensor;
+    Job& job = jobs_.emplace_back(Job{item});
+    if (!state::float_type(tensor.dtype) || tensor.sizes.size() < 2 || tensor.numel() == 0) {
+      ++report_.other_tensors;
+      report_.other_numbers += tensor.numel();
+      report_.other_bytes += tensor.bytes();
+      return;
+    }
+    const std::int64_t out = tensor.sizes[0];
+    const std::int64_t in = tensor.numel() / out;
+    job.row = &report_.tensors.emplace_back(DecomposedTensor{
+        .name = tensor.name,
+        .sizes = tensor.sizes,
+        .dtype = tensor.dtype,
+        .m = std::max(out, in),
+        .n = std::min(out, in),
+        .bytes_before = tensor.bytes(),
+        .bytes_after = tensor.bytes()});
+    job.row->reason = reason_of(tensor, *job.row);
+  }
+
+  // Of the file that the ranks make.
+  std::map<std::string, std::string> metadata() const {
+    auto all = input_.metadata();
+    all.emplace("format", "pt");
+    for (const DecomposedTensor& row : report_.tensors) {
+      if (row.rank > 0) {
+        all["shape:" + row.name] = state::shape_text(row.sizes);
+      }
+    }
+    return all;
+  }
+
+  // The size of the file that the ranks make.
+  std::uint64_t file_bytes() const {
+    state::SafetensorsHeader header{{}, metadata()};
+    for (const Job& job : jobs_) {
+      const DecomposedTensor* const row = job.row;
+      if (row == nullptr || row->rank == 0) {
+        header.tensors.push_back(*job.item.tensor);
+        continue;
+      }
+      const auto factor = [&](const char* ending, std::int64_t rows, std::int64_t columns) {
+        header.tensors.push_back(
+            {row->name + ending,
+             row->dtype,
+             {rows, columns},
+             0,
+             static_cast<std::uint64_t>(rows * columns) * state::element_bytes(row->dtype)});
+      };
+      factor(".A", row->m, row->rank);
+      factor(".B", row->rank, row->n);
+    }
+    lay_out(header);
+    return state::header_bytes(header).size() +
+           (header.tensors.empty() ? 0 : header.tensors.back().end);
+  }
 
   // A rule that looks at all matrices may spend nearly nothing on some of them.
-  void warn_of_rank_one(const DecomposeReport& report) const {
+  void warn_of_rank_one() const {
     std::vector<std::string> names;
-    for (const DecomposedTensor& row : report.tensors) {
+    for (const DecomposedTensor& row : report_.tensors) {
       if (row.rank == 1 && row.n > 1) {
         names.push_back(row.name);
       }
@@ -69,35 +197,32 @@ class FileDecomposer {
         "{} of {} matrices are cut to rank 1 ({}{}), so the model may be "
         "useless without further training; --floor and --keep-dense keep more "
         "of them",
-        count, report.tensors.size(), join(names, ", "), count > kMax ? ", ..." : "");
+        count, report_.tensors.size(), join(names, ", "), count > kMax ? ", ..." : "");
   }
 
   template <class Body>
   void for_each_candidate(const char* what, const Body& body) {
     std::size_t done = 0;
-    for (const Job& job : plan_.jobs()) {
+    for (const Job& job : jobs_) {
       ++done;
-      DecomposedTensor* row = plan_.row_of(job);
-      if (row == nullptr || !row->reason.empty()) {
-        continue;
+      if (job.may_be_cut()) {
+        log_.live(formatted(
+            "{} {} of {}: {}, {} x {}", what, done, jobs_.size(), job.row->name, job.row->m,
+            job.row->n));
+        body(job);
       }
-      log_.live(formatted(
-          "{} {} of {}: {}, {} x {}", what, done, plan_.jobs().size(), row->name, row->m, row->n));
-      body(job, *row);
     }
   }
 
   // Sets everything that depends on the choice; a rule that looks at all layers
   // tries several choices for each.
-  void take(
-      const RankChoice& choice, const Spectrum& spectrum, const Job& job,
-      DecomposedTensor& row) const {
+  void take(const RankChoice& choice, const Spectrum& spectrum, const Job& job) const {
+    DecomposedTensor& row = *job.row;
     row.rank = choice.rank;
     row.dtype = job.item.tensor->dtype;
     row.bytes_after = row.bytes_before;
     if (choice.rank == 0) {
-      row.reason = linalg::is_global(options_.rule) ? "it fits the budget as it is"
-                                                    : "factors of that rank save nothing";
+      row.reason = is_global_ ? "it fits the budget as it is" : "factors of that rank save nothing";
       row.energy = 1;
       row.truncation_error = 0;
       return;
@@ -115,16 +240,16 @@ class FileDecomposer {
   // A rule that looks at all layers needs their spectra before any is cut.
   void choose_globally() {
     std::vector<Spectrum> spectra;
-    std::vector<std::pair<const Job*, DecomposedTensor*>> rows;
-    std::int64_t other = plan_.report.other_numbers;
-    for (const DecomposedTensor& row : plan_.report.tensors) {
+    std::vector<const Job*> jobs;  // of the spectra
+    std::int64_t other = report_.other_numbers;
+    for (const DecomposedTensor& row : report_.tensors) {
       other += row.reason.empty() ? 0 : row.m * row.n;
     }
-    for_each_candidate("spectrum", [&](const Job& job, DecomposedTensor& row) {
+    for_each_candidate("spectrum", [&](const Job& job) {
       const DecomposedMatrix matrix(job.item);
-      row.norm = matrix.norm();
+      job.row->norm = matrix.norm();
       spectra.push_back(matrix.spectrum());
-      rows.emplace_back(&job, &row);
+      jobs.push_back(&job);
     });
     double dense = static_cast<double>(other);
     double least = dense;  // rank 1 everywhere
@@ -136,8 +261,8 @@ class FileDecomposer {
       linalg::RankRule rule = options_.rule;
       rule.ratio = ratio;
       const auto choices = linalg::choose_ranks(rule, spectra, other);
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        take(choices[i], spectra[i], *rows[i].first, *rows[i].second);
+      for (std::size_t i = 0; i < jobs.size(); ++i) {
+        take(choices[i], spectra[i], *jobs[i]);
       }
     };
     // Slightly less, so that rounding does not ask for more than there is.
@@ -155,7 +280,7 @@ class FileDecomposer {
     // search for the smallest ratio that makes it small enough.
     const auto fits = [&](double ratio) {
       take_all(ratio);
-      return plan_.file_bytes() <= options_.budget_bytes;
+      return file_bytes() <= options_.budget_bytes;
     };
     if (fits(1)) {
       return;
@@ -164,7 +289,7 @@ class FileDecomposer {
         fits(most), Usage,
         "--budget: expected at least {} bytes, which rank 1 in every matrix "
         "that may be cut takes; got {}",
-        plan_.file_bytes(), options_.budget_bytes);
+        file_bytes(), options_.budget_bytes);
     double low = 1;
     double high = most;
     while (high > low * 1.0002) {
@@ -177,21 +302,18 @@ class FileDecomposer {
   // By a local rule each matrix is handled once: decomposed, cut, written and
   // forgotten.
   void work() {
-    const bool global = linalg::is_global(options_.rule);
-    if (stream_) {
-      for (const Job& job : plan_.jobs()) {
-        const DecomposedTensor* row = plan_.row_of(job);
-        if (row == nullptr || !row->reason.empty()) {
-          copy(job);
-        }
+    for (const Job& job : jobs_) {
+      if (stream_ && !job.may_be_cut()) {
+        copy(job);
       }
     }
-    for_each_candidate("matrix", [&](const Job& job, DecomposedTensor& row) {
+    for_each_candidate("matrix", [&](const Job& job) {
+      DecomposedTensor& row = *job.row;
       const DecomposedMatrix matrix(job.item);
-      if (!global) {
+      if (!is_global_) {
         const Spectrum& spectrum = matrix.spectrum();
         row.norm = matrix.norm();
-        take(linalg::choose_rank(options_.rule, spectrum), spectrum, job, row);
+        take(linalg::choose_rank(options_.rule, spectrum), spectrum, job);
       }
       if (!stream_) {
         return;
@@ -215,7 +337,10 @@ class FileDecomposer {
 
   const DecomposeOptions& options_;
   Log& log_;
-  DecomposePlan plan_;
+  bool is_global_;  // whether the rule looks at all matrices
+  WeightFiles input_;
+  std::vector<Job> jobs_;  // in the files' order
+  DecomposeReport report_;
   std::optional<SafetensorsStream> stream_;
 };
 

@@ -42,12 +42,12 @@ struct DecomposedTensor {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t rank = 0;  // 0: stays dense
-  std::string reason;     // why it stays dense
+  std::string reason = {};  // why it stays dense
   double energy = 1;      // share of the sum of squared singular values kept
   // ||W - A B|| / ||W|| (Frobenius): of the exact truncation, and as measured
   // on the factors that were written.
   double truncation_error = 0;
-  std::optional<double> error;
+  std::optional<double> error = {};
   double norm = 0;  // ||W||; 0 if it was not decomposed
   std::uint64_t bytes_before = 0;
   std::uint64_t bytes_after = 0;
