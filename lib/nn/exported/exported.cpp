@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <ranges>
 #include <set>
 #include <stdexcept>
 
@@ -71,19 +72,117 @@ class Exported : public Layer {
       : path_(path), sizes_(std::move(sizes)) {
     const ExportArchive archive(path);
     graph_ = read_graph(archive);
+    for (const GraphNode& node : graph_.nodes) {
+      steps_.push_back({node, weight_use(node)});
+    }
     form_.library = "the exported model";
     make_tensors(archive);
     make_steps();
   }
 
-  at::Tensor forward(const at::Tensor& given, const Pass& pass) override;
-  void visit(const std::string& prefix, Visitor& visitor) override;
+  at::Tensor forward(const at::Tensor& given, const Pass& pass) override {
+    at::Tensor input = given;
+    if (!sizes_.empty()) {
+      std::vector<std::int64_t> sizes = {given.size(0)};
+      sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
+      input = given.reshape(sizes);
+    }
+    const GraphSizes found(input.sizes().begin(), input.sizes().end());
+    ABT_CHECK(
+        fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
+        path_, shown(graph_.input_meta.sizes), shown(found));
+    std::optional<Autocast> autocast;
+    if (pass.precision.type != at::kFloat) {
+      // On the CPU all but the weights' products compute in fp32, as in our own models: a
+      // convolution's bf16 result is cast where it meets fp32 in a matrix product.
+      autocast.emplace(input.device().type(), input.is_cuda() ? pass.precision.type : at::kFloat);
+    }
+    std::vector<c10::IValue> values(static_cast<std::size_t>(graph_.values));
+    values[static_cast<std::size_t>(graph_.input)] = input;
+    for (Own& own : own_) {
+      if (!own.weight) {
+        if (own.tensor.device() != input.device()) {  // a constant
+          own.tensor = own.tensor.to(input.device());
+        }
+        values[static_cast<std::size_t>(own.value)] = own.tensor;
+      }
+    }
+    Pass exact = pass;
+    exact.precision = {};
+    const Frame frame{values, pass, input.device()};
+    const Frame exact_frame{values, exact, input.device()};
+    for (const Placed& placed : steps_) {
+      try {
+        const at::AutoGradMode grad_mode(
+            at::GradMode::is_enabled() && placed.node.modes.records_gradients);
+        if (placed.node.modes.autocasts) {
+          placed.step(frame);
+        } else {
+          const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
+          placed.step(exact_frame);
+        }
+      } catch (const c10::OutOfMemoryError&) {
+        throw;
+      } catch (const c10::Error& error) {
+        fail(placed.node, first_line(error));
+      } catch (const std::out_of_range&) {
+        fail(placed.node, "it has other arguments or results than expected");
+      }
+      for (const ValueId id : placed.releases) {
+        values[static_cast<std::size_t>(id)] = {};
+      }
+    }
+    return values[static_cast<std::size_t>(graph_.output)].toTensor();
+  }
+
+  void visit(const std::string& prefix, Visitor& visitor) override {
+    for (Own& own : own_) {
+      if (own.weight) {
+        visitor.weight(prefix + own.name, *own.weight, {});
+      } else if (own.kind == GraphTensor::Kind::Parameter) {
+        visitor.parameter(prefix + own.name, own.tensor, own.decays, {});
+      } else if (own.kind == GraphTensor::Kind::Buffer) {
+        visitor.buffer(prefix + own.name, own.tensor);
+      }
+    }
+  }
 
   const ExportedGraph& graph() const {
     return graph_;
   }
   // The first convolutions, and the last linear maps or convolutions.
-  std::vector<std::string> keep_dense() const;
+  std::vector<std::string> keep_dense() const {
+    std::set<ValueId> dense;
+    std::set<ValueId> raw = {graph_.input};  // reached from the input without a product
+    for (const auto& [node, use, step, releases] : steps_) {
+      if (use && raw.contains(use->input)) {
+        if (use->convolves) {
+          dense.insert(use->weight);
+        }
+      } else if (std::ranges::any_of(node.inputs(), [&](ValueId id) { return raw.contains(id); })) {
+        raw.insert(node.outputs.begin(), node.outputs.end());
+      }
+    }
+    std::set<ValueId> last = {graph_.output};  // reach the output without a product
+    for (const auto& [node, use, step, releases] : std::views::reverse(steps_)) {
+      if (std::ranges::none_of(node.outputs, [&](ValueId id) { return last.contains(id); })) {
+        continue;
+      }
+      if (use) {
+        dense.insert(use->weight);
+      } else {
+        const std::vector<ValueId> inputs = node.inputs();
+        last.insert(inputs.begin(), inputs.end());
+      }
+    }
+    std::vector<std::string> names;
+    for (const Own& own : own_) {
+      if (own.weight && dense.contains(own.value)) {
+        names.push_back(own.name);
+      }
+    }
+    return names;
+  }
   const FileForm& file_form() const {
     return form_;
   }
@@ -98,17 +197,140 @@ class Exported : public Layer {
     bool decays = false;
   };
   struct Placed {
-    std::unique_ptr<Step> step;
-    const GraphNode* node;
+    const GraphNode& node;
+    std::optional<WeightUse> use;
+    Step step = {};
     std::vector<ValueId> releases = {};  // values that nothing reads after this step
   };
 
   // How values are used as weights, if in one form and in no other way.
-  std::map<ValueId, std::optional<WeightUse>> weight_forms() const;
+  std::map<ValueId, std::optional<WeightUse>> weight_forms() const {
+    std::map<ValueId, std::optional<WeightUse>> forms;
+    for (const Placed& placed : steps_) {
+      const std::optional<WeightUse>& use = placed.use;
+      for (const ValueId id : placed.node.inputs()) {
+        if (!use || id != use->weight) {
+          forms[id] = std::nullopt;
+        } else if (const auto [place, is_new] = forms.emplace(id, use);
+                   !is_new && (!place->second || !place->second->same_form(*use))) {
+          place->second = std::nullopt;
+        }
+      }
+    }
+    return forms;
+  }
+
   std::optional<Weight> weight_of(
-      const WeightUse& use, const std::string& name, std::vector<std::int64_t> sizes);
-  void make_tensors(const ExportArchive& archive);
-  void make_steps();
+      const WeightUse& use, const std::string& name, std::vector<std::int64_t> sizes) {
+    if (sizes.size() != (use.convolves ? 4 : 2) || std::ranges::min(sizes) < 1) {
+      return std::nullopt;
+    }
+    if (use.transposed) {
+      std::ranges::reverse(sizes);
+      form_.transposed.push_back(name);
+    }
+    return Weight(sizes, use.window.groups > 1);
+  }
+
+  void make_tensors(const ExportArchive& archive) {
+    std::set<ValueId> read;        // by any node
+    std::set<ValueId> multiplied;  // by nodes that are products
+    std::set<ValueId> embedded;    // in tables of embeddings
+    std::set<ValueId> statistics;
+    for (const GraphNode& node : graph_.nodes) {
+      const std::vector<ValueId> inputs = node.inputs();
+      read.insert(inputs.begin(), inputs.end());
+      if (node.target == "aten::embedding") {
+        embedded.insert(inputs.begin(), inputs.end());
+      }
+      for (const char* product :
+           {"mm", "matmul", "linear", "conv", "lstm", "gru", "rnn", "einsum"}) {
+        if (node.target.find(product) != std::string::npos) {
+          multiplied.insert(inputs.begin(), inputs.end());
+        }
+      }
+      for (const char* name : {"running_mean", "running_var"}) {
+        const GraphArgument* const argument = node.find(name);
+        if (argument != nullptr && argument->value()) {
+          statistics.insert(*argument->value());
+        }
+      }
+    }
+    const std::map<ValueId, std::optional<WeightUse>> forms = weight_forms();
+    for (const GraphTensor& tensor : graph_.tensors) {
+      const auto& entry = archive.entry(tensor.name());
+      for (std::size_t i = 1; i < tensor.names.size(); ++i) {
+        form_.copies.emplace_back(tensor.names[i], tensor.name());
+      }
+      // batch norm's num_batches_tracked is not read, and load_state_dict() fills it in.
+      if (tensor.kind == GraphTensor::Kind::Buffer && tensor.persistent &&
+          !statistics.contains(tensor.value) && !tensor.name().ends_with("num_batches_tracked")) {
+        form_.constants.emplace_back(tensor.name(), archive.read(tensor.name()));
+      }
+      Own own{tensor.name(), tensor.kind, tensor.value};
+      if (tensor.kind == GraphTensor::Kind::Parameter) {
+        const auto form = forms.find(tensor.value);
+        if (form != forms.end() && form->second) {
+          own.weight = weight_of(*form->second, tensor.name(), entry.sizes);
+        }
+        ABT_CHECK(
+            own.weight || c10::isFloatingType(entry.type), Config,
+            "model.file: {}: parameter '{}' does not hold floating-point numbers", path_,
+            tensor.name());
+        own.tensor = own.weight ? at::Tensor() : at::zeros(entry.sizes);
+        own.decays = entry.sizes.size() > 1 && multiplied.contains(tensor.value) &&
+                     !embedded.contains(tensor.value);
+      } else if (read.contains(tensor.value)) {
+        own.tensor = archive.read(tensor.name());
+        own.kind = statistics.contains(tensor.value) ? GraphTensor::Kind::Buffer
+                                                     : GraphTensor::Kind::Constant;
+      } else {
+        continue;
+      }
+      own_.push_back(std::move(own));
+    }
+  }
+
+  void make_steps() {
+    // What is written later must stay a view.
+    const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
+    std::map<ValueId, std::size_t> last_written;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const GraphNode& node = graph_.nodes[i];
+      for (std::size_t a = 0; node.op && a < node.arguments.size(); ++a) {
+        const std::optional<ValueId> value = node.arguments[a].value();
+        if (value && node.writes(a)) {
+          last_written[root_of(roots, *value)] = i;
+        }
+      }
+    }
+    std::map<ValueId, std::size_t> last_use;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      auto& [node, use, step, releases] = steps_[i];
+      const auto own = std::ranges::find_if(
+          own_, [&](const Own& each) { return each.weight && use && each.value == use->weight; });
+      if (own != own_.end()) {
+        step = make_product(*own->weight, *use, node.outputs[0]);
+      } else {
+        const ValueId first =
+            node.arguments.empty() ? -1 : root_of(roots, node.arguments[0].value().value_or(-1));
+        const auto written = last_written.find(first);
+        step = make_step(node, written == last_written.end() || written->second < i, path_);
+      }
+      for (const ValueId id : node.inputs()) {
+        last_use[id] = i;
+      }
+      for (const ValueId id : node.outputs) {
+        last_use.emplace(id, i);
+      }
+    }
+    for (const auto& [id, i] : last_use) {
+      if (id >= 0 && id != graph_.output) {
+        steps_[i].releases.push_back(id);
+      }
+    }
+  }
+
   [[noreturn]] void fail(const GraphNode& node, const std::string& why) const {
     throw Error(
         ErrorKind::Config,
@@ -118,244 +340,10 @@ class Exported : public Layer {
   std::string path_;
   std::vector<std::int64_t> sizes_;
   ExportedGraph graph_;
-  std::vector<std::optional<WeightUse>> uses_;  // of each node
-  std::deque<Own> own_;                         // in the order of the state dict; addresses stay
+  std::deque<Own> own_;  // in the order of the state dict; addresses stay
   FileForm form_;
   std::vector<Placed> steps_;
 };
-
-std::map<ValueId, std::optional<WeightUse>> Exported::weight_forms() const {
-  std::map<ValueId, std::optional<WeightUse>> forms;
-  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const std::optional<WeightUse>& use = uses_[i];
-    for (const ValueId id : graph_.nodes[i].inputs()) {
-      if (!use || id != use->weight) {
-        forms[id] = std::nullopt;
-      } else if (const auto [place, is_new] = forms.emplace(id, use);
-                 !is_new && (!place->second || !place->second->same_form(*use))) {
-        place->second = std::nullopt;
-      }
-    }
-  }
-  return forms;
-}
-
-std::optional<Weight> Exported::weight_of(
-    const WeightUse& use, const std::string& name, std::vector<std::int64_t> sizes) {
-  if (sizes.size() != (use.convolves ? 4 : 2) || std::ranges::min(sizes) < 1) {
-    return std::nullopt;
-  }
-  if (use.transposed) {
-    std::ranges::reverse(sizes);
-    form_.transposed.push_back(name);
-  }
-  return Weight(sizes, use.window.groups > 1);
-}
-
-void Exported::make_tensors(const ExportArchive& archive) {
-  std::set<ValueId> read;        // by any node
-  std::set<ValueId> multiplied;  // by nodes that are products
-  std::set<ValueId> embedded;    // in tables of embeddings
-  std::set<ValueId> statistics;
-  for (const GraphNode& node : graph_.nodes) {
-    uses_.push_back(weight_use(node));
-    const std::vector<ValueId> inputs = node.inputs();
-    read.insert(inputs.begin(), inputs.end());
-    if (node.target == "aten::embedding") {
-      embedded.insert(inputs.begin(), inputs.end());
-    }
-    for (const char* product : {"mm", "matmul", "linear", "conv", "lstm", "gru", "rnn", "einsum"}) {
-      if (node.target.find(product) != std::string::npos) {
-        multiplied.insert(inputs.begin(), inputs.end());
-      }
-    }
-    for (const char* name : {"running_mean", "running_var"}) {
-      const GraphArgument* const argument = node.find(name);
-      if (argument != nullptr && argument->value()) {
-        statistics.insert(*argument->value());
-      }
-    }
-  }
-  const std::map<ValueId, std::optional<WeightUse>> forms = weight_forms();
-  for (const GraphTensor& tensor : graph_.tensors) {
-    const auto& entry = archive.entry(tensor.name());
-    for (std::size_t i = 1; i < tensor.names.size(); ++i) {
-      form_.copies.emplace_back(tensor.names[i], tensor.name());
-    }
-    // batch norm's num_batches_tracked is not read, and load_state_dict() fills it in.
-    if (tensor.kind == GraphTensor::Kind::Buffer && tensor.persistent &&
-        !statistics.contains(tensor.value) && !tensor.name().ends_with("num_batches_tracked")) {
-      form_.constants.emplace_back(tensor.name(), archive.read(tensor.name()));
-    }
-    Own own{tensor.name(), tensor.kind, tensor.value};
-    if (tensor.kind == GraphTensor::Kind::Parameter) {
-      const auto form = forms.find(tensor.value);
-      if (form != forms.end() && form->second) {
-        own.weight = weight_of(*form->second, tensor.name(), entry.sizes);
-      }
-      ABT_CHECK(
-          own.weight || c10::isFloatingType(entry.type), Config,
-          "model.file: {}: parameter '{}' does not hold floating-point numbers", path_,
-          tensor.name());
-      own.tensor = own.weight ? at::Tensor() : at::zeros(entry.sizes);
-      own.decays = entry.sizes.size() > 1 && multiplied.contains(tensor.value) &&
-                   !embedded.contains(tensor.value);
-    } else if (read.contains(tensor.value)) {
-      own.tensor = archive.read(tensor.name());
-      own.kind = statistics.contains(tensor.value) ? GraphTensor::Kind::Buffer
-                                                   : GraphTensor::Kind::Constant;
-    } else {
-      continue;
-    }
-    own_.push_back(std::move(own));
-  }
-}
-
-void Exported::make_steps() {
-  // What is written later must stay a view.
-  const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
-  std::map<ValueId, std::size_t> last_written;
-  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const GraphNode& node = graph_.nodes[i];
-    for (std::size_t a = 0; node.op && a < node.arguments.size(); ++a) {
-      const std::optional<ValueId> value = node.arguments[a].value();
-      if (value && node.writes(a)) {
-        last_written[root_of(roots, *value)] = i;
-      }
-    }
-  }
-  std::map<ValueId, std::size_t> last_use;
-  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const GraphNode& node = graph_.nodes[i];
-    const auto own = std::ranges::find_if(own_, [&](const Own& each) {
-      return each.weight && uses_[i] && each.value == uses_[i]->weight;
-    });
-    std::unique_ptr<Step> step;
-    if (own != own_.end()) {
-      step = std::make_unique<Product>(*own->weight, *uses_[i], node.outputs[0]);
-    } else {
-      const ValueId first =
-          node.arguments.empty() ? -1 : root_of(roots, node.arguments[0].value().value_or(-1));
-      const auto written = last_written.find(first);
-      step = make_step(node, written == last_written.end() || written->second < i, path_);
-    }
-    steps_.push_back({std::move(step), &node});
-    for (const ValueId id : node.inputs()) {
-      last_use[id] = i;
-    }
-    for (const ValueId id : node.outputs) {
-      last_use.emplace(id, i);
-    }
-  }
-  for (const auto& [id, step] : last_use) {
-    if (id >= 0 && id != graph_.output) {
-      steps_[step].releases.push_back(id);
-    }
-  }
-}
-
-at::Tensor Exported::forward(const at::Tensor& given, const Pass& pass) {
-  at::Tensor input = given;
-  if (!sizes_.empty()) {
-    std::vector<std::int64_t> sizes = {given.size(0)};
-    sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
-    input = given.reshape(sizes);
-  }
-  const GraphSizes found(input.sizes().begin(), input.sizes().end());
-  ABT_CHECK(
-      fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
-      path_, shown(graph_.input_meta.sizes), shown(found));
-  std::optional<Autocast> autocast;
-  if (pass.precision.type != at::kFloat) {
-    // On the CPU all but the weights' products compute in fp32, as in our own models: a
-    // convolution's bf16 result is cast where it meets fp32 in a matrix product.
-    autocast.emplace(
-        input.device().type(), input.is_cuda() ? pass.precision.type : at::kFloat);
-  }
-  std::vector<c10::IValue> values(static_cast<std::size_t>(graph_.values));
-  values[static_cast<std::size_t>(graph_.input)] = input;
-  for (Own& own : own_) {
-    if (!own.weight) {
-      if (own.tensor.device() != input.device()) {  // a constant
-        own.tensor = own.tensor.to(input.device());
-      }
-      values[static_cast<std::size_t>(own.value)] = own.tensor;
-    }
-  }
-  Pass exact = pass;
-  exact.precision = {};
-  Frame frame{values, pass, input.device()};
-  Frame exact_frame{values, exact, input.device()};
-  for (const Placed& placed : steps_) {
-    try {
-      const at::AutoGradMode grad_mode(
-          at::GradMode::is_enabled() && placed.node->modes.records_gradients);
-      if (placed.node->modes.autocasts) {
-        placed.step->run(frame);
-      } else {
-        const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
-        placed.step->run(exact_frame);
-      }
-    } catch (const c10::OutOfMemoryError&) {
-      throw;
-    } catch (const c10::Error& error) {
-      fail(*placed.node, first_line(error));
-    } catch (const std::out_of_range&) {
-      fail(*placed.node, "it has other arguments or results than expected");
-    }
-    for (const ValueId id : placed.releases) {
-      values[static_cast<std::size_t>(id)] = {};
-    }
-  }
-  return values[static_cast<std::size_t>(graph_.output)].toTensor();
-}
-
-void Exported::visit(const std::string& prefix, Visitor& visitor) {
-  for (Own& own : own_) {
-    if (own.weight) {
-      visitor.weight(prefix + own.name, *own.weight, {});
-    } else if (own.kind == GraphTensor::Kind::Parameter) {
-      visitor.parameter(prefix + own.name, own.tensor, own.decays, {});
-    } else if (own.kind == GraphTensor::Kind::Buffer) {
-      visitor.buffer(prefix + own.name, own.tensor);
-    }
-  }
-}
-
-std::vector<std::string> Exported::keep_dense() const {
-  std::set<ValueId> dense;
-  std::set<ValueId> raw = {graph_.input};  // reached from the input without a product
-  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const GraphNode& node = graph_.nodes[i];
-    if (uses_[i] && raw.contains(uses_[i]->input)) {
-      if (uses_[i]->convolves) {
-        dense.insert(uses_[i]->weight);
-      }
-    } else if (std::ranges::any_of(node.inputs(), [&](ValueId id) { return raw.contains(id); })) {
-      raw.insert(node.outputs.begin(), node.outputs.end());
-    }
-  }
-  std::set<ValueId> last = {graph_.output};  // reach the output without a product
-  for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
-    const GraphNode& node = graph_.nodes[i];
-    if (std::ranges::none_of(node.outputs, [&](ValueId id) { return last.contains(id); })) {
-      continue;
-    }
-    if (uses_[i]) {
-      dense.insert(uses_[i]->weight);
-    } else {
-      const std::vector<ValueId> inputs = node.inputs();
-      last.insert(inputs.begin(), inputs.end());
-    }
-  }
-  std::vector<std::string> names;
-  for (const Own& own : own_) {
-    if (own.weight && dense.contains(own.value)) {
-      names.push_back(own.name);
-    }
-  }
-  return names;
-}
 
 // Whether the model's input and output are what the data have.
 void check_shape(const std::string& path, const ExportedGraph& graph, const InputShape& shape) {

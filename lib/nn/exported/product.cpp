@@ -70,25 +70,27 @@ std::optional<WeightUse> weight_use(const GraphNode& node) {
                                                                                  : std::nullopt;
 }
 
-void Product::run(Frame& frame) const {
-  // These choose their own types.
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
-  const auto tensor = [&](ValueId id) {
-    return id < 0 ? at::Tensor() : frame.values[static_cast<std::size_t>(id)].toTensor();
+Step make_product(const Weight& weight, const WeightUse& use, ValueId output) {
+  return [&weight, use, output](const Frame& frame) {
+    // These choose their own types.
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
+    const auto tensor = [&](ValueId id) {
+      return id < 0 ? at::Tensor() : frame.values[static_cast<std::size_t>(id)].toTensor();
+    };
+    const at::Tensor x = tensor(use.input);
+    const at::Tensor bias = tensor(use.bias);
+    if (use.convolves) {
+      frame.store(output, apply_conv(weight, bias, x, use.window, frame.pass));
+      return;
+    }
+    TORCH_CHECK(
+        x.dim() > 0 && x.size(-1) == weight.in_features(), "an input of ", x.sizes(),
+        ", but a weight for ", weight.in_features());
+    // addmm also adds a matrix.
+    const bool is_vector = !bias.defined() || bias.dim() == 1;
+    const at::Tensor y = apply_linear(weight, is_vector ? bias : at::Tensor(), x, frame.pass);
+    frame.store(output, is_vector ? y : y + bias);
   };
-  const at::Tensor x = tensor(use_.input);
-  const at::Tensor bias = tensor(use_.bias);
-  if (use_.convolves) {
-    store(frame, output_, apply_conv(weight_, bias, x, use_.window, frame.pass));
-    return;
-  }
-  TORCH_CHECK(
-      x.dim() > 0 && x.size(-1) == weight_.in_features(), "an input of ", x.sizes(),
-      ", but a weight for ", weight_.in_features());
-  // addmm also adds a matrix.
-  const bool is_vector = !bias.defined() || bias.dim() == 1;
-  const at::Tensor y = apply_linear(weight_, is_vector ? bias : at::Tensor(), x, frame.pass);
-  store(frame, output_, is_vector ? y : y + bias);
 }
 
 }  // namespace abtrain::nn

@@ -30,16 +30,7 @@ std::optional<WeightUse> weight_use(const GraphNode& node);
 constexpr c10::DispatchKeySet kAutocast(
     {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA});
 
-class Product : public Step {
- public:
-  Product(const Weight& weight, const WeightUse& use, ValueId output)
-      : weight_(weight), use_(use), output_(output) {}
-  void run(Frame& frame) const override;
-
- private:
-  const Weight& weight_;
-  WeightUse use_;
-  ValueId output_;
-};
+// Applies the weight, which must outlive the step.
+Step make_product(const Weight& weight, const WeightUse& use, ValueId output);
 
 }  // namespace abtrain::nn

@@ -26,13 +26,15 @@ c10::TypePtr item_type(const c10::TypePtr& type) {
 }
 
 // An operator, called through PyTorch's dispatcher.
-class Call : public Step {
+class Call {
  public:
-  Call(const GraphNode& node, bool has_statistics)
+  explicit Call(const GraphNode& node)
       : op_(*node.op),
         outputs_(node.outputs),
         lists_output_(node.lists_output),
         returns_(op_.schema().returns().size()) {
+    const GraphArgument* const mean = node.find("running_mean");
+    const bool has_statistics = mean != nullptr && mean->value();
     const auto& schema = op_.schema().arguments();
     for (std::size_t i = 0; i < node.arguments.size(); ++i) {
       const GraphArgument& argument = node.arguments[i];
@@ -44,7 +46,7 @@ class Call : public Step {
                           argument.name == "use_input_stats";
       if (trains && argument.constant.isBool() && argument.constant.toBool()) {
         // Without running statistics, a norm uses those of the batch in evaluations too.
-        if (has_statistics || node.find("running_mean") == nullptr) {
+        if (has_statistics || mean == nullptr) {
           training_.push_back(i);
         }
       } else if (argument.name == "momentum" && has_statistics) {
@@ -56,7 +58,7 @@ class Call : public Step {
     }
   }
 
-  void run(Frame& frame) const override {
+  void operator()(const Frame& frame) const {
     torch::jit::Stack stack = stack_;
     for (const Read& read : read_) {
       stack[read.place] = taken(frame, read);
@@ -77,12 +79,12 @@ class Call : public Step {
     if (lists_output_) {
       const auto items = stack.at(0).toTensorVector();
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
-        store(frame, outputs_[i], items.at(i));
+        frame.store(outputs_[i], items.at(i));
       }
       return;
     }
     for (std::size_t i = 0; i < outputs_.size() && i < returns_; ++i) {
-      store(frame, outputs_[i], std::move(stack[i]));
+      frame.store(outputs_[i], std::move(stack[i]));
     }
   }
 
@@ -137,19 +139,12 @@ class Call : public Step {
   std::size_t returns_;
 };
 
-// A step that computes one value by a function.
-class Compute : public Step {
- public:
-  using Function = std::function<c10::IValue(const Frame&)>;
-  Compute(ValueId output, Function function) : output_(output), function_(std::move(function)) {}
-  void run(Frame& frame) const override {
-    store(frame, output_, function_(frame));
-  }
-
- private:
-  ValueId output_;
-  Function function_;
-};
+// Computes the node's only value.
+Step compute(const GraphNode& node, std::function<c10::IValue(const Frame&)> function) {
+  return [output = node.outputs.at(0), function = std::move(function)](const Frame& frame) {
+    frame.store(output, function(frame));
+  };
+}
 
 // Python's arithmetic on sizes, of integers or, if one is not, of floats.
 using Whole = std::int64_t;
@@ -235,7 +230,7 @@ double rate_of(const GraphNode& node, const char* name) {
 
 // Dropout with masks from the pass's generator: PyTorch's operators would take the process's own,
 // which all workers share.
-std::unique_ptr<Step> make_dropout(const GraphNode& node) {
+Step make_dropout(const GraphNode& node) {
   const GraphArgument input = node.arguments.at(0);
   const GraphArgument* const train = node.find("train");
   const double rate = rate_of(node, "p");
@@ -243,7 +238,7 @@ std::unique_ptr<Step> make_dropout(const GraphNode& node) {
       rate > 0 && train != nullptr && train->constant.isBool() && train->constant.toBool();
   const bool in_place = node.target.ends_with("_");
   const bool whole_channels = node.target.starts_with("aten::feature_dropout");
-  return std::make_unique<Compute>(node.outputs.at(0), [=](const Frame& frame) -> c10::IValue {
+  return compute(node, [=](const Frame& frame) -> c10::IValue {
     at::Tensor x = frame.tensor_of(input);
     if (!drops || !frame.pass.training) {
       return x;
@@ -263,56 +258,40 @@ class Quiet : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-// A node with another constant for one of its arguments.
-GraphNode with_constant(GraphNode node, const std::string& argument, const c10::IValue& constant) {
-  const auto place = std::ranges::find(node.arguments, argument, &GraphArgument::name);
-  place->constant = constant;
-  return node;
-}
-
 // Attention with dropout: the same formula with a mask of our own.
-class DroppingAttention : public Step {
- public:
-  explicit DroppingAttention(const GraphNode& node)
-      : a_(node.arguments),
-        output_(node.outputs.at(0)),
-        rate_(rate_of(node, "dropout_p")),
-        plain_(with_constant(node, "dropout_p", 0.0), false) {}
-
-  void run(Frame& frame) const override {
+Step make_attention(const GraphNode& node) {
+  GraphNode plain = node;
+  plain.arguments.at(4).constant = 0.0;
+  // a: in the order of the schema
+  return [a = node.arguments, output = node.outputs.at(0), rate = rate_of(node, "dropout_p"),
+          plain = Call(plain)](const Frame& frame) {
     if (!frame.pass.training) {
-      plain_.run(frame);
+      plain(frame);
       return;
     }
-    const at::Tensor query = frame.tensor_of(a_.at(0));
-    const at::Tensor key = frame.tensor_of(a_.at(1));
+    const at::Tensor query = frame.tensor_of(a.at(0));
+    const at::Tensor key = frame.tensor_of(a.at(1));
     std::vector<std::int64_t> sizes = query.sizes().vec();
     sizes.back() = key.size(-2);
     const at::Tensor keeps =
-        at::empty(sizes, query.options().dtype(at::kBool)).bernoulli_(1 - rate_, frame.pass.random);
-    const auto mask = frame.value_of(a_.at(3));
-    const auto scale = frame.value_of(a_.at(6));
+        at::empty(sizes, query.options().dtype(at::kBool)).bernoulli_(1 - rate, frame.pass.random);
+    const auto mask = frame.value_of(a.at(3));
+    const auto scale = frame.value_of(a.at(6));
     Quiet quiet;
     const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
     const auto mixed = at::_scaled_dot_product_attention_math(
-        query, key, frame.tensor_of(a_.at(2)), mask.toOptional<at::Tensor>(), rate_,
-        frame.value_of(a_.at(5)).toBool(), keeps, scale.toOptional<double>(),
-        frame.value_of(a_.at(7)).toBool());
-    store(frame, output_, std::get<0>(mixed));
-  }
-
- private:
-  std::vector<GraphArgument> a_;  // in the order of the schema
-  ValueId output_;
-  double rate_;
-  Call plain_;
-};
+        query, key, frame.tensor_of(a.at(2)), mask.toOptional<at::Tensor>(), rate,
+        frame.value_of(a.at(5)).toBool(), keeps, scale.toOptional<double>(),
+        frame.value_of(a.at(7)).toBool());
+    frame.store(output, std::get<0>(mixed));
+  };
+}
 
 }  // namespace
 
-void store(Frame& frame, ValueId id, c10::IValue value) {
+void Frame::store(ValueId id, c10::IValue value) const {
   if (id >= 0) {
-    frame.values[static_cast<std::size_t>(id)] = std::move(value);
+    values[static_cast<std::size_t>(id)] = std::move(value);
   }
 }
 
@@ -329,7 +308,7 @@ at::Tensor Frame::tensor_of(const GraphArgument& argument) const {
   return value.isNone() ? at::Tensor() : value.toTensor();
 }
 
-std::unique_ptr<Step> make_step(const GraphNode& node, bool copies, const std::string& path) {
+Step make_step(const GraphNode& node, bool copies, const std::string& path) {
   if (!node.op) {
     const std::string name = node.target.substr(node.target.find('.') + 1);
     const std::vector<GraphArgument> arguments = node.arguments;
@@ -337,7 +316,7 @@ std::unique_ptr<Step> make_step(const GraphNode& node, bool copies, const std::s
         node.outputs.size() == 1 &&
             !compute_symbol(name, std::vector<c10::IValue>(2, c10::IValue(1))).isNone(),
         Config, "model.file: {}: {}{} on sizes is not supported", path, node.target, node.where);
-    return std::make_unique<Compute>(node.outputs[0], [=](const Frame& frame) {
+    return compute(node, [=](const Frame& frame) {
       std::vector<c10::IValue> given;
       for (const GraphArgument& argument : arguments) {
         given.push_back(frame.value_of(argument));
@@ -348,20 +327,19 @@ std::unique_ptr<Step> make_step(const GraphNode& node, bool copies, const std::s
   const GraphArgument first = node.arguments.empty() ? GraphArgument{} : node.arguments[0];
   if (node.target == "aten::sym_size") {
     const std::int64_t dimension = node.arguments.at(1).constant.toInt();
-    return std::make_unique<Compute>(node.outputs.at(0), [=](const Frame& frame) {
+    return compute(node, [=](const Frame& frame) {
       return c10::IValue(frame.tensor_of(first).size(dimension));
     });
   }
   if (node.target == "aten::view" && copies && node.op->schema().overload_name().empty()) {
     GraphNode reshape = node;
     reshape.op = c10::Dispatcher::singleton().findSchema({"aten::reshape", ""});
-    return std::make_unique<Call>(reshape, false);
+    return Call(reshape);
   }
   if (node.target == "aten::gelu" && node.arguments.at(1).constant.isString() &&
       node.arguments[1].constant.toStringRef() == "tanh") {
-    return std::make_unique<Compute>(node.outputs.at(0), [=](const Frame& frame) {
-      return c10::IValue(gelu_tanh(frame.tensor_of(first)));
-    });
+    return compute(
+        node, [=](const Frame& frame) { return c10::IValue(gelu_tanh(frame.tensor_of(first))); });
   }
   static const std::set<std::string> kDropouts = {
       "aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_"};
@@ -369,13 +347,11 @@ std::unique_ptr<Step> make_step(const GraphNode& node, bool copies, const std::s
     return make_dropout(node);
   }
   if (node.target == "aten::scaled_dot_product_attention" && rate_of(node, "dropout_p") > 0) {
-    return std::make_unique<DroppingAttention>(node);
+    return make_attention(node);
   }
   if (node.target == "aten::bernoulli_" && node.find("p") != nullptr) {
     // As in stochastic depth: what is later divided by p is 1 in evaluations.
-    const GraphArgument rate = node.arguments[1];
-    const ValueId output = node.outputs.at(0);
-    return std::make_unique<Compute>(output, [=](const Frame& frame) -> c10::IValue {
+    return compute(node, [first, rate = node.arguments[1]](const Frame& frame) -> c10::IValue {
       at::Tensor x = frame.tensor_of(first);
       const double p = frame.value_of(rate).toScalar().toDouble();
       return frame.pass.training ? x.bernoulli_(p, frame.pass.random) : x.fill_(p);
@@ -389,8 +365,7 @@ std::unique_ptr<Step> make_step(const GraphNode& node, bool copies, const std::s
       "model.file: {}: operator {}{} draws random numbers; expected only dropout, stochastic depth "
       "by bernoulli_ and dropout in attention to do so. Set its rate to 0, or apply nn.Dropout",
       path, node.target, node.where);
-  const GraphArgument* const mean = node.find("running_mean");
-  return std::make_unique<Call>(node, mean != nullptr && mean->value().has_value());
+  return Call(node);
 }
 
 }  // namespace abtrain::nn

@@ -1,7 +1,7 @@
 // What an exported graph does, one node after the other.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <vector>
 
 #include "nn/exported/graph.h"
@@ -17,16 +17,12 @@ struct Frame {
 
   c10::IValue value_of(const GraphArgument& argument) const;
   at::Tensor tensor_of(const GraphArgument& argument) const;  // undefined for none
+  // Nothing if there is no such value.
+  void store(ValueId id, c10::IValue value) const;
 };
 
-// Nothing if there is no such value.
-void store(Frame& frame, ValueId id, c10::IValue value);
-
-class Step {
- public:
-  virtual ~Step() = default;
-  virtual void run(Frame& frame) const = 0;
-};
+// What a node does in a pass.
+using Step = std::function<void(const Frame& frame)>;
 
 // In an evaluation, the step leaves out what the operator does only in training: it drops nothing,
 // norms normalize by their running statistics, and random numbers are their means. While a pass
@@ -34,6 +30,6 @@ class Step {
 //
 // `copies`: a view that the memory layout does not allow may be a copy.
 // Throws Error(Config) for an operator that draws random numbers in another way.
-std::unique_ptr<Step> make_step(const GraphNode& node, bool copies, const std::string& path);
+Step make_step(const GraphNode& node, bool copies, const std::string& path);
 
 }  // namespace abtrain::nn
