@@ -2,7 +2,10 @@
 
 #include <ATen/ops/scalar_tensor.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
+#include <set>
 
 #include "base/text.h"
 
@@ -31,15 +34,63 @@ c10::IValue scalar_of(const std::string& kind, const ordered_json& what) {
   return kind == "as_bool" ? c10::IValue(what.get<bool>()) : c10::IValue(what.get<std::int64_t>());
 }
 
-void read_symbol(const ordered_json& item, const ValueByName& value, GraphArgument& a) {
-  if (const auto name = item.find("as_name"); name != item.end()) {
-    a.values = {value(name->get<std::string>())};
-    return;
+// An argument without its name.
+GraphArgument read_value(
+    const Tagged& given, const ValueByName& value, const ExportArchive& archive) {
+  static const std::set<std::string> kLists = {
+      "as_tensors", "as_optional_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools"};
+  const auto& [kind, what] = given;
+  GraphArgument a;
+  if (kLists.contains(kind)) {
+    a.is_list = true;
+    for (const ordered_json& item : what) {
+      const GraphArgument one = read_value({kind.substr(0, kind.size() - 1), item}, value, archive);
+      a.values.push_back(one.value().value_or(-1));
+      a.items.push_back(one.constant);
+    }
+  } else if (kind == "as_none") {
+    // an empty constant
+  } else if (kind == "as_tensor") {
+    a.values = {value(what.at("name").get<std::string>())};
+  } else if (kind == "as_optional_tensor") {
+    if (what.contains("as_tensor")) {
+      a = read_value({"as_tensor", what.at("as_tensor")}, value, archive);
+    }
+  } else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") {
+    const auto [form, content] = tagged(what);
+    if (form == "as_name") {
+      a.values = {value(content.get<std::string>())};
+    } else {
+      a.constant = scalar_of(form, content);
+    }
+  } else if (kind == "as_int" || kind == "as_float" || kind == "as_bool") {
+    a.constant = scalar_of(kind, what);
+  } else if (kind == "as_string") {
+    a.constant = what.get<std::string>();
+  } else if (kind == "as_ints") {
+    a.constant = what.get<std::vector<std::int64_t>>();
+  } else if (kind == "as_bools") {
+    a.constant = what.get<std::vector<bool>>();
+  } else if (kind == "as_floats") {
+    std::vector<double> numbers;
+    std::ranges::transform(what, std::back_inserter(numbers), number_of);
+    a.constant = numbers;
+  } else if (kind == "as_scalar_type") {
+    a.constant = static_cast<std::int64_t>(exported_type(what.get<std::int64_t>()));
+  } else if (kind == "as_memory_format") {
+    constexpr at::MemoryFormat kFormats[] = {
+        at::MemoryFormat::Contiguous, at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast,
+        at::MemoryFormat::ChannelsLast3d, at::MemoryFormat::Preserve};
+    a.constant = static_cast<std::int64_t>(kFormats[what.get<std::size_t>() % 5]);
+  } else if (kind == "as_layout") {
+    a.constant = static_cast<std::int64_t>(at::kStrided);
+  } else if (kind == "as_device") {
+    a.is_device = true;
+  } else {
+    archive.damaged(formatted("an argument of kind '{}'", printable(kind)));
   }
-  const auto [kind, what] = tagged(item);
-  a.constant = scalar_of(kind, what);
+  return a;
 }
-
 }  // namespace
 
 Tagged tagged(const ordered_json& json) {
@@ -94,73 +145,8 @@ c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& wanted, std::op
 GraphArgument read_argument(
     const std::string& name, const ordered_json& json, const ValueByName& value,
     const ExportArchive& archive) {
-  GraphArgument a;
+  GraphArgument a = read_value(tagged(json), value, archive);
   a.name = name;
-  const auto [kind, what] = tagged(json);
-  const auto reference = [&](const ordered_json& item) {
-    return value(item.at("name").get<std::string>());
-  };
-  if (kind == "as_none") {
-    // an empty constant
-  } else if (kind == "as_tensor") {
-    a.values = {reference(what)};
-  } else if (kind == "as_optional_tensor") {
-    if (what.contains("as_tensor")) {
-      a.values = {reference(what.at("as_tensor"))};
-    }
-  } else if (kind == "as_tensors") {
-    a.is_list = true;
-    for (const ordered_json& item : what) {
-      a.values.push_back(reference(item));
-    }
-  } else if (kind == "as_optional_tensors") {
-    a.is_list = true;
-    for (const ordered_json& item : what) {
-      a.values.push_back(item.contains("as_tensor") ? reference(item.at("as_tensor")) : -1);
-    }
-    a.items.resize(a.values.size());
-  } else if (kind == "as_int" || kind == "as_float" || kind == "as_bool") {
-    a.constant = scalar_of(kind, what);
-  } else if (kind == "as_string") {
-    a.constant = what.get<std::string>();
-  } else if (kind == "as_ints") {
-    a.constant = what.get<std::vector<std::int64_t>>();
-  } else if (kind == "as_bools") {
-    c10::List<bool> flags;
-    for (const ordered_json& item : what) {
-      flags.push_back(item.get<bool>());
-    }
-    a.constant = flags;
-  } else if (kind == "as_floats") {
-    std::vector<double> numbers;
-    for (const ordered_json& item : what) {
-      numbers.push_back(number_of(item));
-    }
-    a.constant = numbers;
-  } else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") {
-    read_symbol(what, value, a);
-  } else if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools") {
-    a.is_list = true;
-    for (const ordered_json& item : what) {
-      GraphArgument one;
-      read_symbol(item, value, one);
-      a.values.push_back(one.values.empty() ? -1 : one.values[0]);
-      a.items.push_back(one.constant);
-    }
-  } else if (kind == "as_scalar_type") {
-    a.constant = static_cast<std::int64_t>(exported_type(what.get<std::int64_t>()));
-  } else if (kind == "as_memory_format") {
-    constexpr at::MemoryFormat kFormats[] = {
-        at::MemoryFormat::Contiguous, at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast,
-        at::MemoryFormat::ChannelsLast3d, at::MemoryFormat::Preserve};
-    a.constant = static_cast<std::int64_t>(kFormats[what.get<std::size_t>() % 5]);
-  } else if (kind == "as_layout") {
-    a.constant = static_cast<std::int64_t>(at::kStrided);
-  } else if (kind == "as_device") {
-    a.is_device = true;
-  } else {
-    archive.damaged(formatted("an argument of kind '{}'", printable(kind)));
-  }
   return a;
 }
 

@@ -72,6 +72,22 @@ std::string place_of(const ordered_json& node) {
   return printable(place);
 }
 
+// The names of the values that an argument or a result consists of; "": none.
+std::vector<std::string> value_names(const ordered_json& union_of_values) {
+  const auto [kind, what] = tagged(union_of_values);
+  std::vector<std::string> names;
+  if (kind == "as_tensors") {
+    for (const ordered_json& item : what) {
+      names.push_back(item.at("name").get<std::string>());
+    }
+  } else if (kind == "as_none" || kind == "as_optional_tensor") {
+    names.emplace_back();
+  } else {
+    names.push_back(what.at(kind == "as_tensor" ? "name" : "as_name").get<std::string>());
+  }
+  return names;
+}
+
 class GraphReader {
  public:
   explicit GraphReader(const ExportArchive& archive) : archive_(archive) {}
@@ -269,21 +285,17 @@ class GraphReader {
   }
 
   void read_outputs(const ordered_json& json, GraphNode& node) {
+    static const std::set<std::string> kKinds = {"as_tensor",         "as_tensors",  "as_sym_int",
+                                                 "as_sym_float",      "as_sym_bool", "as_none",
+                                                 "as_optional_tensor"};
     for (const ordered_json& output : json.at("outputs")) {
-      const auto [kind, what] = tagged(output);
-      if (kind == "as_tensor") {
-        node.outputs.push_back(define(what.at("name").get<std::string>()));
-      } else if (kind == "as_tensors") {
-        node.lists_output = true;
-        for (const ordered_json& item : what) {
-          node.outputs.push_back(define(item.at("name").get<std::string>()));
-        }
-      } else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") {
-        node.outputs.push_back(define(what.at("as_name").get<std::string>()));
-      } else if (kind == "as_none" || kind == "as_optional_tensor") {
-        node.outputs.push_back(-1);
-      } else {
+      const std::string kind = tagged(output).kind;
+      if (!kKinds.contains(kind)) {
         refuse(json, formatted("its result of kind '{}' is not supported", printable(kind)));
+      }
+      node.lists_output |= kind == "as_tensors";
+      for (const std::string& name : value_names(output)) {
+        node.outputs.push_back(name.empty() ? -1 : define(name));
       }
     }
     if (node.lists_output && json.at("outputs").size() != 1) {
@@ -312,10 +324,7 @@ class GraphReader {
     archive_.check(
         parameters.size() == inputs.size() - place - 1,
         "a block of the graph takes another number of values than it is given");
-    const auto name_of = [](const ordered_json& argument) {
-      const auto [kind, what] = tagged(argument);
-      return what.at(kind == "as_tensor" ? "name" : "as_name").get<std::string>();
-    };
+    const auto name_of = [](const ordered_json& argument) { return value_names(argument).at(0); };
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       inner.emplace(name_of(parameters[i]), value(name_of(inputs[place + 1 + i].at("arg"))));
     }
@@ -328,13 +337,7 @@ class GraphReader {
     std::swap(names_, inner);
     std::vector<std::string> outer;
     for (const ordered_json& output : json.at("outputs")) {
-      if (const auto list = output.find("as_tensors"); list != output.end()) {
-        for (const ordered_json& item : *list) {
-          outer.push_back(item.at("name").get<std::string>());
-        }
-      } else {
-        outer.push_back(name_of(output));
-      }
+      std::ranges::move(value_names(output), std::back_inserter(outer));
     }
     archive_.check(
         outer.size() == results.size(),
