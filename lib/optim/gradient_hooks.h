@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
+#include <vector>
 
 #include "optim/parameter_block.h"
 
@@ -21,8 +21,7 @@ class GradientHooks {
   ~GradientHooks();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::vector<std::function<void()>> removals_;
 };
 
 }  // namespace abtrain::optim
