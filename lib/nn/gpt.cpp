@@ -32,9 +32,9 @@ class Gated : public Layer {
     const at::Tensor up = up_->forward(input, pass);
     return at::silu(gate_->forward(input, pass)) * up;
   }
-  void visit(const std::string& prefix, Visitor& visitor) override {
-    gate_->visit(prefix + "c_gate.", visitor);
-    up_->visit(prefix + "c_fc.", visitor);
+  void list(const std::string& prefix, NamedTensors& tensors) override {
+    gate_->list(prefix + "c_gate.", tensors);
+    up_->list(prefix + "c_fc.", tensors);
   }
 
  private:
@@ -86,11 +86,11 @@ class TokenEmbedding : public Layer {
     const at::Tensor x = at::embedding(tokens_, input);
     return places_.defined() ? x + places_.narrow(0, 0, input.size(1)) : x;
   }
-  void visit(const std::string& prefix, Visitor& visitor) override {
+  void list(const std::string& prefix, NamedTensors& tensors) override {
     constexpr Init kDrawn{Init::Kind::Normal, kDeviation};
-    visitor.parameter(prefix + "wte.weight", tokens_, false, kDrawn);
+    tensors.parameter(prefix + "wte.weight", tokens_, false, kDrawn);
     if (places_.defined()) {
-      visitor.parameter(prefix + "wpe.weight", places_, false, kDrawn);
+      tensors.parameter(prefix + "wpe.weight", places_, false, kDrawn);
     }
   }
 

@@ -8,7 +8,26 @@
 
 namespace abtrain::nn {
 
-void Layer::visit(const std::string&, Visitor&) {}
+void NamedTensors::weight(const std::string& name, Weight& weight, const Init& init) {
+  // A module may have several weights: "attn.in_proj_weight".
+  const std::string layer = name.ends_with(".weight") ? layer_of(name) : name;
+  weights.push_back({name, layer, &weight, init, count++});
+}
+
+void NamedTensors::parameter(
+    const std::string& name, at::Tensor& tensor, bool decays, const Init& init) {
+  parameters.push_back({name, &tensor, decays, init, count++});
+}
+
+void NamedTensors::buffer(const std::string& name, at::Tensor& tensor) {
+  buffers.push_back({name, &tensor});
+}
+
+std::string layer_of(const std::string& tensor) {
+  return tensor.substr(0, tensor.rfind('.'));
+}
+
+void Layer::list(const std::string&, NamedTensors&) {}
 
 std::unique_ptr<Layer> relu() {
   return std::make_unique<Function>([](const at::Tensor& x) {
@@ -52,9 +71,9 @@ at::Tensor Sequential::forward(const at::Tensor& input, const Pass& pass) {
   return x;
 }
 
-void Sequential::visit(const std::string& prefix, Visitor& visitor) {
+void Sequential::list(const std::string& prefix, NamedTensors& tensors) {
   for (const Entry& entry : entries_) {
-    entry.layer->visit(entry.name.empty() ? prefix : prefix + entry.name + ".", visitor);
+    entry.layer->list(entry.name.empty() ? prefix : prefix + entry.name + ".", tensors);
   }
 }
 

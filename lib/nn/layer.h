@@ -20,18 +20,44 @@ namespace abtrain::nn {
 
 class Tape;
 
-// Visits a layer's tensors. Names are PyTorch's ("features.0.weight").
-class Visitor {
- public:
-  virtual ~Visitor() = default;
-  // The weight of a Linear or conv layer.
-  virtual void weight(const std::string& name, Weight& weight, const Init& init) = 0;
-  // A dense parameter. Biases, norms and embeddings do not decay.
-  virtual void parameter(
-      const std::string& name, at::Tensor& tensor, bool decays, const Init& init) = 0;
-  // State that is not trained, such as running statistics.
-  virtual void buffer(const std::string& name, at::Tensor& tensor) = 0;
+struct NamedWeight {
+  std::string name;   // "fc1.weight"
+  std::string layer;  // "fc1"
+  Weight* weight;
+  Init init;
+  int position = 0;  // in the order of the layers, counted over all parameters
 };
+
+struct NamedParameter {
+  std::string name;
+  at::Tensor* tensor;
+  bool decays;
+  Init init;
+  int position = 0;
+};
+
+struct NamedBuffer {
+  std::string name;
+  at::Tensor* tensor;
+};
+
+// The tensors of a network, which its layers add. Names are PyTorch's ("features.0.weight").
+struct NamedTensors {
+  std::vector<NamedWeight> weights;
+  std::vector<NamedParameter> parameters;
+  std::vector<NamedBuffer> buffers;
+  int count = 0;  // of weights and parameters
+
+  // The weight of a Linear or conv layer.
+  void weight(const std::string& name, Weight& weight, const Init& init);
+  // A dense parameter. Biases, norms and embeddings do not decay.
+  void parameter(const std::string& name, at::Tensor& tensor, bool decays, const Init& init);
+  // State that is not trained, such as running statistics.
+  void buffer(const std::string& name, at::Tensor& tensor);
+};
+
+// The layer of a tensor: "fc1" of "fc1.weight".
+std::string layer_of(const std::string& tensor);
 
 // What linear maps and convolutions compute in, while parameters, sums, norms and losses stay in
 // fp32: bf16, or kFloat, which changes nothing. On the CPU only those of at least so many
@@ -56,8 +82,8 @@ class Layer {
  public:
   virtual ~Layer() = default;
   virtual at::Tensor forward(const at::Tensor& input, const Pass& pass) = 0;
-  // `prefix` ends with '.' or is empty.
-  virtual void visit(const std::string& prefix, Visitor& visitor);
+  // Adds its tensors. `prefix` ends with '.' or is empty.
+  virtual void list(const std::string& prefix, NamedTensors& tensors);
 };
 
 // A layer without parameters that applies a function.
@@ -85,7 +111,7 @@ class Sequential : public Layer {
  public:
   void add(std::string name, std::unique_ptr<Layer> layer);
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
-  void visit(const std::string& prefix, Visitor& visitor) override;
+  void list(const std::string& prefix, NamedTensors& tensors) override;
 
  protected:
   struct Entry {

@@ -26,10 +26,10 @@ WeightLayer::WeightLayer(Weight weight, bool bias, const LayerInit& init)
   }
 }
 
-void WeightLayer::visit(const std::string& prefix, Visitor& visitor) {
-  visitor.weight(prefix + "weight", weight_, init_.weight);
+void WeightLayer::list(const std::string& prefix, NamedTensors& tensors) {
+  tensors.weight(prefix + "weight", weight_, init_.weight);
   if (bias_.defined()) {
-    visitor.parameter(prefix + "bias", bias_, false, init_.bias);
+    tensors.parameter(prefix + "bias", bias_, false, init_.bias);
   }
 }
 

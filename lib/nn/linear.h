@@ -37,7 +37,7 @@ at::Tensor apply_conv(
 // What both have.
 class WeightLayer : public Layer {
  public:
-  void visit(const std::string& prefix, Visitor& visitor) override;
+  void list(const std::string& prefix, NamedTensors& tensors) override;
 
  protected:
   WeightLayer(Weight weight, bool bias, const LayerInit& init);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 #include "base/error.h"
@@ -16,28 +17,6 @@
 namespace abtrain::nn {
 
 namespace {
-
-class Collector : public Visitor {
- public:
-  void weight(const std::string& name, Weight& weight, const Init& init) override {
-    // A module may have several weights: "attn.in_proj_weight".
-    const std::string layer = name.ends_with(".weight") ? layer_of(name) : name;
-    weights.push_back({name, layer, &weight, init, position_++});
-  }
-  void parameter(
-      const std::string& name, at::Tensor& tensor, bool decays, const Init& init) override {
-    parameters.push_back({name, &tensor, decays, init, position_++});
-  }
-  void buffer(const std::string& name, at::Tensor& tensor) override {
-    buffers.push_back({name, &tensor});
-  }
-  std::vector<NamedWeight> weights;
-  std::vector<NamedParameter> parameters;
-  std::vector<NamedBuffer> buffers;
-
- private:
-  int position_ = 0;
-};
 
 void fill_uniform(float* data, std::int64_t count, double bound, Random& random) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -111,19 +90,15 @@ void drop_smallest(std::vector<NamedWeight>& weights, double share) {
 }  // namespace
 
 Model::Model(Architecture architecture) : architecture_(std::move(architecture)) {
-  Collector collector;
-  architecture_.layers->visit("", collector);
-  weights_ = std::move(collector.weights);
-  parameters_ = std::move(collector.parameters);
-  buffers_ = std::move(collector.buffers);
+  architecture_.layers->list("", tensors_);
 }
 
 std::int64_t Model::dense_parameters() const {
   std::int64_t total = 0;
-  for (const NamedWeight& w : weights_) {
+  for (const NamedWeight& w : weights()) {
     total += w.weight->numel();
   }
-  for (const NamedParameter& p : parameters_) {
+  for (const NamedParameter& p : parameters()) {
     total += p.tensor->numel();
   }
   return total;
@@ -131,7 +106,7 @@ std::int64_t Model::dense_parameters() const {
 
 std::int64_t Model::stored_parameters() const {
   std::int64_t total = dense_parameters();
-  for (const NamedWeight& w : weights_) {
+  for (const NamedWeight& w : weights()) {
     if (w.weight->is_factored()) {
       total += w.weight->rank() * (w.weight->m() + w.weight->n()) - w.weight->numel();
     }
@@ -140,14 +115,14 @@ std::int64_t Model::stored_parameters() const {
 }
 
 void Model::take_initial() {
-  for (const NamedWeight& named : weights_) {
+  for (const NamedWeight& named : weights()) {
     Weight& w = *named.weight;
     const at::Tensor stored = architecture_.initial(named.name);
     const at::Tensor rows =
         (file_form().is_transposed(named.name) ? stored.t().contiguous() : stored).flatten(1);
     w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
   }
-  for (const NamedParameter& p : parameters_) {
+  for (const NamedParameter& p : parameters()) {
     *p.tensor = architecture_.initial(p.name);
   }
 }
@@ -167,15 +142,14 @@ void Model::initialize(InitName init, std::uint64_t seed) {
       fill(tensor, drawn, Random(seed, RandomPurpose::Initialize, place++));
     }
   };
-  // A layer's parameters are drawn right after its weight.
-  const auto parameters = [&](const std::string& layer) {
-    for (const NamedParameter& p : parameters_) {
-      if (p.init.kind != Init::Kind::Kept && layer_of(p.name) == layer) {
+  const auto fresh_parameters = [&](const auto& is_due) {
+    for (const NamedParameter& p : parameters()) {
+      if (p.init.kind != Init::Kind::Kept && is_due(layer_of(p.name))) {
         fresh(*p.tensor, p.init);
       }
     }
   };
-  for (const NamedWeight& named : weights_) {
+  for (const NamedWeight& named : weights()) {
     Weight& w = *named.weight;
     // Filled in the order O, I, kh, kw, whatever the memory layout.
     at::Tensor values = at::empty(w.sizes());
@@ -185,26 +159,24 @@ void Model::initialize(InitName init, std::uint64_t seed) {
       rows = linalg::orthogonal_basis(rows);
     }
     w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
-    parameters(named.layer);
+    // A layer's parameters are drawn right after its weight.
+    fresh_parameters([&](const std::string& layer) { return layer == named.layer; });
   }
   // Parameters of no such layer, such as embeddings.
-  for (const NamedParameter& p : parameters_) {
-    if (p.init.kind != Init::Kind::Kept &&
-        std::ranges::find(weights_, layer_of(p.name), &NamedWeight::layer) == weights_.end()) {
-      fresh(*p.tensor, p.init);
-    }
-  }
+  fresh_parameters([&](const std::string& layer) {
+    return std::ranges::find(weights(), layer, &NamedWeight::layer) == weights().end();
+  });
 }
 
 std::vector<at::Tensor*> Model::tensors() const {
   std::vector<at::Tensor*> all;
-  for (const NamedWeight& w : weights_) {
+  for (const NamedWeight& w : weights()) {
     all.insert(all.end(), {&w.weight->dense, &w.weight->inner, &w.weight->outer});
   }
-  for (const NamedParameter& p : parameters_) {
+  for (const NamedParameter& p : parameters()) {
     all.push_back(p.tensor);
   }
-  for (const NamedBuffer& b : buffers_) {
+  for (const NamedBuffer& b : buffers()) {
     all.push_back(b.tensor);
   }
   return all;
@@ -222,7 +194,7 @@ void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {
   const at::NoGradGuard no_grad;
   if (k == 0) {
     // What is not finite would outlast a share of 0.
-    for (const NamedBuffer& b : buffers_) {
+    for (const NamedBuffer& b : buffers()) {
       b.tensor->zero_();
     }
   }
@@ -248,12 +220,14 @@ void Model::to(const at::Device& device) {
   }
 }
 
-std::string layer_of(const std::string& tensor) {
-  return tensor.substr(0, tensor.rfind('.'));
-}
-
 bool matches_tensor(const std::string& pattern, const std::string& tensor) {
   return glob_match(pattern, tensor) || glob_match(pattern, layer_of(tensor));
+}
+
+std::string layer_list(const Model& model) {
+  std::vector<std::string> layers;
+  std::ranges::transform(model.weights(), std::back_inserter(layers), &NamedWeight::layer);
+  return join(layers, ", ");
 }
 
 std::unique_ptr<Model> make_model(const ModelOptions& options, const InputShape& shape) {
@@ -262,9 +236,7 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, const InputShape&
 
 std::vector<int> weight_positions(const Model& model) {
   std::vector<int> positions;
-  for (const NamedWeight& w : model.weights()) {
-    positions.push_back(w.position);
-  }
+  std::ranges::transform(model.weights(), std::back_inserter(positions), &NamedWeight::position);
   return positions;
 }
 
@@ -278,27 +250,22 @@ std::vector<NamedWeight> factorable_weights(
       patterns.push_back(pattern);
     }
   }
-  std::vector<bool> used(patterns.size(), false);
-  std::vector<NamedWeight> result;
-  std::vector<std::string> names;
-  for (const NamedWeight& named : model.weights()) {
-    bool keep = named.weight->is_fixed();
-    names.push_back(named.layer);
-    for (std::size_t i = 0; i < patterns.size(); ++i) {
-      if (glob_match(patterns[i], named.layer) || glob_match(patterns[i], named.name)) {
-        used[i] = true;
-        keep = true;
-      }
-    }
-    if (!keep) {
-      result.push_back(named);
-    }
-  }
-  for (std::size_t i = 0; i < patterns.size(); ++i) {
+  const auto matches = [](const std::string& pattern, const NamedWeight& w) {
+    return glob_match(pattern, w.layer) || glob_match(pattern, w.name);
+  };
+  for (const std::string& pattern : patterns) {
     ABT_CHECK(
-        used[i], Config, "method.keep_dense: '{}' matches no layer; the layers are {}", patterns[i],
-        join(names, ", "));
+        std::ranges::any_of(
+            model.weights(), [&](const NamedWeight& w) { return matches(pattern, w); }),
+        Config, "method.keep_dense: '{}' matches no layer; the layers are {}", pattern,
+        layer_list(model));
   }
+  std::vector<NamedWeight> result;
+  std::ranges::copy_if(model.weights(), std::back_inserter(result), [&](const NamedWeight& w) {
+    return !w.weight->is_fixed() && std::ranges::none_of(patterns, [&](const std::string& pattern) {
+      return matches(pattern, w);
+    });
+  });
   drop_smallest(result, dense_share);
   return result;
 }

@@ -14,27 +14,6 @@
 
 namespace abtrain::nn {
 
-struct NamedWeight {
-  std::string name;   // "fc1.weight"
-  std::string layer;  // "fc1"
-  Weight* weight;
-  Init init;
-  int position = 0;  // in layer order, counted over all parameters
-};
-
-struct NamedParameter {
-  std::string name;
-  at::Tensor* tensor;
-  bool decays;
-  Init init;
-  int position = 0;
-};
-
-struct NamedBuffer {
-  std::string name;
-  at::Tensor* tensor;
-};
-
 class Model {
  public:
   // Weights have no memory until initialize() or a load.
@@ -67,13 +46,13 @@ class Model {
   }
 
   const std::vector<NamedWeight>& weights() const {
-    return weights_;
+    return tensors_.weights;
   }
   const std::vector<NamedParameter>& parameters() const {
-    return parameters_;  // dense ones: biases, norms, embeddings
+    return tensors_.parameters;  // dense ones: biases, norms, embeddings
   }
   const std::vector<NamedBuffer>& buffers() const {
-    return buffers_;
+    return tensors_.buffers;
   }
   // The default of method.keep_dense.
   const std::vector<std::string>& keep_dense() const {
@@ -116,15 +95,14 @@ class Model {
   at::Device device_ = at::kCPU;
   at::Generator generator_;
   Precision precision_;
-  std::vector<NamedWeight> weights_;
-  std::vector<NamedParameter> parameters_;
-  std::vector<NamedBuffer> buffers_;
+  NamedTensors tensors_;
 };
 
-// The layer of a tensor: "fc1" of "fc1.weight".
-std::string layer_of(const std::string& tensor);
 // Whether a name or glob is that of the tensor or of its layer.
 bool matches_tensor(const std::string& pattern, const std::string& tensor);
+
+// The layers with a weight, for people: "conv1, fc".
+std::string layer_list(const Model& model);
 
 // Throws Error(Config) for an unknown name or a shape that the family cannot
 // take.

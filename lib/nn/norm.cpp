@@ -28,11 +28,11 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& input, const Pass& pass) {
       1e-5, true);
 }
 
-void BatchNorm2d::visit(const std::string& prefix, Visitor& visitor) {
-  visitor.parameter(prefix + "weight", weight_, false, {});
-  visitor.parameter(prefix + "bias", bias_, false, {});
-  visitor.buffer(prefix + "running_mean", mean_);
-  visitor.buffer(prefix + "running_var", variance_);
+void BatchNorm2d::list(const std::string& prefix, NamedTensors& tensors) {
+  tensors.parameter(prefix + "weight", weight_, false, {});
+  tensors.parameter(prefix + "bias", bias_, false, {});
+  tensors.buffer(prefix + "running_mean", mean_);
+  tensors.buffer(prefix + "running_var", variance_);
 }
 
 LayerNorm::LayerNorm(std::int64_t features, double eps)
@@ -42,9 +42,9 @@ at::Tensor LayerNorm::forward(const at::Tensor& input, const Pass&) {
   return at::layer_norm(input.to(weight_.scalar_type()), weight_.sizes(), weight_, bias_, eps_);
 }
 
-void LayerNorm::visit(const std::string& prefix, Visitor& visitor) {
-  visitor.parameter(prefix + "weight", weight_, false, {});
-  visitor.parameter(prefix + "bias", bias_, false, {});
+void LayerNorm::list(const std::string& prefix, NamedTensors& tensors) {
+  tensors.parameter(prefix + "weight", weight_, false, {});
+  tensors.parameter(prefix + "bias", bias_, false, {});
 }
 
 }  // namespace abtrain::nn

@@ -11,7 +11,7 @@ class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(std::int64_t channels);
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
-  void visit(const std::string& prefix, Visitor& visitor) override;
+  void list(const std::string& prefix, NamedTensors& tensors) override;
 
  private:
   at::Tensor weight_, bias_, mean_, variance_;
@@ -22,7 +22,7 @@ class LayerNorm : public Layer {
  public:
   LayerNorm(std::int64_t features, double eps);
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
-  void visit(const std::string& prefix, Visitor& visitor) override;
+  void list(const std::string& prefix, NamedTensors& tensors) override;
 
  private:
   at::Tensor weight_, bias_;

@@ -27,10 +27,10 @@ class Residual : public Layer {
     out += shortcut_ ? shortcut_->forward(input, pass) : input;
     return out.relu_();
   }
-  void visit(const std::string& prefix, Visitor& visitor) override {
-    body_->visit(prefix, visitor);
+  void list(const std::string& prefix, NamedTensors& tensors) override {
+    body_->list(prefix, tensors);
     if (shortcut_) {
-      shortcut_->visit(prefix + "downsample.", visitor);
+      shortcut_->list(prefix + "downsample.", tensors);
     }
   }
 

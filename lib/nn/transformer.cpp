@@ -23,8 +23,8 @@ class Branch : public Layer {
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
     return input + drop_.forward(branch_->forward(input, pass), pass);
   }
-  void visit(const std::string& prefix, Visitor& visitor) override {
-    branch_->visit(prefix, visitor);
+  void list(const std::string& prefix, NamedTensors& tensors) override {
+    branch_->list(prefix, tensors);
   }
 
  private:

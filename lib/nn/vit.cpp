@@ -52,11 +52,11 @@ class Embedding : public Layer {
     const at::Tensor patches = patch_.forward(input, pass).flatten(2).transpose(1, 2);
     return at::cat({token_.expand({input.size(0), -1, -1}), patches}, 1) + places_;
   }
-  void visit(const std::string& prefix, Visitor& visitor) override {
+  void list(const std::string& prefix, NamedTensors& tensors) override {
     constexpr double kTokenDeviation = 1e-6;
-    visitor.parameter(prefix + "cls_token", token_, false, {Init::Kind::Normal, kTokenDeviation});
-    visitor.parameter(prefix + "pos_embed", places_, false, {Init::Kind::Normal, kDeviation});
-    patch_.visit(prefix + "patch_embed.proj.", visitor);
+    tensors.parameter(prefix + "cls_token", token_, false, {Init::Kind::Normal, kTokenDeviation});
+    tensors.parameter(prefix + "pos_embed", places_, false, {Init::Kind::Normal, kDeviation});
+    patch_.list(prefix + "patch_embed.proj.", tensors);
   }
 
  private:

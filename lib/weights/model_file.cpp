@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
@@ -20,48 +21,28 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-// The tensors and layers that model.fresh names.
-class Patterns {
- public:
-  Patterns(const std::vector<std::string>& patterns, const nn::Model& model)
-      : patterns_(patterns), model_(model) {}
-  bool match(const std::string& tensor) const {
-    return std::ranges::any_of(
-        patterns_, [&](const std::string& pattern) { return matches(pattern, tensor); });
-  }
-  // Throws if a pattern matches nothing.
-  void check() const {
-    std::vector<std::string> tensors;
-    std::vector<std::string> layers;
-    for (const nn::NamedWeight& w : model_.weights()) {
-      tensors.push_back(w.name);
-      layers.push_back(w.layer);
-    }
-    for (const nn::NamedParameter& p : model_.parameters()) {
-      tensors.push_back(p.name);
-    }
-    for (const nn::NamedBuffer& b : model_.buffers()) {
-      tensors.push_back(b.name);
-    }
-    for (const std::string& pattern : patterns_) {
-      ABT_CHECK(
-          std::ranges::any_of(
-              tensors, [&](const std::string& name) { return matches(pattern, name); }),
-          Config, "model.fresh: '{}' matches no layer of the model; the layers are {}", pattern,
-          join(layers, ", "));
-    }
-  }
+// Whether a pattern of model.fresh matches a tensor ("head.fc.bias") or its layer ("head.fc"), as
+// the model or torchvision names it.
+bool matches(const std::string& pattern, const std::string& tensor, const nn::Model& model) {
+  return nn::matches_tensor(pattern, tensor) ||
+         nn::matches_tensor(pattern, model.torchvision_name(tensor).name);
+}
 
- private:
-  // Matches a tensor ("head.fc.bias") or its layer ("head.fc"), as the model or
-  // torchvision names it.
-  bool matches(const std::string& pattern, const std::string& tensor) const {
-    return nn::matches_tensor(pattern, tensor) ||
-           nn::matches_tensor(pattern, model_.torchvision_name(tensor).name);
+// Throws if a pattern of model.fresh matches nothing.
+void check_fresh(const std::vector<std::string>& patterns, const nn::Model& model) {
+  std::vector<std::string> tensors;
+  const auto names = std::back_inserter(tensors);
+  std::ranges::transform(model.weights(), names, &nn::NamedWeight::name);
+  std::ranges::transform(model.parameters(), names, &nn::NamedParameter::name);
+  std::ranges::transform(model.buffers(), names, &nn::NamedBuffer::name);
+  for (const std::string& pattern : patterns) {
+    ABT_CHECK(
+        std::ranges::any_of(
+            tensors, [&](const std::string& name) { return matches(pattern, name, model); }),
+        Config, "model.fresh: '{}' matches no layer of the model; the layers are {}", pattern,
+        nn::layer_list(model));
   }
-  const std::vector<std::string>& patterns_;
-  const nn::Model& model_;
-};
+}
 
 // A model's file, whichever library named its tensors.
 class Reader {
@@ -69,7 +50,7 @@ class Reader {
   Reader(const std::string& path, const nn::Model& model)
       : path_(path), file_(path), model_(model) {}
 
-  void weight(const std::string& own_name, nn::Weight& w) {
+  void load(const std::string& own_name, nn::Weight& w) {
     const nn::TorchvisionName name = name_in_file(own_name);
     know(name.name);
     const StoredWeight form(model_, own_name, w, name.flat);
@@ -84,17 +65,19 @@ class Reader {
     }
     w.set_factors(form.in_file(factors(name.name, w.m(), w.n())));
   }
-  at::Tensor plain(const std::string& own_name, const Sizes& sizes) {
+  void load(const std::string& own_name, at::Tensor& tensor) {
+    const Sizes sizes = tensor.sizes().vec();
     const std::string name = name_in_file(own_name).name;
     if (sizes.size() != 2 || !file_.has(name + ".A")) {
-      return part(own_name, name, sizes, 0);
+      tensor = part(own_name, name, sizes, 0);
+      return;
     }
     // An embedding that `decompose` has cut; it is trained dense.
     know(name);
     const auto [n, m] = std::minmax(sizes[0], sizes[1]);
     const auto [a, b] = factors(name, m, n);
     const at::Tensor product = at::matmul(a, b);
-    return sizes[0] == m ? product : product.t().contiguous();
+    tensor = sizes[0] == m ? product : product.t().contiguous();
   }
   // A tensor that the file may have, but that stays as it is in the model.
   void skip(const std::string& own_name) {
@@ -233,43 +216,38 @@ nlohmann::ordered_json classes_in(const About& about) {
 
 void load_model(const std::string& path, nn::Model& model, const std::vector<std::string>& fresh) {
   const at::NoGradGuard no_grad;
-  const Patterns kept(fresh, model);
-  kept.check();
+  check_fresh(fresh, model);
   Reader file(path, model);
-  for (const nn::NamedWeight& named : model.weights()) {
-    if (kept.match(named.name)) {
-      file.skip(named.name);
+  const auto stays = [&](const std::string& tensor) {
+    return std::ranges::any_of(
+        fresh, [&](const std::string& pattern) { return matches(pattern, tensor, model); });
+  };
+  const auto load = [&](const std::string& name, auto& tensor) {
+    if (stays(name)) {
+      file.skip(name);
     } else {
-      file.weight(named.name, *named.weight);
+      file.load(name, tensor);
     }
+  };
+  for (const nn::NamedWeight& w : model.weights()) {
+    load(w.name, *w.weight);
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    if (kept.match(p.name)) {
-      file.skip(p.name);
-    } else {
-      *p.tensor = file.plain(p.name, p.tensor->sizes().vec());
-    }
-    for (const auto& [copy, of] : model.file_form().copies) {
-      if (of == p.name) {
-        kept.match(of) ? file.skip(copy) : file.copy(copy, of, *p.tensor);
-      }
-    }
+    load(p.name, *p.tensor);
+  }
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    load(b.name, *b.tensor);
   }
   for (const auto& [copy, of] : model.file_form().copies) {
-    if (std::ranges::find(model.parameters(), of, &nn::NamedParameter::name) ==
-        model.parameters().end()) {
+    const auto own = std::ranges::find(model.parameters(), of, &nn::NamedParameter::name);
+    if (own == model.parameters().end() || stays(of)) {
       file.skip(copy);
+    } else {
+      file.copy(copy, of, *own->tensor);
     }
   }
   for (const auto& [name, tensor] : model.file_form().constants) {
     file.skip(name);
-  }
-  for (const nn::NamedBuffer& b : model.buffers()) {
-    if (kept.match(b.name)) {
-      file.skip(b.name);
-    } else {
-      *b.tensor = file.plain(b.name, b.tensor->sizes().vec());
-    }
   }
   file.check_unexpected();
 }

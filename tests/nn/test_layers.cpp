@@ -13,7 +13,6 @@
 
 #include "device/generator.h"
 #include "distance.h"
-#include "grab.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/model.h"
@@ -32,10 +31,10 @@ Pass training(std::uint64_t seed) {
 TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
   for (const bool factored : {false, true}) {
     Conv2d layer(3, 5, {.kernel = 7, .padding = 0, .grows_input = true});
-    testing::Grab grab;
-    layer.visit("", grab);
-    Weight& w = grab.get();
-    *grab.bias = at::randn({5});
+    NamedTensors tensors;
+    layer.list("", tensors);
+    Weight& w = *tensors.weights[0].weight;
+    *tensors.parameters[0].tensor = at::randn({5});
     if (factored) {
       w.set_factors({at::randn({147, 2}), at::randn({2, 5})});
       w.inner.requires_grad_();
@@ -53,8 +52,8 @@ TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
       const at::Tensor x = at::randn({2, 3, side, side}).contiguous(at::MemoryFormat::ChannelsLast);
       const std::int64_t grown = std::max<std::int64_t>(7, side);
       const at::Tensor got = layer.forward(x, {});
-      const at::Tensor want =
-          at::conv2d(at::adaptive_avg_pool2d(x, {grown, grown}), w.merged(), *grab.bias);
+      const at::Tensor want = at::conv2d(
+          at::adaptive_avg_pool2d(x, {grown, grown}), w.merged(), *tensors.parameters[0].tensor);
       EXPECT_LT(distance(got, want) / want.abs().max().item<double>(), 1e-5) << side;
       const at::Tensor gradient = gradient_of(want);
       EXPECT_LT(distance(gradient_of(got), gradient) / gradient.abs().max().item<double>(), 1e-5)
@@ -66,19 +65,20 @@ TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
 // The shortcut of a ResNet's stage.
 TEST(StridedPointwiseConvolution, HasTheGradientsOfFloat64) {
   Conv2d layer(4, 8, {.kernel = 1, .stride = 2, .padding = 0, .bias = false});
-  testing::Grab grab;
-  layer.visit("", grab);
+  NamedTensors tensors;
+  layer.list("", tensors);
   const at::Tensor weight = at::randn({8, 4, 1, 1});
   const at::Tensor images = at::randn({4, 4, 14, 14});
   const auto gradients_in = [&](at::ScalarType dtype) {
     const at::Tensor x =
         images.to(dtype).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
-    grab.get().set_dense(
+    tensors.weights[0].weight->set_dense(
         weight.to(dtype).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_());
     const at::Tensor y = layer.forward(x, {});
     EXPECT_EQ(y.sizes(), at::IntArrayRef({4, 8, 7, 7}));
     (y * y).sum().backward();
-    return std::pair(grab.get().dense.grad().to(at::kDouble), x.grad().to(at::kDouble));
+    return std::pair(
+        tensors.weights[0].weight->dense.grad().to(at::kDouble), x.grad().to(at::kDouble));
   };
   const auto [weight64, input64] = gradients_in(at::kDouble);
   const auto [weight32, input32] = gradients_in(at::kFloat);
@@ -88,18 +88,19 @@ TEST(StridedPointwiseConvolution, HasTheGradientsOfFloat64) {
 
 TEST(GroupedConvolution, StaysDense) {
   Conv2d layer(6, 9, {.groups = 3});
-  testing::Grab grab;
-  layer.visit("", grab);
-  Weight& w = grab.get();
+  NamedTensors tensors;
+  layer.list("", tensors);
+  Weight& w = *tensors.weights[0].weight;
   EXPECT_TRUE(w.is_fixed());
   EXPECT_EQ(w.sizes(), (std::vector<std::int64_t>{9, 2, 3, 3}));
   w.set_dense(at::randn({9, 2, 3, 3}));
   const at::Tensor x = at::randn({2, 6, 5, 5});
   EXPECT_LT(
       distance(
-          layer.forward(x, {}), at::conv2d(
-                                    x, w.dense, *grab.bias, at::IntArrayRef({1, 1}),
-                                    at::IntArrayRef({1, 1}), at::IntArrayRef({1, 1}), 3)),
+          layer.forward(x, {}),
+          at::conv2d(
+              x, w.dense, *tensors.parameters[0].tensor, at::IntArrayRef({1, 1}),
+              at::IntArrayRef({1, 1}), at::IntArrayRef({1, 1}), 3)),
       1e-5);
 }
 

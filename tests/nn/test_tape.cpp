@@ -36,38 +36,34 @@ TEST(Tapes, SeeGradientsBeforeAReluInPlace) {
       EXPECT_TRUE(at::equal(got, want.reshape(got.sizes())));
     }
   };
-  class Train : public Visitor {
-   public:
-    explicit Train(std::int64_t rank) : rank_(rank) {}
-    void weight(const std::string&, Weight& w, const Init&) override {
-      if (rank_ > 0) {
-        w.set_factors({at::randn({w.m(), rank_}), at::randn({rank_, w.n()})});
+  const auto train = [](Layer& layer, std::int64_t rank) {
+    NamedTensors tensors;
+    layer.list("", tensors);
+    for (const NamedWeight& named : tensors.weights) {
+      Weight& w = *named.weight;
+      if (rank > 0) {
+        w.set_factors({at::randn({w.m(), rank}), at::randn({rank, w.n()})});
         w.inner.requires_grad_();
         w.outer.requires_grad_();
       } else {
         w.set_dense(at::randn(w.sizes()).requires_grad_());
       }
     }
-    void parameter(const std::string&, at::Tensor& tensor, bool, const Init&) override {
-      tensor.requires_grad_();
+    for (const NamedParameter& p : tensors.parameters) {
+      p.tensor->requires_grad_();
     }
-    void buffer(const std::string&, at::Tensor&) override {}
-
-   private:
-    std::int64_t rank_;
   };
   for (const std::int64_t rank : {0, 2}) {
     for (const bool bias : {false, true}) {
-      Train train(rank);
       Linear linear(6, 4, bias);
-      linear.visit("", train);
+      train(linear, rank);
       check_layer(linear, at::randn({3, 6}));
       check_layer(linear, at::randn({3, 5, 6}));
       Conv2d conv(2, 4, {.bias = bias});
-      conv.visit("", train);
+      train(conv, rank);
       check_layer(conv, at::randn({3, 2, 5, 5}));
       Conv2d head(2, 4, {.kernel = 3, .padding = 0, .bias = bias, .grows_input = true});
-      head.visit("", train);
+      train(head, rank);
       check_layer(head, at::randn({3, 2, 1, 1}));
       check_layer(head, at::randn({3, 2, 2, 2}));
     }

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "distance.h"
-#include "grab.h"
 #include "nn/linear.h"
 
 namespace abtrain::nn {
@@ -75,13 +74,13 @@ TEST_P(Shapes, FactoredLayerEqualsTheDenseOne) {
     } else {
       layer = std::make_unique<Linear>(sizes[1], sizes[0]);
     }
-    testing::Grab grab;
-    layer->visit("", grab);
-    Weight& w = grab.get();
+    NamedTensors tensors;
+    layer->list("", tensors);
+    Weight& w = *tensors.weights[0].weight;
     for (const std::int64_t rank : {std::int64_t{1}, w.n()}) {  // full rank among them
       w.factor(Factor::A) = w.to_stored(Factor::A, at::randn({w.m(), rank})).requires_grad_();
       w.factor(Factor::B) = w.to_stored(Factor::B, at::randn({rank, w.n()})).requires_grad_();
-      *grab.bias = at::randn({sizes[0]});
+      *tensors.parameters[0].tensor = at::randn({sizes[0]});
       at::Tensor x = conv
                          ? at::randn({3, sizes[1], 7, 7}).contiguous(at::MemoryFormat::ChannelsLast)
                          : at::randn({6, sizes[1]});
@@ -99,9 +98,9 @@ TEST_P(Shapes, FactoredLayerEqualsTheDenseOne) {
       const at::Tensor merged = w.merged();
       const at::Tensor reference =
           conv ? at::conv2d(
-                     x, merged, *grab.bias, at::IntArrayRef({stride, stride}),
+                     x, merged, *tensors.parameters[0].tensor, at::IntArrayRef({stride, stride}),
                      at::IntArrayRef({sizes[2] / 2, sizes[2] / 2}))
-               : at::linear(x, merged, *grab.bias);
+               : at::linear(x, merged, *tensors.parameters[0].tensor);
       const double scale = reference.abs().max().item<double>() + 1;
       EXPECT_LT(distance(y, reference) / scale, 1e-4);
       (reference * weight_gradient).sum().backward();
@@ -117,9 +116,9 @@ TEST_P(Shapes, FactoredLayerEqualsTheDenseOne) {
 
 TEST(Layers, AFrozenFactorGetsNoGradientAndLetsItThrough) {
   Linear layer(6, 9);
-  testing::Grab grab;
-  layer.visit("", grab);
-  Weight& w = grab.get();
+  NamedTensors tensors;
+  layer.list("", tensors);
+  Weight& w = *tensors.weights[0].weight;
   for (const Factor frozen : {Factor::A, Factor::B}) {
     w.factor(Factor::A) = at::randn({9, 2}).set_requires_grad(frozen != Factor::A);
     w.factor(Factor::B) = at::randn({2, 6}).set_requires_grad(frozen != Factor::B);

@@ -135,14 +135,14 @@ class Exported : public Layer {
     return values[static_cast<std::size_t>(graph_.output)].toTensor();
   }
 
-  void visit(const std::string& prefix, Visitor& visitor) override {
+  void list(const std::string& prefix, NamedTensors& tensors) override {
     for (Own& own : own_) {
       if (own.weight) {
-        visitor.weight(prefix + own.name, *own.weight, {});
+        tensors.weight(prefix + own.name, *own.weight, {});
       } else if (own.kind == GraphTensor::Kind::Parameter) {
-        visitor.parameter(prefix + own.name, own.tensor, own.decays, {});
+        tensors.parameter(prefix + own.name, own.tensor, own.decays, {});
       } else if (own.kind == GraphTensor::Kind::Buffer) {
-        visitor.buffer(prefix + own.name, own.tensor);
+        tensors.buffer(prefix + own.name, own.tensor);
       }
     }
   }
