@@ -11,10 +11,6 @@ namespace abtrain::nn {
 
 namespace {
 
-std::string flat_name(std::size_t index) {
-  return formatted("fc{}", index);
-}
-
 Architecture softmax(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   auto layers = std::make_unique<Sequential>();
   layers->add("flatten", flatten());
@@ -24,85 +20,77 @@ Architecture softmax(const ModelOptions& options, const InputShape& shape, const
   return {std::move(layers), {"fc"}};
 }
 
-// Linear layers fc1, fc2, ... with ReLUs between them. The last one, whose name
-// is returned, is the classifier.
-std::string add_linear_layers(
-    Sequential& layers, std::int64_t in, const ModelOptions& options, const InputShape& shape) {
-  std::size_t index = 1;
-  for (const std::int64_t features : options.hidden) {
-    const std::int64_t out = scaled(features, options);
-    layers.add(flat_name(index), std::make_unique<Linear>(in, out));
-    layers.add(formatted("relu{}", index), relu());
-    in = out;
-    ++index;
-  }
-  add_dropout(layers, options);
-  layers.add(flat_name(index), std::make_unique<Linear>(in, shape.classes));
-  return flat_name(index);
-}
+struct Stage {
+  std::int64_t channels;  // before `model.width`
+  ConvOptions conv = {};
+};
 
-Architecture mlp(const ModelOptions& options, const InputShape& shape, const Sizes&) {
-  auto layers = std::make_unique<Sequential>();
-  layers->add("flatten", flatten());
-  const std::string classifier =
-      add_linear_layers(*layers, shape.channels * shape.height * shape.width, options, shape);
-  return {std::move(layers), {classifier}};
-}
-
-// Convolutions conv1, conv2, ... that keep the image's size, each followed by a
-// ReLU and a pooling layer that halves it; then linear layers fc1, ... as in
-// mlp.
-Architecture cnn(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+// For each stage a convolution conv1, conv2, ..., a ReLU and a pooling layer that halves the image;
+// then linear layers fc1, fc2, ... with ReLUs between them. The last one is the classifier.
+Architecture stack_of(
+    const std::vector<Stage>& stages, const std::vector<std::int64_t>& hidden,
+    const ModelOptions& options, const InputShape& shape) {
   auto layers = std::make_unique<Sequential>();
   std::int64_t in = shape.channels;
   std::int64_t height = shape.height;
   std::int64_t width = shape.width;
-  std::size_t index = 1;
-  for (const std::int64_t channels : options.channels) {
+  std::size_t index = 0;
+  for (const auto& [channels, conv] : stages) {
     ABT_CHECK(
         height >= 2 && width >= 2, Config,
         "model.channels: cnn halves the image after each convolution; expected "
         "at most {} of them for images of {}x{}, got {}",
-        index - 1, shape.height, shape.width, options.channels.size());
+        index, shape.height, shape.width, stages.size());
+    ++index;
     const std::int64_t out = scaled(channels, options);
-    const std::string number = std::to_string(index++);
-    layers->add("conv" + number, std::make_unique<Conv2d>(in, out, ConvOptions{}));
-    layers->add("conv_relu" + number, relu());
-    layers->add("pool" + number, max_pool(2, 2));
+    layers->add(formatted("conv{}", index), std::make_unique<Conv2d>(in, out, conv));
+    layers->add(formatted("conv_relu{}", index), relu());
+    layers->add(formatted("pool{}", index), max_pool(2, 2));
+    const std::int64_t growth = 2 * conv.padding - (conv.kernel - 1);
     in = out;
-    height /= 2;
-    width /= 2;
+    height = (height + growth) / 2;
+    width = (width + growth) / 2;
   }
   layers->add("flatten", flatten());
-  const std::string classifier = add_linear_layers(*layers, in * height * width, options, shape);
-  return {std::move(layers), {"conv1", classifier}};
+  in *= height * width;
+  index = 1;
+  for (const std::int64_t features : hidden) {
+    const std::int64_t out = scaled(features, options);
+    layers->add(formatted("fc{}", index), std::make_unique<Linear>(in, out));
+    layers->add(formatted("relu{}", index), relu());
+    in = out;
+    ++index;
+  }
+  add_dropout(*layers, options);
+  const std::string classifier = formatted("fc{}", index);
+  layers->add(classifier, std::make_unique<Linear>(in, shape.classes));
+  std::vector<std::string> keep_dense(stages.empty() ? 0 : 1, "conv1");
+  keep_dense.push_back(classifier);
+  return {std::move(layers), keep_dense};
+}
+
+Architecture mlp(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+  return stack_of({}, options.hidden, options, shape);
+}
+
+// The convolutions keep the image's size.
+Architecture cnn(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+  std::vector<Stage> stages;
+  for (const std::int64_t channels : options.channels) {
+    stages.push_back({channels});
+  }
+  return stack_of(stages, options.hidden, options, shape);
 }
 
 // LeCun et al. 1998, with ReLU and max pooling; 28x28 images are padded by 2.
 Architecture lenet5(const ModelOptions& options, const InputShape& shape, const Sizes&) {
-  const std::int64_t padding = shape.height == 28 ? 2 : 0;
   ABT_CHECK(
       shape.height == shape.width && (shape.height == 28 || shape.height == 32), Config,
       "model lenet5 takes 28x28 or 32x32 images, not {}x{}", shape.height, shape.width);
-  const auto wide = [&](std::int64_t channels) { return scaled(channels, options); };
-  auto layers = std::make_unique<Sequential>();
-  layers->add(
-      "conv1", std::make_unique<Conv2d>(
-                   shape.channels, wide(6), ConvOptions{.kernel = 5, .padding = padding}));
-  layers->add("relu1", relu());
-  layers->add("pool1", max_pool(2, 2));
-  layers->add(
-      "conv2", std::make_unique<Conv2d>(wide(6), wide(16), ConvOptions{.kernel = 5, .padding = 0}));
-  layers->add("relu2", relu());
-  layers->add("pool2", max_pool(2, 2));
-  layers->add("flatten", flatten());
-  layers->add("fc1", std::make_unique<Linear>(wide(16) * 25, wide(120)));
-  layers->add("relu3", relu());
-  layers->add("fc2", std::make_unique<Linear>(wide(120), wide(84)));
-  layers->add("relu4", relu());
-  add_dropout(*layers, options);
-  layers->add("fc3", std::make_unique<Linear>(wide(84), shape.classes));
-  return {std::move(layers), {"conv1", "fc3"}};
+  const std::int64_t padding = shape.height == 28 ? 2 : 0;
+  return stack_of(
+      {{6, {.kernel = 5, .padding = padding}}, {16, {.kernel = 5, .padding = 0}}}, {120, 84},
+      options, shape);
 }
 
 struct Family {
