@@ -18,7 +18,7 @@ class AdamW : public Optimizer {
       : Optimizer(options, {MomentKind::Gradients, MomentKind::SquaredGradients}) {}
   void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
-    for (const Slice& slice : block.slices(options_.decay_all)) {
+    for (const Slice& slice : block.slices()) {
       adamw_step(slice, rates.of(slice), options_, divisor);
     }
   }
@@ -32,7 +32,8 @@ void adamw_step(
   at::_foreach_add_(slice.steps, 1);
   at::_fused_adamw_(
       slice.values, slice.gradients, slice.moments[0], slice.moments[1], {}, slice.steps, rate,
-      options.beta1, options.beta2, slice.decays ? options.weight_decay : 0.0, options.eps,
+      options.beta1, options.beta2, slice.decays || options.decay_all ? options.weight_decay : 0.0,
+      options.eps,
       /*amsgrad=*/false,
       /*maximize=*/false, divisor.defined() ? std::optional(divisor) : std::nullopt, std::nullopt);
 }

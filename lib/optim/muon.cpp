@@ -33,10 +33,6 @@ struct Shape {
   auto operator<=>(const Shape&) const = default;
 };
 
-bool is_matrix(const at::Tensor& tensor) {
-  return (tensor.dim() == 2 || tensor.dim() == 4) && tensor.numel() > 0;
-}
-
 Shape shape_of(const ParameterRef& parameter) {
   const at::Tensor& tensor = *parameter.tensor;
   const std::int64_t rows = tensor.size(0);
@@ -58,18 +54,6 @@ at::Tensor stored(const at::Tensor& flat, const Shape& shape) {
                           : flat.view({shape.rows, shape.columns});
 }
 
-// Those parameters of a slice that are matrices if `matrices` is set, otherwise
-// those that are not.
-Slice part_of(const Slice& slice, const std::vector<ParameterRef>& parameters, bool matrices) {
-  Slice part{slice.decays, slice.is_factor, {}, {}, {}, {}, {}};
-  for (std::size_t i = 0; i < slice.values.size(); ++i) {
-    if (is_matrix(*parameters[slice.indices[i]].tensor) == matrices) {
-      part.add(slice, i);
-    }
-  }
-  return part;
-}
-
 class Muon : public Optimizer {
  public:
   // The momentum and nothing, or AdamW's two; for `spectron` the second one of
@@ -84,31 +68,21 @@ class Muon : public Optimizer {
 
   void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
-    for (const Slice& slice : block.slices(options_.decay_all)) {
+    for (const Slice& slice : block.slices()) {
       const at::Tensor& rate = rates.of(slice);
-      if (slice.is_factor || options_.matrices == MuonMatrices::All) {
-        step_matrices(part_of(slice, block.parameters(), true), block.parameters(), rate, divisor);
-        step_by_adamw(part_of(slice, block.parameters(), false), rate, divisor);
+      if (slice.is_matrix && (slice.is_factor || options_.matrices == MuonMatrices::All)) {
+        step_matrices(slice, block.parameters(), rate, divisor);
       } else {
-        step_by_adamw(slice, rate, divisor);
+        adamw_step(slice, rate * (options_.other_lr / options_.lr), options_, divisor);
       }
     }
   }
 
  private:
-  void step_by_adamw(const Slice& slice, const at::Tensor& rate, const at::Tensor& divisor) const {
-    if (!slice.values.empty()) {
-      adamw_step(slice, rate * (options_.other_lr / options_.lr), options_, divisor);
-    }
-  }
-
   // Each gradient becomes the step of its matrix, then each value takes it.
   void step_matrices(
       const Slice& slice, const std::vector<ParameterRef>& parameters, const at::Tensor& rate,
       const at::Tensor& divisor) {
-    if (slice.values.empty()) {
-      return;
-    }
     at::_foreach_add_(slice.steps, 1);
     if (divisor.defined()) {
       at::_foreach_div_(slice.gradients, divisor);
@@ -126,7 +100,7 @@ class Muon : public Optimizer {
     orthogonalize(slice, parameters);
     if (options_.scale == MuonScale::Normalized) {
       normalize(slice, parameters);
-    } else if (slice.decays && options_.weight_decay > 0) {
+    } else if ((slice.decays || options_.decay_all) && options_.weight_decay > 0) {
       at::_foreach_mul_(slice.values, rate.mul(-options_.weight_decay).add_(1));
     }
     at::_foreach_mul_(slice.gradients, rate.neg());

@@ -59,7 +59,7 @@ void Slice::add(const Slice& from, std::size_t i) {
 }
 
 ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool trained, int moments)
-    : parameters_(std::move(parameters)), offsets_{0}, moment_count_(trained ? moments : 0) {
+    : parameters_(std::move(parameters)), offsets_{0} {
   static std::atomic<std::uint64_t> count = 0;
   number_ = ++count;
   const at::NoGradGuard no_grad;
@@ -91,38 +91,31 @@ ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool traine
   }
   // Allocated only now that the tensors' old memory is free.
   gradients_ = at::zeros({total}, options);
-  moments_ = at::zeros({moment_count_ * total}, options);
+  moments_ = at::zeros({moments * total}, options);
   steps_ = at::zeros({std::ssize(parameters_)}, options);
-  all_.moments.resize(static_cast<std::size_t>(moment_count_));
+  all_.moments.resize(static_cast<std::size_t>(moments));
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& tensor = *parameters_[i].tensor;
     all_.gradients.push_back(gradients_.narrow(0, offsets_[i], tensor.numel()));
-    for (int k = 0; k < moment_count_; ++k) {
+    for (int k = 0; k < moments; ++k) {
       all_.moments[static_cast<std::size_t>(k)].push_back(
           moments_.narrow(0, k * total + offsets_[i], tensor.numel()));
     }
     all_.steps.push_back(steps_.select(0, static_cast<std::int64_t>(i)));
     tensor.mutable_grad() = view_of(gradients_, offsets_[i], tensor.sizes(), tensor.strides());
+    slice_of(parameters_[i]).add(all_, i);
   }
 }
 
-const std::vector<Slice>& ParameterBlock::slices(bool decay_all) {
-  if (!slices_.empty() && slices_decay_all_ == decay_all) {
-    return slices_;
-  }
-  slices_.clear();
-  slices_decay_all_ = decay_all;
-  for (std::size_t i = 0; i < all_.gradients.size(); ++i) {
-    const ParameterRef& p = parameters_[i];
-    const bool decays = p.decays || decay_all;
-    auto slice = std::ranges::find_if(
-        slices_, [&](const Slice& s) { return s.decays == decays && s.is_factor == p.is_factor; });
-    if (slice == slices_.end()) {
-      slice = slices_.insert(slice, {decays, p.is_factor, {}, {}, {}, {}, {}});
-    }
-    slice->add(all_, i);
-  }
-  return slices_;
+Slice& ParameterBlock::slice_of(const ParameterRef& p) {
+  const bool is_matrix = (p.tensor->dim() == 2 || p.tensor->dim() == 4) && p.tensor->numel() > 0;
+  const auto slice = std::ranges::find_if(slices_, [&](const Slice& s) {
+    return s.decays == p.decays && s.is_factor == p.is_factor && s.is_matrix == is_matrix;
+  });
+  return slice != slices_.end()
+             ? *slice
+             : slices_.emplace_back(
+                   Slice{.decays = p.decays, .is_factor = p.is_factor, .is_matrix = is_matrix});
 }
 
 void ParameterBlock::zero_gradients() {

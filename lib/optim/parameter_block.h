@@ -23,14 +23,15 @@ struct ParameterRef {
   at::Tensor* partner = nullptr;  // of a factor: the weight's other factor
 };
 
-// Parameters of a block that share one decay and one learning rate, in the form
-// that fused kernels expect: flat views, one per parameter in each list.
+// Parameters of a block that are trained alike, in the form that fused kernels
+// expect: flat views, one per parameter in each list.
 struct Slice {
   bool decays = true;
   bool is_factor = false;
-  std::vector<std::size_t> indices;  // in the block
-  std::vector<at::Tensor> values, gradients, steps;
-  std::vector<std::vector<at::Tensor>> moments;
+  bool is_matrix = false;                 // or a convolution
+  std::vector<std::size_t> indices = {};  // in the block
+  std::vector<at::Tensor> values = {}, gradients = {}, steps = {};
+  std::vector<std::vector<at::Tensor>> moments = {};
 
   // Adds element i of another slice.
   void add(const Slice& from, std::size_t i);
@@ -73,7 +74,7 @@ class ParameterBlock {
     return moments_;
   }
   int moment_count() const {
-    return moment_count_;
+    return static_cast<int>(all_.moments.size());
   }
 
   // Flat views that the optimizer works on, one per parameter. They are flat
@@ -91,9 +92,10 @@ class ParameterBlock {
     return all_.steps;
   }
 
-  // The block in slices. With `decay_all`, every parameter decays. The result
-  // is cached.
-  const std::vector<Slice>& slices(bool decay_all);
+  // The block in slices; none if it is not trained.
+  const std::vector<Slice>& slices() const {
+    return slices_;
+  }
 
   // Backward passes add to the flat gradients in place: zero them before the
   // first backward pass of a step.
@@ -112,6 +114,8 @@ class ParameterBlock {
   void forget(const std::string& name);
 
  private:
+  // The slice that the parameter belongs to, which is made if it is the first of it.
+  Slice& slice_of(const ParameterRef& p);
   void lay_out(std::size_t index, const std::vector<std::int64_t>& strides);
 
   std::uint64_t number_ = 0;
@@ -120,10 +124,8 @@ class ParameterBlock {
   std::vector<std::vector<std::int64_t>> strides_;  // of each parameter
   at::Tensor values_, gradients_, moments_;
   at::Tensor steps_;  // one per parameter
-  int moment_count_ = 0;
-  Slice all_;  // of all parameters
+  Slice all_;         // of all parameters
   std::vector<Slice> slices_;
-  bool slices_decay_all_ = false;
 };
 
 }  // namespace abtrain::optim

@@ -16,13 +16,14 @@ class Sgd : public Optimizer {
       : Optimizer(options, std::vector(options.momentum > 0 ? 1 : 0, MomentKind::Gradients)) {}
   void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
-    for (const Slice& slice : block.slices(options_.decay_all)) {
+    for (const Slice& slice : block.slices()) {
       // A zero momentum buffer gives PyTorch's first step: buf = gradient.
       at::_foreach_add_(slice.steps, 1);
       at::_fused_sgd_(
           slice.values, slice.gradients,
           moments() > 0 ? at::TensorList(slice.moments[0]) : at::TensorList(),
-          slice.decays ? options_.weight_decay : 0.0, options_.momentum, rates.of(slice),
+          slice.decays || options_.decay_all ? options_.weight_decay : 0.0, options_.momentum,
+          rates.of(slice),
           /*dampening=*/0.0, options_.nesterov.value_or(false),
           /*maximize=*/false,
           /*is_first_step=*/false, divisor.defined() ? std::optional(divisor) : std::nullopt,

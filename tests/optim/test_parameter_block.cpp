@@ -106,7 +106,7 @@ TEST(ParameterBlock, ThatIsNotTrainedHasOnlyValues) {
   EXPECT_FALSE(block.moments().defined());
   EXPECT_EQ(block.moment_count(), 0);
   EXPECT_FALSE(p.weight.requires_grad());
-  EXPECT_TRUE(block.slices(false).empty());
+  EXPECT_TRUE(block.slices().empty());
   EXPECT_NO_THROW(block.zero_gradients());
   EXPECT_EQ(ParameterBlock().numel(), 0);
 }
@@ -118,24 +118,24 @@ TEST(ParameterBlock, DropsItsGradients) {
   block.drop_gradients();
   EXPECT_FALSE(block.gradients().defined());
   EXPECT_FALSE(p.bias.grad().defined());
-  EXPECT_TRUE(block.slices(false).empty());
+  EXPECT_TRUE(block.slices().empty());
 }
 
-// Decay and factor of each slice, and the first element of each of its values.
+// What the parameters of each slice are, and the first element of each of its values.
 struct Part {
-  bool decays, is_factor;
+  bool decays, is_factor, is_matrix;
   Floats begins;
   bool operator==(const Part&) const = default;
 };
 
-std::vector<Part> parts_of(ParameterBlock& block, bool decay_all) {
+std::vector<Part> parts_of(const ParameterBlock& block) {
   std::vector<Part> parts;
-  for (const Slice& slice : block.slices(decay_all)) {
+  for (const Slice& slice : block.slices()) {
     EXPECT_EQ(slice.gradients.size(), slice.values.size());
     EXPECT_EQ(slice.steps.size(), slice.values.size());
     EXPECT_EQ(slice.indices.size(), slice.values.size());
     EXPECT_EQ(slice.moments.size(), static_cast<std::size_t>(block.moment_count()));
-    Part part{slice.decays, slice.is_factor, {}};
+    Part part{slice.decays, slice.is_factor, slice.is_matrix, {}};
     for (std::size_t i = 0; i < slice.values.size(); ++i) {
       part.begins.push_back(slice.values[i][0].item<float>());
       // Each list speaks of the same place.
@@ -150,7 +150,7 @@ std::vector<Part> parts_of(ParameterBlock& block, bool decay_all) {
   return parts;
 }
 
-TEST(Slices, HaveOneDecayAndOneRate) {
+TEST(Slices, AreTrainedAlike) {
   Three p;
   at::Tensor norm = counted(30, {1});
   at::Tensor last = counted(40, {3});
@@ -158,14 +158,12 @@ TEST(Slices, HaveOneDecayAndOneRate) {
   list.push_back({"norm", &norm, false, false, 3});
   list.push_back({"last", &last, true, false, 4});
   ParameterBlock block(std::move(list), true, 2);
-  const std::vector<Part> apart = {
-      {true, false, {1, 40}}, {false, false, {10, 30}}, {true, true, {20}}};
-  EXPECT_EQ(parts_of(block, false), apart);
   EXPECT_EQ(
-      parts_of(block, true),
-      (std::vector<Part>{{true, false, {1, 10, 30, 40}}, {true, true, {20}}}));
-  EXPECT_EQ(parts_of(block, false), apart);
-  EXPECT_EQ(&block.slices(false), &block.slices(false));  // kept
+      parts_of(block), (std::vector<Part>{
+                           {true, false, true, {1}},
+                           {false, false, false, {10, 30}},
+                           {true, true, true, {20}},
+                           {true, false, false, {40}}}));
 }
 
 // Moments k are 100 * (k + 1) + the place in the block, steps 5, 6, ...
