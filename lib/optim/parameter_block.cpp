@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/Contiguity.h>
 
 #include <algorithm>
 #include <atomic>
@@ -24,25 +25,10 @@ at::Tensor view_of(
 }
 
 // Whether a tensor of these strides fills its memory without gaps or overlaps.
-bool fill_memory(at::IntArrayRef sizes, const std::vector<std::int64_t>& strides) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (strides.size() != sizes.size() || strides[d] < 0) {
-      return false;
-    }
-    if (sizes[d] != 1) {
-      dimensions.emplace_back(strides[d], sizes[d]);
-    }
-  }
-  std::ranges::sort(dimensions);
-  std::int64_t expected = 1;
-  for (const auto& [stride, size] : dimensions) {
-    if (stride != expected) {
-      return false;
-    }
-    expected *= size;
-  }
-  return strides.size() == sizes.size();
+bool fill_memory(at::IntArrayRef sizes, at::IntArrayRef strides) {
+  return strides.size() == sizes.size() &&
+         std::ranges::all_of(strides, [](std::int64_t stride) { return stride >= 0; }) &&
+         c10::_compute_non_overlapping_and_dense(sizes, strides);
 }
 
 }  // namespace
