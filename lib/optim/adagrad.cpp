@@ -25,14 +25,16 @@ class Adagrad : public Optimizer {
       return;
     }
     at::_foreach_add_(block.steps(), 1);
-    const Layout& layout = layout_of(block);
+    if (!l1_.defined()) {
+      lay_out(block);
+    }
     const auto moment = [&](int which) {
       return block.moments().narrow(0, which * block.numel(), block.numel());
     };
     ops::adagrad_step(
         {block.values(), block.gradients(), moment(0), moments() > 1 ? moment(1) : at::Tensor(),
          moments() > 2 ? moment(2) : at::Tensor()},
-        *layout.blocks, layout.l1, rates.dense(), block.steps()[0], divisor, options_.delta);
+        blocks_, l1_, rates.dense(), block.steps()[0], divisor, options_.delta);
   }
 
  private:
@@ -46,29 +48,21 @@ class Adagrad : public Optimizer {
                                     : 2,
                          MomentKind::Other)) {}
 
-  // The layout of one block, cached until another block comes.
-  struct Layout {
-    std::uint64_t block = 0;
-    std::unique_ptr<ops::CodeBlocks> blocks;
-    at::Tensor l1;
-  };
-  const Layout& layout_of(ParameterBlock& block) {
-    if (layout_.block != block.number()) {
-      std::vector<ops::CodeBlocks::Tensor> tensors;
-      std::vector<float> l1;
-      for (std::size_t i = 0; i < block.parameters().size(); ++i) {
-        tensors.push_back({block.offset(i), block.offset(i + 1) - block.offset(i)});
-        const bool sparse = block.parameters()[i].decays || options_.decay_all;
-        l1.push_back(sparse ? static_cast<float>(options_.l1) : 0.0f);
-      }
-      layout_ = {
-          block.number(), std::make_unique<ops::CodeBlocks>(tensors),
-          at::tensor(l1).to(block.values().device())};
+  // All blocks that one optimizer gets have the same layout: nothing factors their weights.
+  void lay_out(const ParameterBlock& block) {
+    std::vector<ops::CodeBlocks::Tensor> tensors;
+    std::vector<float> l1;
+    for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+      tensors.push_back({block.offset(i), block.offset(i + 1) - block.offset(i)});
+      const bool sparse = block.parameters()[i].decays || options_.decay_all;
+      l1.push_back(sparse ? static_cast<float>(options_.l1) : 0.0f);
     }
-    return layout_;
+    blocks_ = ops::CodeBlocks(tensors);
+    l1_ = at::tensor(l1).to(block.steps()[0].device());
   }
 
-  Layout layout_;
+  ops::CodeBlocks blocks_;
+  at::Tensor l1_;  // of each parameter
 };
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <c10/core/Contiguity.h>
 
 #include <algorithm>
-#include <atomic>
 #include <unordered_map>
 #include <utility>
 
@@ -46,8 +45,6 @@ void Slice::add(const Slice& from, std::size_t i) {
 
 ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool trained, int moments)
     : parameters_(std::move(parameters)), offsets_{0} {
-  static std::atomic<std::uint64_t> count = 0;
-  number_ = ++count;
   const at::NoGradGuard no_grad;
   for (const ParameterRef& p : parameters_) {
     ABT_ASSERT(p.tensor->defined(), "{} has no values", p.name);

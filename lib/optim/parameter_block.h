@@ -50,10 +50,6 @@ class ParameterBlock {
   }
   // The place of the parameter of this name, which must be there.
   std::size_t index_of(const std::string& name) const;
-  // No other block of this process has this number.
-  std::uint64_t number() const {
-    return number_;
-  }
   // First element of a parameter in the flat buffers; index == count gives the
   // end.
   std::int64_t offset(std::size_t index) const {
@@ -118,7 +114,6 @@ class ParameterBlock {
   Slice& slice_of(const ParameterRef& p);
   void lay_out(std::size_t index, const std::vector<std::int64_t>& strides);
 
-  std::uint64_t number_ = 0;
   std::vector<ParameterRef> parameters_;
   std::vector<std::int64_t> offsets_;
   std::vector<std::vector<std::int64_t>> strides_;  // of each parameter
