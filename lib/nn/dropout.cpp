@@ -12,25 +12,21 @@
 namespace abtrain::nn {
 
 at::Tensor dropped(
-    const at::Tensor& input, double rate, at::IntArrayRef mask_sizes, const at::Generator& random) {
+    const at::Tensor& input, double rate, std::int64_t dims, const at::Generator& random) {
   ABT_ASSERT(random.defined(), "dropout in training without a generator");
   const at::Tensor like = input.detach();
+  std::vector<std::int64_t> sizes = like.sizes().vec();
+  std::fill(sizes.begin() + std::min(dims, like.dim()), sizes.end(), 1);
   // 0 and 1 / (1 - rate)
-  at::Tensor mask =
-      mask_sizes == like.sizes() ? at::empty_like(like) : at::empty(mask_sizes, like.options());
+  at::Tensor mask = sizes == like.sizes() ? at::empty_like(like) : at::empty(sizes, like.options());
   mask.bernoulli_(1 - rate, random).div_(1 - rate);
   return input * mask;
 }
 
 at::Tensor Dropout::forward(const at::Tensor& input, const Pass& pass) {
-  if (!pass.training || rate_ == 0) {
-    return input;
-  }
-  std::vector<std::int64_t> sizes = input.sizes().vec();
-  if (whole_examples_) {
-    std::fill(sizes.begin() + 1, sizes.end(), 1);
-  }
-  return dropped(input, rate_, sizes, pass.random);
+  return pass.training && rate_ > 0
+             ? dropped(input, rate_, whole_examples_ ? 1 : input.dim(), pass.random)
+             : input;
 }
 
 }  // namespace abtrain::nn

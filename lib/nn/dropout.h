@@ -6,10 +6,10 @@
 
 namespace abtrain::nn {
 
-// Zeroes the elements of masks with `mask_sizes`, which broadcast to the input's, with probability
-// `rate`, and scales the others by 1 / (1 - rate).
+// Zeroes elements with probability `rate`, all those together that have the same place in the first
+// `dims` dimensions, and scales the others by 1 / (1 - rate).
 at::Tensor dropped(
-    const at::Tensor& input, double rate, at::IntArrayRef mask_sizes, const at::Generator& random);
+    const at::Tensor& input, double rate, std::int64_t dims, const at::Generator& random);
 
 // In training, zeroes each element with probability `rate` and scales the
 // others by 1 / (1 - rate) (Srivastava et al. 2014). `whole_examples`: the same

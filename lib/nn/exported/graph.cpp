@@ -95,11 +95,9 @@ class GraphReader {
   ExportedGraph read() {
     const ordered_json& module = archive_.program().at("graph_module");
     const ordered_json& graph = module.at("graph");
-    read_inputs(module.at("signature"));
+    read_inputs(module.at("signature"), graph);
     read_nodes(graph, {});
     read_output(module.at("signature"), graph);
-    graph_.input_meta = meta_of(graph, input_name_);
-    graph_.values = count_;
     drop_unused();
     return std::move(graph_);
   }
@@ -108,7 +106,7 @@ class GraphReader {
   using Modes = GraphNode::Modes;
 
   ValueId define(const std::string& name) {
-    const ValueId id = count_++;
+    const ValueId id = graph_.values++;
     archive_.check(
         names_.emplace(name, id).second,
         formatted("the value '{}' is defined twice", printable(name)));
@@ -122,7 +120,7 @@ class GraphReader {
     return place->second;
   }
 
-  void read_inputs(const ordered_json& signature) {
+  void read_inputs(const ordered_json& signature, const ordered_json& graph) {
     const std::map<std::string, GraphTensor::Kind> kinds = {
         {"parameter", GraphTensor::Kind::Parameter},
         {"buffer", GraphTensor::Kind::Buffer},
@@ -135,8 +133,9 @@ class GraphReader {
             "model.file: {}: the model takes several inputs, or one that is no tensor; expected a "
             "module whose forward() takes one tensor",
             archive_.path());
-        input_name_ = what.at("arg").at("as_tensor").at("name").get<std::string>();
-        graph_.input = define(input_name_);
+        const auto name = what.at("arg").at("as_tensor").at("name").get<std::string>();
+        graph_.input = define(name);
+        graph_.input_meta = meta_of(graph, name);
         continue;
       }
       const auto known = kinds.find(kind);
@@ -293,13 +292,9 @@ class GraphReader {
       if (!kKinds.contains(kind)) {
         refuse(json, formatted("its result of kind '{}' is not supported", printable(kind)));
       }
-      node.lists_output |= kind == "as_tensors";
       for (const std::string& name : value_names(output)) {
         node.outputs.push_back(name.empty() ? -1 : define(name));
       }
-    }
-    if (node.lists_output && json.at("outputs").size() != 1) {
-      refuse(json, "it returns several lists");
     }
   }
 
@@ -350,7 +345,7 @@ class GraphReader {
   // Removes what nobody reads: sizes for the exporter's checks, and counters such as batch norm's
   // num_batches_tracked, with their buffers.
   void drop_unused() {
-    std::vector<int> reads(static_cast<std::size_t>(count_), 0);
+    std::vector<int> reads(static_cast<std::size_t>(graph_.values), 0);
     for (const GraphNode& node : graph_.nodes) {
       for (const ValueId id : node.inputs()) {
         ++reads[static_cast<std::size_t>(id)];
@@ -393,9 +388,7 @@ class GraphReader {
 
   const ExportArchive& archive_;
   ExportedGraph graph_;
-  std::string input_name_;
   std::map<std::string, ValueId> names_;
-  int count_ = 0;
 };
 
 }  // namespace

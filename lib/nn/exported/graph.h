@@ -18,8 +18,7 @@ struct GraphNode {
   std::optional<c10::OperatorHandle> op;  // of aten
   // In the order of the operator's schema, with its defaults; without a schema, as in the file.
   std::vector<GraphArgument> arguments;
-  std::vector<ValueId> outputs;
-  bool lists_output = false;  // the outputs are the items of one list
+  std::vector<ValueId> outputs;  // of an operator that returns a list: its items
   // Of the blocks around it, `with torch.no_grad()` or `with torch.autocast(...)`.
   struct Modes {
     bool records_gradients = true;

@@ -28,11 +28,7 @@ c10::TypePtr item_type(const c10::TypePtr& type) {
 // An operator, called through PyTorch's dispatcher.
 class Call {
  public:
-  explicit Call(const GraphNode& node)
-      : op_(*node.op),
-        outputs_(node.outputs),
-        lists_output_(node.lists_output),
-        returns_(op_.schema().returns().size()) {
+  explicit Call(const GraphNode& node) : op_(*node.op), outputs_(node.outputs) {
     const GraphArgument* const mean = node.find("running_mean");
     const bool has_statistics = mean != nullptr && mean->value();
     const auto& schema = op_.schema().arguments();
@@ -76,14 +72,11 @@ class Call {
       stack[static_cast<std::size_t>(generator_)] = frame.pass.random;
     }
     op_.callBoxed(stack);
-    if (lists_output_) {
-      const auto items = stack.at(0).toTensorVector();
-      for (std::size_t i = 0; i < outputs_.size(); ++i) {
-        frame.store(outputs_[i], items.at(i));
-      }
-      return;
+    if (stack.size() == 1 && stack[0].isTensorList()) {
+      const auto items = stack[0].toTensorVector();
+      stack.assign(items.begin(), items.end());
     }
-    for (std::size_t i = 0; i < outputs_.size() && i < returns_; ++i) {
+    for (std::size_t i = 0; i < outputs_.size() && i < stack.size(); ++i) {
       frame.store(outputs_[i], std::move(stack[i]));
     }
   }
@@ -135,8 +128,6 @@ class Call {
   int momentum_ = -1;
   int generator_ = -1;
   std::vector<ValueId> outputs_;
-  bool lists_output_;
-  std::size_t returns_;
 };
 
 // Computes the node's only value.
@@ -243,11 +234,8 @@ Step make_dropout(const GraphNode& node) {
     if (!drops || !frame.pass.training) {
       return x;
     }
-    std::vector<std::int64_t> sizes = x.sizes().vec();
-    if (whole_channels) {
-      std::fill(sizes.begin() + std::min<std::ptrdiff_t>(2, x.dim()), sizes.end(), 1);
-    }
-    const at::Tensor result = rate < 1 ? dropped(x, rate, sizes, frame.pass.random) : x.mul(0);
+    const at::Tensor result =
+        rate < 1 ? dropped(x, rate, whole_channels ? 2 : x.dim(), frame.pass.random) : x.mul(0);
     return in_place ? x.copy_(result) : result;
   });
 }
