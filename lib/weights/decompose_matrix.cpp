@@ -17,10 +17,6 @@ namespace abtrain::weights {
 
 namespace {
 
-double power_of_two(int exponent) {
-  return std::ldexp(1.0, exponent);
-}
-
 // Root of the sum of squares from value `first` on. The values are descending,
 // so relative to the first of them no square overflows.
 double length_of(const std::vector<double>& values, std::size_t first) {
@@ -63,7 +59,8 @@ void DecomposedMatrix::decompose() {
   // In two steps: the reciprocal of the smallest numbers is not finite.
   const int half = exponent_ / 2;
   exact_ = linalg::gesdd(
-      w_ * power_of_two(-half) * power_of_two(half - exponent_), formatted("layer '{}'", name_));
+      w_ * std::ldexp(1.0, -half) * std::ldexp(1.0, half - exponent_),
+      formatted("layer '{}'", name_));
   const double* const first = exact_->s.const_data_ptr<double>();
   spectrum_ = {name_, w_.size(0), w_.size(1), {first, first + w_.size(1)}};
   // Rounding noise stands for zeros.
@@ -92,8 +89,8 @@ DecomposedMatrix::Factors DecomposedMatrix::factors(
     const at::Tensor root = exact_->s.slice(0, 0, rank).sqrt();
     const at::Tensor a = exact_->u.slice(1, 0, rank) * root;
     const at::Tensor b = (exact_->v.slice(1, 0, rank) * root).t();
-    factors.a = (a * power_of_two(half)).to(type).contiguous();
-    factors.b = (b * power_of_two(exponent_ - half)).to(type).contiguous();
+    factors.a = (a * std::ldexp(1.0, half)).to(type).contiguous();
+    factors.b = (b * std::ldexp(1.0, exponent_ - half)).to(type).contiguous();
   }
   const auto is_held = [&](const at::Tensor& factor) {
     return at::isfinite(factor).all().item<bool>() &&
@@ -113,8 +110,8 @@ DecomposedMatrix::Factors DecomposedMatrix::factors(
 double DecomposedMatrix::measured_error(const Factors& factors) const {
   constexpr std::int64_t kNumbers = 1 << 16;
   const std::int64_t rows = std::max<std::int64_t>(1, kNumbers / w_.size(1));
-  const double down = power_of_two(-(exponent_ / 2));
-  const double rest_down = power_of_two(exponent_ / 2 - exponent_);
+  const double down = std::ldexp(1.0, -(exponent_ / 2));
+  const double rest_down = std::ldexp(1.0, exponent_ / 2 - exponent_);
   const at::Tensor b = factors.b.to(at::kDouble) * rest_down;
   double squares = 0;
   for (std::int64_t i = 0; i < w_.size(0); i += rows) {

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -173,11 +175,12 @@ class Reader {
     const at::Tensor values = file_.read(name + ".values", count);
     const at::Tensor dense = at::zeros(sizes);
     const std::int64_t numel = dense.numel();
-    const auto* const place = places.const_data_ptr<std::int64_t>();
-    bool ascends = places.dim() == 1;
-    for (std::int64_t i = 0; ascends && i < places.numel(); ++i) {
-      ascends = place[i] < numel && place[i] > (i == 0 ? -1 : place[i - 1]);
-    }
+    const std::span place(
+        places.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(places.numel()));
+    const bool ascends =
+        places.dim() == 1 && (place.empty() || (place.front() >= 0 && place.back() < numel &&
+                                                std::ranges::adjacent_find(
+                                                    place, std::greater_equal<>()) == place.end()));
     ABT_CHECK(
         ascends, DamagedData,
         "{}: damaged model file: '{}.indices' is not an ascending list of "
