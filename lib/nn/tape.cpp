@@ -59,12 +59,7 @@ at::Tensor linear(
   // With more than two dimensions its result could be a view.
   const at::Tensor output = map(input.flatten(0, -2), weight, bias, type);
   tape->record({.weight = weight, .bias = bias, .input = input}, output);
-  if (input.dim() == 2) {
-    return output;
-  }
-  std::vector<std::int64_t> sizes = input.sizes().vec();
-  sizes.back() = output.size(1);
-  return output.view(sizes);
+  return input.dim() == 2 ? output : output.unflatten(0, input.sizes().slice(0, input.dim() - 1));
 }
 
 }  // namespace abtrain::nn

@@ -1,8 +1,6 @@
 #include "nn/exported/archive.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/util/Exception.h>
-#include <caffe2/serialize/inline_container.h>
 
 #include <filesystem>
 #include <iterator>
@@ -68,8 +66,6 @@ ExportArchive::ExportArchive(const std::string& path) : path_(path) {
     damaged(error.what());
   }
 }
-
-ExportArchive::~ExportArchive() = default;
 
 void ExportArchive::damaged(const std::string& what) const {
   throw Error(ErrorKind::DamagedData, formatted("{}: damaged export: {}", path_, what));

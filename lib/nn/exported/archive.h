@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
+#include <caffe2/serialize/inline_container.h>
 
 #include <cstdint>
 #include <map>
@@ -11,10 +12,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-namespace caffe2::serialize {
-class PyTorchStreamReader;
-}
 
 namespace abtrain::nn {
 
@@ -33,7 +30,6 @@ class ExportArchive {
   // Reads the graph. Throws Error(MissingInput); DamagedData, naming the file, for anything that
   // torch.export.save() would not have written.
   explicit ExportArchive(const std::string& path);
-  ~ExportArchive();
 
   const std::string& path() const {
     return path_;
