@@ -28,7 +28,7 @@ inline double median(std::vector<double> values) {
 class Training {
  public:
   Training(
-      const nn::ModelOptions& model, const nn::InputShape& shape, std::int64_t batch,
+      const nn::ModelOptions& model, const data::ExampleShape& shape, std::int64_t batch,
       const optim::OptimizerOptions& optimizer, at::ScalarType precision, double lr,
       at::Device device)
       : device_(device),

@@ -31,7 +31,7 @@ double state_bytes(const RunOptions& options, std::int64_t parameters) {
 }
 
 void check_memory(
-    const RunOptions& options, const nn::InputShape& shape, int local_workers,
+    const RunOptions& options, const data::ExampleShape& shape, int local_workers,
     std::int64_t image_bytes) {
   const at::Device device = device::pick_device(options.device);
   const std::int64_t memory = device::info_of(device).memory_bytes;
@@ -54,7 +54,7 @@ void check_memory(
 }
 
 RunLength check_run(
-    const RunOptions& options, const nn::InputShape& shape, std::int64_t train_images) {
+    const RunOptions& options, const data::ExampleShape& shape, std::int64_t train_images) {
   ABT_CHECK(
       !shape.regression || options.train.label_smoothing == 0, Config,
       "train.label_smoothing: expected 0, because the data have numbers to predict, not labels; "

@@ -13,7 +13,7 @@ namespace abtrain::config {
 // shape, without reading the data or touching a file. Returns the length of the
 // run. Throws Error(Config).
 RunLength check_run(
-    const RunOptions& options, const nn::InputShape& shape, std::int64_t train_images);
+    const RunOptions& options, const data::ExampleShape& shape, std::int64_t train_images);
 
 // Bytes of the fp32 parameters, gradients, moments, residuals and example-order
 // state of one worker in a dense step; activations come on top.
@@ -23,7 +23,7 @@ double state_bytes(const RunOptions& options, std::int64_t parameters);
 // together with the bytes of the images kept there, exceed the memory of the
 // device.
 void check_memory(
-    const RunOptions& options, const nn::InputShape& shape, int local_workers,
+    const RunOptions& options, const data::ExampleShape& shape, int local_workers,
     std::int64_t image_bytes);
 
 }  // namespace abtrain::config

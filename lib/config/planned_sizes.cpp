@@ -66,7 +66,7 @@ std::int64_t rank_multiple(const RunOptions& options, bool on_gpu) {
 }
 
 std::optional<PlannedSizes> model_sizes(
-    const RunOptions& options, const nn::InputShape& shape,
+    const RunOptions& options, const data::ExampleShape& shape,
     const std::map<std::string, std::int64_t>* known) {
   const auto model = nn::make_model(options.model, shape);
   methods::ModelSizes sizes;

@@ -29,7 +29,7 @@ std::int64_t rank_multiple(const RunOptions& options, bool on_gpu);
 // Empty if only the spectra can tell (rules sigma and energy) and no `ranks`,
 // by layer name, are given. Throws Error(Config).
 std::optional<PlannedSizes> model_sizes(
-    const RunOptions& options, const nn::InputShape& shape,
+    const RunOptions& options, const data::ExampleShape& shape,
     const std::map<std::string, std::int64_t>* ranks = nullptr);
 
 }  // namespace abtrain::config

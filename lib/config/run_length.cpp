@@ -37,7 +37,7 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
   return length;
 }
 
-nn::InputShape text_shape(const data::DataOptions& options) {
+data::ExampleShape text_shape(const data::DataOptions& options) {
   return {0, 0, 0, data::vocabulary_of(options), options.context};
 }
 

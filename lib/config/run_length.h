@@ -1,4 +1,4 @@
-// The length of a run, and the shape of its images.
+// The length of a run, and the shape of its texts.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,6 @@ namespace abtrain::config {
 RunLength run_length(const RunOptions& options, std::int64_t train_images);
 
 // The shape of a text, whose files need not be there.
-nn::InputShape text_shape(const data::DataOptions& options);
+data::ExampleShape text_shape(const data::DataOptions& options);
 
 }  // namespace abtrain::config

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "data/data_options.h"
+#include "data/example_shape.h"
 
 namespace abtrain {
 class Log;
@@ -65,19 +66,6 @@ struct Examples : std::variant<ByteImages, FloatImages, ListedImages, TextWindow
 // W each, fp32.
 struct Norm {
   at::Tensor mean = {}, std = {};
-};
-
-// What a network has to know of the examples.
-struct ExampleShape {
-  // Of an image in the form that the network takes.
-  std::int64_t channels = 0, height = 0, width = 0;
-  std::int64_t classes = 0;  // of a text: the vocabulary
-  std::int64_t context = 0;  // tokens per window or row; 0: images
-  // The rest is for arrays.
-  std::vector<std::int64_t> sizes = {};  // of an example in its file; else empty
-  bool regression = false;               // numbers to predict: `classes` of them
-  bool token_labels = true;              // false: one label per row of tokens
-  std::int64_t vocabulary = 0;           // of rows of tokens, which may have other classes
 };
 
 struct Dataset : ExampleShape {

@@ -11,7 +11,7 @@ namespace abtrain::nn {
 
 namespace {
 
-Architecture softmax(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+Architecture softmax(const ModelOptions& options, const data::ExampleShape& shape, const Sizes&) {
   auto layers = std::make_unique<Sequential>();
   layers->add("flatten", flatten());
   add_dropout(*layers, options);
@@ -29,7 +29,7 @@ struct Stage {
 // then linear layers fc1, fc2, ... with ReLUs between them. The last one is the classifier.
 Architecture stack_of(
     const std::vector<Stage>& stages, const std::vector<std::int64_t>& hidden,
-    const ModelOptions& options, const InputShape& shape) {
+    const ModelOptions& options, const data::ExampleShape& shape) {
   auto layers = std::make_unique<Sequential>();
   std::int64_t in = shape.channels;
   std::int64_t height = shape.height;
@@ -69,12 +69,12 @@ Architecture stack_of(
   return {std::move(layers), keep_dense};
 }
 
-Architecture mlp(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+Architecture mlp(const ModelOptions& options, const data::ExampleShape& shape, const Sizes&) {
   return stack_of({}, options.hidden, options, shape);
 }
 
 // The convolutions keep the image's size.
-Architecture cnn(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+Architecture cnn(const ModelOptions& options, const data::ExampleShape& shape, const Sizes&) {
   std::vector<Stage> stages;
   for (const std::int64_t channels : options.channels) {
     stages.push_back({channels});
@@ -83,7 +83,7 @@ Architecture cnn(const ModelOptions& options, const InputShape& shape, const Siz
 }
 
 // LeCun et al. 1998, with ReLU and max pooling; 28x28 images are padded by 2.
-Architecture lenet5(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+Architecture lenet5(const ModelOptions& options, const data::ExampleShape& shape, const Sizes&) {
   ABT_CHECK(
       shape.height == shape.width && (shape.height == 28 || shape.height == 32), Config,
       "model lenet5 takes 28x28 or 32x32 images, not {}x{}", shape.height, shape.width);
@@ -95,7 +95,7 @@ Architecture lenet5(const ModelOptions& options, const InputShape& shape, const 
 
 struct Family {
   const char* name;
-  Architecture (*build)(const ModelOptions&, const InputShape&, const Sizes&);
+  Architecture (*build)(const ModelOptions&, const data::ExampleShape&, const Sizes&);
   Sizes sizes = {};
   bool takes_text = false;
   bool takes_images = !takes_text;
@@ -116,7 +116,7 @@ constexpr Family kFamilies[] = {
     {"vgg19-small", vgg_small, {2, 2, 4, 4, 4}},
     {"resnet18", resnet, {2, 2, 2, 2}},
     {"resnet34", resnet, {3, 4, 6, 3}},
-    {"resnet50", resnet_of_bottlenecks, {3, 4, 6, 3}},
+    {"resnet50", resnet, {3, 4, 6, 3, 1}},
     {"vit-tiny", vit, {192}},
     {"vit-small", vit, {384}},
     {"vit-base", vit, {768}},
@@ -139,7 +139,7 @@ std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_
   return divisor * std::max<std::int64_t>(1, std::llround(wanted / static_cast<double>(divisor)));
 }
 
-bool is_small(const InputShape& shape) {
+bool is_small(const data::ExampleShape& shape) {
   constexpr std::int64_t kSmall = 64;
   return shape.height <= kSmall;
 }
@@ -167,7 +167,7 @@ bool can_scale(const ModelOptions& options) {
          (options.name != "mlp" || !options.hidden.empty());
 }
 
-Architecture build(const ModelOptions& options, const InputShape& shape) {
+Architecture build(const ModelOptions& options, const data::ExampleShape& shape) {
   const Family& family = find_named(kFamilies, options.name, "model.name");
   const bool is_text = shape.context > 0;
   ABT_CHECK(

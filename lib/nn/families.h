@@ -11,15 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/example_shape.h"
 #include "nn/layer.h"
 #include "nn/model_options.h"
 
 namespace abtrain::nn {
-
-// The input is B x channels x height x width, or B x context tokens, of which
-// there are `classes`, or `vocabulary` if that is more.
-using InputShape = data::ExampleShape;
 
 // A tensor's name in torchvision.
 struct TorchvisionName {
@@ -74,7 +70,7 @@ std::vector<std::string> model_names();
 bool can_scale(const ModelOptions& options);
 // Throws Error(Config) for an unknown name or a shape that the family cannot
 // take.
-Architecture build(const ModelOptions& options, const InputShape& shape);
+Architecture build(const ModelOptions& options, const data::ExampleShape& shape);
 
 // Adds a dropout layer if model.drop_rate is above 0.
 void add_dropout(Sequential& layers, const ModelOptions& options);
@@ -85,7 +81,7 @@ std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_
 
 // True for images up to 64 pixels high, for which `auto` takes a small stem or
 // patch.
-bool is_small(const InputShape& shape);
+bool is_small(const data::ExampleShape& shape);
 
 // A prefix of names, here and in torchvision.
 struct Renaming {
@@ -102,26 +98,26 @@ using Sizes = std::array<std::int64_t, 5>;
 // vgg11, vgg13, vgg16, vgg19 (Simonyan and Zisserman 2014) as in timm: no batch
 // norm; a head of two convolutions (7x7 and 1x1, 4096 channels) and a
 // classifier. Sizes: the convolutions of each of the five stages.
-Architecture vgg(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+Architecture vgg(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 // The usual variant for CIFAR: with batch norm and a single linear head.
-Architecture vgg_small(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
-// resnet18 and resnet34 (He et al. 2015). Sizes: the blocks of each of the four
-// stages.
-Architecture resnet(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
-// resnet50: blocks of 1x1, 3x3 and 1x1 convolutions, the last with four times
-// the channels. As in torchvision and timm, the 3x3 convolution has the stride.
-Architecture resnet_of_bottlenecks(
-    const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+Architecture vgg_small(
+    const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
+// resnet18, resnet34 and resnet50 (He et al. 2015). Sizes: the blocks of each of the four stages;
+// then 1 for blocks of 1x1, 3x3 and 1x1 convolutions, the last with four times the channels. As in
+// torchvision and timm, the 3x3 convolution has the stride.
+Architecture resnet(
+    const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 // vit-tiny, vit-small, vit-base (Dosovitskiy et al. 2020, Touvron et al. 2021)
 // as in timm: a class token and 12 blocks, with a head for each 64 features;
 // `model.width` makes the heads wider or narrower. Sizes: the features.
-Architecture vit(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+Architecture vit(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 // GPT-2 (Radford et al. 2019), with Hugging Face's names and layout. Sizes: the
 // layers, heads and features of gpt-nano, gpt-mini and gpt-small, each of which
 // a key replaces.
-Architecture gpt(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 // The model in the file `model.file` (nn/exported). Throws MissingInput; DamagedData; Config for
 // what cannot run here, or does not fit the shape.
-Architecture exported(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+Architecture exported(
+    const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 
 }  // namespace abtrain::nn

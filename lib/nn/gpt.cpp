@@ -130,7 +130,7 @@ PartOf gpt_part_of(const std::string& name) {
 
 }  // namespace
 
-Architecture gpt(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
+Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes) {
   const std::int64_t depth = options.layers.value_or(sizes[0]);
   const std::int64_t heads = options.heads.value_or(sizes[1]);
   const std::int64_t unscaled = options.features.value_or(sizes[2]);

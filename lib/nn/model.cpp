@@ -230,7 +230,7 @@ std::string layer_list(const Model& model) {
   return join(layers, ", ");
 }
 
-std::unique_ptr<Model> make_model(const ModelOptions& options, const InputShape& shape) {
+std::unique_ptr<Model> make_model(const ModelOptions& options, const data::ExampleShape& shape) {
   return std::make_unique<Model>(build(options, shape));
 }
 

@@ -106,7 +106,7 @@ std::string layer_list(const Model& model);
 
 // Throws Error(Config) for an unknown name or a shape that the family cannot
 // take.
-std::unique_ptr<Model> make_model(const ModelOptions& options, const InputShape& shape);
+std::unique_ptr<Model> make_model(const ModelOptions& options, const data::ExampleShape& shape);
 
 // The weights' positions among all parameters, ascending.
 std::vector<int> weight_positions(const Model& model);

@@ -63,8 +63,11 @@ std::unique_ptr<Layer> body_of(
   return body;
 }
 
-Architecture resnet_of(
-    const ModelOptions& options, const InputShape& shape, const Sizes& blocks, bool bottleneck) {
+}  // namespace
+
+Architecture resnet(
+    const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes) {
+  const bool bottleneck = sizes[4] > 0;
   const bool cifar =
       options.stem == StemName::Auto ? is_small(shape) : options.stem == StemName::Cifar;
   std::int64_t in = scaled(64, options);
@@ -79,7 +82,7 @@ Architecture resnet_of(
     const std::int64_t channels = scaled(std::int64_t{64} << s, options);
     const std::int64_t out = bottleneck ? 4 * channels : channels;
     auto stage = std::make_unique<Sequential>();
-    for (int b = 0; b < blocks[s]; ++b) {
+    for (int b = 0; b < sizes[s]; ++b) {
       const std::int64_t stride = s > 0 && b == 0 ? 2 : 1;
       std::unique_ptr<Sequential> shortcut;
       if (stride > 1 || in != out) {
@@ -99,17 +102,6 @@ Architecture resnet_of(
   add_dropout(*layers, options);
   layers->add("fc", std::make_unique<Linear>(in, shape.classes));
   return {std::move(layers), {"conv1", "fc"}};
-}
-
-}  // namespace
-
-Architecture resnet(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
-  return resnet_of(options, shape, sizes, false);
-}
-
-Architecture resnet_of_bottlenecks(
-    const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
-  return resnet_of(options, shape, sizes, true);
 }
 
 }  // namespace abtrain::nn

@@ -13,7 +13,8 @@ constexpr Sizes kChannels = {64, 128, 256, 512, 512};
 
 // Max pooling follows each stage.
 std::unique_ptr<Layer> features_of(
-    const Sizes& stages, bool batch_norm, const ModelOptions& options, const InputShape& shape) {
+    const Sizes& stages, bool batch_norm, const ModelOptions& options,
+    const data::ExampleShape& shape) {
   ABT_CHECK(
       shape.height >= 32 && shape.width >= 32, Config,
       "model {} halves the image five times and needs at least 32x32, not "
@@ -52,7 +53,7 @@ TorchvisionName torchvision_vgg_name(const std::string& name) {
 
 }  // namespace
 
-Architecture vgg(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
+Architecture vgg(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes) {
   const std::int64_t in = scaled(kChannels.back(), options);
   const std::int64_t hidden = scaled(4096, options);
   auto layers = std::make_unique<Sequential>();
@@ -73,7 +74,8 @@ Architecture vgg(const ModelOptions& options, const InputShape& shape, const Siz
   return {std::move(layers), {"features.0", "head.fc"}, torchvision_vgg_name};
 }
 
-Architecture vgg_small(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
+Architecture vgg_small(
+    const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes) {
   auto layers = std::make_unique<Sequential>();
   layers->add("features", features_of(sizes, true, options, shape));
   layers->add("flatten", flatten());

@@ -90,7 +90,7 @@ TorchvisionName torchvision_vit_name(const std::string& name) {
 
 }  // namespace
 
-Architecture vit(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
+Architecture vit(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes) {
   const std::int64_t heads = sizes[0] / kHeadFeatures;
   const std::int64_t features = scaled(sizes[0], options, heads);
   const std::int64_t patch = options.patch_size.value_or(is_small(shape) ? 4 : 16);

@@ -56,7 +56,7 @@ FinishedRun read_finished(const config::RunOptions& options, const std::string& 
   config::RunOptions o = options;
   o.train.steps = summary.integer("/steps", 1, static_cast<std::int64_t>(kMaxSteps));
   data::DatasetShape set = planned_data(o.data).shape;
-  const nn::InputShape shape = set;
+  const data::ExampleShape& shape = set;
   const RunLength length = config::check_run(o, shape, set.train - o.data.validation);
   const std::map<std::string, std::int64_t> ranks = ranks_of(summary);
   auto planned = config::model_sizes(o, shape);

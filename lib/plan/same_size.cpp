@@ -25,7 +25,7 @@ constexpr double kMaxAbove = 1.01;  // times the target
 // Keeps the models that are tried within memory.
 constexpr std::int64_t kMaxParameters = 1'000'000'000'000;
 
-nn::InputShape input_of(const config::RunOptions& options) {
+data::ExampleShape input_of(const config::RunOptions& options) {
   return planned_data(options.data).shape;
 }
 
@@ -110,7 +110,7 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
       options.model.name);
   config::RunOptions resized = options;
   nn::ModelOptions& model = resized.model;
-  const nn::InputShape shape = input_of(options);
+  const data::ExampleShape shape = input_of(options);
   // Allocates no weights: a model has none before it is initialized.
   const auto parameters = [&](double width) {
     model.width = width;

@@ -164,7 +164,7 @@ void check_runs(const Sweep& sweep, const std::vector<PointRun>& runs, bool here
         shapes[data] = data::dataset_shape(options.data);
       }
       const data::DatasetShape& set = shapes[data];
-      const nn::InputShape shape = set;
+      const data::ExampleShape& shape = set;
       config::check_run(options, shape, set.train - options.data.validation);
       if (here) {
         config::check_memory(options, shape, static_cast<int>(options.workers), 0);

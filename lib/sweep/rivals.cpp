@@ -103,7 +103,7 @@ void add_share(Sets& sets, const char* key, const Duration& warmup, const RunLen
 
 // The compression of the whole network.
 double ratio_of(
-    const config::PlannedSizes& planned, const nn::InputShape& shape, const RunOptions& base) {
+    const config::PlannedSizes& planned, const data::ExampleShape& shape, const RunOptions& base) {
   return static_cast<double>(nn::make_model(base.model, shape)->dense_parameters()) /
          static_cast<double>(planned.stored);
 }
@@ -151,7 +151,7 @@ RivalList list_rivals(
   };
   const RunOptions base = read({});
   const data::DatasetShape set = plan::planned_data(base.data).shape;
-  const nn::InputShape shape = set;
+  const data::ExampleShape& shape = set;
   const RunLength length = config::run_length(base, set.train - base.data.validation);
   const bool is_ab = base.method.name == "ab";
 

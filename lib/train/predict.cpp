@@ -138,7 +138,7 @@ std::vector<std::string> class_names_in(
 class FileInputs {
  public:
   FileInputs(
-      const config::RunOptions& options, const nn::InputShape& shape, const std::string& model,
+      const config::RunOptions& options, const data::ExampleShape& shape, const std::string& model,
       std::vector<std::string> files, Log& log)
       : options_(options.data), images_(listed(files, log)) {
     options_.decode_threads = decode_threads(options_, 1);
@@ -246,7 +246,7 @@ class Predictor {
   }
 
   const std::string path;
-  const nn::InputShape shape;
+  const data::ExampleShape shape;
   Predictions predictions;
 
  private:

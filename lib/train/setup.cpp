@@ -60,7 +60,7 @@ data::Dataset load_data(const data::DataOptions& options, std::int64_t workers, 
 }
 
 std::unique_ptr<nn::Model> model_at_work(
-    const config::RunOptions& options, const nn::InputShape& shape, const std::string& path,
+    const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path,
     const at::Device& device) {
   std::unique_ptr<nn::Model> model = nn::make_model(options.model, shape);
   weights::load_model(path, *model);
@@ -100,7 +100,7 @@ void prepare(
       data::examples_of(options.data));
 
   // Whatever is wrong shows up before the folder of an earlier run is touched.
-  const nn::InputShape shape = s.dataset;
+  const data::ExampleShape& shape = s.dataset;
   s.length = config::check_run(options, shape, s.dataset.train.size());
   for (const std::string& note : config::run_notes(options, s.length)) {
     log.warning("{}", note);
@@ -134,7 +134,7 @@ void prepare(
 }
 
 std::unique_ptr<nn::Model> make_initial_model(
-    const config::RunOptions& options, const nn::InputShape& shape) {
+    const config::RunOptions& options, const data::ExampleShape& shape) {
   const nn::ModelOptions& o = options.model;
   std::unique_ptr<nn::Model> model = nn::make_model(o, shape);
   if (!o.weights || !o.fresh.empty()) {

@@ -43,7 +43,7 @@ void prepare(
 // The initial weights of all workers: made from model.init and seed, or read
 // from the file model.weights. Errors: as load_model().
 std::unique_ptr<nn::Model> make_initial_model(
-    const config::RunOptions& options, const nn::InputShape& shape);
+    const config::RunOptions& options, const data::ExampleShape& shape);
 
 // Makes the folder of the run ready for a fresh start or for resuming.
 void open_folder(
@@ -58,7 +58,7 @@ data::Dataset load_data(const data::DataOptions& options, std::int64_t workers, 
 // The model of a file on this device, to be used by this thread with the cores
 // and in the precision of a run's one worker. Throws as weights::load_model().
 std::unique_ptr<nn::Model> model_at_work(
-    const config::RunOptions& options, const nn::InputShape& shape, const std::string& path,
+    const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path,
     const at::Device& device);
 
 // What the layers' larger products are computed in.

@@ -28,7 +28,7 @@ std::int64_t rows_of(const state::SafetensorsFile& file, const std::string& weig
 
 }  // namespace
 
-nn::InputShape shape_of_run(const config::RunOptions& options, const std::string& path) {
+data::ExampleShape shape_of_run(const config::RunOptions& options, const std::string& path) {
   if (data::is_text(options.data)) {
     return config::text_shape(options.data);
   }
@@ -36,7 +36,7 @@ nn::InputShape shape_of_run(const config::RunOptions& options, const std::string
     return data::dataset_shape(options.data);
   }
   const std::int64_t side = options.data.image_size;
-  nn::InputShape shape{3, side, side, 1};
+  data::ExampleShape shape{3, side, side, 1};
   const auto classes = classes_in(about_of(path));
   std::int64_t count = std::ssize(classes);
   if ((classes.is_array() || read_json(classes, count)) && count > 0) {

@@ -21,7 +21,7 @@ struct ExportOptions {
 
 // The input shape of a run's network. The number of classes of an image folder is
 // taken from the model, the file `path`: the folder may be on another machine.
-nn::InputShape shape_of_run(const config::RunOptions& options, const std::string& path);
+data::ExampleShape shape_of_run(const config::RunOptions& options, const std::string& path);
 
 // Loads the model of the run into its architecture, which checks every tensor,
 // and writes it; the run's data set need not be present, unless it is one of

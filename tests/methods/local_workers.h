@@ -157,7 +157,7 @@ class LocalWorker {
     method->archive(archive);
   }
 
-  static nn::InputShape shape() {
+  static data::ExampleShape shape() {
     return {1, 8, 8, 4};
   }
   nn::ModelOptions model_options() const {

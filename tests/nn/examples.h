@@ -94,7 +94,7 @@ inline at::Tensor reference(
 }
 
 inline std::unique_ptr<nn::Model> family(
-    const std::string& name, const nn::InputShape& shape, double width = 1) {
+    const std::string& name, const data::ExampleShape& shape, double width = 1) {
   nn::ModelOptions options;
   options.name = name;
   options.width = width;

@@ -118,7 +118,7 @@ std::unique_ptr<Model> conv_model(std::int64_t in, const ConvOptions& options) {
 
 struct Case {
   std::string name;
-  InputShape shape;
+  data::ExampleShape shape;
   double width = 1;
 };
 

@@ -30,7 +30,8 @@ constexpr const char* kA = R"({"name":"a"})";
 
 class ExportedFile : public ::testing::Test {
  protected:
-  std::unique_ptr<Model> model(const ExportFile& file, const InputShape& shape = {1, 2, 3, 4}) {
+  std::unique_ptr<Model> model(
+      const ExportFile& file, const data::ExampleShape& shape = {1, 2, 3, 4}) {
     ModelOptions options;
     options.name = "exported";
     options.file = folder_.file("model.pt2");
@@ -39,7 +40,7 @@ class ExportedFile : public ::testing::Test {
   }
   // The message of the error that the file ends in.
   std::string refused(
-      const ExportFile& file, ErrorKind kind, const InputShape& shape = {1, 2, 3, 4}) {
+      const ExportFile& file, ErrorKind kind, const data::ExampleShape& shape = {1, 2, 3, 4}) {
     try {
       const auto loaded = model(file, shape);
       loaded->initialize(InitName::Kaiming, 1);

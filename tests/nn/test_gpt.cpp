@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::int64_t kVocabulary = 11;
 constexpr std::int64_t kContext = 7;
-constexpr InputShape kText{0, 0, 0, kVocabulary, kContext};
+constexpr data::ExampleShape kText{0, 0, 0, kVocabulary, kContext};
 
 ModelOptions small_gpt() {
   ModelOptions options;
@@ -244,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Gpt, ParameterCounts) {
-  const auto count = [](const ModelOptions& options, const InputShape& shape) {
+  const auto count = [](const ModelOptions& options, const data::ExampleShape& shape) {
     return make_model(options, shape)->dense_parameters();
   };
   ModelOptions small;
@@ -326,14 +326,14 @@ TEST(Gpt, DropsInTrainingOnly) {
 }
 
 TEST(Gpt, RefusesWhatDoesNotFit) {
-  const auto refusal = [](auto change, const InputShape& shape) {
+  const auto refusal = [](auto change, const data::ExampleShape& shape) {
     ModelOptions options = small_gpt();
     change(options);
     return error_of([&] { make_model(options, shape); });
   };
   const auto nothing = [](ModelOptions&) {};
   EXPECT_EQ(
-      refusal(nothing, InputShape{}),
+      refusal(nothing, data::ExampleShape{}),
       std::pair(
           78, std::string("model.name: gpt-nano takes text, but the data set has "
                           "images")));

@@ -23,8 +23,8 @@ ModelOptions named(const std::string& name) {
   return options;
 }
 
-constexpr InputShape kFashion{1, 28, 28, 10};
-constexpr InputShape kCifar{3, 32, 32, 10};
+constexpr data::ExampleShape kFashion{1, 28, 28, 10};
+constexpr data::ExampleShape kCifar{3, 32, 32, 10};
 
 // Published or summed by hand.
 TEST(Models, ParameterCounts) {
@@ -49,8 +49,8 @@ TEST(Models, ParameterCounts) {
 // With 1000 classes unless the data set has its own; as the issue of record and
 // timm's and torchvision's model pages say.
 TEST(Models, PublishedParameterCounts) {
-  constexpr InputShape kImageNet{3, 224, 224, 1000};
-  const auto count = [](const ModelOptions& options, const InputShape& shape) {
+  constexpr data::ExampleShape kImageNet{3, 224, 224, 1000};
+  const auto count = [](const ModelOptions& options, const data::ExampleShape& shape) {
     return make_model(options, shape)->dense_parameters();
   };
   EXPECT_EQ(count(named("vgg16"), kCifar), 134'301'514);
@@ -89,7 +89,8 @@ TEST(Models, EachRunsAndGivesLogits) {
     if (name.starts_with("gpt") || name == "exported") {
       continue;  // test_gpt.cpp, test_exported.cpp
     }
-    const InputShape shape = name.starts_with("v") || name.starts_with("r") ? kCifar : kFashion;
+    const data::ExampleShape shape =
+        name.starts_with("v") || name.starts_with("r") ? kCifar : kFashion;
     ModelOptions options = named(name);
     const std::int64_t full = make_model(options, shape)->dense_parameters();
     options.width = 0.125;
@@ -270,7 +271,7 @@ TEST(KeepDense, APatternThatMatchesNothingIsAnError) {
 
 TEST(Models, ShapesThatDoNotFitAreRefused) {
   EXPECT_THROW(make_model(named("vgg16-small"), kFashion), Error);
-  EXPECT_THROW(make_model(named("lenet5"), InputShape{1, 20, 20, 10}), Error);
+  EXPECT_THROW(make_model(named("lenet5"), data::ExampleShape{1, 20, 20, 10}), Error);
   EXPECT_THROW(make_model(named("vgg61"), kCifar), Error);
   ModelOptions cnn = named("cnn");
   cnn.channels = {4, 4, 4, 4};
@@ -297,7 +298,7 @@ TEST(Factored, EveryFamilyAtFullRankIsTheDenseModel) {
     options.width = 0.125;
     options.hidden = {24};
     for (const std::int64_t side : {32, 64}) {
-      const InputShape shape{3, side, side, 10};
+      const data::ExampleShape shape{3, side, side, 10};
       const auto dense = make_model(options, shape);
       const auto factored = make_model(options, shape);
       dense->initialize(InitName::Kaiming, 3);
@@ -345,7 +346,7 @@ TEST(Factored, OfFullRankIsTheDenseModel) {
   const at::NoGradGuard no_grad;
   ModelOptions options;
   options.name = "lenet5";
-  const InputShape shape{1, 28, 28, 10};
+  const data::ExampleShape shape{1, 28, 28, 10};
   const auto dense = make_model(options, shape);
   const auto factored = make_model(options, shape);
   for (Model* model : {dense.get(), factored.get()}) {

@@ -24,7 +24,7 @@ std::unique_ptr<nn::Model> exported_model(
   nn::ModelOptions options;
   options.name = "exported";
   options.file = path;
-  nn::InputShape shape;
+  data::ExampleShape shape;
   if (input.size() == 2) {
     shape = {.channels = 0, .height = 0, .width = 0, .classes = classes, .context = input[1]};
   } else {

@@ -23,7 +23,7 @@ struct ParityCase {
   std::string name;
   std::string model;
   double width;
-  nn::InputShape shape;
+  data::ExampleShape shape;
   std::string optimizer;
   bool nesterov;
   double clip_norm;
@@ -67,7 +67,7 @@ struct Batches {
   at::Tensor labels;
 };
 
-Batches make_batches(const nn::InputShape& shape, int steps) {
+Batches make_batches(const data::ExampleShape& shape, int steps) {
   Batches b{
       at::empty({steps, kParityBatch, shape.channels, shape.height, shape.width}),
       at::empty({steps, kParityBatch}, at::kLong)};
@@ -159,8 +159,8 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
   EXPECT_NE(result.text.find(" tensors agree"), std::string::npos) << result.text;
 }
 
-constexpr nn::InputShape kFashion{1, 28, 28, 10};
-constexpr nn::InputShape kCifar{3, 32, 32, 10};
+constexpr data::ExampleShape kFashion{1, 28, 28, 10};
+constexpr data::ExampleShape kCifar{3, 32, 32, 10};
 
 INSTANTIATE_TEST_SUITE_P(
     All, Parity,

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kHeaders = 1 + 66.0 / 1448;
 constexpr data::DatasetShape kShape{{1, 8, 8, 4}, 256, 16};
-constexpr nn::InputShape kInput{1, 8, 8, 4};
+constexpr data::ExampleShape kInput{1, 8, 8, 4};
 
 config::RunOptions options_of(const std::string& method, int workers) {
   config::RunOptions o;

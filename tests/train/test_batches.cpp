@@ -95,7 +95,7 @@ TEST(Batches, LieOnADeviceOnlyWhereTheyCan) {
 TEST(Batches, ImagesCountAsMemoryOfTheDevice) {
   config::RunOptions o = toy_options(1, 1);
   o.device = device::DeviceChoice::Cpu;
-  const nn::InputShape shape{1, 8, 8, 4};
+  const data::ExampleShape shape{1, 8, 8, 4};
   EXPECT_NO_THROW(config::check_memory(o, shape, 1, 1000));
   try {
     config::check_memory(o, shape, 1, std::int64_t{1} << 60);

@@ -9,7 +9,7 @@
 namespace abtrain::train {
 namespace {
 
-constexpr nn::InputShape kShape{1, 4, 4, 3};
+constexpr data::ExampleShape kShape{1, 4, 4, 3};
 
 config::RunOptions small() {
   config::RunOptions options;

@@ -117,7 +117,7 @@ TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
   EXPECT_EQ(setup.length.steps, 10);
   EXPECT_EQ(setup.device_copies, nullptr);
   EXPECT_EQ(at::get_num_threads(), 1);  // train.threads of the toy options
-  const nn::InputShape shape = setup.dataset;
+  const data::ExampleShape& shape = setup.dataset;
   std::array<std::unique_ptr<nn::Model>, 2> models;
   for (auto& model : models) {
     model = nn::make_model(options_.model, shape);

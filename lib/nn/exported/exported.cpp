@@ -24,33 +24,6 @@ namespace abtrain::nn {
 
 namespace {
 
-// While it lives, PyTorch computes in this type what its autocast lists name.
-class Autocast {
- public:
-  Autocast(at::DeviceType device, at::ScalarType type)
-      : device_(device),
-        enabled_(at::autocast::is_autocast_enabled(device)),
-        type_(at::autocast::get_autocast_dtype(device)),
-        caches_(at::autocast::is_autocast_cache_enabled()) {
-    at::autocast::set_autocast_enabled(device, true);
-    at::autocast::set_autocast_dtype(device, type);
-    at::autocast::set_autocast_cache_enabled(false);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-  ~Autocast() {
-    at::autocast::set_autocast_enabled(device_, enabled_);
-    at::autocast::set_autocast_dtype(device_, type_);
-    at::autocast::set_autocast_cache_enabled(caches_);
-  }
-
- private:
-  at::DeviceType device_;
-  bool enabled_;
-  at::ScalarType type_;
-  bool caches_;
-};
-
 std::string shown(const GraphSizes& sizes) {
   std::vector<std::string> parts;
   for (const auto& size : sizes) {
@@ -81,21 +54,19 @@ class Exported : public Layer {
   }
 
   at::Tensor forward(const at::Tensor& given, const Pass& pass) override {
-    at::Tensor input = given;
-    if (!sizes_.empty()) {
-      std::vector<std::int64_t> sizes = {given.size(0)};
-      sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
-      input = given.reshape(sizes);
-    }
+    const at::Tensor input = sizes_.empty() ? given : given.flatten(1).unflatten(1, sizes_);
     const GraphSizes found(input.sizes().begin(), input.sizes().end());
     ABT_CHECK(
         fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
         path_, shown(graph_.input_meta.sizes), shown(found));
-    std::optional<Autocast> autocast;
+    const c10::impl::ForceDispatchKeyGuard restores;  // whether autocast is on
     if (pass.precision.type != at::kFloat) {
       // On the CPU all but the weights' products compute in fp32, as in our own models: a
       // convolution's bf16 result is cast where it meets fp32 in a matrix product.
-      autocast.emplace(input.device().type(), input.is_cuda() ? pass.precision.type : at::kFloat);
+      const at::DeviceType device = input.device().type();
+      at::autocast::set_autocast_enabled(device, true);
+      at::autocast::set_autocast_dtype(device, input.is_cuda() ? pass.precision.type : at::kFloat);
+      at::autocast::set_autocast_cache_enabled(false);
     }
     std::vector<c10::IValue> values(static_cast<std::size_t>(graph_.values));
     values[static_cast<std::size_t>(graph_.input)] = input;
@@ -346,7 +317,8 @@ class Exported : public Layer {
 };
 
 // Whether the model's input and output are what the data have.
-void check_shape(const std::string& path, const ExportedGraph& graph, const InputShape& shape) {
+void check_shape(
+    const std::string& path, const ExportedGraph& graph, const data::ExampleShape& shape) {
   const GraphSizes& sizes = graph.input_meta.sizes;
   ABT_CHECK(
       !sizes.empty() && !sizes[0], Config,
@@ -389,7 +361,7 @@ void check_shape(const std::string& path, const ExportedGraph& graph, const Inpu
 
 }  // namespace
 
-Architecture exported(const ModelOptions& options, const InputShape& shape, const Sizes&) {
+Architecture exported(const ModelOptions& options, const data::ExampleShape& shape, const Sizes&) {
   ABT_CHECK(
       options.file, Config,
       "model.file: expected the .pt2 file of the model, as abtrain.save_model() writes it");
