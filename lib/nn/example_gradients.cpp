@@ -17,18 +17,18 @@ ExampleGradients::ExampleGradients(
     const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch) {
   const at::NoGradGuard no_grad;
   std::vector<bool> found(trained.size(), false);
-  const auto place_of = [&](const at::Tensor& tensor) -> std::optional<TensorLayout> {
+  const auto place_of = [&](const at::Tensor& tensor) -> std::optional<Placed> {
     for (std::size_t i = 0; i < trained.size(); ++i) {
       if (tensor.defined() && trained[i].tensor.is_same(tensor)) {
         ABT_ASSERT(!found[i], "parameter {} is used twice in a pass", i);
         found[i] = true;
-        return TensorLayout{tensor.sizes().vec(), tensor.strides().vec(), trained[i].offset};
+        return trained[i];
       }
     }
     return {};
   };
   std::int64_t budget = scratch;
-  for (const LinearMap& map : tape.maps()) {
+  for (const LinearMap& map : tape.maps) {
     auto weight = place_of(map.weight);
     auto bias = place_of(map.bias);
     if (weight || bias) {

@@ -23,12 +23,6 @@
 
 namespace abtrain::nn {
 
-// A trained parameter and its offset in flat vectors.
-struct Placed {
-  at::Tensor tensor;
-  std::int64_t offset = 0;
-};
-
 // The gradients of the examples of a batch, whether they are built or not.
 // Vectors are flat.
 class UnitGradients {

@@ -25,13 +25,13 @@ at::Tensor wide(const at::Tensor& tensor) {
 
 }  // namespace
 
-at::Tensor TensorLayout::in(const at::Tensor& vector) const {
-  return vector.as_strided(sizes, strides, vector.storage_offset() + offset);
+at::Tensor Placed::in(const at::Tensor& vector) const {
+  return vector.as_strided(tensor.sizes(), tensor.strides(), vector.storage_offset() + offset);
 }
 
-at::Tensor TensorLayout::in(const at::Tensor& rows, std::int64_t first, std::int64_t count) const {
-  std::vector<std::int64_t> all_sizes = sizes;
-  std::vector<std::int64_t> all_strides = strides;
+at::Tensor Placed::in(const at::Tensor& rows, std::int64_t first, std::int64_t count) const {
+  std::vector<std::int64_t> all_sizes = tensor.sizes().vec();
+  std::vector<std::int64_t> all_strides = tensor.strides().vec();
   all_sizes.insert(all_sizes.begin(), count);
   all_strides.insert(all_strides.begin(), rows.stride(0));
   return rows.as_strided(
@@ -39,7 +39,7 @@ at::Tensor TensorLayout::in(const at::Tensor& rows, std::int64_t first, std::int
 }
 
 ExampleMap::ExampleMap(
-    const LinearMap& map, std::optional<TensorLayout> weight, std::optional<TensorLayout> bias,
+    const LinearMap& map, std::optional<Placed> weight, std::optional<Placed> bias,
     std::int64_t scratch, std::int64_t& budget)
     : weight_(std::move(weight)),
       bias_(std::move(bias)),
@@ -59,7 +59,7 @@ ExampleMap::ExampleMap(
   }
   const at::Tensor input = wide(map.input);
   is_conv_ = gradient.dim() == 4;
-  has_equal_pixels_ = !is_conv_ && weight_->sizes.size() == 4;
+  has_equal_pixels_ = !is_conv_ && weight_->tensor.dim() == 4;
   input_ = is_conv_ ? input.contiguous(at::MemoryFormat::ChannelsLast)
                     : input.contiguous().view({map.examples, -1, input.size(-1)});
   way_ = choose(budget);
@@ -176,8 +176,8 @@ at::Tensor ExampleMap::unfolded(const at::Tensor& input) const {
   if (padding_ > 0) {
     x = at::constant_pad_nd(x, {padding_, padding_, padding_, padding_});
   }
-  return x.unfold(2, weight_->sizes[2], stride_)
-      .unfold(3, weight_->sizes[3], stride_)
+  return x.unfold(2, weight_->tensor.size(2), stride_)
+      .unfold(3, weight_->tensor.size(3), stride_)
       .permute({0, 1, 4, 5, 2, 3})
       .reshape({x.size(0), x.size(1) * pixels(), positions()})
       .transpose(1, 2);
@@ -191,7 +191,7 @@ at::Tensor ExampleMap::as_weight(const at::Tensor& matrix) const {
   if (!is_conv_) {
     return matrix;
   }
-  return matrix.unflatten(-1, at::IntArrayRef(weight_->sizes).slice(1));
+  return matrix.unflatten(-1, weight_->tensor.sizes().slice(1));
 }
 
 // The weight's gradients for all examples, B x O x K.

@@ -18,11 +18,12 @@
 
 namespace abtrain::nn {
 
-// The location of a trained tensor in flat vectors.
-struct TensorLayout {
-  std::vector<std::int64_t> sizes, strides;
+// A trained parameter and its offset in flat vectors.
+struct Placed {
+  at::Tensor tensor;
   std::int64_t offset = 0;
 
+  // Its place in such a vector.
   at::Tensor in(const at::Tensor& vector) const;
   // The same in `count` rows, from row `first` on.
   at::Tensor in(const at::Tensor& rows, std::int64_t first, std::int64_t count) const;
@@ -33,7 +34,7 @@ class ExampleMap {
   // Works in pieces of at most `scratch` bytes. Subtracts from `budget` the
   // bytes of what it keeps.
   ExampleMap(
-      const LinearMap& map, std::optional<TensorLayout> weight, std::optional<TensorLayout> bias,
+      const LinearMap& map, std::optional<Placed> weight, std::optional<Placed> bias,
       std::int64_t scratch, std::int64_t& budget);
 
   at::TensorOptions options() const {
@@ -61,8 +62,8 @@ class ExampleMap {
     return gradient_.size(2);
   }
   std::int64_t pixels() const {  // in the kernel
-    const auto& sizes = weight_->sizes;
-    return sizes.size() == 4 ? sizes[2] * sizes[3] : 1;
+    const at::Tensor& weight = weight_->tensor;
+    return weight.dim() == 4 ? weight.size(2) * weight.size(3) : 1;
   }
   std::int64_t input_width() const {  // K
     return is_conv_ ? input_.size(1) * pixels() : input_.size(2);
@@ -83,7 +84,7 @@ class ExampleMap {
   at::Tensor outputs_of(const at::Tensor& weight) const;
   void add_to_weight(const at::Tensor& weight, const at::Tensor& scaled) const;
 
-  std::optional<TensorLayout> weight_, bias_;
+  std::optional<Placed> weight_, bias_;
   at::Tensor input_;     // B x T x K; for a convolution B x I x H x W
   at::Tensor gradient_;  // of the outputs, B x T x O
   bool is_conv_ = false;

@@ -18,7 +18,7 @@
 
 namespace abtrain::nn {
 
-class Tape;
+struct Tape;
 
 struct NamedWeight {
   std::string name;   // "fc1.weight"

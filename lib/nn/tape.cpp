@@ -31,7 +31,7 @@ void Tape::record(LinearMap map, const at::Tensor& output) {
   map.gradient = std::make_shared<at::Tensor>();
   output.register_hook(
       [gradient = map.gradient](const at::Tensor& found) { *gradient = found.detach(); });
-  maps_.push_back(std::move(map));
+  maps.push_back(std::move(map));
 }
 
 at::Tensor cast(const at::Tensor& tensor, at::ScalarType type) {

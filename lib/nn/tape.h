@@ -30,22 +30,13 @@ struct LinearMap {
   std::int64_t padding = 0;
 };
 
-class Tape {
- public:
-  const std::vector<LinearMap>& maps() const {
-    return maps_;
-  }
-  // Call before the next forward pass.
-  void clear() {
-    maps_.clear();
-  }
+struct Tape {
+  std::vector<LinearMap> maps;  // of one pass: clear them before the next
+
   // Takes the weight, bias, input, stride and padding from `map`. `output` must
   // be what the map computed, not a view: the hook of a view that is then
   // written in place would never be called.
   void record(LinearMap map, const at::Tensor& output);
-
- private:
-  std::vector<LinearMap> maps_;
 };
 
 // at::linear() in this type, recorded if there is a tape. The bias may be undefined.

@@ -6,37 +6,32 @@
 
 namespace abtrain::optim {
 
-Schedule::Schedule(const ScheduleOptions& options, double peak, const RunLength& run)
-    : options_(options),
-      peak_(peak),
-      warmup_(options.warmup_steps.in_steps(run)),
-      total_(run.steps) {}
-
 double Schedule::at(std::int64_t t) const {
-  if (t < warmup_) {
-    const double share = static_cast<double>(t) / static_cast<double>(warmup_);
-    const double from = std::min(options_.warmup_from, peak_);
-    return from + (peak_ - from) * share;
+  const std::int64_t warmup = options.warmup_steps.in_steps(run);
+  if (t < warmup) {
+    const double share = static_cast<double>(t) / static_cast<double>(warmup);
+    const double from = std::min(options.warmup_from, peak);
+    return from + (peak - from) * share;
   }
-  const auto length = static_cast<double>(std::max<std::int64_t>(1, total_ - warmup_));
-  const double share = std::min(1.0, static_cast<double>(t - warmup_) / length);
-  if (options_.name == ScheduleName::Cosine) {
-    return options_.final_lr +
-           (peak_ - options_.final_lr) * 0.5 * (1 + std::cos(std::numbers::pi * share));
+  const auto length = static_cast<double>(std::max<std::int64_t>(1, run.steps - warmup));
+  const double share = std::min(1.0, static_cast<double>(t - warmup) / length);
+  if (options.name == ScheduleName::Cosine) {
+    return options.final_lr +
+           (peak - options.final_lr) * 0.5 * (1 + std::cos(std::numbers::pi * share));
   }
-  if (options_.name == ScheduleName::Linear) {
-    return peak_ + (options_.final_lr - peak_) * share;
+  if (options.name == ScheduleName::Linear) {
+    return peak + (options.final_lr - peak) * share;
   }
-  if (options_.name == ScheduleName::Step) {
-    double rate = peak_;
-    for (const double milestone : options_.milestones) {
+  if (options.name == ScheduleName::Step) {
+    double rate = peak;
+    for (const double milestone : options.milestones) {
       if (share >= milestone) {
-        rate *= options_.step_factor;
+        rate *= options.step_factor;
       }
     }
     return rate;
   }
-  return peak_;
+  return peak;
 }
 
 }  // namespace abtrain::optim

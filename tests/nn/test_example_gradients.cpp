@@ -217,7 +217,7 @@ TEST(ExampleGradients, InBf16) {
   model->compute_in({at::kBFloat16, 0});
   const at::Tensor want = reference(*model, trained, images, labels);
   loss_of(*model, images, labels, &tape).backward();
-  EXPECT_EQ(tape.maps().front().gradient->scalar_type(), at::kBFloat16);
+  EXPECT_EQ(tape.maps.front().gradient->scalar_type(), at::kBFloat16);
   expect_gradients(ExampleGradients(tape, trained), trained, want, 0.05);
 }
 
@@ -255,7 +255,7 @@ TEST(ExampleGradients, WantEachParameterOnce) {
   trained.pop_back();
   loss_of(*model, images, labels, &tape).backward();
   EXPECT_ANY_THROW(ExampleGradients(tape, trained));  // two passes
-  tape.clear();
+  tape.maps.clear();
   loss_of(*model, images, labels, &tape).backward();
   EXPECT_EQ(ExampleGradients(tape, trained).size(), 2);
 }

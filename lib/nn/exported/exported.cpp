@@ -43,14 +43,20 @@ class Exported : public Layer {
   // `sizes`: of an example; empty if batches have the shape that the graph takes.
   Exported(const std::string& path, std::vector<std::int64_t> sizes)
       : path_(path), sizes_(std::move(sizes)) {
-    const ExportArchive archive(path);
-    graph_ = read_graph(archive);
-    for (const GraphNode& node : graph_.nodes) {
-      steps_.push_back({node, weight_use(node)});
-    }
     form_.library = "the exported model";
-    make_tensors(archive);
-    make_steps();
+    const ExportArchive archive(path);
+    try {
+      graph_ = read_graph(archive);
+      for (const GraphNode& node : graph_.nodes) {
+        steps_.push_back({node, weight_use(node)});
+      }
+      make_tensors(archive);
+      make_steps();
+    } catch (const c10::Error& error) {
+      archive.damaged(first_line(error));
+    } catch (const std::out_of_range&) {
+      archive.damaged("an operator has other arguments than expected");
+    }
   }
 
   at::Tensor forward(const at::Tensor& given, const Pass& pass) override {
@@ -365,31 +371,19 @@ Architecture exported(const ModelOptions& options, const data::ExampleShape& sha
   ABT_CHECK(
       options.file, Config,
       "model.file: expected the .pt2 file of the model, as abtrain.save_model() writes it");
-  const std::string path = *options.file;
-  std::unique_ptr<Exported> layers;
-  try {
-    layers = std::make_unique<Exported>(path, shape.sizes);
-  } catch (const c10::Error& error) {
-    throw Error(
-        ErrorKind::DamagedData, formatted("{}: damaged export: {}", path, first_line(error)));
-  } catch (const std::out_of_range&) {
-    throw Error(
-        ErrorKind::DamagedData,
-        formatted("{}: damaged export: an operator has other arguments than expected", path));
-  }
-  check_shape(path, layers->graph(), shape);
-  Architecture architecture;
-  architecture.keep_dense = layers->keep_dense();
-  architecture.file = layers->file_form();
-  architecture.initial = [archive = std::shared_ptr<ExportArchive>(),
-                          path](const std::string& name) mutable {
-    if (archive == nullptr) {
-      archive = std::make_shared<ExportArchive>(path);
-    }
-    return archive->read(name);
-  };
-  architecture.layers = std::move(layers);
-  return architecture;
+  auto layers = std::make_unique<Exported>(*options.file, shape.sizes);
+  check_shape(*options.file, layers->graph(), shape);
+  const std::vector<std::string> keep_dense = layers->keep_dense();
+  const FileForm form = layers->file_form();
+  return {
+      std::move(layers), keep_dense, nullptr, form,
+      [archive = std::shared_ptr<ExportArchive>(),
+       path = *options.file](const std::string& name) mutable {
+        if (archive == nullptr) {
+          archive = std::make_shared<ExportArchive>(path);
+        }
+        return archive->read(name);
+      }};
 }
 
 }  // namespace abtrain::nn
