@@ -5,13 +5,12 @@
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <numeric>
 #include <utility>
 
 #include "ops/bf16_product.h"
@@ -97,7 +96,7 @@ void iterate_on_gram(
 }  // namespace
 
 void NewtonSchulz::apply(
-    const std::vector<at::Tensor>& matrices, double scale, at::ScalarType precision) {
+    const std::vector<at::Tensor>& matrices, double scale, at::ScalarType precision) const {
   if (matrices.empty() || matrices.front().numel() == 0) {
     return;
   }
@@ -112,15 +111,15 @@ void NewtonSchulz::apply(
 
 // Each step changes the matrix in place. The Gram matrix is that of the short
 // side.
-void NewtonSchulz::in_bf16(const std::vector<at::Tensor>& matrices, double scale) {
+void NewtonSchulz::in_bf16(const std::vector<at::Tensor>& matrices, double scale) const {
   const at::Tensor& first = matrices.front();
   const std::int64_t side = std::min(first.size(0), first.size(1));
   const at::Tensor gram = at::empty({side, side}, first.options().requires_grad(false));
   for (const at::Tensor& matrix : matrices) {
     matrix.div_(norms_of(matrix));
     const at::Tensor x = matrix.size(0) <= matrix.size(1) ? matrix : matrix.t();
-    for (std::int64_t step = 1; step <= steps_; ++step) {
-      const double factor = step == steps_ ? scale : 1;
+    for (std::int64_t step = 1; step <= steps; ++step) {
+      const double factor = step == steps ? scale : 1;
       const at::Tensor rounded = x.to(at::kBFloat16);
       ops::bf16_product(rounded, rounded.t(), gram);
       const at::Tensor square = gram.to(at::kBFloat16);
@@ -132,25 +131,25 @@ void NewtonSchulz::in_bf16(const std::vector<at::Tensor>& matrices, double scale
   }
 }
 
-void NewtonSchulz::one_by_one(const std::vector<at::Tensor>& matrices, double scale) {
+void NewtonSchulz::one_by_one(const std::vector<at::Tensor>& matrices, double scale) const {
   const at::Tensor& first = matrices.front();
   const std::int64_t side = std::min(first.size(0), first.size(1));
   // Multiplications: 4 side * numel + 34 side^3, against 20 and 10 of them.
   const bool on_gram = 2 * first.numel() > 3 * side * side;
-  std::vector<std::vector<std::int64_t>> sizes(on_gram ? 5 : 3, {side, side});
-  sizes[0] = first.sizes().vec();
-  auto views = scratch(sizes, first.options());
+  const at::TensorOptions options = first.options().requires_grad(false);
+  const auto square = [&] { return at::empty({side, side}, options); };
+  at::Tensor x = at::empty(first.sizes(), options);
   for (const at::Tensor& matrix : matrices) {
-    at::div_out(views[0], matrix, norms_of(matrix));
+    at::div_out(x, matrix, norms_of(matrix));
     if (on_gram) {
-      iterate_on_gram(views[0], matrix, {views[1], views[2], views[3], views[4]}, steps_, scale);
+      iterate_on_gram(x, matrix, {square(), square(), square(), square()}, steps, scale);
     } else {
-      matrix.copy_(iterate(views[0], matrix, views[1], views[2], steps_, scale));
+      matrix.copy_(iterate(x, matrix, square(), square(), steps, scale));
     }
   }
 }
 
-void NewtonSchulz::together(const std::vector<at::Tensor>& matrices, double scale) {
+void NewtonSchulz::together(const std::vector<at::Tensor>& matrices, double scale) const {
   const std::int64_t rows = matrices.front().size(0);
   const std::int64_t columns = matrices.front().size(1);
   const std::int64_t side = std::min(rows, columns);
@@ -160,35 +159,15 @@ void NewtonSchulz::together(const std::vector<at::Tensor>& matrices, double scal
     const std::size_t count = std::min(most, matrices.size() - begin);
     const auto n = static_cast<std::int64_t>(count);
     const at::TensorList batch(&matrices[begin], count);
-    const auto views = scratch(
-        {{n, rows, columns}, {n, rows, columns}, {n, side, side}, {n, side, side}},
-        matrices.front().options().dtype(at::kBFloat16));
-    at::_foreach_copy_(views[0].unbind(), batch);
-    views[0].div_(norms_of(views[0]));
+    const at::TensorOptions options =
+        matrices.front().options().dtype(at::kBFloat16).requires_grad(false);
+    const at::Tensor x = at::empty({n, rows, columns}, options);
+    at::_foreach_copy_(x.unbind(), batch);
+    x.div_(norms_of(x));
+    const at::Tensor gram = at::empty({n, side, side}, options);
     at::_foreach_copy_(
-        batch, iterate(views[0], views[1], views[2], views[3], steps_, scale).unbind());
+        batch, iterate(x, at::empty_like(x), gram, at::empty_like(gram), steps, scale).unbind());
   }
-}
-
-std::vector<at::Tensor> NewtonSchulz::scratch(
-    const std::vector<std::vector<std::int64_t>>& sizes, const at::TensorOptions& options) {
-  constexpr std::int64_t kAligned = 128;  // elements, as products like them
-  std::vector<std::int64_t> offsets = {0};
-  std::vector<std::int64_t> numels;
-  for (const auto& size : sizes) {
-    numels.push_back(
-        std::accumulate(size.begin(), size.end(), std::int64_t{1}, std::multiplies<>()));
-    offsets.push_back(offsets.back() + (numels.back() + kAligned - 1) / kAligned * kAligned);
-  }
-  if (!scratch_.defined() || scratch_.numel() < offsets.back() ||
-      scratch_.dtype() != options.dtype() || scratch_.device() != options.device()) {
-    scratch_ = at::empty({offsets.back()}, options.requires_grad(false));
-  }
-  std::vector<at::Tensor> views;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    views.push_back(scratch_.narrow(0, offsets[i], numels[i]).view(sizes[i]));
-  }
-  return views;
 }
 
 }  // namespace abtrain::optim

@@ -14,31 +14,22 @@
 
 namespace abtrain::optim {
 
-class NewtonSchulz {
- public:
-  explicit NewtonSchulz(std::int64_t steps = 5) : steps_(steps) {}
+struct NewtonSchulz {
+  std::int64_t steps = 5;
 
   // Replaces each matrix by `scale` times its orthogonalization: together() on
   // a GPU; on the CPU in_bf16() with the precision kBFloat16, else one_by_one().
   // All are fp32, row-major, of one shape and on one device. The host does not
-  // wait. Scratch is kept for the next call.
-  void apply(const std::vector<at::Tensor>& matrices, double scale, at::ScalarType precision);
+  // wait.
+  void apply(const std::vector<at::Tensor>& matrices, double scale, at::ScalarType precision) const;
 
   // Products of factors in bf16 with sums in fp32, on the CPU.
-  void in_bf16(const std::vector<at::Tensor>& matrices, double scale);
+  void in_bf16(const std::vector<at::Tensor>& matrices, double scale) const;
   // The other two forms, on any device. together(): batched products in bf16.
-  void together(const std::vector<at::Tensor>& matrices, double scale);
+  void together(const std::vector<at::Tensor>& matrices, double scale) const;
   // One matrix after the other, in fp32; long ones by their Gram matrices, two
   // to three times as fast.
-  void one_by_one(const std::vector<at::Tensor>& matrices, double scale);
-
- private:
-  // Views of scratch of these shapes, one after the other.
-  std::vector<at::Tensor> scratch(
-      const std::vector<std::vector<std::int64_t>>& sizes, const at::TensorOptions& options);
-
-  std::int64_t steps_;
-  at::Tensor scratch_;  // flat
+  void one_by_one(const std::vector<at::Tensor>& matrices, double scale) const;
 };
 
 }  // namespace abtrain::optim
