@@ -6,6 +6,7 @@
 #include "base/named.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
+#include "nn/model.h"
 
 namespace abtrain::nn {
 
@@ -167,7 +168,7 @@ bool can_scale(const ModelOptions& options) {
          (options.name != "mlp" || !options.hidden.empty());
 }
 
-Architecture build(const ModelOptions& options, const data::ExampleShape& shape) {
+std::unique_ptr<Model> make_model(const ModelOptions& options, const data::ExampleShape& shape) {
   const Family& family = find_named(kFamilies, options.name, "model.name");
   const bool is_text = shape.context > 0;
   ABT_CHECK(
@@ -179,7 +180,7 @@ Architecture build(const ModelOptions& options, const data::ExampleShape& shape)
       "model.name: {} predicts a label for each token, but the data set has one for all {} tokens "
       "of an example",
       options.name, shape.context);
-  return family.build(options, shape, family.sizes);
+  return std::make_unique<Model>(family.build(options, shape, family.sizes));
 }
 
 }  // namespace abtrain::nn

@@ -68,10 +68,6 @@ struct Architecture {
 std::vector<std::string> model_names();
 // False if `model.width` changes nothing: the model has only a classifier.
 bool can_scale(const ModelOptions& options);
-// Throws Error(Config) for an unknown name or a shape that the family cannot
-// take.
-Architecture build(const ModelOptions& options, const data::ExampleShape& shape);
-
 // Adds a dropout layer if model.drop_rate is above 0.
 void add_dropout(Sequential& layers, const ModelOptions& options);
 

@@ -70,7 +70,7 @@ struct Precision {
 // The settings of a forward pass.
 struct Pass {
   bool training = false;
-  at::Generator random;  // for dropout; needed only if something is dropped
+  at::Generator random = {};  // for dropout; needed only if something is dropped
   Tape* tape = nullptr;  // where Linear and conv layers record the pass
   // If above 0, batch norms normalize by the batch even if the pass does not
   // train, and running statistics go this share of the way to the batch's.

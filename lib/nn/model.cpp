@@ -198,10 +198,8 @@ void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {
       b.tensor->zero_();
     }
   }
-  Pass pass;
-  pass.precision = precision_;
-  pass.statistics_share = 1.0 / static_cast<double>(k + 1);
-  architecture_.layers->forward(inputs, pass);
+  const double share = 1.0 / static_cast<double>(k + 1);
+  architecture_.layers->forward(inputs, {.statistics_share = share, .precision = precision_});
 }
 
 void Model::seed_dropout(std::uint64_t seed) {
@@ -228,10 +226,6 @@ std::string layer_list(const Model& model) {
   std::vector<std::string> layers;
   std::ranges::transform(model.weights(), std::back_inserter(layers), &NamedWeight::layer);
   return join(layers, ", ");
-}
-
-std::unique_ptr<Model> make_model(const ModelOptions& options, const data::ExampleShape& shape) {
-  return std::make_unique<Model>(build(options, shape));
 }
 
 std::vector<int> weight_positions(const Model& model) {

@@ -6,7 +6,6 @@
 #include <c10/core/Contiguity.h>
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -32,17 +31,6 @@ bool fill_memory(at::IntArrayRef sizes, at::IntArrayRef strides) {
 
 }  // namespace
 
-void Slice::add(const Slice& from, std::size_t i) {
-  indices.push_back(from.indices[i]);
-  values.push_back(from.values[i]);
-  gradients.push_back(from.gradients[i]);
-  steps.push_back(from.steps[i]);
-  moments.resize(from.moments.size());
-  for (std::size_t k = 0; k < moments.size(); ++k) {
-    moments[k].push_back(from.moments[k][i]);
-  }
-}
-
 ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool trained, int moments)
     : parameters_(std::move(parameters)), offsets_{0} {
   const at::NoGradGuard no_grad;
@@ -64,7 +52,6 @@ ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool traine
     at::Tensor view = view_of(values_, offsets_[i], source.sizes(), source.strides());
     view.copy_(source);
     strides_.push_back(view.strides().vec());
-    all_.indices.push_back(i);
     all_.values.push_back(values_.narrow(0, offsets_[i], view.numel()));
     tensor = view;
     tensor.set_requires_grad(trained);
@@ -86,19 +73,28 @@ ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool traine
     }
     all_.steps.push_back(steps_.select(0, static_cast<std::int64_t>(i)));
     tensor.mutable_grad() = view_of(gradients_, offsets_[i], tensor.sizes(), tensor.strides());
-    slice_of(parameters_[i]).add(all_, i);
+    add_to_slice(i);
   }
 }
 
-Slice& ParameterBlock::slice_of(const ParameterRef& p) {
+void ParameterBlock::add_to_slice(std::size_t i) {
+  const ParameterRef& p = parameters_[i];
   const bool is_matrix = (p.tensor->dim() == 2 || p.tensor->dim() == 4) && p.tensor->numel() > 0;
-  const auto slice = std::ranges::find_if(slices_, [&](const Slice& s) {
+  auto slice = std::ranges::find_if(slices_, [&](const Slice& s) {
     return s.decays == p.decays && s.is_factor == p.is_factor && s.is_matrix == is_matrix;
   });
-  return slice != slices_.end()
-             ? *slice
-             : slices_.emplace_back(
-                   Slice{.decays = p.decays, .is_factor = p.is_factor, .is_matrix = is_matrix});
+  if (slice == slices_.end()) {
+    slice = slices_.insert(
+        slice, {.decays = p.decays, .is_factor = p.is_factor, .is_matrix = is_matrix});
+    slice->moments.resize(all_.moments.size());
+  }
+  slice->indices.push_back(i);
+  slice->values.push_back(all_.values[i]);
+  slice->gradients.push_back(all_.gradients[i]);
+  slice->steps.push_back(all_.steps[i]);
+  for (std::size_t k = 0; k < all_.moments.size(); ++k) {
+    slice->moments[k].push_back(all_.moments[k][i]);
+  }
 }
 
 void ParameterBlock::zero_gradients() {
@@ -165,22 +161,19 @@ void ParameterBlock::forget(const std::string& name) {
 
 void ParameterBlock::adopt(const ParameterBlock& old) {
   const at::NoGradGuard no_grad;
-  std::unordered_map<std::string, std::size_t> index;
-  for (std::size_t i = 0; i < old.all_.steps.size(); ++i) {
-    index.emplace(old.parameters_[i].name, i);
-  }
   for (std::size_t i = 0; i < all_.steps.size(); ++i) {
-    const auto found = index.find(parameters_[i].name);
-    if (found == index.end() || parameters_[i].is_factor ||
-        old.all_.values[found->second].sizes() != all_.values[i].sizes()) {
+    const auto found = std::ranges::find(old.parameters_, parameters_[i].name, &ParameterRef::name);
+    const auto j = static_cast<std::size_t>(found - old.parameters_.begin());
+    if (j >= old.all_.steps.size() || parameters_[i].is_factor ||
+        old.all_.values[j].sizes() != all_.values[i].sizes()) {
       continue;
     }
     ABT_ASSERT(
-        old.strides_[found->second] == strides_[i],
-        "{} lies in memory in another order than its moments", parameters_[i].name);
-    all_.steps[i].copy_(old.all_.steps[found->second]);
+        old.strides_[j] == strides_[i], "{} lies in memory in another order than its moments",
+        parameters_[i].name);
+    all_.steps[i].copy_(old.all_.steps[j]);
     for (std::size_t k = 0; k < all_.moments.size(); ++k) {
-      all_.moments[k][i].copy_(old.all_.moments[k][found->second]);
+      all_.moments[k][i].copy_(old.all_.moments[k][j]);
     }
   }
 }

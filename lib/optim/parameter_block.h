@@ -32,9 +32,6 @@ struct Slice {
   std::vector<std::size_t> indices = {};  // in the block
   std::vector<at::Tensor> values = {}, gradients = {}, steps = {};
   std::vector<std::vector<at::Tensor>> moments = {};
-
-  // Adds element i of another slice.
-  void add(const Slice& from, std::size_t i);
 };
 
 class ParameterBlock {
@@ -110,8 +107,8 @@ class ParameterBlock {
   void forget(const std::string& name);
 
  private:
-  // The slice that the parameter belongs to, which is made if it is the first of it.
-  Slice& slice_of(const ParameterRef& p);
+  // Adds a parameter, whose views are made, to the slice of those that are trained like it.
+  void add_to_slice(std::size_t i);
   void lay_out(std::size_t index, const std::vector<std::int64_t>& strides);
 
   std::vector<ParameterRef> parameters_;

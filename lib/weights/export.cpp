@@ -57,11 +57,11 @@ std::string export_run(const config::RunOptions& configured, const ExportOptions
   check_output(options.output, {path}, options.force);
   const auto model = nn::make_model(configured.model, shape_of_run(configured, path));
   load_model(path, *model);
-  ModelForm form;
-  form.names = options.names.value_or(configured.model.names);
-  form.merged = options.merged;
-  form.dtype = state::float_type(state::stored_dtype(options.dtype)).value();
-  form.about = about_of(path);
+  const ModelForm form{
+      .names = options.names.value_or(configured.model.names),
+      .merged = options.merged,
+      .dtype = state::float_type(state::stored_dtype(options.dtype)).value(),
+      .about = about_of(path)};
   const std::uint64_t bytes = save_model(options.output, *model, form);
   const std::int64_t dense = model->dense_parameters();
   const std::int64_t stored = form.merged ? dense : model->stored_parameters();
