@@ -60,20 +60,20 @@ std::unique_ptr<Layer> flatten() {
 }
 
 void Sequential::add(std::string name, std::unique_ptr<Layer> layer) {
-  entries_.push_back({std::move(name), std::move(layer)});
+  layers_.emplace_back(std::move(name), std::move(layer));
 }
 
 at::Tensor Sequential::forward(const at::Tensor& input, const Pass& pass) {
   at::Tensor x = input;
-  for (const Entry& entry : entries_) {
-    x = entry.layer->forward(x, pass);
+  for (const auto& [name, layer] : layers_) {
+    x = layer->forward(x, pass);
   }
   return x;
 }
 
 void Sequential::list(const std::string& prefix, NamedTensors& tensors) {
-  for (const Entry& entry : entries_) {
-    entry.layer->list(entry.name.empty() ? prefix : prefix + entry.name + ".", tensors);
+  for (const auto& [name, layer] : layers_) {
+    layer->list(name.empty() ? prefix : prefix + name + ".", tensors);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nn/init.h"
@@ -114,11 +115,7 @@ class Sequential : public Layer {
   void list(const std::string& prefix, NamedTensors& tensors) override;
 
  protected:
-  struct Entry {
-    std::string name;
-    std::unique_ptr<Layer> layer;
-  };
-  std::vector<Entry> entries_;
+  std::vector<std::pair<std::string, std::unique_ptr<Layer>>> layers_;  // with their names
 };
 
 }  // namespace abtrain::nn

@@ -35,32 +35,28 @@ class Branch : public Layer {
 }  // namespace
 
 at::Tensor Rotary::turned(const at::Tensor& x) {
+  const std::int64_t tokens = x.size(2);
   const std::int64_t half = x.size(3) / 2;
-  prepare(x.size(2), half, x.options());
+  const auto type = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  if (!cos_.defined() || cos_.size(0) != tokens || cos_.device() != x.device() ||
+      cos_.scalar_type() != type) {
+    constexpr double kBase = 10000;
+    const auto exact = x.options().dtype(at::kDouble);
+    const at::Tensor speed = at::pow(kBase, at::arange(half, exact) / -static_cast<double>(half));
+    const at::Tensor angle = at::outer(at::arange(tokens, exact), speed);
+    cos_ = angle.cos().to(type);
+    sin_ = angle.sin().to(type);
+  }
   const at::Tensor first = x.narrow(3, 0, half);
   const at::Tensor second = x.narrow(3, half, half);
   return at::cat({first * cos_ - second * sin_, second * cos_ + first * sin_}, 3)
       .to(x.scalar_type());
 }
 
-void Rotary::prepare(std::int64_t tokens, std::int64_t half, const at::TensorOptions& like) {
-  const auto type = like.dtype() == at::kDouble ? at::kDouble : at::kFloat;
-  if (cos_.defined() && cos_.size(0) == tokens && cos_.device() == like.device() &&
-      cos_.scalar_type() == type) {
-    return;
-  }
-  constexpr double kBase = 10000;
-  const auto exact = like.dtype(at::kDouble);
-  const at::Tensor speed = at::pow(kBase, at::arange(half, exact) / -static_cast<double>(half));
-  const at::Tensor angle = at::outer(at::arange(tokens, exact), speed);
-  cos_ = angle.cos().to(type);
-  sin_ = angle.sin().to(type);
-}
-
 at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
   std::vector<at::Tensor> qkv;
-  for (std::size_t i = 0; i + 1 < entries_.size(); ++i) {
-    qkv.push_back(entries_[i].layer->forward(input, pass));
+  for (std::size_t i = 0; i + 1 < layers_.size(); ++i) {
+    qkv.push_back(layers_[i].second->forward(input, pass));
   }
   if (qkv.size() == 1) {
     qkv = at::chunk(qkv[0], 3, 2);
@@ -74,7 +70,7 @@ at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
   }
   const at::Tensor mixed =
       at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, /*dropout_p=*/0, causal_);
-  return entries_.back().layer->forward(mixed.transpose(1, 2).reshape(input.sizes()), pass);
+  return layers_.back().second->forward(mixed.transpose(1, 2).reshape(input.sizes()), pass);
 }
 
 std::unique_ptr<Layer> normal_linear(

@@ -17,8 +17,7 @@ class Rotary {
   at::Tensor turned(const at::Tensor& x);
 
  private:
-  void prepare(std::int64_t tokens, std::int64_t half, const at::TensorOptions& like);
-  at::Tensor cos_, sin_;  // tokens x d/2
+  at::Tensor cos_, sin_;  // tokens x d/2, of the last call
 };
 
 // Multi-head self-attention. If `causal`, each token attends to itself and to

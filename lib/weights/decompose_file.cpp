@@ -323,7 +323,7 @@ class FileDecomposer {
         return;
       }
       const auto factors = matrix.factors(row.rank, row.dtype);
-      row.error = factors.error;
+      row.error = matrix.error_of(factors);
       stream_->add(row.name + ".A", factors.a);
       stream_->add(row.name + ".B", factors.b);
     });

@@ -77,21 +77,21 @@ double DecomposedMatrix::norm() const {
       std::numeric_limits<double>::max());
 }
 
-DecomposedMatrix::Factors DecomposedMatrix::factors(
-    std::int64_t rank, const std::string& dtype) const {
-  const at::ScalarType type = state::float_type(dtype).value();
-  Factors factors{{}, {}, 0};
+linalg::LowRankPair DecomposedMatrix::factors(std::int64_t rank, const std::string& dtype) const {
+  linalg::LowRankPair factors;
   if (by_gram_) {
-    const linalg::LowRankPair pair = by_gram_->factors(w_, rank);
-    factors = {pair.a.to(type), pair.b.to(type), 0};
+    factors = by_gram_->factors(w_, rank);
   } else {
     const int half = exponent_ / 2;
     const at::Tensor root = exact_->s.slice(0, 0, rank).sqrt();
     const at::Tensor a = exact_->u.slice(1, 0, rank) * root;
     const at::Tensor b = (exact_->v.slice(1, 0, rank) * root).t();
-    factors.a = (a * std::ldexp(1.0, half)).to(type).contiguous();
-    factors.b = (b * std::ldexp(1.0, exponent_ - half)).to(type).contiguous();
+    factors = {
+        (a * std::ldexp(1.0, half)).contiguous(),
+        (b * std::ldexp(1.0, exponent_ - half)).contiguous()};
   }
+  const at::ScalarType type = state::float_type(dtype).value();
+  factors = {factors.a.to(type), factors.b.to(type)};
   const auto is_held = [&](const at::Tensor& factor) {
     return at::isfinite(factor).all().item<bool>() &&
            (spectrum_.singular_values.front() == 0 ||
@@ -102,12 +102,11 @@ DecomposedMatrix::Factors DecomposedMatrix::factors(
       "tensor '{}': its factors are beyond what {} can hold; use --keep-dense "
       "or another --dtype",
       name_, dtype);
-  factors.error = measured_error(factors);
   return factors;
 }
 
 // Takes a few rows at a time, in float64 and in the decomposition's scale.
-double DecomposedMatrix::measured_error(const Factors& factors) const {
+double DecomposedMatrix::error_of(const linalg::LowRankPair& factors) const {
   constexpr std::int64_t kNumbers = 1 << 16;
   const std::int64_t rows = std::max<std::int64_t>(1, kNumbers / w_.size(1));
   const double down = std::ldexp(1.0, -(exponent_ / 2));

@@ -27,17 +27,13 @@ class DecomposedMatrix {
   // Frobenius norm, capped at the largest double.
   double norm() const;
 
-  struct Factors {
-    at::Tensor a;
-    at::Tensor b;
-    double error;  // ||W - A B|| / ||W||, measured on the rounded factors
-  };
-  // Throws Error(Diverged) if `dtype` (such as "F16") cannot hold them.
-  Factors factors(std::int64_t rank, const std::string& dtype) const;
+  // In `dtype` (such as "F16"). Throws Error(Diverged) if it cannot hold them.
+  linalg::LowRankPair factors(std::int64_t rank, const std::string& dtype) const;
+  // ||W - A B|| / ||W||, measured on factors as they were rounded.
+  double error_of(const linalg::LowRankPair& factors) const;
 
  private:
   void decompose();
-  double measured_error(const Factors& factors) const;
 
   std::string name_;
   at::Tensor w_;      // m x n, m >= n, in its own dtype

@@ -49,8 +49,7 @@ void check_fresh(const std::vector<std::string>& patterns, const nn::Model& mode
 // A model's file, whichever library named its tensors.
 class Reader {
  public:
-  Reader(const std::string& path, const nn::Model& model)
-      : path_(path), file_(path), model_(model) {}
+  Reader(const std::string& path, const nn::Model& model) : file_(path), model_(model) {}
 
   void load(const std::string& own_name, nn::Weight& w) {
     const nn::TorchvisionName name = name_in_file(own_name);
@@ -101,7 +100,7 @@ class Reader {
         "{} does not fit the model: '{}' is not equal to '{}', of which this "
         "model has only one; expected a model whose head is not tied "
         "(model.tied=false)",
-        path_, there, of);
+        file_.path(), there, of);
   }
   // Tensors that nothing has asked for belong to another model, as in PyTorch's
   // strict load_state_dict.
@@ -115,7 +114,7 @@ class Reader {
     for (const std::string& name : file_.names()) {
       ABT_CHECK(
           known_.contains(name) || name.ends_with(".num_batches_tracked") || is_ignored(name),
-          DamagedData, "{} does not fit the model: tensor '{}' is unexpected", path_, name);
+          DamagedData, "{} does not fit the model: tensor '{}' is unexpected", file_.path(), name);
     }
   }
 
@@ -168,8 +167,8 @@ class Reader {
     const std::string shape = file_.metadata("shape:" + name);
     ABT_CHECK(
         shape == state::shape_text(sizes), DamagedData,
-        "{} does not fit the model: tensor '{}' has shape {}, expected {}", path_, name, shape,
-        state::shape_text(sizes));
+        "{} does not fit the model: tensor '{}' has shape {}, expected {}", file_.path(), name,
+        shape, state::shape_text(sizes));
     const Sizes count = file_.shape(name + ".indices");
     const at::Tensor places = file_.read_integers(name + ".indices", count).to(at::kLong);
     const at::Tensor values = file_.read(name + ".values", count);
@@ -185,12 +184,11 @@ class Reader {
         ascends, DamagedData,
         "{}: damaged model file: '{}.indices' is not an ascending list of "
         "positions among {} numbers",
-        path_, name, numel);
+        file_.path(), name, numel);
     dense.view({-1}).index_copy_(0, places, values);
     return dense;
   }
 
-  const std::string path_;
   state::SafetensorsFile file_;
   const nn::Model& model_;
   std::set<std::string> known_;

@@ -132,11 +132,8 @@ c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& wanted, std::op
       return c10::List<double>(std::vector<double>(copies, item.toDouble()));
     }
     if (value.isIntList() && list->getElementType()->kind() == c10::TypeKind::FloatType) {
-      c10::List<double> numbers;
-      for (const std::int64_t x : value.toIntVector()) {
-        numbers.push_back(static_cast<double>(x));
-      }
-      return numbers;
+      const std::vector<std::int64_t> whole = value.toIntVector();
+      return std::vector<double>(whole.begin(), whole.end());
     }
   }
   return value;

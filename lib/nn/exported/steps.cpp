@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <string_view>
 
 #include "base/error.h"
@@ -329,9 +328,8 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
     return compute(
         node, [=](const Frame& frame) { return c10::IValue(gelu_tanh(frame.tensor_of(first))); });
   }
-  static const std::set<std::string> kDropouts = {
-      "aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_"};
-  if (kDropouts.contains(node.target)) {
+  if (node.target.starts_with("aten::dropout") ||
+      node.target.starts_with("aten::feature_dropout")) {
     return make_dropout(node);
   }
   if (node.target == "aten::scaled_dot_product_attention" && rate_of(node, "dropout_p") > 0) {
