@@ -9,19 +9,25 @@
 //
 //   Tape tape;
 //   loss_of(model.forward(images, /*training=*/true, &tape)).backward();
-//   at::Tensor products = ExampleGradients(tape, trained).products();
+//   at::Tensor products = example_gradients(tape, trained)->products();
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "nn/example_map.h"
 #include "nn/model.h"
 #include "nn/tape.h"
 
 namespace abtrain::nn {
+
+// A trained parameter and its offset in flat vectors.
+struct Placed {
+  at::Tensor tensor;
+  std::int64_t offset = 0;
+};
 
 // The gradients of the examples of a batch, whether they are built or not.
 // Vectors are flat.
@@ -39,29 +45,13 @@ class UnitGradients {
   virtual void differences(const at::Tensor& rows) const = 0;
 };
 
-class ExampleGradients : public UnitGradients {
- public:
-  static constexpr std::int64_t kScratch = std::int64_t{64} << 20;
-
-  // Construct after the backward pass. `trained`: the parameters that count.
-  // Keeps up to `scratch` bytes of built gradients, and works in pieces of at
-  // most as many bytes (but at least one pair of examples or one channel).
-  // Throws std::logic_error if a parameter is not on the tape exactly once.
-  ExampleGradients(
-      const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch = kScratch);
-
-  std::int64_t size() const override {
-    return examples_;
-  }
-  at::Tensor products() const override;
-  at::Tensor products(const at::Tensor& vector) const override;
-  void add(const at::Tensor& vector, const at::Tensor& coefficients) const override;
-  void differences(const at::Tensor& rows) const override;
-
- private:
-  std::int64_t examples_ = 0;
-  std::vector<ExampleMap> maps_;
-};
+// Call after the backward pass. `trained`: the parameters that count. Keeps up to
+// `scratch` bytes of built gradients, and works in pieces of at most as many
+// bytes (but at least one pair of examples or one channel). Throws
+// std::logic_error if a parameter is not on the tape exactly once.
+inline constexpr std::int64_t kExampleScratch = std::int64_t{64} << 20;
+std::unique_ptr<UnitGradients> example_gradients(
+    const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch = kExampleScratch);
 
 // True if all parameters of the model are weights and biases of Linear and
 // ungrouped convolution layers. Otherwise each example's gradient takes a pass

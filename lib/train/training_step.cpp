@@ -151,7 +151,7 @@ void TrainingStep::record_examples(const nn::Tape& tape) {
   for (std::size_t i = 0; i < block.parameters().size(); ++i) {
     trained.push_back({*block.parameters()[i].tensor, block.offset(i)});
   }
-  in_.examples->step(nn::ExampleGradients(tape, trained));
+  in_.examples->step(*nn::example_gradients(tape, trained));
 }
 
 void TrainingStep::pass_one_by_one() {

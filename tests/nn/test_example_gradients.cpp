@@ -34,7 +34,7 @@ double error(const at::Tensor& got, const at::Tensor& want) {
 }
 
 void expect_gradients(
-    const ExampleGradients& got, const std::vector<Placed>& trained, const at::Tensor& want,
+    const UnitGradients& got, const std::vector<Placed>& trained, const at::Tensor& want,
     double tolerance) {
   const std::int64_t batch = want.size(0);
   ASSERT_EQ(got.size(), batch);
@@ -79,10 +79,9 @@ void check(
     const at::Tensor want = reference(model, trained, images, labels);
     Tape tape;
     loss_of(model, images, labels, &tape).backward();
-    for (const std::int64_t scratch :
-         {ExampleGradients::kScratch, std::int64_t{20'000}, std::int64_t{1}}) {
+    for (const std::int64_t scratch : {kExampleScratch, std::int64_t{20'000}, std::int64_t{1}}) {
       SCOPED_TRACE(formatted("batch {}, scratch {}", batch, scratch));
-      expect_gradients(ExampleGradients(tape, trained, scratch), trained, want, tolerance);
+      expect_gradients(*example_gradients(tape, trained, scratch), trained, want, tolerance);
     }
   }
 }
@@ -218,7 +217,7 @@ TEST(ExampleGradients, InBf16) {
   const at::Tensor want = reference(*model, trained, images, labels);
   loss_of(*model, images, labels, &tape).backward();
   EXPECT_EQ(tape.maps.front().gradient->scalar_type(), at::kBFloat16);
-  expect_gradients(ExampleGradients(tape, trained), trained, want, 0.05);
+  expect_gradients(*example_gradients(tape, trained), trained, want, 0.05);
 }
 
 // Parameters that are trained but not asked for count nowhere.
@@ -234,7 +233,7 @@ TEST(ExampleGradients, OfSomeParameters) {
     std::vector<Placed> some = trained;
     some.erase(some.begin() + static_cast<std::ptrdiff_t>(left_out));
     expect_gradients(
-        ExampleGradients(tape, some), some, reference(*model, some, images, labels), 1e-10);
+        *example_gradients(tape, some), some, reference(*model, some, images, labels), 1e-10);
   }
 }
 
@@ -246,18 +245,18 @@ TEST(ExampleGradients, WantEachParameterOnce) {
   const at::Tensor labels = at::randint(3, {2}, at::kLong);
   Tape tape;
   const at::Tensor loss = loss_of(*model, images, labels, &tape);
-  EXPECT_ANY_THROW(ExampleGradients(tape, trained));  // before backward
+  EXPECT_ANY_THROW(example_gradients(tape, trained));  // before backward
   loss.backward();
-  const ExampleGradients ready(tape, trained);
-  EXPECT_ANY_THROW(ready.add(at::zeros({numel(trained)}), at::zeros({3})));
+  const auto ready = example_gradients(tape, trained);
+  EXPECT_ANY_THROW(ready->add(at::zeros({numel(trained)}), at::zeros({3})));
   trained.push_back({at::zeros({2}), 0});
-  EXPECT_ANY_THROW(ExampleGradients(tape, trained));
+  EXPECT_ANY_THROW(example_gradients(tape, trained));
   trained.pop_back();
   loss_of(*model, images, labels, &tape).backward();
-  EXPECT_ANY_THROW(ExampleGradients(tape, trained));  // two passes
+  EXPECT_ANY_THROW(example_gradients(tape, trained));  // two passes
   tape.maps.clear();
   loss_of(*model, images, labels, &tape).backward();
-  EXPECT_EQ(ExampleGradients(tape, trained).size(), 2);
+  EXPECT_EQ(example_gradients(tape, trained)->size(), 2);
 }
 
 }  // namespace
