@@ -16,8 +16,7 @@ Architecture softmax(const ModelOptions& options, const data::ExampleShape& shap
   auto layers = std::make_unique<Sequential>();
   layers->add("flatten", flatten());
   add_dropout(*layers, options);
-  layers->add(
-      "fc", std::make_unique<Linear>(shape.channels * shape.height * shape.width, shape.classes));
+  layers->add("fc", linear(shape.channels * shape.height * shape.width, shape.classes));
   return {std::move(layers), {"fc"}};
 }
 
@@ -44,7 +43,7 @@ Architecture stack_of(
         index, shape.height, shape.width, stages.size());
     ++index;
     const std::int64_t out = scaled(channels, options);
-    layers->add(formatted("conv{}", index), std::make_unique<Conv2d>(in, out, conv));
+    layers->add(formatted("conv{}", index), conv2d(in, out, conv));
     layers->add(formatted("conv_relu{}", index), relu());
     layers->add(formatted("pool{}", index), max_pool(2, 2));
     const std::int64_t growth = 2 * conv.padding - (conv.kernel - 1);
@@ -57,14 +56,14 @@ Architecture stack_of(
   index = 1;
   for (const std::int64_t features : hidden) {
     const std::int64_t out = scaled(features, options);
-    layers->add(formatted("fc{}", index), std::make_unique<Linear>(in, out));
+    layers->add(formatted("fc{}", index), linear(in, out));
     layers->add(formatted("relu{}", index), relu());
     in = out;
     ++index;
   }
   add_dropout(*layers, options);
   const std::string classifier = formatted("fc{}", index);
-  layers->add(classifier, std::make_unique<Linear>(in, shape.classes));
+  layers->add(classifier, linear(in, shape.classes));
   std::vector<std::string> keep_dense(stages.empty() ? 0 : 1, "conv1");
   keep_dense.push_back(classifier);
   return {std::move(layers), keep_dense};

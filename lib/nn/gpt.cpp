@@ -161,7 +161,7 @@ Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, c
   for (std::int64_t i = 0; i < depth; ++i) {
     layers->add(formatted("h.{}", i), gpt_block(features, heads, end, options));
   }
-  layers->add("ln_f", std::make_unique<LayerNorm>(features, kGptEps));
+  layers->add("ln_f", layer_norm(features, kGptEps));
   Architecture architecture;
   if (options.tied) {
     layers->add("", std::make_unique<TiedHead>(tokens));

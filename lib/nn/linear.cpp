@@ -19,23 +19,6 @@ at::ScalarType product_type(
   return precision.type != at::kFloat && pays ? precision.type : weight.scalar_type();
 }
 
-WeightLayer::WeightLayer(Weight weight, bool bias, const LayerInit& init)
-    : weight_(std::move(weight)), init_(init) {
-  if (bias) {
-    bias_ = at::zeros({weight_.out_features()});
-  }
-}
-
-void WeightLayer::list(const std::string& prefix, NamedTensors& tensors) {
-  tensors.weight(prefix + "weight", weight_, init_.weight);
-  if (bias_.defined()) {
-    tensors.parameter(prefix + "bias", bias_, false, init_.bias);
-  }
-}
-
-Linear::Linear(std::int64_t in, std::int64_t out, bool bias, std::optional<LayerInit> init)
-    : WeightLayer(Weight({out, in}), bias, init.value_or(uniform_by_fan_in(in))) {}
-
 namespace {
 
 // What a pass over so many `positions` (weight.h) computes in.
@@ -145,14 +128,55 @@ at::Tensor apply_conv(
   return linear(inner, weight.outer, bias, type, pass.tape).permute({0, 3, 1, 2});
 }
 
-Conv2d::Conv2d(std::int64_t in, std::int64_t out, ConvOptions options)
-    : WeightLayer(
-          Weight({out, in / options.groups, options.kernel, options.kernel}, options.groups > 1),
-          options.bias, options.init.value_or(he_normal(out * options.kernel * options.kernel))),
-      window_{
-          .stride = {options.stride, options.stride},
-          .padding = {options.padding, options.padding},
-          .groups = options.groups,
-          .grows_input = options.grows_input} {}
+namespace {
+
+class WeightLayer : public Layer {
+ public:
+  // With a window it convolves.
+  WeightLayer(
+      Weight weight, bool bias, const LayerInit& init, const std::optional<Window>& window = {})
+      : weight_(std::move(weight)), init_(init), window_(window) {
+    if (bias) {
+      bias_ = at::zeros({weight_.out_features()});
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    return window_ ? apply_conv(weight_, bias_, input, *window_, pass)
+                   : apply_linear(weight_, bias_, input, pass);
+  }
+  void list(const std::string& prefix, NamedTensors& tensors) override {
+    tensors.weight(prefix + "weight", weight_, init_.weight);
+    if (bias_.defined()) {
+      tensors.parameter(prefix + "bias", bias_, false, init_.bias);
+    }
+  }
+
+ private:
+  Weight weight_;
+  at::Tensor bias_;
+  LayerInit init_;
+  std::optional<Window> window_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> linear(
+    std::int64_t in, std::int64_t out, bool bias, std::optional<LayerInit> init) {
+  return std::make_unique<WeightLayer>(
+      Weight({out, in}), bias, init.value_or(uniform_by_fan_in(in)));
+}
+
+std::unique_ptr<Layer> conv2d(std::int64_t in, std::int64_t out, const ConvOptions& options) {
+  const Window window{
+      .stride = {options.stride, options.stride},
+      .padding = {options.padding, options.padding},
+      .groups = options.groups,
+      .grows_input = options.grows_input};
+  return std::make_unique<WeightLayer>(
+      Weight({out, in / options.groups, options.kernel, options.kernel}, options.groups > 1),
+      options.bias, options.init.value_or(he_normal(out * options.kernel * options.kernel)),
+      window);
+}
 
 }  // namespace abtrain::nn

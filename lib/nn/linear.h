@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "nn/layer.h"
@@ -34,29 +35,10 @@ at::Tensor apply_conv(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Window& window,
     const Pass& pass);
 
-// What both have.
-class WeightLayer : public Layer {
- public:
-  void list(const std::string& prefix, NamedTensors& tensors) override;
-
- protected:
-  WeightLayer(Weight weight, bool bias, const LayerInit& init);
-  Weight weight_;
-  at::Tensor bias_;
-
- private:
-  LayerInit init_;
-};
-
-// Maps `in` features to `out`. Initialized as PyTorch does, unless `init` is
-// given.
-class Linear : public WeightLayer {
- public:
-  Linear(std::int64_t in, std::int64_t out, bool bias = true, std::optional<LayerInit> init = {});
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    return apply_linear(weight_, bias_, input, pass);
-  }
-};
+// A layer that maps `in` features to `out`. Initialized as PyTorch does, unless
+// `init` is given.
+std::unique_ptr<Layer> linear(
+    std::int64_t in, std::int64_t out, bool bias = true, std::optional<LayerInit> init = {});
 
 struct ConvOptions {
   std::int64_t kernel = 3;
@@ -68,15 +50,6 @@ struct ConvOptions {
   std::optional<LayerInit> init = {};  // default: He normal by fan-out
 };
 
-class Conv2d : public WeightLayer {
- public:
-  Conv2d(std::int64_t in, std::int64_t out, ConvOptions options);
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    return apply_conv(weight_, bias_, input, window_, pass);
-  }
-
- private:
-  Window window_;
-};
+std::unique_ptr<Layer> conv2d(std::int64_t in, std::int64_t out, const ConvOptions& options = {});
 
 }  // namespace abtrain::nn

@@ -11,7 +11,7 @@ namespace {
 
 std::unique_ptr<Layer> conv(
     std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
-  return std::make_unique<Conv2d>(
+  return conv2d(
       in, out,
       ConvOptions{.kernel = kernel, .stride = stride, .padding = kernel / 2, .bias = false});
 }
@@ -47,7 +47,7 @@ std::unique_ptr<Layer> body_of(
                        bool last) {
     const std::string number = std::to_string(index++);
     body->add("conv" + number, conv(from, to, kernel, step));
-    body->add("bn" + number, std::make_unique<BatchNorm2d>(to));
+    body->add("bn" + number, batch_norm(to));
     if (!last) {
       body->add("relu" + number, relu());
     }
@@ -73,7 +73,7 @@ Architecture resnet(
   std::int64_t in = scaled(64, options);
   auto layers = std::make_unique<Sequential>();
   layers->add("conv1", cifar ? conv(shape.channels, in, 3) : conv(shape.channels, in, 7, 2));
-  layers->add("bn1", std::make_unique<BatchNorm2d>(in));
+  layers->add("bn1", batch_norm(in));
   layers->add("relu", relu());
   if (!cifar) {
     layers->add("maxpool", max_pool(3, 2, 1));
@@ -88,7 +88,7 @@ Architecture resnet(
       if (stride > 1 || in != out) {
         shortcut = std::make_unique<Sequential>();
         shortcut->add("0", conv(in, out, 1, stride));
-        shortcut->add("1", std::make_unique<BatchNorm2d>(out));
+        shortcut->add("1", batch_norm(out));
       }
       stage->add(
           std::to_string(b),
@@ -100,7 +100,7 @@ Architecture resnet(
   }
   layers->add("avgpool", average_pool());
   add_dropout(*layers, options);
-  layers->add("fc", std::make_unique<Linear>(in, shape.classes));
+  layers->add("fc", linear(in, shape.classes));
   return {std::move(layers), {"conv1", "fc"}};
 }
 

@@ -75,7 +75,7 @@ at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
 
 std::unique_ptr<Layer> normal_linear(
     std::int64_t in, std::int64_t out, bool bias, double deviation) {
-  return std::make_unique<Linear>(in, out, bias, normal(deviation));
+  return linear(in, out, bias, normal(deviation));
 }
 
 std::unique_ptr<Layer> transformer_block(
@@ -84,7 +84,7 @@ std::unique_ptr<Layer> transformer_block(
   auto block = std::make_unique<Sequential>();
   const auto add = [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
     auto branch = std::make_unique<Sequential>();
-    branch->add(norm, std::make_unique<LayerNorm>(form.features, form.eps));
+    branch->add(norm, layer_norm(form.features, form.eps));
     branch->add(name, std::move(layer));
     block->add("", std::make_unique<Branch>(std::move(branch), drop));
   };

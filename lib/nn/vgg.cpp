@@ -13,7 +13,7 @@ constexpr Sizes kChannels = {64, 128, 256, 512, 512};
 
 // Max pooling follows each stage.
 std::unique_ptr<Layer> features_of(
-    const Sizes& stages, bool batch_norm, const ModelOptions& options,
+    const Sizes& stages, bool normalizes, const ModelOptions& options,
     const data::ExampleShape& shape) {
   ABT_CHECK(
       shape.height >= 32 && shape.width >= 32, Config,
@@ -29,9 +29,9 @@ std::unique_ptr<Layer> features_of(
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     const std::int64_t out = scaled(kChannels[stage], options);
     for (int i = 0; i < stages[stage]; ++i) {
-      add(std::make_unique<Conv2d>(in, out, ConvOptions{.bias = !batch_norm}));
-      if (batch_norm) {
-        add(std::make_unique<BatchNorm2d>(out));
+      add(conv2d(in, out, ConvOptions{.bias = !normalizes}));
+      if (normalizes) {
+        add(batch_norm(out));
       }
       add(relu());
       in = out;
@@ -59,18 +59,15 @@ Architecture vgg(const ModelOptions& options, const data::ExampleShape& shape, c
   auto layers = std::make_unique<Sequential>();
   layers->add("features", features_of(sizes, false, options, shape));
   auto head = std::make_unique<Sequential>();
-  head->add(
-      "fc1", std::make_unique<Conv2d>(
-                 in, hidden, ConvOptions{.kernel = 7, .padding = 0, .grows_input = true}));
+  head->add("fc1", conv2d(in, hidden, ConvOptions{.kernel = 7, .padding = 0, .grows_input = true}));
   head->add("act1", relu());
   add_dropout(*head, options);
-  head->add(
-      "fc2", std::make_unique<Conv2d>(hidden, hidden, ConvOptions{.kernel = 1, .padding = 0}));
+  head->add("fc2", conv2d(hidden, hidden, ConvOptions{.kernel = 1, .padding = 0}));
   head->add("act2", relu());
   layers->add("pre_logits", std::move(head));
   layers->add("pool", average_pool());
   add_dropout(*layers, options);
-  layers->add("head.fc", std::make_unique<Linear>(hidden, shape.classes, true, normal(0.01)));
+  layers->add("head.fc", linear(hidden, shape.classes, true, normal(0.01)));
   return {std::move(layers), {"features.0", "head.fc"}, torchvision_vgg_name};
 }
 
@@ -82,7 +79,7 @@ Architecture vgg_small(
   add_dropout(*layers, options);
   layers->add(
       "classifier",
-      std::make_unique<Linear>(
+      linear(
           scaled(kChannels.back(), options) * (shape.height / 32) * (shape.width / 32),
           shape.classes));
   return {std::move(layers), {"features.0", "classifier"}};

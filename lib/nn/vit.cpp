@@ -40,28 +40,27 @@ class Embedding : public Layer {
   Embedding(std::int64_t channels, std::int64_t features, std::int64_t patch, std::int64_t patches)
       : token_(at::zeros({1, 1, features})),
         places_(at::zeros({1, 1 + patches, features})),
-        patch_(
+        patch_(conv2d(
             channels, features,
-            ConvOptions{
-                .kernel = patch,
-                .stride = patch,
-                .padding = 0,
-                .init = uniform_by_fan_in(channels * patch * patch)}) {}
+            {.kernel = patch,
+             .stride = patch,
+             .padding = 0,
+             .init = uniform_by_fan_in(channels * patch * patch)})) {}
 
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    const at::Tensor patches = patch_.forward(input, pass).flatten(2).transpose(1, 2);
+    const at::Tensor patches = patch_->forward(input, pass).flatten(2).transpose(1, 2);
     return at::cat({token_.expand({input.size(0), -1, -1}), patches}, 1) + places_;
   }
   void list(const std::string& prefix, NamedTensors& tensors) override {
     constexpr double kTokenDeviation = 1e-6;
     tensors.parameter(prefix + "cls_token", token_, false, {Init::Kind::Normal, kTokenDeviation});
     tensors.parameter(prefix + "pos_embed", places_, false, {Init::Kind::Normal, kDeviation});
-    patch_.list(prefix + "patch_embed.proj.", tensors);
+    patch_->list(prefix + "patch_embed.proj.", tensors);
   }
 
  private:
   at::Tensor token_, places_;
-  Conv2d patch_;
+  std::unique_ptr<Layer> patch_;
 };
 
 TorchvisionName torchvision_vit_name(const std::string& name) {
@@ -109,7 +108,7 @@ Architecture vit(const ModelOptions& options, const data::ExampleShape& shape, c
   }
   layers->add(
       "", std::make_unique<Function>([](const at::Tensor& tokens) { return tokens.select(1, 0); }));
-  layers->add("norm", std::make_unique<LayerNorm>(features, kEps));
+  layers->add("norm", layer_norm(features, kEps));
   add_dropout(*layers, options);
   layers->add("head", normal_linear(features, shape.classes));
   return {std::move(layers), {"patch_embed.proj", "head"}, torchvision_vit_name};

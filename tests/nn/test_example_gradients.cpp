@@ -95,23 +95,23 @@ void factor(Model& model, std::int64_t rank) {
 // Linear layers with in-place ReLUs on B x T x 6, then the mean of the tokens.
 std::unique_ptr<Model> token_model() {
   Layers layers;
-  layers.emplace_back("fc1", std::make_unique<Linear>(6, 8));
+  layers.emplace_back("fc1", linear(6, 8));
   layers.emplace_back("relu1", relu());
-  layers.emplace_back("fc2", std::make_unique<Linear>(8, 5, false));
+  layers.emplace_back("fc2", linear(8, 5, false));
   layers.emplace_back("relu2", relu());
   layers.emplace_back(
       "mean", std::make_unique<Function>([](const at::Tensor& x) { return x.mean(1); }));
-  layers.emplace_back("fc3", std::make_unique<Linear>(5, 3));
+  layers.emplace_back("fc3", linear(5, 3));
   return of_layers(std::move(layers));
 }
 
 // One convolution with a ReLU on its output.
 std::unique_ptr<Model> conv_model(std::int64_t in, const ConvOptions& options) {
   Layers layers;
-  layers.emplace_back("conv", std::make_unique<Conv2d>(in, 5, options));
+  layers.emplace_back("conv", conv2d(in, 5, options));
   layers.emplace_back("relu", relu());
   layers.emplace_back("pool", average_pool());
-  layers.emplace_back("fc", std::make_unique<Linear>(5, 3));
+  layers.emplace_back("fc", linear(5, 3));
   return of_layers(std::move(layers));
 }
 

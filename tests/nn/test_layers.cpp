@@ -30,9 +30,9 @@ Pass training(std::uint64_t seed) {
 // timm's ConvMlp: small inputs are grown to the kernel.
 TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
   for (const bool factored : {false, true}) {
-    Conv2d layer(3, 5, {.kernel = 7, .padding = 0, .grows_input = true});
+    const auto layer = conv2d(3, 5, {.kernel = 7, .padding = 0, .grows_input = true});
     NamedTensors tensors;
-    layer.list("", tensors);
+    layer->list("", tensors);
     Weight& w = *tensors.weights[0].weight;
     *tensors.parameters[0].tensor = at::randn({5});
     if (factored) {
@@ -51,7 +51,7 @@ TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
     for (const std::int64_t side : {1, 2, 7, 9}) {
       const at::Tensor x = at::randn({2, 3, side, side}).contiguous(at::MemoryFormat::ChannelsLast);
       const std::int64_t grown = std::max<std::int64_t>(7, side);
-      const at::Tensor got = layer.forward(x, {});
+      const at::Tensor got = layer->forward(x, {});
       const at::Tensor want = at::conv2d(
           at::adaptive_avg_pool2d(x, {grown, grown}), w.merged(), *tensors.parameters[0].tensor);
       EXPECT_LT(distance(got, want) / want.abs().max().item<double>(), 1e-5) << side;
@@ -64,9 +64,9 @@ TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
 
 // The shortcut of a ResNet's stage.
 TEST(StridedPointwiseConvolution, HasTheGradientsOfFloat64) {
-  Conv2d layer(4, 8, {.kernel = 1, .stride = 2, .padding = 0, .bias = false});
+  const auto layer = conv2d(4, 8, {.kernel = 1, .stride = 2, .padding = 0, .bias = false});
   NamedTensors tensors;
-  layer.list("", tensors);
+  layer->list("", tensors);
   const at::Tensor weight = at::randn({8, 4, 1, 1});
   const at::Tensor images = at::randn({4, 4, 14, 14});
   const auto gradients_in = [&](at::ScalarType dtype) {
@@ -74,7 +74,7 @@ TEST(StridedPointwiseConvolution, HasTheGradientsOfFloat64) {
         images.to(dtype).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
     tensors.weights[0].weight->set_dense(
         weight.to(dtype).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_());
-    const at::Tensor y = layer.forward(x, {});
+    const at::Tensor y = layer->forward(x, {});
     EXPECT_EQ(y.sizes(), at::IntArrayRef({4, 8, 7, 7}));
     (y * y).sum().backward();
     return std::pair(
@@ -87,9 +87,9 @@ TEST(StridedPointwiseConvolution, HasTheGradientsOfFloat64) {
 }
 
 TEST(GroupedConvolution, StaysDense) {
-  Conv2d layer(6, 9, {.groups = 3});
+  const auto layer = conv2d(6, 9, {.groups = 3});
   NamedTensors tensors;
-  layer.list("", tensors);
+  layer->list("", tensors);
   Weight& w = *tensors.weights[0].weight;
   EXPECT_TRUE(w.is_fixed());
   EXPECT_EQ(w.sizes(), (std::vector<std::int64_t>{9, 2, 3, 3}));
@@ -97,7 +97,7 @@ TEST(GroupedConvolution, StaysDense) {
   const at::Tensor x = at::randn({2, 6, 5, 5});
   EXPECT_LT(
       distance(
-          layer.forward(x, {}),
+          layer->forward(x, {}),
           at::conv2d(
               x, w.dense, *tensors.parameters[0].tensor, at::IntArrayRef({1, 1}),
               at::IntArrayRef({1, 1}), at::IntArrayRef({1, 1}), 3)),
@@ -171,11 +171,11 @@ TEST(Models, DropPathDropsInTrainingOnly) {
 }
 
 TEST(LayerNorm, IsTheFormula) {
-  LayerNorm layer(6, 1e-6);
+  const auto layer = layer_norm(6, 1e-6);
   const at::Tensor x = at::randn({2, 3, 6});
   const at::Tensor centered = x - x.mean(-1, true);
   const at::Tensor want = centered / (centered.pow(2).mean(-1, true) + 1e-6).sqrt();
-  EXPECT_LT(distance(layer.forward(x, {}), want), 1e-5);
+  EXPECT_LT(distance(layer->forward(x, {}), want), 1e-5);
 }
 
 }  // namespace

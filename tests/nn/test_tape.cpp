@@ -55,17 +55,18 @@ TEST(Tapes, SeeGradientsBeforeAReluInPlace) {
   };
   for (const std::int64_t rank : {0, 2}) {
     for (const bool bias : {false, true}) {
-      Linear linear(6, 4, bias);
-      train(linear, rank);
-      check_layer(linear, at::randn({3, 6}));
-      check_layer(linear, at::randn({3, 5, 6}));
-      Conv2d conv(2, 4, {.bias = bias});
-      train(conv, rank);
-      check_layer(conv, at::randn({3, 2, 5, 5}));
-      Conv2d head(2, 4, {.kernel = 3, .padding = 0, .bias = bias, .grows_input = true});
-      train(head, rank);
-      check_layer(head, at::randn({3, 2, 1, 1}));
-      check_layer(head, at::randn({3, 2, 2, 2}));
+      const auto rows = linear(6, 4, bias);
+      train(*rows, rank);
+      check_layer(*rows, at::randn({3, 6}));
+      check_layer(*rows, at::randn({3, 5, 6}));
+      const auto conv = conv2d(2, 4, {.bias = bias});
+      train(*conv, rank);
+      check_layer(*conv, at::randn({3, 2, 5, 5}));
+      const auto head =
+          conv2d(2, 4, {.kernel = 3, .padding = 0, .bias = bias, .grows_input = true});
+      train(*head, rank);
+      check_layer(*head, at::randn({3, 2, 1, 1}));
+      check_layer(*head, at::randn({3, 2, 2, 2}));
     }
   }
 }
@@ -111,7 +112,7 @@ TEST(Models, HaveExampleGradientsOrMixExamples) {
     EXPECT_TRUE(mixes(name)) << name;
   }
   Layers grouped;
-  grouped.emplace_back("conv", std::make_unique<Conv2d>(4, 4, ConvOptions{.groups = 2}));
+  grouped.emplace_back("conv", conv2d(4, 4, ConvOptions{.groups = 2}));
   EXPECT_FALSE(has_example_gradients(*of_layers(std::move(grouped))));
 }
 

@@ -68,11 +68,11 @@ TEST_P(Shapes, FactoredLayerEqualsTheDenseOne) {
     const bool conv = sizes.size() == 4;
     std::unique_ptr<Layer> layer;
     if (conv) {
-      layer = std::make_unique<Conv2d>(
+      layer = conv2d(
           sizes[1], sizes[0],
           ConvOptions{.kernel = sizes[2], .stride = stride, .padding = sizes[2] / 2});
     } else {
-      layer = std::make_unique<Linear>(sizes[1], sizes[0]);
+      layer = linear(sizes[1], sizes[0]);
     }
     NamedTensors tensors;
     layer->list("", tensors);
@@ -115,15 +115,15 @@ TEST_P(Shapes, FactoredLayerEqualsTheDenseOne) {
 }
 
 TEST(Layers, AFrozenFactorGetsNoGradientAndLetsItThrough) {
-  Linear layer(6, 9);
+  const auto layer = linear(6, 9);
   NamedTensors tensors;
-  layer.list("", tensors);
+  layer->list("", tensors);
   Weight& w = *tensors.weights[0].weight;
   for (const Factor frozen : {Factor::A, Factor::B}) {
     w.factor(Factor::A) = at::randn({9, 2}).set_requires_grad(frozen != Factor::A);
     w.factor(Factor::B) = at::randn({2, 6}).set_requires_grad(frozen != Factor::B);
     at::Tensor x = at::randn({4, 6}).requires_grad_();
-    layer.forward(x, {true, {}}).sum().backward();
+    layer->forward(x, {true, {}}).sum().backward();
     EXPECT_FALSE(w.factor(frozen).grad().defined());
     EXPECT_TRUE(w.factor(frozen == Factor::A ? Factor::B : Factor::A).grad().defined());
     EXPECT_GT(x.grad().abs().sum().item<float>(), 0);

@@ -43,10 +43,10 @@ constexpr double kBias = -0.25;
 // Dropout would throw: the model has no generator.
 std::unique_ptr<nn::Model> norms_only() {
   auto layers = std::make_unique<nn::Sequential>();
-  layers->add("first", std::make_unique<nn::BatchNorm2d>(kChannels));
+  layers->add("first", nn::batch_norm(kChannels));
   layers->add("relu", nn::relu());
   layers->add("drop", std::make_unique<nn::Dropout>(0.5));
-  layers->add("second", std::make_unique<nn::BatchNorm2d>(kChannels));
+  layers->add("second", nn::batch_norm(kChannels));
   layers->add("pool", nn::average_pool());
   nn::Architecture net;
   net.layers = std::move(layers);
