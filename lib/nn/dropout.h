@@ -2,6 +2,9 @@
 // workers.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
 #include "nn/layer.h"
 
 namespace abtrain::nn {
@@ -15,15 +18,6 @@ at::Tensor dropped(
 // others by 1 / (1 - rate) (Srivastava et al. 2014). `whole_examples`: the same
 // for all elements of an example at once, which in a residual branch is
 // stochastic depth (Huang et al. 2016).
-class Dropout : public Layer {
- public:
-  explicit Dropout(double rate, bool whole_examples = false)
-      : rate_(rate), whole_examples_(whole_examples) {}
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
-
- private:
-  double rate_;
-  bool whole_examples_;
-};
+std::unique_ptr<Layer> dropout(double rate, bool whole_examples = false);
 
 }  // namespace abtrain::nn

@@ -130,7 +130,7 @@ constexpr Family kFamilies[] = {
 
 void add_dropout(Sequential& layers, const ModelOptions& options) {
   if (options.drop_rate > 0) {
-    layers.add("drop", std::make_unique<Dropout>(options.drop_rate));
+    layers.add("drop", dropout(options.drop_rate));
   }
 }
 

@@ -18,10 +18,9 @@ namespace {
 
 class Branch : public Layer {
  public:
-  Branch(std::unique_ptr<Layer> branch, const Dropout& drop)
-      : branch_(std::move(branch)), drop_(drop) {}
+  explicit Branch(std::unique_ptr<Layer> branch) : branch_(std::move(branch)) {}
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    return input + drop_.forward(branch_->forward(input, pass), pass);
+    return input + branch_->forward(input, pass);
   }
   void list(const std::string& prefix, NamedTensors& tensors) override {
     branch_->list(prefix, tensors);
@@ -29,12 +28,11 @@ class Branch : public Layer {
 
  private:
   std::unique_ptr<Layer> branch_;
-  Dropout drop_;
 };
 
 }  // namespace
 
-at::Tensor Rotary::turned(const at::Tensor& x) {
+at::Tensor Attention::turned(const at::Tensor& x) {
   const std::int64_t tokens = x.size(2);
   const std::int64_t half = x.size(3) / 2;
   const auto type = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -65,8 +63,8 @@ at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
     x = x.view({input.size(0), input.size(1), heads_, input.size(2) / heads_}).transpose(1, 2);
   }
   if (rotary_) {
-    qkv[0] = turns_.turned(qkv[0]);
-    qkv[1] = turns_.turned(qkv[1]);
+    qkv[0] = turned(qkv[0]);
+    qkv[1] = turned(qkv[1]);
   }
   const at::Tensor mixed =
       at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, /*dropout_p=*/0, causal_);
@@ -80,13 +78,13 @@ std::unique_ptr<Layer> normal_linear(
 
 std::unique_ptr<Layer> transformer_block(
     const BlockForm& form, std::unique_ptr<Layer> attention, std::unique_ptr<Layer> mlp) {
-  const Dropout drop(form.drop_rate, form.whole_examples);
   auto block = std::make_unique<Sequential>();
   const auto add = [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
     auto branch = std::make_unique<Sequential>();
     branch->add(norm, layer_norm(form.features, form.eps));
     branch->add(name, std::move(layer));
-    block->add("", std::make_unique<Branch>(std::move(branch), drop));
+    branch->add("", dropout(form.drop_rate, form.whole_examples));
+    block->add("", std::make_unique<Branch>(std::move(branch)));
   };
   add(form.attention_norm, "attn", std::move(attention));
   add(form.mlp_norm, "mlp", std::move(mlp));

@@ -9,17 +9,6 @@
 
 namespace abtrain::nn {
 
-// Turns the pairs (i, i + d/2) of a head's d features by the angle position *
-// 10000^(-2i/d) (Su et al. 2021). In fp32 where `x` has fewer bits.
-class Rotary {
- public:
-  // `x`: B x heads x tokens x d.
-  at::Tensor turned(const at::Tensor& x);
-
- private:
-  at::Tensor cos_, sin_;  // tokens x d/2, of the last call
-};
-
 // Multi-head self-attention. If `causal`, each token attends to itself and to
 // those before it; otherwise, to all. If `rotary`, queries and keys are turned.
 // Add the layer of queries, keys and values, or one for each of them; then the
@@ -31,9 +20,14 @@ class Attention : public Sequential {
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
 
  private:
+  // Turns the pairs (i, i + d/2) of a head's d features by the angle position *
+  // 10000^(-2i/d) (Su et al. 2021). In fp32 where `x`, B x heads x tokens x d,
+  // has fewer bits.
+  at::Tensor turned(const at::Tensor& x);
+
   std::int64_t heads_;
   bool causal_, rotary_;
-  Rotary turns_;
+  at::Tensor cos_, sin_;  // of those angles, tokens x d/2, as in the last call
 };
 
 // A linear layer whose initial weights have this standard deviation.
@@ -48,7 +42,7 @@ struct BlockForm {
   std::int64_t features;
   double eps;           // of the norms
   double drop_rate;     // at the end of each branch
-  bool whole_examples;  // see Dropout
+  bool whole_examples;  // see dropout()
 };
 std::unique_ptr<Layer> transformer_block(
     const BlockForm& form, std::unique_ptr<Layer> attention, std::unique_ptr<Layer> mlp);

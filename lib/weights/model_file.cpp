@@ -54,7 +54,7 @@ class Reader {
   void load(const std::string& own_name, nn::Weight& w) {
     const nn::TorchvisionName name = name_in_file(own_name);
     know(name.name);
-    const StoredWeight form(model_, own_name, w, name.flat);
+    const StoredWeight form{w, name.flat, model_.file_form().is_transposed(own_name)};
     if (!file_.has(name.name + ".A")) {
       const at::Tensor stored =
           file_.has(name.name + ".indices")

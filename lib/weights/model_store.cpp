@@ -87,7 +87,7 @@ class Store {
   void add_weight(const nn::NamedWeight& named) {
     const nn::Weight& w = *named.weight;
     const nn::TorchvisionName name = renamed(named.name);
-    const StoredWeight stored(model_, named.name, w, name.flat);
+    const StoredWeight stored{w, name.flat, model_.file_form().is_transposed(named.name)};
     if (w.is_factored() && !form_.merged) {
       const linalg::LowRankPair pair = stored.in_file(w.pair());
       add(name.name + ".A", pair.a);

@@ -9,11 +9,10 @@
 
 namespace abtrain::weights {
 
-class StoredWeight {
- public:
-  // `name`: the model's own; `flat`: as torchvision stores it.
-  StoredWeight(
-      const nn::Model& model, const std::string& name, const nn::Weight& weight, bool flat);
+struct StoredWeight {
+  const nn::Weight& weight;
+  bool flat;        // as torchvision stores it
+  bool transposed;  // as FileForm says
 
   std::vector<std::int64_t> sizes() const;
   // From O x I (x kh x kw) to the file's layout, and back.
@@ -24,12 +23,8 @@ class StoredWeight {
   linalg::LowRankPair in_file(const linalg::LowRankPair& pair) const;
   // The dimension along which parts of a weight follow each other.
   std::int64_t output_dimension() const {
-    return transposed_ ? 1 : 0;
+    return transposed ? 1 : 0;
   }
-
- private:
-  const nn::Weight& weight_;
-  bool flat_, transposed_;
 };
 
 }  // namespace abtrain::weights

@@ -105,29 +105,29 @@ TEST(GroupedConvolution, StaysDense) {
 }
 
 TEST(Dropout, KeepsTheMeanAndDropsItsShare) {
-  Dropout layer(0.25);
+  const auto layer = dropout(0.25);
   const at::Tensor x = at::ones({1000, 100});
-  const at::Tensor y = layer.forward(x, training(7));
+  const at::Tensor y = layer->forward(x, training(7));
   const double dropped = y.eq(0).sum().item<double>() / 1e5;
   EXPECT_NEAR(dropped, 0.25, 4 * std::sqrt(0.25 * 0.75 / 1e5));
   EXPECT_EQ(y.max().item<float>(), 1 / 0.75F);
-  EXPECT_TRUE(at::equal(layer.forward(x, {}), x));
+  EXPECT_TRUE(at::equal(layer->forward(x, {}), x));
 }
 
 TEST(Dropout, FollowsItsSeed) {
-  Dropout layer(0.5);
+  const auto layer = dropout(0.5);
   const at::Tensor x = at::ones({64, 64});
-  EXPECT_TRUE(at::equal(layer.forward(x, training(1)), layer.forward(x, training(1))));
-  EXPECT_FALSE(at::equal(layer.forward(x, training(1)), layer.forward(x, training(2))));
+  EXPECT_TRUE(at::equal(layer->forward(x, training(1)), layer->forward(x, training(1))));
+  EXPECT_FALSE(at::equal(layer->forward(x, training(1)), layer->forward(x, training(2))));
 }
 
 TEST(Dropout, WithoutAGeneratorIsAFault) {
-  EXPECT_ANY_THROW(Dropout(0.5).forward(at::ones({2}), {true, {}}));
+  EXPECT_ANY_THROW(dropout(0.5)->forward(at::ones({2}), {true, {}}));
 }
 
 TEST(Dropout, DropsWholeExamples) {
-  Dropout layer(0.2, /*whole_examples=*/true);
-  const at::Tensor y = layer.forward(at::ones({5000, 3, 2}), training(3)).flatten(1);
+  const auto layer = dropout(0.2, /*whole_examples=*/true);
+  const at::Tensor y = layer->forward(at::ones({5000, 3, 2}), training(3)).flatten(1);
   const at::Tensor low = y.amin(1);
   EXPECT_TRUE(at::equal(low, y.amax(1)));
   EXPECT_NEAR(low.eq(0).sum().item<double>() / 5000, 0.2, 4 * std::sqrt(0.2 * 0.8 / 5000));

@@ -45,7 +45,7 @@ std::unique_ptr<nn::Model> norms_only() {
   auto layers = std::make_unique<nn::Sequential>();
   layers->add("first", nn::batch_norm(kChannels));
   layers->add("relu", nn::relu());
-  layers->add("drop", std::make_unique<nn::Dropout>(0.5));
+  layers->add("drop", nn::dropout(0.5));
   layers->add("second", nn::batch_norm(kChannels));
   layers->add("pool", nn::average_pool());
   nn::Architecture net;
