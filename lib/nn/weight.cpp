@@ -8,8 +8,6 @@
 
 #include <utility>
 
-#include "base/error.h"
-
 namespace abtrain::nn {
 
 namespace {
@@ -26,13 +24,6 @@ at::Tensor from_rows(const at::Tensor& rows, const std::vector<std::int64_t>& si
 }
 
 }  // namespace
-
-Weight::Weight(std::vector<std::int64_t> sizes, bool fixed)
-    : sizes_(std::move(sizes)), fixed_(fixed) {
-  ABT_ASSERT(
-      sizes_.size() == 2 || sizes_.size() == 4, "a weight has 2 or 4 dimensions, not {}",
-      sizes_.size());
-}
 
 std::int64_t Weight::in_features() const {
   return c10::multiply_integers(sizes_.begin() + 1, sizes_.end());

@@ -14,7 +14,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "linalg/svd.h"
@@ -25,10 +25,10 @@ enum class Factor { A, B };
 
 class Weight {
  public:
-  Weight() = default;
   // sizes: O x I, or O x I x kh x kw. Weights that are `fixed` (grouped
   // convolutions) are never factored.
-  Weight(std::vector<std::int64_t> sizes, bool fixed = false);
+  explicit Weight(std::vector<std::int64_t> sizes, bool fixed = false)
+      : sizes_(std::move(sizes)), fixed_(fixed) {}
 
   const std::vector<std::int64_t>& sizes() const {
     return sizes_;
@@ -107,7 +107,7 @@ class Weight {
     return (which == Factor::A) == transposed();
   }
   std::vector<std::int64_t> sizes_;
-  bool fixed_ = false;
+  bool fixed_;
 };
 
 // A view of a contiguous run of numbers as a tensor: 4-D sizes are laid out O x
