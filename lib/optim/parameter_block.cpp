@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/Contiguity.h>
 
 #include <algorithm>
 #include <utility>
@@ -24,9 +23,21 @@ at::Tensor view_of(
 
 // Whether a tensor of these strides fills its memory without gaps or overlaps.
 bool fill_memory(at::IntArrayRef sizes, at::IntArrayRef strides) {
-  return strides.size() == sizes.size() &&
-         std::ranges::all_of(strides, [](std::int64_t stride) { return stride >= 0; }) &&
-         c10::_compute_non_overlapping_and_dense(sizes, strides);
+  if (strides.size() != sizes.size() ||
+      std::ranges::any_of(strides, [](std::int64_t stride) { return stride < 0; })) {
+    return false;
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] != 1) {
+      dimensions.emplace_back(strides[d], sizes[d]);
+    }
+  }
+  std::ranges::sort(dimensions);
+  std::int64_t expected = 1;
+  return std::ranges::all_of(dimensions, [&](const auto& dimension) {
+    return dimension.first == std::exchange(expected, expected * dimension.second);
+  });
 }
 
 }  // namespace

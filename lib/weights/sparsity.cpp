@@ -9,7 +9,7 @@ namespace abtrain::weights {
 
 namespace {
 
-std::int64_t nonzero(const at::Tensor& tensor) {
+std::int64_t nonzero_count(const at::Tensor& tensor) {
   return at::count_nonzero(tensor.detach()).item<std::int64_t>();
 }
 
@@ -29,8 +29,9 @@ nlohmann::ordered_json sparsity_json(const nn::Model& model, const std::string& 
     const nn::Weight& w = *named.weight;
     const std::int64_t numel =
         w.is_factored() ? w.pair().a.numel() + w.pair().b.numel() : w.dense.numel();
-    const std::int64_t left =
-        w.is_factored() ? nonzero(w.pair().a) + nonzero(w.pair().b) : nonzero(w.dense);
+    const std::int64_t left = w.is_factored()
+                                  ? nonzero_count(w.pair().a) + nonzero_count(w.pair().b)
+                                  : nonzero_count(w.dense);
     layers.push_back(
         {{"name", named.name},
          {"numel", numel},
@@ -41,7 +42,7 @@ nlohmann::ordered_json sparsity_json(const nn::Model& model, const std::string& 
   }
   std::int64_t left = weights_left;
   for (const nn::NamedParameter& p : model.parameters()) {
-    left += nonzero(*p.tensor);
+    left += nonzero_count(*p.tensor);
   }
   return {
       {"zeros",
