@@ -63,7 +63,7 @@ __device__ void load_first(const T* from, std::int64_t count, bool wide, T (&x)[
     x[k] = k < count ? from[k] : T{};
   }
 }
-// The way back: stores the elements that exist.
+// The reverse of load_first(): stores the first `count` elements.
 template <class T, int kCount>
 __device__ void store_first(T* to, std::int64_t count, bool wide, const T (&x)[kCount]) {
   if (wide && count >= kCount) {

@@ -12,8 +12,8 @@ struct Eight {
   std::int64_t count;  // how many exist
 };
 
-// Calls use(eight, round) for each of this thread's two eights that has an
-// element.
+// Calls use(eight, round) for each of this thread's two groups of eight that
+// contains an element.
 template <class Use>
 __device__ void for_eights(const LevelTensors& table, const Use& use) {
 #pragma unroll

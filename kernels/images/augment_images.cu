@@ -13,7 +13,7 @@ namespace {
 constexpr int kLevels = 256;
 constexpr int kMaxThreads = 256;
 
-// A Treatment as the loops over pixels read it.
+// A Treatment in the form that the pixel loops read.
 struct DrawnImage {
   Placement place;
   int top, left, bottom, end;  // of the erased box

@@ -128,8 +128,10 @@ void atomic_write(const std::string& path, std::string_view content) {
 void atomic_write(const std::string& path, const std::function<void(const WritePiece&)>& body) {
   const OutputPlace place = find_output(path);
   if (place.is_stream) {
-    Descriptor file = place.descriptor >= 0 ? Descriptor(::dup(place.descriptor))
-                                            : open_file(path, O_WRONLY, "write", path);
+    Descriptor file = place.descriptor >= 0
+                          ? Descriptor(::fcntl(place.descriptor, F_DUPFD_CLOEXEC, 0))
+                          : open_file(path, O_WRONLY, "write", path);
+    check(file.is_open(), "write", path);
     body([&](std::string_view piece) { write_to(file.get(), piece, path); });
     close_written(std::move(file), path);
     return;

@@ -39,12 +39,12 @@ void run_workers(
         }
       });
     }
-  } catch (...) {  // the system refused to start a thread
+  } catch (...) {  // for example, the system refused to start a thread
     world->abort(std::current_exception());
     throw;
   }
   threads.clear();  // joins
-  if (const auto cause = root ? root : world->cause()) {  // without a root at most a time-out
+  if (const auto cause = root ? root : world->cause()) {  // without a root cause, only a time-out
     std::rethrow_exception(cause);
   }
 }

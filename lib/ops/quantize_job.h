@@ -16,7 +16,7 @@ inline int log_of(std::int64_t block) {
   ABT_ASSERT(
       block >= 1 && block <= (std::int64_t{1} << 30) &&
           std::has_single_bit(static_cast<std::uint64_t>(block)),
-      "quantize: expected a block of a power of two up to 2^30, got {}", block);
+      "expected a block size that is a power of two, up to 2^30, got {}", block);
   return std::countr_zero(static_cast<std::uint64_t>(block));
 }
 

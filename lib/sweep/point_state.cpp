@@ -1,9 +1,10 @@
 #include "sweep/point_state.h"
 
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/json.h"
 #include "config/config.h"
 #include "train/run_differences.h"
@@ -16,12 +17,17 @@ const char* name_of(PointState state) {
 }
 
 PointState state_of(const PointRun& run) {
-  const std::string config = run.folder + "/config.yaml";
-  if (!is_there(config)) {
+  const auto has = [&](const char* file) {
+    std::error_code error;
+    const bool is_there = std::filesystem::exists(run.folder + file, error);
+    ABT_CHECK(!error, Io, "cannot read '{}{}': {}", run.folder, file, error.message());
+    return is_there;
+  };
+  if (!has("/config.yaml")) {
     return PointState::Missing;
   }
   try {
-    const config::RunOptions before = config::read_config(config);
+    const config::RunOptions before = config::read_config(run.folder + "/config.yaml");
     config::RunOptions now = run.options;
     train::take_recorded(now, before);
     if (content_of(before) != content_of(now)) {
@@ -30,9 +36,9 @@ PointState state_of(const PointRun& run) {
   } catch (const LocatedError&) {
     return PointState::Foreign;
   }
-  return is_there(run.folder + "/summary.json")   ? PointState::Finished
-         : is_there(run.folder + "/failure.json") ? PointState::Failed
-                                                  : PointState::Started;
+  return has("/summary.json")   ? PointState::Finished
+         : has("/failure.json") ? PointState::Failed
+                                : PointState::Started;
 }
 
 bool has_diverged(const PointRun& run) {

@@ -132,6 +132,6 @@ GATES = [
     Gate("ResNet-50 decomposition, torch.linalg.svd / abtrain", "at least 5",
          svd_ratio("resnet50")),
     Gate("quantized Adagrad's own work", "at most 15 % of the MLP's step", adagrad),
-    Gate("Hadamard and packing kernels", "at least 60 % of a copy's bandwidth", packing),
+    Gate("packing kernels", "at least 60 % of a copy's bandwidth", packing),
     Gate("augmentation kernel", "at least 70 % of a copy's bandwidth, large batches", augment),
 ]

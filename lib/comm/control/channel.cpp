@@ -76,10 +76,13 @@ void ControlChannel::share(void* data, std::size_t bytes) {
 }
 
 void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
-  if (failure_.happened()) {
-    return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.happened()) {
+      return;
+    }
+    closing_ = true;  // the others end now; that is no failure
   }
-  closing_ = true;  // the others end now; that is no failure
   try {
     to_hub(
         {Type::Failed, options_.rank, exit_code_of(cause),

@@ -19,7 +19,7 @@ void SpentBoard::post(int worker, std::int64_t steps, const Spent& spent) {
   }
   auto& row = rows_[steps];
   row.resize(workers_);
-  row[static_cast<std::size_t>(worker)] = spent;
+  row.at(static_cast<std::size_t>(worker)) = spent;
   if (std::ranges::all_of(row, [](const auto& entry) { return entry.has_value(); })) {
     latest_ = {steps, {}};
     for (const auto& entry : row) {

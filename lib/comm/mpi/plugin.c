@@ -73,8 +73,10 @@ static int workers(MpiHandle comm, MpiHandle world, int size, int* workers) {
   for (int i = 0; i < size && code == MPI_SUCCESS; ++i) {
     code = MPI_Group_translate_ranks(part, 1, &i, all, &workers[i]);
   }
-  if (code == MPI_SUCCESS) {  // an error ends the run, so the groups may stay
+  if (part != MPI_GROUP_NULL) {
     MPI_Group_free(&part);
+  }
+  if (all != MPI_GROUP_NULL) {
     MPI_Group_free(&all);
   }
   return code;
@@ -98,7 +100,8 @@ static int probe(MpiHandle comm, int peer, int* there, int* tag) {
   return code;
 }
 
-// Not every Open MPI has these, so they are looked up once MPI is loaded.
+// Not every Open MPI has these, so is_fault_tolerant() looks them up; nothing
+// else calls them before it has returned true.
 // MPICH has them too, but its mpiexec ends all processes when one is lost.
 static int (*ulfm_revoke)(MPI_Comm);
 static int (*ulfm_shrink)(MPI_Comm, MPI_Comm*);

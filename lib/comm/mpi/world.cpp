@@ -82,7 +82,7 @@ std::shared_ptr<MpiWorld> MpiWorld::start(int rank, int size) {
     world->thread_.join();
     std::rethrow_exception(world->cause());
   }
-  // The thread and the communicators own the world too, so its end is not theirs.
+  // The thread and the communicators own the world too; only the caller ends it.
   return {world.get(), [world](MpiWorld*) { world->finish(); }};
 }
 
@@ -129,7 +129,7 @@ void MpiWorld::wait(const Job& job) {
   if (!in_time) {
     abort(std::make_exception_ptr(TimedOut(describe(job.call), timeout_, {})));
   }
-  // As it is: different calls are every worker's error, not an echo of another worker's.
+  // Unchanged: calling different collectives is each worker's own error, not an echo.
   std::rethrow_exception(cause());
 }
 

@@ -32,7 +32,7 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   // Starts the thread, which shares ownership of the world, and initializes MPI
   // on it. Collective (MPI_Init). rank and size are the launcher's. Throws
   // Error(Config) when MPI sees another number of processes or no MPI was found
-  // (comm/mpi/library.h). What releases the result ends MPI (MPI_Finalize, which
+  // (comm/mpi/library.h). Releasing the last copy of the result ends MPI (MPI_Finalize, which
   // is collective), unless the world was aborted or has regrouped: then the
   // process must end by _Exit, since MPI may never return.
   static std::shared_ptr<MpiWorld> start(int rank, int size);

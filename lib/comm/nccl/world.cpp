@@ -190,7 +190,7 @@ std::shared_ptr<NcclWorld> NcclWorld::start(
         rank, version_text(nccl_version()));
     world->join(invitation.id);
   }
-  // The communicators own the world too, so its end is not theirs. Members that
+  // The communicators own the world too; only the caller ends it. Members that
   // are unwinding from an error do not end together.
   return {world.get(), [world, errors = std::uncaught_exceptions()](NcclWorld*) {
             world->close(std::uncaught_exceptions() == errors);

@@ -65,7 +65,7 @@ class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld>
   // Throws Error(Config) if this build has no NCCL, if the NCCL found is not
   // the one it was built for, or if NCCL refuses, for example two workers on
   // one GPU.
-  // What releases the result ends all communicators, the youngest first: that is
+  // Releasing the last copy of the result ends all communicators, the youngest first: that is
   // collective, within the time-out, except after an abort or while an error is
   // being thrown. Threads of one process must end their worlds concurrently.
   static std::shared_ptr<NcclWorld> start(
