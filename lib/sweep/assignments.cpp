@@ -91,6 +91,17 @@ bool contains(const Choice& whole, const Choice& part) {
   });
 }
 
+std::string text_of(const Choice& choice) {
+  if (choice.size() == 1) {
+    return choice.front().text;
+  }
+  std::set<std::string> parts;  // sorted: the written order is irrelevant
+  for (const Assignment& assignment : choice) {
+    parts.insert(assignment.override.key + ": " + assignment.text);
+  }
+  return join({parts.begin(), parts.end()}, ", ");
+}
+
 void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
   std::set<std::string> varied;
   const auto vary = [&](const std::vector<Choice>& choices) {

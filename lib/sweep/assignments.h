@@ -41,6 +41,8 @@ class AssignmentReader {
   Fields fields_ = fields_of(options_);
 };
 
+// "3", or "rule: energy, keep: 0.8"; equal values have equal text.
+std::string text_of(const Choice& choice);
 // Whether `whole` sets every key that `part` sets, to the same value.
 bool contains(const Choice& whole, const Choice& part);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -262,9 +263,13 @@ class SweepReader {
       return {};
     }
     std::vector<Choice> all;
+    std::set<std::string> known;
     for (const Value& item : values.items) {
       Choice choice;
       assignments_.add(key, place, item, choice);
+      if (!choice.empty() && !known.insert(text_of(choice)).second) {
+        assignments_.problem(item.place, key, "given twice: " + text_of(choice));
+      }
       all.push_back(std::move(choice));
     }
     return all;
