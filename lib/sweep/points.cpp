@@ -98,10 +98,24 @@ std::vector<Choice> combinations(const std::vector<std::vector<Choice>>& lists) 
 
 // Removes the points that match an item of `exclude`; each item must match at
 // least one.
-void exclude(const Sweep& sweep, std::vector<Choice>& points) {
+void exclude(const Sweep& sweep, const std::set<std::string>& keys, std::vector<Choice>& points) {
   std::vector<Problem> problems;
   for (const Choice& item : sweep.exclude) {
-    if (std::ranges::none_of(points, [&](const Choice& point) { return contains(point, item); })) {
+    bool is_known = true;
+    for (const Assignment& assignment : item) {
+      const std::string& key = assignment.override.key;
+      if (!keys.contains(key)) {
+        is_known = false;
+        const std::string meant = nearest(key, std::vector<std::string>(keys.begin(), keys.end()));
+        problems.push_back(
+            {assignment.override.place, key,
+             formatted(
+                 "is not varied{}",
+                 meant.empty() ? "" : formatted(", did you mean '{}'?", meant))});
+      }
+    }
+    if (is_known &&
+        std::ranges::none_of(points, [&](const Choice& point) { return contains(point, item); })) {
       problems.push_back({item.front().override.place, "exclude", "no point has these values"});
     }
   }
@@ -132,8 +146,9 @@ std::vector<Point> list_points(const Sweep& sweep) {
     with_seeds.insert(with_seeds.begin(), sweep.list);
     std::ranges::move(combinations(with_seeds), std::back_inserter(all));
   }
-  exclude(sweep, all);
-  const auto names = short_names(keys_of(sweep));
+  const std::set<std::string> keys = keys_of(sweep);
+  exclude(sweep, keys, all);
+  const auto names = short_names(keys);
   std::vector<Point> points;
   const std::size_t repeats = std::max<std::size_t>(1, sweep.seeds.size());
   for (Choice& values : all) {

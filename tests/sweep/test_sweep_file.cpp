@@ -65,6 +65,10 @@ INSTANTIATE_TEST_SUITE_P(
              "(write [2])",
              "optimizer.lr: expected a list of values, got none"}},
         Wrong{
+            "Twice",
+            "base: base\ngrid: {workers: [2, 2], optimizer.lr: [1.0, 1]}\n",
+            {"@:2:21: error: workers: given twice: 2", "optimizer.lr: given twice: 1"}},
+        Wrong{
             "VariedTwice",
             "base: base\nset: {workers: 3}\n"
             "grid: {workers: [2], method.rank: [{keep: 0.5}], "
@@ -108,7 +112,13 @@ INSTANTIATE_TEST_SUITE_P(
             "base: base\ngrid: {workers: [2, 4]}\n"
             "exclude: [{workers: 3}, {optimizer.lr: 3}]\n",
             {"@:3:21: error: exclude: no point has these values",
-             "@:3:40: error: exclude: no point has these values"}},
+             "@:3:40: error: optimizer.lr: is not varied"}},
+        Wrong{
+            "ExcludesAnotherKey",
+            "base: base\ngrid: {optimizer.beta1: [0.5, 0.6]}\n"
+            "exclude: [{optimizer.beta2: 0.5}]\n",
+            {"@:3:29: error: optimizer.beta2: is not varied, did you mean "
+             "'optimizer.beta1'?"}},
         Wrong{
             "ExcludesAll",
             "base: base\ngrid: {workers: [2, 4]}\n"
