@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <map>
+#include <utility>
 
 #include "base/mapped.h"
 #include "base/text.h"
@@ -150,10 +150,16 @@ class Judge {
   // One sentence for all that the same setting dominates in the same way.
   void add_dominated(std::vector<std::string>& lines) const {
     const auto by = dominators(all_);
-    std::map<std::string, std::vector<std::string>> groups;
+    using Group = std::pair<std::string, std::vector<std::string>>;
+    std::vector<Group> groups;  // in the order of the settings
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (by[i]) {
-        groups[by_what(all_[*by[i]], all_[i])].push_back(all_[i].name);
+        const std::string why = by_what(all_[*by[i]], all_[i]);
+        auto group = std::ranges::find(groups, why, &Group::first);
+        if (group == groups.end()) {
+          group = groups.insert(group, {why, {}});
+        }
+        group->second.push_back(all_[i].name);
       }
     }
     for (const auto& [why, names] : groups) {

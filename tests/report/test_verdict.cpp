@@ -111,6 +111,24 @@ TEST(Verdict, SecondsAreThoseOverALinkWhereOneWasAskedFor) {
       "is no larger and takes less time.");
 }
 
+TEST(Verdict, WhatIsDominatedStandsInTheOrderOfTheSettings) {
+  const auto lines = said(
+      {{"z", {0.9, 0.901}},
+       {"slow", {0.8, 0.801}, 1e6, 1e5, 20},
+       {"a", {0.95, 0.951}, 2e6},
+       {"late", {0.85, 0.851}, 2e6, 1e5, 20},
+       {"last", {0.7, 0.701}, 1e6, 1e5, 20}});
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(
+      lines[1],
+      "slow and last are dominated on every axis: z is more accurate, sends no "
+      "more, is no larger and takes less time.");
+  EXPECT_EQ(
+      lines[2],
+      "late is dominated on every axis: a is more accurate, sends no more, is "
+      "no larger and takes less time.");
+}
+
 TEST(Verdict, ALargerBudgetOfTheSameAnswersIsNotRepeated) {
   EXPECT_EQ(
       said({{"small", {0.9, 0.901}, 1e6, 1000}, {"large", {0.8, 0.801}, 2e6, 2000, 5}}),
