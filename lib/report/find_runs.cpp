@@ -24,27 +24,31 @@ bool is_run(const fs::path& path) {
          (fs::is_directory(path, error) && fs::is_empty(path, error));
 }
 
+std::vector<fs::path> folders_in(const fs::path& path) {
+  std::vector<fs::path> inside;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) {
+      inside.push_back(entry->path());
+    }
+  }
+  std::ranges::sort(inside);
+  return inside;
+}
+
 // The run folders at or below `path`, sorted by name.
-std::vector<fs::path> runs_below(const fs::path& path) {
+std::vector<fs::path> runs_below(const fs::path& path, int levels) {
   if (is_run(path)) {
     return {path};
   }
-  constexpr auto kOptions = fs::directory_options::follow_directory_symlink |
-                            fs::directory_options::skip_permission_denied;
   std::vector<fs::path> runs;
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(path, kOptions, error), end; entry != end;
-       entry.increment(error)) {
-    if (entry.depth() + 1 == kLevels) {
-      entry.disable_recursion_pending();
-    }
-    std::error_code ignored;
-    if (entry->is_directory(ignored) && is_run(entry->path())) {
-      runs.push_back(entry->path());
-      entry.disable_recursion_pending();
+  if (levels > 0) {
+    for (const fs::path& folder : folders_in(path)) {
+      std::ranges::copy(runs_below(folder, levels - 1), std::back_inserter(runs));
     }
   }
-  std::ranges::sort(runs);
   return runs;
 }
 
@@ -58,7 +62,7 @@ FoundRuns find_runs(const std::vector<std::string>& paths) {
       "folder that holds run folders";
   for (const std::string& path : paths) {
     ABT_CHECK(fs::exists(path), MissingInput, "{}{}; it does not exist", path, kExpected);
-    const auto runs = runs_below(path);
+    const auto runs = runs_below(path, kLevels);
     if (runs.empty()) {
       found.without.push_back(path + kExpected);
     }
