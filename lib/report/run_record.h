@@ -108,8 +108,8 @@ struct RunRecord {
   std::string value_of(const std::string& key) const;
 };
 
-// What a figure of the summary (a member, or a function of it) is of a run; none
-// where it has not finished.
+// Reads a figure (a member or member function) from a run's summary; empty for
+// an unfinished run.
 auto of_summary(auto figure) {
   return [figure](const RunRecord& run) {
     return run.summary ? std::optional<double>(std::invoke(figure, *run.summary)) : std::nullopt;

@@ -16,9 +16,8 @@ class ChildProcess {
   // all cores of this process). The child has a process group of its own, so
   // that a Ctrl-C reaches it only through this process, and the kernel kills it
   // if this process dies. Its output is appended to `log`, which stays locked
-  // while it runs. Returns null where
-  // another process holds that lock; throws Error(Io) where the child cannot be
-  // started.
+  // while it runs. Returns null where another process holds that lock; throws
+  // Error(Io) where the child cannot be started.
   static std::unique_ptr<ChildProcess> start(
       const std::vector<std::string>& command, const std::string& log,
       const std::vector<int>& cores);
