@@ -102,6 +102,19 @@ void run_against(const PlanArgs& args) {
   }
 }
 
+config::RunOptions read_reference(const ConfigArgs& config, Log& log) {
+  try {
+    return read_configuration(config, log);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::MissingInput) {
+      throw;
+    }
+    throw Error(
+        error.kind(),
+        formatted("--same-size-as: expected a run folder or a configuration; {}", error.what()));
+  }
+}
+
 void run_same_size(const PlanArgs& args) {
   const std::string& reference = args.same_size_as;
   Log log;
@@ -116,7 +129,7 @@ void run_same_size(const PlanArgs& args) {
   }
   const plan::SizeTarget target =
       is_run ? plan::size_of_run(reference)
-             : plan::planned_size(read_configuration(reference_config, log), reference);
+             : plan::planned_size(read_reference(reference_config, log), reference);
 
   config::RunOptions options = read_configuration(config, log);
   const bool is_factored = methods::kind_of(options.method).factors_weights;

@@ -207,7 +207,7 @@ TEST(PlanSameSize, SaysWhatIsWrong) {
     EXPECT_EQ(outcome.exit_code, code) << arguments;
     EXPECT_TRUE(contains(outcome.text, message)) << outcome.text;
   };
-  expect("/nowhere", 66, "configuration '/nowhere' was not found");
+  expect("/nowhere", 66, "a run folder or a configuration; configuration '/now");
   expect(folder.file("unfinished"), 66, "a run that finished successfully");
   expect("fashion_mnist_mlp --set method.rank.rule=sigma", 78, "finished run");
   expect("fashion_mnist_mlp -c fashion_mnist_softmax_qrda", 78, "softmax has no layer to widen");
