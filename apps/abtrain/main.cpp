@@ -240,7 +240,7 @@ int run_to_exit_code(int argc, char** argv) {
   try {
     const int code = run(argc, argv, command);
     ABT_CHECK(
-        std::cout.flush(), Io,
+        code != 0 || std::cout.flush(), Io,  // a failure says more
         "cannot write to standard output (is the disk full, or its reader "
         "gone?)");
     return code;

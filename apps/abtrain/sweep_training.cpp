@@ -1,4 +1,5 @@
 // Training the points of a sweep here, and the report on them.
+#include <exception>
 #include <set>
 
 #include "base/env.h"
@@ -15,7 +16,8 @@ namespace {
 
 // Prints the table of the finished runs as `abtrain report` does; of rivals the
 // front, which it also writes as a page.
-void report(const std::vector<sweep::PointRun>& runs, const sweep::Halving* halving, Log& log) {
+void print_report(
+    const std::vector<sweep::PointRun>& runs, const sweep::Halving* halving, Log& log) {
   ReportArgs args;
   for (const sweep::PointRun& run : runs) {
     if (state_of(run) == sweep::PointState::Finished) {
@@ -35,6 +37,22 @@ void report(const std::vector<sweep::PointRun>& runs, const sweep::Halving* halv
     run_report(args);
     log.info("the page of this report: {}", args.file);
   }
+}
+
+// Reports on runs whose training has ended with this exit code, which it returns.
+// If that is the code of a failure, a report that fails hides it no more than by
+// a warning.
+int report(
+    int code, const std::vector<sweep::PointRun>& runs, const sweep::Halving* halving, Log& log) {
+  try {
+    print_report(runs, halving, log);
+  } catch (const std::exception& error) {
+    if (code == 0) {
+      throw;
+    }
+    log.warning("no report: {}", error.what());
+  }
+  return code;
 }
 
 }  // namespace
@@ -57,9 +75,7 @@ void log_notes(const std::vector<sweep::PointRun>& runs, Log& log) {
 }
 
 int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& log) {
-  const int code = sweep::train_points(runs, jobs, program_path(), log);
-  report(runs, nullptr, log);
-  return code;
+  return report(sweep::train_points(runs, jobs, program_path(), log), runs, nullptr, log);
 }
 
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
@@ -87,10 +103,10 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         runs, jobs, program_path(), log, later,
         /*may_diverge=*/true);
     if (now.is_last) {
-      report(runs, &halving, log);
+      return report(code, runs, &halving, log);
     }
-    if (now.is_last || code != 0) {
-      return code;  // of a pilot without a result: nothing can be chosen
+    if (code != 0) {
+      return code;  // a pilot without a result: nothing can be chosen
     }
   }
 }
