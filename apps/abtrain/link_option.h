@@ -1,10 +1,8 @@
-// Options that describe the network of a command, and what a command line has
-// to say to give them.
+// Options that describe the network of a command.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "plan/time.h"
@@ -41,17 +39,6 @@ inline void check_link(const plan::Link& link) {
   ABT_CHECK(
       !link.bandwidth.empty() || (link.latency.empty() && link.nodes == 0), Usage,
       "--nodes and --latency describe a network: expected its --bandwidth too");
-}
-
-// Appends what the command line gives of these options, which take values.
-inline void append_given(
-    std::vector<std::string>& words, const CLI::App& command,
-    const std::vector<const char*>& options) {
-  for (const char* option : options) {
-    for (const std::string& value : command.get_option(option)->results()) {
-      words.insert(words.end(), {option, value});
-    }
-  }
 }
 
 }  // namespace abtrain::app

@@ -29,7 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RivalsCommand {
-  const CLI::App* command = nullptr;
   ConfigArgs config;
   std::optional<double> seconds;
   std::optional<std::int64_t> steps;
@@ -44,16 +43,31 @@ struct RivalsCommand {
   bool force = false;
 };
 
+// The same for the same choices, however they are spelled: 30 and 30.0 seconds, or
+// the default and its value.
 std::string command_line(const RivalsCommand& args) {
   std::vector<std::string> words{"abtrain", "rivals", args.config.config};
   words.insert(words.end(), args.config.sets.begin(), args.config.sets.end());
-  append_given(
-      words, *args.command,
-      {"--seconds", "--steps", "--size", "--nodes", "--bandwidth", "--latency", "--only", "--tune",
-       "--seeds"});
+  const auto add = [&](const char* option, const auto& value) {
+    if (const std::string text = formatted("{}", value); !text.empty()) {
+      words.insert(words.end(), {option, text});
+    }
+  };
+  const auto number = [](const auto& value) {
+    return value ? formatted("{}", *value) : std::string();
+  };
+  add("--seconds", number(args.seconds));
+  add("--steps", number(args.steps));
+  add("--size", number(args.ratio));
+  add("--nodes", args.link.nodes > 0 ? std::to_string(args.link.nodes) : "");
+  add("--bandwidth", args.link.bandwidth);
+  add("--latency", args.link.latency);
+  add("--only", args.only);
   if (args.all) {
     words.emplace_back("--all");
   }
+  add("--tune", args.tune);
+  add("--seeds", args.seeds);
   return printable(join(words, " "));
 }
 
@@ -87,6 +101,12 @@ void check(const RivalsCommand& args) {
       "above 1, such as 10; got {}",
       *args.ratio);
   check_link(args.link);
+  std::error_code error;
+  ABT_CHECK(
+      !fs::is_directory(args.config.config, error), Usage,
+      "rivals: expected a configuration, got the folder '{}'; the "
+      "configuration of a run is {}/config.yaml",
+      args.config.config, args.config.config);
 }
 
 void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) {
@@ -185,7 +205,6 @@ Command add_rivals(CLI::App& parser) {
       "  abtrain rivals fashion_mnist_mlp --seconds 30 --run\n"
       "  abtrain rivals my.yaml --seconds 600 --size 8 -o rivals.yaml\n"
       "  abtrain sweep rivals.yaml --emit-slurm rivals.sh && bash rivals.sh\n");
-  args->command = &command;
   return {&command, [args] { return run_rivals(*args); }, true};
 }
 

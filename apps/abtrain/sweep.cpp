@@ -16,7 +16,6 @@
 #include "choice_option.h"
 #include "config/config.h"
 #include "configuration.h"
-#include "link_option.h"
 #include "sweep/halving.h"
 #include "sweep/point_state.h"
 #include "sweep/slurm_script.h"
@@ -91,7 +90,11 @@ std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Swe
     words.emplace_back("--config");
   }
   words.push_back(fs::absolute(sweep.source).lexically_normal().string());
-  append_given(words, *args.command, {"--grid", "--set", "--seeds", "--name", "--output"});
+  for (const char* option : {"--grid", "--set", "--seeds", "--name", "--output"}) {
+    for (const std::string& value : args.command->get_option(option)->results()) {
+      words.insert(words.end(), {option, value});
+    }
+  }
   return words;
 }
 

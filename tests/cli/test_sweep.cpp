@@ -123,6 +123,20 @@ TEST_F(CliSweep, AllIsCheckedBeforeTheFirstIsTrained) {
   EXPECT_EQ(states(), (States{"missing", "foreign"}));
 }
 
+// The exit code is that of the training, whatever becomes of the report.
+TEST_F(CliSweep, AReportThatFailsHidesNoFailure) {
+  add_sweep(
+      "set: {optimizer.name: sgd, train.clip_norm: 0}\n"
+      "grid: {optimizer.lr: [1.0e30, 0.1]}\n");
+  EXPECT_EQ(run(arguments(), Stream::Error).exit_code, 70);
+  EXPECT_EQ(run(arguments(), Stream::FullDisk).exit_code, 70);
+  EXPECT_EQ(states(), (States{"failed", "finished"}));
+  fs::remove(list().at(1).at(2) + "/metrics.jsonl");
+  const Outcome outcome = run(arguments(), Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 70) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "no report: ")) << outcome.text;
+}
+
 struct BadSweep {
   const char* name;
   const char* more;
@@ -162,6 +176,28 @@ INSTANTIATE_TEST_SUITE_P(
         BadSweep{
             "NoPlaceForTheBatchFile", "--emit-slurm /nothing/there.sh", 74, "/nothing/there.sh"}),
     [](const auto& test) { return test.param.name; });
+
+TEST_F(CliSweep, RivalsNameTheirCommandHoweverItWasSpelled) {
+  const std::string base = folder_.file("base.yaml");
+  const std::string command =
+      "rivals '" + base + "' --only ddp --steps 100 --seeds 3 -o '" + folder_.file("rivals.yaml");
+  for (const char* size : {"", " --size 3", " --size=3.0"}) {
+    ASSERT_EQ(run(command + "'" + size, Stream::Error).exit_code, 0) << size;
+    const std::string made = content(folder_.file("rivals.yaml"));
+    EXPECT_EQ(
+        made.substr(0, made.find('\n')), "# Made by: abtrain rivals " + base + " --steps 100" +
+                                             (*size == 0 ? "" : " --size 3") +
+                                             " --only ddp --tune 3 --seeds 3");
+  }
+}
+
+TEST_F(CliSweep, RivalsOfARunAreThoseOfItsConfiguration) {
+  const Outcome outcome = run("rivals '" + folder_.path() + "' --steps 100", Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
+  EXPECT_TRUE(
+      contains(outcome.text, "configuration of a run is " + folder_.path() + "/config.yaml"))
+      << outcome.text;
+}
 
 // Stopped in the middle: all save, nothing is left running, and the next call
 // goes on from there.
