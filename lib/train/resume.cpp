@@ -76,22 +76,27 @@ std::string way_from_model(const std::string& run_folder) {
                          : "";
 }
 
-// Whether the checkpoint, <run>/checkpoints/step-..., belongs to this run
-// folder.
-bool is_own(const run_folder::Checkpoint& checkpoint, const std::string& run_folder) {
-  const fs::path run = fs::path(checkpoint.folder).parent_path().parent_path();
-  std::error_code none;
-  return fs::equivalent(run.empty() ? "." : run, run_folder, none);
+// Where a fresh start puts the checkpoints of an earlier run.
+std::string previous_of(const std::string& run_folder) {
+  return formatted("{}/{}.previous", run_folder, config::kCheckpoints);
 }
 
-// The checkpoint that `how` names: the folder of a run or of one checkpoint.
+// Whether the checkpoint lies in this folder.
+bool is_in(const std::string& folder, const run_folder::Checkpoint& checkpoint) {
+  std::error_code none;
+  return fs::equivalent(fs::path(checkpoint.folder).parent_path(), folder, none);
+}
+
+// The checkpoint that `how` names: the folder of a run or of one checkpoint. Its
+// path has no links and no slash at the end, so that its parent is where it is.
 run_folder::Checkpoint named(const std::string& how, Log& log) {
   std::error_code none;
   ABT_CHECK(fs::is_directory(how, none), MissingInput, "--resume: there is no folder '{}'", how);
-  if (is_there(how + "/" + config::kManifest)) {
-    return run_folder::verified_checkpoint(how);
+  const std::string place = fs::canonical(how).string();
+  if (is_there(place + "/" + config::kManifest)) {
+    return run_folder::verified_checkpoint(place);
   }
-  const auto checkpoint = run_folder::newest_checkpoint(how, log);
+  const auto checkpoint = run_folder::newest_checkpoint(place, log);
   ABT_CHECK(
       checkpoint, MissingInput, "--resume: no usable checkpoint in '{}'{}", how,
       way_from_model(how));
@@ -116,7 +121,14 @@ ResumeChoice choose_resume(
   if (choice.from) {
     const run_folder::Checkpoint& from = *choice.from;
     const config::RunOptions before = configuration_of(from);
-    choice.is_own = is_own(from, run_folder);
+    choice.is_own = is_in(run_folder + "/" + config::kCheckpoints, from);
+    ABT_CHECK(
+        !is_in(previous_of(run_folder), from) ||
+            run_folder::entries_of(run_folder, run_folder::kStepPrefix).empty(),
+        Config,
+        "--resume: {} would make way for the newer checkpoints of {} before it is read; take "
+        "another --name, or move it out of there",
+        from.folder, run_folder);
     choice.changes_length = how != "auto" && choice.is_own && !differences(before, options).empty();
     check_same(
         differences(before, options, choice.changes_length ? from.run_steps : 0), from.folder,
@@ -221,7 +233,7 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
     fs::remove_all(place, error);
     return;
   }
-  const std::string previous = place + ".previous";
+  const std::string previous = previous_of(run_folder);
   fs::remove_all(previous, error);  // rename() tells whether it could
   fs::rename(place, previous, error);
   ABT_CHECK(!error, Io, "cannot rename '{}' to '{}': {}", place, previous, error.message());

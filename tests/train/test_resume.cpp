@@ -237,13 +237,37 @@ TEST_F(Resume, ARefusalSaysBothValuesOfEachKey) {
 TEST_F(Resume, AFolderOfItsOwnIsUsedInPlace) {
   save("own", 4);
   save("own", 8);
+  fs::create_directory_symlink(place("own", 4), folder_ / "link");
   for (const auto& [how, step] : std::vector<std::pair<std::string, std::int64_t>>{
-           {own_, 8}, {own_ + "/", 8}, {place("own", 4), 4}}) {
-    const ResumeChoice choice = choose(how);
-    ASSERT_TRUE(choice.from) << how;
-    EXPECT_EQ(choice.from->step, step);
-    EXPECT_TRUE(choice.is_own);
+           {own_, 8},
+           {own_ + "/", 8},
+           {place("own", 4), 4},
+           {place("own", 4) + "//", 4},
+           {folder_ / "link", 4}}) {
+    for (const bool overwrite : {false, true}) {
+      const ResumeChoice choice = choose(how, overwrite);
+      ASSERT_TRUE(choice.from) << how;
+      EXPECT_EQ(choice.from->step, step);
+      EXPECT_TRUE(choice.is_own) << how;
+      open_folder(options_, own_, choice, log_);
+      EXPECT_NO_THROW(run_folder::verify(*choice.from)) << how;
+    }
   }
+}
+
+// A start on top of newer checkpoints would remove it before it is read.
+TEST_F(Resume, ACheckpointPutAsideIsNoneOfItsOwn) {
+  save("own", 4);
+  put_checkpoints_aside(own_, log_);
+  const std::string aside = own_ + "/checkpoints.previous/" + run_folder::step_folder(4) + "/";
+  const ResumeChoice choice = choose(aside);
+  ASSERT_TRUE(choice.from);
+  EXPECT_FALSE(choice.is_own);
+  open_folder(options_, own_, choice, log_);
+  EXPECT_NO_THROW(run_folder::verify(*choice.from));
+  save("own", 8);
+  expect_refused(aside, 78, "take another --name", true);
+  EXPECT_TRUE(fs::exists(aside) && fs::exists(place("own", 8)));
 }
 
 TEST_F(Resume, AFolderOfAnotherRunIsRead) {
