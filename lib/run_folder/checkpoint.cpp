@@ -205,6 +205,11 @@ std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& 
     try {
       return verified_checkpoint(folder);
     } catch (const Error& error) {
+      std::error_code none;
+      if (fs::symlink_status(folder, none).type() == fs::file_type::not_found) {
+        log.info("{} was just removed by its run: looking for a newer one", folder);
+        return newest_checkpoint(run_folder, log);
+      }
       log.warning("checkpoint skipped: {}", error.what());
     }
   }

@@ -46,6 +46,8 @@ void verify(const Checkpoint& checkpoint);
 Checkpoint verified_checkpoint(const std::string& folder);
 
 // The newest checkpoint that verifies; those that do not are named in the log.
+// Another run may go on in the folder: if it removes one meanwhile, the look
+// begins anew.
 std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log);
 
 // The checkpoint that a user names: "last", "best" (with the best validation
@@ -89,7 +91,8 @@ class CheckpointWriter {
   Hook hook_;
 };
 
-// Removes what interrupted saves have left behind.
+// Removes what interrupted saves have left behind, and the links to another
+// run's checkpoint (checkpoints.source) that earlier versions made.
 void clean_checkpoints(const std::string& run_folder);
 
 }  // namespace abtrain::run_folder

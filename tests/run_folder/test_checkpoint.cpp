@@ -8,10 +8,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "base/files.h"
 #include "comm/run_workers.h"
@@ -227,6 +229,28 @@ TEST(NewestCheckpoint, IsTheNewestThatVerifies) {
   expect_has(text, place_of(folder, 20) + "/config.yaml");
 }
 
+// That one was pruned is no damage that a user should hear of.
+TEST(NewestCheckpoint, OneThatIsPrunedMeanwhileIsFollowedByANewerOne) {
+  const TempFolder folder;
+  const std::string said = folder / "said";
+  const int file = ::open(said.c_str(), O_WRONLY | O_CREAT, 0600);
+  Log log(LogLevel::Warning, file);
+  save_all(folder, {{1}});
+  {
+    const std::jthread other([&](const std::stop_token& stop) {
+      for (std::int64_t step = 2; step < 1000 && !stop.stop_requested(); ++step) {
+        save_all(folder, {{step}}, {.keep = 1});
+      }
+    });
+    for (int i = 0; i < 150; ++i) {
+      EXPECT_TRUE(newest_checkpoint(folder.path(), log));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+  ::close(file);
+  EXPECT_EQ(read_file(said), "");
+}
+
 TEST(VerifyCheckpoint, NamesTheFileThatChanged) {
   for (const std::string& name : {std::string(config::kConfig), worker_file(0), worker_file(1)}) {
     const TempFolder folder;
@@ -307,8 +331,10 @@ TEST(CleanCheckpoints, RemovesWhatIsNeitherWholeNorNeeded) {
   const std::string all = folder / "checkpoints/";
   fs::copy(place_of(folder, 3), all + ".unfinished-step-0000000009");
   fs::copy(place_of(folder, 3), all + ".obsolete-step-0000000003");
+  folder.add("checkpoints.source/step-0000000007/config.yaml", "of an earlier version");
   clean_checkpoints(folder.path());
   EXPECT_EQ(names_in(all), (Names{step_folder(3), step_folder(4)}));
+  EXPECT_EQ(names_in(folder.path()), Names{"checkpoints"});
 }
 
 // Killed between moving the old one away and putting the new one in its place.
