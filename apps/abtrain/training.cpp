@@ -43,7 +43,8 @@ int train_here(
         formatted(
             "{}: waiting for the others{}; each rank from 0 to {} must be started once",
             launch.text(), launch.port > 0 ? formatted(" at {}:{}", launch.host, launch.port) : "",
-            launch.size - 1));
+            launch.size - 1),
+        train::SetupWatch::Shows::Once);
     if (launch.has_mpi && launch.rank != 0) {
       // mpirun stops all processes, and one of them reports it.
       watch.set_leave([](const std::string&) { std::_Exit(static_cast<int>(ErrorKind::Stopped)); });

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <string>
@@ -114,6 +116,29 @@ TEST(SetupWatch, EndsInSilence) {
   });
   EXPECT_EQ(end.code, 3);
   EXPECT_EQ(end.said, "");
+}
+
+// Live lines of processes that share a terminal would draw over each other.
+TEST(SetupWatch, OneThatSpeaksOnceHasNoLiveLine) {
+  const int master = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+  const bool unlocked = master >= 0 && ::grantpt(master) == 0 && ::unlockpt(master) == 0;
+  const int slave = unlocked ? ::open(::ptsname(master), O_RDWR | O_NOCTTY) : -1;
+  if (slave < 0) {
+    GTEST_SKIP() << "no pseudo-terminals on this machine";
+  }
+  const auto draws = [&](SetupWatch::Shows shows) {
+    {
+      Log log(LogLevel::Info, slave);
+      const SetupWatch watch(log, "waiting for the others", shows);
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+    std::array<char, 4096> text{};
+    return ::read(master, text.data(), text.size()) > 0;
+  };
+  EXPECT_TRUE(draws(SetupWatch::Shows::Progress));
+  EXPECT_FALSE(draws(SetupWatch::Shows::Once));
+  ::close(slave);
+  ::close(master);
 }
 
 }  // namespace

@@ -28,8 +28,9 @@ constexpr double kPlainEvery = 30;
 
 }  // namespace
 
-SetupWatch::SetupWatch(Log& log, std::string doing)
+SetupWatch::SetupWatch(Log& log, std::string doing, Shows shows)
     : log_(log),
+      shows_(shows),
       what_(std::move(doing)),
       leave_(leave_alone),
       thread_([this](const std::stop_token& stop) { watch(stop); }) {}
@@ -63,7 +64,11 @@ void SetupWatch::end() {
 }
 
 void SetupWatch::show() {
-  const bool live = log_.is_live();
+  const bool once = shows_ == Shows::Once;
+  if (once && shown_at_ > 0) {
+    return;
+  }
+  const bool live = log_.is_live() && !once;
   const double seconds = since_.seconds();
   const double due = shown_at_ == 0 ? (live ? kLiveAfter : kPlainAfter)
                                     : shown_at_ + (live ? kLiveEvery : kPlainEvery);

@@ -1,8 +1,8 @@
 // Watches a run until its first step, which can take minutes: shows what is
 // being done, and ends the process soon after a signal that asks for a stop, or
-// when the signal itself has ended with an error what was being done. What the
-// main thread is busy with meanwhile (a large factorization, waiting for other
-// processes) cannot be interrupted otherwise.
+// if the signal made the current work fail with an error. What the main thread
+// is busy with meanwhile (a large factorization, waiting for other processes)
+// cannot be interrupted otherwise.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,11 @@ class SetupWatch {
   // Ends the process, giving `message` as the reason; does not return.
   using Leave = std::function<void(const std::string& message)>;
 
-  SetupWatch(Log& log, std::string doing);
+  // Once: what is done is said a single time, in a plain line, if it takes long;
+  // for processes that share a terminal.
+  enum class Shows { Progress, Once };
+
+  SetupWatch(Log& log, std::string doing, Shows shows = Shows::Progress);
   ~SetupWatch();
 
   // What is done next, such as "reading cifar10".
@@ -40,6 +44,7 @@ class SetupWatch {
 
   const int errors_ = std::uncaught_exceptions();
   Log& log_;
+  const Shows shows_;
   std::mutex mutex_;
   std::condition_variable_any ended_;
   std::string what_;
