@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -65,9 +66,13 @@ class Ledger {
   double pause_seconds() const {
     return own_.seconds.evaluate + own_.seconds.checkpoint;
   }
-  // Without pauses.
+  // Without pauses; constant once the training has ended.
   double train_seconds() const {
-    return seconds() - pause_seconds();
+    return trained_seconds_.value_or(seconds() - pause_seconds());
+  }
+  // Ends the training. Evaluations and checkpoints are still counted after it.
+  void end() {
+    trained_seconds_ = train_seconds();
   }
 
   // Runs the body and adds the bytes that it sends to those of a phase.
@@ -108,6 +113,7 @@ class Ledger {
   double paused_seconds_ = 0;  // of communication outside the training
   // Pauses and the bytes by phase; the figures of the parts before a resume.
   WorkerFigures own_;
+  std::optional<double> trained_seconds_;  // once the training has ended
 };
 
 }  // namespace abtrain::train

@@ -317,6 +317,8 @@ TrainResult Trainer::run() {
     method_->finish(length_.steps);
     renew_statistics(*model_, length_.steps, comm::Purpose::Sync);
   });
+  device::synchronize(in_.device);
+  ledger_.end();
 
   const Score test = evaluate_now(length_.steps, true);
   const auto trained = static_cast<double>(method_->block().numel());

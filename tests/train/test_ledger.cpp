@@ -69,16 +69,18 @@ TEST(Ledger, SplitsBytesAndSeconds) {
   ledger.meter().count_seconds("world", Purpose::Metrics, 16);
   ledger.start();
   train_a_bit(ledger);
+  ledger.end();
   const WorkerFigures figures = ledger.figures(kCounts, 77);
   expect_figures_of_a_bit(figures);
   EXPECT_EQ(figures.trained_parameters, 77);
   EXPECT_EQ(figures.seconds.evaluate, ledger.pause_seconds());
-  EXPECT_LE(figures.seconds.train, ledger.train_seconds());
+  EXPECT_EQ(figures.seconds.train, ledger.train_seconds());
 }
 
-TEST(Ledger, CountsPausesApart) {
+TEST(Ledger, CountsEvaluationsAfterItsEndWithoutTrainingOn) {
   Ledger ledger;
   ledger.start();
+  ledger.end();
   const WorkerFigures before = ledger.figures({}, 0);
   const Ledger::Pause pause = ledger.begin_pause();
   ledger.meter().count("world", Purpose::Metrics, 9);
@@ -86,6 +88,7 @@ TEST(Ledger, CountsPausesApart) {
   const WorkerFigures after = ledger.figures({}, 0);
   EXPECT_EQ(after.traffic.metrics, 9);
   EXPECT_GE(after.seconds.checkpoint, before.seconds.checkpoint);
+  EXPECT_EQ(after.seconds.train, before.seconds.train);
   EXPECT_LE(after.seconds.train + after.seconds.checkpoint, ledger.seconds());
 }
 
