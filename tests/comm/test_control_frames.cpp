@@ -191,19 +191,21 @@ TEST(ControlFrames, SecondsThatCannotBeAreIgnored) {
   });
 }
 
-// A line of somebody else's text is no second line.
-TEST(ControlFrames, TextsOfAnAgreementAreOneLineEach) {
+// Whatever somebody else's text holds, it is no second text.
+TEST(ControlFrames, AnAgreementHasOneTextOfEachWorker) {
   run_workers(2, kTimeout, [&](Communicator& world) {
     if (world.rank() == 1) {
       const auto met = by_hand(world);
-      wire::send(met.sockets[0], {Type::Vote, 1, 0, "one\ntwo\nthree"});
+      wire::send(met.sockets[0], {Type::Vote, 1, 0, std::string("one\0two\nthree", 13)});
       EXPECT_TRUE(wire::receive(met.sockets[0], kTimeout));
       wire::send(met.sockets[0], {Type::Bye, 1, 0});
       drain(met.sockets[0]);
       return;
     }
     Worker worker(world);
-    EXPECT_EQ(worker.channel->agree(nullptr, "mine").size(), 2u);
+    EXPECT_EQ(
+        worker.channel->agree(nullptr, "mine"),
+        (std::vector<std::string>{"mine", "one two\nthree"}));
     worker.channel->close();
   });
 }

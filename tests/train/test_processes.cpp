@@ -80,7 +80,7 @@ TEST(Processes, AgreeOnTheirTextsInRankOrder) {
 
 TEST(Processes, DoWhatTheFirstDecides) {
   const std::vector<std::string> texts = {
-      "", "short", std::string("a\0b", 3), std::string(300'000, 'x')};
+      "", "short", "a path\nof two lines\n", std::string(300'000, 'x')};
   run_two([&](Processes& processes, int rank) {
     for (const std::string& text : texts) {
       const auto decided = processes.decide([&] {

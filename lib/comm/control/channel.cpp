@@ -44,7 +44,7 @@ std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const st
   const Message verdict = *std::exchange(verdict_, std::nullopt);
   lock.unlock();
   if (verdict.value == 0) {
-    return split_text(verdict.text, '\n');
+    return split_text(verdict.text, wire::kBetweenTexts);
   }
   if (verdict.rank == options_.rank) {
     std::rethrow_exception(mine);

@@ -51,8 +51,8 @@ class ControlChannel : public Control {
 
   // Collective. Returns if all workers came without an error. Otherwise the
   // lowest worker that had one rethrows it, and the others throw an error of
-  // the same kind that names that worker. `text` is one line for all to know:
-  // the result holds every worker's, in rank order.
+  // the same kind that names that worker. `text`, without a 0 byte, is for all
+  // to know: the result holds every worker's, in rank order.
   std::vector<std::string> agree(std::exception_ptr mine, const std::string& text = "");
   // Gives worker 0's bytes to all: the same number of bytes everywhere, at most
   // wire::kMaxTextLength. Collective; worker 0 does not wait for the others.

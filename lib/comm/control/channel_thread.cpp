@@ -195,11 +195,12 @@ void ControlChannel::handle_at_hub(const Message& message) {
             std::ranges::find_if(votes_, [](const auto& vote) { return vote->value != 0; });
         std::vector<std::string> texts;
         for (const auto& vote : votes_) {
-          texts.push_back(vote->text);  // one line each
-          std::ranges::replace(texts.back(), '\n', ' ');
+          texts.push_back(vote->text);
+          std::ranges::replace(texts.back(), wire::kBetweenTexts, ' ');
         }
+        const std::string_view between(&wire::kBetweenTexts, 1);
         Message result =
-            worst != votes_.end() ? **worst : Message{Type::Vote, 0, 0, join(texts, "\n")};
+            worst != votes_.end() ? **worst : Message{Type::Vote, 0, 0, join(texts, between)};
         result.type = Type::Verdict;
         std::ranges::fill(votes_, std::nullopt);
         if (result.value != 0) {

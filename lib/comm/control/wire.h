@@ -61,6 +61,8 @@ std::optional<T> read_as(const std::string& text) {
   return value;
 }
 
+// Between the texts of all workers in a Verdict; a path may hold anything else.
+constexpr char kBetweenTexts = '\0';
 constexpr std::size_t kMaxTextLength = 1 << 20;  // of any message
 
 // Sends a message; a text that is too long for its type is cut. Returns false

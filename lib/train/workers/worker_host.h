@@ -58,8 +58,8 @@ class WorkerHost {
   // GPUs they have. Collective. Throws Error(Config) if there is no such
   // device.
   virtual at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) = 0;
-  // Collective: what the body returns in each process, one line each, in rank
-  // order. Throws in all processes if the body throws in one.
+  // Collective: what the body returns in each process, a text without a 0 byte,
+  // in rank order. Throws in all processes if the body throws in one.
   virtual std::vector<std::string> gather(const std::function<std::string()>& body) = 0;
   // The same for a body that returns nothing.
   void all_or_none(const std::function<void()>& body) {
@@ -68,8 +68,8 @@ class WorkerHost {
       return std::string();
     });
   }
-  // The same for a body that only the process that writes calls: what it
-  // returns there.
+  // Runs the body only in the process that writes; returns its result in all
+  // processes.
   std::string decide(const std::function<std::string()>& body) {
     return gather([&] { return writes() ? body() : std::string(); }).front();
   }
