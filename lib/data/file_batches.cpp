@@ -1,6 +1,7 @@
 #include "data/file_batches.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <array>
@@ -27,15 +28,26 @@ FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
 
 at::Tensor FileBatches::take_images(std::int64_t count) const {
   const std::array sizes = {count, std::int64_t{3}, form_.side, form_.side};
-  const auto is_idle = [](const at::Tensor& block) { return block.storage().use_count() == 1; };
-  const std::lock_guard lock(mutex_);
-  auto block = std::ranges::find_if(
-      blocks_, [&](const at::Tensor& each) { return is_idle(each) && each.sizes().equals(sizes); });
-  if (block == blocks_.end()) {
-    std::erase_if(blocks_, is_idle);
-    block = blocks_.insert(blocks_.end(), empty_batch(count, 3, form_.side, form_.side).inputs);
+  at::Tensor block;
+  {
+    const std::lock_guard lock(blocks_->mutex);
+    std::erase_if(
+        blocks_->tensors, [&](const at::Tensor& each) { return !each.sizes().equals(sizes); });
+    if (!blocks_->tensors.empty()) {
+      block = std::move(blocks_->tensors.back());
+      blocks_->tensors.pop_back();
+    }
   }
-  return block->detach();  // a tensor of its own, which counts as a use
+  if (!block.defined()) {
+    block = empty_batch(count, 3, form_.side, form_.side).inputs;
+  }
+  return at::from_blob(
+      block.mutable_data_ptr(), block.sizes(), block.strides(),
+      [idle = blocks_, block](void*) {
+        const std::lock_guard lock(idle->mutex);
+        idle->tensors.push_back(block);
+      },
+      block.options());
 }
 
 std::unique_ptr<ImageReader> FileBatches::borrow_reader() const {

@@ -31,6 +31,11 @@ class FileBatches {
       const ops::Augmentation* how) const;
 
  private:
+  // Blocks that no batch uses. A batch that outlives this class returns its own, too.
+  struct IdleBlocks {
+    std::mutex mutex;
+    std::vector<at::Tensor> tensors;
+  };
   // Readers are kept, with their buffers, for later use.
   std::unique_ptr<ImageReader> borrow_reader() const;
   void give_back(std::unique_ptr<ImageReader> reader) const;
@@ -49,7 +54,7 @@ class FileBatches {
   std::int64_t threads_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<ImageReader>> idle_;
-  mutable std::vector<at::Tensor> blocks_;
+  mutable std::shared_ptr<IdleBlocks> blocks_ = std::make_shared<IdleBlocks>();
 };
 
 }  // namespace abtrain::data

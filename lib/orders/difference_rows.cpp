@@ -26,8 +26,10 @@ DifferenceRows::DifferenceRows(
     : workers_(workers),
       pairs_(pairs),
       are_codes_(items.scalar_type() == at::kByte && items.is_cpu()) {
-  const at::Tensor rows = (are_codes_ ? items : wire.decode(items)).view({workers, pairs, -1});
-  rows_ = (are_codes_ ? rows : rows.transpose(0, 1)).reshape({pairs * workers, -1});
+  const at::Tensor flat = are_codes_ ? items : wire.decode(items);
+  const std::int64_t width = flat.numel() / (workers * pairs);  // 0: a share without records
+  const at::Tensor rows = flat.view({workers, pairs, width});
+  rows_ = (are_codes_ ? rows : rows.transpose(0, 1)).reshape({pairs * workers, width});
 }
 
 std::vector<std::int64_t> DifferenceRows::places(std::int64_t begin, std::int64_t count) const {

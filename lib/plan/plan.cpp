@@ -33,7 +33,7 @@ struct Facts {
 
 Facts facts_of(const config::RunOptions& options) {
   PlannedData data = planned_data(options.data);
-  const data::ExampleShape& shape = data.shape;
+  const data::ExampleShape shape = data.shape;  // data is moved from below
   auto model = nn::make_model(options.model, shape);
   const RunLength length =
       config::check_run(options, shape, data.shape.train - options.data.validation);

@@ -4,7 +4,7 @@
 // Errors name the file: MissingInput if it does not exist, Io if it cannot be
 // read, DamagedData if its header is malformed or does not fit its size, or if
 // it holds what is not used here: Fortran order, big-endian numbers, Python
-// objects, dtypes that LibTorch does not have.
+// objects, other dtypes than those of state::type_of().
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -169,14 +169,15 @@ bool holds_image_folder(const std::string& root) {
   if (has_folder(root, "train")) {
     return true;
   }
-  std::error_code ignored;
-  return !find_test_part(root) &&
-         std::any_of(
-             fs::directory_iterator(root, ignored), fs::directory_iterator(),
-             [&](const fs::directory_entry& entry) {
-               return !entry.path().filename().string().starts_with('.') &&
-                      entry.is_directory(ignored);
-             });
+  std::error_code error;
+  bool has_others = false;
+  for (fs::directory_iterator entry(root, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    std::error_code ignored;
+    has_others |=
+        !entry->path().filename().string().starts_with('.') && entry->is_directory(ignored);
+  }
+  return has_others && !find_test_part(root);
 }
 
 Dataset open_image_folder(const DataOptions& options, const std::string& root, Log* log) {

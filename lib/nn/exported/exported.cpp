@@ -60,12 +60,15 @@ class Exported : public Layer {
   }
 
   at::Tensor forward(const at::Tensor& given, const Pass& pass) override {
-    const at::Tensor input = sizes_.empty() ? given : given.flatten(1).unflatten(1, sizes_);
+    std::vector<std::int64_t> sizes = {given.size(0)};
+    sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
+    const at::Tensor input = sizes_.empty() ? given : given.reshape(sizes);
     const GraphSizes found(input.sizes().begin(), input.sizes().end());
     ABT_CHECK(
         fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
         path_, shown(graph_.input_meta.sizes), shown(found));
-    const c10::impl::ForceDispatchKeyGuard restores;  // whether autocast is on
+    const c10::impl::ForceDispatchKeyGuard
+        restores;  // whether autocast is on; nobody reads the rest
     if (pass.precision.type != at::kFloat) {
       // On the CPU all but the weights' products compute in fp32, as in our own models: a
       // convolution's bf16 result is cast where it meets fp32 in a matrix product.

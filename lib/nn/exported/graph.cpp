@@ -292,6 +292,9 @@ class GraphReader {
       if (!kKinds.contains(kind)) {
         refuse(json, formatted("its result of kind '{}' is not supported", printable(kind)));
       }
+      if (kind == "as_tensors" && json.at("outputs").size() != 1) {
+        refuse(json, "it returns several lists");
+      }
       for (const std::string& name : value_names(output)) {
         node.outputs.push_back(name.empty() ? -1 : define(name));
       }

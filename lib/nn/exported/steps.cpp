@@ -75,8 +75,8 @@ class Call {
       const auto items = stack[0].toTensorVector();
       stack.assign(items.begin(), items.end());
     }
-    for (std::size_t i = 0; i < outputs_.size() && i < stack.size(); ++i) {
-      frame.store(outputs_[i], std::move(stack[i]));
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      frame.store(outputs_[i], std::move(stack.at(i)));
     }
   }
 
