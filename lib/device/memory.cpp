@@ -103,7 +103,8 @@ class TensorMemory final : public c10::Allocator {
   }
 
   static void* fresh(std::size_t size) {
-    void* const block = std::aligned_alloc(size < kHuge ? alignof(Header) : kHuge, size);
+    void* block = nullptr;  // stays so on failure; aligned_alloc() wants multiples of the alignment
+    ::posix_memalign(&block, size < kHuge ? alignof(Header) : kHuge, size);
 #ifdef __linux__
     if (block != nullptr && size >= kHuge) {
       madvise(block, size, MADV_HUGEPAGE);
