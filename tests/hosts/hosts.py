@@ -158,15 +158,17 @@ class Hosts(Runs):
         for rank in (0, 1):
             name = f"corrupt{rank}"
             fault = self.fault(rank=rank, step=35, kind="corrupt-checkpoint")
+            # Evaluations keep the run from ending before it is killed.
+            sets = ("checkpoint.keep=9", "evaluate.every=5")
             # Step 30 is kept even if step 50 is saved before the run is killed.
-            process = self.start(name, "checkpoint.keep=9", **fault)
+            process = self.start(name, *sets, **fault)
             self.wait_for_step(process, name, 45)
             process.kill()
             self.finish(process)
             shutil.rmtree(
                 self.path(name, "checkpoints", "step-0000000050"),
                 ignore_errors=True)
-            outcome = self.resumed(name, "checkpoint.keep=9")
+            outcome = self.resumed(name, *sets)
             self.assertIn("checkpoint skipped", outcome.err)
             self.assertIn(f"worker-0000{rank}.safetensors", outcome.err)
             self.assertEqual(

@@ -10,7 +10,9 @@ import unittest
 
 from runs import Runs
 
-GOES_ON = ["on_lost_worker=continue", "train.steps=200", "checkpoint.every=20"]
+# Evaluations keep a run from ending before its workers are found and killed.
+GOES_ON = ["on_lost_worker=continue", "train.steps=200", "checkpoint.every=20",
+           "evaluate.every=10"]
 METHODS = {
     "ab": ["method.group_size=2", "train.check_replicas=1"],
     "both": ["method.trains=both", "method.group_size=1", "method.full_rank_steps=0",
