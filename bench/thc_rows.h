@@ -1,6 +1,5 @@
-// Rows of bench_kernels: the work of thc and
-// thc-saturated between collectives. The bytes moved are those of a pass that
-// reads and writes each number once.
+// Rows of bench_kernels: the work of thc and thc-saturated between collectives.
+// The bytes moved are those of a pass that reads and writes each number once.
 #pragma once
 
 #include <ATen/ops/empty.h>

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 
 #include "base/clock.h"
 #include "base/error.h"

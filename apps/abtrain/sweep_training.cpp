@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/env.h"
-#include "configuration.h"
 #include "report_args.h"
 #include "sweep/halving.h"
 #include "sweep/local_jobs.h"

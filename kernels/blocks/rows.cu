@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kNormThreads) norms_kernel(const RowNorms job)
   for (int k = 0; k < 4; ++k) {
     tree[t + k] = lanes[k];
   }
-  add_by_halves(tree, kRowLanes, tree, 0);
+  combine_by_halves(kRowLanes, [=](int to, int from) { tree[to] += tree[from]; });
   if (t == 0) {
     job.norms[blockIdx.x] = tree[0];
   }

@@ -84,7 +84,7 @@ __device__ std::uint32_t clamped(std::uint32_t sum, int offset, int& count) {
 __device__ std::uint32_t sum_of_block(std::uint32_t own) {
   auto* const counts = reinterpret_cast<std::uint32_t*>(shared_memory());
   counts[threadIdx.x] = own;
-  add_by_halves(counts, kThreads, counts, 0);
+  combine_by_halves(kThreads, [=](int to, int from) { counts[to] += counts[from]; });
   return counts[0];
 }
 

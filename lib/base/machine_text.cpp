@@ -1,5 +1,6 @@
 #include "base/machine_text.h"
 
+#include "base/mapped.h"
 #include "base/scalars.h"
 #include "base/text.h"
 
@@ -30,11 +31,7 @@ std::string csv_cell(const std::string& raw) {
 }  // namespace
 
 std::string csv_line(const std::vector<std::string>& cells) {
-  std::vector<std::string> fields;
-  for (const std::string& cell : cells) {
-    fields.push_back(csv_cell(cell));
-  }
-  return join(fields, ",");
+  return join(mapped(cells, csv_cell), ",");
 }
 
 std::string json_text(const nlohmann::ordered_json& value, int indent) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/mapped.h"
 #include "base/text.h"
 
 namespace abtrain {
@@ -99,11 +100,7 @@ class Applier {
     if (!meant.empty()) {
       return meant;
     }
-    std::vector<std::string> keys;
-    for (const Field& field : fields) {
-      keys.push_back(field.key);
-    }
-    const std::string near = nearest(key, keys);
+    const std::string near = nearest(key, mapped(fields, &Field::key));
     return near.empty() ? "" : full_name(prefix, near);
   }
 

@@ -1,6 +1,9 @@
-// Runs one function on several threads at once.
+// Runs one function, or a loop, on several threads at once.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -31,6 +34,23 @@ void run_on_threads(std::size_t threads, const auto& work) {
   if (error) {
     std::rethrow_exception(error);
   }
+}
+
+// Calls body(i) for i = 0 .. count - 1 on up to `threads` threads, each of which
+// takes the next one that is left. After an error no more are begun; it is
+// thrown.
+void for_each_on_threads(std::size_t threads, std::size_t count, const auto& body) {
+  std::atomic<std::size_t> next{0};
+  run_on_threads(std::min(threads, count), [&] {
+    try {
+      for (std::size_t i = next++; i < count; i = next++) {
+        body(i);
+      }
+    } catch (...) {
+      next = count;
+      throw;
+    }
+  });
 }
 
 }  // namespace abtrain

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <thread>
 
-#include "base/error.h"
 #include "comm/failure.h"
 #include "comm/local/world.h"
 
@@ -44,7 +43,8 @@ void run_workers(
     throw;
   }
   threads.clear();  // joins
-  if (const auto cause = root ? root : world->cause()) {  // without a root cause, only a time-out
+  // Without a root cause, only a time-out.
+  if (const auto cause = root ? root : world->cause()) {
     std::rethrow_exception(cause);
   }
 }

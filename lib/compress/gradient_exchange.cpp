@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "compress/schemes.h"
 
 namespace abtrain::compress {
@@ -27,6 +28,7 @@ void GradientExchange::bind(
   purpose_ = purpose;
   turns_ = 0;
   buckets_ = make_buckets(slots, options_.bucket_mb);
+  ranges_ = mapped(buckets_, [](const Bucket& bucket) { return ranges_of(bucket.slots); });
   std::unordered_map<std::string, std::size_t> bucket_of;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (const Slot& slot : buckets_[b].slots) {
@@ -97,7 +99,7 @@ void GradientExchange::open_bucket() {
   const at::NoGradGuard no_grad;
   const std::size_t next = open_.size();
   if (watch_) {
-    for (const Range& range : ranges_of(buckets_[next].slots)) {
+    for (const Range& range : ranges_[next]) {
       watch_(gradients_, range.begin, range.size);
     }
   }

@@ -117,6 +117,7 @@ class GradientExchange {
   comm::Purpose purpose_ = comm::Purpose::Gradient;
   GradientWatch watch_;
   std::vector<Bucket> buckets_;
+  std::vector<std::vector<Range>> ranges_;  // of each bucket
   std::vector<std::size_t> bucket_of_;  // of each slot
   std::vector<std::size_t> missing_;    // slots per bucket not yet ready
   std::int64_t step_ = -1;              // begun but not finished; -1: none

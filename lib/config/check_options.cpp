@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/text.h"
 #include "base/warmup.h"
 #include "compress/schemes.h"
 #include "data/data_check.h"

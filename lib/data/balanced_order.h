@@ -37,7 +37,7 @@ class BalancedOrder {
  private:
   std::vector<std::int64_t> order_, next_;
   std::int64_t decided_ = 0;  // units so far
-  std::int64_t early_ = 0;  // units at the front of next_
+  std::int64_t early_ = 0;    // units at the front of next_
 };
 
 }  // namespace abtrain::data

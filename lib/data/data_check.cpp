@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/text.h"
 #include "data/known_sets.h"
 
 namespace abtrain::data {

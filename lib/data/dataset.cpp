@@ -123,7 +123,8 @@ DatasetShape shape_of(const Dataset& set) {
   return {set, set.train.size(), set.test.size()};
 }
 
-// The data set's shape as cut and pooled by the options (not image-folder).
+// The data set's shape as cut and pooled by the options, of which
+// image-folder has neither.
 DatasetShape cut_shape(DatasetShape shape, const DataOptions& options) {
   if (options.subset > shape.train) {
     throw ConflictError(

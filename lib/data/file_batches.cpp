@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <string>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "data/images/random_box.h"
 
 namespace abtrain::data {
+
 FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
     : form_{options.image_size, options.resize, {}, {}},
       crop_scale_(options.crop_scale),
@@ -111,28 +111,17 @@ Batch FileBatches::batch(
   const auto* from = images.labels.const_data_ptr<std::int64_t>();
   const std::int64_t all = images.labels.size(0);
   std::vector<char> sound(indices.size());
-  const auto make_example = [&](ImageReader& reader, std::int64_t i) {
-    const std::int64_t index = indices[static_cast<std::size_t>(i)];
-    char& done = sound[static_cast<std::size_t>(i)];
+  for_each_on_threads(static_cast<std::size_t>(threads_), indices.size(), [&](std::size_t i) {
+    std::unique_ptr<ImageReader> reader = borrow_reader();
+    float* const out = pixels + static_cast<std::int64_t>(i) * numel;
+    char& done = sound[i];
     for (std::int64_t step = 0; !done && (step == 0 || how != nullptr); ++step) {
       ABT_CHECK(step < all, DamagedData, "all {} training images are damaged", with_commas(all));
-      const std::int64_t taken = (index + step) % all;
+      const std::int64_t taken = (indices[i] + step) % all;
       labels[i] = from[taken];
-      done = write(reader, *images.files, places[taken], index, how, pixels + i * numel);
+      done = write(*reader, *images.files, places[taken], indices[i], how, out);
     }
-  };
-  std::atomic<std::int64_t> next{0};
-  run_on_threads(static_cast<std::size_t>(std::min(threads_, count)), [&] {
-    try {
-      std::unique_ptr<ImageReader> reader = borrow_reader();
-      for (std::int64_t i = next++; i < count; i = next++) {
-        make_example(*reader, i);
-      }
-      give_back(std::move(reader));
-    } catch (...) {
-      next = count;  // the other threads stop, too
-      throw;
-    }
+    give_back(std::move(reader));
   });
   std::int64_t kept = 0;
   for (std::int64_t i = 0; i < count; ++i) {

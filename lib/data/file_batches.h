@@ -54,7 +54,7 @@ class FileBatches {
   std::int64_t threads_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<ImageReader>> idle_;
-  mutable std::shared_ptr<IdleBlocks> blocks_ = std::make_shared<IdleBlocks>();
+  const std::shared_ptr<IdleBlocks> blocks_ = std::make_shared<IdleBlocks>();
 };
 
 }  // namespace abtrain::data

@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 
 #include "base/threads.h"
@@ -32,17 +31,9 @@ void for_each_matrix(
       at::set_num_threads(before);
     }
   } restored_at_end;
-  std::atomic<std::size_t> next{0};
-  run_on_threads(static_cast<std::size_t>(threads), [&] {
+  for_each_on_threads(static_cast<std::size_t>(threads), order.size(), [&](std::size_t i) {
     at::set_num_threads(1);
-    try {
-      for (auto i = next++; i < order.size(); i = next++) {
-        body(order[i]);
-      }
-    } catch (...) {
-      next = order.size();
-      throw;
-    }
+    body(order[i]);
   });
 }
 

@@ -11,12 +11,12 @@ namespace abtrain::nn {
 void NamedTensors::weight(const std::string& name, Weight& weight, const Init& init) {
   // A module may have several weights: "attn.in_proj_weight".
   const std::string layer = name.ends_with(".weight") ? layer_of(name) : name;
-  weights.push_back({name, layer, &weight, init, count++});
+  weights.push_back({name, layer, &weight, init, count()});
 }
 
 void NamedTensors::parameter(
     const std::string& name, at::Tensor& tensor, bool decays, const Init& init) {
-  parameters.push_back({name, &tensor, decays, init, count++});
+  parameters.push_back({name, &tensor, decays, init, count()});
 }
 
 void NamedTensors::buffer(const std::string& name, at::Tensor& tensor) {

@@ -47,7 +47,10 @@ struct NamedTensors {
   std::vector<NamedWeight> weights;
   std::vector<NamedParameter> parameters;
   std::vector<NamedBuffer> buffers;
-  int count = 0;  // of weights and parameters
+  // Of weights and parameters.
+  int count() const {
+    return static_cast<int>(weights.size() + parameters.size());
+  }
 
   // The weight of a Linear or conv layer.
   void weight(const std::string& name, Weight& weight, const Init& init);

@@ -10,6 +10,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "base/random.h"
 #include "device/generator.h"
 #include "linalg/orthogonal.h"
@@ -223,15 +224,11 @@ bool matches_tensor(const std::string& pattern, const std::string& tensor) {
 }
 
 std::string layer_list(const Model& model) {
-  std::vector<std::string> layers;
-  std::ranges::transform(model.weights(), std::back_inserter(layers), &NamedWeight::layer);
-  return join(layers, ", ");
+  return join(mapped(model.weights(), &NamedWeight::layer), ", ");
 }
 
 std::vector<int> weight_positions(const Model& model) {
-  std::vector<int> positions;
-  std::ranges::transform(model.weights(), std::back_inserter(positions), &NamedWeight::position);
-  return positions;
+  return mapped(model.weights(), &NamedWeight::position);
 }
 
 std::vector<NamedWeight> factorable_weights(

@@ -16,18 +16,11 @@ namespace abtrain::nn {
 
 namespace {
 
-class Branch : public Layer {
+class Branch : public Sequential {
  public:
-  explicit Branch(std::unique_ptr<Layer> branch) : branch_(std::move(branch)) {}
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    return input + branch_->forward(input, pass);
+    return input + Sequential::forward(input, pass);
   }
-  void list(const std::string& prefix, NamedTensors& tensors) override {
-    branch_->list(prefix, tensors);
-  }
-
- private:
-  std::unique_ptr<Layer> branch_;
 };
 
 }  // namespace
@@ -80,11 +73,11 @@ std::unique_ptr<Layer> transformer_block(
     const BlockForm& form, std::unique_ptr<Layer> attention, std::unique_ptr<Layer> mlp) {
   auto block = std::make_unique<Sequential>();
   const auto add = [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
-    auto branch = std::make_unique<Sequential>();
+    auto branch = std::make_unique<Branch>();
     branch->add(norm, layer_norm(form.features, form.eps));
     branch->add(name, std::move(layer));
     branch->add("", dropout(form.drop_rate, form.whole_examples));
-    block->add("", std::make_unique<Branch>(std::move(branch)));
+    block->add("", std::move(branch));
   };
   add(form.attention_norm, "attn", std::move(attention));
   add(form.mlp_norm, "mlp", std::move(mlp));

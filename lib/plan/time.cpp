@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "compress/bucket.h"
-#include "linalg/batch.h"
+#include "linalg/svd.h"
 #include "methods/ab/gather_layers.h"
 #include "methods/method_kind.h"
 #include "plan/traffic.h"

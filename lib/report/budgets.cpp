@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/mapped.h"
 #include "base/text.h"
 #include "report/welch.h"
 
@@ -117,11 +118,8 @@ bool is_better(const Contender& a, const Contender& b) {
 }
 
 std::vector<SizeBudget> size_budgets(const std::vector<Contender>& all) {
-  std::vector<double> sizes;
-  for (const Contender& one : all) {
-    sizes.push_back(one.parameters.value_or(kAny));
-  }
-  const std::vector<double> steps = steps_of(sizes, kSameSize);
+  const auto size_of = [](const Contender& one) { return one.parameters.value_or(kAny); };
+  const std::vector<double> steps = steps_of(mapped(all, size_of), kSameSize);
   std::vector<SizeBudget> budgets;
   for (const double size : steps) {
     auto answers = answers_within(all, size);

@@ -253,10 +253,7 @@ std::vector<Column> choose_columns(const std::string& names, std::optional<doubl
 }
 
 std::vector<Figure> figures(const Column& column, const std::vector<Setting>& settings) {
-  std::vector<Figure> all;
-  for (const Setting& setting : settings) {
-    all.push_back(column.figure(setting));
-  }
+  auto all = mapped(settings, [&](const Setting& setting) { return column.figure(setting); });
   if (column.best == Best::Front) {
     const std::vector<bool> there = on_front(front_points(column, settings), by_data(settings));
     for (std::size_t i = 0; i < all.size(); ++i) {

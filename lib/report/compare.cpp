@@ -1,7 +1,6 @@
 #include "report/compare.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -157,15 +156,12 @@ struct RunOrError {
 std::vector<RunOrError> read_all(const std::vector<std::string>& folders, Spectra spectra) {
   constexpr std::size_t kMaxThreads = 8;
   std::vector<RunOrError> readings(folders.size());
-  std::atomic<std::size_t> next = 0;
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  run_on_threads(std::min({folders.size(), cores, kMaxThreads}), [&] {
-    for (std::size_t i; (i = next++) < folders.size();) {
-      try {
-        readings[i].run = read_run(folders[i], spectra);
-      } catch (const Error& error) {
-        readings[i].error = error;
-      }
+  for_each_on_threads(std::min(cores, kMaxThreads), folders.size(), [&](std::size_t i) {
+    try {
+      readings[i].run = read_run(folders[i], spectra);
+    } catch (const Error& error) {
+      readings[i].error = error;
     }
   });
   return readings;

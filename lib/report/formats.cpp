@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "base/machine_text.h"
 #include "base/mapped.h"
@@ -160,14 +161,9 @@ std::string words_below(const Comparison& comparison, bool is_markdown) {
   return out;
 }
 
-std::vector<RunRecord> without_summary(const Comparison& comparison) {
-  std::vector<RunRecord> unfinished;
-  for (const Setting& setting : comparison.settings) {
-    std::ranges::copy_if(setting.runs, std::back_inserter(unfinished), [](const RunRecord& run) {
-      return !run.summary;
-    });
-  }
-  return unfinished;
+auto without_summary(const Comparison& comparison) {
+  return comparison.settings | std::views::transform(&Setting::runs) | std::views::join |
+         std::views::filter([](const RunRecord& run) { return !run.summary; });
 }
 
 ordered_json unfinished_json(const RunRecord& run) {

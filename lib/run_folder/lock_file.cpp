@@ -169,12 +169,12 @@ bool create_lock(const std::string& path, const LockHolder& holder) {
       (fs::path(path).parent_path() / formatted("lock-{}.tmp", holder.id)).string();
   const auto write_new = [&](const std::string& name) {
     const Descriptor file = open_lock(name, O_WRONLY | O_CREAT | O_EXCL);
-    if (file.get() < 0 && (errno == EEXIST || errno == ENOENT)) {
+    if (!file.is_open() && (errno == EEXIST || errno == ENOENT)) {
       return false;
     }
-    if (file.get() < 0 || !write_all(file.get(), text)) {
+    if (!file.is_open() || !write_all(file.get(), text)) {
       const int error = errno;
-      if (file.get() >= 0) {
+      if (file.is_open()) {
         ::unlink(name.c_str());
       }
       fail(name, error);

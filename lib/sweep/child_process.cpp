@@ -46,7 +46,7 @@ std::unique_ptr<ChildProcess> ChildProcess::start(
     const std::vector<std::string>& command, const std::string& log,
     const std::vector<int>& cores) {
   const Descriptor file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  ABT_CHECK(file.get() >= 0, Io, "cannot write '{}': {}", log, strerror(errno));
+  ABT_CHECK(file.is_open(), Io, "cannot write '{}': {}", log, strerror(errno));
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return nullptr;
   }

@@ -164,10 +164,9 @@ void check_runs(const Sweep& sweep, const std::vector<PointRun>& runs, bool here
         shapes[data] = data::dataset_shape(options.data);
       }
       const data::DatasetShape& set = shapes[data];
-      const data::ExampleShape& shape = set;
-      config::check_run(options, shape, set.train - options.data.validation);
+      config::check_run(options, set, set.train - options.data.validation);
       if (here) {
-        config::check_memory(options, shape, static_cast<int>(options.workers), 0);
+        config::check_memory(options, set, static_cast<int>(options.workers), 0);
       }
     });
   }

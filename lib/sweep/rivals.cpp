@@ -151,7 +151,6 @@ RivalList list_rivals(
   };
   const RunOptions base = read({});
   const data::DatasetShape set = plan::planned_data(base.data).shape;
-  const data::ExampleShape& shape = set;
   const RunLength length = config::run_length(base, set.train - base.data.validation);
   const bool is_ab = base.method.name == "ab";
 
@@ -161,13 +160,13 @@ RivalList list_rivals(
   list.name = base.name;
   // AB-training's size: as configured, or by a budget.
   Sets size;
-  if (request.ratio || !is_ab || !config::model_sizes(base, shape)) {
+  if (request.ratio || !is_ab || !config::model_sizes(base, set)) {
     size = {
         "method.rank.rule=budget",
         "method.rank.ratio=" + print_number(request.ratio.value_or(kUsualRatio))};
   }
   RunOptions factored = read(joined({{"method.name=ab"}, size}));
-  const auto planned = config::model_sizes(factored, shape);
+  const auto planned = config::model_sizes(factored, set);
   ABT_CHECK(
       planned && std::ranges::any_of(
                      planned->sizes.layers, [](const auto& layer) { return layer.rank > 0; }),
@@ -214,7 +213,7 @@ RivalList list_rivals(
                                  base.method.rank.rule == linalg::RankRuleName::Ratio;
           rival.set.push_back(
               "method.rank.ratio=" +
-              print_number(has_ratio ? base.method.rank.ratio : ratio_of(*planned, shape, base)));
+              print_number(has_ratio ? base.method.rank.ratio : ratio_of(*planned, set, base)));
         }
       }
       rival.options = read(joined({list.common, rival.set}));
@@ -222,7 +221,7 @@ RivalList list_rivals(
         rival.set = joined({rival.set, plan::same_size(rival.options, list.parameters).overrides});
         rival.options = read(joined({list.common, rival.set}));
       }
-      config::check_run(rival.options, shape, set.train - rival.options.data.validation);
+      config::check_run(rival.options, set, set.train - rival.options.data.validation);
       const auto [twin, is_new] = known.emplace(content_of(rival.options), name);
       ABT_CHECK(is_new, Config, "is the same as {} here", twin->second);
       rival.tune = settings_of(rival.options, request.tune);

@@ -71,17 +71,17 @@ Scores evaluate(
     double label_smoothing, std::vector<at::Tensor>* answers) {
   const at::NoGradGuard no_grad;
   const auto* there = std::get_if<OnDevice>(&images);
-  const data::Examples* here = there != nullptr ? nullptr : &std::get<OnHost>(images).examples;
+  const auto* here = std::get_if<OnHost>(&images);
   // Each token may have as many logits as there are tokens.
   constexpr std::int64_t kMaxLogits = std::int64_t{1} << 25;
   batch_size = std::clamp<std::int64_t>(kMaxLogits / augment.logits(), 1, batch_size);
   const std::int64_t member = world.rank() % group_size;
-  const std::int64_t count = there != nullptr ? there->images.size() : here->size();
+  const std::int64_t count = there != nullptr ? there->images.size() : here->examples.size();
   const std::int64_t begin = count * member / group_size;
   const std::int64_t end = count * (member + 1) / group_size;
   const auto batch_at = [&](std::int64_t first, std::int64_t last) {
     return there != nullptr ? augment.evaluation(there->images, first, last, there->type)
-                            : augment.evaluation(*here, first, last);
+                            : augment.evaluation(here->examples, first, last);
   };
   // On the host the next batch is made while the current one is scored.
   const auto when = there != nullptr ? std::launch::deferred : std::launch::async;

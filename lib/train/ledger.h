@@ -3,7 +3,6 @@
 // a resume. Seconds are wall time.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/mapped.h"
 #include "base/scalars.h"
 #include "base/signals.h"
 #include "base/socket.h"
@@ -102,10 +102,7 @@ StepCost measured_cost(const config::RunOptions& options, const Setup& setup) {
 
 // What the workers' own processes have printed.
 std::vector<double> numbers_of(const std::vector<std::string>& texts) {
-  std::vector<double> numbers;
-  std::ranges::transform(
-      texts, std::back_inserter(numbers), [](const std::string& text) { return std::stod(text); });
-  return numbers;
+  return mapped(texts, [](const std::string& text) { return std::stod(text); });
 }
 
 }  // namespace

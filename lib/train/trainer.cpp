@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "comm/run_workers.h"
 #include "device/stream.h"
 #include "methods/method_kind.h"
@@ -323,11 +324,7 @@ TrainResult Trainer::run() {
   const Score test = evaluate_now(length_.steps, true);
   const auto trained = static_cast<double>(method_->block().numel());
   auto workers = gather_figures(*world_, ledger_.figures(counts(), trained));
-  std::vector<TimeSplit> spent;
-  for (const WorkerFigures& figures : workers) {
-    spent.push_back(figures.seconds);
-  }
-  log_workers(length_.steps, spent);
+  log_workers(length_.steps, mapped(workers, &WorkerFigures::seconds));
   return {
       .model = std::move(model_),
       .test = test,

@@ -64,11 +64,12 @@ class FileDecomposer {
     if (stream_ || !is_global_) {
       work();
     }
-    report_.file_after = file_bytes();
     report_.written = stream_.has_value();
     if (stream_) {
       log_.live("writing " + options_.output);
       report_.file_after = stream_->finish(metadata());
+    } else {
+      report_.file_after = file_bytes();
     }
     log_.live("");
     if (is_global_) {

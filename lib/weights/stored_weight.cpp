@@ -1,7 +1,5 @@
 #include "weights/stored_weight.h"
 
-#include "base/text.h"
-
 namespace abtrain::weights {
 
 std::vector<std::int64_t> StoredWeight::sizes() const {

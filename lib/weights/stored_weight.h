@@ -2,10 +2,9 @@
 // as a matrix), or transposed (I x O, as Hugging Face's Conv1D).
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "nn/model.h"
+#include "nn/weight.h"
 
 namespace abtrain::weights {
 

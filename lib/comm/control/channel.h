@@ -101,8 +101,8 @@ class ControlChannel : public Control {
   bool holding_ = false;         // has answered Ask, waits for StopAt
   std::int64_t stop_at_ = -1;
   std::optional<wire::Message> verdict_;  // not yet taken by agree()
-  std::deque<std::string> shared_;  // not yet taken by share()
-  std::vector<bool> left_;          // connections that said Bye or are gone
+  std::deque<std::string> shared_;        // not yet taken by share()
+  std::vector<bool> left_;                // connections that said Bye or are gone
   std::atomic<bool> closing_ = false;
   Failure failure_;
 

@@ -32,7 +32,7 @@ struct MeetOptions {
   ShareBytes share = {};
   double connect_timeout = 60;  // seconds, for everything but share()
   Secret secret = {};           // authenticates the connections
-  std::string address = {};  // where worker 0 listens; empty: on all addresses
+  std::string address = {};     // where worker 0 listens; empty: on all addresses
 };
 
 struct Connections {

@@ -189,7 +189,7 @@ class LocalGroup {
   void meet(
       Lock& lock, const LocalOperation& operation, const std::atomic<bool>& flag,
       const std::vector<bool>& members) {
-    const double seconds = std::min(world_->timeout, 1e8);  // more would overflow the clock
+    const double seconds = std::min(world_->timeout, kMaxTimeout);
     const auto came = [&] { return flag.load() || world_->happened(); };
     if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), came)) {
       const auto first = std::ranges::find(operation.came, true) - operation.came.begin();

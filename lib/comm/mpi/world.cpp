@@ -15,7 +15,6 @@ namespace abtrain::comm {
 
 namespace {
 
-constexpr double kForever = 1e8;  // seconds; more would overflow the clock
 // More than the others may need before they notice a loss.
 constexpr double kRegroupSeconds = 5;
 
@@ -119,7 +118,7 @@ void MpiWorld::wait(const Job& job) {
   std::unique_lock lock(mutex_);
   // A split is a blocking MPI call, which the thread cannot time.
   const double seconds =
-      std::min(job.call.kind == Call::Kind::Split ? timeout_.load() : kForever, kForever);
+      std::min(job.call.kind == Call::Kind::Split ? timeout_.load() : kMaxTimeout, kMaxTimeout);
   const auto came = [&] { return job.done || happened(); };
   const bool in_time = changed_.wait_for(lock, std::chrono::duration<double>(seconds), came);
   if (job.done) {
@@ -146,7 +145,7 @@ std::vector<int> MpiWorld::regroup() {
   regroups_ = true;
   posted_.notify_all();
   const bool done = changed_.wait_for(
-      lock, std::chrono::duration<double>(std::min(timeout_.load(), kForever) + kRegroupSeconds),
+      lock, std::chrono::duration<double>(std::min(timeout_.load(), kMaxTimeout) + kRegroupSeconds),
       [&] { return !regroups_ || ended_; });
   ABT_CHECK(
       done, PeerLost,

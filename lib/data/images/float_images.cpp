@@ -18,9 +18,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
-#include "data/images/random_box.h"
 #include "device/tensor_text.h"
+#include "ops/erased_box.h"
 
 namespace abtrain::data {
 namespace {

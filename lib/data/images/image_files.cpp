@@ -66,7 +66,7 @@ void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
   const std::string where = path(file);
   const Descriptor descriptor(::open(where.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
-  if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0) {
+  if (!descriptor.is_open() || ::fstat(descriptor.get(), &status) != 0) {
     fail(where);
   }
   ABT_CHECK(S_ISREG(status.st_mode), DamagedData, "is not a regular file");

@@ -18,7 +18,7 @@ struct ListedFolder {
   std::string folders = {};  // subfolders: sorted names, each ended by '\n'
   std::string images = {};   // its image files, likewise
   std::int64_t image_count = 0;
-  std::int64_t others = 0;  // files that are no images by their names
+  std::int64_t others = 0;       // files that are no images by their names
   std::string some_others = {};  // the first few of them, likewise
 };
 

@@ -106,7 +106,7 @@ FlatFactors FactorExchange::mean_changes(
   const Range slice = slice_of(groups_, own, change.numel());
   const Range shard = shard_of(groups_, own, change.numel());
 
-  at::Tensor mine = change.narrow(0, slice.begin, slice.size);
+  at::Tensor mine = slice.of(change);
   const double weight = weights_[static_cast<std::size_t>(groups_.group_of(world_.rank()))];
   if (weight != 1) {
     mine = mine * weight;  // before it is rounded
@@ -133,7 +133,7 @@ FlatFactors FactorExchange::mean_changes(
   for (int r = 0; r < world_.size(); ++r) {
     const Range range = shards[static_cast<std::size_t>(r)];
     at::Tensor& target = groups_.role_of(r) == comm::Role::A ? result.a : result.b;
-    target.narrow(0, range.begin, range.size).copy_(all.narrow(0, offset, range.size));
+    range.of(target).copy_(all.narrow(0, offset, range.size));
     offset += range.size;
   }
   return result;
@@ -154,8 +154,7 @@ FlatFactors FactorExchange::mean_changes(
     counts.push_back(record_part(groups_, r, size_of(r)).size);
   }
   const Range own = record_part(groups_, world_.rank(), record.numel());
-  const at::Tensor all =
-      gather_pieces(record.narrow(0, own.begin, own.size), counts, world_, purpose);
+  const at::Tensor all = gather_pieces(own.of(record), counts, world_, purpose);
 
   // The workers of a group follow one another, so its record is whole again.
   FlatFactors result;

@@ -29,9 +29,10 @@ class DataParallel : public Method {
   }
 
   void regroup(std::vector<state::State>& old, std::int64_t) override {
+    make_dense_block();
     auto loading = state::Archive::loading(old.front());
-    archive(loading);
-    reduction_.bind(trained_, context_.world);  // the residuals belonged to other workers
+    trained_.archive(loading, "block.", state::Owner::Replicas);
+    reduction_.bind(trained_, context_.world);  // no residuals: they belonged to other workers
   }
 
   Stage now() override {

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "methods/method_kind.h"
-#include "methods/outer_step.h"
 
 namespace abtrain::methods {
 

@@ -9,9 +9,9 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "compress/schemes.h"
 #include "methods/average.h"
-#include "methods/method_kind.h"
 
 namespace abtrain::methods {
 

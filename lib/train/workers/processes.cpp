@@ -88,7 +88,8 @@ void Processes::on_failure(std::exception_ptr cause, int gone) {
     // is lost too. mpirun ends all processes if one exits with an error, but not
     // if a signal ends it.
     std::thread([now = lost_worlds_->load(), lost = lost_worlds_, seconds = timeout_.load()] {
-      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(seconds, 1e8)));
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(std::min(seconds, comm::kMaxTimeout)));
       if (*lost == now) {
         ::kill(::getpid(), SIGKILL);
       }
@@ -170,14 +171,11 @@ at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& plac
         "device: worker {} has no GPU, but others have one",
         std::ranges::find(gpus, "") - gpus.begin());
   });
-  place = {
-      .workers = launch_.size,
-      .processes = true,
-      .launcher = launch_.source,
-      .has_mpi = launch_.has_mpi,
-      .on_gpu = without == 0,
-      .gpus = static_cast<int>(std::set<std::string>(gpus.begin(), gpus.end()).size()),
-      .has_nccl = place.has_nccl};
+  place.processes = true;
+  place.launcher = launch_.source;
+  place.has_mpi = launch_.has_mpi;
+  place.on_gpu = without == 0;
+  place.gpus = static_cast<int>(std::set<std::string>(gpus.begin(), gpus.end()).size());
   return device;
 }
 
