@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "device/tensor_text.h"
+#include "ops/bf16_blocks.h"
 
 // Of the MKL inside LibTorch; builds of LibTorch without MKL have none. LibTorch's own products in
 // bf16 round their results to bf16, and their set-up costs small matrices more than bf16 saves.
@@ -17,10 +18,10 @@ extern "C" [[gnu::weak]] void cblas_gemm_bf16bf16f32(
 namespace abtrain::ops {
 namespace {
 
-// A matrix as BLAS takes it.
+// Where the elements of a matrix lie. Its rows or its columns are contiguous.
 struct Stored {
   bool transposed;
-  int row;  // elements from one row, or column if transposed, to the next
+  std::int64_t row;  // elements from one row, or column if transposed, to the next
 };
 
 Stored stored(const at::Tensor& matrix, at::ScalarType type) {
@@ -31,7 +32,7 @@ Stored stored(const at::Tensor& matrix, at::ScalarType type) {
       "expected a {} matrix with contiguous rows or columns, got {}{} with strides {}", type,
       matrix.scalar_type(), matrix.sizes(), matrix.strides());
   const int side = by_rows ? 1 : 0;
-  return {!by_rows, static_cast<int>(std::max(matrix.stride(1 - side), matrix.size(side)))};
+  return {!by_rows, std::max(matrix.stride(1 - side), matrix.size(side))};
 }
 
 }  // namespace
@@ -53,22 +54,33 @@ void bf16_product(
   ABT_ASSERT(
       a.size(0) == c.size(0) && a.size(1) == b.size(0) && b.size(1) == c.size(1),
       "shapes {} and {} do not give {}", a.sizes(), b.sizes(), c.sizes());
+  if (c.numel() == 0) {
+    return;
+  }
+  const std::int64_t m = c.size(0);
+  const std::int64_t n = c.size(1);
+  const std::int64_t k = a.size(1);
+  float* const result = c.mutable_data_ptr<float>();
+  if (bf16_blocks_are_fast() && k > 0) {
+    bf16_in_blocks(
+        {a.const_data_ptr<at::BFloat16>(), of_a.transposed, of_a.row},
+        {b.const_data_ptr<at::BFloat16>(), of_b.transposed, of_b.row}, result, of_c.row, m, n, k,
+        beta, alpha);
+    return;
+  }
   if (cblas_gemm_bf16bf16f32 == nullptr) {
     const at::Tensor product = at::mm(a.to(at::kFloat), b.to(at::kFloat)).mul_(alpha);
     beta == 0 ? c.copy_(product) : c.mul_(beta).add_(product);
     return;
   }
-  if (c.numel() == 0) {
-    return;
-  }
   constexpr int kRowMajor = 101;
   constexpr int kPlain = 111;
   constexpr int kTransposed = 112;
+  const auto narrow = [](std::int64_t size) { return static_cast<int>(size); };
   cblas_gemm_bf16bf16f32(
       kRowMajor, of_a.transposed ? kTransposed : kPlain, of_b.transposed ? kTransposed : kPlain,
-      static_cast<int>(c.size(0)), static_cast<int>(c.size(1)), static_cast<int>(a.size(1)), alpha,
-      a.const_data_ptr(), of_a.row, b.const_data_ptr(), of_b.row, beta, c.mutable_data_ptr<float>(),
-      of_c.row);
+      narrow(m), narrow(n), narrow(k), alpha, a.const_data_ptr(), narrow(of_a.row),
+      b.const_data_ptr(), narrow(of_b.row), beta, result, narrow(of_c.row));
 }
 
 }  // namespace abtrain::ops

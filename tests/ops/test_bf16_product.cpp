@@ -1,7 +1,9 @@
 // Products of bf16 factors: exact in fp64, so what is left is the rounding of sums in fp32.
 #include "ops/bf16_product.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
@@ -10,6 +12,9 @@
 #include <array>
 #include <limits>
 #include <stdexcept>
+#include <utility>
+
+#include "ops/bf16_blocks.h"
 
 namespace abtrain::ops {
 namespace {
@@ -31,6 +36,44 @@ TEST(Bf16Product, SumsInFp32WhateverTheLayout) {
       EXPECT_LT((c - wanted).abs().max().item<double>(), 1e-5 * k) << m << n << k << layout;
     }
   }
+}
+
+// Sizes below, at and above those of a block, layouts of both factors, thread numbers.
+TEST(Bf16Product, InBlocks) {
+  if (!bf16_blocks_run()) {
+    GTEST_SKIP() << "takes a CPU with AVX512-BF16";
+  }
+  const int threads = at::get_num_threads();
+  for (const auto& [m, n, k] :
+       {std::array{5, 7, 3}, {64, 64, 512}, {70, 130, 1031}, {257, 9, 2050}, {1, 1, 1}}) {
+    for (int layout = 0; layout < 4; ++layout) {
+      const at::Tensor a = at::randn({m, k}).to(at::kBFloat16);
+      const at::Tensor b = at::randn({k, n}).to(at::kBFloat16);
+      const at::Tensor stored_a = (layout & 1) != 0 ? a.t().contiguous() : a;
+      const at::Tensor stored_b = (layout & 2) != 0 ? b.t().contiguous() : b;
+      const auto matrix = [](const at::Tensor& stored, bool transposed) {
+        return Bf16Matrix{stored.const_data_ptr<at::BFloat16>(), transposed, stored.size(1)};
+      };
+      for (const auto& [beta, alpha] : {std::pair{0.0F, 1.0F}, {1.0F, 1.0F}, {0.5F, 3.0F}}) {
+        const at::Tensor c = at::randn({m, n + 3});  // its last columns are left alone
+        const at::Tensor wanted = c.to(at::kDouble);
+        wanted.narrow(1, 0, n).mul_(beta).add_(at::mm(a.to(at::kDouble), b.to(at::kDouble)), alpha);
+        at::Tensor first;
+        for (const int count : {1, 3}) {
+          at::set_num_threads(count);
+          const at::Tensor result = c.clone();
+          bf16_in_blocks(
+              matrix(stored_a, (layout & 1) != 0), matrix(stored_b, (layout & 2) != 0),
+              result.mutable_data_ptr<float>(), n + 3, m, n, k, beta, alpha);
+          EXPECT_LT((result - wanted).abs().max().item<double>(), 1e-5 * k)
+              << m << n << k << layout;
+          EXPECT_TRUE(!first.defined() || at::equal(result, first)) << m << n << k << layout;
+          first = result;
+        }
+      }
+    }
+  }
+  at::set_num_threads(threads);
 }
 
 TEST(Bf16Product, ReadsNothingFromWhatItReplaces) {

@@ -1,0 +1,243 @@
+#include "ops/bf16_blocks.h"
+
+#include <ATen/native/CPUBlas.h>
+
+#include "base/error.h"
+
+#if defined(__x86_64__) && defined(CPUBLAS_BRGEMM_BF16BF16F32)
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace abtrain::ops {
+namespace {
+
+using at::BFloat16;
+
+// Sides of a block of c, and how many products its sums take at a time.
+constexpr std::int64_t kSide = 64;
+constexpr std::int64_t kDepth = 512;
+// Fewer multiplications than this are not shared out over threads.
+constexpr std::int64_t kShared = 1 << 19;
+
+std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Transposes 16 / sizeof(Unit) rows of as many units of two or four bytes.
+template <class Unit>
+void transpose_square(
+    const BFloat16* from, std::int64_t from_row, BFloat16* to, std::int64_t to_row) {
+  constexpr int kUnits = 16 / sizeof(Unit);
+  __m128i x[kUnits], y[kUnits];
+  for (int i = 0; i < kUnits; ++i) {
+    x[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * from_row));
+  }
+  // Each round interleaves the first half of the rows with the second one.
+  for (int round = 1; round < kUnits; round *= 2) {
+    for (int i = 0; i < kUnits / 2; ++i) {
+      const __m128i other = x[i + kUnits / 2];
+      y[2 * i] =
+          sizeof(Unit) == 2 ? _mm_unpacklo_epi16(x[i], other) : _mm_unpacklo_epi32(x[i], other);
+      y[2 * i + 1] =
+          sizeof(Unit) == 2 ? _mm_unpackhi_epi16(x[i], other) : _mm_unpackhi_epi32(x[i], other);
+    }
+    std::copy_n(y, kUnits, x);
+  }
+  for (int i = 0; i < kUnits; ++i) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_row), x[i]);
+  }
+}
+
+// The unit at to[j * to_row] is that at from[i * from_row], for rows i and columns j of units.
+template <class Unit>
+void transpose(
+    const BFloat16* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns,
+    BFloat16* to, std::int64_t to_row) {
+  constexpr std::int64_t kUnits = 16 / sizeof(Unit);
+  constexpr std::int64_t kWidth = sizeof(Unit) / sizeof(BFloat16);
+  const std::int64_t whole = columns / kUnits * kUnits;
+  for (std::int64_t i = 0; i < rows; i += kUnits) {
+    std::int64_t j = 0;
+    if (i + kUnits <= rows) {
+      for (; j < whole; j += kUnits) {
+        transpose_square<Unit>(
+            from + i * from_row + j * kWidth, from_row, to + j * to_row + i * kWidth, to_row);
+      }
+    }
+    for (; j < columns; ++j) {
+      for (std::int64_t k = i; k < std::min(i + kUnits, rows); ++k) {
+        std::memcpy(to + j * to_row + k * kWidth, from + k * from_row + j * kWidth, sizeof(Unit));
+      }
+    }
+  }
+}
+
+// The rows of a, each of `depth` elements, which is even: the last one is zero where a has none.
+at::Tensor packed_rows(
+    const Bf16Matrix& a, std::int64_t m, std::int64_t k, std::int64_t depth, bool shared) {
+  const at::Tensor packed = at::empty({m, depth}, at::kBFloat16);
+  BFloat16* const to = packed.mutable_data_ptr<BFloat16>();
+  const std::int64_t blocks = quotient_up(m, kSide);
+  at::parallel_for(0, blocks, shared ? 1 : blocks, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin * kSide; i < std::min(end * kSide, m); i += kSide) {
+      const std::int64_t rows = std::min(kSide, m - i);
+      if (a.transposed) {
+        transpose<std::uint16_t>(a.data + i, a.row, k, rows, to + i * depth, depth);
+      }
+      for (std::int64_t row = i; row < i + rows; ++row) {
+        if (!a.transposed) {
+          std::copy_n(a.data + row * a.row, k, to + row * depth);
+        }
+        std::fill(to + row * depth + k, to + (row + 1) * depth, BFloat16(0));
+      }
+    }
+  });
+  return packed;
+}
+
+// Columns j to j + columns of rows i to i + rows of b, which is k x n, as the kernel reads them: in
+// pairs of rows whose elements alternate. Row k is zero.
+void pack_pairs(
+    const Bf16Matrix& b, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
+    std::int64_t k, BFloat16* to) {
+  const std::int64_t pairs = (std::min(i + rows, k) - i) / 2;
+  if (b.transposed) {
+    transpose<std::uint32_t>(b.data + j * b.row + i, b.row, columns, pairs, to, 2 * columns);
+  } else {
+    for (std::int64_t pair = 0; pair < pairs; ++pair) {
+      const BFloat16* const first = b.data + (i + 2 * pair) * b.row + j;
+      const BFloat16* const second = first + b.row;
+      BFloat16* const place = to + 2 * pair * columns;
+      std::int64_t column = 0;
+      for (; column + 8 <= columns; column += 8) {
+        const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(first + column));
+        const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(second + column));
+        auto* const both = reinterpret_cast<__m128i*>(place + 2 * column);
+        _mm_storeu_si128(both, _mm_unpacklo_epi16(x, y));
+        _mm_storeu_si128(both + 1, _mm_unpackhi_epi16(x, y));
+      }
+      for (; column < columns; ++column) {
+        place[2 * column] = first[column];
+        place[2 * column + 1] = second[column];
+      }
+    }
+  }
+  if (2 * pairs < rows) {  // the last row has no partner
+    for (std::int64_t column = 0; column < columns; ++column) {
+      BFloat16* const place = to + 2 * (pairs * columns + column);
+      place[0] = b.data[b.transposed ? (j + column) * b.row + k - 1 : (k - 1) * b.row + j + column];
+      place[1] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+bool bf16_blocks_run() {
+  return __builtin_cpu_supports("avx512bf16") != 0;
+}
+
+bool bf16_blocks_are_fast() {
+  static const bool fast = bf16_blocks_run() && __builtin_cpu_is("intel") == 0;
+  return fast;
+}
+
+void bf16_in_blocks(
+    const Bf16Matrix& a, const Bf16Matrix& b, float* c, std::int64_t row_of_c, std::int64_t m,
+    std::int64_t n, std::int64_t k, float beta, float alpha) {
+  // Rows that must be transposed are copied as a whole, and pairs of rows block by block: of two
+  // such factors the smaller one takes the first place where that saves more than it costs to
+  // transpose c, an element of which takes about eight times as long.
+  const bool swapped = a.transposed && !b.transposed && k * (m - n) > 8 * m * n;
+  const Bf16Matrix left = swapped ? Bf16Matrix{b.data, true, b.row} : a;
+  const Bf16Matrix right = swapped ? Bf16Matrix{a.data, false, a.row} : b;
+  if (swapped) {
+    std::swap(m, n);
+  }
+  const std::int64_t depth = quotient_up(k, 2) * 2;
+  const bool shared = m * n * k >= kShared;
+  at::Tensor copy;
+  const BFloat16* rows_of_left = left.data;
+  std::int64_t row_of_left = left.row;
+  if (left.transposed || depth != k) {
+    copy = packed_rows(left, m, k, depth, shared);
+    rows_of_left = copy.const_data_ptr<BFloat16>();
+    row_of_left = depth;
+  }
+  const bool in_place = !swapped && alpha == 1 && (beta == 0 || beta == 1);
+  // Strips of kSide columns, each in parts of its rows if there are too few for the threads.
+  const std::int64_t strips = quotient_up(n, kSide);
+  const std::int64_t parts =
+      shared ? std::min(quotient_up(m, kSide), quotient_up(4 * at::get_num_threads(), strips)) : 1;
+  const std::int64_t part_rows = quotient_up(quotient_up(m, kSide), parts) * kSide;
+  const std::int64_t tasks = strips * parts;
+  at::parallel_for(0, tasks, shared ? 1 : tasks, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) BFloat16 pairs[kDepth * kSide];
+    const at::Tensor scratch = in_place ? at::Tensor() : at::empty({part_rows, kSide}, at::kFloat);
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t j = task % strips * kSide;
+      const std::int64_t columns = std::min(kSide, n - j);
+      const std::int64_t first = task / strips * part_rows;
+      const std::int64_t last = std::min(first + part_rows, m);
+      float* const sums = in_place ? c + first * row_of_c + j : scratch.mutable_data_ptr<float>();
+      const std::int64_t row_of_sums = in_place ? row_of_c : columns;
+      for (std::int64_t l = 0; l < depth; l += kDepth) {
+        const std::int64_t products = std::min(kDepth, depth - l);
+        pack_pairs(right, l, products, j, columns, k, pairs);
+        for (std::int64_t i = first; i < last; i += kSide) {
+          at::native::cpublas::brgemm(
+              std::min(kSide, last - i), columns, products, row_of_left, columns, row_of_sums,
+              /*add_C=*/l > 0 || (in_place && beta == 1), rows_of_left + i * row_of_left + l, pairs,
+              sums + (i - first) * row_of_sums, /*is_vnni=*/true);
+        }
+      }
+      const auto combine = [&](std::int64_t row, std::int64_t column, float& result) {
+        const float sum = alpha * sums[(row - first) * columns + column];
+        result = beta == 0 ? sum : sum + beta * result;
+      };
+      if (swapped) {
+        for (std::int64_t column = 0; column < columns; ++column) {
+          for (std::int64_t row = first; row < last; ++row) {
+            combine(row, column, c[(j + column) * row_of_c + row]);
+          }
+        }
+      } else if (!in_place) {
+        for (std::int64_t row = first; row < last; ++row) {
+          for (std::int64_t column = 0; column < columns; ++column) {
+            combine(row, column, c[row * row_of_c + j + column]);
+          }
+        }
+      }
+    }
+    at::native::cpublas::brgemm_release();
+  });
+}
+
+}  // namespace abtrain::ops
+
+#else
+
+namespace abtrain::ops {
+
+bool bf16_blocks_run() {
+  return false;
+}
+bool bf16_blocks_are_fast() {
+  return false;
+}
+
+void bf16_in_blocks(
+    const Bf16Matrix&, const Bf16Matrix&, float*, std::int64_t, std::int64_t, std::int64_t,
+    std::int64_t, float, float) {
+  ABT_ASSERT(false, "this CPU or LibTorch has no blocks of products in bf16");
+}
+
+}  // namespace abtrain::ops
+
+#endif
