@@ -43,7 +43,7 @@ Sets powersgd(const RunOptions& o) {
 }
 
 // Outer steps with momentum 0.5: runs of minutes have few synchronizations, in
-// which the usual 0.9 never settles (docs/results.md).
+// which the usual 0.9 never settles (docs/results/compression.md).
 Sets outer(const char* every) {
   return {"method.name=diloco",
           "method.warmup_steps=0",
