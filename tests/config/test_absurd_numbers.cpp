@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/named.h"
 #include "base/options_apply.h"
 #include "comm/failure.h"
+#include "compress/schemes.h"
 #include "config/config.h"
+#include "linalg/rank_rule.h"
 #include "plan/plan.h"
 #include "toy_run.h"
 
@@ -23,7 +26,7 @@ using Texts = std::vector<std::string>;
 
 // Small runs that between them use every key.
 struct Base {
-  const char* name;
+  std::string name;
   Texts sets;
   Texts sections;  // keys that matter to it
   bool trains = true;
@@ -175,52 +178,47 @@ TEST_P(Bounds, WorkOrAreRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Bounds,
-    ::testing::Values(
-        Base{
-            "ddp",
-            {"method.name=ddp"},
-            {"workers", "seed", "data.", "optimizer.", "schedule.", "train.", "checkpoint.",
-             "evaluate."}},
-        Base{"ab", {"method.name=ab"}, {"workers", "method."}},
-        Base{
-            "ab_full_rank",
-            {"method.name=ab", "method.full_rank_steps=1", "method.sync_every=2",
-             "method.rank.rule=energy"},
-            {"method."}},
-        Base{"fraction", {"method.rank.rule=fraction"}, {"method.rank"}},
-        Base{"ratio", {"method.rank.rule=ratio"}, {"method.rank"}},
-        Base{"budget", {"method.rank.rule=budget"}, {"method.rank"}},
-        Base{"local", {"method.name=local-sgd"}, {"workers", "method."}},
-        Base{
-            "diloco",
-            {"method.name=diloco", "method.sync_every=2"},
-            {"workers", "method.", "reducer.dense_steps"}},
-        Base{"adagrad", {"method.name=ddp", "optimizer.name=qcmd-adagrad"}, {"optimizer."}},
-        Base{"muon", {"method.name=ddp", "optimizer.name=muon"}, {"optimizer."}},
-        Base{
-            "sgd",
-            {"method.name=ddp", "optimizer.name=sgd", "schedule.name=step"},
-            {"optimizer.", "schedule."}},
-        Base{
-            "grab",
-            {"method.name=ddp", "order.name=cd-grab", "order.wire=sketch"},
-            {"order.", "train.", "data."}},
-        Base{"cnn", {"method.name=ddp", "model.name=cnn", "model.channels=[4]"}, {"model."}},
-        Base{"resnet", {"method.name=ddp", "model.name=resnet18", "model.width=0.02"}, {"model."}},
-        Base{"vit", {"method.name=ddp", "model.name=vit-tiny"}, {"model."}, false},
-        Base{"topk", {"method.name=ddp", "reducer.name=topk", "reducer.bits=4"}, {"reducer."}},
-        Base{"topk_chunked", {"method.name=ddp", "reducer.name=topk-chunked"}, {"reducer."}},
-        Base{"thc", {"method.name=ddp", "reducer.name=thc"}, {"reducer."}},
-        Base{"thc_saturated", {"method.name=ddp", "reducer.name=thc-saturated"}, {"reducer."}},
-        Base{"powersgd", {"method.name=ddp", "reducer.name=powersgd"}, {"reducer."}},
-        Base{"onebit", {"method.name=ddp", "reducer.name=onebit"}, {"reducer."}},
-        Base{"twobit", {"method.name=ddp", "reducer.name=twobit"}, {"reducer."}},
-        Base{"hylo", {"method.name=ddp", "reducer.name=hylo"}, {"reducer."}},
-        Base{"threshold", {"method.name=ddp", "reducer.name=threshold"}, {"reducer."}},
-        Base{"ternary", {"method.name=ddp", "reducer.name=ternary"}, {"reducer."}}),
-    [](const auto& test) { return std::string(test.param.name); });
+std::vector<Base> bases() {
+  std::vector<Base> all = {
+      {"ddp",
+       {"method.name=ddp"},
+       {"workers", "seed", "data.", "optimizer.", "schedule.", "train.", "checkpoint.",
+        "evaluate."}},
+      {"ab", {"method.name=ab"}, {"workers", "method."}},
+      {"ab_full_rank",
+       {"method.name=ab", "method.full_rank_steps=1", "method.sync_every=2",
+        "method.rank.rule=energy"},
+       {"method."}},
+      {"local", {"method.name=local-sgd"}, {"workers", "method."}},
+      {"diloco",
+       {"method.name=diloco", "method.sync_every=2"},
+       {"workers", "method.", "reducer.dense_steps"}},
+      {"adagrad", {"method.name=ddp", "optimizer.name=qcmd-adagrad"}, {"optimizer."}},
+      {"muon", {"method.name=ddp", "optimizer.name=muon"}, {"optimizer."}},
+      {"sgd",
+       {"method.name=ddp", "optimizer.name=sgd", "schedule.name=step"},
+       {"optimizer.", "schedule."}},
+      {"grab",
+       {"method.name=ddp", "order.name=cd-grab", "order.wire=sketch"},
+       {"order.", "train.", "data."}},
+      {"cnn", {"method.name=ddp", "model.name=cnn", "model.channels=[4]"}, {"model."}},
+      {"resnet", {"method.name=ddp", "model.name=resnet18", "model.width=0.02"}, {"model."}},
+      {"vit", {"method.name=ddp", "model.name=vit-tiny"}, {"model."}, false}};
+  for (const std::string& name : names_in(linalg::rank_rules())) {
+    all.push_back({name, {"method.rank.rule=" + name}, {"method.rank"}});
+  }
+  for (const std::string& name : names_in(compress::schemes())) {
+    all.push_back(
+        {name, {"method.name=ddp", "reducer.bits=4", "reducer.name=" + name}, {"reducer."}});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Bounds, ::testing::ValuesIn(bases()), [](const auto& test) {
+  std::string name = test.param.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace abtrain::config

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/named.h"
+#include "compress/schemes.h"
 #include "config/config.h"
 #include "run_folder/checkpoint.h"
 #include "run_folder/checkpoint_files.h"
@@ -126,23 +128,13 @@ std::vector<ResumedCase> resumed_cases() {
       {"centered", {"method.name=local-sgd", "order.name=grab"}},
       {"examples", {"method.name=ddp", "order={name: cd-grab, unit: example}"}},
       {"examples_alone", {"train.accumulate=2", "order={name: id-grab, unit: example}"}}};
-  const std::vector<std::vector<std::string>> reducers = {
-      {"topk"},
-      {"topk-chunked"},
-      {"thc"},
-      {"thc-saturated"},
-      {"powersgd"},
-      {"onebit"},
-      {"twobit"},
-      {"hylo"},
+  std::vector<std::vector<std::string>> reducers = {
       {"hylo", "reducer.transport=a2a", "reducer.select=local"},
       {"threshold", "reducer.error_feedback=true"},
-      {"threshold", "reducer.transport=int8"},
-      {"ternary"},
-      {"int8"},
-      {"int4"},
-      {"int2"},
-      {"sparseloco"}};
+      {"threshold", "reducer.transport=int8"}};
+  for (const std::string& name : names_in(compress::schemes())) {
+    reducers.push_back({name});
+  }
   for (const auto& reducer : reducers) {
     std::vector<std::string> sets = {
         "workers=3",
