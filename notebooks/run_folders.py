@@ -30,9 +30,11 @@ except ImportError:  # its wheel is not installed
 FILES = ("config.yaml", "metrics.jsonl", "summary.json", "failure.json")
 # Runs that differ in nothing else are repeats of one setting.
 NOT_OF_A_SETTING = ("name", "seed", "output")
-# The key of each rank rule's number, in method.rank.
-RANK_KEY = {"sigma": "cut", "energy": "keep", "fixed": "rank", "fraction": "fraction",
-            "ratio": "ratio", "budget": "ratio"}
+# The number of each rank rule: its key in method.rank, and what it is.
+RANK_NUMBER = {"sigma": ("cut", "share of the largest singular value"),
+               "energy": ("keep", "energy kept"), "fixed": ("rank", "rank"),
+               "fraction": ("fraction", "share of the full rank"),
+               "ratio": ("ratio", "compression of a layer"), "budget": ("ratio", "compression")}
 
 
 class NoRuns(Exception):
