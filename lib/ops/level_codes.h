@@ -19,7 +19,8 @@
 // CPU and GPU give the same bits, sums included. On CUDA the kernels are queued
 // on this thread's current stream, and nothing is read back. Levels and cuts
 // are fp32, one per tensor, on u's device. An element that is not finite makes
-// its tensor's level, and so the mean, NaN or infinite.
+// its tensor's level, and so the mean, NaN or infinite, provided that the cut
+// follows from the element: a NaN is above no cut.
 #pragma once
 
 #include <ATen/core/Tensor.h>

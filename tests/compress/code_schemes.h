@@ -1,4 +1,4 @@
-// Helpers of the tests of onebit, twobit and hylo.
+// Helpers of the tests of schemes that send codes.
 #pragma once
 
 #include <ATen/ops/zeros_like.h>
