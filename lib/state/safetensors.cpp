@@ -22,8 +22,8 @@ std::string_view bytes_of(const at::Tensor& tensor) {
 
 at::ScalarType stored_type(const at::Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
-  const bool stays = type == at::kInt || type == at::kHalf || type == at::kBFloat16;
-  return stays ? type : at::kFloat;
+  constexpr at::ScalarType kStays[] = {at::kInt, at::kLong, at::kHalf, at::kBFloat16};
+  return std::ranges::count(kStays, type) > 0 ? type : at::kFloat;
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// Writes the tensors in this order: int32, Half and BFloat16 as they are, all
-// others as F32. The file is written next to its place and then renamed.
+// Writes the tensors in this order: int32, int64, Half and BFloat16 as they
+// are, all others as F32. The file is written next to its place and then renamed.
 // `watch` is shown every piece of the file in turn. Returns the bytes of the
 // file. Throws Error(Io).
 std::uint64_t write_safetensors(

@@ -74,8 +74,13 @@ class Store {
   // What only load_state_dict() misses.
   void add_extras() {
     for (const auto& [name, tensor] : model_.file_form().constants) {
-      // As they are: a mask may hold infinities.
-      tensors_.push_back({name, tensor.to(tensor.is_floating_point() ? form_.dtype : at::kInt)});
+      // As they are: a mask may hold infinities, and int32 would wrap.
+      const bool is_long = tensor.scalar_type() == at::kLong;
+      tensors_.push_back(
+          {name, tensor.to(
+                     tensor.is_floating_point() ? form_.dtype
+                     : is_long                  ? at::kLong
+                                                : at::kInt)});
     }
     for (const auto& [copy, of] : model_.file_form().copies) {
       const auto place = std::ranges::find(tensors_, of, &state::NamedTensor::name);

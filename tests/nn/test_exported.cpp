@@ -14,6 +14,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "linalg/svd.h"
 #include "nn/export_file.h"
 #include "nn/model.h"
@@ -185,6 +186,51 @@ TEST_F(ExportedFile, RefusesOperatorsNamingThemAndTheirPlace) {
       middle("torch.ops.aten.relu_.default", {{"self", "as_tensor", R"({"name":"p_fc1_bias"})"}})
           .find("in place"),
       std::string::npos);
+}
+
+TEST_F(ExportedFile, IntegersBeyondTheirTypeDoNotWrap) {
+  // 2^64 - 1 would be -1, which a view takes for "the rest".
+  for (const char* size : {"18446744073709551615", "1e30", "2.5"}) {
+    const std::string text = refused(
+        small_export(node_json(
+            "torch.ops.aten.view.default",
+            {{"self", "as_tensor", kA}, {"size", "as_ints", formatted("[{}, 5]", size)}}, "b")),
+        ErrorKind::DamagedData);
+    EXPECT_NE(text.find("expected an integer of 64 bits"), std::string::npos) << text;
+  }
+  // n1 = OPERATION(n, OTHER), b = a.view(n1, 5) for a batch of n = 2
+  const auto computed = [&](const char* operation, const char* other) {
+    const auto size = [](std::string node) {
+      return replaced(
+          std::move(node), "as_tensor\":{\"name\":\"n", "as_sym_int\":{\"as_name\":\"n");
+    };
+    return small_export(
+        size(node_json(
+            "torch.ops.aten.sym_size.int", {{"self", "as_tensor", kA}, {"dim", "as_int", "0"}},
+            "n")) +
+        "," +
+        size(node_json(
+            operation, {{"a", "as_sym_int", R"({"as_name":"n"})"}, {"b", "as_int", other}}, "n1")) +
+        "," +
+        node_json(
+            "torch.ops.aten.view.default",
+            {{"self", "as_tensor", kA},
+             {"size", "as_sym_ints", R"([{"as_name":"n1"},{"as_int":5}])"}},
+            "b"));
+  };
+  for (const auto& [operation, other] :
+       {std::pair{"_operator.mul", "1"}, std::pair{"_operator.sub", "0"},
+        std::pair{"_operator.floordiv", "1"}, std::pair{"_operator.mod", "3"}}) {
+    EXPECT_EQ(refused(computed(operation, other), ErrorKind::Config), "nothing was refused")
+        << operation;
+  }
+  for (const auto& [operation, other] :
+       {std::pair{"_operator.mul", "4611686018427387905"},
+        std::pair{"_operator.add", "9223372036854775807"},
+        std::pair{"_operator.sub", "-9223372036854775807"}, std::pair{"_operator.pow", "64"}}) {
+    const std::string text = refused(computed(operation, other), ErrorKind::Config);
+    EXPECT_NE(text.find("expected sizes below 1e15"), std::string::npos) << operation << text;
+  }
 }
 
 TEST_F(ExportedFile, RefusesChangesOfItsOwnTensorsInPlace) {

@@ -6,6 +6,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,7 +16,9 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "factored_model.h"
+#include "nn/export_file.h"
 #include "temp_folder.h"
 
 namespace abtrain::weights {
@@ -84,6 +87,39 @@ TEST(ModelFile, ReadsBackTheSameModel) {
   const at::NoGradGuard no_grad;
   const at::Tensor x = at::ones({2, 3, 32, 32});
   EXPECT_TRUE(at::equal(model->forward(x, false), other->forward(x, false)));
+}
+
+TEST(ModelFile, IntegersOfAUsersModelKeepTheirValues) {
+  const TempFolder folder;
+  const at::Tensor large = at::tensor(std::vector<std::int64_t>{std::int64_t{1} << 40, -1});
+  testing::ExportFile file = testing::small_export();
+  file.program.insert(
+      file.program.find(R"({"user_input")"),
+      R"({"buffer":{"arg":{"name":"n"},"buffer_name":"n","persistent":true}},)");
+  file.weights.insert(
+      file.weights.find("\"fc1.bias\""),
+      replaced(
+          testing::stored_entry("n", "weight_4", R"({"as_int":2})", R"({"as_int":1})"),
+          R"("dtype":7)", R"("dtype":5)") +
+          ",");
+  file.records.emplace_back("weight_4", testing::bytes_of(large));
+  nn::ModelOptions options;
+  options.name = "exported";
+  options.file = folder.file("m.pt2");
+  file.write(*options.file);
+  const auto model = nn::make_model(options, {1, 2, 3, 4});
+  model->initialize(nn::InitName::Kaiming, 1);
+  save_model(folder.file("m"), *model, {.merged = true});
+  const state::SafetensorsFile saved(folder.file("m"));
+  for (const state::StoredTensor& tensor : saved.tensors()) {
+    EXPECT_EQ(tensor.dtype, tensor.name == "n" ? "I64" : "F32") << tensor.name;
+    if (tensor.name == "n") {
+      std::string bytes;
+      saved.copy(tensor, [&](std::string_view piece) { bytes += piece; });
+      EXPECT_EQ(bytes, testing::bytes_of(large));
+    }
+  }
+  EXPECT_TRUE(saved.has("n"));
 }
 
 std::string fault_of(const std::function<void()>& body) {

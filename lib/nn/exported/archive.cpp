@@ -14,10 +14,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::vector<std::int64_t> whole_numbers(const ordered_json& list) {
+std::vector<std::int64_t> whole_numbers(const ordered_json& list, const ExportArchive& archive) {
   std::vector<std::int64_t> numbers;
   for (const ordered_json& item : list) {
-    numbers.push_back(item.at("as_int").get<std::int64_t>());
+    numbers.push_back(archive.whole(item.at("as_int")));
   }
   return numbers;
 }
@@ -71,6 +71,14 @@ void ExportArchive::damaged(const std::string& what) const {
   throw Error(ErrorKind::DamagedData, formatted("{}: damaged export: {}", path_, what));
 }
 
+std::int64_t ExportArchive::whole(const ordered_json& value) const {
+  std::int64_t number = 0;
+  check(
+      read_json(value, number),
+      formatted("expected an integer of 64 bits, found {}", abtrain::shown(value)));
+  return number;
+}
+
 std::string ExportArchive::text(const std::string& record) const {
   const auto [data, size] = file_->getRecord(record);
   return {static_cast<const char*>(data.get()), size};
@@ -91,10 +99,9 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
         formatted("tensor '{}' is stored as a pickle, which is not read", name));
     const ordered_json& meta = item.at("tensor_meta");
     const Entry entry{
-        folder + item.at("path_name").get<std::string>(),
-        exported_type(meta.at("dtype").get<std::int64_t>()), whole_numbers(meta.at("sizes")),
-        whole_numbers(meta.at("strides")),
-        meta.at("storage_offset").at("as_int").get<std::int64_t>()};
+        folder + item.at("path_name").get<std::string>(), exported_type(whole(meta.at("dtype"))),
+        whole_numbers(meta.at("sizes"), *this), whole_numbers(meta.at("strides"), *this),
+        whole(meta.at("storage_offset").at("as_int"))};
     check(
         entry.type != at::ScalarType::Undefined,
         formatted("tensor '{}' has a type that is not supported", name));

@@ -53,6 +53,8 @@ class ExportArchive {
       damaged(otherwise);
     }
   }
+  // Throws that, too, for a number that is no integer of 64 bits.
+  std::int64_t whole(const nlohmann::ordered_json& value) const;
 
  private:
   std::string text(const std::string& record) const;

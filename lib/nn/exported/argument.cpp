@@ -27,11 +27,12 @@ double number_of(const ordered_json& value) {
 }
 
 // Of the kinds as_float and as_bool; else an integer.
-c10::IValue scalar_of(const std::string& kind, const ordered_json& what) {
+c10::IValue scalar_of(
+    const std::string& kind, const ordered_json& what, const ExportArchive& archive) {
   if (kind == "as_float") {
     return number_of(what);
   }
-  return kind == "as_bool" ? c10::IValue(what.get<bool>()) : c10::IValue(what.get<std::int64_t>());
+  return kind == "as_bool" ? c10::IValue(what.get<bool>()) : c10::IValue(archive.whole(what));
 }
 
 // An argument without its name.
@@ -61,14 +62,18 @@ GraphArgument read_value(
     if (form == "as_name") {
       a.values = {value(content.get<std::string>())};
     } else {
-      a.constant = scalar_of(form, content);
+      a.constant = scalar_of(form, content, archive);
     }
   } else if (kind == "as_int" || kind == "as_float" || kind == "as_bool") {
-    a.constant = scalar_of(kind, what);
+    a.constant = scalar_of(kind, what, archive);
   } else if (kind == "as_string") {
     a.constant = what.get<std::string>();
   } else if (kind == "as_ints") {
-    a.constant = what.get<std::vector<std::int64_t>>();
+    std::vector<std::int64_t> numbers;
+    for (const ordered_json& item : what) {
+      numbers.push_back(archive.whole(item));
+    }
+    a.constant = numbers;
   } else if (kind == "as_bools") {
     a.constant = what.get<std::vector<bool>>();
   } else if (kind == "as_floats") {
@@ -76,12 +81,15 @@ GraphArgument read_value(
     std::ranges::transform(what, std::back_inserter(numbers), number_of);
     a.constant = numbers;
   } else if (kind == "as_scalar_type") {
-    a.constant = static_cast<std::int64_t>(exported_type(what.get<std::int64_t>()));
+    a.constant = static_cast<std::int64_t>(exported_type(archive.whole(what)));
   } else if (kind == "as_memory_format") {
     constexpr at::MemoryFormat kFormats[] = {
         at::MemoryFormat::Contiguous, at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast,
         at::MemoryFormat::ChannelsLast3d, at::MemoryFormat::Preserve};
-    a.constant = static_cast<std::int64_t>(kFormats[what.get<std::size_t>() % 5]);
+    const std::int64_t format = archive.whole(what);
+    archive.check(
+        format >= 0 && format < std::ssize(kFormats), formatted("a memory format {}", format));
+    a.constant = static_cast<std::int64_t>(kFormats[format]);
   } else if (kind == "as_layout") {
     a.constant = static_cast<std::int64_t>(at::kStrided);
   } else if (kind == "as_device") {

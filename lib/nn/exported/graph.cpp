@@ -181,11 +181,11 @@ class GraphReader {
 
   GraphMeta meta_of(const ordered_json& graph, const std::string& name) const {
     const ordered_json& meta = graph.at("tensor_values").at(name);
-    GraphMeta result{exported_type(meta.at("dtype").get<std::int64_t>()), {}};
+    GraphMeta result{exported_type(archive_.whole(meta.at("dtype"))), {}};
     for (const ordered_json& size : meta.at("sizes")) {
       const auto number = size.find("as_int");
       result.sizes.push_back(
-          number == size.end() ? std::nullopt : std::optional(number->get<std::int64_t>()));
+          number == size.end() ? std::nullopt : std::optional(archive_.whole(*number)));
     }
     return result;
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string_view>
 
 #include "base/error.h"
@@ -138,20 +139,24 @@ Step compute(const GraphNode& node, std::function<c10::IValue(const Frame&)> fun
 
 // Python's arithmetic on sizes, of integers or, if one is not, of floats.
 using Whole = std::int64_t;
-using Wide = std::uint64_t;  // wraps around instead of overflowing
 
-constexpr Wide wide(Whole value) {
-  return static_cast<Wide>(value);
-}
-
-Whole floor_div(Whole a, Whole b) {
-  ABT_CHECK(b != 0 && b != -1, Config, "model.file: a size is divided by {}", b);
-  return a / b - static_cast<Whole>(a % b != 0 && (a < 0) != (b < 0));
-}
-
-c10::IValue whole_number(double value) {
-  ABT_CHECK(std::abs(value) < 1e15, Config, "model.file: a size of {}", value);
+Whole whole_number(double value) {
+  ABT_CHECK(
+      std::abs(value) < 1e15, Config, "model.file: expected sizes below 1e15, got one of {}",
+      value);
   return static_cast<Whole>(value);
+}
+
+template <class Operation>
+Whole exact(Whole a, Whole b) {
+  whole_number(Operation()(static_cast<double>(a), static_cast<double>(b)));  // does not wrap
+  return Operation()(a, b);
+}
+
+Whole divided(Whole a, Whole b, bool rest) {
+  ABT_CHECK(b != 0 && b != -1, Config, "model.file: a size is divided by {}", b);
+  const bool rounds = a % b != 0 && (a < 0) != (b < 0);  // down, as Python does
+  return rest ? a % b + (rounds ? b : 0) : a / b - static_cast<Whole>(rounds);
 }
 
 struct Arithmetic {
@@ -160,15 +165,12 @@ struct Arithmetic {
   double (*of_floats)(double, double);
 };
 constexpr Arithmetic kArithmetic[] = {
-    {"add", [](Whole a, Whole b) { return static_cast<Whole>(wide(a) + wide(b)); },
-     [](double a, double b) { return a + b; }},
-    {"sub", [](Whole a, Whole b) { return static_cast<Whole>(wide(a) - wide(b)); },
-     [](double a, double b) { return a - b; }},
-    {"mul", [](Whole a, Whole b) { return static_cast<Whole>(wide(a) * wide(b)); },
-     [](double a, double b) { return a * b; }},
-    {"floordiv", floor_div, [](double a, double b) { return std::floor(a / b); }},
-    {"mod",
-     [](Whole a, Whole b) { return static_cast<Whole>(wide(a) - wide(b) * wide(floor_div(a, b))); },
+    {"add", exact<std::plus<>>, [](double a, double b) { return a + b; }},
+    {"sub", exact<std::minus<>>, [](double a, double b) { return a - b; }},
+    {"mul", exact<std::multiplies<>>, [](double a, double b) { return a * b; }},
+    {"floordiv", [](Whole a, Whole b) { return divided(a, b, false); },
+     [](double a, double b) { return std::floor(a / b); }},
+    {"mod", [](Whole a, Whole b) { return divided(a, b, true); },
      [](double a, double b) { return a - b * std::floor(a / b); }},
     {"sym_max", [](Whole a, Whole b) { return std::max(a, b); },
      [](double a, double b) { return std::max(a, b); }},
@@ -186,7 +188,7 @@ c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValu
                     : c10::IValue(known->of_floats(number(0), number(1)));
   }
   if (name == "neg") {
-    return integers ? c10::IValue(static_cast<Whole>(Wide{0} - wide(x.at(0).toInt())))
+    return integers ? c10::IValue(exact<std::minus<>>(0, x.at(0).toInt()))
                     : c10::IValue(-number(0));
   }
   if (name == "truediv") {
@@ -194,9 +196,7 @@ c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValu
   }
   if (name == "pow") {
     const double power = std::pow(number(0), number(1));
-    return integers && number(1) >= 0 && std::abs(power) < 1e15
-               ? c10::IValue(static_cast<Whole>(power))
-               : c10::IValue(power);
+    return integers && number(1) >= 0 ? c10::IValue(whole_number(power)) : c10::IValue(power);
   }
   if (name == "sym_float") {
     return number(0);
