@@ -73,12 +73,18 @@ def save_model(module, example, path, overwrite=False):
                 "x.shape, are the usual reasons; "
                 "https://docs.pytorch.org/docs/stable/export.html lists the others.") from error
         for node in program.graph.nodes:
-            if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and (
-                    node.target.namespace != "aten"):
-                places = [line for line in (node.stack_trace or "").split("\n") if "File" in line]
+            places = [line for line in (node.stack_trace or "").split("\n")
+                      if "File" in line and "/torch/nn/" not in line and 'File "<' not in line]
+            what = f"operator {node.target}, {places[-1].strip() if places else ''}: "
+            if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace != "aten":
+                raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; "
+                                        "replace it in the module")
+            if isinstance(node.target, torch._ops.HigherOrderOperator) and not (
+                    node.target.name().startswith("wrap_with_")):  # no_grad and autocast
                 raise ValueError(
-                    f"operator {node.target}, {places[-1].strip() if places else ''}: only PyTorch's own (aten) operators run "
-                    "in abtrain; replace it in the module")
+                    what + "branches and loops that depend on tensors' values do not run in "
+                           "abtrain; use torch.where in place of torch.cond, and a loop of a fixed "
+                           "length in place of while_loop and scan")
         _check_same(module, program, example)
     finally:
         for child, mode in modes:

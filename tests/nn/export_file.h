@@ -61,7 +61,8 @@ inline std::string node_json(
   return text + "],\"outputs\":[{\"as_tensor\":{\"name\":\"" + output +
          "\"}}],\"metadata\":{\"stack_trace\":\"File \\\"/home/me/my_model.py\\\", line 7, in "
          "forward\\n    return "
-         "self.fc(x)\",\"nn_module_stack\":\"L__self__,,M;L__self__fc,fc,N\"}}";
+         "self.fc(x)\\n  File \\\"<eval_with_key>.7\\\", line 9, in forward\\n    cond = "
+         "cond(x)\",\"nn_module_stack\":\"L__self__,,M;L__self__fc,fc,N\"}}";
 }
 
 // y = act(fc1(x)), out = fc2(y) for x of B x 1 x 2 x 3, flattened; `middle` is the node between.

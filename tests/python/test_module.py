@@ -215,12 +215,17 @@ class SaveModel(unittest.TestCase):
             def forward(self, x):
                 return super().forward(x), x
 
+        class Chooses(torch.nn.Linear):
+            def forward(self, x):
+                return torch.cond(x.sum() > 0, torch.sin, torch.cos, (super().forward(x),))
+
         x = torch.randn(3, 4)
         path = self.folder / "m.pt2"
         cases = [(torch.nn.Linear(4, 4), x[:1], "at least two inputs"),
                  (Branches(4, 4), x, "torch.export cannot export this module: .*data-dependent"),
                  (Trains(4, 4), x, "in evaluation, the exported module does not compute"),
-                 (Two(4, 4), x, "returns 2 values")]
+                 (Two(4, 4), x, "returns 2 values"),
+                 (Chooses(4, 4), x, "operator cond, File .*test_module.py.*: .*torch.where")]
         for module, example, message in cases:
             with self.subTest(message), self.assertRaisesRegex(ValueError, message):
                 abtrain.save_model(module, example, path)

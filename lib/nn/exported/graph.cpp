@@ -57,7 +57,8 @@ std::string place_of(const ordered_json& node) {
     const std::size_t file = line.find("File \"");
     const std::size_t end = line.find("\", line ");
     if (file == std::string::npos || end == std::string::npos ||
-        line.find("/torch/nn/") != std::string::npos) {
+        line.find("/torch/nn/") != std::string::npos ||
+        line.find("File \"<") != std::string::npos) {  // of generated code
       continue;
     }
     const std::string path = line.substr(file + 6, end - file - 6);
@@ -214,14 +215,29 @@ class GraphReader {
       read_wrapped(json, modes);
       return;
     }
+    constexpr std::string_view kAten = "torch.ops.aten.";
+    const auto begins = [&](std::string_view with) { return node.target.starts_with(with); };
+    const bool is_aten = begins(kAten);
+    // Before the arguments, which may be graphs.
+    if (begins("torch.ops.higher_order.")) {
+      refuse(
+          json,
+          "branches and loops that depend on tensors' values do not run here; use torch.where in "
+          "place of torch.cond, and a loop of a fixed length in place of while_loop and scan");
+    }
+    if (!is_aten && !begins("_operator.") && !begins("math.") && !begins("torch.sym_")) {
+      refuse(
+          json,
+          "it is none of PyTorch's own (aten) operators, which are the only ones that run here; "
+          "replace it in the model by ones that are");
+    }
     std::vector<GraphArgument> given;
     for (const ordered_json& input : json.at("inputs")) {
       given.push_back(read_argument(
           input.at("name").get<std::string>(), input.at("arg"),
           [&](const std::string& name) { return value(name); }, archive_));
     }
-    constexpr std::string_view kAten = "torch.ops.aten.";
-    if (node.target.starts_with(kAten)) {
+    if (is_aten) {
       const std::string name = node.target.substr(kAten.size());
       const std::size_t dot = name.find('.');
       const std::string base = name.substr(0, dot);
@@ -239,15 +255,8 @@ class GraphReader {
       }
       node.target = "aten::" + base;
       node.arguments = by_schema(json, node.op->schema(), given);
-    } else if (
-        node.target.starts_with("_operator.") || node.target.starts_with("math.") ||
-        node.target.starts_with("torch.sym_")) {
-      node.arguments = std::move(given);
     } else {
-      refuse(
-          json,
-          "it is none of PyTorch's own (aten) operators, which are the only ones that run here; "
-          "replace it in the model by ones that are");
+      node.arguments = std::move(given);
     }
     read_outputs(json, node);
     graph_.nodes.push_back(std::move(node));
