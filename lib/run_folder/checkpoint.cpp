@@ -56,6 +56,9 @@ Checkpoint read_checkpoint(const std::string& folder) {
       json.complain("/validation_accuracy", "a number up to 1, or null");
     }
   }
+  if (json.find("/model_file") != nullptr) {
+    checkpoint.model_file = json.text("/model_file");
+  }
   return checkpoint;
 }
 

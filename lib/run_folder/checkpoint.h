@@ -27,6 +27,7 @@ struct Checkpoint {
   std::vector<int> leads = {};                     // per worker: who stores its replicas' state
   std::optional<double> validation_accuracy = {};  // of a text 1 / perplexity
   std::int64_t metrics_bytes = 0;                  // length of metrics.jsonl when it was saved
+  std::string model_file = {};                     // hash of model.file, if it is known
   int workers() const {
     return static_cast<int>(leads.size());
   }
@@ -65,6 +66,7 @@ class CheckpointWriter {
     std::string run_folder;
     std::string config;     // YAML
     std::int64_t keep = 2;  // how many of the newest to keep, besides the best
+    std::string model_file = {};  // as in Checkpoint
   };
   // For tests: called between the steps of a save ("write", "publish",
   // "saved").

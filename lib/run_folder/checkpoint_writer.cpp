@@ -163,7 +163,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
       atomic_write(formatted("{}/{}", folder, config::kConfig), options_.config);
       const InputFile config(formatted("{}/{}", folder, config::kConfig));
       files[config::kConfig] = {{"bytes", config.size()}, {"xxh3", hash_text(hash_of(config))}};
-      const ordered_json manifest = {
+      ordered_json manifest = {
           {"format", kCheckpointFormat},
           {"step", about.step},
           {"run_steps", about.run_steps},
@@ -173,6 +173,9 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
            about.validation_accuracy ? ordered_json(*about.validation_accuracy) : nullptr},
           {"metrics_bytes", about.metrics_bytes},
           {"files", files}};
+      if (!options_.model_file.empty()) {
+        manifest["model_file"] = options_.model_file;
+      }
       atomic_write(folder + "/" + config::kManifest, manifest.dump(2) + "\n");
       publish(about, folder);
     }

@@ -2,8 +2,10 @@
 
 #include <ATen/Parallel.h>
 
+#include "base/error.h"
 #include "comm/run_workers.h"
 #include "train/about_model.h"
+#include "train/resume.h"
 #include "train/setup.h"
 #include "train/trainer.h"
 #include "weights/model_file.h"
@@ -13,6 +15,8 @@ namespace abtrain::train {
 void save_model_of(
     const run_folder::Checkpoint& checkpoint, const config::RunOptions& options,
     const std::string& path, Log& log) {
+  const std::string change = change_of_model_file(checkpoint, options);
+  ABT_CHECK(change.empty(), Config, "{}: {}", checkpoint.folder, change);
   data::Dataset dataset = load_data(options.data, options.workers, log);
   const data::Examples validation =
       data::hold_out(dataset.train, options.data.validation, options.seed);

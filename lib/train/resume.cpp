@@ -40,6 +40,18 @@ std::vector<std::string> differences_from(
   }
 }
 
+// How the checkpoint's run differs from these options.
+std::vector<std::string> differences_at(
+    const run_folder::Checkpoint& from, const config::RunOptions& options,
+    std::int64_t extended = 0) {
+  std::vector<std::string> lines = differences(configuration_of(from), options, extended);
+  if (const std::string change = change_of_model_file(from, options);
+      lines.empty() && !change.empty()) {
+    lines.push_back("  " + change);
+  }
+  return lines;
+}
+
 // Refuses to start if that would lose something of worth: a finished run,
 // checkpoints, or whatever a run with other settings has left.
 void check_nothing_is_lost(const config::RunOptions& options, const std::string& run_folder) {
@@ -112,7 +124,7 @@ ResumeChoice choose_resume(
   ResumeChoice choice;
   if (how == "auto" && !is_there(run_folder + "/summary.json")) {
     choice.from = run_folder::newest_checkpoint(run_folder, log);
-    if (choice.from && overwrite && !differences(configuration_of(*choice.from), options).empty()) {
+    if (choice.from && overwrite && !differences_at(*choice.from, options).empty()) {
       choice.from.reset();
     }
   } else if (how != "auto" && how != "none") {
@@ -131,7 +143,7 @@ ResumeChoice choose_resume(
         from.folder, run_folder);
     choice.changes_length = how != "auto" && choice.is_own && !differences(before, options).empty();
     check_same(
-        differences(before, options, choice.changes_length ? from.run_steps : 0), from.folder,
+        differences_at(from, options, choice.changes_length ? from.run_steps : 0), from.folder,
         how == "auto" ? kStartOver
                       : formatted(
                             "To continue it, leave these keys as they are there; to "
@@ -150,6 +162,23 @@ ResumeChoice choose_resume(
 
 config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint) {
   return config::read_config(formatted("{}/{}", checkpoint.folder, config::kConfig));
+}
+
+std::string model_file_hash(const config::RunOptions& options) {
+  return options.model.file && is_there(*options.model.file)
+             ? run_folder::hash_text(run_folder::hash_of(InputFile(*options.model.file)))
+             : "";
+}
+
+std::string change_of_model_file(
+    const run_folder::Checkpoint& checkpoint, const config::RunOptions& options) {
+  const std::string& before = checkpoint.model_file;
+  const std::string now = before.empty() ? "" : model_file_hash(options);
+  return now.empty() || now == before
+             ? ""
+             : formatted(
+                   "model.file: {} is no longer the file that the run began with",
+                   *options.model.file);
 }
 
 std::string default_resume() {

@@ -29,9 +29,9 @@ bool has_finished(
 // how: none | auto | the folder of a run or of one checkpoint. auto means the
 // newest checkpoint of the run folder that verifies, if any. Throws
 // Error(Config), naming every such key, if the configuration differs in
-// something that training depends on; MissingInput and DamagedData for a folder
-// that was named. Where that is the run folder itself, finished or not, the
-// length of the run may differ.
+// something that training depends on, the content of model.file included; MissingInput and
+// DamagedData for a folder that was named. Where that is the run folder itself, finished or not,
+// the length of the run may differ.
 //
 // Without `overwrite`, also throws Error(Config) if an existing run would be
 // lost: a finished one, one with checkpoints, or one with other settings. With
@@ -45,6 +45,13 @@ ResumeChoice choose_resume(
 
 // The configuration that a checkpoint was saved with.
 config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint);
+
+// The XXH3 hash of model.file; "" if there is none, or no such file.
+std::string model_file_hash(const config::RunOptions& options);
+// That model.file is no longer what it was when the checkpoint was saved, in words; "" if it is, or
+// if either is not known.
+std::string change_of_model_file(
+    const run_folder::Checkpoint& checkpoint, const config::RunOptions& options);
 
 // Whether a run of `length` can go on from a checkpoint of a shorter run with
 // the same options. Throws Error(Config) if it is no longer than that one, or

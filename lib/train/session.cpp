@@ -261,7 +261,7 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
     }
   }
   const run_folder::CheckpointWriter::Options checkpoints{
-      folder_, config::to_yaml(recorded), options_.checkpoint.keep};
+      folder_, config::to_yaml(recorded), options_.checkpoint.keep, model_file_hash(options_)};
   const std::function<void(nn::Model&)> initialize = [&](nn::Model& model) {
     model.copy_from(*setup_.initial);
   };

@@ -37,7 +37,8 @@ class Resume : public ::testing::Test {
     folder_.add(run + "/config.yaml", config);
     folder_.add(run + "/metrics.jsonl", "{}\n");
     comm::run_workers(1, 60, [&](comm::Communicator& world) {
-      run_folder::CheckpointWriter writer({folder_ / run, config, 100}, world, nullptr, {});
+      run_folder::CheckpointWriter writer(
+          {folder_ / run, config, 100, model_file_hash(options_)}, world, nullptr, {});
       state::State state;
       run_folder::Checkpoint about;
       about.step = step;
@@ -190,6 +191,25 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
 }
 
 // A run records what its machine took.
+TEST_F(Resume, AnExportedModelMustStillBeTheSame) {
+  options_.model.name = "exported";
+  options_.model.file = folder_ / "m.pt2";
+  folder_.add("m.pt2", "before");
+  save("own", 10);
+  EXPECT_EQ(step_of("auto"), 10);
+  folder_.add("m.pt2", "behind");  // of as many bytes
+  const std::string says = "m.pt2 is no longer the file that the run began with";
+  expect_refused("auto", 78, says);
+  expect_refused(own_, 78, says);
+  EXPECT_EQ(step_of("auto", /*overwrite=*/true), -1);
+  // Whoever reads the model says that it is missing.
+  fs::remove(*options_.model.file);
+  EXPECT_EQ(step_of("auto"), 10);
+  const auto [code, what] = error_of([&] { nn::make_model(options_.model, {1, 2, 3, 4}); });
+  EXPECT_EQ(code, 66);
+  EXPECT_NE(what.find("model.file: " + folder_ / "m.pt2"), std::string::npos) << what;
+}
+
 TEST_F(Resume, AutoKeepsThePrecisionAndTheMultiple) {
   options_.train.precision = at::kBFloat16;
   options_.method.rank.multiple = 8;
