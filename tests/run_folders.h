@@ -24,6 +24,7 @@ struct RunFolder {
   int config_steps = 0;        // train.steps; 0: as by default
   double stored = 200;         // parameters of the final model
   bool text = false;           // the accuracies are bits per byte
+  bool regression = false;     // the accuracies are R^2
   std::string config = "";     // more lines of config.yaml
   // Seconds that each worker waits for slower ones, on host0, host1, ...; none:
   // no such key. The slowest waits least.
@@ -50,7 +51,8 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
                              {score, accuracy},
                              {"loss", 1},
                              {"bytes_per_worker", 1000 * step},
-                             {"train_seconds", 0.1 * step}})
+                             {"train_seconds", 0.1 * step},
+                             {run.regression ? "r2" : score, accuracy}})
                  .dump() +
              "\n";
   }
@@ -58,6 +60,7 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
   if (run.finished) {
     nlohmann::json summary = {
         {score, run.accuracy},
+        {run.regression ? "r2" : score, run.accuracy},
         {"steps", step},
         {"compression_ratio", 2.5},
         {"parameters", {{"dense", 500}, {"stored", run.stored}}},

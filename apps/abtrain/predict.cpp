@@ -52,8 +52,8 @@ std::string predictions_table(const train::Predictions& predictions) {
   std::size_t file_width = 6;
   std::size_t class_width = 7;
   each_class(predictions, [&](const std::string& file, const std::string& name, double) {
-    file_width = std::max(file_width, printable(file).size() + 2);
-    class_width = std::max(class_width, printable(name).size() + 2);
+    file_width = std::max(file_width, columns_of(printable(file)) + 2);
+    class_width = std::max(class_width, columns_of(printable(name)) + 2);
   });
   std::string text = pad("file", file_width) + (predictions.regression
                                                     ? pad("target", class_width) + "value\n"

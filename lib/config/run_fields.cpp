@@ -71,13 +71,12 @@ Fields fields_of(EvaluateOptions& o) {
   f.duration("every", o.every, between(0, kMaxSteps), "interval; 0: only when the run ends").free();
   f.integer(
        "batch_size", o.batch_size, between(1, 1e6),
-       "images, or windows of a text, at a time; of a text fewer if their "
-       "logits "
-       "would take more than 256 MB")
+       "examples (images, windows of a text) at a time; of a text fewer if their logits would take "
+       "more than 256 MB")
       .free();
   f.flag(
        "train", o.train,
-       "also compute train_loss: the objective over all training images, "
+       "also compute train_loss: the objective over all training examples, "
        "including weight decay of sgd or l1 of the adagrads (docs/metrics.md)")
       .free();
   f.flag(
@@ -86,8 +85,7 @@ Fields fields_of(EvaluateOptions& o) {
       "takes as long again for each group");
   f.integer(
        "norm_batches", o.norm_batches, between(0, 1e6),
-       "batches of training images per worker from which the running "
-       "statistics "
+       "batches of training examples per worker from which the running statistics "
        "of batch norms are taken anew, with every method, before each "
        "evaluation of the merged model and for the final model; 0: the "
        "workers' own are averaged (docs/methods.md)")

@@ -15,7 +15,7 @@ Fields fields_of(DataOptions& o) {
       .free();
   f.integer(
        "batch_size", o.batch_size, between(1, 1e6),
-       "images, or windows of a text, per worker and step; with balance, on average")
+       "examples (images, windows of a text) per worker and step; with balance, on average")
       .free(MayChange::WithWorkers);
   f.choice(
       "augment", o.augment,

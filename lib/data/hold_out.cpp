@@ -42,7 +42,7 @@ Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed) {
   const std::int64_t size = train.size();
   ABT_CHECK(
       count == 0 || (count > 0 && count < size), Config,
-      "data.validation: expected 0 .. {} of the {} training images, got {}", size - 1,
+      "data.validation: expected 0 .. {} of the {} training examples, got {}", size - 1,
       with_commas(size), with_commas(count));
   std::vector<std::int64_t> order = permutation(size, Random(seed, RandomPurpose::Validation));
   const auto cut = order.end() - count;

@@ -94,13 +94,14 @@ std::vector<Contender> contenders(
       continue;
     }
     const auto sizes = setting.values(of_summary(&Summary::parameters));
+    const auto is_finished = [](const RunRecord& run) { return run.summary.has_value(); };
     const auto seconds = [](const Summary& summary) {
       return summary.link_seconds.value_or(summary.train_seconds);
     };
     all.push_back(
         {.name = printable(setting.name),
          .is_ab = setting.runs.front().value_of("method.name") == "ab",
-         .is_text = setting.values(of_summary(&Summary::accuracy)).empty(),
+         .score = std::ranges::find_if(setting.runs, is_finished)->summary->which(),
          .qualities = setting.values(of_summary(&Summary::quality)),
          .quality = quality_of(setting),
          .parameters =

@@ -15,7 +15,7 @@ namespace abtrain::report {
 struct Contender {
   std::string name;  // safe to show
   bool is_ab = false;
-  bool is_text = false;              // has bits per byte in place of an accuracy
+  WhichScore score = &Score::accuracy;
   std::vector<double> qualities;     // of its runs, as Score::quality()
   double quality = 0;                // their mean
   std::optional<double> parameters;  // stored, of the final model

@@ -7,6 +7,7 @@
 
 #include "base/machine_text.h"
 #include "base/mapped.h"
+#include "base/rows.h"
 #include "base/text.h"
 #include "report/traits.h"
 
@@ -53,11 +54,6 @@ std::vector<TextColumn> text_columns(
   return all;
 }
 
-// The number of characters in UTF-8 text.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
-}
-
 // The shortest text that reads back as the same number.
 std::string exact(double value) {
   return std::isfinite(value) ? ordered_json(value).dump() : (value > 0 ? "inf" : "nan");
@@ -97,12 +93,12 @@ std::string table_text(const std::vector<TextColumn>& table, bool bold) {
   std::vector<std::string> lines(table.front().cells.size() + 1);
   for (const TextColumn& column : table) {
     const bool has_marks = has_best(column);
-    std::size_t width = width_of(column.title);
+    std::size_t width = columns_of(column.title);
     for (const Cell& cell : column.cells) {
-      width = std::max(width, width_of(cell.text) + (has_marks ? 1 : 0));
+      width = std::max(width, columns_of(cell.text) + (has_marks ? 1 : 0));
     }
     const auto put = [&](std::string& line, std::string text, bool is_best) {
-      const std::string space(width - width_of(text), ' ');
+      const std::string space(width - columns_of(text), ' ');
       if (is_best && bold) {
         text = "\033[1m" + text + "\033[0m";
       }

@@ -61,9 +61,10 @@ void name_lines(std::vector<FrontLine>& lines, const std::vector<Setting>& setti
 
 std::vector<Column> front_columns(std::optional<double> target) {
   std::vector<Column> columns = choose_columns(
-      std::string("accuracy,bits_per_byte,") + kFrontCosts + (target ? ",seconds_to_target" : ""),
+      std::string("accuracy,bits_per_byte,r2,") + kFrontCosts +
+          (target ? ",seconds_to_target" : ""),
       target);
-  for (auto column = columns.begin() + 2; column != columns.end(); ++column) {
+  for (auto column = columns.begin() + 3; column != columns.end(); ++column) {
     column->best = column->is_median ? Best::None : Best::Front;
   }
   return columns;

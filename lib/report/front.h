@@ -16,7 +16,7 @@ namespace abtrain::report {
 // The costs that the quality is weighed against, as keys of columns.
 inline constexpr const char* kFrontCosts = "train_seconds,bytes,parameters,link_seconds";
 
-// What `--front` shows: the accuracy or the bits per byte, of which the best is
+// What `--front` shows: the accuracy, the bits per byte or R^2, of which the best is
 // marked, then the costs, in each of which the settings on the front are
 // marked; with a target the time to it, unmarked.
 std::vector<Column> front_columns(std::optional<double> target);

@@ -46,14 +46,12 @@ std::vector<double> rounded(const std::vector<double>& values) {
   return mapped(values, [](double value) { return rounded(value); });
 }
 
-// What the plots show, of accuracy and bits per byte.
-using WhichScore = std::optional<double> Score::*;
-
+// What the plots show.
 WhichScore score_of(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     for (const RunRecord& run : setting.runs) {
       if (!run.evaluations.empty()) {
-        return run.evaluations.front().accuracy ? &Score::accuracy : &Score::bits_per_byte;
+        return run.evaluations.front().which();
       }
     }
   }
@@ -187,17 +185,18 @@ ordered_json data_of(
     const Comparison& comparison, const std::vector<Column>& columns, const std::string& made) {
   const std::vector<Setting>& settings = comparison.settings;
   const WhichScore which = score_of(settings);
-  const bool is_text = which == &Score::bits_per_byte;
+  const bool is_accuracy = which == &Score::accuracy;
+  const char* const unit = which == &Score::r2 ? "R²" : "bits per byte";
   ordered_json data = {
       {"made", made},
       {"target", comparison.target ? ordered_json(*comparison.target) : ordered_json(nullptr)},
       {"varying", comparison.varying},
       {"mark", mark_text(columns, settings)},
       {"score",
-       {{"title", is_text ? "bits per byte" : "accuracy, %"},
-        {"unit", is_text ? 1 : 0.01},
-        {"decimals", is_text ? 4 : 2},
-        {"suffix", is_text ? " bits per byte" : " %"}}},
+       {{"title", is_accuracy ? "accuracy, %" : unit},
+        {"unit", is_accuracy ? 0.01 : 1},
+        {"decimals", is_accuracy ? 2 : 4},
+        {"suffix", formatted(" {}", is_accuracy ? "%" : unit)}}},
       {"front", front_json(settings, which)},
       {"settings", ordered_json::array()},
       {"columns", ordered_json::array()},

@@ -92,9 +92,12 @@ Decomposition decomposition(const JsonObject& event) {
 
 Score score_of(const JsonObject& json) {
   if (const auto bits = json.maybe("/bits_per_byte")) {
-    return {{}, bits, json.maybe("/perplexity")};
+    return {.bits_per_byte = bits, .perplexity = json.maybe("/perplexity")};
   }
-  return {json.number("/accuracy")};
+  if (const auto r2 = json.maybe("/r2")) {
+    return {.r2 = r2};
+  }
+  return {.accuracy = json.number("/accuracy")};
 }
 
 // A number of steps, which a damaged file may give as 1e308.
@@ -232,12 +235,18 @@ void describe_unfinished(RunRecord& run, const std::string& about) {
 
 }  // namespace
 
+WhichScore Score::which() const {
+  return accuracy ? &Score::accuracy : r2 ? &Score::r2 : &Score::bits_per_byte;
+}
+
 double Score::quality() const {
-  return accuracy ? *accuracy : -bits_per_byte.value_or(0);
+  const double value = (this->*which()).value_or(0);
+  return which() == &Score::bits_per_byte ? -value : value;
 }
 
 bool Score::reaches(double target) const {
-  return accuracy ? *accuracy >= target : bits_per_byte && *bits_per_byte <= target;
+  const std::optional<double>& value = this->*which();
+  return value && (which() == &Score::bits_per_byte ? *value <= target : *value >= target);
 }
 
 std::string RunRecord::progress() const {

@@ -19,17 +19,21 @@
 
 namespace abtrain::report {
 
-// How good a model is: its accuracy, or of a text the others.
+// How good a model is: its accuracy, of a regression its R^2, or of a text the others.
 struct Score {
   std::optional<double> accuracy = {};
+  std::optional<double> r2 = {};
   std::optional<double> bits_per_byte = {};
   std::optional<double> perplexity = {};
 
-  // Higher is better: the accuracy, or -bits_per_byte.
+  // Of accuracy, r2 and bits_per_byte the one that it has.
+  std::optional<double> Score::*which() const;
+  // Higher is better: the accuracy, R^2, or -bits_per_byte.
   double quality() const;
-  // Whether the accuracy is at least, or the bits per byte are at most, this.
+  // Whether the accuracy or R^2 is at least, or the bits per byte are at most, this.
   bool reaches(double target) const;
 };
+using WhichScore = std::optional<double> Score::*;
 
 // One evaluation of the merged model.
 struct Evaluation : Score {

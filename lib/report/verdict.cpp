@@ -13,28 +13,32 @@ namespace abtrain::report {
 
 namespace {
 
-// How qualities are said: accuracies in percent, or bits per byte.
+// How qualities are said: accuracies in percent, R², or bits per byte.
 struct Words {
-  bool is_text = false;
+  WhichScore score;
+  bool is_accuracy = score == &Score::accuracy;
+  bool is_text = score == &Score::bits_per_byte;
 
   std::string level(double quality) const {
-    return is_text ? formatted("{:.4f} bits per byte", -quality)
-                   : formatted("{:.2f} %", 100 * quality);
+    return is_text       ? formatted("{:.4f} bits per byte", -quality)
+           : is_accuracy ? formatted("{:.2f} %", 100 * quality)
+                         : formatted("R² {:.4f}", quality);
   }
   // Of a difference or a spread; "" where it is too small to be shown.
   std::string amount(double quality) const {
-    const double shown = is_text ? quality : 100 * quality;
-    const int decimals = is_text ? 4 : shown < 0.095 ? 2 : 1;
+    const double shown = is_accuracy ? 100 * quality : quality;
+    const int decimals = !is_accuracy ? 4 : shown < 0.095 ? 2 : 1;
     const std::string text = formatted("{:.{}f}", shown, decimals);
     return text == formatted("{:.{}f}", 0.0, decimals) ? "" : text;
   }
   // "0.3 points above ab"
   std::string lead(double quality, const std::string& other) const {
     const std::string by = amount(quality);
-    return by.empty()    ? "barely ahead of " + other
-           : is_text     ? by + " below " + other
-           : by == "1.0" ? "1.0 point above " + other
-                         : by + " points above " + other;
+    return by.empty()     ? "barely ahead of " + other
+           : is_text      ? by + " below " + other
+           : !is_accuracy ? by + " above " + other
+           : by == "1.0"  ? "1.0 point above " + other
+                          : by + " points above " + other;
   }
 };
 
@@ -57,9 +61,7 @@ std::string size_text(const SizeBudget& budget) {
 class Judge {
  public:
   explicit Judge(std::vector<Contender> all)
-      : all_(std::move(all)),
-        words_{std::ranges::any_of(all_, &Contender::is_text)},
-        budgets_(size_budgets(all_)) {}
+      : all_(std::move(all)), words_{all_.front().score}, budgets_(size_budgets(all_)) {}
 
   std::vector<std::string> sentences() const {
     std::vector<std::string> lines;
@@ -82,7 +84,9 @@ class Judge {
           (alone < std::ssize(all_) ? "Some settings have only one seed"
                                     : "There is only one seed per setting") +
           std::string(": differences of a few ") +
-          (words_.is_text ? "hundredths of a bit per byte" : "tenths of a point") +
+          (words_.is_text       ? "hundredths of a bit per byte"
+           : words_.is_accuracy ? "tenths of a point"
+                                : "hundredths") +
           " may be chance.");
     }
     add_dominated(lines);
@@ -136,8 +140,8 @@ class Judge {
   // How a stands to b, which it dominates.
   std::string by_what(const Contender& a, const Contender& b) const {
     std::vector<std::string> parts = {
-        is_better(a, b) ? (words_.is_text ? "is better" : "is more accurate")
-                        : (words_.is_text ? "is as good" : "is as accurate"),
+        is_better(a, b) ? (words_.is_accuracy ? "is more accurate" : "is better")
+                        : (words_.is_accuracy ? "is as accurate" : "is as good"),
         b.bytes > a.bytes * kSameBytes ? "sends less" : "sends no more"};
     if (a.parameters && b.parameters) {
       parts.emplace_back(*b.parameters > *a.parameters * kSameSize ? "is smaller" : "is no larger");

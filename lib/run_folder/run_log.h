@@ -33,7 +33,7 @@ class RunLog {
   // fields...}.
   void event(const char* name, std::int64_t step, const nlohmann::ordered_json& fields);
   // A live line on a terminal; elsewhere a plain line every half minute.
-  // `rate`: images or tokens, as `unit` says, per second.
+  // `rate`: images, examples or tokens, as `unit` says, per second.
   void progress(
       std::int64_t step, std::int64_t total, const std::string& phase, double loss, double rate,
       const char* unit);

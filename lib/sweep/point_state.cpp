@@ -60,7 +60,9 @@ PointState own_state_of(const PointRun& run) {
 std::string score_of(const PointRun& run) {
   const JsonObject summary = JsonObject::of_file(run.folder + "/summary.json");
   const auto bits = summary.maybe("/bits_per_byte");
+  const auto r2 = summary.maybe("/r2");
   return bits ? formatted("{:.4f} bits per byte", *bits)
+         : r2 ? formatted("R² {:.4f}", *r2)
               : formatted("{:.2f} %", 100 * summary.number("/accuracy"));
 }
 

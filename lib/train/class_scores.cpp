@@ -26,7 +26,7 @@ std::string label_of(const ordered_json& row) {
   return std::to_string(row.at("class").get<std::int64_t>()) + (name.empty() ? "" : " " + name);
 }
 
-std::string class_table(std::vector<ordered_json> rows) {
+std::string class_table(std::vector<ordered_json> rows, const char* examples) {
   const std::size_t all = rows.size();
   if (all > kMostInTables) {
     std::erase_if(rows, [](const ordered_json& row) { return row.at("accuracy").is_null(); });
@@ -36,9 +36,9 @@ std::string class_table(std::vector<ordered_json> rows) {
   }
   std::size_t width = 8;
   for (const ordered_json& row : rows) {
-    width = std::max(width, label_of(row).size() + 2);
+    width = std::max(width, columns_of(label_of(row)) + 2);
   }
-  std::string text = formatted("\n{}{:>8}{:>12}\n", pad("class", width), "images", "accuracy");
+  std::string text = formatted("\n{}{:>8}{:>12}\n", pad("class", width), examples, "accuracy");
   for (const ordered_json& row : rows) {
     const ordered_json& accuracy = row.at("accuracy");
     text += formatted(
@@ -55,7 +55,7 @@ std::string confusion_table(const std::vector<ordered_json>& classes, const orde
   std::size_t width = 16;
   std::size_t column = 3;
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    width = std::max(width, label_of(classes[i]).size() + 1);
+    width = std::max(width, columns_of(label_of(classes[i])) + 1);
     for (const ordered_json& count : counts.at(i)) {
       column = std::max(column, count.dump().size());
     }
@@ -109,7 +109,7 @@ void add_class_scores(
 std::string evaluation_text(const ordered_json& evaluation) {
   const auto number = [&](const char* key) { return evaluation.at(key).get<double>(); };
   std::string text =
-      evaluation.contains("r2") ? formatted("R2 {:.4f}", number("r2"))
+      evaluation.contains("r2") ? formatted("R² {:.4f}", number("r2"))
       : evaluation.contains("accuracy")
           ? formatted(
                 "accuracy {:.2f} %{}", 100 * number("accuracy"),
@@ -118,17 +118,18 @@ std::string evaluation_text(const ordered_json& evaluation) {
           : formatted(
                 "{:.4f} bits per byte, perplexity {:.2f}", number("bits_per_byte"),
                 number("perplexity"));
-  const bool is_text = evaluation.contains("windows");
+  const char* const examples = evaluation.contains("windows")    ? "windows"
+                               : evaluation.contains("examples") ? "examples"
+                                                                 : "images";
   const std::int64_t damaged = evaluation.at("damaged_images").at("count");
   text += formatted(
       ", loss {:.4f}: {} {}{}, {}, compression ratio {:.2f}\n", number("loss"),
-      with_commas(evaluation.at(is_text ? "windows" : "images").get<std::int64_t>()),
-      is_text ? "windows" : "images",
+      with_commas(evaluation.at(examples).get<std::int64_t>()), examples,
       damaged > 0 ? formatted(" ({} damaged ones left out)", damaged) : "",
       printable(evaluation.at("model").get<std::string>()), number("compression_ratio"));
   if (evaluation.contains("per_class")) {
     const auto& classes = evaluation.at("per_class").get_ref<const ordered_json::array_t&>();
-    text += class_table(classes);
+    text += class_table(classes, examples);
     if (classes.size() <= kMostInTables && evaluation.contains("confusion")) {
       text += confusion_table(classes, evaluation.at("confusion"));
     }

@@ -37,7 +37,7 @@ nlohmann::ordered_json score_json(const Score& score, const std::string& prefix)
 
 std::string score_text(const Score& score) {
   if (score.regression) {
-    return formatted("R2 {:.4f}, loss {:.4g}", score.accuracy, score.loss);
+    return formatted("R² {:.4f}, loss {:.4g}", score.accuracy, score.loss);
   }
   return score.is_text()
              ? formatted("{:.4f} bits per byte, loss {:.4f}", score.bits_per_byte(), score.loss)

@@ -27,7 +27,7 @@ struct Score {
 // {"accuracy", "loss"}, of a regression also "r2", the same as its accuracy, or of a text
 // {"bits_per_byte", "perplexity", "loss"}, each behind `prefix`.
 nlohmann::ordered_json score_json(const Score& score, const std::string& prefix = "");
-// "accuracy 88.71 %, loss 0.3312", "R2 0.8871, loss 0.3312" or "1.8345 bits per
+// "accuracy 88.71 %, loss 0.3312", "R² 0.8871, loss 0.3312" or "1.8345 bits per
 // byte, loss 1.2716".
 std::string score_text(const Score& score);
 

@@ -164,7 +164,7 @@ std::string table_of(
             "{:.4f}{} (perplexity {:.4g}, loss {:.4f})", s.at("bits_per_byte").get<double>(), whose,
             s.at("perplexity").get<double>(), s.at("loss").get<double>()));
   } else if (s.contains("r2")) {
-    row("R2",
+    row("R²",
         formatted(
             "{:.4f}{} (loss {:.4g})", s.at("r2").get<double>(), whose, s.at("loss").get<double>()));
   } else {

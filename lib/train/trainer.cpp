@@ -140,7 +140,8 @@ void Trainer::log_step(std::int64_t t, methods::Phase phase) {
       (is_text ? in_.dataset.context : 1));
   in_.log->progress(
       t + 1, length_.steps, methods::name_of(phase), last_loss_,
-      count * static_cast<double>(t + 1) / ledger_.train_seconds(), is_text ? "tokens" : "images");
+      count * static_cast<double>(t + 1) / ledger_.train_seconds(),
+      is_text ? "tokens" : data::examples_of(options_.data));
   const bool due = (t + 1) % options_.train.log_every == 0;
   if (loss_count_ == 0 || (!due && t + 1 != length_.steps)) {
     return;
@@ -234,7 +235,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     train_loss_ = train.loss + penalty(*merged_, options_.optimizer);
     fields["train_loss"] = *train_loss_;
     check_loss(
-        test.is_text() ? "loss over the training windows" : "loss over the training images",
+        formatted("loss over the training {}", data::examples_of(options_.data)).c_str(),
         *train_loss_);
   }
   if (in_.validation.size() > 0) {

@@ -182,7 +182,8 @@ class SaveModel(unittest.TestCase):
 
         said = abtrain_says("--config", self.folder / "c.yaml", "device=cpu", "--output",
                             self.folder)
-        self.assertRegex(said, "R2 +0.9")
+        self.assertRegex(said, "R² +0.9")
+        self.assertRegex(abtrain_says("evaluate", self.folder / "run"), "^R² 0.9.*: 400 examples")
         numpy.save(self.folder / "x.npy", x[2600:2605].numpy())
         predicted = [json.loads(line)["values"] for line in abtrain_says(
             "predict", self.folder / "run", self.folder / "x.npy", "--format", "json").splitlines()]

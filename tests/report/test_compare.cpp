@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "report/columns.h"
+#include "report/formats.h"
 #include "report/front.h"
 #include "report/traits.h"
 #include "run_folders.h"
@@ -155,6 +156,28 @@ TEST(Compare, OfATextFewerBitsPerByteAreBetter) {
   EXPECT_EQ(on_front(points, {{0, 1}}), (std::vector<bool>{true, false}));
 }
 
+TEST(Compare, OfARegressionItIsR2) {
+  const TempFolder folder;
+  add_run(
+      folder,
+      {.name = "worse", .accuracies = {-1.5, 0.2, 0.7}, .accuracy = 0.7, .regression = true});
+  add_run(
+      folder, {.name = "better",
+               .reducer = "thc",
+               .accuracies = {-2, 0.5, 0.8},
+               .accuracy = 0.8,
+               .regression = true});
+  const Comparison both = compare({folder.path()}, 0.5);
+  EXPECT_EQ(both.settings[0].name, "better");
+  EXPECT_DOUBLE_EQ(*figure_of(both.settings[0], "seconds_to_target", 0.5).value, 2);
+  EXPECT_DOUBLE_EQ(*figure_of(both.settings[0], "r2").value, 0.8);
+  EXPECT_FALSE(figure_of(both.settings[0], "accuracy").value);
+  const std::string table = as_table(both, choose_columns("default", {}), false);
+  EXPECT_NE(table.find("R²"), std::string::npos) << table;
+  EXPECT_NE(table.find("0.8000"), std::string::npos) << table;
+  EXPECT_EQ(table.find("accura"), std::string::npos) << table;
+}
+
 TEST(Compare, TheBestOfAColumnIsMarked) {
   const TempFolder folder;
   add_run(folder, {.name = "a", .reducer = "topk", .accuracy = 0.7});
@@ -292,8 +315,8 @@ TEST(Compare, WithoutAnyRunTheFirstErrorDecides) {
 }
 
 TEST(Compare, ColumnsAreChosenByName) {
-  EXPECT_EQ(choose_columns("default", {}).size(), 9U);
-  EXPECT_EQ(choose_columns("default", 0.5).size(), 11U);
+  EXPECT_EQ(choose_columns("default", {}).size(), 10U);
+  EXPECT_EQ(choose_columns("default", 0.5).size(), 12U);
   const auto two = choose_columns("vnmse, bytes", {});
   ASSERT_EQ(two.size(), 2U);
   EXPECT_EQ(two[0].key, "vnmse");

@@ -85,16 +85,18 @@ TEST_F(FrontOfRuns, LengthsOfOneConfigurationAreOneLine) {
 
 TEST_F(FrontOfRuns, MeansOverTheSeedsAreMarked) {
   const auto columns = front_columns({});
-  ASSERT_EQ(columns.size(), 6U);
+  ASSERT_EQ(columns.size(), 7U);
   EXPECT_EQ(columns[1].key, "bits_per_byte");
-  EXPECT_EQ(columns[2].key, "train_seconds");
-  EXPECT_EQ(columns[3].key, "bytes");
-  EXPECT_EQ(columns[4].key, "parameters");
+  EXPECT_EQ(columns[2].key, "r2");
+  EXPECT_EQ(columns[3].key, "train_seconds");
+  EXPECT_EQ(columns[4].key, "bytes");
+  EXPECT_EQ(columns[5].key, "parameters");
   EXPECT_EQ(marked(0), "plain_40steps");
   EXPECT_EQ(marked(1), "");
-  EXPECT_EQ(marked(2), "plain_40steps thc_10steps");
+  EXPECT_EQ(marked(2), "");
   EXPECT_EQ(marked(3), "plain_40steps thc_10steps");
-  EXPECT_EQ(marked(4), "plain_40steps thc_40steps");
+  EXPECT_EQ(marked(4), "plain_40steps thc_10steps");
+  EXPECT_EQ(marked(5), "plain_40steps thc_40steps");
   EXPECT_EQ(front_columns(0.7).back().key, "seconds_to_target");
 }
 

@@ -47,7 +47,7 @@ struct Given {
   double bytes = 1e6;
   double parameters = 1e5;
   double seconds = 10;
-  bool is_text = false;
+  WhichScore score = &Score::accuracy;
   std::string method = "ddp";
   std::string data = "digits";
   std::optional<double> link_seconds = {};
@@ -62,7 +62,7 @@ std::vector<std::string> said(const std::vector<Given>& all) {
       run.data = given.data;
       run.keys = {{"method.name", given.method}};
       run.summary.emplace();
-      (given.is_text ? run.summary->bits_per_byte : run.summary->accuracy) = quality;
+      (*run.summary).*given.score = quality;
       run.summary->parameters = given.parameters;
       run.summary->bytes = given.bytes;
       run.summary->train_seconds = given.seconds;
@@ -158,11 +158,29 @@ TEST(Verdict, WhatTheSeedsDoNotSeparateIsATie) {
 
 TEST(Verdict, ATextHasBitsPerByteAndLessIsBetter) {
   EXPECT_EQ(
-      said({{"a", {2.1, 2.102}, 1e6, 1e5, 10, true}, {"b", {2.0, 2.002}, 2e6, 1e5, 5, true}})
+      said({{"a", {2.1, 2.102}, 1e6, 1e5, 10, &Score::bits_per_byte},
+            {"b", {2.0, 2.002}, 2e6, 1e5, 5, &Score::bits_per_byte}})
           .front(),
       "From 1.0 MB sent per worker, a wins with 2.1010 bits per byte (seeds "
       "spread 0.0014); from 2.0 MB, b wins with 2.0010 bits per byte (0.1000 "
       "below a, seeds spread 0.0014).");
+}
+
+TEST(Verdict, OfARegressionR2Decides) {
+  const auto lines = said(
+      {{"a", {0.5, 0.502}, 1e6, 1e5, 10, &Score::r2},
+       {"b", {0.6, 0.602}, 2e6, 1e5, 5, &Score::r2},
+       {"c", {0.55}, 2e6, 1e5, 9, &Score::r2}});
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(
+      lines[0],
+      "From 1.0 MB sent per worker, a wins with R² 0.5010 (seeds spread 0.0014); from 2.0 MB, b "
+      "wins with R² 0.6010 (0.0510 above c, seeds spread 0.0014).");
+  EXPECT_NE(lines[1].find("differences of a few hundredths may be chance"), std::string::npos);
+  EXPECT_EQ(
+      lines[2],
+      "c is dominated on every axis: b is better, sends no more, is no larger and takes less "
+      "time.");
 }
 
 TEST(Verdict, OneSeedIsSaidToBeOne) {
@@ -177,7 +195,7 @@ TEST(Verdict, OneSeedIsSaidToBeOne) {
 }
 
 TEST(Verdict, SaysWhereABTrainingWins) {
-  const Given ab{"ab", {0.9, 0.901}, 1e6, 1e5, 10, false, "ab"};
+  const Given ab{"ab", {0.9, 0.901}, 1e6, 1e5, 10, &Score::accuracy, "ab"};
   EXPECT_EQ(
       said({ab, {"ddp", {0.95, 0.951}, 2e6}}).back(), "AB-training wins from 1.0 MB up to 2.0 MB.");
   EXPECT_EQ(
@@ -190,7 +208,7 @@ TEST(Verdict, DataSetsDoNotCompete) {
   const auto lines = said(
       {{"a", {0.9, 0.901}},
        {"b", {0.8, 0.801}},
-       {"c", {0.7, 0.701}, 1e6, 1e5, 10, false, "ddp", "letters"}});
+       {"c", {0.7, 0.701}, 1e6, 1e5, 10, &Score::accuracy, "ddp", "letters"}});
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0].find("digits: From 1.0 MB"), 0U) << lines[0];
 }

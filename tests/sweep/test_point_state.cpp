@@ -68,6 +68,8 @@ TEST_F(PointStates, TheAccuracyIsThatOfTheSummary) {
   const PointRun run = point();
   folder_.add("point/summary.json", R"({"accuracy": 0.75})");
   EXPECT_EQ(score_of(run), "75.00 %");
+  folder_.add("point/summary.json", R"({"accuracy": 0.75, "r2": 0.75})");
+  EXPECT_EQ(score_of(run), "R² 0.7500");
   folder_.add("point/summary.json", R"({"loss": 1})");
   try {
     score_of(run);

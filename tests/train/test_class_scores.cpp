@@ -57,6 +57,19 @@ TEST(ClassScores, CountWhatIsTakenForWhat) {
       "2 eel              0   0   1\n");
 }
 
+// Arrays are no images, and a regression has no accuracy.
+TEST(ClassScores, SayWhatTheExamplesAre) {
+  ordered_json evaluation = evaluation_of({0, 0, 1, 1, 1, 1}, 2);
+  evaluation.erase("images");
+  evaluation["examples"] = 2;
+  const std::string text = evaluation_text(evaluation);
+  EXPECT_NE(text.find("loss 1.2500: 2 examples ("), std::string::npos) << text;
+  EXPECT_NE(text.find("\nclass   examples    accuracy\n"), std::string::npos) << text;
+  evaluation.erase("per_class");
+  evaluation["r2"] = 0.5;
+  EXPECT_TRUE(evaluation_text(evaluation).starts_with("R² 0.5000, loss 1.2500: 2 examples"));
+}
+
 TEST(ClassScores, ShowTheWorstOfManyClasses) {
   std::vector<std::int64_t> numbers;
   for (std::int64_t c = 0; c < 30; ++c) {  // class 11 and those after it are never right

@@ -16,7 +16,7 @@ const dash = i => Math.floor(i / COLORS.length) % DASHES.length;
 // Plotly interprets tags and entities in names.
 const plain = text => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;");
 const tail = key => key.slice(key.lastIndexOf(".") + 1);
-// A score as the plots show it: an accuracy in percent, or bits per byte.
+// A score as the plots show it: an accuracy in percent, R², or bits per byte.
 const shown = score =>
     score === null ? null : +(score / data.score.unit).toPrecision(6);
 // A key without its section where that says enough: "group_size", "model.name".
