@@ -45,10 +45,11 @@ def load_weights(path):
     return weights
 
 
-def save_model(module, example, path, overwrite=False):
+def save_model(module, example, path, overwrite=False, any_length=False):
     """Writes a torch.nn.Module as `model: {name: exported, file: PATH}` takes it. `example` is a
     batch of at least two inputs: images as B x C x H x W, tokens as int64, B x T. The module must
-    take one tensor and return one: the logits, or the predicted numbers. Raises ValueError, with
+    take one tensor and return one: the logits, or the predicted numbers. With `any_length`, the
+    second size, such as T, may be another one in the data, not only B. Raises ValueError, with
     the place in the module's source, for what cannot be exported, and where the exported model
     would not compute what the module does, in training or in evaluation."""
     import torch
@@ -63,8 +64,8 @@ def save_model(module, example, path, overwrite=False):
     try:
         module.train()
         try:
-            program = torch.export.export(
-                module, (example,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+            dynamic = dict.fromkeys([0, 1] if any_length else [0], torch.export.Dim.DYNAMIC)
+            program = torch.export.export(module, (example,), dynamic_shapes=(dynamic,))
         except Exception as error:  # torch.export raises errors of many classes
             text = str(error).strip().split("\n")
             raise ValueError(

@@ -231,6 +231,8 @@ class SaveModel(unittest.TestCase):
             with self.subTest(message), self.assertRaisesRegex(ValueError, message):
                 abtrain.save_model(module, example, path)
             self.assertFalse(path.exists())
+        with self.assertRaisesRegex(ValueError, r"torch.export cannot .*size\(\)\[1\]"):
+            abtrain.save_model(torch.nn.Linear(4, 4), x, path, any_length=True)
         abtrain.save_model(torch.nn.Linear(4, 4), x, path)
         with self.assertRaisesRegex(ValueError, "overwrite=True"):
             abtrain.save_model(torch.nn.Linear(4, 4), x, path)
