@@ -174,11 +174,11 @@ std::string change_of_model_file(
     const run_folder::Checkpoint& checkpoint, const config::RunOptions& options) {
   const std::string& before = checkpoint.model_file;
   const std::string now = before.empty() ? "" : model_file_hash(options);
-  return now.empty() || now == before
-             ? ""
-             : formatted(
-                   "model.file: {} is no longer the file that the run began with",
-                   *options.model.file);
+  return now.empty() || now == before ? ""
+                                      : formatted(
+                                            "model.file: {} is no longer the file that the run "
+                                            "began with; put that one back",
+                                            *options.model.file);
 }
 
 std::string default_resume() {

@@ -49,7 +49,7 @@ TEST(ExportedPlan, TakesRowsOfNumbersAsTheyAre) {
   EXPECT_EQ(
       plan.at("layers")[0],
       (nlohmann::ordered_json{{"name", "fc1"}, {"m", 6}, {"n", 5}, {"rank", 2}}));
-  EXPECT_EQ(plan.at("layers")[1].at("rank"), 0);  // the last one stays dense
+  EXPECT_EQ(plan.at("layers")[1].at("rank"), 0);      // the last one stays dense
   EXPECT_GT(plan.at("seconds").at("dense_step"), 0);  // which was measured
   EXPECT_NE(plan_text(o).find("40 training and 1 test examples"), std::string::npos);
 }
