@@ -11,9 +11,12 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "device/devices.h"
+#include "nn/export_file.h"
+#include "temp_folder.h"
 #include "toy_run.h"
 
 namespace abtrain::train {
@@ -118,6 +121,36 @@ INSTANTIATE_TEST_SUITE_P(
         StepCase{"ab_bf16", "ab", 4, 1, 1, "adamw", 1, kBf16}),
     [](const auto& test) { return test.param.name; });
 
+// Two workers train the small network of a user's file.
+struct ExportedRun {
+  explicit ExportedRun(double clip_norm)
+      : options(phases({"", "ab", 2, 1, 1, "adamw", clip_norm, kFp32})) {
+    options.model.name = "exported";
+    options.model.file = folder.file("model.pt2");
+    testing::small_export().write(*options.model.file);
+    // Images of 1 x 2 x 3.
+    dataset.height = 2;
+    for (auto [examples, count, stream] :
+         {std::tuple{&dataset.train, 256, 1U}, {&dataset.test, 101, 2U}}) {
+      data::ByteImages images = testing::toy_images(count, 1, 3, stream);
+      images.pixels = images.pixels.narrow(2, 0, 2).contiguous();
+      *examples = images;
+    }
+  }
+  TempFolder folder;
+  config::RunOptions options;
+  data::Dataset dataset = testing::toy_dataset(256, 1, 3);
+};
+
+TEST(TrainingStep, OfAnExportedModel) {
+  const ExportedRun run(0.3);
+  const auto eager = train_all(run.options, run.dataset);
+  Captures captures;
+  const auto captured = train_with(run.options, run.dataset, captures.hooks());
+  EXPECT_EQ(captures.of(0), (std::set<std::int64_t>{3, 33, 93, 121, 153}));
+  expect_same_bits(*eager[0].model, *captured[0].model);
+}
+
 TEST(TrainingStep, ShortPhasesAreNotCaptured) {
   config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, kFp32});
   o.method.full_rank_steps = Duration::steps(10);
@@ -211,53 +244,65 @@ TEST(TrainingStep, NobodyWorksWhileAnotherCaptures) {
   EXPECT_TRUE(apart);
 }
 
-class GpuTrainingStep : public ::testing::TestWithParam<StepCase> {
+class GpuSteps : public ::testing::Test {
  protected:
   void SetUp() override {
     if (device::cuda_devices().empty()) {
       GTEST_SKIP() << "no CUDA device here";
     }
   }
-  const at::Device gpu_{at::kCUDA, 0};
+  // Some of cuDNN's kernels add in no fixed order: numbers agree as long as the run is short.
+  static void expect_the_same_numbers(
+      config::RunOptions o, const data::Dataset& dataset, int captures) {
+    const at::Device gpu(at::kCUDA, 0);
+    std::mutex mutex;
+    int captured = 0;
+    TrainHooks hooks;
+    hooks.capturing = [&](int, std::int64_t) {
+      const std::lock_guard lock(mutex);
+      ++captured;
+    };
+    o.method.rank.rank = 4;
+    o.method.warmup_steps = Duration::steps(24);
+    o.train.steps = 50;
+    o.train.check_replicas = 0;
+    o.optimizer.lr = 1e-4;
+    o.train.cuda_graphs = false;
+    const auto eager = train_with(o, dataset, hooks, gpu);
+    EXPECT_EQ(captured, 0);
+    o.train.cuda_graphs = true;
+    const auto graphs = train_with(o, dataset, hooks, gpu);
+    EXPECT_EQ(captured, captures);
+    const auto& left = eager[0].model->weights();
+    const auto& right = graphs[0].model->weights();
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      // A step moves a number by up to lr: 50 steps of 1e-4 in all.
+      const at::Tensor difference = left[i].weight->merged() - right[i].weight->merged();
+      EXPECT_LT(difference.abs().max().item<double>(), 5e-3) << left[i].name;
+    }
+    EXPECT_NEAR(eager[0].test.loss, graphs[0].test.loss, 0.05 * eager[0].test.loss);
+    for (const TrainResult& r : graphs) {
+      expect_same_bits(*graphs[0].model, *r.model);
+    }
+  }
 };
 
-// A step of a small conv net, dense and factored, workers on one GPU. Both
-// forms queue the same kernels, but some of cuDNN's add in no fixed order:
-// numbers agree as long as the run is short.
+class GpuTrainingStep : public GpuSteps, public ::testing::WithParamInterface<StepCase> {};
+
+// A step of a small conv net, dense and factored, workers on one GPU: both forms queue the same
+// kernels.
 TEST_P(GpuTrainingStep, GraphsGiveTheSameNumbers) {
   config::RunOptions o = phases(GetParam());
   o.model.name = "vgg16-small";
   o.model.width = 0.125;
-  o.method.rank.rank = 4;
-  o.method.warmup_steps = Duration::steps(24);
-  o.train.steps = 50;
-  o.train.check_replicas = 0;
-  o.optimizer.lr = 1e-4;
-  const data::Dataset dataset = testing::toy_dataset(256, 3, 32);
-  std::mutex mutex;
-  int captured = 0;
-  TrainHooks hooks;
-  hooks.capturing = [&](int, std::int64_t) {
-    const std::lock_guard lock(mutex);
-    ++captured;
-  };
-  o.train.cuda_graphs = false;
-  const auto eager = train_with(o, dataset, hooks, gpu_);
-  EXPECT_EQ(captured, 0);
-  o.train.cuda_graphs = true;
-  const auto graphs = train_with(o, dataset, hooks, gpu_);
-  EXPECT_EQ(captured, (GetParam().method == "ab" ? 2 : 1) * GetParam().workers);
-  const auto& left = eager[0].model->weights();
-  const auto& right = graphs[0].model->weights();
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    // A step moves a number by up to lr: 50 steps of 1e-4 in all.
-    const at::Tensor difference = left[i].weight->merged() - right[i].weight->merged();
-    EXPECT_LT(difference.abs().max().item<double>(), 5e-3) << left[i].name;
-  }
-  EXPECT_NEAR(eager[0].test.loss, graphs[0].test.loss, 0.05 * eager[0].test.loss);
-  for (const TrainResult& r : graphs) {
-    expect_same_bits(*graphs[0].model, *r.model);
-  }
+  expect_the_same_numbers(
+      o, testing::toy_dataset(256, 3, 32),
+      (GetParam().method == "ab" ? 2 : 1) * GetParam().workers);
+}
+
+TEST_F(GpuSteps, OfAnExportedModel) {
+  const ExportedRun run(1);
+  expect_the_same_numbers(run.options, run.dataset, 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(
