@@ -68,6 +68,7 @@ class Measure:
 
 ACCURACY = Measure("accuracy", " %", " points", "accuracy", 100, 1, "more accurate", "most accurate", 0.5, 2)
 BITS = Measure("bits per byte", "", " bits per byte", "bits_per_byte", 1, -1, "better", "best", 0.05, 0.1)
+R2 = Measure("R²", "", "", "r2", 1, 1, "better", "best", 0.005, 0.02)
 
 
 @dataclass
@@ -162,7 +163,8 @@ def read_run(folder, name):
     record = {"name": name, "config": flat(read_config(folder)), "summary": run.summary,
               "events": run.metrics.to_dict("records")}
     try:
-        measure = BITS if "bits_per_byte" in run.summary else ACCURACY
+        measure = (BITS if "bits_per_byte" in run.summary else
+                   R2 if "r2" in run.summary else ACCURACY)
         record["measure"] = measure
         record["row"] = run_row(record["summary"], measure)
         record["evaluations"] = evaluation_rows(record["events"], measure)

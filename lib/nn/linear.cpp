@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "nn/tape.h"
-#include "ops/bf16_blocks.h"
+#include "ops/bf16_product.h"
 
 namespace abtrain::nn {
 
@@ -91,10 +91,9 @@ at::Tensor convolve(
 at::Tensor apply_linear(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Pass& pass) {
   const std::int64_t rows = input.numel() / input.size(-1);
-  // In MKL's bf16, the casts around a thinner factor take as long as its products.
   constexpr std::int64_t kThin = 16;
   const bool thin = weight.is_factored() && weight.outer.is_cpu() && weight.inner.size(0) < kThin &&
-                    !ops::bf16_blocks_are_fast();
+                    !ops::bf16_product_pays_when_thin();
   const at::ScalarType type = thin ? weight.outer.scalar_type() : type_of(weight, pass, rows);
   if (applies_whole(weight, pass, rows)) {
     return linear(input, weight.merged(), bias, type, pass.tape);

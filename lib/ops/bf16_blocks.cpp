@@ -140,7 +140,24 @@ void pack_pairs(
 }  // namespace
 
 bool bf16_blocks_run() {
-  return __builtin_cpu_supports("avx512bf16") != 0;
+  // LibTorch throws where it was built without oneDNN's blocks, or where oneDNN was told to use
+  // less than the CPU has.
+  static const bool runs = [] {
+    if (__builtin_cpu_supports("avx512bf16") == 0) {
+      return false;
+    }
+    const BFloat16 pair[] = {1, 0};
+    float product = 0;
+    try {
+      at::native::cpublas::brgemm(
+          1, 1, 2, 2, 1, 1, /*add_C=*/false, pair, pair, &product, /*is_vnni=*/true);
+      at::native::cpublas::brgemm_release();
+    } catch (const c10::Error&) {
+      return false;
+    }
+    return product == 1;
+  }();
+  return runs;
 }
 
 bool bf16_blocks_are_fast() {
@@ -152,8 +169,8 @@ void bf16_in_blocks(
     const Bf16Matrix& a, const Bf16Matrix& b, float* c, std::int64_t row_of_c, std::int64_t m,
     std::int64_t n, std::int64_t k, float beta, float alpha) {
   // Rows that must be transposed are copied as a whole, and pairs of rows block by block: of two
-  // such factors the smaller one takes the first place where that saves more than it costs to
-  // transpose c, an element of which takes about eight times as long.
+  // such factors the smaller one takes the first place where that saves more than
+  // transposing c costs, which takes about eight times as long per element.
   const bool swapped = a.transposed && !b.transposed && k * (m - n) > 8 * m * n;
   const Bf16Matrix left = swapped ? Bf16Matrix{b.data, true, b.row} : a;
   const Bf16Matrix right = swapped ? Bf16Matrix{a.data, false, a.row} : b;
@@ -173,18 +190,21 @@ void bf16_in_blocks(
   const bool in_place = !swapped && alpha == 1 && (beta == 0 || beta == 1);
   // Strips of kSide columns, each in parts of its rows if there are too few for the threads.
   const std::int64_t strips = quotient_up(n, kSide);
+  const std::int64_t blocks = quotient_up(m, kSide);
   const std::int64_t parts =
-      shared ? std::min(quotient_up(m, kSide), quotient_up(4 * at::get_num_threads(), strips)) : 1;
-  const std::int64_t part_rows = quotient_up(quotient_up(m, kSide), parts) * kSide;
+      shared ? std::min(blocks, quotient_up(4 * at::get_num_threads(), strips)) : 1;
   const std::int64_t tasks = strips * parts;
   at::parallel_for(0, tasks, shared ? 1 : tasks, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) BFloat16 pairs[kDepth * kSide];
-    const at::Tensor scratch = in_place ? at::Tensor() : at::empty({part_rows, kSide}, at::kFloat);
+    const at::Tensor scratch =
+        in_place ? at::Tensor()
+                 : at::empty({quotient_up(blocks, parts) * kSide, kSide}, at::kFloat);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t j = task % strips * kSide;
       const std::int64_t columns = std::min(kSide, n - j);
-      const std::int64_t first = task / strips * part_rows;
-      const std::int64_t last = std::min(first + part_rows, m);
+      const std::int64_t part = task / strips;
+      const std::int64_t first = part * blocks / parts * kSide;
+      const std::int64_t last = std::min((part + 1) * blocks / parts * kSide, m);
       float* const sums = in_place ? c + first * row_of_c + j : scratch.mutable_data_ptr<float>();
       const std::int64_t row_of_sums = in_place ? row_of_c : columns;
       for (std::int64_t l = 0; l < depth; l += kDepth) {

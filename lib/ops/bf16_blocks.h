@@ -15,14 +15,14 @@ struct Bf16Matrix {
   std::int64_t row;
 };
 
-// Whether this CPU and this LibTorch can run bf16_in_blocks(): it takes AVX512-BF16.
+// Whether this CPU, which needs AVX512-BF16, and this LibTorch can run bf16_in_blocks().
 bool bf16_blocks_run();
-// Whether they are faster than MKL, whose kernels are for Intel's CPUs: on a core of an AMD EPYC
-// (Zen 4), 4160 x 192 times 192 x 768, MKL reaches 94 GF/s, as in fp32, and the blocks 205.
+// Whether they are faster than MKL, whose kernels are for Intel's CPUs: twice as fast on an AMD
+// EPYC (docs/results/cpu.md).
 bool bf16_blocks_are_fast();
 
-// c = alpha a b + beta c, where a is m x k, b is k x n, and c, m x n, has contiguous rows. Sums
-// have the same order for any number of threads.
+// c = alpha a b + beta c, where a is m x k, k > 0, b is k x n, and c, m x n, has contiguous rows.
+// Sums have the same order for any number of threads.
 void bf16_in_blocks(
     const Bf16Matrix& a, const Bf16Matrix& b, float* c, std::int64_t row_of_c, std::int64_t m,
     std::int64_t n, std::int64_t k, float beta, float alpha);

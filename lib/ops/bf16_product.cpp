@@ -83,4 +83,8 @@ void bf16_product(
       b.const_data_ptr(), narrow(of_b.row), beta, result, narrow(of_c.row));
 }
 
+bool bf16_product_pays_when_thin() {
+  return bf16_blocks_are_fast();
+}
+
 }  // namespace abtrain::ops

@@ -11,4 +11,8 @@ namespace abtrain::ops {
 void bf16_product(
     const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, float beta = 0, float alpha = 1);
 
+// Whether casts and product are faster than a product in fp32 even if one side of a matrix is below
+// 16: not with MKL.
+bool bf16_product_pays_when_thin();
+
 }  // namespace abtrain::ops

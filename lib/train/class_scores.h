@@ -19,7 +19,7 @@ void add_class_scores(
     nlohmann::ordered_json& evaluation, const at::Tensor& answers, std::int64_t classes,
     const std::vector<std::string>& names);
 
-// The evaluation for people: a line with the scores, and of classes tables by
+// The evaluation for people: a line with the scores, and, for classes, tables by
 // class; of more than 20 classes, the ten worst.
 std::string evaluation_text(const nlohmann::ordered_json& evaluation);
 

@@ -20,6 +20,7 @@
 #include "device/tensor_text.h"
 #include "optim/optimizer_kind.h"
 #include "train/batches.h"
+#include "train/resume.h"
 #include "weights/model_file.h"
 
 namespace abtrain::train {
@@ -123,6 +124,7 @@ void prepare(
   doing(
       options.model.weights ? "reading " + *options.model.weights
                             : "initializing " + options.model.name);
+  s.model_file = model_file_hash(options);
   s.initial = make_initial_model(options, shape);
   if (options.model.weights) {
     log.info(

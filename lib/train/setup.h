@@ -27,6 +27,7 @@ struct Setup {
   std::unique_ptr<data::DeviceCopies> device_copies;  // may be null
   RunLength length;
   std::unique_ptr<nn::Model> initial;  // until the workers have copied it
+  std::string model_file;              // model_file_hash() when it was made
   BackEnd back_end = BackEnd::Local;
 };
 

@@ -49,7 +49,7 @@ def save_model(module, example, path, overwrite=False, any_length=False):
     """Writes a torch.nn.Module as `model: {name: exported, file: PATH}` takes it. `example` is a
     batch of at least two inputs: images as B x C x H x W, tokens as int64, B x T. The module must
     take one tensor and return one: the logits, or the predicted numbers. With `any_length`, the
-    second size, such as T, may be another one in the data, not only B. Raises ValueError, with
+    second size, such as T, may differ in the data, not only B. Raises ValueError, with
     the place in the module's source, for what cannot be exported, and where the exported model
     would not compute what the module does, in training or in evaluation."""
     import torch
@@ -73,19 +73,26 @@ def save_model(module, example, path, overwrite=False, any_length=False):
                 "Branches on a tensor's values, and sizes taken from the example instead of from "
                 "x.shape, are the usual reasons; "
                 "https://docs.pytorch.org/docs/stable/export.html lists the others.") from error
-        for node in program.graph.nodes:
+        graphs = [part.graph for part in program.graph_module.modules()
+                  if isinstance(part, torch.fx.GraphModule)]
+        for node in (node for graph in graphs for node in graph.nodes):
             places = [line for line in (node.stack_trace or "").split("\n")
-                      if "File" in line and "/torch/nn/" not in line and 'File "<' not in line]
+                      if "File" in line and "/torch/nn/" not in line
+                      and 'File "<eval_with_key>' not in line]
             what = f"operator {node.target}, {places[-1].strip() if places else ''}: "
             if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace != "aten":
                 raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; "
                                         "replace it in the module")
-            if isinstance(node.target, torch._ops.HigherOrderOperator) and not (
-                    node.target.name().startswith("wrap_with_")):  # no_grad and autocast
-                raise ValueError(
-                    what + "branches and loops that depend on tensors' values do not run in "
-                           "abtrain; use torch.where in place of torch.cond, and a loop of a fixed "
-                           "length in place of while_loop and scan")
+            if isinstance(node.target, torch._ops.HigherOrderOperator):
+                name = node.target.name()
+                if name in ("cond", "while_loop", "scan"):
+                    raise ValueError(
+                        what + "branches and loops that depend on tensors' values do not run in "
+                               "abtrain; use torch.where in place of torch.cond, and a loop of a "
+                               "fixed length in place of while_loop and scan")
+                if not name.startswith("wrap_with_"):  # no_grad and autocast
+                    raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; "
+                                            "replace it in the module")
         _check_same(module, program, example)
     finally:
         for child, mode in modes:

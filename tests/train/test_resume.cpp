@@ -190,7 +190,6 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
   }
 }
 
-// A run records what its machine took.
 TEST_F(Resume, AnExportedModelMustStillBeTheSame) {
   options_.model.name = "exported";
   options_.model.file = folder_ / "m.pt2";
@@ -210,6 +209,7 @@ TEST_F(Resume, AnExportedModelMustStillBeTheSame) {
   EXPECT_NE(what.find("model.file: " + folder_ / "m.pt2"), std::string::npos) << what;
 }
 
+// A run records what its machine took.
 TEST_F(Resume, AutoKeepsThePrecisionAndTheMultiple) {
   options_.train.precision = at::kBFloat16;
   options_.method.rank.multiple = 8;

@@ -126,6 +126,7 @@ struct ExportedRun {
   explicit ExportedRun(double clip_norm)
       : options(phases({"", "ab", 2, 1, 1, "adamw", clip_norm, kFp32})) {
     options.model.name = "exported";
+    options.method.rank.rank = 2;  // more would not save anything
     options.model.file = folder.file("model.pt2");
     testing::small_export().write(*options.model.file);
     // Images of 1 x 2 x 3.
@@ -148,6 +149,7 @@ TEST(TrainingStep, OfAnExportedModel) {
   Captures captures;
   const auto captured = train_with(run.options, run.dataset, captures.hooks());
   EXPECT_EQ(captures.of(0), (std::set<std::int64_t>{3, 33, 93, 121, 153}));
+  EXPECT_TRUE(eager[0].model->weights()[0].weight->is_factored());
   expect_same_bits(*eager[0].model, *captured[0].model);
 }
 
@@ -262,7 +264,6 @@ class GpuSteps : public ::testing::Test {
       const std::lock_guard lock(mutex);
       ++captured;
     };
-    o.method.rank.rank = 4;
     o.method.warmup_steps = Duration::steps(24);
     o.train.steps = 50;
     o.train.check_replicas = 0;
@@ -295,6 +296,7 @@ TEST_P(GpuTrainingStep, GraphsGiveTheSameNumbers) {
   config::RunOptions o = phases(GetParam());
   o.model.name = "vgg16-small";
   o.model.width = 0.125;
+  o.method.rank.rank = 4;
   expect_the_same_numbers(
       o, testing::toy_dataset(256, 3, 32),
       (GetParam().method == "ab" ? 2 : 1) * GetParam().workers);

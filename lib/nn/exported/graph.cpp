@@ -58,7 +58,7 @@ std::string place_of(const ordered_json& node) {
     const std::size_t end = line.find("\", line ");
     if (file == std::string::npos || end == std::string::npos ||
         line.find("/torch/nn/") != std::string::npos ||
-        line.find("File \"<") != std::string::npos) {  // of generated code
+        line.find("File \"<eval_with_key>") != std::string::npos) {  // of generated code
       continue;
     }
     const std::string path = line.substr(file + 6, end - file - 6);
@@ -219,7 +219,9 @@ class GraphReader {
     const auto begins = [&](std::string_view with) { return node.target.starts_with(with); };
     const bool is_aten = begins(kAten);
     // Before the arguments, which may be graphs.
-    if (begins("torch.ops.higher_order.")) {
+    constexpr std::string_view kHigher = "torch.ops.higher_order.";
+    const std::string branch = begins(kHigher) ? node.target.substr(kHigher.size()) : "";
+    if (branch == "cond" || branch == "while_loop" || branch == "scan") {
       refuse(
           json,
           "branches and loops that depend on tensors' values do not run here; use torch.where in "
