@@ -99,6 +99,30 @@ TEST(Batch, GrowsToMoreValues) {
   EXPECT_NEAR(d.spectrum(400).rest_energy, exact.slice(0, 20).square().sum().item<double>(), 1e-6);
   d.grow(120, 400);  // beyond half of the short side
   EXPECT_TRUE(d.is_whole());
+  EXPECT_EQ(d.spectrum(400).rest_energy, 0);
+  EXPECT_EQ(d.spectrum(400).rest_bound, 0);
+  // A rank of 100 saves nothing here, but is what was asked for.
+  auto square = Decomposition::partial(decaying(192, 192, 5), "layer", rule, {});
+  ASSERT_FALSE(square.is_whole());
+  square.grow(100, 192);
+  EXPECT_GE(square.singular_values().size(), 95u);
+}
+
+// Where squares would over- or underflow.
+TEST(Batch, ThePartialRouteIsOfAnyScale) {
+  const auto w = decaying(400, 192, 5).to(at::kDouble);
+  const auto plain = Decomposition::partial(w, "layer", {}, {});
+  ASSERT_FALSE(plain.is_whole());
+  const Spectrum wanted = plain.spectrum(400);
+  for (const double scale : {1e-110, 1e110}) {
+    const Spectrum got = Decomposition::partial(w.mul(scale), "layer", {}, {}).spectrum(400);
+    ASSERT_EQ(got.singular_values.size(), wanted.singular_values.size());
+    for (std::size_t i = 0; i < got.singular_values.size(); ++i) {
+      EXPECT_NEAR(got.singular_values[i] / scale, wanted.singular_values[i], 2e-7);
+    }
+    EXPECT_NEAR(got.rest_energy / scale / scale, wanted.rest_energy, 1e-6);
+    EXPECT_NEAR(got.rest_bound / scale, wanted.rest_bound, 1e-6);
+  }
 }
 
 TEST(Batch, NotFiniteNamesTheLayer) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -144,6 +145,55 @@ TEST(Budget, IsAsGoodAsBruteForce) {
   }
   EXPECT_GT(cases, 200);
   EXPECT_GT(exact, cases * 19 / 20) << cases;
+}
+
+// With every number of values known, and the exact rest: the choices of the whole
+// spectra, or demands for more values.
+TEST(Budget, OfPartialSpectraIsThatOfTheWhole) {
+  int undecided = 0;
+  for (unsigned seed = 0; seed < 120; ++seed) {
+    const std::vector<Spectrum> layers = random_layers(seed);
+    const RankRule rule{
+        .rule = RankRuleName::Budget,
+        .ratio = 1.2 + 0.2 * (seed % 5),
+        .floor = seed % 2 * 0.9,
+        .multiple = 1 + seed / 2 % 2};
+    std::vector<RankChoice> wanted;
+    try {
+      wanted = choose_ranks(rule, layers, 10);
+    } catch (const Error&) {
+      continue;  // out of reach
+    }
+    for (std::int64_t known = 1; known < 8; ++known) {
+      std::vector<Spectrum> parts = layers;
+      const auto know = [&](std::size_t l, std::int64_t count) {
+        const std::vector<double>& values = layers[l].singular_values;
+        const auto end = values.begin() + std::min(count, layers[l].n);
+        parts[l].singular_values = {values.begin(), end};
+        parts[l].rest_bound = end == values.end() ? 0 : *end;
+        parts[l].rest_energy = std::inner_product(end, values.end(), end, 0.0);
+      };
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        know(l, known);
+      }
+      std::vector<RankChoice> got = choose_ranks(rule, parts, 10);
+      while (!std::ranges::all_of(got, &RankChoice::decided)) {
+        for (std::size_t l = 0; l < layers.size(); ++l) {
+          if (!got[l].decided) {
+            ++undecided;
+            ASSERT_GT(got[l].rank, parts[l].known());
+            know(l, got[l].rank);
+          }
+        }
+        got = choose_ranks(rule, parts, 10);
+      }
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        EXPECT_EQ(got[l].rank, wanted[l].rank) << "seed " << seed << " known " << known;
+        EXPECT_NEAR(got[l].energy, wanted[l].energy, 1e-12);
+      }
+    }
+  }
+  EXPECT_GT(undecided, 100);
 }
 
 TEST(Budget, GetsTheRatioAskedFor) {

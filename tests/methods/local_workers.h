@@ -1,5 +1,6 @@
-// Workers of a method with local steps, without data: a step adds small random
-// numbers to what a worker trains, its own in each step.
+// Workers of a method, without data: a step adds small random numbers to what a
+// worker trains, its own in each step, or those of the workers with which it
+// averages gradients.
 #pragma once
 
 #include <ATen/TensorOperators.h>
@@ -8,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,14 +17,18 @@
 #include "base/random.h"
 #include "comm/meter.h"
 #include "comm/run_workers.h"
-#include "methods/local/training.h"
+#include "methods/method_kind.h"
 #include "reducer_words.h"
 
 namespace abtrain::testing {
 
 class QuietObserver : public methods::Observer {
  public:
-  void decomposed(std::int64_t, const std::vector<methods::LayerRank>&, double) override {}
+  void decomposed(
+      std::int64_t step, const std::vector<methods::LayerRank>& ranks, double) override {
+    events.emplace_back(step, "decomposed");
+    layers = ranks;
+  }
   void synchronized(std::int64_t step, const std::string& mode, double) override {
     events.emplace_back(step, mode);
   }
@@ -33,6 +39,7 @@ class QuietObserver : public methods::Observer {
 
   std::vector<std::pair<std::int64_t, std::string>> events;
   std::vector<std::int64_t> evaluated;
+  std::vector<methods::LayerRank> layers;  // of the last decomposition
 };
 
 struct LocalRun {
@@ -42,6 +49,7 @@ struct LocalRun {
   std::int64_t steps = 30;
   std::string model = "mlp";
   std::vector<std::int64_t> batches = {};  // of the workers; empty: all alike
+  double width = 0.1;
 };
 
 inline LocalRun local_sgd(std::int64_t warmup, double interval) {
@@ -91,9 +99,10 @@ class LocalWorker {
         length_{run.steps, run.steps},
         schedule_(optim::ScheduleOptions{}, 0.1, length_) {
     model->initialize(nn::InitName::Kaiming, 5);
-    method = std::make_unique<methods::LocalTraining>(methods::MethodContext{
-        *model, *world_, *optimizer_, schedule_, run_.method, run_.reducer, length_, 11, observer,
-        run_.batches});
+    method = methods::kind_of(run_.method)
+                 .make(
+                     {*model, *world_, *optimizer_, schedule_, run_.method, run_.reducer, length_,
+                      11, observer, run_.batches});
   }
 
   // Steps [from, to): each changes values, moments and running statistics.
@@ -103,8 +112,8 @@ class LocalWorker {
       method->block().zero_gradients();
       method->reduce_gradients(t);
       auto& block = method->block();
-      // In the warm-up all take the same step.
-      const int rank = method->now().phase == methods::Phase::Full ? 99 : world_->rank();
+      const comm::Communicator* group = method->now().gradient_group;
+      const int rank = world_->rank() + (group ? 99 - group->rank() : 0);
       block.values().add_(noise(rank, t, 0, block.numel()));
       block.moments().add_(noise(rank, t, 1, block.moments().numel()));
       for (const nn::NamedBuffer& b : model->buffers()) {
@@ -157,6 +166,9 @@ class LocalWorker {
     method->archive(archive);
   }
 
+  comm::Communicator& world() {
+    return *world_;
+  }
   static data::ExampleShape shape() {
     return {1, 8, 8, 4};
   }
@@ -164,7 +176,7 @@ class LocalWorker {
     nn::ModelOptions options;
     options.name = run_.model;
     options.hidden = {24, 20, 10};
-    options.width = 0.1;
+    options.width = run_.width;
     return options;
   }
 
@@ -187,8 +199,22 @@ class LocalWorker {
   optim::Schedule schedule_;
 
  public:
-  std::unique_ptr<methods::LocalTraining> method;
+  std::unique_ptr<methods::Method> method;
 };
+
+// Of a saved state, for one of several workers that load it.
+inline state::State copy_of(const state::State& state) {
+  state::State copy;
+  copy.own = state.own;
+  copy.replicas = state.replicas;
+  *copy.values = *state.values;
+  for (auto* tensors : {&copy.own, &copy.replicas}) {
+    for (auto& [name, tensor] : *tensors) {
+      tensor = tensor.clone();
+    }
+  }
+  return copy;
+}
 
 inline void with_workers(
     int n, const LocalRun& run, const std::function<void(LocalWorker&, int)>& body) {

@@ -11,6 +11,7 @@
 namespace abtrain::methods {
 namespace {
 
+using testing::copy_of;
 using testing::diloco;
 using testing::local_sgd;
 using testing::LocalCase;
@@ -132,16 +133,7 @@ TEST(LocalTraining, GoesOnWithFewerWorkers) {
     with_workers(2, c.run, [&](LocalWorker& w, int rank) {
       std::vector<state::State> mine;
       for (const state::State& s : states) {
-        state::State copy;
-        copy.own = s.own;
-        copy.replicas = s.replicas;
-        *copy.values = *s.values;
-        for (auto* tensors : {&copy.own, &copy.replicas}) {
-          for (auto& [name, tensor] : *tensors) {
-            tensor = tensor.clone();
-          }
-        }
-        mine.push_back(std::move(copy));
+        mine.push_back(copy_of(s));
       }
       w.method->regroup(mine, c.at);
       EXPECT_EQ(w.method->now().phase, warm ? methods::Phase::Full : methods::Phase::Local);

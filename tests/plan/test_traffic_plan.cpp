@@ -86,6 +86,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{
             "ab", 3, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "bf16", 1, "adamw", 4,
             linalg::SvdRoute::Auto, methods::Trains::Both},
+        // Its last step ends in an average.
+        Case{
+            "ab", 3, 1, SyncMode::OnlyLearned, 3, 6, 0, 21, "fp32", 1, "adamw", 18,
+            linalg::SvdRoute::Auto, methods::Trains::Both},
         Case{
             "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "sgd", 18,
             linalg::SvdRoute::Auto, methods::Trains::Both},

@@ -1,0 +1,404 @@
+// AB-training without data, against what its steps should add up to.
+#include "methods/ab/ab.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+#include "local_workers.h"
+
+namespace abtrain::methods {
+namespace {
+
+using testing::copy_of;
+using testing::LocalRun;
+using testing::LocalWorker;
+using testing::with_batches;
+using testing::with_workers;
+
+LocalRun ab_run(std::int64_t warmup, double interval, double full_rank) {
+  LocalRun run;
+  run.method.group_size = 1;
+  run.method.warmup_steps = Duration::steps(static_cast<double>(warmup));
+  run.method.sync_every = Duration::steps(interval);
+  run.method.full_rank_steps = Duration::steps(full_rank);
+  run.method.rank.rule = linalg::RankRuleName::Fixed;
+  run.method.rank.rank = 5;
+  run.width = 1;
+  return run;
+}
+
+LocalRun both_run(double interval) {
+  LocalRun run = ab_run(0, interval, 0);
+  run.method.trains = Trains::Both;
+  return run;
+}
+
+// What worker `rank`, alone in its group, adds in a step to what is never factored,
+// of which the block has so many elements at its end.
+at::Tensor own_noise(LocalWorker& w, int rank, std::int64_t t, std::int64_t numel) {
+  const std::int64_t all = w.method->block().numel();
+  return LocalWorker::noise(99 + rank, t, 0, all).narrow(0, all - numel, numel);
+}
+
+// The biases and the last layer of the network.
+constexpr std::int64_t kNeverFactored = 24 + 20 + 10 + 4 + 10 * 4;
+
+at::Tensor never_factored(LocalWorker& w) {
+  const at::Tensor& values = w.method->block().values();
+  return values.narrow(0, values.numel() - kNeverFactored, kNeverFactored).clone();
+}
+
+// Where all train all, codes leave out parts of the dense parameters' changes; the
+// last synchronization, which has none, sends them.
+TEST(AbTraining, WhatCodesLeaveOutIsSentInTheEnd) {
+  LocalRun run = both_run(4);
+  run.method.outer.wire.name = "int2";
+  run.method.outer.wire.dtype = at::kFloat;  // of the last synchronization
+  run.steps = 14;
+  with_workers(3, run, [&](LocalWorker& w, int) {
+    w.method->start();
+    at::Tensor expected = never_factored(w).to(at::kDouble);
+    for (std::int64_t t = 0; t < run.steps; ++t) {
+      for (int r = 0; r < 3; ++r) {
+        expected.add_(own_noise(w, r, t, kNeverFactored), 1.0 / 3);
+      }
+      w.go(t, t + 1);
+    }
+    w.method->finish(run.steps);
+    EXPECT_TRUE(at::allclose(never_factored(w).to(at::kDouble), expected, 0, 1e-6));
+  });
+}
+
+// A narrow dtype rounds what has changed since the last average, not since the
+// last decomposition.
+TEST(AbTraining, AnAverageInPlaceSendsTheChangeSinceTheLast) {
+  LocalRun run = both_run(2);
+  run.method.outer.wire.dtype = at::kBFloat16;
+  run.steps = 60;
+  with_workers(2, run, [&](LocalWorker& w, int) {
+    w.method->start();
+    w.go(0, 56);
+    const at::Tensor before = never_factored(w);
+    at::Tensor mean = at::zeros_like(before);
+    at::Tensor size = at::zeros_like(before);
+    for (int r = 0; r < 2; ++r) {
+      const at::Tensor change =
+          own_noise(w, r, 56, kNeverFactored) + own_noise(w, r, 57, kNeverFactored);
+      mean += change / 2;
+      size += change.abs();
+    }
+    w.go(56, 58);
+    const at::Tensor error = (never_factored(w) - before - mean).abs();
+    EXPECT_TRUE((error <= size / 256 + 1e-6).all().item<bool>());
+    EXPECT_GT(error.max().item<float>(), 1e-6);  // it is rounded
+  });
+}
+
+// Without a stale part in between, a mean over workers is one over their examples.
+TEST(AbTraining, AveragesWeighByExamples) {
+  const std::vector<std::int64_t> batches = {9, 3, 4};
+  LocalRun run = with_batches(ab_run(6, 5, 2), batches);
+  run.method.full_phase.sync_every = 3;
+  run.model = "resnet18";
+  run.width = 0.1;
+  with_workers(3, run, [&](LocalWorker& w, int) {
+    const auto mean_noise = [&](std::int64_t from, std::int64_t to, int what, std::int64_t numel) {
+      at::Tensor mean = at::zeros({numel}, at::kDouble);
+      for (std::int64_t t = from; t < to; ++t) {
+        for (int r = 0; r < 3; ++r) {
+          const auto batch = static_cast<double>(batches[static_cast<std::size_t>(r)]);
+          mean.add_(LocalWorker::noise(r, t, what, numel), batch / 16);
+        }
+      }
+      return mean;
+    };
+    const auto expect_statistics = [&](std::int64_t steps) {
+      for (const nn::NamedBuffer& b : w.model->buffers()) {
+        const at::Tensor start = at::full({b.tensor->numel()}, b.name.ends_with("var") ? 1.0 : 0.0);
+        EXPECT_TRUE(at::allclose(
+            b.tensor->flatten().to(at::kDouble), start + mean_noise(0, steps, 2, b.tensor->numel()),
+            0, 1e-5))
+            << b.name << " after " << steps;
+      }
+    };
+    w.method->start();
+    auto& block = w.method->block();
+    const at::Tensor expected = block.values().to(at::kDouble) + mean_noise(0, 3, 0, block.numel());
+    w.go(0, 3);
+    EXPECT_TRUE(at::allclose(block.values().to(at::kDouble), expected, 0, 1e-6));
+    // The moments that outlive the dense phase, of what may not be factored.
+    const at::Tensor moments = mean_noise(0, 6, 1, block.moments().numel());
+    std::map<std::string, at::Tensor> wanted;
+    for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+      wanted[block.parameters()[i].name] =
+          moments.narrow(0, block.offset(i), block.offset(i + 1) - block.offset(i));
+    }
+    w.go(3, 6);
+    for (const LayerRank& layer : w.observer.layers) {
+      wanted.erase(layer.name + ".weight");
+    }
+    int seen = 0;
+    for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+      const optim::ParameterRef& p = block.parameters()[i];
+      if (const auto found = wanted.find(p.name); found != wanted.end()) {
+        EXPECT_TRUE(at::allclose(block.moment_views(0)[i].to(at::kDouble), found->second, 0, 1e-6))
+            << p.name;
+        ++seen;
+      }
+    }
+    EXPECT_GT(seen, 20);
+    expect_statistics(6);
+    w.go(6, 11);
+    expect_statistics(11);
+  });
+}
+
+// Only the cut of untrained weights is scaled.
+TEST(AbTraining, LaterCutsKeepTheirScale) {
+  std::vector<at::Tensor> kept[2];
+  for (const bool keeps : {false, true}) {
+    LocalRun run = ab_run(2, 4, 1);
+    run.method.keep_variance = keeps;
+    with_workers(2, run, [&](LocalWorker& w, int rank) {
+      w.method->start();
+      w.go(0, run.steps);
+      if (rank == 0) {
+        kept[keeps] = w.all();
+      }
+    });
+  }
+  EXPECT_TRUE(at::equal(kept[0][0], kept[1][0]));
+}
+
+// A ramp begins after each switch of phase, and averages of factors are none.
+TEST(AbTraining, RatesClimbAfterEachSwitch) {
+  for (const bool both : {false, true}) {
+    for (const RampKind kind : {RampKind::Linear, RampKind::Reference}) {
+      for (const std::int64_t warmup : {0, 3}) {
+        LocalRun run = both ? both_run(5) : ab_run(warmup, 5, 2);
+        run.method.warmup_steps = Duration::steps(static_cast<double>(warmup));
+        run.method.ramp = kind;
+        run.method.rebound_steps = Duration::steps(7);
+        with_workers(2, run, [&](LocalWorker& w, int) {
+          const RunLength length{run.steps, run.steps};
+          const optim::Schedule schedule(optim::ScheduleOptions{}, 0.1, length);
+          w.method->start();
+          std::int64_t switched = -1;
+          for (std::int64_t t = 0; t < run.steps; ++t) {
+            // After the warm-up, and without `both` every 5 steps and 2 after those.
+            const std::int64_t since = t - warmup;
+            if (since == 0 || (!both && since >= 5 && (since % 5 == 0 || since % 5 == 2))) {
+              switched = t;
+            }
+            double expected = schedule.at(t);
+            const std::int64_t k = t - switched + 1;
+            if (switched >= 0 && k <= 7) {
+              const double peak = schedule.at(switched);
+              expected = kind == RampKind::Linear
+                             ? 1e-5 + (expected - 1e-5) * static_cast<double>(k - 1) / 7
+                         : k == 1 ? 1e-5
+                                  : std::min(expected, static_cast<double>(k) * (peak - 1e-5) / 7);
+            }
+            EXPECT_NEAR(w.method->learning_rate(t), expected, 1e-12) << both << " step " << t;
+            w.go(t, t + 1);
+          }
+        });
+      }
+    }
+  }
+}
+
+// Moments and the factor that is not trained belong to what replicas share.
+TEST(AbTraining, ReplicasThatDifferAreNoticed) {
+  LocalRun run = ab_run(0, 5, 2);
+  run.method.group_size = 2;
+  with_workers(4, run, [&](LocalWorker& w, int rank) {
+    w.method->start();
+    w.method->check_replicas(0);
+    const at::NoGradGuard no_grad;
+    const nn::Weight& weight = *w.model->weights()[0].weight;
+    for (const at::Tensor& shared :
+         {w.method->block().values(), w.method->block().moments(), weight.inner.detach(),
+          weight.outer.detach()}) {
+      at::Tensor first = shared.select(0, 0);
+      const at::Tensor kept = first.clone();
+      if (rank % 2 == 1) {
+        first += 1;
+      }
+      EXPECT_THROW(w.method->check_replicas(0), Error);
+      first.copy_(kept);
+      w.method->check_replicas(0);
+    }
+  });
+}
+
+// Those of dense steps too.
+TEST(AbTraining, CostsAreThoseOfBothPhases) {
+  with_workers(2, ab_run(4, 9, 0), [&](LocalWorker& w, int) {
+    w.method->start();
+    w.go(0, 4);
+    const compress::Costs costs = w.method->costs();
+    EXPECT_GT(costs.encode + costs.collective + costs.decode, 0);
+  });
+}
+
+TEST(AbTraining, SaysWhatHappensWhen) {
+  LocalRun run = ab_run(3, 5, 2);
+  run.steps = 11;
+  with_workers(2, run, [&](LocalWorker& w, int) {
+    w.method->start();
+    w.go(0, run.steps);
+    w.method->finish(run.steps);
+    using Events = std::vector<std::pair<std::int64_t, std::string>>;
+    EXPECT_EQ(
+        w.observer.events,
+        (Events{{3, "decomposed"}, {8, "only-learned"}, {10, "decomposed"}, {11, "only-learned"}}));
+    ASSERT_EQ(w.observer.layers.size(), 3U);
+    for (const LayerRank& layer : w.observer.layers) {
+      EXPECT_EQ(layer.rank, 5);
+      // What it was chosen from: all values of a dense weight.
+      EXPECT_EQ(std::ssize(layer.values.index), layer.n);
+      EXPECT_GT(layer.values.value[0], 0);
+    }
+  });
+}
+
+// Local steps leave each worker moments of its own of what may be factored. Those
+// neither go on in the factors of a group nor in a layer that stays dense.
+TEST(AbTraining, MomentsOfLocalStepsAreNotCarried) {
+  LocalRun run = ab_run(4, 9, 0);
+  run.method.group_size = 2;
+  run.method.full_phase.sync_every = 3;
+  run.method.moments = FactorMoments::Carry;
+  run.method.rank.rank = 7;  // of fc3, 20 x 10, that saves nothing
+  with_workers(4, run, [&](LocalWorker& w, int) {
+    w.method->start();
+    w.go(0, 4);
+    EXPECT_EQ(w.observer.layers[2].rank, 0);
+    EXPECT_GT(w.observer.layers[0].rank, 0);
+    w.method->check_replicas(4);
+  });
+}
+
+// Each moment as what it is a mean of; the steps that they count go on too.
+TEST(AbTraining, CarriesMomentsOfGradientsAndOfTheirSquares) {
+  for (const FactorMoments moments : {FactorMoments::Zero, FactorMoments::Carry}) {
+    LocalRun run = ab_run(4, 9, 0);
+    run.method.moments = moments;
+    with_workers(2, run, [&](LocalWorker& w, int) {
+      const at::NoGradGuard no_grad;
+      w.method->start();
+      w.go(0, 3);
+      auto& block = w.method->block();
+      block.moments().fill_(1);
+      for (at::Tensor steps : block.steps()) {
+        steps.fill_(7);
+      }
+      // The step that ends in the decomposition, without one of its own.
+      w.method->reduce_gradients(3);
+      w.method->after_step(4);
+      const bool carries = moments == FactorMoments::Carry;
+      int factors = 0;
+      for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+        const bool is_factor = block.parameters()[i].is_factor;
+        factors += is_factor;
+        EXPECT_EQ(block.steps()[i].item<float>(), is_factor && !carries ? 0 : 7);
+        if (is_factor) {
+          const at::Tensor& first = block.moment_views(0)[i];
+          const at::Tensor& second = block.moment_views(1)[i];
+          EXPECT_EQ(first.lt(0).any().item<bool>(), carries);
+          EXPECT_EQ(second.gt(0).all().item<bool>(), carries);
+          EXPECT_FALSE(second.lt(0).any().item<bool>());
+        }
+      }
+      EXPECT_EQ(factors, 3);
+    });
+  }
+}
+
+// A merged model has the mean over examples, and its making changes nothing.
+TEST(AbTraining, MergingTakesNoOuterStep) {
+  const std::vector<std::int64_t> batches = {9, 3, 4};
+  LocalRun run = with_batches(ab_run(0, 4, 0), batches);
+  run.method.outer.name = OuterRule::Nesterov;
+  std::vector<at::Tensor> ends[2];
+  for (const bool merges : {false, true}) {
+    with_workers(3, run, [&](LocalWorker& w, int rank) {
+      w.method->start();
+      for (std::int64_t t = 0; t < 10; ++t) {
+        w.go(t, t + 1);
+        if (!merges) {
+          continue;
+        }
+        auto merged = nn::make_model(w.model_options(), LocalWorker::shape());
+        w.method->merge_into(*merged);
+        at::Tensor mean = never_factored(w).mul_(
+            static_cast<double>(3 * batches[static_cast<std::size_t>(rank)]) / 16);
+        w.world().all_reduce(mean, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
+        const at::Tensor bias = *merged->parameters()[0].tensor;  // of fc1
+        EXPECT_TRUE(at::allclose(bias, mean.narrow(0, 0, bias.numel()), 0, 1e-6));
+      }
+      if (rank == 0) {
+        ends[merges] = w.all();
+      }
+    });
+  }
+  for (std::size_t i = 0; i < ends[0].size(); ++i) {
+    EXPECT_TRUE(at::equal(ends[0][i], ends[1][i]));
+  }
+}
+
+// Three workers' states, of which one trains A, for two workers.
+TEST(AbTraining, GoesOnWithFewerWorkers) {
+  for (const bool both : {false, true}) {
+    LocalRun run = both ? both_run(4) : ab_run(2, 5, 2);
+    run.steps = 14;
+    if (both) {
+      run.method.outer.wire.name = "int2";
+      run.method.outer.wire.dtype = at::kFloat;
+    }
+    constexpr std::int64_t kAt = 5;
+    std::vector<state::State> states(3);
+    at::Tensor values = at::zeros({kNeverFactored}, at::kDouble);
+    std::mutex mutex;
+    with_workers(3, run, [&](LocalWorker& w, int rank) {
+      w.method->start();
+      w.go(0, kAt);
+      states[static_cast<std::size_t>(rank)] = w.save();
+      const std::lock_guard lock(mutex);
+      values.add_(never_factored(w), 1.0 / 3);
+    });
+    with_workers(2, run, [&](LocalWorker& w, int) {
+      std::vector<state::State> mine;
+      for (const state::State& s : states) {
+        mine.push_back(copy_of(s));
+      }
+      w.method->regroup(mine, kAt);
+      EXPECT_TRUE(at::allclose(never_factored(w).to(at::kDouble), values, 0, 1e-6));
+      // The rate climbs again.
+      EXPECT_NEAR(w.method->learning_rate(kAt), 1e-5, 1e-12);
+      at::Tensor expected = values.clone();
+      for (std::int64_t t = kAt; both && t < run.steps; ++t) {
+        expected.add_(own_noise(w, 0, t, kNeverFactored), 0.5);
+        expected.add_(own_noise(w, 1, t, kNeverFactored), 0.5);
+      }
+      w.go(kAt, run.steps);
+      w.method->finish(run.steps);
+      if (both) {  // residuals of other workers are not sent
+        EXPECT_TRUE(at::allclose(never_factored(w).to(at::kDouble), expected, 0, 1e-6));
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::methods
