@@ -28,7 +28,7 @@ class Wire : public CompressedReducer {
  protected:
   void accumulate(
       const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients) override {
-    if (keeps_residual_ && options_.error_decay != 1) {
+    if (options_.error_decay != 1) {
       residual.mul_(options_.error_decay);
     }
     CompressedReducer::accumulate(packed, residual, gradients);

@@ -7,7 +7,7 @@
 namespace abtrain::linalg {
 
 std::int64_t largest_saving_rank(const Spectrum& s) {
-  return std::min(s.n, (s.m * s.n - 1) / (s.m + s.n));
+  return (s.m * s.n - 1) / (s.m + s.n);
 }
 
 std::vector<double> lost_energy(const Spectrum& s) {

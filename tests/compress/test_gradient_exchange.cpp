@@ -6,6 +6,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "comm/meter.h"
 #include "comm/run_workers.h"
@@ -128,9 +130,47 @@ TEST(GradientExchange, EvaluatesTheEstimate) {
           evaluation->sent_bits,
           8.0 * static_cast<double>(meter.of(Purpose::Gradient).bytes - before) / (4 * kLayer));
       EXPECT_GT(evaluation->costs.encode, 0);
+      EXPECT_GT(evaluation->costs.collective, 0);
       EXPECT_GT(evaluation->costs.decode, 0);
+      if (t > 0) {  // of this step alone
+        EXPECT_LT(evaluation->costs.encode, exchange.costs().encode);
+        EXPECT_LT(evaluation->costs.collective, exchange.costs().collective);
+        EXPECT_LT(evaluation->costs.decode, exchange.costs().decode);
+      }
     }
-    EXPECT_GE(exchange.costs().encode, 0);
+  });
+}
+
+// The root of the mean over the workers of the sum of all squares.
+TEST(GradientExchange, EvaluatesWhatCompressionLeavesOut) {
+  comm::run_workers(2, 20, [](Communicator& world) {
+    for (const bool feedback : {true, false}) {
+      ReducerOptions options = small_buckets();
+      options.name = "topk";
+      options.error_feedback = feedback;
+      options.evaluate_every = 1;
+      const at::Tensor flat =
+          at::randn({4 * kLayer}, at::detail::createCPUGenerator(7 + world.rank()), at::kFloat)
+              .mul(1 + 3 * world.rank());
+      GradientExchange exchange(options, 1);
+      exchange.bind(four_layers(), flat, world);
+      const auto evaluation = exchange.finish(0);
+      ASSERT_TRUE(evaluation.has_value());
+      state::State state;
+      auto archive = state::Archive::saving(state);
+      exchange.archive(archive, "");
+      at::Tensor squares = at::zeros({1});
+      int buckets = 0;
+      for (const auto& [name, residual] : state.own) {
+        squares.add_(residual.square().sum());
+        ++buckets;
+      }
+      EXPECT_EQ(buckets, 4);
+      world.all_reduce(squares, comm::ReduceOp::Mean, Purpose::Metrics).wait();
+      const double norm = std::sqrt(squares.item<double>());
+      EXPECT_GT(norm, 100);
+      EXPECT_NEAR(evaluation->residual_norm, feedback ? norm : 0, 1e-4 * norm);
+    }
   });
 }
 

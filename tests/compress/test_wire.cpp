@@ -100,21 +100,47 @@ TEST(Wire, AnErrorDecays) {
   for (const std::string& name : kNames) {
     ReducerOptions options = scheme(name);
     options.error_decay = 0.25;
-    at::Tensor kept;
+    at::Tensor server;
     run_steps(
         options, one_slot({200}), 2, 2,
         [](int, std::int64_t step) {
           return step == 0 ? normal_gradients(200)(0, 0) : at::zeros({200});
         },
         [&](std::int64_t t, const Step& step) {
-          const double norm = step.residuals[0].norm().item<double>();
           if (t == 0) {
-            kept = step.residuals[0];
+            server = step.server;
             return;
           }
-          // 0.25 of it was coded again: less than that is left.
-          EXPECT_LT(norm, 0.25 * kept.norm().item<double>()) << name;
-          EXPECT_GT(norm, 0) << name;
+          // All of 0.25 of it was coded again, and less than that is left.
+          at::Tensor sent = at::zeros({200}, at::kDouble);
+          for (std::size_t i = 0; i < 2; ++i) {
+            sent.add_(step.before[i], 0.25 / 2).sub_(step.residuals[i], 0.5);
+            EXPECT_LT(
+                step.residuals[i].norm().item<double>(),
+                0.25 * step.before[i].norm().item<double>())
+                << name;
+          }
+          EXPECT_EQ(server.defined(), name != "sparseloco");
+          if (server.defined()) {
+            sent.add_(server, 0.25).sub_(step.server);
+          }
+          EXPECT_GT(step.residuals[0].norm().item<double>(), 0) << name;
+          EXPECT_TRUE(step.estimates[0].to(at::kDouble).allclose(sent, 0, 1e-6)) << name;
+        });
+  }
+}
+
+TEST(Wire, WithoutFeedbackAStepForgetsTheLast) {
+  for (const char* name : {"int8", "int4", "int2"}) {
+    ReducerOptions options = scheme(name);
+    options.error_feedback = false;
+    at::Tensor first;
+    run_steps(
+        options, one_slot({700}), 3, 3,
+        [](int worker, std::int64_t) { return normal_gradients(700)(worker, 0); },
+        [&](std::int64_t t, const Step& step) {
+          first = t == 0 ? step.estimates[0].clone() : first;
+          EXPECT_TRUE(step.estimates[0].equal(first)) << name << " step " << t;
         });
   }
 }

@@ -52,6 +52,14 @@ TEST(Batch, RouteDecidesWhatIsPartial) {
   for (const auto& d : decompose_all(all, {std::nullopt, SvdRoute::Randomized, 1})) {
     EXPECT_TRUE(d.is_whole());
   }
+  // As many values as the layer's first cut kept, without being asked again.
+  RankRule energy{.rule = RankRuleName::Energy, .keep = 0.5};
+  auto kept = all;
+  kept[0].least_rank = energy.least = 30;
+  const auto of_kept = decompose_all(
+      kept, {RankRule{.rule = RankRuleName::Energy, .keep = 0.5}, SvdRoute::Randomized, 1});
+  EXPECT_FALSE(of_kept[0].is_whole());
+  EXPECT_TRUE(choose_rank(energy, of_kept[0].spectrum(300)).decided);
   EXPECT_TRUE(may_be_partial(SvdRoute::Auto, kLargeSide));
   EXPECT_FALSE(may_be_partial(SvdRoute::Auto, kLargeSide - 1));
   EXPECT_FALSE(may_be_partial(SvdRoute::Exact, kLargeSide));

@@ -2,6 +2,7 @@
 #include "linalg/lapack.h"
 
 #include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -45,6 +46,14 @@ TEST(Lapack, WhatIsNotFiniteNamesTheLayer) {
         divergence([&] { product_svd(good.t(), p.t(), "fc"); }).find("layer 'fc'"),
         std::string::npos);
   }
+}
+
+TEST(Lapack, ProductsKeepTheirSmallValues) {
+  const at::Tensor p = noise(20, 3).mul(vector_of({1, 1e-2, 1e-4})).to(at::kFloat);
+  const at::Tensor q = noise(3, 15, 2).to(at::kFloat);
+  const at::Tensor wanted = gesdd(at::mm(p.to(at::kDouble), q.to(at::kDouble))).s;
+  const at::Tensor got = product_svd(p, q, "fc").singular_values;
+  EXPECT_LT(largest_difference(got.div(wanted.slice(0, 0, 3)), at::ones({3})), 1e-6);
 }
 
 TEST(Lapack, LargestFloatsHaveAProduct) {

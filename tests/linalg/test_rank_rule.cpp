@@ -117,6 +117,22 @@ TEST(RankRule, EnergyOfPartialSpectraIsThatOfTheWhole) {
   EXPECT_GT(undecided, 100);
 }
 
+// Beyond the values that are listed, as if the others were as large as they may be:
+// no larger than the last of them.
+TEST(RankRule, LostEnergyOfAPartialSpectrumIsTheLeast) {
+  Spectrum s = spectrum(10, 5, {2, 1});
+  s.rest_energy = 1.5;
+  for (const double bound : {1.0, 3.0}) {
+    s.rest_bound = bound;
+    const std::vector<double> lost = lost_energy(s);
+    const std::vector<double> wanted = {6.5, 2.5, 1.5, 0.5, 0, 0};
+    ASSERT_EQ(lost.size(), wanted.size());
+    for (std::size_t r = 0; r < lost.size(); ++r) {
+      EXPECT_NEAR(lost[r], wanted[r] / 6.5, 1e-15) << r;
+    }
+  }
+}
+
 TEST(RankRule, FixedIsCutAtN) {
   const auto s = spectrum(1000, 6, {6, 5, 4, 3, 2, 1});
   EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 4}, s), 4);

@@ -160,6 +160,27 @@ TEST(OuterState, WhatCodesLeaveOutIsSentLater) {
   });
 }
 
+TEST(OuterState, WhatCodesLeaveOutDecaysOrIsDropped) {
+  constexpr auto kFactors = OuterState::Part::Factors;
+  MethodOptions options = options_of(SyncMode::OnlyLearned, "int2");
+  options.outer.wire.error_decay = 0.25;
+  OuterState decaying(options);
+  const at::Tensor residual = at::randn({9});
+  decaying.residual(kFactors) = residual.clone();
+  at::Tensor change = at::zeros({9});
+  decaying.settle(kFactors, change);
+  EXPECT_TRUE(at::equal(change, residual * 0.25));
+
+  options.outer.wire.error_feedback = false;
+  const comm::Groups groups = comm::make_groups(1, 1, /*one_role=*/true);
+  comm::run_workers(1, 20, [&](comm::Communicator& world) {
+    FactorExchange exchange(world, groups);
+    OuterState forgetting(options);
+    forgetting.send(kFactors, at::randn({9}), exchange, 0, 9, comm::Purpose::Sync);
+    EXPECT_FALSE(forgetting.residual(kFactors).defined());
+  });
+}
+
 TEST(OuterState, GoesThroughAnArchive) {
   MethodOptions options = options_of(SyncMode::OnlyLearned, "int2");
   options.trains = Trains::Both;

@@ -150,7 +150,7 @@ std::vector<std::string> ab_notes(const MethodSetup& setup, const RunLength& run
         plan.interval, run.steps - plan.warmup));
   }
   const std::int64_t longest = std::max(plan.warmup, plan.full_rank);
-  if (plan.average_every > std::max<std::int64_t>(1, longest)) {
+  if (plan.average_every > longest) {
     out.push_back(formatted(
         "method.full_phase.sync_every: an average every {} dense steps, but no "
         "dense phase has more than {}: parameters are averaged only at its end",
