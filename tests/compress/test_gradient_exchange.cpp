@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -96,6 +97,22 @@ TEST(GradientExchange, StartedEarlyItEndsLater) {
     exchange.bind(four_layers(), flat, world, Purpose::Sync);
     exchange.start(4);
     exchange.finish(4);
+    EXPECT_TRUE(flat.eq(1).all().item<bool>());
+  });
+}
+
+// Each element once, as the worker has it.
+TEST(GradientExchange, IsWatchedBeforeItSends) {
+  comm::run_workers(2, 20, [](Communicator& world) {
+    const at::Tensor flat = at::full({4 * kLayer}, world.rank() * 2.0f);
+    const at::Tensor seen = at::zeros_like(flat);
+    GradientExchange exchange(small_buckets(), 1);
+    exchange.watch([&](const at::Tensor& gradients, std::int64_t begin, std::int64_t count) {
+      seen.narrow(0, begin, count).add_(gradients.narrow(0, begin, count)).add_(1);
+    });
+    exchange.bind(four_layers(), flat, world);
+    exchange.finish(0);
+    EXPECT_TRUE(seen.eq(world.rank() * 2 + 1).all().item<bool>());
     EXPECT_TRUE(flat.eq(1).all().item<bool>());
   });
 }

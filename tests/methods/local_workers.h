@@ -71,6 +71,25 @@ inline LocalRun diloco(
   return run;
 }
 
+// AB-training in groups of one, with one role or both.
+inline LocalRun ab_run(std::int64_t warmup, double interval, double full_rank) {
+  LocalRun run;
+  run.method.group_size = 1;
+  run.method.warmup_steps = Duration::steps(static_cast<double>(warmup));
+  run.method.sync_every = Duration::steps(interval);
+  run.method.full_rank_steps = Duration::steps(full_rank);
+  run.method.rank.rule = linalg::RankRuleName::Fixed;
+  run.method.rank.rank = 5;
+  run.width = 1;
+  return run;
+}
+
+inline LocalRun both_run(double interval) {
+  LocalRun run = ab_run(0, interval, 0);
+  run.method.trains = methods::Trains::Both;
+  return run;
+}
+
 inline LocalRun with_batches(LocalRun run, const std::vector<std::int64_t>& batches) {
   run.batches = batches;
   return run;

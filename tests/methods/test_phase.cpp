@@ -7,6 +7,10 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/rows.h"
+#include "base/text.h"
+#include "error_of.h"
+#include "methods/method_kind.h"
 
 namespace abtrain::methods {
 namespace {
@@ -234,6 +238,105 @@ TEST(Ramp, ReferenceIsTheAuthors) {
 
 TEST(Ramp, NoneIsTheSchedule) {
   EXPECT_DOUBLE_EQ(ramped_rate({RampKind::None, 1e-5, 5}, 1, 1e-3, 1e-3), 1e-3);
+}
+
+// What a run of AB-training says of itself before it trains.
+struct Said {
+  MethodOptions options;
+  compress::ReducerOptions reducer;
+  int workers = 4;
+  RunLength run{10, 60};
+
+  Said() {
+    options.warmup_steps = Duration::steps(4);
+    options.sync_every = Duration::steps(7);
+    options.full_rank_steps = Duration::steps(2);
+  }
+  MethodSetup setup() const {
+    return {options, reducer, workers};
+  }
+  std::string plan() const {
+    return kind_of(options).plan_text(setup(), run);
+  }
+  std::string notes() const {
+    return join(kind_of(options).notes(setup(), run), "\n");
+  }
+  std::string refusal() const {
+    const auto model = nn::make_model({}, {1, 8, 8, 4});
+    return error_of([&] { kind_of(options).check_run(options, run, *model); }).second;
+  }
+};
+
+TEST(AbPlan, NamesGroupsAndPhases) {
+  Said said;
+  EXPECT_EQ(
+      said.plan(),
+      row("groups", "2 groups of 2: A = 0..1, B = 2..3") +
+          row("phases",
+              "4 dense steps, then AB; every 7 steps, a synchronization and 2 dense steps"));
+  said.options.sync = SyncMode::OnlyB;
+  said.options.group_size = 4;
+  said.options.warmup_steps = {};
+  said.options.full_rank_steps = {};
+  said.options.cut_first = false;
+  EXPECT_EQ(
+      said.plan(), row("groups", "1 group of 4: B = 0..3") +
+                       row("phases",
+                           "AB from the first step on; every 7 steps, a synchronization; the "
+                           "first AB phase is uncut and sends more per step than shown below"));
+  said = {};
+  said.options.trains = Trains::Both;
+  said.options.group_size = 1;
+  said.options.anneal_steps = Duration::steps(20);
+  said.workers = 8;
+  const std::string eight = "AB = 0, AB = 1, AB = 2, AB = 3, AB = 4, AB = 5, AB = 6, AB = 7";
+  EXPECT_TRUE(said.plan().starts_with(row("groups", "8 groups of 1: " + eight))) << said.plan();
+  EXPECT_TRUE(said.plan().ends_with(
+      row("ranks",
+          "from 2:1 down to those below in the 20 steps after the warm-up, which send more than "
+          "shown")))
+      << said.plan();
+  said.workers = 9;
+  EXPECT_TRUE(said.plan().starts_with(row("groups", "9 groups of 1: " + eight + ", ...")));
+}
+
+TEST(AbPlan, NotesSayWhatNeverHappens) {
+  Said said;
+  EXPECT_EQ(said.notes(), "");
+  said.options.full_rank_steps = {};
+  EXPECT_EQ(said.notes(), "");
+  said.options.trains = Trains::Both;
+  EXPECT_EQ(said.notes(), "");
+  said.options.full_phase.sync_every = 4;
+  EXPECT_EQ(said.notes(), "");
+  said.options.full_phase.sync_every = 5;
+  EXPECT_EQ(
+      said.notes(),
+      "method.full_phase.sync_every: an average every 5 dense steps, but no dense phase has more "
+      "than 4: parameters are averaged only at its end");
+  said = {};
+  said.run.steps = 10;
+  EXPECT_EQ(
+      said.notes(),
+      "method.sync_every: a synchronization every 7 steps, but only 6 come after the warm-up: the "
+      "groups meet only when the run ends");
+}
+
+TEST(AbPlan, RefusesRunsThatEndBeforeTheirRanks) {
+  Said said;
+  said.options.full_rank_steps = {};
+  said.options.anneal_steps = Duration::steps(56);  // to the end of the run, after 60
+  EXPECT_EQ(said.refusal(), "");
+  said.options.anneal_steps = Duration::steps(57);
+  EXPECT_EQ(
+      said.refusal(),
+      "method.anneal_steps: expected at most 56, so that the last decomposition, after step 60, "
+      "cuts to method.rank.ratio; got 57");
+  said.options.anneal_steps = {};
+  said.options.warmup_steps = Duration::epochs(6);
+  EXPECT_EQ(
+      said.refusal(),
+      "method.warmup_steps: a warm-up of 60 steps leaves no factored phase in a run of 60");
 }
 
 }  // namespace
