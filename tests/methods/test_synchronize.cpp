@@ -143,6 +143,21 @@ INSTANTIATE_TEST_SUITE_P(All, SyncModes, ::testing::ValuesIn(cases()), [](const 
   return name;
 });
 
+// A size that does not fit gives way only to one that does.
+TEST(FitGroupSize, GivesWayToAutoWhereThatFits) {
+  MethodOptions options;
+  options.group_size = 2;
+  EXPECT_FALSE(fit_group_size(options, 4));  // it fits
+  EXPECT_FALSE(fit_group_size(options, 1));  // one worker cannot train A and B
+  EXPECT_EQ(options.group_size, 2);
+  EXPECT_TRUE(fit_group_size(options, 3));
+  EXPECT_FALSE(options.group_size.has_value());
+  options.group_size = 2;
+  options.sync = SyncMode::OnlyB;
+  EXPECT_TRUE(fit_group_size(options, 1));
+  EXPECT_FALSE(fit_group_size(options, 4));
+}
+
 // The four formulas of the header to 1e-6, in float64.
 TEST(MergeFactors, Formulas) {
   const auto f64 = at::TensorOptions().dtype(at::kDouble);

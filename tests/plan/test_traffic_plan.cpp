@@ -175,6 +175,13 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
       o.method.sync_every = Duration::steps(7);
       o.method.full_rank_steps = Duration::steps(full_rank);
       o.method.full_phase.sync_every = local;
+      // Another reducer of dense steps compresses from another step on.
+      o.method.full_phase.reducer.name.reset();
+      if (local == 1) {
+        o.method.full_phase.reducer.name = "topk";
+        o.method.full_phase.reducer.dense_steps = 55;
+        o.method.full_phase.reducer.min_numel = 1;
+      }
       const auto total = [&](std::int64_t steps) {
         return methods::plan_traffic(config::method_setup(o), {8, steps}, sizes, 1).total;
       };
