@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TESTS = {"lib/compress": ["compress", "methods"],
          "lib/ops": ["ops", "kernels", "compress"],
          "kernels": ["kernels", "ops"],
-         "lib/methods/ab": ["methods", "train"],
+         "lib/methods/ab": ["methods", "plan", "train"],
          "lib/linalg": ["linalg", "methods"]}
 SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
 SWAPS = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "),
