@@ -22,11 +22,20 @@ using at::BFloat16;
 // Sides of a block of c, and how many products its sums take at a time.
 constexpr std::int64_t kSide = 64;
 constexpr std::int64_t kDepth = 512;
+// LibTorch compiles a kernel for each shape and stride, and keeps it: what depends on a rank is
+// filled up to multiples of these.
+constexpr std::int64_t kSideStep = 16;
+constexpr std::int64_t kDepthStep = 16;
+// A strip of sums has up to so many rows, which fit the second cache.
+constexpr std::int64_t kStripRows = 1024;
 // Fewer multiplications than this are not shared out over threads.
 constexpr std::int64_t kShared = 1 << 19;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
+}
+std::int64_t filled(std::int64_t size, std::int64_t step) {
+  return quotient_up(size, step) * step;
 }
 
 // Transposes 16 / sizeof(Unit) rows of as many units of two or four bytes.
@@ -78,10 +87,10 @@ void transpose(
   }
 }
 
-// The rows of a, each of `depth` elements, which is even: the last one is zero where a has none.
+// The rows of a, each filled up to `depth` elements with zeros. Rows are filled up with anything.
 at::Tensor packed_rows(
     const Bf16Matrix& a, std::int64_t m, std::int64_t k, std::int64_t depth, bool shared) {
-  const at::Tensor packed = at::empty({m, depth}, at::kBFloat16);
+  const at::Tensor packed = at::empty({filled(m, kSideStep), depth}, at::kBFloat16);
   BFloat16* const to = packed.mutable_data_ptr<BFloat16>();
   const std::int64_t blocks = quotient_up(m, kSide);
   at::parallel_for(0, blocks, shared ? 1 : blocks, [&](std::int64_t begin, std::int64_t end) {
@@ -102,18 +111,21 @@ at::Tensor packed_rows(
 }
 
 // Columns j to j + columns of rows i to i + rows of b, which is k x n, as the kernel reads them: in
-// pairs of rows whose elements alternate. Row k is zero.
+// pairs of rows whose elements alternate, of `width` columns. What is beyond b is zero.
 void pack_pairs(
     const Bf16Matrix& b, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
-    std::int64_t k, BFloat16* to) {
+    std::int64_t width, std::int64_t k, BFloat16* to) {
   const std::int64_t pairs = (std::min(i + rows, k) - i) / 2;
+  if (columns < width || 2 * pairs < rows) {
+    std::fill_n(to, rows * width, BFloat16(0));
+  }
   if (b.transposed) {
-    transpose<std::uint32_t>(b.data + j * b.row + i, b.row, columns, pairs, to, 2 * columns);
+    transpose<std::uint32_t>(b.data + j * b.row + i, b.row, columns, pairs, to, 2 * width);
   } else {
     for (std::int64_t pair = 0; pair < pairs; ++pair) {
       const BFloat16* const first = b.data + (i + 2 * pair) * b.row + j;
       const BFloat16* const second = first + b.row;
-      BFloat16* const place = to + 2 * pair * columns;
+      BFloat16* const place = to + 2 * pair * width;
       std::int64_t column = 0;
       for (; column + 8 <= columns; column += 8) {
         const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(first + column));
@@ -128,11 +140,40 @@ void pack_pairs(
       }
     }
   }
-  if (2 * pairs < rows) {  // the last row has no partner
+  if (i + 2 * pairs < std::min(i + rows, k)) {  // the last row has no partner
     for (std::int64_t column = 0; column < columns; ++column) {
-      BFloat16* const place = to + 2 * (pairs * columns + column);
-      place[0] = b.data[b.transposed ? (j + column) * b.row + k - 1 : (k - 1) * b.row + j + column];
-      place[1] = 0;
+      to[2 * (pairs * width + column)] =
+          b.data[b.transposed ? (j + column) * b.row + k - 1 : (k - 1) * b.row + j + column];
+    }
+  }
+}
+
+// result = alpha sums + beta result of a block, whose sums have rows of kSide; the result, or its
+// transpose, is stored.
+void combine(
+    const float* __restrict sums, std::int64_t rows, std::int64_t columns, float alpha, float beta,
+    bool transposed, float* __restrict result, std::int64_t row_of_result) {
+  if (transposed) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      float* const place = result + column * row_of_result;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const float sum = alpha * sums[row * kSide + column];
+        place[row] = beta == 0 ? sum : sum + beta * place[row];
+      }
+    }
+    return;
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* __restrict from = sums + row * kSide;
+    float* __restrict to = result + row * row_of_result;
+    if (beta == 0) {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        to[column] = alpha * from[column];
+      }
+    } else {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        to[column] = alpha * from[column] + beta * to[column];
+      }
     }
   }
 }
@@ -177,7 +218,7 @@ void bf16_in_blocks(
   if (swapped) {
     std::swap(m, n);
   }
-  const std::int64_t depth = quotient_up(k, 2) * 2;
+  const std::int64_t depth = filled(k, kDepthStep);
   const bool shared = m * n * k >= kShared;
   at::Tensor copy;
   const BFloat16* rows_of_left = left.data;
@@ -187,50 +228,42 @@ void bf16_in_blocks(
     rows_of_left = copy.const_data_ptr<BFloat16>();
     row_of_left = depth;
   }
-  const bool in_place = !swapped && alpha == 1 && (beta == 0 || beta == 1);
+  const bool in_place = !swapped && alpha == 1 && (beta == 0 || beta == 1) && n % kSideStep == 0 &&
+                        row_of_c % kDepthStep == 0;
   // Strips of kSide columns, each in parts of its rows if there are too few for the threads.
   const std::int64_t strips = quotient_up(n, kSide);
   const std::int64_t blocks = quotient_up(m, kSide);
-  const std::int64_t parts =
-      shared ? std::min(blocks, quotient_up(4 * at::get_num_threads(), strips)) : 1;
+  const std::int64_t parts = std::max(
+      quotient_up(m, kStripRows),
+      shared ? std::min(blocks, quotient_up(4 * at::get_num_threads(), strips)) : 1);
   const std::int64_t tasks = strips * parts;
   at::parallel_for(0, tasks, shared ? 1 : tasks, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) BFloat16 pairs[kDepth * kSide];
-    const at::Tensor scratch =
+    const at::Tensor strip =
         in_place ? at::Tensor()
                  : at::empty({quotient_up(blocks, parts) * kSide, kSide}, at::kFloat);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t j = task % strips * kSide;
       const std::int64_t columns = std::min(kSide, n - j);
+      const std::int64_t width = filled(columns, kSideStep);
       const std::int64_t part = task / strips;
       const std::int64_t first = part * blocks / parts * kSide;
       const std::int64_t last = std::min((part + 1) * blocks / parts * kSide, m);
-      float* const sums = in_place ? c + first * row_of_c + j : scratch.mutable_data_ptr<float>();
-      const std::int64_t row_of_sums = in_place ? row_of_c : columns;
       for (std::int64_t l = 0; l < depth; l += kDepth) {
         const std::int64_t products = std::min(kDepth, depth - l);
-        pack_pairs(right, l, products, j, columns, k, pairs);
+        pack_pairs(right, l, products, j, columns, width, k, pairs);
         for (std::int64_t i = first; i < last; i += kSide) {
+          const std::int64_t rows = std::min(kSide, last - i);
+          float* const place = swapped ? c + j * row_of_c + i : c + i * row_of_c + j;
+          float* const sums =
+              in_place ? place : strip.mutable_data_ptr<float>() + (i - first) * kSide;
           at::native::cpublas::brgemm(
-              std::min(kSide, last - i), columns, products, row_of_left, columns, row_of_sums,
+              copy.defined() && !in_place ? filled(rows, kSideStep) : rows, width, products,
+              row_of_left, width, in_place ? row_of_c : kSide,
               /*add_C=*/l > 0 || (in_place && beta == 1), rows_of_left + i * row_of_left + l, pairs,
-              sums + (i - first) * row_of_sums, /*is_vnni=*/true);
-        }
-      }
-      const auto combine = [&](std::int64_t row, std::int64_t column, float& result) {
-        const float sum = alpha * sums[(row - first) * columns + column];
-        result = beta == 0 ? sum : sum + beta * result;
-      };
-      if (swapped) {
-        for (std::int64_t column = 0; column < columns; ++column) {
-          for (std::int64_t row = first; row < last; ++row) {
-            combine(row, column, c[(j + column) * row_of_c + row]);
-          }
-        }
-      } else if (!in_place) {
-        for (std::int64_t row = first; row < last; ++row) {
-          for (std::int64_t column = 0; column < columns; ++column) {
-            combine(row, column, c[row * row_of_c + j + column]);
+              sums, /*is_vnni=*/true);
+          if (!in_place && l + products == depth) {
+            combine(sums, rows, columns, alpha, beta, swapped, place, row_of_c);
           }
         }
       }
