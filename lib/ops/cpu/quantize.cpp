@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
 #include <vector>
@@ -113,7 +114,7 @@ class Unit {
       : c_(c),
         size_(kernels::unit_of(c.log_size)),
         block_(std::int64_t{1} << c.log_size),
-        x_(static_cast<std::size_t>(size_)),
+        x_(c10::GetCPUAllocator()->allocate(static_cast<std::size_t>(size_) * sizeof(float))),
         signs_(static_cast<std::size_t>(size_ / 32)) {}
 
   void encode(std::int64_t unit, const kernels::Quantize& job) {
@@ -163,7 +164,7 @@ class Unit {
 
  private:
   float* x() {
-    return x_.data();
+    return static_cast<float*>(x_.get());
   }
 
   void start(std::int64_t unit) {
@@ -228,7 +229,8 @@ class Unit {
   const std::int64_t block_;  // elements in a block
   std::int64_t begin_ = 0;
   std::int64_t present_ = 0;
-  std::vector<float> x_;
+  // Memory of tensors, which is kept when it is freed: a large unit is not mapped anew.
+  c10::DataPtr x_;
   std::vector<std::uint32_t> signs_;  // 0 without a rotation
 };
 
