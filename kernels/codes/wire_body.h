@@ -45,20 +45,19 @@ ABT_INLINE void for_elements(const Use& use) {
 
 // Both return the bits of the chunk's scale.
 template <int kBits, class Team>
-ABT_INLINE std::uint16_t encode_integers(
-    Team& team, const ChunkValues<Team>& x, ChunkCodes<Team>& codes) {
+ABT_INLINE std::uint16_t scale_integers(Team& team, const ChunkValues<Team>& x) {
+  const auto keep_larger = [](std::int32_t& largest, std::int32_t bits)
+                               ABT_INLINED { largest = largest < bits ? bits : largest; };
+  std::int32_t lanes[Team::kLane] = {};
+  for_elements<Team>([&](int run, int lane) ABT_INLINED {
+    keep_larger(lanes[lane], static_cast<std::int32_t>(magnitude_bits(x[run][lane])));
+  });
   std::int32_t largest = 0;
-  for_elements<Team>([&](int run, int lane) ABT_INLINED {
-    const auto bits = static_cast<std::int32_t>(magnitude_bits(x[run][lane]));
-    largest = largest < bits ? bits : largest;
-  });
-  const std::uint16_t bits =
-      integer_scale<kBits>(static_cast<std::uint32_t>(team.largest(largest)));
-  const float scale = scale_value(bits);
-  for_elements<Team>([&](int run, int lane) ABT_INLINED {
-    codes[run][lane] = scale > 0 ? integer_code(x[run][lane], scale) : 0u;
-  });
-  return bits;
+  ABT_UNROLL
+  for (int lane = 0; lane < Team::kLane; ++lane) {
+    keep_larger(largest, lanes[lane]);
+  }
+  return integer_scale<kBits>(static_cast<std::uint32_t>(team.largest(largest)));
 }
 
 template <class Team>
@@ -104,7 +103,7 @@ ABT_INLINE void encode_chunk(Team& team, const EncodeWire& job) {
   if constexpr (kBits == 2) {
     bits = encode_levels(team, x, codes);
   } else {
-    bits = encode_integers<kBits>(team, x, codes);
+    bits = scale_integers<kBits>(team, x);
   }
   if (team.count() == 0) {
     return;
@@ -112,6 +111,15 @@ ABT_INLINE void encode_chunk(Team& team, const EncodeWire& job) {
   const float scale = scale_value(bits);
   ABT_UNROLL
   for (int run = 0; run < kRuns; ++run) {
+    if constexpr (kBits != 2) {
+      // A mask in place of a branch, which would keep a host's runs apart.
+      const std::uint32_t codable = all_ones(scale > 0);
+      const float divisor = scale > 0 ? scale : 1.0f;
+      ABT_UNROLL
+      for (int lane = 0; lane < Team::kLane; ++lane) {
+        codes[run][lane] = integer_code(x[run][lane], divisor) & codable;
+      }
+    }
     team.store(job.u, run, [&](int lane) ABT_INLINED {
       return rest_of(x[run][lane], scale, multiple_of<kBits>(codes[run][lane]));
     });

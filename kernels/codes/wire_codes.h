@@ -49,8 +49,9 @@ ABT_HOST_DEVICE constexpr std::int64_t fill_words(std::int64_t bytes) {
 }
 
 ABT_HOST_DEVICE constexpr std::int64_t wire_chunks(const WireLayout& layout) {
-  const std::int64_t chunk = layout.code == WireCode::Sparse ? kSparseChunk : kWireChunk;
-  return (layout.numel + chunk - 1) / chunk;
+  // Divisors that the compiler knows: these are shifts.
+  return layout.code == WireCode::Sparse ? (layout.numel + kSparseChunk - 1) / kSparseChunk
+                                         : (layout.numel + kWireChunk - 1) / kWireChunk;
 }
 
 // Where the codes begin.

@@ -10,19 +10,20 @@ using namespace ops;
 
 namespace {
 
-// A host thread, with all lanes of a chunk.
+// A host thread, with all lanes of a chunk. kWhole: the chunk has all elements, which spares
+// each run a branch.
+template <bool kWhole>
 class HostChunkTeam {
  public:
   static constexpr int kLane = kNormLanes;
 
-  ABT_INLINE HostChunkTeam(std::int64_t numel, std::int64_t chunk)
-      : chunk_(chunk), count_(static_cast<int>(std::min(kWireChunk, numel - chunk * kWireChunk))) {}
+  ABT_INLINE HostChunkTeam(std::int64_t chunk, int count) : chunk_(chunk), count_(count) {}
 
   ABT_INLINE std::int64_t chunk() const {
     return chunk_;
   }
   ABT_INLINE int count() const {
-    return count_;
+    return kWhole ? static_cast<int>(kWireChunk) : count_;
   }
   ABT_INLINE bool leads() const {
     return true;
@@ -54,7 +55,7 @@ class HostChunkTeam {
 
  private:
   ABT_INLINE int left(int run) const {
-    return std::clamp(count_ - run * kLane, 0, kLane);
+    return kWhole ? kLane : std::clamp(count_ - run * kLane, 0, kLane);
   }
 
   std::int64_t chunk_;
@@ -63,24 +64,30 @@ class HostChunkTeam {
 
 constexpr std::int64_t kGrain = 256;  // chunks worth a thread
 
-template <int kBits>
-void encode_chunks(const EncodeWire& job) {
+// Calls use(team) for each chunk.
+template <class Use>
+void for_chunks(const WireLayout& layout, const Use& use) {
   for_blocks(
-      wire_chunks(job.layout),
+      wire_chunks(layout),
       [&](std::int64_t c) ABT_INLINED {
-        HostChunkTeam team(job.layout.numel, c);
-        encode_chunk<kBits>(team, job);
+        const std::int64_t left = layout.numel - c * kWireChunk;
+        if (left >= kWireChunk) {
+          use(HostChunkTeam<true>(c, kWireChunk));
+        } else {
+          use(HostChunkTeam<false>(c, static_cast<int>(left)));
+        }
       },
       kGrain);
 }
 
 template <int kBits>
+void encode_chunks(const EncodeWire& job) {
+  for_chunks(job.layout, [&](auto team) ABT_INLINED { encode_chunk<kBits>(team, job); });
+}
+
+template <int kBits>
 void decode_chunks(const DecodeWire& job) {
-  for_blocks(
-      wire_chunks(job.layout),
-      [&](std::int64_t c)
-          ABT_INLINED { decode_chunk<kBits>(HostChunkTeam(job.layout.numel, c), job); },
-      kGrain);
+  for_chunks(job.layout, [&](const auto& team) ABT_INLINED { decode_chunk<kBits>(team, job); });
 }
 
 }  // namespace
