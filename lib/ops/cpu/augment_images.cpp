@@ -55,6 +55,11 @@ void write_image(
   }
 }
 
+// Not inlined: the box's draws would take the registers of every image.
+[[gnu::noinline]] Treatment draw(const AugmentImages& job, std::int64_t index) {
+  return draw_treatment(job.how, index, job.height, job.width);
+}
+
 template <class T>
 void write_batch(const AugmentImages& job, const T* table) {
   const Size size{job.channels, job.height, job.width};
@@ -65,7 +70,7 @@ void write_batch(const AugmentImages& job, const T* table) {
   T* image = static_cast<T*>(job.images);
   for (std::int64_t i = 0; i < job.count; ++i, image += numel) {
     const std::int64_t index = job.indices[i];
-    const auto [place, erased] = draw_treatment(job.how, index, size.height, size.width);
+    const auto [place, erased] = draw(job, index);
     write(job.pixels + index * numel, image, table, size, place);
     ops::erase_box(image, size.width, size.channels, erased);
   }
