@@ -70,6 +70,19 @@ ABT_INLINE std::uint32_t nonzero(const float* x) {
   return bits_where<Team>(x, [](float v) ABT_INLINED { return v != 0.0f; });
 }
 
+// Elements other than zero if `fresh`, else those that are known to be alive.
+template <class Team>
+ABT_INLINE void find_alive(
+    Team& team, const CodeBlock& block, bool fresh, typename Team::Values& x,
+    const std::uint32_t* known, typename Team::Bits& alive) {
+  if (fresh) {
+    team.for_units(block, [&](int, int own) ABT_INLINED { alive[own] = nonzero<Team>(x[own]); });
+  } else {
+    team.for_units(
+        block, [&](int unit, int own) ABT_INLINED { alive[own] = team.bits(known, unit); });
+  }
+}
+
 // Writes the record of x, and subtracts from x what it says.
 template <class Team>
 ABT_INLINE void write_record(
@@ -90,13 +103,16 @@ ABT_INLINE void write_record(
       team.store_bits(record + 1 + groups, unit, alive[own]);
     });
   }
+  // A loop of its own: in the next one, a host thread would wait for each word.
+  typename Team::Bits signs;
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
-    const std::uint32_t signs =
-        bits_where<Team>(x[own], [](float v) ABT_INLINED { return bits_of(v) >> 31; });
-    team.store_bits(record + 1, unit, signs);
+    signs[own] = bits_where<Team>(x[own], [](float v) ABT_INLINED { return bits_of(v) >> 31; });
+    team.store_bits(record + 1, unit, signs[own]);
+  });
+  team.for_units(block, [&](int, int own) ABT_INLINED {
     ABT_UNROLL
     for (int k = 0; k < Team::kUnit; ++k) {
-      x[own][k] -= value_of(scale, signs, alive[own], k);
+      x[own][k] -= value_of(scale, signs[own], alive[own], k);
     }
   });
   x.store();
@@ -110,9 +126,7 @@ ABT_INLINE void work(Team& team, const EncodeSigns& job, std::int64_t b) {
   const std::uint32_t* known = job.alive + (block.group - job.blocks[0].group);
   typename Team::Values x(job.u + block.begin, block.count);
   typename Team::Bits alive;
-  team.for_units(block, [&](int unit, int own) ABT_INLINED {
-    alive[own] = job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
-  });
+  sign_codes::find_alive(team, block, job.fresh, x, known, alive);
   sign_codes::write_record(
       team, block, job.fresh, x, alive, job.wire + sign_codes::record_of(job.blocks, b, job.fresh));
 }
@@ -126,20 +140,25 @@ ABT_INLINE void work(Team& team, const ServeSigns& job, std::int64_t b) {
   const float share = 1.0f / static_cast<float>(job.workers);
   typename Team::Values x(job.residual + (block.begin - job.blocks[0].begin), block.count);
   typename Team::Bits alive;
-  team.for_units(block, [&](int unit, int own) ABT_INLINED {
-    alive[own] = job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
-  });
+  sign_codes::find_alive(team, block, job.fresh, x, known, alive);
   float sum[Team::kUnits][Team::kUnit] = {};
   for (int w = 0; w < job.workers; ++w) {
     const std::uint32_t* const from = job.in + w * job.stride + place;
     const float scale = float_of(from[0]);
-    team.for_units(block, [&](int unit, int own) ABT_INLINED {
+    const auto add = [&](int unit, int own, std::uint32_t there) ABT_INLINED {
       const std::uint32_t signs = team.bits(from + 1, unit);
-      const std::uint32_t there = job.fresh ? team.bits(from + 1 + groups, unit) : alive[own];
       ABT_UNROLL
       for (int k = 0; k < Team::kUnit; ++k) {
         sum[own][k] += sign_codes::value_of(scale, signs, there, k);
       }
+    };
+    if (!job.fresh) {
+      team.for_units(block, [&](int unit, int own) ABT_INLINED { add(unit, own, alive[own]); });
+      continue;
+    }
+    team.for_units(block, [&](int unit, int own) ABT_INLINED {
+      const std::uint32_t there = team.bits(from + 1 + groups, unit);
+      add(unit, own, there);
       alive[own] |= there;
     });
   }

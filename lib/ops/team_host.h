@@ -14,6 +14,8 @@
 
 namespace abtrain::kernels {
 
+// kWhole: the block has all elements, which spares each unit a branch.
+template <bool kWhole>
 class HostTeam {
  public:
   static constexpr int kUnit = kGroup;
@@ -23,12 +25,12 @@ class HostTeam {
   class Values {
    public:
     ABT_INLINE Values(float* from, std::int64_t count)
-        : from_(from), count_(count), x_(ops::whole_block(from, count, scratch_)) {}
+        : from_(from), count_(count), x_(kWhole ? from : ops::whole_block(from, count, scratch_)) {}
     ABT_INLINE float* operator[](int own) {
       return x_ + own * kUnit;
     }
     ABT_INLINE void store() {
-      if (count_ < kBlock) {
+      if (!kWhole && count_ < kBlock) {
         std::copy(scratch_, scratch_ + count_, from_);
       }
     }
@@ -43,7 +45,7 @@ class HostTeam {
 
   template <class Use>
   ABT_INLINE void for_units(const CodeBlock& block, const Use& use) const {
-    const auto groups = static_cast<int>(groups_of(block));
+    const int groups = kWhole ? kUnits : static_cast<int>(groups_of(block));
     for (int unit = 0; unit < groups; ++unit) {
       use(unit, unit);
     }
@@ -98,17 +100,21 @@ class HostTeam {
     }
   }
   ABT_INLINE void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
-    ops::load_first<kUnit>(from + unit * kUnit, count - unit * kUnit, x);
+    ops::load_first<kUnit>(from + unit * kUnit, left(unit, count), x);
   }
   template <class Value>
   ABT_INLINE void store(float* to, int unit, std::int64_t count, const Value& value) const {
-    ops::store_first<kUnit>(to + unit * kUnit, count - unit * kUnit, value);
+    ops::store_first<kUnit>(to + unit * kUnit, left(unit, count), value);
   }
   ABT_INLINE bool leads() const {
     return true;
   }
 
  private:
+  ABT_INLINE std::int64_t left(int unit, std::int64_t count) const {
+    return kWhole ? kUnit : count - unit * kUnit;
+  }
+
   // Where the sixteen two-bit codes of a word begin: a table, so that the
   // compiler vectorizes the shifts.
   static constexpr int kSixteen = 16;
@@ -125,8 +131,13 @@ class HostTeam {
 template <class Job>
 void work_on_host(const Job& job) {
   ops::for_blocks(job.count, [&job](std::int64_t b) ABT_INLINED {
-    HostTeam team;
-    work(team, job, b);
+    if (job.blocks[b].count == kBlock) {
+      HostTeam<true> team;
+      work(team, job, b);
+    } else {
+      HostTeam<false> team;
+      work(team, job, b);
+    }
   });
 }
 
