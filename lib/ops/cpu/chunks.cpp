@@ -103,7 +103,7 @@ void work_on_host(const TakeChunks& job) {
   auto* const wire = static_cast<c10::Half*>(job.wire);
   const auto members = static_cast<float>(job.members);
   const std::int64_t numel = job.chunks.count * job.chunks.chunk;
-  std::array<float, kTile> numbers, scratch;
+  alignas(64) std::array<float, kTile> numbers, scratch;
   Walk walk(job.chunks);
   for (std::int64_t begin = 0; begin < numel; begin += kTile) {
     const std::int64_t size = std::min(kTile, numel - begin);
@@ -124,7 +124,7 @@ void work_on_host(const TakeChunks& job) {
 void work_on_host(const PutChunks& job) {
   const auto* const wire = static_cast<const c10::Half*>(job.wire);
   const std::int64_t numel = job.chunks.count * job.chunks.chunk;
-  std::array<float, kTile> scratch;
+  alignas(64) std::array<float, kTile> scratch;
   Walk walk(job.chunks);
   for (std::int64_t begin = 0; begin < numel; begin += kTile) {
     const std::int64_t size = std::min(kTile, numel - begin);

@@ -83,7 +83,7 @@ ABT_INLINE T add_by_halves(T* lanes, int count = kLanes) {
 template <int kCount, class Sum>
 ABT_INLINE Sum
 dot_in_lanes(const float* a, const float* b, std::int64_t length, int used = kCount) {
-  Sum lanes[kCount] = {};
+  alignas(64) Sum lanes[kCount] = {};
   std::int64_t i = 0;
   for (; i + kCount <= length; i += kCount) {
     for (int k = 0; k < kCount; ++k) {

@@ -27,6 +27,7 @@ ABT_INLINE void round_to_bf16(const float* in, c10::BFloat16* out, std::int64_t 
 __attribute__((target("avx,f16c"))) std::int64_t to_float_f16c(
     const c10::Half* in, float* out, std::int64_t count) {
   std::int64_t i = 0;
+#pragma GCC unroll 4
   for (; i + 8 <= count; i += 8) {
     const auto bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i));
     _mm256_storeu_ps(out + i, _mm256_cvtph_ps(bits));
@@ -37,6 +38,7 @@ __attribute__((target("avx,f16c"))) std::int64_t to_float_f16c(
 __attribute__((target("avx,f16c"))) std::int64_t from_float_f16c(
     const float* in, c10::Half* out, std::int64_t count) {
   std::int64_t i = 0;
+#pragma GCC unroll 4
   for (; i + 8 <= count; i += 8) {
     const auto bits = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), bits);

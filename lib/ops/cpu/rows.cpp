@@ -14,14 +14,14 @@ namespace {
 constexpr std::int64_t kTile = 1024;
 
 ABT_INLINE void send_row(float* u, std::int64_t length, float members, c10::Half* wire) {
-  float scratch[kTile];
+  alignas(64) float scratch[kTile];
   for (std::int64_t i = 0; i < length; i += kTile) {
     send_halves(u + i, std::min(kTile, length - i), members, wire + i, scratch);
   }
 }
 
 ABT_INLINE void add_row(const c10::Half* wire, std::int64_t length, float* estimate) {
-  float scratch[kTile];
+  alignas(64) float scratch[kTile];
   for (std::int64_t i = 0; i < length; i += kTile) {
     const std::int64_t count = std::min(kTile, length - i);
     to_float(wire + i, scratch, count);
