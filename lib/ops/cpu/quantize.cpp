@@ -2,7 +2,6 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "kernels/codes/quantize.h"
 #include "ops/cpu/hadamard.h"
@@ -114,13 +113,14 @@ class Unit {
       : c_(c),
         size_(kernels::unit_of(c.log_size)),
         block_(std::int64_t{1} << c.log_size),
-        x_(c10::GetCPUAllocator()->allocate(static_cast<std::size_t>(size_) * sizeof(float))),
-        signs_(static_cast<std::size_t>(size_ / 32)) {}
+        x_(memory(size_)),
+        signs_(memory(size_ / 32)) {
+    std::fill_n(signs(), size_ / 32, 0u);
+  }
 
   void encode(std::int64_t unit, const kernels::Quantize& job) {
     start(unit);
-    vectorized(
-        [&]() ABT_INLINED { apply_signs(job.u + begin_, signs_.data(), 1.0f, present_, x()); });
+    vectorized([&]() ABT_INLINED { apply_signs(job.u + begin_, signs(), 1.0f, present_, x()); });
     std::fill(x() + present_, x() + size_, 0.0f);
     rotate();
     const std::int64_t run = std::min(size_, kRun);
@@ -163,16 +163,21 @@ class Unit {
   }
 
  private:
+  static c10::DataPtr memory(std::int64_t words) {
+    return c10::GetCPUAllocator()->allocate(static_cast<std::size_t>(words) * sizeof(float));
+  }
   float* x() {
     return static_cast<float*>(x_.get());
+  }
+  std::uint32_t* signs() {
+    return static_cast<std::uint32_t*>(signs_.get());
   }
 
   void start(std::int64_t unit) {
     begin_ = unit * size_;
     present_ = std::clamp<std::int64_t>(c_.numel - begin_, 0, size_);
     if (c_.rotate) {
-      random_words(
-          c_.signs, (c_.first + begin_) / kernels::kUnit, size_ / kernels::kUnit, signs_.data());
+      random_words(c_.signs, (c_.first + begin_) / kernels::kUnit, size_ / kernels::kUnit, signs());
     }
   }
 
@@ -216,11 +221,11 @@ class Unit {
   template <class F>
   void signed_run(std::int64_t at, const F& f) {
     if (at % 32 == 0) {
-      f(signs_.data() + at / 32);
+      f(signs() + at / 32);
       return;
     }
     // A block of fewer than 32 elements does not cross a word.
-    const std::uint32_t word = signs_[static_cast<std::size_t>(at / 32)] >> (at % 32);
+    const std::uint32_t word = signs()[at / 32] >> (at % 32);
     f(&word);
   }
 
@@ -231,7 +236,7 @@ class Unit {
   std::int64_t present_ = 0;
   // Memory of tensors, which is kept when it is freed: a large unit is not mapped anew.
   c10::DataPtr x_;
-  std::vector<std::uint32_t> signs_;  // 0 without a rotation
+  c10::DataPtr signs_;  // 0 without a rotation
 };
 
 template <class F>
