@@ -10,7 +10,7 @@ import unittest
 
 from runs import Runs
 
-# Evaluations keep a run from ending before its workers are found and killed.
+# Evaluations keep a run from ending before its workers are killed.
 GOES_ON = ["on_lost_worker=continue", "train.steps=200", "checkpoint.every=20",
            "evaluate.every=10"]
 METHODS = {
@@ -28,8 +28,9 @@ METHODS = {
 class Losses(Runs):
     def lose(self, name, *sets, ranks=(1,), number=signal.SIGKILL, code=0, step=45, workers=4):
         process = self.start(name, f"workers={workers}", *GOES_ON, *sets, processes=workers, ulfm=True)
+        self.wait_for_step(process, name, 5)
+        pids = self.pids_by_rank(name)  # takes a while
         self.wait_for_step(process, name, step)
-        pids = self.pids_by_rank(name)
         for rank in ranks:
             os.kill(pids[rank], number)
         outcome = self.finish(process)
