@@ -23,9 +23,8 @@ using at::BFloat16;
 constexpr std::int64_t kSide = 64;
 constexpr std::int64_t kDepth = 512;
 // LibTorch compiles a kernel for each shape and stride, and keeps it: what depends on a rank is
-// filled up to multiples of these.
-constexpr std::int64_t kSideStep = 16;
-constexpr std::int64_t kDepthStep = 16;
+// filled up to a multiple of this.
+constexpr std::int64_t kStep = 16;
 // A strip of sums has up to so many rows, which fit the second cache.
 constexpr std::int64_t kStripRows = 1024;
 // Fewer multiplications than this are not shared out over threads.
@@ -34,8 +33,8 @@ constexpr std::int64_t kShared = 1 << 19;
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
-std::int64_t filled(std::int64_t size, std::int64_t step) {
-  return quotient_up(size, step) * step;
+std::int64_t filled(std::int64_t size) {
+  return quotient_up(size, kStep) * kStep;
 }
 
 // Transposes 16 / sizeof(Unit) rows of as many units of two or four bytes.
@@ -87,10 +86,11 @@ void transpose(
   }
 }
 
-// The rows of a, each filled up to `depth` elements with zeros. Rows are filled up with anything.
+// The rows of a, each filled up to `depth` elements with zeros. Rows beyond the last one may hold
+// anything.
 at::Tensor packed_rows(
     const Bf16Matrix& a, std::int64_t m, std::int64_t k, std::int64_t depth, bool shared) {
-  const at::Tensor packed = at::empty({filled(m, kSideStep), depth}, at::kBFloat16);
+  const at::Tensor packed = at::empty({filled(m), depth}, at::kBFloat16);
   BFloat16* const to = packed.mutable_data_ptr<BFloat16>();
   const std::int64_t blocks = quotient_up(m, kSide);
   at::parallel_for(0, blocks, shared ? 1 : blocks, [&](std::int64_t begin, std::int64_t end) {
@@ -218,7 +218,7 @@ void bf16_in_blocks(
   if (swapped) {
     std::swap(m, n);
   }
-  const std::int64_t depth = filled(k, kDepthStep);
+  const std::int64_t depth = filled(k);
   const bool shared = m * n * k >= kShared;
   at::Tensor copy;
   const BFloat16* rows_of_left = left.data;
@@ -228,8 +228,8 @@ void bf16_in_blocks(
     rows_of_left = copy.const_data_ptr<BFloat16>();
     row_of_left = depth;
   }
-  const bool in_place = !swapped && alpha == 1 && (beta == 0 || beta == 1) && n % kSideStep == 0 &&
-                        row_of_c % kDepthStep == 0;
+  const bool in_place =
+      !swapped && alpha == 1 && (beta == 0 || beta == 1) && n % kStep == 0 && row_of_c % kStep == 0;
   // Strips of kSide columns, each in parts of its rows if there are too few for the threads.
   const std::int64_t strips = quotient_up(n, kSide);
   const std::int64_t blocks = quotient_up(m, kSide);
@@ -245,7 +245,7 @@ void bf16_in_blocks(
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t j = task % strips * kSide;
       const std::int64_t columns = std::min(kSide, n - j);
-      const std::int64_t width = filled(columns, kSideStep);
+      const std::int64_t width = filled(columns);
       const std::int64_t part = task / strips;
       const std::int64_t first = part * blocks / parts * kSide;
       const std::int64_t last = std::min((part + 1) * blocks / parts * kSide, m);
@@ -258,8 +258,8 @@ void bf16_in_blocks(
           float* const sums =
               in_place ? place : strip.mutable_data_ptr<float>() + (i - first) * kSide;
           at::native::cpublas::brgemm(
-              copy.defined() && !in_place ? filled(rows, kSideStep) : rows, width, products,
-              row_of_left, width, in_place ? row_of_c : kSide,
+              copy.defined() && !in_place ? filled(rows) : rows, width, products, row_of_left,
+              width, in_place ? row_of_c : kSide,
               /*add_C=*/l > 0 || (in_place && beta == 1), rows_of_left + i * row_of_left + l, pairs,
               sums, /*is_vnni=*/true);
           if (!in_place && l + products == depth) {

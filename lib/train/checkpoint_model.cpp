@@ -15,7 +15,7 @@ namespace abtrain::train {
 void save_model_of(
     const run_folder::Checkpoint& checkpoint, const config::RunOptions& options,
     const std::string& path, Log& log) {
-  const std::string change = change_of_model_file(checkpoint, options);
+  const std::string change = change_of_model_file(checkpoint.model_file, options);
   ABT_CHECK(change.empty(), Config, "{}: {}", checkpoint.folder, change);
   data::Dataset dataset = load_data(options.data, options.workers, log);
   const data::Examples validation =

@@ -40,12 +40,12 @@ std::vector<std::string> differences_from(
   }
 }
 
-// How the checkpoint's run differs from these options.
+// How these options differ from those of the checkpoint, which are `before`.
 std::vector<std::string> differences_at(
-    const run_folder::Checkpoint& from, const config::RunOptions& options,
-    std::int64_t extended = 0) {
-  std::vector<std::string> lines = differences(configuration_of(from), options, extended);
-  if (const std::string change = change_of_model_file(from, options);
+    const run_folder::Checkpoint& from, const config::RunOptions& before,
+    const config::RunOptions& options, std::int64_t extended = 0) {
+  std::vector<std::string> lines = differences(before, options, extended);
+  if (const std::string change = change_of_model_file(from.model_file, options);
       lines.empty() && !change.empty()) {
     lines.push_back("  " + change);
   }
@@ -124,7 +124,8 @@ ResumeChoice choose_resume(
   ResumeChoice choice;
   if (how == "auto" && !is_there(run_folder + "/summary.json")) {
     choice.from = run_folder::newest_checkpoint(run_folder, log);
-    if (choice.from && overwrite && !differences_at(*choice.from, options).empty()) {
+    if (choice.from && overwrite &&
+        !differences_at(*choice.from, configuration_of(*choice.from), options).empty()) {
       choice.from.reset();
     }
   } else if (how != "auto" && how != "none") {
@@ -143,7 +144,8 @@ ResumeChoice choose_resume(
         from.folder, run_folder);
     choice.changes_length = how != "auto" && choice.is_own && !differences(before, options).empty();
     check_same(
-        differences_at(from, options, choice.changes_length ? from.run_steps : 0), from.folder,
+        differences_at(from, before, options, choice.changes_length ? from.run_steps : 0),
+        from.folder,
         how == "auto" ? kStartOver
                       : formatted(
                             "To continue it, leave these keys as they are there; to "
@@ -170,9 +172,7 @@ std::string model_file_hash(const config::RunOptions& options) {
              : "";
 }
 
-std::string change_of_model_file(
-    const run_folder::Checkpoint& checkpoint, const config::RunOptions& options) {
-  const std::string& before = checkpoint.model_file;
+std::string change_of_model_file(const std::string& before, const config::RunOptions& options) {
   const std::string now = before.empty() ? "" : model_file_hash(options);
   return now.empty() || now == before ? ""
                                       : formatted(

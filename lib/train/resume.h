@@ -48,10 +48,9 @@ config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint);
 
 // The XXH3 hash of model.file; "" if there is none, or no such file.
 std::string model_file_hash(const config::RunOptions& options);
-// That model.file is no longer what it was when the checkpoint was saved, in words; "" if it is, or
-// if either is not known.
-std::string change_of_model_file(
-    const run_folder::Checkpoint& checkpoint, const config::RunOptions& options);
+// That model.file no longer has the hash `before`, in words; "" if it has, or if either is not
+// known.
+std::string change_of_model_file(const std::string& before, const config::RunOptions& options);
 
 // Whether a run of `length` can go on from a checkpoint of a shorter run with
 // the same options. Throws Error(Config) if it is no longer than that one, or

@@ -262,12 +262,10 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
   }
   const run_folder::CheckpointWriter::Options checkpoints{
       folder_, config::to_yaml(recorded), options_.checkpoint.keep, setup_.model_file};
-  // Survivors read it again.
-  ABT_CHECK(
-      inherited == nullptr || model_file_hash(options_) == setup_.model_file, Config,
-      "model.file: {} is no longer the file that the run began with; put that one back and "
-      "resume",
-      *options_.model.file);
+  if (inherited != nullptr) {  // survivors read it again
+    const std::string change = change_of_model_file(setup_.model_file, options_);
+    ABT_CHECK(change.empty(), Config, "{} and resume", change);
+  }
   const std::function<void(nn::Model&)> initialize = [&](nn::Model& model) {
     model.copy_from(*setup_.initial);
   };

@@ -80,9 +80,8 @@ def save_model(module, example, path, overwrite=False, any_length=False):
                       if "File" in line and "/torch/nn/" not in line
                       and 'File "<eval_with_key>' not in line]
             what = f"operator {node.target}, {places[-1].strip() if places else ''}: "
-            if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace != "aten":
-                raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; "
-                                        "replace it in the module")
+            runs = not isinstance(node.target, torch._ops.OpOverload) or (
+                node.target.namespace == "aten")
             if isinstance(node.target, torch._ops.HigherOrderOperator):
                 name = node.target.name()
                 if name in ("cond", "while_loop", "scan"):
@@ -90,9 +89,10 @@ def save_model(module, example, path, overwrite=False, any_length=False):
                         what + "branches and loops that depend on tensors' values do not run in "
                                "abtrain; use torch.where in place of torch.cond, and a loop of a "
                                "fixed length in place of while_loop and scan")
-                if not name.startswith("wrap_with_"):  # no_grad and autocast
-                    raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; "
-                                            "replace it in the module")
+                runs = name.startswith("wrap_with_")  # no_grad and autocast
+            if not runs:
+                raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; "
+                                        "replace it in the module")
         _check_same(module, program, example)
     finally:
         for child, mode in modes:

@@ -115,7 +115,9 @@ class Unit {
         block_(std::int64_t{1} << c.log_size),
         x_(memory(size_)),
         signs_(memory(size_ / 32)) {
-    std::fill_n(signs(), size_ / 32, 0u);
+    if (!c_.rotate) {
+      std::fill_n(signs(), size_ / 32, 0u);
+    }
   }
 
   void encode(std::int64_t unit, const kernels::Quantize& job) {
