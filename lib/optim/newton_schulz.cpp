@@ -26,15 +26,43 @@ constexpr double kEps = 1e-7;
 // small.
 constexpr std::int64_t kBatchNumel = std::int64_t{1} << 24;
 
+// On the CPU, a symmetric product of this side or more is computed on and above
+// the diagonal only, in four rows of blocks, and mirrored.
+constexpr std::int64_t kMirroredSide = 512;
+
 // out = beta base + alpha a b, of matrices or of batches. With beta = 0 nothing
-// is read from base.
+// is read from base. Factors in bf16 may have a matrix in fp32 as out and base.
 void add_product(
     at::Tensor out, const at::Tensor& base, double beta, const at::Tensor& a, const at::Tensor& b,
     double alpha) {
-  if (a.dim() == 2) {
-    at::addmm_out(out, base, a, b, beta, alpha);
-  } else {
+  if (a.dim() == 3) {
     at::baddbmm_out(out, base, a, b, beta, alpha);
+  } else if (a.scalar_type() != out.scalar_type()) {
+    ops::bf16_product(a, b, out, static_cast<float>(beta), static_cast<float>(alpha));
+  } else {
+    at::addmm_out(out, base, a, b, beta, alpha);
+  }
+}
+
+// The same where out and base are symmetric.
+void add_symmetric(
+    const at::Tensor& out, const at::Tensor& base, double beta, const at::Tensor& a,
+    const at::Tensor& b, double alpha) {
+  const std::int64_t side = out.size(-1);
+  if (side < kMirroredSide || !out.is_cpu() || out.dim() == 3) {
+    add_product(out, base, beta, a, b, alpha);
+    return;
+  }
+  const std::int64_t height = (side + 3) / 4;
+  for (std::int64_t begin = 0; begin < side; begin += height) {
+    const std::int64_t end = std::min(begin + height, side);
+    const auto part = [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
+      return of.slice(0, begin, end).slice(1, from, to);
+    };
+    add_product(
+        part(out, begin, side), part(base, begin, side), beta, a.slice(0, begin, end),
+        b.slice(1, begin, side), alpha);
+    out.slice(0, end).slice(1, begin, end).copy_(part(out, end, side).t());
   }
 }
 
@@ -55,8 +83,8 @@ at::Tensor iterate(
   for (std::int64_t step = 1; step <= steps; ++step) {
     const double factor = step == steps ? scale : 1;
     const at::Tensor turned = x.transpose(-2, -1);
-    add_product(gram, gram, 0, wide ? x : turned, wide ? turned : x, 1);
-    add_product(polynomial, gram, kB, gram, gram, kC);
+    add_symmetric(gram, gram, 0, wide ? x : turned, wide ? turned : x, 1);
+    add_symmetric(polynomial, gram, kB, gram, gram, kC);
     add_product(other, x, factor * kA, wide ? polynomial : x, wide ? x : polynomial, factor);
     std::swap(x, other);
   }
@@ -73,21 +101,21 @@ void iterate_on_gram(
   auto& [r, z, q, next] = squares;
   const bool wide = x.size(0) <= x.size(1);
   const at::Tensor turned = x.t();
-  at::mm_out(r, wide ? x : turned, wide ? turned : x);
+  add_symmetric(r, r, 0, wide ? x : turned, wide ? turned : x, 1);
   for (std::int64_t step = 1;; ++step) {
-    add_product(z, r, kB, r, r, kC);
+    add_symmetric(z, r, kB, r, r, kC);
     z.diagonal().add_(kA);
     if (step == 1) {
       q.copy_(z);
     } else {
-      at::mm_out(next, q, z);
+      add_symmetric(next, q, 0, q, z, 1);
       std::swap(q, next);
     }
     if (step == steps) {
       break;
     }
-    at::mm_out(next, r, z);
-    at::mm_out(r, next, z);
+    add_symmetric(next, r, 0, r, z, 1);
+    add_symmetric(r, next, 0, next, z, 1);
   }
   q.mul_(scale);
   at::mm_out(result, wide ? q : x, wide ? x : q);
@@ -121,12 +149,10 @@ void NewtonSchulz::in_bf16(const std::vector<at::Tensor>& matrices, double scale
     for (std::int64_t step = 1; step <= steps; ++step) {
       const double factor = step == steps ? scale : 1;
       const at::Tensor rounded = x.to(at::kBFloat16);
-      ops::bf16_product(rounded, rounded.t(), gram);
+      add_symmetric(gram, gram, 0, rounded, rounded.t(), 1);
       const at::Tensor square = gram.to(at::kBFloat16);
-      ops::bf16_product(square, square, gram, static_cast<float>(kB), static_cast<float>(kC));
-      ops::bf16_product(
-          gram.to(at::kBFloat16), rounded, x, static_cast<float>(factor * kA),
-          static_cast<float>(factor));
+      add_symmetric(gram, gram, kB, square, square, kC);
+      add_product(x, x, factor * kA, gram.to(at::kBFloat16), rounded, factor);
     }
   }
 }

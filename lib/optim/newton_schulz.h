@@ -28,7 +28,8 @@ struct NewtonSchulz {
   // The other two forms, on any device. together(): batched products in bf16.
   void together(const std::vector<at::Tensor>& matrices, double scale) const;
   // One matrix after the other, in fp32; long ones by their Gram matrices, two
-  // to three times as fast.
+  // to three times as fast. On the CPU, both forms compute half of a large
+  // symmetric product and mirror it.
   void one_by_one(const std::vector<at::Tensor>& matrices, double scale) const;
 };
 

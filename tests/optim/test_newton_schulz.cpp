@@ -66,6 +66,21 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{40, 12}, std::pair{12, 40}, std::pair{24, 24}, std::pair{64, 576},
         std::pair{1, 17}, std::pair{17, 1}, std::pair{1, 1}));
 
+// Their symmetric products are computed in part and mirrored.
+TEST(NewtonSchulz, FollowsThePolynomialForLongSides) {
+  for (const auto& shape : {std::pair{513, 513}, {514, 1030}}) {
+    const at::Tensor matrix = random_matrix(shape, 1);
+    const at::Tensor wanted = testing::orthogonalized(matrix, 2);
+    const NewtonSchulz newton_schulz(2);
+    const std::vector<at::Tensor> exact = {matrix.clone()};
+    newton_schulz.one_by_one(exact, 1);
+    EXPECT_LT(relative_error(exact[0], wanted), 1e-5);
+    const std::vector<at::Tensor> rounded = {matrix.clone()};
+    newton_schulz.in_bf16(rounded, 1);
+    EXPECT_LT(relative_error(rounded[0], wanted), 0.05);
+  }
+}
+
 TEST(NewtonSchulz, TakesOneShapeAfterAnother) {
   NewtonSchulz shared;
   for (const auto& [rows, columns] : {std::pair{8, 5}, {30, 40}, {2, 3}, {40, 30}}) {
