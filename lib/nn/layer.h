@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,10 +66,10 @@ std::string layer_of(const std::string& tensor);
 
 // What linear maps and convolutions compute in, while parameters, sums, norms and losses stay in
 // fp32: bf16, or kFloat, which changes nothing. On the CPU only those of at least so many
-// multiplications, since for smaller ones the casts take longer than bf16 saves.
+// multiplications: by default those that are faster in bf16, casts included.
 struct Precision {
   at::ScalarType type = at::kFloat;
-  std::int64_t least = 4'000'000;
+  std::optional<std::int64_t> least = {};
 };
 
 // The settings of a forward pass.

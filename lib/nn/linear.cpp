@@ -15,19 +15,22 @@
 namespace abtrain::nn {
 
 at::ScalarType product_type(
-    const Precision& precision, const at::Tensor& weight, std::int64_t multiplications) {
-  const bool pays = weight.is_cuda() || multiplications >= precision.least;
+    const Precision& precision, const at::Tensor& weight, std::int64_t multiplications,
+    std::int64_t pays_from) {
+  const bool pays = weight.is_cuda() || multiplications >= precision.least.value_or(pays_from);
   return precision.type != at::kFloat && pays ? precision.type : weight.scalar_type();
 }
 
 namespace {
 
-// What a pass over so many `positions` (weight.h) computes in.
-at::ScalarType type_of(const Weight& weight, const Pass& pass, std::int64_t positions) {
+// The same for a pass over so many `positions` (weight.h).
+at::ScalarType type_of(
+    const Weight& weight, const Pass& pass, std::int64_t positions, std::int64_t pays_from) {
   return product_type(
       pass.precision, weight.is_factored() ? weight.outer : weight.dense,
       positions * (weight.is_factored() ? weight.inner.numel() + weight.outer.numel()
-                                        : weight.dense.numel()));
+                                        : weight.dense.numel()),
+      pays_from);
 }
 
 // Whether a pass applies the weight as one matrix; a tape takes factors one by one.
@@ -92,9 +95,8 @@ at::Tensor apply_linear(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Pass& pass) {
   const std::int64_t rows = input.numel() / input.size(-1);
   constexpr std::int64_t kThin = 16;
-  const bool thin = weight.is_factored() && weight.outer.is_cpu() && weight.inner.size(0) < kThin &&
-                    !ops::bf16_product_pays_when_thin();
-  const at::ScalarType type = thin ? weight.outer.scalar_type() : type_of(weight, pass, rows);
+  const bool thin = weight.is_factored() && weight.inner.size(0) < kThin;
+  const at::ScalarType type = type_of(weight, pass, rows, ops::bf16_product_pays_from(thin));
   if (applies_whole(weight, pass, rows)) {
     return linear(input, weight.merged(), bias, type, pass.tape);
   }
@@ -114,7 +116,8 @@ at::Tensor apply_conv(
            1;
   };
   const std::int64_t pixels = input.size(0) * output_side(0) * output_side(1);
-  const at::ScalarType type = type_of(weight, pass, pixels);
+  constexpr std::int64_t kPaysFrom = 4'000'000;  // in oneDNN
+  const at::ScalarType type = type_of(weight, pass, pixels, kPaysFrom);
   if (applies_whole(weight, pass, pixels)) {
     return convolve(input, weight.merged(), bias, window, type, pass.tape);
   }

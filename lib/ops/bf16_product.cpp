@@ -4,6 +4,7 @@
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "device/tensor_text.h"
@@ -83,8 +84,13 @@ void bf16_product(
       b.const_data_ptr(), narrow(of_b.row), beta, result, narrow(of_c.row));
 }
 
-bool bf16_product_pays_when_thin() {
-  return bf16_blocks_are_fast();
+std::int64_t bf16_product_pays_from(bool thin) {
+  constexpr std::int64_t kInBlocks = 200'000;
+  constexpr std::int64_t kInMkl = 4'000'000;
+  if (bf16_blocks_are_fast()) {
+    return kInBlocks;
+  }
+  return thin ? std::numeric_limits<std::int64_t>::max() : kInMkl;
 }
 
 }  // namespace abtrain::ops

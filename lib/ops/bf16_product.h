@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace abtrain::ops {
 
 // a: m x k, b: k x n, bf16; c: m x n, fp32. Each has contiguous rows or contiguous columns. With
@@ -11,8 +13,8 @@ namespace abtrain::ops {
 void bf16_product(
     const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, float beta = 0, float alpha = 1);
 
-// Whether casts and product are faster than a product in fp32 even if one side of a matrix is below
-// 16: not with MKL.
-bool bf16_product_pays_when_thin();
+// From so many multiplications on, casts and product are faster than a product in fp32 on this CPU
+// (docs/results/cpu.md); `thin`: one side of a matrix is below 16.
+std::int64_t bf16_product_pays_from(bool thin);
 
 }  // namespace abtrain::ops

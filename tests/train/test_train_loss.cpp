@@ -170,6 +170,7 @@ TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
            "schedule.name=constant",
            "train.epochs=350",
            "train.threads=1",
+           "train.precision=fp32",
            "evaluate.every=150",
            "checkpoint.every=0",
            "evaluate.train=true"});
