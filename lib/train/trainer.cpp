@@ -204,10 +204,14 @@ void Trainer::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose p
   collect_statistics(model, *batches, options_.evaluate.norm_batches, *world_, purpose);
 }
 
-Score Trainer::evaluate_now(std::int64_t t, bool last) {
-  // Pending training work on the device is not part of the evaluation's time.
+Ledger::Pause Trainer::pause() {
   device::synchronize(in_.device);
-  const Ledger::Pause pause = ledger_.begin_pause();
+  world_->barrier();
+  return ledger_.begin_pause();
+}
+
+Score Trainer::evaluate_now(std::int64_t t, bool last) {
+  const Ledger::Pause pause = this->pause();
   const double trained = ledger_.train_seconds();
   method_->merge_into(*merged_);
   if (!last) {  // the final model has its own statistics already

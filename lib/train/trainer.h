@@ -54,6 +54,9 @@ class Trainer {
   void bind_order();
   void settle_order();
 
+  // Before an evaluation or a checkpoint: what is still to be trained, by this
+  // worker or by a slower one that it waits for, is part of the training's time.
+  Ledger::Pause pause();
   Score evaluate_now(std::int64_t t, bool last);
   // By evaluate.norm_batches, after t steps.
   void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);

@@ -196,7 +196,7 @@ bool Trainer::save(std::int64_t t) {
   if (!writer_) {
     return false;
   }
-  const Ledger::Pause pause = ledger_.begin_pause();
+  const Ledger::Pause pause = this->pause();
   ledger_.count(&TrafficSplit::switches, [&] {
     method_->settle();
     settle_order();

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "base/files.h"
@@ -194,6 +195,13 @@ void expect_named(const std::vector<std::string>& sets) {
   EXPECT_EQ(summary["by_worker"].size(), 3U);
   EXPECT_GT(summary["by_worker"][0]["waiting"], 1.0);  // of 120 sleeps of 20 ms
   EXPECT_NE(report.find("; slowest: worker 2 on " + host_name()), std::string::npos);
+
+  // The wait for 60 sleeps belongs to the training, not to the evaluation.
+  std::istringstream events(read_file(options.output + "/" + options.name + "/metrics.jsonl"));
+  std::string line;
+  while (std::getline(events, line) && line.find("\"event\":\"evaluate\"") == std::string::npos) {
+  }
+  EXPECT_GE(nlohmann::json::parse(line)["train_seconds"], 1.2) << line;
 }
 
 TEST(SlowWorker, OfThreadsIsNamed) {
@@ -202,7 +210,7 @@ TEST(SlowWorker, OfThreadsIsNamed) {
 
 TEST(SlowWorker, IsNamedWhereWorkersRarelyMeet) {
   expect_named(
-      {"method.name=local-sgd", "method.sync_every=30", "method.warmup_steps=0",
+      {"method.name=local-sgd", "method.sync_every=45", "method.warmup_steps=0",
        "train.steps=180"});
 }
 
