@@ -26,7 +26,8 @@ class TextCommands : public ::testing::Test {
     return "--config gcide_gpt --output '" + folder_.path() +
            "' --name run --set data.name=text --set data.root='" + text_ +
            "' --set data.context=16 --set data.test_share=0.1 --set "
-           "model.layers=1 --set model.features=32 --set workers=2 --set "
+           "model.layers=1 --set 'method.keep_dense=[default]' --set model.features=32 --set "
+           "workers=2 --set "
            "method.group_size=1 --set train.steps=40 --set "
            "schedule.warmup_steps=2 --set method.warmup_steps=5 --set "
            "method.sync_every=10 --set "

@@ -183,8 +183,8 @@ class Commands(unittest.TestCase):
                  ["data.subset=256", "model.hidden=[16,16,16]"]),
                 ("text", "gcide_gpt",
                  ["data.name=text", "data.root=letters.txt", "data.test_share=0.1",
-                  "model.features=32", "model.layers=1", "method.rank={rule: fixed, rank: 4}",
-                  "method.anneal_steps=0"])):
+                  "model.features=32", "model.layers=1", "method.keep_dense=[default]",
+                  "method.rank={rule: fixed, rank: 4}", "method.anneal_steps=0"])):
             done = run([PROGRAM, "--config", config, "--name", kind, "--output", "made",
                         *(w for s in short + sets for w in ("--set", s))], cls.place)
             if done.returncode:

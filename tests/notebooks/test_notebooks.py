@@ -295,7 +295,8 @@ class Executed(unittest.TestCase):
             command = [PROGRAM, "--config", SOURCE / "configs/gcide_gpt.yaml", "--output", folder / "runs",
                        "--name", name]
             for value in [*values, "data.name=text", f"data.root={folder / 'text.txt'}", "data.context=16",
-                          "data.test_share=0.2", "model.features=64", "model.layers=1", "train.steps=30",
+                          "data.test_share=0.2", "model.features=64", "model.layers=1",
+                          "method.keep_dense=[default]", "train.steps=30",
                           "evaluate.every=10"]:
                 command += ["--set", value]
             subprocess.run(command, check=True, capture_output=True, timeout=120)

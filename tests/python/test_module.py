@@ -173,7 +173,7 @@ class SaveModel(unittest.TestCase):
             "  validation: 200}\ncheckpoint: {every: 8 %, keep: 20}\n"
             "method: {name: ab, group_size: 2, warmup_steps: 20 %, sync_every: 10 %,\n"
             "  full_rank_steps: 2, rank: {rule: ratio, ratio: 2}}\n"
-            "optimizer: {name: adamw, lr: 1e-2}\ntrain: {epochs: 15}\n"
+            "optimizer: {name: adamw, lr: 1e-2}\ntrain: {epochs: 15, precision: fp32}\n"
             "evaluate: {norm_batches: 10, every: 1 %}\n")
 
         def abtrain_says(*arguments):
