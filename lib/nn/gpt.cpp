@@ -16,7 +16,6 @@
 #include "nn/norm.h"
 #include "nn/tape.h"
 #include "nn/transformer.h"
-#include "ops/bf16_product.h"
 
 namespace abtrain::nn {
 
@@ -107,9 +106,7 @@ class TiedHead : public Layer {
     const at::Tensor& weight = embedding_.tokens();
     return linear(
         input, weight, {},
-        product_type(
-            pass.precision, weight, input.numel() / input.size(-1) * weight.numel(),
-            ops::bf16_product_pays_from(false)),
+        product_type(pass.precision, weight, input.numel() / input.size(-1) * weight.numel()),
         nullptr);
   }
 

@@ -15,22 +15,24 @@
 namespace abtrain::nn {
 
 at::ScalarType product_type(
-    const Precision& precision, const at::Tensor& weight, std::int64_t multiplications,
-    std::int64_t pays_from) {
-  const bool pays = weight.is_cuda() || multiplications >= precision.least.value_or(pays_from);
-  return precision.type != at::kFloat && pays ? precision.type : weight.scalar_type();
+    const Precision& precision, const at::Tensor& weight, std::int64_t multiplications, bool thin) {
+  const bool rounds =
+      precision.type != at::kFloat &&
+      (weight.is_cuda() ||
+       multiplications >= (precision.least ? *precision.least : ops::bf16_product_pays_from(thin)));
+  return rounds ? precision.type : weight.scalar_type();
 }
 
 namespace {
 
 // The same for a pass over so many `positions` (weight.h).
 at::ScalarType type_of(
-    const Weight& weight, const Pass& pass, std::int64_t positions, std::int64_t pays_from) {
+    const Weight& weight, const Precision& precision, std::int64_t positions, bool thin) {
   return product_type(
-      pass.precision, weight.is_factored() ? weight.outer : weight.dense,
+      precision, weight.is_factored() ? weight.outer : weight.dense,
       positions * (weight.is_factored() ? weight.inner.numel() + weight.outer.numel()
                                         : weight.dense.numel()),
-      pays_from);
+      thin);
 }
 
 // Whether a pass applies the weight as one matrix; a tape takes factors one by one.
@@ -96,7 +98,7 @@ at::Tensor apply_linear(
   const std::int64_t rows = input.numel() / input.size(-1);
   constexpr std::int64_t kThin = 16;
   const bool thin = weight.is_factored() && weight.inner.size(0) < kThin;
-  const at::ScalarType type = type_of(weight, pass, rows, ops::bf16_product_pays_from(thin));
+  const at::ScalarType type = type_of(weight, pass.precision, rows, thin);
   if (applies_whole(weight, pass, rows)) {
     return linear(input, weight.merged(), bias, type, pass.tape);
   }
@@ -117,7 +119,8 @@ at::Tensor apply_conv(
   };
   const std::int64_t pixels = input.size(0) * output_side(0) * output_side(1);
   constexpr std::int64_t kPaysFrom = 4'000'000;  // in oneDNN
-  const at::ScalarType type = type_of(weight, pass, pixels, kPaysFrom);
+  const Precision precision = {pass.precision.type, pass.precision.least.value_or(kPaysFrom)};
+  const at::ScalarType type = type_of(weight, precision, pixels, false);
   if (applies_whole(weight, pass, pixels)) {
     return convolve(input, weight.merged(), bias, window, type, pass.tape);
   }

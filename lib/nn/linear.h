@@ -10,11 +10,10 @@
 
 namespace abtrain::nn {
 
-// What a product with this weight computes in. On the CPU, it is faster in bf16 from `pays_from`
-// multiplications on.
+// What a product with this weight computes in. `thin`: as of ops::bf16_product_pays_from().
 at::ScalarType product_type(
     const Precision& precision, const at::Tensor& weight, std::int64_t multiplications,
-    std::int64_t pays_from);
+    bool thin = false);
 
 // Applies a weight, dense or factored, to an input of ... x I; returns ... x O. The bias, O, may be
 // undefined.
