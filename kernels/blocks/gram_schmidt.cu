@@ -86,7 +86,9 @@ __global__ void __launch_bounds__(kGramLanes)
     gram_schmidt_kernel(float* numbers, const RowSetList list) {
   const RowSet& set = list.sets[blockIdx.x];
   BlockTeam team(set.length);
-  orthonormal_rows(team, numbers + set.offset, static_cast<int>(set.rows), set.length);
+  orthonormal_rows(
+      team, numbers + set.offset, static_cast<int>(set.done), static_cast<int>(set.rows),
+      set.length);
 }
 
 }  // namespace

@@ -10,14 +10,17 @@
 
 namespace abtrain::kernels {
 
-// A matrix of rows x length, rows <= length, stored row-major from `offset` on.
+// A matrix of rows x length, rows <= length, stored row-major from `offset` on,
+// of which the first `done` rows are orthonormal and the others orthogonal to
+// them.
 struct RowSet {
   std::int64_t offset = 0;
   std::int64_t rows = 0;
   std::int64_t length = 0;
+  std::int64_t done = 0;
 };
 
-constexpr int kMaxRowSets = 128;
+constexpr int kMaxRowSets = 120;  // a kernel's arguments take up to 4 kB
 
 struct RowSetList {
   int count = 0;

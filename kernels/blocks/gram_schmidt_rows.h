@@ -24,9 +24,12 @@ constexpr double kDependent = 1e-10;
 //   scale(a, factor)   a *= factor, computed in the same way
 //   set_unit(a, rows, k)  a = the unit vector along the axis in which the first
 //                      k rows have the smallest weight; the first one on ties
+//
+// The first `done` rows stay, and the others are orthogonal to them already.
 template <class Team>
-ABT_INLINE void orthonormal_rows(Team& team, float* rows, int count, std::int64_t length) {
-  for (int k = 0; k < count; ++k) {
+ABT_INLINE void orthonormal_rows(
+    Team& team, float* rows, int done, int count, std::int64_t length) {
+  for (int k = done; k < count; ++k) {
     float* row = rows + k * length;
     // A row that depends on the rows before it (such as a row of zeros) is
     // replaced by a unit vector: that avoids NaN, and the direction is as good
@@ -35,7 +38,7 @@ ABT_INLINE void orthonormal_rows(Team& team, float* rows, int count, std::int64_
       const double before = team.dot(row, row);
       // Two passes: after one, a nearly dependent row would not be orthogonal.
       for (int pass = 0; pass < 2; ++pass) {
-        for (int j = 0; j < k; ++j) {
+        for (int j = attempt == 0 ? done : 0; j < k; ++j) {
           const float* other = rows + j * length;
           team.add(row, -team.dot(row, other), other);
         }

@@ -35,8 +35,7 @@ void put_targets(const at::Tensor& targets, const at::Tensor& indices, at::Tenso
     at::index_select_out(labels, targets, 0, indices);
     return;
   }
-  at::Tensor made = at::index_select(targets, 0, indices);
-  labels = labels.defined() && labels.is_pinned() ? made.pin_memory() : made;
+  labels = at::index_select(targets, 0, indices);
 }
 
 // One batch from bytes. `batch` holds the images; if the labels are classes,
@@ -95,48 +94,45 @@ ops::Augmentation Augment::augmentation(std::int64_t epoch) const {
 }
 
 Batch Augment::training(
-    const Examples& examples, std::span<const std::int64_t> indices, std::int64_t epoch,
-    bool page_locked) const {
+    const Examples& examples, std::span<const std::int64_t> indices, std::int64_t epoch) const {
   const std::int64_t count = examples.size();
   for (const std::int64_t index : indices) {
     ABT_ASSERT(index >= 0 && index < count, "example {} of {}", index, count);
   }
   const ops::Augmentation how = augmentation(epoch);
-  return batch(examples, indices, &how, page_locked);
+  return batch(examples, indices, &how);
 }
 
 Batch Augment::evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const {
   check_range(begin, end, examples.size());
   std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
   std::iota(indices.begin(), indices.end(), begin);
-  return batch(examples, indices, nullptr, /*page_locked=*/false);
+  return batch(examples, indices, nullptr);
 }
 
 Batch Augment::batch(
-    const Examples& examples, std::span<const std::int64_t> indices, const ops::Augmentation* how,
-    bool page_locked) const {
+    const Examples& examples, std::span<const std::int64_t> indices,
+    const ops::Augmentation* how) const {
   if (const auto* windows = std::get_if<TextWindows>(&examples)) {
-    return text_batch(*windows, indices, context_, page_locked);
+    return text_batch(*windows, indices, context_);
   }
   if (const auto* rows = std::get_if<TokenRows>(&examples)) {
-    return token_batch(*rows, indices, page_locked);
+    return token_batch(*rows, indices);
   }
   if (const auto* list = std::get_if<ListedImages>(&examples)) {
-    const Batch made = files_->batch(*list, indices, how);
-    return page_locked ? Batch{made.inputs.pin_memory(), made.labels.pin_memory()} : made;
+    return files_->batch(*list, indices, how);
   }
   const ops::Augmentation change = how != nullptr ? *how : ops::Augmentation{};
   const at::Tensor all = as_tensor(indices);
   if (const auto* images = std::get_if<FloatImages>(&examples)) {
-    Batch made = augment_values(*images, norm_, indices, change, page_locked);
+    Batch made = augment_values(*images, norm_, indices, change);
     if (images->targets.defined()) {
       put_targets(images->targets, all, made.labels);
     }
     return made;
   }
   const auto& images = std::get<ByteImages>(examples);
-  Batch made = empty_like(
-      images.pixels, all.size(0), at::TensorOptions(at::kFloat).pinned_memory(page_locked));
+  Batch made = empty_like(images.pixels, all.size(0), at::kFloat);
   write_bytes({images, table_}, all, change, made);
   return made;
 }

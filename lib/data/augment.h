@@ -43,11 +43,9 @@ class Augment {
   }
   // Returns a training batch of the examples `indices`. A damaged file is
   // replaced by the next example that is not damaged. Throws Error(DamagedData)
-  // if too many are. `page_locked`: allocate in page-locked memory, from which
-  // a GPU copies asynchronously.
+  // if too many are.
   Batch training(
-      const Examples& examples, std::span<const std::int64_t> indices, std::int64_t epoch,
-      bool page_locked = false) const;
+      const Examples& examples, std::span<const std::int64_t> indices, std::int64_t epoch) const;
   // Returns examples begin .. end-1 normalized only, without damaged files.
   Batch evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const;
 
@@ -64,8 +62,8 @@ class Augment {
   ops::Augmentation augmentation(std::int64_t epoch) const;
   // Null `how`: for an evaluation.
   Batch batch(
-      const Examples& examples, std::span<const std::int64_t> indices, const ops::Augmentation* how,
-      bool page_locked) const;
+      const Examples& examples, std::span<const std::int64_t> indices,
+      const ops::Augmentation* how) const;
 
   ops::Augmentation how_;     // of epoch 0
   std::int64_t context_ = 0;  // tokens per window of a text, or per row; 0: images

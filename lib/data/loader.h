@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 
 #include "data/augment.h"
@@ -11,6 +12,7 @@
 #include "data/dataset.h"
 #include "data/order.h"
 #include "data/prefetcher.h"
+#include "device/side_stream.h"
 
 namespace abtrain::data {
 
@@ -21,19 +23,26 @@ class Loader : public BatchSource {
   // epoch, without end; an epoch's incomplete last batch is dropped.
   // `first_step` starts in the middle. The references must outlive the loader.
   // Its thread calls order.wait_for(e) up to `prefetch` batches before the
-  // first batch of epoch e is taken. For a GPU, batches are made in page-locked
-  // memory and copied when they are taken. Throws Config if an epoch has no
-  // full batch.
+  // first batch of epoch e is taken. For a GPU, batches lie in page-locked memory,
+  // and while the consumer's stream works on one, the next is copied on another
+  // stream. `type` of images: float32 or bfloat16. Throws Config if an epoch has
+  // no full batch.
   Loader(
       const Examples& examples, const Augment& augment, const ExampleOrder& order,
       std::int64_t batch_size, std::int64_t prefetch, std::int64_t first_step = 0,
-      c10::Device device = c10::kCPU);
+      c10::Device device = c10::kCPU, at::ScalarType type = at::kFloat);
   void next(Batch& batch) override;
   double waited() const override {
     return batches_.waited();
   }
 
  private:
+  // A batch on its way to the device.
+  struct Sent {
+    Batch batch;
+    device::Event there;
+  };
+  Sent send(const Batch& made);
   void produce(
       std::int64_t first, const Prefetcher<Batch>::Put& put, const std::stop_token& stop) const;
 
@@ -43,6 +52,9 @@ class Loader : public BatchSource {
   const std::int64_t batch_size_;
   const std::int64_t steps_;
   const c10::Device device_;
+  const at::ScalarType type_;
+  device::SideStream copies_;
+  std::optional<Sent> ahead_;
   Prefetcher<Batch> batches_;  // last: its thread uses the rest
 };
 

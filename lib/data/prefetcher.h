@@ -62,6 +62,11 @@ class Prefetcher {
     taken_.notify_one();
     return thing;
   }
+  // Whether take() would not wait.
+  bool has_one() {
+    const std::lock_guard lock(mutex_);
+    return !ready_.empty();
+  }
   // Seconds that take() has spent waiting.
   double waited() const {
     return waited_;

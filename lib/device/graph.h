@@ -19,6 +19,7 @@
 #include <functional>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace abtrain::device {
@@ -47,11 +48,14 @@ class Graph {
   // itself would. On a GPU, this thread must use a stream of its own
   // (device/stream.h), and during the capture no other thread may draw random
   // numbers or capture on the device; the loaders' streams may keep running.
-  // `turn` must outlive the graph. Throws CaptureFailed if the body throws or
-  // does what a capture does not allow.
+  // `turn` must outlive the graph. It shares the memory of `before`, if given: a
+  // graph that always ends before this one starts. Neither may read new tensors
+  // of the other, and its next replay overwrites those that this one leaves.
+  // Throws CaptureFailed if the body throws or does what a capture does not
+  // allow.
   static Graph capture(
       c10::Device device, const std::function<void()>& body,
-      const std::vector<at::Generator>& generators, CaptureTurn& turn);
+      const std::vector<at::Generator>& generators, CaptureTurn& turn, const Graph& before = {});
 
   explicit operator bool() const {
     return replay_ != nullptr;
@@ -63,6 +67,7 @@ class Graph {
 
  private:
   std::function<void()> replay_;
+  std::pair<unsigned long long, unsigned long long> memory_;  // LibTorch's name of a pool
 };
 
 }  // namespace abtrain::device

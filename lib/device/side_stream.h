@@ -9,6 +9,8 @@
 #include <functional>
 #include <optional>
 
+#include "device/stream.h"
+
 namespace abtrain::device {
 
 // Keeps one stream from the pool, so that memory freed on that stream is used
@@ -21,6 +23,8 @@ class SideStream {
   // has queued so far, and what the thread queues afterwards starts after that,
   // even if `body` throws.
   void run(const std::function<void()>& body);
+  // The same, but the thread's other work does not wait for it; the result marks its end.
+  Event start(const std::function<void()>& body);
 
  private:
   std::optional<c10::Stream> stream_;  // none on the CPU

@@ -50,32 +50,42 @@ void Event::wait() const {
   }
 }
 
+bool Event::is_reached() const {
+  return !event_ || event_->query();
+}
+
 SideStream::SideStream(c10::Device device) {
   if (device.is_cuda()) {
     stream_ = Backend(device.type()).getStreamFromGlobalPool(device);
   }
 }
 
-void SideStream::run(const std::function<void()>& body) {
+Event SideStream::start(const std::function<void()>& body) {
   if (!stream_) {
     body();
-    return;
+    return {};
   }
+  order(current_stream(stream_->device()), *stream_);
+  const c10::StreamGuard guard(*stream_);
+  body();
+  return Event::record(stream_->device());
+}
+
+void SideStream::run(const std::function<void()>& body) {
   // Makes the caller's stream wait for this one, however the function exits.
   struct Join {
-    c10::Stream own;
-    c10::Stream callers;
+    const std::optional<c10::Stream>& own;
     ~Join() {
       try {
-        order(own, callers);
+        if (own) {
+          order(*own, current_stream(own->device()));
+        }
       } catch (...) {
         // The device has failed; the next call on it will report that.
       }
     }
-  } const join{*stream_, current_stream(stream_->device())};
-  order(join.callers, join.own);
-  const c10::StreamGuard guard(join.own);
-  body();
+  } const join{stream_};
+  start(body);
 }
 
 void keep_for_current_stream(const at::Tensor& tensor) {

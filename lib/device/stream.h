@@ -25,6 +25,7 @@ class Event {
   void order_after() const;
   // Returns once that point has been reached.
   void wait() const;
+  bool is_reached() const;
 
  private:
   std::optional<c10::Event> event_;

@@ -1,6 +1,11 @@
 #include "ops/gram_schmidt.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/mm.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "device/tensor_text.h"
@@ -57,7 +62,9 @@ void gram_schmidt_on_host(const at::Tensor& flat, const std::vector<RowSet>& set
   for (const RowSet& set : sets) {
     vectorized([&]() ABT_INLINED {
       LaneTeam team(set.length);
-      kernels::orthonormal_rows(team, numbers + set.offset, static_cast<int>(set.rows), set.length);
+      kernels::orthonormal_rows(
+          team, numbers + set.offset, static_cast<int>(set.done), static_cast<int>(set.rows),
+          set.length);
     });
   }
 }
@@ -79,6 +86,27 @@ void gram_schmidt_on_gpu(const at::Tensor& flat, const std::vector<RowSet>& sets
   queue();
 }
 
+// Subtracts from the rows that are not done what lies in the span of those that are. A row of
+// which only rounding errors are left becomes zero.
+void project(const at::Tensor& flat, const RowSet& set) {
+  const at::Tensor rows =
+      flat.narrow(0, set.offset, set.rows * set.length).view({set.rows, set.length});
+  const at::Tensor done = rows.narrow(0, 0, set.done);
+  at::Tensor left = rows.narrow(0, set.done, set.rows - set.done);
+  const auto lengths = [&] { return at::linalg_vector_norm(left, 2, {1}, true, at::kDouble); };
+  const at::Tensor least = lengths().mul_(std::sqrt(kernels::kDependent));
+  left.addmm_(at::mm(left, done.t()), done, 1, -1);
+  left.masked_fill_(lengths().gt(least).logical_not_(), 0);  // NaN included
+}
+
+void orthonormalize(const at::Tensor& flat, const std::vector<RowSet>& sets) {
+  if (flat.is_cuda()) {
+    gram_schmidt_on_gpu(flat, sets);
+  } else {
+    gram_schmidt_on_host(flat, sets);
+  }
+}
+
 }  // namespace
 
 void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
@@ -93,10 +121,35 @@ void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
         "of {} from offset {} in a tensor of {}",
         set.rows, set.length, set.offset, flat.sizes());
   }
-  if (flat.is_cuda()) {
-    gram_schmidt_on_gpu(flat, sets);
+  const auto is_large = [](const RowSet& set) { return set.rows > kGramPanel; };
+  if (flat.is_cuda() && std::ranges::any_of(sets, is_large)) {
+    gram_schmidt_in_panels(flat, sets);
   } else {
-    gram_schmidt_on_host(flat, sets);
+    orthonormalize(flat, sets);
+  }
+}
+
+void gram_schmidt_in_panels(const at::Tensor& flat, const std::vector<RowSet>& sets) {
+  const at::NoGradGuard no_grad;
+  for (std::int64_t done = 0;; done += kGramPanel) {
+    std::vector<RowSet> panels;
+    for (const RowSet& set : sets) {
+      if (set.rows > done) {
+        panels.push_back({set.offset, std::min(set.rows, done + kGramPanel), set.length, done});
+      }
+    }
+    if (panels.empty()) {
+      return;
+    }
+    // The second time removes what rounding has left.
+    for (int time = 0; time < (done == 0 ? 1 : 2); ++time) {
+      for (const RowSet& panel : panels) {
+        if (done > 0) {
+          project(flat, panel);
+        }
+      }
+      orthonormalize(flat, panels);
+    }
   }
 }
 

@@ -7,8 +7,8 @@
 // before it (less than 1e-5 of it is left), such as a row of zeros, becomes
 // orthonormal to them all the same; it is built from the unit vector along
 // which they have least. There is never a NaN, even from a row that holds one.
-// CPU and CUDA give the same bits. On CUDA, one kernel does all matrices; it is
-// queued on this thread's current stream.
+// Up to kGramPanel rows, CPU and CUDA give the same bits, and on CUDA one kernel
+// handles all matrices; it is queued on this thread's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +21,13 @@ namespace abtrain::ops {
 
 using kernels::RowSet;
 
+constexpr std::int64_t kGramPanel = 8;
+
 void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets);
+
+// What it does on CUDA with more rows than that; the CPU can do it too, with other
+// bits. Rows are taken in panels; matrix products, done twice, subtract from a panel
+// what lies in the span of the rows before it.
+void gram_schmidt_in_panels(const at::Tensor& flat, const std::vector<RowSet>& sets);
 
 }  // namespace abtrain::ops

@@ -18,13 +18,14 @@ constexpr double kShareOfMemory = 0.1;
 }  // namespace
 
 RunExamples examples_of(const TrainInputs& inputs) {
-  if (inputs.device_copies == nullptr) {
-    return {OnHost{inputs.dataset.train}, OnHost{inputs.validation}, OnHost{inputs.dataset.test}};
-  }
-  const data::DeviceDataset& copy = inputs.device_copies->on(inputs.device);
   // With bf16 the first layer would cast a batch of floats to the same values.
   const at::ScalarType type =
       inputs.device.is_cuda() ? precision_on(inputs.options.train, inputs.device) : at::kFloat;
+  if (inputs.device_copies == nullptr) {
+    return {
+        OnHost{inputs.dataset.train, type}, OnHost{inputs.validation}, OnHost{inputs.dataset.test}};
+  }
+  const data::DeviceDataset& copy = inputs.device_copies->on(inputs.device);
   return {OnDevice{copy.train, type}, OnDevice{copy.validation, type}, OnDevice{copy.test, type}};
 }
 
@@ -59,9 +60,9 @@ std::unique_ptr<data::BatchSource> make_batches(
     return std::make_unique<data::DeviceLoader>(
         there->images, augment, order, batch_size, first_batch, there->type);
   }
+  const OnHost& host = std::get<OnHost>(source);
   return std::make_unique<data::Loader>(
-      std::get<OnHost>(source).examples, augment, order, batch_size, options.prefetch, first_batch,
-      device);
+      host.examples, augment, order, batch_size, options.prefetch, first_batch, device, host.type);
 }
 
 }  // namespace abtrain::train

@@ -17,12 +17,14 @@ namespace abtrain::train {
 
 struct TrainInputs;  // train/train_inputs.h
 
+// `type`: of the images of training batches.
 struct OnHost {
   const data::Examples& examples;
+  at::ScalarType type = at::kFloat;
 };
 struct OnDevice {
   const data::DeviceImages& images;
-  at::ScalarType type = at::kFloat;  // of the batches
+  at::ScalarType type = at::kFloat;
 };
 using ExampleSource = std::variant<OnHost, OnDevice>;
 

@@ -43,6 +43,9 @@ struct TrainHooks {
   std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
   // Runs steps on the CPU in the form that is captured on a GPU.
   bool capture_on_cpu = false;
+  // Gets the form of each step and returns its seconds. If set, the forms are compared on the CPU
+  // too.
+  std::function<double(bool captured)> seconds_of_step;
   // Called when a worker is about to capture. If it throws
   // device::CaptureFailed, the capture counts as failed.
   std::function<void(int rank, std::int64_t step)> capturing;

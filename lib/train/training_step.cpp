@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -177,19 +178,26 @@ void TrainingStep::optimize(
     double rate, const std::function<void(const at::Tensor& norm)>& see_norm) {
   const bool limited = options_.clip_norm > 0;
   rates_.set(rate, in_.method.now().factor_lr_scale);
+  at::Tensor divisor;
   if (update_graph_) {
     update_graph_.replay();
-    if (limited) {
-      see_norm(norm_);
-    }
-    return;
-  }
-  at::Tensor divisor;
-  if (limited) {
+  } else if (limited) {
     divisor = clip(false);
+  }
+  if (limited) {
     see_norm(norm_);
   }
-  in_.optimizer.step(in_.method.block(), rates_, divisor);
+  if (!update_graph_) {
+    in_.optimizer.step(in_.method.block(), rates_, divisor);
+  }
+  if (timed_) {
+    timed_->end();
+    trial_.push_back(std::move(*std::exchange(timed_, {})));
+  }
+  if (in_.inputs.hooks.seconds_of_step) {
+    const double told = in_.inputs.hooks.seconds_of_step(static_cast<bool>(update_graph_));
+    told_seconds_ += trial_.empty() ? 0 : told;
+  }
 }
 
 // Returns the divisor of the gradients; leaves their norm in norm_.
@@ -210,10 +218,45 @@ void TrainingStep::prepare(std::int64_t t) {
     release();
     layout_ = in_.method.layout();
     steps_ = 0;
+    take_trial();
   }
-  if (captures_ && steps_++ == kEagerSteps && is_worth_capturing(t)) {
-    capture(t);
+  if (!captures_) {
+    return;
   }
+  const std::int64_t step = steps_++ - kEagerSteps;
+  const std::int64_t trial = compares_forms() ? kTrialSteps : 0;
+  // The first replay is not timed: it also brings the graph to the device.
+  const std::int64_t first_timed = trial + 1;
+  if (step == trial) {
+    eager_seconds_ = take_trial();
+    if (is_worth_capturing(t)) {
+      capture(t);
+    }
+  } else if (pass_graph_ && step == first_timed + trial && take_trial() >= eager_seconds_) {
+    release();
+  }
+  const bool eager = step >= 0 && step < trial;
+  if (eager || (pass_graph_ && step >= first_timed && step < first_timed + trial)) {
+    timed_.emplace(in_.inputs.device);
+  }
+}
+
+// Whether it is open which form is the faster one.
+bool TrainingStep::compares_forms() const {
+  const bool own_gpu = in_.inputs.device.is_cuda() && may_overlap();
+  return !options_.cuda_graphs.has_value() && in_.method.now().sends_early &&
+         (own_gpu || in_.inputs.hooks.seconds_of_step);
+}
+
+// Seconds of the steps timed since the last call.
+double TrainingStep::take_trial() {
+  double seconds = 0;
+  timed_.reset();
+  for (const device::Span& span : std::exchange(trial_, {})) {
+    seconds += *span.seconds(true);
+  }
+  const double told = std::exchange(told_seconds_, 0);
+  return in_.inputs.hooks.seconds_of_step ? told : seconds;
 }
 
 // The backward passes of workers that share a GPU run in one thread of
@@ -228,9 +271,7 @@ bool TrainingStep::is_worth_capturing(std::int64_t t) const {
       return false;  // it would not last
     }
   }
-  const bool overlaps = !options_.cuda_graphs.has_value() && in_.inputs.device.is_cuda() &&
-                        may_overlap() && in_.method.now().sends_early;
-  return !overlaps && in_.examples == nullptr;
+  return in_.examples == nullptr;
 }
 
 // Workers with one GPU each are in nobody's way; besides, a collective that
@@ -259,7 +300,7 @@ void TrainingStep::capture(std::int64_t t) {
             in_.optimizer.step(
                 in_.method.block(), rates_, options_.clip_norm > 0 ? clip(true) : at::Tensor());
           },
-          {}, turn_);
+          {}, turn_, pass_graph_);
     }
   } catch (const device::CaptureFailed& error) {
     failed_ = true;

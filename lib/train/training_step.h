@@ -6,10 +6,11 @@
 // each change of the method's layout the first kEagerSteps run operator by
 // operator; then the passes are captured, and replayed until the tensors move
 // again. Passes are not captured if the phase ends within kWorthSteps or if
-// their examples are handled one by one. With `auto`, neither are passes that
-// send gradients during the backward pass from a GPU that only one worker uses:
-// there a step waits for the network. If a capture fails, the worker goes on
-// operator by operator (`train.cuda_graphs: on`: Error(Config)).
+// their examples are handled one by one. A captured pass sends gradients after
+// it, not during it; where a worker has a GPU of its own and could send early,
+// `auto` times kTrialSteps steps in each form and keeps the faster one. If a
+// capture fails, the worker goes on operator by operator
+// (`train.cuda_graphs: on`: Error(Config)).
 //
 // Workers capture in the same step, by the same rule. Those that share a GPU
 // wait for each other before and after a capture: meanwhile nobody else's work
@@ -18,9 +19,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "data/batch_source.h"
 #include "device/graph.h"
+#include "device/span.h"
 #include "methods/method.h"
 #include "nn/tape.h"
 #include "orders/balancer.h"
@@ -37,6 +41,7 @@ class TrainingStep {
   // A capture costs as much as the launches of a few steps; the dense steps
   // between two AB phases (method.full_rank_steps: 10) are not worth one.
   static constexpr std::int64_t kWorthSteps = 20;
+  static constexpr std::int64_t kTrialSteps = 10;
 
   struct Parts {
     const TrainInputs& inputs;
@@ -65,6 +70,8 @@ class TrainingStep {
  private:
   void prepare(std::int64_t t);
   bool may_overlap() const;
+  bool compares_forms() const;
+  double take_trial();
   bool is_worth_capturing(std::int64_t t) const;
   void capture(std::int64_t t);
   void meet();
@@ -91,6 +98,10 @@ class TrainingStep {
   bool one_by_one_;      // each example's gradient takes its own pass
   std::int64_t layout_ = -1;
   std::int64_t steps_ = 0;        // steps with this layout
+  std::optional<device::Span> timed_;  // the step under way
+  std::vector<device::Span> trial_;    // steps in the present form
+  double told_seconds_ = 0;            // of those steps, by the hook
+  double eager_seconds_ = 0;           // of kTrialSteps steps operator by operator
   device::CaptureTurn own_turn_;  // used if none is handed in
   device::CaptureTurn& turn_;
   // What captured work reads and writes.

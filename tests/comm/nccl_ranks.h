@@ -1,5 +1,6 @@
 // Runs tests on NCCL: a world of one where there is one GPU, a thread a GPU
-// where there are more, or several ranks on one GPU where NCCL can.
+// where there are more, or several ranks on one GPU where NCCL can. The tests compute on the
+// CPU and only copy to and from GPUs, so they also run on the stand-ins for GPUs and NCCL.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include "comm/run_workers.h"
 #include "device/devices.h"
 #include "device/stream.h"
+#include "stand_in/stand_in.h"
 
 namespace abtrain::comm {
 
@@ -37,8 +39,13 @@ inline at::Device device_of(int rank) {
   return {at::kCUDA, static_cast<at::DeviceIndex>(rank % gpus)};
 }
 
-inline at::TensorOptions floats_of(const Communicator& comm) {
-  return at::TensorOptions(at::kFloat).device(device_of(comm.rank()));
+// Copies the values to this worker's GPU through a chain of copies that may still be queued.
+inline at::Tensor on_gpu(const Communicator& comm, const at::Tensor& values) {
+  at::Tensor moved = values.to(device_of(comm.rank()));
+  for (int i = 0; i < (stand_in::is_here() ? 5 : 200); ++i) {
+    moved = moved.clone();
+  }
+  return moved;
 }
 
 using Body = std::function<void(Communicator&, NcclWorld&, Communicator&)>;

@@ -2,7 +2,9 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/randint.h>
 #include <gtest/gtest.h>
 
@@ -56,10 +58,10 @@ TEST_P(GpuNccl, ReducesAsTheLocalBackEndDoes) {
           comm.reduce_scatter(part, in, op, Purpose::Sync).wait();
           const at::Tensor share = wanted.narrow(0, begin, count);
           EXPECT_TRUE(part.cpu().allclose(share, near, near)) << numel;
-          EXPECT_TRUE(in.equal(before));
+          EXPECT_TRUE(in.cpu().equal(before.cpu()));
           const at::Tensor own = in.narrow(0, begin, count);
           comm.reduce_scatter(own, in, op, Purpose::Sync).wait();
-          EXPECT_TRUE(own.equal(part)) << numel;
+          EXPECT_TRUE(own.cpu().equal(part.cpu())) << numel;
         }
       }
     }
@@ -80,11 +82,12 @@ TEST_P(GpuNccl, GathersAndBroadcasts) {
             inputs.push_back(whole_input_of(i, counts.back(), at::kDouble));
           }
           const at::Tensor wanted = at::cat(inputs);
-          const at::Tensor out = at::full({wanted.numel()}, -1.0, wanted.options().device(device));
+          const at::Tensor nothing = at::full_like(wanted, -1.0);
+          const at::Tensor out = nothing.to(device, false, true);
           comm.all_gather(out, inputs[rank].to(device), counts, Purpose::Factors).wait();
           EXPECT_TRUE(out.cpu().equal(wanted)) << base << " " << device;
           // In place.
-          out.fill_(-1);
+          out.copy_(nothing);
           std::int64_t begin = 0;
           for (int i = 0; i < rank; ++i) {
             begin += counts[i];
@@ -111,10 +114,9 @@ TEST_P(GpuNccl, GathersAndBroadcasts) {
         EXPECT_TRUE(out.cpu().equal(at::cat(wanted)));
       }
       for (int root = 0; root < n; ++root) {
-        const auto options = at::TensorOptions(at::kInt).device(device);
-        const at::Tensor buffer = at::full({70001}, rank, options);
+        const at::Tensor buffer = at::full({70001}, rank, at::kInt).to(device);
         comm.broadcast(buffer, root, Purpose::Factors).wait();
-        EXPECT_TRUE(buffer.eq(root).all().item<bool>());
+        EXPECT_TRUE(buffer.cpu().eq(root).all().item<bool>());
       }
     }
   });
@@ -124,17 +126,15 @@ TEST_P(GpuNccl, GathersAndBroadcasts) {
 TEST_P(GpuNccl, CollectivesFollowTheStreams) {
   const int n = GetParam();
   run_nccl(n, kNcclTimeout, [n](Communicator& comm, NcclWorld&, Communicator&) {
-    const auto options = floats_of(comm);
-    for (const std::int64_t numel : {1, 4097, 3000001}) {
+    for (const std::int64_t numel : {1, 4097, 300001}) {
       for (int round = 0; round < 20; ++round) {
-        const at::Tensor buffer = at::full({numel}, round, options);
-        for (int i = 0; i < comm.rank(); ++i) {
-          buffer.add_(1);
-        }
+        const at::Tensor buffer = on_gpu(comm, at::full({numel}, round + comm.rank(), at::kFloat));
         comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient).wait();
-        buffer.sub_(n * (n - 1) / 2);
+        const at::Tensor sum = buffer.clone();
+        buffer.copy_(on_gpu(comm, at::full({numel}, comm.rank(), at::kFloat)));
         comm.broadcast(buffer, round % n, Purpose::Factors).wait();
-        EXPECT_TRUE(buffer.eq(n * round).all().item<bool>()) << round;
+        EXPECT_TRUE(sum.cpu().eq(n * round + n * (n - 1) / 2).all().item<bool>()) << round;
+        EXPECT_TRUE(buffer.cpu().eq(round % n).all().item<bool>()) << round;
       }
     }
   });
@@ -143,24 +143,25 @@ TEST_P(GpuNccl, CollectivesFollowTheStreams) {
 TEST_P(GpuNccl, ManyUnderWayAndBuffersThatGo) {
   const int n = GetParam();
   run_nccl(n, kNcclTimeout, [n](Communicator& comm, NcclWorld&, Communicator&) {
-    const auto options = floats_of(comm);
+    const auto filled = [&](std::int64_t numel, double value) {
+      return on_gpu(comm, at::full({numel}, value, at::kFloat));
+    };
     std::vector<at::Tensor> buffers;
     std::vector<Pending> pending;
     for (int i = 0; i < 20; ++i) {
-      buffers.push_back(at::full({100001}, i + comm.rank(), options));
+      buffers.push_back(filled(100001, i + comm.rank()));
       pending.push_back(comm.all_reduce(buffers.back(), ReduceOp::Sum, Purpose::Gradient));
       {
         // Its memory goes back while the transfer may still run.
-        const Pending dropped =
-            comm.all_reduce(at::full({50001}, 1.0, options), ReduceOp::Sum, Purpose::Gradient);
+        const Pending dropped = comm.all_reduce(filled(50001, 1), ReduceOp::Sum, Purpose::Gradient);
       }
-      at::full({50001}, -1.0, options);
+      filled(50001, -1);
     }
     comm.barrier();
     for (int k = 19; k >= 0; --k) {
       pending[k].wait();
       pending[k].wait();  // once more does nothing
-      EXPECT_TRUE(buffers[k].eq(n * k + n * (n - 1) / 2).all().item<bool>());
+      EXPECT_TRUE(buffers[k].cpu().eq(n * k + n * (n - 1) / 2).all().item<bool>());
     }
   });
 }
@@ -202,9 +203,8 @@ TEST(GpuNcclAlone, AWorldOfOneNeedsNoNccl) {
   });
   const auto comm = world->communicator();
   for (const at::Device device : {device_of(0), at::Device(at::kCPU)}) {
-    const auto options = at::TensorOptions(at::kFloat).device(device);
-    const at::Tensor buffer = at::arange(5, options);
-    const at::Tensor out = at::empty({5}, options);
+    const at::Tensor buffer = at::arange(5, at::kFloat).to(device);
+    const at::Tensor out = at::empty_like(buffer);
     comm->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
     comm->all_gather(out, buffer, {5}, Purpose::Factors).wait();
     EXPECT_TRUE(out.cpu().equal(at::arange(5, at::kFloat)));

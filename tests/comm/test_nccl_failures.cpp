@@ -1,16 +1,21 @@
 // A world of NCCL's that fails: everybody ends, and the error says why.
-#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "comm/nccl_ranks.h"
+#include "stand_in/stand_in.h"
 
 namespace abtrain::comm {
 namespace {
 
-class GpuNcclFailures : public GpuNcclRanks {};
-INSTANTIATE_TEST_SUITE_P(Ranks, GpuNcclFailures, ::testing::Values(1, 2, 4));
+class GpuNcclAbort : public GpuNcclRanks {};
+INSTANTIATE_TEST_SUITE_P(Ranks, GpuNcclAbort, ::testing::Values(1, 2, 4));
 
-TEST_P(GpuNcclFailures, AnAbortReachesAllCommunicators) {
+class GpuNcclFailures : public GpuNcclRanks {};
+INSTANTIATE_TEST_SUITE_P(Ranks, GpuNcclFailures, ::testing::Values(2, 4));
+
+TEST_P(GpuNcclAbort, ReachesAllCommunicators) {
   std::atomic<int> told = 0;
   EXPECT_THROW(
       run_nccl(
@@ -20,7 +25,7 @@ TEST_P(GpuNcclFailures, AnAbortReachesAllCommunicators) {
             EXPECT_NO_THROW(part->check_peers());
             local.barrier();
             world.abort(std::make_exception_ptr(Error(ErrorKind::Diverged, "loss is not finite")));
-            const at::Tensor buffer = at::full({9}, 1.0, floats_of(comm));
+            const at::Tensor buffer = on_gpu(comm, at::ones({9}));
             for (Communicator* each : {&comm, part.get()}) {
               try {
                 each->all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient);
@@ -40,9 +45,6 @@ TEST_P(GpuNcclFailures, AnAbortReachesAllCommunicators) {
 }
 
 TEST_P(GpuNcclFailures, AnAbortFreesWhoeverWaitsForALostWorker) {
-  if (GetParam() == 1) {
-    GTEST_SKIP() << "needs a worker to wait for";
-  }
   // Rank 1 never comes; run_nccl tells the others when it leaves.
   EXPECT_THROW(
       run_nccl(
@@ -59,14 +61,11 @@ TEST_P(GpuNcclFailures, AnAbortFreesWhoeverWaitsForALostWorker) {
 }
 
 TEST_P(GpuNcclFailures, ATimeOutNamesTheCall) {
-  if (GetParam() == 1) {
-    GTEST_SKIP() << "needs a worker to wait for";
-  }
   std::atomic<int> told = 0;
+  const int timeout = stand_in::is_here() ? 4 : 15;  // the start may take some of it
   EXPECT_THROW(
       run_nccl(
-          GetParam(),
-          15,  // the start may take some of it
+          GetParam(), timeout,
           [&](Communicator& comm, NcclWorld&, Communicator&) {
             comm.barrier();  // connected
             if (comm.rank() == 1) {
@@ -76,7 +75,7 @@ TEST_P(GpuNcclFailures, ATimeOutNamesTheCall) {
               }
               throw Error(ErrorKind::Diverged, "late");
             }
-            const at::Tensor buffer = at::full({100001}, 1.0, floats_of(comm));
+            const at::Tensor buffer = on_gpu(comm, at::ones({100001}));
             try {
               comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient).wait();
               device::synchronize(device_of(comm.rank()));
@@ -86,12 +85,63 @@ TEST_P(GpuNcclFailures, ATimeOutNamesTheCall) {
               EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
               const std::string text = error.what();
               EXPECT_NE(text.find("all_reduce of 100001 Float"), text.npos) << text;
-              EXPECT_NE(text.find("waited 15 s"), text.npos) << text;
+              EXPECT_NE(text.find(formatted("waited {} s", timeout)), text.npos) << text;
               ++told;
               throw;
             }
           }),
       Error);
+}
+
+class GpuNcclErrors : public GpuNcclFailures {
+ protected:
+  void SetUp() override {
+    GpuNcclRanks::SetUp();
+    if (!stand_in::is_here()) {
+      GTEST_SKIP() << "only the stand-in for NCCL fails when it is told to";
+    }
+  }
+  // Runs the body and expects of the error that ends the world: its kind and text.
+  static void expect(ErrorKind kind, const std::string& text, const Body& body) {
+    try {
+      run_nccl(GetParam(), 20, body);
+      ADD_FAILURE() << "nothing failed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind) << error.what();
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, GpuNcclErrors, ::testing::Values(2, 4));
+
+TEST_P(GpuNcclErrors, ALostWorkerIsNoticedByWhoeverWatches) {
+  expect(
+      ErrorKind::PeerLost, "remote error of the stand-in",
+      [](Communicator& comm, NcclWorld&, Communicator& local) {
+        comm.barrier();
+        if (comm.rank() == 0) {
+          stand_in::fail("ncclCommGetAsyncError", 1);
+        }
+        local.barrier();
+        const Stopwatch watch;
+        while (watch.seconds() < 20) {
+          comm.check_peers();
+          std::this_thread::yield();
+        }
+      });
+}
+
+TEST_P(GpuNcclErrors, AFailedSplitEndsTheWorld) {
+  expect(
+      ErrorKind::PeerLost, formatted("split of {} workers", GetParam()),
+      [](Communicator& comm, NcclWorld&, Communicator& local) {
+        if (comm.rank() == 0) {
+          stand_in::fail("ncclCommSplit", 1);
+        }
+        local.barrier();
+        comm.split(0);
+        comm.barrier();  // with whoever failed
+      });
 }
 
 }  // namespace

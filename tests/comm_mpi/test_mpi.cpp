@@ -14,6 +14,7 @@
 #include "comm/meter.h"
 #include "comm/mpi/library.h"
 #include "comm/mpi/world.h"
+#include "comm/nccl_ranks.h"
 
 namespace abtrain::comm {
 namespace {
@@ -119,6 +120,36 @@ TEST(Mpi, CallNumbersMayWrap) {
     one.fill_(1);
     comm->all_reduce(one, ReduceOp::Sum, Purpose::Metrics).wait();
     ASSERT_EQ(one.item<std::int64_t>(), comm->size()) << round;
+  }
+}
+
+// Collectives begin once their buffers have arrived from the GPU, each in its turn, and results
+// are there for what the worker queues next.
+TEST(GpuMpi, BuffersOnAGpuAreStaged) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const auto comm = world->communicator();
+  const int n = comm->size();
+  const device::OwnStream stream(device_of(comm->rank()));
+  const auto filled = [&](std::int64_t numel, double value) {
+    return on_gpu(*comm, at::full({numel}, value, at::kFloat));
+  };
+  for (int round = 0; round < 20; ++round) {
+    const at::Tensor large = filled(300001, round + comm->rank());
+    const at::Tensor small = filled(7, 10 * round + comm->rank());
+    const at::Tensor parts = filled(3 * n, comm->rank());
+    const at::Tensor part = filled(3, -1);
+    Pending first = comm->all_reduce(large, ReduceOp::Sum, Purpose::Gradient);
+    Pending second = comm->all_reduce(small, ReduceOp::Max, Purpose::Gradient);
+    comm->reduce_scatter(part, parts, ReduceOp::Sum, Purpose::Sync).wait();
+    second.wait();
+    first.wait();
+    const at::Tensor seen = large.clone();
+    large.copy_(filled(300001, -1));
+    EXPECT_TRUE(seen.cpu().eq(n * round + n * (n - 1) / 2).all().item<bool>()) << round;
+    EXPECT_TRUE(small.cpu().eq(10 * round + n - 1).all().item<bool>()) << round;
+    EXPECT_TRUE(part.cpu().eq(n * (n - 1) / 2).all().item<bool>()) << round;
   }
 }
 

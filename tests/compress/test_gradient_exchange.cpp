@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "comm/meter.h"
+#include "comm/nccl_ranks.h"
 #include "comm/run_workers.h"
 
 namespace abtrain::compress {
@@ -217,6 +218,41 @@ TEST(GradientExchange, ServesNewBuffersAndNothing) {
     exchange.bind({}, at::zeros({0}), world);
     exchange.begin(2);
     exchange.finish(2);
+  });
+}
+
+// NCCL's collectives run on a stream of their own, behind what each worker has queued so far, and
+// the next step overwrites the gradients as soon as they are averaged.
+using GpuNcclExchange = comm::GpuNcclRanks;
+INSTANTIATE_TEST_SUITE_P(Ranks, GpuNcclExchange, ::testing::Values(2, 4));
+TEST_P(GpuNcclExchange, FollowsTheStreams) {
+  comm::run_nccl(GetParam(), 60, [](Communicator& nccl, comm::NcclWorld&, Communicator&) {
+    const int n = nccl.size();
+    const auto value = [](std::int64_t t, int layer, int rank) {
+      return static_cast<double>(100 * t + 10 * layer + rank);
+    };
+    const at::Tensor flat = on_gpu(nccl, at::zeros({4 * kLayer}));
+    ReducerOptions options = small_buckets();
+    options.dtype = at::kFloat;
+    GradientExchange exchange(options, 1);
+    exchange.bind(four_layers(), flat, nccl);
+    for (std::int64_t t = 0; t < 10; ++t) {
+      exchange.begin(t);
+      for (int i = 3; i >= 0; --i) {
+        const at::Tensor gradient = at::full({kLayer}, value(t, i, nccl.rank()), at::kFloat);
+        flat.narrow(0, i * kLayer, kLayer).copy_(on_gpu(nccl, gradient));
+        exchange.ready(static_cast<std::size_t>(i));
+      }
+      exchange.finish(t);
+      const at::Tensor averaged = flat.clone();
+      flat.copy_(on_gpu(nccl, at::full({4 * kLayer}, -1.0)));
+      const at::Tensor seen = averaged.cpu();
+      for (int i = 0; i < 4; ++i) {
+        const double mean = value(t, i, 0) + (n - 1) / 2.0;
+        EXPECT_TRUE(seen.narrow(0, i * kLayer, kLayer).eq(mean).all().item<bool>())
+            << t << " " << i;
+      }
+    }
   });
 }
 

@@ -12,6 +12,7 @@
 #include "data/data_files.h"
 #include "data/loader.h"
 #include "device/devices.h"
+#include "device/stream.h"
 
 namespace abtrain::data {
 namespace {
@@ -227,20 +228,28 @@ TEST_F(GpuDeviceLoader, EvaluationIsTheHosts) {
   }
 }
 
-// The host's loader writes page-locked memory and copies from it.
-TEST_F(GpuDeviceLoader, TheHostsLoaderFeedsAGpu) {
+// The host's loader copies batches ahead, on a stream of its own, into new tensors or those of a
+// captured step. Also run on the stand-in for GPUs.
+using GpuFedByHost = GpuDeviceLoader;
+TEST_F(GpuFedByHost, GetsTheSameBatches) {
   if (device::cuda_devices().empty()) {
     GTEST_SKIP() << "no CUDA device here";
   }
   const c10::Device gpu(c10::kCUDA, 0);
-  Loader host(set_.train, *augment_, *order_, 4, 2);
-  Loader fed(set_.train, *augment_, *order_, 4, 2, 0, gpu);
-  for (int i = 0; i < 10; ++i) {
-    const Batch wanted = next_of(host);
-    const Batch got = next_of(fed);
-    EXPECT_EQ(got.inputs.device(), gpu);
-    EXPECT_TRUE(at::equal(got.inputs.cpu(), wanted.inputs));
-    EXPECT_TRUE(at::equal(got.labels.cpu(), wanted.labels));
+  const device::OwnStream stream(gpu);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    Loader host(set_.train, *augment_, *order_, 4, 2);
+    Loader fed(set_.train, *augment_, *order_, 4, 2, 0, gpu, type);
+    Batch fixed;
+    for (int i = 0; i < 20; ++i) {
+      const Batch wanted = next_of(host);
+      Batch fresh;
+      Batch& got = i % 2 == 0 ? fixed : fresh;
+      fed.next(got);
+      EXPECT_EQ(got.inputs.device(), gpu);
+      EXPECT_TRUE(at::equal(got.inputs.cpu(), wanted.inputs.to(type))) << i;
+      EXPECT_TRUE(at::equal(got.labels.cpu(), wanted.labels)) << i;
+    }
   }
 }
 

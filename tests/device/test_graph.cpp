@@ -1,14 +1,18 @@
 #include "device/graph.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,6 +22,7 @@
 #include "device/generator.h"
 #include "device/span.h"
 #include "device/stream.h"
+#include "stand_in/stand_in.h"
 
 namespace abtrain::device {
 namespace {
@@ -169,6 +174,102 @@ TEST_F(GpuGraph, AFailedCaptureLeavesTheDeviceUsable) {
       kGpu, [&] { drawn(mask); }, {generator_}, turn_);
   graph.replay();
   EXPECT_GT(at::matmul(x, x).abs().sum().item<float>(), 0);
+}
+
+// Their bodies only copy, so they also run on the stand-in for GPUs.
+class GpuCapture : public GpuGraph {
+ protected:
+  void SetUp() override {
+    GpuGraph::SetUp();
+    from_ = at::ones({9}).to(kGpu);
+    to_ = at::zeros({9}).to(kGpu);
+  }
+  static double first_of(const at::Tensor& tensor) {
+    return tensor.cpu()[0].item<double>();
+  }
+  // Checks that copies work, by themselves and captured.
+  void expect_usable(double value) {
+    from_.copy_(at::full({9}, value));
+    to_.copy_(from_);
+    EXPECT_EQ(first_of(to_), value);
+    Graph graph = Graph::capture(kGpu, copies(), {generator_}, turn_);
+    from_.copy_(at::full({9}, value + 1));
+    EXPECT_EQ(first_of(to_), value);  // a capture does nothing
+    graph.replay();
+    EXPECT_EQ(first_of(to_), value + 1);
+  }
+  std::function<void()> copies() {
+    return [this] {
+      const at::Tensor between = at::empty_like(to_);
+      between.copy_(from_);
+      to_.copy_(between);
+    };
+  }
+
+  at::Tensor from_;
+  at::Tensor to_;
+};
+
+TEST_F(GpuCapture, IsReplayedOnWhatItsTensorsHoldThen) {
+  expect_usable(2);
+  expect_usable(5);
+}
+
+TEST_F(GpuCapture, RecoversFromEveryError) {
+  const auto waits = [this] {
+    copies()();
+    to_.cpu();
+  };
+  const auto throws = [this] {
+    copies()();
+    throw std::runtime_error("for another reason");
+  };
+  // With memory of its own, and with that of a graph which goes on working.
+  Graph none;
+  Graph earlier = Graph::capture(kGpu, copies(), {generator_}, turn_);
+  const auto expect_failure = [&](const std::function<void()>& body, const char* call) {
+    for (Graph* before : {&none, &earlier}) {
+      if (call != nullptr) {
+        stand_in::fail(call, 1);
+      }
+      EXPECT_THROW(Graph::capture(kGpu, body, {generator_}, turn_, *before), CaptureFailed);
+      expect_usable(3);
+      Graph later = Graph::capture(kGpu, copies(), {generator_}, turn_, earlier);
+      for (Graph* each : {&earlier, &later, &earlier}) {
+        to_.copy_(at::zeros({9}));
+        from_.copy_(at::full({9}, 8.0));
+        each->replay();
+        EXPECT_EQ(first_of(to_), 8);
+      }
+    }
+  };
+  expect_failure(waits, nullptr);
+  expect_failure(throws, nullptr);
+  for (const char* call :
+       {"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiateWithFlags"}) {
+    if (stand_in::is_here()) {
+      expect_failure(copies(), call);
+    }
+  }
+}
+
+// More than LibTorch's pool has streams.
+TEST_F(GpuCapture, FortyWorkersCaptureWhileOthersReplay) {
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < 40; ++i) {
+    workers.emplace_back([this, i] {
+      const OwnStream stream(kGpu);
+      const at::Tensor from = at::full({1000}, i).to(kGpu);
+      const at::Tensor to = at::zeros({1000}, at::kLong).to(kGpu);
+      Graph graph = Graph::capture(
+          kGpu, [&] { at::Tensor(to).copy_(from); }, {}, turn_);
+      for (int k = 0; k < 5; ++k) {
+        graph.replay();
+        EXPECT_EQ(first_of(to), i);
+        at::Tensor(from).copy_(at::full({1000}, i));
+      }
+    });
+  }
 }
 
 TEST_F(GpuGraph, SpansEndWithTheWork) {

@@ -15,9 +15,11 @@
 namespace abtrain::ops {
 namespace {
 
+// More rows than a panel has are handled in panels, as on a GPU.
 at::Tensor orthonormal(const at::Tensor& rows) {
   const at::Tensor flat = rows.contiguous().clone().reshape({-1});
-  gram_schmidt(flat, {{0, rows.size(0), rows.size(1)}});
+  const std::vector<RowSet> sets = {{0, rows.size(0), rows.size(1)}};
+  rows.size(0) > kGramPanel ? gram_schmidt_in_panels(flat, sets) : gram_schmidt(flat, sets);
   return flat.view(rows.sizes());
 }
 
@@ -35,7 +37,10 @@ TEST(GramSchmidt, SpansWhatTheRowsDid) {
         {4, 4},
         {3, 127},
         {4, 128},
-        {7, 1001}}) {
+        {7, 1001},
+        {9, 500},
+        {20, 20},
+        {40, 1001}}) {
     const at::Tensor in = randn(rows, length, 1);
     const at::Tensor out = orthonormal(in);
     check_orthonormal(out);
@@ -57,9 +62,24 @@ TEST(GramSchmidt, HoldsWhereRowsAreNearlyDependent) {
   in = randn(1, 500, 1).expand({4, 500}).contiguous();
   in.add_(randn(4, 500, 2), 1e-5);
   check_orthonormal(orthonormal(in));
+  in = randn(1, 500, 1).expand({30, 500}).contiguous();
+  in.add_(randn(30, 500, 2), 1e-5);
+  check_orthonormal(orthonormal(in));
 }
 
 TEST(GramSchmidt, FindsADirectionForRowsThatDepend) {
+  // In several panels: of rank 3, of zeros, and with an odd row in the last one.
+  check_orthonormal(orthonormal(at::matmul(randn(30, 3, 1), randn(3, 50, 2))));
+  check_orthonormal(orthonormal(at::matmul(randn(30, 3, 1), randn(3, 30, 2))));
+  at::Tensor narrow = at::zeros({16, 1000});  // few columns hold anything
+  narrow.narrow(1, 0, 4).copy_(randn(16, 4, 3));
+  check_orthonormal(orthonormal(narrow));
+  EXPECT_TRUE(orthonormal(at::zeros({20, 20})).equal(at::eye(20)));
+  check_orthonormal(orthonormal(at::zeros({20, 40})));
+  at::Tensor late = randn(20, 40, 4);
+  late[18][7] = std::numeric_limits<float>::quiet_NaN();
+  late[19][0] = std::numeric_limits<float>::infinity();
+  check_orthonormal(orthonormal(late));
   check_orthonormal(orthonormal(at::zeros({3, 40})));
   EXPECT_TRUE(orthonormal(at::zeros({3, 3})).equal(at::eye(3)));
   const at::Tensor row = randn(1, 40, 3);
@@ -109,6 +129,11 @@ TEST(GpuGramSchmidt, EqualsTheCpuToTheBit) {
   for (std::int64_t i = 0; i < 200; ++i) {
     sets.push_back({i * 1000, 1 + i % 4, 4 + i});
   }
+  // Several panels: nearly the same.
+  const at::Tensor rows = randn(30, 500, 8);
+  const at::Tensor on_gpu = rows.to(at::Device(at::kCUDA, 0)).reshape({-1});
+  gram_schmidt(on_gpu, {{0, 30, 500}});
+  EXPECT_TRUE(on_gpu.cpu().view({30, 500}).allclose(orthonormal(rows), 0, 1e-5));
   const at::Tensor flat = randn(1, 200000, 7).reshape({-1});
   flat.narrow(0, 8000, 2000).zero_();
   const at::Tensor gpu = flat.to(at::Device(at::kCUDA, 0));

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "device/side_stream.h"
 
 namespace abtrain::comm {
 
@@ -45,12 +47,9 @@ class MpiCommunicator : public Communicator {
   }
 
   Pending start(Call call) override {
-    // Buffers on a GPU are received elsewhere, and copied in the end.
     const at::Tensor result = call.out;
     if (result.is_cuda()) {
-      const bool in_place = !call.in.defined();
-      call.out = in_place ? result.cpu() : at::empty_like(result, at::kCPU);
-      call.in = in_place ? at::Tensor() : call.in.cpu();
+      move_to_host(call);
     }
     const auto job = world_->post(group_, std::move(call));
     return Pending(
@@ -58,15 +57,36 @@ class MpiCommunicator : public Communicator {
           world->wait(*job);
           if (result.is_cuda()) {
             const at::NoGradGuard no_grad;
-            result.copy_(job->call.out);
+            result.copy_(job->call.out, /*non_blocking=*/true);
           }
         },
         [world = world_](const std::exception_ptr& error) { world->abort(error); });
   }
 
  private:
+  // Buffers on a GPU are sent and received as copies in page-locked memory. Nobody waits here:
+  // the world's thread begins once the copy has arrived.
+  void move_to_host(Call& call) {
+    const auto on_host = [](const at::Tensor& like) {
+      return at::empty_like(like, like.options().device(at::kCPU).pinned_memory(true));
+    };
+    const at::Tensor from = call.source();
+    const at::Tensor copy = on_host(from);
+    if (!copies_) {
+      copies_.emplace(from.device());
+    }
+    call.ready = copies_->start([&] {
+      const at::NoGradGuard no_grad;
+      device::keep_for_current_stream(from);
+      at::Tensor(copy).copy_(from, /*non_blocking=*/true);
+    });
+    call.out = call.in.defined() ? on_host(call.out) : copy;
+    call.in = call.in.defined() ? copy : at::Tensor();
+  }
+
   std::shared_ptr<MpiWorld> world_;
   std::shared_ptr<MpiGroup> group_;
+  std::optional<device::SideStream> copies_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Workers that are processes, joined by MPI, with buffers on the CPU (those on
-// a GPU are copied to the host and back).
+// a GPU are copied to page-locked memory on a stream of their own, and back).
 //
 // In each process one thread makes all MPI calls: it advances every open
 // collective while the worker computes. Collectives are made of point-to-point

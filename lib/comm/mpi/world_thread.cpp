@@ -168,6 +168,9 @@ bool MpiWorld::advance() {
       continue;
     }
     if (!job->collective) {
+      if (!job->call.ready.is_reached()) {
+        break;  // collectives begin in order, so none of the later ones has begun
+      }
       job->collective = std::make_unique<MpiCollective>(*job->group, job->call);
     }
     moved |= job->collective->advance();

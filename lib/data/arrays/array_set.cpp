@@ -329,12 +329,12 @@ Examples further_examples(
   return set.norm.mean.defined() ? as_floats(all, options.pool) : all;
 }
 
-Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices, bool page_locked) {
+Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices) {
   const auto* places = rows.places.const_data_ptr<std::int64_t>();
   const auto taken = [&](const at::Tensor& all, at::ScalarType type) {
     std::vector<std::int64_t> sizes = all.sizes().vec();
     sizes[0] = std::ssize(indices);
-    at::Tensor out = at::empty(sizes, at::TensorOptions(type).pinned_memory(page_locked));
+    at::Tensor out = at::empty(sizes, type);
     for (std::int64_t i = 0; i < sizes[0]; ++i) {
       out[i].copy_(all[places[indices[static_cast<std::size_t>(i)]]]);
     }

@@ -30,7 +30,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
 Examples further_examples(
     const at::Tensor& x, const std::string& path, const Dataset& set, const DataOptions& options);
 
-// B x T tokens and their labels. `page_locked`: as for Augment::training().
-Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices, bool page_locked);
+// B x T tokens and their labels.
+Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices);
 
 }  // namespace abtrain::data

@@ -138,7 +138,7 @@ Norm channel_norm(const Dataset& dataset) {
 
 Batch augment_values(
     const FloatImages& images, const Norm& norm, std::span<const std::int64_t> indices,
-    const ops::Augmentation& how, bool page_locked) {
+    const ops::Augmentation& how) {
   const at::Tensor& values = images.values;
   const Size size{values.size(1), values.size(2), values.size(3)};
   const std::int64_t numel = size.channels * size.area();
@@ -147,8 +147,7 @@ Batch augment_values(
           norm.std.sizes() == norm.mean.sizes(),
       "images of {} have no mean and deviation for each pixel", values.sizes());
   Batch batch = empty_batch(
-      static_cast<std::int64_t>(indices.size()), size.channels, size.height, size.width,
-      at::TensorOptions(at::kFloat).pinned_memory(page_locked));
+      static_cast<std::int64_t>(indices.size()), size.channels, size.height, size.width);
   const auto* places = images.places.const_data_ptr<std::int64_t>();
   const auto* from_labels = images.labels.const_data_ptr<std::int64_t>();
   const auto* mean = norm.mean.const_data_ptr<float>();

@@ -32,6 +32,6 @@ Norm channel_norm(const Dataset& dataset);
 // Does what ops::augment_images does with bytes, from the same random numbers.
 Batch augment_values(
     const FloatImages& images, const Norm& norm, std::span<const std::int64_t> indices,
-    const ops::Augmentation& how, bool page_locked);
+    const ops::Augmentation& how);
 
 }  // namespace abtrain::data

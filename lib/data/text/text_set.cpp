@@ -67,13 +67,9 @@ Dataset open_text(const DataOptions& options, const std::string& path, Log* log)
 }
 
 Batch text_batch(
-    const TextWindows& windows, std::span<const std::int64_t> indices, std::int64_t context,
-    bool page_locked) {
+    const TextWindows& windows, std::span<const std::int64_t> indices, std::int64_t context) {
   const auto count = static_cast<std::int64_t>(indices.size());
-  const auto made = [&] {
-    return at::empty({count, context}, at::TensorOptions(at::kLong).pinned_memory(page_locked));
-  };
-  Batch batch{made(), made()};
+  Batch batch{at::empty({count, context}, at::kLong), at::empty({count, context}, at::kLong)};
   auto* inputs = batch.inputs.data_ptr<std::int64_t>();
   auto* labels = batch.labels.data_ptr<std::int64_t>();
   const auto* places = windows.places.const_data_ptr<std::int64_t>();

@@ -21,10 +21,8 @@ Dataset open_text(const DataOptions& options, const std::string& path, Log* log)
 TextWindows windows_of(
     std::shared_ptr<const Tokens> text, std::int64_t begin, std::int64_t end, std::int64_t context);
 
-// B x context tokens and as many labels, both int64. `page_locked`: as for
-// Augment::training().
+// B x context tokens and as many labels, both int64.
 Batch text_batch(
-    const TextWindows& windows, std::span<const std::int64_t> indices, std::int64_t context,
-    bool page_locked);
+    const TextWindows& windows, std::span<const std::int64_t> indices, std::int64_t context);
 
 }  // namespace abtrain::data

@@ -50,8 +50,8 @@ class Captured {
  public:
   Captured(
       c10::Device device, const std::function<void()>& body, const Generators& generators,
-      CaptureTurn& turn)
-      : device_(device), turn_(turn) {
+      CaptureTurn& turn, c10::MempoolId_t pool)
+      : device_(device), turn_(turn), pool_(pool) {
     const c10::cuda::CUDAGuard guard(device_);
     // Other workers' streams may write the generators' state on the device, so
     // nothing that is still queued here may use that memory.
@@ -97,7 +97,6 @@ class Captured {
   std::exception_ptr record(const std::function<void()>& body, const Generators& generators) {
     const std::exception_ptr before = attempt([&] {
       graph_ = std::make_unique<at::cuda::CUDAGraph>();
-      pool_ = at::cuda::graph_pool_handle();
       for (const at::Generator& generator : generators) {
         graph_->register_generator_state(generator);
       }
@@ -131,12 +130,14 @@ class Captured {
     }
     // A capture that has ended has a pool, which the graph releases itself.
     if (attempt([&] { static_cast<void>(graph_->pool()); })) {
-      // Errors are ignored, so that the next steps are tried as well.
+      // Of each allocator, only what the capture has begun: the pool may be shared.
       at::HostAllocator* host = at::getHostAllocator(at::kCUDA);
-      attempt([&] { allocator::endAllocateToPool(device_.index(), pool_); });
-      attempt([&] { host->end_allocate_to_pool(pool_); });
-      attempt([&] { allocator::releasePool(device_.index(), pool_); });
-      attempt([&] { host->release_pool(pool_); });
+      if (!attempt([&] { allocator::endAllocateToPool(device_.index(), pool_); })) {
+        attempt([&] { allocator::releasePool(device_.index(), pool_); });
+      }
+      if (!attempt([&] { host->end_allocate_to_pool(pool_); })) {
+        attempt([&] { host->release_pool(pool_); });
+      }
     }
     graph_.reset();
     static_cast<void>(cudaGetLastError());
@@ -155,7 +156,7 @@ class Captured {
 
   c10::Device device_;
   CaptureTurn& turn_;
-  c10::MempoolId_t pool_{0, 0};
+  c10::MempoolId_t pool_;
   std::unique_ptr<at::cuda::CUDAGraph> graph_;
 };
 
@@ -163,13 +164,13 @@ class Captured {
 
 Graph Graph::capture(
     c10::Device device, const std::function<void()>& body,
-    const std::vector<at::Generator>& generators, CaptureTurn& turn) {
+    const std::vector<at::Generator>& generators, CaptureTurn& turn, const Graph& before) {
   Graph graph;
   graph.replay_ = body;
   if (device.is_cuda()) {
-    graph.replay_ = [captured = std::make_shared<Captured>(device, body, generators, turn)] {
-      captured->replay();
-    };
+    graph.memory_ = before ? before.memory_ : at::cuda::graph_pool_handle();
+    graph.replay_ = [captured = std::make_shared<Captured>(
+                         device, body, generators, turn, graph.memory_)] { captured->replay(); };
   }
   return graph;
 }

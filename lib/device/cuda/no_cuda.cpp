@@ -27,8 +27,8 @@ at::Generator make_generator(c10::Device) {
 }
 
 Graph Graph::capture(
-    c10::Device, const std::function<void()>& body, const std::vector<at::Generator>&,
-    CaptureTurn&) {
+    c10::Device, const std::function<void()>& body, const std::vector<at::Generator>&, CaptureTurn&,
+    const Graph&) {
   Graph graph;
   graph.replay_ = body;
   return graph;
