@@ -35,7 +35,11 @@ for program in "$tree/abtrain" "$tree"/bench/bench_* "${floors[@]/#/$tree/tests/
     strip -o "$folder.new/bin/$(basename "$program")" "$program"
   fi
 done
-check_libraries "$folder.new"/bin/*
+# One copy of the code that the programs have in common.
+for library in "$tree"/lib/*/libabtrain_*.so "$tree"/kernels/libabtrain_*.so; do
+  strip --strip-unneeded -o "$folder.new/lib/$(basename "$library")" "$library"
+done
+check_libraries "$folder.new"/bin/* "$folder.new"/lib/*.so
 
 cp bench/*.py "$folder.new/bench/"
 cp -r "$tree/lib/abtrain" "$folder.new/lib/"

@@ -55,11 +55,20 @@ Sets outer(const char* every) {
           "reducer.dtype=bf16"};
 }
 
-Sets muloco(const RunOptions& o) {
+Sets ddp_muon(const RunOptions& o) {
+  return joined({ddp(o), muon(o)});
+}
+
+// Changes in two bits; `inside` is the optimizer of each worker.
+Sets two_bits(const Sets& inside) {
   return joined(
       {outer("20"),
-       muon(o),
+       inside,
        {"method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"}});
+}
+
+Sets muloco(const RunOptions& o) {
+  return two_bits(muon(o));
 }
 
 Sets sparseloco(const RunOptions& o) {
@@ -88,10 +97,7 @@ Sets ab_recipe(const RunOptions& o) {
 const std::vector<RivalSketch>& rival_sketches() {
   static const std::vector<RivalSketch> all = {
       {"ddp", "the large network, all gradients averaged, as configured", ddp},
-      {"ddp_muon", "the large network, all gradients averaged, with Muon",
-       [](const RunOptions& o) {
-         return joined({ddp(o), muon(o)});
-       }},
+      {"ddp_muon", "the large network, all gradients averaged, with Muon", ddp_muon},
       {"powersgd",
        "the large network, gradients as products of rank 4, the optimizer as "
        "configured",
@@ -121,13 +127,18 @@ const std::vector<RivalSketch>& rival_sketches() {
        "ranks annealed, 2 bits",
        ab_recipe},
       {"small_ddp",
+       "a dense network of AB-training's size, all gradients averaged, as "
+       "configured",
+       ddp, RivalSketch::Kind::Small},
+      {"small_ddp_muon",
        "a dense network of AB-training's size, all gradients averaged, with "
        "Muon",
-       [](const RunOptions& o) {
-         return joined({ddp(o), muon(o)});
-       },
-       RivalSketch::Kind::Small},
+       ddp_muon, RivalSketch::Kind::Small},
       {"small_powersgd",
+       "a dense network of AB-training's size, gradients as products of rank "
+       "4, the optimizer as configured",
+       powersgd, RivalSketch::Kind::Small},
+      {"small_powersgd_muon",
        "a dense network of AB-training's size, gradients as products of rank "
        "4, with Muon",
        [](const RunOptions& o) {
@@ -138,6 +149,13 @@ const std::vector<RivalSketch>& rival_sketches() {
        "a dense network of AB-training's size, Muon on each worker, changes in "
        "2 bits",
        muloco, RivalSketch::Kind::Small},
+      {"small_diloco_2bit",
+       "a dense network of AB-training's size, AdamW on each worker, changes "
+       "in 2 bits",
+       [](const RunOptions& o) {
+         return two_bits(adamw(o));
+       },
+       RivalSketch::Kind::Small},
   };
   return all;
 }

@@ -53,10 +53,11 @@ TEST_F(Rivals, SmallNetworksHaveTheSizeOfAbTraining) {
   EXPECT_EQ(
       names(list), (std::vector<std::string>{
                        "ddp", "ddp_muon", "powersgd", "muloco_2bit", "sparseloco", "ab",
-                       "ab_recipe", "small_ddp", "small_powersgd", "small_muloco_2bit"}));
+                       "ab_recipe", "small_ddp", "small_ddp_muon", "small_powersgd",
+                       "small_powersgd_muon", "small_muloco_2bit", "small_diloco_2bit"}));
   // 784 x 256 + 256 x 256 + 256 x 10 and biases, six times fewer.
   EXPECT_NEAR(static_cast<double>(list.parameters), 269322.0 / 6, 600);
-  for (const char* name : {"small_ddp", "small_muloco_2bit"}) {
+  for (const char* name : {"small_ddp", "small_muloco_2bit", "small_diloco_2bit"}) {
     const auto& o = find(list, name).options;
     const double h = std::floor(256 * o.model.width);
     const double stored = 784 * h + h * h + 10 * h + 2 * h + 10;
@@ -85,6 +86,7 @@ TEST_F(Rivals, WarmUpsBecomeSharesAndSettingsAreEqualInNumber) {
 TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
   RivalList list = this->list(kConfig, {}, {"optimizer.name=muon"});
   EXPECT_EQ(reason(list, "ddp_muon"), "is the same as ddp here");
+  EXPECT_EQ(reason(list, "small_ddp_muon"), "is the same as small_ddp here");
   list = this->list(kConfig, {.ratio = 4}, {"method.name=ddp"});
   EXPECT_NE(reason(list, "ab").find("ab_recipe"), std::string::npos);
   EXPECT_NEAR(static_cast<double>(list.parameters), 269322.0 / 4, 600);
