@@ -62,9 +62,7 @@ Sets ddp_muon(const RunOptions& o) {
 // Changes in two bits; `inside` is the optimizer of each worker.
 Sets two_bits(const Sets& inside) {
   return joined(
-      {outer("20"),
-       inside,
-       {"method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"}});
+      {outer("20"), inside, {"method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"}});
 }
 
 Sets muloco(const RunOptions& o) {
@@ -152,10 +150,7 @@ const std::vector<RivalSketch>& rival_sketches() {
       {"small_diloco_2bit",
        "a dense network of AB-training's size, AdamW on each worker, changes "
        "in 2 bits",
-       [](const RunOptions& o) {
-         return two_bits(adamw(o));
-       },
-       RivalSketch::Kind::Small},
+       [](const RunOptions& o) { return two_bits(adamw(o)); }, RivalSketch::Kind::Small},
   };
   return all;
 }
