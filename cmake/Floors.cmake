@@ -1,5 +1,5 @@
 # abtrain_floor(NAME LEVEL [TORCH] [COLD] [HOT] [USES floor...] [LINKS target...])
-# Each folder of lib/ is a floor: a library of the .cpp files in it and in its
+# Each folder of lib/ is a floor: a static library of the .cpp files in it and in its
 # subfolders, which may use only floors of a lower level. An optional part (cuda,
 # nccl, plotly) is a subfolder of that name, or a file such as plotly.cpp. Where
 # the part is absent, the stub no_<part>.cpp beside it is compiled instead.
@@ -82,7 +82,7 @@ function(abtrain_floor name level)
   abtrain_choose_forms(headers)
   set(target abtrain_${name})
   if(sources)
-    add_library(${target} ${sources})  # static, unless BUILD_SHARED_LIBS is set
+    add_library(${target} STATIC ${sources})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE abtrain::flags)
   else()

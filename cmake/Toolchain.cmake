@@ -54,11 +54,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 add_library(abtrain_flags INTERFACE)
 add_library(abtrain::flags ALIAS abtrain_flags)
-if(BUILD_SHARED_LIBS)
-  # Calls within a library stay there, and may be inlined.
-  target_compile_options(abtrain_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
-endif()
 target_compile_options(abtrain_flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-Woverloaded-virtual;${ABTRAIN_STRICT}>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>"

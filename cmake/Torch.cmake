@@ -97,7 +97,4 @@ if(ABTRAIN_WITH_CUDA)
 endif()
 if(ABTRAIN_STATIC)
   list(TRANSFORM ABTRAIN_TORCH_FOLDERS PREPEND "$ORIGIN/../../" OUTPUT_VARIABLE CMAKE_INSTALL_RPATH)
-  if(BUILD_SHARED_LIBS)  # a folder of programs beside one of the floors' libraries
-    list(APPEND CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
-  endif()
 endif()
