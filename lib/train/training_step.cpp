@@ -218,25 +218,29 @@ void TrainingStep::prepare(std::int64_t t) {
     release();
     layout_ = in_.method.layout();
     steps_ = 0;
-    take_trial();
+    timed_.reset();
+    trial_.clear();
+    told_seconds_ = 0;
   }
   if (!captures_) {
     return;
   }
   const std::int64_t step = steps_++ - kEagerSteps;
-  const std::int64_t trial = compares_forms() ? kTrialSteps : 0;
-  // The first replay is not timed: it also brings the graph to the device.
-  const std::int64_t first_timed = trial + 1;
-  if (step == trial) {
+  const bool compares = compares_forms();
+  if (step == (compares ? kTrialSteps : 0) && is_worth_capturing(t)) {
     eager_seconds_ = take_trial();
-    if (is_worth_capturing(t)) {
-      capture(t);
-    }
-  } else if (pass_graph_ && step == first_timed + trial && take_trial() >= eager_seconds_) {
+    capture(t);
+  }
+  if (!compares) {
+    return;
+  }
+  // The first replay is not timed: it also brings the graph to the device.
+  constexpr std::int64_t kFirst = kTrialSteps + 1;
+  if (pass_graph_ && step == kFirst + kTrialSteps && take_trial() >= eager_seconds_) {
     release();
   }
-  const bool eager = step >= 0 && step < trial;
-  if (eager || (pass_graph_ && step >= first_timed && step < first_timed + trial)) {
+  const bool eager = step >= 0 && step < kTrialSteps;
+  if (eager || (pass_graph_ && step >= kFirst && step < kFirst + kTrialSteps)) {
     timed_.emplace(in_.inputs.device);
   }
 }
@@ -251,7 +255,6 @@ bool TrainingStep::compares_forms() const {
 // Seconds of the steps timed since the last call.
 double TrainingStep::take_trial() {
   double seconds = 0;
-  timed_.reset();
   for (const device::Span& span : std::exchange(trial_, {})) {
     seconds += *span.seconds(true);
   }

@@ -193,6 +193,22 @@ TEST(TrainingStep, KeepsTheFasterForm) {
   }
 }
 
+// Where graphs were asked for, nothing is timed, and they stay.
+TEST(TrainingStep, GraphsThatWereAskedForStay) {
+  config::RunOptions o = phases({"", "ddp", 2, {}, 1, "adamw", 1, kFp32});
+  o.train.cuda_graphs = true;
+  Captures captures;
+  TrainHooks hooks = captures.hooks();
+  std::atomic<std::int64_t> captured_steps = 0;
+  hooks.seconds_of_step = [&](bool captured) {
+    captured_steps += captured ? 1 : 0;
+    return 1.0;
+  };
+  train_with(o, testing::toy_dataset(), hooks);
+  EXPECT_EQ(captures.of(0), std::set<std::int64_t>{3});
+  EXPECT_EQ(captured_steps, 2 * 187);  // of 190
+}
+
 // One worker's captures fail, its steps do not.
 TEST(TrainingStep, AFailedCaptureGoesOnWithout) {
   const config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, kFp32});
