@@ -126,7 +126,7 @@ TEST_P(GpuNccl, GathersAndBroadcasts) {
 TEST_P(GpuNccl, CollectivesFollowTheStreams) {
   const int n = GetParam();
   run_nccl(n, kNcclTimeout, [n](Communicator& comm, NcclWorld&, Communicator&) {
-    for (const std::int64_t numel : {1, 4097, 300001}) {
+    for (const std::int64_t numel : {1, 4097, 3000001}) {
       for (int round = 0; round < 20; ++round) {
         const at::Tensor buffer = on_gpu(comm, at::full({numel}, round + comm.rank(), at::kFloat));
         comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient).wait();

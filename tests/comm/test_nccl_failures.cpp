@@ -69,7 +69,7 @@ TEST_P(GpuNcclFailures, ATimeOutNamesTheCall) {
           [&](Communicator& comm, NcclWorld&, Communicator&) {
             comm.barrier();  // connected
             if (comm.rank() == 1) {
-              while (told == 0) {
+              while (told < GetParam() - 1) {  // all others
                 comm.check_peers();
                 std::this_thread::yield();
               }
@@ -93,7 +93,7 @@ TEST_P(GpuNcclFailures, ATimeOutNamesTheCall) {
       Error);
 }
 
-class GpuNcclErrors : public GpuNcclFailures {
+class GpuNcclErrors : public GpuNcclRanks {
  protected:
   void SetUp() override {
     GpuNcclRanks::SetUp();

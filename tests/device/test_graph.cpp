@@ -268,8 +268,8 @@ TEST_F(GpuCapture, FortyWorkersCaptureWhileOthersReplay) {
           kGpu, [&] { at::Tensor(to).copy_(from); }, {}, turn_);
       for (int k = 0; k < 5; ++k) {
         graph.replay();
-        EXPECT_EQ(first_of(to), i);
-        at::Tensor(from).copy_(at::full({1000}, i));
+        EXPECT_EQ(first_of(to), i + k);
+        at::Tensor(from).copy_(at::full({1000}, i + k + 1));
       }
     });
   }

@@ -4,11 +4,10 @@
 // test checks must be computed on the CPU and copied.
 //
 // Loaded with LD_PRELOAD, it lets LibTorch's streams, events, allocator and graphs and our code
-// above them run as they are. ABTRAIN_STAND_IN_GPUS is the number of devices (4).
+// above them run as they are.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -32,6 +31,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Work = std::function<void()>;
 
+constexpr int kDevices = 4;
+
 struct Graph {
   std::vector<Work> works;
 };
@@ -54,14 +55,6 @@ cudaError_t result(cudaError_t error) {
     last_error = error;
   }
   return error;
-}
-
-int device_count() {
-  static const int count = [] {
-    const char* text = std::getenv("ABTRAIN_STAND_IN_GPUS");
-    return text != nullptr ? std::atoi(text) : 4;
-  }();
-  return count;
 }
 
 class Stream {
@@ -308,7 +301,7 @@ void abtrain_stand_in_fail(const char* call, int times) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = device_count();
+  *count = kDevices;
   return cudaSuccess;
 }
 
@@ -318,7 +311,7 @@ cudaError_t cudaGetDevice(int* device) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= device_count()) {
+  if (device < 0 || device >= kDevices) {
     return result(cudaErrorInvalidDevice);
   }
   current_device = device;
