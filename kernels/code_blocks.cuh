@@ -43,6 +43,11 @@ __device__ inline TwoBytes pack_eight(const unsigned (&codes)[kEight]) {
   return bytes;
 }
 
+// Writes this thread's eight lanes of a tree in shared memory.
+__device__ inline void write_lanes(float* tree, const float (&x)[kEight]) {
+  store_first(tree + kEight * threadIdx.x, kEight, true, x);
+}
+
 // Adds the upper half of `lanes` to the lower half until one lane is left, and
 // does the same with the `more` lanes of another tree. The sums are then in the
 // first lanes. All threads of the block must call it, after writing their
@@ -64,6 +69,7 @@ __device__ inline void add_pairs(
     const float* parts, std::int64_t first, std::int64_t end, float* tree) {
   const auto t = static_cast<int>(threadIdx.x);
   float sums[2] = {};
+#pragma unroll 8  // reads ahead
   for (std::int64_t b = first + t; b < end; b += kTensorLanes) {
     sums[0] += parts[2 * b];
     sums[1] += parts[2 * b + 1];

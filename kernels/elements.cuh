@@ -88,17 +88,29 @@ __device__ void store_first(T* to, std::int64_t count, bool wide, const T (&x)[k
 }
 
 // Combines the lanes of the upper half with those of the lower half, by
-// combine(to, from) for their places, until one is left. All threads of the
-// block must call it, after writing their lanes.
+// combine(to, from) for their places, until one is left. `lanes` and the number
+// of threads are powers of two, or there are at least as many threads as lanes.
+// All threads of the block must call it, after writing their lanes.
 template <class Combine>
 __device__ void combine_by_halves(int lanes, const Combine& combine) {
+  const auto t = static_cast<int>(threadIdx.x);
+  const auto threads = static_cast<int>(blockDim.x);
   __syncthreads();
   for (int half = lanes / 2; half > 0; half /= 2) {
-    for (int i = static_cast<int>(threadIdx.x); i < half; i += static_cast<int>(blockDim.x)) {
+    for (int i = t; i < half; i += threads) {
       combine(i, i + half);
     }
-    __syncthreads();
+    // As long as a half has a lane for every thread, a thread combines what it has
+    // combined before; in the end, only the first warp has lanes.
+    if (half > kWarp) {
+      if (half <= threads) {
+        __syncthreads();
+      }
+    } else {
+      sync_warp();
+    }
   }
+  __syncthreads();
 }
 
 // The first of these statuses of launches that is an error, else 0.

@@ -45,6 +45,12 @@ __device__ inline void wait_for_copies() {
   __pipeline_wait_prior(0);
 }
 
+// Threads of one warp, which wait for one another at less cost than those of a block.
+constexpr int kWarp = 32;
+__device__ inline void sync_warp() {
+  __syncwarp();
+}
+
 // Adds 1 to a counter in shared memory, whatever other threads add to it.
 __device__ inline void increment(std::uint32_t* counter) {
   atomicAdd(counter, 1u);

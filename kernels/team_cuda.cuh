@@ -55,12 +55,14 @@ class CudaTeam {
   __device__ SumAndCount sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
     auto& shared = *reinterpret_cast<Shared*>(shared_memory());
     const auto t = static_cast<int>(threadIdx.x);
+    float own[kEight];
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
-      shared.lanes[kEight * t + k] = lane(0, 1, k);
+      own[k] = lane(0, 1, k);
     }
+    write_lanes(shared.lanes, own);
     int count = 0;
-    for_units(block, [&](int, int own) { count += part(own); });
+    for_units(block, [&](int, int unit) { count += part(unit); });
     shared.counts[t] = count;
     add_by_halves(shared.lanes, kLanes, shared.counts, kThreads);
     return {shared.lanes[0], shared.counts[0]};

@@ -21,14 +21,21 @@ __global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes jo
   const bool largest = job.statistic == Statistic::Largest;
   auto* const first = reinterpret_cast<float*>(shared_memory());
   float* const last = first + (values - 1) * kLanes;
+  const auto write = [&](float* tree, auto lane) {
+    float lanes[kEight];
 #pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    const float low = ::fabsf(x[0][k]);
-    const float high = ::fabsf(x[1][k]);
-    if (values == 2) {
-      first[kEight * t + k] = ::fmaf(x[1][k], x[1][k], x[0][k] * x[0][k]);
+    for (int k = 0; k < kEight; ++k) {
+      lanes[k] = lane(x[0][k], x[1][k]);
     }
-    last[kEight * t + k] = largest ? larger(low, high) : low + high;
+    write_lanes(tree, lanes);
+  };
+  if (values == 2) {
+    write(first, [](float low, float high) { return ::fmaf(high, high, low * low); });
+  }
+  if (largest) {
+    write(last, [](float low, float high) { return larger(::fabsf(low), ::fabsf(high)); });
+  } else {
+    write(last, [](float low, float high) { return ::fabsf(low) + ::fabsf(high); });
   }
   if (largest) {
     keep_largest(last, kLanes);
@@ -52,6 +59,7 @@ __global__ void __launch_bounds__(kTensorLanes) tensor_magnitudes(const Magnitud
   float* const last = first + (values - 1) * kTensorLanes;
   for (int i = 0; i < values; ++i) {
     float value = 0;
+#pragma unroll 8  // reads ahead
     for (std::int64_t b = job.firsts[tensor] + t; b < job.firsts[tensor + 1]; b += kTensorLanes) {
       const float part = job.parts[values * b + i];
       value = largest ? larger(value, part) : value + part;

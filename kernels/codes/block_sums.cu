@@ -2,6 +2,7 @@
 // codes.
 #include <algorithm>
 
+#include "kernels/blocks/hadamard.h"
 #include "kernels/code_blocks.cuh"
 #include "kernels/codes/quantize.h"
 
@@ -17,7 +18,8 @@ __device__ float norm_of(float squares) {
 // Uses 128 lanes per block: lane i sums the squares of elements i, i + 128,
 // ...; then the upper half of the lanes is added to the lower half until one is
 // left. 32 threads process a block, with four lanes each.
-__global__ void __launch_bounds__(kThreads) norms_kernel(const BlockNorms job, bool wide) {
+__global__ void __launch_bounds__(kThreads)
+    norms_kernel(const BlockNorms job, bool wide, bool squared) {
   using Four = Packet<float, 4>;
   auto* const shared = reinterpret_cast<Four*>(shared_memory());
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -48,7 +50,24 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(const BlockNorms job, b
     __syncthreads();
   }
   if (lane == 0 && block < job.blocks) {
-    job.norms[block] = norm_of((sum[0] + sum[2]) + (sum[1] + sum[3]));
+    const float squares = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    job.norms[block] = squared ? squares : norm_of(squares);
+  }
+}
+
+// The norm of a block from the sums of its tiles.
+__global__ void __launch_bounds__(kTensorLanes) norm_of_tiles_kernel(const BlockNorms job) {
+  auto* const tree = reinterpret_cast<float*>(shared_memory());
+  const std::int64_t tiles = std::int64_t{1} << (job.log_size - kTileLog);
+  const float* const own = job.tiles + blockIdx.x * tiles;
+  float sum = 0;
+  for (std::int64_t i = threadIdx.x; i < tiles; i += kTensorLanes) {
+    sum += own[i];
+  }
+  tree[threadIdx.x] = sum;
+  combine_by_halves(kTensorLanes, [=](int to, int from) { tree[to] += tree[from]; });
+  if (threadIdx.x == 0) {
+    job.norms[blockIdx.x] = norm_of(tree[0]);
   }
 }
 
@@ -151,9 +170,22 @@ int block_norms(const BlockNorms& job, void* stream) {
   if (std::int64_t{1} << job.log_size < kUnit) {
     return launch(small_norms_kernel, (job.blocks + 63) / 64, 64, 0, stream, job);
   }
-  return launch(
-      norms_kernel, (job.blocks + kThreads / 32 - 1) / (kThreads / 32), kThreads,
-      kThreads * 4 * sizeof(float), stream, job, is_aligned(job.x, 16));
+  const auto of_blocks = [&](const BlockNorms& each, bool squared) {
+    return launch(
+        norms_kernel, (each.blocks + kThreads / 32 - 1) / (kThreads / 32), kThreads,
+        kThreads * 4 * sizeof(float), stream, each, is_aligned(each.x, 16), squared);
+  };
+  if (job.log_size <= kTileLog) {
+    return of_blocks(job, false);
+  }
+  BlockNorms tiles = job;
+  tiles.blocks <<= job.log_size - kTileLog;
+  tiles.log_size = kTileLog;
+  tiles.norms = job.tiles;
+  return first_error(
+      {of_blocks(tiles, true), launch(
+                                   norm_of_tiles_kernel, job.blocks, kTensorLanes,
+                                   kTensorLanes * sizeof(float), stream, job)});
 }
 
 int sum_codes(const SumCodes& job, void* stream) {

@@ -30,10 +30,22 @@ __device__ void for_eights(const LevelTensors& table, const Use& use) {
 template <class Use>
 __device__ void for_numbers(const LevelTensors& table, const Eight& eight, const Use& use) {
   const CodeBlock* block = table.blocks + table.windows[blockIdx.x];
+  const auto end = [&] { return block->begin + block->count; };
+  while (eight.begin >= end()) {
+    ++block;
+  }
+  const std::int64_t slot = block->slot;
+  if (eight.begin + kEight <= end()) {  // what belongs to the tensor is read once
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      use(k, slot);
+    }
+    return;
+  }
 #pragma unroll
   for (int k = 0; k < kEight; ++k) {
     if (k < eight.count) {
-      while (eight.begin + k >= block->begin + block->count) {
+      while (eight.begin + k >= end()) {
         ++block;
       }
       use(k, block->slot);
@@ -46,23 +58,22 @@ __device__ unsigned code_of(float x, bool sent) {
   return !sent ? 0u : negative ? 2u : 3u;
 }
 
+// `codes`: as load_codes() returns them.
 __device__ void store_codes(
-    const unsigned (&codes)[kEight], const Eight& eight, std::int64_t numel, CodeForm form,
-    std::uint8_t* to) {
+    unsigned codes, const Eight& eight, std::int64_t numel, CodeForm form, std::uint8_t* to) {
   if (form == CodeForm::Bytes) {
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
       if (k < eight.count) {
-        to[eight.begin + k] = byte_code(codes[k]);
+        to[eight.begin + k] = byte_code(codes >> shift_of(k) & 3);
       }
     }
     return;
   }
-  const TwoBytes bits = pack_eight(codes);
   std::uint8_t* const at = to + eight.begin / 4;
-  at[0] = bits.values[0];
+  at[0] = static_cast<std::uint8_t>(codes);
   if (eight.begin / 4 + 1 < packed_bytes(numel)) {
-    at[1] = bits.values[1];
+    at[1] = static_cast<std::uint8_t>(codes >> 8);
   }
 }
 
@@ -83,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) encode_above_kernel(const EncodeAbov
   const auto t = static_cast<int>(threadIdx.x);
   const std::int64_t window = std::int64_t{blockIdx.x} * kBlock;
   float x[kRounds][kEight];
-  unsigned codes[kRounds][kEight] = {};
+  unsigned codes[kRounds] = {};
   load_block(job.u + window, job.table.numel - window, x);
   auto* const sizes = reinterpret_cast<float*>(shared_memory());
   float* const counts = sizes + kLanes;
@@ -91,22 +102,26 @@ __global__ void __launch_bounds__(kThreads) encode_above_kernel(const EncodeAbov
     const CodeBlock block = job.table.blocks[b];
     const std::int64_t begin = block.begin % kBlock;
     const float cut = job.cuts[block.slot];
+    unsigned survivors[kRounds] = {};  // a bit each
+    float lanes[kEight] = {};
 #pragma unroll
-    for (int k = 0; k < kEight; ++k) {
-      float size = 0;
-      float count = 0;
+    for (int r = 0; r < kRounds; ++r) {
 #pragma unroll
-      for (int r = 0; r < kRounds; ++r) {
+      for (int k = 0; k < kEight; ++k) {
         const int place = first_of(r) + k;
         const float magnitude = ::fabsf(x[r][k]);
         const bool survives = place >= begin && place < begin + block.count && magnitude > cut;
-        size += survives ? magnitude : 0.0f;
-        count += survives ? 1.0f : 0.0f;
-        codes[r][k] |= code_of(x[r][k], survives);
+        lanes[k] += survives ? magnitude : 0.0f;
+        survivors[r] |= (survives ? 1u : 0u) << k;
+        codes[r] |= code_of(x[r][k], survives) << shift_of(k);
       }
-      sizes[kEight * t + k] = size;
-      counts[kEight * t + k] = count;
     }
+    write_lanes(sizes, lanes);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      lanes[k] = static_cast<float>((survivors[0] >> k & 1) + (survivors[1] >> k & 1));
+    }
+    write_lanes(counts, lanes);
     add_by_halves(sizes, kLanes, counts, kLanes);
     if (t == 0) {
       job.parts[2 * b] = sizes[0];
@@ -140,10 +155,10 @@ __global__ void __launch_bounds__(kThreads) encode_by_chance_kernel(const Encode
     for (int half = 0; half < 2; ++half) {
       random_block(job.random, eight.begin / 4 + half, random[half]);
     }
-    unsigned codes[kEight] = {};
+    unsigned codes = 0;
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
       const float uniform = static_cast<float>(random[k / 4][k % 4] >> 8) * 0x1.0p-24f;
-      codes[k] = code_of(x[k], uniform < divide(::fabsf(x[k]), job.levels[tensor]));
+      codes |= code_of(x[k], uniform < divide(::fabsf(x[k]), job.levels[tensor])) << shift_of(k);
     });
     store_codes(codes, eight, job.table.numel, job.form, job.codes);
   });

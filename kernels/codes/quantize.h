@@ -17,13 +17,14 @@
 namespace abtrain::kernels {
 
 // norms[b] = square root of the sum of squares of block b, or infinity if that
-// is NaN.
+// is NaN. A block that is larger than a tile adds the sums of its tiles.
 struct BlockNorms {
   const float* x;
   std::int64_t numel;  // zeros follow up to the last block
   std::int64_t blocks;
   int log_size;
   float* norms;
+  float* tiles;  // scratch: blocks << log_size - kTileLog, if a block is larger
 };
 ABT_LAUNCHER int block_norms(const BlockNorms& job, void* stream);
 void work_on_host(const BlockNorms& job);

@@ -1,6 +1,7 @@
 #include "config/planned_sizes.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "device/devices.h"
 #include "linalg/rank_rule.h"
@@ -50,6 +51,27 @@ std::vector<std::int64_t> ranks_by_name(
   return found;
 }
 
+// Gives the layers of `sizes` these ranks.
+void set_ranks(
+    methods::ModelSizes& sizes, const nn::Model& model, const std::vector<nn::NamedWeight>& weights,
+    const std::vector<std::int64_t>& planned, methods::Trains trains) {
+  sizes.layers.clear();
+  std::map<const nn::Weight*, std::int64_t> rank_of;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const nn::Weight& w = *weights[i].weight;
+    sizes.layers.push_back({w.m(), w.n(), planned[i]});
+    rank_of[&w] = planned[i];
+  }
+  std::vector<std::int64_t> ranks;
+  for (const nn::NamedWeight& w : model.weights()) {
+    ranks.push_back(rank_of[w.weight]);  // 0: dense
+  }
+  const bool both = trains == methods::Trains::Both;
+  sizes.a = methods::factor_slots(
+      model, ranks, both ? std::vector{nn::Factor::A, nn::Factor::B} : std::vector{nn::Factor::A});
+  sizes.b = both ? sizes.a : methods::factor_slots(model, ranks, {nn::Factor::B});
+}
+
 std::int64_t stored_parameters(const methods::ModelSizes& sizes) {
   std::int64_t stored = sizes.parameters;
   for (const methods::LayerShape& l : sizes.layers) {
@@ -68,7 +90,7 @@ std::int64_t rank_multiple(const RunOptions& options, bool on_gpu) {
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const data::ExampleShape& shape,
     const std::map<std::string, std::int64_t>* known) {
-  const auto model = nn::make_model(options.model, shape);
+  const std::shared_ptr<nn::Model> model = nn::make_model(options.model, shape);
   methods::ModelSizes sizes;
   sizes.parameters = model->dense_parameters();
   for (const nn::NamedBuffer& b : model->buffers()) {
@@ -93,20 +115,16 @@ std::optional<PlannedSizes> model_sizes(
   const std::vector<std::int64_t> planned = known == nullptr
                                                 ? planned_ranks(rule, weights, sizes.parameters)
                                                 : ranks_by_name(weights, *known);
-  std::map<const nn::Weight*, std::int64_t> rank_of;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const nn::Weight& w = *weights[i].weight;
-    sizes.layers.push_back({w.m(), w.n(), planned[i]});
-    rank_of[&w] = planned[i];
+  set_ranks(sizes, *model, weights, planned, options.method.trains);
+  if (options.method.anneal_steps.value > 0) {
+    sizes.at_ratio = [=, plain = sizes, trains = options.method.trains](double ratio) {
+      methods::ModelSizes out = plain;
+      linalg::RankRule earlier = rule;
+      earlier.ratio = ratio;
+      set_ranks(out, *model, weights, planned_ranks(earlier, weights, out.parameters), trains);
+      return out;
+    };
   }
-  std::vector<std::int64_t> ranks;
-  for (const nn::NamedWeight& w : model->weights()) {
-    ranks.push_back(rank_of[w.weight]);  // 0: dense
-  }
-  const bool both = options.method.trains == methods::Trains::Both;
-  sizes.a = methods::factor_slots(
-      *model, ranks, both ? std::vector{nn::Factor::A, nn::Factor::B} : std::vector{nn::Factor::A});
-  sizes.b = both ? sizes.a : methods::factor_slots(*model, ranks, {nn::Factor::B});
   const bool estimated = known == nullptr && linalg::is_global(rule);
   return PlannedSizes{
       sizes, estimated,

@@ -21,6 +21,8 @@ struct ModelSizes {
   std::int64_t parameters = 0;  // of the dense model
   std::int64_t buffers = 0;     // running statistics
   int moments = 0;              // optimizer buffers per parameter
+  // The same model at an earlier method.rank.ratio of an annealed run; else empty.
+  std::function<ModelSizes(double ratio)> at_ratio = {};
 };
 
 // Bytes per event, sent by one worker; metrics are not counted.

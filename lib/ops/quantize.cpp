@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "device/tensor_text.h"
 #include "kernels/blocks/hadamard.h"
@@ -80,12 +82,15 @@ void block_norms(const at::Tensor& u, std::int64_t block, const at::Tensor& norm
       is_flat(u, at::kFloat, u) && is_flat(norms, at::kFloat, u) && norms.numel() == all / block,
       "block_norms: expected {} norms of {} in blocks of {}, got {}", all / block, u.sizes(), block,
       norms.sizes());
+  const int tiles_log = std::max(0, log_size - kernels::kTileLog);
+  const at::Tensor tiles = at::empty({tiles_log > 0 ? norms.numel() << tiles_log : 0}, u.options());
   const kernels::BlockNorms job{
       .x = u.const_data_ptr<float>(),
       .numel = u.numel(),
       .blocks = norms.numel(),
       .log_size = log_size,
       .norms = norms.mutable_data_ptr<float>(),
+      .tiles = tiles.mutable_data_ptr<float>(),
   };
   dispatch("block_norms", job, u.device(), kernels::block_norms);
 }

@@ -48,13 +48,13 @@ TEST(HadamardKernel, GoesOnAboveATileToTheBit) {
 }
 
 TEST(NormsKernel, EqualsTheCpuFormToTheBit) {
-  for (const int log : {1, 7, 10, 13}) {
-    for (const std::int64_t numel : {1023, 3001}) {
+  for (const int log : {1, 7, 10, 13, 21}) {  // up to more tiles than lanes
+    for (const std::int64_t numel : {1023, log < 21 ? 3001 : 1'200'001}) {
       const std::int64_t block = std::int64_t{1} << log;
       const std::int64_t unit = ops::unit_of(block);
       const std::int64_t blocks = (numel + unit - 1) / unit * unit / block;
       const at::Tensor u = numbers(numel + 1).narrow(0, 1, numel).clone();
-      u[numel / 2] = numel == 3001 ? std::numeric_limits<float>::quiet_NaN() : 3.0F;
+      u[numel / 2] = numel == 1023 ? std::numeric_limits<float>::quiet_NaN() : 3.0F;
       const at::Tensor wanted = at::empty({blocks});
       ops::block_norms(u, block, wanted);
       for (const bool aligned : {true, false}) {
@@ -62,9 +62,11 @@ TEST(NormsKernel, EqualsTheCpuFormToTheBit) {
         const at::Tensor in = padded_in.narrow(0, aligned ? 0 : 1, numel);
         in.copy_(u);
         const at::Tensor got = at::zeros({blocks});
+        const at::Tensor tiles = at::zeros({log > kTileLog ? blocks << (log - kTileLog) : 0});
         ASSERT_EQ(
             block_norms(
-                {in.const_data_ptr<float>(), numel, blocks, log, got.mutable_data_ptr<float>()},
+                {in.const_data_ptr<float>(), numel, blocks, log, got.mutable_data_ptr<float>(),
+                 tiles.mutable_data_ptr<float>()},
                 nullptr),
             0);
         EXPECT_TRUE(same_bits(got, wanted)) << log << " " << numel;

@@ -44,8 +44,8 @@ TEST(RandomWords, AreThoseOfTheStream) {
 }
 
 TEST(BlockNorms, EqualFloat64) {
-  for (const std::int64_t block : {2, 16, 128, 1024, 8192}) {
-    for (const std::int64_t numel : {1, 1023, 1025, 20001}) {
+  for (const std::int64_t block : {2, 16, 128, 1024, 8192, 1 << 21}) {
+    for (const std::int64_t numel : {1, 1023, 1025, 20001, 1'200'001}) {
       const at::Tensor u = numbers(numel);
       const at::Tensor all = at::zeros({padded(numel, block)}, at::kDouble);
       all.narrow(0, 0, numel).copy_(u);

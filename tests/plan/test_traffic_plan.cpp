@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "plan/traffic.h"
 #include "plan/traffic_meter.h"
 #include "reducer_words.h"
 #include "toy_data.h"
@@ -154,6 +155,42 @@ TEST(NormTraffic, PlanEqualsMeter) {
       o.evaluate.every = Duration::steps(4);
       o.evaluate.norm_batches = 2;
       expect_plan_is_meter(o, testing::toy_dataset(48, 3, 32));
+    }
+  }
+}
+
+// Where the rule needs no spectra, the ranks of each cut are known beforehand.
+TEST(AnnealedTraffic, PlanEqualsMeter) {
+  for (const auto trains : {methods::Trains::One, methods::Trains::Both}) {
+    for (const std::int64_t full_rank : {0, 2}) {
+      for (const std::int64_t warmup : {0, 5}) {
+        config::RunOptions o;
+        o.workers = 4;
+        o.data.batch_size = 4;
+        o.model.hidden = {24, 20, 18};
+        o.method.name = "ab";
+        o.method.trains = trains;
+        o.method.group_size = trains == methods::Trains::Both ? 1 : 2;
+        o.method.warmup_steps = Duration::steps(warmup);
+        o.method.sync_every = Duration::steps(4);
+        o.method.full_rank_steps = Duration::steps(full_rank);
+        o.method.rank.rule = linalg::RankRuleName::Ratio;
+        o.method.rank.ratio = 4;
+        o.method.anneal_from = 1.3;  // some layers are dense at first
+        o.method.anneal_steps = Duration::steps(13);
+        o.optimizer.lr = 1e-3;
+        o.train.steps = 31;
+        o.train.threads = 1;
+        o.evaluate.every = Duration::steps(0);
+        expect_plan_is_meter(o, testing::toy_dataset(64));
+        const auto total = [&] {
+          return planned_bytes(
+              o, config::model_sizes(o, testing::toy_dataset(64))->sizes, {8, o.train.steps});
+        };
+        const double annealed = total();
+        o.method.anneal_steps = {};
+        EXPECT_GT(annealed, total());
+      }
     }
   }
 }

@@ -197,7 +197,7 @@ std::string ab_plan_text(const MethodSetup& setup, const RunLength& run) {
          (plan.anneal > 0
               ? row("ranks", formatted(
                                  "from {:g}:1 down to those below in the {} steps after "
-                                 "the warm-up, which send more than shown",
+                                 "the warm-up, whose steps and synchronizations send more",
                                  setup.options.anneal_from, plan.anneal))
               : "");
 }

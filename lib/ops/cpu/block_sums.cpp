@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/blocks/hadamard.h"
 #include "kernels/codes/quantize.h"
 #include "ops/cpu/code_blocks.h"
 
@@ -57,18 +58,25 @@ namespace abtrain::kernels {
 
 void work_on_host(const BlockNorms& job) {
   constexpr int kSumLanes = static_cast<int>(kUnit);
-  const std::int64_t size = std::int64_t{1} << job.log_size;
+  const int tiles_log = std::max(0, job.log_size - kTileLog);
+  const std::int64_t size = std::int64_t{1} << (job.log_size - tiles_log);
+  const auto norm_of = [](float squares) ABT_INLINED {
+    const float norm = std::sqrt(squares);
+    return norm == norm ? norm : std::numeric_limits<float>::infinity();
+  };
   ops::for_blocks(
-      job.blocks,
-      [=](std::int64_t b) ABT_INLINED {
-        const std::int64_t present = std::clamp<std::int64_t>(job.numel - b * size, 0, size);
-        const float* const block = job.x + b * size;
+      job.blocks << tiles_log,
+      [=](std::int64_t t) ABT_INLINED {
+        const std::int64_t present = std::clamp<std::int64_t>(job.numel - t * size, 0, size);
+        const float* const tile = job.x + t * size;
         const int used = static_cast<int>(std::min<std::int64_t>(size, kSumLanes));
-        const float norm =
-            std::sqrt(ops::dot_in_lanes<kSumLanes, float>(block, block, present, used));
-        job.norms[b] = norm == norm ? norm : std::numeric_limits<float>::infinity();
+        const float squares = ops::dot_in_lanes<kSumLanes, float>(tile, tile, present, used);
+        (tiles_log > 0 ? job.tiles : job.norms)[t] = tiles_log > 0 ? squares : norm_of(squares);
       },
       std::max<std::int64_t>(1, 65536 / size));
+  for (std::int64_t b = 0; tiles_log > 0 && b < job.blocks; ++b) {
+    job.norms[b] = norm_of(ops::add_parts(job.tiles, 1, b << tiles_log, (b + 1) << tiles_log));
+  }
 }
 
 void work_on_host(const SumCodes& job) {

@@ -45,6 +45,12 @@ inline void __syncthreads() {
   threadIdx = thread;
 }
 
+// For the whole block, all of whose threads must therefore call it.
+constexpr int kWarp = 32;
+inline void sync_warp() {
+  __syncthreads();
+}
+
 inline void copy_16_bytes(void* shared, const void* global) {
   member().copy_later(shared, global, 16);
 }
