@@ -96,7 +96,11 @@ std::optional<PlannedSizes> model_sizes(
   for (const nn::NamedBuffer& b : model->buffers()) {
     sizes.buffers += b.tensor->numel();
   }
-  sizes.moments = optim::make_optimizer(options.optimizer)->moments();
+  const auto optimizer = optim::make_optimizer(options.optimizer);
+  sizes.moments = optimizer->moments();
+  for (int k = 0; k < sizes.moments; ++k) {
+    sizes.gradient_moments += optimizer->moment_kind(k) != optim::MomentKind::Other ? 1 : 0;
+  }
   sizes.dense = methods::dense_slots(*model);
   sizes.weights = nn::weight_positions(*model);
   if (!methods::kind_of(options.method).factors_weights) {

@@ -293,8 +293,8 @@ TEST(AbPlan, NamesGroupsAndPhases) {
   EXPECT_TRUE(said.plan().starts_with(row("groups", "8 groups of 1: " + eight))) << said.plan();
   EXPECT_TRUE(said.plan().ends_with(
       row("ranks",
-          "from 2:1 down to those below in the 20 steps after the warm-up, which send more than "
-          "shown")))
+          "from 2:1 down to those below in the 20 steps after the warm-up, whose steps and "
+          "synchronizations send more")))
       << said.plan();
   said.workers = 9;
   EXPECT_TRUE(said.plan().starts_with(row("groups", "9 groups of 1: " + eight + ", ...")));

@@ -68,18 +68,22 @@ class AbTraining : public Method {
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
   void set_products(const FlatFactors& mean_change);
-  // Averages dense parameters, running statistics and, unless the phase goes on
-  // (`in_place`), the dense parameters' moments over the world. In place, the
-  // parameters' changes are sent as codes where those of factors are.
-  void average_dense(bool in_place);
+  // What follows a synchronization of an AB phase.
+  enum class After { Full, Ab, SameFactors, Nothing };
+  // Averages dense parameters, their moments and running statistics over the
+  // world. Where groups train both factors and the AB phase goes on, changes are
+  // sent as codes where those of factors are, and moments in bf16 then.
+  void average_dense(After after);
+  bool sends_moment(int k, After after) const;
+  void keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own);
   // FULL phase with local steps: averages the parameters over the world and, at
   // the end of the phase, also the moments that outlive it.
   void average_replicas(std::int64_t t, bool with_moments);
 
-  // Synchronizes an AB phase, at the end of a run (`last`) without an outer
-  // step: no later one would make up for its momentum or for codes. Sets the
-  // products, for enter_full() or decompose().
-  void synchronize(std::int64_t t, bool last = false);
+  // Synchronizes an AB phase and sets the products, for enter_full() or
+  // decompose(). At the end of a run without an outer step: no later one would
+  // make up for its momentum or for codes.
+  void synchronize(std::int64_t t, After after);
   void enter_full();
   // Ends either phase.
   void decompose(std::int64_t t);

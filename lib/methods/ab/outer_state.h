@@ -4,8 +4,8 @@
 // parameters.
 //
 // Those of a factor hold in one basis only and follow each decomposition
-// (methods/ab/basis_change.h); a decomposition sends the whole changes of the
-// dense parameters.
+// (methods/ab/basis_change.h); what was left out of a weight that is factored
+// from now on is lost.
 #pragma once
 
 #include <ATen/core/Tensor.h>

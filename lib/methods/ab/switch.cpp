@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -28,27 +29,40 @@ std::string trained_name(const nn::NamedWeight& w, nn::Factor which) {
 
 }  // namespace
 
-void AbTraining::average_dense(bool in_place) {
+void AbTraining::average_dense(After after) {
   const at::NoGradGuard no_grad;
   constexpr auto kDense = OuterState::Part::Dense;
   if (groups_differ(context_.options, groups_)) {
     std::vector<at::Tensor> parts = dense_parts();
     // Send the change of the values: a narrow wire dtype rounds only that.
     const at::Tensor values = std::exchange(parts[0], parts[0] - dense_start_);
-    if (in_place) {
-      parts.resize(1);
-    }
-    if (in_place && outer_.format()) {
+    const bool coded =
+        own_.size() == 2 && outer_.format() && (after == After::Ab || after == After::SameFactors);
+    at::Tensor mean = parts[0];
+    if (coded) {
       // To the exchange, they are factors of one role.
-      parts[0] =
-          outer_.send(kDense, parts[0], exchange_, 0, parts[0].numel(), comm::Purpose::Sync).b;
+      mean = outer_.send(kDense, parts[0], exchange_, 0, parts[0].numel(), comm::Purpose::Sync).b;
     } else {
       outer_.settle(kDense, parts[0]);
-      average(parts, context_.world, comm::Purpose::Sync, outer_.dtype(), world_weight());
     }
-    values.copy_(dense_start_ + parts[0]);
+    std::vector<at::Tensor> sent;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      if (k == 0 ? !coded : sends_moment(static_cast<int>(k) - 1, after)) {
+        sent.push_back(parts[k]);
+      }
+    }
+    average(
+        sent, context_.world, comm::Purpose::Sync, coded ? at::kBFloat16 : outer_.dtype(),
+        world_weight());
+    values.copy_(dense_start_ + mean);
   }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
+}
+
+bool AbTraining::sends_moment(int k, After after) const {
+  return after != After::SameFactors &&
+         (after != After::Ab || own_.size() == 1 ||
+          context_.optimizer.moment_kind(k) != optim::MomentKind::Other);
 }
 
 void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
@@ -76,11 +90,11 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
       full_wire_ == at::kHalf ? at::kFloat : full_wire_, world_weight());
 }
 
-void AbTraining::synchronize(std::int64_t t, bool last) {
+void AbTraining::synchronize(std::int64_t t, After after) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
-  set_products(merged_changes(comm::Purpose::Sync, !last));
-  average_dense(false);
+  set_products(merged_changes(comm::Purpose::Sync, after != After::Nothing));
+  average_dense(after);
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
 }
 
@@ -90,7 +104,7 @@ void AbTraining::average_factors(std::int64_t t) {
   const FlatFactors change = merged_changes(comm::Purpose::Sync, true);
   own_start_.add_(at::cat({change.a, change.b}));
   trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
-  average_dense(true);
+  average_dense(After::SameFactors);
   dense_start_.copy_(dense_part(trained_.values()));
   averaged_at_ = t;
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
@@ -198,8 +212,29 @@ void AbTraining::carry_moments(const AbLayer& layer) {
   }
 }
 
+// What was left out of the changes of dense parameters, for those that are still dense.
+void AbTraining::keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own) {
+  at::Tensor& residual = outer_.residual(OuterState::Part::Dense);
+  if (!residual.defined()) {
+    return;
+  }
+  const at::Tensor kept = at::zeros({trained_.numel() - own_numel_}, residual.options());
+  for (std::size_t i = 0; i < trained_.parameters().size(); ++i) {
+    const auto before = std::ranges::find(
+        old.parameters(), trained_.parameters()[i].name, &optim::ParameterRef::name);
+    const auto place = static_cast<std::size_t>(before - old.parameters().begin());
+    if (trained_.offset(i) >= own_numel_ && before != old.parameters().end()) {
+      const std::int64_t numel = trained_.offset(i + 1) - trained_.offset(i);
+      kept.narrow(0, trained_.offset(i) - own_numel_, numel)
+          .copy_(residual.narrow(0, old.offset(place) - old_own, numel));
+    }
+  }
+  residual = kept;
+}
+
 void AbTraining::build_blocks() {
   const at::NoGradGuard no_grad;
+  const std::int64_t old_own = own_numel_;
   std::vector<optim::ParameterRef> own;
   std::vector<optim::ParameterRef> frozen;
   own_numel_ = 0;
@@ -224,6 +259,7 @@ void AbTraining::build_blocks() {
   const optim::ParameterBlock old = std::move(trained_);
   trained_ = optim::ParameterBlock(own, true, context_.optimizer.moments());
   trained_.adopt(old);
+  keep_dense_residual(old, old_own);
   if (local_steps()) {
     // Moments of weights that might have been factored were not averaged.
     for (const AbLayer& layer : factorable_) {

@@ -59,9 +59,10 @@ class Planner {
         .full_step = full_.usual_bytes(),
         .ab_step = inside_.usual_bytes(),
         .ab_members = group_.members,
-        .sync = timeline_.count(Event::AverageFactors) > 0
-                    ? synchronized(/*coded=*/true, /*in_place=*/true)
-                    : synchronized(/*coded=*/true, /*in_place=*/false),
+        .sync = synchronized(
+            timeline_.count(Event::AverageFactors) > 0 ? Event::AverageFactors
+            : timeline_.count(Event::Synchronize) > 0  ? Event::Synchronize
+                                                       : Event::SynchronizeAndDecompose),
         .decompose = gathered(0, sizes_) + buffers()};
   }
 
@@ -100,11 +101,10 @@ class Planner {
         }
         return decompose();
       case Event::Synchronize:
-        return synchronized(/*coded=*/true, /*in_place=*/false);
-      case Event::SynchronizeAndDecompose:
-        return synchronized(/*coded=*/true, /*in_place=*/false) + products();
       case Event::AverageFactors:
-        return synchronized(/*coded=*/true, /*in_place=*/true);
+        return synchronized(s.after);
+      case Event::SynchronizeAndDecompose:
+        return synchronized(s.after) + products();
       default:  // the run ends
         break;
     }
@@ -113,10 +113,7 @@ class Planner {
     }
     const bool decomposes = setup_.options.sync == SyncMode::Full ||
                             std::ranges::count(sizes_.layers, 0, &LayerShape::rank) > 0;
-    // The run's last synchronization sends no codes.
-    return s.steps == 0
-               ? 0
-               : synchronized(/*coded=*/false, /*in_place=*/false) + (decomposes ? products() : 0);
+    return s.steps == 0 ? 0 : synchronized(Event::None) + (decomposes ? products() : 0);
   }
 
  private:
@@ -126,9 +123,8 @@ class Planner {
   std::int64_t buffers() const {
     return all_reduce(sizes_.buffers, 4);
   }
-  // A synchronization of the groups. `coded`: changes travel in the outer wire's codes, if it
-  // has any; `in_place`: the factors keep their ranks and bases.
-  std::int64_t synchronized(bool coded, bool in_place) const {
+  // A synchronization of the groups and what follows it; the run's last one (None) sends no codes.
+  std::int64_t synchronized(Event after) const {
     if (!groups_differ(setup_.options, groups_)) {
       return buffers();
     }
@@ -140,11 +136,16 @@ class Planner {
     const auto factors = [&](const auto& form) {
       return sent(both_ ? 0 : a_, both_ ? own_ : b_, form);
     };
-    const bool has_codes = coded && outer.format();
-    return (has_codes && in_place
-                ? sent(0, dense_, *outer.format())
-                : all_reduce(dense_ * (in_place ? 1 : 1 + sizes_.moments), element)) +
-           buffers() + (has_codes ? factors(*outer.format()) : factors(element));
+    const bool goes_on =
+        both_ && (after == Event::AverageFactors || after == Event::SynchronizeAndDecompose);
+    const int moments = after == Event::AverageFactors ? 0
+                        : goes_on                      ? sizes_.gradient_moments
+                                                       : sizes_.moments;
+    const bool coded = outer.format() && after != Event::None;
+    return buffers() + (coded ? factors(*outer.format()) : factors(element)) +
+           (coded && goes_on ? sent(0, dense_, *outer.format()) +
+                                   all_reduce(moments * dense_, size_of(at::kBFloat16))
+                             : all_reduce((1 + moments) * dense_, element));
   }
   // An average of local steps in FULL: the parameters and, at the end of the
   // phase, also the moments of what is never factored.
