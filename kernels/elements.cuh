@@ -89,8 +89,8 @@ __device__ void store_first(T* to, std::int64_t count, bool wide, const T (&x)[k
 
 // Combines the lanes of the upper half with those of the lower half, by
 // combine(to, from) for their places, until one is left. `lanes` and the number
-// of threads are powers of two, or there are at least as many threads as lanes.
-// All threads of the block must call it, after writing their lanes.
+// of threads are powers of two. All threads of the block must call it, after
+// writing their lanes.
 template <class Combine>
 __device__ void combine_by_halves(int lanes, const Combine& combine) {
   const auto t = static_cast<int>(threadIdx.x);

@@ -99,7 +99,7 @@ std::optional<PlannedSizes> model_sizes(
   const auto optimizer = optim::make_optimizer(options.optimizer);
   sizes.moments = optimizer->moments();
   for (int k = 0; k < sizes.moments; ++k) {
-    sizes.gradient_moments += optimizer->moment_kind(k) != optim::MomentKind::Other ? 1 : 0;
+    sizes.kept_moments += optimizer->moment_kind(k) != optim::MomentKind::Other ? 1 : 0;
   }
   sizes.dense = methods::dense_slots(*model);
   sizes.weights = nn::weight_positions(*model);

@@ -21,7 +21,7 @@ struct ModelSizes {
   std::int64_t parameters = 0;  // of the dense model
   std::int64_t buffers = 0;     // running statistics
   int moments = 0;              // optimizer buffers per parameter
-  int gradient_moments = 0;     // of these, sums of gradients or of their squares
+  int kept_moments = 0;         // of these, all but those of MomentKind::Other
   // The same model at an earlier method.rank.ratio of an annealed run; else empty.
   std::function<ModelSizes(double ratio)> at_ratio = {};
 };

@@ -103,7 +103,7 @@ double seconds_over(
   const ComputeTime step{
       .dense = each, .ab = each, .workers = static_cast<int>(options.workers), .how = ""};
   const TimePlan plan = plan_time(run.options, run.sizes, run.length, network, step);
-  // What was sent beside the plan, because ranks changed during the run, is
+  // What was sent beside the plan, because the ranks of a budget were estimated, is
   // what all workers send alike: layers that were dense for a while.
   const double more = run.bytes() - planned_bytes(run.options, run.sizes, run.length);
   const double wire = wire_seconds(network, step.workers, std::abs(more));

@@ -79,6 +79,10 @@ std::vector<ResumedCase> resumed_cases() {
       {"both_coded",
        {"method.trains=both", "workers=4", "method.group_size=2", "method.full_rank_steps=0",
         "method.outer={name: nesterov, wire: {name: int4}}", "method.moments=carry"}},
+      {"both_annealed",  // layers are dense at first
+       {"method.trains=both", "workers=2", "method.group_size=1", "method.full_rank_steps=0",
+        "method.outer.wire.name=int2", "method.moments=carry", "optimizer.name=muon",
+        "method.rank={rule: budget, ratio: 4}", "method.anneal_from=1", "method.anneal_steps=20"}},
       {"both_together",
        {"method.trains=both", "workers=2", "method.group_size=2", "optimizer.name=muon"}},
       {"only_b", {"method.sync=only-b", "method.full_rank_steps=0"}},

@@ -107,11 +107,11 @@ void AbTraining::after_step(std::int64_t t) {
       decompose(t);
       break;
     case Event::Synchronize:
-      synchronize(t, After::Full);
+      synchronize(t, event);
       enter_full();
       break;
     case Event::SynchronizeAndDecompose:
-      synchronize(t, After::Ab);
+      synchronize(t, event);
       decompose(t);
       break;
     case Event::AverageFactors:
@@ -135,7 +135,7 @@ void AbTraining::finish(std::int64_t t) {
   if (switched_at_ == t || averaged_at_ == t) {
     return;  // the last step ended in a synchronization or decomposition
   }
-  synchronize(t, After::Nothing);
+  synchronize(t, Event::None);
   if (context_.options.sync == SyncMode::Full ||
       !std::ranges::all_of(factorable_, &AbLayer::is_product)) {
     decompose(t);

@@ -68,22 +68,25 @@ class AbTraining : public Method {
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
   void set_products(const FlatFactors& mean_change);
-  // What follows a synchronization of an AB phase.
-  enum class After { Full, Ab, SameFactors, Nothing };
-  // Averages dense parameters, their moments and running statistics over the
-  // world. Where groups train both factors and the AB phase goes on, changes are
-  // sent as codes where those of factors are, and moments in bf16 then.
-  void average_dense(After after);
-  bool sends_moment(int k, After after) const;
+  // Averages dense parameters, running statistics and the moments that
+  // sends_moment() names over the world, in a synchronization with what follows
+  // it. Changes are sent as codes where the outer state codes dense parameters.
+  void average_dense(Event after);
+  // Whether the dense parameters' k-th buffer of moments is averaged. Where groups
+  // train both factors and the AB phase goes on: not Muon's second one, which holds
+  // nothing of matrices.
+  bool sends_moment(int k, Event after) const;
+  // Of what codes left out of the changes of dense parameters, keeps that of the
+  // parameters that are still dense.
   void keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own);
   // FULL phase with local steps: averages the parameters over the world and, at
   // the end of the phase, also the moments that outlive it.
   void average_replicas(std::int64_t t, bool with_moments);
 
   // Synchronizes an AB phase and sets the products, for enter_full() or
-  // decompose(). At the end of a run without an outer step: no later one would
-  // make up for its momentum or for codes.
-  void synchronize(std::int64_t t, After after);
+  // decompose(). At the end of a run (Event::None) without an outer step: no later
+  // one would make up for its momentum or for codes.
+  void synchronize(std::int64_t t, Event after);
   void enter_full();
   // Ends either phase.
   void decompose(std::int64_t t);

@@ -18,7 +18,7 @@ OuterState::OuterState(const MethodOptions& options) : step_(outer_step_of(optio
   dtype_ = compress::plain_dtype(wire);
   format_ = compress::wire_format(wire);
   keeps_residual_ = format_ && compress::has_error_feedback(wire);
-  codes_dense_ = options.trains == Trains::Both;
+  both_ = options.trains == Trains::Both;
   decay_ = wire.error_decay;
 }
 
@@ -96,7 +96,7 @@ void OuterState::archive(
   }
   if (keeps_residual_) {
     archive.tensor("outer.residual", residual_, owner, own);
-    if (codes_dense_) {
+    if (both_) {
       archive.tensor("outer.dense_residual", dense_residual_, owner, dense);
     }
   }

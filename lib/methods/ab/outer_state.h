@@ -16,6 +16,7 @@
 #include "methods/ab/basis_change.h"
 #include "methods/ab/synchronize.h"
 #include "methods/outer_step.h"
+#include "methods/timeline.h"
 #include "state/archive.h"
 
 namespace abtrain::methods {
@@ -31,6 +32,12 @@ class OuterState {
   // The form of factor changes on the wire; empty: they are sent in dtype().
   const std::optional<ops::WireFormat>& format() const {
     return format_;
+  }
+  // Whether a synchronization with what follows it sends the changes of dense
+  // parameters as codes: where groups train both factors and the AB phase goes on.
+  bool codes_dense(Event after) const {
+    return both_ && format_ &&
+           (after == Event::AverageFactors || after == Event::SynchronizeAndDecompose);
   }
   // What a worker sends the changes of.
   enum class Part { Factors, Dense };
@@ -63,7 +70,7 @@ class OuterState {
   at::ScalarType dtype_;
   std::optional<ops::WireFormat> format_;
   bool keeps_residual_ = false;
-  bool codes_dense_ = false;  // in place
+  bool both_ = false;  // groups train both factors
   double decay_ = 1;
   // All are undefined until the first synchronization.
   at::Tensor residual_;        // of the own factors; the same on all of its group

@@ -29,40 +29,39 @@ std::string trained_name(const nn::NamedWeight& w, nn::Factor which) {
 
 }  // namespace
 
-void AbTraining::average_dense(After after) {
+void AbTraining::average_dense(Event after) {
   const at::NoGradGuard no_grad;
   constexpr auto kDense = OuterState::Part::Dense;
   if (groups_differ(context_.options, groups_)) {
     std::vector<at::Tensor> parts = dense_parts();
     // Send the change of the values: a narrow wire dtype rounds only that.
     const at::Tensor values = std::exchange(parts[0], parts[0] - dense_start_);
-    const bool coded =
-        own_.size() == 2 && outer_.format() && (after == After::Ab || after == After::SameFactors);
     at::Tensor mean = parts[0];
+    const bool coded = outer_.codes_dense(after);
     if (coded) {
       // To the exchange, they are factors of one role.
-      mean = outer_.send(kDense, parts[0], exchange_, 0, parts[0].numel(), comm::Purpose::Sync).b;
+      mean = outer_.send(kDense, mean, exchange_, 0, mean.numel(), comm::Purpose::Sync).b;
     } else {
-      outer_.settle(kDense, parts[0]);
+      outer_.settle(kDense, mean);
     }
-    std::vector<at::Tensor> sent;
+    std::vector<at::Tensor> whole;
     for (std::size_t k = 0; k < parts.size(); ++k) {
       if (k == 0 ? !coded : sends_moment(static_cast<int>(k) - 1, after)) {
-        sent.push_back(parts[k]);
+        whole.push_back(parts[k]);
       }
     }
-    average(
-        sent, context_.world, comm::Purpose::Sync, coded ? at::kBFloat16 : outer_.dtype(),
-        world_weight());
+    average(whole, context_.world, comm::Purpose::Sync, outer_.dtype(), world_weight());
     values.copy_(dense_start_ + mean);
   }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
 }
 
-bool AbTraining::sends_moment(int k, After after) const {
-  return after != After::SameFactors &&
-         (after != After::Ab || own_.size() == 1 ||
-          context_.optimizer.moment_kind(k) != optim::MomentKind::Other);
+bool AbTraining::sends_moment(int k, Event after) const {
+  if (after == Event::AverageFactors) {
+    return false;
+  }
+  return own_.size() == 1 || after != Event::SynchronizeAndDecompose ||
+         context_.optimizer.moment_kind(k) != optim::MomentKind::Other;
 }
 
 void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
@@ -90,10 +89,10 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
       full_wire_ == at::kHalf ? at::kFloat : full_wire_, world_weight());
 }
 
-void AbTraining::synchronize(std::int64_t t, After after) {
+void AbTraining::synchronize(std::int64_t t, Event after) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
-  set_products(merged_changes(comm::Purpose::Sync, after != After::Nothing));
+  set_products(merged_changes(comm::Purpose::Sync, after != Event::None));
   average_dense(after);
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
 }
@@ -104,7 +103,7 @@ void AbTraining::average_factors(std::int64_t t) {
   const FlatFactors change = merged_changes(comm::Purpose::Sync, true);
   own_start_.add_(at::cat({change.a, change.b}));
   trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
-  average_dense(After::SameFactors);
+  average_dense(Event::AverageFactors);
   dense_start_.copy_(dense_part(trained_.values()));
   averaged_at_ = t;
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
@@ -212,7 +211,6 @@ void AbTraining::carry_moments(const AbLayer& layer) {
   }
 }
 
-// What was left out of the changes of dense parameters, for those that are still dense.
 void AbTraining::keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own) {
   at::Tensor& residual = outer_.residual(OuterState::Part::Dense);
   if (!residual.defined()) {

@@ -136,16 +136,14 @@ class Planner {
     const auto factors = [&](const auto& form) {
       return sent(both_ ? 0 : a_, both_ ? own_ : b_, form);
     };
-    const bool goes_on =
-        both_ && (after == Event::AverageFactors || after == Event::SynchronizeAndDecompose);
-    const int moments = after == Event::AverageFactors ? 0
-                        : goes_on                      ? sizes_.gradient_moments
-                                                       : sizes_.moments;
-    const bool coded = outer.format() && after != Event::None;
-    return buffers() + (coded ? factors(*outer.format()) : factors(element)) +
-           (coded && goes_on ? sent(0, dense_, *outer.format()) +
-                                   all_reduce(moments * dense_, size_of(at::kBFloat16))
-                             : all_reduce((1 + moments) * dense_, element));
+    const int moments = after == Event::AverageFactors                     ? 0
+                        : both_ && after == Event::SynchronizeAndDecompose ? sizes_.kept_moments
+                                                                           : sizes_.moments;
+    const bool coded = outer.codes_dense(after);
+    return buffers() +
+           (outer.format() && after != Event::None ? factors(*outer.format()) : factors(element)) +
+           (coded ? sent(0, dense_, *outer.format()) : 0) +
+           all_reduce((coded ? moments : 1 + moments) * dense_, element);
   }
   // An average of local steps in FULL: the parameters and, at the end of the
   // phase, also the moments of what is never factored.
@@ -208,8 +206,8 @@ std::int64_t annealed_total(
   std::optional<Planner> earlier;  // before the first decomposition, ranks do not matter
   for (const auto& [first, s] : occurrences) {
     const Planner& now = earlier ? *earlier : last;
-    const bool decomposes =
-        s->after == Event::Decompose || s->after == Event::SynchronizeAndDecompose;
+    // The end of the run may decompose too.
+    const bool decomposes = s->after != Event::Synchronize && s->after != Event::AverageFactors;
     const double ratio = rule_after(options, phases, first + s->steps).ratio;
     std::optional<Planner> next;
     if (decomposes && ratio != options.rank.ratio) {

@@ -45,7 +45,8 @@ inline void __syncthreads() {
   threadIdx = thread;
 }
 
-// For the whole block, all of whose threads must therefore call it.
+// For the whole block, all of whose threads must therefore call it; a race between
+// warps that rely on it is not seen.
 constexpr int kWarp = 32;
 inline void sync_warp() {
   __syncthreads();
