@@ -34,12 +34,9 @@ __global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes jo
   }
   if (largest) {
     write(last, [](float low, float high) { return larger(::fabsf(low), ::fabsf(high)); });
-  } else {
-    write(last, [](float low, float high) { return ::fabsf(low) + ::fabsf(high); });
-  }
-  if (largest) {
     keep_largest(last, kLanes);
   } else {
+    write(last, [](float low, float high) { return ::fabsf(low) + ::fabsf(high); });
     add_by_halves(last, kLanes, first, (values - 1) * kLanes);
   }
   if (t == 0) {

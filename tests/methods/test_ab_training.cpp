@@ -2,7 +2,6 @@
 #include "methods/ab/ab.h"
 
 #include <ATen/ops/allclose.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>

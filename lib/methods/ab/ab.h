@@ -68,14 +68,10 @@ class AbTraining : public Method {
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
   void set_products(const FlatFactors& mean_change);
-  // Averages dense parameters, running statistics and the moments that
-  // sends_moment() names over the world, in a synchronization with what follows
-  // it. Changes are sent as codes where the outer state codes dense parameters.
+  // Averages dense parameters, running statistics and the moments that the outer
+  // state names over the world, in a synchronization with what follows it. Changes
+  // are sent as codes where the outer state codes dense parameters.
   void average_dense(Event after);
-  // Whether the dense parameters' k-th buffer of moments is averaged. Where groups
-  // train both factors and the AB phase goes on: not Muon's second one, which holds
-  // nothing of matrices.
-  bool sends_moment(int k, Event after) const;
   // Of what codes left out of the changes of dense parameters, keeps that of the
   // parameters that are still dense.
   void keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own);

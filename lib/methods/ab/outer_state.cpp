@@ -9,7 +9,8 @@
 
 namespace abtrain::methods {
 
-OuterState::OuterState(const MethodOptions& options) : step_(outer_step_of(options)) {
+OuterState::OuterState(const MethodOptions& options)
+    : step_(outer_step_of(options)), both_(options.trains == Trains::Both) {
   const compress::ReducerOptions& wire = options.outer.wire;
   if (!wire.name) {
     dtype_ = wire.dtype.value_or(at::kFloat);
@@ -18,7 +19,6 @@ OuterState::OuterState(const MethodOptions& options) : step_(outer_step_of(optio
   dtype_ = compress::plain_dtype(wire);
   format_ = compress::wire_format(wire);
   keeps_residual_ = format_ && compress::has_error_feedback(wire);
-  both_ = options.trains == Trains::Both;
   decay_ = wire.error_decay;
 }
 

@@ -39,6 +39,14 @@ class OuterState {
     return both_ && format_ &&
            (after == Event::AverageFactors || after == Event::SynchronizeAndDecompose);
   }
+  // The moments of dense parameters that such a synchronization averages. Kept: all but
+  // those of MomentKind::Other, such as Muon's second buffer, which holds nothing of matrices.
+  enum class Moments { None, Kept, All };
+  Moments moments(Event after) const {
+    return after == Event::AverageFactors                     ? Moments::None
+           : both_ && after == Event::SynchronizeAndDecompose ? Moments::Kept
+                                                              : Moments::All;
+  }
   // What a worker sends the changes of.
   enum class Part { Factors, Dense };
   // Sends `change`, and what earlier calls left out of such changes, as codes of
@@ -67,10 +75,10 @@ class OuterState {
 
  private:
   OuterStep step_;
+  bool both_;  // groups train both factors
   at::ScalarType dtype_;
   std::optional<ops::WireFormat> format_;
   bool keeps_residual_ = false;
-  bool both_ = false;  // groups train both factors
   double decay_ = 1;
   // All are undefined until the first synchronization.
   at::Tensor residual_;        // of the own factors; the same on all of its group

@@ -45,23 +45,20 @@ void AbTraining::average_dense(Event after) {
       outer_.settle(kDense, mean);
     }
     std::vector<at::Tensor> whole;
-    for (std::size_t k = 0; k < parts.size(); ++k) {
-      if (k == 0 ? !coded : sends_moment(static_cast<int>(k) - 1, after)) {
-        whole.push_back(parts[k]);
+    if (!coded) {
+      whole.push_back(mean);
+    }
+    const OuterState::Moments moments = outer_.moments(after);
+    for (int k = 0; moments != OuterState::Moments::None && k < trained_.moment_count(); ++k) {
+      if (moments == OuterState::Moments::All ||
+          context_.optimizer.moment_kind(k) != optim::MomentKind::Other) {
+        whole.push_back(parts[static_cast<std::size_t>(k) + 1]);
       }
     }
     average(whole, context_.world, comm::Purpose::Sync, outer_.dtype(), world_weight());
     values.copy_(dense_start_ + mean);
   }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
-}
-
-bool AbTraining::sends_moment(int k, Event after) const {
-  if (after == Event::AverageFactors) {
-    return false;
-  }
-  return own_.size() == 1 || after != Event::SynchronizeAndDecompose ||
-         context_.optimizer.moment_kind(k) != optim::MomentKind::Other;
 }
 
 void AbTraining::average_replicas(std::int64_t t, bool with_moments) {

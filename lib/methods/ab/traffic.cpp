@@ -1,9 +1,9 @@
 #include "methods/ab/traffic.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -136,9 +136,10 @@ class Planner {
     const auto factors = [&](const auto& form) {
       return sent(both_ ? 0 : a_, both_ ? own_ : b_, form);
     };
-    const int moments = after == Event::AverageFactors                     ? 0
-                        : both_ && after == Event::SynchronizeAndDecompose ? sizes_.kept_moments
-                                                                           : sizes_.moments;
+    const OuterState::Moments sent_moments = outer.moments(after);
+    const int moments = sent_moments == OuterState::Moments::None   ? 0
+                        : sent_moments == OuterState::Moments::Kept ? sizes_.kept_moments
+                                                                    : sizes_.moments;
     const bool coded = outer.codes_dense(after);
     return buffers() +
            (outer.format() && after != Event::None ? factors(*outer.format()) : factors(element)) +
@@ -203,23 +204,17 @@ std::int64_t annealed_total(
   }
   std::ranges::stable_sort(occurrences, {}, &std::pair<std::int64_t, const Stretch*>::first);
   std::int64_t total = 0;
-  std::optional<Planner> earlier;  // before the first decomposition, ranks do not matter
+  std::deque<Planner> earlier;
+  const Planner* now = &last;  // before the first decomposition, ranks do not matter
   for (const auto& [first, s] : occurrences) {
-    const Planner& now = earlier ? *earlier : last;
+    const Planner* next = now;
     // The end of the run may decompose too.
-    const bool decomposes = s->after != Event::Synchronize && s->after != Event::AverageFactors;
-    const double ratio = rule_after(options, phases, first + s->steps).ratio;
-    std::optional<Planner> next;
-    if (decomposes && ratio != options.rank.ratio) {
-      next.emplace(at_ratio(ratio));
+    if (s->after != Event::Synchronize && s->after != Event::AverageFactors) {
+      const double ratio = rule_after(options, phases, first + s->steps).ratio;
+      next = ratio == options.rank.ratio ? &last : &earlier.emplace_back(at_ratio(ratio));
     }
-    total += now.steps(*s, first) + now.after(*s, next ? *next : decomposes ? last : now);
-    if (decomposes) {
-      earlier.reset();
-      if (next) {
-        earlier.emplace(*next);
-      }
-    }
+    total += now->steps(*s, first) + now->after(*s, *next);
+    now = next;
   }
   return total;
 }
