@@ -93,6 +93,7 @@ __device__ void store_first(T* to, std::int64_t count, bool wide, const T (&x)[k
 // writing their lanes.
 template <class Combine>
 __device__ void combine_by_halves(int lanes, const Combine& combine) {
+  constexpr int kWarp = 32;
   const auto t = static_cast<int>(threadIdx.x);
   const auto threads = static_cast<int>(blockDim.x);
   __syncthreads();

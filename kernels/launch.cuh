@@ -45,8 +45,7 @@ __device__ inline void wait_for_copies() {
   __pipeline_wait_prior(0);
 }
 
-// Threads of one warp, which wait for one another at less cost than those of a block.
-constexpr int kWarp = 32;
+// The 32 threads of a warp wait for one another, at less cost than those of a block.
 __device__ inline void sync_warp() {
   __syncwarp();
 }

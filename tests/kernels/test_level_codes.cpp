@@ -29,7 +29,9 @@ at::Tensor codes_of(const ops::LevelTable& table, CodeForm form, int filled) {
 }
 
 TEST(LevelKernel, EncodesAboveACutAsTheCpuToTheBit) {
-  for (const auto& sizes : size_sets()) {
+  auto all_sizes = size_sets();
+  all_sizes.push_back({257 * 4096});  // more blocks than lanes of a sum
+  for (const auto& sizes : all_sizes) {
     for (const float cut : {0.6f, 0.0f, 1e9f, NAN}) {
       for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
         ops::LevelTable table(sizes);

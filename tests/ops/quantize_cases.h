@@ -25,7 +25,7 @@ inline std::int64_t padded(std::int64_t numel, std::int64_t block) {
 }
 
 inline at::Tensor norms_of(const at::Tensor& u, std::int64_t block) {
-  const at::Tensor norms = at::empty({padded(u.numel(), block) / block});
+  const at::Tensor norms = at::empty({padded(u.numel(), block) / block}, u.device());
   block_norms(u, block, norms);
   return norms;
 }

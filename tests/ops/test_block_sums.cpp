@@ -72,6 +72,15 @@ TEST(BlockNorms, AreInfiniteWhereANumberIsNotFinite) {
   }
 }
 
+TEST(GpuBlockNorms, EqualTheCpuToTheBitInMoreTilesThanLanes) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const at::Tensor u = numbers(1'200'001);
+  const at::Tensor got = norms_of(u.to(at::Device(at::kCUDA, 0)), 1 << 21);
+  EXPECT_TRUE(same_bits(got.cpu(), norms_of(u, 1 << 21)));
+}
+
 TEST(SumCodes, ClampsTheSumOnceAndCountsIt) {
   for (const int n : {1, 2, 7, 40, 4096}) {
     const std::int64_t bytes = n > 100 ? 64 : 1344;

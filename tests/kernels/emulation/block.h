@@ -18,12 +18,14 @@ class Barrier;
 // What one thread of the running block may do with the others.
 class BlockMember {
  public:
-  BlockMember(Barrier& barrier, unsigned char* shared) : barrier_(barrier), shared_(shared) {}
+  BlockMember(Barrier& barrier, unsigned thread, unsigned char* shared)
+      : barrier_(barrier), thread_(thread), shared_(shared) {}
   unsigned char* shared_memory() const {
     return shared_;
   }
-  // Returns when all threads that have not ended are here.
-  void synchronize();
+  // Returns when all threads of the block, or of this thread's warp of 32, that have
+  // not ended are here.
+  void synchronize(bool block);
   // Copies at copy_now(); both addresses must be multiples of `bytes`.
   void copy_later(void* to, const void* from, std::size_t bytes);
   void copy_now();
@@ -37,6 +39,7 @@ class BlockMember {
     std::size_t bytes;
   };
   Barrier& barrier_;
+  unsigned thread_;
   unsigned char* shared_;
   std::vector<Copy> copies_;
 };

@@ -19,47 +19,70 @@ class Barrier {
     stacks_.reset(new unsigned char[members_.size() * kStack]);
   }
 
-  // `body` of every member up to its next barrier, until all have ended.
-  void run_block(const std::function<void(unsigned thread)>& body) {
+  // `body` of every member up to its next barrier, until all have ended: in the
+  // order of their indices or backwards, by turns. Where a barrier is missing,
+  // one of the orders shows it, so both must begin some block.
+  void run_block(const std::function<void(unsigned thread)>& body, bool forwards) {
     body_ = &body;
     for (std::size_t i = 0; i < members_.size(); ++i) {
       ::getcontext(&members_[i].context);
       members_[i].context.uc_stack.ss_sp = stacks_.get() + i * kStack;
       members_[i].context.uc_stack.ss_size = kStack;
       members_[i].context.uc_link = &runner_;
-      members_[i].has_ended = false;
+      members_[i].state = State::AtBlock;
       ::makecontext(&members_[i].context, &Barrier::enter, 0);
     }
     running = this;
-    // Forwards and backwards by turns: where a barrier is missing, one of the
-    // orders shows it.
-    for (bool all_ended = false, forwards = true; !all_ended; forwards = !forwards) {
-      all_ended = true;
-      for (std::size_t i = 0; i < members_.size(); ++i) {
-        now_ = forwards ? i : members_.size() - 1 - i;
-        if (!members_[now_].has_ended) {
-          ::swapcontext(&runner_, &members_[now_].context);
-          all_ended = all_ended && members_[now_].has_ended;
-        }
-      }
+    while (run_warps(forwards) && run_warps(!forwards)) {
     }
   }
 
-  void wait() {
+  void wait(bool for_block) {
+    members_[now_].state = for_block ? State::AtBlock : State::AtWarp;
     ::swapcontext(&members_[now_].context, &runner_);
   }
 
  private:
+  enum class State { AtBlock, AtWarp, HasEnded };
   struct Member {
     ucontext_t context;
-    bool has_ended = false;
+    State state = State::AtBlock;
   };
-  static constexpr std::size_t kStack = 64 * 1024;
+  static constexpr std::size_t kStack = 64 * 1024, kWarp = 32;
+
+  // Up to the next barrier of the block; false where all had ended.
+  bool run_warps(bool forwards) {
+    const std::size_t warps = (members_.size() + kWarp - 1) / kWarp;
+    bool any = false;
+    for (std::size_t i = 0; i < warps; ++i) {
+      any |= run_warp(forwards ? i : warps - 1 - i, forwards);
+    }
+    return any;
+  }
+  bool run_warp(std::size_t warp, bool forwards) {
+    const std::size_t begin = warp * kWarp, end = std::min(begin + kWarp, members_.size());
+    bool any = false;
+    for (State from = State::AtBlock;; from = State::AtWarp, forwards = !forwards) {
+      bool again = false;
+      for (std::size_t i = begin; i < end; ++i) {
+        now_ = forwards ? i : begin + end - 1 - i;
+        Member& member = members_[now_];
+        if (member.state == from) {
+          any = true;
+          ::swapcontext(&runner_, &member.context);
+        }
+        again |= member.state == State::AtWarp;
+      }
+      if (!again) {
+        return any;
+      }
+    }
+  }
 
   static void enter() {
     Barrier& self = *running;
     (*self.body_)(static_cast<unsigned>(self.now_));
-    self.members_[self.now_].has_ended = true;
+    self.members_[self.now_].state = State::HasEnded;
   }
 
   static inline thread_local Barrier* running = nullptr;
@@ -70,8 +93,8 @@ class Barrier {
   ucontext_t runner_;
 };
 
-void BlockMember::synchronize() {
-  barrier_.wait();
+void BlockMember::synchronize(bool block) {
+  barrier_.wait(block);
 }
 
 void run_together(
@@ -82,15 +105,16 @@ void run_together(
   std::exception_ptr error;
   for (std::int64_t block = 0; block < blocks; ++block) {
     std::ranges::fill(shared, 0xff);
-    barrier.run_block([&](unsigned thread) {
+    const auto run = [&](unsigned thread) {
       try {
-        BlockMember self(barrier, shared.data());
+        BlockMember self(barrier, thread, shared.data());
         body(static_cast<unsigned>(block), thread, self);
         self.end();
       } catch (...) {
         error = error ? error : std::current_exception();
       }
-    });
+    };
+    barrier.run_block(run, block % 2 == 0);
   }
   if (error) {
     std::rethrow_exception(error);

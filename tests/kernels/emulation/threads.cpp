@@ -5,6 +5,7 @@
 #include <barrier>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -13,9 +14,9 @@
 namespace abtrain::kernels::emulation {
 
 // A thread that has ended counts as one that is there, as on a GPU.
-class Barrier {
+class Meeting {
  public:
-  explicit Barrier(int threads) : threads_(threads), running_(threads) {}
+  explicit Meeting(int threads) : threads_(threads), running_(threads) {}
 
   void wait() {
     std::unique_lock lock(mutex_);
@@ -52,8 +53,33 @@ class Barrier {
   std::condition_variable opened_;
 };
 
-void BlockMember::synchronize() {
-  barrier_.wait();
+// Of all threads of the block, and of those of each warp.
+class Barrier {
+ public:
+  explicit Barrier(int threads) : block_(threads) {
+    for (int begin = 0; begin < threads; begin += kWarp) {
+      warps_.emplace_back(std::min(kWarp, threads - begin));
+    }
+  }
+  Meeting& of_block() {
+    return block_;
+  }
+  Meeting& of_warp(unsigned thread) {
+    return warps_[thread / kWarp];
+  }
+  void reset() {
+    block_.reset();
+    std::ranges::for_each(warps_, &Meeting::reset);
+  }
+
+ private:
+  static constexpr int kWarp = 32;
+  Meeting block_;
+  std::deque<Meeting> warps_;
+};
+
+void BlockMember::synchronize(bool block) {
+  (block ? barrier_.of_block() : barrier_.of_warp(thread_)).wait();
 }
 
 void run_together(
@@ -73,14 +99,15 @@ void run_together(
   const auto work = [&](unsigned thread) {
     for (std::int64_t block = 0; block < blocks; ++block) {
       try {
-        BlockMember self(barrier, shared.get());
+        BlockMember self(barrier, thread, shared.get());
         body(static_cast<unsigned>(block), thread, self);
         self.end();
       } catch (...) {
         const std::lock_guard lock(mutex);
         error = error ? error : std::current_exception();
       }
-      barrier.leave();
+      barrier.of_warp(thread).leave();
+      barrier.of_block().leave();
       block_end.arrive_and_wait();
     }
   };

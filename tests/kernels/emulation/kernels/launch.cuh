@@ -5,8 +5,8 @@
 //
 // It is stricter than a GPU: shared memory is as large as was asked for and
 // full of 0xff in each block, and a copy to it appears at wait_for_copies(),
-// not before. It does not emulate warps or several blocks at a time, and of
-// atomics only increment().
+// not before. It does not emulate several blocks at a time, and of atomics only
+// increment().
 #pragma once
 
 #include <atomic>
@@ -37,19 +37,18 @@ inline unsigned char* shared_memory() {
   return member().shared_memory();
 }
 
-inline void __syncthreads() {
+inline void synchronize(bool block) {
   emulation::BlockMember& self = member();
   const emulation::Index thread = threadIdx;
-  self.synchronize();  // others may have run in this thread of the host
+  self.synchronize(block);  // others may have run in this thread of the host
   this_thread = &self;
   threadIdx = thread;
 }
-
-// For the whole block, all of whose threads must therefore call it; a race between
-// warps that rely on it is not seen.
-constexpr int kWarp = 32;
+inline void __syncthreads() {
+  synchronize(true);
+}
 inline void sync_warp() {
-  __syncthreads();
+  synchronize(false);
 }
 
 inline void copy_16_bytes(void* shared, const void* global) {
