@@ -216,6 +216,17 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code error;
+  for (std::filesystem::directory_iterator i(folder, error), end; !error && i != end;
+       i.increment(error)) {
+    entries.push_back(i->path());
+  }
+  std::ranges::sort(entries);
+  return entries;
+}
+
 void make_folders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

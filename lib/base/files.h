@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/descriptor.h"
 
@@ -81,6 +83,9 @@ class SpoolFile : private InputFile {
   // Passes the whole content to `write`, in order and in pieces.
   void copy_to(const WritePiece& write) const;
 };
+
+// What lies in a folder, sorted by name; nothing if it cannot be read.
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
 
 // Creates the folder and its parents. It is no error if they exist.
 void make_folders(const std::string& path);

@@ -25,6 +25,12 @@ void average(
     const std::vector<at::Tensor>& tensors, comm::Communicator& group, comm::Purpose purpose,
     at::ScalarType wire = at::kFloat, double weight = 1);
 
+// What moments travel in where values travel in `wire`: squared gradients would
+// underflow to zero in fp16.
+constexpr at::ScalarType moment_wire(at::ScalarType wire) {
+  return wire == at::kHalf ? at::kFloat : wire;
+}
+
 // The model's running statistics.
 std::vector<at::Tensor> statistics_of(const nn::Model& model);
 // The elements of these tensors, one tensor after another, in a new flat one.

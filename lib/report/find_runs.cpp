@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "report/run_record.h"
 
 namespace abtrain::report {
@@ -25,16 +26,11 @@ bool is_run(const fs::path& path) {
 }
 
 std::vector<fs::path> folders_in(const fs::path& path) {
-  std::vector<fs::path> inside;
-  std::error_code error;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
+  std::vector<fs::path> inside = list_folder(path);
+  std::erase_if(inside, [](const fs::path& entry) {
     std::error_code ignored;
-    if (entry->is_directory(ignored)) {
-      inside.push_back(entry->path());
-    }
-  }
-  std::ranges::sort(inside);
+    return !fs::is_directory(entry, ignored);
+  });
   return inside;
 }
 

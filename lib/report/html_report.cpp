@@ -47,7 +47,7 @@ std::vector<double> rounded(const std::vector<double>& values) {
 }
 
 // What the plots show.
-WhichScore score_of(const std::vector<Setting>& settings) {
+WhichScore which_of(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     for (const RunRecord& run : setting.runs) {
       if (!run.evaluations.empty()) {
@@ -184,7 +184,7 @@ ordered_json front_json(const std::vector<Setting>& settings, WhichScore which) 
 ordered_json data_of(
     const Comparison& comparison, const std::vector<Column>& columns, const std::string& made) {
   const std::vector<Setting>& settings = comparison.settings;
-  const WhichScore which = score_of(settings);
+  const WhichScore which = which_of(settings);
   const bool is_accuracy = which == &Score::accuracy;
   const char* const unit = which == &Score::r2 ? "R²" : "bits per byte";
   ordered_json data = {

@@ -90,16 +90,6 @@ Decomposition decomposition(const JsonObject& event) {
   return cut;
 }
 
-Score score_of(const JsonObject& json) {
-  if (const auto bits = json.maybe("/bits_per_byte")) {
-    return {.bits_per_byte = bits, .perplexity = json.maybe("/perplexity")};
-  }
-  if (const auto r2 = json.maybe("/r2")) {
-    return {.r2 = r2};
-  }
-  return {.accuracy = json.number("/accuracy")};
-}
-
 // A number of steps, which a damaged file may give as 1e308.
 std::int64_t count_of(double steps) {
   return std::llround(std::clamp(steps, 0.0, 1e15));
@@ -247,6 +237,23 @@ double Score::quality() const {
 bool Score::reaches(double target) const {
   const std::optional<double>& value = this->*which();
   return value && (which() == &Score::bits_per_byte ? *value <= target : *value >= target);
+}
+
+std::string Score::text() const {
+  return accuracy ? formatted("{:.2f} %", 100 * *accuracy)
+         : r2     ? formatted("R² {:.4f}", *r2)
+                  : formatted("{:.4f} bits per byte", bits_per_byte.value_or(0));
+}
+
+Score score_of(const JsonObject& json, const std::string& begin) {
+  const auto maybe = [&](const char* key) { return json.maybe((begin + key).c_str()); };
+  if (const auto bits = maybe("bits_per_byte")) {
+    return {.bits_per_byte = bits, .perplexity = maybe("perplexity")};
+  }
+  if (const auto r2 = maybe("r2")) {
+    return {.r2 = r2};
+  }
+  return {.accuracy = json.number((begin + "accuracy").c_str())};
 }
 
 std::string RunRecord::progress() const {

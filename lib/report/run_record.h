@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "run_folder/run_state.h"
 
 namespace abtrain::report {
@@ -32,8 +33,13 @@ struct Score {
   double quality() const;
   // Whether the accuracy or R^2 is at least, or the bits per byte are at most, this.
   bool reaches(double target) const;
+  // "88.71 %", "R² 0.8871" or "1.8345 bits per byte".
+  std::string text() const;
 };
 using WhichScore = std::optional<double> Score::*;
+// What a summary or an evaluation says; `begin` is the begin of its keys' pointers. Throws
+// DamagedData if it has no score.
+Score score_of(const JsonObject& json, const std::string& begin = "/");
 
 // One evaluation of the merged model.
 struct Evaluation : Score {

@@ -20,9 +20,9 @@ struct Words {
   bool is_text = score == &Score::bits_per_byte;
 
   std::string level(double quality) const {
-    return is_text       ? formatted("{:.4f} bits per byte", -quality)
-           : is_accuracy ? formatted("{:.2f} %", 100 * quality)
-                         : formatted("R² {:.4f}", quality);
+    Score of;
+    of.*score = is_text ? -quality : quality;
+    return of.text();
   }
   // Of a difference or a spread; "" where it is too small to be shown.
   std::string amount(double quality) const {

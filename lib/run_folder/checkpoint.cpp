@@ -145,14 +145,12 @@ Checkpoint verified_checkpoint(const std::string& folder) {
 
 std::vector<std::string> entries_of(const std::string& run_folder, const std::string& prefix) {
   std::vector<std::string> paths;
-  std::error_code none;
-  for (fs::directory_iterator i(run_folder + "/" + config::kCheckpoints, none), end;
-       !none && i != end; i.increment(none)) {
-    if (i->path().filename().string().starts_with(prefix)) {
-      paths.push_back(i->path().string());
+  for (const fs::path& entry : list_folder(run_folder + "/" + config::kCheckpoints)) {
+    if (entry.filename().string().starts_with(prefix)) {
+      paths.push_back(entry.string());
     }
   }
-  std::ranges::sort(paths, std::ranges::greater());
+  std::ranges::reverse(paths);
   return paths;
 }
 

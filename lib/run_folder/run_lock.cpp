@@ -72,13 +72,11 @@ RunLock::RunLock(std::string folder, Log& log, LockTimes times)
   }
   // Incomplete locks of processes that were killed, and claims on earlier
   // locks.
-  std::error_code ignored;
   const fs::path own = claim_on(folder_, me_);
-  for (fs::directory_iterator i(folder_, ignored), end; !ignored && i != end;
-       i.increment(ignored)) {
-    const std::string name = i->path().filename().string();
+  for (const fs::path& entry : list_folder(folder_)) {
+    const std::string name = entry.filename().string();
     if (name.starts_with("lock-") && name != own.filename().string()) {
-      ::unlink(i->path().c_str());
+      ::unlink(entry.c_str());
     }
   }
   held_ = true;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/files.h"
 #include "base/json.h"
 #include "base/scalars.h"
 #include "base/socket.h"
@@ -32,9 +33,8 @@ struct EventsFile {
 // The events files of a folder, newest last.
 std::vector<EventsFile> events_files(const std::string& folder) {
   std::vector<EventsFile> files;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    EventsFile file{0, 0, entry.path().filename().string()};
+  for (const fs::path& entry : list_folder(folder)) {
+    EventsFile file{0, 0, entry.filename().string()};
     if (!file.name.starts_with(kPrefix)) {
       continue;
     }
@@ -44,7 +44,6 @@ std::vector<EventsFile> events_files(const std::string& folder) {
       files.push_back(std::move(file));
     }
   }
-  std::ranges::sort(files, {}, &EventsFile::name);
   return files;
 }
 

@@ -14,6 +14,7 @@
 #include "base/machine_text.h"
 #include "base/mapped.h"
 #include "plan/comparison.h"
+#include "report/run_record.h"
 #include "sweep/assignments.h"
 #include "sweep/point_state.h"
 
@@ -121,17 +122,9 @@ PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
       continue;
     }
     const JsonObject event(path, i + 1, line);
-    for (const char* prefix : {"/validation_", "/"}) {
-      const std::string begin = prefix;
-      if (const auto accuracy = event.maybe((begin + "accuracy").c_str())) {
-        result.quality = *accuracy;
-        return result;
-      }
-      if (const auto bits = event.maybe((begin + "bits_per_byte").c_str())) {
-        result.quality = -*bits;
-        return result;
-      }
-    }
+    const bool validated = event.maybe("/validation_loss").has_value();
+    result.quality = report::score_of(event, validated ? "/validation_" : "/").quality();
+    return result;
   }
   damaged(path, std::ssize(lines), "expected an evaluation of the final model");
 }

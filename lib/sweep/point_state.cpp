@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "config/config.h"
+#include "report/run_record.h"
 #include "train/run_differences.h"
 
 namespace abtrain::sweep {
@@ -58,12 +59,7 @@ PointState own_state_of(const PointRun& run) {
 }
 
 std::string score_of(const PointRun& run) {
-  const JsonObject summary = JsonObject::of_file(run.folder + "/summary.json");
-  const auto bits = summary.maybe("/bits_per_byte");
-  const auto r2 = summary.maybe("/r2");
-  return bits ? formatted("{:.4f} bits per byte", *bits)
-         : r2 ? formatted("R² {:.4f}", *r2)
-              : formatted("{:.2f} %", 100 * summary.number("/accuracy"));
+  return report::score_of(JsonObject::of_file(run.folder + "/summary.json")).text();
 }
 
 }  // namespace abtrain::sweep

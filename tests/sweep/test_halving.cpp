@@ -43,9 +43,10 @@ class HalvingOf : public testing::SweepFiles {
     atomic_write(
         run.folder + "/metrics.jsonl",
         formatted(
-            "{{\"event\":\"evaluate\",\"accuracy\":0.1,\"validation_accuracy\":"
-            "0.99}}\n{{\"event\":\"evaluate\",\"accuracy\":{},\"validation_"
-            "accuracy\":{}}}\n{{\"event\":\"end\"}}\n",
+            R"({{"event":"evaluate","accuracy":0.1,"validation_accuracy":0.99,"validation_loss":1}}
+{{"event":"evaluate","accuracy":{},"validation_accuracy":{},"validation_loss":1}}
+{{"event":"end"}}
+)",
             1 - quality, quality));
   }
   void diverge(const PointRun& run) const {

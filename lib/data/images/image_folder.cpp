@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "data/images/image_files.h"
 #include "data/images/image_listing.h"
@@ -169,14 +170,10 @@ bool holds_image_folder(const std::string& root) {
   if (has_folder(root, "train")) {
     return true;
   }
-  std::error_code error;
-  bool has_others = false;
-  for (fs::directory_iterator entry(root, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
+  const bool has_others = std::ranges::any_of(list_folder(root), [](const fs::path& entry) {
     std::error_code ignored;
-    has_others |=
-        !entry->path().filename().string().starts_with('.') && entry->is_directory(ignored);
-  }
+    return !entry.filename().string().starts_with('.') && fs::is_directory(entry, ignored);
+  });
   return has_others && !find_test_part(root);
 }
 

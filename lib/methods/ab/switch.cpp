@@ -80,10 +80,7 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
       moments.push_back(trained_.moment_views(k)[i]);
     }
   }
-  // Squared gradients would underflow to zero in fp16.
-  average(
-      moments, context_.world, comm::Purpose::Sync,
-      full_wire_ == at::kHalf ? at::kFloat : full_wire_, world_weight());
+  average(moments, context_.world, comm::Purpose::Sync, moment_wire(full_wire_), world_weight());
 }
 
 void AbTraining::synchronize(std::int64_t t, Event after) {

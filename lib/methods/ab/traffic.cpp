@@ -13,6 +13,7 @@
 #include "methods/ab/outer_state.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronize.h"
+#include "methods/average.h"
 
 namespace abtrain::methods {
 
@@ -150,10 +151,9 @@ class Planner {
   // phase, also the moments of what is never factored.
   std::int64_t average(bool with_moments) const {
     const at::ScalarType wire = compress::plain_dtype(full_options_);
-    // Moments are not sent in fp16.
     const std::int64_t moments = with_moments ? fixed_ * sizes_.moments : 0;
     return all_reduce(sizes_.parameters, size_of(wire)) +
-           all_reduce(moments, wire == at::kHalf ? 4 : size_of(wire));
+           all_reduce(moments, size_of(moment_wire(wire)));
   }
   // Bytes that this worker sends of the layers that it decomposes, to the ranks of `next`.
   // `factor`: of the products of factored layers, rank over the factors' rank; 0: all layers

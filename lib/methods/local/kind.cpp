@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "compress/gradient_exchange.h"
 #include "compress/schemes.h"
+#include "methods/average.h"
 #include "methods/gradient_reduction.h"
 #include "methods/local/fragment.h"
 #include "methods/local/plan.h"
@@ -63,11 +64,10 @@ TrafficPlan local_traffic(
                (beside ? beside(0, plan.warmup, sizes.parameters, world) : 0) +
                world.all_reduce(sizes.parameters, wire).bytes + buffers};
 
-  // What is averaged with the last fragment of a round. Moments are not sent in
-  // fp16.
+  // What is averaged with the last fragment of a round.
   if (plan.with_moments) {
-    result.sync +=
-        world.all_reduce(sizes.moments * sizes.parameters, type == at::kHalf ? 4 : wire).bytes;
+    const auto each = static_cast<std::int64_t>(c10::elementSize(moment_wire(type)));
+    result.sync += world.all_reduce(sizes.moments * sizes.parameters, each).bytes;
   }
   const std::int64_t rest = result.sync;
   std::vector<compress::ExchangePlan> exchanges;

@@ -145,10 +145,9 @@ void LocalTraining::apply_fragment(std::int64_t t) {
     unflatten(flight.statistics, statistics_of(context_.model));
   }
   if (plan_.with_moments && trained_.moment_count() > 0) {
-    // Squared gradients would underflow to zero in fp16.
     average(
-        {trained_.moments()}, context_.world, comm::Purpose::Sync,
-        wire_ == at::kHalf ? at::kFloat : wire_, world_weight());
+        {trained_.moments()}, context_.world, comm::Purpose::Sync, moment_wire(wire_),
+        world_weight());
   }
   if (plan_.fragments == 1 && plan_.mixing == 1) {
     agree(t, plan_.with_moments || trained_.moment_count() == 0);
