@@ -37,8 +37,8 @@ struct Score {
   std::string text() const;
 };
 using WhichScore = std::optional<double> Score::*;
-// What a summary or an evaluation says; `begin` is the begin of its keys' pointers. Throws
-// DamagedData if it has no score.
+// The score in a summary or an evaluation, whose JSON pointers start with `begin`. Throws
+// DamagedData if there is none.
 Score score_of(const JsonObject& json, const std::string& begin = "/");
 
 // One evaluation of the merged model.
