@@ -4,6 +4,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "config/config.h"
 
 namespace abtrain::config {
@@ -26,10 +27,9 @@ ConfigSearch search_config(
         return search;
       }
     }
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
-      if (entry.path().extension() == ".yaml") {
-        present.push_back(entry.path().filename().string());
+    for (const fs::path& entry : list_folder(folder.empty() ? "." : folder)) {
+      if (entry.extension() == ".yaml") {
+        present.push_back(entry.filename().string());
       }
     }
     if (fs::path(name).is_absolute()) {

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
