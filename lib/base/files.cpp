@@ -227,6 +227,12 @@ std::vector<std::filesystem::path> list_folder(const std::filesystem::path& fold
   return entries;
 }
 
+std::filesystem::path real_path(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(path, error);
+  return error ? path : real;
+}
+
 void make_folders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

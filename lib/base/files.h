@@ -87,6 +87,10 @@ class SpoolFile : private InputFile {
 // What lies in a folder, sorted by name; nothing if it cannot be read.
 std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
 
+// The path without links and dots, which tells whether two paths are one file;
+// the path itself where links go in a circle or vanish while they are followed.
+std::filesystem::path real_path(const std::filesystem::path& path);
+
 // Creates the folder and its parents. It is no error if they exist.
 void make_folders(const std::string& path);
 

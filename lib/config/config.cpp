@@ -29,7 +29,7 @@ class Reader {
 
   void file(const std::string& path) {
     // Read only once, even if two of the files extend it.
-    const std::string identity = fs::weakly_canonical(path).string();
+    const std::string identity = real_path(path).string();
     if (!read_.insert(identity).second) {
       return;
     }
@@ -202,7 +202,7 @@ class Reader {
       problem(name.place, "extends", not_found(name.text, search));
       return;
     }
-    const std::string identity = fs::weakly_canonical(search.found).string();
+    const std::string identity = real_path(search.found).string();
     const auto begin = std::find(under_way_.begin(), under_way_.end(), identity);
     if (begin != under_way_.end()) {
       std::vector<std::string> circle;

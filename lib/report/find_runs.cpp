@@ -63,7 +63,7 @@ FoundRuns find_runs(const std::vector<std::string>& paths) {
       found.without.push_back(path + kExpected);
     }
     for (const fs::path& run : runs) {
-      if (known.insert(fs::canonical(run).string()).second) {
+      if (known.insert(real_path(run).string()).second) {
         found.folders.push_back(run.string());
       }
     }

@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/rows.h"
 #include "base/text.h"
 #include "comm/control/secret.h"
@@ -112,7 +113,7 @@ Finding check_configs() {
   for (const fs::path folder : config::config_folders(program_path())) {
     std::error_code failed;
     if (fs::is_directory(folder, failed)) {
-      folders.insert(fs::weakly_canonical(folder, failed).string());
+      folders.insert(real_path(folder).string());
     }
   }
   if (!folders.empty()) {

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "base/scalars.h"
 #include "data/arrays/array_file.h"
@@ -36,7 +37,7 @@ namespace fs = std::filesystem;
 std::vector<fs::path> images_below(const std::string& folder) {
   std::vector<fs::path> found;
   std::error_code error;
-  std::set<fs::path> seen = {fs::canonical(folder, error)};
+  std::set<fs::path> seen = {real_path(folder)};
   fs::recursive_directory_iterator i(
       folder, fs::directory_options::follow_directory_symlink, error);
   for (; !error && i != end(i); i.increment(error)) {
@@ -44,8 +45,7 @@ std::vector<fs::path> images_below(const std::string& folder) {
     std::error_code ignored;
     const bool is_folder = i->is_directory(ignored);
     // Links may form circles.
-    if (is_folder &&
-        (name.starts_with('.') || !seen.insert(fs::canonical(i->path(), ignored)).second)) {
+    if (is_folder && (name.starts_with('.') || !seen.insert(real_path(i->path())).second)) {
       i.disable_recursion_pending();
     }
     if (!is_folder && !name.starts_with('.') && data::is_image_name(name)) {

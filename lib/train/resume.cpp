@@ -104,7 +104,7 @@ bool is_in(const std::string& folder, const run_folder::Checkpoint& checkpoint) 
 run_folder::Checkpoint named(const std::string& how, Log& log) {
   std::error_code none;
   ABT_CHECK(fs::is_directory(how, none), MissingInput, "--resume: there is no folder '{}'", how);
-  const std::string place = fs::canonical(how).string();
+  const std::string place = real_path(how).string();
   if (is_there(place + "/" + config::kManifest)) {
     return run_folder::verified_checkpoint(place);
   }

@@ -171,6 +171,17 @@ Appender lines_of(const std::string& path, std::int64_t keep = -1) {
   return lines;
 }
 
+TEST(Files, RealPathsAreOneForAllNamesOfAFile) {
+  const TempFolder folder;
+  const std::filesystem::path real = std::filesystem::canonical(folder.path());
+  folder.add("a", "a");
+  std::filesystem::create_symlink("a", folder.file("link"));
+  std::filesystem::create_symlink("circle", folder.file("circle"));
+  EXPECT_EQ(real_path(folder.file("./link")), real / "a");
+  EXPECT_EQ(real_path(folder.file("none")), real / "none");
+  EXPECT_EQ(real_path(folder.file("circle")), folder.file("circle"));
+}
+
 TEST(Appender, AppendsAndCutsATornLine) {
   const TempFolder folder;
   const std::string path = folder.file("a.jsonl");

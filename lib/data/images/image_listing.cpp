@@ -249,12 +249,10 @@ std::vector<std::string> lines_of(const std::string& text) {
 Listing list_images(
     const std::string& root, const std::vector<std::string>& parts,
     const std::string& cache_folder) {
-  std::error_code ignored;
   const std::string beside = root + "/.abtrain-index";
   const std::string cached =
-      cache_folder.empty()
-          ? ""
-          : formatted("{}/{}", cache_folder, hash_of(fs::weakly_canonical(root, ignored).string()));
+      cache_folder.empty() ? ""
+                           : formatted("{}/{}", cache_folder, hash_of(real_path(root).string()));
   Listing listing;
   // A cached index exists only if none could be written next to the data.
   Lister lister{root, load_index({cached, beside}, listing), listing};
@@ -265,6 +263,7 @@ Listing list_images(
   if (!lister.known.empty() || listing.read > 0) {
     save_index({beside, cached}, listing);
     if (listing.index == beside && !cached.empty()) {
+      std::error_code ignored;
       fs::remove(cached, ignored);
     }
   }

@@ -26,12 +26,11 @@ std::string unpacked_path(const std::string& path) {
   ABT_CHECK(
       !folder.empty(), Io, "{}: a gzip file is unpacked into a cache; set XDG_CACHE_HOME or HOME",
       path);
-  std::error_code ignored;
   struct stat status {};
   ::stat(path.c_str(), &status);
   const std::string about = formatted(
-      "{}\n{}\n{}.{}", fs::weakly_canonical(path, ignored).string(), status.st_size,
-      status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+      "{}\n{}\n{}.{}", real_path(path).string(), status.st_size, status.st_mtim.tv_sec,
+      status.st_mtim.tv_nsec);
   return formatted("{}/text/{:016x}", folder, XXH3_64bits(about.data(), about.size()));
 }
 
