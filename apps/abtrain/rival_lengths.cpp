@@ -54,7 +54,7 @@ double seconds_of(
 // Runs of up to so many steps are tried where shorter ones are refused.
 constexpr std::int64_t kMaxTries = 1024;
 
-// Runs with fewer steps say nothing, and pilots take an eighth of them.
+// Runs with fewer steps say nothing, and pilots take down to an eighth of them.
 constexpr std::int64_t kMinSteps = 16;
 
 // The steps of a run that takes so long: a line through the last two of some

@@ -100,7 +100,7 @@ void project(const at::Tensor& flat, const RowSet& set) {
 }
 
 void orthonormalize(const at::Tensor& flat, const std::vector<RowSet>& sets) {
-  if (flat.is_cuda()) {
+  if (takes_kernels(flat.device())) {
     gram_schmidt_on_gpu(flat, sets);
   } else {
     gram_schmidt_on_host(flat, sets);
@@ -122,7 +122,7 @@ void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
         set.rows, set.length, set.offset, flat.sizes());
   }
   const auto is_large = [](const RowSet& set) { return set.rows > kGramPanel; };
-  if (flat.is_cuda() && std::ranges::any_of(sets, is_large)) {
+  if (takes_kernels(flat.device()) && std::ranges::any_of(sets, is_large)) {
     gram_schmidt_in_panels(flat, sets);
   } else {
     orthonormalize(flat, sets);

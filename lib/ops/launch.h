@@ -7,9 +7,20 @@
 
 namespace abtrain::ops {
 
+// Set by tests that emulate kernels on the host: they then work on tensors of the CPU.
+inline thread_local bool emulates_kernels = false;
+
+// Whether kernels do what is asked for on this device.
+inline bool takes_kernels(c10::Device device) {
+  return device.is_cuda() || emulates_kernels;
+}
+
 // Calls kernel(stream), which queues work on the stream and returns a CUDA
 // status. Throws std::runtime_error naming the op if the status is not 0, and
 // always in a build made with ABTRAIN_CUDA=OFF.
+void launch_on_gpu(const char* op, c10::Device device, c10::function_ref<int(void* stream)> kernel);
+
+// The same, or the emulated kernel.
 void launch(const char* op, c10::Device device, c10::function_ref<int(void* stream)> kernel);
 
 }  // namespace abtrain::ops

@@ -17,7 +17,8 @@ namespace {
 // GPU kernels read and write 16 bytes at a time.
 void check_alignment(const at::Tensor& codes) {
   ABT_ASSERT(
-      !codes.is_cuda() || reinterpret_cast<std::uintptr_t>(codes.const_data_ptr()) % 16 == 0,
+      !takes_kernels(codes.device()) ||
+          reinterpret_cast<std::uintptr_t>(codes.const_data_ptr()) % 16 == 0,
       "quantize: expected codes aligned to 16 bytes on CUDA");
 }
 
@@ -62,7 +63,7 @@ template <class Job>
 void do_coding(
     const char* op, Job job, const at::Tensor& numbers, int (*on_gpu)(const Job&, void* stream)) {
   at::Tensor scratch;
-  if (numbers.is_cuda() && job.coding.log_size > kernels::kTileLog) {
+  if (takes_kernels(numbers.device()) && job.coding.log_size > kernels::kTileLog) {
     scratch = at::empty({job.coding.blocks << job.coding.log_size}, numbers.options());
     job.scratch = scratch.mutable_data_ptr<float>();
   }

@@ -96,7 +96,7 @@ void reduce_buffers(
     return;
   }
   const auto element = element_of(first.scalar_type());
-  if (!first.is_cuda()) {
+  if (!takes_kernels(first.device())) {
     reduce_buffers_cpu(in, begin, count, out, out_begin, op);
   } else if (!element) {
     reduce_rare(in, begin, count, out, out_begin, op);

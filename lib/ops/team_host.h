@@ -150,7 +150,7 @@ namespace abtrain::ops {
 template <class Job>
 void dispatch(
     const char* op, const Job& job, c10::Device device, int (*on_gpu)(const Job&, void* stream)) {
-  if (device.is_cuda()) {
+  if (takes_kernels(device)) {
     launch(op, device, [&](void* stream) { return on_gpu(job, stream); });
   } else {
     work_on_host(job);

@@ -24,9 +24,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Rounds of pilots that have lengths 1/8, 1/4 and 1/2.
-constexpr std::size_t kUsualPilots = 3;
-
 // The keys of both; where both have one, that of `over`.
 Choice merged(const Choice& base, const Choice& over) {
   Choice all;
@@ -140,11 +137,7 @@ std::size_t rounds_of(std::size_t settings) {
 }
 
 double length_of(std::size_t settings, std::size_t round) {
-  const std::size_t pilots = rounds_of(settings) - 1;
-  return round == pilots ? 1
-                         : std::pow(
-                               2.0, static_cast<double>(round) -
-                                        static_cast<double>(std::max(pilots, kUsualPilots)));
+  return std::exp2(static_cast<double>(round + 1) - static_cast<double>(rounds_of(settings)));
 }
 
 std::int64_t steps_in(std::int64_t whole, std::size_t settings, std::size_t round) {

@@ -39,8 +39,8 @@ std::size_t rounds_of(std::size_t settings);
 // Settings per rival that take part in a round: half of those before, rounded
 // up.
 std::size_t settings_in(std::size_t settings, std::size_t round);
-// The length of the round's runs as a share of the rival's: 1/8, 1/4, 1/2, and
-// in the end 1. With more than three rounds of pilots the first are shorter.
+// The length of the round's runs as a share of the rival's: 1, half of it in the last
+// round of pilots, half of that in the one before.
 double length_of(std::size_t settings, std::size_t round);
 // The steps of a round's runs, of `whole` at full length.
 std::int64_t steps_in(std::int64_t whole, std::size_t settings, std::size_t round);

@@ -1,55 +1,39 @@
-#include "kernels/blocks/adagrad.h"
-
-#include <gtest/gtest.h>
+#include "ops/adagrad.h"
 
 #include <cmath>
 
 #include "code_buffers.h"
-#include "ops/team_host.h"
+#include "kernel_test.h"
 
-namespace abtrain::kernels {
+namespace abtrain::ops {
 namespace {
 
-TEST(AdagradKernel, StepsAsTheCpuToTheBit) {
+class ABT_KERNEL_SUITE(Adagrad) : public KernelTest {};
+
+TEST_F(ABT_KERNEL_SUITE(Adagrad), StepsAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
-    const ops::CodeBlocks blocks(tensors);
+    CodeBlocks blocks(tensors);
     const std::int64_t numel = blocks.end();
+    const at::Tensor values = randn(5, numel, 30);
+    values[0][numel / 2].fill_(-0.0f);
+    values[1][numel - 1].fill_(NAN);
+    values[1][numel / 3].fill_(INFINITY);
+    values[2].abs_();
     for (const int kind : {0, 1, 2}) {  // mirror descent, dual from 0, from x
       for (const float sparse : {0.0f, 0.2f}) {
         for (const float steps : {1.0f, 7.0f}) {
           for (const bool divides : {false, true}) {
-            at::Tensor state[2][5];
-            const at::Tensor l1 = at::full({blocks.tensors()}, sparse);
-            const float rate = 0.3f;
-            const float divisor = 1.7f;
-            for (int i = 0; i < 2; ++i) {
-              for (int k = 0; k < 5; ++k) {
-                state[i][k] = random_floats(numel, 30 + static_cast<std::uint64_t>(k));
-              }
-              state[i][2].abs_();
-              state[i][0][numel / 2].fill_(-0.0f);
-              state[i][1][numel - 1].fill_(NAN);
-              state[i][1][numel / 3].fill_(INFINITY);
-              const auto pointer = [&](int k) { return state[i][k].mutable_data_ptr<float>(); };
-              const AdagradStep job{
-                  blocks.host(),
-                  blocks.size(),
-                  pointer(0),
-                  pointer(1),
-                  pointer(2),
-                  kind > 0 ? pointer(3) : nullptr,
-                  kind > 1 ? pointer(4) : nullptr,
-                  l1.const_data_ptr<float>(),
-                  &rate,
-                  &steps,
-                  divides ? &divisor : nullptr,
-                  1e-3f};
-              i == 0 ? work_on_host(job) : static_cast<void>(adagrad_step(job, nullptr));
-            }
-            for (int k = 0; k < 5; ++k) {
-              EXPECT_TRUE(same_bits(state[0][k], state[1][k]))
-                  << kind << " " << sparse << " " << steps << " " << k;
-            }
+            SCOPED_TRACE(testing::Message() << kind << " " << sparse << " " << steps);
+            expect_same([&](const Form& form) {
+              const auto scalar = [&](float value) { return form.of(at::full({1}, value)); };
+              const std::vector<at::Tensor> all = form.of(values).unbind();
+              adagrad_step(
+                  {all[0], all[1], all[2], kind > 0 ? all[3] : at::Tensor(),
+                   kind > 1 ? all[4] : at::Tensor()},
+                  blocks, form.of(at::full({blocks.tensors()}, sparse)), scalar(0.3f),
+                  scalar(steps), divides ? scalar(1.7f) : at::Tensor(), 1e-3);
+              return all;
+            });
           }
         }
       }
@@ -58,4 +42,4 @@ TEST(AdagradKernel, StepsAsTheCpuToTheBit) {
 }
 
 }  // namespace
-}  // namespace abtrain::kernels
+}  // namespace abtrain::ops

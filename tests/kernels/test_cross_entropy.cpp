@@ -1,57 +1,58 @@
-#include "kernels/blocks/cross_entropy.h"
+#include "ops/cross_entropy.h"
 
-#include <gtest/gtest.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/randint.h>
 
 #include <cmath>
 
-#include "code_buffers.h"
+#include "base/text.h"
+#include "kernel_test.h"
 
-namespace abtrain::kernels {
+namespace abtrain::ops {
 namespace {
 
-TEST(CrossEntropyKernel, GivesLossAndGradientAsTheCpuToTheBit) {
-  // Rows that need one warp to the largest block, once around the lanes and
-  // more; aligned and not.
-  for (const std::int64_t length : {1, 10, 16, 250, 300, 4090, 4096, 4097, 9001}) {
+class ABT_KERNEL_SUITE(CrossEntropy) : public KernelTest {
+ protected:
+  static void expect_same_entropy(
+      const at::Tensor& logits, const at::Tensor& labels, const EntropyOptions& options) {
+    SCOPED_TRACE(formatted("{} classes, smoothing {}", logits.size(1), options.smoothing));
+    expect_same([&](const Form& form) {
+      const LossAndGradient result = cross_entropy(form.of(logits), form.of(labels), options);
+      // CPU and kernels name a NaN of bf16 differently.
+      return std::vector{result.loss, result.gradient.nan_to_num_(-7, INFINITY, -INFINITY)};
+    });
+  }
+};
+
+TEST_F(ABT_KERNEL_SUITE(CrossEntropy), EqualsTheCpuToTheBit) {
+  // Rows that need one warp to the largest block, once around the lanes and more; aligned and not.
+  for (const std::int64_t classes :
+       {1L, 2L, 10L, 16L, 250L, 300L, 1000L, 4090L, large(4095, 15), 4096L, 4097L, 9001L,
+        large(12'345, 17), large(50'304, 18)}) {
+    const std::int64_t rows = classes <= 16 ? 64 : 5;
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-      for (const float smoothing : {0.0f, 0.1f}) {
-        for (const std::int64_t counted : {0, 3}) {
-          constexpr std::int64_t kRows = 5;
-          const at::Tensor logits = random_floats(kRows * length, 1).mul_(5);
-          logits[length / 2].fill_(-INFINITY);
-          const at::Tensor typed = logits.to(type);
-          const at::Tensor labels =
-              at::randint(length, {kRows}, at::detail::createCPUGenerator(3), at::kLong);
-          labels[0].fill_(length - 1);
-          labels[1].fill_(-100);
-          labels[2].fill_(length);  // no class
-          at::Tensor losses[2], gradients[2];
-          for (int i = 0; i < 2; ++i) {
-            losses[i] = at::full({kRows}, i, at::kFloat);
-            gradients[i] = at::full({kRows * length}, i, typed.options());
-            const CrossEntropy job{
-                type == at::kFloat ? Element::F32 : Element::BF16,
-                kRows,
-                length,
-                typed.const_data_ptr(),
-                labels.const_data_ptr<std::int64_t>(),
-                counted > 0 ? &counted : nullptr,
-                -100,
-                smoothing,
-                0.5f,
-                losses[i].mutable_data_ptr<float>(),
-                gradients[i].mutable_data_ptr()};
-            i == 0 ? work_on_host(job) : static_cast<void>(cross_entropy(job, nullptr));
-            // CPU and GPU name a NaN of bf16 differently.
-            gradients[i].nan_to_num_(-7);
-          }
-          EXPECT_TRUE(same_bits(losses[0], losses[1])) << length << " " << smoothing;
-          EXPECT_TRUE(same_bits(gradients[0], gradients[1])) << length << " " << smoothing;
-        }
+      const at::Tensor wide = randn(rows, classes, 1).mul_(5);
+      wide[0][classes / 2].fill_(-INFINITY);
+      const at::Tensor logits = wide.to(type);
+      for (const double smoothing : {0.0, 0.1}) {
+        const EntropyOptions all{smoothing, 0.5, {}};
+        const EntropyOptions some{smoothing, 0.5, -100};
+        const at::Tensor labels =
+            at::randint(classes, {rows}, at::detail::createCPUGenerator(3), at::kLong);
+        labels[0].fill_(classes - 1);
+        // A sum of only two losses is the same in any order.
+        expect_same_entropy(logits.narrow(0, 0, 2), labels.narrow(0, 0, 2), all);
+        const at::Tensor two = at::full_like(labels, -100);
+        two.narrow(0, 3, 2).copy_(labels.narrow(0, 3, 2));
+        expect_same_entropy(logits, two, some);
+        labels[1].fill_(-100);
+        labels[2].fill_(classes);  // no class
+        expect_same_entropy(logits, labels, all);
+        expect_same_entropy(logits, labels, some);
       }
     }
   }
 }
 
 }  // namespace
-}  // namespace abtrain::kernels
+}  // namespace abtrain::ops

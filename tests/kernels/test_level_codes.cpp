@@ -1,167 +1,136 @@
-#include "kernels/codes/level_codes.h"
-
-#include <gtest/gtest.h>
+#include "ops/level_codes.h"
 
 #include <cmath>
 
-#include "base/random.h"
 #include "code_buffers.h"
+#include "kernel_test.h"
 #include "ops/cpu/simd.h"
-#include "ops/level_codes.h"
+#include "ops/magnitudes.h"
 
-namespace abtrain::kernels {
+namespace abtrain::ops {
 namespace {
 
-std::vector<std::vector<std::int64_t>> size_sets() {
-  return {{1}, {3, 4096, 5, 1}, {4099, 2, 4090, 31}};
+class ABT_KERNEL_SUITE(LevelCodes) : public KernelTest {};
+
+constexpr CodeForm kCodeForms[] = {CodeForm::TwoBits, CodeForm::Bytes};
+
+std::vector<LevelTable> level_tables() {
+  return {
+      LevelTable({1}), LevelTable({3, 4096, 5, 1}), LevelTable({4099, 2, 4090, 31}),
+      LevelTable({1, 2, 5, 4099, 1, 9001, 30})};
 }
 
-at::Tensor some_numbers(std::int64_t numel) {
-  at::Tensor u = random_floats(numel, 3);
+// What is not finite among random numbers.
+at::Tensor level_numbers(const LevelTable& table) {
+  const std::int64_t numel = table.numel();
+  const at::Tensor u = randn(numel, 3);
   u[numel / 2].fill_(-INFINITY);
   u[numel / 3].fill_(-0.0f);
   u[numel - 1].fill_(NAN);
   return u;
 }
 
-at::Tensor codes_of(const ops::LevelTable& table, CodeForm form, int filled) {
-  return at::full({code_bytes(table, form)}, filled, at::kByte);
+std::vector<at::Tensor> encoded_above(
+    const Form& form, const at::Tensor& u, LevelTable& table, float cut, CodeForm code) {
+  const at::Tensor codes = form.blank({code_bytes(table, code)}, at::kByte);
+  const at::Tensor sums = form.blank({2 * table.tensors()});
+  encode_above(form.of(u), table, form.of(at::full({table.tensors()}, cut)), code, codes, sums);
+  return {codes, sums};
 }
 
-TEST(LevelKernel, EncodesAboveACutAsTheCpuToTheBit) {
-  for (const auto& sizes : size_sets()) {
+TEST_F(ABT_KERNEL_SUITE(LevelCodes), EncodeAboveACutAsTheCpuToTheBit) {
+  for (LevelTable& table : level_tables()) {
     for (const float cut : {0.6f, 0.0f, 1e9f, NAN}) {
-      for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
-        ops::LevelTable table(sizes);
-        const at::Tensor u = some_numbers(table.numel());
-        const at::Tensor cuts = at::full({table.tensors()}, cut);
-        std::vector<at::Tensor> sums, wires;
-        const auto run = [&](const auto& encode) {
-          const at::Tensor parts = at::empty({2 * table.blocks().size()});
-          sums.push_back(at::full({2 * table.tensors()}, -1.0f));
-          wires.push_back(codes_of(table, form, static_cast<int>(wires.size())));
-          encode(EncodeAbove{
-              table.on(at::kCPU), u.const_data_ptr<float>(), cuts.const_data_ptr<float>(), form,
-              wires.back().mutable_data_ptr<std::uint8_t>(), parts.mutable_data_ptr<float>(),
-              sums.back().mutable_data_ptr<float>()});
-        };
-        run([](const EncodeAbove& job) { ASSERT_EQ(encode_above(job, nullptr), 0); });
-        for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
-          ops::simd_in_use = simd;
-          run([](const EncodeAbove& job) { work_on_host(job); });
-          EXPECT_TRUE(same_bits(sums[0], sums.back())) << cut;
-          EXPECT_TRUE(same_bits(wires[0], wires.back())) << cut;
+      SCOPED_TRACE(cut);
+      for (const CodeForm code : kCodeForms) {
+        for (const Simd simd : {Simd::Plain, best_simd()}) {
+          simd_in_use = simd;
+          expect_same([&](const Form& form) {
+            return encoded_above(form, level_numbers(table), table, cut, code);
+          });
         }
       }
     }
   }
 }
 
-// More blocks than lanes. Without windows the job adds the parts that are there.
-TEST(LevelKernel, AddsManyBlocksAsTheCpuToTheBit) {
-  const std::vector<std::int64_t> firsts = {0, 3, 700};
-  const at::Tensor parts = random_floats(1400, 6).abs_();
-  const at::Tensor cuts = at::full({2}, 0.5f);
-  EncodeAbove job{};
-  job.table.tensors = firsts.data();
-  job.table.tensor_count = 2;
-  job.cuts = cuts.const_data_ptr<float>();
-  job.parts = parts.mutable_data_ptr<float>();
-  const at::Tensor wanted = at::full({4}, -1.0f), got = at::full({4}, -2.0f);
-  job.sums = wanted.mutable_data_ptr<float>();
-  work_on_host(job);
-  job.sums = got.mutable_data_ptr<float>();
-  ASSERT_EQ(encode_above(job, nullptr), 0);
-  EXPECT_TRUE(same_bits(got, wanted));
+// More than there are lanes.
+TEST_F(ABT_KERNEL_SUITE(LevelCodes), AddManyBlocksAsTheCpuToTheBit) {
+  LevelTable table({3 * kernels::kBlock, large(697, 300) * kernels::kBlock});
+  const at::Tensor u = randn(table.numel(), 6);
+  expect_same(
+      [&](const Form& form) { return encoded_above(form, u, table, 0.3f, CodeForm::TwoBits); });
 }
 
-TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
-  for (const auto& sizes : size_sets()) {
-    for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
-      ops::LevelTable table(sizes);
-      const at::Tensor levels = random_floats(table.tensors(), 8).abs_().add_(0.1);
-      levels[0].fill_(NAN);
-      const at::Tensor u = some_numbers(table.numel());
-      at::Tensor wire[2];
-      for (int i = 0; i < 2; ++i) {
-        wire[i] = codes_of(table, form, 7 * i);
-        const EncodeByChance job{
-            table.on(at::kCPU),
-            u.const_data_ptr<float>(),
-            levels.const_data_ptr<float>(),
-            form,
-            wire[i].mutable_data_ptr<std::uint8_t>(),
-            random_stream(5, RandomPurpose::Rounding, 11, 3)};
-        i == 0 ? work_on_host(job) : static_cast<void>(encode_by_chance(job, nullptr));
-      }
-      EXPECT_TRUE(same_bits(wire[0], wire[1])) << static_cast<int>(form);
+TEST_F(ABT_KERNEL_SUITE(LevelCodes), EncodeByChanceAsTheCpuToTheBit) {
+  for (LevelTable& table : level_tables()) {
+    const at::Tensor random = randn(table.tensors(), 8).abs_().add_(0.1);
+    random[0].fill_(NAN);
+    for (const CodeForm code : kCodeForms) {
+      expect_same([&](const Form& form) {
+        const at::Tensor u = form.of(level_numbers(table));
+        const at::Tensor largest = form.blank({table.tensors()});
+        magnitudes(u, table.blocks(), Statistic::Largest, largest);
+        std::vector results{largest};
+        for (const at::Tensor& levels : {form.of(random), largest}) {
+          results.push_back(form.blank({code_bytes(table, code)}, at::kByte));
+          encode_by_chance(
+              u, table, levels, {.seed = 5, .step = 11, .stream = 3}, code, results.back());
+        }
+        return results;
+      });
     }
   }
 }
 
-TEST(LevelKernel, SubtractsAsTheCpuToTheBit) {
-  for (const auto& sizes : size_sets()) {
-    for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
-      ops::LevelTable table(sizes);
-      const at::Tensor levels = random_floats(table.tensors(), 8);
-      levels[0].fill_(NAN);
-      const at::Tensor codes = at::randint(
-          form == CodeForm::Bytes ? 3 : 256, {codes_of(table, form, 0).numel()},
-          at::detail::createCPUGenerator(6), at::kByte);
-      at::Tensor u[2];
-      for (int i = 0; i < 2; ++i) {
-        u[i] = some_numbers(table.numel());
-        const SubtractLevels job{
-            table.on(at::kCPU), u[i].mutable_data_ptr<float>(), levels.const_data_ptr<float>(),
-            form, codes.const_data_ptr<std::uint8_t>()};
-        i == 0 ? work_on_host(job) : static_cast<void>(subtract_levels(job, nullptr));
+TEST_F(ABT_KERNEL_SUITE(LevelCodes), SubtractAsTheCpuToTheBit) {
+  for (LevelTable& table : level_tables()) {
+    const at::Tensor values = level_numbers(table);
+    const at::Tensor levels = randn(table.tensors(), 8);
+    levels[0].fill_(NAN);
+    for (const CodeForm code : kCodeForms) {
+      const at::Tensor codes = random_bytes(code_bytes(table, code), 6);
+      if (code == CodeForm::Bytes) {
+        codes.remainder_(3);
       }
-      if (table.numel() > 1) {
-        EXPECT_FALSE(same_bits(u[0], some_numbers(table.numel())));
-      }
-      EXPECT_TRUE(same_bits(u[0], u[1])) << static_cast<int>(form);
+      expect_same([&](const Form& form) {
+        const at::Tensor u = form.of(values);
+        subtract_levels(u, table, form.of(levels), code, form.of(codes));
+        if (table.numel() > 1) {
+          EXPECT_FALSE(same_bits(u.cpu(), values));
+        }
+        return std::vector{u};
+      });
     }
   }
 }
 
-TEST(LevelKernel, AveragesAsTheCpuToTheBit) {
-  for (const int workers : {1, 3, 4}) {
-    for (const auto& sizes : size_sets()) {
-      ops::LevelTable table(sizes);
-      const at::Tensor in = at::randint(
-          256, {workers * table.record_bytes()}, at::detail::createCPUGenerator(2), at::kByte);
-      for (int w = 0; w < workers; ++w) {
-        in.narrow(0, w * table.record_bytes(), 4 * table.tensors())
-            .copy_(random_floats(table.tensors(), 20 + w).view(at::kByte));
+TEST_F(ABT_KERNEL_SUITE(LevelCodes), AverageAsTheCpuToTheBit) {
+  for (LevelTable& table : level_tables()) {
+    const std::int64_t bytes = table.record_bytes();
+    for (const int workers : {1, 3, 4}) {
+      SCOPED_TRACE(workers);
+      const at::Tensor in = random_bytes(workers * bytes, 2).view({workers, bytes});
+      in.narrow(1, 0, 4 * table.tensors())
+          .copy_(randn(workers, table.tensors(), 20).view(at::kByte));
+      for (const Simd simd : {Simd::Plain, best_simd()}) {
+        simd_in_use = simd;
+        expect_same([&](const Form& form) {
+          const at::Tensor mean = form.blank({table.numel()});
+          average_levels(form.of(in).view(-1), workers, table, mean);
+          return std::vector{mean};
+        });
       }
-      const at::Tensor sums = at::randint(
-          2 * workers + 1, {table.numel()}, at::detail::createCPUGenerator(4), at::kByte);
-      const at::Tensor levels = random_floats(table.tensors(), 9);
-      std::vector<at::Tensor> means;
-      const auto run = [&](const auto& average) {
-        means.push_back(at::full({table.numel()}, -1.0f));
-        average(AverageLevels{
-            table.on(at::kCPU), in.const_data_ptr<std::uint8_t>(), workers,
-            means.back().mutable_data_ptr<float>()});
-      };
-      run([](const AverageLevels& job) { ASSERT_EQ(average_levels(job, nullptr), 0); });
-      for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
-        ops::simd_in_use = simd;
-        run([](const AverageLevels& job) { work_on_host(job); });
-        EXPECT_TRUE(same_bits(means[0], means.back())) << workers;
-      }
-      at::Tensor other[2];
-      for (int i = 0; i < 2; ++i) {
-        other[i] = at::full({table.numel()}, static_cast<float>(i));
-        const AverageByteLevels job{
-            table.on(at::kCPU), sums.const_data_ptr<std::uint8_t>(), workers,
-            levels.const_data_ptr<float>(), other[i].mutable_data_ptr<float>()};
-        i == 0 ? work_on_host(job) : static_cast<void>(average_byte_levels(job, nullptr));
-      }
-      EXPECT_TRUE(same_bits(other[0], other[1]));
+      const at::Tensor sums = random_bytes(table.numel(), 4).remainder_(2 * workers + 1);
+      expect_same([&](const Form& form) {
+        const at::Tensor mean = form.blank({table.numel()});
+        average_byte_levels(
+            form.of(sums), workers, table, form.of(randn(table.tensors(), 9)), mean);
+        return std::vector{mean};
+      });
     }
   }
 }
 
 }  // namespace
-}  // namespace abtrain::kernels
+}  // namespace abtrain::ops

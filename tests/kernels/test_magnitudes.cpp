@@ -1,66 +1,54 @@
-#include "kernels/blocks/magnitudes.h"
-
-#include <gtest/gtest.h>
+#include "ops/magnitudes.h"
 
 #include <cmath>
 
+#include "base/text.h"
 #include "code_buffers.h"
+#include "kernel_test.h"
 
-namespace abtrain::kernels {
+namespace abtrain::ops {
 namespace {
 
-constexpr Statistic kStatistics[] = {Statistic::Sum, Statistic::Largest, Statistic::Moments};
-
-// Runs the CPU form and the kernel, and compares their results.
-void expect_same_bits(Magnitudes job) {
-  const std::int64_t values = values_of(job.statistic);
-  const at::Tensor parts = at::empty({values * job.count});
-  if (job.parts == nullptr) {
-    job.parts = parts.mutable_data_ptr<float>();
+class ABT_KERNEL_SUITE(Magnitudes) : public KernelTest {
+ protected:
+  static void expect_same_magnitudes(const at::Tensor& u, CodeBlocks& blocks) {
+    for (const Statistic statistic : {Statistic::Sum, Statistic::Largest, Statistic::Moments}) {
+      SCOPED_TRACE(
+          formatted("{} blocks, statistic {}", blocks.size(), static_cast<int>(statistic)));
+      expect_same([&](const Form& form) {
+        const at::Tensor results = form.blank({values_of(statistic) * blocks.tensors()});
+        magnitudes(form.of(u), blocks, statistic, results);
+        return std::vector{results};
+      });
+    }
   }
-  at::Tensor results[2];
-  for (int i = 0; i < 2; ++i) {
-    results[i] = at::full({values * job.tensors}, static_cast<float>(-1 - i));
-    job.results = results[i].mutable_data_ptr<float>();
-    i == 0 ? work_on_host(job) : static_cast<void>(magnitudes(job, nullptr));
-  }
-  EXPECT_TRUE(same_bits(results[0], results[1])) << static_cast<int>(job.statistic);
-}
+};
 
-TEST(MagnitudesKernel, GivesTheBitsOfTheCpu) {
+TEST_F(ABT_KERNEL_SUITE(Magnitudes), EqualTheCpuToTheBit) {
   auto sets = tensor_sets();
   sets.push_back({{0, 4096}, {4096, 4096 + 5}});
+  sets.push_back({{0, 1}, {1, 5001}, {6000, 4096}, {10096, 1}, {10097, large(90001, 9001)}});
   for (const auto& tensors : sets) {
     for (const bool in_windows : {false, true}) {
-      const ops::CodeBlocks blocks(tensors, in_windows);
+      CodeBlocks blocks(tensors, in_windows);
       for (const bool finite : {true, false}) {
-        const at::Tensor u = random_floats(blocks.end(), 4);
+        const at::Tensor u = randn(blocks.end(), 4);
         if (!finite) {
           u[blocks.end() / 2].fill_(-INFINITY);
           u[blocks.end() / 3].fill_(-0.0f);
           u[blocks.end() - 1].fill_(NAN);
         }
-        for (const Statistic statistic : kStatistics) {
-          expect_same_bits(
-              {blocks.host(), blocks.size(), blocks.firsts().data(), blocks.tensors(),
-               u.const_data_ptr<float>(), statistic, nullptr, nullptr});
-        }
+        expect_same_magnitudes(u, blocks);
       }
     }
   }
 }
 
-// More blocks than lanes. Without blocks of its own the job combines the parts
-// that are there.
-TEST(MagnitudesKernel, CombinesManyBlocksAsTheCpu) {
-  const std::vector<std::int64_t> firsts = {0, 3, 700};
-  const at::Tensor parts = random_floats(1400, 6);
-  for (const Statistic statistic : kStatistics) {
-    expect_same_bits(
-        {nullptr, 0, firsts.data(), 2, nullptr, statistic, parts.mutable_data_ptr<float>(),
-         nullptr});
-  }
+TEST_F(ABT_KERNEL_SUITE(Magnitudes), OfMoreBlocksThanLanesEqualTheCpuToTheBit) {
+  const std::int64_t few = 3 * kernels::kBlock;
+  CodeBlocks blocks({{0, few}, {few, large(697, 258) * kernels::kBlock}});
+  expect_same_magnitudes(randn(blocks.end(), 6), blocks);
 }
 
 }  // namespace
-}  // namespace abtrain::kernels
+}  // namespace abtrain::ops

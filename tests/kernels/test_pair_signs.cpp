@@ -1,26 +1,22 @@
-#include "kernels/orders/pair_signs.h"
+#include "ops/pair_signs.h"
 
-#include <ATen/ops/zeros.h>
-#include <gtest/gtest.h>
+#include "kernel_test.h"
 
-#include "code_buffers.h"
-
-namespace abtrain::kernels {
+namespace abtrain::ops {
 namespace {
 
-TEST(PairSignsKernel, DecidesAsTheCpu) {
-  for (const int rows : {1, 2, 37}) {
-    const at::Tensor triangle = random_floats(rows * (rows + 1) / 2, 1);
-    at::Tensor signs[2];
-    for (int i = 0; i < 2; ++i) {
-      signs[i] = at::zeros({rows}, at::kChar);
-      const PairSigns job{
-          triangle.const_data_ptr<float>(), rows, signs[i].mutable_data_ptr<std::int8_t>()};
-      i == 0 ? work_on_host(job) : static_cast<void>(pair_signs(job, nullptr));
-    }
-    EXPECT_TRUE(same_bits(signs[0], signs[1])) << rows;
+class ABT_KERNEL_SUITE(PairSigns) : public KernelTest {};
+
+TEST_F(ABT_KERNEL_SUITE(PairSigns), EqualTheCpu) {
+  for (const std::int64_t rows : {1L, 2L, 33L, 37L, large(kMaxPairRows, 256)}) {
+    SCOPED_TRACE(rows);
+    expect_same([&](const Form& form) {
+      const at::Tensor signs = form.blank({rows}, at::kChar);
+      pair_signs(form.of(randn(rows * (rows + 1) / 2, 1)), signs);
+      return std::vector{signs};
+    });
   }
 }
 
 }  // namespace
-}  // namespace abtrain::kernels
+}  // namespace abtrain::ops

@@ -1,77 +1,62 @@
-#include "kernels/blocks/reduce_buffers.h"
+#include "ops/reduce_buffers.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
-#include "code_buffers.h"
-#include "ops/reduce_buffers.h"
+#include "kernel_test.h"
 
-namespace abtrain::kernels {
+namespace abtrain::ops {
 namespace {
 
-class ReduceKernel : public testing::TestWithParam<at::ScalarType> {
+class ABT_KERNEL_SUITE(ReduceBuffers) : public KernelTest {
  protected:
-  std::vector<at::Tensor> random_buffers(int n, std::int64_t numel) const {
+  // The numbers of n buffers.
+  static at::Tensor random(int n, std::int64_t numel, at::ScalarType type) {
     at::Generator generator = at::detail::createCPUGenerator(7);
+    // Integers over their whole range: sums that wrap around are among them.
+    return at::isFloatingType(type)
+               ? at::randn({n, numel}, generator, at::kDouble).to(type)
+               : at::randint(
+                     std::numeric_limits<int>::min(), std::numeric_limits<int>::max(), {n, numel},
+                     generator, at::kLong)
+                     .to(type);
+  }
+  // Buffers that each begin at an aligned address.
+  static std::vector<at::Tensor> buffers_of(const Form& form, const at::Tensor& values) {
     std::vector<at::Tensor> all;
-    for (int b = 0; b < n; ++b) {
-      // Integers over their whole range: sums that wrap around are among them.
-      all.push_back(
-          is_integer() ? at::randint(
-                             std::numeric_limits<int>::min(), std::numeric_limits<int>::max(),
-                             {numel}, generator, at::kLong)
-                             .to(GetParam())
-                       : at::randn({numel}, generator).to(GetParam()));
+    for (const at::Tensor& each : values.unbind()) {
+      all.push_back(form.of(each));
     }
     return all;
   }
-  BufferList list_of(const std::vector<at::Tensor>& buffers, std::int64_t begin) const {
-    BufferList list;
-    for (const at::Tensor& buffer : buffers) {
-      list.data[list.count++] =
-          static_cast<char*>(buffer.mutable_data_ptr()) + begin * buffer.element_size();
-    }
-    return list;
-  }
-  bool is_integer() const {
-    return at::isIntegralType(GetParam(), false);
-  }
-  Element element() const {
-    return GetParam() == at::kByte    ? Element::U8
-           : GetParam() == at::kInt   ? Element::I32
-           : GetParam() == at::kFloat ? Element::F32
-           : GetParam() == at::kHalf  ? Element::F16
-                                      : Element::BF16;
-  }
 };
 
-TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
-  for (const std::int64_t numel : {1, 7, 8, 4099, 30011}) {
-    for (const int n : {1, 2, 3, 8, 64}) {
-      for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max}) {
-        if (op == ReduceOp::Mean && is_integer()) {
-          continue;
-        }
-        // Odd begins take the path without packets.
-        for (const std::int64_t begin : {0, 1, 4}) {
-          if (begin >= numel) {
+TEST_F(ABT_KERNEL_SUITE(ReduceBuffers), EqualTheCpuToTheBit) {
+  for (const auto type :
+       {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble, at::kByte, at::kInt, at::kLong}) {
+    for (const std::int64_t numel : {0L, 1L, 7L, 8L, 4096L, 4099L, 30011L, large(100003, 0)}) {
+      for (const int n : {1, 2, 3, 8, 64}) {
+        const at::Tensor values = random(n, numel, type);
+        for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max}) {
+          if (op == ReduceOp::Mean && !at::isFloatingType(type)) {
             continue;
           }
-          const auto wanted = random_buffers(n, numel);
-          const auto got = random_buffers(n, numel);
-          ops::reduce_buffers(wanted, begin, numel - begin, wanted, begin, op);
-          ASSERT_EQ(
-              reduce_buffers(
-                  list_of(got, begin), list_of(got, begin), numel - begin, element(), op, nullptr),
-              0);
-          for (int b = 0; b < n; ++b) {
-            ASSERT_TRUE(same_bits(got[b], wanted[b])) << numel << " x " << n << " from " << begin;
+          // Odd begins take the path without packets.
+          for (const std::int64_t begin : {0, 1, 3, 4}) {
+            if (begin > numel) {
+              continue;
+            }
+            SCOPED_TRACE(
+                testing::Message() << type << ", " << n << " x " << numel << " from " << begin);
+            expect_same([&](const Form& form) {
+              const auto buffers = buffers_of(form, values);
+              reduce_buffers(buffers, begin, numel - begin, buffers, begin, op);
+              return buffers;
+            });
           }
         }
       }
@@ -79,32 +64,41 @@ TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
   }
 }
 
-TEST_P(ReduceKernel, RefusesAMeanOfIntegers) {
-  const auto in = random_buffers(2, 5);
-  EXPECT_EQ(
-      reduce_buffers(list_of(in, 0), list_of(in, 0), 5, element(), ReduceOp::Mean, nullptr),
-      is_integer() ? 1 : 0);
-}
-
-TEST_P(ReduceKernel, AMaximumShowsANan) {
-  if (is_integer()) {
-    GTEST_SKIP() << "integers have none";
-  }
-  for (const int place : {0, 1, 2}) {
-    const auto in = random_buffers(3, 40);
-    in[place][17].fill_(std::numeric_limits<float>::quiet_NaN());
-    reduce_buffers(list_of(in, 0), list_of(in, 0), 40, element(), ReduceOp::Max, nullptr);
-    for (const at::Tensor& buffer : in) {
-      EXPECT_TRUE(buffer.isnan()[17].item<bool>()) << place;
-      EXPECT_EQ(buffer.isnan().sum().item<int>(), 1) << place;
+TEST_F(ABT_KERNEL_SUITE(ReduceBuffers), ShowANanInAMaximum) {
+  for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
+    for (const int place : {0, 1, 2}) {
+      SCOPED_TRACE(testing::Message() << type << " " << place);
+      const at::Tensor values = random(3, 40, type);
+      values[place][17].fill_(NAN);
+      expect_same([&](const Form& form) {
+        auto buffers = buffers_of(form, values);
+        reduce_buffers(buffers, 0, 40, buffers, 0, ReduceOp::Max);
+        for (at::Tensor& buffer : buffers) {
+          buffer = buffer.isnan();  // whose bits need not be the same
+          EXPECT_TRUE(buffer[17].item<bool>());
+          EXPECT_EQ(buffer.sum().item<int>(), 1);
+        }
+        return buffers;
+      });
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Dtypes, ReduceKernel,
-    testing::Values(at::kFloat, at::kHalf, at::kBFloat16, at::kByte, at::kInt),
-    [](const auto& test) { return std::string(c10::toString(test.param)); });
+#ifdef ABTRAIN_EMULATED
+TEST_F(ABT_KERNEL_SUITE(ReduceBuffers), RefuseAMeanOfIntegers) {
+  using kernels::Element;
+  std::int32_t data[5] = {};
+  kernels::BufferList list;
+  list.data[list.count++] = data;
+  for (const auto element :
+       {Element::U8, Element::I32, Element::F32, Element::F16, Element::BF16}) {
+    const bool is_integer = element == Element::U8 || element == Element::I32;
+    EXPECT_EQ(
+        kernels::reduce_buffers(list, list, 5, element, ReduceOp::Mean, nullptr),
+        is_integer ? 1 : 0);
+  }
+}
+#endif
 
 }  // namespace
-}  // namespace abtrain::kernels
+}  // namespace abtrain::ops

@@ -1,136 +1,114 @@
-#include "kernels/codes/sign_codes.h"
+#include "ops/sign_codes.h"
 
-#include <gtest/gtest.h>
+#include <cmath>
 
 #include "code_buffers.h"
-#include "ops/sign_codes.h"
-#include "ops/team_host.h"
+#include "kernel_test.h"
 
-namespace abtrain::kernels {
+namespace abtrain::ops {
 namespace {
 
-std::uint32_t* words(const at::Tensor& tensor) {
-  return reinterpret_cast<std::uint32_t*>(tensor.mutable_data_ptr<std::int32_t>());
-}
+class ABT_KERNEL_SUITE(SignCodes) : public KernelTest {};
 
-// Zeros of both signs, a NaN and an infinity among normal numbers.
-at::Tensor some_floats(std::int64_t numel, bool finite) {
-  const at::Tensor x = random_floats(numel, 3);
-  for (std::int64_t i = 0; i < numel; i += 5) {
-    x[i].fill_(i % 2 == 0 ? 0.0 : -0.0);
-  }
-  if (!finite) {
-    x[numel - 1].fill_(std::numeric_limits<float>::quiet_NaN());
-    x[numel / 2].fill_(-std::numeric_limits<float>::infinity());
-  }
+// Zeros of both signs among normal numbers.
+at::Tensor with_zeros(std::int64_t numel) {
+  const at::Tensor x = randn(numel, 3);
+  x.slice(0, 0, numel, 10).zero_();
+  x.slice(0, 5, numel, 10).fill_(-0.0f);
   return x;
 }
 
-// Random bits, none beyond the end of a tensor.
-at::Tensor some_alive(const ops::CodeBlocks& blocks) {
-  const at::Tensor alive = random_words(blocks.groups(), 4);
+// Random bits, none beyond the end of a tensor, and bits that are also there.
+std::vector<at::Tensor> sets_of_alive(const CodeBlocks& blocks) {
+  const at::Tensor random = random_words(blocks.groups(), 4);
   for (std::int64_t b = 0; b < blocks.size(); ++b) {
-    const CodeBlock& block = blocks.host()[b];
-    if (block.count % kGroup != 0) {
-      words(alive)[block.group + block.count / kGroup] &= (1u << block.count % kGroup) - 1;
+    const kernels::CodeBlock& block = blocks.host()[b];
+    if (const std::int64_t rest = block.count % kernels::kGroup) {
+      random[block.group + block.count / kernels::kGroup].bitwise_and_((1LL << rest) - 1);
     }
   }
-  return alive;
+  return {random, at::full({blocks.groups()}, 0x5A5A0FF0, at::kInt)};
 }
 
 // Random signs and bits of what is alive, with scales of about 1.
-at::Tensor some_records(
-    const ops::CodeBlocks& blocks, ops::CodeBlocks::Range part, int workers, bool fresh) {
-  const std::int64_t stride = ops::sign_words(blocks, part, fresh);
+at::Tensor random_records(
+    const CodeBlocks& blocks, CodeBlocks::Range part, int workers, bool fresh) {
+  const std::int64_t stride = sign_words(blocks, part, fresh);
   const at::Tensor in = random_words(workers * stride, 9);
-  const at::Tensor scales = random_floats(workers * blocks.size(), 10).abs_().view(at::kInt);
+  const at::Tensor scales = randn(workers, blocks.size(), 10).abs_().view(at::kInt);
   for (int w = 0; w < workers; ++w) {
     for (std::int64_t b = part.begin; b < part.end; ++b) {
-      const ops::CodeBlocks::Range before{part.begin, b};
-      in[w * stride + ops::sign_words(blocks, before, fresh)].copy_(scales[w * blocks.size() + b]);
+      in[w * stride + sign_words(blocks, {part.begin, b}, fresh)].copy_(scales[w][b]);
     }
   }
   return in;
 }
 
-class SignKernel : public testing::TestWithParam<bool> {};
-
-TEST_P(SignKernel, EncodesAsTheCpuToTheBit) {
+TEST_F(ABT_KERNEL_SUITE(SignCodes), EncodeAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
-    const ops::CodeBlocks blocks(tensors);
-    for (const bool finite : {true, false}) {
-      const at::Tensor alive = some_alive(blocks);
-      at::Tensor u[2];
-      at::Tensor wire[2];
-      for (int i = 0; i < 2; ++i) {
-        u[i] = some_floats(blocks.end(), finite);
-        wire[i] = at::full({ops::sign_words(blocks, blocks.all(), GetParam())}, i, at::kInt);
-        const EncodeSigns job{blocks.host(), blocks.size(),  u[i].mutable_data_ptr<float>(),
-                              words(alive),  words(wire[i]), GetParam()};
-        i == 0 ? work_on_host(job) : static_cast<void>(encode_signs(job, nullptr));
+    CodeBlocks blocks(tensors);
+    const at::Tensor finite = with_zeros(blocks.end());
+    const at::Tensor infinite = finite.clone();
+    infinite[blocks.end() - 1].fill_(NAN);
+    infinite[blocks.end() / 2].fill_(-INFINITY);
+    for (const bool fresh : {false, true}) {
+      for (const at::Tensor& known : sets_of_alive(blocks)) {
+        for (const at::Tensor& values : {finite, infinite}) {
+          expect_same([&](const Form& form) {
+            const at::Tensor u = form.of(values);
+            const at::Tensor alive = form.of(known);
+            const at::Tensor wire = form.blank({sign_words(blocks, blocks.all(), fresh)}, at::kInt);
+            encode_signs(u, blocks, alive, wire, fresh);
+            // With scales that are not finite: as floats, of which any NaN may stand for another.
+            return std::vector{u, alive, values.is_same(finite) ? wire : wire.view(at::kFloat)};
+          });
+        }
       }
-      EXPECT_TRUE(same_bits(u[0], u[1]));
-      EXPECT_TRUE(same_bits(wire[0], wire[1]));
     }
   }
 }
 
-TEST_P(SignKernel, ServesAsTheCpuToTheBit) {
+TEST_F(ABT_KERNEL_SUITE(SignCodes), ServeAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
-    const ops::CodeBlocks blocks(tensors);
-    // The last share of two, whose blocks are not the table's first ones.
-    const auto part = blocks.size() > 1 ? blocks.share(2, 1) : blocks.all();
-    const std::int64_t stride = ops::sign_words(blocks, part, GetParam());
-    for (const int workers : {1, 3}) {
-      const at::Tensor alive = some_alive(blocks);
-      const at::Tensor in = some_records(blocks, part, workers, GetParam());
-      at::Tensor residual[2];
-      at::Tensor wire[2];
-      for (int i = 0; i < 2; ++i) {
-        residual[i] = some_floats(blocks.span(part), true);
-        wire[i] = at::full({stride}, i, at::kInt);
-        const ServeSigns job{
-            blocks.host() + part.begin,
-            part.end - part.begin,
-            words(in),
-            stride,
-            workers,
-            words(alive) + blocks.groups_before(part.begin),
-            residual[i].mutable_data_ptr<float>(),
-            words(wire[i]),
-            GetParam()};
-        i == 0 ? work_on_host(job) : static_cast<void>(serve_signs(job, nullptr));
+    CodeBlocks blocks(tensors);
+    for (const bool fresh : {false, true}) {
+      // The last share of two: its blocks are not the table's first ones.
+      for (const auto part : {blocks.all(), blocks.share(2, 1)}) {
+        const at::Tensor before = with_zeros(blocks.span(part));
+        for (const int workers : {1, 2, 3}) {
+          const at::Tensor in = random_records(blocks, part, workers, fresh);
+          for (const at::Tensor& known : sets_of_alive(blocks)) {
+            expect_same([&](const Form& form) {
+              const at::Tensor residual = form.of(before);
+              const at::Tensor alive = form.of(known);
+              const at::Tensor wire = form.blank({sign_words(blocks, part, fresh)}, at::kInt);
+              serve_signs(form.of(in), workers, blocks, part, alive, residual, wire, fresh);
+              EXPECT_TRUE(residual.isfinite().all().item<bool>());
+              return std::vector{residual, alive, wire};
+            });
+          }
+        }
       }
-      EXPECT_TRUE(residual[0].isfinite().all().item<bool>());
-      EXPECT_TRUE(same_bits(residual[0], residual[1]));
-      EXPECT_TRUE(same_bits(wire[0], wire[1]));
     }
   }
 }
 
-TEST_P(SignKernel, DecodesAsTheCpuToTheBit) {
+TEST_F(ABT_KERNEL_SUITE(SignCodes), DecodeAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
-    const ops::CodeBlocks blocks(tensors);
-    const at::Tensor wire = random_words(ops::sign_words(blocks, blocks.all(), GetParam()), 6);
-    at::Tensor alive[2];
-    at::Tensor estimate[2];
-    for (int i = 0; i < 2; ++i) {
-      alive[i] = some_alive(blocks);
-      estimate[i] = at::full({blocks.end()}, 77.0f);
-      const DecodeSigns job{blocks.host(),
-                            blocks.size(),
-                            words(wire),
-                            words(alive[i]),
-                            estimate[i].mutable_data_ptr<float>(),
-                            GetParam()};
-      i == 0 ? work_on_host(job) : static_cast<void>(decode_signs(job, nullptr));
+    CodeBlocks blocks(tensors);
+    for (const bool fresh : {false, true}) {
+      const at::Tensor wire = random_words(sign_words(blocks, blocks.all(), fresh), 6);
+      for (const at::Tensor& known : sets_of_alive(blocks)) {
+        expect_same([&](const Form& form) {
+          const at::Tensor alive = form.of(known);
+          const at::Tensor estimate = form.of(at::full({blocks.end()}, 77.0f));  // it has gaps
+          decode_signs(form.of(wire), blocks, alive, estimate, fresh);
+          return std::vector{alive, estimate};
+        });
+      }
     }
-    EXPECT_TRUE(same_bits(alive[0], alive[1]));
-    EXPECT_TRUE(same_bits(estimate[0], estimate[1]));
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Records, SignKernel, testing::Bool());
 
 }  // namespace
-}  // namespace abtrain::kernels
+}  // namespace abtrain::ops

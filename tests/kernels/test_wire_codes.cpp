@@ -1,94 +1,68 @@
-#include "kernels/codes/wire_codes.h"
+#include "ops/wire_codes.h"
 
-#include <gtest/gtest.h>
+#include <cmath>
 
-#include "code_buffers.h"
+#include "base/text.h"
+#include "kernel_test.h"
+#include "ops/wire_cases.h"
 
-namespace abtrain::kernels {
+namespace abtrain::ops {
 namespace {
 
 // Zeros, equal magnitudes, and perhaps what is not finite.
 at::Tensor some_change(std::int64_t numel, bool finite) {
-  const at::Tensor x = random_floats(numel, 3);
-  for (std::int64_t i = 0; i < numel; i += 5) {
-    x[i].fill_(i % 2 == 0 ? 0.0 : -0.0);
-  }
-  for (std::int64_t i = 3; i < numel; i += 7) {
-    x[i].fill_(i % 2 == 0 ? 2.5 : -2.5);
-  }
+  const at::Tensor x = randn(numel, 3);
+  x.slice(0, 0, numel, 10).fill_(0.0);
+  x.slice(0, 5, numel, 10).fill_(-0.0);
+  x.slice(0, 3, numel, 14).fill_(-2.5);
+  x.slice(0, 10, numel, 14).fill_(2.5);
   if (!finite) {
-    x[numel - 1].fill_(std::numeric_limits<float>::quiet_NaN());
-    x[numel / 2].fill_(-std::numeric_limits<float>::infinity());
+    x[numel - 1].fill_(NAN);
+    x[numel / 2].fill_(-INFINITY);
   }
   return x;
 }
 
-// Encodes what begins at element `begin`, decodes it in both ways, and compares
-// all bytes, among them some behind the ends.
-void compare(const WireLayout& layout, std::int64_t begin, bool finite) {
-  const std::int64_t numel = begin + layout.numel + 3;
-  at::Tensor u[2];
-  at::Tensor out[2];
-  at::Tensor record[2];
-  for (int i = 0; i < 2; ++i) {
-    u[i] = some_change(numel, true);
-    u[i].narrow(0, begin, layout.numel).copy_(some_change(layout.numel, finite));
-    out[i] = at::full({numel}, 0.7f);
-    record[i] = at::full({wire_bytes(layout) + 4}, 77, at::kByte);
-    record[i].narrow(0, 0, wire_bytes(layout)).fill_(i);
-    const EncodeWire encode{
-        layout, u[i].mutable_data_ptr<float>() + begin, record[i].mutable_data_ptr<std::uint8_t>()};
-    if (i == 0) {
-      work_on_host(encode);
-    } else {
-      ASSERT_EQ(encode_wire(encode, nullptr), 0);
-    }
+class ABT_KERNEL_SUITE(WireCodes) : public KernelTest {
+ protected:
+  // Also what lies behind the ends.
+  static void expect_same_codes(
+      const WireFormat& format, std::int64_t numel, std::int64_t begin, bool finite) {
+    SCOPED_TRACE(formatted("{}: {} from {}, finite: {}", name_of(format), numel, begin, finite));
+    const at::Tensor values = some_change(begin + numel + 3, true);
+    values.narrow(0, begin, numel).copy_(some_change(numel, finite));
+    const std::int64_t bytes = wire_bytes(format, numel);
+    expect_same([&](const Form& form) {
+      const at::Tensor u = form.of(values);
+      const at::Tensor record = form.of(at::full({bytes + 4}, 7, at::kByte));
+      record.narrow(0, 0, bytes).copy_(form.blank({bytes}, at::kByte));
+      encode_wire(u.narrow(0, begin, numel), format, record);
+      const at::Tensor sum = form.of(at::full({values.numel()}, 0.7f));
+      decode_wire(record, format, 0.3f, /*add=*/true, sum.narrow(0, begin, numel));
+      const at::Tensor product = sum.clone();
+      decode_wire(record, format, 0.3f, /*add=*/false, product.narrow(0, begin, numel));
+      EXPECT_EQ(record[bytes].item<int>(), 7);
+      EXPECT_EQ(product[begin + numel].item<float>(), 0.7f);
+      return std::vector{u, record, sum, product};
+    });
   }
-  EXPECT_TRUE(same_bits(u[0], u[1]));
-  EXPECT_TRUE(same_bits(record[0], record[1]));
-  EXPECT_EQ(record[1][wire_bytes(layout)].item<int>(), 77);
-  for (const bool add : {true, false}) {
-    for (int i = 0; i < 2; ++i) {
-      const DecodeWire decode{
-          layout, record[0].const_data_ptr<std::uint8_t>(), 0.3f, add,
-          out[i].mutable_data_ptr<float>() + begin};
-      if (i == 0) {
-        work_on_host(decode);
-      } else {
-        ASSERT_EQ(decode_wire(decode, nullptr), 0);
+};
+
+TEST_F(ABT_KERNEL_SUITE(WireCodes), EncodeAndDecodeAsTheCpuToTheBit) {
+  auto formats = kFormats;
+  formats.push_back({WireCode::Sparse, 1.0 / 1024});
+  for (const WireFormat& format : formats) {
+    for (const std::int64_t numel :
+         {1L, 3L, 31L, 127L, 128L, 129L, 388L, 4095L, 4096L, 4097L, 4207L, 4225L, 9000L,
+          large(300'001, 20'001)}) {
+      for (const bool finite : {true, false}) {
+        // An odd begin: nothing is aligned.
+        expect_same_codes(format, numel, 0, finite);
+        expect_same_codes(format, numel, 1, finite);
       }
     }
-    EXPECT_TRUE(same_bits(out[0], out[1]));
-    EXPECT_EQ(out[1][begin + layout.numel].item<float>(), 0.7f);
-  }
-}
-
-class WireKernel : public testing::TestWithParam<WireCode> {};
-
-// An odd begin: nothing is aligned.
-TEST_P(WireKernel, CodesAsTheCpuToTheBit) {
-  for (const std::int64_t numel : {1, 3, 31, 127, 128, 129, 388, 4095, 4225}) {
-    SCOPED_TRACE(numel);
-    compare({GetParam(), numel, 0, 0}, 0, /*finite=*/true);
-    compare({GetParam(), numel, 0, 0}, 1, /*finite=*/false);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Formats, WireKernel, testing::Values(WireCode::Int8, WireCode::Int4, WireCode::Int2));
-
-TEST(WireKernels, SendTheLargestAsTheCpuToTheBit) {
-  for (const WireLayout& layout :
-       {WireLayout{WireCode::Sparse, 1, 4, 1}, WireLayout{WireCode::Sparse, 3, 64, 3},
-        WireLayout{WireCode::Sparse, 4095, 64, 64}, WireLayout{WireCode::Sparse, 4096, 64, 64},
-        WireLayout{WireCode::Sparse, 4096, 4096, 4096}, WireLayout{WireCode::Sparse, 4097, 4, 1},
-        WireLayout{WireCode::Sparse, 9000, 1232, 244},
-        WireLayout{WireCode::Sparse, 4207, 4096, 111}}) {
-    SCOPED_TRACE(layout.numel);
-    compare(layout, 0, /*finite=*/true);
-    compare(layout, 1, /*finite=*/false);
   }
 }
 
 }  // namespace
-}  // namespace abtrain::kernels
+}  // namespace abtrain::ops

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "device/devices.h"
 #include "ops/erased_box.h"
 
 namespace abtrain::ops {
@@ -29,11 +28,6 @@ AugmentBatch make_case(
           {batch, channels, height, width}, type,
           channels > 1 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous),
       at::empty({batch}, at::kLong)};
-}
-
-AugmentBatch on(const c10::Device& device, const AugmentBatch& c) {
-  return {c.pixels.to(device), c.labels.to(device), c.indices.to(device),
-          c.table.to(device),  c.images.to(device), c.image_labels.to(device)};
 }
 
 // Pixel by pixel, as the header says.
@@ -117,36 +111,6 @@ TEST(AugmentImages, RefusesWhatDoesNotFit) {
   expect_refused([](AugmentBatch& c) { c.images = c.images.contiguous(); });
   expect_refused([](AugmentBatch& c) { c.images = c.images.to(at::kHalf); });
   expect_refused([](AugmentBatch& c) { c.image_labels = c.image_labels.to(at::kInt); });
-}
-
-TEST(GpuAugmentImages, EqualsTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const c10::Device gpu(c10::kCUDA, 0);
-  const struct {
-    std::int64_t channels, height, width;
-  } shapes[] = {{3, 32, 32},  {1, 28, 28},   {3, 5, 7},  {2, 9, 4},
-                {1, 2, 1100}, {3, 140, 130}, {50, 3, 3}, {1, 1, 1}};
-  for (const auto& shape : shapes) {
-    for (const auto type : {at::kFloat, at::kBFloat16}) {
-      for (const std::int64_t batch : {0, 1, 37, 5000}) {
-        for (const Augmentation& how : kChoices) {
-          if (batch * shape.channels * shape.height * shape.width > 20'000'000) {
-            continue;
-          }
-          const AugmentBatch c = make_case(batch, shape.channels, shape.height, shape.width, type);
-          const AugmentBatch g = on(gpu, c);
-          augment_images(c, how);
-          augment_images(g, how);
-          ASSERT_TRUE(at::equal(g.images.cpu(), c.images))
-              << batch << " of " << shape.channels << "x" << shape.height << "x" << shape.width
-              << ", " << type << ", pad " << how.pad;
-          ASSERT_TRUE(at::equal(g.image_labels.cpu(), c.image_labels));
-        }
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <limits>
 
 #include "base/random.h"
-#include "device/devices.h"
 #include "ops/cpu/random_words.h"
 #include "ops/cpu/simd.h"
 #include "ops/quantize.h"
@@ -72,15 +71,6 @@ TEST(BlockNorms, AreInfiniteWhereANumberIsNotFinite) {
   }
 }
 
-TEST(GpuBlockNorms, EqualTheCpuToTheBitInMoreTilesThanLanes) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const at::Tensor u = numbers(1'200'001);
-  const at::Tensor got = norms_of(u.to(at::Device(at::kCUDA, 0)), 1 << 21);
-  EXPECT_TRUE(same_bits(got.cpu(), norms_of(u, 1 << 21)));
-}
-
 TEST(SumCodes, ClampsTheSumOnceAndCountsIt) {
   for (const int n : {1, 2, 7, 40, 4096}) {
     const std::int64_t bytes = n > 100 ? 64 : 1344;
@@ -112,23 +102,6 @@ TEST(SumCodes, ClampsTheSumOnceAndCountsIt) {
     EXPECT_GT(clamped, 0u);
     for (std::int64_t i = bytes + 4; i < out.numel(); ++i) {
       EXPECT_EQ(got[i], 0);
-    }
-  }
-}
-
-TEST(GpuSumCodes, EqualsTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  for (const int n : {1, 3, 8}) {
-    for (const std::int64_t bytes : {0, 64, 70016}) {
-      at::Generator generator = at::detail::createCPUGenerator(9);
-      const at::Tensor in = at::randint(0, 256, {n * bytes}, generator, at::kLong).to(at::kByte);
-      const at::Tensor wanted = at::empty({bytes + kernels::kTailBytes}, at::kByte);
-      sum_codes(in, n, wanted);
-      const at::Tensor got = wanted.to(at::Device(at::kCUDA, 0)).fill_(1);
-      sum_codes(in.to(got.device()), n, got);
-      EXPECT_TRUE(got.cpu().equal(wanted)) << n << " " << bytes;
     }
   }
 }

@@ -1,37 +1,20 @@
 #include "ops/chunks.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include <utility>
 #include <vector>
 
-#include "device/devices.h"
+#include "chunk_cases.h"
 #include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
 
-// About half of the chunks, the first and the last among them.
-at::Tensor some_chunks(std::int64_t count) {
-  std::vector<int> taken;
-  for (std::int64_t c = 0; c < count; ++c) {
-    if (c == 0 || c == count - 1 || c % 5 < 2) {
-      taken.push_back(static_cast<int>(c));
-    }
-  }
-  return at::tensor(taken, at::kInt);
-}
-
-const std::vector<std::pair<std::int64_t, std::int64_t>> kSizes = {
-    {1, 1},    {1, 64},    {7, 2},       {64, 64},      {65, 64}, {1001, 7},
-    {5000, 1}, {9999, 33}, {20001, 128}, {12289, 4096}, {50, 64}};
-
 TEST(Chunks, NormsAreSumsOfSquaresOfTheSum) {
-  for (const auto& [numel, chunk] : kSizes) {
+  for (const auto& [numel, chunk] : kChunkSizes) {
     for (const bool add : {true, false}) {
       // An odd begin: nothing is aligned.
       for (const std::int64_t begin : {0, 1}) {
@@ -54,7 +37,7 @@ TEST(Chunks, NormsAreSumsOfSquaresOfTheSum) {
 }
 
 TEST(Chunks, WhatIsTakenIsHalfAndTheRestStays) {
-  for (const auto& [numel, chunk] : kSizes) {
+  for (const auto& [numel, chunk] : kChunkSizes) {
     for (const int members : {1, 2, 3, 8}) {
       const at::Tensor u = randn(numel, 3).mul_(100);
       const at::Tensor before = u.clone();
@@ -80,7 +63,7 @@ TEST(Chunks, WhatIsTakenIsHalfAndTheRestStays) {
 }
 
 TEST(Chunks, PutsWhatWasTaken) {
-  for (const auto& [numel, chunk] : kSizes) {
+  for (const auto& [numel, chunk] : kChunkSizes) {
     const at::Tensor indices = some_chunks(chunk_count(numel, chunk));
     const at::Tensor wire = randn(indices.numel() * chunk, 4).to(at::kHalf);
     const at::Tensor before = randn(numel, 5);
@@ -115,39 +98,6 @@ TEST(ChunksErrors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(take({10}, 10), std::logic_error);
   EXPECT_THROW(take({-1}, 10), std::logic_error);
   take({0, 9}, 20);
-}
-
-TEST(GpuChunks, EqualTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const at::Device gpu(at::kCUDA, 0);
-  for (const auto& [numel, chunk] : kSizes) {
-    for (const std::int64_t begin : {0, 1}) {
-      const at::Tensor base = randn(numel + begin, 1);
-      const at::Tensor u = base.narrow(0, begin, numel);
-      const at::Tensor u_gpu = base.to(gpu).narrow(0, begin, numel);
-      const at::Tensor g = randn(numel, 2);
-      const at::Tensor norms = at::empty({chunk_count(numel, chunk)});
-      const at::Tensor norms_gpu = norms.to(gpu);
-      add_with_norms(u, g, true, chunk, norms);
-      add_with_norms(u_gpu, g.to(gpu), true, chunk, norms_gpu);
-      EXPECT_TRUE(u_gpu.cpu().equal(u)) << numel << " in " << chunk;
-      EXPECT_TRUE(norms_gpu.cpu().equal(norms)) << numel << " in " << chunk;
-      const at::Tensor indices = some_chunks(norms.numel());
-      const at::Tensor wire = at::empty({indices.numel() * chunk}, at::kHalf);
-      const at::Tensor wire_gpu = at::empty_like(wire.to(gpu));
-      take_chunks(u, indices, chunk, 3, wire);
-      take_chunks(u_gpu, indices.to(gpu), chunk, 3, wire_gpu);
-      EXPECT_TRUE(u_gpu.cpu().equal(u)) << numel << " in " << chunk;
-      EXPECT_TRUE(wire_gpu.cpu().equal(wire)) << numel << " in " << chunk;
-      for (const Put how : {Put::Add, Put::Set}) {
-        put_chunks(wire, indices, chunk, u, how);
-        put_chunks(wire_gpu, indices.to(gpu), chunk, u_gpu, how);
-        EXPECT_TRUE(u_gpu.cpu().equal(u)) << numel << " in " << chunk;
-      }
-    }
-  }
 }
 
 }  // namespace

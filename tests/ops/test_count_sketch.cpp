@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "device/devices.h"
 #include "tensors.h"
 
 namespace abtrain::ops {
@@ -85,23 +84,6 @@ TEST(CountSketch, KeepsProductsInTheMean) {
 TEST(CountSketchErrors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(sketch_of(at::zeros({5}), 0), std::logic_error);
   EXPECT_THROW(count_sketch(at::zeros({5}), at::zeros({4}), 1, at::zeros({2})), std::logic_error);
-}
-
-class GpuCountSketch : public ::testing::Test {
-  void SetUp() override {
-    if (device::cuda_devices().empty()) {
-      GTEST_SKIP() << "no GPU";
-    }
-  }
-};
-
-TEST_F(GpuCountSketch, EqualsTheCpuToTheBit) {
-  for (const std::int64_t numel : {1, 257, 1000003}) {
-    for (const std::int64_t buckets : {1, 128, 1000}) {
-      const at::Tensor x = randn(numel, 1);
-      EXPECT_TRUE(sketch_of(x, buckets).equal(sketch_of(x.to(at::kCUDA), buckets).cpu()));
-    }
-  }
 }
 
 }  // namespace

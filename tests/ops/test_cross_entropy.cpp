@@ -13,7 +13,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "device/devices.h"
 #include "tensors.h"
 
 namespace abtrain::ops {
@@ -148,29 +147,6 @@ TEST(CrossEntropy, OfAViewThatIsNotAligned) {
   const at::Tensor labels = labels_of(3, 13);
   const auto got = cross_entropy(logits, labels, {});
   EXPECT_TRUE(got.gradient.equal(cross_entropy(logits.clone(), labels, {}).gradient));
-}
-
-TEST(GpuCrossEntropy, EqualsTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const at::Device gpu(at::kCUDA, 0);
-  for (const EntropyShape& shape : kShapes) {
-    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-      for (const double smoothing : {0.0, 0.1}) {
-        const EntropyOptions options{smoothing, 0.5, kIgnored};
-        const at::Tensor logits = (randn(shape.rows, shape.classes, 3) * 4).to(type);
-        const at::Tensor labels = labels_of(shape.rows, shape.classes);
-        labels[shape.rows / 2].fill_(kIgnored);
-        const auto wanted = cross_entropy(logits, labels, options);
-        const auto got = cross_entropy(logits.to(gpu), labels.to(gpu), options);
-        EXPECT_TRUE(got.gradient.cpu().equal(wanted.gradient)) << shape.classes << " " << smoothing;
-        EXPECT_NEAR(
-            got.loss.item<double>(), wanted.loss.item<double>(),
-            1e-6 * (1 + wanted.loss.item<double>()));
-      }
-    }
-  }
 }
 
 }  // namespace

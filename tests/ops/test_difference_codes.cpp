@@ -11,7 +11,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "device/devices.h"
 #include "tensors.h"
 
 namespace abtrain::ops {
@@ -82,25 +81,6 @@ TEST(DifferenceCodesErrors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(encode_difference(at::zeros({257}), {}, records), std::logic_error);
   EXPECT_THROW(encode_difference(at::zeros({5}), at::zeros({4}), records), std::logic_error);
   EXPECT_THROW(decode_differences(records, at::zeros({255})), std::logic_error);
-}
-
-class GpuDifferenceCodes : public ::testing::Test {
-  void SetUp() override {
-    if (device::cuda_devices().empty()) {
-      GTEST_SKIP() << "no GPU";
-    }
-  }
-};
-
-TEST_F(GpuDifferenceCodes, EqualTheCpuToTheBit) {
-  for (const std::int64_t numel : {1, 257, 100003}) {
-    const at::Tensor a = randn(numel, 1);
-    const at::Tensor b = randn(numel, 2);
-    const at::Tensor here = coded(a, b);
-    const at::Tensor there = coded(a.to(at::kCUDA), b.to(at::kCUDA));
-    EXPECT_TRUE(here.equal(there.cpu())) << numel;
-    EXPECT_TRUE(decoded(here).equal(decoded(there).cpu())) << numel;
-  }
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ TEST(Exponential, IsRightToTheLastPlace) {
     worst = std::max(worst, static_cast<double>(std::abs(wanted - got)) / unit);
   }
   EXPECT_LT(worst, 1);
-  EXPECT_EQ(kernels::exponential(0), 1);
+  EXPECT_EQ(kernels::exponential(0.0), 1);
 }
 
 // The same by the C library's functions, whose last bits may differ: the boxes

@@ -9,7 +9,6 @@
 
 #include <limits>
 
-#include "device/devices.h"
 #include "tensors.h"
 
 namespace abtrain::ops {
@@ -118,28 +117,6 @@ TEST(GramSchmidtErrors, RefuseMoreRowsThanFit) {
   const at::Tensor flat = at::zeros({100});
   EXPECT_THROW(gram_schmidt(flat, {{0, 6, 5}}), std::logic_error);
   EXPECT_THROW(gram_schmidt(flat, {{60, 2, 25}}), std::logic_error);
-}
-
-TEST(GpuGramSchmidt, EqualsTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  // More matrices than a launch takes.
-  std::vector<RowSet> sets;
-  for (std::int64_t i = 0; i < 200; ++i) {
-    sets.push_back({i * 1000, 1 + i % 4, 4 + i});
-  }
-  // Several panels: nearly the same.
-  const at::Tensor rows = randn(30, 500, 8);
-  const at::Tensor on_gpu = rows.to(at::Device(at::kCUDA, 0)).reshape({-1});
-  gram_schmidt(on_gpu, {{0, 30, 500}});
-  EXPECT_TRUE(on_gpu.cpu().view({30, 500}).allclose(orthonormal(rows), 0, 1e-5));
-  const at::Tensor flat = randn(1, 200000, 7).reshape({-1});
-  flat.narrow(0, 8000, 2000).zero_();
-  const at::Tensor gpu = flat.to(at::Device(at::kCUDA, 0));
-  gram_schmidt(flat, sets);
-  gram_schmidt(gpu, sets);
-  EXPECT_TRUE(gpu.cpu().equal(flat));
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 
 #include <cmath>
 
-#include "device/devices.h"
 #include "ops/magnitudes.h"
 #include "tensors.h"
 
@@ -236,49 +235,6 @@ TEST(LevelCodesErrors, RefuseWhatDoesNotFit) {
       std::logic_error);
   EXPECT_THROW(
       average_byte_levels(at::zeros({8}, at::kByte), 128, table, levels, u), std::logic_error);
-}
-
-class GpuLevelCodes : public ::testing::Test {
-  void SetUp() override {
-    if (device::cuda_devices().empty()) {
-      GTEST_SKIP() << "no GPU";
-    }
-  }
-};
-
-TEST_F(GpuLevelCodes, EqualTheCpuToTheBit) {
-  const auto sizes = odd_sizes();
-  for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
-    std::vector<at::Tensor> results[2];
-    for (int i = 0; i < 2; ++i) {
-      const at::Device device = i == 0 ? at::kCPU : at::kCUDA;
-      LevelTable table(sizes);
-      const at::Tensor u = randn(table.numel(), 3).to(device);
-      const at::Tensor cuts = at::full({table.tensors()}, 0.3f).to(device);
-      const at::Tensor sums = at::empty({2 * table.tensors()}, u.options());
-      const at::Tensor most = at::empty({table.tensors()}, u.options());
-      magnitudes(u, table.blocks(), Statistic::Largest, most);
-      const auto bytes = u.options().dtype(at::kByte);
-      const at::Tensor sent = at::empty({code_bytes(table, form)}, bytes);
-      const at::Tensor chosen = at::empty_like(sent);
-      encode_above(u, table, cuts, form, sent, sums);
-      encode_by_chance(u, table, most, {.seed = 3, .step = 5, .stream = 7}, form, chosen);
-      subtract_levels(u, table, most, form, sent);
-      const at::Tensor mean = at::empty_like(u);
-      if (form == CodeForm::Bytes) {
-        average_byte_levels(sent, 1, table, most, mean);
-      } else {
-        const at::Tensor record = at::cat({most.view(at::kByte), sent});
-        average_levels(record.repeat({3}), 3, table, mean);
-      }
-      for (const at::Tensor& t : {u, sums, most, sent, chosen, mean}) {
-        results[i].push_back(t.cpu());
-      }
-    }
-    for (std::size_t k = 0; k < results[0].size(); ++k) {
-      EXPECT_TRUE(results[0][k].equal(results[1][k])) << k;
-    }
-  }
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <cmath>
 
-#include "device/devices.h"
 #include "tensors.h"
 
 namespace abtrain::ops {
@@ -72,23 +71,6 @@ TEST(Magnitudes, RefuseWhatDoesNotFit) {
       magnitudes(at::zeros({11}), blocks, Statistic::Sum, at::empty({2})), std::logic_error);
   EXPECT_THROW(
       magnitudes(at::zeros({12}), blocks, Statistic::Moments, at::empty({2})), std::logic_error);
-}
-
-TEST(GpuMagnitudes, EqualTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  CodeBlocks here(some_tensors());
-  CodeBlocks there(some_tensors());
-  const at::Tensor u = randn(here.end(), 1);
-  const at::Tensor on_gpu = u.to(at::kCUDA);
-  for (const Statistic statistic : {Statistic::Sum, Statistic::Largest, Statistic::Moments}) {
-    const at::Tensor wanted = at::zeros({2 * here.tensors()});
-    const at::Tensor got = wanted.to(at::kCUDA);
-    magnitudes(u, here, statistic, wanted);
-    magnitudes(on_gpu, there, statistic, got);
-    EXPECT_TRUE(wanted.equal(got.cpu()));
-  }
 }
 
 }  // namespace

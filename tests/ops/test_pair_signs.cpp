@@ -13,8 +13,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "device/devices.h"
-
 namespace abtrain::ops {
 namespace {
 
@@ -61,25 +59,6 @@ TEST(PairSigns, TiesTakePlusAndNaNMinus) {
 TEST(PairSignsErrors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(pair_signs(at::zeros({2}), at::empty({2}, at::kChar)), std::logic_error);
   EXPECT_THROW(pair_signs(at::zeros({0}), at::empty({0}, at::kChar)), std::logic_error);
-}
-
-class GpuPairSigns : public ::testing::Test {
-  void SetUp() override {
-    if (device::cuda_devices().empty()) {
-      GTEST_SKIP() << "no GPU";
-    }
-  }
-};
-
-TEST_F(GpuPairSigns, EqualTheCpu) {
-  for (const int rows : {1, 33, 1024}) {
-    const at::Tensor triangle = random_doubles({rows * (rows + 1) / 2}, 3).to(at::kFloat);
-    const at::Tensor here = at::empty({rows}, at::kChar);
-    const at::Tensor there = at::empty({rows}, at::TensorOptions(at::kCUDA).dtype(at::kChar));
-    pair_signs(triangle, here);
-    pair_signs(triangle.to(at::kCUDA), there);
-    EXPECT_TRUE(here.equal(there.cpu())) << rows;
-  }
 }
 
 }  // namespace

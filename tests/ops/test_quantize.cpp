@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "device/devices.h"
 #include "ops/cpu/simd.h"
 #include "ops/quantize_job.h"
 #include "quantize_cases.h"
@@ -263,34 +262,6 @@ TEST(QuantizeErrors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(quantize_blocks(u, ranges, coding, true, codes), std::logic_error);
   EXPECT_THROW(block_norms(u, 100, ranges), std::logic_error);
   EXPECT_THROW(sum_codes(codes, 3, codes), std::logic_error);
-}
-
-TEST(GpuQuantize, EqualsTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const at::Device gpu(at::kCUDA, 0);
-  for (const Case& c : kCases) {
-    const Coding coding = coding_of(c);
-    for (const std::int64_t numel : {1, 1023, 1025, 70001}) {
-      const auto run = [&](at::Device device) {
-        const at::Tensor u = numbers(numel).to(device);
-        const at::Tensor ranges = at::empty({padded(numel, c.block) / c.block}, u.options());
-        block_norms(u, c.block, ranges);
-        ranges.mul_(kRange);
-        const at::Tensor codes = code_buffer(numel, coding).to(device);
-        quantize_blocks(u, ranges, coding, true, codes);
-        const at::Tensor out = at::empty({numel}, u.options());
-        dequantize_blocks({codes, coding.offset, 3}, ranges, coding, out);
-        return std::vector<at::Tensor>{ranges.cpu(), u.cpu(), codes.cpu(), out.cpu()};
-      };
-      const auto wanted = run(at::kCPU);
-      const auto got = run(gpu);
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        EXPECT_TRUE(same_bits(got[i], wanted[i])) << c.block << " " << numel << " " << i;
-      }
-    }
-  }
 }
 
 }  // namespace

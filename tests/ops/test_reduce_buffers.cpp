@@ -11,9 +11,6 @@
 
 #include <limits>
 
-#include "device/devices.h"
-#include "device/stream.h"
-
 namespace abtrain::ops {
 namespace {
 
@@ -155,42 +152,6 @@ TEST(ReduceBuffersValues, RefusesWhatDoesNotFit) {
   const auto i = at::zeros({4}, at::kInt);
   EXPECT_THROW(reduce_buffers({i}, 0, 4, {i}, 0, ReduceOp::Mean), std::logic_error);
 }
-
-class GpuReduceBuffers : public ::testing::TestWithParam<at::ScalarType> {};
-
-TEST_P(GpuReduceBuffers, EqualsTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const at::Device gpu(at::kCUDA, 0);
-  for (const std::int64_t numel : {0, 1, 7, 4096, 100003}) {
-    for (const int n : {1, 2, 3, 8, 64}) {
-      for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max}) {
-        if (op == ReduceOp::Mean && !at::isFloatingType(GetParam())) {
-          continue;
-        }
-        const auto in = random_buffers(n, numel, GetParam(), 7);
-        std::vector<at::Tensor> on_gpu;
-        for (const at::Tensor& buffer : in) {
-          on_gpu.push_back(buffer.to(gpu));
-        }
-        // An odd begin takes the path without packets.
-        const std::int64_t begin = numel > 7 ? 3 : 0;
-        reduce_buffers(in, begin, numel - begin, in, begin, op);
-        reduce_buffers(on_gpu, begin, numel - begin, on_gpu, begin, op);
-        EXPECT_TRUE(on_gpu[n - 1].cpu().equal(in[n - 1])) << numel << " " << n;
-        reduce_buffers(in, 0, numel, in, 0, op);
-        reduce_buffers(on_gpu, 0, numel, on_gpu, 0, op);
-        EXPECT_TRUE(on_gpu[0].cpu().equal(in[0])) << numel << " " << n;
-      }
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Dtypes, GpuReduceBuffers,
-    ::testing::Values(at::kFloat, at::kHalf, at::kBFloat16, at::kDouble, at::kInt, at::kByte),
-    [](const auto& test) { return std::string(c10::toString(test.param)); });
 
 }  // namespace
 }  // namespace abtrain::ops

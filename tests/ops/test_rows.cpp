@@ -8,7 +8,6 @@
 
 #include <cmath>
 
-#include "device/devices.h"
 #include "tensors.h"
 
 namespace abtrain::ops {
@@ -77,37 +76,6 @@ TEST(Rows, RefuseWhatDoesNotFit) {
   RowTable table(two_matrices());
   EXPECT_THROW(row_norms(at::zeros({1641}), table, at::zeros({11})), std::logic_error);
   EXPECT_THROW(choose_rows(at::zeros({11}), table, at::zeros({5})), std::logic_error);
-}
-
-TEST(GpuRows, EqualTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const at::Device gpu(at::kCUDA, 0);
-  for (const auto& tensors :
-       {two_matrices(), std::vector<RowTable::Tensor>{{0, 512, 4608, 26}, {2359299, 64, 64, 64}},
-        std::vector<RowTable::Tensor>{{1, 9, 33, 2}}}) {
-    RowTable table(tensors);
-    std::vector<at::Tensor> results[2];
-    for (int i = 0; i < 2; ++i) {
-      const at::Device device = i == 0 ? at::Device(at::kCPU) : gpu;
-      const at::Tensor u = randn(table.end(), 1).to(device);
-      const at::Tensor norms = at::empty({table.rows()}, u.options());
-      row_norms(u, table, norms);
-      const at::Tensor chosen = at::empty({table.chosen()}, u.options().dtype(at::kInt));
-      choose_rows(norms, table, chosen);
-      const at::Tensor wire = at::empty({table.values()}, u.options().dtype(at::kHalf));
-      send_rows(u, table, chosen, 3, wire);
-      const at::Tensor estimate = at::zeros({table.end()}, u.options());
-      add_rows(wire, table, chosen, estimate);
-      for (const at::Tensor& each : {u, norms, chosen, wire, estimate}) {
-        results[i].push_back(each.cpu());
-      }
-    }
-    for (std::size_t k = 0; k < results[0].size(); ++k) {
-      EXPECT_TRUE(results[0][k].equal(results[1][k])) << k;
-    }
-  }
 }
 
 }  // namespace

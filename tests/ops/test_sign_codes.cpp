@@ -2,16 +2,13 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "device/devices.h"
 #include "tensors.h"
 
 namespace abtrain::ops {
@@ -182,38 +179,6 @@ TEST(SignCodes, RefuseWhatDoesNotFit) {
   EXPECT_THROW(encode_signs(at::zeros({100}), blocks, alive, wire, true), std::logic_error);
   EXPECT_THROW(
       decode_signs(wire, blocks, alive, at::zeros({100}, at::kDouble), false), std::logic_error);
-}
-
-TEST(GpuSignCodes, EqualTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const at::Device gpu(at::kCUDA, 0);
-  for (const auto& tensors :
-       {std::vector<CodeBlocks::Tensor>{{0, 1}}, {{0, 300000}, {300000, 33}}, {{1, 5000}}}) {
-    CodeBlocks blocks(tensors);
-    for (const bool fresh : {true, false}) {
-      std::vector<at::Tensor> results[2];
-      for (int i = 0; i < 2; ++i) {
-        const at::Device device = i == 0 ? at::Device(at::kCPU) : gpu;
-        const at::Tensor u = randn(blocks.end(), 1).to(device);
-        const at::Tensor alive = at::full({blocks.groups()}, 0x5A5A0FF0, at::kInt).to(device);
-        const at::Tensor wire = record_buffer(blocks, fresh).to(device);
-        encode_signs(u, blocks, alive, wire, fresh);
-        const at::Tensor residual = randn(blocks.span(blocks.all()), 2).to(device);
-        const at::Tensor answer = at::empty_like(wire);
-        serve_signs(at::cat({wire, wire}), 2, blocks, blocks.all(), alive, residual, answer, fresh);
-        const at::Tensor estimate = at::zeros_like(u);
-        decode_signs(answer, blocks, alive, estimate, fresh);
-        for (const at::Tensor& each : {u, wire, residual, answer, alive, estimate}) {
-          results[i].push_back(each.cpu());
-        }
-      }
-      for (std::size_t k = 0; k < results[0].size(); ++k) {
-        EXPECT_TRUE(results[0][k].equal(results[1][k])) << k << fresh;
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 #include <cmath>
 
-#include "device/devices.h"
 #include "tensors.h"
 
 namespace abtrain::ops {
@@ -133,44 +132,6 @@ TEST(TwoBitCodes, RefuseWhatDoesNotFit) {
           twobit_buffer(blocks, CodeForm::Bytes), CodeWire::Bytes, 128, blocks, t,
           at::zeros({100})),
       std::logic_error);
-}
-
-TEST(GpuTwoBitCodes, EqualTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const at::Device gpu(at::kCUDA, 0);
-  for (const auto& tensors :
-       {std::vector<CodeBlocks::Tensor>{{0, 1}}, {{0, 2000000}, {2000000, 33}}, {{1, 5000}}}) {
-    CodeBlocks blocks(tensors);
-    std::vector<at::Tensor> results[2];
-    for (int i = 0; i < 2; ++i) {
-      const at::Device device = i == 0 ? at::Device(at::kCPU) : gpu;
-      const at::Tensor u = randn(blocks.end(), 1).to(device);
-      const at::Tensor t = at::full({blocks.tensors()}, 0.8f).to(device);
-      const at::Tensor codes = twobit_buffer(blocks, CodeForm::TwoBits).to(device);
-      encode_threshold(u, blocks, t, codes, CodeForm::TwoBits);
-      const at::Tensor bytes = twobit_buffer(blocks, CodeForm::Bytes).to(device);
-      encode_threshold(u, blocks, t, bytes, CodeForm::Bytes);
-      const at::Tensor in = at::cat({codes, codes, codes});
-      const at::Tensor words =
-          at::empty({sum_words(blocks, blocks.all(), 3)}, u.options().dtype(at::kInt));
-      pack_sums(in, 3, blocks, blocks.all(), words);
-      std::vector<at::Tensor> means(3, at::Tensor());
-      for (at::Tensor& mean : means) {
-        mean = at::zeros({blocks.end()}, u.options());
-      }
-      average_codes(in, CodeWire::Codes, 3, blocks, t, means[0]);
-      average_codes(words, CodeWire::Planes, 3, blocks, t, means[1]);
-      average_codes(bytes, CodeWire::Bytes, 1, blocks, t, means[2]);
-      for (const at::Tensor& each : {u, codes, bytes, words, means[0], means[1], means[2]}) {
-        results[i].push_back(each.cpu());
-      }
-    }
-    for (std::size_t k = 0; k < results[0].size(); ++k) {
-      EXPECT_TRUE(results[0][k].equal(results[1][k])) << k;
-    }
-  }
 }
 
 }  // namespace

@@ -7,10 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <vector>
 
-#include "device/devices.h"
 #include "wire_cases.h"
 
 namespace abtrain::ops {
@@ -147,41 +145,6 @@ TEST(WireCodes, RefuseWhatDoesNotFit) {
   }
   for (const double density : {0.0, -0.1, 1.01, std::nan("")}) {
     EXPECT_THROW(wire_bytes({WireCode::Sparse, density}, 1), std::logic_error);
-  }
-}
-
-TEST(GpuWireCodes, EqualTheCpuToTheBit) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const at::Device gpu(at::kCUDA, 0);
-  const auto same = [](const at::Tensor& a, const at::Tensor& b) {
-    const at::Tensor there = b.cpu();
-    return a.nbytes() == there.nbytes() &&
-           std::memcmp(a.const_data_ptr(), there.const_data_ptr(), a.nbytes()) == 0;
-  };
-  for (const auto& format : kFormats) {
-    for (const std::int64_t numel : kNumels) {
-      for (const std::int64_t begin : {0, 1}) {
-        for (const bool finite : {true, false}) {
-          const at::Tensor base = random_change(numel + begin, 16);
-          base[numel / 2 + begin].fill_(finite ? 0 : -INFINITY);
-          const at::Tensor u = base.narrow(0, begin, numel);
-          const at::Tensor u_gpu = base.to(gpu).narrow(0, begin, numel);
-          const at::Tensor record = at::empty({wire_bytes(format, numel)}, at::kByte);
-          const at::Tensor record_gpu = at::full({record.numel()}, 7, record.options().device(gpu));
-          encode_wire(u, format, record);
-          encode_wire(u_gpu, format, record_gpu);
-          EXPECT_TRUE(same(record, record_gpu)) << name_of(format) << numel;
-          EXPECT_TRUE(same(u, u_gpu)) << name_of(format) << ", " << numel;
-          for (const bool add : {false, true}) {
-            decode_wire(record, format, 0.3f, add, u);
-            decode_wire(record_gpu, format, 0.3f, add, u_gpu);
-            EXPECT_TRUE(same(u, u_gpu)) << name_of(format) << ", " << numel;
-          }
-        }
-      }
-    }
   }
 }
 

@@ -61,10 +61,10 @@ TEST_F(HalvingOf, RoundsAndLengths) {
   EXPECT_EQ(length_of(1, 0), 1);
   ASSERT_EQ(rounds_of(3), 3U);
   EXPECT_EQ(settings_in(3, 1), 2U);
-  EXPECT_EQ(length_of(3, 0), 0.125);
-  EXPECT_EQ(length_of(3, 1), 0.25);
+  EXPECT_EQ(length_of(3, 0), 0.25);
+  EXPECT_EQ(length_of(3, 1), 0.5);
   EXPECT_EQ(length_of(3, 2), 1);
-  EXPECT_EQ(steps_in(1001, 3, 0), 125);
+  EXPECT_EQ(steps_in(1001, 3, 0), 250);
   EXPECT_EQ(steps_in(3, 3, 0), 1);
   ASSERT_EQ(rounds_of(16), 5U);
   EXPECT_EQ(length_of(16, 0), 0.0625);
