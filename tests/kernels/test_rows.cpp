@@ -1,5 +1,6 @@
 #include "ops/rows.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
 
 #include <cmath>
@@ -46,17 +47,20 @@ TEST_F(ABT_KERNEL_SUITE(Rows), AreChosenSentAndAddedAsByTheCpuToTheBit) {
           at::randint(values, {table.rows()}, at::detail::createCPUGenerator(3), at::kFloat);
       norms[table.rows() / 2].fill_(NAN);
       norms[table.rows() / 3].fill_(INFINITY);
+      const at::Tensor chosen = at::empty({table.chosen()}, at::kInt);
+      choose_rows(norms, table, chosen);
       for (const int members : {1, 3}) {
         SCOPED_TRACE(formatted("{} rows, {} values, {} members", table.rows(), values, members));
         expect_same([&](const Form& form) {
-          const at::Tensor chosen = form.blank({table.chosen()}, at::kInt);
-          choose_rows(form.of(norms), table, chosen);
+          const at::Tensor choice = form.blank({table.chosen()}, at::kInt);
+          choose_rows(form.of(norms), table, choice);
+          const at::Tensor rows = form.of(chosen);
           const at::Tensor u = form.of(randn(table.end(), 1));
           const at::Tensor wire = form.blank({table.values()}, at::kHalf);
-          send_rows(u, table, chosen, members, wire);
+          send_rows(u, table, rows, members, wire);
           const at::Tensor estimate = form.of(randn(table.end(), 4));
-          add_rows(wire, table, chosen, estimate);
-          return std::vector{chosen, u, wire, estimate};
+          add_rows(wire, table, rows, estimate);
+          return std::vector{choice, u, wire, estimate};
         });
       }
     }

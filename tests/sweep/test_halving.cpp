@@ -80,32 +80,32 @@ TEST_F(HalvingOf, PilotsAreShortAndHaveOneSeed) {
   const auto runs = this->runs(round(0).sweep);
   ASSERT_EQ(runs.size(), 6U);
   EXPECT_EQ(runs[1].label, "one,setting=2");
-  EXPECT_EQ(runs[1].options.train.steps, 100);
+  EXPECT_EQ(runs[1].options.train.steps, 200);
   EXPECT_EQ(runs[1].options.optimizer.lr, 0.5);
   EXPECT_EQ(runs[1].options.data.validation, 100);
   EXPECT_EQ(runs[3].options.optimizer.lr, 0.1);
   EXPECT_EQ(runs[4].options.optimizer.lr, 0.2);
-  EXPECT_EQ(runs[3].options.train.steps, 10);
+  EXPECT_EQ(runs[3].options.train.steps, 20);
   EXPECT_TRUE(runs[0].folder.starts_with(folder_ / "it/pilots/1/"));
 }
 
 // Each pilot took 2.5 s, those of a rival that diverged do not count.
 TEST_F(HalvingOf, StepsFollowFromWhatThePilotsTook) {
-  auto runs = this->runs(round(0, 40).sweep);
+  auto runs = this->runs(round(0, 20).sweep);
   for (const PointRun& run : runs) {
     run.label == "one,setting=1" ? diverge(run) : finish(run, 0.5);
   }
-  const Round second = round(1, 40);
-  EXPECT_EQ(second.rivals[0].steps, 1600);  // 100 steps took 2.5 s
+  const Round second = round(1, 20);
+  EXPECT_EQ(second.rivals[0].steps, 1600);  // 200 steps took 2.5 s
   EXPECT_EQ(second.rivals[1].steps, 160);
   runs = this->runs(second.sweep);
-  EXPECT_EQ(runs[0].options.train.steps, 400);
-  EXPECT_EQ(runs[2].options.train.steps, 40);
+  EXPECT_EQ(runs[0].options.train.steps, 800);
+  EXPECT_EQ(runs[2].options.train.steps, 80);
   for (const PointRun& run : runs) {
     finish(run, 0.5);
   }
-  runs = this->runs(round(2, 40).sweep);
-  EXPECT_EQ(runs[0].options.train.steps, 6400);  // 400 steps took 2.5 s
+  runs = this->runs(round(2, 20).sweep);
+  EXPECT_EQ(runs[0].options.train.steps, 6400);  // 800 steps took 2.5 s
   EXPECT_EQ(runs[1].options.train.steps, 640);
 }
 
@@ -133,7 +133,7 @@ TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
   EXPECT_EQ(runs[0].label, "one,setting=2");
   EXPECT_EQ(runs[1].label, "one,setting=1");
   EXPECT_EQ(runs[3].label, "two,setting=3");
-  EXPECT_EQ(runs[0].options.train.steps, 200);
+  EXPECT_EQ(runs[0].options.train.steps, 400);
   for (const PointRun& run : runs) {
     finish(run, run.label == "one,setting=1" ? 0.9 : 0.8);
   }
