@@ -26,7 +26,7 @@ TEST_F(ABT_KERNEL_SUITE(BlockNorms), EqualTheCpuToTheBit) {
                  : std::vector<std::int64_t>{1023, 1'200'001};
     for (const std::int64_t numel : sizes) {
       SCOPED_TRACE(testing::Message() << block << " of " << numel);
-      const at::Tensor values = numbers(numel + 2);
+      const at::Tensor values = randn(numel + 2, 3);
       values[numel / 2] = numel == 1023 ? NAN : 3.0F;
       for (const std::int64_t begin : {0, 1}) {
         expect_same([&](const Form& form) {
@@ -109,7 +109,7 @@ class ABT_KERNEL_SUITE(Quantize) : public KernelTest {
 TEST_F(ABT_KERNEL_SUITE(Quantize), EqualsTheCpuToTheBit) {
   for_each_case([](const QuantizeCase& c, std::int64_t numel) {
     const Coding coding = c.coding();
-    const at::Tensor values = numbers(numel);
+    const at::Tensor values = randn(numel, 3);
     const at::Tensor ranges = ranges_of(values, coding.block);
     const at::Tensor room = code_buffer(numel, coding);
     for (const std::int64_t begin : {4, 3}) {
@@ -134,7 +134,7 @@ TEST_F(ABT_KERNEL_SUITE(Quantize), EqualsTheCpuToTheBit) {
 TEST_F(ABT_KERNEL_SUITE(Quantize), TheWayBackEqualsTheCpuToTheBit) {
   for_each_case([](const QuantizeCase& c, std::int64_t numel) {
     const Coding coding = c.coding();
-    const at::Tensor ranges = ranges_of(numbers(numel), coding.block);
+    const at::Tensor ranges = ranges_of(randn(numel, 3), coding.block);
     for (const int shards : {1, 3, 8}) {
       if (shards > 1 && c.lanes != Lanes::Nibble) {
         continue;
@@ -164,7 +164,7 @@ TEST_F(ABT_KERNEL_SUITE(Quantize), TheWayBackEqualsTheCpuToTheBit) {
 // Codes are too coarse to show the last bits of what they were made of.
 TEST(HadamardKernels, GoOnAboveATileToTheBit) {
   for (int log = kernels::kTileLog; log <= kernels::kTileLog + 6; ++log) {
-    const at::Tensor wanted = numbers(std::int64_t{2} << log);
+    const at::Tensor wanted = randn(std::int64_t{2} << log, 3);
     const at::Tensor got = wanted.clone();
     const auto transform = [&](const at::Tensor& x, int of_log) {
       for (std::int64_t begin = 0; begin < x.numel(); begin += std::int64_t{1} << of_log) {

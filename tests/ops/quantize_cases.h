@@ -1,23 +1,18 @@
 // Inputs, codes and codings for tests of the quantizer of ops/quantize.h.
 #pragma once
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 
 #include <cstdint>
 
 #include "ops/quantize.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 
 // What a block's norm is multiplied by, to get its range.
 constexpr float kRange = 3.2971933456919635F;
-
-inline at::Tensor numbers(std::int64_t numel, std::uint64_t seed = 3) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
 
 inline std::int64_t padded(std::int64_t numel, std::int64_t block) {
   const std::int64_t unit = unit_of(block);

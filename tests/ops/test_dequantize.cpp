@@ -38,7 +38,7 @@ TEST(Dequantize, FindsCodesInShards) {
     for (const int n : {2, 3, 8}) {
       const Coding coding = coding_of({block, true, Lanes::Nibble});
       const std::int64_t numel = 9000;
-      const at::Tensor u = numbers(numel);
+      const at::Tensor u = randn(numel, 3);
       const at::Tensor ranges = norms_of(u, block).mul(kRange);
       const at::Tensor codes = code_buffer(numel, coding);
       quantize_blocks(u, ranges, coding, false, codes);

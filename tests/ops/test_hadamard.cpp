@@ -37,7 +37,7 @@ void hadamard(const at::Tensor& x, std::int64_t size) {
 TEST(Hadamard, EqualsTheMatrixOfEachBlock) {
   for (std::int64_t size = 1; size <= 2048; size *= 2) {
     for (const std::int64_t blocks : {0, 1, 3}) {
-      const at::Tensor x = numbers(blocks * size);
+      const at::Tensor x = randn(blocks * size, 3);
       const at::Tensor wanted = at::matmul(x.view({blocks, size}).to(at::kDouble), matrix(size));
       hadamard(x, size);
       const at::Tensor error = x.view({blocks, size}).to(at::kDouble).sub(wanted).abs();
@@ -82,7 +82,7 @@ TEST(Hadamard, HasTheSameBitsWithAndWithoutAvx2) {
     GTEST_SKIP() << "this processor has no AVX2";
   }
   for (int log = 0; log <= 17; ++log) {
-    const at::Tensor a = numbers(std::int64_t{1} << log);
+    const at::Tensor a = randn(std::int64_t{1} << log, 3);
     const at::Tensor b = a.clone();
     simd_in_use = Simd::Plain;
     hadamard_block(a.mutable_data_ptr<float>(), log);

@@ -53,7 +53,7 @@ TEST(Quantize, EqualsItsDefinition) {
     const Coding coding = coding_of(c);
     const std::int64_t numel = 2500;
     const std::int64_t all = padded(numel, c.block);
-    const at::Tensor u = numbers(numel);
+    const at::Tensor u = randn(numel, 3);
     const at::Tensor ranges = norms_of(u, c.block).mul(kRange);
     const at::Tensor codes = code_buffer(numel, coding);
     const at::Tensor left = u.clone();
@@ -131,7 +131,7 @@ TEST(Quantize, HasTheSameBitsInEveryForm) {
   for (const Case& c : kCases) {
     const Coding coding = coding_of(c);
     for (const std::int64_t numel : {1, 1023, 1025, 70001}) {
-      const at::Tensor u = numbers(numel);
+      const at::Tensor u = randn(numel, 3);
       const at::Tensor ranges = norms_of(u, c.block).mul(kRange);
       const auto run = [&](Simd simd) {
         std::vector<at::Tensor> results = {
@@ -173,7 +173,7 @@ TEST(Quantize, RoundsWithoutABias) {
 
 TEST(Quantize, ClampsToItsLimits) {
   const Coding coding = coding_of({128, false, Lanes::Nibble});
-  const at::Tensor u = numbers(128).mul(100);
+  const at::Tensor u = randn(128, 3).mul(100);
   const at::Tensor before = u.clone();
   const at::Tensor ranges = at::full({1}, 7 * std::sqrt(128.0F));  // a step of 1
   const at::Tensor codes = code_buffer(128, coding);
@@ -207,7 +207,7 @@ TEST(Quantize, AnInfiniteRangeShowsInTheEstimateAndLeavesNothing) {
   const Coding coding = coding_of({128, true, Lanes::Byte});
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    const at::Tensor u = numbers(300);
+    const at::Tensor u = randn(300, 3);
     u[130] = bad;
     const at::Tensor ranges = norms_of(u, 128).mul(kRange);
     const at::Tensor codes = code_buffer(300, coding);
@@ -232,7 +232,7 @@ TEST(Quantize, CodesAdd) {
     at::Tensor sum = code_buffer(numel, coding);
     at::Tensor mean = at::zeros({numel}, at::kDouble);
     for (int i = 0; i < n; ++i) {
-      const at::Tensor u = numbers(numel, 60 + i).mul(2);
+      const at::Tensor u = randn(numel, 60 + i).mul(2);
       const at::Tensor left = u.clone();
       const at::Tensor codes = code_buffer(numel, coding);
       coding.rounding = static_cast<std::uint32_t>(i);
@@ -248,7 +248,7 @@ TEST(Quantize, CodesAdd) {
 }
 
 TEST(QuantizeErrors, RefuseWhatDoesNotFit) {
-  const at::Tensor u = numbers(300);
+  const at::Tensor u = randn(300, 3);
   const at::Tensor ranges = norms_of(u, 128);
   Coding coding = coding_of({128, true, Lanes::Byte});
   const at::Tensor codes = code_buffer(300, coding);

@@ -105,7 +105,7 @@ TEST(WireCodes, LeaveWhatIsNotSent) {
     for (const std::int64_t numel : kNumels) {
       // An odd begin: nothing is aligned.
       for (const std::int64_t begin : {0, 1}) {
-        const at::Tensor u = random_change(numel + begin, 1).narrow(0, begin, numel);
+        const at::Tensor u = randn(numel + begin, 1).narrow(0, begin, numel);
         const Sent sent = send(u, format);
         ASSERT_TRUE(sent.rest.equal(u.sub(sent.value))) << name_of(format) << ", " << numel;
         if (format.code == WireCode::Int8 || format.code == WireCode::Int4) {
@@ -120,9 +120,9 @@ TEST(WireCodes, AddUpInFp64RoundedOnce) {
   const float third = 1.0f / 3;
   for (const auto& format : kFormats) {
     for (const std::int64_t numel : kNumels) {
-      const Sent sent = send(random_change(numel, 2), format);
+      const Sent sent = send(randn(numel, 2), format);
       const at::Tensor exact = sent.value.to(at::kDouble).mul(double{third});
-      const at::Tensor out = random_change(numel, 3);
+      const at::Tensor out = randn(numel, 3);
       const at::Tensor wanted = exact.add(out.to(at::kDouble)).to(at::kFloat);
       decode_wire(sent.record, format, third, true, out);
       ASSERT_TRUE(out.equal(wanted)) << name_of(format) << ", " << numel;

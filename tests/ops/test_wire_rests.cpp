@@ -17,7 +17,7 @@ namespace {
 
 TEST(WireRests, RoundToTheNearestInteger) {
   for (const auto& [format, most] : {std::pair(kInt8, 127.0), std::pair(kInt4, 7.0)}) {
-    const at::Tensor u = random_change(10'000, 4);
+    const at::Tensor u = randn(10'000, 4);
     const Sent sent = send(u, format);
     for (std::int64_t c = 0; c * kWireChunk < u.numel(); ++c) {
       const std::int64_t begin = c * kWireChunk;
@@ -36,7 +36,7 @@ TEST(WireRests, RoundToTheNearestInteger) {
 }
 
 TEST(WireRests, FitFourLevelsByLeastSquares) {
-  const at::Tensor u = random_change(10'000, 5).mul_(1e-3);
+  const at::Tensor u = randn(10'000, 5).mul_(1e-3);
   const Sent sent = send(u, kInt2);
   const auto* x = u.const_data_ptr<float>();
   const auto* value = sent.value.const_data_ptr<float>();
@@ -64,11 +64,10 @@ TEST(WireRests, FitFourLevelsByLeastSquares) {
 // Of equal magnitudes, those with lower indices.
 TEST(WireRests, SendTheLargest) {
   const std::vector<at::Tensor> inputs = {
-      random_change(9001, 6),
-      at::randint(-6, 7, {9001}, at::detail::createCPUGenerator(7), at::kFloat),
+      randn(9001, 6), at::randint(-6, 7, {9001}, at::detail::createCPUGenerator(7), at::kFloat),
       at::full({5000}, -2.0f),
       // The magnitudes differ in their low bits only.
-      random_change(5000, 8).mul_(1e-4).add_(1)};
+      randn(5000, 8).mul_(1e-4).add_(1)};
   for (const at::Tensor& u : inputs) {
     for (const double density : {1.0 / 4096, 1.0 / 64, 0.1, 0.9999, 1.0}) {
       const WireFormat format{WireCode::Sparse, density};
@@ -122,10 +121,10 @@ TEST(WireRests, AreContractions) {
     }
   }
   const std::vector<at::Tensor> inputs = {
-      random_change(numel, 9),
-      random_change(numel, 10).div_(random_change(numel, 11)),  // Cauchy
-      random_change(numel, 12).mul_(1e-30),
-      random_change(numel, 12).mul_(1e+30),  // the squares overflow
+      randn(numel, 9),
+      randn(numel, 10).div_(randn(numel, 11)),  // Cauchy
+      randn(numel, 12).mul_(1e-30),
+      randn(numel, 12).mul_(1e+30),  // the squares overflow
       at::full({numel}, 0.1f),
       one_hot,
       alternating};
@@ -152,7 +151,7 @@ TEST(WireRests, AreContractions) {
 
 // Shares of the sum of squares; of integers, from the step of each chunk.
 TEST(WireRests, LeaveTheKnownShareOfAGaussian) {
-  const at::Tensor u = random_change(1 << 20, 13);
+  const at::Tensor u = randn(1 << 20, 13);
   const auto share = [&](const WireFormat& format) {
     const Sent sent = send(u, format);
     return std::pow(
@@ -175,7 +174,7 @@ TEST(WireRests, LeaveTheKnownShareOfAGaussian) {
 TEST(WireRests, KeepZeros) {
   for (const auto& format : kFormats) {
     const at::Tensor u = at::zeros({10'000});
-    u.narrow(0, 0, 4096).copy_(random_change(4096, 14));
+    u.narrow(0, 0, 4096).copy_(randn(4096, 14));
     u.narrow(0, 4096, 100).fill_(1e-39);  // too small for a scale
     const Sent sent = send(u, format);
     EXPECT_TRUE(sent.value.narrow(0, 4096, 5904).eq(0).all().item<bool>());
@@ -187,7 +186,7 @@ TEST(WireRests, KeepZeros) {
 TEST(WireRests, ShowWhatIsNotFinite) {
   for (const auto& format : kFormats) {
     for (const float bad : {NAN, INFINITY, -INFINITY}) {
-      const at::Tensor u = random_change(9000, 15);
+      const at::Tensor u = randn(9000, 15);
       u[4500].fill_(bad);
       const Sent sent = send(u, format);
       for (const at::Tensor& each : {sent.value, sent.rest}) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/ops/full.h>
-#include <ATen/ops/randn.h>
 
 #include <bit>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "ops/wire_codes.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 
@@ -25,10 +25,6 @@ inline const std::vector<WireFormat> kFormats = {
 inline std::string name_of(const WireFormat& format) {
   return "code " + std::to_string(static_cast<int>(format.code)) + ", density " +
          std::to_string(format.density);
-}
-
-inline at::Tensor random_change(std::int64_t numel, std::uint64_t seed) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
 struct Sent {
