@@ -144,6 +144,7 @@ void level_rows(const Bench& bench, std::int64_t numel) {
   const at::TensorOptions options(bench.device);
   const at::Tensor sums = at::empty({2}, options);
   const at::Tensor one = at::full({1}, 1.0f, options);
+  const at::Tensor zero = at::zeros({1}, options);
   const std::int64_t codes = code_bytes(table, ops::CodeForm::TwoBits);
   const auto sets = code_buffers(
       bench, numel, at::zeros({kWorkers * table.record_bytes()}, options.dtype(at::kByte)));
@@ -153,14 +154,18 @@ void level_rows(const Bench& bench, std::int64_t numel) {
       body(sets[static_cast<std::size_t>(i) % sets.size()]);
     });
   };
-  row("levels, sum", 4 * numel, [&](const CodeBuffers& set) {
-    ops::magnitudes(set.u, table.blocks(), ops::Statistic::Sum, sums);
+  row("levels, sum above", 4 * numel, [&](const CodeBuffers& set) {
+    ops::magnitudes(set.u, table.blocks(), ops::Statistic::Above, sums, one);
   });
   row("levels, largest", 4 * numel, [&](const CodeBuffers& set) {
     ops::magnitudes(set.u, table.blocks(), ops::Statistic::Largest, sums);
   });
   row("levels, above", 4 * numel + codes, [&](const CodeBuffers& set) {
-    ops::encode_above(set.u, table, one, ops::CodeForm::TwoBits, set.wire, sums);
+    ops::encode_above(set.u, table, one, ops::CodeForm::TwoBits, set.wire.narrow(0, 0, codes));
+  });
+  row("levels, above, rest", 8 * numel + codes, [&](const CodeBuffers& set) {
+    ops::encode_above(
+        set.u, table, one, ops::CodeForm::TwoBits, set.wire.narrow(0, 0, codes), zero);
   });
   row("levels, chance", 4 * numel + codes, [&](const CodeBuffers& set) {
     ops::encode_by_chance(set.u, table, one, {}, ops::CodeForm::TwoBits, set.wire);

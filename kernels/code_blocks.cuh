@@ -3,7 +3,6 @@
 // 1).
 #pragma once
 
-#include "kernels/codes/ternary_codes.h"
 #include "kernels/elements.cuh"
 #include "kernels/launch.cuh"
 #include "kernels/team.h"
@@ -30,19 +29,6 @@ __device__ inline void load_block(
   }
 }
 
-using TwoBytes = Packet<std::uint8_t, 2>;
-
-// Packs eight two-bit codes.
-__device__ inline TwoBytes pack_eight(const unsigned (&codes)[kEight]) {
-  TwoBytes bytes = {};
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    bytes.values[k / 4] =
-        static_cast<std::uint8_t>(bytes.values[k / 4] | codes[k] << shift_of(k % 4));
-  }
-  return bytes;
-}
-
 // Writes this thread's eight lanes of a tree in shared memory.
 __device__ inline void write_lanes(float* tree, const float (&x)[kEight]) {
   store_first(tree + kEight * threadIdx.x, kEight, true, x);
@@ -60,23 +46,6 @@ __device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
       other[to] += other[from];
     }
   });
-}
-
-// Adds up the pairs that blocks `first` .. `end` - 1 have written to `parts`,
-// with kTensorLanes threads and as many pairs of floats in shared memory. The
-// sums are then in tree[0] and tree[kTensorLanes].
-__device__ inline void add_pairs(
-    const float* parts, std::int64_t first, std::int64_t end, float* tree) {
-  const auto t = static_cast<int>(threadIdx.x);
-  float sums[2] = {};
-#pragma unroll 8  // reads ahead
-  for (std::int64_t b = first + t; b < end; b += kTensorLanes) {
-    sums[0] += parts[2 * b];
-    sums[1] += parts[2 * b + 1];
-  }
-  tree[t] = sums[0];
-  tree[kTensorLanes + t] = sums[1];
-  add_by_halves(tree, kTensorLanes, tree + kTensorLanes, kTensorLanes);
 }
 
 }  // namespace abtrain::kernels

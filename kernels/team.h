@@ -29,15 +29,17 @@
 //                     element in them, in fp32 in the order of code_blocks.h;
 //                     and the sum of the integers part(own). Every member gets
 //                     both.
-//   bytes(from, unit, x), store_bytes(to, unit, value)
-//                     a unit's elements in an array with a byte per element;
-//                     value(k) is what is stored for the unit's k-th
-//   two_bits(from, unit, codes), store_two_bits(to, unit, codes)
-//                     a unit's codes in an array of two-bit codes
-//                     (ternary_codes.h)
 //   load(from, unit, count, x), store(to, unit, count, value)
 //                     a unit's elements in a buffer that has `count` of the
-//                     block; those beyond are 0, and are not written
+//                     block; those beyond are 0, and are not written. value(k)
+//                     is what is stored for the unit's k-th
+//   bytes(from, unit, count, x), store_bytes(to, unit, count, value)
+//                     the same for an array with a byte per element
+//   two_bits(from, unit, count, codes), store_two_bits(to, unit, count, codes)
+//                     the same for an array of two-bit codes (ternary_codes.h)
+//   random(stream, first, unit, words)
+//                     a unit's random words, one per element; the block's
+//                     first element has the word `first`, a multiple of 4
 //   leads()           whether this member writes what a block has only once
 #pragma once
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "kernels/code_blocks.cuh"
+#include "kernels/codes/ternary_codes.h"
+#include "kernels/random.h"
 #include "kernels/team.h"
 
 namespace abtrain::kernels {
@@ -67,30 +69,6 @@ class CudaTeam {
     add_by_halves(shared.lanes, kLanes, shared.counts, kThreads);
     return {shared.lanes[0], shared.counts[0]};
   }
-  __device__ void bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
-    load_first(from + unit * kUnit, kUnit, true, x);
-  }
-  template <class Value>
-  __device__ void store_bytes(std::uint8_t* to, int unit, const Value& value) const {
-    std::uint8_t x[kUnit];
-#pragma unroll
-    for (int k = 0; k < kUnit; ++k) {
-      x[k] = static_cast<std::uint8_t>(value(k));
-    }
-    store_first(to + unit * kUnit, kUnit, true, x);
-  }
-  __device__ void two_bits(
-      const std::uint8_t* from, int unit, std::uint32_t (&codes)[kUnit]) const {
-    const TwoBytes packet = reinterpret_cast<const TwoBytes*>(from)[unit];
-#pragma unroll
-    for (int k = 0; k < kUnit; ++k) {
-      codes[k] = std::uint32_t{packet.values[k / 4]} >> shift_of(k % 4) & 3;
-    }
-  }
-  __device__ void store_two_bits(
-      std::uint8_t* to, int unit, const std::uint32_t (&codes)[kUnit]) const {
-    reinterpret_cast<TwoBytes*>(to)[unit] = pack_eight(codes);
-  }
   __device__ void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
     const int i = unit * kUnit;
     load_first(from + i, count - i, is_aligned(from, 16), x);
@@ -104,6 +82,51 @@ class CudaTeam {
     }
     const int i = unit * kUnit;
     store_first(to + i, count - i, is_aligned(to, 16), x);
+  }
+  __device__ void bytes(
+      const std::uint8_t* from, int unit, std::int64_t count, std::uint8_t (&x)[kUnit]) const {
+    const int i = unit * kUnit;
+    load_first(from + i, count - i, is_aligned(from, kUnit), x);
+  }
+  template <class Value>
+  __device__ void store_bytes(
+      std::uint8_t* to, int unit, std::int64_t count, const Value& value) const {
+    std::uint8_t x[kUnit];
+#pragma unroll
+    for (int k = 0; k < kUnit; ++k) {
+      x[k] = static_cast<std::uint8_t>(value(k));
+    }
+    const int i = unit * kUnit;
+    store_first(to + i, count - i, is_aligned(to, kUnit), x);
+  }
+  __device__ void two_bits(
+      const std::uint8_t* from, int unit, std::int64_t count, std::uint32_t (&codes)[kUnit]) const {
+    std::uint8_t x[kUnit / 4];
+    load_first(
+        from + unit * kUnit / 4, packed_bytes(count - unit * kUnit), is_aligned(from, kUnit / 4),
+        x);
+#pragma unroll
+    for (int k = 0; k < kUnit; ++k) {
+      codes[k] = std::uint32_t{x[k / 4]} >> shift_of(k % 4) & 3;
+    }
+  }
+  __device__ void store_two_bits(
+      std::uint8_t* to, int unit, std::int64_t count, const std::uint32_t (&codes)[kUnit]) const {
+    std::uint8_t x[kUnit / 4] = {};
+#pragma unroll
+    for (int k = 0; k < kUnit; ++k) {
+      x[k / 4] = static_cast<std::uint8_t>(x[k / 4] | codes[k] << shift_of(k % 4));
+    }
+    store_first(
+        to + unit * kUnit / 4, packed_bytes(count - unit * kUnit), is_aligned(to, kUnit / 4), x);
+  }
+  __device__ void random(
+      const RandomStream& stream, std::int64_t first, int unit,
+      std::uint32_t (&words)[kUnit]) const {
+#pragma unroll
+    for (int begin = 0; begin < kUnit; begin += 4) {
+      random_block(stream, (first + unit * kUnit + begin) / 4, words + begin);
+    }
   }
   __device__ bool leads() const {
     return threadIdx.x == 0;

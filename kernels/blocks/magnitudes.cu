@@ -18,7 +18,6 @@ __global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes jo
   float x[kRounds][kEight];
   load_block(job.u + block.begin, block.count, x);
   const int values = values_of(job.statistic);
-  const bool largest = job.statistic == Statistic::Largest;
   auto* const first = reinterpret_cast<float*>(shared_memory());
   float* const last = first + (values - 1) * kLanes;
   const auto write = [&](float* tree, auto lane) {
@@ -29,20 +28,26 @@ __global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes jo
     }
     write_lanes(tree, lanes);
   };
-  if (values == 2) {
-    write(first, [](float low, float high) { return ::fmaf(high, high, low * low); });
-  }
-  if (largest) {
+  const float cut = cut_of(job, block.slot);
+  if (job.statistic == Statistic::Largest) {
     write(last, [](float low, float high) { return larger(::fabsf(low), ::fabsf(high)); });
     keep_largest(last, kLanes);
-  } else {
+  } else if (job.statistic == Statistic::Moments) {
+    write(first, [](float low, float high) { return ::fmaf(high, high, low * low); });
     write(last, [](float low, float high) { return ::fabsf(low) + ::fabsf(high); });
-    add_by_halves(last, kLanes, first, (values - 1) * kLanes);
+    add_by_halves(first, kLanes, last, kLanes);
+  } else {
+    const auto size = [=](float v) { return is_above(::fabsf(v), cut) ? ::fabsf(v) : 0.0f; };
+    const auto count = [=](float v) { return is_above(::fabsf(v), cut) ? 1.0f : 0.0f; };
+    write(first, [=](float low, float high) { return size(low) + size(high); });
+    write(last, [=](float low, float high) { return count(low) + count(high); });
+    add_by_halves(first, kLanes, last, kLanes);
   }
   if (t == 0) {
+    const bool above = job.statistic == Statistic::Above;
     float* const parts = job.parts + std::int64_t{blockIdx.x} * values;
     parts[0] = first[0];
-    parts[values - 1] = last[0];
+    parts[values - 1] = above ? without_padding(last[0], cut, block) : last[0];
   }
 }
 
@@ -74,6 +79,9 @@ __global__ void __launch_bounds__(kTensorLanes) tensor_magnitudes(const Magnitud
     results[0] = overflows ? float_of(0x7F800000u) : first[0];
     if (values == 2) {
       results[1] = last[0];
+    }
+    if (job.statistic == Statistic::Above) {
+      results[0] = sum_above(first[0], last[0], cut_of(job, tensor));
     }
   }
 }

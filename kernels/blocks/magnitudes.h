@@ -12,12 +12,14 @@
 
 namespace abtrain::kernels {
 
-// Per tensor: the sum of |u|; the largest |u|, infinite if any number is not
-// finite; or the sum of u^2 and the sum of |u|.
-enum class Statistic { Sum, Largest, Moments };
+// Per tensor: the sum of the |u| that are not at most the tensor's cut, and
+// their count; the largest |u|, infinite if any number is not finite; or the
+// sum of u^2 and the sum of |u|. If none is above a cut, the sum is 0, or NaN
+// where the cut is not finite.
+enum class Statistic { Above, Largest, Moments };
 
 ABT_HOST_DEVICE constexpr int values_of(Statistic statistic) {
-  return statistic == Statistic::Moments ? 2 : 1;
+  return statistic == Statistic::Largest ? 1 : 2;
 }
 
 struct Magnitudes {
@@ -27,9 +29,24 @@ struct Magnitudes {
   std::int64_t tensors;
   const float* u;
   Statistic statistic;
+  const float* cuts;  // of Above: one per tensor; without them, all |u| count
   float* parts;    // scratch: values_of(statistic) per block
   float* results;  // values_of(statistic) per tensor
 };
+ABT_HOST_DEVICE inline float cut_of(const Magnitudes& job, std::int64_t tensor) {
+  return job.cuts != nullptr ? job.cuts[tensor] : -1.0f;
+}
+ABT_HOST_DEVICE inline bool is_above(float magnitude, float cut) {
+  return !(magnitude <= cut);
+}
+// The count of a block's elements, from that of kBlock, zeros beyond the last.
+ABT_HOST_DEVICE inline float without_padding(float count, float cut, const CodeBlock& block) {
+  return is_above(0, cut) ? count - static_cast<float>(kBlock - block.count) : count;
+}
+ABT_HOST_DEVICE inline float sum_above(float sum, float count, float cut) {
+  return count > 0 ? sum : cut * 0.0f;
+}
+
 ABT_LAUNCHER int magnitudes(const Magnitudes& job, void* stream);
 void work_on_host(const Magnitudes& job);
 

@@ -64,6 +64,11 @@ namespace twobit_codes {
 template <class Team>
 using Sums = std::int32_t[Team::kUnits][Team::kUnit];
 
+// The codes of a block, those of its last group's padding included.
+ABT_INLINE std::int64_t padded(const CodeBlock& block) {
+  return kGroup * groups_of(block);
+}
+
 // The sums of the workers' codes of a block, plus `workers`; above 2 workers
 // for a value that is not finite.
 template <class Team>
@@ -73,7 +78,7 @@ ABT_INLINE void add_codes(
   for (int w = 0; w < workers; ++w) {
     team.for_units(block, [&](int unit, int own) ABT_INLINED {
       std::uint32_t codes[Team::kUnit];
-      team.two_bits(in + w * stride, unit, codes);
+      team.two_bits(in + w * stride, unit, padded(block), codes);
       ABT_UNROLL
       for (int k = 0; k < Team::kUnit; ++k) {
         const auto not_finite = static_cast<std::int32_t>(codes[k] & ~(codes[k] >> 1) & 1);
@@ -104,9 +109,11 @@ ABT_INLINE void work(Team& team, const EncodeThreshold& job, std::int64_t b) {
     }
     if (job.form == CodeForm::Bytes) {
       team.store_bytes(
-          job.wire + kGroup * group, unit, [&](int k) ABT_INLINED { return byte_code(codes[k]); });
+          job.wire + kGroup * group, unit, twobit_codes::padded(block),
+          [&](int k) ABT_INLINED { return byte_code(codes[k]); });
     } else {
-      team.store_two_bits(job.wire + packed_bytes(kGroup) * group, unit, codes);
+      team.store_two_bits(
+          job.wire + packed_bytes(kGroup) * group, unit, twobit_codes::padded(block), codes);
     }
   });
   x.store();
@@ -152,7 +159,7 @@ ABT_INLINE void work(Team& team, const AverageCodes& job, std::int64_t b) {
   if (job.wire == CodeWire::Bytes) {
     team.for_units(block, [&](int unit, int) ABT_INLINED {
       std::uint8_t sums[Team::kUnit];
-      team.bytes(in + kGroup * group, unit, sums);
+      team.bytes(in + kGroup * group, unit, twobit_codes::padded(block), sums);
       store_means(unit, sums);
     });
     return;

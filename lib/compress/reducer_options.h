@@ -14,7 +14,7 @@ class Fields;
 
 namespace abtrain::compress {
 
-// How codes are sent (compress/code_sums.h, compress/level_reducer.h).
+// How codes are sent (compress/code_sums.h, compress/levels.cpp).
 enum class CodeTransport { Int8, AllToAll, Gather };
 // What the Hadamard transform of thc spans: a block, all elements, or nothing.
 enum class Rotation { Block, Full, None };

@@ -8,7 +8,7 @@ namespace abtrain::ops {
 
 using kernels::CodeBlock;
 
-CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows) {
+CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors) {
   for (const Tensor& tensor : tensors) {
     ABT_ASSERT(
         tensor.begin >= end() && tensor.numel >= 0,
@@ -20,8 +20,7 @@ CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows) {
     std::int64_t begin = tensor.begin;
     const std::int64_t stop = begin + tensor.numel;
     while (begin < stop) {
-      const std::int64_t longest = kernels::kBlock - (in_windows ? begin % kernels::kBlock : 0);
-      const std::int64_t count = std::min(longest, stop - begin);
+      const std::int64_t count = std::min<std::int64_t>(kernels::kBlock, stop - begin);
       blocks_.host.push_back({begin, groups_, count, slot});
       groups_ += (count + kernels::kGroup - 1) / kernels::kGroup;
       begin += count;

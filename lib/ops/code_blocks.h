@@ -27,9 +27,8 @@ class CodeBlocks {
   };
 
   CodeBlocks() = default;
-  // Tensors must be in ascending order and must not overlap. With in_windows,
-  // blocks also end at the buffer's multiples of 4,096.
-  explicit CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows = false);
+  // Tensors must be in ascending order and must not overlap.
+  explicit CodeBlocks(const std::vector<Tensor>& tensors);
 
   std::int64_t size() const {
     return std::ssize(blocks_.host);

@@ -3,18 +3,13 @@
 // start of a flat fp32 buffer; kernels/codes/level_codes.h gives the layout of
 // codes.
 //
-// Why this is not one codec with ops/twobit_codes.h: they share the codes
-// themselves (kernels/codes/ternary_codes.h), the blocks, and the statistics
-// (ops/magnitudes.h); the rest differs in kind. There all workers know the
-// threshold before they encode. So one pass encodes and leaves the residual,
-// sums of codes are integers, and a worker can serve a share of the blocks, for
-// which each tensor is padded to groups of 32 codes. Here each worker has
-// levels of its own, those of the reducer threshold known only after encoding.
-// So levels travel with the codes, the residual takes a second pass, the mean
-// adds fp32 values in rank order, and codes of neighboring tensors share bytes,
-// which keeps a record at ceil(d / 4) + 4 T bytes for d elements in T tensors,
-// many of them small. One codec would have both layouts and both means behind
-// flags, and neither a loop nor a kernel less.
+// ops/twobit_codes.h has the same codes with a threshold that all workers know:
+// there, sums of codes are integers, and a worker can serve a share of the
+// blocks, for which each tensor is padded to groups of 32 codes. Here each
+// worker has levels of its own, which travel with the codes; the mean adds fp32
+// values in rank order, and codes of neighboring tensors share bytes, which
+// keeps a record at ceil(d / 4) + 4 T bytes for d elements in T tensors, many of
+// them small.
 //
 // CPU and GPU give the same bits, sums included. On CUDA the kernels are queued
 // on this thread's current stream, and nothing is read back. Levels and cuts
@@ -56,14 +51,18 @@ class LevelTable {
   std::int64_t record_bytes() const {
     return ops::record_bytes(tensors(), numel());
   }
-  // The table as the device reads it, and the tensors' element counts (fp32).
-  kernels::LevelTensors on(c10::Device device);
-  const at::Tensor& numels_on(c10::Device device);
+  // The windows (kernels/codes/level_codes.h), of which there are windows(), as
+  // the device reads them.
+  const kernels::CodeBlock* windows_on(c10::Device device) {
+    return windows_.on(device);
+  }
+  std::int64_t windows() const {
+    return std::ssize(windows_.host);
+  }
 
  private:
   CodeBlocks blocks_;
-  DeviceTable<std::int64_t> windows_;
-  at::Tensor numels_;
+  DeviceTable<kernels::CodeBlock> windows_;
 };
 
 using kernels::CodeForm;
@@ -74,11 +73,10 @@ inline std::int64_t code_bytes(const LevelTable& table, CodeForm form) {
 }
 
 // Sends the elements whose magnitude is strictly above their tensor's cut (0 or
-// more). sums (2 per tensor): the sum of |u| over the sent elements, and their
-// count. If none is sent, the sum is 0, or NaN where the cut is not finite.
+// more). If levels are given, u keeps what was not sent.
 void encode_above(
     const at::Tensor& u, LevelTable& table, const at::Tensor& cuts, CodeForm form,
-    const at::Tensor& codes, const at::Tensor& sums);
+    const at::Tensor& codes, const at::Tensor& levels = {});
 
 // Selects a random stream: (seed, Rounding, step, stream) of kernels/random.h.
 // Each of its blocks has four random numbers.
@@ -91,11 +89,6 @@ struct Chance {
 void encode_by_chance(
     const at::Tensor& u, LevelTable& table, const at::Tensor& levels, const Chance& chance,
     CodeForm form, const at::Tensor& codes);
-
-// Leaves in u what was not sent.
-void subtract_levels(
-    const at::Tensor& u, LevelTable& table, const at::Tensor& levels, CodeForm form,
-    const at::Tensor& codes);
 
 // The mean of n workers' records (`in`, uint8, one after another in rank
 // order).

@@ -14,8 +14,9 @@ namespace abtrain::ops {
 using kernels::Statistic;
 
 // u: the table's flat fp32 buffer. results: fp32, kernels::values_of(statistic)
-// per tensor.
+// per tensor. cuts: of Above, fp32, one per tensor; if undefined, all |u| count.
 void magnitudes(
-    const at::Tensor& u, CodeBlocks& blocks, Statistic statistic, const at::Tensor& results);
+    const at::Tensor& u, CodeBlocks& blocks, Statistic statistic, const at::Tensor& results,
+    const at::Tensor& cuts = {});
 
 }  // namespace abtrain::ops

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "kernels/codes/ternary_codes.h"
 #include "kernels/team.h"
 #include "ops/cpu/code_blocks.h"
+#include "ops/cpu/random_words.h"
 #include "ops/launch.h"
 
 namespace abtrain::kernels {
@@ -68,20 +70,34 @@ class HostTeam {
     for_units(block, [&](int, int own) ABT_INLINED { count += part(own); });
     return {ops::add_by_halves(lanes), count};
   }
-  ABT_INLINE void bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
-    ops::copy_vectors<kUnit>(from + unit * kUnit, x);
+  ABT_INLINE void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
+    ops::load_first<kUnit>(from + unit * kUnit, left(unit, count), x);
   }
   template <class Value>
-  ABT_INLINE void store_bytes(std::uint8_t* to, int unit, const Value& value) const {
-    for (int k = 0; k < kUnit; ++k) {
-      to[unit * kUnit + k] = static_cast<std::uint8_t>(value(k));
-    }
+  ABT_INLINE void store(float* to, int unit, std::int64_t count, const Value& value) const {
+    ops::store_first<kUnit>(to + unit * kUnit, left(unit, count), value);
+  }
+  ABT_INLINE void bytes(
+      const std::uint8_t* from, int unit, std::int64_t count, std::uint8_t (&x)[kUnit]) const {
+    ops::load_first<kUnit>(from + unit * kUnit, left(unit, count), x);
+  }
+  template <class Value>
+  ABT_INLINE void store_bytes(
+      std::uint8_t* to, int unit, std::int64_t count, const Value& value) const {
+    ops::store_first<kUnit>(to + unit * kUnit, left(unit, count), value);
   }
   ABT_INLINE void two_bits(
-      const std::uint8_t* from, int unit, std::uint32_t (&codes)[kUnit]) const {
+      const std::uint8_t* from, int unit, std::int64_t count, std::uint32_t (&codes)[kUnit]) const {
+    const std::int64_t exist = left(unit, count);
+    std::uint8_t scratch[kCodeBytes] = {};
+    const std::uint8_t* at = from + kCodeBytes * unit;
+    if (exist < kUnit) {
+      std::copy_n(at, packed_bytes(exist), scratch);
+      at = scratch;
+    }
     for (int begin = 0; begin < kUnit; begin += kSixteen) {
       std::uint32_t word;
-      std::memcpy(&word, from + (unit * kUnit + begin) / 4, sizeof(word));
+      std::memcpy(&word, at + begin / 4, sizeof(word));
 #pragma GCC unroll 1
       for (int k = 0; k < kSixteen; ++k) {
         codes[begin + k] = word >> kShift[k] & 3;
@@ -89,22 +105,27 @@ class HostTeam {
     }
   }
   ABT_INLINE void store_two_bits(
-      std::uint8_t* to, int unit, const std::uint32_t (&codes)[kUnit]) const {
+      std::uint8_t* to, int unit, std::int64_t count, const std::uint32_t (&codes)[kUnit]) const {
+    const std::int64_t exist = left(unit, count);
+    std::uint8_t scratch[kCodeBytes];
+    std::uint8_t* const own = to + kCodeBytes * unit;
+    std::uint8_t* const at = exist < kUnit ? scratch : own;
     for (int begin = 0; begin < kUnit; begin += kSixteen) {
       std::uint32_t word = 0;
 #pragma GCC unroll 1
       for (int k = 0; k < kSixteen; ++k) {
         word |= codes[begin + k] << kShift[k];
       }
-      std::memcpy(to + (unit * kUnit + begin) / 4, &word, sizeof(word));
+      std::memcpy(at + begin / 4, &word, sizeof(word));
+    }
+    if (exist < kUnit) {
+      std::copy_n(scratch, packed_bytes(exist), own);
     }
   }
-  ABT_INLINE void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
-    ops::load_first<kUnit>(from + unit * kUnit, left(unit, count), x);
-  }
-  template <class Value>
-  ABT_INLINE void store(float* to, int unit, std::int64_t count, const Value& value) const {
-    ops::store_first<kUnit>(to + unit * kUnit, left(unit, count), value);
+  ABT_INLINE void random(
+      const RandomStream& stream, std::int64_t first, int unit,
+      std::uint32_t (&words)[kUnit]) const {
+    ops::random_words(stream, (first + unit * kUnit) / 4, kUnit / 4, words);
   }
   ABT_INLINE bool leads() const {
     return true;
@@ -115,6 +136,7 @@ class HostTeam {
     return kWhole ? kUnit : count - unit * kUnit;
   }
 
+  static constexpr int kCodeBytes = kUnit / 4;  // of a unit's two-bit codes
   // Where the sixteen two-bit codes of a word begin: a table, so that the
   // compiler vectorizes the shifts.
   static constexpr int kSixteen = 16;

@@ -30,36 +30,29 @@ at::Tensor level_numbers(const LevelTable& table) {
   return u;
 }
 
-std::vector<at::Tensor> encoded_above(
-    const Form& form, const at::Tensor& u, LevelTable& table, float cut, CodeForm code) {
-  const at::Tensor codes = form.blank({code_bytes(table, code)}, at::kByte);
-  const at::Tensor sums = form.blank({2 * table.tensors()});
-  encode_above(form.of(u), table, form.of(at::full({table.tensors()}, cut)), code, codes, sums);
-  return {codes, sums};
-}
-
 TEST_F(ABT_KERNEL_SUITE(LevelCodes), EncodeAboveACutAsTheCpuToTheBit) {
   for (LevelTable& table : level_tables()) {
+    const at::Tensor levels = randn(table.tensors(), 8);
+    levels[0].fill_(NAN);
     for (const float cut : {0.6f, 0.0f, 1e9f, NAN}) {
       SCOPED_TRACE(cut);
       for (const CodeForm code : kCodeForms) {
-        for (const Simd simd : {Simd::Plain, best_simd()}) {
-          simd_in_use = simd;
-          expect_same([&](const Form& form) {
-            return encoded_above(form, level_numbers(table), table, cut, code);
-          });
+        for (const bool leaves_rest : {false, true}) {
+          for (const Simd simd : {Simd::Plain, best_simd()}) {
+            simd_in_use = simd;
+            expect_same([&](const Form& form) {
+              const at::Tensor u = form.of(level_numbers(table));
+              const at::Tensor codes = form.blank({code_bytes(table, code)}, at::kByte);
+              encode_above(
+                  u, table, form.of(at::full({table.tensors()}, cut)), code, codes,
+                  leaves_rest ? form.of(levels) : at::Tensor());
+              return std::vector{codes, u};
+            });
+          }
         }
       }
     }
   }
-}
-
-// More than there are lanes.
-TEST_F(ABT_KERNEL_SUITE(LevelCodes), AddManyBlocksAsTheCpuToTheBit) {
-  LevelTable table({3 * kernels::kBlock, large(697, 300) * kernels::kBlock});
-  const at::Tensor u = randn(table.numel(), 6);
-  expect_same(
-      [&](const Form& form) { return encoded_above(form, u, table, 0.3f, CodeForm::TwoBits); });
 }
 
 TEST_F(ABT_KERNEL_SUITE(LevelCodes), EncodeByChanceAsTheCpuToTheBit) {
@@ -78,28 +71,6 @@ TEST_F(ABT_KERNEL_SUITE(LevelCodes), EncodeByChanceAsTheCpuToTheBit) {
               u, table, levels, {.seed = 5, .step = 11, .stream = 3}, code, results.back());
         }
         return results;
-      });
-    }
-  }
-}
-
-TEST_F(ABT_KERNEL_SUITE(LevelCodes), SubtractAsTheCpuToTheBit) {
-  for (LevelTable& table : level_tables()) {
-    const at::Tensor values = level_numbers(table);
-    const at::Tensor levels = randn(table.tensors(), 8);
-    levels[0].fill_(NAN);
-    for (const CodeForm code : kCodeForms) {
-      const at::Tensor codes = random_bytes(code_bytes(table, code), 6);
-      if (code == CodeForm::Bytes) {
-        codes.remainder_(3);
-      }
-      expect_same([&](const Form& form) {
-        const at::Tensor u = form.of(values);
-        subtract_levels(u, table, form.of(levels), code, form.of(codes));
-        if (table.numel() > 1) {
-          EXPECT_FALSE(same_bits(u.cpu(), values));
-        }
-        return std::vector{u};
       });
     }
   }

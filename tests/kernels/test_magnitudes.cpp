@@ -1,5 +1,7 @@
 #include "ops/magnitudes.h"
 
+#include <ATen/ops/full.h>
+
 #include <cmath>
 
 #include "base/text.h"
@@ -12,12 +14,22 @@ namespace {
 class ABT_KERNEL_SUITE(Magnitudes) : public KernelTest {
  protected:
   static void expect_same_magnitudes(const at::Tensor& u, CodeBlocks& blocks) {
-    for (const Statistic statistic : {Statistic::Sum, Statistic::Largest, Statistic::Moments}) {
+    for (const Statistic statistic : {Statistic::Above, Statistic::Largest, Statistic::Moments}) {
       SCOPED_TRACE(
           formatted("{} blocks, statistic {}", blocks.size(), static_cast<int>(statistic)));
       expect_same([&](const Form& form) {
         const at::Tensor results = form.blank({values_of(statistic) * blocks.tensors()});
         magnitudes(form.of(u), blocks, statistic, results);
+        return std::vector{results};
+      });
+    }
+    for (const float cut : {0.6f, 0.0f, 1e9f, INFINITY, NAN}) {
+      SCOPED_TRACE(formatted("{} blocks, cut {}", blocks.size(), cut));
+      expect_same([&](const Form& form) {
+        const at::Tensor results = form.blank({2 * blocks.tensors()});
+        magnitudes(
+            form.of(u), blocks, Statistic::Above, results,
+            form.of(at::full({blocks.tensors()}, cut)));
         return std::vector{results};
       });
     }
@@ -29,17 +41,15 @@ TEST_F(ABT_KERNEL_SUITE(Magnitudes), EqualTheCpuToTheBit) {
   sets.push_back({{0, 4096}, {4096, 4096 + 5}});
   sets.push_back({{0, 1}, {1, 5001}, {6000, 4096}, {10096, 1}, {10097, large(90001, 9001)}});
   for (const auto& tensors : sets) {
-    for (const bool in_windows : {false, true}) {
-      CodeBlocks blocks(tensors, in_windows);
-      for (const bool finite : {true, false}) {
-        const at::Tensor u = randn(blocks.end(), 4);
-        if (!finite) {
-          u[blocks.end() / 2].fill_(-INFINITY);
-          u[blocks.end() / 3].fill_(-0.0f);
-          u[blocks.end() - 1].fill_(NAN);
-        }
-        expect_same_magnitudes(u, blocks);
+    CodeBlocks blocks(tensors);
+    for (const bool finite : {true, false}) {
+      const at::Tensor u = randn(blocks.end(), 4);
+      if (!finite) {
+        u[blocks.end() / 2].fill_(-INFINITY);
+        u[blocks.end() / 3].fill_(-0.0f);
+        u[blocks.end() - 1].fill_(NAN);
       }
+      expect_same_magnitudes(u, blocks);
     }
   }
 }

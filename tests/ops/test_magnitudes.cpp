@@ -1,6 +1,8 @@
 #include "ops/magnitudes.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -18,25 +20,32 @@ std::vector<CodeBlocks::Tensor> some_tensors() {
 
 TEST(Magnitudes, AreThoseOfFloat64) {
   const auto tensors = some_tensors();
-  for (const bool in_windows : {false, true}) {
-    CodeBlocks blocks(tensors, in_windows);
-    const at::Tensor u = randn(blocks.end(), 3);
-    const at::Tensor sums = at::empty({blocks.tensors()});
-    const at::Tensor largest = at::empty({blocks.tensors()});
-    const at::Tensor both = at::empty({2 * blocks.tensors()});
-    magnitudes(u, blocks, Statistic::Sum, sums);
-    magnitudes(u, blocks, Statistic::Largest, largest);
-    magnitudes(u, blocks, Statistic::Moments, both);
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const auto t = static_cast<std::int64_t>(i);
-      const at::Tensor part = u.narrow(0, tensors[i].begin, tensors[i].numel).abs().to(at::kDouble);
-      const auto squares = part.square().sum().item<double>();
-      const auto sum = part.sum().item<double>();
-      EXPECT_NEAR(sums[t].item<double>(), sum, 1e-6 * sum);
-      EXPECT_EQ(largest[t].item<double>(), part.max().item<double>());
-      EXPECT_NEAR(both[2 * t].item<double>(), squares, 1e-6 * squares);
-      EXPECT_EQ(both[2 * t + 1].item<float>(), sums[t].item<float>());
-    }
+  CodeBlocks blocks(tensors);
+  const at::Tensor u = randn(blocks.end(), 3);
+  const at::Tensor largest = at::empty({blocks.tensors()});
+  const at::Tensor moments = at::empty({2 * blocks.tensors()});
+  const at::Tensor all = at::empty({2 * blocks.tensors()});
+  const at::Tensor above = at::empty({2 * blocks.tensors()});
+  const at::Tensor cuts = at::full({blocks.tensors()}, 0.5f);
+  cuts[2].fill_(100);  // nothing is above
+  magnitudes(u, blocks, Statistic::Largest, largest);
+  magnitudes(u, blocks, Statistic::Moments, moments);
+  magnitudes(u, blocks, Statistic::Above, all);
+  magnitudes(u, blocks, Statistic::Above, above, cuts);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto t = static_cast<std::int64_t>(i);
+    const at::Tensor part = u.narrow(0, tensors[i].begin, tensors[i].numel).abs().to(at::kDouble);
+    const auto squares = part.square().sum().item<double>();
+    const auto sum = part.sum().item<double>();
+    EXPECT_EQ(largest[t].item<double>(), part.max().item<double>());
+    EXPECT_NEAR(moments[2 * t].item<double>(), squares, 1e-6 * squares);
+    EXPECT_NEAR(moments[2 * t + 1].item<double>(), sum, 1e-6 * sum);
+    EXPECT_EQ(all[2 * t].item<float>(), moments[2 * t + 1].item<float>());
+    EXPECT_EQ(all[2 * t + 1].item<double>(), tensors[i].numel);
+    const at::Tensor sent = part.masked_select(part.gt(t == 2 ? 100 : 0.5));
+    const auto wanted = sent.sum().item<double>();
+    EXPECT_NEAR(above[2 * t].item<double>(), wanted, 1e-6 * wanted);
+    EXPECT_EQ(above[2 * t + 1].item<double>(), sent.numel());
   }
 }
 
@@ -59,16 +68,20 @@ TEST(Magnitudes, WhatIsNotFiniteShowsInItsTensor) {
     magnitudes(u, blocks, Statistic::Largest, results);
     EXPECT_TRUE(std::isfinite(results[0].item<float>()));
     EXPECT_EQ(results[1].item<float>(), kInfinity);
-    magnitudes(u, blocks, Statistic::Sum, results);
-    EXPECT_TRUE(std::isfinite(results[0].item<float>()));
-    EXPECT_FALSE(std::isfinite(results[1].item<float>()));
+    // A cut that follows from the element has nothing above it.
+    for (const at::Tensor& cuts : {at::Tensor(), at::tensor({.1f, std::abs(bad)})}) {
+      const at::Tensor sums = at::empty({4});
+      magnitudes(u, blocks, Statistic::Above, sums, cuts);
+      EXPECT_TRUE(std::isfinite(sums[0].item<float>()));
+      EXPECT_FALSE(std::isfinite(sums[2].item<float>()));
+    }
   }
 }
 
 TEST(Magnitudes, RefuseWhatDoesNotFit) {
   CodeBlocks blocks({{0, 5}, {5, 7}});
   EXPECT_THROW(
-      magnitudes(at::zeros({11}), blocks, Statistic::Sum, at::empty({2})), std::logic_error);
+      magnitudes(at::zeros({11}), blocks, Statistic::Largest, at::empty({2})), std::logic_error);
   EXPECT_THROW(
       magnitudes(at::zeros({12}), blocks, Statistic::Moments, at::empty({2})), std::logic_error);
 }

@@ -59,12 +59,12 @@ template <int kCount, class T, class Value>
 ABT_INLINE void store_first(T* to, std::int64_t count, const Value& value) {
   if (count >= kCount) {
     for (int k = 0; k < kCount; ++k) {
-      to[k] = value(k);
+      to[k] = static_cast<T>(value(k));
     }
     return;
   }
   for (int k = 0; k < count; ++k) {
-    to[k] = value(k);
+    to[k] = static_cast<T>(value(k));
   }
 }
 

@@ -10,14 +10,16 @@ using namespace ops;
 
 namespace {
 
-// The sum of |x| over a full block. The first four halvings of the lanes are
-// done in registers while the buffer's next block is fetched from memory.
-ABT_INLINE float sum_of_magnitudes(const float* x) {
+// The sum over a full block of the |x| above the cut, and their count. The first
+// four halvings of the lanes are done in registers while the buffer's next block
+// is fetched from memory.
+ABT_INLINE SumAndCount sum_of_magnitudes(const float* x, float cut) {
   constexpr int kWidth = 8;
   constexpr int kRows = 16;
   constexpr int kColumns = kBlock / kRows;
   constexpr int kLine = 16;  // floats per cache line
   float lanes[kColumns];
+  std::uint32_t above[kWidth] = {};
   for (int i = 0; i < kColumns; i += kWidth) {
     for (int k = 0; k < kRows * kWidth; k += kLine) {
       __builtin_prefetch(x + kBlock + kRows * i + k);
@@ -25,7 +27,10 @@ ABT_INLINE float sum_of_magnitudes(const float* x) {
     float rows[kRows][kWidth];
     for (int row = 0; row < kRows; ++row) {
       for (int k = 0; k < kWidth; ++k) {
-        rows[row][k] = std::fabs(x[row * kColumns + i + k]);
+        const float magnitude = std::fabs(x[row * kColumns + i + k]);
+        const std::uint32_t mask = all_ones(is_above(magnitude, cut));
+        rows[row][k] = float_of(bits_of(magnitude) & mask);
+        above[k] -= mask;
       }
     }
     for (int half = kRows / 2; half > 0; half /= 2) {
@@ -39,7 +44,7 @@ ABT_INLINE float sum_of_magnitudes(const float* x) {
       lanes[i + k] = rows[0][k];
     }
   }
-  return add_by_halves(lanes, kColumns);
+  return {add_by_halves(lanes, kColumns), static_cast<int>(add_by_halves(above, kWidth))};
 }
 
 ABT_INLINE float largest_of(const float* x, std::int64_t count) {
@@ -68,14 +73,19 @@ ABT_INLINE void work(const Magnitudes& job, std::int64_t b) {
     job.parts[b] = largest_of(u, block.count);
     return;
   }
-  const int values = values_of(job.statistic);
   float scratch[kBlock];
   // A full block is used in place and only read, so the cast is safe.
   const float* const x = whole_block(const_cast<float*>(u), block.count, scratch);
+  float* const parts = job.parts + 2 * b;
   if (job.statistic == Statistic::Moments) {
-    job.parts[values * b] = sum_of_squares(x);
+    parts[0] = sum_of_squares(x);
+    parts[1] = sum_of_magnitudes(x, -1).sum;
+    return;
   }
-  job.parts[values * b + values - 1] = sum_of_magnitudes(x);
+  const float cut = cut_of(job, block.slot);
+  const SumAndCount above = sum_of_magnitudes(x, cut);
+  parts[0] = above.sum;
+  parts[1] = without_padding(static_cast<float>(above.count), cut, block);
 }
 
 float largest_part(const float* parts, std::int64_t begin, std::int64_t end) {
@@ -91,7 +101,6 @@ float largest_part(const float* parts, std::int64_t begin, std::int64_t end) {
 
 void work_on_host(const Magnitudes& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
-  const int values = values_of(job.statistic);
   for (std::int64_t tensor = 0; tensor < job.tensors; ++tensor) {
     const std::int64_t first = job.firsts[tensor];
     const std::int64_t end = job.firsts[tensor + 1];
@@ -99,8 +108,11 @@ void work_on_host(const Magnitudes& job) {
       job.results[tensor] = largest_part(job.parts, first, end);
       continue;
     }
-    for (int i = 0; i < values; ++i) {
-      job.results[values * tensor + i] = add_parts(job.parts + i, values, first, end);
+    float* const results = job.results + 2 * tensor;
+    results[0] = add_parts(job.parts, 2, first, end);
+    results[1] = add_parts(job.parts + 1, 2, first, end);
+    if (job.statistic == Statistic::Above) {
+      results[0] = sum_above(results[0], results[1], cut_of(job, tensor));
     }
   }
 }

@@ -1,0 +1,165 @@
+// threshold and ternary: every element is sent as -a, 0 or +a with one level a
+// per tensor (the quantizers of QCMD and QRDA Adagrad, after Xu et al., arXiv
+// 2208.05631). See docs/methods/adagrad.md.
+//
+// - threshold: elements whose magnitude is above c times their tensor's mean
+//   magnitude are sent as the mean magnitude of those sent. This is
+//   deterministic and biased.
+// - ternary (TernGrad: Wen et al., NeurIPS 2017): an element is sent as its
+//   tensor's largest magnitude, with the probability that preserves the mean.
+//
+// Two transports:
+//
+// - gather: two bits per element and the levels go to every member, all tensors
+//   in one buffer; each member has its own levels.
+// - int8: members first agree on levels, then sum one-byte codes.
+#include "ops/level_codes.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "compress/code_sums.h"
+#include "compress/compressed_reducer.h"
+#include "ops/magnitudes.h"
+
+namespace abtrain::compress {
+
+namespace {
+
+// From this group size on, an all-reduce of bytes sends less than a gather of
+// two-bit codes.
+constexpr int kMinInt8 = 9;
+
+// The mean of the magnitudes above a cut, from their sums and counts.
+at::Tensor mean_of(const at::Tensor& sums_and_counts) {
+  const at::Tensor each = sums_and_counts.view({-1, 2});
+  return each.select(1, 0).div(each.select(1, 1).clamp_min(1));
+}
+
+template <bool kByChance>
+class Levels : public CompressedReducer {
+ public:
+  using CompressedReducer::CompressedReducer;
+
+ protected:
+  Rounds exchange(Task task) override {
+    ops::LevelTable& table = tables_[task.packed->bucket];
+    if (table.tensors() == 0) {
+      std::vector<std::int64_t> numels(task.packed->slots.size());
+      std::ranges::transform(task.packed->slots, numels.begin(), &Slot::numel);
+      table = ops::LevelTable(numels);
+    }
+    comm::Communicator& group = *task.group;
+    const int n = group.size();
+    const at::TensorOptions floats = task.u.options();
+    const at::TensorOptions bytes = floats.dtype(at::kByte);
+
+    const at::Tensor numbers = at::empty({kNumbers * table.tensors()}, floats);
+    at::Tensor cuts;
+    if (!kByChance) {
+      ops::magnitudes(task.u, table.blocks(), ops::Statistic::Above, numbers);
+      cuts = mean_of(numbers).mul_(options_.c);
+    }
+    ops::magnitudes(task.u, table.blocks(), kStatistic, numbers, cuts);
+    const auto encode = [&](const at::Tensor& levels, ops::CodeForm form, const at::Tensor& codes) {
+      if (kByChance) {
+        const ops::Chance chance{
+            seed_, static_cast<std::uint32_t>(task.step),
+            rounding_stream(group, task.packed->bucket)};
+        ops::encode_by_chance(task.u, table, levels, chance, form, codes);
+      } else {
+        ops::encode_above(
+            task.u, table, cuts, form, codes, keeps_residual_ ? levels : at::Tensor());
+      }
+    };
+
+    if (gathers(n)) {
+      const std::int64_t size = table.record_bytes();
+      const std::int64_t head = 4 * table.tensors();
+      const at::Tensor record = at::empty({size}, bytes);
+      const at::Tensor levels = record.narrow(0, 0, head).view(at::kFloat);
+      levels.copy_(levels_of(numbers));
+      encode(levels, ops::CodeForm::TwoBits, record.narrow(0, head, size - head));
+      const at::Tensor all = at::empty({n * size}, bytes);
+      co_yield group.all_gather(all, record, task.purpose);
+      ops::average_levels(all, n, table, task.estimate);
+      co_return;
+    }
+
+    co_yield group.all_reduce(
+        numbers, kByChance ? comm::ReduceOp::Max : comm::ReduceOp::Sum, task.purpose);
+    const at::Tensor levels = levels_of(numbers);
+    const at::Tensor sums = at::empty({table.numel()}, bytes);
+    encode(levels, ops::CodeForm::Bytes, sums);
+    co_yield group.all_reduce(sums, comm::ReduceOp::Sum, task.purpose);
+    ops::average_byte_levels(sums, n, table, levels, task.estimate);
+  }
+
+  Volume exchanged(const Packed& packed, Member member, std::int64_t /*turn*/) const override {
+    const auto tensors = static_cast<std::int64_t>(packed.slots.size());
+    return gathers(member.members)
+               ? member.all_gather(ops::record_bytes(tensors, packed.numel), 1)
+               : member.all_reduce(kNumbers * tensors, 4) + member.all_reduce(packed.numel, 1);
+  }
+  bool works_in_place() const override {
+    return true;
+  }
+
+ private:
+  // What levels are computed from.
+  static constexpr auto kStatistic = kByChance ? ops::Statistic::Largest : ops::Statistic::Above;
+  static constexpr std::int64_t kNumbers = kernels::values_of(kStatistic);
+
+  static at::Tensor levels_of(const at::Tensor& numbers) {
+    return kByChance ? numbers : mean_of(numbers);
+  }
+  bool gathers(int members) const {
+    const bool suits_int8 = members >= kMinInt8 && members <= kernels::kMaxByteWorkers;
+    return options_.transport.value_or(suits_int8 ? CodeTransport::Int8 : CodeTransport::Gather) ==
+           CodeTransport::Gather;
+  }
+
+  std::map<std::size_t, ops::LevelTable> tables_;  // by bucket
+};
+
+void check_levels(
+    const ReducerOptions& options, const std::string& section, std::int64_t members,
+    Conflicts& out) {
+  conflict_if(
+      options.transport == CodeTransport::AllToAll, out,
+      {section + ".transport", section + ".name"}, "{} takes auto, gather and int8, got a2a",
+      *options.name);
+  check_int8(options.transport, section, members, "auto or gather", out);
+}
+
+void check_ternary(
+    const ReducerOptions& options, const std::string& section, std::int64_t members,
+    Conflicts& out) {
+  conflict_if(
+      has_error_feedback(options), out, {section + ".error_feedback", section + ".name"},
+      "ternary's random error is larger than the values it encodes, so "
+      "residuals would grow without bound; expected auto or false");
+  check_levels(options, section, members, out);
+}
+
+}  // namespace
+
+extern const Scheme kThreshold = {
+    .name = "threshold",
+    .make = make<Levels</*kByChance=*/false>>,
+    .check = check_levels,
+    .error_feedback = false,
+    .min_numel = 1,
+};
+extern const Scheme kTernary = {
+    .name = "ternary",
+    .make = make<Levels</*kByChance=*/true>>,
+    .check = check_ternary,
+    .error_feedback = false,
+    .min_numel = 1,
+};
+
+}  // namespace abtrain::compress
