@@ -70,12 +70,14 @@ TEST(LevelCodes, AreSentAboveTheCutAndLeaveTheRest) {
     const at::Tensor levels = randn(table.tensors(), 7).abs().add(0.1);
     const at::Tensor sent =
         before.abs().gt(spread(cuts, sizes)).to(at::kInt) * before.sign().to(at::kInt);
-    const at::Tensor codes = at::full({code_bytes(table, form)}, 255, at::kByte);
+    const at::Tensor buffer = at::full({code_bytes(table, form) + 8}, 255, at::kByte);
+    const at::Tensor codes = buffer.narrow(0, 0, code_bytes(table, form));
     encode_above(u, table, cuts, form, codes);
     EXPECT_TRUE(u.equal(before));
     const at::Tensor again = at::empty_like(codes);
     encode_above(u, table, cuts, form, again, levels);
     EXPECT_TRUE(again.equal(codes));
+    EXPECT_TRUE(buffer.narrow(0, codes.numel(), 8).eq(255).all().item<bool>());
     if (form == CodeForm::Bytes) {
       EXPECT_TRUE(codes.to(at::kInt).sub(1).equal(sent));
     } else {
