@@ -13,8 +13,6 @@
 // - gather: two bits per element and the levels go to every member, all tensors
 //   in one buffer; each member has its own levels.
 // - int8: members first agree on levels, then sum one-byte codes.
-#include "ops/level_codes.h"
-
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -23,6 +21,7 @@
 
 #include "compress/code_sums.h"
 #include "compress/compressed_reducer.h"
+#include "ops/level_codes.h"
 #include "ops/magnitudes.h"
 
 namespace abtrain::compress {
