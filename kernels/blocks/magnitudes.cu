@@ -28,23 +28,24 @@ __global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes jo
     }
     write_lanes(tree, lanes);
   };
+  const bool above = job.statistic == Statistic::Above;
   const float cut = cut_of(job, block.slot);
   if (job.statistic == Statistic::Largest) {
     write(last, [](float low, float high) { return larger(::fabsf(low), ::fabsf(high)); });
     keep_largest(last, kLanes);
-  } else if (job.statistic == Statistic::Moments) {
-    write(first, [](float low, float high) { return ::fmaf(high, high, low * low); });
-    write(last, [](float low, float high) { return ::fabsf(low) + ::fabsf(high); });
-    add_by_halves(first, kLanes, last, kLanes);
   } else {
-    const auto size = [=](float v) { return is_above(::fabsf(v), cut) ? ::fabsf(v) : 0.0f; };
-    const auto count = [=](float v) { return is_above(::fabsf(v), cut) ? 1.0f : 0.0f; };
-    write(first, [=](float low, float high) { return size(low) + size(high); });
-    write(last, [=](float low, float high) { return count(low) + count(high); });
+    if (above) {
+      const auto size = [=](float v) { return is_above(::fabsf(v), cut) ? ::fabsf(v) : 0.0f; };
+      const auto count = [=](float v) { return is_above(::fabsf(v), cut) ? 1.0f : 0.0f; };
+      write(first, [=](float low, float high) { return size(low) + size(high); });
+      write(last, [=](float low, float high) { return count(low) + count(high); });
+    } else {
+      write(first, [](float low, float high) { return ::fmaf(high, high, low * low); });
+      write(last, [](float low, float high) { return ::fabsf(low) + ::fabsf(high); });
+    }
     add_by_halves(first, kLanes, last, kLanes);
   }
   if (t == 0) {
-    const bool above = job.statistic == Statistic::Above;
     float* const parts = job.parts + std::int64_t{blockIdx.x} * values;
     parts[0] = first[0];
     parts[values - 1] = above ? without_padding(last[0], cut, block) : last[0];
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(kTensorLanes) tensor_magnitudes(const Magnitud
   if (largest) {
     keep_largest(first, kTensorLanes);
   } else {
-    add_by_halves(last, kTensorLanes, first, (values - 1) * kTensorLanes);
+    add_by_halves(first, kTensorLanes, last, kTensorLanes);
   }
   if (t == 0) {
     float* const results = job.results + values * tensor;

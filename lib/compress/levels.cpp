@@ -15,10 +15,9 @@
 // - int8: members first agree on levels, then sum one-byte codes.
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
 #include <map>
-#include <vector>
 
+#include "base/mapped.h"
 #include "compress/code_sums.h"
 #include "compress/compressed_reducer.h"
 #include "ops/level_codes.h"
@@ -47,9 +46,7 @@ class Levels : public CompressedReducer {
   Rounds exchange(Task task) override {
     ops::LevelTable& table = tables_[task.packed->bucket];
     if (table.tensors() == 0) {
-      std::vector<std::int64_t> numels(task.packed->slots.size());
-      std::ranges::transform(task.packed->slots, numels.begin(), &Slot::numel);
-      table = ops::LevelTable(numels);
+      table = ops::LevelTable(mapped(task.packed->slots, &Slot::numel));
     }
     comm::Communicator& group = *task.group;
     const int n = group.size();
