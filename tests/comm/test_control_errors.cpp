@@ -139,6 +139,25 @@ TEST_P(Failing, TellsTheOthersOnceAndWhy) {
       told);
 }
 
+// What all have agreed on holds, whatever happens right after it.
+TEST_P(Failing, AnAgreementOutlivesAFailureAfterIt) {
+  for (int repetition = 0; repetition < 40; ++repetition) {
+    run_control(
+        3,
+        [](Worker& worker) {
+          const Heard heard =
+              error_of([&] { EXPECT_EQ(worker.channel->agree({}, "text").size(), 3U); });
+          EXPECT_EQ(heard.message, "");
+          if (worker.rank() == GetParam()) {
+            worker.channel->fail(error(ErrorKind::PeerLost, "too few are left"));
+          } else {
+            step_until_told(worker, "too few are left");
+          }
+        },
+        [](int rank) { return rank == GetParam() ? 0 : 1; });
+  }
+}
+
 TEST_P(Failing, AnEndWithoutAGoodbyeIsTold) {
   run_control(
       3,

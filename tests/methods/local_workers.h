@@ -126,19 +126,24 @@ class LocalWorker {
 
   // Steps [from, to): each changes values, moments and running statistics.
   void go(std::int64_t from, std::int64_t to) {
-    const at::NoGradGuard no_grad;
     for (std::int64_t t = from; t < to; ++t) {
-      method->block().zero_gradients();
-      method->reduce_gradients(t);
-      auto& block = method->block();
-      const comm::Communicator* group = method->now().gradient_group;
-      const int rank = world_->rank() + (group ? 99 - group->rank() : 0);
-      block.values().add_(noise(rank, t, 0, block.numel()));
-      block.moments().add_(noise(rank, t, 1, block.moments().numel()));
-      for (const nn::NamedBuffer& b : model->buffers()) {
-        b.tensor->add_(noise(world_->rank(), t, 2, b.tensor->numel()).view(b.tensor->sizes()));
-      }
+      train(t);
+      const at::NoGradGuard no_grad;
       method->after_step(t + 1);
+    }
+  }
+  // Step t up to after_step().
+  void train(std::int64_t t) {
+    const at::NoGradGuard no_grad;
+    method->block().zero_gradients();
+    method->reduce_gradients(t);
+    auto& block = method->block();
+    const comm::Communicator* group = method->now().gradient_group;
+    const int rank = world_->rank() + (group ? 99 - group->rank() : 0);
+    block.values().add_(noise(rank, t, 0, block.numel()));
+    block.moments().add_(noise(rank, t, 1, block.moments().numel()));
+    for (const nn::NamedBuffer& b : model->buffers()) {
+      b.tensor->add_(noise(world_->rank(), t, 2, b.tensor->numel()).view(b.tensor->sizes()));
     }
   }
 
@@ -164,6 +169,14 @@ class LocalWorker {
   // A copy: the state's tensors are those of the method.
   state::State save() {
     method->settle();
+    return saved();
+  }
+  // Of a worker that has lost another one.
+  state::State survive() {
+    method->abandon();
+    return saved();
+  }
+  state::State saved() {
     state::State state;
     state::Archive archive = state::Archive::saving(state);
     for (const nn::NamedBuffer& b : model->buffers()) {

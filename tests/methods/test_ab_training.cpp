@@ -4,10 +4,12 @@
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <latch>
 #include <map>
 
 #include "base/error.h"
@@ -18,6 +20,7 @@ namespace {
 
 using testing::ab_run;
 using testing::both_run;
+using testing::copy_of;
 using testing::LocalRun;
 using testing::LocalWorker;
 using testing::with_batches;
@@ -268,6 +271,51 @@ TEST(AbTraining, MergingTakesNoOuterStep) {
   }
   for (std::size_t i = 0; i < ends[0].size(); ++i) {
     EXPECT_TRUE(at::equal(ends[0][i], ends[1][i]));
+  }
+}
+
+// Wherever a worker is lost, the others can save what they have and go on.
+TEST(AbTraining, WhoeverIsLeftGoesOn) {
+  LocalRun averaging = ab_run(3, 4, 2);
+  averaging.method.full_phase.sync_every = 2;
+  LocalRun compressing = ab_run(3, 4, 2);
+  set_option(compressing.reducer, "name", "powersgd");
+  for (LocalRun run : {ab_run(3, 4, 2), averaging, compressing, both_run(4)}) {
+    run.steps = 12;
+    for (std::int64_t t = 0; t < run.steps; ++t) {
+      std::vector<state::State> states(2);
+      std::latch trained(3);
+      const auto lose = [&](LocalWorker& w, int rank) {
+        w.method->start();
+        w.go(0, t);
+        w.train(t);
+        trained.arrive_and_wait();
+        if (rank == 2) {
+          throw Error(ErrorKind::Io, "lost");
+        }
+        try {
+          const at::NoGradGuard no_grad;
+          w.method->after_step(t + 1);
+        } catch (const Error&) {
+          // The step ended in a collective.
+        }
+        states[static_cast<std::size_t>(rank)] = w.survive();
+      };
+      EXPECT_THROW(with_workers(3, run, lose), Error);
+      with_workers(2, run, [&](LocalWorker& w, int) {
+        std::vector<state::State> own;
+        for (const state::State& state : states) {
+          own.push_back(copy_of(state));
+        }
+        w.method->regroup(own, t + 1);
+        w.go(t + 1, run.steps);
+        w.method->finish(run.steps);
+        EXPECT_TRUE(w.method->replicas_agree(run.steps)) << "lost after " << t << " steps";
+        for (const at::Tensor& tensor : w.all()) {
+          EXPECT_TRUE(at::isfinite(tensor).all().item<bool>());
+        }
+      });
+    }
   }
 }
 

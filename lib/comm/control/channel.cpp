@@ -40,7 +40,9 @@ std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const st
        failed ? message_of(mine) : text});
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return verdict_ || failure_.happened(); });
-  failure_.throw_if_happened();
+  if (!verdict_) {  // a failure that came after it belongs to what follows
+    failure_.throw_if_happened();
+  }
   const Message verdict = *std::exchange(verdict_, std::nullopt);
   lock.unlock();
   if (verdict.value == 0) {

@@ -129,14 +129,16 @@ void AbTraining::decompose(std::int64_t t) {
   }
   Stopwatch watch;
   if (phase_ == Phase::Full) {
-    reduction_.release();
-    trained_.drop_gradients();  // the factors get memory of their own
     // The running statistics differ between workers up to here.
     average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
   }
   decompose_layers(factorable_, how, context_.world, svd_stream_, [&](double s) {
     context_.observer.add_svd_seconds(s);
   });
+  if (phase_ == Phase::Full) {
+    reduction_.release();
+    trained_.drop_gradients();  // the factors get memory of their own
+  }
   outer_.change_basis(own_, factorable_);
   const double seconds = watch.seconds();
   for (AbLayer& layer : factorable_) {
