@@ -239,12 +239,16 @@ TrainResult Session::run_workers() {
     try {
       return run_workers(left ? &*left : nullptr, goes_on ? &survivor : nullptr);
     } catch (const Error& error) {
-      if (!survivor || error.kind() != ErrorKind::PeerLost) {
+      if ((!survivor && !left) || error.kind() != ErrorKind::PeerLost) {
         throw;
       }
       const Loss loss = host_.regroup();
       take_over(loss);
-      left = Inheritance{std::move(*survivor), loss};
+      if (survivor) {
+        left = Inheritance{std::move(*survivor), loss};
+      } else {
+        left->loss.keep(loss.left);  // they had not gone on yet
+      }
     }
   }
 }

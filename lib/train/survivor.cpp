@@ -64,20 +64,25 @@ void broadcast_state(comm::Communicator& world, state::State& state, int root) {
 void share_states(comm::Communicator& world, Inheritance& inheritance) {
   const at::NoGradGuard no_grad;
   struct Mark {
-    std::int64_t steps, agreed, group;
+    std::int64_t losses, agreed, group, steps, run_steps;
+
+    auto last() const {
+      return std::pair(losses, agreed);
+    }
   };
   const Survivor& own = inheritance.own;
-  const auto numbers = comm::gather_numbers(world, {own.steps, own.agreed, own.group});
+  const auto numbers =
+      comm::gather_numbers(world, {own.losses, own.agreed, own.group, own.steps, own.run_steps});
   std::vector<Mark> marks;
-  for (std::size_t i = 0; i < numbers.size(); i += 3) {
-    marks.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+  for (std::size_t i = 0; i < numbers.size(); i += 5) {
+    marks.push_back({numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3], numbers[i + 4]});
   }
 
-  const std::int64_t agreed = std::ranges::max(marks, {}, &Mark::agreed).agreed;
+  const Mark newest = std::ranges::max(marks, {}, &Mark::last);
   std::map<std::int64_t, int> best;  // worker, by group
   for (int worker = 0; worker < world.size(); ++worker) {
     const Mark& one = marks[static_cast<std::size_t>(worker)];
-    if (one.agreed != agreed) {
+    if (one.last() != newest.last()) {
       continue;
     }
     const auto [place, is_first] = best.try_emplace(one.group, worker);
@@ -85,6 +90,9 @@ void share_states(comm::Communicator& world, Inheritance& inheritance) {
       place->second = worker;
     }
   }
+  inheritance.losses = newest.losses;
+  inheritance.run_steps = newest.run_steps;
+  inheritance.steps = 0;
   inheritance.states.clear();
   for (const auto& [group, worker] : best) {
     state::State state;

@@ -23,22 +23,26 @@ struct Survivor {
   std::int64_t agreed = 0;  // Method::agreed_after
   int group = 0;            // the same for workers that held one state
   std::int64_t run_steps = 0;
+  std::int64_t losses = 0;  // that the worker had gone on from
   state::State state = {};
 };
 
 struct Inheritance {
   Survivor own;
   Loss loss;
-  // By share_states(): the states, one per group, and the largest number of
-  // steps that any of them has seen.
+  // By share_states(): the states, one per group, the largest number of steps
+  // that any of them has seen, and what else they have in common.
   std::vector<state::State> states = {};
   std::int64_t steps = 0;
+  std::int64_t run_steps = 0;
+  std::int64_t losses = 0;
 };
 
 // Collective. Takes the states of the workers that took part in the last
-// synchronization which any of them completed, of each group that of the worker
-// that got furthest: a worker that lacks that synchronization adds nothing that
-// the others do not have. Its bytes are not counted as traffic.
+// synchronization which any of them completed, going on after a loss being one,
+// of each group that of the worker that got furthest: a worker that lacks that
+// synchronization adds nothing that the others do not have. Its bytes are not
+// counted as traffic. `own` stays as it is.
 void share_states(comm::Communicator& world, Inheritance& inheritance);
 
 }  // namespace abtrain::train

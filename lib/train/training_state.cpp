@@ -137,7 +137,8 @@ std::optional<Survivor> Trainer::survive() {
       .steps = updated_,
       .agreed = method_->agreed_after(done_),
       .group = stage.one_state ? world_->rank() / stage.replicas->size() : world_->rank(),
-      .run_steps = length_.steps};
+      .run_steps = length_.steps,
+      .losses = in_.inherited != nullptr ? in_.inherited->losses + 1 : 0};
   state::Archive archive = state::Archive::saving(own.state);
   archive_loop(archive);
   archive_model(archive);
@@ -158,8 +159,8 @@ std::int64_t Trainer::inherit(Inheritance& from) {
     in_.log->set_seconds(ledger_.seconds());
     in_.log->event(
         "lost", t,
-        {{"lost", from.loss.names},
-         {"workers_before", from.loss.names.size() + from.loss.left.size()},
+        {{"lost", from.loss.lost()},
+         {"workers_before", from.loss.before.size()},
          {"workers", world_->size()},
          {"duration", seconds}});
     in_.log->log().warning(
@@ -239,7 +240,7 @@ std::int64_t first_step(const TrainInputs& inputs) {
   std::int64_t run_steps = 0;
   if (inputs.inherited != nullptr) {
     steps = inputs.inherited->steps;
-    run_steps = inputs.inherited->own.run_steps;
+    run_steps = inputs.inherited->run_steps;
   } else if (inputs.resume != nullptr) {
     steps = inputs.resume->step;
     run_steps = inputs.resume->run_steps;

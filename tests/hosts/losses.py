@@ -117,6 +117,26 @@ class Losses(Runs):
         self.assertNotIn("saved by", outcome.err)
         self.assertEqual(self.summary(name)["steps"], 200)
 
+    def test_another_is_lost_meanwhile(self):
+        """Before the others have gone on without the first one, or right after it."""
+        for i, seconds in enumerate([0.01, 0.02, 0.03, 0.04, 0.06, 0.08]):
+            name = f"meanwhile{i}"
+            sets = METHODS[("ab", "ddp", "diloco")[i % 3]]
+            with self.subTest(name, sets=sets):
+                process = self.start(name, "workers=4", *GOES_ON, *sets, processes=4, ulfm=True)
+                self.wait_for_step(process, name, 10)
+                pids = self.pids_by_rank(name)
+                os.kill(pids[3], signal.SIGKILL)
+                time.sleep(seconds)
+                os.kill(pids[0], signal.SIGKILL)
+                outcome = self.finish(process)
+                self.assertEqual(outcome.code, 0, outcome)
+                # Worker 0 may not have had the time to write of worker 3.
+                event = self.events(name, "lost")[-1]
+                self.assertEqual(event["lost"][0].split(" on ")[0], "worker 0")
+                self.assertEqual(event["workers"], 2)
+                self.assertEqual(self.summary(name)["steps"], 200)
+
     def test_slow_losses_at_random_moments(self):
         random.seed(7)
         for i in range(24):
@@ -132,6 +152,8 @@ class Losses(Runs):
                 for rank in ranks:
                     if rank in pids:
                         os.kill(pids[rank], signal.SIGKILL)
+                        # The second one while the others recover from the first.
+                        time.sleep(random.choice([0, random.uniform(0, 0.1)]))
                 outcome = self.finish(process)
                 self.assertEqual(outcome.code, 0, outcome)
                 self.assertGreater(self.summary(name)["accuracy"], 0.5)

@@ -8,7 +8,6 @@
 #include <csignal>
 #include <filesystem>
 #include <iostream>
-#include <numeric>
 #include <set>
 #include <thread>
 
@@ -281,20 +280,17 @@ Loss Processes::regroup() {
   regroups_ = true;
   ++*lost_worlds_;
   Loss loss;
-  const std::vector<std::string> hosts = hosts_;
-  loss.left.resize(hosts.size());
-  std::iota(loss.left.begin(), loss.left.end(), 0);
+  for (const std::string& host : hosts_) {
+    loss.left.push_back(static_cast<int>(loss.left.size()));
+    loss.before.push_back(formatted("worker {} on {}", loss.left.back(), host));
+  }
   for (int attempt = 1;; ++attempt) {
     try {
       end_stopped();
       // Whoever has not noticed the loss does so when this connection ends.
       channel_.reset();
       meeting_.reset();
-      std::vector<int> left;
-      for (const int before : mpi_->regroup()) {
-        left.push_back(loss.left[static_cast<std::size_t>(before)]);
-      }
-      loss.left = std::move(left);
+      loss.keep(mpi_->regroup());
       meeting_ = mpi_->communicator();
       const bool is_one_host = launch_.local_size == launch_.size;
       launch_.rank = meeting_->rank();
@@ -312,12 +308,6 @@ Loss Processes::regroup() {
     }
   }
   regroups_ = false;
-  for (int worker = 0; worker < static_cast<int>(hosts.size()); ++worker) {
-    if (!std::ranges::count(loss.left, worker)) {
-      loss.names.push_back(
-          formatted("worker {} on {}", worker, hosts[static_cast<std::size_t>(worker)]));
-    }
-  }
   return loss;
 }
 

@@ -9,11 +9,32 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/machine_text.h"
+#include "base/mapped.h"
 #include "base/socket.h"
 #include "base/text.h"
 #include "run_folder/run_lock.h"
 
 namespace abtrain::train {
+
+std::vector<std::string> Loss::lost() const {
+  std::vector<std::string> names = before;
+  for (const int worker : left) {
+    names[static_cast<std::size_t>(worker)].clear();
+  }
+  std::erase(names, "");
+  return names;
+}
+
+std::string Loss::text() const {
+  const std::vector<std::string> names = lost();
+  return names.empty()
+             ? "a connection was lost"
+             : formatted("{} {} lost", join(names, ", "), names.size() == 1 ? "is" : "are");
+}
+
+void Loss::keep(const std::vector<int>& these) {
+  left = mapped(these, [&](int worker) { return left[static_cast<std::size_t>(worker)]; });
+}
 
 bool record_failure(
     const std::string& folder, int exit_code, const std::string& message, int worker,

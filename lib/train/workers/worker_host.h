@@ -24,16 +24,15 @@ namespace abtrain::train {
 // The workers that a run has lost, and those that go on in their new order, by
 // their numbers before.
 struct Loss {
-  std::vector<std::string> names;  // of the lost: "worker 2 on nodeb"
+  std::vector<std::string> before;  // all of them: "worker 2 on nodeb"
   std::vector<int> left;
-  Stopwatch since;                 // it was noticed
+  Stopwatch since;  // it was noticed
 
+  std::vector<std::string> lost() const;
   // "worker 2 on nodeb is lost"
-  std::string text() const {
-    return names.empty()
-               ? "a connection was lost"
-               : formatted("{} {} lost", join(names, ", "), names.size() == 1 ? "is" : "are");
-  }
+  std::string text() const;
+  // More are lost: of those that were left, these are, by their new numbers.
+  void keep(const std::vector<int>& these);
 };
 
 class WorkerHost {
