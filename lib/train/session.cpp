@@ -69,6 +69,7 @@ class Session {
         session_(session),
         host_(host),
         log_(log),
+        group_size_(options.method.group_size),
         folder_((std::filesystem::path(options.output) / options.name).string()) {}
 
   std::string run() {
@@ -107,6 +108,7 @@ class Session {
   const SessionOptions& session_;
   WorkerHost& host_;
   Log& log_;
+  const std::optional<std::int64_t> group_size_;  // as configured
   const std::string folder_;
   std::optional<run_folder::RunLock> run_lock_;  // of the process that writes
   bool finished_ = false;                        // before this session
@@ -324,6 +326,7 @@ void Session::take_over(const Loss& loss) {
   }
   speeds.resize(speeds.empty() ? 0 : loss.left.size());
   // As for a launcher's number.
+  options_.method.group_size = group_size_;
   methods::fit_group_size(options_.method, workers);
   ABT_CHECK(
       !methods::kind_of(options_.method).factors_weights ||
@@ -337,8 +340,12 @@ void Session::take_over(const Loss& loss) {
   if (host_.writes() && !run_log_) {
     log_.set_level(LogLevel::Info);
     // The former holder is known to be gone.
-    constexpr run_folder::LockTimes kShort{.beat = 3, .stale = 6};
-    run_lock_.emplace(folder_, log_, kShort);
+    constexpr run_folder::LockTimes kShort{.beat = 3, .stale = 6, .ending = 30};
+    try {
+      run_lock_.emplace(folder_, log_, kShort);
+    } catch (const Error& error) {  // no stop of all workers
+      throw Error(ErrorKind::Io, error.what());
+    }
     run_log_.emplace(options_, folder_, log_, -1);
   }
 }

@@ -115,6 +115,7 @@ void Trainer::step(std::int64_t t) {
   }
   ledger_.count(&TrafficSplit::switches, [&] {
     method_->after_step(t + 1);
+    done_ = t + 1;
     bind_order();
   });
   if (in_.log != nullptr) {
@@ -296,8 +297,8 @@ TrainResult Trainer::run() {
   std::vector<double> step_seconds;
   Stopwatch step_watch;
   updated_ = t;
+  done_ = t;
   for (; t < length_.steps; ++t) {
-    done_ = t;
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
       return {.steps = t, .stopped = true, .saved = saved_at_ == t || save(t)};
     }
@@ -313,7 +314,6 @@ TrainResult Trainer::run() {
       step_seconds.push_back(step_watch.restart());
     }
   }
-  done_ = t;
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   check_parameters(length_.steps, world_->rank(), method_->block());
@@ -321,6 +321,7 @@ TrainResult Trainer::run() {
   ledger_.count(&TrafficSplit::switches, [&] {
     settle_order();
     method_->finish(length_.steps);
+    finished_ = true;
     renew_statistics(*model_, length_.steps, comm::Purpose::Sync);
   });
   device::synchronize(in_.device);

@@ -102,6 +102,7 @@ class Trainer {
   std::optional<run_folder::CheckpointWriter> writer_;
   std::int64_t updated_ = 0;          // steps that the parameters have seen
   std::int64_t done_ = -1;            // steps done; -1: the run has not begun
+  bool finished_ = false;             // all workers have the final model
   std::int64_t saved_at_ = -1;        // steps done at the last save or resume
   std::optional<double> validation_;  // quality, if evaluated after this step
   std::optional<double> train_loss_;  // of the last evaluation

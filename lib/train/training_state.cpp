@@ -135,7 +135,7 @@ std::optional<Survivor> Trainer::survive() {
   const methods::Stage stage = method_->now();
   Survivor own{
       .steps = updated_,
-      .agreed = method_->agreed_after(done_),
+      .agreed = finished_ ? length_.steps + 1 : method_->agreed_after(done_),
       .group = stage.one_state ? world_->rank() / stage.replicas->size() : world_->rank(),
       .run_steps = length_.steps,
       .losses = in_.inherited != nullptr ? in_.inherited->losses + 1 : 0};
@@ -149,6 +149,8 @@ std::int64_t Trainer::inherit(Inheritance& from) {
   const std::int64_t t = first_step(in_);
   state::Archive own = state::Archive::loading(from.own.state);
   archive_loop(own);
+  // All save or none, and not all may have noted the last validation.
+  state::Archive::loading(from.states.front()).value("best", best_);
   average_buffers(from.states);
   regroup(from.states, t);
   from.states.clear();  // the old models' memory

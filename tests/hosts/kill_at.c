@@ -1,6 +1,6 @@
 /* Preloaded: kills the process in front of its K-th system call that concerns a
-   checkpoint (KILL_AT=K), counted over paths that hold "checkpoints" and files
-   opened there. With KILL_COUNT=FILE it writes how many there were. With
+   checkpoint (KILL_AT=K), counted over paths that hold "checkpoints", or the text
+   in KILL_IN, and files opened there. With KILL_COUNT=FILE it writes how many there were. With
    RAISE_EARLY=SIGNAL that signal comes while the libraries are loaded. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +25,8 @@ static void count(void) {
 }
 
 static int concerns(const char* path) {
-  return path != NULL && strstr(path, "checkpoints") != NULL;
+  const char* text = getenv("KILL_IN");
+  return path != NULL && strstr(path, text ? text : "checkpoints") != NULL;
 }
 
 __attribute__((constructor)) static void raise_early(void) {
@@ -102,6 +103,6 @@ int remove(const char* path) {
 
 /* Names below an opened folder: every one of ours removes in checkpoints only. */
 int unlinkat(int folder, const char* path, int flags) {
-  count();
+  if (!getenv("KILL_IN")) count();
   return NEXT(int (*)(int, const char*, int), "unlinkat")(folder, path, flags);
 }

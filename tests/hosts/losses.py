@@ -82,6 +82,15 @@ class Losses(Runs):
         self.assertIn("ended without releasing its lock: taking over", outcome.err)
         self.assertIn("accuracy", outcome.out)  # the new worker 0 prints the table
 
+    def test_worker_0_is_lost_before_the_report(self):
+        sets = ["workers=2", *GOES_ON, "method.name=ddp"]
+        dies = {"LD_PRELOAD": os.environ["KILL_AT_LIBRARY"],
+                "KILL_AT": "1", "KILL_IN": "summary.json.tmp"}
+        outcome = self.run_it("silent", *sets, processes=2, ulfm=True, code=69, env=dies)
+        self.assertEqual(outcome.err.count("had not written the report"), 1, outcome)
+        self.assertEqual(self.failure("silent")["worker"], 0)
+        self.resumed("silent", *sets)
+
     def test_two_may_be_lost_at_once(self):
         self.went_on("two", self.lose("two", "method.name=diloco", ranks=(1, 3)), 2, 1, 3)
 
@@ -121,7 +130,7 @@ class Losses(Runs):
         """Before the others have gone on without the first one, or right after it."""
         for i, seconds in enumerate([0.01, 0.02, 0.03, 0.04, 0.06, 0.08]):
             name = f"meanwhile{i}"
-            sets = METHODS[("ab", "ddp", "diloco")[i % 3]]
+            sets = [*METHODS[("ab", "ddp", "diloco")[i % 3]], "train.steps=400"]
             with self.subTest(name, sets=sets):
                 process = self.start(name, "workers=4", *GOES_ON, *sets, processes=4, ulfm=True)
                 self.wait_for_step(process, name, 10)
@@ -135,7 +144,7 @@ class Losses(Runs):
                 event = self.events(name, "lost")[-1]
                 self.assertEqual(event["lost"][0].split(" on ")[0], "worker 0")
                 self.assertEqual(event["workers"], 2)
-                self.assertEqual(self.summary(name)["steps"], 200)
+                self.assertEqual(self.summary(name)["steps"], 400)
 
     def test_slow_losses_at_random_moments(self):
         random.seed(7)

@@ -95,9 +95,9 @@ void AbTraining::average_factors(std::int64_t t) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
   const FlatFactors change = merged_changes(comm::Purpose::Sync, true);
+  average_dense(Event::AverageFactors);
   own_start_.add_(at::cat({change.a, change.b}));
   trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
-  average_dense(Event::AverageFactors);
   dense_start_.copy_(dense_part(trained_.values()));
   averaged_at_ = t;
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());

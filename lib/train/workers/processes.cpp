@@ -118,7 +118,10 @@ void Processes::on_failure(std::exception_ptr cause, int gone) {
 }
 
 Processes::Processes(const comm::Launch& launch, Log& log)
-    : WorkerHost(launch.rank, 1, launch.local_size), launch_(launch), log_(log) {
+    : WorkerHost(launch.rank, 1, launch.local_size),
+      launch_(launch),
+      on_one_host_(launch.local_size == launch.size),
+      log_(log) {
   ABT_CHECK(
       launch.has_mpi || launch.port > 0, Config,
       "{}, but there is neither MPI nor an address to meet at", launch.text());
@@ -143,7 +146,7 @@ void Processes::meet(double timeout) {
     options.share = [this](void* data, std::size_t bytes) { store_->share(data, bytes); };
   }
   options.connect_timeout = timeout;
-  options.address = launch_.local_size == launch_.size ? "127.0.0.1" : own_address_of(launch_.host);
+  options.address = on_one_host_ ? "127.0.0.1" : own_address_of(launch_.host);
   options.rank = launch_.rank;
   options.size = launch_.size;
   options.wanted = [] { return StopSignals::requested() != 0; };
@@ -292,16 +295,15 @@ Loss Processes::regroup() {
       meeting_.reset();
       loss.keep(mpi_->regroup());
       meeting_ = mpi_->communicator();
-      const bool is_one_host = launch_.local_size == launch_.size;
       launch_.rank = meeting_->rank();
       launch_.size = meeting_->size();
-      launch_.local_size = is_one_host ? launch_.size : launch_.local_size;
       first_rank = launch_.rank;
       meet(comm::ControlOptions().connect_timeout);
       join_folder(folder_);
       break;
     } catch (const Error& error) {
       constexpr int kAttempts = 5;  // others may be lost meanwhile
+      quiet_ = false;
       if (error.kind() != ErrorKind::PeerLost || attempt == kAttempts) {
         throw;
       }
@@ -331,12 +333,15 @@ void Processes::run(const std::function<int()>& body) {
       std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t") << '\n';
     }
   }
-  if (*lost_worlds_ > 0) {
-    // MPI does not finalize any more, so nobody may leave with messages to send.
+  if (goes_on_) {
+    // After a loss, MPI does not finalize, so nobody may leave with messages to send.
     try {
       all_or_none([] {});
     } catch (...) {
-      // Another one is lost, now that all is done.
+      // Another one is lost, now that all is done, unless it was worker 0.
+      if (code == 0 && !std::filesystem::exists(folder_ + "/summary.json")) {
+        code = end_without_summary(std::current_exception());
+      }
     }
   }
   channel_->close();
@@ -344,6 +349,18 @@ void Processes::run(const std::function<int()>& body) {
   meeting_.reset();
   mpi_.reset();
   leave(code);
+}
+
+int Processes::end_without_summary(const std::exception_ptr& cause) {
+  const auto error = std::make_exception_ptr(Error(
+      ErrorKind::PeerLost, formatted(
+                               "{}. It had not written the report yet; `--resume auto` continues "
+                               "from the last checkpoint",
+                               comm::message_of(cause))));
+  if (record_once(error, 0)) {
+    std::cerr << formatted("abtrain: {}\n", printable(comm::message_of(error), "\n\t"));
+  }
+  return comm::exit_code_of(error);
 }
 
 void Processes::end_badly(const std::exception_ptr& error) {

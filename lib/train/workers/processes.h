@@ -61,6 +61,8 @@ class Processes : public WorkerHost {
 
  private:
   [[noreturn]] void end_badly(const std::exception_ptr& error);
+  // After the loss of worker 0; returns the exit code.
+  int end_without_summary(const std::exception_ptr& cause);
   // Opens the channel, once there is an MPI or a store. Collective.
   void meet(double timeout);
   // Ends workers on this host that are stopped (SIGSTOP): MPI would wait for
@@ -76,6 +78,7 @@ class Processes : public WorkerHost {
   bool record_once(const std::exception_ptr& error, int worker);
 
   comm::Launch launch_;
+  const bool on_one_host_;
   Log& log_;
   std::shared_ptr<comm::MpiWorld> mpi_;
   std::unique_ptr<comm::Communicator> meeting_;  // over MPI, if there is one
