@@ -141,6 +141,8 @@ double peak(const std::string& in, const std::string& out) {
 // more than that. Square: its Gram matrix is twice as large as itself.
 TEST(CliDecompose, MemoryIsThatOfTheLargestMatrix) {
   constexpr std::size_t kSide = 1024;
+  // MKL keeps buffers of several MB, or not, as its threads happen to meet.
+  ::setenv("MKL_DISABLE_FAST_MM", "1", /*overwrite=*/1);
   const TempFolder folder;
   const std::string out = folder.file("out");
   const double idle = peak(folder.add("small", weights(1, 8, 6)), out);
