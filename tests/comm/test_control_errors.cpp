@@ -102,11 +102,16 @@ void step_until_told(Worker& worker, const std::string& part) {
 }
 
 // Which of three workers fails, or goes without a word.
-class Failing : public ::testing::TestWithParam<int> {};
+class Failing : public ::testing::TestWithParam<int> {
+ protected:
+  // How often each worker is told: the one that fails, not at all.
+  static int told(int rank) {
+    return rank == GetParam() ? 0 : 1;
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Worker, Failing, ::testing::Values(0, 2));
 
 TEST_P(Failing, TellsTheOthersOnceAndWhy) {
-  const auto told = [](int rank) { return rank == GetParam() ? 0 : 1; };
   const std::string what =
       formatted("worker {} on {}: loss is not finite", GetParam(), host_name());
   run_control(
@@ -154,7 +159,7 @@ TEST_P(Failing, AnAgreementOutlivesAFailureAfterIt) {
             step_until_told(worker, "too few are left");
           }
         },
-        [](int rank) { return rank == GetParam() ? 0 : 1; });
+        told);
   }
 }
 
@@ -177,7 +182,7 @@ TEST_P(Failing, AnEndWithoutAGoodbyeIsTold) {
         const bool sees = worker.rank() == 0 || GetParam() == 0;
         EXPECT_EQ(worker.gone, sees ? GetParam() : -1);
       },
-      [](int rank) { return rank == GetParam() ? 0 : 1; });
+      told);
 }
 
 TEST(FailingLater, OnlyTheFirstCauseIsTold) {

@@ -1,7 +1,8 @@
 /* Preloaded: kills the process in front of its K-th system call that concerns a
    checkpoint (KILL_AT=K), counted over paths that hold "checkpoints", or the text
-   in KILL_IN, and files opened there. With KILL_COUNT=FILE it writes how many there were. With
-   RAISE_EARLY=SIGNAL that signal comes while the libraries are loaded. */
+   in KILL_IN, and files opened there. With KILL_COUNT=FILE it writes how many
+   there were. With RAISE_EARLY=SIGNAL that signal comes while the libraries are
+   loaded. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -50,6 +50,10 @@ bool is_located(const std::exception_ptr& error) {
   }
 }
 
+void print(const std::string& message) {
+  std::cerr << formatted("abtrain: {}\n", printable(message, "\n\t")) << std::flush;
+}
+
 }  // namespace
 
 void Processes::say_once(const std::string& message) {
@@ -100,7 +104,7 @@ void Processes::on_failure(std::exception_ptr cause, int gone) {
   const bool is_stop = code == static_cast<int>(ErrorKind::Stopped);
   if ((must_report && record_once(cause, gone)) || (launch_.is_alone() && !is_stop)) {
     log_.live("");
-    std::cerr << formatted("abtrain: {}\n", printable(message, "\n\t")) << std::flush;
+    print(message);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -330,7 +334,7 @@ void Processes::run(const std::function<int()>& body) {
       end_badly(error);
     }
     if (writes() || launch_.is_alone()) {
-      std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t") << '\n';
+      print(comm::message_of(error));
     }
   }
   if (goes_on_) {
@@ -358,14 +362,14 @@ int Processes::end_without_summary(const std::exception_ptr& cause) {
                                "from the last checkpoint",
                                comm::message_of(cause))));
   if (record_once(error, 0)) {
-    std::cerr << formatted("abtrain: {}\n", printable(comm::message_of(error), "\n\t"));
+    print(comm::message_of(error));
   }
   return comm::exit_code_of(error);
 }
 
 void Processes::end_badly(const std::exception_ptr& error) {
   const int code = comm::exit_code_of(error);
-  const auto print = [&] {
+  const auto print_it = [&] {
     std::cerr << (is_located(error) ? ""
                   : writes() || quiet_
                       ? "abtrain: "
@@ -376,7 +380,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
   const auto cause = channel_ ? channel_->cause() : nullptr;
   if (quiet_) {
     if (launch_.is_alone() && !cause) {
-      print();
+      print_it();
     }
     std::this_thread::sleep_for(kLastWords);
     leave(code);
@@ -392,7 +396,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
   }
   // Several can wait in vain for one worker: the first one says so.
   if (record_once(error, comm::worker_of(error, launch_.rank)) || launch_.is_alone()) {
-    print();
+    print_it();
   }
   std::this_thread::sleep_for(kLastWords);
   leave(code);
