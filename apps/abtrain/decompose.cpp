@@ -45,8 +45,8 @@ void find_rule(DecomposeArgs& args) {
     if (rule.empty() && !args.rule[k.key].empty()) {
       ABT_CHECK(
           k.key != std::string("ratio"), Usage,
-          "--ratio: for each matrix (--rule ratio) or for the whole file "
-          "(--rule budget)?");
+          "--ratio is ambiguous: add --rule ratio (for each matrix) or --rule budget (for the "
+          "whole file)");
       rule = k.name;
     }
   }

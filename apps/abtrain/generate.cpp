@@ -17,8 +17,7 @@ Command add_generate(CLI::App& parser) {
       .add_option(
           "--prompt", args->prompt,
           "the text to continue (default: a new line); for a run whose tokens "
-          "are not bytes, their numbers with spaces between them, which must "
-          "be given")
+          "are not bytes, token IDs separated by spaces, which are required")
       ->type_name("TEXT");
   in_range<std::int64_t>(
       command.add_option("--tokens", args->tokens, "how many tokens follow (default 500)"), 1,
@@ -26,16 +25,14 @@ Command add_generate(CLI::App& parser) {
   in_range(
       command.add_option(
           "--temperature", args->temperature,
-          "divides the logits before a token is drawn; 0: always the likeliest "
-          "token (default 0.8)"),
+          "sampling temperature; 0: always the most likely token (default 0.8)"),
       0.0, 100.0);
   in_range<std::int64_t>(
       command.add_option(
           "--top-k", args->top_k,
-          "draw among this many of the likeliest tokens; 0: among all (default "
-          "0)"),
+          "sample from this many of the most likely tokens only; 0: from all (default 0)"),
       0);
-  command.add_option("--seed", args->seed, "of the drawn tokens (default 1)")
+  command.add_option("--seed", args->seed, "seed of the sampling (default 1)")
       ->type_name("INT >= 0");
   command.footer(
       "Examples:\n"

@@ -42,9 +42,7 @@ plan::ComputeTime read_compute(const std::string& text) {
   const std::vector<std::string> parts = split_text(text, ',');
   ABT_CHECK(
       parts.size() <= 3, Usage,
-      "--compute: expected DENSE[,AB[,DECOMPOSITION]], at most three times; "
-      "got '{}'",
-      text);
+      "--compute: expected one to three durations, DENSE[,AB[,DECOMPOSITION]]; got '{}'", text);
   const double dense = plan::seconds_in("--compute", parts[0]);
   return {
       .dense = dense,

@@ -120,15 +120,13 @@ int run_predict(PredictArgs& args) {
 
 Command add_predict(CLI::App& parser) {
   auto args = std::make_shared<PredictArgs>();
-  CLI::App& command =
-      *parser.add_subcommand("predict", "say what the model of a run makes of images or arrays");
+  CLI::App& command = *parser.add_subcommand("predict", "run a trained model on images or arrays");
   add_run_options(command, args->options.model);
   command
       .add_option(
           "files", args->options.files,
-          "JPEG, PNG or WebP files, or folders, of which all such files are taken; of a run on "
-          "arrays "
-          ".npy or safetensors files")
+          "JPEG, PNG or WebP files, or folders that hold them; for a run on arrays, .npy or "
+          "safetensors files")
       ->required()
       ->type_name("FILE");
   in_range<std::int64_t>(

@@ -149,8 +149,7 @@ Command add_report(CLI::App& parser) {
   command
       .add_option(
           "--target", args->target,
-          "show the time to this accuracy, 0 to 1, or of a text to these bits "
-          "per byte")
+          "show the time to this accuracy, 0 to 1, or for text to this many bits per byte")
       ->type_name("FLOAT");
   add_format(
       command, args->format,
@@ -164,8 +163,8 @@ Command add_report(CLI::App& parser) {
       ->type_name("LIST");
   add_repeated(
       command, "--where", args->where, "a.b=VALUE",
-      "only runs with this value of a key; may be repeated, and of one key "
-      "any of the values counts");
+      "only runs with this value of a key; may be repeated, and several values of one key match "
+      "any of them");
   one_of(
       command.add_option(
           "--sort", args->sort,

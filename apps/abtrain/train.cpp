@@ -113,8 +113,7 @@ Command add_train(CLI::App& parser) {
           "used where none is named (default: auto in a Slurm job, else none)")
       ->type_name("auto|none|FOLDER");
   command.add_flag(
-      "--overwrite", args->overwrite,
-      "start over even if the run in the run folder is lost by that");
+      "--overwrite", args->overwrite, "start over even if that discards the run in the run folder");
   add_launch_options(command, args->launch);
   command.add_flag("--dry-run", args->dry_run, "only print the plan, as `plan` does");
   command.add_flag(

@@ -1,6 +1,6 @@
 // A step of QCMD or QRDA Adagrad over a flat block of parameters (ops/adagrad.h
-// has the formulas). The body (team.h), and its launcher, which takes device
-// pointers, is asynchronous on `stream` (a cudaStream_t) and returns a
+// has the formulas): the body (team.h) and its launcher. The launcher takes
+// device pointers, is asynchronous on `stream` (a cudaStream_t) and returns a
 // cudaError_t as an int.
 #pragma once
 

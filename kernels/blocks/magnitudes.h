@@ -12,10 +12,12 @@
 
 namespace abtrain::kernels {
 
-// Per tensor: the sum of the |u| that are not at most the tensor's cut, and
-// their count; the largest |u|, infinite if any number is not finite; or the
-// sum of u^2 and the sum of |u|. If none is above a cut, the sum is 0, or NaN
-// where the cut is not finite.
+// What is computed for each tensor, in this order:
+//   Above    the sum of the |u| that are above the tensor's cut, and their
+//            count. A NaN is above every cut, and every |u| is above a cut that
+//            is NaN. If none is above, the sum is 0, or NaN for an infinite cut.
+//   Largest  the largest |u|; infinity if any element is not finite
+//   Moments  the sum of u^2, and the sum of |u|
 enum class Statistic { Above, Largest, Moments };
 
 ABT_HOST_DEVICE constexpr int values_of(Statistic statistic) {

@@ -1,7 +1,7 @@
 // Codes -a, 0, +a of values, with one level a per tensor, for tensors that
 // follow one another without gaps: encoding, and the mean over workers
-// (ops/level_codes.h has the meaning). The bodies (team.h), and their
-// launchers, which take device pointers, are asynchronous on `stream` (a
+// (ops/level_codes.h has the meaning): the bodies (team.h) and their launchers.
+// The launchers take device pointers, are asynchronous on `stream` (a
 // cudaStream_t) and return a cudaError_t as an int.
 //
 // Codes (kernels/codes/ternary_codes.h) continue across the ends of tensors, so

@@ -1,8 +1,8 @@
 // Signs of blocks of elements, with one scale per block: what a worker sends,
 // how the server of a shard processes it, and what all workers read
-// (ops/sign_codes.h has the meaning). The bodies (team.h), and their launchers,
-// which take device pointers, are asynchronous on `stream` (a cudaStream_t) and
-// return a cudaError_t as an int.
+// (ops/sign_codes.h has the meaning): the bodies (team.h) and their launchers.
+// The launchers take device pointers, are asynchronous on `stream` (a
+// cudaStream_t) and return a cudaError_t as an int.
 //
 // The record of a block of g groups has the scale (a float), g words of signs
 // (bit k of a word is set if element k of its group is negative) and, if

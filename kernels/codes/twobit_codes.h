@@ -1,7 +1,7 @@
 // Codes -t, 0, +t of blocks of elements, with one threshold t per tensor: the
 // sums from which t is computed, encoding, and sums over workers
-// (ops/twobit_codes.h has the meaning). The bodies (team.h), and their
-// launchers, which take device pointers, are asynchronous on `stream` (a
+// (ops/twobit_codes.h has the meaning): the bodies (team.h) and their launchers.
+// The launchers take device pointers, are asynchronous on `stream` (a
 // cudaStream_t) and return a cudaError_t as an int.
 //
 // kernels/codes/ternary_codes.h has the codes. A sum k in -n .. n over n

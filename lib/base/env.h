@@ -12,7 +12,8 @@ std::optional<std::string> env(const char* name);
 // Throws Error(Usage) if the variable is set but is not an integer.
 std::optional<std::int64_t> env_integer(const char* name);
 
-// A path that begins with ~/, in the folder $HOME; others as they are.
+// Replaces a leading "~/" with "$HOME/". Returns any other path unchanged, and
+// every path if HOME is not set.
 std::string at_home(const std::string& path);
 // Where files are kept that can be made again: abtrain in $XDG_CACHE_HOME or
 // ~/.cache; "" if neither is known.

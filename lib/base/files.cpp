@@ -207,10 +207,6 @@ void SpoolFile::write(std::string_view piece) {
   size_ += piece.size();
 }
 
-void SpoolFile::copy_to(const WritePiece& write) const {
-  copy(0, size_, write);
-}
-
 bool is_there(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);

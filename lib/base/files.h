@@ -79,9 +79,8 @@ class SpoolFile : private InputFile {
   explicit SpoolFile(std::string path);
 
   void write(std::string_view piece);
+  using InputFile::copy;
   using InputFile::size;
-  // Passes the whole content to `write`, in order and in pieces.
-  void copy_to(const WritePiece& write) const;
 };
 
 // What lies in a folder, sorted by name; nothing if it cannot be read.

@@ -9,7 +9,8 @@
 
 namespace abtrain {
 
-// What `make` (a function, or a member) gives for each of the items, in order.
+// Returns a vector of make(item) for each item, in order. `make` is a function
+// or a pointer to a member.
 auto mapped(auto&& items, auto make) {
   std::vector<std::decay_t<decltype(std::invoke(make, *std::begin(items)))>> made;
   std::ranges::transform(items, std::back_inserter(made), make);

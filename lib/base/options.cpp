@@ -148,13 +148,7 @@ Field& Fields::add_list(
       member = std::move(items);
     }
   };
-  const auto print_all = [&member, print] {
-    std::vector<std::string> parts;
-    for (const T& item : member) {
-      parts.push_back(print(item));
-    }
-    return "[" + join(parts, ", ") + "]";
-  };
+  const auto print_all = [&member, print] { return "[" + join(mapped(member, print), ", ") + "]"; };
   return fields_.emplace_back(Field{key, wanted, help, read, print_all, {}});
 }
 

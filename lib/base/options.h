@@ -20,6 +20,7 @@
 
 #include "base/duration.h"
 #include "base/interval.h"
+#include "base/mapped.h"
 #include "base/value.h"
 
 namespace abtrain {
@@ -36,7 +37,9 @@ std::string name_in(const Names<E>& names, const E& value) {
   return found == names.end() ? "" : found->first;
 }
 
-// When a run that continues may have another value than it had before.
+// When a resumed run may have a different value from its checkpoint's.
+// WithWorkers: if the number of workers changes too. WhenLonger: if the run is
+// extended and the number of workers stays. ToAuto: if the new value is `auto`.
 enum class MayChange { Never, Always, WithWorkers, WhenLonger, ToAuto };
 
 struct Field {
@@ -52,8 +55,9 @@ struct Field {
   bool is_section() const {
     return !section.empty();
   }
-  // The key decides where and how fast a run trains, not what it learns; or
-  // only under the condition.
+  // Marks a key that a resumed run may change, always or only under the given
+  // condition, because it decides where and how fast the run trains, but not
+  // what it learns.
   void free(MayChange when = MayChange::Always) {
     may_change = when;
   }
@@ -123,15 +127,11 @@ class Fields {
 
 template <class E>
 Field& Fields::choice(Key key, E& member, Names<E> names, Help help) {
-  std::vector<std::string> texts;
-  for (const auto& name : names) {
-    texts.push_back(name.first);
-  }
   const auto set = [&member, names](const std::string& text) {
     member = std::ranges::find(names, text, &Names<E>::value_type::first)->second;
   };
   const auto get = [&member, names] { return name_in(names, member); };
-  return add_choice(key, std::move(texts), set, get, help);
+  return add_choice(key, mapped(names, &Names<E>::value_type::first), set, get, help);
 }
 
 }  // namespace abtrain

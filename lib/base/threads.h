@@ -37,8 +37,8 @@ void run_on_threads(std::size_t threads, const auto& work) {
 }
 
 // Calls body(i) for i = 0 .. count - 1 on up to `threads` threads, each of which
-// takes the next one that is left. After an error no more are begun; it is
-// thrown.
+// repeatedly takes the next i. Once a call has thrown, no further calls start;
+// when those under way have returned, the first error is rethrown.
 void for_each_on_threads(std::size_t threads, std::size_t count, const auto& body) {
   std::atomic<std::size_t> next{0};
   run_on_threads(std::min(threads, count), [&] {

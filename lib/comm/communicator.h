@@ -8,7 +8,8 @@
 // in every back end but NCCL, which has its own rules (comm/nccl/world.h). A
 // group of one is the identity. A call throws Error(PeerLost) when another
 // worker has failed or the time-out has passed, and Error(Config) when members
-// make different calls.
+// make different calls or an argument does not fit: a buffer of the wrong form,
+// dtype, device or element count, a mean of integers, or a root that is no member.
 //
 // Bytes sent per member, for a payload of P bytes over n members (what the
 // meter counts):
@@ -74,8 +75,10 @@ class Communicator {
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), in.numel());
     return all_gather(out, in, counts, purpose);
   }
-  // Member i gets chunk i of size() chunks; chunk i begins at element numel * i
-  // / size().
+  // Reduces the members' `in`, which have one length, and gives member i chunk i
+  // of the result in `out`. Chunk i holds the elements from numel * i / size() up
+  // to, but not including, numel * (i + 1) / size(), both rounded down
+  // (comm/traffic.h).
   Pending reduce_scatter(at::Tensor out, at::Tensor in, ReduceOp op, Purpose purpose);
   // `in` holds counts[i] elements for each member i, in rank order; `out`
   // receives the counts[rank()] elements that each member holds for this one,

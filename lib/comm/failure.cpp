@@ -56,8 +56,8 @@ Error named(const std::exception_ptr& cause) {
   } catch (const c10::OutOfMemoryError& error) {
     return {
         ErrorKind::Config, formatted(
-                               "out of GPU memory: {}\nA smaller data.batch_size or model, or "
-                               "precision: bf16, needs less.",
+                               "out of GPU memory: {}\nTry a smaller data.batch_size or model, or "
+                               "train.precision: bf16.",
                                error.what_without_backtrace())};
   } catch (const c10::Error& error) {
     if (is_out_of_memory(error)) {
@@ -96,8 +96,8 @@ std::string names_of(const std::vector<int>& workers) {
 TimedOut::TimedOut(const std::string& call, double seconds, const std::vector<int>& missing)
     : Error(
           ErrorKind::PeerLost, formatted(
-                                   "{}: waited {} s for {}, longer than train.timeout allows. Look "
-                                   "why that takes so long, or set a larger train.timeout; "
+                                   "{}: waited {} s for {}, longer than train.timeout allows. Find "
+                                   "out why that takes so long, or set a larger train.timeout; "
                                    "`--resume auto` continues from the last checkpoint",
                                    call, seconds, names_of(missing))),
       worker(missing.empty() ? -1 : missing.front()) {}

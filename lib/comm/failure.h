@@ -37,7 +37,8 @@ class Failure {
   std::exception_ptr cause() const;
   // Forgets the cause: those that are left begin anew.
   void clear() noexcept;
-  // Throws a cause that is Error(PeerLost), or one with the cause's message.
+  // If there is a cause, throws an Error(PeerLost): the cause itself if it is
+  // one, otherwise a new one with the cause's message.
   void throw_if_happened() const;
 
  private:
@@ -56,7 +57,8 @@ int exit_code_of(const std::exception_ptr& error);
 // The error that an exit code stands for; 1, an internal error, has no kind.
 std::exception_ptr error_of(std::int64_t code, const std::string& text);
 
-// The worker that an error is about, where that is not the one that has it.
+// The rank of the worker that caused an error: for a TimedOut, the first worker
+// that did not come, if it is known; for all other errors, `otherwise`.
 int worker_of(const std::exception_ptr& error, int otherwise);
 
 // True for Error(PeerLost), which only follows from another worker's failure.

@@ -26,12 +26,12 @@ struct Groups {
   }
 };
 
-// Whether the workers form whole groups of this size, without `one_role` two of
-// them or more.
+// Whether `group_size` divides the number of workers and leaves at least two
+// groups, or at least one with `one_role`.
 bool fits(int workers, std::int64_t group_size, bool one_role);
 
-// The size that `auto` gives: as few groups as possible, but two or, for one
-// worker, one group of one.
+// The group size that `auto` stands for: the largest that gives at least two
+// groups of equal size, or 1 for a single worker.
 std::int64_t auto_group_size(int workers);
 
 // Without a `group_size` it is auto_group_size. Throws ConflictError, which

@@ -74,7 +74,8 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
     return std::nullopt;
   }
   ABT_CHECK(
-      flags.rank >= 0 && flags.processes >= 0, Usage, "--rank and --processes belong together");
+      flags.rank >= 0 && flags.processes >= 0, Usage,
+      "--rank and --processes must be given together");
   ABT_CHECK(
       flags.processes <= kMaxProcesses, Usage, "--processes: expected at most {}, got {}",
       kMaxProcesses, flags.processes);
@@ -207,8 +208,8 @@ Launch find_launch(const LaunchFlags& flags) {
   ABT_CHECK(
       launch->size > 0 && launch->rank < launch->size && launch->local_rank < launch->local_size,
       Usage,
-      "{}: rank {} of {} processes, {} of {} on this host: expected ranks from "
-      "0 to one less than the number",
+      "{}: rank {} of {} processes, {} of {} on this host: expected ranks from 0 to the number of "
+      "processes minus 1",
       launch->source, launch->rank, launch->size, launch->local_rank, launch->local_size);
   return *launch;
 }

@@ -21,8 +21,8 @@ struct Launch {
 
   // "Open MPI: process 1 of 4, 1 of 2 on this host"
   std::string text() const;
-  // Whether nothing shows what all processes print in one place: they were
-  // started one by one.
+  // Whether the processes were started one by one, so that no launcher collects
+  // their output and each must print its own errors.
   bool is_alone() const {
     return source == "flags";
   }

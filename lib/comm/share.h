@@ -19,7 +19,8 @@ using ShareBytes = std::function<void(void* data, std::size_t bytes)>;
 // outlive the function.
 ShareBytes share_over(Communicator& communicator);
 
-// The numbers of all ranks, as many of each, in rank order.
+// Returns the values of all ranks, one rank after the other. Every rank must pass
+// the same number of values.
 std::vector<std::int64_t> gather_numbers(
     Communicator& communicator, const std::vector<std::int64_t>& mine);
 

@@ -35,9 +35,10 @@ void check_int8(
 // Of the two transports with two-bit codes, the one that sends less.
 CodeTransport cheaper_transport(int members);
 
-// `blocks`, which must not move, are parts of `u`, which keeps what was not
-// sent. `thresholds`: one per tensor of `blocks`. `estimate`: output, the blocks'
-// elements.
+// Writes to `estimate` the mean over the group of what the members' codes stand
+// for, and leaves in `u` what this member did not send. `u` and `estimate`: flat
+// fp32 buffers that `blocks` refers to. `thresholds`: fp32, one per tensor of
+// `blocks`, which must not move until the Rounds are done.
 Rounds average_by_codes(
     ops::CodeBlocks& blocks, at::Tensor u, at::Tensor thresholds, at::Tensor estimate,
     comm::Communicator& group, comm::Purpose purpose, CodeTransport transport);

@@ -23,7 +23,8 @@ enum class Selection { Consensus, Local };
 
 // No value stands for `auto`, which depends on the scheme.
 struct ReducerOptions {
-  // That of one of schemes(); none: those of another section (or_else).
+  // The name of one of schemes(); nullopt: the options of another section apply
+  // (or_else()).
   std::optional<std::string> name = "plain";
   std::optional<at::ScalarType> dtype = {};  // of uncompressed values on the wire
   double bucket_mb = 25;                     // MiB of fp32 gradients per bucket; 0: one
@@ -35,8 +36,8 @@ struct ReducerOptions {
   Rotation rotation = Rotation::Block;          // thc
   std::int64_t block = 1024;                    // thc, thc-saturated: a power of two
   std::int64_t rank = 4;                        // powersgd
-  double threshold = 1e-3;                      // twobit: in units of the mean gradient
-  double error_decay = 1;                       // int8, int4, int2, sparseloco: of a residual
+  double threshold = 1e-3;                      // twobit: on the magnitude of gradient + residual
+  double error_decay = 1;                       // int8, int4, int2, sparseloco: residual's factor
   double density = 1.0 / 64;                    // sparseloco: share of the elements that are sent
   Selection select = Selection::Consensus;      // hylo
   double c = 1.5;                               // threshold: factor on the mean magnitude

@@ -67,7 +67,9 @@ void check_topk_bits(
     Conflicts& out) {
   conflict_if(
       options.bits > 48, out, {section + ".bits", section + ".name"},
-      "topk sends everything at 48 (a value of 16 and an index of 32 bits), got {}", options.bits);
+      "expected at most 48, at which topk sends everything (a 16-bit value and a 32-bit index per "
+      "element); got {}",
+      options.bits);
 }
 
 }  // namespace

@@ -30,8 +30,9 @@ struct Member {
   Volume all_gather(std::int64_t own, std::int64_t size) const {
     return {comm::all_gather_bytes(own, size, members), 8 * own * size};
   }
-  // Everything goes to the members that serve it, `own` to this one, and the
-  // answer, as large, goes from each of them to all. As in an all-reduce, the
+  // An all-to-all in which each member sends `numel` elements, each to the member
+  // that serves it, and then an all-gather of the results, which have the same
+  // length. This member serves `own` of the elements. As in an all-reduce, the
   // payload counts once.
   Volume serve(std::int64_t numel, std::int64_t own, std::int64_t size) const {
     return {

@@ -211,8 +211,7 @@ class Reader {
       }
       circle.push_back(circle.front());
       problem(
-          name.place, "extends",
-          "the files extend each other in a circle: " + join(circle, " -> "));
+          name.place, "extends", "the files extend each other in a cycle: " + join(circle, " -> "));
       return;
     }
     file(search.found);

@@ -63,10 +63,7 @@ std::vector<std::string> config_folders(const std::string& program);
 // Every key, as YAML that parses back to equal options.
 std::string to_yaml(const RunOptions& options);
 
-// What a configuration is, in Markdown; the manual page uses the same text.
+// What a configuration is, in Markdown, for the manual page and docs/config.md.
 std::string config_introduction();
-
-// The page docs/config.md: every key with its default, range and help.
-std::string describe_options();
 
 }  // namespace abtrain::config

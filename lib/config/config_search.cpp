@@ -63,12 +63,8 @@ std::string find_config(
 }
 
 std::vector<std::string> config_folders(const std::string& program) {
-  std::vector<std::string> folders;
-  for (const std::string& folder : split_text(env("ABTRAIN_CONFIGS").value_or(""), ':')) {
-    if (!folder.empty()) {
-      folders.push_back(folder);
-    }
-  }
+  std::vector<std::string> folders = split_text(env("ABTRAIN_CONFIGS").value_or(""), ':');
+  std::erase(folders, "");
   folders.emplace_back("configs");
   if (!program.empty()) {
     const fs::path place = fs::path(program).parent_path();

@@ -1,6 +1,3 @@
-// docs/config.md, generated from the option tables.
-#include "base/options_apply.h"
-#include "base/text.h"
 #include "config/config.h"
 
 namespace abtrain::config {
@@ -21,50 +18,10 @@ A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
 rank rule that is not chosen are checked, but not used.
 )";
 
-std::string cell(const std::string& text) {
-  return replaced(replaced(text, "|", "\\|"), "<", "&lt;");
-}
-
-void table(
-    const std::string& title, const std::vector<Field>& fields, const std::string& prefix,
-    std::string& out) {
-  out += "\n## " + title + "\n\n| key | default | value | meaning |\n";
-  out += "| --- | --- | --- | --- |\n";
-  each_key(
-      fields,
-      [&](const std::string& name, const Field& field) {
-        out += formatted("| `{}` | `{}` | ", name, field.print());
-        out += cell(field.wanted) + " | " + cell(field.help) + " |\n";
-      },
-      prefix);
-}
-
 }  // namespace
 
 std::string config_introduction() {
   return kIntroduction;
-}
-
-std::string describe_options() {
-  RunOptions defaults;
-  const Fields all = fields_of(defaults);
-  std::vector<Field> top;
-  for (const Field& field : all.list()) {
-    if (!field.is_section()) {
-      top.push_back(field);
-    }
-  }
-  std::string out =
-      "# Configuration\n\nThis page is generated from the program's own "
-      "tables.\n\n" +
-      config_introduction();
-  table("The run", top, "", out);
-  for (const Field& field : all.list()) {
-    if (field.is_section()) {
-      table(formatted("`{}`: {}", field.key, field.help), field.section, field.key, out);
-    }
-  }
-  return out;
 }
 
 }  // namespace abtrain::config

@@ -71,7 +71,7 @@ Fields fields_of(EvaluateOptions& o) {
   f.duration("every", o.every, between(0, kMaxSteps), "interval; 0: only when the run ends").free();
   f.integer(
        "batch_size", o.batch_size, between(1, 1e6),
-       "examples (images, windows of a text) at a time; of a text fewer if their logits would take "
+       "examples (images, windows of a text) at a time; for text, fewer if their logits would take "
        "more than 256 MB")
       .free();
   f.flag(
@@ -85,10 +85,9 @@ Fields fields_of(EvaluateOptions& o) {
       "takes as long again for each group");
   f.integer(
        "norm_batches", o.norm_batches, between(0, 1e6),
-       "batches of training examples per worker from which the running statistics "
-       "of batch norms are taken anew, with every method, before each "
-       "evaluation of the merged model and for the final model; 0: the "
-       "workers' own are averaged (docs/methods.md)")
+       "batches of training examples per worker from which the running statistics of batch norms "
+       "are recomputed, with every method, before each evaluation of the merged model and for the "
+       "final model; 0: the workers' own are averaged (docs/methods.md)")
       .free();
   return f;
 }

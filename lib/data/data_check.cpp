@@ -39,8 +39,7 @@ void check_images(const DataOptions& o, Conflicts& out) {
        {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
     conflict_if(
         o.standardize && !values->empty(), out, {key, "data.standardize"},
-        "standardized images take each pixel's own mean and deviation; "
-        "expected none");
+        "standardized images take each pixel's own mean and standard deviation; expected none");
   }
 }
 

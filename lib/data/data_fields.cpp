@@ -42,7 +42,7 @@ Fields fields_of(DataOptions& o) {
       "standardize", o.standardize,
       "normalize each pixel of each channel by itself: subtract its mean "
       "over the training images (those of data.subset, including held-out "
-      "ones), divide by its deviation + 1e-3; a pixel that never varies "
+      "ones), divide by its standard deviation + 1e-3; a pixel that never varies "
       "becomes 0; not for image-folder");
   f.integer(
       "validation", o.validation, between(0, 1e8),
@@ -95,13 +95,12 @@ Fields fields_of(DataOptions& o) {
   f.choice(
       "tokens", o.tokens,
       {{"bytes", TokenType::Bytes}, {"uint16", TokenType::Uint16}, {"uint32", TokenType::Uint32}},
-      "text: what a token is in its files; bytes: each byte; uint16 and "
-      "uint32: numbers that another program made, as nanoGPT and llm.c write "
-      "them into .bin files");
+      "text: how its files store tokens; bytes: each byte is one; uint16 and uint32: token IDs of "
+      "another program, as nanoGPT and llm.c write them into .bin files");
   f.auto_or_integer(
       "vocabulary", o.vocabulary, between(2, 1e8),
-      "how many tokens there are; auto: of a text 256 for bytes, else the 50,257 "
-      "of GPT-2; of arrays the largest + 1");
+      "vocabulary size; auto: for text 256 with bytes, else the 50,257 of GPT-2; for arrays the "
+      "largest token + 1");
   f.number(
       "bytes_per_token", o.bytes_per_token, above_to(0, 1000),
       "text: bytes that a token stands for on average, from which bits per "
@@ -113,9 +112,8 @@ Fields fields_of(DataOptions& o) {
       .free();
   f.number(
       "test_share", o.test_share, above_to(0, 0.5),
-      "share of the data that becomes the test set where there is no other: of a "
-      "text its tail, of arrays and of each class of image-folder examples at "
-      "random, the same in every run");
+      "share of the data that becomes the test set where there is no other: for text its tail, for "
+      "arrays and each class of image-folder random examples, the same in every run");
   return f;
 }
 

@@ -41,8 +41,10 @@ struct DataOptions {
   TokenType tokens = TokenType::Bytes;
   std::optional<std::int64_t> vocabulary = {};  // nullopt: by `tokens`
   double bytes_per_token = 1;                   // for bits per byte
-  std::optional<std::string> test = {};         // nullopt: the text's tail
-  double test_share = 0.01;                     // which is this share of it
+  std::optional<std::string> test = {};         // the test text; nullopt: the text's tail
+  // Share of the examples that becomes the test set if there is no other: the tail
+  // of a text, or random examples of image-folder and arrays.
+  double test_share = 0.01;
 };
 
 // The table of the options' keys, ranges and help texts (base/options.h).

@@ -95,7 +95,7 @@ bool has_files(const DataOptions& options);
 bool is_text(const DataOptions& options);
 // Whether it is a user's own arrays.
 bool is_arrays(const DataOptions& options);
-// How many tokens a text has.
+// The vocabulary size of a text: its tokens are 0 .. vocabulary_of() - 1.
 std::int64_t vocabulary_of(const DataOptions& options);
 // What the examples are: "images", "windows" of a text, or "examples".
 const char* examples_of(const DataOptions& options);

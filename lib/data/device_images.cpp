@@ -1,11 +1,11 @@
 #include "data/device_images.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
 
 namespace abtrain::data {
 namespace {
-
-constexpr std::int64_t levels = 256;
 
 std::int64_t bytes_of(const Examples& examples) {
   const auto* images = std::get_if<ByteImages>(&examples);
@@ -30,14 +30,8 @@ DeviceImages copy_of(const Examples& examples, const at::Tensor& table, c10::Dev
 }  // namespace
 
 at::Tensor normalized_bytes(const std::vector<float>& mean, const std::vector<float>& std) {
-  at::Tensor table = at::empty({static_cast<std::int64_t>(mean.size()), levels}, at::kFloat);
-  float* value = table.data_ptr<float>();
-  for (std::size_t c = 0; c < mean.size(); ++c) {
-    for (std::int64_t level = 0; level < levels; ++level) {
-      *value++ = (static_cast<float>(level) / 255.0f - mean[c]) / std[c];
-    }
-  }
-  return table;
+  const at::Tensor levels = at::arange(256, at::kFloat).div_(255);
+  return (levels - at::tensor(mean).unsqueeze(1)).div_(at::tensor(std).unsqueeze(1));
 }
 
 DeviceCopies::DeviceCopies(const Dataset& dataset, const Examples& validation)

@@ -13,16 +13,18 @@
 
 namespace abtrain::data {
 
-// What the headers must say; -1 accepts anything.
+// What the headers must say.
 struct Extent {
-  std::int64_t count = -1, height = -1, width = -1;
+  std::int64_t count, height, width;
+
+  bool operator==(const Extent&) const = default;
 };
 
 // A pair of idx files (big-endian header, then bytes), plain or gzipped:
 // N x 1 x H x W.
 ByteImages read_idx(
     const std::string& images_path, const std::string& labels_path, std::int64_t classes,
-    const Extent& expected = {});
+    const Extent& expected);
 
 // CIFAR's binary files: each record has `label_bytes` labels, of which the last
 // one (the finest) counts, and 3 x 32 x 32 bytes. `count`: records per file.

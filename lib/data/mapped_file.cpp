@@ -1,5 +1,7 @@
 #include "data/mapped_file.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -10,20 +12,17 @@
 
 namespace abtrain::data {
 
-MappedFile::MappedFile(const std::string& path) {
+at::Tensor mapped_file(const std::string& path) {
   const InputFile file(path);
-  if (file.size() == 0) {  // nothing cannot be mapped
-    return;
+  const std::size_t size = file.size();
+  if (size == 0) {  // nothing cannot be mapped
+    return at::empty({0}, at::kByte);
   }
-  void* data = ::mmap(nullptr, file.size(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor(), 0);
   ABT_CHECK(data != MAP_FAILED, Io, "{}: cannot be mapped: {}", path, std::strerror(errno));
-  bytes_ = {static_cast<const std::uint8_t*>(data), file.size()};
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) {
-    ::munmap(const_cast<std::uint8_t*>(bytes_.data()), bytes_.size());
-  }
+  return at::from_blob(
+      data, {static_cast<std::int64_t>(size)}, [size](void* begin) { ::munmap(begin, size); },
+      at::kByte);
 }
 
 }  // namespace abtrain::data

@@ -2,26 +2,15 @@
 // are looked at, and stay the kernel's to drop.
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include <ATen/core/Tensor.h>
+
 #include <string>
 
 namespace abtrain::data {
 
-// The constructor throws Error: MissingInput, DamagedData if it is
-// not a regular file, or Io.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-
-  std::span<const std::uint8_t> bytes() const {
-    return bytes_;
-  }
-
- private:
-  std::span<const std::uint8_t> bytes_;
-};
+// The file's bytes: a flat tensor of uint8, which must not be written to. It
+// begins at the start of a page. Throws Error: MissingInput, DamagedData if it
+// is not a regular file, or Io.
+at::Tensor mapped_file(const std::string& path);
 
 }  // namespace abtrain::data

@@ -142,8 +142,8 @@ c10::Device pick_device(DeviceChoice wanted, int worker) {
   if (devices.empty()) {
     ABT_CHECK(
         wanted != DeviceChoice::Cuda, MissingInput,
-        "device 'cuda' was asked for, but 0 CUDA devices were found (`abtrain "
-        "doctor` explains why; `device: cpu` needs none)");
+        "device: cuda was requested, but no CUDA devices were found (`abtrain doctor` explains "
+        "why; `device: cpu` needs none)");
     return c10::Device(c10::kCPU);
   }
   return devices[static_cast<std::size_t>(worker) % devices.size()].device;

@@ -32,7 +32,8 @@ double cgroup_quota(const std::filesystem::path& root, const std::filesystem::pa
 
 DeviceInfo cpu_device();
 std::vector<DeviceInfo> cuda_devices();
-// That of one of these.
+// The DeviceInfo of one of the devices above. Throws std::logic_error for any
+// other.
 DeviceInfo info_of(const c10::Device& device);
 
 // Where a configuration wants to compute. Auto: on a GPU if there is one.

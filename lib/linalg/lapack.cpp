@@ -19,7 +19,7 @@ void check_entries(const at::Tensor& matrix, const std::string& what) {
 
 // Where to try again after the matrix's device did not converge.
 at::Tensor for_lapack(const at::Tensor& matrix, const std::string& what) {
-  ABT_CHECK(matrix.is_cuda(), Diverged, "{}: LAPACK found no decomposition", what);
+  ABT_CHECK(matrix.is_cuda(), Diverged, "{}: LAPACK's decomposition did not converge", what);
   return matrix.cpu();
 }
 

@@ -5,11 +5,12 @@
 
 namespace abtrain::linalg {
 
-// rows: b x n, b <= n, fp32 or fp64, any device. By Cholesky, which takes only three
-// products but loses half of the digits if rows are nearly dependent: call it
-// twice for full accuracy. By Householder if Cholesky fails or its factor, of rows of
-// length one, has a diagonal entry of at most `smallest`; rows that depend
-// on others are then replaced by arbitrary ones.
+// Returns b x n orthonormal rows. rows: b x n, b <= n, fp32 or fp64, on any device.
+// They are scaled to length one and orthonormalized by Cholesky QR, which takes
+// only three products but loses half of the digits if rows are nearly dependent:
+// call this twice for full accuracy. If the Cholesky factorization fails, or its
+// factor has a diagonal entry of at most `smallest`, Householder QR is used
+// instead, which replaces rows that depend on others by arbitrary ones.
 at::Tensor orthonormal_rows(const at::Tensor& rows, double smallest = 1e-5);
 
 // By Cholesky alone, of rows of length one; undefined where the above would take

@@ -83,9 +83,9 @@ RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum);
 
 // Chooses for all layers. `other_parameters` counts the parameters that are
 // never factored; budget means (sum of m*n + other) / (stored parameters +
-// other) >= rule.ratio. Throws Error(Config) when even rank 1 everywhere does
-// not reach the ratio. If all layers are decided, the choices equal those of
-// the whole spectra.
+// other) >= rule.ratio. Throws Error(Config) when even the least rank that
+// rule.multiple and rule.floor allow in each layer does not reach the ratio. If
+// all layers are decided, the choices equal those of the whole spectra.
 std::vector<RankChoice> choose_ranks(
     const RankRule& rule, const std::vector<Spectrum>& spectra, std::int64_t other_parameters);
 

@@ -296,7 +296,7 @@ std::vector<double> eigenvalues(const Tridiagonal& t) {
       ++first;
       continue;
     }
-    ABT_CHECK(sweeps_left-- > 0, Diverged, "QL found no eigenvalues in 30 sweeps for each");
+    ABT_CHECK(sweeps_left-- > 0, Diverged, "QL did not converge within 30 sweeps per eigenvalue");
     ql_sweep(d, e2, first, last);
   }
   for (double& value : d) {

@@ -1,12 +1,15 @@
 #include "methods/average.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/unflatten_dense_tensors.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "base/mapped.h"
 #include "compress/plain.h"
 
 namespace abtrain::methods {
@@ -39,11 +42,7 @@ void average(
 }
 
 std::vector<at::Tensor> statistics_of(const nn::Model& model) {
-  std::vector<at::Tensor> statistics;
-  for (const nn::NamedBuffer& b : model.buffers()) {
-    statistics.push_back(*b.tensor);
-  }
-  return statistics;
+  return mapped(model.buffers(), [](const nn::NamedBuffer& b) { return *b.tensor; });
 }
 
 at::Tensor flattened(const std::vector<at::Tensor>& tensors) {
@@ -55,11 +54,7 @@ at::Tensor flattened(const std::vector<at::Tensor>& tensors) {
 }
 
 void unflatten(const at::Tensor& flat, const std::vector<at::Tensor>& tensors) {
-  std::int64_t offset = 0;
-  for (at::Tensor tensor : tensors) {
-    tensor.copy_(flat.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
-    offset += tensor.numel();
-  }
+  at::_foreach_copy_(tensors, at::unflatten_dense_tensors(flat, tensors));
 }
 
 void average_buffers(

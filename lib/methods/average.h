@@ -11,10 +11,11 @@
 
 namespace abtrain::methods {
 
-// The weight of member `index` in a mean over examples: what it brings is
-// multiplied by it before the plain mean over the members, which have so many
-// examples each. Exactly 1 where all have as many, and where nothing is said
-// (`examples` is empty).
+// The factor that turns a plain mean over n members into a mean over examples:
+// member `index` multiplies its values by it before the members are averaged.
+// examples[i]: the number of examples of member i. The factor is
+// n * examples[index] / (sum of examples); it is exactly 1 if all have the same
+// number, and if `examples` is empty.
 double weight_of(const std::vector<std::int64_t>& examples, std::size_t index);
 // Multiplies by the weight in place; leaves the bits alone if it is 1.
 void weigh(at::Tensor tensor, double weight);

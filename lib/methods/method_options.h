@@ -34,7 +34,7 @@ struct MethodSetup {
   const MethodOptions& options;
   const compress::ReducerOptions& reducer;  // the run's
   int workers;
-  // Running statistics of the final model are taken anew, and averaged.
+  // Running statistics of the final model are recomputed, and averaged.
   bool renews_statistics = false;
 };
 

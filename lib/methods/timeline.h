@@ -68,8 +68,9 @@ struct Timeline {
   // Steps done at the last decomposition of the run: a run that ends in a dense
   // phase decomposes once more. 0: nothing is decomposed.
   std::int64_t last_decomposition() const;
-  // The first t <= last after which the other run does something else; none: in
-  // these steps they are one run.
+  // The first t <= last after which the other timeline has a different event. If
+  // there is none but gradual changes take different numbers of steps, `last`.
+  // nullopt: up to `last`, the two runs are the same.
   std::optional<std::int64_t> parts_from(const Timeline& other, std::int64_t last) const;
   // Steps and events of the whole run.
   std::int64_t steps(Over gradients) const;

@@ -23,26 +23,11 @@ at::Tensor dropped(
   return input * mask;
 }
 
-namespace {
-
-class Dropout : public Layer {
- public:
-  Dropout(double rate, bool whole_examples) : rate_(rate), whole_examples_(whole_examples) {}
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    return pass.training && rate_ > 0
-               ? dropped(input, rate_, whole_examples_ ? 1 : input.dim(), pass.random)
-               : input;
-  }
-
- private:
-  double rate_;
-  bool whole_examples_;
-};
-
-}  // namespace
-
 std::unique_ptr<Layer> dropout(double rate, bool whole_examples) {
-  return std::make_unique<Dropout>(rate, whole_examples);
+  return std::make_unique<Function>([=](const at::Tensor& x, const Pass& pass) {
+    return pass.training && rate > 0 ? dropped(x, rate, whole_examples ? 1 : x.dim(), pass.random)
+                                     : x;
+  });
 }
 
 }  // namespace abtrain::nn

@@ -61,7 +61,9 @@ std::unique_ptr<Layer> gpt_block(
     mlp->add("", std::make_unique<Gated>(features, inside));
   } else {
     mlp->add("c_fc", normal_linear(features, inside));
-    mlp->add("", std::make_unique<Function>(gelu_tanh));
+    mlp->add("", std::make_unique<Function>([](const at::Tensor& x, const Pass&) {
+               return gelu_tanh(x);
+             }));
   }
   mlp->add("c_proj", normal_linear(inside, features, true, end));
   return transformer_block(
@@ -96,22 +98,6 @@ class TokenEmbedding : public Layer {
 
  private:
   at::Tensor tokens_, places_;
-};
-
-// Maps features to logits by the embedding of the tokens.
-class TiedHead : public Layer {
- public:
-  explicit TiedHead(const TokenEmbedding& embedding) : embedding_(embedding) {}
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    const at::Tensor& weight = embedding_.tokens();
-    return linear(
-        input, weight, {},
-        product_type(pass.precision, weight, input.numel() / input.size(-1) * weight.numel()),
-        nullptr);
-  }
-
- private:
-  const TokenEmbedding& embedding_;
 };
 
 // In GPT-2, queries, keys and values are one matrix.
@@ -152,7 +138,7 @@ Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, c
   const bool learned = options.positions == Positions::Learned;
   const std::int64_t vocabulary = std::max(shape.classes, shape.vocabulary);
   auto embedding = std::make_unique<TokenEmbedding>(vocabulary, learned ? context : 0, features);
-  const TokenEmbedding& tokens = *embedding;
+  const TokenEmbedding* tokens = embedding.get();
   auto layers = std::make_unique<Sequential>();
   layers->add("", std::move(embedding));
   add_dropout(*layers, options);
@@ -164,7 +150,13 @@ Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, c
   layers->add("ln_f", layer_norm(features, kGptEps));
   Architecture architecture;
   if (options.tied) {
-    layers->add("", std::make_unique<TiedHead>(tokens));
+    layers->add("", std::make_unique<Function>([tokens](const at::Tensor& x, const Pass& pass) {
+                  const at::Tensor& weight = tokens->tokens();
+                  return linear(
+                      x, weight, {},
+                      product_type(pass.precision, weight, x.numel() / x.size(-1) * weight.numel()),
+                      nullptr);
+                }));
   } else {
     layers->add("lm_head", normal_linear(features, vocabulary, false));
     architecture.keep_dense = {"lm_head"};

@@ -30,7 +30,7 @@ std::string layer_of(const std::string& tensor) {
 void Layer::list(const std::string&, NamedTensors&) {}
 
 std::unique_ptr<Layer> relu() {
-  return std::make_unique<Function>([](const at::Tensor& x) {
+  return std::make_unique<Function>([](const at::Tensor& x, const Pass&) {
     if (x.is_view()) {  // the gradient of a view that is written in place is copied twice
       return at::relu(x);
     }
@@ -40,11 +40,11 @@ std::unique_ptr<Layer> relu() {
 }
 
 std::unique_ptr<Layer> gelu() {
-  return std::make_unique<Function>([](const at::Tensor& x) { return at::gelu(x); });
+  return std::make_unique<Function>([](const at::Tensor& x, const Pass&) { return at::gelu(x); });
 }
 
 std::unique_ptr<Layer> max_pool(std::int64_t size, std::int64_t stride, std::int64_t padding) {
-  return std::make_unique<Function>([=](const at::Tensor& x) {
+  return std::make_unique<Function>([=](const at::Tensor& x, const Pass&) {
     return at::max_pool2d(
         x, at::IntArrayRef({size, size}), at::IntArrayRef({stride, stride}),
         at::IntArrayRef({padding, padding}));
@@ -52,11 +52,14 @@ std::unique_ptr<Layer> max_pool(std::int64_t size, std::int64_t stride, std::int
 }
 
 std::unique_ptr<Layer> average_pool() {
-  return std::make_unique<Function>([](const at::Tensor& x) { return at::mean(x, {2, 3}); });
+  return std::make_unique<Function>([](const at::Tensor& x, const Pass&) {
+    return at::mean(x, {2, 3});
+  });
 }
 
 std::unique_ptr<Layer> flatten() {
-  return std::make_unique<Function>([](const at::Tensor& x) { return at::flatten(x, 1); });
+  return std::make_unique<Function>(
+      [](const at::Tensor& x, const Pass&) { return at::flatten(x, 1); });
 }
 
 void Sequential::add(std::string name, std::unique_ptr<Layer> layer) {

@@ -64,9 +64,10 @@ struct NamedTensors {
 // The layer of a tensor: "fc1" of "fc1.weight".
 std::string layer_of(const std::string& tensor);
 
-// What linear maps and convolutions compute in, while parameters, sums, norms and losses stay in
-// fp32: bf16, or kFloat, which changes nothing. On the CPU only those of at least so many
-// multiplications: by default those that are faster in bf16, casts included.
+// The dtype to which the operands of linear maps and convolutions are rounded: kBFloat16, or kFloat
+// for no rounding. Parameters, sums, norms and losses stay in fp32. On the CPU, operands are
+// rounded only in products of at least `least` multiplications; nullopt: in those that are faster
+// in bf16, casts included.
 struct Precision {
   at::ScalarType type = at::kFloat;
   std::optional<std::int64_t> least = {};
@@ -94,14 +95,14 @@ class Layer {
 // A layer without parameters that applies a function.
 class Function : public Layer {
  public:
-  explicit Function(std::function<at::Tensor(const at::Tensor&)> function)
-      : function_(std::move(function)) {}
-  at::Tensor forward(const at::Tensor& input, const Pass&) override {
-    return function_(input);
+  using Form = std::function<at::Tensor(const at::Tensor& input, const Pass& pass)>;
+  explicit Function(Form function) : function_(std::move(function)) {}
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    return function_(input, pass);
   }
 
  private:
-  std::function<at::Tensor(const at::Tensor&)> function_;
+  Form function_;
 };
 
 std::unique_ptr<Layer> relu();  // in place

@@ -27,7 +27,7 @@ class Model {
   at::Tensor forward(const at::Tensor& inputs, bool training, Tape* tape = nullptr) {
     return architecture_.layers->forward(inputs, {training, generator_, tape, 0, precision_});
   }
-  // Of all later passes.
+  // Sets the precision of all later passes; initially fp32.
   void compute_in(const Precision& precision) {
     precision_ = precision;
   }
@@ -72,11 +72,14 @@ class Model {
     return architecture_.file;
   }
 
-  // Fills every weight with numbers drawn from (seed, its place in the model).
-  // init: kaiming (as its layer says: torchvision's for resnet, timm's for vgg
-  // and vit, nn/init.h), orthogonal (the same, then every weight matrix is
-  // replaced by the factor U V^T of its SVD) or zeros. An exported model begins
-  // as its file says; of it, orthogonal and zeros replace the weights.
+  // Fills every weight with numbers drawn from (seed, its place in the model). init:
+  //   kaiming     as its layer says (nn/init.h): torchvision's for resnet, timm's
+  //               for vgg and vit
+  //   orthogonal  the same, then every weight matrix is replaced by the factor U V^T
+  //               of its SVD (linalg/orthogonal.h)
+  //   zeros       everything that would be drawn is zero
+  // An exported model begins with the values in its file; orthogonal and zeros
+  // replace its weights.
   void initialize(InitName init, std::uint64_t seed);
   // Copies all tensors of a model of the same architecture.
   void copy_from(const Model& other);

@@ -106,8 +106,9 @@ Architecture vit(const ModelOptions& options, const data::ExampleShape& shape, c
         options.drop_path * static_cast<double>(i) / static_cast<double>(kDepth - 1);
     layers->add(formatted("blocks.{}", i), block(features, heads, options.qkv_bias, rate));
   }
-  layers->add(
-      "", std::make_unique<Function>([](const at::Tensor& tokens) { return tokens.select(1, 0); }));
+  layers->add("", std::make_unique<Function>([](const at::Tensor& tokens, const Pass&) {
+                return tokens.select(1, 0);
+              }));
   layers->add("norm", layer_norm(features, kEps));
   add_dropout(*layers, options);
   layers->add("head", normal_linear(features, shape.classes));

@@ -13,8 +13,9 @@ namespace abtrain::ops {
 void bf16_product(
     const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, float beta = 0, float alpha = 1);
 
-// From so many multiplications on, casts and product are faster than a product in fp32 on this CPU
-// (docs/results/cpu.md); `thin`: one side of a matrix is below 16.
+// The number of multiplications (m k n) from which on the casts to bf16 and the bf16 product
+// together are faster than the fp32 product on this CPU (docs/results/cpu.md); the largest int64 if
+// they never are. `thin`: one side of a matrix is below 16.
 std::int64_t bf16_product_pays_from(bool thin);
 
 }  // namespace abtrain::ops

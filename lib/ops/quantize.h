@@ -50,10 +50,12 @@ void quantize_blocks(
     const at::Tensor& u, const at::Tensor& ranges, const Coding& coding, bool residual,
     const at::Tensor& codes);
 
-// Sums of codes. Writes what they stand for divided by `members`; `zero` is the
-// sum that stands for 0. A block whose range is not finite gives NaN. With
-// shards above 1 (Nibble only), the codes are runs of whole units: run i starts
-// at unit floor(units * i / shards) and is followed by a tail of kTailBytes.
+// The sums of the codes of `members` workers, laid out as in quantize_blocks();
+// `zero` is the sum that stands for 0. With shards above 1 (Nibble only), the
+// codes are runs of whole units: run i starts at unit floor(units * i / shards)
+// and is followed by a tail of kTailBytes. dequantize_blocks() writes what the
+// sums stand for, divided by `members`; a block whose range is not finite becomes
+// NaN.
 struct Sums {
   at::Tensor codes;
   float zero = 0;

@@ -5,8 +5,10 @@
 
 namespace abtrain::optim {
 
-// One step of AdamW at `rate` (a scalar, as of Rates) on the parameters of a
-// slice, which must not be empty. Their moments 0 and 1 are those of AdamW.
+// One step of AdamW (Loshchilov and Hutter, arXiv 1711.05101) on the parameters of
+// a slice, which must not be empty. `rate`: the learning rate, a scalar tensor of
+// Rates. Moments 0 and 1 of the slice are those of the gradients and of their
+// squares. `divisor`: as in Optimizer::step().
 void adamw_step(
     const Slice& slice, const at::Tensor& rate, const OptimizerOptions& options,
     const at::Tensor& divisor);

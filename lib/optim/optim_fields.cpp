@@ -35,7 +35,7 @@ Fields fields_of(OptimizerOptions& o) {
       {{"match_rms", MuonScale::MatchRms},
        {"spectral", MuonScale::Spectral},
        {"normalized", MuonScale::Normalized}},
-      "muon: factor on the steps of a matrix, from its shape: "
+      "muon: factor applied to a matrix's update, from its shape: "
       "0.2 sqrt(max(rows, columns)); sqrt(max(1, rows / columns)); or 1, with "
       "weights scaled to the norm sqrt(rows) before each step");
   f.choice<FactorStep>(
@@ -77,7 +77,7 @@ Fields fields_of(ScheduleOptions& o) {
   f.number("final_lr", o.final_lr, between(0, kLargest), "learning rate at the end of the run");
   f.number(
       "step_factor", o.step_factor, above_to(0, kLargest),
-      "step: factor on the learning rate at each milestone");
+      "step: factor applied to the learning rate at each milestone");
   f.numbers("milestones", o.milestones, between(0, 1), "step: fractions of the run, ascending");
   return f;
 }

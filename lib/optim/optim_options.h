@@ -36,7 +36,7 @@ struct OptimizerOptions {
   MuonMatrices matrices = MuonMatrices::All;
   double other_lr = 1e-3;  // muon: the rate of AdamW's steps, as lr
   std::int64_t ns_steps = 5;  // muon: Newton-Schulz steps (optim/newton_schulz.h)
-  double fraction = 1;        // muon: of the shorter side, that a step orthogonalizes
+  double fraction = 1;        // muon: share of the rows (columns, if fewer) that a step changes
   // adagrad: weight of the term l1 |x|, which makes weights x sparse
   double l1 = 0;
   double delta = 1e-3;           // added to the root of the sum of squares

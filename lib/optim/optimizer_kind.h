@@ -27,7 +27,9 @@ struct OptimizerKind {
   Penalty penalty = Penalty::None;
   // Its sums of gradients assume that nothing else changes the weights.
   bool owns_weights = false;
-  // The weights are the sum of all gradients times the current rate.
+  // The weights are a starting point minus the scaled sum of all gradients times
+  // the current rate (ops/adagrad.h), so a rate that falls to 0 would take them
+  // back to the start.
   bool dual_averaging = false;
   // Whether it fixes the norm of each matrix; null: it does not.
   bool (*fixes_norms)(const OptimizerOptions& options) = nullptr;

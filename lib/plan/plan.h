@@ -21,8 +21,8 @@ struct TimeRequest {
   int workers_here = 0;                // at once while measuring; 0: those of one node
   std::optional<ComputeTime> compute;  // else it is measured
 };
-// Of a run of this length, from the compute time of the request or a measured
-// one.
+// Plans the time of a run of this length, from request.compute or, without it,
+// from a measurement (plan/compute_time.h), which trains for a few steps.
 TimePlan time_of(
     const config::RunOptions& options, const data::DatasetShape& shape,
     const methods::ModelSizes& sizes, const RunLength& length, const TimeRequest& request);

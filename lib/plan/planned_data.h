@@ -9,8 +9,8 @@ namespace abtrain::plan {
 
 struct PlannedData {
   data::DatasetShape shape;
-  // What the sizes are where the files are not there, such as "ImageNet's";
-  // empty: those of the data set.
+  // Where the sizes come from if the files are missing, as a phrase such as
+  // "ImageNet's"; empty if they are those of the data set.
   std::string assumed;
 };
 

@@ -65,7 +65,9 @@ TimePlan plan_time(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length,
     const Network& network, const ComputeTime& compute);
 
-// Seconds until each of the workers has sent so many bytes to all others.
+// Seconds until the busiest link has sent its data if each worker sends `bytes`
+// bytes in all, in equal parts to all other workers (in a ring: to its neighbor).
+// Includes headers but not latency.
 double wire_seconds(const Network& network, int workers, double bytes);
 
 // "4 nodes, links of 1 Gbit/s each way, 50 us; compute time ..."

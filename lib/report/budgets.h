@@ -26,8 +26,8 @@ struct Contender {
 std::vector<Contender> contenders(
     const std::vector<Setting>& settings, const std::vector<std::size_t>& members);
 
-// Whether a is better than b and the seeds separate them. Of one seed, whether
-// its mean is better.
+// Whether the mean quality of a is higher than that of b, and the difference is
+// significant at 5 % (welch.h). If either has a single run, the means decide.
 bool is_better(const Contender& a, const Contender& b);
 
 // Who wins from so many bytes on.

@@ -11,6 +11,7 @@
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "base/error.h"
 #include "base/mapped.h"
@@ -147,10 +148,7 @@ void name_settings(std::vector<Setting>& settings) {
 }
 
 // A run, or the error that reading it threw.
-struct RunOrError {
-  std::optional<RunRecord> run;
-  std::optional<Error> error;
-};
+using RunOrError = std::variant<RunRecord, Error>;
 
 // Reads with several threads, since files on a network disk have high latency.
 std::vector<RunOrError> read_all(const std::vector<std::string>& folders, Spectra spectra) {
@@ -159,9 +157,9 @@ std::vector<RunOrError> read_all(const std::vector<std::string>& folders, Spectr
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   for_each_on_threads(std::min(cores, kMaxThreads), folders.size(), [&](std::size_t i) {
     try {
-      readings[i].run = read_run(folders[i], spectra);
+      readings[i] = read_run(folders[i], spectra);
     } catch (const Error& error) {
-      readings[i].error = error;
+      readings[i] = error;
     }
   });
   return readings;
@@ -274,11 +272,11 @@ Comparison compare(
   std::vector<std::string> skipped = std::move(found.without);
   ErrorKind kind = ErrorKind::MissingInput;
   for (RunOrError& reading : read_all(found.folders, spectra)) {
-    if (reading.run) {
-      runs.push_back(std::move(*reading.run));
+    if (const auto* error = std::get_if<Error>(&reading)) {
+      kind = skipped.empty() ? error->kind() : kind;
+      skipped.push_back(first_line(error->what()));
     } else {
-      kind = skipped.empty() ? reading.error->kind() : kind;
-      skipped.push_back(first_line(reading.error->what()));
+      runs.push_back(std::move(std::get<RunRecord>(reading)));
     }
   }
   if (runs.empty()) {

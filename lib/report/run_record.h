@@ -20,7 +20,8 @@
 
 namespace abtrain::report {
 
-// How good a model is: its accuracy, of a regression its R^2, or of a text the others.
+// How good a model is: a classifier has an accuracy (0 to 1), a regression r2 (at
+// most 1), and a language model bits_per_byte and perplexity.
 struct Score {
   std::optional<double> accuracy = {};
   std::optional<double> r2 = {};

@@ -12,7 +12,7 @@ void Backlog::add(std::string_view bytes) {
     finish();
   } catch (const Error& error) {
     if (std::exchange(problem_, error.what()).empty()) {
-      log_.warning("{}. The run goes on, and writes later what is missing there", problem_);
+      log_.warning("{}. The run continues and will write what is missing there later", problem_);
     }
   }
 }
@@ -24,7 +24,7 @@ void Backlog::finish() {
   write_(left_);
   left_.clear();
   if (const std::string problem = std::exchange(problem_, {}); !problem.empty()) {
-    log_.info("all is written now that could not be before ({})", problem);
+    log_.info("everything that could not be written earlier has now been written ({})", problem);
   }
 }
 

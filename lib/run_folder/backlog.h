@@ -1,5 +1,7 @@
-// What cannot be written to a file, as on a full disk: it is kept, and written
-// before what follows it, once that is possible. A warning says so once.
+// Appends to a file even while that fails, for example because the disk is full:
+// what cannot be written is kept in memory and written, in the original order, as
+// soon as that is possible. Logs a warning when writing begins to fail, and a
+// message when everything has been written after all.
 #pragma once
 
 #include <functional>

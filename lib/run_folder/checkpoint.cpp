@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 Checkpoint read_checkpoint(const std::string& folder) {
   const std::string path = folder + "/" + config::kManifest;
   const JsonObject json = JsonObject::of_file(path);
-  json.integer("/format", 1, kCheckpointFormat);
+  json.integer("/format", kCheckpointFormat, kCheckpointFormat);
   const std::int64_t run_steps = json.integer("/run_steps", 1);
   Checkpoint checkpoint{
       .folder = folder,
@@ -113,15 +113,12 @@ void verify(const Checkpoint& checkpoint) {
         "/files",
         formatted("config.yaml and one file for each of {} workers", checkpoint.workers()));
   }
-  const bool has_places = manifest.integer("/format", 1, kCheckpointFormat) > 1;
   check_mark(manifest, checkpoint.folder, config::kConfig);
   for (int worker = 0; worker < checkpoint.workers(); ++worker) {
     check_mark(manifest, checkpoint.folder, worker_file(worker));
     const state::SafetensorsFile file(checkpoint.folder + "/" + worker_file(worker));
     values_of(file);
-    if (has_places) {
-      check_place(file, checkpoint.step, worker);
-    }
+    check_place(file, checkpoint.step, worker);
   }
   std::int64_t workers = checkpoint.workers();
   const std::string config = formatted("{}/{}", checkpoint.folder, config::kConfig);

@@ -11,7 +11,6 @@
 
 namespace abtrain::run_folder {
 
-// From format 2 on, each worker's file names its step and worker.
 constexpr int kCheckpointFormat = 2;
 constexpr const char* kStep = "step";
 constexpr const char* kWorker = "worker";

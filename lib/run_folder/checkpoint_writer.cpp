@@ -232,7 +232,6 @@ void CheckpointWriter::prune() const {
 
 void clean_checkpoints(const std::string& run_folder) {
   std::error_code ignored;
-  fs::remove_all(formatted("{}/{}.source", run_folder, config::kCheckpoints), ignored);
   for (const std::string& path : entries_of(run_folder, kUnfinished)) {
     fs::remove_all(path, ignored);
   }

@@ -3,14 +3,13 @@
 // asks of the file system is that a name can be linked only once, so it works
 // where flock does not (NFS, Lustre).
 //
-// On the holder's own machine the kernel tells whether it is alive; one that is
-// gets a few seconds to end. The clock
-// of another host is not trusted: a holder there is watched, and counts as dead
-// once its counter has stood still for a minute. A file that names no holder is
-// watched for a few heartbeats only: it is being written, or nobody's, since a
-// process that finds no lock of its own gives up the folder. Of several
-// processes that find a holder dead one takes over: the one that creates
-// lock-<id of that holder>.json.
+// On the holder's own machine the kernel tells whether the holder is alive; if
+// it is, it gets a few seconds to end. The clock of another host is not trusted:
+// a holder there is watched, and counts as dead once its counter has not changed
+// for a minute. A file that names no holder is watched for a few heartbeats
+// only: either it is being written or it belongs to nobody, since a process that
+// does not find its own lock gives up the folder. If several processes find a
+// holder dead, the one that creates lock-<id of that holder>.json takes over.
 #pragma once
 
 #include <atomic>

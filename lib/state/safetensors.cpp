@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped.h"
 
 namespace abtrain::state {
 
@@ -111,11 +112,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
 }
 
 std::vector<std::string> SafetensorsFile::names() const {
-  std::vector<std::string> result;
-  for (const StoredTensor& tensor : tensors()) {
-    result.push_back(tensor.name);
-  }
-  return result;
+  return mapped(tensors(), &StoredTensor::name);
 }
 
 at::Tensor SafetensorsFile::read(

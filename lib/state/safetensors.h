@@ -23,10 +23,11 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// Writes the tensors in this order: int32, int64, Half and BFloat16 as they
-// are, all others as F32. The file is written next to its place and then renamed.
-// `watch` is shown every piece of the file in turn. Returns the bytes of the
-// file. Throws Error(Io).
+// Writes the tensors in the order in which they are given. Those of int32, int64,
+// Half and BFloat16 keep their dtype; all others are converted to F32. The file is
+// written under a temporary name and then renamed. `watch` is called with each
+// piece of the file, in order. Returns the size of the file in bytes. Throws
+// Error(Io).
 std::uint64_t write_safetensors(
     const std::string& path, const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/mapped.h"
 
 namespace abtrain::state {
 
@@ -72,11 +73,7 @@ std::optional<StoredTensor> parse_entry(const std::string& name, const ordered_j
 }  // namespace
 
 std::string shape_text(const std::vector<std::int64_t>& sizes) {
-  std::vector<std::string> parts;
-  for (const std::int64_t size : sizes) {
-    parts.push_back(std::to_string(size));
-  }
-  return join(parts, ",");
+  return join(mapped(sizes, [](std::int64_t size) { return std::to_string(size); }), ",");
 }
 
 std::int64_t StoredTensor::numel() const {

@@ -120,7 +120,7 @@ class Jobs {
           {program_, "train", "--config", config, "--resume", "auto"}, log_of(run),
           cores_of_slot(slot, slots_.size()));
       if (child == nullptr) {
-        fail(run, kStopped, ": another process trains it, so it is skipped here");
+        fail(run, kStopped, ": another process is training it, so it is skipped here");
         return;
       }
       slots_[slot] = {&run, std::move(child), Stopwatch()};

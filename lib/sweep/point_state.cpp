@@ -51,8 +51,8 @@ PointState own_state_of(const PointRun& run) {
   const PointState state = state_of(run);
   ABT_CHECK(
       state != PointState::Foreign, Config,
-      "{}/config.yaml is not the configuration of this point: it was changed "
-      "after the run began. Move the folder away, or give the sweep another "
+      "{}/config.yaml is not the configuration of this point: the sweep or this file has changed "
+      "since the run began. Move the folder away, or give the sweep another "
       "name",
       run.folder);
   return state;

@@ -121,7 +121,8 @@ const std::vector<RivalSketch>& rival_sketches() {
        RivalSketch::Kind::Rare},
       {"ab", "AB-training as configured", [](const RunOptions&) { return Sets{"method.name=ab"}; }},
       {"ab_recipe",
-       "AB-training by its best recipe: each worker trains both factors, Muon, moments carried, "
+       "AB-training by the standard recipe: each worker trains both factors, Muon, moments "
+       "carried, "
        "ranks annealed, 2 bits",
        ab_recipe},
       {"small_ddp",

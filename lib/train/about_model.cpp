@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/machine_text.h"
+#include "base/mapped.h"
 #include "base/text.h"
 #include "train/build_info.h"
 
@@ -11,11 +12,7 @@ namespace abtrain::train {
 namespace {
 
 std::string list_of(const auto& values) {
-  std::vector<std::string> parts;
-  for (const auto& value : values) {
-    parts.push_back(formatted("{}", value));
-  }
-  return join(parts, ",");
+  return join(mapped(values, [](auto value) { return formatted("{}", value); }), ",");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "train/doctor.h"
 
 #include <ATen/Version.h>
+#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "base/files.h"
 #include "base/rows.h"
 #include "base/text.h"
+#include "build_config.h"
 #include "comm/control/secret.h"
 #include "comm/launch.h"
 #include "comm/mpi/library.h"
@@ -28,6 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr bool kHasCuda = *build_config::kCuda != '\0';
+
 // "2.28.9" -> "2.28": the interface of NCCL is stable within a minor version.
 std::string minor_version(const std::string& version) {
   return version.substr(0, version.rfind('.'));
@@ -42,16 +46,16 @@ Finding looked_for(const char* topic, const std::string& otherwise, const auto& 
   }
 }
 
-Finding check_cuda(const BuildInfo& info) {
-  if (!info.cuda.empty()) {
-    return {"CUDA", formatted("compiled in, toolkit {}", info.cuda), ""};
+Finding check_cuda() {
+  if (kHasCuda) {
+    return {"CUDA", formatted("compiled in, toolkit {}", build_config::kCuda), ""};
   }
   return {
       "CUDA", "not compiled in",
       "to use GPUs, install a CUDA toolkit, put nvcc on PATH and build again"};
 }
 
-Finding check_gpus(const BuildInfo& info) {
+Finding check_gpus() {
   std::vector<std::string> names;
   for (const device::DeviceInfo& gpu : device::cuda_devices()) {
     names.push_back(formatted(
@@ -62,9 +66,7 @@ Finding check_gpus(const BuildInfo& info) {
   }
   return {
       "GPUs", "none found: runs use the CPU",
-      info.cuda.empty() ? ""
-                        : "if there is one, `nvidia-smi` shows whether its "
-                          "driver works"};
+      kHasCuda ? "if there is one, `nvidia-smi` shows whether its driver works" : ""};
 }
 
 Finding check_nccl() {
@@ -81,14 +83,14 @@ Finding check_nccl() {
 }
 
 // MPI is loaded at run time; under a launcher, the one that fits it.
-Finding check_mpi(const BuildInfo& info) {
-  if (info.mpi.empty()) {
+Finding check_mpi() {
+  if (*build_config::kMpi == '\0') {
     return {
         "MPI", "not in this build",
         "to train on several hosts' CPUs, install it (Debian: libopenmpi-dev) "
         "and build again with -DABTRAIN_MPI=ON"};
   }
-  return looked_for("MPI", formatted("none found; {} would fit", info.mpi), [] {
+  return looked_for("MPI", formatted("none found; {} would fit", build_config::kMpi), [] {
     return comm::load_mpi(comm::mpi_candidates()).text();
   });
 }
@@ -152,14 +154,15 @@ Finding check_cpu() {
 }  // namespace
 
 std::vector<Finding> diagnose() {
-  const BuildInfo info = build_info();
   std::vector<Finding> findings{
-      {"abtrain", formatted("{}, {}, {}", version_line(), info.build_type, info.compiler), ""},
-      {"LibTorch", info.torch, ""},
-      check_cuda(info),
-      check_gpus(info),
+      {"abtrain",
+       formatted("{}, {}, {}", version_line(), build_config::kBuildType, build_config::kCompiler),
+       ""},
+      {"LibTorch", TORCH_VERSION, ""},
+      check_cuda(),
+      check_gpus(),
       check_nccl(),
-      check_mpi(info),
+      check_mpi(),
       check_launcher(),
       check_secret(),
       check_cpu(),

@@ -22,10 +22,12 @@ struct Scores {
 // Each group of `group_size` consecutive workers holds one model and divides
 // all of `images` among its members; with group_size == world.size(), one model
 // is scored. Returns the same result on all workers; the host reads the device
-// once. `label_smoothing` applies to the loss. Its traffic counts as metrics.
-// `answers` gets a tensor for each of this worker's batches, on the device:
-// B x 3, int64: the label, the likeliest class, and 1 if the label is among the
-// five likeliest (of equal ones, the first counts as likelier).
+// once. `label_smoothing` applies to the loss. The traffic counts as metrics.
+// `answers`, if not null, gets one tensor on the device for each of this
+// worker's batches, except in a regression. It is int64 with three columns and
+// one row per label (B, or B * tokens): the label, the likeliest class, and 1 if
+// the label is among the five likeliest. Among equal logits, the class with the
+// lower index counts as likelier.
 Scores evaluate(
     nn::Model& model, const ExampleSource& examples, const data::Augment& augment,
     std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,

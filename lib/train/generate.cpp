@@ -41,8 +41,8 @@ Tokens tokens_of(const std::optional<std::string>& prompt, const data::DataOptio
           word.empty() ||
               (parse_integer(word, token, why) && token >= 0 && token < data::vocabulary_of(data)),
           Usage,
-          "--prompt: expected numbers of tokens from 0 to {}, with spaces "
-          "between them, because this run's tokens are not bytes; got '{}'",
+          "--prompt: expected token IDs from 0 to {}, separated by spaces, because this run's "
+          "tokens are not bytes; got '{}'",
           data::vocabulary_of(data) - 1, word);
       if (!word.empty()) {
         tokens.push_back(token);

@@ -12,8 +12,9 @@ namespace abtrain::train {
 
 struct GenerateOptions {
   weights::RunModel model;
-  // The text to continue; of a run whose tokens are not bytes, their numbers
-  // with spaces between them. None: a new line.
+  // The text to continue or, if the run's tokens are not bytes, token IDs separated
+  // by spaces. nullopt stands for a newline, and is an Error(Usage) if the tokens
+  // are not bytes.
   std::optional<std::string> prompt;
   std::int64_t tokens = 500;  // how many follow
   double temperature = 0.8;   // divides the logits; 0: the likeliest token

@@ -86,11 +86,10 @@ class Ledger {
   Pause begin_pause();
   void end_pause(const Pause& pause, double TimeSplit::*account);
 
-  // `counts`: what the parts of the loop have counted themselves since this
-  // process began; added to what the ledger knows.
-
   // Where the time has gone until now, while training goes on. On a GPU the last
-  // collectives may be missing.
+  // collectives may be missing. Here and below, `counts` is what the parts of the
+  // loop have counted themselves since this process began; it is added to the
+  // ledger's own figures.
   TimeSplit spent(const WorkerFigures& counts) const;
 
   // All up to now. Waits for the GPU.

@@ -1,4 +1,4 @@
-// The running statistics of a merged model's batch norms, taken anew: the
+// The running statistics of a merged model's batch norms, recomputed: the
 // averaged statistics of the models that were merged are not those of the
 // merged model.
 //

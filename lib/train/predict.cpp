@@ -156,8 +156,8 @@ class FileInputs {
     }
     ABT_CHECK(
         std::ssize(own_.mean) == shape.channels && own_.std.size() == own_.mean.size(), DamagedData,
-        "{}: expected a mean and a deviation for each of {} channels in its metadata", model,
-        shape.channels);
+        "{}: expected a mean and a standard deviation for each of {} channels in its metadata",
+        model, shape.channels);
     own_.height = shape.height;
     own_.width = shape.width;
     if (options_.pool > 0 && !options_.standardize) {
@@ -264,7 +264,7 @@ class Predictor {
     numbers = numbers.cpu().contiguous();
     ABT_CHECK(
         at::isfinite(numbers).all().item<bool>(), Diverged,
-        "{}: its outputs are not finite, as of a run that diverged", path);
+        "{}: its outputs are not finite; its training may have diverged", path);
     const std::int64_t width = numbers.size(1);
     const auto* place = batch.labels.const_data_ptr<std::int64_t>();
     const auto* which = classes.const_data_ptr<std::int64_t>();

@@ -139,19 +139,19 @@ ResumeChoice choose_resume(
         !is_in(previous_of(run_folder), from) ||
             run_folder::entries_of(run_folder, run_folder::kStepPrefix).empty(),
         Config,
-        "--resume: {} would make way for the newer checkpoints of {} before it is read; take "
-        "another --name, or move it out of there",
+        "--resume: {} would be deleted to set aside the newer checkpoints of {}; choose another "
+        "--name, or move it elsewhere first",
         from.folder, run_folder);
     choice.changes_length = how != "auto" && choice.is_own && !differences(before, options).empty();
     check_same(
         differences_at(from, before, options, choice.changes_length ? from.run_steps : 0),
         from.folder,
-        how == "auto" ? kStartOver
-                      : formatted(
-                            "To continue it, leave these keys as they are there; to "
-                            "train with them from the beginning, take {}/{} as the "
-                            "configuration, without --resume and with another --name",
-                            from.folder, config::kConfig));
+        how == "auto"
+            ? kStartOver
+            : formatted(
+                  "To continue it, leave these keys as they are there; to start over with the new "
+                  "values, override them in {}/{}, without --resume and with another --name",
+                  from.folder, config::kConfig));
   }
   const bool finished = is_there(run_folder + "/summary.json") &&
                         !(choice.changes_length && !differences_from(run_folder, options).empty());
@@ -215,9 +215,8 @@ void check_longer(
   const auto parts = later.parts_from(earlier, from.step);
   ABT_CHECK(
       !parts, Config,
-      "{}: in a run of {} steps, {} would have done something else after "
-      "step {} than in the run of {} steps that is continued; give its "
-      "shares of that run in steps: {}",
+      "{}: in a run of {} steps, {} would have acted differently after step {} than in the run of "
+      "{} steps that is continued; give its percentages of that run in steps instead: {}",
       key, length.steps, options.method.name, parts.value_or(0), before.steps,
       shares_in_steps(options, before.steps));
   const std::string way =
@@ -245,9 +244,9 @@ void check_longer(
   } else {
     log.warning(
         "the run is extended from {} to {} steps, and from step {} on the "
-        "learning rate is that of the longer run: {} instead of {}. What is "
-        "done was trained with the shorter schedule, so the result is not that "
-        "of a run of {} steps from the start",
+        "learning rate is that of the longer run: {} instead of {}. The steps so far followed the "
+        "shorter schedule, so the result differs from that of a run that has {} steps from the "
+        "start",
         before.steps, length.steps, from.step, new_rate.at(from.step),
         old_rate.at(std::min(from.step, before.steps - 1)), length.steps);
   }

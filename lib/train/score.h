@@ -20,7 +20,8 @@ struct Score {
   }
   double bits_per_byte() const;
   double perplexity() const;
-  // 0..1, higher is better: the accuracy; of a text, 1 / perplexity.
+  // Higher is better, 1 is best: the accuracy; for a regression R^2, which may be
+  // negative; for a text 1 / perplexity.
   double quality() const;
 };
 

@@ -21,17 +21,21 @@ struct StepCost {
 // example gets one.
 std::vector<double> equally_long_batches(const std::vector<StepCost>& costs, double examples);
 
-// Sets options.balance.speeds, the same in all processes, and logs what becomes of
-// the batches. A process that is a worker has the speed of its variable
-// ABTRAIN_SPEED. Without any, all take steps of the run's model on its first images
-// at the same time, each for itself, with batches of data.batch_size and of a
-// quarter of that, each for about a second, or five steps, after a warm-up; nothing
-// of this stays, and the speeds are the batches with which a step takes all workers
-// equally long. They remain empty, so that batches are equal, where the workers
-// are threads, or where no worker takes more than 5 % longer than another one. Without
-// `auto`, changes nothing. To be called once the data and the threads of operators are
-// set. Collective. Throws Error(Config) if ABTRAIN_SPEED is not a positive number or is
-// set for some processes only.
+// For `balance: auto` with workers in several processes, sets options.balance.speeds
+// to the same values in all of them; otherwise changes nothing. Logs the resulting
+// batches unless balancing is off.
+//
+// If ABTRAIN_SPEED is set, each process takes its worker's speed from it. If not, all
+// workers are measured at the same time, each on its own: after a warm-up they train
+// the run's model on its first images, with batches of data.batch_size and of a
+// quarter of that, for about a second (at least five steps) each. Nothing of this
+// training is kept. The speeds are then the batches with which a step takes all
+// workers equally long; they stay empty, so that batches are equal, if no worker
+// takes more than 5 % longer than another one.
+//
+// Collective; call it once the data and LibTorch's number of threads are set. Throws
+// Error(Config) if ABTRAIN_SPEED is not a positive number, or is set in only some
+// processes.
 void choose_speeds(
     config::RunOptions& options, const Setup& setup, WorkerHost& host, bool resumes, Log& log);
 

@@ -188,14 +188,13 @@ std::string table_of(
                        percent_of_data_parallel(traffic.at("vs_fp32").get<double>()),
                        percent_of_data_parallel(traffic.at("vs_bf16").get<double>())));
     const ordered_json& purpose = traffic.at("by_purpose");
-    const ordered_json orders = purpose.value("orders", ordered_json(0));  // once there were none
     row("  by purpose", formatted(
                             "{}; metrics, not included: {}",
                             sums(
                                 {{"gradients", &purpose.at("gradient")},
                                  {"sync", &purpose.at("sync")},
                                  {"factors", &purpose.at("factors")},
-                                 {"orders", &orders}},
+                                 {"orders", &purpose.at("orders")}},
                                 bytes),
                             bytes(purpose.at("metrics"))));
     const ordered_json& phase = traffic.at("by_phase");

@@ -38,11 +38,12 @@ struct Inheritance {
   std::int64_t losses = 0;
 };
 
-// Collective. Takes the states of the workers that took part in the last
-// synchronization which any of them completed, going on after a loss being one,
-// of each group that of the worker that got furthest: a worker that lacks that
-// synchronization adds nothing that the others do not have. Its bytes are not
-// counted as traffic. `own` stays as it is.
+// Collective. Sets all members of `inheritance` but `own` and `loss`, to the same
+// values on every worker. Only workers that completed the latest synchronization
+// that any of them completed contribute; having continued after a loss counts as
+// one. A worker that lacks it has nothing that the others do not have. From each
+// group, the state of the worker with the most steps is taken. The bytes are not
+// counted as traffic.
 void share_states(comm::Communicator& world, Inheritance& inheritance);
 
 }  // namespace abtrain::train

@@ -8,18 +8,19 @@ namespace abtrain::weights {
 
 namespace {
 
-// The last section also takes dtypes that we do not know: they need no alignment
-// known to us.
-std::ptrdiff_t section_index(const std::string& dtype) {
-  constexpr std::array<std::uint64_t, 3> kWidths = {8, 4, 2};
-  return std::ranges::find(kWidths, state::element_bytes(dtype)) - kWidths.begin();
+// Elements of 8, 4 and 2 bytes; then those of 1, and dtypes that we do not know,
+// which need no alignment known to us.
+void sort_by_width(std::vector<state::StoredTensor>& tensors) {
+  std::ranges::stable_sort(tensors, {}, [](const state::StoredTensor& t) {
+    constexpr std::uint64_t kWidths[] = {8, 4, 2};
+    return std::ranges::find(kWidths, state::element_bytes(t.dtype)) - kWidths;
+  });
 }
 
 }  // namespace
 
 void lay_out(state::SafetensorsHeader& header) {
-  std::ranges::stable_sort(
-      header.tensors, {}, [](const state::StoredTensor& t) { return section_index(t.dtype); });
+  sort_by_width(header.tensors);
   std::uint64_t begin = 0;
   for (state::StoredTensor& tensor : header.tensors) {
     tensor.end = begin + tensor.bytes();
@@ -28,12 +29,8 @@ void lay_out(state::SafetensorsHeader& header) {
   }
 }
 
-SafetensorsStream::SafetensorsStream(std::string path) : path_(std::move(path)) {
-  // Anything that keeps the folder from taking files shows before the work.
-  for (Section& section : sections_) {
-    section.bytes = std::make_unique<SpoolFile>(path_);
-  }
-}
+// Anything that keeps the folder from taking files shows before the work.
+SafetensorsStream::SafetensorsStream(std::string path) : path_(std::move(path)), bytes_(path_) {}
 
 void SafetensorsStream::add(const std::string& name, const at::Tensor& tensor) {
   const at::Tensor whole = tensor.detach().contiguous();
@@ -45,31 +42,27 @@ void SafetensorsStream::add(const std::string& name, const at::Tensor& tensor) {
 
 void SafetensorsStream::add(
     const state::StoredTensor& tensor, const std::function<void(const WritePiece&)>& body) {
-  Section& section = sections_[static_cast<std::size_t>(section_index(tensor.dtype))];
-  const std::uint64_t before = section.bytes->size();
-  body([&](std::string_view piece) { section.bytes->write(piece); });
+  state::StoredTensor& added = tensors_.emplace_back(tensor);
+  added.begin = bytes_.size();
+  body([&](std::string_view piece) { bytes_.write(piece); });
+  added.end = bytes_.size();
   ABT_ASSERT(
-      section.bytes->size() - before == tensor.bytes(),
+      added.end - added.begin == tensor.bytes(),
       "tensor '{}' does not have the announced number of bytes", tensor.name);
-  section.tensors.push_back(tensor);
 }
 
 std::uint64_t SafetensorsStream::finish(const std::map<std::string, std::string>& metadata) {
-  state::SafetensorsHeader header{{}, metadata};
-  for (const Section& section : sections_) {
-    header.tensors.insert(header.tensors.end(), section.tensors.begin(), section.tensors.end());
-  }
+  sort_by_width(tensors_);
+  state::SafetensorsHeader header{tensors_, metadata};
   lay_out(header);
   const std::string begin = state::header_bytes(header);
-  std::uint64_t bytes = begin.size();
   atomic_write(path_, [&](const WritePiece& write) {
     write(begin);
-    for (const Section& section : sections_) {
-      section.bytes->copy_to(write);
-      bytes += section.bytes->size();
+    for (const state::StoredTensor& tensor : tensors_) {
+      bytes_.copy(tensor.begin, tensor.end, write);
     }
   });
-  return bytes;
+  return begin.size() + bytes_.size();
 }
 
 }  // namespace abtrain::weights

@@ -4,11 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "state/safetensors_header.h"
@@ -32,13 +31,9 @@ class SafetensorsStream {
   std::uint64_t finish(const std::map<std::string, std::string>& metadata);
 
  private:
-  struct Section {
-    std::vector<state::StoredTensor> tensors;
-    std::unique_ptr<SpoolFile> bytes;
-  };
-
   std::string path_;
-  std::array<Section, 4> sections_;  // elements of 8, 4, 2 and 1 bytes
+  SpoolFile bytes_;
+  std::vector<state::StoredTensor> tensors_;  // at their places in bytes_
 };
 
 // Orders the tensors as a stream does, and sets their offsets.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/mapped.h"
 #include "base/output.h"
 #include "base/terminal.h"
 #include "config/run_files.h"
@@ -100,11 +101,7 @@ void WeightFiles::open_index(const std::string& path) {
 }
 
 std::vector<std::string> WeightFiles::paths() const {
-  std::vector<std::string> all;
-  for (const state::SafetensorsFile& file : files_) {
-    all.push_back(file.path());
-  }
-  return all;
+  return mapped(files_, &state::SafetensorsFile::path);
 }
 
 void check_output(const std::string& path, const std::vector<std::string>& inputs, bool force) {

@@ -111,13 +111,13 @@ TEST(Files, SpoolsHaveNoNameAndGiveBackWhatTheyTook) {
   SpoolFile spool(folder.file("out"));
   EXPECT_EQ(files_in(folder.path()), 0u);
   std::string all;
-  spool.copy_to([&](std::string_view piece) { all += piece; });
+  spool.copy(0, spool.size(), [&](std::string_view piece) { all += piece; });
   EXPECT_EQ(all, "");
   const std::string large((1 << 20) + 7, 'x');
   spool.write("a");
   spool.write(large);
   EXPECT_EQ(spool.size(), large.size() + 1);
-  spool.copy_to([&](std::string_view piece) { all += piece; });
+  spool.copy(0, spool.size(), [&](std::string_view piece) { all += piece; });
   EXPECT_EQ(all, "a" + large);
   const auto error = error_of([&] { SpoolFile(folder.file("x/y")); });
   EXPECT_EQ(error.first, 74);

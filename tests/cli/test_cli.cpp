@@ -213,16 +213,6 @@ TEST(Cli, HelpWritesValuesInOneNotation) {
   EXPECT_TRUE(contains(run("help export", Stream::Out).text, "--form factored|merged"));
 }
 
-TEST(Cli, PlanAndDryRunPrintTheSame) {
-  const std::string arguments = "--config fashion_mnist_mlp.yaml --set workers=8 --name planned";
-  const Outcome plan = run("plan " + arguments, Stream::Out);
-  const Outcome dry_run = run(arguments + " --dry-run", Stream::Out);
-  EXPECT_EQ(plan.exit_code, 0);
-  EXPECT_EQ(dry_run.exit_code, 0);
-  EXPECT_TRUE(contains(plan.text, "planned")) << plan.text;
-  EXPECT_EQ(plan.text, dry_run.text);
-}
-
 TEST(Cli, DoctorTellsOfEachPart) {
   const Outcome outcome = run("doctor", Stream::Out);
   EXPECT_EQ(outcome.exit_code, 0);

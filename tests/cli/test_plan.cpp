@@ -133,7 +133,7 @@ TEST(PlanTime, SaysWhatIsWrong) {
   expect(kSmall + "--bandwidth 1Gbit --latency 5", 2, "got '5'");
   expect(kSmall + "--bandwidth 1Gbit --nodes 3", 2, "a divisor of the 4");
   expect(kSmall + "--bandwidth 1Gbit --nodes 0", 2, "at least 1; got 0");
-  expect(kSmall + "--nodes 1 --compute 1s,2s,3s,4s", 2, "three times");
+  expect(kSmall + "--nodes 1 --compute 1s,2s,3s,4s", 2, "one to three durations");
   expect(kSmall + "--nodes 1 --set method.rank.rule=sigma", 78, "--against");
   expect("--against /nowhere --bandwidth 1Gbit", 66, "/nowhere");
 }

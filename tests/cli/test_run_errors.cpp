@@ -62,19 +62,6 @@ TEST(CliRun, WhatIsFoundWhileTrainingIsRecorded) {
   EXPECT_TRUE(contains(report.text, "/r: failed at step 0")) << report.text;
 }
 
-// A clear word and the code of a wrong configuration, whatever has no room.
-TEST(CliRun, WhatNoMemoryHoldsIsRefused) {
-  const TempFolder folder;
-  for (const char* large :
-       {"--set 'model.hidden=[1000000, 1000000]'",
-        "--set model.name=resnet18 --set model.width=1000"}) {
-    const Outcome outcome = run(small_run(folder, large), Stream::Error);
-    EXPECT_EQ(outcome.exit_code, 78) << large << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, "memory")) << outcome.text;
-    EXPECT_FALSE(contains(outcome.text, "internal")) << outcome.text;
-  }
-}
-
 // What was silently never done is said, before and at the start of the run.
 TEST(CliRun, WarnsOfWhatNeverHappens) {
   const TempFolder folder;
@@ -152,18 +139,6 @@ TEST(CliRun, ATerminalThatGoesEndsNothing) {
   const TempFolder folder;
   run("train " + small_run(folder) + " 2>&1 | true; :", Stream::Out);
   EXPECT_TRUE(std::filesystem::exists(folder.file("small/summary.json")));
-}
-
-TEST(CliRun, CutDataIsNamed) {
-  const TempFolder folder;
-  for (const char* part : {"train", "t10k"}) {
-    folder.add(std::string(part) + "-images-idx3-ubyte", std::string("\0\0\10\3\0\0\0\1", 8));
-    folder.add(std::string(part) + "-labels-idx1-ubyte", std::string("\0\0\10\1\0\0\0\1", 8));
-  }
-  const Outcome outcome =
-      run(small_run(folder, "--set 'data.root=" + folder.path() + "'"), Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "-ubyte")) << outcome.text;
 }
 
 // A finished run, changed by each case.

@@ -304,11 +304,12 @@ TEST_F(CliRunFolder, PhasesThatAreSharesOfARunKeepItsLength) {
   const auto before = files();
   const Outcome outcome = run("--resume '" + path() + "' train.steps=16", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "ab would have done something else after step 2"))
+  EXPECT_TRUE(contains(outcome.text, "ab would have acted differently after step 2"))
       << outcome.text;
   EXPECT_TRUE(files() == before);
   // With what it advises, the run goes on.
-  constexpr const char* kAdvice = "give its shares of that run in steps: method.warmup_steps=2\n";
+  constexpr const char* kAdvice =
+      "give its percentages of that run in steps instead: method.warmup_steps=2\n";
   ASSERT_TRUE(contains(outcome.text, kAdvice)) << outcome.text;
   const std::string longer = "--resume '" + path() + "' train.steps=16 method.warmup_steps=";
   const Outcome other = run(longer + "3", Stream::Error);

@@ -198,6 +198,11 @@ INSTANTIATE_TEST_SUITE_P(
             78,
             {"workers: 4 workers need", "memory"}},
         BadRun{
+            "AModelBeyondTheMemory",
+            "--set model.name=resnet18 --set model.width=1000",
+            78,
+            {"memory"}},
+        BadRun{
             "NoWeightsFile",
             "--set 'model.weights=@/nothing.safetensors'",
             66,

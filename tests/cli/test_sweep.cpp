@@ -260,7 +260,7 @@ TEST_F(CliSweep, NoRunIsLeftBehind) {
       "done\n");
   std::system((killed + " >/dev/null 2>&1").c_str());
   const std::string second = content(folder_.file("second"));
-  EXPECT_TRUE(contains(second, "seed=1: another process trains it")) << second;
+  EXPECT_TRUE(contains(second, "seed=1: another process is training it")) << second;
   EXPECT_TRUE(contains(second, "\n75\n")) << second;
   EXPECT_FALSE(fs::exists(folder_.file("left")));
   EXPECT_EQ(states(), States(2, "started"));

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadDecompose{
             "OtherKey", "@ --dry-run --rule fixed --keep 0.9", 2,
             "--keep does not belong to --rule fixed"},
-        BadDecompose{"WhichRatio", "@ --dry-run --ratio 4", 2, "--rule budget)?"},
+        BadDecompose{"WhichRatio", "@ --dry-run --ratio 4", 2, "--rule budget (for the"},
         BadDecompose{"Size", "@ --dry-run --budget 20Mb/s", 2, "--budget: expected a size"},
         BadDecompose{"TwoBudgets", "@ --dry-run --budget 1MB --ratio 3", 2, "give only one"},
         BadDecompose{

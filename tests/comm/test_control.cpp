@@ -92,35 +92,27 @@ TEST(LocalControl, ThreadsStopAtOneStep) {
   }
 }
 
-TEST(SpentBoard, KnowsTheLatestThatAllHavePosted) {
-  SpentBoard board(2);
+TEST(LocalControl, KnowsTheLatestThatAllHavePosted) {
+  LocalControl control(2, [] { return false; });
   const auto of = [](double seconds) { return Spent{seconds}; };
-  EXPECT_TRUE(board.latest().workers.empty());
-  board.post(1, 20, of(1));
-  board.post(1, 40, of(2));
-  board.post(1, 60, of(3));
-  EXPECT_TRUE(board.latest().workers.empty());
-  board.post(0, 40, of(4));
-  EXPECT_EQ(board.latest().steps, 40);
-  EXPECT_EQ(board.latest().workers, (std::vector<Spent>{of(4), of(2)}));
-  board.post(0, 20, of(9));  // late
-  EXPECT_EQ(board.latest().steps, 40);
-  board.post(0, 60, of(5));
-  EXPECT_EQ(board.latest().steps, 60);
+  EXPECT_TRUE(control.spent().workers.empty());
+  control.post(1, 20, of(1));
+  control.post(1, 40, of(2));
+  control.post(1, 60, of(3));
+  EXPECT_TRUE(control.spent().workers.empty());
+  control.post(0, 40, of(4));
+  EXPECT_EQ(control.spent().steps, 40);
+  EXPECT_EQ(control.spent().workers, (std::vector<Spent>{of(4), of(2)}));
+  control.post(0, 20, of(9));  // late
+  EXPECT_EQ(control.spent().steps, 40);
+  control.post(0, 60, of(5));
+  EXPECT_EQ(control.spent().steps, 60);
   // What the other never posts does not pile up, and does no harm.
   for (std::int64_t t = 61; t < 100'000; ++t) {
-    board.post(1, t, of(7));
+    control.post(1, t, of(7));
   }
-  board.post(0, 99'999, of(8));
-  EXPECT_EQ(board.latest().workers, (std::vector<Spent>{of(8), of(7)}));
-}
-
-TEST(LocalControl, KnowsWhatWorkersPost) {
-  LocalControl control(2, [] { return false; });
-  control.post(0, 20, {1, 2});
-  EXPECT_TRUE(control.spent().workers.empty());
-  control.post(1, 20, {3, 4});
-  EXPECT_EQ(control.spent().workers, (std::vector<Spent>{{1, 2}, {3, 4}}));
+  control.post(0, 99'999, of(8));
+  EXPECT_EQ(control.spent().workers, (std::vector<Spent>{of(8), of(7)}));
 }
 
 TEST(ControlChannel, WorkerZeroLearnsWhatOthersPost) {

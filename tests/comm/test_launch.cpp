@@ -199,7 +199,7 @@ TEST(LaunchSlurm, NumbersOfJobsAndStepsMayBeLarge) {
 }
 
 TEST(LaunchErrors, HalfGivenFlags) {
-  const std::string pair = "--rank and --processes belong together";
+  const std::string pair = "--rank and --processes must be given together";
   expect_usage({}, {.rank = 0}, pair);
   expect_usage({}, {.processes = 2}, pair);
   expect_usage({}, {.rank = 0, .processes = 2}, "needs --meet-at HOST:PORT");

@@ -108,8 +108,8 @@ const std::vector<ConflictCase> kConflicts = {
     {"topk",
      {{"bits", "48.5"}},
      4,
-     "bits name: topk sends everything at 48 (a value of 16 and an index of 32 "
-     "bits), got 48.5"},
+     "bits name: expected at most 48, at which topk sends everything (a 16-bit value and a 32-bit "
+     "index per element); got 48.5"},
     {"topk-chunked", {{"bits", "0.26"}, {"chunk", "64"}}, 4, ""},
     {"topk-chunked",
      {{"bits", "0.25"}, {"chunk", "64"}},

@@ -243,8 +243,8 @@ const Case kConflicts[] = {
     {"bits_above_everything",
      "reducer: {name: topk, bits: 64}\n",
      {},
-     {"c.yaml:1:23: error: reducer.bits: topk sends everything at 48 (a value "
-      "of 16 and an index of 32 bits), got 64"}},
+     {"c.yaml:1:23: error: reducer.bits: expected at most 48, at which topk "
+      "sends everything (a 16-bit value and a 32-bit index per element); got 64"}},
     {"block_that_is_no_power",
      "reducer: {name: thc, block: 1000}\n",
      {},

@@ -343,14 +343,14 @@ TEST_F(Arrays, Refusals) {
   expect(x.narrow(0, 0, 1), y.narrow(0, 0, 1), "at least two");
   put("train", x, y);
   put("test", at::rand({6, 5}), y);
-  expect_refused(ErrorKind::DamagedData, {"set/test.safetensors: expected x like that"});
+  expect_refused(ErrorKind::DamagedData, {"set/test.safetensors: expected x with the dtype"});
   put("test", x, y.to(at::kFloat));
-  expect_refused(ErrorKind::DamagedData, {"set/test.safetensors: expected y like that"});
+  expect_refused(ErrorKind::DamagedData, {"set/test.safetensors: expected y with the dtype"});
   write("test.safetensors", "12345");
   expect_refused(ErrorKind::DamagedData, {"set/test.safetensors: damaged"});
   put("test", x, y);
   put("train", x, y, {{"classes", "[\"a\", \"b\"]"}});
-  expect_refused(ErrorKind::DamagedData, {"names of 2 classes, but there is a label 5"});
+  expect_refused(ErrorKind::DamagedData, {"names 2 classes, but the largest label is 5"});
   put("train", x, y, {{"classes", "[1]"}});
   expect_refused(ErrorKind::DamagedData, {"JSON list of names"});
   put("train", x, y, {{"classes", R"(["a", "b", "c", "d", "e", "f", "g"])"}});
@@ -363,7 +363,7 @@ TEST_F(Arrays, Refusals) {
 TEST_F(Arrays, ARootIsNeeded) {
   expect_refused(ErrorKind::MissingInput, {"holds no training arrays", "abtrain.save_arrays"});
   options_.root = folder_.file("nothing");
-  expect_refused(ErrorKind::MissingInput, {"is no folder", "abtrain.save_arrays"});
+  expect_refused(ErrorKind::MissingInput, {"is not a folder", "abtrain.save_arrays"});
   options_.root.reset();
   expect_refused(ErrorKind::Config, {"data.root", "abtrain.save_arrays"});
   const Conflicts conflicts = check(options_);

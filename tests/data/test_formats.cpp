@@ -7,6 +7,7 @@ namespace {
 
 struct Idx {
   Bytes images, labels;
+  Extent extent;  // of make_idx
 };
 
 Idx make_idx(std::uint32_t count, std::uint32_t height, std::uint32_t width) {
@@ -18,15 +19,16 @@ Idx make_idx(std::uint32_t count, std::uint32_t height, std::uint32_t width) {
       joined(
           idx_header(0x803, {count, height, width}),
           random_bytes(std::size_t{count} * height * width)),
-      joined(idx_header(0x801, {count}), labels)};
+      joined(idx_header(0x801, {count}), labels),
+      {count, height, width}};
 }
 
 class IdxFiles : public ::testing::Test {
  protected:
-  ByteImages read(const Idx& idx, const Extent& expected = {}) {
+  ByteImages read(const Idx& idx) {
     write_file(images_, idx.images);
     write_file(labels_, idx.labels);
-    return read_idx(images_, labels_, 10, expected);
+    return read_idx(images_, labels_, 10, idx.extent);
   }
   void expect_damage(const Idx& idx, const std::vector<std::string>& parts) {
     expect_error([&] { read(idx); }, ErrorKind::DamagedData, parts);
@@ -41,7 +43,7 @@ TEST_F(IdxFiles, PlainAndGzippedOfAnySize) {
   // The largest needs many refills of the input buffer.
   for (const std::uint32_t count : {0u, 1u, 3u, 301u}) {
     const Idx plain = make_idx(count, 29, 31);
-    const Idx packed = {gzipped(plain.images), gzipped(plain.labels)};
+    const Idx packed = {gzipped(plain.images), gzipped(plain.labels), plain.extent};
     for (const Idx& idx : {plain, packed}) {
       const ByteImages images = read(idx);
       ASSERT_EQ(images.pixels.sizes(), (std::vector<std::int64_t>{std::int64_t{count}, 1, 29, 31}));
@@ -65,24 +67,21 @@ TEST_F(IdxFiles, WrongMagic) {
 }
 
 TEST_F(IdxFiles, OtherDimensionsThanExpected) {
-  const Idx idx = make_idx(2, 3, 5);
-  EXPECT_EQ(read(idx, {2, 3, 5}).labels.size(0), 2);
+  Idx idx = make_idx(2, 3, 5);
   for (const Extent& expected : {Extent{4, 3, 5}, Extent{2, 4, 5}, Extent{2, 3, 4}}) {
-    expect_error(
-        [&] { read(idx, expected); }, ErrorKind::DamagedData, {images_, "found 2 images of 3 x 5"});
+    idx.extent = expected;
+    expect_damage(idx, {images_, "expected", "found 2 images of 3 x 5"});
   }
-  expect_damage(make_idx(2, 0, 5), {"found 2 images of 0 x 5"});
 }
 
 TEST_F(IdxFiles, HeaderThatClaimsTooMuch) {
   Idx idx = make_idx(2, 3, 3);
   const Bytes header = idx_header(0x803, {0xffffffff, 0xffffffff, 0xffffffff});
   std::copy(header.begin(), header.end(), idx.images.begin());
-  expect_damage(idx, {images_, "header asks for"});
-  idx.images = gzipped(idx.images);
-  expect_damage(idx, {images_, "header asks for"});
-  idx.images = idx_header(0x803, {0, 0x80000000, 0xffffffff});
-  expect_damage(idx, {images_, "at most 65,536 pixels per side"});
+  for (const Bytes& images : {idx.images, gzipped(idx.images)}) {
+    idx.images = images;
+    expect_damage(idx, {images_, "expected 2 images of 3 x 3, found 4,294,967,295 images of"});
+  }
 }
 
 TEST_F(IdxFiles, EndsEarly) {
@@ -108,7 +107,7 @@ TEST_F(IdxFiles, TrailingBytes) {
   expect_damage(idx, {images_, "after the last image or label"});
   idx.images = gzipped(whole.images);
   idx.images.push_back(0);
-  expect_damage(idx, {images_, "after its gzip stream"});
+  EXPECT_EQ(read(idx).labels.size(0), 3);  // as gzip ignores it
   idx = whole;
   idx.labels.push_back(0);
   expect_damage(idx, {labels_, "after the last image or label"});
@@ -150,7 +149,7 @@ TEST_F(IdxFiles, LabelOutOfRange) {
 }
 
 TEST_F(IdxFiles, MissingFolderOrUnreadable) {
-  const auto read_here = [&] { read_idx(images_, labels_, 10); };
+  const auto read_here = [&] { read_idx(images_, labels_, 10, {3, 4, 4}); };
   expect_error(read_here, ErrorKind::MissingInput, {images_, "there is no file"});
   std::filesystem::create_directory(images_);
   expect_error(read_here, ErrorKind::DamagedData, {images_, "expected a file, found a folder"});

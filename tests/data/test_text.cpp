@@ -199,10 +199,10 @@ TEST_F(Texts, LeaveNothingOfADamagedGzipFile) {
     if (cut) {
       damaged.resize(damaged.size() / 2);
     } else {
-      damaged.push_back(0);
+      damaged[damaged.size() - 6] ^= 1;  // the checksum
     }
     write_file(place("a.gz"), damaged);
-    expect_refusal(ErrorKind::DamagedData, {"text/a.gz: expected the", "gzip"});
+    expect_refusal(ErrorKind::DamagedData, {"text/a.gz: expected", "gzip stream"});
     EXPECT_EQ(unpacked(), 0U);
   }
 }

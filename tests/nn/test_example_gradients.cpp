@@ -99,8 +99,9 @@ std::unique_ptr<Model> token_model() {
   layers.emplace_back("relu1", relu());
   layers.emplace_back("fc2", linear(8, 5, false));
   layers.emplace_back("relu2", relu());
-  layers.emplace_back(
-      "mean", std::make_unique<Function>([](const at::Tensor& x) { return x.mean(1); }));
+  layers.emplace_back("mean", std::make_unique<Function>([](const at::Tensor& x, const Pass&) {
+                        return x.mean(1);
+                      }));
   layers.emplace_back("fc3", linear(5, 3));
   return of_layers(std::move(layers));
 }

@@ -131,7 +131,7 @@ TEST(WireTraffic, PlanEqualsMeter) {
   }
 }
 
-// Running statistics of the final model, taken anew; of the others, metrics.
+// Running statistics of the final model, recomputed; those of the others are metrics.
 TEST(NormTraffic, PlanEqualsMeter) {
   for (const char* method : {"ab", "ddp", "diloco", "local-sgd"}) {
     for (const char* model : {"vgg11-small", "mlp"}) {

@@ -99,7 +99,7 @@ TEST(RunRecord, WhyARunHasNotEndedIsSaid) {
   // The length of a run of epochs is known once it has a checkpoint.
   folder.add(
       "a/checkpoints/step-0000000020/manifest.json",
-      R"({"format": 1, "step": 20, "run_steps": 60, "metrics_bytes": 0,
+      R"({"format": 2, "step": 20, "run_steps": 60, "metrics_bytes": 0,
           "workers": 1, "leads": [0], "validation_accuracy": null})");
   EXPECT_EQ(why(), "stopped at step 30 of 60; --resume auto continues from step 20");
   folder.add("a/failure.json", R"({"exit_code": 70, "message": "step 3: the loss is inf\nmore"})");

@@ -331,7 +331,6 @@ TEST(CleanCheckpoints, RemovesWhatIsNeitherWholeNorNeeded) {
   const std::string all = folder / "checkpoints/";
   fs::copy(place_of(folder, 3), all + ".unfinished-step-0000000009");
   fs::copy(place_of(folder, 3), all + ".obsolete-step-0000000003");
-  folder.add("checkpoints.source/step-0000000007/config.yaml", "of an earlier version");
   clean_checkpoints(folder.path());
   EXPECT_EQ(names_in(all), (Names{step_folder(3), step_folder(4)}));
   EXPECT_EQ(names_in(folder.path()), Names{"checkpoints"});

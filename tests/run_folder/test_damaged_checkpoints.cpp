@@ -203,9 +203,6 @@ TEST(DamagedCheckpoint, AFileOfAnotherStepOrWorkerIsLeftAside) {
     EXPECT_EQ(what, file + ": " + says);
     Log log(LogLevel::Quiet);
     EXPECT_EQ(newest_checkpoint(folder.path(), log)->step, 4);
-    // Checkpoints of format 1 did not say it.
-    change_manifest(place(8), [](ordered_json& m) { m["format"] = 1; });
-    EXPECT_EQ(newest_checkpoint(folder.path(), log)->step, 8);
   }
 }
 

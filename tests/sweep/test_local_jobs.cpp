@@ -187,13 +187,13 @@ TEST_F(LocalJobs, SkipWhatAnotherProcessTrains) {
   // may end.
   const std::jthread teller([&](const std::stop_token& stop) {
     while (!stop.stop_requested() &&
-           said().find("another process trains it") == std::string::npos) {
+           said().find("another process is training it") == std::string::npos) {
       std::this_thread::yield();
     }
     folder_.add("told", "");
   });
   EXPECT_EQ(train(2), 75);
-  expect_said("seed=1: another process trains it, so it is skipped here");
+  expect_said("seed=1: another process is training it, so it is skipped here");
   EXPECT_TRUE(has(1, "summary.json"));
 }
 

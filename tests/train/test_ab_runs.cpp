@@ -154,19 +154,6 @@ TEST(Ab, WarmUpIsDataParallel) {
   expect_same_bits(*train_all(ab, dataset)[0].model, *train_all(ddp, dataset)[0].model);
 }
 
-TEST(Ab, LocalFullPhaseKeepsReplicasTogetherAfterIt) {
-  const data::Dataset dataset = testing::toy_dataset();
-  config::RunOptions o = toy_options(4, 1);
-  o.train.check_replicas = 0;  // replicas differ between averagings
-  o.method.warmup_steps = Duration::steps(9);
-  o.method.full_phase.sync_every = 4;
-  const auto results = train_all(o, dataset);
-  for (const TrainResult& r : results) {
-    expect_same_bits(*results[0].model, *r.model);
-  }
-  EXPECT_GT(results[0].test.accuracy, 0.9);
-}
-
 // With dense steps between two AB phases, and without.
 TEST(Ab, MomentsAreCarriedThroughDecompositions) {
   const data::Dataset dataset = testing::toy_dataset();
@@ -250,19 +237,6 @@ TEST(Ab, EveryRankRuleRuns) {
   }
 }
 
-TEST(Ab, ConvolutionsAndRunningStatistics) {
-  const data::Dataset dataset = testing::toy_dataset(128, 3, 32);
-  config::RunOptions o = toy_options(2, 1);
-  o.model.name = "vgg16-small";
-  o.model.width = 0.0625;
-  o.method.rank.rank = 3;
-  o.train.steps = 9;
-  o.evaluate.every = Duration::steps(0);
-  const auto results = train_all(o, dataset);
-  expect_same_bits(*results[0].model, *results[1].model);
-  EXPECT_GT(results[0].layers.size(), 10U);
-}
-
 struct Change {
   std::string name;
   SyncMode sync;
@@ -309,30 +283,6 @@ INSTANTIATE_TEST_SUITE_P(
         Change{"uncut_sigma", SyncMode::WithStale, linalg::RankRuleName::Sigma, false, 0, 60},
         Change{"dense_again", SyncMode::OnlyLearned, linalg::RankRuleName::Sigma, true, 0, 59}),
     [](const auto& test) { return test.param.name; });
-
-// A layer that the first cut leaves dense is asked again at each next one.
-TEST(Ab, ALayerLeftDenseIsReconsidered) {
-  config::RunOptions o = toy_options(2, 1);
-  o.method.rank.rule = linalg::RankRuleName::Sigma;
-  o.method.rank.cut = 0.2;
-  o.method.warmup_steps = Duration::steps(0);
-  o.method.full_rank_steps = Duration::steps(0);
-  o.optimizer.weight_decay = 5;  // decays what is not learned
-  o.train.steps = 200;
-  bool dense_at_first = false;
-  const auto results =
-      train_all(o, testing::toy_dataset(), [&](int rank, std::int64_t step, nn::Model& model) {
-        if (rank == 0 && step == 0) {
-          for (const auto& w : nn::factorable_weights(model, {"default"})) {
-            dense_at_first |= !w.weight->is_factored();
-          }
-        }
-      });
-  EXPECT_TRUE(dense_at_first);
-  for (const LayerRank& layer : results[0].layers) {
-    EXPECT_GT(layer.rank, 0) << layer.name;
-  }
-}
 
 // Local steps: the check looks only where replicas meet, and they meet as fp32.
 TEST(Ab, LocalStepsInTheDensePhases) {

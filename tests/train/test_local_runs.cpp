@@ -117,21 +117,5 @@ INSTANTIATE_TEST_SUITE_P(
         LocalRunCase{"streaming", "diloco", 4, 3, 2, 0.5, "bf16"}),
     [](const auto& test) { return test.param.name; });
 
-TEST(LocalRuns, ConvolutionsAndRunningStatistics) {
-  const data::Dataset dataset = testing::toy_dataset(128, 3, 32);
-  for (const std::string method : {"local-sgd", "diloco"}) {
-    config::RunOptions o = local(2, method);
-    o.model.name = "vgg16-small";
-    o.model.width = 0.0625;
-    o.method.sync_every = Duration::steps(3);
-    o.method.warmup_steps = Duration::steps(1);
-    o.method.fragments = 2;
-    o.train.steps = 8;
-    o.evaluate.every = Duration::steps(0);
-    const auto results = train_all(o, dataset);
-    expect_same_bits(*results[0].model, *results[1].model);
-  }
-}
-
 }  // namespace
 }  // namespace abtrain::train

@@ -155,7 +155,7 @@ TEST_F(PredictFixedSize, RefusesWhatDoesNotFit) {
   expect({folder_.add("x.npy", "")}, 2, "x.npy: expected JPEG, PNG or WebP files");
   expect({folder_.add("a\nb.jpg", "")}, 2, "name of one line");
   save({{"mean", "0,0"}, {"std", "1,1,1"}});
-  expect({file}, 65, "a mean and a deviation for each of 3 channels");
+  expect({file}, 65, "a mean and a standard deviation for each of 3 channels");
   save({{"mean", "0,0,x"}, {"std", "1,1,1"}});
   expect({file}, 65, "the mean of each channel in its metadata");
   save({});

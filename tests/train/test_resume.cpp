@@ -286,7 +286,7 @@ TEST_F(Resume, ACheckpointPutAsideIsNoneOfItsOwn) {
   open_folder(options_, own_, choice, log_);
   EXPECT_NO_THROW(run_folder::verify(*choice.from));
   save("own", 8);
-  expect_refused(aside, 78, "take another --name", true);
+  expect_refused(aside, 78, "choose another --name", true);
   EXPECT_TRUE(fs::exists(aside) && fs::exists(place("own", 8)));
 }
 

@@ -72,21 +72,6 @@ TEST_P(NonFinite, EndsAllWorkersWithinAStep) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, NonFinite, ::testing::Values("ab", "ddp", "local-sgd", "diloco"));
 
-TEST(Trainer, TooSmallATrainingSetIsNamed) {
-  config::RunOptions o = toy_options(4, 2);
-  o.data.batch_size = 200;
-  try {
-    config::run_length(o, 512);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::Config);
-    EXPECT_STREQ(
-        e.what(),
-        "data.batch_size: a step takes 4 workers x 200 images = 800, but the "
-        "training set has only 512");
-  }
-}
-
 TEST(Trainer, TimeAndTrafficAddUp) {
   const data::Dataset dataset = testing::toy_dataset();
   const auto results = train_all(toy_options(4, 2), dataset);

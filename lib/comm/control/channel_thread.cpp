@@ -215,7 +215,7 @@ void ControlChannel::handle_at_hub(const Message& message) {
               wire::read_as<std::array<double, sizeof(Spent) / sizeof(double)>>(message.text);
           message.text.size() == sizeof(Spent) &&
           std::ranges::all_of(*spent, [](double s) { return std::isfinite(s); })) {
-        board_.post(message.rank, message.value, std::bit_cast<Spent>(*spent));
+        Control::post(message.rank, message.value, std::bit_cast<Spent>(*spent));
       }
       return;
     case Type::Failed:

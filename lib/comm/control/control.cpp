@@ -12,8 +12,8 @@ constexpr std::size_t kMaxRows = 1024;
 
 }  // namespace
 
-void SpentBoard::post(int worker, std::int64_t steps, const Spent& spent) {
-  const std::lock_guard lock(mutex_);
+void Control::post(int worker, std::int64_t steps, const Spent& spent) {
+  const std::lock_guard lock(spent_mutex_);
   if (steps <= latest_.steps) {
     return;
   }

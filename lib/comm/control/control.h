@@ -34,44 +34,29 @@ struct AllSpent {
   std::vector<Spent> workers;  // empty: not known yet
 };
 
-// Collects what the workers post, each at its own time, but after the same
-// numbers of steps. What some of them never post is forgotten. Thread-safe.
-class SpentBoard {
- public:
-  explicit SpentBoard(int workers) : workers_(static_cast<std::size_t>(workers)) {}
-  void post(int worker, std::int64_t steps, const Spent& spent);
-  // The latest that all have posted.
-  AllSpent latest() {
-    const std::lock_guard lock(mutex_);
-    return latest_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::size_t workers_;
-  std::map<std::int64_t, std::vector<std::optional<Spent>>> rows_;  // by steps
-  AllSpent latest_;
-};
-
 class Control {
  public:
-  explicit Control(int workers = 1) : board_(workers) {}
+  explicit Control(int workers = 1) : workers_(static_cast<std::size_t>(workers)) {}
   virtual ~Control() = default;
   // Called when worker `worker` has done t steps and would begin the next one.
   // If it returns true, all workers stop here, at the same t. Throws
   // Error(PeerLost) when another worker has failed.
   virtual bool stop_before(int worker, std::int64_t t) = 0;
-  // Tells worker 0 what a worker has spent in its first `steps` steps.
-  virtual void post(int worker, std::int64_t steps, const Spent& spent) {
-    board_.post(worker, steps, spent);
-  }
+  // Tells worker 0 what a worker has spent in its first `steps` steps. Workers
+  // post at their own time, but after the same numbers of steps. What some of
+  // them never post is forgotten. Thread-safe.
+  virtual void post(int worker, std::int64_t steps, const Spent& spent);
   // The latest that all have posted; known to worker 0 only.
   AllSpent spent() {
-    return board_.latest();
+    const std::lock_guard lock(spent_mutex_);
+    return latest_;
   }
 
- protected:
-  SpentBoard board_;
+ private:
+  std::mutex spent_mutex_;
+  std::size_t workers_;
+  std::map<std::int64_t, std::vector<std::optional<Spent>>> rows_;  // by steps
+  AllSpent latest_;
 };
 
 // For workers that are threads of one process. `wanted` is called at every step

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "comm/call.h"
 #include "comm/traffic.h"
 
@@ -68,11 +69,7 @@ struct LocalOperation {
 
   // The buffers of all members, in rank order.
   std::vector<at::Tensor> buffers() const {
-    std::vector<at::Tensor> all;
-    for (const Call& call : calls) {
-      all.push_back(call.common_buffer());
-    }
-    return all;
+    return mapped(calls, &Call::common_buffer);
   }
 
   const std::uint64_t sequence;  // the same on every member

@@ -32,12 +32,8 @@ std::string find_plugin(const std::string& name) {
 
 // Folders that are looked into before those of the system.
 std::vector<std::string> library_folders() {
-  std::vector<std::string> folders;
-  for (const std::string& folder : split_text(env("LD_LIBRARY_PATH").value_or(""), ':')) {
-    if (!folder.empty()) {
-      folders.push_back(folder);
-    }
-  }
+  std::vector<std::string> folders = split_text(env("LD_LIBRARY_PATH").value_or(""), ':');
+  std::erase(folders, "");
   const auto add = [&](const fs::path& prefix) {
     for (const char* name : {"lib", "lib64"}) {
       const std::string folder = (prefix / name).lexically_normal().string();

@@ -1,11 +1,7 @@
 #include "data/arrays/array_file.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -42,20 +38,15 @@ at::ScalarType type_of(const std::string& path, std::string_view dtype, std::str
   return *type;
 }
 
-at::Tensor mapped_tensor(
-    std::shared_ptr<const MappedFile> file, std::uint64_t offset, at::IntArrayRef sizes,
-    at::ScalarType type) {
-  // from_blob() takes a non-const pointer, but nothing writes through it.
-  auto* data = const_cast<std::uint8_t*>(file->bytes().data() + offset);
+// The array in the bytes of a file from `offset` on.
+at::Tensor array_of(
+    const at::Tensor& file, std::uint64_t offset, at::IntArrayRef sizes, at::ScalarType type) {
+  const std::size_t width = c10::elementSize(type);
+  const at::Tensor bytes = file.narrow(
+      0, static_cast<std::int64_t>(offset),
+      c10::multiply_integers(sizes) * static_cast<std::int64_t>(width));
   // A writer need not align; arithmetic on other addresses is undefined.
-  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % c10::elementSize(type) == 0;
-  if (!aligned) {
-    at::Tensor copy = at::empty(sizes, type);
-    std::copy_n(data, copy.nbytes(), static_cast<std::uint8_t*>(copy.data_ptr()));
-    return copy;
-  }
-  return at::from_blob(
-      data, sizes, [file](void*) {}, at::TensorOptions(type));
+  return (offset % width == 0 ? bytes : bytes.clone()).view(type).view(sizes);
 }
 
 // A header, which is a Python dictionary; not an object if it is malformed.
@@ -72,8 +63,8 @@ nlohmann::ordered_json parse_dictionary(std::string text) {
 }
 
 at::Tensor map_npy(const std::string& path) {
-  const auto file = std::make_shared<const MappedFile>(path);
-  const std::span<const std::uint8_t> bytes = file->bytes();
+  const at::Tensor file = mapped_file(path);
+  const std::span bytes(file.const_data_ptr<std::uint8_t>(), file.nbytes());
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   constexpr std::string_view kMagic = "\x93NUMPY";
   constexpr std::size_t kShortHeader = 10;  // magic, version, length of 2 bytes
@@ -127,22 +118,22 @@ at::Tensor map_npy(const std::string& path) {
       wanted == static_cast<double>(bytes.size() - begin), DamagedData,
       "{}: an array of {} {} takes {:.0f} bytes, but {} follow the header", path,
       state::shape_text(sizes), c10::toString(type), wanted, with_commas(bytes.size() - begin));
-  return mapped_tensor(file, begin, sizes, type);
+  return array_of(file, begin, sizes, type);
 }
 
 // `expected`: in the message if it is not there.
 at::Tensor map_safetensors(const std::string& path, const std::string& name, const char* expected) {
   const state::SafetensorsFile header(path);
-  const auto file = std::make_shared<const MappedFile>(path);
+  const at::Tensor file = mapped_file(path);
   const auto stored = std::ranges::find(header.tensors(), name, &state::StoredTensor::name);
   ABT_CHECK(
       stored != header.tensors().end(), DamagedData, "{}: expected {}, found {}", path, expected,
       header.tensors().empty() ? "none" : printable(join(header.names(), ", ")));
   const at::ScalarType type = type_of(path, stored->dtype, stored->dtype);
   ABT_CHECK(
-      header.data_begin() + stored->end <= file->bytes().size(), DamagedData,
+      header.data_begin() + stored->end <= file.nbytes(), DamagedData,
       "{}: it has become shorter since its header was read", path);
-  return mapped_tensor(file, header.data_begin() + stored->begin, stored->sizes, type);
+  return array_of(file, header.data_begin() + stored->begin, stored->sizes, type);
 }
 
 }  // namespace

@@ -105,8 +105,10 @@ void check_same_kind(const ArrayPart& train, const ArrayPart& test) {
     ABT_CHECK(
         of_train.scalar_type() == of_test.scalar_type() &&
             of_train.sizes().slice(1) == of_test.sizes().slice(1),
-        DamagedData, "{}: expected {} like that for training, {}, found {}", path, name,
-        described(of_train), described(of_test));
+        DamagedData,
+        "{}: expected {} with the dtype and the shape per example of the training set, {}; found "
+        "{}",
+        path, name, described(of_train), described(of_test));
   };
   check(test.x_path, "x", train.x, test.x);
   check(test.y_path, "y", train.y, test.y);
@@ -223,10 +225,10 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
   const auto check_there = [&](bool there, const char* fault) {
     const DatasetPlace place = find_dataset(options.name);
     ABT_CHECK(
-        there, MissingInput, "data.root: {} {}.\nIt is for {}.\nExpected layout:\n  {}", folder,
-        fault, place.how_to_get, join(split_text(place.layout, '\n'), "\n  "));
+        there, MissingInput, "data.root: {} {}.\nIt should hold {}.\nExpected layout:\n  {}",
+        folder, fault, place.how_to_get, join(split_text(place.layout, '\n'), "\n  "));
   };
-  check_there(std::filesystem::is_directory(folder), "is no folder");
+  check_there(std::filesystem::is_directory(folder), "is not a folder");
   std::vector<ArrayPart> parts;
   for (const char* name : {"train", "test"}) {
     if (auto part = find_array_part(folder, name)) {
@@ -284,8 +286,8 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
           kIgnoredLabel);
       ABT_CHECK(
           names == 0 || largest < names, DamagedData,
-          "{}: {} has names of {} classes, but there is a label {}", part.y_path,
-          parts.front().y_path, names, largest);
+          "{}: {} names {} classes, but the largest label is {}", part.y_path, parts.front().y_path,
+          names, largest);
       out.classes = std::max({out.classes, largest + 1, names});
     }
   }

@@ -5,14 +5,12 @@
 #include <ATen/ops/amin.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -66,42 +64,32 @@ void each_piece(
   }
 }
 
+// Images N x C x H x W as N x C x side x H / side x side x W / side.
+at::Tensor blocks_of(const at::Tensor& images, std::int64_t side) {
+  return images.reshape(
+      {images.size(0), images.size(1), side, images.size(2) / side, side, images.size(3) / side});
+}
+
 }  // namespace
 
 at::Tensor pooled(const at::Tensor& pixels, std::int64_t side) {
-  const std::int64_t rows = side > 0 ? pixels.size(2) / side : 1;
-  const std::int64_t columns = side > 0 ? pixels.size(3) / side : 1;
-  const std::int64_t height = pixels.size(2) / rows;
-  const std::int64_t width = pixels.size(3) / columns;
-  const std::int64_t planes = pixels.size(0) * pixels.size(1);
-  at::Tensor values = at::empty({pixels.size(0), pixels.size(1), height, width}, at::kFloat);
-  const auto* from = pixels.const_data_ptr<std::uint8_t>();
-  auto* to = values.mutable_data_ptr<float>();
-  // A quotient of two integers, so it is rounded only once.
-  const auto whole = static_cast<float>(255 * rows * columns);
-  std::vector<std::uint32_t> sums(static_cast<std::size_t>(width));
-  for (std::int64_t row = 0; row < planes * height; ++row) {
-    std::ranges::fill(sums, 0U);
-    for (std::int64_t y = 0; y < rows; ++y) {
-      for (std::uint32_t& sum : sums) {
-        for (std::int64_t x = 0; x < columns; ++x) {
-          sum += *from++;
-        }
-      }
-    }
-    for (const std::uint32_t sum : sums) {
-      *to++ = static_cast<float>(sum) / whole;
-    }
+  if (side == 0) {
+    return pixels.to(at::kFloat).div_(255);
   }
-  return values;
+  constexpr std::int64_t kImages = 64;  // their sums' integers fit the cache
+  const auto whole = static_cast<double>(255 * pixels.size(2) * pixels.size(3) / (side * side));
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& piece : pixels.split(kImages)) {
+    // A quotient of two integers, so it is rounded only once.
+    parts.push_back(blocks_of(piece, side).sum({3, 5}).to(at::kFloat).div_(whole));
+  }
+  return at::cat(parts);
 }
 
 FloatImages pooled(const FloatImages& images, std::int64_t side) {
   std::vector<at::Tensor> parts;
   each_piece(images, at::kFloat, [&](const at::Tensor& x) {
-    parts.push_back(
-        x.reshape({x.size(0), x.size(1), side, x.size(2) / side, side, x.size(3) / side})
-            .mean({3, 5}));
+    parts.push_back(blocks_of(x, side).mean({3, 5}));
   });
   return {
       at::cat(parts), images.labels, images.targets, at::arange(images.places.size(0), at::kLong)};
@@ -127,11 +115,11 @@ Norm standard_norm(const FloatImages& images) {
 }
 
 Norm channel_norm(const Dataset& dataset) {
-  const auto of = [&](std::vector<float> values) {
-    const auto channels = static_cast<std::int64_t>(values.size());
-    return at::from_blob(values.data(), {channels, 1, 1}, at::kFloat)
-        .expand({channels, dataset.height, dataset.width})
-        .clone(at::MemoryFormat::Contiguous);
+  const auto of = [&](const std::vector<float>& values) {
+    return at::tensor(values)
+        .view({-1, 1, 1})
+        .expand({-1, dataset.height, dataset.width})
+        .contiguous();
   };
   return {of(dataset.mean), of(dataset.std)};
 }

@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 std::string unpacked_path(const std::string& path) {
   const std::string folder = cache_folder();
   ABT_CHECK(
-      !folder.empty(), Io, "{}: a gzip file is unpacked into a cache; set XDG_CACHE_HOME or HOME",
+      !folder.empty(), Io,
+      "{}: there is no cache folder to unpack this gzip file into; set XDG_CACHE_HOME or HOME",
       path);
   struct stat status {};
   ::stat(path.c_str(), &status);
@@ -71,14 +72,14 @@ std::vector<TextFile> text_files(const std::string& path, Log* log) {
         paths.push_back(entry->path().string());
       }
     }
-    ABT_CHECK(!paths.empty(), MissingInput, "{}: expected files in this folder", path);
+    ABT_CHECK(!paths.empty(), MissingInput, "{}: expected files in this folder, found none", path);
     std::ranges::sort(paths);
   } else {
     paths.push_back(path);
   }
   std::vector<TextFile> files;
   for (const std::string& each : paths) {
-    files.push_back({each, ByteFile(each).is_gzip() ? unpacked(each, log) : each});
+    files.push_back({each, is_gzip(each) ? unpacked(each, log) : each});
   }
   return files;
 }

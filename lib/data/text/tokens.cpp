@@ -77,7 +77,7 @@ std::span<const std::uint8_t> without_header(
 
 struct Tokens::Part {
   std::string path;
-  std::unique_ptr<const MappedFile> file;
+  at::Tensor file;
   std::span<const std::uint8_t> bytes;
   std::int64_t first = 0;  // number of its first token in the text
 };
@@ -86,8 +86,9 @@ Tokens::Tokens(const std::vector<TextFile>& files, TokenType type, std::int64_t 
     : type_(type), vocabulary_(vocabulary) {
   const std::size_t width = form_of(type).width;
   for (const auto& [path, mapped] : files) {
-    Part part{path, std::make_unique<const MappedFile>(mapped), {}, size_};
-    part.bytes = without_header(path, part.file->bytes(), type);
+    Part part{path, mapped_file(mapped), {}, size_};
+    part.bytes =
+        without_header(path, {part.file.const_data_ptr<std::uint8_t>(), part.file.nbytes()}, type);
     ABT_CHECK(
         part.bytes.size() % width == 0, DamagedData,
         "{}: expected tokens of {} bits, but its {} bytes are not a multiple "

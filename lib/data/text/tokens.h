@@ -16,10 +16,11 @@ namespace abtrain::data {
 // Safe to use from several threads.
 class Tokens {
  public:
-  // Maps the files, whose tokens follow each other: each byte, or little-endian
-  // numbers of 16 or 32 bits, as nanoGPT writes them or, after a header of 1024
-  // bytes, llm.c. Throws DamagedData for a file that is cut off or has the
-  // other kind of header.
+  // Maps the files and concatenates their tokens. By `type`, a token is a byte or
+  // a little-endian integer of 16 or 32 bits; integers may follow a header of 1024
+  // bytes as llm.c writes it (nanoGPT writes none). Throws DamagedData, naming the
+  // file, if it is cut off or its header does not fit `type`; MissingInput or Io
+  // if it cannot be mapped.
   Tokens(const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary);
   // Bytes in memory.
   explicit Tokens(std::vector<std::uint8_t> bytes);

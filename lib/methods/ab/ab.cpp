@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mapped.h"
 #include "compress/schemes.h"
 #include "methods/average.h"
 
@@ -166,13 +167,7 @@ void AbTraining::merge_into(nn::Model& target) {
 }
 
 std::vector<LayerRank> AbTraining::layers() const {
-  std::vector<LayerRank> cuts;
-  for (const AbLayer& layer : factorable_) {
-    if (decomposed_before_) {
-      cuts.push_back(layer.cut);
-    }
-  }
-  return cuts;
+  return decomposed_before_ ? mapped(factorable_, &AbLayer::cut) : std::vector<LayerRank>();
 }
 
 std::vector<at::Tensor> AbTraining::replicated_state() {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mapped.h"
 #include "linalg/parallel.h"
 #include "linalg/product.h"
 
@@ -248,11 +249,7 @@ void decompose_layers(
     stream->run(body);
     add_seconds(watch.seconds());
   };
-  std::vector<LayerShape> shapes;
-  for (const AbLayer& layer : layers) {
-    shapes.push_back(layer.shape());
-  }
-  const Owned owned = share_out(shapes, world.size());
+  const Owned owned = share_out(mapped(layers, &AbLayer::shape), world.size());
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
 
   std::optional<OwnLayers> decompositions;

@@ -32,7 +32,7 @@ std::string name_of(SyncMode sync) {
 void add_fields(Fields& f, AbOptions& o) {
   f.auto_or_integer(
        "group_size", o.group_size, between(1, 65536),
-       "ab: workers per group; auto: as few groups as fit, but two")
+       "ab: workers per group; auto: the fewest groups that fit, at least two")
       .free(MayChange::WithWorkers);
   f.choice<Trains>(
       "trains", o.trains, {{"one", Trains::One}, {"both", Trains::Both}},

@@ -3,9 +3,10 @@
 // codes, what was not sent of the changes of the own factors and of the dense
 // parameters.
 //
-// Those of a factor hold in one basis only and follow each decomposition
-// (methods/ab/basis_change.h); what was left out of a weight that is factored
-// from now on is lost.
+// The velocity and the unsent changes of a factor are valid in one basis only,
+// so each decomposition converts them to its new basis
+// (methods/ab/basis_change.h). The unsent changes of a dense weight are lost
+// when the weight is factored.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -35,11 +35,9 @@ void read_cuts(const nlohmann::ordered_json& list, std::vector<AbLayer>& layers)
   for (std::size_t i = 0; ok && i < list.size(); ++i) {
     const nlohmann::ordered_json& l = list[i];
     LayerRank& cut = layers[i].cut;
-    ok = l.is_array() && (l.size() == 6 || l.size() == 7) && read_json(l[0], cut.name) &&
-         read_json(l[1], cut.m) && read_json(l[2], cut.n) && read_json(l[3], cut.rank) &&
-         read_json(l[4], cut.energy) && read_json(l[5], cut.first_energy);
-    // Older checkpoints have no first rank: go no lower than the present one.
-    ok = ok && read_json(l.size() == 7 ? l[6] : l[3], cut.first_rank);
+    ok = l.is_array() && l.size() == 7 && read_json(l[0], cut.name) && read_json(l[1], cut.m) &&
+         read_json(l[2], cut.n) && read_json(l[3], cut.rank) && read_json(l[4], cut.energy) &&
+         read_json(l[5], cut.first_energy) && read_json(l[6], cut.first_rank);
   }
   ABT_CHECK(
       ok, DamagedData,
@@ -48,14 +46,11 @@ void read_cuts(const nlohmann::ordered_json& list, std::vector<AbLayer>& layers)
       shown(list));
   for (AbLayer& layer : layers) {
     const nn::Weight& w = layer.weight();
-    std::int64_t& first = layer.cut.first_rank;
+    const std::int64_t first = layer.cut.first_rank;
     ABT_CHECK(
         first >= 0 && first <= w.n(), DamagedData,
         "the checkpoint's first rank of layer '{}': expected 0 to {}, got {}", layer.named.layer,
         w.n(), first);
-    if (first > linalg::largest_saving_rank({"", w.m(), w.n(), {}})) {
-      first = 0;  // of an older checkpoint: the full rank of an uncut phase
-    }
   }
 }
 

@@ -38,8 +38,8 @@ void add_fragment_fields(Fields& f, MethodOptions& o) {
       "its result; less than sync_every / fragments");
   f.number(
       "mixing", o.mixing, above_to(0, 1),
-      "diloco: share of the synchronized parameters in those that a worker "
-      "continues with; the rest is its own");
+      "diloco: weight of the synchronized parameters when a worker mixes them with its own; 1: "
+      "they replace its own");
 }
 
 Timeline local_events(const MethodOptions& options, const RunLength& run) {

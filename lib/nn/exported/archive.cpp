@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/mapped.h"
 
 namespace abtrain::nn {
 
@@ -15,11 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::vector<std::int64_t> whole_numbers(const ordered_json& list, const ExportArchive& archive) {
-  std::vector<std::int64_t> numbers;
-  for (const ordered_json& item : list) {
-    numbers.push_back(archive.whole(item.at("as_int")));
-  }
-  return numbers;
+  return mapped(list, [&](const ordered_json& item) { return archive.whole(item.at("as_int")); });
 }
 
 }  // namespace

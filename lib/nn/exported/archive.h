@@ -43,7 +43,8 @@ class ExportArchive {
   // All names of the tensor that has this one, in the order of the state dict: tied parameters
   // have several.
   const std::vector<std::string>& names_of(const std::string& name) const;
-  // The tensor of this name, contiguous, on the CPU; of floating-point numbers fp32.
+  // Reads the tensor of this name: contiguous, on the CPU, and converted to fp32 if
+  // it is floating-point. Throws Error(DamagedData).
   at::Tensor read(const std::string& name) const;
 
   // Throws Error(DamagedData), "PATH: damaged export: WHAT".

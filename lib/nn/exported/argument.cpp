@@ -3,10 +3,10 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <set>
 
+#include "base/mapped.h"
 #include "base/text.h"
 
 namespace abtrain::nn {
@@ -69,17 +69,11 @@ GraphArgument read_value(
   } else if (kind == "as_string") {
     a.constant = what.get<std::string>();
   } else if (kind == "as_ints") {
-    std::vector<std::int64_t> numbers;
-    for (const ordered_json& item : what) {
-      numbers.push_back(archive.whole(item));
-    }
-    a.constant = numbers;
+    a.constant = mapped(what, [&](const ordered_json& item) { return archive.whole(item); });
   } else if (kind == "as_bools") {
     a.constant = what.get<std::vector<bool>>();
   } else if (kind == "as_floats") {
-    std::vector<double> numbers;
-    std::ranges::transform(what, std::back_inserter(numbers), number_of);
-    a.constant = numbers;
+    a.constant = mapped(what, number_of);
   } else if (kind == "as_scalar_type") {
     a.constant = static_cast<std::int64_t>(exported_type(archive.whole(what)));
   } else if (kind == "as_memory_format") {

@@ -46,10 +46,15 @@ GraphArgument read_argument(
     const std::string& name, const nlohmann::ordered_json& json, const ValueByName& value,
     const ExportArchive& archive);
 
-// A number as the tensor that PyTorch makes of it where an operator wants one.
+// If `value` is a number, returns the 0-D tensor that PyTorch would make of it for
+// an operator that expects a tensor: fp64, int64 or bool, and weak in type
+// promotion. Returns any other value unchanged.
 c10::IValue tensor_or_none(const c10::IValue& value);
 
-// A constant as an operator's schema wants it; `count`: of a list of a fixed length.
+// Converts a constant to the type `wanted` of an operator's schema: a number to a
+// tensor, to a float, or to a list of `count` copies of it; a list of integers to
+// one of floats. Returns all other constants unchanged. `count`: the length, if
+// the schema has a list of a fixed length.
 c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& wanted, std::optional<int> count);
 
 }  // namespace abtrain::nn

@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "nn/exported/archive.h"
 #include "nn/exported/product.h"
 #include "nn/families.h"
@@ -25,11 +26,8 @@ namespace abtrain::nn {
 namespace {
 
 std::string shown(const GraphSizes& sizes) {
-  std::vector<std::string> parts;
-  for (const auto& size : sizes) {
-    parts.push_back(size ? std::to_string(*size) : "any");
-  }
-  return join(parts, " x ");
+  const auto text = [](const auto& size) { return size ? std::to_string(*size) : "any"; };
+  return join(mapped(sizes, text), " x ");
 }
 
 // Sizes that depend on the batch fit any.

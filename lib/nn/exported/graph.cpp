@@ -131,7 +131,8 @@ class GraphReader {
       if (kind == "user_input") {
         ABT_CHECK(
             graph_.input < 0 && what.at("arg").contains("as_tensor"), Config,
-            "model.file: {}: the model takes several inputs, or one that is no tensor; expected a "
+            "model.file: {}: the model takes several inputs, or one that is not a tensor; expected "
+            "a "
             "module whose forward() takes one tensor",
             archive_.path());
         const auto name = what.at("arg").at("as_tensor").at("name").get<std::string>();
@@ -158,7 +159,10 @@ class GraphReader {
       }
     }
     ABT_CHECK(
-        graph_.input >= 0, Config, "model.file: {}: the model takes no tensor", archive_.path());
+        graph_.input >= 0, Config,
+        "model.file: {}: the model takes no input; expected a module whose forward() takes one "
+        "tensor",
+        archive_.path());
   }
 
   void read_output(const ordered_json& signature, const ordered_json& graph) {
@@ -230,8 +234,8 @@ class GraphReader {
     if (!is_aten && !begins("_operator.") && !begins("math.") && !begins("torch.sym_")) {
       refuse(
           json,
-          "it is none of PyTorch's own (aten) operators, which are the only ones that run here; "
-          "replace it in the model by ones that are");
+          "only PyTorch's own (aten) operators run here, and this is not one of them; replace it "
+          "in the model with operators that are");
     }
     std::vector<GraphArgument> given;
     for (const ordered_json& input : json.at("inputs")) {

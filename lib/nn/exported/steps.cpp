@@ -348,8 +348,9 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
   ABT_CHECK(
       drops ? rate_of(node, "dropout") == 0 : !node.op->hasTag(at::Tag::nondeterministic_seeded),
       Config,
-      "model.file: {}: operator {}{} draws random numbers; expected only dropout, stochastic depth "
-      "by bernoulli_ and dropout in attention to do so. Set its rate to 0, or apply nn.Dropout",
+      "model.file: {}: operator {}{} draws random numbers; only dropout, dropout in attention and "
+      "stochastic depth by bernoulli_ may. If it has a dropout rate, set that to 0 and apply "
+      "nn.Dropout; otherwise remove it",
       path, node.target, node.where);
   return Call(node);
 }

@@ -1,6 +1,6 @@
-// The Walsh-Hadamard transform on the CPU, in place and unscaled: H H x = size x,
-// with the rows of H in their natural (Sylvester) order. Sums are taken in one
-// order, stage by stage, so every device gives the same bits.
+// The Walsh-Hadamard transform on the CPU, in place and unscaled: H H x =
+// 2^log_size x, with the rows of H in natural (Sylvester) order. The stages are
+// computed in a fixed order, so every device gives the same bits.
 #pragma once
 
 namespace abtrain::ops {

@@ -174,7 +174,8 @@ at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& plac
   all_or_none([&] {
     ABT_CHECK(
         without == 0 || without == std::ssize(gpus), Config,
-        "device: worker {} has no GPU, but others have one",
+        "device: worker {} found no GPU, but others did; expected a GPU for all workers, or "
+        "device: cpu",
         std::ranges::find(gpus, "") - gpus.begin());
   });
   place.processes = true;
@@ -256,7 +257,7 @@ std::string Processes::go_on_without_lost(BackEnd back_end) {
   if (!mpi_) {
     why = formatted("{} provides no MPI: {}", launch_.source, kHow);
   } else if (!mpi_->is_fault_tolerant()) {
-    why = formatted("this MPI or its launcher ends all processes with one: {}", kHow);
+    why = formatted("this MPI or its launcher ends all processes when one is lost: {}", kHow);
   } else if (back_end != BackEnd::Mpi) {
     why = "it needs `comm: mpi`";
   }

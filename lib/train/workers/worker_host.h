@@ -31,7 +31,8 @@ struct Loss {
   std::vector<std::string> lost() const;
   // "worker 2 on nodeb is lost"
   std::string text() const;
-  // More are lost: of those that were left, these are, by their new numbers.
+  // Records a further loss: of the workers in `left`, only `these` remain, given as
+  // indices into `left`.
   void keep(const std::vector<int>& these);
 };
 
