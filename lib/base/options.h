@@ -55,9 +55,8 @@ struct Field {
   bool is_section() const {
     return !section.empty();
   }
-  // Marks a key that a resumed run may change, always or only under the given
-  // condition, because it decides where and how fast the run trains, but not
-  // what it learns.
+  // Marks a key that a resumed run may change: always, since it decides where and
+  // how fast the run trains but not what it learns, or under the given condition.
   void free(MayChange when = MayChange::Always) {
     may_change = when;
   }

@@ -1,11 +1,10 @@
 // Reads a file front to back, plain or gzipped (of one member or several, RFC
 // 1952), straight into the caller's memory. Its first bytes tell which; where
-// its name says gzip, they must agree. As gzip does, it ignores what follows the
-// last member.
+// its name says gzip, they must agree.
 //
 // Errors name the file: MissingInput if it does not exist, Io if it cannot be
-// read, DamagedData if it is not a regular file, too short or too long, or if its
-// gzip stream is broken.
+// read, DamagedData if it is not a regular file, too short or too long, or if
+// its gzip stream is broken.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +13,12 @@
 #include <string>
 #include <string_view>
 
-struct gzFile_s;
-
 namespace abtrain::data {
-
-// Whether the file begins as a gzip file does, with the deflate method; no other
-// is in use.
-bool is_gzip(const std::string& path);
 
 class ByteFile {
  public:
   explicit ByteFile(const std::string& path);
+  ~ByteFile();
 
   // Fills `out`. `what` names the part in the error for a file that ends early.
   void read(std::span<std::uint8_t> out, std::string_view what);
@@ -34,13 +28,12 @@ class ByteFile {
   // Checks that nothing is left, and verifies the checksum of a gzip stream.
   void finish();
 
-  const std::string& path() const {
-    return path_;
-  }
+  bool is_gzip() const;
+  const std::string& path() const;
 
  private:
-  std::string path_;
-  std::unique_ptr<gzFile_s, int (*)(gzFile_s*)> file_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace abtrain::data

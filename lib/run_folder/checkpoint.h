@@ -93,8 +93,7 @@ class CheckpointWriter {
   Hook hook_;
 };
 
-// Removes what interrupted saves have left behind, and the links to another
-// run's checkpoint (checkpoints.source) that earlier versions made.
+// Removes what interrupted saves have left behind.
 void clean_checkpoints(const std::string& run_folder);
 
 }  // namespace abtrain::run_folder

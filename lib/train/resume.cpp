@@ -150,7 +150,8 @@ ResumeChoice choose_resume(
             ? kStartOver
             : formatted(
                   "To continue it, leave these keys as they are there; to start over with the new "
-                  "values, override them in {}/{}, without --resume and with another --name",
+                  "values, use {}/{} as the configuration with these keys as overrides, without "
+                  "--resume and with another --name",
                   from.folder, config::kConfig));
   }
   const bool finished = is_there(run_folder + "/summary.json") &&

@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/options_apply.h"
 #include "base/scalars.h"
 #include "base/text.h"

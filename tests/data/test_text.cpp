@@ -199,10 +199,10 @@ TEST_F(Texts, LeaveNothingOfADamagedGzipFile) {
     if (cut) {
       damaged.resize(damaged.size() / 2);
     } else {
-      damaged[damaged.size() - 6] ^= 1;  // the checksum
+      damaged.push_back(0);
     }
     write_file(place("a.gz"), damaged);
-    expect_refusal(ErrorKind::DamagedData, {"text/a.gz: expected", "gzip stream"});
+    expect_refusal(ErrorKind::DamagedData, {"text/a.gz: expected the", "gzip"});
     EXPECT_EQ(unpacked(), 0U);
   }
 }

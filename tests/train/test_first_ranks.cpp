@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,6 @@
 #include "config/config.h"
 #include "run_folder/checkpoint.h"
 #include "run_folder/checkpoint_files.h"
-#include "run_folder/damaged_checkpoint.h"
 #include "temp_folder.h"
 #include "toy_run.h"
 #include "train/trainer.h"
@@ -175,6 +173,14 @@ class SavedRanks {
   TempFolder folder_;
   std::vector<TrainResult> whole_;
 };
+
+TEST(FirstRanks, AResumedRunHasThemToTheSameBits) {
+  const SavedRanks run(energy_run(2));
+  for (const std::int64_t step : {9, 18, 27, 36}) {
+    SCOPED_TRACE(step);
+    run.expect_whole(run.go_on(step, 2));
+  }
+}
 
 TEST(FirstRanks, OtherNumbersOfWorkersKeepThem) {
   const SavedRanks run(energy_run(2));

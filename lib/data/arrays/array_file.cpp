@@ -38,15 +38,15 @@ at::ScalarType type_of(const std::string& path, std::string_view dtype, std::str
   return *type;
 }
 
-// The array in the bytes of a file from `offset` on.
+// The array in the bytes of a file from `begin` to `end`.
 at::Tensor array_of(
-    const at::Tensor& file, std::uint64_t offset, at::IntArrayRef sizes, at::ScalarType type) {
-  const std::size_t width = c10::elementSize(type);
-  const at::Tensor bytes = file.narrow(
-      0, static_cast<std::int64_t>(offset),
-      c10::multiply_integers(sizes) * static_cast<std::int64_t>(width));
+    const at::Tensor& file, std::uint64_t begin, std::uint64_t end, at::IntArrayRef sizes,
+    at::ScalarType type) {
+  const at::Tensor bytes =
+      file.slice(0, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end));
   // A writer need not align; arithmetic on other addresses is undefined.
-  return (offset % width == 0 ? bytes : bytes.clone()).view(type).view(sizes);
+  const bool aligned = begin % c10::elementSize(type) == 0;
+  return (aligned ? bytes : bytes.clone()).view(type).view(sizes);
 }
 
 // A header, which is a Python dictionary; not an object if it is malformed.
@@ -118,7 +118,7 @@ at::Tensor map_npy(const std::string& path) {
       wanted == static_cast<double>(bytes.size() - begin), DamagedData,
       "{}: an array of {} {} takes {:.0f} bytes, but {} follow the header", path,
       state::shape_text(sizes), c10::toString(type), wanted, with_commas(bytes.size() - begin));
-  return array_of(file, begin, sizes, type);
+  return array_of(file, begin, bytes.size(), sizes, type);
 }
 
 // `expected`: in the message if it is not there.
@@ -130,10 +130,11 @@ at::Tensor map_safetensors(const std::string& path, const std::string& name, con
       stored != header.tensors().end(), DamagedData, "{}: expected {}, found {}", path, expected,
       header.tensors().empty() ? "none" : printable(join(header.names(), ", ")));
   const at::ScalarType type = type_of(path, stored->dtype, stored->dtype);
+  const std::uint64_t begin = header.data_begin();
   ABT_CHECK(
-      header.data_begin() + stored->end <= file.nbytes(), DamagedData,
+      begin + stored->end <= file.nbytes(), DamagedData,
       "{}: it has become shorter since its header was read", path);
-  return array_of(file, header.data_begin() + stored->begin, stored->sizes, type);
+  return array_of(file, begin + stored->begin, begin + stored->end, stored->sizes, type);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ std::vector<TextFile> text_files(const std::string& path, Log* log) {
   }
   std::vector<TextFile> files;
   for (const std::string& each : paths) {
-    files.push_back({each, is_gzip(each) ? unpacked(each, log) : each});
+    files.push_back({each, ByteFile(each).is_gzip() ? unpacked(each, log) : each});
   }
   return files;
 }

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "linalg/spectrum.h"
 #include "methods/ab/ab.h"
 
 namespace abtrain::methods {

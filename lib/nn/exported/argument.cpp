@@ -2,7 +2,6 @@
 
 #include <ATen/ops/scalar_tensor.h>
 
-#include <algorithm>
 #include <limits>
 #include <set>
 

@@ -132,8 +132,7 @@ class GraphReader {
         ABT_CHECK(
             graph_.input < 0 && what.at("arg").contains("as_tensor"), Config,
             "model.file: {}: the model takes several inputs, or one that is not a tensor; expected "
-            "a "
-            "module whose forward() takes one tensor",
+            "a module whose forward() takes one tensor",
             archive_.path());
         const auto name = what.at("arg").at("as_tensor").at("name").get<std::string>();
         graph_.input = define(name);
