@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "ops/pair_signs.h"
-#include "orders/difference_rows.h"
 
 namespace abtrain::orders {
 
@@ -154,7 +153,7 @@ void Balancer::balance_alone(const nn::UnitGradients& units) {
     with_sum = with_sum - at::dot(sum_, mean_);
   }
   const at::Tensor signs = at::empty({n}, all.options().dtype(at::kChar));
-  ops::pair_signs(triangle_of(all, with_sum), signs);
+  ops::pair_signs(packer_.pack(all, with_sum), signs);
   const at::Tensor factors = signs.to(at::kFloat);
   if (kind_.decides_pairs) {
     units.add(sum_, at::stack({factors, -factors}, 1).view({-1}));

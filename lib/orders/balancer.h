@@ -104,6 +104,8 @@ class Balancer {
   at::Tensor sum_;         // S, or the worker's share of it
   SignQueue signs_;
   std::optional<Coordination> coordination_;
+  // Used for the examples of a worker that decides alone:
+  ProductTriangle packer_;
   // grab:
   at::Tensor mean_;           // gradient of the last epoch; initially zeros
   at::Tensor total_;          // sum of this epoch's gradients so far

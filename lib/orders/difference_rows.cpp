@@ -10,12 +10,15 @@
 
 namespace abtrain::orders {
 
-at::Tensor triangle_of(const at::Tensor& all, const at::Tensor& with_sum) {
+at::Tensor ProductTriangle::pack(const at::Tensor& all, const at::Tensor& with_sum) {
   const std::int64_t n = with_sum.numel();
-  const at::Tensor places = at::tril_indices(n, n, 0, all.options().dtype(at::kLong));
+  if (!places_.defined() || places_.numel() != n * (n + 1) / 2) {
+    const at::Tensor places = at::tril_indices(n, n, 0, all.options().dtype(at::kLong));
+    places_ = places[0] * n + places[1];
+  }
   const at::Tensor square = all.contiguous();
   square.diagonal().copy_(with_sum);
-  return square.view({-1}).index_select(0, places[0] * n + places[1]);
+  return square.view({-1}).index_select(0, places_);
 }
 
 DifferenceRows::DifferenceRows(
@@ -37,8 +40,7 @@ std::vector<std::int64_t> DifferenceRows::places(std::int64_t begin, std::int64_
   return places;
 }
 
-at::Tensor DifferenceRows::products(
-    std::int64_t begin, std::int64_t count, const at::Tensor& sum) const {
+at::Tensor DifferenceRows::products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) {
   if (are_codes_) {
     const at::Tensor out = at::empty({count * (count + 1) / 2}, sum.options());
     ops::difference_products(rows_, places(begin, count), sum, out);
@@ -46,7 +48,7 @@ at::Tensor DifferenceRows::products(
   }
   const at::Tensor rows = rows_.narrow(0, begin, count);
   const at::Tensor with_sum = at::mv(rows, sum);
-  return count == 1 ? with_sum : triangle_of(at::mm(rows, rows.t()), with_sum);
+  return count == 1 ? with_sum : triangle_.pack(at::mm(rows, rows.t()), with_sum);
 }
 
 void DifferenceRows::add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) const {

@@ -11,9 +11,16 @@
 
 namespace abtrain::orders {
 
-// Packs products into the triangle that ops::pair_signs() takes, from the n x n
-// matrix of all <D_j, D_i>, which may be overwritten, and the n <S, D_j>.
-at::Tensor triangle_of(const at::Tensor& all, const at::Tensor& with_sum);
+// Packs products into the triangle that ops::pair_signs() takes.
+class ProductTriangle {
+ public:
+  // Takes the matrix of all <D_j, D_i>, which may be overwritten, and the
+  // vector of all <S, D_j>.
+  at::Tensor pack(const at::Tensor& all, const at::Tensor& with_sum);
+
+ private:
+  at::Tensor places_;  // cached: indices into a matrix of the last size
+};
 
 // Rows D_0, D_1, ...; `sum` is this worker's share of S, flat fp32.
 class DifferenceRows {
@@ -28,7 +35,7 @@ class DifferenceRows {
   }
   // The products of rows begin .. begin + count - 1, as ops::pair_signs() takes
   // them.
-  at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) const;
+  at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum);
   // Adds the rows from `begin` on to `sum`, each with its sign (int8).
   void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) const;
 
@@ -41,6 +48,7 @@ class DifferenceRows {
   // rows x numbers, fp32. Codes (ops/difference_codes.h) on the CPU are never
   // decoded as a whole: rows x bytes, in the order in which they came.
   at::Tensor rows_;
+  ProductTriangle triangle_;
 };
 
 }  // namespace abtrain::orders
