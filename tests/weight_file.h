@@ -5,11 +5,10 @@
 #include <ATen/ops/randn.h>
 
 #include <cstring>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "error_of.h"
 #include "state/safetensors.h"
 #include "weights/safetensors_stream.h"
 
@@ -36,16 +35,6 @@ inline void write_weights(
 inline at::Tensor normal(std::vector<std::int64_t> sizes, int seed = 1) {
   return at::randn(
       sizes, at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed)), at::kFloat);
-}
-
-// Exit code and message of what `body` throws; 0 where it throws nothing.
-inline std::pair<int, std::string> failure_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return {error.exit_code(), error.what()};
-  }
-  return {0, ""};
 }
 
 }  // namespace abtrain::weights

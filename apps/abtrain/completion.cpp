@@ -125,14 +125,12 @@ Command add_completion(CLI::App& parser, const std::string& called) {
       "  abtrain completion fish "
       ">~/.config/fish/completions/abtrain.fish\n");
   return {&command, [shell, called] {
-            const std::string mark = "@PROGRAM@";
-            std::string script = *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish;
+            const char* script = *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish;
             // The name by which the program was called, or its path if it was
             // called by one.
             const bool is_name = called.find('/') == std::string::npos;
-            script.replace(
-                script.find(mark), mark.size(), quoted(is_name ? called : program_path()));
-            std::cout << script << std::flush;
+            std::cout << replaced(script, "@PROGRAM@", quoted(is_name ? called : program_path()))
+                      << std::flush;
             return 0;
           }};
 }

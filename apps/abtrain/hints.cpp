@@ -74,14 +74,10 @@ std::string value_of(const std::string& option, const std::vector<std::string>& 
 std::string meant_by(
     const CLI::App& command, const std::string& option, const std::vector<std::string>& words) {
   std::vector<std::string> names;
-  bool has_sets = false;
-  bool has_overrides = false;
   for (const CLI::Option* each : command.get_options()) {
     for (const std::string& name : each->get_lnames()) {
       names.push_back("--" + name);
-      has_sets = has_sets || name == "set";
     }
-    has_overrides = has_overrides || each->get_name(true) == "overrides";
   }
   const std::string given = spelled(option);
   std::string key;
@@ -98,9 +94,10 @@ std::string meant_by(
   if (given.size() <= 2) {
     return "";
   }
-  if (has_sets) {
+  if (std::ranges::count(names, "--set") > 0) {
     key = key.empty() ? key_named(given) : key;
     if (!key.empty()) {
+      const bool has_overrides = command.get_option_no_throw("overrides") != nullptr;
       return (has_overrides ? "" : "--set ") + key + "=" + value_of(option, words);
     }
   }

@@ -31,8 +31,6 @@ namespace {
 
 using namespace abtrain;
 
-constexpr int kUsageError = static_cast<int>(ErrorKind::Usage);
-
 constexpr const char* kExamples =
     "Examples:\n"
     "  abtrain fashion_mnist_mlp          train a configuration by its name\n"
@@ -170,7 +168,7 @@ int run(int argc, char** argv, std::string& verb) {
 
   if (words.empty()) {
     std::cerr << parser.help();
-    return kUsageError;
+    return static_cast<int>(ErrorKind::Usage);
   }
   if (words.front() == "complete") {  // CLI11 would read the words
     release_signals();
@@ -200,11 +198,6 @@ int run(int argc, char** argv, std::string& verb) {
     release_signals();
   }
   return chosen.run();
-}
-
-// Escapes control characters: messages quote files and command lines.
-std::string shown(const char* message) {
-  return printable(message, "\n\t");
 }
 
 }  // namespace
@@ -249,7 +242,8 @@ int run_to_exit_code(int argc, char** argv) {
       return error.exit_code();
     }
     const bool has_place = dynamic_cast<const LocatedError*>(&error) != nullptr;
-    std::cerr << (has_place ? "" : "abtrain: ") << shown(error.what()) << '\n';
+    // Messages quote files and command lines.
+    std::cerr << (has_place ? "" : "abtrain: ") << printable(error.what(), "\n\t") << '\n';
     if (error.kind() == ErrorKind::Usage && !has_place) {
       std::cerr
           << (command.empty() ? "`abtrain --help` lists commands and options.\n"
@@ -260,7 +254,7 @@ int run_to_exit_code(int argc, char** argv) {
     const auto error = std::current_exception();
     const int code = comm::exit_code_of(error);
     std::cerr << "abtrain: " << (code == 1 ? "internal error: " : "")
-              << shown(comm::message_of(error).c_str()) << '\n';
+              << printable(comm::message_of(error), "\n\t") << '\n';
     return code;
   }
 }

@@ -51,7 +51,7 @@ sweep::Sweep read_sweep(const SweepCommand& args) {
 sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
   ABT_CHECK(
       !args.round || sweep.halving, Usage, "--round is for sweeps with halving; {} has none",
-      sweep.source);
+      sweep.source());
   if (!sweep.halving) {
     return {.sweep = sweep, .rivals = {}};
   }
@@ -89,7 +89,7 @@ std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Swe
   if (sweep.file.empty()) {
     words.emplace_back("--config");
   }
-  words.push_back(fs::absolute(sweep.source).lexically_normal().string());
+  words.push_back(fs::absolute(sweep.source()).lexically_normal().string());
   for (const char* option : {"--grid", "--set", "--seeds", "--name", "--output"}) {
     for (const std::string& value : args.command->get_option(option)->results()) {
       words.insert(words.end(), {option, value});

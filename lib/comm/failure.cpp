@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped.h"
 
 namespace abtrain::comm {
 
@@ -84,11 +85,9 @@ Error named(const std::exception_ptr& cause) {
 }
 
 std::string names_of(const std::vector<int>& workers) {
-  std::vector<std::string> names;
-  for (const int worker : workers) {
-    names.push_back(formatted("worker {}", worker));
-  }
-  return names.empty() ? "the other workers" : join(names, ", ");
+  return workers.empty()
+             ? "the other workers"
+             : join(mapped(workers, [](int rank) { return formatted("worker {}", rank); }), ", ");
 }
 
 }  // namespace

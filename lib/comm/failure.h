@@ -14,8 +14,6 @@
 
 namespace abtrain::comm {
 
-constexpr double kMaxTimeout = 1e8;  // seconds; more would overflow the clock
-
 // A collective that waited for longer than train.timeout. The message says for
 // whom, and what to do.
 class TimedOut : public Error {

@@ -3,7 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 namespace abtrain::comm {
 
@@ -15,15 +16,14 @@ ShareBytes share_over(Communicator& communicator) {
   };
 }
 
-std::vector<std::int64_t> gather_numbers(
-    Communicator& communicator, const std::vector<std::int64_t>& mine) {
-  const auto count = static_cast<std::int64_t>(mine.size());
-  const at::Tensor own = at::empty({count}, at::kLong);
-  std::ranges::copy(mine, own.mutable_data_ptr<std::int64_t>());
-  const at::Tensor all = at::empty({count * communicator.size()}, at::kLong);
-  communicator.all_gather(all, own, Purpose::Metrics).wait();
-  const auto* data = all.const_data_ptr<std::int64_t>();
-  return {data, data + all.numel()};
+void gather_bytes(Communicator& communicator, const void* mine, void* all, std::size_t bytes) {
+  // Tensors with memory of their own: MPI may still write to it after a failure.
+  const auto count = static_cast<std::int64_t>(bytes);
+  const at::Tensor own = at::empty({count}, at::kByte);
+  const at::Tensor gathered = at::empty({count * communicator.size()}, at::kByte);
+  std::memcpy(own.mutable_data_ptr(), mine, bytes);
+  communicator.all_gather(gathered, own, Purpose::Metrics).wait();
+  std::memcpy(all, gathered.const_data_ptr(), gathered.nbytes());
 }
 
 }  // namespace abtrain::comm

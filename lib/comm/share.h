@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -19,9 +19,16 @@ using ShareBytes = std::function<void(void* data, std::size_t bytes)>;
 // outlive the function.
 ShareBytes share_over(Communicator& communicator);
 
-// Returns the values of all ranks, one rank after the other. Every rank must pass
-// the same number of values.
-std::vector<std::int64_t> gather_numbers(
-    Communicator& communicator, const std::vector<std::int64_t>& mine);
+// Writes the `bytes` bytes of each rank to `all`, one rank after the other.
+void gather_bytes(Communicator& communicator, const void* mine, void* all, std::size_t bytes);
+
+// Returns the value of each rank, in rank order.
+template <class T>
+requires std::is_trivially_copyable_v<T> std::vector<T> gather_values(
+    Communicator& communicator, const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(communicator.size()));
+  gather_bytes(communicator, &mine, all.data(), sizeof(T));
+  return all;
+}
 
 }  // namespace abtrain::comm

@@ -165,8 +165,7 @@ struct Store::Impl {
 Store::Store(
     const std::string& host, int port, int rank, int size, double timeout_seconds,
     const Elastic& elastic)
-    : impl_(std::make_shared<Impl>(
-          Impl{formatted("{}:{}", host, port), rank, size, timeout_seconds})) {
+    : impl_(std::make_shared<Impl>(formatted("{}:{}", host, port), rank, size, timeout_seconds)) {
   const bool chosen = port == 0 && rank == 0 && !elastic.agent_serves;
   ABT_CHECK(
       port < 65536 && (port > 0 || chosen), Config,

@@ -9,8 +9,7 @@
 namespace abtrain::compress {
 
 std::int64_t Bucket::numel() const {
-  return std::transform_reduce(
-      slots.begin(), slots.end(), std::int64_t{0}, std::plus<>(), std::mem_fn(&Slot::numel));
+  return numel_of(ranges);
 }
 
 std::vector<Range> ranges_of(std::vector<Slot> slots) {
@@ -78,6 +77,7 @@ std::vector<Bucket> make_buckets(std::vector<Slot> slots, double mebibytes) {
   }
   for (Bucket& bucket : buckets) {
     std::ranges::stable_sort(bucket.slots, {}, &Slot::position);
+    bucket.ranges = ranges_of(bucket.slots);
   }
   return buckets;
 }

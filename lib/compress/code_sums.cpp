@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include "base/mapped.h"
+
 namespace abtrain::compress {
 
 using ops::CodeForm;
@@ -15,11 +17,9 @@ std::int64_t bytes_of_all(const ops::CodeBlocks& blocks, CodeForm form) {
 }  // namespace
 
 ops::CodeBlocks blocks_of(const std::vector<Slot>& slots) {
-  std::vector<ops::CodeBlocks::Tensor> tensors;
-  for (const Slot& slot : slots) {
-    tensors.push_back({slot.offset, slot.numel()});
-  }
-  return ops::CodeBlocks(tensors);
+  return ops::CodeBlocks(mapped(slots, [](const Slot& slot) {
+    return ops::CodeBlocks::Tensor{slot.offset, slot.numel()};
+  }));
 }
 
 void check_int8(

@@ -28,7 +28,7 @@ void CompressedReducer::bind(std::vector<Bucket> buckets) {
     }
     states_.push_back(
         {{PackedSlots(std::move(compressed)), states_.size()},
-         ranges_of(bucket.slots),
+         bucket.ranges,
          ranges_of(std::move(rest))});
   }
 }

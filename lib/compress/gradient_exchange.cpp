@@ -10,7 +10,6 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/mapped.h"
 #include "compress/schemes.h"
 
 namespace abtrain::compress {
@@ -28,7 +27,6 @@ void GradientExchange::bind(
   purpose_ = purpose;
   turns_ = 0;
   buckets_ = make_buckets(slots, options_.bucket_mb);
-  ranges_ = mapped(buckets_, [](const Bucket& bucket) { return ranges_of(bucket.slots); });
   std::unordered_map<std::string, std::size_t> bucket_of;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (const Slot& slot : buckets_[b].slots) {
@@ -99,7 +97,7 @@ void GradientExchange::open_bucket() {
   const at::NoGradGuard no_grad;
   const std::size_t next = open_.size();
   if (watch_) {
-    for (const Range& range : ranges_[next]) {
+    for (const Range& range : buckets_[next].ranges) {
       watch_(gradients_, range.begin, range.size);
     }
   }
@@ -164,7 +162,6 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
   }
   open_.clear();
   step_ = -1;
-  settle(false);
   const std::int64_t turn = turn_of(t);
   turns_ += turn == kDense ? 0 : 1;
   return exact.defined() ? std::optional(evaluate(exact, before, turn)) : std::nullopt;

@@ -117,10 +117,9 @@ class GradientExchange {
   comm::Purpose purpose_ = comm::Purpose::Gradient;
   GradientWatch watch_;
   std::vector<Bucket> buckets_;
-  std::vector<std::vector<Range>> ranges_;  // of each bucket
-  std::vector<std::size_t> bucket_of_;  // of each slot
-  std::vector<std::size_t> missing_;    // slots per bucket not yet ready
-  std::int64_t step_ = -1;              // begun but not finished; -1: none
+  std::vector<std::size_t> bucket_of_;     // of each slot
+  std::vector<std::size_t> missing_;       // slots per bucket not yet ready
+  std::int64_t step_ = -1;                 // begun but not finished; -1: none
   std::vector<std::optional<Open>> open_;  // of the buckets that have started
   Costs costs_;
   std::deque<std::pair<double Costs::*, device::Span>> spans_;  // not yet in costs_

@@ -1,6 +1,7 @@
 // Layer by layer (Hylo): a convolution sends its most important kernels in
 // fp16, a linear layer sends codes -t, 0, +t, and other tensors are sent
 // uncompressed. See docs/methods/hylo.md.
+#include <ATen/ceil_div.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -22,16 +23,14 @@ namespace {
 constexpr double kShare = 0.70;
 constexpr double kMinRate = 0.05;
 constexpr auto kAutoTransport = CodeTransport::Int8;
+// Where the parts of a member's record begin, in bytes.
+constexpr std::int64_t kRecordAlignment = 16;
 
 bool is_convolution(const Slot& slot) {
   return slot.sizes.size() == 4;
 }
 bool is_linear(const Slot& slot) {
   return slot.sizes.size() == 2;
-}
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) {
-  return (value + step - 1) / step * step;
 }
 
 // The compressed tensors of a bucket.
@@ -128,13 +127,12 @@ class Hylo : public CompressedReducer {
     return (consensus_ ? layers.kernels.rows() : 0) + 2 * layers.codes.tensors();
   }
 
-  // A member's own kernels as bytes: their values, then their indices, each
-  // starting at a multiple of 16.
+  // A member's own kernels as bytes: their values, then their indices.
   static std::int64_t values_of(const Layers& layers) {
-    return round_up(2 * layers.kernels.values(), 16);
+    return at::round_up(2 * layers.kernels.values(), kRecordAlignment);
   }
   static std::int64_t record_of(const Layers& layers) {
-    return values_of(layers) + round_up(4 * layers.kernels.chosen(), 16);
+    return values_of(layers) + at::round_up(4 * layers.kernels.chosen(), kRecordAlignment);
   }
 
   // Zeros give 0, not NaN; non-finite elements give NaN. Nothing is read back.

@@ -32,7 +32,15 @@ class OneBit : public CompressedReducer {
     ops::CodeBlocks& blocks = state.blocks;
     const ops::CodeBlocks::Range mine = blocks.share(n, group.rank());
     const bool fresh = is_fresh(task.turn);
-    prepare(state, task.u.options(), blocks.span(mine));
+    // A residual left from a group of another size is of no use.
+    if (!state.server.defined() || state.server.numel() != blocks.span(mine)) {
+      state.server = at::zeros({blocks.span(mine)}, task.u.options());
+    }
+    if (!state.alive.defined()) {
+      state.alive = all_alive(blocks);
+    }
+    state.server = state.server.to(task.u.device());  // from a checkpoint
+    state.alive = state.alive.to(task.u.device());
     const at::TensorOptions words = task.u.options().dtype(at::kInt);
 
     std::vector<std::int64_t> counts;
@@ -118,18 +126,6 @@ class OneBit : public CompressedReducer {
       }
     }
     return alive;
-  }
-
-  // A residual left from a group of another size is of no use.
-  static void prepare(State& state, const at::TensorOptions& options, std::int64_t span) {
-    if (!state.server.defined() || state.server.numel() != span) {
-      state.server = at::zeros({span}, options);
-    }
-    if (!state.alive.defined()) {
-      state.alive = all_alive(state.blocks);
-    }
-    state.server = state.server.to(options.device());
-    state.alive = state.alive.to(options.device());
   }
 
   std::map<std::size_t, State> states_;  // by bucket; addresses are stable

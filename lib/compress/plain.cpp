@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "compress/schemes.h"
 #include "device/tensor_text.h"
@@ -42,23 +44,22 @@ class Plain : public Reducer {
   Plain(const ReducerOptions& options, std::uint64_t /*seed*/) : wire_(plain_dtype(options)) {}
 
   void bind(std::vector<Bucket> buckets) override {
-    for (const Bucket& bucket : buckets) {
-      buckets_.push_back(ranges_of(bucket.slots));
-    }
+    buckets_ = std::move(buckets);
   }
 
   Rounds reduce(Job job) override {
-    return average_ranges(job.gradients, buckets_[job.bucket], *job.group, job.purpose, wire_);
+    return average_ranges(
+        job.gradients, buckets_[job.bucket].ranges, *job.group, job.purpose, wire_);
   }
 
   Volume volume(Member member, std::int64_t) const override {
     Volume volume;
-    for (const std::vector<Range>& ranges : buckets_) {
+    for (const Bucket& bucket : buckets_) {
       if (wire_ != at::kFloat) {
-        volume = volume + member.all_reduce(numel_of(ranges), 2);
+        volume = volume + member.all_reduce(bucket.numel(), 2);
         continue;
       }
-      for (const Range& range : ranges) {
+      for (const Range& range : bucket.ranges) {
         volume = volume + member.all_reduce(range.size, 4);
       }
     }
@@ -67,7 +68,7 @@ class Plain : public Reducer {
 
  private:
   const at::ScalarType wire_;
-  std::vector<std::vector<Range>> buckets_;  // the ranges of each
+  std::vector<Bucket> buckets_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // the sum of codes is a code of the sum; codes are all-reduced as integers.
 #include "compress/thc.h"
 
+#include <ATen/ceil_div.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mul.h>
@@ -33,8 +34,7 @@ struct Piece {
 };
 
 std::int64_t padded(std::int64_t numel, std::int64_t block) {
-  const std::int64_t unit = ops::unit_of(block);
-  return (numel + unit - 1) / unit * unit;
+  return at::round_up(numel, ops::unit_of(block));
 }
 
 class Thc : public CompressedReducer {

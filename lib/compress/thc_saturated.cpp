@@ -1,6 +1,7 @@
 // thc-saturated: rotated blocks in 4-bit codes both ways. Each member receives
 // the codes of its shard from all members, sums and clamps them once, and sends
 // the sums back to all, again in 4 bits.
+#include <ATen/ceil_div.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
@@ -39,7 +40,9 @@ class ThcSaturated : public CompressedReducer {
 
     at::Tensor& scale = scales_[task.packed->bucket];
     if (!scale.defined()) {
-      scale = at::full({1}, first_scale(n), options);
+      // A sum of n independent blocks is sqrt(n) times as large, so the scale is
+      // 1.25 for 4 members, 2.5 for 16.
+      scale = at::full({1}, 0.625 * std::sqrt(static_cast<double>(n)), options);
     }
     scale = scale.to(options.device());  // from a checkpoint
     at::Tensor ranges = at::empty({blocks_of(*task.packed)}, options);
@@ -98,16 +101,10 @@ class ThcSaturated : public CompressedReducer {
 
  private:
   std::int64_t units_of(const Packed& packed) const {
-    const std::int64_t unit = ops::unit_of(options_.block);
-    return (packed.numel + unit - 1) / unit;
+    return at::ceil_div(packed.numel, ops::unit_of(options_.block));
   }
   std::int64_t blocks_of(const Packed& packed) const {
     return units_of(packed) * ops::unit_of(options_.block) / options_.block;
-  }
-  // A sum of n independent blocks is sqrt(n) times as large, so the scale is
-  // 1.25 for 4 members, 2.5 for 16.
-  static double first_scale(int n) {
-    return 0.625 * std::sqrt(static_cast<double>(n));
   }
 
   // The factor on the range, one value per bucket, the same on all members.

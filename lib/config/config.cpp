@@ -199,7 +199,7 @@ class Reader {
         search_config(name.text, fs::path(path).parent_path().string(), context_.folders);
     if (search.found.empty()) {
       unreadable_ = true;
-      problem(name.place, "extends", not_found(name.text, search));
+      problem(name.place, "extends", search.problem);
       return;
     }
     const std::string identity = real_path(search.found).string();
@@ -218,18 +218,10 @@ class Reader {
   }
 
   // Whether a key, or a section that holds it, has a problem.
-  bool is_bad(std::string key) const {
-    for (;;) {
-      const auto set = reading_.settings.find(key);
-      if (set != reading_.settings.end() && set->second.bad) {
-        return true;
-      }
-      const std::size_t dot = key.rfind('.');
-      if (dot == std::string::npos) {
-        return false;
-      }
-      key.resize(dot);
-    }
+  bool is_bad(const std::string& key) const {
+    return std::ranges::any_of(reading_.settings, [&](const auto& set) {
+      return set.second.bad && (key + ".").starts_with(set.first + ".");
+    });
   }
 
   // Points at the key of the conflict that was set last: that one caused it.
@@ -282,6 +274,22 @@ RunOptions read_config(
 std::string to_yaml(const RunOptions& options) {
   RunOptions copy = options;
   return abtrain::to_yaml(fields_of(copy));
+}
+
+std::string config_introduction() {
+  return R"(A configuration is a YAML file; keys that it leaves out have the defaults
+below. `extends: other.yaml` (or a list of files) starts from other files, which
+are looked for next to the file and in the `configs` folders; `a.b=value` after
+the configuration on the command line, or `--set a.b=value`, overrides single
+keys. The order is default, extended files, file, overrides; the last one counts.
+Where `train.steps` is overridden, here or by a sweep, the files' warm-ups (in
+steps or epochs) that do not fit into the run are shortened to a tenth of it, and
+the log says so; a warm-up that is overridden too stays as it is.
+
+A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
+`0.5 epochs`), or a share of the run (`5 %`). Keys of a method, optimizer or
+rank rule that is not chosen are checked, but not used.
+)";
 }
 
 }  // namespace abtrain::config

@@ -13,18 +13,17 @@ namespace fs = std::filesystem;
 
 ConfigSearch search_config(
     const std::string& name, const std::string& first, const std::vector<std::string>& folders) {
-  ConfigSearch search;
   std::vector<std::string> places{first};
   places.insert(places.end(), folders.begin(), folders.end());
+  std::vector<std::string> looked_at;
   std::vector<std::string> present;
+  std::error_code error;
   for (const std::string& folder : places) {
-    search.looked_at.push_back((fs::path(folder) / name).string());
+    looked_at.push_back((fs::path(folder) / name).string());
     for (const char* ending : {"", ".yaml"}) {
       const fs::path path = fs::path(folder) / (name + ending);
-      std::error_code error;
       if (fs::exists(path, error) && !fs::is_directory(path, error)) {
-        search.found = path.string();
-        return search;
+        return {path.string(), ""};
       }
     }
     for (const fs::path& entry : list_folder(folder.empty() ? "." : folder)) {
@@ -36,29 +35,27 @@ ConfigSearch search_config(
       break;
     }
   }
-  const std::string file = fs::path(name).filename().string();
-  search.meant = nearest(file.find('.') == std::string::npos ? file + ".yaml" : file, present);
-  return search;
-}
-
-std::string not_found(const std::string& name, const ConfigSearch& search) {
-  std::error_code error;
   if (fs::is_directory(name, error)) {
     const fs::path inside = fs::path(name) / "config.yaml";
-    return formatted(
-        "'{}' is a folder; expected a YAML file{}", name,
-        fs::exists(inside, error) ? formatted(", such as {}", inside.string()) : "");
+    return {
+        "", formatted(
+                "'{}' is a folder; expected a YAML file{}", name,
+                fs::exists(inside, error) ? formatted(", such as {}", inside.string()) : "")};
   }
-  return formatted(
-      "'{}' was not found; looked for {}{}", name, join(search.looked_at, ", "),
-      search.meant.empty() ? "" : formatted("; did you mean '{}'?", search.meant));
+  const std::string file = fs::path(name).filename().string();
+  const std::string meant =
+      nearest(file.find('.') == std::string::npos ? file + ".yaml" : file, present);
+  return {
+      "", formatted(
+              "'{}' was not found; looked for {}{}", name, join(looked_at, ", "),
+              meant.empty() ? "" : formatted("; did you mean '{}'?", meant))};
 }
 
 std::string find_config(
     const char* what, const std::string& name, const std::string& first,
     const std::vector<std::string>& folders) {
   const ConfigSearch search = search_config(name, first, folders);
-  ABT_CHECK(!search.found.empty(), MissingInput, "{} {}", what, not_found(name, search));
+  ABT_CHECK(!search.found.empty(), MissingInput, "{} {}", what, search.problem);
   return search.found;
 }
 

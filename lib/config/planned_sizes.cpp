@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/mapped.h"
 #include "device/devices.h"
 #include "linalg/rank_rule.h"
 #include "methods/ab/decompose.h"
@@ -44,11 +45,7 @@ std::vector<std::int64_t> planned_ranks(
 // A layer that is not listed stays dense.
 std::vector<std::int64_t> ranks_by_name(
     const std::vector<nn::NamedWeight>& weights, std::map<std::string, std::int64_t> ranks) {
-  std::vector<std::int64_t> found;
-  for (const nn::NamedWeight& w : weights) {
-    found.push_back(ranks[w.layer]);
-  }
-  return found;
+  return mapped(weights, [&](const nn::NamedWeight& w) { return ranks[w.layer]; });
 }
 
 // Gives the layers of `sizes` these ranks.

@@ -2,6 +2,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/mapped.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "config/run_options.h"
@@ -138,11 +139,7 @@ std::string batches_text(const std::vector<std::int64_t>& batches) {
   if (std::ranges::count(batches, batches.front()) == std::ssize(batches)) {
     return formatted("{} each", batches.front());
   }
-  std::vector<std::string> words;
-  for (const std::int64_t batch : batches) {
-    words.push_back(std::to_string(batch));
-  }
-  return listed(words);
+  return listed(mapped(batches, [](std::int64_t batch) { return std::to_string(batch); }));
 }
 
 Fields fields_of(RunOptions& o) {

@@ -11,7 +11,7 @@ namespace abtrain::config {
 
 RunLength run_length(const RunOptions& options, std::int64_t train_images) {
   const std::int64_t a_step = options.data.batch_size * options.workers * options.train.accumulate;
-  RunLength length{train_images / a_step, 0};
+  RunLength length{train_images / a_step, options.train.steps};
   ABT_CHECK(
       length.steps_per_epoch > 0, Config,
       "data.batch_size: a step takes {} workers x {} {}{} = {}, but the "
@@ -20,11 +20,10 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
       options.train.accumulate > 1 ? formatted(" x {} micro-batches", options.train.accumulate)
                                    : "",
       a_step, train_images);
-  const double steps = options.train.epochs * static_cast<double>(length.steps_per_epoch);
-  if (options.train.steps > 0) {
-    length.steps = options.train.steps;
+  if (length.steps > 0) {
     return length;
   }
+  const double steps = options.train.epochs * static_cast<double>(length.steps_per_epoch);
   ABT_CHECK(
       std::llround(std::min(steps, 2 * kMaxSteps)) > 0 && steps <= kMaxSteps, Config,
       "train.epochs: {} epochs of {} steps make {}", print_number(options.train.epochs),

@@ -26,7 +26,7 @@ at::Tensor for_lapack(const at::Tensor& matrix, const std::string& what) {
 }  // namespace
 
 std::vector<double> to_host(const at::Tensor& values) {
-  const auto host = values.cpu();
+  const auto host = values.cpu().contiguous();
   const double* first = host.const_data_ptr<double>();
   return {first, first + host.numel()};
 }

@@ -334,10 +334,6 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
   }
 }
 
-at::Tensor RangeFinder::right(std::int64_t k) const {
-  return proven_.vectors.slice(0, 0, k).t();
-}
-
 at::Tensor RangeFinder::next_start() const {
   const at::Tensor& vectors = proven_.vectors;
   return at::mm(random_rows(block_, vectors.size(0)), vectors).to(at::kFloat);

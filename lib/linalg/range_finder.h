@@ -41,18 +41,16 @@ class RangeFinder {
     // Eigenvalues of G, descending; their square roots are within 1e-7 of the
     // largest.
     std::vector<double> eigenvalues;
-    at::Tensor vectors;      // rows, one per eigenvalue
+    at::Tensor vectors;      // orthonormal rows, one per eigenvalue
     double rest_energy = 0;  // of the others
     double rest_bound = 0;   // no other singular value is above this
   };
   const Proven& proven() const {
     return proven_;
   }
-  // n x k orthonormal columns, k <= proven().eigenvalues.size().
-  at::Tensor right(std::int64_t k) const;
   // A starting block (rows, fp32) for the search in a matrix that has changed a
-  // little: random mixtures of what right() returns. It saves one block out of
-  // about ten.
+  // little: random mixtures of proven().vectors. It saves one block out of about
+  // ten.
   at::Tensor next_start() const;
 
   const at::Tensor& gram() const {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "linalg/rank_budget.h"
 
 namespace abtrain::linalg {
@@ -101,8 +102,8 @@ std::span<const RankRuleKind> rank_rules() {
   return kRankRules;
 }
 
-const RankRuleKind& kind_of(RankRuleName rule) {
-  return *std::ranges::find(kRankRules, rule, &RankRuleKind::rule);  // every rule has a row
+const RankRuleKind& kind_of(const RankRule& rule) {
+  return *std::ranges::find(kRankRules, rule.rule, &RankRuleKind::rule);  // every rule has a row
 }
 
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
@@ -122,14 +123,10 @@ RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
 
 std::vector<RankChoice> choose_ranks(
     const RankRule& rule, const std::vector<Spectrum>& spectra, std::int64_t other_parameters) {
-  if (!is_global(rule)) {
-    std::vector<RankChoice> choices;
-    for (const auto& spectrum : spectra) {
-      choices.push_back(choose_rank(rule, spectrum));
-    }
-    return choices;
+  if (is_global(rule)) {
+    return budget_ranks(rule, spectra, other_parameters);
   }
-  return budget_ranks(rule, spectra, other_parameters);
+  return mapped(spectra, [&](const Spectrum& spectrum) { return choose_rank(rule, spectrum); });
 }
 
 }  // namespace abtrain::linalg

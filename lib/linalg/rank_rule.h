@@ -57,10 +57,7 @@ struct RankRuleKind {
 // an enumerator, a row and a function there, and its parameter in RankRule and
 // fields_of().
 std::span<const RankRuleKind> rank_rules();
-const RankRuleKind& kind_of(RankRuleName rule);
-inline const RankRuleKind& kind_of(const RankRule& rule) {
-  return kind_of(rule.rule);
-}
+const RankRuleKind& kind_of(const RankRule& rule);
 
 // Rank 0 means that the layer stays dense (factors would save nothing: r >=
 // m*n/(m+n)). The rank of a local rule is rounded to a multiple, to one at least.

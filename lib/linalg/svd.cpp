@@ -96,7 +96,7 @@ void Decomposition::grow(std::int64_t count, std::int64_t m) {
   // A rank too large to save anything is never chosen.
   RankRule rule;
   rule.rule = RankRuleName::Fixed;
-  rule.rank = std::min(count, (m * n_ - 1) / (m + n_));
+  rule.rank = std::min(count, largest_saving_rank(spectrum(m)));
   capture(rule, m);
 }
 
@@ -117,7 +117,7 @@ at::Tensor Decomposition::first_vectors(std::int64_t k) const {
       k >= 1 && k <= std::ssize(values_), "expected 1 to {} singular vectors, got {}",
       values_.size(), k);
   if (finder_) {
-    return finder_->right(k);
+    return finder_->proven().vectors.slice(0, 0, k).t();
   }
   return vectors_.defined() ? vectors_.slice(1, 0, k) : eigenvectors(tridiagonal_, eigenvalues_, k);
 }

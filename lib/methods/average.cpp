@@ -46,11 +46,8 @@ std::vector<at::Tensor> statistics_of(const nn::Model& model) {
 }
 
 at::Tensor flattened(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> flat;
-  for (const at::Tensor& tensor : tensors) {
-    flat.push_back(tensor.reshape({-1}));
-  }
-  return flat.empty() ? at::empty({0}) : at::cat(flat);
+  const auto flat = [](const at::Tensor& tensor) { return tensor.reshape({-1}); };
+  return tensors.empty() ? at::empty({0}) : at::cat(mapped(tensors, flat));
 }
 
 void unflatten(const at::Tensor& flat, const std::vector<at::Tensor>& tensors) {

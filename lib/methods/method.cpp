@@ -104,7 +104,7 @@ void Method::check_replicas(std::int64_t t) {
     const at::Tensor here = tensor.cpu().contiguous();
     hash = XXH3_64bits_withSeed(here.const_data_ptr(), here.nbytes(), hash);
   }
-  const auto hashes = comm::gather_numbers(*now().replicas, {static_cast<std::int64_t>(hash)});
+  const auto hashes = comm::gather_values(*now().replicas, hash);
   for (std::size_t r = 1; r < hashes.size(); ++r) {
     ABT_CHECK(
         hashes[r] == hashes[0], Diverged,

@@ -45,7 +45,6 @@ class Bf16Linear : public torch::autograd::Function<Bf16Linear> {
     }
     context->save_for_backward({x, w, weight, bias.value_or(at::Tensor())});
     context->saved_data["sizes"] = input.sizes();
-    context->saved_data["biased"] = bias.has_value();
     context->saved_data["type"] = input.scalar_type();
     return y;
   }
@@ -70,7 +69,7 @@ class Bf16Linear : public torch::autograd::Function<Bf16Linear> {
       dw = gradient_of(
           saved[2], [&](const at::Tensor& place) { ops::bf16_product(dy.t(), x, place, 1); });
     }
-    if (context->saved_data["biased"].toBool() && context->needs_input_grad(2)) {
+    if (saved[3].defined() && context->needs_input_grad(2)) {
       if (dy.is_cuda()) {
         // LibTorch's sum over the rows takes five times as long as reading them.
         const at::Tensor ones = at::ones({1, dy.size(0)}, dy.options());

@@ -139,11 +139,6 @@ std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_
   return divisor * std::max<std::int64_t>(1, std::llround(wanted / static_cast<double>(divisor)));
 }
 
-bool is_small(const data::ExampleShape& shape) {
-  constexpr std::int64_t kSmall = 64;
-  return shape.height <= kSmall;
-}
-
 std::string renamed(std::span<const Renaming> renamings, const std::string& name) {
   for (const auto& [ours, theirs] : renamings) {
     if (name.starts_with(ours)) {

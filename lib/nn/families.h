@@ -77,7 +77,9 @@ std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_
 
 // True for images up to 64 pixels high, for which `auto` takes a small stem or
 // patch.
-bool is_small(const data::ExampleShape& shape);
+inline bool is_small(const data::ExampleShape& shape) {
+  return shape.height <= 64;
+}
 
 // A prefix of names, here and in torchvision.
 struct Renaming {

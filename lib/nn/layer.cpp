@@ -27,8 +27,6 @@ std::string layer_of(const std::string& tensor) {
   return tensor.substr(0, tensor.rfind('.'));
 }
 
-void Layer::list(const std::string&, NamedTensors&) {}
-
 std::unique_ptr<Layer> relu() {
   return std::make_unique<Function>([](const at::Tensor& x, const Pass&) {
     if (x.is_view()) {  // the gradient of a view that is written in place is copied twice

@@ -89,7 +89,7 @@ class Layer {
   virtual ~Layer() = default;
   virtual at::Tensor forward(const at::Tensor& input, const Pass& pass) = 0;
   // Adds its tensors. `prefix` ends with '.' or is empty.
-  virtual void list(const std::string& prefix, NamedTensors& tensors);
+  virtual void list(const std::string& /*prefix*/, NamedTensors& /*tensors*/) {}
 };
 
 // A layer without parameters that applies a function.

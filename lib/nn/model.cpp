@@ -41,7 +41,7 @@ void fill_normal(float* data, std::int64_t count, double deviation, Random& rand
 // Each number takes one random word, so a thread can begin at any block of four
 // and the values do not depend on the number of threads.
 void fill(at::Tensor& tensor, const Init& init, const Random& random) {
-  if (init.kind != Init::Kind::Uniform && init.kind != Init::Kind::Normal) {
+  if (init.kind == Init::Kind::Kept) {
     return;
   }
   constexpr std::int64_t kBlock = 4;

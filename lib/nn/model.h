@@ -18,8 +18,6 @@ class Model {
  public:
   // Weights have no memory until initialize() or a load.
   explicit Model(Architecture architecture);
-  Model(const Model&) = delete;
-  Model& operator=(const Model&) = delete;
 
   // Returns logits, B x classes, or of text B x tokens x classes. A model with
   // dropout needs a call of seed_dropout() before it trains. A tape records the

@@ -5,14 +5,13 @@
 namespace abtrain::nn {
 namespace {
 
-Names<TensorNames> tensor_names() {
-  return {{"timm", TensorNames::Timm}, {"torchvision", TensorNames::Torchvision}};
-}
+const Names<TensorNames> kTensorNames = {
+    {"timm", TensorNames::Timm}, {"torchvision", TensorNames::Torchvision}};
 
 }  // namespace
 
 std::string name_of(TensorNames names) {
-  return name_in(tensor_names(), names);
+  return name_in(kTensorNames, names);
 }
 
 Fields fields_of(ModelOptions& o) {
@@ -88,7 +87,7 @@ Fields fields_of(ModelOptions& o) {
       "names, for gpt with those of Hugging Face's GPT-2, or none");
   f.texts("fresh", o.fresh, "names or globs of layers that are not loaded from `weights`");
   f.choice(
-      "names", o.names, tensor_names(),
+      "names", o.names, kTensorNames,
       "naming scheme of the tensors in model.safetensors; gpt always has "
       "Hugging Face's names");
   return f;

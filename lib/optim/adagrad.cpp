@@ -16,8 +16,15 @@ namespace {
 
 class Adagrad : public Optimizer {
  public:
+  // Moments: the sums of squares; of dual averaging also the sums of gradients
+  // and, if it is centered, the first weights.
   explicit Adagrad(const OptimizerOptions& options)
-      : Adagrad(options, kind_of(options).dual_averaging, options.center == Center::Init) {}
+      : Optimizer(
+            options, std::vector(
+                         !kind_of(options).dual_averaging ? 1
+                         : options.center == Center::Init ? 3
+                                                          : 2,
+                         MomentKind::Other)) {}
 
   void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
@@ -38,16 +45,6 @@ class Adagrad : public Optimizer {
   }
 
  private:
-  // Moments: the sums of squares; of dual averaging also the sums of gradients
-  // and, if it is centered, the first weights.
-  Adagrad(const OptimizerOptions& options, bool dual, bool centered)
-      : Optimizer(
-            options, std::vector(
-                         !dual      ? 1
-                         : centered ? 3
-                                    : 2,
-                         MomentKind::Other)) {}
-
   // All blocks that one optimizer gets have the same layout: nothing factors their weights.
   void lay_out(const ParameterBlock& block) {
     std::vector<ops::CodeBlocks::Tensor> tensors;

@@ -17,6 +17,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "device/tensor_text.h"
 #include "optim/adamw.h"
 #include "optim/newton_schulz.h"
@@ -115,11 +116,7 @@ class Muon : public Optimizer {
     }
     for (const auto& [shape, places] : by_shape) {
       const auto matrices = [&](const std::vector<at::Tensor>& flat) {
-        std::vector<at::Tensor> found;
-        for (const std::size_t i : places) {
-          found.push_back(stored(flat[i], shape));
-        }
-        return found;
+        return mapped(places, [&](std::size_t i) { return stored(flat[i], shape); });
       };
       const double scale = bounded ? 1 : scale_of(shape);
       if (options_.fraction < 1) {

@@ -5,18 +5,16 @@
 namespace abtrain::optim {
 namespace {
 
-Names<ScheduleName> schedule_names() {
-  return {
-      {"constant", ScheduleName::Constant},
-      {"cosine", ScheduleName::Cosine},
-      {"linear", ScheduleName::Linear},
-      {"step", ScheduleName::Step}};
-}
+const Names<ScheduleName> kScheduleNames = {
+    {"constant", ScheduleName::Constant},
+    {"cosine", ScheduleName::Cosine},
+    {"linear", ScheduleName::Linear},
+    {"step", ScheduleName::Step}};
 
 }  // namespace
 
 std::string name_of(ScheduleName name) {
-  return name_in(schedule_names(), name);
+  return name_in(kScheduleNames, name);
 }
 
 Fields fields_of(OptimizerOptions& o) {
@@ -67,7 +65,7 @@ Fields fields_of(OptimizerOptions& o) {
 
 Fields fields_of(ScheduleOptions& o) {
   Fields f;
-  f.choice("name", o.name, schedule_names(), "shape of the learning-rate schedule");
+  f.choice("name", o.name, kScheduleNames, "shape of the learning-rate schedule");
   f.duration(
       "warmup_steps", o.warmup_steps, between(0, kMaxSteps),
       "length of the linear warm-up of the learning rate");

@@ -36,34 +36,32 @@ bool makes_sparse(const OptimizerOptions& options) {
 }
 
 Conflicts check_nesterov(const OptimizerOptions& options) {
-  if (!options.nesterov.value_or(false) || options.momentum > 0) {
-    return {};
-  }
-  return {
-      {{"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
-       "Nesterov's form needs a momentum above 0"}};
+  Conflicts out;
+  conflict_if(
+      options.nesterov.value_or(false) && options.momentum <= 0, out,
+      {"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
+      "Nesterov's form needs a momentum above 0");
+  return out;
 }
 
 Conflicts check(
     const OptimizerOptions& options, const ScheduleOptions& schedule, const StatedLength& length) {
   const OptimizerKind& kind = kind_of(options);
   Conflicts out;
-  if (std::ranges::adjacent_find(schedule.milestones, std::greater_equal<>()) !=
-      schedule.milestones.end()) {
-    out.push_back({{"schedule.milestones"}, "expected ascending shares"});
-  }
+  conflict_if(
+      std::ranges::adjacent_find(schedule.milestones, std::greater_equal<>()) !=
+          schedule.milestones.end(),
+      out, {"schedule.milestones"}, "expected ascending shares");
   check_warmup(
       "schedule.warmup_steps", schedule.warmup_steps, length, "step at the full rate", out,
       /*may_fill=*/true);
-  if (kind.dual_averaging && schedule.name != ScheduleName::Constant) {
-    out.push_back(
-        {{"schedule.name", "optimizer.name"},
-         formatted(
-             "{} scales the sum of all gradients by the current rate: a rate "
-             "that falls to 0 takes the weights back to where they started; "
-             "expected constant, got {}",
-             kind.name, name_of(schedule.name))});
-  }
+  conflict_if(
+      kind.dual_averaging && schedule.name != ScheduleName::Constant, out,
+      {"schedule.name", "optimizer.name"},
+      "{} scales the sum of all gradients by the current rate: a rate "
+      "that falls to 0 takes the weights back to where they started; "
+      "expected constant, got {}",
+      kind.name, name_of(schedule.name));
   if (kind.check != nullptr) {
     std::ranges::move(kind.check(options), std::back_inserter(out));
   }

@@ -24,7 +24,8 @@ struct ParameterRef {
 };
 
 // Parameters of a block that are trained alike, in the form that fused kernels
-// expect: flat views, one per parameter in each list.
+// expect: flat views, one per parameter in each list. They are flat because the
+// kernels would copy gradients that are not row-major.
 struct Slice {
   bool decays = true;
   bool is_factor = false;
@@ -70,12 +71,7 @@ class ParameterBlock {
     return static_cast<int>(all_.moments.size());
   }
 
-  // Flat views that the optimizer works on, one per parameter. They are flat
-  // because LibTorch's fused kernels would copy gradients that are not
-  // row-major.
-  const std::vector<at::Tensor>& value_views() const {
-    return all_.values;
-  }
+  // A buffer of moments as flat views, one per parameter.
   const std::vector<at::Tensor>& moment_views(int which) const {
     return all_.moments[static_cast<std::size_t>(which)];
   }

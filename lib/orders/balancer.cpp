@@ -110,9 +110,8 @@ void Balancer::step(const at::Tensor& gradients) {
     ++counted_;
     coordination_->send();
   } else if (place_ % 2 == 1) {
-    if (broken_) {
+    if (std::exchange(broken_, false)) {
       order_.decide_pair(1);
-      broken_ = false;
     } else {
       coordination_->send();
     }
@@ -182,12 +181,10 @@ void Balancer::take_signs(bool wait) {
 
 void Balancer::advance(std::int64_t units) {
   place_ += units;
-  if (place_ == published_.units()) {
-    end_epoch();
+  if (place_ != published_.units()) {
+    return;
   }
-}
-
-void Balancer::end_epoch() {
+  // The epoch ends.
   settle();
   order_.end_epoch();
   sum_.zero_();

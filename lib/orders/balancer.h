@@ -86,7 +86,6 @@ class Balancer {
   void advance(std::int64_t units);
   void take_signs(bool wait);
   void balance_alone(const nn::UnitGradients& units);
-  void end_epoch();
 
   const OrderOptions options_;
   const OrderKind& kind_;

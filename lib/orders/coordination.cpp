@@ -120,10 +120,9 @@ void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std:
 
 void Coordination::center(
     const at::Tensor& gradient, const at::Tensor& mean, std::int64_t begin, std::int64_t count) {
-  const Cut c = cut(begin, count);
   wire_.encode(
       gradient.narrow(0, begin, count), mean.narrow(0, begin, count),
-      items(messages_.view({-1}), c));
+      items(messages_.view({-1}), cut(begin, count)));
 }
 
 void Coordination::send() {

@@ -5,14 +5,13 @@
 namespace abtrain::orders {
 namespace {
 
-Names<OrderWire> wires() {
-  return {{"fp32", OrderWire::Fp32}, {"int8", OrderWire::Int8}, {"sketch", OrderWire::Sketch}};
-}
+const Names<OrderWire> kWires = {
+    {"fp32", OrderWire::Fp32}, {"int8", OrderWire::Int8}, {"sketch", OrderWire::Sketch}};
 
 }  // namespace
 
 std::string name_of(OrderWire wire) {
-  return name_in(wires(), wire);
+  return name_in(kWires, wire);
 }
 
 Fields fields_of(OrderOptions& o) {
@@ -26,7 +25,7 @@ Fields fields_of(OrderOptions& o) {
       "unit", o.unit, {{"microbatch", OrderUnit::Microbatch}, {"example", OrderUnit::Example}},
       "what is ordered by gradients: a worker's images of a step, which "
       "then stay together, or single images, each by its own gradient");
-  f.choice("wire", o.wire, wires(), "how cd-grab sends gradient differences");
+  f.choice("wire", o.wire, kWires, "how cd-grab sends gradient differences");
   f.integer("sketch", o.sketch, between(1, 1 << 24), "numbers per difference with `wire: sketch`");
   return f;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "config/run_length.h"
 
 namespace abtrain::plan {
 
@@ -25,9 +26,7 @@ PlannedData planned_data(const data::DataOptions& options) {
     return std::max<std::int64_t>(1, std::llround(part * windows));
   };
   return {
-      {{0, 0, 0, data::vocabulary_of(options), options.context},
-       share(1 - options.test_share),
-       share(options.test_share)},
+      {config::text_shape(options), share(1 - options.test_share), share(options.test_share)},
       "those of 40 MB of text"};
 }
 

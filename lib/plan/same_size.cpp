@@ -25,10 +25,6 @@ constexpr double kMaxAbove = 1.01;  // times the target
 // Keeps the models that are tried within memory.
 constexpr std::int64_t kMaxParameters = 1'000'000'000'000;
 
-data::ExampleShape input_of(const config::RunOptions& options) {
-  return planned_data(options.data).shape;
-}
-
 // Parameters of the model at a width; at 0, with one channel or feature
 // everywhere, or one for each head.
 using Parameters = std::function<std::int64_t(double width)>;
@@ -87,7 +83,7 @@ SizeTarget size_of_run(const std::string& folder) {
 }
 
 SizeTarget planned_size(const config::RunOptions& options, const std::string& name) {
-  const auto planned = config::model_sizes(options, input_of(options));
+  const auto planned = config::model_sizes(options, planned_data(options.data).shape);
   ABT_CHECK(
       planned, Config,
       "method.rank.rule: the ranks of {} follow from the spectra of its "
@@ -110,7 +106,7 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
       options.model.name);
   config::RunOptions resized = options;
   nn::ModelOptions& model = resized.model;
-  const data::ExampleShape shape = input_of(options);
+  const data::ExampleShape shape = planned_data(options.data).shape;
   // Allocates no weights: a model has none before it is initialized.
   const auto parameters = [&](double width) {
     model.width = width;

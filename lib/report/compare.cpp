@@ -71,23 +71,38 @@ bool repeats_a_seed(const std::vector<RunRecord>& runs) {
       runs, [&](const RunRecord& r) { return seeds.insert(r.seed).second; });
 }
 
-double seconds_to(const Setting& setting, std::optional<double> target) {
-  return median(setting.values(
-      [&](const RunRecord& run) { return at_arrival(run, target, &Evaluation::seconds); }));
+// Runs with the same configuration, but for seed, name and output, as settings
+// without names.
+std::vector<Setting> grouped(std::vector<RunRecord> runs) {
+  std::map<KeyValues, std::vector<RunRecord>> same;
+  for (RunRecord& run : runs) {
+    same[run.keys].push_back(std::move(run));
+  }
+  std::vector<Setting> settings;
+  for (auto& [keys, members] : same) {
+    // Where a seed occurs twice, something outside the configuration differed
+    // between the runs: their names tell them apart.
+    const bool by_name = repeats_a_seed(members);
+    std::map<std::string, std::vector<RunRecord>> named;
+    for (RunRecord& run : members) {
+      named[by_name ? stem(run) : ""].push_back(std::move(run));
+    }
+    for (auto& [name, repeats] : named) {
+      std::ranges::stable_sort(repeats, {}, &RunRecord::seed);
+      settings.push_back({"", std::move(repeats)});
+    }
+  }
+  return settings;
 }
 
-// Keys whose values differ among the settings for which counts() is true.
-template <class Counts>
-std::vector<std::string> varying_keys(const std::vector<Setting>& settings, const Counts& counts) {
+// Keys whose values differ among the settings, of which there is at least one:
+// a list of them, or of references to them.
+std::vector<std::string> varying_keys(const auto& settings) {
+  const Setting& first = settings.front();
   std::vector<std::string> varying;
-  const auto first = std::ranges::find_if(settings, counts);
-  if (first == settings.end()) {
-    return varying;
-  }
-  for (const auto& [key, value] : first->runs.front().keys) {
-    if (!std::ranges::all_of(settings, [&](const Setting& s) {
-          return !counts(s) || s.runs.front().value_of(key) == value;
-        })) {
+  for (const auto& [key, value] : first.runs.front().keys) {
+    if (std::ranges::any_of(
+            settings, [&](const Setting& s) { return s.runs.front().value_of(key) != value; })) {
       varying.push_back(key);
     }
   }
@@ -114,37 +129,35 @@ std::string with_folder(const Setting& setting) {
 // Gives the settings distinct names: from the names of their runs, else from
 // what differs in their configurations, else from their folders.
 void name_settings(std::vector<Setting>& settings) {
-  std::map<std::string, int> count;
-  const auto is_unclear = [&](const Setting& setting) {
-    return setting.name.empty() || count[setting.name] > 1;
-  };
-  const auto count_names = [&] {
-    count.clear();
+  const auto unclear_ones = [&] {
+    std::map<std::string, int> count;
     for (const Setting& setting : settings) {
       ++count[setting.name];
     }
-  };
-  const auto rename_repeated = [&](const auto& name) {
-    count_names();
+    std::vector<std::reference_wrapper<Setting>> found;
     for (Setting& setting : settings) {
-      if (is_unclear(setting)) {
-        setting.name = name(setting);
+      if (setting.name.empty() || count[setting.name] > 1) {
+        found.emplace_back(setting);
       }
     }
+    return found;
   };
-  rename_repeated([](const Setting& s) { return common_stem(s); });
-  count_names();
+  const auto rename_unclear = [&](const auto& name) {
+    for (Setting& setting : unclear_ones()) {
+      setting.name = name(setting);
+    }
+  };
+  rename_unclear(common_stem);
+  const auto unclear = unclear_ones();
   // A single unclear setting is described by what differs among all settings.
-  const bool is_one = std::ranges::count_if(settings, is_unclear) < 2;
-  const auto varying =
-      varying_keys(settings, [&](const Setting& s) { return is_one || is_unclear(s); });
-  rename_repeated([&](const Setting& s) {
+  const auto varying = unclear.size() < 2 ? varying_keys(settings) : varying_keys(unclear);
+  rename_unclear([&](const Setting& s) {
     constexpr std::size_t kMaxLength = 60;
     std::string keys = by_its_keys(s, varying);
     return keys.size() <= kMaxLength || common_stem(s).empty() ? keys : with_folder(s);
   });
-  rename_repeated([](const Setting& s) { return stem(s.runs.front()) + ", ..."; });
-  rename_repeated([](const Setting& s) { return s.runs.front().folder; });
+  rename_unclear([](const Setting& s) { return stem(s.runs.front()) + ", ..."; });
+  rename_unclear([](const Setting& s) { return s.runs.front().folder; });
 }
 
 // A run, or the error that reading it threw.
@@ -235,35 +248,6 @@ double at_arrival(const RunRecord& run, std::optional<double> target, double Eva
   return there == run.evaluations.end() ? kInfinite : (*there).*figure;
 }
 
-Comparison group_runs(std::vector<RunRecord> runs, std::optional<double> target) {
-  std::map<KeyValues, std::vector<RunRecord>> same;
-  for (RunRecord& run : runs) {
-    same[run.keys].push_back(std::move(run));
-  }
-  Comparison comparison;
-  comparison.target = target;
-  std::vector<Setting>& settings = comparison.settings;
-  for (auto& [keys, members] : same) {
-    // Where a seed occurs twice, something outside the configuration differed
-    // between the runs: their names tell them apart.
-    const bool by_name = repeats_a_seed(members);
-    std::map<std::string, std::vector<RunRecord>> named;
-    for (RunRecord& run : members) {
-      named[by_name ? stem(run) : ""].push_back(std::move(run));
-    }
-    for (auto& [name, repeats] : named) {
-      std::ranges::stable_sort(repeats, {}, &RunRecord::seed);
-      settings.push_back({"", std::move(repeats)});
-    }
-  }
-  comparison.varying = varying_keys(settings, [](const Setting&) { return true; });
-  name_settings(settings);
-  std::ranges::sort(settings, {}, [&](const Setting& s) {
-    return std::tuple(s.runs.front().data, seconds_to(s, target), -quality_of(s), s.name);
-  });
-  return comparison;
-}
-
 Comparison compare(
     const std::vector<std::string>& paths, std::optional<double> target, Spectra spectra,
     const std::vector<Condition>& where) {
@@ -283,9 +267,16 @@ Comparison compare(
     throw LocatedError(kind, join(skipped, "\n"));
   }
   keep_matching(runs, where);
-  Comparison comparison = group_runs(std::move(runs), target);
-  comparison.skipped = std::move(skipped);
-  return comparison;
+  std::vector<Setting> settings = grouped(std::move(runs));
+  std::vector<std::string> varying = varying_keys(settings);
+  name_settings(settings);
+  const auto arrival = [&](const RunRecord& run) {
+    return at_arrival(run, target, &Evaluation::seconds);
+  };
+  std::ranges::sort(settings, {}, [&](const Setting& s) {
+    return std::tuple(s.runs.front().data, median(s.values(arrival)), -quality_of(s), s.name);
+  });
+  return {target, std::move(settings), std::move(varying), std::move(skipped)};
 }
 
 }  // namespace abtrain::report

@@ -62,10 +62,6 @@ Comparison compare(
 // there is none.
 double at_arrival(const RunRecord& run, std::optional<double> target, double Evaluation::*figure);
 
-// Groups the runs into settings, names and sorts these, and lists the keys that
-// differ.
-Comparison group_runs(std::vector<RunRecord> runs, std::optional<double> target);
-
 // The indices of the settings of each data set: figures of different data
 // cannot be compared.
 std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settings);

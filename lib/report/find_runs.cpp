@@ -25,24 +25,16 @@ bool is_run(const fs::path& path) {
          (fs::is_directory(path, error) && fs::is_empty(path, error));
 }
 
-std::vector<fs::path> folders_in(const fs::path& path) {
-  std::vector<fs::path> inside = list_folder(path);
-  std::erase_if(inside, [](const fs::path& entry) {
-    std::error_code ignored;
-    return !fs::is_directory(entry, ignored);
-  });
-  return inside;
-}
-
 // The run folders at or below `path`, sorted by name.
 std::vector<fs::path> runs_below(const fs::path& path, int levels) {
   if (is_run(path)) {
     return {path};
   }
   std::vector<fs::path> runs;
-  if (levels > 0) {
-    for (const fs::path& folder : folders_in(path)) {
-      std::ranges::copy(runs_below(folder, levels - 1), std::back_inserter(runs));
+  for (const fs::path& entry : levels > 0 ? list_folder(path) : std::vector<fs::path>()) {
+    std::error_code ignored;
+    if (fs::is_directory(entry, ignored)) {
+      std::ranges::copy(runs_below(entry, levels - 1), std::back_inserter(runs));
     }
   }
   return runs;

@@ -11,10 +11,6 @@ namespace abtrain::report {
 
 namespace {
 
-const RunRecord& first_run(const Setting& setting) {
-  return setting.runs.front();
-}
-
 std::string steps_text(const Setting& setting) {
   const auto known =
       std::ranges::find_if(setting.runs, [](const RunRecord& run) { return run.steps > 0; });
@@ -23,7 +19,7 @@ std::string steps_text(const Setting& setting) {
 
 // "finished", "running at step 40 of 60", "2 finished, 1 killed".
 std::string state_text(const Setting& setting) {
-  const RunRecord& first = first_run(setting);
+  const RunRecord& first = setting.runs.front();
   if (setting.runs.size() == 1) {
     return first.progress();
   }
@@ -57,13 +53,13 @@ std::vector<Trait> all_traits() {
   return {
       {.key = "data",
        .help = "the data set",
-       .of = [](const Setting& s) { return first_run(s).data; }},
+       .of = [](const Setting& s) { return s.runs.front().data; }},
       {.key = "model",
        .help = "the model's family",
-       .of = [](const Setting& s) { return first_run(s).value_of("model.name"); }},
+       .of = [](const Setting& s) { return s.runs.front().value_of("model.name"); }},
       {.key = "method",
        .help = "how the workers train together",
-       .of = [](const Setting& s) { return first_run(s).value_of("method.name"); }},
+       .of = [](const Setting& s) { return s.runs.front().value_of("method.name"); }},
       {.key = "steps", .help = "steps of the whole run", .is_number = true, .of = steps_text},
       {.key = "state",
        .help = "whether the runs have finished; of one that has not, its last "

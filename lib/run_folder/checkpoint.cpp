@@ -32,18 +32,16 @@ Checkpoint read_checkpoint(const std::string& folder) {
   if (name.starts_with(kStepPrefix) && name != step_folder(checkpoint.step)) {
     json.complain("/step", "the step in the folder's name");
   }
-  std::vector<std::int64_t> leads;
-  const ordered_json* list = json.find("/leads");
-  const bool is_list = list != nullptr && read_json(*list, leads);
+  auto leads = value_in<std::vector<std::int64_t>>(json.all(), "leads");
   const std::int64_t workers = json.integer("/workers", 1, kMaxWorkers);
-  for (std::int64_t w = 0; is_list && w < std::ssize(leads); ++w) {
+  for (std::int64_t w = 0; w < std::ssize(leads); ++w) {
     // Among workers that hold the same state, the lowest rank stores it.
     const std::int64_t lead = leads[static_cast<std::size_t>(w)];
     if (lead < 0 || lead > w || leads[static_cast<std::size_t>(lead)] != lead) {
       leads.clear();
     }
   }
-  if (!is_list || std::ssize(leads) != workers) {
+  if (std::ssize(leads) != workers) {
     json.complain(
         "/leads",
         formatted("for each of {} workers the rank that stores its replicas' state", workers));

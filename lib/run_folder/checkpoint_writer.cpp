@@ -3,8 +3,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <system_error>
 #include <utility>
 
@@ -109,7 +111,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
     } catch (const Error& error) {
       problem = error.what();
     }
-    const auto failed = comm::gather_numbers(world_, {problem.empty() ? 0 : 1});
+    const auto failed = comm::gather_values(world_, std::int64_t{!problem.empty()});
     const auto who = std::ranges::find(failed, 1) - failed.begin();
     if (who == std::ssize(failed)) {
       return true;
@@ -143,13 +145,13 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   if (!is_ready || !all_succeed(write)) {
     return false;
   }
-  const auto marks =
-      comm::gather_numbers(world_, {bytes, static_cast<std::int64_t>(hash), std::int64_t{lead}});
+  const auto marks = comm::gather_values(
+      world_, std::array{bytes, static_cast<std::int64_t>(hash), std::int64_t{lead}});
   const bool published = all_succeed([&] {
     if (first) {
       ordered_json files = ordered_json::object();
       for (int r = 0; r < world_.size(); ++r) {
-        const std::int64_t* mark = &marks[static_cast<std::size_t>(3 * r)];
+        const auto& mark = marks[static_cast<std::size_t>(r)];
         const std::string name = worker_file(r);
         ABT_CHECK(
             fs::exists(folder + "/" + name), Io,
@@ -214,18 +216,16 @@ void CheckpointWriter::publish(const Checkpoint& about, const std::string& folde
 void CheckpointWriter::prune() const {
   const std::vector<Checkpoint> found = list_checkpoints(options_.run_folder);
   const auto best = best_of(found);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const bool newest = static_cast<std::int64_t>(i) < options_.keep;
-    const bool is_best = best != found.end() && found[i].step == best->step;
-    if (newest || is_best) {
+  for (const Checkpoint& old : found | std::views::drop(options_.keep)) {
+    if (best != found.end() && old.step == best->step) {
       continue;
     }
     // Rename it first, so that a half-removed folder does not look like a
     // checkpoint.
-    const fs::path path = found[i].folder;
+    const fs::path path = old.folder;
     const std::string gone = (path.parent_path() / (kObsolete + path.filename().string())).string();
     remove_all(gone);
-    rename(found[i].folder, gone);
+    rename(old.folder, gone);
     remove_all(gone);
   }
 }

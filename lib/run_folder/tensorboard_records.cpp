@@ -96,11 +96,7 @@ std::vector<std::pair<std::string, double>> scalars_of(const ordered_json& event
       }
     }
   }
-  const auto layers = event.find("layers");
-  if (layers == event.end() || !layers->is_array()) {
-    return scalars;
-  }
-  for (const ordered_json& layer : *layers) {
+  for (const ordered_json& layer : value_in<ordered_json>(event, "layers")) {
     for (const char* key : {"rank", "energy"}) {
       if (const auto found = layer.find(key); found != layer.end()) {
         add(formatted("{}/{}", key, value_in<std::string>(layer, "name")), *found);

@@ -132,8 +132,9 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
   });
   if (sweep.halving) {
     for (const Rival& rival : sweep.halving->rivals) {
-      for_each_assignment(
-          {rival.set}, [&](const Assignment& one) { varied.insert(one.override.key); });
+      for (const Assignment& one : rival.set) {
+        varied.insert(one.override.key);
+      }
     }
   }
   check(sweep.sets);

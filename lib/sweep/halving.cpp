@@ -35,11 +35,6 @@ Choice merged(const Choice& base, const Choice& over) {
   return all;
 }
 
-Assignment steps(std::int64_t count, const Location& place) {
-  const std::string text = std::to_string(count);
-  return {config::literal_override("train.steps", text, place), text};
-}
-
 bool is_at_full_length(const Halving& halving, std::size_t round) {
   return round + 1 == rounds_of(halving.settings());
 }
@@ -52,7 +47,9 @@ Choice choice_of(
   if (!is_at_full_length(halving, round)) {
     choice = merged(choice, halving.pilot);
   }
-  return merged(choice, {steps(steps_in(whole, halving.settings(), round), rival.place)});
+  const std::string steps = std::to_string(steps_in(whole, halving.settings(), round));
+  return merged(
+      choice, {Assignment{config::literal_override("train.steps", steps, rival.place), steps}});
 }
 
 // The sweep of a round in which the rivals have these settings.
@@ -85,9 +82,9 @@ Sweep sweep_of(const Sweep& sweep, std::size_t round, const std::vector<Round::T
   return plain;
 }
 
-std::string text_or(const Choice& choice, const char* otherwise) {
+std::string setting_text(const Choice& setting) {
   const auto part = [](const Assignment& one) { return one.override.key + ": " + one.text; };
-  return choice.empty() ? otherwise : join(mapped(choice, part), ", ");
+  return setting.empty() ? "as configured" : join(mapped(setting, part), ", ");
 }
 
 // A pilot that has ended; -infinity where it diverged.
@@ -218,7 +215,7 @@ void write_tuning(const Sweep& sweep, const Round& last) {
          {"tried", rival.tune.size()},
          {"pilots", tuned.pilots},
          {"pilot_seconds", tuned.pilot_seconds},
-         {"chosen", text_or(rival.tune[tuned.settings.front()], "as configured")}});
+         {"chosen", setting_text(rival.tune[tuned.settings.front()])}});
   }
   const auto left_out = [](const auto& one) -> ordered_json {
     return {{"name", one.first}, {"why", one.second}};

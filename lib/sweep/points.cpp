@@ -16,18 +16,6 @@ namespace {
 
 constexpr std::size_t kMaxPoints = 100000;
 
-// All keys that the points set, sorted.
-std::set<std::string> keys_of(const Sweep& sweep) {
-  std::set<std::string> keys;
-  const auto add = [&](const std::vector<Choice>& choices) {
-    for_each_assignment(choices, [&](const Assignment& one) { keys.insert(one.override.key); });
-  };
-  std::ranges::for_each(sweep.grid, add);
-  add(sweep.list);
-  add(sweep.seeds);
-  return keys;
-}
-
 // "method.rank.keep" becomes "keep" where no other key ends in "keep", and
 // "method.name" becomes "method".
 std::map<std::string, std::string> short_names(const std::set<std::string>& keys) {
@@ -124,7 +112,7 @@ void exclude(const Sweep& sweep, const std::set<std::string>& keys, std::vector<
         sweep.exclude, [&](const Choice& item) { return contains(point, item); });
   });
   if (points.empty()) {
-    problems.push_back({{sweep.source, 0, 0, ""}, "exclude", "leaves no point at all"});
+    problems.push_back({{sweep.source(), 0, 0, ""}, "exclude", "leaves no point at all"});
   }
   throw_any(problems, ErrorKind::Config);
 }
@@ -132,31 +120,24 @@ void exclude(const Sweep& sweep, const std::set<std::string>& keys, std::vector<
 }  // namespace
 
 std::vector<Point> list_points(const Sweep& sweep) {
-  std::vector<std::vector<Choice>> with_seeds = sweep.grid;
-  if (!sweep.seeds.empty()) {
-    with_seeds.push_back(sweep.seeds);
-  }
+  const std::vector<Choice> seeds = sweep.seeds.empty() ? std::vector<Choice>{{}} : sweep.seeds;
   std::vector<Choice> all;
   if (!sweep.grid.empty() || sweep.list.empty()) {
-    all = combinations(with_seeds);
+    all = combinations(sweep.grid);
   }
-  if (!sweep.list.empty()) {
-    with_seeds.erase(
-        with_seeds.begin(), with_seeds.begin() + static_cast<std::ptrdiff_t>(sweep.grid.size()));
-    with_seeds.insert(with_seeds.begin(), sweep.list);
-    std::ranges::move(combinations(with_seeds), std::back_inserter(all));
-  }
-  const std::set<std::string> keys = keys_of(sweep);
+  all.insert(all.end(), sweep.list.begin(), sweep.list.end());
+  all = combinations({all, seeds});
+  std::set<std::string> keys;  // that the points set
+  for_each_assignment(all, [&](const Assignment& one) { keys.insert(one.override.key); });
   exclude(sweep, keys, all);
   const auto names = short_names(keys);
   std::vector<Point> points;
-  const std::size_t repeats = std::max<std::size_t>(1, sweep.seeds.size());
   for (Choice& values : all) {
     std::string label;
     if (sweep.labels.empty()) {
       label = label_of(values, names);
     } else {
-      label = sweep.labels[points.size() / repeats];
+      label = sweep.labels[points.size() / seeds.size()];
       if (!sweep.seeds.empty()) {
         label += "," + label_of({values.back()}, names);
       }

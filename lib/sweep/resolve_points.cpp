@@ -32,7 +32,7 @@ std::string hash_of(const config::RunOptions& options) {
 // Collects the faults of points; a fault that several share is reported once.
 class Faults {
  public:
-  Faults(const Sweep& sweep, std::size_t points) : source_(sweep.source), points_(points) {}
+  Faults(const Sweep& sweep, std::size_t points) : source_(sweep.source()), points_(points) {}
 
   // Runs `body`, which checks one point, and records the Error that it throws.
   void note(std::size_t index, const std::string& label, const auto& body) {
@@ -65,8 +65,7 @@ class Faults {
   void add(ErrorKind kind, const std::string& text, std::size_t index, const std::string& label) {
     auto fault = std::ranges::find(faults_, text, &Fault::text);
     if (fault == faults_.end()) {
-      faults_.push_back({kind, text, {}});
-      fault = faults_.end() - 1;
+      fault = faults_.insert(fault, Fault{kind, text, {}});
     }
     fault->points.push_back(formatted("{} ({})", index, label));
   }

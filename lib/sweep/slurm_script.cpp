@@ -36,10 +36,7 @@ std::string job_name(std::string name) {
 // Quotes a value for an #SBATCH line. Slurm reads these, not the shell: for it
 // '#' starts a comment, and a backslash escapes the next character.
 std::string option_value(const std::string& value) {
-  if (value.find_first_of(" '\"#\\") == std::string::npos) {
-    return value;
-  }
-  return in_quotes(value);
+  return value.find_first_of(" '\"#\\") == std::string::npos ? value : in_quotes(value);
 }
 
 // A newline would start a new line of the batch file: after a comment, that is

@@ -68,7 +68,6 @@ class SweepReader {
       places.push_back(folder + "/sweeps");
     }
     sweep_.file = config::find_config("sweep", name, "", places);
-    sweep_.source = sweep_.file;
     sweep_.name = fs::path(sweep_.file).stem().string();
     const Value root = config::parse_yaml(
         read_file(sweep_.file, kMaxText, Fifo::Wait), sweep_.file, true, problems());
@@ -93,7 +92,6 @@ class SweepReader {
 
   void command_line(const std::string& config, const std::vector<std::string>& grid) {
     sweep_.base = config::find_config("configuration", config, "", sweep_.folders);
-    sweep_.source = sweep_.base;
     sweep_.name = fs::path(sweep_.base).stem().string() + "_sweep";
     for (const std::string& text : grid) {
       // Read as a YAML flow list, so that values may contain commas.
@@ -138,7 +136,7 @@ class SweepReader {
     if (!name.empty()) {
       set("name", name, "--name " + name);
     } else if (!reading_.settings.contains("name")) {
-      set("name", sweep_.name, sweep_.source);
+      set("name", sweep_.name, sweep_.source());
     }
     if (!output.empty()) {
       set("output", output, "--output " + output);
@@ -150,7 +148,7 @@ class SweepReader {
     if (problems().empty() && sweep_.grid.empty() && sweep_.list.empty() && sweep_.seeds.empty() &&
         !sweep_.halving) {
       assignments_.problem(
-          {sweep_.source, 0, 0, ""}, "",
+          {sweep_.source(), 0, 0, ""}, "",
           "nothing is varied; expected at least one of grid, list, seeds and "
           "halving");
     }

@@ -65,7 +65,6 @@ struct Halving {
 
 struct Sweep {
   std::vector<std::string> folders;  // where configurations are searched
-  std::string source;  // what messages name: the file, else the base
   std::string file;    // "": the sweep is from the command line
   std::string base;    // the path of the configuration
   std::string name;
@@ -78,6 +77,11 @@ struct Sweep {
   std::vector<Choice> exclude;
   std::vector<Choice> seeds;       // empty: the configuration's own
   std::optional<Halving> halving;  // then grid, list and exclude are empty
+
+  // What messages name.
+  const std::string& source() const {
+    return file.empty() ? base : file;
+  }
 };
 
 // The sweep that a command line asks for: a file, or `config` with `grid` or

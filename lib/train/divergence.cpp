@@ -16,9 +16,9 @@ constexpr const char* kAdvice =
 
 // The name of the first parameter that is not finite; "" if all are finite.
 std::string first_broken(const optim::ParameterBlock& block) {
-  for (std::size_t i = 0; i < block.parameters().size(); ++i) {
-    if (!block.value_views()[i].isfinite().all().item<bool>()) {
-      return block.parameters()[i].name;
+  for (const optim::ParameterRef& p : block.parameters()) {
+    if (!p.tensor->isfinite().all().item<bool>()) {
+      return p.name;
     }
   }
   return "";

@@ -1,7 +1,5 @@
 #include "train/ledger.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -79,16 +77,6 @@ WorkerFigures operator+(const WorkerFigures& a, const WorkerFigures& b) {
   auto sum = std::bit_cast<Numbers>(a);
   std::ranges::transform(sum, std::bit_cast<Numbers>(b), sum.begin(), std::plus());
   return std::bit_cast<WorkerFigures>(sum);
-}
-
-std::vector<WorkerFigures> gather_figures(comm::Communicator& world, const WorkerFigures& own) {
-  auto numbers = std::bit_cast<Numbers>(own);
-  std::vector<WorkerFigures> result(static_cast<std::size_t>(world.size()));
-  const auto count = static_cast<std::int64_t>(numbers.size());
-  const at::Tensor mine = at::from_blob(numbers.data(), {count}, at::kDouble);
-  at::Tensor all = at::from_blob(result.data(), {count * world.size()}, at::kDouble);
-  world.all_gather(all, mine, comm::Purpose::Metrics).wait();
-  return result;
 }
 
 void Ledger::start() {

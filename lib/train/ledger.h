@@ -42,9 +42,6 @@ struct WorkerFigures {
 
 WorkerFigures operator+(const WorkerFigures& a, const WorkerFigures& b);
 
-// The figures of all workers, in rank order. Collective; counts as metrics.
-std::vector<WorkerFigures> gather_figures(comm::Communicator& world, const WorkerFigures& own);
-
 class Ledger {
  public:
   struct Pause {

@@ -122,12 +122,9 @@ std::vector<std::string> class_names_in(
   if (!json.is_array()) {
     return names;  // only their number
   }
-  for (const auto& each : json) {
-    names.emplace_back();
-    ABT_CHECK(
-        read_json(each, names.back()), DamagedData,
-        "{}: expected the names of {} classes in its metadata", path, classes);
-  }
+  ABT_CHECK(
+      read_json(json, names), DamagedData, "{}: expected the names of {} classes in its metadata",
+      path, classes);
   ABT_CHECK(
       std::ssize(names) == classes, DamagedData,
       "{}: expected the names of {} classes in its metadata, got {}", path, classes, names.size());

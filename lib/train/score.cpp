@@ -12,10 +12,6 @@ double Score::bits_per_byte() const {
   return loss / std::numbers::ln2 / bytes_per_token;
 }
 
-double Score::perplexity() const {
-  return std::exp(loss);
-}
-
 double Score::quality() const {
   return is_text() ? std::exp(-loss) : accuracy;
 }
@@ -24,7 +20,7 @@ nlohmann::ordered_json score_json(const Score& score, const std::string& prefix)
   nlohmann::ordered_json json;
   if (score.is_text()) {
     json[prefix + "bits_per_byte"] = score.bits_per_byte();
-    json[prefix + "perplexity"] = score.perplexity();
+    json[prefix + "perplexity"] = std::exp(score.loss);
   } else {
     json[prefix + "accuracy"] = score.accuracy;
     if (score.regression && prefix.empty()) {

@@ -19,7 +19,6 @@ struct Score {
     return bytes_per_token > 0;
   }
   double bits_per_byte() const;
-  double perplexity() const;
   // Higher is better, 1 is best: the accuracy; for a regression R^2, which may be
   // negative; for a text 1 / perplexity.
   double quality() const;

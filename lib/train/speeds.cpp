@@ -90,10 +90,10 @@ StepCost measured_cost(const config::RunOptions& options, const Setup& setup) {
   const std::int64_t large = options.data.batch_size;
   const std::int64_t small = (large + 3) / 4;
   const double seconds = seconds_per_step(options, large, setup);
-  if (small == large) {
-    return {0, seconds / static_cast<double>(large)};
-  }
   const double average = seconds / static_cast<double>(large);
+  if (small == large) {
+    return {0, average};
+  }
   const double slope =
       (seconds - seconds_per_step(options, small, setup)) / static_cast<double>(large - small);
   const double per_example = std::clamp(slope, kMinShare * average, average);

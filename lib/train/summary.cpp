@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/mapped.h"
 #include "base/rows.h"
 #include "compress/schemes.h"
 #include "methods/method_kind.h"
@@ -57,10 +58,8 @@ ordered_json summarize(
   WorkerFigures sum;
   double bytes_max = 0;
   double trained_max = 0;
-  std::vector<TimeSplit> spent;
   for (const WorkerFigures& w : workers) {
     sum = sum + w;
-    spent.push_back(w.seconds);
     bytes_max = std::max(bytes_max, w.traffic.total());
     trained_max = std::max(trained_max, w.trained_parameters);
   }
@@ -115,6 +114,7 @@ ordered_json summarize(
       {"workers", options.workers},
       {"layers", run_folder::layers_json(result.layers)}});
   if (workers.size() > 1) {
+    const auto spent = mapped(workers, &WorkerFigures::seconds);
     const Waiting waiting = find_waiting(spent);
     for (std::size_t i = 0; i < workers.size(); ++i) {
       ordered_json one = {{"host", hosts.at(i)}};

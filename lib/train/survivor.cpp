@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 constexpr auto kPurpose = comm::Purpose::Sync;
 
 std::string broadcast_text(comm::Communicator& world, const std::string& text, int root) {
-  const auto lengths = comm::gather_numbers(world, {std::ssize(text)});
+  const auto lengths = comm::gather_values(world, std::ssize(text));
   const at::Tensor bytes = at::empty({lengths[static_cast<std::size_t>(root)]}, at::kByte);
   if (world.rank() == root) {
     std::memcpy(bytes.data_ptr(), text.data(), text.size());
@@ -63,30 +63,18 @@ void broadcast_state(comm::Communicator& world, state::State& state, int root) {
 
 void share_states(comm::Communicator& world, Inheritance& inheritance) {
   const at::NoGradGuard no_grad;
-  struct Mark {
-    std::int64_t losses, agreed, group, steps, run_steps;
-
-    auto last() const {
-      return std::pair(losses, agreed);
-    }
-  };
   const Survivor& own = inheritance.own;
-  const auto numbers =
-      comm::gather_numbers(world, {own.losses, own.agreed, own.group, own.steps, own.run_steps});
-  std::vector<Mark> marks;
-  for (std::size_t i = 0; i < numbers.size(); i += 5) {
-    marks.push_back({numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3], numbers[i + 4]});
-  }
-
-  const Mark newest = std::ranges::max(marks, {}, &Mark::last);
+  const std::vector<Progress> all = comm::gather_values(world, own.progress);
+  const auto last = [](const Progress& one) { return std::pair(one.losses, one.agreed); };
+  const Progress newest = std::ranges::max(all, {}, last);
   std::map<std::int64_t, int> best;  // worker, by group
   for (int worker = 0; worker < world.size(); ++worker) {
-    const Mark& one = marks[static_cast<std::size_t>(worker)];
-    if (one.last() != newest.last()) {
+    const Progress& one = all[static_cast<std::size_t>(worker)];
+    if (last(one) != last(newest)) {
       continue;
     }
     const auto [place, is_first] = best.try_emplace(one.group, worker);
-    if (!is_first && one.steps > marks[static_cast<std::size_t>(place->second)].steps) {
+    if (!is_first && one.steps > all[static_cast<std::size_t>(place->second)].steps) {
       place->second = worker;
     }
   }
@@ -103,8 +91,7 @@ void share_states(comm::Communicator& world, Inheritance& inheritance) {
     }
     broadcast_state(world, state, worker);
     inheritance.states.push_back(std::move(state));
-    inheritance.steps =
-        std::max(inheritance.steps, marks[static_cast<std::size_t>(worker)].steps);
+    inheritance.steps = std::max(inheritance.steps, all[static_cast<std::size_t>(worker)].steps);
   }
 }
 

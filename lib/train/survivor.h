@@ -16,14 +16,19 @@
 
 namespace abtrain::train {
 
-// The state of one worker. Its tensors are those of the worker's model and
-// optimizer, which must not be trained any further.
-struct Survivor {
+// What the others must know of a worker's state.
+struct Progress {
   std::int64_t steps = 0;   // that its parameters have seen
   std::int64_t agreed = 0;  // Method::agreed_after
-  int group = 0;            // the same for workers that held one state
+  std::int64_t group = 0;   // the same for workers that held one state
   std::int64_t run_steps = 0;
   std::int64_t losses = 0;  // that the worker had gone on from
+};
+
+// The state's tensors are those of the worker's model and optimizer, which must
+// not be trained any further.
+struct Survivor {
+  Progress progress;
   state::State state = {};
 };
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mapped.h"
 #include "comm/run_workers.h"
+#include "comm/share.h"
 #include "device/stream.h"
 #include "methods/method_kind.h"
 #include "train/batches.h"
@@ -329,7 +330,7 @@ TrainResult Trainer::run() {
 
   const Score test = evaluate_now(length_.steps, true);
   const auto trained = static_cast<double>(method_->block().numel());
-  auto workers = gather_figures(*world_, ledger_.figures(counts(), trained));
+  auto workers = comm::gather_values(*world_, ledger_.figures(counts(), trained));
   log_workers(length_.steps, mapped(workers, &WorkerFigures::seconds));
   return {
       .model = std::move(model_),

@@ -20,11 +20,10 @@ std::unique_ptr<data::ExampleOrder> make_order_of_run(
 
 // Starts a fresh order at step t.
 void Trainer::start_order(std::int64_t t) {
-  if (!balancer_) {
-    return;
+  if (balancer_) {
+    balancer_->start(t / length_.steps_per_epoch, place_in_order(t));
+    bind_order();
   }
-  balancer_->start(t / length_.steps_per_epoch, place_in_order(t));
-  bind_order();
 }
 
 std::int64_t Trainer::place_in_order(std::int64_t t) const {

@@ -134,11 +134,11 @@ std::optional<Survivor> Trainer::survive() {
   method_->abandon();
   const methods::Stage stage = method_->now();
   Survivor own{
-      .steps = updated_,
-      .agreed = finished_ ? length_.steps + 1 : method_->agreed_after(done_),
-      .group = stage.one_state ? world_->rank() / stage.replicas->size() : world_->rank(),
-      .run_steps = length_.steps,
-      .losses = in_.inherited != nullptr ? in_.inherited->losses + 1 : 0};
+      {.steps = updated_,
+       .agreed = finished_ ? length_.steps + 1 : method_->agreed_after(done_),
+       .group = stage.one_state ? world_->rank() / stage.replicas->size() : world_->rank(),
+       .run_steps = length_.steps,
+       .losses = in_.inherited != nullptr ? in_.inherited->losses + 1 : 0}};
   state::Archive archive = state::Archive::saving(own.state);
   archive_loop(archive);
   archive_model(archive);

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "base/error.h"
+#include "error_of.h"
 
 namespace abtrain {
 namespace {
@@ -27,13 +27,7 @@ std::string repeated(std::size_t count, const std::string& text) {
 }
 
 std::string complaint(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const LocatedError& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
-    return error.what();
-  }
-  return "";
+  return expect_error(body, ErrorKind::DamagedData);
 }
 
 TEST(Json, IsWhatTheTextSaysInItsOrder) {

@@ -147,7 +147,7 @@ TEST(Log, ColorsOnlyOnATerminalThatWantsThem) {
 TEST(Log, LinesOfThreadsDoNotMix) {
   const Pipe pipe;
   Log log(LogLevel::Info, pipe.in());
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&log] {
       for (int i = 0; i < 50; ++i) {
@@ -155,9 +155,7 @@ TEST(Log, LinesOfThreadsDoNotMix) {
       }
     });
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  threads.clear();
   const auto lines = split_text(pipe.text(), '\n');
   ASSERT_EQ(lines.size(), 201u);
   for (std::size_t i = 0; i < 200; ++i) {

@@ -1,4 +1,5 @@
 #include "base/named.h"
+#include "error_of.h"
 
 #include <gtest/gtest.h>
 
@@ -22,13 +23,9 @@ TEST(Named, FindsRecordsAndPointersToThem) {
 }
 
 TEST(Named, NamesTheKeyAndAllNames) {
-  try {
-    find_named(kPointers, "three", "section.name");
-    FAIL() << "found";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Config);
-    EXPECT_STREQ(error.what(), "section.name: expected one of two, one; got 'three'");
-  }
+  EXPECT_EQ(
+      error_of([&] { find_named(kPointers, "three", "section.name"); }),
+      Thrown(78, "section.name: expected one of two, one; got 'three'"));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "base/scalars.h"
 
@@ -58,13 +60,16 @@ TEST(Scalars, Bytes) {
     std::string why;
     return parse_bytes(text, bytes, why) ? bytes : 0;
   };
-  EXPECT_EQ(read("1"), 1u);
-  EXPECT_EQ(read("20MB"), 20'000'000u);
-  EXPECT_EQ(read("20 mb"), 20'000'000u);
-  EXPECT_EQ(read("1.5 GiB"), 1'610'612'736u);
-  EXPECT_EQ(read("3KiB"), 3072u);
-  EXPECT_EQ(read("2kB"), 2000u);
-  EXPECT_EQ(read("7B"), 7u);
+  for (const auto& [text, bytes] : std::vector<std::pair<std::string, std::uint64_t>>{
+           {"1", 1},
+           {"20MB", 20'000'000},
+           {"20 mb", 20'000'000},
+           {"1.5 GiB", 1'610'612'736},
+           {"3KiB", 3072},
+           {"2kB", 2000},
+           {"7B", 7}}) {
+    EXPECT_EQ(read(text), bytes) << text;
+  }
   for (const char* wrong : {"", "MB", "0", "0.5", "-1MB", "1TB", "1 M", "1e30", "nan", "1,5MB"}) {
     EXPECT_EQ(read(wrong), 0u) << wrong;
   }
@@ -76,24 +81,27 @@ TEST(Scalars, Durations) {
     std::string why;
     return parse_duration(text, value, why) ? print_duration(value) : why;
   };
-  EXPECT_EQ(read("110"), "110 steps");
-  EXPECT_EQ(read("110 steps"), "110 steps");
-  EXPECT_EQ(read("1 step"), "1 step");
-  EXPECT_EQ(read("2 epochs"), "2 epochs");
-  EXPECT_EQ(read("1 epoch"), "1 epoch");
-  EXPECT_EQ(read("0.5 epochs"), "0.5 epochs");
-  EXPECT_EQ(read("28.8667 %"), "28.8667 %");
-  EXPECT_EQ(read("5%"), "5 %");
-  EXPECT_EQ(read("x %"), "");
-  EXPECT_EQ(read("5 %%"), "the unit must be steps, epochs or %");
-  EXPECT_EQ(read("1.5"), "steps are whole numbers");
-  EXPECT_EQ(read("2 hours"), "the unit must be steps, epochs or %");
-  EXPECT_EQ(read("2epochs"), "put a space before the unit: 2 epochs");
-  EXPECT_EQ(read("110steps"), "put a space before the unit: 110 steps");
-  EXPECT_EQ(read("0.5epoch"), "put a space before the unit: 0.5 epoch");
-  EXPECT_EQ(read("steps"), "");
-  EXPECT_EQ(read("010"), "write it without the leading zero");
-  EXPECT_EQ(read("inf epochs"), "not a finite number");
+  for (const auto& [text, duration] : std::vector<std::pair<std::string, std::string>>{
+           {"110", "110 steps"},
+           {"110 steps", "110 steps"},
+           {"1 step", "1 step"},
+           {"2 epochs", "2 epochs"},
+           {"1 epoch", "1 epoch"},
+           {"0.5 epochs", "0.5 epochs"},
+           {"28.8667 %", "28.8667 %"},
+           {"5%", "5 %"},
+           {"x %", ""},
+           {"5 %%", "the unit must be steps, epochs or %"},
+           {"1.5", "steps are whole numbers"},
+           {"2 hours", "the unit must be steps, epochs or %"},
+           {"2epochs", "put a space before the unit: 2 epochs"},
+           {"110steps", "put a space before the unit: 110 steps"},
+           {"0.5epoch", "put a space before the unit: 0.5 epoch"},
+           {"steps", ""},
+           {"010", "write it without the leading zero"},
+           {"inf epochs", "not a finite number"}}) {
+    EXPECT_EQ(read(text), duration) << text;
+  }
 }
 
 TEST(Scalars, NumbersReadBackToTheSameBits) {

@@ -7,25 +7,35 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <vector>
 
 namespace abtrain {
 namespace {
 
-// Exit code of a child that gets these signals one after the other; where it
-// lives on, the number of the signal that it noted. -1: killed by a signal.
-int fate(const std::vector<int>& signals) {
+// How a child ends that does this: its exit code, or minus the signal that
+// killed it.
+int end_of(const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
+    body();
+    ::_exit(98);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// Of a child that gets these signals one after the other; where it lives on,
+// the exit code is the number of the signal that it noted.
+int fate(const std::vector<int>& signals) {
+  return end_of([&] {
     const StopSignals stop;
     for (const int number : signals) {
       ::raise(number);
     }
     ::_exit(StopSignals::requested());
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  });
 }
 
 TEST(StopSignals, TheFirstIsNotedAndTheProcessLives) {
@@ -77,11 +87,9 @@ TEST(StopSignals, WhatWasThereBeforeComesBack) {
   ::signal(SIGUSR1, before);
 }
 
-// How a child ends that catches these signals before it has a StopSignals:
-// exit code, or minus the signal that killed it.
+// Of a child that catches these signals before it has a StopSignals.
 int early_fate(const std::vector<int>& signals, bool stops) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return end_of([&] {
     catch_signals();
     for (const int number : signals) {
       ::raise(number);
@@ -92,10 +100,7 @@ int early_fate(const std::vector<int>& signals, bool stops) {
     }
     const StopSignals stop;
     ::_exit(StopSignals::requested());
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  });
 }
 
 TEST(EarlySignals, AreThoseOfTheStopSignalsToCome) {
@@ -117,16 +122,12 @@ TEST(EarlySignals, AFileTooLargeIsAnErrorOfItsWriter) {
 
 TEST(EarlySignals, NobodyNeedsToReadWhatIsWritten) {
   EXPECT_EQ(early_fate({SIGPIPE}, true), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int end = end_of([] {
     catch_signals();
     release_signals();
     ::raise(SIGPIPE);
-    ::_exit(99);
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE);
+  });
+  EXPECT_EQ(end, -SIGPIPE);
 }
 
 TEST(StopSignals, HaveNames) {

@@ -1,13 +1,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "error_of.h"
 
 namespace abtrain {
 namespace {
+
+using Texts = std::vector<std::pair<std::string, std::string>>;
 
 TEST(Text, SplitJoinTrim) {
   EXPECT_EQ(split_text("a,,b,", ','), (std::vector<std::string>{"a", "", "b", ""}));
@@ -25,15 +30,18 @@ TEST(Text, EachOccurrenceIsReplacedOnce) {
 }
 
 TEST(Text, GlobMatchesWholeNames) {
-  EXPECT_TRUE(glob_match("fc*", "fc1"));
-  EXPECT_TRUE(glob_match("*", ""));
-  EXPECT_TRUE(glob_match("conv?.weight", "conv2.weight"));
-  EXPECT_TRUE(glob_match("*a*b", "xaab"));
-  EXPECT_TRUE(glob_match("conv[12].*", "conv2.weight"));
-  EXPECT_FALSE(glob_match("conv[12].*", "conv3.weight"));
-  EXPECT_FALSE(glob_match("fc", "fc1"));
-  EXPECT_FALSE(glob_match("fc?", "fc"));
-  EXPECT_FALSE(glob_match("*a*b", "xaabc"));
+  for (const auto& [pattern, name] : Texts{
+           {"fc*", "fc1"},
+           {"*", ""},
+           {"conv?.weight", "conv2.weight"},
+           {"*a*b", "xaab"},
+           {"conv[12].*", "conv2.weight"}}) {
+    EXPECT_TRUE(glob_match(pattern, name)) << pattern;
+  }
+  for (const auto& [pattern, name] :
+       Texts{{"conv[12].*", "conv3.weight"}, {"fc", "fc1"}, {"fc?", "fc"}, {"*a*b", "xaabc"}}) {
+    EXPECT_FALSE(glob_match(pattern, name)) << pattern;
+  }
 }
 
 TEST(Text, NearestIsWhatWasMeantOrNothing) {
@@ -49,32 +57,30 @@ TEST(Text, NearestIsWhatWasMeantOrNothing) {
 }
 
 TEST(Text, WhatATerminalWouldActOnIsEscaped) {
-  EXPECT_EQ(printable("layer1.0.conv1.weight"), "layer1.0.conv1.weight");
-  EXPECT_EQ(printable("größe ± 誤差 😀"), "größe ± 誤差 😀");
-  EXPECT_EQ(printable("a\x1b[31mred\x07\x7f"), "a\\x1b[31mred\\x07\\x7f");
-  EXPECT_EQ(
-      printable("a\nb\tc\rd"),
-      "a\\nb\\tc\\x0d"
-      "d");
+  for (const auto& [text, escaped] : Texts{
+           {"layer1.0.conv1.weight", "layer1.0.conv1.weight"},
+           {"größe ± 誤差 😀", "größe ± 誤差 😀"},
+           {"a\x1b[31mred\x07\x7f", "a\\x1b[31mred\\x07\\x7f"},
+           {"a\nb\tc\rd", "a\\nb\\tc\\x0dd"},
+           {std::string("a\0b", 3), "a\\x00b"},
+           // CSI as one character, marks of direction, a separator of lines.
+           {"\xc2\x9b"
+            "31m",
+            "\\xc2\\x9b31m"},
+           {"a\u202e\u2066\u2028z", "a\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\xa8z"},
+           // Latin-1, cut off, overlong, half of a surrogate pair, beyond Unicode.
+           {"gr\xf6\xdf"
+            "e",
+            "gr\\xf6\\xdf"
+            "e"},
+           {"\xe8\xaa", "\\xe8\\xaa"},
+           {"\xc0\x9b", "\\xc0\\x9b"},
+           {"\xe0\x80\x9b", "\\xe0\\x80\\x9b"},
+           {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
+           {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}}) {
+    EXPECT_EQ(printable(text), escaped);
+  }
   EXPECT_EQ(printable("a\nb\tc\r", "\n\t"), "a\nb\tc\\x0d");
-  EXPECT_EQ(printable(std::string("a\0b", 3)), "a\\x00b");
-  // CSI as one character, marks of direction, a separator of lines.
-  EXPECT_EQ(
-      printable("\xc2\x9b"
-                "31m"),
-      "\\xc2\\x9b31m");
-  EXPECT_EQ(printable("a\u202e\u2066\u2028z"), "a\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\xa8z");
-  // Latin-1, cut off, overlong, half of a surrogate pair, beyond Unicode.
-  EXPECT_EQ(
-      printable("gr\xf6\xdf"
-                "e"),
-      "gr\\xf6\\xdf"
-      "e");
-  EXPECT_EQ(printable("\xe8\xaa"), "\\xe8\\xaa");
-  EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b");
-  EXPECT_EQ(printable("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");
-  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");
-  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
 }
 
 TEST(Text, FormattedNumbersAreThoseOfStreams) {
@@ -89,17 +95,17 @@ TEST(Text, FormattedNumbersAreThoseOfStreams) {
 }
 
 TEST(Text, NumbersForPeople) {
-  EXPECT_EQ(with_commas(0), "0");
-  EXPECT_EQ(with_commas(999), "999");
-  EXPECT_EQ(with_commas(1234567), "1,234,567");
-  EXPECT_EQ(with_commas(-1000), "-1,000");
+  for (const auto& [number, text] : std::vector<std::pair<std::int64_t, std::string>>{
+           {0, "0"}, {999, "999"}, {1234567, "1,234,567"}, {-1000, "-1,000"}}) {
+    EXPECT_EQ(with_commas(number), text);
+  }
   EXPECT_EQ(human_bytes(999), "999 B");
   EXPECT_EQ(human_bytes(1536), "1.5 kB");
   EXPECT_EQ(human_bytes(17.3e6), "17.3 MB");
-  EXPECT_EQ(human_seconds(0.84), "0.8 s");
-  EXPECT_EQ(human_seconds(42), "42 s");
-  EXPECT_EQ(human_seconds(192), "3 min 12 s");
-  EXPECT_EQ(human_seconds(7500), "2 h 05 min");
+  for (const auto& [seconds, text] : std::vector<std::pair<double, std::string>>{
+           {0.84, "0.8 s"}, {42, "42 s"}, {192, "3 min 12 s"}, {7500, "2 h 05 min"}}) {
+    EXPECT_EQ(human_seconds(seconds), text);
+  }
 }
 
 TEST(Duration, ConvertsEpochsAndSharesToWholeSteps) {
@@ -114,13 +120,9 @@ TEST(Duration, ConvertsEpochsAndSharesToWholeSteps) {
 
 TEST(Check, ThrowsItsKindWithTheWholeMessage) {
   const int rank = 40;
-  try {
-    ABT_CHECK(rank < 32, Config, "rank {} is above {}", rank, 32);
-    FAIL() << "nothing thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 78);
-    EXPECT_STREQ(error.what(), "rank 40 is above 32");
-  }
+  EXPECT_EQ(
+      error_of([&] { ABT_CHECK(rank < 32, Config, "rank {} is above {}", rank, 32); }),
+      Thrown(78, "rank 40 is above 32"));
   EXPECT_NO_THROW(ABT_CHECK(rank == 40, Config, "no"));
   EXPECT_THROW(ABT_ASSERT(rank == 41, "bug"), std::logic_error);
 }

@@ -2,18 +2,25 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace abtrain {
 namespace {
 
 TEST(Units, ReadsRates) {
-  EXPECT_DOUBLE_EQ(parse_rate("1Gbit").value_or(-1), 1e9);
-  EXPECT_DOUBLE_EQ(parse_rate("100 Mbit/s").value_or(-1), 1e8);
-  EXPECT_DOUBLE_EQ(parse_rate("100mbit").value_or(-1), 1e8);
-  EXPECT_DOUBLE_EQ(parse_rate("25Gbps").value_or(-1), 25e9);
-  EXPECT_DOUBLE_EQ(parse_rate("2.5GB/s").value_or(-1), 20e9);
-  EXPECT_DOUBLE_EQ(parse_rate("12.5MB").value_or(-1), 1e8);
-  EXPECT_DOUBLE_EQ(parse_rate("9600bit").value_or(-1), 9600);
-  EXPECT_DOUBLE_EQ(parse_rate("9600B").value_or(-1), 76800);
+  for (const auto& [text, rate] : std::vector<std::pair<std::string, double>>{
+           {"1Gbit", 1e9},
+           {"100 Mbit/s", 1e8},
+           {"100mbit", 1e8},
+           {"25Gbps", 25e9},
+           {"2.5GB/s", 20e9},
+           {"12.5MB", 1e8},
+           {"9600bit", 9600},
+           {"9600B", 76800}}) {
+    EXPECT_DOUBLE_EQ(parse_rate(text).value_or(-1), rate) << text;
+  }
   for (const char* wrong :
        {"", "fast", "1", "1G", "Gbit", "-1Gbit", "0Gbit", "1Gbit/h", "1 Xbit", "nanGbit", "infGbit",
         "1Gbit 2"}) {
@@ -22,10 +29,10 @@ TEST(Units, ReadsRates) {
 }
 
 TEST(Units, ReadsTimes) {
-  EXPECT_DOUBLE_EQ(parse_seconds("50us").value_or(-1), 50e-6);
-  EXPECT_DOUBLE_EQ(parse_seconds(" 1.5 ms ").value_or(-1), 1.5e-3);
-  EXPECT_DOUBLE_EQ(parse_seconds("0s").value_or(-1), 0);
-  EXPECT_DOUBLE_EQ(parse_seconds("3 min").value_or(-1), 180);
+  for (const auto& [text, seconds] : std::vector<std::pair<std::string, double>>{
+           {"50us", 50e-6}, {" 1.5 ms ", 1.5e-3}, {"0s", 0}, {"3 min", 180}}) {
+    EXPECT_DOUBLE_EQ(parse_seconds(text).value_or(-1), seconds) << text;
+  }
   for (const char* wrong : {"", "1", "-1s", "1 sec", "s", "1e999s", "nan s"}) {
     EXPECT_FALSE(parse_seconds(wrong).has_value()) << wrong;
   }

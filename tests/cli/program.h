@@ -11,10 +11,16 @@
 #include <unistd.h>
 #endif
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "error_of.h"
 
 namespace abtrain {
 
@@ -62,16 +68,8 @@ inline const std::string& quick_program() {
   return program;
 }
 
-// Runs the program through the shell, after another command, and keeps one of
-// its streams. After a command, which may set variables that count when
-// LibTorch is loaded, it is the program itself.
-inline Outcome run(const std::string& arguments, Stream stream, const std::string& before = "") {
-  const std::string command = before + "'" + (before.empty() ? quick_program() : ABTRAIN_PROGRAM) +
-                              "' " + arguments +
-                              (stream == Stream::Out        ? " 2>/dev/null"
-                               : stream == Stream::FullDisk ? " 2>&1 >/dev/full"
-                                                            : " 2>&1 >/dev/null") +
-                              " </dev/null";
+// Runs a command of the shell and keeps its standard output.
+inline Outcome run_shell(const std::string& command) {
   Outcome outcome;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) {
@@ -89,8 +87,58 @@ inline Outcome run(const std::string& arguments, Stream stream, const std::strin
   return outcome;
 }
 
+// Runs the program through the shell, after another command, and keeps one of
+// its streams. After a command, which may set variables that count when
+// LibTorch is loaded, it is the program itself.
+inline Outcome run(const std::string& arguments, Stream stream, const std::string& before = "") {
+  return run_shell(
+      before + "'" + (before.empty() ? quick_program() : ABTRAIN_PROGRAM) + "' " + arguments +
+      (stream == Stream::Out        ? " 2>/dev/null"
+       : stream == Stream::FullDisk ? " 2>&1 >/dev/full"
+                                    : " 2>&1 >/dev/null") +
+      " </dev/null");
+}
+
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// What the program prints where all goes well.
+inline std::string output_of(const std::string& arguments, const std::string& before = "") {
+  const Outcome outcome = run(arguments, Stream::Out, before);
+  EXPECT_EQ(outcome.exit_code, 0) << arguments << "\n" << outcome.text;
+  return outcome.text;
+}
+
+// Expects this exit code, and all `parts` in what the program says on standard
+// error, which is returned.
+inline std::string expect_exit(
+    int code, const std::string& arguments, const std::vector<std::string>& parts = {},
+    const std::string& before = "", Stream stream = Stream::Error) {
+  const Outcome outcome = run(arguments, stream, before);
+  EXPECT_EQ(outcome.exit_code, code) << arguments << "\n" << outcome.text;
+  for (const std::string& part : parts) {
+    expect_has(outcome.text, part);
+  }
+  EXPECT_FALSE(contains(outcome.text, "internal error")) << arguments << "\n" << outcome.text;
+  return outcome.text;
+}
+
+// A command line that is refused, as a row of a table.
+struct BadUse {
+  const char* name;
+  const char* arguments;
+  const char* says;
+  int exit_code = 2;
+};
+
+// The name of a row.
+inline constexpr auto kCaseName = [](const auto& test) -> std::string { return test.param.name; };
+
+// Each @ of the arguments stands for `place`.
+inline void expect_refused(
+    const BadUse& bad, const std::string& command, const std::string& place) {
+  expect_exit(bad.exit_code, command + replaced(bad.arguments, "@", place), {bad.says});
 }
 
 }  // namespace abtrain

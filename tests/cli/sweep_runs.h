@@ -52,16 +52,10 @@ class CliSweep : public ::testing::Test {
   }
   // Rows of index, point, folder and state.
   std::vector<std::vector<std::string>> list() const {
-    const Outcome outcome = run(arguments("--list"), Stream::Out);
-    EXPECT_EQ(outcome.exit_code, 0);
     std::vector<std::vector<std::string>> rows;
-    std::istringstream lines(outcome.text);
+    std::istringstream lines(output_of(arguments("--list")));
     for (std::string line; std::getline(lines, line);) {
-      std::istringstream row(line);
-      rows.emplace_back();
-      for (std::string cell; std::getline(row, cell, '\t');) {
-        rows.back().push_back(cell);
-      }
+      rows.push_back(split_text(line, '\t'));
       EXPECT_EQ(rows.back().size(), 4U) << line;
     }
     return rows;

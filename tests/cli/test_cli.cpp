@@ -10,26 +10,19 @@ namespace {
 
 using namespace abtrain;
 
-TEST(Cli, VersionGoesToStandardOutput) {
-  const Outcome outcome = run("--version", Stream::Out);
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(outcome.text.rfind("abtrain " ABTRAIN_VERSION, 0), 0u) << outcome.text;
-}
-
-TEST(Cli, TheManualPageNamesTheVersion) {
-  std::string version = run("--version", Stream::Out).text;
+TEST(Cli, VersionGoesToStandardOutputAndIntoTheManualPage) {
+  const std::string version = output_of("--version");
+  EXPECT_TRUE(version.starts_with("abtrain " ABTRAIN_VERSION)) << version;
   ASSERT_TRUE(version.ends_with('\n'));
-  version.pop_back();
-  EXPECT_TRUE(contains(run("man", Stream::Out).text, '"' + version + '"'));
+  expect_has(output_of("man"), '"' + version.substr(0, version.size() - 1) + '"');
 }
 
 TEST(Cli, HelpListsEveryCommand) {
-  const Outcome outcome = run("--help", Stream::Out);
-  EXPECT_EQ(outcome.exit_code, 0);
+  const std::string help = output_of("--help");
   for (const char* verb :
        {"train", "plan", "evaluate", "predict", "generate", "sweep", "report", "export",
         "decompose", "doctor", "help"}) {
-    EXPECT_TRUE(contains(outcome.text, std::string("\n  ") + verb + " ")) << verb;
+    expect_has(help, std::string("\n  ") + verb + " ");
   }
 }
 
@@ -37,22 +30,15 @@ TEST(Cli, HelpOfACommandHasItsOwnExamples) {
   for (const std::string verb :
        {"train", "plan", "evaluate", "predict", "generate", "sweep", "report", "export",
         "decompose", "completion"}) {
-    const Outcome outcome = run("help " + verb, Stream::Out);
-    EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_EQ(outcome.text, run(verb + " --help", Stream::Out).text);
-    const std::size_t begin = outcome.text.find("Examples:\n");
+    const std::string help = output_of("help " + verb);
+    EXPECT_EQ(help, output_of(verb + " --help"));
+    const std::size_t begin = help.find("Examples:\n");
     ASSERT_NE(begin, std::string::npos) << verb;
-    const std::string examples = outcome.text.substr(begin);
-    EXPECT_TRUE(contains(examples, "abtrain " + verb + " ")) << examples;
+    const std::string examples = help.substr(begin);
+    expect_has(examples, "abtrain " + verb + " ");
     EXPECT_FALSE(contains(examples, "abtrain help")) << examples;
   }
-  EXPECT_EQ(run("help", Stream::Out).text, run("--help", Stream::Out).text);
-}
-
-TEST(Cli, NothingAtAllIsWrongUse) {
-  const Outcome outcome = run("", Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_TRUE(contains(outcome.text, "Usage: abtrain")) << outcome.text;
+  EXPECT_EQ(output_of("help"), output_of("--help"));
 }
 
 struct WrongUse {
@@ -65,15 +51,13 @@ struct WrongUse {
 class CliWrongUse : public ::testing::TestWithParam<WrongUse> {};
 
 TEST_P(CliWrongUse, ExitsTwoAndSaysWhy) {
-  const Outcome outcome = run(GetParam().arguments, Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_TRUE(contains(outcome.text, GetParam().says)) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, GetParam().points_to)) << outcome.text;
+  expect_exit(2, GetParam().arguments, {GetParam().says, GetParam().points_to});
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, CliWrongUse,
     ::testing::Values(
+        WrongUse{"Nothing", "", "Usage: abtrain", ""},
         WrongUse{"Misspelt", "trian x.yaml", "did you mean 'train'?", "`abtrain --help`"},
         WrongUse{
             "MisspeltConfiguration", "fashion_mnst_mlp", "did you mean 'fashion_mnist_mlp'?",
@@ -119,25 +103,21 @@ INSTANTIATE_TEST_SUITE_P(
             "'yml'",
             "`abtrain help report`"},
         WrongUse{"NoRun", "evaluate", "run is required", "`abtrain help evaluate`"}),
-    [](const auto& test) { return test.param.name; });
+    kCaseName);
 
 TEST(Cli, MissingConfigurationIsNamed) {
-  for (const char* verb : {"", "train ", "plan "}) {
-    const Outcome outcome = run(std::string(verb) + "--config no_such_file.yaml", Stream::Error);
-    EXPECT_EQ(outcome.exit_code, 66) << verb;
-    EXPECT_TRUE(contains(outcome.text, "no_such_file.yaml")) << outcome.text;
+  for (const char* words : {"", "--config ", "train --config ", "plan --config "}) {
+    expect_exit(66, std::string(words) + "no_such_file.yaml", {"no_such_file.yaml"});
   }
 }
 
 // What was typed is what --config and --set would say; the last value counts.
 TEST(Cli, WordsAreConfigurationAndOverrides) {
   const auto expect_all = [](const std::string& first, const std::vector<std::string>& lines) {
-    const std::string expected = run(first, Stream::Out).text;
+    const std::string expected = output_of(first);
     EXPECT_FALSE(expected.empty());
     for (const std::string& line : lines) {
-      const Outcome outcome = run(line, Stream::Out);
-      EXPECT_EQ(outcome.exit_code, 0) << line;
-      EXPECT_EQ(outcome.text, expected) << line;
+      EXPECT_EQ(output_of(line), expected) << line;
     }
   };
   expect_all(
@@ -154,70 +134,53 @@ TEST(Cli, WordsAreConfigurationAndOverrides) {
       {"fashion_mnist_mlp workers=8 name=mine --dry-run",
        "workers=8 name=mine fashion_mnist_mlp --dry-run",
        "train fashion_mnist_mlp workers=8 --dry-run name=mine"});
-  const Outcome missing = run("no_such_file.yaml", Stream::Error);
-  EXPECT_EQ(missing.exit_code, 66);
-  EXPECT_TRUE(contains(missing.text, "no_such_file.yaml")) << missing.text;
 }
 
-TEST(Cli, MisspeltOverridesAreExplained) {
+TEST(Cli, MisspeltKeysAndValuesAreExplained) {
   const std::vector<std::pair<const char*, const char*>> cases = {
-      {"method.nme=ddp", "did you mean 'method.name'?"},
-      {"lr=0.1", "did you mean 'optimizer.lr'?"},
-      {"method.name=dpp", "did you mean 'ddp'?"}};
-  for (const auto& [word, says] : cases) {
-    const Outcome outcome = run(std::string("plan fashion_mnist_mlp ") + word, Stream::Error);
-    EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, says)) << outcome.text;
+      {"plan fashion_mnist_mlp method.nme=ddp", "did you mean 'method.name'?"},
+      {"plan fashion_mnist_mlp lr=0.1", "did you mean 'optimizer.lr'?"},
+      {"plan fashion_mnist_mlp method.name=dpp", "did you mean 'ddp'?"},
+      {"--config fashion_mnist_mlp.yaml --set train.epocs=2", "epochs"}};
+  for (const auto& [words, says] : cases) {
+    expect_exit(78, words, {says});
   }
 }
 
-TEST(Cli, WrongKeyIsAConfigurationError) {
-  const Outcome outcome = run("--config fashion_mnist_mlp.yaml --set train.epocs=2", Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 78);
-  EXPECT_TRUE(contains(outcome.text, "epochs")) << outcome.text;
-}
-
 TEST(Cli, NamesAreTakenAsTheyAreWritten) {
-  const Outcome outcome =
-      run("plan fashion_mnist_mlp --name 'exp 3 # lr' --output 'a: [b' "
-          "--show-config",
-          Stream::Out);
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_TRUE(contains(outcome.text, "name: \"exp 3 # lr\"\n"));
-  EXPECT_TRUE(contains(outcome.text, "\noutput: \"a: [b\"\n"));
+  const std::string config =
+      output_of("plan fashion_mnist_mlp --name 'exp 3 # lr' --output 'a: [b' --show-config");
+  expect_has(config, "name: \"exp 3 # lr\"\n");
+  expect_has(config, "\noutput: \"a: [b\"\n");
 }
 
 // All processes have the same command line: one of them complains.
 TEST(Cli, ProcessesOfALauncherLeaveComplaintsToTheFirst) {
-  const auto of_rank = [](const std::string& rank, const char* arguments) {
-    const std::string before = "OMPI_COMM_WORLD_RANK=" + rank +
-                               " OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=" + rank +
-                               " OMPI_COMM_WORLD_LOCAL_SIZE=2 ";
-    return run(arguments, Stream::Error, before);
+  const auto said_by = [](const std::string& rank) {
+    return expect_exit(
+        2, "fashion_mnist_mlp --wrong", {},
+        "OMPI_COMM_WORLD_RANK=" + rank + " OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=" +
+            rank + " OMPI_COMM_WORLD_LOCAL_SIZE=2 ");
   };
-  constexpr const char* kWrong = "fashion_mnist_mlp --wrong";
-  EXPECT_TRUE(contains(of_rank("0", kWrong).text, "unknown option '--wrong'"));
-  const Outcome other = of_rank("1", kWrong);
-  EXPECT_EQ(other.exit_code, 2);
-  EXPECT_EQ(other.text, "");
+  expect_has(said_by("0"), "unknown option '--wrong'");
+  EXPECT_EQ(said_by("1"), "");
 }
 
 TEST(Cli, HelpWritesValuesInOneNotation) {
   for (const char* verb : {"train", "plan", "generate", "sweep", "report", "export", "decompose"}) {
-    const std::string text = run(std::string("help ") + verb, Stream::Out).text;
+    const std::string text = output_of(std::string("help ") + verb);
     for (const char* other : {":{", "TEXT:", "INT:", "FLOAT:", "NONNEGATIVE"}) {
       EXPECT_FALSE(contains(text, other)) << verb << ": " << other;
     }
   }
-  EXPECT_TRUE(contains(run("help generate", Stream::Out).text, "--temperature FLOAT in [0, 100]"));
-  EXPECT_TRUE(contains(run("help export", Stream::Out).text, "--form factored|merged"));
+  expect_has(output_of("help generate"), "--temperature FLOAT in [0, 100]");
+  expect_has(output_of("help export"), "--form factored|merged");
 }
 
 TEST(Cli, DoctorTellsOfEachPart) {
-  const Outcome outcome = run("doctor", Stream::Out);
-  EXPECT_EQ(outcome.exit_code, 0);
+  const std::string findings = "\n" + output_of("doctor");
   for (const char* topic : {"abtrain", "LibTorch", "CUDA", "CPU", "configs", "fashion-mnist"}) {
-    EXPECT_TRUE(contains("\n" + outcome.text, std::string("\n") + topic + " ")) << topic;
+    expect_has(findings, std::string("\n") + topic + " ");
   }
 }
 

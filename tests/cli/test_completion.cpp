@@ -1,7 +1,6 @@
 // Completion, as shells use it, and the manual pages.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
@@ -20,13 +19,8 @@ using namespace abtrain;
 
 // All that a shell command prints; "FAILED" after it where it fails.
 std::string shell(const std::string& command) {
-  std::string text;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  std::array<char, 4096> buffer;
-  for (std::size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    text.append(buffer.data(), n);
-  }
-  return pclose(pipe) == 0 ? text : text + "FAILED";
+  const Outcome outcome = run_shell(command + " 2>&1");
+  return outcome.exit_code == 0 ? outcome.text : outcome.text + "FAILED";
 }
 
 bool has(const std::string& program) {
@@ -35,18 +29,14 @@ bool has(const std::string& program) {
 
 // In single quotes.
 std::string shell_word(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    out += c == '\'' ? "'\\''" : std::string(1, c);
-  }
-  return out + "'";
+  return "'" + replaced(text, "'", "'\\''") + "'";
 }
 
 // What bash offers for a line, a word each; `words` are cut as bash cuts them.
 class BashCompletion : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    script() = replaced(run("completion bash", Stream::Out).text, ABTRAIN_PROGRAM, quick_program());
+    script() = replaced(output_of("completion bash"), ABTRAIN_PROGRAM, quick_program());
   }
   static std::string& script() {
     static std::string text;
@@ -87,7 +77,7 @@ class BashCompletion : public ::testing::Test {
 };
 
 TEST_F(BashCompletion, CommandsAreThoseOfTheHelp) {
-  const std::string help = run("--help", Stream::Out).text;
+  const std::string help = output_of("--help");
   const std::size_t begin = help.find("Subcommands:");
   const std::string list = help.substr(begin, help.find("Examples:") - begin);
   const std::regex row(R"(\n  ([a-z-]+) )");
@@ -102,7 +92,7 @@ TEST_F(BashCompletion, CommandsAreThoseOfTheHelp) {
 
 TEST_F(BashCompletion, OptionsAreThoseOfTheCommand) {
   for (const char* command : {"train", "plan", "evaluate", "report", "doctor"}) {
-    const std::string help = run(std::string(command) + " --help", Stream::Out).text;
+    const std::string help = output_of(std::string(command) + " --help");
     const Set options = offers(std::string(command) + " -");
     EXPECT_TRUE(options.contains("--help"));
     const std::regex option(R"(--[a-z][a-z-]*)");
@@ -146,7 +136,7 @@ TEST_F(BashCompletion, KeysAndTheirValues) {
   EXPECT_TRUE(offers("--set seed = ''").empty());
   EXPECT_TRUE(offers("--set nonsense = ''").empty());
   // Every key that a configuration has.
-  const std::string plan = run("man abtrain-config", Stream::Out).text;
+  const std::string plan = output_of("man abtrain-config");
   const Set keys = offers("--set ''");
   EXPECT_GT(keys.size(), 100U);
   for (const std::string& key : keys) {
@@ -194,20 +184,18 @@ TEST_F(BashCompletion, ExecutesNothing) {
 
 // What the scripts ask the program.
 TEST(Completion, PrintsCandidatesWithDescriptions) {
-  const std::string commands = run("complete -- ev", Stream::Out).text;
+  const std::string commands = output_of("complete -- ev");
   EXPECT_TRUE(contains(commands, "evaluate\tmeasure the model of a run"));
   EXPECT_TRUE(contains(commands, "train\t"));  // the shell chooses
   EXPECT_FALSE(contains(commands, "complete\t"));
-  EXPECT_FALSE(contains(run("--help", Stream::Out).text, "  complete "));
+  EXPECT_FALSE(contains(output_of("--help"), "  complete "));
   EXPECT_EQ(
-      run("complete -- --set=evaluate.train=t", Stream::Out).text,
+      output_of("complete -- --set=evaluate.train=t"),
       "--set=evaluate.train=false\n--set=evaluate.train=true\n");
-  EXPECT_EQ(run("complete -- --resume ''", Stream::Out).text, "auto\nnone\n:folders\n");
-  EXPECT_EQ(run("complete decompose ''", Stream::Out).text, ":files *\n");
+  EXPECT_EQ(output_of("complete -- --resume ''"), "auto\nnone\n:folders\n");
+  EXPECT_EQ(output_of("complete decompose ''"), ":files *\n");
   for (const char* words : {"", "--", "nonsense ''", "--set", "-- --nonsense=", "train -x ''"}) {
-    const std::string command = std::string("complete ") + words;
-    EXPECT_EQ(run(command, Stream::Error).text, "") << words;
-    EXPECT_EQ(run(command, Stream::Out).exit_code, 0) << words;
+    EXPECT_EQ(expect_exit(0, std::string("complete ") + words), "") << words;
   }
 }
 
@@ -215,10 +203,9 @@ TEST(Completion, ScriptsAreSound) {
   const TempFolder folder;
   const std::string program = ABTRAIN_PROGRAM;
   for (const std::string name : {"bash", "zsh", "fish"}) {
-    const Outcome outcome = run("completion " + name, Stream::Out);
-    EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_TRUE(contains(outcome.text, "command '" + program + "' complete")) << name;
-    const std::string file = folder.add(name, outcome.text);
+    const std::string text = output_of("completion " + name);
+    expect_has(text, "command '" + program + "' complete");
+    const std::string file = folder.add(name, text);
     if (has(name)) {
       EXPECT_EQ(shell(name + " -n '" + file + "'"), "") << name;
     }
@@ -228,8 +215,8 @@ TEST(Completion, ScriptsAreSound) {
       shell(
           "PATH='" + program.substr(0, program.rfind('/')) + "':\"$PATH\" abtrain completion bash"),
       "command 'abtrain' complete"));
-  EXPECT_EQ(run("completion tcsh", Stream::Error).exit_code, 2);
-  EXPECT_EQ(run("completion", Stream::Error).exit_code, 2);
+  expect_exit(2, "completion tcsh");
+  expect_exit(2, "completion");
 }
 
 TEST(FishCompletion, OffersWordsAndFiles) {
@@ -240,7 +227,7 @@ TEST(FishCompletion, OffersWordsAndFiles) {
   folder.add("here.yaml", "");
   folder.add("notes.txt", "");
   folder.add("runs/a/config.yaml", "");
-  folder.add("script", run("completion fish", Stream::Out).text);
+  folder.add("script", output_of("completion fish"));
   const auto offers = [&](const std::string& line) {
     return shell(
         "cd '" + folder.path() + "' && HOME=$PWD fish -c 'source script; " +
@@ -263,7 +250,7 @@ TEST(ZshCompletion, WorksSourcedAndLoaded) {
     GTEST_SKIP() << "no zsh (scripts/setup.sh --tests installs it)";
   }
   const TempFolder folder;
-  folder.add("functions/_abtrain", run("completion zsh", Stream::Out).text);
+  folder.add("functions/_abtrain", output_of("completion zsh"));
   folder.add("here.yaml", "");
   const std::string program = ABTRAIN_PROGRAM;
   const std::string init = "autoload -Uz compinit && compinit -u -D";
@@ -307,8 +294,8 @@ TEST(ZshCompletion, WorksSourcedAndLoaded) {
 
 TEST(ManPage, IsSoundAndTellsOfEachPart) {
   const TempFolder folder;
-  const std::string page = run("man", Stream::Out).text;
-  EXPECT_TRUE(page == run("man abtrain", Stream::Out).text);
+  const std::string page = output_of("man");
+  EXPECT_TRUE(page == output_of("man abtrain"));
   for (const ExitCode& exit : kExitCodes) {
     EXPECT_TRUE(contains(page, "\\fB" + std::to_string(exit.code) + "\\fR\n")) << exit.code;
   }
@@ -319,7 +306,7 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
         "abtrain train my.yaml method.name=ddp", "ABTRAIN_CONFIGS"}) {
     EXPECT_TRUE(contains(page, part)) << part;
   }
-  const std::string keys = run("man abtrain-config", Stream::Out).text;
+  const std::string keys = output_of("man abtrain-config");
   EXPECT_TRUE(contains(keys, "\\fBtrain.steps\\fR = 0\n"));
   for (const std::string& text : {page, keys}) {
     if (has("groff")) {
@@ -328,7 +315,7 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
     }
     EXPECT_FALSE(contains(text, "\n\n"));  // roff takes them for space
   }
-  EXPECT_EQ(run("man nothing", Stream::Error).exit_code, 2);
+  expect_exit(2, "man nothing");
 }
 
 // The table of exit codes in docs/commands.md, and the one of the program.

@@ -22,14 +22,12 @@ class CliOutput : public ::testing::Test {
   // A trained run, once for all.
   static void SetUpTestSuite() {
     runs() = new TempFolder;
-    const Outcome trained =
-        run("--config fashion_mnist_mlp --output '" + runs()->path() +
-                "' --name r --set 'model.hidden=[8, 8]' --set workers=1 --set "
-                "data.subset=256 --set train.steps=2 --set method.name=ddp "
-                "--set schedule.warmup_steps=0 --set data.batch_size=16 --set "
-                "device=cpu",
-            Stream::Error);
-    ASSERT_EQ(trained.exit_code, 0) << trained.text;
+    expect_exit(
+        0, "--config fashion_mnist_mlp --output '" + runs()->path() +
+               "' --name r --set 'model.hidden=[8, 8]' --set workers=1 --set "
+               "data.subset=256 --set train.steps=2 --set method.name=ddp "
+               "--set schedule.warmup_steps=0 --set data.batch_size=16 --set "
+               "device=cpu");
   }
   static void TearDownTestSuite() {
     delete runs();
@@ -58,16 +56,13 @@ TEST_F(CliOutput, FilesOfAnotherKindAreReplacedByForceAlone) {
   const std::string config = "workers: 2\n";
   for (const std::string& command : commands()) {
     const std::string path = folder_.add("my.yaml", config);
-    const Outcome refused = run(command + "'" + path + "'", Stream::Error);
-    EXPECT_EQ(refused.exit_code, 2) << command;
-    EXPECT_TRUE(contains(refused.text, "'" + path + "' already exists and")) << refused.text;
-    EXPECT_TRUE(contains(refused.text, "; --force replaces it"));
+    const std::string line = command + "'" + path + "'";
+    expect_exit(2, line, {"'" + path + "' already exists and", "; --force replaces it"});
     EXPECT_EQ(content(path), config);
-    const Outcome forced = run(command + "'" + path + "' --force", Stream::Error);
-    EXPECT_EQ(forced.exit_code, 0) << command << forced.text;
+    expect_exit(0, line + " --force");
     EXPECT_NE(content(path), config) << command;
     // Its own earlier output is no other kind.
-    EXPECT_EQ(run(command + "'" + path + "'", Stream::Error).exit_code, 0) << command;
+    expect_exit(0, line);
   }
 }
 
@@ -80,13 +75,11 @@ TEST_F(CliOutput, ModelsOfRunsAreReplacedByForceAlone) {
   folder_.add("other/checkpoints/step-00000002/manifest.json", "{}");
   for (const std::string& path : {model, shard}) {
     for (const std::size_t i : {0, 1}) {
-      const Outcome refused = run(commands()[i] + "'" + path + "'", Stream::Error);
-      EXPECT_EQ(refused.exit_code, 2);
-      EXPECT_TRUE(contains(refused.text, "of a run; --force")) << refused.text;
+      expect_exit(2, commands()[i] + "'" + path + "'", {"of a run; --force"});
       EXPECT_EQ(content(path), before);
     }
   }
-  EXPECT_EQ(run(commands()[1] + "'" + model + "' --force", Stream::Error).exit_code, 0);
+  expect_exit(0, commands()[1] + "'" + model + "' --force");
   EXPECT_NE(content(model), before);
 }
 
@@ -94,9 +87,9 @@ TEST_F(CliOutput, ModelsOfRunsAreReplacedByForceAlone) {
 TEST_F(CliOutput, AFileOfAnotherNameIsStillSafetensors) {
   for (const std::size_t i : {0, 1}) {
     const auto said = [&](const char* name) {
-      return run(commands()[i] + "'" + folder_.file(name) + "'", Stream::Error).text;
+      return expect_exit(0, commands()[i] + "'" + folder_.file(name) + "'");
     };
-    EXPECT_TRUE(contains(said("m.pt"), "/m.pt: the format is safetensors"));
+    expect_has(said("m.pt"), "/m.pt: the format is safetensors");
     EXPECT_EQ(said("m.safetensors"), "");
   }
 }
@@ -104,14 +97,12 @@ TEST_F(CliOutput, AFileOfAnotherNameIsStillSafetensors) {
 TEST_F(CliOutput, StandardOutputGetsTheFileAlone) {
   for (const std::string& command : commands()) {
     const std::string path = folder_.file("out");
-    ASSERT_EQ(run(command + "'" + path + "'", Stream::Error).exit_code, 0);
+    expect_exit(0, command + "'" + path + "'");
     const std::string expected = content(path);
-    const Outcome piped = run(command + "-", Stream::Out);
-    EXPECT_EQ(piped.exit_code, 0) << command;
-    EXPECT_TRUE(piped.text == expected) << command;
+    EXPECT_TRUE(output_of(command + "-") == expected) << command;
     // A file that standard output is redirected to is added to, not replaced.
     const std::string log = folder_.add("log", "before\n");
-    EXPECT_EQ(run(command + "/dev/stdout >>'" + log + "'", Stream::Out).exit_code, 0);
+    output_of(command + "/dev/stdout >>'" + log + "'");
     EXPECT_TRUE(content(log) == "before\n" + expected) << command;
     EXPECT_FALSE(fs::exists("-"));
     fs::remove(path);
@@ -121,10 +112,10 @@ TEST_F(CliOutput, StandardOutputGetsTheFileAlone) {
 TEST_F(CliOutput, FifosAndLinksStayWhatTheyAre) {
   for (const std::string& command : commands()) {
     const std::string path = folder_.file("out");
-    ASSERT_EQ(run(command + "'" + path + "'", Stream::Error).exit_code, 0);
+    expect_exit(0, command + "'" + path + "'");
     const std::string expected = content(path);
     fs::create_symlink("out", folder_.file("link"));
-    EXPECT_EQ(run(command + "'" + folder_.file("link") + "'", Stream::Error).exit_code, 0);
+    expect_exit(0, command + "'" + folder_.file("link") + "'");
     EXPECT_TRUE(fs::is_symlink(folder_.file("link"))) << command;
     const std::string fifo = folder_.file("fifo");
     const Outcome through =
@@ -146,15 +137,14 @@ TEST_F(CliOutput, NamesFromFilesAreEscaped) {
   const std::string shown = "\\x1b[2J\\x1b]0;x\\x07\\xc2\\x9b31m\\xe2\\x80\\xae\\n";
   const std::string in = folder_.add("evil.safetensors", weights(2, 20, 12, evil));
   const auto expect_clean = [&](const Outcome& outcome) {
-    EXPECT_FALSE(outcome.text.empty());
     for (const char* part : {"\x1b", "\x07", "\xc2\x9b", "\u202e"}) {
       EXPECT_FALSE(contains(outcome.text, part)) << outcome.text;
     }
-    EXPECT_TRUE(contains(outcome.text, shown.substr(0, 20))) << outcome.text;
+    expect_has(outcome.text, shown.substr(0, 20));
   };
   const Outcome table = run("decompose '" + in + "' --dry-run --rank 2", Stream::Out);
   expect_clean(table);
-  EXPECT_TRUE(contains(table.text, shown)) << table.text;
+  expect_has(table.text, shown);
   folder_.add("cut.safetensors", weights(2, 20, 12, evil).substr(0, 1200));
   expect_clean(run("decompose '" + folder_.file("cut.safetensors") + "' --dry-run", Stream::Error));
   // Names of folders, and of runs, which may hold some of it.
@@ -163,8 +153,7 @@ TEST_F(CliOutput, NamesFromFilesAreEscaped) {
   expect_clean(run("report '" + folder_.file(odd) + "'", Stream::Error));
   expect_clean(run("--config '" + odd + "'", Stream::Error));
   const std::string place = testing::add_run(folder_, {.name = "a\u202eb"});
-  const Outcome report = run("report '" + place + "'", Stream::Out);
-  EXPECT_TRUE(contains(report.text, "\na\\xe2\\x80\\xaeb ")) << report.text;
+  expect_has(output_of("report '" + place + "'"), "\na\\xe2\\x80\\xaeb ");
 }
 
 // In a file that is read later by a terminal or a spreadsheet, too.
@@ -173,12 +162,11 @@ TEST_F(CliOutput, NamesFromFilesAreEscapedForPrograms) {
   const std::string in = folder_.add("evil.safetensors", weights(1, 20, 12, evil));
   const std::string place = testing::add_run(folder_, {.name = "=a\u202eb", .reducer = "topk"});
   const auto printed = [](const std::string& command, const char* format) {
-    const Outcome outcome = run(command + " --format " + format, Stream::Out);
-    EXPECT_EQ(outcome.exit_code, 0) << command;
+    const std::string text = output_of(command + " --format " + format);
     for (const char* part : {"\x1b", "\u202e", ",=", "\n="}) {
-      EXPECT_FALSE(contains(outcome.text, part)) << outcome.text;
+      EXPECT_FALSE(contains(text, part)) << text;
     }
-    return outcome.text;
+    return text;
   };
   const std::string decompose = "decompose '" + in + "' --dry-run --rank 2";
   EXPECT_TRUE(contains(printed(decompose, "csv"), "\n'=cmd\\x1b[2J\\xe2\\x80\\xae0.weight,20x12,"));
@@ -189,86 +177,70 @@ TEST_F(CliOutput, NamesFromFilesAreEscapedForPrograms) {
   EXPECT_EQ(report["settings"][0]["name"], "=a\u202eb");
 }
 
-struct IgnoredOption {
-  const char* name;
-  const char* arguments;  // @ stands for a run
-  const char* says;
-};
-
-class CliIgnored : public CliOutput, public ::testing::WithParamInterface<IgnoredOption> {};
+// Each @ stands for a run.
+class CliIgnored : public CliOutput, public ::testing::WithParamInterface<BadUse> {};
 
 TEST_P(CliIgnored, IsRefusedAndNamed) {
-  std::string arguments = GetParam().arguments;
-  for (std::size_t at; (at = arguments.find('@')) != std::string::npos;) {
-    arguments.replace(at, 1, runs()->file("r"));
-  }
-  const Outcome outcome = run(arguments, Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, GetParam().says)) << outcome.text;
+  expect_refused(GetParam(), "", runs()->file("r"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, CliIgnored,
     ::testing::Values(
-        IgnoredOption{
+        BadUse{
             "ConfigurationOfATimedPlan", "plan fashion_mnist_mlp --show-config --nodes 1",
             "--show-config prints a configuration and nothing else"},
-        IgnoredOption{
+        BadUse{
             "ConfigurationInJson", "plan fashion_mnist_mlp --show-config --json",
             "--show-config prints a configuration and nothing else"},
-        IgnoredOption{
+        BadUse{
             "AgainstOfASameSize", "plan --same-size-as fashion_mnist_mlp --against @",
             "--same-size-as does not go with --against"},
-        IgnoredOption{
+        BadUse{
             "TimeOfASameSizeInJson",
             "plan --same-size-as fashion_mnist_mlp --format json --nodes 1",
             "says nothing about time"},
-        IgnoredOption{
+        BadUse{
             "AgainstAlone", "plan --against @ --set workers=2",
             "for 2 workers on 2 nodes; got none (--nodes 1: all on one)"},
-        IgnoredOption{
+        BadUse{
             "LatencyAlone", "plan -c fashion_mnist_mlp --latency 1ms",
             "--bandwidth: expected the rate"},
-        IgnoredOption{
+        BadUse{
             "BandwidthOfOneNode", "plan -c fashion_mnist_mlp --nodes 1 --bandwidth 1Gbit",
             "all workers are on one"},
-        IgnoredOption{
+        BadUse{
             "WorkersThatMeasureNothing",
             "plan -c fashion_mnist_mlp --nodes 1 --compute 1s --workers-here 2",
             "--workers-here is for measuring"},
-        IgnoredOption{
+        BadUse{
             "UnknownEnding", "report @ -o r.pdf",
             "ends in .txt, .csv, .json, .md or .html, or --format; got "
             "'r.pdf'"},
-        IgnoredOption{"ForceOfNoFile", "report @ --force", "--force goes with -o FILE"},
-        IgnoredOption{
+        BadUse{"ForceOfNoFile", "report @ --force", "--force goes with -o FILE"},
+        BadUse{
             "ForceOfNoBatchFile", "sweep -c fashion_mnist_mlp --seeds 2 --emit-slurm --force",
             "--force goes with --emit-slurm FILE"},
-        IgnoredOption{
+        BadUse{
             "RankOfAList", "sweep -c fashion_mnist_mlp --seeds 2 --list --rank 0",
             "--rank and the other process options"},
-        IgnoredOption{
+        BadUse{
             "EmptyName", "-c fashion_mnist_mlp --dry-run --name ''",
             "--name: expected NAME, got ''"},
-        IgnoredOption{
+        BadUse{
             "EmptyOutput", "-c fashion_mnist_mlp --dry-run --output ''",
             "--output: expected FOLDER, got ''"},
-        IgnoredOption{
-            "EmptyResume", "-c fashion_mnist_mlp --dry-run --resume ''", "--resume: expected"},
-        IgnoredOption{"EmptyFile", "report @ -o ''", "--output: expected FILE, got ''"},
-        IgnoredOption{
-            "EmptyPattern", "decompose x --dry-run --only ''", "--only: expected GLOB, got ''"},
-        IgnoredOption{
-            "EmptyRule", "decompose x --dry-run --keep ''", "--keep: expected FLOAT, got ''"},
-        IgnoredOption{"Letter", "-v", "train: unknown option '-v'"},
-        IgnoredOption{
-            "Mistyped", "--confg x", "train: unknown option '--confg'; did you mean --config?"},
-        IgnoredOption{
-            "Shortened", "--cfg x", "train: unknown option '--cfg'; did you mean --config?"},
-        IgnoredOption{
+        BadUse{"EmptyResume", "-c fashion_mnist_mlp --dry-run --resume ''", "--resume: expected"},
+        BadUse{"EmptyFile", "report @ -o ''", "--output: expected FILE, got ''"},
+        BadUse{"EmptyPattern", "decompose x --dry-run --only ''", "--only: expected GLOB, got ''"},
+        BadUse{"EmptyRule", "decompose x --dry-run --keep ''", "--keep: expected FLOAT, got ''"},
+        BadUse{"Letter", "-v", "train: unknown option '-v'"},
+        BadUse{"Mistyped", "--confg x", "train: unknown option '--confg'; did you mean --config?"},
+        BadUse{"Shortened", "--cfg x", "train: unknown option '--cfg'; did you mean --config?"},
+        BadUse{
             "WithAValue", "evaluate --modle=x",
             "evaluate: unknown option '--modle'; did you mean --model?"}),
-    [](const auto& test) { return test.param.name; });
+    kCaseName);
 
 }  // namespace
 }  // namespace abtrain

@@ -15,9 +15,7 @@ namespace {
 class PredictCommand : public ::testing::Test {
  protected:
   PredictCommand() {
-    const Outcome trained =
-        run(small_run(folder_, "--set data.pool=7 --set evaluate.every=0"), Stream::Error);
-    EXPECT_EQ(trained.exit_code, 0) << trained.text;
+    expect_exit(0, small_run(folder_, "--set data.pool=7 --set evaluate.every=0"));
     for (const char* name : {"a.jpg", "b.jpg", "c,=d.jpg"}) {
       folder_.add(std::string("images/") + name, jpeg());
     }
@@ -35,52 +33,50 @@ class PredictCommand : public ::testing::Test {
     tjDestroy(handle);
     return bytes;
   }
-  Outcome predict(const std::string& arguments, Stream stream = Stream::Out) const {
-    return run("predict " + arguments, stream, "cd '" + folder_.path() + "' && ");
+  std::string predict(const std::string& arguments) const {
+    return output_of("predict " + arguments, here_);
   }
 
-  TempFolder folder_;
+  const TempFolder folder_;
+  const std::string here_ = "cd '" + folder_.path() + "' && ";
 };
 
 TEST_F(PredictCommand, PrintsItsFormats) {
-  const std::string table = predict("small images").text;
+  const std::string table = predict("small images");
   EXPECT_TRUE(table.starts_with("file             class")) << table;
-  EXPECT_TRUE(contains(table, "\nimages/a.jpg     ")) << table;
-  EXPECT_TRUE(contains(table, " %\nimages/c,=d.jpg  ")) << table;
+  expect_has(table, "\nimages/a.jpg     ");
+  expect_has(table, " %\nimages/c,=d.jpg  ");
 
-  const std::string lines = predict("small images/b.jpg images/a.jpg --top 2 --json").text;
+  const std::string lines = predict("small images/b.jpg images/a.jpg --top 2 --json");
   const auto first = nlohmann::json::parse(lines.substr(0, lines.find('\n')));
   EXPECT_EQ(first["file"], "images/b.jpg");
   ASSERT_EQ(first["classes"].size(), 2U);
   EXPECT_GE(first["classes"][0]["probability"], first["classes"][1]["probability"]);
   const std::string name = first["classes"][0]["name"];
 
-  const std::string csv = predict("small images --format csv").text;
+  const std::string csv = predict("small images --format csv");
   EXPECT_TRUE(csv.starts_with("file,class,probability\r\nimages/a.jpg," + name + ",0.")) << csv;
-  EXPECT_TRUE(contains(csv, "\"images/c,=d.jpg\"," + name)) << csv;
+  expect_has(csv, "\"images/c,=d.jpg\"," + name);
 
   // By the ending, and never over something that is there.
-  EXPECT_EQ(predict("small images -o out.csv").exit_code, 0);
+  predict("small images -o out.csv");
   EXPECT_EQ(content(folder_.file("out.csv")), csv);
-  const Outcome again = predict("small images/a.jpg -o out.csv", Stream::Error);
-  EXPECT_EQ(again.exit_code, 2);
-  EXPECT_TRUE(contains(again.text, "already exists")) << again.text;
+  expect_exit(2, "predict small images/a.jpg -o out.csv", {"already exists"}, here_);
   EXPECT_EQ(content(folder_.file("out.csv")), csv);
-  EXPECT_EQ(predict("small images/a.jpg -o out.csv --force").exit_code, 0);
+  predict("small images/a.jpg -o out.csv --force");
   EXPECT_NE(content(folder_.file("out.csv")), csv);
-  EXPECT_EQ(predict("small images/a.jpg --force").exit_code, 2);
+  expect_exit(2, "predict small images/a.jpg --force", {}, here_);
 }
 
 TEST_F(PredictCommand, NamesADamagedFileAndPredictsTheOthers) {
   folder_.add("images/b.jpg", jpeg().substr(0, 200));
-  const Outcome outcome = predict("small images --json");
+  const Outcome outcome = run("predict small images --json", Stream::Out, here_);
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_TRUE(contains(outcome.text, "images/a.jpg") && contains(outcome.text, "c,=d.jpg"));
   EXPECT_FALSE(contains(outcome.text, "images/b.jpg"));
-  const Outcome said = predict("small images", Stream::Error);
-  EXPECT_TRUE(contains(said.text, "images/b.jpg: ")) << said.text;
-  EXPECT_EQ(predict("small images/z.jpg").exit_code, 66);
-  EXPECT_EQ(predict("small").exit_code, 2);
+  expect_exit(65, "predict small images", {"images/b.jpg: "}, here_);
+  expect_exit(66, "predict small images/z.jpg", {}, here_);
+  expect_exit(2, "predict small", {}, here_);
 }
 
 }  // namespace

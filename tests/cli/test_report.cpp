@@ -1,7 +1,6 @@
 // abtrain report on run folders made by hand.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "program.h"
@@ -19,17 +18,14 @@ TEST(CliReport, PrintsATableOrJson) {
       add_run(folder, {.name = "slow", .reducer = "topk", .accuracies = {0.1, 0.9}});
   const std::string fast = add_run(folder, {.name = "fast"});
   const std::string runs = "'" + slow + "' '" + fast + "'";
-  const Outcome table = run("report " + runs + " --target 0.5", Stream::Out);
-  ASSERT_EQ(table.exit_code, 0);
-  EXPECT_LT(table.text.find("fast"), table.text.find("slow")) << table.text;
-  EXPECT_TRUE(contains(table.text, "s to 50 %")) << table.text;
-  EXPECT_FALSE(contains(table.text, "\033")) << table.text;
-  const Outcome listed =
-      run("report --format json --target 0.5 '" + folder.path() + "'", Stream::Out);
-  ASSERT_EQ(listed.exit_code, 0);
-  EXPECT_EQ(
-      run("report --json --target 0.5 '" + folder.path() + "'", Stream::Out).text, listed.text);
-  const auto parsed = nlohmann::json::parse(listed.text);
+  const std::string table = output_of("report " + runs + " --target 0.5");
+  EXPECT_LT(table.find("fast"), table.find("slow")) << table;
+  expect_has(table, "s to 50 %");
+  EXPECT_FALSE(contains(table, "\033")) << table;
+  const std::string all = " --target 0.5 '" + folder.path() + "'";
+  const std::string listed = output_of("report --format json" + all);
+  EXPECT_EQ(output_of("report --json" + all), listed);
+  const auto parsed = nlohmann::json::parse(listed);
   EXPECT_EQ(parsed["settings"][0]["name"], "fast");
   EXPECT_EQ(parsed["settings"][1]["seconds_to_target"]["median"], 2.0);
 }
@@ -37,29 +33,24 @@ TEST(CliReport, PrintsATableOrJson) {
 // Computing as measured, bytes as metered over a slow link.
 TEST(CliReport, SecondsOverALink) {
   const TempFolder folder;
-  ASSERT_EQ(run(small_run(folder, "--set method.name=ddp"), Stream::Error).exit_code, 0);
-  const Outcome outcome =
-      run("report --json --bandwidth 100kbit --latency 1us '" + folder.path() + "'", Stream::Out);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
+  expect_exit(0, small_run(folder, "--set method.name=ddp"));
+  const auto parsed = nlohmann::json::parse(
+      output_of("report --json --bandwidth 100kbit --latency 1us '" + folder.path() + "'"));
   const auto summary = nlohmann::json::parse(content(folder.file("small/summary.json")));
   const auto of = [&](const char* key) { return summary["seconds"][key].get<double>(); };
   const double sent = summary["traffic"]["bytes_per_worker"];
   const double wanted = of("compute") + of("data") + 8 * sent * (1 + 66.0 / 1448) / 100e3;
-  const auto parsed = nlohmann::json::parse(outcome.text);
   EXPECT_NEAR(parsed["settings"][0]["link_seconds"]["mean"].get<double>(), wanted, 0.01 * wanted);
-  const Outcome none = run("report --latency 1ms '" + folder.path() + "'", Stream::Error);
-  EXPECT_EQ(none.exit_code, 2);
-  EXPECT_TRUE(contains(none.text, "--bandwidth")) << none.text;
+  expect_exit(2, "report --latency 1ms '" + folder.path() + "'", {"--bandwidth"});
 }
 
-TEST(CliReport, TheFrontIsMarked) {
+TEST(CliReport, TheFrontIsMarkedAndChosenRunsAreSorted) {
   const TempFolder folder;
   add_run(folder, {.name = "a", .reducer = "topk", .accuracies = {0.1, 0.9}});
   add_run(folder, {.name = "b", .accuracies = {0.1}, .accuracy = 0.8});
   add_run(folder, {.name = "c", .reducer = "thc", .accuracy = 0.7});
-  const Outcome table = run("report --front '" + folder.path() + "'", Stream::Out);
   EXPECT_EQ(
-      table.text,
+      output_of("report --front '" + folder.path() + "'"),
       "run  steps  seeds  accuracy, %  s trained  MB sent  M parameters\n"
       "a       20      1       90.00*       2.0*     0.0*        0.000*\n"
       "b       10      1       80.00        1.0*     0.0*        0.000\n"
@@ -73,20 +64,11 @@ TEST(CliReport, TheFrontIsMarked) {
       "point may be chance.\n"
       "  c is dominated on every axis: a is more accurate, sends less, is no "
       "larger and takes less time.\n");
-}
-
-TEST(CliReport, ChosenRunsAreSorted) {
-  const TempFolder folder;
-  add_run(folder, {.name = "a", .reducer = "topk", .accuracies = {0.1, 0.9}});
-  add_run(folder, {.name = "b", .accuracies = {0.1}, .accuracy = 0.8});
-  add_run(folder, {.name = "c", .reducer = "thc", .accuracy = 0.7});
-  const Outcome table =
-      run("report '" + folder.path() +
-              "' --where reducer.name=topk --where=reducer.name=plain --sort bytes "
-              "--columns loss,bytes",
-          Stream::Out);
   EXPECT_EQ(
-      table.text,
+      output_of(
+          "report '" + folder.path() +
+          "' --where reducer.name=topk --where=reducer.name=plain --sort bytes "
+          "--columns loss,bytes"),
       "run  steps  seeds  MB sent\n"
       "b       10      1      0.0\n"
       "a       20      1      0.0\n");
@@ -96,20 +78,15 @@ TEST(CliReport, TheEndingOfTheFileDecidesTheFormat) {
   const TempFolder folder;
   const std::string place = add_run(folder, {.name = "a"});
   const auto written = [&](const std::string& name, const std::string& more) {
-    const Outcome outcome =
-        run("report '" + place + "' -o '" + folder / name + "' " + more, Stream::Out);
-    EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_EQ(outcome.text, "");
-    std::ifstream file(folder / name);
-    std::string line;
-    std::getline(file, line);
-    return line;
+    EXPECT_EQ(output_of("report '" + place + "' -o '" + folder / name + "' " + more), "");
+    const std::string text = content(folder / name);
+    return text.substr(0, text.find('\n'));
   };
-  EXPECT_TRUE(contains(written("r.md", ""), "| run |"));
-  EXPECT_TRUE(contains(written("r.csv", ""), "name,runs,"));
+  expect_has(written("r.md", ""), "| run |");
+  expect_has(written("r.csv", ""), "name,runs,");
   EXPECT_EQ(written("r.json", ""), "{");
-  EXPECT_TRUE(contains(written("r.txt", ""), "run  seeds  accuracy, %"));
-  EXPECT_TRUE(contains(written("r.txt", "--format csv"), "name,runs,"));
+  expect_has(written("r.txt", ""), "run  seeds  accuracy, %");
+  expect_has(written("r.txt", "--format csv"), "name,runs,");
   EXPECT_EQ(
       written("r.csv", "--columns bytes"),
       "name,runs,finished,data,model,method,steps,state,slowest,bytes,bytes_sd\r");
@@ -122,61 +99,48 @@ TEST(CliReport, BrokenAndUnfinishedRunsAreNamed) {
   add_run(folder, {.name = "c"});
   folder.add("c/summary.json", "{\n");
   const std::string arguments = "report '" + folder.path() + "'";
-  const Outcome outcome = run(arguments, Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(
-      outcome.text, folder / "c/summary.json" +
-                        ":2: error: expected a JSON object, but this is damaged or cut off; "
-                        "skipped\n" +
-                        folder / "b" + ": stopped at step 30\n");
-  EXPECT_TRUE(contains(run(arguments, Stream::Out).text, "0 of 1"));
+      expect_exit(0, arguments),
+      folder / "c/summary.json" +
+          ":2: error: expected a JSON object, but this is damaged or cut off; skipped\n" +
+          folder / "b" + ": stopped at step 30\n");
+  expect_has(output_of(arguments), "0 of 1");
 }
 
-struct BadReport {
-  const char* name;
-  const char* arguments;  // @ stands for the run's folder
-  const char* metrics;
-  int exit_code;
-  const char* says;
-};
+TEST(CliReport, DamagedMetricsAreNamed) {
+  const TempFolder folder;
+  const std::string place = add_run(folder, {.name = "a"});
+  folder.add("a/metrics.jsonl", "{}\n{\n");
+  expect_exit(65, "report '" + place + "'", {"a/metrics.jsonl:1: error"});
+  folder.add("a/metrics.jsonl", "{\"event\": \"step\"}\n{\n");
+  expect_exit(65, "report '" + place + "'", {"a/metrics.jsonl:2: error"});
+}
 
-class CliBadReport : public ::testing::TestWithParam<BadReport> {};
+// Each @ stands for the folder of a run.
+class CliBadReport : public ::testing::TestWithParam<BadUse> {};
 
 TEST_P(CliBadReport, EndsWithItsCodeAndSaysWhy) {
   const TempFolder folder;
-  const std::string place = add_run(folder, {.name = "a"});
-  if (*GetParam().metrics != '\0') {
-    folder.add("a/metrics.jsonl", GetParam().metrics);
-  }
-  std::string arguments = GetParam().arguments;
-  for (std::size_t at; (at = arguments.find('@')) != std::string::npos;) {
-    arguments.replace(at, 1, place);
-  }
-  const Outcome outcome = run("report " + arguments, Stream::Error);
-  EXPECT_EQ(outcome.exit_code, GetParam().exit_code) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, GetParam().says)) << outcome.text;
-  EXPECT_FALSE(contains(outcome.text, "internal error")) << outcome.text;
+  expect_refused(GetParam(), "report ", add_run(folder, {.name = "a"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, CliBadReport,
     ::testing::Values(
-        BadReport{"Nothing", "", "", 2, "run is required"},
-        BadReport{"NoFolder", "'@' '@/b'", "", 66, "/a/b: expected a run"},
-        BadReport{"NotThere", "'@' '@/b'", "", 66, "it does not exist"},
-        BadReport{"Format", "'@' --format xml", "", 2, "markdown"},
-        BadReport{"Column", "'@' --columns byte", "", 2, "bytes"},
-        BadReport{"Where", "'@' --where method.name=ab", "", 66, "the values there are: ddp"},
-        BadReport{"WhereKey", "'@' --where methd.name=ab", "", 2, "method"},
-        BadReport{"Sort", "'@' --sort byte", "", 2, "bytes"},
-        BadReport{"SortTarget", "'@' --sort bytes_to_target", "", 2, "needs a --target"},
-        BadReport{"NoPlace", "'@' -o '@/b/c.csv'", "", 74, "/b/c.csv"},
-        BadReport{"FrontColumns", "'@' --front --columns loss", "", 2, "--front"},
-        BadReport{"FrontCsv", "'@' --front --format csv", "", 2, "no marks"},
-        BadReport{"Percent", "'@' --target 86", "", 2, "--target"},
-        BadReport{"Damage", "'@'", "{}\n{\n", 65, "a/metrics.jsonl:1: error"},
-        BadReport{"CutLine", "'@'", "{\"event\": \"step\"}\n{\n", 65, "a/metrics.jsonl:2: error"}),
-    [](const auto& test) { return test.param.name; });
+        BadUse{"Nothing", "", "run is required"},
+        BadUse{"NoFolder", "'@' '@/b'", "/a/b: expected a run", 66},
+        BadUse{"NotThere", "'@' '@/b'", "it does not exist", 66},
+        BadUse{"Format", "'@' --format xml", "markdown"},
+        BadUse{"Column", "'@' --columns byte", "bytes"},
+        BadUse{"Where", "'@' --where method.name=ab", "the values there are: ddp", 66},
+        BadUse{"WhereKey", "'@' --where methd.name=ab", "method"},
+        BadUse{"Sort", "'@' --sort byte", "bytes"},
+        BadUse{"SortTarget", "'@' --sort bytes_to_target", "needs a --target"},
+        BadUse{"NoPlace", "'@' -o '@/b/c.csv'", "/b/c.csv", 74},
+        BadUse{"FrontColumns", "'@' --front --columns loss", "--front"},
+        BadUse{"FrontCsv", "'@' --front --format csv", "no marks"},
+        BadUse{"Percent", "'@' --target 86", "--target"}),
+    kCaseName);
 
 }  // namespace
 }  // namespace abtrain

@@ -12,6 +12,7 @@
 #include "program.h"
 #include "small_run.h"
 #include "temp_folder.h"
+#include "with_variables.h"
 
 namespace {
 
@@ -29,13 +30,12 @@ TEST(CliRun, BrokenFactorsAreDivergence) {
       " --set 'schedule={name: step, step_factor: 1e38, milestones: [0.6, 0.62],"
       " warmup_steps: 0}'");
   for (const char* resume : {"", " --resume auto"}) {
-    const Outcome outcome = run(broken + resume, Stream::Error);
-    EXPECT_EQ(outcome.exit_code, 70) << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, "layer 'fc")) << outcome.text;
-    EXPECT_FALSE(contains(outcome.text, "linalg")) << outcome.text;
+    const std::string said =
+        expect_exit(70, broken + resume, {"layer 'fc", "cannot be decomposed"});
+    EXPECT_FALSE(contains(said, "linalg")) << said;
     const json failure = json::parse(content(folder.file("small/failure.json")));
     EXPECT_EQ(failure["exit_code"], 70);
-    EXPECT_TRUE(contains(failure["message"], "layer 'fc")) << failure;
+    expect_has(failure["message"], "layer 'fc");
   }
 }
 
@@ -48,18 +48,15 @@ TEST(CliRun, WhatIsFoundWhileTrainingIsRecorded) {
       folder.add(std::string("images/") + part + "/" + image + ".jpg", "no");
     }
   }
-  const Outcome outcome =
-      run("--config fashion_mnist_mlp --name r --output '" + folder.path() +
+  expect_exit(
+      65, "--config fashion_mnist_mlp --name r --output '" + folder.path() +
               "' --set workers=2 --set method.name=ddp --set train.steps=4"
               " --set 'data={name: image-folder, batch_size: 1, root: " +
-              folder.file("images") + ", image_size: 8, resize: 8}'",
-          Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
+              folder.file("images") + ", image_size: 8, resize: 8}'");
   const json failure = json::parse(content(folder.file("r/failure.json")));
   EXPECT_EQ(failure["exit_code"], 65);
-  EXPECT_TRUE(contains(failure["message"], "x\ufffd.jpg")) << failure;
-  const Outcome report = run("report '" + folder.path() + "'", Stream::Error);
-  EXPECT_TRUE(contains(report.text, "/r: failed at step 0")) << report.text;
+  expect_has(failure["message"], "x\ufffd.jpg");
+  expect_has(run("report '" + folder.path() + "'", Stream::Error).text, "/r: failed at step 0");
 }
 
 // What was silently never done is said, before and at the start of the run.
@@ -69,12 +66,8 @@ TEST(CliRun, WarnsOfWhatNeverHappens) {
   const std::string said =
       "method.sync_every: the first synchronization would be used after 42 "
       "steps, but the run has 8";
-  const Outcome planned = run("plan " + late, Stream::Out);
-  EXPECT_EQ(planned.exit_code, 0);
-  EXPECT_TRUE(contains(planned.text, said)) << planned.text;
-  const Outcome trained = run(late, Stream::Error);
-  EXPECT_EQ(trained.exit_code, 0);
-  EXPECT_TRUE(contains(trained.text, said)) << trained.text;
+  expect_has(output_of("plan " + late), said);
+  expect_exit(0, late, {said});
 }
 
 // Numbers of the command line itself.
@@ -91,19 +84,15 @@ TEST(CliRun, AbsurdNumbersOfOptionsAreWrongUse) {
           "sweep --config fashion_mnist_mlp --seeds 2 --task " + number,
           "train --config fashion_mnist_mlp --rank 0 --processes " + number,
           "train --config fashion_mnist_mlp --processes 2 --rank " + number}) {
-      const Outcome outcome = run(line, Stream::Error);
-      EXPECT_EQ(outcome.exit_code, 2) << line << "\n" << outcome.text;
+      expect_exit(2, line);
     }
   }
 }
 
 TEST(CliRun, AHalfSetLauncherIsNamed) {
   const TempFolder folder;
-  setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
-  const Outcome outcome = run(small_run(folder), Stream::Error);
-  unsetenv("OMPI_COMM_WORLD_SIZE");
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_TRUE(contains(outcome.text, "OMPI_COMM_WORLD_RANK")) << outcome.text;
+  const abtrain::testing::WithVariables variables{{"OMPI_COMM_WORLD_SIZE", "4"}};
+  expect_exit(2, small_run(folder), {"OMPI_COMM_WORLD_RANK"});
   EXPECT_FALSE(std::filesystem::exists(folder.file("small")));
 }
 
@@ -111,12 +100,8 @@ TEST(CliRun, AFullDiskIsNamed) {
   const TempFolder folder;
   std::filesystem::create_directory(folder.file("small"));
   std::filesystem::create_symlink("/dev/full", folder.file("small/metrics.jsonl"));
-  const Outcome outcome = run(small_run(folder), Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 74) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "metrics.jsonl")) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "No space left")) << outcome.text;
   // The run has gone on to its end.
-  EXPECT_TRUE(contains(outcome.text, "step 8/8")) << outcome.text;
+  expect_exit(74, small_run(folder), {"metrics.jsonl", "No space left", "step 8/8"});
   EXPECT_TRUE(std::filesystem::exists(folder.file("small/model.safetensors")));
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));
 }
@@ -124,14 +109,11 @@ TEST(CliRun, AFullDiskIsNamed) {
 // As a limit on the size of files sends a signal too.
 TEST(CliRun, AFileThatMayNotGrowIsAFullDisk) {
   const TempFolder folder;
-  const Outcome outcome =
-      run(small_run(folder, "--set checkpoint.every=4"), Stream::Error, "ulimit -f 28; ");
-  EXPECT_EQ(outcome.exit_code, 74) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "step 4: no checkpoint was saved")) << outcome.text;
-  EXPECT_TRUE(contains(
-      outcome.text,
-      "abtrain: cannot write '" + folder.file("small/model.safetensors") + "': File too large"))
-      << outcome.text;
+  expect_exit(
+      74, small_run(folder, "--set checkpoint.every=4"),
+      {"step 4: no checkpoint was saved",
+       "abtrain: cannot write '" + folder.file("small/model.safetensors") + "': File too large"},
+      "ulimit -f 28; ");
 }
 
 // Training is worth more than the log that nobody reads any more.
@@ -141,54 +123,25 @@ TEST(CliRun, ATerminalThatGoesEndsNothing) {
   EXPECT_TRUE(std::filesystem::exists(folder.file("small/summary.json")));
 }
 
-// A finished run, changed by each case.
-class CliEvaluate : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_EQ(run(small_run(folder_), Stream::Out).exit_code, 0);
-  }
-  Outcome evaluate(const std::string& more = "") const {
-    return run("evaluate '" + folder_.file("small") + "' " + more, Stream::Error);
-  }
-  const TempFolder folder_;
-};
-
-TEST_F(CliEvaluate, DamageAndChangesAreNamed) {
-  const std::string path = folder_.file("small/model.safetensors");
-  const std::string whole = content(path);
-
-  Outcome outcome = evaluate("--set 'model.hidden=[32, 16]'");
-  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "fc2.weight")) << outcome.text;
-
-  folder_.add("small/model.safetensors", whole.substr(0, whole.size() - 5));
-  outcome = evaluate();
-  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, path)) << outcome.text;
-
-  folder_.add("small/model.safetensors", "");
-  outcome = evaluate();
-  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "shorter than")) << outcome.text;
-
-  std::filesystem::remove(path);
-  outcome = evaluate();
-  EXPECT_EQ(outcome.exit_code, 66) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, path)) << outcome.text;
-}
-
-TEST(CliRun, EvaluateOfNoRun) {
+TEST(CliRun, EvaluateNamesDamageAndChanges) {
   const TempFolder folder;
-  const Outcome outcome = run("evaluate '" + folder.file("nothing") + "'", Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 66) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "nothing")) << outcome.text;
+  expect_exit(0, small_run(folder));
+  const std::string evaluate = "evaluate '" + folder.file("small") + "' ";
+  const std::string path = folder.file("small/model.safetensors");
+  const std::string whole = content(path);
+  expect_exit(65, evaluate + "--set 'model.hidden=[32, 16]'", {"fc2.weight"});
+  folder.add("small/model.safetensors", whole.substr(0, whole.size() - 5));
+  expect_exit(65, evaluate, {path});
+  folder.add("small/model.safetensors", "");
+  expect_exit(65, evaluate, {"shorter than"});
+  std::filesystem::remove(path);
+  expect_exit(66, evaluate, {path});
+  expect_exit(66, "evaluate '" + folder.file("nothing") + "'", {"nothing"});
 }
 
 TEST(CliRun, AReportThatCannotBePrintedIsAnErrorButLosesNothing) {
   const TempFolder folder;
-  const Outcome outcome = run(small_run(folder), Stream::FullDisk);
-  EXPECT_EQ(outcome.exit_code, 74) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "standard output")) << outcome.text;
+  expect_exit(74, small_run(folder), {"standard output"}, "", Stream::FullDisk);
   EXPECT_TRUE(std::filesystem::exists(folder.file("small/summary.json")));
 }
 

@@ -3,15 +3,14 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
 #include "program.h"
+#include "small_run.h"
 #include "temp_folder.h"
 
 namespace {
@@ -36,11 +35,14 @@ class CliRunFolder : public ::testing::Test {
     unsetenv("SLURM_JOB_ID");
     folder_.add("base.yaml", kToyRun);
   }
-  Outcome train(const std::string& more = "") const {
-    return run(
+  // What it says, and all `parts` are in it.
+  std::string train(
+      int code, const std::string& more = "", const std::vector<std::string>& parts = {}) const {
+    return expect_exit(
+        code,
         "--config '" + folder_.file("base.yaml") + "' --output '" + folder_.file("runs") + "' " +
             more,
-        Stream::Error);
+        parts);
   }
   std::string path(const std::string& name = "") const {
     return folder_.file("runs/toy/" + name);
@@ -49,7 +51,7 @@ class CliRunFolder : public ::testing::Test {
   std::map<std::string, std::string> files() const {
     std::map<std::string, std::string> out;
     for (const auto& file : fs::recursive_directory_iterator(path())) {
-      out[file.path().string()] = file.is_regular_file() ? content_of(file.path()) : "";
+      out[file.path().string()] = file.is_regular_file() ? content(file.path()) : "";
     }
     return out;
   }
@@ -59,30 +61,17 @@ class CliRunFolder : public ::testing::Test {
   // Refused, with what it says, and nothing is changed.
   void refused(const std::string& more, const std::vector<std::string>& says) const {
     const auto before = files();
-    const Outcome outcome = train(more);
-    EXPECT_EQ(outcome.exit_code, 78) << more << "\n" << outcome.text;
-    for (const std::string& part : says) {
-      EXPECT_TRUE(contains(outcome.text, part)) << part << "\n" << outcome.text;
-    }
-    EXPECT_TRUE(contains(outcome.text, "--name")) << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, "--overwrite")) << outcome.text;
+    const std::string said = train(78, more, says);
+    expect_has(said, "--name");
+    expect_has(said, "--overwrite");
     EXPECT_TRUE(files() == before) << more;
-  }
-  static std::string content_of(const std::string& file) {
-    std::stringstream text;
-    text << std::ifstream(file, std::ios::binary).rdbuf();
-    return text.str();
-  }
-  void done(const std::string& more) const {
-    const Outcome outcome = train(more);
-    EXPECT_EQ(outcome.exit_code, 0) << more << "\n" << outcome.text;
   }
 
   const TempFolder folder_;
 };
 
 TEST_F(CliRunFolder, AFinishedRunStaysUnlessItMayGo) {
-  done("");
+  train(0);
   refused(
       "", {folder_.file("runs/toy") + " holds a finished run with the same settings",
            "abtrain report " + folder_.file("runs/toy")});
@@ -93,20 +82,17 @@ TEST_F(CliRunFolder, AFinishedRunStaysUnlessItMayGo) {
   refused("--resume '" + path() + "'", {"holds a finished run"});
   const auto before = files();
   for (const char* again : {"--resume auto", "--resume auto --overwrite"}) {
-    const Outcome outcome = train(again);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, "this run has finished"));
+    train(0, again, {"this run has finished"});
   }
   EXPECT_TRUE(files() == before);
   // What is wrong with the new settings shows while the old run is still there.
-  const Outcome wrong = train("--overwrite --set data.batch_size=500");
-  EXPECT_EQ(wrong.exit_code, 78) << wrong.text;
+  train(78, "--overwrite --set data.batch_size=500");
   EXPECT_TRUE(files() == before);
 
-  done(nine + "--overwrite");
+  train(0, nine + "--overwrite");
   EXPECT_EQ(steps(), 9);
   EXPECT_TRUE(fs::exists(path("checkpoints.previous")));
-  done("--set train.steps=10 --overwrite --resume auto");
+  train(0, "--set train.steps=10 --overwrite --resume auto");
   EXPECT_EQ(steps(), 10);
   EXPECT_FALSE(fs::exists(path("lock.json")));
 
@@ -115,13 +101,11 @@ TEST_F(CliRunFolder, AFinishedRunStaysUnlessItMayGo) {
 }
 
 TEST_F(CliRunFolder, CommandsTakeItsCheckpoints) {
-  done("--set checkpoint.keep=5");
+  train(0, "--set checkpoint.keep=5");
   const auto before = files();
+  const std::string evaluate = "evaluate '" + folder_.file("runs/toy");
   const auto json_of = [&](const std::string& name) {
-    const Outcome outcome =
-        run("evaluate '" + folder_.file("runs/toy") + name + "' --json", Stream::Out);
-    EXPECT_EQ(outcome.exit_code, 0) << name;
-    return nlohmann::json::parse(outcome.text);
+    return nlohmann::json::parse(output_of(evaluate + name + "' --json"));
   };
   const auto own = json_of("");
   const auto last = json_of("@last");
@@ -129,30 +113,24 @@ TEST_F(CliRunFolder, CommandsTakeItsCheckpoints) {
   EXPECT_EQ(last["confusion"], own["confusion"]);  // data parallel: the model itself
   EXPECT_NE(json_of("@step-4")["confusion"], own["confusion"]);
   const std::string file = folder_.file("four.safetensors");
-  const Outcome exported =
-      run("export '" + folder_.file("runs/toy@step-4") + "' -o '" + file + "'", Stream::Out);
-  EXPECT_EQ(exported.exit_code, 0);
-  EXPECT_TRUE(contains(exported.text, "runs/toy@step-4 -> ")) << exported.text;
-  EXPECT_TRUE(contains(content_of(file), "Ankle boot"));
+  expect_has(
+      output_of("export '" + folder_.file("runs/toy@step-4") + "' -o '" + file + "'"),
+      "runs/toy@step-4 -> ");
+  EXPECT_TRUE(contains(content(file), "Ankle boot"));
   EXPECT_TRUE(files() == before);
 
-  const auto expect_refused = [&](const std::string& name, int code, const std::string& part) {
-    const Outcome outcome = run("evaluate '" + folder_.file("runs/toy") + name, Stream::Error);
-    EXPECT_EQ(outcome.exit_code, code) << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, part)) << outcome.text;
-  };
-  expect_refused("@5'", 66, "no checkpoint '5'; there are last, step-8, step-4");
-  expect_refused("@last' --model model.safetensors", 2, "names a model already");
-  expect_refused("s@last'", 66, "expected a run folder");
+  expect_exit(66, evaluate + "@5'", {"no checkpoint '5'; there are last, step-8, step-4"});
+  expect_exit(2, evaluate + "@last' --model model.safetensors", {"names a model already"});
+  expect_exit(66, evaluate + "s@last'", {"expected a run folder"});
   fs::resize_file(path("checkpoints/step-0000000008/worker-00000.safetensors"), 99);
-  expect_refused("@last'", 65, "worker-00000.safetensors: expected");
+  expect_exit(65, evaluate + "@last'", {"worker-00000.safetensors: expected"});
   // A folder may have such a name.
   fs::rename(folder_.file("runs/toy"), folder_.file("runs/toy@last"));
   EXPECT_EQ(json_of("@last")["confusion"], own["confusion"]);
 }
 
 TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
-  done("");
+  train(0);
   fs::remove(path("summary.json"));
   fs::remove(path("model.safetensors"));
   fs::remove_all(path("checkpoints/step-0000000008"));
@@ -162,7 +140,7 @@ TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
            "--resume auto continues"});
   refused(other, {"holds an unfinished run with other settings", "optimizer.lr"});
   refused(other + "--resume auto", {"optimizer.lr"});
-  done("--resume auto");
+  train(0, "--resume auto");
   EXPECT_TRUE(contains(files().at(path("metrics.jsonl")), "\"resume\""));
 
   // Without anything to go on from the same start is just the next try.
@@ -170,94 +148,82 @@ TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
     fs::remove_all(path(gone));
   }
   refused(other, {"holds an unfinished run with other settings"});
-  done("--set checkpoint.every=0");
+  train(0, "--set checkpoint.every=0");
   fs::remove(path("summary.json"));
-  done("--resume auto --set checkpoint.every=0");
+  train(0, "--resume auto --set checkpoint.every=0");
 }
 
 // One of these is not what auto would be here.
 TEST_F(CliRunFolder, AResumedRunKeepsItsPrecision) {
   for (const std::string precision : {"fp32", "bf16"}) {
-    done("--overwrite --set train.precision=" + precision);
+    train(0, "--overwrite --set train.precision=" + precision);
     fs::remove(path("summary.json"));
     fs::remove_all(path("checkpoints/step-0000000008"));
-    done("--resume auto");
+    train(0, "--resume auto");
     EXPECT_TRUE(contains(files().at(path("config.yaml")), "precision: " + precision + "\n"));
   }
 }
 
 TEST_F(CliRunFolder, AnotherRunsCheckpointReplacesNothing) {
-  done("");
-  done("--name other");
+  train(0);
+  train(0, "--name other");
   const std::string from = "--resume '" + folder_.file("runs/other") + "' ";
   refused(from, {"holds a finished run"});
-  done(from + "--overwrite");
-  const auto events = files().at(path("metrics.jsonl"));
-  EXPECT_TRUE(contains(events, folder_.file("runs/other/checkpoints/step-0000000008"))) << events;
+  train(0, from + "--overwrite");
+  expect_has(
+      files().at(path("metrics.jsonl")), folder_.file("runs/other/checkpoints/step-0000000008"));
 }
 
 TEST_F(CliRunFolder, ResumeNeedsNoConfiguration) {
-  done("");
+  train(0);
   for (const char* gone : {"summary.json", "model.safetensors"}) {
     fs::remove(path(gone));
   }
-  const std::string model = [&] {
-    const Outcome outcome = run("--resume '" + path() + "'", Stream::Error);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-    return files().at(path("model.safetensors"));
-  }();
+  expect_exit(0, "--resume '" + path() + "'");
   EXPECT_TRUE(contains(files().at(path("metrics.jsonl")), "\"resume\""));
   // A finished run is reported, from wherever it is called.
   const auto before = files();
   for (const char* name : {"runs/toy", "./runs/../runs/toy/"}) {
-    const Outcome again = run(
-        std::string("train --resume ") + name, Stream::Error, "cd '" + folder_.path() + "' && ");
-    EXPECT_EQ(again.exit_code, 0) << again.text;
-    EXPECT_TRUE(contains(again.text, "runs/toy: this run has finished")) << again.text;
+    expect_exit(
+        0, std::string("train --resume ") + name, {"runs/toy: this run has finished"},
+        "cd '" + folder_.path() + "' && ");
   }
+  expect_has(output_of("--resume '" + path() + "'"), "accuracy");
   EXPECT_TRUE(files() == before);
   // One of its checkpoints, for a run of another name.
   const std::string step = path("checkpoints/step-0000000004");
-  const Outcome copy = run("--resume '" + step + "' --name copy", Stream::Error);
-  EXPECT_EQ(copy.exit_code, 0) << copy.text;
-  EXPECT_TRUE(fs::exists(folder_.file("runs/copy/model.safetensors")) && files() == before);
+  expect_exit(0, "--resume '" + step + "' --name copy");
+  EXPECT_TRUE(files() == before);
+  const std::string events = content(folder_.file("runs/copy/metrics.jsonl"));
+  EXPECT_EQ(nlohmann::json::parse(events.substr(0, events.find('\n')))["event"], "resume");
+  EXPECT_TRUE(
+      content(folder_.file("runs/copy/model.safetensors")) == before.at(path("model.safetensors")));
 
-  const Outcome none = run("--resume '" + folder_.file("none") + "'", Stream::Error);
-  EXPECT_EQ(none.exit_code, 66);
-  EXPECT_TRUE(contains(none.text, "or the folder of a run")) << none.text;
+  expect_exit(66, "--resume '" + folder_.file("none") + "'", {"or the folder of a run"});
 }
 
 TEST_F(CliRunFolder, ARunCanBeMadeLonger) {
   const std::string constant = "--set schedule.name=constant ";
-  done(constant);
-  done(constant + "--name long --set train.steps=12");
+  train(0, constant);
+  train(0, constant + "--name long --set train.steps=12");
   const std::string longer = "--resume '" + path() + "' train.steps=";
-  Outcome outcome = run(longer + "12", Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_TRUE(contains(
-      outcome.text,
-      "extended from 8 to 12 steps, as if it had been that long from the "
-      "start"))
-      << outcome.text;
+  expect_exit(
+      0, longer + "12",
+      {"extended from 8 to 12 steps, as if it had been that long from the start"});
   EXPECT_EQ(steps(), 12);
-  std::stringstream whole;
-  whole << std::ifstream(folder_.file("runs/long/model.safetensors"), std::ios::binary).rdbuf();
-  EXPECT_TRUE(files().at(path("model.safetensors")) == whole.str());
+  EXPECT_TRUE(
+      read_file(path("model.safetensors")) ==
+      read_file(folder_.file("runs/long/model.safetensors")));
 
-  outcome = run(longer + "6", Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "can be extended, not shortened")) << outcome.text;
+  expect_exit(78, longer + "6", {"can be extended, not shortened"});
   EXPECT_EQ(steps(), 12);
 
   // The rate of a run that falls to 0 begins anew, and it says so.
-  done("--overwrite");
-  outcome = run(longer + "12", Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_TRUE(contains(
-      outcome.text,
-      "from step 8 on the learning rate is that of the longer run: 0.00025 "
-      "instead of 3.80602e-05"))
-      << outcome.text;
+  train(0, "--overwrite");
+  expect_exit(
+      0, longer + "12",
+      {"from step 8 on the learning rate is that of the longer run: 0.00025 "
+       "instead of 3.80602e-05"});
   EXPECT_EQ(steps(), 12);
 }
 
@@ -273,26 +239,22 @@ TEST_F(CliRunFolder, AShortRunCanBeMadeLonger) {
   const std::string local = "--set method.name=local-sgd --set method.";
   for (const std::string& method :
        {std::string("--set method.name=ddp "), ab, local + "sync_every=3 "}) {
-    done(rare + method + "--overwrite");
-    done(rare + method + "--overwrite --name long --set train.steps=12");
-    const Outcome outcome = run(longer, Stream::Error);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, "step-0000000008")) << outcome.text;
+    train(0, rare + method + "--overwrite");
+    train(0, rare + method + "--overwrite --name long --set train.steps=12");
+    expect_exit(0, longer, {"step-0000000008"});
     EXPECT_EQ(
         read_file(path("model.safetensors")),
         read_file(folder_.file("runs/long/model.safetensors")))
         << method;
   }
   // A synchronization that a run has no more use for at its end.
-  done(rare + local + "sync_every=4 --overwrite");
+  train(0, rare + local + "sync_every=4 --overwrite");
   const auto before = files();
-  const Outcome outcome = run(longer, Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 66) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "model.weights=" + path("model.safetensors"))) << outcome.text;
+  expect_exit(66, longer, {"model.weights=" + path("model.safetensors")});
   EXPECT_TRUE(files() == before);
-  done(
-      "--name on --set model.weights='" + path("model.safetensors") +
-      "' --set schedule.name=constant --set method.name=ddp");
+  train(
+      0, "--name on --set model.weights='" + path("model.safetensors") +
+             "' --set schedule.name=constant --set method.name=ddp");
 }
 
 TEST_F(CliRunFolder, PhasesThatAreSharesOfARunKeepItsLength) {
@@ -300,25 +262,19 @@ TEST_F(CliRunFolder, PhasesThatAreSharesOfARunKeepItsLength) {
       "--set method.name=ab --set 'method.warmup_steps=25 %' --set "
       "method.sync_every=4 --set method.full_rank_steps=1 --set "
       "'method.rank={rule: fixed, rank: 2}' ";
-  done(ab);
+  train(0, ab);
   const auto before = files();
-  const Outcome outcome = run("--resume '" + path() + "' train.steps=16", Stream::Error);
-  EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "ab would have acted differently after step 2"))
-      << outcome.text;
+  const std::string longer = "--resume '" + path() + "' train.steps=16";
+  expect_exit(
+      78, longer,
+      {"ab would have acted differently after step 2",
+       "give its percentages of that run in steps instead: method.warmup_steps=2\n"});
   EXPECT_TRUE(files() == before);
+  expect_exit(
+      78, longer + " method.warmup_steps=3",
+      {"\n  method.warmup_steps: 25 % there, 3 steps now\n", "leave these keys as they are there"});
   // With what it advises, the run goes on.
-  constexpr const char* kAdvice =
-      "give its percentages of that run in steps instead: method.warmup_steps=2\n";
-  ASSERT_TRUE(contains(outcome.text, kAdvice)) << outcome.text;
-  const std::string longer = "--resume '" + path() + "' train.steps=16 method.warmup_steps=";
-  const Outcome other = run(longer + "3", Stream::Error);
-  EXPECT_EQ(other.exit_code, 78);
-  EXPECT_TRUE(contains(other.text, "\n  method.warmup_steps: 25 % there, 3 steps now\n"))
-      << other.text;
-  EXPECT_TRUE(contains(other.text, "leave these keys as they are there")) << other.text;
-  const Outcome taken = run(longer + "2", Stream::Error);
-  EXPECT_EQ(taken.exit_code, 0) << taken.text;
+  expect_exit(0, longer + " method.warmup_steps=2");
   EXPECT_EQ(steps(), 16);
 }
 
@@ -328,19 +284,16 @@ TEST_F(CliRunFolder, AFastDevRunLeavesNothing) {
   const std::string ab =
       "method.name=ab method.warmup_steps=100 schedule.warmup_steps=100 "
       "'method.rank={rule: fixed, rank: 2}' ";
-  const Outcome first = run(fast + ab, Stream::Out);
-  EXPECT_EQ(first.exit_code, 0) << first.text;
-  EXPECT_TRUE(contains(first.text, "2 workers, 2 steps")) << first.text;
-  EXPECT_TRUE(contains(first.text, "accuracy")) << first.text;
+  const std::string first = output_of(fast + ab);
+  expect_has(first, "2 workers, 2 steps");
+  expect_has(first, "accuracy");
   EXPECT_FALSE(fs::exists(folder_.file("runs")));
 
   // A run of the same name stays as it is, and so does one that fails.
-  done("");
+  train(0);
   const auto before = files();
-  EXPECT_EQ(run(fast, Stream::Error).exit_code, 0);
-  const Outcome fails =
-      run(fast + "optimizer.name=sgd optimizer.lr=1e38 schedule.name=constant", Stream::Error);
-  EXPECT_EQ(fails.exit_code, 70) << fails.text;
+  expect_exit(0, fast);
+  expect_exit(70, fast + "optimizer.name=sgd optimizer.lr=1e38 schedule.name=constant");
   EXPECT_TRUE(files() == before);
   int entries = 0;
   for (const auto& entry : fs::directory_iterator(folder_.file("runs"))) {
@@ -348,7 +301,7 @@ TEST_F(CliRunFolder, AFastDevRunLeavesNothing) {
     ++entries;
   }
   EXPECT_EQ(entries, 1);
-  EXPECT_EQ(run(fast + "--resume auto", Stream::Error).exit_code, 2);
+  expect_exit(2, fast + "--resume auto");
 }
 
 TEST_F(CliRunFolder, AnOutputOfASweepThatCannotBeMadeIsNamed) {
@@ -356,13 +309,9 @@ TEST_F(CliRunFolder, AnOutputOfASweepThatCannotBeMadeIsNamed) {
   const std::string long_name(300, 'x');
   for (const std::string verb : {"", "--list", "--task 0", "--emit-slurm"}) {
     const std::string command = "sweep '" + folder_.file("toy.yaml") + "' " + verb + " --output ";
-    const Outcome outcome = run(command + long_name, Stream::Error);
-    EXPECT_EQ(outcome.exit_code, 74) << verb << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, "File name too long")) << outcome.text;
-    EXPECT_FALSE(contains(outcome.text, "internal")) << outcome.text;
-    const Outcome file = run(command + "/dev/null/runs", Stream::Error);
-    EXPECT_EQ(file.exit_code, verb == "--list" ? 0 : 74) << verb << file.text;
-    EXPECT_EQ(contains(file.text, "/dev/null"), verb != "--list") << file.text;
+    expect_exit(74, command + long_name, {"File name too long"});
+    const std::string said = expect_exit(verb == "--list" ? 0 : 74, command + "/dev/null/runs");
+    EXPECT_EQ(contains(said, "/dev/null"), verb != "--list") << said;
   }
 }
 

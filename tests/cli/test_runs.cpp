@@ -24,10 +24,9 @@ using nlohmann::json;
 
 TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   const TempFolder folder;
-  const Outcome trained = run(small_run(folder), Stream::Out);
-  ASSERT_EQ(trained.exit_code, 0);
-  EXPECT_TRUE(contains(trained.text, "accuracy")) << trained.text;
-  EXPECT_TRUE(contains(trained.text, "of fp32 data parallel")) << trained.text;
+  const std::string trained = output_of(small_run(folder));
+  expect_has(trained, "accuracy");
+  expect_has(trained, "of fp32 data parallel");
 
   const std::string run_folder = folder.file("small");
   const json summary = json::parse(content(run_folder + "/summary.json"));
@@ -55,6 +54,8 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
       seconds["compute"].get<double>() + seconds["communication"].get<double>() +
           seconds["svd"].get<double>() + seconds["data"].get<double>(),
       seconds["train"].get<double>(), 1e-6);
+  EXPECT_GT(seconds["compute"], 0);
+  EXPECT_GT(traffic["by_purpose"]["metrics"], 0);
 
   std::ifstream metrics(run_folder + "/metrics.jsonl");
   std::map<std::string, int> events;
@@ -73,9 +74,7 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   EXPECT_EQ(events["decompose"], 2);  // after steps 2 and 7
   EXPECT_GE(events["evaluate"], 1);
 
-  const Outcome evaluated = run("evaluate '" + run_folder + "' --json", Stream::Out);
-  ASSERT_EQ(evaluated.exit_code, 0);
-  const json again = json::parse(evaluated.text);
+  const json again = json::parse(output_of("evaluate '" + run_folder + "' --json"));
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["compression_ratio"], summary["compression_ratio"]);
   EXPECT_NEAR(again["loss"].get<double>(), summary["loss"].get<double>(), 1e-5);
@@ -96,9 +95,7 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   EXPECT_TRUE(about["version"].get<std::string>().starts_with("abtrain "));
 
   // The run's own configuration runs again, to the same bits.
-  const Outcome repeated =
-      run("--config '" + run_folder + "/config.yaml' --name again", Stream::Out);
-  ASSERT_EQ(repeated.exit_code, 0);
+  output_of("--config '" + run_folder + "/config.yaml' --name again");
   EXPECT_TRUE(content(folder.file("again/model.safetensors")) == model);
 }
 
@@ -106,9 +103,7 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
 // than the single small step after it.
 TEST(CliRun, AnEvaluationIsNoTrainingTime) {
   const TempFolder folder;
-  const Outcome trained =
-      run(small_run(folder, "--set evaluate.every=7 --set method.name=ddp"), Stream::Out);
-  ASSERT_EQ(trained.exit_code, 0);
+  output_of(small_run(folder, "--set evaluate.every=7 --set method.name=ddp"));
   std::ifstream metrics(folder.file("small/metrics.jsonl"));
   std::vector<double> seconds;
   for (std::string line; std::getline(metrics, line);) {
@@ -124,17 +119,16 @@ TEST(CliRun, AnEvaluationIsNoTrainingTime) {
 
 TEST(CliRun, SaysWhereWorkersOutnumberTheCores) {
   const TempFolder folder;
-  const std::string arguments = small_run(folder, "--set device=cpu");
-  const Outcome outcome = run(arguments, Stream::Error, "taskset -c 0 ");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "4 workers on cpu, sharing 1 core, ")) << outcome.text;
+  expect_exit(
+      0, small_run(folder, "--set device=cpu"), {"4 workers on cpu, sharing 1 core, "},
+      "taskset -c 0 ");
 }
 
 struct BadRun {
   std::string name;
   const char* more;  // arguments; @ stands for the folder
   int exit_code;
-  std::vector<const char*> says;
+  std::vector<std::string> says;
 };
 
 class CliBadRun : public ::testing::TestWithParam<BadRun> {};
@@ -143,17 +137,10 @@ TEST_P(CliBadRun, EndsWithItsCodeAndSaysWhy) {
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   const TempFolder folder;
   folder.add("file", "not a folder");
-  std::string more = GetParam().more;
-  for (std::size_t at; (at = more.find('@')) != std::string::npos;) {
-    more.replace(at, 1, folder.path());
-  }
-  const Outcome outcome = run(small_run(folder, more), Stream::Error);
-  EXPECT_EQ(outcome.exit_code, GetParam().exit_code) << outcome.text;
-  for (const char* part : GetParam().says) {
-    EXPECT_TRUE(contains(outcome.text, part)) << part << "\n" << outcome.text;
-  }
-  EXPECT_FALSE(contains(outcome.text, "internal error")) << outcome.text;
-  EXPECT_FALSE(contains(outcome.text, "frame #")) << outcome.text;
+  const std::string said = expect_exit(
+      GetParam().exit_code, small_run(folder, replaced(GetParam().more, "@", folder.path())),
+      GetParam().says);
+  EXPECT_FALSE(contains(said, "frame #")) << said;
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));
 }
 
@@ -232,81 +219,44 @@ INSTANTIATE_TEST_SUITE_P(
             " --set schedule.name=constant --set schedule.warmup_steps=0",
             70,
             {"step 2: the loss of worker", "nan", "optimizer.lr"}}),
-    [](const auto& test) { return test.param.name; });
+    kCaseName);
 
 // A run that is refused or fails must not look finished, and one that is refused
 // leaves the folder of an earlier run as it was.
 TEST(CliRun, AnEarlierRunOfTheName) {
   const TempFolder folder;
-  ASSERT_EQ(run(small_run(folder), Stream::Out).exit_code, 0);
+  expect_exit(0, small_run(folder));
   const std::string summary = content(folder.file("small/summary.json"));
   for (const char* refused :
        {"--set comm=nccl", "--set 'method.full_rank_steps=1 epoch'",
         "--set 'method.warmup_steps=1 epoch'"}) {
-    const Outcome outcome = run(small_run(folder, refused) + " --overwrite", Stream::Error);
-    EXPECT_EQ(outcome.exit_code, 78) << refused << outcome.text;
+    expect_exit(78, small_run(folder, refused) + " --overwrite");
     EXPECT_EQ(content(folder.file("small/summary.json")), summary);
     // Of how workers talk only the machine of the run can tell.
-    EXPECT_EQ(
-        run("plan " + small_run(folder, refused), Stream::Error).exit_code,
-        contains(refused, "comm") ? 0 : 78);
+    expect_exit(contains(refused, "comm") ? 0 : 78, "plan " + small_run(folder, refused));
   }
-  const Outcome failed =
-      run(small_run(folder, "--set optimizer.lr=1e38 --set optimizer.name=sgd") + " --overwrite",
-          Stream::Error);
-  EXPECT_EQ(failed.exit_code, 70) << failed.text;
+  expect_exit(
+      70, small_run(folder, "--set optimizer.lr=1e38 --set optimizer.name=sgd --overwrite"));
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/model.safetensors")));
 }
 
 // The weights of one run start another, of the same name and in its place.
-TEST(CliRun, GoesOnFromTheCheckpointOfAnotherRun) {
-  const TempFolder folder;
-  const std::string saving = "--set checkpoint.every=4";
-  ASSERT_EQ(run(small_run(folder, saving), Stream::Out).exit_code, 0);
-  const std::string first = folder.file("small");
-  std::string checkpoint;
-  for (const auto& entry : std::filesystem::directory_iterator(first + "/checkpoints")) {
-    const std::string path = entry.path().string();
-    checkpoint = checkpoint.empty() ? path : std::min(checkpoint, path);
-  }
-  ASSERT_TRUE(contains(checkpoint, "/step-")) << checkpoint;
-  const std::string before = content(first + "/metrics.jsonl");
-  const Outcome second =
-      run(small_run(
-              folder,
-              saving + " --resume '" + checkpoint + "' --output '" + folder.file("other") + "'"),
-          Stream::Error);
-  ASSERT_EQ(second.exit_code, 0) << second.text;
-  const std::string events = content(folder.file("other/small/metrics.jsonl"));
-  EXPECT_EQ(json::parse(events.substr(0, events.find('\n')))["event"], "resume");
-  EXPECT_EQ(content(first + "/metrics.jsonl"), before);
-  EXPECT_EQ(
-      json::parse(content(folder.file("other/small/summary.json")))["accuracy"],
-      json::parse(content(first + "/summary.json"))["accuracy"]);
-}
-
 TEST(CliRun, StartsFromTheWeightsOfAnEarlierRun) {
   const TempFolder folder;
-  ASSERT_EQ(run(small_run(folder), Stream::Out).exit_code, 0);
+  expect_exit(0, small_run(folder));
   const json before = json::parse(content(folder.file("small/summary.json")));
   const std::string on =
       "--overwrite --set 'model.weights=" + folder.file("small/model.safetensors") +
       "' --set optimizer.lr=1e-9 --set schedule.warmup_steps=0 ";
-  const Outcome outcome = run(small_run(folder, on), Stream::Error);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
+  expect_exit(
+      0, small_run(folder, on),
+      {"mlp: the initial weights are those of " + folder.file("small/model.safetensors") + "\n"});
   const json after = json::parse(content(folder.file("small/summary.json")));
   EXPECT_NEAR(after["accuracy"].get<double>(), before["accuracy"].get<double>(), 0.01);
-  EXPECT_TRUE(contains(
-      outcome.text,
-      "mlp: the initial weights are those of " + folder.file("small/model.safetensors") + "\n"))
-      << outcome.text;
-  const Outcome fresh = run(small_run(folder, on + "--set 'model.fresh=[fc3]'"), Stream::Error);
-  ASSERT_EQ(fresh.exit_code, 0) << fresh.text;
-  EXPECT_TRUE(contains(fresh.text, ", but not of fc3 (model.fresh)\n")) << fresh.text;
-  const Outcome wrong = run(small_run(folder, on + "--set 'model.fresh=[fc9]'"), Stream::Error);
-  EXPECT_EQ(wrong.exit_code, 78);
-  EXPECT_TRUE(contains(wrong.text, "'fc9' matches no layer")) << wrong.text;
+  expect_exit(
+      0, small_run(folder, on + "--set 'model.fresh=[fc3]'"), {", but not of fc3 (model.fresh)\n"});
+  expect_exit(78, small_run(folder, on + "--set 'model.fresh=[fc9]'"), {"'fc9' matches no layer"});
 }
 
 }  // namespace

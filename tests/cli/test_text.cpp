@@ -39,10 +39,8 @@ class TextCommands : public ::testing::Test {
   std::string here() const {
     return "cd '" + folder_.path() + "' && XDG_CACHE_HOME='" + folder_.file("cache") + "' ";
   }
-  void expect_refused(const std::string& arguments, int code, const std::string& part) const {
-    const Outcome outcome = run(arguments, Stream::Error, here());
-    EXPECT_EQ(outcome.exit_code, code) << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, part)) << outcome.text;
+  void expect_refused(const std::string& line, int code, const std::string& part) const {
+    expect_exit(code, line, {part}, here());
   }
 
   TempFolder folder_;
@@ -50,17 +48,13 @@ class TextCommands : public ::testing::Test {
 };
 
 TEST_F(TextCommands, ARunReportsBitsPerByteAndContinuesAText) {
-  const Outcome trained = run(arguments(), Stream::Out, here());
-  ASSERT_EQ(trained.exit_code, 0) << trained.text;
-  EXPECT_TRUE(contains(trained.text, "  bits per byte     ")) << trained.text;
+  expect_has(output_of(arguments(), here()), "  bits per byte     ");
   const std::string summary = content(folder_.file("run/summary.json"));
-  EXPECT_TRUE(contains(summary, "\"perplexity\": "));
+  expect_has(summary, "\"perplexity\": ");
   EXPECT_FALSE(contains(summary, "\"accuracy\": "));
 
   const auto text = [&](const std::string& more) {
-    const Outcome outcome = run("generate run --tokens 30 " + more, Stream::Out, here());
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-    return outcome.text;
+    return output_of("generate run --tokens 30 " + more, here());
   };
   const std::string first = text("--prompt 'The quick'");
   EXPECT_TRUE(first.starts_with("The quick"));
@@ -76,10 +70,8 @@ TEST_F(TextCommands, ARunReportsBitsPerByteAndContinuesAText) {
   EXPECT_EQ(text("--top-k 1"), likeliest);
   expect_refused("evaluate run", 66, "no such file or folder");
   expect_refused("predict run text", 78, "`abtrain generate` continues a text");
-  const Outcome exported =
-      run("export run -o merged.safetensors --form merged", Stream::Out, here());
-  EXPECT_EQ(exported.exit_code, 0);
-  EXPECT_TRUE(contains(exported.text, "Hugging Face's names")) << exported.text;
+  expect_has(
+      output_of("export run -o merged.safetensors --form merged", here()), "Hugging Face's names");
 }
 
 // Tokens of another program in several files, with a test text of their own.
@@ -100,28 +92,23 @@ TEST_F(TextCommands, ARunOnTokensGoesOnWithTheSameBits) {
       "--set data.root=tokens --set data.test=test.bin --set "
       "data.tokens=uint16 --set data.vocabulary=300 --set "
       "checkpoint.every=20 --set checkpoint.keep=3 ");
-  const Outcome whole = run(tokens, Stream::Error, here());
-  ASSERT_EQ(whole.exit_code, 0) << whole.text;
+  expect_exit(0, tokens, {}, here());
   // The test text has moved since.
   std::filesystem::rename(folder_.file("test.bin"), folder_.file("moved.bin"));
-  const std::string name = "--name run";
-  std::string again = tokens;
-  again.replace(again.find(name), name.size(), "--name rest");
-  const Outcome rest =
-      run(again +
-              "--set data.test=moved.bin --resume "
-              "run/checkpoints/step-0000000020",
-          Stream::Error, here());
-  ASSERT_EQ(rest.exit_code, 0) << rest.text;
+  expect_exit(
+      0,
+      replaced(tokens, "--name run", "--name rest") +
+          "--set data.test=moved.bin --resume run/checkpoints/step-0000000020",
+      {}, here());
   EXPECT_EQ(
       content(folder_.file("run/model.safetensors")),
       content(folder_.file("rest/model.safetensors")));
 
   expect_refused("generate run", 2, "--prompt: this run's tokens are numbers; expected");
   expect_refused("generate run --prompt '5 300'", 2, "from 0 to 299");
-  const Outcome text = run("generate run --prompt '5 6' --tokens 3 --seed 4", Stream::Out, here());
-  EXPECT_TRUE(text.text.starts_with("5 6 ")) << text.text;
-  EXPECT_EQ(std::ranges::count(text.text, ' '), 4) << text.text;
+  const std::string text = output_of("generate run --prompt '5 6' --tokens 3 --seed 4", here());
+  EXPECT_TRUE(text.starts_with("5 6 ")) << text;
+  EXPECT_EQ(std::ranges::count(text, ' '), 4) << text;
 }
 
 TEST_F(TextCommands, DamagedTextsAreRefusedWithOneMessage) {
@@ -137,8 +124,7 @@ TEST_F(TextCommands, DamagedTextsAreRefusedWithOneMessage) {
   expect_refused(
       arguments("--set model.name=mlp"), 78,
       "model.name: mlp takes images, but the data set has text");
-  const std::string pack = "seq 30000 | gzip >'" + folder_.file("cut.gz") + "'";
-  ASSERT_EQ(std::system(pack.c_str()), 0);
+  ASSERT_EQ(run_shell("seq 30000 | gzip >'" + folder_.file("cut.gz") + "'").exit_code, 0);
   std::filesystem::resize_file(folder_.file("cut.gz"), 80);
   expect_refused(
       arguments("--set data.root=cut.gz"), 65, "cut.gz: expected the end of its gzip stream");
@@ -146,7 +132,7 @@ TEST_F(TextCommands, DamagedTextsAreRefusedWithOneMessage) {
 }
 
 TEST_F(TextCommands, OnlyATextCanBeContinued) {
-  ASSERT_EQ(run(small_run(folder_), Stream::Out).exit_code, 0);
+  expect_exit(0, small_run(folder_));
   expect_refused(
       "generate small", 78,
       "small: expected a run that trains on a text, but its data.name is "

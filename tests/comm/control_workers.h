@@ -13,11 +13,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/socket.h"
 #include "comm/control/channel.h"
+#include "comm/control/meeting.h"
 #include "comm/failure.h"
 #include "comm/run_workers.h"
 #include "comm/share.h"
-#include "outcome.h"
+#include "error_of.h"
 
 namespace abtrain::comm {
 
@@ -48,7 +50,7 @@ struct Worker {
   std::atomic<int> gone = -1;
   std::unique_ptr<ControlChannel> channel;
 
-  explicit Worker(Communicator& communicator) : world(communicator) {
+  explicit Worker(Communicator& communicator, double send_timeout = 30) : world(communicator) {
     ControlOptions options;
     options.rank = world.rank();
     options.size = world.size();
@@ -59,6 +61,7 @@ struct Worker {
       ++told;
     };
     options.connect_timeout = kTimeout;
+    options.send_timeout = send_timeout;
     channel = std::make_unique<ControlChannel>(std::move(options));
   }
   int rank() const {
@@ -79,25 +82,27 @@ inline void run_control(
   });
 }
 
-struct Heard {
-  int code = 0;  // of its kind; 1: no error of ours; 0: none came
-  std::string message;
-};
-
-inline Heard heard_of(const std::exception_ptr& error) {
-  if (!error) {
-    return {};
-  }
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    return {e.exit_code(), e.what()};
-  } catch (const std::exception& e) {
-    return {1, e.what()};
-  }
+// Of two workers, `rank` speaks by hand on its connection to the other.
+inline void run_by_hand(
+    int rank, const std::function<void(const Socket&)>& by_hand,
+    const std::function<void(Worker&)>& body) {
+  run_workers(2, kTimeout, [&](Communicator& world) {
+    if (world.rank() == rank) {
+      const auto met = wire::meet({rank, 2, share_over(world), kTimeout});
+      by_hand(met.sockets[rank == 0 ? 1 : 0]);
+      return;
+    }
+    Worker worker(world);
+    body(worker);
+  });
 }
 
-inline Heard error_of(const std::function<void()>& call) {
+// The exit code and the message that an error stands for, ours or not; 0 and "" for none.
+inline Thrown heard_of(const std::exception_ptr& error) {
+  return error ? Thrown(exit_code_of(error), message_of(error)) : Thrown();
+}
+
+inline Thrown heard_of(const std::function<void()>& call) {
   try {
     call();
   } catch (...) {
@@ -106,11 +111,15 @@ inline Heard error_of(const std::function<void()>& call) {
   return {};
 }
 
-constexpr int code_of(ErrorKind kind) {
-  return static_cast<int>(kind);
+// Steps until it is told of a failure.
+inline void step_until_told(Worker& worker, const std::string& part) {
+  expect_error(
+      [&] {
+        for (std::int64_t t = 0; !worker.channel->stop_before(worker.rank(), t); ++t) {
+          std::this_thread::yield();
+        }
+      },
+      ErrorKind::PeerLost, {part});
 }
-
-constexpr int kLost = code_of(ErrorKind::PeerLost);
-constexpr int kConfig = code_of(ErrorKind::Config);
 
 }  // namespace abtrain::comm

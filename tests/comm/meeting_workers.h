@@ -40,26 +40,18 @@ class Board {
   std::shared_future<Meeting> future_ = promise_.get_future().share();
 };
 
-// What one process met, or why it did not.
-struct Met {
-  Connections connections;
-  Heard heard;
-};
+// What a process meets; get() throws why it does not.
+using Met = std::future<Connections>;
 
-inline std::future<Met> start(MeetOptions options) {
-  return std::async(std::launch::async, [options] {
-    Met met;
-    met.heard = error_of([&] { met.connections = meet(options); });
-    return met;
-  });
+inline Met start(MeetOptions options) {
+  return std::async(std::launch::async, [options] { return meet(options); });
 }
 
-inline std::future<Met> start_hub(
-    Board& board, int size, const Secret& secret = {}, double timeout = kTimeout) {
+inline Met start_hub(Board& board, int size, const Secret& secret = {}, double timeout = kTimeout) {
   return start({0, size, board.writer(), timeout, secret, kHost});
 }
 
-inline std::future<Met> start_worker(
+inline Met start_worker(
     const Board& board, int rank, int size, const Secret& secret = {}, double timeout = kTimeout) {
   return start({rank, size, board.reader(), timeout, secret});
 }
@@ -87,6 +79,19 @@ inline void expect_closed(const Socket& socket) {
   EXPECT_LT(watch.seconds(), kAtOnce);
 }
 
+inline void expect_closed_by(const Socket& socket, const Message& message) {
+  EXPECT_TRUE(send(socket, message));
+  expect_closed(socket);
+}
+
+// The text of the answer to a message.
+inline std::string answer_to(const Socket& socket, const Message& message, Type type) {
+  EXPECT_TRUE(send(socket, message));
+  const auto answer = receive(socket, kTimeout);
+  EXPECT_TRUE(answer && answer->type == type);
+  return answer ? answer->text : "";
+}
+
 inline void expect_carries(const Socket& from, const Socket& to) {
   EXPECT_TRUE(send(from, {Type::Vote, 1, 0, "it is me"}));
   const auto message = receive(to, kTimeout);
@@ -94,15 +99,18 @@ inline void expect_carries(const Socket& from, const Socket& to) {
   EXPECT_EQ(message->text, "it is me");
 }
 
-inline void expect_met(std::future<Met>& hub, std::future<Met>& worker) {
-  const Met one = hub.get();
-  const Met other = worker.get();
-  ASSERT_EQ(one.heard.message, "");
-  ASSERT_EQ(other.heard.message, "");
-  expect_carries(other.connections.sockets[0], one.connections.sockets[1]);
-  expect_carries(one.connections.sockets[1], other.connections.sockets[0]);
-  EXPECT_EQ(one.connections.hosts[1], host_name());
-  EXPECT_EQ(other.connections.hosts[0], host_name());
+inline void expect_met(Met& hub, Met worker) {
+  const Connections one = hub.get();
+  const Connections other = worker.get();
+  expect_carries(other.sockets[0], one.sockets[1]);
+  expect_carries(one.sockets[1], other.sockets[0]);
+  EXPECT_EQ(one.hosts[1], host_name());
+  EXPECT_EQ(other.hosts[0], host_name());
+}
+
+inline void expect_unmet(
+    Met process, const std::vector<std::string>& parts, ErrorKind kind = ErrorKind::PeerLost) {
+  expect_error([&] { process.get(); }, kind, parts);
 }
 
 inline Meeting meeting_at(int port) {
@@ -113,18 +121,15 @@ inline Meeting meeting_at(int port) {
   return meeting;
 }
 
-inline Heard join_at(const Meeting& meeting, const Secret& secret = {}) {
-  const auto share = [&](void* data, std::size_t) { *static_cast<Meeting*>(data) = meeting; };
-  return start({1, 2, share, kSoon, secret}).get().heard;
+inline Met join_at(const Meeting& meeting, const Secret& secret = {}, double timeout = kSoon) {
+  const auto share = [meeting](void* data, std::size_t) { *static_cast<Meeting*>(data) = meeting; };
+  return start({1, 2, share, timeout, secret});
 }
 
-inline void expect_both_refuse(
-    std::future<Met> hub, std::future<Met> worker, const std::string& why) {
+inline void expect_both_refuse(Met hub, Met worker, const std::string& why) {
   const Stopwatch watch;
-  for (const Heard& heard : {hub.get().heard, worker.get().heard}) {
-    EXPECT_EQ(heard.code, kConfig);
-    expect_has(heard.message, why);
-  }
+  expect_unmet(std::move(hub), {why}, ErrorKind::Config);
+  expect_unmet(std::move(worker), {why}, ErrorKind::Config);
   EXPECT_LT(watch.seconds(), kAtOnce);
 }
 

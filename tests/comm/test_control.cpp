@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "base/socket.h"
-#include "comm/control/meeting.h"
 #include "comm/control/wire.h"
 #include "control_workers.h"
 
@@ -168,28 +166,24 @@ TEST_P(Stop, AllStopAtOneStepWhoeverAsks) {
 }
 
 TEST(StopOrder, WhoHasAnsweredBeginsNothingUntilTheDecision) {
-  // Worker 1 speaks by hand, and is slow to answer.
+  // Worker 1 is slow to answer.
   std::atomic<std::int64_t> decided = -1;
-  run_workers(2, kTimeout, [&](Communicator& world) {
-    if (world.rank() == 1) {
-      const auto met = wire::meet({1, 2, share_over(world), kTimeout});
-      const Socket& hub = met.sockets[0];
-      wire::send(hub, {wire::Type::Stop, 1});
-      const auto ask = wire::receive(hub);
-      ASSERT_TRUE(ask);
-      EXPECT_EQ(ask->type, wire::Type::Ask);
-      for (int n = 0; n < 200; ++n) {
-        std::this_thread::yield();
-      }
-      wire::send(hub, {wire::Type::Begun, 1, 0});
-      const auto stop_at = wire::receive(hub);
-      ASSERT_TRUE(stop_at);
-      EXPECT_EQ(stop_at->type, wire::Type::StopAt);
-      decided = stop_at->value;
-      wire::send(hub, {wire::Type::Bye, 1, 0});
-      return;
+  const auto answer_late = [&](const Socket& hub) {
+    wire::send(hub, {wire::Type::Stop, 1});
+    const auto ask = wire::receive(hub);
+    ASSERT_TRUE(ask);
+    EXPECT_EQ(ask->type, wire::Type::Ask);
+    for (int n = 0; n < 200; ++n) {
+      std::this_thread::yield();
     }
-    Worker worker(world);
+    wire::send(hub, {wire::Type::Begun, 1, 0});
+    const auto stop_at = wire::receive(hub);
+    ASSERT_TRUE(stop_at);
+    EXPECT_EQ(stop_at->type, wire::Type::StopAt);
+    decided = stop_at->value;
+    wire::send(hub, {wire::Type::Bye, 1, 0});
+  };
+  run_by_hand(1, answer_late, [&](Worker& worker) {
     const std::int64_t stop = run_to_stop(*worker.channel, 0, [](std::int64_t) {});
     worker.channel->close();
     EXPECT_EQ(stop, decided);
@@ -198,17 +192,12 @@ TEST(StopOrder, WhoHasAnsweredBeginsNothingUntilTheDecision) {
 }
 
 TEST(StopOrder, AHeldWorkerHearsThatAnotherIsGone) {
-  run_workers(2, kTimeout, [&](Communicator& world) {
-    if (world.rank() == 1) {
-      const auto met = wire::meet({1, 2, share_over(world), kTimeout});
-      wire::send(met.sockets[0], {wire::Type::Stop, 1});
-      EXPECT_TRUE(wire::receive(met.sockets[0]));  // asked, it goes
-      return;
-    }
-    Worker worker(world);
-    const Heard heard = error_of([&] { run_to_stop(*worker.channel, 0, [](std::int64_t) {}); });
-    EXPECT_EQ(heard.code, code_of(ErrorKind::PeerLost));
-    expect_has(heard.message, "worker 1 on " + host_name() + " is gone");
+  const auto ask_and_go = [](const Socket& hub) {
+    wire::send(hub, {wire::Type::Stop, 1});
+    EXPECT_TRUE(wire::receive(hub));
+  };
+  run_by_hand(1, ask_and_go, [](Worker& worker) {
+    step_until_told(worker, "worker 1 on " + host_name() + " is gone");
   });
 }
 
@@ -273,9 +262,9 @@ TEST(ShareOverAChannel, EndsWhereWorkerZeroIsGone) {
       [](Worker& worker) {
         if (worker.rank() == 1) {
           int value = 0;
-          const Heard heard = error_of([&] { worker.channel->share(&value, sizeof(value)); });
-          EXPECT_EQ(heard.code, code_of(ErrorKind::PeerLost));
-          expect_has(heard.message, "worker 0");
+          expect_error(
+              [&] { worker.channel->share(&value, sizeof(value)); }, ErrorKind::PeerLost,
+              {"worker 0"});
         }
       },
       [](int rank) { return rank; });
@@ -284,11 +273,12 @@ TEST(ShareOverAChannel, EndsWhereWorkerZeroIsGone) {
 TEST(ShareOverAChannel, OfAnotherSizeIsRefused) {
   run_control(2, [](Worker& worker) {
     std::int64_t value = 0;
-    const std::size_t bytes = worker.rank() == 0 ? 4 : 8;
-    const Heard heard = error_of([&] { worker.channel->share(&value, bytes); });
-    if (worker.rank() == 1) {
-      EXPECT_EQ(heard.code, code_of(ErrorKind::Config));
-      expect_has(heard.message, "expected 8 bytes from worker 0, got 4");
+    if (worker.rank() == 0) {
+      worker.channel->share(&value, 4);
+    } else {
+      expect_error(
+          [&] { worker.channel->share(&value, 8); }, ErrorKind::Config,
+          {"expected 8 bytes from worker 0, got 4"});
     }
     worker.channel->close();
   });

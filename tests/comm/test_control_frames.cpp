@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "comm/control/meeting.h"
 #include "comm/control/wire.h"
 #include "control_workers.h"
 
@@ -51,36 +50,28 @@ wire::Connections by_hand(Communicator& world) {
   return wire::meet({world.rank(), world.size(), share_over(world), kTimeout});
 }
 
-// Runs until it is told of a failure.
-Heard told_in_steps(Worker& worker) {
-  return error_of([&] {
-    for (std::int64_t t = 0; !worker.channel->stop_before(worker.rank(), t); ++t) {
-      std::this_thread::yield();
-    }
-  });
-}
-
 // Until the other end closes.
 void drain(const Socket& socket) {
   while (wire::receive(socket, kTimeout)) {
   }
 }
 
+// Ends as a worker whose vote is under way.
+void leave_in_order(const Socket& hub) {
+  EXPECT_TRUE(wire::receive(hub, kTimeout));
+  wire::send(hub, {Type::Bye, 1, 0});
+  drain(hub);
+}
+
 // `rank` of two sends the bytes; the other must count it as lost.
 void expect_lost_after(int rank, const std::string& bytes) {
-  run_workers(2, kTimeout, [&](Communicator& world) {
-    if (world.rank() == rank) {
-      const auto met = by_hand(world);
-      const Socket& socket = met.sockets[rank == 0 ? 1 : 0];
-      socket.send_all(bytes, kTimeout);
-      drain(socket);
-      return;
-    }
-    Worker worker(world);
-    const Heard heard = told_in_steps(worker);
-    EXPECT_EQ(heard.code, kLost);
-    expect_has(
-        heard.message, formatted("worker {} on {} is gone: it sent an invalid", rank, host_name()));
+  const auto send_bytes = [&](const Socket& socket) {
+    socket.send_all(bytes, kTimeout);
+    drain(socket);
+  };
+  run_by_hand(rank, send_bytes, [&](Worker& worker) {
+    step_until_told(
+        worker, formatted("worker {} on {} is gone: it sent an invalid", rank, host_name()));
     worker.channel.reset();  // ends the thread that tells
     EXPECT_EQ(worker.told, 1);
   });
@@ -130,13 +121,12 @@ TEST(ControlFrames, HalfAFrameHoldsUpNobody) {
           std::make_exception_ptr(Error(ErrorKind::Diverged, "loss is not finite")));
       return;
     }
-    expect_has(told_in_steps(worker).message, "loss is not finite");
+    step_until_told(worker, "loss is not finite");
   });
 }
 
 TEST(ControlFrames, AWorkerThatDoesNotReadIsLost) {
   run_workers(2, kTimeout, [&](Communicator& world) {
-    std::atomic<int> told = 0;
     if (world.rank() == 1) {
       const auto met = by_hand(world);
       // Each answer is as long as both votes, and none is read.
@@ -146,44 +136,31 @@ TEST(ControlFrames, AWorkerThatDoesNotReadIsLost) {
       world.barrier();
       return;
     }
-    ControlOptions options;
-    options.rank = 0;
-    options.size = 2;
-    options.share = share_over(world);
-    options.wanted = [] { return false; };
-    options.on_failure = [&](const std::exception_ptr&, int) { ++told; };
-    options.connect_timeout = kTimeout;
-    options.send_timeout = 0.5;
-    auto channel = std::make_unique<ControlChannel>(std::move(options));
-    const Heard heard = error_of([&] {
-      for (int n = 0; n < 100; ++n) {
-        channel->agree(nullptr, std::string(500'000, 'y'));
-      }
-    });
-    EXPECT_EQ(heard.code, kLost);
-    expect_has(heard.message, "worker 1 on " + host_name() + " is gone");
-    channel.reset();  // ends the thread that tells
-    EXPECT_EQ(told, 1);
+    Worker worker(world, /*send_timeout=*/0.5);
+    expect_error(
+        [&] {
+          for (int n = 0; n < 100; ++n) {
+            worker.channel->agree(nullptr, std::string(500'000, 'y'));
+          }
+        },
+        ErrorKind::PeerLost, {"worker 1 on " + host_name() + " is gone"});
+    worker.channel.reset();  // ends the thread that tells
+    EXPECT_EQ(worker.told, 1);
     world.barrier();
   });
 }
 
 // Nothing but a warning would come of them.
 TEST(ControlFrames, SecondsThatCannotBeAreIgnored) {
-  run_workers(2, kTimeout, [&](Communicator& world) {
-    if (world.rank() == 1) {
-      const auto met = by_hand(world);
-      const std::string nan(sizeof(Spent), '\xff');
-      for (const std::string& text : {std::string("short"), nan}) {
-        wire::send(met.sockets[0], {Type::Spent, 1, 20, text});
-      }
-      wire::send(met.sockets[0], {Type::Vote, 1});
-      EXPECT_TRUE(wire::receive(met.sockets[0], kTimeout));
-      wire::send(met.sockets[0], {Type::Bye, 1, 0});
-      drain(met.sockets[0]);
-      return;
+  const auto post_nonsense = [](const Socket& hub) {
+    const std::string nan(sizeof(Spent), '\xff');
+    for (const std::string& text : {std::string("short"), nan}) {
+      wire::send(hub, {Type::Spent, 1, 20, text});
     }
-    Worker worker(world);
+    wire::send(hub, {Type::Vote, 1});
+    leave_in_order(hub);
+  };
+  run_by_hand(1, post_nonsense, [](Worker& worker) {
     worker.channel->post(0, 20, {1});
     worker.channel->agree(nullptr);
     EXPECT_TRUE(worker.channel->spent().workers.empty());
@@ -193,16 +170,11 @@ TEST(ControlFrames, SecondsThatCannotBeAreIgnored) {
 
 // Whatever somebody else's text holds, it is no second text.
 TEST(ControlFrames, AnAgreementHasOneTextOfEachWorker) {
-  run_workers(2, kTimeout, [&](Communicator& world) {
-    if (world.rank() == 1) {
-      const auto met = by_hand(world);
-      wire::send(met.sockets[0], {Type::Vote, 1, 0, std::string("one\0two\nthree", 13)});
-      EXPECT_TRUE(wire::receive(met.sockets[0], kTimeout));
-      wire::send(met.sockets[0], {Type::Bye, 1, 0});
-      drain(met.sockets[0]);
-      return;
-    }
-    Worker worker(world);
+  const auto vote = [](const Socket& hub) {
+    wire::send(hub, {Type::Vote, 1, 0, std::string("one\0two\nthree", 13)});
+    leave_in_order(hub);
+  };
+  run_by_hand(1, vote, [](Worker& worker) {
     EXPECT_EQ(
         worker.channel->agree(nullptr, "mine"),
         (std::vector<std::string>{"mine", "one two\nthree"}));

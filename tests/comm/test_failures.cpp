@@ -13,7 +13,8 @@
 #include "comm/failure.h"
 #include "comm/local/world.h"
 #include "comm/run_workers.h"
-#include "outcome.h"
+#include "control_workers.h"
+#include "error_of.h"
 
 namespace abtrain::comm {
 namespace {
@@ -21,26 +22,27 @@ namespace {
 // So long that a test which had to wait for it would be stopped first.
 constexpr double kForever = 1e6;
 
-// Runs workers, which must end in an Error on the calling thread.
-Outcome outcome_of_workers(
-    int workers, double timeout, const std::function<void(Communicator&)>& body) {
-  return outcome_of([&] { run_workers(workers, timeout, body); });
+// Runs workers of which one diverges: its error comes on the calling thread.
+void expect_divergence(int workers, const std::function<void(Communicator&)>& body) {
+  expect_error([&] { run_workers(workers, kForever, body); }, ErrorKind::Diverged);
 }
 
 at::Tensor large() {
   return at::full({100001}, 1.0f);
 }
 
-// A body that must throw Error(PeerLost), which then goes on.
-void expect_peer_lost(const std::function<void()>& call) {
+// Calls again and again until that throws Error(PeerLost), which is counted and goes on.
+void call_until_told(std::atomic<int>& told, const std::function<void()>& call) {
   try {
-    call();
+    while (true) {
+      call();
+    }
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
     expect_has(error.what(), "loss is not finite");
+    ++told;
     throw;
   }
-  ADD_FAILURE() << "the call returned";
 }
 
 [[noreturn]] void diverge() {
@@ -52,29 +54,23 @@ INSTANTIATE_TEST_SUITE_P(Workers, Abort, ::testing::Values(2, 4, 64));
 
 TEST_P(Abort, TheRootCauseIsThrownAndNobodyHangs) {
   std::atomic<int> told = 0;
-  const auto outcome = outcome_of_workers(GetParam(), kForever, [&](Communicator& comm) {
+  expect_divergence(GetParam(), [&](Communicator& comm) {
     const at::Tensor buffer = large();
-    for (int step = 0;; ++step) {
-      if (step == 3 && comm.rank() == 1) {
-        diverge();
+    const auto reduce = [&] { comm.all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait(); };
+    if (comm.rank() == 1) {
+      for (int step = 0; step < 3; ++step) {
+        reduce();
       }
-      try {
-        comm.all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
-        expect_has(error.what(), "loss is not finite");
-        ++told;
-        throw;
-      }
+      diverge();
     }
+    call_until_told(told, reduce);
   });
-  EXPECT_EQ(outcome.kind, ErrorKind::Diverged);
   EXPECT_EQ(told, GetParam() - 1);
 }
 
 TEST(AbortElsewhere, ReachesOtherGroupsAndNestedOnes) {
   std::atomic<int> told = 0;
-  const auto outcome = outcome_of_workers(8, kForever, [&](Communicator& comm) {
+  expect_divergence(8, [&](Communicator& comm) {
     auto half = comm.split(comm.rank() / 4);
     auto pair = half->split(half->rank() / 2);
     comm.barrier();
@@ -84,44 +80,33 @@ TEST(AbortElsewhere, ReachesOtherGroupsAndNestedOnes) {
     const at::Tensor buffer = large();
     // Rank 7 is missing from some of these only; the others go round until
     // they are told.
-    expect_peer_lost([&] {
-      try {
-        while (true) {
-          (comm.rank() < 4 ? *pair : *half)
-              .all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient)
-              .wait();
-        }
-      } catch (...) {
-        ++told;
-        throw;
-      }
-    });
+    Communicator& part = comm.rank() < 4 ? *pair : *half;
+    call_until_told(
+        told, [&] { part.all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait(); });
   });
-  EXPECT_EQ(outcome.kind, ErrorKind::Diverged);
   EXPECT_EQ(told, 7);
 }
 
 TEST(AbortElsewhere, CheckPeersTellsWithoutACollective) {
-  const auto outcome = outcome_of_workers(2, kForever, [&](Communicator& comm) {
+  std::atomic<int> told = 0;
+  expect_divergence(2, [&](Communicator& comm) {
     auto alone = comm.split(comm.rank());
     alone->check_peers();
     if (comm.rank() == 0) {
       diverge();
     }
-    expect_peer_lost([&] {
-      while (true) {
-        alone->check_peers();
-        std::this_thread::yield();
-      }
+    call_until_told(told, [&] {
+      alone->check_peers();
+      std::this_thread::yield();
     });
   });
-  EXPECT_EQ(outcome.kind, ErrorKind::Diverged);
+  EXPECT_EQ(told, 1);
 }
 
 TEST(AbortElsewhere, AnErrorDoesNotWaitForWhatIsUnderWay) {
   // Rank 0 leaves with a call under way that rank 1, waiting for rank 0 in
   // another communicator, never makes.
-  const auto outcome = outcome_of_workers(2, kForever, [&](Communicator& comm) {
+  expect_divergence(2, [&](Communicator& comm) {
     auto other = comm.split(0);
     const at::Tensor buffer = large();
     if (comm.rank() == 0) {
@@ -130,7 +115,6 @@ TEST(AbortElsewhere, AnErrorDoesNotWaitForWhatIsUnderWay) {
     }
     other->barrier();
   });
-  EXPECT_EQ(outcome.kind, ErrorKind::Diverged);
 }
 
 TEST(AbortElsewhere, AnErrorThatIsNotOursIsKeptAsItIs) {
@@ -148,37 +132,28 @@ TEST(AbortElsewhere, AnErrorThatIsNotOursIsKeptAsItIs) {
 
 // What the libraries throw where there is no room, by the names of users.
 TEST(ExitCodes, NoMemoryAndNoThreadsAreTheConfigurations) {
-  const auto told = [](const std::function<void()>& body) {
-    try {
-      body();
-    } catch (...) {
-      const auto error = std::current_exception();
-      return std::pair(exit_code_of(error), message_of(error));
-    }
-    return std::pair(0, std::string());
-  };
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {std::int64_t{1} << 56},
            {std::int64_t{1} << 60},
            {std::int64_t{1} << 62},
            {std::int64_t{1} << 40, std::int64_t{1} << 40}}) {
-    const auto [code, text] = told([&] { at::zeros(sizes, at::kFloat); });
+    const auto [code, text] = heard_of([&] { at::zeros(sizes, at::kFloat); });
     EXPECT_EQ(code, 78) << text;
     expect_has(text, "out of memory");
     EXPECT_EQ(text.find("alloc_cpu"), std::string::npos) << text;
   }
-  EXPECT_EQ(told([] { throw std::bad_alloc(); }).first, 78);
-  EXPECT_EQ(told([] { std::vector<int>().reserve(SIZE_MAX / 2); }).first, 78);
+  EXPECT_EQ(heard_of([] { throw std::bad_alloc(); }).first, 78);
+  EXPECT_EQ(heard_of([] { std::vector<int>().reserve(SIZE_MAX / 2); }).first, 78);
   EXPECT_EQ(
-      told([] {
+      heard_of([] {
         throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
       }).first,
       78);
   // All else stays what it is, without LibTorch's stack.
-  const auto [code, text] = told([] { at::zeros({3}, at::kFloat).add_(at::zeros({4})); });
+  const auto [code, text] = heard_of([] { at::zeros({3}, at::kFloat).add_(at::zeros({4})); });
   EXPECT_EQ(code, 1);
   EXPECT_EQ(text.find("frame #"), std::string::npos) << text;
-  EXPECT_EQ(told([] { throw Error(ErrorKind::Io, "x"); }).first, 74);
+  EXPECT_EQ(heard_of([] { throw Error(ErrorKind::Io, "x"); }).first, 74);
 }
 
 TEST(AbortElsewhere, OtherWorldsGoOn) {
@@ -196,7 +171,7 @@ TEST(AbortElsewhere, OtherWorldsGoOn) {
 
 TEST(TimeOut, NamesTheCallAndTheWorkersThatDidNotCome) {
   std::atomic<bool> over = false;
-  const auto outcome = outcome_of_workers(4, 0.1, [&](Communicator& comm) {
+  const auto body = [&](Communicator& comm) {
     auto half = comm.split(comm.rank() / 2);
     if (comm.rank() == 3) {
       while (!over) {
@@ -212,13 +187,12 @@ TEST(TimeOut, NamesTheCallAndTheWorkersThatDidNotCome) {
         throw;
       }
     }
-  });
-  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
-  expect_has(outcome.message, "all_reduce of 100001 Float");
-  expect_has(outcome.message, "waited 0.1 s for worker 3");
-  expect_has(outcome.message, "train.timeout");
-  expect_has(outcome.message, "--resume auto");
-  EXPECT_EQ(outcome.message.find("worker 2"), std::string::npos);
+  };
+  const std::string text = expect_error(
+      [&] { run_workers(4, 0.1, body); }, ErrorKind::PeerLost,
+      {"all_reduce of 100001 Float", "waited 0.1 s for worker 3", "train.timeout",
+       "--resume auto"});
+  EXPECT_EQ(text.find("worker 2"), std::string::npos);
 }
 
 TEST(TimeOut, KnowsWhoDidNotCome) {
@@ -257,7 +231,7 @@ class Mismatch : public ::testing::TestWithParam<
 TEST_P(Mismatch, IsAnErrorOnEveryMemberNamingBoth) {
   const auto& [name, usual, other, part] = GetParam();
   std::atomic<int> told = 0;
-  const auto outcome = outcome_of_workers(3, kForever, [&](Communicator& comm) {
+  const auto body = [&](Communicator& comm) {
     try {
       (comm.rank() == 2 ? other : usual)(comm);
     } catch (const Error& error) {
@@ -267,8 +241,8 @@ TEST_P(Mismatch, IsAnErrorOnEveryMemberNamingBoth) {
       ++told;
       throw;
     }
-  });
-  EXPECT_EQ(outcome.kind, ErrorKind::Config);
+  };
+  expect_error([&] { run_workers(3, kForever, body); }, ErrorKind::Config);
   EXPECT_EQ(told, 3);
 }
 
@@ -299,35 +273,25 @@ TEST(BadBuffers, AreRefusedBeforeAnythingIsPosted) {
   const auto world = std::make_shared<LocalWorld>(kForever);
   const auto comms = world->communicators(1);
   Communicator& comm = *comms[0];
-  const auto kind_of = [](const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.kind();
-    }
-    return ErrorKind::Usage;
+  const auto expect_refused = [](const std::function<void()>& call) {
+    expect_error(call, ErrorKind::Config);
   };
-  const auto sum = [&](const at::Tensor& t, ReduceOp op = ReduceOp::Sum) {
-    return kind_of([&] { comm.all_reduce(t, op, Purpose::Gradient).wait(); });
+  const auto expect_no_sum = [&](const at::Tensor& t, ReduceOp op = ReduceOp::Sum) {
+    expect_refused([&] { comm.all_reduce(t, op, Purpose::Gradient).wait(); });
   };
-  EXPECT_EQ(sum(at::zeros({2, 2})), ErrorKind::Config);
-  EXPECT_EQ(sum(at::zeros({4, 2}).select(1, 0)), ErrorKind::Config);
-  EXPECT_EQ(sum(at::zeros({4}, at::kBool)), ErrorKind::Config);
-  EXPECT_EQ(sum(at::Tensor()), ErrorKind::Config);
-  EXPECT_EQ(sum(at::zeros({4}, at::kInt), ReduceOp::Mean), ErrorKind::Config);
-  EXPECT_EQ(
-      kind_of([&] { comm.broadcast(at::zeros({4}), 1, Purpose::Sync).wait(); }), ErrorKind::Config);
-  EXPECT_EQ(
-      kind_of(
-          [&] { comm.all_gather(at::zeros({4}), at::zeros({3}), {4}, Purpose::Factors).wait(); }),
-      ErrorKind::Config);
-  EXPECT_EQ(
-      kind_of([&] {
-        comm.reduce_scatter(at::zeros({3}), at::zeros({4}), ReduceOp::Sum, Purpose::Sync).wait();
-      }),
-      ErrorKind::Config);
+  expect_no_sum(at::zeros({2, 2}));
+  expect_no_sum(at::zeros({4, 2}).select(1, 0));
+  expect_no_sum(at::zeros({4}, at::kBool));
+  expect_no_sum(at::Tensor());
+  expect_no_sum(at::zeros({4}, at::kInt), ReduceOp::Mean);
+  expect_refused([&] { comm.broadcast(at::zeros({4}), 1, Purpose::Sync).wait(); });
+  expect_refused(
+      [&] { comm.all_gather(at::zeros({4}), at::zeros({3}), {4}, Purpose::Factors).wait(); });
+  expect_refused([&] {
+    comm.reduce_scatter(at::zeros({3}), at::zeros({4}), ReduceOp::Sum, Purpose::Sync).wait();
+  });
   EXPECT_NO_THROW(comm.check_peers());
-  EXPECT_EQ(kind_of([&] { world->communicators(0); }), ErrorKind::Config);
+  expect_refused([&] { world->communicators(0); });
 }
 
 }  // namespace

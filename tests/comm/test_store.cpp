@@ -13,13 +13,15 @@
 #include <fstream>
 #include <future>
 #include <numeric>
+#include <optional>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/socket.h"
 #include "comm/run_workers.h"
 #include "comm/share.h"
-#include "outcome.h"
+#include "error_of.h"
+#include "with_variables.h"
 
 namespace abtrain::comm {
 namespace {
@@ -109,12 +111,10 @@ void come_after(const std::string& holder) {
 TEST(StoreKeys, ARankBelongsToOneProcessUntilThatHasEnded) {
   const std::string here = host_name();
   for (const std::string& holder : {std::string("else\x1b_where 77 x"), here + " 1 x"}) {
-    const auto outcome = outcome_of([&] { come_after(holder); });
-    EXPECT_EQ(outcome.kind, ErrorKind::Config);
-    expect_has(outcome.message, "has rank 1 already");
-    expect_has(
-        outcome.message,
-        holder[0] == 'e' ? "process 77 on else\\x1b_where" : "process 1 on " + here);
+    expect_error(
+        [&] { come_after(holder); }, ErrorKind::Config,
+        {"has rank 1 already",
+         holder[0] == 'e' ? "process 77 on else\\x1b_where" : "process 1 on " + here});
   }
   const pid_t ended = fork();
   if (ended == 0) {
@@ -169,18 +169,17 @@ TEST(StoreAgent, AllRanksAreClientsAndAttemptsDoNotMix) {
 }
 
 TEST(StoreAgent, IsReadFromTheEnvironment) {
-  const auto with = [](const char* agent, const char* attempt) {
-    setenv("TORCHELASTIC_USE_AGENT_STORE", agent, 1);
-    setenv("TORCHELASTIC_RESTART_COUNT", attempt, 1);
+  using Value = std::optional<std::string>;
+  const auto with = [](const Value& agent, const Value& attempt) {
+    const testing::WithVariables variables{
+        {"TORCHELASTIC_USE_AGENT_STORE", agent}, {"TORCHELASTIC_RESTART_COUNT", attempt}};
     return elastic_from_env();
   };
   EXPECT_TRUE(with("True", "2").agent_serves);
   EXPECT_EQ(with("True", "2").attempt, 2);
   EXPECT_FALSE(with("False", "").agent_serves);
   EXPECT_EQ(with("False", "").attempt, 0);
-  unsetenv("TORCHELASTIC_USE_AGENT_STORE");
-  unsetenv("TORCHELASTIC_RESTART_COUNT");
-  EXPECT_FALSE(elastic_from_env().agent_serves);
+  EXPECT_FALSE(with({}, {}).agent_serves);
 }
 
 TEST(StoreFails, WhereNobodyServes) {
@@ -190,19 +189,16 @@ TEST(StoreFails, WhereNobodyServes) {
     const Store gone(kLoopback, 0, 0, 1, kStoreTimeout, kNoAgent);
     port = gone.port();
   }
-  const auto outcome = outcome_of([&] { Store(kLoopback, port, 1, 2, kUnanswered, kNoAgent); });
-  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
-  expect_has(outcome.message, address_of(port));
-  expect_has(outcome.message, "rank 1 found nobody there within 0.2 s");
+  expect_error(
+      [&] { Store(kLoopback, port, 1, 2, kUnanswered, kNoAgent); }, ErrorKind::PeerLost,
+      {address_of(port), "rank 1 found nobody there within 0.2 s"});
 }
 
 TEST(StoreFails, WhereWhoeverListensSaysNothing) {
   const Socket silent = Socket::listen(kLoopback);
-  const auto outcome =
-      outcome_of([&] { Store(kLoopback, silent.port(), 1, 2, kUnanswered, kNoAgent); });
-  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
-  expect_has(outcome.message, address_of(silent.port()));
-  expect_has(outcome.message, "rank 1 found nobody there within 0.2 s (no answer)");
+  expect_error(
+      [&] { Store(kLoopback, silent.port(), 1, 2, kUnanswered, kNoAgent); }, ErrorKind::PeerLost,
+      {address_of(silent.port()), "rank 1 found nobody there within 0.2 s (no answer)"});
 }
 
 TEST(StoreFails, WhereThePortIsTaken) {
@@ -218,20 +214,19 @@ TEST(StoreFails, WhereThePortIsTaken) {
     GTEST_SKIP() << "no IPv6 here";
   }
   const int port = ntohs(address.sin6_port);
-  const auto outcome = outcome_of([&] { Store(kLoopback, port, 0, 2, kUnanswered, kNoAgent); });
+  expect_error(
+      [&] { Store(kLoopback, port, 0, 2, kUnanswered, kNoAgent); }, ErrorKind::Config,
+      {"cannot serve on " + address_of(port)});
   close(taken);
-  EXPECT_EQ(outcome.kind, ErrorKind::Config);
-  expect_has(outcome.message, "cannot serve on " + address_of(port));
 }
 
 TEST(StoreFails, WhereRankZeroGivesNothing) {
   const Store first(kLoopback, 0, 0, 2, kStoreTimeout, kNoAgent);
   Store second(kLoopback, first.port(), 1, 2, kUnanswered, kNoAgent);
   int value = 0;
-  const auto outcome = outcome_of([&] { second.share(&value, sizeof value); });
-  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
-  expect_has(outcome.message, address_of(first.port()));
-  expect_has(outcome.message, "for rank 0 to give its value");
+  expect_error(
+      [&] { second.share(&value, sizeof value); }, ErrorKind::PeerLost,
+      {address_of(first.port()), "for rank 0 to give its value"});
 }
 
 TEST(StoreFails, WhereRankZerosServerIsGone) {
@@ -239,8 +234,7 @@ TEST(StoreFails, WhereRankZerosServerIsGone) {
   Store second(kLoopback, first->port(), 1, 2, kStoreTimeout, kNoAgent);
   first.reset();
   int value = 0;
-  const auto outcome = outcome_of([&] { second.share(&value, sizeof value); });
-  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
+  expect_error([&] { second.share(&value, sizeof value); }, ErrorKind::PeerLost);
 }
 
 TEST(StoreFails, WhereMembersShareDifferentSizes) {
@@ -248,23 +242,24 @@ TEST(StoreFails, WhereMembersShareDifferentSizes) {
   auto other = std::async(std::launch::async, [&] {
     Store second(kLoopback, first.port(), 1, 2, kStoreTimeout, kNoAgent);
     std::int64_t value = 0;
-    return outcome_of([&] { second.share(&value, sizeof value); });
+    expect_error(
+        [&] { second.share(&value, sizeof value); }, ErrorKind::Config,
+        {"expected 8 bytes from rank 0, got 4"});
   });
   std::int32_t value = 0;
   first.share(&value, sizeof value);
-  const auto outcome = other.get();
-  EXPECT_EQ(outcome.kind, ErrorKind::Config);
-  expect_has(outcome.message, "expected 8 bytes from rank 0, got 4");
+  other.get();
 }
 
 TEST(StoreFails, WithAnImpossiblePortOrRank) {
-  const auto kind = [](int port, int rank, int size) {
-    return outcome_of([&] { Store(kLoopback, port, rank, size, kUnanswered, kNoAgent); }).kind;
+  const auto expect_refused = [](int port, int rank, int size) {
+    expect_error(
+        [&] { Store(kLoopback, port, rank, size, kUnanswered, kNoAgent); }, ErrorKind::Config);
   };
-  EXPECT_EQ(kind(0, 1, 2), ErrorKind::Config);
-  EXPECT_EQ(kind(-1, 0, 2), ErrorKind::Config);
-  EXPECT_EQ(kind(65536, 0, 2), ErrorKind::Config);
-  EXPECT_EQ(kind(29500, 2, 2), ErrorKind::Config);
+  expect_refused(0, 1, 2);
+  expect_refused(-1, 0, 2);
+  expect_refused(65536, 0, 2);
+  expect_refused(29500, 2, 2);
 }
 
 TEST(Share, OverACommunicator) {

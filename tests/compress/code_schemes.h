@@ -1,13 +1,21 @@
-// Helpers of the tests of schemes that send codes.
+// What members of a group send in a step, and get in one.
 #pragma once
-
-#include <ATen/ops/zeros_like.h>
-
-#include <nlohmann/json.hpp>
 
 #include "compress/invariants.h"
 
 namespace abtrain::compress {
+
+// Schemes whose record of a tensor does not depend on the other members.
+inline const std::vector<std::string> kWires = {"int8", "int4", "int2", "sparseloco"};
+
+// Gradients of n members, in step 0; each has a mean of its own.
+inline std::vector<at::Tensor> gradients_of(int n, std::int64_t numel) {
+  std::vector<at::Tensor> all;
+  for (int i = 0; i < n; ++i) {
+    all.push_back(normal_gradients(numel, 0.3)(i, 0));
+  }
+  return all;
+}
 
 // The members' estimates of one step, of gradients that need not be finite.
 inline std::vector<at::Tensor> estimates_of(
@@ -25,74 +33,20 @@ inline std::vector<at::Tensor> estimates_of(
   return estimates;
 }
 
-// A NaN or an infinity anywhere, in any worker's gradient, shows to all.
-inline void check_not_finite(
-    const ReducerOptions& options, const std::vector<Slot>& slots,
-    const std::vector<std::int64_t>& places) {
-  for (const int n : {2, 3}) {
-    for (const float bad : {NAN, INFINITY, -INFINITY}) {
-      for (const std::int64_t place : places) {
-        std::vector<at::Tensor> gradients;
-        for (int i = 0; i < n; ++i) {
-          gradients.push_back(normal_gradients(numel_of(slots))(i, 0));
-        }
-        gradients.back()[place].fill_(bad);
-        for (const at::Tensor& estimate : estimates_of(options, slots, gradients)) {
-          EXPECT_FALSE(estimate.isfinite().all().item<bool>()) << bad << " at " << place;
-        }
-      }
-    }
-  }
-}
-
-// Bytes of all members of a step, by their mean.
-inline double mean_bytes(
+// Bytes of all members of a step.
+inline std::int64_t all_bytes(
     const ReducerOptions& options, const std::vector<Slot>& slots, int n, std::int64_t step = 0) {
-  double sum = 0;
+  std::int64_t sum = 0;
   for (int i = 0; i < n; ++i) {
     const ExchangePlan plan(options, slots, {n, i});
-    sum += static_cast<double>(plan.bytes_between(0, step + 1) - plan.bytes_between(0, step));
+    sum += plan.bytes_between(0, step + 1) - plan.bytes_between(0, step);
   }
-  return sum / n;
+  return sum;
 }
 
-// Half of the steps, a checkpoint, and the other half by other objects: the
-// estimates of an unbroken run.
-inline void check_resume(
-    const ReducerOptions& options, const std::vector<Slot>& slots, int n, std::int64_t steps) {
-  const GradientOf gradient_of = normal_gradients(numel_of(slots), 0.3);
-  comm::run_workers(n, 60, [&](comm::Communicator& world) {
-    const at::Tensor whole = at::zeros({numel_of(slots)});
-    const at::Tensor broken = at::zeros({numel_of(slots)});
-    GradientExchange unbroken(options, 5);
-    unbroken.bind(slots, whole, world);
-    state::State state;
-    for (const bool second : {false, true}) {
-      GradientExchange exchange(options, 5);
-      exchange.bind(slots, broken, world);
-      if (second) {
-        auto archive = state::Archive::loading(state);
-        exchange.archive(archive, "");
-      }
-      const std::int64_t half = steps / 2;
-      for (std::int64_t t = second ? half : 0; t < (second ? steps : half); ++t) {
-        whole.copy_(gradient_of(world.rank(), t));
-        unbroken.finish(t);
-        broken.copy_(gradient_of(world.rank(), t));
-        exchange.finish(t);
-        EXPECT_TRUE(broken.equal(whole)) << "step " << t;
-      }
-      if (!second) {
-        state::State saved;
-        auto archive = state::Archive::saving(saved);
-        exchange.archive(archive, "");
-        for (const auto& [name, tensor] : saved.own) {
-          state.own[name] = tensor.clone();
-        }
-        *state.values = *saved.values;
-      }
-    }
-  });
+inline double mean_bytes(
+    const ReducerOptions& options, const std::vector<Slot>& slots, int n, std::int64_t step = 0) {
+  return static_cast<double>(all_bytes(options, slots, n, step)) / n;
 }
 
 }  // namespace abtrain::compress

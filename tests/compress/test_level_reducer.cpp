@@ -1,25 +1,13 @@
 // threshold and ternary.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/tensor.h>
 
 #include <cmath>
 
-#include "base/text.h"
 #include "compress/code_schemes.h"
-#include "reducer_words.h"
 
 namespace abtrain::compress {
 namespace {
-
-ReducerOptions levels(
-    const std::string& name, const std::string& transport = "auto",
-    const std::string& feedback = "auto") {
-  ReducerOptions options = scheme(name);
-  set_option(options, "transport", transport);
-  set_option(options, "error_feedback", feedback);
-  return options;
-}
 
 at::Tensor threshold_of(const at::Tensor& g, double c) {
   const at::Tensor size = g.abs();
@@ -28,22 +16,9 @@ at::Tensor threshold_of(const at::Tensor& g, double c) {
   return g.sign() * level * survives;
 }
 
-TEST(LevelReducer, ThresholdKeepsWhatItDoesNotSend) {
-  for (const int n : {1, 2, 3, 4, 8}) {
-    for (const std::string transport : {"gather", "int8"}) {
-      for (const std::int64_t numel : {1, 33, 4097, 40001}) {
-        SCOPED_TRACE(formatted("{} workers, {} {}", n, transport, numel));
-        check_conservation(levels("threshold", transport, "true"), one_slot({numel}), n);
-      }
-    }
-  }
-}
-
 TEST(LevelReducer, ThresholdIsItsDefinitionInFloat64) {
-  ReducerOptions options = levels("threshold");
-  options.c = 0.9;
   run_steps(
-      options, three_slots(), 3, 2, normal_gradients(9714, 0.2),
+      scheme("threshold", {{"c", "0.9"}}), three_slots(), 3, 2, normal_gradients(9714, 0.2),
       [&](std::int64_t, const Step& step) {
         at::Tensor mean = at::zeros({9714}, at::kDouble);
         for (const at::Tensor& g : step.gradients) {
@@ -60,8 +35,8 @@ TEST(LevelReducer, ThresholdIsItsDefinitionInFloat64) {
 // One level for all: the mean size of all workers' survivors.
 TEST(LevelReducer, Int8SharesItsLevels) {
   run_steps(
-      levels("threshold", "int8"), one_slot({4000}), 4, 1, normal_gradients(4000, 0.4),
-      [&](std::int64_t, const Step& step) {
+      scheme("threshold", {{"transport", "int8"}}), one_slot({4000}), 4, 1,
+      normal_gradients(4000, 0.4), [&](std::int64_t, const Step& step) {
         at::Tensor sum = at::zeros({4000}, at::kDouble);
         double size = 0;
         double count = 0;
@@ -93,7 +68,7 @@ TEST(LevelReducer, HaveTheErrorsOfTheirClosedForms) {
   const double level = size / above;
   const double threshold = above * level * level - 2 * level * size + 1;
   EXPECT_NEAR(
-      vnmse(levels("threshold"), one_slot({numel}), 2, normal_gradients(numel)), threshold,
+      vnmse(scheme("threshold"), one_slot({numel}), 2, normal_gradients(numel)), threshold,
       0.05 * threshold);
   // s E|g| - E g^2, with the largest number s of each worker.
   double ternary = 0;
@@ -102,89 +77,38 @@ TEST(LevelReducer, HaveTheErrorsOfTheirClosedForms) {
     ternary += (most * std::sqrt(2 / M_PI) - 1) / 2;
   }
   EXPECT_NEAR(
-      vnmse(levels("ternary"), one_slot({numel}), 2, normal_gradients(numel)), ternary,
+      vnmse(scheme("ternary"), one_slot({numel}), 2, normal_gradients(numel)), ternary,
       0.05 * ternary);
-}
-
-TEST(LevelReducer, SendTheBytesThatTheySay) {
-  for (const std::string name : {"threshold", "ternary"}) {
-    for (const std::string transport : {"auto", "gather", "int8"}) {
-      for (const int n : {1, 2, 3, 4, 8, 9}) {
-        for (const double mebibytes : {0.0, 0.01}) {
-          ReducerOptions options = levels(name, transport);
-          options.bucket_mb = mebibytes;
-          set_option(options, "min_numel", mebibytes > 0 ? "100" : "auto");
-          options.dense_steps = 1;
-          run_steps(options, three_slots(), n, 3, normal_gradients(9714));
-        }
-      }
-    }
-  }
 }
 
 // (P - 1) (ceil(d / 4) + 4 tensors); from nine workers on bytes are added up.
 TEST(LevelReducer, BytesAreThoseOfTheFormula) {
   for (const std::string name : {"threshold", "ternary"}) {
     for (const int n : {2, 4, 8}) {
-      EXPECT_EQ(mean_bytes(levels(name), three_slots(), n), (n - 1) * ((9714 + 3) / 4 + 4 * 3));
+      EXPECT_EQ(mean_bytes(scheme(name), three_slots(), n), (n - 1) * ((9714 + 3) / 4 + 4 * 3));
     }
     const double numbers = name == "threshold" ? 2 : 1;
     for (const int n : {9, 16, 127}) {
       EXPECT_NEAR(
-          mean_bytes(levels(name), three_slots(), n), 2.0 * (n - 1) / n * (9714 + 4 * numbers * 3),
+          mean_bytes(scheme(name), three_slots(), n), 2.0 * (n - 1) / n * (9714 + 4 * numbers * 3),
           1e-6 * 9714);
     }
-    EXPECT_EQ(mean_bytes(levels(name), three_slots(), 128), 127 * ((9714 + 3) / 4 + 4 * 3));
+    EXPECT_EQ(mean_bytes(scheme(name), three_slots(), 128), 127 * ((9714 + 3) / 4 + 4 * 3));
   }
 }
 
 TEST(LevelReducer, RoundByChanceAnewInEveryStepAndWorker) {
   std::vector<at::Tensor> estimates;
-  for (int again = 0; again < 2; ++again) {
-    run_steps(
-        levels("ternary"), one_slot({3000}), 2, 2,
-        [](int, std::int64_t) { return normal_gradients(3000)(0, 0); },
-        [&](std::int64_t, const Step& step) {
-          estimates.push_back(step.estimates[0].clone());
-          // Had both workers the same numbers, each estimate were 0 or s.
-          const auto s = step.gradients[0].abs().max().item<float>();
-          EXPECT_TRUE(step.estimates[0].abs().eq(s / 2).any().item<bool>());
-        });
-  }
-  EXPECT_TRUE(estimates[0].equal(estimates[2]));
-  EXPECT_TRUE(estimates[1].equal(estimates[3]));
+  run_steps(
+      scheme("ternary"), one_slot({3000}), 2, 2,
+      [](int, std::int64_t) { return normal_gradients(3000)(0, 0); },
+      [&](std::int64_t, const Step& step) {
+        estimates.push_back(step.estimates[0]);
+        // Had both workers the same numbers, each estimate were 0 or s.
+        const auto s = step.gradients[0].abs().max().item<float>();
+        EXPECT_TRUE(step.estimates[0].abs().eq(s / 2).any().item<bool>());
+      });
   EXPECT_FALSE(estimates[0].equal(estimates[1]));
-}
-
-TEST(LevelReducer, ThresholdsResidualsAreBounded) {
-  for (const double shift : {0.0, 0.5}) {
-    check_bounded(
-        levels("threshold", "auto", "true"), one_slot({600}), 3, normal_gradients(600, shift));
-  }
-}
-
-TEST(LevelReducer, ZerosGiveZero) {
-  for (const std::string name : {"threshold", "ternary"}) {
-    for (const std::string transport : {"gather", "int8"}) {
-      for (const int n : {1, 2, 3, 8}) {
-        check_zero(levels(name, transport), three_slots(), n);
-      }
-    }
-  }
-}
-
-TEST(LevelReducer, ShowWhatIsNotFinite) {
-  for (const std::string name : {"threshold", "ternary"}) {
-    for (const std::string transport : {"gather", "int8"}) {
-      check_not_finite(levels(name, transport), three_slots(), {0, 8192, 9713});
-    }
-  }
-}
-
-TEST(LevelReducer, GoOnFromACheckpoint) {
-  check_resume(levels("threshold", "auto", "true"), three_slots(), 3, 6);
-  check_resume(levels("threshold"), three_slots(), 3, 6);
-  check_resume(levels("ternary"), three_slots(), 3, 6);
 }
 
 }  // namespace

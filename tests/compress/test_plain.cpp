@@ -1,15 +1,8 @@
 #include "compress/plain.h"
 
 #include <ATen/ops/full.h>
-#include <ATen/ops/randn.h>
-#include <ATen/ops/zeros.h>
-#include <gtest/gtest.h>
 
-#include "comm/meter.h"
-#include "comm/run_workers.h"
-#include "compress/gradient_exchange.h"
-#include "compress/schemes.h"
-#include "reducer_words.h"
+#include "compress/invariants.h"
 
 namespace abtrain::compress {
 namespace {
@@ -21,24 +14,14 @@ at::Tensor gradient_of(int rank, std::int64_t numel) {
   return at::randn({numel}, at::detail::createCPUGenerator(50 + rank), at::kFloat);
 }
 
-at::Tensor mean_of(int n, std::int64_t numel) {
-  at::Tensor sum = at::zeros({numel}, at::kDouble);
-  for (int i = 0; i < n; ++i) {
-    sum += gradient_of(i, numel).to(at::kDouble);
-  }
-  return sum.div(static_cast<double>(n));
-}
-
 ReducerOptions plain(const std::string& dtype) {
-  ReducerOptions options;
-  set_option(options, "dtype", dtype);
-  return options;
+  return options_of("plain", {{"dtype", dtype}});
 }
 
 // One exchange of a buffer that is one slot.
 void reduce(const ReducerOptions& options, const at::Tensor& flat, Communicator& group) {
   GradientExchange exchange(options, 1);
-  exchange.bind({{"flat", 0, {flat.numel()}}}, flat, group);
+  exchange.bind(one_slot({flat.numel()}), flat, group);
   exchange.finish(0);
 }
 
@@ -58,44 +41,27 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(Plain, GivesTheMeanAndTheBytesThatItSays) {
   for (const int n : {1, 2, 3, 8}) {
     for (const std::int64_t numel : {0, 1, 1001, 150001}) {
-      const at::Tensor wanted = mean_of(n, numel);
-      std::vector<at::Tensor> results(n);
-      comm::run_workers(n, 20, [&](Communicator& base) {
-        comm::TrafficMeter meter;
-        auto world = metered(base.split(0), "world", meter);
-        const int rank = world->rank();
-        const at::Tensor flat = gradient_of(rank, numel);
-        reduce(plain(GetParam().dtype), flat, *world);
-        EXPECT_EQ(
-            meter.of("world", Purpose::Gradient).bytes,
-            ExchangePlan(plain(GetParam().dtype), {{"flat", 0, {numel}}}, {n, rank}).usual_bytes());
-        results[rank] = flat;
-      });
-      for (const at::Tensor& result : results) {
-        EXPECT_TRUE(result.equal(results[0]));
-        if (numel > 0) {
-          const auto error = result.to(at::kDouble).sub(wanted).abs().max().item<double>();
-          EXPECT_LE(error, GetParam().relative * wanted.abs().max().item<double>() * n);
-        }
-      }
+      run_steps(
+          plain(GetParam().dtype), one_slot({numel}), n, 1,
+          [&](int worker, std::int64_t) { return gradient_of(worker, numel); },
+          [&](std::int64_t, const Step& step) {
+            if (numel > 0) {
+              const at::Tensor error = step.estimates[0].to(at::kDouble).sub(step.mean()).abs();
+              const auto largest = step.mean().abs().max().item<double>();
+              EXPECT_LE(error.max().item<double>(), GetParam().relative * largest * n);
+            }
+          });
     }
   }
 }
 
 TEST_P(Plain, BytesFollowTheDtype) {
-  const auto reducer = make_reducer(plain(GetParam().dtype), 1);
-  reducer->bind({{{{"flat", 0, {10, 100}}}}});
-  EXPECT_EQ(reducer->volume({4, 0}, 0).bytes, 2 * 3 * 250 * GetParam().bytes);
-  EXPECT_EQ(reducer->volume({1, 0}, 0).bytes, 0);
-  EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 8 * 1000 * GetParam().bytes);
-}
-
-TEST_P(Plain, AGroupOfOneRoundsNothing) {
-  comm::run_workers(1, 20, [](Communicator& world) {
-    const at::Tensor flat = gradient_of(0, 999);
-    reduce(plain(GetParam().dtype), flat, world);
-    EXPECT_TRUE(flat.equal(gradient_of(0, 999)));
-  });
+  const auto volume = [](int members) {
+    return volume_of(plain(GetParam().dtype), one_slot({10, 100}), {members, 0});
+  };
+  EXPECT_EQ(volume(4).bytes, 2 * 3 * 250 * GetParam().bytes);
+  EXPECT_EQ(volume(1).bytes, 0);
+  EXPECT_EQ(volume(4).payload_bits, 8 * 1000 * GetParam().bytes);
 }
 
 TEST_P(Plain, ServesBuffersOfAnyLengthInTurn) {
@@ -103,7 +69,7 @@ TEST_P(Plain, ServesBuffersOfAnyLengthInTurn) {
     GradientExchange exchange(plain(GetParam().dtype), 1);
     for (const std::int64_t numel : {10, 1000, 3, 0, 1001}) {
       const at::Tensor flat = at::full({numel}, world.rank() * 2.0f);
-      exchange.bind({{"flat", 0, {numel}}}, flat, world);
+      exchange.bind(one_slot({numel}), flat, world);
       exchange.finish(0);
       EXPECT_TRUE(flat.equal(at::full({numel}, 1.0f))) << numel;
     }

@@ -1,30 +1,14 @@
 #include "compress/schemes.h"
 
-#include <gtest/gtest.h>
-
 #include <optional>
 
 #include "base/named.h"
 #include "base/text.h"
+#include "compress/invariants.h"
 #include "error_of.h"
-#include "reducer_words.h"
 
 namespace abtrain::compress {
 namespace {
-
-struct Words {
-  std::string key;
-  std::string word;
-};
-
-ReducerOptions options_of(const std::string& name, const std::vector<Words>& words = {}) {
-  ReducerOptions options;
-  options.name = name;
-  for (const Words& each : words) {
-    set_option(options, each.key, each.word);
-  }
-  return options;
-}
 
 Conflicts conflicts_of(
     const ReducerOptions& options, const std::string& section, std::int64_t members) {
@@ -62,12 +46,10 @@ TEST(Schemes, WhatIsSetIsTaken) {
 // one chunk is sent, with the norms of all.
 TEST(Schemes, AutoChunksFollowTheBits) {
   const auto payload = [](double bits, std::optional<std::int64_t> chunk) {
-    ReducerOptions options = options_of("topk-chunked", {{"min_numel", "1"}});
+    ReducerOptions options = scheme("topk-chunked");
     options.bits = bits;
     options.chunk = chunk;
-    const auto reducer = make_reducer(options, 1);
-    reducer->bind({{{{"w", 0, {193}}}}});
-    return reducer->volume({4, 0}, 0).payload_bits;
+    return volume_of(options, one_slot({193})).payload_bits;
   };
   for (const double bits : {0.3, 0.99, 1.0, 2.0}) {
     EXPECT_EQ(payload(bits, 64), 16 * (4 + 64)) << bits;
@@ -77,7 +59,7 @@ TEST(Schemes, AutoChunksFollowTheBits) {
 }
 
 TEST(Schemes, AnUnknownNameIsRefused) {
-  const std::pair<int, std::string> wanted = {
+  const Thrown wanted = {
       static_cast<int>(ErrorKind::Config),
       "reducer.name: expected one of " + join(names_in(schemes()), ", ") + "; got 'planar'"};
   const ReducerOptions options = options_of("planar");
@@ -87,7 +69,7 @@ TEST(Schemes, AnUnknownNameIsRefused) {
 
 struct ConflictCase {
   std::string name;
-  std::vector<Words> words;
+  Words words;
   std::int64_t members;
   std::string wanted;  // "KEYS: MESSAGE" of each, without the section
 };
@@ -103,6 +85,12 @@ const std::vector<ConflictCase> kConflicts = {
      {{"error_feedback", "false"}},
      4,
      "error_feedback name: twobit sends so little of each gradient that it "
+     "only works with what it left out before: expected true"},
+    {"int8", {{"error_feedback", "false"}}, 4, ""},
+    {"sparseloco",
+     {{"error_feedback", "false"}},
+     4,
+     "error_feedback name: sparseloco sends so little of each gradient that it "
      "only works with what it left out before: expected true"},
     {"topk", {{"bits", "48"}}, 4, ""},
     {"topk",

@@ -1,4 +1,3 @@
-#include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/softmax.h>
@@ -6,8 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compress/invariants.h"
-#include "reducer_words.h"
+#include "compress/code_schemes.h"
 
 namespace abtrain::compress {
 namespace {
@@ -15,45 +13,15 @@ namespace {
 constexpr double kT = 3.2971933456919635;
 
 ReducerOptions thc(const std::string& rotation = "block") {
-  ReducerOptions options = scheme("thc");
-  set_option(options, "rotation", rotation);
-  return options;
-}
-
-class ThcRotations : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Rotations, ThcRotations, ::testing::Values("block", "full", "none"));
-
-TEST_P(ThcRotations, NothingIsLostBetweenEstimateAndResiduals) {
-  for (const int n : {1, 2, 3, 4, 8}) {
-    for (const std::int64_t numel : {1, 1023, 1025}) {
-      SCOPED_TRACE(formatted("{} x {}", n, numel));
-      check_conservation(thc(GetParam()), one_slot({numel}), n);
-    }
-  }
-  check_conservation(thc(GetParam()), one_slot({70001}), 3);
-}
-
-TEST_P(ThcRotations, ZeroGivesZero) {
-  for (const int n : {2, 8}) {
-    check_zero(thc(GetParam()), one_slot({1500}), n);
-  }
-}
-
-TEST_P(ThcRotations, ResidualsStayBounded) {
-  ReducerOptions options = thc(GetParam());
-  options.block = 128;
-  check_bounded(options, one_slot({300}), 2, normal_gradients(300, 0.5));
+  return scheme("thc", {{"rotation", rotation}});
 }
 
 TEST(Thc, SumsOfMoreThan17MembersTakeWiderLanes) {
   for (const int n : {17, 18}) {
     check_conservation(thc(), one_slot({1300}), n);
     // Two blocks of 1,024: a byte a number, or two numbers in 32 bits.
-    std::int64_t all = 0;
-    for (int rank = 0; rank < n; ++rank) {
-      all += ExchangePlan(thc(), one_slot({1300}), {n, rank}).usual_bytes();
-    }
-    EXPECT_EQ(all, 2 * (n - 1) * (2 * 4 + 2048 * (n > 17 ? 2 : 1)));
+    EXPECT_EQ(
+        all_bytes(thc(), one_slot({1300}), n), 2 * (n - 1) * (2 * 4 + 2048 * (n > 17 ? 2 : 1)));
   }
   // All of them at the upper end of the range: a sum of 15 n.
   run_steps(
@@ -160,19 +128,7 @@ TEST(Thc, SignsAndRoundingsChangeWithTheStepAndTheSeed) {
   });
   // The errors of the steps are independent and have no mean but the
   // clipping's.
-  const double error =
-      sum.div(kSteps).sub(mean).square().sum().item<double>() / mean.square().sum().item<double>();
-  EXPECT_LT(error, 1.5 * expected_error(kT) / kSteps);
-}
-
-TEST(Thc, TheSameRunHasTheSameBits) {
-  at::Tensor results[2];
-  for (at::Tensor& result : results) {
-    run_steps(
-        thc(), one_slot({3000}), 3, 3, normal_gradients(3000),
-        [&](std::int64_t, const Step& step) { result = step.estimates[0].clone(); });
-  }
-  EXPECT_TRUE(results[0].equal(results[1]));
+  EXPECT_LT(vnmse_of(sum.div(kSteps), mean), 1.5 * expected_error(kT) / kSteps);
 }
 
 // Gradients of the first layer of a small network, of a batch a worker: columns
@@ -225,13 +181,8 @@ TEST(Thc, EachBlockHasItsOwnRange) {
         return g;
       },
       [&](std::int64_t, const Step& step) {
-        const auto small = [&](const at::Tensor& x) {
-          return x.narrow(0, 1024, numel - 1024).to(at::kDouble);
-        };
-        const at::Tensor mean = small(step.mean());
-        const double error = small(step.estimates[0]).sub(mean).square().sum().item<double>() /
-                             mean.square().sum().item<double>();
-        EXPECT_LT(error, 0.05);
+        const auto small = [&](const at::Tensor& x) { return x.narrow(0, 1024, numel - 1024); };
+        EXPECT_LT(vnmse_of(small(step.estimates[0]), small(step.mean())), 0.05);
       });
 }
 
@@ -254,10 +205,7 @@ TEST(Thc, WhatIsNotFiniteShowsInTheEstimate) {
             flat[1500] = bad;
           }
           exchange.finish(t);
-          state::State state;
-          auto archive = state::Archive::saving(state);
-          exchange.archive(archive, "");
-          EXPECT_TRUE(state.own["residual.0"].isfinite().all().item<bool>()) << bad;
+          EXPECT_TRUE(joined(state_of(exchange), "residual.").isfinite().all().item<bool>()) << bad;
           const at::Tensor block = flat.narrow(0, 1024, 1024);
           if (t == 0) {
             EXPECT_TRUE(block.isnan().all().item<bool>()) << bad;
@@ -275,30 +223,23 @@ TEST(Thc, WhatIsNotFiniteShowsInTheEstimate) {
 TEST(Thc, BytesFollowTheFormula) {
   for (const std::string rotation : {"block", "none", "full"}) {
     for (const std::int64_t numel : {1, 1024, 70001}) {
-      const auto reducer = make_reducer(thc(rotation), 1);
-      reducer->bind({{one_slot({numel})}});
+      const auto slots = one_slot({numel});
       const std::int64_t padded = (numel + 1023) / 1024 * 1024;
       // 70001: 69 blocks are pieces of 65536, 4096 and 1024.
       const std::int64_t ranges = rotation != "full" ? padded / 1024 : numel == 70001 ? 3 : 1;
-      for (const int n : {2, 3, 8}) {
-        std::int64_t all = 0;
-        for (int rank = 0; rank < n; ++rank) {
-          all += reducer->volume({n, rank}, 0).bytes;
-        }
-        EXPECT_EQ(all, 2 * (n - 1) * (4 * ranges + padded)) << rotation;
+      for (const int n : {1, 2, 3, 8}) {
+        EXPECT_EQ(all_bytes(thc(rotation), slots, n), 2 * (n - 1) * (4 * ranges + padded))
+            << rotation;
       }
-      EXPECT_EQ(reducer->volume({1, 0}, 0).bytes, 0);
-      EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 32 * ranges + 8 * padded);
+      EXPECT_EQ(volume_of(thc(rotation), slots).payload_bits, 32 * ranges + 8 * padded);
     }
   }
 }
 
 TEST(Thc, ServesEveryBlockSize) {
   for (const std::int64_t block : {2, 16, 128, 4096, 32768}) {
-    ReducerOptions options = thc();
-    options.block = block;
     SCOPED_TRACE(block);
-    check_conservation(options, one_slot({5000}), 2);
+    check_conservation(scheme("thc", {{"block", std::to_string(block)}}), one_slot({5000}), 2);
   }
 }
 

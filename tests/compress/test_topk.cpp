@@ -1,55 +1,24 @@
-#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "comm/traffic.h"
 #include "compress/invariants.h"
 
 namespace abtrain::compress {
 namespace {
 
-class Sparse : public ::testing::TestWithParam<const char*> {
- protected:
-  static ReducerOptions options(double bits) {
-    ReducerOptions result = scheme(GetParam());
-    result.bits = bits;
-    return result;
-  }
-};
+class Sparse : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(
     Schemes, Sparse, ::testing::Values("topk", "topk-chunked"),
     [](const auto& test) { return std::string(test.param) == "topk" ? "topk" : "chunked"; });
 
-// What the collective rounds, the sum of fp16 numbers, is nobody's residual.
-double tolerance(const ReducerOptions& options) {
-  return options.name == "topk" ? 1e-6 : 1.0 / 2048;
-}
-
-TEST_P(Sparse, KeepsWhatItDoesNotSend) {
-  for (const int n : {1, 2, 3, 4, 8}) {
-    for (const std::int64_t numel : {1, 63, 1001, 20000}) {
-      for (const double bits : {0.5, 2.0}) {
-        check_conservation(options(bits), one_slot({numel}), n, tolerance(options(bits)));
-      }
-    }
-  }
-}
-
-TEST_P(Sparse, OfZerosMakesZeros) {
-  check_zero(options(2), one_slot({1001}), 3);
-}
-
 // fp16 before the sum, as in a plain fp16 all-reduce; topk alone adds up in
 // fp32, so that it is rounded here.
 TEST_P(Sparse, IsPlainFp16AtFullBits) {
-  ReducerOptions plain;
-  plain.dtype = at::kHalf;
-  const double full = std::string(GetParam()) == "topk" ? 48 : 64;
+  const ReducerOptions plain = options_of("plain", {{"dtype", "fp16"}});
+  const std::string full = std::string(GetParam()) == "topk" ? "48" : "64";
   for (const int n : {2, 3, 8}) {
     for (const std::int64_t numel : {1, 77, 5001}) {
       at::Tensor wanted;
@@ -57,8 +26,8 @@ TEST_P(Sparse, IsPlainFp16AtFullBits) {
           plain, one_slot({numel}), n, 1, normal_gradients(numel, 0.3),
           [&](std::int64_t, const Step& step) { wanted = step.estimates[0]; });
       run_steps(
-          options(full), one_slot({numel}), n, 1, normal_gradients(numel, 0.3),
-          [&](std::int64_t, const Step& step) {
+          scheme(GetParam(), {{"bits", full}}), one_slot({numel}), n, 1,
+          normal_gradients(numel, 0.3), [&](std::int64_t, const Step& step) {
             EXPECT_TRUE(step.estimates[0].to(at::kHalf).to(at::kFloat).equal(wanted))
                 << numel << " x " << n;
           });
@@ -66,40 +35,17 @@ TEST_P(Sparse, IsPlainFp16AtFullBits) {
   }
 }
 
-// Each worker's gradients lie around another mean, so that a residual that
-// loses the common estimate instead of its own part grows with the steps.
-TEST_P(Sparse, ResidualsStopGrowing) {
-  check_bounded(options(2), one_slot({640}), 2, normal_gradients(640, 0.5));
-}
-
-TEST_P(Sparse, WithoutFeedbackForgetsWhatItDidNotSend) {
-  ReducerOptions one = options(2);
-  one.error_feedback = false;
-  const auto gradient_of = normal_gradients(2000);
-  at::Tensor second, alone;
-  run_steps(one, one_slot({2000}), 2, 2, gradient_of, [&](auto, const Step& step) {
-    second = step.estimates[0];
-  });
-  run_steps(
-      one, one_slot({2000}), 2, 1, [&](int worker, std::int64_t) { return gradient_of(worker, 1); },
-      [&](auto, const Step& step) { alone = step.estimates[0]; });
-  EXPECT_TRUE(second.equal(alone));
-}
-
 // Two tensors that are not neighbors in the buffer, the second after a third
 // one that is too small: the same as if they lay together.
 TEST_P(Sparse, TakesTensorsThatLieApart) {
-  ReducerOptions one = options(2);
-  one.min_numel = 100;
-  one.dtype = at::kFloat;
+  const ReducerOptions one = options_of(GetParam(), {{"min_numel", "100"}, {"dtype", "fp32"}});
   for (const std::int64_t first : {640, 1000}) {
     const std::int64_t numel = first + 1000;
-    std::vector<Slot> together = one_slot({numel});
     const std::vector<Slot> apart = {
         {"a", 0, {first}, 0}, {"b", first, {7}, 1}, {"c", first + 7, {1000}, 2}};
     const auto gradient_of = normal_gradients(numel);
     at::Tensor wanted;
-    run_steps(one, together, 3, 3, gradient_of, [&](auto, const Step& step) {
+    run_steps(one, one_slot({numel}), 3, 3, gradient_of, [&](auto, const Step& step) {
       wanted = step.estimates[0];
     });
     run_steps(
@@ -147,8 +93,7 @@ TEST(Topk, LeavesOutWhatNormalNumbersHaveBelowTheThreshold) {
 // next lower power of two apart. One worker has all, so that what is summed up
 // has been rounded once and the sum is not.
 TEST(PlainFp16, HasTheRoundingErrorOfNormalNumbers) {
-  ReducerOptions options;
-  options.dtype = at::kHalf;
+  const ReducerOptions options = options_of("plain", {{"dtype", "fp16"}});
   for (const int n : {2, 3, 4}) {
     const double sigma = 1.0 / n;
     double mean = 0;  // of the square of that power of two
@@ -167,10 +112,8 @@ TEST(PlainFp16, HasTheRoundingErrorOfNormalNumbers) {
 }
 
 TEST(Topk, TakesTheLargestAndOfEqualOnesTheFirst) {
-  ReducerOptions options = scheme("topk");
-  options.bits = 48.0 * 3 / 8;
   run_steps(
-      options, one_slot({8}), 2, 1,
+      scheme("topk", {{"bits", "18"}}), one_slot({8}), 2, 1,  // 3 of 8
       [](int worker, std::int64_t) {
         return worker == 0 ? at::tensor({1.f, -8.f, 2.f, 4.f, -4.f, 4.f, 0.f, 1.f})
                            : at::tensor({2.f, 2.f, 2.f, 2.f, 2.f, 2.f, 2.f, 2.f});
@@ -187,41 +130,30 @@ TEST(TopkChunked, TakesTheChunksOfLargestSums) {
   ReducerOptions options = scheme("topk-chunked");
   options.chunk = 4;
   options.bits = 4 + 16.0 * 4 / 14;  // one chunk of the 4
-  run_steps(
-      options, one_slot({14}), 2, 1,
-      [](int worker, std::int64_t) {
-        at::Tensor g = at::full({14}, 0.25f);
-        g[worker == 0 ? 1 : 9] = 4;  // 16.2 in one, 0.25 in the other
-        g[13] = -3;                  // 9.1 in both, of a chunk of two
-        return g;
-      },
-      [](auto, const Step& step) {
-        at::Tensor wanted = at::zeros({14});
-        wanted[12] = 0.25f;
-        wanted[13] = -3;
-        EXPECT_TRUE(step.estimates[0].equal(wanted)) << step.estimates[0];
-      });
+  const auto gradient_of = [](int worker, std::int64_t) {
+    at::Tensor g = at::full({14}, 0.25f);
+    g[worker == 0 ? 1 : 9] = 4;  // 16.2 in one, 0.25 in the other
+    g[13] = -3;                  // 9.1 in both, of a chunk of two
+    return g;
+  };
+  run_steps(options, one_slot({14}), 2, 1, gradient_of, [](auto, const Step& step) {
+    at::Tensor wanted = at::zeros({14});
+    wanted[12] = 0.25f;
+    wanted[13] = -3;
+    EXPECT_TRUE(step.estimates[0].equal(wanted)) << step.estimates[0];
+  });
   options.bits += 16.0 * 4 / 14;  // two: the chunks 0 and 2 are equal
-  run_steps(
-      options, one_slot({14}), 2, 1,
-      [](int worker, std::int64_t) {
-        at::Tensor g = at::full({14}, 0.25f);
-        g[worker == 0 ? 1 : 9] = 4;
-        g[13] = -3;
-        return g;
-      },
-      [](auto, const Step& step) {
-        EXPECT_EQ(step.estimates[0][1].item<float>(), 2.125f);
-        EXPECT_EQ(step.estimates[0][9].item<float>(), 0);
-        EXPECT_EQ(step.residuals[1][9].item<float>(), 4);
-      });
+  run_steps(options, one_slot({14}), 2, 1, gradient_of, [](auto, const Step& step) {
+    EXPECT_EQ(step.estimates[0][1].item<float>(), 2.125f);
+    EXPECT_EQ(step.estimates[0][9].item<float>(), 0);
+    EXPECT_EQ(step.residuals[1][9].item<float>(), 4);
+  });
 }
 
 // Squares of such numbers are below what fp16 holds.
 TEST(TopkChunked, FindsTheLargestAmongSmallNumbers) {
-  ReducerOptions options = scheme("topk-chunked");
   run_steps(
-      options, one_slot({6400}), 2, 1,
+      scheme("topk-chunked"), one_slot({6400}), 2, 1,
       [](int, std::int64_t) {
         at::Tensor g = at::full({6400}, 1e-6f);
         g.narrow(0, 6336, 64).fill_(1e-5f);
@@ -233,36 +165,27 @@ TEST(TopkChunked, FindsTheLargestAmongSmallNumbers) {
 }
 
 TEST(TopkChunked, BytesAreThoseOfTheFormula) {
-  ReducerOptions options = scheme("topk-chunked");
-  options.bits = 2;
-  const auto bits = [&](std::int64_t numel) {
-    const auto reducer = make_reducer(options, 1);
-    reducer->bind({{one_slot({numel})}});
-    EXPECT_EQ(
-        reducer->volume({4, 1}, 0).bytes, 2 * 3 * reducer->volume({4, 0}, 0).payload_bits / 32);
-    return reducer->volume({4, 0}, 0).payload_bits;
+  const auto payload = [](const std::string& bits, std::int64_t numel) {
+    const ReducerOptions options = scheme("topk-chunked", {{"bits", bits}});
+    const Volume sent = volume_of(options, one_slot({numel}), {4, 1});
+    EXPECT_EQ(sent.bytes, 2 * 3 * sent.payload_bits / 32);
+    return sent.payload_bits;
   };
   // 16/64 for norms; (2 - 16/64) / 16 of the numbers, in whole chunks.
-  EXPECT_EQ(bits(64 * 1024), 16 * 1024 + 16 * 64 * 112);
+  EXPECT_EQ(payload("2", 64 * 1024), 16 * 1024 + 16 * 64 * 112);
   // The last chunk is filled up.
-  options.bits = 100;
-  EXPECT_EQ(bits(64 * 3 + 1), 16 * 4 + 16 * 64 * 4);
-  options.bits = 0.5;
-  EXPECT_EQ(bits(128 * 1024), 16 * 1024 + 16 * 128 * 24);
+  EXPECT_EQ(payload("64", 64 * 3 + 1), 16 * 4 + 16 * 64 * 4);
+  EXPECT_EQ(payload("0.5", 128 * 1024), 16 * 1024 + 16 * 128 * 24);
 }
 
 TEST(Topk, BytesAreThoseOfTheFormula) {
-  ReducerOptions options = scheme("topk");
-  options.bits = 2;
-  const auto volume = [&](std::int64_t numel, int rank) {
-    const auto reducer = make_reducer(options, 1);
-    reducer->bind({{one_slot({numel})}});
-    return reducer->volume({4, rank}, 0);
+  const auto volume = [](std::int64_t numel) {
+    return volume_of(scheme("topk"), one_slot({numel}), {4, 1});
   };
-  EXPECT_EQ(volume(24 * 1000, 0).payload_bits, 48 * 1000);
-  EXPECT_EQ(volume(24 * 1000, 1).bytes, 3 * 6 * 1000);
+  EXPECT_EQ(volume(24 * 1000).payload_bits, 48 * 1000);
+  EXPECT_EQ(volume(24 * 1000).bytes, 3 * 6 * 1000);
   // An odd number of values is filled up to whole places.
-  EXPECT_EQ(volume(24 * 5, 1).bytes, 3 * 32);
+  EXPECT_EQ(volume(24 * 5).bytes, 3 * 32);
 }
 
 }  // namespace

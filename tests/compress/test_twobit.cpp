@@ -1,10 +1,5 @@
-#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros_like.h>
 
-#include <limits>
-
-#include "base/text.h"
 #include "compress/code_schemes.h"
 
 namespace abtrain::compress {
@@ -14,15 +9,6 @@ ReducerOptions twobit(double threshold) {
   ReducerOptions options = scheme("twobit");
   options.threshold = threshold;
   return options;
-}
-
-TEST(TwoBit, KeepsWhatItDoesNotSend) {
-  for (const int n : {1, 2, 3, 4, 8}) {
-    for (const std::int64_t numel : {1, 33, 4097, 40001}) {
-      SCOPED_TRACE(formatted("{} workers, {}", n, numel));
-      check_conservation(twobit(0.5), one_slot({numel}), n);
-    }
-  }
 }
 
 // MXNet's published example, t = 4: what it had as residual and as gradient
@@ -47,18 +33,6 @@ TEST(TwoBit, DoesWhatMxnetDoes) {
   }
 }
 
-TEST(TwoBit, SendsTheBytesThatItSays) {
-  for (const int n : {1, 2, 3, 4, 8}) {
-    for (const double mebibytes : {0.0, 0.01}) {
-      ReducerOptions options = twobit(0.5);
-      options.bucket_mb = mebibytes;
-      options.min_numel = 100;
-      options.dense_steps = 1;
-      run_steps(options, three_slots(), n, 3, normal_gradients(9714));
-    }
-  }
-}
-
 TEST(TwoBit, BytesAreThoseOfTheFormula) {
   const double d = 64 * 4096;
   const auto slots = one_slot({64, 4096});
@@ -66,10 +40,8 @@ TEST(TwoBit, BytesAreThoseOfTheFormula) {
   EXPECT_EQ(mean_bytes(twobit(1), slots, 2), d * 2 / 8);
   EXPECT_EQ(mean_bytes(twobit(1), slots, 4), 3.0 / 4 * d * (2 + 4) / 8);
   EXPECT_EQ(mean_bytes(twobit(1), slots, 8), 7.0 / 8 * d * (2 + 5) / 8);
-  const auto reducer = make_reducer(twobit(1), 1);
-  reducer->bind({{slots}});
-  EXPECT_EQ(reducer->volume({2, 0}, 0).payload_bits, 2 * d);
-  EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 6 * d);
+  EXPECT_EQ(volume_of(twobit(1), slots, {2, 0}).payload_bits, 2 * d);
+  EXPECT_EQ(volume_of(twobit(1), slots, {4, 0}).payload_bits, 6 * d);
 }
 
 // A worker's gradients within the threshold, of other signs on each worker.
@@ -88,20 +60,6 @@ TEST(TwoBit, ResidualsAreBoundedWhereGradientsAreBelowTheThreshold) {
           }
         });
   }
-}
-
-TEST(TwoBit, ZerosGiveZero) {
-  for (const int n : {1, 2, 3, 8}) {
-    check_zero(twobit(0.5), three_slots(), n);
-  }
-}
-
-TEST(TwoBit, ShowsWhatIsNotFinite) {
-  check_not_finite(twobit(0.5), three_slots(), {0, 8192, 9713});
-}
-
-TEST(TwoBit, GoesOnFromACheckpoint) {
-  check_resume(twobit(0.5), three_slots(), 3, 6);
 }
 
 }  // namespace

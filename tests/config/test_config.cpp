@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/options_apply.h"
 #include "base/scalars.h"
 #include "base/text.h"
 #include "config/check_options.h"
 #include "data/image_folder_files.h"
+#include "error_of.h"
 #include "methods/ab/phase.h"
 #include "plan/plan.h"
 #include "temp_folder.h"
@@ -22,15 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // Kind and message of the error that reading throws.
-std::pair<int, std::string> reading_error(
+Thrown reading_error(
     const std::string& path, const std::vector<std::string>& sets = {},
     const ConfigContext& context = {}) {
-  try {
-    read_config(path, sets, context);
-  } catch (const Error& error) {
-    return {error.exit_code(), error.what()};
-  }
-  return {0, ""};
+  return error_of([&] { read_config(path, sets, context); });
 }
 
 TEST(Config, FileAndSetsOverDefaults) {
@@ -106,30 +101,24 @@ TEST(Extends, WrongOnesPointAtThemselves) {
   folder.add("base.yaml", "sede: 1\n");
   folder.add("a.yaml", "extends: b.yaml\n");
   folder.add("b.yaml", "extends: [a.yaml]\n");
-  const auto missing = reading_error(folder.add("c.yaml", "extends: bsae.yaml\n"));
-  EXPECT_EQ(missing.first, 78);
-  EXPECT_NE(
-      missing.second.find(
-          "c.yaml:1:10: error: extends: 'bsae.yaml' was not found; looked "
-          "for " +
-          folder.file("bsae.yaml") + "; did you mean 'base.yaml'?"),
-      std::string::npos)
-      << missing.second;
-  const auto circle = reading_error(folder.file("a.yaml"));
-  EXPECT_NE(
-      circle.second.find("b.yaml:1:11: error: extends: the files extend each other in a "
-                         "cycle: a.yaml -> b.yaml -> a.yaml"),
-      std::string::npos)
-      << circle.second;
-  const auto inner =
-      reading_error(folder.add("d.yaml", "workers: 2\nextends: base.yaml\nnmae: d\n"));
-  EXPECT_NE(inner.second.find("base.yaml:1:1: error: sede"), std::string::npos);
-  EXPECT_NE(inner.second.find("d.yaml:3:1: error: nmae"), std::string::npos);
+  const auto expect = [&](const std::string& yaml, const std::vector<std::string>& parts) {
+    const std::string path = folder.add("c.yaml", yaml);
+    expect_error([&] { read_config(path); }, ErrorKind::Config, parts);
+  };
+  expect(
+      "extends: bsae.yaml\n",
+      {"c.yaml:1:10: error: extends: 'bsae.yaml' was not found; looked for " +
+       folder.file("bsae.yaml") + "; did you mean 'base.yaml'?"});
+  expect_error(
+      [&] { read_config(folder.file("a.yaml")); }, ErrorKind::Config,
+      {"b.yaml:1:11: error: extends: the files extend each other in a "
+       "cycle: a.yaml -> b.yaml -> a.yaml"});
+  expect(
+      "workers: 2\nextends: base.yaml\nnmae: d\n",
+      {"base.yaml:1:1: error: sede", "c.yaml:3:1: error: nmae"});
   for (const char* wrong : {"", "{a: 1}", "[[a]]", "[]", "\"\""}) {
-    const auto error =
-        reading_error(folder.add("e.yaml", std::string("workers: 2\nextends: ") + wrong + "\n"));
-    EXPECT_NE(error.second.find("error: extends: expected a file"), std::string::npos)
-        << wrong << ": " << error.second;
+    SCOPED_TRACE(wrong);
+    expect(formatted("workers: 2\nextends: {}\n", wrong), {"error: extends: expected a file"});
   }
 }
 
@@ -139,14 +128,12 @@ TEST(ConfigFile, MissingOnesSayWhereTheyWereLookedFor) {
   const ConfigContext context{{there.path()}, 0};
   EXPECT_EQ(reading_error("mlp", {}, context).second, "");
   EXPECT_EQ(reading_error("mlp.yaml", {}, context).second, "");
-  const auto missing = reading_error("mpl.yaml", {}, context);
-  EXPECT_EQ(missing.first, 66);
   EXPECT_EQ(
-      missing.second, "configuration 'mpl.yaml' was not found; looked for mpl.yaml, " +
-                          there.file("mpl.yaml") + "; did you mean 'mlp.yaml'?");
-  const auto is_folder = reading_error(here.path());
-  EXPECT_EQ(is_folder.first, 66);
-  EXPECT_NE(is_folder.second.find("is a folder"), std::string::npos);
+      reading_error("mpl.yaml", {}, context),
+      Thrown(
+          66, "configuration 'mpl.yaml' was not found; looked for mpl.yaml, " +
+                  there.file("mpl.yaml") + "; did you mean 'mlp.yaml'?"));
+  expect_error([&] { read_config(here.path()); }, ErrorKind::MissingInput, {"is a folder"});
 }
 
 TEST(ConfigFile, FoldersFollowTheEnvironmentAndTheProgram) {
@@ -200,20 +187,14 @@ TEST(Launcher, AFilesGroupSizeGivesWayWhereItDoesNotFit) {
   EXPECT_FALSE(group_size(1, {"method.sync=only-b"}).has_value());
   EXPECT_FALSE(group_size(3).has_value());
   // No `auto` for one: the message is about the file's own size.
-  try {
-    group_size(1);
-    FAIL();
-  } catch (const LocatedError& error) {
-    EXPECT_NE(std::string(error.what()).find("2 does not fit 1 worker"), std::string::npos)
-        << error.what();
-  }
+  expect_error([&] { group_size(1); }, ErrorKind::Config, {"2 does not fit 1 worker"});
   // What does not fit the launcher is said once, without what follows from it.
-  const auto [code, what] = reading_error(file, {"workers=4"}, {.launched = 2});
-  EXPECT_EQ(code, 78);
   EXPECT_EQ(
-      what,
-      "--set workers=4: error: workers: the launcher has started 2 processes, "
-      "got 4 (under a launcher, leave the key out)");
+      reading_error(file, {"workers=4"}, {.launched = 2}),
+      Thrown(
+          78,
+          "--set workers=4: error: workers: the launcher has started 2 processes, "
+          "got 4 (under a launcher, leave the key out)"));
   EXPECT_THROW(group_size(2, {"method.group_size=2"}), LocatedError);
 }
 
@@ -300,9 +281,9 @@ TEST_F(ShortRun, AnEpochHasTheStepsOfTheData) {
 TEST_F(ShortRun, WhatIsSaidBesideTheStepsStays) {
   const std::vector<std::string> sets = {
       "train.steps=40", "method.warmup_steps=60", "method.anneal_steps=0"};
-  const auto [code, what] = reading_error(folder_ / "a.yaml", sets);
-  EXPECT_EQ(code, 78);
-  EXPECT_NE(what.find("a warm-up of 60 steps leaves no"), std::string::npos) << what;
+  expect_error(
+      [&] { read_config(folder_ / "a.yaml", sets); }, ErrorKind::Config,
+      {"a warm-up of 60 steps leaves no"});
   EXPECT_EQ(read(sets, true).method.warmup_steps.value, 4);
   folder_.add("a.yaml", "workers: 2\nmethod: {warmup_steps: 70}\ntrain: {steps: 40}\n");
   EXPECT_EQ(reading_error(folder_ / "a.yaml", {}).first, 78);
@@ -316,15 +297,11 @@ TEST(Config, LiteralOverridesAreNotYaml) {
   };
   EXPECT_EQ(read(name).name, name);
   EXPECT_EQ(read("null").name, "null");
-  try {
-    read("a/b");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "--name: error: name: expected a folder name, got 'a/b' (a name cannot "
-        "contain slashes)");
-  }
+  EXPECT_EQ(
+      error_of([&] { read("a/b"); }), Thrown(
+                                          78,
+                                          "--name: error: name: expected a folder name, got 'a/b' "
+                                          "(a name cannot contain slashes)"));
 }
 
 TEST(Config, AFolderOfTheSameNameIsNoted) {

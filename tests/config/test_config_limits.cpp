@@ -5,8 +5,8 @@
 namespace abtrain::config {
 namespace {
 
+using testing::expect_problems;
 using testing::problems_of;
-using testing::Texts;
 
 std::string repeated(std::size_t count, const std::string& text) {
   std::string out;
@@ -17,24 +17,29 @@ std::string repeated(std::size_t count, const std::string& text) {
 }
 
 TEST(ConfigLimits, Depth) {
-  const Texts flow = {"c.yaml:1:35: error: not valid YAML: it is nested more than 32 deep"};
-  EXPECT_EQ(problems_of({"", "a: " + repeated(400, "[") + repeated(400, "]"), {}, {}}), flow);
+  expect_problems(
+      {"",
+       "a: " + repeated(400, "[") + repeated(400, "]"),
+       {},
+       {"c.yaml:1:35: error: not valid YAML: it is nested more than 32 deep"}});
   EXPECT_EQ(problems_of({"", "a: " + repeated(100'000, "["), {}, {}}).size(), 1U);
-  const Texts block = problems_of({"", repeated(1000, "- "), {}, {}});
-  ASSERT_EQ(block.size(), 1U);
-  EXPECT_NE(block[0].find("nested more than 32 deep"), std::string::npos);
+  expect_problems({"", repeated(1000, "- "), {}, {"...nested more than 32 deep..."}});
 }
 
 TEST(ConfigLimits, Values) {
-  const Texts one = {
-      "c.yaml:1:299996: error: not valid YAML: it has more than 100,000 "
-      "values"};
-  EXPECT_EQ(problems_of({"", "a: [" + repeated(200'000, "b, ") + "]", {}, {}}), one);
+  expect_problems(
+      {"",
+       "a: [" + repeated(200'000, "b, ") + "]",
+       {},
+       {"c.yaml:1:299996: error: not valid YAML: it has more than 100,000 values"}});
 }
 
 TEST(ConfigLimits, Bytes) {
-  const Texts one = {"c.yaml: error: expected at most 1,048,576 bytes, got 1,048,577"};
-  EXPECT_EQ(problems_of({"", std::string((1 << 20) + 1, ' '), {}, {}}), one);
+  expect_problems(
+      {"",
+       std::string((1 << 20) + 1, ' '),
+       {},
+       {"c.yaml: error: expected at most 1,048,576 bytes, got 1,048,577"}});
 }
 
 TEST(ConfigLimits, Problems) {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "error_of.h"
 #include "temp_folder.h"
 
 namespace abtrain::testing {
@@ -40,25 +40,19 @@ inline Texts problems_of(const WrongCase& c, std::string* whole = nullptr) {
       join(sets, " ").find("workers") == std::string::npos) {
     sets.insert(sets.begin(), "workers=4");
   }
-  try {
-    config::read_config(path, sets);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 78);
-    Texts out;
-    for (std::string line : split_text(error.what(), '\n')) {
-      for (std::size_t at; (at = line.find(folder.path() + "/")) != std::string::npos;) {
-        line.erase(at, folder.path().size() + 1);
-      }
-      if (line.find(": error: ") != std::string::npos) {
-        out.push_back(line);
-      }
+  const auto [code, message] = error_of([&] { config::read_config(path, sets); });
+  EXPECT_TRUE(code == 0 || code == 78) << code;
+  Texts out;
+  for (std::string line : split_text(message, '\n')) {
+    line = replaced(line, folder.path() + "/", "");
+    if (line.find(": error: ") != std::string::npos) {
+      out.push_back(line);
     }
-    if (whole != nullptr) {
-      *whole = error.what();
-    }
-    return out;
   }
-  return {};
+  if (whole != nullptr) {
+    *whole = message;
+  }
+  return out;
 }
 
 inline bool matches(std::string_view line, std::string_view pattern) {

@@ -9,15 +9,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/random.h"
 #include "data/batch_source.h"
 #include "data/dataset.h"
+#include "error_of.h"
 #include "temp_folder.h"
 
 namespace abtrain::data {
@@ -89,20 +88,21 @@ inline ByteImages random_images(
   return images;
 }
 
-// `call` throws an Error of `kind` whose message has every one of `parts`.
-inline void expect_error(
-    const std::function<void()>& call, ErrorKind kind, const std::vector<std::string>& parts) {
-  try {
-    call();
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(error.kind(), kind) << message;
-    for (const std::string& part : parts) {
-      EXPECT_NE(message.find(part), std::string::npos) << "no '" << part << "' in: " << message;
-    }
-    return;
+// Random images whose channels have a mean and a standard deviation each.
+inline Dataset random_set(
+    std::int64_t count, std::int64_t channels, std::int64_t height, std::int64_t width) {
+  Dataset set;
+  set.name = "test-set";
+  set.channels = channels;
+  set.height = height;
+  set.width = width;
+  set.classes = 10;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    set.mean.push_back(0.3f + 0.1f * static_cast<float>(c));
+    set.std.push_back(0.2f + 0.05f * static_cast<float>(c));
   }
-  ADD_FAILURE() << "nothing was thrown";
+  set.train = random_images(count, channels, height, width);
+  return set;
 }
 
 // 0, 1, ..., count - 1.

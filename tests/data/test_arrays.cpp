@@ -70,6 +70,10 @@ class Arrays : public ::testing::Test {
     }
     write(part + ".safetensors", state::header_bytes(header) + raw(x) + raw(y));
   }
+  void put_both(const at::Tensor& x, const at::Tensor& y) {
+    put("train", x, y);
+    put("test", x, y);
+  }
   void write(const std::string& name, const std::string& content) {
     write_file(*options_.root + "/" + name, Bytes(content.begin(), content.end()));
   }
@@ -127,8 +131,7 @@ TEST_F(Arrays, ValuesAreTakenAsTheyAre) {
   options_.mean = {0.5};
   options_.std = {2};
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
-    put("train", x.to(type), y.to(at::kInt));
-    put("test", x.to(type), y.to(at::kInt));
+    put_both(x.to(type), y.to(at::kInt));
     const Dataset set = load_dataset(options_);
     EXPECT_EQ(set.sizes, (std::vector<std::int64_t>{4, 6}));
     EXPECT_EQ(set.channels, 1);
@@ -169,8 +172,7 @@ TEST_F(Arrays, OtherFormsAreRowsOfNumbers) {
     std::vector<std::int64_t> all = sizes;
     all.insert(all.begin(), 10);
     const at::Tensor x = at::rand(all);
-    put("train", x, at::arange(10, at::kLong));
-    put("test", x, at::arange(10, at::kLong));
+    put_both(x, at::arange(10, at::kLong));
     const Dataset set = load_dataset(options_);
     EXPECT_EQ(set.sizes, sizes);
     EXPECT_EQ(set.height, 1);
@@ -190,14 +192,12 @@ TEST_F(Arrays, OtherFormsAreRowsOfNumbers) {
 TEST_F(Arrays, Targets) {
   const at::Tensor x = at::rand({10, 5});
   const at::Tensor y = at::rand({10, 3}).to(at::kDouble);
-  put("train", x, y);
-  put("test", x, y);
+  put_both(x, y);
   Dataset set = load_dataset(options_);
   EXPECT_TRUE(set.regression);
   EXPECT_EQ(set.classes, 3);
   EXPECT_TRUE(at::equal(all_of(set, options_, set.train).labels, y.to(at::kFloat)));
-  put("train", (x * 255).to(at::kByte), y.select(1, 0).contiguous());
-  put("test", (x * 255).to(at::kByte), y.select(1, 0).contiguous());
+  put_both((x * 255).to(at::kByte), y.select(1, 0).contiguous());
   set = load_dataset(options_);
   EXPECT_EQ(set.classes, 1);
   const Examples held = hold_out(set.train, 4, 1);
@@ -231,8 +231,7 @@ TEST_F(Arrays, Tokens) {
   y[0].fill_(kIgnoredLabel);
   y[5][5] = 7;
   for (const at::ScalarType type : {at::kLong, at::kInt, at::kUInt16}) {
-    put("train", x.to(type), y);
-    put("test", x.to(type), y);
+    put_both(x.to(type), y);
     const Dataset set = load_dataset(options_);
     EXPECT_EQ(set.context, 6);
     EXPECT_EQ(set.vocabulary, 61);
@@ -242,11 +241,9 @@ TEST_F(Arrays, Tokens) {
     EXPECT_TRUE(at::equal(batch.inputs, x));
     EXPECT_TRUE(at::equal(batch.labels, y));
   }
-  put("train", x, y.select(1, 5).contiguous());
-  put("test", x, y.select(1, 5).contiguous());
+  put_both(x, y.select(1, 5).contiguous());
   expect_refused(ErrorKind::DamagedData, {"the label of example 0", "found -100"});
-  put("train", x, y.select(1, 5).abs().remainder(8));
-  put("test", x, y.select(1, 5).abs().remainder(8));
+  put_both(x, y.select(1, 5).abs().remainder(8));
   const Dataset set = load_dataset(options_);
   EXPECT_FALSE(set.token_labels);
   EXPECT_EQ(all_of(set, options_, set.test).labels.sizes(), (std::vector<std::int64_t>{12}));

@@ -23,21 +23,6 @@
 namespace abtrain::data {
 namespace {
 
-Dataset make_set(std::int64_t count, std::int64_t channels, std::int64_t side) {
-  Dataset set;
-  set.name = "test-set";
-  set.channels = channels;
-  set.height = side;
-  set.width = side + 2;
-  set.classes = 10;
-  for (std::int64_t c = 0; c < channels; ++c) {
-    set.mean.push_back(0.3f + 0.1f * static_cast<float>(c));
-    set.std.push_back(0.2f + 0.05f * static_cast<float>(c));
-  }
-  set.train = random_images(count, channels, side, side + 2);
-  return set;
-}
-
 // (pixel / 255 - mean) / std by whole-tensor operations.
 at::Tensor normalized(const Dataset& set, const at::Tensor& pixels) {
   const auto channel = [](const std::vector<float>& values) {
@@ -49,7 +34,7 @@ at::Tensor normalized(const Dataset& set, const at::Tensor& pixels) {
 class AugmentOf : public ::testing::TestWithParam<int> {};
 
 TEST_P(AugmentOf, EvaluationNormalizes) {
-  const Dataset set = make_set(7, GetParam(), 5);
+  const Dataset set = random_set(7, GetParam(), 5, 7);
   const Augment augment({.augment = AugmentName::CropFlip, .erase = 1}, set, 1);
   const Batch batch = augment.evaluation(set.train, 2, 7);
   EXPECT_TRUE(at::allclose(
@@ -58,7 +43,7 @@ TEST_P(AugmentOf, EvaluationNormalizes) {
 }
 
 TEST_P(AugmentOf, LayoutTypeAndSizes) {
-  const Dataset set = make_set(5, GetParam(), 5);
+  const Dataset set = random_set(5, GetParam(), 5, 7);
   const Augment augment({}, set, 1);
   for (const std::int64_t count : {0, 1, 5}) {
     for (const Batch& batch :
@@ -74,7 +59,7 @@ TEST_P(AugmentOf, LayoutTypeAndSizes) {
 }
 
 TEST_P(AugmentOf, NoneTakesTheNamedExamples) {
-  const Dataset set = make_set(9, GetParam(), 5);
+  const Dataset set = random_set(9, GetParam(), 5, 7);
   const Indices indices = {8, 0, 3, 3};
   const Batch batch = Augment({}, set, 1).training(set.train, indices, 4);
   const at::Tensor chosen = at::tensor(indices, at::kLong);
@@ -88,7 +73,7 @@ TEST_P(AugmentOf, NoneTakesTheNamedExamples) {
 // the plain reference cuts them; and all windows come up.
 TEST_P(AugmentOf, CropAndFlipAreWindowsOfThePaddedImage) {
   const std::int64_t pad = 2, height = 5, width = 7, windows = 2 * pad + 1;
-  const Dataset set = make_set(1, GetParam(), height);
+  const Dataset set = random_set(1, GetParam(), height, width);
   const at::Tensor padded =
       at::constant_pad_nd(as_bytes(set.train).pixels, {pad, pad, pad, pad}, 0);
   std::vector<at::Tensor> cuts;
@@ -117,7 +102,7 @@ TEST_P(AugmentOf, CropAndFlipAreWindowsOfThePaddedImage) {
 }
 
 TEST_P(AugmentOf, ErasesOneBoxToZero) {
-  const Dataset set = make_set(40, GetParam(), 16);
+  const Dataset set = random_set(40, GetParam(), 16, 18);
   const Indices all = first(40);
   const at::Tensor plain = Augment({}, set, 1).training(set.train, all, 0).inputs;
   const at::Tensor erased = Augment({.erase = 1}, set, 1).training(set.train, all, 0).inputs;
@@ -146,7 +131,7 @@ struct Boxes {
 
 Boxes measure_boxes(double probability) {
   constexpr std::int64_t side = 64, examples = 200, epochs = 20;
-  Dataset set = make_set(examples, 1, side);
+  Dataset set = random_set(examples, 1, side, side);
   as_bytes(set.train).pixels = at::empty({examples, 1, side, side}, at::kByte);
   as_bytes(set.train).pixels.fill_(255);
   const Augment augment({.erase = probability}, set, 11);
@@ -204,7 +189,7 @@ TEST(RandomErasing, Probability) {
 }
 
 TEST(Augment, DependsOnSeedEpochAndExampleAlone) {
-  const Dataset set = make_set(12, 3, 8);
+  const Dataset set = random_set(12, 3, 8, 10);
   const DataOptions options{.augment = AugmentName::CropFlip, .erase = 0.5};
   const Augment augment(options, set, 5);
   const at::Tensor all = augment.training(set.train, first(12), 3).inputs;
@@ -218,7 +203,7 @@ TEST(Augment, DependsOnSeedEpochAndExampleAlone) {
 }
 
 TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
-  const Dataset set = make_set(1, 3, 2);
+  const Dataset set = random_set(1, 3, 2, 4);
   const Augment augment({.augment = AugmentName::CropFlip, .pad = 50}, set, 5);
   at::Tensor black = at::empty({1, 3, 2, 4}, at::kByte);
   black.zero_();
@@ -231,7 +216,7 @@ TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
 }
 
 TEST(Augment, AnExampleOutOfRangeIsABug) {
-  const Dataset set = make_set(3, 1, 4);
+  const Dataset set = random_set(3, 1, 4, 6);
   const Augment augment({}, set, 1);
   for (const std::int64_t index : {-1, 3}) {
     EXPECT_THROW(augment.training(set.train, Indices{index}, 0), std::logic_error);

@@ -15,42 +15,15 @@ struct ConflictCase {
   std::vector<std::string> keys;  // the first one of each conflict
 };
 
+// Further conflicts, with their messages: tests/config/test_config_conflicts.cpp.
 TEST(DataCheck, NamesTheKeysThatConflict) {
   const std::string bytes = "cifar10";
   const std::string files = "image-folder";
   const std::vector<ConflictCase> cases = {
       {bytes, [](auto&) {}, {}},
       {files, [](auto&) {}, {}},
-      {bytes, [](auto& o) { o.mean = {0.5}; }, {"data.mean"}},
-      {bytes,
-       [](auto& o) {
-         o.std = {1, 1};
-       },
-       {"data.std"}},
-      {bytes, [](auto& o) { o.subset = 50'001; }, {"data.subset"}},
-      {bytes, [](auto& o) { o.pool = 5; }, {"data.pool"}},
       {bytes, [](auto& o) { o.subset = o.validation = 10; }, {"data.validation"}},
-      {bytes,
-       [](auto& o) {
-         o.standardize = true;
-         o.on_device = true;
-         o.mean = {0, 0, 0};
-       },
-       {"data.on_device", "data.mean"}},
-      {files,
-       [](auto& o) {
-         o.subset = 1;
-         o.pool = 4;
-         o.standardize = true;
-         o.on_device = true;
-       },
-       {"data.subset", "data.pool", "data.standardize", "data.on_device"}},
       {files, [](auto& o) { o.resize = o.image_size - 1; }, {"data.resize"}},
-      {files,
-       [](auto& o) {
-         o.crop_scale = {1, 0.5};
-       },
-       {"data.crop_scale"}},
       {"gcide", [](auto&) {}, {}},
       {"text", [](auto&) {}, {"data.root"}},
       {"gcide",

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "data/data_files.h"
+#include "error_of.h"
 #include "example_kinds.h"
 #include "with_variables.h"
 

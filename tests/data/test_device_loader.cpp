@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "data/data_files.h"
+#include "data/failing_order.h"
 #include "data/loader.h"
 #include "device/devices.h"
 #include "device/stream.h"
+#include "error_of.h"
 
 namespace abtrain::data {
 namespace {
@@ -24,11 +26,7 @@ class DeviceLoaderTest : public ::testing::Test {
   }
   // 23 images for two workers: 11 examples per epoch.
   void prepare(std::int64_t channels, std::int64_t height, std::int64_t width) {
-    set_ = {};
-    set_.name = "test-set";
-    set_.mean.assign(static_cast<std::size_t>(channels), 0.45f);
-    set_.std.assign(static_cast<std::size_t>(channels), 0.21f);
-    set_.train = random_images(23, channels, height, width);
+    set_ = random_set(23, channels, height, width);
     augment_ = std::make_unique<Augment>(
         DataOptions{.augment = AugmentName::CropFlip, .pad = 2, .erase = 0.5}, set_, 4);
     order_ = make_shuffle({23, 1, 2, 4});
@@ -64,6 +62,15 @@ class DeviceLoaderTest : public ::testing::Test {
       expect_as_loader(device, 3, 0, 8, at::kBFloat16);
     }
   }
+  // What an evaluation takes from a device.
+  void expect_evaluation_of_host(c10::Device device, std::int64_t begin, std::int64_t end) {
+    const Batch wanted = augment_->evaluation(set_.train, begin, end);
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const Batch got = augment_->evaluation(copies_->on(device).train, begin, end, type);
+      EXPECT_TRUE(at::equal(got.inputs.cpu(), wanted.inputs.to(type)));
+      EXPECT_TRUE(at::equal(got.labels.cpu(), wanted.labels));
+    }
+  }
 
   Dataset set_;
   Examples none_;
@@ -97,30 +104,8 @@ TEST_F(DeviceLoaderTest, WritesIntoTheTensorsOfTheBatch) {
   EXPECT_THROW(loader.next(other), std::logic_error);
 }
 
-// Every example is 1; fails in one epoch; counts calls.
-class FailingOneExample : public ExampleOrder {
- public:
-  FailingOneExample(std::int64_t fails_in, std::int64_t example)
-      : fails_in_(fails_in), example_(example) {}
-  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
-    ++calls;
-    if (epoch == fails_in_) {
-      throw Error(ErrorKind::DamagedData, "the order is broken");
-    }
-    return std::vector<std::int64_t>(6, example_);
-  }
-  std::int64_t examples_per_epoch() const override {
-    return 6;
-  }
-  mutable std::atomic<int> calls = 0;
-
- private:
-  std::int64_t fails_in_;
-  std::int64_t example_;
-};
-
 TEST_F(DeviceLoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
-  const FailingOneExample order(2, 1);
+  const FailingOrder order(6, 2);
   DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 2);
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(next_of(loader).labels.size(0), 2);
@@ -133,7 +118,7 @@ TEST_F(DeviceLoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
 // A GPU would read whatever lies there.
 TEST_F(DeviceLoaderTest, AnExampleOutOfRangeIsABug) {
   for (const std::int64_t example : {-1, 23}) {
-    const FailingOneExample order(-1, example);
+    const FailingOrder order(6, -1, example);
     DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 2);
     try {
       next_of(loader);
@@ -147,7 +132,7 @@ TEST_F(DeviceLoaderTest, AnExampleOutOfRangeIsABug) {
 }
 
 TEST_F(DeviceLoaderTest, MakesOneOrderAhead) {
-  const FailingOneExample order(-1, 1);
+  const FailingOrder order(6, -1);
   DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 6);
   for (int taken = 0; taken < 4; ++taken) {
     // Besides the one that waits, one is in the thread's hands.
@@ -159,7 +144,7 @@ TEST_F(DeviceLoaderTest, MakesOneOrderAhead) {
 
 TEST_F(DeviceLoaderTest, EndsWhileItsThreadWaitsAndAfterItFailed) {
   for (int i = 0; i < 200; ++i) {
-    const FailingOneExample order(i % 3 == 0 ? 0 : -1, 1);
+    const FailingOrder order(6, i % 3 == 0 ? 0 : -1);
     DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 2);
     if (i % 3 == 1) {
       EXPECT_EQ(next_of(loader).labels.size(0), 2);
@@ -192,61 +177,44 @@ TEST_F(DeviceLoaderTest, WorkersShareOneCopy) {
   EXPECT_EQ(device_bytes(set_, none_), 28 * (126 + 8));
 }
 
-// What an evaluation takes from a device.
 TEST_F(DeviceLoaderTest, EvaluationIsTheHosts) {
-  const DeviceImages& images = copies_->on(c10::kCPU).train;
-  for (const auto& [begin, end] : {std::pair(0, 23), std::pair(5, 5)}) {
-    const Batch wanted = augment_->evaluation(set_.train, begin, end);
-    for (const auto type : {at::kFloat, at::kBFloat16}) {
-      const Batch got = augment_->evaluation(images, begin, end, type);
-      EXPECT_TRUE(at::equal(got.inputs, wanted.inputs.to(type)));
-      EXPECT_TRUE(at::equal(got.labels, wanted.labels));
-    }
-  }
+  expect_evaluation_of_host(c10::kCPU, 0, 23);
+  expect_evaluation_of_host(c10::kCPU, 5, 5);
 }
 
-class GpuDeviceLoader : public DeviceLoaderTest {};
+class GpuDeviceLoader : public DeviceLoaderTest {
+ protected:
+  void SetUp() override {
+    if (device::cuda_devices().empty()) {
+      GTEST_SKIP() << "no CUDA device here";
+    }
+  }
+  const c10::Device gpu_{c10::kCUDA, 0};
+};
 
 TEST_F(GpuDeviceLoader, SameBatchesAsTheHostsLoader) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  expect_as_loader(c10::Device(c10::kCUDA, 0));
+  expect_as_loader(gpu_);
 }
 
 TEST_F(GpuDeviceLoader, EvaluationIsTheHosts) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const c10::Device gpu(c10::kCUDA, 0);
-  const DeviceImages& images = copies_->on(gpu).train;
-  const Batch wanted = augment_->evaluation(set_.train, 2, 21);
-  for (const auto type : {at::kFloat, at::kBFloat16}) {
-    const Batch got = augment_->evaluation(images, 2, 21, type);
-    EXPECT_TRUE(at::equal(got.inputs.cpu(), wanted.inputs.to(type)));
-    EXPECT_TRUE(at::equal(got.labels.cpu(), wanted.labels));
-  }
+  expect_evaluation_of_host(gpu_, 2, 21);
 }
 
 // The host's loader copies batches ahead, on a stream of its own, into new tensors or those of a
 // captured step. Also run on the stand-in for GPUs.
 using GpuFedByHost = GpuDeviceLoader;
 TEST_F(GpuFedByHost, GetsTheSameBatches) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  const c10::Device gpu(c10::kCUDA, 0);
-  const device::OwnStream stream(gpu);
+  const device::OwnStream stream(gpu_);
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     Loader host(set_.train, *augment_, *order_, 4, 2);
-    Loader fed(set_.train, *augment_, *order_, 4, 2, 0, gpu, type);
+    Loader fed(set_.train, *augment_, *order_, 4, 2, 0, gpu_, type);
     Batch fixed;
     for (int i = 0; i < 20; ++i) {
       const Batch wanted = next_of(host);
       Batch fresh;
       Batch& got = i % 2 == 0 ? fixed : fresh;
       fed.next(got);
-      EXPECT_EQ(got.inputs.device(), gpu);
+      EXPECT_EQ(got.inputs.device(), gpu_);
       EXPECT_TRUE(at::equal(got.inputs.cpu(), wanted.inputs.to(type))) << i;
       EXPECT_TRUE(at::equal(got.labels.cpu(), wanted.labels)) << i;
     }

@@ -1,6 +1,7 @@
 #include "data/formats.h"
 
 #include "data/data_files.h"
+#include "error_of.h"
 
 namespace abtrain::data {
 namespace {

@@ -11,6 +11,7 @@
 #include "data/image_folder_files.h"
 #include "data/images/image_files.h"
 #include "data/images/image_reader.h"
+#include "error_of.h"
 #include "example_kinds.h"
 
 namespace abtrain::data {
@@ -149,10 +150,25 @@ TEST(ImageBatches, FlipMirrorsHalfOfTheCenters) {
   EXPECT_NEAR(mirrored, 100, 30);  // standard deviation 7
 }
 
+// The pixels of a part of the whole image, resampled by hand.
+std::vector<float> by_hand(const Bytes& jpeg, const Axis& x, const Axis& y, const ImageForm& form) {
+  JpegDecoder decoder;
+  decoder.open(jpeg);
+  std::vector<float> out(static_cast<std::size_t>(3 * x.count * y.count));
+  Resampler().run(decoder.decode(1), x, y, false, form.scale, form.shift, out.data());
+  return out;
+}
+
+std::vector<float> box_by_hand(const Bytes& jpeg, const Box& box, const ImageForm& form) {
+  const auto axis = [](std::int64_t begin, std::int64_t length) -> Axis {
+    return {double(begin), double(begin + length), 24, 0, 24};
+  };
+  return by_hand(jpeg, axis(box.left, box.width), axis(box.top, box.height), form);
+}
+
 // A large image is decoded at an eighth, a quarter or half of its size; what
 // comes out stays near the crop of the whole one.
 TEST(ImageBatches, SmallerDecodingHardlyShows) {
-  const TempFolder root;
   Rgb image(803, 601);
   for (std::int64_t y = 0; y < 601; ++y) {
     for (std::int64_t x = 0; x < 803; ++x) {
@@ -161,44 +177,23 @@ TEST(ImageBatches, SmallerDecodingHardlyShows) {
       image.at(y, x, 2) = static_cast<std::uint8_t>((x + y) / 6);
     }
   }
-  add_jpeg(root / "train/a/1.jpg", image, TJSAMP_444);
-  add_jpeg(root / "val/a/1.jpg", image, TJSAMP_444);
-  ImageForm form{24, 28, {1, 1, 1}, {0, 0, 0}};
+  const Bytes jpeg = jpeg_of(image, TJSAMP_444);
+  const ImageForm form{24, 28, {1, 1, 1}, {0, 0, 0}};
   ImageReader reader(form);
-  const Dataset set = load_dataset(options_of(root));
-  as_list(set.train).files->read(0, reader.bytes());
+  reader.bytes() = jpeg;
   reader.open();
-  JpegDecoder decoder;
-  Bytes bytes;
-  as_list(set.train).files->read(0, bytes);
-  decoder.open(bytes);
-  const Picture whole = decoder.decode(1);
   for (const Box& box :
        {Box{0, 0, 601, 803}, Box{101, 203, 300, 250}, Box{7, 11, 99, 60}, Box{3, 5, 40, 41},
         Box{500, 700, 101, 103}}) {
-    std::vector<float> got(3 * 24 * 24), wanted(got.size());
+    std::vector<float> got(3 * 24 * 24);
     reader.write_box(box, false, got.data());
-    const auto axis = [](std::int64_t begin, std::int64_t length) -> Axis {
-      return {double(begin), double(begin + length), 24, 0, 24};
-    };
-    Resampler().run(
-        whole, axis(box.left, box.width), axis(box.top, box.height), false, form.scale, form.shift,
-        wanted.data());
+    const std::vector<float> wanted = box_by_hand(jpeg, box, form);
     double worst = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
       worst = std::max(worst, std::abs(double(got[i]) - wanted[i]));
     }
     EXPECT_LE(worst, 4) << box.height << " x " << box.width;
   }
-}
-
-// The pixels of a part of the whole image, resampled by hand.
-std::vector<float> by_hand(const Bytes& jpeg, const Axis& x, const Axis& y, const ImageForm& form) {
-  JpegDecoder decoder;
-  decoder.open(jpeg);
-  std::vector<float> out(static_cast<std::size_t>(3 * x.count * y.count));
-  Resampler().run(decoder.decode(1), x, y, false, form.scale, form.shift, out.data());
-  return out;
 }
 
 // Below twice the size that is wanted, every pixel counts.
@@ -211,10 +206,7 @@ TEST(ImageBatches, SmallBoxesAreDecodedInFull) {
   for (const Box& box : {Box{3, 5, 47, 80}, Box{0, 0, 70, 47}}) {
     std::vector<float> got(3 * 24 * 24);
     reader.write_box(box, false, got.data());
-    const auto axis = [](std::int64_t begin, std::int64_t length) -> Axis {
-      return {double(begin), double(begin + length), 24, 0, 24};
-    };
-    EXPECT_EQ(got, by_hand(jpeg, axis(box.left, box.width), axis(box.top, box.height), form));
+    EXPECT_EQ(got, box_by_hand(jpeg, box, form));
   }
 }
 

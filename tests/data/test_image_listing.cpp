@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "data/image_folder_files.h"
+#include "error_of.h"
 
 namespace abtrain::data {
 namespace {

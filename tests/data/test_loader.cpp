@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "data/data_files.h"
+#include "data/failing_order.h"
+#include "error_of.h"
 
 namespace abtrain::data {
 namespace {
@@ -20,10 +22,7 @@ namespace {
 class LoaderTest : public ::testing::Test {
  protected:
   LoaderTest() {
-    set_.name = "test-set";
-    set_.mean = {0.5f, 0.5f, 0.5f};
-    set_.std = {0.2f, 0.2f, 0.2f};
-    set_.train = random_images(23, 3, 6, 6);
+    set_ = random_set(23, 3, 6, 6);
     augment_ = std::make_unique<Augment>(
         DataOptions{.augment = AugmentName::CropFlip, .erase = 0.5}, set_, 4);
     order_ = make_shuffle({23, 0, 2, 4});  // 11 examples per epoch
@@ -32,26 +31,6 @@ class LoaderTest : public ::testing::Test {
   Dataset set_;
   std::unique_ptr<Augment> augment_;
   std::unique_ptr<ExampleOrder> order_;
-};
-
-// Fails in one epoch.
-class FailingOrder : public ExampleOrder {
- public:
-  FailingOrder(std::int64_t examples, std::int64_t fails_in)
-      : examples_(examples), fails_in_(fails_in) {}
-  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
-    if (epoch == fails_in_) {
-      throw Error(ErrorKind::DamagedData, "the order is broken");
-    }
-    return std::vector<std::int64_t>(static_cast<std::size_t>(examples_), 1);
-  }
-  std::int64_t examples_per_epoch() const override {
-    return examples_;
-  }
-
- private:
-  std::int64_t examples_;
-  std::int64_t fails_in_;
 };
 
 // Epochs of one batch of two examples, which the test hands out: the loader's
@@ -184,6 +163,10 @@ TEST_F(LoaderTest, EndsWithAFullQueueAnEmptyOneAndAFailedThread) {
 
 TEST_F(LoaderTest, WorkersShareOneDataset) {
   const int workers = 4;
+  const auto add_inputs = [](const Batch& batch, double sum) {
+    const float* values = batch.inputs.const_data_ptr<float>();
+    return std::accumulate(values, values + batch.inputs.numel(), sum);
+  };
   std::vector<double> sums(workers);
   {
     std::vector<std::jthread> threads;
@@ -192,11 +175,7 @@ TEST_F(LoaderTest, WorkersShareOneDataset) {
         const auto order = make_shuffle({23, worker, workers, 4});
         Loader loader(set_.train, *augment_, *order, 5, 2);
         for (int i = 0; i < 50; ++i) {
-          const Batch batch = next_of(loader);
-          const float* value = batch.inputs.const_data_ptr<float>();
-          for (std::int64_t j = 0; j < batch.inputs.numel(); ++j) {
-            sums[worker] += value[j];
-          }
+          sums[worker] = add_inputs(next_of(loader), sums[worker]);
         }
       });
     }
@@ -205,11 +184,7 @@ TEST_F(LoaderTest, WorkersShareOneDataset) {
     const auto order = make_shuffle({23, worker, workers, 4});
     double sum = 0;
     for (int epoch = 0; epoch < 50; ++epoch) {
-      const Batch batch = augment_->training(set_.train, order->epoch(epoch), epoch);
-      const float* value = batch.inputs.const_data_ptr<float>();
-      for (std::int64_t j = 0; j < batch.inputs.numel(); ++j) {
-        sum += value[j];
-      }
+      sum = add_inputs(augment_->training(set_.train, order->epoch(epoch), epoch), sum);
     }
     EXPECT_EQ(sums[worker], sum);
   }

@@ -32,11 +32,7 @@ TEST(PublishedOrder, BeginsAsShuffleDoes) {
   const OrderSetting setting{103, 1, 3, 7};
   const auto order = make_published_order(setting, 4, 8);
   EXPECT_EQ(order->units(), 8);
-  Indices units(8);
-  for (std::int64_t u = 0; u < 8; ++u) {
-    units[static_cast<std::size_t>(u)] = u;
-  }
-  order->publish(0, units);
+  order->publish(0, first(8));
   Indices shuffled = make_shuffle(setting)->epoch(0);
   shuffled.resize(32);
   EXPECT_EQ(order->epoch(0), shuffled);

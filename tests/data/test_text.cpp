@@ -16,6 +16,7 @@
 #include "data/text/text_files.h"
 #include "data/text/tokens.h"
 #include "data_files.h"
+#include "with_variables.h"
 
 namespace abtrain::data {
 namespace {
@@ -34,10 +35,7 @@ Bytes numbers_of(const std::vector<std::uint32_t>& tokens, int width) {
 Bytes with_header(
     std::vector<std::uint32_t> header, const std::vector<std::uint32_t>& tokens, int width) {
   header.resize(256);
-  Bytes out = numbers_of(header, 4);
-  const Bytes body = numbers_of(tokens, width);
-  out.insert(out.end(), body.begin(), body.end());
-  return out;
+  return joined(numbers_of(header, 4), numbers_of(tokens, width));
 }
 
 Bytes counting(std::size_t count) {
@@ -49,15 +47,11 @@ Bytes counting(std::size_t count) {
 class Texts : public ::testing::Test {
  protected:
   Texts() {
-    ::setenv("XDG_CACHE_HOME", folder_.file("cache").c_str(), 1);
     std::filesystem::create_directory(folder_.file("text"));
     options_.name = "text";
     options_.root = folder_.file("text");
     options_.context = 5;
     options_.test_share = 0.25;
-  }
-  ~Texts() override {
-    ::unsetenv("XDG_CACHE_HOME");
   }
   std::string place(const std::string& name) const {
     return folder_.file("text/" + name);
@@ -77,6 +71,7 @@ class Texts : public ::testing::Test {
   }
 
   TempFolder folder_;
+  const testing::WithVariables cache_{{"XDG_CACHE_HOME", folder_.file("cache")}};
   DataOptions options_;
 };
 
@@ -144,21 +139,11 @@ TEST_F(Texts, UnpackAGzipFileOnce) {
 // As `cat a.gz b.gz` and bgzip write it; the second begins anywhere, and also
 // where the reader's buffer ends.
 TEST_F(Texts, UnpackAllMembersOfAGzipFile) {
-  Bytes noise(200'000);
-  std::uint32_t state = 1;
-  for (std::uint8_t& byte : noise) {
-    state = state * 1664525 + 1013904223;
-    byte = static_cast<std::uint8_t>(state >> 24);
-  }
+  const Bytes more = random_bytes(200'000);
   for (std::size_t count = 65'480; count < 65'560; ++count) {
-    const Bytes part(noise.begin(), noise.begin() + static_cast<long>(count));
-    Bytes file = gzipped(part);
-    for (const Bytes& more : {gzipped({}), gzipped(noise)}) {
-      file.insert(file.end(), more.begin(), more.end());
-    }
-    write_file(place("a.gz"), file);
-    Bytes all = part;
-    all.insert(all.end(), noise.begin(), noise.end());
+    const Bytes part(more.begin(), more.begin() + static_cast<long>(count));
+    write_file(place("a.gz"), joined(joined(gzipped(part), gzipped({})), gzipped(more)));
+    const Bytes all = joined(part, more);
     ASSERT_EQ(
         read_file(text_files(place("a.gz"), nullptr)[0].mapped),
         std::string(all.begin(), all.end()))
@@ -255,16 +240,13 @@ TEST_F(Texts, RefuseDamagedTokens) {
 }
 
 TEST_F(Texts, MayLieInTheHomeFolder) {
-  const char* home = std::getenv("HOME");
-  const std::string before = home == nullptr ? "" : home;
-  ::setenv("HOME", folder_.file("text").c_str(), 1);
+  const testing::WithVariables home{{"HOME", folder_.file("text")}};
   write_file(place("a"), counting(80));
   write_file(place("b"), counting(16));
   options_.root = "~/a";
   options_.test = "~/b";
   EXPECT_EQ(load_dataset(options_).train.size(), 15);
   EXPECT_EQ(load_dataset(options_).test.size(), 3);
-  ::setenv("HOME", before.c_str(), 1);
 }
 
 TEST_F(Texts, RefuseATokenAboveTheVocabulary) {

@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -19,6 +18,8 @@
 #include "device/stream.h"
 #include "device/tensor_text.h"
 #include "device/tune.h"
+#include "error_of.h"
+#include "temp_folder.h"
 
 namespace abtrain::device {
 namespace {
@@ -27,20 +28,11 @@ namespace fs = std::filesystem;
 
 class Cgroups : public ::testing::Test {
  protected:
-  void SetUp() override {
-    root_ =
-        fs::path(::testing::TempDir()) /
-        ("cgroup_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    fs::remove_all(root_);
+  Cgroups() {
     fs::create_directories(root_ / "a/b");
   }
-  void TearDown() override {
-    fs::remove_all(root_);
-  }
-  void write(const std::string& file, const std::string& text) {
-    std::ofstream(root_ / file) << text;
-  }
-  fs::path root_;
+  const TempFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 TEST_F(Cgroups, NoFilesMeanNoQuota) {
@@ -49,19 +41,19 @@ TEST_F(Cgroups, NoFilesMeanNoQuota) {
 }
 
 TEST_F(Cgroups, TheSmallestOnTheWayUpCounts) {
-  write("a/b/cpu.max", "max 100000\n");
+  folder_.add("a/b/cpu.max", "max 100000\n");
   EXPECT_EQ(cgroup_quota(root_, "a/b"), 0);
-  write("a/cpu.max", "250000 100000\n");
+  folder_.add("a/cpu.max", "250000 100000\n");
   EXPECT_EQ(cgroup_quota(root_, "a/b"), 2.5);
-  write("cpu.max", "150000 100000\n");
+  folder_.add("cpu.max", "150000 100000\n");
   EXPECT_EQ(cgroup_quota(root_, "a/b"), 1.5);
 }
 
 TEST_F(Cgroups, VersionOneFiles) {
-  write("a/cpu.cfs_quota_us", "-1\n");
-  write("a/cpu.cfs_period_us", "100000\n");
+  folder_.add("a/cpu.cfs_quota_us", "-1\n");
+  folder_.add("a/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(cgroup_quota(root_, "a"), 0);
-  write("a/cpu.cfs_quota_us", "300000\n");
+  folder_.add("a/cpu.cfs_quota_us", "300000\n");
   EXPECT_EQ(cgroup_quota(root_, "a"), 3);
 }
 
@@ -107,13 +99,9 @@ TEST(Devices, AGpuThatIsNotThereIsMissing) {
   if (!cuda_devices().empty()) {
     GTEST_SKIP() << "there is one";
   }
-  try {
-    pick_device(DeviceChoice::Cuda);
-    FAIL() << "a device that is not there was picked";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::MissingInput);
-    EXPECT_NE(std::string(error.what()).find("device: cuda was requested"), std::string::npos);
-  }
+  expect_error(
+      [&] { pick_device(DeviceChoice::Cuda); }, ErrorKind::MissingInput,
+      {"device: cuda was requested"});
 }
 
 TEST(TensorText, IsThatOfLibTorch) {

@@ -213,11 +213,6 @@ class GpuCapture : public GpuGraph {
   at::Tensor to_;
 };
 
-TEST_F(GpuCapture, IsReplayedOnWhatItsTensorsHoldThen) {
-  expect_usable(2);
-  expect_usable(5);
-}
-
 TEST_F(GpuCapture, RecoversFromEveryError) {
   const auto waits = [this] {
     copies()();

@@ -1,4 +1,4 @@
-// Runs a fuzz target on its corpus and on mutations of it, without libFuzzer:
+// Runs a fuzz target on its corpus and on mutations of it:
 //
 //   fuzz_TARGET [--runs N] [--seconds S] [--seed K] [--out FOLDER] PATH...
 //
@@ -102,8 +102,7 @@ int work(const Request& request, Shared& shared) {
     ++shared.tried;
     limit_time();
     abtrain::fuzz::outcome().clear();
-    LLVMFuzzerTestOneInput(
-        reinterpret_cast<const std::uint8_t*>(shared.input.data()), input.size());
+    abtrain::fuzz::read_input({shared.input.data(), input.size()});
     return kinds.insert(kind_of(abtrain::fuzz::outcome())).second;
   };
   for (const Input& input : request.corpus) {

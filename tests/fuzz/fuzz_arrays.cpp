@@ -10,26 +10,21 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  using namespace std::string_literals;
-  static const std::vector<std::string> all = {
-      "\x93NUMPY\x01\0"s,
-      "'descr': '<i8'",
-      "'descr': '|u1'",
-      "'fortran_order': False",
-      "'shape': (2, 4611686018427387904)",
-      "(1,)",
-      "{\"x\":{\"dtype\":\"U8\",\"shape\":[2,3],",
-      "\"data_offsets\":[0,6]}",
-      "\"__metadata__\":{\"classes\":\"[]\"}",
-      "\xff\xff\xff\xff"};
-  return all;
-}
+using namespace std::string_literals;
 
-}  // namespace abtrain::fuzz
+const std::vector<std::string> kWords = {
+    "\x93NUMPY\x01\0"s,
+    "'descr': '<i8'",
+    "'descr': '|u1'",
+    "'fortran_order': False",
+    "'shape': (2, 4611686018427387904)",
+    "(1,)",
+    "{\"x\":{\"dtype\":\"U8\",\"shape\":[2,3],",
+    "\"data_offsets\":[0,6]}",
+    "\"__metadata__\":{\"classes\":\"[]\"}",
+    "\xff\xff\xff\xff"};
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view input) {
   static const TempFolder folder;
   data::DataOptions options;
   options.name = "arrays";
@@ -37,16 +32,17 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   options.test_share = 0.3;
   std::filesystem::remove_all(*options.root);
   std::filesystem::create_directory(*options.root);
-  const std::string_view text = fuzz::text_of(data, size).substr(size > 0 ? 1 : 0);
-  if (size > 0 && data[0] % 2 == 1) {
-    fuzz::write_file(*options.root + "/train_x.npy", text);
-    fuzz::write_file(*options.root + "/train_y.npy", text);
+  const std::string_view text = input.substr(input.empty() ? 0 : 1);
+  if (!input.empty() && bytes_of(input)[0] % 2 == 1) {
+    write_file(*options.root + "/train_x.npy", text);
+    write_file(*options.root + "/train_y.npy", text);
   } else {
-    fuzz::write_file(*options.root + "/train.safetensors", text);
+    write_file(*options.root + "/train.safetensors", text);
   }
-  fuzz::refusing({ErrorKind::DamagedData}, [&] {
+  refusing({ErrorKind::DamagedData}, [&] {
     const data::Dataset set = data::load_dataset(options);
     data::Augment(options, set, 1).evaluation(set.test, 0, set.test.size());
   });
-  return 0;
 }
+
+}  // namespace abtrain::fuzz

@@ -12,36 +12,33 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  static const std::vector<std::string> all = {
-      "\"format\": 1",
-      "\"step\": ",
-      "\"run_steps\": ",
-      "\"workers\": ",
-      "\"leads\": [",
-      "\"validation_accuracy\": ",
-      "\"metrics_bytes\": ",
-      "\"files\": {",
-      "\"config.yaml\": ",
-      "\"worker-00000.safetensors\": ",
-      "\"bytes\": ",
-      "\"xxh3\": \"",
-      "[",
-      "]",
-      "{",
-      "}",
-      ",",
-      "null",
-      "0",
-      "-1",
-      "0.5",
-      "1e999",
-      "\"../\"",
-      "\"state\":\"",
-      "\"__metadata__\":",
-      "\\\""};
-  return all;
-}
+const std::vector<std::string> kWords = {
+    "\"format\": 1",
+    "\"step\": ",
+    "\"run_steps\": ",
+    "\"workers\": ",
+    "\"leads\": [",
+    "\"validation_accuracy\": ",
+    "\"metrics_bytes\": ",
+    "\"files\": {",
+    "\"config.yaml\": ",
+    "\"worker-00000.safetensors\": ",
+    "\"bytes\": ",
+    "\"xxh3\": \"",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    "null",
+    "0",
+    "-1",
+    "0.5",
+    "1e999",
+    "\"../\"",
+    "\"state\":\"",
+    "\"__metadata__\":",
+    "\\\""};
 
 namespace {
 
@@ -63,17 +60,13 @@ std::string make_checkpoint(const TempFolder& folder) {
 
 }  // namespace
 
-}  // namespace abtrain::fuzz
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view text) {
   static const TempFolder folder;
-  static const std::string place = fuzz::make_checkpoint(folder);
+  static const std::string place = make_checkpoint(folder);
   static const std::string manifest = read_file(place + "/manifest.json");
   static const std::string worker = read_file(place + "/" + run_folder::worker_file(0));
-  const std::string_view text = fuzz::text_of(data, size);
   const auto refused = [&] {
-    fuzz::refusing({ErrorKind::DamagedData}, [&] {
+    refusing({ErrorKind::DamagedData}, [&] {
       const run_folder::Checkpoint checkpoint = run_folder::read_checkpoint(place);
       run_folder::verify(checkpoint);
       run_folder::load_state(checkpoint, 0);
@@ -87,15 +80,16 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     make_special(path, kSpecials[static_cast<std::uint8_t>(text[2]) % kSpecials.size()]);
     refused();
     std::filesystem::remove_all(path);
-    fuzz::write_file(path, before);
-    return 0;
+    write_file(path, before);
+    return;
   }
   const bool is_state = text.starts_with('S');
-  fuzz::write_file(place + "/manifest.json", is_state ? manifest : text);
-  fuzz::write_file(place + "/" + run_folder::worker_file(0), is_state ? text.substr(1) : worker);
+  write_file(place + "/manifest.json", is_state ? manifest : text);
+  write_file(place + "/" + run_folder::worker_file(0), is_state ? text.substr(1) : worker);
   if (is_state) {
     run_folder::mend_mark(place, run_folder::worker_file(0));
   }
   refused();
-  return 0;
 }
+
+}  // namespace abtrain::fuzz

@@ -10,36 +10,33 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  using namespace std::string_literals;
-  static const std::vector<std::string> all = {
-      "\0\0\0\0\x01\0\0\0"s,
-      "\x05\0\0\0\0\0\0\0"s,
-      "\x07\0\0\0"s,
-      "\x08\0\0\0\0\0\0\0"s,
-      std::string(16, '\0'),
-      std::string(16, '\xff'),
-      "\x04\0\0\0\0\0\0\0"s
-      "host"s};
-  return all;
-}
+using namespace std::string_literals;
 
-}  // namespace abtrain::fuzz
+const std::vector<std::string> kWords = {
+    "\0\0\0\0\x01\0\0\0"s,
+    "\x05\0\0\0\0\0\0\0"s,
+    "\x07\0\0\0"s,
+    "\x08\0\0\0\0\0\0\0"s,
+    std::string(16, '\0'),
+    std::string(16, '\xff'),
+    "\x04\0\0\0\0\0\0\0"s
+    "host"s};
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view input) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {
-    return 0;
+    return;
   }
   const Socket reader(ends[0]);
   // What does not fit is as if the other had died there.
-  [[maybe_unused]] const ssize_t sent = ::send(ends[1], data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+  [[maybe_unused]] const ssize_t sent =
+      ::send(ends[1], input.data(), input.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   ::close(ends[1]);
   std::string all;
   while (const auto message = comm::wire::receive(reader)) {
     all += static_cast<char>('a' + static_cast<int>(message->type) % 16);
   }
-  fuzz::outcome() = all;
-  return 0;
+  outcome() = all;
 }
+
+}  // namespace abtrain::fuzz

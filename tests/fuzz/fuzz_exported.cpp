@@ -11,35 +11,29 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  static const std::vector<std::string> all = {
-      "\"as_int\":",
-      "\"as_tensor\":{\"name\":\"a\"}",
-      "\"as_tensors\":[{\"name\":\"a\"}]",
-      "\"as_ints\":[2,3]",
-      "\"as_none\":true",
-      "\"as_float\":\"-Infinity\"",
-      "\"as_sym_int\":{\"as_name\":\"a\"}",
-      "\"as_device\":{}",
-      "\"target\":\"torch.ops.aten.conv2d.default\"",
-      "\"target\":\"torch.ops.aten.addmm.default\"",
-      "\"target\":\"torch.ops.aten.matmul.default\"",
-      "\"target\":\"torch.ops.aten.reshape.default\"",
-      "\"target\":\"torch.ops.aten.cat.default\"",
-      "\"target\":\"torch.ops.aten.index.Tensor\"",
-      "\"target\":\"torch.ops.aten.dropout.default\"",
-      "\"target\":\"torch.ops.aten.batch_norm.default\"",
-      "\"target\":\"torch.ops.aten.scaled_dot_product_attention.default\"",
-      "\"target\":\"torch.ops.aten.sym_size.int\"",
-      "\"target\":\"_operator.floordiv\"",
-      "\"target\":\"torch.ops.higher_order.wrap_with_set_grad_enabled\""};
-  return all;
-}
+const std::vector<std::string> kWords = {
+    "\"as_int\":",
+    "\"as_tensor\":{\"name\":\"a\"}",
+    "\"as_tensors\":[{\"name\":\"a\"}]",
+    "\"as_ints\":[2,3]",
+    "\"as_none\":true",
+    "\"as_float\":\"-Infinity\"",
+    "\"as_sym_int\":{\"as_name\":\"a\"}",
+    "\"as_device\":{}",
+    "\"target\":\"torch.ops.aten.conv2d.default\"",
+    "\"target\":\"torch.ops.aten.addmm.default\"",
+    "\"target\":\"torch.ops.aten.matmul.default\"",
+    "\"target\":\"torch.ops.aten.reshape.default\"",
+    "\"target\":\"torch.ops.aten.cat.default\"",
+    "\"target\":\"torch.ops.aten.index.Tensor\"",
+    "\"target\":\"torch.ops.aten.dropout.default\"",
+    "\"target\":\"torch.ops.aten.batch_norm.default\"",
+    "\"target\":\"torch.ops.aten.scaled_dot_product_attention.default\"",
+    "\"target\":\"torch.ops.aten.sym_size.int\"",
+    "\"target\":\"_operator.floordiv\"",
+    "\"target\":\"torch.ops.higher_order.wrap_with_set_grad_enabled\""};
 
-}  // namespace abtrain::fuzz
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view input) {
   static const TempFolder folder;
   static const bool limited = [] {
 #ifndef __SANITIZE_ADDRESS__
@@ -49,16 +43,16 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
 #endif
     return true;
   }();
-  if (size == 0 || !limited) {
-    return 0;
+  if (input.empty() || !limited) {
+    return;
   }
   testing::ExportFile file = testing::small_export();
-  (data[0] % 2 == 1 ? file.weights : file.program) = fuzz::text_of(data, size).substr(1);
+  (bytes_of(input)[0] % 2 == 1 ? file.weights : file.program) = input.substr(1);
   nn::ModelOptions options;
   options.name = "exported";
   options.file = folder.file("model.pt2");
   file.write(*options.file);
-  fuzz::refusing({ErrorKind::DamagedData, ErrorKind::Config}, [&] {
+  refusing({ErrorKind::DamagedData, ErrorKind::Config}, [&] {
     const auto model = nn::make_model(options, {1, 2, 3, 4});
     model->initialize(nn::InitName::Kaiming, 1);
     model->seed_dropout(1);
@@ -66,5 +60,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     model->forward(at::ones({2, 1, 2, 3}), true);
     model->forward(at::ones({2, 1, 2, 3}), false);
   });
-  return 0;
 }
+
+}  // namespace abtrain::fuzz

@@ -8,25 +8,22 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  using namespace std::string_literals;
-  static const std::vector<std::string> all = {
-      "\0\0\x08\x03"s,     "\0\0\x08\x01"s, "\x1f\x8b\x08\0"s, "\0\0\0\x02"s,
-      "\xff\xff\xff\xff"s, "\0\0\0\x03"s,   "\0\0\0\x04"s};
-  return all;
+using namespace std::string_literals;
+
+const std::vector<std::string> kWords = {"\0\0\x08\x03"s, "\0\0\x08\x01"s,     "\x1f\x8b\x08\0"s,
+                                         "\0\0\0\x02"s,   "\xff\xff\xff\xff"s, "\0\0\0\x03"s,
+                                         "\0\0\0\x04"s};
+
+void read_input(std::string_view text) {
+  static const TempFolder folder;
+  const auto bytes = bytes_of(text);
+  const std::size_t size = text.size();
+  const std::size_t length = size < 2 ? 0 : bytes[0] + 256U * bytes[1];
+  const std::size_t end = std::min(size, 2 + length);
+  const std::string images = folder.file("images"), labels = folder.file("labels");
+  write_file(images, text.substr(std::min<std::size_t>(size, 2), length));
+  write_file(labels, text.substr(end));
+  refusing({ErrorKind::DamagedData}, [&] { data::read_idx(images, labels, 10, {2, 3, 4}); });
 }
 
 }  // namespace abtrain::fuzz
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
-  static const TempFolder folder;
-  const std::string_view text = fuzz::text_of(data, size);
-  const std::size_t length = size < 2 ? 0 : data[0] + 256U * data[1];
-  const std::size_t end = std::min(size, 2 + length);
-  const std::string images = folder.file("images"), labels = folder.file("labels");
-  fuzz::write_file(images, text.substr(std::min<std::size_t>(size, 2), length));
-  fuzz::write_file(labels, text.substr(end));
-  fuzz::refusing({ErrorKind::DamagedData}, [&] { data::read_idx(images, labels, 10, {2, 3, 4}); });
-  return 0;
-}

@@ -4,38 +4,34 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  using namespace std::string_literals;
-  static const std::vector<std::string> all = {
-      "\xff\xd8\xff"s,
-      "\xff\xd9"s,
-      "\xff\xda\0\x08\x01\x01\0\0\x3f\0"s,
-      "\xff\xda\0\x08\x01\x01\0\0\0\0"s,
-      "\xff\xda\0\x08\x01\x01\0\x01\x3f\0"s,
-      "\xff\xc2\0\x11"s,
-      "\xff\xc0\0\x11"s,
-      "\xff\xc9\0\x11"s,
-      "\xff\xc4"s,
-      "\xff\xdb\0\x43"s,
-      "\xff\xdd\0\x04\0\x01"s,
-      "\xff\xd0"s,
-      "\xff\0"s,
-      "\xff\xee\0\x0e"
-      "Adobe"s,
-      "\xff\xe0\0\x10JFIF\0"s,
-      "\xff\xff\xff"s};
-  return all;
-}
+using namespace std::string_literals;
 
-}  // namespace abtrain::fuzz
+const std::vector<std::string> kWords = {
+    "\xff\xd8\xff"s,
+    "\xff\xd9"s,
+    "\xff\xda\0\x08\x01\x01\0\0\x3f\0"s,
+    "\xff\xda\0\x08\x01\x01\0\0\0\0"s,
+    "\xff\xda\0\x08\x01\x01\0\x01\x3f\0"s,
+    "\xff\xc2\0\x11"s,
+    "\xff\xc0\0\x11"s,
+    "\xff\xc9\0\x11"s,
+    "\xff\xc4"s,
+    "\xff\xdb\0\x43"s,
+    "\xff\xdd\0\x04\0\x01"s,
+    "\xff\xd0"s,
+    "\xff\0"s,
+    "\xff\xee\0\x0e"
+    "Adobe"s,
+    "\xff\xe0\0\x10JFIF\0"s,
+    "\xff\xff\xff"s};
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view input) {
   static data::JpegDecoder decoder;
-  fuzz::refusing({ErrorKind::DamagedData}, [&] {
-    decoder.open({data, size});
+  refusing({ErrorKind::DamagedData}, [&] {
+    decoder.open(bytes_of(input));
     decoder.decode(8);
     decoder.decode(1);
   });
-  return 0;
 }
+
+}  // namespace abtrain::fuzz

@@ -32,52 +32,47 @@ std::string make_tree(const TempFolder& folder) {
 
 }  // namespace
 
-const std::vector<std::string>& words() {
-  static const std::vector<std::string> all = {
-      "folder ",
-      "1500000000000000000 ",
-      "-1 ",
-      "0 ",
-      "1 ",
-      "2 ",
-      "train",
-      "val",
-      "train/a",
-      "train/b/c",
-      "a\n",
-      "c\n",
-      "1.jpg\n",
-      "/",
-      "..",
-      "../",
-      "./",
-      "\n",
-      "checksum ",
-      "abtrain image index 2\n",
-      "9223372036854775807 "};
-  return all;
-}
+const std::vector<std::string> kWords = {
+    "folder ",
+    "1500000000000000000 ",
+    "-1 ",
+    "0 ",
+    "1 ",
+    "2 ",
+    "train",
+    "val",
+    "train/a",
+    "train/b/c",
+    "a\n",
+    "c\n",
+    "1.jpg\n",
+    "/",
+    "..",
+    "../",
+    "./",
+    "\n",
+    "checksum ",
+    "abtrain image index 2\n",
+    "9223372036854775807 "};
 
-}  // namespace abtrain::fuzz
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view input) {
   static const TempFolder folder;
-  static const std::string root = fuzz::make_tree(folder);
-  std::string text(fuzz::text_of(data, size));
+  static const std::string root = make_tree(folder);
+  std::string text(input);
   std::array<char, 17> hash;
   std::snprintf(
       hash.data(), hash.size(), "%016" PRIx64,
       static_cast<std::uint64_t>(XXH3_64bits(text.data(), text.size())));
   text += std::string("checksum ") + hash.data() + "\n";
-  fuzz::write_file(root + "/.abtrain-index", text);
-  fuzz::refusing({ErrorKind::DamagedData, ErrorKind::Io}, [&] {
+  write_file(root + "/.abtrain-index", text);
+  refusing({ErrorKind::DamagedData, ErrorKind::Io}, [&] {
     const data::Listing listing = data::list_images(root, {"train", "val"}, "");
     std::string read = listing.remarks;
     for (const data::ListedFolder& f : listing.folders) {
       read += f.path + f.images;
     }
-    fuzz::outcome() = read;
+    outcome() = read;
   });
-  return 0;
 }
+
+}  // namespace abtrain::fuzz

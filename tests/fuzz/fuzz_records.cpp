@@ -11,79 +11,73 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  static const std::vector<std::string> all = {
-      "{\"event\":\"step\",",
-      "{\"event\":\"evaluate\",",
-      "\"accuracy\":",
-      "{\"event\":\"decompose\",",
-      "\"layers\":[",
-      "\"singular_values\":{",
-      "\"index\":[",
-      "\"value\":[",
-      "\"name\":\"a\",",
-      "\"rank\":",
-      "\"m\":",
-      "\"step\":",
-      "\"seconds\":",
-      "{",
-      "}",
-      "[",
-      "]",
-      ",",
-      ":",
-      "\n",
-      "...\n",
-      "1e308",
-      "-1e308",
-      "1e999",
-      "null",
-      "\"\\u001b[2J\"",
-      "\"",
-      "\xc3",
-      "{\"event\":\"compression\",\"vnmse\":0.5}\n",
-      "\"traffic\":",
-      "\"bytes_per_worker\":",
-      "\"train_seconds\":",
-      "\"final\":true"};
-  return all;
-}
+const std::vector<std::string> kWords = {
+    "{\"event\":\"step\",",
+    "{\"event\":\"evaluate\",",
+    "\"accuracy\":",
+    "{\"event\":\"decompose\",",
+    "\"layers\":[",
+    "\"singular_values\":{",
+    "\"index\":[",
+    "\"value\":[",
+    "\"name\":\"a\",",
+    "\"rank\":",
+    "\"m\":",
+    "\"step\":",
+    "\"seconds\":",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\n",
+    "...\n",
+    "1e308",
+    "-1e308",
+    "1e999",
+    "null",
+    "\"\\u001b[2J\"",
+    "\"",
+    "\xc3",
+    "{\"event\":\"compression\",\"vnmse\":0.5}\n",
+    "\"traffic\":",
+    "\"bytes_per_worker\":",
+    "\"train_seconds\":",
+    "\"final\":true"};
 
-}  // namespace abtrain::fuzz
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view text) {
   static const TempFolder folder;
   const std::string run = folder.file("run");
   const std::string config =
       "name: run\nworkers: 2\ndata: {name: fashion-mnist}\n"
       "method: {name: ddp}\n";
   folder.add("run/config.yaml", config);
-  const std::string_view text = fuzz::text_of(data, size);
   const std::size_t dots = text.find("...\n");
   const std::string lines(dots == std::string_view::npos ? "" : text.substr(dots + 4));
-  fuzz::write_file(run + "/metrics.jsonl", lines);
-  fuzz::write_file(run + "/summary.json", text.substr(0, dots));
+  write_file(run + "/metrics.jsonl", lines);
+  write_file(run + "/summary.json", text.substr(0, dots));
   std::string all;
-  fuzz::refusing({ErrorKind::DamagedData}, [&] {
+  refusing({ErrorKind::DamagedData}, [&] {
     const report::Comparison comparison = report::compare({run}, 0.5);
     const auto columns = report::all_columns(0.5);
     report::as_table(comparison, columns, true);
     report::as_csv(comparison, columns);
     report::as_json(comparison, columns);
   });
-  all += fuzz::outcome();
+  all += outcome();
   const config::RunOptions options = config::read_config(run + "/config.yaml");
-  fuzz::refusing({ErrorKind::DamagedData}, [&] {
+  refusing({ErrorKind::DamagedData}, [&] {
     plan::TimeRequest request;
     request.compute = plan::ComputeTime{};
     const plan::PlanComparison plan = plan::compare_with_run(options, run, request);
     plan::comparison_text(plan);
     plan::comparison_json(plan);
   });
-  all += fuzz::outcome();
+  all += outcome();
   Log log(LogLevel::Quiet);
   run_folder::TensorBoard(run, options, lines, log);
-  fuzz::outcome() = all;
-  return 0;
+  outcome() = all;
 }
+
+}  // namespace abtrain::fuzz

@@ -8,62 +8,55 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  static const std::vector<std::string> all = {
-      "{\"",
-      "\":",
-      "\"dtype\":",
-      "\"F32\"",
-      "\"F64\"",
-      "\"BF16\"",
-      "\"I64\"",
-      "\"shape\":",
-      "\"data_offsets\":",
-      "[0,4]",
-      "[0,0]",
-      "[]",
-      "{}",
-      "[",
-      "{",
-      "\"__metadata__\":",
-      "\"format\":\"pt\"",
-      "\"weight_map\":",
-      ",",
-      "}",
-      "\"a.safetensors\"",
-      "\"\\ud800\"",
-      "\"\\u0000\"",
-      "1e999",
-      "null",
-      "\xff",
-      "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}"};
-  return all;
-}
+const std::vector<std::string> kWords = {
+    "{\"",
+    "\":",
+    "\"dtype\":",
+    "\"F32\"",
+    "\"F64\"",
+    "\"BF16\"",
+    "\"I64\"",
+    "\"shape\":",
+    "\"data_offsets\":",
+    "[0,4]",
+    "[0,0]",
+    "[]",
+    "{}",
+    "[",
+    "{",
+    "\"__metadata__\":",
+    "\"format\":\"pt\"",
+    "\"weight_map\":",
+    ",",
+    "}",
+    "\"a.safetensors\"",
+    "\"\\ud800\"",
+    "\"\\u0000\"",
+    "1e999",
+    "null",
+    "\xff",
+    "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}"};
 
-}  // namespace abtrain::fuzz
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view text) {
   static const TempFolder folder;
-  const std::string_view text = fuzz::text_of(data, size);
   std::string path = folder.file("a.safetensors");
   if (text.starts_with('J')) {
-    const std::uint64_t length = size - 1;
+    const std::uint64_t length = text.size() - 1;
     std::string begin(8, '\0');
     std::memcpy(begin.data(), &length, 8);
-    fuzz::write_file(path, begin + std::string(text.substr(1)) + std::string(64, '?'));
+    write_file(path, begin + std::string(text.substr(1)) + std::string(64, '?'));
   } else if (text.starts_with('I')) {
     const std::string header = R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
-    fuzz::write_file(
+    write_file(
         path,
         std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "?");
     path = folder.file("model.safetensors.index.json");
-    fuzz::write_file(path, text.substr(1));
+    write_file(path, text.substr(1));
   } else {
-    fuzz::write_file(path, text);
+    write_file(path, text);
   }
   // A shard that an index names may not be there, or be a folder.
-  fuzz::refusing({ErrorKind::DamagedData, ErrorKind::MissingInput, ErrorKind::Io}, [&] {
+  refusing({ErrorKind::DamagedData, ErrorKind::MissingInput, ErrorKind::Io}, [&] {
     const weights::WeightFiles files(path);
     for (const weights::WeightFiles::Item& item : files.tensors()) {
       if (state::float_type(item.tensor->dtype)) {
@@ -72,5 +65,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       item.file->read(item.tensor->name, item.tensor->sizes);
     }
   });
-  return 0;
 }
+
+}  // namespace abtrain::fuzz

@@ -13,47 +13,44 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  static const std::vector<std::string> all = {
-      "ab\n",
-      "grab\n",
-      "diloco\n",
-      "powersgd\n",
-      "{",
-      "}",
-      "[",
-      "]",
-      ",",
-      ":",
-      "\"ab.ranks\":",
-      "\"ab.phase\":\"full\"",
-      "\"ab.phase\":\"ab\"",
-      "\"ab.layers\":",
-      "\"ab.switched_at\":",
-      "\"ab.averaged_at\":",
-      "\"local.local\":",
-      "\"local.fragment\":",
-      "\"local.begun\":",
-      "\"order.epoch\":",
-      "\"order.place\":",
-      "\"order.units\":",
-      "\"order.broken\":",
-      "\"order.counted\":",
-      "\"seconds\":",
-      "\"traffic\":",
-      "\"event_step\":",
-      "\"vnmse\":",
-      "\"loss_count\":",
-      "true",
-      "false",
-      "null",
-      "-1",
-      "0",
-      "1",
-      "2",
-      "3"};
-  return all;
-}
+const std::vector<std::string> kWords = {
+    "ab\n",
+    "grab\n",
+    "diloco\n",
+    "powersgd\n",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"ab.ranks\":",
+    "\"ab.phase\":\"full\"",
+    "\"ab.phase\":\"ab\"",
+    "\"ab.layers\":",
+    "\"ab.switched_at\":",
+    "\"ab.averaged_at\":",
+    "\"local.local\":",
+    "\"local.fragment\":",
+    "\"local.begun\":",
+    "\"order.epoch\":",
+    "\"order.place\":",
+    "\"order.units\":",
+    "\"order.broken\":",
+    "\"order.counted\":",
+    "\"seconds\":",
+    "\"traffic\":",
+    "\"event_step\":",
+    "\"vnmse\":",
+    "\"loss_count\":",
+    "true",
+    "false",
+    "null",
+    "-1",
+    "0",
+    "1",
+    "2",
+    "3"};
 
 namespace {
 
@@ -120,14 +117,10 @@ Kind& kind_named(const std::string& name) {
 
 }  // namespace
 
-}  // namespace abtrain::fuzz
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
-  const std::string_view text = fuzz::text_of(data, size);
+void read_input(std::string_view text) {
   const std::size_t line = text.find('\n');
   if (line == std::string_view::npos) {
-    return 0;
+    return;
   }
   std::string name(text.substr(0, line));
   if (name != "ab" && name != "grab" && name != "diloco" && name != "powersgd") {
@@ -136,19 +129,20 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   JsonProblem problem;
   const auto changes = parse_json(text.substr(line + 1), problem);
   if (!changes.is_object()) {
-    return 0;
+    return;
   }
-  fuzz::Kind& kind = fuzz::kind_named(name);
-  fuzz::write_file(kind.checkpoint + "/" + run_folder::worker_file(0), kind.worker);
+  Kind& kind = kind_named(name);
+  write_file(kind.checkpoint + "/" + run_folder::worker_file(0), kind.worker);
   run_folder::change_values(kind.checkpoint, [&](nlohmann::ordered_json& values) {
     for (const auto& [key, value] : changes.items()) {
       values[key] = value;
     }
   });
-  fuzz::refusing({ErrorKind::DamagedData, ErrorKind::Diverged}, [&] {
+  refusing({ErrorKind::DamagedData, ErrorKind::Diverged}, [&] {
     const run_folder::Checkpoint from = run_folder::read_checkpoint(kind.checkpoint);
     run_folder::verify(from);
-    fuzz::train(kind.options, nullptr, &from);
+    train(kind.options, nullptr, &from);
   });
-  return 0;
 }
+
+}  // namespace abtrain::fuzz

@@ -5,53 +5,47 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  static const std::vector<std::string> all = {
-      "base: base\n",
-      "set: ",
-      "grid:\n",
-      "list: ",
-      "exclude: ",
-      "seeds: ",
-      "name: ",
-      "output: ",
-      "[1, 2]",
-      "{",
-      "}",
-      "[",
-      "]",
-      "- ",
-      ": ",
-      ", ",
-      "workers: ",
-      "method.rank",
-      "rule: fixed",
-      "seed",
-      "\"",
-      "'",
-      "\n  ",
-      "100000",
-      "[[",
-      "{a: ",
-      "*a",
-      "&a ",
-      "~",
-      "../",
-      "\\n",
-      "|\n"};
-  return all;
-}
+const std::vector<std::string> kWords = {
+    "base: base\n",
+    "set: ",
+    "grid:\n",
+    "list: ",
+    "exclude: ",
+    "seeds: ",
+    "name: ",
+    "output: ",
+    "[1, 2]",
+    "{",
+    "}",
+    "[",
+    "]",
+    "- ",
+    ": ",
+    ", ",
+    "workers: ",
+    "method.rank",
+    "rule: fixed",
+    "seed",
+    "\"",
+    "'",
+    "\n  ",
+    "100000",
+    "[[",
+    "{a: ",
+    "*a",
+    "&a ",
+    "~",
+    "../",
+    "\\n",
+    "|\n"};
 
-}  // namespace abtrain::fuzz
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view input) {
   static const TempFolder folder;
   static const std::string base =
       folder.add("configs/base.yaml", "workers: 4\nmethod: {name: ab}\n");
   const std::string path = folder.file("sweep.yaml");
-  fuzz::write_file(path, fuzz::text_of(data, size));
-  fuzz::refusing({ErrorKind::Config, ErrorKind::MissingInput}, [&] {
+  write_file(path, input);
+  refusing({ErrorKind::Config, ErrorKind::MissingInput}, [&] {
     const std::vector<std::string> folders = {folder.file("configs")};
     sweep::SweepArgs args;
     args.file = path;
@@ -62,5 +56,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       sweep::resolve_all(read);
     }
   });
-  return 0;
 }
+
+}  // namespace abtrain::fuzz

@@ -10,20 +10,15 @@
 
 namespace abtrain::fuzz {
 
-const std::vector<std::string>& words() {
-  using namespace std::string_literals;
-  static const std::vector<std::string> all = {
-      "\x1f\x8b\x08\0"s,
-      "\x88\xd8\x34\x01\x01\0\0\0"s,  // llm.c's header of 16 bits
-      "\xa1\xd9\x34\x01\x07\0\0\0"s,  // and of 32
-      "\xff\xff\xff\xff"s, std::string(1024, '\0')};
-  return all;
-}
+using namespace std::string_literals;
 
-}  // namespace abtrain::fuzz
+const std::vector<std::string> kWords = {
+    "\x1f\x8b\x08\0"s,
+    "\x88\xd8\x34\x01\x01\0\0\0"s,  // llm.c's header of 16 bits
+    "\xa1\xd9\x34\x01\x07\0\0\0"s,  // and of 32
+    "\xff\xff\xff\xff"s, std::string(1024, '\0')};
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace abtrain;
+void read_input(std::string_view input) {
   static const TempFolder folder;
   static const int is_set = ::setenv("XDG_CACHE_HOME", folder.file("cache").c_str(), 1);
   data::DataOptions options;
@@ -31,13 +26,15 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   options.root = folder.file("text");
   options.context = 3;
   options.test_share = 0.3;
-  options.tokens = static_cast<data::TokenType>(size > 0 && is_set == 0 ? data[0] % 3 : 0);
-  fuzz::write_file(*options.root, fuzz::text_of(data, size).substr(size > 0 ? 1 : 0));
+  options.tokens =
+      static_cast<data::TokenType>(!input.empty() && is_set == 0 ? bytes_of(input)[0] % 3 : 0);
+  write_file(*options.root, input.substr(input.empty() ? 0 : 1));
   // Config: shorter than a window.
-  fuzz::refusing({ErrorKind::DamagedData, ErrorKind::Config}, [&] {
+  refusing({ErrorKind::DamagedData, ErrorKind::Config}, [&] {
     const data::Dataset set = data::load_dataset(options);
     data::Augment(options, set, 1).evaluation(set.test, 0, set.test.size());
   });
   std::filesystem::remove_all(folder.file("cache"));
-  return 0;
 }
+
+}  // namespace abtrain::fuzz

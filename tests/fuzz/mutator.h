@@ -45,7 +45,6 @@ class Mutator {
     return {begin, below(most + 1)};
   }
   void change(Input& input) {
-    const auto& words = fuzz::words();
     const auto [begin, size] = part(input);
     switch (below(12)) {
       case 0:
@@ -65,13 +64,13 @@ class Mutator {
         input.insert(below(input.size() + 1), input.substr(begin, size));
         break;
       case 4:
-        if (!words.empty()) {
-          input.insert(begin, words[below(words.size())]);
+        if (!kWords.empty()) {
+          input.insert(begin, kWords[below(kWords.size())]);
         }
         break;
       case 5:
-        if (!words.empty()) {
-          input.replace(begin, size, words[below(words.size())]);
+        if (!kWords.empty()) {
+          input.replace(begin, size, kWords[below(kWords.size())]);
         }
         break;
       case 6:
@@ -154,10 +153,9 @@ class Mutator {
   }
   // A short part many times: depth and length.
   void repeat(Input& input, std::size_t begin, std::size_t size) {
-    const auto& words = fuzz::words();
     Input unit = input.substr(begin, std::min<std::size_t>(size, 16));
-    if (!words.empty() && below(2) == 0) {
-      unit = words[below(words.size())];
+    if (!kWords.empty() && below(2) == 0) {
+      unit = kWords[below(kWords.size())];
     }
     Input all;
     for (std::size_t n = std::size_t{1} << below(15); n > 0 && all.size() + unit.size() < kLargest;

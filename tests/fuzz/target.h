@@ -1,23 +1,23 @@
-// What a fuzz target gives the driver (driver.cpp), or libFuzzer.
+// What a fuzz target gives the driver (driver.cpp).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-
 namespace abtrain::fuzz {
 
-// Words of the format, which mutations insert. Each target defines them.
-const std::vector<std::string>& words();
+// Each target defines these: words of the format, which mutations insert, and
+// what reads an input.
+extern const std::vector<std::string> kWords;
+void read_input(std::string_view input);
 
 // How the last input ended: the driver keeps inputs that end in a new way, as
 // their readers got somewhere else.
@@ -43,8 +43,8 @@ inline void refusing(std::initializer_list<ErrorKind> kinds, const std::function
   }
 }
 
-inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
+inline std::span<const std::uint8_t> bytes_of(std::string_view input) {
+  return {reinterpret_cast<const std::uint8_t*>(input.data()), input.size()};
 }
 
 inline void write_file(const std::string& path, std::string_view content) {

@@ -25,15 +25,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-CONFIGS = str(Path(__file__).resolve().parents[2] / "configs")
-LIMIT = 120  # seconds for one start: far more than any takes
-SETTINGS = [
-    "model.hidden=[24,20]", "data.batch_size=8", "data.subset=2048", "train.steps=240",
-    "method.group_size=1", "method.warmup_steps=6", "method.sync_every=9",
-    "method.full_rank_steps=2", "method.rank={rule: fixed, rank: 5}", "optimizer.lr=5e-3",
-    "schedule.warmup_steps=4", "train.threads=1", "train.log_every=5", "evaluate.every=100",
-    "checkpoint.every=7", "device=cpu",
-]
+from runs import LIMIT, PROGRAM, SMALL, environment, pids_of
+
+SETTINGS = [*SMALL, "data.subset=2048", "train.steps=240", "evaluate.every=100",
+            "checkpoint.every=7"]
 TIMES = {"seconds", "duration", "train_seconds", "images_per_second", "evaluate_seconds"}
 # (workers, whether each is a process)
 FORMS = [(2, False), (4, False), (2, True), (4, True)]
@@ -65,19 +60,15 @@ class Endurance:
     def start(self, name, form, *extra):
         workers, processes = form
         words = [self.program, "--config", "fashion_mnist_mlp", "--name", name,
-                 "--output", str(self.folder), "--resume", "auto",
-                 "--set", f"workers={workers}"]
-        for entry in SETTINGS:
+                 "--output", str(self.folder), "--resume", "auto"]
+        for entry in [*SETTINGS, f"workers={workers}"]:
             words += ["--set", entry]
         if processes:
             words = [self.mpiexec, "--oversubscribe", "--bind-to", "none", "-np", str(workers),
                      *words]
-        environment = {**os.environ, "ABTRAIN_CONFIGS": CONFIGS, "OMP_NUM_THREADS": "1",
-                       "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return subprocess.Popen([*words, *extra], stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True,
-                                env=environment)
+                                env=environment())
 
     def finish(self, process, name, allowed):
         """Exit code and standard error; what is wrong with them is noted."""
@@ -103,15 +94,7 @@ class Endurance:
         return code, err
 
     def workers_of(self, name):
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                words = entry.joinpath("cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[0].decode(errors="replace") == self.program and name.encode() in words:
-                found.append(int(entry.name))
-        return sorted(found)
+        return pids_of((self.program,), name)
 
     def problem(self, name, text):
         self.problems.append(name)
@@ -232,7 +215,7 @@ def main():
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--starts", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--program", default=os.environ.get("ABTRAIN", "build/release/abtrain"))
+    parser.add_argument("--program", default=PROGRAM)
     parser.add_argument("--mpiexec", default=os.environ.get("MPIEXEC", shutil.which("mpirun")),
                         help="'' leaves out the runs of several processes")
     arguments = parser.parse_args()

@@ -11,7 +11,7 @@ import time
 import unittest
 
 import endurance
-from runs import LIMIT, MPIEXEC, PROGRAM, Runs
+from runs import LIMIT, MPIEXEC, PROGRAM, Runs, environment
 
 
 class OneFolder(Runs):
@@ -98,7 +98,7 @@ class OneFolder(Runs):
             self.assertFalse(self.path("early").exists())
             # What is not stopped before its end dies as other programs do.
             plan = subprocess.run([PROGRAM, "plan", "fashion_mnist_mlp"], check=False,
-                                  capture_output=True, env=self.environment(**env))
+                                  capture_output=True, env=environment(**env))
             self.assertEqual(plan.returncode, -number)
 
     def test_a_signal_ends_the_wait_for_other_processes(self):

@@ -10,8 +10,8 @@ import time
 import unittest
 from pathlib import Path
 
-PROGRAM = os.environ["ABTRAIN"]
-FAULTS = os.environ["ABTRAIN_FAULTS"]
+PROGRAM = os.environ.get("ABTRAIN", "build/release/abtrain")
+FAULTS = os.environ.get("ABTRAIN_FAULTS", "")
 MPIEXEC = os.environ.get("MPIEXEC", "")  # Open MPI's
 MPIEXEC_MPICH = os.environ.get("MPIEXEC_MPICH", "")
 MPIEXEC_ULFM = os.environ.get("MPIEXEC_ULFM", "")  # outlives a lost process
@@ -35,6 +35,25 @@ def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
+
+
+def environment(**more):
+    """For runs of the program and of mpiexec."""
+    return {**os.environ, "ABTRAIN_CONFIGS": CONFIGS, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1", **more}
+
+
+def pids_of(programs, name):
+    """Of the processes of a run: not of its launcher."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = entry.joinpath("cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].decode(errors="replace") in programs and name.encode() in words:
+            found.append(int(entry.name))
+    return sorted(found)
 
 
 def listens(port):
@@ -81,16 +100,11 @@ class Runs(unittest.TestCase):
             words += ["--set", entry]
         return [*launcher, *words, *extra]
 
-    def environment(self, **more):
-        names = {**os.environ, "ABTRAIN_CONFIGS": CONFIGS, "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                 "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
-        return {**names, **more}
-
     def start(self, *args, env=None, **keys):
         return subprocess.Popen(
             self.command(*args, **keys), stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, start_new_session=True,
-            env=self.environment(**(env or {})))
+            env=environment(**(env or {})))
 
     def finish(self, process):
         try:
@@ -119,6 +133,12 @@ class Runs(unittest.TestCase):
     def summary(self, name):
         return json.loads(self.path(name, "summary.json").read_text())
 
+    def traffic(self, name):
+        """Without the metrics, of which saves send some too."""
+        traffic = self.summary(name)["traffic"]
+        del traffic["by_purpose"]["metrics"]
+        return traffic
+
     def failure(self, name):
         return json.loads(self.path(name, "failure.json").read_text())
 
@@ -140,16 +160,7 @@ class Runs(unittest.TestCase):
         self.fail(f"no step {step}")
 
     def worker_pids(self, name):
-        """Of the program itself, not of its launcher."""
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                words = entry.joinpath("cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[0].decode() in (PROGRAM, FAULTS) and name.encode() in words:
-                found.append(int(entry.name))
-        return sorted(found)
+        return pids_of((PROGRAM, FAULTS), name)
 
     def fault(self, **values):
         text = ",".join(f"{k}={v}" for k, v in values.items())

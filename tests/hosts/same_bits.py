@@ -13,6 +13,16 @@ TEXT = ("data.name=text", f"data.root={Path(__file__).with_name('hosts.py')}",
 
 
 class SameBits(Runs):
+    def check_same(self, name, *sets, **launched):
+        """From threads, and from processes; returns how these ended."""
+        self.run_it(name, *sets)
+        outcome = self.run_it(name + "_mpi", *sets, **launched)
+        self.assertEqual(self.model(name), self.model(name + "_mpi"), name)
+        here, there = self.summary(name), self.summary(name + "_mpi")
+        self.assertEqual(here["traffic"], there["traffic"], name)
+        self.assertEqual(here["loss"], there["loss"], name)
+        return outcome
+
     def test_threads_and_processes_give_the_same_bits(self):
         for name, *sets in [
                 ("ab2", "workers=4", "method.group_size=2"),
@@ -40,13 +50,7 @@ class SameBits(Runs):
                 ("ordered", "workers=4", "method.group_size=2",
                  "data.subset=416", "order={name: cd-grab, wire: int8}"),
                 ("text", "workers=4", "method.group_size=2", *TEXT)]:
-            workers = int(sets[0][-1])
-            self.run_it(name, *sets)
-            self.run_it(name + "_mpi", *sets, processes=workers)
-            self.assertEqual(self.model(name), self.model(name + "_mpi"), name)
-            here, there = self.summary(name), self.summary(name + "_mpi")
-            self.assertEqual(here["traffic"], there["traffic"])
-            self.assertEqual(here["loss"], there["loss"])
+            self.check_same(name, *sets, processes=int(sets[0][-1]))
 
     def test_processes_say_how_fast_they_are(self):
         self.needs_mpi()
@@ -66,12 +70,9 @@ class SameBits(Runs):
             self.assertIn("\nbalance: [12, 4]\n", saved.read_text())
 
     def test_mpich_gives_the_same_bits(self):
-        sets = ("workers=3", "method.name=diloco", "method.fragments=2", "method.delay=3")
-        self.run_it("threads", *sets)
-        outcome = self.run_it("mpich", *sets, processes=3, mpich=True)
+        outcome = self.check_same("mpich", "workers=3", "method.name=diloco", "method.fragments=2",
+                                  "method.delay=3", processes=3, mpich=True)
         self.assertIn("PMI: process 0 of 3", outcome.err)
-        self.assertEqual(self.model("threads"), self.model("mpich"))
-        self.assertEqual(self.summary("threads")["traffic"], self.summary("mpich")["traffic"])
 
     # tests/train/test_resumed_runs.cpp tries every method, reducer and order.
     def test_resumed_programs_give_the_same_bits(self):
@@ -100,14 +101,11 @@ class SameBits(Runs):
                  "model.drop_rate=0.1", *TEXT),
         ]:
             self.run_it(name, *sets)
-            before, whole = self.model(name), self.summary(name)["traffic"]
+            before, whole = self.model(name), self.traffic(name)
             self.lose_the_end(name)
             self.resumed(name, *sets)
             self.assertEqual(before, self.model(name), name)
-            parts = self.summary(name)["traffic"]
-            for traffic in (whole, parts):
-                del traffic["by_purpose"]["metrics"]  # saves send some too
-            self.assertEqual(whole, parts, name)
+            self.assertEqual(whole, self.traffic(name), name)
             self.assertEqual(len(self.events(name, "resume")), 1)
 
     def lose_the_end(self, name):
@@ -127,12 +125,7 @@ class SameBits(Runs):
                 ("topk",), ("thc",), ("thc-saturated",), ("powersgd",), ("onebit",),
                 ("threshold", "reducer.transport=int8"), ("int4",),
                 ("hylo", "reducer.transport=a2a", "reducer.select=local")]:
-            sets = [*common, f"reducer.name={reducer}", *sets]
-            self.run_it(reducer, *sets)
-            self.run_it(reducer + "_mpi", *sets, processes=3)
-            self.assertEqual(self.model(reducer), self.model(reducer + "_mpi"), reducer)
-            self.assertEqual(self.summary(reducer)["traffic"],
-                             self.summary(reducer + "_mpi")["traffic"], reducer)
+            self.check_same(reducer, *common, f"reducer.name={reducer}", *sets, processes=3)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,22 @@
 
 namespace abtrain::ops {
 
-// Sets of tensors: single numbers, full blocks, odd ends, an odd begin, which leaves every
+// Blocks of tensors: single numbers, full blocks, odd ends, an odd begin, which leaves every
 // address unaligned; on a GPU also many blocks.
-inline std::vector<std::vector<CodeBlocks::Tensor>> tensor_sets() {
+inline std::vector<CodeBlocks> block_sets() {
   return {
-      {{0, 1}},
-      {{0, 4096}, {4096, 33}, {4129, 7}},
-      {{1, 4100}, {5000, 2048}},
-      {{0, large(2000000, 5000)}, {large(2000000, 5000), 33}}};
+      CodeBlocks({{0, 1}}), CodeBlocks({{0, 4096}, {4096, 33}, {4129, 7}}),
+      CodeBlocks({{1, 4100}, {5000, 2048}}),
+      CodeBlocks({{0, large(2000000, 5000)}, {large(2000000, 5000), 33}})};
+}
+
+// Random numbers, and what is not finite among them.
+inline at::Tensor odd_numbers(std::int64_t numel, std::uint64_t seed) {
+  const at::Tensor u = randn(numel, seed);
+  u[numel / 2].fill_(-kInfinity);
+  u[numel / 3].fill_(-0.0f);
+  u[numel - 1].fill_(std::numeric_limits<float>::quiet_NaN());
+  return u;
 }
 
 inline at::Tensor random_bytes(std::int64_t numel, std::uint64_t seed) {

@@ -11,8 +11,7 @@ namespace {
 class ABT_KERNEL_SUITE(Adagrad) : public KernelTest {};
 
 TEST_F(ABT_KERNEL_SUITE(Adagrad), StepsAsTheCpuToTheBit) {
-  for (const auto& tensors : tensor_sets()) {
-    CodeBlocks blocks(tensors);
+  for (CodeBlocks& blocks : block_sets()) {
     const std::int64_t numel = blocks.end();
     const at::Tensor values = randn(5, numel, 30);
     values[0][numel / 2].fill_(-0.0f);

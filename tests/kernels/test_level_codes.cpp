@@ -20,16 +20,6 @@ std::vector<LevelTable> level_tables() {
       LevelTable({1, 2, 5, 4099, 1, 9001, 30})};
 }
 
-// What is not finite among random numbers.
-at::Tensor level_numbers(const LevelTable& table) {
-  const std::int64_t numel = table.numel();
-  const at::Tensor u = randn(numel, 3);
-  u[numel / 2].fill_(-INFINITY);
-  u[numel / 3].fill_(-0.0f);
-  u[numel - 1].fill_(NAN);
-  return u;
-}
-
 TEST_F(ABT_KERNEL_SUITE(LevelCodes), EncodeAboveACutAsTheCpuToTheBit) {
   for (LevelTable& table : level_tables()) {
     const at::Tensor levels = randn(table.tensors(), 8);
@@ -41,7 +31,7 @@ TEST_F(ABT_KERNEL_SUITE(LevelCodes), EncodeAboveACutAsTheCpuToTheBit) {
           for (const Simd simd : {Simd::Plain, best_simd()}) {
             simd_in_use = simd;
             expect_same([&](const Form& form) {
-              const at::Tensor u = form.of(level_numbers(table));
+              const at::Tensor u = form.of(odd_numbers(table.numel(), 3));
               const at::Tensor codes = form.blank({code_bytes(table, code)}, at::kByte);
               encode_above(
                   u, table, form.of(at::full({table.tensors()}, cut)), code, codes,
@@ -61,7 +51,7 @@ TEST_F(ABT_KERNEL_SUITE(LevelCodes), EncodeByChanceAsTheCpuToTheBit) {
     random[0].fill_(NAN);
     for (const CodeForm code : kCodeForms) {
       expect_same([&](const Form& form) {
-        const at::Tensor u = form.of(level_numbers(table));
+        const at::Tensor u = form.of(odd_numbers(table.numel(), 3));
         const at::Tensor largest = form.blank({table.tensors()});
         magnitudes(u, table.blocks(), Statistic::Largest, largest);
         std::vector results{largest};

@@ -12,23 +12,22 @@ namespace abtrain::ops {
 namespace {
 
 // Short, odd and long rows; all of them chosen and few; an odd begin.
-std::vector<std::vector<RowTable::Tensor>> row_sets() {
+std::vector<RowTable> row_tables() {
   const std::int64_t many = large(512, 40);
   return {
-      {{0, 1, 1, 1}},
-      {{0, 5, 7, 2}, {35, 3, 300, 3}, {935, 40, 9, 1}},
-      {{0, 8, 256, 4}, {2048, 3, 1024, 1}},
-      {{1, 6, 520, 5}, {4000, 2, 33, 1}},
-      {{0, 5, 300, 2}, {1600, 6, 7, 3}},
-      {{1, 9, 33, 2}},
-      {{0, many, 4608, 26}, {many * 4608 + 3, 64, 64, 64}}};
+      RowTable({{0, 1, 1, 1}}),
+      RowTable({{0, 5, 7, 2}, {35, 3, 300, 3}, {935, 40, 9, 1}}),
+      RowTable({{0, 8, 256, 4}, {2048, 3, 1024, 1}}),
+      RowTable({{1, 6, 520, 5}, {4000, 2, 33, 1}}),
+      RowTable({{0, 5, 300, 2}, {1600, 6, 7, 3}}),
+      RowTable({{1, 9, 33, 2}}),
+      RowTable({{0, many, 4608, 26}, {many * 4608 + 3, 64, 64, 64}})};
 }
 
 class ABT_KERNEL_SUITE(Rows) : public KernelTest {};
 
 TEST_F(ABT_KERNEL_SUITE(Rows), TakeNormsAsTheCpuToTheBit) {
-  for (const auto& tensors : row_sets()) {
-    RowTable table(tensors);
+  for (RowTable& table : row_tables()) {
     SCOPED_TRACE(table.rows());
     expect_same([&](const Form& form) {
       const at::Tensor norms = form.blank({table.rows()});
@@ -39,8 +38,7 @@ TEST_F(ABT_KERNEL_SUITE(Rows), TakeNormsAsTheCpuToTheBit) {
 }
 
 TEST_F(ABT_KERNEL_SUITE(Rows), AreChosenSentAndAddedAsByTheCpuToTheBit) {
-  for (const auto& tensors : row_sets()) {
-    RowTable table(tensors);
+  for (RowTable& table : row_tables()) {
     for (const int values : {2, 1000}) {
       // Of few values: ties.
       const at::Tensor norms =

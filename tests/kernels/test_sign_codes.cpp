@@ -45,8 +45,7 @@ at::Tensor random_records(
 }
 
 TEST_F(ABT_KERNEL_SUITE(SignCodes), EncodeAsTheCpuToTheBit) {
-  for (const auto& tensors : tensor_sets()) {
-    CodeBlocks blocks(tensors);
+  for (CodeBlocks& blocks : block_sets()) {
     const at::Tensor finite = with_zeros(blocks.end());
     const at::Tensor infinite = finite.clone();
     infinite[blocks.end() - 1].fill_(NAN);
@@ -69,8 +68,7 @@ TEST_F(ABT_KERNEL_SUITE(SignCodes), EncodeAsTheCpuToTheBit) {
 }
 
 TEST_F(ABT_KERNEL_SUITE(SignCodes), ServeAsTheCpuToTheBit) {
-  for (const auto& tensors : tensor_sets()) {
-    CodeBlocks blocks(tensors);
+  for (CodeBlocks& blocks : block_sets()) {
     for (const bool fresh : {false, true}) {
       // The last share of two: its blocks are not the table's first ones.
       for (const auto part : {blocks.all(), blocks.share(2, 1)}) {
@@ -94,8 +92,7 @@ TEST_F(ABT_KERNEL_SUITE(SignCodes), ServeAsTheCpuToTheBit) {
 }
 
 TEST_F(ABT_KERNEL_SUITE(SignCodes), DecodeAsTheCpuToTheBit) {
-  for (const auto& tensors : tensor_sets()) {
-    CodeBlocks blocks(tensors);
+  for (CodeBlocks& blocks : block_sets()) {
     for (const bool fresh : {false, true}) {
       const at::Tensor wire = random_words(sign_words(blocks, blocks.all(), fresh), 6);
       for (const at::Tensor& known : sets_of_alive(blocks)) {

@@ -23,12 +23,8 @@ at::Tensor some_codes(std::int64_t bytes) {
 }
 
 TEST_F(ABT_KERNEL_SUITE(TwoBitCodes), EncodeAsTheCpuToTheBit) {
-  for (const auto& tensors : tensor_sets()) {
-    CodeBlocks blocks(tensors);
-    at::Tensor values = randn(blocks.end(), 3);
-    values[blocks.end() - 1].fill_(NAN);
-    values[blocks.end() / 2].fill_(-INFINITY);
-    values[blocks.end() / 3].fill_(-0.0f);
+  for (CodeBlocks& blocks : block_sets()) {
+    const at::Tensor values = odd_numbers(blocks.end(), 3);
     values[blocks.end() / 4].fill_(-0.7f);
     for (const CodeForm code : {CodeForm::TwoBits, CodeForm::Bytes}) {
       for (const float threshold : {0.0f, 0.7f, NAN, INFINITY}) {
@@ -45,8 +41,7 @@ TEST_F(ABT_KERNEL_SUITE(TwoBitCodes), EncodeAsTheCpuToTheBit) {
 }
 
 TEST_F(ABT_KERNEL_SUITE(TwoBitCodes), AverageAsTheCpuToTheBit) {
-  for (const auto& tensors : tensor_sets()) {
-    CodeBlocks blocks(tensors);
+  for (CodeBlocks& blocks : block_sets()) {
     const at::Tensor thresholds = randn(blocks.tensors(), 8).abs_();
     for (const int workers : {1, 2, 5, 70, 200}) {
       SCOPED_TRACE(workers);
@@ -72,8 +67,7 @@ TEST_F(ABT_KERNEL_SUITE(TwoBitCodes), AverageAsTheCpuToTheBit) {
 }
 
 TEST_F(ABT_KERNEL_SUITE(TwoBitCodes), PackSumsAsTheCpuToTheBit) {
-  for (const auto& tensors : tensor_sets()) {
-    CodeBlocks blocks(tensors);
+  for (CodeBlocks& blocks : block_sets()) {
     for (const int workers : {1, 2, 5, 200}) {
       SCOPED_TRACE(workers);
       for (const auto part : {blocks.all(), blocks.share(2, 1)}) {

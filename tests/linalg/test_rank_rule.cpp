@@ -215,8 +215,8 @@ TEST(RankRule, WrongSpectraAreRefused) {
 }
 
 TEST(RankRule, OnlyBudgetNeedsAllLayers) {
-  EXPECT_EQ(kind_of(RankRuleName::Budget).needs, RankNeeds::All);
-  EXPECT_EQ(kind_of(RankRuleName::Sigma).needs, RankNeeds::Values);
+  EXPECT_EQ(kind_of({.rule = RankRuleName::Budget}).needs, RankNeeds::All);
+  EXPECT_EQ(kind_of({.rule = RankRuleName::Sigma}).needs, RankNeeds::Values);
   const std::vector<Spectrum> layers{spectrum(100, 2, {1, 0}), spectrum(100, 4, {1, 1, 1, 0})};
   const auto choices = choose_ranks({.rule = RankRuleName::Sigma}, layers, 0);
   EXPECT_EQ(choices[0].rank, 1);

@@ -22,6 +22,12 @@ at::Tensor buffer_of(const at::Tensor& full) {
   return buffer;
 }
 
+// Symmetric, with these numbers on the diagonal and beside it.
+at::Tensor tridiagonal_of(const std::vector<double>& diagonal, const std::vector<double>& off) {
+  const auto beside = vector_of(off);
+  return vector_of(diagonal).diag().add(beside.diag(1)).add(beside.diag(-1));
+}
+
 void expect_eigenpairs(const at::Tensor& full, int width) {
   const auto n = full.size(0);
   const auto t = tridiagonalize(buffer_of(full), n, width);
@@ -87,28 +93,17 @@ TEST_P(Widths, SmallClusters) {
 // Wilkinson's W21+: pairs of eigenvalues that agree to 14 digits although no
 // coupling is small.
 TEST_P(Widths, Wilkinson) {
-  auto w = noise(21, 21).zero_();
+  std::vector<double> diagonal;
   for (int i = 0; i < 21; ++i) {
-    w[i][i] = std::abs(i - 10);
-    if (i > 0) {
-      w[i][i - 1] = 1;
-      w[i - 1][i] = 1;
-    }
+    diagonal.push_back(std::abs(i - 10));
   }
-  expect_eigenpairs(w, GetParam());
+  expect_eigenpairs(tridiagonal_of(diagonal, std::vector<double>(20, 1)), GetParam());
 }
 
 // The second difference: eigenvalues 2 - 2 cos(pi k / (n + 1)).
 TEST_P(Widths, ClosedForm) {
   const std::int64_t n = 90;
-  auto w = noise(n, n).zero_();
-  for (std::int64_t i = 0; i < n; ++i) {
-    w[i][i] = 2;
-    if (i > 0) {
-      w[i][i - 1] = -1;
-      w[i - 1][i] = -1;
-    }
-  }
+  const auto w = tridiagonal_of(std::vector<double>(n, 2), std::vector<double>(n - 1, -1));
   const auto values = eigenvalues(tridiagonalize(buffer_of(w), n, GetParam()));
   for (std::int64_t k = 1; k <= n; ++k) {
     EXPECT_NEAR(values[n - k], 2 - 2 * std::cos(M_PI * k / (n + 1.0)), 1e-13);
@@ -136,18 +131,15 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Tridiagonal, CouplingsMayVanish) {
   const std::int64_t n = 60;
   const auto numbers = noise(2, n);
-  auto full = noise(n, n).zero_();
   Tridiagonal t;
   t.n = n;
   for (std::int64_t i = 0; i < n; ++i) {
     t.diagonal.push_back(numbers[0][i].item<double>());
-    full[i][i] = t.diagonal.back();
     if (i + 1 < n) {
       t.off.push_back(i % 7 == 0 ? 0 : numbers[1][i].item<double>());
-      full[i + 1][i] = t.off.back();
     }
   }
-  const auto expected = at::linalg_eigvalsh(full).flip(0);
+  const auto expected = at::linalg_eigvalsh(tridiagonal_of(t.diagonal, t.off)).flip(0);
   EXPECT_LT(largest_difference(vector_of(eigenvalues(t)), expected), 1e-13);
 }
 

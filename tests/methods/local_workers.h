@@ -108,6 +108,20 @@ struct LocalCase {
   double tolerance = 2e-6;
 };
 
+// A saved state with tensors of its own.
+inline state::State copy_of(const state::State& state) {
+  state::State copy;
+  copy.own = state.own;
+  copy.replicas = state.replicas;
+  *copy.values = *state.values;
+  for (auto* tensors : {&copy.own, &copy.replicas}) {
+    for (auto& [name, tensor] : *tensors) {
+      tensor = tensor.clone();
+    }
+  }
+  return copy;
+}
+
 class LocalWorker {
  public:
   LocalWorker(const LocalRun& run, comm::Communicator& world)
@@ -178,24 +192,25 @@ class LocalWorker {
   }
   state::State saved() {
     state::State state;
-    state::Archive archive = state::Archive::saving(state);
-    for (const nn::NamedBuffer& b : model->buffers()) {
-      archive.tensor("buffer." + b.name, *b.tensor, state::Owner::Worker);
-    }
-    method->archive(archive);
-    for (auto* tensors : {&state.own, &state.replicas}) {
-      for (auto& [name, tensor] : *tensors) {
-        tensor = tensor.clone();
-      }
-    }
-    return state;
+    pass_through(state::Archive::saving(state));
+    return copy_of(state);
   }
   void load(state::State& state) {
-    state::Archive archive = state::Archive::loading(state);
+    pass_through(state::Archive::loading(state));
+  }
+  void pass_through(state::Archive archive) {
     for (const nn::NamedBuffer& b : model->buffers()) {
       archive.tensor("buffer." + b.name, *b.tensor, state::Owner::Worker);
     }
     method->archive(archive);
+  }
+  // Goes on from copies of the states of all workers, of which some are gone.
+  void regroup(const std::vector<state::State>& states, std::int64_t step) {
+    std::vector<state::State> own;
+    for (const state::State& state : states) {
+      own.push_back(copy_of(state));
+    }
+    method->regroup(own, step);
   }
 
   comm::Communicator& world() {
@@ -233,20 +248,6 @@ class LocalWorker {
  public:
   std::unique_ptr<methods::Method> method;
 };
-
-// Of a saved state, for one of several workers that load it.
-inline state::State copy_of(const state::State& state) {
-  state::State copy;
-  copy.own = state.own;
-  copy.replicas = state.replicas;
-  *copy.values = *state.values;
-  for (auto* tensors : {&copy.own, &copy.replicas}) {
-    for (auto& [name, tensor] : *tensors) {
-      tensor = tensor.clone();
-    }
-  }
-  return copy;
-}
 
 inline void with_workers(
     int n, const LocalRun& run, const std::function<void(LocalWorker&, int)>& body) {

@@ -20,7 +20,6 @@ namespace {
 
 using testing::ab_run;
 using testing::both_run;
-using testing::copy_of;
 using testing::LocalRun;
 using testing::LocalWorker;
 using testing::with_batches;
@@ -303,11 +302,7 @@ TEST(AbTraining, WhoeverIsLeftGoesOn) {
       };
       EXPECT_THROW(with_workers(3, run, lose), Error);
       with_workers(2, run, [&](LocalWorker& w, int) {
-        std::vector<state::State> own;
-        for (const state::State& state : states) {
-          own.push_back(copy_of(state));
-        }
-        w.method->regroup(own, t + 1);
+        w.regroup(states, t + 1);
         w.go(t + 1, run.steps);
         w.method->finish(run.steps);
         EXPECT_TRUE(w.method->replicas_agree(run.steps)) << "lost after " << t << " steps";

@@ -1,7 +1,6 @@
 #include "methods/ab/basis_change.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/linalg_svd.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
@@ -18,70 +17,51 @@ at::Tensor random_matrix(std::int64_t rows, std::int64_t columns) {
   return at::randn({rows, columns}, at::kDouble);
 }
 
-// A = U sqrt(S), B = sqrt(S) V^T of a matrix of this rank.
-linalg::LowRankPair factors_of(const at::Tensor& matrix, std::int64_t rank) {
-  const auto [u, s, vt] = at::linalg_svd(matrix, false);
-  const at::Tensor root = s.narrow(0, 0, rank).sqrt();
-  return {u.narrow(1, 0, rank) * root, root.unsqueeze(1) * vt.narrow(0, 0, rank)};
-}
-
-double error_of(const at::Tensor& got, const at::Tensor& want) {
-  return ((got - want).norm() / want.norm()).item<double>();
-}
-
 // The gradient of the weight G gives those of any factors: G B^T and A^T G.
-TEST(BasisChange, AGradientIsThatOfTheNewFactor) {
-  constexpr std::int64_t kRank = 5;
+void expect_carried(const linalg::LowRankPair& before, const linalg::LowRankPair& after) {
   nn::Weight w({30, 20});
   const at::Tensor g = random_matrix(30, 20);
-  const linalg::LowRankPair before = {random_matrix(30, kRank), random_matrix(kRank, 20)};
-  const linalg::LowRankPair after = factors_of(at::matmul(before.a, before.b), kRank);
-  const AbLayer change = layer_of(w, kRank, before, after);
+  const AbLayer change = layer_of(w, before.a.size(1), before, after);
   EXPECT_LT(
-      error_of(
+      relative_distance(
           carry_gradient(at::matmul(g, before.b.t()), Factor::A, change, false),
           at::matmul(g, after.b.t())),
       1e-10);
   EXPECT_LT(
-      error_of(
+      relative_distance(
           carry_gradient(at::matmul(before.a.t(), g), Factor::B, change, false),
           at::matmul(after.a.t(), g)),
       1e-10);
+}
+
+TEST(BasisChange, AGradientIsThatOfTheNewFactor) {
+  constexpr std::int64_t kRank = 5;
+  const linalg::LowRankPair before = {random_matrix(30, kRank), random_matrix(kRank, 20)};
+  expect_carried(before, balanced(at::matmul(before.a, before.b), kRank));
 }
 
 // The components that a cut leaves keep their gradients.
 TEST(BasisChange, ACutDropsComponents) {
-  nn::Weight w({30, 20});
-  const at::Tensor g = random_matrix(30, 20);
   const linalg::LowRankPair before =
-      factors_of(at::matmul(random_matrix(30, 6), random_matrix(6, 20)), 6);
-  const linalg::LowRankPair after = {before.a.narrow(1, 0, 4), before.b.narrow(0, 0, 4)};
-  const AbLayer change = layer_of(w, 6, before, after);
-  EXPECT_LT(
-      error_of(
-          carry_gradient(at::matmul(g, before.b.t()), Factor::A, change, false),
-          at::matmul(g, after.b.t())),
-      1e-10);
-  EXPECT_LT(
-      error_of(
-          carry_gradient(at::matmul(before.a.t(), g), Factor::B, change, false),
-          at::matmul(after.a.t(), g)),
-      1e-10);
+      balanced(at::matmul(random_matrix(30, 6), random_matrix(6, 20)), 6);
+  expect_carried(before, {before.a.narrow(1, 0, 4), before.b.narrow(0, 0, 4)});
 }
 
 TEST(BasisChange, ADenseGradientIsProjected) {
   nn::Weight w({30, 20});
   const at::Tensor g = random_matrix(30, 20);
-  const linalg::LowRankPair after = factors_of(random_matrix(30, 20), 4);
+  const linalg::LowRankPair after = balanced(random_matrix(30, 20), 4);
   const AbLayer change = layer_of(w, 0, {}, after);
   EXPECT_LT(
-      error_of(carry_gradient(g, Factor::A, change, false), at::matmul(g, after.b.t())), 1e-12);
+      relative_distance(carry_gradient(g, Factor::A, change, false), at::matmul(g, after.b.t())),
+      1e-12);
   EXPECT_LT(
-      error_of(carry_gradient(g, Factor::B, change, false), at::matmul(after.a.t(), g)), 1e-12);
+      relative_distance(carry_gradient(g, Factor::B, change, false), at::matmul(after.a.t(), g)),
+      1e-12);
   // E (sum_j g_ij b_kj)^2 = sum_j E g_ij^2 b_kj^2 for independent components.
   const at::Tensor squares = g.square();
   EXPECT_LT(
-      error_of(
+      relative_distance(
           carry_gradient(squares, Factor::A, change, true),
           at::matmul(squares, after.b.square().t())),
       1e-12);
@@ -92,15 +72,16 @@ TEST(BasisChange, ADenseGradientIsProjected) {
 TEST(BasisChange, SquaredGradientsOfScaledFactors) {
   constexpr std::int64_t kRank = 4;
   nn::Weight w({30, 20});
-  const linalg::LowRankPair after = factors_of(random_matrix(30, 20), kRank);
+  const linalg::LowRankPair after = balanced(random_matrix(30, 20), kRank);
   const at::Tensor d = at::rand({kRank}, at::kDouble) + 0.5;
   const linalg::LowRankPair before = {after.a / d, after.b * d.unsqueeze(1)};
   const AbLayer change = layer_of(w, kRank, before, after);
   const at::Tensor a = random_matrix(30, kRank).square();
   const at::Tensor b = random_matrix(kRank, 20).square();
-  EXPECT_LT(error_of(carry_gradient(a, Factor::A, change, true), a / d.square()), 1e-10);
+  EXPECT_LT(relative_distance(carry_gradient(a, Factor::A, change, true), a / d.square()), 1e-10);
   EXPECT_LT(
-      error_of(carry_gradient(b, Factor::B, change, true), b * d.square().unsqueeze(1)), 1e-10);
+      relative_distance(carry_gradient(b, Factor::B, change, true), b * d.square().unsqueeze(1)),
+      1e-10);
 }
 
 }  // namespace

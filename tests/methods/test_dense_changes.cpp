@@ -15,7 +15,6 @@ namespace {
 
 using testing::ab_run;
 using testing::both_run;
-using testing::copy_of;
 using testing::LocalRun;
 using testing::LocalWorker;
 using testing::with_workers;
@@ -123,11 +122,7 @@ TEST(DenseChanges, GoesOnWithFewerWorkers) {
       values = values.defined() ? values + share : share;
     });
     with_workers(2, run, [&](LocalWorker& w, int) {
-      std::vector<state::State> mine;
-      for (const state::State& s : states) {
-        mine.push_back(copy_of(s));
-      }
-      w.method->regroup(mine, kAt);
+      w.regroup(states, kAt);
       EXPECT_TRUE(at::allclose(never_factored(w).to(at::kDouble), values, 0, 1e-6));
       // The rate climbs again.
       EXPECT_NEAR(w.method->learning_rate(kAt), 1e-5, 1e-12);

@@ -8,7 +8,7 @@
 #include <limits>
 #include <map>
 
-#include "base/error.h"
+#include "error_of.h"
 #include "methods/local/fragment.h"
 
 namespace abtrain::methods {
@@ -74,14 +74,8 @@ MethodOptions diloco_options(double interval, std::int64_t fragments, int delay)
   return o;
 }
 
-std::string error_of(const MethodOptions& options) {
-  try {
-    make_local_plan(options, {100, 200});
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Config);
-    return error.what();
-  }
-  return "";
+std::string fault_of(const MethodOptions& options) {
+  return expect_error([&] { make_local_plan(options, {100, 200}); }, ErrorKind::Config);
 }
 
 TEST(LocalPlan, ReadsTheOptions) {
@@ -99,27 +93,27 @@ TEST(LocalPlan, ReadsTheOptions) {
 
 TEST(LocalPlan, RefusesWhatDoesNotFit) {
   EXPECT_EQ(
-      error_of(diloco_options(4, 5, 0)),
+      fault_of(diloco_options(4, 5, 0)),
       "method.fragments: expected at most method.sync_every (4 steps), got 5");
-  EXPECT_EQ(error_of(diloco_options(10, 3, 3)), "");
+  EXPECT_NO_THROW(make_local_plan(diloco_options(10, 3, 3), {100, 200}));
   EXPECT_EQ(
-      error_of(diloco_options(10, 3, 4)),
+      fault_of(diloco_options(10, 3, 4)),
       "method.delay: expected less than method.sync_every / method.fragments "
       "(10 / 3 steps), got 4");
   EXPECT_EQ(
-      error_of(diloco_options(10, 1, 10)),
+      fault_of(diloco_options(10, 1, 10)),
       "method.delay: expected less than method.sync_every / method.fragments "
       "(10 / 1 steps), got 10");
   // Products that 64 bits do not hold.
-  EXPECT_NE(error_of(diloco_options(10, 4, std::numeric_limits<int>::max())), "");
+  fault_of(diloco_options(10, 4, std::numeric_limits<int>::max()));
   MethodOptions huge = diloco_options(12, 4, 0);
   huge.sync_every = Duration::epochs(1e8);
   huge.delay = std::int64_t{1} << 62;
-  EXPECT_NE(error_of(huge), "");
+  fault_of(huge);
   MethodOptions late = diloco_options(10, 1, 0);
   late.warmup_steps = Duration::epochs(2);
   EXPECT_EQ(
-      error_of(late),
+      fault_of(late),
       "method.warmup_steps: a warm-up of 200 steps leaves no local step in a "
       "run of 200");
 }
@@ -220,14 +214,11 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
 }
 
 TEST(Fragments, MoreThanLayersAreRefused) {
-  try {
-    cut_fragments(slots_of_sizes({4, 4, 4}), weights_of(3), 4);
-    FAIL() << "it was cut";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Config);
-    EXPECT_STREQ(
-        error.what(), "method.fragments: expected at most the 3 layers of the model, got 4");
-  }
+  EXPECT_EQ(
+      error_of([&] {
+        cut_fragments(slots_of_sizes({4, 4, 4}), weights_of(3), 4);
+      }),
+      Thrown(78, "method.fragments: expected at most the 3 layers of the model, got 4"));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 namespace abtrain::methods {
 namespace {
 
-using testing::copy_of;
 using testing::diloco;
 using testing::local_sgd;
 using testing::LocalCase;
@@ -131,11 +130,7 @@ TEST(LocalTraining, GoesOnWithFewerWorkers) {
     const at::Tensor start = warm ? at::Tensor() : states[0].replicas["x"];
     const at::Tensor moving = warm ? at::Tensor() : states[0].replicas["velocity"];
     with_workers(2, c.run, [&](LocalWorker& w, int rank) {
-      std::vector<state::State> mine;
-      for (const state::State& s : states) {
-        mine.push_back(copy_of(s));
-      }
-      w.method->regroup(mine, c.at);
+      w.regroup(states, c.at);
       EXPECT_EQ(w.method->now().phase, warm ? methods::Phase::Full : methods::Phase::Local);
       w.method->check_replicas(c.at);
       EXPECT_TRUE(w.method->replicas_agree(c.at));

@@ -4,7 +4,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/linalg_svd.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
@@ -31,15 +30,6 @@ MethodOptions options_of(SyncMode sync, const char* wire) {
   return options;
 }
 
-// A = U sqrt(S), B = sqrt(S) V^T of a product, at most of rank r.
-linalg::LowRankPair balanced(const linalg::LowRankPair& pair, std::int64_t r) {
-  const auto [u, s, vt] = at::linalg_svd(at::matmul(pair.a, pair.b).to(at::kDouble), false);
-  const at::Tensor root = s.narrow(0, 0, r).sqrt();
-  return {
-      (u.narrow(1, 0, r) * root).to(at::kFloat),
-      (root.unsqueeze(1) * vt.narrow(0, 0, r)).to(at::kFloat)};
-}
-
 at::Tensor flat(const nn::Weight& w, Factor which, const at::Tensor& matrix) {
   const at::Tensor stored = w.to_stored(which, matrix);
   at::Tensor result = at::empty({stored.numel()}, stored.options());
@@ -50,10 +40,6 @@ at::Tensor flat(const nn::Weight& w, Factor which, const at::Tensor& matrix) {
 at::Tensor matrix_of(
     const nn::Weight& w, Factor which, const at::Tensor& values, std::int64_t rank) {
   return w.to_matrix(nn::view_at(values, 0, w.stored_sizes(which, rank)));
-}
-
-double relative_distance(const at::Tensor& got, const at::Tensor& want) {
-  return (got - want).norm().item<double>() / want.norm().item<double>();
 }
 
 // A kept change alters the weight by the same after a decomposition as before.
@@ -68,7 +54,7 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
         sync, start, {at::randn({w.m(), kRank}) * 0.1, at::randn({kRank, w.n()}) * 0.1});
     // Nothing is cut.
     const std::int64_t rank = merged.a.size(1);
-    const linalg::LowRankPair after = balanced(merged, rank);
+    const linalg::LowRankPair after = balanced(at::matmul(merged.a, merged.b), rank);
     const at::Tensor base_a = sync == SyncMode::Full ? start.a : merged.a;
     const at::Tensor base_b = sync == SyncMode::Full ? start.b : merged.b;
     for (const Factor own : {Factor::A, Factor::B}) {
@@ -76,10 +62,10 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
       ASSERT_TRUE(state.format());
       const at::Tensor residual =
           own == Factor::A ? at::randn({w.m(), kRank}) : at::randn({kRank, w.n()});
-      state.residual(OuterState::Part::Factors) = flat(w, own, residual);
+      state.factor_residual = flat(w, own, residual);
       state.change_basis({own}, {layer_of(w, kRank, merged, after)});
       at::Tensor got = at::zeros({w.factor_numel(own, rank)});
-      state.settle(OuterState::Part::Factors, got);
+      state.settle(state.factor_residual, got);
       const at::Tensor moved = matrix_of(w, own, got, rank);
       if (own == Factor::A) {
         EXPECT_LT(
@@ -103,7 +89,7 @@ TEST(OuterState, AVelocityIsCutWithItsWeight) {
   nn::Weight w({12, 9});
   nn::Weight other({7, 7});
   const linalg::LowRankPair merged = {at::randn({12, 4}), at::randn({4, 9})};
-  const linalg::LowRankPair after = balanced(merged, 2);
+  const linalg::LowRankPair after = balanced(at::matmul(merged.a, merged.b), 2);
   OuterState state(options_of(SyncMode::OnlyLearned, "auto"));
   FlatFactors change = {at::randn({48}), at::randn({36})};
   const FlatFactors first = {change.a.clone(), change.b.clone()};
@@ -138,22 +124,22 @@ TEST(OuterState, AVelocityIsCutWithItsWeight) {
 
 TEST(OuterState, WhatCodesLeaveOutIsSentLater) {
   constexpr std::int64_t kNumel = 5000;
-  constexpr auto kDense = OuterState::Part::Dense;
   const comm::Groups groups = comm::make_groups(2, 1, /*one_role=*/true);
   comm::run_workers(2, 20, [&](comm::Communicator& world) {
     FactorExchange exchange(world, groups);
     OuterState state(options_of(SyncMode::OnlyLearned, "int2"));
+    at::Tensor& unsent = state.dense_residual;
     at::Tensor owed = at::zeros({kNumel});
     at::Tensor sent = at::zeros({kNumel});
     for (int k = 1; k <= 10; ++k) {
       const at::Tensor change = at::arange(kNumel, at::kFloat).mul(k + 0.3 * world.rank()).sin();
       owed += change;
-      sent += state.send(kDense, change.clone(), exchange, 0, kNumel, comm::Purpose::Sync).b;
+      sent += state.send(unsent, change.clone(), exchange, 0, kNumel, comm::Purpose::Sync).b;
     }
     at::Tensor left = at::zeros({kNumel});
-    state.settle(kDense, left);
+    state.settle(unsent, left);
     EXPECT_GT(left.abs().max().item<float>(), 0.1);
-    EXPECT_FALSE(state.residual(kDense).defined());
+    EXPECT_FALSE(unsent.defined());
     owed -= left;
     world.all_reduce(owed, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
     EXPECT_LT((owed - sent).abs().max().item<float>(), 1e-5);
@@ -161,14 +147,13 @@ TEST(OuterState, WhatCodesLeaveOutIsSentLater) {
 }
 
 TEST(OuterState, WhatCodesLeaveOutDecaysOrIsDropped) {
-  constexpr auto kFactors = OuterState::Part::Factors;
   MethodOptions options = options_of(SyncMode::OnlyLearned, "int2");
   options.outer.wire.error_decay = 0.25;
   OuterState decaying(options);
   const at::Tensor residual = at::randn({9});
-  decaying.residual(kFactors) = residual.clone();
+  decaying.factor_residual = residual.clone();
   at::Tensor change = at::zeros({9});
-  decaying.settle(kFactors, change);
+  decaying.settle(decaying.factor_residual, change);
   EXPECT_TRUE(at::equal(change, residual * 0.25));
 
   options.outer.wire.error_feedback = false;
@@ -176,8 +161,9 @@ TEST(OuterState, WhatCodesLeaveOutDecaysOrIsDropped) {
   comm::run_workers(1, 20, [&](comm::Communicator& world) {
     FactorExchange exchange(world, groups);
     OuterState forgetting(options);
-    forgetting.send(kFactors, at::randn({9}), exchange, 0, 9, comm::Purpose::Sync);
-    EXPECT_FALSE(forgetting.residual(kFactors).defined());
+    at::Tensor& left = forgetting.factor_residual;
+    forgetting.send(left, at::randn({9}), exchange, 0, 9, comm::Purpose::Sync);
+    EXPECT_FALSE(left.defined());
   });
 }
 
@@ -187,9 +173,8 @@ TEST(OuterState, GoesThroughAnArchive) {
   OuterState state(options);
   FlatFactors change = {at::randn({6}), at::randn({4})};
   state.step(change);
-  using Part = OuterState::Part;
-  state.residual(Part::Factors) = at::randn({6});
-  state.residual(Part::Dense) = at::randn({3});
+  state.factor_residual = at::randn({6});
+  state.dense_residual = at::randn({3});
   state::State saved;
   auto saving = state::Archive::saving(saved);
   state.archive(saving, 6, 3, 6, 4);
@@ -199,11 +184,12 @@ TEST(OuterState, GoesThroughAnArchive) {
   OuterState loaded(options);
   auto loading = state::Archive::loading(saved);
   loaded.archive(loading, 6, 3, 6, 4);
-  for (const auto& [part, numel] : {std::pair(Part::Factors, 6), {Part::Dense, 3}}) {
+  for (const auto& [residual, numel] :
+       {std::pair(&OuterState::factor_residual, 6), {&OuterState::dense_residual, 3}}) {
     at::Tensor kept = at::zeros({numel});
     at::Tensor again = at::zeros({numel});
-    state.settle(part, kept);
-    loaded.settle(part, again);
+    state.settle(state.*residual, kept);
+    loaded.settle(loaded.*residual, again);
     EXPECT_TRUE(at::equal(kept, again));
     EXPECT_GT(kept.abs().max().item<float>(), 0);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 
@@ -136,26 +137,26 @@ TEST(Phase, LocalStepsSendNoGradients) {
   EXPECT_EQ(timeline.average_every, 3);
 }
 
+// Of the warm-up, of an interval and of its dense steps.
+using Lengths = std::array<std::int64_t, 3>;
+
+Lengths lengths_of(const MethodOptions& options, const RunLength& run) {
+  const PhasePlan plan = make_phase_plan(options, run);
+  return {plan.warmup, plan.interval, plan.full_rank};
+}
+
 TEST(Phase, PlanReadsEpochsAndRefusesWhatCannotBe) {
   MethodOptions options;
   options.warmup_steps = Duration::epochs(0.5);
   options.sync_every = Duration::epochs(2);
   options.full_rank_steps = Duration::steps(3);
-  const PhasePlan plan = make_phase_plan(options, {10, 1000});
-  EXPECT_EQ(plan.warmup, 5);
-  EXPECT_EQ(plan.interval, 20);
-  EXPECT_EQ(plan.full_rank, 3);
+  EXPECT_EQ(lengths_of(options, {10, 1000}), (Lengths{5, 20, 3}));
   options.full_rank_steps = Duration::steps(20);
-  try {
-    make_phase_plan(options, {10, 1000});
-    FAIL() << "D = S was taken";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::Config);
-    EXPECT_STREQ(
-        e.what(),
-        "method.full_rank_steps: expected 0 .. sync_every - 1 = 19 steps; got "
-        "20");
-  }
+  EXPECT_EQ(
+      error_of([&] {
+        make_phase_plan(options, {10, 1000});
+      }),
+      Thrown(78, "method.full_rank_steps: expected 0 .. sync_every - 1 = 19 steps; got 20"));
 }
 
 // From 2:1 to 32:1 in 80 steps: twice the ratio every 20.
@@ -188,14 +189,8 @@ TEST(Phase, SharesOfARunFitEveryLength) {
   options.warmup_steps = Duration::percent(28.8667);
   options.sync_every = Duration::percent(5.06);
   options.full_rank_steps = Duration::percent(0.4);
-  const PhasePlan whole = make_phase_plan(options, {48, 15000});
-  EXPECT_EQ(whole.warmup, 4330);
-  EXPECT_EQ(whole.interval, 759);
-  EXPECT_EQ(whole.full_rank, 60);
-  const PhasePlan tiny = make_phase_plan(options, {48, 4});
-  EXPECT_EQ(tiny.warmup, 1);
-  EXPECT_EQ(tiny.interval, 1);
-  EXPECT_EQ(tiny.full_rank, 0);
+  EXPECT_EQ(lengths_of(options, {48, 15000}), (Lengths{4330, 759, 60}));
+  EXPECT_EQ(lengths_of(options, {48, 4}), (Lengths{1, 1, 0}));
   EXPECT_EQ(make_phase_plan(options, {48, 50}).full_rank, 1);
   options.full_rank_steps = Duration::percent(5);
   for (const std::int64_t steps : {1, 7, 20, 30, 100, 999}) {

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <bit>
 #include <cstdint>
 
 #include "ops/quantize.h"
@@ -13,6 +14,11 @@ namespace abtrain::ops {
 
 // What a block's norm is multiplied by, to get its range.
 constexpr float kRange = 3.2971933456919635F;
+
+// (-1)^(number of ones that i and j have in common).
+inline int hadamard_entry(std::int64_t i, std::int64_t j) {
+  return std::popcount(static_cast<std::uint64_t>(i & j)) % 2 == 0 ? 1 : -1;
+}
 
 inline std::int64_t padded(std::int64_t numel, std::int64_t block) {
   const std::int64_t unit = unit_of(block);
@@ -49,6 +55,20 @@ inline Coding coding_of(const Case& c) {
     coding.offset = 8;
   }
   return coding;
+}
+
+// The codes of u, what they leave of it, and what they stand for.
+struct Quantized {
+  at::Tensor ranges, codes, rest, value;
+};
+
+inline Quantized quantize_and_back(const at::Tensor& u, const Coding& coding) {
+  const Quantized q{
+      norms_of(u, coding.block).mul(kRange), code_buffer(u.numel(), coding), u.clone(),
+      at::empty({u.numel()}).fill_(5)};
+  quantize_blocks(q.rest, q.ranges, coding, true, q.codes);
+  dequantize_blocks({q.codes, coding.offset, 1}, q.ranges, coding, q.value);
+  return q;
 }
 
 }  // namespace abtrain::ops

@@ -38,20 +38,15 @@ TEST(Dequantize, FindsCodesInShards) {
     for (const int n : {2, 3, 8}) {
       const Coding coding = coding_of({block, true, Lanes::Nibble});
       const std::int64_t numel = 9000;
-      const at::Tensor u = randn(numel, 3);
-      const at::Tensor ranges = norms_of(u, block).mul(kRange);
-      const at::Tensor codes = code_buffer(numel, coding);
-      quantize_blocks(u, ranges, coding, false, codes);
-      const at::Tensor wanted = at::empty({numel});
-      dequantize_blocks({codes, 8, 2}, ranges, coding, wanted);
+      const Quantized whole = quantize_and_back(randn(numel, 3), coding);
       const at::Tensor got = at::empty({numel});
       dequantize_blocks(
           {shards_of(
-               codes, unit_of(block) / 2, n,
+               whole.codes, unit_of(block) / 2, n,
                std::vector<std::uint32_t>(static_cast<std::size_t>(n), ~0u)),
-           8, 2, n},
-          ranges, coding, got);
-      EXPECT_TRUE(got.equal(wanted)) << block << " " << n;
+           8, 1, n},
+          whole.ranges, coding, got);
+      EXPECT_TRUE(got.equal(whole.value)) << block << " " << n;
     }
   }
 }

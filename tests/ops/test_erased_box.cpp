@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "base/random.h"
 #include "kernels/images/erased_box.h"
@@ -52,10 +53,10 @@ TEST(ErasedBox, IsTheLibrarysOfTheSameNumbers) {
       Random theirs = ours;
       const Box got = kernels::draw_erased_box(ours, height, width);
       const Box wanted = by_the_library(theirs, height, width);
-      ASSERT_EQ(got.top, wanted.top) << i;
-      ASSERT_EQ(got.left, wanted.left) << i;
-      ASSERT_EQ(got.height, wanted.height) << i;
-      ASSERT_EQ(got.width, wanted.width) << i;
+      ASSERT_EQ(
+          std::tuple(got.top, got.left, got.height, got.width),
+          std::tuple(wanted.top, wanted.left, wanted.height, wanted.width))
+          << i;
       ASSERT_EQ(ours.next(), theirs.next()) << "after " << i;
     }
   }

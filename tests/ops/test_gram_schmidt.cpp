@@ -55,42 +55,32 @@ TEST(GramSchmidt, SpansWhatTheRowsDid) {
 }
 
 TEST(GramSchmidt, HoldsWhereRowsAreNearlyDependent) {
-  at::Tensor in = randn(1, 500, 1).expand({4, 500}).contiguous();
-  in.add_(randn(4, 500, 2), 1e-3);
-  check_orthonormal(orthonormal(in));
-  in = randn(1, 500, 1).expand({4, 500}).contiguous();
-  in.add_(randn(4, 500, 2), 1e-5);
-  check_orthonormal(orthonormal(in));
-  in = randn(1, 500, 1).expand({30, 500}).contiguous();
-  in.add_(randn(30, 500, 2), 1e-5);
-  check_orthonormal(orthonormal(in));
+  for (const auto& [rows, apart] : {std::pair{4, 1e-3}, {4, 1e-5}, {30, 1e-5}}) {
+    const at::Tensor in = randn(1, 500, 1).expand({rows, 500}).contiguous();
+    in.add_(randn(rows, 500, 2), apart);
+    check_orthonormal(orthonormal(in));
+  }
 }
 
 TEST(GramSchmidt, FindsADirectionForRowsThatDepend) {
-  // In several panels: of rank 3, of zeros, and with an odd row in the last one.
-  check_orthonormal(orthonormal(at::matmul(randn(30, 3, 1), randn(3, 50, 2))));
-  check_orthonormal(orthonormal(at::matmul(randn(30, 3, 1), randn(3, 30, 2))));
   at::Tensor narrow = at::zeros({16, 1000});  // few columns hold anything
   narrow.narrow(1, 0, 4).copy_(randn(16, 4, 3));
-  check_orthonormal(orthonormal(narrow));
-  EXPECT_TRUE(orthonormal(at::zeros({20, 20})).equal(at::eye(20)));
-  check_orthonormal(orthonormal(at::zeros({20, 40})));
-  at::Tensor late = randn(20, 40, 4);
-  late[18][7] = std::numeric_limits<float>::quiet_NaN();
-  late[19][0] = std::numeric_limits<float>::infinity();
-  check_orthonormal(orthonormal(late));
-  check_orthonormal(orthonormal(at::zeros({3, 40})));
-  EXPECT_TRUE(orthonormal(at::zeros({3, 3})).equal(at::eye(3)));
   const at::Tensor row = randn(1, 40, 3);
-  check_orthonormal(orthonormal(at::cat({row, row, row.mul(-2)})));
-  check_orthonormal(orthonormal(at::full({8, 8}, 1.0f)));
-  // A row among zeros stays the direction that it is.
-  const at::Tensor mixed = orthonormal(at::cat({at::zeros({1, 40}), row}));
-  check_orthonormal(mixed);
-  at::Tensor odd = randn(3, 40, 4);
-  odd[1][7] = std::numeric_limits<float>::quiet_NaN();
-  odd[2][0] = std::numeric_limits<float>::infinity();
-  check_orthonormal(orthonormal(odd));
+  for (const at::Tensor& rows :
+       {narrow, at::matmul(randn(30, 3, 1), randn(3, 50, 2)),  // of rank 3, in several panels
+        at::matmul(randn(30, 3, 1), randn(3, 30, 2)), at::full({8, 8}, 1.0f),
+        at::cat({row, row, row.mul(-2)}), at::cat({at::zeros({1, 40}), row})}) {
+    check_orthonormal(orthonormal(rows));
+  }
+  // Zeros, and odd rows among others, in one panel and in several.
+  for (const std::int64_t count : {3, 20}) {
+    check_orthonormal(orthonormal(at::zeros({count, 40})));
+    EXPECT_TRUE(orthonormal(at::zeros({count, count})).equal(at::eye(count)));
+    at::Tensor odd = randn(count, 40, 4);
+    odd[count - 2][7] = std::numeric_limits<float>::quiet_NaN();
+    odd[count - 1][0] = std::numeric_limits<float>::infinity();
+    check_orthonormal(orthonormal(odd));
+  }
 }
 
 TEST(GramSchmidt, DoesNotDependOnTheSizeOfTheNumbers) {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -54,11 +53,8 @@ TEST(Quantize, EqualsItsDefinition) {
     const std::int64_t numel = 2500;
     const std::int64_t all = padded(numel, c.block);
     const at::Tensor u = randn(numel, 3);
-    const at::Tensor ranges = norms_of(u, c.block).mul(kRange);
-    const at::Tensor codes = code_buffer(numel, coding);
-    const at::Tensor left = u.clone();
-    quantize_blocks(left, ranges, coding, true, codes);
-    const std::vector<int> got = unpacked(codes, c.lanes);
+    const Quantized q = quantize_and_back(u, coding);
+    const std::vector<int> got = unpacked(q.codes, c.lanes);
     ASSERT_EQ(static_cast<std::int64_t>(got.size()), all);
 
     const auto block_of = [&](RandomPurpose purpose, std::int64_t block, std::uint32_t stream) {
@@ -82,16 +78,13 @@ TEST(Quantize, EqualsItsDefinition) {
           words[static_cast<std::size_t>(place % 8 / 2)] >> (place % 2 * 16) & 65535u);
       x[k] = i < numel ? sign[k] * u[i].item<double>() : 0;
     }
-    const auto entry = [&](std::int64_t i, std::int64_t j) {
-      return std::popcount(static_cast<std::uint64_t>(i & j)) % 2 == 0 ? 1 : -1;
-    };
     const auto rotated = [&](const std::vector<double>& in) {
       std::vector<double> out(in.size(), 0.0);
       for (std::int64_t i = 0; i < all; ++i) {
         const std::int64_t begin = i / c.block * c.block;
         for (std::int64_t j = begin; j < begin + c.block; ++j) {
           out[static_cast<std::size_t>(i)] +=
-              c.rotate ? entry(i - begin, j - begin) * in[static_cast<std::size_t>(j)] /
+              c.rotate ? hadamard_entry(i - begin, j - begin) * in[static_cast<std::size_t>(j)] /
                              std::sqrt(static_cast<double>(c.block))
                        : (i == j ? in[static_cast<std::size_t>(j)] : 0);
         }
@@ -102,7 +95,7 @@ TEST(Quantize, EqualsItsDefinition) {
     std::vector<double> stands_for(x.size());
     int different = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const double range = ranges[static_cast<std::int64_t>(i) / c.block].item<double>();
+      const double range = q.ranges[static_cast<std::int64_t>(i) / c.block].item<double>();
       const double step = range / std::sqrt(static_cast<double>(c.block)) / coding.limit;
       const double within =
           std::clamp(step > 0 ? r[i] / step : 0.0, -double{coding.limit}, double{coding.limit});
@@ -116,13 +109,11 @@ TEST(Quantize, EqualsItsDefinition) {
     const std::vector<double> back = rotated(stands_for);
     for (std::int64_t i = 0; i < numel; ++i) {
       const auto k = static_cast<std::size_t>(i);
-      ASSERT_NEAR(left[i].item<double>(), u[i].item<double>() - sign[k] * back[k], 2e-5)
+      ASSERT_NEAR(q.rest[i].item<double>(), u[i].item<double>() - sign[k] * back[k], 2e-5)
           << c.block << " " << i;
     }
     // And the way back says the same.
-    const at::Tensor out = at::empty({numel});
-    dequantize_blocks({codes, coding.offset, 1}, ranges, coding, out);
-    EXPECT_LE(u.sub(out).sub(left).abs().max().item<double>(), 2e-6 * 6) << c.block;
+    EXPECT_LE(u.sub(q.value).sub(q.rest).abs().max().item<double>(), 2e-6 * 6) << c.block;
   }
 }
 
@@ -192,14 +183,9 @@ TEST(Quantize, ZeroAndTinyBlocksStayAsTheyAre) {
     const Coding coding = coding_of({128, true, lanes});
     const at::Tensor u = at::zeros({300});
     u.narrow(0, 128, 128).fill_(1e-30F);
-    const at::Tensor before = u.clone();
-    const at::Tensor ranges = norms_of(u, 128).mul(kRange);
-    const at::Tensor codes = code_buffer(300, coding);
-    quantize_blocks(u, ranges, coding, true, codes);
-    EXPECT_TRUE(u.equal(before));
-    const at::Tensor out = at::full({300}, 5.0F);
-    dequantize_blocks({codes, coding.offset, 1}, ranges, coding, out);
-    EXPECT_TRUE(out.eq(0).all().item<bool>());
+    const Quantized q = quantize_and_back(u, coding);
+    EXPECT_TRUE(q.rest.equal(u));
+    EXPECT_TRUE(q.value.eq(0).all().item<bool>());
   }
 }
 
@@ -209,16 +195,12 @@ TEST(Quantize, AnInfiniteRangeShowsInTheEstimateAndLeavesNothing) {
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const at::Tensor u = randn(300, 3);
     u[130] = bad;
-    const at::Tensor ranges = norms_of(u, 128).mul(kRange);
-    const at::Tensor codes = code_buffer(300, coding);
-    quantize_blocks(u, ranges, coding, true, codes);
-    const at::Tensor out = at::empty({300});
-    dequantize_blocks({codes, 7.5F, 1}, ranges, coding, out);
-    EXPECT_TRUE(out.narrow(0, 128, 128).isnan().all().item<bool>());
-    EXPECT_TRUE(out.narrow(0, 0, 128).isfinite().all().item<bool>());
-    EXPECT_TRUE(out.narrow(0, 256, 44).isfinite().all().item<bool>());
-    EXPECT_TRUE(u.narrow(0, 128, 128).eq(0).all().item<bool>());
-    EXPECT_TRUE(u.isfinite().all().item<bool>());
+    const Quantized q = quantize_and_back(u, coding);
+    EXPECT_TRUE(q.value.narrow(0, 128, 128).isnan().all().item<bool>());
+    EXPECT_TRUE(q.value.narrow(0, 0, 128).isfinite().all().item<bool>());
+    EXPECT_TRUE(q.value.narrow(0, 256, 44).isfinite().all().item<bool>());
+    EXPECT_TRUE(q.rest.narrow(0, 128, 128).eq(0).all().item<bool>());
+    EXPECT_TRUE(q.rest.isfinite().all().item<bool>());
   }
 }
 

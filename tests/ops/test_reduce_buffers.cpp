@@ -100,45 +100,39 @@ INSTANTIATE_TEST_SUITE_P(
         at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt, at::kLong, at::kByte),
     [](const auto& test) { return std::string(c10::toString(test.param)); });
 
+// The reduction of buffers that are each filled with one number.
+at::Tensor reduced(const std::vector<double>& numbers, at::ScalarType type, ReduceOp op) {
+  std::vector<at::Tensor> in;
+  for (const double number : numbers) {
+    in.push_back(at::full({3}, number, type));
+  }
+  const at::Tensor out = at::empty_like(in[0]);
+  reduce_buffers(in, 0, 3, {out}, 0, op);
+  return out[1];
+}
+
 TEST(ReduceBuffersValues, AccumulatesWiderThanItHolds) {
   // 2048 + 1 is 2048 in fp16, so a sum in fp16 would stay there.
-  const std::vector<at::Tensor> in = {
-      at::full({3}, 2048, at::kHalf), at::full({3}, 1, at::kHalf), at::full({3}, 1, at::kHalf)};
-  reduce_buffers(in, 0, 3, in, 0, ReduceOp::Sum);
-  EXPECT_EQ(in[2][1].item<float>(), 2050);
-  const std::vector<at::Tensor> big = {
-      at::full({1}, 60000, at::kHalf), at::full({1}, 60000, at::kHalf)};
-  reduce_buffers(big, 0, 1, big, 0, ReduceOp::Mean);
-  EXPECT_EQ(big[0][0].item<float>(), at::full({1}, 60000, at::kHalf).item<float>());
+  EXPECT_EQ(reduced({2048, 1, 1}, at::kHalf, ReduceOp::Sum).item<float>(), 2050);
+  EXPECT_EQ(
+      reduced({60000, 60000}, at::kHalf, ReduceOp::Mean).item<float>(),
+      at::full({1}, 60000, at::kHalf).item<float>());
 }
 
 TEST(ReduceBuffersValues, IntegersWrapAroundAndCompareWithTheirSign) {
-  const auto bytes = [](int x) { return at::full({3}, x, at::kByte); };
-  std::vector<at::Tensor> in = {bytes(200), bytes(100), bytes(7)};
-  const at::Tensor out = bytes(0);
-  reduce_buffers(in, 0, 3, {out}, 0, ReduceOp::Sum);
-  EXPECT_EQ(out[1].item<int>(), 307 - 256);
-  reduce_buffers(in, 0, 3, {out}, 0, ReduceOp::Max);
-  EXPECT_EQ(out[1].item<int>(), 200);
-  constexpr int kMax = std::numeric_limits<int>::max();
-  in = {at::full({3}, kMax, at::kInt), at::full({3}, 5, at::kInt)};
-  const at::Tensor sum = at::full({3}, 0, at::kInt);
-  reduce_buffers(in, 0, 3, {sum}, 0, ReduceOp::Sum);
-  EXPECT_EQ(sum[2].item<int>(), std::numeric_limits<int>::min() + 4);
-  in[0].fill_(-3);
-  reduce_buffers(in, 0, 3, {sum}, 0, ReduceOp::Max);
-  EXPECT_EQ(sum[2].item<int>(), 5);
+  EXPECT_EQ(reduced({200, 100, 7}, at::kByte, ReduceOp::Sum).item<int>(), 307 - 256);
+  EXPECT_EQ(reduced({200, 100, 7}, at::kByte, ReduceOp::Max).item<int>(), 200);
+  EXPECT_EQ(
+      reduced({std::numeric_limits<int>::max(), 5}, at::kInt, ReduceOp::Sum).item<int>(),
+      std::numeric_limits<int>::min() + 4);
+  EXPECT_EQ(reduced({-3, 5}, at::kInt, ReduceOp::Max).item<int>(), 5);
 }
 
 TEST(ReduceBuffersValues, AMaximumShowsANan) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const int place : {0, 1, 2}) {
-    std::vector<at::Tensor> in;
-    for (int b = 0; b < 3; ++b) {
-      in.push_back(at::full({2}, b == place ? nan : 5.0f));
-    }
-    reduce_buffers(in, 0, 2, in, 0, ReduceOp::Max);
-    EXPECT_TRUE(in[0].isnan().all().item<bool>()) << place;
+  for (const std::size_t place : {0, 1, 2}) {
+    std::vector<double> numbers = {5, 5, 5};
+    numbers[place] = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_TRUE(reduced(numbers, at::kFloat, ReduceOp::Max).isnan().item<bool>()) << place;
   }
 }
 

@@ -72,10 +72,9 @@ TEST_P(SelectLargest, CountsNanAsTheLargest) {
   values[10] = std::numeric_limits<float>::infinity();
   values[700] = std::numeric_limits<float>::quiet_NaN();
   values[20] = -values[10];
-  check(values, 1);
-  check(values, 2);
-  check(values, 3);
-  check(values, 4);
+  for (const std::int64_t k : {1, 2, 3, 4}) {
+    check(values, k);
+  }
 }
 
 // Neighbors in the last bit, and numbers below the smallest normal one.

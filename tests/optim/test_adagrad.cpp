@@ -205,31 +205,5 @@ TEST(Adagrad, WhatIsNotFiniteStays) {
   }
 }
 
-// The moments are all of the state.
-TEST(Adagrad, GoesOnFromItsMoments) {
-  const OptimizerOptions o = options_of("qrda-adagrad", 0.05);
-  Parameters whole(o);
-  Parameters half(o);
-  for (int t = 0; t < 6; ++t) {
-    const at::Tensor g = randn(66, 400 + static_cast<std::uint64_t>(t));
-    whole.step(g, 0.1);
-    if (t == 3) {
-      Parameters other(o);
-      state::State state;
-      auto saving = state::Archive::saving(state);
-      half.block.archive(saving, "", state::Owner::Worker);
-      auto loading = state::Archive::loading(state);
-      other.block.archive(loading, "", state::Owner::Worker);
-      other.step(g, 0.1);
-      half.step(g, 0.1);
-      EXPECT_TRUE(at::equal(other.block.values(), half.block.values()));
-      EXPECT_TRUE(at::equal(other.block.moments(), half.block.moments()));
-    } else {
-      half.step(g, 0.1);
-    }
-  }
-  EXPECT_TRUE(at::equal(whole.block.values(), half.block.values()));
-}
-
 }  // namespace
 }  // namespace abtrain::optim

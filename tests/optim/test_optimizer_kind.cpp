@@ -29,12 +29,12 @@ TEST(OptimizerKinds, AreFoundAndMadeByName) {
   }
   OptimizerOptions wrong;
   wrong.name = "adam";
-  const auto [code, what] = error_of([&] { kind_of(wrong); });
-  EXPECT_EQ(code, 78);
   EXPECT_EQ(
-      what,
-      "optimizer.name: expected one of sgd, adamw, muon, qcmd-adagrad, "
-      "qrda-adagrad; got 'adam'");
+      error_of([&] { make_optimizer(wrong); }),
+      Thrown(
+          78,
+          "optimizer.name: expected one of sgd, adamw, muon, qcmd-adagrad, "
+          "qrda-adagrad; got 'adam'"));
 }
 
 TEST(OptimizerKinds, OnlyAnL1TermMakesSparse) {
@@ -48,34 +48,39 @@ TEST(OptimizerKinds, OnlyAnL1TermMakesSparse) {
 }
 
 TEST(OptimizerCheck, NamesTheKeysThatConflict) {
-  OptimizerOptions options;
-  ScheduleOptions schedule;
-  EXPECT_TRUE(check(options, schedule, kLength).empty());
-  schedule.milestones = {0.5, 0.5};
-  EXPECT_EQ(keys_of(check(options, schedule, kLength)), Keys{"schedule.milestones"});
-  schedule = {};
-  schedule.warmup_steps = Duration::steps(101);
-  EXPECT_EQ(keys_of(check(options, schedule, kLength)), Keys{"schedule.warmup_steps"});
-  schedule = {};
-  options.nesterov = true;
-  options.momentum = 0;
-  EXPECT_TRUE(check(options, schedule, kLength).empty());  // not keys of adamw
-  options.name = "sgd";
-  EXPECT_EQ(keys_of(check(options, schedule, kLength)), Keys{"optimizer.nesterov"});
-  options.name = "muon";
-  EXPECT_EQ(keys_of(check(options, schedule, kLength)), Keys{"optimizer.nesterov"});
-  options.nesterov = std::nullopt;  // without momentum it does not matter
-  EXPECT_TRUE(check(options, schedule, kLength).empty());
-  options.nesterov = true;
-  options.momentum = 0.5;
-  EXPECT_TRUE(check(options, schedule, kLength).empty());
-  options.name = "qrda-adagrad";
-  const Conflicts conflicts = check(options, schedule, kLength);
-  ASSERT_EQ(keys_of(conflicts), Keys{"schedule.name"});
-  EXPECT_TRUE(conflicts[0].message.ends_with("expected constant, got cosine"))
-      << conflicts[0].message;
-  schedule.name = ScheduleName::Constant;
-  EXPECT_TRUE(check(options, schedule, kLength).empty());
+  ScheduleOptions usual, level, late, constant;
+  level.milestones = {0.5, 0.5};
+  late.warmup_steps = Duration::steps(101);
+  constant.name = ScheduleName::Constant;
+  struct Row {
+    const char* name;
+    double momentum;
+    std::optional<bool> nesterov;
+    ScheduleOptions schedule;
+    Keys wanted;
+  };
+  const std::vector<Row> rows = {
+      {"adamw", 0.9, {}, usual, {}},
+      {"adamw", 0.9, {}, level, {"schedule.milestones"}},
+      {"adamw", 0.9, {}, late, {"schedule.warmup_steps"}},
+      {"adamw", 0, true, usual, {}},  // not keys of adamw
+      {"sgd", 0, true, usual, {"optimizer.nesterov"}},
+      {"muon", 0, true, usual, {"optimizer.nesterov"}},
+      {"muon", 0, {}, usual, {}},  // without momentum it does not matter
+      {"muon", 0.5, true, usual, {}},
+      {"qrda-adagrad", 0.9, {}, usual, {"schedule.name"}},
+      {"qrda-adagrad", 0.9, {}, constant, {}}};
+  for (const Row& row : rows) {
+    OptimizerOptions options;
+    options.name = row.name;
+    options.momentum = row.momentum;
+    options.nesterov = row.nesterov;
+    EXPECT_EQ(keys_of(check(options, row.schedule, kLength)), row.wanted) << row.name;
+  }
+  OptimizerOptions dual;
+  dual.name = "qrda-adagrad";
+  const std::string message = check(dual, usual, kLength).at(0).message;
+  EXPECT_TRUE(message.ends_with("expected constant, got cosine")) << message;
 }
 
 }  // namespace

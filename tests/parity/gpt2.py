@@ -78,13 +78,18 @@ def check(folder):
     print(f"{len(ours)} tensors agree")
 
 
-def decomposed(folder):
+def page_loader():
+    """The loader that docs/weights.md gives its readers."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     text, = (b for b in blocks if "def load_weights" in b)
     names = {}
     exec(text, names)
+    return names["load_weights"]
+
+
+def decomposed(folder):
     model = model_of()
-    weights = bare(names["load_weights"](str(folder / "cut.safetensors")))
+    weights = bare(page_loader()(str(folder / "cut.safetensors")))
     model.transformer.load_state_dict(
         {k: v for k, v in weights.items() if not k.endswith(MASKS)}, strict=True)
     tokens = load_file(folder / "batch.safetensors")["tokens"]

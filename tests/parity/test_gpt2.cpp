@@ -30,9 +30,7 @@ class Gpt2 : public ::testing::TestWithParam<Gpt2Case> {
     const auto [at, is_new] = folders.try_emplace(GetParam().form);
     folder_ = &at->second;
     if (is_new) {
-      const testing::PythonResult made =
-          testing::python("gpt2.py", {"make", folder_->path(), GetParam().form});
-      ASSERT_EQ(made.status, 0) << made.text;
+      testing::python("gpt2.py", {"make", folder_->path(), GetParam().form});
     }
   }
   static std::unique_ptr<nn::Model> fresh() {
@@ -59,42 +57,29 @@ class Gpt2 : public ::testing::TestWithParam<Gpt2Case> {
     const at::Tensor want = state::SafetensorsFile(folder_->file(file)).read("logits", {2, 25, 97});
     EXPECT_LT((logits - want).abs().max().item<double>(), 1e-4);
   }
-  static void expect_close(const std::string& name, const at::Tensor& got, const at::Tensor& want) {
-    EXPECT_LT((got - want).norm().item<double>(), 1e-3 * want.norm().item<double>()) << name;
-  }
   const TempFolder* folder_ = nullptr;
 };
 
 TEST_P(Gpt2, AgreesWithHuggingFaces) {
   const auto model = loaded("theirs.safetensors");
   weights::save_model(folder_->file("ours.safetensors"), *model);
-  const testing::PythonResult back = testing::python("gpt2.py", {"check", folder_->path()});
-  EXPECT_EQ(back.status, 0) << back.text;
-  EXPECT_NE(back.text.find("40 tensors agree"), std::string::npos) << back.text;
+  expect_has(testing::python("gpt2.py", {"check", folder_->path()}), "40 tensors agree");
 
-  for (const nn::NamedWeight& w : model->weights()) {
-    w.weight->dense.requires_grad_();
-  }
-  for (const nn::NamedParameter& p : model->parameters()) {
-    p.tensor->requires_grad_();
-  }
+  testing::require_gradients(*model);
   const at::Tensor batch = tokens();
   const at::Tensor logits = model->forward(batch, true);
   expect_logits(logits.detach(), "logits.safetensors");
   at::cross_entropy_loss(logits.narrow(1, 0, 24).flatten(0, 1), batch.narrow(1, 1, 24).flatten())
       .backward();
   const auto gradients = loaded("gradients.safetensors");
-  for (std::size_t i = 0; i < model->weights().size(); ++i) {
-    const nn::NamedWeight& w = model->weights()[i];
-    expect_close(w.name, w.weight->dense.grad(), gradients->weights()[i].weight->dense);
-  }
-  for (std::size_t i = 0; i < model->parameters().size(); ++i) {
-    const nn::NamedParameter& p = model->parameters()[i];
-    // Adding a number to all keys changes no attention.
-    if (p.name.find("c_k.bias") == std::string::npos) {
-      expect_close(p.name, p.tensor->grad(), *gradients->parameters()[i].tensor);
-    }
-  }
+  testing::each_gradient(
+      *model, *gradients,
+      [](const std::string& name, const at::Tensor& got, const at::Tensor& want) {
+        // Adding a number to all keys changes no attention.
+        if (name.find("c_k.bias") == std::string::npos) {
+          EXPECT_LT((got - want).norm().item<double>(), 1e-3 * want.norm().item<double>()) << name;
+        }
+      });
 }
 
 // As `decompose` leaves it: factors in the file's layout, the embedding's too.
@@ -111,8 +96,7 @@ TEST_P(Gpt2, ReadsWhatDecomposeHasCut) {
   for (const nn::NamedWeight& w : model->weights()) {
     EXPECT_EQ(w.weight->rank(), 9) << w.name;
   }
-  const testing::PythonResult cut = testing::python("gpt2.py", {"decomposed", folder_->path()});
-  ASSERT_EQ(cut.status, 0) << cut.text;
+  testing::python("gpt2.py", {"decomposed", folder_->path()});
   expect_logits(model->forward(tokens(), false), "cut_logits.safetensors");
 }
 

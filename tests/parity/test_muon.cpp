@@ -2,11 +2,9 @@
 // same values with the same gradients.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -26,10 +24,6 @@ struct MuonCase {
 };
 
 class MuonParity : public ::testing::TestWithParam<MuonCase> {};
-
-std::string raw_bytes(const at::Tensor& numbers) {
-  return {static_cast<const char*>(numbers.const_data_ptr()), numbers.nbytes()};
-}
 
 TEST_P(MuonParity, StepsEqualThoseOfPyTorch) {
   const MuonCase c = GetParam();
@@ -66,10 +60,10 @@ TEST_P(MuonParity, StepsEqualThoseOfPyTorch) {
   rates.set(options.lr, 1);
 
   const TempFolder folder;
-  folder.add("before.f32", raw_bytes(block.values()));
+  folder.add("before.f32", testing::bytes_of(block.values()));
   for (int t = 0; t < c.steps; ++t) {
     block.gradients().copy_(drawn({block.numel()}, 100 + static_cast<std::uint64_t>(t)));
-    folder.add(formatted("gradient_{}.f32", t), raw_bytes(block.gradients()));
+    folder.add(formatted("gradient_{}.f32", t), testing::bytes_of(block.gradients()));
     optimizer->step(block, rates, {});
   }
   folder.add(
@@ -82,14 +76,9 @@ TEST_P(MuonParity, StepsEqualThoseOfPyTorch) {
                        c.scale == optim::MuonScale::MatchRms ? "match_rms_adamw" : "original"}})
           .dump());
   arguments.insert(arguments.begin(), {folder.path(), std::to_string(c.steps)});
-  const testing::PythonResult theirs = testing::python("muon.py", arguments);
-  ASSERT_EQ(theirs.status, 0) << theirs.text;
+  testing::python("muon.py", arguments);
 
-  const at::Tensor wanted = at::empty({block.numel()});
-  std::ifstream file(folder / "after.f32", std::ios::binary);
-  file.read(
-      static_cast<char*>(wanted.mutable_data_ptr()), static_cast<std::streamsize>(wanted.nbytes()));
-  ASSERT_EQ(file.gcount(), static_cast<std::streamsize>(wanted.nbytes()));
+  const at::Tensor wanted = testing::read_numbers(folder / "after.f32", block.numel());
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const std::int64_t begin = block.offset(i);
     const std::int64_t numel = block.offset(i + 1) - begin;

@@ -82,10 +82,6 @@ Batches make_batches(const data::ExampleShape& shape, int steps) {
   return b;
 }
 
-std::string bytes_of(const at::Tensor& tensor) {
-  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
-
 std::vector<double> train(nn::Model& model, const ParityCase& c, const Batches& batches) {
   optim::OptimizerOptions options;
   options.name = c.optimizer;
@@ -130,8 +126,8 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
   }
   const Batches batches = make_batches(c.shape, c.steps);
   weights::save_model(folder.file("before"), *model);
-  folder.add("images", bytes_of(batches.images));
-  folder.add("labels", bytes_of(batches.labels));
+  folder.add("images", testing::bytes_of(batches.images));
+  folder.add("labels", testing::bytes_of(batches.labels));
   const std::vector<double> losses = train(*model, c, batches);
   weights::save_model(folder.file("after"), *model);
   folder.add(
@@ -154,9 +150,7 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
            {"losses", losses}})
           .dump());
 
-  const testing::PythonResult result = testing::python("parity.py", {folder.path()});
-  EXPECT_EQ(result.status, 0) << result.text;
-  EXPECT_NE(result.text.find(" tensors agree"), std::string::npos) << result.text;
+  expect_has(testing::python("parity.py", {folder.path()}), " tensors agree");
 }
 
 constexpr data::ExampleShape kFashion{1, 28, 28, 10};

@@ -4,8 +4,6 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "base/text.h"
 #include "comm/run_workers.h"
 #include "compress/gradient_exchange.h"
@@ -27,23 +25,6 @@ at::Tensor gradient_of(std::int64_t numel, int worker, std::int64_t step) {
   return normal(numel, 100 * worker + step);
 }
 
-void write(const std::string& path, const at::Tensor& numbers) {
-  std::ofstream(path, std::ios::binary)
-      .write(
-          static_cast<const char*>(numbers.const_data_ptr()),
-          static_cast<std::streamsize>(numbers.nbytes()));
-}
-
-at::Tensor read(const std::string& path, std::int64_t numel) {
-  const at::Tensor numbers = at::empty({numel});
-  std::ifstream file(path, std::ios::binary);
-  file.read(
-      static_cast<char*>(numbers.mutable_data_ptr()),
-      static_cast<std::streamsize>(numbers.nbytes()));
-  EXPECT_EQ(file.gcount(), static_cast<std::streamsize>(numbers.nbytes()));
-  return numbers;
-}
-
 TEST(PowerSgdParity, EstimatesEqualThoseOfPyTorchsHook) {
   const std::vector<compress::Slot> slots = {
       {"a", 0, {64, 30}, 0},
@@ -53,17 +34,16 @@ TEST(PowerSgdParity, EstimatesEqualThoseOfPyTorchsHook) {
   constexpr std::int64_t kNumel = 4864;
   const at::Tensor q = normal(kRank * (30 + 45 + 90), 7);
   const TempFolder folder;
-  const std::string base = folder.path() + "/";
-  write(base + "q.f32", q);
+  folder.add("q.f32", testing::bytes_of(q));
   for (int w = 0; w < kWorkers; ++w) {
     for (int t = 0; t < kSteps; ++t) {
-      write(base + formatted("gradient_{}_{}.f32", w, t), gradient_of(kNumel, w, t));
+      folder.add(
+          formatted("gradient_{}_{}.f32", w, t), testing::bytes_of(gradient_of(kNumel, w, t)));
     }
   }
-  const testing::PythonResult theirs = testing::python(
+  testing::python(
       "powersgd.py", {folder.path(), std::to_string(kWorkers), std::to_string(kSteps),
                       std::to_string(kRank), "64x30", "64", "24x5x3x3", "20x90"});
-  ASSERT_EQ(theirs.status, 0) << theirs.text;
 
   compress::ReducerOptions options;
   options.name = std::string("powersgd");
@@ -83,7 +63,8 @@ TEST(PowerSgdParity, EstimatesEqualThoseOfPyTorchsHook) {
       flat.copy_(gradient_of(kNumel, world.rank(), t));
       exchange.finish(t);
       if (world.rank() == 0) {
-        const at::Tensor wanted = read(base + formatted("estimate_{}.f32", t), kNumel);
+        const at::Tensor wanted =
+            testing::read_numbers(folder / formatted("estimate_{}.f32", t), kNumel);
         for (const compress::Slot& slot : slots) {
           const at::Tensor a = flat.narrow(0, slot.offset, slot.numel());
           const at::Tensor b = wanted.narrow(0, slot.offset, slot.numel());

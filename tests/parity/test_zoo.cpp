@@ -67,12 +67,7 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
   }
   // Logits of a training step; the gradients stay on the parameters.
   at::Tensor step(nn::Model& model, const at::Tensor& images) const {
-    for (const nn::NamedWeight& w : model.weights()) {
-      w.weight->dense.requires_grad_();
-    }
-    for (const nn::NamedParameter& p : model.parameters()) {
-      p.tensor->requires_grad_();
-    }
+    testing::require_gradients(model);
     const at::Tensor logits = model.forward(images, true);
     at::cross_entropy_loss(logits, at::arange(kZooBatch).remainder(GetParam().classes)).backward();
     return logits;
@@ -92,8 +87,8 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
                                   : std::vector<std::string>{"*.running_*"});
     }
     const state::SafetensorsFile rounding(folder_.file("rounding.safetensors"));
-    const auto expect = [&](const std::string& tensor, const at::Tensor& got,
-                            const at::Tensor& want) {
+    const auto compare = [&](const std::string& tensor, const at::Tensor& got,
+                             const at::Tensor& want) {
       const std::string theirs = GetParam().library == nn::TensorNames::Torchvision
                                      ? model.torchvision_name(tensor).name
                                      : tensor;
@@ -102,22 +97,14 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
                                                   times * rounding.read(theirs, {1}).item<double>())
           << tensor << " of norm " << want.norm().item<double>();
     };
-    for (std::size_t i = 0; i < model.weights().size(); ++i) {
-      const nn::NamedWeight& w = model.weights()[i];
-      expect(w.name, w.weight->dense.grad(), gradients_->weights()[i].weight->dense);
-    }
-    for (std::size_t i = 0; i < model.parameters().size(); ++i) {
-      const nn::NamedParameter& p = model.parameters()[i];
-      expect(p.name, p.tensor->grad(), *gradients_->parameters()[i].tensor);
-    }
+    testing::each_gradient(model, *gradients_, compare);
   }
   TempFolder folder_;
   std::unique_ptr<nn::Model> gradients_;  // exact ones, as a model's values
 };
 
 TEST_P(Zoo, AgreesWithItsOriginal) {
-  const testing::PythonResult made = testing::python("zoo.py", {"make", folder_.path(), name()});
-  ASSERT_EQ(made.status, 0) << made.text;
+  testing::python("zoo.py", {"make", folder_.path(), name()});
   const auto model = fresh();
   weights::load_model(folder_.file("theirs.safetensors"), *model);
   weights::save_model(folder_.file("ours.safetensors"), *model, {.names = GetParam().library});
@@ -135,9 +122,7 @@ TEST_P(Zoo, AgreesWithItsOriginal) {
   step(*exact, images().to(at::kDouble));
   expect_gradients(*exact, 1e-6, 0);
 
-  const testing::PythonResult back = testing::python("zoo.py", {"check", folder_.path(), name()});
-  EXPECT_EQ(back.status, 0) << back.text;
-  EXPECT_NE(back.text.find(" tensors agree"), std::string::npos) << back.text;
+  expect_has(testing::python("zoo.py", {"check", folder_.path(), name()}), " tensors agree");
 }
 
 std::string case_name(const ::testing::TestParamInfo<ZooCase>& test) {

@@ -11,7 +11,6 @@ of docs/weights.md.
 import json
 import math
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -20,18 +19,9 @@ import torch
 import torchvision
 from safetensors.torch import load_file, save_file
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/weights.md"
+from gpt2 import page_loader
+
 TOLERANCE = 1e-5
-
-
-def page_loader():
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    text, = (b for b in blocks if "def load_weights" in b)
-    names = {}
-    exec(text, names)
-    return names["load_weights"]
-
-
 load_weights = page_loader()
 
 

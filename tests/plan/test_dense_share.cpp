@@ -18,21 +18,11 @@ namespace {
 // Layers of 64 x 24, 24 x 20 and 20 x 18 that may be factored: 1536, 480 and
 // 360 of 2376 parameters.
 config::RunOptions dense_share_run(double share) {
-  config::RunOptions o;
-  o.workers = 4;
-  o.data.batch_size = 4;
-  o.model.hidden = {24, 20, 18};
+  config::RunOptions o = testing::metered_run(4);
+  testing::set_phases(o, 3, 6, 2);
   o.method.group_size = 2;
-  o.method.warmup_steps = Duration::steps(3);
-  o.method.sync_every = Duration::steps(6);
-  o.method.full_rank_steps = Duration::steps(2);
-  o.method.rank.rule = linalg::RankRuleName::Fixed;
-  o.method.rank.rank = 5;
   o.method.dense_share = share;
-  o.optimizer.lr = 1e-3;
   o.train.steps = 20;
-  o.train.threads = 1;
-  o.evaluate.every = Duration::steps(0);
   return o;
 }
 
@@ -118,9 +108,7 @@ TEST(DenseShare, PlanShowsTheLayersAsDense) {
   o.method.rank.ratio = 3;
   EXPECT_TRUE(is_shown("\n  fc1 +1024 +784 +dense "));
   o.method.rank.ratio = 4;
-  const auto [code, what] = error_of([&] { plan_text(o); });
-  EXPECT_EQ(code, 78);
-  EXPECT_NE(what.find("method.rank.ratio: expected at most"), std::string::npos) << what;
+  expect_error([&] { plan_text(o); }, ErrorKind::Config, {"method.rank.ratio: expected at most"});
 }
 
 }  // namespace

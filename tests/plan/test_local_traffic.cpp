@@ -43,11 +43,8 @@ class LocalTraffic : public ::testing::TestWithParam<LocalCase> {};
 
 TEST_P(LocalTraffic, PlanEqualsMeter) {
   const LocalCase c = GetParam();
-  config::RunOptions o;
-  o.workers = c.workers;
-  o.data.batch_size = 4;
+  config::RunOptions o = testing::metered_run(c.workers);
   o.model.name = c.model;
-  o.model.hidden = {24, 20, 18};
   o.model.width = 0.1;
   o.method.name = c.method;
   o.method.warmup_steps = Duration::steps(c.warmup);
@@ -56,7 +53,6 @@ TEST_P(LocalTraffic, PlanEqualsMeter) {
   o.method.delay = c.delay;
   o.method.average = c.average;
   o.optimizer.name = c.optimizer;
-  o.optimizer.lr = 1e-3;
   o.reducer.name = c.reducer;
   set_option(o.reducer, "dtype", c.dtype);
   o.reducer.bucket_mb = 0.002;
@@ -65,8 +61,6 @@ TEST_P(LocalTraffic, PlanEqualsMeter) {
   o.reducer.bits = 4;
   o.reducer.dense_steps = 6;
   o.train.steps = c.steps;
-  o.train.threads = 1;
-  o.evaluate.every = Duration::steps(0);
   const bool image = std::string(c.model) != "mlp";
   expect_plan_is_meter(o, image ? testing::toy_dataset(64, 1, 16) : testing::toy_dataset(256));
 }

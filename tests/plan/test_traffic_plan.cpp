@@ -37,28 +37,19 @@ class Traffic : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Traffic, PlanEqualsMeter) {
   const Case c = GetParam();
-  config::RunOptions o;
-  o.workers = c.workers;
-  o.data.batch_size = 4;
-  o.model.hidden = {24, 20, c.narrow};
+  config::RunOptions o = testing::metered_run(c.workers);
+  testing::set_phases(o, c.warmup, c.interval, c.full_rank);
+  o.model.hidden.back() = c.narrow;
   o.method.name = c.name;
   o.method.group_size = c.group_size;
   o.method.sync = c.sync;
   o.method.trains = c.trains;
   o.method.outer.wire.dtype = std::string(c.dtype) == "bf16" ? at::kBFloat16 : at::kFloat;
-  o.method.warmup_steps = Duration::steps(c.warmup);
-  o.method.sync_every = Duration::steps(c.interval);
-  o.method.full_rank_steps = Duration::steps(c.full_rank);
   o.method.full_phase.sync_every = c.local_steps;
-  o.method.rank.rule = linalg::RankRuleName::Fixed;
-  o.method.rank.rank = 5;
   o.method.svd = c.svd;
   o.optimizer.name = c.optimizer;
-  o.optimizer.lr = 1e-3;
   set_option(o.reducer, "dtype", c.dtype);
   o.train.steps = c.steps;
-  o.train.threads = 1;
-  o.evaluate.every = Duration::steps(0);
   expect_plan_is_meter(o, testing::toy_dataset(256));
 }
 
@@ -105,25 +96,16 @@ TEST(WireTraffic, PlanEqualsMeter) {
       for (const std::int64_t group_size : {1, 2}) {
         for (const std::int64_t steps : {20, 21, 22}) {
           SCOPED_TRACE(formatted("{} {}, groups of {}, {} steps", method, wire, group_size, steps));
-          config::RunOptions o;
-          o.workers = steps == 21 ? 3 * group_size : 4;  // also an odd number of groups
-          o.data.batch_size = 4;
-          o.model.hidden = {24, 20, 18};
+          // Also an odd number of groups.
+          config::RunOptions o = testing::metered_run(steps == 21 ? 3 * group_size : 4);
+          testing::set_phases(o, 4, 4, 0);
           o.method.name = method;
           o.method.group_size = group_size;
           o.method.trains = steps == 22 ? methods::Trains::Both : methods::Trains::One;
-          o.method.warmup_steps = Duration::steps(4);
-          o.method.sync_every = Duration::steps(4);
-          o.method.full_rank_steps = Duration::steps(0);
-          o.method.rank.rule = linalg::RankRuleName::Fixed;
-          o.method.rank.rank = 5;
           o.method.fragments = 2;
           o.method.outer.name = methods::OuterRule::Nesterov;
           o.method.outer.wire.name = wire;
-          o.optimizer.lr = 1e-3;
           o.train.steps = steps;
-          o.train.threads = 1;
-          o.evaluate.every = Duration::steps(0);
           expect_plan_is_meter(o, testing::toy_dataset(256));
         }
       }
@@ -136,22 +118,14 @@ TEST(NormTraffic, PlanEqualsMeter) {
   for (const char* method : {"ab", "ddp", "diloco", "local-sgd"}) {
     for (const char* model : {"vgg11-small", "mlp"}) {
       SCOPED_TRACE(formatted("{} {}", method, model));
-      config::RunOptions o;
-      o.workers = 3;
-      o.data.batch_size = 4;
+      config::RunOptions o = testing::metered_run(3);
+      testing::set_phases(o, 1, 3, 1);
       o.model.name = model;
-      o.model.hidden = {24, 20, 18};
       o.model.width = 0.1;
       o.method.name = method;
       o.method.group_size = 1;
-      o.method.warmup_steps = Duration::steps(1);
-      o.method.sync_every = Duration::steps(3);
-      o.method.full_rank_steps = Duration::steps(1);
-      o.method.rank.rule = linalg::RankRuleName::Fixed;
       o.method.rank.rank = 2;
-      o.optimizer.lr = 1e-3;
       o.train.steps = 6;
-      o.train.threads = 1;
       o.evaluate.every = Duration::steps(4);
       o.evaluate.norm_batches = 2;
       expect_plan_is_meter(o, testing::toy_dataset(48, 3, 32));
@@ -164,27 +138,19 @@ TEST(AnnealedTraffic, PlanEqualsMeter) {
   for (const auto trains : {methods::Trains::One, methods::Trains::Both}) {
     for (const std::int64_t full_rank : {0, 2}) {
       for (const std::int64_t warmup : {0, 5}) {
-        config::RunOptions o;
+        config::RunOptions o = testing::metered_run(4);
+        testing::set_phases(o, warmup, 4, full_rank);
         o.optimizer.name = "muon";  // whose second buffer stays
         if (warmup > 0 && full_rank == 0) {
           o.method.outer.wire.name = "int4";
         }
-        o.workers = 4;
-        o.data.batch_size = 4;
-        o.model.hidden = {24, 20, 18};
         o.method.name = "ab";
         o.method.trains = trains;
         o.method.group_size = trains == methods::Trains::Both ? 1 : 2;
-        o.method.warmup_steps = Duration::steps(warmup);
-        o.method.sync_every = Duration::steps(4);
-        o.method.full_rank_steps = Duration::steps(full_rank);
         o.method.rank.rule = linalg::RankRuleName::Ratio;
         o.method.rank.ratio = 4;
         o.method.anneal_from = 0.9;  // dense at first
         o.method.anneal_steps = Duration::steps(13);
-        o.optimizer.lr = 1e-3;
-        o.train.threads = 1;
-        o.evaluate.every = Duration::steps(0);
         for (const std::int64_t steps :
              {std::int64_t{31}, warmup + 13}) {  // the other ends while dense
           o.train.steps = steps;
@@ -205,19 +171,13 @@ TEST(AnnealedTraffic, PlanEqualsMeter) {
 // Long runs are planned round by round: the difference of two lengths is that
 // of what lies between.
 TEST(LongTraffic, LongRunsArePlannedAtOnce) {
-  config::RunOptions o;
-  o.workers = 4;
-  o.model.hidden = {24, 20, 18};
+  config::RunOptions o = testing::metered_run(4);
   o.method.name = "ab";
-  o.method.rank.rule = linalg::RankRuleName::Fixed;
-  o.method.rank.rank = 5;
   o.reducer.dense_steps = 40;
   const auto sizes = config::model_sizes(o, testing::toy_dataset(64))->sizes;
   for (const std::int64_t full_rank : {0, 3}) {
     for (const std::int64_t local : {1, 2}) {
-      o.method.warmup_steps = Duration::steps(5);
-      o.method.sync_every = Duration::steps(7);
-      o.method.full_rank_steps = Duration::steps(full_rank);
+      testing::set_phases(o, 5, 7, full_rank);
       o.method.full_phase.sync_every = local;
       // Another reducer of dense steps compresses from another step on.
       o.method.full_phase.reducer.name.reset();

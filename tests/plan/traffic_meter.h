@@ -1,4 +1,4 @@
-// Compares the planned traffic of a run with what its workers send.
+// Compares the planned traffic of a small run with what its workers send.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,6 +13,27 @@
 #include "train/trainer.h"
 
 namespace abtrain::testing {
+
+// A run on toy images that sends nothing but what its training needs.
+inline config::RunOptions metered_run(std::int64_t workers) {
+  config::RunOptions o;
+  o.workers = workers;
+  o.data.batch_size = 4;
+  o.model.hidden = {24, 20, 18};
+  o.method.rank.rule = linalg::RankRuleName::Fixed;
+  o.method.rank.rank = 5;
+  o.optimizer.lr = 1e-3;
+  o.train.threads = 1;
+  o.evaluate.every = Duration::steps(0);
+  return o;
+}
+
+inline void set_phases(
+    config::RunOptions& o, std::int64_t warmup, std::int64_t interval, std::int64_t full_rank) {
+  o.method.warmup_steps = Duration::steps(static_cast<double>(warmup));
+  o.method.sync_every = Duration::steps(static_cast<double>(interval));
+  o.method.full_rank_steps = Duration::steps(static_cast<double>(full_rank));
+}
 
 // Trains, and compares what each worker sent with what was planned; with
 // `ranks`, by layer name, for a run that has these ranks in all its AB phases.

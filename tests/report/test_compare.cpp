@@ -6,9 +6,12 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/mapped.h"
+#include "error_of.h"
 #include "report/columns.h"
 #include "report/formats.h"
 #include "report/front.h"
+#include "report/marked_settings.h"
 #include "report/traits.h"
 #include "run_folders.h"
 
@@ -187,14 +190,9 @@ TEST(Compare, TheBestOfAColumnIsMarked) {
   const Comparison all = compare({folder.path()}, 0.85);
   ASSERT_EQ(all.settings.size(), 4U);
   const auto best = [&](const std::string& key) {
-    std::string names;
-    const Column column = choose_columns(key, 0.85).front();
-    const auto cells = figures(column, all.settings);
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      names += cells[i].is_best ? all.settings[i].name : "";
-    }
+    auto names = marked_by(choose_columns(key, 0.85).front(), all.settings);
     std::ranges::sort(names);
-    return names;
+    return join(names, "");
   };
   EXPECT_EQ(best("accuracy"), "bc");
   EXPECT_EQ(best("seconds_to_target"), "abc");  // d has never arrived
@@ -230,11 +228,7 @@ TEST(Compare, SettingsOfOneNameAreCalledByWhatDiffers) {
   add_run(points, {.name = "rank=8,seed=2-00aa11bb", .seed = 2});
   add_run(points, {.name = "rank=9-00aa11bc", .reducer = "thc"});
   add_run(points, {.name = "thc-00aa11bc", .reducer = "topk"});
-  const auto of_points = compare({points.path()}, {}).settings;
-  std::vector<std::string> names;
-  for (const Setting& setting : of_points) {
-    names.push_back(setting.name);
-  }
+  auto names = mapped(compare({points.path()}, {}).settings, &Setting::name);
   std::ranges::sort(names);
   EXPECT_EQ(names, (std::vector<std::string>{"rank=8", "rank=9", "thc-00aa11bc"}));
   add_run(folder, {.name = "y_3", .seed = 3});
@@ -251,11 +245,7 @@ TEST(Compare, PointsOfTwoSweepsAreToldApartBriefly) {
   add_run(folder, {.name = "first/rank=8-1f0c66ad"});
   add_run(folder, {.name = "second/rank=8-00aa11bb", .reducer = "thc"});
   const auto names = [&] {
-    const auto settings = compare({folder.path()}, {}).settings;
-    std::vector<std::string> result;
-    for (const Setting& setting : settings) {
-      result.push_back(setting.name);
-    }
+    auto result = mapped(compare({folder.path()}, {}).settings, &Setting::name);
     std::ranges::sort(result);
     return result;
   };
@@ -302,12 +292,7 @@ TEST(Compare, WithoutAnyRunTheFirstErrorDecides) {
   folder.add("a/metrics.jsonl", "{}\n");
   std::filesystem::create_directory(folder / "b");
   const auto kind_of = [](const std::string& path) {
-    try {
-      compare({path}, {});
-    } catch (const Error& error) {
-      return error.kind();
-    }
-    return ErrorKind::Usage;
+    return ErrorKind(error_of([&] { compare({path}, {}); }).first);
   };
   EXPECT_EQ(kind_of(folder.path()), ErrorKind::DamagedData);
   EXPECT_EQ(kind_of(folder / "b"), ErrorKind::MissingInput);

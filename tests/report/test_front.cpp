@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/mapped.h"
 #include "base/text.h"
 #include "report/formats.h"
+#include "report/marked_settings.h"
 #include "run_folders.h"
 
 namespace abtrain::report {
@@ -55,14 +57,8 @@ class FrontOfRuns : public ::testing::Test {
 
   // The names of the settings that the column marks.
   std::string marked(std::size_t column) const {
-    std::vector<std::string> names;
-    const auto cells = figures(front_columns({})[column], comparison_.settings);
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (cells[i].is_best) {
-        names.push_back(comparison_.settings[i].name);
-      }
-    }
-    return join(names, " ");  // sorted by accuracy
+    // They are sorted by accuracy.
+    return join(marked_by(front_columns({})[column], comparison_.settings), " ");
   }
 
   TempFolder folder_;
@@ -117,11 +113,8 @@ TEST(Front, LinesOfUnclearNamesHaveDistinctOnes) {
     for (const std::string& name : runs) {
       add_run(folder, {.name = name, .config_steps = steps += 10});
     }
-    std::vector<std::string> lines;
-    for (const auto& line : front_lines(compare({folder.path()}, {}).settings)) {
-      lines.push_back(line.name);
-    }
-    return join(lines, " | ");
+    const auto lines = front_lines(compare({folder.path()}, {}).settings);
+    return join(mapped(lines, &FrontLine::name), " | ");
   };
   EXPECT_EQ(names({"r4_200", "r4_1200"}), "r4");
   EXPECT_EQ(names({"lr1_400", "lr1_4000"}), "lr1");

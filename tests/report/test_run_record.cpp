@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "error_of.h"
 #include "run_folders.h"
 
 namespace abtrain::report {
@@ -11,15 +12,8 @@ namespace {
 
 using testing::add_run;
 
-std::string error_of(const std::string& folder, ErrorKind kind) {
-  try {
-    read_run(folder);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind);
-    return error.what();
-  }
-  ADD_FAILURE() << folder << " was read";
-  return "";
+std::string fault_of(const std::string& folder, ErrorKind kind) {
+  return expect_error([&] { read_run(folder); }, kind);
 }
 
 TEST(RunRecord, AFolderIsReadWithItsCurveAndItsFigures) {
@@ -128,8 +122,7 @@ TEST(RunRecord, TimesOfWorkersThatCannotBeAreNamed) {
     summary["by_worker"] = nlohmann::json::parse(workers);
     summary["slowest_worker"] = slowest;
     folder.add("a/summary.json", summary.dump());
-    const std::string error = error_of(place, ErrorKind::DamagedData);
-    EXPECT_NE(error.find(what), std::string::npos) << error;
+    expect_error([&] { read_run(place); }, ErrorKind::DamagedData, {what});
   }
 }
 
@@ -140,7 +133,7 @@ TEST(RunRecord, DamageIsNamedWithFileAndLine) {
   const std::string summary = place + "/summary.json";
   const auto expect = [&](const std::string& lines, const std::string& what) {
     folder.add("a/metrics.jsonl", lines);
-    EXPECT_EQ(error_of(place, ErrorKind::DamagedData), metrics + what);
+    EXPECT_EQ(fault_of(place, ErrorKind::DamagedData), metrics + what);
   };
   const std::string cut_off = "error: expected a JSON object, but this is damaged or cut off";
   expect("{\"event\": \"step\"}\n{\"event\": \"st\n", ":2: " + cut_off);
@@ -171,15 +164,15 @@ TEST(RunRecord, DamageIsNamedWithFileAndLine) {
     folder.add(
         "a/metrics.jsonl",
         R"({"event":"decompose","step":1,"layers":)" + std::string(layers) + "}\n");
-    EXPECT_EQ(error_of(place, ErrorKind::DamagedData).find(metrics + ":1: error: "), 0U);
+    EXPECT_EQ(fault_of(place, ErrorKind::DamagedData).find(metrics + ":1: error: "), 0U);
   }
 
   folder.add("a/metrics.jsonl", "");
   folder.add("a/summary.json", "{\n\"accuracy\": 0.5,\n\"steps\": }");
-  EXPECT_EQ(error_of(place, ErrorKind::DamagedData), summary + ":3: " + cut_off);
+  EXPECT_EQ(fault_of(place, ErrorKind::DamagedData), summary + ":3: " + cut_off);
   folder.add("a/summary.json", "{\"steps\": 3}");
   EXPECT_EQ(
-      error_of(place, ErrorKind::DamagedData),
+      fault_of(place, ErrorKind::DamagedData),
       summary + ":1: error: seconds.train: expected a number, got nothing");
 }
 
@@ -187,9 +180,9 @@ TEST(RunRecord, WhatIsMissingIsNamed) {
   const TempFolder folder;
   const std::string place = add_run(folder, {.name = "a"});
   std::filesystem::remove(place + "/metrics.jsonl");
-  EXPECT_EQ(error_of(place, ErrorKind::MissingInput), place + ": it has no metrics.jsonl");
+  EXPECT_EQ(fault_of(place, ErrorKind::MissingInput), place + ": it has no metrics.jsonl");
   std::filesystem::remove(place + "/config.yaml");
-  EXPECT_EQ(error_of(place, ErrorKind::MissingInput), place + ": it has no config.yaml");
+  EXPECT_EQ(fault_of(place, ErrorKind::MissingInput), place + ": it has no config.yaml");
 }
 
 TEST(FindRuns, LooksInFoldersOfFolders) {

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/mapped.h"
 #include "base/text.h"
 #include "error_of.h"
 #include "report/columns.h"
 #include "report/formats.h"
 #include "report/front.h"
+#include "report/marked_settings.h"
 #include "report/traits.h"
 #include "run_folders.h"
 
@@ -41,22 +43,10 @@ class Select : public ::testing::Test {
     return compare({folder_.path()}, {}, Spectra::Skip, read_conditions(where));
   }
   static std::string names(const Comparison& comparison) {
-    std::vector<std::string> names;
-    for (const Setting& setting : comparison.settings) {
-      names.push_back(setting.name);
-    }
-    return join(names, " ");
+    return join(mapped(comparison.settings, &Setting::name), " ");
   }
-  // The settings that are marked in a column.
   static std::string marked(const Column& column, const Comparison& all) {
-    std::vector<std::string> names;
-    const auto cells = figures(column, all.settings);
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (cells[i].is_best) {
-        names.push_back(all.settings[i].name);
-      }
-    }
-    return join(names, " ");
+    return join(marked_by(column, all.settings), " ");
   }
 
   TempFolder folder_;
@@ -102,9 +92,7 @@ TEST_F(Select, ConditionsThatFindNothingAreErrors) {
       std::pair(
           66, std::string("--where data.name=gcide: no run has it; the values "
                           "there are: cifar10, fashion-mnist, text")));
-  const auto [code, typo] = error("data.nam=gcide");
-  EXPECT_EQ(code, 2);
-  EXPECT_NE(typo.find("--where data.nam=gcide"), std::string::npos) << typo;
+  expect_error([&] { found({"data.nam=gcide"}); }, ErrorKind::Usage, {"--where data.nam=gcide"});
   EXPECT_NE(error("cifar10").second.find("expected a.b=value"), std::string::npos);
 }
 

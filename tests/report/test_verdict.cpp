@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/error.h"
 #include "base/text.h"
+#include "error_of.h"
 #include "report/formats.h"
 #include "report/front.h"
 #include "report/welch.h"
@@ -258,13 +258,8 @@ TEST(Tuning, ADamagedFileIsRefused) {
         R"({"settings": 1, "rivals": [7], "left_out": []})",
         R"({"settings": 1, "rivals": [], "left_out": [{"name": "b"}]})"}) {
     folder.add("tuning.json", text);
-    try {
-      read_tuning(comparison.settings);
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
-      EXPECT_NE(std::string(error.what()).find("tuning.json:1"), std::string::npos) << error.what();
-    }
+    expect_error(
+        [&] { read_tuning(comparison.settings); }, ErrorKind::DamagedData, {"tuning.json:1"});
   }
 }
 

@@ -1,5 +1,5 @@
-// Changes what a checkpoint says and makes its sizes and hashes right again,
-// for tests.
+// Finds a checkpoint, changes what it says, and makes its sizes and hashes right
+// again, for tests.
 #pragma once
 
 #include <fstream>
@@ -9,10 +9,16 @@
 #include "base/json.h"
 #include "run_folder/checkpoint_files.h"
 #include "state/safetensors.h"
+#include "temp_folder.h"
 
 namespace abtrain::run_folder {
 
 using Change = std::function<void(nlohmann::ordered_json&)>;
+
+// The folder of a run's checkpoint.
+inline std::string place_of(const TempFolder& run, std::int64_t step) {
+  return run / formatted("{}/{}", config::kCheckpoints, step_folder(step));
+}
 
 inline void write_file(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;

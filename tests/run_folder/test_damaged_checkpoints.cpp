@@ -8,6 +8,7 @@
 #include "comm/run_workers.h"
 #include "config/config.h"
 #include "damaged_checkpoint.h"
+#include "error_of.h"
 #include "run_folder/checkpoint.h"
 #include "special_file.h"
 #include "temp_folder.h"
@@ -41,6 +42,13 @@ void save_two(const TempFolder& folder) {
   });
 }
 
+// Of the newest checkpoint that can be used; -1 if there is none.
+std::int64_t newest_step(const TempFolder& folder) {
+  Log log(LogLevel::Quiet);
+  const auto found = newest_checkpoint(folder.path(), log);
+  return found ? found->step : -1;
+}
+
 struct Senseless {
   const char* name;
   Change change;
@@ -52,18 +60,14 @@ class SenselessManifest : public ::testing::TestWithParam<Senseless> {};
 TEST_P(SenselessManifest, IsNamedAndTheOneBeforeIsUsed) {
   const TempFolder folder;
   save_two(folder);
-  const std::string newest = folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(8)));
-  Log log(LogLevel::Quiet);
-  ASSERT_EQ(newest_checkpoint(folder.path(), log)->folder, newest);
+  const std::string newest = place_of(folder, 8);
+  ASSERT_EQ(newest_step(folder), 8);
   change_manifest(newest, GetParam().change);
-  const auto found = newest_checkpoint(folder.path(), log);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->step, 4);
-  const auto [code, what] =
-      weights::failure_of([&] { train::choose_resume(newest, false, {}, folder.path(), log); });
-  EXPECT_EQ(code, 65);
-  EXPECT_NE(what.find(newest), std::string::npos) << what;
-  EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;
+  EXPECT_EQ(newest_step(folder), 4);
+  Log log(LogLevel::Quiet);
+  expect_error(
+      [&] { train::choose_resume(newest, false, {}, folder.path(), log); }, ErrorKind::DamagedData,
+      {newest, GetParam().says});
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -172,14 +176,10 @@ TEST(DamagedCheckpoint, AHeaderOrStateThatIsBrokenIsLeftAside) {
   for (const std::string& header : headers) {
     const TempFolder folder;
     save_two(folder);
-    const std::string newest =
-        folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(8)));
+    const std::string newest = place_of(folder, 8);
     write_file(newest + "/" + worker_file(1), weights::raw_file(header));
     mend_mark(newest, worker_file(1));
-    Log log(LogLevel::Quiet);
-    const auto found = newest_checkpoint(folder.path(), log);
-    ASSERT_TRUE(found) << header.substr(0, 40);
-    EXPECT_EQ(found->step, 4) << header.substr(0, 40);
+    EXPECT_EQ(newest_step(folder), 4) << header.substr(0, 40);
   }
 }
 
@@ -190,19 +190,14 @@ TEST(DamagedCheckpoint, AFileOfAnotherStepOrWorkerIsLeftAside) {
         std::tuple(8, 0, "expected the state of worker 1, found that of 0")}) {
     const TempFolder folder;
     save_two(folder);
-    const auto place = [&](std::int64_t of) {
-      return folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(of)));
-    };
-    const std::string file = place(8) + "/" + worker_file(1);
+    const std::string newest = place_of(folder, 8);
+    const std::string file = newest + "/" + worker_file(1);
     std::filesystem::copy_file(
-        place(step) + "/" + worker_file(worker), file,
+        place_of(folder, step) + "/" + worker_file(worker), file,
         std::filesystem::copy_options::overwrite_existing);
-    mend_mark(place(8), worker_file(1));
-    const auto [code, what] = weights::failure_of([&] { verify(read_checkpoint(place(8))); });
-    EXPECT_EQ(code, 65);
-    EXPECT_EQ(what, file + ": " + says);
-    Log log(LogLevel::Quiet);
-    EXPECT_EQ(newest_checkpoint(folder.path(), log)->step, 4);
+    mend_mark(newest, worker_file(1));
+    EXPECT_EQ(error_of([&] { verify(read_checkpoint(newest)); }), Thrown(65, file + ": " + says));
+    EXPECT_EQ(newest_step(folder), 4);
   }
 }
 
@@ -212,13 +207,8 @@ TEST(DamagedCheckpoint, WhatIsNoFileOrHugeIsLeftAside) {
     for (const Special kind : kSpecials) {
       const TempFolder folder;
       save_two(folder);
-      const std::string newest =
-          folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(8)));
-      make_special(newest + "/" + name, kind);
-      Log log(LogLevel::Quiet);
-      const auto found = newest_checkpoint(folder.path(), log);
-      ASSERT_TRUE(found) << name;
-      EXPECT_EQ(found->step, 4) << name;
+      make_special(place_of(folder, 8) + "/" + name, kind);
+      EXPECT_EQ(newest_step(folder), 4) << name;
     }
   }
 }
@@ -256,8 +246,7 @@ TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
   };
   inputs.checkpoints = &place;
   train();
-  const std::string checkpoint =
-      folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(7)));
+  const std::string checkpoint = place_of(folder, 7);
   change_values(checkpoint, [&](ordered_json& values) {
     ASSERT_TRUE(values.contains(GetParam().key));
     values[GetParam().key] = GetParam().value;
@@ -266,9 +255,7 @@ TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
   verify(from);
   inputs.resume = &from;
   inputs.checkpoints = nullptr;
-  const auto [code, what] = weights::failure_of(train);
-  EXPECT_EQ(code, 65) << what;
-  EXPECT_NE(what.find(checkpoint), std::string::npos) << what;
+  expect_error(train, ErrorKind::DamagedData, {checkpoint});
 }
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "dead_process.h"
 #include "error_of.h"
 #include "temp_folder.h"
 
@@ -30,13 +30,8 @@ TEST(LockHolder, LivesAsLongAsItsProcess) {
   // Without a start time the number must do.
   earlier.ticks = "";
   EXPECT_TRUE(is_alive(earlier));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::_exit(0);
-  }
-  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
   LockHolder dead = me;
-  dead.pid = child;
+  dead.pid = pid_of_the_dead();
   EXPECT_FALSE(is_alive(dead));
 }
 
@@ -95,9 +90,7 @@ TEST(LockFile, ThatNamesNoProcessHasAnId) {
 
 TEST(LockFile, ThatCannotBeReadIsAnError) {
   const TempFolder folder;
-  const auto [code, what] = error_of([&] { read_lock(folder.path()); });
-  EXPECT_EQ(code, 74);
-  EXPECT_NE(what.find(folder.path()), std::string::npos) << what;
+  expect_error([&] { read_lock(folder.path()); }, ErrorKind::Io, {folder.path()});
 }
 
 TEST(LockFile, ThatIsAPipeIsRefusedAtOnce) {
@@ -106,9 +99,7 @@ TEST(LockFile, ThatIsAPipeIsRefusedAtOnce) {
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   for (const auto& read : std::vector<std::function<void()>>{
            [&] { read_lock(path); }, [&] { beat_lock(path, this_process(), 1); }}) {
-    const auto [code, what] = error_of(read);
-    EXPECT_EQ(code, 74);
-    EXPECT_NE(what.find("'" + path + "': expected a file"), std::string::npos) << what;
+    expect_error(read, ErrorKind::Io, {"'" + path + "': expected a file"});
   }
 }
 

@@ -1,12 +1,13 @@
 #include "run_folder/recorder.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/said_log.h"
+#include "error_of.h"
 #include "temp_folder.h"
 
 namespace abtrain::run_folder {
@@ -19,23 +20,20 @@ class RecorderTest : public ::testing::Test {
   RecorderTest() {
     options_.train.tensorboard = false;
   }
-  ~RecorderTest() override {
-    ::close(file_);
-  }
-  // The only line of metrics.jsonl, without its seconds.
-  std::string line() const {
+  // The only line of metrics.jsonl that this leaves, without its seconds.
+  std::string line_of(const std::function<void(Recorder&)>& record) {
+    RunLog run(options_, folder_.path(), said_.log());
+    Recorder recorder(&run);
+    record(recorder);
+    run.flush();
     ordered_json event = ordered_json::parse(read_file(folder_ / "metrics.jsonl"));
     event.erase("seconds");
     return event.dump();
   }
-  std::string said() const {
-    return read_file(folder_ / "said");
-  }
 
   const TempFolder folder_;
   config::RunOptions options_;
-  int file_ = ::open((folder_ / "said").c_str(), O_WRONLY | O_CREAT, 0600);
-  Log log_{LogLevel::Info, file_};
+  SaidLog said_;
 };
 
 methods::LayerRank layer(const std::string& name, std::int64_t rank) {
@@ -50,33 +48,33 @@ methods::LayerRank layer(const std::string& name, std::int64_t rank) {
 }
 
 TEST_F(RecorderTest, ADecompositionHasItsLayersAndSingularValues) {
-  RunLog run(options_, folder_.path(), log_);
   methods::LayerRank one = layer("fc1", 3);
   one.values = {{1, 10}, {123456.789, 0.125}};
-  Recorder(&run).decomposed(7, {one, layer("fc2", 0)}, 0.25);
-  run.flush();
   EXPECT_EQ(
-      line(), R"({"event":"decompose","step":7,"duration":0.25,"layers":[)"
-              R"({"name":"fc1","m":20,"n":10,"rank":3,"energy":0.75,)"
-              R"("first_energy":0.5,)"
-              R"("singular_values":{"index":[1,10],"value":[123457.0,0.125]}},)"
-              R"({"name":"fc2","m":20,"n":10,"rank":0,"energy":0.75,)"
-              R"("first_energy":0.5,)"
-              R"("singular_values":{"index":[],"value":[]}}]})");
-  EXPECT_EQ(said(), "");
+      line_of([&](Recorder& recorder) {
+        recorder.decomposed(7, {one, layer("fc2", 0)}, 0.25);
+      }),
+      R"({"event":"decompose","step":7,"duration":0.25,"layers":[)"
+      R"({"name":"fc1","m":20,"n":10,"rank":3,"energy":0.75,)"
+      R"("first_energy":0.5,)"
+      R"("singular_values":{"index":[1,10],"value":[123457.0,0.125]}},)"
+      R"({"name":"fc2","m":20,"n":10,"rank":0,"energy":0.75,)"
+      R"("first_energy":0.5,)"
+      R"("singular_values":{"index":[],"value":[]}}]})");
+  EXPECT_EQ(said_.text(), "");
 }
 
 TEST_F(RecorderTest, ADecompositionThatFactorsNothingIsWarnedOf) {
-  RunLog run(options_, folder_.path(), log_);
-  Recorder(&run).decomposed(7, {layer("fc1", 0), layer("fc2", 0)}, 0.25);
-  EXPECT_NE(said().find("step 7: no layer was factored"), std::string::npos) << said();
+  line_of([](Recorder& recorder) {
+    recorder.decomposed(7, {layer("fc1", 0), layer("fc2", 0)}, 0.25);
+  });
+  expect_has(said_.text(), "step 7: no layer was factored");
 }
 
 TEST_F(RecorderTest, ASynchronizationHasItsMode) {
-  RunLog run(options_, folder_.path(), log_);
-  Recorder(&run).synchronized(9, "only-b", 0.5);
-  run.flush();
-  EXPECT_EQ(line(), R"({"event":"sync","step":9,"duration":0.5,"mode":"only-b"})");
+  EXPECT_EQ(
+      line_of([](Recorder& recorder) { recorder.synchronized(9, "only-b", 0.5); }),
+      R"({"event":"sync","step":9,"duration":0.5,"mode":"only-b"})");
 }
 
 compress::Evaluation evaluation(double vnmse) {
@@ -92,13 +90,11 @@ compress::Evaluation evaluation(double vnmse) {
 }
 
 TEST_F(RecorderTest, AnEvaluationOfAReducerIsInMilliseconds) {
-  RunLog run(options_, folder_.path(), log_);
-  Recorder(&run).compressed(3, evaluation(0.5));
-  run.flush();
   EXPECT_EQ(
-      line(), R"({"event":"compression","step":3,"vnmse":0.5,"residual_norm":2.0,)"
-              R"("payload_bits":4.0,"sent_bits":6.0,"encode_ms":500.0,)"
-              R"("collective_ms":250.0,"decode_ms":125.0})");
+      line_of([](Recorder& recorder) { recorder.compressed(3, evaluation(0.5)); }),
+      R"({"event":"compression","step":3,"vnmse":0.5,"residual_norm":2.0,)"
+      R"("payload_bits":4.0,"sent_bits":6.0,"encode_ms":500.0,)"
+      R"("collective_ms":250.0,"decode_ms":125.0})");
 }
 
 TEST(Recorder, AddsUpWithoutALogToo) {

@@ -1,15 +1,14 @@
 // metrics.jsonl, its clock, and the lines of progress.
 #include "run_folder/run_log.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"
+#include "base/said_log.h"
 #include "base/text.h"
 #include "temp_folder.h"
 
@@ -23,14 +22,11 @@ class RunLogTest : public ::testing::Test {
   RunLogTest() {
     options_.train.tensorboard = false;
   }
-  ~RunLogTest() override {
-    ::close(file_);
-  }
   std::string metrics() const {
     return read_file(folder_ / "metrics.jsonl");
   }
   std::vector<std::string> said() const {
-    std::vector<std::string> lines = split_text(read_file(folder_ / "said"), '\n');
+    std::vector<std::string> lines = split_text(said_.text(), '\n');
     std::erase(lines, "");
     return lines;
   }
@@ -45,8 +41,8 @@ class RunLogTest : public ::testing::Test {
 
   const TempFolder folder_;
   config::RunOptions options_;
-  int file_ = ::open((folder_ / "said").c_str(), O_WRONLY | O_CREAT, 0600);
-  Log log_{LogLevel::Info, file_};
+  SaidLog said_;
+  Log& log_ = said_.log();
 };
 
 TEST_F(RunLogTest, AnEventIsALineWithStepSecondsAndFields) {

@@ -1,12 +1,11 @@
 #include "run_folder/run_state.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/text.h"
+#include "dead_process.h"
 #include "run_folder/lock_file.h"
 #include "temp_folder.h"
 
@@ -34,11 +33,7 @@ TEST(RunState, IsThatOfTheFolder) {
   // What failed was the attempt before.
   folder.add("failure.json", R"({"exit_code": 70, "message": "it is inf\nmore"})");
   expect(RunState::Running, who);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::_exit(0);
-  }
-  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  const pid_t child = pid_of_the_dead();
   LockHolder dead = holder;
   dead.pid = child;
   lock(dead);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "error_of.h"
 #include "run_folder/tensorboard.h"
 #include "run_folder/tensorboard_records.h"
 #include "run_folder/tensorboard_wire.h"
@@ -46,15 +46,18 @@ TEST(TensorBoardWire, RecordsHaveLengthAndMaskedChecksums) {
 }
 
 TEST(TensorBoardWire, FieldsOfEverySize) {
-  EXPECT_EQ(hex(Message().integer(1, 0).bytes()), "0800");
-  EXPECT_EQ(hex(Message().integer(2, 127).bytes()), "107f");
-  EXPECT_EQ(hex(Message().integer(2, 300).bytes()), "10ac02");
-  EXPECT_EQ(hex(Message().integer(1, -1).bytes()), "08ffffffffffffffffff01");
-  EXPECT_EQ(hex(Message().integer(16, 1).bytes()), "800101");
-  EXPECT_EQ(hex(Message().real(1, 1).bytes()), "09000000000000f03f");
-  EXPECT_EQ(hex(Message().real32(2, 1).bytes()), "150000803f");
-  EXPECT_EQ(hex(Message().bytes(1, "").bytes()), "0a00");
-  EXPECT_EQ(hex(Message().message(1, Message().bytes(1, "a")).bytes()), "0a030a0161");
+  for (const auto& [message, wanted] : std::vector<std::pair<Message, std::string>>{
+           {Message().integer(1, 0), "0800"},
+           {Message().integer(2, 127), "107f"},
+           {Message().integer(2, 300), "10ac02"},
+           {Message().integer(1, -1), "08ffffffffffffffffff01"},
+           {Message().integer(16, 1), "800101"},
+           {Message().real(1, 1), "09000000000000f03f"},
+           {Message().real32(2, 1), "150000803f"},
+           {Message().bytes(1, ""), "0a00"},
+           {Message().message(1, Message().bytes(1, "a")), "0a030a0161"}}) {
+    EXPECT_EQ(hex(message.bytes()), wanted);
+  }
 }
 
 TEST(TensorBoardScalars, AreTheNumbersOfAnEvent) {
@@ -171,14 +174,9 @@ TEST_F(TensorBoardFile, LeavesFilesOfOthersAlone) {
 }
 
 TEST_F(TensorBoardFile, ThatCannotBeWrittenIsAnError) {
-  try {
-    TensorBoard(folder_.add("file", ""), options_, "", log_);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Io);
-    EXPECT_NE(std::string(error.what()).find("events.out.tfevents."), std::string::npos)
-        << error.what();
-  }
+  expect_error(
+      [&] { TensorBoard(folder_.add("file", ""), options_, "", log_); }, ErrorKind::Io,
+      {"events.out.tfevents."});
 }
 
 }  // namespace

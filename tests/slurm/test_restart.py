@@ -68,6 +68,15 @@ class Restart(unittest.TestCase):
             self.assertLess(time.monotonic(), until, name)
             time.sleep(0.01)
 
+    def ended_by(self, number, code, begun, *arguments):
+        """What it says when a signal ends it once there is the file `begun`."""
+        process = self.start(*arguments)
+        self.wait_for(begun)
+        process.send_signal(number)
+        errors = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, code, errors)
+        return errors
+
     def test_success_is_not_repeated(self):
         self.assertEqual(self.run_with([0], "--", "fails", "a b", "c"), 0)
         self.assertEqual(self.lines("calls"), ["a b c"])
@@ -113,32 +122,21 @@ class Restart(unittest.TestCase):
         for name in ("TERM", "INT", "USR1"):
             for file in ("running", "signals"):
                 (self.folder / file).unlink(missing_ok=True)
-            process = self.start("--max-restarts", "3", "--", "stops")
-            self.wait_for("running")
-            process.send_signal(getattr(signal, "SIG" + name))
-            errors = process.communicate(timeout=60)[1]
-            self.assertEqual(process.returncode, 75, errors)
+            errors = self.ended_by(getattr(signal, "SIG" + name), 75, "running",
+                                   "--max-restarts", "3", "--", "stops")
             self.assertEqual(self.lines("signals"), [name])
             self.assertIn(f"exit code 75 after SIG{name}: no restart", errors)
         self.assertEqual(self.lines("pauses"), [])
 
     def test_a_stopped_command_that_fails_is_not_started_again(self):
         self.script("stops", STOPS.replace("exit 75", "exit 1"))
-        process = self.start("--", "stops")
-        self.wait_for("running")
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 1)
+        self.ended_by(signal.SIGTERM, 1, "running", "--", "stops")
 
     def test_a_signal_during_the_pause_ends_it(self):
         self.script("sleep",
-                    "#!/bin/bash\ntouch pausing\nexec /bin/sleep 60\n")
+                    "#!/bin/bash\ntouch pausing\nexec /bin/sleep 100\n")
         (self.folder / "codes").write_text("69\n")
-        process = self.start("--", "fails")
-        self.wait_for("pausing")
-        process.send_signal(signal.SIGUSR1)
-        errors = process.communicate(timeout=30)[1]
-        self.assertEqual(process.returncode, 75, errors)
+        errors = self.ended_by(signal.SIGUSR1, 75, "pausing", "--", "fails")
         self.assertIn("SIGUSR1 during the pause after exit code 69", errors)
         self.assertEqual(len(self.lines("calls")), 1)
 

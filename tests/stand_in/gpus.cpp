@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -273,6 +274,14 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, Stream& stream) 
     stream.drain();
   }
   return cudaSuccess;
+}
+
+// Where a call may leave out a result.
+template <class T>
+void give(T* place, std::type_identity_t<T> value) {
+  if (place != nullptr) {
+    *place = value;
+  }
 }
 
 cudaError_t launch_nothing(cudaStream_t stream) {
@@ -607,21 +616,11 @@ cudaError_t cudaStreamGetCaptureInfo(
     std::size_t* count) {
   cudaStreamIsCapturing(stream, status);
   const auto& capture = stream_of(stream).capture;
-  if (id != nullptr) {
-    *id = reinterpret_cast<std::uintptr_t>(capture.get());
-  }
-  if (graph != nullptr) {
-    *graph = capture ? reinterpret_cast<cudaGraph_t>(&capture->graph) : nullptr;
-  }
-  if (dependencies != nullptr) {
-    *dependencies = nullptr;
-  }
-  if (edges != nullptr) {
-    *edges = nullptr;
-  }
-  if (count != nullptr) {
-    *count = 0;
-  }
+  give(id, reinterpret_cast<std::uintptr_t>(capture.get()));
+  give(graph, capture ? reinterpret_cast<cudaGraph_t>(&capture->graph) : nullptr);
+  give(dependencies, nullptr);
+  give(edges, nullptr);
+  give(count, 0);
   return cudaSuccess;
 }
 
@@ -698,9 +697,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(
                   ? reinterpret_cast<void*>(cuDevicePrimaryCtxGetState)
               : name == "cuGetErrorString" ? reinterpret_cast<void*>(cuGetErrorString)
                                            : reinterpret_cast<void*>(stand_in_unsupported);
-  if (status != nullptr) {
-    *status = cudaDriverEntryPointSuccess;
-  }
+  give(status, cudaDriverEntryPointSuccess);
   return cudaSuccess;
 }
 

@@ -11,7 +11,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "error_of.h"
 
 namespace abtrain::state {
 namespace {
@@ -29,13 +29,7 @@ void load(State& state, const std::string& name, at::Tensor& tensor) {
 }
 
 void expect_damaged(const std::string& name, const std::function<void()>& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error of " << name;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
-    EXPECT_NE(std::string(error.what()).find("'" + name + "'"), std::string::npos) << error.what();
-  }
+  expect_error([&] { call(); }, ErrorKind::DamagedData, {"'" + name + "'"});
 }
 
 struct Values {

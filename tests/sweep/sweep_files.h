@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "error_of.h"
 #include "sweep/resolve_points.h"
 #include "temp_folder.h"
 
@@ -37,15 +37,8 @@ class SweepFiles : public ::testing::Test {
     return resolve_all(sweep);
   }
   // Of reading it, listing its points, or resolving them.
-  std::string error_of(const std::string& text, ErrorKind kind = ErrorKind::Config) const {
-    try {
-      runs(read(text));
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind);
-      return error.what();
-    }
-    ADD_FAILURE() << text << " was read";
-    return "";
+  std::string fault_of(const std::string& text, ErrorKind kind = ErrorKind::Config) const {
+    return expect_error([&] { runs(read(text)); }, kind);
   }
 
   const TempFolder folder_;

@@ -158,17 +158,17 @@ TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
 
 TEST_F(HalvingOf, RivalsAreTunedEqually) {
   EXPECT_NE(
-      error_of("base: base\nhalving:\n  rivals:\n"
+      fault_of("base: base\nhalving:\n  rivals:\n"
                "    a: {set: {train.steps: 8}, tune: [{}, {seed: 2}]}\n"
                "    b: {set: {train.steps: 8}, tune: [{}]}\n")
           .find("expected as many settings as a has, 2"),
       std::string::npos);
   EXPECT_NE(
-      error_of("base: base\nhalving:\n  rivals:\n    a: {tune: [{}]}\n")
+      fault_of("base: base\nhalving:\n  rivals:\n    a: {tune: [{}]}\n")
           .find("expected train.steps"),
       std::string::npos);
   EXPECT_NE(
-      error_of("base: base\ngrid: {workers: [2]}\nhalving:\n  rivals:\n"
+      fault_of("base: base\ngrid: {workers: [2]}\nhalving:\n  rivals:\n"
                "    a: {set: {train.steps: 8}, tune: [{}]}\n")
           .find("does not go with halving"),
       std::string::npos);

@@ -1,10 +1,8 @@
 // The points of a sweep, trained by a script in the place of abtrain.
 #include "sweep/local_jobs.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <stop_token>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/said_log.h"
 #include "base/signals.h"
 #include "config/config.h"
 #include "error_of.h"
@@ -27,9 +26,6 @@ class LocalJobs : public ::testing::Test {
  protected:
   LocalJobs() {
     program("finish");
-  }
-  ~LocalJobs() override {
-    ::close(file_);
   }
 
   // Point i has the seed i + 1 and the label "seed=<i + 1>".
@@ -76,20 +72,16 @@ class LocalJobs : public ::testing::Test {
     fs::permissions(program_, fs::perms::owner_all);
   }
   int train(std::size_t jobs) {
-    return train_points(runs_, jobs, program_, log_);
-  }
-  std::string said() const {
-    return read_file(folder_ / "said");
+    return train_points(runs_, jobs, program_, said_.log());
   }
   void expect_said(const std::string& part) const {
-    EXPECT_NE(said().find(part), std::string::npos) << part << "\n" << said();
+    expect_has(said_.text(), part);
   }
 
   const TempFolder folder_;
   std::vector<PointRun> runs_;
   std::string program_;
-  int file_ = ::open((folder_ / "said").c_str(), O_WRONLY | O_CREAT, 0600);
-  Log log_{LogLevel::Info, file_};
+  SaidLog said_;
 };
 
 TEST_F(LocalJobs, TrainEachPointWithItsOwnConfiguration) {
@@ -154,7 +146,7 @@ TEST_F(LocalJobs, OneThatFailsDoesNotKeepTheOthersFromRunning) {
   expect_said("seed=2: failed after ");
   expect_said(
       formatted(" with exit code 70; {} ends with\n    b\n    c\n    d\n", file_of(2, "log.txt")));
-  EXPECT_EQ(said().find("\n    a\n"), std::string::npos);
+  EXPECT_EQ(said_.text().find("\n    a\n"), std::string::npos);
 }
 
 TEST_F(LocalJobs, OneWithoutAResultHasFailed) {
@@ -170,8 +162,7 @@ TEST_F(LocalJobs, RefuseAnothersFolderBeforeAnythingIsStarted) {
   config::RunOptions other = runs_[1].options;
   other.seed = 99;
   folder_.add("runs/2/config.yaml", config::to_yaml(other));
-  const auto [code, what] = error_of([&] { train(2); });
-  EXPECT_EQ(code, 78);
+  const std::string what = expect_error([&] { train(2); }, ErrorKind::Config);
   EXPECT_TRUE(what.starts_with(runs_[1].folder + "/config.yaml ")) << what;
   EXPECT_FALSE(fs::exists(runs_[0].folder));
 }
@@ -187,7 +178,7 @@ TEST_F(LocalJobs, SkipWhatAnotherProcessTrains) {
   // may end.
   const std::jthread teller([&](const std::stop_token& stop) {
     while (!stop.stop_requested() &&
-           said().find("another process is training it") == std::string::npos) {
+           said_.text().find("another process is training it") == std::string::npos) {
       std::this_thread::yield();
     }
     folder_.add("told", "");
@@ -209,8 +200,7 @@ TEST_F(LocalJobs, PassASignalOnAndStop) {
     }
     ::raise(SIGTERM);
   });
-  const auto [code, what] = error_of([&] { train(1); });
-  EXPECT_EQ(code, 75);
+  const std::string what = expect_error([&] { train(1); }, ErrorKind::Stopped);
   EXPECT_TRUE(what.starts_with("stopped by SIGTERM, 0 of 3 points finished")) << what;
   EXPECT_TRUE(has(1, "saved"));
   EXPECT_FALSE(fs::exists(runs_[1].folder));

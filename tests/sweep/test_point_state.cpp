@@ -47,13 +47,8 @@ TEST_F(PointStates, AnotherConfigurationIsForeign) {
   EXPECT_EQ(state_of(run), PointState::Foreign);
   folder_.add("point/config.yaml", "no_such_key: 1\n");
   EXPECT_EQ(state_of(run), PointState::Foreign);
-  try {
-    own_state_of(run);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Config);
-    EXPECT_TRUE(std::string(error.what()).starts_with(run.folder)) << error.what();
-  }
+  const std::string what = expect_error([&] { own_state_of(run); }, ErrorKind::Config);
+  EXPECT_TRUE(what.starts_with(run.folder)) << what;
 }
 
 TEST_F(PointStates, HaveWordsOfTheirOwn) {
@@ -71,12 +66,7 @@ TEST_F(PointStates, TheAccuracyIsThatOfTheSummary) {
   folder_.add("point/summary.json", R"({"accuracy": 0.75, "r2": 0.75})");
   EXPECT_EQ(score_of(run), "R² 0.7500");
   folder_.add("point/summary.json", R"({"loss": 1})");
-  try {
-    score_of(run);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
-  }
+  expect_error([&] { score_of(run); }, ErrorKind::DamagedData);
 }
 
 }  // namespace

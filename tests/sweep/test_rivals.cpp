@@ -97,12 +97,7 @@ TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
 
 TEST_F(Rivals, WrongRequestsAreRefused) {
   const auto kind = [&](const std::string& text, const RivalsRequest& request) {
-    try {
-      list(text, request);
-    } catch (const Error& error) {
-      return error.kind();
-    }
-    return ErrorKind::Io;  // nothing was thrown
+    return ErrorKind(error_of([&] { list(text, request); }).first);
   };
   EXPECT_EQ(kind(kConfig, {.only = {"small"}}), ErrorKind::Usage);
   EXPECT_EQ(kind(kConfig, {.ratio = 1e5}), ErrorKind::Config);

@@ -91,13 +91,11 @@ TEST(SlurmScript, RefusesControlCharacters) {
   for (const auto member : texts) {
     SlurmArray array = kArray;
     array.*member = "x\nrm y";
-    const auto [code, what] = error_of([&] { slurm_script(array, runs_of({1})); });
-    EXPECT_EQ(code, 2);
-    EXPECT_NE(what.find("'x\\nrm y'"), std::string::npos) << what;
+    expect_error([&] { slurm_script(array, runs_of({1})); }, ErrorKind::Usage, {"'x\\nrm y'"});
   }
   SlurmArray array = kArray;
   array.arguments.push_back("\x1b[2J");
-  EXPECT_EQ(error_of([&] { slurm_script(array, runs_of({1})); }).first, 2);
+  expect_error([&] { slurm_script(array, runs_of({1})); }, ErrorKind::Usage);
 }
 
 class SlurmRoot : public ::testing::Test {
@@ -109,7 +107,7 @@ class SlurmRoot : public ::testing::Test {
 TEST_F(SlurmRoot, IsBesideTheProgramOrNamed) {
   const std::string installed = folder_ / "prefix/bin/abtrain";
   const std::string built = folder_ / "source/build/release/abtrain";
-  EXPECT_EQ(error_of([&] { slurm_root(installed); }).first, 66);
+  expect_error([&] { slurm_root(installed); }, ErrorKind::MissingInput);
   folder_.add("prefix/share/abtrain/slurm/job.sh", "");
   folder_.add("source/slurm/job.sh", "");
   EXPECT_EQ(slurm_root(installed), folder_ / "prefix/share/abtrain");
@@ -119,9 +117,7 @@ TEST_F(SlurmRoot, IsBesideTheProgramOrNamed) {
   EXPECT_EQ(slurm_root(installed), folder_ / "named");
   // Then no other place is asked.
   ::setenv("ABTRAIN_ROOT", (folder_ / "nowhere").c_str(), 1);
-  const auto [code, what] = error_of([&] { slurm_root(installed); });
-  EXPECT_EQ(code, 66);
-  EXPECT_NE(what.find(folder_ / "nowhere"), std::string::npos) << what;
+  expect_error([&] { slurm_root(installed); }, ErrorKind::MissingInput, {folder_ / "nowhere"});
 }
 
 }  // namespace

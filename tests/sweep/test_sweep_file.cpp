@@ -14,7 +14,7 @@ struct Wrong {
 class WrongSweep : public testing::SweepFiles, public ::testing::WithParamInterface<Wrong> {};
 
 TEST_P(WrongSweep, IsNamedWithItsPlace) {
-  const std::string error = error_of(GetParam().text);
+  const std::string error = fault_of(GetParam().text);
   for (std::string part : GetParam().says) {
     if (part[0] == '@') {
       part = (folder_ / "some.yaml") + part.substr(1);
@@ -145,13 +145,9 @@ TEST_F(SweepOptions, SweepsAreFoundByName) {
     EXPECT_EQ(sweep.seeds.size(), 2U);
   }
   args.file = "yours";
-  try {
-    read_sweep(args, {folder_ / "configs"});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::MissingInput);
-    EXPECT_EQ(std::string(error.what()).rfind("sweep 'yours' was not", 0), 0U) << error.what();
-  }
+  const std::string what =
+      expect_error([&] { read_sweep(args, {folder_ / "configs"}); }, ErrorKind::MissingInput);
+  EXPECT_TRUE(what.starts_with("sweep 'yours' was not")) << what;
 }
 
 TEST_F(SweepOptions, OptionsStandOverTheFile) {
@@ -168,12 +164,7 @@ TEST_F(SweepOptions, OptionsStandOverTheFile) {
 
 TEST_F(SweepOptions, WhatDoesNotGoTogetherIsRefused) {
   const auto kind_of = [&](const SweepArgs& args) {
-    try {
-      read_sweep(args, {folder_ / "configs"});
-    } catch (const Error& error) {
-      return error.kind();
-    }
-    return ErrorKind::Io;
+    return ErrorKind(error_of([&] { read_sweep(args, {folder_ / "configs"}); }).first);
   };
   const std::string file = folder_.add("a.yaml", "base: base\nseeds: 1\n");
   EXPECT_EQ(kind_of({}), ErrorKind::Usage);

@@ -4,11 +4,10 @@
 
 #include <mutex>
 
-#include "base/error.h"
 #include "config/check_run.h"
+#include "error_of.h"
 #include "reducer_words.h"
-#include "toy_run.h"
-#include "train/trainer.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
@@ -38,10 +37,7 @@ TEST_P(AbRuns, EndWithOneGoodFactoredModelAndTheSameBitsTwice) {
   const data::Dataset dataset = testing::toy_dataset();
   const auto first = train_all(o, dataset);
   const auto second = train_all(o, dataset);
-  for (const TrainResult& r : first) {
-    expect_same_bits(*first[0].model, *r.model);
-    EXPECT_EQ(r.test.accuracy, first[0].test.accuracy);
-  }
+  expect_one_model(first);
   expect_same_bits(*first[0].model, *second[0].model);
   ASSERT_EQ(first[0].layers.size(), 2U);
   for (const LayerRank& l : first[0].layers) {
@@ -163,9 +159,7 @@ TEST(Ab, MomentsAreCarriedThroughDecompositions) {
     config::RunOptions carry = zero;
     carry.method.moments = methods::FactorMoments::Carry;
     const auto results = train_all(carry, dataset);
-    for (const TrainResult& r : results) {
-      expect_same_bits(*results[0].model, *r.model);
-    }
+    expect_one_model(results);
     EXPECT_GT(results[0].test.accuracy, 0.9);
     EXPECT_NE(results[0].test.loss, train_all(zero, dataset)[0].test.loss);
     // Even the first step after the warm-up of four differs.
@@ -191,22 +185,18 @@ TEST(Ab, AnnealedRanksFallToTheFinalRatio) {
     // So it lost less at first.
     EXPECT_GT(annealed[0].layers[i].first_energy, at_once[0].layers[i].first_energy);
   }
-  for (const TrainResult& r : annealed) {
-    expect_same_bits(*annealed[0].model, *r.model);
-  }
+  expect_one_model(annealed);
   // The last decomposition is 56 steps after the warm-up.
   config::RunOptions late = o;
   late.method.anneal_steps = Duration::steps(60);
-  try {
-    config::check_run(late, {1, 8, 8, 4}, 512);
-    FAIL() << "ends before the ranks are what was asked for";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::Config);
-    EXPECT_STREQ(
-        e.what(),
-        "method.anneal_steps: expected at most 56, so that the last "
-        "decomposition, after step 60, cuts to method.rank.ratio; got 60");
-  }
+  EXPECT_EQ(
+      error_of([&] {
+        config::check_run(late, {1, 8, 8, 4}, 512);
+      }),
+      Thrown(
+          78,
+          "method.anneal_steps: expected at most 56, so that the last decomposition, after step "
+          "60, cuts to method.rank.ratio; got 60"));
 }
 
 TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
@@ -215,9 +205,7 @@ TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
   o.method.outer.wire.dtype = at::kBFloat16;
   o.reducer.dtype = at::kBFloat16;
   const auto results = train_all(o, dataset);
-  for (const TrainResult& r : results) {
-    expect_same_bits(*results[0].model, *r.model);
-  }
+  expect_one_model(results);
   EXPECT_GT(results[0].test.accuracy, 0.9);
 }
 
@@ -231,7 +219,7 @@ TEST(Ab, EveryRankRuleRuns) {
     o.method.rank.keep = 0.6;
     o.method.rank.ratio = 3;
     const auto results = train_all(o, dataset);
-    expect_same_bits(*results[0].model, *results[1].model);
+    expect_one_model(results);
     EXPECT_LT(results[0].model->stored_parameters(), results[0].model->dense_parameters())
         << kind.name;
   }
@@ -260,10 +248,7 @@ TEST_P(ChangingRanks, LeaveReplicasEqual) {
   o.method.full_rank_steps = Duration::steps(static_cast<double>(c.full_rank_steps));
   o.train.steps = c.steps;
   const auto results = train_all(o, testing::toy_dataset());
-  for (const TrainResult& r : results) {
-    expect_same_bits(*r.model, *results[0].model);
-    EXPECT_EQ(r.test.loss, results[0].test.loss);
-  }
+  expect_one_model(results);
   EXPECT_GT(results[0].test.accuracy, 0.8);
   // The report tells what the model holds.
   std::size_t next = 0;
@@ -293,9 +278,7 @@ TEST(Ab, LocalStepsInTheDensePhases) {
     o.method.warmup_steps = Duration::steps(9);
     set_option(o.reducer, "dtype", dtype);
     const auto results = train_all(o, testing::toy_dataset());
-    for (const TrainResult& r : results) {
-      expect_same_bits(*r.model, *results[0].model);
-    }
+    expect_one_model(results);
     EXPECT_GT(results[0].test.accuracy, 0.8) << dtype;
   }
 }

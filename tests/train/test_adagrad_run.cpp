@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "config/config.h"
 #include "data/dataset.h"
+#include "error_of.h"
 #include "temp_folder.h"
 #include "train/session.h"
 
@@ -17,34 +17,36 @@ namespace {
 
 using nlohmann::json;
 
-bool has_fashion_mnist() {
-  return !data::find_dataset("fashion-mnist").found_in.empty();
-}
+// Each test on Fashion-MNIST, in a folder of its own.
+class AdagradRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (data::find_dataset("fashion-mnist").found_in.empty()) {
+      GTEST_SKIP() << "no fashion-mnist here";
+    }
+  }
+  config::RunOptions configured(const std::string& config, std::vector<std::string> sets) const {
+    sets.insert(
+        sets.end(),
+        {"device=cpu", "train.threads=1", "output=" + folder_.path(), "evaluate.every=0"});
+    return config::read_config(
+        std::string(ABTRAIN_SOURCE_DIR) + "/configs/" + config + ".yaml", sets);
+  }
+  static json summary_of(const config::RunOptions& options, LogLevel level = LogLevel::Quiet) {
+    Log log(level);
+    train(options, {}, log);
+    return json::parse(read_file(options.output + "/" + options.name + "/summary.json"));
+  }
 
-config::RunOptions configured(
-    const std::string& config, const TempFolder& folder, std::vector<std::string> sets) {
-  sets.insert(
-      sets.end(), {"device=cpu", "train.threads=1", "output=" + folder.path(), "evaluate.every=0"});
-  return config::read_config(
-      std::string(ABTRAIN_SOURCE_DIR) + "/configs/" + config + ".yaml", sets);
-}
-
-json summary_of(const config::RunOptions& options, LogLevel level = LogLevel::Quiet) {
-  Log log(level);
-  train(options, {}, log);
-  return json::parse(read_file(options.output + "/" + options.name + "/summary.json"));
-}
+  const TempFolder folder_;
+};
 
 // Gate 2 of the specification: softmax regression, 4 workers of 16, 2 epochs,
 // QRDA, eta 0.1, lambda 1e-3.
-TEST(AdagradRun, SoftmaxIsSparseWithASmallGradientError) {
-  if (!has_fashion_mnist()) {
-    GTEST_SKIP() << "no fashion-mnist here";
-  }
-  const TempFolder folder;
+TEST_F(AdagradRun, SoftmaxIsSparseWithASmallGradientError) {
   const auto run = [&](const std::string& quantizer) {
     return summary_of(configured(
-        "fashion_mnist_softmax_qrda", folder, {"name=" + quantizer, "reducer.name=" + quantizer}));
+        "fashion_mnist_softmax_qrda", {"name=" + quantizer, "reducer.name=" + quantizer}));
   };
   const json plain = run("plain");
   const json threshold = run("threshold");
@@ -67,28 +69,19 @@ TEST(AdagradRun, SoftmaxIsSparseWithASmallGradientError) {
   }
 }
 
-json small_run(const TempFolder& folder, const std::string& name, std::vector<std::string> sets) {
-  sets.insert(
-      sets.end(), {"name=" + name, "model.hidden=[24,20]", "data.batch_size=8", "train.steps=60",
-                   "train.check_replicas=1"});
-  return summary_of(configured("fashion_mnist_mlp_qcmd", folder, sets));
-}
-
 // x, s and z are the same on all workers (check_replicas looks), and only the
 // l1 term makes zeros.
-TEST(AdagradRun, ReplicasAgreeAndOnlyL1MakesZeros) {
-  if (!has_fashion_mnist()) {
-    GTEST_SKIP() << "no fashion-mnist here";
-  }
-  const TempFolder folder;
+TEST_F(AdagradRun, ReplicasAgreeAndOnlyL1MakesZeros) {
   for (const std::string optimizer : {"qcmd-adagrad", "qrda-adagrad"}) {
     for (const std::string quantizer : {"threshold", "ternary"}) {
       for (const std::string l1 : {"0", "3e-3"}) {
-        const json s = small_run(
-            folder, optimizer + quantizer + l1,
-            {"optimizer.name=" + optimizer, "optimizer.l1=" + l1, "reducer.name=" + quantizer,
+        const json s = summary_of(configured(
+            "fashion_mnist_mlp_qcmd",
+            {"name=" + optimizer + quantizer + l1, "model.hidden=[24,20]", "data.batch_size=8",
+             "train.steps=60", "train.check_replicas=1", "optimizer.name=" + optimizer,
+             "optimizer.l1=" + l1, "reducer.name=" + quantizer,
              quantizer == "ternary" ? "reducer.error_feedback=auto" : "reducer.error_feedback=true",
-             "schedule.name=constant"});
+             "schedule.name=constant"}));
         EXPECT_EQ(s.contains("sparsity"), l1 != "0");
         if (l1 != "0") {
           EXPECT_GT(s["sparsity"]["zeros"], 0.05) << optimizer << quantizer;
@@ -101,15 +94,11 @@ TEST(AdagradRun, ReplicasAgreeAndOnlyL1MakesZeros) {
 
 // Centered at 0 a network dies where one with its first weights learns; the run
 // says so.
-TEST(AdagradRun, WarnsWhereHiddenLayersWouldDie) {
-  if (!has_fashion_mnist()) {
-    GTEST_SKIP() << "no fashion-mnist here";
-  }
-  const TempFolder folder;
+TEST_F(AdagradRun, WarnsWhereHiddenLayersWouldDie) {
   for (const std::string center : {"zero", "init"}) {
     ::testing::internal::CaptureStderr();
-    config::RunOptions options = configured(
-        "fashion_mnist_mlp_qcmd", folder,
+    const config::RunOptions options = configured(
+        "fashion_mnist_mlp_qcmd",
         {"name=" + center, "model.hidden=[24]", "data.batch_size=8", "train.steps=60",
          "optimizer.name=qrda-adagrad", "optimizer.lr=0.02", "optimizer.l1=1e-2",
          "optimizer.center=" + center, "schedule.name=constant"});
@@ -121,16 +110,12 @@ TEST(AdagradRun, WarnsWhereHiddenLayersWouldDie) {
   }
 }
 
-TEST(AdagradRun, TheSparseModelIsTheDenseOne) {
-  if (!has_fashion_mnist()) {
-    GTEST_SKIP() << "no fashion-mnist here";
-  }
-  const TempFolder folder;
-  const config::RunOptions options = configured(
-      "fashion_mnist_softmax_qrda", folder, {"name=s", "train.steps=150", "optimizer.l1=5e-3"});
+TEST_F(AdagradRun, TheSparseModelIsTheDenseOne) {
+  const config::RunOptions options =
+      configured("fashion_mnist_softmax_qrda", {"name=s", "train.steps=150", "optimizer.l1=5e-3"});
   const json s = summary_of(options);
   EXPECT_LT(s["sparsity"]["sparse_bytes"], s["sparsity"]["dense_bytes"]);
-  const std::string run = folder.path() + "/s";
+  const std::string run = folder_ / "s";
   Log log(LogLevel::Quiet);
   const json dense = evaluate_run(options, {run}, log);
   const json sparse = evaluate_run(options, {run, "model.sparse.safetensors"}, log);
@@ -150,14 +135,11 @@ TEST(AdagradRun, TheSparseModelIsTheDenseOne) {
   content[begin + 4] = content[begin];
   content[begin + 5] = content[begin + 1];
   atomic_write(path, content);
-  try {
-    evaluate_run(options, {run, "model.sparse.safetensors"}, log);
-    FAIL() << "a damaged file was taken";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
-    EXPECT_NE(std::string(error.what()).find("fc.weight.indices"), std::string::npos)
-        << error.what();
-  }
+  expect_error(
+      [&] {
+        evaluate_run(options, {run, "model.sparse.safetensors"}, log);
+      },
+      ErrorKind::DamagedData, {"fc.weight.indices"});
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "error_of.h"
 
 namespace abtrain::train {
 namespace {
@@ -66,7 +66,7 @@ std::string choice(Wanted comm, const WorkerPlace& place) {
 void expect_refused(Wanted comm, const WorkerPlace& place, const std::string& part) {
   const std::string got = choice(comm, place);
   EXPECT_TRUE(got.starts_with("78: ")) << got;
-  EXPECT_NE(got.find(part), std::string::npos) << got;
+  expect_has(got, part);
 }
 
 TEST(BackEndOfThreads, Table) {

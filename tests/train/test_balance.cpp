@@ -1,25 +1,19 @@
 // Runs whose workers have unequal batches: what they learn is what one worker with
 // all their examples learns, and where the speeds come from.
-#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "base/error.h"
 #include "config/config.h"
 #include "error_of.h"
-#include "run_folder/checkpoint.h"
-#include "run_folder/checkpoint_files.h"
-#include "temp_folder.h"
-#include "toy_run.h"
 #include "train/speeds.h"
+#include "train/whole_runs.h"
 #include "with_variables.h"
 
 namespace abtrain::train {
 namespace {
 
 using testing::expect_same_bits;
-using testing::tensors_of;
 using testing::toy_options;
 using testing::train_all;
 
@@ -34,17 +28,6 @@ config::RunOptions sgd_run(const std::string& method, int workers, std::int64_t 
   o.train.steps = 20;
   o.schedule.name = optim::ScheduleName::Constant;
   return o;
-}
-
-double largest_difference(const nn::Model& a, const nn::Model& b) {
-  const auto left = tensors_of(a);
-  const auto right = tensors_of(b);
-  EXPECT_EQ(left.size(), right.size());
-  double largest = 0;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    largest = std::max(largest, (left[i] - right[i]).abs().max().item<double>());
-  }
-  return largest;
 }
 
 TEST(Batches, AreInProportionWithTheSameSum) {
@@ -127,23 +110,13 @@ TEST(Balance, EqualSpeedsChangeNoBit) {
 
 // With shares that change at a resume, each step still takes the same examples.
 TEST(Balance, MayChangeAtAResume) {
-  const data::Dataset dataset = testing::toy_dataset(208);
-  const data::Examples validation;
-  const TempFolder folder;
   config::RunOptions o = sgd_run("ddp", 2, 16);
   o.balance.speeds = {3, 1};
   o.checkpoint.every = Duration::steps(10);
-  const run_folder::CheckpointWriter::Options place{folder.path(), config::to_yaml(o), 99};
-  TrainInputs inputs{o, dataset, validation, at::kCPU};
-  inputs.checkpoints = &place;
-  const auto whole = train_threads(inputs);
-  inputs.checkpoints = nullptr;
-  const auto saved = run_folder::list_checkpoints(folder.path());
-  const auto from = std::ranges::find(saved, 10, &run_folder::Checkpoint::step);
-  ASSERT_NE(from, saved.end());  // in the middle of the second epoch of six steps
-  inputs.resume = &*from;
-  o.balance.speeds = {1, 5};
-  EXPECT_LT(largest_difference(*train_threads(inputs)[0].model, *whole[0].model), 2e-6);
+  const SavingRun run(o, testing::toy_dataset(208));
+  // In the middle of the second epoch of six steps.
+  const auto resumed = run.go_on(10, [](auto& changed) { changed.balance.speeds = {1, 5}; });
+  EXPECT_LT(largest_difference(*resumed[0].model, *run.whole()[0].model), 2e-6);
 }
 
 // One process of three; the others say what it is told: their variables, their
@@ -205,21 +178,23 @@ TEST_F(Speeds, AreThoseOfTheVariable) {
 
 TEST_F(Speeds, NeedTheVariableOfAllOrNone) {
   const testing::WithVariables variables{{"ABTRAIN_SPEED", "2.5"}};
-  const auto [code, what] = error_of([&] { choose({{"1", ""}, {"b", "c"}}); });
-  EXPECT_EQ(code, 78);
   EXPECT_EQ(
-      what,
-      "ABTRAIN_SPEED: expected it in the environment of all workers or of none, but worker 2 on c "
-      "has none");
+      error_of([&] {
+        choose({{"1", ""}, {"b", "c"}});
+      }),
+      Thrown(
+          78,
+          "ABTRAIN_SPEED: expected it in the environment of all workers or of none, but worker "
+          "2 on c has none"));
 }
 
 TEST_F(Speeds, AreAboveZero) {
   for (const char* wrong : {"0", "-1", "fast", "nan", "1e7", "inf"}) {
     const testing::WithVariables variables{{"ABTRAIN_SPEED", wrong}};
-    const auto [code, what] = error_of([&] { choose({}); });
-    EXPECT_EQ(code, 78);
     EXPECT_EQ(
-        what, formatted("ABTRAIN_SPEED: expected a number above 0, up to 1e6, got '{}'", wrong));
+        error_of([&] { choose({}); }),
+        Thrown(
+            78, formatted("ABTRAIN_SPEED: expected a number above 0, up to 1e6, got '{}'", wrong)));
   }
 }
 

@@ -4,8 +4,8 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randn.h>
 
-#include "base/error.h"
 #include "config/check_run.h"
+#include "error_of.h"
 #include "toy_run.h"
 
 namespace abtrain::train {
@@ -76,15 +76,9 @@ TEST(Batches, LieOnADeviceOnlyWhereTheyCan) {
   o.data.on_device = true;
   const auto expect_refused = [&](const data::Dataset& images, const at::Device& device,
                                   const std::string& part) {
-    try {
-      lies_on_device(o, images, {}, device);
-      ADD_FAILURE() << "nothing was thrown";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Config);
-      const std::string message = error.what();
-      EXPECT_NE(message.find("data.on_device: "), std::string::npos) << message;
-      EXPECT_NE(message.find(part), std::string::npos) << message;
-    }
+    expect_error(
+        [&] { lies_on_device(o, images, {}, device); }, ErrorKind::Config,
+        {"data.on_device: ", part});
   };
   expect_refused(set, at::kCPU, "computes on cpu");
   const at::Device gpu(at::kCUDA, 0);
@@ -99,14 +93,9 @@ TEST(Batches, ImagesCountAsMemoryOfTheDevice) {
   o.device = device::DeviceChoice::Cpu;
   const data::ExampleShape shape{1, 8, 8, 4};
   EXPECT_NO_THROW(config::check_memory(o, shape, 1, 1000));
-  try {
-    config::check_memory(o, shape, 1, std::int64_t{1} << 60);
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("of images"), std::string::npos) << message;
-    EXPECT_NE(message.find("not one fits"), std::string::npos) << message;
-  }
+  expect_error(
+      [&] { config::check_memory(o, shape, 1, std::int64_t{1} << 60); }, ErrorKind::Config,
+      {"of images", "not one fits"});
 }
 
 }  // namespace

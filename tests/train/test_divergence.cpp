@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/named.h"
 #include "compress/schemes.h"
+#include "error_of.h"
 #include "run_folder/checkpoint.h"
 #include "temp_folder.h"
 #include "toy_run.h"
@@ -40,14 +41,8 @@ config::RunOptions diverging_options(const std::string& method, const std::strin
 std::string divergence_of(
     const config::RunOptions& o,
     const std::function<void(int, std::int64_t, nn::Model&)>& before_step = {}) {
-  try {
-    testing::train_all(o, testing::toy_dataset(64), before_step);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Diverged) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "the run went on";
-  return "";
+  return expect_error(
+      [&] { testing::train_all(o, testing::toy_dataset(64), before_step); }, ErrorKind::Diverged);
 }
 
 // The loss is that of before the update, so the update that breaks the factors
@@ -158,14 +153,8 @@ TEST(Divergence, KeepsTheCheckpointBefore) {
           [](const at::Tensor& gradient) { return gradient.add(kNan); });
     }
   };
-  try {
-    train_threads(inputs);
-    FAIL() << "the run went on";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Diverged);
-    EXPECT_NE(std::string(error.what()).find("step 6: parameter 'fc1.weight'"), std::string::npos)
-        << error.what();
-  }
+  expect_error(
+      [&] { train_threads(inputs); }, ErrorKind::Diverged, {"step 6: parameter 'fc1.weight'"});
   EXPECT_TRUE(std::filesystem::exists(folder.file("checkpoints/step-0000000005")));
   EXPECT_FALSE(std::filesystem::exists(folder.file("checkpoints/step-0000000006")));
 }

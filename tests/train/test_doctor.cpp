@@ -29,9 +29,6 @@ TEST(Doctor, AlignsTopicsAndCollectsAdvice) {
       "\n"
       "What could be better:\n"
       "  cifar10: get it\n");
-}
-
-TEST(Doctor, SaysWhenNothingIsMissing) {
   EXPECT_EQ(
       format_findings({{"CUDA", "compiled in", ""}}),
       "CUDA  compiled in\n"

@@ -7,19 +7,13 @@
 #include <vector>
 
 #include "base/text.h"
-#include "config/config.h"
-#include "run_folder/checkpoint.h"
-#include "run_folder/checkpoint_files.h"
-#include "temp_folder.h"
-#include "toy_run.h"
-#include "train/trainer.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
 
 using methods::LayerRank;
 using methods::SyncMode;
-using testing::expect_same_bits;
 using testing::toy_dataset;
 using testing::toy_options;
 using testing::train_all;
@@ -131,64 +125,33 @@ TEST(FirstRanks, OfALayerLeftDenseComeWithALaterCut) {
   }
 }
 
-// A run that saves after 9, 18, ... steps: in the AB phase, in a dense one, ...
-class SavedRanks {
- public:
-  explicit SavedRanks(config::RunOptions options)
-      : options_(std::move(options)), dataset_(toy_dataset()) {
-    options_.train.steps = 40;
-    options_.checkpoint.every = Duration::steps(9);
-    const run_folder::CheckpointWriter::Options place{
-        folder_.path(), config::to_yaml(options_), 99};
-    TrainInputs inputs{options_, dataset_, none_, at::kCPU};
-    inputs.checkpoints = &place;
-    whole_ = train_threads(inputs);
-  }
-  std::string saved_at(std::int64_t step) const {
-    return folder_.file(formatted("{}/{}", config::kCheckpoints, run_folder::step_folder(step)));
-  }
-  std::vector<TrainResult> go_on(std::int64_t step, int workers) const {
-    config::RunOptions options = options_;
-    options.workers = workers;
-    const run_folder::Checkpoint from = run_folder::read_checkpoint(saved_at(step));
-    run_folder::verify(from);
-    TrainInputs inputs{options, dataset_, none_, at::kCPU};
-    inputs.resume = &from;
-    return train_threads(inputs);
-  }
-  void expect_whole(const std::vector<TrainResult>& results) const {
-    expect_same_bits(*results[0].model, *whole_[0].model);
-    for (std::size_t i = 0; i < whole_[0].layers.size(); ++i) {
-      EXPECT_EQ(results[0].layers[i].first_rank, first_rank(i)) << i;
-    }
-  }
-  std::int64_t first_rank(std::size_t layer) const {
-    return whole_[0].layers[layer].first_rank;
-  }
-
- private:
-  config::RunOptions options_;
-  data::Dataset dataset_;
-  data::Examples none_;
-  TempFolder folder_;
-  std::vector<TrainResult> whole_;
-};
+// Saves after 9, 18, ... steps: in the AB phase, in a dense one, ...
+config::RunOptions saving_energy_run() {
+  config::RunOptions o = energy_run(2);
+  o.train.steps = 40;
+  o.checkpoint.every = Duration::steps(9);
+  return o;
+}
 
 TEST(FirstRanks, AResumedRunHasThemToTheSameBits) {
-  const SavedRanks run(energy_run(2));
+  const SavingRun run(saving_energy_run(), toy_dataset());
   for (const std::int64_t step : {9, 18, 27, 36}) {
     SCOPED_TRACE(step);
-    run.expect_whole(run.go_on(step, 2));
+    const auto results = run.go_on(step);
+    run.expect_whole(results);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(results[0].layers[i].first_rank, run.whole()[0].layers[i].first_rank) << i;
+    }
   }
 }
 
 TEST(FirstRanks, OtherNumbersOfWorkersKeepThem) {
-  const SavedRanks run(energy_run(2));
+  const SavingRun run(saving_energy_run(), toy_dataset());
   for (const std::int64_t step : {9, 18}) {
-    const auto results = run.go_on(step, 4);
+    const auto results = run.go_on(step, [](auto& changed) { changed.workers = 4; });
     for (std::size_t i = 0; i < 2; ++i) {
       const LayerRank& layer = results[0].layers[i];
-      EXPECT_EQ(layer.first_rank, run.first_rank(i)) << layer.name;
+      EXPECT_EQ(layer.first_rank, run.whole()[0].layers[i].first_rank) << layer.name;
       EXPECT_GE(layer.rank, layer.first_rank) << layer.name;
     }
   }

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "config/config.h"
 #include "data/image_folder_files.h"
+#include "error_of.h"
 #include "plan/plan.h"
 #include "run_folder/checkpoint.h"
 #include "train/checkpoint_model.h"
@@ -62,6 +63,10 @@ class ImageRun : public ::testing::Test {
   std::string folder() const {
     return options_.output + "/" + options_.name;
   }
+  json evaluated(const weights::RunModel& model) const {
+    Log log(LogLevel::Quiet);
+    return evaluate_run(options_, model, log);
+  }
   json summary() const {
     return json::parse(read_file(folder() + "/summary.json"));
   }
@@ -76,8 +81,7 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
   EXPECT_EQ(summary["damaged_images"]["count"], 0);
   EXPECT_EQ(report.find("damaged"), std::string::npos);
   EXPECT_GT(summary["accuracy"], 0.5);  // two quite different pictures
-  Log log(LogLevel::Quiet);
-  const json again = evaluate_run(options_, {options_.output + "/images"}, log);
+  const json again = evaluated({folder()});
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["images"], 8);
   const json& confusion = again["confusion"];
@@ -86,12 +90,8 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
   EXPECT_EQ(at(1, 0) + at(1, 1), 4);
   EXPECT_EQ(static_cast<double>(at(0, 0) + at(1, 1)) / 8, again["accuracy"].get<double>());
   EXPECT_EQ(again["per_class"][1]["name"], "c1");
-  EXPECT_EQ(
-      weights::about_of(options_.output + "/images/model.safetensors")["classes"],
-      "[\"c0\",\"c1\"]");
-  EXPECT_NE(
-      plan::plan_text(options_).find("14 training and 8 test images of 3x16x16"),
-      std::string::npos);
+  EXPECT_EQ(weights::about_of(folder() + "/model.safetensors")["classes"], "[\"c0\",\"c1\"]");
+  expect_has(plan::plan_text(options_), "14 training and 8 test images of 3x16x16");
 }
 
 // The same model whatever the number of threads that decode.
@@ -109,14 +109,13 @@ TEST_F(ImageRun, DecodeThreadsDoNotChangeTheResult) {
 TEST_F(ImageRun, PredictsWhatItEvaluates) {
   cut("val/c0/9.jpg");
   trained();
-  const std::string folder = this->folder();
+  const json evaluation = evaluated({folder()});
   Log log(LogLevel::Quiet);
-  const json evaluation = evaluate_run(options_, {folder}, log);
   std::vector<std::vector<int>> counts(2, std::vector<int>(2));
   std::int64_t damaged = 0;
   for (std::size_t c = 0; c < 2; ++c) {
     const Predictions found =
-        predict(options_, {{folder}, {root_ / formatted("val/c{}", c)}, 1}, log);
+        predict(options_, {{folder()}, {root_ / formatted("val/c{}", c)}, 1}, log);
     EXPECT_EQ(found.class_names, (std::vector<std::string>{"c0", "c1"}));
     damaged += found.damaged;
     for (const Prediction& of : found.of_files) {
@@ -136,12 +135,11 @@ TEST_F(ImageRun, SurvivesAFewDamagedFiles) {
   EXPECT_EQ(
       summary["damaged_images"]["files"],
       (json{root_ / "train/c1/2.jpg", root_ / "val/c0/10.jpg"}));
-  EXPECT_NE(report.find("damaged images    2 left out: "), std::string::npos) << report;
+  expect_has(report, "damaged images    2 left out: ");
   // Of seven images, not eight.
   const double correct = summary["accuracy"].get<double>() * 7;
   EXPECT_NEAR(correct, std::round(correct), 1e-9);
-  Log log(LogLevel::Quiet);
-  const json again = evaluate_run(options_, {options_.output + "/images"}, log);
+  const json again = evaluated({folder()});
   EXPECT_EQ(again["images"], 7);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
 }
@@ -180,7 +178,7 @@ TEST_F(ImageRun, ACheckpointHasTheModelThatWasEvaluated) {
           folder, formatted("step-{}", event["step"].get<std::int64_t>()));
       const std::string file = root_ / "model.safetensors";
       save_model_of(checkpoint, config::read_config(checkpoint.folder + "/config.yaml"), file, log);
-      const json again = evaluate_run(options_, {folder, file, "its name"}, log);
+      const json again = evaluated({folder, file, "its name"});
       EXPECT_EQ(again["accuracy"], event["accuracy"]) << line;
       EXPECT_NEAR(again["loss"].get<double>(), event["loss"].get<double>(), 1e-6) << line;
       EXPECT_EQ(again["model"], "its name");
@@ -195,33 +193,20 @@ TEST_F(ImageRun, TooManyDamagedFilesEndIt) {
   cut("train/c0/1.jpg");
   cut("train/c1/2.jpg");
   cut("train/c1/5.jpg");
-  try {
-    trained();
-    FAIL() << "the run went on";
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(error.exit_code(), 65) << message;
-    EXPECT_NE(message.find("data.max_damaged"), std::string::npos) << message;
-    EXPECT_NE(message.find("allows 1 of the 16 training images"), std::string::npos) << message;
-    EXPECT_NE(message.find(".jpg: "), std::string::npos) << message;
-    const json failure = json::parse(read_file(options_.output + "/images/failure.json"));
-    EXPECT_EQ(failure["exit_code"], 65);
-    EXPECT_EQ(failure["message"], message);
-  }
-  EXPECT_FALSE(fs::exists(options_.output + "/images/summary.json"));
+  const std::string message = expect_error(
+      [&] { trained(); }, ErrorKind::DamagedData,
+      {"data.max_damaged", "allows 1 of the 16 training images", ".jpg: "});
+  const json failure = json::parse(read_file(folder() + "/failure.json"));
+  EXPECT_EQ(failure["exit_code"], 65);
+  EXPECT_EQ(failure["message"], message);
+  EXPECT_FALSE(fs::exists(folder() + "/summary.json"));
 }
 
 TEST_F(ImageRun, TooManyDamagedTestImagesEndItToo) {
   for (const char* name : {"val/c0/8.jpg", "val/c1/9.jpg"}) {
     cut(name);
   }
-  try {
-    trained();
-    FAIL() << "the run went on";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 65) << error.what();
-    EXPECT_NE(std::string(error.what()).find("images in val"), std::string::npos) << error.what();
-  }
+  expect_error([&] { trained(); }, ErrorKind::DamagedData, {"images in val"});
 }
 
 }  // namespace

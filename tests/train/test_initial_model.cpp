@@ -37,15 +37,14 @@ TEST(InitialModel, NamesTheKeyOfAFileThatCannotBeUsed) {
   const TempFolder folder;
   config::RunOptions options = small();
   options.model.weights = folder / "none.safetensors";
-  const auto [missing, text] = error_of([&] { make_initial_model(options, kShape); });
-  EXPECT_EQ(missing, 66);
-  EXPECT_TRUE(text.starts_with("model.weights: ")) << text;
-  EXPECT_EQ(text.find("model.fresh"), std::string::npos) << text;
+  const auto make = [&] { make_initial_model(options, kShape); };
+  const std::string missing = expect_error(make, ErrorKind::MissingInput);
+  EXPECT_TRUE(missing.starts_with("model.weights: ")) << missing;
+  EXPECT_EQ(missing.find("model.fresh"), std::string::npos) << missing;
   options.model.weights = folder.add("torn.safetensors", "torn");
-  const auto [damaged, more] = error_of([&] { make_initial_model(options, kShape); });
-  EXPECT_EQ(damaged, 65);
-  EXPECT_TRUE(more.starts_with("model.weights: ")) << more;
-  EXPECT_NE(more.find("\nmodel.fresh names layers"), std::string::npos) << more;
+  const std::string damaged =
+      expect_error(make, ErrorKind::DamagedData, {"\nmodel.fresh names layers"});
+  EXPECT_TRUE(damaged.starts_with("model.weights: ")) << damaged;
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reducer_words.h"
-#include "toy_run.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
@@ -17,15 +17,6 @@ config::RunOptions local(int workers, const std::string& method) {
   config::RunOptions o = toy_options(workers, {});
   o.method.name = method;
   return o;
-}
-
-void expect_near(const nn::Model& a, const nn::Model& b, float tolerance) {
-  const auto left = tensors_of(a);
-  const auto right = tensors_of(b);
-  ASSERT_EQ(left.size(), right.size());
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    EXPECT_LT((left[i] - right[i]).abs().max().item<float>(), tolerance);
-  }
 }
 
 // A step of SGD without momentum is linear in the gradient.
@@ -43,7 +34,7 @@ TEST(LocalRuns, AveragingEachStepIsDataParallelForPlainSgd) {
   ddp.method.name = "ddp";
   const auto a = train_all(o, dataset);
   const auto b = train_all(ddp, dataset);
-  expect_near(*a[0].model, *b[0].model, 1e-6F);
+  EXPECT_LT(largest_difference(*a[0].model, *b[0].model), 1e-6F);
   o.method.sync_every = Duration::steps(2);
   const auto c = train_all(o, dataset);
   EXPECT_GT(
@@ -58,7 +49,8 @@ TEST(LocalRuns, AnOuterStepOfOneWithoutMomentumIsTheAverage) {
   o.train.steps = 30;
   config::RunOptions mean = o;
   mean.method.name = "local-sgd";
-  expect_near(*train_all(o, dataset)[0].model, *train_all(mean, dataset)[0].model, 1e-6F);
+  const auto outer = train_all(o, dataset);
+  EXPECT_LT(largest_difference(*outer[0].model, *train_all(mean, dataset)[0].model), 1e-6F);
 }
 
 struct LocalRunCase {
@@ -90,10 +82,7 @@ TEST_P(LocalVariants, EndWithOneGoodModelAndTheSameBitsTwice) {
   const auto first = train_all(o, dataset);
   o.evaluate.every = Duration::steps(0);
   const auto second = train_all(o, dataset);
-  for (const TrainResult& r : first) {
-    expect_same_bits(*first[0].model, *r.model);
-    EXPECT_EQ(r.test.loss, first[0].test.loss);
-  }
+  expect_one_model(first);
   expect_same_bits(*first[0].model, *second[0].model);
   EXPECT_GT(first[0].test.accuracy, 0.9);  // chance is 0.25
   for (const WorkerFigures& w : first[0].workers) {

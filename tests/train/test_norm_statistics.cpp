@@ -21,11 +21,9 @@
 #include "comm/meter.h"
 #include "comm/run_workers.h"
 #include "comm/traffic.h"
-#include "config/config.h"
 #include "nn/dropout.h"
 #include "nn/norm.h"
-#include "temp_folder.h"
-#include "toy_run.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
@@ -193,7 +191,7 @@ TEST_P(NormRuns, TrainToTheSameWeights) {
   const auto without = train_all(o, dataset);
   o.evaluate.norm_batches = 3;
   const auto with = train_all(o, dataset);
-  expect_same_bits(*with[0].model, *with[1].model);
+  expect_one_model(with);
   EXPECT_TRUE(std::isfinite(with[0].test.loss));
 
   const std::size_t statistics = with[0].model->buffers().size();
@@ -225,30 +223,12 @@ TEST_P(NormRuns, TrainToTheSameWeights) {
 }
 
 TEST_P(NormRuns, ResumeToTheSameBits) {
-  const TempFolder folder;
-  const data::Dataset dataset = testing::toy_dataset(48, 3, 32);
-  const data::Examples validation;
   config::RunOptions o = run_with_norms(GetParam());
   o.evaluate.norm_batches = 3;
   o.checkpoint.every = Duration::steps(5);
-  const run_folder::CheckpointWriter::Options place{folder.path(), config::to_yaml(o), 5};
-  TrainInputs inputs{o, dataset, validation, at::kCPU};
-  inputs.checkpoints = &place;
-  const auto whole = train_threads(inputs);
-
-  const auto saved = run_folder::list_checkpoints(folder.path());
-  ASSERT_EQ(saved.size(), 2U);  // the newest first, of the run's end
-  ASSERT_EQ(saved[0].step, o.train.steps);
-  ASSERT_EQ(saved[1].step, 5);
-  inputs.checkpoints = nullptr;
-  for (const run_folder::Checkpoint& from : saved) {
-    inputs.resume = &from;
-    const auto resumed = train_threads(inputs);
-    for (std::size_t r = 0; r < whole.size(); ++r) {
-      expect_same_bits(*whole[r].model, *resumed[r].model);
-      EXPECT_EQ(whole[r].test.loss, resumed[r].test.loss);
-      EXPECT_EQ(whole[0].workers[r].traffic.total(), resumed[0].workers[r].traffic.total());
-    }
+  const SavingRun run(o, testing::toy_dataset(48, 3, 32));
+  for (const std::int64_t step : {std::int64_t{5}, o.train.steps}) {
+    run.expect_whole(run.go_on(step));
   }
 }
 

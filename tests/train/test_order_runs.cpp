@@ -1,14 +1,10 @@
 // Whole runs in orders that gradients decide on.
-#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "config/check_run.h"
 #include "data/dataset.h"
-#include "methods/method_kind.h"
-#include "plan/plan.h"
-#include "plan/traffic.h"
-#include "toy_run.h"
+#include "error_of.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
@@ -52,15 +48,10 @@ TEST_P(OrderRun, LearnsAndSendsWhatThePlanSays) {
   const data::Dataset dataset = testing::toy_dataset(264);
   const auto results = testing::train_all(o, dataset);
   EXPECT_GT(results[0].test.accuracy, 0.9);
-  const auto sizes = config::model_sizes(o, dataset)->sizes;
-  const RunLength length = config::run_length(o, dataset.train.size());
-  for (int r = 0; r < c.workers; ++r) {
-    const TrafficSplit& seen = results[0].workers[static_cast<std::size_t>(r)].traffic;
-    const auto plan = methods::plan_traffic(
-        config::method_setup(o), length, sizes, r, plan::order_traffic(o, length));
-    EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
-    EXPECT_EQ(seen.orders > 0, std::string(c.order) == "cd-grab");
-    EXPECT_EQ(seen.full_phase + seen.ab_phase + seen.switches, seen.total());
+  expect_planned_traffic(o, dataset, results[0]);
+  for (const WorkerFigures& w : results[0].workers) {
+    EXPECT_EQ(w.traffic.orders > 0, std::string(c.order) == "cd-grab");
+    EXPECT_EQ(w.traffic.full_phase + w.traffic.ab_phase + w.traffic.switches, w.traffic.total());
   }
   testing::expect_same_bits(*results[0].model, *testing::train_all(o, dataset)[0].model);
 }
@@ -94,21 +85,12 @@ TEST(OrderRuns, AnExamplesOwnGradientsAddUpToTheBatchs) {
     const auto watched = testing::train_all(o, dataset);
     o.order = {};
     const auto plain = testing::train_all(o, dataset);
-    const auto left = testing::tensors_of(*watched[0].model);
-    const auto right = testing::tensors_of(*plain[0].model);
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      EXPECT_LT((left[i] - right[i]).abs().max().item<double>(), 2e-3) << model << ", tensor " << i;
-    }
+    EXPECT_LT(largest_difference(*watched[0].model, *plain[0].model), 2e-3) << model;
   }
 }
 
 std::string refusal_of(const config::RunOptions& o) {
-  try {
-    config::check_run(o, {1, 28, 28, 10}, 60'000);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { config::check_run(o, {1, 28, 28, 10}, 60'000); }).second;
 }
 
 TEST(OrderRuns, RefuseExamplesThatBatchNormMixes) {

@@ -2,11 +2,8 @@
 // each, and how one ends, as children of this process.
 #include "train/workers/processes.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <filesystem>
@@ -21,7 +18,7 @@
 #include "base/socket.h"
 #include "comm/failure.h"
 #include "error_of.h"
-#include "temp_folder.h"
+#include "train/process_end.h"
 
 namespace abtrain::train {
 namespace {
@@ -62,10 +59,10 @@ void run_two(const std::function<void(Processes&, int rank)>& body) {
 
 TEST(Processes, NeedAPlaceToMeet) {
   Log log(LogLevel::Quiet);
-  const auto [code, what] = error_of([&] { Processes(launch_of(1, 4, 0), log); });
-  EXPECT_EQ(code, 78);
+  const std::string what = expect_error(
+      [&] { Processes(launch_of(1, 4, 0), log); }, ErrorKind::Config,
+      {"neither MPI nor an address"});
   EXPECT_TRUE(what.starts_with(launch_of(1, 4, 0).text())) << what;
-  EXPECT_NE(what.find("neither MPI nor an address"), std::string::npos) << what;
 }
 
 TEST(Processes, AgreeOnTheirTextsInRankOrder) {
@@ -95,14 +92,14 @@ TEST(Processes, DoWhatTheFirstDecides) {
 TEST(Processes, FailTogether) {
   for (const int failed : {0, 1}) {
     run_two([&](Processes& processes, int rank) {
-      const auto [code, what] = error_of([&] {
+      const auto fail = [&] {
         processes.all_or_none([&] {
           if (rank == failed) {
             throw Error(ErrorKind::MissingInput, "no images");
           }
         });
-      });
-      EXPECT_EQ(code, 66);
+      };
+      const std::string what = expect_error(fail, ErrorKind::MissingInput);
       if (rank == failed) {
         EXPECT_EQ(what, "no images");
       } else {
@@ -159,51 +156,37 @@ TEST(RecordFailure, SaysWhatEndedTheRun) {
   EXPECT_EQ(read_file(folder / "file"), "");
 }
 
-// How a process of one ended, and what it said on standard error.
-struct ProcessEnd {
-  int code = -1;
-  std::string said;
-};
-
-ProcessEnd end_of(const TempFolder& folder, const std::function<void(Processes&)>& body) {
+// How a process of one ends.
+ProcessEnd end_of(const std::function<void(Processes&)>& body) {
   const int port = free_port();
-  const std::string said = folder.add("said", "");
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(::open(said.c_str(), O_WRONLY), 2);
+  return end_of_fork([&] {
     Log log(LogLevel::Quiet);
     Processes processes(launch_of(0, 1, port), log);
     body(processes);
-    ::_exit(99);  // not reached
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(said)};
+  });
 }
 
-template <class Thrown>
-ProcessEnd end_after(const TempFolder& folder, const Thrown& thrown) {
+template <class Cause>
+ProcessEnd end_after(const TempFolder& folder, const Cause& cause) {
   folder.add("config.yaml", "");
-  return end_of(folder, [&](Processes& processes) {
+  return end_of([&](Processes& processes) {
     processes.join_folder(folder.path());
-    processes.run([&]() -> int { throw thrown; });
+    processes.run([&]() -> int { throw cause; });
   });
 }
 
 TEST(EndOfAProcess, IsTheCodeOfItsBody) {
-  const TempFolder folder;
-  const ProcessEnd end =
-      end_of(folder, [](Processes& processes) { processes.run([] { return 7; }); });
-  EXPECT_EQ(end.code, 7);
-  EXPECT_EQ(end.said, "");
+  EXPECT_EQ(
+      end_of([](Processes& processes) { processes.run([] { return 7; }); }), ProcessEnd(7, ""));
 }
 
 TEST(EndOfAProcess, AnErrorIsPrintedAndRecorded) {
   const TempFolder folder;
-  const ProcessEnd end = end_after(folder, Error(ErrorKind::DamagedData, "a file is torn\x1b[2J"));
-  EXPECT_EQ(end.code, 65);
-  EXPECT_TRUE(end.said.starts_with("abtrain: a file is torn")) << end.said;
-  EXPECT_EQ(end.said.find('\x1b'), std::string::npos) << end.said;
+  const auto [code, said] =
+      end_after(folder, Error(ErrorKind::DamagedData, "a file is torn\x1b[2J"));
+  EXPECT_EQ(code, 65);
+  EXPECT_TRUE(said.starts_with("abtrain: a file is torn")) << said;
+  EXPECT_EQ(said.find('\x1b'), std::string::npos) << said;
   const auto failure = nlohmann::json::parse(read_file(folder / "failure.json"));
   EXPECT_EQ(failure.at("exit_code"), 65);
   EXPECT_EQ(failure.at("worker"), 0);
@@ -212,61 +195,48 @@ TEST(EndOfAProcess, AnErrorIsPrintedAndRecorded) {
 TEST(EndOfAProcess, ATimeOutIsAboutTheWorkerThatDidNotCome) {
   const TempFolder folder;
   const comm::TimedOut late("barrier", 3, {5});
-  ProcessEnd end = end_after(folder, late);
-  EXPECT_EQ(end.code, 69);
-  EXPECT_EQ(end.said, formatted("abtrain: {}\n", late.what()));
+  EXPECT_EQ(end_after(folder, late), ProcessEnd(69, formatted("abtrain: {}\n", late.what())));
   const auto failure = nlohmann::json::parse(read_file(folder / "failure.json"));
   EXPECT_EQ(failure.at("worker"), 5);
   // Another worker that waits for it too has nothing to add.
-  end = end_after(folder, late);
-  EXPECT_EQ(end.code, 69);
-  EXPECT_EQ(end.said, "");
+  EXPECT_EQ(end_after(folder, late), ProcessEnd(69, ""));
 }
 
 TEST(EndOfAProcess, ALocatedErrorHasNoPrefix) {
-  const TempFolder folder;
-  const ProcessEnd end = end_after(folder, LocatedError(ErrorKind::Config, "x.yaml:1:2: error"));
-  EXPECT_EQ(end.code, 78);
-  EXPECT_EQ(end.said, "x.yaml:1:2: error\n");
+  EXPECT_EQ(
+      end_after(TempFolder(), LocatedError(ErrorKind::Config, "x.yaml:1:2: error")),
+      ProcessEnd(78, "x.yaml:1:2: error\n"));
 }
 
 TEST(EndOfAProcess, AnyOtherExceptionIsABug) {
   const TempFolder folder;
-  const ProcessEnd end = end_after(folder, std::runtime_error("odd"));
-  EXPECT_EQ(end.code, 1);
-  EXPECT_EQ(end.said, "abtrain: odd\n");
+  EXPECT_EQ(end_after(folder, std::runtime_error("odd")), ProcessEnd(1, "abtrain: odd\n"));
   EXPECT_TRUE(fs::exists(folder / "failure.json"));
 }
 
 TEST(EndOfAProcess, AFolderThatItDoesNotSee) {
   const TempFolder folder;
-  const ProcessEnd end = end_of(folder, [&](Processes& processes) {
+  const auto [code, said] = end_of([&](Processes& processes) {
     processes.run([&] {
       processes.join_folder(folder / "elsewhere");
       return 0;
     });
   });
-  EXPECT_EQ(end.code, 74);
-  EXPECT_NE(end.said.find("all hosts share"), std::string::npos) << end.said;
+  EXPECT_EQ(code, 74);
+  expect_has(said, "all hosts share");
 }
 
 TEST(EndOfAProcess, AStopIsNoFailure) {
   const TempFolder folder;
-  const ProcessEnd end = end_after(folder, Error(ErrorKind::Stopped, "saved, stops"));
-  EXPECT_EQ(end.code, 75);
-  EXPECT_EQ(end.said, "abtrain: saved, stops\n");
-  EXPECT_FALSE(fs::exists(folder / "failure.json"));
-}
-
-TEST(EndOfAProcess, AStopBeforeTheFirstStepIsSaidOnce) {
-  const TempFolder folder;
-  folder.add("config.yaml", "");
-  const ProcessEnd end = end_of(folder, [&](Processes& processes) {
+  EXPECT_EQ(
+      end_after(folder, Error(ErrorKind::Stopped, "saved, stops")),
+      ProcessEnd(75, "abtrain: saved, stops\n"));
+  // One before the first step is said once.
+  const ProcessEnd early = end_of([&](Processes& processes) {
     processes.join_folder(folder.path());
     processes.stop_before_start("stopped by SIGTERM");
   });
-  EXPECT_EQ(end.code, 75);
-  EXPECT_EQ(end.said, "abtrain: stopped by SIGTERM\n");
+  EXPECT_EQ(early, ProcessEnd(75, "abtrain: stopped by SIGTERM\n"));
   EXPECT_FALSE(fs::exists(folder / "failure.json"));
 }
 

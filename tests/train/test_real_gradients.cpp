@@ -17,7 +17,16 @@ struct GradientCase {
   double permuted;   // at least this times worse at 0.5 bits; 1.5 at 2 bits
 };
 
-class RealGradients : public ::testing::TestWithParam<GradientCase> {};
+class RealGradients : public ::testing::TestWithParam<GradientCase> {
+ protected:
+  void SetUp() override {
+    real_ = testing::real_gradients(4, 10, GetParam().data);
+    if (!real_) {
+      GTEST_SKIP() << "no " << GetParam().data << " here";
+    }
+  }
+  std::optional<testing::RealGradients> real_;
+};
 INSTANTIATE_TEST_SUITE_P(
     Data, RealGradients,
     ::testing::Values(
@@ -37,22 +46,18 @@ double error_of(
 // places, they are worth as much as chosen one by one; but not once they are
 // scattered.
 TEST_P(RealGradients, HaveTheirLargeNumbersTogether) {
-  const auto real = testing::real_gradients(4, 10, GetParam().data);
-  if (!real) {
-    GTEST_SKIP() << "no " << GetParam().data << " here";
-  }
-  const std::int64_t numel = real->of_worker[0].numel();
+  const std::int64_t numel = real_->of_worker[0].numel();
   const at::Tensor order = at::randperm(numel, at::detail::createCPUGenerator(1));
   std::vector<at::Tensor> permuted;
-  for (const at::Tensor& gradient : real->of_worker) {
+  for (const at::Tensor& gradient : real_->of_worker) {
     permuted.push_back(gradient.index_select(0, order));
   }
   for (const double bits : {0.5, 2.0}) {
     ReducerOptions topk = scheme("topk");
     ReducerOptions by_chunks = scheme("topk-chunked");
     topk.bits = by_chunks.bits = bits;
-    const double single = error_of(topk, real->slots, real->of_worker);
-    const double chunked = error_of(by_chunks, real->slots, real->of_worker);
+    const double single = error_of(topk, real_->slots, real_->of_worker);
+    const double chunked = error_of(by_chunks, real_->slots, real_->of_worker);
     const double scattered = error_of(by_chunks, one_slot({numel}), permuted);
     const bool low = bits < 1;
     EXPECT_LT(chunked, (low ? GetParam().low_bits : GetParam().high_bits) * single) << bits;
@@ -63,14 +68,10 @@ TEST_P(RealGradients, HaveTheirLargeNumbersTogether) {
 // A rotation of blocks of 1,024 numbers spreads what is large almost as well as
 // one of the whole.
 TEST_P(RealGradients, AreSpreadAlmostAsWellByBlocks) {
-  const auto real = testing::real_gradients(4, 10, GetParam().data);
-  if (!real) {
-    GTEST_SKIP() << "no " << GetParam().data << " here";
-  }
   const auto error = [&](Rotation rotation) {
     ReducerOptions options = scheme("thc");
     options.rotation = rotation;
-    return error_of(options, real->slots, real->of_worker);
+    return error_of(options, real_->slots, real_->of_worker);
   };
   const double full = error(Rotation::Full);
   const double block = error(Rotation::Block);

@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "compress/schemes.h"
-#include "methods/method_kind.h"
-#include "plan/plan.h"
 #include "reducer_words.h"
-#include "toy_run.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
@@ -62,20 +60,11 @@ double exact_accuracy(config::RunOptions o, const data::Dataset& dataset) {
 }
 
 TEST_P(ReducerRun, LearnsAndSendsWhatThePlanSays) {
-  const ReducerCase c = GetParam();
-  const config::RunOptions o = reducer_options(c);
+  const config::RunOptions o = reducer_options(GetParam());
   const data::Dataset dataset = testing::toy_dataset(256);
   // check_replicas: 1 compares parameters and moments after each step.
   const auto results = testing::train_all(o, dataset);
-  const auto sizes = config::model_sizes(o, dataset)->sizes;
-  const RunLength length = config::run_length(o, dataset.train.size());
-  for (int r = 0; r < c.workers; ++r) {
-    const auto plan = methods::plan_traffic(config::method_setup(o), length, sizes, r);
-    EXPECT_EQ(
-        static_cast<double>(plan.total),
-        results[0].workers[static_cast<std::size_t>(r)].traffic.total())
-        << "worker " << r;
-  }
+  expect_planned_traffic(o, dataset, results[0]);
   const double exact = exact_accuracy(o, dataset);
   EXPECT_GT(exact, 0.9);
   EXPECT_GT(results[0].test.accuracy, exact - 0.1);

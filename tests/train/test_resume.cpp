@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "temp_folder.h"
 #include "train/run_differences.h"
 #include "train/setup.h"
+#include "with_variables.h"
 
 namespace abtrain::train {
 namespace {
@@ -63,9 +62,7 @@ class Resume : public ::testing::Test {
   }
   void expect_refused(
       const std::string& how, int code, const std::string& says, bool overwrite = false) {
-    const auto [got, what] = error_of([&] { choose(how, overwrite); });
-    EXPECT_EQ(got, code) << what;
-    EXPECT_NE(what.find(says), std::string::npos) << what;
+    expect_error([&] { choose(how, overwrite); }, ErrorKind(code), {says});
   }
   bool finished(const std::string& how, bool overwrite = false) const {
     return has_finished(how, overwrite, options_, own_);
@@ -120,9 +117,7 @@ TEST_F(Resume, AFinishedRunIsReportedOrKept) {
 TEST_F(Resume, AFinishedRunWithOtherSettingsIsNotThisOne) {
   finish("own");
   options_.optimizer.lr *= 2;
-  const auto [code, what] = error_of([&] { finished("auto"); });
-  EXPECT_EQ(code, 78);
-  EXPECT_NE(what.find("optimizer.lr"), std::string::npos) << what;
+  expect_error([&] { finished("auto"); }, ErrorKind::Config, {"optimizer.lr"});
   EXPECT_FALSE(finished("auto", true));
   expect_refused("none", 78, "holds a finished run with other settings:\n");
   folder_.add("own/config.yaml", "no: configuration\n");
@@ -204,9 +199,11 @@ TEST_F(Resume, AnExportedModelMustStillBeTheSame) {
   // Whoever reads the model says that it is missing.
   fs::remove(*options_.model.file);
   EXPECT_EQ(step_of("auto"), 10);
-  const auto [code, what] = error_of([&] { nn::make_model(options_.model, {1, 2, 3, 4}); });
-  EXPECT_EQ(code, 66);
-  EXPECT_NE(what.find("model.file: " + folder_ / "m.pt2"), std::string::npos) << what;
+  expect_error(
+      [&] {
+        nn::make_model(options_.model, {1, 2, 3, 4});
+      },
+      ErrorKind::MissingInput, {"model.file: " + folder_ / "m.pt2"});
 }
 
 // A run records what its machine took.
@@ -247,11 +244,10 @@ TEST_F(Resume, ARefusalSaysBothValuesOfEachKey) {
   save("own", 8);
   options_.optimizer.lr = 0.5;
   options_.seed = 4;
-  const auto [code, what] = error_of([&] { choose("auto"); });
-  EXPECT_EQ(code, 78);
+  const std::string what = expect_error(
+      [&] { choose("auto"); }, ErrorKind::Config,
+      {"\n  seed: 3 there, 4 now\n", "\n  optimizer.lr: 0.25 there, 0.5 now\n"});
   EXPECT_TRUE(what.starts_with(place("own", 8) + " belongs to")) << what;
-  EXPECT_NE(what.find("\n  seed: 3 there, 4 now\n"), std::string::npos) << what;
-  EXPECT_NE(what.find("\n  optimizer.lr: 0.25 there, 0.5 now\n"), std::string::npos) << what;
 }
 
 TEST_F(Resume, AFolderOfItsOwnIsUsedInPlace) {
@@ -347,15 +343,11 @@ TEST_F(Resume, AFileOfTheRunThatIsNoneIsNotWaitedFor) {
   }
 }
 
-TEST_F(Resume, OnlyJobsOfSlurmResumeByThemselves) {
-  const char* before = std::getenv("SLURM_JOB_ID");
-  const std::optional<std::string> kept =
-      before == nullptr ? std::nullopt : std::optional<std::string>(before);
-  unsetenv("SLURM_JOB_ID");
+TEST(DefaultResume, OnlyJobsOfSlurmResumeByThemselves) {
+  const testing::WithVariables none{{"SLURM_JOB_ID", {}}};
   EXPECT_EQ(default_resume(), "none");
-  setenv("SLURM_JOB_ID", "17", 1);
+  const testing::WithVariables job{{"SLURM_JOB_ID", "17"}};
   EXPECT_EQ(default_resume(), "auto");
-  kept ? setenv("SLURM_JOB_ID", kept->c_str(), 1) : unsetenv("SLURM_JOB_ID");
 }
 
 TEST_F(Resume, TheModelOfARunThatIsMadeLongerStays) {

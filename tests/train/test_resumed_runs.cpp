@@ -7,11 +7,7 @@
 
 #include "base/named.h"
 #include "compress/schemes.h"
-#include "config/config.h"
-#include "run_folder/checkpoint.h"
-#include "run_folder/checkpoint_files.h"
-#include "temp_folder.h"
-#include "toy_run.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
@@ -39,31 +35,11 @@ TEST_P(ResumedRun, HasTheSameBits) {
   const config::RunOptions o =
       config::read_config(ABTRAIN_SOURCE_DIR "/configs/fashion_mnist_mlp.yaml", sets);
   // Of 8 images a batch: 13 units for each of two workers.
-  const data::Dataset dataset = testing::toy_dataset(208);
-  const data::Examples validation;
-  const TempFolder folder;
-  const run_folder::CheckpointWriter::Options place{folder.path(), config::to_yaml(o), 99};
-  TrainInputs inputs{o, dataset, validation, at::kCPU};
-  inputs.checkpoints = &place;
-  const auto whole = train_threads(inputs);
-
-  inputs.checkpoints = nullptr;
-  int starts = 0;
-  for (const auto& from : run_folder::list_checkpoints(folder.path())) {
-    if (from.step != 20 && from.step != 50) {
-      continue;
-    }
-    SCOPED_TRACE(from.step);
-    ++starts;
-    inputs.resume = &from;
-    const auto resumed = train_threads(inputs);
-    for (std::size_t r = 0; r < whole.size(); ++r) {
-      testing::expect_same_bits(*whole[r].model, *resumed[r].model);
-      EXPECT_EQ(whole[r].test.loss, resumed[r].test.loss);
-      EXPECT_EQ(whole[0].workers[r].traffic.total(), resumed[0].workers[r].traffic.total());
-    }
+  const SavingRun run(o, testing::toy_dataset(208));
+  for (const std::int64_t step : {20, 50}) {
+    SCOPED_TRACE(step);
+    run.expect_whole(run.go_on(step));
   }
-  EXPECT_EQ(starts, 2);
 }
 
 std::vector<ResumedCase> resumed_cases() {

@@ -62,26 +62,18 @@ TEST(Place, OfThreadsOnTheCpu) {
   choose_place(setup, options, host, log);
   EXPECT_EQ(setup.device, at::Device(at::kCPU));
   EXPECT_EQ(setup.back_end, BackEnd::Local);
-  const auto refusal = [&] { return error_of([&] { choose_place(setup, options, host, log); }); };
+  const auto choose = [&] { choose_place(setup, options, host, log); };
   options.comm = BackEnd::Mpi;
-  EXPECT_EQ(refusal().first, 78);
+  expect_error(choose, ErrorKind::Config);
   options.comm.reset();
   options.train.cuda_graphs = true;
-  const auto [code, what] = refusal();
-  EXPECT_EQ(code, 78);
-  EXPECT_TRUE(what.starts_with("train.cuda_graphs: ")) << what;
+  EXPECT_TRUE(expect_error(choose, ErrorKind::Config).starts_with("train.cuda_graphs: "));
 }
 
 class Prepared : public ::testing::Test {
  protected:
   Prepared() {
-    for (int c = 0; c < 2; ++c) {
-      for (int i = 0; i < 12; ++i) {
-        data::add_jpeg(
-            root_ / formatted("{}/c{}/{}.jpg", i < 8 ? "train" : "val", c, i),
-            data::smooth(20, 20, 2 * c + 0.1 * i));
-      }
-    }
+    data::add_image_folder(root_, 2, 8, 4);
     options_ = testing::toy_options(2, 1);
     options_.device = device::DeviceChoice::Cpu;
     options_.data.name = "image-folder";
@@ -129,19 +121,17 @@ TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
 
 TEST_F(Prepared, RefusesWhatDoesNotFitTheData) {
   train::Setup setup;
-  const auto refusal = [&] {
-    return error_of([&] {
-      prepare(
-          setup, options_, host_, [](const std::string&) {}, log_);
-    });
+  const auto prepare_now = [&] {
+    prepare(
+        setup, options_, host_, [](const std::string&) {}, log_);
   };
   options_.data.batch_size = 7;  // twice that is more than 12 images
-  EXPECT_EQ(refusal().first, 78);
+  expect_error(prepare_now, ErrorKind::Config);
   options_.data.batch_size = 6;
-  EXPECT_EQ(refusal().first, 0);
+  prepare_now();
   EXPECT_EQ(setup.length.steps_per_epoch, 1);
   options_.data.root = root_ / "nowhere";
-  EXPECT_EQ(refusal().first, 66);
+  expect_error(prepare_now, ErrorKind::MissingInput);
 }
 
 class OpenFolder : public ::testing::Test {

@@ -4,21 +4,18 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <future>
 #include <string>
 #include <thread>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/signals.h"
-#include "temp_folder.h"
+#include "train/process_end.h"
 
 namespace abtrain::train {
 namespace {
@@ -47,48 +44,24 @@ TEST(SetupWatch, LeavesSignalsAloneOnceItHasEnded) {
   EXPECT_EQ(StopSignals::requested(), SIGTERM);
 }
 
-// How a process ended that waited in `body`, and what it said.
-struct WatchEnd {
-  int code = -1;
-  std::string said;
-};
-
-WatchEnd end_of(const std::function<void()>& body) {
-  const TempFolder folder;
-  const std::string said = folder.add("said", "");
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(::open(said.c_str(), O_WRONLY), 2);
-    body();
-    ::_exit(99);  // not reached
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(said)};
-}
-
-void wait_to_be_ended() {
-  std::this_thread::sleep_for(std::chrono::minutes(1));
-}
-
 TEST(SetupWatch, EndsTheProcessByItself) {
-  const WatchEnd end = end_of([] {
+  const ProcessEnd end = end_of_fork([] {
     const StopSignals signals;
     Log log(LogLevel::Quiet);
     const SetupWatch watch(log, "reading cifar10");
     ::raise(SIGUSR1);
-    wait_to_be_ended();
+    std::this_thread::sleep_for(std::chrono::minutes(1));  // ended meanwhile
   });
-  EXPECT_EQ(end.code, 75);
   EXPECT_EQ(
-      end.said,
-      "abtrain: stopped by SIGUSR1 before the first step (reading cifar10): "
-      "nothing is lost; the same command starts again\n");
+      end, ProcessEnd(
+               75,
+               "abtrain: stopped by SIGUSR1 before the first step (reading cifar10): "
+               "nothing is lost; the same command starts again\n"));
 }
 
 // LibTorch's calls fail when a signal interrupts them.
 TEST(SetupWatch, ASignalCountsForMoreThanTheErrorItCauses) {
-  const WatchEnd end = end_of([] {
+  const ProcessEnd end = end_of_fork([] {
     const StopSignals signals;
     Log log(LogLevel::Quiet);
     try {
@@ -99,23 +72,22 @@ TEST(SetupWatch, ASignalCountsForMoreThanTheErrorItCauses) {
       ::_exit(69);
     }
   });
-  EXPECT_EQ(end.code, 75);
   EXPECT_EQ(
-      end.said,
-      "abtrain: stopped by SIGTERM before the first step (waiting for the others): "
-      "nothing is lost; the same command starts again\n");
+      end, ProcessEnd(
+               75,
+               "abtrain: stopped by SIGTERM before the first step (waiting for the others): "
+               "nothing is lost; the same command starts again\n"));
 }
 
 TEST(SetupWatch, EndsInSilence) {
-  const WatchEnd end = end_of([] {
+  const ProcessEnd end = end_of_fork([] {
     {
       Log log(LogLevel::Info);
       const SetupWatch watch(log, "waiting for the others");
     }
     ::_exit(3);
   });
-  EXPECT_EQ(end.code, 3);
-  EXPECT_EQ(end.said, "");
+  EXPECT_EQ(end, ProcessEnd(3, ""));
 }
 
 // Live lines of processes that share a terminal would draw over each other.

@@ -11,10 +11,8 @@
 
 #include <cmath>
 
-#include "config/planned_sizes.h"
-#include "methods/method_kind.h"
-#include "plan/traffic.h"
 #include "toy_text.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
@@ -38,18 +36,8 @@ TEST_P(TextRun, LearnsTheSameBitsAndSendsWhatThePlanSays) {
   ASSERT_TRUE(test.is_text());
   // Four bits are a token of which nothing is known.
   EXPECT_LT(test.bits_per_byte(), 3.5);
-  EXPECT_DOUBLE_EQ(test.perplexity(), std::exp2(test.bits_per_byte()));
   testing::expect_same_bits(*results[0].model, *testing::train_all(o, set)[0].model);
-  const auto sizes = config::model_sizes(o, set)->sizes;
-  const RunLength length = config::run_length(o, set.train.size());
-  for (int r = 0; r < c.workers; ++r) {
-    const auto plan = methods::plan_traffic(
-        config::method_setup(o), length, sizes, r, plan::order_traffic(o, length));
-    EXPECT_EQ(
-        static_cast<double>(plan.total),
-        results[0].workers[static_cast<std::size_t>(r)].traffic.total())
-        << "worker " << r;
-  }
+  expect_planned_traffic(o, set, results[0]);
 }
 
 INSTANTIATE_TEST_SUITE_P(

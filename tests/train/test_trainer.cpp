@@ -9,13 +9,12 @@
 #include <limits>
 #include <mutex>
 
-#include "base/error.h"
-#include "toy_run.h"
+#include "error_of.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
 
-using testing::expect_same_bits;
 using testing::tensors_of;
 using testing::toy_options;
 using testing::train_all;
@@ -30,14 +29,8 @@ TEST(Ddp, EqualsOneWorkerWithTheWholeBatch) {
   one.data.batch_size = 32;
   const auto a = train_all(many, dataset);
   const auto b = train_all(one, dataset);
-  const auto left = tensors_of(*a[0].model);
-  const auto right = tensors_of(*b[0].model);
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    EXPECT_LT((left[i] - right[i]).abs().max().item<float>(), 2e-4F);
-  }
-  for (const TrainResult& r : a) {
-    expect_same_bits(*a[0].model, *r.model);
-  }
+  EXPECT_LT(largest_difference(*a[0].model, *b[0].model), 2e-4F);
+  expect_one_model(a);
 }
 
 // A loss that is not finite on one worker ends all of them, with its cause.
@@ -48,21 +41,17 @@ TEST_P(NonFinite, EndsAllWorkersWithinAStep) {
   config::RunOptions o = toy_options(4, 1);
   o.method.name = GetParam();
   std::array<std::int64_t, 4> last{};
-  try {
-    train_all(o, dataset, [&](int rank, std::int64_t t, nn::Model& model) {
-      last[static_cast<std::size_t>(rank)] = t;
-      if (rank == 2 && t == 6) {
-        const at::NoGradGuard no_grad;
-        model.parameters()[0].tensor->fill_(std::numeric_limits<float>::quiet_NaN());
-      }
-    });
-    FAIL() << "the run went on";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::Diverged);
-    const std::string message = e.what();
-    EXPECT_NE(message.find("step 7: the loss of worker 2"), std::string::npos) << message;
-    EXPECT_NE(message.find("'fc1.bias'"), std::string::npos) << message;
-  }
+  expect_error(
+      [&] {
+        train_all(o, dataset, [&](int rank, std::int64_t t, nn::Model& model) {
+          last[static_cast<std::size_t>(rank)] = t;
+          if (rank == 2 && t == 6) {
+            const at::NoGradGuard no_grad;
+            model.parameters()[0].tensor->fill_(std::numeric_limits<float>::quiet_NaN());
+          }
+        });
+      },
+      ErrorKind::Diverged, {"step 7: the loss of worker 2", "'fc1.bias'"});
   if (std::string(GetParam()) == "ddp") {
     for (const std::int64_t t : last) {
       EXPECT_LE(t, 6);
@@ -71,21 +60,6 @@ TEST_P(NonFinite, EndsAllWorkersWithinAStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, NonFinite, ::testing::Values("ab", "ddp", "local-sgd", "diloco"));
-
-TEST(Trainer, TimeAndTrafficAddUp) {
-  const data::Dataset dataset = testing::toy_dataset();
-  const auto results = train_all(toy_options(4, 2), dataset);
-  ASSERT_EQ(results[0].workers.size(), 4U);
-  for (const WorkerFigures& w : results[0].workers) {
-    const TimeSplit& s = w.seconds;
-    EXPECT_NEAR(s.train, s.compute + s.communication + s.svd + s.data, 1e-9);
-    EXPECT_GT(s.compute, 0);
-    const TrafficSplit& t = w.traffic;
-    EXPECT_EQ(t.total(), t.full_phase + t.ab_phase + t.switches);
-    EXPECT_EQ(t.total(), t.inside_groups + t.between_groups);
-    EXPECT_GT(t.metrics, 0);
-  }
-}
 
 TEST(Trainer, TimesItsStepsIfAsked) {
   const data::Dataset dataset = testing::toy_dataset();
@@ -99,8 +73,6 @@ TEST(Trainer, TimesItsStepsIfAsked) {
   }
 }
 
-// Layers change between dense and factored from one decomposition to the next:
-// whatever was synchronized, all workers end with the same model.
 // The loss that is checked comes before the update: the last one may break it.
 TEST(Trainer, ALastStepThatBreaksTheModelIsDivergence) {
   config::RunOptions o = toy_options(2, 1);
@@ -109,13 +81,7 @@ TEST(Trainer, ALastStepThatBreaksTheModelIsDivergence) {
   o.train.clip_norm = 0;
   o.schedule.name = optim::ScheduleName::Constant;
   o.optimizer.lr = 1e38;
-  try {
-    train_all(o, testing::toy_dataset());
-    FAIL() << "it ended well";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Diverged);
-    EXPECT_NE(std::string(error.what()).find("step 1: "), std::string::npos) << error.what();
-  }
+  expect_error([&] { train_all(o, testing::toy_dataset()); }, ErrorKind::Diverged, {"step 1: "});
 }
 
 // bf16 is for forward passes: what is decomposed, merged and stored stays fp32.

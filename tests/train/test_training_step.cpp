@@ -13,11 +13,11 @@
 #include <set>
 #include <tuple>
 
-#include "base/error.h"
 #include "device/devices.h"
+#include "error_of.h"
 #include "nn/export_file.h"
 #include "temp_folder.h"
-#include "toy_run.h"
+#include "train/whole_runs.h"
 
 namespace abtrain::train {
 namespace {
@@ -238,16 +238,10 @@ TEST(TrainingStep, AFailedCaptureIsFatalWhereGraphsWereAskedFor) {
       throw device::CaptureFailed("as the test wants");
     }
   };
-  try {
-    train_with(o, testing::toy_dataset(), hooks);
-    FAIL() << "it went on";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Config);
-    EXPECT_STREQ(
-        error.what(),
-        "train.cuda_graphs: on, but step 4 could not be captured on cpu: as "
-        "the test wants");
-  }
+  EXPECT_EQ(
+      error_of([&] { train_with(o, testing::toy_dataset(), hooks); }),
+      Thrown(
+          78, "train.cuda_graphs: on, but step 4 could not be captured on cpu: as the test wants"));
 }
 
 // Groups of one meet in no AB step: only the capture itself brings them
@@ -319,9 +313,7 @@ class GpuSteps : public ::testing::Test {
       EXPECT_LT(difference.abs().max().item<double>(), 5e-3) << left[i].name;
     }
     EXPECT_NEAR(eager[0].test.loss, graphs[0].test.loss, 0.05 * eager[0].test.loss);
-    for (const TrainResult& r : graphs) {
-      expect_same_bits(*graphs[0].model, *r.model);
-    }
+    expect_one_model(graphs);
   }
 };
 

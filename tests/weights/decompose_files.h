@@ -1,5 +1,5 @@
 // Weights files that are decomposed, and the weights that the results stand
-// for.
+// for; small models.
 #pragma once
 
 #include <ATen/core/grad_mode.h>
@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/text.h"
+#include "factored_model.h"
 #include "temp_folder.h"
 #include "weight_file.h"
 #include "weights/decompose_file.h"
@@ -22,10 +24,24 @@ using linalg::RankRule;
 using linalg::RankRuleName;
 
 inline RankRule fixed_rank(std::int64_t rank) {
-  RankRule rule;
-  rule.rule = RankRuleName::Fixed;
-  rule.rank = rank;
-  return rule;
+  return {.rule = RankRuleName::Fixed, .rank = rank};
+}
+
+inline std::unique_ptr<nn::Model> small_vgg() {
+  nn::ModelOptions options;
+  options.name = "vgg16-small";
+  options.width = 0.125;
+  return nn::make_model(options, {3, 32, 32, 10});
+}
+
+// Every other layer that can be factored gets factors of rank 3.
+inline void factor_every_other(const nn::Model& model) {
+  int i = 0;
+  for (const nn::NamedWeight& named : nn::factorable_weights(model, {"default"})) {
+    if (i++ % 2 == 0) {
+      testing::factor_weight(named, 3);
+    }
+  }
 }
 
 inline at::Tensor low_rank(std::int64_t m, std::int64_t n, std::int64_t rank) {

@@ -11,7 +11,7 @@
 
 #include "base/options_apply.h"
 #include "config/config.h"
-#include "factored_model.h"
+#include "decompose_files.h"
 #include "state/safetensors.h"
 #include "temp_folder.h"
 #include "weight_file.h"
@@ -26,18 +26,12 @@ constexpr auto kTorchvision = nn::TensorNames::Torchvision;
 class Export : public ::testing::Test {
  protected:
   Export() {
-    const at::NoGradGuard no_grad;
     config_.data.name = "cifar10";
     config_.model.name = "vgg11";
     config_.model.width = 0.0625;
     model_ = fresh();
     model_->initialize(nn::InitName::Kaiming, 1);
-    int i = 0;
-    for (const nn::NamedWeight& named : nn::factorable_weights(*model_, {"default"})) {
-      if (i++ % 2 == 0) {
-        testing::factor_weight(named, 3);
-      }
-    }
+    factor_every_other(*model_);
     save_model(folder_.file("model.safetensors"), *model_);
     options_.model.folder = folder_.path();
     options_.output = folder_.file("out");
@@ -119,7 +113,7 @@ TEST_F(Export, TakesAnyFileOfTheRun) {
   export_run(config_, options_);
   EXPECT_EQ(difference(), 0);
   options_.model.file = "no.safetensors";
-  EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 66);
+  expect_error([&] { export_run(config_, options_); }, ErrorKind::MissingInput);
 }
 
 // The folder may be on another machine; its classes are in the model.
@@ -138,12 +132,11 @@ TEST_F(Export, NumbersBeyondADtypeAreNamed) {
   *model_->parameters().front().tensor += 1e6;
   save_model(folder_.file("model.safetensors"), *model_);
   options_.dtype = "fp16";
-  const auto [code, what] = failure_of([&] { export_run(config_, options_); });
-  EXPECT_EQ(code, 70);
-  EXPECT_NE(what.find("'" + model_->parameters().front().name + "' has numbers"), std::string::npos)
-      << what;
+  expect_error(
+      [&] { export_run(config_, options_); }, ErrorKind::Diverged,
+      {"'" + model_->parameters().front().name + "' has numbers"});
   options_.output = folder_.file("model.safetensors");
-  EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 2);
+  expect_error([&] { export_run(config_, options_); }, ErrorKind::Usage);
 }
 
 // Factors that are finite, and a product that is not; or not even those.
@@ -151,15 +144,14 @@ TEST_F(Export, NumbersThatAreNotFiniteAreNotWritten) {
   const auto weights = model_->weights();
   const auto factored =
       *std::ranges::find_if(weights, [](const auto& w) { return w.weight->is_factored(); });
-  const at::NoGradGuard no_grad;
   factored.weight->inner.fill_(1e30F);
   factored.weight->outer.fill_(1e30F);
   save_model(folder_.file("model.safetensors"), *model_);
   options_.merged = true;
-  EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 70);
+  expect_error([&] { export_run(config_, options_); }, ErrorKind::Diverged);
   EXPECT_FALSE(std::filesystem::exists(options_.output));
   factored.weight->inner.fill_(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_EQ(failure_of([&] { save_model(folder_.file("broken"), *model_); }).first, 70);
+  expect_error([&] { save_model(folder_.file("broken"), *model_); }, ErrorKind::Diverged);
 }
 
 }  // namespace

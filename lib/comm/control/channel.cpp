@@ -61,7 +61,7 @@ std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const st
 void ControlChannel::share(void* data, std::size_t bytes) {
   ABT_ASSERT(bytes <= wire::kMaxTextLength, "share of {} bytes", bytes);
   if (is_hub()) {
-    to_hub({Type::Shared, 0, 0, {static_cast<char*>(data), bytes}});
+    to_others({Type::Shared, 0, 0, {static_cast<char*>(data), bytes}});
     return;
   }
   std::unique_lock lock(mutex_);

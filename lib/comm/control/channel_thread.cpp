@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/exit_codes.h"
+#include "base/mapped.h"
 #include "comm/control/channel.h"
 
 namespace abtrain::comm {
@@ -193,12 +194,9 @@ void ControlChannel::handle_at_hub(const Message& message) {
       if (all_there(votes_)) {
         const auto worst =
             std::ranges::find_if(votes_, [](const auto& vote) { return vote->value != 0; });
-        std::vector<std::string> texts;
-        for (const auto& vote : votes_) {
-          texts.push_back(vote->text);
-          std::ranges::replace(texts.back(), wire::kBetweenTexts, ' ');
-        }
         const std::string_view between(&wire::kBetweenTexts, 1);
+        const auto texts =
+            mapped(votes_, [&](const auto& vote) { return replaced(vote->text, between, " "); });
         Message result =
             worst != votes_.end() ? **worst : Message{Type::Vote, 0, 0, join(texts, between)};
         result.type = Type::Verdict;
@@ -219,7 +217,6 @@ void ControlChannel::handle_at_hub(const Message& message) {
       }
       return;
     case Type::Failed:
-    case Type::Shared:
       to_all(message);
       return;
     default:
@@ -247,9 +244,7 @@ void ControlChannel::handle(const Message& message) {
       verdict_ = message;
       break;
     case Type::Shared:
-      if (!is_hub()) {
-        shared_.push_back(message.text);
-      }
+      shared_.push_back(message.text);
       break;
     case Type::Failed:
       lock.unlock();

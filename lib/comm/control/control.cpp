@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mapped.h"
+
 namespace abtrain::comm {
 
 namespace {
@@ -21,10 +23,7 @@ void Control::post(int worker, std::int64_t steps, const Spent& spent) {
   row.resize(workers_);
   row.at(static_cast<std::size_t>(worker)) = spent;
   if (std::ranges::all_of(row, [](const auto& entry) { return entry.has_value(); })) {
-    latest_ = {steps, {}};
-    for (const auto& entry : row) {
-      latest_.workers.push_back(*entry);
-    }
+    latest_ = {steps, mapped(row, [](const auto& entry) { return *entry; })};
     rows_.erase(rows_.begin(), rows_.upper_bound(steps));
   } else if (rows_.size() > kMaxRows) {
     rows_.erase(rows_.begin());

@@ -186,9 +186,8 @@ class LocalGroup {
   void meet(
       Lock& lock, const LocalOperation& operation, const std::atomic<bool>& flag,
       const std::vector<bool>& members) {
-    const double seconds = std::min(world_->timeout, kMaxTimeout);
     const auto came = [&] { return flag.load() || world_->happened(); };
-    if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), came)) {
+    if (!changed_.wait_for(lock, std::chrono::duration<double>(world_->timeout), came)) {
       const auto first = std::ranges::find(operation.came, true) - operation.came.begin();
       std::vector<int> missing;
       for (int i = 0; i < size(); ++i) {
@@ -197,7 +196,7 @@ class LocalGroup {
         }
       }
       const TimedOut late(
-          describe(operation.calls[static_cast<std::size_t>(first)]), seconds, missing);
+          describe(operation.calls[static_cast<std::size_t>(first)]), world_->timeout, missing);
       lock.unlock();
       world_->abort(std::make_exception_ptr(late));
       lock.lock();

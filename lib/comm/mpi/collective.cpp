@@ -57,10 +57,10 @@ bool all_done(const std::vector<MpiStream>& streams) {
 }  // namespace
 
 MpiCollective::MpiCollective(MpiGroup& group, const Call& call)
-    : group_(group), call_(call), number_(group.calls++) {
-  if (call_.out.defined()) {
-    width_ = static_cast<std::int64_t>(call_.out.element_size());
-  }
+    : group_(group),
+      call_(call),
+      number_(group.calls++),
+      width_(static_cast<std::int64_t>(call.out.element_size())) {
   if (call_.reduces()) {
     exchange(call_.common_buffer(), call_.kind == Call::Kind::AllReduce);
   } else {
@@ -101,7 +101,6 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
     const std::int64_t begin = chunk_begin(numel, n, peer);
     const std::int64_t bytes = chunk_size(numel, n, peer) * width_;
     parts_out_.emplace_back(Way::Send, group_.comm, peer, tag(0), bytes_at(in, begin), bytes);
-    parts_out_.back().allow(bytes);
     parts_in_.emplace_back(
         Way::Receive, group_.comm, peer, tag(0), bytes_at(rings_, (k - 1) * ring_numel), own_bytes,
         ring);
@@ -113,8 +112,7 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
   }
 }
 
-// One stream each way with every other member, with no limit on what it may
-// post.
+// One stream each way with every other member.
 void MpiCollective::exchange_pieces() {
   const int n = group_.size();
   const int rank = group_.rank;
@@ -124,7 +122,6 @@ void MpiCollective::exchange_pieces() {
         way, group_.comm, peer, tag(0),
         sends ? bytes_at(call_.source(), piece.source) : bytes_at(call_.out, piece.target),
         piece.count * width_);
-    streams.back().allow(streams.back().bytes);
   };
   for (int k = 1; k < n; ++k) {
     const int peer = (rank + k) % n;
@@ -198,8 +195,7 @@ bool MpiCollective::advance() {
     moved |= stream.post();
   }
   const std::int64_t own_bytes = own_count_ * width_;
-  while (!parts_in_.empty() && reduced_ < own_bytes &&
-         std::ranges::all_of(parts_in_, [&](const MpiStream& stream) {
+  while (reduced_ < own_bytes && std::ranges::all_of(parts_in_, [&](const MpiStream& stream) {
            return stream.finished() >= std::min(reduced_ + kPieceBytes, own_bytes);
          })) {
     reduced_ = reduce(reduced_);
@@ -217,9 +213,12 @@ bool MpiCollective::advance() {
   if (moved) {
     since_progress_.restart();
   }
-  done_ = all_done(parts_in_) && all_done(parts_out_) && all_done(results_in_) &&
-          all_done(results_out_) && (parts_in_.empty() || reduced_ == own_bytes);
   return moved;
+}
+
+bool MpiCollective::done() const {
+  return all_done(parts_in_) && all_done(parts_out_) && all_done(results_in_) &&
+         all_done(results_out_) && reduced_ == own_count_ * width_;
 }
 
 TimedOut MpiCollective::overdue() const {
@@ -237,7 +236,6 @@ TimedOut MpiCollective::overdue() const {
     }
   }
   std::ranges::sort(missing);
-  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   return {describe(call_), seconds_since_progress(), missing};
 }
 

@@ -29,9 +29,7 @@ class MpiCollective {
 
   // Advances whatever can be advanced; true if anything was. Throws Error.
   bool advance();
-  bool done() const {
-    return done_;
-  }
+  bool done() const;
   double seconds_since_progress() const {
     return since_progress_.seconds();
   }
@@ -52,8 +50,7 @@ class MpiCollective {
   MpiGroup& group_;
   const Call& call_;
   std::uint32_t number_;
-  std::int64_t width_ = 1;  // bytes per element
-  bool done_ = false;
+  std::int64_t width_;  // bytes per element
   Stopwatch since_progress_;
 
   // For a reduction: this member's own chunk in elements, how much of it is

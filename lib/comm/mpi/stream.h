@@ -42,7 +42,8 @@ class MpiStream {
       std::int64_t ring = 0)
       : peer(to), bytes(length), way_(way), comm_(comm), tag_(tag), data_(data), ring_(ring) {}
 
-  // Only pieces that end within the first `count` bytes may be posted.
+  // Only pieces that end within the first `count` bytes may be posted; without
+  // this call, all may.
   void allow(std::int64_t count) {
     allowed_ = count;
   }
@@ -94,7 +95,7 @@ class MpiStream {
   int tag_;
   char* data_;
   std::int64_t ring_;
-  std::int64_t allowed_ = 0;
+  std::int64_t allowed_ = bytes;
   std::int64_t posted_ = 0;
   std::int64_t finished_ = 0;
   std::deque<MpiHandle> under_way_;

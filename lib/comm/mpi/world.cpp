@@ -4,7 +4,6 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -17,6 +16,7 @@ namespace abtrain::comm {
 
 namespace {
 
+constexpr double kForever = 1e8;  // seconds; more would overflow the clock
 // More than the others may need before they notice a loss.
 constexpr double kRegroupSeconds = 5;
 
@@ -125,9 +125,7 @@ void MpiWorld::finish() {
 
 std::shared_ptr<MpiWorld::Job> MpiWorld::post(std::shared_ptr<MpiGroup> group, Call call) {
   throw_if_happened();
-  auto job = std::make_shared<Job>();
-  job->group = std::move(group);
-  job->call = std::move(call);
+  auto job = std::make_shared<Job>(std::move(group), std::move(call));
   const std::lock_guard lock(mutex_);
   inbox_.push_back(job);
   posted_.notify_one();
@@ -137,8 +135,7 @@ std::shared_ptr<MpiWorld::Job> MpiWorld::post(std::shared_ptr<MpiGroup> group, C
 void MpiWorld::wait(const Job& job) {
   std::unique_lock lock(mutex_);
   // A split is a blocking MPI call, which the thread cannot time.
-  const double seconds =
-      std::min(job.call.kind == Call::Kind::Split ? timeout_.load() : kMaxTimeout, kMaxTimeout);
+  const double seconds = job.call.kind == Call::Kind::Split ? timeout_.load() : kForever;
   const auto came = [&] { return job.done || happened(); };
   const bool in_time = changed_.wait_for(lock, std::chrono::duration<double>(seconds), came);
   if (job.done) {
@@ -165,7 +162,7 @@ std::vector<int> MpiWorld::regroup() {
   regroups_ = true;
   posted_.notify_all();
   const bool done = changed_.wait_for(
-      lock, std::chrono::duration<double>(std::min(timeout_.load(), kMaxTimeout) + kRegroupSeconds),
+      lock, std::chrono::duration<double>(timeout_ + kRegroupSeconds),
       [&] { return !regroups_ || ended_; });
   ABT_CHECK(
       done, PeerLost,

@@ -60,8 +60,8 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   struct Job {
     std::shared_ptr<MpiGroup> group;
     Call call;
-    std::shared_ptr<MpiGroup> part;  // of a split: the new group
-    std::unique_ptr<MpiCollective> collective;
+    std::shared_ptr<MpiGroup> part = {};  // of a split: the new group
+    std::unique_ptr<MpiCollective> collective = {};
     bool done = false;
   };
   std::shared_ptr<Job> post(std::shared_ptr<MpiGroup> group, Call call);

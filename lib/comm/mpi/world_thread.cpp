@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "comm/mpi/library.h"
 #include "comm/mpi/world.h"
@@ -14,14 +15,11 @@ namespace abtrain::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using std::chrono::microseconds;
-
-// Pause between two looks at transfers that do not progress. It grows with the
-// time without progress, so that workers that wait leave the cores to those
-// that compute.
-constexpr microseconds kMinPause{20};
-constexpr microseconds kMaxPause{1000};
+// Pause between two looks at transfers that do not progress, in seconds. It
+// grows with the time without progress, so that workers that wait leave the
+// cores to those that compute.
+constexpr double kMinPause = 20e-6;
+constexpr double kMaxPause = 1e-3;
 constexpr double kProbeSeconds = 1;
 
 // `world`: in which members are numbered.
@@ -128,7 +126,7 @@ void MpiWorld::shrink() {
 }
 
 void MpiWorld::serve() {
-  auto moved_at = Clock::now();
+  Stopwatch idle;
   bool moved = true;
   for (;;) {
     {
@@ -136,11 +134,10 @@ void MpiWorld::serve() {
       const auto something = [&] { return !inbox_.empty() || ending_ || happened(); };
       if (open_.empty()) {
         posted_.wait(lock, something);
-        moved_at = Clock::now();
-        moved = true;
+        idle.restart();
       } else if (!moved) {
-        const auto idle = std::chrono::duration_cast<microseconds>(Clock::now() - moved_at);
-        posted_.wait_for(lock, std::clamp(idle / 4, kMinPause, kMaxPause), something);
+        const double pause = std::clamp(idle.seconds() / 4, kMinPause, kMaxPause);
+        posted_.wait_for(lock, std::chrono::duration<double>(pause), something);
       }
       if (happened() || (ending_ && inbox_.empty() && open_.empty())) {
         return;
@@ -152,7 +149,7 @@ void MpiWorld::serve() {
     }
     moved = advance();
     if (moved) {
-      moved_at = Clock::now();
+      idle.restart();
     }
   }
 }

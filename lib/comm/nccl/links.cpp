@@ -91,7 +91,7 @@ NcclWorld::NcclWorld(int rank, int size, at::Device device, double timeout_secon
     : rank_(rank),
       size_(size),
       device_(with_index(device)),
-      timeout_(std::min(timeout_seconds, kMaxTimeout)),
+      timeout_(timeout_seconds),
       stream_(c10::cuda::getStreamFromPool(true, device_.index())),
       watcher_([this] { watch(); }) {}
 

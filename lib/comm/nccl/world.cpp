@@ -37,9 +37,9 @@ class NcclCommunicator : public Communicator {
     // NCCL takes colors from 0 up and need not know groups of one: gather what
     // all members chose and number the larger groups. Gathering also waits for
     // what was under way, as NCCL requires before a split.
-    const std::vector<std::int64_t> chosen = gather_numbers(*this, {color});
-    std::map<std::int64_t, int> sizes;
-    for (const std::int64_t each : chosen) {
+    const std::vector<int> chosen = gather_values(*this, color);
+    std::map<int, int> sizes;
+    for (const int each : chosen) {
       ++sizes[each];
     }
     const auto part_rank =
@@ -158,7 +158,6 @@ NcclVersions nccl_versions() {
 std::shared_ptr<NcclWorld> NcclWorld::start(
     int rank, int size, at::Device device, double timeout_seconds, const ShareBytes& share,
     bool even_alone) {
-  ABT_CHECK(rank >= 0 && rank < size, Config, "comm: nccl: rank {} of {}", rank, size);
   const bool joins = size > 1 || even_alone;
   Invitation invitation;
   std::shared_ptr<NcclWorld> world;

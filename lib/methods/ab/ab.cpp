@@ -182,7 +182,7 @@ std::vector<at::Tensor> AbTraining::replicated_state() {
 }
 
 std::int64_t AbTraining::numel_of(nn::Factor which) const {
-  return factor_numel(factorable_, which, [](const AbLayer& l) { return l.weight().rank(); });
+  return factor_numel(factorable_, which, &AbLayer::rank);
 }
 
 FlatFactors AbTraining::own_factors(const at::Tensor& flat) const {
@@ -221,7 +221,7 @@ FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
     const std::int64_t b = both ? own.numel() : numel_of(nn::Factor::B);
     const FlatFactors mean =
         outer && outer_.format()
-            ? outer_.send(OuterState::Part::Factors, own, exchange_, a, b, purpose)
+            ? outer_.send(outer_.factor_residual, own, exchange_, a, b, purpose)
             : exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
     change = both ? own_factors(mean.b) : mean;
   }
@@ -241,7 +241,7 @@ void AbTraining::set_products(const FlatFactors& mean_change) {
   std::int64_t a = 0;
   std::int64_t b = 0;
   for (AbLayer& layer : factorable_) {
-    const std::int64_t rank = layer.weight().rank();
+    const std::int64_t rank = layer.rank();
     if (rank > 0) {
       const auto of_layer = [&](const FlatFactors& flat) -> linalg::LowRankPair {
         return {

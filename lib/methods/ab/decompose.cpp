@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mapped.h"
+#include "linalg/lapack.h"
 #include "linalg/parallel.h"
 #include "linalg/product.h"
 
@@ -89,9 +90,7 @@ class OwnLayers {
     if (j < dense_.size()) {
       return dense_[j].spectrum(known.m);
     }
-    const at::Tensor values = products_[j - dense_.size()].singular_values.cpu().contiguous();
-    const double* first = values.const_data_ptr<double>();
-    known.singular_values.assign(first, first + values.numel());
+    known.singular_values = linalg::to_host(products_[j - dense_.size()].singular_values);
     return known;
   }
 

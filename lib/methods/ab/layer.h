@@ -5,6 +5,7 @@
 #include <ATen/ops/matmul.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "linalg/svd.h"
@@ -27,6 +28,10 @@ struct AbLayer {
 
   nn::Weight& weight() const {
     return *named.weight;
+  }
+  // Of the weight's factors; 0: dense.
+  std::int64_t rank() const {
+    return weight().rank();
   }
   bool is_product() const {
     return product.a.defined();
@@ -69,12 +74,12 @@ struct AbLayer {
 };
 
 // The element count of the factors `which` of all layers, each of the rank that
-// `rank` gives.
+// `rank` gives, a function or a member of the layer.
 template <class Rank>
 std::int64_t factor_numel(const std::vector<AbLayer>& layers, nn::Factor which, const Rank& rank) {
   std::int64_t numel = 0;
   for (const AbLayer& layer : layers) {
-    numel += layer.weight().factor_numel(which, rank(layer));
+    numel += layer.weight().factor_numel(which, std::invoke(rank, layer));
   }
   return numel;
 }

@@ -1,6 +1,7 @@
 #include "methods/ab/options.h"
 
 #include "base/options.h"
+#include "methods/method_options.h"
 
 namespace abtrain::methods {
 namespace {
@@ -29,7 +30,7 @@ std::string name_of(SyncMode sync) {
   return name_in(kSyncModes, sync);
 }
 
-void add_fields(Fields& f, AbOptions& o) {
+void add_ab_fields(Fields& f, MethodOptions& o) {
   f.auto_or_integer(
        "group_size", o.group_size, between(1, 65536),
        "ab: workers per group; auto: the fewest groups that fit, at least two")

@@ -17,6 +17,8 @@ class Fields;
 
 namespace abtrain::methods {
 
+struct MethodOptions;
+
 // What a synchronization averages (methods/ab/synchronize.h).
 enum class SyncMode { OnlyLearned, WithStale, Full, OnlyB };
 
@@ -70,6 +72,6 @@ inline bool has_one_role(const AbOptions& options) {
 // The word that stands for it in a configuration.
 std::string name_of(SyncMode sync);
 
-void add_fields(Fields& fields, AbOptions& options);
+void add_ab_fields(Fields& fields, MethodOptions& options);
 
 }  // namespace abtrain::methods

@@ -23,21 +23,20 @@ OuterState::OuterState(const MethodOptions& options)
 }
 
 FlatFactors OuterState::send(
-    Part part, at::Tensor change, FactorExchange& exchange, std::int64_t a, std::int64_t b,
-    comm::Purpose purpose) {
-  settle(part, change);
+    at::Tensor& residual, at::Tensor change, FactorExchange& exchange, std::int64_t a,
+    std::int64_t b, comm::Purpose purpose) const {
+  settle(residual, change);
   const FlatFactors mean = exchange.mean_changes(change, a, b, *format_, purpose);
   if (keeps_residual_) {
-    residual(part) = std::move(change);
+    residual = std::move(change);
   }
   return mean;
 }
 
-void OuterState::settle(Part part, at::Tensor change) {
-  at::Tensor& left = residual(part);
-  if (left.defined()) {
-    change.add_(left.to(change.device()), decay_);
-    left.reset();
+void OuterState::settle(at::Tensor& residual, at::Tensor change) const {
+  if (residual.defined()) {
+    change.add_(residual.to(change.device()), decay_);
+    residual.reset();
   }
 }
 
@@ -64,16 +63,15 @@ void OuterState::step(FlatFactors& change) {
 void OuterState::change_basis(
     const std::vector<nn::Factor>& own, const std::vector<AbLayer>& layers) {
   const at::NoGradGuard no_grad;
-  if (residual_.defined()) {
+  if (factor_residual.defined()) {
     std::vector<at::Tensor> carried;
     std::int64_t from = 0;
     for (const nn::Factor which : own) {
-      const std::int64_t numel =
-          factor_numel(layers, which, [](const AbLayer& layer) { return layer.old_rank; });
-      carried.push_back(carry_changes(residual_.narrow(0, from, numel), which, layers));
+      const std::int64_t numel = factor_numel(layers, which, &AbLayer::old_rank);
+      carried.push_back(carry_changes(factor_residual.narrow(0, from, numel), which, layers));
       from += numel;
     }
-    residual_ = at::cat(carried);
+    factor_residual = at::cat(carried);
   }
   const auto carry = [&](at::Tensor& flat, nn::Factor which) {
     if (flat.defined()) {
@@ -85,7 +83,7 @@ void OuterState::change_basis(
 }
 
 void OuterState::clear() {
-  residual_ = dense_residual_ = velocity_.a = velocity_.b = at::Tensor();
+  factor_residual = dense_residual = velocity_.a = velocity_.b = at::Tensor();
 }
 
 void OuterState::archive(
@@ -95,9 +93,9 @@ void OuterState::archive(
     clear();
   }
   if (keeps_residual_) {
-    archive.tensor("outer.residual", residual_, owner, own);
+    archive.tensor("outer.residual", factor_residual, owner, own);
     if (both_) {
-      archive.tensor("outer.dense_residual", dense_residual_, owner, dense);
+      archive.tensor("outer.dense_residual", dense_residual, owner, dense);
     }
   }
   if (step_.has_velocity()) {

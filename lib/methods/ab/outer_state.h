@@ -18,6 +18,7 @@
 #include "methods/ab/synchronize.h"
 #include "methods/outer_step.h"
 #include "methods/timeline.h"
+#include "optim/optimizer.h"
 #include "state/archive.h"
 
 namespace abtrain::methods {
@@ -40,34 +41,30 @@ class OuterState {
     return both_ && format_ &&
            (after == Event::AverageFactors || after == Event::SynchronizeAndDecompose);
   }
-  // The moments of dense parameters that such a synchronization averages. Kept: all but
-  // those of MomentKind::Other, such as Muon's second buffer, which holds nothing of matrices.
-  enum class Moments { None, Kept, All };
-  Moments moments(Event after) const {
-    return after == Event::AverageFactors                     ? Moments::None
-           : both_ && after == Event::SynchronizeAndDecompose ? Moments::Kept
-                                                              : Moments::All;
+  // Whether such a synchronization averages the moments of dense parameters of this kind.
+  // Those of MomentKind::Other, such as Muon's second buffer, hold nothing of matrices.
+  bool averages(optim::MomentKind kind, Event after) const {
+    return after != Event::AverageFactors &&
+           !(both_ && after == Event::SynchronizeAndDecompose && kind == optim::MomentKind::Other);
   }
-  // What a worker sends the changes of.
-  enum class Part { Factors, Dense };
-  // Sends `change`, and what earlier calls left out of such changes, as codes of
-  // format(): exchange.mean_changes(). What these leave out is kept.
+  // Sends `change`, and what earlier calls left in `residual`, one of those below, as codes
+  // of format(): exchange.mean_changes(). What these leave out is kept there.
   FlatFactors send(
-      Part part, at::Tensor change, FactorExchange& exchange, std::int64_t a, std::int64_t b,
-      comm::Purpose purpose);
+      at::Tensor& residual, at::Tensor change, FactorExchange& exchange, std::int64_t a,
+      std::int64_t b, comm::Purpose purpose) const;
   // Adds what was left out to a change that is about to be sent whole; nothing
   // is left then.
-  void settle(Part part, at::Tensor change);
-  // What was left out; undefined: nothing.
-  at::Tensor& residual(Part part) {
-    return part == Part::Factors ? residual_ : dense_residual_;
-  }
+  void settle(at::Tensor& residual, at::Tensor change) const;
   // Replaces the mean changes by those of the outer step.
   void step(FlatFactors& change);
   // `own`: the factors that this worker trains. `layers`: all that may be
   // factored, in the order of the flat buffers.
   void change_basis(const std::vector<nn::Factor>& own, const std::vector<AbLayer>& layers);
   void clear();
+
+  // What was not sent of the changes of the own factors and of the dense parameters, the same
+  // on all workers of a group; undefined: nothing.
+  at::Tensor factor_residual, dense_residual;
 
   // Element counts: of the own factors, of the dense parameters, of all factors A and B.
   void archive(
@@ -81,10 +78,7 @@ class OuterState {
   std::optional<ops::WireFormat> format_;
   bool keeps_residual_ = false;
   double decay_ = 1;
-  // All are undefined until the first synchronization.
-  at::Tensor residual_;        // of the own factors; the same on all of its group
-  at::Tensor dense_residual_;  // of the dense parameters, likewise
-  FlatFactors velocity_;
+  FlatFactors velocity_;  // undefined until the first synchronization
 };
 
 }  // namespace abtrain::methods

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/mapped.h"
 #include "methods/ab/ab.h"
 
 namespace abtrain::methods {
@@ -87,10 +88,7 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
 void AbTraining::archive(state::Archive& archive) {
   std::string phase = name_of(phase_);
   std::string role = own_.size() == 2 ? "AB" : trains(nn::Factor::A) ? "A" : "B";
-  std::vector<std::int64_t> ranks;
-  for (const AbLayer& layer : factorable_) {
-    ranks.push_back(layer.weight().rank());
-  }
+  std::vector<std::int64_t> ranks = mapped(factorable_, &AbLayer::rank);
   nlohmann::ordered_json cuts = to_json(layers());
   archive.value("ab.phase", phase);
   archive.value("ab.role", role);

@@ -31,32 +31,26 @@ std::string trained_name(const nn::NamedWeight& w, nn::Factor which) {
 
 void AbTraining::average_dense(Event after) {
   const at::NoGradGuard no_grad;
-  constexpr auto kDense = OuterState::Part::Dense;
   if (groups_differ(context_.options, groups_)) {
-    std::vector<at::Tensor> parts = dense_parts();
+    const std::vector<at::Tensor> parts = dense_parts();
     // Send the change of the values: a narrow wire dtype rounds only that.
-    const at::Tensor values = std::exchange(parts[0], parts[0] - dense_start_);
-    at::Tensor mean = parts[0];
-    const bool coded = outer_.codes_dense(after);
-    if (coded) {
+    at::Tensor mean = parts[0] - dense_start_;
+    at::Tensor& residual = outer_.dense_residual;
+    std::vector<at::Tensor> whole;  // sent without codes
+    if (outer_.codes_dense(after)) {
       // To the exchange, they are factors of one role.
-      mean = outer_.send(kDense, mean, exchange_, 0, mean.numel(), comm::Purpose::Sync).b;
+      mean = outer_.send(residual, mean, exchange_, 0, mean.numel(), comm::Purpose::Sync).b;
     } else {
-      outer_.settle(kDense, mean);
-    }
-    std::vector<at::Tensor> whole;
-    if (!coded) {
+      outer_.settle(residual, mean);
       whole.push_back(mean);
     }
-    const OuterState::Moments moments = outer_.moments(after);
-    for (int k = 0; moments != OuterState::Moments::None && k < trained_.moment_count(); ++k) {
-      if (moments == OuterState::Moments::All ||
-          context_.optimizer.moment_kind(k) != optim::MomentKind::Other) {
+    for (int k = 0; k < trained_.moment_count(); ++k) {
+      if (outer_.averages(context_.optimizer.moment_kind(k), after)) {
         whole.push_back(parts[static_cast<std::size_t>(k) + 1]);
       }
     }
     average(whole, context_.world, comm::Purpose::Sync, outer_.dtype(), world_weight());
-    values.copy_(dense_start_ + mean);
+    parts[0].copy_(dense_start_ + mean);
   }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
 }
@@ -120,7 +114,7 @@ void AbTraining::decompose(std::int64_t t) {
       context_.model.dense_parameters(), context_.options.svd};
   for (AbLayer& layer : factorable_) {
     how.other_parameters -= layer.weight().numel();
-    layer.old_rank = layer.weight().rank();
+    layer.old_rank = layer.rank();
     for (const nn::Factor which : own_) {
       if (carries) {
         layer.moments.push_back(moments_of(layer, which));
@@ -208,7 +202,7 @@ void AbTraining::carry_moments(const AbLayer& layer) {
 }
 
 void AbTraining::keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own) {
-  at::Tensor& residual = outer_.residual(OuterState::Part::Dense);
+  at::Tensor& residual = outer_.dense_residual;
   if (!residual.defined()) {
     return;
   }

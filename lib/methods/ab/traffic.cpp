@@ -137,10 +137,10 @@ class Planner {
     const auto factors = [&](const auto& form) {
       return sent(both_ ? 0 : a_, both_ ? own_ : b_, form);
     };
-    const OuterState::Moments sent_moments = outer.moments(after);
-    const int moments = sent_moments == OuterState::Moments::None   ? 0
-                        : sent_moments == OuterState::Moments::Kept ? sizes_.kept_moments
-                                                                    : sizes_.moments;
+    const int moments =
+        (outer.averages(optim::MomentKind::Gradients, after) ? sizes_.kept_moments : 0) +
+        (outer.averages(optim::MomentKind::Other, after) ? sizes_.moments - sizes_.kept_moments
+                                                         : 0);
     const bool coded = outer.codes_dense(after);
     return buffers() +
            (outer.format() && after != Event::None ? factors(*outer.format()) : factors(element)) +

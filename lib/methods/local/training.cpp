@@ -18,8 +18,7 @@ namespace abtrain::methods {
 LocalTraining::LocalTraining(const MethodContext& context)
     : Method(context, context.reducer),
       plan_(make_local_plan(context.options, context.length)),
-      outer_wire_(context.options.outer.wire.or_else(context.reducer)),
-      wire_(compress::plain_dtype(outer_wire_)) {}
+      outer_wire_(context.options.outer.wire.or_else(context.reducer)) {}
 
 Stage LocalTraining::now() {
   return {
@@ -32,8 +31,7 @@ Stage LocalTraining::now() {
 
 void LocalTraining::start() {
   make_dense_block();
-  local_ = plan_.warmup == 0;
-  if (local_) {
+  if (plan_.warmup == 0) {
     begin_local(0);
   } else {
     bind();
@@ -146,8 +144,8 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   }
   if (plan_.with_moments && trained_.moment_count() > 0) {
     average(
-        {trained_.moments()}, context_.world, comm::Purpose::Sync, moment_wire(wire_),
-        world_weight());
+        {trained_.moments()}, context_.world, comm::Purpose::Sync,
+        moment_wire(compress::plain_dtype(outer_wire_)), world_weight());
   }
   if (plan_.fragments == 1 && plan_.mixing == 1) {
     agree(t, plan_.with_moments || trained_.moment_count() == 0);
@@ -175,7 +173,9 @@ void LocalTraining::finish(std::int64_t t) {
     }
     // Plainly: no later synchronization would send what compression leaves out.
     at::Tensor change = trained_.values() - x_;
-    average({change}, context_.world, comm::Purpose::Sync, wire_, world_weight());
+    average(
+        {change}, context_.world, comm::Purpose::Sync, compress::plain_dtype(outer_wire_),
+        world_weight());
     trained_.values().copy_(x_.add_(change));
     agree(t, trained_.moment_count() == 0);
     context_.observer.synchronized(t, "params", watch.seconds());

@@ -76,7 +76,6 @@ class LocalTraining : public Method {
 
   LocalPlan plan_;
   compress::ReducerOptions outer_wire_;
-  at::ScalarType wire_;  // dtype in which plain averages are sent
 
   bool local_ = false;
   std::vector<Fragment> fragments_;

@@ -54,17 +54,22 @@ std::optional<WeightUse> weight_use(const GraphNode& node) {
     use = WeightUse{value("weight"), value("input"), value("bias")};
   } else if (node.target == "aten::conv2d") {
     if (const std::optional<Window> window = window_of(node)) {
-      use = WeightUse{value("weight"), value("input"), value("bias")};
-      use->convolves = true;
-      use->window = *window;
+      use = WeightUse{
+          .weight = value("weight"),
+          .input = value("input"),
+          .bias = value("bias"),
+          .convolves = true,
+          .window = *window};
     }
   } else if (
       node.target == "aten::addmm" && is_one(node.find("beta")) && is_one(node.find("alpha"))) {
-    use = WeightUse{value("mat2"), value("mat1"), value("self")};
-    use->transposed = true;
+    use = WeightUse{
+        .weight = value("mat2"), .input = value("mat1"), .bias = value("self"), .transposed = true};
   } else if (node.target == "aten::matmul" || node.target == "aten::mm") {
-    use = WeightUse{value(node.target == "aten::mm" ? "mat2" : "other"), value("self"), -1};
-    use->transposed = true;
+    use = WeightUse{
+        .weight = value(node.target == "aten::mm" ? "mat2" : "other"),
+        .input = value("self"),
+        .transposed = true};
   }
   return use && use->weight >= 0 && use->input >= 0 && use->weight != use->input ? use
                                                                                  : std::nullopt;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "nn/dropout.h"
 #include "nn/gelu.h"
 
@@ -304,11 +305,9 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
             !compute_symbol(name, std::vector<c10::IValue>(2, c10::IValue(1))).isNone(),
         Config, "model.file: {}: {}{} on sizes is not supported", path, node.target, node.where);
     return compute(node, [=](const Frame& frame) {
-      std::vector<c10::IValue> given;
-      for (const GraphArgument& argument : arguments) {
-        given.push_back(frame.value_of(argument));
-      }
-      return compute_symbol(name, given);
+      return compute_symbol(name, mapped(arguments, [&](const GraphArgument& argument) {
+                              return frame.value_of(argument);
+                            }));
     });
   }
   const GraphArgument first = node.arguments.empty() ? GraphArgument{} : node.arguments[0];

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "base/signals.h"
 #include "base/socket.h"
 #include "comm/failure.h"
@@ -53,11 +54,8 @@ class NcclWorlds {
 at::Device LocalWorkers::find_device(device::DeviceChoice wanted, WorkerPlace& place) {
   const at::Device device = device::pick_device(wanted);
   place.on_gpu = device.is_cuda();
-  std::set<std::string> gpus;
-  for (const device::DeviceInfo& gpu : device::cuda_devices()) {
-    gpus.insert(gpu.id);
-  }
-  place.gpus = static_cast<int>(gpus.size());
+  const auto gpus = mapped(device::cuda_devices(), &device::DeviceInfo::id);
+  place.gpus = static_cast<int>(std::set<std::string>(gpus.begin(), gpus.end()).size());
   return device;
 }
 

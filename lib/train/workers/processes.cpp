@@ -91,8 +91,7 @@ void Processes::on_failure(std::exception_ptr cause, int gone) {
     // is lost too. mpirun ends all processes if one exits with an error, but not
     // if a signal ends it.
     std::thread([now = lost_worlds_->load(), lost = lost_worlds_, seconds = timeout_.load()] {
-      std::this_thread::sleep_for(
-          std::chrono::duration<double>(std::min(seconds, comm::kMaxTimeout)));
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
       if (*lost == now) {
         ::kill(::getpid(), SIGKILL);
       }
@@ -236,9 +235,8 @@ void Processes::join_folder(const std::string& folder) {
     hosts_.clear();
     processes_.clear();
     for (const std::string& one : all) {
-      const std::size_t space = one.find(' ');
-      processes_.push_back(static_cast<pid_t>(std::stol(one.substr(0, space))));
-      hosts_.push_back(one.substr(space + 1));
+      processes_.push_back(static_cast<pid_t>(std::stol(one)));
+      hosts_.push_back(one.substr(one.find(' ') + 1));
     }
   }
   all_or_none([&] {
