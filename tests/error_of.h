@@ -33,10 +33,11 @@ inline Thrown error_of(const std::function<void()>& action) {
 
 // `action` throws an Error of `kind` with this message, which has all `parts`.
 inline std::string expect_error(
-    const std::function<void()>& action, ErrorKind kind,
-    const std::vector<std::string>& parts = {}) {
+    const std::function<void()>& action, ErrorKind kind, const std::vector<std::string>& parts = {},
+    const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  const ::testing::ScopedTrace caller(file, line, "expect_error");
   const auto [code, message] = error_of(action);
-  EXPECT_EQ(code, static_cast<int>(kind)) << message;
+  EXPECT_EQ(code, static_cast<int>(kind)) << (code == 0 ? "nothing was thrown" : message);
   for (const std::string& part : parts) {
     expect_has(message, part);
   }

@@ -24,8 +24,8 @@ void gather_bytes(Communicator& communicator, const void* mine, void* all, std::
 
 // Returns the value of each rank, in rank order.
 template <class T>
-requires std::is_trivially_copyable_v<T> std::vector<T> gather_values(
-    Communicator& communicator, const T& mine) {
+std::vector<T> gather_values(Communicator& communicator, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
   std::vector<T> all(static_cast<std::size_t>(communicator.size()));
   gather_bytes(communicator, &mine, all.data(), sizeof(T));
   return all;

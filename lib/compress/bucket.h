@@ -44,7 +44,7 @@ struct Range {
 // Slots that are sent together, in the order of the forward pass.
 struct Bucket {
   std::vector<Slot> slots;
-  std::vector<Range> ranges;  // of the flat buffer, which the slots fill
+  std::vector<Range> ranges;  // ranges_of(slots), which make_buckets() sets
   std::int64_t numel() const;
 };
 

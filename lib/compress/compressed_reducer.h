@@ -9,7 +9,7 @@
 // step. The residual is never u less the common estimate: that error would be
 // counted n times, and its sum over steps would have no bound.
 //
-// Tested with every scheme, by tests/compress/invariants.h.
+// Tested with every scheme, by tests/compress/test_invariants.cpp.
 #pragma once
 
 #include <optional>

@@ -6,7 +6,7 @@
 // the group's members, or the scheme's estimate of it, with the same bits on
 // every member. A group of one sends nothing and changes nothing.
 //
-// Tested with every scheme, by tests/compress/invariants.h.
+// Tested with every scheme, by tests/compress/test_invariants.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>

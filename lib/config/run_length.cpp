@@ -20,7 +20,7 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
       options.train.accumulate > 1 ? formatted(" x {} micro-batches", options.train.accumulate)
                                    : "",
       a_step, train_images);
-  if (length.steps > 0) {
+  if (options.train.steps > 0) {
     return length;
   }
   const double steps = options.train.epochs * static_cast<double>(length.steps_per_epoch);

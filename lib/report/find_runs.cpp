@@ -31,7 +31,10 @@ std::vector<fs::path> runs_below(const fs::path& path, int levels) {
     return {path};
   }
   std::vector<fs::path> runs;
-  for (const fs::path& entry : levels > 0 ? list_folder(path) : std::vector<fs::path>()) {
+  if (levels == 0) {
+    return runs;
+  }
+  for (const fs::path& entry : list_folder(path)) {
     std::error_code ignored;
     if (fs::is_directory(entry, ignored)) {
       std::ranges::copy(runs_below(entry, levels - 1), std::back_inserter(runs));

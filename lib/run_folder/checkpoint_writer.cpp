@@ -214,7 +214,7 @@ void CheckpointWriter::publish(const Checkpoint& about, const std::string& folde
 }
 
 void CheckpointWriter::prune() const {
-  const std::vector<Checkpoint> found = list_checkpoints(options_.run_folder);
+  const std::vector<Checkpoint> found = list_checkpoints(options_.run_folder);  // newest first
   const auto best = best_of(found);
   for (const Checkpoint& old : found | std::views::drop(options_.keep)) {
     if (best != found.end() && old.step == best->step) {

@@ -96,7 +96,7 @@ std::vector<std::pair<std::string, double>> scalars_of(const ordered_json& event
       }
     }
   }
-  for (const ordered_json& layer : value_in<ordered_json>(event, "layers")) {
+  for (const ordered_json& layer : value_in<std::vector<ordered_json>>(event, "layers")) {
     for (const char* key : {"rank", "energy"}) {
       if (const auto found = layer.find(key); found != layer.end()) {
         add(formatted("{}/{}", key, value_in<std::string>(layer, "name")), *found);

@@ -26,7 +26,9 @@ std::string repeated(std::size_t count, const std::string& text) {
   return out;
 }
 
+// Of a LocatedError: whoever prints it puts nothing before its place.
 std::string complaint(const std::function<void()>& body) {
+  EXPECT_THROW(body(), LocatedError);
   return expect_error(body, ErrorKind::DamagedData);
 }
 

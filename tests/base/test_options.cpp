@@ -118,6 +118,10 @@ TEST(Options, SetsEveryType) {
            {"inner", section({{"size", scalar("-5")}})}}),
       reading);
   EXPECT_EQ(to_text(reading.problems), "");
+  EXPECT_EQ(s.groups, 4);
+  EXPECT_EQ(s.feedback, false);
+  EXPECT_EQ(s.shape, Shape::Round);
+  EXPECT_EQ(s.names, std::vector<std::string>{"fc*"});
   EXPECT_EQ(
       to_yaml(fields_of(s)),
       "flag: true\ncount: 9\nseed: 18446744073709551615\nrate: 0.001\nkind: fancy\n"

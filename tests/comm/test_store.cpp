@@ -252,9 +252,10 @@ TEST(StoreFails, WhereMembersShareDifferentSizes) {
 }
 
 TEST(StoreFails, WithAnImpossiblePortOrRank) {
-  const auto expect_refused = [](int port, int rank, int size) {
+  const auto expect_refused = [](int port, int rank, int size, int line = __builtin_LINE()) {
     expect_error(
-        [&] { Store(kLoopback, port, rank, size, kUnanswered, kNoAgent); }, ErrorKind::Config);
+        [&] { Store(kLoopback, port, rank, size, kUnanswered, kNoAgent); }, ErrorKind::Config, {},
+        __FILE__, line);
   };
   expect_refused(0, 1, 2);
   expect_refused(-1, 0, 2);

@@ -1,4 +1,6 @@
 // What every scheme must do, whatever it sends.
+#include <algorithm>
+
 #include "base/text.h"
 #include "compress/code_schemes.h"
 #include "error_of.h"
@@ -81,6 +83,14 @@ std::vector<SchemeCase> scheme_cases() {
     all.push_back({name, scheme(name), {{1}, {33}, {300}, {4097}, {40001}}});
   }
   return all;
+}
+
+TEST(SchemeCases, LeaveNoSchemeOut) {
+  const std::vector<SchemeCase> cases = scheme_cases();
+  for (const Scheme* each : schemes()) {
+    const auto is_of = [&](const SchemeCase& c) { return c.options.name == each->name; };
+    EXPECT_EQ(std::ranges::any_of(cases, is_of), each->compresses) << each->name;
+  }
 }
 
 class EveryScheme : public ::testing::TestWithParam<SchemeCase> {};

@@ -19,6 +19,8 @@ TEST(OneBit, BytesAreThoseOfTheFormula) {
     EXPECT_EQ(mean_bytes(kOptions, slots, n, 8), 2 * bits + scales);
     EXPECT_EQ(volume_of(kOptions, slots, {n, 0}, 1).payload_bits, 2 * 8 * blocks * (512 + 4));
     EXPECT_EQ(volume_of(kOptions, slots, {n, 0}, 8).payload_bits, 2 * 8 * blocks * (1024 + 4));
+    // One turn in eight has a mask.
+    EXPECT_EQ(ExchangePlan(kOptions, slots, {n, 0}).usual_bytes(), bits * 9 / 8 + scales);
   }
 }
 

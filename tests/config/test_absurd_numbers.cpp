@@ -125,6 +125,7 @@ TEST(AbsurdNumbers, AreRefusedByName) {
         EXPECT_NO_THROW(read_config("", sets)) << sets.back();
         continue;
       }
+      SCOPED_TRACE(sets.back());
       expect_error([&] { read_config("", sets); }, ErrorKind::Config, {number.key + ": expected"});
     }
   }

@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-PROGRAM = os.environ.get("ABTRAIN", "build/release/abtrain")
+PROGRAM = os.environ["ABTRAIN"]
 FAULTS = os.environ.get("ABTRAIN_FAULTS", "")
 MPIEXEC = os.environ.get("MPIEXEC", "")  # Open MPI's
 MPIEXEC_MPICH = os.environ.get("MPIEXEC_MPICH", "")

@@ -1,4 +1,5 @@
-// QCMD and QRDA Adagrad against their formulas, the textbook and PyTorch.
+// QCMD and QRDA Adagrad against their formulas, the textbook and PyTorch. That the moments are all
+// of their state: Optimizers.GoOnFromTheirMoments in test_muon.cpp.
 #include "ops/adagrad.h"
 
 #include <ATen/TensorOperators.h>

@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
         OptimizerOptions{.name = "adamw", .weight_decay = 0.1},
         OptimizerOptions{.name = "adamw", .weight_decay = 0.1, .decay_all = true},
         OptimizerOptions{.name = "sgd", .weight_decay = 0.1, .momentum = 0},
-        OptimizerOptions{.name = "sgd", .weight_decay = 0.1, .momentum = 0.9},
+        OptimizerOptions{.name = "sgd", .weight_decay = 0.1, .momentum = 0.9, .nesterov = false},
         OptimizerOptions{
             .name = "sgd",
             .weight_decay = 0.1,

@@ -291,12 +291,9 @@ TEST(Compare, WithoutAnyRunTheFirstErrorDecides) {
   add_run(folder, {.name = "a"});
   folder.add("a/metrics.jsonl", "{}\n");
   std::filesystem::create_directory(folder / "b");
-  const auto kind_of = [](const std::string& path) {
-    return ErrorKind(error_of([&] { compare({path}, {}); }).first);
-  };
-  EXPECT_EQ(kind_of(folder.path()), ErrorKind::DamagedData);
-  EXPECT_EQ(kind_of(folder / "b"), ErrorKind::MissingInput);
-  EXPECT_EQ(kind_of(folder / "nothing"), ErrorKind::MissingInput);
+  expect_error([&] { compare({folder.path()}, {}); }, ErrorKind::DamagedData);
+  expect_error([&] { compare({folder / "b"}, {}); }, ErrorKind::MissingInput);
+  expect_error([&] { compare({folder / "nothing"}, {}); }, ErrorKind::MissingInput);
 }
 
 TEST(Compare, ColumnsAreChosenByName) {

@@ -258,6 +258,7 @@ TEST(Tuning, ADamagedFileIsRefused) {
         R"({"settings": 1, "rivals": [7], "left_out": []})",
         R"({"settings": 1, "rivals": [], "left_out": [{"name": "b"}]})"}) {
     folder.add("tuning.json", text);
+    SCOPED_TRACE(text);
     expect_error(
         [&] { read_tuning(comparison.settings); }, ErrorKind::DamagedData, {"tuning.json:1"});
   }

@@ -96,12 +96,11 @@ TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
 }
 
 TEST_F(Rivals, WrongRequestsAreRefused) {
-  const auto kind = [&](const std::string& text, const RivalsRequest& request) {
-    return ErrorKind(error_of([&] { list(text, request); }).first);
-  };
-  EXPECT_EQ(kind(kConfig, {.only = {"small"}}), ErrorKind::Usage);
-  EXPECT_EQ(kind(kConfig, {.ratio = 1e5}), ErrorKind::Config);
-  EXPECT_EQ(kind("data: {name: fashion-mnist}\nmodel: {name: softmax}\n", {}), ErrorKind::Config);
+  expect_error([&] { list(kConfig, {.only = {"small"}}); }, ErrorKind::Usage);
+  expect_error([&] { list(kConfig, {.ratio = 1e5}); }, ErrorKind::Config);
+  expect_error(
+      [&] { list("data: {name: fashion-mnist}\nmodel: {name: softmax}\n", {}); },
+      ErrorKind::Config);
 }
 
 TEST_F(Rivals, TheFileReadsBackAsTheSameRuns) {

@@ -163,22 +163,21 @@ TEST_F(SweepOptions, OptionsStandOverTheFile) {
 }
 
 TEST_F(SweepOptions, WhatDoesNotGoTogetherIsRefused) {
-  const auto kind_of = [&](const SweepArgs& args) {
-    return ErrorKind(error_of([&] { read_sweep(args, {folder_ / "configs"}); }).first);
+  const auto refused = [&](const SweepArgs& args, ErrorKind kind) {
+    expect_error([&] { read_sweep(args, {folder_ / "configs"}); }, kind);
   };
   const std::string file = folder_.add("a.yaml", "base: base\nseeds: 1\n");
-  EXPECT_EQ(kind_of({}), ErrorKind::Usage);
-  EXPECT_EQ(kind_of({.file = file, .config = "base"}), ErrorKind::Usage);
-  EXPECT_EQ(kind_of({.file = file, .grid = {"workers=1,2"}}), ErrorKind::Usage);
-  EXPECT_EQ(kind_of({.config = "bose", .seeds = "1"}), ErrorKind::MissingInput);
+  refused({}, ErrorKind::Usage);
+  refused({.file = file, .config = "base"}, ErrorKind::Usage);
+  refused({.file = file, .grid = {"workers=1,2"}}, ErrorKind::Usage);
+  refused({.config = "bose", .seeds = "1"}, ErrorKind::MissingInput);
   for (const char* grid : {"workers", "=1", "workers=", "workers=two"}) {
-    EXPECT_EQ(kind_of({.config = "base", .grid = {grid}}), ErrorKind::Config) << grid;
+    SCOPED_TRACE(grid);
+    refused({.config = "base", .grid = {grid}}, ErrorKind::Config);
   }
-  EXPECT_EQ(kind_of({.config = "base", .seeds = "x"}), ErrorKind::Config);
-  EXPECT_EQ(
-      kind_of({.config = "base", .grid = {"workers=1,2"}, .sets = {"workers=3"}}),
-      ErrorKind::Config);
-  EXPECT_EQ(kind_of({.config = "base", .seeds = "1", .name = "a/b"}), ErrorKind::Config);
+  refused({.config = "base", .seeds = "x"}, ErrorKind::Config);
+  refused({.config = "base", .grid = {"workers=1,2"}, .sets = {"workers=3"}}, ErrorKind::Config);
+  refused({.config = "base", .seeds = "1", .name = "a/b"}, ErrorKind::Config);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "toy_text.h"
 #include "train/whole_runs.h"
@@ -36,6 +37,8 @@ TEST_P(TextRun, LearnsTheSameBitsAndSendsWhatThePlanSays) {
   ASSERT_TRUE(test.is_text());
   // Four bits are a token of which nothing is known.
   EXPECT_LT(test.bits_per_byte(), 3.5);
+  EXPECT_DOUBLE_EQ(
+      score_json(test).at("perplexity").get<double>(), std::exp2(test.bits_per_byte()));
   testing::expect_same_bits(*results[0].model, *testing::train_all(o, set)[0].model);
   expect_planned_traffic(o, set, results[0]);
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,10 @@ namespace abtrain::train {
 inline double largest_difference(const nn::Model& a, const nn::Model& b) {
   const auto left = testing::tensors_of(a);
   const auto right = testing::tensors_of(b);
-  EXPECT_EQ(left.size(), right.size());
+  if (left.size() != right.size()) {
+    ADD_FAILURE() << left.size() << " and " << right.size() << " tensors";
+    return std::numeric_limits<double>::infinity();
+  }
   std::vector<at::Tensor> differences;
   for (std::size_t i = 0; i < left.size(); ++i) {
     differences.push_back((left[i] - right[i]).abs().flatten());
@@ -84,6 +88,7 @@ class SavingRun {
   }
   // The same bits, losses and bytes as those of the run that was never stopped.
   void expect_whole(const std::vector<TrainResult>& results) const {
+    ASSERT_EQ(results.size(), whole_.size());
     for (std::size_t r = 0; r < whole_.size(); ++r) {
       testing::expect_same_bits(*whole_[r].model, *results[r].model);
       EXPECT_EQ(whole_[r].test.loss, results[r].test.loss);

@@ -187,6 +187,7 @@ TEST(Safetensors, DepthIsDamage) {
   const std::string file = folder.add("a.safetensors", raw_file(deep));
   const std::string index = folder.add("b.safetensors.index.json", deep);
   for (const std::string& path : {file, index}) {
+    SCOPED_TRACE(path);
     expect_error(
         [&] { WeightFiles{path}; }, ErrorKind::DamagedData, {"nested more than 64 levels deep"});
   }

@@ -26,7 +26,8 @@ class LocalGroup;
 
 class LocalWorld : public Failure, public std::enable_shared_from_this<LocalWorld> {
  public:
-  // timeout_seconds: how long a worker waits for the others in one collective.
+  // timeout_seconds: how long a worker waits for the others in one collective, at most 1e8,
+  // since more overflows the clock.
   explicit LocalWorld(double timeout_seconds) : timeout(timeout_seconds) {}
 
   // The first cause is kept; later ones are echoes of it.

@@ -24,7 +24,7 @@ OuterState::OuterState(const MethodOptions& options)
 
 FlatFactors OuterState::send(
     at::Tensor& residual, at::Tensor change, FactorExchange& exchange, std::int64_t a,
-    std::int64_t b, comm::Purpose purpose) const {
+    std::int64_t b, comm::Purpose purpose) {
   settle(residual, change);
   const FlatFactors mean = exchange.mean_changes(change, a, b, *format_, purpose);
   if (keeps_residual_) {
@@ -33,7 +33,7 @@ FlatFactors OuterState::send(
   return mean;
 }
 
-void OuterState::settle(at::Tensor& residual, at::Tensor change) const {
+void OuterState::settle(at::Tensor& residual, at::Tensor change) {
   if (residual.defined()) {
     change.add_(residual.to(change.device()), decay_);
     residual.reset();

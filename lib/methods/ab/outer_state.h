@@ -51,10 +51,10 @@ class OuterState {
   // of format(): exchange.mean_changes(). What these leave out is kept there.
   FlatFactors send(
       at::Tensor& residual, at::Tensor change, FactorExchange& exchange, std::int64_t a,
-      std::int64_t b, comm::Purpose purpose) const;
+      std::int64_t b, comm::Purpose purpose);
   // Adds what was left out to a change that is about to be sent whole; nothing
   // is left then.
-  void settle(at::Tensor& residual, at::Tensor change) const;
+  void settle(at::Tensor& residual, at::Tensor change);
   // Replaces the mean changes by those of the outer step.
   void step(FlatFactors& change);
   // `own`: the factors that this worker trains. `layers`: all that may be

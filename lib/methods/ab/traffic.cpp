@@ -137,6 +137,7 @@ class Planner {
     const auto factors = [&](const auto& form) {
       return sent(both_ ? 0 : a_, both_ ? own_ : b_, form);
     };
+    // Gradients stands for all kinds that are kept.
     const int moments =
         (outer.averages(optim::MomentKind::Gradients, after) ? sizes_.kept_moments : 0) +
         (outer.averages(optim::MomentKind::Other, after) ? sizes_.moments - sizes_.kept_moments
