@@ -36,7 +36,7 @@ int number_or(const char* name, int otherwise) {
 
 // With the numbers in the variables of these names, of which the last two may be missing.
 Launch launch_of(
-    const char* source, bool has_mpi, const char* rank, const char* size, const char* local_rank,
+    const char* source, const char* rank, const char* size, const char* local_rank,
     const char* local_size) {
   const int place = number_or(local_rank, 0);
   return {
@@ -44,8 +44,7 @@ Launch launch_of(
       .size = number(size),
       .local_rank = place,
       .local_size = number_or(local_size, place + 1),
-      .source = source,
-      .has_mpi = has_mpi};
+      .source = source};
 }
 
 void take_address(Launch& launch, const char* what, const std::string& text) {
@@ -97,9 +96,9 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
 }
 
 Launch from_slurm_step() {
-  const bool has_mpi = env("PMIX_RANK") || env("PMI_RANK");
   Launch launch =
-      launch_of("Slurm step", has_mpi, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
+      launch_of("Slurm step", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
+  launch.has_mpi = env("PMIX_RANK") || env("PMI_RANK");
   launch.local_size =
       tasks_of_node(env("SLURM_STEP_TASKS_PER_NODE").value_or("1"), number_or("SLURM_NODEID", 0));
   take_master_address(launch);
@@ -129,16 +128,16 @@ std::optional<Launch> from_environment() {
                                env("PMI_RANK") == env("SLURM_PROCID");
   std::optional<Launch> launch;
   if (env("RANK") && env("WORLD_SIZE") && env("MASTER_ADDR") && env("MASTER_PORT")) {
-    launch = launch_of(
-        "torchrun", /*has_mpi=*/false, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+    launch = launch_of("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
     take_master_address(*launch);
   } else if (env("OMPI_COMM_WORLD_SIZE")) {
     launch = launch_of(
-        "Open MPI", /*has_mpi=*/true, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+        "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE");
+    launch->has_mpi = true;
   } else if (env("PMI_SIZE") && !is_pmi_of_slurm) {
-    launch = launch_of(
-        "PMI", /*has_mpi=*/true, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+    launch = launch_of("PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+    launch->has_mpi = true;
   } else if (is_slurm_step) {
     launch = from_slurm_step();
   }

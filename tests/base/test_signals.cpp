@@ -4,38 +4,26 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
 #include <vector>
+
+#include "process_end.h"
 
 namespace abtrain {
 namespace {
 
-// How a child ends that does this: its exit code, or minus the signal that
-// killed it.
-int end_of(const std::function<void()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    body();
-    ::_exit(98);
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 // Of a child that gets these signals one after the other; where it lives on,
 // the exit code is the number of the signal that it noted.
 int fate(const std::vector<int>& signals) {
-  return end_of([&] {
+  const auto body = [&] {
     const StopSignals stop;
     for (const int number : signals) {
       ::raise(number);
     }
     ::_exit(StopSignals::requested());
-  });
+  };
+  return end_of_fork(body).first;
 }
 
 TEST(StopSignals, TheFirstIsNotedAndTheProcessLives) {
@@ -89,7 +77,7 @@ TEST(StopSignals, WhatWasThereBeforeComesBack) {
 
 // Of a child that catches these signals before it has a StopSignals.
 int early_fate(const std::vector<int>& signals, bool stops) {
-  return end_of([&] {
+  const auto body = [&] {
     catch_signals();
     for (const int number : signals) {
       ::raise(number);
@@ -100,7 +88,8 @@ int early_fate(const std::vector<int>& signals, bool stops) {
     }
     const StopSignals stop;
     ::_exit(StopSignals::requested());
-  });
+  };
+  return end_of_fork(body).first;
 }
 
 TEST(EarlySignals, AreThoseOfTheStopSignalsToCome) {
@@ -122,12 +111,12 @@ TEST(EarlySignals, AFileTooLargeIsAnErrorOfItsWriter) {
 
 TEST(EarlySignals, NobodyNeedsToReadWhatIsWritten) {
   EXPECT_EQ(early_fate({SIGPIPE}, true), 0);
-  const int end = end_of([] {
+  const auto body = [] {
     catch_signals();
     release_signals();
     ::raise(SIGPIPE);
-  });
-  EXPECT_EQ(end, -SIGPIPE);
+  };
+  EXPECT_EQ(end_of_fork(body).first, -SIGPIPE);
 }
 
 TEST(StopSignals, HaveNames) {

@@ -21,6 +21,7 @@
 #include "comm/run_workers.h"
 #include "comm/share.h"
 #include "error_of.h"
+#include "process_end.h"
 #include "with_variables.h"
 
 namespace abtrain::comm {
@@ -116,12 +117,7 @@ TEST(StoreKeys, ARankBelongsToOneProcessUntilThatHasEnded) {
         {"has rank 1 already",
          holder[0] == 'e' ? "process 77 on else\\x1b_where" : "process 1 on " + here});
   }
-  const pid_t ended = fork();
-  if (ended == 0) {
-    _exit(0);
-  }
-  waitpid(ended, nullptr, 0);
-  EXPECT_NO_THROW(come_after(formatted("{} {} x", here, ended)));
+  EXPECT_NO_THROW(come_after(formatted("{} {} x", here, pid_of_the_dead())));
 }
 
 // Addresses, in hexadecimals as the kernel writes them, at which a port is

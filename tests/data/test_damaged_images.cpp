@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "base/said_log.h"
 #include "data/augment.h"
 #include "data/image_folder_files.h"
 #include "data/images/image_files.h"
 #include "error_of.h"
 #include "example_kinds.h"
+#include "said_log.h"
 
 namespace abtrain::data {
 namespace {

@@ -14,11 +14,11 @@
 #include <thread>
 
 #include "base/files.h"
-#include "base/said_log.h"
 #include "comm/run_workers.h"
 #include "config/config.h"
 #include "damaged_checkpoint.h"
 #include "error_of.h"
+#include "said_log.h"
 #include "temp_folder.h"
 
 namespace abtrain::run_folder {

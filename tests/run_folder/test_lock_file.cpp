@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "dead_process.h"
 #include "error_of.h"
+#include "process_end.h"
 #include "temp_folder.h"
 
 namespace abtrain::run_folder {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "base/said_log.h"
 #include "error_of.h"
+#include "said_log.h"
 #include "temp_folder.h"
 
 namespace abtrain::run_folder {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "dead_process.h"
 #include "error_of.h"
+#include "process_end.h"
 #include "run_folder/run_lock.h"
 #include "temp_folder.h"
 
@@ -80,7 +80,7 @@ TEST(RunLock, LeavesNothingBehind) {
 
 TEST(RunLock, ADeadProcessOfThisMachineHoldsNothing) {
   const TempFolder folder;
-  left_behind(folder, {{"pid", run_folder::pid_of_the_dead()}});
+  left_behind(folder, {{"pid", pid_of_the_dead()}});
   EXPECT_NO_THROW(RunLock(folder / "run", quiet()));
   // The number has come again: another process has it now.
   left_behind(folder, {{"ticks", "1"}});

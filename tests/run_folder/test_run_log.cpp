@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/said_log.h"
 #include "base/text.h"
+#include "said_log.h"
 #include "temp_folder.h"
 
 namespace abtrain::run_folder {

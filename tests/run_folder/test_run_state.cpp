@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/text.h"
-#include "dead_process.h"
+#include "process_end.h"
 #include "run_folder/lock_file.h"
 #include "temp_folder.h"
 

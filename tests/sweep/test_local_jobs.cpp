@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/said_log.h"
 #include "base/signals.h"
 #include "config/config.h"
 #include "error_of.h"
+#include "said_log.h"
 #include "temp_folder.h"
 
 namespace abtrain::sweep {

@@ -18,7 +18,7 @@
 #include "base/socket.h"
 #include "comm/failure.h"
 #include "error_of.h"
-#include "train/process_end.h"
+#include "process_end.h"
 
 namespace abtrain::train {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/signals.h"
-#include "train/process_end.h"
+#include "process_end.h"
 
 namespace abtrain::train {
 namespace {

@@ -1,4 +1,4 @@
-// How a process ends, as a child of this one.
+// How a process ends, as a child of this one, and one that has ended.
 #pragma once
 
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 #include "base/files.h"
 #include "temp_folder.h"
 
-namespace abtrain::train {
+namespace abtrain {
 
-// Exit code, -1 after a signal, and what it said on standard error.
+// Exit code, or minus the signal that killed it, and what it said on standard error.
 using ProcessEnd = std::pair<int, std::string>;
 
 inline ProcessEnd end_of_fork(const std::function<void()>& body) {
@@ -25,11 +25,21 @@ inline ProcessEnd end_of_fork(const std::function<void()>& body) {
   if (child == 0) {
     ::dup2(::open(said.c_str(), O_WRONLY), 2);
     body();
-    ::_exit(99);  // not reached
+    ::_exit(98);  // the body has not ended it
   }
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(said)};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(said)};
 }
 
-}  // namespace abtrain::train
+// For tests of what a process that is gone has left.
+inline pid_t pid_of_the_dead() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(0);
+  }
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  return child;
+}
+
+}  // namespace abtrain
