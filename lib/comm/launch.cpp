@@ -47,17 +47,14 @@ Launch launch_of(
       .source = source};
 }
 
-// HOST:PORT, where HOST may be an IPv6 address in brackets.
+// HOST:PORT, where HOST may be an IPv6 address, in brackets or without.
 void take_address(Launch& launch, const char* what, const std::string& text) {
   const std::size_t colon = text.rfind(':');
   const std::int64_t port = colon == std::string::npos ? 0 : whole_number(text.substr(colon + 1));
   std::string host = text.substr(0, colon);
-  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
-  ABT_CHECK(
-      in_brackets || host.find(':') == std::string::npos, Usage,
-      "{}: expected HOST:PORT, with an IPv6 address in brackets ([::1]:29500), got '{}'", what,
-      text);
-  host = in_brackets ? host.substr(1, host.size() - 2) : host;
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  }
   ABT_CHECK(
       !host.empty() && port > 0 && port < 65536, Usage, "{}: expected HOST:PORT, got '{}'", what,
       text);
@@ -69,10 +66,7 @@ void take_master_address(Launch& launch) {
   const auto host = env("MASTER_ADDR");
   const auto port = env("MASTER_PORT");
   if (host && port) {
-    const bool needs_brackets = host->find(':') != std::string::npos && !host->starts_with('[');
-    take_address(
-        launch, "MASTER_ADDR:MASTER_PORT",
-        needs_brackets ? formatted("[{}]:{}", *host, *port) : formatted("{}:{}", *host, *port));
+    take_address(launch, "MASTER_ADDR:MASTER_PORT", formatted("{}:{}", *host, *port));
   }
 }
 

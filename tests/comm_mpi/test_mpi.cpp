@@ -183,8 +183,7 @@ TEST(MpiTimeout, TheMissingWorkerIsNamed) {
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   const abtrain::comm::Launch launch = abtrain::comm::find_launch({});
-  const auto mpi = abtrain::comm::MpiWorld::start(launch.rank, launch.size);
-  mpi->set_timeout(60);
+  const auto mpi = abtrain::comm::MpiWorld::start(launch.rank, launch.size, 60);
   abtrain::comm::world = mpi.get();
   const int code = RUN_ALL_TESTS();
   if (code == 0 && ::testing::GTEST_FLAG(filter) == "Mpi.*") {

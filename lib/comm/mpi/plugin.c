@@ -65,13 +65,12 @@ static void transport(char* text) {
     if (code == MPI_SUCCESS && sscanf(name, "pml_%31[a-z0-9]_priority", layer) == 1 &&
         strcmp(name + strlen("pml_") + strlen(layer), "_priority") == 0) {
       const int is_ob1 = strcmp(layer, "ob1") == 0;
-      const int is_ucx = strcmp(layer, "ucx") == 0;
-      sprintf(
-          text, "%s%s%s",
-          is_ob1   ? "TCP and shared memory ("
-          : is_ucx ? "UCX ("
-                   : "(",
-          layer, ")");
+      const int is_cm = strcmp(layer, "cm") == 0;
+      const char* name_of_layer = strcmp(layer, "ucx") == 0 ? "UCX" : layer;
+      strcpy(
+          text, is_ob1  ? "TCP and shared memory (ob1)"
+                : is_cm ? "libfabric or PSM (cm)"
+                        : name_of_layer);
       break;
     }
   }

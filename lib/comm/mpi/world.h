@@ -40,7 +40,7 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   static std::shared_ptr<MpiWorld> start(int rank, int size, double seconds);
 
   std::unique_ptr<Communicator> communicator();
-  // "Open MPI v4.1.4 (libmpi.so.40) over UCX (ucx), tags up to 8388607"
+  // "Open MPI v4.1.4 (libmpi.so.40) over UCX, tags up to 8388607"
   const std::string& about() const {
     return about_;
   }
