@@ -156,11 +156,16 @@ void ControlChannel::close() noexcept {
   lock.unlock();
   if (is_hub()) {
     to_others(bye);
-    return;
+  } else {
+    send(0, bye);
   }
-  send(0, bye);
-  lock.lock();
-  changed_.wait_for(lock, kReport, [&] { return left_[0] || failure_.happened(); });
+}
+
+void ControlChannel::wait_for_all() noexcept {
+  if (!is_hub()) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kReport, [&] { return left_[0] || failure_.happened(); });
+  }
 }
 
 }  // namespace abtrain::comm

@@ -71,8 +71,10 @@ class ControlChannel : public Control {
     return failure_.cause();
   }
   // Ends the channel. Collective: from now on a connection that ends is no
-  // failure. Returns once all have called it, so that they end at the same time.
+  // failure.
   void close() noexcept;
+  // After close(): returns once all have called it, so that they end at the same time.
+  void wait_for_all() noexcept;
   void set_patience(double seconds) {
     patience_ = seconds;
   }

@@ -363,6 +363,7 @@ void Processes::run(const std::function<int()>& body) {
     }
   }
   channel_->close();
+  channel_->wait_for_all();
   nccl_.reset();
   meeting_.reset();
   mpi_.reset();
