@@ -162,8 +162,8 @@ def make(folder, name):
     # the other side is a matter of luck, so images are also moved by one bit a few times.
     rounding = {}
     for nth in range(5 if side else 1):
-        bits = torch.randint(-1, 2, x.shape) if nth else 0
-        for key, gradient in gradients(copy.deepcopy(model), x * (1 + 2**-23 * bits), y)[1].items():
+        moved_x = x * (1 + 2**-23 * torch.randint(-1, 2, x.shape)) if nth else x
+        for key, gradient in gradients(copy.deepcopy(model), moved_x, y)[1].items():
             moved = (gradient - exact[key]).norm()[None].float()
             rounding[key] = torch.maximum(rounding.get(key, moved), moved)
     loss, _ = gradients(model, x, y)

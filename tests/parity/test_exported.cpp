@@ -90,13 +90,13 @@ void expect_like_pytorch(const TempFolder& folder, const std::string& name) {
   const double wanted_loss = file.read("loss", {}).item<double>();
   EXPECT_NEAR(loss.item<double>(), wanted_loss, 1e-5 * wanted_loss);
 
-  const double single = compare_gradients(*model, file, 1e-5, 4);
-  testing::to_dtype(*exact, at::kDouble);
-  testing::require_gradients(*exact);
-  at::cross_entropy_loss(
-      exact->forward(is_text ? x : x.to(at::kDouble), true).flatten(0, -2), y.flatten())
-      .backward();
-  const double worst = compare_gradients(*exact, file, 1e-6, 0);
+  double worst = compare_gradients(*model, file, 1e-5, 4);
+  if (!is_text) {  // whose graphs make fp32 tensors; and nothing in them depends on a sign
+    testing::to_dtype(*exact, at::kDouble);
+    testing::require_gradients(*exact);
+    at::cross_entropy_loss(exact->forward(x.to(at::kDouble), true), y).backward();
+    worst = compare_gradients(*exact, file, 1e-6, 0);
+  }
   const at::NoGradGuard no_grad;
   const at::Tensor after = model->forward(x, false);
   const at::Tensor wanted = file.read("after", logits_sizes);
@@ -106,9 +106,9 @@ void expect_like_pytorch(const TempFolder& folder, const std::string& name) {
 
   weights::save_model(folder.file(name + ".out.safetensors"), *model, {.merged = true});
   std::cout << name << ": loss " << loss.item<double>() << " (PyTorch " << wanted_loss
-            << "), gradients differ by at most " << worst << " in float64, " << single
-            << " in float32; " << model->weights().size() << " weights, "
-            << model->parameters().size() << " parameters\n";
+            << "), gradients differ by at most " << worst
+            << (is_text ? " in float32; " : " in float64; ") << model->weights().size()
+            << " weights, " << model->parameters().size() << " parameters\n";
 }
 
 TEST(ExportedModels, TrainAsInPyTorchAndLoadBack) {
