@@ -173,8 +173,8 @@ Store::Store(
   ABT_CHECK(rank >= 0 && rank < size, Config, "store: rank {} of {}", rank, size);
   const std::string unknown = why_unknown(host);
   ABT_CHECK(
-      unknown.empty(), Config, "store at {}: this host does not know the name '{}' ({})",
-      impl_->address, host, unknown);
+      unknown.empty(), PeerLost, "store at {}: this host ({}) does not know the name '{}' ({})",
+      impl_->address, host_name(), host, unknown);
   impl_->connect(host, port, elastic);
   impl_->address = host_and_port(host, this->port());
   impl_->take_place(elastic);

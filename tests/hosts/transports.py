@@ -36,14 +36,15 @@ LENGTH = ["train.steps=400", "evaluate.every=0", "checkpoint.every=0"]
 class Transports(Runs):
     def compare(self, methods, workers):
         wanted = {}
-        for name in methods:
-            sets = [*METHODS[name], f"workers={workers}", *LENGTH]
+        for method in methods:
+            sets = [*METHODS[method], f"workers={workers}", *LENGTH]
+            name = f"{method}{workers}"
             wanted[name] = [entry.format(half=workers // 2) for entry in sets]
             self.run_it(name, *wanted[name])
         for transport, (mpiexec, options, environment, words) in TRANSPORTS.items():
             self.needs(mpiexec, transport)
             for name, sets in wanted.items():
-                with self.subTest(transport, method=name, workers=workers):
+                with self.subTest(transport, run=name):
                     run = f"{name} {transport}"
                     outcome = self.run_it(run, *sets, processes=workers, env=environment,
                                           launcher=[mpiexec, *options])
