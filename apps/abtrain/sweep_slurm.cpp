@@ -107,7 +107,7 @@ void check_slurm(const SlurmArgs& args, bool force) {
       args.file || (!args.points_per_job && args.sbatch.empty() && !args.launcher), Usage,
       "--points-per-job, --sbatch and --launcher go with --emit-slurm");
   ABT_CHECK(
-      args.launcher.value_or("").empty() || names_file(*args.file), Usage,
+      !args.launcher || names_file(*args.file), Usage,
       "--launcher: expected --emit-slurm FILE, because scripts are copied beside that file");
 }
 
@@ -149,7 +149,7 @@ void emit_slurm(
   }
   sweep::slurm_script(array, runs);  // refuses names before the time is measured
   array.needs = sweep::slurm_needs(runs, request, log);
-  if (array.options.launcher && !array.options.launcher->empty()) {
+  if (array.options.launcher) {
     array.root = copied_scripts(array.root, place);
   }
   const std::string script = sweep::slurm_script(array, runs);

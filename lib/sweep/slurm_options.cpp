@@ -47,6 +47,7 @@ void keep(SlurmOptions& options, const std::string& name, const std::string& val
   } else if (name == "points-per-job") {
     options.points_per_job = read_count(value, "--points-per-job");
   } else if (name == "launcher") {
+    ABT_CHECK(!value.empty(), Usage, "--launcher: expected WORDS, got ''");
     options.launcher = value;
   } else {
     ABT_CHECK(
@@ -123,7 +124,7 @@ std::vector<std::string> SlurmOptions::lines() const {
   if (points_per_job) {
     out.push_back(formatted("--points-per-job={}", *points_per_job));
   }
-  if (launcher && !launcher->empty()) {
+  if (launcher) {
     out.push_back("--launcher=" + *launcher);
   }
   for (const BatchOption& option : sbatch) {

@@ -29,7 +29,7 @@ BatchOption read_batch_option(const std::string& text);
 struct SlurmOptions {
   std::optional<std::int64_t> jobs = {};            // at a time
   std::optional<std::int64_t> points_per_job = {};  // one after the other
-  std::optional<std::string> launcher = {};         // shell words in place of the program; "": none
+  std::optional<std::string> launcher = {};         // words in place of the program
   std::vector<BatchOption> sbatch = {};
 
   // Whether an option of sbatch takes the place of the one of this name.

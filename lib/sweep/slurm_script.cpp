@@ -154,11 +154,7 @@ std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& r
       fmt::arg("kept", kept_lines.empty() ? "" : kKeptHead + join(kept_lines, "")),
       fmt::arg("lines", join(mapped(options, option_line), "")),
       fmt::arg("root", quoted(array.root)), fmt::arg("hook", quoted(array.hook)),
-      fmt::arg(
-          "program",
-          quoted(
-              array.options.launcher && !array.options.launcher->empty() ? *array.options.launcher
-                                                                         : array.program)),
+      fmt::arg("program", quoted(array.options.launcher.value_or(array.program))),
       fmt::arg(
           "points", has_rounds
                         ? join(mapped(array.rounds, [](auto n) { return std::to_string(n); }), " ")

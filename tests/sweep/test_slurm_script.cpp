@@ -187,23 +187,24 @@ TEST(SlurmScript, KeepsItsOptions) {
   // What is given anew takes the place of what was kept, by what it is about.
   const SlurmOptions all = completed(
       {.jobs = 3,
-       .launcher = "",
+       .launcher = "x",
        .sbatch =
            {read_batch_option("--mem-per-cpu=1G"), read_batch_option("-t 5"),
             read_batch_option("-t 6")}},
       kept);
   EXPECT_EQ(
       all.lines(), (std::vector<std::string>{
-                       "--jobs=3", "--points-per-job=4", "--sbatch=--comment=two  'words'=\"x\"",
-                       "--sbatch=-w node1", "--sbatch=--exclusive", "--sbatch=--mem-per-cpu=1G",
-                       "--sbatch=--time=6"}));
+                       "--jobs=3", "--points-per-job=4", "--launcher=x",
+                       "--sbatch=--comment=two  'words'=\"x\"", "--sbatch=-w node1",
+                       "--sbatch=--exclusive", "--sbatch=--mem-per-cpu=1G", "--sbatch=--time=6"}));
 }
 
 TEST(SlurmScript, RefusesKeptOptionsThatWereSpoiled) {
   const std::string text = slurm_script(kArray, runs_of({1}));
   const std::string end = "\n#SBATCH --job-name";
   for (const char* line :
-       {"--jobs=0", "--points-per-job=x", "--sbatch=gpu", "--sbatch=", "--nothing=1", "--jobs"}) {
+       {"--jobs=0", "--points-per-job=x", "--sbatch=gpu", "--sbatch=", "--nothing=1", "--jobs",
+        "--launcher="}) {
     const std::string spoiled = replaced(text, end, formatted("\n#   {}{}", line, end));
     expect_error([&] { kept_options(spoiled, "ranks", "a.sh"); }, ErrorKind::Usage, {"a.sh:7: "});
   }
