@@ -1,5 +1,4 @@
-# Functions shared by the batch files, which set `root` and `hook` and then `source`
-# this file.
+# Functions shared by the batch files, which set `root` and then `source` this file.
 # shellcheck shell=bash disable=SC2154
 
 say() {
@@ -23,11 +22,11 @@ job=${job:-$SLURM_JOB_ID}
 source_hook() {
   # shellcheck disable=SC2034
   local root points round
-  say "sourcing $1"
-  # shellcheck disable=SC1090
-  source "$1"
+  say "sourcing $PWD/slurm-hook.sh"
+  # shellcheck disable=SC1091
+  source ./slurm-hook.sh
 }
-[[ ! -f $hook ]] || source_hook "$hook"
+[[ ! -f slurm-hook.sh ]] || source_hook
 
 set -euo pipefail
 root=$(cd "$root" && pwd)

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Copies the scripts that batch files use to a folder beside the batch file, and returns it: the
+// Copies the scripts that batch files use to the working folder, and returns where they are: the
 // program's own folder may lie in an image, which the host does not see.
 std::string copied_scripts(const std::string& root, const std::string& folder) {
   const std::string copy = folder + "/abtrain-slurm";
@@ -56,9 +56,10 @@ void describe(
         "time limit of a job: {}, {}",
         human_seconds(60.0 * static_cast<double>(array.needs.minutes)), array.needs.minutes_from);
   }
+  const std::string hook = array.folder + "/slurm-hook.sh";
   log.info(
-      "{} is sourced first{}", array.hook,
-      fs::exists(array.hook) ? "" : " if you write it: modules, a virtual environment");
+      "{} is sourced first{}", hook,
+      is_there(hook) ? "" : " if you write it: modules, a virtual environment");
   if (jobs > sweep::kManyJobs) {
     log.warning(
         "the array has {} jobs, and Slurm's limit MaxArraySize is 1001 by default (`scontrol show "
@@ -106,9 +107,6 @@ void check_slurm(const SlurmArgs& args, bool force) {
   ABT_CHECK(
       args.file || (!args.points_per_job && args.sbatch.empty() && !args.launcher), Usage,
       "--points-per-job, --sbatch and --launcher go with --emit-slurm");
-  ABT_CHECK(
-      !args.launcher || names_file(*args.file), Usage,
-      "--launcher: expected --emit-slurm FILE, because scripts are copied beside that file");
 }
 
 void emit_slurm(
@@ -116,8 +114,6 @@ void emit_slurm(
     const std::vector<std::string>& arguments, std::optional<std::int64_t> jobs) {
   const bool is_file = names_file(*args.file);
   const std::string folder = fs::current_path().string();
-  const std::string place =
-      is_file ? fs::absolute(*args.file).lexically_normal().parent_path().string() : folder;
   const sweep::SlurmOptions given{
       jobs, args.points_per_job, args.launcher, mapped(args.sbatch, sweep::read_batch_option)};
   sweep::SlurmOptions kept;
@@ -133,7 +129,6 @@ void emit_slurm(
       .program = program_path(),
       .root = sweep::slurm_root(program_path()),
       .folder = folder,
-      .hook = place + "/slurm-hook.sh",
       .arguments = arguments,
       .options = sweep::completed(given, kept)};
   sweep::NeedsRequest request{
@@ -150,7 +145,7 @@ void emit_slurm(
   sweep::slurm_script(array, runs);  // refuses names before the time is measured
   array.needs = sweep::slurm_needs(runs, request, log);
   if (array.options.launcher) {
-    array.root = copied_scripts(array.root, place);
+    array.root = copied_scripts(array.root, folder);
   }
   const std::string script = sweep::slurm_script(array, runs);
   if (!is_file) {

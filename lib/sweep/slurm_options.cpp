@@ -62,7 +62,7 @@ void keep(SlurmOptions& options, const std::string& name, const std::string& val
 std::string BatchOption::line() const {
   // For Slurm '#' starts a comment, and a backslash escapes the next character.
   const std::string text = !value ? ""
-                           : value->empty() || value->find_first_of(" '\"#\\") != std::string::npos
+                           : value->find_first_of(" '\"#\\") != std::string::npos
                                ? in_quotes(*value)
                                : *value;
   return name.size() == 1 ? formatted("-{}{}{}", name, value ? " " : "", text)

@@ -14,7 +14,7 @@ namespace abtrain::sweep {
 // An option of sbatch.
 struct BatchOption {
   std::string name;  // without dashes; the long one of a letter that the batch file uses too
-  std::optional<std::string> value = {};
+  std::optional<std::string> value = {};  // "": the batch file leaves the option out
 
   // As after "#SBATCH ": `--comment="two words"`. Slurm reads these lines, not the shell.
   std::string line() const;

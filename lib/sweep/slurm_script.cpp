@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "base/env.h"
@@ -37,7 +38,7 @@ std::string job_name(std::string name) {
 // a command.
 void check_plain(const SlurmArray& array) {
   std::vector<std::string> texts = array.arguments;
-  texts.insert(texts.end(), {array.name, array.program, array.root, array.folder, array.hook});
+  texts.insert(texts.end(), {array.name, array.program, array.root, array.folder});
   const auto lines = array.options.lines();
   texts.insert(texts.end(), lines.begin(), lines.end());
   for (const std::string& text : texts) {
@@ -57,7 +58,6 @@ constexpr const char* kTemplate = R"(#!/usr/bin/env bash
 # {tasks}
 {needs}{kept}{lines}
 root={root}
-hook={hook}
 ABTRAIN=${{ABTRAIN:-{program}}}
 points=({points})
 {rounds}source "$root/slurm/job.sh" || exit 66
@@ -129,7 +129,9 @@ std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& r
                       {"output", "%x-%A_%a.out"}});
   std::erase_if(
       options, [&](const BatchOption& option) { return array.options.sets(option.name); });
-  options.insert(options.end(), array.options.sbatch.begin(), array.options.sbatch.end());
+  std::ranges::copy_if(
+      array.options.sbatch, std::back_inserter(options),
+      [](const BatchOption& option) { return option.value != ""; });
 
   const auto kept = [](const std::string& line) { return "#   " + line + "\n"; };
   const auto option_line = [](const BatchOption& one) { return "#SBATCH " + one.line() + "\n"; };
@@ -153,7 +155,7 @@ std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& r
                        : ""),
       fmt::arg("kept", kept_lines.empty() ? "" : kKeptHead + join(kept_lines, "")),
       fmt::arg("lines", join(mapped(options, option_line), "")),
-      fmt::arg("root", quoted(array.root)), fmt::arg("hook", quoted(array.hook)),
+      fmt::arg("root", quoted(array.root)),
       fmt::arg("program", quoted(array.options.launcher.value_or(array.program))),
       fmt::arg(
           "points", has_rounds

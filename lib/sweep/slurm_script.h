@@ -19,7 +19,6 @@ struct SlurmArray {
   std::string program;  // absolute path of abtrain
   std::string root;     // the folder that holds slurm/job.sh
   std::string folder;   // working folder: relative paths start there
-  std::string hook;     // a script that is sourced first, if it exists
   // The arguments after `sweep` that name this sweep.
   std::vector<std::string> arguments;
   SlurmOptions options = {};

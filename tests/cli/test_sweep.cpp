@@ -137,9 +137,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadUse{"NoOptionOfSbatch", "--emit-slurm --sbatch gpu", "expected an option of sbatch"},
         BadUse{
             "ArrayOfTheUser", "--emit-slurm --sbatch=--array=1", "sbatch --array=... at the subm"},
-        BadUse{
-            "LauncherWithoutAFile", "--emit-slurm --launcher 'apptainer run x'",
-            "--launcher: expected --emit-slurm FILE"},
         BadUse{"JsonOfNothing", "--json", "--json goes with --list"},
         BadUse{"FileAndConfig", "--config base", "got both"},
         BadUse{"FileAndGrid", "--grid workers=1", "--grid goes with"},

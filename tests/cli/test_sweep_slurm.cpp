@@ -107,11 +107,14 @@ TEST_F(CliSweep, TheNextBatchFileKeepsTheOptionsOfTheLastOne) {
   add_sweep("grid: {method.rank.rank: [1, 2, 3]}\n");
   const std::string path = folder_.file("array.sh");
   const std::string emit = "--emit-slurm '" + path + "' ";
+  const std::string there = "cd '" + folder_.file("") + "' && ";
   expect_exit(
-      0, arguments(
-             emit + "--points-per-job 2 --sbatch '-p gpu' --sbatch=--time=5 "
-                    "--sbatch '--comment=two words' --launcher 'apptainer run x.sif'"));
-  // The scripts lie beside the file: the program's own may be those of an image.
+      0,
+      arguments(
+          emit + "--points-per-job 2 --sbatch '-p gpu' --sbatch=--time=5 "
+                 "--sbatch '--comment=two words' --launcher 'apptainer run x.sif'"),
+      {}, there);
+  // The scripts lie in the working folder: the program's own may be those of an image.
   expect_has(content(path), "\nroot=" + folder_.file("abtrain-slurm") + "\n");
   for (const char* name : {"slurm/job.sh", "slurm/step.sh", "scripts/restart.sh"}) {
     EXPECT_EQ(
@@ -128,7 +131,8 @@ TEST_F(CliSweep, TheNextBatchFileKeepsTheOptionsOfTheLastOne) {
       0, arguments(emit + "--sbatch --time=6"),
       {"kept from the batch file before: --jobs=7  --sbatch=--partition=gpu  "
        "--sbatch=--comment=two words\n",
-       "/slurm-hook.sh is sourced first\n"});
+       "/slurm-hook.sh is sourced first\n"},
+      there);
   const std::string text = content(path);
   for (const char* line :
        {"\n#SBATCH --array=0-2%7\n", "\n#SBATCH --partition=gpu\n", "\n#SBATCH --time=6\n",
@@ -157,7 +161,7 @@ TEST_F(CliSweep, WarnsOfArraysThatSlurmMayRefuse) {
 TEST_F(CliSweep, AJobTrainsItsPointsOneAfterTheOther) {
   folder_.add("slurm-hook.sh", "root=/nowhere; points=; echo hook $nothing\n");
   const std::string job = script("root='" ABTRAIN_SOURCE_DIR
-                                 "' hook=slurm-hook.sh points=(7) ABTRAIN=true\n"
+                                 "' points=(7) ABTRAIN=true\n"
                                  "export SLURM_JOB_ID=1 SLURM_ARRAY_JOB_ID=1\n"
                                  "source \"$root/slurm/job.sh\" || exit 66\n"
                                  "codes=($CODES)\n"
@@ -185,7 +189,7 @@ TEST_F(CliSweep, JobsReadTheWordsThatStartTheProgram) {
   folder_.add("a b", "#!/bin/sh\n");
   run_shell("chmod +x '" + folder_.file("a b") + "'");
   const std::string job = script("root='" ABTRAIN_SOURCE_DIR
-                                 "' hook=none\n"
+                                 "' \n"
                                  "SLURM_JOB_ID=1\n"
                                  "source \"$root/slurm/job.sh\" || exit 66\n"
                                  "printf '<%s>' \"${program[@]}\"\n");

@@ -31,7 +31,6 @@ const SlurmArray kArray{
     .program = "/opt/bin/abtrain",
     .root = "/opt/share/abtrain",
     .folder = "/home/me",
-    .hook = "/home/me/slurm-hook.sh",
     .arguments = {"ranks.yaml", "--seeds", "3"}};
 
 // Whether the text has this very line.
@@ -60,8 +59,7 @@ TEST(SlurmScript, HasATaskPerWorkerWhereAllPointsHaveAsMany) {
   expect_lines(
       text, {"#SBATCH --job-name=ranks", "#SBATCH --array=0-2", "#SBATCH --ntasks=4",
              "#SBATCH --cpus-per-task=1", "#SBATCH --chdir=/home/me", "#SBATCH --requeue",
-             "root=/opt/share/abtrain", "hook=/home/me/slurm-hook.sh",
-             "ABTRAIN=${ABTRAIN:-/opt/bin/abtrain}", "points=(3)",
+             "root=/opt/share/abtrain", "ABTRAIN=${ABTRAIN:-/opt/bin/abtrain}", "points=(3)",
              "run_points 1 \"${points[0]}\" sweep ranks.yaml --seeds 3"});
   // Nothing was asked for and nothing is known.
   for (const char* option : {"--gpus-per-node", "--mem", "--time", "#   --"}) {
@@ -140,6 +138,12 @@ TEST(SlurmScript, TakesOptionsInPlaceOfItsOwn) {
       EXPECT_EQ(text.find(std::string("\n#SBATCH ") + one.replaced), std::string::npos) << text;
     }
   }
+  // Without a value, it only takes the other's place.
+  array.options.sbatch = {read_batch_option("--mem="), read_batch_option("--partition=")};
+  const std::string text = slurm_script(array, runs_of({2, 2}));
+  EXPECT_EQ(text.find("#SBATCH --mem"), std::string::npos);
+  EXPECT_EQ(text.find("#SBATCH --partition"), std::string::npos);
+  expect_lines(text, {"#   --sbatch=--mem="});
   array.options.sbatch = {read_batch_option("--time=5")};
   EXPECT_EQ(slurm_script(array, runs_of({1})).find("The time limit"), std::string::npos);
 }
@@ -216,12 +220,11 @@ TEST(SlurmScript, QuotesForTheShellAndForSlurm) {
   array.folder = "/home/m e#1\"\\";
   array.root = "/it's";
   array.program = "/a;b";
-  array.hook = "/a b";
   array.arguments = {"", "x y", "it's", "$(rm)", "a=1,2", "@points@"};
   expect_lines(
       slurm_script(array, runs_of({1})),
       {"#SBATCH --job-name=a_b_c_d", "#SBATCH --chdir=\"/home/m e#1\\\"\\\\\"", "root='/it'\\''s'",
-       "ABTRAIN=${ABTRAIN:-'/a;b'}", "hook='/a b'",
+       "ABTRAIN=${ABTRAIN:-'/a;b'}",
        "run_points 1 \"${points[0]}\" sweep '' 'x y' 'it'\\''s' '$(rm)' a=1,2 @points@"});
 }
 
@@ -232,8 +235,7 @@ TEST(SlurmScript, LeavesNoMarkOfItsTemplate) {
 
 TEST(SlurmScript, RefusesControlCharacters) {
   const std::vector<std::string SlurmArray::*> texts = {
-      &SlurmArray::name, &SlurmArray::program, &SlurmArray::root, &SlurmArray::folder,
-      &SlurmArray::hook};
+      &SlurmArray::name, &SlurmArray::program, &SlurmArray::root, &SlurmArray::folder};
   for (const auto member : texts) {
     SlurmArray array = kArray;
     array.*member = "x\nrm y";
