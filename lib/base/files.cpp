@@ -1,8 +1,10 @@
+#define XXH_INLINE_ALL
 #include "base/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -210,6 +212,19 @@ SpoolFile::SpoolFile(std::string path) : InputFile(std::move(path), Descriptor()
 void SpoolFile::write(std::string_view piece) {
   write_to(file_.get(), piece, path_);
   size_ += piece.size();
+}
+
+std::uint64_t hash_of(const InputFile& file) {
+  XXH3_state_t digest;
+  XXH3_64bits_reset(&digest);
+  file.copy(0, file.size(), [&](std::string_view piece) {
+    XXH3_64bits_update(&digest, piece.data(), piece.size());
+  });
+  return XXH3_64bits_digest(&digest);
+}
+
+std::string hash_text(std::uint64_t hash) {
+  return formatted("{:016x}", hash);
 }
 
 bool is_there(const std::string& path) {

@@ -73,6 +73,11 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
+// XXH3 (64 bits) of a file's content. Throws Io.
+std::uint64_t hash_of(const InputFile& file);
+// The hash as 16 hexadecimal digits.
+std::string hash_text(std::uint64_t hash);
+
 // Bytes kept on disk until it is known where they belong. The file has no name,
 // so nothing is left of it however the program ends.
 class SpoolFile : private InputFile {

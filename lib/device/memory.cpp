@@ -18,6 +18,8 @@
 #include <sys/mman.h>
 #endif
 
+#include "device/devices.h"
+
 namespace abtrain::device {
 namespace {
 
@@ -83,6 +85,9 @@ class TensorMemory final : public c10::Allocator {
       use(size);
       return block + 1;
     }
+    TORCH_CHECK(
+        used_ + size <= limit_, "can't allocate memory: you tried to allocate ", bytes,
+        " bytes; tensors have ", used_, " of ", limit_);
     const std::size_t most = std::max(most_used_, used_ + size);
     if (static_cast<double>(used_ + size + kept_bytes_) > kSpare * static_cast<double>(most)) {
       free_kept();
@@ -141,6 +146,8 @@ class TensorMemory final : public c10::Allocator {
   std::mutex mutex_;
   std::array<std::vector<Header*>, 8 * 64> kept_;
   std::size_t kept_bytes_ = 0, used_ = 0, most_used_ = 0;
+  // More would end the process, without a message.
+  const std::size_t limit_ = static_cast<std::size_t>(info_of(c10::Device(c10::kCPU)).memory_bytes);
 };
 
 }  // namespace

@@ -26,8 +26,6 @@ std::string worker_file(int rank);
 // "step-0000000420"
 std::string step_folder(std::int64_t step);
 
-// XXH3 (64 bits) of a file's content. Throws Io.
-std::uint64_t hash_of(const InputFile& file);
 // Full paths of the entries of <run folder>/checkpoints whose names begin with
 // the prefix, the greatest name first: of checkpoints, whose step numbers have
 // leading zeros, the newest.
@@ -38,7 +36,4 @@ void replace_folder(const std::string& from, const std::string& to, const std::s
 // After a replace_folder() that was killed: puts `old` back in the place `to`, or removes it if the
 // place is taken. Throws Io.
 void settle_replaced(const std::string& to, const std::string& old);
-// The hash as 16 hexadecimal digits.
-std::string hash_text(std::uint64_t hash);
-
 }  // namespace abtrain::run_folder

@@ -90,19 +90,6 @@ std::string step_folder(std::int64_t step) {
   return formatted("{}{:010}", kStepPrefix, step);
 }
 
-std::uint64_t hash_of(const InputFile& file) {
-  XXH3_state_t digest;
-  XXH3_64bits_reset(&digest);
-  file.copy(0, file.size(), [&](std::string_view piece) {
-    XXH3_64bits_update(&digest, piece.data(), piece.size());
-  });
-  return XXH3_64bits_digest(&digest);
-}
-
-std::string hash_text(std::uint64_t hash) {
-  return formatted("{:016x}", hash);
-}
-
 CheckpointWriter::CheckpointWriter(Options options, comm::Communicator& world, Log* log, Hook hook)
     : options_(std::move(options)), world_(world), log_(log), hook_(std::move(hook)) {}
 

@@ -17,11 +17,16 @@ std::string list_of(const auto& values) {
 
 }  // namespace
 
-weights::About about_model(const config::RunOptions& options, const data::Dataset& dataset) {
+weights::About about_model(
+    const config::RunOptions& options, const data::Dataset& dataset,
+    const std::string& model_file) {
   weights::About about = {
       {"version", "abtrain " + version_line()},
       {"model", options.model.name},
       {"data", options.data.name}};
+  if (!model_file.empty()) {
+    about["model_file"] = model_file;
+  }
   if (dataset.context == 0 || dataset.vocabulary > 0) {
     about["classes"] = trim(json_text(
         dataset.class_names.empty() ? nlohmann::ordered_json(dataset.classes)

@@ -10,6 +10,8 @@ namespace abtrain::train {
 // Model, data set, classes, the shape of an example, and by which mean and
 // deviation pixels are normalized; and the version of this program. The names
 // and forms are those of docs/weights.md.
-weights::About about_model(const config::RunOptions& options, const data::Dataset& dataset);
+// `model_file`: model_file_hash() when the run began.
+weights::About about_model(
+    const config::RunOptions& options, const data::Dataset& dataset, const std::string& model_file);
 
 }  // namespace abtrain::train

@@ -8,6 +8,7 @@
 #include "train/resume.h"
 #include "train/setup.h"
 #include "train/trainer.h"
+#include "weights/export.h"
 #include "weights/model_file.h"
 
 namespace abtrain::train {
@@ -15,7 +16,7 @@ namespace abtrain::train {
 void save_model_of(
     const run_folder::Checkpoint& checkpoint, const config::RunOptions& options,
     const std::string& path, Log& log) {
-  const std::string change = change_of_model_file(checkpoint.model_file, options);
+  const std::string change = weights::change_of_model_file(checkpoint.model_file, options);
   ABT_CHECK(change.empty(), Config, "{}: {}", checkpoint.folder, change);
   data::Dataset dataset = load_data(options.data, options.workers, log);
   const data::Examples validation =
@@ -36,7 +37,9 @@ void save_model_of(
         const auto model = trainer.model_of_checkpoint();
         if (world.rank() == 0) {
           weights::save_model(
-              path, *model, {.names = options.model.names, .about = about_model(options, dataset)});
+              path, *model,
+              {.names = options.model.names,
+               .about = about_model(options, dataset, checkpoint.model_file)});
         }
       });
 }

@@ -12,6 +12,7 @@
 #include "optim/schedule.h"
 #include "run_folder/checkpoint_files.h"
 #include "train/run_differences.h"
+#include "weights/export.h"
 
 namespace abtrain::train {
 
@@ -45,7 +46,7 @@ std::vector<std::string> differences_at(
     const run_folder::Checkpoint& from, const config::RunOptions& before,
     const config::RunOptions& options, std::int64_t extended = 0) {
   std::vector<std::string> lines = differences(before, options, extended);
-  if (const std::string change = change_of_model_file(from.model_file, options);
+  if (const std::string change = weights::change_of_model_file(from.model_file, options);
       lines.empty() && !change.empty()) {
     lines.push_back("  " + change);
   }
@@ -171,21 +172,6 @@ ResumeChoice choose_resume(
 
 config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint) {
   return config::read_config(formatted("{}/{}", checkpoint.folder, config::kConfig));
-}
-
-std::string model_file_hash(const config::RunOptions& options) {
-  return options.model.file && is_there(*options.model.file)
-             ? run_folder::hash_text(run_folder::hash_of(InputFile(*options.model.file)))
-             : "";
-}
-
-std::string change_of_model_file(const std::string& before, const config::RunOptions& options) {
-  const std::string now = before.empty() ? "" : model_file_hash(options);
-  return now.empty() || now == before ? ""
-                                      : formatted(
-                                            "model.file: {} is no longer the file that the run "
-                                            "began with; put that one back",
-                                            *options.model.file);
 }
 
 std::string default_resume() {

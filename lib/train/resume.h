@@ -46,12 +46,6 @@ ResumeChoice choose_resume(
 // The configuration that a checkpoint was saved with.
 config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint);
 
-// The XXH3 hash of model.file; "" if there is none, or no such file.
-std::string model_file_hash(const config::RunOptions& options);
-// A message that says that model.file has changed, for use in an error; "" if it still has the hash
-// `before`, or if either hash is unknown ("").
-std::string change_of_model_file(const std::string& before, const config::RunOptions& options);
-
 // Whether a run of `length` can go on from a checkpoint of a shorter run with
 // the same options. Throws Error(Config) if it is no longer than that one, or
 // if the method would have acted differently in the steps so far. Says

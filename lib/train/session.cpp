@@ -41,6 +41,7 @@
 #include "train/summary.h"
 #include "train/trainer.h"
 #include "train/workers/local_workers.h"
+#include "weights/export.h"
 #include "weights/model_file.h"
 #include "weights/sparsity.h"
 
@@ -282,7 +283,7 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
   const run_folder::CheckpointWriter::Options checkpoints{
       folder_, config::to_yaml(recorded), options_.checkpoint.keep, setup_.model_file};
   if (inherited != nullptr) {  // survivors read it again
-    const std::string change = change_of_model_file(setup_.model_file, options_);
+    const std::string change = weights::change_of_model_file(setup_.model_file, options_);
     ABT_CHECK(change.empty(), Config, "{} and resume", change);
   }
   const std::function<void(nn::Model&)> initialize = [&](nn::Model& model) {
@@ -381,7 +382,7 @@ void Session::check_not_stopped(const TrainResult& result) const {
 
 std::string Session::finish(const TrainResult& result) {
   run_folder::check_run_lock(true);
-  const weights::About about = about_model(options_, setup_.dataset);
+  const weights::About about = about_model(options_, setup_.dataset, setup_.model_file);
   save_model_of_run(folder_, *result.model, {.names = options_.model.names, .about = about});
   nlohmann::ordered_json summary = summarize(options_, result, host_.hosts());
   if (optim::makes_sparse(options_.optimizer)) {

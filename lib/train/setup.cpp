@@ -21,6 +21,7 @@
 #include "optim/optimizer_kind.h"
 #include "train/batches.h"
 #include "train/resume.h"
+#include "weights/export.h"
 #include "weights/model_file.h"
 
 namespace abtrain::train {
@@ -63,8 +64,7 @@ data::Dataset load_data(const data::DataOptions& options, std::int64_t workers, 
 std::unique_ptr<nn::Model> model_at_work(
     const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path,
     const at::Device& device) {
-  std::unique_ptr<nn::Model> model = nn::make_model(options.model, shape);
-  weights::load_model(path, *model);
+  std::unique_ptr<nn::Model> model = weights::model_of_run(options, shape, path);
   model->to(device);
   model->compute_in({precision_on(options.train, device)});
   at::set_num_threads(threads_per_worker(options, 1));
@@ -124,7 +124,7 @@ void prepare(
   doing(
       options.model.weights ? "reading " + *options.model.weights
                             : "initializing " + options.model.name);
-  s.model_file = model_file_hash(options);
+  s.model_file = weights::model_file_hash(options);
   s.initial = make_initial_model(options, shape);
   if (options.model.weights) {
     log.info(

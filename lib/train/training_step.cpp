@@ -7,6 +7,7 @@
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <cmath>
 #include <utility>
@@ -120,6 +121,23 @@ TrainingStep::Loss TrainingStep::loss_of(
   return {of.loss, outputs, of.gradient.view(outputs.sizes()).to(outputs.scalar_type())};
 }
 
+// An operator of a user's model may take values forward that it has no gradients for.
+void TrainingStep::run_backward(const Loss& loss) const {
+  try {
+    loss.root.backward(loss.gradient);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::AcceleratorError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    const std::string what = error.what_without_backtrace();
+    ABT_CHECK(
+        !in_.inputs.options.model.file, Config, "model.file: {}: the backward pass failed: {}",
+        *in_.inputs.options.model.file, what.substr(0, what.find('\n')));
+    throw;
+  }
+}
+
 void TrainingStep::pass(std::int64_t sends) {
   if (one_by_one_) {
     pass_one_by_one();
@@ -138,7 +156,7 @@ void TrainingStep::pass(std::int64_t sends) {
   if (scale_.defined()) {
     loss.gradient.mul_(scale_);
   }
-  loss.root.backward(loss.gradient);
+  run_backward(loss);
   loss_.add_(loss.value);
   if (in_.examples != nullptr) {
     record_examples(tape);
@@ -165,7 +183,7 @@ void TrainingStep::pass_one_by_one() {
     const Loss loss = loss_of(
         batch_.inputs.narrow(0, i, 1), batch_.labels.narrow(0, i, 1),
         1.0 / static_cast<double>(count * options_.accumulate), nullptr);
-    loss.root.backward(loss.gradient);
+    run_backward(loss);
     rows[i].copy_(block.gradients());
     loss_.add_(loss.value, 1.0 / static_cast<double>(count));
   }

@@ -87,6 +87,7 @@ class TrainingStep {
     at::Tensor root, gradient;
   };
   Loss loss_of(const at::Tensor& inputs, const at::Tensor& labels, double weight, nn::Tape* tape);
+  void run_backward(const Loss& loss) const;
   void record_examples(const nn::Tape& tape);
   void pass_one_by_one();
   at::Tensor clip(bool fixed);

@@ -52,11 +52,36 @@ data::ExampleShape shape_of_run(const config::RunOptions& options, const std::st
   return shape;
 }
 
+std::string model_file_hash(const config::RunOptions& options) {
+  return options.model.file && is_there(*options.model.file)
+             ? hash_text(hash_of(InputFile(*options.model.file)))
+             : "";
+}
+
+std::string change_of_model_file(const std::string& before, const config::RunOptions& options) {
+  const std::string now = before.empty() ? "" : model_file_hash(options);
+  return now.empty() || now == before ? ""
+                                      : formatted(
+                                            "model.file: {} is no longer the file that the run "
+                                            "began with; put that one back",
+                                            *options.model.file);
+}
+
+std::unique_ptr<nn::Model> model_of_run(
+    const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path) {
+  const About about = about_of(path);
+  const auto hash = about.find("model_file");
+  const std::string change = hash == about.end() ? "" : change_of_model_file(hash->second, options);
+  ABT_CHECK(change.empty(), Config, "{}: {}", path, change);
+  std::unique_ptr<nn::Model> model = nn::make_model(options.model, shape);
+  load_model(path, *model);
+  return model;
+}
+
 std::string export_run(const config::RunOptions& configured, const ExportOptions& options) {
   const std::string path = options.model.path();
   check_output(options.output, {path}, options.force);
-  const auto model = nn::make_model(configured.model, shape_of_run(configured, path));
-  load_model(path, *model);
+  const auto model = model_of_run(configured, shape_of_run(configured, path), path);
   const ModelForm form{
       .names = options.names.value_or(configured.model.names),
       .merged = options.merged,

@@ -1,6 +1,7 @@
 // Exports the trained model of a run for other programs to load.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,12 @@
 #include "weights/model_file.h"
 
 namespace abtrain::weights {
+
+// The XXH3 hash of model.file; "" if there is none, or no such file.
+std::string model_file_hash(const config::RunOptions& options);
+// A message that says that model.file has changed, for use in an error; "" if it still has the hash
+// `before`, or if either hash is unknown ("").
+std::string change_of_model_file(const std::string& before, const config::RunOptions& options);
 
 struct ExportOptions {
   RunModel model = {};
@@ -22,6 +29,11 @@ struct ExportOptions {
 // The input shape of a run's network. The number of classes of an image folder is
 // taken from the model, the file `path`: the folder may be on another machine.
 data::ExampleShape shape_of_run(const config::RunOptions& options, const std::string& path);
+
+// The model of a run with the weights of the file `path`. Throws as load_model(), and Error(Config)
+// if model.file is no longer the one that was trained.
+std::unique_ptr<nn::Model> model_of_run(
+    const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path);
 
 // Loads the model of the run into its architecture, which checks every tensor,
 // and writes it; the run's data set need not be present, unless it is one of

@@ -4,6 +4,7 @@
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/eye.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
@@ -14,6 +15,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "error_of.h"
 #include "linalg/svd.h"
@@ -159,7 +161,10 @@ TEST_F(ExportedFile, RefusesOperatorsNamingThemAndTheirPlace) {
   for (const char* target :
        {"torch.ops.mine.op.default", "torch.ops.aten.from_file.default",
         "torch.ops.aten._cudnn_init_dropout_state.default", "torch.ops.aten.no_such_op.default",
-        "os.system"}) {
+        // They trust their callers with indices and sizes.
+        "torch.ops.aten.max_pool2d_with_indices_backward.default",
+        "torch.ops.aten.native_batch_norm.default", "torch.ops.aten.segment_reduce.default",
+        "torch.ops.aten.relu.out", "torch.ops.aten.lstm.data", "os.system"}) {
     expect_none(target, {}, {target, "in layer 'fc' (my_model.py:7: return self.fc(x))"});
   }
   // As torch.export writes them: some arguments are graphs.
@@ -175,9 +180,94 @@ TEST_F(ExportedFile, RefusesOperatorsNamingThemAndTheirPlace) {
   expect_none("torch.ops.aten.relu.default", {self, {"more", "as_int", "1"}}, {"argument that"});
   // What only the operator itself notices.
   expect_none("torch.ops.aten.view.default", {self, {"size", "as_ints", "[3, 1000]"}}, {"failed:"});
+  // A type that the schema does not have, or a plain number in the place of one.
+  expect_none(
+      "torch.ops.aten.to.dtype", {self, {"dtype", "as_scalar_type", "99"}}, {"no type or layout"});
+  expect_none(
+      "torch.ops.aten.to.dtype", {self, {"dtype", "as_int", "1000"}}, {"no type or layout"});
+  // A number that the tensor's type cannot hold, and arguments that the operator does not check.
+  expect_none(
+      "torch.ops.aten.hardshrink.default", {self, {"lambd", "as_float", "1e300"}},
+      {"hardshrink", "overflow"});
+  expect_none(
+      "torch.ops.aten.reflection_pad3d.default", {self, {"padding", "as_ints", "[]"}},
+      {"reflection_pad3d", "expected 6 numbers"});
+  // More than there is memory for, of a view and of a tensor.
+  for (const char* size : {"[1000000000,1000000,5]", "[1,1000000000000000,5]"}) {
+    expect_none(
+        "torch.ops.aten.expand.default",
+        {{"self", "as_tensor", R"({"name":"p_fc1_bias"})"}, {"size", "as_ints", size}},
+        {"expand", "would take"});
+  }
   expect_none(
       "torch.ops.aten.relu_.default", {{"self", "as_tensor", R"({"name":"p_fc1_bias"})"}},
       {"in place"});
+}
+
+TEST_F(ExportedFile, ChecksTheResultWhateverTheFileDeclares) {
+  // The last node is fc2, of which a row, a class, its numbers or its gradients are lost.
+  const auto ending = [](const std::string& node) {
+    ExportFile file = small_export();
+    const std::string out = R"("outputs":[{"as_tensor":{"name":"out"}}])";
+    file.program.replace(file.program.find(out), out.size(), replaced(out, "out\"}", "all\"}"));
+    const std::string end = R"(],"tensor_values")";
+    file.program.insert(file.program.find(end), "," + node);
+    return file;
+  };
+  const testing::NodeInput self{"self", "as_tensor", R"({"name":"all"})"};
+  for (const char* dim : {"0", "1"}) {
+    expect_refused(
+        ending(node_json(
+            "torch.ops.aten.slice.Tensor", {self, {"dim", "as_int", dim}, {"start", "as_int", "1"}},
+            "out")),
+        ErrorKind::Config, {"model.pt2", "returns Float of", "floating-point numbers of 2 x 4"});
+  }
+  expect_refused(
+      ending(node_json("torch.ops.aten.to.dtype", {self, {"dtype", "as_scalar_type", "5"}}, "out")),
+      ErrorKind::Config, {"model.pt2", "returns Long of 2 x 4"});
+  const auto m = model(ending(node_json("torch.ops.aten.detach.default", {self}, "out")));
+  m->initialize(InitName::Kaiming, 1);
+  m->seed_dropout(1);
+  expect_error(
+      [&] {
+        m->forward(at::ones({2, 1, 2, 3}), true);
+      },
+      ErrorKind::Config, {"model.pt2", "does not depend on any trained parameter"});
+}
+
+TEST_F(ExportedFile, EmptyTensorsHoldZeros) {
+  const auto m = model(small_export(
+      node_json("torch.ops.aten.empty_like.default", {{"self", "as_tensor", kA}}, "b")));
+  m->initialize(InitName::Kaiming, 1);
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> used(100, at::full({2, 5}, 7.0));
+  used.clear();
+  EXPECT_TRUE(at::equal(
+      m->forward(at::ones({2, 1, 2, 3}), false), m->parameters()[1].tensor->expand({2, 4})));
+}
+
+TEST_F(ExportedFile, ABitThatHasFlippedIsFound) {
+  const std::string path = folder_.file("whole.pt2");
+  small_export().write(path);
+  std::string whole = read_file(path);
+  // In the first weight, in the graph and in the list of tensors.
+  const std::string weight = small_export().records[0].second;
+  for (const std::string& part :
+       {weight, std::string("\"graph_module\""), std::string("\"config\"")}) {
+    const std::size_t place = whole.find(part);
+    ASSERT_NE(place, std::string::npos);
+    std::string flipped = whole;
+    flipped[place + 2] ^= 1;
+    folder_.add("flipped.pt2", flipped);
+    ModelOptions options;
+    options.name = "exported";
+    options.file = folder_.file("flipped.pt2");
+    expect_error(
+        [&] {
+          make_model(options, {1, 2, 3, 4})->initialize(InitName::Kaiming, 1);
+        },
+        ErrorKind::DamagedData, {"flipped.pt2", "CRC"});
+  }
 }
 
 TEST_F(ExportedFile, IntegersBeyondTheirTypeDoNotWrap) {

@@ -17,6 +17,7 @@
 #include "temp_folder.h"
 #include "train/run_differences.h"
 #include "train/setup.h"
+#include "weights/export.h"
 #include "with_variables.h"
 
 namespace abtrain::train {
@@ -37,7 +38,7 @@ class Resume : public ::testing::Test {
     folder_.add(run + "/metrics.jsonl", "{}\n");
     comm::run_workers(1, 60, [&](comm::Communicator& world) {
       run_folder::CheckpointWriter writer(
-          {folder_ / run, config, 100, model_file_hash(options_)}, world, nullptr, {});
+          {folder_ / run, config, 100, weights::model_file_hash(options_)}, world, nullptr, {});
       state::State state;
       run_folder::Checkpoint about;
       about.step = step;

@@ -1,7 +1,9 @@
 #include "nn/exported/archive.h"
 
 #include <ATen/ops/empty.h>
+#include <zlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 
@@ -15,8 +17,37 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr at::ScalarType kNone = at::ScalarType::Undefined;
+// In the order of the schema's numbers.
+constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShort,   at::kInt,
+                                     at::kLong, at::kHalf, at::kFloat, at::kDouble,  kNone,
+                                     kNone,     kNone,     at::kBool,  at::kBFloat16};
+
 std::vector<std::int64_t> whole_numbers(const ordered_json& list, const ExportArchive& archive) {
   return mapped(list, [&](const ordered_json& item) { return archive.whole(item.at("as_int")); });
+}
+
+// Little-endian, as zip files are.
+template <class T>
+T number_at(const InputFile& file, std::uint64_t offset) {
+  T number{};
+  file.read(offset, &number, sizeof(T));
+  return number;
+}
+
+// The CRC that the file gives for the record at this place: in the record's header or, if a bit in
+// that says so, behind its bytes (APPNOTE.TXT of PKWARE, 4.3.7 and 4.3.9).
+std::uint32_t stored_crc(const InputFile& file, std::uint64_t header, std::uint64_t end) {
+  constexpr std::uint32_t kDescriptor = 0x08074B50;
+  if ((number_at<std::uint16_t>(file, header + 6) & 8) == 0) {
+    return number_at<std::uint32_t>(file, header + 14);
+  }
+  const auto first = number_at<std::uint32_t>(file, end);  // the signature may be left out
+  return first == kDescriptor ? number_at<std::uint32_t>(file, end + 4) : first;
+}
+
+std::uint32_t crc_of(const void* data, std::size_t size) {
+  return static_cast<std::uint32_t>(::crc32_z(0, static_cast<const unsigned char*>(data), size));
 }
 
 }  // namespace
@@ -27,17 +58,20 @@ std::string first_line(const c10::Error& error) {
 }
 
 at::ScalarType exported_type(std::int64_t number) {
-  constexpr at::ScalarType kNone = at::ScalarType::Undefined;
-  constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShort,   at::kInt,
-                                       at::kLong, at::kHalf, at::kFloat, at::kDouble,  kNone,
-                                       kNone,     kNone,     at::kBool,  at::kBFloat16};
-  return number >= 0 && number < std::ssize(kTypes) ? kTypes[number] : kNone;
+  return number >= 0 && number < std::ssize(kTypes) ? kTypes[number] : at::ScalarType::Undefined;
+}
+
+bool is_exported_type(std::int64_t type) {
+  return std::ranges::any_of(kTypes, [&](at::ScalarType known) {
+    return known != at::ScalarType::Undefined && static_cast<std::int64_t>(known) == type;
+  });
 }
 
 ExportArchive::ExportArchive(const std::string& path) : path_(path) {
   std::error_code failed;
   const std::uint64_t bytes = std::filesystem::file_size(path, failed);
   ABT_CHECK(!failed, MissingInput, "model.file: {}: {}", path, failed.message());
+  bytes_ = std::make_unique<InputFile>(path);
   try {
     file_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(path);
     // Nothing in such a file is compressed, so no record can be larger than the file.
@@ -76,8 +110,20 @@ std::int64_t ExportArchive::whole(const ordered_json& value) const {
   return number;
 }
 
+void ExportArchive::check_crc(const std::string& record, const void* data, std::size_t size) const {
+  const std::uint64_t begin = file_->getRecordOffset(record);
+  check(
+      crc_of(data, size) == stored_crc(*bytes_, file_->getRecordHeaderOffset(record), begin + size),
+      formatted(
+          "the bytes of {} do not have the CRC that the file gives for them: some have changed "
+          "since "
+          "they were written (or torch.serialization.set_crc32_options(False) was in force then)",
+          record));
+}
+
 std::string ExportArchive::text(const std::string& record) const {
   const auto [data, size] = file_->getRecord(record);
+  check_crc(record, data.get(), size);
   return {static_cast<const char*>(data.get()), size};
 }
 
@@ -138,7 +184,11 @@ at::Tensor ExportArchive::read(const std::string& name) const {
     const auto width = static_cast<std::int64_t>(c10::elementSize(e.type));
     const at::Tensor whole =
         at::empty({static_cast<std::int64_t>(size) / width}, at::TensorOptions(e.type));
+    check(
+        size % static_cast<std::size_t>(width) == 0,
+        formatted("tensor '{}' does not fit its bytes", name));
     file_->getRecord(e.record, whole.mutable_data_ptr(), whole.nbytes());
+    check_crc(e.record, whole.const_data_ptr(), size);
     const at::Tensor tensor = whole.as_strided(e.sizes, e.strides, e.offset).contiguous();
     return tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor;
   } catch (const c10::Error& error) {

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
+
 namespace abtrain::nn {
 
 class ExportArchive {
@@ -44,7 +46,8 @@ class ExportArchive {
   // have several.
   const std::vector<std::string>& names_of(const std::string& name) const;
   // Reads the tensor of this name: contiguous, on the CPU, and converted to fp32 if
-  // it is floating-point. Throws Error(DamagedData).
+  // it is floating-point. Throws Error(DamagedData), also for bytes that have changed since they
+  // were written.
   at::Tensor read(const std::string& name) const;
 
   // Throws Error(DamagedData), "PATH: damaged export: WHAT".
@@ -59,10 +62,13 @@ class ExportArchive {
 
  private:
   std::string text(const std::string& record) const;
+  // PyTorch's reader does not check the CRCs of a zip file.
+  void check_crc(const std::string& record, const void* data, std::size_t size) const;
   nlohmann::ordered_json json(const std::string& record) const;
   void add_entries(const std::string& folder, const std::string& list);
 
   std::string path_;
+  std::unique_ptr<InputFile> bytes_;
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> file_;
   nlohmann::ordered_json program_;
   std::map<std::string, Entry> entries_;
@@ -74,5 +80,7 @@ std::string first_line(const c10::Error& error);
 
 // PyTorch's type for the number that the schema gives it; Undefined if there is none.
 at::ScalarType exported_type(std::int64_t number);
+// Whether it is a result of exported_type(), as PyTorch numbers its types.
+bool is_exported_type(std::int64_t type);
 
 }  // namespace abtrain::nn

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/mapped.h"
+#include "device/devices.h"
 #include "nn/exported/archive.h"
 #include "nn/exported/product.h"
 #include "nn/families.h"
@@ -87,8 +88,12 @@ class Exported : public Layer {
     }
     Pass exact = pass;
     exact.precision = {};
-    const Frame frame{values, pass, input.device()};
-    const Frame exact_frame{values, exact, input.device()};
+    if (device_ != input.device()) {
+      device_ = input.device();
+      memory_ = static_cast<double>(device::info_of(*device_).memory_bytes);
+    }
+    const Frame frame{values, pass, input.device(), memory_};
+    const Frame exact_frame{values, exact, input.device(), memory_};
     for (const Placed& placed : steps_) {
       try {
         const at::AutoGradMode grad_mode(
@@ -103,14 +108,23 @@ class Exported : public Layer {
         throw;
       } catch (const c10::Error& error) {
         fail(placed.node, first_line(error));
+      } catch (const Error&) {
+        throw;
       } catch (const std::out_of_range&) {
         fail(placed.node, "it has other arguments or results than expected");
+      } catch (const std::exception& error) {  // a number that its type cannot hold
+        fail(placed.node, error.what());
       }
       for (const ValueId id : placed.releases) {
         values[static_cast<std::size_t>(id)] = {};
       }
     }
-    return values[static_cast<std::size_t>(graph_.output)].toTensor();
+    return checked(values[static_cast<std::size_t>(graph_.output)], input);
+  }
+
+  // The sizes that the data set needs of the result; nullopt: that of the batch.
+  void expect_result(GraphSizes sizes) {
+    result_sizes_ = std::move(sizes);
   }
 
   void list(const std::string& prefix, NamedTensors& tensors) override {
@@ -180,6 +194,30 @@ class Exported : public Layer {
     Step step = {};
     std::vector<ValueId> releases = {};  // values that nothing reads after this step
   };
+
+  // The file's own word for the shape of the result, output_meta, may be wrong.
+  at::Tensor checked(const c10::IValue& value, const at::Tensor& input) const {
+    const at::Tensor result = value.isTensor() ? value.toTensor() : at::Tensor();
+    GraphSizes wanted = result_sizes_;
+    if (!wanted.empty()) {
+      wanted[0] = input.size(0);
+    }
+    const bool is_dense = result.defined() && result.layout() == at::kStrided;
+    const GraphSizes found =
+        is_dense ? GraphSizes(result.sizes().begin(), result.sizes().end()) : GraphSizes();
+    ABT_CHECK(
+        is_dense && result.is_floating_point() && result.device() == input.device() &&
+            (wanted.empty() || found == wanted),
+        Config, "model.file: {}: the model returns {}; expected floating-point numbers of {}",
+        path_,
+        is_dense ? formatted("{} of {}", c10::toString(result.scalar_type()), shown(found))
+                 : "no dense tensor",
+        shown(wanted));
+    ABT_CHECK(
+        result.requires_grad() || !at::GradMode::is_enabled(), Config,
+        "model.file: {}: what the model returns does not depend on any trained parameter", path_);
+    return result;
+  }
 
   // How values are used as weights, if in one form and in no other way.
   std::map<ValueId, std::optional<WeightUse>> weight_forms() const {
@@ -318,13 +356,17 @@ class Exported : public Layer {
   std::string path_;
   std::vector<std::int64_t> sizes_;
   ExportedGraph graph_;
+  GraphSizes result_sizes_;
+  std::optional<at::Device> device_;  // of the last pass
+  double memory_ = 0;                 // of that, in bytes
   std::deque<Own> own_;  // in the order of the state dict; addresses stay
   FileForm form_;
   std::vector<Placed> steps_;
 };
 
-// Whether the model's input and output are what the data have.
-void check_shape(
+// Checks that the model's input and output, as the file declares them, are what the data have.
+// Returns the sizes of the result.
+GraphSizes check_shape(
     const std::string& path, const ExportedGraph& graph, const data::ExampleShape& shape) {
   const GraphSizes& sizes = graph.input_meta.sizes;
   ABT_CHECK(
@@ -364,6 +406,7 @@ void check_shape(
       shape.regression                ? "targets"
       : is_text && shape.token_labels ? "tokens"
                                       : "classes");
+  return single && output.size() == 1 ? GraphSizes{std::nullopt} : wanted;
 }
 
 }  // namespace
@@ -373,7 +416,7 @@ Architecture exported(const ModelOptions& options, const data::ExampleShape& sha
       options.file, Config,
       "model.file: expected the .pt2 file of the model, as abtrain.save_model() writes it");
   auto layers = std::make_unique<Exported>(*options.file, shape.sizes);
-  check_shape(*options.file, layers->graph(), shape);
+  layers->expect_result(check_shape(*options.file, layers->graph(), shape));
   const std::vector<std::string> keep_dense = layers->keep_dense();
   const FileForm form = layers->file_form();
   return {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "nn/exported/operators.h"
 
 namespace abtrain::nn {
 
@@ -14,21 +15,26 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Operators of aten that reach outside the graph or trust their caller with memory.
-bool is_allowed(std::string_view name) {
-  constexpr std::string_view kRefused[] = {"from_file",  "set_",     "resize_",     "resize_as_",
-                                           "data",       "set_data", "as_strided_", "record_stream",
-                                           "pin_memory", "backward"};
-  constexpr std::string_view kPrivate[] = {
-      "_to_copy", "_softmax", "_log_softmax", "_unsafe_view", "_unsafe_index"};
-  constexpr std::string_view kBackEnds[] = {"cudnn_",  "mkldnn_",  "miopen_",
-                                            "sparse_", "quantize", "fbgemm_"};
-  if (std::ranges::find(kRefused, name) != std::end(kRefused) ||
-      std::ranges::any_of(kBackEnds, [&](std::string_view p) { return name.starts_with(p); })) {
-    return false;
+constexpr std::int64_t kMaxNodes = 200'000;  // some 100 times as many as a large network has
+
+// Whether a number that stands for a type, a layout or a memory format is one that the program
+// knows: PyTorch looks it up in tables.
+bool names_a_type(const c10::IValue& value, const c10::Type& type) {
+  if (type.kind() == c10::TypeKind::OptionalType) {
+    return value.isNone() ||
+           names_a_type(value, *type.expectRef<c10::OptionalType>().getElementType());
   }
-  return !name.starts_with("_") || name.starts_with("__") ||
-         std::ranges::find(kPrivate, name) != std::end(kPrivate);
+  const std::int64_t number = value.isInt() ? value.toInt() : -1;
+  switch (type.kind()) {
+    case c10::TypeKind::ScalarTypeType:
+      return is_exported_type(number);
+    case c10::TypeKind::LayoutType:
+      return number == static_cast<std::int64_t>(at::kStrided);
+    case c10::TypeKind::MemoryFormatType:
+      return number >= 0 && number < static_cast<std::int64_t>(at::MemoryFormat::NumOptions);
+    default:
+      return true;
+  }
 }
 
 // Checks of the exporter, which hold for the example that it was given.
@@ -196,6 +202,9 @@ class GraphReader {
 
   void read_nodes(const ordered_json& graph, const Modes& modes) {
     for (const ordered_json& json : graph.at("nodes")) {
+      archive_.check(
+          std::ssize(graph_.nodes) < kMaxNodes,
+          formatted("its graph has more than {} operators", kMaxNodes));
       read_node(json, modes);
     }
   }
@@ -255,8 +264,11 @@ class GraphReader {
       if (!node.op) {
         refuse(json, "the PyTorch here has no such operator; export the model with version 2.11");
       }
-      if (!is_allowed(base)) {
-        refuse(json, "it is not among the operators that a model may use here");
+      if (!is_allowed(node.op->schema())) {
+        refuse(
+            json, node.op->hasTag(at::Tag::nondeterministic_seeded)
+                      ? kDrawsNumbers
+                      : "it is not among the operators that a model may use here");
       }
       node.target = "aten::" + base;
       node.arguments = by_schema(json, node.op->schema(), given);
@@ -288,6 +300,10 @@ class GraphReader {
         } else if (wanted.type()->kind() != c10::TypeKind::OptionalType) {
           refuse(json, formatted("its argument '{}' is missing", wanted.name()));
         }
+      }
+      if (!names_a_type(argument.constant, *wanted.real_type())) {
+        refuse(
+            json, formatted("its argument '{}' has no type or layout of PyTorch", wanted.name()));
       }
       arguments.push_back(std::move(argument));
     }

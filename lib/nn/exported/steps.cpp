@@ -11,7 +11,9 @@
 
 #include "base/error.h"
 #include "base/mapped.h"
+#include "base/text.h"
 #include "nn/dropout.h"
+#include "nn/exported/operators.h"
 #include "nn/gelu.h"
 
 namespace abtrain::nn {
@@ -29,7 +31,8 @@ c10::TypePtr item_type(const c10::TypePtr& type) {
 // An operator, called through PyTorch's dispatcher.
 class Call {
  public:
-  explicit Call(const GraphNode& node) : op_(*node.op), outputs_(node.outputs) {
+  explicit Call(const GraphNode& node)
+      : op_(*node.op), checks_(argument_checks(node.op->schema())), outputs_(node.outputs) {
     const GraphArgument* const mean = node.find("running_mean");
     const bool has_statistics = mean != nullptr && mean->value();
     const auto& schema = op_.schema().arguments();
@@ -71,6 +74,9 @@ class Call {
     }
     if (generator_ >= 0 && frame.pass.random.defined()) {
       stack[static_cast<std::size_t>(generator_)] = frame.pass.random;
+    }
+    for (const ArgumentCheck& check : checks_) {
+      check(stack);
     }
     op_.callBoxed(stack);
     if (stack.size() == 1 && stack[0].isTensorList()) {
@@ -123,6 +129,7 @@ class Call {
   }
 
   c10::OperatorHandle op_;
+  std::vector<ArgumentCheck> checks_;
   torch::jit::Stack stack_;  // with all constants in place
   std::vector<Read> read_;
   std::vector<std::size_t> training_;  // flags that are false in evaluations
@@ -259,6 +266,9 @@ Step make_attention(const GraphNode& node) {
     }
     const at::Tensor query = frame.tensor_of(a.at(0));
     const at::Tensor key = frame.tensor_of(a.at(1));
+    const at::Tensor value = frame.tensor_of(a.at(2));
+    const bool grouped = frame.value_of(a.at(7)).toBool();
+    check_attention(query, key, value, grouped);
     std::vector<std::int64_t> sizes = query.sizes().vec();
     sizes.back() = key.size(-2);
     const at::Tensor keeps =
@@ -268,9 +278,8 @@ Step make_attention(const GraphNode& node) {
     Quiet quiet;
     const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
     const auto mixed = at::_scaled_dot_product_attention_math(
-        query, key, frame.tensor_of(a.at(2)), mask.toOptional<at::Tensor>(), rate,
-        frame.value_of(a.at(5)).toBool(), keeps, scale.toOptional<double>(),
-        frame.value_of(a.at(7)).toBool());
+        query, key, value, mask.toOptional<at::Tensor>(), rate, frame.value_of(a.at(5)).toBool(),
+        keeps, scale.toOptional<double>(), grouped);
     frame.store(output, std::get<0>(mixed));
   };
 }
@@ -278,6 +287,15 @@ Step make_attention(const GraphNode& node) {
 }  // namespace
 
 void Frame::store(ValueId id, c10::IValue value) const {
+  if (value.isTensor() && value.toTensor().defined()) {
+    // A view takes no memory, but what is computed of it does, or time.
+    const at::Tensor& tensor = value.toTensor();
+    const double bytes =
+        static_cast<double>(tensor.numel()) * static_cast<double>(tensor.itemsize());
+    TORCH_CHECK(
+        bytes <= most_bytes, "a result of ", tensor.sizes(), " would take ", human_bytes(bytes),
+        ", but there are ", human_bytes(most_bytes));
+  }
   if (id >= 0) {
     values[static_cast<std::size_t>(id)] = std::move(value);
   }
@@ -334,6 +352,13 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
   if (node.target == "aten::scaled_dot_product_attention" && rate_of(node, "dropout_p") > 0) {
     return make_attention(node);
   }
+  if (node.target.starts_with("aten::empty") || node.target == "aten::new_empty") {
+    // Not what this process has left in its memory.
+    return [empty = Call(node), output = node.outputs.at(0)](const Frame& frame) {
+      empty(frame);
+      frame.values[static_cast<std::size_t>(output)].toTensor().zero_();
+    };
+  }
   if (node.target == "aten::bernoulli_" && node.find("p") != nullptr) {
     // As in stochastic depth: what is later divided by p is 1 in evaluations.
     return compute(node, [first, rate = node.arguments[1]](const Frame& frame) -> c10::IValue {
@@ -346,11 +371,7 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
   const bool drops = node.find("dropout") != nullptr || node.find("dropout_p") != nullptr;
   ABT_CHECK(
       drops ? rate_of(node, "dropout") == 0 : !node.op->hasTag(at::Tag::nondeterministic_seeded),
-      Config,
-      "model.file: {}: operator {}{} draws random numbers; only dropout, dropout in attention and "
-      "stochastic depth by bernoulli_ may. If it has a dropout rate, set that to 0 and apply "
-      "nn.Dropout; otherwise remove it",
-      path, node.target, node.where);
+      Config, "model.file: {}: operator {}{}: {}", path, node.target, node.where, kDrawsNumbers);
   return Call(node);
 }
 

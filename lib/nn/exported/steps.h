@@ -14,6 +14,7 @@ struct Frame {
   std::vector<c10::IValue>& values;  // by ValueId; none before it is computed or after its last use
   const Pass& pass;
   at::Device device;
+  double most_bytes;  // of a value: the memory of the device
 
   c10::IValue value_of(const GraphArgument& argument) const;
   at::Tensor tensor_of(const GraphArgument& argument) const;  // undefined for none

@@ -1,0 +1,276 @@
+#include "nn/exported/operators.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+// Their in-place forms, such as relu_, are allowed too.
+constexpr const char* kAllowed =
+    // Each element by itself.
+    "__and__ __lshift__ __or__ __rshift__ __xor__ abs absolute acos acosh add addcdiv "
+    "addcmul angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan "
+    "atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
+    "bitwise_xor ceil celu clamp clamp_max clamp_min clip complex conj conj_physical "
+    "copysign cos cosh deg2rad digamma div divide elu eq erf erfc erfinv exp exp2 expm1 fix "
+    "float_power floor floor_divide fmax fmin fmod frac ge gelu glu greater greater_equal "
+    "gt hardshrink hardsigmoid hardswish hardtanh heaviside hypot i0 imag isclose isfinite "
+    "isinf isnan isneginf isposinf isreal ldexp le leaky_relu lerp less less_equal lgamma "
+    "log log10 log1p log2 log_sigmoid logaddexp logaddexp2 logical_and logical_not "
+    "logical_or logical_xor logit lt maximum minimum mish mul multiply nan_to_num ne neg "
+    "negative not_equal polar positive pow prelu rad2deg real reciprocal relu relu6 "
+    "remainder round rsqrt rsub selu sgn sigmoid sign signbit silu sin sinc sinh softplus "
+    "softshrink special_entr special_erf special_erfc special_erfcx special_erfinv "
+    "special_exp2 special_expit special_expm1 special_gammaln special_log1p "
+    "special_log_ndtr special_ndtr special_ndtri special_round special_sinc special_xlog1py "
+    "special_xlogy sqrt square sub subtract tan tanh threshold true_divide trunc where "
+    "xlogy "
+    // Products.
+    "addbmm addmm addmv addr baddbmm bilinear bmm cdist chain_matmul cosine_similarity "
+    "cross dot einsum ger inner kron linalg_cross linalg_matmul linalg_multi_dot "
+    "linalg_vecdot linear matmul mm mv outer pairwise_distance tensordot vdot "
+    // Matrices.
+    "det inverse linalg_cholesky linalg_det linalg_diagonal linalg_eigh linalg_eigvalsh "
+    "linalg_householder_product linalg_inv linalg_matrix_exp linalg_matrix_norm "
+    "linalg_matrix_power linalg_norm linalg_pinv linalg_qr linalg_slogdet linalg_solve "
+    "linalg_solve_triangular linalg_svd linalg_svdvals linalg_vector_norm logdet matrix_exp "
+    "matrix_power slogdet trace "
+    // Reductions, sums along a dimension, and orders.
+    "all amax amin aminmax any argmax argmin argsort count_nonzero cummax "
+    "cummin cumprod cumsum diff dist frobenius_norm kthvalue logcumsumexp logsumexp max "
+    "mean median min mode msort nanmean nanmedian nanquantile nansum norm norm_except_dim "
+    "nuclear_norm prod quantile renorm sort special_logsumexp std std_mean sum topk var "
+    "var_mean "
+    // Shapes.
+    "_to_copy _unsafe_view adjoint alias atleast_1d atleast_2d atleast_3d block_diag "
+    "broadcast_tensors broadcast_to cartesian_prod cat channel_shuffle chunk clone "
+    "column_stack concat concatenate constant_pad_nd contiguous copy detach diag diag_embed "
+    "diagflat diagonal diagonal_scatter dsplit dstack expand expand_as fill_diagonal "
+    "flatten flip fliplr flipud hsplit hstack lift_fresh lift_fresh_copy mH mT matrix_H "
+    "meshgrid moveaxis movedim narrow numpy_T pad permute pixel_shuffle pixel_unshuffle "
+    "ravel repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 "
+    "row_stack select select_scatter slice slice_scatter split split_with_sizes squeeze "
+    "stack swapaxes swapdims t tensor_split tile to transpose tril triu type_as unbind "
+    "unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view "
+    "view_as view_as_complex view_as_real vsplit vstack "
+    // New tensors.
+    "arange empty empty_like empty_permuted eye fill full full_like hamming_window "
+    "hann_window linspace logspace new_empty new_full new_ones new_zeros ones ones_like "
+    "scalar_tensor tril_indices triu_indices zero zeros zeros_like "
+    // Sizes.
+    "numel sym_numel sym_size sym_storage_offset sym_stride "
+    // Elements by their places.
+    "_unsafe_index bucketize embedding gather index index_add index_copy index_fill "
+    "index_put index_reduce index_select isin masked_fill masked_scatter masked_select "
+    "nonzero one_hot put scatter scatter_add scatter_reduce searchsorted take "
+    "take_along_dim "
+    // Layers.
+    "_log_softmax _safe_softmax _softmax _upsample_bicubic2d_aa _upsample_bilinear2d_aa "
+    "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d "
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
+    "adaptive_max_pool2d adaptive_max_pool3d affine_grid_generator avg_pool1d avg_pool2d "
+    "avg_pool3d batch_norm bernoulli_ col2im conv1d conv2d conv3d conv_transpose1d "
+    "conv_transpose2d conv_transpose3d dropout embedding_bag feature_dropout grid_sampler "
+    "grid_sampler_2d grid_sampler_3d group_norm gru gru_cell im2col instance_norm "
+    "layer_norm log_softmax lstm lstm_cell max_pool1d max_pool1d_with_indices max_pool2d "
+    "max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d max_unpool3d "
+    "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d "
+    "replication_pad3d rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell "
+    "scaled_dot_product_attention softmax special_log_softmax special_softmax "
+    "upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d "
+    "upsample_nearest2d upsample_nearest3d upsample_trilinear3d "
+    // Fourier transforms.
+    "fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft fft_ifft fft_ifft2 "
+    "fft_ifftn fft_ifftshift fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 "
+    "fft_rfftfreq fft_rfftn istft stft ";
+
+using Stack = torch::jit::Stack;
+
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 24;  // of a window, a padding or a result
+constexpr std::int64_t kMaxParts = std::int64_t{1} << 16;
+constexpr double kMaxScale = 10'000;
+constexpr std::int64_t kMaxPower = std::int64_t{1} << 20;
+
+void check_in_range(const c10::IValue& value, std::int64_t most, const std::string& name) {
+  const auto check = [&](const c10::IValue& number) {
+    TORCH_CHECK(
+        !number.isInt() || (number.toInt() >= -most && number.toInt() <= most), name,
+        ": expected at most ", most, ", got ", number);
+  };
+  if (value.isIntList()) {
+    for (const std::int64_t number : value.toIntVector()) {
+      check(number);
+    }
+  } else {
+    check(value);
+  }
+}
+
+// Of lstm, gru and rnn: what PyTorch's modules pass (torch/nn/modules/rnn.py), whose kernels for the
+// CPU take the sizes of the weights for granted.
+void check_recurrent(const Stack& stack, std::int64_t gates) {
+  const auto expect = [](bool ok, const char* what) { TORCH_CHECK(ok, "expected ", what); };
+  const auto has_sizes = [](const at::Tensor& tensor, const std::vector<std::int64_t>& sizes) {
+    return tensor.defined() && tensor.sizes() == c10::IntArrayRef(sizes);
+  };
+  const at::Tensor input = stack.at(0).toTensor();
+  const std::vector<at::Tensor> states = stack.at(1).isTensor()
+                                             ? std::vector{stack.at(1).toTensor()}
+                                             : stack.at(1).toTensorVector();
+  const std::vector<at::Tensor> params = stack.at(2).toTensorVector();
+  const bool biases = stack.at(3).toBool();
+  const std::int64_t layers = stack.at(4).toInt();
+  const std::int64_t directions = stack.at(7).toBool() ? 2 : 1;
+  const bool batch_first = stack.at(8).toBool();
+  expect(input.dim() == 3 && input.is_floating_point(), "an input of three dimensions");
+  expect(layers > 0 && layers <= kMaxSize, "at least one layer");
+  const std::int64_t usual = biases ? 4 : 2;
+  const bool projects = std::ssize(params) == layers * directions * (usual + 1);
+  expect(projects || std::ssize(params) == layers * directions * usual, "weights for each layer");
+  const std::int64_t hidden = params[0].dim() == 2 ? params[0].size(0) / gates : 0;
+  expect(hidden > 0, "weights with rows for each gate");
+  const std::int64_t out = projects ? params[static_cast<std::size_t>(usual)].size(0) : hidden;
+  std::size_t next = 0;
+  for (std::int64_t layer = 0; layer < layers * directions; ++layer) {
+    const std::int64_t in = layer < directions ? input.size(2) : out * directions;
+    std::vector<std::vector<std::int64_t>> sizes = {{gates * hidden, in}, {gates * hidden, out}};
+    if (biases) {
+      sizes.insert(sizes.end(), 2, {gates * hidden});
+    }
+    if (projects) {
+      sizes.push_back({out, hidden});
+    }
+    for (const auto& wanted : sizes) {
+      const at::Tensor& weight = params[next++];
+      expect(
+          has_sizes(weight, wanted) && weight.scalar_type() == input.scalar_type(),
+          "weights of the input's type and of the sizes of their layer");
+    }
+  }
+  expect(states.size() == (gates == 4 ? 2U : 1U), "a state, or two for an LSTM");
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    expect(
+        has_sizes(
+            states[i],
+            {layers * directions, input.size(batch_first ? 0 : 1), i == 0 ? out : hidden}) &&
+            states[i].scalar_type() == input.scalar_type(),
+        "states of layers x batch x features");
+  }
+}
+
+}  // namespace
+
+void check_attention(
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, bool grouped) {
+  for (const at::Tensor* const tensor : {&query, &key, &value}) {
+    TORCH_CHECK(
+        tensor->defined() && tensor->dim() >= (grouped ? 3 : 2) &&
+            tensor->scalar_type() == query.scalar_type(),
+        "attention: expected queries, keys and values of one type, with at least ",
+        grouped ? 3 : 2, " dimensions");
+  }
+  TORCH_CHECK(
+      !grouped || (key.size(-3) > 0 && value.size(-3) > 0),
+      "attention: expected at least one head of keys and values");
+}
+
+std::vector<ArgumentCheck> argument_checks(const c10::FunctionSchema& schema) {
+  std::vector<ArgumentCheck> checks;
+  const std::string& op = schema.name();
+  const auto& arguments = schema.arguments();
+  const auto check = [&](std::size_t place, std::int64_t most) {
+    checks.emplace_back([place, most, name = arguments[place].name()](const Stack& stack) {
+      check_in_range(stack.at(place), most, name);
+    });
+  };
+  constexpr std::string_view kSizes[] = {"padding", "pad",      "output_size",   "kernel_size",
+                                         "stride",  "dilation", "output_padding"};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& name = arguments[i].name();
+    if (std::ranges::find(kSizes, name) != std::end(kSizes)) {
+      check(i, kMaxSize);
+    }
+    if (name == "padding" && op.find("ion_pad") != std::string::npos) {
+      checks.emplace_back([i, count = *arguments[i].N()](const Stack& stack) {
+        TORCH_CHECK(
+            std::ssize(stack.at(i).toIntVector()) == count, "padding: expected ", count,
+            " numbers");
+      });
+    }
+    if (name == "sections" || name == "chunks") {
+      check(i, kMaxParts);
+    }
+    if (name.starts_with("scale") && op.find("upsample") != std::string::npos) {
+      checks.emplace_back([i](const Stack& stack) {
+        const c10::IValue& scales = stack.at(i);
+        const auto check_scale = [](double scale) {
+          TORCH_CHECK(
+              scale >= 1 / kMaxScale && scale <= kMaxScale, "scale_factor: expected ",
+              1 / kMaxScale, " to ", kMaxScale, ", got ", scale);
+        };
+        if (scales.isDoubleList()) {
+          std::ranges::for_each(scales.toDoubleVector(), check_scale);
+        } else if (!scales.isNone()) {
+          check_scale(scales.toScalar().toDouble());
+        }
+      });
+    }
+    if (name == "n" && op.ends_with("matrix_power")) {
+      check(i, kMaxPower);
+    }
+    if (name == "step" && op == "aten::arange") {
+      checks.emplace_back([i](const Stack& stack) {
+        // As an integer, it would be 0.
+        const double step = stack.at(i).toScalar().toDouble();
+        const c10::IValue& type = stack.at(i + 1);
+        TORCH_CHECK(
+            std::abs(step) >= 1 || !type.isInt() ||
+                !c10::isIntegralType(static_cast<at::ScalarType>(type.toInt()), true),
+            "step: expected at least 1 for integers, got ", step);
+      });
+    }
+  }
+  const std::map<std::string, std::int64_t> gates = {
+      {"aten::lstm", 4}, {"aten::gru", 3}, {"aten::rnn_tanh", 1}, {"aten::rnn_relu", 1}};
+  if (const auto of = gates.find(op); of != gates.end()) {
+    checks.emplace_back([count = of->second](const Stack& s) { check_recurrent(s, count); });
+  }
+  if (op == "aten::scaled_dot_product_attention") {
+    checks.emplace_back([](const Stack& stack) {
+      check_attention(
+          stack.at(0).toTensor(), stack.at(1).toTensor(), stack.at(2).toTensor(),
+          stack.at(7).toBool());
+    });
+  }
+  return checks;
+}
+
+bool is_allowed(const c10::FunctionSchema& schema) {
+  static const std::set<std::string> allowed = [] {
+    const std::vector<std::string> names = split_text(kAllowed, ' ');
+    return std::set<std::string>(names.begin(), names.end());
+  }();
+  constexpr std::string_view kAten = "aten::";
+  if (!schema.name().starts_with(kAten)) {
+    return false;
+  }
+  const std::string name = schema.name().substr(kAten.size());
+  const bool in_place = name.ends_with("_") && !name.ends_with("__");
+  if (!allowed.contains(name) && !(in_place && allowed.contains(name.substr(0, name.size() - 1)))) {
+    return false;
+  }
+  // The caller of the others brings the result's memory, or a packed sequence of unchecked lengths.
+  const auto& arguments = schema.arguments();
+  return schema.overload_name() != "data" && std::ranges::none_of(arguments, &c10::Argument::is_out);
+}
+
+}  // namespace abtrain::nn
