@@ -26,6 +26,10 @@ std::map<std::string, Setting> flatten(config::RunOptions options) {
   return all;
 }
 
+std::string difference(const std::string& key, const std::string& before, const std::string& now) {
+  return formatted("  {}: {} there, {} now", key, before, now);
+}
+
 // The length in steps that a printed value gives as a share of the run, or else
 // nothing.
 std::optional<std::int64_t> share_in_steps(const std::string& printed, std::int64_t run_steps) {
@@ -38,6 +42,22 @@ std::optional<std::int64_t> share_in_steps(const std::string& printed, std::int6
 }
 
 }  // namespace
+
+std::vector<std::string> branch_differences(
+    const config::RunOptions& before, const config::RunOptions& now) {
+  const auto old_settings = flatten(before);
+  std::vector<std::string> lines;
+  for (const auto& [key, now_set] : flatten(now)) {
+    const std::string& old_value = old_settings.at(key).value;
+    const bool stays = now_set.may_change == MayChange::Never ||
+                       now_set.may_change == MayChange::WithWorkers ||
+                       (now_set.may_change == MayChange::ToAuto && now_set.value != "auto");
+    if (stays && old_value != now_set.value) {
+      lines.push_back(difference(key, old_value, now_set.value));
+    }
+  }
+  return lines;
+}
 
 std::vector<std::string> differences(
     const config::RunOptions& before, const config::RunOptions& now, std::int64_t extended) {
@@ -58,7 +78,7 @@ std::vector<std::string> differences(
     const auto share = share_in_steps(old_value, extended);
     if (!is_longer || !share ||
         value != print_duration(Duration::steps(static_cast<double>(*share)))) {
-      lines.push_back(formatted("  {}: {} there, {} now", key, old_value, value));
+      lines.push_back(difference(key, old_value, value));
     }
   }
   return lines;

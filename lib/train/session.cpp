@@ -29,6 +29,7 @@
 #include "optim/optimizer_kind.h"
 #include "run_folder/run_lock.h"
 #include "train/about_model.h"
+#include "train/branch.h"
 #include "train/class_scores.h"
 #include "train/resume.h"
 #include "train/run_differences.h"
@@ -133,6 +134,8 @@ std::string Session::train() {
         setup_, options_, host_, [this](const std::string& what) { doing(what); }, log_);
     if (resume_.changes_length) {
       check_longer(options_, *resume_.from, setup_.length, log_);
+    } else if (resume_.branches) {
+      check_branch(options_, *resume_.from, setup_.length, log_);
     }
   });
   const int threads = threads_per_worker(options_, host_.workers_on_machine);
@@ -154,6 +157,9 @@ std::string Session::train() {
 // One process decides for all, since files may change while others look.
 void Session::choose_start() {
   doing("looking at " + folder_);
+  if (host_.writes() && session_.resume != "none") {
+    keep_branch_point(options_, folder_);
+  }
   const auto is_finished = [&] {
     return has_finished(session_.resume, session_.overwrite, options_, folder_);
   };
@@ -163,6 +169,10 @@ void Session::choose_start() {
       // The process that held the lock may have finished the run.
       if (!is_finished()) {
         resume_ = choose_resume(session_.resume, session_.overwrite, options_, folder_, log_);
+        if (!resume_.from && options_.branch_from) {
+          resume_.from = find_branch_point(options_, folder_, log_);
+          resume_.branches = true;
+        }
         return resume_.from ? resume_.from->folder : "";
       }
       run_lock_.reset();
@@ -172,6 +182,10 @@ void Session::choose_start() {
   finished_ = from == "finished";
   resume_.changes_length =
       !host_.decide([&] { return resume_.changes_length ? "changes" : ""; }).empty();
+  resume_.branches = !host_.decide([&] { return resume_.branches ? "branches" : ""; }).empty();
+  if (options_.branch_from) {
+    options_.branch_from = host_.decide([&] { return *options_.branch_from; });
+  }
   host_.all_or_none([&] {
     if (!host_.writes() && !from.empty() && !finished_) {
       resume_.from = run_folder::read_checkpoint(from);
@@ -301,6 +315,7 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
                 .inherited = inherited,
                 .survivor = survivor,
                 .longer = resume_.changes_length,
+                .branches = resume_.branches,
                 .hooks = session_.hooks});
     if (first) {
       result = std::move(done);

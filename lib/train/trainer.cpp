@@ -299,6 +299,9 @@ TrainResult Trainer::run() {
   Stopwatch step_watch;
   updated_ = t;
   done_ = t;
+  if (in_.branches) {
+    branch(t);
+  }
   for (; t < length_.steps; ++t) {
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
       return {.steps = t, .stopped = true, .saved = saved_at_ == t || save(t)};
