@@ -70,6 +70,18 @@ double cgroup_quota(const fs::path& root, const fs::path& group) {
   }
 }
 
+int first_core() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int core = 0;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    while (core < CPU_SETSIZE && !CPU_ISSET(core, &set)) {
+      ++core;
+    }
+  }
+  return core;
+}
+
 int cpu_cores() {
   const fs::path mount = "/sys/fs/cgroup";
   int cores = std::max(1, affinity_cores());

@@ -26,6 +26,9 @@ struct DeviceInfo {
 // The number of cores that this process may use, at least 1.
 int cpu_cores();
 
+// The number of the first of them.
+int first_core();
+
 // The CPU quota in cores: the smallest one on the path from `group` up to
 // `root` (a mounted cgroup tree, version 2 or 1), or 0 if none is set.
 double cgroup_quota(const std::filesystem::path& root, const std::filesystem::path& group);

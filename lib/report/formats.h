@@ -28,6 +28,8 @@ std::string as_json(const Comparison& comparison, const std::vector<Column>& col
 
 // One line for each run that has not finished: its folder, how far it has got
 // and why.
+// A sentence on those whose workers lacked cores beside other programs; "" if there are none.
+std::string note_on_cores(const std::vector<Setting>& settings);
 std::vector<std::string> unfinished_runs(const Comparison& comparison);
 
 }  // namespace abtrain::report

@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/machine_text.h"
+#include "base/mapped.h"
 #include "base/signals.h"
 #include "comm/groups.h"
 #include "comm/run_workers.h"
@@ -31,6 +32,7 @@
 #include "train/about_model.h"
 #include "train/branch.h"
 #include "train/class_scores.h"
+#include "train/core_use.h"
 #include "train/resume.h"
 #include "train/run_differences.h"
 #include "train/setup.h"
@@ -395,6 +397,14 @@ std::string Session::finish(const TrainResult& result) {
     summary["sparsity"] = weights::sparsity_json(*result.model, folder_);
   }
   summary["damaged_images"] = damaged_images(setup_.dataset);
+  const auto use = core_use(
+      mapped(result.workers, &WorkerFigures::cores), host_.hosts(),
+      threads_per_worker(options_, host_.workers_on_machine), host_.workers_in_process);
+  summary["core_share"] = use ? nlohmann::ordered_json(use->share) : nlohmann::ordered_json();
+  summary["beside_others"] = use && use->beside_others();
+  if (use && use->beside_others()) {
+    log_.warning("{}", use->warning());
+  }
   run_log_->finish();
   run_folder::check_run_lock(true);
   atomic_write(folder_ + "/summary.json", json_text(summary));

@@ -350,7 +350,8 @@ WorkerFigures Trainer::counts() const {
   const run_folder::Recorder::Sums& sums = recorder_.sums();
   return {
       .seconds = {.svd = sums.svd, .data = batches_->waited()},
-      .reducer = {costs.encode, costs.collective, costs.decode, sums.vnmse, sums.vnmse_count}};
+      .reducer = {costs.encode, costs.collective, costs.decode, sums.vnmse, sums.vnmse_count},
+      .cores = step_->core_time()};
 }
 
 TrainResult train_worker(comm::Communicator& world, const TrainInputs& inputs) {

@@ -1,0 +1,59 @@
+// Whether other programs take cores from a run, so that its times say little.
+//
+// While a worker computes and waits for nobody, the CPU time of its thread is its wall time, unless
+// it lacks a core. It may lack one by the run's own doing: more workers than cores, threads that
+// prepare batches. Then the run's processes keep all cores busy meanwhile; beside other programs
+// they do not.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace abtrain::train {
+
+// Of a worker, in stretches of its steps in which it computes.
+struct CoreTime {
+  double wall = 0, thread = 0, process = 0;  // seconds; CPU time of its thread and of its process
+  // That the process may use, and the first of them: processes of a host with the same first one
+  // share their cores.
+  double cores = 0, first_core = 0;
+};
+
+// Measures such stretches, of the thread that calls it.
+class CoreWatch {
+ public:
+  // Without `measures`, it does nothing: on a GPU, the thread waits for the device.
+  explicit CoreWatch(bool measures);
+  void begin();
+  void end();
+  const CoreTime& time() const {
+    return time_;
+  }
+
+ private:
+  bool measures_;
+  CoreTime begun_;
+  CoreTime time_;
+};
+
+struct CoreUse {
+  double share = 1;    // of their compute time in which the workers had a core
+  double implied = 1;  // what is left of it if all of them compute at once
+  double own = 0;      // of the cores that the run's processes kept busy meanwhile
+  std::string host;    // "" if there is only one
+
+  // Whether other programs took more than a tenth.
+  bool beside_others() const;
+  // "workers had a core for 27 % of their compute time: other programs run on this machine, ..."
+  std::string warning() const;
+};
+
+// That of the host where the workers lacked cores most. `times` and `hosts`: of all workers, in
+// rank order; no hosts: all on this one. `threads`: per worker. `in_process`: workers that are
+// threads of one process. Empty if nothing was measured.
+std::optional<CoreUse> core_use(
+    const std::vector<CoreTime>& times, const std::vector<std::string>& hosts, int threads,
+    int in_process);
+
+}  // namespace abtrain::train
