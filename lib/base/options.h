@@ -39,9 +39,8 @@ std::string name_in(const Names<E>& names, const E& value) {
 
 // When a resumed run may have a different value from its checkpoint's.
 // WithWorkers: if the number of workers changes too. WhenLonger: if the run is
-// extended and the number of workers stays. ToAuto: if the new value is `auto`. OnBranch: only in
-// a new run that branches off, whose state it fits all the same (train/branch.h).
-enum class MayChange { Never, Always, WithWorkers, WhenLonger, ToAuto, OnBranch };
+// extended and the number of workers stays. ToAuto: if the new value is `auto`.
+enum class MayChange { Never, Always, WithWorkers, WhenLonger, ToAuto };
 
 struct Field {
   std::string key;

@@ -26,17 +26,14 @@ Fields fields_of(TrainOptions& o) {
        "else fp32")
       .free(MayChange::ToAuto);
   f.choice(
-       "cuda_graphs", o.cuda_graphs, {{"auto", std::nullopt}, {"on", true}, {"off", false}},
-       "run steps on a GPU as captured graphs; auto: where that works")
-      .free(MayChange::OnBranch);
+      "cuda_graphs", o.cuda_graphs, {{"auto", std::nullopt}, {"on", true}, {"off", false}},
+      "run steps on a GPU as captured graphs; auto: where that works");
   f.integer("accumulate", o.accumulate, between(1, 1e6), "micro-batches per step")
       .free(MayChange::WithWorkers);
   f.number(
-       "label_smoothing", o.label_smoothing, from_to_below(0, 1),
-       "share of the target spread over all classes")
-      .free(MayChange::OnBranch);
-  f.number("clip_norm", o.clip_norm, between(0, kLargest), "largest gradient norm; 0: no limit")
-      .free(MayChange::OnBranch);
+      "label_smoothing", o.label_smoothing, from_to_below(0, 1),
+      "share of the target spread over all classes");
+  f.number("clip_norm", o.clip_norm, between(0, kLargest), "largest gradient norm; 0: no limit");
   f.integer(
        "check_replicas", o.check_replicas, between(0, kMaxSteps),
        "steps between comparisons of the replicas' bits; 0: never")
@@ -188,10 +185,9 @@ Fields fields_of(RunOptions& o) {
       .free();
   f.text("output", o.output, "folder that holds the run folders").free();
   f.text_or(
-       "branch_from", "none", o.branch_from,
-       "another run, from whose checkpoint this one starts: RUN for the newest one, RUN@best or "
-       "RUN@step-400 (docs/hosts.md); the run folder records the step")
-      .free(MayChange::OnBranch);
+      "branch_from", "none", o.branch_from,
+      "another run, from whose checkpoint this one starts: RUN for the newest one, RUN@best or "
+      "RUN@step-400 (docs/hosts.md); the run folder records the step");
   f.section("data", data::fields_of(o.data), "the data set");
   f.section("model", nn::fields_of(o.model), "the network");
   f.section("method", methods::fields_of(o.method), "how workers cooperate");

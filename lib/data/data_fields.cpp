@@ -18,20 +18,17 @@ Fields fields_of(DataOptions& o) {
        "examples (images, windows of a text) per worker and step; with balance, on average")
       .free(MayChange::WithWorkers);
   f.choice(
-       "augment", o.augment,
-       {{"none", AugmentName::None},
-        {"flip", AugmentName::Flip},
-        {"crop", AugmentName::Crop},
-        {"crop-flip", AugmentName::CropFlip}},
-       "random changes to the training images; crop: a window of the padded "
-       "image, or for image-folder a part of random size and aspect ratio")
-      .free(MayChange::OnBranch);
+      "augment", o.augment,
+      {{"none", AugmentName::None},
+       {"flip", AugmentName::Flip},
+       {"crop", AugmentName::Crop},
+       {"crop-flip", AugmentName::CropFlip}},
+      "random changes to the training images; crop: a window of the padded "
+      "image, or for image-folder a part of random size and aspect ratio");
   f.integer(
-       "pad", o.pad, between(0, 64),
-       "border that the random crop adds, in pixels; not for image-folder")
-      .free(MayChange::OnBranch);
-  f.number("erase", o.erase, between(0, 1), "probability of erasing a rectangle")
-      .free(MayChange::OnBranch);
+      "pad", o.pad, between(0, 64),
+      "border that the random crop adds, in pixels; not for image-folder");
+  f.number("erase", o.erase, between(0, 1), "probability of erasing a rectangle");
   f.integer(
       "subset", o.subset, between(0, 1e8),
       "use only this many training images, the first ones in file order; "
@@ -80,10 +77,9 @@ Fields fields_of(DataOptions& o) {
       "resized to this length and the center is cut out; at least "
       "image_size");
   f.numbers(
-       "crop_scale", o.crop_scale, above_to(0, 1),
-       "image-folder: smallest and largest share of the area that the "
-       "random crop takes")
-      .free(MayChange::OnBranch);
+      "crop_scale", o.crop_scale, above_to(0, 1),
+      "image-folder: smallest and largest share of the area that the "
+      "random crop takes");
   f.auto_or_integer(
        "decode_threads", o.decode_threads, between(1, 1024),
        "image-folder: decoding threads per worker; auto: cores / workers")

@@ -19,8 +19,7 @@ Fields fields_of(OuterOptions& o) {
        {"nesterov", OuterRule::Nesterov}},
       "the outer optimizer; average: the mean itself; auto: nesterov for "
       "diloco, else average");
-  f.number("lr", o.lr, above_to(0, kLargest), "sgd, nesterov: learning rate of the outer step")
-      .free(MayChange::OnBranch);
+  f.number("lr", o.lr, above_to(0, kLargest), "sgd, nesterov: learning rate of the outer step");
   f.number(
       "momentum", o.momentum, from_to_below(0, 1), "sgd, nesterov: momentum of the outer step");
   f.section(

@@ -39,14 +39,12 @@ Fields fields_of(ModelOptions& o) {
       "else 16");
   f.flag("qkv_bias", o.qkv_bias, "vit: biases for queries, keys and values");
   f.number(
-       "drop_rate", o.drop_rate, from_to_below(0, 1),
-       "dropout rate before the classifier; for vgg with timm's head, also in "
-       "the head; gpt: after the embeddings and at the end of each branch")
-      .free(MayChange::OnBranch);
+      "drop_rate", o.drop_rate, from_to_below(0, 1),
+      "dropout rate before the classifier; for vgg with timm's head, also in "
+      "the head; gpt: after the embeddings and at the end of each branch");
   f.number(
-       "drop_path", o.drop_path, from_to_below(0, 1),
-       "vit: stochastic-depth rate; rises from 0 to this in the last block")
-      .free(MayChange::OnBranch);
+      "drop_path", o.drop_path, from_to_below(0, 1),
+      "vit: stochastic-depth rate; rises from 0 to this in the last block");
   f.auto_or_integer(
       "layers", o.layers, between(1, 1000), "gpt: number of blocks; auto: as the name says");
   f.auto_or_integer(

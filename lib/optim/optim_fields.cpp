@@ -20,22 +20,14 @@ std::string name_of(ScheduleName name) {
 Fields fields_of(OptimizerOptions& o) {
   Fields f;
   f.choice("name", o.name, optimizer_names(), "optimizer");
-  f.number("lr", o.lr, above_to(0, kLargest), "learning rate after the warm-up")
-      .free(MayChange::OnBranch);
-  f.number("weight_decay", o.weight_decay, between(0, kLargest), "sgd, adamw, muon: weight decay")
-      .free(MayChange::OnBranch);
-  f.flag("decay_all", o.decay_all, "apply weight decay to biases and norm layers too")
-      .free(MayChange::OnBranch);
-  f.number("beta1", o.beta1, from_to_below(0, 1), "adamw, muon: decay rate of the first moment")
-      .free(MayChange::OnBranch);
-  f.number("beta2", o.beta2, from_to_below(0, 1), "adamw, muon: decay rate of the second moment")
-      .free(MayChange::OnBranch);
-  f.number("eps", o.eps, above_to(0, kLargest), "adamw, muon: added to the denominator")
-      .free(MayChange::OnBranch);
-  f.number("momentum", o.momentum, from_to_below(0, 1), "sgd, muon: momentum")
-      .free(MayChange::OnBranch);
-  f.auto_or_flag("nesterov", o.nesterov, "sgd, muon: use Nesterov momentum; auto: only muon does")
-      .free(MayChange::OnBranch);
+  f.number("lr", o.lr, above_to(0, kLargest), "learning rate after the warm-up");
+  f.number("weight_decay", o.weight_decay, between(0, kLargest), "sgd, adamw, muon: weight decay");
+  f.flag("decay_all", o.decay_all, "apply weight decay to biases and norm layers too");
+  f.number("beta1", o.beta1, from_to_below(0, 1), "adamw, muon: decay rate of the first moment");
+  f.number("beta2", o.beta2, from_to_below(0, 1), "adamw, muon: decay rate of the second moment");
+  f.number("eps", o.eps, above_to(0, kLargest), "adamw, muon: added to the denominator");
+  f.number("momentum", o.momentum, from_to_below(0, 1), "sgd, muon: momentum");
+  f.auto_or_flag("nesterov", o.nesterov, "sgd, muon: use Nesterov momentum; auto: only muon does");
   f.choice<MuonScale>(
       "scale", o.scale,
       {{"match_rms", MuonScale::MatchRms},
@@ -54,22 +46,17 @@ Fields fields_of(OptimizerOptions& o) {
       "muon: which matrices are orthogonalized; factors: only those of ab, so "
       "that dense phases and dense layers train by AdamW");
   f.number(
-       "other_lr", o.other_lr, above_to(0, kLargest),
-       "muon: learning rate of all that AdamW trains: biases, norms, embeddings "
-       "and what matrices leaves out; follows the schedule as lr does")
-      .free(MayChange::OnBranch);
-  f.integer("ns_steps", o.ns_steps, between(1, 20), "muon: Newton-Schulz steps; fewer are coarser")
-      .free(MayChange::OnBranch);
+      "other_lr", o.other_lr, above_to(0, kLargest),
+      "muon: learning rate of all that AdamW trains: biases, norms, embeddings "
+      "and what matrices leaves out; follows the schedule as lr does");
+  f.integer("ns_steps", o.ns_steps, between(1, 20), "muon: Newton-Schulz steps; fewer are coarser");
   f.number(
-       "fraction", o.fraction, above_to(0, 1),
-       "muon: share of the rows (columns, where there are fewer) of a matrix that a step "
-       "orthogonalizes and changes: those whose momentum is largest; below 1, as in Dion2")
-      .free(MayChange::OnBranch);
-  f.number("l1", o.l1, between(0, kLargest), "adagrad: weight of the l1 norm of the weights")
-      .free(MayChange::OnBranch);
+      "fraction", o.fraction, above_to(0, 1),
+      "muon: share of the rows (columns, where there are fewer) of a matrix that a step "
+      "orthogonalizes and changes: those whose momentum is largest; below 1, as in Dion2");
+  f.number("l1", o.l1, between(0, kLargest), "adagrad: weight of the l1 norm of the weights");
   f.number(
-       "delta", o.delta, above_to(0, kLargest), "adagrad: added to the root of the sum of squares")
-      .free(MayChange::OnBranch);
+      "delta", o.delta, above_to(0, kLargest), "adagrad: added to the root of the sum of squares");
   f.choice<Center>(
       "center", o.center, {{"init", Center::Init}, {"zero", Center::Zero}},
       "qrda-adagrad: weights that the scaled gradient sum is subtracted from");
@@ -78,24 +65,18 @@ Fields fields_of(OptimizerOptions& o) {
 
 Fields fields_of(ScheduleOptions& o) {
   Fields f;
-  f.choice("name", o.name, kScheduleNames, "shape of the learning-rate schedule")
-      .free(MayChange::OnBranch);
+  f.choice("name", o.name, kScheduleNames, "shape of the learning-rate schedule");
   f.duration(
-       "warmup_steps", o.warmup_steps, between(0, kMaxSteps),
-       "length of the linear warm-up of the learning rate")
-      .free(MayChange::OnBranch);
+      "warmup_steps", o.warmup_steps, between(0, kMaxSteps),
+      "length of the linear warm-up of the learning rate");
   f.number(
-       "warmup_from", o.warmup_from, between(0, kLargest),
-       "learning rate of the first warm-up step")
-      .free(MayChange::OnBranch);
-  f.number("final_lr", o.final_lr, between(0, kLargest), "learning rate at the end of the run")
-      .free(MayChange::OnBranch);
+      "warmup_from", o.warmup_from, between(0, kLargest),
+      "learning rate of the first warm-up step");
+  f.number("final_lr", o.final_lr, between(0, kLargest), "learning rate at the end of the run");
   f.number(
-       "step_factor", o.step_factor, above_to(0, kLargest),
-       "step: factor applied to the learning rate at each milestone")
-      .free(MayChange::OnBranch);
-  f.numbers("milestones", o.milestones, between(0, 1), "step: fractions of the run, ascending")
-      .free(MayChange::OnBranch);
+      "step_factor", o.step_factor, above_to(0, kLargest),
+      "step: factor applied to the learning rate at each milestone");
+  f.numbers("milestones", o.milestones, between(0, 1), "step: fractions of the run, ascending");
   return f;
 }
 

@@ -13,6 +13,41 @@ namespace abtrain::train {
 
 namespace {
 
+// What a branch may change besides what a resume may: only the steps to come go by these keys, and
+// the state of a checkpoint fits whatever they are.
+constexpr const char* kBranchKeys[] = {
+    "branch_from",
+    "data.augment",
+    "data.crop_scale",
+    "data.erase",
+    "data.pad",
+    "method.factor_lr_scale",
+    "method.outer.lr",
+    "model.drop_path",
+    "model.drop_rate",
+    "optimizer.beta1",
+    "optimizer.beta2",
+    "optimizer.decay_all",
+    "optimizer.delta",
+    "optimizer.eps",
+    "optimizer.fraction",
+    "optimizer.l1",
+    "optimizer.lr",
+    "optimizer.momentum",
+    "optimizer.nesterov",
+    "optimizer.ns_steps",
+    "optimizer.other_lr",
+    "optimizer.weight_decay",
+    "schedule.final_lr",
+    "schedule.milestones",
+    "schedule.name",
+    "schedule.step_factor",
+    "schedule.warmup_from",
+    "schedule.warmup_steps",
+    "train.clip_norm",
+    "train.cuda_graphs",
+    "train.label_smoothing"};
+
 struct Setting {
   std::string value;
   MayChange may_change;
@@ -46,8 +81,12 @@ std::optional<std::int64_t> share_in_steps(const std::string& printed, std::int6
 std::vector<std::string> branch_differences(
     const config::RunOptions& before, const config::RunOptions& now) {
   const auto old_settings = flatten(before);
+  auto settings = flatten(now);
+  for (const char* key : kBranchKeys) {
+    ABT_ASSERT(settings.erase(key) == 1, "there is no key {}", key);
+  }
   std::vector<std::string> lines;
-  for (const auto& [key, now_set] : flatten(now)) {
+  for (const auto& [key, now_set] : settings) {
     const std::string& old_value = old_settings.at(key).value;
     const bool stays = now_set.may_change == MayChange::Never ||
                        now_set.may_change == MayChange::WithWorkers ||

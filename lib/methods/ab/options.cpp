@@ -52,9 +52,8 @@ void add_ab_fields(Fields& f, MethodOptions& o) {
       "ab: without a warm-up, scale the first factors so that a product has the dense weight's sum "
       "of squares");
   f.number(
-       "factor_lr_scale", o.factor_lr_scale, above_to(0, kLargest),
-       "ab: the factors' learning rate divided by that of the rest")
-      .free(MayChange::OnBranch);
+      "factor_lr_scale", o.factor_lr_scale, above_to(0, kLargest),
+      "ab: the factors' learning rate divided by that of the rest");
   f.choice<RampKind>(
       "ramp", o.ramp,
       {{"none", RampKind::None}, {"linear", RampKind::Linear}, {"reference", RampKind::Reference}},
