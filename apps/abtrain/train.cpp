@@ -45,17 +45,15 @@ config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, L
 // Of a run that an option names without a configuration: its own configuration, and its folder or
 // one beside it.
 fs::path take_configuration(
-    const char* option, const std::string& given, const std::string& folder, ConfigArgs& config) {
+    const char* wanted, const std::string& given, const std::string& folder, ConfigArgs& config) {
   fs::path run = fs::absolute(folder).lexically_normal();
   run = run.has_filename() ? run : run.parent_path();
   if (fs::exists(run / config::kManifest)) {  // RUN/checkpoints/step-...
     run = run.parent_path().parent_path();
   }
   ABT_CHECK(
-      fs::exists(run / config::kConfig), MissingInput,
-      "{}: expected a configuration to train, or the folder of a run, "
-      "with config.yaml; got '{}'",
-      option, given);
+      fs::exists(run / config::kConfig), MissingInput, "{}, with config.yaml; got '{}'", wanted,
+      given);
   if (fs::path(folder).is_relative()) {
     run = run.lexically_proximate(fs::current_path());
   }
@@ -70,7 +68,9 @@ fs::path take_configuration(
 // is reported, unless overrides make it longer.
 void take_run(TrainArgs& args) {
   const bool is_in_place = args.config.name.empty() && args.config.output.empty();
-  const fs::path run = take_configuration("--resume", args.resume, args.resume, args.config);
+  const fs::path run = take_configuration(
+      "--resume: expected a configuration to train, or the folder of a run", args.resume,
+      args.resume, args.config);
   if (args.config.name.empty()) {
     args.config.name = run.filename().string();
   }
@@ -93,7 +93,9 @@ void take_branch(TrainArgs& args) {
     ABT_CHECK(
         !args.config.name.empty(), Usage,
         "--branch-from starts a new run: give it a name of its own, as in --name NEW");
-    take_configuration("--branch-from", from, run_folder::split_run_name(from).run, args.config);
+    take_configuration(
+        "--branch-from: expected RUN or RUN@CHECKPOINT, where RUN is the folder of a run", from,
+        run_folder::split_run_name(from).run, args.config);
   }
 }
 

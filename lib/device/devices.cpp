@@ -82,16 +82,20 @@ int first_core() {
   return core;
 }
 
-int cpu_cores() {
+double core_limit() {
   const fs::path mount = "/sys/fs/cgroup";
-  int cores = std::max(1, affinity_cores());
+  double cores = std::max(1, affinity_cores());
   for (const fs::path& root : {mount, mount / "cpu"}) {
     const double quota = cgroup_quota(root, own_group());
     if (quota > 0) {
-      cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota))));
+      cores = std::min(cores, quota);
     }
   }
   return cores;
+}
+
+int cpu_cores() {
+  return std::max(1, static_cast<int>(std::ceil(core_limit())));
 }
 
 namespace {

@@ -80,8 +80,7 @@ void Method::make_dense_block() {
   moved();
 }
 
-void Method::load_mean(
-    std::span<state::State> old, const std::function<void()>& loaded) {
+void Method::load_mean(std::span<state::State> old, const std::function<void()>& loaded) {
   const at::NoGradGuard no_grad;
   at::Tensor values;
   at::Tensor moments;

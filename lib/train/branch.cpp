@@ -69,8 +69,10 @@ run_folder::Checkpoint find_branch_point(
     config::RunOptions& options, const std::string& run_folder, Log& log) {
   const run_folder::RunName named = run_folder::split_run_name(*options.branch_from);
   ABT_CHECK(
-      is_there(named.run + "/" + config::kConfig), MissingInput,
-      "branch_from: expected the folder of a run, with config.yaml, or RUN@CHECKPOINT; got '{}'",
+      is_there(named.run + "/" + config::kConfig) && !is_there(named.run + "/" + config::kManifest),
+      MissingInput,
+      "branch_from: expected RUN or RUN@CHECKPOINT, where RUN is the folder of a run, with "
+      "config.yaml; got '{}'",
       *options.branch_from);
   std::error_code none;
   ABT_CHECK(
@@ -126,8 +128,13 @@ std::string way_by_branch(const config::RunOptions& options, const run_folder::C
   }
   return formatted(
       "; to go on from it with the new values in a new run, use --branch-from {} with another "
-      "--name",
-      name_of(place.parent_path().string(), from));
+      "--name{}",
+      name_of(place.parent_path().string(), from),
+      from.step < from.run_steps
+          ? ""
+          : formatted(
+                " and a larger {}, or an earlier checkpoint, since this is the end of a run",
+                length_key(options)));
 }
 
 }  // namespace abtrain::train

@@ -32,7 +32,7 @@ struct Host {
 
 CoreWatch::CoreWatch(bool measures) : measures_(measures) {
   if (measures_) {
-    time_.cores = device::cpu_cores();
+    time_.cores = device::core_limit();
     time_.first_core = device::first_core();
   }
 }

@@ -121,9 +121,8 @@ TEST(AbRegroup, GroupsOfOneFactorTakeVelocityAndMomentsAlong) {
       };
       // The merged factors, with what codes left out.
       const at::Tensor a = first.to_matrix(left.a[0]) + owed(0, nn::Factor::A);
-      const at::Tensor b =
-          first.to_matrix((left.b[1] + left.b[2]) / 2) +
-          (owed(1, nn::Factor::B) + owed(2, nn::Factor::B)) / 2;
+      const at::Tensor b = first.to_matrix((left.b[1] + left.b[2]) / 2) +
+                           (owed(1, nn::Factor::B) + owed(2, nn::Factor::B)) / 2;
       const at::Tensor new_a = first.to_matrix(first.factor(nn::Factor::A));
       const at::Tensor new_b = first.to_matrix(first.factor(nn::Factor::B));
       EXPECT_TRUE(near(at::matmul(new_a, new_b), at::matmul(a, b), 1e-5));
@@ -133,12 +132,12 @@ TEST(AbRegroup, GroupsOfOneFactorTakeVelocityAndMomentsAlong) {
             which);
       };
       // It changes the weight as before.
-      EXPECT_TRUE(
-          near(at::matmul(velocity(now, nn::Factor::A), new_b),
-               at::matmul(velocity(left.states[1], nn::Factor::A), b), 1e-4));
-      EXPECT_TRUE(
-          near(at::matmul(new_a, velocity(now, nn::Factor::B)),
-               at::matmul(a, velocity(left.states[1], nn::Factor::B)), 1e-4));
+      EXPECT_TRUE(near(
+          at::matmul(velocity(now, nn::Factor::A), new_b),
+          at::matmul(velocity(left.states[1], nn::Factor::A), b), 1e-4));
+      EXPECT_TRUE(near(
+          at::matmul(new_a, velocity(now, nn::Factor::B)),
+          at::matmul(a, velocity(left.states[1], nn::Factor::B)), 1e-4));
       const optim::ParameterBlock& block = w.method->block();
       const std::size_t i = block.index_of(own == nn::Factor::A ? "fc1.weight.A" : "fc1.weight.B");
       const at::Tensor moment = block.moment_views(0)[i];
@@ -164,8 +163,8 @@ TEST(AbRegroup, ALostRoleBeginsWithItsFactorAsItWas) {
     const at::NoGradGuard no_grad;
     const at::Tensor now = at::matmul(
         first.to_matrix(first.factor(nn::Factor::A)), first.to_matrix(first.factor(nn::Factor::B)));
-    const at::Tensor before = at::matmul(
-        first.to_matrix(left.a[1]), first.to_matrix((left.b[1] + left.b[2]) / 2));
+    const at::Tensor before =
+        at::matmul(first.to_matrix(left.a[1]), first.to_matrix((left.b[1] + left.b[2]) / 2));
     EXPECT_TRUE(near(now, before, 1e-5));
     w.method->check_replicas(kLostAt);
     w.go(kLostAt, run.steps);

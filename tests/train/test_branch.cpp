@@ -1,5 +1,5 @@
 // Which keys a branch may change, and which checkpoint it starts from. Whole branches are in
-// tests/cli/test_run_folder.cpp.
+// tests/cli/test_branches.cpp.
 #include "train/branch.h"
 
 #include <gtest/gtest.h>
@@ -125,13 +125,17 @@ TEST_F(Branch, MustNotMoveWhatTheMethodHasDone) {
   const auto from = run_folder::list_checkpoints(run_)[0];  // 80 of 100 steps
   check_branch(options_, from, {100, 100}, log_);
   expect_error(
-      [&] { check_branch(options_, from, {100, 200}, log_); }, ErrorKind::Config,
-      {"method.warmup_steps=20"});
+      [&] {
+        check_branch(options_, from, {100, 200}, log_);
+      },
+      ErrorKind::Config, {"method.warmup_steps=20"});
   options_.method.warmup_steps = Duration::steps(20);
   check_branch(options_, from, {100, 200}, log_);
   expect_error(
-      [&] { check_branch(options_, from, {100, 80}, log_); }, ErrorKind::Config,
-      {"has done 80 steps already: expected a run of more steps, got 80"});
+      [&] {
+        check_branch(options_, from, {100, 80}, log_);
+      },
+      ErrorKind::Config, {"has done 80 steps already: expected a run of more steps, got 80"});
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ TEST(CoreUse, OnlyOtherProgramsAreWorthAWarning) {
       {"threads that decode images", workers(2, 0.6, 2, 2), 1, 2, false},
       {"four processes on two cores", workers(4, 0.5, 0.5, 2), 1, 1, false},
       {"four processes beside two programs", workers(4, 0.33, 0.33, 2), 1, 1, true},
+      {"a quota of one and a half cores", workers(2, 0.75, 1.5, 1.5), 1, 2, false},
       {"bound processes", workers(1, 0.99, 1, 1, 3), 1, 1, false},
       {"one of four bound processes", bound, 1, 1, true},
       {"all bound processes", all_taken, 1, 1, true}};
@@ -76,7 +77,7 @@ TEST(CoreUse, OnAGpuNothingIsMeasured) {
   measures.begin();
   measures.end();
   EXPECT_GT(measures.time().wall, 0);
-  EXPECT_GE(measures.time().cores, 1);
+  EXPECT_GT(measures.time().cores, 0);
 }
 
 }  // namespace
