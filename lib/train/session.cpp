@@ -1,16 +1,12 @@
 #include "train/session.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/cat.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <filesystem>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -24,7 +20,6 @@
 #include "comm/run_workers.h"
 #include "config/config.h"
 #include "config/planned_sizes.h"
-#include "data/images/image_files.h"
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
@@ -34,9 +29,9 @@
 #include "run_folder/run_lock.h"
 #include "train/about_model.h"
 #include "train/branch.h"
-#include "train/class_scores.h"
 #include "train/core_use.h"
 #include "train/disk_space.h"
+#include "train/evaluate_run.h"
 #include "train/resume.h"
 #include "train/run_differences.h"
 #include "train/setup.h"
@@ -50,22 +45,6 @@
 namespace abtrain::train {
 
 namespace {
-
-// Count and paths of the damaged files of the data set.
-nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
-  std::int64_t count = 0;
-  std::vector<std::string> paths;
-  std::set<const data::ImageFiles*> seen;  // both parts may be of the same files
-  for (const data::Examples* part : {&dataset.train, &dataset.test}) {
-    const auto* images = std::get_if<data::ListedImages>(part);
-    if (images != nullptr && seen.insert(images->files.get()).second) {
-      count += images->files->damaged();
-      std::ranges::move(images->files->damaged_paths(), std::back_inserter(paths));
-    }
-  }
-  std::ranges::sort(paths);
-  return {{"count", count}, {"files", paths}};
-}
 
 // One training run, from the look at its folder to its report.
 class Session {
@@ -100,7 +79,6 @@ class Session {
   void choose_start();
   void choose_forms();
   void open();
-  std::string precision_text() const;
   void announce(int threads);
   TrainResult run_workers();
   TrainResult run_workers(Inheritance* inherited, std::optional<Survivor>* survivor);
@@ -233,15 +211,6 @@ void Session::open() {
   host_.join_folder(folder_);
 }
 
-// Such as "bf16 (AMX-BF16)".
-std::string Session::precision_text() const {
-  if (options_.train.precision != at::kBFloat16) {
-    return "fp32";
-  }
-  const std::string instructions = device::info_of(setup_.device).bf16;
-  return formatted("bf16 ({})", instructions.empty() ? "emulated" : instructions);
-}
-
 void Session::announce(int threads) {
   // A launcher binds each of its processes to cores of its own.
   const bool shares = host_.workers_in_process > device::cpu_cores();
@@ -251,8 +220,9 @@ void Session::announce(int threads) {
       options_.workers == 1 ? " worker" : " workers",
       host_.workers_in_process < options_.workers ? ", one process each," : "", setup_.device.str(),
       shares ? "sharing " : "", cores, cores == 1 ? " core" : " cores", shares ? "" : " each",
-      precision_text(), setup_.length.steps, options_.data.batch_size * options_.train.accumulate,
-      data::examples_of(options_.data), options_.balance.is_on() ? " on average" : "");
+      precision_text(options_.train, setup_.device), setup_.length.steps,
+      options_.data.batch_size * options_.train.accumulate, data::examples_of(options_.data),
+      options_.balance.is_on() ? " on average" : "");
 }
 
 TrainResult Session::run_workers() {
@@ -286,17 +256,9 @@ TrainResult Session::run_workers() {
 
 TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>* survivor) {
   device::CaptureTurn turn;
-  // A checkpoint has the batches of its steps: averages were weighted by them.
-  config::RunOptions recorded = options_;
-  if (recorded.balance.measures) {
-    const auto batches = config::batches_of(options_);
-    recorded.balance = {};
-    if (!options_.balance.speeds.empty()) {
-      recorded.balance.speeds.assign(batches.begin(), batches.end());
-    }
-  }
   const run_folder::CheckpointWriter::Options checkpoints{
-      folder_, config::to_yaml(recorded), options_.checkpoint.keep, setup_.model_file};
+      folder_, config::to_yaml(with_batches(options_)), options_.checkpoint.keep,
+      setup_.model_file};
   if (inherited != nullptr) {  // survivors read it again
     const std::string change = change_of_model_file(setup_.model_file, options_);
     ABT_CHECK(change.empty(), Config, "{} and resume", change);
@@ -429,43 +391,6 @@ std::string train(const config::RunOptions& options, const SessionOptions& sessi
   LocalWorkers threads(static_cast<int>(options.workers));
   WorkerHost& host = session.host != nullptr ? *session.host : threads;
   return Session(options, session, host, log).run();
-}
-
-nlohmann::ordered_json evaluate_run(
-    const config::RunOptions& options, const weights::RunModel& run_model, Log& log) {
-  device::keep_freed_memory();
-  const std::string path = run_model.path();
-  const std::string& shown = run_model.name.empty() ? path : run_model.name;
-  const at::Device device = device::pick_device(options.device);
-  const data::Dataset dataset = load_data(options.data, 1, log);
-  const auto model = model_at_work(options, dataset, path, device);
-  log.info("evaluating {} on {}", shown, dataset.found_in);
-  const data::Augment augment(options.data, dataset, options.seed);
-  Score score;
-  std::vector<at::Tensor> answers;
-  comm::run_workers(1, options.train.timeout, [&](comm::Communicator& world) {
-    score =
-        evaluate(
-            *model, OnHost{dataset.test}, augment, options.evaluate.batch_size, 1, device, world,
-            /*label_smoothing=*/0, dataset.context > 0 && dataset.token_labels ? nullptr : &answers)
-            .all;
-  });
-  ABT_CHECK(
-      std::isfinite(score.loss), Diverged, "{}: the loss over the test {} is {}", shown,
-      data::examples_of(options.data),
-      std::isnan(score.loss) ? "nan" : formatted("{}", score.loss));
-  const nlohmann::ordered_json damaged = damaged_images(dataset);
-  nlohmann::ordered_json result = score_json(score);
-  result.update(nlohmann::ordered_json{
-      {data::examples_of(options.data), dataset.test.size() - damaged["count"].get<std::int64_t>()},
-      {"damaged_images", damaged},
-      {"compression_ratio", static_cast<double>(model->dense_parameters()) /
-                                static_cast<double>(model->stored_parameters())},
-      {"model", shown}});
-  if (!answers.empty()) {
-    add_class_scores(result, at::cat(answers).cpu(), dataset.classes, dataset.class_names);
-  }
-  return result;
 }
 
 }  // namespace abtrain::train
