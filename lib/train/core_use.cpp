@@ -11,7 +11,7 @@ namespace abtrain::train {
 
 namespace {
 
-// At least this much of what its configuration implies is a run's own.
+// With at least this part of the cores that its configuration implies, a run lacks none.
 constexpr double kEnough = 0.9;
 
 double seconds_of(clockid_t clock) {
@@ -60,8 +60,7 @@ bool CoreUse::beside_others() const {
 std::string CoreUse::warning() const {
   return formatted(
       "workers{} had a core for {:.0f} % of their compute time: other programs run on {}, so "
-      "times, "
-      "and the steps that `abtrain rivals` chooses by them, are not reliable",
+      "times, and the steps that `abtrain rivals` chooses by them, are not reliable",
       host.empty() ? "" : " on " + host, 100 * share, host.empty() ? "this machine" : "that host");
 }
 

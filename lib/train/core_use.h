@@ -1,9 +1,8 @@
-// Whether other programs take cores from a run, so that its times say little.
+// Whether other programs take cores from a run, so that its times are not reliable.
 //
 // While a worker computes and waits for nobody, the CPU time of its thread is its wall time, unless
-// it lacks a core. It may lack one by the run's own doing: more workers than cores, threads that
-// prepare batches. Then the run's processes keep all cores busy meanwhile; beside other programs
-// they do not.
+// the thread lacks a core. A run can cause that itself, by more workers than cores or by threads
+// that prepare batches. Then its processes keep all cores busy; beside other programs they do not.
 #pragma once
 
 #include <optional>
@@ -15,9 +14,8 @@ namespace abtrain::train {
 // Of a worker, in stretches of its steps in which it computes.
 struct CoreTime {
   double wall = 0, thread = 0, process = 0;  // seconds; CPU time of its thread and of its process
-  // That the process may use, and the first of them: processes of a host with the same first one
-  // share their cores.
-  double cores = 0, first_core = 0;
+  double cores = 0;       // that the process may use
+  double first_core = 0;  // of these; processes of a host with the same first core share all
 };
 
 // Measures such stretches, of the thread that calls it.
@@ -38,9 +36,9 @@ class CoreWatch {
 };
 
 struct CoreUse {
-  double share = 1;    // of their compute time in which the workers had a core
-  double implied = 1;  // what is left of it if all of them compute at once
-  double own = 0;      // of the cores that the run's processes kept busy meanwhile
+  double share = 1;    // part of their compute time in which the workers had a core
+  double implied = 1;  // the part that they have if all of them compute at once
+  double own = 0;      // part of the cores that the run's processes kept busy meanwhile
   std::string host;    // "" if there is only one
 
   // Whether other programs took more than a tenth.
@@ -49,9 +47,9 @@ struct CoreUse {
   std::string warning() const;
 };
 
-// That of the host where the workers lacked cores most. `times` and `hosts`: of all workers, in
-// rank order; no hosts: all on this one. `threads`: per worker. `in_process`: workers that are
-// threads of one process. Empty if nothing was measured.
+// The use of cores on the host where the workers lacked them most; nothing if nothing was measured.
+// `times` and `hosts` are those of all workers, in rank order; without hosts, all workers are on
+// this one. `threads`: per worker. `in_process`: workers that are threads of one process.
 std::optional<CoreUse> core_use(
     const std::vector<CoreTime>& times, const std::vector<std::string>& hosts, int threads,
     int in_process);
