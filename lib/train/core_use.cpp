@@ -13,6 +13,7 @@ namespace {
 
 // With at least this part of the cores that its configuration implies, a run lacks none.
 constexpr double kEnough = 0.9;
+constexpr double kMoment = 0.25;  // seconds
 
 double seconds_of(clockid_t clock) {
   timespec now{};
@@ -54,7 +55,7 @@ void CoreWatch::end() {
 }
 
 bool CoreUse::beside_others() const {
-  return share < kEnough * implied && own < kEnough;
+  return seconds >= kMoment && share < kEnough * implied && own < kEnough;
 }
 
 std::string CoreUse::warning() const {
@@ -90,6 +91,7 @@ std::optional<CoreUse> core_use(
         .share = std::min(1.0, host.time.thread / host.time.wall),
         .implied = std::min(1.0, cores / (host.workers * threads)),
         .own = std::min(1.0, host.busy / cores),
+        .seconds = host.time.wall / host.workers,
         .host = all.size() > 1 ? name : ""};
     if (!worst || use.share / use.implied < worst->share / worst->implied) {
       worst = use;

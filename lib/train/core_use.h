@@ -14,7 +14,7 @@ namespace abtrain::train {
 // Of a worker, in stretches of its steps in which it computes.
 struct CoreTime {
   double wall = 0, thread = 0, process = 0;  // seconds; CPU time of its thread and of its process
-  double cores = 0;       // that the process may use
+  double cores = 0;                          // that the process may use
   double first_core = 0;  // of these; processes of a host with the same first core share all
 };
 
@@ -39,9 +39,11 @@ struct CoreUse {
   double share = 1;    // part of their compute time in which the workers had a core
   double implied = 1;  // the part that they have if all of them compute at once
   double own = 0;      // part of the cores that the run's processes kept busy meanwhile
+  double seconds = 0;  // that a worker computed; mean
   std::string host;    // "" if there is only one
 
-  // Whether other programs took more than a tenth.
+  // Whether other programs took more than a tenth. Of a moment nothing can be said: one time slice
+  // of another program may be as long.
   bool beside_others() const;
   // "workers had a core for 27 % of their compute time: other programs run on this machine, ..."
   std::string warning() const;

@@ -33,7 +33,12 @@ TEST(CoreUse, OnlyOtherProgramsAreWorthAWarning) {
   for (CoreTime& time : all_taken) {
     time.thread = time.process = 5;
   }
+  std::vector<CoreTime> moment = workers(2, 0.5, 1, 2);
+  for (CoreTime& time : moment) {
+    time = {time.wall / 50, time.thread / 50, time.process / 50, time.cores, 0};
+  }
   const std::vector<Case> cases = {
+      {"two workers beside two programs, for a moment", moment, 1, 2, false},
       {"a core each", workers(2, 0.98, 1.97, 2), 1, 2, false},
       {"idle cores", workers(1, 0.99, 1, 8), 1, 1, false},
       {"four workers on two cores", workers(4, 0.5, 2, 2), 1, 4, false},
