@@ -12,6 +12,7 @@
 
 #include "base/files.h"
 #include "program.h"
+#include "small_run.h"
 #include "temp_folder.h"
 
 namespace abtrain {
