@@ -20,6 +20,7 @@ struct RunFolder {
   std::vector<double> accuracies = {0.5, 0.8, 0.9};
   double accuracy = 0.9;
   bool finished = true;
+  double core_share = 1;       // below it, beside other programs; 1: no such key
   double encode_seconds = -1;  // none: no such key
   int config_steps = 0;        // train.steps; 0: as by default
   double stored = 200;         // parameters of the final model
@@ -66,6 +67,10 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
         {"parameters", {{"dense", 500}, {"stored", run.stored}}},
         {"traffic", {{"bytes_per_worker", 1000 * step}, {"vs_fp32", 0.5}}},
         {"seconds", {{"train", 0.1 * step}, {"communication", 0.02 * step}}}};
+    if (run.core_share < 1) {
+      summary["core_share"] = run.core_share;
+      summary["beside_others"] = true;
+    }
     if (run.encode_seconds >= 0) {
       summary["reducer"] = {
           {"name", run.reducer},

@@ -171,14 +171,13 @@ config::RunOptions read_run_configuration(
 
 ChosenRun choose_model(weights::RunModel& model, const std::vector<std::string>& sets) {
   const std::string run = model.folder;
-  const std::size_t at = run.rfind('@');
-  if (at == std::string::npos || fs::exists(run + "/" + config::kConfig)) {
+  const auto [folder, name] = run_folder::split_run_name(run);
+  if (name.empty()) {
     return {read_run_configuration(run, sets)};
   }
   ABT_CHECK(model.file.empty(), Usage, "--model: '{}' names a model already", run);
-  const std::string folder = run.substr(0, at);
   read_run_configuration(folder);  // is it a run?
-  const auto checkpoint = run_folder::named_checkpoint(folder, run.substr(at + 1));
+  const auto checkpoint = run_folder::named_checkpoint(folder, name);
   ChosenRun chosen{
       config::read_config(checkpoint.folder + "/" + config::kConfig, sets),
       std::make_unique<TemporaryFolder>(make_temporary_folder())};
@@ -196,14 +195,15 @@ config::RunOptions read_configuration(const ConfigArgs& args, Log& log, std::int
       .shortens_all = args.shortens_all,
       .notes = &notes,
       .fifo = Fifo::Wait};
-  const auto take = [&](const char* key, const std::string& text) {
+  const auto take = [&](const char* key, const char* option, const std::string& text) {
     if (!text.empty()) {
       context.last.push_back(
-          config::literal_override(key, text, {formatted("--{} {}", key, text), 0, 0, ""}));
+          config::literal_override(key, text, {formatted("{} {}", option, text), 0, 0, ""}));
     }
   };
-  take("name", args.name);
-  take("output", args.output);
+  take("name", "--name", args.name);
+  take("output", "--output", args.output);
+  take("branch_from", "--branch-from", args.branch_from);
   config::RunOptions options = config::read_config(args.config, args.sets, context);
   for (const std::string& note : notes) {
     log.info("{}", note);

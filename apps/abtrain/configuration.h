@@ -20,6 +20,7 @@ struct ConfigArgs {
   std::vector<std::string> sets;  // "a.b=value", with or without `--set`
   std::string name;               // empty: the configuration's own
   std::string output;             // empty: the configuration's own
+  std::string branch_from;        // empty: the configuration's own
   bool shortens_all = false;      // see config/config.h
 };
 

@@ -8,7 +8,7 @@
 #include "choice_option.h"
 #include "configuration.h"
 #include "train/class_scores.h"
-#include "train/session.h"
+#include "train/evaluate_run.h"
 
 namespace abtrain::app {
 

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "configuration.h"
+#include "plan/comparison.h"
 #include "sweep/child_process.h"
 #include "sweep/halving.h"
 #include "temporary_folder.h"
@@ -19,9 +22,13 @@ namespace abtrain::app {
 
 namespace {
 
-// Seconds of training that so many steps of a rival take, measured by training
-// it for a moment in a folder of `scratch`; 0 if it diverged.
-double seconds_of(
+struct ShortRun {
+  double seconds = 0;      // of training; 0 if it diverged
+  std::string doubt = {};  // why they are not reliable; "" if they are
+};
+
+// Trains so many steps of a rival, in a folder of `scratch`.
+ShortRun train_short(
     const sweep::RivalList& list, const sweep::RivalPlan& rival, std::int64_t steps,
     const TemporaryFolder& scratch) {
   const std::string name = formatted("{}_{}", rival.name, steps);
@@ -43,12 +50,20 @@ double seconds_of(
   }
   const int code = *child->ended();
   if (code == static_cast<int>(ErrorKind::Diverged)) {
-    return 0;
+    return {};
   }
   ABT_CHECK(
       code == 0, Config, "{}: a run of {} steps ended with exit code {}:\n{}", rival.name, steps,
       code, trim(read_file(folder + ".log", kMaxText)));
-  return sweep::seconds_of(read_run_configuration(folder), folder, list.link);
+  const JsonObject summary = plan::read_summary(folder);
+  return {
+      sweep::seconds_of(read_run_configuration(folder), folder, list.link),
+      value_in<bool>(summary.all(), "beside_others")
+          ? formatted(
+                "beside other programs, its workers had a core for {:.0f} % of their compute time "
+                "while it was measured: its steps are not reliable",
+                100 * summary.number("/core_share"))
+          : ""};
 }
 
 // Runs of up to so many steps are tried where shorter ones are refused.
@@ -90,7 +105,7 @@ std::int64_t steps_for(const auto& measure, std::int64_t first, double wanted) {
 // Sets the rival's steps. Returns why it cannot take part, or "".
 std::string set_length(
     const sweep::RivalList& list, std::int64_t steps, const TemporaryFolder& scratch,
-    sweep::RivalPlan& rival) {
+    sweep::RivalPlan& rival, Log& log) {
   rival.steps = steps;
   if (list.seconds > 0) {
     std::int64_t first = 4;
@@ -100,10 +115,17 @@ std::string set_length(
         return sweep::refusal(list, rival, first, false);
       }
     }
+    std::string doubt;  // of the last short run, which counts most
     const auto measure = [&](std::int64_t count) {
-      return seconds_of(list, rival, count, scratch);
+      const ShortRun run = train_short(list, rival, count, scratch);
+      doubt = run.doubt;
+      return run.seconds;
     };
     rival.steps = steps_for(measure, first, list.seconds);
+    if (!doubt.empty()) {
+      rival.why += "; " + doubt;
+      log.warning("{}: {}", rival.name, doubt);
+    }
     if (rival.steps == 0) {
       return "diverged in its first steps, as configured";
     }
@@ -129,7 +151,7 @@ void set_lengths(sweep::RivalList& list, std::int64_t steps, Log& log) {
   for (std::size_t i = 0; i < list.rivals.size(); ++i) {
     sweep::RivalPlan rival = list.rivals[i];
     log.live(formatted("measuring {} ({} of {})", rival.name, i + 1, list.rivals.size()));
-    if (const std::string why = set_length(list, steps, scratch, rival); !why.empty()) {
+    if (const std::string why = set_length(list, steps, scratch, rival, log); !why.empty()) {
       list.left_out.emplace_back(rival.name, why);
       log.warning("{} is left out: {}", rival.name, why);
       continue;

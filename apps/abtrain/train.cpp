@@ -9,6 +9,7 @@
 #include "config/run_files.h"
 #include "configuration.h"
 #include "plan/plan.h"
+#include "run_folder/checkpoint.h"
 #include "train/resume.h"
 #include "training.h"
 
@@ -41,36 +42,67 @@ config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, L
   return options;
 }
 
-// `--resume RUN` alone: the run's own configuration and folder. A finished run
-// is reported, unless overrides make it longer.
-void take_run(TrainArgs& args) {
-  fs::path run = fs::absolute(args.resume).lexically_normal();
+// Of a run that an option names without a configuration: its own configuration, and its folder or
+// one beside it.
+fs::path take_configuration(
+    const char* wanted, const std::string& given, const std::string& folder, ConfigArgs& config) {
+  fs::path run = fs::absolute(folder).lexically_normal();
   run = run.has_filename() ? run : run.parent_path();
   if (fs::exists(run / config::kManifest)) {  // RUN/checkpoints/step-...
     run = run.parent_path().parent_path();
   }
   ABT_CHECK(
-      fs::exists(run / config::kConfig), MissingInput,
-      "--resume: expected a configuration to train, or the folder of a run, "
-      "with config.yaml; got '{}'",
-      args.resume);
-  if (fs::path(args.resume).is_relative()) {
+      fs::exists(run / config::kConfig), MissingInput, "{}, with config.yaml; got '{}'", wanted,
+      given);
+  if (fs::path(folder).is_relative()) {
     run = run.lexically_proximate(fs::current_path());
   }
-  args.config.config = (run / config::kConfig).string();
+  config.config = (run / config::kConfig).string();
+  if (config.output.empty()) {
+    config.output = run.has_parent_path() ? run.parent_path().string() : ".";
+  }
+  return run;
+}
+
+// `--resume RUN` alone: the run's own configuration and folder. A finished run
+// is reported, unless overrides make it longer.
+void take_run(TrainArgs& args) {
   const bool is_in_place = args.config.name.empty() && args.config.output.empty();
+  const fs::path run = take_configuration(
+      "--resume: expected a configuration to train, or the folder of a run", args.resume,
+      args.resume, args.config);
   if (args.config.name.empty()) {
     args.config.name = run.filename().string();
-  }
-  if (args.config.output.empty()) {
-    args.config.output = run.has_parent_path() ? run.parent_path().string() : ".";
   }
   if (is_in_place && args.config.sets.empty() && fs::exists(run / "summary.json")) {
     args.resume = "auto";
   }
 }
 
+// `--branch-from RUN[@CHECKPOINT]`: without a configuration, that of the run.
+void take_branch(TrainArgs& args) {
+  const std::string& from = args.config.branch_from;
+  ABT_CHECK(
+      args.resume.empty() || args.resume == "auto" || args.resume == "none", Usage,
+      "--branch-from starts a new run, and --resume {} continues another one: give one of them",
+      args.resume);
+  ABT_CHECK(
+      !args.fast_dev_run, Usage,
+      "--fast-dev-run begins and ends a run of its own: leave out --branch-from");
+  if (args.config.config.empty()) {
+    ABT_CHECK(
+        !args.config.name.empty(), Usage,
+        "--branch-from starts a new run: give it a name of its own, as in --name NEW");
+    take_configuration(
+        "--branch-from: expected RUN or RUN@CHECKPOINT, where RUN is the folder of a run", from,
+        run_folder::split_run_name(from).run, args.config);
+  }
+}
+
 int run_train(TrainArgs& args) {
+  if (!args.config.branch_from.empty()) {
+    take_branch(args);
+  }
   if (args.config.config.empty() && !args.resume.empty() && args.resume != "auto" &&
       args.resume != "none") {
     take_run(args);
@@ -112,6 +144,13 @@ Command add_train(CLI::App& parser) {
           "none; or the folder of a run or checkpoint, whose configuration is "
           "used where none is named (default: auto in a Slurm job, else none)")
       ->type_name("auto|none|FOLDER");
+  command
+      .add_option(
+          "--branch-from", args->config.branch_from,
+          "start a new run from a checkpoint of another one, with other values of the learning "
+          "rate and the like: RUN for the newest, RUN@best or RUN@step-400; its configuration is "
+          "used where none is named")
+      ->type_name("RUN");
   command.add_flag(
       "--overwrite", args->overwrite, "start over even if that discards the run in the run folder");
   add_launch_options(command, args->launch);
@@ -127,6 +166,7 @@ Command add_train(CLI::App& parser) {
       "  abtrain train my.yaml --fast-dev-run      does everything work?\n"
       "  abtrain train --resume runs/my            go on where it stopped\n"
       "  abtrain train --resume runs/my train.epochs=20   make it longer\n"
+      "  abtrain train --branch-from runs/my@step-400 optimizer.lr=5e-4 --name my_slow\n"
       "  mpirun -np 4 abtrain train my.yaml        a process per worker\n"
       "The word `train` may be left out.\n");
   return {&command, [args] { return run_train(*args); }, true};

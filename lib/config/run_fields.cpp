@@ -184,6 +184,10 @@ Fields fields_of(RunOptions& o) {
        "with fewer workers left, a run ends even if on_lost_worker is continue")
       .free();
   f.text("output", o.output, "folder that holds the run folders").free();
+  f.text_or(
+      "branch_from", "none", o.branch_from,
+      "another run, from whose checkpoint this one starts: RUN for the newest one, RUN@best or "
+      "RUN@step-400 (docs/hosts.md); the run folder records the step");
   f.section("data", data::fields_of(o.data), "the data set");
   f.section("model", nn::fields_of(o.model), "the network");
   f.section("method", methods::fields_of(o.method), "how workers cooperate");

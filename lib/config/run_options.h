@@ -78,6 +78,7 @@ struct RunOptions {
   OnLostWorker on_lost_worker = OnLostWorker::Stop;
   std::int64_t min_workers = 1;  // with fewer, it stops anyway
   std::string output = "runs";
+  std::optional<std::string> branch_from;  // RUN or RUN@CHECKPOINT; nullopt: from the beginning
   data::DataOptions data;
   nn::ModelOptions model;
   methods::MethodOptions method;

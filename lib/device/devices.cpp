@@ -70,16 +70,32 @@ double cgroup_quota(const fs::path& root, const fs::path& group) {
   }
 }
 
-int cpu_cores() {
+int first_core() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int core = 0;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    while (core < CPU_SETSIZE && !CPU_ISSET(core, &set)) {
+      ++core;
+    }
+  }
+  return core;
+}
+
+double core_limit() {
   const fs::path mount = "/sys/fs/cgroup";
-  int cores = std::max(1, affinity_cores());
+  double cores = std::max(1, affinity_cores());
   for (const fs::path& root : {mount, mount / "cpu"}) {
     const double quota = cgroup_quota(root, own_group());
     if (quota > 0) {
-      cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota))));
+      cores = std::min(cores, quota);
     }
   }
   return cores;
+}
+
+int cpu_cores() {
+  return std::max(1, static_cast<int>(std::ceil(core_limit())));
 }
 
 namespace {

@@ -23,8 +23,13 @@ struct DeviceInfo {
   std::string id = {};  // a GPU's UUID, the same in every process; else empty
 };
 
-// The number of cores that this process may use, at least 1.
+// The cores that this process may use; a quota may give it a fraction of one.
+double core_limit();
+// The same as a whole number, rounded up, at least 1.
 int cpu_cores();
+
+// The number of the first of these cores.
+int first_core();
 
 // The CPU quota in cores: the smallest one on the path from `group` up to
 // `root` (a mounted cgroup tree, version 2 or 1), or 0 if none is set.

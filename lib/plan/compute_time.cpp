@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "base/random.h"
 #include "config/planned_sizes.h"
 #include "config/short_run.h"
@@ -110,6 +111,7 @@ config::RunOptions ab_steps(
 struct Measured {
   double step = 0;  // median of the slowest worker
   double svd = 0;   // total of the slowest worker
+  std::optional<train::CoreUse> cores = {};
 };
 
 Measured measure(
@@ -128,9 +130,13 @@ Measured measure(
     std::ranges::nth_element(seconds, middle);
     result.step = std::max(result.step, *middle);
   }
-  for (const train::WorkerFigures& worker : workers.front().workers) {
+  const std::vector<train::WorkerFigures>& figures = workers.front().workers;
+  for (const train::WorkerFigures& worker : figures) {
     result.svd = std::max(result.svd, worker.seconds.svd);
   }
+  result.cores = train::core_use(
+      mapped(figures, &train::WorkerFigures::cores), {}, at::get_num_threads(),
+      static_cast<int>(figures.size()));
   return result;
 }
 
@@ -155,8 +161,10 @@ ComputeTime measure_compute(
   at::set_num_threads(threads);
   const data::Dataset images = random_examples(options, shape);
 
+  const Measured dense = measure(dense_steps(options, workers), images, device);
+  std::vector<Measured> all = {dense};
   ComputeTime result{
-      .dense = measure(dense_steps(options, workers), images, device).step,
+      .dense = dense.step,
       .workers = workers,
       .how = formatted(
           "measured here, {}{}",
@@ -173,6 +181,12 @@ ComputeTime measure_compute(
     const Measured ab = measure(steps, images, device);
     result.ab = ab.step;
     result.decompose = ab.svd;
+    all.push_back(ab);
+  }
+  for (const Measured& one : all) {
+    if (one.cores && one.cores->beside_others()) {
+      result.warning = one.cores->warning();
+    }
   }
   return result;
 }

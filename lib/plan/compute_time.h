@@ -18,6 +18,7 @@ struct ComputeTime {
   double decompose = 0;  // of all layers, divided among `workers`
   int workers = 1;       // workers that computed at the same time
   std::string how;       // a description for people
+  std::string warning = {};  // why the times are not reliable; "" if they are
 };
 
 // `sizes`: as planned for the configuration, with ranks. `workers`: how many

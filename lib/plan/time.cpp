@@ -248,6 +248,9 @@ std::string time_text(
     return formatted("{}, of which {} computing", ms(whole), ms(std::min(whole, computed)));
   };
   std::string out = formatted("\ntime ({})\n", network_text(network, plan.measured));
+  if (!plan.measured.warning.empty()) {
+    out += row("not reliable", plan.measured.warning);
+  }
   out += row("dense step", step(plan.dense_step, plan.measured.dense));
   if (methods::kind_of(options.method).factors_weights) {
     out += row("AB step", step(plan.ab_step, plan.measured.ab));

@@ -21,7 +21,8 @@ std::string value_text(const Column& column, double value) {
 
 // Marks the best of these figures, unless all look the same.
 void mark_best(
-    const Column& column, const std::vector<std::size_t>& members, std::vector<Figure>& figures) {
+    const Column& column, const std::vector<std::size_t>& members,
+    const std::vector<Setting>& settings, std::vector<Figure>& figures) {
   std::vector<double> values;
   for (const std::size_t i : members) {
     if (figures[i].value) {
@@ -36,7 +37,8 @@ void mark_best(
   const std::string best = value_text(column, column.best == Best::Lowest ? low : high);
   for (const std::size_t i : members) {
     figures[i].is_best = value_text(column, low) != value_text(column, high) && figures[i].value &&
-                         value_text(column, *figures[i].value) == best;
+                         value_text(column, *figures[i].value) == best &&
+                         !(column.is_time && runs_beside_others(settings[i]));
   }
 }
 
@@ -143,7 +145,8 @@ std::vector<Column> all_columns(std::optional<double> target) {
          .title = "s",
          .help = "training time",
          .decimals = 1,
-         .is_default = true},
+         .is_default = true,
+         .is_time = true},
         &Evaluation::seconds);
     add({.key = "bytes_to_target",
          .title = "MB",
@@ -160,6 +163,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .help = "training time without evaluations and checkpoints",
        .decimals = 1,
        .best = Lowest,
+       .is_time = true,
        .of_run = of_summary(&Summary::train_seconds)},
       {.key = "link_seconds",
        .title = "s over link",
@@ -168,6 +172,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .decimals = 1,
        .best = Lowest,
        .is_default = true,
+       .is_time = true,
        .of_run = of_summary(&Summary::link_seconds)},
       {.key = "ms_per_step",
        .title = "ms per step",
@@ -175,6 +180,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .decimals = 1,
        .best = Lowest,
        .is_default = true,
+       .is_time = true,
        .of_run = of_summary(&Summary::ms_per_step)},
       {.key = "sent_bits",
        .title = "bits sent",
@@ -206,6 +212,12 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .best = Lowest,
        .is_default = true,
        .of_run = of_summary(&Summary::waiting_max)},
+      {.key = "core_share",
+       .title = "had a core, %",
+       .help = "share of its compute time in which a worker's thread had a core, on the CPU",
+       .unit = 0.01,
+       .decimals = 1,
+       .of_run = of_summary(&Summary::core_share)},
       {.key = "coding_share",
        .title = "coding, %",
        .help = "share of the training time in encoding and decoding",
@@ -218,12 +230,14 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .help = "encoding time per step",
        .decimals = 2,
        .best = Lowest,
+       .is_time = true,
        .of_run = of_summary(&Summary::encode_ms)},
       {.key = "decode_ms",
        .title = "decoding, ms",
        .help = "decoding time per step",
        .decimals = 2,
        .best = Lowest,
+       .is_time = true,
        .of_run = of_summary(&Summary::decode_ms)},
       {.key = "vnmse",
        .title = "vNMSE",
@@ -269,7 +283,7 @@ std::vector<Figure> figures(const Column& column, const std::vector<Setting>& se
     }
   } else if (column.best != Best::None) {
     for (const auto& members : by_data(settings)) {
-      mark_best(column, members, all);
+      mark_best(column, members, settings, all);
     }
   }
   return all;

@@ -32,6 +32,7 @@ struct Column {
   Best best = Best::None;
   bool is_default = false;
   bool is_median = false;  // over the repeats; otherwise the mean
+  bool is_time = false;    // not reliable for a run beside other programs, so it gets no mark
   std::function<std::optional<double>(const RunRecord&)> of_run = {};
 
   Figure figure(const Setting& setting) const;

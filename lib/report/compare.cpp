@@ -214,6 +214,11 @@ std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settin
   return {members.begin(), members.end()};
 }
 
+bool runs_beside_others(const Setting& setting) {
+  return std::ranges::any_of(
+      setting.runs, [](const RunRecord& run) { return run.summary && run.summary->beside_others; });
+}
+
 double quality_of(const Setting& setting) {
   const std::vector<double> qualities = setting.values(of_summary(&Summary::quality));
   return qualities.empty() ? -kInfinite : mean(qualities);

@@ -69,6 +69,9 @@ std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settin
 // Mean quality of the finished runs; -infinity where there are none.
 double quality_of(const Setting& setting);
 
+// Whether one of its runs lacked cores beside other programs.
+bool runs_beside_others(const Setting& setting);
+
 // `values` must not be empty; mean and median may be infinite.
 double mean(const std::vector<double>& values);
 double median(std::vector<double> values);

@@ -144,6 +144,9 @@ std::string words_below(const Comparison& comparison, bool is_markdown) {
     return out;
   };
   std::string out;
+  if (const std::string note = note_on_cores(comparison.settings); !note.empty()) {
+    out += "\n" + note + "\n";
+  }
   if (!comparison.verdict.empty()) {
     out += titled("Verdict") + listed(comparison.verdict);
   }
@@ -172,6 +175,26 @@ ordered_json unfinished_json(const RunRecord& run) {
 }
 
 }  // namespace
+
+std::string note_on_cores(const std::vector<Setting>& settings) {
+  std::vector<std::string> names;
+  for (const Setting& setting : settings) {
+    double least = 1;
+    for (const RunRecord& run : setting.runs) {
+      if (run.summary && run.summary->beside_others) {
+        least = std::min(least, run.summary->core_share.value_or(1));
+      }
+    }
+    if (runs_beside_others(setting)) {
+      names.push_back(formatted("{} ({:.0f} %)", printable(setting.name), 100 * least));
+    }
+  }
+  return names.empty() ? ""
+                       : formatted(
+                             "Beside other programs, workers had a core for only a part of their "
+                             "compute time in {}: these times are not reliable and get no mark.",
+                             listed(names));
+}
 
 std::vector<std::string> unfinished_runs(const Comparison& comparison) {
   return mapped(without_summary(comparison), [](const RunRecord& run) {
@@ -245,6 +268,7 @@ std::string as_json(const Comparison& comparison, const std::vector<Column>& col
          {"seeds", mapped(setting.runs, &RunRecord::seed)},
          {"finished", setting.finished()},
          {"states", mapped(setting.runs, state)},
+         {"beside_others", runs_beside_others(setting)},
          {"config", keys}});
     for (const Trait& trait : all_traits()) {
       rows.back()[trait.key] = trait.of(setting);

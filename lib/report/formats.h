@@ -26,6 +26,9 @@ std::string as_csv(const Comparison& comparison, const std::vector<Column>& colu
 // about the front, "tuning" where the comparison has one.
 std::string as_json(const Comparison& comparison, const std::vector<Column>& columns);
 
+// A sentence on the settings whose workers lacked cores beside other programs; "" if there are
+// none.
+std::string note_on_cores(const std::vector<Setting>& settings);
 // One line for each run that has not finished: its folder, how far it has got
 // and why.
 std::vector<std::string> unfinished_runs(const Comparison& comparison);

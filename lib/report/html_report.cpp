@@ -204,6 +204,7 @@ ordered_json data_of(
       {"unfinished", unfinished_runs(comparison)},
       {"skipped", comparison.skipped},
       {"verdict", comparison.verdict},
+      {"cores", note_on_cores(settings)},
       {"tuning", nullptr},
       {"traits", ordered_json::array()}};
   if (const auto& tuning = comparison.tuning) {

@@ -197,6 +197,8 @@ void read_summary(RunRecord& run) {
   summary.ms_per_step = 1e3 * train / steps;
   summary.communication_share = train > 0 ? communication / train : 0;
   read_waiting(file, summary);
+  summary.core_share = file.maybe("/core_share");
+  summary.beside_others = value_in<bool>(file.all(), "beside_others");
   summary.sent_bits = 8 * summary.bytes / (steps * file.number("/parameters/dense"));
   if (const auto encode = file.maybe("/reducer/encode_seconds")) {
     summary.encode_ms = 1e3 * *encode / steps;

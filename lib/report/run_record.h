@@ -86,6 +86,8 @@ struct Summary : Score {
   std::optional<double> coding_share;  // encoding and decoding
   // "worker 2 on HOST", if it cost the others a tenth of a run of some seconds.
   std::string slowest;
+  std::optional<double> core_share;  // of its compute time in which a worker had a core
+  bool beside_others = false;        // it lacked one beside other programs: times are not reliable
   double sent_bits = 0;             // per worker, step and dense parameter
   std::optional<double> encode_ms;  // per step
   std::optional<double> decode_ms;

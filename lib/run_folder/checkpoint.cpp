@@ -167,6 +167,13 @@ std::vector<Checkpoint>::const_iterator best_of(const std::vector<Checkpoint>& c
   return best != checkpoints.end() && best->validation_accuracy ? best : checkpoints.end();
 }
 
+RunName split_run_name(const std::string& name) {
+  const std::size_t at = name.rfind('@');
+  return at == std::string::npos || is_there(name + "/" + config::kConfig)
+             ? RunName{name, ""}
+             : RunName{name.substr(0, at), name.substr(at + 1)};
+}
+
 Checkpoint named_checkpoint(const std::string& run_folder, const std::string& name) {
   const std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
   std::vector<std::string> there;

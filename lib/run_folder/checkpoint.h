@@ -51,6 +51,13 @@ Checkpoint verified_checkpoint(const std::string& folder);
 // begins anew.
 std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log);
 
+// "runs/my@best" is the checkpoint `best` of the run `runs/my`; of "runs/my" it is "". A run folder
+// may have such a sign in its own name.
+struct RunName {
+  std::string run, checkpoint;
+};
+RunName split_run_name(const std::string& name);
+
 // The checkpoint that a user names: "last", "best" (with the best validation
 // accuracy), or "step-400"; it is verified. Throws MissingInput, which says what
 // there is; DamagedData.

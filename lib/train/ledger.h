@@ -10,6 +10,7 @@
 #include "comm/control/control.h"
 #include "comm/meter.h"
 #include "state/archive.h"
+#include "train/core_use.h"
 
 namespace abtrain::train {
 
@@ -37,6 +38,7 @@ struct WorkerFigures {
   TimeSplit seconds = {};
   ReducerSplit reducer = {};
   TrafficSplit traffic = {};
+  CoreTime cores = {};            // since this process began to train
   double trained_parameters = 0;  // by this worker, at the end
 };
 

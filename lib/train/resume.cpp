@@ -11,6 +11,7 @@
 #include "methods/method_kind.h"
 #include "optim/schedule.h"
 #include "run_folder/checkpoint_files.h"
+#include "train/branch.h"
 #include "train/run_differences.h"
 #include "weights/export.h"
 
@@ -150,16 +151,18 @@ ResumeChoice choose_resume(
         "--name, or move it elsewhere first",
         from.folder, run_folder);
     choice.changes_length = how != "auto" && choice.is_own && !differences(before, options).empty();
+    const auto lines =
+        differences_at(from, before, options, choice.changes_length ? from.run_steps : 0);
     check_same(
-        differences_at(from, before, options, choice.changes_length ? from.run_steps : 0),
-        from.folder,
-        how == "auto"
-            ? kStartOver
-            : formatted(
-                  "To continue it, leave these keys as they are there; to start over with the new "
-                  "values, use {}/{} as the configuration with these keys as overrides, without "
-                  "--resume and with another --name",
-                  from.folder, config::kConfig));
+        lines, from.folder,
+        (how == "auto"
+             ? kStartOver
+             : formatted(
+                   "To continue it, leave these keys as they are there; to start over with the new "
+                   "values, use {}/{} as the configuration with these keys as overrides, without "
+                   "--resume and with another --name",
+                   from.folder, config::kConfig)) +
+            (lines.empty() ? "" : way_by_branch(options, from)));
   }
   const bool finished = is_there(run_folder + "/summary.json") &&
                         !(choice.changes_length && !differences_from(run_folder, options).empty());
@@ -186,22 +189,26 @@ bool has_finished(
     return false;
   }
   if (!overwrite) {
-    check_same(differences(config::read_config(run_folder + "/config.yaml"), options), run_folder);
+    const auto lines = differences(config::read_config(run_folder + "/config.yaml"), options);
+    const auto checkpoints = run_folder::list_checkpoints(run_folder);
+    check_same(
+        lines, run_folder,
+        kStartOver + (lines.empty() || checkpoints.empty()
+                          ? ""
+                          : way_by_branch(options, checkpoints.front())));
     return true;
   }
   return differences_from(run_folder, options).empty();
 }
 
-void check_longer(
-    const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length,
-    Log& log) {
+const char* length_key(const config::RunOptions& options) {
+  return options.train.steps > 0 ? "train.steps" : "train.epochs";
+}
+
+void check_same_past(
+    const config::RunOptions& options, const run_folder::Checkpoint& from,
+    const RunLength& length) {
   const RunLength before{length.steps_per_epoch, from.run_steps};
-  const char* key = options.train.steps > 0 ? "train.steps" : "train.epochs";
-  ABT_CHECK(
-      length.steps >= before.steps, Config,
-      "{}: a run can be extended, not shortened: expected at least the {} "
-      "steps that it has, got {}",
-      key, before.steps, length.steps);
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline earlier = kind.timeline(options.method, before);
   const methods::Timeline later = kind.timeline(options.method, length);
@@ -210,8 +217,20 @@ void check_longer(
       !parts, Config,
       "{}: in a run of {} steps, {} would have acted differently after step {} than in the run of "
       "{} steps that is continued; give its percentages of that run in steps instead: {}",
-      key, length.steps, options.method.name, parts.value_or(0), before.steps,
+      length_key(options), length.steps, options.method.name, parts.value_or(0), before.steps,
       shares_in_steps(options, before.steps));
+}
+
+void check_longer(
+    const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length,
+    Log& log) {
+  const RunLength before{length.steps_per_epoch, from.run_steps};
+  ABT_CHECK(
+      length.steps >= before.steps, Config,
+      "{}: a run can be extended, not shortened: expected at least the {} "
+      "steps that it has, got {}",
+      length_key(options), before.steps, length.steps);
+  check_same_past(options, from, length);
   const std::string way =
       way_from_model(fs::path(from.folder).parent_path().parent_path().string());
   if (from.step < before.steps && !way.empty()) {

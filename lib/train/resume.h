@@ -16,6 +16,7 @@ struct ResumeChoice {
   bool is_own = false;                         // from this run folder, not from another run
   // With another train.steps or train.epochs: see check_longer().
   bool changes_length = false;
+  bool branches = false;  // off another run, by find_branch_point() (train/branch.h)
 };
 
 // Whether the run folder holds this very run, finished, and `how` is auto: then
@@ -45,6 +46,14 @@ ResumeChoice choose_resume(
 
 // The configuration that a checkpoint was saved with.
 config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint);
+
+// The key that gives the length of the run.
+const char* length_key(const config::RunOptions& options);
+
+// Throws Error(Config) if in a run of `length` the method would have acted differently in the steps
+// up to this checkpoint of a run of another length.
+void check_same_past(
+    const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length);
 
 // Whether a run of `length` can go on from a checkpoint of a shorter run with
 // the same options. Throws Error(Config) if it is no longer than that one, or

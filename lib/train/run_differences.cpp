@@ -13,6 +13,18 @@ namespace abtrain::train {
 
 namespace {
 
+// What a branch may change besides what a resume may: only the steps to come go by these keys, and
+// the state of a checkpoint fits whatever they are.
+constexpr const char* kBranchKeys[] = {
+    "branch_from",        "data.augment",           "data.crop_scale",      "data.erase",
+    "data.pad",           "method.factor_lr_scale", "method.outer.lr",      "model.drop_path",
+    "model.drop_rate",    "optimizer.beta1",        "optimizer.beta2",      "optimizer.decay_all",
+    "optimizer.delta",    "optimizer.eps",          "optimizer.fraction",   "optimizer.l1",
+    "optimizer.lr",       "optimizer.momentum",     "optimizer.nesterov",   "optimizer.ns_steps",
+    "optimizer.other_lr", "optimizer.weight_decay", "schedule.final_lr",    "schedule.milestones",
+    "schedule.name",      "schedule.step_factor",   "schedule.warmup_from", "schedule.warmup_steps",
+    "train.clip_norm",    "train.cuda_graphs",      "train.label_smoothing"};
+
 struct Setting {
   std::string value;
   MayChange may_change;
@@ -24,6 +36,10 @@ std::map<std::string, Setting> flatten(config::RunOptions options) {
     all[key] = {field.print(), field.may_change};
   });
   return all;
+}
+
+std::string difference(const std::string& key, const std::string& before, const std::string& now) {
+  return formatted("  {}: {} there, {} now", key, before, now);
 }
 
 // The length in steps that a printed value gives as a share of the run, or else
@@ -38,6 +54,26 @@ std::optional<std::int64_t> share_in_steps(const std::string& printed, std::int6
 }
 
 }  // namespace
+
+std::vector<std::string> branch_differences(
+    const config::RunOptions& before, const config::RunOptions& now) {
+  const auto old_settings = flatten(before);
+  auto settings = flatten(now);
+  for (const char* key : kBranchKeys) {
+    ABT_ASSERT(settings.erase(key) == 1, "there is no key {}", key);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [key, now_set] : settings) {
+    const std::string& old_value = old_settings.at(key).value;
+    const bool stays = now_set.may_change == MayChange::Never ||
+                       now_set.may_change == MayChange::WithWorkers ||
+                       (now_set.may_change == MayChange::ToAuto && now_set.value != "auto");
+    if (stays && old_value != now_set.value) {
+      lines.push_back(difference(key, old_value, now_set.value));
+    }
+  }
+  return lines;
+}
 
 std::vector<std::string> differences(
     const config::RunOptions& before, const config::RunOptions& now, std::int64_t extended) {
@@ -58,7 +94,7 @@ std::vector<std::string> differences(
     const auto share = share_in_steps(old_value, extended);
     if (!is_longer || !share ||
         value != print_duration(Duration::steps(static_cast<double>(*share)))) {
-      lines.push_back(formatted("  {}: {} there, {} now", key, old_value, value));
+      lines.push_back(difference(key, old_value, value));
     }
   }
   return lines;

@@ -15,6 +15,10 @@ namespace abtrain::train {
 std::vector<std::string> differences(
     const config::RunOptions& before, const config::RunOptions& now, std::int64_t extended = 0);
 
+// The same for a run that branches off one with the options `before`: only the keys that must stay.
+std::vector<std::string> branch_differences(
+    const config::RunOptions& before, const config::RunOptions& now);
+
 // Gives each key that is auto in `now`, and of which a run records what auto was, the value that
 // the run `before` recorded.
 void take_recorded(config::RunOptions& now, const config::RunOptions& before);

@@ -1,21 +1,18 @@
 #include "train/session.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/cat.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <filesystem>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/machine_text.h"
+#include "base/mapped.h"
 #include "base/signals.h"
 #include "base/socket.h"
 #include "comm/failure.h"
@@ -23,7 +20,6 @@
 #include "comm/run_workers.h"
 #include "config/config.h"
 #include "config/planned_sizes.h"
-#include "data/images/image_files.h"
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
@@ -32,8 +28,10 @@
 #include "optim/optimizer_kind.h"
 #include "run_folder/run_lock.h"
 #include "train/about_model.h"
-#include "train/class_scores.h"
+#include "train/branch.h"
+#include "train/core_use.h"
 #include "train/disk_space.h"
+#include "train/evaluate_run.h"
 #include "train/resume.h"
 #include "train/run_differences.h"
 #include "train/setup.h"
@@ -48,22 +46,6 @@
 namespace abtrain::train {
 
 namespace {
-
-// Count and paths of the damaged files of the data set.
-nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
-  std::int64_t count = 0;
-  std::vector<std::string> paths;
-  std::set<const data::ImageFiles*> seen;  // both parts may be of the same files
-  for (const data::Examples* part : {&dataset.train, &dataset.test}) {
-    const auto* images = std::get_if<data::ListedImages>(part);
-    if (images != nullptr && seen.insert(images->files.get()).second) {
-      count += images->files->damaged();
-      std::ranges::move(images->files->damaged_paths(), std::back_inserter(paths));
-    }
-  }
-  std::ranges::sort(paths);
-  return {{"count", count}, {"files", paths}};
-}
 
 // One training run, from the look at its folder to its report.
 class Session {
@@ -98,7 +80,6 @@ class Session {
   void choose_start();
   void choose_forms();
   void open();
-  std::string precision_text() const;
   void announce(int threads);
   TrainResult run_workers();
   TrainResult run_workers(Inheritance* inherited, std::optional<Survivor>* survivor);
@@ -138,6 +119,8 @@ std::string Session::train() {
         setup_, options_, host_, [this](const std::string& what) { doing(what); }, log_);
     if (resume_.changes_length) {
       check_longer(options_, *resume_.from, setup_.length, log_);
+    } else if (resume_.branches) {
+      check_branch(options_, *resume_.from, setup_.length, log_);
     }
   });
   const int threads = threads_per_worker(options_, host_.workers_on_machine);
@@ -159,6 +142,9 @@ std::string Session::train() {
 // One process decides for all, since files may change while others look.
 void Session::choose_start() {
   doing("looking at " + folder_);
+  if (host_.writes() && session_.resume != "none") {
+    keep_branch_point(options_, folder_);
+  }
   const auto is_finished = [&] {
     return has_finished(session_.resume, session_.overwrite, options_, folder_);
   };
@@ -168,6 +154,10 @@ void Session::choose_start() {
       // The process that held the lock may have finished the run.
       if (!is_finished()) {
         resume_ = choose_resume(session_.resume, session_.overwrite, options_, folder_, log_);
+        if (!resume_.from && options_.branch_from) {
+          resume_.from = find_branch_point(options_, folder_, log_);
+          resume_.branches = true;
+        }
         return resume_.from ? resume_.from->folder : "";
       }
       run_lock_.reset();
@@ -177,6 +167,10 @@ void Session::choose_start() {
   finished_ = from == "finished";
   resume_.changes_length =
       !host_.decide([&] { return resume_.changes_length ? "changes" : ""; }).empty();
+  resume_.branches = !host_.decide([&] { return resume_.branches ? "branches" : ""; }).empty();
+  if (options_.branch_from) {
+    options_.branch_from = host_.decide([&] { return *options_.branch_from; });
+  }
   host_.all_or_none([&] {
     if (!host_.writes() && !from.empty() && !finished_) {
       resume_.from = run_folder::read_checkpoint(from);
@@ -218,15 +212,6 @@ void Session::open() {
   host_.join_folder(folder_);
 }
 
-// Such as "bf16 (AMX-BF16)".
-std::string Session::precision_text() const {
-  if (options_.train.precision != at::kBFloat16) {
-    return "fp32";
-  }
-  const std::string instructions = device::info_of(setup_.device).bf16;
-  return formatted("bf16 ({})", instructions.empty() ? "emulated" : instructions);
-}
-
 void Session::announce(int threads) {
   // A launcher binds each of its processes to cores of its own.
   const bool shares = host_.workers_in_process > device::cpu_cores();
@@ -236,8 +221,9 @@ void Session::announce(int threads) {
       options_.workers == 1 ? " worker" : " workers",
       host_.workers_in_process < options_.workers ? ", one process each," : "", setup_.device.str(),
       shares ? "sharing " : "", cores, cores == 1 ? " core" : " cores", shares ? "" : " each",
-      precision_text(), setup_.length.steps, options_.data.batch_size * options_.train.accumulate,
-      data::examples_of(options_.data), options_.balance.is_on() ? " on average" : "");
+      precision_text(options_.train, setup_.device), setup_.length.steps,
+      options_.data.batch_size * options_.train.accumulate, data::examples_of(options_.data),
+      options_.balance.is_on() ? " on average" : "");
 }
 
 TrainResult Session::run_workers() {
@@ -271,17 +257,9 @@ TrainResult Session::run_workers() {
 
 TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>* survivor) {
   device::CaptureTurn turn;
-  // A checkpoint has the batches of its steps: averages were weighted by them.
-  config::RunOptions recorded = options_;
-  if (recorded.balance.measures) {
-    const auto batches = config::batches_of(options_);
-    recorded.balance = {};
-    if (!options_.balance.speeds.empty()) {
-      recorded.balance.speeds.assign(batches.begin(), batches.end());
-    }
-  }
   const run_folder::CheckpointWriter::Options checkpoints{
-      folder_, config::to_yaml(recorded), options_.checkpoint.keep, setup_.model_file};
+      folder_, config::to_yaml(with_batches(options_)), options_.checkpoint.keep,
+      setup_.model_file};
   if (inherited != nullptr) {  // survivors read it again
     const std::string change = weights::change_of_model_file(setup_.model_file, options_);
     ABT_CHECK(change.empty(), Config, "{} and resume", change);
@@ -315,6 +293,7 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
                 .inherited = inherited,
                 .survivor = survivor,
                 .longer = resume_.changes_length,
+                .branches = resume_.branches,
                 .hooks = session_.hooks});
     if (first) {
       result = std::move(done);
@@ -392,6 +371,14 @@ std::string Session::finish(const TrainResult& result) {
     summary["sparsity"] = weights::sparsity_json(*result.model, folder_);
   }
   summary["damaged_images"] = damaged_images(setup_.dataset);
+  const auto use = core_use(
+      mapped(result.workers, &WorkerFigures::cores), host_.hosts(),
+      threads_per_worker(options_, host_.workers_on_machine), host_.workers_in_process);
+  summary["core_share"] = use ? nlohmann::ordered_json(use->share) : nlohmann::ordered_json();
+  summary["beside_others"] = use && use->beside_others();
+  if (use && use->beside_others()) {
+    log_.warning("{}", use->warning());
+  }
   run_log_->finish();
   run_folder::check_run_lock(true);
   atomic_write(folder_ + "/summary.json", json_text(summary));
@@ -405,43 +392,6 @@ std::string train(const config::RunOptions& options, const SessionOptions& sessi
   LocalWorkers threads(static_cast<int>(options.workers));
   WorkerHost& host = session.host != nullptr ? *session.host : threads;
   return Session(options, session, host, log).run();
-}
-
-nlohmann::ordered_json evaluate_run(
-    const config::RunOptions& options, const weights::RunModel& run_model, Log& log) {
-  device::keep_freed_memory();
-  const std::string path = run_model.path();
-  const std::string& shown = run_model.name.empty() ? path : run_model.name;
-  const at::Device device = device::pick_device(options.device);
-  const data::Dataset dataset = load_data(options.data, 1, log);
-  const auto model = model_at_work(options, dataset, path, device);
-  log.info("evaluating {} on {}", shown, dataset.found_in);
-  const data::Augment augment(options.data, dataset, options.seed);
-  Score score;
-  std::vector<at::Tensor> answers;
-  comm::run_workers(1, options.train.timeout, [&](comm::Communicator& world) {
-    score =
-        evaluate(
-            *model, OnHost{dataset.test}, augment, options.evaluate.batch_size, 1, device, world,
-            /*label_smoothing=*/0, dataset.context > 0 && dataset.token_labels ? nullptr : &answers)
-            .all;
-  });
-  ABT_CHECK(
-      std::isfinite(score.loss), Diverged, "{}: the loss over the test {} is {}", shown,
-      data::examples_of(options.data),
-      std::isnan(score.loss) ? "nan" : formatted("{}", score.loss));
-  const nlohmann::ordered_json damaged = damaged_images(dataset);
-  nlohmann::ordered_json result = score_json(score);
-  result.update(nlohmann::ordered_json{
-      {data::examples_of(options.data), dataset.test.size() - damaged["count"].get<std::int64_t>()},
-      {"damaged_images", damaged},
-      {"compression_ratio", static_cast<double>(model->dense_parameters()) /
-                                static_cast<double>(model->stored_parameters())},
-      {"model", shown}});
-  if (!answers.empty()) {
-    add_class_scores(result, at::cat(answers).cpu(), dataset.classes, dataset.class_names);
-  }
-  return result;
 }
 
 }  // namespace abtrain::train

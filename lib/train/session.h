@@ -37,11 +37,4 @@ struct SessionOptions {
 // failure.json too.
 std::string train(const config::RunOptions& options, const SessionOptions& session, Log& log);
 
-// Scores a model of the run on the test set. Returns accuracy, loss, images,
-// damaged_images, compression_ratio, model and what add_class_scores() adds
-// (train/class_scores.h); of a text bits_per_byte, perplexity and windows.
-// `options` come from the config.yaml of the folder.
-nlohmann::ordered_json evaluate_run(
-    const config::RunOptions& options, const weights::RunModel& model, Log& log);
-
 }  // namespace abtrain::train

@@ -41,6 +41,14 @@ at::ScalarType precision_on(const config::TrainOptions& options, const at::Devic
   return device::info_of(device).bf16.empty() ? at::kFloat : at::kBFloat16;
 }
 
+std::string precision_text(const config::TrainOptions& options, const at::Device& device) {
+  if (options.precision != at::kBFloat16) {
+    return "fp32";
+  }
+  const std::string instructions = device::info_of(device).bf16;
+  return formatted("bf16 ({})", instructions.empty() ? "emulated" : instructions);
+}
+
 int threads_per_worker(const config::RunOptions& options, std::int64_t workers) {
   if (options.train.threads > 0) {
     return static_cast<int>(options.train.threads);

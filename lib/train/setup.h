@@ -64,6 +64,8 @@ std::unique_ptr<nn::Model> model_at_work(
 
 // What the layers' larger products are computed in.
 at::ScalarType precision_on(const config::TrainOptions& options, const at::Device& device);
+// That of a run on this device, such as "bf16 (AMX-BF16)".
+std::string precision_text(const config::TrainOptions& options, const at::Device& device);
 
 // How many cores a worker's own operators use. To be set before the workers
 // start: each thread takes the value over at its first parallel operator.

@@ -195,4 +195,16 @@ void choose_speeds(
       join(words, ", "), equal ? ", which is within 5 %" : "");
 }
 
+config::RunOptions with_batches(const config::RunOptions& options) {
+  config::RunOptions recorded = options;
+  if (options.balance.measures) {
+    const auto batches = config::batches_of(options);
+    recorded.balance = {};
+    if (!options.balance.speeds.empty()) {
+      recorded.balance.speeds.assign(batches.begin(), batches.end());
+    }
+  }
+  return recorded;
+}
+
 }  // namespace abtrain::train

@@ -39,4 +39,8 @@ std::vector<double> equally_long_batches(const std::vector<StepCost>& costs, dou
 void choose_speeds(
     config::RunOptions& options, const Setup& setup, WorkerHost& host, bool resumes, Log& log);
 
+// The options as a checkpoint records them. With `balance: auto`, they have the batches of its
+// steps, because averages were weighted by these.
+config::RunOptions with_batches(const config::RunOptions& options);
+
 }  // namespace abtrain::train

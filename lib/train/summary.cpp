@@ -12,6 +12,8 @@
 #include "base/rows.h"
 #include "compress/schemes.h"
 #include "methods/method_kind.h"
+#include "run_folder/checkpoint.h"
+#include "run_folder/checkpoint_files.h"
 #include "run_folder/recorder.h"
 #include "train/waiting.h"
 
@@ -72,6 +74,11 @@ ordered_json summarize(
       {"model", options.model.name},
       {"data", options.data.name},
       {"seed", options.seed}};
+  if (options.branch_from) {
+    const auto [run, checkpoint] = run_folder::split_run_name(*options.branch_from);
+    const std::size_t prefix = std::string_view(run_folder::kStepPrefix).size();
+    summary["branched_from"] = {{"run", run}, {"step", std::stoll(checkpoint.substr(prefix))}};
+  }
   summary.update(score_json(result.test));
   summary.update(ordered_json{
       {"compression_ratio", static_cast<double>(dense) / static_cast<double>(stored)},

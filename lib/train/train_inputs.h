@@ -84,6 +84,7 @@ struct TrainInputs {
   // the run ends with it.
   std::optional<Survivor>* survivor = nullptr;
   bool longer = false;      // than the run of that checkpoint (train/resume.h)
+  bool branches = false;    // off that run (train/branch.h)
   bool time_steps = false;  // sets TrainResult::step_seconds
   TrainHooks hooks = {};
 };

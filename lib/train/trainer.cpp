@@ -299,6 +299,9 @@ TrainResult Trainer::run() {
   Stopwatch step_watch;
   updated_ = t;
   done_ = t;
+  if (in_.branches) {
+    branch(t);
+  }
   for (; t < length_.steps; ++t) {
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
       return {.steps = t, .stopped = true, .saved = saved_at_ == t || save(t)};
@@ -347,7 +350,8 @@ WorkerFigures Trainer::counts() const {
   const run_folder::Recorder::Sums& sums = recorder_.sums();
   return {
       .seconds = {.svd = sums.svd, .data = batches_->waited()},
-      .reducer = {costs.encode, costs.collective, costs.decode, sums.vnmse, sums.vnmse_count}};
+      .reducer = {costs.encode, costs.collective, costs.decode, sums.vnmse, sums.vnmse_count},
+      .cores = step_->core_time()};
 }
 
 TrainResult train_worker(comm::Communicator& world, const TrainInputs& inputs) {

@@ -74,6 +74,8 @@ class Trainer {
   // Of states that are equal within a group, `old` has one.
   void regroup(std::vector<state::State>& old, std::int64_t t);
   void average_buffers(std::vector<state::State>& all);
+  // After t steps of another run: makes this one independent of its folder.
+  void branch(std::int64_t t);
   bool saves_after(std::int64_t t) const;
   bool save(std::int64_t t);
 

@@ -59,7 +59,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
   const std::int64_t t = first_step(in_);
   if (from.workers() == world_->size()) {
     ABT_CHECK(
-        from.run_steps == length_.steps || in_.longer, DamagedData,
+        from.run_steps == length_.steps || in_.longer || in_.branches, DamagedData,
         "expected the checkpoint of a run of {} steps, got one of {}", length_.steps,
         from.run_steps);
     state::State state = run_folder::load_state(from, world_->rank());
@@ -80,7 +80,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
          {"checkpoint_step", from.step},
          {"workers_before", from.workers()}});
     in_.log->log().info(
-        "resuming from {}{}", from.folder,
+        "{} from {}{}", in_.branches ? "starting" : "resuming", from.folder,
         from.workers() == world_->size()
             ? ""
             : formatted(", saved by {} workers, at step {}", from.workers(), t));
@@ -180,6 +180,14 @@ std::unique_ptr<nn::Model> Trainer::model_of_checkpoint() {
   method_->merge_into(*merged_);
   renew_statistics(*merged_, t, comm::Purpose::Metrics);
   return std::move(merged_);
+}
+
+void Trainer::branch(std::int64_t t) {
+  // The best checkpoint is the best of this run folder, which begins with this one.
+  best_ = -1;
+  validation_ = in_.resume->validation_accuracy;
+  save(t);
+  validation_.reset();
 }
 
 bool Trainer::saves_after(std::int64_t t) const {

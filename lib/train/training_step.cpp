@@ -25,6 +25,7 @@ namespace abtrain::train {
 TrainingStep::TrainingStep(const Parts& parts)
     : in_(parts),
       options_(parts.inputs.options.train),
+      cores_(parts.inputs.device.is_cpu()),
       captures_(
           parts.inputs.device.is_cuda() ? options_.cuda_graphs != false
                                         : parts.inputs.hooks.capture_on_cpu),
@@ -143,6 +144,7 @@ void TrainingStep::pass(std::int64_t sends) {
     pass_one_by_one();
     return;
   }
+  cores_.begin();
   nn::Tape tape;
   // Weighted so that the sum over the micro-batches is their mean.
   const Loss loss = loss_of(
@@ -150,13 +152,22 @@ void TrainingStep::pass(std::int64_t sends) {
       in_.examples != nullptr ? &tape : nullptr);
   // If the host knows already that a loss is not finite, nothing is sent: the
   // worker itself tells the others.
-  if (sends >= 0 && (loss.value.is_cuda() || std::isfinite(loss.value.item<double>()))) {
+  const bool starts =
+      sends >= 0 && (loss.value.is_cuda() || std::isfinite(loss.value.item<double>()));
+  const bool waits = starts && in_.method.now().sends_early;  // for others, meanwhile
+  if (waits) {
+    cores_.end();
+  }
+  if (starts) {
     in_.method.before_backward(sends);
   }
   if (scale_.defined()) {
     loss.gradient.mul_(scale_);
   }
   run_backward(loss);
+  if (!waits) {
+    cores_.end();
+  }
   loss_.add_(loss.value);
   if (in_.examples != nullptr) {
     record_examples(tape);
@@ -195,6 +206,7 @@ void TrainingStep::pass_one_by_one() {
 void TrainingStep::optimize(
     double rate, const std::function<void(const at::Tensor& norm)>& see_norm) {
   const bool limited = options_.clip_norm > 0;
+  cores_.begin();
   rates_.set(rate, in_.method.now().factor_lr_scale);
   at::Tensor divisor;
   if (update_graph_) {
@@ -208,6 +220,7 @@ void TrainingStep::optimize(
   if (!update_graph_) {
     in_.optimizer.step(in_.method.block(), rates_, divisor);
   }
+  cores_.end();
   if (timed_) {
     timed_->end();
     trial_.push_back(std::move(*std::exchange(timed_, {})));

@@ -28,6 +28,7 @@
 #include "methods/method.h"
 #include "nn/tape.h"
 #include "orders/balancer.h"
+#include "train/core_use.h"
 #include "train/train_inputs.h"
 
 namespace abtrain::train {
@@ -63,6 +64,10 @@ class TrainingStep {
   // Clips, then updates the parameters. If there is a limit, `see_norm` gets
   // the norm of all gradients, before the update unless it is captured.
   void optimize(double rate, const std::function<void(const at::Tensor& norm)>& see_norm);
+  // Of the forward passes, the backward passes that send nothing, and the optimizer passes.
+  const CoreTime& core_time() const {
+    return cores_.time();
+  }
   // To be called before tensors of the model move: drops what was captured with
   // them.
   void release();
@@ -94,6 +99,7 @@ class TrainingStep {
 
   Parts in_;
   const config::TrainOptions& options_;
+  CoreWatch cores_;
   bool captures_;        // in this run; the same on all workers
   bool failed_ = false;  // a capture of this worker failed
   bool one_by_one_;      // each example's gradient takes its own pass

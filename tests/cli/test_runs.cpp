@@ -32,6 +32,8 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   const json summary = json::parse(content(run_folder + "/summary.json"));
   EXPECT_EQ(summary["steps"], 8);
   EXPECT_EQ(summary["workers"], 4);
+  EXPECT_GT(summary["core_share"], 0);
+  EXPECT_TRUE(summary["beside_others"].is_boolean());
   ASSERT_EQ(summary["layers"].size(), 2u);
   for (const json& layer : summary["layers"]) {
     EXPECT_EQ(layer["rank"], 4);

@@ -40,6 +40,8 @@ RUNS = {
     "thc": ["method.name=ddp", "reducer.name=thc", "reducer.evaluate_every=2",
             "method.full_phase.reducer.name=powersgd"],
     "powersgd": ["method.name=ddp", "reducer.name=powersgd", "reducer.evaluate_every=3"],
+    "branch": ["method.name=ddp", "reducer.name=powersgd", "reducer.evaluate_every=3",
+               "optimizer.lr=0.01", "branch_from=FOLDER/powersgd@step-4"],  # the run before it
     "local_sgd": ["method.name=local-sgd", "method.average=params+moments"],
     "diloco": ["method.name=diloco", "method.fragments=2"],
     "cd_grab": ["method.name=ddp", "order.name=cd-grab"],

@@ -150,6 +150,18 @@ TEST(TimePlan, LocalStepsSendNowAndThen) {
   EXPECT_GT(hidden, 50);
 }
 
+TEST(TimePlan, SaysWhyTimesAreNotReliable) {
+  const config::RunOptions o = options_of("ddp", 4);
+  ComputeTime compute = given(0.5, 0, 0);
+  for (const char* warning : {"", "workers had a core for 27 % of their compute time"}) {
+    compute.warning = warning;
+    const std::string text = time_text(
+        o, config::run_length(o, kShape.train), {}, plan_of(o, {4, 1e6, 2e-3, false}, compute));
+    EXPECT_EQ(text.find("not reliable") != std::string::npos, compute.warning != "") << text;
+    EXPECT_NE(text.find(compute.warning), std::string::npos) << text;
+  }
+}
+
 TEST(TimePlan, ANetworkIsReadAndItsNodesDivideTheWorkers) {
   const config::RunOptions o = options_of("ddp", 4);
   EXPECT_THROW(network_of({"1Mbit", "", 3}, o), Error);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/mapped.h"
@@ -134,6 +135,29 @@ TEST(Compare, LosersAndMissesAreCounted) {
   EXPECT_DOUBLE_EQ(*figure_of(bad, "accuracy").value, 0.3);
   // Without a target the accuracy decides.
   EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "good");
+}
+
+// Its times are not reliable, so they are never the best.
+TEST(Compare, ARunBesideOtherProgramsHasNoBestTime) {
+  for (const double share : {1.0, 0.27}) {
+    const TempFolder folder;
+    add_run(folder, {.name = "fast", .accuracies = {0.9}, .core_share = share});
+    add_run(folder, {.name = "slow", .reducer = "thc", .accuracies = {0.5, 0.8}, .accuracy = 0.8});
+    const Comparison both = compare({folder.path()}, {});
+    ASSERT_EQ(both.settings[0].name, "fast");
+    EXPECT_EQ(runs_beside_others(both.settings[0]), share < 1);
+    const auto columns = choose_columns("train_seconds,accuracy,core_share", {});
+    using Names = std::vector<std::string>;
+    EXPECT_EQ(marked_by(columns[0], both.settings), share < 1 ? Names() : Names{"fast"});
+    EXPECT_EQ(marked_by(columns[1], both.settings), Names{"fast"});
+    const std::string note = "in fast (27 %): these times are not reliable and get no mark.";
+    for (const std::string& text : {as_table(both, columns, false), as_markdown(both, columns)}) {
+      EXPECT_EQ(text.find(note) != std::string::npos, share < 1) << text;
+    }
+    const auto json = nlohmann::json::parse(as_json(both, columns));
+    EXPECT_EQ(json["settings"][0]["beside_others"], share < 1);
+    EXPECT_EQ(json["settings"][1]["beside_others"], false);
+  }
 }
 
 TEST(Compare, OfATextFewerBitsPerByteAreBetter) {

@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "error_of.h"
 #include "temp_folder.h"
+#include "train/evaluate_run.h"
 #include "train/session.h"
 
 namespace abtrain::train {

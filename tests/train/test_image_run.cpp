@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "run_folder/checkpoint.h"
 #include "train/checkpoint_model.h"
+#include "train/evaluate_run.h"
 #include "train/predict.h"
 #include "train/session.h"
 #include "weights/model_file.h"

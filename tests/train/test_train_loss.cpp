@@ -17,6 +17,7 @@
 #include "plan/plan.h"
 #include "temp_folder.h"
 #include "toy_run.h"
+#include "train/evaluate_run.h"
 #include "train/session.h"
 #include "weights/model_file.h"
 

@@ -184,6 +184,9 @@ function drawHead() {
   if (data.columns.some(c => c.cells.some(cell => cell.text.includes("±")))) {
     parts.push("± is the standard deviation over the seeds.");
   }
+  if (data.cores) {
+    parts.push(data.cores);
+  }
   $("legend").textContent = parts.join(" ");
   remarks("Runs that have not finished", data.unfinished);
   remarks("Skipped, because they could not be read", data.skipped);
