@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/run_options.h"
 #include "methods/traffic_plan.h"
@@ -31,5 +32,11 @@ std::int64_t rank_multiple(const RunOptions& options, bool on_gpu);
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const data::ExampleShape& shape,
     const std::map<std::string, std::int64_t>* ranks = nullptr);
+// The sizes that the model may have: one element if they are known before training. If only the
+// spectra can tell, each layer at the least rank that its rule can give it, at the largest one
+// with which it is factored, and, where the rule may leave it dense, dense. Whatever
+// grows with the ranks lies between the figures of these. Throws Error(Config).
+std::vector<PlannedSizes> possible_sizes(
+    const RunOptions& options, const data::ExampleShape& shape);
 
 }  // namespace abtrain::config
