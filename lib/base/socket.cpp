@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -35,18 +36,33 @@ bool wait_for(int file, short events, const Deadline& deadline) {
   }
 }
 
-std::optional<in_addr> address_of(const std::string& text) {
-  in_addr address{};
-  if (::inet_pton(AF_INET, text.c_str(), &address) != 1) {
-    return std::nullopt;
-  }
-  return address;
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+// What getaddrinfo() finds, or why it finds nothing.
+Addresses look_up(const std::string& host, const std::string& port, int flags, int& why) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* first = nullptr;
+  why = ::getaddrinfo(host.c_str(), port.empty() ? nullptr : port.c_str(), &hints, &first);
+  return {why == 0 ? first : nullptr, &::freeaddrinfo};
 }
 
-std::string text_of(const in_addr& address) {
-  std::array<char, INET_ADDRSTRLEN> text{};
-  ::inet_ntop(AF_INET, &address, text.data(), text.size());
+// The address that a text such as "10.0.0.1" or "2001:db8::1" spells, with a port; null if it
+// spells none.
+Addresses endpoint_of(const std::string& address, int port) {
+  int why = 0;
+  return look_up(address, formatted("{}", port), AI_NUMERICHOST | AI_NUMERICSERV, why);
+}
+
+std::string text_of(const sockaddr* address, socklen_t length) {
+  std::array<char, NI_MAXHOST> text{};
+  ::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
   return text.data();
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1";
 }
 
 void set_option(int file, int level, int name, int value) {
@@ -57,37 +73,12 @@ Socket tcp_socket(int family) {
   return Socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-template <class Address>
-bool bind_to(Socket& socket, const Address& own) {
+bool bind_to(Socket& socket, const addrinfo& own) {
+  socket = tcp_socket(own.ai_family);
   // Lets a run that is restarted use its port again at once.
   set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0;
-}
-
-sockaddr_in endpoint(const in_addr& address, int port) {
-  return {
-      .sin_family = AF_INET,
-      .sin_port = htons(static_cast<std::uint16_t>(port)),
-      .sin_addr = address,
-      .sin_zero = {}};
-}
-
-bool bind_to_address(Socket& socket, const in_addr& address, int port) {
-  socket = tcp_socket(AF_INET);
-  return bind_to(socket, endpoint(address, port));
-}
-
-// Binds to all addresses, IPv4 and IPv6. Fails on a system without IPv6.
-bool bind_to_all(Socket& socket, int port) {
-  socket = tcp_socket(AF_INET6);
-  set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  const sockaddr_in6 any{
-      .sin6_family = AF_INET6,
-      .sin6_port = htons(static_cast<std::uint16_t>(port)),
-      .sin6_flowinfo = 0,
-      .sin6_addr = in6addr_any,
-      .sin6_scope_id = 0};
-  return bind_to(socket, any);
+  set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // "::" stands for IPv4's addresses too
+  return ::bind(socket.get(), own.ai_addr, own.ai_addrlen) == 0;
 }
 
 }  // namespace
@@ -100,12 +91,12 @@ Socket Socket::listen(const std::string& address, int port) {
   Socket socket;
   bool bound = false;
   if (address.empty()) {
-    bound = bind_to_all(socket, port) ||
-            (errno != EADDRINUSE && bind_to_address(socket, in_addr{}, port));
+    bound = bind_to(socket, *endpoint_of("::", port)) ||
+            (errno != EADDRINUSE && bind_to(socket, *endpoint_of("0.0.0.0", port)));
   } else {
-    const auto own = address_of(address);
-    ABT_ASSERT(own, "'{}' is not an IPv4 address", address);
-    bound = bind_to_address(socket, *own, port);
+    const Addresses own = endpoint_of(address, port);
+    ABT_ASSERT(own, "'{}' is not an address", address);
+    bound = bind_to(socket, *own);
   }
   ABT_CHECK(
       bound && ::listen(socket.get(), SOMAXCONN) == 0, PeerLost, "cannot listen on {}, port {}: {}",
@@ -131,14 +122,13 @@ Socket Socket::accept() const {
 }
 
 Socket Socket::connect(const std::string& address, int port, double seconds) {
-  const auto host = address_of(address);
-  if (!host) {
+  const Addresses to = endpoint_of(address, port);
+  if (!to) {
     return {};
   }
-  const sockaddr_in to = endpoint(*host, port);
   const Deadline deadline(seconds);
-  Socket socket = tcp_socket(AF_INET);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) {
+  Socket socket = tcp_socket(to->ai_family);
+  if (::connect(socket.get(), to->ai_addr, to->ai_addrlen) != 0) {
     int error = 0;
     socklen_t length = sizeof(error);
     if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, deadline) ||
@@ -200,49 +190,58 @@ bool Socket::wait_readable(const Deadline& deadline) const noexcept {
 }
 
 std::vector<std::string> own_addresses() {
-  std::vector<std::string> addresses;
-  std::vector<std::string> loopback;
+  std::array<std::vector<std::string>, 3> addresses;  // IPv4, IPv6, loopback
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) {
     return {"127.0.0.1"};
   }
   for (const ifaddrs* i = first; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET ||
-        (i->ifa_flags & IFF_UP) == 0) {
+    if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0) {
       continue;
     }
-    const auto* address = reinterpret_cast<const sockaddr_in*>(i->ifa_addr);
-    (i->ifa_flags & IFF_LOOPBACK ? loopback : addresses).push_back(text_of(address->sin_addr));
+    const bool is_v6 = i->ifa_addr->sa_family == AF_INET6;
+    if (!is_v6 && i->ifa_addr->sa_family != AF_INET) {
+      continue;
+    }
+    const std::string text =
+        text_of(i->ifa_addr, is_v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+    const bool is_of_one_link = text.find('%') != std::string::npos;  // "fe80::1%eth0"
+    if (!is_of_one_link) {
+      addresses[i->ifa_flags & IFF_LOOPBACK ? 2 : is_v6 ? 1 : 0].push_back(text);
+    }
   }
   ::freeifaddrs(first);
-  addresses.insert(addresses.end(), loopback.begin(), loopback.end());
-  return addresses;
+  std::vector<std::string> all;
+  for (const auto& some : addresses) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 std::string own_address_of(const std::string& host) {
   if (host == "localhost") {
     return "127.0.0.1";
   }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* first = nullptr;
-  if (host.empty() || ::getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) {
+  int why = 0;
+  const Addresses found = look_up(host, "", 0, why);
+  if (host.empty() || !found || found->ai_next != nullptr) {
     return {};
   }
-  std::vector<std::string> found;
-  for (const addrinfo* i = first; i != nullptr; i = i->ai_next) {
-    found.push_back(
-        i->ai_family == AF_INET
-            ? text_of(reinterpret_cast<const sockaddr_in*>(i->ai_addr)->sin_addr)
-            : "");
-  }
-  ::freeaddrinfo(first);
+  const std::string address = text_of(found->ai_addr, found->ai_addrlen);
   const auto own = own_addresses();
-  if (found.size() != 1 || std::ranges::find(own, found[0]) == own.end() ||
-      (found[0].starts_with("127.") && found[0] != host)) {
-    return {};
-  }
-  return found[0];
+  const bool is_own = std::ranges::find(own, address) != own.end();
+  return is_own && (!is_loopback(address) || address == host) ? address : "";
+}
+
+std::string why_unknown(const std::string& host) {
+  int why = 0;
+  look_up(host, "", 0, why);
+  return why == 0 ? "" : why == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(why);
+}
+
+std::string host_and_port(const std::string& host, int port) {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return is_v6 ? formatted("[{}]:{}", host, port) : formatted("{}:{}", host, port);
 }
 
 std::string host_name() {

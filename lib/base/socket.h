@@ -38,7 +38,7 @@ class Socket : public Descriptor {
  public:
   using Descriptor::Descriptor;
 
-  // Listens on one IPv4 address of this host, or on all of its addresses if
+  // Listens on one address of this host (IPv4 or IPv6), or on all of its addresses if
   // `address` is empty. Port 0: the system chooses one.
   static Socket listen(const std::string& address = {}, int port = 0);
   int port() const;
@@ -59,12 +59,17 @@ class Socket : public Descriptor {
   void keep_alive() const;
 };
 
-// The IPv4 addresses of this host, with those of the loopback last.
+// The addresses of this host that others can reach: IPv4, then IPv6 without those of a single
+// link, then those of the loopback.
 std::vector<std::string> own_addresses();
-// The IPv4 address of this host that the name stands for on every host. Empty
-// if there is none: the name is that of another host, has several addresses or
-// an IPv6 address, or is this host's own name for its loopback.
+// The address of this host that the name stands for on every host. Empty if
+// there is none: the name is that of another host, has several addresses, or is
+// this host's own name for its loopback.
 std::string own_address_of(const std::string& host);
+// Why the system knows no address of this name; "" if it knows one.
+std::string why_unknown(const std::string& host);
+// "node1:29500", "[2001:db8::1]:29500"
+std::string host_and_port(const std::string& host, int port);
 std::string host_name();
 
 }  // namespace abtrain

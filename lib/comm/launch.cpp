@@ -47,13 +47,18 @@ Launch launch_of(
       .source = source};
 }
 
+// HOST:PORT, where HOST may be an IPv6 address, in brackets or without.
 void take_address(Launch& launch, const char* what, const std::string& text) {
   const std::size_t colon = text.rfind(':');
   const std::int64_t port = colon == std::string::npos ? 0 : whole_number(text.substr(colon + 1));
+  std::string host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  }
   ABT_CHECK(
-      colon != 0 && port > 0 && port < 65536, Usage, "{}: expected HOST:PORT, got '{}'", what,
+      !host.empty() && port > 0 && port < 65536, Usage, "{}: expected HOST:PORT, got '{}'", what,
       text);
-  launch.host = text.substr(0, colon);
+  launch.host = host;
   launch.port = static_cast<int>(port);
 }
 
@@ -109,8 +114,9 @@ Launch from_slurm_step() {
     const auto part = [](const char* name) {
       return static_cast<std::uint64_t>(env_integer(name).value_or(0));
     };
+    // Below the ports that Linux gives to connections (from 32768 on).
     launch.port =
-        static_cast<int>(20000 + (part("SLURM_JOB_ID") * 31 + part("SLURM_STEP_ID")) % 20000);
+        static_cast<int>(20000 + (part("SLURM_JOB_ID") * 31 + part("SLURM_STEP_ID")) % 12000);
   }
   return launch;
 }

@@ -1,23 +1,24 @@
 #include "comm/share.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 
 #include <cstdint>
 #include <cstring>
 
 namespace abtrain::comm {
 
+// Both send from and into tensors with memory of their own: MPI may still write to it after a
+// failure.
 ShareBytes share_over(Communicator& communicator) {
   return [&communicator](void* data, std::size_t bytes) {
-    const at::Tensor buffer =
-        at::from_blob(data, {static_cast<std::int64_t>(bytes)}, at::TensorOptions(at::kByte));
+    const at::Tensor buffer = at::empty({static_cast<std::int64_t>(bytes)}, at::kByte);
+    std::memcpy(buffer.mutable_data_ptr(), data, bytes);
     communicator.broadcast(buffer, 0, Purpose::Metrics).wait();
+    std::memcpy(data, buffer.const_data_ptr(), bytes);
   };
 }
 
 void gather_bytes(Communicator& communicator, const void* mine, void* all, std::size_t bytes) {
-  // Tensors with memory of their own: MPI may still write to it after a failure.
   const auto count = static_cast<std::int64_t>(bytes);
   const at::Tensor own = at::empty({count}, at::kByte);
   const at::Tensor gathered = at::empty({count * communicator.size()}, at::kByte);

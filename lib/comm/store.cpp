@@ -165,14 +165,18 @@ struct Store::Impl {
 Store::Store(
     const std::string& host, int port, int rank, int size, double timeout_seconds,
     const Elastic& elastic)
-    : impl_(std::make_shared<Impl>(formatted("{}:{}", host, port), rank, size, timeout_seconds)) {
+    : impl_(std::make_shared<Impl>(host_and_port(host, port), rank, size, timeout_seconds)) {
   const bool chosen = port == 0 && rank == 0 && !elastic.agent_serves;
   ABT_CHECK(
       port < 65536 && (port > 0 || chosen), Config,
       "store: expected a port from 1 to 65535, got {}", port);
   ABT_CHECK(rank >= 0 && rank < size, Config, "store: rank {} of {}", rank, size);
+  const std::string unknown = why_unknown(host);
+  ABT_CHECK(
+      unknown.empty(), PeerLost, "store at {}: this host ({}) does not know the name '{}' ({})",
+      impl_->address, host_name(), host, unknown);
   impl_->connect(host, port, elastic);
-  impl_->address = formatted("{}:{}", host, this->port());
+  impl_->address = host_and_port(host, this->port());
   impl_->take_place(elastic);
 }
 

@@ -3,7 +3,8 @@
 //
 // Rank 0 serves on host:port and all ranks are its clients. Under torchrun the
 // agent already serves there and rank 0 is a client too. Errors:
-// Error(PeerLost) names host:port, what the rank waited for and for how long;
+// Error(PeerLost) names host:port, what the rank waited for and for how long, or at once a name
+// that this host does not know;
 // Error(Config) says that rank 0 cannot serve on the port, or that another
 // process has this rank.
 //

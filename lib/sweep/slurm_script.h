@@ -1,13 +1,18 @@
-// Writes a Slurm batch file that runs a sweep as a job array, one point per
-// job.
+// Writes a Slurm batch file that runs a sweep as a job array, with one point per job or several
+// one after the other.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "sweep/resolve_points.h"
+#include "sweep/slurm_needs.h"
+#include "sweep/slurm_options.h"
 
 namespace abtrain::sweep {
+
+// Slurm's default of MaxArraySize is 1001; clusters often leave it at that.
+inline constexpr std::size_t kManyJobs = 1000;
 
 struct SlurmArray {
   std::string name;     // of the sweep
@@ -16,16 +21,22 @@ struct SlurmArray {
   std::string folder;   // working folder: relative paths start there
   // The arguments after `sweep` that name this sweep.
   std::vector<std::string> arguments;
-  std::size_t at_once = 0;  // points at a time; 0: no limit
+  SlurmOptions options = {};
+  SlurmNeeds needs = {};
   // Points in each round of a sweep with halving: an array per round, which
   // begins when that before it has ended. Empty: one array.
   std::vector<std::size_t> rounds = {};
+
+  // Jobs of an array with so many points.
+  std::size_t jobs_of(std::size_t points) const;
 };
 
 // Each Slurm task is a worker where all points have the same number of workers;
 // otherwise each point is one task whose workers are threads. Throws
 // Error(Usage) where the script would contain a control character.
 std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& runs);
+// Recognizes such a script by its first lines.
+bool is_batch_file(const std::string& begin);
 
 // The folder with slurm/job.sh that belongs to a program: $ABTRAIN_ROOT if that
 // is set, PREFIX/share/abtrain for a program in PREFIX/bin, SOURCE for one in

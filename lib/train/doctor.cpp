@@ -17,6 +17,7 @@
 #include "comm/control/secret.h"
 #include "comm/launch.h"
 #include "comm/mpi/library.h"
+#include "comm/mpi/world.h"
 #include "comm/nccl/world.h"
 #include "config/config.h"
 #include "data/dataset.h"
@@ -30,6 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kInitSeconds = 60;
 constexpr bool kHasCuda = *build_config::kCuda != '\0';
 
 // "2.28.9" -> "2.28": the interface of NCCL is stable within a minor version.
@@ -91,7 +93,12 @@ Finding check_mpi() {
         "and build again with -DABTRAIN_MPI=ON"};
   }
   return looked_for("MPI", formatted("none found; {} would fit", build_config::kMpi), [] {
-    return comm::load_mpi(comm::mpi_candidates()).text();
+    const comm::Launch launch = comm::find_launch({});
+    if (launch.has_mpi && launch.size > 1) {  // MPI_Init would end some processes without one
+      return comm::MpiWorld::start(launch.rank, launch.size, kInitSeconds)->about();
+    }
+    return comm::load_mpi(comm::mpi_candidates()).text() +
+           "; `mpirun -np 2 abtrain doctor` tells its transport";
   });
 }
 

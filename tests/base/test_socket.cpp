@@ -152,10 +152,12 @@ TEST(Socket, OwnAddressesEndWithTheLoopbacks) {
   EXPECT_NE(std::ranges::find(addresses, "127.0.0.1"), addresses.end());
   bool loopback = false;
   for (const std::string& address : addresses) {
-    in_addr parsed{};
-    EXPECT_EQ(::inet_pton(AF_INET, address.c_str(), &parsed), 1) << address;
-    EXPECT_FALSE(loopback && !address.starts_with("127.")) << address;
-    loopback = loopback || address.starts_with("127.");
+    in6_addr parsed{};
+    const int family = address.find(':') == std::string::npos ? AF_INET : AF_INET6;
+    EXPECT_EQ(::inet_pton(family, address.c_str(), &parsed), 1) << address;
+    const bool is_loopback = address.starts_with("127.") || address == "::1";
+    EXPECT_FALSE(loopback && !is_loopback) << address;
+    loopback = loopback || is_loopback;
   }
   EXPECT_FALSE(host_name().empty());
 }
@@ -164,11 +166,36 @@ TEST(Socket, OnlyAnAddressThatAllHostsKnowIsOwn) {
   for (const char* own : {"127.0.0.1", "localhost"}) {
     EXPECT_EQ(own_address_of(own), "127.0.0.1") << own;
   }
-  for (const char* other : {"192.0.2.1", "::1", "127.0.1.1", ""}) {  // 192.0.2.1 is nobody's
+  for (const char* other : {"192.0.2.1", "127.0.1.1", "", "2001:db8::1"}) {  // nobody's
     EXPECT_EQ(own_address_of(other), "") << other;
   }
   // Where this host calls its loopback by its own name, others do not.
   EXPECT_FALSE(own_address_of(host_name()).starts_with("127."));
+}
+
+TEST(Socket, ConnectsByIpv6) {
+  const auto own = own_addresses();
+  if (std::ranges::find(own, "::1") == own.end()) {
+    GTEST_SKIP() << "no IPv6 here";
+  }
+  EXPECT_EQ(own_address_of("::1"), "::1");
+  const Socket listener = Socket::listen("::1");
+  EXPECT_GT(listener.port(), 0);
+  EXPECT_TRUE(Socket::connect("::1", listener.port(), kLong).is_open());
+  EXPECT_FALSE(Socket::connect(kLoopback, listener.port(), kSoon).is_open());
+  const Socket on_all = Socket::listen();
+  EXPECT_TRUE(Socket::connect("::1", on_all.port(), kLong).is_open());
+}
+
+TEST(Socket, NamesThatAreUnknownHaveAReason) {
+  EXPECT_EQ(why_unknown("127.0.0.1"), "");
+  EXPECT_EQ(why_unknown("localhost"), "");
+  EXPECT_NE(why_unknown("no-such-host.invalid"), "");
+}
+
+TEST(Socket, HostAndPortPutsIpv6InBrackets) {
+  EXPECT_EQ(host_and_port("node1", 29500), "node1:29500");
+  EXPECT_EQ(host_and_port("2001:db8::1", 29500), "[2001:db8::1]:29500");
 }
 
 TEST(Deadline, Passes) {

@@ -47,7 +47,7 @@ class CliOutput : public ::testing::Test {
         "export '" + runs()->file("r") + "' -o ",
         "decompose '" + folder_.file("in.safetensors") + "' --rank 2 -o ",
         "report '" + runs()->file("r") + "' --format csv -o ",
-        "sweep '" + folder_.file("sweep.yaml") + "' --emit-slurm "};
+        "sweep '" + folder_.file("sweep.yaml") + "' --sbatch=--time=5 --emit-slurm "};
   }
   const TempFolder folder_;
 };

@@ -131,6 +131,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadUse{"NoJobs", "--jobs 0", "--jobs: expected an integer from 1 to 65536"},
         BadUse{"TwoVerbs", "--task 1 --list", "expected one of them"},
         BadUse{"JobsOfATask", "--task 1 --jobs 2", "--jobs is for all"},
+        BadUse{
+            "PointsOfNoJob", "--points-per-job 2", "--sbatch and --launcher go with --emit-slurm"},
+        BadUse{"NoPointsOfAJob", "--emit-slurm --points-per-job 0", "an integer from 1 to"},
+        BadUse{"NoOptionOfSbatch", "--emit-slurm --sbatch gpu", "expected an option of sbatch"},
+        BadUse{
+            "ArrayOfTheUser", "--emit-slurm --sbatch=--array=1", "sbatch --array=... at the subm"},
         BadUse{"JsonOfNothing", "--json", "--json goes with --list"},
         BadUse{"FileAndConfig", "--config base", "got both"},
         BadUse{"FileAndGrid", "--grid workers=1", "--grid goes with"},

@@ -48,6 +48,7 @@ struct Worker {
   std::atomic<bool> wants_stop = false;
   std::atomic<int> told = 0;  // calls of on_failure
   std::atomic<int> gone = -1;
+  std::string waited_for;  // in agree()
   std::unique_ptr<ControlChannel> channel;
 
   explicit Worker(Communicator& communicator, double send_timeout = 30) : world(communicator) {
@@ -59,6 +60,9 @@ struct Worker {
     options.on_failure = [this](const std::exception_ptr&, int who) {
       gone = who;
       ++told;
+    };
+    options.waiting = [this](const std::string& names) {
+      waited_for = names.empty() ? waited_for : names;
     };
     options.connect_timeout = kTimeout;
     options.send_timeout = send_timeout;

@@ -91,6 +91,61 @@ TEST(Agree, EndsWhereAWorkerIsGone) {
       [](int rank) { return rank == 1 ? 0 : 1; });
 }
 
+// As where a process is stopped. Worker 0 names it and tells the others.
+TEST(Agree, NamesTheWorkersThatDoNotCome) {
+  run_workers(3, kTimeout, [&](Communicator& world) {
+    Worker worker(world);
+    if (world.rank() == 0) {
+      worker.channel->set_patience(0.2);
+      expect_error(
+          [&] {
+            try {
+              worker.channel->agree(nullptr);
+            } catch (const TimedOut&) {
+              worker.channel->fail(std::current_exception());
+              throw;
+            }
+          },
+          ErrorKind::PeerLost, {"agreement of all workers: waited 0.2 s for worker 1,"});
+      EXPECT_EQ(worker.waited_for, "worker 1 on " + host_name());
+    } else if (world.rank() == 2) {
+      expect_error(
+          [&] { worker.channel->agree(nullptr); }, ErrorKind::PeerLost,
+          {"worker 0 on " + host_name(), "for worker 1,"});
+    }
+    world.barrier();
+  });
+}
+
+// One message holds the texts of all workers.
+TEST(Agree, GivesLongTextsWhole) {
+  run_control(3, [](Worker& worker) {
+    const auto text_of = [](int rank) {
+      return std::string(700'000, static_cast<char>('a' + rank));
+    };
+    const auto all = worker.channel->agree(nullptr, text_of(worker.rank()));
+    ASSERT_EQ(all.size(), 3U);
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(all[static_cast<std::size_t>(rank)], text_of(rank));
+    }
+    worker.channel->close();
+  });
+}
+
+// MPI_Finalize waits for all, so nobody may come to it long before worker 0.
+TEST(ClosedChannel, WaitsForWorkerZeroToo) {
+  std::atomic<bool> zero_came = false;
+  run_control(3, [&](Worker& worker) {
+    if (worker.rank() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      zero_came = true;
+    }
+    worker.channel->close();
+    worker.channel->wait_for_all();
+    EXPECT_TRUE(zero_came);
+  });
+}
+
 // Which of three workers fails, or goes without a word.
 class Failing : public ::testing::TestWithParam<int> {
  protected:

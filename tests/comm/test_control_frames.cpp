@@ -96,7 +96,7 @@ TEST(ControlFrames, WhatWorkerZeroDoesNotSendEndsItsConnection) {
   auto frames = wrong_frames();
   for (const std::string& more :
        {frame(Type::Stop, 0, 0), frame(Type::Begun, 0, 3), frame(Type::Vote, 0, 0),
-        frame(Type::Bye, 0, 0), frame(Type::Spent, 0, 20), frame(Type::StopAt, 0, -1),
+        frame(Type::Bye, 0, -5), frame(Type::Spent, 0, 20), frame(Type::StopAt, 0, -1),
         frame(Type::Verdict, 2, 78), frame(Type::Verdict, 0, 3)}) {
     frames.push_back(more);
   }

@@ -27,11 +27,11 @@ std::string order_under(const char* ompi, const char* pmix, const char* pmi) {
 }
 
 TEST(MpiLibrary, TheLauncherDecidesWhichComesFirst) {
-  EXPECT_EQ(order_under(nullptr, nullptr, nullptr), "Open MPI, MPICH");
+  EXPECT_EQ(order_under(nullptr, nullptr, nullptr), "Open MPI, MPICH or Intel MPI");
   EXPECT_EQ(order_under("2", "0", nullptr), "Open MPI");
-  EXPECT_EQ(order_under(nullptr, "0", nullptr), "Open MPI, MPICH");
-  EXPECT_EQ(order_under(nullptr, "0", "0"), "Open MPI, MPICH");
-  EXPECT_EQ(order_under(nullptr, nullptr, "0"), "MPICH, Open MPI");
+  EXPECT_EQ(order_under(nullptr, "0", nullptr), "Open MPI, MPICH or Intel MPI");
+  EXPECT_EQ(order_under(nullptr, "0", "0"), "Open MPI, MPICH or Intel MPI");
+  EXPECT_EQ(order_under(nullptr, nullptr, "0"), "MPICH or Intel MPI, Open MPI");
 }
 
 std::string mpi_error_of(const std::vector<MpiCandidate>& candidates) {

@@ -118,6 +118,40 @@ TEST(Mpi, CallNumbersMayWrap) {
   }
 }
 
+// More calls are open than a tag can tell apart, of different lengths and in two groups.
+TEST(Mpi, MoreAtOnceThanTagsTellApart) {
+  const auto comm = world->communicator();
+  const auto part = comm->split(0);
+  std::vector<at::Tensor> buffers;
+  std::vector<Pending> pending;
+  for (int i = 0; i < 300; ++i) {
+    buffers.push_back(at::full({1 + i % 7 * 30'000}, i + comm->rank(), at::kFloat));
+    pending.push_back(
+        (i % 3 == 0 ? part : comm)->all_reduce(buffers.back(), ReduceOp::Sum, Purpose::Gradient));
+  }
+  const int n = comm->size();
+  for (int i = 299; i >= 0; --i) {
+    const auto call = static_cast<std::size_t>(i);
+    pending[call].wait();
+    ASSERT_TRUE(buffers[call].eq(n * i + n * (n - 1) / 2).all().item<bool>()) << i;
+  }
+}
+
+// A split waits for what its process has begun, and another process may still wait for that.
+TEST(Mpi, ASplitComesAfterWhatIsOpen) {
+  const auto comm = world->communicator();
+  const at::Tensor buffer = at::full({3'000'017}, 1, at::kFloat);
+  Pending pending = comm->all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient);
+  if (comm->rank() == 0) {
+    pending.wait();
+  }
+  EXPECT_EQ(comm->split(0)->size(), comm->size());
+  if (comm->rank() != 0) {
+    pending.wait();
+  }
+  EXPECT_TRUE(buffer.eq(comm->size()).all().item<bool>());
+}
+
 // Collectives begin once their buffers have arrived from the GPU, each in its turn, and results
 // are there for what the worker queues next.
 TEST(GpuMpi, BuffersOnAGpuAreStaged) {
@@ -183,8 +217,7 @@ TEST(MpiTimeout, TheMissingWorkerIsNamed) {
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   const abtrain::comm::Launch launch = abtrain::comm::find_launch({});
-  const auto mpi = abtrain::comm::MpiWorld::start(launch.rank, launch.size);
-  mpi->set_timeout(60);
+  const auto mpi = abtrain::comm::MpiWorld::start(launch.rank, launch.size, 60);
   abtrain::comm::world = mpi.get();
   const int code = RUN_ALL_TESTS();
   if (code == 0 && ::testing::GTEST_FLAG(filter) == "Mpi.*") {

@@ -3,18 +3,28 @@
 ABTRAIN names the program.
 """
 import signal
+import socket
 import time
 import unittest
 
 from runs import Runs, free_port, listens
 
 
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as taken:
+            taken.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
+
 class Meeting(Runs):
-    def meet(self, rank, processes, port, **env):
+    def meet(self, rank, processes, port, host="127.0.0.1", **env):
         """A process that meets the others at a port of this host."""
         return self.start("met", extra=(
             "--rank", str(rank), "--processes", str(processes),
-            "--meet-at", f"127.0.0.1:{port}"), env=env)
+            "--meet-at", f"{host}:{port}"), env=env)
 
     def test_each_rank_comes_once(self):
         port = free_port()
@@ -45,12 +55,21 @@ class Meeting(Runs):
         self.assertEqual(self.finish(early).code, 69)
 
     def test_processes_without_mpi_all_say_why_they_end(self):
-        port = free_port()
-        for outcome in map(self.finish, [self.meet(rank, 2, port) for rank in (0, 1)]):
-            self.assertEqual(outcome.code, 78, outcome)
-            self.assertEqual(outcome.err.count("but without MPI, which is needed by workers on CPUs"),
-                             1, outcome)
-            self.assertIn("mpirun -np 2", outcome.err)
+        hosts = ["127.0.0.1", *(["[::1]"] if has_ipv6() else [])]
+        for host in hosts:
+            port = free_port()
+            for outcome in map(self.finish, [self.meet(rank, 2, port, host) for rank in (0, 1)]):
+                self.assertEqual(outcome.code, 78, outcome)
+                self.assertEqual(
+                    outcome.err.count("but without MPI, which is needed by workers on CPUs"), 1,
+                    outcome)
+                self.assertIn("mpirun -np 2", outcome.err)
+
+    def test_a_name_that_a_host_does_not_know_is_said_at_once(self):
+        for rank in (0, 1):
+            outcome = self.finish(self.meet(rank, 2, free_port(), "no-such-host.invalid"))
+            self.assertEqual(outcome.code, 69, outcome)
+            self.assertIn("does not know the name 'no-such-host.invalid'", outcome.err)
 
     def test_who_waits_says_so_and_can_be_stopped(self):
         waits = [self.meet(1, 2, free_port()) for _ in range(2)]

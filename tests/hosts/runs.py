@@ -15,6 +15,7 @@ FAULTS = os.environ.get("ABTRAIN_FAULTS", "")
 MPIEXEC = os.environ.get("MPIEXEC", "")  # Open MPI's
 MPIEXEC_MPICH = os.environ.get("MPIEXEC_MPICH", "")
 MPIEXEC_ULFM = os.environ.get("MPIEXEC_ULFM", "")  # outlives a lost process
+MPIEXEC_INTEL = os.environ.get("MPIEXEC_INTEL", "")
 CONFIGS = str(Path(__file__).resolve().parents[2] / "configs")
 LIMIT = 120  # seconds for one run: far more than any takes
 
@@ -74,21 +75,30 @@ class Runs(unittest.TestCase):
         self.folder = Path(tempfile.mkdtemp(prefix="abtrain-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
+    def needs(self, launcher, name):
+        if not launcher:
+            self.lacks(f"this build has no {name}, or its mpiexec is missing")
+
     def needs_mpi(self):
-        if not MPIEXEC:
-            self.skipTest("this build has no Open MPI, or its mpiexec is missing")
+        self.needs(MPIEXEC, "Open MPI")
+
+    def lacks(self, what):
+        """A part that scripts/setup.sh --tests brings: without it, scripts/test.sh fails."""
+        if os.environ.get("ABTRAIN_TESTS_COMPLETE"):
+            self.fail(f"{what}: run scripts/setup.sh --tests and configure again")
+        self.skipTest(what)
 
     def command(self, name, *sets, processes=0, program=PROGRAM, extra=(), mpich=False,
-                ulfm=False):
-        launcher = []
-        if ulfm:
-            if not MPIEXEC_ULFM:
-                self.skipTest("there is no fault-tolerant Open MPI")
+                ulfm=False, launcher=()):
+        launcher = [*launcher, "-np", str(processes)] if launcher else []
+        if launcher:
+            pass
+        elif ulfm:
+            self.needs(MPIEXEC_ULFM, "fault-tolerant Open MPI")
             launcher = [MPIEXEC_ULFM, "--with-ft", "ulfm", "--oversubscribe", "--bind-to", "none",
                         "-np", str(processes)]
         elif mpich:
-            if not MPIEXEC_MPICH:
-                self.skipTest("this build has no MPICH, or its mpiexec is missing")
+            self.needs(MPIEXEC_MPICH, "MPICH")
             launcher = [MPIEXEC_MPICH, "-np", str(processes)]
         elif processes:
             self.needs_mpi()

@@ -1,11 +1,12 @@
 """Users' own models for test_exported.cpp, exported by abtrain.save_model().
 
     exported.py make FOLDER NAME...    NAME.pt2; in NAME.safetensors a batch, the loss of a training
-                                       step by PyTorch, the gradients, and the logits of an
-                                       evaluation after it
+                                       step by PyTorch, its gradients in float64 and what float32
+                                       makes of them, and the logits of an evaluation after it
     exported.py check FOLDER NAME...   NAME.out.safetensors, merged, loads strictly and gives the
                                        logits of that evaluation
 """
+import copy
 import pathlib
 import sys
 import warnings
@@ -125,6 +126,14 @@ def loss_of(model, x, y):
     return nn.functional.cross_entropy(logits.flatten(0, -2), y.flatten())
 
 
+def gradients(model, x, y):
+    """The loss of a training step and its gradients."""
+    loss = loss_of(model, x, y)
+    loss.backward()
+    return loss, {key: parameter.grad.contiguous() for key, parameter in model.named_parameters()
+                  if parameter.grad is not None}
+
+
 def logits_of(model, x):
     with torch.no_grad():
         logits = model.eval()(x)
@@ -148,12 +157,19 @@ def make(folder, name):
         x = x.to(memory_format=torch.channels_last)
         model = model.to(memory_format=torch.channels_last)
     model.train()
-    loss = loss_of(model, x, y)
-    loss.backward()
+    exact = gradients(copy.deepcopy(model).double(), x.double() if side else x, y)[1]
+    # What float32 moves each gradient by here. Where a ReLU or the largest of a window falls on
+    # the other side is a matter of luck, so images are also moved by one bit a few times.
+    rounding = {}
+    for nth in range(5 if side else 1):
+        moved_x = x * (1 + 2**-23 * torch.randint(-1, 2, x.shape)) if nth else x
+        for key, gradient in gradients(copy.deepcopy(model), moved_x, y)[1].items():
+            moved = (gradient - exact[key]).norm()[None].float()
+            rounding[key] = torch.maximum(rounding.get(key, moved), moved)
+    loss, _ = gradients(model, x, y)
     tensors = {"x": x.contiguous().float(), "y": y.float(), "loss": loss.detach()}
-    for key, parameter in model.named_parameters():
-        if parameter.grad is not None:
-            tensors["grad." + key] = parameter.grad.contiguous()
+    tensors |= {"grad." + key: gradient.float() for key, gradient in exact.items()}
+    tensors |= {"rounding." + key: moved for key, moved in rounding.items()}
     tensors["after"] = logits_of(model, x)
     save_file(tensors, folder / f"{name}.safetensors")
 
@@ -171,6 +187,7 @@ def check(folder, name):
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
     what, folder, *names = sys.argv[1:]
     folder = pathlib.Path(folder)
     if what == "make":

@@ -107,6 +107,19 @@ inline void require_gradients(const nn::Model& model) {
   }
 }
 
+// Values, running statistics and all, as numbers of another type.
+inline void to_dtype(nn::Model& model, at::ScalarType dtype) {
+  for (const nn::NamedWeight& w : model.weights()) {
+    w.weight->set_dense(w.weight->dense.detach().to(dtype));
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    *p.tensor = p.tensor->detach().to(dtype);
+  }
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    *b.tensor = b.tensor->to(dtype);
+  }
+}
+
 // Calls `compare` with the name and the gradient of each, and with the one that is wanted: a value
 // of the other model.
 inline void each_gradient(

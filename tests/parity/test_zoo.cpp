@@ -31,18 +31,6 @@ double largest(const at::Tensor& tensor) {
   return tensor.abs().max().item<double>();
 }
 
-void to_dtype(nn::Model& model, at::ScalarType dtype) {
-  for (const nn::NamedWeight& w : model.weights()) {
-    w.weight->set_dense(w.weight->dense.detach().to(dtype));
-  }
-  for (const nn::NamedParameter& p : model.parameters()) {
-    *p.tensor = p.tensor->detach().to(dtype);
-  }
-  for (const nn::NamedBuffer& b : model.buffers()) {
-    *b.tensor = b.tensor->to(dtype);
-  }
-}
-
 class Zoo : public ::testing::TestWithParam<ZooCase> {
  protected:
   std::unique_ptr<nn::Model> fresh() const {
@@ -118,7 +106,7 @@ TEST_P(Zoo, AgreesWithItsOriginal) {
     const at::NoGradGuard no_grad;
     expect_logits(model->forward(images(), false), "after");
   }
-  to_dtype(*exact, at::kDouble);
+  testing::to_dtype(*exact, at::kDouble);
   step(*exact, images().to(at::kDouble));
   expect_gradients(*exact, 1e-6, 0);
 

@@ -192,7 +192,8 @@ class LocalSlurm:
             folder=self.folder, controller=self.controller,
             requeue_wait=self.requeue_wait, controller_port=controller_port,
             node_port=node_port, kill_wait=self.kill_wait,
-            nodes="\n".join(f"NodeName={node} NodeAddr={address} CPUs=8 State=UNKNOWN"
+            nodes="\n".join(f"NodeName={node} NodeAddr={address} CPUs=8 "
+                            "RealMemory=1000000 State=UNKNOWN"
                             for node, address in self.nodes.items())))
         (self.folder / "plugstack.conf").touch()
         # Below /tmp else, where what a killed step left stops a later one.

@@ -185,15 +185,28 @@ class BatchFiles(BatchJobs):
         self.wait_state(again, "COMPLETED")
         self.check_same_as_reference("cancelled")
 
+    def test_a_hook_may_set_the_words_that_start_the_program(self):
+        folder = self.folder / "hooked"
+        folder.mkdir()
+        (folder / "slurm-hook.sh").write_text(
+            f"echo from $nothing the hook; ABTRAIN=\"env A=1 '{self.program}'\"\n")
+        job = self.slurm.run(
+            "sbatch", "--parsable", *TWO_TASKS, ROOT / "slurm/train.sbatch", "../small.yaml",
+            "--set", "train.steps=4", *FIRST, cwd=folder).stdout.strip()
+        self.wait_state(job, "COMPLETED")
+        log = (folder / f"abtrain-{job}.out").read_text()
+        self.assertIn("from the hook\n", log)
+        self.assertIn(f": env A=1 {self.program} train --config ../small.yaml", log)
+
     def test_what_cannot_be_started_says_why(self):
         train = ROOT / "slurm/train.sbatch"
         script = (self.folder / "sweep.sh").read_text()
         (self.folder / "no_array.sh").write_text(
             script.replace("#SBATCH --array=0-1\n", ""))
         for says, code, arguments in (
-                ("expected 0 to 1, as the sweep has 2 points; got 2", 2,
+                ("no task of this array: sbatch --array=0-1, got '2'", 2,
                  ["--array=2", "sweep.sh"]),
-                ("no array task", 2, ["no_array.sh"]),
+                ("no task of this array: sbatch --array=0-1, got ''", 2, ["no_array.sh"]),
                 ("has 2 workers, but the launcher has started 3", 78,
                  ["--array=0", "--ntasks=3", "sweep.sh"]),
                 ("no configuration", 2, [*TWO_TASKS, train]),

@@ -7,11 +7,13 @@ with 77 where no Slurm can be started.
 """
 
 import json
+import re
+import shutil
 import signal
 import statistics
 import subprocess
 
-from batch_jobs import BatchJobs, main
+from batch_jobs import ROOT, BatchJobs, main
 
 SHORT = ["--set", "train={steps: 60, log_every: 5}",
          "--set", "model.hidden=[64, 64]",
@@ -39,6 +41,22 @@ halving:
       set: {method.name: local-sgd, method.warmup_steps: 0, method.sync_every: 4, train.steps: 40}
       tune: [{}, {optimizer.lr: 4e-3}, {optimizer.lr: 1e-2}]
 seeds: 2
+"""
+
+# The first of five points diverges at once.
+RATES = """
+base: fashion_mnist_mlp
+name: rates
+set: {workers: 2, method.name: ddp, model.hidden: [64, 64], train.steps: 400,
+      schedule.warmup_steps: 0, checkpoint.every: 50, evaluate: {every: 0, batch_size: 500}}
+grid:
+  optimizer.lr: [1.0e+30, 1.0e-3, 2.0e-3, 3.0e-3, 4.0e-3]
+"""
+# An image whose run script is the program, as that of packaging/apptainer.def.
+APPTAINER = """#!/bin/sh
+test "$1 $2 $(cat "$3")" = "run --nv image" || exit 99
+shift 3
+exec {program} "$@"
 """
 
 
@@ -166,6 +184,50 @@ class Sweep(BatchJobs):
         chosen, runs = self.chosen("slurm")
         self.assertEqual(len(runs), 4)
         self.assertEqual((chosen, runs), self.chosen("here"))
+
+    def test_several_points_per_job_in_an_image_with_options_of_sbatch(self):
+        """The program's own scripts are gone when the jobs run, as if they were in the
+        image, and only the hook finds the launcher."""
+        folder = self.folder / "cluster"
+        (folder / "bin").mkdir(parents=True)
+        (folder / "rates.yaml").write_text(RATES)
+        (folder / "my image.sif").write_text("image")
+        (folder / "bin/apptainer").write_text(APPTAINER.format(program=self.program))
+        (folder / "bin/apptainer").chmod(0o755)
+        (folder / "slurm-hook.sh").write_text("export PATH=$PWD/bin:$PATH; echo $nothing\n")
+        for name in ("slurm", "scripts"):
+            shutil.copytree(ROOT / name, folder / "image" / name)
+        said = self.slurm.run(
+            "env", f"ABTRAIN_ROOT={folder}/image", self.program, "sweep", "rates.yaml",
+            "--emit-slurm", "rates.sh", "--points-per-job", "2", "--jobs", "3",
+            "--launcher", "apptainer run --nv 'my image.sif'",
+            "--sbatch", "--comment=two words", "--sbatch=-t 7", cwd=folder).stderr
+        self.assertIn("5 points in 3 jobs", said)
+        shutil.rmtree(folder / "image")
+        job = self.slurm.run("env", "-u", "ABTRAIN", "sbatch", "--parsable", "rates.sh",
+                             cwd=folder).stdout.strip()
+        # The second job is stopped in its first point and continues.
+        points = self.points("cluster/rates.yaml", "--output", "cluster/runs")
+        third = self.folder / points[2][2]
+        self.slurm.wait_for(lambda: list(third.glob("checkpoints/step-*")), 120, "a checkpoint")
+        self.slurm.run("scancel", "--signal=USR1", f"{job}_1")
+        self.wait_state(f"{job}_0", "FAILED")
+        for task in (1, 2):
+            self.wait_state(f"{job}_{task}", "COMPLETED")
+        first = self.slurm.job(f"{job}_0")
+        self.assertEqual(first["ExitCode"], "70:0")
+        self.assertEqual(first["TimeLimit"], "00:07:00")
+        self.assertIn("Comment=two words", self.slurm.run(
+            "scontrol", "show", "job", f"{job}_0").stdout)
+        self.assertEqual(
+            [row[3] for row in self.points("cluster/rates.yaml", "--output", "cluster/runs")],
+            ["failed", *["finished"] * 4])
+        logs = [(folder / f"rates-{job}_{task}.out").read_text() for task in range(3)]
+        for log, trained in zip(logs, ([0, 1], [2, 2, 3], [4])):
+            self.assertIn("sourcing", log)
+            self.assertEqual(re.findall(r": apptainer run --nv my image.sif .* --task (\d+)\n", log),
+                             [str(point) for point in trained], log)
+        self.assertIn("back into the queue", logs[1])
 
     def test_here_and_on_slurm_are_the_same_table(self):
         self.sweep_here()

@@ -1,15 +1,64 @@
 #include "comm/control/channel.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped.h"
 
 namespace abtrain::comm {
 
 using wire::Message;
 using wire::Type;
+
+namespace {
+
+constexpr double kTellAfter = 2;  // seconds
+// Others wait longer than worker 0, which knows whose answer is missing.
+constexpr double kLead = 10;
+// While worker 0 writes the report of a run.
+constexpr std::chrono::minutes kReport{10};
+
+}  // namespace
+
+// The workers whose answer is missing. The others do not know who keeps worker 0 waiting.
+std::vector<int> ControlChannel::missing() {
+  if (!is_hub()) {
+    return {0};
+  }
+  const std::lock_guard hub(hub_mutex_);
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < votes_.size(); ++rank) {
+    if (!votes_[rank]) {
+      ranks.push_back(static_cast<int>(rank));
+    }
+  }
+  return ranks;
+}
+
+void ControlChannel::wait_for_others(
+    std::unique_lock<std::mutex>& lock, const std::function<bool()>& came) {
+  const double seconds = patience_ + (is_hub() ? 0 : kLead);
+  const Deadline deadline(seconds);
+  const auto wait = [&](double at_most) {
+    return changed_.wait_for(lock, std::chrono::duration<double>(at_most), came);
+  };
+  if (wait(std::min(kTellAfter, seconds))) {
+    return;
+  }
+  lock.unlock();
+  options_.waiting(join(mapped(missing(), [&](int rank) { return name_of(rank); }), ", "));
+  lock.lock();
+  const bool in_time = wait(deadline.seconds_left());
+  lock.unlock();
+  options_.waiting("");
+  if (!in_time) {
+    throw TimedOut("agreement of all workers", seconds, missing());
+  }
+  lock.lock();
+}
 
 bool ControlChannel::stop_before(int, std::int64_t t) {
   std::unique_lock lock(mutex_);
@@ -35,11 +84,12 @@ void ControlChannel::post(int, std::int64_t steps, const Spent& spent) {
 
 std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const std::string& text) {
   const bool failed = mine != nullptr;
+  ABT_ASSERT(failed || text.size() <= wire::kMaxTextLength, "agree of {} bytes", text.size());
   to_hub(
       {Type::Vote, options_.rank, failed ? exit_code_of(mine) : 0,
        failed ? message_of(mine) : text});
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return verdict_ || failure_.happened(); });
+  wait_for_others(lock, [&] { return verdict_ || failure_.happened(); });
   if (!verdict_) {  // a failure that came after it belongs to what follows
     failure_.throw_if_happened();
   }
@@ -65,7 +115,7 @@ void ControlChannel::share(void* data, std::size_t bytes) {
     return;
   }
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !shared_.empty() || failure_.happened(); });
+  wait_for_others(lock, [&] { return !shared_.empty() || failure_.happened(); });
   if (shared_.empty()) {
     failure_.throw_if_happened();
   }
@@ -97,15 +147,24 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
 void ControlChannel::close() noexcept {
   std::unique_lock lock(mutex_);
   if (is_hub()) {
-    changed_.wait(lock, [&] {
+    changed_.wait_for(lock, std::chrono::duration<double>(patience_), [&] {
       return failure_.happened() || std::count(left_.begin() + 1, left_.end(), false) == 0;
     });
   }
   closing_ = true;
   const Message bye{Type::Bye, options_.rank, begun_};
   lock.unlock();
-  if (!is_hub()) {
+  if (is_hub()) {
+    to_others(bye);
+  } else {
     send(0, bye);
+  }
+}
+
+void ControlChannel::wait_for_all() noexcept {
+  if (!is_hub()) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kReport, [&] { return left_[0] || failure_.happened(); });
   }
 }
 

@@ -38,6 +38,10 @@ struct ControlOptions : wire::MeetOptions {
   // A connection whose other end takes no bytes for this many seconds counts as
   // lost.
   double send_timeout = 30;
+  // Seconds that agree() and share() wait for the others.
+  double patience = 300;
+  // Called while they wait, with the names of those that have not come, and in the end with "".
+  std::function<void(const std::string& names)> waiting = [](const std::string&) {};
 };
 
 class ControlChannel : public Control {
@@ -52,7 +56,8 @@ class ControlChannel : public Control {
   // Collective. Returns if all workers came without an error. Otherwise the
   // lowest worker that had one rethrows it, and the others throw an error of
   // the same kind that names that worker. `text`, without a 0 byte, is for all
-  // to know: the result holds every worker's, in rank order.
+  // to know: the result holds every worker's, in rank order. Throws TimedOut, which names the
+  // workers that did not come.
   std::vector<std::string> agree(std::exception_ptr mine, const std::string& text = "");
   // Gives worker 0's bytes to all: the same number of bytes everywhere, at most
   // wire::kMaxTextLength. Collective; worker 0 does not wait for the others.
@@ -68,6 +73,11 @@ class ControlChannel : public Control {
   // Ends the channel. Collective: from now on a connection that ends is no
   // failure.
   void close() noexcept;
+  // After close(): returns once all have called it, so that they end at the same time.
+  void wait_for_all() noexcept;
+  void set_patience(double seconds) {
+    patience_ = seconds;
+  }
 
  private:
   bool is_hub() const {
@@ -77,6 +87,8 @@ class ControlChannel : public Control {
     const std::string& host = met_.hosts[static_cast<std::size_t>(rank)];
     return formatted("worker {}{}{}", rank, host.empty() ? "" : " on ", host);
   }
+  void wait_for_others(std::unique_lock<std::mutex>& lock, const std::function<bool()>& came);
+  std::vector<int> missing();
   // The thread's body.
   void serve();
   bool is_sound(const wire::Message& message, std::size_t connection) const;
@@ -93,6 +105,7 @@ class ControlChannel : public Control {
   wire::Connections met_;
   std::vector<wire::Inbox> inboxes_;  // the thread's own, one per met_.sockets
 
+  std::atomic<double> patience_;
   std::mutex send_mutex_;
   std::mutex mutex_;
   std::condition_variable changed_;

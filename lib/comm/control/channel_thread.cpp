@@ -33,6 +33,7 @@ ControlChannel::ControlChannel(ControlOptions given)
       options_(std::move(given)),
       met_(wire::meet(options_)),
       inboxes_(met_.sockets.size()),
+      patience_(options_.patience),
       left_(static_cast<std::size_t>(options_.size)),
       begun_of_(static_cast<std::size_t>(options_.size)),
       votes_(static_cast<std::size_t>(options_.size)) {
@@ -111,8 +112,9 @@ bool ControlChannel::is_sound(const Message& message, std::size_t connection) co
       return is_hub();
     case Type::Begun:
     case Type::Spent:
-    case Type::Bye:
       return is_hub() && message.value >= 0;
+    case Type::Bye:
+      return message.value >= 0;
     case Type::Vote:
       return is_hub() && (message.value == 0 || is_error(message.value));
     case Type::Failed:
@@ -199,6 +201,13 @@ void ControlChannel::handle_at_hub(const Message& message) {
             mapped(votes_, [&](const auto& vote) { return replaced(vote->text, between, " "); });
         Message result =
             worst != votes_.end() ? **worst : Message{Type::Vote, 0, 0, join(texts, between)};
+        if (result.text.size() > wire::kMaxVerdictLength) {
+          result = {
+              Type::Vote, 0, static_cast<std::int64_t>(ErrorKind::Config),
+              formatted(
+                  "what the {} workers told each other has {} bytes: expected at most {}",
+                  options_.size, result.text.size(), wire::kMaxVerdictLength)};
+        }
         result.type = Type::Verdict;
         std::ranges::fill(votes_, std::nullopt);
         if (result.value != 0) {

@@ -16,16 +16,18 @@ namespace {
 
 // How long to wait for an answer when worker 0 may be at another address.
 constexpr double kTurnSeconds = 5;
-// As many as fit into a Meeting.
-constexpr std::size_t kMaxAddresses = 17;
-
 Meeting invite(const Socket& listener, const std::string& address) {
   Meeting meeting;
   fill_random(&meeting.token, sizeof(meeting.token));
   meeting.port = listener.port();
-  auto own = address.empty() ? own_addresses() : std::vector{address};
-  own.resize(std::min(own.size(), kMaxAddresses));
-  abtrain::join(own, " ").copy(meeting.addresses.data(), meeting.addresses.size() - 1);
+  std::string text;
+  for (const std::string& one : address.empty() ? own_addresses() : std::vector{address}) {
+    const std::string more = (text.empty() ? "" : " ") + one;
+    if (text.size() + more.size() < meeting.addresses.size()) {
+      text += more;
+    }
+  }
+  text.copy(meeting.addresses.data(), text.size());
   return meeting;
 }
 

@@ -22,7 +22,7 @@ namespace abtrain::comm::wire {
 struct Meeting {
   std::int64_t token = 0;  // of this run
   std::int32_t port = 0;
-  std::array<char, 276> addresses{};  // IPv4, with spaces between them
+  std::array<char, 276> addresses{};  // as many as fit, with spaces between them
 };
 
 struct MeetOptions {

@@ -26,9 +26,10 @@ std::size_t longest_text(Type type) {
       return 1024;
     case Type::Shared:
     case Type::Vote:
-    case Type::Verdict:
     case Type::Failed:
       return kMaxTextLength;
+    case Type::Verdict:
+      return kMaxVerdictLength;
     case Type::Spent:
       return 64;
     default:

@@ -32,7 +32,7 @@ enum class Type : std::uint32_t {
   Vote,     // value: exit code or 0; text: message
   Verdict,  // rank: whose; value and text as in Vote
   Failed,   // rank: whose; value: exit code; text: message
-  Bye       // value: steps, as Begun
+  Bye  // to worker 0: value: steps, as Begun; from worker 0, once all have said it: you may end
 };
 
 struct Message {
@@ -63,9 +63,11 @@ std::optional<T> read_as(const std::string& text) {
 
 // Between the texts of all workers in a Verdict; a path may hold anything else.
 constexpr char kBetweenTexts = '\0';
-constexpr std::size_t kMaxTextLength = 1 << 20;  // of any message
+constexpr std::size_t kMaxTextLength = 1 << 20;      // of any message but a Verdict
+constexpr std::size_t kMaxVerdictLength = 64 << 20;  // the texts of all workers
 
-// Sends a message; a text that is too long for its type is cut. Returns false
+// Sends a message; an error's text that is too long is cut, and any other one must fit. Returns
+// false
 // if the other end is gone or does not read in time: it may then have received
 // a part, so the connection is of no further use.
 bool send(const Socket& socket, const Message& message, double seconds = 30);

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -15,15 +16,9 @@ namespace abtrain::comm {
 
 namespace {
 
-// A tag says which call of a communicator a message belongs to, and
-// distinguishes calls that differ: 12 bits hold the call's number, 14 a hash of
-// what it does, 2 the phase. MPICH's tags have 28 bits, Open MPI's 31.
-constexpr int kPhaseBits = 2;
-constexpr int kKindBits = 14;
-constexpr std::uint32_t kNumberMask = 0xFFF;
-constexpr std::uint32_t kKindMask = (1u << kKindBits) - 1;
+constexpr int kNumberShift = 1;
+constexpr int kKindShift = kNumberShift + std::countr_zero(MpiTags::kOpenCalls);
 
-// A hash of what all members' calls have in common.
 std::uint32_t kind_of(const Call& call) {
   const at::Tensor& sized = call.common_buffer();
   std::string text = formatted(
@@ -33,7 +28,7 @@ std::uint32_t kind_of(const Call& call) {
     text += formatted(" {}", count);
   }
   // The same in all processes, which run one program.
-  return static_cast<std::uint32_t>(std::hash<std::string>()(text)) & kKindMask;
+  return static_cast<std::uint32_t>(std::hash<std::string>()(text));
 }
 
 void copy_bytes(char* to, const char* from, std::size_t count) {
@@ -56,10 +51,31 @@ bool all_done(const std::vector<MpiStream>& streams) {
 
 }  // namespace
 
+MpiTags MpiTags::below(int bound) {
+  const int bits = std::bit_width(static_cast<std::uint32_t>(bound) + 1) - 1;
+  ABT_CHECK(
+      bits >= 15, Config, "this MPI's largest tag is {}: expected at least 32767 (MPI_TAG_UB)",
+      bound);
+  return {bits - kKindShift};
+}
+
+int MpiTags::tag(std::uint32_t number, std::uint32_t kind, int phase) const {
+  return static_cast<int>(
+      (kind & ((1u << kind_bits) - 1)) << kKindShift | number % kOpenCalls << kNumberShift |
+      static_cast<std::uint32_t>(phase));
+}
+
+bool MpiTags::differs(int tag, std::uint32_t number, std::uint32_t kind) const {
+  const int call = tag >> kNumberShift;
+  const int own = this->tag(number, kind, 0) >> kNumberShift;
+  return call != own && static_cast<std::uint32_t>(call ^ own) % kOpenCalls == 0;
+}
+
 MpiCollective::MpiCollective(MpiGroup& group, const Call& call)
     : group_(group),
       call_(call),
       number_(group.calls++),
+      kind_(kind_of(call)),
       width_(static_cast<std::int64_t>(call.out.element_size())) {
   if (call_.reduces()) {
     exchange(call_.common_buffer(), call_.kind == Call::Kind::AllReduce);
@@ -69,9 +85,7 @@ MpiCollective::MpiCollective(MpiGroup& group, const Call& call)
 }
 
 int MpiCollective::tag(int phase) const {
-  return static_cast<int>(
-      ((number_ & kNumberMask) << (kKindBits + kPhaseBits)) | kind_of(call_) << kPhaseBits |
-      static_cast<std::uint32_t>(phase));
+  return group_.tags.tag(number_, kind_, phase);
 }
 
 char* MpiCollective::bytes_at(const at::Tensor& tensor, std::int64_t element) const {
@@ -240,18 +254,21 @@ TimedOut MpiCollective::overdue() const {
 }
 
 void MpiCollective::check_match() const {
-  for (int peer = 0; peer < group_.size(); ++peer) {
+  // The messages of a member come in order. While nothing of this call has come from it, the
+  // first of them that nobody receives is of this call, or of one before it.
+  for (const MpiStream& stream : call_.reduces() ? parts_in_ : results_in_) {
+    if (!stream.waits() || stream.finished() > 0) {
+      continue;
+    }
     int there = 0;
-    int found = 0;
+    int tag = 0;
     const MpiTable& mpi = *group_.comm.mpi;
-    check_mpi(mpi, mpi.probe(group_.comm.handle, peer, &there, &found), "MPI_Iprobe");
-    const auto tag = static_cast<std::uint32_t>(found);
+    check_mpi(mpi, mpi.probe(group_.comm.handle, stream.peer, &there, &tag), "MPI_Iprobe");
     ABT_CHECK(
-        there == 0 || tag >> (kKindBits + kPhaseBits) != (number_ & kNumberMask) ||
-            (tag >> kPhaseBits & kKindMask) == kind_of(call_),
-        Config, "workers called different collectives: worker {} {}, worker {} a different one",
+        there == 0 || !group_.tags.differs(tag, number_, kind_), Config,
+        "workers called different collectives: worker {} {}, worker {} a different one",
         group_.workers[static_cast<std::size_t>(group_.rank)], describe(call_),
-        group_.workers[static_cast<std::size_t>(peer)]);
+        group_.workers[static_cast<std::size_t>(stream.peer)]);
   }
 }
 

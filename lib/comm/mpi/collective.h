@@ -11,9 +11,28 @@
 
 namespace abtrain::comm {
 
+// A tag says which call of a communicator a message belongs to: from the lowest bit on, one bit
+// for the phase, six for the call's number modulo kOpenCalls, and a hash of what the call does, of
+// as many bits as the library's largest tag has left (MPI_TAG_UB: 15 bits at least, 19 with Intel
+// MPI between hosts, 23 with Open MPI over UCX).
+struct MpiTags {
+  // A call begins only if fewer calls have begun since the oldest one that is not done. So, of two
+  // calls with the same tag, each member has posted all messages of the first before any of
+  // the second, and MPI keeps their order.
+  static constexpr std::uint32_t kOpenCalls = 64;
+
+  int kind_bits = 8;
+
+  static MpiTags below(int bound);
+  int tag(std::uint32_t number, std::uint32_t kind, int phase) const;
+  // Whether a tag is that of a call of this number, modulo kOpenCalls, that does something else.
+  bool differs(int tag, std::uint32_t number, std::uint32_t kind) const;
+};
+
 // A communicator as the world's thread sees it.
 struct MpiGroup {
   MpiComm comm;
+  MpiTags tags;
   int rank = 0;
   std::vector<int> workers;  // the members' ranks in the world
   std::uint32_t calls = 0;   // collectives begun
@@ -30,6 +49,10 @@ class MpiCollective {
   // Advances whatever can be advanced; true if anything was. Throws Error.
   bool advance();
   bool done() const;
+  // Which collective of its group this is, from 0.
+  std::uint32_t number() const {
+    return number_;
+  }
   double seconds_since_progress() const {
     return since_progress_.seconds();
   }
@@ -49,7 +72,8 @@ class MpiCollective {
 
   MpiGroup& group_;
   const Call& call_;
-  std::uint32_t number_;
+  const std::uint32_t number_;
+  const std::uint32_t kind_;  // a hash of what all members' calls have in common
   std::int64_t width_;  // bytes per element
   Stopwatch since_progress_;
 

@@ -123,7 +123,8 @@ std::string MpiLibrary::text() const {
 std::vector<MpiCandidate> mpi_candidates() {
   const MpiCandidate open_mpi{"Open MPI", "abtrain_mpi_openmpi.so", {"libmpi.so.40"}};
   // Debian gives MPICH's library another name.
-  const MpiCandidate mpich{"MPICH", "abtrain_mpi_mpich.so", {"libmpi.so.12", "libmpich.so.12"}};
+  const MpiCandidate mpich{
+      "MPICH or Intel MPI", "abtrain_mpi_mpich.so", {"libmpi.so.12", "libmpich.so.12"}};
   if (env("OMPI_COMM_WORLD_SIZE")) {
     return {open_mpi};
   }

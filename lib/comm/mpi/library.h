@@ -1,6 +1,7 @@
 // Finds and loads an MPI library when one is first needed, so that the same
-// program runs with any Open MPI or MPICH, and without any. A plug-in for each
-// of the two (plugin.c) lies in lib/abtrain beside the program's folder.
+// program runs with any Open MPI or MPICH, of which Intel MPI is one, and
+// without any. A plug-in for each of the two (plugin.c) lies in lib/abtrain
+// beside the program's folder.
 #pragma once
 
 #include <string>

@@ -7,8 +7,10 @@
 #define MPICH_SKIP_MPICXX
 #define OMPI_SKIP_MPICXX
 #include <dlfcn.h>
+#include <link.h>
 #include <mpi.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +34,71 @@ static int init(int* threads) {
   *threads = provided >= MPI_THREAD_FUNNELED;
   return code;
 }
+
+static int tag_bound(int* bound) {
+  int* value = NULL;
+  int there = 0;
+  const int code = MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &there);
+  *bound = code == MPI_SUCCESS && there ? *value : 32767;
+  return code;
+}
+
+#ifdef OMPI_MAJOR_VERSION
+// Open MPI keeps the settings of that point-to-point layer (PML) alone which it uses: one of
+// them is pml_NAME_priority.
+static void transport(char* text) {
+  int threads = 0;
+  int count = 0;
+  strcpy(text, "an unknown transport");
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &threads) != MPI_SUCCESS) {
+    return;
+  }
+  MPI_T_cvar_get_num(&count);
+  for (int i = 0; i < count; ++i) {
+    char name[256] = "";
+    char layer[32] = "";
+    int name_bytes = sizeof(name);
+    int other = 0;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    const int code =
+        MPI_T_cvar_get_info(i, name, &name_bytes, &other, &type, NULL, NULL, NULL, &other, &other);
+    if (code == MPI_SUCCESS && sscanf(name, "pml_%31[a-z0-9]_priority", layer) == 1 &&
+        strcmp(name + strlen("pml_") + strlen(layer), "_priority") == 0) {
+      const int is_ob1 = strcmp(layer, "ob1") == 0;
+      const int is_cm = strcmp(layer, "cm") == 0;
+      const char* name_of_layer = strcmp(layer, "ucx") == 0 ? "UCX" : layer;
+      strcpy(
+          text, is_ob1  ? "TCP and shared memory (ob1)"
+                : is_cm ? "libfabric or PSM (cm)"
+                        : name_of_layer);
+      break;
+    }
+  }
+  MPI_T_finalize();
+}
+#else
+// Both libraries belong to MPICH, but UCX loads its transports only when it is used; Intel MPI
+// loads libfabric when it is used.
+static int note_library(struct dl_phdr_info* info, size_t size, void* found) {
+  (void)size;
+  const char* slash = strrchr(info->dlpi_name, '/');
+  const char* name = slash ? slash + 1 : info->dlpi_name;
+  ((int*)found)[0] |= strncmp(name, "libuct_", 7) == 0;
+  ((int*)found)[1] |= strncmp(name, "libfabric.so", 12) == 0;
+  return 0;
+}
+
+static void transport(char* text) {
+  int found[2] = {0, 0};
+  dl_iterate_phdr(note_library, found);
+  const char* provider = getenv("FI_PROVIDER");
+  if (!found[0] && found[1] && provider) {
+    sprintf(text, "libfabric (%.40s)", provider);
+  } else {
+    strcpy(text, found[0] ? "UCX" : found[1] ? "libfabric" : "shared memory");
+  }
+}
+#endif
 
 static int finish_comm(int code, MPI_Comm comm, MpiHandle* handle) {
   if (code == MPI_SUCCESS) {
@@ -205,6 +272,8 @@ __attribute__((visibility("default"))) const MpiTable abtrain_mpi_table = {
     .library_version = library_version,
     .error_text = error_text,
     .init = init,
+    .tag_bound = tag_bound,
+    .transport = transport,
     .finalize = MPI_Finalize,
     .copy_of_world = copy_of_world,
     .split = split,

@@ -22,6 +22,10 @@ typedef struct MpiTable {
 
   // *threads: whether the process may have threads that do not call MPI.
   int (*init)(int* threads);
+  // The largest tag of a message, after `init`. The standard promises 32767.
+  int (*tag_bound)(int* bound);
+  // What carries the messages, after `init`: "UCX". `text` as above.
+  void (*transport)(char* text);
   int (*finalize)(void);
 
   // New communicators return errors instead of ending the process.
@@ -41,7 +45,8 @@ typedef struct MpiTable {
   // error are not freed, as MPI_Testsome would: Open MPI ends the process if what
   // is left of a freed request fails later.
   int (*test_some)(MpiHandle comm, int count, const MpiHandle* requests, int* through, int* which);
-  // Whether a message from `peer` waits to be received, and its tag.
+  // Whether a message from `peer` waits to be received, and its tag. Every call lets MPI
+  // advance its transfers.
   int (*probe)(MpiHandle comm, int peer, int* there, int* tag);
 
   // Whether processes outlive the loss of another one, as under Open MPI's

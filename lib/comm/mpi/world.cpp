@@ -19,6 +19,8 @@ namespace {
 constexpr double kForever = 1e8;  // seconds; more would overflow the clock
 // More than the others may need before they notice a loss.
 constexpr double kRegroupSeconds = 5;
+// MPI_Finalize waits for all processes, also for one that has died after its last collective.
+constexpr std::chrono::seconds kFinalize{30};
 
 class MpiCommunicator : public Communicator {
  public:
@@ -91,11 +93,21 @@ class MpiCommunicator : public Communicator {
 
 }  // namespace
 
-std::shared_ptr<MpiWorld> MpiWorld::start(int rank, int size) {
-  const std::shared_ptr<MpiWorld> world(new MpiWorld(rank, size));
+std::shared_ptr<MpiWorld> MpiWorld::start(int rank, int size, double seconds) {
+  const std::shared_ptr<MpiWorld> world(new MpiWorld(rank, size, seconds));
   world->thread_ = std::thread([world] { world->run(); });
   std::unique_lock lock(world->mutex_);
-  world->changed_.wait(lock, [&] { return world->world_ || world->happened(); });
+  if (!world->changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
+        return world->world_ || world->happened();
+      })) {
+    world->thread_.detach();
+    throw Error(
+        ErrorKind::PeerLost,
+        formatted(
+            "MPI_Init did not return within {} s on process {} of {}: a process has ended or was "
+            "stopped before it came there, or the processes do not reach each other",
+            seconds, rank, size));
+  }
   if (world->happened()) {
     lock.unlock();
     world->thread_.join();
@@ -114,9 +126,9 @@ void MpiWorld::finish() {
     std::unique_lock lock(mutex_);
     ending_ = true;
     posted_.notify_all();
-    changed_.wait(lock, [&] { return ended_ || happened(); });
+    changed_.wait_for(lock, kFinalize, [&] { return ended_ || happened(); });
   }
-  if (happened()) {
+  if (happened() || !ended_) {
     thread_.detach();  // it may be stuck in MPI forever
   } else {
     thread_.join();
@@ -159,15 +171,21 @@ void MpiWorld::abort(std::exception_ptr cause) noexcept {
 std::vector<int> MpiWorld::regroup() {
   abort(std::make_exception_ptr(Error(ErrorKind::PeerLost, "another worker is lost")));
   std::unique_lock lock(mutex_);
-  regroups_ = true;
+  regroups_ = !ending_;
   posted_.notify_all();
-  const bool done = changed_.wait_for(
-      lock, std::chrono::duration<double>(timeout_ + kRegroupSeconds),
-      [&] { return !regroups_ || ended_; });
-  ABT_CHECK(
-      done, PeerLost,
-      "the workers that are left did not find each other within train.timeout ({} s)",
-      timeout_.load());
+  const bool done = !ending_ && changed_.wait_for(
+                                    lock, std::chrono::duration<double>(timeout_ + kRegroupSeconds),
+                                    [&] { return !regroups_ || ended_; });
+  if (!done) {
+    // The others may have gone on without this process: a world that comes too late is of no use.
+    regroups_ = false;
+    ending_ = true;
+    throw Error(
+        ErrorKind::PeerLost,
+        formatted(
+            "the workers that are left did not find each other within train.timeout ({} s)",
+            timeout_.load()));
+  }
   if (regroups_) {  // the thread has ended with an error
     lock.unlock();
     std::rethrow_exception(cause());

@@ -18,6 +18,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -30,14 +31,19 @@ namespace abtrain::comm {
 class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
  public:
   // Starts the thread, which shares ownership of the world, and initializes MPI
-  // on it. Collective (MPI_Init). rank and size are the launcher's. Throws
-  // Error(Config) when MPI sees another number of processes or no MPI was found
-  // (comm/mpi/library.h). Releasing the last copy of the result ends MPI (MPI_Finalize, which
-  // is collective), unless the world was aborted or has regrouped: then the
-  // process must end by _Exit, since MPI may never return.
-  static std::shared_ptr<MpiWorld> start(int rank, int size);
+  // on it. Collective (MPI_Init). rank and size are the launcher's. `seconds`: for MPI_Init, and
+  // the time-out until set_timeout(). Throws Error(PeerLost) when MPI_Init takes longer, because a
+  // process has not come to it; Error(Config) when MPI sees another number of processes or no MPI
+  // was found (comm/mpi/library.h). Releasing the last copy of the result ends MPI (MPI_Finalize,
+  // which is collective), unless the world was aborted or has regrouped. Then, or after an error
+  // here, the process must end by _Exit, since MPI may never return.
+  static std::shared_ptr<MpiWorld> start(int rank, int size, double seconds);
 
   std::unique_ptr<Communicator> communicator();
+  // "Open MPI v4.1.4 (libmpi.so.40) over UCX, tags up to 8388607"
+  const std::string& about() const {
+    return about_;
+  }
   void set_timeout(double seconds) {
     timeout_ = seconds;
   }
@@ -69,7 +75,7 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   void wait(const Job& job);
 
  private:
-  MpiWorld(int rank, int size) : rank_(rank), size_(size) {}
+  MpiWorld(int rank, int size, double timeout) : rank_(rank), size_(size), timeout_(timeout) {}
   // Ends MPI and the thread, or leaves both alone after a failure.
   void finish();
 
@@ -79,13 +85,16 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   void serve();
   bool wait_for_regroup();
   void shrink();
+  bool answer() const;
   bool advance();
+  bool may_begin(const Job& job) const;
   void split(Job& job);
   void finish_job(Job& job);
 
   const int rank_;
   const int size_;
   const MpiTable* mpi_ = nullptr;  // loaded by the thread
+  std::string about_;
   std::shared_ptr<MpiGroup> world_;
   std::vector<std::shared_ptr<MpiGroup>> groups_;  // to be freed at the end
   std::deque<std::shared_ptr<Job>> open_;          // the thread's own
@@ -100,7 +109,7 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   bool ended_ = false;
   bool regroups_ = false;  // asked for, and not done yet
   std::vector<int> left_;  // by the last regroup()
-  std::atomic<double> timeout_ = 600;
+  std::atomic<double> timeout_;
   std::thread thread_;
 };
 

@@ -20,12 +20,17 @@ namespace {
 // cores to those that compute.
 constexpr double kMinPause = 20e-6;
 constexpr double kMaxPause = 1e-3;
+// While no transfer is open.
+constexpr double kMaxIdlePause = 10e-3;
 constexpr double kProbeSeconds = 1;
 
 // `world`: in which members are numbered.
 std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm, MpiHandle world) {
   auto group = std::make_shared<MpiGroup>();
   group->comm = {&mpi, comm};
+  int bound = 0;
+  check_mpi(mpi, mpi.tag_bound(&bound), "MPI_Comm_get_attr");
+  group->tags = MpiTags::below(bound);
   int size = 0;
   check_mpi(mpi, mpi.rank_and_size(comm, &group->rank, &size), "MPI_Comm_rank");
   group->workers.resize(static_cast<std::size_t>(size));
@@ -74,6 +79,8 @@ void MpiWorld::initialize() {
   int threads = 0;
   check_mpi(*mpi_, mpi_->init(&threads), "MPI_Init_thread");
   ABT_CHECK(threads != 0, Config, "this MPI was built without thread support");
+  std::string transport(static_cast<std::size_t>(mpi_->text_bytes), '\0');
+  mpi_->transport(transport.data());
   MpiHandle own = nullptr;
   check_mpi(*mpi_, mpi_->copy_of_world(&own), "MPI_Comm_dup");
   groups_.push_back(make_group(*mpi_, own, own));
@@ -87,7 +94,10 @@ void MpiWorld::initialize() {
     mpi_->finalize();
     throw Error(ErrorKind::Config, what);
   }
+  int bound = 0;
+  check_mpi(*mpi_, mpi_->tag_bound(&bound), "MPI_Comm_get_attr");
   const std::lock_guard lock(mutex_);
+  about_ = formatted("{} over {}, tags up to {}", library.text(), transport.c_str(), bound);
   world_ = groups_[0];
   changed_.notify_all();
 }
@@ -103,6 +113,9 @@ bool MpiWorld::wait_for_regroup() {
   }
   shrink();
   const std::lock_guard lock(mutex_);
+  if (!regroups_) {
+    return false;  // regroup() has given up
+  }
   clear();
   regroups_ = false;
   changed_.notify_all();
@@ -132,11 +145,9 @@ void MpiWorld::serve() {
     {
       std::unique_lock lock(mutex_);
       const auto something = [&] { return !inbox_.empty() || ending_ || happened(); };
-      if (open_.empty()) {
-        posted_.wait(lock, something);
-        idle.restart();
-      } else if (!moved) {
-        const double pause = std::clamp(idle.seconds() / 4, kMinPause, kMaxPause);
+      if (!moved) {
+        const double pause =
+            std::clamp(idle.seconds() / 4, kMinPause, open_.empty() ? kMaxIdlePause : kMaxPause);
         posted_.wait_for(lock, std::chrono::duration<double>(pause), something);
       }
       if (happened() || (ending_ && inbox_.empty() && open_.empty())) {
@@ -147,26 +158,47 @@ void MpiWorld::serve() {
         inbox_.pop_front();
       }
     }
-    moved = advance();
+    moved = open_.empty() ? answer() : advance();
     if (moved) {
       idle.restart();
     }
   }
 }
 
+// Lets MPI work while nothing is open: a message that counts as sent may still be in this process
+// (UCX and libfabric send it only within calls of MPI), and others may wait for an answer.
+bool MpiWorld::answer() const {
+  int there = 0;
+  int tag = 0;
+  mpi_->probe(world_->comm.handle, world_->rank, &there, &tag);
+  return false;
+}
+
+// Whether a job may begin, of which those before it in open_ have begun.
+bool MpiWorld::may_begin(const Job& job) const {
+  if (job.call.kind == Call::Kind::Split) {  // blocks the thread, and with it all others
+    return std::ranges::find(open_, false, &Job::done)->get() == &job;
+  }
+  const auto oldest = std::ranges::find_if(
+      open_, [&](const auto& other) { return other->collective && other->group == job.group; });
+  return job.call.ready.is_reached() &&
+         (oldest == open_.end() ||
+          job.group->calls - (*oldest)->collective->number() < MpiTags::kOpenCalls);
+}
+
 // Advances everything that is open once.
 bool MpiWorld::advance() {
   bool moved = false;
   for (const auto& job : open_) {
-    if (job->call.kind == Call::Kind::Split) {
-      split(*job);
-      finish_job(*job);
-      moved = true;
-      continue;
-    }
     if (!job->collective) {
-      if (!job->call.ready.is_reached()) {
-        break;  // collectives begin in order, so none of the later ones has begun
+      if (!may_begin(*job)) {
+        break;  // jobs begin in order, so none of the later ones has begun
+      }
+      if (job->call.kind == Call::Kind::Split) {
+        split(*job);
+        finish_job(*job);
+        moved = true;
+        continue;
       }
       job->collective = std::make_unique<MpiCollective>(*job->group, job->call);
     }

@@ -39,6 +39,10 @@ constexpr std::chrono::milliseconds kLastWords{300};
 // once.
 constexpr double kMeetSeconds = 300;
 
+// Workers that read and prepare the same data do not come to an agreement at the same time,
+// however short collectives are.
+constexpr double kLeastPatience = 60;
+
 // Located errors (file:line:) are printed without a prefix.
 bool is_located(const std::exception_ptr& error) {
   try {
@@ -124,13 +128,15 @@ Processes::Processes(const comm::Launch& launch, Log& log)
     : WorkerHost(launch.rank, 1, launch.local_size),
       launch_(launch),
       on_one_host_(launch.local_size == launch.size),
-      log_(log) {
+      log_(log),
+      timeout_(kMeetSeconds) {
   ABT_CHECK(
       launch.has_mpi || launch.port > 0, Config,
       "{}, but there is neither MPI nor an address to meet at", launch.text());
   const Deadline deadline(kMeetSeconds);
   if (launch.has_mpi) {
-    mpi_ = comm::MpiWorld::start(launch.rank, launch.size);
+    mpi_ = comm::MpiWorld::start(launch.rank, launch.size, kMeetSeconds);
+    log.info("{}", mpi_->about());
     meet(comm::ControlOptions().connect_timeout);
   } else {
     store_ = std::make_unique<comm::Store>(
@@ -149,6 +155,8 @@ void Processes::meet(double timeout) {
     options.share = [this](void* data, std::size_t bytes) { store_->share(data, bytes); };
   }
   options.connect_timeout = timeout;
+  options.patience = std::max(timeout_.load(), kLeastPatience);
+  options.waiting = [this](const std::string& names) { waiting_(names); };
   options.address = on_one_host_ ? "127.0.0.1" : own_address_of(launch_.host);
   options.rank = launch_.rank;
   options.size = launch_.size;
@@ -161,6 +169,14 @@ void Processes::meet(double timeout) {
 
 Processes::~Processes() {
   channel_->close();
+}
+
+void Processes::set_timeout(double seconds) {
+  timeout_ = seconds;
+  channel_->set_patience(std::max(seconds, kLeastPatience));
+  if (mpi_) {
+    mpi_->set_timeout(seconds);
+  }
 }
 
 at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& place) {
@@ -187,10 +203,7 @@ at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& plac
 
 void Processes::run_workers(
     const config::RunOptions& options, BackEnd back_end, at::Device device, const Work& work) {
-  timeout_ = options.train.timeout;
-  if (mpi_) {
-    mpi_->set_timeout(timeout_);
-  }
+  set_timeout(options.train.timeout);
   if (back_end == BackEnd::Nccl) {
     auto nccl = comm::NcclWorld::start(
         launch_.rank, launch_.size, device, timeout_,
@@ -212,6 +225,8 @@ std::vector<std::string> Processes::gather(const std::function<std::string()>& b
   }
   try {
     return channel_->agree(mine, text);
+  } catch (const comm::TimedOut&) {
+    throw;  // this worker's own error
   } catch (...) {
     // The process that had the error prints it, once.
     quiet_ =
@@ -348,6 +363,7 @@ void Processes::run(const std::function<int()>& body) {
     }
   }
   channel_->close();
+  channel_->wait_for_all();
   nccl_.reset();
   meeting_.reset();
   mpi_.reset();

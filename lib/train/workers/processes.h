@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -44,6 +45,14 @@ class Processes : public WorkerHost {
   Loss regroup() override;
   void record(const std::string&, const std::exception_ptr&) override {
     // run() does it.
+  }
+
+  // Seconds that a collective may take, and an agreement of all workers if that is more than
+  // a minute. 300 until then.
+  void set_timeout(double seconds);
+  // What happens while the others do not answer, as ControlOptions::waiting.
+  void set_waiting(std::function<void(const std::string& names)> waiting) {
+    waiting_ = std::move(waiting);
   }
 
   // Through which a request to stop reaches all.
@@ -96,7 +105,8 @@ class Processes : public WorkerHost {
   std::atomic<bool> regroups_ = false;  // now
   // How often this worker has come to regroup().
   const std::shared_ptr<std::atomic<int>> lost_worlds_ = std::make_shared<std::atomic<int>>(0);
-  std::atomic<double> timeout_ = 600;  // seconds
+  std::atomic<double> timeout_;  // seconds
+  std::function<void(const std::string& names)> waiting_ = [](const std::string&) {};
   std::atomic<bool> said_ = false;
   // Its thread calls on_failure(), so it ends before what that uses.
   std::unique_ptr<comm::ControlChannel> channel_;

@@ -50,6 +50,11 @@ void SetupWatch::doing(std::string what) {
   shown_at_ = 0;
 }
 
+void SetupWatch::waiting_for(const std::string& names) {
+  const std::lock_guard lock(mutex_);
+  waits_for_ = names;
+}
+
 void SetupWatch::set_leave(Leave leave) {
   const std::lock_guard lock(mutex_);
   leave_ = std::move(leave);
@@ -76,10 +81,11 @@ void SetupWatch::show() {
     return;
   }
   shown_at_ = seconds;
+  const std::string what = waits_for_.empty() ? what_ : "waiting for " + waits_for_;
   if (live) {
-    log_.live(formatted("{}, {}", what_, human_seconds(seconds)));
+    log_.live(formatted("{}, {}", what, human_seconds(seconds)));
   } else {
-    log_.info("{}: {} so far", what_, human_seconds(seconds));
+    log_.info("{}: {} so far", what, human_seconds(seconds));
   }
 }
 

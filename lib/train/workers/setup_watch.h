@@ -31,6 +31,8 @@ class SetupWatch {
 
   // What is done next, such as "reading cifar10".
   void doing(std::string what);
+  // Names of workers that keep this one from it; "": none do.
+  void waiting_for(const std::string& names);
   // Replaces the default, which prints the message and exits with code 75.
   void set_leave(Leave leave);
   // To be called when the first step begins: from then on the training loop
@@ -48,6 +50,7 @@ class SetupWatch {
   std::mutex mutex_;
   std::condition_variable_any ended_;
   std::string what_;
+  std::string waits_for_;
   Stopwatch since_;
   double shown_at_ = 0;
   Leave leave_;
