@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 #include "base/mapped.h"
 #include "device/devices.h"
@@ -70,17 +69,6 @@ void set_ranks(
   sizes.b = both ? sizes.a : methods::factor_slots(model, ranks, {nn::Factor::B});
 }
 
-// method.rank, with the multiple of the device that the run asks for.
-linalg::RankRule rule_of(const RunOptions& options) {
-  linalg::RankRule rule = options.method.rank;
-  using device::DeviceChoice;
-  // A run elsewhere may ask for one.
-  const bool on_gpu = options.device == DeviceChoice::Cuda ||
-                      (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
-  rule.multiple = rank_multiple(options, on_gpu);
-  return rule;
-}
-
 std::int64_t stored_parameters(const methods::ModelSizes& sizes) {
   std::int64_t stored = sizes.parameters;
   for (const methods::LayerShape& l : sizes.layers) {
@@ -94,6 +82,16 @@ std::int64_t stored_parameters(const methods::ModelSizes& sizes) {
 std::int64_t rank_multiple(const RunOptions& options, bool on_gpu) {
   return options.method.rank.multiple.value_or(
       on_gpu && options.train.precision != at::kFloat ? 8 : 1);
+}
+
+linalg::RankRule planned_rule(const RunOptions& options) {
+  linalg::RankRule rule = options.method.rank;
+  using device::DeviceChoice;
+  // A run elsewhere may ask for one.
+  const bool on_gpu = options.device == DeviceChoice::Cuda ||
+                      (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
+  rule.multiple = rank_multiple(options, on_gpu);
+  return rule;
 }
 
 std::optional<PlannedSizes> model_sizes(
@@ -115,7 +113,7 @@ std::optional<PlannedSizes> model_sizes(
   if (!methods::kind_of(options.method).factors_weights) {
     return PlannedSizes{sizes, false, sizes.parameters};
   }
-  const linalg::RankRule rule = rule_of(options);
+  const linalg::RankRule rule = planned_rule(options);
   const auto weights = methods::factorable_weights(*model, options.method);
   if (known == nullptr && linalg::kind_of(rule).needs == linalg::RankNeeds::Values) {
     return std::nullopt;
@@ -138,34 +136,6 @@ std::optional<PlannedSizes> model_sizes(
       sizes, estimated,
       estimated ? static_cast<std::int64_t>(static_cast<double>(sizes.parameters) / rule.ratio)
                 : stored_parameters(sizes)};
-}
-
-std::vector<PlannedSizes> possible_sizes(
-    const RunOptions& options, const data::ExampleShape& shape) {
-  if (auto known = model_sizes(options, shape)) {
-    return {std::move(*known)};
-  }
-  const linalg::RankRule rule = rule_of(options);
-  const auto model = nn::make_model(options.model, shape);
-  using Ranks = std::map<std::string, std::int64_t>;
-  Ranks least;
-  Ranks factored;
-  Ranks most;
-  for (const nn::NamedWeight& w : methods::factorable_weights(*model, options.method)) {
-    // No spectrum gives less than one of a single value, or more than a flat one.
-    const auto n = static_cast<std::size_t>(w.weight->n());
-    linalg::Spectrum spectrum{w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)};
-    most[w.layer] = linalg::choose_rank(rule, spectrum).rank;
-    const std::int64_t saving = linalg::largest_saving_rank(spectrum);
-    factored[w.layer] = most[w.layer] > 0 ? most[w.layer] : saving - saving % *rule.multiple;
-    std::fill(spectrum.singular_values.begin() + 1, spectrum.singular_values.end(), 0.0);
-    least[w.layer] = linalg::choose_rank(rule, spectrum).rank;
-  }
-  std::vector<Ranks> ends = {least, factored};
-  if (most != factored) {
-    ends.push_back(most);
-  }
-  return mapped(ends, [&](const Ranks& ranks) { return *model_sizes(options, shape, &ranks); });
 }
 
 }  // namespace abtrain::config

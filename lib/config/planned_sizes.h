@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "config/run_options.h"
 #include "methods/traffic_plan.h"
@@ -26,17 +25,13 @@ struct PlannedSizes {
 // method.rank.multiple. auto: 8 for bf16 on a GPU, whose tensor cores take operands with such
 // sides, while cuDNN copies others into larger ones; else 1.
 std::int64_t rank_multiple(const RunOptions& options, bool on_gpu);
+// method.rank with the multiple of the device that the run asks for.
+linalg::RankRule planned_rule(const RunOptions& options);
 // Auto ranks are those of the device that the run asks for, be it here or not.
 // Empty if only the spectra can tell (rules sigma and energy) and no `ranks`,
 // by layer name, are given. Throws Error(Config).
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const data::ExampleShape& shape,
     const std::map<std::string, std::int64_t>* ranks = nullptr);
-// The sizes that the model may have: one element if they are known before training. If only the
-// spectra can tell, each layer at the least rank that its rule can give it, at the largest one
-// with which it is factored, and, where the rule may leave it dense, dense. Whatever
-// grows with the ranks lies between the figures of these. Throws Error(Config).
-std::vector<PlannedSizes> possible_sizes(
-    const RunOptions& options, const data::ExampleShape& shape);
 
 }  // namespace abtrain::config

@@ -16,7 +16,7 @@ struct Bounds {
   double most = 0;
 };
 
-// The bounds of a figure over all sizes that the model may have (config::possible_sizes), at least
+// The bounds of a figure over all sizes that the model may have (possible_sizes.h), at least
 // one. `figure`: a function or a pointer to a member.
 Bounds bounds_of(const auto& ends, auto figure) {
   const double first = static_cast<double>(std::invoke(figure, *std::begin(ends)));

@@ -16,7 +16,9 @@
 #include "device/devices.h"
 #include "methods/ab/decompose.h"
 #include "methods/method_kind.h"
+#include "plan/ab_notes.h"
 #include "plan/planned_data.h"
+#include "plan/possible_sizes.h"
 #include "plan/traffic.h"
 #include "train/trainer.h"
 
@@ -46,9 +48,12 @@ Facts facts_of(const config::RunOptions& options) {
   auto model = nn::make_model(options.model, shape);
   const RunLength length =
       config::check_run(options, shape, data.shape.train - options.data.validation);
-  return {
-      std::move(data), std::move(model), length, config::possible_sizes(options, shape),
-      config::run_notes(options, length)};
+  std::vector<config::PlannedSizes> possible = possible_sizes(options, shape, length);
+  std::vector<std::string> notes = config::run_notes(options, length);
+  if (methods::kind_of(options.method).factors_weights) {
+    std::ranges::move(ab_notes(*model, possible), std::back_inserter(notes));
+  }
+  return {std::move(data), std::move(model), length, std::move(possible), std::move(notes)};
 }
 
 struct PlannedLayer {
@@ -245,11 +250,8 @@ std::string plan_text(
   if (!facts.knows_ranks()) {
     out += formatted(
         "  The ranks follow from the spectra at each decomposition (method.rank.rule: {}): these "
-        "are "
-        "the least and the most.\n{}",
-        linalg::kind_of(options.method.rank).name,
-        facts.possible.size() > 2 ? "  A layer whose factors would be no smaller stays dense.\n"
-                                  : "");
+        "are the least and\n  the most. A layer whose factors would be no smaller stays dense.\n",
+        linalg::kind_of(options.method.rank).name);
   }
   if (!facts.notes.empty()) {
     out += "\nwarnings\n  " + join(facts.notes, "\n  ") + "\n";
@@ -333,7 +335,8 @@ Outline outline_of(const config::RunOptions& options, const std::optional<TimeRe
       .bytes = bounds_of(facts.possible, bytes),
       .stored = bounds_of(facts.possible, &config::PlannedSizes::stored),
       .estimated = facts.is_estimate(),
-      .memory = config::state_bytes(options, facts.model->dense_parameters())};
+      .memory = config::state_bytes(options, facts.model->dense_parameters()),
+      .warnings = facts.notes};
   if (request) {
     const std::vector<TimePlan> times = times_of(options, facts, *request);
     out.train = bounds_of(times, &TimePlan::train);

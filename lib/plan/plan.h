@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/planned_sizes.h"
 #include "config/run_length.h"
@@ -44,6 +45,7 @@ struct Outline {
   Bounds stored = {};      // parameters of the final model
   bool estimated = false;  // of a budget, these two (config::PlannedSizes)
   double memory = 0;  // bytes per worker, of its parameters, gradients and moments in a dense step
+  std::vector<std::string> warnings = {};  // as in the plan
   // Seconds of the whole run; on request.
   std::optional<Bounds> train = {};          // communicating, computing and decomposing
   std::optional<Bounds> communication = {};  // of these

@@ -33,15 +33,11 @@ std::string cell(const Bounds& bounds, const auto& text) {
   return least == most ? least : least + " to " + most;
 }
 
-std::string short_seconds(double seconds) {
-  return seconds >= 10 ? human_seconds(seconds) : formatted("{:.1f} ms", 1e3 * seconds);
-}
-
-// The cells of a row, after its name, and their titles.
+// The titles of the cells after a row's name.
 std::vector<std::string> titles(const MethodTable& table) {
-  std::vector<std::string> all = {"sent per step", "whole run"};
+  std::vector<std::string> all = {"sent per step", "sent in all"};
   if (!table.network.empty()) {
-    all.insert(all.end(), {"link per step", "whole run"});
+    all.emplace_back("on the link");
   }
   if (table.measured) {
     all.emplace_back("training");
@@ -57,7 +53,6 @@ std::vector<std::string> cells(const MethodTable& table, const Row& row) {
       about + cell(per_step(outline.bytes, row), human_bytes),
       about + cell(outline.bytes, human_bytes)};
   if (outline.communication) {
-    all.push_back(about + cell(per_step(*outline.communication, row), short_seconds));
     all.push_back(about + cell(*outline.communication, human_seconds));
   }
   if (table.measured) {
@@ -88,41 +83,58 @@ std::string grid_text(const std::vector<std::vector<std::string>>& lines) {
   return out;
 }
 
-// What the figures mean, and what they leave out.
+// What the names and figures mean, and what the figures leave out.
 std::string notes_text(const MethodTable& table) {
   const auto has = [&](auto holds) { return std::ranges::any_of(table.rows, holds); };
   std::string out =
-      "\n  Sent: by one worker, mean over the workers. Memory: of a worker's parameters, gradients "
-      "and "
-      "moments\n  in a dense step. Parameters: as the final model stores them.\n";
+      "\n  ddp_NAME averages gradients by the reducer NAME; docs/rivals.md describes the others.\n"
+      "  Sent: by one worker, mean over the workers. Memory: of a worker's parameters, gradients, "
+      "moments and\n  residuals in a dense step. Parameters: as the final model stores them.\n";
   if (table.measured) {
     out +=
-        "  Link: waiting for it, where computing does not hide it. Training: link, computing and "
-        "decompositions;\n  evaluations and checkpoints are extra.\n";
+        "  On the link: waiting for it, where computing does not hide it. Training: link, computing "
+        "and\n  decompositions; evaluations and checkpoints are extra.\n";
   } else if (!table.network.empty()) {
     out +=
-        "  Link: the time that the bytes and their latency take. Nothing is hidden behind "
-        "computing, "
-        "which is\n  left out; --workers-here N measures it for each row.\n";
+        "  On the link: the time that the bytes and their latency take. Computing, which can hide "
+        "some of it, is\n  left out; --workers-here N measures it for each row.\n";
   }
   if (table.parameters > 0) {
     out += formatted(
-        "  The small networks have {} parameters, as many as AB-training stores, so far as whole "
-        "channels allow.\n",
+        "  The small_... networks have about as many parameters as AB-training stores, {}.\n",
         with_commas(table.parameters));
   }
   if (has([](const Row& row) { return row.outline.estimated; })) {
     out +=
-        "  ~ the budget rule distributes the ranks by the spectra; here, every layer has the same "
-        "ratio.\n";
+        "  ~ An estimate: the budget rule distributes the ranks by the spectra; here, every layer "
+        "has the same ratio.\n  A run may send more or less.\n";
   }
   if (has([](const Row& row) { return row.outline.bytes.least < row.outline.bytes.most; })) {
     out +=
         "  A to B: the ranks follow from the spectra at each decomposition; these are the least "
-        "and the "
-        "most.\n";
+        "and the most.\n";
   }
   return out;
+}
+
+// Each warning once, with the rows that it is about.
+std::string warnings_text(const MethodTable& table) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> all;  // a warning, and row names
+  for (const Row& row : table.rows) {
+    for (const std::string& warning : row.outline.warnings) {
+      auto known = std::ranges::find(all, warning, &decltype(all)::value_type::first);
+      if (known == all.end()) {
+        known = all.insert(known, {warning, {}});
+      }
+      known->second.push_back(row.name);
+    }
+  }
+  std::string out;
+  for (const auto& [warning, names] : all) {
+    const std::string whose = names.size() < table.rows.size() ? listed(names) + ": " : "";
+    out += "  " + whose + warning + "\n";
+  }
+  return out.empty() ? "" : "\nwarnings\n" + out;
 }
 
 ordered_json bounds_json(const Bounds& bounds) {
@@ -176,10 +188,7 @@ std::string method_table_text(const MethodTable& table) {
   for (const Row& row : table.rows) {
     lines.push_back(line(row.name, cells(table, row)));
   }
-  out += "\n" + grid_text(lines) + notes_text(table) + "\nmethods\n";
-  for (const Row& row : table.rows) {
-    out += "  " + pad(row.name, 22) + row.why + "\n";
-  }
+  out += "\n" + grid_text(lines) + notes_text(table) + warnings_text(table);
   if (!table.left_out.empty()) {
     out += "\nleft out\n";
     for (const auto& [name, why] : table.left_out) {
@@ -200,7 +209,8 @@ ordered_json method_table_json(const MethodTable& table) {
         {"bytes_per_worker", bounds_json(outline.bytes)},
         {"parameters", bounds_json(outline.stored)},
         {"ranks_estimated", outline.estimated},
-        {"memory_bytes", outline.memory}};
+        {"memory_bytes", outline.memory},
+        {"warnings", outline.warnings}};
     if (outline.communication) {
       json["seconds"] = {{"communication", bounds_json(*outline.communication)}};
       if (table.measured) {

@@ -26,13 +26,13 @@ struct MethodTable {
     Sets set;  // the overrides that make the configuration this row
     plan::Outline outline;
   };
-  std::string title;            // of the configuration: name, model, data and workers
-  std::string configured;       // the row that is the configuration itself
+  std::string title = {};       // of the configuration: name, model, data and workers
+  std::string configured = {};  // the row that is the configuration itself
   std::int64_t parameters = 0;  // of the small networks; 0: there are none
-  std::string network;          // of the seconds; "": none were asked for
+  std::string network = {};     // of the seconds; "": none were asked for
   bool measured = false;        // with the time that each row computes; else only the link works
-  std::vector<Row> rows;        // by seconds, without them by bytes: the least first
-  std::vector<std::pair<std::string, std::string>> left_out;  // names, and why they cannot run
+  std::vector<Row> rows = {};   // by seconds, without them by bytes: the least first
+  std::vector<std::pair<std::string, std::string>> left_out = {};  // names, and why they cannot run
 };
 
 // `request.compute`, if it is given, holds for all rows; otherwise each of them is measured, while
