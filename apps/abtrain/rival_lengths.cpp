@@ -5,12 +5,14 @@
 #include <cmath>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "configuration.h"
+#include "plan/comparison.h"
 #include "sweep/child_process.h"
 #include "sweep/halving.h"
 #include "temporary_folder.h"
@@ -19,9 +21,15 @@ namespace abtrain::app {
 
 namespace {
 
-// Seconds of training that so many steps of a rival take, measured by training
-// it for a moment in a folder of `scratch`; 0 if it diverged.
-double seconds_of(
+// What a short run took, in seconds; all 0 if it diverged.
+struct ShortRun {
+  double train = 0;  // on the link, if there is one
+  double here = 0;   // on this machine, as measured
+  double whole = 0;  // from its start to its end, on this machine
+};
+
+// Trains so many steps of a rival in a folder of `scratch`.
+ShortRun short_run(
     const sweep::RivalList& list, const sweep::RivalPlan& rival, std::int64_t steps,
     const TemporaryFolder& scratch) {
   const std::string name = formatted("{}_{}", rival.name, steps);
@@ -32,6 +40,7 @@ double seconds_of(
     command.insert(command.end(), {"--set", set});
   }
   command.insert(command.end(), {"--name", name, "--output", scratch.path()});
+  const Stopwatch watch;
   const auto child = sweep::ChildProcess::start(command, folder + ".log", {});
   while (!child->ended()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -43,12 +52,14 @@ double seconds_of(
   }
   const int code = *child->ended();
   if (code == static_cast<int>(ErrorKind::Diverged)) {
-    return 0;
+    return {};
   }
+  const double whole = watch.seconds();
   ABT_CHECK(
       code == 0, Config, "{}: a run of {} steps ended with exit code {}:\n{}", rival.name, steps,
       code, trim(read_file(folder + ".log", kMaxText)));
-  return sweep::seconds_of(read_run_configuration(folder), folder, list.link);
+  const double here = plan::read_summary(folder).maybe("/seconds/train").value_or(whole);
+  return {sweep::seconds_of(read_run_configuration(folder), folder, list.link), here, whole};
 }
 
 // Runs of up to so many steps are tried where shorter ones are refused.
@@ -100,10 +111,16 @@ std::string set_length(
         return sweep::refusal(list, rival, first, false);
       }
     }
+    ShortRun last;
+    double each = 0;  // seconds of a step of the last one, here
     const auto measure = [&](std::int64_t count) {
-      return seconds_of(list, rival, count, scratch);
+      last = short_run(list, rival, count, scratch);
+      each = last.here / static_cast<double>(count);
+      return last.train;
     };
     rival.steps = steps_for(measure, first, list.seconds);
+    rival.seconds_here = each * static_cast<double>(rival.steps);
+    rival.start_seconds = std::max(0.0, last.whole - last.here);
     if (rival.steps == 0) {
       return "diverged in its first steps, as configured";
     }

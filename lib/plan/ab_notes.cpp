@@ -9,7 +9,7 @@ namespace abtrain::plan {
 
 namespace {
 
-// Mobile networks have one in five; a network with a single one at its beginning has none throughout.
+// Of the layers. Mobile networks have one in five.
 constexpr std::ptrdiff_t kDepthwiseShare = 8;
 
 bool is_depthwise(const nn::NamedWeight& w) {
@@ -39,8 +39,8 @@ std::vector<std::string> ab_notes(
   if (depthwise * kDepthwiseShare >= std::ssize(weights)) {
     notes.push_back(formatted(
         "model.name: {} of {} layers are depthwise convolutions, which stay dense, and with the "
-        "layers between them they are a factored network already; AB-training is hardly worth its "
-        "while here, which `abtrain rivals` can check",
+        "layers between them they are a factored network already; AB-training seldom pays there, "
+        "which `abtrain rivals` can check",
         depthwise, std::ssize(weights)));
   }
   return notes;
