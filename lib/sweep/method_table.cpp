@@ -117,24 +117,23 @@ std::string notes_text(const MethodTable& table) {
   return out;
 }
 
-// Each warning once, with the rows that it is about.
-std::string warnings_text(const MethodTable& table) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> all;  // a warning, and row names
-  for (const Row& row : table.rows) {
-    for (const std::string& warning : row.outline.warnings) {
-      auto known = std::ranges::find(all, warning, &decltype(all)::value_type::first);
-      if (known == all.end()) {
-        known = all.insert(known, {warning, {}});
-      }
-      known->second.push_back(row.name);
+using Said = std::vector<std::pair<std::string, std::string>>;  // names, and what is said of them
+
+// Each thing once, behind the names of all of which it is said; without names if these are all rows.
+std::string said_text(const std::string& title, const Said& said, std::size_t rows) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> all;
+  for (const auto& [name, what] : said) {
+    auto known = std::ranges::find(all, what, &decltype(all)::value_type::first);
+    if (known == all.end()) {
+      known = all.insert(known, {what, {}});
     }
+    known->second.push_back(name);
   }
   std::string out;
-  for (const auto& [warning, names] : all) {
-    const std::string whose = names.size() < table.rows.size() ? listed(names) + ": " : "";
-    out += "  " + whose + warning + "\n";
+  for (const auto& [what, names] : all) {
+    out += "  " + (names.size() < rows ? listed(names) + ": " : "") + what + "\n";
   }
-  return out.empty() ? "" : "\nwarnings\n" + out;
+  return out.empty() ? "" : "\n" + title + "\n" + out;
 }
 
 ordered_json bounds_json(const Bounds& bounds) {
@@ -188,14 +187,16 @@ std::string method_table_text(const MethodTable& table) {
   for (const Row& row : table.rows) {
     lines.push_back(line(row.name, cells(table, row)));
   }
-  out += "\n" + grid_text(lines) + notes_text(table) + warnings_text(table);
-  if (!table.left_out.empty()) {
-    out += "\nleft out\n";
-    for (const auto& [name, why] : table.left_out) {
-      out += "  " + pad(name, 22) + why + "\n";
+  Said warnings;
+  for (const Row& row : table.rows) {
+    for (const std::string& warning : row.outline.warnings) {
+      warnings.emplace_back(row.name, warning);
     }
   }
-  return out;
+  const std::size_t rows = table.rows.size();
+  return out + "\n" + grid_text(lines) + notes_text(table) +
+         said_text("warnings", warnings, rows) +
+         said_text("left out", table.left_out, rows + table.left_out.size());
 }
 
 ordered_json method_table_json(const MethodTable& table) {
