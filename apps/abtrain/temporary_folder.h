@@ -1,23 +1,15 @@
 // A folder that does not outlive the work in it.
 #pragma once
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "base/files.h"
 
 namespace abtrain::app {
-
-// Makes a folder in the system's folder for temporary files.
-inline std::string make_temporary_folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "abtrain-XXXXXX").string();
-  ABT_CHECK(::mkdtemp(name.data()) != nullptr, Io, "cannot make '{}'", name);
-  return name;
-}
 
 // Removes a folder with all that is in it, and those above it that did not
 // exist before and are empty then.

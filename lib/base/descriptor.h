@@ -40,15 +40,27 @@ class Descriptor {
   int file_ = -1;
 };
 
+// The result of a system call, which is repeated as long as signals interrupt it: on some network
+// file systems they interrupt any call. Not for close(), which frees the descriptor all the same.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) {
+      return result;
+    }
+  }
+}
+
 // Writes all bytes; false, with the reason in errno, if that is not possible.
 inline bool write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
+    const ssize_t written =
+        uninterrupted([&] { return ::write(file, bytes.data(), bytes.size()); });
+    if (written < 0) {
       return false;
     }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return true;
 }

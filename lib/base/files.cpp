@@ -26,14 +26,14 @@ void check(bool ok, const char* what, const std::string& path) {
 
 Descriptor open_file(
     const std::string& path, int flags, const char* what, const std::string& shown) {
-  Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
+  Descriptor file(uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); }));
   check(file.is_open(), what, shown);
   return file;
 }
 
 // Some network file systems report a full disk only on close.
 void close_written(Descriptor file, const std::string& path) {
-  check(::close(file.release()) == 0, "write", path);
+  check(::close(file.release()) == 0 || errno == EINTR, "write", path);
 }
 
 void write_to(int file, std::string_view content, const std::string& path) {
@@ -42,7 +42,7 @@ void write_to(int file, std::string_view content, const std::string& path) {
 
 void flush(int file, const std::string& path) {
   // EINVAL means a device or pipe, which cannot be synced.
-  check(::fsync(file) == 0 || errno == EINVAL, "flush", path);
+  check(uninterrupted([&] { return ::fsync(file); }) == 0 || errno == EINVAL, "flush", path);
 }
 
 std::string folder_of(const std::string& path) {
@@ -55,7 +55,7 @@ Descriptor open_input(const std::string& path, struct stat& status, Fifo fifo) {
   ABT_CHECK(
       ::access(path.c_str(), F_OK) == 0 || errno != ENOENT, MissingInput, "there is no file '{}'",
       path);
-  check(::stat(path.c_str(), &status) == 0, "read", path);
+  check(uninterrupted([&] { return ::stat(path.c_str(), &status); }) == 0, "read", path);
   // The file that is opened may be another one by then: O_NONBLOCK keeps a FIFO
   // without a writer from blocking the program.
   const bool waits = fifo == Fifo::Wait && S_ISFIFO(status.st_mode);
@@ -86,7 +86,8 @@ std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
     const std::int64_t begin =
         std::max<std::int64_t>(0, size - static_cast<std::int64_t>(block.size()));
     const auto length = static_cast<std::size_t>(size - begin);
-    check(::pread(file, block.data(), length, begin) == static_cast<ssize_t>(length), "read", path);
+    const ssize_t got = uninterrupted([&] { return ::pread(file, block.data(), length, begin); });
+    check(got == static_cast<ssize_t>(length), "read", path);
     const std::size_t newline = std::string_view(block.data(), length).rfind('\n');
     if (newline != std::string_view::npos) {
       return begin + static_cast<std::int64_t>(newline) + 1;
@@ -110,12 +111,13 @@ std::string read_file(const std::string& path, std::uint64_t most, Fifo fifo) {
   std::string content;
   std::array<char, 1 << 16> block;
   for (;;) {
-    const ssize_t got = ::read(file.get(), block.data(), block.size());
+    const ssize_t got =
+        uninterrupted([&] { return ::read(file.get(), block.data(), block.size()); });
     if (got == 0) {
       return content;
     }
-    check(got >= 0 || errno == EINTR, "read", path);
-    content.append(block.data(), got < 0 ? 0 : static_cast<std::size_t>(got));
+    check(got > 0, "read", path);
+    content.append(block.data(), static_cast<std::size_t>(got));
     // The size of a FIFO, and of a file of /proc, is not known before.
     check_size(content.size());
   }
@@ -147,7 +149,8 @@ void atomic_write(const std::string& path, const std::function<void(const WriteP
     body([&](std::string_view piece) { write_to(file.get(), piece, path); });
     flush(file.get(), path);
     close_written(std::move(file), path);
-    check(::rename(beside.c_str(), place.path.c_str()) == 0, "write", path);
+    const auto rename = [&] { return ::rename(beside.c_str(), place.path.c_str()); };
+    check(uninterrupted(rename) == 0, "write", path);
   } catch (...) {
     ::unlink(beside.c_str());
     throw;
@@ -164,14 +167,16 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
 std::size_t InputFile::read_some(std::uint64_t offset, void* out, std::size_t bytes) const {
   std::size_t done = 0;
   while (done < bytes) {
-    const ssize_t got = ::pread(
-        file_.get(), static_cast<char*>(out) + done, bytes - done,
-        static_cast<off_t>(offset + done));
-    check(got >= 0 || errno == EINTR, "read", path_);
+    const ssize_t got = uninterrupted([&] {
+      return ::pread(
+          file_.get(), static_cast<char*>(out) + done, bytes - done,
+          static_cast<off_t>(offset + done));
+    });
+    check(got >= 0, "read", path_);
     if (got == 0) {
       break;
     }
-    done += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+    done += static_cast<std::size_t>(got);
   }
   return done;
 }
@@ -212,6 +217,13 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+bool is_known_there(const std::string& path) {
+  struct stat status {};
+  const bool found = uninterrupted([&] { return ::stat(path.c_str(), &status); }) == 0;
+  check(found || errno == ENOENT || errno == ENOTDIR, "read", path);
+  return found;
+}
+
 std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> entries;
   std::error_code error;
@@ -231,8 +243,31 @@ std::filesystem::path real_path(const std::filesystem::path& path) {
 
 void make_folders(const std::string& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  do {
+    std::filesystem::create_directories(path, error);
+  } while (error == std::errc::interrupted);
   ABT_CHECK(!error, Io, "cannot create folder '{}': {}", path, error.message());
+}
+
+std::string make_temporary_folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "abtrain-XXXXXX").string();
+  check(::mkdtemp(name.data()) != nullptr, "make", name);
+  return name;
+}
+
+void rename_path(const std::string& from, const std::string& to) {
+  const auto rename = [&] { return ::rename(from.c_str(), to.c_str()); };
+  ABT_CHECK(
+      uninterrupted(rename) == 0, Io, "cannot rename '{}' to '{}': {}", from, to,
+      std::generic_category().message(errno));
+}
+
+void remove_path(const std::string& path) {
+  std::error_code error;
+  do {
+    std::filesystem::remove_all(path, error);
+  } while (error == std::errc::interrupted);
+  ABT_CHECK(!error, Io, "cannot remove '{}': {}", path, error.message());
 }
 
 void sync_path(const std::string& path) {
@@ -254,7 +289,8 @@ void Appender::write(std::string_view bytes) {
   try {
     write_to(file_.get(), bytes, path_);
   } catch (const Error&) {
-    [[maybe_unused]] const int ignored = is_regular_ ? ::ftruncate(file_.get(), size_) : 0;
+    [[maybe_unused]] const int ignored =
+        is_regular_ ? uninterrupted([&] { return ::ftruncate(file_.get(), size_); }) : 0;
     throw;
   }
   size_ += static_cast<std::int64_t>(bytes.size());
@@ -268,8 +304,48 @@ void Appender::keep_lines(std::int64_t bytes) {
       bytes <= size_, DamagedData, "'{}' should hold at least {} bytes, but has {}", path_, bytes,
       size_);
   const std::int64_t kept = whole_lines(file_.get(), bytes >= 0 ? bytes : size_, path_);
-  check(kept == size_ || ::ftruncate(file_.get(), kept) == 0, "write", path_);
+  const auto cut = [&] { return ::ftruncate(file_.get(), kept); };
+  check(kept == size_ || uninterrupted(cut) == 0, "write", path_);
   size_ = kept;
+}
+
+std::string Appender::find_again() {
+  if (!is_regular_) {
+    return "";
+  }
+  struct stat own {};
+  struct stat there {};
+  check(::fstat(file_.get(), &own) == 0, "read", path_);
+  const bool is_gone = uninterrupted([&] { return ::stat(path_.c_str(), &there); }) != 0;
+  check(!is_gone || errno == ENOENT, "read", path_);
+  if (!is_gone && there.st_dev == own.st_dev && there.st_ino == own.st_ino) {
+    const std::int64_t before = std::exchange(size_, std::min(size_, std::int64_t{own.st_size}));
+    return size_ == before ? ""
+                           : formatted(
+                                 "'{}' was cut from {} to {} bytes by another process; the run "
+                                 "goes on behind them",
+                                 path_, before, size_);
+  }
+  if (is_gone) {
+    atomic_write(path_, [&](const WritePiece& write) {
+      std::string block;
+      for (std::int64_t at = 0; at < size_; at += std::ssize(block)) {
+        block.resize(static_cast<std::size_t>(std::min<std::int64_t>(size_ - at, 1 << 20)));
+        const ssize_t got =
+            uninterrupted([&] { return ::pread(file_.get(), block.data(), block.size(), at); });
+        check(got > 0, "read", path_);
+        block.resize(static_cast<std::size_t>(got));
+        write(block);
+      }
+    });
+  }
+  *this = Appender(path_);
+  return is_gone
+             ? formatted("'{}' was removed by another process; it has been written again", path_)
+             : formatted(
+                   "'{}' was replaced by another process; the run goes on at the end of the "
+                   "new file, and what it had written before is lost",
+                   path_);
 }
 
 void Appender::sync() {

@@ -29,6 +29,9 @@ std::string read_file(
 
 // Whether there is a file or folder that this process may see.
 bool is_there(const std::string& path);
+// The same, but throws Error(Io) where the file system cannot tell, as after a network disk has
+// lost a folder.
+bool is_known_there(const std::string& path);
 
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and
 // syncs the folder. If anything fails, the old file stays as it was. Links are
@@ -93,6 +96,18 @@ std::filesystem::path real_path(const std::filesystem::path& path);
 // Creates the folder and its parents. It is no error if they exist.
 void make_folders(const std::string& path);
 
+// Makes a folder for this user alone, with a name of its own, in the system's folder for temporary
+// files ($TMPDIR).
+std::string make_temporary_folder();
+
+// Renames a file or folder; a file or an empty folder of the new name is
+// replaced.
+void rename_path(const std::string& from, const std::string& to);
+
+// Removes a file, or a folder with all that is in it. It is no error if there is
+// none.
+void remove_path(const std::string& path);
+
 // Forces a file, or the entries of a folder, to disk.
 void sync_path(const std::string& path);
 
@@ -112,6 +127,11 @@ class Appender {
   std::int64_t size() const {
     return size_;
   }
+  // Whether another process has removed, replaced or cut the file: if so, returns that for people,
+  // and goes on in the file of this name. One that was removed is written again; of one that was
+  // replaced, the old content is lost. If that fails, it throws Error(Io), and the next call tries
+  // again.
+  std::string find_again();
   // Keeps the whole lines in the first `bytes` bytes, or in all (-1), and cuts off
   // what follows them, such as the incomplete last line of a writer that was killed.
   void keep_lines(std::int64_t bytes = -1);

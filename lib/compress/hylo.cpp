@@ -203,6 +203,7 @@ extern const Scheme kHylo = {
     .make = make<Hylo>,
     .check = check_transport,
     .min_numel = 16384,
+    .max_members = ops::kMaxCodeWorkers,
 };
 
 }  // namespace abtrain::compress

@@ -32,8 +32,14 @@ std::unique_ptr<Reducer> make_reducer(const ReducerOptions& options, std::uint64
 void check(
     const ReducerOptions& options, const std::string& section, std::int64_t members,
     Conflicts& out) {
-  if (const auto check_scheme = scheme_of(options).check) {
-    check_scheme(options, section, members, out);
+  const Scheme& scheme = scheme_of(options);
+  conflict_if(
+      members > scheme.max_members, out, {section + ".name", "workers"},
+      "{} sums the codes of at most {} workers, but a group has {}; expected fewer, or another "
+      "reducer",
+      scheme.name, scheme.max_members, members);
+  if (scheme.check != nullptr) {
+    scheme.check(options, section, members, out);
   }
 }
 

@@ -2,6 +2,7 @@
 // record stands at the end of the scheme's source file; schemes.cpp lists all.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,6 +26,8 @@ struct Scheme {
   at::ScalarType dtype = at::kHalf;
   bool error_feedback = true;
   std::int64_t min_numel = 4096;
+  // The largest group whose gradients it can average: its codes would not hold the sum of more.
+  std::int64_t max_members = std::numeric_limits<std::int64_t>::max();
   // Of schemes whose record of a flat tensor does not depend on the other members
   // (ops/wire_codes.h): int8, int4, int2 and sparseloco.
   std::optional<ops::WireCode> code = std::nullopt;

@@ -46,9 +46,7 @@ class Thc : public CompressedReducer {
   Rounds exchange(Task task) override {
     comm::Communicator& group = *task.group;
     const int n = group.size();
-    ABT_CHECK(
-        n <= kMaxMembers, Config, "reducer.name: thc sums the codes of at most {} workers, got {}",
-        kMaxMembers, n);
+    ABT_ASSERT(n <= kMaxMembers, "thc: expected at most {} members, got {}", kMaxMembers, n);
     const std::vector<Piece> pieces = pieces_of(task.packed->numel);
     const at::TensorOptions options = task.u.options();
     const bool bytes = n <= kMaxInBytes;
@@ -166,6 +164,7 @@ extern const Scheme kThc = {
     .name = "thc",
     .make = make<Thc>,
     .check = check_block,
+    .max_members = kMaxMembers,
 };
 
 }  // namespace abtrain::compress

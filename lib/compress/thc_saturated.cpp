@@ -27,11 +27,6 @@ class ThcSaturated : public CompressedReducer {
   Rounds exchange(Task task) override {
     comm::Communicator& group = *task.group;
     const int n = group.size();
-    ABT_CHECK(
-        n <= kernels::kMaxMembers, Config,
-        "reducer.name: thc-saturated sums the codes of at most {} workers, got "
-        "{}",
-        kernels::kMaxMembers, n);
     const std::int64_t block = options_.block;
     const std::int64_t units = units_of(*task.packed);
     const std::int64_t unit_bytes = ops::unit_of(block) / 2;
@@ -117,6 +112,7 @@ extern const Scheme kThcSaturated = {
     .name = "thc-saturated",
     .make = make<ThcSaturated>,
     .check = check_block,
+    .max_members = kernels::kMaxMembers,
 };
 
 }  // namespace abtrain::compress

@@ -39,6 +39,7 @@ extern const Scheme kTwoBit = {
     .name = "twobit",
     .make = make<TwoBit>,
     .check = check_needs_feedback,
+    .max_members = ops::kMaxCodeWorkers,
 };
 
 }  // namespace abtrain::compress

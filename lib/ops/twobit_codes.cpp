@@ -9,9 +9,9 @@ namespace abtrain::ops {
 namespace {
 
 void check_workers(int workers) {
-  // A sum that marks a non-finite element is recognized by its magnitude.
   ABT_ASSERT(
-      workers > 0 && workers <= 4096, "twobit codes: expected 1 to 4096 workers, got {}", workers);
+      workers > 0 && workers <= kMaxCodeWorkers, "twobit codes: expected 1 to {} workers, got {}",
+      kMaxCodeWorkers, workers);
 }
 
 }  // namespace

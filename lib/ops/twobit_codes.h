@@ -25,6 +25,9 @@ namespace abtrain::ops {
 using kernels::CodeForm;
 using kernels::CodeWire;
 
+// More workers are refused: a sum that marks a non-finite element is recognized by its magnitude.
+inline constexpr int kMaxCodeWorkers = 4096;
+
 // Number of bytes in a part's codes.
 inline std::int64_t code_bytes(const CodeBlocks& blocks, CodeBlocks::Range part, CodeForm form) {
   const std::int64_t numel = kernels::kGroup * blocks.groups(part);

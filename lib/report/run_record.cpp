@@ -30,7 +30,7 @@ std::string data_name(const data::DataOptions& options) {
 
 void read_config_of(RunRecord& run) {
   const std::string path = run.folder + "/config.yaml";
-  ABT_CHECK(fs::exists(path), MissingInput, "{}: it has no config.yaml", run.folder);
+  ABT_CHECK(is_known_there(path), MissingInput, "{}: it has no config.yaml", run.folder);
   config::RunOptions options = config::read_config(path);
   run.name = options.name;
   run.seed = options.seed;
@@ -103,7 +103,7 @@ struct Line {
 void read_metrics(RunRecord& run, Spectra spectra) {
   using enum run_folder::RunState;
   const std::string path = run.folder + "/metrics.jsonl";
-  if (!fs::exists(path)) {
+  if (!is_known_there(path)) {
     // Only a run that has not trained yet may lack it.
     ABT_CHECK(
         run.state != Finished && run.state != Stopped, MissingInput, "{}: it has no metrics.jsonl",

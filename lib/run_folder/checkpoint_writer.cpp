@@ -1,17 +1,24 @@
 // Writing checkpoints.
 #define XXH_INLINE_ALL
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ranges>
+#include <set>
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "comm/failure.h"
 #include "comm/share.h"
 #include "run_folder/checkpoint.h"
 #include "run_folder/checkpoint_files.h"
@@ -26,18 +33,51 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kUnfinished = ".unfinished-";
-constexpr const char* kObsolete = ".obsolete-";
 
-void remove_all(const std::string& folder) {
-  std::error_code error;
-  fs::remove_all(folder, error);
-  ABT_CHECK(!error, Io, "cannot remove '{}': {}", folder, error.message());
+// A message that workers exchange; its end is cut off where it is longer.
+using Words = std::array<char, 512>;
+
+Words words_of(const std::string& message) {
+  Words words{};
+  message.copy(words.data(), words.size() - 1);
+  return words;
 }
 
-void rename(const std::string& from, const std::string& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  ABT_CHECK(!error, Io, "cannot rename '{}' to '{}': {}", from, to, error.message());
+// What those that failed say. Where several say the same of different files, the first one speaks
+// for all.
+std::string text_of(const std::vector<std::int64_t>& failed, const std::vector<Words>& problems) {
+  std::vector<std::string> texts;
+  std::set<std::string> reasons;
+  std::int64_t more = 0;
+  for (std::size_t worker = 0; worker < failed.size(); ++worker) {
+    const std::string problem = problems[worker].data();
+    const std::size_t file_ends = problem.rfind("': ");
+    if (failed[worker] == 0) {
+      continue;
+    }
+    if (!reasons.insert(problem.substr(file_ends == std::string::npos ? 0 : file_ends)).second) {
+      ++more;
+    } else {
+      texts.push_back(
+          worker == 0 ? problem
+                      : formatted("worker {} could not write its part: {}", worker, problem));
+    }
+  }
+  return join(texts, "; ") +
+         (more == 0 ? ""
+                    : formatted(
+                          "; {} failed in the same way",
+                          more == 1 ? "another worker" : formatted("{} other workers", more)));
+}
+
+// A link counts, wherever it leads.
+bool has_entry(const std::string& path) {
+  struct stat status {};
+  const bool found = uninterrupted([&] { return ::lstat(path.c_str(), &status); }) == 0;
+  ABT_CHECK(
+      found || errno == ENOENT, Io, "cannot read '{}': {}", path,
+      std::generic_category().message(errno));
+  return found;
 }
 
 }  // namespace
@@ -103,37 +143,33 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   const bool first = world_.rank() == 0;
   const std::string all = options_.run_folder + "/" + config::kCheckpoints;
   const std::string folder = formatted("{}/{}{}", all, kUnfinished, step_folder(about.step));
-  // Runs the body, and says whether it has succeeded on all workers.
+  // Runs the body, and says whether it has succeeded on all workers. Whatever it throws costs only
+  // this checkpoint: if the run cannot go on either, its next step says why.
   const auto all_succeed = [&](const auto& body) {
-    std::string problem;
+    std::optional<std::string> problem;
     try {
       body();
-    } catch (const Error& error) {
-      problem = error.what();
+    } catch (...) {
+      problem = comm::message_of(std::current_exception());
     }
-    const auto failed = comm::gather_values(world_, std::int64_t{!problem.empty()});
-    const auto who = std::ranges::find(failed, 1) - failed.begin();
-    if (who == std::ssize(failed)) {
+    const auto failed = comm::gather_values(world_, std::int64_t{problem.has_value()});
+    if (std::ranges::find(failed, 1) == failed.end()) {
       return true;
     }
     if (first && !lost_run_lock()) {
       std::error_code ignored;
       fs::remove_all(folder, ignored);
     }
+    const auto problems = comm::gather_values(world_, words_of(problem.value_or("")));
     if (log_ != nullptr) {
-      log_->warning(
-          "step {}: no checkpoint was saved: {}", about.step,
-          problem.empty() ? formatted("worker {} could not write its part", who) : problem);
-    } else if (!problem.empty()) {
-      // Worker 0 does not know the reason, so this worker reports it.
-      Log().warning("worker {}: step {}: {}", world_.rank(), about.step, problem);
+      log_->warning("step {}: no checkpoint was saved: {}", about.step, text_of(failed, problems));
     }
     return false;
   };
   const bool is_ready = all_succeed([&] {
     if (first) {
       check_run_lock(true);
-      remove_all(folder);
+      remove_path(folder);
       make_folders(folder);
     }
   });
@@ -154,7 +190,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
         const auto& mark = marks[static_cast<std::size_t>(r)];
         const std::string name = worker_file(r);
         ABT_CHECK(
-            fs::exists(folder + "/" + name), Io,
+            is_known_there(folder + "/" + name), Io,
             "{}/{} of worker {} is not visible to worker 0: `output` must be a "
             "folder that all hosts share",
             folder, name, r);
@@ -195,20 +231,13 @@ void CheckpointWriter::publish(const Checkpoint& about, const std::string& folde
   tell("publish", folder);
   check_run_lock(true);
   const std::string old = formatted("{}/{}{}", all, kObsolete, step_folder(about.step));
-  if (fs::exists(place)) {  // same step, from before a resume
-    // Kept until the new one is in its place: clean_checkpoints() puts it back
-    // if this process is killed before that.
-    remove_all(old);
-    rename(place, old);
-  }
-  rename(folder, place);
-  sync_path(all);
+  replace_folder(folder, place, old);  // one of the same step may be there, from before a resume
   try {
-    remove_all(old);
+    remove_path(old);
     prune();
-  } catch (const Error& error) {
+  } catch (...) {
     if (log_ != nullptr) {
-      log_->warning("pruning old checkpoints: {}", error.what());
+      log_->warning("pruning old checkpoints: {}", comm::message_of(std::current_exception()));
     }
   }
 }
@@ -224,9 +253,39 @@ void CheckpointWriter::prune() const {
     // checkpoint.
     const fs::path path = old.folder;
     const std::string gone = (path.parent_path() / (kObsolete + path.filename().string())).string();
-    remove_all(gone);
-    rename(old.folder, gone);
-    remove_all(gone);
+    remove_path(gone);
+    rename_path(old.folder, gone);
+    remove_path(gone);
+  }
+}
+
+void replace_folder(const std::string& from, const std::string& to, const std::string& old) {
+  const std::string parent = fs::path(to).parent_path().string();
+  const bool replaces = has_entry(to);
+  if (replaces) {
+    remove_path(old);
+    rename_path(to, old);
+  }
+  try {
+    rename_path(from, to);
+    sync_path(parent);
+  } catch (const Error&) {
+    if (replaces && !has_entry(to)) {
+      rename_path(old, to);
+    }
+    throw;
+  }
+}
+
+void settle_replaced(const std::string& to, const std::string& old) {
+  if (!has_entry(old)) {
+    return;
+  }
+  if (has_entry(to)) {
+    std::error_code ignored;  // replace_folder() does not ignore it
+    fs::remove_all(old, ignored);
+  } else {
+    rename_path(old, to);
   }
 }
 
@@ -241,13 +300,15 @@ void clean_checkpoints(const std::string& run_folder) {
     const fs::path place =
         path.parent_path() / path.filename().string().substr(std::string_view(kObsolete).size());
     try {
-      verified_checkpoint(path.string());
-      if (!fs::exists(place)) {
-        rename(path.string(), place.string());
+      if (!has_entry(place)) {
+        verified_checkpoint(path);
+        rename_path(path, place);
         continue;
       }
-    } catch (const Error&) {
-      // Already half removed.
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::Io) {
+        continue;  // it may be whole
+      }
     }
     fs::remove_all(path, ignored);
   }

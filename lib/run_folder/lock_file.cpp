@@ -33,7 +33,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kBytes = 1024;
 
 Descriptor open_lock(const std::string& path, int flags) {
-  return Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666));
+  return Descriptor(
+      uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666); }));
 }
 
 // PIDs are meaningful only within one PID namespace of one boot.
@@ -96,7 +97,8 @@ std::optional<LockFile> read_lock(const std::string& path, int file) {
   if (is_known && !S_ISREG(status.st_mode)) {
     fail(path, "expected a file, found a folder, device or pipe; remove it");
   }
-  const ssize_t got = is_known ? ::pread(file, block.data(), block.size(), 0) : -1;
+  const auto read = [&] { return ::pread(file, block.data(), block.size(), 0); };
+  const ssize_t got = is_known ? uninterrupted(read) : -1;
   if (got < 0) {
     if (errno == ENOENT || errno == ESTALE) {
       return std::nullopt;
@@ -184,7 +186,7 @@ bool create_lock(const std::string& path, const LockHolder& holder) {
   if (!write_new(beside)) {
     return false;
   }
-  const bool linked = ::link(beside.c_str(), path.c_str()) == 0;
+  const bool linked = uninterrupted([&] { return ::link(beside.c_str(), path.c_str()); }) == 0;
   const int error = errno;
   // Over NFS the reply to a call that succeeded may be lost.
   struct stat status {};
@@ -206,7 +208,8 @@ std::optional<LockFile> beat_lock(
   if (found && found->holder.id == holder.id) {
     // Writes into the file that was read, whatever the name refers to by now.
     const std::string text = lock_text(holder, beat);
-    if (::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    const auto write = [&] { return ::pwrite(file.get(), text.data(), text.size(), 0); };
+    if (uninterrupted(write) != static_cast<ssize_t>(text.size())) {
       fail(path, errno);
     }
   }

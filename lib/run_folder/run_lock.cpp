@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -130,7 +131,7 @@ bool RunLock::try_take(Log& log) {
     ::unlink(claim.c_str());
     return false;
   }
-  if (::rename(claim.c_str(), place.c_str()) != 0) {
+  if (uninterrupted([&] { return ::rename(claim.c_str(), place.c_str()); }) != 0) {
     return false;
   }
   log.info("{}: {} ended without releasing its lock: taking over", folder_, name_of(found->holder));

@@ -1,6 +1,7 @@
 #include "run_folder/run_log.h"
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -34,6 +35,9 @@ RunLog::RunLog(
 
 void RunLog::event(const char* name, std::int64_t step, const nlohmann::ordered_json& fields) {
   check_run_lock();
+  if (std::string_view(name) == "evaluate") {
+    try_to([&] { find_files_again(); });
+  }
   nlohmann::ordered_json line = {{"event", name}, {"step", step}, {"seconds", watch_.seconds()}};
   line.update(fields);
   lines_.add(line.dump() + "\n");
@@ -43,13 +47,39 @@ void RunLog::event(const char* name, std::int64_t step, const nlohmann::ordered_
 }
 
 std::int64_t RunLog::flush() {
-  lines_.add("");
-  try {
+  try_to([&] {
+    find_files_again();
+    lines_.add("");
     writer_.sync();
-  } catch (const Error& error) {
-    log_.warning("{}", error.what());
-  }
+  });
   return writer_.size();
+}
+
+void RunLog::finish() {
+  try_to([&] { find_files_again(); });
+  lines_.finish();
+}
+
+void RunLog::find_files_again() {
+  if (const std::string what = writer_.find_again(); !what.empty()) {
+    log_.warning("{}", what);
+    writer_.keep_lines();
+  }
+  if (const std::string what = board_ ? board_->find_again() : ""; !what.empty()) {
+    log_.warning("{}", what);
+  }
+}
+
+void RunLog::try_to(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    check_run_lock(true);  // the whole folder may be gone
+    if (problem_ != error.what()) {
+      problem_ = error.what();
+      log_.warning("{}", problem_);
+    }
+  }
 }
 
 void RunLog::progress(

@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -48,17 +49,22 @@ class RunLog {
   std::int64_t flush();
   // At the end of the run: throws Error(Io) if metrics.jsonl lacks lines that
   // still cannot be written.
-  void finish() {
-    lines_.finish();
-  }
+  void finish();
 
  private:
+  // Goes on in new files, with a warning, if another process has removed or replaced them. Throws
+  // Io.
+  void find_files_again();
+  // Runs the body. An Error of it is a warning, and is said once.
+  void try_to(const std::function<void()>& body);
+
   Log& log_;
   Appender writer_;
   Backlog lines_;
   std::optional<TensorBoard> board_;
   Stopwatch watch_;
   double last_progress_ = 0;
+  std::string problem_;  // of the last try_to()
 };
 
 }  // namespace abtrain::run_folder

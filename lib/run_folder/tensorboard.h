@@ -40,6 +40,10 @@ class TensorBoard {
 
   // Adds one event of metrics.jsonl, with "event", "step" and "seconds".
   void add(const nlohmann::ordered_json& event);
+  // As that of Appender.
+  std::string find_again() {
+    return file_->find_again();
+  }
 
  private:
   std::int64_t start_ = 0;  // start of the run, seconds since 1970

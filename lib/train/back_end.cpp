@@ -1,6 +1,7 @@
 #include "train/back_end.h"
 
 #include "base/error.h"
+#include "ops/reduce_buffers.h"
 
 namespace abtrain::train {
 
@@ -45,6 +46,10 @@ BackEndChoice choose_back_end(const std::optional<BackEnd>& wanted, const Worker
     return {BackEnd::Nccl, ""};
   }
   if (!place.processes) {
+    ABT_CHECK(
+        !place.on_gpu || place.workers <= kernels::kMaxBuffers, Config,
+        "workers: at most {} threads can communicate in the memory of a GPU, got {}",
+        kernels::kMaxBuffers, place.workers);
     return {
         BackEnd::Local,
         could_use_nccl ? shared_gpus(place, "through the memory of their process (comm: local)")

@@ -93,6 +93,11 @@ std::string previous_of(const std::string& run_folder) {
   return formatted("{}/{}.previous", run_folder, config::kCheckpoints);
 }
 
+// Where they stay until those that replace them are in their place.
+std::string replaced_in(const std::string& run_folder) {
+  return formatted("{}/{}{}.previous", run_folder, run_folder::kObsolete, config::kCheckpoints);
+}
+
 // Whether the checkpoint lies in this folder.
 bool is_in(const std::string& folder, const run_folder::Checkpoint& checkpoint) {
   std::error_code none;
@@ -121,6 +126,7 @@ ResumeChoice choose_resume(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder, Log& log) {
   run_folder::clean_checkpoints(run_folder);
+  run_folder::settle_replaced(previous_of(run_folder), replaced_in(run_folder));
   ResumeChoice choice;
   if (how == "auto" && !is_there(run_folder + "/summary.json")) {
     choice.from = run_folder::newest_checkpoint(run_folder, log);
@@ -259,13 +265,14 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
   const std::string place = run_folder + "/" + config::kCheckpoints;
   // A checkpoint that cannot be read is kept too: somebody may still repair it.
   if (run_folder::entries_of(run_folder, run_folder::kStepPrefix).empty()) {
-    fs::remove_all(place, error);
+    fs::remove(place, error);  // unless it has something, or could not be read
     return;
   }
   const std::string previous = previous_of(run_folder);
-  fs::remove_all(previous, error);  // rename() tells whether it could
-  fs::rename(place, previous, error);
-  ABT_CHECK(!error, Io, "cannot rename '{}' to '{}': {}", place, previous, error.message());
+  const std::string replaced = replaced_in(run_folder);
+  run_folder::settle_replaced(previous, replaced);
+  run_folder::replace_folder(place, previous, replaced);
+  fs::remove_all(replaced, error);
   log.warning("starting fresh: the checkpoints of the previous run are kept in {}", previous);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,8 @@
 #include "base/json.h"
 #include "base/machine_text.h"
 #include "base/signals.h"
+#include "base/socket.h"
+#include "comm/failure.h"
 #include "comm/groups.h"
 #include "comm/run_workers.h"
 #include "config/config.h"
@@ -30,6 +33,7 @@
 #include "run_folder/run_lock.h"
 #include "train/about_model.h"
 #include "train/class_scores.h"
+#include "train/disk_space.h"
 #include "train/resume.h"
 #include "train/run_differences.h"
 #include "train/setup.h"
@@ -196,10 +200,19 @@ void Session::choose_forms() {
 
 void Session::open() {
   host_.all_or_none([&] {
-    if (host_.writes()) {
+    if (!host_.writes()) {
+      return;
+    }
+    try {
       open_folder(options_, folder_, resume_, log_);
       run_log_.emplace(options_, folder_, log_, resume_.is_own ? resume_.from->metrics_bytes : 0);
+    } catch (...) {
+      // The host knows the folder only once it is ready.
+      const auto error = std::current_exception();
+      record_failure(folder_, comm::exit_code_of(error), comm::message_of(error), 0, host_name());
+      throw;
     }
+    check_space(disk_use(options_, setup_.dataset, setup_.length), folder_, log_);
   });
   host_.join_folder(folder_);
 }
@@ -369,9 +382,7 @@ void Session::check_not_stopped(const TrainResult& result) const {
 std::string Session::finish(const TrainResult& result) {
   run_folder::check_run_lock(true);
   const weights::About about = about_model(options_, setup_.dataset);
-  weights::save_model(
-      folder_ + "/model.safetensors", *result.model,
-      {.names = options_.model.names, .about = about});
+  save_model_of_run(folder_, *result.model, {.names = options_.model.names, .about = about});
   nlohmann::ordered_json summary = summarize(options_, result, host_.hosts());
   if (optim::makes_sparse(options_.optimizer)) {
     weights::save_model(

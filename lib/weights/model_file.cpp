@@ -6,13 +6,13 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <set>
 #include <span>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "state/safetensors.h"
 #include "weights/stored_weight.h"
@@ -198,7 +198,7 @@ class Reader {
 
 std::string RunModel::path() const {
   const std::string in_folder = folder + "/" + (file.empty() ? "model.safetensors" : file);
-  return file.empty() || std::filesystem::exists(in_folder) ? in_folder : file;
+  return file.empty() || is_known_there(in_folder) ? in_folder : file;
 }
 
 About about_of(const std::string& path) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "base/mapped.h"
 #include "base/output.h"
@@ -21,9 +22,9 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 
 std::string file_in(const std::string& folder) {
   for (const char* name : {kFile, kIndex}) {
-    const fs::path path = fs::path(folder) / name;
-    if (fs::exists(path)) {
-      return path.string();
+    const std::string path = (fs::path(folder) / name).string();
+    if (is_known_there(path)) {
+      return path;
     }
   }
   throw Error(

@@ -217,6 +217,63 @@ TEST(Appender, OfALineWithoutRoomNothingStays) {
   EXPECT_EQ(read_file(path), "one\ntwo\n");
 }
 
+TEST(Appender, WritesAgainWhatWasRemoved) {
+  const TempFolder folder;
+  const std::string path = folder.file("a");
+  Appender writer(path);
+  writer.write("one\n" + std::string(3 << 20, 'x') + "\n");
+  EXPECT_EQ(writer.find_again(), "");
+  const std::string before = read_file(path);
+  std::filesystem::remove(path);
+  writer.write("two\n");
+  expect_has(writer.find_again(), "'" + path + "' was removed by another process");
+  EXPECT_EQ(writer.find_again(), "");
+  writer.write("three\n");
+  EXPECT_EQ(read_file(path), before + "two\nthree\n");
+  EXPECT_EQ(writer.size(), std::ssize(before) + 10);
+}
+
+TEST(Appender, TriesAgainToWriteWhatWasRemoved) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder.file("x"));
+  const std::string path = folder.file("x/a");
+  Appender writer(path);
+  writer.write("one\n");
+  std::filesystem::remove_all(folder.file("x"));
+  expect_error([&] { writer.find_again(); }, ErrorKind::Io, {path});
+  writer.write("two\n");
+  std::filesystem::create_directory(folder.file("x"));
+  expect_has(writer.find_again(), "was removed");
+  EXPECT_EQ(read_file(path), "one\ntwo\n");
+}
+
+TEST(Appender, GoesOnInWhatHasReplacedItsFile) {
+  const TempFolder folder;
+  const std::string path = folder.file("a");
+  Appender writer(path);
+  writer.write("one\n");
+  std::filesystem::rename(folder.add("b", "other\n"), path);
+  expect_has(writer.find_again(), "was replaced by another process");
+  writer.write("two\n");
+  EXPECT_EQ(read_file(path), "other\ntwo\n");
+  EXPECT_EQ(writer.size(), 10);
+}
+
+TEST(Appender, NoticesThatItsFileWasCut) {
+  const TempFolder folder;
+  const std::string path = folder.file("a");
+  Appender writer(path);
+  writer.write("one\ntwo\n");
+  std::filesystem::resize_file(path, 5);
+  expect_has(writer.find_again(), "was cut from 8 to 5 bytes");
+  EXPECT_EQ(writer.find_again(), "");
+  EXPECT_EQ(writer.size(), 5);
+}
+
+TEST(Appender, StreamsAreNeverLost) {
+  EXPECT_EQ(Appender("/dev/null").find_again(), "");
+}
+
 TEST(Appender, AFullDiskIsReported) {
   Appender writer = lines_of("/dev/full");
   EXPECT_EQ(

@@ -12,6 +12,7 @@
 #include "program.h"
 #include "small_run.h"
 #include "temp_folder.h"
+#include "with_variables.h"
 
 namespace {
 
@@ -276,6 +277,33 @@ TEST_F(CliRunFolder, PhasesThatAreSharesOfARunKeepItsLength) {
   // With what it advises, the run goes on.
   expect_exit(0, longer + " method.warmup_steps=2");
   EXPECT_EQ(steps(), 16);
+}
+
+TEST_F(CliRunFolder, AStartThatCannotWriteIsRecorded) {
+  for (const std::string file : {"config.yaml", "metrics.jsonl"}) {
+    fs::remove_all(path());
+    fs::create_directories(path(file + "/in the way"));
+    const std::string said = train(74, "--overwrite", {"cannot write '" + path(file) + "'"});
+    const auto failure = nlohmann::json::parse(content(path("failure.json")));
+    EXPECT_EQ(failure["exit_code"], 74);
+    expect_has(failure["message"], path(file));
+    EXPECT_FALSE(fs::exists(path("lock.json")));
+  }
+}
+
+TEST_F(CliRunFolder, AModelWithoutAPlaceIsKept) {
+  fs::create_directories(path("model.safetensors/in the way"));
+  fs::create_directories(folder_.file("temporary"));
+  const abtrain::testing::WithVariables variables{{"TMPDIR", folder_.file("temporary")}};
+  train(74, "--overwrite", {"The trained model is in " + folder_.file("temporary/abtrain-")});
+  EXPECT_FALSE(fs::exists(path("summary.json")));
+  EXPECT_EQ(nlohmann::json::parse(content(path("failure.json")))["exit_code"], 74);
+  fs::path model;
+  for (const auto& found : fs::recursive_directory_iterator(folder_.file("temporary"))) {
+    model = found.path();
+  }
+  train(0, "--name other");
+  EXPECT_TRUE(content(model) == content(folder_.file("runs/other/model.safetensors")));
 }
 
 TEST_F(CliRunFolder, AFastDevRunLeavesNothing) {

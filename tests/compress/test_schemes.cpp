@@ -71,7 +71,7 @@ struct ConflictCase {
   std::string name;
   Words words;
   std::int64_t members;
-  std::string wanted;  // "KEYS: MESSAGE" of each, without the section
+  std::string wanted;  // "KEYS: MESSAGE" of each, without the section (workers has none)
 };
 
 const std::vector<ConflictCase> kConflicts = {
@@ -112,6 +112,33 @@ const std::vector<ConflictCase> kConflicts = {
     {"thc", {{"block", "512"}}, 4, ""},
     {"thc", {{"block", "1000"}}, 4, "block name: expected a power of two, got 1000"},
     {"thc-saturated", {{"block", "1000"}}, 4, "block name: expected a power of two, got 1000"},
+    {"thc", {}, 2184, ""},
+    {"thc",
+     {{"block", "1000"}},
+     2185,
+     "name workers: thc sums the codes of at most 2184 workers, but a group has 2185; expected "
+     "fewer, or another reducer\n"
+     "block name: expected a power of two, got 1000"},
+    {"thc-saturated", {}, 4096, ""},
+    {"thc-saturated",
+     {},
+     4097,
+     "name workers: thc-saturated sums the codes of at most 4096 workers, but a group has 4097; "
+     "expected fewer, or another reducer"},
+    {"twobit", {}, 4096, ""},
+    {"twobit",
+     {},
+     4097,
+     "name workers: twobit sums the codes of at most 4096 workers, but a group has 4097; expected "
+     "fewer, or another reducer"},
+    {"hylo", {{"transport", "gather"}}, 4096, ""},
+    {"hylo",
+     {{"transport", "a2a"}},
+     4097,
+     "name workers: hylo sums the codes of at most 4096 workers, but a group has 4097; expected "
+     "fewer, or another reducer"},
+    {"onebit", {}, 65536, ""},
+    {"int4", {}, 65536, ""},
     {"hylo", {{"transport", "a2a"}}, 128, ""},
     {"hylo", {{"transport", "gather"}}, 128, ""},
     {"hylo",
@@ -152,8 +179,8 @@ TEST(Schemes, FindTheirConflicts) {
            conflicts_of(options_of(c.name, c.words), section, c.members)) {
         std::vector<std::string> keys;
         for (const std::string& key : conflict.keys) {
-          ASSERT_TRUE(key.starts_with(section + ".")) << key;
-          keys.push_back(key.substr(section.size() + 1));
+          ASSERT_TRUE(key == "workers" || key.starts_with(section + ".")) << key;
+          keys.push_back(key == "workers" ? key : key.substr(section.size() + 1));
         }
         found.push_back(join(keys, " ") + ": " + conflict.message);
       }

@@ -1,10 +1,12 @@
 /* Preloaded: kills the process in front of its K-th system call that concerns a
    checkpoint (KILL_AT=K), counted over paths that hold "checkpoints", or the text
-   in KILL_IN, and files opened there. With KILL_COUNT=FILE it writes how many
-   there were. With RAISE_EARLY=SIGNAL that signal comes while the libraries are
+   in KILL_IN, and files opened there. With FAIL_WITH=ERRNO that call and the
+   FAIL_MORE calls after it fail instead, or each second call without KILL_AT; then
+   looks at files count too. With KILL_COUNT=FILE it writes how many there were. With RAISE_EARLY=SIGNAL that signal comes while the libraries are
    loaded. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,11 +20,26 @@
 static atomic_int calls;
 static atomic_char ours[1024];
 
-static void count(void) {
-  const char* at = getenv("KILL_AT");
-  if (atomic_fetch_add(&calls, 1) + 1 == (at ? atoi(at) : -1)) {
+static int number(const char* name, int otherwise) {
+  const char* text = getenv(name);
+  return text ? atoi(text) : otherwise;
+}
+
+/* Whether the call fails, with errno set. */
+static int count(void) {
+  const int call = atomic_fetch_add(&calls, 1) + 1;
+  const int at = number("KILL_AT", -1);
+  const int error = number("FAIL_WITH", 0);
+  if (error == 0 && call == at) {
     kill(getpid(), SIGKILL);
   }
+  const int fails =
+      at < 0 ? call % 2 : call >= at && call <= at + number("FAIL_MORE", 0);
+  if (error == 0 || !fails) {
+    return 0;
+  }
+  errno = error;
+  return 1;
 }
 
 static int concerns(const char* path) {
@@ -31,9 +48,8 @@ static int concerns(const char* path) {
 }
 
 __attribute__((constructor)) static void raise_early(void) {
-  const char* number = getenv("RAISE_EARLY");
-  if (number) {
-    raise(atoi(number));
+  if (getenv("RAISE_EARLY")) {
+    raise(number("RAISE_EARLY", 0));
   }
 }
 
@@ -55,13 +71,17 @@ static int opened(int file, const char* path) {
   return file;
 }
 
+static int is_ours(int file) {
+  return file >= 0 && file < 1024 && ours[file];
+}
+
 #define OPEN(name)                                                       \
   int name(const char* path, int flags, ...) {                           \
     va_list list;                                                        \
     va_start(list, flags);                                               \
     const mode_t mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;      \
     va_end(list);                                                        \
-    if (concerns(path)) count();                                         \
+    if (concerns(path) && count()) return -1;                            \
     return opened(                                                       \
         NEXT(int (*)(const char*, int, ...), #name)(path, flags, mode),  \
         path);                                                           \
@@ -70,40 +90,51 @@ OPEN(open)
 OPEN(open64)
 
 ssize_t write(int file, const void* data, size_t size) {
-  if (file >= 0 && file < 1024 && ours[file]) count();
+  if (is_ours(file) && count()) return -1;
   return NEXT(ssize_t (*)(int, const void*, size_t), "write")(file, data, size);
 }
 
 int fsync(int file) {
-  if (file >= 0 && file < 1024 && ours[file]) count();
+  if (is_ours(file) && count()) return -1;
   return NEXT(int (*)(int), "fsync")(file);
 }
 
 int close(int file) {
-  if (file >= 0 && file < 1024 && ours[file]) {
-    count();
+  int error = 0;
+  if (is_ours(file)) {
+    error = count() ? errno : 0;
     ours[file] = 0;
   }
-  return NEXT(int (*)(int), "close")(file);
+  const int result = NEXT(int (*)(int), "close")(file); /* also where it fails */
+  errno = error ? error : errno;
+  return error ? -1 : result;
 }
 
 int rename(const char* from, const char* to) {
-  if (concerns(from)) count();
+  if (concerns(from) && count()) return -1;
   return NEXT(int (*)(const char*, const char*), "rename")(from, to);
 }
 
+#define LOOK(name)                                                                \
+  int name(const char* path, struct stat* status) {                               \
+    if (getenv("FAIL_WITH") && concerns(path) && count()) return -1;              \
+    return NEXT(int (*)(const char*, struct stat*), #name)(path, status);         \
+  }
+LOOK(stat)
+LOOK(lstat)
+
 int mkdir(const char* path, mode_t mode) {
-  if (concerns(path)) count();
+  if (concerns(path) && count()) return -1;
   return NEXT(int (*)(const char*, mode_t), "mkdir")(path, mode);
 }
 
 int remove(const char* path) {
-  if (concerns(path)) count();
+  if (concerns(path) && count()) return -1;
   return NEXT(int (*)(const char*), "remove")(path);
 }
 
 /* Names below an opened folder: every one of ours removes in checkpoints only. */
 int unlinkat(int folder, const char* path, int flags) {
-  if (!getenv("KILL_IN")) count();
+  if (!getenv("KILL_IN") && count()) return -1;
   return NEXT(int (*)(int, const char*, int), "unlinkat")(folder, path, flags);
 }

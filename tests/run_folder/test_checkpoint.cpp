@@ -4,14 +4,20 @@
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <mutex>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "base/files.h"
 #include "comm/run_workers.h"
@@ -302,6 +308,71 @@ TEST(FailedSave, LeavesNothingAndTheOlderOnesAsTheyWere) {
         said.text(), at == "write" ? "step 8: no checkpoint was saved: worker 1 could not"
                                    : "step 8: no checkpoint was saved: the disk is full");
   }
+}
+
+// Errors of the file system, of memory and of LibTorch too.
+TEST(FailedSave, WhateverIsThrownCostsOnlyThatCheckpoint) {
+  const std::vector<std::pair<std::function<void()>, std::string>> cases = {
+      {[] { throw std::bad_alloc(); }, "out of memory"},
+      {[] { throw std::runtime_error("strange"); }, "strange"},
+      {[] { TORCH_CHECK(false, "no kernel image"); }, "no kernel image"},
+      {[] {
+         throw fs::filesystem_error("x", "/far", std::error_code(ESTALE, std::generic_category()));
+       },
+       "cannot use '/far': Stale file handle"}};
+  for (const auto& [fail, says] : cases) {
+    const TempFolder folder;
+    const auto hook = [&](int rank, const char* moment, const std::string& place) {
+      if (rank == 1 && std::string(moment) == "write" && place.ends_with(step_folder(8))) {
+        fail();
+      }
+    };
+    SaidLog said(LogLevel::Warning);
+    EXPECT_EQ(
+        save_all(folder, {{4}, {8}, {12}}, {.leads = {0, 0}, .hook = hook, .log = &said.log()}),
+        (std::vector<bool>{true, false, true}));
+    EXPECT_EQ(names_in(folder / "checkpoints"), (Names{step_folder(4), step_folder(12)}));
+    expect_has(
+        said.text(), "step 8: no checkpoint was saved: worker 1 could not write its part: " + says);
+  }
+}
+
+TEST(FailedSave, IsOneWarningForWorkersThatFailAlike) {
+  const TempFolder folder;
+  const auto hook = [&](int rank, const char* moment, const std::string&) {
+    if (std::string(moment) == "write" && rank > 0) {
+      throw Error(
+          ErrorKind::Io,
+          rank == 2 ? "the disk is away" : formatted("cannot write 'worker-{}': it is full", rank));
+    }
+  };
+  SaidLog said(LogLevel::Warning);
+  save_all(folder, {{8}}, {.leads = {0, 0, 0, 0, 0}, .hook = hook, .log = &said.log()});
+  EXPECT_EQ(
+      said.text(),
+      "warning: step 8: no checkpoint was saved: worker 1 could not write its part: cannot write "
+      "'worker-1': it is full; worker 2 could not write its part: the disk is away; 2 other "
+      "workers failed in the same way\n");
+}
+
+TEST(ReplaceFolder, PutsBackWhatItCannotReplace) {
+  const TempFolder folder;
+  folder.add("to/a", "old");
+  folder.add("old/a", "older");
+  expect_error(
+      [&] { replace_folder(folder / "none", folder / "to", folder / "old"); }, ErrorKind::Io,
+      {"cannot rename '" + folder / "none" + "'"});
+  EXPECT_EQ(read_file(folder / "to/a"), "old");
+  folder.add("from/a", "new");
+  replace_folder(folder / "from", folder / "to", folder / "old");
+  EXPECT_EQ(read_file(folder / "to/a"), "new");
+  EXPECT_EQ(read_file(folder / "old/a"), "old");
+  settle_replaced(folder / "to", folder / "old");
+  EXPECT_EQ(names_in(folder.path()), Names{"to"});
+  // Killed in between.
+  fs::rename(folder / "to", folder / "old");
+  settle_replaced(folder / "to", folder / "old");
+  EXPECT_EQ(read_file(folder / "to/a"), "new");
 }
 
 TEST(CleanCheckpoints, RemovesWhatIsNeitherWholeNorNeeded) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "error_of.h"
 #include "said_log.h"
 #include "temp_folder.h"
 
@@ -118,6 +119,58 @@ TEST_F(RunLogTest, AFullDiskEndsNothingBeforeTheEnd) {
   ASSERT_EQ(said().size(), 1U);
   EXPECT_NE(said()[0].find("No space left"), std::string::npos) << said()[0];
   EXPECT_THROW(run.finish(), Error);
+}
+
+TEST_F(RunLogTest, FilesThatVanishAreWrittenAgainAtTheNextEvaluationOrSave) {
+  options_.train.tensorboard = true;
+  RunLog run(options_, folder_.path(), log_);
+  const auto vanish = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      std::filesystem::remove(entry);
+    }
+  };
+  run.event("sync", 1, {{"duration", 0.5}});
+  for (const int step : {2, 3}) {
+    vanish();
+    if (step == 2) {
+      run.event("evaluate", step, {{"loss", 0.5}});
+    } else {
+      const std::int64_t bytes = run.flush();
+      EXPECT_EQ(bytes, std::ssize(metrics()));
+    }
+    EXPECT_TRUE(has_events_file());
+    ASSERT_EQ(said().size(), step == 2 ? 2U : 4U);
+    expect_has(said()[said().size() - 2], "metrics.jsonl' was removed");
+    expect_has(said().back(), "was removed");
+    expect_has(said().back(), "events.out.tfevents");
+  }
+  const std::vector<std::string> lines = split_text(metrics(), '\n');
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(ordered_json::parse(lines[0])["event"], "sync");
+  EXPECT_EQ(ordered_json::parse(lines[1])["event"], "evaluate");
+}
+
+TEST_F(RunLogTest, ALineThatSomebodyHasCutIsRemoved) {
+  RunLog run(options_, folder_.path(), log_);
+  run.event("sync", 1, ordered_json::object());
+  const std::string first = metrics();
+  run.event("sync", 2, ordered_json::object());
+  std::filesystem::resize_file(folder_ / "metrics.jsonl", first.size() + 3);
+  EXPECT_EQ(run.flush(), static_cast<std::int64_t>(first.size()));
+  EXPECT_EQ(metrics(), first);
+  EXPECT_EQ(said().size(), 1U);
+}
+
+TEST_F(RunLogTest, AFolderThatIsGoneIsSaidOnce) {
+  std::filesystem::create_directory(folder_ / "run");
+  RunLog run(options_, folder_ / "run", log_);
+  run.event("sync", 1, ordered_json::object());
+  std::filesystem::remove_all(folder_ / "run");
+  run.flush();
+  run.flush();
+  run.finish();
+  ASSERT_EQ(said().size(), 1U);
+  expect_has(said()[0], "metrics.jsonl");
 }
 
 TEST_F(RunLogTest, TensorBoardsFilesComeAndGoWithTheOption) {

@@ -93,6 +93,11 @@ TEST(BackEndOfThreads, Refusals) {
   expect_refused(BackEnd::Mpi, threads(4), "`mpirun -np 4 abtrain ...`");
   expect_refused(BackEnd::Mpi, threads_on_gpus(4, 4), "needs one process per worker");
   expect_refused(BackEnd::Nccl, threads(4), "nccl needs GPUs");
+  EXPECT_EQ(choice(BackEnd::Local, threads_on_gpus(128, 1)), "local");
+  expect_refused(
+      BackEnd::Local, threads_on_gpus(129, 1),
+      "workers: at most 128 threads can communicate in the memory of a GPU, got 129");
+  EXPECT_EQ(choice(BackEnd::Local, threads(129)), "local");
 }
 
 TEST(BackEndOfProcesses, Table) {

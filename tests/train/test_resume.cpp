@@ -387,5 +387,23 @@ TEST_F(Resume, AFreshStartPutsCheckpointsAside) {
   EXPECT_TRUE(fs::exists(own_ + "/checkpoints.previous/" + run_folder::step_folder(8)));
 }
 
+// Killed before the newer ones had taken the place of the older ones.
+TEST_F(Resume, WhatAKilledStartWasPuttingAsideIsBackInItsPlace) {
+  save("own", 4);
+  put_checkpoints_aside(own_, log_);
+  save("own", 8);
+  const std::string previous = own_ + "/checkpoints.previous";
+  const std::string killed = own_ + "/.obsolete-checkpoints.previous";
+  fs::rename(previous, killed);
+  EXPECT_EQ(step_of("auto"), 8);
+  EXPECT_TRUE(fs::exists(previous + "/" + run_folder::step_folder(4)));
+  EXPECT_FALSE(fs::exists(killed));
+  // Killed after that.
+  fs::rename(previous, killed);
+  put_checkpoints_aside(own_, log_);
+  EXPECT_TRUE(fs::exists(previous + "/" + run_folder::step_folder(8)));
+  EXPECT_FALSE(fs::exists(killed));
+}
+
 }  // namespace
 }  // namespace abtrain::train
