@@ -115,8 +115,7 @@ void check(const RivalsCommand& args) {
 }
 
 sweep::Work work_of(const RivalsCommand& args) {
-  return sweep::work_of(
-      static_cast<std::size_t>(args.tune), static_cast<std::size_t>(args.seeds));
+  return sweep::work_of(static_cast<std::size_t>(args.tune), static_cast<std::size_t>(args.seeds));
 }
 
 // "13 rivals, 78 runs with their pilots"
@@ -141,8 +140,7 @@ void announce(const sweep::RivalList& list, const RivalsCommand& args, Log& log)
       "{}: {}, after short runs of about {} that tell their lengths", runs_text(list, args),
       args.link.bandwidth.empty()
           ? formatted("about {} of training", training)
-          : formatted(
-                "at most {} of training, because nothing waits for the link here", training),
+          : formatted("at most {} of training, because nothing waits for the link here", training),
       human_seconds(kMeasuringShare * static_cast<double>(list.rivals.size()) * *args.seconds));
 }
 

@@ -198,7 +198,8 @@ std::string as_table(const Comparison& comparison, const std::vector<Column>& co
       })) {
     notes.emplace_back("± standard deviation over the seeds");
   }
-  return answer_text(comparison) + table_text(table, bold) + (notes.empty() ? "" : "\n" + join(notes, "; ") + "\n") +
+  return answer_text(comparison) + table_text(table, bold) +
+         (notes.empty() ? "" : "\n" + join(notes, "; ") + "\n") +
          words_below(comparison, /*is_markdown=*/false);
 }
 

@@ -65,7 +65,14 @@ class Judge {
 
   // Who wins if bytes and parameters cost nothing.
   std::string winner() const {
-    return answer_text(budgets_.back().answers.back());
+    Answer answer = budgets_.back().answers.back();
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (std::ranges::count(answer.first, i) == 0 &&
+          (!answer.next || all_[i].quality > all_[*answer.next].quality)) {
+        answer.next = i;
+      }
+    }
+    return answer_text(answer);
   }
 
   std::vector<std::string> sentences() const {

@@ -92,7 +92,8 @@ std::string notes_text(const MethodTable& table) {
       "moments and\n  residuals in a dense step. Parameters: as the final model stores them.\n";
   if (table.measured) {
     out +=
-        "  On the link: waiting for it, where computing does not hide it. Training: link, computing "
+        "  On the link: waiting for it, where computing does not hide it. Training: link, "
+        "computing "
         "and\n  decompositions; evaluations and checkpoints are extra.\n";
   } else if (!table.network.empty()) {
     out +=
@@ -119,7 +120,8 @@ std::string notes_text(const MethodTable& table) {
 
 using Said = std::vector<std::pair<std::string, std::string>>;  // names, and what is said of them
 
-// Each thing once, behind the names of all of which it is said; without names if these are all rows.
+// Each thing once, behind the names of all of which it is said; without names if these are all
+// rows.
 std::string said_text(const std::string& title, const Said& said, std::size_t rows) {
   std::vector<std::pair<std::string, std::vector<std::string>>> all;
   for (const auto& [name, what] : said) {
@@ -194,8 +196,7 @@ std::string method_table_text(const MethodTable& table) {
     }
   }
   const std::size_t rows = table.rows.size();
-  return out + "\n" + grid_text(lines) + notes_text(table) +
-         said_text("warnings", warnings, rows) +
+  return out + "\n" + grid_text(lines) + notes_text(table) + said_text("warnings", warnings, rows) +
          said_text("left out", table.left_out, rows + table.left_out.size());
 }
 

@@ -43,7 +43,7 @@ struct RivalPlan {
   std::vector<Sets> tune = {};
   // Of a run at full length; set by the caller.
   std::int64_t steps = 0;
-  double seconds_here = 0;  // of its training on this machine, without a link; 0: not measured
+  double seconds_here = 0;   // of its training on this machine, without a link; 0: not measured
   double start_seconds = 0;  // that it takes besides
   config::RunOptions options = {};  // those of the configuration with `set`
 };

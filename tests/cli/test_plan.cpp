@@ -73,7 +73,8 @@ TEST(Plan, SaysTheSameToPrograms) {
   EXPECT_LT(least["stored"], most["stored"]);
   EXPECT_LT(least["traffic"]["whole_run"], most["traffic"]["whole_run"]);
   EXPECT_EQ(least["traffic"]["dense_step"], most["traffic"]["dense_step"]);
-  expect_has(output_of("plan " + kSmall + "method.rank.rule=energy"), "whole run           between ");
+  expect_has(
+      output_of("plan " + kSmall + "method.rank.rule=energy"), "whole run           between ");
 }
 
 // The figures of the table are those of the meter.
@@ -112,10 +113,10 @@ TEST(PlanMethods, PlannedBytesAreMeteredBytes) {
 TEST(PlanMethods, IsOneTableWithTheLink) {
   const std::string text =
       output_of("plan " + kSmall + "--methods --nodes 4 --bandwidth 1Gbit --latency 1ms");
-  EXPECT_TRUE(text.starts_with(
-      "fashion_mnist_mlp: mlp on fashion-mnist, 4 workers; as configured: ab\n"
-      "4 nodes, links of 1 Gbit/s each way, 1 ms\n\n"
-      "  method "))
+  EXPECT_TRUE(
+      text.starts_with("fashion_mnist_mlp: mlp on fashion-mnist, 4 workers; as configured: ab\n"
+                       "4 nodes, links of 1 Gbit/s each way, 1 ms\n\n"
+                       "  method "))
       << text;
   expect_has(text, "sent per step");
   expect_has(text, "on the link");

@@ -65,9 +65,8 @@ config::RunOptions by_spectra() {
 std::vector<double> planned(
     const config::RunOptions& o, const std::vector<config::PlannedSizes>& sizes,
     const RunLength& length) {
-  return mapped(sizes, [&](const config::PlannedSizes& one) {
-    return planned_bytes(o, one.sizes, length);
-  });
+  return mapped(
+      sizes, [&](const config::PlannedSizes& one) { return planned_bytes(o, one.sizes, length); });
 }
 
 TEST(PossibleSizes, BoundTheBytesOfAllRanks) {
@@ -90,7 +89,9 @@ TEST(PossibleSizes, BoundTheBytesOfAllRanks) {
     double most = bounds.least;
     for (int i = 0; i < 1000; ++i) {  // 0: dense; 9: the largest rank of fc1
       const std::map<std::string, std::int64_t> ranks = {
-          {layers[0], std::min(i % 10, 7)}, {layers[1], i / 10 % 10 % 7}, {layers[2], i / 100 * 14 / 9}};
+          {layers[0], std::min(i % 10, 7)},
+          {layers[1], i / 10 % 10 % 7},
+          {layers[2], i / 100 * 14 / 9}};
       const auto sizes = config::model_sizes(o, dataset, &ranks);
       const double bytes = planned_bytes(o, sizes->sizes, length);
       EXPECT_GE(bytes, bounds.least) << i;

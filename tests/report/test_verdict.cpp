@@ -106,8 +106,7 @@ TEST(Verdict, AnswersWhoIsBestWithinATime) {
   std::vector<Given> all = {
       {"ab", {0.9, 0.901}, 1e6, 1e5, 31},
       {"dense", {0.88, 0.881}, 1e7, 1e6, 29},
-      {"better", {0.95, 0.951}, 1e7, 1e6, 40},
-      {"untrained", {}}};
+      {"better", {0.95, 0.951}, 1e7, 1e6, 40}};
   const auto answer = [&](double seconds) {
     return best_within(settings_of(all), seconds, "on this machine");
   };
@@ -125,8 +124,9 @@ TEST(Verdict, AnswersWhoIsBestWithinATime) {
       "dense (88.05 % in 29 s) and better (95.05 % in 40 s) took longer.");
   // The link's seconds count where there is a link.
   all[0].link_seconds = 60;
-  EXPECT_TRUE(answer(30).ends_with("dense wins with 88.05 % (seeds spread 0.07). ab (90.05 % in "
-                                   "60 s) and better (95.05 % in 40 s) took longer."))
+  EXPECT_TRUE(
+      answer(30).ends_with("dense wins with 88.05 % (seeds spread 0.07). ab (90.05 % in "
+                           "60 s) and better (95.05 % in 40 s) took longer."))
       << answer(30);
   all = {{"a", {0.9, 0.92}, 1e6, 1e5, 5}, {"b", {0.91, 0.93}, 1e6, 1e5, 5}};
   EXPECT_EQ(
@@ -138,7 +138,8 @@ TEST(Verdict, AnswersWhoIsBestWithinATime) {
 
 // A reader sees the answer before anything else.
 TEST(Verdict, TheAnswerIsTheFirstLine) {
-  Comparison comparison{.target = {}, .settings = settings_of({{"a", {0.9}}}), .varying = {}, .skipped = {}};
+  Comparison comparison{
+      .target = {}, .settings = settings_of({{"a", {0.9}}}), .varying = {}, .skipped = {}};
   const auto columns = front_columns({});
   const std::string plain = as_table(comparison, columns, false);
   const std::string markdown = as_markdown(comparison, columns);

@@ -41,8 +41,7 @@ TEST_F(MethodTables, EveryRowHasTheBytesOfItsOwnPlan) {
     const auto sizes = config::model_sizes(o, set);
     ASSERT_TRUE(sizes) << row.name;
     EXPECT_EQ(o.train.steps, 200) << row.name;
-    const double bytes =
-        plan::planned_bytes(o, sizes->sizes, config::run_length(o, set.train));
+    const double bytes = plan::planned_bytes(o, sizes->sizes, config::run_length(o, set.train));
     EXPECT_EQ(row.outline.bytes.least, bytes) << row.name;
     EXPECT_EQ(row.outline.bytes.most, bytes) << row.name;
   }
@@ -108,7 +107,8 @@ TEST_F(MethodTables, LeavesOutAbTrainingWhereNothingCanBeFactored) {
 
 TEST_F(MethodTables, ShowsEachWarningOnceWithItsMethods) {
   const std::string text = method_table_text(table({"method.rank.rank=1"}));
-  const std::string warning = "ab: method.rank: 2 of the 2 layers that AB-training factors get rank 1";
+  const std::string warning =
+      "ab: method.rank: 2 of the 2 layers that AB-training factors get rank 1";
   const auto place = text.find(warning);
   ASSERT_NE(place, std::string::npos) << text;
   EXPECT_EQ(text.find("2 of the 2 layers", place + warning.size()), std::string::npos);
