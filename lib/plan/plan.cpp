@@ -48,7 +48,7 @@ Facts facts_of(const config::RunOptions& options) {
   auto model = nn::make_model(options.model, shape);
   const RunLength length =
       config::check_run(options, shape, data.shape.train - options.data.validation);
-  std::vector<config::PlannedSizes> possible = possible_sizes(options, shape, length);
+  std::vector<config::PlannedSizes> possible = possible_sizes(options, shape);
   std::vector<std::string> notes = config::run_notes(options, length);
   if (methods::kind_of(options.method).factors_weights) {
     std::ranges::move(ab_notes(*model, possible), std::back_inserter(notes));

@@ -11,7 +11,6 @@
 #include "methods/ab/decompose.h"
 #include "nn/families.h"
 #include "nn/model.h"
-#include "plan/traffic.h"
 
 namespace abtrain::plan {
 
@@ -31,31 +30,10 @@ std::vector<std::int64_t> rank_ends(const linalg::RankRule& rule, const nn::Name
   return {least, most > 0 ? most : saving - saving % *rule.multiple, most};
 }
 
-// Adds those of the ends that send the least and the most, chosen layer by layer.
-void add_mixtures(
-    std::vector<Ranks>& all, const std::map<std::string, std::vector<std::int64_t>>& ends,
-    const auto& bytes_with) {
-  Ranks cheapest = all.front();
-  Ranks dearest = all.front();
-  for (const auto& [layer, ranks] : ends) {
-    const auto bytes = [&](std::int64_t rank) {
-      Ranks one = all.front();
-      one[layer] = rank;
-      return bytes_with(one);
-    };
-    const std::vector<double> costs = mapped(ranks, bytes);
-    const auto [least, most] = std::ranges::minmax_element(costs);
-    cheapest[layer] = ranks[static_cast<std::size_t>(least - costs.begin())];
-    dearest[layer] = ranks[static_cast<std::size_t>(most - costs.begin())];
-  }
-  all.push_back(std::move(cheapest));
-  all.push_back(std::move(dearest));
-}
-
 }  // namespace
 
 std::vector<config::PlannedSizes> possible_sizes(
-    const config::RunOptions& options, const data::ExampleShape& shape, const RunLength& length) {
+    const config::RunOptions& options, const data::ExampleShape& shape) {
   if (auto known = config::model_sizes(options, shape)) {
     return {std::move(*known)};
   }
@@ -70,19 +48,9 @@ std::vector<config::PlannedSizes> possible_sizes(
       ranks[layer] = own[end];
     }
   }
-  const auto sizes_with = [&](const Ranks& ranks) {
-    return *config::model_sizes(options, shape, &ranks);
-  };
-  add_mixtures(all, ends, [&](const Ranks& ranks) {
-    return planned_bytes(options, sizes_with(ranks).sizes, length);
-  });
-  std::vector<Ranks> distinct;
-  for (const Ranks& ranks : all) {
-    if (std::ranges::count(distinct, ranks) == 0) {
-      distinct.push_back(ranks);
-    }
-  }
-  return mapped(distinct, sizes_with);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return mapped(
+      all, [&](const Ranks& ranks) { return *config::model_sizes(options, shape, &ranks); });
 }
 
 }  // namespace abtrain::plan
