@@ -22,6 +22,7 @@
 #include "methods/method_kind.h"
 #include "plan/comparison.h"
 #include "plan/same_size.h"
+#include "sweep/method_table.h"
 
 namespace abtrain::app {
 
@@ -31,6 +32,7 @@ struct PlanArgs {
   ConfigArgs config;
   std::string against;
   std::string same_size_as;
+  bool methods = false;
   Format format = Format::Table;
   bool show_config = false;
   plan::Link link;
@@ -165,14 +167,42 @@ void run_plain(const PlanArgs& args) {
   print(args.show_config ? config::to_yaml(options) : text);
 }
 
+void run_methods(const PlanArgs& args) {
+  check_given(args.config);
+  ABT_CHECK(
+      args.against.empty() && args.same_size_as.empty(), Usage,
+      "--methods does not go with --against or --same-size-as");
+  ABT_CHECK(
+      args.compute.empty(), Usage,
+      "--compute gives the times of one method, but --methods shows many; expected --workers-here "
+      "to measure each of them, or neither for the time on the link alone");
+  Log log;
+  auto request = time_wanted(args, read_configuration(args.config, log));
+  if (request && !args.workers_here) {
+    request->compute = plan::ComputeTime{};
+  }
+  const auto folders = config_places();
+  const std::string path = config::find_config("configuration", args.config.config, "", folders);
+  const auto table = sweep::method_table(path, args.config.sets, request, folders, log);
+  if (args.format == Format::Json) {
+    print_json(sweep::method_table_json(table));
+  } else {
+    print(sweep::method_table_text(table));
+  }
+}
+
 int run_plan(const PlanArgs& args) {
   const bool is_json = args.format == Format::Json;
   ABT_CHECK(
-      !args.show_config ||
-          (args.against.empty() && args.same_size_as.empty() && !is_json && !wants_time(args)),
+      !args.show_config || (args.against.empty() && args.same_size_as.empty() && !args.methods &&
+                            !is_json && !wants_time(args)),
       Usage,
       "--show-config prints a configuration and nothing else; expected none of "
-      "--json, --against, --same-size-as and the options about time");
+      "--json, --methods, --against, --same-size-as and the options about time");
+  if (args.methods) {
+    run_methods(args);
+    return 0;
+  }
   if (!args.same_size_as.empty()) {
     ABT_CHECK(args.against.empty(), Usage, "--same-size-as does not go with --against");
     ABT_CHECK(
@@ -209,6 +239,10 @@ Command add_plan(CLI::App& parser) {
           "configuration, and print its plan (with that configuration, dense, "
           "unless another is named)")
       ->type_name("RUN|CONFIG");
+  command.add_flag(
+      "--methods", args->methods,
+      "compare all methods on this configuration in one table: bytes, memory, and with "
+      "--bandwidth the seconds on that link");
   add_format(command, args->format, {Format::Table, Format::Json}, "output format (default table)");
   command.add_flag(
       "--show-config", args->show_config,
@@ -234,6 +268,7 @@ Command add_plan(CLI::App& parser) {
       "Examples:\n"
       "  abtrain plan fashion_mnist_mlp\n"
       "  abtrain plan my.yaml workers=8 --nodes 4 --bandwidth 1Gbit\n"
+      "  abtrain plan my.yaml --methods --nodes 4 --bandwidth 1Gbit\n"
       "  abtrain plan --against runs/my --bandwidth 1Gbit\n"
       "  abtrain plan --same-size-as runs/my\n"
       "  abtrain plan my.yaml workers=8 --show-config >complete.yaml\n");

@@ -87,6 +87,15 @@ void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
   }
 }
 
+// What the seconds of the runs were measured on.
+std::string place_text(const report::Comparison& comparison, const plan::Link& link) {
+  if (link.bandwidth.empty() || comparison.settings.empty()) {
+    return "on this machine";
+  }
+  const std::string& folder = comparison.settings.front().runs.front().folder;
+  return plan::link_text(plan::network_of(link, read_run_configuration(folder)));
+}
+
 }  // namespace
 
 void run_report(const ReportArgs& args) {
@@ -118,6 +127,10 @@ void run_report(const ReportArgs& args) {
   }
   if (!args.sort.empty()) {
     report::sort_settings(comparison, args.sort);
+  }
+  if (args.within > 0) {
+    comparison.answer =
+        report::best_within(comparison.settings, args.within, place_text(comparison, args.link));
   }
   if (args.front) {
     comparison.verdict = report::verdict(comparison.settings);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -22,13 +23,16 @@ namespace abtrain::app {
 
 namespace {
 
+// What a short run took, in seconds; all 0 if it diverged.
 struct ShortRun {
-  double seconds = 0;      // of training; 0 if it diverged
+  double train = 0;        // on the link, if there is one
+  double here = 0;         // on this machine, as measured
+  double whole = 0;        // from its start to its end, on this machine
   std::string doubt = {};  // why they are not reliable; "" if they are
 };
 
-// Trains so many steps of a rival, in a folder of `scratch`.
-ShortRun train_short(
+// Trains so many steps of a rival in a folder of `scratch`.
+ShortRun short_run(
     const sweep::RivalList& list, const sweep::RivalPlan& rival, std::int64_t steps,
     const TemporaryFolder& scratch) {
   const std::string name = formatted("{}_{}", rival.name, steps);
@@ -39,6 +43,7 @@ ShortRun train_short(
     command.insert(command.end(), {"--set", set});
   }
   command.insert(command.end(), {"--name", name, "--output", scratch.path()});
+  const Stopwatch watch;
   const auto child = sweep::ChildProcess::start(command, folder + ".log", {});
   while (!child->ended()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -52,12 +57,14 @@ ShortRun train_short(
   if (code == static_cast<int>(ErrorKind::Diverged)) {
     return {};
   }
+  const double whole = watch.seconds();
   ABT_CHECK(
       code == 0, Config, "{}: a run of {} steps ended with exit code {}:\n{}", rival.name, steps,
       code, trim(read_file(folder + ".log", kMaxText)));
   const JsonObject summary = plan::read_summary(folder);
   return {
       sweep::seconds_of(read_run_configuration(folder), folder, list.link),
+      summary.maybe("/seconds/train").value_or(whole), whole,
       value_in<bool>(summary.all(), "beside_others")
           ? formatted(
                 "beside other programs, its workers had a core for {:.0f} % of their compute time "
@@ -115,16 +122,19 @@ std::string set_length(
         return sweep::refusal(list, rival, first, false);
       }
     }
-    std::string doubt;  // of the last short run, which counts most
+    ShortRun last;    // which counts most
+    double each = 0;  // seconds of a step of it, here
     const auto measure = [&](std::int64_t count) {
-      const ShortRun run = train_short(list, rival, count, scratch);
-      doubt = run.doubt;
-      return run.seconds;
+      last = short_run(list, rival, count, scratch);
+      each = last.here / static_cast<double>(count);
+      return last.train;
     };
     rival.steps = steps_for(measure, first, list.seconds);
-    if (!doubt.empty()) {
-      rival.why += "; " + doubt;
-      log.warning("{}: {}", rival.name, doubt);
+    rival.seconds_here = each * static_cast<double>(rival.steps);
+    rival.start_seconds = std::max(0.0, last.whole - last.here);
+    if (!last.doubt.empty()) {
+      rival.why += "; " + last.doubt;
+      log.warning("{}: {}", rival.name, last.doubt);
     }
     if (rival.steps == 0) {
       return "diverged in its first steps, as configured";

@@ -3,6 +3,7 @@
 // and equally long, and on request trains it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "configuration.h"
 #include "link_option.h"
 #include "rival_lengths.h"
+#include "sweep/halving.h"
 #include "sweep/rivals.h"
 #include "training.h"
 
@@ -71,6 +73,9 @@ std::string command_line(const RivalsCommand& args) {
   return printable(join(words, " "));
 }
 
+// Of a run at full length, for the short runs that tell a rival's length.
+constexpr double kMeasuringShare = 0.25;
+
 constexpr std::string_view kMark = "# Made by: ";
 
 std::string head_of(const RivalsCommand& args) {
@@ -109,6 +114,51 @@ void check(const RivalsCommand& args) {
       args.config.config, args.config.config);
 }
 
+sweep::Work work_of(const RivalsCommand& args) {
+  return sweep::work_of(static_cast<std::size_t>(args.tune), static_cast<std::size_t>(args.seeds));
+}
+
+// "13 rivals, 78 runs with their pilots"
+std::string runs_text(const sweep::RivalList& list, const RivalsCommand& args) {
+  const std::size_t count = list.rivals.size();
+  return formatted(
+      "{} {}, {} runs with their pilots", count, count == 1 ? "rival" : "rivals",
+      count * work_of(args).runs);
+}
+
+// Says how long the comparison will take, before the rivals' lengths are measured.
+void announce(const sweep::RivalList& list, const RivalsCommand& args, Log& log) {
+  const double lengths = static_cast<double>(list.rivals.size()) * work_of(args).lengths;
+  if (!args.seconds) {
+    log.info(
+        "{}: {} steps in all", runs_text(list, args),
+        with_commas(std::llround(lengths * static_cast<double>(*args.steps))));
+    return;
+  }
+  const std::string training = human_seconds(lengths * *args.seconds);
+  log.info(
+      "{}: {}, after short runs of about {} that tell their lengths", runs_text(list, args),
+      args.link.bandwidth.empty()
+          ? formatted("about {} of training", training)
+          : formatted("at most {} of training, because nothing waits for the link here", training),
+      human_seconds(kMeasuringShare * static_cast<double>(list.rivals.size()) * *args.seconds));
+}
+
+// The same by what the short runs took, before anything is trained.
+void announce_measured(const sweep::RivalList& list, const RivalsCommand& args, Log& log) {
+  const sweep::Work work = work_of(args);
+  double seconds = 0;
+  for (const sweep::RivalPlan& rival : list.rivals) {
+    seconds +=
+        work.lengths * rival.seconds_here + static_cast<double>(work.runs) * rival.start_seconds;
+  }
+  if (seconds > 0) {
+    log.info(
+        "{}: the comparison takes about {} on this machine; evaluations during the runs are extra",
+        runs_text(list, args), human_seconds(seconds));
+  }
+}
+
 void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) {
   const auto folders = config_places();
   sweep::RivalsRequest request{
@@ -128,8 +178,10 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
   }
   list.link = args.link;
   list.seconds = args.seconds.value_or(0);
+  announce(list, args, log);
   set_lengths(list, args.steps.value_or(0), log);
   ABT_CHECK(!list.rivals.empty(), Diverged, "no rival is left to train");
+  announce_measured(list, args, log);
   atomic_write(file, sweep::rivals_yaml(list, args.seeds, head_of(args)));
 }
 

@@ -29,6 +29,7 @@ void print_report(
   if (halving != nullptr) {
     args.front = true;
     args.link = halving->link;
+    args.within = halving->seconds;
   }
   run_report(args);
   if (halving != nullptr) {

@@ -84,6 +84,16 @@ std::int64_t rank_multiple(const RunOptions& options, bool on_gpu) {
       on_gpu && options.train.precision != at::kFloat ? 8 : 1);
 }
 
+linalg::RankRule planned_rule(const RunOptions& options) {
+  linalg::RankRule rule = options.method.rank;
+  using device::DeviceChoice;
+  // A run elsewhere may ask for one.
+  const bool on_gpu = options.device == DeviceChoice::Cuda ||
+                      (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
+  rule.multiple = rank_multiple(options, on_gpu);
+  return rule;
+}
+
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const data::ExampleShape& shape,
     const std::map<std::string, std::int64_t>* known) {
@@ -103,12 +113,7 @@ std::optional<PlannedSizes> model_sizes(
   if (!methods::kind_of(options.method).factors_weights) {
     return PlannedSizes{sizes, false, sizes.parameters};
   }
-  linalg::RankRule rule = options.method.rank;
-  using device::DeviceChoice;
-  // A run elsewhere may ask for one.
-  const bool on_gpu = options.device == DeviceChoice::Cuda ||
-                      (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
-  rule.multiple = rank_multiple(options, on_gpu);
+  const linalg::RankRule rule = planned_rule(options);
   const auto weights = methods::factorable_weights(*model, options.method);
   if (known == nullptr && linalg::kind_of(rule).needs == linalg::RankNeeds::Values) {
     return std::nullopt;

@@ -25,6 +25,8 @@ struct PlannedSizes {
 // method.rank.multiple. auto: 8 for bf16 on a GPU, whose tensor cores take operands with such
 // sides, while cuDNN copies others into larger ones; else 1.
 std::int64_t rank_multiple(const RunOptions& options, bool on_gpu);
+// method.rank with the multiple of the device that the run asks for.
+linalg::RankRule planned_rule(const RunOptions& options);
 // Auto ranks are those of the device that the run asks for, be it here or not.
 // Empty if only the spectra can tell (rules sigma and energy) and no `ranks`,
 // by layer name, are given. Throws Error(Config).

@@ -3,18 +3,22 @@
 #include "config/check_run.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/error.h"
+#include "base/mapped.h"
 #include "base/rows.h"
 #include "config/run_notes.h"
 #include "data/dataset.h"
 #include "device/devices.h"
 #include "methods/ab/decompose.h"
 #include "methods/method_kind.h"
+#include "plan/ab_notes.h"
 #include "plan/planned_data.h"
+#include "plan/possible_sizes.h"
 #include "plan/traffic.h"
 #include "train/trainer.h"
 
@@ -27,8 +31,15 @@ struct Facts {
   PlannedData data;
   std::unique_ptr<nn::Model> model;
   RunLength length;
-  std::optional<config::PlannedSizes> planned;
-  std::vector<std::string> notes;  // settings that are hardly intended
+  std::vector<config::PlannedSizes> possible;  // one, or the ends of what the spectra may give
+  std::vector<std::string> notes;              // settings that are hardly intended
+
+  bool knows_ranks() const {
+    return possible.size() == 1;
+  }
+  bool is_estimate() const {
+    return possible.front().estimated;
+  }
 };
 
 Facts facts_of(const config::RunOptions& options) {
@@ -37,16 +48,32 @@ Facts facts_of(const config::RunOptions& options) {
   auto model = nn::make_model(options.model, shape);
   const RunLength length =
       config::check_run(options, shape, data.shape.train - options.data.validation);
-  return {
-      std::move(data), std::move(model), length, config::model_sizes(options, shape),
-      config::run_notes(options, length)};
+  std::vector<config::PlannedSizes> possible = possible_sizes(options, shape);
+  std::vector<std::string> notes = config::run_notes(options, length);
+  if (methods::kind_of(options.method).factors_weights) {
+    std::ranges::move(ab_notes(*model, possible), std::back_inserter(notes));
+  }
+  return {std::move(data), std::move(model), length, std::move(possible), std::move(notes)};
 }
 
 struct PlannedLayer {
   std::string name;
   std::int64_t m = 0;
   std::int64_t n = 0;
-  std::optional<std::int64_t> rank = 0;  // 0: dense; empty: by the spectrum
+  // At each of the possible sizes; 0: dense.
+  std::vector<std::int64_t> ranks;
+
+  // The ranks with which it may be factored; none: it stays dense.
+  std::optional<Bounds> factored() const {
+    std::vector<std::int64_t> some;
+    std::ranges::copy_if(ranks, std::back_inserter(some), [](auto rank) { return rank > 0; });
+    return some.empty() ? std::nullopt : std::optional(bounds_of(some, std::identity()));
+  }
+  Bounds stored() const {
+    return bounds_of(ranks, [&](std::int64_t rank) {
+      return methods::LayerShape{m, n, rank}.stored();
+    });
+  }
 };
 
 std::vector<PlannedLayer> layers_of(const config::RunOptions& options, const Facts& facts) {
@@ -57,47 +84,89 @@ std::vector<PlannedLayer> layers_of(const config::RunOptions& options, const Fac
   for (const nn::NamedWeight& w : facts.model->weights()) {
     const auto place = std::ranges::find(factorable, w.weight, &nn::NamedWeight::weight);
     const auto index = static_cast<std::size_t>(place - factorable.begin());
-    layers.push_back(
-        {w.layer, w.weight->m(), w.weight->n(),
-         place == factorable.end() ? std::optional<std::int64_t>(0)
-         : facts.planned           ? std::optional(facts.planned->sizes.layers[index].rank)
-                                   : std::nullopt});
+    const auto rank = [&](const config::PlannedSizes& planned) {
+      return place == factorable.end() ? 0 : planned.sizes.layers[index].rank;
+    };
+    layers.push_back({w.layer, w.weight->m(), w.weight->n(), mapped(facts.possible, rank)});
   }
   return layers;
 }
 
 std::string layers_text(const config::RunOptions& options, const Facts& facts) {
+  const int wide = facts.knows_ranks() ? 12 : 24;
   std::string out = formatted(
-      "\nlayers\n  {:<22}{:>7}{:>7}{:>9}{:>12}{:>12}\n", "name", "m", "n", "rank", "dense",
-      "stored");
-  const bool is_estimate = facts.planned && facts.planned->estimated;
+      "\nlayers\n  {:<22}{:>7}{:>7}{:>9}{:>12}{:>{}}\n", "name", "m", "n", "rank", "dense",
+      "stored", wide);
+  const auto range = [](const Bounds& bounds) {
+    const auto least = static_cast<std::int64_t>(bounds.least);
+    const auto most = static_cast<std::int64_t>(bounds.most);
+    return with_commas(least) + (least == most ? "" : "-" + with_commas(most));
+  };
   for (const PlannedLayer& layer : layers_of(options, facts)) {
-    const std::int64_t numel = layer.m * layer.n;
-    std::string rank = "dense";
-    std::string stored = with_commas(numel);
-    if (!layer.rank) {
-      rank = "spectrum";
-      stored = "?";
-    } else if (*layer.rank > 0) {
-      const std::string about = is_estimate ? "~" : "";
-      rank = formatted("{}{}", about, *layer.rank);
-      stored = about + with_commas(*layer.rank * (layer.m + layer.n));
-    }
+    const auto factored = layer.factored();
+    const std::string about = factored && facts.is_estimate() ? "~" : "";
     out += formatted(
-        "  {}{:>7}{:>7}{:>9}{:>12}{:>12}\n", pad(layer.name, 22), layer.m, layer.n, rank,
-        with_commas(numel), stored);
+        "  {}{:>7}{:>7}{:>9}{:>12}{:>{}}\n", pad(layer.name, 22), layer.m, layer.n,
+        about + (factored ? range(*factored) : "dense"), with_commas(layer.m * layer.n),
+        about + range(layer.stored()), wide);
   }
   return out;
 }
 
-TimePlan time_of(
+ComputeTime compute_of(
+    const config::RunOptions& options, const data::DatasetShape& shape,
+    const methods::ModelSizes& sizes, const TimeRequest& request) {
+  if (request.compute) {
+    return *request.compute;
+  }
+  // A worker on a GPU has that GPU to itself.
+  const int per_node = device::pick_device(options.device).is_cuda()
+                           ? 1
+                           : static_cast<int>(options.workers) / request.network.nodes;
+  return measure_compute(
+      options, shape, sizes, request.workers_here > 0 ? request.workers_here : per_node);
+}
+
+// For each of the possible sizes.
+std::vector<TimePlan> times_of(
     const config::RunOptions& options, const Facts& facts, const TimeRequest& request) {
-  ABT_CHECK(
-      facts.planned, Config,
-      "method.rank.rule: the ranks of this rule follow from the spectra, so "
-      "the time cannot be planned; expected fixed, fraction, ratio or "
-      "budget, or a run to take the ranks from (--against)");
-  return time_of(options, facts.data.shape, facts.planned->sizes, facts.length, request);
+  std::vector<TimePlan> times;
+  for (const config::PlannedSizes& planned : facts.possible) {
+    ComputeTime compute = compute_of(options, facts.data.shape, planned.sizes, request);
+    if (!times.empty()) {
+      compute.dense = times.front().measured.dense;  // no ranks in that
+    }
+    times.push_back(plan_time(options, planned.sizes, facts.length, request.network, compute));
+  }
+  return times;
+}
+
+nlohmann::ordered_json seconds_json(
+    const TimePlan& time, const Network& network, const RunLength& length) {
+  return {
+      {"network", network_text(network, time.measured)},
+      {"dense_step", time.dense_step},
+      {"ab_step", time.ab_step},
+      {"synchronization", time.sync},
+      {"decomposition", time.decompose},
+      {"average_step", time.train / static_cast<double>(length.steps)},
+      {"train", time.train},
+      {"compute", time.compute},
+      {"communication", time.communication}};
+}
+
+// The least, or the most, of each number of objects with the same keys.
+nlohmann::ordered_json extreme(const std::vector<nlohmann::ordered_json>& ends, bool most) {
+  nlohmann::ordered_json out = ends.front();
+  for (auto item = out.begin(); item != out.end(); ++item) {
+    const std::string& key = item.key();
+    if (item->is_number()) {
+      const auto better = std::ranges::minmax(
+          ends, {}, [&](const auto& end) { return end.at(key).template get<double>(); });
+      *item = (most ? better.max : better.min).at(key);
+    }
+  }
+  return out;
 }
 
 std::string data_text(const config::RunOptions& options, const Facts& facts) {
@@ -118,16 +187,8 @@ std::string data_text(const config::RunOptions& options, const Facts& facts) {
 TimePlan time_of(
     const config::RunOptions& options, const data::DatasetShape& shape,
     const methods::ModelSizes& sizes, const RunLength& length, const TimeRequest& request) {
-  std::optional<ComputeTime> compute = request.compute;
-  if (!compute) {
-    // A worker on a GPU has that GPU to itself.
-    const int per_node = device::pick_device(options.device).is_cuda()
-                             ? 1
-                             : static_cast<int>(options.workers) / request.network.nodes;
-    compute = measure_compute(
-        options, shape, sizes, request.workers_here > 0 ? request.workers_here : per_node);
-  }
-  return plan_time(options, sizes, length, request.network, *compute);
+  return plan_time(
+      options, sizes, length, request.network, compute_of(options, shape, sizes, request));
 }
 
 std::string plan_text(
@@ -160,32 +221,43 @@ std::string plan_text(
     out += kind.plan_text(config::method_setup(options), length);
   }
   out += row("parameters", with_commas(dense));
-  if (kind.factors_weights && facts.planned) {
-    const auto ratio = static_cast<double>(dense) / static_cast<double>(facts.planned->stored);
-    out += row("stored", formatted("{}, {:.2f}:1", with_commas(facts.planned->stored), ratio));
+  if (kind.factors_weights) {
+    const auto count = [](double parameters) {
+      return with_commas(static_cast<std::int64_t>(parameters));
+    };
+    const auto ratio = [&](const config::PlannedSizes& planned) {
+      return static_cast<double>(dense) / static_cast<double>(planned.stored);
+    };
+    out +=
+        row("stored",
+            formatted(
+                "{}, {}", between(bounds_of(facts.possible, &config::PlannedSizes::stored), count),
+                between(bounds_of(facts.possible, ratio), [](double one) {
+                  return formatted("{:.2f}:1", one);
+                })));
   }
   out +=
       row("memory per worker", formatted(
                                    "{} for parameters, gradients and moments in a dense step",
                                    human_bytes(state_bytes(options, dense))));
   out += layers_text(options, facts);
-  if (facts.planned) {
-    out += traffic_text(options, facts.planned->sizes, length);
-    if (facts.planned->estimated) {
-      out +=
-          "  ~ the budget rule distributes the ranks by the spectra; shown "
-          "here with every layer at the same ratio\n";
-    }
-  } else {
+  out += traffic_text(options, facts.possible, length);
+  if (facts.is_estimate()) {
     out +=
-        "\ntraffic\n  depends on the ranks, which this rule takes from the "
-        "spectra at each decomposition\n";
+        "  ~ the budget rule distributes the ranks by the spectra; shown "
+        "here with every layer at the same ratio\n";
+  }
+  if (!facts.knows_ranks()) {
+    out += formatted(
+        "  The ranks follow from the spectra at each decomposition (method.rank.rule: {}): these "
+        "are the least and\n  the most. A layer whose factors would be no smaller stays dense.\n",
+        linalg::kind_of(options.method.rank).name);
   }
   if (!facts.notes.empty()) {
     out += "\nwarnings\n  " + join(facts.notes, "\n  ") + "\n";
   }
   if (request) {
-    out += time_text(options, length, request->network, time_of(options, facts, *request));
+    out += time_text(options, length, request->network, times_of(options, facts, *request));
   }
   return out;
 }
@@ -198,12 +270,18 @@ nlohmann::ordered_json plan_json(
   const std::int64_t dense = facts.model->dense_parameters();
   ordered_json layers = ordered_json::array();
   for (const PlannedLayer& layer : layers_of(options, facts)) {
-    layers.push_back(
-        {{"name", layer.name},
-         {"m", layer.m},
-         {"n", layer.n},
-         {"rank", layer.rank ? ordered_json(*layer.rank) : ordered_json()}});
+    layers.push_back({{"name", layer.name}, {"m", layer.m}, {"n", layer.n}});
+    const auto factored = layer.factored();
+    const bool is_known =
+        std::ranges::count(layer.ranks, layer.ranks.front()) == std::ssize(layer.ranks);
+    layers.back()["rank"] = is_known ? ordered_json(layer.ranks.front()) : ordered_json();
+    if (!is_known) {
+      layers.back()["ranks"] = {factored->least, factored->most};
+    }
   }
+  const auto traffic = mapped(facts.possible, [&](const config::PlannedSizes& planned) {
+    return traffic_json(options, planned.sizes, facts.length);
+  });
   ordered_json out = {
       {"name", options.name},
       {"method", options.method.name},
@@ -219,25 +297,50 @@ nlohmann::ordered_json plan_json(
       {"batches", config::batches_of(options)},
       {"parameters",
        {{"dense", dense},
-        {"stored", facts.planned ? ordered_json(facts.planned->stored) : ordered_json()}}},
-      {"ranks_estimated", facts.planned && facts.planned->estimated},
+        {"stored",
+         facts.knows_ranks() ? ordered_json(facts.possible.front().stored) : ordered_json()}}},
+      {"ranks_estimated", facts.is_estimate()},
       {"memory_bytes", state_bytes(options, dense)},
       {"layers", std::move(layers)},
-      {"traffic",
-       facts.planned ? traffic_json(options, facts.planned->sizes, facts.length) : ordered_json()},
+      {"traffic", facts.knows_ranks() ? traffic.front() : ordered_json()},
       {"warnings", facts.notes}};
+  std::vector<ordered_json> seconds;
   if (request) {
-    const TimePlan time = time_of(options, facts, *request);
-    out["seconds"] = {
-        {"network", network_text(request->network, time.measured)},
-        {"dense_step", time.dense_step},
-        {"ab_step", time.ab_step},
-        {"synchronization", time.sync},
-        {"decomposition", time.decompose},
-        {"average_step", time.train / static_cast<double>(facts.length.steps)},
-        {"train", time.train},
-        {"compute", time.compute},
-        {"communication", time.communication}};
+    seconds = mapped(times_of(options, facts, *request), [&](const TimePlan& time) {
+      return seconds_json(time, request->network, facts.length);
+    });
+    out["seconds"] = facts.knows_ranks() ? seconds.front() : ordered_json();
+  }
+  if (!facts.knows_ranks()) {
+    const Bounds stored = bounds_of(facts.possible, &config::PlannedSizes::stored);
+    for (const bool most : {false, true}) {
+      ordered_json& end = out["bounds"][most ? "most" : "least"];
+      end["stored"] = static_cast<std::int64_t>(most ? stored.most : stored.least);
+      end["traffic"] = extreme(traffic, most);
+      if (request) {
+        end["seconds"] = extreme(seconds, most);
+      }
+    }
+  }
+  return out;
+}
+
+Outline outline_of(const config::RunOptions& options, const std::optional<TimeRequest>& request) {
+  const Facts facts = facts_of(options);
+  const auto bytes = [&](const config::PlannedSizes& planned) {
+    return planned_bytes(options, planned.sizes, facts.length);
+  };
+  Outline out{
+      .steps = facts.length.steps,
+      .bytes = bounds_of(facts.possible, bytes),
+      .stored = bounds_of(facts.possible, &config::PlannedSizes::stored),
+      .estimated = facts.is_estimate(),
+      .memory = config::state_bytes(options, facts.model->dense_parameters()),
+      .warnings = facts.notes};
+  if (request) {
+    const std::vector<TimePlan> times = times_of(options, facts, *request);
+    out.train = bounds_of(times, &TimePlan::train);
+    out.communication = bounds_of(times, &TimePlan::communication);
   }
   return out;
 }

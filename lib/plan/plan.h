@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/planned_sizes.h"
 #include "config/run_length.h"
 #include "config/run_options.h"
 #include "nn/model.h"
+#include "plan/bounds.h"
 #include "plan/time.h"
 
 namespace abtrain::plan {
@@ -34,6 +36,22 @@ std::string plan_text(
     const config::RunOptions& options, const std::optional<TimeRequest>& request = {});
 // The same for programs: counts, bytes and seconds, as docs/plan.md lists them.
 nlohmann::ordered_json plan_json(
+    const config::RunOptions& options, const std::optional<TimeRequest>& request = {});
+
+// Those of a plan's figures by which methods are compared.
+struct Outline {
+  std::int64_t steps = 0;
+  Bounds bytes = {};       // that a worker sends in the whole run, mean over the workers
+  Bounds stored = {};      // parameters of the final model
+  bool estimated = false;  // of a budget, these two (config::PlannedSizes)
+  double memory = 0;  // bytes per worker, of its parameters, gradients and moments in a dense step
+  std::vector<std::string> warnings = {};  // as in the plan
+  // Seconds of the whole run; on request.
+  std::optional<Bounds> train = {};          // communicating, computing and decomposing
+  std::optional<Bounds> communication = {};  // of these
+};
+// Throws Error(Config), as all of these do, where the configuration cannot run.
+Outline outline_of(
     const config::RunOptions& options, const std::optional<TimeRequest>& request = {});
 
 }  // namespace abtrain::plan

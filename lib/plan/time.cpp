@@ -13,6 +13,7 @@
 #include "linalg/svd.h"
 #include "methods/ab/gather_layers.h"
 #include "methods/method_kind.h"
+#include "plan/bounds.h"
 #include "plan/traffic.h"
 
 namespace abtrain::plan {
@@ -228,43 +229,56 @@ TimePlan plan_time(
   return plan;
 }
 
-std::string network_text(const Network& network, const ComputeTime& compute) {
+std::string link_text(const Network& network) {
   return formatted(
-      "{}{}; compute time {}", network.nodes,
+      "{}{}", network.nodes,
       network.nodes == 1 ? " node"
                          : formatted(
                                " nodes, links of {} each way, {}", rate_text(network.rate),
-                               short_time_text(network.latency)),
-      compute.how);
+                               short_time_text(network.latency)));
+}
+
+std::string network_text(const Network& network, const ComputeTime& compute) {
+  return link_text(network) + "; compute time " + compute.how;
 }
 
 std::string time_text(
     const config::RunOptions& options, const RunLength& length, const Network& network,
-    const TimePlan& plan) {
+    const std::vector<TimePlan>& plans) {
+  const auto figure = [&](auto of, const auto& text) {
+    return between(bounds_of(plans, of), text);
+  };
   const auto ms = [](double seconds) {
     return seconds >= 10 ? human_seconds(seconds) : formatted("{:.1f} ms", 1e3 * seconds);
   };
-  const auto step = [&](double whole, double computed) {
-    return formatted("{}, of which {} computing", ms(whole), ms(std::min(whole, computed)));
+  const auto step = [&](double TimePlan::*whole, double ComputeTime::*part) {
+    const auto computed = [&](const TimePlan& plan) {
+      return std::min(plan.*whole, plan.measured.*part);
+    };
+    return formatted("{}, of which {} computing", figure(whole, ms), figure(computed, ms));
   };
-  std::string out = formatted("\ntime ({})\n", network_text(network, plan.measured));
-  if (!plan.measured.warning.empty()) {
-    out += row("not reliable", plan.measured.warning);
+  const ComputeTime& measured = plans.front().measured;
+  std::string out = formatted("\ntime ({})\n", network_text(network, measured));
+  if (!measured.warning.empty()) {
+    out += row("not reliable", measured.warning);
   }
-  out += row("dense step", step(plan.dense_step, plan.measured.dense));
+  out += row("dense step", step(&TimePlan::dense_step, &ComputeTime::dense));
   if (methods::kind_of(options.method).factors_weights) {
-    out += row("AB step", step(plan.ab_step, plan.measured.ab));
-    out += row("decomposition", ms(plan.decompose));
+    out += row("AB step", step(&TimePlan::ab_step, &ComputeTime::ab));
+    out += row("decomposition", figure(&TimePlan::decompose, ms));
   }
-  if (plan.sync > 0) {
-    out += row("synchronization", ms(plan.sync));
+  if (bounds_of(plans, &TimePlan::sync).most > 0) {
+    out += row("synchronization", figure(&TimePlan::sync, ms));
   }
-  out += row("average step", ms(plan.train / static_cast<double>(length.steps)));
+  const auto steps = static_cast<double>(length.steps);
+  out += row("average step", figure([&](const TimePlan& plan) { return plan.train / steps; }, ms));
+  const auto share = [](const TimePlan& plan) { return 100 * plan.communication / plan.train; };
+  const auto percent = [](double value) { return formatted("{:.1f} %", value); };
   out +=
       row("whole run", formatted(
-                           "{} of training, {:.1f} % of it communicating; evaluations and "
+                           "{} of training, {} of it communicating; evaluations and "
                            "checkpoints are extra",
-                           human_seconds(plan.train), 100 * plan.communication / plan.train));
+                           figure(&TimePlan::train, human_seconds), figure(share, percent)));
   return out;
 }
 

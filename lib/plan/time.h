@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "config/run_length.h"
 #include "config/run_options.h"
@@ -70,12 +71,15 @@ TimePlan plan_time(
 // Includes headers but not latency.
 double wire_seconds(const Network& network, int workers, double bytes);
 
-// "4 nodes, links of 1 Gbit/s each way, 50 us; compute time ..."
+// "4 nodes, links of 1 Gbit/s each way, 50 us"
+std::string link_text(const Network& network);
+// That with "; compute time ..."
 std::string network_text(const Network& network, const ComputeTime& compute);
 
-// The part of the output of `abtrain plan` about time.
+// The part of the output of `abtrain plan` about time, with the bounds of each figure. `plans`: of
+// each of the sizes that the model may have.
 std::string time_text(
     const config::RunOptions& options, const RunLength& length, const Network& network,
-    const TimePlan& plan);
+    const std::vector<TimePlan>& plans);
 
 }  // namespace abtrain::plan

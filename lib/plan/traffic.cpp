@@ -3,11 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/mapped.h"
 #include "base/rows.h"
 #include "base/text.h"
 #include "methods/method_kind.h"
 #include "orders/difference_wire.h"
 #include "orders/order_kind.h"
+#include "plan/bounds.h"
 #include "train/summary.h"
 
 namespace abtrain::plan {
@@ -86,27 +88,6 @@ double planned_bytes(
   return mean_of(traffic_of_workers(options, sizes, length), &methods::TrafficPlan::total);
 }
 
-std::string traffic_text(
-    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length) {
-  const nlohmann::ordered_json means = traffic_json(options, sizes, length);
-  std::string out = "\ntraffic (bytes sent per worker, mean)\n";
-  for (const methods::TrafficRow& each : rows_of(options, length)) {
-    out += row(
-        each.label, each.bytes == nullptr ? "none" : human_bytes(means.at(each.key).get<double>()));
-  }
-  if (orders::kind_of(options.order).decides_together) {
-    out += row("example order", order_text(options, sizes.parameters));
-  }
-  const nlohmann::ordered_json& share = means.at("vs_fp32");
-  out +=
-      row("whole run", share.is_null() ? "none: one worker"
-                                       : formatted(
-                                             "{}, {} of fp32 data parallel",
-                                             human_bytes(means.at("whole_run").get<double>()),
-                                             train::percent_of_data_parallel(share.get<double>())));
-  return out;
-}
-
 nlohmann::ordered_json traffic_json(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length) {
   const auto workers = traffic_of_workers(options, sizes, length);
@@ -118,6 +99,32 @@ nlohmann::ordered_json traffic_json(
   out["whole_run"] = whole;
   out["vs_fp32"] = ratio_or_null(
       whole, train::data_parallel_bytes(sizes.parameters, length.steps, options.workers, 4));
+  return out;
+}
+
+std::string traffic_text(
+    const config::RunOptions& options, const std::vector<config::PlannedSizes>& possible,
+    const RunLength& length) {
+  const auto ends = mapped(possible, [&](const config::PlannedSizes& planned) {
+    return traffic_json(options, planned.sizes, length);
+  });
+  const auto figure = [&](const char* key, const auto& text) {
+    return between(
+        bounds_of(ends, [&](const auto& end) { return end.at(key).template get<double>(); }), text);
+  };
+  std::string out = "\ntraffic (bytes sent per worker, mean)\n";
+  for (const methods::TrafficRow& each : rows_of(options, length)) {
+    out += row(each.label, each.bytes == nullptr ? "none" : figure(each.key, human_bytes));
+  }
+  if (orders::kind_of(options.order).decides_together) {
+    out += row("example order", order_text(options, possible.front().sizes.parameters));
+  }
+  out +=
+      row("whole run", ends.front().at("vs_fp32").is_null()
+                           ? "none: one worker"
+                           : formatted(
+                                 "{}, {} of fp32 data parallel", figure("whole_run", human_bytes),
+                                 figure("vs_fp32", train::percent_of_data_parallel)));
   return out;
 }
 

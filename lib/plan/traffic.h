@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/planned_sizes.h"
 #include "config/run_length.h"
 #include "config/run_options.h"
 #include "methods/traffic_plan.h"
@@ -24,13 +25,15 @@ std::vector<methods::TrafficPlan> traffic_of_workers(
 double planned_bytes(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
 
-// Bytes sent per worker, mean over the workers: for each kind of step, for a
-// synchronization, and for the whole run.
-std::string traffic_text(
-    const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
-// The same as numbers: {"dense_step", ..., "whole_run", "vs_fp32"}, the last a
+// Bytes sent per worker, mean over the workers, as numbers: for each kind of step, for a
+// synchronization, and for the whole run: {"dense_step", ..., "whole_run", "vs_fp32"}, the last a
 // share of fp32 data parallel training, or null with one worker.
 nlohmann::ordered_json traffic_json(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
+// The same for people, with the bounds of each figure. `possible`: the sizes that the model may
+// have.
+std::string traffic_text(
+    const config::RunOptions& options, const std::vector<config::PlannedSizes>& possible,
+    const RunLength& length);
 
 }  // namespace abtrain::plan

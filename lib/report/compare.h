@@ -39,6 +39,8 @@ struct Comparison {
   std::vector<std::string> varying;  // configuration keys whose values differ
   // What could not be read, each as one line: file, line, why.
   std::vector<std::string> skipped;
+  // The first line of all, "" without a question (best_within() in verdict.h).
+  std::string answer = {};
   // Sentences for below the table (verdict.h).
   std::vector<std::string> verdict = {};
   // What a sweep spent on tuning its settings.

@@ -131,6 +131,11 @@ std::string markdown_text(const std::vector<TextColumn>& table) {
   return join(lines, "\n") + "\n";
 }
 
+// What stands above the table.
+std::string answer_text(const Comparison& comparison) {
+  return comparison.answer.empty() ? "" : comparison.answer + "\n\n";
+}
+
 // What stands below the table: the verdict, and what was spent on tuning.
 std::string words_below(const Comparison& comparison, bool is_markdown) {
   const auto titled = [&](const std::string& title) {
@@ -216,12 +221,13 @@ std::string as_table(const Comparison& comparison, const std::vector<Column>& co
       })) {
     notes.emplace_back("± standard deviation over the seeds");
   }
-  return table_text(table, bold) + (notes.empty() ? "" : "\n" + join(notes, "; ") + "\n") +
+  return answer_text(comparison) + table_text(table, bold) +
+         (notes.empty() ? "" : "\n" + join(notes, "; ") + "\n") +
          words_below(comparison, /*is_markdown=*/false);
 }
 
 std::string as_markdown(const Comparison& comparison, const std::vector<Column>& columns) {
-  return markdown_text(text_columns(comparison, columns)) +
+  return answer_text(comparison) + markdown_text(text_columns(comparison, columns)) +
          words_below(comparison, /*is_markdown=*/true);
 }
 

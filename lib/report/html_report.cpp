@@ -187,6 +187,10 @@ ordered_json data_of(
   const WhichScore which = which_of(settings);
   const bool is_accuracy = which == &Score::accuracy;
   const char* const unit = which == &Score::r2 ? "R²" : "bits per byte";
+  std::vector<std::string> verdict = comparison.verdict;
+  if (!comparison.answer.empty()) {
+    verdict.insert(verdict.begin(), comparison.answer);
+  }
   ordered_json data = {
       {"made", made},
       {"target", comparison.target ? ordered_json(*comparison.target) : ordered_json(nullptr)},
@@ -203,7 +207,7 @@ ordered_json data_of(
       {"runs", ordered_json::array()},
       {"unfinished", unfinished_runs(comparison)},
       {"skipped", comparison.skipped},
-      {"verdict", comparison.verdict},
+      {"verdict", verdict},
       {"cores", note_on_cores(settings)},
       {"tuning", nullptr},
       {"traits", ordered_json::array()}};

@@ -63,6 +63,18 @@ class Judge {
   explicit Judge(std::vector<Contender> all)
       : all_(std::move(all)), words_{all_.front().score}, budgets_(size_budgets(all_)) {}
 
+  // Who wins if bytes and parameters cost nothing.
+  std::string winner() const {
+    Answer answer = budgets_.back().answers.back();
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (std::ranges::count(answer.first, i) == 0 &&
+          (!answer.next || all_[i].quality > all_[*answer.next].quality)) {
+        answer.next = i;
+      }
+    }
+    return answer_text(answer);
+  }
+
   std::vector<std::string> sentences() const {
     std::vector<std::string> lines;
     for (const SizeBudget& budget : budgets_) {
@@ -239,6 +251,30 @@ std::vector<std::string> verdict(const std::vector<Setting>& settings) {
     }
   }
   return lines;
+}
+
+std::string best_within(
+    const std::vector<Setting>& settings, double seconds, const std::string& where) {
+  const auto groups = by_data(settings);
+  if (groups.size() != 1) {
+    return "";
+  }
+  auto all = contenders(settings, groups.front());
+  const auto late = std::ranges::stable_partition(
+      all, [&](const Contender& one) { return one.seconds <= kSameSeconds * seconds; });
+  const auto result = [&](const Contender& one) {
+    return formatted(
+        "{} ({} in {})", one.name, Words{one.score}.level(one.quality), human_seconds(one.seconds));
+  };
+  const std::vector<std::string> longer = mapped(late, result);
+  all.erase(late.begin(), late.end());
+  if (all.empty() && longer.empty()) {
+    return "";
+  }
+  return formatted(
+      "Within {:g} s of training ({}), {}.{}", seconds, where,
+      all.empty() ? "no setting has finished" : Judge(std::move(all)).winner(),
+      longer.empty() ? "" : formatted(" {} took longer.", listed(longer)));
 }
 
 }  // namespace abtrain::report

@@ -18,4 +18,10 @@ namespace abtrain::report {
 // fewer than two settings that have finished give none.
 std::vector<std::string> verdict(const std::vector<Setting>& settings);
 
+// Who is best of the settings that trained for no more than so many seconds (by 10 % at most), and
+// by how much, in one line. `where`: what the seconds were measured on. "" where runs of several
+// data sets, or of none, have finished.
+std::string best_within(
+    const std::vector<Setting>& settings, double seconds, const std::string& where);
+
 }  // namespace abtrain::report

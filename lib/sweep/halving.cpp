@@ -137,6 +137,16 @@ double length_of(std::size_t settings, std::size_t round) {
   return std::exp2(static_cast<double>(round + 1) - static_cast<double>(rounds_of(settings)));
 }
 
+Work work_of(std::size_t settings, std::size_t seeds) {
+  Work work{seeds, static_cast<double>(seeds)};
+  for (std::size_t round = 0; round + 1 < rounds_of(settings); ++round) {
+    const std::size_t pilots = settings_in(settings, round);
+    work.runs += pilots;
+    work.lengths += static_cast<double>(pilots) * length_of(settings, round);
+  }
+  return work;
+}
+
 std::int64_t steps_in(std::int64_t whole, std::size_t settings, std::size_t round) {
   return std::max<std::int64_t>(
       1, std::llround(static_cast<double>(whole) * length_of(settings, round)));

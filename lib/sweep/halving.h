@@ -47,6 +47,13 @@ std::int64_t steps_in(std::int64_t whole, std::size_t settings, std::size_t roun
 // Runs in a round: settings, or at full length seeds, of all rivals.
 std::size_t runs_in(const Sweep& sweep, std::size_t round);
 
+// What each rival is given in all rounds together.
+struct Work {
+  std::size_t runs = 0;
+  double lengths = 0;  // of these runs, in lengths of one at full length
+};
+Work work_of(std::size_t settings, std::size_t seeds);
+
 // Training seconds of a finished run, on the link if there is one.
 double seconds_of(
     const config::RunOptions& options, const std::string& folder, const plan::Link& link);

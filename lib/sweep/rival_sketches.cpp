@@ -1,6 +1,7 @@
 #include "sweep/rival_sketches.h"
 
 #include "base/scalars.h"
+#include "compress/schemes.h"
 
 namespace abtrain::sweep {
 
@@ -90,10 +91,36 @@ Sets ab_recipe(const RunOptions& o) {
        o.optimizer.name == "muon" ? Sets{} : muon(o, "factors")});
 }
 
-}  // namespace
+// Data parallel training by each reducer, but for powersgd, which is a usual rival.
+std::vector<RivalSketch> reducer_sketches() {
+  std::vector<RivalSketch> all;
+  const auto add = [&](const std::string& name, const auto& set) {
+    all.push_back(
+        {"ddp_" + name, "the large network, gradients by the reducer " + name, set,
+         RivalSketch::Kind::Reducer});
+  };
+  for (const at::ScalarType dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    add(compress::dtype_name(dtype), [dtype](const RunOptions& o) {
+      const bool is_configured =
+          !compress::compresses(o.reducer) && compress::plain_dtype(o.reducer) == dtype;
+      return is_configured ? ddp(o)
+                           : joined(
+                                 {ddp(o),
+                                  {"reducer.name=plain",
+                                   std::string("reducer.dtype=") + compress::dtype_name(dtype)}});
+    });
+  }
+  for (const compress::Scheme* scheme : compress::schemes()) {
+    const std::string name = scheme->name;
+    if (scheme->compresses && name != "powersgd") {
+      add(name, [name](const RunOptions& o) { return joined({ddp(o), {"reducer.name=" + name}}); });
+    }
+  }
+  return all;
+}
 
-const std::vector<RivalSketch>& rival_sketches() {
-  static const std::vector<RivalSketch> all = {
+std::vector<RivalSketch> all_sketches() {
+  std::vector<RivalSketch> all = {
       {"ddp", "the large network, all gradients averaged, as configured", ddp},
       {"ddp_muon", "the large network, all gradients averaged, with Muon", ddp_muon},
       {"powersgd",
@@ -153,6 +180,15 @@ const std::vector<RivalSketch>& rival_sketches() {
        "in 2 bits",
        [](const RunOptions& o) { return two_bits(adamw(o)); }, RivalSketch::Kind::Small},
   };
+  const std::vector<RivalSketch> reducers = reducer_sketches();
+  all.insert(all.end(), reducers.begin(), reducers.end());
+  return all;
+}
+
+}  // namespace
+
+const std::vector<RivalSketch>& rival_sketches() {
+  static const std::vector<RivalSketch> all = all_sketches();
   return all;
 }
 

@@ -1,8 +1,9 @@
 // The rivals before they are fitted to a configuration: a row for each, in the
-// order in which users see them (docs/rivals.md).
+// order in which users see them (docs/rivals.md), then one for each reducer.
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "config/run_options.h"
@@ -13,11 +14,12 @@ namespace abtrain::sweep {
 struct RivalSketch {
   enum class Kind {
     Usual,
-    Rare,  // only with --all
-    Small  // a dense network of AB-training's size
+    Rare,     // only with --all
+    Small,    // a dense network of AB-training's size
+    Reducer,  // data parallel training by one of the reducers: only by name, and in plans
   };
-  const char* name;
-  const char* why;
+  std::string name;
+  std::string why;
   // The keys that make a configuration this rival.
   std::function<Sets(const config::RunOptions&)> set;
   Kind kind = Kind::Usual;

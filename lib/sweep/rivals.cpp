@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "base/error.h"
@@ -101,13 +102,6 @@ void add_share(Sets& sets, const char* key, const Duration& warmup, const RunLen
   }
 }
 
-// The compression of the whole network.
-double ratio_of(
-    const config::PlannedSizes& planned, const data::ExampleShape& shape, const RunOptions& base) {
-  return static_cast<double>(nn::make_model(base.model, shape)->dense_parameters()) /
-         static_cast<double>(planned.stored);
-}
-
 // Which of the rivals were asked for.
 std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
   const std::vector<std::string> names = rival_names();
@@ -120,12 +114,118 @@ std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
   std::vector<const RivalSketch*> out;
   for (const RivalSketch& sketch : rival_sketches()) {
     const bool is_named = std::ranges::count(request.only, sketch.name) > 0;
-    if (is_named ||
-        (request.only.empty() && (request.all || sketch.kind != RivalSketch::Kind::Rare))) {
+    using Kind = RivalSketch::Kind;
+    const bool is_usual = sketch.kind == Kind::Usual || sketch.kind == Kind::Small ||
+                          (request.all && sketch.kind == Kind::Rare);
+    if (request.plans || is_named || (request.only.empty() && is_usual)) {
       out.push_back(&sketch);
     }
   }
   return out;
+}
+
+// What all rivals of a configuration are made of.
+struct Ground {
+  const RivalsRequest& request;
+  std::function<RunOptions(const Sets&)> read;  // the configuration with these overrides
+  RunOptions base;
+  data::DatasetShape set = {};
+  RunLength length = {};
+
+  // AB-training's size: as configured ({}), or by a budget.
+  Sets size = {};
+  double ratio = 0;             // what it comes to
+  std::int64_t parameters = 0;  // that AB-training stores
+  std::string no_ab = {};       // why the model cannot be factored, or ""
+
+  bool is_ab() const {
+    return base.method.name == "ab";
+  }
+  std::int64_t images() const {
+    return set.train - base.data.validation;
+  }
+
+  // Throws Error(Config) where AB-training has nothing to factor.
+  void find_size() {
+    if (request.ratio || !is_ab() || !config::model_sizes(base, set)) {
+      size = {
+          "method.rank.rule=budget",
+          "method.rank.ratio=" + print_number(request.ratio.value_or(kUsualRatio))};
+    }
+    const auto planned = config::model_sizes(read(joined({{"method.name=ab"}, size})), set);
+    ABT_CHECK(
+        planned && std::ranges::any_of(
+                       planned->sizes.layers, [](const auto& layer) { return layer.rank > 0; }),
+        Config,
+        "model.name: expected a model with layers that AB-training can factor; "
+        "{} has none{}",
+        base.model.name, request.ratio ? " at this --size" : "");
+    parameters = planned->stored;
+    ratio = static_cast<double>(nn::make_model(base.model, set)->dense_parameters()) /
+            static_cast<double>(parameters);
+  }
+};
+
+// The overrides of all rivals.
+Sets common_of(const Ground& ground, const Sets& sets) {
+  Sets common = sets;
+  if (ground.request.plans) {
+    return common;
+  }
+  Sets usual = {"evaluate.every=25 %", "checkpoint.every=0"};
+  add_share(usual, "schedule.warmup_steps", ground.base.schedule.warmup_steps, ground.length);
+  // What the command line gives stays as it is.
+  std::ranges::copy_if(usual, std::back_inserter(common), [&](const std::string& own) {
+    const std::string key = own.substr(0, own.find('=') + 1);
+    return std::ranges::none_of(
+        sets, [&](const std::string& given) { return given.starts_with(key); });
+  });
+  return common;
+}
+
+// The keys of AB-training that its sketches leave to the configuration.
+Sets ab_keys(const std::string& name, const Ground& ground) {
+  const methods::MethodOptions& method = ground.base.method;
+  Sets keys;
+  if (name == "ab" && !ground.request.plans) {
+    add_share(keys, "method.warmup_steps", method.warmup_steps, ground.length);
+    add_share(keys, "method.anneal_steps", method.anneal_steps, ground.length);
+  }
+  if ((name == "ab" && !ground.request.plans) || name == "ab_recipe") {
+    // The recipe's rule is `budget` already; of the size, only the ratio.
+    keys = joined({keys, ground.size});
+    if (name == "ab_recipe" && ground.size.empty()) {
+      // Of a rule other than budget and ratio, what it comes to.
+      const bool has_ratio = method.rank.rule == linalg::RankRuleName::Budget ||
+                             method.rank.rule == linalg::RankRuleName::Ratio;
+      keys.push_back(
+          "method.rank.ratio=" + print_number(has_ratio ? method.rank.ratio : ground.ratio));
+    }
+  }
+  return keys;
+}
+
+// Throws Error(Config) where the rival makes no sense for the configuration.
+RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground, const Sets& common) {
+  const std::string& name = sketch.name;
+  ABT_CHECK(
+      name != "ab" || ground.is_ab(), Config,
+      "the configuration says nothing of AB-training; ab_recipe stands for "
+      "it");
+  const bool is_small = sketch.kind == RivalSketch::Kind::Small;
+  ABT_CHECK(
+      ground.no_ab.empty() || !(is_small || name == "ab" || name == "ab_recipe"), Config, "{}",
+      ground.no_ab);
+  RivalPlan rival{.name = name, .why = sketch.why};
+  rival.set = joined({sketch.set(ground.base), ab_keys(name, ground)});
+  rival.options = ground.read(joined({common, rival.set}));
+  if (is_small) {
+    rival.set = joined({rival.set, plan::same_size(rival.options, ground.parameters).overrides});
+    rival.options = ground.read(joined({common, rival.set}));
+  }
+  config::check_run(rival.options, ground.set, ground.set.train - rival.options.data.validation);
+  rival.tune = settings_of(rival.options, ground.request.tune);
+  return rival;
 }
 
 }  // namespace
@@ -147,88 +247,45 @@ RivalList list_rivals(
     const std::vector<std::string>& folders) {
   const auto read = [&](const Sets& own) {
     return config::read_config(
-        config, joined({sets, own}), {.folders = folders, .shortens_all = true});
+        config, joined({sets, own}), {.folders = folders, .shortens_all = !request.plans});
   };
-  const RunOptions base = read({});
-  const data::DatasetShape set = plan::planned_data(base.data).shape;
-  const RunLength length = config::run_length(base, set.train - base.data.validation);
-  const bool is_ab = base.method.name == "ab";
+  Ground ground{request, read, read({})};
+  ground.set = plan::planned_data(ground.base.data).shape;
+  ground.length = config::run_length(ground.base, ground.images());
+  if (request.plans) {
+    ground.no_ab = refusal_of([&] { ground.find_size(); });
+  } else {
+    ground.find_size();
+  }
 
   RivalList list;
   list.config = config;
   list.folders = folders;
-  list.name = base.name;
-  // AB-training's size: as configured, or by a budget.
-  Sets size;
-  if (request.ratio || !is_ab || !config::model_sizes(base, set)) {
-    size = {
-        "method.rank.rule=budget",
-        "method.rank.ratio=" + print_number(request.ratio.value_or(kUsualRatio))};
-  }
-  RunOptions factored = read(joined({{"method.name=ab"}, size}));
-  const auto planned = config::model_sizes(factored, set);
-  ABT_CHECK(
-      planned && std::ranges::any_of(
-                     planned->sizes.layers, [](const auto& layer) { return layer.rank > 0; }),
-      Config,
-      "model.name: expected a model with layers that AB-training can factor; "
-      "{} has none{}",
-      base.model.name, request.ratio ? " at this --size" : "");
-  list.parameters = planned->stored;
-
-  Sets usual = {"evaluate.every=25 %", "checkpoint.every=0"};
-  add_share(usual, "schedule.warmup_steps", base.schedule.warmup_steps, length);
-  // What the command line gives stays as it is.
-  list.common = sets;
-  std::ranges::copy_if(usual, std::back_inserter(list.common), [&](const std::string& own) {
-    const std::string key = own.substr(0, own.find('=') + 1);
-    return std::ranges::none_of(
-        sets, [&](const std::string& given) { return given.starts_with(key); });
-  });
+  list.name = ground.base.name;
+  list.parameters = ground.parameters;
+  list.common = common_of(ground, sets);
   list.pilot = {
-      "evaluate.every=0", formatted("data.validation={}", std::min(kMaxHeldOut, set.train / 10))};
+      "evaluate.every=0",
+      formatted("data.validation={}", std::min(kMaxHeldOut, ground.set.train / 10))};
 
   std::map<std::string, std::string> known;  // names by content
   for (const RivalSketch* sketch : chosen(request)) {
-    const std::string name = sketch->name;
     const std::string why = refusal_of([&] {
-      ABT_CHECK(
-          name != "ab" || is_ab, Config,
-          "the configuration says nothing of AB-training; ab_recipe stands for "
-          "it");
-      RivalPlan rival;
-      rival.name = name;
-      rival.why = sketch->why;
-      rival.set = sketch->set(base);
-      if (name == "ab") {
-        add_share(rival.set, "method.warmup_steps", base.method.warmup_steps, length);
-        add_share(rival.set, "method.anneal_steps", base.method.anneal_steps, length);
-      }
-      if (name == "ab" || name == "ab_recipe") {
-        // The recipe's rule is `budget` already; of the size, only the ratio.
-        rival.set = joined({rival.set, size});
-        if (name == "ab_recipe" && size.empty()) {
-          // Of a rule other than budget and ratio, what it comes to.
-          const bool has_ratio = base.method.rank.rule == linalg::RankRuleName::Budget ||
-                                 base.method.rank.rule == linalg::RankRuleName::Ratio;
-          rival.set.push_back(
-              "method.rank.ratio=" +
-              print_number(has_ratio ? base.method.rank.ratio : ratio_of(*planned, set, base)));
-        }
-      }
-      rival.options = read(joined({list.common, rival.set}));
-      if (sketch->kind == RivalSketch::Kind::Small) {
-        rival.set = joined({rival.set, plan::same_size(rival.options, list.parameters).overrides});
-        rival.options = read(joined({list.common, rival.set}));
-      }
-      config::check_run(rival.options, set, set.train - rival.options.data.validation);
-      const auto [twin, is_new] = known.emplace(content_of(rival.options), name);
+      RivalPlan rival = rival_of(*sketch, ground, list.common);
+      const auto [twin, is_new] = known.emplace(content_of(rival.options), rival.name);
       ABT_CHECK(is_new, Config, "is the same as {} here", twin->second);
-      rival.tune = settings_of(rival.options, request.tune);
       list.rivals.push_back(std::move(rival));
     });
     if (!why.empty()) {
-      list.left_out.emplace_back(name, why);
+      list.left_out.emplace_back(sketch->name, why);
+    }
+  }
+  if (request.plans) {
+    const auto [twin, is_new] = known.emplace(content_of(ground.base), "configured");
+    list.configured = twin->second;
+    if (is_new) {
+      list.rivals.push_back(
+          {.name = list.configured, .why = "the configuration as it is", .options = ground.base});
     }
   }
   const auto reason = [](const auto& one) { return "\n  " + one.first + ": " + one.second; };

@@ -30,16 +30,22 @@ struct RivalsRequest {
   std::vector<std::string> only = {};  // names; empty: all but DiLoCo, local SGD
   bool all = false;                    // those two as well
   std::size_t tune = 3;                // settings per rival, 1 to kMaxSettings
+  // For a plan: all names, the configured length, and AB-training with the configured rule even
+  // if only the spectra tell its ranks. A model that cannot be factored has other rivals.
+  bool plans = false;
 };
 inline constexpr std::size_t kMaxSettings = 8;
 
 struct RivalPlan {
   std::string name;
   std::string why;
-  Sets set;
-  std::vector<Sets> tune;
-  std::int64_t steps = 0;      // of a run at full length; set by the caller
-  config::RunOptions options;  // those of the configuration with `set`
+  Sets set = {};
+  std::vector<Sets> tune = {};
+  // Of a run at full length; set by the caller.
+  std::int64_t steps = 0;
+  double seconds_here = 0;   // of its training on this machine, without a link; 0: not measured
+  double start_seconds = 0;  // that it takes besides
+  config::RunOptions options = {};  // those of the configuration with `set`
 };
 
 struct RivalList {
@@ -52,7 +58,8 @@ struct RivalList {
   std::vector<RivalPlan> rivals;
   // Those that make no sense for this configuration, and why.
   std::vector<std::pair<std::string, std::string>> left_out;
-  std::int64_t parameters = 0;  // that AB-training stores
+  std::int64_t parameters = 0;  // that AB-training stores; 0: it cannot train this model
+  std::string configured;       // of a plan: the rival that is the configuration itself
   double seconds = 0;           // that runs at full length are to take; 0: by steps
   plan::Link link;              // on which they take them
 };

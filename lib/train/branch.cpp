@@ -14,6 +14,7 @@
 #include "run_folder/checkpoint_files.h"
 #include "train/resume.h"
 #include "train/run_differences.h"
+#include "weights/export.h"
 
 namespace abtrain::train {
 
@@ -36,7 +37,8 @@ std::vector<std::string> misfits(
         "  optimizer.momentum: {} there, {} now", before.optimizer.momentum,
         options.optimizer.momentum));
   }
-  if (const std::string change = change_of_model_file(from.model_file, options); !change.empty()) {
+  if (const std::string change = weights::change_of_model_file(from.model_file, options);
+      !change.empty()) {
     lines.push_back("  " + change);
   }
   return lines;

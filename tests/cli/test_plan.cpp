@@ -6,6 +6,7 @@
 #include <string>
 
 #include "program.h"
+#include "small_run.h"
 #include "temp_folder.h"
 
 namespace abtrain {
@@ -25,6 +26,14 @@ TEST(PlanTime, GivenTimesNeedNoMeasuring) {
   expect_has(plan, "10 s of training, 0.0 % of it");
   // Nothing is said about time that was not asked for.
   EXPECT_FALSE(contains(output_of("plan " + kSmall), "compute time"));
+}
+
+TEST(PlanTime, HasBoundsWhereOnlySpectraTellTheRanks) {
+  const std::string plan = output_of(
+      "plan " + kSmall +
+      "--set method.rank.rule=sigma --nodes 4 --bandwidth 1Mbit --compute 1s,500ms,2s");
+  expect_has(plan, "AB step             between ");
+  expect_has(plan, " of training, between ");
 }
 
 TEST(Plan, ComesFirstAndTheConfigurationOnRequest) {
@@ -65,7 +74,65 @@ TEST(Plan, SaysTheSameToPrograms) {
       nlohmann::json::parse(output_of("plan " + kSmall + "method.rank.rule=energy --json"));
   EXPECT_TRUE(unknown["traffic"].is_null());
   EXPECT_TRUE(unknown["layers"][0]["rank"].is_null());
+  EXPECT_EQ(unknown["layers"][0]["ranks"], (std::vector<double>{1, 29}));
   EXPECT_EQ(unknown["layers"][2]["rank"], 0);
+  const auto& least = unknown["bounds"]["least"];
+  const auto& most = unknown["bounds"]["most"];
+  EXPECT_LE(most["stored"], unknown["parameters"]["dense"]);
+  EXPECT_LT(least["stored"], most["stored"]);
+  EXPECT_LT(least["traffic"]["whole_run"], most["traffic"]["whole_run"]);
+  EXPECT_EQ(least["traffic"]["dense_step"], most["traffic"]["dense_step"]);
+  expect_has(
+      output_of("plan " + kSmall + "method.rank.rule=energy"), "whole run           between ");
+}
+
+// The figures of the table are those of the meter.
+TEST(PlanMethods, PlannedBytesAreMeteredBytes) {
+  const std::string small =
+      "--config fashion_mnist_mlp --set model.hidden=[16,16] --set data.batch_size=8 --set "
+      "data.subset=512 --set train.threads=1 --set device=cpu --set train.steps=6 --set "
+      "schedule.warmup_steps=0 --set method.warmup_steps=2 --set method.rank.rule=energy ";
+  const TempFolder folder;
+  const auto table = nlohmann::json::parse(output_of("plan " + small + "--methods --json"));
+  EXPECT_EQ(table["configured"], "ab");
+  EXPECT_TRUE(table["network"].is_null());
+  int compared = 0;
+  for (const auto& row : table["methods"]) {
+    const std::string name = row["name"];
+    if (name != "ddp_int4" && name != "small_diloco_2bit" && name != "ab") {
+      continue;
+    }
+    ++compared;
+    std::string command = "train " + small + "--output '" + folder.path() + "' --name " + name;
+    for (const std::string set : row["set"]) {
+      command += " --set '" + set + "'";
+    }
+    expect_exit(0, command);
+    const auto summary = nlohmann::json::parse(content(folder.file(name + "/summary.json")));
+    const double sent = summary["traffic"]["bytes_per_worker"];
+    const auto& bytes = row["bytes_per_worker"];
+    EXPECT_GE(sent, bytes["least"].get<double>()) << name;
+    EXPECT_LE(sent, bytes["most"].get<double>()) << name;
+    EXPECT_EQ(bytes["least"] == bytes["most"], name != "ab") << name;
+    EXPECT_EQ(row["parameters"]["least"] == summary["parameters"]["stored"], name != "ab") << name;
+  }
+  EXPECT_EQ(compared, 3);
+}
+
+TEST(PlanMethods, IsOneTableWithTheLink) {
+  const std::string text =
+      output_of("plan " + kSmall + "--methods --nodes 4 --bandwidth 1Gbit --latency 1ms");
+  EXPECT_TRUE(
+      text.starts_with("fashion_mnist_mlp: mlp on fashion-mnist, 4 workers; as configured: ab\n"
+                       "4 nodes, links of 1 Gbit/s each way, 1 ms\n\n"
+                       "  method "))
+      << text;
+  expect_has(text, "sent per step");
+  expect_has(text, "on the link");
+  expect_has(text, "\n  ddp_int4 ");
+  expect_exit(2, "plan " + kSmall + "--methods --compute 1s", {"expected --workers-here"});
+  expect_exit(2, "plan " + kSmall + "--methods --same-size-as fashion_mnist_mlp", {"--methods"});
+  expect_exit(2, "plan " + kSmall + "--methods --show-config", {"--methods"});
 }
 
 TEST(Plan, NeedsNoData) {
@@ -110,7 +177,6 @@ TEST(PlanTime, SaysWhatIsWrong) {
   expect_exit(2, plan + "--bandwidth 1Gbit --nodes 3", {"a divisor of the 4"});
   expect_exit(2, plan + "--bandwidth 1Gbit --nodes 0", {"at least 1; got 0"});
   expect_exit(2, plan + "--nodes 1 --compute 1s,2s,3s,4s", {"one to three durations"});
-  expect_exit(78, plan + "--nodes 1 --set method.rank.rule=sigma", {"--against"});
   expect_exit(66, "plan --against /nowhere --bandwidth 1Gbit", {"/nowhere"});
 }
 

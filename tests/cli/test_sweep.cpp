@@ -162,6 +162,28 @@ TEST_F(CliSweep, RivalsNameTheirCommandHoweverItWasSpelled) {
   }
 }
 
+TEST_F(CliSweep, RivalsSayHowLongTheyTakeAndWhoIsBest) {
+  const std::string command = "rivals '" + folder_.file("base.yaml") +
+                              "' --only ddp,powersgd --seconds 1 --bandwidth 10Gbit --tune 1 "
+                              "--seeds 1 --run -o '" +
+                              folder_.file("rivals.yaml") + "' --output '" + folder_.file("runs") +
+                              "'";
+  const std::string log = expect_exit(
+      0, command,
+      {"2 rivals, 2 runs with their pilots: at most 2.0 s of training, because nothing waits for "
+       "the link here, after short runs of about 0.5 s",
+       "2 rivals, 2 runs with their pilots: the comparison takes about "});
+  EXPECT_LT(log.find("at most 2.0 s"), log.find("ddp: "));
+  EXPECT_LT(log.find("the comparison takes"), log.find("round 1 of 1"));
+  // The runs are there; this is their report.
+  const std::string report = output_of(command);
+  EXPECT_TRUE(report.starts_with("Within 1 s of training (2 nodes, links of 10 Gbit/s each way, "))
+      << report;
+  expect_exit(
+      0, replaced(command, "--seconds 1 ", "--steps 40 ") + " --force",
+      {"2 rivals, 2 runs with their pilots: 80 steps in all"});
+}
+
 TEST_F(CliSweep, RivalsOfARunAreThoseOfItsConfiguration) {
   expect_exit(
       2, "rivals '" + folder_.path() + "' --steps 100",

@@ -226,7 +226,8 @@ class Commands(unittest.TestCase):
             words = [w for w in words if w != "--run"]
             at = words.index("--seconds")
             words[at:at + 2] = ["--steps", "1000"]
-        if verb == "plan" and {"--nodes", "--bandwidth"} & set(words) and "--compute" not in words:
+        measures = {"--nodes", "--bandwidth"} & set(words)
+        if verb == "plan" and measures and not {"--compute", "--methods"} & set(words):
             words += ["--compute", "10ms,5ms,1s"]
         return words
 

@@ -102,7 +102,7 @@ TEST(DenseShare, PlanShowsTheLayersAsDense) {
   // Where only the spectra tell the ranks, that layer is dense all the same.
   o.method.rank.rule = linalg::RankRuleName::Energy;
   EXPECT_TRUE(is_shown("\n  fc1 +1024 +784 +dense "));
-  EXPECT_TRUE(is_shown("\n  fc2 +1024 +1024 +spectrum "));
+  EXPECT_TRUE(is_shown("\n  fc2 +1024 +1024 +1-511 "));
   // What stays dense bounds a budget: 2,913,290 / 820,234 = 3.55.
   o.method.rank.rule = linalg::RankRuleName::Budget;
   o.method.rank.ratio = 3;

@@ -53,7 +53,7 @@ struct Given {
   std::optional<double> link_seconds = {};
 };
 
-std::vector<std::string> said(const std::vector<Given>& all) {
+std::vector<Setting> settings_of(const std::vector<Given>& all) {
   std::vector<Setting> settings;
   for (const Given& given : all) {
     Setting setting{given.name, {}};
@@ -71,7 +71,11 @@ std::vector<std::string> said(const std::vector<Given>& all) {
     }
     settings.push_back(setting);
   }
-  return verdict(settings);
+  return settings;
+}
+
+std::vector<std::string> said(const std::vector<Given>& all) {
+  return verdict(settings_of(all));
 }
 
 using Lines = std::vector<std::string>;
@@ -96,6 +100,52 @@ TEST(Verdict, NamesTheWinnerOfEachBudgetThatChangesTheAnswer) {
           "above power, seeds spread 0.07).",
           "ab is dominated on every axis: two_bit is more accurate, sends no "
           "more, is no larger and takes no longer."}));
+}
+
+TEST(Verdict, AnswersWhoIsBestWithinATime) {
+  std::vector<Given> all = {
+      {"ab", {0.9, 0.901}, 1e6, 1e5, 31},
+      {"dense", {0.88, 0.881}, 1e7, 1e6, 29},
+      {"better", {0.95, 0.951}, 1e7, 1e6, 40}};
+  const auto answer = [&](double seconds) {
+    return best_within(settings_of(all), seconds, "on this machine");
+  };
+  EXPECT_EQ(
+      answer(30),
+      "Within 30 s of training (on this machine), ab wins with 90.05 % (2.0 points above dense, "
+      "seeds spread 0.07). better (95.05 % in 40 s) took longer.");
+  EXPECT_EQ(
+      answer(40),
+      "Within 40 s of training (on this machine), better wins with 95.05 % (5.0 points above ab, "
+      "seeds spread 0.07).");
+  EXPECT_EQ(
+      answer(1),
+      "Within 1 s of training (on this machine), no setting has finished. ab (90.05 % in 31 s), "
+      "dense (88.05 % in 29 s) and better (95.05 % in 40 s) took longer.");
+  // The link's seconds count where there is a link.
+  all[0].link_seconds = 60;
+  EXPECT_TRUE(
+      answer(30).ends_with("dense wins with 88.05 % (seeds spread 0.07). ab (90.05 % in "
+                           "60 s) and better (95.05 % in 40 s) took longer."))
+      << answer(30);
+  all = {{"a", {0.9, 0.92}, 1e6, 1e5, 5}, {"b", {0.91, 0.93}, 1e6, 1e5, 5}};
+  EXPECT_EQ(
+      answer(5), "Within 5 s of training (on this machine), b (92.00 %) and a (91.00 %) tie.");
+  all[0].data = "letters";
+  EXPECT_EQ(answer(5), "");
+  EXPECT_EQ(best_within({}, 5, ""), "");
+}
+
+// A reader sees the answer before anything else.
+TEST(Verdict, TheAnswerIsTheFirstLine) {
+  Comparison comparison{
+      .target = {}, .settings = settings_of({{"a", {0.9}}}), .varying = {}, .skipped = {}};
+  const auto columns = front_columns({});
+  const std::string plain = as_table(comparison, columns, false);
+  const std::string markdown = as_markdown(comparison, columns);
+  comparison.answer = "a wins.";
+  EXPECT_EQ(as_table(comparison, columns, false), "a wins.\n\n" + plain);
+  EXPECT_EQ(as_markdown(comparison, columns), "a wins.\n\n" + markdown);
 }
 
 TEST(Verdict, SecondsAreThoseOverALinkWhereOneWasAskedFor) {

@@ -71,6 +71,14 @@ TEST_F(HalvingOf, RoundsAndLengths) {
   EXPECT_EQ(length_of(16, 3), 0.5);
 }
 
+TEST_F(HalvingOf, WorkIsThatOfAllRounds) {
+  // Three pilots of a quarter, two of a half, and the seeds.
+  EXPECT_EQ(work_of(3, 2).runs, 7U);
+  EXPECT_EQ(work_of(3, 2).lengths, 3 * 0.25 + 2 * 0.5 + 2);
+  EXPECT_EQ(work_of(1, 4).runs, 4U);
+  EXPECT_EQ(work_of(1, 4).lengths, 4);
+}
+
 TEST_F(HalvingOf, TheFirstOfEqualsStays) {
   EXPECT_EQ(better_half({4, 7, 2}, {0.5, 0.5, 0.5}), (std::vector<std::size_t>{4, 7}));
   EXPECT_EQ(better_half({4, 7}, {0.1, 0.2}), (std::vector<std::size_t>{7}));
