@@ -156,7 +156,7 @@ TEST(TimePlan, SaysWhyTimesAreNotReliable) {
   for (const char* warning : {"", "workers had a core for 27 % of their compute time"}) {
     compute.warning = warning;
     const std::string text = time_text(
-        o, config::run_length(o, kShape.train), {}, plan_of(o, {4, 1e6, 2e-3, false}, compute));
+        o, config::run_length(o, kShape.train), {}, {plan_of(o, {4, 1e6, 2e-3, false}, compute)});
     EXPECT_EQ(text.find("not reliable") != std::string::npos, compute.warning != "") << text;
     EXPECT_NE(text.find(compute.warning), std::string::npos) << text;
   }
