@@ -12,9 +12,12 @@ std::optional<std::string> env(const char* name);
 // Throws Error(Usage) if the variable is set but is not an integer.
 std::optional<std::int64_t> env_integer(const char* name);
 
-// Replaces a leading "~/" with "$HOME/". Returns any other path unchanged, and
-// every path if HOME is not set.
-std::string at_home(const std::string& path);
+// The first number of a list such as OMP_NUM_THREADS=4,2, which is for nested parallel regions.
+std::optional<std::int64_t> first_env_integer(const char* name);
+
+// Replaces a leading "~" with $HOME, and $NAME and ${NAME} with that variable, as a shell does. If
+// one of them is not set, returns false and says so in `why`.
+bool expand_path(const std::string& path, std::string& out, std::string& why);
 // Where files are kept that can be made again: abtrain in $XDG_CACHE_HOME or
 // ~/.cache; "" if neither is known.
 std::string cache_folder();

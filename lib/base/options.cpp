@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/env.h"
 #include "base/scalars.h"
 #include "base/text.h"
 
@@ -75,6 +76,11 @@ bool take_text(const Value& value, std::string& out, std::string& why) {
   }
   out = value.text;
   return value.kind == Kind::Scalar && !value.text.empty();
+}
+
+bool take_path(const Value& value, std::string& out, std::string& why) {
+  std::string text;
+  return take_text(value, text, why) && expand_path(text, out, why);
 }
 
 std::string folder_name_fault(const std::string& name) {
@@ -186,6 +192,16 @@ Field& Fields::text(Key key, std::string& member, Help help) {
 Field& Fields::text_or(Key key, const char* word, std::optional<std::string>& member, Help help) {
   return add<std::optional<std::string>>(
       key, member, "a string", word_or<std::string>(word, take_text),
+      [word](const auto& value) { return print_text(value.value_or(word)); }, help);
+}
+
+Field& Fields::path(Key key, std::string& member, Help help) {
+  return add<std::string>(key, member, "a path", take_path, print_text, help);
+}
+
+Field& Fields::path_or(Key key, const char* word, std::optional<std::string>& member, Help help) {
+  return add<std::optional<std::string>>(
+      key, member, "a path", word_or<std::string>(word, take_path),
       [word](const auto& value) { return print_text(value.value_or(word)); }, help);
 }
 

@@ -74,6 +74,9 @@ class Fields {
   Field& text(Key key, std::string& member, Help help);
   // A string, or the word that is stored as nullopt.
   Field& text_or(Key key, const char* word, std::optional<std::string>& member, Help help);
+  // A path, in which ~, $NAME and ${NAME} are expanded; with a word, as text_or().
+  Field& path(Key key, std::string& member, Help help);
+  Field& path_or(Key key, const char* word, std::optional<std::string>& member, Help help);
   // A string that is usable as the name of one folder.
   Field& folder_name(Key key, std::string& member, Help help);
   Field& choice(Key key, std::string& member, std::vector<std::string> names, Help help);

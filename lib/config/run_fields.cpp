@@ -183,7 +183,7 @@ Fields fields_of(RunOptions& o) {
        "min_workers", o.min_workers, between(1, 65536),
        "with fewer workers left, a run ends even if on_lost_worker is continue")
       .free();
-  f.text("output", o.output, "folder that holds the run folders").free();
+  f.path("output", o.output, "folder that holds the run folders").free();
   f.text_or(
       "branch_from", "none", o.branch_from,
       "another run, from whose checkpoint this one starts: RUN for the newest one, RUN@best or "

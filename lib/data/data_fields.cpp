@@ -7,7 +7,7 @@ namespace abtrain::data {
 Fields fields_of(DataOptions& o) {
   Fields f;
   f.choice("name", o.name, dataset_names(), "data set");
-  f.text_or(
+  f.path_or(
        "root", "auto", o.root,
        "folder that holds its files; auto: search the usual places; for text a "
        "file or a folder of files, plain or gzipped; for arrays the folder of "
@@ -105,7 +105,7 @@ Fields fields_of(DataOptions& o) {
       "bytes_per_token", o.bytes_per_token, above_to(0, 1000),
       "text: bytes that a token stands for on average, from which bits per "
       "byte are computed");
-  f.text_or(
+  f.path_or(
        "test", "none", o.test,
        "text: file or folder of the test text; none: the tail of the training "
        "text")

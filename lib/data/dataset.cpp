@@ -32,7 +32,7 @@ std::vector<fs::path> places(const KnownSet& set, const std::optional<std::strin
       roots.push_back(fs::path(cache) / "data");
     }
   } else {
-    roots.emplace_back(at_home(*root));
+    roots.emplace_back(*root);
   }
   std::vector<fs::path> found;
   for (const fs::path& each : roots) {
@@ -90,8 +90,8 @@ ByteImages read_part(
 std::string folder_of(const KnownSet& set, const std::optional<std::string>& root) {
   // Folders of images without a folder `train` are found only where they are
   // said to be: many folders hold folders.
-  if (set.has_files() && root && holds_image_folder(at_home(*root))) {
-    return at_home(*root);
+  if (set.has_files() && root && holds_image_folder(*root)) {
+    return *root;
   }
   std::string looked_in;
   for (const fs::path& folder : places(set, root)) {
@@ -116,7 +116,7 @@ std::string text_path(const KnownSet& set, const DataOptions& options) {
     return file_in(folder_of(set, options.root), set.train_files.front());
   }
   ABT_CHECK(options.root, Config, "data.root: {} needs the file or folder that holds it", set.name);
-  return at_home(*options.root);
+  return *options.root;
 }
 
 DatasetShape shape_of(const Dataset& set) {
@@ -159,7 +159,7 @@ Dataset open_own_arrays(const DataOptions& options, Log* log) {
       options.root, Config,
       "data.root: expected the folder of the arrays (abtrain.save_arrays of the Python module "
       "writes one), got auto");
-  return open_arrays(options, at_home(*options.root), log);
+  return open_arrays(options, *options.root, log);
 }
 
 // The values given for `key`, or else the data set's own, or else `neutral`.

@@ -8,9 +8,9 @@
 
 namespace abtrain::data {
 
-// The file's bytes: a flat tensor of uint8, which must not be written to. It
-// begins at the start of a page. Throws Error: MissingInput, DamagedData if it
-// is not a regular file, or Io.
+// The file's bytes: a flat tensor of uint8, which must not be written to and begins at a multiple
+// of 64. Those of small files are read at once. Throws Error: MissingInput, DamagedData if it is
+// not a regular file, or Io.
 at::Tensor mapped_file(const std::string& path);
 
 }  // namespace abtrain::data

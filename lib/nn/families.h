@@ -41,7 +41,12 @@ struct FileForm {
   std::vector<std::pair<std::string, std::string>> copies = {};
   // Tensors that never change. Merged models are stored with these and with all copies, so that
   // they load strictly.
-  std::vector<std::pair<std::string, at::Tensor>> constants = {};
+  struct Constant {
+    std::string name;
+    at::Tensor tensor;
+    bool is_frozen = false;  // a parameter that is not trained
+  };
+  std::vector<Constant> constants = {};
   // Null: no tensor is a part.
   PartOf (*part_of)(const std::string& name) = nullptr;
 

@@ -17,7 +17,7 @@ std::string name_of(TensorNames names) {
 Fields fields_of(ModelOptions& o) {
   Fields f;
   f.choice("name", o.name, model_names(), "model family");
-  f.text_or(
+  f.path_or(
       "file", "none", o.file,
       "exported: the model, a .pt2 file of torch.export.save or abtrain.save_model");
   f.integers(
@@ -81,7 +81,7 @@ Fields fields_of(ModelOptions& o) {
        {"zeros", InitName::Zeros}},
       "how weights are initialized; zeros: only for models without hidden "
       "layers");
-  f.text_or(
+  f.path_or(
       "weights", "none", o.weights,
       "safetensors file to start from, with timm's or torchvision's tensor "
       "names, for gpt with those of Hugging Face's GPT-2, or none");

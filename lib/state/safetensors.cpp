@@ -111,6 +111,22 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   check_layout();
 }
 
+void SafetensorsFile::strip(const std::string& prefix) {
+  places_.clear();
+  for (StoredTensor& tensor : header_.tensors) {
+    tensor.name.erase(0, prefix.size());
+    places_.emplace(tensor.name, places_.size());
+  }
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, value] : header_.metadata) {
+    constexpr std::string_view kShape = "shape:";
+    const bool names = key.starts_with(kShape) && key.substr(kShape.size()).starts_with(prefix);
+    metadata.emplace(
+        names ? std::string(kShape) + key.substr(kShape.size() + prefix.size()) : key, value);
+  }
+  header_.metadata = std::move(metadata);
+}
+
 std::vector<std::string> SafetensorsFile::names() const {
   return mapped(tensors(), &StoredTensor::name);
 }

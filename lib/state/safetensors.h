@@ -48,6 +48,8 @@ class SafetensorsFile {
   bool has(const std::string& name) const {
     return places_.contains(name);
   }
+  // Leaves out what all names begin with, also in the metadata ("shape:NAME").
+  void strip(const std::string& prefix);
   // Names of all tensors, in the file's order.
   std::vector<std::string> names() const;
   const std::vector<StoredTensor>& tensors() const {

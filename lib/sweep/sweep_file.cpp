@@ -33,9 +33,9 @@ struct Sections {
 
 Fields fields_of(Sweep& sweep, Sections& s) {
   Fields f;
-  f.text("base", s.base, "the configuration");
+  f.path("base", s.base, "the configuration");
   f.folder_name("name", sweep.name, "of the folder that holds the run folders");
-  f.text("output", sweep.output, "where that folder is created");
+  f.path("output", sweep.output, "where that folder is created");
   f.value("set", s.set, "for all points");
   f.value("grid", s.grid, "keys with lists of values");
   f.value("list", s.list, "further points");

@@ -54,7 +54,7 @@ int threads_per_worker(const config::RunOptions& options, std::int64_t workers) 
     return static_cast<int>(options.train.threads);
   }
   // As in PyTorch; launchers set it for processes that share a host.
-  const auto wanted = env_integer("OMP_NUM_THREADS").value_or(0);
+  const auto wanted = first_env_integer("OMP_NUM_THREADS").value_or(0);
   return wanted > 0 ? static_cast<int>(std::min<std::int64_t>(wanted, 4096))
                     : cores_per_worker(workers);
 }
@@ -134,6 +134,16 @@ void prepare(
                             : "initializing " + options.model.name);
   s.model_file = weights::model_file_hash(options);
   s.initial = make_initial_model(options, shape);
+  std::int64_t frozen = 0;
+  for (const auto& constant : s.initial->file_form().constants) {
+    frozen += constant.is_frozen ? constant.tensor.numel() : 0;
+  }
+  if (frozen > 0) {
+    log.info(
+        "{}: {} parameters are trained; {} are frozen and stay as they are in {}",
+        options.model.name, with_commas(s.initial->dense_parameters()), with_commas(frozen),
+        *options.model.file);
+  }
   if (options.model.weights) {
     log.info(
         "{}: the initial weights are those of {}{}", options.model.name, *options.model.weights,

@@ -1,6 +1,7 @@
 #include "weights/model_file.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
@@ -49,7 +50,19 @@ void check_fresh(const std::vector<std::string>& patterns, const nn::Model& mode
 // A model's file, whichever library named its tensors.
 class Reader {
  public:
-  Reader(const std::string& path, const nn::Model& model) : file_(path), model_(model) {}
+  Reader(const std::string& path, const nn::Model& model) : file_(path), model_(model) {
+    // DistributedDataParallel and torch.compile() put these in front of all names.
+    constexpr const char* kWrappers[] = {"module.", "_orig_mod."};
+    const auto has_wrapper = [&](const char* wrapper) {
+      const auto begins = [&](const std::string& name) { return name.starts_with(wrapper); };
+      return !begins(model.weights().front().name) && !file_.names().empty() &&
+             std::ranges::all_of(file_.names(), begins);
+    };
+    for (auto found = std::ranges::find_if(kWrappers, has_wrapper); found != std::end(kWrappers);
+         found = std::ranges::find_if(kWrappers, has_wrapper)) {
+      file_.strip(*found);
+    }
+  }
 
   void load(const std::string& own_name, nn::Weight& w) {
     const nn::TorchvisionName name = name_in_file(own_name);
@@ -101,6 +114,19 @@ class Reader {
         "model has only one; expected a model whose head is not tied "
         "(model.tied=false)",
         file_.path(), there, of);
+  }
+  // A frozen parameter, whose values come with the model. The file may lack it, or hold it in half
+  // precision.
+  void check_same(const std::string& name, const at::Tensor& tensor) {
+    const std::string there = file_.has(name) ? name : model_.file_form().prefix + name;
+    know(there);
+    ABT_CHECK(
+        !file_.has(there) ||
+            at::allclose(file_.read(there, tensor.sizes().vec()), tensor, 1e-2, 1e-6, true),
+        DamagedData,
+        "{} does not fit the model: '{}' has other values in model.file, where it is not trained; "
+        "load the values of this file into the module before it is exported",
+        file_.path(), there);
   }
   // Tensors that nothing has asked for belong to another model, as in PyTorch's
   // strict load_state_dict.
@@ -247,8 +273,12 @@ void load_model(const std::string& path, nn::Model& model, const std::vector<std
       file.copy(copy, of, *own->tensor);
     }
   }
-  for (const auto& [name, tensor] : model.file_form().constants) {
-    file.skip(name);
+  for (const auto& [name, tensor, is_frozen] : model.file_form().constants) {
+    if (is_frozen && !stays(name)) {
+      file.check_same(name, tensor);
+    } else {
+      file.skip(name);
+    }
   }
   file.check_unexpected();
 }

@@ -73,7 +73,7 @@ class Store {
   }
   // What only load_state_dict() misses.
   void add_extras() {
-    for (const auto& [name, tensor] : model_.file_form().constants) {
+    for (const auto& [name, tensor, is_frozen] : model_.file_form().constants) {
       // As they are: a mask may hold infinities, and int32 would wrap.
       const bool is_long = tensor.scalar_type() == at::kLong;
       tensors_.push_back(

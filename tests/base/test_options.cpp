@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "base/env.h"
 #include "base/options_apply.h"
+#include "with_variables.h"
 
 namespace abtrain {
 namespace {
@@ -222,6 +224,50 @@ TEST(Options, RepeatedKeysAreRefusedAndTheFirstStays) {
   ASSERT_EQ(reading.problems.size(), 1u);
   EXPECT_EQ(reading.problems[0].key, "count");
   EXPECT_EQ(s.count, 2);
+}
+
+TEST(Paths, AreExpandedAsAShellDoes) {
+  const testing::WithVariables variables{
+      {"HOME", "/home/me"}, {"SCRATCH", "/scratch"}, {"A_1", "a"}, {"NOT_THERE", {}}};
+  const auto expanded = [](const std::string& path) {
+    std::string out, why;
+    return expand_path(path, out, why) ? out : "refused: " + why;
+  };
+  EXPECT_EQ(expanded("~/runs"), "/home/me/runs");
+  EXPECT_EQ(expanded("~"), "/home/me");
+  EXPECT_EQ(expanded("$SCRATCH/runs"), "/scratch/runs");
+  EXPECT_EQ(expanded("${SCRATCH}runs/$A_1.b/${A_1}"), "/scratchruns/a.b/a");
+  EXPECT_EQ(expanded("$NOT_THERE/x"), "refused: the environment variable NOT_THERE is not set");
+  EXPECT_EQ(expanded("${NOT_THERE}"), "refused: the environment variable NOT_THERE is not set");
+  for (const char* plain :
+       {"", "a~/b", "~you/b", "cost$", "$/a", "${/a", "${}", "$1.50", "a/${A_1"}) {
+    EXPECT_EQ(expanded(plain), plain);
+  }
+}
+
+TEST(Paths, OfAKey) {
+  const testing::WithVariables variables{{"SCRATCH", "/scratch"}, {"NOT_THERE", {}}};
+  std::string output = "runs";
+  std::optional<std::string> root;
+  Fields f;
+  f.path("output", output, "a folder");
+  f.path_or("root", "auto", root, "a folder");
+  const auto read = [&](std::size_t field, const std::string& text) {
+    std::string complaint;
+    Value value;
+    value.kind = Value::Kind::Scalar;
+    value.text = text;
+    f.list()[field].read(value, [&](const Value&, const std::string& what) { complaint = what; });
+    return complaint;
+  };
+  EXPECT_EQ(read(0, "$SCRATCH/runs"), "");
+  EXPECT_EQ(output, "/scratch/runs");
+  EXPECT_EQ(read(1, "${SCRATCH}"), "");
+  EXPECT_EQ(root, "/scratch");
+  EXPECT_EQ(read(1, "auto"), "");
+  EXPECT_EQ(root, std::nullopt);
+  EXPECT_NE(read(0, "$NOT_THERE/runs").find("NOT_THERE is not set"), std::string::npos);
+  EXPECT_EQ(output, "/scratch/runs");
 }
 
 }  // namespace

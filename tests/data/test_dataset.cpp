@@ -194,14 +194,6 @@ TEST(Dataset, AutoListsEveryPlace) {
   EXPECT_EQ(find_dataset("cifar10").how_to_get.find("the binary"), 0u);
 }
 
-TEST(Dataset, TildeIsTheHomeFolder) {
-  const TempFolder home;
-  fs::create_directory(home / "sets");
-  write_cifar(home / "sets");
-  const testing::WithVariables variables{{"HOME", home.path()}};
-  EXPECT_EQ(find_dataset("cifar10", "~/sets").found_in, home / "sets");
-}
-
 TEST(Dataset, RealFashionMnistHasItsPublishedFigures) {
   const DatasetPlace place = find_dataset("fashion-mnist");
   if (place.found_in.empty()) {

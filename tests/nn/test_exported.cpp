@@ -235,6 +235,77 @@ TEST_F(ExportedFile, ChecksTheResultWhateverTheFileDeclares) {
       ErrorKind::Config, {"model.pt2", "does not depend on any trained parameter"});
 }
 
+// The first layer is not trained: by the file's word, or because no gradient reaches it.
+TEST_F(ExportedFile, FrozenParametersStayAsTheyAre) {
+  ExportFile marked = small_export();
+  for (const char* name : {"\"fc1.weight\"", "\"fc1.bias\""}) {
+    const std::string type = "\"dtype\":7";
+    marked.weights.insert(
+        marked.weights.find(type, marked.weights.find(name)), "\"requires_grad\":false,");
+  }
+  const auto behind = [](const char* target) {
+    return small_export(node_json(target, {{"self", "as_tensor", kA}}, "b"));
+  };
+  for (const ExportFile& file : {marked, behind("torch.ops.aten.detach.default")}) {
+    const auto m = model(file);
+    const auto whole = model(
+        small_export(node_json("torch.ops.aten.clone.default", {{"self", "as_tensor", kA}}, "b")));
+    m->initialize(InitName::Orthogonal, 1);
+    ASSERT_EQ(m->weights().size(), 1U);
+    EXPECT_EQ(m->weights()[0].name, "fc2.weight");
+    ASSERT_EQ(m->parameters().size(), 1U);
+    EXPECT_EQ(m->parameters()[0].name, "fc2.bias");
+    EXPECT_EQ(m->dense_parameters(), 20 + 4);
+    // The head is not initialized anew where the file's values are asked for.
+    m->initialize(InitName::Kaiming, 2);
+    whole->initialize(InitName::Kaiming, 2);
+    const auto& constants = m->file_form().constants;
+    ASSERT_EQ(constants.size(), 2U);
+    EXPECT_EQ(constants[0].name, "fc1.weight");
+    EXPECT_TRUE(constants[0].is_frozen);
+    EXPECT_TRUE(at::equal(constants[0].tensor, whole->weights()[0].weight->dense));
+  }
+  const at::NoGradGuard no_grad;
+  const at::Tensor x = at::randn({3, 1, 2, 3});
+  const auto m = model(marked);
+  const auto same = model(small_export());
+  m->initialize(InitName::Kaiming, 1);
+  same->initialize(InitName::Kaiming, 1);
+  EXPECT_TRUE(at::allclose(m->forward(x, true), same->forward(x, true)));
+  expect_refused(
+      [] {
+        ExportFile all = small_export();
+        all.weights = replaced(all.weights, "\"dtype\":7", "\"requires_grad\":false,\"dtype\":7");
+        return all;
+      }(),
+      ErrorKind::Config, {"model.pt2", "none of the model's parameters is trained"});
+}
+
+// In place, through a view: b = clone(a); b[:, 0:2] += fc1.bias[0:2]; gradients reach both.
+TEST_F(ExportedFile, GradientsReachWhatIsWrittenThroughAView) {
+  const auto tensor = [](const char* name) { return "{\"name\":\"" + std::string(name) + "\"}"; };
+  const auto slice = [&](const char* of, const char* dim, const char* to) {
+    return node_json(
+        "torch.ops.aten.slice.Tensor",
+        {{"self", "as_tensor", tensor(of)},
+         {"dim", "as_int", dim},
+         {"start", "as_int", "0"},
+         {"end", "as_int", "2"}},
+        to);
+  };
+  // fc1 itself lies behind detach(), so only the write reaches its bias.
+  const auto m = model(small_export(
+      node_json("torch.ops.aten.detach.default", {{"self", "as_tensor", kA}}, "d") + "," +
+      node_json("torch.ops.aten.clone.default", {{"self", "as_tensor", tensor("d")}}, "b") + "," +
+      slice("b", "1", "v") + "," + slice("p_fc1_bias", "0", "w") + "," +
+      node_json(
+          "torch.ops.aten.add_.Tensor",
+          {{"self", "as_tensor", tensor("v")}, {"other", "as_tensor", tensor("w")}}, "u")));
+  ASSERT_EQ(m->weights().size(), 1U);
+  ASSERT_EQ(m->parameters().size(), 2U);
+  EXPECT_EQ(m->parameters()[0].name, "fc1.bias");
+}
+
 TEST_F(ExportedFile, EmptyTensorsHoldZeros) {
   const auto m = model(small_export(
       node_json("torch.ops.aten.empty_like.default", {{"self", "as_tensor", kA}}, "b")));

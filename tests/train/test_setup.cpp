@@ -36,7 +36,7 @@ TEST(ThreadsPerWorker, AreThoseAskedForElseAShareOfTheCores) {
     EXPECT_EQ(threads_per_worker(options, 10 * cores), 1);
     EXPECT_EQ(threads_per_worker(options, 2), std::max(1, cores / 2));
   }
-  const testing::WithVariables three{{"OMP_NUM_THREADS", "3"}};
+  const testing::WithVariables three{{"OMP_NUM_THREADS", "3,2"}};
   EXPECT_EQ(threads_per_worker(options, 10 * cores), 3);
   options.train.threads = 5;
   EXPECT_EQ(threads_per_worker(options, 1), 5);

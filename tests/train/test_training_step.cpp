@@ -13,6 +13,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/text.h"
 #include "device/devices.h"
 #include "error_of.h"
 #include "nn/export_file.h"
@@ -151,6 +152,26 @@ TEST(TrainingStep, OfAnExportedModel) {
   EXPECT_EQ(captures.of(0), (std::set<std::int64_t>{3, 33, 93, 121, 153}));
   EXPECT_TRUE(eager[0].model->weights()[0].weight->is_factored());
   expect_same_bits(*eager[0].model, *captured[0].model);
+}
+
+// The sigmoid's gradient needs its result, which the next operator overwrites.
+TEST(TrainingStep, AnErrorOfTheBackwardPassNamesTheModelsFile) {
+  const ExportedRun run(0);
+  const auto node = [](const char* target, const char* self, const char* output) {
+    const std::string name = formatted("{{\"name\":\"{}\"}}", self);
+    std::vector<testing::NodeInput> inputs = {{"self", "as_tensor", name}};
+    if (std::string(self) == "s") {
+      inputs.push_back({"other", "as_int", "1"});
+    }
+    return testing::node_json(target, inputs, output);
+  };
+  testing::small_export(
+      node("torch.ops.aten.sigmoid.default", "a", "s") + "," +
+      node("torch.ops.aten.add_.Tensor", "s", "b"))
+      .write(*run.options.model.file);
+  expect_error(
+      [&] { train_all(run.options, run.dataset); }, ErrorKind::Config,
+      {"model.file", "model.pt2", "the backward pass failed", "inplace"});
 }
 
 TEST(TrainingStep, ShortPhasesAreNotCaptured) {

@@ -19,6 +19,7 @@
 #include "nn/export_file.h"
 #include "temp_folder.h"
 #include "weight_file.h"
+#include "weights/export.h"
 
 namespace abtrain::weights {
 namespace {
@@ -95,6 +96,95 @@ TEST(ModelFile, IntegersOfAUsersModelKeepTheirValues) {
     }
   }
   EXPECT_TRUE(saved.has("n"));
+}
+
+// As DistributedDataParallel and torch.compile() name what they wrap; one weight is factored.
+TEST(ModelFile, NamesOfWrappedModulesAreUnderstood) {
+  const TempFolder folder;
+  nn::ModelOptions options;
+  options.name = "mlp";
+  options.hidden = {6};
+  const auto model = nn::make_model(options, {1, 2, 2, 3});
+  model->initialize(nn::InitName::Kaiming, 1);
+  nn::Weight& first = *model->weights()[0].weight;
+  first.set_factors({at::ones({first.m(), 1}), at::ones({1, first.n()})});
+  save_model(folder.file("plain"), *model);
+  const state::SafetensorsFile plain(folder.file("plain"));
+  for (const std::string prefix : {"module.", "_orig_mod.", "module._orig_mod."}) {
+    std::vector<state::NamedTensor> tensors;
+    for (const state::StoredTensor& tensor : plain.tensors()) {
+      tensors.push_back({prefix + tensor.name, plain.load(tensor)});
+    }
+    std::map<std::string, std::string> about;
+    for (const auto& [key, value] : plain.metadata()) {
+      about[replaced(key, "shape:", "shape:" + prefix)] = value;
+    }
+    state::write_safetensors(folder.file("wrapped"), tensors, about);
+    const auto other = nn::make_model(options, {1, 2, 2, 3});
+    other->initialize(nn::InitName::Kaiming, 2);
+    load_model(folder.file("wrapped"), *other);
+    const at::NoGradGuard no_grad;
+    const at::Tensor x = at::ones({2, 1, 2, 2});
+    EXPECT_TRUE(at::equal(other->forward(x, false), model->forward(x, false))) << prefix;
+    // Not if only some have it.
+    tensors.front().name = "other.weight";
+    state::write_safetensors(folder.file("mixed"), tensors, about);
+    expect_error(
+        [&] { load_model(folder.file("mixed"), *other); }, ErrorKind::DamagedData,
+        {"does not fit the model"});
+  }
+}
+
+// A file with other values for what is frozen would be ignored in silence.
+TEST(ModelFile, FrozenParametersMustBeThoseOfTheModelsFile) {
+  const TempFolder folder;
+  testing::ExportFile file = testing::small_export();
+  const std::string type = "\"dtype\":7";
+  file.weights.insert(
+      file.weights.find(type, file.weights.find("\"fc1.weight\"")), "\"requires_grad\":false,");
+  nn::ModelOptions options;
+  options.name = "exported";
+  options.file = folder.file("m.pt2");
+  file.write(*options.file);
+  const auto model = nn::make_model(options, {1, 2, 3, 4});
+  model->initialize(nn::InitName::Kaiming, 1);
+  for (const bool merged : {false, true}) {
+    save_model(folder.file("m"), *model, {.merged = merged});
+    EXPECT_EQ(state::SafetensorsFile(folder.file("m")).has("fc1.weight"), merged);
+    EXPECT_NO_THROW(load_model(folder.file("m"), *model));
+  }
+  const state::SafetensorsFile saved(folder.file("m"));
+  std::vector<state::NamedTensor> tensors;
+  for (const state::StoredTensor& tensor : saved.tensors()) {
+    tensors.push_back({tensor.name, saved.load(tensor) + 1});
+  }
+  state::write_safetensors(folder.file("other"), tensors, {});
+  expect_error(
+      [&] { load_model(folder.file("other"), *model); }, ErrorKind::DamagedData,
+      {"other", "'fc1.weight' has other values in model.file, where it is not trained"});
+  EXPECT_NO_THROW(load_model(folder.file("other"), *model, {"fc1"}));
+}
+
+TEST(ModelFile, OfARunIsLoadedIntoTheFileThatWasTrained) {
+  const TempFolder folder;
+  config::RunOptions options;
+  options.model.name = "exported";
+  options.model.file = folder.file("m.pt2");
+  testing::ExportFile file = testing::small_export();
+  file.write(*options.model.file);
+  const data::ExampleShape shape{1, 2, 3, 4};
+  const auto model = nn::make_model(options.model, shape);
+  model->initialize(nn::InitName::Kaiming, 1);
+  save_model(folder.file("m"), *model, {.about = {{"model_file", model_file_hash(options)}}});
+  EXPECT_NO_THROW(model_of_run(options, shape, folder.file("m")));
+  file.program = replaced(file.program, "aten.relu.default", "aten.tanh.default");
+  file.write(*options.model.file);
+  expect_error(
+      [&] { model_of_run(options, shape, folder.file("m")); }, ErrorKind::Config,
+      {folder.file("m"), "m.pt2 is no longer the file that the run began with"});
+  // Files of older versions do not say it.
+  save_model(folder.file("m"), *model);
+  EXPECT_NO_THROW(model_of_run(options, shape, folder.file("m")));
 }
 
 std::string fault_of(const std::function<void()>& body) {

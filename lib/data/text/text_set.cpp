@@ -48,7 +48,7 @@ Dataset open_text(const DataOptions& options, const std::string& path, Log* log)
   const auto text = open(path);
   std::int64_t end = text->size();
   if (options.test) {
-    const auto test = open(at_home(*options.test));
+    const auto test = open(*options.test);
     out.test = windows_of(test, 0, test->size(), options.context);
     check_window(out.test, "test", *options.test, test->size(), options.context);
   } else {

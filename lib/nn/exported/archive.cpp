@@ -143,8 +143,8 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
     const ordered_json& meta = item.at("tensor_meta");
     const Entry entry{
         folder + item.at("path_name").get<std::string>(), exported_type(whole(meta.at("dtype"))),
-        whole_numbers(meta.at("sizes"), *this), whole_numbers(meta.at("strides"), *this),
-        whole(meta.at("storage_offset").at("as_int"))};
+        whole_numbers(meta.at("sizes"), *this),           whole_numbers(meta.at("strides"), *this),
+        whole(meta.at("storage_offset").at("as_int")),    meta.value("requires_grad", true)};
     check(
         entry.type != at::ScalarType::Undefined,
         formatted("tensor '{}' has a type that is not supported", name));

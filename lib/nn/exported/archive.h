@@ -25,6 +25,7 @@ class ExportArchive {
     at::ScalarType type;
     std::vector<std::int64_t> sizes, strides;
     std::int64_t offset;
+    bool trained;  // requires_grad
 
     auto operator<=>(const Entry&) const = default;
   };

@@ -19,6 +19,7 @@
 #include "base/mapped.h"
 #include "device/devices.h"
 #include "nn/exported/archive.h"
+#include "nn/exported/flow.h"
 #include "nn/exported/product.h"
 #include "nn/families.h"
 
@@ -273,6 +274,7 @@ class Exported : public Layer {
       }
     }
     const std::map<ValueId, std::optional<WeightUse>> forms = weight_forms();
+    const std::set<ValueId> trained = values_with_gradients(graph_);
     for (const GraphTensor& tensor : graph_.tensors) {
       const auto& entry = archive.entry(tensor.name());
       for (std::size_t i = 1; i < tensor.names.size(); ++i) {
@@ -281,10 +283,15 @@ class Exported : public Layer {
       // batch norm's num_batches_tracked is not read, and load_state_dict() fills it in.
       if (tensor.kind == GraphTensor::Kind::Buffer && tensor.persistent &&
           !statistics.contains(tensor.value) && !tensor.name().ends_with("num_batches_tracked")) {
-        form_.constants.emplace_back(tensor.name(), archive.read(tensor.name()));
+        form_.constants.push_back({tensor.name(), archive.read(tensor.name())});
       }
       Own own{tensor.name(), tensor.kind, tensor.value};
-      if (tensor.kind == GraphTensor::Kind::Parameter) {
+      if (tensor.kind == GraphTensor::Kind::Parameter &&
+          !(entry.trained && trained.contains(tensor.value))) {
+        own.kind = GraphTensor::Kind::Constant;
+        own.tensor = archive.read(tensor.name());
+        form_.constants.push_back({tensor.name(), own.tensor, /*is_frozen=*/true});
+      } else if (tensor.kind == GraphTensor::Kind::Parameter) {
         const auto form = forms.find(tensor.value);
         if (form != forms.end() && form->second) {
           own.weight = weight_of(*form->second, tensor.name(), entry.sizes);
@@ -305,6 +312,14 @@ class Exported : public Layer {
       }
       own_.push_back(std::move(own));
     }
+    const auto is_trained = [](const Own& own) {
+      return own.weight || own.kind == GraphTensor::Kind::Parameter;
+    };
+    ABT_CHECK(
+        std::ranges::any_of(own_, is_trained), Config,
+        "model.file: {}: none of the model's parameters is trained: all have "
+        "requires_grad=False, or the result does not depend on them",
+        path_);
   }
 
   void make_steps() {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "nn/exported/flow.h"
 #include "nn/exported/operators.h"
 
 namespace abtrain::nn {
@@ -425,27 +426,6 @@ class GraphReader {
 };
 
 }  // namespace
-
-std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes) {
-  std::map<ValueId, ValueId> roots;
-  for (const GraphNode& node : nodes) {
-    for (std::size_t i = 0; node.op && i < node.arguments.size(); ++i) {
-      const std::optional<ValueId> value = node.arguments[i].value();
-      if (value && node.op->schema().arguments()[i].alias_info() != nullptr) {
-        const ValueId root = root_of(roots, *value);
-        for (const ValueId output : node.outputs) {
-          roots[output] = root;
-        }
-      }
-    }
-  }
-  return roots;
-}
-
-ValueId root_of(const std::map<ValueId, ValueId>& roots, ValueId id) {
-  const auto place = roots.find(id);
-  return place == roots.end() ? id : place->second;
-}
 
 const GraphArgument* GraphNode::find(const std::string& name) const {
   const auto place = std::ranges::find(arguments, name, &GraphArgument::name);

@@ -32,11 +32,6 @@ struct GraphNode {
   bool writes(std::size_t argument) const;
 };
 
-// For each value that is a view: the value whose memory it shares, which is no view itself.
-std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes);
-// That value; `id` itself if it is no view.
-ValueId root_of(const std::map<ValueId, ValueId>& roots, ValueId id);
-
 // A tensor that the graph has by itself.
 struct GraphTensor {
   enum class Kind { Parameter, Buffer, Constant };
