@@ -130,7 +130,7 @@ class Losses(Runs):
         """Before the others have gone on without the first one, or right after it."""
         for i, seconds in enumerate([0.01, 0.02, 0.03, 0.04, 0.06, 0.08]):
             name = f"meanwhile{i}"
-            sets = [*METHODS[("ab", "ddp", "diloco")[i % 3]], "train.steps=400"]
+            sets = [*METHODS[("ab", "ddp", "diloco")[i % 3]], "train.steps=1200"]
             with self.subTest(name, sets=sets):
                 process = self.start(name, "workers=4", *GOES_ON, *sets, processes=4, ulfm=True)
                 self.wait_for_step(process, name, 10)
@@ -144,7 +144,7 @@ class Losses(Runs):
                 event = self.events(name, "lost")[-1]
                 self.assertEqual(event["lost"][0].split(" on ")[0], "worker 0")
                 self.assertEqual(event["workers"], 2)
-                self.assertEqual(self.summary(name)["steps"], 400)
+                self.assertEqual(self.summary(name)["steps"], 1200)
 
     def test_slow_losses_at_random_moments(self):
         random.seed(7)
