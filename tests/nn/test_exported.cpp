@@ -225,8 +225,17 @@ TEST_F(ExportedFile, ChecksTheResultWhateverTheFileDeclares) {
   expect_refused(
       ending(node_json("torch.ops.aten.to.dtype", {self, {"dtype", "as_scalar_type", "5"}}, "out")),
       ErrorKind::Config, {"model.pt2", "returns Long of 2 x 4"});
-  const auto m = model(ending(node_json("torch.ops.aten.detach.default", {self}, "out")));
+  // Numbers without gradients, of a comparison.
+  const auto m = model(ending(
+      node_json("torch.ops.aten.gt.Scalar", {self, {"other", "as_int", "0"}}, "greater") + "," +
+      node_json(
+          "torch.ops.aten.to.dtype",
+          {{"self", "as_tensor", R"({"name":"greater"})"}, {"dtype", "as_scalar_type", "7"}},
+          "out")));
   m->initialize(InitName::Kaiming, 1);
+  for (const NamedParameter& parameter : m->parameters()) {
+    parameter.tensor->set_requires_grad(true);
+  }
   m->seed_dropout(1);
   expect_error(
       [&] {
