@@ -64,7 +64,6 @@ void AbTraining::start() {
   if (ending_after(0).after != Event::None) {  // there is no warm-up
     decompose(0);
     switched_at_ = 0;
-    rate_at_switch_ = context_.schedule.at(0);
   }
 }
 
@@ -73,7 +72,7 @@ double AbTraining::learning_rate(std::int64_t t) {
   if (switched_at_ < 0) {
     return scheduled;
   }
-  return ramped_rate(ramp_, t - switched_at_ + 1, scheduled, rate_at_switch_);
+  return ramped_rate(ramp_, t - switched_at_ + 1, scheduled, context_.schedule.at(switched_at_));
 }
 
 GradientReduction* AbTraining::reduction() {
@@ -122,7 +121,6 @@ void AbTraining::after_step(std::int64_t t) {
       return;
   }
   switched_at_ = t;
-  rate_at_switch_ = context_.schedule.at(t);
 }
 
 void AbTraining::finish(std::int64_t t) {

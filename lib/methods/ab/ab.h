@@ -116,7 +116,6 @@ class AbTraining : public Method {
 
   Phase phase_ = Phase::Full;
   std::int64_t switched_at_ = -1;  // step of the last switch; -1: none yet
-  double rate_at_switch_ = 0;
   bool decomposed_before_ = false;
 
   optim::ParameterBlock frozen_;  // the other factor, AB phase only

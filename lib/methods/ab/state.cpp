@@ -95,7 +95,6 @@ void AbTraining::archive(state::Archive& archive) {
   archive.value("ab.ranks", ranks);
   archive.value("ab.layers", cuts);
   archive.value("ab.switched_at", switched_at_);
-  archive.value("ab.rate_at_switch", rate_at_switch_);
   archive.value("ab.decomposed_before", decomposed_before_);
   archive.value("ab.averaged_at", averaged_at_);
   if (archive.is_loading()) {
@@ -200,7 +199,6 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     decompose(t);
     switched_at_ = t;
   }
-  rate_at_switch_ = switched_at_ >= 0 ? context_.schedule.at(switched_at_) : 0;
 }
 
 }  // namespace abtrain::methods
