@@ -87,7 +87,7 @@ void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
   }
 }
 
-// What the seconds of the runs were measured on.
+// Names the machine or link on which the runs took their seconds.
 std::string place_text(const report::Comparison& comparison, const plan::Link& link) {
   if (link.bandwidth.empty() || comparison.settings.empty()) {
     return "on this machine";

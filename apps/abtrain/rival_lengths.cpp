@@ -23,7 +23,7 @@ namespace abtrain::app {
 
 namespace {
 
-// What a short run took, in seconds; all 0 if it diverged.
+// The seconds of a short run; all are 0 if it diverged.
 struct ShortRun {
   double train = 0;        // on the link, if there is one
   double here = 0;         // on this machine, as measured

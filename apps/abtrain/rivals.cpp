@@ -73,7 +73,7 @@ std::string command_line(const RivalsCommand& args) {
   return printable(join(words, " "));
 }
 
-// Of a run at full length, for the short runs that tell a rival's length.
+// The short runs that tell a rival's length take this part of a run's time.
 constexpr double kMeasuringShare = 0.25;
 
 constexpr std::string_view kMark = "# Made by: ";

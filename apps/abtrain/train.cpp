@@ -42,8 +42,8 @@ config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, L
   return options;
 }
 
-// Of a run that an option names without a configuration: its own configuration, and its folder or
-// one beside it.
+// Where an option names a run and there is no configuration: takes the run's own configuration, and
+// its folder or one beside it.
 fs::path take_configuration(
     const char* wanted, const std::string& given, const std::string& folder, ConfigArgs& config) {
   fs::path run = fs::absolute(folder).lexically_normal();

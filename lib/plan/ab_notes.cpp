@@ -9,7 +9,7 @@ namespace abtrain::plan {
 
 namespace {
 
-// Of the layers. Mobile networks have one in five.
+// One layer in eight is depthwise in a depthwise network; mobile networks have one in five.
 constexpr std::ptrdiff_t kDepthwiseShare = 8;
 
 bool is_depthwise(const nn::NamedWeight& w) {

@@ -83,7 +83,7 @@ std::string grid_text(const std::vector<std::vector<std::string>>& lines) {
   return out;
 }
 
-// What the names and figures mean, and what the figures leave out.
+// Explains the names and figures below the table, and says what the figures leave out.
 std::string notes_text(const MethodTable& table) {
   const auto has = [&](auto holds) { return std::ranges::any_of(table.rows, holds); };
   std::string out =

@@ -124,7 +124,7 @@ std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
   return out;
 }
 
-// What all rivals of a configuration are made of.
+// The inputs that all rivals of a configuration share.
 struct Ground {
   const RivalsRequest& request;
   std::function<RunOptions(const Sets&)> read;  // the configuration with these overrides
@@ -174,7 +174,7 @@ Sets common_of(const Ground& ground, const Sets& sets) {
   }
   Sets usual = {"evaluate.every=25 %", "checkpoint.every=0"};
   add_share(usual, "schedule.warmup_steps", ground.base.schedule.warmup_steps, ground.length);
-  // What the command line gives stays as it is.
+  // Keys that the command line gives stay as they are.
   std::ranges::copy_if(usual, std::back_inserter(common), [&](const std::string& own) {
     const std::string key = own.substr(0, own.find('=') + 1);
     return std::ranges::none_of(
@@ -195,7 +195,7 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
     // The recipe's rule is `budget` already; of the size, only the ratio.
     keys = joined({keys, ground.size});
     if (name == "ab_recipe" && ground.size.empty()) {
-      // Of a rule other than budget and ratio, what it comes to.
+      // Another rule has no ratio of its own, so the recipe takes the ratio that it comes to.
       const bool has_ratio = method.rank.rule == linalg::RankRuleName::Budget ||
                              method.rank.rule == linalg::RankRuleName::Ratio;
       keys.push_back(

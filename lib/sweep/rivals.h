@@ -41,7 +41,7 @@ struct RivalPlan {
   std::string why;
   Sets set = {};
   std::vector<Sets> tune = {};
-  // Of a run at full length; set by the caller.
+  // The caller sets these, for a run at full length.
   std::int64_t steps = 0;
   double seconds_here = 0;   // of its training on this machine, without a link; 0: not measured
   double start_seconds = 0;  // that it takes besides

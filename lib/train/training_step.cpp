@@ -10,11 +10,14 @@
 #include <c10/util/Exception.h>
 
 #include <cmath>
+#include <exception>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/text.h"
+#include "comm/failure.h"
 #include "device/tensor_text.h"
 #include "nn/example_gradients.h"
 #include "ops/cross_entropy.h"
@@ -126,16 +129,18 @@ TrainingStep::Loss TrainingStep::loss_of(
 void TrainingStep::run_backward(const Loss& loss) const {
   try {
     loss.root.backward(loss.gradient);
-  } catch (const c10::OutOfMemoryError&) {
-    throw;
   } catch (const c10::AcceleratorError&) {
     throw;
-  } catch (const c10::Error& error) {
-    const std::string what = error.what_without_backtrace();
-    ABT_CHECK(
-        !in_.inputs.options.model.file, Config, "model.file: {}: the backward pass failed: {}",
-        *in_.inputs.options.model.file, what.substr(0, what.find('\n')));
-    throw;
+  } catch (const c10::Error&) {
+    const auto error = std::current_exception();
+    const auto& file = in_.inputs.options.model.file;
+    if (!file || comm::exit_code_of(error) != 1) {
+      throw;  // too little memory, for example, has a message of its own
+    }
+    throw Error(
+        ErrorKind::Config, formatted(
+                               "model.file: {}: the backward pass failed: {}", *file,
+                               split_text(comm::message_of(error), '\n')[0]));
   }
 }
 

@@ -315,6 +315,27 @@ TEST_F(ExportedFile, GradientsReachWhatIsWrittenThroughAView) {
   EXPECT_EQ(m->parameters()[0].name, "fc1.bias");
 }
 
+// As after a rotary embedding in fp32 of a projection in bf16: autocast makes the operands alike.
+TEST_F(ExportedFile, AttentionTakesMixedTypesUnderAutocast) {
+  const auto m = model(small_export(
+      node_json(
+          "torch.ops.aten.to.dtype", {{"self", "as_tensor", kA}, {"dtype", "as_scalar_type", "13"}},
+          "h") +
+      "," +
+      node_json(
+          "torch.ops.aten.scaled_dot_product_attention.default",
+          {{"query", "as_tensor", kA},
+           {"key", "as_tensor", kA},
+           {"value", "as_tensor", R"({"name":"h"})"}},
+          "b")));
+  m->initialize(InitName::Kaiming, 1);
+  const at::NoGradGuard no_grad;
+  const at::Tensor x = at::randn({3, 1, 2, 3});
+  expect_error([&] { m->forward(x, false); }, ErrorKind::Config, {"scaled_dot_product_attention"});
+  m->compute_in({at::kBFloat16});
+  EXPECT_EQ(m->forward(x, false).sizes(), (at::IntArrayRef{3, 4}));
+}
+
 TEST_F(ExportedFile, EmptyTensorsHoldZeros) {
   const auto m = model(small_export(
       node_json("torch.ops.aten.empty_like.default", {{"self", "as_tensor", kA}}, "b")));

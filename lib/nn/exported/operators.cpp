@@ -1,5 +1,6 @@
 #include "nn/exported/operators.h"
 
+#include <ATen/autocast_mode.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -100,6 +101,13 @@ constexpr std::int64_t kMaxParts = std::int64_t{1} << 16;
 constexpr double kMaxScale = 10'000;
 constexpr std::int64_t kMaxPower = std::int64_t{1} << 20;
 
+// Autocast makes floating-point operands alike before the operator sees them.
+bool is_like(const at::Tensor& tensor, const at::Tensor& other) {
+  return tensor.scalar_type() == other.scalar_type() ||
+         (at::autocast::is_autocast_enabled(other.device().type()) && tensor.is_floating_point() &&
+          other.is_floating_point());
+}
+
 void check_in_range(const c10::IValue& value, std::int64_t most, const std::string& name) {
   const auto check = [&](const c10::IValue& number) {
     TORCH_CHECK(
@@ -115,8 +123,8 @@ void check_in_range(const c10::IValue& value, std::int64_t most, const std::stri
   }
 }
 
-// Of lstm, gru and rnn: what PyTorch's modules pass (torch/nn/modules/rnn.py), whose kernels for the
-// CPU take the sizes of the weights for granted.
+// The CPU's kernels of lstm, gru and rnn trust the sizes of the weights. Expects those that
+// PyTorch's modules pass (torch/nn/modules/rnn.py).
 void check_recurrent(const Stack& stack, std::int64_t gates) {
   const auto expect = [](bool ok, const char* what) { TORCH_CHECK(ok, "expected ", what); };
   const auto has_sizes = [](const at::Tensor& tensor, const std::vector<std::int64_t>& sizes) {
@@ -152,7 +160,7 @@ void check_recurrent(const Stack& stack, std::int64_t gates) {
     for (const auto& wanted : sizes) {
       const at::Tensor& weight = params[next++];
       expect(
-          has_sizes(weight, wanted) && weight.scalar_type() == input.scalar_type(),
+          has_sizes(weight, wanted) && is_like(weight, input),
           "weights of the input's type and of the sizes of their layer");
     }
   }
@@ -162,7 +170,7 @@ void check_recurrent(const Stack& stack, std::int64_t gates) {
         has_sizes(
             states[i],
             {layers * directions, input.size(batch_first ? 0 : 1), i == 0 ? out : hidden}) &&
-            states[i].scalar_type() == input.scalar_type(),
+            is_like(states[i], input),
         "states of layers x batch x features");
   }
 }
@@ -173,10 +181,9 @@ void check_attention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, bool grouped) {
   for (const at::Tensor* const tensor : {&query, &key, &value}) {
     TORCH_CHECK(
-        tensor->defined() && tensor->dim() >= (grouped ? 3 : 2) &&
-            tensor->scalar_type() == query.scalar_type(),
-        "attention: expected queries, keys and values of one type, with at least ",
-        grouped ? 3 : 2, " dimensions");
+        tensor->defined() && tensor->dim() >= (grouped ? 3 : 2) && is_like(*tensor, query),
+        "attention: expected queries, keys and values of one type, with at least ", grouped ? 3 : 2,
+        " dimensions");
   }
   TORCH_CHECK(
       !grouped || (key.size(-3) > 0 && value.size(-3) > 0),

@@ -14,8 +14,8 @@ namespace abtrain::nn {
 
 bool is_allowed(const c10::FunctionSchema& schema);
 
-// What an operator trusts its caller with. Each check takes all arguments and throws c10::Error, as
-// the operator does for others.
+// Checks that the operator leaves to its caller. Each takes all arguments and throws c10::Error, as
+// the operator does where it checks.
 using ArgumentCheck = std::function<void(const torch::jit::Stack& arguments)>;
 std::vector<ArgumentCheck> argument_checks(const c10::FunctionSchema& schema);
 // That of scaled_dot_product_attention; `grouped`: several heads of queries share one of keys.
