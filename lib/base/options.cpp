@@ -43,14 +43,30 @@ auto duration_in(Interval range) {
   };
 }
 
+// Words of other programs, in lower case, for ours.
+constexpr std::pair<std::string_view, const char*> kWords[] = {
+    {"float16", "fp16"},     {"half", "fp16"},
+    {"16", "fp16"},          {"16-mixed", "fp16"},
+    {"16-true", "fp16"},     {"bfloat16", "bf16"},
+    {"bf16-mixed", "bf16"},  {"bf16-true", "bf16"},
+    {"float32", "fp32"},     {"float", "fp32"},
+    {"32", "fp32"},          {"32-true", "fp32"},
+    {"gpu", "cuda"},         {"steplr", "step"},
+    {"multisteplr", "step"}, {"constantlr", "constant"},
+    {"linearlr", "linear"},  {"cosineannealinglr", "cosine"}};
+
 // What to take in place of a word that is not one of `names`.
 std::string remark_on(const std::string& word, const std::vector<std::string>& names) {
-  if ((word == "fp16" || word == "float16" || word == "half") &&
+  const std::string typed = lower_case(word);
+  const std::string lower = typed.substr(typed.starts_with("torch.") ? 6 : 0);
+  const auto* const known =
+      std::ranges::find(kWords, lower, &std::pair<std::string_view, const char*>::first);
+  const std::string meant = known == std::end(kWords) ? lower : known->second;
+  if (meant == "fp16" && std::ranges::count(names, "fp16") == 0 &&
       std::ranges::count(names, "bf16") > 0) {
-    return std::ranges::count(names, "fp16") > 0 ? "did you mean 'fp16'?"
-                                                 : "fp16 is not offered here, bf16 is";
+    return "fp16 is not offered here, bf16 is";
   }
-  const std::string near = nearest(word, names);
+  const std::string near = nearest(meant, names);
   return near.empty() ? "" : formatted("did you mean '{}'?", near);
 }
 

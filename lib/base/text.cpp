@@ -77,6 +77,14 @@ std::vector<std::string> split_text(std::string_view text, char separator) {
   return parts;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
+
 std::string_view trim(std::string_view text) {
   const char* blank = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(blank);

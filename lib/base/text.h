@@ -32,6 +32,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::string listed(const std::vector<std::string>& parts);
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
+std::string lower_case(std::string_view text);  // of ASCII letters
 
 // Whether a byte of UTF-8 text is the first of its character.
 constexpr bool begins_character(char byte) {
