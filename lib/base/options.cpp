@@ -86,17 +86,23 @@ auto word_or(const char* word, Take take) {
   };
 }
 
+// config.yaml and JSON files could not hold other bytes.
+std::string text_fault(const std::string& text) {
+  return text.empty() ? "it is empty" : is_utf8(text) ? "" : "it is not UTF-8 text";
+}
+
 bool take_text(const Value& value, std::string& out, std::string& why) {
-  if (value.kind == Kind::Scalar && value.text.empty()) {
-    why = "it is empty";
-  }
   out = value.text;
-  return value.kind == Kind::Scalar && !value.text.empty();
+  if (value.kind == Kind::Scalar) {
+    why = text_fault(out);
+  }
+  return value.kind == Kind::Scalar && why.empty();
 }
 
 bool take_path(const Value& value, std::string& out, std::string& why) {
   std::string text;
-  return take_text(value, text, why) && expand_path(text, out, why);
+  return take_text(value, text, why) && expand_path(text, out, why) &&
+         (why = text_fault(out)).empty();
 }
 
 std::string folder_name_fault(const std::string& name) {

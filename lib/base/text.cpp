@@ -130,6 +130,17 @@ std::size_t utf8_length(std::string_view text) {
   return is_bad ? 0 : length;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) {
+      return false;
+    }
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string printable(std::string_view text, std::string_view keep) {
   std::string out;
   while (!text.empty()) {

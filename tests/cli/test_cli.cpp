@@ -123,8 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongUse{
             "KeyOfOthers", "help num_workers", "; use 'data.decode_threads'",
             "`abtrain help help`"},
-        WrongUse{
-            "NoSuchThing", "x.yaml --wandb", "'--wandb'; abtrain has none; metrics.jsonl"},
+        WrongUse{"NoSuchThing", "x.yaml --wandb", "'--wandb'; abtrain has none; metrics.jsonl"},
         WrongUse{
             "ATextForANumber", "generate x --top-k many",
             "--top-k: expected an integer of at least 0, got 'many'", "`abtrain help generate`"},
@@ -186,6 +185,20 @@ TEST(Cli, NamesAreTakenAsTheyAreWritten) {
       output_of("plan fashion_mnist_mlp --name 'exp 3 # lr' --output 'a: [b' --show-config");
   expect_has(config, "name: \"exp 3 # lr\"\n");
   expect_has(config, "\noutput: \"a: [b\"\n");
+}
+
+// config.yaml could not be read back.
+TEST(Cli, TextsOfOptionsAreUtf8) {
+  expect_exit(
+      78, "plan fashion_mnist_mlp --name caf\xE9",
+      {"--name caf\\xe9: error: name: expected a folder name, got 'caf\\xe9' (it is not UTF-8 "
+       "text)"});
+  expect_exit(
+      78, "plan fashion_mnist_mlp --output caf\xE9", {"error: output: ", "(it is not UTF-8 text)"});
+  expect_exit(
+      78, "plan fashion_mnist_mlp output='$ABT_OUT'", {"error: output: ", "(it is not UTF-8 text)"},
+      "ABT_OUT=caf\xE9 ");
+  output_of("plan fashion_mnist_mlp --name caf\xC3\xA9");
 }
 
 // All processes have the same command line: one of them complains.
