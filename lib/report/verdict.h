@@ -2,9 +2,8 @@
 // bytes and of stored parameters, which settings are dominated, and where
 // AB-training stands.
 //
-// Settings tie where Welch's test (welch.h) does not separate the qualities of
-// their finished runs at 5 %. Of a setting with fewer than two of them the mean
-// decides. Runs on different data do not compete.
+// Settings tie where the seeds do not separate them (budgets.h). Of a setting with fewer than two
+// finished runs the mean decides. Runs on different data do not compete.
 #pragma once
 
 #include <string>
