@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "base/mapped.h"
@@ -83,9 +84,8 @@ class Judge {
           "test at 5 %).");
     }
     const auto is_on_its_way = [](const SizeBudget& budget) {
-      return std::ranges::any_of(budget.answers, [](const Answer& a) {
-        return a.at[a.first.front()].is_on_its_way;
-      });
+      return std::ranges::any_of(
+          budget.answers, [](const Answer& a) { return a.at[a.first.front()].is_on_its_way; });
     };
     if (std::ranges::any_of(budgets_, is_on_its_way)) {
       lines.emplace_back(
@@ -267,6 +267,18 @@ std::string best_within(
     return "";
   }
   auto all = contenders(settings, groups.front());
+  if (seconds == 0) {
+    std::set<std::int64_t> steps;
+    for (const Setting& setting : settings) {
+      for (const RunRecord& run : setting.runs) {
+        steps.insert(run.step);
+      }
+    }
+    return all.empty() || steps.size() > 1 ? ""
+                                           : formatted(
+                                                 "In {} steps, {}.", with_commas(*steps.begin()),
+                                                 Judge(std::move(all)).winner());
+  }
   const auto late = std::ranges::stable_partition(
       all, [&](const Contender& one) { return one.seconds <= kSameSeconds * seconds; });
   const auto result = [&](const Contender& one) {

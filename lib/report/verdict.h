@@ -18,8 +18,9 @@ namespace abtrain::report {
 std::vector<std::string> verdict(const std::vector<Setting>& settings);
 
 // Who is best of the settings that trained for no more than so many seconds (by 10 % at most), and
-// by how much, in one line. `where`: what the seconds were measured on. "" where runs of several
-// data sets, or of none, have finished.
+// by how much, in one line; with 0 seconds, of runs that trained equally many steps. `where`: what
+// the seconds were measured on. "" where runs of several data sets, or of none, have finished, or
+// where the steps that were asked for are not those of all.
 std::string best_within(
     const std::vector<Setting>& settings, double seconds, const std::string& where);
 

@@ -131,6 +131,11 @@ TEST(Verdict, AnswersWhoIsBestWithinATime) {
   all = {{"a", {0.9, 0.92}, 1e6, 1e5, 5}, {"b", {0.91, 0.93}, 1e6, 1e5, 5}};
   EXPECT_EQ(
       answer(5), "Within 5 s of training (on this machine), b (92.00 %) and a (91.00 %) tie.");
+  // Asked for by steps.
+  auto settings = settings_of(all);
+  EXPECT_EQ(best_within(settings, 0, ""), "In 0 steps, b (92.00 %) and a (91.00 %) tie.");
+  settings[0].runs[0].step = 1;
+  EXPECT_EQ(best_within(settings, 0, ""), "");
   all[0].data = "letters";
   EXPECT_EQ(answer(5), "");
   EXPECT_EQ(best_within({}, 5, ""), "");
@@ -217,8 +222,7 @@ TEST(Verdict, ANoisySettingDoesNotTieWithWhatIsFarAway) {
       "From 1.0 MB sent per worker, noisy wins with 82.85 % (40.8 points above low, seeds spread "
       "8.3).");
   // Not far away, or with runs among the other's.
-  EXPECT_TRUE(
-      said({{"a", {0.828, 0.829}}, {"noisy", {0.77, 0.887}}}).front().ends_with(" tie."));
+  EXPECT_TRUE(said({{"a", {0.828, 0.829}}, {"noisy", {0.77, 0.887}}}).front().ends_with(" tie."));
   EXPECT_TRUE(said({{"a", {0.828, 0.829}}, {"b", {0.815, 0.827}}, {"c", {0.81, 0.827}}})
                   .front()
                   .ends_with("a (82.85 %), b (82.10 %) and c (81.85 %) tie."));
