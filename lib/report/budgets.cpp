@@ -67,11 +67,9 @@ Answer answer_of(std::vector<Contender> all, std::vector<std::size_t> present, d
   return answer;
 }
 
-bool is_same(const Answer& a, const Answer& b) {
-  const auto is_on_its_way = [](const Answer& answer) {
-    return answer.at[answer.first.front()].is_on_its_way;
-  };
-  return a.first == b.first && is_on_its_way(a) == is_on_its_way(b);
+bool has_same_winner(const Answer& a, const Answer& b) {
+  const std::size_t winner = a.first.front();
+  return b.first.front() == winner && a.at[winner].is_on_its_way == b.at[winner].is_on_its_way;
 }
 
 std::vector<Answer> answers_within(const std::vector<Contender>& all, double parameters) {
@@ -94,9 +92,13 @@ std::vector<Answer> answers_within(const std::vector<Contender>& all, double par
     }
   }
   std::vector<Answer> answers;
+  double before = 0;
   for (const double budget : steps_of(bytes, kSameBytes)) {
     std::vector<Contender> at = all;
     std::vector<std::size_t> present;
+    const bool is_end = std::ranges::any_of(
+        small, [&](std::size_t i) { return all[i].bytes > before && all[i].bytes <= budget; });
+    before = budget;
     for (const std::size_t i : small) {
       if (auto one = within(all[i], budget)) {
         at[i] = std::move(*one);
@@ -104,7 +106,9 @@ std::vector<Answer> answers_within(const std::vector<Contender>& all, double par
       }
     }
     Answer answer = answer_of(std::move(at), std::move(present), budget);
-    if (answers.empty() || !is_same(answers.back(), answer)) {
+    // Where none has ended, all but the winner may change back and forth.
+    if (answers.empty() || !has_same_winner(answers.back(), answer) ||
+        (is_end && answers.back().first != answer.first)) {
       answers.push_back(std::move(answer));
     }
   }
@@ -113,7 +117,7 @@ std::vector<Answer> answers_within(const std::vector<Contender>& all, double par
 
 bool are_same(const std::vector<Answer>& a, const std::vector<Answer>& b) {
   return std::ranges::equal(a, b, [](const Answer& one, const Answer& other) {
-    return one.bytes == other.bytes && is_same(one, other);
+    return one.bytes == other.bytes && one.first == other.first && has_same_winner(one, other);
   });
 }
 

@@ -128,7 +128,14 @@ class Judge {
         const Contender& one = answer.at[i];
         return formatted("{} ({})", shown(one), words_.level(one.quality));
       };
-      return listed(mapped(answer.first, named)) + " tie";
+      constexpr std::size_t kNamed = 4;
+      if (answer.first.size() <= kNamed + 1) {
+        return listed(mapped(answer.first, named)) + " tie";
+      }
+      const std::vector<std::size_t> best(answer.first.begin(), answer.first.begin() + kNamed);
+      return formatted(
+          "{} and {} more tie, down to {}", join(mapped(best, named), ", "),
+          answer.first.size() - kNamed, named(answer.first.back()));
     }
     std::vector<std::string> notes;
     if (answer.next) {

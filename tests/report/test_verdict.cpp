@@ -228,6 +228,19 @@ TEST(Verdict, ANoisySettingDoesNotTieWithWhatIsFarAway) {
                   .ends_with("a (82.85 %), b (82.10 %) and c (81.85 %) tie."));
 }
 
+TEST(Verdict, OfManyTiesTheBestAreNamed) {
+  std::vector<Given> all;
+  for (int i = 0; i < 6; ++i) {
+    all.push_back({formatted("s{}", i), {0.8 - 0.001 * i, 0.9 - 0.001 * i}});
+  }
+  EXPECT_EQ(
+      said(all).front(),
+      "From 1.0 MB sent per worker, s0 (85.00 %), s1 (84.90 %), s2 (84.80 %), s3 (84.70 %) and 2 "
+      "more tie, down to s5 (84.50 %).");
+  all.pop_back();
+  EXPECT_TRUE(said(all).front().ends_with("s3 (84.70 %) and s4 (84.60 %) tie."));
+}
+
 TEST(Verdict, NoTieThroughASettingBelowOneThatIsSeparated) {
   const auto lines = said(
       {{"thc", {0.828, 0.829}},
