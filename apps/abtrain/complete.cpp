@@ -82,6 +82,11 @@ void add_values(
       out.words[before + part];
     } else if (part.starts_with("a.b=")) {
       add_keys(before, typed, out);
+    } else if (part == "KEY") {
+      config::RunOptions defaults;
+      each_key(
+          config::fields_of(defaults).list(),
+          [&](const std::string& name, const Field& field) { out.words[name] = field.help; });
     } else if (part == "CONFIG") {
       add_config_names(before, out);
     } else if (part == "FOLDER" || part == "RUN") {

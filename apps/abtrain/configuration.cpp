@@ -136,15 +136,6 @@ void add_dtype_option(CLI::App& command, std::string& dtype, const char* what) {
   one_of(command.add_option("--dtype", dtype, what), {"fp32", "fp16", "bf16"});
 }
 
-void note_format(const std::string& file) {
-  const fs::path ending = fs::path(file).extension();
-  if (!ending.empty() && ending != ".safetensors") {
-    std::cerr << printable(file)
-              << ": the format is safetensors, whatever the name says; "
-                 "safetensors.torch.load_file reads it\n";
-  }
-}
-
 void add_force(CLI::App& command, bool& force) {
   command.add_flag("--force", force, "replace an existing file even if it is of another kind");
 }
@@ -165,7 +156,8 @@ config::RunOptions read_run_configuration(
   const std::string config = folder + "/config.yaml";
   ABT_CHECK(
       fs::exists(config), MissingInput,
-      "{}: expected a run folder with config.yaml and model.safetensors", folder);
+      "{}: expected a run folder with config.yaml and model.safetensors{}", folder,
+      fs::exists(folder) ? "" : "; it does not exist");
   return config::read_config(config, sets);
 }
 

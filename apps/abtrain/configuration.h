@@ -57,10 +57,6 @@ ChosenRun choose_model(weights::RunModel& model, const std::vector<std::string>&
 // tensors.
 void add_dtype_option(CLI::App& command, std::string& dtype, const char* what);
 
-// Says on standard error that a written file is safetensors, where its name
-// says otherwise.
-void note_format(const std::string& file);
-
 // Adds --force, for commands that write a file which the user names.
 void add_force(CLI::App& command, bool& force);
 // Whether the value of an option names a file: it is neither "" nor standard

@@ -109,9 +109,6 @@ int run_decompose(DecomposeArgs& args) {
   } else {
     print(text, /*exact=*/!is_table);
   }
-  if (report.written) {
-    note_format(args.options.output);
-  }
   return 0;
 }
 

@@ -46,7 +46,6 @@ Command add_export(CLI::App& parser) {
             } else {
               print(report);
             }
-            note_format(args->output);
             return 0;
           }};
 }

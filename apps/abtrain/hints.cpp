@@ -2,39 +2,23 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/options_apply.h"
 #include "base/text.h"
+#include "config/other_words.h"
 #include "config/run_options.h"
 
 namespace abtrain::app {
 
 namespace {
 
-// Options of other programs, with the option or the key that they stand for.
+// Options of other programs, with ours that stand for them; see also config/other_words.h.
 constexpr std::pair<const char*, const char*> kElsewhere[] = {
-    {"-v", "--version"},
-    {"-V", "--version"},
-    {"--cfg", "--config"},
-    {"--conf", "--config"},
-    {"--config-name", "--config"},
-    {"--checkpoint", "--resume"},
-    {"--output-dir", "--output"},
-    {"--save-dir", "--output"},
-    {"--arch", "model.name"},
-    {"--batch", "data.batch_size"},
-    {"--bs", "data.batch_size"},
-    {"--data-dir", "data.root"},
-    {"--data-path", "data.root"},
-    {"--dataset", "data.name"},
-    {"--gpus", "workers"},
-    {"--learning-rate", "optimizer.lr"},
-    {"--nproc", "workers"},
-    {"--nproc-per-node", "workers"},
-    {"--num-workers", "data.decode_threads"},
-    {"--wd", "optimizer.weight_decay"},
-    {"--world-size", "workers"}};
+    {"-v", "--version"},          {"-V", "--version"},           {"--cfg", "--config"},
+    {"--conf", "--config"},       {"--config-name", "--config"}, {"--checkpoint", "--resume"},
+    {"--output-dir", "--output"}, {"--save-dir", "--output"}};
 
 // With dashes in place of underscores, and without a value.
 std::string spelled(const std::string& option) {
@@ -71,8 +55,11 @@ std::string value_of(const std::string& option, const std::vector<std::string>& 
 
 }  // namespace
 
-std::string meant_by(
+std::string advice_on(
     const CLI::App& command, const std::string& option, const std::vector<std::string>& words) {
+  const auto question = [](const std::string& meant) {
+    return meant.empty() ? "" : formatted("did you mean {}?", meant);
+  };
   std::vector<std::string> names;
   for (const CLI::Option* each : command.get_options()) {
     for (const std::string& name : each->get_lnames()) {
@@ -80,28 +67,28 @@ std::string meant_by(
     }
   }
   const std::string given = spelled(option);
-  std::string key;
   for (const auto& [other, meant] : kElsewhere) {
-    if (given != other) {
-      continue;
+    if (given == other &&
+        (std::ranges::count(names, meant) > 0 || given == "-v" || given == "-V")) {
+      return question(meant);
     }
-    if (std::ranges::count(names, meant) > 0 || given == "-v" || given == "-V") {
-      return meant;
-    }
-    key = *meant == '-' ? "" : meant;
   }
   // A single letter is close to every other one.
   if (given.size() <= 2) {
     return "";
   }
   if (std::ranges::count(names, "--set") > 0) {
-    key = key.empty() ? key_named(given) : key;
+    const std::optional<Instead> instead = config::instead_of(given.substr(2));
+    const std::string key = instead ? instead->key : key_named(given);
     if (!key.empty()) {
       const bool has_overrides = command.get_option_no_throw("overrides") != nullptr;
-      return (has_overrides ? "" : "--set ") + key + "=" + value_of(option, words);
+      return question((has_overrides ? "" : "--set ") + key + "=" + value_of(option, words));
+    }
+    if (instead) {
+      return advice(*instead);
     }
   }
-  return nearest(given, names);
+  return question(nearest(given, names));
 }
 
 }  // namespace abtrain::app

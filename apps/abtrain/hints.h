@@ -10,10 +10,10 @@ class App;
 
 namespace abtrain::app {
 
-// What was meant by `option`, which the command does not know: another option,
-// as in "--config", or an override with the value that follows the option in
-// `words`, as in "optimizer.lr=0.1". Empty if nothing is near.
-std::string meant_by(
+// What to say of `option`, which the command does not know: "did you mean ...?" with another option,
+// such as --config, or with an override and the value that follows the option in `words`, as in
+// optimizer.lr=0.1; or why there is nothing of the kind. Empty if nothing is near.
+std::string advice_on(
     const CLI::App& command, const std::string& option, const std::vector<std::string>& words);
 
 }  // namespace abtrain::app

@@ -20,7 +20,6 @@
 #include "base/signals.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "choice_option.h"
 #include "comm/failure.h"
 #include "comm/launch.h"
 #include "commands.h"
@@ -37,7 +36,8 @@ constexpr const char* kExamples =
     "  abtrain my.yaml method.name=ddp    train a file, with a key overridden\n"
     "  abtrain plan my.yaml               what would be trained and sent\n"
     "  abtrain report runs/*              a comparison of finished runs\n"
-    "  abtrain help train                 the options of a command\n";
+    "  abtrain help train                 the options of a command\n"
+    "  abtrain help optimizer.lr          what a key means\n";
 
 // Wraps descriptions beside their options.
 class HelpFormatter : public CLI::Formatter {
@@ -102,25 +102,18 @@ void check_unknown(const CLI::App& command, const std::vector<std::string>& word
   };
   const auto unknown = std::ranges::find_if(rest, is_option);
   if (unknown != rest.end()) {
-    const std::string meant = app::meant_by(command, *unknown, words);
+    const std::string advice = app::advice_on(command, *unknown, words);
     throw Error(
         ErrorKind::Usage,
         formatted(
             "{}: unknown option '{}'{}", command.get_name(), unknown->substr(0, unknown->find('=')),
-            meant.empty() ? "" : formatted("; did you mean {}?", meant)));
+            advice.empty() ? "" : "; " + advice));
   }
   const auto set = std::ranges::find_if(rest, app::is_override);
   const bool has_sets = command.get_option_no_throw("--set") != nullptr;
   ABT_CHECK(
       set == rest.end() || !has_sets, Usage, "{}: did you mean --set {}?", command.get_name(),
       *set);
-}
-
-// Lists the commands; with_verb() turns `help` into an option.
-app::Command add_help(CLI::App& parser, const std::vector<std::string>& verbs) {
-  CLI::App& command = *parser.add_subcommand("help", "print the options of a command");
-  app::one_of(command.add_option("command")->description("one of the commands"), verbs);
-  return {&command, [] { return 0; }};
 }
 
 // An empty value would count as no value, as in --name "$NAME" where NAME is
@@ -162,7 +155,7 @@ int run(int argc, char** argv, std::string& verb) {
   for (const app::Command& command : commands) {
     verbs.push_back(command.app->get_name());
   }
-  commands.push_back(add_help(parser, verbs));
+  commands.push_back(app::add_help(parser, verbs));
   verbs.emplace_back("help");
   parser.footer(kExamples);  // after the commands, which would inherit it
 

@@ -27,11 +27,18 @@ struct PredictArgs {
 };
 
 Format format_of(const PredictArgs& args) {
+  if (args.format) {
+    return *args.format;
+  }
   const std::string ending = std::filesystem::path(args.output).extension().string();
-  return args.format.value_or(
-      ending == ".csv"                          ? Format::Csv
-      : ending == ".json" || ending == ".jsonl" ? Format::Json
-                                                : Format::Table);
+  const Format format = ending == ".csv"                          ? Format::Csv
+                        : ending == ".json" || ending == ".jsonl" ? Format::Json
+                                                                  : Format::Table;
+  ABT_CHECK(
+      format != Format::Table || ending.empty() || ending == ".txt", Usage,
+      "-o: expected a name that ends in .txt, .csv, .json or .jsonl, or --format; got '{}'",
+      args.output);
+  return format;
 }
 
 // Calls `line` for each file and each of its classes.

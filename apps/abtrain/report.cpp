@@ -90,7 +90,7 @@ void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
 // Names the machine or link on which the runs took their seconds.
 std::string place_text(const report::Comparison& comparison, const plan::Link& link) {
   if (link.bandwidth.empty() || comparison.settings.empty()) {
-    return "on this machine";
+    return "where the runs were trained";
   }
   const std::string& folder = comparison.settings.front().runs.front().folder;
   return plan::link_text(plan::network_of(link, read_run_configuration(folder)));
@@ -122,19 +122,25 @@ void run_report(const ReportArgs& args) {
       args.runs, args.target,
       format == Format::Html ? report::Spectra::Read : report::Spectra::Skip,
       report::read_conditions(args.where));
-  if (!args.link.bandwidth.empty()) {
-    add_link_seconds(comparison, args.link);
+  const auto tuning = report::read_tuning(comparison.settings);
+  const auto question = tuning ? tuning->question : std::nullopt;
+  plan::Link link = args.link;
+  if (link.bandwidth.empty() && question) {
+    link = {question->bandwidth, question->latency, question->nodes};
+  }
+  if (!link.bandwidth.empty()) {
+    add_link_seconds(comparison, link);
   }
   if (!args.sort.empty()) {
     report::sort_settings(comparison, args.sort);
   }
-  if (args.within > 0) {
+  if (question) {
     comparison.answer =
-        report::best_within(comparison.settings, args.within, place_text(comparison, args.link));
+        report::best_within(comparison.settings, question->seconds, place_text(comparison, link));
   }
   if (args.front) {
     comparison.verdict = report::verdict(comparison.settings);
-    comparison.tuning = report::read_tuning(comparison.settings);
+    comparison.tuning = tuning;
   }
   for (const std::string& line : comparison.skipped) {
     std::cerr << printable(line) << "; skipped\n";

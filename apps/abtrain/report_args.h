@@ -19,7 +19,6 @@ struct ReportArgs {
   std::string columns;             // "": depends on the format
   std::string file;                // "" and "-": standard output
   plan::Link link;                 // "": no column about a link
-  double within = 0;               // seconds in which one setting is to be the best; 0: not asked
   bool front = false;
   bool force = false;
 };

@@ -90,6 +90,17 @@ bool is_rivals_file(const std::string& begin) {
   return begin.starts_with(kMark);
 }
 
+// The last line of a file tells whether the lines before it are still as they were written.
+std::string last_line_of(std::string_view text) {
+  return formatted("# As written, without edits: {}\n", hash_text(hash_of_text(text)));
+}
+
+bool is_edited(const std::string& text) {
+  const std::size_t end = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
+  const std::string before = text.substr(0, end == std::string::npos ? 0 : end + 1);
+  return text != before + last_line_of(before);
+}
+
 void check(const RivalsCommand& args) {
   check_given(args.config);
   ABT_CHECK(
@@ -182,7 +193,8 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
   set_lengths(list, args.steps.value_or(0), log);
   ABT_CHECK(!list.rivals.empty(), Diverged, "no rival is left to train");
   announce_measured(list, args, log);
-  atomic_write(file, sweep::rivals_yaml(list, args.seeds, head_of(args)));
+  const std::string text = sweep::rivals_yaml(list, args.seeds, head_of(args));
+  atomic_write(file, text + last_line_of(text));
 }
 
 int run_rivals(const RivalsCommand& args) {
@@ -193,12 +205,19 @@ int run_rivals(const RivalsCommand& args) {
   Log log;
   {
     const StopSignals signals;
+    const std::string there = !args.force && is_there(file) ? read_file(file, kMaxText) : "";
+    const bool edited = !there.empty() && is_edited(there);
     // An interrupted comparison goes on with the lengths that were measured.
-    const bool goes_on = args.run && !args.force && is_there(file) &&
-                         read_file(file, kMaxText).starts_with(head_of(args));
-    if (goes_on) {
-      log.info("{}: written by this command before; it is continued", file);
+    if (args.run && there.starts_with(head_of(args))) {
+      log.info(
+          "{}: written by this command before{}; it is continued", file,
+          edited ? " and edited since" : "");
     } else {
+      ABT_CHECK(
+          !edited, Usage,
+          "-o: '{}' has been edited since `abtrain rivals` wrote it; name another file with -o, or "
+          "replace it with --force",
+          file);
       write_rivals(args, file, log);
     }
   }

@@ -97,10 +97,15 @@ std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Swe
 }
 
 // Trains one point in this process, or with a launcher's processes as workers.
+// The one that ends last prints the report.
 int train_task(const SweepCommand& args, std::int64_t task) {
+  sweep::Round round;
+  bool was_finished = false;
+  bool has_rounds = false;
   const auto read = [&](std::int64_t launched, Log& log) {
     const sweep::Sweep whole = read_sweep(args);
-    const sweep::Round round = points_of(args, whole);
+    round = points_of(args, whole);
+    has_rounds = whole.halving.has_value();
     const sweep::Sweep& sweep = round.sweep;
     const auto points = sweep::list_points(sweep);
     const auto count = static_cast<std::int64_t>(points.size());
@@ -117,11 +122,17 @@ int train_task(const SweepCommand& args, std::int64_t task) {
     if (round.is_last) {
       sweep::write_tuning(whole, round);
     }
-    own_state_of(run);
+    was_finished = own_state_of(run) == sweep::PointState::Finished;
     log_notes({run}, log);
     return run.options;
   };
-  return train_here(args.launch, {.resume = "auto"}, read);
+  const int code = train_here(args.launch, {.resume = "auto"}, read);
+  if (code == 0 && !was_finished && round.is_last == has_rounds &&
+      comm::find_launch(args.launch).rank == 0) {
+    Log log;
+    report_if_complete(round.sweep, has_rounds, log);
+  }
+  return code;
 }
 
 int train_all(const SweepCommand& args) {

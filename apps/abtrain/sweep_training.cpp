@@ -15,8 +15,7 @@ namespace {
 
 // Prints the table of the finished runs as `abtrain report` does; of rivals the
 // front, which it also writes as a page.
-void print_report(
-    const std::vector<sweep::PointRun>& runs, const sweep::Halving* halving, Log& log) {
+void print_report(const std::vector<sweep::PointRun>& runs, bool of_rivals, Log& log) {
   ReportArgs args;
   for (const sweep::PointRun& run : runs) {
     if (state_of(run) == sweep::PointState::Finished) {
@@ -26,13 +25,9 @@ void print_report(
   if (args.runs.empty()) {
     return;
   }
-  if (halving != nullptr) {
-    args.front = true;
-    args.link = halving->link;
-    args.within = halving->seconds;
-  }
+  args.front = of_rivals;
   run_report(args);
-  if (halving != nullptr) {
+  if (of_rivals) {
     args.file = runs.front().options.output + "/report.html";
     run_report(args);
     log.info("the page of this report: {}", args.file);
@@ -42,10 +37,9 @@ void print_report(
 // Reports on runs whose training has ended with this exit code, which it returns.
 // If that is the code of a failure, a report that fails hides it no more than by
 // a warning.
-int report(
-    int code, const std::vector<sweep::PointRun>& runs, const sweep::Halving* halving, Log& log) {
+int report(int code, const std::vector<sweep::PointRun>& runs, bool of_rivals, Log& log) {
   try {
-    print_report(runs, halving, log);
+    print_report(runs, of_rivals, log);
   } catch (const std::exception& error) {
     if (code == 0) {
       throw;
@@ -75,7 +69,7 @@ void log_notes(const std::vector<sweep::PointRun>& runs, Log& log) {
 }
 
 int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& log) {
-  return report(sweep::train_points(runs, jobs, program_path(), log), runs, nullptr, log);
+  return report(sweep::train_points(runs, jobs, program_path(), log), runs, false, log);
 }
 
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
@@ -103,11 +97,27 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         runs, jobs, program_path(), log, later,
         /*may_diverge=*/true);
     if (now.is_last) {
-      return report(code, runs, &halving, log);
+      return report(code, runs, true, log);
     }
     if (code != 0) {
       return code;  // a pilot without a result: nothing can be chosen
     }
+  }
+}
+
+void report_if_complete(const sweep::Sweep& sweep, bool of_rivals, Log& log) {
+  std::vector<sweep::PointRun> runs;
+  for (const sweep::Point& point : sweep::list_points(sweep)) {
+    runs.push_back(sweep::resolve(sweep, point));
+    const sweep::PointState state = state_of(runs.back());
+    if (state != sweep::PointState::Finished && state != sweep::PointState::Failed) {
+      return;
+    }
+  }
+  try {
+    print_report(runs, of_rivals, log);
+  } catch (const std::exception& error) {
+    log.warning("no report: {}", error.what());
   }
 }
 

@@ -52,8 +52,8 @@ fs::path take_configuration(
     run = run.parent_path().parent_path();
   }
   ABT_CHECK(
-      fs::exists(run / config::kConfig), MissingInput, "{}, with config.yaml; got '{}'", wanted,
-      given);
+      fs::exists(run / config::kConfig), MissingInput, "{}, with config.yaml; got '{}'{}", wanted,
+      given, fs::exists(run) ? "" : ", which does not exist");
   if (fs::path(folder).is_relative()) {
     run = run.lexically_proximate(fs::current_path());
   }

@@ -46,4 +46,8 @@ int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& 
 // All rounds of a sweep with halving; the report is that of the last.
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log);
 
+// Prints that report if no point is left to train. `of_rivals`: the sweep is the last round of one
+// with halving. A report that fails is a warning.
+void report_if_complete(const sweep::Sweep& sweep, bool of_rivals, Log& log);
+
 }  // namespace abtrain::app

@@ -214,6 +214,10 @@ void SpoolFile::write(std::string_view piece) {
   size_ += piece.size();
 }
 
+std::uint64_t hash_of_text(std::string_view text) {
+  return XXH3_64bits(text.data(), text.size());
+}
+
 std::uint64_t hash_of(const InputFile& file) {
   XXH3_state_t digest;
   XXH3_64bits_reset(&digest);

@@ -75,6 +75,7 @@ class InputFile {
 
 // XXH3 (64 bits) of a file's content. Throws Io.
 std::uint64_t hash_of(const InputFile& file);
+std::uint64_t hash_of_text(std::string_view text);
 // The hash as 16 hexadecimal digits.
 std::string hash_text(std::uint64_t hash);
 

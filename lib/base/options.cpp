@@ -43,14 +43,30 @@ auto duration_in(Interval range) {
   };
 }
 
+// Words of other programs, in lower case, for ours.
+constexpr std::pair<std::string_view, const char*> kWords[] = {
+    {"float16", "fp16"},     {"half", "fp16"},
+    {"16", "fp16"},          {"16-mixed", "fp16"},
+    {"16-true", "fp16"},     {"bfloat16", "bf16"},
+    {"bf16-mixed", "bf16"},  {"bf16-true", "bf16"},
+    {"float32", "fp32"},     {"float", "fp32"},
+    {"32", "fp32"},          {"32-true", "fp32"},
+    {"gpu", "cuda"},         {"steplr", "step"},
+    {"multisteplr", "step"}, {"constantlr", "constant"},
+    {"linearlr", "linear"},  {"cosineannealinglr", "cosine"}};
+
 // What to take in place of a word that is not one of `names`.
 std::string remark_on(const std::string& word, const std::vector<std::string>& names) {
-  if ((word == "fp16" || word == "float16" || word == "half") &&
+  const std::string typed = lower_case(word);
+  const std::string lower = typed.substr(typed.starts_with("torch.") ? 6 : 0);
+  const auto* const known =
+      std::ranges::find(kWords, lower, &std::pair<std::string_view, const char*>::first);
+  const std::string meant = known == std::end(kWords) ? lower : known->second;
+  if (meant == "fp16" && std::ranges::count(names, "fp16") == 0 &&
       std::ranges::count(names, "bf16") > 0) {
-    return std::ranges::count(names, "fp16") > 0 ? "did you mean 'fp16'?"
-                                                 : "fp16 is not offered here, bf16 is";
+    return "fp16 is not offered here, bf16 is";
   }
-  const std::string near = nearest(word, names);
+  const std::string near = nearest(meant, names);
   return near.empty() ? "" : formatted("did you mean '{}'?", near);
 }
 
@@ -70,17 +86,23 @@ auto word_or(const char* word, Take take) {
   };
 }
 
+// config.yaml and JSON files could not hold other bytes.
+std::string text_fault(const std::string& text) {
+  return text.empty() ? "it is empty" : is_utf8(text) ? "" : "it is not UTF-8 text";
+}
+
 bool take_text(const Value& value, std::string& out, std::string& why) {
-  if (value.kind == Kind::Scalar && value.text.empty()) {
-    why = "it is empty";
-  }
   out = value.text;
-  return value.kind == Kind::Scalar && !value.text.empty();
+  if (value.kind == Kind::Scalar) {
+    why = text_fault(out);
+  }
+  return value.kind == Kind::Scalar && why.empty();
 }
 
 bool take_path(const Value& value, std::string& out, std::string& why) {
   std::string text;
-  return take_text(value, text, why) && expand_path(text, out, why);
+  return take_text(value, text, why) && expand_path(text, out, why) &&
+         (why = text_fault(out)).empty();
 }
 
 std::string folder_name_fault(const std::string& name) {

@@ -23,7 +23,8 @@ std::string example(const Field& field) {
 
 class Applier {
  public:
-  Applier(const Fields& all, ReadResult& reading) : all_(keys_of(all)), reading_(reading) {}
+  Applier(const Fields& all, ReadResult& reading, const FindInstead& find)
+      : all_(keys_of(all)), reading_(reading), find_(find) {}
 
   void section(const std::vector<Field>& fields, const Value& section, const std::string& prefix) {
     std::map<std::string_view, const Entry*> seen;
@@ -75,14 +76,17 @@ class Applier {
   }
 
   void unknown(const Entry& entry, const std::vector<Field>& fields, const std::string& prefix) {
-    const std::string meant = similar(entry.key, fields, prefix);
+    const std::string name = full_name(prefix, entry.key);
+    const std::optional<Instead> instead = find_ ? find_(name) : std::nullopt;
+    const std::string meant = instead ? instead->key : similar(entry.key, fields, prefix);
     if (!meant.empty()) {
       // Checks that involve several keys must not rely on its default.
       reading_.settings[meant] = {entry.place, order(), true};
     }
     problem(
-        entry.place, full_name(prefix, entry.key),
+        entry.place, name,
         entry.key.find(':') != std::string::npos ? "unknown key (put a space after the ':')"
+        : instead                                ? "unknown key, " + advice(*instead)
         : meant.empty()                          ? "unknown key"
                         : formatted("unknown key, did you mean '{}'?", meant));
   }
@@ -93,7 +97,7 @@ class Applier {
       const std::string& key, const std::vector<Field>& fields, const std::string& prefix) const {
     std::string meant;
     for (const std::string& name : all_) {
-      if (name.ends_with("." + key) && (meant.empty() || name.size() < meant.size())) {
+      if ((name == key || name.ends_with("." + key)) && (meant.empty() || name.size() < meant.size())) {
         meant = name;
       }
     }
@@ -113,6 +117,7 @@ class Applier {
 
   std::vector<std::string> all_;
   ReadResult& reading_;
+  const FindInstead& find_;
 };
 
 void print(const std::vector<Field>& fields, int indent, std::string& out) {
@@ -125,8 +130,17 @@ void print(const std::vector<Field>& fields, int indent, std::string& out) {
 
 }  // namespace
 
-void apply(const Fields& fields, const Value& section, ReadResult& reading) {
-  Applier(fields, reading).section(fields.list(), section, "");
+std::string advice(const Instead& instead) {
+  return instead.key.empty()
+             ? "abtrain has none; " + instead.remark
+             : formatted(
+                   "use '{}'{}", instead.key,
+                   instead.remark.empty() ? "" : formatted(" ({})", instead.remark));
+}
+
+void apply(
+    const Fields& fields, const Value& section, ReadResult& reading, const FindInstead& find) {
+  Applier(fields, reading, find).section(fields.list(), section, "");
 }
 
 std::string to_yaml(const Fields& fields) {

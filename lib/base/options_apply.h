@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,19 @@ struct ReadResult {
   std::map<std::string, Setting> settings;
 };
 
-// Sets the members named in `section`. Unknown and repeated keys are reported
-// as problems.
-void apply(const Fields& fields, const Value& section, ReadResult& reading);
+// What stands for a word that is no key: a key or, if that is empty, nothing, and what to know of it.
+struct Instead {
+  std::string key;
+  std::string remark;
+};
+using FindInstead = std::function<std::optional<Instead>(const std::string& name)>;
+// "use 'optimizer.lr'", or "abtrain has none; ...".
+std::string advice(const Instead& instead);
+
+// Sets the members named in `section`. Unknown and repeated keys are reported as problems: with what
+// `find` says of an unknown one, else with the most similar key.
+void apply(
+    const Fields& fields, const Value& section, ReadResult& reading, const FindInstead& find = {});
 // Every key, as YAML that reads back to equal values.
 std::string to_yaml(const Fields& fields);
 // Visits each key in the order of the table, with its full name, such as

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
 #include "base/text.h"
@@ -117,10 +116,7 @@ bool parse_bytes(const std::string& text, std::uint64_t& out, std::string& why) 
   const std::size_t end = text.find_last_of("0123456789.") + 1;
   const std::string_view unit = trim(std::string_view(text).substr(end));
   const auto* known = std::ranges::find_if(kUnits, [&](const auto& entry) {
-    return std::ranges::equal(entry.first, unit, [](char a, char b) {
-      return std::tolower(static_cast<unsigned char>(a)) ==
-             std::tolower(static_cast<unsigned char>(b));
-    });
+    return lower_case(entry.first) == lower_case(unit);
   });
   if (known == kUnits.end()) {
     why = formatted("unknown unit '{}', use B, kB, MB, GB, KiB, MiB or GiB", unit);
@@ -174,10 +170,7 @@ std::string print_text(const std::string& text) {
         return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.' || c == '/';
       });
   // Words that some YAML readers do not read as strings.
-  std::string lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  const std::string lower = lower_case(text);
   const std::array<const char*, 9> words = {"true", "false", "yes", "no", "on",
                                             "off",  "null",  "y",   "n"};
   if (plain && std::find(words.begin(), words.end(), lower) == words.end()) {

@@ -77,6 +77,14 @@ std::vector<std::string> split_text(std::string_view text, char separator) {
   return parts;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
+
 std::string_view trim(std::string_view text) {
   const char* blank = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(blank);
@@ -120,6 +128,17 @@ std::size_t utf8_length(std::string_view text) {
   const bool is_bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
                       (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
   return is_bad ? 0 : length;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) {
+      return false;
+    }
+    text.remove_prefix(length);
+  }
+  return true;
 }
 
 std::string printable(std::string_view text, std::string_view keep) {

@@ -32,6 +32,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::string listed(const std::vector<std::string>& parts);
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
+std::string lower_case(std::string_view text);  // of ASCII letters
 
 // Whether a byte of UTF-8 text is the first of its character.
 constexpr bool begins_character(char byte) {
@@ -41,6 +42,7 @@ constexpr bool begins_character(char byte) {
 // it does not begin with a valid one (truncated, overlong, beyond Unicode, half
 // of a surrogate pair). `text` must not be empty.
 std::size_t utf8_length(std::string_view text);
+bool is_utf8(std::string_view text);
 
 // Makes text from files safe to show: what a terminal would act on instead of
 // showing (control characters, bytes that are not UTF-8, marks that change the

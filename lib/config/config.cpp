@@ -11,6 +11,7 @@
 #include "comm/groups.h"
 #include "config/check_options.h"
 #include "config/config_search.h"
+#include "config/other_words.h"
 #include "config/short_run.h"
 #include "config/yaml.h"
 #include "methods/ab/synchronize.h"
@@ -49,7 +50,7 @@ class Reader {
               path));
     } else if (root.kind == Kind::Section) {
       extend(root, path);
-      apply(fields_, root, reading_);
+      apply(fields_, root, reading_, instead_of);
     } else if (root.kind == Kind::Nothing) {
       problem({path, 1, 1, ""}, "", "the file is empty; expected keys");
     } else if (root.kind == Kind::Scalar || root.kind == Kind::List) {
@@ -64,11 +65,11 @@ class Reader {
     for (const std::string& text : texts) {
       const Override override = parse_override(text, "--set", reading_.problems);
       if (!override.key.empty()) {
-        apply(fields_, as_section(override), reading_);
+        apply(fields_, as_section(override), reading_, instead_of);
       }
     }
     for (const Override& override : context_.last) {
-      apply(fields_, as_section(override), reading_);
+      apply(fields_, as_section(override), reading_, instead_of);
     }
   }
 

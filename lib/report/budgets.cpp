@@ -1,7 +1,11 @@
 #include "report/budgets.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "base/mapped.h"
 #include "base/text.h"
@@ -30,18 +34,42 @@ std::vector<double> steps_of(std::vector<double> amounts, double tolerance) {
   return steps;
 }
 
-Answer answer_of(const std::vector<Contender>& all, std::vector<std::size_t> within, double bytes) {
+// Whether all runs of b are far below those of a.
+bool is_far_below(const Contender& b, const Contender& a) {
+  constexpr double kSpreads = 10;
+  constexpr double kLeast = 0.01;  // a point; of bits per byte, as much of them
+  const double unit = a.score == &Score::bits_per_byte ? std::abs(a.quality) : 1;
+  return std::ranges::max(b.qualities) < std::ranges::min(a.qualities) &&
+         a.quality - b.quality > std::max(kLeast * unit, kSpreads * a.usual_spread);
+}
+
+bool are_separated(const Contender& a, const Contender& b) {
+  constexpr double kSeparates = 0.05;
+  const auto p = welch_p(a.qualities, b.qualities);
+  return p && (*p < kSeparates || is_far_below(b, a));
+}
+
+// `present`: the indices of those that compete.
+Answer answer_of(std::vector<Contender> all, std::vector<std::size_t> present, double bytes) {
   std::ranges::stable_sort(
-      within, std::ranges::greater{}, [&](std::size_t i) { return all[i].quality; });
+      present, std::ranges::greater{}, [&](std::size_t i) { return all[i].quality; });
   Answer answer{bytes};
-  for (const std::size_t i : within) {
-    if (answer.first.empty() || !is_better(all[answer.first.front()], all[i])) {
+  bool is_decided = false;
+  for (const std::size_t i : present) {
+    if (answer.first.empty() || (!is_decided && !is_better(all[answer.first.front()], all[i]))) {
       answer.first.push_back(i);
-    } else if (!answer.next) {
-      answer.next = i;
+      continue;
     }
+    is_decided = is_decided || are_separated(all[answer.first.front()], all[i]);
+    answer.next = answer.next.value_or(i);
   }
+  answer.at = std::move(all);
   return answer;
+}
+
+bool has_same_winner(const Answer& a, const Answer& b) {
+  const std::size_t winner = a.first.front();
+  return b.first.front() == winner && a.at[winner].is_on_its_way == b.at[winner].is_on_its_way;
 }
 
 std::vector<Answer> answers_within(const std::vector<Contender>& all, double parameters) {
@@ -53,13 +81,34 @@ std::vector<Answer> answers_within(const std::vector<Contender>& all, double par
       bytes.push_back(all[i].bytes);
     }
   }
+  const double least = std::ranges::min(bytes);
+  for (const std::size_t i : small) {
+    for (const auto& way : all[i].ways) {
+      for (const Contender::Waypoint& point : way) {
+        if (point.bytes > least && point.bytes < all[i].bytes) {
+          bytes.push_back(point.bytes);
+        }
+      }
+    }
+  }
   std::vector<Answer> answers;
+  double before = 0;
   for (const double budget : steps_of(bytes, kSameBytes)) {
-    std::vector<std::size_t> within;
-    std::ranges::copy_if(
-        small, std::back_inserter(within), [&](auto i) { return all[i].bytes <= budget; });
-    Answer answer = answer_of(all, within, budget);
-    if (answers.empty() || answers.back().first != answer.first) {
+    std::vector<Contender> at = all;
+    std::vector<std::size_t> present;
+    const bool is_end = std::ranges::any_of(
+        small, [&](std::size_t i) { return all[i].bytes > before && all[i].bytes <= budget; });
+    before = budget;
+    for (const std::size_t i : small) {
+      if (auto one = within(all[i], budget)) {
+        at[i] = std::move(*one);
+        present.push_back(i);
+      }
+    }
+    Answer answer = answer_of(std::move(at), std::move(present), budget);
+    // Where none has ended, all but the winner may change back and forth.
+    if (answers.empty() || !has_same_winner(answers.back(), answer) ||
+        (is_end && answers.back().first != answer.first)) {
       answers.push_back(std::move(answer));
     }
   }
@@ -68,7 +117,7 @@ std::vector<Answer> answers_within(const std::vector<Contender>& all, double par
 
 bool are_same(const std::vector<Answer>& a, const std::vector<Answer>& b) {
   return std::ranges::equal(a, b, [](const Answer& one, const Answer& other) {
-    return one.bytes == other.bytes && one.first == other.first;
+    return one.bytes == other.bytes && one.first == other.first && has_same_winner(one, other);
   });
 }
 
@@ -108,14 +157,58 @@ std::vector<Contender> contenders(
              sizes.size() == setting.finished() ? std::optional(mean(sizes)) : std::nullopt,
          .bytes = mean(setting.values(of_summary(&Summary::bytes))),
          .seconds = mean(setting.values(of_summary(seconds)))});
+    for (const RunRecord& run : setting.runs) {
+      if (run.summary) {
+        all.back().ways.push_back(mapped(run.evaluations, [](const Evaluation& e) {
+          return Contender::Waypoint{e.bytes, e.quality()};
+        }));
+      }
+    }
+  }
+  std::vector<double> spreads;
+  for (const Contender& one : all) {
+    if (const auto spread = standard_deviation(one.qualities)) {
+      spreads.push_back(*spread);
+    }
+  }
+  std::ranges::sort(spreads);
+  for (Contender& one : all) {
+    one.usual_spread = spreads.empty() ? 0 : spreads[(spreads.size() - 1) / 2];  // the lower median
   }
   return all;
 }
 
+std::optional<Contender> within(const Contender& one, double bytes) {
+  if (one.bytes <= bytes) {
+    return one;
+  }
+  Contender out = one;
+  out.is_on_its_way = true;
+  out.bytes = bytes;
+  out.qualities.clear();
+  for (const auto& way : one.ways) {
+    const auto later = std::ranges::upper_bound(way, bytes, {}, &Contender::Waypoint::bytes);
+    if (later == way.begin()) {
+      return std::nullopt;
+    }
+    out.qualities.push_back(std::prev(later)->quality);
+  }
+  if (out.qualities.empty()) {
+    return std::nullopt;
+  }
+  out.quality = mean(out.qualities);
+  return out;
+}
+
+Answer winner_of(const std::vector<Contender>& all) {
+  std::vector<std::size_t> present(all.size());
+  std::iota(present.begin(), present.end(), std::size_t{0});
+  return answer_of(all, std::move(present), kAny);
+}
+
 bool is_better(const Contender& a, const Contender& b) {
-  constexpr double kSeparates = 0.05;
-  const auto p = welch_p(a.qualities, b.qualities);
-  return a.quality > b.quality && (!p || *p < kSeparates);
+  const bool is_compared = a.qualities.size() > 1 && b.qualities.size() > 1;
+  return a.quality > b.quality && (!is_compared || are_separated(a, b));
 }
 
 std::vector<SizeBudget> size_budgets(const std::vector<Contender>& all) {

@@ -1,6 +1,6 @@
 #include "report/page_assets.h"
 
-#include "report/embed.h"
+#include "base/embed.h"
 
 namespace abtrain::report {
 

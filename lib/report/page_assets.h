@@ -1,5 +1,5 @@
 // The parts of the HTML report that are files of the source tree, and
-// plotly.js. All of them are embedded in the program (embed.h).
+// plotly.js. All of them are embedded in the program (base/embed.h).
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "report/embed.h"
+#include "base/embed.h"
 #include "report/page_assets.h"
 
 namespace abtrain::report {

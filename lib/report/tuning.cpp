@@ -14,8 +14,20 @@ namespace abtrain::report {
 
 namespace {
 
+std::optional<Question> question_of(const JsonObject& json) {
+  const auto seconds = json.maybe("/seconds");
+  if (!seconds) {
+    return std::nullopt;  // of an earlier version
+  }
+  return Question{
+      *seconds, json.text("/link/bandwidth"), json.text("/link/latency"),
+      json.integer("/link/nodes", 0)};
+}
+
 void add_file(const std::filesystem::path& folder, Tuning& tuning) {
   const auto json = JsonObject::of_file((folder / "tuning.json").string());
+  const auto question = question_of(json);
+  tuning.question = tuning.rivals.empty() || question == tuning.question ? question : std::nullopt;
   tuning.settings = std::max(tuning.settings, json.integer("/settings", 0));
   for (std::size_t i = 0; i < json.list("/rivals").size(); ++i) {
     const auto at = [&](const char* key) { return formatted("/rivals/{}/{}", i, key); };

@@ -12,6 +12,15 @@ namespace abtrain::report {
 
 struct Setting;
 
+// What a comparison of rivals was to answer: who is best within a time.
+struct Question {
+  double seconds = 0;     // of training; 0: in equally many steps
+  std::string bandwidth;  // of a node's link, as "1Gbit"; "": as the runs themselves took it
+  std::string latency;
+  std::int64_t nodes = 0;
+  bool operator==(const Question&) const = default;
+};
+
 // As the lists of the file: of each rival "name", "why", "tried" (settings),
 // "pilots" (short runs), "pilot_seconds" (of their training, together) and
 // "chosen" ("optimizer.lr: 0.04"), after "sweep", the name of the folder; of
@@ -20,6 +29,8 @@ struct Tuning {
   std::int64_t settings = 0;  // tried per rival, as asked for
   nlohmann::ordered_json rivals = nlohmann::ordered_json::array();
   nlohmann::ordered_json left_out = nlohmann::ordered_json::array();
+  // Of the first file; none where another one asks otherwise, or where a file has no question.
+  std::optional<Question> question = {};
 };
 
 // Joins the files of all folders that hold these runs, in the order of the

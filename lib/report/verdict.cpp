@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "base/mapped.h"
@@ -65,14 +66,7 @@ class Judge {
 
   // Who wins if bytes and parameters cost nothing.
   std::string winner() const {
-    Answer answer = budgets_.back().answers.back();
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      if (std::ranges::count(answer.first, i) == 0 &&
-          (!answer.next || all_[i].quality > all_[*answer.next].quality)) {
-        answer.next = i;
-      }
-    }
-    return answer_text(answer);
+    return answer_text(winner_of(all_));
   }
 
   std::vector<std::string> sentences() const {
@@ -88,6 +82,14 @@ class Judge {
       lines.emplace_back(
           "A tie means that the seeds do not separate the settings (Welch's t "
           "test at 5 %).");
+    }
+    const auto is_on_its_way = [](const SizeBudget& budget) {
+      return std::ranges::any_of(
+          budget.answers, [](const Answer& a) { return a.at[a.first.front()].is_on_its_way; });
+    };
+    if (std::ranges::any_of(budgets_, is_on_its_way)) {
+      lines.emplace_back(
+          "Before its end means what an evaluation found when the setting had sent so much.");
     }
     const auto alone =
         std::ranges::count_if(all_, [](const Contender& c) { return c.qualities.size() < 2; });
@@ -114,25 +116,37 @@ class Judge {
     return budgets_.size() == 1 && !budgets_.front().parameters;
   }
 
+  static std::string shown(const Contender& one) {
+    return one.name + (one.is_on_its_way ? " before its end" : "");
+  }
+
   // "small_thc wins with 88.74 % (0.3 points above ab, seeds spread 0.1)"
   std::string answer_text(const Answer& answer) const {
-    const Contender& first = all_[answer.first.front()];
+    const Contender& first = answer.at[answer.first.front()];
     if (answer.first.size() > 1) {
       const auto named = [&](std::size_t i) {
-        return formatted("{} ({})", all_[i].name, words_.level(all_[i].quality));
+        const Contender& one = answer.at[i];
+        return formatted("{} ({})", shown(one), words_.level(one.quality));
       };
-      return listed(mapped(answer.first, named)) + " tie";
+      constexpr std::size_t kNamed = 4;
+      if (answer.first.size() <= kNamed + 1) {
+        return listed(mapped(answer.first, named)) + " tie";
+      }
+      const std::vector<std::size_t> best(answer.first.begin(), answer.first.begin() + kNamed);
+      return formatted(
+          "{} and {} more tie, down to {}", join(mapped(best, named), ", "),
+          answer.first.size() - kNamed, named(answer.first.back()));
     }
     std::vector<std::string> notes;
     if (answer.next) {
-      const Contender& next = all_[*answer.next];
-      notes.push_back(words_.lead(first.quality - next.quality, next.name));
+      const Contender& next = answer.at[*answer.next];
+      notes.push_back(words_.lead(first.quality - next.quality, shown(next)));
     }
     const double sd = standard_deviation(first.qualities).value_or(0);
     if (const auto spread = words_.amount(sd); !spread.empty()) {
       notes.push_back("seeds spread " + spread);
     }
-    return first.name + " wins with " + words_.level(first.quality) +
+    return shown(first) + " wins with " + words_.level(first.quality) +
            (notes.empty() ? "" : " (" + join(notes, ", ") + ")");
   }
 
@@ -260,6 +274,18 @@ std::string best_within(
     return "";
   }
   auto all = contenders(settings, groups.front());
+  if (seconds == 0) {
+    std::set<std::int64_t> steps;
+    for (const Setting& setting : settings) {
+      for (const RunRecord& run : setting.runs) {
+        steps.insert(run.step);
+      }
+    }
+    return all.empty() || steps.size() > 1 ? ""
+                                           : formatted(
+                                                 "In {} steps, {}.", with_commas(*steps.begin()),
+                                                 Judge(std::move(all)).winner());
+  }
   const auto late = std::ranges::stable_partition(
       all, [&](const Contender& one) { return one.seconds <= kSameSeconds * seconds; });
   const auto result = [&](const Contender& one) {

@@ -2,9 +2,8 @@
 // bytes and of stored parameters, which settings are dominated, and where
 // AB-training stands.
 //
-// Settings tie where Welch's test (welch.h) does not separate the qualities of
-// their finished runs at 5 %. Of a setting with fewer than two of them the mean
-// decides. Runs on different data do not compete.
+// Settings tie where the seeds do not separate them (budgets.h). Of a setting with fewer than two
+// finished runs the mean decides. Runs on different data do not compete.
 #pragma once
 
 #include <string>
@@ -19,8 +18,9 @@ namespace abtrain::report {
 std::vector<std::string> verdict(const std::vector<Setting>& settings);
 
 // Who is best of the settings that trained for no more than so many seconds (by 10 % at most), and
-// by how much, in one line. `where`: what the seconds were measured on. "" where runs of several
-// data sets, or of none, have finished.
+// by how much, in one line; with 0 seconds, of runs that trained equally many steps. `where`: what
+// the seconds were measured on. "" where runs of several data sets, or of none, have finished, or
+// where the steps that were asked for are not those of all.
 std::string best_within(
     const std::vector<Setting>& settings, double seconds, const std::string& where);
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "run_folder/run_lock.h"
 
@@ -16,6 +17,16 @@ namespace {
 constexpr double kLiveSeconds = 0.2;
 constexpr double kPlainSeconds = 30;
 
+// When the last of these lines was logged; 0 if they do not say so.
+double seconds_of_last(std::string_view lines) {
+  if (lines.ends_with('\n')) {
+    lines.remove_suffix(1);
+  }
+  JsonProblem ignored;
+  const nlohmann::ordered_json last = parse_json(lines.substr(lines.rfind('\n') + 1), ignored);
+  return last.is_object() ? value_in<double>(last, "seconds") : 0;
+}
+
 }  // namespace
 
 RunLog::RunLog(
@@ -24,10 +35,11 @@ RunLog::RunLog(
       writer_(folder + "/metrics.jsonl"),
       lines_([this](std::string_view lines) { writer_.write(lines); }, log) {
   writer_.keep_lines(keep);
+  const std::string kept =
+      writer_.size() > 0 ? read_file(writer_.path(), kMaxLines) : std::string();
+  last_event_ = seconds_of_last(kept);
   if (options.train.tensorboard) {
-    board_.emplace(
-        folder, options, writer_.size() > 0 ? read_file(writer_.path(), kMaxLines) : std::string(),
-        log);
+    board_.emplace(folder, options, kept, log);
   } else {
     remove_events_files(folder);
   }
@@ -38,7 +50,8 @@ void RunLog::event(const char* name, std::int64_t step, const nlohmann::ordered_
   if (std::string_view(name) == "evaluate") {
     try_to([&] { find_files_again(); });
   }
-  nlohmann::ordered_json line = {{"event", name}, {"step", step}, {"seconds", watch_.seconds()}};
+  last_event_ = watch_.seconds();
+  nlohmann::ordered_json line = {{"event", name}, {"step", step}, {"seconds", last_event_}};
   line.update(fields);
   lines_.add(line.dump() + "\n");
   if (board_) {

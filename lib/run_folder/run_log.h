@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -41,9 +42,9 @@ class RunLog {
   Log& log() {
     return log_;
   }
-  // Makes the clock go on from that time.
+  // Makes the clock go on from that time, or from the last event's if that is later.
   void set_seconds(double seconds) {
-    watch_ = Stopwatch(seconds);
+    watch_ = Stopwatch(std::max(seconds, last_event_));
   }
   // Forces metrics.jsonl to disk and returns its length in bytes.
   std::int64_t flush();
@@ -63,6 +64,7 @@ class RunLog {
   Backlog lines_;
   std::optional<TensorBoard> board_;
   Stopwatch watch_;
+  double last_event_ = 0;  // its `seconds`
   double last_progress_ = 0;
   std::string problem_;  // of the last try_to()
 };

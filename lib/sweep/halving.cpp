@@ -236,6 +236,11 @@ void write_tuning(const Sweep& sweep, const Round& last) {
       first.options.output + "/tuning.json",
       json_text(ordered_json{
           {"settings", halving.settings()},
+          {"seconds", halving.seconds},
+          {"link",
+           {{"bandwidth", halving.link.bandwidth},
+            {"latency", halving.link.latency},
+            {"nodes", halving.link.nodes}}},
           {"rivals", rivals},
           {"left_out", mapped(halving.left_out, left_out)}}));
 }

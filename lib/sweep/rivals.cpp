@@ -191,16 +191,16 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
     add_share(keys, "method.warmup_steps", method.warmup_steps, ground.length);
     add_share(keys, "method.anneal_steps", method.anneal_steps, ground.length);
   }
-  if ((name == "ab" && !ground.request.plans) || name == "ab_recipe") {
-    // The recipe's rule is `budget` already; of the size, only the ratio.
+  if (name == "ab" && !ground.request.plans) {
     keys = joined({keys, ground.size});
-    if (name == "ab_recipe" && ground.size.empty()) {
-      // Another rule has no ratio of its own, so the recipe takes the ratio that it comes to.
-      const bool has_ratio = method.rank.rule == linalg::RankRuleName::Budget ||
-                             method.rank.rule == linalg::RankRuleName::Ratio;
-      keys.push_back(
-          "method.rank.ratio=" + print_number(has_ratio ? method.rank.ratio : ground.ratio));
-    }
+  }
+  if (name == "ab_recipe") {
+    // Its rule is `budget` already. Another rule than that and `ratio` has no ratio of its own, so
+    // the recipe takes the ratio that it comes to.
+    const bool has_ratio = method.rank.rule == linalg::RankRuleName::Budget ||
+                           method.rank.rule == linalg::RankRuleName::Ratio;
+    const std::string own = print_number(has_ratio ? method.rank.ratio : ground.ratio);
+    keys.push_back(ground.size.empty() ? "method.rank.ratio=" + own : ground.size.back());
   }
   return keys;
 }

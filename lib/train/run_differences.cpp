@@ -81,6 +81,7 @@ std::vector<std::string> differences(
   const bool is_longer = extended > 0 && !regroups;
   const auto old_settings = flatten(before);
   std::vector<std::string> lines;
+  bool regroups_and_extends = false;
   for (const auto& [key, now_set] : flatten(now)) {
     const std::string& value = now_set.value;
     const std::string& old_value = old_settings.at(key).value;
@@ -95,7 +96,13 @@ std::vector<std::string> differences(
     if (!is_longer || !share ||
         value != print_duration(Duration::steps(static_cast<double>(*share)))) {
       lines.push_back(difference(key, old_value, value));
+      regroups_and_extends |= extended > 0 && now_set.may_change == MayChange::WhenLonger;
     }
+  }
+  if (regroups && regroups_and_extends) {
+    lines.push_back(
+        difference("workers", std::to_string(before.workers), std::to_string(now.workers)) +
+        " (a resume may change the length or the workers, but not both at once)");
   }
   return lines;
 }

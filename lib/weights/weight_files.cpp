@@ -9,6 +9,7 @@
 #include "base/mapped.h"
 #include "base/output.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "config/run_files.h"
 
 namespace abtrain::weights {
@@ -114,6 +115,13 @@ void check_output(const std::string& path, const std::vector<std::string>& input
   ABT_CHECK(
       !is_standard_output(path) || !is_tty(1), Usage,
       "-o: a model cannot be written to a terminal; name a file, or redirect");
+  const std::string ending = fs::path(path).extension();
+  ABT_CHECK(
+      ending.empty() || lower_case(ending) == ".safetensors", Usage,
+      "-o: '{}' ends in {}, but models are written as safetensors files, with factors or as dense "
+      "weights, and in no other format; expected a name that ends in .safetensors, which "
+      "safetensors.torch.load_file and abtrain.load_weights read",
+      path, ending);
   const fs::path place = find_output(path).path;
   ABT_CHECK(
       force || !is_of_run(place), Usage, "-o: '{}' is a file of a run; --force replaces it", path);

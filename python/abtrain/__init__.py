@@ -16,6 +16,19 @@ import typing
 __all__ = ["Run", "load_run", "load_weights", "save_arrays", "save_model"]
 
 
+def save_model(module, example, path, overwrite=False, any_length=False):
+    """Writes a torch.nn.Module as `model: {name: exported, file: PATH}` takes it. `example` is a
+    batch of at least two inputs: images as B x C x H x W, tokens as int64, B x T. The module must
+    take one tensor and return one: the logits, or the predicted numbers. With `any_length`, the
+    second size, such as T, may differ in the data, not only B. Raises ValueError, with
+    the place in the module's source, for what cannot be exported, for what abtrain refuses to
+    train, and where the exported model would not compute what the module does, in training or in
+    evaluation."""
+    from . import _save_model  # needs torch
+
+    _save_model.save_model(module, example, path, overwrite, any_length)
+
+
 def load_weights(path):
     """The tensors of a safetensors file as a dictionary for `load_state_dict`. Factors
     that abtrain has stored as NAME.A and NAME.B are multiplied out, and the zeros of
@@ -43,109 +56,6 @@ def load_weights(path):
             product = product if len(product) == shape[0] else product.T
             weights[name] = product.reshape(shape).to(a.dtype)
     return weights
-
-
-def save_model(module, example, path, overwrite=False, any_length=False):
-    """Writes a torch.nn.Module as `model: {name: exported, file: PATH}` takes it. `example` is a
-    batch of at least two inputs: images as B x C x H x W, tokens as int64, B x T. The module must
-    take one tensor and return one: the logits, or the predicted numbers. With `any_length`, the
-    second size, such as T, may differ in the data, not only B. Raises ValueError, with
-    the place in the module's source, for what cannot be exported, and where the exported model
-    would not compute what the module does, in training or in evaluation."""
-    import torch
-
-    path = pathlib.Path(path)
-    if path.exists() and not overwrite:
-        raise ValueError(f"{path} exists; overwrite=True replaces it")
-    if not isinstance(example, torch.Tensor) or example.dim() < 2 or len(example) < 2:
-        raise ValueError("example: expected a tensor that holds a batch of at least two inputs")
-    modes = [(child, child.training) for child in module.modules()]
-    buffers = {name: value.clone() for name, value in module.named_buffers()}
-    try:
-        module.train()
-        try:
-            dynamic = dict.fromkeys([0, 1] if any_length else [0], torch.export.Dim.DYNAMIC)
-            program = torch.export.export(module, (example,), dynamic_shapes=(dynamic,))
-        except Exception as error:  # torch.export raises errors of many classes
-            text = str(error).strip().split("\n")
-            raise ValueError(
-                f"torch.export cannot export this module: {text[0]}\n"
-                "Branches on a tensor's values, and sizes taken from the example instead of from "
-                "x.shape, are the usual reasons; "
-                "https://docs.pytorch.org/docs/stable/export.html lists the others.") from error
-        graphs = [part.graph for part in program.graph_module.modules()
-                  if isinstance(part, torch.fx.GraphModule)]
-        for node in (node for graph in graphs for node in graph.nodes):
-            places = [line for line in (node.stack_trace or "").split("\n")
-                      if "File" in line and "/torch/nn/" not in line
-                      and 'File "<eval_with_key>' not in line]
-            what = f"operator {node.target}, {places[-1].strip() if places else ''}: "
-            runs = not isinstance(node.target, torch._ops.OpOverload) or (
-                node.target.namespace == "aten")
-            if isinstance(node.target, torch._ops.HigherOrderOperator):
-                name = node.target.name()
-                if name in ("cond", "while_loop", "scan"):
-                    raise ValueError(
-                        what + "branches and loops that depend on tensors' values do not run in "
-                               "abtrain; use torch.where in place of torch.cond, and a loop of a "
-                               "fixed length in place of while_loop and scan")
-                runs = name.startswith("wrap_with_")  # no_grad and autocast
-            if not runs:
-                raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; "
-                                        "replace it in the module")
-        _check_same(module, program, example)
-    finally:
-        for child, mode in modes:
-            child.training = mode
-        for name, value in module.named_buffers():  # which the program shares
-            value.copy_(buffers[name])
-    torch.export.save(program, path)
-
-
-def _check_same(module, program, example):
-    """Runs both on the example, in training and, with what abtrain changes then, in evaluation."""
-    import torch
-
-    class Evaluation(torch.fx.Interpreter):
-        def call_function(self, target, args, kwargs):
-            if target is torch.ops.aten.bernoulli_.float:
-                return args[0].fill_(args[1])
-            if isinstance(target, torch._ops.OpOverload):
-                names = [argument.name for argument in target._schema.arguments]
-                kwargs = dict(kwargs) | dict(zip(names, args))
-                args = ()
-                off = {"training": False, "train": False, "dropout_p": 0.0}
-                if kwargs.get("running_mean") is not None:
-                    off["use_input_stats"] = False
-                elif "running_mean" in kwargs:
-                    off.pop("training")
-                kwargs.update({k: v for k, v in off.items() if kwargs.get(k)})
-                if "self" in kwargs:  # no operator takes it by name
-                    args = tuple(kwargs.pop(name) for name in names[:names.index("self") + 1])
-            return target(*args, **kwargs)
-
-    def output(call, mode):
-        module.train(mode)
-        with torch.random.fork_rng(), torch.no_grad():
-            torch.manual_seed(0)
-            found = call(example)
-        tensors = [value for value in torch.utils._pytree.tree_leaves(found) if value is not None]
-        if len(tensors) != 1 or not isinstance(tensors[0], torch.Tensor):
-            raise ValueError(
-                f"the module returns {len(tensors)} values; export a module whose forward() "
-                "returns one tensor, such as the logits")
-        return tensors[0]
-
-    exported = program.module()
-    evaluation = Evaluation(exported)
-    for name, mode, call in [("training", True, exported), ("evaluation", False, evaluation.run)]:
-        wanted, found = output(module, mode), output(call, mode)
-        if not torch.allclose(wanted, found, rtol=1e-3, atol=1e-4 * float(wanted.abs().max())):
-            raise ValueError(
-                f"in {name}, the exported module does not compute what the module does: they differ "
-                f"by up to {float((wanted - found).abs().max()):.3g}. A branch on self.training is "
-                "the usual reason: the export has only the branch for training, in which dropout, "
-                "norms and stochastic depth are the only parts that an evaluation changes.")
 
 
 class Run(typing.NamedTuple):

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "program.h"
 
 namespace {
@@ -39,6 +40,30 @@ TEST(Cli, HelpOfACommandHasItsOwnExamples) {
     EXPECT_FALSE(contains(examples, "abtrain help")) << examples;
   }
   EXPECT_EQ(output_of("help"), output_of("--help"));
+}
+
+TEST(Cli, HelpOfAKeyIsThatOfTheDocuments) {
+  EXPECT_EQ(
+      output_of("help optimizer.lr"),
+      "optimizer.lr = 0.001\n    learning rate after the warm-up\n"
+      "    Expected: a number above 0 and at most 1e38.\n");
+  const std::string page = read_file(std::string(ABTRAIN_SOURCE_DIR) + "/docs/config.md");
+  for (const std::string section : {"optimizer", "train", "evaluate", "method.rank"}) {
+    const bool is_command = section == "train" || section == "evaluate";
+    const std::string text = output_of("help " + section + (is_command ? "." : ""));
+    std::size_t keys = 0;
+    for (const std::string& line : split_text(page, '\n')) {
+      if (line.starts_with("| `" + section + ".")) {
+        const std::vector<std::string> cells = split_text(line, '|');
+        expect_has(
+            text, "\n" + replaced(std::string(trim(cells[1])), "`", "") + " = " +
+                      replaced(std::string(trim(cells[2])), "`", "") + "\n");
+        ++keys;
+      }
+    }
+    EXPECT_GE(keys, 2U) << section;
+  }
+  expect_has(output_of("help workers"), "A resumed run may change it.");
 }
 
 struct WrongUse {
@@ -91,6 +116,14 @@ INSTANTIATE_TEST_SUITE_P(
             "sweep: did you mean --set method.name=ddp?", "`abtrain help sweep`"},
         WrongUse{"Verbose", "x.yaml -v", "did you mean --version?"},
         WrongUse{"NoCommand", "help nothing", "nothing", "`abtrain help help`"},
+        WrongUse{
+            "NoKey", "help optimizer.lrr", "; did you mean 'optimizer.lr'?", "`abtrain help help`"},
+        WrongUse{
+            "NoSection", "help optimiser", "; did you mean 'optimizer'?", "`abtrain help help`"},
+        WrongUse{
+            "KeyOfOthers", "help num_workers", "; use 'data.decode_threads'",
+            "`abtrain help help`"},
+        WrongUse{"NoSuchThing", "x.yaml --wandb", "'--wandb'; abtrain has none; metrics.jsonl"},
         WrongUse{
             "ATextForANumber", "generate x --top-k many",
             "--top-k: expected an integer of at least 0, got 'many'", "`abtrain help generate`"},
@@ -152,6 +185,20 @@ TEST(Cli, NamesAreTakenAsTheyAreWritten) {
       output_of("plan fashion_mnist_mlp --name 'exp 3 # lr' --output 'a: [b' --show-config");
   expect_has(config, "name: \"exp 3 # lr\"\n");
   expect_has(config, "\noutput: \"a: [b\"\n");
+}
+
+// config.yaml could not be read back.
+TEST(Cli, TextsOfOptionsAreUtf8) {
+  expect_exit(
+      78, "plan fashion_mnist_mlp --name caf\xE9",
+      {"--name caf\\xe9: error: name: expected a folder name, got 'caf\\xe9' (it is not UTF-8 "
+       "text)"});
+  expect_exit(
+      78, "plan fashion_mnist_mlp --output caf\xE9", {"error: output: ", "(it is not UTF-8 text)"});
+  expect_exit(
+      78, "plan fashion_mnist_mlp output='$ABT_OUT'", {"error: output: ", "(it is not UTF-8 text)"},
+      "ABT_OUT=caf\xE9 ");
+  output_of("plan fashion_mnist_mlp --name caf\xC3\xA9");
 }
 
 // All processes have the same command line: one of them complains.

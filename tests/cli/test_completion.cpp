@@ -154,6 +154,7 @@ TEST_F(BashCompletion, PositionalsAndWords) {
     EXPECT_EQ(offers(command + "-c mine devi"), Set{"device="}) << command;
   }
   EXPECT_EQ(offers("help ge"), Set{"generate"});
+  EXPECT_EQ(offers("help optimizer.l"), (Set{"optimizer.l1", "optimizer.lr"}));
   EXPECT_EQ(offers("report runs/a runs/"), Set{"runs/a"});
   EXPECT_EQ(offers("report --sort comm"), Set{"communication_share"});
   EXPECT_EQ(offers("report --where method.name = dil"), Set{"diloco"});

@@ -55,7 +55,7 @@ class CliOutput : public ::testing::Test {
 TEST_F(CliOutput, FilesOfAnotherKindAreReplacedByForceAlone) {
   const std::string config = "workers: 2\n";
   for (const std::string& command : commands()) {
-    const std::string path = folder_.add("my.yaml", config);
+    const std::string path = folder_.add("mine", config);
     const std::string line = command + "'" + path + "'";
     expect_exit(2, line, {"'" + path + "' already exists and", "; --force replaces it"});
     EXPECT_EQ(content(path), config);
@@ -84,13 +84,15 @@ TEST_F(CliOutput, ModelsOfRunsAreReplacedByForceAlone) {
 }
 
 // PyTorch's torch.load would not read it.
-TEST_F(CliOutput, AFileOfAnotherNameIsStillSafetensors) {
+TEST_F(CliOutput, ANameOfAnotherFormatIsRefused) {
   for (const std::size_t i : {0, 1}) {
-    const auto said = [&](const char* name) {
-      return expect_exit(0, commands()[i] + "'" + folder_.file(name) + "'");
-    };
-    expect_has(said("m.pt"), "/m.pt: the format is safetensors");
-    EXPECT_EQ(said("m.safetensors"), "");
+    for (const char* name : {"m.pt", "m.onnx", "m.SAFETENSOR"}) {
+      expect_exit(
+          2, commands()[i] + "'" + folder_.file(name) + "'",
+          {std::string("/") + name + "' ends in .", "expected a name that ends in .safetensors"});
+      EXPECT_FALSE(std::filesystem::exists(folder_.file(name)));
+    }
+    EXPECT_EQ(expect_exit(0, commands()[i] + "'" + folder_.file("m.SafeTensors") + "'"), "");
   }
 }
 

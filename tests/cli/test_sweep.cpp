@@ -162,6 +162,32 @@ TEST_F(CliSweep, RivalsNameTheirCommandHoweverItWasSpelled) {
   }
 }
 
+TEST_F(CliSweep, RivalsReplaceNoFileThatHasBeenEdited) {
+  const std::string file = folder_.file("rivals.yaml");
+  const std::string command = "rivals '" + folder_.file("base.yaml") +
+                              "' --only ddp --tune 1 --seeds 1 -o '" + file + "' --output '" +
+                              folder_.file("runs") + "' --steps ";
+  expect_exit(0, command + "100");
+  expect_exit(0, command + "40");  // it is as it was written
+  const std::string written = content(file);
+  for (const std::string& edited :
+       {written + "# mine\n", replaced(written, "seeds: 1", "seeds: 2"),
+        written.substr(0, written.rfind("# As written"))}) {
+    folder_.add("rivals.yaml", edited);
+    expect_exit(
+        2, command + "60", {"rivals.yaml' has been edited since", "with -o, or", "--force"});
+    EXPECT_EQ(content(file), edited);
+  }
+  // The same command trains what the user has made of it.
+  folder_.add("rivals.yaml", replaced(written, "train.steps: 40", "train.steps: 20"));
+  expect_exit(0, command + "40 --run", {"written by this command before and edited since"});
+  EXPECT_EQ(
+      output_of("report '" + folder_.file("runs") + "' --columns steps --format csv").find(",40"),
+      std::string::npos);
+  expect_exit(0, command + "60 --force");
+  EXPECT_FALSE(contains(content(file), "train.steps: 20"));
+}
+
 TEST_F(CliSweep, RivalsSayHowLongTheyTakeAndWhoIsBest) {
   const std::string command = "rivals '" + folder_.file("base.yaml") +
                               "' --only ddp,powersgd --seconds 1 --bandwidth 10Gbit --tune 1 "
@@ -179,9 +205,22 @@ TEST_F(CliSweep, RivalsSayHowLongTheyTakeAndWhoIsBest) {
   const std::string report = output_of(command);
   EXPECT_TRUE(report.starts_with("Within 1 s of training (2 nodes, links of 10 Gbit/s each way, "))
       << report;
+  // So does any later report on the folder, and the last job of an array.
+  const std::string first = report.substr(0, report.find('\n') + 1);
+  EXPECT_TRUE(output_of("report '" + folder_.file("runs") + "'").starts_with(first)) << first;
+  const std::string task = "sweep '" + folder_.file("rivals.yaml") + "' --output '" +
+                           folder_.file("array") + "' --task ";
+  EXPECT_FALSE(contains(output_of(task + "1"), "Within 1 s"));
+  expect_has(output_of(task + "0"), "\nWithin 1 s of training (2 nodes, links of 10 Gbit/s");
+  EXPECT_FALSE(contains(output_of(task + "0"), "Within 1 s"));  // it had finished before
   expect_exit(
-      0, replaced(command, "--seconds 1 ", "--steps 40 ") + " --force",
+      0,
+      replaced(
+          replaced(command, "--seconds 1 ", "--steps 40 "), folder_.file("runs"),
+          folder_.file("steps")) +
+          " --force",
       {"2 rivals, 2 runs with their pilots: 80 steps in all"});
+  EXPECT_TRUE(output_of("report '" + folder_.file("steps") + "'").starts_with("In 40 steps, "));
 }
 
 TEST_F(CliSweep, RivalsOfARunAreThoseOfItsConfiguration) {

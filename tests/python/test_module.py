@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "python"))
@@ -134,125 +133,6 @@ class SaveArrays(unittest.TestCase):
                        check=True, capture_output=True, timeout=120)
         _, summary = abtrain.load_run(run / "run")
         self.assertGreater(summary["accuracy"], 0.9)
-
-
-class Net(torch.nn.Module):
-    """Numbers to numbers, with all that differs between training and evaluation."""
-
-    def __init__(self):
-        super().__init__()
-        self.body = torch.nn.Sequential(
-            torch.nn.Linear(6, 32), torch.nn.BatchNorm1d(32), torch.nn.GELU(),
-            torch.nn.Dropout(0.05), torch.nn.Linear(32, 32), torch.nn.ReLU())
-        self.head = torch.nn.Linear(32, 2)
-
-    def forward(self, x):
-        return self.head(self.body(x.flatten(1)))
-
-
-class SaveModel(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-
-    def test_a_regression_by_ab_training(self):
-        """Targets that depend linearly on 2 x 3 numbers, up to noise: R^2 as the formula says, by
-        the module itself with the weights that come out."""
-        torch.manual_seed(1)
-        net = Net()
-        x = torch.randn(3000, 2, 3)
-        y = 3 + x.flatten(1) @ torch.randn(6, 2) + 0.1 * torch.randn(3000, 2)
-        abtrain.save_arrays(self.folder / "data", x[:2600], y[:2600], x[2600:], y[2600:])
-        before = {name: value.clone() for name, value in net.state_dict().items()}
-        abtrain.save_model(net, x[:4], self.folder / "net.pt2")
-        for name, value in net.state_dict().items():
-            self.assertTrue(torch.equal(value, before[name]), name)
-        self.assertTrue(net.training)
-        (self.folder / "c.yaml").write_text(
-            f"name: run\nworkers: 4\nmodel: {{name: exported, file: {self.folder}/net.pt2}}\n"
-            f"data: {{name: arrays, root: {self.folder}/data, batch_size: 16,\n"
-            "  validation: 200}\ncheckpoint: {every: 8 %, keep: 20}\n"
-            "method: {name: ab, group_size: 2, warmup_steps: 20 %, sync_every: 10 %,\n"
-            "  full_rank_steps: 2, rank: {rule: ratio, ratio: 2}}\n"
-            "optimizer: {name: adamw, lr: 1e-2}\ntrain: {epochs: 15, precision: fp32}\n"
-            "evaluate: {norm_batches: 10, every: 1 %}\n")
-
-        def abtrain_says(*arguments):
-            return subprocess.run([PROGRAM, *arguments], check=True, capture_output=True, text=True,
-                                  timeout=120).stdout
-
-        said = abtrain_says("--config", self.folder / "c.yaml", "device=cpu", "--output",
-                            self.folder)
-        self.assertRegex(said, "R² +0.9")
-        self.assertRegex(abtrain_says("evaluate", self.folder / "run"), "^R² 0.9.*: 400 examples")
-        numpy.save(self.folder / "x.npy", x[2600:2605].numpy())
-        predicted = [json.loads(line)["values"] for line in abtrain_says(
-            "predict", self.folder / "run", self.folder / "x.npy", "--format", "json").splitlines()]
-        best = json.loads(abtrain_says("evaluate", f"{self.folder}/run@best", "--json"))
-        self.assertGreater(best["r2"], 0.9)
-        found = json.loads(abtrain_says("evaluate", self.folder / "run", "--json"))
-        self.assertGreater(found["r2"], 0.9)
-        self.assertEqual(found["r2"], found["accuracy"])
-        abtrain_says("export", self.folder / "run", "-o", self.folder / "out.safetensors",
-                     "--form", "merged")
-        net.load_state_dict(abtrain.load_weights(self.folder / "out.safetensors"), strict=True)
-        with torch.no_grad():
-            outputs = net.eval()(x[2600:])
-        torch.testing.assert_close(torch.tensor(predicted), outputs[:5], rtol=1e-4, atol=1e-4)
-        error = (outputs - y[2600:]).square().double()
-        self.assertAlmostEqual(found["loss"], float(error.mean()), delta=1e-5)
-        spread = (y[2600:] - y[2600:].mean(0)).square().double()
-        self.assertAlmostEqual(found["r2"], float(1 - error.sum() / spread.sum()), delta=1e-5)
-
-    def test_refusals(self):
-        class Branches(torch.nn.Linear):
-            def forward(self, x):
-                return super().forward(x) if x.sum() > 0 else x
-
-        class Trains(torch.nn.Linear):
-            def forward(self, x):
-                return super().forward(x) * (2 if self.training else 1)
-
-        class Two(torch.nn.Linear):
-            def forward(self, x):
-                return super().forward(x), x
-
-        class Chooses(torch.nn.Linear):
-            def forward(self, x):
-                return torch.cond(x.sum() > 0, torch.sin, torch.cos, (super().forward(x),))
-
-        x = torch.randn(3, 4)
-        path = self.folder / "m.pt2"
-        cases = [(torch.nn.Linear(4, 4), x[:1], "at least two inputs"),
-                 (Branches(4, 4), x, "torch.export cannot export this module: .*data-dependent"),
-                 (Trains(4, 4), x, "in evaluation, the exported module does not compute"),
-                 (Two(4, 4), x, "returns 2 values"),
-                 (Chooses(4, 4), x, "operator cond, File .*test_module.py.*: .*torch.where")]
-        for module, example, message in cases:
-            with self.subTest(message), self.assertRaisesRegex(ValueError, message):
-                abtrain.save_model(module, example, path)
-            self.assertFalse(path.exists())
-        with self.assertRaisesRegex(ValueError, r"torch.export cannot .*size\(\)\[1\]"):
-            abtrain.save_model(torch.nn.Linear(4, 4), x, path, any_length=True)
-        abtrain.save_model(torch.nn.Linear(4, 4), x, path)
-        with self.assertRaisesRegex(ValueError, "overwrite=True"):
-            abtrain.save_model(torch.nn.Linear(4, 4), x, path)
-
-
-    def test_a_compressed_file(self):
-        """Records that unpack to more than the file are not unpacked."""
-        torch.manual_seed(1)
-        abtrain.save_model(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10)),
-                           torch.randn(2, 1, 28, 28), self.folder / "m.pt2")
-        with zipfile.ZipFile(self.folder / "m.pt2") as good, zipfile.ZipFile(
-                self.folder / "bomb.pt2", "w", zipfile.ZIP_DEFLATED) as bomb:
-            for name in good.namelist():
-                bomb.writestr(name, good.read(name))
-            bomb.writestr(good.namelist()[0].split("/")[0] + "/more", bytes(10_000_000))
-        said = subprocess.run(
-            [PROGRAM, "plan", "fashion_mnist_mlp", "model.name=exported",
-             f"model.file={self.folder}/bomb.pt2"], capture_output=True, text=True, timeout=60)
-        self.assertEqual(said.returncode, 65, said.stderr)
-        self.assertIn("records are larger than the file", said.stderr)
 
 
 class LoadRun(unittest.TestCase):

@@ -160,17 +160,32 @@ class Page(unittest.TestCase):
 
     def test_the_verdict_what_was_tuned_and_the_link(self):
         tuning = self.runs / "tuning.json"
+        why = ODD_NAME + 20 * " and more words"
         tuning.write_text(json.dumps({
-            "settings": 2,
-            "rivals": [{"name": "ddp", "why": ODD_NAME, "tried": 2, "pilots": 3, "pilot_seconds": 4.5,
-                        "chosen": "optimizer.lr: 0.5"}],
+            "settings": 2, "seconds": 900,
+            "link": {"bandwidth": "1Gbit", "latency": "", "nodes": 0},
+            "rivals": [{"name": "small_powersgd_muon", "why": why, "tried": 2, "pilots": 3,
+                        "pilot_seconds": 4.5, "chosen": "optimizer.lr: 0.5"}],
             "left_out": [{"name": "powersgd", "why": "no matrices"}]}))
         self.addCleanup(tuning.unlink)
         self.open("--front", "--bandwidth", "10Mbit")
         self.assertIn("sent per worker", self.text("#verdict"))
         self.assertIn("AB-training", self.text("#verdict"))
         row = self.js("[...document.querySelectorAll('#tuning td')].map(cell => cell.textContent)")
-        self.assertEqual(row, ["ddp", ODD_NAME, "2", "3", "4.5", "optimizer.lr: 0.5"])
+        self.assertEqual(
+            row, ["small_powersgd_muon", why, "2", "3", "4.5", "optimizer.lr: 0.5"])
+        # No column is cut in a window of usual width, and no name is broken.
+        for part in ("#tuning .wide", "#table"):
+            width = f"document.querySelector({json.dumps(part)})"
+            self.assertLessEqual(self.js(width + ".scrollWidth"), self.js(width + ".clientWidth"))
+        self.assertEqual(self.js(
+            "(() => { const name = document.createRange();"
+            " name.selectNodeContents(document.querySelector('#tuning td'));"
+            " return name.getClientRects().length; })()"), 1)
+        # The question, on the link that was asked for here.
+        self.assertRegex(self.text("#verdict li"), "^Within 900 s of training .*10 Mbit/s")
+        self.assertNotIn("differ", self.text("#compared"))
+        self.assertIn("method.name", self.text("#remarks"))
         self.assertIn("powersgd was left out: no matrices", self.text("#tuning"))
         self.assertIn("seconds over the link", self.texts_in("front"))
         self.assertIn("s over link", self.text("#table"))

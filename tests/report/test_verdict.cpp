@@ -131,6 +131,11 @@ TEST(Verdict, AnswersWhoIsBestWithinATime) {
   all = {{"a", {0.9, 0.92}, 1e6, 1e5, 5}, {"b", {0.91, 0.93}, 1e6, 1e5, 5}};
   EXPECT_EQ(
       answer(5), "Within 5 s of training (on this machine), b (92.00 %) and a (91.00 %) tie.");
+  // Asked for by steps.
+  auto settings = settings_of(all);
+  EXPECT_EQ(best_within(settings, 0, ""), "In 0 steps, b (92.00 %) and a (91.00 %) tie.");
+  settings[0].runs[0].step = 1;
+  EXPECT_EQ(best_within(settings, 0, ""), "");
   all[0].data = "letters";
   EXPECT_EQ(answer(5), "");
   EXPECT_EQ(best_within({}, 5, ""), "");
@@ -204,6 +209,75 @@ TEST(Verdict, WhatTheSeedsDoNotSeparateIsATie) {
       said({{"a", {0.0707106781, 0.0907106781}}, {"b", {0.00, 0.02}, 1e6, 1e5, 5}}).front(),
       "From 1.0 MB sent per worker, a wins with 8.07 % (7.1 points above b, "
       "seeds spread 1.4).");
+}
+
+// Welch's test alone would separate nothing from seeds that spread so widely.
+TEST(Verdict, ANoisySettingDoesNotTieWithWhatIsFarAway) {
+  EXPECT_EQ(
+      said({{"a", {0.828, 0.829}}, {"noisy", {0.1, 0.741}, 1e6, 1e5, 5}}),
+      (Lines{"From 1.0 MB sent per worker, a wins with 82.85 % (40.8 points above noisy, seeds "
+             "spread 0.07)."}));
+  EXPECT_EQ(
+      said({{"noisy", {0.77, 0.887}}, {"low", {0.42, 0.421}, 1e6, 1e5, 5}}).front(),
+      "From 1.0 MB sent per worker, noisy wins with 82.85 % (40.8 points above low, seeds spread "
+      "8.3).");
+  // Not far away, or with runs among the other's.
+  EXPECT_TRUE(said({{"a", {0.828, 0.829}}, {"noisy", {0.77, 0.887}}}).front().ends_with(" tie."));
+  EXPECT_TRUE(said({{"a", {0.828, 0.829}}, {"b", {0.815, 0.827}}, {"c", {0.81, 0.827}}})
+                  .front()
+                  .ends_with("a (82.85 %), b (82.10 %) and c (81.85 %) tie."));
+}
+
+TEST(Verdict, OfManyTiesTheBestAreNamed) {
+  std::vector<Given> all;
+  for (int i = 0; i < 6; ++i) {
+    all.push_back({formatted("s{}", i), {0.8 - 0.001 * i, 0.9 - 0.001 * i}});
+  }
+  EXPECT_EQ(
+      said(all).front(),
+      "From 1.0 MB sent per worker, s0 (85.00 %), s1 (84.90 %), s2 (84.80 %), s3 (84.70 %) and 2 "
+      "more tie, down to s5 (84.50 %).");
+  all.pop_back();
+  EXPECT_TRUE(said(all).front().ends_with("s3 (84.70 %) and s4 (84.60 %) tie."));
+}
+
+TEST(Verdict, NoTieThroughASettingBelowOneThatIsSeparated) {
+  const auto lines = said(
+      {{"thc", {0.828, 0.829}},
+       {"ab", {0.8, 0.801}, 1e6, 1e5, 10, &Score::accuracy, "ab"},
+       {"ab_poor", {0.62, 0.835}, 1e6, 1e5, 5, &Score::accuracy, "ab"}});
+  EXPECT_EQ(
+      lines.front(),
+      "From 1.0 MB sent per worker, thc wins with 82.85 % (2.8 points above ab, seeds spread "
+      "0.07).");
+  EXPECT_EQ(lines.back(), "AB-training wins at no budget here.");
+}
+
+// Of a setting that sends more, what it had reached counts within a budget.
+TEST(Verdict, WithinABudgetAllAreTakenAsTheyWereThen) {
+  auto settings = settings_of({{"ab", {0.8, 0.801}, 667e6}, {"ddp", {0.9, 0.901}, 1400e6}});
+  for (RunRecord& run : settings[1].runs) {
+    for (const auto& [bytes, accuracy] :
+         {std::pair{300e6, 0.5}, {700e6, 0.85}, {1000e6, 0.87}, {1400e6, 0.9}}) {
+      run.evaluations.emplace_back().accuracy = accuracy;
+      run.evaluations.back().bytes = bytes;
+    }
+  }
+  const auto lines = verdict(settings);
+  EXPECT_EQ(
+      lines.front(),
+      "From 667.0 MB sent per worker, ab wins with 80.05 % (30.1 points above ddp before its end, "
+      "seeds spread 0.07); from 700.0 MB, ddp before its end wins with 85.00 % (5.0 points above "
+      "ab); from 1.4 GB, ddp wins with 90.05 % (10.0 points above ab, seeds spread 0.07).");
+  EXPECT_EQ(
+      lines[1], "Before its end means what an evaluation found when the setting had sent so much.");
+  // One run had no evaluation by then.
+  settings[1].runs[0].evaluations.erase(
+      settings[1].runs[0].evaluations.begin(), settings[1].runs[0].evaluations.begin() + 3);
+  EXPECT_EQ(
+      verdict(settings).front(),
+      "From 667.0 MB sent per worker, ab wins with 80.05 % (seeds spread 0.07); from 1.4 GB, ddp "
+      "wins with 90.05 % (10.0 points above ab, seeds spread 0.07).");
 }
 
 TEST(Verdict, ATextHasBitsPerByteAndLessIsBetter) {

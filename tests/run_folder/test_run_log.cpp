@@ -77,6 +77,24 @@ TEST_F(RunLogTest, AResumedRunKeepsWhatItsCheckpointKnew) {
   EXPECT_TRUE(metrics().starts_with(kept + R"({"event":"c","step":1,)"));
 }
 
+// The time that a checkpoint knows is earlier than that of the lines around it.
+TEST_F(RunLogTest, TimeNeverGoesBack) {
+  const std::string kept = "{\"event\":\"a\",\"step\":1,\"seconds\":70.5}\n";
+  folder_.add("metrics.jsonl", kept + "{\"event\":\"b\",\"step\":1,\"seconds\":99}\n");
+  RunLog run(options_, folder_.path(), log_, static_cast<std::int64_t>(kept.size()));
+  const auto logged = [&](double seconds) -> double {
+    run.set_seconds(seconds);
+    run.event("resume", 1, ordered_json::object());
+    run.flush();
+    const std::vector<std::string> lines = split_text(metrics(), '\n');
+    return ordered_json::parse(lines.at(lines.size() - 2)).at("seconds");
+  };
+  EXPECT_GE(logged(70), 70.5);
+  EXPECT_LT(logged(80), 99);
+  EXPECT_GE(logged(200), 200);
+  EXPECT_GE(logged(100), 200);  // after the loss of a worker
+}
+
 TEST_F(RunLogTest, AFreshRunKeepsNothing) {
   folder_.add("metrics.jsonl", "{\"event\":\"a\"}\n");
   RunLog run(options_, folder_.path(), log_);

@@ -38,7 +38,7 @@ halving:
       set: {method.name: ddp, train.steps: 48}
       tune: [{}, {optimizer.lr: 4e-3}, {optimizer.lr: 1e-2}]
     local:
-      set: {method.name: local-sgd, method.warmup_steps: 0, method.sync_every: 4, train.steps: 40}
+      set: {method.name: local-sgd, method.warmup_steps: 0, method.sync_every: 4, train.steps: 48}
       tune: [{}, {optimizer.lr: 4e-3}, {optimizer.lr: 1e-2}]
 seeds: 2
 """
@@ -183,6 +183,13 @@ class Sweep(BatchJobs):
                 self.wait_state(f"{job}_{task}", "COMPLETED", 600)
         chosen, runs = self.chosen("slurm")
         self.assertEqual(len(runs), 4)
+        # The job that ends last prints the report, which begins with who is best.
+        printed = "".join(path.read_text() for path in self.folder.glob(f"*{jobs[-1]}_*.out"))
+        first = self.slurm.run(
+            self.program, "report", "slurm/weighed", cwd=self.folder).stdout.split("\n")[0]
+        self.assertRegex(first, "^In 48 steps, ")
+        self.assertIn(first + "\n\nrun ", printed)
+        self.assertTrue((self.folder / "slurm/weighed/report.html").exists())
         self.assertEqual((chosen, runs), self.chosen("here"))
 
     def test_several_points_per_job_in_an_image_with_options_of_sbatch(self):

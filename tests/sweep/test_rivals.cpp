@@ -104,22 +104,25 @@ TEST_F(Rivals, WrongRequestsAreRefused) {
 }
 
 TEST_F(Rivals, TheFileReadsBackAsTheSameRuns) {
-  RivalList list = this->list(kConfig, {.tune = 1}, {"data.batch_size=10"});
-  for (RivalPlan& rival : list.rivals) {
-    rival.steps = 48;
-  }
-  list.config = folder_ / "mine.yaml";
-  SweepArgs args;
-  args.file = folder_.add("rivals.yaml", rivals_yaml(list, 2, "# head\n"));
-  const Sweep sweep = read_sweep(args, {});
-  const auto runs = this->runs(round_of(sweep, 0).sweep);
-  ASSERT_EQ(runs.size(), 2 * list.rivals.size());
-  for (std::size_t i = 0; i < list.rivals.size(); ++i) {
-    config::RunOptions wanted = list.rivals[i].options;
-    wanted.train.steps = 48;
-    EXPECT_EQ(content_of(runs[i].options), content_of(wanted));
-    EXPECT_EQ(runs[list.rivals.size() + i].label, list.rivals[i].name + ",seed=2");
-    EXPECT_EQ(runs[i].options.data.batch_size, 10);
+  // Also of a configuration that says nothing of AB-training: the recipe gets its size.
+  for (const Sets& sets : {Sets{}, Sets{"method.name=ddp"}}) {
+    RivalList list = this->list(kConfig, {.tune = 1}, joined({sets, {"data.batch_size=10"}}));
+    for (RivalPlan& rival : list.rivals) {
+      rival.steps = 48;
+    }
+    list.config = folder_ / "mine.yaml";
+    SweepArgs args;
+    args.file = folder_.add("rivals.yaml", rivals_yaml(list, 2, "# head\n"));
+    const Sweep sweep = read_sweep(args, {});
+    const auto runs = this->runs(round_of(sweep, 0).sweep);
+    ASSERT_EQ(runs.size(), 2 * list.rivals.size());
+    for (std::size_t i = 0; i < list.rivals.size(); ++i) {
+      config::RunOptions wanted = list.rivals[i].options;
+      wanted.train.steps = 48;
+      EXPECT_EQ(content_of(runs[i].options), content_of(wanted));
+      EXPECT_EQ(runs[list.rivals.size() + i].label, list.rivals[i].name + ",seed=2");
+      EXPECT_EQ(runs[i].options.data.batch_size, 10);
+    }
   }
 }
 

@@ -186,6 +186,18 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
   }
 }
 
+TEST_F(Resume, LengthAndWorkersDoNotChangeAtOnce) {
+  options_.workers = 1;
+  save("own", 8);
+  options_.train.epochs *= 2;
+  EXPECT_EQ(step_of(own_), 8);
+  options_.workers = 2;
+  expect_refused(
+      own_, 78,
+      "\n  workers: 1 there, 2 now (a resume may change the length or the workers, but not both at "
+      "once)\n");
+}
+
 TEST_F(Resume, AnExportedModelMustStillBeTheSame) {
   options_.model.name = "exported";
   options_.model.file = folder_ / "m.pt2";

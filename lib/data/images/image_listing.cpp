@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -233,10 +232,7 @@ bool is_image_name(std::string_view name) {
   if (dot == std::string_view::npos) {
     return false;
   }
-  std::string ending(name.substr(dot + 1));
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
+  const std::string ending = lower_case(name.substr(dot + 1));
   return ending == "jpg" || ending == "jpeg" || ending == "png" || ending == "webp";
 }
 

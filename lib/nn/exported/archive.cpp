@@ -145,9 +145,12 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
         folder + item.at("path_name").get<std::string>(), exported_type(whole(meta.at("dtype"))),
         whole_numbers(meta.at("sizes"), *this),           whole_numbers(meta.at("strides"), *this),
         whole(meta.at("storage_offset").at("as_int")),    meta.value("requires_grad", true)};
-    check(
-        entry.type != at::ScalarType::Undefined,
-        formatted("tensor '{}' has a type that is not supported", name));
+    ABT_CHECK(
+        entry.type != kNone, Config,
+        "model.file: {}: tensor '{}' has the type number {} of torch.export, which a model may not "
+        "use here (9 to 11 are complex numbers: store them as real ones, as torch.view_as_real() "
+        "returns them, and call torch.view_as_complex() in forward())",
+        path_, printable(name), abtrain::shown(meta.at("dtype")));
     // The largest index must lie in the record, which also bounds all sizes.
     const auto available =
         static_cast<double>(file_->getRecordSize(entry.record) / c10::elementSize(entry.type));

@@ -9,90 +9,14 @@
 #include <set>
 #include <string_view>
 
+#include "base/embed.h"
 #include "base/text.h"
 
 namespace abtrain::nn {
 
-namespace {
+ABT_EMBED(operators_file, ABTRAIN_OPERATORS)
 
-// Their in-place forms, such as relu_, are allowed too.
-constexpr const char* kAllowed =
-    // Each element by itself.
-    "__and__ __lshift__ __or__ __rshift__ __xor__ abs absolute acos acosh add addcdiv "
-    "addcmul angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan "
-    "atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
-    "bitwise_xor ceil celu clamp clamp_max clamp_min clip complex conj conj_physical "
-    "copysign cos cosh deg2rad digamma div divide elu eq erf erfc erfinv exp exp2 expm1 fix "
-    "float_power floor floor_divide fmax fmin fmod frac ge gelu glu greater greater_equal "
-    "gt hardshrink hardsigmoid hardswish hardtanh heaviside hypot i0 imag isclose isfinite "
-    "isinf isnan isneginf isposinf isreal ldexp le leaky_relu lerp less less_equal lgamma "
-    "log log10 log1p log2 log_sigmoid logaddexp logaddexp2 logical_and logical_not "
-    "logical_or logical_xor logit lt maximum minimum mish mul multiply nan_to_num ne neg "
-    "negative not_equal polar positive pow prelu rad2deg real reciprocal relu relu6 "
-    "remainder round rsqrt rsub selu sgn sigmoid sign signbit silu sin sinc sinh softplus "
-    "softshrink special_entr special_erf special_erfc special_erfcx special_erfinv "
-    "special_exp2 special_expit special_expm1 special_gammaln special_log1p "
-    "special_log_ndtr special_ndtr special_ndtri special_round special_sinc special_xlog1py "
-    "special_xlogy sqrt square sub subtract tan tanh threshold true_divide trunc where "
-    "xlogy "
-    // Products.
-    "addbmm addmm addmv addr baddbmm bilinear bmm cdist chain_matmul cosine_similarity "
-    "cross dot einsum ger inner kron linalg_cross linalg_matmul linalg_multi_dot "
-    "linalg_vecdot linear matmul mm mv outer pairwise_distance tensordot vdot "
-    // Matrices.
-    "det inverse linalg_cholesky linalg_det linalg_diagonal linalg_eigh linalg_eigvalsh "
-    "linalg_householder_product linalg_inv linalg_matrix_exp linalg_matrix_norm "
-    "linalg_matrix_power linalg_norm linalg_pinv linalg_qr linalg_slogdet linalg_solve "
-    "linalg_solve_triangular linalg_svd linalg_svdvals linalg_vector_norm logdet matrix_exp "
-    "matrix_power slogdet trace "
-    // Reductions, sums along a dimension, and orders.
-    "all amax amin aminmax any argmax argmin argsort count_nonzero cummax "
-    "cummin cumprod cumsum diff dist frobenius_norm kthvalue logcumsumexp logsumexp max "
-    "mean median min mode msort nanmean nanmedian nanquantile nansum norm norm_except_dim "
-    "nuclear_norm prod quantile renorm sort special_logsumexp std std_mean sum topk var "
-    "var_mean "
-    // Shapes.
-    "_to_copy _unsafe_view adjoint alias atleast_1d atleast_2d atleast_3d block_diag "
-    "broadcast_tensors broadcast_to cartesian_prod cat channel_shuffle chunk clone "
-    "column_stack concat concatenate constant_pad_nd contiguous copy detach diag diag_embed "
-    "diagflat diagonal diagonal_scatter dsplit dstack expand expand_as fill_diagonal "
-    "flatten flip fliplr flipud hsplit hstack lift_fresh lift_fresh_copy mH mT matrix_H "
-    "meshgrid moveaxis movedim narrow numpy_T pad permute pixel_shuffle pixel_unshuffle "
-    "ravel repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 "
-    "row_stack select select_scatter slice slice_scatter split split_with_sizes squeeze "
-    "stack swapaxes swapdims t tensor_split tile to transpose tril triu type_as unbind "
-    "unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view "
-    "view_as view_as_complex view_as_real vsplit vstack "
-    // New tensors.
-    "arange empty empty_like empty_permuted eye fill full full_like hamming_window "
-    "hann_window linspace logspace new_empty new_full new_ones new_zeros ones ones_like "
-    "scalar_tensor tril_indices triu_indices zero zeros zeros_like "
-    // Sizes.
-    "numel sym_numel sym_size sym_storage_offset sym_stride "
-    // Elements by their places.
-    "_unsafe_index bucketize embedding gather index index_add index_copy index_fill "
-    "index_put index_reduce index_select isin masked_fill masked_scatter masked_select "
-    "nonzero one_hot put scatter scatter_add scatter_reduce searchsorted take "
-    "take_along_dim "
-    // Layers.
-    "_log_softmax _safe_softmax _softmax _upsample_bicubic2d_aa _upsample_bilinear2d_aa "
-    "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d "
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
-    "adaptive_max_pool2d adaptive_max_pool3d affine_grid_generator avg_pool1d avg_pool2d "
-    "avg_pool3d batch_norm bernoulli_ col2im conv1d conv2d conv3d conv_transpose1d "
-    "conv_transpose2d conv_transpose3d dropout embedding_bag feature_dropout grid_sampler "
-    "grid_sampler_2d grid_sampler_3d group_norm gru gru_cell im2col instance_norm "
-    "layer_norm log_softmax lstm lstm_cell max_pool1d max_pool1d_with_indices max_pool2d "
-    "max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d max_unpool3d "
-    "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d "
-    "replication_pad3d rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell "
-    "scaled_dot_product_attention softmax special_log_softmax special_softmax "
-    "upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d "
-    "upsample_nearest2d upsample_nearest3d upsample_trilinear3d "
-    // Fourier transforms.
-    "fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft fft_ifft fft_ifft2 "
-    "fft_ifftn fft_ifftshift fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 "
-    "fft_rfftfreq fft_rfftn istft stft ";
+namespace {
 
 using Stack = torch::jit::Stack;
 
@@ -263,8 +187,14 @@ std::vector<ArgumentCheck> argument_checks(const c10::FunctionSchema& schema) {
 
 bool is_allowed(const c10::FunctionSchema& schema) {
   static const std::set<std::string> allowed = [] {
-    const std::vector<std::string> names = split_text(kAllowed, ' ');
-    return std::set<std::string>(names.begin(), names.end());
+    std::set<std::string> names;
+    for (const std::string& line : split_text(std::string(operators_file()), '\n')) {
+      const std::vector<std::string> words = split_text(line, ' ');
+      if (!line.starts_with('#')) {
+        names.insert(words.begin(), words.end());
+      }
+    }
+    return names;
   }();
   constexpr std::string_view kAten = "aten::";
   if (!schema.name().starts_with(kAten)) {

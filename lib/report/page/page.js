@@ -121,10 +121,10 @@ function drawTable() {
   $("table").replaceChildren(thead, tbody);
 }
 
-function remarks(title, lines) {
+function remarks(title, lines, open = lines.length <= 5) {
   if (lines.length > 0) {
     const details = element("details");
-    details.open = lines.length <= 5;
+    details.open = open;
     details.append(element("summary", `${title} (${lines.length})`), listOf(lines));
     $("remarks").append(details);
   }
@@ -174,7 +174,9 @@ function drawHead() {
   for (const part of document.querySelectorAll('.score')) {
     part.textContent = data.score.title.split(',')[0];
   }
-  const keys = data.varying.length === 0 ? "" : `. They differ in ${data.varying.join(", ")}`;
+  // Of rivals, each has its own keys, and columns and names say what is compared.
+  const named = data.tuning === null && data.varying.length <= 5 ? data.varying : [];
+  const keys = named.length === 0 ? "" : `. They differ in ${named.join(", ")}`;
   $("compared").textContent = count(data.runs.length, "run") + " of " +
     count(data.settings.length, "setting") + target + keys + ".";
   const parts = [];
@@ -188,6 +190,9 @@ function drawHead() {
     parts.push(data.cores);
   }
   $("legend").textContent = parts.join(" ");
+  if (named.length === 0) {
+    remarks("Keys in which they differ", data.varying, false);
+  }
   remarks("Runs that have not finished", data.unfinished);
   remarks("Skipped, because they could not be read", data.skipped);
   drawTable();

@@ -1,0 +1,237 @@
+"""Exports a module, and refuses what the program would refuse to train."""
+import pathlib
+
+import torch
+
+
+def save_model(module, example, path, overwrite, any_length):
+    path = pathlib.Path(path)
+    if path.exists() and not overwrite:
+        raise ValueError(f"{path} exists; overwrite=True replaces it")
+    if not isinstance(example, torch.Tensor) or example.dim() < 2 or len(example) < 2:
+        raise ValueError("example: expected a tensor that holds a batch of at least two inputs")
+    if example.dtype not in (torch.float32, torch.int64):
+        raise ValueError(f"example: expected float32 numbers or int64 tokens, got {example.dtype}")
+    _check_module(module)
+    modes = [(child, child.training) for child in module.modules()]
+    state = {name: value.clone() for name, value in _named_tensors(module)}
+    try:
+        module.train()
+        try:
+            dynamic = dict.fromkeys([0, 1] if any_length else [0], torch.export.Dim.DYNAMIC)
+            program = torch.export.export(module, (example.clone(),), dynamic_shapes=(dynamic,))
+        except Exception as error:  # torch.export raises errors of many classes
+            text = str(error).strip().split("\n")
+            raise ValueError(
+                f"torch.export cannot export this module: {text[0]}\n"
+                "Branches on a tensor's values, and sizes taken from the example instead of from "
+                "x.shape, are the usual reasons; "
+                "https://docs.pytorch.org/docs/stable/export.html lists the others.") from error
+        for part in program.graph_module.modules():
+            if isinstance(part, torch.fx.GraphModule):
+                for node in part.graph.nodes:
+                    _check_operator(node)
+        _check_same(module, program, example, state)
+    finally:
+        for child, mode in modes:
+            child.training = mode
+        _restore(module, state)
+    torch.export.save(program, path)
+
+
+def _named_tensors(module):
+    return [*module.named_parameters(), *module.named_buffers()]
+
+
+def _restore(module, state):
+    """Undoes what forward passes have changed; an exported program shares the module's tensors."""
+    with torch.no_grad():
+        for name, value in _named_tensors(module):
+            value.copy_(state[name])
+
+
+def _check_module(module):
+    """Refuses what the program would, by the words of the module's author."""
+    for name, value in _named_tensors(module):
+        if value.is_complex():
+            raise ValueError(
+                f"{name} holds complex numbers, which abtrain does not train; store them as real "
+                "ones, as torch.view_as_real() returns them, and call torch.view_as_complex() in "
+                "forward()")
+    for name, child in module.named_modules():
+        place = f"layer '{name}': " if name else ""
+        kinds = [type(hook).__name__ for hook in child._forward_pre_hooks.values()]
+        if torch.nn.utils.parametrize.is_parametrized(child):
+            kinds += [type(each).__name__.removeprefix("_")
+                      for chain in child.parametrizations.values() for each in chain]
+        for kind, what in (("WeightNorm", "weight"), ("SpectralNorm", "spectral")):
+            if kind in kinds:
+                raise ValueError(
+                    f"{place}{what} normalization does not run in abtrain; take it off with "
+                    "torch.nn.utils.parametrize.remove_parametrizations(layer, 'weight') or "
+                    f"torch.nn.utils.remove_{what}_norm(layer)")
+        if getattr(child, "max_norm", None) is not None:
+            raise ValueError(f"{place}max_norm changes the weight in each forward pass, which does "
+                             "not run in abtrain; leave max_norm out")
+        if isinstance(child, torch.nn.modules.batchnorm._NormBase) and (
+                child.track_running_stats and child.momentum is None):
+            raise ValueError(f"{place}momentum=None, the average over all batches, cannot be "
+                             "exported; set a number, such as 0.1")
+
+
+# Functions of sizes that the program computes (lib/nn/exported/steps.cpp).
+_OF_SIZES = {"add", "sub", "mul", "floordiv", "mod", "sym_max", "sym_min", "neg", "truediv", "pow",
+             "sym_float", "floor", "ceil", "trunc", "sym_int", "getitem"}
+_DRAWS_NUMBERS = (
+    "it draws random numbers; only dropout, dropout in attention and stochastic depth by "
+    "bernoulli_ may. If it has a dropout rate, set that to 0 and apply nn.Dropout; otherwise remove "
+    "it")
+
+
+def _operators():
+    text = pathlib.Path(__file__).with_name("operators.txt").read_text(encoding="utf-8")
+    return {name for line in text.splitlines() if not line.startswith("#") for name in line.split()}
+
+
+def _is_assertion(target):
+    name = getattr(target, "__name__", "")
+    return name.startswith(("_assert", "sym_constrain", "_check_is_size"))
+
+
+def _matters(node):
+    """Whether more than the exporter's own checks depend on it."""
+    return any(user.op == "output" or not _is_assertion(user.target) and _matters(user)
+               for user in node.users)
+
+
+def _arguments(node):
+    """Those of a call of an operator by their names."""
+    names = [argument.name for argument in node.target._schema.arguments]
+    return dict(zip(names, node.args)) | dict(node.kwargs)
+
+
+def _check_operator(node):
+    """Refuses what graph.cpp and steps.cpp of lib/nn/exported refuse."""
+    if node.op != "call_function":
+        return
+    target = node.target
+    places = [line for line in (node.stack_trace or "").split("\n")
+              if "File" in line and "/torch/nn/" not in line
+              and 'File "<eval_with_key>' not in line]
+    what = f"operator {target}, {places[-1].strip() if places else ''}: "
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        name = target.name()
+        if name in ("cond", "while_loop", "scan"):
+            raise ValueError(
+                what + "branches and loops that depend on tensors' values do not run in abtrain; "
+                       "use torch.where in place of torch.cond, and a loop of a fixed length in "
+                       "place of while_loop and scan")
+        if name not in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
+            raise ValueError(what + "it does not run in abtrain; leave it out")
+    elif not isinstance(target, torch._ops.OpOverload):
+        if target.__name__ not in _OF_SIZES and _matters(node):
+            raise ValueError(what + "it does not run on sizes in abtrain; leave it out")
+    elif target.namespace != "aten":
+        raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; replace it in "
+                                "the module")
+    elif not _is_assertion(target):
+        name = target._schema.name.removeprefix("aten::")
+        names = {name, name[:-1]} if name.endswith("_") and name[-2:] != "__" else {name}
+        is_seeded = torch.Tag.nondeterministic_seeded in target.tags
+        fills = any(argument.is_out for argument in target._schema.arguments)
+        if fills or target._overloadname == "data" or not names & _operators():
+            raise ValueError(what + (_DRAWS_NUMBERS if is_seeded else
+                                     "it is not among the operators that run in abtrain; replace "
+                                     "it in the module with others"))
+        given = _arguments(node)
+        drops = (names & {"dropout", "feature_dropout", "scaled_dot_product_attention"} or
+                 name == "bernoulli_" and isinstance(given.get("p", 0.5), float))
+        if not drops and (given["dropout"] > 0 if "dropout" in given else is_seeded):
+            raise ValueError(what + _DRAWS_NUMBERS)
+
+
+def _check_unchanged(module, program, state):
+    """After a pass of the exported module: only statistics of norms may have changed."""
+    inputs = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    statistics = {value for node in program.graph.nodes
+                  if isinstance(node.target, torch._ops.OpOverload)
+                  for name, value in _arguments(node).items() if name.startswith("running_")}
+    kept = program.graph_signature.inputs_to_buffers
+    for name, target in kept.items():
+        node = inputs[name]
+        # Nobody reads it but what counts it, such as num_batches_tracked.
+        counts = len(node.users) == 1 and not next(iter(node.users)).users
+        if node not in statistics and not counts and (
+                not torch.equal(module.get_buffer(target), state[target])):
+            raise ValueError(
+                f"a forward pass changes the buffer '{target}'; in abtrain only running statistics "
+                "of norms may change. Leave it out")
+    for name, value in module.named_parameters():
+        if not torch.equal(value, state[name]):
+            raise ValueError(f"a forward pass changes the parameter '{name}'; in abtrain only "
+                             "training does. Leave it out")
+
+
+def _check_same(module, program, example, state):
+    """Runs both on the example, in training and, with what abtrain changes then, in evaluation."""
+    class Evaluation(torch.fx.Interpreter):
+        def call_function(self, target, args, kwargs):
+            if target is torch.ops.aten.bernoulli_.float:
+                return args[0].fill_(args[1])
+            if isinstance(target, torch._ops.OpOverload):
+                names = [argument.name for argument in target._schema.arguments]
+                kwargs = dict(kwargs) | dict(zip(names, args))
+                args = ()
+                off = {"training": False, "train": False, "dropout_p": 0.0}
+                if kwargs.get("running_mean") is not None:
+                    off["use_input_stats"] = False
+                elif "running_mean" in kwargs:
+                    off.pop("training")
+                kwargs.update({k: v for k, v in off.items() if kwargs.get(k)})
+                if "self" in kwargs:  # no operator takes it by name
+                    args = tuple(kwargs.pop(name) for name in names[:names.index("self") + 1])
+            return target(*args, **kwargs)
+
+    def output(call, mode):
+        _restore(module, state)
+        module.train(mode)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            found = call(example.clone())
+        tensors = [value for value in torch.utils._pytree.tree_leaves(found) if value is not None]
+        if len(tensors) != 1 or not isinstance(tensors[0], torch.Tensor):
+            raise ValueError(
+                f"the module returns {len(tensors)} values; export a module whose forward() "
+                "returns one tensor, such as the logits")
+        return tensors[0]
+
+    @torch.no_grad()
+    def differ(one, other):
+        close = torch.allclose(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
+        return "" if close else f"they differ by up to {float((one - other).abs().max()):.3g}"
+
+    exported = program.module()
+    found = output(exported, True)
+    _check_unchanged(module, program, state)
+    if not found.is_floating_point() or found.dim() < 1 or len(found) != len(example):
+        raise ValueError(
+            f"the module returns {found.dtype} of {tuple(found.shape)} for {len(example)} inputs; "
+            "expected floating-point numbers, of which the first size is that of the batch")
+    if not found.requires_grad:
+        raise ValueError("what the module returns does not depend on any trained parameter: all "
+                         "have requires_grad=False, or are detached")
+    wanted = output(module, True)
+    if difference := differ(found, wanted):
+        again = differ(output(module, True), wanted)
+        raise ValueError(
+            "in training, the exported module does not compute what the module does: " + difference
+            + (f". The module does not even repeat its own result ({again}): it keeps something "
+               "from one call to the next, or draws random numbers of its own" if again else ""))
+    with torch.no_grad():
+        difference = differ(output(Evaluation(exported).run, False), output(module, False))
+    if difference:
+        raise ValueError(
+            f"in evaluation, the exported module does not compute what the module does: {difference}"
+            ". A branch on self.training is the usual reason: the export has only the branch for "
+            "training, in which dropout, norms and stochastic depth are the only parts that an "
+            "evaluation changes.")

@@ -1,0 +1,272 @@
+"""abtrain.save_model, and what the program says of the modules that it takes and refuses.
+
+    test_save_model.py PROGRAM    # with the Python of LibTorch's environment
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+try:
+    import numpy
+    import pandas  # for load_run
+    import safetensors
+    import torch
+    import abtrain
+except ImportError as missing:
+    print(f"skipped: {missing}; scripts/setup.sh --tests installs it")
+    sys.exit(77)
+
+
+class Net(torch.nn.Module):
+    """Numbers to numbers, with all that differs between training and evaluation."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Sequential(
+            torch.nn.Linear(6, 32), torch.nn.BatchNorm1d(32), torch.nn.GELU(),
+            torch.nn.Dropout(0.05), torch.nn.Linear(32, 32), torch.nn.ReLU())
+        self.head = torch.nn.Linear(32, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x.flatten(1)))
+
+
+class SaveModel(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def test_a_regression_by_ab_training(self):
+        """Targets that depend linearly on 2 x 3 numbers, up to noise: R^2 as the formula says, by
+        the module itself with the weights that come out."""
+        torch.manual_seed(1)
+        net = Net()
+        x = torch.randn(3000, 2, 3)
+        y = 3 + x.flatten(1) @ torch.randn(6, 2) + 0.1 * torch.randn(3000, 2)
+        abtrain.save_arrays(self.folder / "data", x[:2600], y[:2600], x[2600:], y[2600:])
+        before = {name: value.clone() for name, value in net.state_dict().items()}
+        abtrain.save_model(net, x[:4], self.folder / "net.pt2")
+        for name, value in net.state_dict().items():
+            self.assertTrue(torch.equal(value, before[name]), name)
+        self.assertTrue(net.training)
+        (self.folder / "c.yaml").write_text(
+            f"name: run\nworkers: 4\nmodel: {{name: exported, file: {self.folder}/net.pt2}}\n"
+            f"data: {{name: arrays, root: {self.folder}/data, batch_size: 16,\n"
+            "  validation: 200}\ncheckpoint: {every: 8 %, keep: 20}\n"
+            "method: {name: ab, group_size: 2, warmup_steps: 20 %, sync_every: 10 %,\n"
+            "  full_rank_steps: 2, rank: {rule: ratio, ratio: 2}}\n"
+            "optimizer: {name: adamw, lr: 1e-2}\ntrain: {epochs: 15, precision: fp32}\n"
+            "evaluate: {norm_batches: 10, every: 1 %}\n")
+
+        def abtrain_says(*arguments):
+            return subprocess.run([PROGRAM, *arguments], check=True, capture_output=True, text=True,
+                                  timeout=120).stdout
+
+        said = abtrain_says("--config", self.folder / "c.yaml", "device=cpu", "--output",
+                            self.folder)
+        self.assertRegex(said, "R² +0.9")
+        self.assertRegex(abtrain_says("evaluate", self.folder / "run"), "^R² 0.9.*: 400 examples")
+        numpy.save(self.folder / "x.npy", x[2600:2605].numpy())
+        predicted = [json.loads(line)["values"] for line in abtrain_says(
+            "predict", self.folder / "run", self.folder / "x.npy", "--format", "json").splitlines()]
+        best = json.loads(abtrain_says("evaluate", f"{self.folder}/run@best", "--json"))
+        self.assertGreater(best["r2"], 0.9)
+        found = json.loads(abtrain_says("evaluate", self.folder / "run", "--json"))
+        self.assertGreater(found["r2"], 0.9)
+        self.assertEqual(found["r2"], found["accuracy"])
+        abtrain_says("export", self.folder / "run", "-o", self.folder / "out.safetensors",
+                     "--form", "merged")
+        net.load_state_dict(abtrain.load_weights(self.folder / "out.safetensors"), strict=True)
+        with torch.no_grad():
+            outputs = net.eval()(x[2600:])
+        torch.testing.assert_close(torch.tensor(predicted), outputs[:5], rtol=1e-4, atol=1e-4)
+        error = (outputs - y[2600:]).square().double()
+        self.assertAlmostEqual(found["loss"], float(error.mean()), delta=1e-5)
+        spread = (y[2600:] - y[2600:].mean(0)).square().double()
+        self.assertAlmostEqual(found["r2"], float(1 - error.sum() / spread.sum()), delta=1e-5)
+
+    def test_refusals(self):
+        class Branches(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x) if x.sum() > 0 else x
+
+        class Trains(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x) * (2 if self.training else 1)
+
+        class Two(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x), x
+
+        class Chooses(torch.nn.Linear):
+            def forward(self, x):
+                return torch.cond(x.sum() > 0, torch.sin, torch.cos, (super().forward(x),))
+
+        x = torch.randn(3, 4)
+        path = self.folder / "m.pt2"
+        cases = [(torch.nn.Linear(4, 4), x[:1], "at least two inputs"),
+                 (Branches(4, 4), x, "torch.export cannot export this module: .*data-dependent"),
+                 (Trains(4, 4), x, "in evaluation, the exported module does not compute"),
+                 (Two(4, 4), x, "returns 2 values"),
+                 (Chooses(4, 4), x, "operator cond, File .*test_save_model.py.*: .*torch.where")]
+        for module, example, message in cases:
+            with self.subTest(message), self.assertRaisesRegex(ValueError, message):
+                abtrain.save_model(module, example, path)
+            self.assertFalse(path.exists())
+        with self.assertRaisesRegex(ValueError, r"torch.export cannot .*size\(\)\[1\]"):
+            abtrain.save_model(torch.nn.Linear(4, 4), x, path, any_length=True)
+        abtrain.save_model(torch.nn.Linear(4, 4), x, path)
+        with self.assertRaisesRegex(ValueError, "overwrite=True"):
+            abtrain.save_model(torch.nn.Linear(4, 4), x, path)
+        with self.assertRaisesRegex(ValueError, "example: expected float32 .* got torch.float64"):
+            abtrain.save_model(torch.nn.Linear(4, 4).double(), x.double(), self.folder / "n.pt2")
+
+    def train(self, file, name):
+        """A short run of an exported model of 4 numbers to 3 classes."""
+        data = self.folder / "data"
+        if not data.exists():
+            torch.manual_seed(2)
+            x = torch.randn(64, 4)
+            abtrain.save_arrays(data, x, x[:, :3].argmax(1), x[:16], x[:16, :3].argmax(1))
+        (self.folder / "c.yaml").write_text(
+            f"name: {name}\nworkers: 1\nmodel: {{name: exported, file: {file}}}\n"
+            f"data: {{name: arrays, root: {data}, batch_size: 16}}\nmethod: {{name: ddp}}\n"
+            "optimizer: {name: sgd, lr: 0.1}\ntrain: {steps: 4, precision: fp32}\n")
+        return subprocess.run([PROGRAM, "--config", self.folder / "c.yaml", "device=cpu",
+                               "--output", self.folder], capture_output=True, text=True, timeout=60)
+
+    def test_refused_as_by_the_program(self):
+        """What training refuses is refused when it is saved, with what to do."""
+        utils = torch.nn.utils
+
+        class Changed(torch.nn.Module):
+            def __init__(self, change):
+                super().__init__()
+                self.change = change
+                self.body, self.head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+                self.scale = torch.nn.Parameter(torch.ones(8))
+                self.register_buffer("seen", torch.zeros(8))
+                if change == "complex":
+                    self.scale = torch.nn.Parameter(torch.ones(3, dtype=torch.cfloat))
+                if change in ("weight_norm", "spectral_norm"):
+                    self.body = getattr(utils.parametrizations, change)(self.body)
+                if change == "lstm":
+                    self.body = torch.nn.LSTM(4, 8, 2, dropout=0.5, batch_first=True)
+                if change == "max_norm":
+                    self.body = torch.nn.Embedding(4, 8, max_norm=1.0)
+
+            def forward(self, x):
+                if self.change == "complex":
+                    x = torch.fft.irfft(torch.fft.rfft(x) * self.scale, n=4)
+                if self.change == "max_norm":
+                    return self.head(self.body((x > 0).long()).sum(1))
+                if self.change == "lstm":
+                    return self.head(self.body(x[:, None])[0][:, 0])
+                z = torch.relu(self.body(x))
+                if self.change == "buffer":
+                    self.seen.lerp_(z.mean(0).detach(), 0.1)
+                    z = z - self.seen
+                if self.change == "random":
+                    z = z + torch.rand_like(z)
+                if self.change == "detached":
+                    z = z.detach()
+                    return z[:, :3]
+                if self.change == "operator":
+                    z = torch.special.i1(z)
+                return self.head(z)
+
+        path = self.folder / "m.pt2"
+        cases = {"weight_norm": "layer 'body': weight normalization .*remove_parametrizations",
+                 "spectral_norm": "layer 'body': spectral normalization .*remove_parametrizations",
+                 "max_norm": "layer 'body': max_norm .*leave max_norm out",
+                 "complex": "scale holds complex numbers.*view_as_real",
+                 "buffer": "changes the buffer 'seen'",
+                 "random": "operator aten.rand_like.*test_save_model.py.*draws random numbers",
+                 "lstm": "operator aten.lstm.*draws random numbers",
+                 "detached": "does not depend on any trained parameter",
+                 "operator": "operator aten.special_i1.*test_save_model.py.*not among the operators"}
+        for change, message in cases.items():
+            with self.subTest(change):
+                torch.manual_seed(1)
+                module, x = Changed(change), torch.randn(3, 4)
+                before = {name: value.clone() for name, value in module.state_dict().items()}
+                with self.assertRaisesRegex(ValueError, message):
+                    abtrain.save_model(module, x, path)
+                self.assertFalse(path.exists())
+                for name, value in module.state_dict().items():
+                    self.assertTrue(torch.equal(value, before[name]), name)
+                file = self.folder / f"{change}.pt2"
+                torch.export.save(torch.export.export(
+                    module, (x,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},)), file)
+                done = self.train(file, change)
+                self.assertEqual(done.returncode, 78, done.stderr)
+        for normalize in (utils.weight_norm, utils.spectral_norm):
+            module = torch.nn.Sequential(normalize(torch.nn.Linear(4, 4)))
+            with self.assertRaisesRegex(ValueError, f"layer '0': .*{normalize.__name__}.layer"):
+                abtrain.save_model(module, torch.randn(3, 4), path)
+        norm = torch.nn.Sequential(torch.nn.BatchNorm1d(4, momentum=None), torch.nn.Linear(4, 4))
+        with self.assertRaisesRegex(ValueError, "layer '0': momentum=None"):
+            abtrain.save_model(norm, torch.randn(3, 4), path)
+
+    def test_inputs_changed_in_place(self):
+        """The caller's example stays as it is, and training is that of a module that copies."""
+
+        class Shifts(torch.nn.Linear):
+            in_place = True
+
+            def forward(self, x):
+                x = x if self.in_place else x.clone()
+                return super().forward(x.view(-1, 4).sub_(0.5))
+
+        losses = {}
+        for in_place in (True, False):
+            torch.manual_seed(1)
+            module, x = Shifts(4, 3), torch.randn(3, 4)
+            module.in_place = in_place
+            before = x.clone()
+            file = self.folder / f"shifts{in_place}.pt2"
+            abtrain.save_model(module, x, file)
+            self.assertTrue(torch.equal(x, before))
+            done = self.train(file, f"shifts{in_place}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            metrics, summary = abtrain.load_run(self.folder / f"shifts{in_place}")
+            losses[in_place] = [*metrics[metrics.event == "step"].loss, summary["loss"]]
+        self.assertEqual(losses[True], losses[False])
+
+    def test_a_module_that_differs_from_call_to_call(self):
+        class Alternates(torch.nn.Linear):
+            calls = [0]
+
+            def forward(self, x):
+                if not torch.compiler.is_compiling():
+                    self.calls[0] += 1
+                return super().forward(x) * (1 + self.calls[0])
+
+        with self.assertRaisesRegex(ValueError, "in training.*does not even repeat its own result"):
+            abtrain.save_model(Alternates(4, 4), torch.randn(3, 4), self.folder / "m.pt2")
+
+    def test_a_compressed_file(self):
+        """Records that unpack to more than the file are not unpacked."""
+        torch.manual_seed(1)
+        abtrain.save_model(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10)),
+                           torch.randn(2, 1, 28, 28), self.folder / "m.pt2")
+        with zipfile.ZipFile(self.folder / "m.pt2") as good, zipfile.ZipFile(
+                self.folder / "bomb.pt2", "w", zipfile.ZIP_DEFLATED) as bomb:
+            for name in good.namelist():
+                bomb.writestr(name, good.read(name))
+            bomb.writestr(good.namelist()[0].split("/")[0] + "/more", bytes(10_000_000))
+        said = subprocess.run(
+            [PROGRAM, "plan", "fashion_mnist_mlp", "model.name=exported",
+             f"model.file={self.folder}/bomb.pt2"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(said.returncode, 65, said.stderr)
+        self.assertIn("records are larger than the file", said.stderr)
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
