@@ -120,7 +120,7 @@ std::string text_path(const KnownSet& set, const DataOptions& options) {
 }
 
 DatasetShape shape_of(const Dataset& set) {
-  return {set, set.train.size(), set.test.size()};
+  return {set, set.train.size(), set.test.size(), set.account};
 }
 
 // The data set's shape as cut and pooled by the options, of which
@@ -154,12 +154,12 @@ DatasetShape cut_shape(DatasetShape shape, const DataOptions& options) {
 }
 
 // Arrays, and where they are.
-Dataset open_own_arrays(const DataOptions& options, Log* log) {
+Dataset open_own_arrays(const DataOptions& options) {
   ABT_CHECK(
       options.root, Config,
       "data.root: expected the folder of the arrays (abtrain.save_arrays of the Python module "
       "writes one), got auto");
-  return open_arrays(options, *options.root, log);
+  return open_arrays(options, *options.root);
 }
 
 // The values given for `key`, or else the data set's own, or else `neutral`.
@@ -203,14 +203,16 @@ Examples as_floats(const Examples& examples, std::int64_t side) {
 DatasetShape dataset_shape(const DataOptions& options) {
   const KnownSet set = find_set(options.name);
   if (set.read != nullptr) {
-    return cut_shape(set.shape, options);
+    DatasetShape shape = cut_shape(set.shape, options);
+    shape.account.task = task_of(shape, set.class_names);
+    return shape;
   }
-  if (set.is_arrays) {
-    return cut_shape(shape_of(open_own_arrays(options, nullptr)), options);
-  }
-  return shape_of(
-      set.is_text ? open_text(options, text_path(set, options), nullptr)
-                  : open_image_folder(options, folder_of(set, options.root), nullptr));
+  Dataset read = set.is_arrays ? open_own_arrays(options)
+                 : set.is_text ? open_text(options, text_path(set, options), nullptr)
+                               : open_image_folder(options, folder_of(set, options.root), nullptr);
+  read.account.task = task_of(read, read.class_names);
+  const DatasetShape shape = shape_of(read);
+  return set.is_arrays ? cut_shape(shape, options) : shape;
 }
 
 DatasetPlace find_dataset(const std::string& name, const std::optional<std::string>& root) {
@@ -225,12 +227,14 @@ DatasetPlace find_dataset(const std::string& name, const std::optional<std::stri
   return place;
 }
 
-Dataset load_dataset(const DataOptions& options, Log* log) {
+namespace {
+
+Dataset read_dataset(const DataOptions& options, Log* log) {
   const KnownSet set = find_set(options.name);
   if (set.is_text) {
     return open_text(options, text_path(set, options), log);
   }
-  Dataset out = set.is_arrays ? open_own_arrays(options, log) : Dataset();
+  Dataset out = set.is_arrays ? open_own_arrays(options) : Dataset();
   const DatasetShape shape = cut_shape(set.is_arrays ? shape_of(out) : set.shape, options);
   std::vector<float> mean = a_channel("data.mean", shape.channels, options.mean, set.mean, 0);
   std::vector<float> std = a_channel("data.std", shape.channels, options.std, set.std, 1);
@@ -261,6 +265,14 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
     out.norm = options.standardize ? standard_norm(*values) : channel_norm(out);
   }
   return out;
+}
+
+}  // namespace
+
+Dataset load_dataset(const DataOptions& options, Log* log) {
+  Dataset set = read_dataset(options, log);
+  set.account.task = task_of(set, set.class_names);
+  return set;
 }
 
 }  // namespace abtrain::data

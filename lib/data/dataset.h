@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "data/account.h"
 #include "data/data_options.h"
 #include "data/example_shape.h"
 
@@ -79,6 +80,7 @@ struct Dataset : ExampleShape {
   bool of_bytes = false;                      // of arrays: values from bytes
   std::vector<std::string> class_names = {};  // empty if they are not known
   std::int64_t decode_threads = 1;            // where data.decode_threads is auto
+  Account account = {};
 };
 
 // Shape of a named data set as cut by `options`, without opening it (for
@@ -87,6 +89,7 @@ struct Dataset : ExampleShape {
 // Throws as load_dataset() does.
 struct DatasetShape : ExampleShape {
   std::int64_t train = 0, test = 0;  // examples
+  Account account = {};
 };
 DatasetShape dataset_shape(const DataOptions& options);
 std::vector<std::string> dataset_names();

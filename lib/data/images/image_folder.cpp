@@ -133,34 +133,45 @@ std::pair<ListedImages, ListedImages> split_classes(
   return {images(train), images(test)};
 }
 
+// Files beside the class folders belong to no class.
+bool is_part(const ListedFolder& folder) {
+  return folder.path.find('/') == std::string::npos;
+}
+
 void tell(const Listing& listing, const std::string& root, double seconds, Log& log) {
-  std::int64_t images = 0, others = 0;
-  std::vector<std::string> named;
+  std::int64_t images = 0;
   for (const ListedFolder& folder : listing.folders) {
-    // Files next to the class folders belong to no class.
-    const bool part = folder.path.find('/') == std::string::npos;
-    images += part ? 0 : folder.image_count;
-    others += folder.others + (part ? folder.image_count : 0);
-    for (const std::string& name : lines_of(folder.some_others + (part ? folder.images : ""))) {
-      if (named.size() < 5) {
-        named.push_back(printable(formatted("{}/{}", folder.path, name)));
-      }
-    }
+    images += is_part(folder) ? 0 : folder.image_count;
   }
   const auto folders = static_cast<std::int64_t>(listing.folders.size());
   log.info(
       "{}: {} images in {:.1f} s; listed {} of {} folders{}{}", root, with_commas(images), seconds,
       with_commas(listing.read), with_commas(folders), listing.index.empty() ? "" : ", index ",
       listing.index);
+  if (!listing.remarks.empty()) {
+    log.warning("{}", listing.remarks);
+  }
+}
+
+// What was skipped.
+void add_facts(const Listing& listing, const std::string& root, Account& account) {
+  std::int64_t others = 0;
+  std::vector<std::string> named;
+  for (const ListedFolder& folder : listing.folders) {
+    others += folder.others + (is_part(folder) ? folder.image_count : 0);
+    const std::string images = is_part(folder) ? folder.images : "";
+    for (const std::string& name : lines_of(folder.some_others + images)) {
+      if (named.size() < 5) {
+        named.push_back(printable(formatted("{}/{}", folder.path, name)));
+      }
+    }
+  }
   if (others > 0) {
-    log.info(
+    account.facts.push_back(formatted(
         "{}: {}{} skipped, since only .jpg, .jpeg, .png and .webp files in class folders are read: "
         "{}{}",
         root, with_commas(others), others == 1 ? " file was" : " files were", join(named, ", "),
-        others > std::ssize(named) ? ", ..." : "");
-  }
-  if (!listing.remarks.empty()) {
-    log.warning("{}", listing.remarks);
+        others > std::ssize(named) ? ", ..." : ""));
   }
 }
 
@@ -190,9 +201,10 @@ Dataset open_image_folder(const DataOptions& options, const std::string& root, L
   if (log != nullptr) {
     tell(listing, root, watch.seconds(), *log);
   }
+  Dataset out;
+  add_facts(listing, root, out.account);
   Split train = take_split(root, parts[0], listing);
   const std::vector<std::string> classes = train.classes;
-  Dataset out;
   out.name = options.name;
   out.found_in = root;
   out.channels = 3;
@@ -200,6 +212,10 @@ Dataset open_image_folder(const DataOptions& options, const std::string& root, L
   out.classes = std::ssize(classes);
   out.class_names = classes;
   if (parts.size() == 1) {
+    out.account.facts.push_back(formatted(
+        "{}: no folder val, test or valid{}; some images of each class are the test set "
+        "(data.test_share)",
+        root, parts[0] == kRoot ? ", nor train" : ""));
     const ListedImages all = images_of(std::move(train), classes, "images", options, root, log);
     std::tie(out.train, out.test) = split_classes(all, out.classes, options.test_share);
     ABT_CHECK(
@@ -208,6 +224,7 @@ Dataset open_image_folder(const DataOptions& options, const std::string& root, L
     return out;
   }
   const std::string& part = parts[1];
+  out.account.facts.push_back(formatted("{}: the test images are those of {}", root, part));
   Split val = take_split(root, part, listing);
   for (const std::string& name : val.classes) {
     ABT_CHECK(
