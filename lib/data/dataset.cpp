@@ -7,9 +7,11 @@
 #include "base/conflict.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/file_mapping.h"
 #include "data/arrays/array_set.h"
 #include "data/images/float_images.h"
 #include "data/images/image_folder.h"
+#include "data/images/image_parts.h"
 #include "data/known_sets.h"
 #include "data/text/text_set.h"
 
@@ -66,6 +68,9 @@ std::string what_lacks(const KnownSet& set, const fs::path& folder) {
   if (!fs::is_directory(folder, ignored)) {
     return fs::exists(folder, ignored) ? "is a file; expected a folder" : "no such folder";
   }
+  if (set.has_files()) {
+    return has_training_part(folder.string()) ? "" : "lacks train";
+  }
   Files lacking;
   for (const Files* files : {&set.train_files, &set.test_files}) {
     for (const std::string& name : *files) {
@@ -88,11 +93,6 @@ ByteImages read_part(
 
 // The folder that holds the data set.
 std::string folder_of(const KnownSet& set, const std::optional<std::string>& root) {
-  // Folders of images without a folder `train` are found only where they are
-  // said to be: many folders hold folders.
-  if (set.has_files() && root && holds_image_folder(*root)) {
-    return *root;
-  }
   std::string looked_in;
   for (const fs::path& folder : places(set, root)) {
     const std::string lack = what_lacks(set, folder);
@@ -100,6 +100,11 @@ std::string folder_of(const KnownSet& set, const std::optional<std::string>& roo
       return folder.string();
     }
     looked_in += formatted("\n  {}: {}", folder.string(), lack);
+  }
+  // Folders of images without a folder `train` are found only where they are
+  // said to be: many folders hold folders.
+  if (set.has_files() && root && holds_folders(*root)) {
+    return *root;
   }
   throw Error(
       ErrorKind::MissingInput,
@@ -210,6 +215,7 @@ DatasetShape dataset_shape(const DataOptions& options) {
   Dataset read = set.is_arrays ? open_own_arrays(options)
                  : set.is_text ? open_text(options, text_path(set, options), nullptr)
                                : open_image_folder(options, folder_of(set, options.root), nullptr);
+  check_mapped_files();
   read.account.task = task_of(read, read.class_names);
   const DatasetShape shape = shape_of(read);
   return set.is_arrays ? cut_shape(shape, options) : shape;
@@ -271,6 +277,7 @@ Dataset read_dataset(const DataOptions& options, Log* log) {
 
 Dataset load_dataset(const DataOptions& options, Log* log) {
   Dataset set = read_dataset(options, log);
+  check_mapped_files();
   set.account.task = task_of(set, set.class_names);
   return set;
 }

@@ -102,7 +102,7 @@ void prepare(
     const std::function<void(const std::string&)>& doing, Log& log) {
   doing("reading " + options.data.name);
   s.dataset = load_data(options.data, host.workers_on_machine, log);
-  s.validation = data::hold_out(s.dataset.train, options.data.validation, options.seed);
+  s.validation = data::take_validation(s.dataset, options.data.validation, options.seed);
   log.info(
       "{}: {} from {}, {} training and {} test {}; {}", options.name, options.data.name,
       s.dataset.found_in, with_commas(s.dataset.train.size()), with_commas(s.dataset.test.size()),
