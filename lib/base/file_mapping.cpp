@@ -32,20 +32,20 @@ struct FileMapping::Entry {
 
 namespace {
 
-using Entry = FileMapping::Entry;
+using MappedEntry = FileMapping::Entry;
 
-std::atomic<Entry*> entries{nullptr};
+std::atomic<MappedEntry*> mapped_entries{nullptr};
 std::atomic<int> lost_mappings{0};
-std::mutex entries_mutex;
-std::vector<Entry*> free_entries;
-std::once_flag handler_is_set;
+std::mutex mapped_entries_mutex;
+std::vector<MappedEntry*> free_mapped_entries;
+std::once_flag bus_errors_are_caught;
 struct sigaction bus_action_before;
-std::uintptr_t page_bytes = 0;
+std::uintptr_t bytes_per_page = 0;
 
 // Puts zeros in the place of the mapping from the page of `at` on. Calls only what a signal handler
 // may. False if no mapping is there.
 bool replace_lost_pages(std::uintptr_t at) {
-  for (Entry* entry = entries.load(); entry != nullptr; entry = entry->next) {
+  for (MappedEntry* entry = mapped_entries.load(); entry != nullptr; entry = entry->next) {
     const std::uintptr_t begin = entry->begin.load(), end = entry->end.load();
     if (begin == 0 || at < begin || at >= end) {
       continue;
@@ -54,7 +54,7 @@ bool replace_lost_pages(std::uintptr_t at) {
     if (!entry->lost.exchange(true)) {
       ++lost_mappings;
     }
-    const std::uintptr_t page = at / page_bytes * page_bytes;
+    const std::uintptr_t page = at / bytes_per_page * bytes_per_page;
     return ::mmap(
                reinterpret_cast<void*>(page), end - page, PROT_READ,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
@@ -84,8 +84,8 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
   }
 }
 
-void set_handler() {
-  page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+void catch_bus_errors() {
+  bytes_per_page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -104,7 +104,7 @@ void set_handler() {
 }  // namespace
 
 FileMapping::FileMapping(const InputFile& file) : size_(file.size()) {
-  std::call_once(handler_is_set, set_handler);
+  std::call_once(bus_errors_are_caught, catch_bus_errors);
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.descriptor(), 0);
   ABT_CHECK(
       data != MAP_FAILED, Io, "{}: cannot be mapped: {}{}", file.path(),
@@ -115,14 +115,14 @@ FileMapping::FileMapping(const InputFile& file) : size_(file.size()) {
   data_ = static_cast<std::uint8_t*>(data);
   struct stat status {};
   ::fstat(file.descriptor(), &status);
-  const std::lock_guard lock(entries_mutex);
-  const bool is_new = free_entries.empty();
+  const std::lock_guard lock(mapped_entries_mutex);
+  const bool is_new = free_mapped_entries.empty();
   if (is_new) {
-    entry_ = new Entry;
-    entry_->next = entries.load();
+    entry_ = new MappedEntry;
+    entry_->next = mapped_entries.load();
   } else {
-    entry_ = free_entries.back();
-    free_entries.pop_back();
+    entry_ = free_mapped_entries.back();
+    free_mapped_entries.pop_back();
   }
   entry_->path = file.path();
   entry_->device = status.st_dev;
@@ -130,26 +130,26 @@ FileMapping::FileMapping(const InputFile& file) : size_(file.size()) {
   entry_->end = reinterpret_cast<std::uintptr_t>(data_) + size_;
   entry_->begin = reinterpret_cast<std::uintptr_t>(data_);
   if (is_new) {
-    entries = entry_;
+    mapped_entries = entry_;
   }
 }
 
 FileMapping::~FileMapping() {
-  const std::lock_guard lock(entries_mutex);
+  const std::lock_guard lock(mapped_entries_mutex);
   entry_->begin = 0;
   if (entry_->lost.exchange(false)) {
     --lost_mappings;
   }
   ::munmap(data_, size_);
-  free_entries.push_back(entry_);
+  free_mapped_entries.push_back(entry_);
 }
 
 void check_mapped_files() {
   if (lost_mappings.load() == 0) {
     return;
   }
-  const std::lock_guard lock(entries_mutex);
-  for (const Entry* entry = entries.load(); entry != nullptr; entry = entry->next) {
+  const std::lock_guard lock(mapped_entries_mutex);
+  for (const MappedEntry* entry = mapped_entries.load(); entry != nullptr; entry = entry->next) {
     if (entry->lost.load()) {
       fail_for(entry->path);
     }
@@ -158,8 +158,8 @@ void check_mapped_files() {
 
 void check_sizes_of_mapped_files() {
   check_mapped_files();
-  const std::lock_guard lock(entries_mutex);
-  for (const Entry* entry = entries.load(); entry != nullptr; entry = entry->next) {
+  const std::lock_guard lock(mapped_entries_mutex);
+  for (const MappedEntry* entry = mapped_entries.load(); entry != nullptr; entry = entry->next) {
     struct stat status {};
     // A file that was replaced or removed keeps its bytes for whoever has opened it.
     if (entry->begin.load() != 0 && ::stat(entry->path.c_str(), &status) == 0 &&
