@@ -120,7 +120,6 @@ TEST(ImageDecoder, DamagedFiles) {
       [&] { decoder.open(png); }, ErrorKind::DamagedData, {"claims to have 4279173160 x 30"});
   Bytes flipped = png_of(image);
   flipped[flipped.size() / 2] ^= 1;
-  expect_error([&] { decoded(flipped); }, ErrorKind::DamagedData);
   expect_error([&] { decoded(flipped); }, ErrorKind::DamagedData, {"damaged PNG: "});
 }
 
@@ -194,7 +193,9 @@ TEST(ImageFormats, ATestSetOfAnotherName) {
     EXPECT_EQ(set.train.size(), 6);
     EXPECT_EQ(set.test.size(), 4);
     fs::rename(root / "train", root / "trian");
-    expect_error([&] { load_dataset(options_of(root)); }, ErrorKind::MissingInput, {"lacks train"});
+    expect_error(
+        [&] { load_dataset(options_of(root)); }, ErrorKind::MissingInput,
+        {"expected a folder of training images", "did you mean 'trian'"});
   }
 }
 

@@ -90,7 +90,8 @@ TEST_F(Parts, TestAndValidationImagesOfTheirOwn) {
   EXPECT_EQ(set.train.size(), 4);
   expect_has(
       set.account.facts.front(),
-      "the training images are those of train, the test images those of test; the 3 images of val "
+      "the training images are those of train, and the test images are those of test; the 3 images "
+      "of val "
       "are for validation");
   EXPECT_TRUE(set.account.doubts.empty());
   // The key takes training images instead.
@@ -118,6 +119,7 @@ TEST_F(Parts, ATestFolderWithoutClasses) {
 
 TEST_F(Parts, ClassesWithNamesOfParts) {
   add({"bus", "car", "train"});
+  add_jpeg(root_ / "bus/2.jpg", smooth(30, 30, 0));  // for the test set
   Dataset set = load_dataset(options_of(root_));
   EXPECT_EQ(set.class_names, (Names{"bus", "car", "train"}));
   ASSERT_EQ(set.account.doubts.size(), 1U);

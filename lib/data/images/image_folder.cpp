@@ -105,7 +105,7 @@ std::vector<std::string> absent_classes(
     ABT_CHECK(
         number != numbers.end(), DamagedData,
         "{}/{}: expected only classes that also exist in {}, found another{}", part.where,
-        printable(name), train.where,
+        printable(name), fs::path(train.where).filename().string(),
         near.empty() ? "" : formatted(" (did you mean '{}'?)", printable(near)));
     absent[static_cast<std::size_t>(number->second)].clear();
   }
@@ -243,7 +243,7 @@ std::string parts_fact(const ImageParts& parts, const Dataset& set, double share
         parts.train == kRootPart ? root : root + "/" + printable(parts.train), print_number(share));
   }
   return formatted(
-      "{}: the training images are those of {}, the test images those of {}{}", root,
+      "{}: the training images are those of {}, and the test images are those of {}{}", root,
       printable(parts.train), printable(parts.test),
       parts.validation.empty()
           ? ""
