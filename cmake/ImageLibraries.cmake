@@ -1,5 +1,6 @@
 # libturbojpeg, libpng and libwebp, which decode the files of the data set
-# `image-folder`: the targets abtrain::turbojpeg, abtrain::png and abtrain::webp.
+# `image-folder`, and libutf8proc, which compares the names of its folders: the targets
+# abtrain::turbojpeg, abtrain::png, abtrain::webp and abtrain::utf8proc.
 function(abtrain_image_library name header library package)
   string(TOUPPER ${name} upper)
   find_path(${upper}_INCLUDE ${header})
@@ -19,3 +20,4 @@ endfunction()
 abtrain_image_library(turbojpeg turbojpeg.h turbojpeg libturbojpeg0-dev)
 abtrain_image_library(png png.h png libpng-dev ZLIB::ZLIB m)
 abtrain_image_library(webp webp/decode.h webp libwebp-dev)
+abtrain_image_library(utf8proc utf8proc.h utf8proc libutf8proc-dev)

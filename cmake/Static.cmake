@@ -1,5 +1,5 @@
-# ABTRAIN_STATIC links yaml-cpp, zlib, libturbojpeg, libpng, libwebp, libsodium and
-# GoogleTest statically, without a run path to a folder of this machine. The programs then need
+# ABTRAIN_STATIC links yaml-cpp, zlib, libturbojpeg, libpng, libwebp, libutf8proc, libsodium
+# and GoogleTest statically, without a run path to a folder of this machine. The programs then need
 # only LibTorch's own libraries, glibc 2.34 and GCC 11's libstdc++. They find LibTorch from
 # site-packages/abtrain/bin, where the Python wheel puts the program; elsewhere through
 # LD_LIBRARY_PATH.
@@ -9,6 +9,7 @@ if(ABTRAIN_STATIC)
   find_library(TURBOJPEG_LIBRARY NAMES libturbojpeg.a)
   find_library(PNG_LIBRARY NAMES libpng.a libpng16.a)
   find_library(WEBP_LIBRARY NAMES libwebp.a)
+  find_library(UTF8PROC_LIBRARY NAMES libutf8proc.a)
   find_library(SODIUM_LIBRARY NAMES libsodium.a)
   find_library(ABTRAIN_YAML_CPP_ARCHIVE NAMES libyaml-cpp.a)
   mark_as_advanced(ABTRAIN_YAML_CPP_ARCHIVE)

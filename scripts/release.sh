@@ -20,7 +20,8 @@ for tool in dpkg-source autoreconf libtoolize; do
 done
 # Their development packages, whose versions decide. What is only for tests stays out.
 packages=(libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
-  libturbojpeg0-dev libpng-dev libwebp-dev libsodium-dev)
+  libturbojpeg0-dev libpng-dev libwebp-dev libutf8proc-dev
+  libsodium-dev)
 version=$(sed -n 's/^project(abtrain VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 name=abtrain-$version
 mkdir -p build dist

@@ -50,7 +50,7 @@ packages=(
   build-essential cmake ninja-build ccache git ca-certificates
   python3 python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
-  libturbojpeg0-dev libpng-dev libwebp-dev libsodium-dev
+  libturbojpeg0-dev libpng-dev libwebp-dev libutf8proc-dev libsodium-dev
   libopenmpi-dev openmpi-bin
   libgtest-dev libbenchmark-dev dataset-fashion-mnist
 )
@@ -188,6 +188,7 @@ load a module with GCC 11 or later, or set CC and CXX"
   build_library libpng1.6 with_cmake -DPNG_SHARED=OFF -DPNG_TESTS=OFF
   build_library libwebp with_cmake -DWEBP_BUILD_{ANIM_UTILS,CWEBP,DWEBP,GIF2WEBP,IMG2WEBP}=OFF \
     -DWEBP_BUILD_{VWEBP,WEBPINFO,WEBPMUX,EXTRAS}=OFF
+  build_library utf8proc with_cmake -DUTF8PROC_INSTALL=ON
   build_library libsodium with_make --disable-shared --with-pic
   cp third_party/xxhash/xxhash.h "$user_prefix/include/"
   mkdir -p "$cache/data"

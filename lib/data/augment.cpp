@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/file_mapping.h"
 #include "data/arrays/array_set.h"
 #include "data/file_batches.h"
 #include "data/images/float_images.h"
@@ -111,6 +112,14 @@ Batch Augment::evaluation(const Examples& examples, std::int64_t begin, std::int
 }
 
 Batch Augment::batch(
+    const Examples& examples, std::span<const std::int64_t> indices,
+    const ops::Augmentation* how) const {
+  Batch made = make_batch(examples, indices, how);
+  check_mapped_files();
+  return made;
+}
+
+Batch Augment::make_batch(
     const Examples& examples, std::span<const std::int64_t> indices,
     const ops::Augmentation* how) const {
   if (const auto* windows = std::get_if<TextWindows>(&examples)) {

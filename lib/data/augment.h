@@ -60,8 +60,11 @@ class Augment {
 
  private:
   ops::Augmentation augmentation(std::int64_t epoch) const;
-  // Null `how`: for an evaluation.
+  // Null `how`: for an evaluation. Throws Error(Io) if a mapped file could not be read.
   Batch batch(
+      const Examples& examples, std::span<const std::int64_t> indices,
+      const ops::Augmentation* how) const;
+  Batch make_batch(
       const Examples& examples, std::span<const std::int64_t> indices,
       const ops::Augmentation* how) const;
 

@@ -7,9 +7,11 @@
 #include "base/conflict.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/file_mapping.h"
 #include "data/arrays/array_set.h"
 #include "data/images/float_images.h"
 #include "data/images/image_folder.h"
+#include "data/images/image_parts.h"
 #include "data/known_sets.h"
 #include "data/text/text_set.h"
 
@@ -66,6 +68,9 @@ std::string what_lacks(const KnownSet& set, const fs::path& folder) {
   if (!fs::is_directory(folder, ignored)) {
     return fs::exists(folder, ignored) ? "is a file; expected a folder" : "no such folder";
   }
+  if (set.has_files()) {
+    return has_training_part(folder.string()) ? "" : "lacks train";
+  }
   Files lacking;
   for (const Files* files : {&set.train_files, &set.test_files}) {
     for (const std::string& name : *files) {
@@ -88,11 +93,6 @@ ByteImages read_part(
 
 // The folder that holds the data set.
 std::string folder_of(const KnownSet& set, const std::optional<std::string>& root) {
-  // Folders of images without a folder `train` are found only where they are
-  // said to be: many folders hold folders.
-  if (set.has_files() && root && holds_image_folder(*root)) {
-    return *root;
-  }
   std::string looked_in;
   for (const fs::path& folder : places(set, root)) {
     const std::string lack = what_lacks(set, folder);
@@ -100,6 +100,11 @@ std::string folder_of(const KnownSet& set, const std::optional<std::string>& roo
       return folder.string();
     }
     looked_in += formatted("\n  {}: {}", folder.string(), lack);
+  }
+  // Folders of images without a folder `train` are found only where they are
+  // said to be: many folders hold folders.
+  if (set.has_files() && root && holds_folders(*root)) {
+    return *root;
   }
   throw Error(
       ErrorKind::MissingInput,
@@ -120,7 +125,7 @@ std::string text_path(const KnownSet& set, const DataOptions& options) {
 }
 
 DatasetShape shape_of(const Dataset& set) {
-  return {set, set.train.size(), set.test.size()};
+  return {set, set.train.size(), set.test.size(), set.account};
 }
 
 // The data set's shape as cut and pooled by the options, of which
@@ -154,12 +159,12 @@ DatasetShape cut_shape(DatasetShape shape, const DataOptions& options) {
 }
 
 // Arrays, and where they are.
-Dataset open_own_arrays(const DataOptions& options, Log* log) {
+Dataset open_own_arrays(const DataOptions& options) {
   ABT_CHECK(
       options.root, Config,
       "data.root: expected the folder of the arrays (abtrain.save_arrays of the Python module "
       "writes one), got auto");
-  return open_arrays(options, *options.root, log);
+  return open_arrays(options, *options.root);
 }
 
 // The values given for `key`, or else the data set's own, or else `neutral`.
@@ -203,14 +208,17 @@ Examples as_floats(const Examples& examples, std::int64_t side) {
 DatasetShape dataset_shape(const DataOptions& options) {
   const KnownSet set = find_set(options.name);
   if (set.read != nullptr) {
-    return cut_shape(set.shape, options);
+    DatasetShape shape = cut_shape(set.shape, options);
+    shape.account.task = task_of(shape, set.class_names);
+    return shape;
   }
-  if (set.is_arrays) {
-    return cut_shape(shape_of(open_own_arrays(options, nullptr)), options);
-  }
-  return shape_of(
-      set.is_text ? open_text(options, text_path(set, options), nullptr)
-                  : open_image_folder(options, folder_of(set, options.root), nullptr));
+  Dataset read = set.is_arrays ? open_own_arrays(options)
+                 : set.is_text ? open_text(options, text_path(set, options), nullptr)
+                               : open_image_folder(options, folder_of(set, options.root), nullptr);
+  check_mapped_files();
+  read.account.task = task_of(read, read.class_names);
+  const DatasetShape shape = shape_of(read);
+  return set.is_arrays ? cut_shape(shape, options) : shape;
 }
 
 DatasetPlace find_dataset(const std::string& name, const std::optional<std::string>& root) {
@@ -225,12 +233,14 @@ DatasetPlace find_dataset(const std::string& name, const std::optional<std::stri
   return place;
 }
 
-Dataset load_dataset(const DataOptions& options, Log* log) {
+namespace {
+
+Dataset read_dataset(const DataOptions& options, Log* log) {
   const KnownSet set = find_set(options.name);
   if (set.is_text) {
     return open_text(options, text_path(set, options), log);
   }
-  Dataset out = set.is_arrays ? open_own_arrays(options, log) : Dataset();
+  Dataset out = set.is_arrays ? open_own_arrays(options) : Dataset();
   const DatasetShape shape = cut_shape(set.is_arrays ? shape_of(out) : set.shape, options);
   std::vector<float> mean = a_channel("data.mean", shape.channels, options.mean, set.mean, 0);
   std::vector<float> std = a_channel("data.std", shape.channels, options.std, set.std, 1);
@@ -261,6 +271,15 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
     out.norm = options.standardize ? standard_norm(*values) : channel_norm(out);
   }
   return out;
+}
+
+}  // namespace
+
+Dataset load_dataset(const DataOptions& options, Log* log) {
+  Dataset set = read_dataset(options, log);
+  check_mapped_files();
+  set.account.task = task_of(set, set.class_names);
+  return set;
 }
 
 }  // namespace abtrain::data

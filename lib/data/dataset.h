@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "data/account.h"
 #include "data/data_options.h"
 #include "data/example_shape.h"
 
@@ -76,9 +77,11 @@ struct Dataset : ExampleShape {
   Norm norm = {};  // replaces mean and std if images are values
   Examples train;
   Examples test;
+  Examples validation = {};                   // empty if the data set has none of its own
   bool of_bytes = false;                      // of arrays: values from bytes
   std::vector<std::string> class_names = {};  // empty if they are not known
   std::int64_t decode_threads = 1;            // where data.decode_threads is auto
+  Account account = {};
 };
 
 // Shape of a named data set as cut by `options`, without opening it (for
@@ -87,6 +90,7 @@ struct Dataset : ExampleShape {
 // Throws as load_dataset() does.
 struct DatasetShape : ExampleShape {
   std::int64_t train = 0, test = 0;  // examples
+  Account account = {};
 };
 DatasetShape dataset_shape(const DataOptions& options);
 std::vector<std::string> dataset_names();
@@ -125,6 +129,9 @@ Examples chosen(const Examples& all, const at::Tensor& indices);
 // Removes the last `count` examples of a seeded permutation from the training
 // examples and returns them. Throws Error(Config) for a count out of range.
 Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed);
+// The validation examples of a run: `count` training examples, which are held out, or the data
+// set's own if `count` is 0.
+Examples take_validation(Dataset& set, std::int64_t count, std::uint64_t seed);
 // The seed by which a data set without a test part is split: the same in every
 // run, so that runs with other seeds can be compared.
 inline constexpr std::uint64_t kSplitSeed = 0;

@@ -4,6 +4,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/tensor.h>
 
+#include "base/file_mapping.h"
+
 namespace abtrain::data {
 namespace {
 
@@ -45,9 +47,11 @@ const DeviceDataset& DeviceCopies::on(c10::Device device) {
     }
   }
   const at::Tensor table = normalized_bytes(dataset_.mean, dataset_.std).to(device);
-  return copies_.emplace_back(DeviceDataset{
+  DeviceDataset& copy = copies_.emplace_back(DeviceDataset{
       device, copy_of(dataset_.train, table, device), copy_of(validation_, table, device),
       copy_of(dataset_.test, table, device)});
+  check_mapped_files();
+  return copy;
 }
 
 std::int64_t device_bytes(const Dataset& dataset, const Examples& validation) {

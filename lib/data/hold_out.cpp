@@ -59,4 +59,9 @@ Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed) {
   return held;
 }
 
+Examples take_validation(Dataset& set, std::int64_t count, std::uint64_t seed) {
+  return count == 0 && set.validation.size() > 0 ? set.validation
+                                                 : hold_out(set.train, count, seed);
+}
+
 }  // namespace abtrain::data

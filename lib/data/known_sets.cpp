@@ -93,7 +93,7 @@ std::vector<KnownSet> known_sets() {
                      "https://image-net.org, with its validation images moved "
                      "into a folder for each class",
        .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, .png, .webp, in any case)\n"
-                 "ROOT/val/CLASS/NAME.jpg     (only classes that train has; or test, or valid)\n"
+                 "ROOT/val/CLASS/NAME.jpg     (only classes that train has; or test, or both)\n"
                  "or ROOT/CLASS/NAME.jpg, of which data.test_share are for the test"},
       {.name = "gcide",
        .shape = shape_of_images(0, 0, 0, 0, 0, 0),

@@ -2,13 +2,10 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <sys/mman.h>
 
-#include <cerrno>
-#include <cstring>
+#include <memory>
 
-#include "base/error.h"
-#include "base/files.h"
+#include "base/file_mapping.h"
 
 namespace abtrain::data {
 
@@ -27,15 +24,11 @@ at::Tensor mapped_file(const std::string& path) {
     file.read(0, bytes.mutable_data_ptr(), size);
     return bytes;
   }
-  void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor(), 0);
-  ABT_CHECK(
-      data != MAP_FAILED, Io, "{}: cannot be mapped: {}{}", path, std::strerror(errno),
-      errno == ENOMEM ? ": a process may have as many mapped files as /proc/sys/vm/max_map_count "
-                        "says; join the files into fewer and larger ones"
-                      : "");
+  const auto mapping = std::make_shared<const FileMapping>(file);
   return at::from_blob(
-      data, {static_cast<std::int64_t>(size)}, [size](void* begin) { ::munmap(begin, size); },
-      at::kByte);
+      // from_blob() takes a non-const pointer, but nothing writes through it.
+      const_cast<std::uint8_t*>(mapping->data()), {static_cast<std::int64_t>(size)},
+      [mapping](void*) {}, at::kByte);
 }
 
 }  // namespace abtrain::data

@@ -1,5 +1,6 @@
 // A file in the process's address space: its bytes are read from disk when they
-// are looked at, and stay the kernel's to drop.
+// are looked at, and stay the kernel's to drop. Where that fails later, they become zeros, and
+// check_mapped_files() (base/file_mapping.h) throws.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -32,7 +32,7 @@ struct Facts {
   std::unique_ptr<nn::Model> model;
   RunLength length;
   std::vector<config::PlannedSizes> possible;  // one, or the ends of what the spectra may give
-  std::vector<std::string> notes;              // settings that are hardly intended
+  std::vector<std::string> notes;              // data and settings that are hardly intended
 
   bool knows_ranks() const {
     return possible.size() == 1;
@@ -49,7 +49,8 @@ Facts facts_of(const config::RunOptions& options) {
   const RunLength length =
       config::check_run(options, shape, data.shape.train - options.data.validation);
   std::vector<config::PlannedSizes> possible = possible_sizes(options, shape);
-  std::vector<std::string> notes = config::run_notes(options, length);
+  std::vector<std::string> notes = data.shape.account.doubts;
+  std::ranges::move(config::run_notes(options, length), std::back_inserter(notes));
   if (methods::kind_of(options.method).factors_weights) {
     std::ranges::move(ab_notes(*model, possible), std::back_inserter(notes));
   }
@@ -200,6 +201,13 @@ std::string plan_text(
       "{}: {}, {} on {}\n", options.name, options.method.name, options.model.name,
       options.data.name);
   out += row("data", data_text(options, facts));
+  const data::Account& account = facts.data.shape.account;
+  if (!account.task.empty()) {
+    out += row("task", account.task);
+  }
+  for (const std::string& fact : account.facts) {
+    out += row(&fact == &account.facts.front() ? "read" : "", fact);
+  }
   out +=
       row("steps", formatted(
                        "{}, {} per epoch, {} {} each", with_commas(length.steps),
@@ -290,6 +298,8 @@ nlohmann::ordered_json plan_json(
       {"data_found", facts.data.assumed.empty()},
       {"train_examples", set.train - options.data.validation},
       {"test_examples", set.test},
+      {"task", set.account.task},
+      {"facts", set.account.facts},
       {"workers", options.workers},
       {"steps", facts.length.steps},
       {"steps_per_epoch", facts.length.steps_per_epoch},

@@ -20,7 +20,7 @@ void save_model_of(
   ABT_CHECK(change.empty(), Config, "{}: {}", checkpoint.folder, change);
   data::Dataset dataset = load_data(options.data, options.workers, log);
   const data::Examples validation =
-      data::hold_out(dataset.train, options.data.validation, options.seed);
+      data::take_validation(dataset, options.data.validation, options.seed);
   at::set_num_threads(threads_per_worker(options, options.workers));
   // The checkpoint has all weights.
   const auto initialize = [](nn::Model& model) { model.initialize(nn::InitName::Zeros, 0); };

@@ -48,25 +48,26 @@ double numbers_of_state(
 }
 
 // How many steps lie between two saves; 0: none is planned.
-std::int64_t steps_between(const config::RunOptions& options, const RunLength& length) {
+std::int64_t steps_between(
+    const config::RunOptions& options, const RunLength& length, bool validates) {
   const Duration& saves = options.checkpoint.every;
-  const Duration& every =
-      saves.value > 0 || options.data.validation == 0 ? saves : options.evaluate.every;
+  const Duration& every = saves.value > 0 || !validates ? saves : options.evaluate.every;
   return every.value > 0 ? std::max<std::int64_t>(1, every.in_steps(length)) : 0;
 }
 
 }  // namespace
 
 DiskUse disk_use(
-    const config::RunOptions& options, const data::ExampleShape& shape, const RunLength& length) {
-  const auto sizes = config::model_sizes(options, shape);
+    const config::RunOptions& options, const data::Dataset& dataset, const RunLength& length) {
+  const auto sizes = config::model_sizes(options, dataset);
   const auto dense = static_cast<double>(
-      sizes ? sizes->sizes.parameters : nn::make_model(options.model, shape)->dense_parameters());
+      sizes ? sizes->sizes.parameters : nn::make_model(options.model, dataset)->dense_parameters());
   const double stored = sizes ? static_cast<double>(sizes->stored) : dense;
   const int moments = optim::make_optimizer(options.optimizer)->moments();
   DiskUse use{kBytes * stored, kBytes * numbers_of_state(options, dense, stored, moments)};
-  if (const std::int64_t steps = steps_between(options, length); steps > 0) {
-    const std::int64_t best = options.data.validation > 0 ? 1 : 0;
+  const bool validates = options.data.validation > 0 || dataset.validation.size() > 0;
+  if (const std::int64_t steps = steps_between(options, length, validates); steps > 0) {
+    const std::int64_t best = validates ? 1 : 0;
     use.checkpoints = std::min(length.steps / steps, options.checkpoint.keep + best + 1);
   }
   return use;

@@ -19,7 +19,7 @@ struct DiskUse {
   std::int64_t checkpoints = 0;  // the most that there are at a time, including one being written
 };
 DiskUse disk_use(
-    const config::RunOptions& options, const data::ExampleShape& shape, const RunLength& length);
+    const config::RunOptions& options, const data::Dataset& dataset, const RunLength& length);
 
 // Warns if the file system of the run folder has less space than the run still needs.
 void check_space(const DiskUse& use, const std::string& run_folder, Log& log);

@@ -102,11 +102,17 @@ void prepare(
     const std::function<void(const std::string&)>& doing, Log& log) {
   doing("reading " + options.data.name);
   s.dataset = load_data(options.data, host.workers_on_machine, log);
-  s.validation = data::hold_out(s.dataset.train, options.data.validation, options.seed);
+  s.validation = data::take_validation(s.dataset, options.data.validation, options.seed);
   log.info(
-      "{}: {} from {}, {} training and {} test {}", options.name, options.data.name,
+      "{}: {} from {}, {} training and {} test {}; {}", options.name, options.data.name,
       s.dataset.found_in, with_commas(s.dataset.train.size()), with_commas(s.dataset.test.size()),
-      data::examples_of(options.data));
+      data::examples_of(options.data), s.dataset.account.task);
+  for (const std::string& fact : s.dataset.account.facts) {
+    log.info("{}", fact);
+  }
+  for (const std::string& doubt : s.dataset.account.doubts) {
+    log.warning("{}", doubt);
+  }
 
   // Whatever is wrong shows up before the folder of an earlier run is touched.
   const data::ExampleShape& shape = s.dataset;

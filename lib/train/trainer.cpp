@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file_mapping.h"
 #include "base/mapped.h"
 #include "comm/run_workers.h"
 #include "comm/share.h"
@@ -320,6 +321,7 @@ TrainResult Trainer::run() {
   }
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
+  check_sizes_of_mapped_files();
   check_parameters(length_.steps, world_->rank(), method_->block());
   step_->release();
   ledger_.count(&TrafficSplit::switches, [&] {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file_mapping.h"
 #include "comm/share.h"
 #include "methods/method_kind.h"
 #include "train/trainer.h"
@@ -208,6 +209,7 @@ bool Trainer::save(std::int64_t t) {
     return false;
   }
   const Ledger::Pause pause = this->pause();
+  check_sizes_of_mapped_files();
   ledger_.count(&TrafficSplit::switches, [&] {
     method_->settle();
     settle_order();

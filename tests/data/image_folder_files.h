@@ -3,7 +3,6 @@
 
 #include <turbojpeg.h>
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -81,22 +80,6 @@ inline void add_image_folder(const TempFolder& root, int classes, int train, int
       add_jpeg(
           root / formatted("{}/c{}/{}.jpg", part, c, i),
           smooth(40 + 7 * i, 48 - 3 * c, c + 0.1 * i));
-    }
-  }
-}
-
-// Sets the modification time of a folder to so many hours after a time long
-// ago, so that an index may trust it.
-inline void make_old(const std::string& path, int hours = 0) {
-  const auto long_ago = std::chrono::file_clock::from_sys(
-      std::chrono::sys_seconds(std::chrono::sys_days(std::chrono::year(2020) / 1 / 1)));
-  std::filesystem::last_write_time(path, long_ago + std::chrono::hours(hours));
-}
-
-inline void make_all_old(const std::string& root) {
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
-    if (entry.is_directory()) {
-      make_old(entry.path().string());
     }
   }
 }

@@ -357,6 +357,30 @@ TEST_F(Arrays, Refusals) {
   expect_refused(ErrorKind::DamagedData, {"expected only one of them"});
 }
 
+TEST_F(Arrays, SayWhatWasRead) {
+  const at::Tensor x = at::rand({200, 5, 4, 3});
+  put("train", x, at::arange(200, at::kLong).remainder(3), {{"classes", R"(["a", "b", "c"])"}});
+  Account account = load_dataset(options_).account;
+  EXPECT_EQ(account.task, "3 classes: a, b, c");
+  ASSERT_EQ(account.facts.size(), 1U);
+  EXPECT_EQ(
+      account.facts[0], *options_.root +
+                            ": train.safetensors; x is Float [200, 5, 4, 3], y is Long [200]; "
+                            "there is no test part, so that 0.01 of the examples are the test set "
+                            "(data.test_share)");
+  ASSERT_EQ(account.doubts.size(), 1U);
+  EXPECT_NE(account.doubts[0].find("numpy.moveaxis"), std::string::npos);
+  EXPECT_EQ(dataset_shape(options_).account.doubts, account.doubts);
+  put_both(at::rand({9, 4}), at::rand({9, 2}));
+  account = load_dataset(options_).account;
+  EXPECT_EQ(account.task, "a regression of 2 targets");
+  EXPECT_EQ(
+      account.facts[0],
+      *options_.root +
+          ": train.safetensors and test.safetensors; x is Float [9, 4], y is Float [9, 2]");
+  EXPECT_TRUE(account.doubts.empty());
+}
+
 TEST_F(Arrays, ARootIsNeeded) {
   expect_refused(ErrorKind::MissingInput, {"holds no training arrays", "abtrain.save_arrays"});
   options_.root = folder_.file("nothing");

@@ -145,7 +145,6 @@ TEST_F(Damaged, EachIsToldOnce) {
   const std::size_t at = text.find(wanted);
   EXPECT_NE(at, std::string::npos) << text;
   EXPECT_EQ(text.find(wanted, at + 1), std::string::npos) << text;
-  expect_has(text, "24 images");
 }
 
 }  // namespace

@@ -120,10 +120,46 @@ TEST(ImageDecoder, DamagedFiles) {
       [&] { decoder.open(png); }, ErrorKind::DamagedData, {"claims to have 4279173160 x 30"});
   Bytes flipped = png_of(image);
   flipped[flipped.size() / 2] ^= 1;
-  expect_error([&] { decoded(flipped); }, ErrorKind::DamagedData);
-  const Bytes gif = {'G', 'I', 'F', '8', '9', 'a', 0, 0};
-  expect_error(
-      [&] { decoder.open(gif); }, ErrorKind::DamagedData, {"is neither JPEG, PNG nor WebP"});
+  expect_error([&] { decoded(flipped); }, ErrorKind::DamagedData, {"damaged PNG: "});
+}
+
+// A message names the format that the first bytes are of.
+TEST(ImageDecoder, FormatsThatAreNotRead) {
+  ImageDecoder decoder;
+  const auto refusal = [&](const std::string& text) {
+    const Bytes bytes(text.begin(), text.end());
+    return expect_error([&] { decoder.open(bytes); }, ErrorKind::DamagedData);
+  };
+  EXPECT_EQ(refusal("no image"), "is neither JPEG, PNG nor WebP");
+  EXPECT_EQ(refusal("GIF89a.."), "is neither JPEG, PNG nor WebP, but a GIF");
+  EXPECT_EQ(refusal("BM......"), "is neither JPEG, PNG nor WebP, but a BMP");
+  expect_has(refusal(std::string("II*\0....", 8)), "but a TIFF");
+  expect_has(
+      refusal(std::string(
+          "\0\0\0\x1c"
+          "ftypavif....",
+          16)),
+      "but an AVIF");
+  expect_has(
+      refusal(std::string(
+          "\0\0\0\x18"
+          "ftypheic....",
+          16)),
+      "but a HEIC");
+  expect_has(refusal("<!DOCTYPE html><html>404"), "a web page");
+  expect_has(refusal("version https://git-lfs.github.com/spec/v1\n"), "git lfs pull");
+  // Their own marks are cut off or damaged.
+  for (const std::size_t kept : {1, 3, 6, 8, 20}) {
+    EXPECT_EQ(
+        refusal(std::string(
+            "\x89PNG\r\n\x1a\n"
+            "IHDRIHDRIHDR",
+            kept)),
+        "Premature end of PNG file");
+  }
+  expect_has(refusal("\x89PNG\n\x1a\n and more"), "is a PNG whose first bytes are damaged");
+  expect_has(refusal("RIFF...."), "Premature end of WebP file");
+  expect_has(refusal("\xff"), "JPEG");
 }
 
 // Whatever the names say, and in one batch with JPEG files.
@@ -157,7 +193,9 @@ TEST(ImageFormats, ATestSetOfAnotherName) {
     EXPECT_EQ(set.train.size(), 6);
     EXPECT_EQ(set.test.size(), 4);
     fs::rename(root / "train", root / "trian");
-    expect_error([&] { load_dataset(options_of(root)); }, ErrorKind::MissingInput, {"lacks train"});
+    expect_error(
+        [&] { load_dataset(options_of(root)); }, ErrorKind::MissingInput,
+        {"expected a folder of training images", "did you mean 'trian'"});
   }
 }
 

@@ -62,7 +62,7 @@ TEST(ImageFolder, WrongFolders) {
   expect_refused(ErrorKind::DamagedData, {root / "val", "a folder for each class"});
   fs::create_directories(root / "train/empty/too");
   add_jpeg(root / "val/cats/1.jpg", smooth(9, 9, 0));
-  expect_refused(ErrorKind::DamagedData, {root / "train", "found none in empty"});
+  expect_refused(ErrorKind::DamagedData, {root / "train", "found none in empty", "Remove"});
   fs::remove_all(root / "train/empty");
   expect_refused(
       ErrorKind::DamagedData,

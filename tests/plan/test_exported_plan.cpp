@@ -51,7 +51,13 @@ TEST(ExportedPlan, TakesRowsOfNumbersAsTheyAre) {
       (nlohmann::ordered_json{{"name", "fc1"}, {"m", 6}, {"n", 5}, {"rank", 2}}));
   EXPECT_EQ(plan.at("layers")[1].at("rank"), 0);      // the last one stays dense
   EXPECT_GT(plan.at("seconds").at("dense_step"), 0);  // which was measured
-  EXPECT_NE(plan_text(o).find("40 training and 1 test examples"), std::string::npos);
+  EXPECT_EQ(plan.at("task"), "4 classes: 0 .. 3");
+  ASSERT_EQ(plan.at("facts").size(), 1U);
+  const std::string text = plan_text(o);
+  EXPECT_NE(text.find("40 training and 1 test examples"), std::string::npos);
+  for (const std::string shown : {plan.at("task"), plan.at("facts")[0]}) {
+    EXPECT_NE(text.find(shown), std::string::npos) << text;
+  }
 }
 
 }  // namespace

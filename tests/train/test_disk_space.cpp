@@ -63,8 +63,8 @@ TEST_P(DiskUseOfRuns, IsAboutWhatIsPlanned) {
   EXPECT_GT(use.checkpoint, 0.8 * largest);
   EXPECT_LT(use.checkpoint, 1.2 * largest);
   EXPECT_EQ(use.checkpoints, 6);  // of the seven, five and the next
-  const double model = static_cast<double>(
-      weights::save_model(folder / "model.safetensors", *results[0].model));
+  const double model =
+      static_cast<double>(weights::save_model(folder / "model.safetensors", *results[0].model));
   EXPECT_GT(use.model, 0.95 * model);
   EXPECT_LT(use.model, 1.05 * model);
 }
@@ -73,14 +73,13 @@ INSTANTIATE_TEST_SUITE_P(
     All, DiskUseOfRuns,
     ::testing::Values(
         UseCase{"Ddp", "ddp", 2}, UseCase{"Residuals", "ddp", 3, "int4"},
-        UseCase{"LocalSgd", "local-sgd", 3}, UseCase{"Diloco", "diloco", 2},
-        UseCase{"Ab", "ab", 2}, UseCase{"AbOfFour", "ab", 4},
-        UseCase{"AbInGroups", "ab", 4, "plain", 2},
+        UseCase{"LocalSgd", "local-sgd", 3}, UseCase{"Diloco", "diloco", 2}, UseCase{"Ab", "ab", 2},
+        UseCase{"AbOfFour", "ab", 4}, UseCase{"AbInGroups", "ab", 4, "plain", 2},
         UseCase{"Both", "ab", 4, "plain", 1, methods::Trains::Both}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(DiskUse, CountsTheCheckpointsThatThereWillBe) {
-  const data::Dataset dataset = testing::toy_dataset(64);
+  data::Dataset dataset = testing::toy_dataset(64);
   config::RunOptions o = testing::toy_options(2, 1);
   const auto count = [&](Duration every, std::int64_t keep, std::int64_t validation = 0) {
     o.checkpoint.every = every;
@@ -91,6 +90,9 @@ TEST(DiskUse, CountsTheCheckpointsThatThereWillBe) {
   };
   EXPECT_EQ(count(Duration::steps(10), 2), 3);
   EXPECT_EQ(count(Duration::steps(10), 2, 8), 4);  // and the best
+  dataset.validation = dataset.test;               // of its own
+  EXPECT_EQ(count(Duration::steps(10), 2), 4);
+  dataset.validation = {};
   EXPECT_EQ(count(Duration::steps(10), 100), 6);
   EXPECT_EQ(count(Duration::epochs(1), 100), 3);
   EXPECT_EQ(count(Duration::steps(100), 2), 0);

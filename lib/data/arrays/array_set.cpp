@@ -16,7 +16,7 @@
 #include "base/conflict.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/log.h"
+#include "base/scalars.h"
 #include "data/arrays/array_file.h"
 #include "data/images/float_images.h"
 #include "device/tensor_text.h"
@@ -209,19 +209,39 @@ Examples examples_in(const ArrayPart& part, const Dataset& set) {
   return images_in(x, labels, targets);
 }
 
-void warn_of_channels(const Dataset& set, Log& log) {
+// What was read, and of which types and shapes.
+std::string files_fact(
+    const std::vector<ArrayPart>& parts, const DataOptions& options, const std::string& folder) {
+  std::vector<std::string> files;
+  for (const ArrayPart& part : parts) {
+    for (const std::string& path : {part.x_path, part.y_path}) {
+      files.push_back(std::filesystem::path(path).filename().string());
+    }
+  }
+  files.erase(std::ranges::unique(files).begin(), files.end());
+  return formatted(
+      "{}: {}; x is {}, y is {}{}", folder, listed(files), described(parts.front().x),
+      described(parts.front().y),
+      parts.size() > 1 ? ""
+                       : formatted(
+                             "; there is no test part, so that {} of the examples are the test set "
+                             "(data.test_share)",
+                             print_number(options.test_share)));
+}
+
+void doubt_channels(Dataset& set) {
   if (set.sizes.size() == 3 && set.sizes[2] <= 4 && set.sizes[0] > 4) {
-    log.warning(
+    set.account.doubts.push_back(formatted(
         "{}: examples of {} x {} x {} are taken for {} channels of {} x {} pixels; if the channels "
         "come last, save numpy.moveaxis(x, -1, 1)",
         set.found_in, set.sizes[0], set.sizes[1], set.sizes[2], set.sizes[0], set.sizes[1],
-        set.sizes[2]);
+        set.sizes[2]));
   }
 }
 
 }  // namespace
 
-Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* log) {
+Dataset open_arrays(const DataOptions& options, const std::string& folder) {
   const auto check_there = [&](bool there, const char* fault) {
     const DatasetPlace place = find_dataset(options.name);
     ABT_CHECK(
@@ -243,6 +263,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
   const at::Tensor& x = parts.front().x;
   const at::Tensor& y = parts.front().y;
   Dataset out;
+  out.account.facts.push_back(files_fact(parts, options, folder));
   out.name = options.name;
   out.found_in = folder;
   out.sizes = sizes_of_each(x);
@@ -291,9 +312,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, Log* 
       out.classes = std::max({out.classes, largest + 1, names});
     }
   }
-  if (log != nullptr) {
-    warn_of_channels(out, *log);
-  }
+  doubt_channels(out);
   out.train = examples_in(parts.front(), out);
   if (parts.size() > 1) {
     out.test = examples_in(parts.back(), out);

@@ -3,23 +3,23 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
+#include <map>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/log.h"
+#include "base/scalars.h"
 #include "data/images/image_files.h"
 #include "data/images/image_listing.h"
+#include "data/images/image_parts.h"
 #include "data/order.h"
 
 namespace abtrain::data {
@@ -27,68 +27,95 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The part of a listing whose classes lie in the root itself.
-constexpr const char* kRoot = ".";
-
-bool has_folder(const std::string& root, const std::string& name) {
-  std::error_code ignored;
-  return fs::is_directory(root + "/" + name, ignored);
+// The name in Unicode's composed form: macOS writes the letters and accents of a name apart.
+std::string composed(const std::string& name) {
+  utf8proc_uint8_t* form = utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(name.c_str()));
+  const std::string out = form == nullptr ? name : reinterpret_cast<const char*>(form);
+  std::free(form);  // NOLINT(cppcoreguidelines-no-malloc): the library has allocated it
+  return out;
 }
 
-std::optional<std::string> find_test_part(const std::string& root) {
-  for (const char* name : {"val", "test", "valid"}) {
-    if (has_folder(root, name)) {
-      return name;
-    }
-  }
-  return std::nullopt;
-}
-
-// "train/CLASS/SUB" -> "CLASS"; "" for the split itself.
+// "train/CLASS/SUB" -> "CLASS"
 std::string class_of(const std::string& path) {
-  const std::size_t begin = path.find('/');
-  return begin == std::string::npos ? ""
-                                    : path.substr(begin + 1, path.find('/', begin + 1) - begin - 1);
+  const std::size_t begin = path.find('/') + 1;
+  return path.substr(begin, path.find('/', begin) - begin);
 }
+
+constexpr std::size_t kShown = 10;  // names in a message
 
 struct Split {
+  std::string where;                  // the folder of the classes
+  ListedFolder top;                   // what lies beside them
   std::vector<ListedFolder> folders;  // those of classes
   std::vector<std::string> classes;   // those with at least one image
+  std::vector<std::string> empty;     // those without
 };
 
-// Moves the folders of one split out of the listing.
-Split take_split(const std::string& root, const std::string& name, Listing& listing) {
-  const std::string where = name == kRoot ? root : root + "/" + name;
-  Split split;
-  std::vector<std::string> classes;
-  for (ListedFolder& folder : listing.folders) {
-    if (folder.path == name) {
-      classes = lines_of(folder.folders);
-    } else if (folder.path.starts_with(name + "/")) {
-      const std::string found = class_of(folder.path);
-      if (folder.image_count > 0 && (split.classes.empty() || split.classes.back() != found)) {
-        split.classes.push_back(found);
-      }
-      split.folders.push_back(std::move(folder));
+Split read_split(const std::string& root, const std::string& part) {
+  Split split{part == kRootPart ? root : root + "/" + part, {}, list_images(root, part), {}, {}};
+  split.top = std::move(split.folders.front());
+  split.folders.erase(split.folders.begin());
+  for (const ListedFolder& folder : split.folders) {
+    const std::string found = class_of(folder.path);
+    if (folder.image_count > 0 && (split.classes.empty() || split.classes.back() != found)) {
+      split.classes.push_back(found);
     }
   }
-  std::vector<std::string> empty;
+  const std::vector<std::string> all = lines_of(split.top.folders);
   std::set_difference(
-      classes.begin(), classes.end(), split.classes.begin(), split.classes.end(),
-      std::back_inserter(empty));
-  const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(empty.size(), 10));
+      all.begin(), all.end(), split.classes.begin(), split.classes.end(),
+      std::back_inserter(split.empty));
   ABT_CHECK(
-      !classes.empty(), DamagedData, "{}: expected a folder for each class, found none", where);
-  ABT_CHECK(
-      empty.empty(), DamagedData,
-      "{}: expected .jpg, .jpeg, .png or .webp files in each folder, found none in {}{}", where,
-      join({empty.begin(), empty.begin() + shown}, ", "), empty.size() > 10 ? ", ..." : "");
+      !all.empty(), DamagedData, "{}: expected a folder for each class, found none", split.where);
   return split;
 }
 
+// The number of each class, by its composed name.
+using ClassNumbers = std::map<std::string, std::int64_t>;
+
+ClassNumbers number_classes(const Split& train) {
+  ABT_CHECK(
+      train.empty.empty(), DamagedData,
+      "{}: expected .jpg, .jpeg, .png or .webp files in each folder, since each is a class; found "
+      "none in {}. Remove what is no class",
+      train.where, first_of(train.empty, kShown));
+  ClassNumbers numbers;
+  for (const std::string& name : train.classes) {
+    const auto number = static_cast<std::int64_t>(numbers.size());
+    ABT_CHECK(
+        numbers.emplace(composed(name), number).second, DamagedData,
+        "{}: expected one folder for each class, found two of the name '{}', one with composed and "
+        "one with decomposed letters (NFC and NFD in Unicode); join them",
+        train.where, printable(name));
+  }
+  return numbers;
+}
+
+// The classes of which a part has no images. Throws if it has one that the training images lack.
+std::vector<std::string> absent_classes(
+    const Split& part, const Split& train, const ClassNumbers& numbers) {
+  ABT_CHECK(
+      !part.classes.empty(), DamagedData,
+      "{}: expected .jpg, .jpeg, .png or .webp files in the folders of its classes, found none",
+      part.where);
+  std::vector<std::string> absent = train.classes;
+  for (const std::string& name : part.classes) {
+    const auto number = numbers.find(composed(name));
+    const std::string near = nearest(name, train.classes);
+    ABT_CHECK(
+        number != numbers.end(), DamagedData,
+        "{}/{}: expected only classes that also exist in {}, found another{}", part.where,
+        printable(name), fs::path(train.where).filename().string(),
+        near.empty() ? "" : formatted(" (did you mean '{}'?)", printable(near)));
+    absent[static_cast<std::size_t>(number->second)].clear();
+  }
+  std::erase(absent, "");
+  return absent;
+}
+
 ListedImages images_of(
-    Split split, const std::vector<std::string>& classes, const std::string& what,
-    const DataOptions& options, const std::string& root, Log* log) {
+    Split split, const ClassNumbers& numbers, const std::string& what, const DataOptions& options,
+    const std::string& root, Log* log) {
   std::int64_t count = 0;
   for (const ListedFolder& folder : split.folders) {
     count += folder.image_count;
@@ -98,8 +125,9 @@ ListedImages images_of(
   images.places = at::arange(count, at::kLong);
   auto* label = images.labels.data_ptr<std::int64_t>();
   for (const ListedFolder& folder : split.folders) {
-    const auto place = std::lower_bound(classes.begin(), classes.end(), class_of(folder.path));
-    label = std::fill_n(label, folder.image_count, place - classes.begin());
+    if (folder.image_count > 0) {
+      label = std::fill_n(label, folder.image_count, numbers.at(composed(class_of(folder.path))));
+    }
   }
   images.files =
       std::make_shared<ImageFiles>(what, root, std::move(split.folders), options.max_damaged, log);
@@ -133,94 +161,163 @@ std::pair<ListedImages, ListedImages> split_classes(
   return {images(train), images(test)};
 }
 
-void tell(const Listing& listing, const std::string& root, double seconds, Log& log) {
-  std::int64_t images = 0, others = 0;
+// What of a part was not read.
+void add_skipped(const Split& split, Account& account) {
+  std::int64_t others = split.top.image_count, pictures = 0, hidden = 0;
   std::vector<std::string> named;
-  for (const ListedFolder& folder : listing.folders) {
-    // Files next to the class folders belong to no class.
-    const bool part = folder.path.find('/') == std::string::npos;
-    images += part ? 0 : folder.image_count;
-    others += folder.others + (part ? folder.image_count : 0);
-    for (const std::string& name : lines_of(folder.some_others + (part ? folder.images : ""))) {
-      if (named.size() < 5) {
-        named.push_back(printable(formatted("{}/{}", folder.path, name)));
+  const auto name_some = [&](const std::string& folder, const std::string& names) {
+    for (const std::string& name : lines_of(names)) {
+      if (named.size() < kShown) {
+        named.push_back(printable(formatted("{}/{}", folder, name)));
       }
     }
-  }
-  const auto folders = static_cast<std::int64_t>(listing.folders.size());
-  log.info(
-      "{}: {} images in {:.1f} s; listed {} of {} folders{}{}", root, with_commas(images), seconds,
-      with_commas(listing.read), with_commas(folders), listing.index.empty() ? "" : ", index ",
-      listing.index);
+  };
+  const auto add = [&](const ListedFolder& folder) {
+    others += folder.others;
+    pictures += folder.other_pictures;
+    hidden += folder.hidden;
+    name_some(folder.path, folder.some_others);
+  };
+  // Files beside the folders of classes belong to no class.
+  name_some(split.top.path, split.top.images);
+  add(split.top);
+  std::ranges::for_each(split.folders, add);
+  const auto counted = [](std::int64_t count, const char* one, const char* many) {
+    return formatted("{} {}", with_commas(count), count == 1 ? one : many);
+  };
   if (others > 0) {
-    log.info(
-        "{}: {}{} skipped, since only .jpg, .jpeg, .png and .webp files in class folders are read: "
+    account.facts.push_back(formatted(
+        "{}: {} skipped, since only .jpg, .jpeg, .png and .webp files in class folders are read: "
         "{}{}",
-        root, with_commas(others), others == 1 ? " file was" : " files were", join(named, ", "),
-        others > std::ssize(named) ? ", ..." : "");
+        split.where, counted(others, "file was", "files were"), join(named, ", "),
+        others > std::ssize(named) ? ", ..." : ""));
   }
-  if (!listing.remarks.empty()) {
-    log.warning("{}", listing.remarks);
+  if (hidden > 0) {
+    account.facts.push_back(formatted(
+        "{}: {} skipped, since a dot at the start of the name hides a file", split.where,
+        counted(hidden, "image was", "images were")));
   }
+  if (pictures > 0) {
+    account.doubts.push_back(formatted(
+        "{}: {} skipped whose names are those of BMP, TIFF, GIF or other images; convert them to "
+        "PNG",
+        split.where, counted(pictures, "file was", "files were")));
+  }
+}
+
+// Doubts that the classes lie in this folder: they, or the parts, may lie one level deeper.
+void check_depth(const Split& train, const std::string& part, Account& account) {
+  std::vector<std::string> inside;  // the folders in each folder of a class
+  for (const ListedFolder& folder : train.folders) {
+    if (std::ranges::count(folder.path, '/') == 1) {
+      if (folder.image_count > 0) {
+        return;
+      }
+      inside.push_back(folder.folders);
+    }
+  }
+  const bool is_root = part == kRootPart;
+  const std::string names = first_of(lines_of(inside.front()), kShown);
+  const std::string only = printable(train.classes.front());
+  ABT_CHECK(
+      inside.size() > 1, DamagedData,
+      "{}: expected a folder for each class, found only {}, which has the folders {}. {}",
+      train.where, only, names,
+      is_root ? formatted("Set data.root: {}/{}", train.where, only)
+              : "Move the folders of the classes one level up");
+  if (is_root && std::ranges::count(inside, inside.front()) == std::ssize(inside)) {
+    account.doubts.push_back(formatted(
+        "{}: {} are read as classes, but each of them has the folders {}; if those are the "
+        "classes, give the parts of the data set the names train, val and test",
+        train.where, first_of(train.classes, kShown), names));
+  }
+}
+
+// Which folder is which part.
+std::string parts_fact(const ImageParts& parts, const Dataset& set, double share) {
+  const std::string root = set.found_in;
+  if (parts.test.empty()) {
+    return formatted(
+        "{}: there is no folder for tests, so that {} of each class are the test set "
+        "(data.test_share)",
+        parts.train == kRootPart ? root : root + "/" + printable(parts.train), print_number(share));
+  }
+  return formatted(
+      "{}: the training images are those of {}, and the test images are those of {}{}", root,
+      printable(parts.train), printable(parts.test),
+      parts.validation.empty()
+          ? ""
+          : formatted(
+                "; the {} images of {} are for validation", with_commas(set.validation.size()),
+                printable(parts.validation)));
 }
 
 }  // namespace
 
-bool holds_image_folder(const std::string& root) {
-  if (has_folder(root, "train")) {
-    return true;
-  }
-  const bool has_others = std::ranges::any_of(list_folder(root), [](const fs::path& entry) {
+bool holds_folders(const std::string& root) {
+  return std::ranges::any_of(list_folder(root), [](const fs::path& entry) {
     std::error_code ignored;
     return !entry.filename().string().starts_with('.') && fs::is_directory(entry, ignored);
   });
-  return has_others && !find_test_part(root);
 }
 
 Dataset open_image_folder(const DataOptions& options, const std::string& root, Log* log) {
-  const Stopwatch watch;
-  std::vector<std::string> parts = {has_folder(root, "train") ? "train" : kRoot};
-  if (parts[0] != kRoot) {
-    if (const auto part = find_test_part(root)) {
-      parts.push_back(*part);
-    }
-  }
-  const std::string cache = cache_folder();
-  Listing listing = list_images(root, parts, cache.empty() ? "" : cache + "/index");
-  if (log != nullptr) {
-    tell(listing, root, watch.seconds(), *log);
-  }
-  Split train = take_split(root, parts[0], listing);
-  const std::vector<std::string> classes = train.classes;
+  ImageParts parts = find_image_parts(root);
   Dataset out;
+  out.account.doubts = std::move(parts.doubts);
+  if (parts.test.empty()) {
+    parts.test = std::exchange(parts.validation, "");
+  } else if (options.validation > 0 && !parts.validation.empty()) {
+    out.account.doubts.push_back(formatted(
+        "{}/{} is not read, since data.validation holds out training images; 0 takes this folder",
+        root, printable(std::exchange(parts.validation, ""))));
+  }
+  Split train = read_split(root, parts.train);
+  const ClassNumbers numbers = number_classes(train);
+  check_depth(train, parts.train, out.account);
   out.name = options.name;
   out.found_in = root;
   out.channels = 3;
   out.height = out.width = options.image_size;
-  out.classes = std::ssize(classes);
-  out.class_names = classes;
-  if (parts.size() == 1) {
-    const ListedImages all = images_of(std::move(train), classes, "images", options, root, log);
+  out.classes = std::ssize(train.classes);
+  out.class_names = train.classes;
+  if (out.classes == 1) {
+    out.account.doubts.push_back(
+        formatted("{}: {} is the only class", train.where, printable(train.classes.front())));
+  }
+  add_skipped(train, out.account);
+  const auto read_part = [&](const std::string& part) -> Examples {
+    if (part.empty()) {
+      return {};
+    }
+    Split split = read_split(root, part);
+    const std::vector<std::string> absent = absent_classes(split, train, numbers);
+    add_skipped(split, out.account);
+    if (!absent.empty()) {
+      out.account.doubts.push_back(formatted(
+          "{}: there are no images of {} of the {} classes: {}", split.where, absent.size(),
+          out.classes, first_of(absent, kShown)));
+    }
+    return images_of(std::move(split), numbers, "images in " + part, options, root, log);
+  };
+  out.test = read_part(parts.test);
+  out.validation = read_part(parts.validation);
+  const bool has_test = !parts.test.empty();
+  ListedImages all = images_of(
+      std::move(train), numbers, has_test ? "training images" : "images", options, root, log);
+  if (has_test) {
+    out.train = std::move(all);
+  } else {
     std::tie(out.train, out.test) = split_classes(all, out.classes, options.test_share);
     ABT_CHECK(
         out.test.size() > 0, DamagedData,
         "{}: expected a class with at least two images, of which one is for the test set", root);
-    return out;
   }
-  const std::string& part = parts[1];
-  Split val = take_split(root, part, listing);
-  for (const std::string& name : val.classes) {
-    ABT_CHECK(
-        std::binary_search(classes.begin(), classes.end(), name), DamagedData,
-        "{}/{}/{}: expected only classes that also exist in train, found "
-        "another{}",
-        root, part, name,
-        nearest(name, classes).empty()
-            ? ""
-            : formatted(" (did you mean '{}'?)", nearest(name, classes)));
+  std::vector<std::string>& facts = out.account.facts;
+  facts.insert(facts.begin(), parts_fact(parts, out, options.test_share));
+  if (!parts.unread.empty()) {
+    facts.push_back(formatted("{}: not read: {}", root, first_of(parts.unread, kShown)));
   }
-  out.train = images_of(std::move(train), classes, "training images", options, root, log);
-  out.test = images_of(std::move(val), classes, "images in " + part, options, root, log);
   return out;
 }
 

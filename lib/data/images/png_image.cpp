@@ -15,6 +15,7 @@ namespace abtrain::data {
 namespace {
 
 constexpr std::string_view kPngMark("\x89PNG\r\n\x1a\n", 8);
+constexpr std::string_view kPngName = kPngMark.substr(0, 4);
 constexpr std::size_t kPngHeader = 33;  // mark and IHDR
 // No stream of deflate expands by more.
 constexpr double kMostExpansion = 1032;
@@ -32,7 +33,7 @@ struct PngInput {
 void read_png_bytes(png_structp png, png_bytep out, std::size_t count) {
   auto* input = static_cast<PngInput*>(png_get_io_ptr(png));
   if (count > input->left.size()) {
-    png_error(png, "Premature end of PNG file");
+    png_error(png, "Premature end of file");
   }
   std::copy_n(input->left.data(), count, out);
   input->left = input->left.subspan(count);
@@ -93,11 +94,15 @@ bool read_png_rows(png_structp png, png_infop info, png_bytep* rows, png_uint_32
 }  // namespace
 
 bool begins_png(std::span<const std::uint8_t> bytes) {
-  return bytes.size() >= kPngMark.size() &&
-         std::memcmp(bytes.data(), kPngMark.data(), kPngMark.size()) == 0;
+  const std::size_t seen = std::min(bytes.size(), kPngName.size());
+  return seen > 0 && std::memcmp(bytes.data(), kPngName.data(), seen) == 0;
 }
 
 ImageSize png_size(std::span<const std::uint8_t> bytes) {
+  const std::size_t marked = std::min(bytes.size(), kPngMark.size());
+  ABT_CHECK(
+      std::memcmp(bytes.data(), kPngMark.data(), marked) == 0, DamagedData,
+      "is a PNG whose first bytes are damaged, as by a transfer as text");
   ABT_CHECK(
       bytes.size() >= kPngHeader && std::memcmp(&bytes[12], "IHDR", 4) == 0, DamagedData,
       "Premature end of PNG file");
@@ -128,7 +133,7 @@ void decode_png(std::span<const std::uint8_t> bytes, const ImageSize& size, std:
   png_set_read_fn(png, &input, read_png_bytes);
   const bool ok = read_png_rows(png, info, rows.data(), static_cast<png_uint_32>(size.width));
   png_destroy_read_struct(&png, &info, nullptr);
-  ABT_CHECK(ok, DamagedData, "{}", printable(input.reason.data()));
+  ABT_CHECK(ok, DamagedData, "damaged PNG: {}", printable(input.reason.data()));
 }
 
 }  // namespace abtrain::data

@@ -30,8 +30,10 @@ const char* webp_fault(VP8StatusCode code) {
 }  // namespace
 
 bool begins_webp(std::span<const std::uint8_t> bytes) {
-  return bytes.size() >= 12 && std::memcmp(bytes.data(), "RIFF", 4) == 0 &&
-         std::memcmp(&bytes[8], "WEBP", 4) == 0;
+  const auto has = [&](std::size_t at, const char* mark) {
+    return bytes.size() < at + 4 || std::memcmp(&bytes[at], mark, 4) == 0;
+  };
+  return bytes.size() >= 4 && has(0, "RIFF") && has(8, "WEBP");
 }
 
 ImageSize webp_size(std::span<const std::uint8_t> bytes) {

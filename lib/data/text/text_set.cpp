@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <vector>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/mapped.h"
 #include "base/scalars.h"
 #include "data/text/text_files.h"
 #include "data/text/tokens.h"
@@ -26,6 +28,15 @@ void check_window(
       with_commas(context), part, path, with_commas(tokens), because);
 }
 
+std::string files_fact(const std::string& folder, const std::vector<TextFile>& files) {
+  const auto names = mapped(files, [&](const TextFile& file) {
+    return std::filesystem::path(file.path).lexically_relative(folder).string();
+  });
+  return formatted(
+      "{}: {} {}: {}", folder, with_commas(std::ssize(files)), files.size() == 1 ? "file" : "files",
+      first_of(names));
+}
+
 }  // namespace
 
 TextWindows windows_of(
@@ -36,11 +47,14 @@ TextWindows windows_of(
 }
 
 Dataset open_text(const DataOptions& options, const std::string& path, Log* log) {
-  const auto open = [&](const std::string& from) {
-    return std::make_shared<const Tokens>(
-        text_files(from, log), options.tokens, vocabulary_of(options));
-  };
   Dataset out;
+  const auto open = [&](const std::string& from) {
+    const std::vector<TextFile> files = text_files(from, log);
+    if (std::filesystem::is_directory(from)) {
+      out.account.facts.push_back(files_fact(from, files));
+    }
+    return std::make_shared<const Tokens>(files, options.tokens, vocabulary_of(options));
+  };
   out.name = options.name;
   out.found_in = path;
   out.classes = vocabulary_of(options);
