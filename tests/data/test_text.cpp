@@ -70,6 +70,11 @@ class Texts : public ::testing::Test {
   void expect_refusal(ErrorKind kind, const std::vector<std::string>& parts) const {
     expect_error([&] { load_dataset(options_); }, kind, parts);
   }
+  static std::vector<TextFile> files_of(
+      const std::string& path, TokenType type = TokenType::Bytes) {
+    Account account;
+    return text_files(path, type, nullptr, account);
+  }
   static Indices read(const Tokens& tokens) {
     Indices all(static_cast<std::size_t>(tokens.size()));
     tokens.read(0, all);
@@ -121,7 +126,7 @@ TEST_F(Texts, FollowEachOtherInTheOrderOfTheirPaths) {
   write_file(place(".hidden"), all);
   std::filesystem::create_directory(place(".git"));
   write_file(place(".git/config"), all);
-  const Tokens tokens(text_files(*options_.root, nullptr), TokenType::Bytes, 256);
+  const Tokens tokens(files_of(*options_.root), TokenType::Bytes, 256);
   EXPECT_EQ(read(tokens), first(100));
   Indices some(60);
   tokens.read(5, some);  // of three files
@@ -146,17 +151,17 @@ TEST_F(Texts, OnlyLargeFilesTakeMappings) {
 TEST_F(Texts, UnpackAGzipFileOnce) {
   const Bytes plain = counting(3'000'000);
   write_file(place("a.gz"), gzipped(plain));
-  const auto paths = text_files(place("a.gz"), nullptr);
+  const auto paths = files_of(place("a.gz"));
   EXPECT_EQ(paths.size(), 1U);
   EXPECT_EQ(paths[0].path, place("a.gz"));
   const std::string mapped = paths[0].mapped;
   EXPECT_TRUE(mapped.starts_with(folder_.file("cache/abtrain/text/")));
   EXPECT_EQ(std::filesystem::file_size(mapped), plain.size());
-  EXPECT_EQ(text_files(place("a.gz"), nullptr)[0].mapped, mapped);
+  EXPECT_EQ(files_of(place("a.gz"))[0].mapped, mapped);
   EXPECT_EQ(unpacked(), 1U);
   // A file that has changed is unpacked again.
   write_file(place("a.gz"), gzipped(counting(10)));
-  const auto again = text_files(place("a.gz"), nullptr);
+  const auto again = files_of(place("a.gz"));
   EXPECT_NE(again[0].mapped, mapped);
   EXPECT_EQ(std::filesystem::file_size(again[0].mapped), 10U);
 }
@@ -169,9 +174,7 @@ TEST_F(Texts, UnpackAllMembersOfAGzipFile) {
     const Bytes part(more.begin(), more.begin() + static_cast<long>(count));
     write_file(place("a.gz"), joined(joined(gzipped(part), gzipped({})), gzipped(more)));
     const Bytes all = joined(part, more);
-    ASSERT_EQ(
-        read_file(text_files(place("a.gz"), nullptr)[0].mapped),
-        std::string(all.begin(), all.end()))
+    ASSERT_EQ(read_file(files_of(place("a.gz"))[0].mapped), std::string(all.begin(), all.end()))
         << count;
   }
 }
@@ -199,7 +202,7 @@ TEST_F(Texts, DoNotWaitForAFifo) {
 // The first token of such a file may be the first two bytes of a gzip file.
 TEST_F(Texts, TakeTokensForNoGzipFile) {
   write_file(place("a.bin"), numbers_of({0x8b1f, 5}, 2));
-  EXPECT_EQ(text_files(place("a.bin"), nullptr)[0].mapped, place("a.bin"));
+  EXPECT_EQ(files_of(place("a.bin"), TokenType::Uint16)[0].mapped, place("a.bin"));
 }
 
 TEST_F(Texts, LeaveNothingOfADamagedGzipFile) {
@@ -221,7 +224,7 @@ TEST_F(Texts, ReadTokensOfOtherPrograms) {
   const std::vector<std::uint32_t> tokens = {5, 50256, 0, 1000};
   options_.vocabulary = 50257;
   const auto expect = [&](TokenType type) {
-    const Tokens found(text_files(place("a.bin"), nullptr), type, 50257);
+    const Tokens found(files_of(place("a.bin"), type), type, 50257);
     EXPECT_EQ(read(found), (Indices{5, 50256, 0, 1000}));
   };
   write_file(place("a.bin"), numbers_of(tokens, 2));
@@ -264,20 +267,32 @@ TEST_F(Texts, RefuseDamagedTokens) {
   expect_refusal(ErrorKind::DamagedData, {"text/a.bin: expected tokens of"});
 }
 
+// Whatever file it is in, before anything is trained.
 TEST_F(Texts, RefuseATokenAboveTheVocabulary) {
-  write_file(place("a"), numbers_of({1, 2, 3, 99, 100, 1, 1, 1}, 2));
-  write_file(place("b"), numbers_of(std::vector<std::uint32_t>(50, 1), 2));
-  options_.tokens = TokenType::Uint16;
+  std::vector<std::uint32_t> many(3'000'000, 99);
   options_.vocabulary = 100;
-  const Dataset set = load_dataset(options_);
-  const Augment augment(options_, set, 1);
-  expect_error(
-      [&] {
-        augment.training(set.train, Indices{3, 0}, 0);
-      },
-      ErrorKind::DamagedData,
-      {"text/a: token 4: expected one below the 100 of data.vocabulary, found "
-       "100"});
+  for (const TokenType type : {TokenType::Uint16, TokenType::Uint32}) {
+    options_.tokens = type;
+    const int width = type == TokenType::Uint16 ? 2 : 4;
+    write_file(place("a.bin"), numbers_of(std::vector<std::uint32_t>(50, 1), width));
+    options_.test.reset();
+    for (const std::size_t bad : {std::size_t{0}, std::size_t{1'048'577}, many.size() - 1}) {
+      many[bad] = 100;
+      write_file(place("b.bin"), numbers_of(many, width));
+      many[bad] = 99;
+      expect_refusal(
+          ErrorKind::DamagedData,
+          {formatted(
+              "text/b.bin: token {}: expected one below the 100 of data.vocabulary, found 100",
+              bad)});
+      EXPECT_GT(dataset_shape(options_).train, 0);  // does not look at them
+    }
+    // In the test text alone.
+    std::filesystem::rename(place("b.bin"), folder_.file("test.bin"));
+    EXPECT_GT(load_dataset(options_).train.size(), 0);
+    options_.test = folder_.file("test.bin");
+    expect_refusal(ErrorKind::DamagedData, {"/test.bin: token 2999999: expected one below"});
+  }
 }
 
 TEST_F(Texts, RefuseATextShorterThanAWindow) {
