@@ -163,7 +163,7 @@ at::Tensor labels_of(const Examples& examples) {
           return source.labels;
         } else if constexpr (requires { source.answers; }) {
           return source.answers.dim() == 1
-                     ? at::index_select(source.answers, 0, source.places).to(at::kLong)
+                     ? at::index_select(source.answers.to(at::kLong), 0, source.places)
                      : at::Tensor();
         } else {
           return {};

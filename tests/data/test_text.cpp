@@ -295,6 +295,113 @@ TEST_F(Texts, RefuseATokenAboveTheVocabulary) {
   }
 }
 
+TEST_F(Texts, FollowLinksOnce) {
+  std::filesystem::create_directory(folder_.file("pool"));
+  write_file(folder_.file("pool/b"), Bytes(50, 'b'));
+  write_file(place("a"), Bytes(10, 'a'));
+  std::filesystem::create_directory_symlink("../pool", place("more"));
+  std::filesystem::create_symlink("../pool/b", place("c"));
+  std::filesystem::create_directory_symlink("../text", folder_.file("pool/back"));
+  std::filesystem::create_directory_symlink("../pool", place("twice"));
+  std::filesystem::create_symlink("nowhere", place("dead"));
+  std::filesystem::create_symlink("itself", place("itself"));
+  ASSERT_EQ(::mkfifo(place("fifo").c_str(), 0600), 0);
+  Account account;
+  const auto files = text_files(*options_.root, TokenType::Bytes, nullptr, account);
+  std::vector<std::string> names;
+  for (const TextFile& file : files) {
+    names.push_back(file.name);
+  }
+  ASSERT_EQ(names.size(), 3U) << join(names, " ");
+  EXPECT_EQ(names[0], "a");
+  EXPECT_EQ(names[1], "c");
+  EXPECT_EQ(names[2], "more/b");
+  ASSERT_EQ(account.facts.size(), 1U);
+  for (const char* skipped :
+       {"more/back (a link to a folder that is read already)",
+        "twice (a link to a folder that is read already)", "dead (a link to nothing)",
+        "itself (a link to nothing)", "fifo (not a file)"}) {
+    EXPECT_NE(account.facts[0].find(skipped), std::string::npos) << account.facts[0];
+  }
+}
+
+// As nanoGPT leaves its folders, and as llm.c and others name their files.
+TEST_F(Texts, TakeThePartsThatNamesSay) {
+  options_.tokens = TokenType::Uint16;
+  options_.vocabulary = 1000;
+  const auto put = [&](const std::string& name, std::uint32_t token, std::size_t count) {
+    std::filesystem::create_directories(std::filesystem::path(place(name)).parent_path());
+    write_file(place(name), numbers_of(std::vector<std::uint32_t>(count, token), 2));
+  };
+  const auto expect = [&](std::int64_t train, std::int64_t test, const std::string& facts) {
+    const Dataset set = load_dataset(options_);
+    EXPECT_EQ(set.train.size(), train);
+    EXPECT_EQ(set.test.size(), test);
+    EXPECT_EQ(replaced(join(set.account.facts, "\n"), *options_.root, "text"), facts);
+    EXPECT_TRUE(set.account.doubts.empty());
+  };
+  put("train.bin", 7, 101);
+  put("val.bin", 8, 31);
+  const std::string script = "import os  # tokenizes the text, writes train and val\n";
+  write_file(place("prepare.py"), Bytes(script.begin(), script.end()));
+  expect(
+      20, 6,
+      "text: skipped: prepare.py (not a .bin file, as tokens are in)\n"
+      "text: the training text is train.bin, the test text is val.bin");
+  std::filesystem::remove(place("prepare.py"));
+  std::filesystem::rename(place("train.bin"), place("tiny_Train_000001.bin"));
+  put("tiny_train_2.bin", 7, 101);
+  put("test/one.bin", 9, 500);
+  expect(
+      40, 6,
+      "text: the training text is tiny_Train_000001.bin, tiny_train_2.bin, the test text is "
+      "val.bin\ntext: skipped, since there is another test text: test/one.bin");
+  options_.test = place("test/one.bin");
+  expect(
+      40, 99,
+      "text: the training text is tiny_Train_000001.bin, tiny_train_2.bin\n"
+      "text: skipped, since there is another test text: test/one.bin, val.bin\n"
+      "text/test/one.bin: the test text (data.test)");
+  options_.test.reset();
+  put("more.bin", 7, 101);
+  expect_refusal(ErrorKind::Config, {"data.root: ", "more.bin says neither", "data.test"});
+  // A text is read whole then, as folders of programs are.
+  options_.tokens = TokenType::Bytes;
+  options_.vocabulary.reset();
+  std::filesystem::remove_all(*options_.root);
+  std::filesystem::create_directory(*options_.root);
+  for (const char* name : {"wiki.train.txt", "wiki.valid.txt", "wiki.test.txt"}) {
+    write_file(place(name), Bytes(name[5] == 'v' ? 31 : 101, 'a'));
+  }
+  expect(
+      20, 6,
+      "text: the training text is wiki.train.txt, the test text is wiki.valid.txt\n"
+      "text: skipped, since there is another test text: wiki.test.txt");
+  write_file(place("readme.txt"), Bytes(40, 'a'));
+  const Account account = load_dataset(options_).account;
+  ASSERT_EQ(account.doubts.size(), 1U);
+  EXPECT_NE(account.doubts[0].find("all files are one text"), std::string::npos);
+}
+
+TEST_F(Texts, AndTokensAreToldApart) {
+  const std::string words = join(std::vector<std::string>(30, "some words"), " ");
+  write_file(place("a.bin"), Bytes(words.begin(), words.end()));
+  options_.tokens = TokenType::Uint16;
+  expect_refusal(ErrorKind::DamagedData, {"a.bin: expected tokens", "data.tokens is bytes"});
+  options_.root = place("a.bin");
+  expect_refusal(ErrorKind::DamagedData, {"a.bin: expected tokens", "data.tokens is bytes"});
+  options_.root = folder_.file("text");
+  std::filesystem::rename(place("a.bin"), place("a.txt"));
+  expect_refusal(ErrorKind::MissingInput, {"expected a .bin file", "a.txt (not a .bin file"});
+  options_.tokens = TokenType::Bytes;
+  EXPECT_TRUE(load_dataset(options_).account.doubts.empty());
+  write_file(place("b"), numbers_of(std::vector<std::uint32_t>(100, 65), 2));
+  const Account account = load_dataset(options_).account;
+  ASSERT_EQ(account.doubts.size(), 1U);
+  EXPECT_NE(account.doubts[0].find("zero bytes"), std::string::npos);
+  EXPECT_NE(account.doubts[0].find("data.tokens"), std::string::npos);
+}
+
 TEST_F(Texts, RefuseATextShorterThanAWindow) {
   write_file(place("a"), counting(7));
   expect_refusal(

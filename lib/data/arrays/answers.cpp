@@ -162,8 +162,20 @@ std::int64_t largest_of(
   return largest;
 }
 
-void check_dense(
-    const std::vector<at::Tensor>& labels, std::int64_t classes, const std::string& path) {
+void check_labels(
+    const std::vector<at::Tensor>& labels, std::int64_t classes, const std::string& path,
+    Account& account) {
+  constexpr std::int64_t kIgnoredByOthers = 255;
+  const bool may_ignore = classes == kIgnoredByOthers + 1;
+  if (labels[0].dim() == 2) {  // a label per token need not occur
+    if (may_ignore && labels[0].scalar_type() == at::kByte) {
+      account.doubts.push_back(formatted(
+          "{}: the label 255 is taken for a class; labels that do not count are {}, of a wider "
+          "integer type. data.task: classes says that it is one",
+          path, kIgnoredLabel));
+    }
+    return;
+  }
   constexpr std::int64_t kSparse = 10;  // classes for each one that has examples
   std::vector<std::int64_t> distinct;
   for (const at::Tensor& part : labels) {
@@ -186,11 +198,13 @@ void check_dense(
       {{"data.task"},
        formatted(
            "the labels of {} would make {} classes, but only {} of them {} examples ({}{}); "
-           "renumber them 0 .. {} (numpy.unique(y, return_inverse=True)[1]){}, or say classes if "
-           "all are meant, or regression if they are numbers to predict; got auto",
+           "{}expected "
+           "labels 0 .. {} (numpy.unique(y, return_inverse=True)[1] renumbers them), or classes if "
+           "all {} are meant, or regression if they are numbers to predict; got auto",
            path, with_commas(classes), with_commas(used), used == 1 ? "has" : "have",
-           join(some, ", "), used > 5 ? ", ..." : "", used - 1,
-           distinct.back() == 255 ? ", without examples to be ignored if 255 marks these" : "")});
+           join(some, ", "), used > 5 ? ", ..." : "",
+           may_ignore ? "if 255 marks examples to be ignored, leave these out; " : "", used - 1,
+           with_commas(classes))});
 }
 
 }  // namespace abtrain::data

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/account.h"
 #include "data/data_options.h"
 
 namespace abtrain::data {
@@ -27,8 +28,10 @@ Answers answers_of(
 std::int64_t largest_of(
     const at::Tensor& integers, bool ignores, const std::string& path, const char* what);
 
-// Throws Error(Config) if hardly any of so many classes has an example. Labels, one per example.
-void check_dense(
-    const std::vector<at::Tensor>& labels, std::int64_t classes, const std::string& path);
+// Labels of all parts, which nobody has named. Throws Error(Config) if hardly any of so many
+// classes has an example. A label of tokens that others ignore is a doubt.
+void check_labels(
+    const std::vector<at::Tensor>& labels, std::int64_t classes, const std::string& path,
+    Account& account);
 
 }  // namespace abtrain::data

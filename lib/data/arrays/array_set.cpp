@@ -29,9 +29,8 @@ namespace {
 
 struct ArrayPart {
   std::string x_path, y_path;
-  at::Tensor x, y;  // y as data.task takes it
+  at::Tensor x, y;
   std::vector<std::string> class_names = {};
-  at::Tensor stored_y = {};
   std::int64_t classes = 0;  // at least; of one-hot rows
 };
 
@@ -76,10 +75,8 @@ std::optional<ArrayPart> find_array_part(const std::string& folder, const std::s
       .x_path = x, .y_path = y, .x = map_array(x, "x", ""), .y = map_array(y, "y", "")};
 }
 
-// Checks x, takes y as data.task says, and checks that.
-void settle_part(ArrayPart& part, Task task) {
-  const at::Tensor& x = part.x;
-  at::Tensor& y = part.y;
+void check_array_part(const ArrayPart& part) {
+  const at::Tensor &x = part.x, &y = part.y;
   ABT_CHECK(
       x.dim() >= 1 && x.numel() > 0, DamagedData, "{}: expected examples x, N x anything, found {}",
       part.x_path, x.sizes());
@@ -97,7 +94,13 @@ void settle_part(ArrayPart& part, Task task) {
       y.dim() >= 1 && y.size(0) == x.size(0), DamagedData,
       "{}: expected y for each of the {} examples of x, found {}", part.y_path,
       with_commas(x.size(0)), y.sizes());
-  part.stored_y = y;
+}
+
+// Makes y what it is taken for.
+void settle_answers(ArrayPart& part, Task task) {
+  const at::Tensor& x = part.x;
+  at::Tensor& y = part.y;
+  const bool tokens = is_tokens(x);
   Answers answers = answers_of(y, part.y_path, task, tokens ? x.sizes() : at::IntArrayRef());
   y = std::move(answers.y);
   part.classes = answers.classes;
@@ -125,7 +128,7 @@ void check_same_kind(const ArrayPart& train, const ArrayPart& test) {
         path, name, described(of_train), described(of_test));
   };
   check(test.x_path, "x", train.x, test.x);
-  check(test.y_path, "y", train.stored_y, test.stored_y);
+  check(test.y_path, "y", train.y, test.y);
 }
 
 // In the form of Dataset: channels, height and width.
@@ -196,23 +199,6 @@ Examples examples_in(const ArrayPart& part, const Dataset& set) {
   return images_in(x, labels, targets);
 }
 
-// Labels that give more classes than there are examples of, and the like.
-void check_labels(const std::vector<ArrayPart>& parts, Dataset& set) {
-  const ArrayPart& first = parts.front();
-  const auto labels = mapped(parts, [](const ArrayPart& part) { return part.y; });
-  if (first.y.dim() == 1 && set.class_names.empty()) {
-    check_dense(labels, set.classes, first.y_path);
-  }
-  constexpr std::int64_t kIgnoredByOthers = 255;
-  if (first.y.dim() == 2 && first.y.scalar_type() == at::kByte &&
-      set.classes == kIgnoredByOthers + 1) {
-    set.account.doubts.push_back(formatted(
-        "{}: the label 255 is taken for a class; labels that do not count are {}, of a wider "
-        "integer type. data.task: classes says that it is one",
-        first.y_path, kIgnoredLabel));
-  }
-}
-
 // What was read, and of which types and shapes.
 std::string files_fact(
     const std::vector<ArrayPart>& parts, const DataOptions& options, const std::string& folder) {
@@ -225,7 +211,7 @@ std::string files_fact(
   files.erase(std::ranges::unique(files).begin(), files.end());
   return formatted(
       "{}: {}; x is {}, y is {}{}", folder, listed(files), described(parts.front().x),
-      described(parts.front().stored_y),
+      described(parts.front().y),
       parts.size() > 1 ? ""
                        : formatted(
                              "; there is no test part, so that {} of the examples are the test set "
@@ -271,7 +257,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
   std::vector<ArrayPart> parts;
   for (const char* name : {"train", "test"}) {
     if (auto part = find_array_part(folder, name)) {
-      settle_part(*part, options.task);
+      check_array_part(*part);
       parts.push_back(std::move(*part));
     }
     check_there(!parts.empty(), "holds no training arrays");
@@ -283,6 +269,12 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
   const at::Tensor& y = parts.front().y;
   Dataset out;
   out.account.facts.push_back(files_fact(parts, options, folder));
+  Task task = options.task;
+  for (ArrayPart& part : parts) {
+    settle_answers(part, task);
+    // A few targets of a test set may look like labels.
+    task = is_floating(y) ? Task::Regression : task;
+  }
   out.name = options.name;
   out.found_in = folder;
   out.sizes = sizes_of_each(x);
@@ -329,8 +321,10 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
       out.classes = std::max({out.classes, part.classes, largest + 1, names});
     }
   }
-  if (!out.regression && options.task == Task::Auto) {
-    check_labels(parts, out);
+  if (!out.regression && options.task == Task::Auto && names == 0) {
+    check_labels(
+        mapped(parts, [](const ArrayPart& part) { return part.y; }), out.classes,
+        parts.front().y_path, out.account);
   }
   doubt_channels(out);
   if (reads_values && is_floating(x)) {

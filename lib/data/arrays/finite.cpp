@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <mutex>
 
 #include "base/error.h"
 
@@ -19,8 +18,7 @@ constexpr double kMostFinite = std::numeric_limits<float>::max() / 2;
 
 // Magnitudes are ordered like their bits as integers, which a loop compares many at once.
 template <class Bits>
-Bits largest_bits(const void* numbers, std::int64_t begin, std::int64_t end) {
-  const auto* bits = static_cast<const Bits*>(numbers);
+Bits largest_bits(const Bits* bits, std::int64_t begin, std::int64_t end) {
   Bits largest = 0;
   for (std::int64_t i = begin; i < end; ++i) {
     largest = std::max<Bits>(largest, bits[i] & std::numeric_limits<Bits>::max());
@@ -31,30 +29,23 @@ Bits largest_bits(const void* numbers, std::int64_t begin, std::int64_t end) {
 template <class Float, class Bits>
 double largest_as(const at::Tensor& numbers, const auto& refuse) {
   constexpr std::int64_t kGrain = std::int64_t{1} << 18;
-  const void* data = numbers.const_data_ptr();
-  std::mutex mutex;
-  double all = 0;
-  at::parallel_for(0, numbers.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    const auto magnitude = [&](Bits bits) {
-      return static_cast<double>(static_cast<float>(std::bit_cast<Float>(bits)));
-    };
-    for (; begin < end; begin += kGrain) {
-      const std::int64_t stop = std::min(end, begin + kGrain);
-      const double largest = magnitude(largest_bits<Bits>(data, begin, stop));
-      if (!(largest <= kMostFinite)) {
-        const auto* number = static_cast<const Bits*>(data) + begin;
-        while (magnitude(*number & std::numeric_limits<Bits>::max()) <= kMostFinite) {
-          ++number;
-        }
-        refuse(
-            number - static_cast<const Bits*>(data),
-            static_cast<double>(std::bit_cast<Float>(*number)));
-      }
-      const std::lock_guard lock(mutex);
-      all = std::max(all, largest);
-    }
-  });
-  return all;
+  const auto* bits = static_cast<const Bits*>(numbers.const_data_ptr());
+  const Bits largest = at::parallel_reduce(
+      0, numbers.numel(), kGrain, Bits{0},
+      [&](std::int64_t begin, std::int64_t end, Bits before) {
+        return std::max(before, largest_bits(bits, begin, end));
+      },
+      [](Bits a, Bits b) { return std::max(a, b); });
+  const auto magnitude_of = [](Bits of) {
+    return std::abs(static_cast<double>(static_cast<float>(std::bit_cast<Float>(of))));
+  };
+  if (!(magnitude_of(largest) <= kMostFinite)) {
+    const auto* first = std::find_if(bits, bits + numbers.numel(), [&](Bits each) {
+      return !(magnitude_of(each) <= kMostFinite);
+    });
+    refuse(first - bits, static_cast<double>(std::bit_cast<Float>(*first)));
+  }
+  return magnitude_of(largest);
 }
 
 }  // namespace

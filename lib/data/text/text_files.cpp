@@ -65,36 +65,37 @@ struct Walk {
   std::vector<std::string> skipped;
 };
 
-// Links may form circles: a folder is read once.
-Walk walk(const std::string& folder) {
-  Walk found;
+// Links may form circles: a folder is read once. `below` is its name in the text's folder.
+void walk(const fs::path& folder, const std::string& below, std::set<fs::path>& seen, Walk& found) {
   std::error_code error;
-  std::set<fs::path> seen = {real_path(folder)};
-  fs::recursive_directory_iterator entry(
-      folder, fs::directory_options::follow_directory_symlink, error);
-  for (; !error && entry != end(entry); entry.increment(error)) {
-    const std::string name = entry->path().lexically_relative(folder).string();
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator entry(folder, error); !error && entry != end(entry);
+       entry.increment(error)) {
+    entries.push_back(*entry);
+  }
+  ABT_CHECK(!error, Io, "{}: cannot be listed: {}", folder.string(), error.message());
+  std::ranges::sort(entries);  // the same one of two links on any disk
+  for (const fs::directory_entry& entry : entries) {
+    const std::string own = entry.path().filename().string();
+    const std::string name = below + own;
     std::error_code dead;
-    const fs::file_status status = entry->status(dead);
-    const bool is_folder = !dead && fs::is_directory(status);
-    if (entry->path().filename().string().starts_with(".")) {
-      entry.disable_recursion_pending();
-    } else if (is_folder) {
-      if (!seen.insert(real_path(entry->path())).second) {
-        entry.disable_recursion_pending();
+    const fs::file_status status = entry.status(dead);
+    if (own.starts_with(".")) {
+      continue;
+    }
+    if (fs::is_directory(status)) {
+      if (seen.insert(real_path(entry.path())).second) {
+        walk(entry.path(), name + "/", seen, found);
+      } else {
         found.skipped.push_back(name + " (a link to a folder that is read already)");
       }
-    } else if (!dead && fs::is_regular_file(status)) {
+    } else if (fs::is_regular_file(status)) {
       found.names.push_back(name);
     } else {
-      entry.disable_recursion_pending();
       found.skipped.push_back(
-          name + (entry->is_symlink(dead) ? " (a link to nothing)" : " (not a file)"));
+          name + (entry.is_symlink(dead) ? " (a link to nothing)" : " (not a file)"));
     }
   }
-  ABT_CHECK(!error, Io, "{}: cannot be listed: {}", folder, error.message());
-  std::ranges::sort(found.names);
-  return found;
 }
 
 bool has_token_name(const std::string& name) {
@@ -125,7 +126,14 @@ std::vector<TextFile> text_files(
     const std::string& path, TokenType tokens, Log* log, Account& account) {
   ABT_CHECK(fs::exists(path), MissingInput, "{}: no such file or folder", path);
   const bool is_folder = fs::is_directory(path);
-  Walk found = is_folder ? walk(path) : Walk{{""}, {}};
+  Walk found{{}, {}};
+  if (is_folder) {
+    std::set<fs::path> seen = {real_path(path)};
+    walk(path, "", seen, found);
+    std::ranges::sort(found.names);
+  } else {
+    found.names = {""};
+  }
   if (is_folder && tokens != TokenType::Bytes) {
     const auto others = std::ranges::stable_partition(found.names, has_token_name);
     for (const std::string& name : others) {

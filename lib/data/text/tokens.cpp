@@ -135,18 +135,23 @@ void Tokens::check() const {
   constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;  // tokens
   for (const Part& part : parts_) {
     const auto count = static_cast<std::int64_t>(part.bytes.size() / form.width);
-    at::parallel_for(0, count, kAtOnce, [&](std::int64_t begin, std::int64_t end) {
-      for (; begin < end; begin += kAtOnce) {
-        const std::int64_t some = std::min(kAtOnce, end - begin);
-        const auto bytes = part.bytes.subspan(
-            static_cast<std::size_t>(begin) * form.width,
-            static_cast<std::size_t>(some) * form.width);
-        if (form.largest(bytes) >= vocabulary_) {
-          std::vector<std::int64_t> tokens(static_cast<std::size_t>(some));
-          read(part.first + begin, tokens);  // throws
-        }
-      }
-    });
+    const std::int64_t first_bad = at::parallel_reduce(
+        0, (count + kAtOnce - 1) / kAtOnce, 1, count,
+        [&](std::int64_t piece, std::int64_t end, std::int64_t found) {
+          for (; piece < end && found == count; ++piece) {
+            const auto begin = static_cast<std::size_t>(piece * kAtOnce) * form.width;
+            const auto bytes = part.bytes.subspan(
+                begin, std::min(kAtOnce * form.width, part.bytes.size() - begin));
+            found = form.largest(bytes) < vocabulary_ ? count : piece * kAtOnce;
+          }
+          return found;
+        },
+        [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
+    if (first_bad < count) {
+      std::vector<std::int64_t> tokens(
+          static_cast<std::size_t>(std::min(kAtOnce, count - first_bad)));
+      read(part.first + first_bad, tokens);  // throws
+    }
   }
 }
 
