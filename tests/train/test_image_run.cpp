@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -95,7 +97,7 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
   expect_has(plan::plan_text(options_), "14 training and 8 test images of 3x16x16");
 }
 
-// Three workers share 6,178 gradients, so that they send different amounts.
+// Three workers share 6,170 gradients, so that they send different amounts.
 TEST_F(ImageRun, EvaluationsGiveTheMeanOfTheBytesThatWorkersSend) {
   options_.workers = 3;
   options_.train.steps = 2;
