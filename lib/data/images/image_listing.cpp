@@ -1,7 +1,6 @@
 #include "data/images/image_listing.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <span>
 #include <system_error>
@@ -26,10 +25,7 @@ bool ends_as_one_of(std::string_view name, std::span<const std::string_view> end
   if (dot == std::string_view::npos) {
     return false;
   }
-  std::string ending(name.substr(dot + 1));
-  std::ranges::transform(
-      ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::ranges::find(endings, ending) != endings.end();
+  return std::ranges::find(endings, lower_case(name.substr(dot + 1))) != endings.end();
 }
 
 std::string sorted_lines(std::vector<std::string>& names) {

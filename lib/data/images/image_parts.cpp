@@ -1,7 +1,6 @@
 #include "data/images/image_parts.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -31,10 +30,9 @@ constexpr const char* kArrangement =
     "Expected ROOT/train/CLASS/NAME.jpg, and ROOT/val or ROOT/test likewise, or "
     "ROOT/CLASS/NAME.jpg; put all classes into ROOT/train if one of them has the name of a part";
 
-std::optional<PartRole> role_of(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  const auto* found =
-      std::ranges::find(kPartNames, name, &std::pair<std::string_view, PartRole>::first);
+std::optional<PartRole> role_of(const std::string& name) {
+  const auto* found = std::ranges::find(
+      kPartNames, lower_case(name), &std::pair<std::string_view, PartRole>::first);
   return found == std::end(kPartNames) ? std::nullopt : std::optional(found->second);
 }
 
