@@ -93,6 +93,12 @@ def save_model(module, example, path, overwrite=False, any_length=False):
             if not runs:
                 raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; "
                                         "replace it in the module")
+            if _draws_numbers(node):
+                raise ValueError(
+                    what + "it draws random numbers; only dropout, dropout in attention and "
+                           "stochastic depth by bernoulli_ may. If the module has a rate for it, "
+                           "such as drop_path_rate or the dropout of a recurrent layer, set that "
+                           "to 0")
         _check_same(module, program, example)
     finally:
         for child, mode in modes:
@@ -100,6 +106,21 @@ def save_model(module, example, path, overwrite=False, any_length=False):
         for name, value in module.named_buffers():  # which the program shares
             value.copy_(buffers[name])
     torch.export.save(program, path)
+
+
+def _draws_numbers(node):
+    """Whether a node draws random numbers in a way that abtrain does not run."""
+    import torch
+
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    name = node.target.name().removeprefix("aten::").split(".")[0]
+    if name in ("dropout", "dropout_", "feature_dropout", "feature_dropout_", "bernoulli_",
+                "scaled_dot_product_attention"):
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = dict(zip(names, node.args)) | dict(node.kwargs)
+    return given.get("dropout", 1) != 0  # recurrent layers draw only what they drop
 
 
 def _check_same(module, program, example):

@@ -220,12 +220,23 @@ class SaveModel(unittest.TestCase):
             def forward(self, x):
                 return torch.cond(x.sum() > 0, torch.sin, torch.cos, (super().forward(x),))
 
+        class Noisy(torch.nn.Linear):
+            def forward(self, x):  # as stochastic depth of several libraries
+                return super().forward(x) * torch.floor(0.9 + torch.rand(x.shape[0], 1))
+
+        class Recurrent(torch.nn.LSTM):
+            def forward(self, x):
+                return super().forward(x.unsqueeze(2))[0]
+
         x = torch.randn(3, 4)
         path = self.folder / "m.pt2"
         cases = [(torch.nn.Linear(4, 4), x[:1], "at least two inputs"),
                  (Branches(4, 4), x, "torch.export cannot export this module: .*data-dependent"),
                  (Trains(4, 4), x, "in evaluation, the exported module does not compute"),
                  (Two(4, 4), x, "returns 2 values"),
+                 (Noisy(4, 4), x, "operator aten.rand.default, File .*: it draws random numbers"),
+                 (Recurrent(1, 4, 2, batch_first=True, dropout=0.5), x,
+                  "operator aten.lstm.input.*draws random"),
                  (Chooses(4, 4), x, "operator cond, File .*test_module.py.*: .*torch.where")]
         for module, example, message in cases:
             with self.subTest(message), self.assertRaisesRegex(ValueError, message):
