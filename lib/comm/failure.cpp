@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/mapped.h"
+#include "device/memory.h"
 
 namespace abtrain::comm {
 
@@ -22,15 +23,15 @@ constexpr const char* kLess =
     "; a smaller data.batch_size, evaluate.batch_size, model or number of "
     "workers needs less";
 
-// LibTorch has an error type of its own only for running out of GPU memory.
-bool is_out_of_memory(const c10::Error& error) {
+bool asks_too_much(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
-  constexpr std::array<const char*, 4> kSigns = {
-      "can't allocate memory", "out of memory",
+  constexpr std::array<const char*, 3> kSigns = {
+      "out of memory",
       "calculation overflowed",  // of the size of a tensor
       "with negative number"};
-  return std::ranges::any_of(
-      kSigns, [&](const char* sign) { return text.find(sign) != std::string::npos; });
+  return device::is_out_of_memory(error) || std::ranges::any_of(kSigns, [&](const char* sign) {
+           return text.find(sign) != std::string::npos;
+         });
 }
 
 std::string memory_message(const c10::Error& error) {
@@ -61,7 +62,7 @@ Error named(const std::exception_ptr& cause) {
                                "train.precision: bf16.",
                                error.what_without_backtrace())};
   } catch (const c10::Error& error) {
-    if (is_out_of_memory(error)) {
+    if (asks_too_much(error)) {
       return {ErrorKind::Config, memory_message(error)};
     }
     throw;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <vector>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -151,6 +152,10 @@ class TensorMemory final : public c10::Allocator {
 };
 
 }  // namespace
+
+bool is_out_of_memory(const c10::Error& error) {
+  return std::string_view(error.msg()).find("can't allocate memory") != std::string_view::npos;
+}
 
 void keep_freed_memory() {
 #ifndef __SANITIZE_ADDRESS__  // which watches freed memory itself

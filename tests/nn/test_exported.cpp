@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "device/memory.h"
 #include "error_of.h"
 #include "linalg/svd.h"
 #include "nn/export_file.h"
@@ -202,6 +203,39 @@ TEST_F(ExportedFile, RefusesOperatorsNamingThemAndTheirPlace) {
   expect_none(
       "torch.ops.aten.relu_.default", {{"self", "as_tensor", R"({"name":"p_fc1_bias"})"}},
       {"in place"});
+}
+
+// Each of them would have a copy of its own.
+TEST_F(ExportedFile, FewTensorsMayShareBytes) {
+  const auto sharing = [](int entries) {
+    ExportFile file = small_export();
+    file.records.emplace_back("shared", std::string(64 << 10, '\0'));
+    for (int i = 0; i < entries; ++i) {
+      const std::string entry = testing::stored_entry(
+          formatted("part{}", i), "shared", R"({"as_int":16000})", R"({"as_int":1})");
+      const std::string offset = "\"storage_offset\":{\"as_int\":";
+      file.weights.insert(
+          file.weights.size() - 2, "," + replaced(entry, offset + "0", offset + std::to_string(i)));
+    }
+    return file;
+  };
+  run(sharing(10));
+  expect_refused(sharing(100), ErrorKind::DamagedData, {"model.pt2", "16 times", "the file"});
+}
+
+// It is no fault of the operator, so the program says what needs less.
+TEST_F(ExportedFile, TooLittleMemoryIsNotBlamedOnAnOperator) {
+  const auto m = model(small_export(node_json(
+      "torch.ops.aten.repeat.default",
+      {{"self", "as_tensor", kA}, {"repeats", "as_ints", "[1,1000000000000000]"}}, "b")));
+  m->initialize(InitName::Kaiming, 1);
+  m->seed_dropout(1);
+  try {
+    m->forward(at::ones({2, 1, 2, 3}), false);
+    FAIL() << "there is no such memory";
+  } catch (const c10::Error& error) {
+    EXPECT_TRUE(device::is_out_of_memory(error)) << error.msg();
+  }
 }
 
 TEST_F(ExportedFile, ChecksTheResultWhateverTheFileDeclares) {

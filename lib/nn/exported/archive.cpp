@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/mapped.h"
+#include "device/memory.h"
 
 namespace abtrain::nn {
 
@@ -22,6 +23,9 @@ constexpr at::ScalarType kNone = at::ScalarType::Undefined;
 constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShort,   at::kInt,
                                      at::kLong, at::kHalf, at::kFloat, at::kDouble,  kNone,
                                      kNone,     kNone,     at::kBool,  at::kBFloat16};
+
+// How often a tensor's bytes may be used, on average over the file: honest ones share few.
+constexpr double kMostCopies = 16;
 
 std::vector<std::int64_t> whole_numbers(const ordered_json& list, const ExportArchive& archive) {
   return mapped(list, [&](const ordered_json& item) { return archive.whole(item.at("as_int")); });
@@ -166,7 +170,13 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
         ok && numel <= available && (numel == 0 || last < available),
         formatted("tensor '{}' does not fit its bytes", name));
     entries_.emplace(name, entry);
-    names_[entry].push_back(name);
+    std::vector<std::string>& names = names_[entry];
+    // Tensors may share a record, of which each then has a copy here.
+    tensor_bytes_ += names.empty() ? numel * static_cast<double>(c10::elementSize(entry.type)) : 0;
+    check(
+        tensor_bytes_ <= kMostCopies * static_cast<double>(bytes_->size()),
+        formatted("its tensors are more than {} times as large as the file", kMostCopies));
+    names.push_back(name);
   }
 }
 
@@ -195,6 +205,9 @@ at::Tensor ExportArchive::read(const std::string& name) const {
     const at::Tensor tensor = whole.as_strided(e.sizes, e.strides, e.offset).contiguous();
     return tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor;
   } catch (const c10::Error& error) {
+    if (device::is_out_of_memory(error)) {
+      throw;
+    }
     damaged(formatted("tensor '{}': {}", name, first_line(error)));
   }
 }

@@ -74,6 +74,7 @@ class ExportArchive {
   nlohmann::ordered_json program_;
   std::map<std::string, Entry> entries_;
   std::map<Entry, std::vector<std::string>> names_;
+  double tensor_bytes_ = 0;  // of all entries that differ
 };
 
 // What c10 says, without its stack trace.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <new>
 #include <ranges>
 #include <set>
 #include <stdexcept>
@@ -18,6 +19,7 @@
 #include "base/error.h"
 #include "base/mapped.h"
 #include "device/devices.h"
+#include "device/memory.h"
 #include "nn/exported/archive.h"
 #include "nn/exported/flow.h"
 #include "nn/exported/product.h"
@@ -53,6 +55,9 @@ class Exported : public Layer {
       make_tensors(archive);
       make_steps();
     } catch (const c10::Error& error) {
+      if (device::is_out_of_memory(error)) {
+        throw;
+      }
       archive.damaged(first_line(error));
     } catch (const std::out_of_range&) {
       archive.damaged("an operator has other arguments than expected");
@@ -108,8 +113,13 @@ class Exported : public Layer {
       } catch (const c10::OutOfMemoryError&) {
         throw;
       } catch (const c10::Error& error) {
+        if (device::is_out_of_memory(error)) {
+          throw;
+        }
         fail(placed.node, first_line(error));
       } catch (const Error&) {
+        throw;
+      } catch (const std::bad_alloc&) {
         throw;
       } catch (const std::out_of_range&) {
         fail(placed.node, "it has other arguments or results than expected");
