@@ -266,8 +266,8 @@ TEST(Verdict, WithinABudgetAllAreTakenAsTheyWereThen) {
   const auto lines = verdict(settings);
   EXPECT_EQ(
       lines.front(),
-      "From 667.0 MB sent per worker, ab wins with 80.05 % (30.1 points above ddp before its end, "
-      "seeds spread 0.07); from 700.0 MB, ddp before its end wins with 85.00 % (5.0 points above "
+      "From 667.0 MB sent per worker, ab wins with 80.05 % (30.0 points above ddp before its end, "
+      "seeds spread 0.07); from 700.0 MB, ddp before its end wins with 85.00 % (4.9 points above "
       "ab); from 1.4 GB, ddp wins with 90.05 % (10.0 points above ab, seeds spread 0.07).");
   EXPECT_EQ(
       lines[1], "Before its end means what an evaluation found when the setting had sent so much.");
