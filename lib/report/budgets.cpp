@@ -72,6 +72,14 @@ bool has_same_winner(const Answer& a, const Answer& b) {
   return b.first.front() == winner && a.at[winner].is_on_its_way == b.at[winner].is_on_its_way;
 }
 
+// Whether a budget at which no setting ends has another answer: those that tie on their way may
+// change places with each evaluation.
+bool is_overtaken(const Answer& before, const Answer& now) {
+  const std::size_t winner = before.first.front();
+  return before.first.size() == 1 ? now.first.front() != winner
+                                  : std::ranges::count(now.first, winner) == 0;
+}
+
 std::vector<Answer> answers_within(const std::vector<Contender>& all, double parameters) {
   std::vector<std::size_t> small;
   std::vector<double> bytes;
@@ -106,9 +114,11 @@ std::vector<Answer> answers_within(const std::vector<Contender>& all, double par
       }
     }
     Answer answer = answer_of(std::move(at), std::move(present), budget);
-    // Where none has ended, all but the winner may change back and forth.
-    if (answers.empty() || !has_same_winner(answers.back(), answer) ||
-        (is_end && answers.back().first != answer.first)) {
+    const auto changes = [&](const Answer& last) {
+      return is_end ? last.first != answer.first || !has_same_winner(last, answer)
+                    : is_overtaken(last, answer);
+    };
+    if (answers.empty() || changes(answers.back())) {
       answers.push_back(std::move(answer));
     }
   }

@@ -50,7 +50,7 @@ TEST(Cli, HelpOfAKeyIsThatOfTheDocuments) {
   const std::string page = read_file(std::string(ABTRAIN_SOURCE_DIR) + "/docs/config.md");
   for (const std::string section : {"optimizer", "train", "evaluate", "method.rank"}) {
     const bool is_command = section == "train" || section == "evaluate";
-    const std::string text = output_of("help " + section + (is_command ? "." : ""));
+    const std::string text = "\n" + output_of("help " + section + (is_command ? "." : ""));
     std::size_t keys = 0;
     for (const std::string& line : split_text(page, '\n')) {
       if (line.starts_with("| `" + section + ".")) {

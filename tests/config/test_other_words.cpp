@@ -79,7 +79,7 @@ const Case kWordsOfOthers[] = {
       "c.yaml:3:1: error: scheduler: unknown key, use 'schedule.name'"}},
     // The default of the key that was meant takes part in no other check.
     {"no_second_problem",
-     "method: {name: ab, group_size: 4}\ndevices: 8\n",
+     "method: {name: ab, group_size: 4}\ndevices: 8  # workers\n",
      {},
      {"c.yaml:2:1: error: devices: unknown key, use 'workers'"}},
     {"values",
