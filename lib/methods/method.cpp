@@ -80,13 +80,16 @@ void Method::make_dense_block() {
   moved();
 }
 
-void Method::load_mean(std::span<state::State> old) {
+void Method::load_mean(std::span<state::State> old, const std::function<void()>& loaded) {
   const at::NoGradGuard no_grad;
   at::Tensor values;
   at::Tensor moments;
   for (state::State& state : old) {
     auto loading = state::Archive::loading(state);
     archive(loading);
+    if (loaded) {
+      loaded();
+    }
     values = values.defined() ? values.add_(trained_.values()) : trained_.values().clone();
     moments = moments.defined() ? moments.add_(trained_.moments()) : trained_.moments().clone();
   }

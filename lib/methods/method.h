@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -182,8 +183,9 @@ class Method {
   Stretch ending_after(std::int64_t t);
   // Makes a block of the whole dense model.
   void make_dense_block();
-  // Loads each of these states, and then has the mean of their blocks.
-  void load_mean(std::span<state::State> old);
+  // Loads each of these states, and then has the mean of their blocks. `loaded` is called after
+  // each and may change the block's values.
+  void load_mean(std::span<state::State> old, const std::function<void()>& loaded = {});
   // Must be called wherever a block is built, before it is loaded.
   void moved() {
     ++layout_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,9 @@ class AbTraining : public Method {
   void build_blocks();
   void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
+  void load_role(std::span<state::State> old, const std::vector<nn::Factor>& role);
+  // Sets the products. `of_a`, `of_b`: the states of groups that trained A or B; one may be empty.
+  void merge_roles(std::span<state::State> of_a, std::span<state::State> of_b);
   // Whether a decomposition now cuts ranks.
   bool cuts() const {
     return context_.options.cut_first || decomposed_before_;

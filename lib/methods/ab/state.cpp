@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -138,66 +139,110 @@ void AbTraining::archive(state::Archive& archive) {
   }
 }
 
+// Loads the mean of the states of one role. What they had not sent of their changes is added to
+// the values, because nothing is coded here.
+void AbTraining::load_role(std::span<state::State> old, const std::vector<nn::Factor>& role) {
+  own_ = role;
+  load_mean(old, [this] {
+    outer_.settle(outer_.factor_residual, trained_.values().narrow(0, 0, own_numel_));
+    outer_.settle(outer_.dense_residual, dense_part(trained_.values()));
+  });
+}
+
+// Merges the groups as a synchronization would have done, but without an outer step.
+void AbTraining::merge_roles(std::span<state::State> of_a, std::span<state::State> of_b) {
+  const std::vector<nn::Factor> own = own_;
+  FlatFactors change;
+  std::vector<at::Tensor> dense, steps;  // of the other role: the mean, and step counts
+  const auto load = [&](nn::Factor role) {
+    const std::span old = role == nn::Factor::A ? of_a : of_b;
+    if (!old.empty()) {
+      load_role(old, {role});
+      (role == nn::Factor::A ? change.a : change.b) = own_change();
+    }
+    return !old.empty();
+  };
+  const nn::Factor other = trains(nn::Factor::A) ? nn::Factor::B : nn::Factor::A;
+  if (load(other)) {
+    const auto copy = [](const at::Tensor& part) { return part.clone(); };
+    dense = mapped(dense_parts(), copy);
+    steps = mapped(trained_.steps(), copy);
+  }
+  // The block keeps the moments of the role that is loaded last.
+  const bool has_own = load(own.front());
+  if (!has_one_role(context_.options)) {
+    // If all workers of a role are lost, its factor is as it was.
+    for (const nn::Factor which : {nn::Factor::A, nn::Factor::B}) {
+      at::Tensor& of_role = which == nn::Factor::A ? change.a : change.b;
+      if (!of_role.defined()) {
+        of_role = at::zeros({numel_of(which)}, trained_.values().options());
+      }
+    }
+  }
+  set_products(change);
+  if (!has_own) {
+    own_ = own;
+    build_blocks();
+  } else if (!dense.empty()) {
+    const auto groups = static_cast<double>(of_a.size() + of_b.size());
+    const auto of_other = static_cast<double>((other == nn::Factor::A ? of_a : of_b).size());
+    std::vector<at::Tensor> parts = dense_parts();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i].copy_((dense[i] * of_other + parts[i] * (groups - of_other)) / groups);
+    }
+    // Groups may have been at different steps when they lost a worker. Dense parameters lie at the
+    // same places in the blocks of both roles.
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (trained_.offset(i) >= own_numel_) {
+        trained_.steps()[i].copy_(at::maximum(trained_.steps()[i], steps[i]));
+      }
+    }
+  }
+}
+
 void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   const at::NoGradGuard no_grad;
-  const std::vector<nn::Factor> own = own_;
-  const auto rest = std::ranges::stable_partition(
-      old, [](state::State& state) { return text_of(state, "ab.role") != "A"; });
-  const std::span of_a(rest);
-  const std::span of_b(old.begin(), rest.begin());
-  if (text_of(old.front(), "ab.phase") == "full") {
+  const bool was_ab = text_of(old.front(), "ab.phase") == name_of(Phase::Ab);
+  // What the timeline has after t steps.
+  const Timeline::Last last = timeline_.last_event(t);
+  const bool is_ab = last.at >= 0 && last.event != Event::Synchronize;
+  // Where groups train both factors, the mean of these needs no new basis; but the ranks of a
+  // run that lowers them may be due.
+  const bool in_place =
+      was_ab && is_ab && own_.size() == 2 && context_.options.anneal_steps.value == 0;
+  if (!was_ab) {
     load_mean(old);
+  } else if (own_.size() == 2) {
+    load_role(old, std::vector(own_));
+    if (!in_place) {
+      set_products(own_factors(own_change()));
+    }
   } else {
-    // Merge them as a synchronization would have done.
-    FlatFactors change;
-    std::vector<at::Tensor> dense_of_a;
-    if (!of_a.empty()) {
-      own_ = {nn::Factor::A};
-      load_mean(of_a);
-      change.a = own_change();
-      for (const at::Tensor& part : dense_parts()) {
-        dense_of_a.push_back(part.clone());
-      }
-    }
-    if (own.size() == 2) {
-      load_mean(of_b);
-      change = own_factors(own_change());
-    } else if (!of_b.empty()) {
-      own_ = {nn::Factor::B};
-      load_mean(of_b);
-      change.b = own_change();
-    }
-    if (!has_one_role(context_.options)) {
-      // If all workers of a role are lost, its factor is as it was.
-      for (const nn::Factor which : {nn::Factor::A, nn::Factor::B}) {
-        at::Tensor& of_role = which == nn::Factor::A ? change.a : change.b;
-        if (!of_role.defined()) {
-          of_role = at::zeros({numel_of(which)}, trained_.values().options());
-        }
-      }
-    }
-    set_products(change);
-    // B was loaded last, so its block keeps the dense parameters.
-    const auto a_groups = static_cast<double>(of_a.size());
-    const auto b_groups = static_cast<double>(of_b.size());
-    std::vector<at::Tensor> dense = dense_parts();
-    for (std::size_t i = 0; !of_b.empty() && i < dense_of_a.size(); ++i) {
-      dense[i].copy_((dense_of_a[i] * a_groups + dense[i] * b_groups) / (a_groups + b_groups));
-    }
-    own_ = own;
-    enter_full();
+    const auto rest = std::ranges::stable_partition(
+        old, [](state::State& state) { return text_of(state, "ab.role") != "A"; });
+    merge_roles({rest.begin(), rest.end()}, {old.begin(), rest.begin()});
   }
-  outer_.clear();
   for (AbLayer& layer : factorable_) {
     layer.svd_start = at::Tensor();  // it may have changed owners
   }
-  bind_reductions();  // the residuals belonged to other workers
-  // From dense weights to the phase that the timeline has after t steps.
-  const Timeline::Last last = timeline_.last_event(t);
+  if (in_place) {
+    own_start_.copy_(trained_.values().narrow(0, 0, own_numel_));
+    dense_start_.copy_(dense_part(trained_.values()));
+    switched_at_ = std::min(switched_at_, t);
+    averaged_at_ = t;
+    bind_reductions();  // its residuals belonged to other workers
+    return;
+  }
   switched_at_ = last.at;
-  if (last.at >= 0 && last.event != Event::Synchronize) {
+  if (was_ab && !is_ab) {
+    enter_full();
+    outer_.clear();
+  }
+  if (is_ab) {
     decompose(t);
     switched_at_ = t;
+  } else {
+    bind_reductions();
   }
 }
 
