@@ -322,6 +322,7 @@ TrainResult Trainer::run() {
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   check_parameters(length_.steps, world_->rank(), method_->block());
+  check_buffers(length_.steps, world_->rank(), *model_);
   step_->release();
   ledger_.count(&TrafficSplit::switches, [&] {
     settle_order();

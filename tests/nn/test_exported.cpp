@@ -244,6 +244,44 @@ TEST_F(ExportedFile, ChecksTheResultWhateverTheFileDeclares) {
       ErrorKind::Config, {"model.pt2", "does not depend on any trained parameter"});
 }
 
+TEST_F(ExportedFile, NormsNeedMoreThanOneValuePerChannel) {
+  const auto statistics = [](const char* op, const char* flag) {
+    return node_json(
+        formatted("torch.ops.aten.{}.default", op),
+        {{"input", "as_tensor", kA},
+         {"weight", "as_none", "true"},
+         {"bias", "as_none", "true"},
+         {"running_mean", "as_none", "true"},
+         {"running_var", "as_none", "true"},
+         {flag, "as_bool", "true"},
+         {"momentum", "as_float", "0.1"},
+         {"eps", "as_float", "1e-5"},
+         {"cudnn_enabled", "as_bool", "false"}},
+        "b");
+  };
+  const auto batch = model(small_export(statistics("batch_norm", "training")));
+  batch->initialize(InitName::Kaiming, 1);
+  const at::NoGradGuard no_grad;
+  batch->seed_dropout(1);
+  batch->forward(at::ones({2, 1, 2, 3}), true);
+  expect_error(
+      [&] { batch->forward(at::ones({1, 1, 2, 3}), true); }, ErrorKind::Config,
+      {"model.pt2: operator aten::batch_norm in layer 'fc' (my_model.py:7: ",
+       "more than one value per channel", "an input of [1, 5]", "data.batch_size"});
+  // B x 5 x 1: one value for each channel of each example, however many there are.
+  const std::string expand = node_json(
+      "torch.ops.aten.unsqueeze.default",
+      {{"self", "as_tensor", kA}, {"dim", "as_int", "2"}}, "wide");
+  std::string norm = statistics("instance_norm", "use_input_stats");
+  norm = replaced(replaced(norm, R"("name":"a")", R"("name":"wide")"), R"("name":"b")", R"("name":"n")");
+  const std::string flat = node_json(
+      "torch.ops.aten.flatten.using_ints",
+      {{"self", "as_tensor", R"({"name":"n"})"}, {"start_dim", "as_int", "1"}}, "b");
+  expect_refused(
+      small_export(expand + "," + norm + "," + flat), ErrorKind::Config,
+      {"aten::instance_norm", "more than one value per channel", "an input of [2, 5, 1]"});
+}
+
 // The first layer is not trained: by the file's word, or because no gradient reaches it.
 TEST_F(ExportedFile, FrozenParametersStayAsTheyAre) {
   ExportFile marked = small_export();
