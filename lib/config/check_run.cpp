@@ -63,6 +63,7 @@ RunLength check_run(
       print_number(options.train.label_smoothing));
   const RunLength length = run_length(options, train_images);
   const auto model = nn::make_model(options.model, shape);
+  ABT_CHECK(model->untrainable().empty(), Config, "{}", model->untrainable());
   ABT_CHECK(
       !orders::kind_of(options.order).is_balanced() ||
           options.order.unit != orders::OrderUnit::Example || !nn::mixes_examples(*model),

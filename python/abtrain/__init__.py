@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import typing
+import warnings
 
 __all__ = ["Run", "load_run", "load_weights", "save_arrays", "save_model"]
 
@@ -51,7 +52,11 @@ def save_model(module, example, path, overwrite=False, any_length=False):
     take one tensor and return one: the logits, or the predicted numbers. With `any_length`, the
     second size, such as T, may differ in the data, not only B. Raises ValueError, with
     the place in the module's source, for what cannot be exported, and where the exported model
-    would not compute what the module does, in training or in evaluation."""
+    would not compute what the module does, in training or in evaluation.
+
+    A module in evaluation mode is exported in training mode. Norms and dropout that are in
+    evaluation mode within a module in training mode stay as they are, which a warning says: the
+    norms keep their running statistics, and nothing is dropped."""
     import torch
 
     path = pathlib.Path(path)
@@ -62,7 +67,10 @@ def save_model(module, example, path, overwrite=False, any_length=False):
     modes = [(child, child.training) for child in module.modules()]
     buffers = {name: value.clone() for name, value in module.named_buffers()}
     try:
-        module.train()
+        if not module.training:
+            module.train()
+        _warn_of_evaluation_mode(module)
+        exported_modes = [(child, child.training) for child in module.modules()]
         try:
             dynamic = dict.fromkeys([0, 1] if any_length else [0], torch.export.Dim.DYNAMIC)
             program = torch.export.export(module, (example,), dynamic_shapes=(dynamic,))
@@ -93,7 +101,7 @@ def save_model(module, example, path, overwrite=False, any_length=False):
             if not runs:
                 raise ValueError(what + "only PyTorch's own (aten) operators run in abtrain; "
                                         "replace it in the module")
-        _check_same(module, program, example)
+        _check_same(module, program, example, exported_modes)
     finally:
         for child, mode in modes:
             child.training = mode
@@ -102,8 +110,22 @@ def save_model(module, example, path, overwrite=False, any_length=False):
     torch.export.save(program, path)
 
 
-def _check_same(module, program, example):
-    """Runs both on the example, in training and, with what abtrain changes then, in evaluation."""
+def _warn_of_evaluation_mode(module):
+    import torch
+
+    kinds = (torch.nn.modules.batchnorm._NormBase, torch.nn.modules.dropout._DropoutNd)
+    names = [name for name, child in module.named_modules()
+             if isinstance(child, kinds) and not child.training]
+    if names:
+        warnings.warn(
+            f"{len(names)} norms and dropout layers, such as '{names[0]}', are in evaluation mode and "
+            "stay so in training; module.train() before the export puts all in training mode",
+            stacklevel=3)
+
+
+def _check_same(module, program, example, modes):
+    """Runs both on the example, in training, where the module's parts have these modes, and, with
+    what abtrain changes then, in evaluation."""
     import torch
 
     class Evaluation(torch.fx.Interpreter):
@@ -125,7 +147,8 @@ def _check_same(module, program, example):
             return target(*args, **kwargs)
 
     def output(call, mode):
-        module.train(mode)
+        for child, trains in modes:
+            child.training = mode and trains
         with torch.random.fork_rng(), torch.no_grad():
             torch.manual_seed(0)
             found = call(example)
