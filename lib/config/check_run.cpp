@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compress/schemes.h"
 #include "config/planned_sizes.h"
+#include "data/batch.h"
 #include "data/dataset.h"
 #include "device/devices.h"
 #include "methods/method_kind.h"
@@ -62,6 +63,7 @@ RunLength check_run(
       print_number(options.train.label_smoothing));
   const RunLength length = run_length(options, train_images);
   const auto model = nn::make_model(options.model, shape);
+  ABT_CHECK(model->untrainable().empty(), Config, "{}", model->untrainable());
   ABT_CHECK(
       !orders::kind_of(options.order).is_balanced() ||
           options.order.unit != orders::OrderUnit::Example || !nn::mixes_examples(*model),
@@ -69,6 +71,14 @@ RunLength check_run(
       "order.unit: example needs the gradient of each example, but {} has "
       "batch norm, which mixes the examples of a batch; expected microbatch",
       options.model.name);
+  ABT_CHECK(
+      !orders::kind_of(options.order).is_balanced() || !shape.ignores_labels ||
+          options.workers == 1,
+      Config,
+      "order.name: {} is not known in advance, but some labels of the data are {} and do not "
+      "count: how much each of {} workers contributes to a step must be known before it; expected "
+      "shuffle or sequential",
+      options.order.name, data::kIgnoredLabel, options.workers);
   ABT_CHECK(
       options.model.init != nn::InitName::Zeros || model->weights().size() == 1, Config,
       "model.init: zeros, but {} has hidden layers, which get no gradient from "

@@ -225,6 +225,12 @@ std::int64_t Examples::size() const {
   return each.defined() ? each.size(0) : 0;
 }
 
+at::Tensor Examples::counted_labels() const {
+  const auto* rows = std::get_if<TokenRows>(this);
+  return rows != nullptr && rows->counted.defined() ? rows->counted.index_select(0, rows->places)
+                                                    : at::Tensor();
+}
+
 Examples as_floats(const Examples& examples, std::int64_t side) {
   if (const auto* values = std::get_if<FloatImages>(&examples)) {
     return side > 0 ? pooled(*values, side) : *values;

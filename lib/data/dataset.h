@@ -54,6 +54,8 @@ struct TokenRows {
   at::Tensor tokens = {};  // M x T
   at::Tensor answers = {};
   at::Tensor places = {};  // N, int64: rows of both
+  // M, int64: how many labels of each row count (kIgnoredLabel does not); undefined: all do.
+  at::Tensor counted = {};
 };
 
 // A part of a data set: training, validation or test examples.
@@ -61,6 +63,8 @@ struct TokenRows {
 struct Examples : std::variant<ByteImages, FloatImages, ListedImages, TextWindows, TokenRows> {
   using variant::variant;
   std::int64_t size() const;
+  // How many labels of each example count: N, int64; undefined if all of all examples do.
+  at::Tensor counted_labels() const;
 };
 
 // The mean and deviation that each pixel of `values` is normalized by: C x H x

@@ -18,6 +18,7 @@ struct ExampleShape {
   bool regression = false;               // numbers to predict: `classes` of them
   bool token_labels = true;              // false: one label per row of tokens
   std::int64_t vocabulary = 0;           // of rows of tokens; 0: as many as classes
+  bool ignores_labels = false;           // some labels of training tokens do not count
 };
 
 }  // namespace abtrain::data

@@ -27,7 +27,7 @@ TextWindows selected(const TextWindows& all, const at::Tensor& indices) {
   return {all.text, rows(all.places, indices)};
 }
 TokenRows selected(const TokenRows& all, const at::Tensor& indices) {
-  return {all.tokens, all.answers, rows(all.places, indices)};
+  return {all.tokens, all.answers, rows(all.places, indices), all.counted};
 }
 
 }  // namespace

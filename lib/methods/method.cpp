@@ -49,16 +49,6 @@ void Method::reduce_gradients(std::int64_t t) {
   }
 }
 
-double Method::weight_among(int first, int count) const {
-  const std::vector<std::int64_t>& all = context_.batches;
-  if (all.empty()) {
-    return 1;
-  }
-  return weight_of(
-      {all.begin() + first, all.begin() + first + count},
-      static_cast<std::size_t>(context_.world.rank() - first));
-}
-
 Stretch Method::ending_after(std::int64_t t) {
   const Stretch stretch = timeline_.ending_after(t);
   return stretch.phase == now().phase ? stretch : Stretch();

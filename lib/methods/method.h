@@ -12,6 +12,7 @@
 #include "comm/communicator.h"
 #include "compress/reducer_options.h"
 #include "linalg/value_sample.h"
+#include "methods/average.h"
 #include "methods/gradient_reduction.h"
 #include "methods/method_options.h"
 #include "methods/timeline.h"
@@ -73,9 +74,6 @@ struct Stage {
   // Those over which the next step averages gradients; null: none, each worker
   // trains alone.
   comm::Communicator* gradient_group = nullptr;
-  // Of this worker's gradients in that average (methods/average.h): the next
-  // step multiplies its loss by it.
-  double gradient_weight = 1;
   // Gradients are sent while the backward pass goes on.
   bool sends_early = false;
   // One of the replicas can save for all of them, because no part of their
@@ -172,12 +170,10 @@ class Method {
   }
   // All tensors that must be equal on replicas now.
   virtual std::vector<at::Tensor> replicated_state() = 0;
-  // This worker's weight in an average over the world, and over these consecutive
-  // workers, which include it (methods/average.h).
+  // This worker's weight in an average over the world (methods/average.h).
   double world_weight() const {
-    return weight_among(0, context_.world.size());
+    return weight_of(context_.batches, static_cast<std::size_t>(context_.world.rank()));
   }
-  double weight_among(int first, int count) const;
   // The stretch of the present phase that ends after t steps; one without an
   // event if none does.
   Stretch ending_after(std::int64_t t);

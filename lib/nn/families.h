@@ -65,6 +65,8 @@ struct Architecture {
   // are the same.
   TorchvisionName (*torchvision_name)(const std::string& name) = nullptr;
   FileForm file = {};
+  // Why the model should not be trained as it is; empty if it can be.
+  std::string untrainable = {};
   // The values of a tensor that the model begins with, as the file of FileForm holds it. Null: they
   // are drawn.
   std::function<at::Tensor(const std::string& name)> initial = nullptr;

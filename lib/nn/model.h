@@ -69,6 +69,10 @@ class Model {
   const FileForm& file_form() const {
     return architecture_.file;
   }
+  // Why the model should not be trained as it is; empty if it can be.
+  const std::string& untrainable() const {
+    return architecture_.untrainable;
+  }
 
   // Fills every weight with numbers drawn from (seed, its place in the model). init:
   //   kaiming     as its layer says (nn/init.h): torchvision's for resnet, timm's

@@ -20,6 +20,11 @@ Fields fields_of(ModelOptions& o) {
   f.path_or(
       "file", "none", o.file,
       "exported: the model, a .pt2 file of torch.export.save or abtrain.save_model");
+  f.flag(
+       "eval_mode", o.eval_mode,
+       "exported: a file that was exported after eval() trains like that, with frozen running "
+       "statistics and without dropout; false: it is refused")
+      .free();
   f.integers(
       "hidden", o.hidden, between(1, kMaxFeatures), "mlp, cnn: widths of the hidden linear layers");
   f.integers(

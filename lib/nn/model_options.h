@@ -26,6 +26,7 @@ enum class TensorNames { Timm, Torchvision };
 struct ModelOptions {
   std::string name = "mlp";                               // a family in nn/families.h
   std::optional<std::string> file = {};                   // exported: a .pt2 file
+  bool eval_mode = false;                                 // exported: trains as eval() leaves it
   std::vector<std::int64_t> hidden = {1024, 1024, 1024};  // mlp, cnn
   std::vector<std::int64_t> channels = {32, 64};          // cnn
   double width = 1.0;                                     // multiplier of channels and features

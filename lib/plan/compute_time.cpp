@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "config/planned_sizes.h"
 #include "config/short_run.h"
+#include "data/arrays/array_set.h"
 #include "data/text/text_set.h"
 #include "data/text/tokens.h"
 #include "device/devices.h"
@@ -46,7 +47,7 @@ data::Dataset random_examples(const config::RunOptions& options, const data::Dat
                                : shape.token_labels
                                    ? at::randint(shape.classes, {count, shape.context}, at::kLong)
                                    : at::randint(shape.classes, {count}, at::kLong);
-    set.train = data::TokenRows{tokens, answers, at::arange(count, at::kLong)};
+    set.train = data::token_rows(tokens, answers);
   } else if (shape.context > 0) {
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count * shape.context + 1));
     Random random(1, RandomPurpose::Test);

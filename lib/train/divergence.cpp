@@ -50,4 +50,14 @@ void check_parameters(std::int64_t step, int worker, optim::ParameterBlock& bloc
       first_broken(block), worker, kAdvice);
 }
 
+void check_buffers(std::int64_t step, int worker, const nn::Model& model) {
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    ABT_CHECK(
+        b.tensor->isfinite().all().item<bool>(), Diverged,
+        "step {}: the running statistics '{}' of worker {} are not finite: a batch has given this "
+        "norm values that are not finite, too large for fp32, or a single one per channel",
+        step, b.name, worker);
+  }
+}
+
 }  // namespace abtrain::train

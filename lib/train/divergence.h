@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "nn/model.h"
 #include "optim/parameter_block.h"
 #include "train/readback.h"
 
@@ -18,5 +19,8 @@ void check_finite(
 // Checks the parameters of the block after `step` steps in the same way. Waits
 // for the device.
 void check_parameters(std::int64_t step, int worker, optim::ParameterBlock& block);
+
+// The same for the model's running statistics.
+void check_buffers(std::int64_t step, int worker, const nn::Model& model);
 
 }  // namespace abtrain::train

@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "config/planned_sizes.h"
 #include "config/run_notes.h"
+#include "data/batch.h"
 #include "device/devices.h"
 #include "device/tensor_text.h"
 #include "optim/optimizer_kind.h"
@@ -27,6 +28,15 @@
 namespace abtrain::train {
 
 namespace {
+
+// Without labels, a training part would teach nothing, and others would have the accuracy 0.
+void check_labels(const data::Examples& examples, const char* part, const std::string& folder) {
+  const at::Tensor counted = examples.counted_labels();
+  ABT_CHECK(
+      !counted.defined() || counted.numel() == 0 || counted.gt(0).any().item<bool>(), DamagedData,
+      "{}: all labels of the {} {} examples are {} and do not count", folder,
+      with_commas(counted.numel()), part, data::kIgnoredLabel);
+}
 
 int cores_per_worker(std::int64_t workers) {
   return std::max(1, device::cpu_cores() / static_cast<int>(workers));
@@ -114,6 +124,9 @@ void prepare(
     log.warning("{}", doubt);
   }
 
+  check_labels(s.dataset.train, "training", s.dataset.found_in);
+  check_labels(s.validation, "validation", s.dataset.found_in);
+  check_labels(s.dataset.test, "test", s.dataset.found_in);
   // Whatever is wrong shows up before the folder of an earlier run is touched.
   const data::ExampleShape& shape = s.dataset;
   s.length = config::check_run(options, shape, s.dataset.train.size());

@@ -40,15 +40,13 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       schedule_(options_.schedule, options_.optimizer.lr, length_),
       recorder_(in_.log),
       augment_(options_.data, in_.dataset, options_.seed),
-      order_(make_order_of_run(
-          options_,
-          {in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed, all_batches_},
-          balancer_)),
+      order_(make_order_of_run(options_, order_setting(), balancer_)),
       examples_(examples_of(in_)),
       batches_(make_batches(
           examples_.train, options_.data, augment_, *order_,
           all_batches_[static_cast<std::size_t>(world_->rank())],
           first_step(inputs) * options_.train.accumulate, in_.device)),
+      weights_(make_batch_weights(options_, in_.dataset.train, order_setting(), *order_)),
       evaluate_every_(interval(options_.evaluate.every, length_)),
       save_every_(interval(options_.checkpoint.every, length_)),
       // The first multiple of log_every that makes a window.
@@ -81,7 +79,7 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
     });
   }
   step_.emplace(TrainingStep::Parts{
-      in_, length_.steps, *world_, *model_, *method_, *optimizer_, *batches_,
+      in_, length_.steps, *world_, *model_, *method_, *optimizer_, *batches_, weights_.get(),
       balancer_ && balancer_->takes_examples() ? &*balancer_ : nullptr});
 }
 
@@ -103,7 +101,10 @@ void Trainer::step(std::int64_t t) {
   const auto account =
       phase == methods::Phase::Full ? &TrafficSplit::full_phase : &TrafficSplit::ab_phase;
   ledger_.count(account, [&] {  // the backward pass already sends
-    take_loss(loss_.exchange(t, step_->forward_backward(t)));
+    const at::Tensor loss = step_->forward_backward(t);
+    if (loss.defined()) {
+      take_loss(loss_.exchange(t, loss));
+    }
     method_->reduce_gradients(t);
     if (balancer_ && !balancer_->takes_examples()) {
       balancer_->step(method_->block().gradients());
@@ -326,6 +327,7 @@ TrainResult Trainer::run() {
   check("gradient norm", norm_.flush());
   check_sizes_of_mapped_files();
   check_parameters(length_.steps, world_->rank(), method_->block());
+  check_buffers(length_.steps, world_->rank(), *model_);
   step_->release();
   ledger_.count(&TrafficSplit::switches, [&] {
     settle_order();

@@ -48,6 +48,7 @@ class Trainer {
     check_finite(what, reading, world_->rank(), method_->block());
   }
   // In training_order.cpp.
+  data::OrderSetting order_setting() const;
   void start_order(std::int64_t t);
   // The position within the epoch after t steps, in units of the order.
   std::int64_t place_in_order(std::int64_t t) const;
@@ -98,6 +99,7 @@ class Trainer {
   comm::Communicator* order_group_ = nullptr;
   RunExamples examples_;
   std::unique_ptr<data::BatchSource> batches_;
+  std::unique_ptr<BatchWeights> weights_;  // null: all batches count alike
   std::optional<TrainingStep> step_;
   std::int64_t evaluate_every_;
   std::int64_t save_every_;

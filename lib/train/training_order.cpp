@@ -18,6 +18,10 @@ std::unique_ptr<data::ExampleOrder> make_order_of_run(
   return order;
 }
 
+data::OrderSetting Trainer::order_setting() const {
+  return {in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed, all_batches_};
+}
+
 // Starts a fresh order at step t.
 void Trainer::start_order(std::int64_t t) {
   if (balancer_) {

@@ -218,6 +218,7 @@ bool Trainer::save(std::int64_t t) {
   check("gradient norm", norm_.flush());
   // Parameters that the last update broke must not replace a good checkpoint.
   check_parameters(t, world_->rank(), method_->block());
+  check_buffers(t, world_->rank(), *model_);
   if (validation_) {
     best_ = std::max(best_, *validation_);
   }

@@ -25,6 +25,18 @@
 
 namespace abtrain::train {
 
+namespace {
+
+// The part that each row of a batch has in the labels of all rows that count.
+std::vector<double> shares_of_rows(const at::Tensor& labels) {
+  const at::Tensor counted = labels.ne(data::kIgnoredLabel).sum(1).to(at::kCPU, at::kDouble);
+  const at::Tensor shares = counted / counted.sum().clamp_min(1);
+  const auto* of = shares.const_data_ptr<double>();
+  return {of, of + shares.numel()};
+}
+
+}  // namespace
+
 TrainingStep::TrainingStep(const Parts& parts)
     : in_(parts),
       options_(parts.inputs.options.train),
@@ -35,10 +47,12 @@ TrainingStep::TrainingStep(const Parts& parts)
       one_by_one_(parts.examples != nullptr && !nn::has_example_gradients(parts.model)),
       turn_(parts.inputs.turn != nullptr ? *parts.inputs.turn : own_turn_),
       loss_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
-      scale_(
-          parts.inputs.options.balance.is_on()
-              ? at::ones({}, at::TensorOptions(parts.inputs.device))
-              : at::Tensor()),
+      gradient_weight_(
+          parts.weights != nullptr ? at::ones({}, at::TensorOptions(parts.inputs.device))
+                                   : at::Tensor()),
+      loss_weight_(
+          parts.weights != nullptr ? at::ones({}, at::TensorOptions(parts.inputs.device))
+                                   : at::Tensor()),
       norm_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
       rates_(parts.inputs.device) {}
 
@@ -47,11 +61,15 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
   const std::int64_t count = options_.accumulate;
   in_.method.block().zero_gradients();
   loss_.zero_();
-  if (scale_.defined()) {
-    scale_.fill_(in_.method.now().gradient_weight);
+  if (in_.weights != nullptr) {
+    in_.weights->begin(t, in_.method.now().gradient_group);
   }
   for (std::int64_t k = 0; k < count; ++k) {
     take_batch();
+    if (in_.weights != nullptr) {
+      gradient_weight_.fill_(in_.weights->of_gradient(k));
+      loss_weight_.fill_(in_.weights->of_loss(k));
+    }
     // Every micro-batch of every worker drops different elements.
     in_.model.seed_dropout(Random(
                                in_.inputs.options.seed, RandomPurpose::Dropout,
@@ -69,6 +87,9 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
     if (!captures_) {
       batch_ = {};
     }
+  }
+  if (in_.weights != nullptr) {
+    return in_.weights->has_labels() ? loss_ : at::Tensor();
   }
   return count == 1 ? loss_ : loss_ / static_cast<double>(count);
 }
@@ -103,6 +124,11 @@ void TrainingStep::take_batch() {
   }
 }
 
+// Only labels of rows of tokens may say that they do not count.
+bool TrainingStep::ignores(const at::Tensor& labels) const {
+  return in_.inputs.dataset.vocabulary > 0 && labels.dim() > 1 && !labels.is_floating_point();
+}
+
 TrainingStep::Loss TrainingStep::loss_of(
     const at::Tensor& inputs, const at::Tensor& labels, double weight, nn::Tape* tape) {
   const at::Tensor outputs = in_.model.forward(inputs, true, tape);
@@ -117,7 +143,7 @@ TrainingStep::Loss TrainingStep::loss_of(
     logits = logits.to(at::kFloat);
   }
   ops::EntropyOptions options{options_.label_smoothing, weight, {}};
-  if (in_.inputs.dataset.vocabulary > 0 && labels.dim() > 1) {  // rows of tokens
+  if (ignores(labels)) {
     options.ignored = data::kIgnoredLabel;
   }
   const ops::LossAndGradient of =
@@ -125,8 +151,19 @@ TrainingStep::Loss TrainingStep::loss_of(
   return {of.loss, outputs, of.gradient.view(outputs.sizes()).to(outputs.scalar_type())};
 }
 
+void TrainingStep::add_loss(const at::Tensor& mean) {
+  if (loss_weight_.defined()) {
+    loss_.addcmul_(mean, loss_weight_);
+  } else {
+    loss_.add_(mean);
+  }
+}
+
 // An operator of a user's model may take values forward that it has no gradients for.
 void TrainingStep::run_backward(const Loss& loss) const {
+  if (gradient_weight_.defined()) {
+    at::Tensor(loss.gradient).mul_(gradient_weight_);
+  }
   try {
     loss.root.backward(loss.gradient);
   } catch (const c10::AcceleratorError&) {
@@ -166,14 +203,11 @@ void TrainingStep::pass(std::int64_t sends) {
   if (starts) {
     in_.method.before_backward(sends);
   }
-  if (scale_.defined()) {
-    loss.gradient.mul_(scale_);
-  }
   run_backward(loss);
   if (!waits) {
     cores_.end();
   }
-  loss_.add_(loss.value);
+  add_loss(loss.value);
   if (in_.examples != nullptr) {
     record_examples(tape);
   }
@@ -194,14 +228,19 @@ void TrainingStep::pass_one_by_one() {
   const std::int64_t count = batch_.labels.size(0);
   const at::Tensor before = block.gradients().clone();
   const at::Tensor rows = at::empty({count, block.numel()}, block.gradients().options());
+  const std::vector<double> shares =
+      ignores(batch_.labels)
+          ? shares_of_rows(batch_.labels)
+          : std::vector<double>(static_cast<std::size_t>(count), 1.0 / static_cast<double>(count));
   for (std::int64_t i = 0; i < count; ++i) {
+    const double share = shares[static_cast<std::size_t>(i)];
     block.zero_gradients();
     const Loss loss = loss_of(
         batch_.inputs.narrow(0, i, 1), batch_.labels.narrow(0, i, 1),
-        1.0 / static_cast<double>(count * options_.accumulate), nullptr);
+        share / static_cast<double>(options_.accumulate), nullptr);
     run_backward(loss);
     rows[i].copy_(block.gradients());
-    loss_.add_(loss.value, 1.0 / static_cast<double>(count));
+    add_loss(loss.value * share);
   }
   const at::NoGradGuard no_grad;
   block.gradients().copy_(before).add_(rows.sum(0));

@@ -28,6 +28,7 @@
 #include "methods/method.h"
 #include "nn/tape.h"
 #include "orders/balancer.h"
+#include "train/batch_weights.h"
 #include "train/core_use.h"
 #include "train/train_inputs.h"
 
@@ -52,14 +53,18 @@ class TrainingStep {
     methods::Method& method;
     optim::Optimizer& optimizer;
     data::BatchSource& batches;
+    // Null: all micro-batches of all workers count alike.
+    BatchWeights* weights = nullptr;
     // Receives the gradients of single examples; null: nobody does.
     orders::Balancer* examples = nullptr;
   };
   // All references must outlive it.
   explicit TrainingStep(const Parts& parts);
 
-  // Leaves the mean gradients of step t in the method's block. Returns the mean
-  // loss, a scalar on the device that the next step overwrites.
+  // Leaves the gradients of step t in the method's block. Their mean over the workers that average
+  // them is the gradient of the mean loss over the labels of all of them. Returns the mean loss over
+  // this worker's labels, a scalar on the device that the next step overwrites; undefined if none
+  // of them counts.
   at::Tensor forward_backward(std::int64_t t);
   // Clips, then updates the parameters. If there is a limit, `see_norm` gets
   // the norm of all gradients, before the update unless it is captured.
@@ -91,8 +96,10 @@ class TrainingStep {
     at::Tensor value;
     at::Tensor root, gradient;
   };
+  bool ignores(const at::Tensor& labels) const;
   Loss loss_of(const at::Tensor& inputs, const at::Tensor& labels, double weight, nn::Tape* tape);
   void run_backward(const Loss& loss) const;
+  void add_loss(const at::Tensor& mean);
   void record_examples(const nn::Tape& tape);
   void pass_one_by_one();
   at::Tensor clip(bool fixed);
@@ -114,9 +121,8 @@ class TrainingStep {
   // What captured work reads and writes.
   data::Batch batch_;
   at::Tensor loss_;   // summed over the micro-batches
-  // What this worker's gradients are multiplied by, so that their mean over the
-  // workers is that over the examples; undefined: 1.
-  at::Tensor scale_;
+  // BatchWeights of the present micro-batch; undefined without them.
+  at::Tensor gradient_weight_, loss_weight_;
   at::Tensor norm_;
   optim::Rates rates_;
   std::uint64_t captured_at_ = 0;  // addresses() at the capture

@@ -17,11 +17,23 @@ namespace abtrain::weights {
 
 namespace {
 
+void check_finite(const std::string& name, const at::Tensor& tensor, const at::Tensor& stored) {
+  const auto is_finite = [](const at::Tensor& x) { return at::isfinite(x).all().item<bool>(); };
+  if (!is_finite(stored)) {
+    ABT_CHECK(is_finite(tensor), Diverged, "tensor '{}' has numbers that are not finite", name);
+    throw Error(
+        ErrorKind::Diverged, formatted(
+                                 "tensor '{}' has numbers that {} cannot hold", name,
+                                 state::dtype_name(stored.scalar_type())));
+  }
+}
+
 // Stores a weight's nonzero values and their positions; false, and nothing is
 // stored, if that is not smaller.
 bool add_sparse(
     const std::string& name, const at::Tensor& dense, std::vector<state::NamedTensor>& tensors) {
   const at::Tensor flat = dense.detach().to(at::kCPU).contiguous().view({-1});
+  check_finite(name, flat, flat);
   const at::Tensor places = at::nonzero(flat).view({-1});
   if (2 * places.numel() >= flat.numel() ||
       flat.numel() > std::numeric_limits<std::int32_t>::max()) {
@@ -66,9 +78,7 @@ class Store {
   }
   void add(const std::string& name, const at::Tensor& tensor) {
     const at::Tensor stored = tensor.detach().to(form_.dtype);
-    ABT_CHECK(
-        at::isfinite(stored).all().item<bool>(), Diverged,
-        "tensor '{}' has numbers that {} cannot hold", name, state::dtype_name(form_.dtype));
+    check_finite(name, tensor, stored);
     tensors_.push_back({name, stored});
   }
   // What only load_state_dict() misses.

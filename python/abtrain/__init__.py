@@ -23,7 +23,11 @@ def save_model(module, example, path, overwrite=False, any_length=False):
     second size, such as T, may differ in the data, not only B. Raises ValueError, with
     the place in the module's source, for what cannot be exported, for what abtrain refuses to
     train, and where the exported model would not compute what the module does, in training or in
-    evaluation."""
+    evaluation.
+
+    A module in evaluation mode is exported in training mode. Norms and dropout that are in
+    evaluation mode within a module in training mode stay as they are, which a warning says: the
+    norms keep their running statistics, and nothing is dropped."""
     from . import _save_model  # needs torch
 
     _save_model.save_model(module, example, path, overwrite, any_length)

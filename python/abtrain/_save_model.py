@@ -1,5 +1,6 @@
 """Exports a module, and refuses what the program would refuse to train."""
 import pathlib
+import warnings
 
 import torch
 
@@ -16,7 +17,10 @@ def save_model(module, example, path, overwrite, any_length):
     modes = [(child, child.training) for child in module.modules()]
     state = {name: value.clone() for name, value in _named_tensors(module)}
     try:
-        module.train()
+        if not module.training:
+            module.train()
+        _warn_of_evaluation_mode(module)
+        exported_modes = [(child, child.training) for child in module.modules()]
         try:
             dynamic = dict.fromkeys([0, 1] if any_length else [0], torch.export.Dim.DYNAMIC)
             program = torch.export.export(module, (example.clone(),), dynamic_shapes=(dynamic,))
@@ -31,7 +35,7 @@ def save_model(module, example, path, overwrite, any_length):
             if isinstance(part, torch.fx.GraphModule):
                 for node in part.graph.nodes:
                     _check_operator(node)
-        _check_same(module, program, example, state)
+        _check_same(module, program, example, state, exported_modes)
     finally:
         for child, mode in modes:
             child.training = mode
@@ -48,6 +52,17 @@ def _restore(module, state):
     with torch.no_grad():
         for name, value in _named_tensors(module):
             value.copy_(state[name])
+
+
+def _warn_of_evaluation_mode(module):
+    kinds = (torch.nn.modules.batchnorm._NormBase, torch.nn.modules.dropout._DropoutNd)
+    names = [name for name, child in module.named_modules()
+             if isinstance(child, kinds) and not child.training]
+    if names:
+        warnings.warn(
+            f"{len(names)} norms and dropout layers, such as '{names[0]}', are in evaluation mode and "
+            "stay so in training; module.train() before the export puts all in training mode",
+            stacklevel=4)
 
 
 def _check_module(module):
@@ -172,8 +187,9 @@ def _check_unchanged(module, program, state):
                              "training does. Leave it out")
 
 
-def _check_same(module, program, example, state):
-    """Runs both on the example, in training and, with what abtrain changes then, in evaluation."""
+def _check_same(module, program, example, state, modes):
+    """Runs both on the example, in training, where the module's parts have these modes, and, with
+    what abtrain changes then, in evaluation."""
     class Evaluation(torch.fx.Interpreter):
         def call_function(self, target, args, kwargs):
             if target is torch.ops.aten.bernoulli_.float:
@@ -194,7 +210,8 @@ def _check_same(module, program, example, state):
 
     def output(call, mode):
         _restore(module, state)
-        module.train(mode)
+        for child, trains in modes:
+            child.training = mode and trains
         with torch.random.fork_rng():
             torch.manual_seed(0)
             found = call(example.clone())

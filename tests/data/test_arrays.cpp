@@ -247,12 +247,17 @@ TEST_F(Arrays, Tokens) {
     const Batch batch = all_of(set, options_, set.train);
     EXPECT_TRUE(at::equal(batch.inputs, x));
     EXPECT_TRUE(at::equal(batch.labels, y));
+    EXPECT_TRUE(set.ignores_labels);
+    EXPECT_TRUE(at::equal(set.train.counted_labels(), y.ne(kIgnoredLabel).sum(1)));
+    const Examples last = chosen(set.train, at::arange(11, 12));
+    EXPECT_EQ(last.counted_labels().item<std::int64_t>(), 6);
   }
   put_both(x, y.select(1, 5).contiguous());
   expect_refused(ErrorKind::DamagedData, {"the label of example 0", "found -100"});
   put_both(x, y.select(1, 5).abs().remainder(8));
   const Dataset set = load_dataset(options_);
   EXPECT_FALSE(set.token_labels);
+  EXPECT_FALSE(set.ignores_labels);
   EXPECT_EQ(all_of(set, options_, set.test).labels.sizes(), (std::vector<std::int64_t>{12}));
   options_.vocabulary = 60;
   expect_refused(ErrorKind::DamagedData, {"data.vocabulary", "found 60"});

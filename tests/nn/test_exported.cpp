@@ -278,6 +278,93 @@ TEST_F(ExportedFile, ChecksTheResultWhateverTheFileDeclares) {
       ErrorKind::Config, {"model.pt2", "does not depend on any trained parameter"});
 }
 
+// A norm of a layer's output, or dropout of it.
+std::string norm_node(bool training) {
+  return node_json(
+      "torch.ops.aten.batch_norm.default",
+      {{"input", "as_tensor", kA},
+       {"weight", "as_none", "true"},
+       {"bias", "as_none", "true"},
+       {"running_mean", "as_tensor", R"({"name":"p_fc1_bias"})"},
+       {"running_var", "as_tensor", R"({"name":"p_fc1_bias"})"},
+       {"training", "as_bool", training ? "true" : "false"},
+       {"momentum", "as_float", "0.1"},
+       {"eps", "as_float", "1e-5"},
+       {"cudnn_enabled", "as_bool", "false"}},
+      "b");
+}
+std::string dropout_node(const std::string& in, const std::string& out, bool train) {
+  return node_json(
+      "torch.ops.aten.dropout.default",
+      {{"input", "as_tensor", "{\"name\":\"" + in + "\"}"},
+       {"p", "as_float", "0.5"},
+       {"train", "as_bool", train ? "true" : "false"}},
+      out);
+}
+
+TEST_F(ExportedFile, NormsNeedMoreThanOneValuePerChannel) {
+  const auto statistics = [](const char* op, const char* flag) {
+    return node_json(
+        formatted("torch.ops.aten.{}.default", op),
+        {{"input", "as_tensor", kA},
+         {"weight", "as_none", "true"},
+         {"bias", "as_none", "true"},
+         {"running_mean", "as_none", "true"},
+         {"running_var", "as_none", "true"},
+         {flag, "as_bool", "true"},
+         {"momentum", "as_float", "0.1"},
+         {"eps", "as_float", "1e-5"},
+         {"cudnn_enabled", "as_bool", "false"}},
+        "b");
+  };
+  const auto batch = model(small_export(statistics("batch_norm", "training")));
+  batch->initialize(InitName::Kaiming, 1);
+  const at::NoGradGuard no_grad;
+  batch->seed_dropout(1);
+  batch->forward(at::ones({2, 1, 2, 3}), true);
+  expect_error(
+      [&] { batch->forward(at::ones({1, 1, 2, 3}), true); }, ErrorKind::Config,
+      {"model.pt2: operator aten::batch_norm in layer 'fc' (my_model.py:7: ",
+       "more than one value per channel", "an input of [1, 5]", "data.batch_size"});
+  // B x 5 x 1: one value for each channel of each example, however many there are.
+  const std::string expand = node_json(
+      "torch.ops.aten.unsqueeze.default",
+      {{"self", "as_tensor", kA}, {"dim", "as_int", "2"}}, "wide");
+  std::string norm = statistics("instance_norm", "use_input_stats");
+  norm = replaced(replaced(norm, R"("name":"a")", R"("name":"wide")"), R"("name":"b")", R"("name":"n")");
+  const std::string flat = node_json(
+      "torch.ops.aten.flatten.using_ints",
+      {{"self", "as_tensor", R"({"name":"n"})"}, {"start_dim", "as_int", "1"}}, "b");
+  expect_refused(
+      small_export(expand + "," + norm + "," + flat), ErrorKind::Config,
+      {"aten::instance_norm", "more than one value per channel", "an input of [2, 5, 1]"});
+}
+
+// A file that was exported after eval() must not be trained by accident.
+TEST_F(ExportedFile, EvaluationModeIsSeen) {
+  EXPECT_EQ(model(small_export())->untrainable(), "");
+  EXPECT_EQ(model(small_export(dropout_node("a", "b", true)))->untrainable(), "");
+  const std::string refused = model(small_export(dropout_node("a", "b", false)))->untrainable();
+  EXPECT_NE(refused.find("aten::dropout in layer 'fc'"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("model.eval_mode: true"), std::string::npos) << refused;
+  // Something is in training mode: what is not was frozen on purpose.
+  const std::string mixed = dropout_node("a", "c", true) + "," + dropout_node("c", "b", false);
+  EXPECT_EQ(model(small_export(mixed))->untrainable(), "");
+  // A rate of 0 says nothing.
+  const std::string zero = replaced(dropout_node("a", "b", false), "0.5", "0.0");
+  EXPECT_EQ(model(small_export(zero))->untrainable(), "");
+  const std::string frozen = model(small_export(norm_node(false)))->untrainable();
+  EXPECT_NE(frozen.find("aten::batch_norm in layer 'fc'"), std::string::npos) << frozen;
+  EXPECT_EQ(model(small_export(norm_node(true)))->untrainable(), "");
+
+  ModelOptions options;
+  options.name = "exported";
+  options.file = folder_.file("model.pt2");
+  small_export(norm_node(false)).write(*options.file);
+  options.eval_mode = true;
+  EXPECT_EQ(make_model(options, {1, 2, 3, 4})->untrainable(), "");
+}
+
 // The first layer is not trained: by the file's word, or because no gradient reaches it.
 TEST_F(ExportedFile, FrozenParametersStayAsTheyAre) {
   ExportFile marked = small_export();

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
@@ -249,6 +250,52 @@ class SaveModel(unittest.TestCase):
 
         with self.assertRaisesRegex(ValueError, "in training.*does not even repeat its own result"):
             abtrain.save_model(Alternates(4, 4), torch.randn(3, 4), self.folder / "m.pt2")
+
+    def test_evaluation_mode(self):
+        """What is frozen within a module in training mode stays frozen; a module that is in
+        evaluation mode as a whole is not."""
+        def net():
+            torch.manual_seed(1)
+            return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8),
+                                       torch.nn.Dropout(0.5), torch.nn.Linear(8, 3))
+
+        def flags(path):
+            nodes = torch.export.load(path).graph.nodes
+            return [node.args[5] for node in nodes if "batch_norm" in str(node.target)] + [
+                node.args[2] for node in nodes if "dropout" in str(node.target)]
+
+        x = torch.randn(4, 4)
+        for parts, wanted in [([], [True, True]), ([1], [False, True]), ([1, 2], [False, False])]:
+            module = net()
+            for part in parts:
+                module[part].eval()
+            path = self.folder / f"{len(parts)}.pt2"
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                abtrain.save_model(module, x, path)
+            said = [str(one.message) for one in said if "evaluation mode" in str(one.message)]
+            self.assertEqual(len(said), int(bool(parts)))
+            self.assertEqual(flags(path), wanted)
+            self.assertEqual([part.training for part in module],
+                             [i not in parts for i in range(4)])
+        module = net().eval()
+        abtrain.save_model(module, x, self.folder / "eval.pt2")
+        self.assertEqual(flags(self.folder / "eval.pt2"), [True, True])
+        self.assertFalse(any(part.training for part in module))
+
+        # Nothing in "2.pt2" is in training mode.
+        abtrain.save_arrays(self.folder / "data", torch.randn(64, 4), torch.arange(64) % 3)
+        arguments = [PROGRAM, "fashion_mnist_mlp", "data.name=arrays", "device=cpu",
+                     f"data.root={self.folder}/data", "model.name=exported", "workers=2",
+                     "data.batch_size=4", "data.augment=none", "train.steps=2", "method.name=ddp",
+                     f"model.file={self.folder}/2.pt2", f"output={self.folder}"]
+        said = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+        self.assertEqual(said.returncode, 78, said.stderr)
+        self.assertRegex(said.stderr, "model.file: .*2.pt2: .*exported in evaluation mode.*"
+                                      "model.eval_mode: true")
+        said = subprocess.run(arguments + ["model.eval_mode=true"], capture_output=True, text=True,
+                              timeout=60)
+        self.assertEqual(said.returncode, 0, said.stderr)
 
     def test_a_compressed_file(self):
         """Records that unpack to more than the file are not unpacked."""

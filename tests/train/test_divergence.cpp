@@ -159,5 +159,28 @@ TEST(Divergence, KeepsTheCheckpointBefore) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("checkpoints/step-0000000006")));
 }
 
+// A running statistic that is not finite harms no loss: norms use those of the batch.
+TEST(Divergence, NoCheckpointHoldsABrokenStatistic) {
+  for (const std::int64_t every : {1, 0}) {
+    const TempFolder folder;
+    config::RunOptions o = testing::toy_zoo_options("vgg16-small");
+    o.method.name = "ddp";
+    o.checkpoint.every = Duration::steps(every);
+    const data::Dataset dataset = testing::toy_dataset(64, 3, 32);
+    const run_folder::CheckpointWriter::Options place{folder.path(), "x: 1\n", 2};
+    TrainInputs inputs{o, dataset, {}, at::kCPU};
+    inputs.checkpoints = &place;
+    inputs.hooks.before_step = [](int rank, std::int64_t t, nn::Model& model) {
+      if (rank == 1 && t == 3) {
+        model.buffers()[1].tensor->view({-1})[0].fill_(kNan);
+      }
+    };
+    const std::string message = expect_error(
+        [&] { train_threads(inputs); }, ErrorKind::Diverged, {"running_var' of worker 1"});
+    EXPECT_EQ(message.find("optimizer.lr"), std::string::npos) << message;
+    EXPECT_FALSE(std::filesystem::exists(folder.file("checkpoints/step-0000000004")));
+  }
+}
+
 }  // namespace
 }  // namespace abtrain::train

@@ -2,6 +2,7 @@
 #include "train/setup.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,10 +14,12 @@
 
 #include "base/files.h"
 #include "config/config.h"
+#include "data/batch.h"
 #include "data/image_folder_files.h"
 #include "device/devices.h"
 #include "error_of.h"
 #include "run_folder/checkpoint_files.h"
+#include "state/safetensors.h"
 #include "temp_folder.h"
 #include "toy_run.h"
 #include "train/workers/local_workers.h"
@@ -156,6 +159,46 @@ TEST_F(Prepared, RefusesWhatDoesNotFitTheData) {
   EXPECT_EQ(setup.length.steps_per_epoch, 1);
   options_.data.root = root_ / "nowhere";
   expect_error(prepare_now, ErrorKind::MissingInput);
+}
+
+// Of eight rows, the first four have labels.
+TEST_F(Prepared, RefusesAPartWithoutLabels) {
+  const TempFolder folder;
+  const auto write = [&](const char* part, std::int64_t from, std::int64_t count) {
+    const at::Tensor tokens = at::arange(80).view({8, 10}).remainder(7);
+    at::Tensor labels = tokens.clone();
+    labels.slice(0, 4).fill_(data::kIgnoredLabel);
+    state::write_safetensors(
+        folder.file(formatted("{}.safetensors", part)),
+        {{"x", tokens.narrow(0, from, count).contiguous()},
+         {"y", labels.narrow(0, from, count).contiguous()}},
+        {});
+  };
+  options_.data = {};
+  options_.data.name = "arrays";
+  options_.data.root = folder.path();
+  options_.data.batch_size = 1;
+  options_.model.name = "gpt-nano";
+  options_.model.layers = 1;
+  const auto prepare_now = [&] {
+    train::Setup setup;
+    prepare(
+        setup, options_, host_, [](const std::string&) {}, log_);
+  };
+  write("train", 0, 8);
+  write("test", 3, 2);
+  prepare_now();
+  write("test", 4, 4);
+  expect_error(prepare_now, ErrorKind::DamagedData);
+  write("test", 0, 4);
+  write("train", 3, 5);
+  for (const std::int64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    options_.data.validation = 2;
+    options_.seed = static_cast<std::uint64_t>(seed);
+    const auto [code, message] = error_of(prepare_now);
+    EXPECT_EQ(code, 65);  // one of the parts lacks the only row that has labels
+    EXPECT_NE(message.find("examples are -100 and do not count"), std::string::npos) << message;
+  }
 }
 
 class OpenFolder : public ::testing::Test {

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "data/arrays/array_set.h"
 #include "toy_text.h"
 #include "train/whole_runs.h"
 
@@ -144,7 +145,7 @@ TEST(TextRuns, IgnoredLabelsDoNotCount) {
   at::Tensor labels = at::randint(16, {40, 8}, at::kLong);
   labels.masked_fill_(at::rand({40, 8}) < 0.3, data::kIgnoredLabel);
   labels[0].fill_(data::kIgnoredLabel);
-  set.train = set.test = data::TokenRows{tokens, labels, at::arange(40, at::kLong)};
+  set.train = set.test = data::token_rows(tokens, labels);
   for (const int workers : {1, 3}) {
     config::RunOptions o = testing::toy_text_options(workers, 1);
     o.method.name = "ddp";

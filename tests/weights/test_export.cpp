@@ -151,7 +151,23 @@ TEST_F(Export, NumbersThatAreNotFiniteAreNotWritten) {
   expect_error([&] { export_run(config_, options_); }, ErrorKind::Diverged);
   EXPECT_FALSE(std::filesystem::exists(options_.output));
   factored.weight->inner.fill_(std::numeric_limits<float>::quiet_NaN());
-  expect_error([&] { save_model(folder_.file("broken"), *model_); }, ErrorKind::Diverged);
+  const auto expect_none = [&](const ModelForm& form, const std::string& name) {
+    expect_error(
+        [&] { save_model(folder_.file("broken"), *model_, form); }, ErrorKind::Diverged,
+        {"tensor '" + name, "numbers that are not finite"});
+    EXPECT_FALSE(std::filesystem::exists(folder_.file("broken")));
+  };
+  expect_none({}, factored.name);
+  // Of a weight that is stored as its nonzero values.
+  const auto dense =
+      *std::ranges::find_if(weights, [](const auto& w) { return !w.weight->is_factored(); });
+  factored.weight->inner.fill_(1);
+  at::Tensor number = dense.weight->dense.zero_();
+  while (number.dim() > 0) {
+    number = number[0];
+  }
+  number.fill_(std::numeric_limits<float>::infinity());
+  expect_none({.sparse = true}, dense.name);
 }
 
 }  // namespace

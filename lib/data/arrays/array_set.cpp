@@ -187,7 +187,7 @@ Examples examples_in(const ArrayPart& part, const Dataset& set) {
   const at::Tensor &x = part.x, &y = part.y;
   const std::int64_t count = x.size(0);
   if (set.context > 0) {
-    return TokenRows{x, y, at::arange(count, at::kLong)};
+    return token_rows(x, y);
   }
   at::Tensor labels, targets;
   if (set.regression) {
@@ -231,6 +231,17 @@ void check_values(
         "{}: the network gets values of up to {:.3g} as they are; data.standardize: true brings "
         "them to about 1",
         parts.front().x_path, largest));
+  }
+}
+
+void doubt_rows_without_labels(Dataset& set, const std::string& path) {
+  const at::Tensor counted = set.train.counted_labels();
+  const std::int64_t empty = counted.defined() ? counted.eq(0).sum().item<std::int64_t>() : 0;
+  if (empty > 0) {
+    set.account.doubts.push_back(formatted(
+        "{}: all labels of {} of the {} training examples are {} and do not count: nothing is "
+        "learned from these examples",
+        path, with_commas(empty), with_commas(counted.size(0)), kIgnoredLabel));
   }
 }
 
@@ -331,6 +342,8 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
     check_values(parts, options, out.account);
   }
   out.train = examples_in(parts.front(), out);
+  out.ignores_labels = out.train.counted_labels().defined();
+  doubt_rows_without_labels(out, parts.front().y_path);
   if (parts.size() > 1) {
     out.test = examples_in(parts.back(), out);
     return out;
@@ -361,32 +374,13 @@ Examples further_examples(
     ABT_CHECK(
         largest < set.vocabulary, DamagedData, "{}: expected tokens below {}, found {}", path,
         set.vocabulary, largest);
-    return TokenRows{x, places, places};
+    return token_rows(x, places);
   }
   if (is_floating(x)) {
     largest_magnitude(x, path, "x");
   }
   const Examples all = images_in(x, places, {});
   return set.norm.mean.defined() ? as_floats(all, options.pool) : all;
-}
-
-Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices) {
-  const auto* places = rows.places.const_data_ptr<std::int64_t>();
-  const auto taken = [&](const at::Tensor& all, at::ScalarType type) {
-    std::vector<std::int64_t> sizes = all.sizes().vec();
-    sizes[0] = std::ssize(indices);
-    at::Tensor out = at::empty(sizes, type);
-    for (std::int64_t i = 0; i < sizes[0]; ++i) {
-      out[i].copy_(all[places[indices[static_cast<std::size_t>(i)]]]);
-    }
-    return out;
-  };
-  const bool numbers = is_floating(rows.answers);
-  Batch batch{taken(rows.tokens, at::kLong), taken(rows.answers, numbers ? at::kFloat : at::kLong)};
-  if (numbers && batch.labels.dim() == 1) {
-    batch.labels = batch.labels.unsqueeze(1);
-  }
-  return batch;
 }
 
 }  // namespace abtrain::data

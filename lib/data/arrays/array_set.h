@@ -30,6 +30,8 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
 Examples further_examples(
     const at::Tensor& x, const std::string& path, const Dataset& set, const DataOptions& options);
 
+// All rows of M x T tokens, whose answers have any form that TokenRows may have.
+TokenRows token_rows(const at::Tensor& tokens, const at::Tensor& answers);
 // B x T tokens and their labels.
 Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices);
 

@@ -48,12 +48,10 @@ Stage AbTraining::now() {
   const bool is_ab = phase_ == Phase::Ab;
   const bool sends = reduction() != nullptr;
   comm::Communicator* replicas = is_ab ? group_.get() : &context_.world;
-  const int first = is_ab ? groups_.group_of(context_.world.rank()) * groups_.group_size : 0;
   return {
       .phase = phase_,
       .replicas = replicas,
       .gradient_group = sends ? replicas : nullptr,
-      .gradient_weight = sends ? weight_among(first, replicas->size()) : 1,
       .sends_early = sends && replicas->size() > 1,
       .one_state = is_ab || !local_steps(),
       .factor_lr_scale = context_.options.factor_lr_scale};

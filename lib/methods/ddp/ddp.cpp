@@ -39,7 +39,6 @@ class DataParallel : public Method {
     return {
         .replicas = &context_.world,
         .gradient_group = &context_.world,
-        .gradient_weight = world_weight(),
         .sends_early = context_.world.size() > 1};
   }
 

@@ -25,7 +25,6 @@ Stage LocalTraining::now() {
       .phase = local_ ? Phase::Local : Phase::Full,
       .replicas = &context_.world,
       .gradient_group = local_ ? nullptr : &context_.world,
-      .gradient_weight = local_ ? 1 : world_weight(),
       .one_state = !local_};
 }
 

@@ -21,6 +21,7 @@
 #include "device/devices.h"
 #include "device/memory.h"
 #include "nn/exported/archive.h"
+#include "nn/exported/evaluation_mode.h"
 #include "nn/exported/flow.h"
 #include "nn/exported/product.h"
 #include "nn/families.h"
@@ -444,8 +445,10 @@ Architecture exported(const ModelOptions& options, const data::ExampleShape& sha
   layers->expect_result(check_shape(*options.file, layers->graph(), shape));
   const std::vector<std::string> keep_dense = layers->keep_dense();
   const FileForm form = layers->file_form();
+  const std::string untrainable = options.eval_mode ? "" : why_untrainable(layers->graph());
   return {
       std::move(layers), keep_dense, nullptr, form,
+      untrainable.empty() ? "" : formatted("model.file: {}: {}", *options.file, untrainable),
       [archive = std::shared_ptr<ExportArchive>(),
        path = *options.file](const std::string& name) mutable {
         if (archive == nullptr) {

@@ -99,6 +99,20 @@ void check_recurrent(const Stack& stack, std::int64_t gates) {
   }
 }
 
+// PyTorch's modules check this in Python. The variance of a single value is 0, and the unbiased one,
+// which running statistics have, is not a number.
+void check_values_per_channel(const at::Tensor& input, std::int64_t first, bool by_batch) {
+  std::int64_t values = 1;
+  for (std::int64_t i = first; i < input.dim(); ++i) {
+    values *= i == 1 ? 1 : input.size(i);
+  }
+  TORCH_CHECK(
+      !by_batch || values > 1,
+      "expected more than one value per channel to normalize by, got an input of ", input.sizes(),
+      "; it needs more examples per batch (data.batch_size; in evaluations evaluate.batch_size) or "
+      "larger ones");
+}
+
 }  // namespace
 
 void check_attention(
@@ -174,6 +188,11 @@ std::vector<ArgumentCheck> argument_checks(const c10::FunctionSchema& schema) {
       {"aten::lstm", 4}, {"aten::gru", 3}, {"aten::rnn_tanh", 1}, {"aten::rnn_relu", 1}};
   if (const auto of = gates.find(op); of != gates.end()) {
     checks.emplace_back([count = of->second](const Stack& s) { check_recurrent(s, count); });
+  }
+  if (op == "aten::batch_norm" || op == "aten::instance_norm") {
+    checks.emplace_back([first = op == "aten::batch_norm" ? 0 : 2](const Stack& stack) {
+      check_values_per_channel(stack.at(0).toTensor(), first, stack.at(5).toBool());
+    });
   }
   if (op == "aten::scaled_dot_product_attention") {
     checks.emplace_back([](const Stack& stack) {

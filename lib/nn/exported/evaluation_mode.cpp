@@ -1,0 +1,67 @@
+#include "nn/exported/evaluation_mode.h"
+
+#include <optional>
+
+#include "base/text.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+std::optional<bool> flag_of(const GraphNode& node, const char* name) {
+  const GraphArgument* const argument = node.find(name);
+  return argument != nullptr && argument->constant.isBool()
+             ? std::optional(argument->constant.toBool())
+             : std::nullopt;
+}
+
+bool is_above_zero(const GraphNode& node, const char* rate) {
+  const GraphArgument* const argument = node.find(rate);
+  return argument != nullptr && argument->constant.isDouble() && argument->constant.toDouble() > 0;
+}
+
+// Whether a norm with running statistics uses and updates those of the batch; nullopt: it is no
+// such norm.
+std::optional<bool> norm_trains(const GraphNode& node) {
+  const GraphArgument* const mean = node.find("running_mean");
+  if (mean == nullptr || !mean->value()) {
+    return std::nullopt;
+  }
+  return flag_of(node, node.find("training") != nullptr ? "training" : "use_input_stats");
+}
+
+// Whether dropout with a rate above 0 drops something in training; nullopt: it is no dropout.
+std::optional<bool> drops(const GraphNode& node) {
+  if (node.target == "aten::bernoulli_" || is_above_zero(node, "dropout_p")) {
+    return true;
+  }
+  const bool is_dropout = node.target.find("dropout") != std::string::npos;
+  return is_dropout && is_above_zero(node, "p") ? flag_of(node, "train") : std::nullopt;
+}
+
+}  // namespace
+
+std::string why_untrainable(const ExportedGraph& graph) {
+  std::string norm;
+  std::string dropout;
+  for (const GraphNode& node : graph.nodes) {
+    if (norm_trains(node) == true || drops(node) == true) {
+      return "";
+    }
+    if (norm.empty() && norm_trains(node) == false) {
+      norm = formatted("{}{} keeps its running statistics", node.target, node.where);
+    }
+    if (dropout.empty() && drops(node) == false) {
+      dropout = formatted("{}{} drops nothing", node.target, node.where);
+    }
+  }
+  if (norm.empty() && dropout.empty()) {
+    return "";
+  }
+  return formatted(
+      "the model was exported in evaluation mode: even in training, {}{}{}. Export it in training "
+      "mode, as abtrain.save_model() does, or set model.eval_mode: true to train it like this",
+      norm, norm.empty() || dropout.empty() ? "" : ", and ", dropout);
+}
+
+}  // namespace abtrain::nn
