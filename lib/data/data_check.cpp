@@ -99,6 +99,9 @@ void check_image_folder(const DataOptions& o, Conflicts& out) {
 Conflicts check(const DataOptions& o) {
   const KnownSet set = find_set(o.name);
   Conflicts out;
+  refuse_key(
+      !set.is_arrays && o.task != Task::Auto, "data.task",
+      "only arrays may be either classes or a regression; expected auto", out);
   if (set.is_text) {
     check_text(o, out);
     return out;

@@ -114,6 +114,12 @@ Fields fields_of(DataOptions& o) {
       "test_share", o.test_share, above_to(0, 0.5),
       "share of the data that becomes the test set where there is no other: for text its tail, for "
       "arrays and each class of image-folder random examples, the same in every run");
+  f.choice(
+      "task", o.task,
+      {{"auto", Task::Auto}, {"classes", Task::Classes}, {"regression", Task::Regression}},
+      "arrays: what y is; auto: integers are classes, floating-point numbers are targets of a "
+      "regression, and what may be either is refused; classes: whole numbers of any type, or "
+      "one-hot rows; regression: numbers of any type");
   return f;
 }
 

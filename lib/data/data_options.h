@@ -14,6 +14,7 @@ namespace abtrain::data {
 
 enum class AugmentName { None, Flip, Crop, CropFlip };
 enum class TokenType { Bytes, Uint16, Uint32 };
+enum class Task { Auto, Classes, Regression };
 
 struct DataOptions {
   std::string name = "fashion-mnist";    // one of dataset_names()
@@ -45,6 +46,7 @@ struct DataOptions {
   // Share of the examples that becomes the test set if there is no other: the tail
   // of a text, or random examples of image-folder and arrays.
   double test_share = 0.01;
+  Task task = Task::Auto;  // of arrays
 };
 
 // The table of the options' keys, ranges and help texts (base/options.h).

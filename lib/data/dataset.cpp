@@ -1,6 +1,7 @@
 #include "data/dataset.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/index_select.h>
 
 #include <filesystem>
 
@@ -14,6 +15,7 @@
 #include "data/images/image_parts.h"
 #include "data/known_sets.h"
 #include "data/text/text_set.h"
+#include "data/text/tokens.h"
 
 namespace abtrain::data {
 namespace {
@@ -158,13 +160,41 @@ DatasetShape cut_shape(DatasetShape shape, const DataOptions& options) {
   return shape;
 }
 
+// Of each example one, N int64; undefined if they have none, or many.
+at::Tensor labels_of(const Examples& examples) {
+  return std::visit(
+      [](const auto& source) -> at::Tensor {
+        if constexpr (requires { source.labels; }) {
+          return source.labels;
+        } else if constexpr (requires { source.answers; }) {
+          return source.answers.dim() == 1
+                     ? at::index_select(source.answers.to(at::kLong), 0, source.places)
+                     : at::Tensor();
+        } else {
+          return {};
+        }
+      },
+      static_cast<const Examples::variant&>(examples));
+}
+
+// Completes what a data set says of itself. Of its training examples, the first `taken` are used.
+void account_for(Dataset& set, const KnownSet& known, Task task, std::int64_t taken) {
+  set.account.task = task_of(set, set.class_names);
+  const at::Tensor train = set.regression ? at::Tensor() : labels_of(set.train);
+  if (train.defined()) {
+    account_for_classes(
+        train.slice(0, 0, taken), labels_of(set.test), set.classes, set.class_names, set.found_in,
+        !known.is_arrays || !set.class_names.empty() || task == Task::Classes, set.account);
+  }
+}
+
 // Arrays, and where they are.
-Dataset open_own_arrays(const DataOptions& options) {
+Dataset open_own_arrays(const DataOptions& options, bool reads_values) {
   ABT_CHECK(
       options.root, Config,
       "data.root: expected the folder of the arrays (abtrain.save_arrays of the Python module "
       "writes one), got auto");
-  return open_arrays(options, *options.root);
+  return open_arrays(options, *options.root, reads_values);
 }
 
 // The values given for `key`, or else the data set's own, or else `neutral`.
@@ -212,13 +242,14 @@ DatasetShape dataset_shape(const DataOptions& options) {
     shape.account.task = task_of(shape, set.class_names);
     return shape;
   }
-  Dataset read = set.is_arrays ? open_own_arrays(options)
+  Dataset read = set.is_arrays ? open_own_arrays(options, /*reads_values=*/false)
                  : set.is_text ? open_text(options, text_path(set, options), nullptr)
                                : open_image_folder(options, folder_of(set, options.root), nullptr);
+  DatasetShape shape = set.is_arrays ? cut_shape(shape_of(read), options) : shape_of(read);
+  account_for(read, set, options.task, shape.train);
   check_mapped_files();
-  read.account.task = task_of(read, read.class_names);
-  const DatasetShape shape = shape_of(read);
-  return set.is_arrays ? cut_shape(shape, options) : shape;
+  shape.account = std::move(read.account);
+  return shape;
 }
 
 DatasetPlace find_dataset(const std::string& name, const std::optional<std::string>& root) {
@@ -235,12 +266,24 @@ DatasetPlace find_dataset(const std::string& name, const std::optional<std::stri
 
 namespace {
 
+// Those of both parts, which may be of one text.
+void check_tokens(const Dataset& set) {
+  const auto& train = std::get<TextWindows>(set.train).text;
+  const auto& test = std::get<TextWindows>(set.test).text;
+  train->check();
+  if (test != train) {
+    test->check();
+  }
+}
+
 Dataset read_dataset(const DataOptions& options, Log* log) {
   const KnownSet set = find_set(options.name);
   if (set.is_text) {
-    return open_text(options, text_path(set, options), log);
+    Dataset text = open_text(options, text_path(set, options), log);
+    check_tokens(text);
+    return text;
   }
-  Dataset out = set.is_arrays ? open_own_arrays(options) : Dataset();
+  Dataset out = set.is_arrays ? open_own_arrays(options, /*reads_values=*/true) : Dataset();
   const DatasetShape shape = cut_shape(set.is_arrays ? shape_of(out) : set.shape, options);
   std::vector<float> mean = a_channel("data.mean", shape.channels, options.mean, set.mean, 0);
   std::vector<float> std = a_channel("data.std", shape.channels, options.std, set.std, 1);
@@ -277,8 +320,8 @@ Dataset read_dataset(const DataOptions& options, Log* log) {
 
 Dataset load_dataset(const DataOptions& options, Log* log) {
   Dataset set = read_dataset(options, log);
+  account_for(set, find_set(options.name), options.task, set.train.size());
   check_mapped_files();
-  set.account.task = task_of(set, set.class_names);
   return set;
 }
 

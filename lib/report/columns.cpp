@@ -150,7 +150,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
         &Evaluation::seconds);
     add({.key = "bytes_to_target",
          .title = "MB",
-         .help = "bytes sent by worker 0",
+         .help = "bytes sent per worker",
          .unit = 1e6,
          .decimals = 1,
          .is_default = true},

@@ -166,6 +166,9 @@ std::unique_ptr<nn::Model> make_initial_model(
   if (!o.weights || !o.fresh.empty()) {
     model->initialize(o.init, options.seed);
   }
+  if (o.file) {
+    weights::check_finite(*model, *o.file);
+  }
   if (o.weights) {
     try {
       weights::load_model(*o.weights, *model, o.fresh);

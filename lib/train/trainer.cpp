@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/file_mapping.h"
@@ -231,11 +232,13 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     check(what, Readback::Reading{t - 1, loss});
   };
   check_loss("test loss", test.loss);
+  // Workers may send different amounts: their mean, as in summary.json.
+  const auto sent = comm::gather_values(*world_, ledger_.meter().training_bytes());
+  const double bytes =
+      std::accumulate(sent.begin(), sent.end(), 0.0) / static_cast<double>(sent.size());
   ordered_json fields = score_json(test);
   fields.update(ordered_json{
-      {"bytes_per_worker", ledger_.meter().training_bytes()},
-      {"train_seconds", trained},
-      {"final", last}});
+      {"bytes_per_worker", std::llround(bytes)}, {"train_seconds", trained}, {"final", last}});
   if (options_.evaluate.train) {
     const Score train =
         score(*merged_, examples_.train, world_->size(), options_.train.label_smoothing).all;
@@ -268,9 +271,9 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (in_.log != nullptr) {
     in_.log->event("evaluate", t, fields);
     in_.log->log().info(
-        "step {}/{}: {}{}, {} sent by worker 0, {}", t, length_.steps, score_text(test),
-        train_loss_ ? formatted(", train loss {:.6f}", *train_loss_) : "",
-        human_bytes(static_cast<double>(ledger_.meter().training_bytes())), human_seconds(trained));
+        "step {}/{}: {}{}, {} sent per worker, {}", t, length_.steps, score_text(test),
+        train_loss_ ? formatted(", train loss {:.6f}", *train_loss_) : "", human_bytes(bytes),
+        human_seconds(trained));
     if (!last && in_.control != nullptr) {
       log_workers(t, in_.control->spent().workers);
     }

@@ -2,11 +2,13 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/aminmax.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <set>
@@ -241,6 +243,31 @@ nlohmann::ordered_json classes_in(const About& about) {
   return parse_json(entry == about.end() ? "0" : entry->second, ignored);
 }
 
+void check_finite(const nn::Model& model, const std::string& path) {
+  const auto check = [&](const std::string& name, const at::Tensor& tensor, bool may_be_infinite) {
+    if (!tensor.defined() || tensor.numel() == 0 || !tensor.is_floating_point()) {
+      return;
+    }
+    const auto [low, high] = at::aminmax(tensor);  // both are nan if one number is
+    const double least = low.item<double>(), most = high.item<double>();
+    ABT_CHECK(
+        !std::isnan(least) && (may_be_infinite || (std::isfinite(least) && std::isfinite(most))),
+        DamagedData, "{}: expected finite numbers in tensor '{}', found {}", path, name,
+        std::isnan(least) ? "nan" : "infinity");
+  };
+  for (const nn::NamedWeight& w : model.weights()) {
+    for (const at::Tensor& tensor : {w.weight->dense, w.weight->inner, w.weight->outer}) {
+      check(w.name, tensor, false);
+    }
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    check(p.name, *p.tensor, false);
+  }
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    check(b.name, *b.tensor, true);  // as masks are
+  }
+}
+
 void load_model(const std::string& path, nn::Model& model, const std::vector<std::string>& fresh) {
   const at::NoGradGuard no_grad;
   check_fresh(fresh, model);
@@ -281,6 +308,7 @@ void load_model(const std::string& path, nn::Model& model, const std::vector<std
     }
   }
   file.check_unexpected();
+  check_finite(model, path);
 }
 
 }  // namespace abtrain::weights

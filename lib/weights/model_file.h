@@ -55,11 +55,15 @@ struct RunModel {
   std::string path() const;
 };
 
+// Throws DamagedData, naming the tensor, if a parameter of the model, which comes from the file
+// `path`, is not finite, or a buffer is nan.
+void check_finite(const nn::Model& model, const std::string& path);
+
 // Loads a file into a model of the same architecture, whose weights become
 // dense or factored as they are in the file. The names may be timm's or
 // torchvision's. `fresh`: names or globs of layers or tensors, as either
 // library names them, that stay as they are. Throws MissingInput; DamagedData
-// naming the tensor that is missing, unexpected, of another shape or cut off;
+// naming the tensor that is missing, unexpected, of another shape, cut off or not finite;
 // Config if a pattern of `fresh` matches nothing.
 void load_model(
     const std::string& path, nn::Model& model, const std::vector<std::string>& fresh = {});

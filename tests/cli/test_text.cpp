@@ -120,7 +120,8 @@ TEST_F(TextCommands, DamagedTextsAreRefusedWithOneMessage) {
       arguments("--set data.context=100000"), 78,
       "data.context: a window takes 100,000 tokens and the one after them");
   expect_refused(
-      arguments("--set data.tokens=uint16 --set data.vocabulary=1000"), 65, "text: token ");
+      arguments("--set data.tokens=uint16 --set data.vocabulary=1000"), 65,
+      "text: expected tokens, as data.tokens says, found text");
   expect_refused(
       arguments("--set model.name=mlp"), 78,
       "model.name: mlp takes images, but the data set has text");

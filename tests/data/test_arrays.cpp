@@ -3,15 +3,20 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "data/arrays/array_set.h"
 #include "data/augment.h"
@@ -221,7 +226,9 @@ TEST_F(Arrays, Targets) {
       std::get<0>(seen.flatten().sort()), std::get<0>(y.select(1, 0).to(at::kFloat).sort())));
   std::filesystem::remove(*options_.root + "/test.safetensors");
   put("train", x, y.fill_(std::numeric_limits<double>::infinity()));
-  expect_refused(ErrorKind::DamagedData, {"set/train.safetensors: expected finite targets"});
+  expect_refused(
+      ErrorKind::DamagedData,
+      {"set/train.safetensors: y of example 0, number 0: expected a finite number"});
 }
 
 TEST_F(Arrays, Tokens) {
@@ -355,6 +362,204 @@ TEST_F(Arrays, Refusals) {
   EXPECT_EQ(load_dataset(options_).classes, 7);
   write("train_x.npy", "");
   expect_refused(ErrorKind::DamagedData, {"expected only one of them"});
+}
+
+std::string doubts_of(const Account& account) {
+  return join(account.doubts, "\n");
+}
+
+// Labels whose largest one makes more classes than there are.
+TEST_F(Arrays, ClassesWithoutExamplesAreDoubtful) {
+  const at::Tensor x = at::rand({60, 4});
+  const at::Tensor y = at::arange(60, at::kLong).remainder(3);
+  const auto account = [&](const at::Tensor& train, const at::Tensor& test) {
+    put("train", x, train);
+    put("test", x, test);
+    const Account read = load_dataset(options_).account;
+    const Account planned = dataset_shape(options_).account;
+    EXPECT_EQ(read.doubts, planned.doubts);
+    EXPECT_EQ(read.facts, planned.facts);
+    return read;
+  };
+  EXPECT_EQ(doubts_of(account(y, y)), "");
+  const std::string from_one = doubts_of(account(y + 1, y + 1));
+  EXPECT_NE(
+      from_one.find("no example has the label 0, so that 1 of the 4 classes is empty"),
+      from_one.npos)
+      << from_one;
+  EXPECT_NE(from_one.find("data.task: classes"), from_one.npos) << from_one;
+  const std::string test_only = doubts_of(account(y.clamp_max(1), at::where(y == 2, 4, y)));
+  EXPECT_NE(
+      test_only.find("no training example has the label 4, but 20 test examples have"),
+      test_only.npos)
+      << test_only;
+  EXPECT_NE(test_only.find("no example has the labels 2, 3"), test_only.npos) << test_only;
+  // Examples that data.subset leaves out do not count.
+  options_.subset = 2;
+  EXPECT_NE(doubts_of(account(y, y)).find("no training example has the label 2"), from_one.npos);
+  options_.subset = 0;
+  // Whoever says that they are classes, or names them, has no doubt.
+  options_.task = Task::Classes;
+  Account settled = account(y + 1, y + 1);
+  EXPECT_EQ(doubts_of(settled), "");
+  EXPECT_NE(join(settled.facts, "\n").find("no example has the label 0"), from_one.npos);
+  options_.task = Task::Auto;
+  put("train", x, y, {{"classes", R"(["a", "b", "c", "d"])"}});
+  settled = load_dataset(options_).account;
+  EXPECT_EQ(doubts_of(settled), "");
+  EXPECT_NE(join(settled.facts, "\n").find("has the label d"), from_one.npos);
+}
+
+TEST_F(Arrays, LabelsThatMakeFarTooManyClassesAreRefused) {
+  const at::Tensor x = at::rand({60, 4});
+  const at::Tensor y = at::arange(60, at::kLong).remainder(3);
+  put_both(x, at::where(y == 2, 40'000, y + 1000));
+  expect_refused(
+      ErrorKind::Config,
+      {"data.task: the labels of", "set/train.safetensors would make 40,001 classes",
+       "only 3 of them have examples (1000, 1001, 40000); expected labels 0 .. 2", "got auto"});
+  put_both(x, at::where(y == 2, 255, y).to(at::kByte));
+  expect_refused(
+      ErrorKind::Config, {"256 classes", "if 255 marks examples to be ignored, leave these out"});
+  options_.task = Task::Classes;
+  EXPECT_EQ(load_dataset(options_).classes, 256);
+  options_.task = Task::Regression;
+  const Dataset set = load_dataset(options_);
+  EXPECT_TRUE(set.regression);
+  EXPECT_EQ(set.classes, 1);
+  EXPECT_EQ(all_of(set, options_, set.train).labels[2][0].item<float>(), 255);
+}
+
+TEST_F(Arrays, ALabelThatOthersIgnoreIsDoubtful) {
+  const at::Tensor x = at::randint(9, {12, 6}, at::kLong);
+  const at::Tensor y = at::randint(4, {12, 6}, at::kByte);
+  y[3][4] = 255;
+  put_both(x, y);
+  const std::string doubt = doubts_of(load_dataset(options_).account);
+  EXPECT_NE(
+      doubt.find("the label 255 is taken for a class; labels that do not count are -100"),
+      doubt.npos)
+      << doubt;
+  put_both(x, y.to(at::kLong).masked_fill(y == 255, kIgnoredLabel));
+  EXPECT_EQ(doubts_of(load_dataset(options_).account), "");
+}
+
+// As pandas and Keras make labels.
+TEST_F(Arrays, FloatingPointLabelsAreNoRegressionUnlessSomeoneSaysSo) {
+  const at::Tensor x = at::rand({60, 4});
+  const at::Tensor labels = at::arange(60, at::kLong).remainder(3);
+  const auto expect_asked = [&](const at::Tensor& y, const std::string& what) {
+    put_both(x, y);
+    options_.task = Task::Auto;
+    expect_refused(
+        ErrorKind::Config, {"data.task: the y of", "set/train.safetensors", what,
+                            "expected classes or regression, got auto"});
+  };
+  const auto expect_classes = [&](const at::Tensor& y, const std::string& what) {
+    expect_asked(y, what);
+    options_.task = Task::Classes;
+    const Dataset set = load_dataset(options_);
+    EXPECT_FALSE(set.regression);
+    EXPECT_EQ(set.classes, 3);
+    EXPECT_TRUE(at::equal(all_of(set, options_, set.train).labels, labels));
+  };
+  const at::Tensor one_hot = at::zeros({60, 3}).scatter(1, labels.unsqueeze(1), 1);
+  expect_classes(labels.to(at::kDouble), "whole numbers");
+  expect_classes(labels.to(at::kHalf).unsqueeze(1), "whole numbers");
+  expect_classes(one_hot, "a single 1");
+  expect_asked(labels.to(at::kFloat).clamp_max(1) * 2 - 1, "whole numbers");  // -1 and 1
+  one_hot[5].fill_(1);
+  expect_asked(one_hot, "zeros and ones");
+  options_.task = Task::Classes;
+  expect_refused(ErrorKind::DamagedData, {"expected N labels, or N one-hot rows"});
+  options_.task = Task::Regression;
+  Dataset set = load_dataset(options_);
+  EXPECT_TRUE(set.regression);
+  EXPECT_TRUE(at::equal(all_of(set, options_, set.train).labels, one_hot));
+  // A label per token.
+  const at::Tensor tokens = at::randint(9, {12, 6}, at::kLong);
+  put_both(tokens, tokens.to(at::kFloat));
+  options_.task = Task::Auto;
+  expect_refused(ErrorKind::Config, {"data.task: ", "whole numbers"});
+  options_.task = Task::Classes;
+  set = load_dataset(options_);
+  EXPECT_TRUE(set.token_labels);
+  EXPECT_TRUE(at::equal(all_of(set, options_, set.train).labels, tokens));
+
+  // Numbers: with fractions, or hardly ever the same.
+  options_.task = Task::Auto;
+  for (const at::Tensor& y :
+       {labels * 0.5, at::arange(60, at::kFloat), one_hot * 0.5, labels.to(at::kFloat) * 1e6}) {
+    put_both(x, y);
+    EXPECT_TRUE(load_dataset(options_).regression);
+  }
+  put("train", x, labels * 0.5);
+  put("test", x, labels.to(at::kFloat));
+  EXPECT_TRUE(load_dataset(options_).regression);
+  options_.task = Task::Classes;
+  put_both(x, labels * 0.5);
+  expect_refused(
+      ErrorKind::DamagedData, {"the label of example 1: expected a whole number, found 0.5"});
+  // One-hot integers.
+  put_both(x, at::zeros({60, 5}, at::kByte).scatter(1, labels.unsqueeze(1), 1));
+  EXPECT_EQ(load_dataset(options_).classes, 5);
+  options_.task = Task::Auto;
+  expect_refused(ErrorKind::DamagedData, {"data.task: classes takes one-hot rows"});
+}
+
+TEST_F(Arrays, OnlyTheyHaveATask) {
+  options_.name = "cifar10";
+  options_.task = Task::Classes;
+  const Conflicts conflicts = check(options_);
+  ASSERT_EQ(conflicts.size(), 1U);
+  EXPECT_EQ(conflicts[0].keys[0], "data.task");
+}
+
+// Each type, in each part, at the ends and in the middle of what is looked at together.
+TEST_F(Arrays, NumbersThatAreNotFiniteAreFoundBeforeTraining) {
+  const at::Tensor y = at::arange(600, at::kLong).remainder(3);
+  const at::Tensor x = at::rand({600, 1000}) - 0.5;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
+    for (const auto& [example, bad, shown] :
+         {std::tuple{0, nan, "nan"}, {263, -infinity, "-inf"}, {599, infinity, "inf"}}) {
+      at::Tensor damaged = x.to(type).clone();
+      damaged[example][17] = bad;
+      for (const std::string part : {"train", "test"}) {
+        put_both(x.to(type), y);
+        put(part, damaged, y);
+        expect_error(
+            [&] { load_dataset(options_); }, ErrorKind::DamagedData,
+            {formatted(
+                "set/{}.safetensors: x of example {}, number 17: expected a finite number, found "
+                "{}",
+                part, example, shown)});
+        EXPECT_EQ(dataset_shape(options_).train, 600);  // does not look at them
+      }
+    }
+  }
+  // Finite, but their differences are not, or they are not in fp32.
+  for (const auto& [type, bad] : {std::pair{at::kFloat, 3e38}, {at::kDouble, -1e200}}) {
+    at::Tensor damaged = x.to(type).clone();
+    damaged[3][0] = bad;
+    put_both(damaged, y);
+    expect_error(
+        [&] { load_dataset(options_); }, ErrorKind::DamagedData,
+        {"x of example 3, number 0: expected a finite number of at most 1.7e38"});
+  }
+  at::Tensor large = x.clone();
+  large[9][0] = 1e38;
+  put_both(large, y);
+  const std::string doubt = doubts_of(load_dataset(options_).account);
+  EXPECT_NE(doubt.find("values of up to 1e+38 as they are; data.standardize"), doubt.npos) << doubt;
+  options_.standardize = true;
+  const Dataset set = load_dataset(options_);
+  EXPECT_EQ(doubts_of(set.account), "");
+  EXPECT_TRUE(at::isfinite(all_of(set, options_, set.train).inputs).all().item<bool>());
+  expect_error(
+      [&] { further_examples(x.clone().fill_(nan), "more.npy", set, options_); },
+      ErrorKind::DamagedData, {"more.npy: x of example 0, number 0: "});
 }
 
 TEST_F(Arrays, SayWhatWasRead) {

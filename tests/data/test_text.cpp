@@ -70,6 +70,11 @@ class Texts : public ::testing::Test {
   void expect_refusal(ErrorKind kind, const std::vector<std::string>& parts) const {
     expect_error([&] { load_dataset(options_); }, kind, parts);
   }
+  static std::vector<TextFile> files_of(
+      const std::string& path, TokenType type = TokenType::Bytes) {
+    Account account;
+    return text_files(path, type, nullptr, account);
+  }
   static Indices read(const Tokens& tokens) {
     Indices all(static_cast<std::size_t>(tokens.size()));
     tokens.read(0, all);
@@ -121,7 +126,7 @@ TEST_F(Texts, FollowEachOtherInTheOrderOfTheirPaths) {
   write_file(place(".hidden"), all);
   std::filesystem::create_directory(place(".git"));
   write_file(place(".git/config"), all);
-  const Tokens tokens(text_files(*options_.root, nullptr), TokenType::Bytes, 256);
+  const Tokens tokens(files_of(*options_.root), TokenType::Bytes, 256);
   EXPECT_EQ(read(tokens), first(100));
   Indices some(60);
   tokens.read(5, some);  // of three files
@@ -146,17 +151,17 @@ TEST_F(Texts, OnlyLargeFilesTakeMappings) {
 TEST_F(Texts, UnpackAGzipFileOnce) {
   const Bytes plain = counting(3'000'000);
   write_file(place("a.gz"), gzipped(plain));
-  const auto paths = text_files(place("a.gz"), nullptr);
+  const auto paths = files_of(place("a.gz"));
   EXPECT_EQ(paths.size(), 1U);
   EXPECT_EQ(paths[0].path, place("a.gz"));
   const std::string mapped = paths[0].mapped;
   EXPECT_TRUE(mapped.starts_with(folder_.file("cache/abtrain/text/")));
   EXPECT_EQ(std::filesystem::file_size(mapped), plain.size());
-  EXPECT_EQ(text_files(place("a.gz"), nullptr)[0].mapped, mapped);
+  EXPECT_EQ(files_of(place("a.gz"))[0].mapped, mapped);
   EXPECT_EQ(unpacked(), 1U);
   // A file that has changed is unpacked again.
   write_file(place("a.gz"), gzipped(counting(10)));
-  const auto again = text_files(place("a.gz"), nullptr);
+  const auto again = files_of(place("a.gz"));
   EXPECT_NE(again[0].mapped, mapped);
   EXPECT_EQ(std::filesystem::file_size(again[0].mapped), 10U);
 }
@@ -169,9 +174,7 @@ TEST_F(Texts, UnpackAllMembersOfAGzipFile) {
     const Bytes part(more.begin(), more.begin() + static_cast<long>(count));
     write_file(place("a.gz"), joined(joined(gzipped(part), gzipped({})), gzipped(more)));
     const Bytes all = joined(part, more);
-    ASSERT_EQ(
-        read_file(text_files(place("a.gz"), nullptr)[0].mapped),
-        std::string(all.begin(), all.end()))
+    ASSERT_EQ(read_file(files_of(place("a.gz"))[0].mapped), std::string(all.begin(), all.end()))
         << count;
   }
 }
@@ -199,7 +202,7 @@ TEST_F(Texts, DoNotWaitForAFifo) {
 // The first token of such a file may be the first two bytes of a gzip file.
 TEST_F(Texts, TakeTokensForNoGzipFile) {
   write_file(place("a.bin"), numbers_of({0x8b1f, 5}, 2));
-  EXPECT_EQ(text_files(place("a.bin"), nullptr)[0].mapped, place("a.bin"));
+  EXPECT_EQ(files_of(place("a.bin"), TokenType::Uint16)[0].mapped, place("a.bin"));
 }
 
 TEST_F(Texts, LeaveNothingOfADamagedGzipFile) {
@@ -221,7 +224,7 @@ TEST_F(Texts, ReadTokensOfOtherPrograms) {
   const std::vector<std::uint32_t> tokens = {5, 50256, 0, 1000};
   options_.vocabulary = 50257;
   const auto expect = [&](TokenType type) {
-    const Tokens found(text_files(place("a.bin"), nullptr), type, 50257);
+    const Tokens found(files_of(place("a.bin"), type), type, 50257);
     EXPECT_EQ(read(found), (Indices{5, 50256, 0, 1000}));
   };
   write_file(place("a.bin"), numbers_of(tokens, 2));
@@ -264,20 +267,139 @@ TEST_F(Texts, RefuseDamagedTokens) {
   expect_refusal(ErrorKind::DamagedData, {"text/a.bin: expected tokens of"});
 }
 
+// Whatever file it is in, before anything is trained.
 TEST_F(Texts, RefuseATokenAboveTheVocabulary) {
-  write_file(place("a"), numbers_of({1, 2, 3, 99, 100, 1, 1, 1}, 2));
-  write_file(place("b"), numbers_of(std::vector<std::uint32_t>(50, 1), 2));
-  options_.tokens = TokenType::Uint16;
+  std::vector<std::uint32_t> many(3'000'000, 99);
   options_.vocabulary = 100;
-  const Dataset set = load_dataset(options_);
-  const Augment augment(options_, set, 1);
-  expect_error(
-      [&] {
-        augment.training(set.train, Indices{3, 0}, 0);
-      },
-      ErrorKind::DamagedData,
-      {"text/a: token 4: expected one below the 100 of data.vocabulary, found "
-       "100"});
+  for (const TokenType type : {TokenType::Uint16, TokenType::Uint32}) {
+    options_.tokens = type;
+    const int width = type == TokenType::Uint16 ? 2 : 4;
+    write_file(place("a.bin"), numbers_of(std::vector<std::uint32_t>(50, 1), width));
+    options_.test.reset();
+    for (const std::size_t bad : {std::size_t{0}, std::size_t{1'048'577}, many.size() - 1}) {
+      many[bad] = 100;
+      write_file(place("b.bin"), numbers_of(many, width));
+      many[bad] = 99;
+      expect_refusal(
+          ErrorKind::DamagedData,
+          {formatted(
+              "text/b.bin: token {}: expected one below the 100 of data.vocabulary, found 100",
+              bad)});
+      EXPECT_GT(dataset_shape(options_).train, 0);  // does not look at them
+    }
+    // In the test text alone.
+    std::filesystem::rename(place("b.bin"), folder_.file("test.bin"));
+    EXPECT_GT(load_dataset(options_).train.size(), 0);
+    options_.test = folder_.file("test.bin");
+    expect_refusal(ErrorKind::DamagedData, {"/test.bin: token 2999999: expected one below"});
+  }
+}
+
+TEST_F(Texts, FollowLinksOnce) {
+  std::filesystem::create_directory(folder_.file("pool"));
+  write_file(folder_.file("pool/b"), Bytes(50, 'b'));
+  write_file(place("a"), Bytes(10, 'a'));
+  std::filesystem::create_directory_symlink("../pool", place("more"));
+  std::filesystem::create_symlink("../pool/b", place("c"));
+  std::filesystem::create_directory_symlink("../text", folder_.file("pool/back"));
+  std::filesystem::create_directory_symlink("../pool", place("twice"));
+  std::filesystem::create_symlink("nowhere", place("dead"));
+  std::filesystem::create_symlink("itself", place("itself"));
+  ASSERT_EQ(::mkfifo(place("fifo").c_str(), 0600), 0);
+  Account account;
+  const auto files = text_files(*options_.root, TokenType::Bytes, nullptr, account);
+  std::vector<std::string> names;
+  for (const TextFile& file : files) {
+    names.push_back(file.name);
+  }
+  ASSERT_EQ(names.size(), 3U) << join(names, " ");
+  EXPECT_EQ(names[0], "a");
+  EXPECT_EQ(names[1], "c");
+  EXPECT_EQ(names[2], "more/b");
+  ASSERT_EQ(account.facts.size(), 1U);
+  for (const char* skipped :
+       {"more/back (a link to a folder that is read already)",
+        "twice (a link to a folder that is read already)", "dead (a link to nothing)",
+        "itself (a link to nothing)", "fifo (not a file)"}) {
+    EXPECT_NE(account.facts[0].find(skipped), std::string::npos) << account.facts[0];
+  }
+}
+
+// As nanoGPT leaves its folders, and as llm.c and others name their files.
+TEST_F(Texts, TakeThePartsThatNamesSay) {
+  options_.tokens = TokenType::Uint16;
+  options_.vocabulary = 1000;
+  const auto put = [&](const std::string& name, std::uint32_t token, std::size_t count) {
+    std::filesystem::create_directories(std::filesystem::path(place(name)).parent_path());
+    write_file(place(name), numbers_of(std::vector<std::uint32_t>(count, token), 2));
+  };
+  const auto expect = [&](std::int64_t train, std::int64_t test, const std::string& facts) {
+    const Dataset set = load_dataset(options_);
+    EXPECT_EQ(set.train.size(), train);
+    EXPECT_EQ(set.test.size(), test);
+    EXPECT_EQ(replaced(join(set.account.facts, "\n"), *options_.root, "text"), facts);
+    EXPECT_TRUE(set.account.doubts.empty());
+  };
+  put("train.bin", 7, 101);
+  put("val.bin", 8, 31);
+  const std::string script = "import os  # tokenizes the text, writes train and val\n";
+  write_file(place("prepare.py"), Bytes(script.begin(), script.end()));
+  expect(
+      20, 6,
+      "text: skipped: prepare.py (not a .bin file, as tokens are in)\n"
+      "text: the training text is train.bin, the test text is val.bin");
+  std::filesystem::remove(place("prepare.py"));
+  std::filesystem::rename(place("train.bin"), place("tiny_Train_000001.bin"));
+  put("tiny_train_2.bin", 7, 101);
+  put("test/one.bin", 9, 500);
+  expect(
+      40, 6,
+      "text: the training text is tiny_Train_000001.bin, tiny_train_2.bin, the test text is "
+      "val.bin\ntext: skipped, since there is another test text: test/one.bin");
+  options_.test = place("test/one.bin");
+  expect(
+      40, 99,
+      "text: the training text is tiny_Train_000001.bin, tiny_train_2.bin\n"
+      "text: skipped, since there is another test text: test/one.bin, val.bin\n"
+      "text/test/one.bin: the test text (data.test)");
+  options_.test.reset();
+  put("more.bin", 7, 101);
+  expect_refusal(ErrorKind::Config, {"data.root: ", "more.bin says neither", "data.test"});
+  // A text is read whole then, as folders of programs are.
+  options_.tokens = TokenType::Bytes;
+  options_.vocabulary.reset();
+  std::filesystem::remove_all(*options_.root);
+  std::filesystem::create_directory(*options_.root);
+  for (const char* name : {"wiki.train.txt", "wiki.valid.txt", "wiki.test.txt"}) {
+    write_file(place(name), Bytes(name[5] == 'v' ? 31 : 101, 'a'));
+  }
+  expect(
+      20, 6,
+      "text: the training text is wiki.train.txt, the test text is wiki.valid.txt\n"
+      "text: skipped, since there is another test text: wiki.test.txt");
+  write_file(place("readme.txt"), Bytes(40, 'a'));
+  const Account account = load_dataset(options_).account;
+  ASSERT_EQ(account.doubts.size(), 1U);
+  EXPECT_NE(account.doubts[0].find("all files are one text"), std::string::npos);
+}
+
+TEST_F(Texts, AndTokensAreToldApart) {
+  const std::string words = join(std::vector<std::string>(30, "some words"), " ");
+  write_file(place("a.bin"), Bytes(words.begin(), words.end()));
+  options_.tokens = TokenType::Uint16;
+  expect_refusal(ErrorKind::DamagedData, {"a.bin: expected tokens", "data.tokens is bytes"});
+  options_.root = place("a.bin");
+  expect_refusal(ErrorKind::DamagedData, {"a.bin: expected tokens", "data.tokens is bytes"});
+  options_.root = folder_.file("text");
+  std::filesystem::rename(place("a.bin"), place("a.txt"));
+  expect_refusal(ErrorKind::MissingInput, {"expected a .bin file", "a.txt (not a .bin file"});
+  options_.tokens = TokenType::Bytes;
+  EXPECT_TRUE(load_dataset(options_).account.doubts.empty());
+  write_file(place("b"), numbers_of(std::vector<std::uint32_t>(100, 65), 2));
+  const Account account = load_dataset(options_).account;
+  ASSERT_EQ(account.doubts.size(), 1U);
+  EXPECT_NE(account.doubts[0].find("zero bytes"), std::string::npos);
+  EXPECT_NE(account.doubts[0].find("data.tokens"), std::string::npos);
 }
 
 TEST_F(Texts, RefuseATextShorterThanAWindow) {

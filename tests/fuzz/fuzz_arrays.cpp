@@ -39,7 +39,7 @@ void read_input(std::string_view input) {
   } else {
     write_file(*options.root + "/train.safetensors", text);
   }
-  refusing({ErrorKind::DamagedData}, [&] {
+  refusing({ErrorKind::DamagedData, ErrorKind::Config}, [&] {  // Config: what may be either task
     const data::Dataset set = data::load_dataset(options);
     data::Augment(options, set, 1).evaluation(set.test, 0, set.test.size());
   });

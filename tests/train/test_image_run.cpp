@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -93,6 +95,22 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
   EXPECT_EQ(again["per_class"][1]["name"], "c1");
   EXPECT_EQ(weights::about_of(folder() + "/model.safetensors")["classes"], "[\"c0\",\"c1\"]");
   expect_has(plan::plan_text(options_), "14 training and 8 test images of 3x16x16");
+}
+
+// Three workers share 6,170 gradients, so that they send different amounts.
+TEST_F(ImageRun, EvaluationsGiveTheMeanOfTheBytesThatWorkersSend) {
+  options_.workers = 3;
+  options_.train.steps = 2;
+  trained();
+  json last;
+  std::istringstream events(read_file(folder() + "/metrics.jsonl"));
+  for (std::string line; std::getline(events, line);) {
+    const json event = json::parse(line);
+    last = event["event"] == "evaluate" ? event : last;
+  }
+  const json traffic = summary()["traffic"];
+  EXPECT_EQ(last["bytes_per_worker"], traffic["bytes_per_worker"]);
+  EXPECT_LT(last["bytes_per_worker"], traffic["bytes_max"]);
 }
 
 // The same model whatever the number of threads that decode.

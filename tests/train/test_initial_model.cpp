@@ -1,10 +1,15 @@
 // The weights with which all workers begin.
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
 
 #include "error_of.h"
 #include "temp_folder.h"
 #include "train/setup.h"
+#include "weights/model_file.h"
 
 namespace abtrain::train {
 namespace {
@@ -45,6 +50,38 @@ TEST(InitialModel, NamesTheKeyOfAFileThatCannotBeUsed) {
   const std::string damaged =
       expect_error(make, ErrorKind::DamagedData, {"\nmodel.fresh names layers"});
   EXPECT_TRUE(damaged.starts_with("model.weights: ")) << damaged;
+}
+
+// Dense and factored weights, biases; also what half precision makes of a large number.
+TEST(InitialModel, IsRefusedIfTheFileIsNotFinite) {
+  const TempFolder folder;
+  config::RunOptions options = small();
+  const auto expect_refused = [&](const std::string& name, float bad, bool factored) {
+    const auto model = make_initial_model(small(), kShape);
+    if (factored) {
+      nn::Weight& w = *model->weights()[0].weight;
+      w.set_factors({at::ones({w.m(), 2}), at::ones({2, w.n()})});
+    }
+    options.model.weights = folder / "bad.safetensors";
+    at::Tensor& tensor = name.ends_with(".bias") ? *model->parameters()[0].tensor
+                         : factored              ? model->weights()[0].weight->outer
+                                                 : model->weights()[0].weight->dense;
+    tensor.select(0, 1).fill_(bad);
+    weights::save_model(*options.model.weights, *model, {});
+    expect_error(
+        [&] { make_initial_model(options, kShape); }, ErrorKind::DamagedData,
+        {"model.weights: ", "bad.safetensors: expected finite numbers in tensor '" + name + "'",
+         std::isnan(bad) ? "found nan" : "found infinity", "model.fresh names layers"});
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float bad : {nan, -std::numeric_limits<float>::infinity()}) {
+    expect_refused("fc1.weight", bad, false);
+    expect_refused("fc1.weight", bad, true);
+    expect_refused("fc1.bias", bad, false);
+  }
+  // A layer that begins anew does not take them.
+  options.model.fresh = {"fc1"};
+  make_initial_model(options, kShape);
 }
 
 }  // namespace

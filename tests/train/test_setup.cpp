@@ -3,7 +3,9 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -117,6 +119,28 @@ TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
   }
   testing::expect_same_bits(*models[0], *models[1]);
   EXPECT_FALSE(testing::tensors_of(*models[0]).empty());
+}
+
+TEST_F(Prepared, SaysFirstWhatWasRead) {
+  const TempFolder folder;
+  root_.add("train/c0/notes.txt", "no image");
+  const std::string file = folder.file("log");
+  const int descriptor = ::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  ASSERT_GE(descriptor, 0);
+  Log log(LogLevel::Info, descriptor);
+  train::Setup setup;
+  prepare(
+      setup, options_, host_, [](const std::string&) {}, log);
+  ::close(descriptor);
+  const std::string text = read_file(file);
+  for (const std::string& line :
+       {formatted(
+            "{}: image-folder from {}, 12 training and 8 test images; 2 classes: c0, c1\n",
+            options_.name, root_.path()),
+        root_.path() + ": 1 file was skipped",
+        root_.path() + ": the test images are those of val\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+  }
 }
 
 TEST_F(Prepared, RefusesWhatDoesNotFitTheData) {

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/accumulate.h>
 
@@ -16,8 +15,11 @@
 #include "base/conflict.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/mapped.h"
 #include "base/scalars.h"
+#include "data/arrays/answers.h"
 #include "data/arrays/array_file.h"
+#include "data/arrays/finite.h"
 #include "data/images/float_images.h"
 #include "device/tensor_text.h"
 #include "state/safetensors_header.h"
@@ -25,13 +27,11 @@
 namespace abtrain::data {
 namespace {
 
-// More classes or tokens than any model has: a label is no such number.
-constexpr std::int64_t kMostClasses = 100'000'000;
-
 struct ArrayPart {
   std::string x_path, y_path;
   at::Tensor x, y;
-  std::vector<std::string> class_names;
+  std::vector<std::string> class_names = {};
+  std::int64_t classes = 0;  // at least; of one-hot rows
 };
 
 bool is_tokens(const at::Tensor& x) {
@@ -57,8 +57,11 @@ std::optional<ArrayPart> find_array_part(const std::string& folder, const std::s
   if (is_there(both)) {
     constexpr const char* kExpected = "the tensors x and y";
     return ArrayPart{
-        both, both, map_array(both, "x", kExpected), map_array(both, "y", kExpected),
-        class_names_in(both)};
+        .x_path = both,
+        .y_path = both,
+        .x = map_array(both, "x", kExpected),
+        .y = map_array(both, "y", kExpected),
+        .class_names = class_names_in(both)};
   }
   for (const auto& [here, there] : {std::pair{&x, &y}, std::pair{&y, &x}}) {
     ABT_CHECK(
@@ -68,7 +71,8 @@ std::optional<ArrayPart> find_array_part(const std::string& folder, const std::s
   if (!is_there(x)) {
     return std::nullopt;
   }
-  return ArrayPart{x, y, map_array(x, "x", ""), map_array(y, "y", ""), {}};
+  return ArrayPart{
+      .x_path = x, .y_path = y, .x = map_array(x, "x", ""), .y = map_array(y, "y", "")};
 }
 
 void check_array_part(const ArrayPart& part) {
@@ -90,13 +94,26 @@ void check_array_part(const ArrayPart& part) {
       y.dim() >= 1 && y.size(0) == x.size(0), DamagedData,
       "{}: expected y for each of the {} examples of x, found {}", part.y_path,
       with_commas(x.size(0)), y.sizes());
+}
+
+// Makes y what it is taken for.
+void settle_answers(ArrayPart& part, Task task) {
+  const at::Tensor& x = part.x;
+  at::Tensor& y = part.y;
+  const bool tokens = is_tokens(x);
+  Answers answers = answers_of(y, part.y_path, task, tokens ? x.sizes() : at::IntArrayRef());
+  y = std::move(answers.y);
+  part.classes = answers.classes;
   const bool fits = is_floating(y) ? y.dim() <= 2 && y.numel() > 0
                                    : y.dim() == 1 || (tokens && y.sizes() == x.sizes());
   ABT_CHECK(
       fits, DamagedData,
       "{}: expected y of N integer labels{}, or of N or N x K floating-point targets, for x of "
-      "{}, found {}",
-      part.y_path, tokens ? " or N x T of them" : "", x.sizes(), described(y));
+      "{}, found {}{}",
+      part.y_path, tokens ? " or N x T of them" : "", x.sizes(), described(y),
+      y.dim() == 2 && task == Task::Auto
+          ? "; data.task: classes takes one-hot rows, and regression takes integers as numbers"
+          : "");
 }
 
 void check_same_kind(const ArrayPart& train, const ArrayPart& test) {
@@ -112,33 +129,6 @@ void check_same_kind(const ArrayPart& train, const ArrayPart& test) {
   };
   check(test.x_path, "x", train.x, test.x);
   check(test.y_path, "y", train.y, test.y);
-}
-
-// The largest of integers, which must be 0 or more; those of kIgnoredLabel do
-// not count if `ignores`. -1 if none counts.
-std::int64_t largest_of(
-    const at::Tensor& integers, bool ignores, const std::string& path, const char* what) {
-  constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // elements converted at a time
-  std::int64_t largest = -1, first = 0;
-  const std::int64_t in_row = integers.numel() / integers.size(0);
-  for (const at::Tensor& piece : integers.flatten().split(kPiece)) {
-    const at::Tensor wide = piece.to(at::kLong).contiguous();
-    const std::span values(
-        wide.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(wide.numel()));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (ignores && values[i] == kIgnoredLabel) {
-        continue;
-      }
-      ABT_CHECK(
-          values[i] >= 0 && values[i] < kMostClasses, DamagedData,
-          "{}: {} of example {}: expected 0 .. {}, found {}", path, what,
-          (first + static_cast<std::int64_t>(i)) / in_row, with_commas(kMostClasses - 1),
-          values[i]);
-      largest = std::max(largest, values[i]);
-    }
-    first += wide.numel();
-  }
-  return largest;
 }
 
 // In the form of Dataset: channels, height and width.
@@ -229,6 +219,21 @@ std::string files_fact(
                              print_number(options.test_share)));
 }
 
+void check_values(
+    const std::vector<ArrayPart>& parts, const DataOptions& options, Account& account) {
+  double largest = 0;
+  for (const ArrayPart& part : parts) {
+    largest = std::max(largest, largest_magnitude(part.x, part.x_path, "x"));
+  }
+  constexpr double kLarge = 1000;  // more than a byte, and than most units
+  if (largest > kLarge && !options.standardize && options.std.empty()) {
+    account.doubts.push_back(formatted(
+        "{}: the network gets values of up to {:.3g} as they are; data.standardize: true brings "
+        "them to about 1",
+        parts.front().x_path, largest));
+  }
+}
+
 void doubt_channels(Dataset& set) {
   if (set.sizes.size() == 3 && set.sizes[2] <= 4 && set.sizes[0] > 4) {
     set.account.doubts.push_back(formatted(
@@ -241,7 +246,7 @@ void doubt_channels(Dataset& set) {
 
 }  // namespace
 
-Dataset open_arrays(const DataOptions& options, const std::string& folder) {
+Dataset open_arrays(const DataOptions& options, const std::string& folder, bool reads_values) {
   const auto check_there = [&](bool there, const char* fault) {
     const DatasetPlace place = find_dataset(options.name);
     ABT_CHECK(
@@ -264,6 +269,12 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder) {
   const at::Tensor& y = parts.front().y;
   Dataset out;
   out.account.facts.push_back(files_fact(parts, options, folder));
+  Task task = options.task;
+  for (ArrayPart& part : parts) {
+    settle_answers(part, task);
+    // A few targets of a test set may look like labels.
+    task = is_floating(y) ? Task::Regression : task;
+  }
   out.name = options.name;
   out.found_in = folder;
   out.sizes = sizes_of_each(x);
@@ -296,9 +307,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder) {
       ABT_CHECK(
           names == 0 || names == out.classes, DamagedData,
           "{}: expected names of {} targets, found {}", part.y_path, out.classes, names);
-      ABT_CHECK(
-          at::isfinite(part.y.to(at::kFloat)).all().item<bool>(), DamagedData,
-          "{}: expected finite targets y, found one that is not", part.y_path);
+      largest_magnitude(part.y, part.y_path, "y");
     } else {
       const bool ignores = part.y.dim() == 2;
       const std::int64_t largest = largest_of(part.y, ignores, part.y_path, "the label");
@@ -309,10 +318,18 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder) {
           names == 0 || largest < names, DamagedData,
           "{}: {} names {} classes, but the largest label is {}", part.y_path, parts.front().y_path,
           names, largest);
-      out.classes = std::max({out.classes, largest + 1, names});
+      out.classes = std::max({out.classes, part.classes, largest + 1, names});
     }
   }
+  if (!out.regression && options.task == Task::Auto && names == 0) {
+    check_labels(
+        mapped(parts, [](const ArrayPart& part) { return part.y; }), out.classes,
+        parts.front().y_path, out.account);
+  }
   doubt_channels(out);
+  if (reads_values && is_floating(x)) {
+    check_values(parts, options, out.account);
+  }
   out.train = examples_in(parts.front(), out);
   if (parts.size() > 1) {
     out.test = examples_in(parts.back(), out);
@@ -345,6 +362,9 @@ Examples further_examples(
         largest < set.vocabulary, DamagedData, "{}: expected tokens below {}, found {}", path,
         set.vocabulary, largest);
     return TokenRows{x, places, places};
+  }
+  if (is_floating(x)) {
+    largest_magnitude(x, path, "x");
   }
   const Examples all = images_in(x, places, {});
   return set.norm.mean.defined() ? as_floats(all, options.pool) : all;

@@ -20,8 +20,9 @@ namespace abtrain::data {
 
 // Opens the arrays in `folder`. The caller cuts them to data.subset and
 // data.pool and sets mean and std. Throws Error: MissingInput, DamagedData
-// naming the file, or Config for options that do not go with what x is.
-Dataset open_arrays(const DataOptions& options, const std::string& folder);
+// naming the file, or Config for options that do not go with what the arrays are.
+// `reads_values`: looks at each value of x, too, which must be finite.
+Dataset open_arrays(const DataOptions& options, const std::string& folder, bool reads_values);
 
 // Further examples x of a data set of arrays, in the form that its own have after load_dataset();
 // their labels are their places in x. Throws DamagedData, naming `path`, if x is not like the data

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <system_error>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -58,28 +60,113 @@ std::string unpacked(const std::string& path, Log* log) {
   return place;
 }
 
+struct Walk {
+  std::vector<std::string> names;  // of files, below the folder
+  std::vector<std::string> skipped;
+};
+
+// Links may form circles: a folder is read once. `below` is its name in the text's folder.
+void walk(const fs::path& folder, const std::string& below, std::set<fs::path>& seen, Walk& found) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator entry(folder, error); !error && entry != end(entry);
+       entry.increment(error)) {
+    entries.push_back(*entry);
+  }
+  ABT_CHECK(!error, Io, "{}: cannot be listed: {}", folder.string(), error.message());
+  std::ranges::sort(entries);  // the same one of two links on any disk
+  for (const fs::directory_entry& entry : entries) {
+    const std::string own = entry.path().filename().string();
+    const std::string name = below + own;
+    std::error_code dead;
+    const fs::file_status status = entry.status(dead);
+    if (own.starts_with(".")) {
+      continue;
+    }
+    if (fs::is_directory(status)) {
+      if (seen.insert(real_path(entry.path())).second) {
+        walk(entry.path(), name + "/", seen, found);
+      } else {
+        found.skipped.push_back(name + " (a link to a folder that is read already)");
+      }
+    } else if (fs::is_regular_file(status)) {
+      found.names.push_back(name);
+    } else {
+      found.skipped.push_back(
+          name + (entry.is_symlink(dead) ? " (a link to nothing)" : " (not a file)"));
+    }
+  }
+}
+
+bool has_token_name(const std::string& name) {
+  return name.ends_with(".bin") || name.ends_with(".bin.gz") || name.ends_with(".bin.dz");
+}
+
+// What the first bytes of a file say of it.
+struct Beginning {
+  bool is_gzip, has_zeros, is_text;
+};
+
+Beginning beginning_of(const std::string& path) {
+  ByteFile file(path);
+  std::vector<std::uint8_t> bytes(4096);
+  bytes.resize(file.read_some(bytes));
+  constexpr std::size_t kEnough = 64;  // tokens hardly look like so much text
+  const auto is_printed = [](std::uint8_t byte) {
+    return (byte >= ' ' && byte < 0x7F) || byte == '\n' || byte == '\r' || byte == '\t';
+  };
+  return {
+      file.is_gzip(), std::ranges::find(bytes, 0) != bytes.end(),
+      bytes.size() >= kEnough && std::ranges::all_of(bytes, is_printed)};
+}
+
 }  // namespace
 
-std::vector<TextFile> text_files(const std::string& path, Log* log) {
+std::vector<TextFile> text_files(
+    const std::string& path, TokenType tokens, Log* log, Account& account) {
   ABT_CHECK(fs::exists(path), MissingInput, "{}: no such file or folder", path);
-  std::vector<std::string> paths;
-  if (fs::is_directory(path)) {
-    fs::recursive_directory_iterator entry(path);
-    for (; entry != fs::end(entry); ++entry) {
-      if (entry->path().filename().string().starts_with(".")) {
-        entry.disable_recursion_pending();
-      } else if (entry->is_regular_file()) {
-        paths.push_back(entry->path().string());
-      }
-    }
-    ABT_CHECK(!paths.empty(), MissingInput, "{}: expected files in this folder, found none", path);
-    std::ranges::sort(paths);
+  const bool is_folder = fs::is_directory(path);
+  Walk found{{}, {}};
+  if (is_folder) {
+    std::set<fs::path> seen = {real_path(path)};
+    walk(path, "", seen, found);
+    std::ranges::sort(found.names);
   } else {
-    paths.push_back(path);
+    found.names = {""};
   }
+  if (is_folder && tokens != TokenType::Bytes) {
+    const auto others = std::ranges::stable_partition(found.names, has_token_name);
+    for (const std::string& name : others) {
+      found.skipped.push_back(name + " (not a .bin file, as tokens are in)");
+    }
+    found.names.erase(others.begin(), others.end());
+  }
+  if (!found.skipped.empty()) {
+    account.facts.push_back(formatted("{}: skipped: {}", path, first_of(found.skipped)));
+  }
+  ABT_CHECK(
+      !found.names.empty(), MissingInput, "{}: expected {} in this folder, found none{}", path,
+      tokens == TokenType::Bytes ? "files" : "a .bin file of tokens",
+      found.skipped.empty() ? "" : "; skipped: " + first_of(found.skipped));
   std::vector<TextFile> files;
-  for (const std::string& each : paths) {
-    files.push_back({each, ByteFile(each).is_gzip() ? unpacked(each, log) : each});
+  std::vector<std::string> binary;
+  for (const std::string& name : found.names) {
+    const std::string each = name.empty() ? path : (fs::path(path) / name).string();
+    const auto [is_gzip, has_zeros, is_text] = beginning_of(each);
+    ABT_CHECK(
+        tokens == TokenType::Bytes || !is_text, DamagedData,
+        "{}: expected tokens, as data.tokens says, found text; for a text, data.tokens is bytes",
+        each);
+    if (tokens == TokenType::Bytes && has_zeros) {
+      binary.push_back(each);
+    }
+    files.push_back({each, is_gzip ? unpacked(each, log) : each, name});
+  }
+  if (!binary.empty()) {
+    account.doubts.push_back(formatted(
+        "{}: no text has zero bytes, as are in {}; of files of tokens, data.tokens says their "
+        "type: uint16 or uint32",
+        path, first_of(binary)));
   }
   return files;
 }

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "base/env.h"
 #include "base/error.h"
-#include "base/mapped.h"
 #include "base/scalars.h"
 #include "data/text/text_files.h"
 #include "data/text/tokens.h"
@@ -28,15 +28,6 @@ void check_window(
       with_commas(context), part, path, with_commas(tokens), because);
 }
 
-std::string files_fact(const std::string& folder, const std::vector<TextFile>& files) {
-  const auto names = mapped(files, [&](const TextFile& file) {
-    return std::filesystem::path(file.path).lexically_relative(folder).string();
-  });
-  return formatted(
-      "{}: {} {}: {}", folder, with_commas(std::ssize(files)), files.size() == 1 ? "file" : "files",
-      first_of(names));
-}
-
 }  // namespace
 
 TextWindows windows_of(
@@ -48,23 +39,33 @@ TextWindows windows_of(
 
 Dataset open_text(const DataOptions& options, const std::string& path, Log* log) {
   Dataset out;
-  const auto open = [&](const std::string& from) {
-    const std::vector<TextFile> files = text_files(from, log);
-    if (std::filesystem::is_directory(from)) {
-      out.account.facts.push_back(files_fact(from, files));
-    }
-    return std::make_shared<const Tokens>(files, options.tokens, vocabulary_of(options));
-  };
   out.name = options.name;
   out.found_in = path;
   out.classes = vocabulary_of(options);
   out.context = options.context;
-  const auto text = open(path);
-  std::int64_t end = text->size();
+  const auto files = [&](const std::string& from) {
+    return text_files(from, options.tokens, log, out.account);
+  };
+  const auto open = [&](const std::vector<TextFile>& from) {
+    return std::make_shared<const Tokens>(from, options.tokens, out.classes);
+  };
+  TextParts parts{files(path), {}};
+  if (std::filesystem::is_directory(path)) {
+    parts = parts_of(
+        std::move(parts.train), path, options.tokens, options.test.has_value(), out.account);
+  }
+  std::string test_path = path;
   if (options.test) {
-    const auto test = open(*options.test);
+    test_path = *options.test;
+    parts.test = files(test_path);
+    out.account.facts.push_back(formatted("{}: the test text (data.test)", test_path));
+  }
+  const auto text = open(parts.train);
+  std::int64_t end = text->size();
+  if (!parts.test.empty()) {
+    const auto test = open(parts.test);
     out.test = windows_of(test, 0, test->size(), options.context);
-    check_window(out.test, "test", *options.test, test->size(), options.context);
+    check_window(out.test, "test", test_path, test->size(), options.context);
   } else {
     const auto tail = std::llround(options.test_share * static_cast<double>(text->size()));
     end -= tail;

@@ -1,5 +1,7 @@
 #include "data/text/tokens.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -20,13 +22,28 @@ void widen(const std::uint8_t* from, std::span<std::int64_t> out) {
   }
 }
 
+// Tokens need not be aligned.
+template <class T>
+std::int64_t largest_token(std::span<const std::uint8_t> bytes) {
+  T largest = 0;
+  for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
+    T token;
+    std::memcpy(&token, bytes.data() + i, sizeof token);
+    largest = std::max(largest, token);
+  }
+  return largest;
+}
+
 // A token in its file, by TokenType.
 struct TokenForm {
   std::size_t width;  // bytes
   void (*widen)(const std::uint8_t* from, std::span<std::int64_t> out);
+  std::int64_t (*largest)(std::span<const std::uint8_t> bytes);
 };
 constexpr TokenForm kForms[] = {
-    {1, widen<std::uint8_t>}, {2, widen<std::uint16_t>}, {4, widen<std::uint32_t>}};
+    {1, widen<std::uint8_t>, largest_token<std::uint8_t>},
+    {2, widen<std::uint16_t>, largest_token<std::uint16_t>},
+    {4, widen<std::uint32_t>, largest_token<std::uint32_t>}};
 
 const TokenForm& form_of(TokenType type) {
   return kForms[static_cast<std::size_t>(type)];
@@ -85,8 +102,9 @@ struct Tokens::Part {
 Tokens::Tokens(const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary)
     : type_(type), vocabulary_(vocabulary) {
   const std::size_t width = form_of(type).width;
-  for (const auto& [path, mapped] : files) {
-    Part part{path, mapped_file(mapped), {}, size_};
+  for (const TextFile& from : files) {
+    const std::string& path = from.path;
+    Part part{path, mapped_file(from.mapped), {}, size_};
     part.bytes =
         without_header(path, {part.file.const_data_ptr<std::uint8_t>(), part.file.nbytes()}, type);
     ABT_CHECK(
@@ -108,18 +126,47 @@ Tokens::Tokens(std::vector<std::uint8_t> bytes)
 
 Tokens::~Tokens() = default;
 
+void Tokens::check() const {
+  // A byte is always below the vocabulary.
+  if (type_ == TokenType::Bytes) {
+    return;
+  }
+  const TokenForm& form = form_of(type_);
+  constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;  // tokens
+  for (const Part& part : parts_) {
+    const auto count = static_cast<std::int64_t>(part.bytes.size() / form.width);
+    const std::int64_t first_bad = at::parallel_reduce(
+        0, (count + kAtOnce - 1) / kAtOnce, 1, count,
+        [&](std::int64_t piece, std::int64_t end, std::int64_t found) {
+          for (; piece < end && found == count; ++piece) {
+            const auto begin = static_cast<std::size_t>(piece * kAtOnce) * form.width;
+            const auto bytes = part.bytes.subspan(
+                begin, std::min(kAtOnce * form.width, part.bytes.size() - begin));
+            found = form.largest(bytes) < vocabulary_ ? count : piece * kAtOnce;
+          }
+          return found;
+        },
+        [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
+    if (first_bad < count) {
+      std::vector<std::int64_t> tokens(
+          static_cast<std::size_t>(std::min(kAtOnce, count - first_bad)));
+      read(part.first + first_bad, tokens);  // throws
+    }
+  }
+}
+
 void Tokens::read(std::int64_t first, std::span<std::int64_t> out) const {
   ABT_ASSERT(
       first >= 0 && first + std::ssize(out) <= size_, "tokens {} .. {} of {}", first,
       first + std::ssize(out), size_);
-  const auto [width, widen] = form_of(type_);
+  const std::size_t width = form_of(type_).width;
   auto part = std::ranges::upper_bound(parts_, first, {}, &Part::first) - 1;
   for (; !out.empty(); ++part) {
     const auto begin = static_cast<std::size_t>(first - part->first);
     const std::size_t count = std::min(out.size(), part->bytes.size() / width - begin);
     const std::uint8_t* from = part->bytes.data() + begin * width;
     const auto some = out.first(count);
-    widen(from, some);
+    form_of(type_).widen(from, some);
     const auto above =
         std::ranges::find_if(some, [&](std::int64_t token) { return token >= vocabulary_; });
     ABT_CHECK(

@@ -29,6 +29,8 @@ class Tokens {
   std::int64_t size() const {
     return size_;
   }
+  // Looks at all tokens once. Throws as read().
+  void check() const;
   // Copies tokens first, first + 1, ... . Throws DamagedData, naming file and
   // place, for a token that is not below the vocabulary.
   void read(std::int64_t first, std::span<std::int64_t> out) const;

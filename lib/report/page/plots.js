@@ -65,7 +65,7 @@ function drawCurves(what, unit) {
     showlegend: has_legend,
     xaxis: {
       title: {
-        text: what === 'bytes' ? 'bytes sent by worker 0' :
+        text: what === 'bytes' ? 'bytes sent per worker' :
                                  'seconds of training'
       },
       type: is_log ? 'log' : 'linear'

@@ -1,0 +1,37 @@
+// What the y of a user's arrays are: labels of classes, or numbers to predict.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/account.h"
+#include "data/data_options.h"
+
+namespace abtrain::data {
+
+struct Answers {
+  at::Tensor y;              // labels as integers of any type, N or N x T; or N or N x K numbers
+  std::int64_t classes = 0;  // of one-hot rows: their width
+};
+
+// `y` as data.task takes it. `path`: its file. `rows_of_tokens`: the sizes N x T of x, else empty.
+// Throws Error(Config) if the task is auto, and floating-point numbers look like labels;
+// DamagedData if they are no labels but should be.
+Answers answers_of(
+    const at::Tensor& y, const std::string& path, Task task, at::IntArrayRef rows_of_tokens);
+
+// The largest of integers, which must be 0 or more; labels of kIgnoredLabel do not count if
+// `ignores`. -1 if none counts. `what` is for the message: "the label". Throws DamagedData.
+std::int64_t largest_of(
+    const at::Tensor& integers, bool ignores, const std::string& path, const char* what);
+
+// Labels of all parts, which nobody has named. Throws Error(Config) if hardly any of so many
+// classes has an example. A label of tokens that others ignore is a doubt.
+void check_labels(
+    const std::vector<at::Tensor>& labels, std::int64_t classes, const std::string& path,
+    Account& account);
+
+}  // namespace abtrain::data
