@@ -251,9 +251,9 @@ DatasetShape dataset_shape(const DataOptions& options) {
   Dataset read = set.is_arrays ? open_own_arrays(options, /*reads_values=*/false)
                  : set.is_text ? open_text(options, text_path(set, options), nullptr)
                                : open_image_folder(options, folder_of(set, options.root), nullptr);
-  check_mapped_files();
   DatasetShape shape = set.is_arrays ? cut_shape(shape_of(read), options) : shape_of(read);
   account_for(read, set, options.task, shape.train);
+  check_mapped_files();
   shape.account = std::move(read.account);
   return shape;
 }
@@ -326,8 +326,8 @@ Dataset read_dataset(const DataOptions& options, Log* log) {
 
 Dataset load_dataset(const DataOptions& options, Log* log) {
   Dataset set = read_dataset(options, log);
-  check_mapped_files();
   account_for(set, find_set(options.name), options.task, set.train.size());
+  check_mapped_files();
   return set;
 }
 
