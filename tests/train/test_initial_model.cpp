@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "error_of.h"
+#include "state/safetensors.h"
 #include "temp_folder.h"
 #include "train/setup.h"
 #include "weights/model_file.h"
@@ -62,12 +63,18 @@ TEST(InitialModel, IsRefusedIfTheFileIsNotFinite) {
       nn::Weight& w = *model->weights()[0].weight;
       w.set_factors({at::ones({w.m(), 2}), at::ones({2, w.n()})});
     }
-    options.model.weights = folder / "bad.safetensors";
-    at::Tensor& tensor = name.ends_with(".bias") ? *model->parameters()[0].tensor
-                         : factored              ? model->weights()[0].weight->outer
-                                                 : model->weights()[0].weight->dense;
-    tensor.select(0, 1).fill_(bad);
-    weights::save_model(*options.model.weights, *model, {});
+    const std::string path = folder / "bad.safetensors";
+    options.model.weights = path;
+    weights::save_model(path, *model, {});
+    const state::SafetensorsFile file(path);
+    std::vector<state::NamedTensor> tensors;
+    for (const state::StoredTensor& stored : file.tensors()) {
+      tensors.push_back({stored.name, file.load(stored)});
+      if (stored.name.starts_with(name)) {
+        tensors.back().tensor.select(0, 1).fill_(bad);
+      }
+    }
+    state::write_safetensors(path, tensors, file.metadata());
     expect_error(
         [&] { make_initial_model(options, kShape); }, ErrorKind::DamagedData,
         {"model.weights: ", "bad.safetensors: expected finite numbers in tensor '" + name + "'",
