@@ -74,7 +74,7 @@ TEST(BatchWeights, OneStepForAllSplits) {
   for (const auto& [workers, batch, accumulate] :
        {std::tuple{1, 1, 12}, {1, 4, 3}, {2, 6, 1}, {3, 2, 2}, {4, 1, 3}, {12, 1, 1}}) {
     const auto split = train_all(masked_options(workers, batch, accumulate), set);
-    EXPECT_LT(difference(*split[0].model, *alone[0].model), 5e-6)
+    EXPECT_LT(difference(*split[0].model, *alone[0].model), 1e-6)
         << workers << " workers, batches of " << batch << ", " << accumulate << " per step";
   }
 }
@@ -87,7 +87,7 @@ TEST(BatchWeights, UnequalBatchesToo) {
     o.balance.speeds = {1, 4, 1};
     config::RunOptions single = masked_options(1, 12, 1);
     single.order.name = order;
-    EXPECT_LT(difference(*train_all(o, set)[0].model, *train_all(single, set)[0].model), 5e-6)
+    EXPECT_LT(difference(*train_all(o, set)[0].model, *train_all(single, set)[0].model), 1e-6)
         << order;
   }
 }
