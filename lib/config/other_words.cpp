@@ -38,6 +38,7 @@ constexpr OtherWord kWords[] = {
     {"eval_batch_size val_batch_size test_batch_size per_device_eval_batch_size",
      "evaluate.batch_size", ""},
     {"shuffle sampler", "order.name", "shuffle is the default; sequential does not"},
+    {"sketch", "order.wire", "int8; the count sketch was removed"},
     {"prefetch_factor", "data.prefetch", ""},
     {"pin_memory persistent_workers drop_last", "",
      "batches are prepared ahead by threads, and each has the full size"},

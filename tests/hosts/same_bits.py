@@ -94,7 +94,7 @@ class SameBits(Runs):
                 ("mirror", "method.name=ddp", "reducer.name=threshold",
                  "optimizer={name: qcmd-adagrad, l1: 1e-3, lr: 0.02}"),
                 ("ordered_groups", "workers=4", "method.group_size=2",
-                 "data.subset=416", "order={name: cd-grab, wire: sketch}"),
+                 "data.subset=416", "order={name: cd-grab, wire: int8}"),
                 ("vit", "model.name=vit-tiny", "model.patch_size=7",
                  "model.drop_path=0.2", "train.steps=12", "evaluate.every=0"),
                 ("gpt", "workers=4", "method.group_size=2", "train.accumulate=2",

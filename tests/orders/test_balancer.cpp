@@ -40,7 +40,7 @@ struct Worker {
       std::int64_t first_place = 0)
       : gradients(all),
         published(ascending(all.size(0)), 1),
-        balancer(options, 1, 0, published),
+        balancer(options, 0, published),
         buffer(at::empty({all.size(1)})),
         place(first_place) {
     balancer.start(0, first_place);
@@ -179,7 +179,7 @@ TEST(Balancer, GoesOnFromACheckpointInTheMiddleOfAPair) {
           tensor = tensor.clone();
         }
         data::PublishedOrder published(ascending(11), 1);
-        Balancer other(options_of(name), 1, 0, published);
+        Balancer other(options_of(name), 0, published);
         other.bind(5, at::kCPU, &world);
         state::Archive loading = state::Archive::loading(state);
         other.archive(loading);

@@ -104,7 +104,7 @@ std::vector<ResumedCase> resumed_cases() {
       {"coordinated", {"method.name=ddp", "order={name: cd-grab, wire: int8}"}},
       {"ordered_groups",
        {"workers=4", "method.group_size=2", "data.batch_size=4",
-        "order={name: cd-grab, wire: sketch}"}},
+        "order={name: cd-grab, wire: int8}"}},
       {"centered", {"method.name=local-sgd", "order.name=grab"}},
       {"examples", {"method.name=ddp", "order={name: cd-grab, unit: example}"}},
       {"examples_alone", {"train.accumulate=2", "order={name: id-grab, unit: example}"}}};
