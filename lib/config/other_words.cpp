@@ -76,6 +76,8 @@ constexpr OtherWord kWords[] = {
     {"learning_rate init_lr base_lr max_lr peak_lr", "optimizer.lr", ""},
     {"min_lr lr_min eta_min end_lr", "schedule.final_lr", ""},
     {"wd l2", "optimizer.weight_decay", ""},
+    {"fraction factor_step", "",
+     "Muon takes whole matrices, factors as any other; the rest was removed"},
     {"betas", "optimizer.beta1", "with optimizer.beta2"},
     {"opt optim", "optimizer.name", ""},
     {"scheduler lr_scheduler sched lr_schedule lr_scheduler_type decay_lr", "schedule.name", ""},

@@ -78,7 +78,7 @@ class SameBits(Runs):
     def test_resumed_programs_give_the_same_bits(self):
         for name, *sets in [
                 ("muon", "workers=4", "method.group_size=2",
-                 "optimizer={name: muon, factor_step: spectron}"),
+                 "optimizer.name=muon"),
                 ("coded", "workers=4", "method.full_rank_steps=0",
                  "method.outer={name: nesterov, wire: {name: int2, "
                  "error_decay: 0.9}}", "optimizer.name=muon"),
