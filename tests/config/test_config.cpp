@@ -393,7 +393,7 @@ TEST(Configs, AllOfTheRepositoryAreRight) {
   // ImageNet's place is taken by a folder with an image a worker.
   const TempFolder images;
   data::add_image_folder(images, /*classes=*/2, /*train=*/8, /*val=*/1);
-  images.add("gcide.dict", std::string(2'000'000, 'a'));
+  images.add("gcide.dict", std::string(2'000'000, '\x7f'));  // a text, or tokens
   int count = 0;
   for (const auto& entry : fs::directory_iterator(configs)) {
     if (entry.path().extension() == ".yaml") {
@@ -405,7 +405,10 @@ TEST(Configs, AllOfTheRepositoryAreRight) {
         o.data.batch_size = 1;
       }
       if (data::is_text(o.data)) {
-        o.data.root = images / (o.data.name == "text" ? "gcide.dict" : "");
+        const bool is_bytes = o.data.tokens == data::TokenType::Bytes;
+        o.data.root = images / (o.data.name != "text" ? ""
+                                : is_bytes            ? "gcide.dict"
+                                                      : "tokens.bin");
         o.data.test.reset();
       }
       EXPECT_NE(plan::plan_text(o).find("memory per worker"), std::string::npos);

@@ -18,6 +18,7 @@
 #include <tuple>
 #include <utility>
 
+#include "array_files.h"
 #include "data/arrays/array_set.h"
 #include "data/augment.h"
 #include "data/data_check.h"
@@ -43,10 +44,6 @@ std::string npy(const std::string& descr, const std::string& shape, const std::s
          header + data;
 }
 
-std::string raw(const at::Tensor& tensor) {
-  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
-
 std::string shape_of(const at::Tensor& tensor) {
   return formatted("({},)", state::shape_text(tensor.sizes().vec()));
 }
@@ -62,18 +59,7 @@ class Arrays : public ::testing::Test {
   void put(
       const std::string& part, const at::Tensor& x, const at::Tensor& y,
       const std::map<std::string, std::string>& metadata = {}) {
-    static const std::map<at::ScalarType, std::string> kNames = {
-        {at::kByte, "U8"},   {at::kInt, "I32"},       {at::kLong, "I64"},   {at::kHalf, "F16"},
-        {at::kFloat, "F32"}, {at::kBFloat16, "BF16"}, {at::kDouble, "F64"}, {at::kUInt16, "U16"}};
-    state::SafetensorsHeader header{{}, metadata};
-    std::uint64_t begin = 0;
-    for (const auto& [name, tensor] : {std::pair{"x", x}, std::pair{"y", y}}) {
-      header.tensors.push_back(
-          {name, kNames.at(tensor.scalar_type()), tensor.sizes().vec(), begin,
-           begin + tensor.nbytes()});
-      begin += tensor.nbytes();
-    }
-    write(part + ".safetensors", state::header_bytes(header) + raw(x) + raw(y));
+    write(part + ".safetensors", arrays_file(x, y, metadata));
   }
   void put_both(const at::Tensor& x, const at::Tensor& y) {
     put("train", x, y);

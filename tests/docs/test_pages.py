@@ -104,7 +104,7 @@ class Links(unittest.TestCase):
             if page.name in ("architecture.md", "CONTRIBUTING.md"):
                 continue  # they name files, too
             for key in re.findall(rf"`((?:{SECTIONS})\.[a-z_0-9.]+)(?=[`:= ])", pages.prose(page)):
-                if key.endswith((".safetensors", ".sbatch", ".json", ".yaml")):
+                if key.endswith((".safetensors", ".sbatch", ".json", ".yaml", ".bin")):
                     continue
                 if page.name in ("report.md", "adagrad.md") and re.match(r"reducer\.(\w+_seconds|vnmse)", key):
                     continue  # of summary.json

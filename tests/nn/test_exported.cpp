@@ -612,7 +612,7 @@ TEST_F(ExportedFile, RefusesDamagedFiles) {
            {weights, R"("strides":[{"as_int":6})", R"("strides":[{"as_int":700})", "does not fit"},
            {weights, R"("storage_offset":{"as_int":0})", R"("storage_offset":{"as_int":9})", "fit"},
            {weights, R"("use_pickle":false)", R"("use_pickle":true)", "pickle"},
-           {weights, R"("dtype":7)", R"("dtype":99)", "type"},
+           {weights, R"("dtype":7)", R"("dtype":99)", "the type number 99"},
            {weights, R"("weight_0")", R"("../weight_0")", "weight_0"}}) {
     SCOPED_TRACE(c.to);
     damaged(c.part, [&](ExportFile& file) {

@@ -29,9 +29,12 @@ data::Dataset masked_text() {
   data::Dataset set = testing::toy_text();
   set.vocabulary = testing::kToyTokens;
   set.ignores_labels = true;
-  const at::Tensor tokens = at::randint(testing::kToyTokens, {kRows, kContext}, at::kLong);
+  const auto generator = at::detail::createCPUGenerator(5);
+  const at::Tensor tokens =
+      at::randint(testing::kToyTokens, {kRows, kContext}, generator, at::kLong);
   at::Tensor labels = (tokens * 5 + 3) % testing::kToyTokens;
-  labels.masked_fill_(at::rand({kRows, kContext}) < at::rand({kRows, 1}), data::kIgnoredLabel);
+  const at::Tensor shares = at::rand({kRows, 1}, generator);
+  labels.masked_fill_(at::rand({kRows, kContext}, generator) < shares, data::kIgnoredLabel);
   labels.slice(0, 0, kRows, 7).fill_(data::kIgnoredLabel);
   set.train = data::token_rows(tokens, labels);
   set.test = data::token_rows(tokens, labels);
@@ -50,7 +53,7 @@ config::RunOptions masked_options(
   o.optimizer.name = "sgd";
   o.optimizer.momentum = 0;
   o.optimizer.weight_decay = 0;
-  o.optimizer.lr = 0.5;
+  o.optimizer.lr = 0.1;
   o.schedule.name = optim::ScheduleName::Constant;
   o.evaluate.every = Duration::steps(0);
   return o;

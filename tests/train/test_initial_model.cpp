@@ -3,13 +3,14 @@
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "error_of.h"
+#include "state/safetensors.h"
 #include "temp_folder.h"
 #include "train/setup.h"
-#include "weights/model_file.h"
 
 namespace abtrain::train {
 namespace {
@@ -52,36 +53,48 @@ TEST(InitialModel, NamesTheKeyOfAFileThatCannotBeUsed) {
   EXPECT_TRUE(damaged.starts_with("model.weights: ")) << damaged;
 }
 
-// Dense and factored weights, biases; also what half precision makes of a large number.
+// As another program may write it: dense and factored weights, and biases.
 TEST(InitialModel, IsRefusedIfTheFileIsNotFinite) {
   const TempFolder folder;
   config::RunOptions options = small();
-  const auto expect_refused = [&](const std::string& name, float bad, bool factored) {
+  options.model.weights = folder / "bad.safetensors";
+  const auto write = [&](const std::string& name, float bad, bool factored) {
     const auto model = make_initial_model(small(), kShape);
-    if (factored) {
-      nn::Weight& w = *model->weights()[0].weight;
-      w.set_factors({at::ones({w.m(), 2}), at::ones({2, w.n()})});
+    std::vector<state::NamedTensor> tensors;
+    for (const nn::NamedWeight& w : model->weights()) {
+      if (factored) {
+        tensors.push_back({w.name + ".A", at::ones({w.weight->m(), 2})});
+        tensors.push_back({w.name + ".B", at::ones({2, w.weight->n()})});
+      } else {
+        tensors.push_back({w.name, w.weight->dense});
+      }
     }
-    options.model.weights = folder / "bad.safetensors";
-    at::Tensor& tensor = name.ends_with(".bias") ? *model->parameters()[0].tensor
-                         : factored              ? model->weights()[0].weight->outer
-                                                 : model->weights()[0].weight->dense;
-    tensor.select(0, 1).fill_(bad);
-    weights::save_model(*options.model.weights, *model, {});
-    expect_error(
-        [&] { make_initial_model(options, kShape); }, ErrorKind::DamagedData,
-        {"model.weights: ", "bad.safetensors: expected finite numbers in tensor '" + name + "'",
-         std::isnan(bad) ? "found nan" : "found infinity", "model.fresh names layers"});
+    for (const nn::NamedParameter& p : model->parameters()) {
+      tensors.push_back({p.name, *p.tensor});
+    }
+    const auto damaged = std::ranges::find(tensors, name, &state::NamedTensor::name);
+    ASSERT_NE(damaged, tensors.end());
+    damaged->tensor = damaged->tensor.clone();
+    damaged->tensor.select(0, 1).fill_(bad);
+    state::write_safetensors(*options.model.weights, tensors, {});
   };
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const float bad : {nan, -std::numeric_limits<float>::infinity()}) {
-    expect_refused("fc1.weight", bad, false);
-    expect_refused("fc1.weight", bad, true);
-    expect_refused("fc1.bias", bad, false);
+  const auto make = [&] { make_initial_model(options, kShape); };
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
+    for (const std::string name : {"fc1.weight", "fc1.weight.B", "fc1.bias"}) {
+      write(name, bad, name.ends_with(".B"));
+      expect_error(
+          make, ErrorKind::DamagedData,
+          {"model.weights: ", "bad.safetensors: expected finite numbers in tensor 'fc1.",
+           std::isnan(bad) ? "found nan" : "found infinity", "model.fresh names layers"});
+    }
   }
   // A layer that begins anew does not take them.
   options.model.fresh = {"fc1"};
-  make_initial_model(options, kShape);
+  make();
+  write("fc1.bias", 1, false);
+  options.model.fresh.clear();
+  make();
 }
 
 }  // namespace

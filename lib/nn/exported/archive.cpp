@@ -23,6 +23,7 @@ constexpr at::ScalarType kNone = at::ScalarType::Undefined;
 constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShort,   at::kInt,
                                      at::kLong, at::kHalf, at::kFloat, at::kDouble,  kNone,
                                      kNone,     kNone,     at::kBool,  at::kBFloat16};
+constexpr std::int64_t kFirstComplex = 9, kLastComplex = 11;
 
 // How often a tensor's bytes may be used, on average over the file: honest ones share few.
 constexpr double kMostCopies = 16;
@@ -149,12 +150,15 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
         folder + item.at("path_name").get<std::string>(), exported_type(whole(meta.at("dtype"))),
         whole_numbers(meta.at("sizes"), *this),           whole_numbers(meta.at("strides"), *this),
         whole(meta.at("storage_offset").at("as_int")),    meta.value("requires_grad", true)};
+    const std::int64_t type = whole(meta.at("dtype"));
     ABT_CHECK(
-        entry.type != kNone, Config,
-        "model.file: {}: tensor '{}' has the type number {} of torch.export, which a model may not "
-        "use here (9 to 11 are complex numbers: store them as real ones, as torch.view_as_real() "
-        "returns them, and call torch.view_as_complex() in forward())",
-        path_, printable(name), abtrain::shown(meta.at("dtype")));
+        type < kFirstComplex || type > kLastComplex, Config,
+        "model.file: {}: tensor '{}' holds complex numbers; store them as real ones, as "
+        "torch.view_as_real() returns them, and call torch.view_as_complex() in forward()",
+        path_, printable(name));
+    check(
+        entry.type != kNone,
+        formatted("tensor '{}' has the type number {}, which is not supported", name, type));
     // The largest index must lie in the record, which also bounds all sizes.
     const auto available =
         static_cast<double>(file_->getRecordSize(entry.record) / c10::elementSize(entry.type));
