@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lacks.h"
 #include "program.h"
 #include "temp_folder.h"
 
@@ -248,7 +249,7 @@ TEST(FishCompletion, OffersWordsAndFiles) {
 // that it loads from $fpath. Each completes a line typed into a terminal.
 TEST(ZshCompletion, WorksSourcedAndLoaded) {
   if (!has("zsh")) {
-    GTEST_SKIP() << "no zsh (scripts/setup.sh --tests installs it)";
+    ABT_LACKS("zsh");
   }
   const TempFolder folder;
   folder.add("functions/_abtrain", output_of("completion zsh"));

@@ -4,6 +4,7 @@ import copy
 import json
 import logging
 import math
+import os
 import re
 import shutil
 import struct
@@ -20,7 +21,7 @@ try:
     from tensorboard.plugins.hparams import api_pb2, metadata
 except ImportError as missing:
     print(f"skipped: {missing}; scripts/setup.sh --tests installs it")
-    sys.exit(77)
+    sys.exit(1 if os.environ.get("ABTRAIN_TESTS_COMPLETE") else 77)
 
 logging.getLogger("tensorboard").setLevel(logging.ERROR)
 PROGRAM = sys.argv.pop(1)

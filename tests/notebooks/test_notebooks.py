@@ -29,7 +29,7 @@ try:
     import matplotlib  # noqa: F401
 except ImportError as missing:
     print(f"skipped: {missing}; scripts/setup.sh --tests installs it")
-    sys.exit(77)
+    sys.exit(1 if os.environ.get("ABTRAIN_TESTS_COMPLETE") else 77)
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 NOTEBOOKS = ("compare_runs", "ranks_and_spectra", "group_size_and_rank")

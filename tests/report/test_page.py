@@ -4,6 +4,7 @@ error in its console, no request to any other place.
     test_page.py ABTRAIN [PICTURE.png]
 """
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -357,7 +358,7 @@ class Page(unittest.TestCase):
 if __name__ == "__main__":
     if chromium.PROGRAM is None:
         print("skipped: no chromium-headless-shell (scripts/setup.sh --tests)")
-        sys.exit(77)
+        sys.exit(1 if os.environ.get("ABTRAIN_TESTS_COMPLETE") else 77)
     PROGRAM, *rest = sys.argv[1:]
     PICTURE = rest[0] if rest else None
     unittest.main(argv=sys.argv[:1])

@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "data/dataset.h"
 #include "error_of.h"
+#include "lacks.h"
 #include "temp_folder.h"
 #include "train/evaluate_run.h"
 #include "train/session.h"
@@ -23,7 +24,7 @@ class AdagradRun : public ::testing::Test {
  protected:
   void SetUp() override {
     if (data::find_dataset("fashion-mnist").found_in.empty()) {
-      GTEST_SKIP() << "no fashion-mnist here";
+      ABT_LACKS("fashion-mnist");
     }
   }
   config::RunOptions configured(const std::string& config, std::vector<std::string> sets) const {

@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "example_kinds.h"
 #include "factored_model.h"
+#include "lacks.h"
 #include "plan/plan.h"
 #include "temp_folder.h"
 #include "toy_run.h"
@@ -149,7 +150,7 @@ TEST(Penalty, ByOptimizer) {
 // optimum of the whole objective is .7398529.
 TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
   if (data::find_dataset("fashion-mnist").found_in.empty()) {
-    GTEST_SKIP() << "no fashion-mnist here";
+    ABT_LACKS("fashion-mnist");
   }
   const TempFolder folder;
   const config::RunOptions o = config::read_config(
