@@ -23,7 +23,7 @@ enum class ErrorKind : int {
 
 // All exit codes of the program: also 0, 1 for a bug, 127 where it did not start, and 130 and 141 after
 // SIGINT and SIGPIPE (docs/commands.md).
-constexpr std::array kExitCodes{0, 1, 2, 65, 66, 69, 70, 74, 75, 78, 127, 130, 141};
+inline constexpr std::array kExitCodes{0, 1, 2, 65, 66, 69, 70, 74, 75, 78, 127, 130, 141};
 
 class Error : public std::runtime_error {
  public:
