@@ -47,14 +47,13 @@ TrainingStep::TrainingStep(const Parts& parts)
       one_by_one_(parts.examples != nullptr && !nn::has_example_gradients(parts.model)),
       turn_(parts.inputs.turn != nullptr ? *parts.inputs.turn : own_turn_),
       loss_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
-      gradient_weight_(
-          parts.weights != nullptr ? at::ones({}, at::TensorOptions(parts.inputs.device))
-                                   : at::Tensor()),
-      loss_weight_(
-          parts.weights != nullptr ? at::ones({}, at::TensorOptions(parts.inputs.device))
-                                   : at::Tensor()),
       norm_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
-      rates_(parts.inputs.device) {}
+      rates_(parts.inputs.device) {
+  if (parts.weights != nullptr) {
+    gradient_weight_ = at::ones({}, loss_.options());
+    loss_weight_ = at::ones({}, loss_.options());
+  }
+}
 
 at::Tensor TrainingStep::forward_backward(std::int64_t t) {
   prepare(t);
