@@ -11,7 +11,7 @@
 namespace abtrain::config {
 namespace {
 
-constexpr const char* kIntroduction =
+const std::string kIntroduction =
     R"(A configuration is a YAML file; keys that it leaves out have the defaults
 below. `extends: other.yaml` (or a list of files) starts from other files, which
 are looked for next to the file and in the `configs` folders; `a.b=value` after

@@ -213,7 +213,7 @@ TEST(Balancer, DecidesOnBatchesAsOnSingleUnits) {
       const at::Tensor own = gradients[world.rank()];
       Worker single(options_of(name), own, &world);
       data::PublishedOrder published(ascending(24), 1);
-      Balancer batches(options_of(name), 1, 8, published);
+      Balancer batches(options_of(name), 8, published);
       batches.start(0, 0);
       batches.bind(7, at::kCPU, &world);
       for (int epoch = 0; epoch < 3; ++epoch) {
