@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
             "plan --same-size-as fashion_mnist_mlp --format json --nodes 1",
             "says nothing about time"},
         BadUse{
-            "NodesAlone", "plan fashion_mnist_mlp --nodes 2 --set workers=2",
+            "NodesAlone", "plan fashion_mnist_mlp --nodes 2 --set workers=2 --set method.name=ddp",
             "for 2 workers on 2 nodes; got none (--nodes 1: all on one)"},
         BadUse{
             "LatencyAlone", "plan -c fashion_mnist_mlp --latency 1ms",
