@@ -22,7 +22,7 @@ CPU) to the end, evaluated as often as configured, and prints for each rate the
 table of `abtrain report`: first the time to the target, then the figures that
 explain it, including runs that did not reach it.
 
---plan compares each run with what `abtrain plan --against` predicts; the compute
+--plan compares each run with what `abtrain plan` predicts; the compute
 time is measured again, with as many workers at once as there are hosts here.
 
 In a table "metered" is what a worker reports as sent, including measurements

@@ -163,13 +163,21 @@ def train(network, arguments, run, seed, rate):
 
 
 def predict(row, folder, arguments):
-    """Adds what `abtrain plan` predicts for a finished run."""
+    """Adds what `abtrain plan` predicts for a finished run, beside what it measured."""
     done = subprocess.run(
-        [arguments.program, "plan", "--against", folder, "--format", "json",
+        [arguments.program, "plan", f"{folder}/config.yaml", "--format", "json",
          "--nodes", str(row["hosts"]), "--workers-here", str(row["hosts"]),
          "--bandwidth", row["rate"], "--latency", arguments.latency],
         stdout=subprocess.PIPE, text=True, check=True)
-    row["plan"] = json.loads(done.stdout)
+    plan = json.loads(done.stdout)
+    summary = json.loads((pathlib.Path(folder) / "summary.json").read_text())
+    row["plan"] = {
+        key: {"planned": planned, "measured": measured, "ratio": planned / measured}
+        for key, planned, measured in (
+            ("ms_per_step", 1e3 * plan["seconds"]["average_step"],
+             1e3 * summary["seconds"]["train"] / summary["steps"]),
+            ("bytes_per_worker", plan["traffic"]["whole_run"],
+             summary["traffic"]["bytes_per_worker"]))}
 
 
 def train_torch(network, arguments, rival, seed):

@@ -1,5 +1,5 @@
 # Installs a program that runs from its prefix: bin/abtrain, lib/abtrain (its plug-ins),
-# share/abtrain/{configs,slurm,scripts}, shell completion and manual pages. LibTorch
+# share/abtrain/{configs,slurm,scripts}, and shell completion. LibTorch
 # stays in its wheel, whose folder is in the run path.
 include(GNUInstallDirs)
 if(NOT ABTRAIN_STATIC)
@@ -18,7 +18,7 @@ install(DIRECTORY slurm/ DESTINATION ${CMAKE_INSTALL_DATADIR}/abtrain/slurm USE_
 install(PROGRAMS scripts/restart.sh scripts/pass_signals.sh
   DESTINATION ${CMAKE_INSTALL_DATADIR}/abtrain/scripts)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-# The files for shells and `man`, which the program itself prints. Left out with a
+# The files for shells, which the program itself prints. Left out with a
 # sanitizer. They are made at install time, so that only the program needs to be built
 # for them. It is called by name: completion scripts call the program as it was called.
 # In a Python wheel they go to share/ of the environment, not of the package.
@@ -42,6 +42,4 @@ if(NOT CMAKE_CROSSCOMPILING AND NOT ABTRAIN_SANITIZE)
   abtrain_page(abtrain "completion bash" bash-completion/completions)
   abtrain_page(_abtrain "completion zsh" zsh/site-functions)
   abtrain_page(abtrain.fish "completion fish" fish/vendor_completions.d)
-  abtrain_page(abtrain.1 man man/man1)
-  abtrain_page(abtrain-config.5 "man abtrain-config" man/man5)
 endif()

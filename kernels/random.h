@@ -21,8 +21,7 @@ enum class RandomPurpose : std::uint32_t {
   Sketch = 7,
   Signs = 8,
   Rounding = 9,
-  Orders = 10,
-  Generate = 11,
+  Generate = 11,  // 10 was that of a removed wire
 };
 
 // Replaces a counter by its block of four independent words.

@@ -6,7 +6,7 @@
 # finished; --overwrite trains it again, --name NAME trains another one beside it.
 # If the first argument is a command (plan, doctor, ...), that command is run.
 #   scripts/quickstart.sh --install [ARGUMENTS...]
-# also installs the program, its manual pages and completion below ~/.local.
+# also installs the program and its completion for shells below ~/.local.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 folder=$root/build/release

@@ -5,7 +5,7 @@
 #   scripts/wheel.sh            dist/abtrain-VERSION-py3-none-linux_x86_64.whl
 #   scripts/wheel.sh --cpu      without CUDA; only for a machine that has no nvcc
 # It holds the program, the plug-ins for MPI, the configurations, the batch files for
-# Slurm, the manual pages, completion for shells, and the Python module abtrain.
+# Slurm, completion for shells, and the Python module abtrain.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 settings=()

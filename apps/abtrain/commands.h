@@ -34,7 +34,6 @@ Command add_decompose(CLI::App& parser);
 Command add_doctor(CLI::App& parser);
 // `called`: the program's name, as it was called.
 Command add_completion(CLI::App& parser, const std::string& called);
-Command add_man(CLI::App& parser);
 // `verbs`: the names of the others. `help plan` itself is read as `plan --help` (main.cpp).
 Command add_help(CLI::App& parser, const std::vector<std::string>& verbs);
 

@@ -149,8 +149,7 @@ int run(int argc, char** argv, std::string& verb) {
       app::add_train(parser),     app::add_plan(parser),     app::add_evaluate(parser),
       app::add_predict(parser),   app::add_generate(parser), app::add_sweep(parser),
       app::add_rivals(parser),    app::add_report(parser),   app::add_export(parser),
-      app::add_decompose(parser), app::add_doctor(parser),   app::add_completion(parser, argv[0]),
-      app::add_man(parser)};
+      app::add_decompose(parser), app::add_doctor(parser),   app::add_completion(parser, argv[0])};
   std::vector<std::string> verbs;
   for (const app::Command& command : commands) {
     verbs.push_back(command.app->get_name());

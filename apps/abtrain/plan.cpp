@@ -20,7 +20,6 @@
 #include "configuration.h"
 #include "link_option.h"
 #include "methods/method_kind.h"
-#include "plan/comparison.h"
 #include "plan/same_size.h"
 #include "sweep/method_table.h"
 
@@ -30,7 +29,6 @@ namespace {
 
 struct PlanArgs {
   ConfigArgs config;
-  std::string against;
   std::string same_size_as;
   bool methods = false;
   Format format = Format::Table;
@@ -86,22 +84,6 @@ void print_json(const nlohmann::ordered_json& json) {
   print(json_text(json), /*exact=*/true);
 }
 
-void run_against(const PlanArgs& args) {
-  ConfigArgs config = args.config;
-  if (config.config.empty()) {
-    config.config = args.against + "/config.yaml";
-  }
-  Log log;
-  const config::RunOptions options = read_configuration(config, log);
-  const plan::PlanComparison plan =
-      plan::compare_with_run(options, args.against, request_of(args, options));
-  if (args.format == Format::Json) {
-    print_json(plan::comparison_json(plan));
-  } else {
-    print(plan::comparison_text(plan));
-  }
-}
-
 config::RunOptions read_reference(const ConfigArgs& config, Log& log) {
   try {
     return read_configuration(config, log);
@@ -154,8 +136,7 @@ void run_same_size(const PlanArgs& args) {
 void run_plain(const PlanArgs& args) {
   ABT_CHECK(
       !args.config.config.empty(), Usage,
-      "plan: expected a configuration, --against RUN or --same-size-as "
-      "RUN|CONFIG");
+      "plan: expected a configuration or --same-size-as RUN|CONFIG");
   Log log;
   const config::RunOptions options = read_configuration(args.config, log);
   const auto request = time_wanted(args, options);
@@ -169,9 +150,7 @@ void run_plain(const PlanArgs& args) {
 
 void run_methods(const PlanArgs& args) {
   check_given(args.config);
-  ABT_CHECK(
-      args.against.empty() && args.same_size_as.empty(), Usage,
-      "--methods does not go with --against or --same-size-as");
+  ABT_CHECK(args.same_size_as.empty(), Usage, "--methods does not go with --same-size-as");
   ABT_CHECK(
       args.compute.empty(), Usage,
       "--compute gives the times of one method, but --methods shows many; expected --workers-here "
@@ -194,24 +173,21 @@ void run_methods(const PlanArgs& args) {
 int run_plan(const PlanArgs& args) {
   const bool is_json = args.format == Format::Json;
   ABT_CHECK(
-      !args.show_config || (args.against.empty() && args.same_size_as.empty() && !args.methods &&
-                            !is_json && !wants_time(args)),
+      !args.show_config ||
+          (args.same_size_as.empty() && !args.methods && !is_json && !wants_time(args)),
       Usage,
       "--show-config prints a configuration and nothing else; expected none of "
-      "--json, --methods, --against, --same-size-as and the options about time");
+      "--json, --methods, --same-size-as and the options about time");
   if (args.methods) {
     run_methods(args);
     return 0;
   }
   if (!args.same_size_as.empty()) {
-    ABT_CHECK(args.against.empty(), Usage, "--same-size-as does not go with --against");
     ABT_CHECK(
         !is_json || !wants_time(args), Usage,
         "--format json of --same-size-as says nothing about time; expected no "
         "--nodes, --bandwidth, --latency, --workers-here or --compute");
     run_same_size(args);
-  } else if (!args.against.empty()) {
-    run_against(args);
   } else {
     run_plain(args);
   }
@@ -225,12 +201,6 @@ Command add_plan(CLI::App& parser) {
   CLI::App& command =
       *parser.add_subcommand("plan", "print what would be trained and sent; train nothing");
   add_config_options(command, args->config);
-  command
-      .add_option(
-          "--against", args->against,
-          "print the plan beside the measurements of this finished run (with "
-          "its own configuration unless another is named)")
-      ->type_name("RUN");
   command
       .add_option(
           "--same-size-as", args->same_size_as,
@@ -269,7 +239,6 @@ Command add_plan(CLI::App& parser) {
       "  abtrain plan fashion_mnist_mlp\n"
       "  abtrain plan my.yaml workers=8 --nodes 4 --bandwidth 1Gbit\n"
       "  abtrain plan my.yaml --methods --nodes 4 --bandwidth 1Gbit\n"
-      "  abtrain plan --against runs/my --bandwidth 1Gbit\n"
       "  abtrain plan --same-size-as runs/my\n"
       "  abtrain plan my.yaml workers=8 --show-config >complete.yaml\n");
   return {&command, [args] { return run_plan(*args); }};

@@ -14,7 +14,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "configuration.h"
-#include "plan/comparison.h"
+#include "plan/finished_run.h"
 #include "sweep/child_process.h"
 #include "sweep/halving.h"
 #include "temporary_folder.h"

@@ -2,6 +2,7 @@
 // codes follow sysexits.h where it has a suitable one.
 #pragma once
 
+#include <array>
 #include <stdexcept>
 #include <string>
 
@@ -19,6 +20,10 @@ enum class ErrorKind : int {
   Stopped = 75,       // stopped on request, with the checkpoint saved
   Config = 78,        // the configuration is wrong
 };
+
+// All exit codes of the program: also 0, 1 for a bug, 127 where it did not start, and 130 and 141 after
+// SIGINT and SIGPIPE (docs/commands.md).
+inline constexpr std::array kExitCodes{0, 1, 2, 65, 66, 69, 70, 74, 75, 78, 127, 130, 141};
 
 class Error : public std::runtime_error {
  public:

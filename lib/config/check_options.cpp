@@ -41,13 +41,6 @@ void check_optimizer(const RunOptions& o, Conflicts& out) {
       "weights, but {} averages or decomposes them; expected "
       "method.name ddp",
       o.optimizer.name, o.method.name);
-  conflict_if(
-      optim::fixes_norms(o.optimizer) && methods::kind_of(o.method).factors_weights, out,
-      {"optimizer.scale", "method.name", "optimizer.name"},
-      "normalized fixes the norm of each matrix that is trained, but {} "
-      "trains factors, whose product would change; expected match_rms "
-      "or spectral",
-      o.method.name);
 }
 
 void check_balance(const RunOptions& o, Conflicts& out) {

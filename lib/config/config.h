@@ -63,7 +63,4 @@ std::vector<std::string> config_folders(const std::string& program);
 // Every key, as YAML that parses back to equal options.
 std::string to_yaml(const RunOptions& options);
 
-// What a configuration is, in Markdown, for the manual page and docs/config.md.
-std::string config_introduction();
-
 }  // namespace abtrain::config

@@ -154,7 +154,8 @@ class TensorMemory final : public c10::Allocator {
 }  // namespace
 
 bool is_out_of_memory(const c10::Error& error) {
-  return std::string_view(error.msg()).find("can't allocate memory") != std::string_view::npos;
+  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         std::string_view(error.msg()).find("can't allocate memory") != std::string_view::npos;
 }
 
 void keep_freed_memory() {

@@ -29,18 +29,9 @@ Fields fields_of(OptimizerOptions& o) {
   f.number("momentum", o.momentum, from_to_below(0, 1), "sgd, muon: momentum");
   f.auto_or_flag("nesterov", o.nesterov, "sgd, muon: use Nesterov momentum; auto: only muon does");
   f.choice<MuonScale>(
-      "scale", o.scale,
-      {{"match_rms", MuonScale::MatchRms},
-       {"spectral", MuonScale::Spectral},
-       {"normalized", MuonScale::Normalized}},
+      "scale", o.scale, {{"match_rms", MuonScale::MatchRms}, {"spectral", MuonScale::Spectral}},
       "muon: factor applied to a matrix's update, from its shape: "
-      "0.2 sqrt(max(rows, columns)); sqrt(max(1, rows / columns)); or 1, with "
-      "weights scaled to the norm sqrt(rows) before each step");
-  f.choice<FactorStep>(
-      "factor_step", o.factor_step,
-      {{"plain", FactorStep::Plain}, {"spectron", FactorStep::Spectron}},
-      "muon: steps of the factors of ab; spectron: divided by the sum of both "
-      "factors' spectral norms and 1, in place of scale");
+      "0.2 sqrt(max(rows, columns)), or sqrt(max(1, rows / columns))");
   f.choice<MuonMatrices>(
       "matrices", o.matrices, {{"all", MuonMatrices::All}, {"factors", MuonMatrices::Factors}},
       "muon: which matrices are orthogonalized; factors: only those of ab, so "
@@ -50,10 +41,6 @@ Fields fields_of(OptimizerOptions& o) {
       "muon: learning rate of all that AdamW trains: biases, norms, embeddings "
       "and what matrices leaves out; follows the schedule as lr does");
   f.integer("ns_steps", o.ns_steps, between(1, 20), "muon: Newton-Schulz steps; fewer are coarser");
-  f.number(
-      "fraction", o.fraction, above_to(0, 1),
-      "muon: share of the rows (columns, where there are fewer) of a matrix that a step "
-      "orthogonalizes and changes: those whose momentum is largest; below 1, as in Dion2");
   f.number("l1", o.l1, between(0, kLargest), "adagrad: weight of the l1 norm of the weights");
   f.number(
       "delta", o.delta, above_to(0, kLargest), "adagrad: added to the root of the sum of squares");

@@ -15,8 +15,7 @@ class Fields;
 namespace abtrain::optim {
 
 enum class Center { Init, Zero };
-enum class MuonScale { MatchRms, Spectral, Normalized };
-enum class FactorStep { Plain, Spectron };
+enum class MuonScale { MatchRms, Spectral };
 enum class MuonMatrices { All, Factors };
 
 struct OptimizerOptions {
@@ -31,12 +30,10 @@ struct OptimizerOptions {
   std::optional<bool> nesterov = {};  // nullopt: true for muon, false for sgd
   // muon: what a matrix's orthogonalized momentum is multiplied by
   MuonScale scale = MuonScale::MatchRms;
-  FactorStep factor_step = FactorStep::Plain;
   // muon: which matrices it trains; the others take AdamW's steps
   MuonMatrices matrices = MuonMatrices::All;
   double other_lr = 1e-3;  // muon: the rate of AdamW's steps, as lr
   std::int64_t ns_steps = 5;  // muon: Newton-Schulz steps (optim/newton_schulz.h)
-  double fraction = 1;        // muon: share of the rows (columns, if fewer) that a step changes
   // adagrad: weight of the term l1 |x|, which makes weights x sparse
   double l1 = 0;
   double delta = 1e-3;           // added to the root of the sum of squares

@@ -26,11 +26,6 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   return kind_of(options).make(options);
 }
 
-bool fixes_norms(const OptimizerOptions& options) {
-  const OptimizerKind& kind = kind_of(options);
-  return kind.fixes_norms != nullptr && kind.fixes_norms(options);
-}
-
 bool makes_sparse(const OptimizerOptions& options) {
   return kind_of(options).penalty == Penalty::Magnitudes && options.l1 > 0;
 }

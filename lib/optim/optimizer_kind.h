@@ -31,8 +31,6 @@ struct OptimizerKind {
   // the current rate (ops/adagrad.h), so a rate that falls to 0 would take them
   // back to the start.
   bool dual_averaging = false;
-  // Whether it fixes the norm of each matrix; null: it does not.
-  bool (*fixes_norms)(const OptimizerOptions& options) = nullptr;
   // Conflicts among its own keys; null: there are none.
   Conflicts (*check)(const OptimizerOptions& options) = nullptr;
 };
@@ -52,8 +50,6 @@ const OptimizerKind& kind_of(const OptimizerOptions& options);
 
 // Whether weights can become exactly 0.
 bool makes_sparse(const OptimizerOptions& options);
-// Whether the norms of the matrices are fixed.
-bool fixes_norms(const OptimizerOptions& options);
 
 // OptimizerKind::check of those with a momentum.
 Conflicts check_nesterov(const OptimizerOptions& options);

@@ -20,7 +20,6 @@ struct ParameterRef {
   bool decays = true;             // weight decay applies
   bool is_factor = false;         // method.factor_lr_scale applies
   int position = 0;               // in the order of the forward pass
-  at::Tensor* partner = nullptr;  // of a factor: the weight's other factor
 };
 
 // Parameters of a block that are trained alike, in the form that fused kernels

@@ -39,10 +39,8 @@ double order_copies(const OrderOptions& options, std::int64_t batch, int workers
   return pairs + messages * message + 1.0 / workers;
 }
 
-Balancer::Balancer(
-    const OrderOptions& options, std::uint64_t seed, std::int64_t batch,
-    data::PublishedOrder& order)
-    : options_(options), kind_(kind_of(options)), seed_(seed), batch_(batch), published_(order) {}
+Balancer::Balancer(const OrderOptions& options, std::int64_t batch, data::PublishedOrder& order)
+    : options_(options), kind_(kind_of(options)), batch_(batch), published_(order) {}
 
 void Balancer::start(std::int64_t epoch, std::int64_t place) {
   std::vector<std::int64_t> units(static_cast<std::size_t>(published_.units()));
@@ -74,7 +72,7 @@ void Balancer::bind(std::int64_t numel, c10::Device device, comm::Communicator* 
     sum_ = at::zeros({numel}, on);
   } else {
     coordination_.emplace(
-        options_, numel, takes_examples() ? batch_ / 2 : 1, seed_, device, group_, signs_);
+        options_, numel, takes_examples() ? batch_ / 2 : 1, device, group_, signs_);
     sum_ = coordination_->sum();
   }
   if (!kind_.decides_pairs) {

@@ -42,9 +42,7 @@ class Balancer {
   // `batch`: number of examples whose gradients arrive together; 0 if the
   // gradients of single units arrive, by see() and step(). `order` must outlive
   // this object.
-  Balancer(
-      const OrderOptions& options, std::uint64_t seed, std::int64_t batch,
-      data::PublishedOrder& order);
+  Balancer(const OrderOptions& options, std::int64_t batch, data::PublishedOrder& order);
 
   bool takes_examples() const {
     return batch_ > 0;
@@ -89,7 +87,6 @@ class Balancer {
 
   const OrderOptions options_;
   const OrderKind& kind_;
-  std::uint64_t seed_;
   std::int64_t batch_;
   data::PublishedOrder& published_;
   data::BalancedOrder order_;

@@ -24,13 +24,13 @@ OrderOptions wire_of(OrderOptions options, int workers) {
 }  // namespace
 
 Coordination::Coordination(
-    const OrderOptions& options, std::int64_t numel, std::int64_t pairs, std::uint64_t seed,
-    c10::Device device, comm::Communicator* group, SignQueue& signs)
+    const OrderOptions& options, std::int64_t numel, std::int64_t pairs, c10::Device device,
+    comm::Communicator* group, SignQueue& signs)
     : group_(group),
       workers_(group == nullptr ? 1 : group->size()),
       worker_(group == nullptr ? 0 : group->rank()),
       pairs_(pairs),
-      wire_(wire_of(options, workers_), numel, seed),
+      wire_(wire_of(options, workers_), numel),
       numel_(numel),
       decided_(signs) {
   const DifferenceWire::Format& format = wire_.format();
@@ -92,15 +92,6 @@ void Coordination::subtract(const at::Tensor& gradient, std::int64_t begin, std:
   const auto part = [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
     return of.narrow(0, from, to - from);
   };
-  if (!wire_.format().takes_parts) {
-    if (count == numel_) {
-      wire_.encode(first_, gradient, message);
-      return;
-    }
-    part(first_, begin, begin + count).sub_(part(gradient, begin, begin + count));
-    whole_ = true;
-    return;
-  }
   const Cut c = cut(begin, count);
   if (c.inner < c.rest) {
     const at::Tensor second = part(gradient, c.inner, c.rest);
@@ -128,9 +119,6 @@ void Coordination::center(
 void Coordination::send() {
   finish();
   const at::Tensor message = messages_.view({-1});
-  if (std::exchange(whole_, false)) {
-    wire_.encode(first_, {}, message);
-  }
   const DifferenceWire::Format& format = wire_.format();
   std::ranges::sort(edges_);
   edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());

@@ -41,8 +41,8 @@ class Coordination {
   // worker alone; otherwise it must outlive this object. `signs` gets all workers'
   // signs: pair 0 of each worker, then pair 1 of each, ...
   Coordination(
-      const OrderOptions& options, std::int64_t numel, std::int64_t pairs, std::uint64_t seed,
-      c10::Device device, comm::Communicator* group, SignQueue& signs);
+      const OrderOptions& options, std::int64_t numel, std::int64_t pairs, c10::Device device,
+      comm::Communicator* group, SignQueue& signs);
 
   // Takes elements begin .. begin + count - 1 of `gradient`, which is flat and
   // whole: keep() those of the next pair's first unit, then subtract() those of
@@ -93,7 +93,6 @@ class Coordination {
   std::int64_t numel_;
   at::Tensor first_;                 // gradient of a pair's first unit, later the difference
   at::Tensor kept_;                  // the same as a message, if the wire keeps those
-  bool whole_ = false;               // the difference is not encoded yet
   std::vector<std::int64_t> edges_;  // items not encoded yet
   at::Tensor messages_;              // this worker's own, pairs x elements
   at::Tensor outbox_;                // the same, grouped by receiving worker

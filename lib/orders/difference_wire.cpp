@@ -6,9 +6,7 @@
 
 #include <algorithm>
 
-#include "base/random.h"
 #include "comm/traffic.h"
-#include "ops/count_sketch.h"
 #include "ops/difference_codes.h"
 #include "orders/coordination.h"
 
@@ -25,24 +23,18 @@ DifferenceWire::Format format_of(const OrderOptions& options, std::int64_t numel
         .numbers = ops::kRecordNumbers,
         .keeps_messages = true};
   }
-  return options.wire == OrderWire::Fp32
-             ? DifferenceWire::Format{.items = numel}
-             : DifferenceWire::Format{.items = options.sketch, .takes_parts = false};
+  return {.items = numel};
 }
 
 }  // namespace
 
-DifferenceWire::DifferenceWire(const OrderOptions& options, std::int64_t numel, std::uint64_t seed)
-    : wire_(options.wire),
-      format_(format_of(options, numel)),
-      seed_(Random(seed, RandomPurpose::Orders).next()) {}
+DifferenceWire::DifferenceWire(const OrderOptions& options, std::int64_t numel)
+    : wire_(options.wire), format_(format_of(options, numel)) {}
 
 void DifferenceWire::encode(
     const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const {
   if (wire_ == OrderWire::Int8) {
     ops::encode_difference(first, second, message);
-  } else if (wire_ == OrderWire::Sketch) {
-    ops::count_sketch(first, second, seed_, message);
   } else if (second.defined()) {
     at::Tensor out = message;
     at::sub_out(out, first, second);
@@ -66,7 +58,7 @@ std::int64_t difference_bytes(
   if (workers == 1) {
     return 0;
   }
-  const DifferenceWire wire(options, numel, 0);
+  const DifferenceWire wire(options, numel);
   const DifferenceWire::Format& format = wire.format();
   const std::int64_t item_bytes =
       format.elements * static_cast<std::int64_t>(c10::elementSize(format.type));

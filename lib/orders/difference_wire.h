@@ -1,6 +1,5 @@
 // How gradient differences travel between the workers of `order: cd-grab`: as
-// fp32, as 8-bit codes (ops/difference_codes.h), or as a count sketch
-// (ops/count_sketch.h).
+// fp32, or as 8-bit codes (ops/difference_codes.h).
 //
 // A message is a row of items. Whole items are distributed among n workers: of
 // every message, worker i gets items
@@ -21,10 +20,7 @@ class DifferenceWire {
     at::ScalarType type = at::kFloat;  // of a message's elements
     std::int64_t items = 0;
     std::int64_t elements = 1;  // per item
-    std::int64_t numbers = 1;   // represented by one item
-    // Whether a run of whole items can be encoded on its own. The vector's last
-    // item may be shorter.
-    bool takes_parts = true;
+    std::int64_t numbers = 1;   // represented by one item; the vector's last item may have fewer
     // Whether the first of two gradients may wait in the form of its own message,
     // which moves less memory (ops::encode_difference_of_kept).
     bool keeps_messages = false;
@@ -37,9 +33,8 @@ class DifferenceWire {
     }
   };
 
-  // For vectors of `numel` numbers. All workers must pass the same `seed` (used by
-  // the sketch).
-  DifferenceWire(const OrderOptions& options, std::int64_t numel, std::uint64_t seed);
+  // For vectors of `numel` numbers.
+  DifferenceWire(const OrderOptions& options, std::int64_t numel);
 
   const Format& format() const {
     return format_;
@@ -61,7 +56,6 @@ class DifferenceWire {
  private:
   OrderWire wire_;
   Format format_;
-  std::uint32_t seed_;
 };
 
 // Bytes that worker `worker` of `workers` sends when each has `pairs`

@@ -5,8 +5,7 @@
 namespace abtrain::orders {
 namespace {
 
-const Names<OrderWire> kWires = {
-    {"fp32", OrderWire::Fp32}, {"int8", OrderWire::Int8}, {"sketch", OrderWire::Sketch}};
+const Names<OrderWire> kWires = {{"fp32", OrderWire::Fp32}, {"int8", OrderWire::Int8}};
 
 }  // namespace
 
@@ -26,7 +25,6 @@ Fields fields_of(OrderOptions& o) {
       "what is ordered by gradients: a worker's images of a step, which "
       "then stay together, or single images, each by its own gradient");
   f.choice("wire", o.wire, kWires, "how cd-grab sends gradient differences");
-  f.integer("sketch", o.sketch, between(1, 1 << 24), "numbers per difference with `wire: sketch`");
   return f;
 }
 

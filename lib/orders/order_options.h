@@ -1,7 +1,6 @@
 // Options of the config's `order:` section.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace abtrain {
@@ -14,14 +13,13 @@ namespace abtrain::orders {
 // which stay together, or single images.
 enum class OrderUnit { Microbatch, Example };
 // The form in which cd-grab sends gradient differences.
-enum class OrderWire { Fp32, Int8, Sketch };
+enum class OrderWire { Fp32, Int8 };
 
 struct OrderOptions {
   std::string name = "shuffle";  // one of order_names()
   // The rest is for the orders that are derived from gradients.
   OrderUnit unit = OrderUnit::Microbatch;
   OrderWire wire = OrderWire::Fp32;
-  std::int64_t sketch = 128;  // numbers in a sketch
 };
 
 // As a configuration writes it.

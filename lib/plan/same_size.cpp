@@ -14,7 +14,7 @@
 #include "config/run_length.h"
 #include "nn/families.h"
 #include "nn/model.h"
-#include "plan/comparison.h"
+#include "plan/finished_run.h"
 #include "plan/planned_data.h"
 
 namespace abtrain::plan {

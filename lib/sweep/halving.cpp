@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/machine_text.h"
 #include "base/mapped.h"
-#include "plan/comparison.h"
+#include "plan/finished_run.h"
 #include "report/run_record.h"
 #include "sweep/assignments.h"
 #include "sweep/point_state.h"

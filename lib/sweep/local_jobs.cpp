@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/signals.h"
 #include "config/config.h"
-#include "plan/comparison.h"
+#include "plan/finished_run.h"
 #include "sweep/child_process.h"
 #include "sweep/point_state.h"
 

@@ -15,7 +15,7 @@
 #include "config/run_length.h"
 #include "data/dataset.h"
 #include "device/devices.h"
-#include "plan/comparison.h"
+#include "plan/finished_run.h"
 #include "plan/plan.h"
 #include "sweep/point_state.h"
 

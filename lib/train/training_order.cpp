@@ -14,7 +14,7 @@ std::unique_ptr<data::ExampleOrder> make_order_of_run(
   const std::int64_t step = options.data.batch_size * options.train.accumulate;
   const bool examples = config::balances_examples(options);
   auto order = data::make_published_order(setting, examples ? 1 : step, step);
-  balancer.emplace(options.order, setting.seed, examples ? options.data.batch_size : 0, *order);
+  balancer.emplace(options.order, examples ? options.data.batch_size : 0, *order);
   return order;
 }
 

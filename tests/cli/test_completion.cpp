@@ -1,4 +1,4 @@
-// Completion, as shells use it, and the manual pages.
+// Completion, as shells use it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/exit_codes.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "lacks.h"
 #include "program.h"
@@ -137,12 +137,12 @@ TEST_F(BashCompletion, KeysAndTheirValues) {
   EXPECT_TRUE(offers("--set seed = ''").empty());
   EXPECT_TRUE(offers("--set nonsense = ''").empty());
   // Every key that a configuration has.
-  const std::string plan = output_of("man abtrain-config");
+  const std::string page = shell("cat '" ABTRAIN_SOURCE_DIR "/docs/config.md'");
   const Set keys = offers("--set ''");
   EXPECT_GT(keys.size(), 100U);
   for (const std::string& key : keys) {
     std::string name = key.substr(0, key.size() - 1);
-    EXPECT_TRUE(contains(plan, "\\fB" + name + "\\fR = ")) << key;
+    EXPECT_TRUE(contains(page, "\n| `" + name + "` |")) << key;
   }
 }
 
@@ -294,41 +294,11 @@ TEST(ZshCompletion, WorksSourcedAndLoaded) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("x")));
 }
 
-TEST(ManPage, IsSoundAndTellsOfEachPart) {
-  const TempFolder folder;
-  const std::string page = output_of("man");
-  EXPECT_TRUE(page == output_of("man abtrain"));
-  for (const ExitCode& exit : kExitCodes) {
-    EXPECT_TRUE(contains(page, "\\fB" + std::to_string(exit.code) + "\\fR\n")) << exit.code;
-  }
-  for (const char* part :
-       {".SH ENVIRONMENT", ".SS abtrain report\n", "\\-\\-resume auto|none|FOLDER",
-        "page abtrain|abtrain\\-config",
-        "Usage: abtrain train [OPTIONS] [configuration] [overrides...]",
-        "abtrain train my.yaml method.name=ddp", "ABTRAIN_CONFIGS"}) {
-    EXPECT_TRUE(contains(page, part)) << part;
-  }
-  const std::string keys = output_of("man abtrain-config");
-  EXPECT_TRUE(contains(keys, "\\fBtrain.steps\\fR = 0\n"));
-  for (const std::string& text : {page, keys}) {
-    if (has("groff")) {
-      const std::string file = folder.add("page", text);
-      EXPECT_EQ(shell("groff -ww -man -Tutf8 '" + file + "' >/dev/null"), "");
-    }
-    EXPECT_FALSE(contains(text, "\n\n"));  // roff takes them for space
-  }
-  expect_exit(2, "man nothing");
-}
-
 // The table of exit codes in docs/commands.md, and the one of the program.
-TEST(ManPage, ExitCodesAreThoseOfTheDocs) {
+TEST(ExitCodes, AreThoseOfTheDocs) {
   const std::string page = shell("cat '" ABTRAIN_SOURCE_DIR "/docs/commands.md'");
   const std::size_t begin = page.find("## Exit codes");
   const std::string table = page.substr(begin, page.find("\n## ", begin + 1) - begin);
-  std::set<int> codes;
-  for (const ExitCode& exit : kExitCodes) {
-    codes.insert(exit.code);
-  }
   std::set<int> documented;
   const std::regex row(R"(\n\| ([0-9, ]+) \|)");
   for (std::sregex_iterator it(table.begin(), table.end(), row), end; it != end; ++it) {
@@ -336,7 +306,7 @@ TEST(ManPage, ExitCodesAreThoseOfTheDocs) {
       documented.insert(std::stoi(code));
     }
   }
-  EXPECT_EQ(documented, codes);
+  EXPECT_EQ(documented, std::set<int>(kExitCodes.begin(), kExitCodes.end()));
 }
 
 }  // namespace

@@ -196,14 +196,11 @@ INSTANTIATE_TEST_SUITE_P(
             "ConfigurationInJson", "plan fashion_mnist_mlp --show-config --json",
             "--show-config prints a configuration and nothing else"},
         BadUse{
-            "AgainstOfASameSize", "plan --same-size-as fashion_mnist_mlp --against @",
-            "--same-size-as does not go with --against"},
-        BadUse{
             "TimeOfASameSizeInJson",
             "plan --same-size-as fashion_mnist_mlp --format json --nodes 1",
             "says nothing about time"},
         BadUse{
-            "AgainstAlone", "plan --against @ --set workers=2",
+            "NodesAlone", "plan fashion_mnist_mlp --nodes 2 --set workers=2 --set method.name=ddp",
             "for 2 workers on 2 nodes; got none (--nodes 1: all on one)"},
         BadUse{
             "LatencyAlone", "plan -c fashion_mnist_mlp --latency 1ms",

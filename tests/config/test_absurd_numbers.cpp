@@ -193,7 +193,7 @@ std::vector<Base> bases() {
        {"method.name=ddp", "optimizer.name=sgd", "schedule.name=step"},
        {"optimizer.", "schedule."}},
       {"grab",
-       {"method.name=ddp", "order.name=cd-grab", "order.wire=sketch"},
+       {"method.name=ddp", "order.name=cd-grab", "order.wire=int8"},
        {"order.", "train.", "data."}},
       {"cnn", {"method.name=ddp", "model.name=cnn", "model.channels=[4]"}, {"model."}},
       {"resnet", {"method.name=ddp", "model.name=resnet18", "model.width=0.02"}, {"model."}},

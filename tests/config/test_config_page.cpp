@@ -11,6 +11,21 @@
 namespace abtrain::config {
 namespace {
 
+const std::string kIntroduction =
+    R"(A configuration is a YAML file; keys that it leaves out have the defaults
+below. `extends: other.yaml` (or a list of files) starts from other files, which
+are looked for next to the file and in the `configs` folders; `a.b=value` after
+the configuration on the command line, or `--set a.b=value`, overrides single
+keys. The order is default, extended files, file, overrides; the last one counts.
+Where `train.steps` is overridden, here or by a sweep, the files' warm-ups (in
+steps or epochs) that do not fit into the run are shortened to a tenth of it, and
+the log says so; a warm-up that is overridden too stays as it is.
+
+A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
+`0.5 epochs`), or a share of the run (`5 %`). Keys of a method, optimizer or
+rank rule that is not chosen are checked, but not used.
+)";
+
 std::string cell(const std::string& text) {
   return replaced(replaced(text, "|", "\\|"), "<", "&lt;");
 }
@@ -42,7 +57,7 @@ std::string describe_options() {
   std::string out =
       "# Configuration\n\nThis page is generated from the program's own "
       "tables.\n\n" +
-      config_introduction();
+      kIntroduction;
   table("The run", top, "", out);
   for (const Field& field : all.list()) {
     if (field.is_section()) {

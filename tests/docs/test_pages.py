@@ -26,7 +26,7 @@ from pages import ROOT
 
 PROGRAM = None
 # What else the pages call, beside abtrain and the scripts of the repository.
-OTHERS = {"cmake", "ctest", "cd", "export", "echo", "git", "man", "openssl", "python3", "sbatch",
+OTHERS = {"cmake", "ctest", "cd", "export", "echo", "git", "openssl", "python3", "sbatch",
           "module", "scancel", "source", "squeue", "tail", "tar", "tensorboard", "umask", "jupyter"}
 # Placeholders of the pages, and what stands for them here.
 MEANT = {"CONFIG": "fashion_mnist_mlp", "SWEEP": "fashion_mnist_groups"}

@@ -1,9 +1,9 @@
 // summary.json, a line of dots, and metrics.jsonl of a run: as `abtrain report`
-// reads and prints them, as `plan --against` does, as the events of a run that
+// reads and prints them, as `rivals` measures pilots, as the events of a run that
 // goes on are made of them.
 #include "base/json.h"
 #include "config/config.h"
-#include "plan/comparison.h"
+#include "plan/finished_run.h"
 #include "report/formats.h"
 #include "run_folder/tensorboard.h"
 #include "target.h"
@@ -67,13 +67,7 @@ void read_input(std::string_view text) {
   });
   all += outcome();
   const config::RunOptions options = config::read_config(run + "/config.yaml");
-  refusing({ErrorKind::DamagedData}, [&] {
-    plan::TimeRequest request;
-    request.compute = plan::ComputeTime{};
-    const plan::PlanComparison plan = plan::compare_with_run(options, run, request);
-    plan::comparison_text(plan);
-    plan::comparison_json(plan);
-  });
+  refusing({ErrorKind::DamagedData}, [&] { plan::seconds_over(options, run, {}); });
   all += outcome();
   Log log(LogLevel::Quiet);
   run_folder::TensorBoard(run, options, lines, log);

@@ -1,7 +1,5 @@
-// Kernels on differences of gradients: codes and sketches.
-#include "base/text.h"
+// Kernels on differences of gradients: codes.
 #include "kernel_test.h"
-#include "ops/count_sketch.h"
 #include "ops/difference_codes.h"
 
 namespace abtrain::ops {
@@ -25,22 +23,6 @@ TEST_F(ABT_KERNEL_SUITE(Differences), AreCodedAsByTheCpuToTheBit) {
       decode_differences(records, decoded);
       return std::vector{alone, records, more, decoded};
     });
-  }
-}
-
-TEST_F(ABT_KERNEL_SUITE(Differences), AreSketchedAsByTheCpuToTheBit) {
-  for (const std::int64_t numel : {1L, 100L, 257L, 5000L, 1'000'003L}) {
-    for (const std::int64_t buckets : {1, 12, 128, 300, 1000}) {
-      SCOPED_TRACE(formatted("{} in {}", numel, buckets));
-      expect_same([&](const Form& form) {
-        const at::Tensor first = form.of(randn(numel, 1));
-        const at::Tensor alone = form.blank({buckets});
-        const at::Tensor both = form.blank({buckets});
-        count_sketch(first, {}, 7, alone);
-        count_sketch(first, form.of(randn(numel, 2)), 7, both);
-        return std::vector{alone, both};
-      });
-    }
   }
 }
 

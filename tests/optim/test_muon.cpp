@@ -1,7 +1,6 @@
 // Muon's steps against its formulas in float64, for every form that a matrix
 // takes in memory.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/diag.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +9,6 @@
 #include "device/devices.h"
 #include "error_of.h"
 #include "optim/optimizer_kind.h"
-#include "optim/spectral_norm.h"
 #include "orthogonalized.h"
 
 namespace abtrain::optim {
@@ -67,40 +65,13 @@ struct Formula {
   void matrix(const at::Tensor& g, double rate, double decay) {
     const double rows = static_cast<double>(x.size(0));
     const double columns = static_cast<double>(x.numel()) / rows;
-    at::Tensor step;
-    if (o.fraction < 1) {
-      m = m + g;
-      step = of_largest(rows <= columns ? 0 : 1);
-    } else {
-      m = o.momentum * m + (1 - o.momentum) * g;
-      const at::Tensor update =
-          o.nesterov.value_or(true) ? (1 - o.momentum) * g + o.momentum * m : m;
-      step = orthogonalized(update.reshape({x.size(0), -1})).reshape(x.sizes());
-    }
-    double scale = 1;
-    if (o.scale == MuonScale::MatchRms) {
-      scale = 0.2 * std::sqrt(std::max(rows, columns));
-    } else if (o.scale == MuonScale::Spectral) {
-      scale = std::sqrt(std::max(1.0, rows / columns));
-    }
-    x = o.scale == MuonScale::Normalized ? x * std::sqrt(rows) / x.norm() : x * (1 - rate * decay);
-    x = x - rate * scale * step;
-  }
-  // Dion2: rows (dim 0) or columns by their sums of magnitudes.
-  at::Tensor of_largest(std::int64_t dim) {
-    at::Tensor matrix = m.reshape({m.size(0), -1}).transpose(0, dim).clone();
-    const at::Tensor order = matrix.abs().sum(1).argsort(0, true);
-    at::Tensor step = at::zeros_like(matrix);
-    const auto taken =
-        static_cast<std::int64_t>(std::ceil(o.fraction * static_cast<double>(matrix.size(0))));
-    const at::Tensor places = order.narrow(0, 0, taken);
-    step.index_put_({places}, orthogonalized(matrix.index({places})));
-    matrix.index_put_({places}, matrix.index({places}) * o.momentum);
-    m = matrix.transpose(0, dim).reshape(m.sizes());
-    return step.transpose(0, dim).reshape(x.sizes());
-  }
-  at::Tensor orthogonalized(const at::Tensor& matrix) const {
-    return testing::orthogonalized(matrix, o.ns_steps);
+    m = o.momentum * m + (1 - o.momentum) * g;
+    const at::Tensor update = o.nesterov.value_or(true) ? (1 - o.momentum) * g + o.momentum * m : m;
+    const at::Tensor step =
+        testing::orthogonalized(update.reshape({x.size(0), -1}), o.ns_steps).reshape(x.sizes());
+    const double scale = o.scale == MuonScale::MatchRms ? 0.2 * std::sqrt(std::max(rows, columns))
+                                                        : std::sqrt(std::max(1.0, rows / columns));
+    x = x * (1 - rate * decay) - rate * scale * step;
   }
   void other(const at::Tensor& g, double rate, double decay) {
     ++t;
@@ -121,7 +92,6 @@ struct MuonCase {
   double divisor;  // 1: none
   MuonMatrices matrices = MuonMatrices::All;
   std::int64_t ns_steps = 5;
-  double fraction = 1;
 };
 
 class MuonSteps : public ::testing::TestWithParam<MuonCase> {};
@@ -134,7 +104,6 @@ TEST_P(MuonSteps, FollowTheFormulasInFloat64) {
   o.decay_all = c.decay_all;
   o.matrices = c.matrices;
   o.ns_steps = c.ns_steps;
-  o.fraction = c.fraction;
   const auto optimizer = make_optimizer(o);
   Zoo zoo;
   ParameterBlock block(zoo.list(), true, optimizer->moments());
@@ -175,22 +144,9 @@ INSTANTIATE_TEST_SUITE_P(
         MuonCase{"auto", MuonScale::MatchRms, {}, false, 1},
         MuonCase{"nesterov", MuonScale::Spectral, true, true, 2.5},
         MuonCase{"heavy_ball", MuonScale::Spectral, false, false, 1},
-        MuonCase{"normalized", MuonScale::Normalized, {}, false, 2.5},
         MuonCase{"factors", MuonScale::Spectral, {}, false, 2.5, MuonMatrices::Factors},
-        MuonCase{"two_steps", MuonScale::MatchRms, {}, false, 1, MuonMatrices::All, 2},
-        MuonCase{"a_fraction", MuonScale::Spectral, {}, false, 2.5, MuonMatrices::All, 3, 0.4}),
+        MuonCase{"two_steps", MuonScale::MatchRms, {}, false, 1, MuonMatrices::All, 2}),
     [](const auto& test) { return test.param.name; });
-
-TEST(Muon, KeepsZerosWhereTheyAreNormalized) {
-  OptimizerOptions o = muon_options();
-  o.scale = MuonScale::Normalized;
-  at::Tensor weight = at::zeros({3, 4});
-  ParameterBlock block({{"weight", &weight}}, true, 2);
-  Rates rates(at::kCPU);
-  rates.set(o.lr, 1);
-  make_optimizer(o)->step(block, rates, {});  // no gradient either
-  EXPECT_TRUE(at::equal(block.values(), at::zeros({12})));
-}
 
 TEST(Muon, RefusesAMatrixThatLiesInNoOrder) {
   at::Tensor weight = drawn({3, 4, 2, 2}, 1).permute({1, 0, 2, 3});
@@ -201,119 +157,15 @@ TEST(Muon, RefusesAMatrixThatLiesInNoOrder) {
   EXPECT_TRUE(what.starts_with("weight: expected a matrix whose rows")) << what;
 }
 
-// A factor and its frozen partner, whose weight is O x I (x kh x kw).
-struct Pair {
-  at::Tensor own, frozen;
-  std::unique_ptr<Optimizer> optimizer;
-  ParameterBlock block, other;
-  Rates rates{at::kCPU};
-
-  Pair(const at::Tensor& a, const at::Tensor& b)
-      : own(a.clone()),
-        frozen(b.clone()),
-        optimizer([] {
-          OptimizerOptions o = muon_options();
-          o.factor_step = FactorStep::Spectron;
-          return make_optimizer(o);
-        }()),
-        block({{"w.A", &own, false, true, 0, &frozen}}, true, 2),
-        other({{"w.frozen", &frozen}}, false, 0) {
-    rates.set(0.01, 2);
-  }
-  // What a step takes away, of one where all was given.
-  at::Tensor step(const at::Tensor& gradient) {
-    const at::Tensor before = own.detach().clone();
-    own.mutable_grad().copy_(gradient);
-    optimizer->step(block, rates, {});
-    return (before - own.detach()).to(at::kDouble) / 0.02;
-  }
-};
-
-double norm_of_all(const at::Tensor& matrix) {
-  return at::linalg_svdvals(matrix.to(at::kDouble).flatten(1)).max().item<double>();
-}
-
-void expect_step(
-    const at::Tensor& step, const at::Tensor& gradient, double divisor, double tolerance) {
-  const at::Tensor wanted =
-      testing::orthogonalized(gradient.flatten(1)).reshape(step.sizes()) / divisor;
-  EXPECT_LT(((step - wanted).norm() / wanted.norm()).item<double>(), tolerance);
-}
-
-TEST(Spectron, KnowsTheNormsOfFactorsThatWereJustDecomposed) {
-  const at::Tensor s = at::diag(at::Tensor(at::full({3}, 1.5F)).cumprod(0).flip(0));
-  const at::Tensor a = at::zeros({6, 3});
-  a.narrow(0, 2, 3).copy_(s);
-  Pair pair(a, s);
-  const at::Tensor gradient = drawn({6, 3}, 9);
-  const double norm = 1.5 * 1.5 * 1.5;
-  expect_step(pair.step(gradient), gradient, 2 * norm + 1, 1e-3);
-}
-
-TEST(Spectron, FollowsTheNormsOfFactorsOfAnyForm) {
-  const at::Tensor a = drawn({9, 3}, 10);
-  const at::Tensor b = drawn({3, 2, 3, 3}, 11);
-  for (const auto& [own, frozen] :
-       {std::pair{a, b}, std::pair{b, a},
-        std::pair{b.contiguous(at::MemoryFormat::ChannelsLast), a},
-        std::pair{drawn({3, 9}, 12).t(), drawn({8, 3}, 13).t()},
-        std::pair{drawn({5, 1}, 14), drawn({1, 1}, 15)},
-        std::pair{drawn({1, 1}, 15), drawn({5, 1}, 14)}}) {
-    Pair pair(own, frozen);
-    const at::Tensor gradient = drawn(own.sizes(), 16);
-    at::Tensor last;
-    for (int t = 0; t < 200; ++t) {
-      pair.own.detach().copy_(own);  // as if it stood still
-      last = pair.step(gradient);
-    }
-    expect_step(last, gradient, norm_of_all(own) + norm_of_all(frozen) + 1, 1e-3);
-  }
-}
-
-TEST(Spectron, IsForFactorsAlone) {
-  OptimizerOptions o = muon_options();
-  at::Tensor plain = drawn({4, 3}, 17);
-  at::Tensor same = plain.clone();
-  for (at::Tensor* weight : {&plain, &same}) {
-    const auto optimizer = make_optimizer(o);
-    ParameterBlock block({{"weight", weight}}, true, 2);
-    block.gradients().copy_(drawn({12}, 18));
-    Rates rates(at::kCPU);
-    rates.set(o.lr, 1);
-    optimizer->step(block, rates, {});
-    o.factor_step = FactorStep::Spectron;
-  }
-  EXPECT_TRUE(at::equal(plain, same));
-}
-
-TEST(SpectralNorm, IsThatOfAMatrixAfterSomeSteps) {
-  for (const auto& matrix : {drawn({8, 3}, 20), drawn({3, 8}, 21), drawn({1, 6}, 22)}) {
-    const at::Tensor vector = at::zeros({std::min(matrix.size(0), matrix.size(1))});
-    double before = 0, now = 0;
-    for (int t = 0; t < 200; ++t) {
-      now = spectral_norm(matrix, vector).item<double>();
-      EXPECT_GE(now, before * (1 - 1e-5));  // from below
-      before = now;
-    }
-    EXPECT_NEAR(now, norm_of_all(matrix), 1e-4 * now);
-  }
-  const at::Tensor vector = at::zeros({2});
-  EXPECT_EQ(spectral_norm(at::zeros({4, 2}), vector).item<double>(), 0);
-  EXPECT_GT(spectral_norm(drawn({4, 2}, 23), vector).item<double>(), 0);
-}
-
 // The moments are all of the state, whatever the optimizer.
 TEST(Optimizers, GoOnFromTheirMoments) {
   struct Run {
     Zoo zoo;
-    at::Tensor frozen = drawn({2, 6}, 30);
     std::unique_ptr<Optimizer> optimizer;
     ParameterBlock block;
     Rates rates{at::kCPU};
     explicit Run(const OptimizerOptions& options) : optimizer(make_optimizer(options)) {
-      auto list = zoo.list();
-      list.back().partner = &frozen;
-      block = ParameterBlock(std::move(list), true, optimizer->moments());
+      block = ParameterBlock(zoo.list(), true, optimizer->moments());
     }
     void step(std::uint64_t t) {
       block.gradients().copy_(drawn({block.numel()}, 40 + t));
@@ -325,7 +177,6 @@ TEST(Optimizers, GoOnFromTheirMoments) {
     SCOPED_TRACE(name);
     OptimizerOptions o = muon_options();
     o.name = name;
-    o.factor_step = FactorStep::Spectron;
     o.l1 = 0.05;
     Run whole(o);
     Run first(o);

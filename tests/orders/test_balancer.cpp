@@ -40,7 +40,7 @@ struct Worker {
       std::int64_t first_place = 0)
       : gradients(all),
         published(ascending(all.size(0)), 1),
-        balancer(options, 1, 0, published),
+        balancer(options, 0, published),
         buffer(at::empty({all.size(1)})),
         place(first_place) {
     balancer.start(0, first_place);
@@ -179,7 +179,7 @@ TEST(Balancer, GoesOnFromACheckpointInTheMiddleOfAPair) {
           tensor = tensor.clone();
         }
         data::PublishedOrder published(ascending(11), 1);
-        Balancer other(options_of(name), 1, 0, published);
+        Balancer other(options_of(name), 0, published);
         other.bind(5, at::kCPU, &world);
         state::Archive loading = state::Archive::loading(state);
         other.archive(loading);
@@ -213,7 +213,7 @@ TEST(Balancer, DecidesOnBatchesAsOnSingleUnits) {
       const at::Tensor own = gradients[world.rank()];
       Worker single(options_of(name), own, &world);
       data::PublishedOrder published(ascending(24), 1);
-      Balancer batches(options_of(name), 1, 8, published);
+      Balancer batches(options_of(name), 8, published);
       batches.start(0, 0);
       batches.bind(7, at::kCPU, &world);
       for (int epoch = 0; epoch < 3; ++epoch) {

@@ -21,8 +21,6 @@
 namespace abtrain::orders {
 namespace {
 
-constexpr std::uint64_t kSeed = 3;
-
 at::Tensor randn(at::IntArrayRef sizes, std::uint64_t seed) {
   return at::randn(sizes, at::detail::createCPUGenerator(seed), at::kFloat);
 }
@@ -72,8 +70,7 @@ TEST_P(Decisions, AreThoseOfOneServer) {
   OrderOptions options;
   options.name = "cd-grab";
   options.wire = name;
-  options.sketch = 40;
-  const DifferenceWire wire(options, numel, kSeed);
+  const DifferenceWire wire(options, numel);
   std::vector<at::Tensor> rounds;
   for (std::uint64_t r = 0; r < kRounds; ++r) {
     rounds.push_back(randn({pairs, workers, numel}, r));
@@ -97,7 +94,7 @@ TEST_P(Decisions, AreThoseOfOneServer) {
     const auto group = comm::metered(world, "world", meter);
     const auto own = static_cast<std::size_t>(world.rank());
     SignQueue decided;
-    Coordination coordination(options, numel, pairs, kSeed, at::kCPU, group.get(), decided);
+    Coordination coordination(options, numel, pairs, at::kCPU, group.get(), decided);
     for (const at::Tensor& round : rounds) {
       // The worker's buffer is used again for each round.
       at::Tensor mine = round.select(1, world.rank()).clone();
@@ -145,8 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{OrderWire::Fp32, 1, 50, 1}, Case{OrderWire::Fp32, 2, 2, 1},
         Case{OrderWire::Fp32, 3, 1000, 1}, Case{OrderWire::Fp32, 5, 999, 40},  // two runs of rows
         Case{OrderWire::Int8, 2, 100, 1},  // one worker has no share
-        Case{OrderWire::Int8, 4, 5000, 1}, Case{OrderWire::Int8, 3, 3000, 4},
-        Case{OrderWire::Sketch, 4, 5000, 1}, Case{OrderWire::Sketch, 3, 3000, 2}),
+        Case{OrderWire::Int8, 4, 5000, 1}, Case{OrderWire::Int8, 3, 3000, 4}),
     [](const auto& test) {
       return formatted(
           "{}_{}_{}_{}", name_of(test.param.wire), test.param.workers, test.param.numel,
@@ -160,15 +156,12 @@ TEST(DifferenceBytes, AreAMessageLessTheOwnShareAndTheProducts) {
   EXPECT_EQ(difference_bytes(options, 1000, 1, 4, 1), 3000 + (7 + 9) * 4);
   options.wire = OrderWire::Int8;
   EXPECT_EQ(difference_bytes(options, 1024, 1, 4, 0), 3 * 260 + 56);
-  options.wire = OrderWire::Sketch;
-  options.sketch = 128;
-  EXPECT_EQ(difference_bytes(options, 1 << 20, 1, 4, 0), 3 * 128 + 56);
   EXPECT_EQ(difference_bytes(options, 1 << 20, 1, 1, 0), 0);
 }
 
 TEST(Coordination, BeginsAnewAfterReset) {
   SignQueue decided;
-  Coordination one({}, 4, 1, kSeed, at::kCPU, nullptr, decided);
+  Coordination one({}, 4, 1, at::kCPU, nullptr, decided);
   const at::Tensor row = at::ones({4});
   const auto send = [&] {
     one.keep(row, 0, 4);

@@ -35,7 +35,6 @@ config::RunOptions order_options(const OrderCase& c) {
   o.order.name = c.order;
   o.order.unit = c.unit;
   o.order.wire = c.wire;
-  o.order.sketch = 32;
   o.train.accumulate = c.accumulate;
   o.train.steps = 57;  // of three workers the last one is a pair's second
   return o;
@@ -62,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
         OrderCase{"grab", "ddp", 3, "grab"}, OrderCase{"id_grab", "ddp", 3, "id-grab"},
         OrderCase{"fp32", "ddp", 3, "cd-grab"},
         OrderCase{"int8", "ddp", 3, "cd-grab", kMicrobatch, kInt8},
-        OrderCase{"sketch", "ddp", 3, "cd-grab", kMicrobatch, orders::OrderWire::Sketch, 2},
+        OrderCase{"accumulated", "ddp", 3, "cd-grab", kMicrobatch, kInt8, 2},
         OrderCase{"groups", "ab", 4, "cd-grab", kMicrobatch, kInt8},
         OrderCase{"local", "local-sgd", 3, "cd-grab"},
         OrderCase{"examples", "ddp", 3, "cd-grab", kExample, kInt8, 2},

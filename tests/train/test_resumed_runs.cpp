@@ -48,8 +48,7 @@ std::vector<ResumedCase> resumed_cases() {
       {"unequal_batches",
        {"workers=4", "method.group_size=2", "balance=[1, 0.3, 1, 2]", "train.accumulate=2"}},
       {"groups", {"workers=4", "method.group_size=2"}},
-      {"muon",
-       {"workers=4", "method.group_size=2", "optimizer={name: muon, factor_step: spectron}"}},
+      {"muon", {"workers=4", "method.group_size=2", "optimizer.name=muon"}},
       {"uncut", {"method.cut_first=false", "train.accumulate=2"}},
       {"both", {"method.trains=both", "workers=3", "method.group_size=1", "method.moments=carry"}},
       {"both_coded",
@@ -104,7 +103,7 @@ std::vector<ResumedCase> resumed_cases() {
       {"coordinated", {"method.name=ddp", "order={name: cd-grab, wire: int8}"}},
       {"ordered_groups",
        {"workers=4", "method.group_size=2", "data.batch_size=4",
-        "order={name: cd-grab, wire: sketch}"}},
+        "order={name: cd-grab, wire: int8}"}},
       {"centered", {"method.name=local-sgd", "order.name=grab"}},
       {"examples", {"method.name=ddp", "order={name: cd-grab, unit: example}"}},
       {"examples_alone", {"train.accumulate=2", "order={name: id-grab, unit: example}"}}};

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/exit_codes.h"
 #include "base/mapped.h"
 #include "comm/control/channel.h"
 
@@ -22,8 +21,7 @@ using wire::Type;
 
 // Codes that error_of() accepts: those from 127 on say how a process ended.
 bool is_error(std::int64_t code) {
-  return code > 0 && code < 127 &&
-         std::ranges::any_of(kExitCodes, [&](const ExitCode& known) { return known.code == code; });
+  return code > 0 && code < 127 && std::ranges::find(kExitCodes, code) != kExitCodes.end();
 }
 
 }  // namespace

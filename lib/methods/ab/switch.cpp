@@ -227,7 +227,6 @@ void AbTraining::build_blocks() {
   std::vector<optim::ParameterRef> frozen;
   own_numel_ = 0;
   for (const nn::Factor which : {nn::Factor::A, nn::Factor::B}) {
-    const nn::Factor other = which == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
     for (const AbLayer& layer : factorable_) {
       nn::Weight& w = layer.weight();
       if (!w.is_factored()) {
@@ -238,8 +237,7 @@ void AbTraining::build_blocks() {
         continue;
       }
       own.push_back(
-          {trained_name(layer.named, which), &w.factor(which), true, true, layer.named.position,
-           &w.factor(other)});
+          {trained_name(layer.named, which), &w.factor(which), true, true, layer.named.position});
       own_numel_ += w.factor_numel(which, w.rank());
     }
   }

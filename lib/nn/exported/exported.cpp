@@ -24,22 +24,12 @@
 #include "nn/exported/evaluation_mode.h"
 #include "nn/exported/flow.h"
 #include "nn/exported/product.h"
+#include "nn/exported/shape_check.h"
 #include "nn/families.h"
 
 namespace abtrain::nn {
 
 namespace {
-
-std::string shown(const GraphSizes& sizes) {
-  const auto text = [](const auto& size) { return size ? std::to_string(*size) : "any"; };
-  return join(mapped(sizes, text), " x ");
-}
-
-// Sizes that depend on the batch fit any.
-bool fits(const GraphSizes& own, const GraphSizes& wanted) {
-  return std::ranges::equal(
-      own, wanted, [](const auto& a, const auto& b) { return !a || !b || *a == *b; });
-}
 
 class Exported : public Layer {
  public:
@@ -73,8 +63,7 @@ class Exported : public Layer {
     ABT_CHECK(
         fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
         path_, shown(graph_.input_meta.sizes), shown(found));
-    const c10::impl::ForceDispatchKeyGuard
-        restores;  // whether autocast is on; nobody reads the rest
+    const c10::impl::ForceDispatchKeyGuard restores_autocast;
     if (pass.precision.type != at::kFloat) {
       // On the CPU all but the weights' products compute in fp32, as in our own models: a
       // convolution's bf16 result is cast where it meets fp32 in a matrix product.
@@ -111,8 +100,6 @@ class Exported : public Layer {
           const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
           placed.step(exact_frame);
         }
-      } catch (const c10::OutOfMemoryError&) {
-        throw;
       } catch (const c10::Error& error) {
         if (device::is_out_of_memory(error)) {
           throw;
@@ -199,6 +186,9 @@ class Exported : public Layer {
     std::optional<Weight> weight = {};
     at::Tensor tensor = {};  // of what is no weight
     bool decays = false;
+    bool is_trained() const {
+      return weight || kind == GraphTensor::Kind::Parameter;
+    }
   };
   struct Placed {
     const GraphNode& node;
@@ -323,11 +313,8 @@ class Exported : public Layer {
       }
       own_.push_back(std::move(own));
     }
-    const auto is_trained = [](const Own& own) {
-      return own.weight || own.kind == GraphTensor::Kind::Parameter;
-    };
     ABT_CHECK(
-        std::ranges::any_of(own_, is_trained), Config,
+        std::ranges::any_of(own_, &Own::is_trained), Config,
         "model.file: {}: none of the model's parameters is trained: all have "
         "requires_grad=False, or the result does not depend on them",
         path_);
@@ -336,16 +323,7 @@ class Exported : public Layer {
   void make_steps() {
     // What is written later must stay a view.
     const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
-    std::map<ValueId, std::size_t> last_written;
-    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const GraphNode& node = graph_.nodes[i];
-      for (std::size_t a = 0; node.op && a < node.arguments.size(); ++a) {
-        const std::optional<ValueId> value = node.arguments[a].value();
-        if (value && node.writes(a)) {
-          last_written[root_of(roots, *value)] = i;
-        }
-      }
-    }
+    const std::map<ValueId, std::size_t> last_written = last_writes(graph_.nodes, roots);
     std::map<ValueId, std::size_t> last_use;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       auto& [node, use, step, releases] = steps_[i];
@@ -389,51 +367,6 @@ class Exported : public Layer {
   FileForm form_;
   std::vector<Placed> steps_;
 };
-
-// Checks that the model's input and output, as the file declares them, are what the data have.
-// Returns the sizes of the result.
-GraphSizes check_shape(
-    const std::string& path, const ExportedGraph& graph, const data::ExampleShape& shape) {
-  const GraphSizes& sizes = graph.input_meta.sizes;
-  ABT_CHECK(
-      !sizes.empty() && !sizes[0], Config,
-      "model.file: {}: the model was exported for batches of a fixed size; export it with a "
-      "dynamic one, as abtrain.save_model() does",
-      path);
-  const bool is_text = shape.context > 0;
-  ABT_CHECK(
-      graph.input_meta.type == (is_text ? at::kLong : at::kFloat), Config,
-      "model.file: {}: the model takes {}, but the data set has {}", path,
-      c10::toString(graph.input_meta.type), is_text ? "tokens (Long)" : "numbers (Float)");
-  GraphSizes input = {std::nullopt};
-  if (!shape.sizes.empty()) {
-    input.insert(input.end(), shape.sizes.begin(), shape.sizes.end());
-  } else if (is_text) {
-    input.emplace_back(shape.context);
-  } else {
-    input.insert(input.end(), {shape.channels, shape.height, shape.width});
-  }
-  ABT_CHECK(
-      fits(sizes, input), Config,
-      "model.file: {}: the model takes inputs of {}, but those of the data set have {} (the first "
-      "size is the batch)",
-      path, shown(sizes), shown(input));
-  const GraphSizes& output = graph.output_meta.sizes;
-  GraphSizes wanted = {std::nullopt, shape.classes};
-  if (is_text && shape.token_labels) {
-    wanted.insert(wanted.begin() + 1, shape.context);
-  }
-  const bool single = shape.regression && shape.classes == 1 && output.size() == 1;
-  ABT_CHECK(
-      single || fits(output, wanted), Config,
-      "model.file: {}: the model returns {}, but the data set needs {} (the last size is that of "
-      "the {})",
-      path, shown(output), shown(wanted),
-      shape.regression                ? "targets"
-      : is_text && shape.token_labels ? "tokens"
-                                      : "classes");
-  return single && output.size() == 1 ? GraphSizes{std::nullopt} : wanted;
-}
 
 }  // namespace
 

@@ -1,8 +1,31 @@
 #include "nn/exported/flow.h"
 
+#include <algorithm>
+#include <iterator>
 #include <ranges>
 
+#include "base/error.h"
+
 namespace abtrain::nn {
+
+const GraphArgument* GraphNode::find(const std::string& name) const {
+  const auto place = std::ranges::find(arguments, name, &GraphArgument::name);
+  return place == arguments.end() ? nullptr : &*place;
+}
+
+std::vector<ValueId> GraphNode::inputs() const {
+  std::vector<ValueId> all;
+  for (const GraphArgument& argument : arguments) {
+    std::ranges::copy_if(
+        argument.values, std::back_inserter(all), [](ValueId id) { return id >= 0; });
+  }
+  return all;
+}
+
+bool GraphNode::writes(std::size_t argument) const {
+  const c10::AliasInfo* alias = op ? op->schema().arguments()[argument].alias_info() : nullptr;
+  return alias != nullptr && alias->isWrite();
+}
 
 std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes) {
   std::map<ValueId, ValueId> roots;
@@ -25,6 +48,20 @@ ValueId root_of(const std::map<ValueId, ValueId>& roots, ValueId id) {
   return place == roots.end() ? id : place->second;
 }
 
+std::map<ValueId, std::size_t> last_writes(
+    const std::vector<GraphNode>& nodes, const std::map<ValueId, ValueId>& roots) {
+  std::map<ValueId, std::size_t> last;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (std::size_t a = 0; nodes[i].op && a < nodes[i].arguments.size(); ++a) {
+      const std::optional<ValueId> value = nodes[i].arguments[a].value();
+      if (value && nodes[i].writes(a)) {
+        last[root_of(roots, *value)] = i;
+      }
+    }
+  }
+  return last;
+}
+
 std::set<ValueId> values_with_gradients(const ExportedGraph& graph) {
   const std::map<ValueId, ValueId> roots = view_roots(graph.nodes);
   std::set<ValueId> values = {graph.output};
@@ -45,6 +82,48 @@ std::set<ValueId> values_with_gradients(const ExportedGraph& graph) {
     }
   }
   return values;
+}
+
+void drop_unused(ExportedGraph& graph, const std::string& path) {
+  std::vector<int> reads(static_cast<std::size_t>(graph.values), 0);
+  for (const GraphNode& node : graph.nodes) {
+    for (const ValueId id : node.inputs()) {
+      ++reads[static_cast<std::size_t>(id)];
+    }
+  }
+  const std::map<ValueId, ValueId> roots = view_roots(graph.nodes);
+  std::set<ValueId> own;
+  for (const GraphTensor& tensor : graph.tensors) {
+    own.insert(tensor.value);
+  }
+  std::set<ValueId> needed = {graph.output};
+  std::vector<GraphNode> kept;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    bool matters =
+        std::ranges::any_of(node->outputs, [&](ValueId id) { return needed.contains(id); });
+    for (std::size_t i = 0; i < node->arguments.size(); ++i) {
+      const std::optional<ValueId> target = node->arguments[i].value();
+      if (!node->writes(i) || !target) {
+        continue;
+      }
+      const bool is_own = own.contains(root_of(roots, *target));
+      const bool counts =
+          own.contains(*target) && !matters && reads[static_cast<std::size_t>(*target)] == 1;
+      matters |= !counts;
+      ABT_CHECK(
+          counts || !is_own, Config,
+          "model.file: {}: operator {}{} changes a tensor of the model in place; expected only "
+          "running statistics of norms to change",
+          path, node->target, node->where);
+    }
+    if (matters) {
+      const std::vector<ValueId> inputs = node->inputs();
+      needed.insert(inputs.begin(), inputs.end());
+      kept.push_back(std::move(*node));
+    }
+  }
+  std::ranges::reverse(kept);
+  graph.nodes = std::move(kept);
 }
 
 }  // namespace abtrain::nn

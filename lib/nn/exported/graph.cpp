@@ -106,7 +106,7 @@ class GraphReader {
     read_inputs(module.at("signature"), graph);
     read_nodes(graph, {});
     read_output(module.at("signature"), graph);
-    drop_unused();
+    drop_unused(graph_, archive_.path());
     return std::move(graph_);
   }
 
@@ -376,75 +376,12 @@ class GraphReader {
     }
   }
 
-  // Removes what nobody reads: sizes for the exporter's checks, and counters such as batch norm's
-  // num_batches_tracked, with their buffers.
-  void drop_unused() {
-    std::vector<int> reads(static_cast<std::size_t>(graph_.values), 0);
-    for (const GraphNode& node : graph_.nodes) {
-      for (const ValueId id : node.inputs()) {
-        ++reads[static_cast<std::size_t>(id)];
-      }
-    }
-    const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
-    std::set<ValueId> own;
-    for (const GraphTensor& tensor : graph_.tensors) {
-      own.insert(tensor.value);
-    }
-    std::set<ValueId> needed = {graph_.output};
-    std::vector<GraphNode> kept;
-    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
-      bool matters =
-          std::ranges::any_of(node->outputs, [&](ValueId id) { return needed.contains(id); });
-      for (std::size_t i = 0; i < node->arguments.size(); ++i) {
-        const std::optional<ValueId> target = node->arguments[i].value();
-        if (!node->writes(i) || !target) {
-          continue;
-        }
-        const bool is_own = own.contains(root_of(roots, *target));
-        const bool counts =
-            own.contains(*target) && !matters && reads[static_cast<std::size_t>(*target)] == 1;
-        matters |= !counts;
-        ABT_CHECK(
-            counts || !is_own, Config,
-            "model.file: {}: operator {}{} changes a tensor of the model in place; expected only "
-            "running statistics of norms to change",
-            archive_.path(), node->target, node->where);
-      }
-      if (matters) {
-        const std::vector<ValueId> inputs = node->inputs();
-        needed.insert(inputs.begin(), inputs.end());
-        kept.push_back(std::move(*node));
-      }
-    }
-    std::ranges::reverse(kept);
-    graph_.nodes = std::move(kept);
-  }
-
   const ExportArchive& archive_;
   ExportedGraph graph_;
   std::map<std::string, ValueId> names_;
 };
 
 }  // namespace
-
-const GraphArgument* GraphNode::find(const std::string& name) const {
-  const auto place = std::ranges::find(arguments, name, &GraphArgument::name);
-  return place == arguments.end() ? nullptr : &*place;
-}
-
-std::vector<ValueId> GraphNode::inputs() const {
-  std::vector<ValueId> all;
-  for (const GraphArgument& argument : arguments) {
-    std::ranges::copy_if(
-        argument.values, std::back_inserter(all), [](ValueId id) { return id >= 0; });
-  }
-  return all;
-}
-
-bool GraphNode::writes(std::size_t argument) const {
-  const c10::AliasInfo* alias = op ? op->schema().arguments()[argument].alias_info() : nullptr;
-  return alias != nullptr && alias->isWrite();
-}
 
 ExportedGraph read_graph(const ExportArchive& archive) {
   try {

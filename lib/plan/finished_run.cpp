@@ -1,4 +1,4 @@
-#include "plan/comparison.h"
+#include "plan/finished_run.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/interval.h"
-#include "base/rows.h"
 #include "config/check_run.h"
 #include "plan/planned_data.h"
 #include "plan/traffic.h"
@@ -76,25 +75,6 @@ JsonObject read_summary(const std::string& folder) {
   return JsonObject::of_file(path);
 }
 
-PlanComparison compare_with_run(
-    const config::RunOptions& options, const std::string& folder, const TimeRequest& request) {
-  const FinishedRun run = read_finished(options, folder);
-  const config::RunOptions& o = run.options;
-  const TimePlan time = time_of(o, run.set, run.sizes, run.length, request);
-  const auto steps = static_cast<double>(run.length.steps);
-  const double svd = time.train - time.communication - time.compute;
-  return {
-      formatted("{}: {}, {} workers, {} steps", folder, o.method.name, o.workers, run.length.steps),
-      network_text(request.network, time.measured),
-      {{"bytes per worker", "bytes_per_worker", planned_bytes(o, run.sizes, run.length),
-        run.bytes()},
-       {"ms per step", "ms_per_step", 1e3 * time.train / steps, 1e3 * run.seconds("train") / steps},
-       {"seconds of training", "train", time.train, run.seconds("train")},
-       {"  computing", "compute", time.compute, run.seconds("compute") + run.seconds("data")},
-       {"  communicating", "communication", time.communication, run.seconds("communication")},
-       {"  decomposing", "svd", svd, run.seconds("svd")}}};
-}
-
 double seconds_over(
     const config::RunOptions& options, const std::string& folder, const Network& network) {
   const FinishedRun run = read_finished(options, folder);
@@ -109,33 +89,6 @@ double seconds_over(
   const double wire = wire_seconds(network, step.workers, std::abs(more));
   return compute + run.seconds("svd") +
          std::max(0.0, plan.communication + std::copysign(wire, more));
-}
-
-std::string comparison_text(const PlanComparison& plan) {
-  std::string out = formatted(
-      "{}\n{}\n\n{:<22}{:>18}{:>18}{:>9}\n", plan.run, plan.network, "", "planned", "measured",
-      "ratio");
-  for (const PlanComparison::Row& r : plan.rows) {
-    const auto shown = [&](double value) {
-      return r.key == "bytes_per_worker" ? with_commas(static_cast<std::int64_t>(value))
-                                         : formatted("{:.2f}", value);
-    };
-    out += formatted(
-        "{}{:>18}{:>18}{:>9}\n", pad(r.name, 22), shown(r.planned), shown(r.measured),
-        r.measured > 0 ? formatted("{:.3f}", r.planned / r.measured) : "-");
-  }
-  return out;
-}
-
-nlohmann::ordered_json comparison_json(const PlanComparison& plan) {
-  nlohmann::ordered_json out = {{"run", plan.run}, {"network", plan.network}};
-  for (const PlanComparison::Row& r : plan.rows) {
-    out[r.key] = {
-        {"planned", r.planned},
-        {"measured", r.measured},
-        {"ratio", ratio_or_null(r.planned, r.measured)}};
-  }
-  return out;
 }
 
 }  // namespace abtrain::plan

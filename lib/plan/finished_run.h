@@ -1,0 +1,21 @@
+// What a finished run measured, as plans need it.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "plan/plan.h"
+
+namespace abtrain::plan {
+
+// summary.json of a run folder. Throws MissingInput if the run has not finished
+// successfully, or DamagedData, naming the file.
+JsonObject read_summary(const std::string& folder);
+
+// What a finished run would take on a network: computing and decomposing as it
+// measured them, and its bytes as it metered them. Seconds. If only the spectra can tell the ranks,
+// they are those of the run. Throws MissingInput or DamagedData, naming the file.
+double seconds_over(
+    const config::RunOptions& options, const std::string& folder, const Network& network);
+
+}  // namespace abtrain::plan
