@@ -10,9 +10,9 @@ class App;
 
 namespace abtrain::app {
 
-// What to say of `option`, which the command does not know: "did you mean ...?" with another option,
-// such as --config, or with an override and the value that follows the option in `words`, as in
-// optimizer.lr=0.1; or why there is nothing of the kind. Empty if nothing is near.
+// What to say of `option`, which the command does not know: "did you mean ...?" with another
+// option, such as --config, or with an override and the value that follows the option in `words`,
+// as in optimizer.lr=0.1; or why there is nothing of the kind. Empty if nothing is near.
 std::string advice_on(
     const CLI::App& command, const std::string& option, const std::vector<std::string>& words);
 

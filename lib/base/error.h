@@ -21,8 +21,8 @@ enum class ErrorKind : int {
   Config = 78,        // the configuration is wrong
 };
 
-// All exit codes of the program: also 0, 1 for a bug, 127 where it did not start, and 130 and 141 after
-// SIGINT and SIGPIPE (docs/commands.md).
+// All exit codes of the program: also 0, 1 for a bug, 127 where it did not start, and 130 and 141
+// after SIGINT and SIGPIPE (docs/commands.md).
 inline constexpr std::array kExitCodes{0, 1, 2, 65, 66, 69, 70, 74, 75, 78, 127, 130, 141};
 
 class Error : public std::runtime_error {

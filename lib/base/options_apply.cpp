@@ -97,7 +97,8 @@ class Applier {
       const std::string& key, const std::vector<Field>& fields, const std::string& prefix) const {
     std::string meant;
     for (const std::string& name : all_) {
-      if ((name == key || name.ends_with("." + key)) && (meant.empty() || name.size() < meant.size())) {
+      if ((name == key || name.ends_with("." + key)) &&
+          (meant.empty() || name.size() < meant.size())) {
         meant = name;
       }
     }

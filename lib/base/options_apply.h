@@ -24,7 +24,8 @@ struct ReadResult {
   std::map<std::string, Setting> settings;
 };
 
-// What stands for a word that is no key: a key or, if that is empty, nothing, and what to know of it.
+// What stands for a word that is no key: a key or, if that is empty, nothing, and what to know of
+// it.
 struct Instead {
   std::string key;
   std::string remark;
@@ -33,8 +34,8 @@ using FindInstead = std::function<std::optional<Instead>(const std::string& name
 // "use 'optimizer.lr'", or "abtrain has none; ...".
 std::string advice(const Instead& instead);
 
-// Sets the members named in `section`. Unknown and repeated keys are reported as problems: with what
-// `find` says of an unknown one, else with the most similar key.
+// Sets the members named in `section`. Unknown and repeated keys are reported as problems: with
+// what `find` says of an unknown one, else with the most similar key.
 void apply(
     const Fields& fields, const Value& section, ReadResult& reading, const FindInstead& find = {});
 // Every key, as YAML that reads back to equal values.

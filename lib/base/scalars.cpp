@@ -115,9 +115,8 @@ bool parse_bytes(const std::string& text, std::uint64_t& out, std::string& why) 
        {"GiB", 1024.0 * 1024 * 1024}}};
   const std::size_t end = text.find_last_of("0123456789.") + 1;
   const std::string_view unit = trim(std::string_view(text).substr(end));
-  const auto* known = std::ranges::find_if(kUnits, [&](const auto& entry) {
-    return lower_case(entry.first) == lower_case(unit);
-  });
+  const auto* known = std::ranges::find_if(
+      kUnits, [&](const auto& entry) { return lower_case(entry.first) == lower_case(unit); });
   if (known == kUnits.end()) {
     why = formatted("unknown unit '{}', use B, kB, MB, GB, KiB, MiB or GiB", unit);
     return false;

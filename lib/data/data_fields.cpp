@@ -47,7 +47,8 @@ Fields fields_of(DataOptions& o) {
   f.integer(
       "validation", o.validation, between(0, 1e8),
       "number of training examples (images, windows of a text) held out and "
-      "scored at each evaluation; 0: none, or those of the folder val if image-folder also has test");
+      "scored at each evaluation; 0: none, or those of the folder val if image-folder also has "
+      "test");
   f.integer(
        "prefetch", o.prefetch, between(1, 1024), "batches prepared ahead, if the host makes them")
       .free();

@@ -81,10 +81,9 @@ struct Round {
 // Error(MissingInput), naming the pilot, where one of them is missing.
 Round round_of(const Sweep& sweep, std::size_t round);
 
-// What each rival was given, as <output>/<sweep>/tuning.json: "settings", the "seconds" of a run at full
-// length (0: by steps) and the "link" on which it was to take them, and for each of "rivals" name, why,
-// tried, pilots, pilot_seconds and chosen.
-// `last`: the round at full length.
+// What each rival was given, as <output>/<sweep>/tuning.json: "settings", the "seconds" of a run at
+// full length (0: by steps) and the "link" on which it was to take them, and for each of "rivals"
+// name, why, tried, pilots, pilot_seconds and chosen. `last`: the round at full length.
 void write_tuning(const Sweep& sweep, const Round& last);
 
 }  // namespace abtrain::sweep

@@ -62,9 +62,9 @@ class TrainingStep {
   explicit TrainingStep(const Parts& parts);
 
   // Leaves the gradients of step t in the method's block. Their mean over the workers that average
-  // them is the gradient of the mean loss over the labels of all of them. Returns the mean loss over
-  // this worker's labels, a scalar on the device that the next step overwrites; undefined if none
-  // of them counts.
+  // them is the gradient of the mean loss over the labels of all of them. Returns the mean loss
+  // over this worker's labels, a scalar on the device that the next step overwrites; undefined if
+  // none of them counts.
   at::Tensor forward_backward(std::int64_t t);
   // Clips, then updates the parameters. If there is a limit, `see_norm` gets
   // the norm of all gradients, before the update unless it is captured.

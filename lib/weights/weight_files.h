@@ -43,8 +43,8 @@ class WeightFiles {
   std::map<std::string, std::string> metadata_;
 };
 
-// Call before long work: throws Usage if `path` has the ending of another format, or is a folder, one
-// of the inputs, a terminal or, unless `force`, a file that is not a safetensors file or that
+// Call before long work: throws Usage if `path` has the ending of another format, or is a folder,
+// one of the inputs, a terminal or, unless `force`, a file that is not a safetensors file or that
 // a run has written. Another safetensors file may exist there; it is replaced
 // at the end.
 void check_output(

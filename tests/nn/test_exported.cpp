@@ -323,15 +323,19 @@ TEST_F(ExportedFile, NormsNeedMoreThanOneValuePerChannel) {
   batch->seed_dropout(1);
   batch->forward(at::ones({2, 1, 2, 3}), true);
   expect_error(
-      [&] { batch->forward(at::ones({1, 1, 2, 3}), true); }, ErrorKind::Config,
+      [&] {
+        batch->forward(at::ones({1, 1, 2, 3}), true);
+      },
+      ErrorKind::Config,
       {"model.pt2: operator aten::batch_norm in layer 'fc' (my_model.py:7: ",
        "more than one value per channel", "an input of [1, 5]", "data.batch_size"});
   // B x 5 x 1: one value for each channel of each example, however many there are.
   const std::string expand = node_json(
-      "torch.ops.aten.unsqueeze.default",
-      {{"self", "as_tensor", kA}, {"dim", "as_int", "2"}}, "wide");
+      "torch.ops.aten.unsqueeze.default", {{"self", "as_tensor", kA}, {"dim", "as_int", "2"}},
+      "wide");
   std::string norm = statistics("instance_norm", "use_input_stats");
-  norm = replaced(replaced(norm, R"("name":"a")", R"("name":"wide")"), R"("name":"b")", R"("name":"n")");
+  norm = replaced(
+      replaced(norm, R"("name":"a")", R"("name":"wide")"), R"("name":"b")", R"("name":"n")");
   const std::string flat = node_json(
       "torch.ops.aten.flatten.using_ints",
       {{"self", "as_tensor", R"({"name":"n"})"}, {"start_dim", "as_int", "1"}}, "b");

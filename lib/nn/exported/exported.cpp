@@ -380,7 +380,10 @@ Architecture exported(const ModelOptions& options, const data::ExampleShape& sha
   const FileForm form = layers->file_form();
   const std::string untrainable = options.eval_mode ? "" : why_untrainable(layers->graph());
   return {
-      std::move(layers), keep_dense, nullptr, form,
+      std::move(layers),
+      keep_dense,
+      nullptr,
+      form,
       untrainable.empty() ? "" : formatted("model.file: {}: {}", *options.file, untrainable),
       [archive = std::shared_ptr<ExportArchive>(),
        path = *options.file](const std::string& name) mutable {

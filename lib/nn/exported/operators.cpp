@@ -99,8 +99,8 @@ void check_recurrent(const Stack& stack, std::int64_t gates) {
   }
 }
 
-// PyTorch's modules check this in Python. The variance of a single value is 0, and the unbiased one,
-// which running statistics have, is not a number.
+// PyTorch's modules check this in Python. The variance of a single value is 0, and the unbiased
+// one, which running statistics have, is not a number.
 void check_values_per_channel(const at::Tensor& input, std::int64_t first, bool by_batch) {
   std::int64_t values = 1;
   for (std::int64_t i = first; i < input.dim(); ++i) {
