@@ -11,28 +11,16 @@
 #include "commands.h"
 #include "config/other_words.h"
 #include "config/run_options.h"
+#include "hints.h"
 
 namespace abtrain::app {
 
 namespace {
 
-constexpr std::size_t kColumns = 80;
-
-// The text in lines of at most kColumns, each indented.
-std::string wrapped(const std::string& text) {
+// The text in lines of at most 80 columns, each indented.
+std::string paragraph(const std::string& text) {
   const std::string indent(4, ' ');
-  std::string out;
-  std::string line = indent;
-  for (const std::string& word : split_text(text, ' ')) {
-    const bool begins = line == indent;
-    if (!begins && line.size() + 1 + word.size() > kColumns) {
-      out += line + "\n";
-      line = indent + word;
-    } else {
-      line += (begins ? "" : " ") + word;
-    }
-  }
-  return out + line + "\n";
+  return indent + replaced(wrapped(text, 80 - indent.size()), "\n", "\n" + indent) + "\n";
 }
 
 const char* on_resume(MayChange when) {
@@ -53,8 +41,8 @@ const char* on_resume(MayChange when) {
 
 std::string text_of(const std::string& name, const Field& field) {
   const std::string resume = on_resume(field.may_change);
-  return formatted("{} = {}\n", name, field.print()) + wrapped(field.help) +
-         wrapped("Expected: " + field.wanted + ".") + (resume.empty() ? "" : wrapped(resume));
+  return formatted("{} = {}\n", name, field.print()) + paragraph(field.help) +
+         paragraph("Expected: " + field.wanted + ".") + (resume.empty() ? "" : paragraph(resume));
 }
 
 // The key of this name, or the keys of the section; "" if there is none. `train.` is the section
@@ -81,15 +69,15 @@ std::string advice_on(const std::string& word, std::vector<std::string> known) {
   if (const std::optional<Instead> instead = config::instead_of(word)) {
     return "; " + advice(*instead);
   }
-  config::RunOptions defaults;
-  for (const std::string& key : keys_of(config::fields_of(defaults))) {
-    if (key.ends_with("." + word)) {
-      return formatted("; did you mean '{}'?", key);
+  std::string meant = key_named(word);
+  if (meant.empty()) {
+    config::RunOptions defaults;
+    for (const std::string& key : keys_of(config::fields_of(defaults))) {
+      known.push_back(key);
+      known.push_back(key.substr(0, key.rfind('.')));
     }
-    known.push_back(key);
-    known.push_back(key.substr(0, key.rfind('.')));
+    meant = nearest(word, known);
   }
-  const std::string meant = nearest(word, known);
   return meant.empty() ? "" : formatted("; did you mean '{}'?", meant);
 }
 

@@ -27,22 +27,6 @@ std::string spelled(const std::string& option) {
   return out;
 }
 
-// The key of a configuration that an option names: optimizer.lr for --lr, or a
-// section's name, such as model.name for --model; the shortest key counts.
-std::string key_named(const std::string& option) {
-  std::string name(option.begin() + 2, option.end());
-  std::ranges::replace(name, '-', '_');
-  config::RunOptions defaults;
-  std::string found;
-  for (const std::string& key : keys_of(config::fields_of(defaults))) {
-    const bool matches = key == name || key == name + ".name" || key.ends_with("." + name);
-    if (matches && (found.empty() || key.size() < found.size())) {
-      found = key;
-    }
-  }
-  return found;
-}
-
 // The value that is given with an option: `--lr=0.1` or `--lr 0.1`.
 std::string value_of(const std::string& option, const std::vector<std::string>& words) {
   if (const std::size_t equals = option.find('='); equals != option.npos) {
@@ -54,6 +38,19 @@ std::string value_of(const std::string& option, const std::vector<std::string>& 
 }
 
 }  // namespace
+
+std::string key_named(std::string word) {
+  std::ranges::replace(word, '-', '_');
+  config::RunOptions defaults;
+  std::string found;
+  for (const std::string& key : keys_of(config::fields_of(defaults))) {
+    const bool matches = key == word || key == word + ".name" || key.ends_with("." + word);
+    if (matches && (found.empty() || key.size() < found.size())) {
+      found = key;
+    }
+  }
+  return found;
+}
 
 std::string advice_on(
     const CLI::App& command, const std::string& option, const std::vector<std::string>& words) {
@@ -78,8 +75,9 @@ std::string advice_on(
     return "";
   }
   if (std::ranges::count(names, "--set") > 0) {
-    const std::optional<Instead> instead = config::instead_of(given.substr(2));
-    const std::string key = instead ? instead->key : key_named(given);
+    const std::string word = given.substr(2);
+    const std::optional<Instead> instead = config::instead_of(word);
+    const std::string key = instead ? instead->key : key_named(word);
     if (!key.empty()) {
       const bool has_overrides = command.get_option_no_throw("overrides") != nullptr;
       return question((has_overrides ? "" : "--set ") + key + "=" + value_of(option, words));

@@ -16,4 +16,9 @@ namespace abtrain::app {
 std::string advice_on(
     const CLI::App& command, const std::string& option, const std::vector<std::string>& words);
 
+// The key of a configuration that a word such as "lr" or "batch-size" stands for: one that ends in
+// it, or the name in a section, such as model.name for "model". The shortest counts; "" if there is
+// none.
+std::string key_named(std::string word);
+
 }  // namespace abtrain::app

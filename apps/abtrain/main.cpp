@@ -43,16 +43,7 @@ constexpr const char* kExamples =
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_desc(const CLI::Option* option) const override {
-    const std::size_t columns = 80 - get_column_width();
-    std::string lines;
-    std::size_t used = 0;
-    for (const std::string& word : split_text(option->get_description(), ' ')) {
-      const bool breaks = used != 0 && used + 1 + word.size() > columns;
-      lines += used == 0 ? "" : breaks ? "\n" : " ";
-      used = breaks || used == 0 ? word.size() : used + 1 + word.size();
-      lines += word;
-    }
-    return lines;
+    return wrapped(option->get_description(), 80 - get_column_width());
   }
 };
 

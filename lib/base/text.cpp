@@ -85,6 +85,18 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+std::string wrapped(std::string_view text, std::size_t columns) {
+  std::string lines;
+  std::size_t used = 0;
+  for (const std::string& word : split_text(text, ' ')) {
+    const bool breaks = used != 0 && used + 1 + word.size() > columns;
+    lines += used == 0 ? "" : breaks ? "\n" : " ";
+    used = breaks || used == 0 ? word.size() : used + 1 + word.size();
+    lines += word;
+  }
+  return lines;
+}
+
 std::string_view trim(std::string_view text) {
   const char* blank = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(blank);

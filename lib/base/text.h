@@ -33,6 +33,9 @@ std::string listed(const std::vector<std::string>& parts);
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 std::string lower_case(std::string_view text);  // of ASCII letters
+// The words of a text in lines of at most `columns` bytes, joined by newlines; a longer word has a
+// line of its own.
+std::string wrapped(std::string_view text, std::size_t columns);
 
 // Whether a byte of UTF-8 text is the first of its character.
 constexpr bool begins_character(char byte) {

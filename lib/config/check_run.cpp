@@ -36,7 +36,8 @@ void check_memory(
     std::int64_t image_bytes) {
   const at::Device device = device::pick_device(options.device);
   const std::int64_t memory = device::info_of(device).memory_bytes;
-  const std::int64_t parameters = nn::make_model(options.model, shape)->dense_parameters();
+  const auto model = nn::make_model(options.model, shape);
+  const std::int64_t parameters = model->dense_parameters();
   const double one = state_bytes(options, parameters);
   const auto gpus = static_cast<int>(device::cuda_devices().size());
   const int sharing = device.is_cuda() ? (local_workers + gpus - 1) / gpus : local_workers;
@@ -52,6 +53,14 @@ void check_memory(
       device.is_cuda() ? "GPU has " : "memory is ", human_bytes(static_cast<double>(memory)),
       one <= available ? formatted("at most {} fit", static_cast<std::int64_t>(available / one))
                        : "not one fits");
+  const double largest = model->largest_result(options.data.batch_size);
+  ABT_CHECK(
+      memory <= 0 || largest <= static_cast<double>(memory), Config,
+      "data.batch_size: one operator of {} has a result of {} for {} examples, but this machine's "
+      "{}{}; expected fewer, or a larger train.accumulate in place of some of them",
+      options.model.file.value_or(options.model.name), human_bytes(largest),
+      options.data.batch_size, device.is_cuda() ? "GPU has " : "memory is ",
+      human_bytes(static_cast<double>(memory)));
 }
 
 RunLength check_run(

@@ -38,7 +38,6 @@ constexpr OtherWord kWords[] = {
     {"eval_batch_size val_batch_size test_batch_size per_device_eval_batch_size",
      "evaluate.batch_size", ""},
     {"shuffle sampler", "order.name", "shuffle is the default; sequential does not"},
-    {"sketch", "order.wire", "int8; the count sketch was removed"},
     {"prefetch_factor", "data.prefetch", ""},
     {"pin_memory persistent_workers drop_last", "",
      "batches are prepared ahead by threads, and each has the full size"},
@@ -76,8 +75,6 @@ constexpr OtherWord kWords[] = {
     {"learning_rate init_lr base_lr max_lr peak_lr", "optimizer.lr", ""},
     {"min_lr lr_min eta_min end_lr", "schedule.final_lr", ""},
     {"wd l2", "optimizer.weight_decay", ""},
-    {"fraction factor_step", "",
-     "Muon takes whole matrices, factors as any other; the rest was removed"},
     {"betas", "optimizer.beta1", "with optimizer.beta2"},
     {"opt optim", "optimizer.name", ""},
     {"scheduler lr_scheduler sched lr_schedule lr_scheduler_type decay_lr", "schedule.name", ""},
@@ -127,6 +124,21 @@ constexpr OtherWord kWords[] = {
     {"local_steps sync_interval inner_steps h", "method.sync_every", ""},
     {"lora_rank lora_r", "method.rank.rank", "with method.rank.rule=fixed"}};
 
+// Keys that abtrain had.
+constexpr OtherWord kRemoved[] = {
+    {"order.sketch", "order.wire", "int8; the count sketch was removed"},
+    {"optimizer.fraction optimizer.factor_step", "",
+     "Muon takes whole matrices, factors as any other; the rest was removed"}};
+
+std::optional<Instead> find_word(std::span<const OtherWord> table, const std::string& word) {
+  const auto found = std::ranges::find_if(table, [&](const OtherWord& other) {
+    return std::ranges::count(split_text(other.words, ' '), word) > 0;
+  });
+  return found == table.end()
+             ? std::nullopt
+             : std::optional(Instead{std::string(found->key), std::string(found->remark)});
+}
+
 }  // namespace
 
 std::span<const OtherWord> other_words() {
@@ -134,14 +146,10 @@ std::span<const OtherWord> other_words() {
 }
 
 std::optional<Instead> instead_of(const std::string& name) {
-  std::string word = lower_case(name.substr(name.rfind('.') + 1));
+  std::string word = lower_case(name);
   std::ranges::replace(word, '-', '_');
-  for (const OtherWord& other : kWords) {
-    if (std::ranges::count(split_text(std::string(other.words), ' '), word) > 0) {
-      return Instead{std::string(other.key), std::string(other.remark)};
-    }
-  }
-  return std::nullopt;
+  const std::optional<Instead> removed = find_word(kRemoved, word);
+  return removed ? removed : find_word(kWords, word.substr(word.rfind('.') + 1));
 }
 
 }  // namespace abtrain::config

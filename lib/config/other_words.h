@@ -1,5 +1,5 @@
-// What users of PyTorch, torchvision, timm, Lightning and Hugging Face call things: the key that
-// stands for their word here, or why there is none.
+// The words of users of PyTorch, torchvision, timm, Lightning and Hugging Face, and keys that
+// abtrain had: the key to use in their place, or why there is none.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct OtherWord {
 std::span<const OtherWord> other_words();
 
 // What to use in place of a name such as "train.num_workers", "LR" or "batch-size", whose last part
-// counts; nullopt if it is no word of others.
+// counts, or of a removed key; nullopt if it is neither.
 std::optional<Instead> instead_of(const std::string& name);
 
 }  // namespace abtrain::config

@@ -1,5 +1,5 @@
-// What a data set says of itself before anything is trained. The first lines of a run and
-// `abtrain plan` show it, whatever kind of data set it is.
+// The account of a data set: its task, facts of what was read, and doubts. The first lines of a run
+// and `abtrain plan` show it, whatever kind of data set it is.
 #pragma once
 
 #include <ATen/core/Tensor.h>

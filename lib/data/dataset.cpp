@@ -160,7 +160,7 @@ DatasetShape cut_shape(DatasetShape shape, const DataOptions& options) {
   return shape;
 }
 
-// Of each example one, N int64; undefined if they have none, or many.
+// The labels of the examples: N, int64. Undefined if an example has no label, or several.
 at::Tensor labels_of(const Examples& examples) {
   return std::visit(
       [](const auto& source) -> at::Tensor {
@@ -282,14 +282,14 @@ void check_tokens(const Dataset& set) {
   }
 }
 
-Dataset read_dataset(const DataOptions& options, Log* log) {
+Dataset read_dataset(const DataOptions& options, Log* log, bool reads_values) {
   const KnownSet set = find_set(options.name);
   if (set.is_text) {
     Dataset text = open_text(options, text_path(set, options), log);
     check_tokens(text);
     return text;
   }
-  Dataset out = set.is_arrays ? open_own_arrays(options, /*reads_values=*/true) : Dataset();
+  Dataset out = set.is_arrays ? open_own_arrays(options, reads_values) : Dataset();
   const DatasetShape shape = cut_shape(set.is_arrays ? shape_of(out) : set.shape, options);
   std::vector<float> mean = a_channel("data.mean", shape.channels, options.mean, set.mean, 0);
   std::vector<float> std = a_channel("data.std", shape.channels, options.std, set.std, 1);
@@ -324,8 +324,8 @@ Dataset read_dataset(const DataOptions& options, Log* log) {
 
 }  // namespace
 
-Dataset load_dataset(const DataOptions& options, Log* log) {
-  Dataset set = read_dataset(options, log);
+Dataset load_dataset(const DataOptions& options, Log* log, bool reads_values) {
+  Dataset set = read_dataset(options, log, reads_values);
   account_for(set, find_set(options.name), options.task, set.train.size());
   check_mapped_files();
   return set;

@@ -115,7 +115,8 @@ const char* examples_of(const DataOptions& options);
 // DamagedData, naming the file, what was expected and what was found; Config if
 // it cannot be cut to data.subset or pooled to data.pool. `log`, which must
 // outlive the data set, gets information and a warning for each damaged file.
-Dataset load_dataset(const DataOptions& options, Log* log = nullptr);
+// `reads_values`: looks at all numbers of arrays, which must be finite.
+Dataset load_dataset(const DataOptions& options, Log* log = nullptr, bool reads_values = true);
 
 // Where `name` would be read from, how to get it and how its files must be laid
 // out, for `doctor`. `found_in` is empty if it is not there. Throws

@@ -5,8 +5,8 @@
 
 namespace abtrain::device {
 
-// Whether an error says that a tensor got no memory. LibTorch has a type of its own only for errors
-// of a GPU's memory.
+// True if the error says that a tensor got no memory. LibTorch has a type for such errors of a GPU;
+// those of the host are known by their text.
 bool is_out_of_memory(const c10::Error& error);
 
 // From now on tensors on the CPU take the memory of tensors that were freed. The C library would

@@ -70,6 +70,9 @@ struct Architecture {
   // The values of a tensor that the model begins with, as the file of FileForm holds it. Null: they
   // are drawn.
   std::function<at::Tensor(const std::string& name)> initial = nullptr;
+  // Bytes of the largest result of an operator, for a batch of so many examples. Null: not known.
+  // May be called as long as `layers` live.
+  std::function<double(std::int64_t examples)> largest_result = nullptr;
 };
 
 std::vector<std::string> model_names();

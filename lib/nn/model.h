@@ -73,6 +73,10 @@ class Model {
   const std::string& untrainable() const {
     return architecture_.untrainable;
   }
+  // Bytes of the largest result of an operator in a forward pass; 0 if that is not known.
+  double largest_result(std::int64_t examples) const {
+    return architecture_.largest_result == nullptr ? 0 : architecture_.largest_result(examples);
+  }
 
   // Fills every weight with numbers drawn from (seed, its place in the model). init:
   //   kaiming     as its layer says (nn/init.h): torchvision's for resnet, timm's

@@ -38,7 +38,6 @@ std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
 struct FinishedRun {
   JsonObject summary;
   config::RunOptions options;
-  data::DatasetShape set;
   RunLength length;
   methods::ModelSizes sizes;
 
@@ -54,15 +53,14 @@ FinishedRun read_finished(const config::RunOptions& options, const std::string& 
   JsonObject summary = read_summary(folder);
   config::RunOptions o = options;
   o.train.steps = summary.integer("/steps", 1, static_cast<std::int64_t>(kMaxSteps));
-  data::DatasetShape set = planned_data(o.data).shape;
-  const data::ExampleShape& shape = set;
-  const RunLength length = config::check_run(o, shape, set.train - o.data.validation);
+  const data::DatasetShape shape = planned_data(o.data).shape;
+  const RunLength length = config::check_run(o, shape, shape.train - o.data.validation);
   const std::map<std::string, std::int64_t> ranks = ranks_of(summary);
   auto planned = config::model_sizes(o, shape);
   if (!planned) {
     planned = config::model_sizes(o, shape, &ranks);
   }
-  return {std::move(summary), std::move(o), std::move(set), length, planned->sizes};
+  return {std::move(summary), std::move(o), length, planned->sizes};
 }
 
 }  // namespace

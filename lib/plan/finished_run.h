@@ -1,4 +1,4 @@
-// What a finished run measured, as plans need it.
+// Reads what a finished run measured, and what it would take on another network.
 #pragma once
 
 #include <string>

@@ -1,8 +1,6 @@
 #include "sweep/resolve_points.h"
 
-#define XXH_INLINE_ALL
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/mapped.h"
 #include "base/options.h"
 #include "base/options_apply.h"
@@ -24,9 +23,7 @@ namespace abtrain::sweep {
 namespace {
 
 std::string hash_of(const config::RunOptions& options) {
-  const std::string text = content_of(options);
-  const auto hash = static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size()));
-  return formatted("{:08x}", hash);
+  return formatted("{:08x}", static_cast<std::uint32_t>(hash_of_text(content_of(options))));
 }
 
 // Collects the faults of points; a fault that several share is reported once.

@@ -280,7 +280,9 @@ class Predictor {
 void predict_arrays(
     const config::RunOptions& configured, const PredictOptions& options, Predictor& predictor,
     Log& log) {
-  const data::Dataset set = data::load_dataset(configured.data, &log);
+  // Only standardizing depends on the numbers of the training arrays.
+  const data::Dataset set =
+      data::load_dataset(configured.data, &log, /*reads_values=*/configured.data.standardize);
   ABT_CHECK(
       set.context == 0 || !set.token_labels, Config,
       "{}: expected a run that predicts a label per example, but this one predicts one per token",

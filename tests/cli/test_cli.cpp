@@ -115,6 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
             "sweep: did you mean --set method.name=ddp?", "`abtrain help sweep`"},
         WrongUse{"Verbose", "x.yaml -v", "did you mean --version?"},
         WrongUse{"NoCommand", "help nothing", "nothing", "`abtrain help help`"},
+        WrongUse{"PartOfAKey", "help lr", "did you mean 'optimizer.lr'?", "`abtrain help help`"},
         WrongUse{
             "NoKey", "help optimizer.lrr", "; did you mean 'optimizer.lr'?", "`abtrain help help`"},
         WrongUse{

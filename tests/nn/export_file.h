@@ -125,4 +125,15 @@ inline ExportFile small_export(
   return file;
 }
 
+// small_export() with the size of its value `a` (B x 5) as the file shall declare it.
+inline ExportFile small_export_declaring(std::int64_t features) {
+  ExportFile file = small_export();
+  const std::string table = "\"tensor_values\":{";
+  file.program.insert(
+      file.program.find(table) + table.size(),
+      R"("a":{"dtype":7,"sizes":[{"as_expr":{"expr_str":"s0","hint":{"as_int":2}}},{"as_int":)" +
+          std::to_string(features) + "}]},");
+  return file;
+}
+
 }  // namespace abtrain::testing

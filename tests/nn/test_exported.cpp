@@ -223,6 +223,16 @@ TEST_F(ExportedFile, FewTensorsMayShareBytes) {
   expect_refused(sharing(100), ErrorKind::DamagedData, {"model.pt2", "16 times", "the file"});
 }
 
+TEST_F(ExportedFile, ResultsAreAboutAsLargeAsTheFileDeclares) {
+  const auto honest = testing::small_export_declaring(5);
+  run(honest);
+  EXPECT_EQ(model(honest)->largest_result(3), 3 * 5 * sizeof(float));
+  EXPECT_EQ(model(small_export())->largest_result(3), 3 * 4 * sizeof(float));  // `out`
+  expect_refused(
+      testing::small_export_declaring(1), ErrorKind::Config,
+      {"aten::linear in layer 'fc'", "a result of [2, 5] takes 40 B, but the file says 8 B"});
+}
+
 // It is no fault of the operator, so the program says what needs less.
 TEST_F(ExportedFile, TooLittleMemoryIsNotBlamedOnAnOperator) {
   const auto m = model(small_export(node_json(

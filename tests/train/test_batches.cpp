@@ -6,6 +6,8 @@
 
 #include "config/check_run.h"
 #include "error_of.h"
+#include "nn/export_file.h"
+#include "temp_folder.h"
 #include "toy_run.h"
 
 namespace abtrain::train {
@@ -96,6 +98,22 @@ TEST(Batches, ImagesCountAsMemoryOfTheDevice) {
   expect_error(
       [&] { config::check_memory(o, shape, 1, std::int64_t{1} << 60); }, ErrorKind::Config,
       {"of images", "not one fits"});
+}
+
+TEST(Batches, OneResultOfAnExportedModelCountsAsMemory) {
+  const TempFolder folder;
+  config::RunOptions o = toy_options(1, 1);
+  o.device = device::DeviceChoice::Cpu;
+  o.data.batch_size = 4;
+  o.model.name = "exported";
+  o.model.file = folder.file("model.pt2");
+  const data::ExampleShape shape{1, 2, 3, 4};
+  testing::small_export_declaring(5).write(*o.model.file);
+  EXPECT_NO_THROW(config::check_memory(o, shape, 1, 0));
+  testing::small_export_declaring(std::int64_t{1} << 58).write(*o.model.file);
+  expect_error(
+      [&] { config::check_memory(o, shape, 1, 0); }, ErrorKind::Config,
+      {"data.batch_size: one operator of ", "model.pt2", "for 4 examples"});
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ Answers classes_of(const at::Tensor& y, const std::string& path, bool per_token)
     return {at::argmax(y, 1), y.size(1)};
   }
   const at::Tensor labels = in_columns ? y.flatten() : y;
-  return {c10::isFloatingType(y.scalar_type()) ? whole_numbers(labels, path) : labels};
+  return {y.is_floating_point() ? whole_numbers(labels, path) : labels};
 }
 
 }  // namespace
@@ -124,9 +124,9 @@ Answers answers_of(
     return classes_of(y, path, per_token);
   }
   if (task == Task::Regression) {
-    return {c10::isFloatingType(y.scalar_type()) ? y : y.to(at::kFloat)};
+    return {y.is_floating_point() ? y : y.to(at::kFloat)};
   }
-  if (c10::isFloatingType(y.scalar_type())) {
+  if (y.is_floating_point()) {
     const std::string doubt = doubt_of(y, per_token);
     if (!doubt.empty()) {
       throw ConflictError(
@@ -177,32 +177,34 @@ void check_labels(
     return;
   }
   constexpr std::int64_t kSparse = 10;  // classes for each one that has examples
-  std::vector<std::int64_t> distinct;
+  std::vector<bool> seen(static_cast<std::size_t>(classes));
   for (const at::Tensor& part : labels) {
     each_of<std::int64_t>(part, at::kLong, [&](std::int64_t, std::span<const std::int64_t> values) {
-      distinct.insert(distinct.end(), values.begin(), values.end());
-      std::ranges::sort(distinct);
-      distinct.erase(std::ranges::unique(distinct).begin(), distinct.end());
+      for (const std::int64_t value : values) {
+        seen[static_cast<std::size_t>(value)] = true;
+      }
       return true;
     });
   }
-  const std::int64_t used = std::ssize(distinct);
+  const std::int64_t used = std::ranges::count(seen, true);
   if (used * kSparse >= classes) {
     return;
   }
-  std::vector<std::string> some;
-  for (std::size_t i = 0; i < distinct.size() && i < 5; ++i) {
-    some.push_back(std::to_string(distinct[i]));
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i]) {
+      names.push_back(std::to_string(i));
+    }
   }
   throw ConflictError(
       {{"data.task"},
        formatted(
-           "the labels of {} would make {} classes, but only {} of them {} examples ({}{}); "
+           "the labels of {} would make {} classes, but only {} of them {} examples ({}); "
            "{}expected "
            "labels 0 .. {} (numpy.unique(y, return_inverse=True)[1] renumbers them), or classes if "
            "all {} are meant, or regression if they are numbers to predict; got auto",
            path, with_commas(classes), with_commas(used), used == 1 ? "has" : "have",
-           join(some, ", "), used > 5 ? ", ..." : "",
+           first_of(names),
            may_ignore ? "if 255 marks examples to be ignored, leave these out; " : "", used - 1,
            with_commas(classes))});
 }

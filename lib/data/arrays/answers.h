@@ -1,4 +1,4 @@
-// What the y of a user's arrays are: labels of classes, or numbers to predict.
+// Reads the y of a user's arrays as labels of classes or as numbers to predict.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,8 +28,9 @@ Answers answers_of(
 std::int64_t largest_of(
     const at::Tensor& integers, bool ignores, const std::string& path, const char* what);
 
-// Labels of all parts, which nobody has named. Throws Error(Config) if hardly any of so many
-// classes has an example. A label of tokens that others ignore is a doubt.
+// Checks the labels of all parts, below `classes`, where the classes have no names. Throws
+// Error(Config) if hardly any class has an example. A label of tokens that other programs ignore is
+// a doubt.
 void check_labels(
     const std::vector<at::Tensor>& labels, std::int64_t classes, const std::string& path,
     Account& account);

@@ -38,10 +38,6 @@ bool is_tokens(const at::Tensor& x) {
   return x.scalar_type() != at::kByte && c10::isIntegralType(x.scalar_type(), false);
 }
 
-bool is_floating(const at::Tensor& tensor) {
-  return c10::isFloatingType(tensor.scalar_type());
-}
-
 std::string described(const at::Tensor& tensor) {
   return formatted("{} {}", tensor.scalar_type(), tensor.sizes());
 }
@@ -82,7 +78,7 @@ void check_array_part(const ArrayPart& part) {
       part.x_path, x.sizes());
   const bool tokens = is_tokens(x);
   ABT_CHECK(
-      tokens || x.scalar_type() == at::kByte || is_floating(x), DamagedData,
+      tokens || x.scalar_type() == at::kByte || x.is_floating_point(), DamagedData,
       "{}: expected x of uint8 or floating-point values, or of int64 or int32 tokens, found {}",
       part.x_path, x.scalar_type());
   ABT_CHECK(
@@ -104,8 +100,8 @@ void settle_answers(ArrayPart& part, Task task) {
   Answers answers = answers_of(y, part.y_path, task, tokens ? x.sizes() : at::IntArrayRef());
   y = std::move(answers.y);
   part.classes = answers.classes;
-  const bool fits = is_floating(y) ? y.dim() <= 2 && y.numel() > 0
-                                   : y.dim() == 1 || (tokens && y.sizes() == x.sizes());
+  const bool fits = y.is_floating_point() ? y.dim() <= 2 && y.numel() > 0
+                                          : y.dim() == 1 || (tokens && y.sizes() == x.sizes());
   ABT_CHECK(
       fits, DamagedData,
       "{}: expected y of N integer labels{}, or of N or N x K floating-point targets, for x of "
@@ -199,7 +195,7 @@ Examples examples_in(const ArrayPart& part, const Dataset& set) {
   return images_in(x, labels, targets);
 }
 
-// What was read, and of which types and shapes.
+// Names the files, and the types and shapes of x and y.
 std::string files_fact(
     const std::vector<ArrayPart>& parts, const DataOptions& options, const std::string& folder) {
   std::vector<std::string> files;
@@ -284,12 +280,12 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
   for (ArrayPart& part : parts) {
     settle_answers(part, task);
     // A few targets of a test set may look like labels.
-    task = is_floating(y) ? Task::Regression : task;
+    task = y.is_floating_point() ? Task::Regression : task;
   }
   out.name = options.name;
   out.found_in = folder;
   out.sizes = sizes_of_each(x);
-  out.regression = is_floating(y);
+  out.regression = y.is_floating_point();
   out.token_labels = !is_tokens(x) || (!out.regression && y.dim() == 2);
   out.class_names = parts.front().class_names;
   out.of_bytes = x.scalar_type() == at::kByte;
@@ -338,7 +334,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
         parts.front().y_path, out.account);
   }
   doubt_channels(out);
-  if (reads_values && is_floating(x)) {
+  if (reads_values && x.is_floating_point()) {
     check_values(parts, options, out.account);
   }
   out.train = examples_in(parts.front(), out);
@@ -362,7 +358,7 @@ Examples further_examples(
   const bool tokens = set.context > 0;
   ABT_CHECK(
       x.dim() >= 1 && x.numel() > 0 && sizes_of_each(x) == set.sizes && tokens == is_tokens(x) &&
-          (tokens || (set.of_bytes ? x.scalar_type() == at::kByte : is_floating(x))),
+          (tokens || (set.of_bytes ? x.scalar_type() == at::kByte : x.is_floating_point())),
       DamagedData, "{}: expected N x {} {}, as in {}, found {}", path, state::shape_text(set.sizes),
       tokens         ? "tokens"
       : set.of_bytes ? "bytes"
@@ -376,7 +372,7 @@ Examples further_examples(
         set.vocabulary, largest);
     return token_rows(x, places);
   }
-  if (is_floating(x)) {
+  if (x.is_floating_point()) {
     largest_magnitude(x, path, "x");
   }
   const Examples all = images_in(x, places, {});

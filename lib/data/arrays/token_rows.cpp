@@ -23,15 +23,11 @@ at::Tensor counted_in_rows(const at::Tensor& labels) {
   return all.eq(labels.size(1)).all().item<bool>() ? at::Tensor() : all;
 }
 
-bool are_numbers(const at::Tensor& answers) {
-  return c10::isFloatingType(answers.scalar_type());
-}
-
 }  // namespace
 
 TokenRows token_rows(const at::Tensor& tokens, const at::Tensor& answers) {
   TokenRows rows{tokens, answers, at::arange(tokens.size(0), at::kLong)};
-  if (answers.dim() == 2 && !are_numbers(answers)) {
+  if (answers.dim() == 2 && !answers.is_floating_point()) {
     rows.counted = counted_in_rows(answers);
   }
   return rows;
@@ -48,7 +44,7 @@ Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices) 
     }
     return out;
   };
-  const bool numbers = are_numbers(rows.answers);
+  const bool numbers = rows.answers.is_floating_point();
   Batch batch{taken(rows.tokens, at::kLong), taken(rows.answers, numbers ? at::kFloat : at::kLong)};
   if (numbers && batch.labels.dim() == 1) {
     batch.labels = batch.labels.unsqueeze(1);

@@ -161,7 +161,7 @@ std::pair<ListedImages, ListedImages> split_classes(
   return {images(train), images(test)};
 }
 
-// What of a part was not read.
+// Adds which files of a part were not read.
 void add_skipped(const Split& split, Account& account) {
   std::int64_t others = split.top.image_count, pictures = 0, hidden = 0;
   std::vector<std::string> named;

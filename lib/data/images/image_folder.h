@@ -13,7 +13,7 @@
 
 namespace abtrain::data {
 
-// Whether there are folders, which may be classes or parts.
+// True if the root has folders. They may be classes or parts.
 bool holds_folders(const std::string& root);
 
 // Sets the name, place, sizes, names of classes and files; the caller sets mean and std.

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/mapped.h"
 #include "base/text.h"
 #include "data/images/image_listing.h"
 
@@ -49,11 +50,7 @@ struct NamedPart {
 };
 
 std::string names_of(const std::vector<NamedPart>& parts) {
-  std::vector<std::string> names;
-  for (const NamedPart& part : parts) {
-    names.push_back(printable(part.name));
-  }
-  return listed(names);
+  return listed(mapped(parts, [](const NamedPart& part) { return printable(part.name); }));
 }
 
 // The folders of the root: those with the names of parts, and the others.

@@ -26,7 +26,7 @@ struct ImageParts {
 // class; MissingInput for parts without one for training.
 ImageParts find_image_parts(const std::string& root);
 
-// Whether a folder has one for training.
+// True if the root has a folder of training images.
 bool has_training_part(const std::string& root);
 
 }  // namespace abtrain::data

@@ -13,10 +13,6 @@
 #include "base/log.h"
 #include "data/byte_file.h"
 
-// Only the one-shot hash, inlined, so that there is nothing to link.
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 namespace abtrain::data {
 namespace {
 
@@ -34,7 +30,7 @@ std::string unpacked_path(const std::string& path) {
   const std::string about = formatted(
       "{}\n{}\n{}.{}", real_path(path).string(), status.st_size, status.st_mtim.tv_sec,
       status.st_mtim.tv_nsec);
-  return formatted("{}/text/{:016x}", folder, XXH3_64bits(about.data(), about.size()));
+  return formatted("{}/text/{}", folder, hash_text(hash_of_text(about)));
 }
 
 std::string unpacked(const std::string& path, Log* log) {
@@ -102,7 +98,7 @@ bool has_token_name(const std::string& name) {
   return name.ends_with(".bin") || name.ends_with(".bin.gz") || name.ends_with(".bin.dz");
 }
 
-// What the first bytes of a file say of it.
+// The kind of a file, by its first bytes.
 struct Beginning {
   bool is_gzip, has_zeros, is_text;
 };

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/mapped.h"
+#include "base/text.h"
 #include "data/text/text_files.h"
 
 namespace abtrain::data {
@@ -23,9 +24,9 @@ TextPart part_of(const std::string& name) {
       {"eval", TextPart::Validation},       {"test", TextPart::Test}};
   std::set<TextPart> parts;
   std::string word;
-  for (const char c : name + ".") {
+  for (const char c : lower_case(name) + ".") {
     if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      word += c;
       continue;
     }
     for (const auto& [known, part] : kWords) {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "nn/exported/steps.h"
 
 namespace abtrain::nn {
 
@@ -15,13 +16,8 @@ std::optional<bool> flag_of(const GraphNode& node, const char* name) {
              : std::nullopt;
 }
 
-bool is_above_zero(const GraphNode& node, const char* rate) {
-  const GraphArgument* const argument = node.find(rate);
-  return argument != nullptr && argument->constant.isDouble() && argument->constant.toDouble() > 0;
-}
-
-// Whether a norm with running statistics uses and updates those of the batch; nullopt: it is no
-// such norm.
+// True if the node is a norm that normalizes by the batch and updates its running statistics; false
+// if it normalizes by its running statistics; nullopt if it is no norm that has them.
 std::optional<bool> norm_trains(const GraphNode& node) {
   const GraphArgument* const mean = node.find("running_mean");
   if (mean == nullptr || !mean->value()) {
@@ -30,13 +26,14 @@ std::optional<bool> norm_trains(const GraphNode& node) {
   return flag_of(node, node.find("training") != nullptr ? "training" : "use_input_stats");
 }
 
-// Whether dropout with a rate above 0 drops something in training; nullopt: it is no dropout.
+// True if the node is dropout with a rate above 0 that drops something in training; false if it is
+// switched off; nullopt if it is no dropout.
 std::optional<bool> drops(const GraphNode& node) {
-  if (node.target == "aten::bernoulli_" || is_above_zero(node, "dropout_p")) {
+  if (node.target == "aten::bernoulli_" || rate_of(node, "dropout_p") > 0) {
     return true;
   }
   const bool is_dropout = node.target.find("dropout") != std::string::npos;
-  return is_dropout && is_above_zero(node, "p") ? flag_of(node, "train") : std::nullopt;
+  return is_dropout && rate_of(node, "p") > 0 ? flag_of(node, "train") : std::nullopt;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Whether a model was exported in evaluation mode, after eval(): then its norms never update their
-// running statistics, and its dropout drops nothing, even in training.
+// Recognizes a model that was exported in evaluation mode, after eval(). Its norms never update
+// their running statistics, and its dropout drops nothing, even in training.
 #pragma once
 
 #include <string>

@@ -100,6 +100,7 @@ class Exported : public Layer {
           const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
           placed.step(exact_frame);
         }
+        check_memory(graph_, placed.node, values, input.size(0));
       } catch (const c10::Error& error) {
         if (device::is_out_of_memory(error)) {
           throw;
@@ -379,6 +380,7 @@ Architecture exported(const ModelOptions& options, const data::ExampleShape& sha
   const std::vector<std::string> keep_dense = layers->keep_dense();
   const FileForm form = layers->file_form();
   const std::string untrainable = options.eval_mode ? "" : why_untrainable(layers->graph());
+  const ExportedGraph& graph = layers->graph();
   return {
       std::move(layers),
       keep_dense,
@@ -391,7 +393,8 @@ Architecture exported(const ModelOptions& options, const data::ExampleShape& sha
           archive = std::make_shared<ExportArchive>(path);
         }
         return archive->read(name);
-      }};
+      },
+      [&graph](std::int64_t examples) { return largest_result(graph, examples); }};
 }
 
 }  // namespace abtrain::nn

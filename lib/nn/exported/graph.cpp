@@ -143,6 +143,8 @@ class GraphReader {
             archive_.path());
         const auto name = what.at("arg").at("as_tensor").at("name").get<std::string>();
         graph_.input = define(name);
+        const ordered_json& sizes = graph.at("tensor_values").at(name).at("sizes");
+        graph_.examples = sizes.empty() ? 1 : hint_of(sizes[0]);
         graph_.input_meta = meta_of(graph, name);
         continue;
       }
@@ -195,10 +197,22 @@ class GraphReader {
     GraphMeta result{exported_type(archive_.whole(meta.at("dtype"))), {}};
     for (const ordered_json& size : meta.at("sizes")) {
       const auto number = size.find("as_int");
-      result.sizes.push_back(
-          number == size.end() ? std::nullopt : std::optional(archive_.whole(*number)));
+      if (number != size.end()) {
+        result.sizes.emplace_back(archive_.whole(*number));
+        result.numbers *= static_cast<double>(*result.sizes.back());
+      } else {
+        result.sizes.emplace_back();
+        result.numbers *= hint_of(size);
+        ++result.batch_sizes;
+      }
     }
     return result;
+  }
+  // The value that a size had when the model was exported; 1 if the file does not say.
+  double hint_of(const ordered_json& size) const {
+    const ordered_json::json_pointer place("/as_expr/hint/as_int");
+    return size.contains(place) ? std::max(1.0, static_cast<double>(archive_.whole(size.at(place))))
+                                : 1;
   }
 
   void read_nodes(const ordered_json& graph, const Modes& modes) {
@@ -206,7 +220,7 @@ class GraphReader {
       archive_.check(
           std::ssize(graph_.nodes) < kMaxNodes,
           formatted("its graph has more than {} operators", kMaxNodes));
-      read_node(json, modes);
+      read_node(graph, json, modes);
     }
   }
 
@@ -218,7 +232,7 @@ class GraphReader {
             printable(json.at("target").get<std::string>()), place_of(json), why));
   }
 
-  void read_node(const ordered_json& json, const Modes& modes) {
+  void read_node(const ordered_json& graph, const ordered_json& json, const Modes& modes) {
     GraphNode node;
     node.target = json.at("target").get<std::string>();
     node.where = place_of(json);
@@ -276,7 +290,7 @@ class GraphReader {
     } else {
       node.arguments = std::move(given);
     }
-    read_outputs(json, node);
+    read_outputs(graph, json, node);
     graph_.nodes.push_back(std::move(node));
   }
 
@@ -314,7 +328,7 @@ class GraphReader {
     return arguments;
   }
 
-  void read_outputs(const ordered_json& json, GraphNode& node) {
+  void read_outputs(const ordered_json& graph, const ordered_json& json, GraphNode& node) {
     static const std::set<std::string> kKinds = {"as_tensor",         "as_tensors",  "as_sym_int",
                                                  "as_sym_float",      "as_sym_bool", "as_none",
                                                  "as_optional_tensor"};
@@ -328,6 +342,9 @@ class GraphReader {
       }
       for (const std::string& name : value_names(output)) {
         node.outputs.push_back(name.empty() ? -1 : define(name));
+        if (!name.empty() && graph.at("tensor_values").contains(name)) {
+          graph_.results.emplace(node.outputs.back(), meta_of(graph, name));
+        }
       }
     }
   }

@@ -50,6 +50,8 @@ using GraphSizes = std::vector<std::optional<std::int64_t>>;
 struct GraphMeta {
   at::ScalarType type = at::ScalarType::Undefined;
   GraphSizes sizes;
+  double numbers = 1;   // in the batch that the model was exported with
+  int batch_sizes = 0;  // how many of the sizes depend on the batch
 };
 
 struct ExportedGraph {
@@ -57,7 +59,9 @@ struct ExportedGraph {
   ValueId input = -1;
   ValueId output = -1;
   GraphMeta input_meta, output_meta;
+  double examples = 1;           // in the batch that the model was exported with
   std::vector<GraphNode> nodes;  // only those whose results matter
+  std::map<ValueId, GraphMeta> results;  // as the file declares them, by node output
   int values = 0;                // how many there are
 };
 

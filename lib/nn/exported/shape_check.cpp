@@ -1,6 +1,9 @@
 #include "nn/exported/shape_check.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/mapped.h"
@@ -16,6 +19,49 @@ std::string shown(const GraphSizes& sizes) {
 bool fits(const GraphSizes& own, const GraphSizes& wanted) {
   return std::ranges::equal(
       own, wanted, [](const auto& a, const auto& b) { return !a || !b || *a == *b; });
+}
+
+namespace {
+
+// Each size that depends on the batch grows with it. 0 for a value that the file does not declare.
+double declared_bytes(const ExportedGraph& graph, ValueId id, std::int64_t examples) {
+  const auto place = graph.results.find(id);
+  if (place == graph.results.end() || place->second.type == at::ScalarType::Undefined) {
+    return 0;
+  }
+  const GraphMeta& meta = place->second;
+  return meta.numbers * static_cast<double>(c10::elementSize(meta.type)) *
+         std::pow(static_cast<double>(examples) / graph.examples, meta.batch_sizes);
+}
+
+}  // namespace
+
+double largest_result(const ExportedGraph& graph, std::int64_t examples) {
+  double most = 0;
+  for (const GraphNode& node : graph.nodes) {
+    for (const ValueId id : node.outputs) {
+      most = std::max(most, declared_bytes(graph, id, examples));
+    }
+  }
+  return most;
+}
+
+void check_memory(
+    const ExportedGraph& graph, const GraphNode& node, const std::vector<c10::IValue>& values,
+    std::int64_t examples) {
+  // Numbers may be of 64 bits in place of 32, and sizes are not always proportional.
+  constexpr double kTimes = 4;
+  for (const ValueId id : node.outputs) {
+    const double declared = id < 0 ? 0 : declared_bytes(graph, id, examples);
+    const c10::IValue value = declared > 0 ? values[static_cast<std::size_t>(id)] : c10::IValue();
+    if (value.isTensor() && value.toTensor().defined()) {
+      const at::Tensor& tensor = value.toTensor();
+      const auto bytes = static_cast<double>(tensor.numel() * tensor.itemsize());
+      TORCH_CHECK(
+          bytes <= kTimes * declared, "a result of ", tensor.sizes(), " takes ", human_bytes(bytes),
+          ", but the file says ", human_bytes(declared));
+    }
+  }
 }
 
 GraphSizes check_shape(

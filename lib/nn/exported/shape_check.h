@@ -1,4 +1,4 @@
-// Whether an exported model and a data set have the same shapes.
+// Compares the shapes of an exported model with those of a data set.
 #pragma once
 
 #include <string>
@@ -10,8 +10,16 @@ namespace abtrain::nn {
 
 // "any x 3 x 32 x 32"
 std::string shown(const GraphSizes& sizes);
-// Whether they are equal; a size that depends on the batch fits any.
+// True if both are equal where neither size depends on the batch.
 bool fits(const GraphSizes& own, const GraphSizes& wanted);
+
+// Bytes of the largest result that the file declares, for a batch of so many examples.
+double largest_result(const ExportedGraph& graph, std::int64_t examples);
+// Throws c10::Error if a result of the node is much larger than the file declares, by which memory
+// is planned.
+void check_memory(
+    const ExportedGraph& graph, const GraphNode& node, const std::vector<c10::IValue>& values,
+    std::int64_t examples);
 
 // Checks that the model's input and output, as the file declares them, are what the data have.
 // Returns the sizes of the result. Throws Error(Config), naming the file.

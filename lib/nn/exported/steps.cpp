@@ -221,11 +221,6 @@ c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValu
   return {};
 }
 
-double rate_of(const GraphNode& node, const char* name) {
-  const GraphArgument* const argument = node.find(name);
-  return argument != nullptr && argument->constant.isDouble() ? argument->constant.toDouble() : 0;
-}
-
 // Dropout with masks from the pass's generator: PyTorch's operators would take the process's own,
 // which all workers share.
 Step make_dropout(const GraphNode& node) {
@@ -312,6 +307,11 @@ c10::IValue Frame::value_of(const GraphArgument& argument) const {
 at::Tensor Frame::tensor_of(const GraphArgument& argument) const {
   const c10::IValue value = value_of(argument);
   return value.isNone() ? at::Tensor() : value.toTensor();
+}
+
+double rate_of(const GraphNode& node, const char* name) {
+  const GraphArgument* const argument = node.find(name);
+  return argument != nullptr && argument->constant.isDouble() ? argument->constant.toDouble() : 0;
 }
 
 Step make_step(const GraphNode& node, bool copies, const std::string& path) {

@@ -33,4 +33,7 @@ using Step = std::function<void(const Frame& frame)>;
 // Throws Error(Config) for an operator that draws random numbers in another way.
 Step make_step(const GraphNode& node, bool copies, const std::string& path);
 
+// The rate of a node's dropout, which the file has as a number; 0 if it has none of this name.
+double rate_of(const GraphNode& node, const char* name);
+
 }  // namespace abtrain::nn
