@@ -340,6 +340,12 @@ Field& Fields::value(Key key, Value& member, Help help) {
       Field{key, "a value", help, read, [] { return std::string("..."); }, {}});
 }
 
+void Fields::include(Fields own, const std::string& choice) {
+  for (Field& field : own.fields_) {
+    fields_.push_back(std::move(field.of({choice})));
+  }
+}
+
 Field& Fields::section(Key key, Fields fields, Help help) {
   return fields_.emplace_back(Field{key, "a section", help, {}, {}, std::move(fields.fields_)});
 }

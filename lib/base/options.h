@@ -52,13 +52,24 @@ struct Field {
   std::vector<Field> section;             // the fields of a subsection
   std::vector<std::string> choices = {};  // the words it accepts, if any
   MayChange may_change = MayChange::Never;
+  // The key belongs to these choices of the key `decided_by` in its section; empty: to all.
+  std::vector<std::string> owners = {};
+  std::string decided_by = {};
   bool is_section() const {
     return !section.empty();
   }
   // Marks a key that a resumed run may change: always, since it decides where and
   // how fast the run trains but not what it learns, or under the given condition.
-  void free(MayChange when = MayChange::Always) {
+  Field& free(MayChange when = MayChange::Always) {
     may_change = when;
+    return *this;
+  }
+  // Says to which choices of another key of its section this one belongs. With any other choice it
+  // has no effect, so it is neither taken nor printed (base/options_apply.h).
+  Field& of(std::vector<std::string> these, std::string decider = "name") {
+    owners = std::move(these);
+    decided_by = std::move(decider);
+    return *this;
   }
 };
 
@@ -66,7 +77,7 @@ class Fields {
  public:
   using Key = const char*;
   using Help = const char*;
-  // Each adds a field, and returns it for marks such as free().
+  // Each adds a field, and returns it for marks such as free() and of().
   Field& flag(Key key, bool& member, Help help);
   Field& integer(Key key, std::int64_t& member, Interval range, Help help);
   Field& integer(Key key, std::uint64_t& member, Help help);
@@ -101,6 +112,8 @@ class Fields {
   // Stored unparsed, for a reader that knows which values are allowed.
   Field& value(Key key, Value& member, Help help);
   Field& section(Key key, Fields fields, Help help);
+  // Adds the fields that belong to this choice of the key `name`.
+  void include(Fields own, const std::string& choice);
 
   const std::vector<Field>& list() const {
     return fields_;

@@ -23,8 +23,10 @@ std::string example(const Field& field) {
 
 class Applier {
  public:
-  Applier(const Fields& all, ReadResult& reading, const FindInstead& find)
-      : all_(keys_of(all)), reading_(reading), find_(find) {}
+  Applier(
+      const Fields& all, ReadResult& reading, const FindInstead& find,
+      const std::map<std::string, Owner>& unowned)
+      : all_(keys_of(all)), reading_(reading), find_(find), unowned_(unowned) {}
 
   void section(const std::vector<Field>& fields, const Value& section, const std::string& prefix) {
     std::map<std::string_view, const Entry*> seen;
@@ -59,6 +61,10 @@ class Applier {
       const bool empty = where.kind == Kind::Nothing;
       problem(empty ? entry.place : where.place, name, std::move(message));
     };
+    if (unowned_.contains(name)) {
+      reading_.unowned.push_back({name, setting});
+      return;
+    }
     if (entry.value.kind == Kind::Invalid) {
       setting.bad = true;
     } else if (!field.is_section()) {
@@ -119,7 +125,37 @@ class Applier {
   std::vector<std::string> all_;
   ReadResult& reading_;
   const FindInstead& find_;
+  const std::map<std::string, Owner>& unowned_;
 };
+
+const Field& field_named(const std::vector<Field>& fields, const std::string& key) {
+  return *std::ranges::find(fields, key, &Field::key);
+}
+
+bool is_in_use(const Field& field, const std::vector<Field>& section) {
+  return field.owners.empty() ||
+         std::ranges::count(field.owners, field_named(section, field.decided_by).print()) > 0;
+}
+
+void find_unowned(
+    const std::vector<Field>& fields, const std::string& prefix, const Owner& outer,
+    std::map<std::string, Owner>& found) {
+  for (const Field& field : fields) {
+    const std::string name = full_name(prefix, field.key);
+    Owner owner = outer;
+    if (owner.message.empty() && !is_in_use(field, fields)) {
+      owner.decided_by = full_name(prefix, field.decided_by);
+      owner.message = formatted(
+          "belongs to {}, but {} is {}", listed(field.owners), owner.decided_by,
+          field_named(fields, field.decided_by).print());
+    }
+    if (field.is_section()) {
+      find_unowned(field.section, name, owner, found);
+    } else if (!owner.message.empty()) {
+      found.emplace(name, owner);
+    }
+  }
+}
 
 void print(const std::vector<Field>& fields, int indent, std::string& out) {
   for (const Field& field : fields) {
@@ -139,14 +175,32 @@ std::string advice(const Instead& instead) {
                    instead.remark.empty() ? "" : formatted(" ({})", instead.remark));
 }
 
+std::map<std::string, Owner> unowned_keys(const Fields& fields) {
+  std::map<std::string, Owner> found;
+  find_unowned(fields.list(), "", {}, found);
+  return found;
+}
+
+std::vector<Field> in_use(const std::vector<Field>& fields) {
+  std::vector<Field> used;
+  for (const Field& field : fields) {
+    if (is_in_use(field, fields)) {
+      used.push_back(field);
+      used.back().section = in_use(field.section);
+    }
+  }
+  return used;
+}
+
 void apply(
-    const Fields& fields, const Value& section, ReadResult& reading, const FindInstead& find) {
-  Applier(fields, reading, find).section(fields.list(), section, "");
+    const Fields& fields, const Value& section, ReadResult& reading, const FindInstead& find,
+    const std::map<std::string, Owner>& unowned) {
+  Applier(fields, reading, find, unowned).section(fields.list(), section, "");
 }
 
 std::string to_yaml(const Fields& fields) {
   std::string out;
-  print(fields.list(), 0, out);
+  print(in_use(fields.list()), 0, out);
   return out;
 }
 

@@ -19,10 +19,26 @@ struct ReadResult {
     int order = 0;  // later settings have larger numbers
     bool bad = false;
   };
+  // A key that belongs to another choice than the one that is made, and was not taken.
+  struct Unowned {
+    std::string key;
+    Setting setting;
+  };
   int last_order = 0;
   std::vector<Problem> problems;
   std::map<std::string, Setting> settings;
+  std::vector<Unowned> unowned;
 };
+
+// Why a key has no effect: it belongs to other choices of the key `decided_by` than the one made.
+struct Owner {
+  std::string decided_by;
+  std::string message;  // "belongs to thc and thc-saturated, but reducer.name is plain"
+};
+// Of all such keys, by their full names.
+std::map<std::string, Owner> unowned_keys(const Fields& fields);
+// The fields without such keys.
+std::vector<Field> in_use(const std::vector<Field>& fields);
 
 // What stands for a word that is no key: a key or, if that is empty, nothing, and what to know of
 // it.
@@ -34,11 +50,13 @@ using FindInstead = std::function<std::optional<Instead>(const std::string& name
 // "use 'optimizer.lr'", or "abtrain has none; ...".
 std::string advice(const Instead& instead);
 
-// Sets the members named in `section`. Unknown and repeated keys are reported as problems: with
-// what `find` says of an unknown one, else with the most similar key.
+// Sets the members named in `section`, except for the keys in `unowned`. Unknown and repeated keys
+// are reported as problems: with what `find` says of an unknown one, else with the most similar
+// key.
 void apply(
-    const Fields& fields, const Value& section, ReadResult& reading, const FindInstead& find = {});
-// Every key, as YAML that reads back to equal values.
+    const Fields& fields, const Value& section, ReadResult& reading, const FindInstead& find = {},
+    const std::map<std::string, Owner>& unowned = {});
+// Every key that is in use, as YAML that reads back to equal values.
 std::string to_yaml(const Fields& fields);
 // Visits each key in the order of the table, with its full name, such as
 // "train.steps". Sections themselves are not visited. `prefix`: the section

@@ -1,9 +1,7 @@
 // Layer by layer (Hylo): a convolution sends its most important kernels in
 // fp16, a linear layer sends codes -t, 0, +t, and other tensors are sent
 // uncompressed. See docs/methods/hylo.md.
-#include <ATen/ceil_div.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,8 +21,6 @@ namespace {
 constexpr double kShare = 0.70;
 constexpr double kMinRate = 0.05;
 constexpr auto kAutoTransport = CodeTransport::Int8;
-// Where the parts of a member's record begin, in bytes.
-constexpr std::int64_t kRecordAlignment = 16;
 
 bool is_convolution(const Slot& slot) {
   return slot.sizes.size() == 4;
@@ -43,9 +39,7 @@ struct Layers {
 class Hylo : public CompressedReducer {
  public:
   Hylo(const ReducerOptions& options, std::uint64_t seed)
-      : CompressedReducer(options, seed),
-        consensus_(options.select == Selection::Consensus),
-        transport_(options.transport.value_or(kAutoTransport)) {}
+      : CompressedReducer(options, seed), transport_(options.transport.value_or(kAutoTransport)) {}
 
  protected:
   bool compresses(const Slot& slot) const override {
@@ -61,21 +55,17 @@ class Hylo : public CompressedReducer {
 
     // All members agree on these in one collective: the norms of all kernels,
     // and the two sums of each linear layer.
-    const at::Tensor norms = at::empty({layers.kernels.rows()}, task.u.options());
     const at::Tensor agreed = at::empty({agreed_of(layers)}, task.u.options());
-    const std::int64_t shared = consensus_ ? norms.numel() : 0;
+    const std::int64_t shared = layers.kernels.rows();
+    const at::Tensor norms = agreed.narrow(0, 0, shared);
     const at::Tensor sums = agreed.narrow(0, shared, agreed.numel() - shared);
     ops::row_norms(task.u, layers.kernels, norms);
     ops::magnitudes(task.u, layers.codes, ops::Statistic::Moments, sums);
-    if (consensus_) {
-      agreed.narrow(0, 0, shared).copy_(norms);
-    }
     if (agreed.numel() > 0) {
       co_yield group.all_reduce(agreed, comm::ReduceOp::Sum, task.purpose);
     }
 
-    Rounds kernels = consensus_ ? send_common(task, layers, agreed.narrow(0, 0, shared))
-                                : send_own(task, layers, norms);
+    Rounds kernels = send_kernels(task, layers, norms);
     Rounds codes = average_by_codes(
         layers.codes, task.u, threshold_of(sums), task.estimate, *task.group, task.purpose,
         transport_);
@@ -96,9 +86,7 @@ class Hylo : public CompressedReducer {
 
   Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
     const Layers layers = layers_of(packed);
-    return member.all_reduce(agreed_of(layers), 4) +
-           (consensus_ ? member.all_reduce(layers.kernels.values(), 2)
-                       : member.all_gather(record_of(layers), 1)) +
+    return member.all_reduce(agreed_of(layers), 4) + member.all_reduce(layers.kernels.values(), 2) +
            code_sums_volume(layers.codes, transport_, member);
   }
 
@@ -124,15 +112,7 @@ class Hylo : public CompressedReducer {
 
   // Number of values that all members sum before they send.
   std::int64_t agreed_of(const Layers& layers) const {
-    return (consensus_ ? layers.kernels.rows() : 0) + 2 * layers.codes.tensors();
-  }
-
-  // A member's own kernels as bytes: their values, then their indices.
-  static std::int64_t values_of(const Layers& layers) {
-    return at::round_up(2 * layers.kernels.values(), kRecordAlignment);
-  }
-  static std::int64_t record_of(const Layers& layers) {
-    return values_of(layers) + at::round_up(4 * layers.kernels.chosen(), kRecordAlignment);
+    return layers.kernels.rows() + 2 * layers.codes.tensors();
   }
 
   // Zeros give 0, not NaN; non-finite elements give NaN. Nothing is read back.
@@ -149,7 +129,7 @@ class Hylo : public CompressedReducer {
   }
 
   // Sends one set of kernels, common to all members.
-  static Rounds send_common(Task task, Layers& layers, at::Tensor norms) {
+  static Rounds send_kernels(Task task, Layers& layers, at::Tensor norms) {
     ops::RowTable& table = layers.kernels;
     const at::TensorOptions options = task.u.options();
     const at::Tensor chosen = at::empty({table.chosen()}, options.dtype(at::kInt));
@@ -161,31 +141,6 @@ class Hylo : public CompressedReducer {
     ops::add_rows(wire, table, chosen, task.estimate);
   }
 
-  // Each member sends its own kernels; they are added in rank order.
-  static Rounds send_own(Task task, Layers& layers, at::Tensor norms) {
-    ops::RowTable& table = layers.kernels;
-    const int n = task.group->size();
-    const std::int64_t record = record_of(layers);
-    const at::TensorOptions bytes = task.u.options().dtype(at::kByte);
-    const auto values_in = [&](const at::Tensor& from) {
-      return from.narrow(0, 0, values_of(layers)).view(at::kHalf);
-    };
-    const auto chosen_in = [&](const at::Tensor& from) {
-      return from.narrow(0, values_of(layers), record - values_of(layers)).view(at::kInt);
-    };
-    const at::Tensor own = at::zeros({record}, bytes);
-    ops::choose_rows(norms, table, chosen_in(own));
-    ops::send_rows(task.u, table, chosen_in(own), n, values_in(own));
-    const at::Tensor all = at::empty({n * record}, bytes);
-    co_yield task.group->all_gather(all, own, task.purpose);
-    clear(layers, task.estimate);
-    for (int i = 0; i < n; ++i) {
-      const at::Tensor from = all.narrow(0, i * record, record);
-      ops::add_rows(values_in(from), table, chosen_in(from), task.estimate);
-    }
-  }
-
-  const bool consensus_;
   const CodeTransport transport_;
   std::map<std::size_t, Layers> layers_;  // by bucket; addresses are stable
 };

@@ -42,11 +42,18 @@ const char* dtype_name(at::ScalarType dtype) {
 
 Fields fields_of(ReducerOptions& o, const std::string& other) {
   Fields f;
+  const std::vector<std::string> named = names_in(schemes());
+  std::vector<std::string> compressing;
+  for (const Scheme* scheme : schemes()) {
+    if (scheme->compresses) {
+      compressing.emplace_back(scheme->name);
+    }
+  }
   Names<std::optional<std::string>> names;
   if (!other.empty()) {
     names.emplace_back(other, std::nullopt);
   }
-  for (const std::string& name : names_in(schemes())) {
+  for (const std::string& name : named) {
     names.emplace_back(name, name);
   }
   f.choice<std::optional<std::string>>(
@@ -54,69 +61,76 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
   const std::string dtype =
       of_auto([](const Scheme& scheme) { return std::string(dtype_name(scheme.dtype)); });
   f.choice<std::optional<at::ScalarType>>(
-      "dtype", o.dtype,
-      {{"auto", std::nullopt}, {"fp32", at::kFloat}, {"fp16", at::kHalf}, {"bf16", at::kBFloat16}},
-      ("type of uncompressed values on the wire; " + dtype).c_str());
+       "dtype", o.dtype,
+       {{"auto", std::nullopt}, {"fp32", at::kFloat}, {"fp16", at::kHalf}, {"bf16", at::kBFloat16}},
+       ("type of uncompressed values on the wire; " + dtype).c_str())
+      .of(named);
   f.number(
-      "bucket_mb", o.bucket_mb, between(0, 1e6),
-      "MiB of gradients per bucket, as in PyTorch's bucket_cap_mb, sent during "
-      "the backward pass; 0: one bucket");
+       "bucket_mb", o.bucket_mb, between(0, 1e6),
+       "MiB of gradients per bucket, as in PyTorch's bucket_cap_mb, sent during "
+       "the backward pass; 0: one bucket")
+      .of(named);
   const std::string feedback = of_auto(
       [](const Scheme& scheme) { return std::string(scheme.error_feedback ? "true" : "false"); });
   f.auto_or_flag(
-      "error_feedback", o.error_feedback,
-      ("add what was not sent to the next gradient; " + feedback).c_str());
+       "error_feedback", o.error_feedback,
+       ("add what was not sent to the next gradient; " + feedback).c_str())
+      .of(compressing);
   const std::string least =
       of_auto([](const Scheme& scheme) { return std::to_string(scheme.min_numel); });
   f.auto_or_integer(
-      "min_numel", o.min_numel, between(1, 1e12),
-      ("tensors with fewer elements are sent uncompressed; " + least).c_str());
+       "min_numel", o.min_numel, between(1, 1e12),
+       ("tensors with fewer elements are sent uncompressed; " + least).c_str())
+      .of(compressing);
   f.integer(
-      "dense_steps", o.dense_steps, between(0, kMaxSteps),
-      "first steps of the run, in which everything is sent uncompressed");
-  f.number(
-      "bits", o.bits, above_to(0, 64),
-      "topk, topk-chunked: payload bits per element of the gradient");
+       "dense_steps", o.dense_steps, between(0, kMaxSteps),
+       "first steps of the run, in which everything is sent uncompressed")
+      .of(compressing);
+  f.number("bits", o.bits, above_to(0, 64), "payload bits per element of the gradient")
+      .of({"topk", "topk-chunked"});
   f.auto_or_integer(
-      "chunk", o.chunk, between(2, 1 << 20),
-      "topk-chunked: elements per chunk; auto: 128 if bits is below 1, else "
-      "64");
+       "chunk", o.chunk, between(2, 1 << 20),
+       "elements per chunk; auto: 128 if bits is below 1, else 64")
+      .of({"topk-chunked"});
   f.choice<Rotation>(
-      "rotation", o.rotation,
-      {{"block", Rotation::Block}, {"full", Rotation::Full}, {"none", Rotation::None}},
-      "thc: what the Hadamard transform spans");
-  f.integer(
-      "block", o.block, between(2, 32768),
-      "thc, thc-saturated: elements per block, a power of two");
-  f.integer("rank", o.rank, between(1, 65536), "powersgd: rank of the product");
+       "rotation", o.rotation,
+       {{"block", Rotation::Block}, {"full", Rotation::Full}, {"none", Rotation::None}},
+       "what the Hadamard transform spans")
+      .of({"thc"});
+  f.integer("block", o.block, between(2, 32768), "elements per block, a power of two")
+      .of({"thc", "thc-saturated"});
+  f.integer("rank", o.rank, between(1, 65536), "rank of the product").of({"powersgd"});
   f.number(
-      "threshold", o.threshold, above_to(0, kLargest),
-      "twobit: an element is sent once the magnitude of its gradient plus "
-      "residual reaches this");
+       "threshold", o.threshold, above_to(0, kLargest),
+       "an element is sent once the magnitude of its gradient plus "
+       "residual reaches this")
+      .of({"twobit"});
   f.number(
-      "c", o.c, above_to(0, kLargest),
-      "threshold: an element is sent if its magnitude is above c times its "
-      "tensor's mean magnitude");
+       "c", o.c, above_to(0, kLargest),
+       "an element is sent if its magnitude is above c times its "
+       "tensor's mean magnitude")
+      .of({"threshold"});
   f.number(
-      "error_decay", o.error_decay, between(0, 1),
-      "int8, int4, int2, sparseloco: what was not sent is multiplied by this "
-      "before it is added to the next gradient");
-  f.number("density", o.density, above_to(0, 1), "sparseloco: share of the elements that are sent");
-  f.choice<Selection>(
-      "select", o.select, {{"consensus", Selection::Consensus}, {"local", Selection::Local}},
-      "hylo: all workers choose kernels together, or each chooses its own");
+       "error_decay", o.error_decay, between(0, 1),
+       "what was not sent is multiplied by this "
+       "before it is added to the next gradient")
+      .of({"int8", "int4", "int2", "sparseloco"});
+  f.number("density", o.density, above_to(0, 1), "share of the elements that are sent")
+      .of({"sparseloco"});
   f.choice<std::optional<CodeTransport>>(
-      "transport", o.transport,
-      {{"auto", std::nullopt},
-       {"int8", CodeTransport::Int8},
-       {"a2a", CodeTransport::AllToAll},
-       {"gather", CodeTransport::Gather}},
-      "how codes are sent; hylo's linear layers: auto is int8; threshold and "
-      "ternary: not a2a, auto is whichever sends less");
+       "transport", o.transport,
+       {{"auto", std::nullopt},
+        {"int8", CodeTransport::Int8},
+        {"a2a", CodeTransport::AllToAll},
+        {"gather", CodeTransport::Gather}},
+       "how codes are sent; hylo's linear layers: auto is int8; threshold and "
+       "ternary: not a2a, auto is whichever sends less")
+      .of({"hylo", "threshold", "ternary"});
   f.integer(
-      "evaluate_every", o.evaluate_every, between(0, kMaxSteps),
-      "steps between evaluations of the estimate against the true mean; 0: "
-      "none");
+       "evaluate_every", o.evaluate_every, between(0, kMaxSteps),
+       "steps between evaluations of the estimate against the true mean; 0: "
+       "none")
+      .of(compressing);
   return f;
 }
 

@@ -18,8 +18,6 @@ namespace abtrain::compress {
 enum class CodeTransport { Int8, AllToAll, Gather };
 // What the Hadamard transform of thc spans: a block, all elements, or nothing.
 enum class Rotation { Block, Full, None };
-// Who chooses the kernels that hylo sends: all workers together, or each one.
-enum class Selection { Consensus, Local };
 
 // No value stands for `auto`, which depends on the scheme.
 struct ReducerOptions {
@@ -39,7 +37,6 @@ struct ReducerOptions {
   double threshold = 1e-3;                      // twobit: on the magnitude of gradient + residual
   double error_decay = 1;                       // int8, int4, int2, sparseloco: residual's factor
   double density = 1.0 / 64;                    // sparseloco: share of the elements that are sent
-  Selection select = Selection::Consensus;      // hylo
   double c = 1.5;                               // threshold: factor on the mean magnitude
   std::optional<CodeTransport> transport = {};  // hylo, threshold, ternary
   std::int64_t evaluate_every = 0;              // steps between evaluations; 0: none

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -50,7 +51,7 @@ class Reader {
               path));
     } else if (root.kind == Kind::Section) {
       extend(root, path);
-      apply(fields_, root, reading_, instead_of);
+      files_.push_back(std::move(root));
     } else if (root.kind == Kind::Nothing) {
       problem({path, 1, 1, ""}, "", "the file is empty; expected keys");
     } else if (root.kind == Kind::Scalar || root.kind == Kind::List) {
@@ -58,24 +59,24 @@ class Reader {
           root.place, "", formatted("expected keys, as in 'workers: 4', got {}", describe(root)));
     }
     under_way_.pop_back();
-    last_of_files_ = reading_.last_order;
   }
 
   void override_by(const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {
       const Override override = parse_override(text, "--set", reading_.problems);
       if (!override.key.empty()) {
-        apply(fields_, as_section(override), reading_, instead_of);
+        overrides_.push_back(as_section(override));
       }
     }
     for (const Override& override : context_.last) {
-      apply(fields_, as_section(override), reading_, instead_of);
+      overrides_.push_back(as_section(override));
     }
   }
 
   // Adapts what depends on the start of the run, and checks for keys that
   // conflict.
   void finish(const std::string& path) {
+    apply_all();
     set_workers();
     const auto steps = reading_.settings.find("train.steps");
     if (steps != reading_.settings.end() && is_override(steps->second) && !is_bad("train.steps") &&
@@ -99,6 +100,41 @@ class Reader {
   }
 
  private:
+  // Takes all keys that belong to the choices made, which may stand anywhere.
+  void apply_all() {
+    RunOptions draft;
+    const Fields choices = fields_of(draft);
+    ReadResult ignored;
+    for (const auto& sections : {files_, overrides_}) {
+      for (const Value& section : sections) {
+        apply(choices, section, ignored, instead_of);
+      }
+    }
+    const std::map<std::string, Owner> unowned = unowned_keys(choices);
+    for (const Value& section : files_) {
+      apply(fields_, section, reading_, instead_of, unowned);
+    }
+    last_of_files_ = reading_.last_order;
+    for (const Value& section : overrides_) {
+      apply(fields_, section, reading_, instead_of, unowned);
+    }
+    std::set<std::string> left_out;
+    for (const auto& [key, setting] : reading_.unowned) {
+      const Owner& owner = unowned.at(key);
+      if (!is_override(setting) || context_.shares_overrides) {
+        left_out.insert(key);
+      } else if (!is_bad(owner.decided_by)) {
+        problem(setting.place, key, owner.message);
+      }
+    }
+    if (!left_out.empty()) {
+      note(formatted(
+          "{} of the configuration {} to other choices than this run's and {} no effect",
+          listed({left_out.begin(), left_out.end()}), left_out.size() == 1 ? "belongs" : "belong",
+          left_out.size() == 1 ? "has" : "have"));
+    }
+  }
+
   void problem(const Location& place, const std::string& key, std::string message) {
     reading_.problems.push_back({place, key, std::move(message)});
   }
@@ -245,7 +281,8 @@ class Reader {
   Fields fields_;
   const ConfigContext& context_;
   ReadResult reading_;
-  int last_of_files_ = 0;  // the order of the last setting of a file
+  std::vector<Value> files_, overrides_;  // in the order in which they are applied
+  int last_of_files_ = 0;                 // the order of the last setting of a file
   bool unreadable_ = false;
   std::set<std::string> read_;
   std::vector<std::string> under_way_;

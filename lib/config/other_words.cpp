@@ -126,6 +126,11 @@ constexpr OtherWord kWords[] = {
 
 // Keys that abtrain had.
 constexpr OtherWord kRemoved[] = {
+    {"method.full_phase.sync_every", "", "dense phases average their gradients at each step"},
+    {"method.ramp_start", "", "a ramp starts at 1e-5"},
+    {"method.rank.fraction", "method.rank.ratio", "with method.rank.rule=ratio"},
+    {"reducer.select method.outer.wire.select method.full_phase.reducer.select", "",
+     "hylo's workers choose their filters together"},
     {"order.sketch", "order.wire", "int8; the count sketch was removed"},
     {"optimizer.fraction optimizer.factor_step", "",
      "Muon takes whole matrices, factors as any other; the rest was removed"}};

@@ -43,19 +43,7 @@ void check_images(const DataOptions& o, Conflicts& out) {
   }
 }
 
-// Options that only images have, and what a text needs.
 void check_text(const DataOptions& o, Conflicts& out) {
-  constexpr const char* kImages = "a text has no pixels; expected the default, which does nothing";
-  refuse_key(o.augment != AugmentName::None, "data.augment", kImages, out);
-  refuse_key(o.erase > 0, "data.erase", kImages, out);
-  refuse_key(o.subset > 0, "data.subset", "a text is taken whole; expected 0", out);
-  refuse_key(o.pool > 0, "data.pool", kImages, out);
-  refuse_key(o.standardize, "data.standardize", kImages, out);
-  refuse_key(!o.mean.empty(), "data.mean", kImages, out);
-  refuse_key(!o.std.empty(), "data.std", kImages, out);
-  refuse_key(
-      o.on_device == true, "data.on_device",
-      "the host cuts the windows out of a text; expected auto or false", out);
   refuse_key(
       !o.root && find_set(o.name).train_files.empty(), "data.root",
       "expected the file or folder that holds the text, got auto", out);
@@ -64,28 +52,7 @@ void check_text(const DataOptions& o, Conflicts& out) {
       "bytes are 256 tokens; expected at least as many", out);
 }
 
-// Options that do not go with image files.
 void check_image_folder(const DataOptions& o, Conflicts& out) {
-  refuse_key(
-      o.subset > 0, "data.subset",
-      "image-folder lists its files class by class, so the first of them "
-      "cover only a few classes; expected 0",
-      out);
-  refuse_key(
-      o.pool > 0, "data.pool",
-      "image-folder's images are decoded and cropped for each batch, to "
-      "data.image_size; expected 0",
-      out);
-  refuse_key(
-      o.standardize, "data.standardize",
-      "image-folder's images are decoded and cropped for each batch, so no "
-      "pixel has a mean of its own; expected false",
-      out);
-  refuse_key(
-      o.on_device == true, "data.on_device",
-      "image-folder's images are files that the host decodes; expected auto "
-      "or false",
-      out);
   conflict_if(
       o.resize < o.image_size, out, {"data.resize", "data.image_size", "data.name"},
       "expected at least data.image_size ({}), got {}", o.image_size, o.resize);
@@ -99,9 +66,6 @@ void check_image_folder(const DataOptions& o, Conflicts& out) {
 Conflicts check(const DataOptions& o) {
   const KnownSet set = find_set(o.name);
   Conflicts out;
-  refuse_key(
-      !set.is_arrays && o.task != Task::Auto, "data.task",
-      "only arrays may be either classes or a regression; expected auto", out);
   if (set.is_text) {
     check_text(o, out);
     return out;

@@ -11,22 +11,25 @@ Fields fields_of(RankRule& r) {
   }
   f.choice("rule", r.rule, names, "how the rank of a layer is chosen");
   f.number(
-      "cut", r.cut, from_to_below(0, 1),
-      "sigma: each decomposition keeps the singular values above this share of "
-      "the largest");
+       "cut", r.cut, from_to_below(0, 1),
+       "each decomposition keeps the singular values above this share of "
+       "the largest")
+      .of({"sigma"}, "rule");
   f.number(
-      "keep", r.keep, above_to(0, 1),
-      "energy: share of a layer's energy that a cut keeps; in training, no "
-      "later cut goes below the rank of the first");
-  f.integer("rank", r.rank, between(1, 1e6), "fixed: the rank");
-  f.number("fraction", r.fraction, above_to(0, 1), "fraction: share of the full rank");
+       "keep", r.keep, above_to(0, 1),
+       "share of a layer's energy that a cut keeps; in training, no "
+       "later cut goes below the rank of the first")
+      .of({"energy"}, "rule");
+  f.integer("rank", r.rank, between(1, 1e6), "the rank").of({"fixed"}, "rule");
   f.number(
-      "ratio", r.ratio, between(1, 1e6),
-      "ratio: compression of each layer; budget: of the whole model");
+       "ratio", r.ratio, between(1, 1e6),
+       "compression of each layer, or for budget of the whole model")
+      .of({"ratio", "budget"}, "rule");
   f.number(
-      "floor", r.floor, between(0, 1),
-      "budget: no layer's rank is below this share of the rank that the same "
-      "compression of all layers would give it");
+       "floor", r.floor, between(0, 1),
+       "no layer's rank is below this share of the rank that the same "
+       "compression of all layers would give it")
+      .of({"budget"}, "rule");
   f.auto_or_integer(
        "multiple", r.multiple, between(1, 1024),
        "all ranks are multiples of this, rounded down where a ratio is given, otherwise up; "

@@ -54,11 +54,6 @@ std::int64_t fixed_rank(const RankRule& rule, const Spectrum& s) {
   return std::min(rule.rank, s.n);
 }
 
-std::int64_t fraction_rank(const RankRule& rule, const Spectrum& s) {
-  const auto n = static_cast<double>(s.n);
-  return static_cast<std::int64_t>(std::ceil(rule.fraction * n - kHair));
-}
-
 std::int64_t ratio_rank(const RankRule& rule, const Spectrum& s) {
   const auto m = static_cast<double>(s.m);
   const auto n = static_cast<double>(s.n);
@@ -74,8 +69,6 @@ constexpr std::array kRankRules = {
     RankRuleKind{RankRuleName::Energy, "energy", "keep", RankNeeds::Values, energy_rank},
     // r = min(rank, n)
     RankRuleKind{RankRuleName::Fixed, "fixed", "rank", RankNeeds::Shape, fixed_rank},
-    // r = ceil(fraction * n)
-    RankRuleKind{RankRuleName::Fraction, "fraction", "fraction", RankNeeds::Shape, fraction_rank},
     // r = max(1, floor(m*n/(m+n)/ratio))
     RankRuleKind{
         RankRuleName::Ratio, "ratio", "ratio", RankNeeds::Shape, ratio_rank,

@@ -14,14 +14,13 @@ class Fields;
 
 namespace abtrain::linalg {
 
-enum class RankRuleName { Sigma, Energy, Fixed, Fraction, Ratio, Budget };
+enum class RankRuleName { Sigma, Energy, Fixed, Ratio, Budget };
 
 struct RankRule {
   RankRuleName rule = RankRuleName::Sigma;
   double cut = 0.15;
   double keep = 0.9;
   std::int64_t rank = 48;
-  double fraction = 0.1;
   double ratio = 10;
   double floor = 0;
   // All ranks are multiples of this: products with others cost up to twice the time.

@@ -19,9 +19,10 @@ Fields fields_of(OuterOptions& o) {
        {"nesterov", OuterRule::Nesterov}},
       "the outer optimizer; average: the mean itself; auto: nesterov for "
       "diloco, else average");
-  f.number("lr", o.lr, above_to(0, kLargest), "sgd, nesterov: learning rate of the outer step");
-  f.number(
-      "momentum", o.momentum, from_to_below(0, 1), "sgd, nesterov: momentum of the outer step");
+  f.number("lr", o.lr, above_to(0, kLargest), "learning rate of the outer step")
+      .of({"auto", "sgd", "nesterov"});
+  f.number("momentum", o.momentum, from_to_below(0, 1), "momentum of the outer step")
+      .of({"auto", "sgd", "nesterov"});
   f.section(
       "wire", compress::fields_of(o.wire, "auto"),
       "how the changes are sent; auto: by the run's reducer, or for ab "
@@ -35,19 +36,22 @@ Fields fields_of(MethodOptions& o) {
   Fields f;
   f.choice("name", o.name, names_in(kKinds), "training method");
   f.duration(
-      "warmup_steps", o.warmup_steps, between(0, kMaxSteps),
-      "ab: dense training before the first decomposition; local-sgd, diloco: "
-      "data-parallel training before the first local step");
+       "warmup_steps", o.warmup_steps, between(0, kMaxSteps),
+       "data-parallel training of the whole model before the first decomposition or local step")
+      .of({"ab", "local-sgd", "diloco"});
   f.duration(
-      "sync_every", o.sync_every, above_to(0, kMaxSteps),
-      "ab, local-sgd, diloco: interval between synchronizations");
+       "sync_every", o.sync_every, above_to(0, kMaxSteps), "interval between synchronizations")
+      .of({"ab", "local-sgd", "diloco"});
   f.section(
-      "outer", fields_of(o.outer),
-      "ab, local-sgd, diloco: what a synchronization does with the mean change "
-      "of the workers' parameters, and how it is sent");
+       "outer", fields_of(o.outer),
+       "what a synchronization does with the mean change "
+       "of the workers' parameters, and how it is sent")
+      .of({"ab", "local-sgd", "diloco"});
   for (const MethodKind* kind : kKinds) {
     if (kind->add_fields != nullptr) {
-      kind->add_fields(f, o);
+      Fields own;
+      kind->add_fields(own, o);
+      f.include(std::move(own), kind->name);
     }
   }
   return f;

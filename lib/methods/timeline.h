@@ -45,8 +45,6 @@ struct Stretch {
 struct Timeline {
   // The last one is what the run ends in: cut, possibly to 0 steps.
   std::vector<Stretch> stretches;
-  // Dense steps between averages of the parameters; 0: gradients are averaged.
-  std::int64_t average_every = 0;
   std::int64_t fragments = 0;  // of the model; 0: no SynchronizeFragment
   std::int64_t delay = 0;      // steps, of SynchronizeFragment
   // Steps over which something changes gradually (the rate after a switch, the

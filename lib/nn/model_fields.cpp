@@ -8,6 +8,13 @@ namespace {
 const Names<TensorNames> kTensorNames = {
     {"timm", TensorNames::Timm}, {"torchvision", TensorNames::Torchvision}};
 
+// The families whose names begin like this.
+std::vector<std::string> models_like(const std::string& begin) {
+  std::vector<std::string> names = model_names();
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(begin); });
+  return names;
+}
+
 }  // namespace
 
 std::string name_of(TensorNames names) {
@@ -18,67 +25,79 @@ Fields fields_of(ModelOptions& o) {
   Fields f;
   f.choice("name", o.name, model_names(), "model family");
   f.path_or(
-      "file", "none", o.file,
-      "exported: the model, a .pt2 file of torch.export.save or abtrain.save_model");
+      "file", "none", o.file, "the model, a .pt2 file of torch.export.save or abtrain.save_model");
   f.flag(
        "eval_mode", o.eval_mode,
-       "exported: a file that was exported after eval() trains like that, with frozen running "
+       "a file that was exported after eval() trains like that, with frozen running "
        "statistics and without dropout; false: it is refused")
-      .free();
+      .free()
+      .of({"exported"});
+  f.integers("hidden", o.hidden, between(1, kMaxFeatures), "widths of the hidden linear layers")
+      .of({"mlp", "cnn"});
   f.integers(
-      "hidden", o.hidden, between(1, kMaxFeatures), "mlp, cnn: widths of the hidden linear layers");
-  f.integers(
-      "channels", o.channels, between(1, kMaxFeatures), "cnn: output channels of the convolutions");
+       "channels", o.channels, between(1, kMaxFeatures), "output channels of the convolutions")
+      .of({"cnn"});
   f.number(
       "width", o.width, above_to(0, kWidest),
       "multiplier of all channel, feature and hidden sizes; not for softmax, "
       "which has none");
   f.choice(
-      "stem", o.stem,
-      {{"auto", StemName::Auto}, {"imagenet", StemName::ImageNet}, {"cifar", StemName::Cifar}},
-      "resnet: imagenet is a 7x7 convolution of stride 2 and a pooling layer, "
-      "cifar one 3x3 convolution; auto: cifar for images up to 64 pixels");
+       "stem", o.stem,
+       {{"auto", StemName::Auto}, {"imagenet", StemName::ImageNet}, {"cifar", StemName::Cifar}},
+       "imagenet is a 7x7 convolution of stride 2 and a pooling layer, "
+       "cifar one 3x3 convolution; auto: cifar for images up to 64 pixels")
+      .of(models_like("resnet"));
   f.auto_or_integer(
-      "patch_size", o.patch_size, between(1, 1024),
-      "vit: side of a patch in pixels; auto: 4 for images up to 64 pixels, "
-      "else 16");
-  f.flag("qkv_bias", o.qkv_bias, "vit: biases for queries, keys and values");
+       "patch_size", o.patch_size, between(1, 1024),
+       "side of a patch in pixels; auto: 4 for images up to 64 pixels, "
+       "else 16")
+      .of(models_like("vit"));
+  f.flag("qkv_bias", o.qkv_bias, "biases for queries, keys and values").of(models_like("vit"));
   f.number(
       "drop_rate", o.drop_rate, from_to_below(0, 1),
       "dropout rate before the classifier; for vgg with timm's head, also in "
       "the head; gpt: after the embeddings and at the end of each branch");
   f.number(
-      "drop_path", o.drop_path, from_to_below(0, 1),
-      "vit: stochastic-depth rate; rises from 0 to this in the last block");
+       "drop_path", o.drop_path, from_to_below(0, 1),
+       "stochastic-depth rate; rises from 0 to this in the last block")
+      .of(models_like("vit"));
   f.auto_or_integer(
-      "layers", o.layers, between(1, 1000), "gpt: number of blocks; auto: as the name says");
+       "layers", o.layers, between(1, 1000), "number of blocks; auto: as the name says")
+      .of(models_like("gpt"));
   f.auto_or_integer(
-      "heads", o.heads, between(1, 1000),
-      "gpt: attention heads, among which the features are divided; auto: as "
-      "the name says");
+       "heads", o.heads, between(1, 1000),
+       "attention heads, among which the features are divided; auto: as "
+       "the name says")
+      .of(models_like("gpt"));
   f.auto_or_integer(
-      "features", o.features, between(1, kMaxFeatures),
-      "gpt: features per token; auto: as the name says");
+       "features", o.features, between(1, kMaxFeatures),
+       "features per token; auto: as the name says")
+      .of(models_like("gpt"));
   f.auto_or_integer(
-      "context", o.context, between(1, kMaxFeatures),
-      "gpt: learned positions, at least data.context; auto: data.context");
+       "context", o.context, between(1, kMaxFeatures),
+       "learned positions, at least data.context; auto: data.context")
+      .of(models_like("gpt"));
   f.choice(
-      "positions", o.positions, {{"learned", Positions::Learned}, {"rotary", Positions::Rotary}},
-      "gpt: how positions are encoded; learned: by an embedding, as in GPT-2; "
-      "rotary: by rotating queries and keys");
+       "positions", o.positions, {{"learned", Positions::Learned}, {"rotary", Positions::Rotary}},
+       "how positions are encoded; learned: by an embedding, as in GPT-2; "
+       "rotary: by rotating queries and keys")
+      .of(models_like("gpt"));
   f.choice(
-      "activation", o.activation, {{"gelu", Activation::Gelu}, {"swiglu", Activation::SwiGlu}},
-      "gpt: gelu in GPT-2's tanh form, with four times the features inside; "
-      "swiglu: silu(gate) * up, with 8/3 times the features, rounded up to a "
-      "multiple of 8");
+       "activation", o.activation, {{"gelu", Activation::Gelu}, {"swiglu", Activation::SwiGlu}},
+       "gelu in GPT-2's tanh form, with four times the features inside; "
+       "swiglu: silu(gate) * up, with 8/3 times the features, rounded up to a "
+       "multiple of 8")
+      .of(models_like("gpt"));
   f.flag(
-      "tied", o.tied,
-      "gpt: the head is the token embedding, as in GPT-2; false: the head is "
-      "a matrix of its own");
+       "tied", o.tied,
+       "the head is the token embedding, as in GPT-2; false: the head is "
+       "a matrix of its own")
+      .of(models_like("gpt"));
   f.flag(
-      "split_qkv", o.split_qkv,
-      "gpt: queries, keys and values have a matrix each; false: one for all "
-      "three");
+       "split_qkv", o.split_qkv,
+       "queries, keys and values have a matrix each; false: one for all "
+       "three")
+      .of(models_like("gpt"));
   f.choice(
       "init", o.init,
       {{"kaiming", InitName::Kaiming},

@@ -21,32 +21,43 @@ Fields fields_of(OptimizerOptions& o) {
   Fields f;
   f.choice("name", o.name, optimizer_names(), "optimizer");
   f.number("lr", o.lr, above_to(0, kLargest), "learning rate after the warm-up");
-  f.number("weight_decay", o.weight_decay, between(0, kLargest), "sgd, adamw, muon: weight decay");
-  f.flag("decay_all", o.decay_all, "apply weight decay to biases and norm layers too");
-  f.number("beta1", o.beta1, from_to_below(0, 1), "adamw, muon: decay rate of the first moment");
-  f.number("beta2", o.beta2, from_to_below(0, 1), "adamw, muon: decay rate of the second moment");
-  f.number("eps", o.eps, above_to(0, kLargest), "adamw, muon: added to the denominator");
-  f.number("momentum", o.momentum, from_to_below(0, 1), "sgd, muon: momentum");
-  f.auto_or_flag("nesterov", o.nesterov, "sgd, muon: use Nesterov momentum; auto: only muon does");
+  f.number("weight_decay", o.weight_decay, between(0, kLargest), "weight decay")
+      .of({"sgd", "adamw", "muon"});
+  f.flag("decay_all", o.decay_all, "apply weight decay to biases and norm layers too")
+      .of({"sgd", "adamw", "muon"});
+  f.number("beta1", o.beta1, from_to_below(0, 1), "decay rate of the first moment")
+      .of({"adamw", "muon"});
+  f.number("beta2", o.beta2, from_to_below(0, 1), "decay rate of the second moment")
+      .of({"adamw", "muon"});
+  f.number("eps", o.eps, above_to(0, kLargest), "added to the denominator").of({"adamw", "muon"});
+  f.number("momentum", o.momentum, from_to_below(0, 1), "momentum").of({"sgd", "muon"});
+  f.auto_or_flag("nesterov", o.nesterov, "use Nesterov momentum; auto: only muon does")
+      .of({"sgd", "muon"});
   f.choice<MuonScale>(
-      "scale", o.scale, {{"match_rms", MuonScale::MatchRms}, {"spectral", MuonScale::Spectral}},
-      "muon: factor applied to a matrix's update, from its shape: "
-      "0.2 sqrt(max(rows, columns)), or sqrt(max(1, rows / columns))");
+       "scale", o.scale, {{"match_rms", MuonScale::MatchRms}, {"spectral", MuonScale::Spectral}},
+       "factor applied to a matrix's update, from its shape: "
+       "0.2 sqrt(max(rows, columns)), or sqrt(max(1, rows / columns))")
+      .of({"muon"});
   f.choice<MuonMatrices>(
-      "matrices", o.matrices, {{"all", MuonMatrices::All}, {"factors", MuonMatrices::Factors}},
-      "muon: which matrices are orthogonalized; factors: only those of ab, so "
-      "that dense phases and dense layers train by AdamW");
+       "matrices", o.matrices, {{"all", MuonMatrices::All}, {"factors", MuonMatrices::Factors}},
+       "which matrices are orthogonalized; factors: only those of ab, so "
+       "that dense phases and dense layers train by AdamW")
+      .of({"muon"});
   f.number(
-      "other_lr", o.other_lr, above_to(0, kLargest),
-      "muon: learning rate of all that AdamW trains: biases, norms, embeddings "
-      "and what matrices leaves out; follows the schedule as lr does");
-  f.integer("ns_steps", o.ns_steps, between(1, 20), "muon: Newton-Schulz steps; fewer are coarser");
-  f.number("l1", o.l1, between(0, kLargest), "adagrad: weight of the l1 norm of the weights");
-  f.number(
-      "delta", o.delta, above_to(0, kLargest), "adagrad: added to the root of the sum of squares");
+       "other_lr", o.other_lr, above_to(0, kLargest),
+       "learning rate of all that AdamW trains: biases, norms, embeddings "
+       "and what matrices leaves out; follows the schedule as lr does")
+      .of({"muon"});
+  f.integer("ns_steps", o.ns_steps, between(1, 20), "Newton-Schulz steps; fewer are coarser")
+      .of({"muon"});
+  f.number("l1", o.l1, between(0, kLargest), "weight of the l1 norm of the weights")
+      .of({"qcmd-adagrad", "qrda-adagrad"});
+  f.number("delta", o.delta, above_to(0, kLargest), "added to the root of the sum of squares")
+      .of({"qcmd-adagrad", "qrda-adagrad"});
   f.choice<Center>(
-      "center", o.center, {{"init", Center::Init}, {"zero", Center::Zero}},
-      "qrda-adagrad: weights that the scaled gradient sum is subtracted from");
+       "center", o.center, {{"init", Center::Init}, {"zero", Center::Zero}},
+       "weights that the scaled gradient sum is subtracted from")
+      .of({"qrda-adagrad"});
   return f;
 }
 
@@ -59,11 +70,14 @@ Fields fields_of(ScheduleOptions& o) {
   f.number(
       "warmup_from", o.warmup_from, between(0, kLargest),
       "learning rate of the first warm-up step");
-  f.number("final_lr", o.final_lr, between(0, kLargest), "learning rate at the end of the run");
+  f.number("final_lr", o.final_lr, between(0, kLargest), "learning rate at the end of the run")
+      .of({"cosine", "linear"});
   f.number(
-      "step_factor", o.step_factor, above_to(0, kLargest),
-      "step: factor applied to the learning rate at each milestone");
-  f.numbers("milestones", o.milestones, between(0, 1), "step: fractions of the run, ascending");
+       "step_factor", o.step_factor, above_to(0, kLargest),
+       "factor applied to the learning rate at each milestone")
+      .of({"step"});
+  f.numbers("milestones", o.milestones, between(0, 1), "fractions of the run, ascending")
+      .of({"step"});
   return f;
 }
 

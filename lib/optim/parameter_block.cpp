@@ -161,15 +161,6 @@ std::size_t ParameterBlock::index_of(const std::string& name) const {
   return static_cast<std::size_t>(found - parameters_.begin());
 }
 
-void ParameterBlock::forget(const std::string& name) {
-  const at::NoGradGuard no_grad;
-  const std::size_t i = index_of(name);
-  all_.steps[i].zero_();
-  for (const auto& views : all_.moments) {
-    views[i].zero_();
-  }
-}
-
 void ParameterBlock::adopt(const ParameterBlock& old) {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < all_.steps.size(); ++i) {

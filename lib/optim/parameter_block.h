@@ -98,8 +98,6 @@ class ParameterBlock {
   // Saves or loads the values, moments, step counts and memory layout of each
   // parameter. Load into a block of the same parameters.
   void archive(state::Archive& archive, const std::string& prefix, state::Owner owner);
-  // Sets the moments and the step count of the named parameter to zero.
-  void forget(const std::string& name);
 
  private:
   // Adds a parameter, whose views are made, to the slice of those that are trained like it.

@@ -21,10 +21,11 @@ Fields fields_of(OrderOptions& o) {
       "epoch's order from the gradients of the previous epoch "
       "(docs/methods/orders.md)");
   f.choice(
-      "unit", o.unit, {{"microbatch", OrderUnit::Microbatch}, {"example", OrderUnit::Example}},
-      "what is ordered by gradients: a worker's images of a step, which "
-      "then stay together, or single images, each by its own gradient");
-  f.choice("wire", o.wire, kWires, "how cd-grab sends gradient differences");
+       "unit", o.unit, {{"microbatch", OrderUnit::Microbatch}, {"example", OrderUnit::Example}},
+       "what is ordered by gradients: a worker's images of a step, which "
+       "then stay together, or single images, each by its own gradient")
+      .of({"grab", "id-grab", "cd-grab"});
+  f.choice("wire", o.wire, kWires, "how cd-grab sends gradient differences").of({"cd-grab"});
   return f;
 }
 

@@ -198,7 +198,7 @@ TimePlan plan_time(
     plan.decompose = svd + links.seconds(workers, of(&methods::TrafficPlan::decompose)) + latency;
   }
 
-  // Traffic besides these: averages of local steps, orders, the end of the run.
+  // Traffic besides these: orders, the end of the run.
   const double rest = links.seconds(workers, [&](int rank) {
     const methods::TrafficPlan& t = traffic[static_cast<std::size_t>(rank)];
     const double known = dense * static_cast<double>(t.full_step) +
@@ -214,8 +214,6 @@ TimePlan plan_time(
     const double hidden = static_cast<double>(timeline.delay) * compute.dense;
     plan.sync = one * static_cast<double>(timeline.fragments);
     waited = one + events * std::max(0.0, one - hidden);
-  } else if (timeline.average_every > 0) {
-    waited += latency * alone / static_cast<double>(timeline.average_every);
   }
 
   const double cut = product_share(sizes);

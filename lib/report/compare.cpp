@@ -95,18 +95,21 @@ std::vector<Setting> grouped(std::vector<RunRecord> runs) {
   return settings;
 }
 
-// Keys whose values differ among the settings, of which there is at least one:
-// a list of them, or of references to them.
+// Keys whose values differ among those settings that have them: a list of settings, or of
+// references to them.
 std::vector<std::string> varying_keys(const auto& settings) {
-  const Setting& first = settings.front();
-  std::vector<std::string> varying;
-  for (const auto& [key, value] : first.runs.front().keys) {
-    if (std::ranges::any_of(
-            settings, [&](const Setting& s) { return s.runs.front().value_of(key) != value; })) {
-      varying.push_back(key);
+  std::vector<std::string> keys;
+  std::map<std::string, std::set<std::string>> values;
+  for (const Setting& setting : settings) {
+    for (const auto& [key, value] : setting.runs.front().keys) {
+      if (values[key].empty()) {
+        keys.push_back(key);
+      }
+      values[key].insert(value);
     }
   }
-  return varying;
+  std::erase_if(keys, [&](const std::string& key) { return values[key].size() == 1; });
+  return keys;
 }
 
 // "group_size=2 keep=0.8": only the last part of a key where it is unambiguous.
@@ -116,7 +119,10 @@ std::string by_its_keys(const Setting& setting, const std::vector<std::string>& 
     const bool is_clear = tail(key) != "name" && std::ranges::count(varying, tail(key), tail) == 1;
     return (is_clear ? tail(key) : key) + "=" + setting.runs.front().value_of(key);
   };
-  return join(mapped(varying, part), " ");
+  std::vector<std::string> own = varying;
+  std::erase_if(
+      own, [&](const std::string& key) { return setting.runs.front().value_of(key).empty(); });
+  return join(mapped(own, part), " ");
 }
 
 // "first_sweep/rank=8": the folder that holds the setting's runs, and their

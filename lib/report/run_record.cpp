@@ -37,7 +37,7 @@ void read_config_of(RunRecord& run) {
   run.data = data_name(options.data);
   run.steps = options.train.steps;
   const Fields fields = config::fields_of(options);
-  each_key(fields.list(), [&](const std::string& key, const Field& field) {
+  each_key(in_use(fields.list()), [&](const std::string& key, const Field& field) {
     const bool is_own = key == "name" || key == "seed" || key == "output";
     (is_own ? run.own_keys : run.keys).emplace_back(key, field.print());
   });

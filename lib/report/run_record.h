@@ -102,7 +102,7 @@ struct RunRecord {
   std::uint64_t seed = 0;
   // The data set; of data that the user brings, also its file or folder.
   std::string data;
-  // Every key of the configuration but name, seed and output, with its value.
+  // Every key of the configuration that is in use but name, seed and output, with its value.
   KeyValues keys;
   KeyValues own_keys;  // those three
   std::vector<Evaluation> evaluations;

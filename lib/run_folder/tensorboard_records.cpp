@@ -58,7 +58,8 @@ Message value_of(const std::string& text) {
 Message session_start(const config::RunOptions& options, std::int64_t start) {
   Message info;
   config::RunOptions copy = options;
-  each_key(config::fields_of(copy).list(), [&](const std::string& key, const Field& field) {
+  const Fields fields = config::fields_of(copy);
+  each_key(in_use(fields.list()), [&](const std::string& key, const Field& field) {
     if (key != "name" && key != "output" && key != "train.tensorboard") {
       info.message(1, Message().bytes(1, key).message(2, value_of(field.print())));
     }

@@ -118,7 +118,10 @@ std::string content_of(config::RunOptions options) {
 PointRun resolve(const Sweep& sweep, const Point& point) {
   PointRun run{point.index, point.label, {}, ""};
   config::ConfigContext context{
-      .folders = sweep.folders, .last = sweep.common, .notes = &run.notes};
+      .folders = sweep.folders,
+      .shares_overrides = true,
+      .last = sweep.common,
+      .notes = &run.notes};
   context.last.insert(context.last.end(), sweep.sets.begin(), sweep.sets.end());
   std::ranges::transform(point.values, std::back_inserter(context.last), &Assignment::override);
   run.options = config::read_config(sweep.base, {}, context);

@@ -247,7 +247,8 @@ RivalList list_rivals(
     const std::vector<std::string>& folders) {
   const auto read = [&](const Sets& own) {
     return config::read_config(
-        config, joined({sets, own}), {.folders = folders, .shortens_all = !request.plans});
+        config, joined({sets, own}),
+        {.folders = folders, .shortens_all = !request.plans, .shares_overrides = true});
   };
   Ground ground{request, read, read({})};
   ground.set = plan::planned_data(ground.base.data).shape;
@@ -303,7 +304,8 @@ std::string refusal(
        is_pilot ? list.pilot : Sets{},
        {formatted("train.steps={}", steps)}});
   return refusal_of([&] {
-    const RunOptions options = config::read_config(list.config, sets, {.folders = list.folders});
+    const RunOptions options =
+        config::read_config(list.config, sets, {.folders = list.folders, .shares_overrides = true});
     const data::DatasetShape set = plan::planned_data(options.data).shape;
     config::check_run(options, set, set.train - options.data.validation);
   });

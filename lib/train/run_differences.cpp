@@ -52,12 +52,23 @@ struct Setting {
   MayChange may_change;
 };
 
-std::map<std::string, Setting> flatten(config::RunOptions options) {
+using Settings = std::map<std::string, Setting>;
+
+// The keys that are in use.
+Settings flatten(config::RunOptions options) {
   std::map<std::string, Setting> all;
-  each_key(config::fields_of(options).list(), [&](const std::string& key, const Field& field) {
+  const Fields fields = config::fields_of(options);
+  each_key(in_use(fields.list()), [&](const std::string& key, const Field& field) {
     all[key] = {field.print(), field.may_change};
   });
   return all;
+}
+
+// The value there; `now` if the key was not in use, which another key decides.
+const std::string& value_before(
+    const Settings& before, const std::string& key, const std::string& now) {
+  const auto found = before.find(key);
+  return found == before.end() ? now : found->second.value;
 }
 
 std::string difference(const std::string& key, const std::string& before, const std::string& now) {
@@ -82,11 +93,11 @@ std::vector<std::string> branch_differences(
   const auto old_settings = flatten(before);
   auto settings = flatten(now);
   for (const char* key : kBranchKeys) {
-    ABT_ASSERT(settings.erase(key) == 1, "there is no key {}", key);
+    settings.erase(key);
   }
   std::vector<std::string> lines;
   for (const auto& [key, now_set] : settings) {
-    const std::string& old_value = old_settings.at(key).value;
+    const std::string& old_value = value_before(old_settings, key, now_set.value);
     const bool stays = now_set.may_change == MayChange::Never ||
                        now_set.may_change == MayChange::WithWorkers ||
                        (now_set.may_change == MayChange::ToAuto && now_set.value != "auto");
@@ -106,7 +117,7 @@ std::vector<std::string> differences(
   bool regroups_and_extends = false;
   for (const auto& [key, now_set] : flatten(now)) {
     const std::string& value = now_set.value;
-    const std::string& old_value = old_settings.at(key).value;
+    const std::string& old_value = value_before(old_settings, key, value);
     const bool is_free = now_set.may_change == MayChange::Always ||
                          (is_longer && now_set.may_change == MayChange::WhenLonger) ||
                          (value == "auto" && now_set.may_change == MayChange::ToAuto) ||
@@ -135,7 +146,7 @@ void take_recorded(config::RunOptions& now, const config::RunOptions& before) {
     if (field.may_change == MayChange::ToAuto && field.print() == "auto") {
       Value value;
       value.kind = Value::Kind::Scalar;
-      value.text = recorded.at(key).value;
+      value.text = value_before(recorded, key, "auto");
       field.read(value, [&](const Value&, const std::string&) {
         ABT_ASSERT(false, "{} does not read '{}', which it printed", key, value.text);
       });

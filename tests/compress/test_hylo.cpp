@@ -5,9 +5,8 @@
 namespace abtrain::compress {
 namespace {
 
-ReducerOptions hylo(
-    const std::string& select = "consensus", const std::string& transport = "int8") {
-  return scheme("hylo", {{"select", select}, {"transport", transport}});
+ReducerOptions hylo(const std::string& transport = "int8") {
+  return scheme("hylo", {{"transport", transport}});
 }
 
 TEST(Hylo, LinearBytesAreThoseOfTheFormula) {
@@ -15,7 +14,7 @@ TEST(Hylo, LinearBytesAreThoseOfTheFormula) {
   const auto slots = one_slot({64, 4096});
   const auto bytes = [&](const std::string& transport, int n) {
     // Less the all-reduce of the two sums.
-    return mean_bytes(hylo("consensus", transport), slots, n) - 2.0 * (n - 1) / n * 8;
+    return mean_bytes(hylo(transport), slots, n) - 2.0 * (n - 1) / n * 8;
   };
   EXPECT_EQ(bytes("int8", 4), 2 * 3.0 / 4 * d);
   EXPECT_EQ(bytes("a2a", 4), 3.0 / 4 * d * (2 + 4) / 8);
@@ -27,7 +26,7 @@ TEST(Hylo, LinearBytesAreThoseOfTheFormula) {
   EXPECT_GE(bytes("gather", 16), fp16(16));
   for (const auto& [transport, bits] :
        {std::pair("int8", 8), std::pair("a2a", 6), std::pair("gather", 2)}) {
-    EXPECT_EQ(volume_of(hylo("consensus", transport), slots).payload_bits, bits * d + 2 * 32);
+    EXPECT_EQ(volume_of(hylo(transport), slots).payload_bits, bits * d + 2 * 32);
   }
 }
 
@@ -60,9 +59,6 @@ TEST(Hylo, AllKernelsAreTheMeanOfFp16) {
     const auto gradients = gradients_of(n, 1890);
     const auto wanted = estimates_of(plain, slots, gradients);
     EXPECT_TRUE(estimates_of(options, slots, gradients)[0].equal(wanted[0]));
-    options.select = Selection::Local;
-    EXPECT_TRUE(estimates_of(options, slots, gradients)[0].allclose(wanted[0], 2e-3, 1e-3));
-    options.select = Selection::Consensus;
   }
 }
 
@@ -98,21 +94,6 @@ TEST(Hylo, SendsTheKernelsThatMatterToAll) {
       EXPECT_TRUE(row.eq(0).all().item<bool>());
     }
   }
-
-  // Each worker its own ones.
-  at::Tensor local = at::zeros({rows, length}, at::kDouble);
-  for (const at::Tensor& g : gradients) {
-    const at::Tensor each = g.to(at::kDouble).view({rows, length});
-    const at::Tensor order = each.square().sum(1).argsort(0, /*descending=*/true);
-    for (std::int64_t i = 0; i < chosen; ++i) {
-      const auto row = order[i].item<std::int64_t>();
-      local[row].add_(each[row], 1.0 / 3);
-    }
-  }
-  EXPECT_TRUE(estimates_of(hylo("local"), slots, gradients)[0]
-                  .view({rows, length})
-                  .to(at::kDouble)
-                  .allclose(local, 2e-3, 1e-3));
 }
 
 TEST(Hylo, LinearLayersShareAThreshold) {
@@ -142,7 +123,7 @@ TEST(Hylo, LinearLayersShareAThreshold) {
       wanted.push_back(sum);
     }
     for (const std::string transport : {"int8", "a2a", "gather"}) {
-      EXPECT_TRUE(estimates_of(hylo("consensus", transport), slots, gradients)[0]
+      EXPECT_TRUE(estimates_of(hylo(transport), slots, gradients)[0]
                       .to(at::kDouble)
                       .allclose(at::cat(wanted), 1e-5, 1e-8))
           << transport;

@@ -63,21 +63,19 @@ std::vector<SchemeCase> scheme_cases() {
     all.push_back({"feedback_" + transport, scheme("threshold", words), coded});
     all.back().options.error_feedback = true;
   }
-  for (const std::string select : {"consensus", "local"}) {
+  all.push_back(
+      {"hylo_kernels",
+       scheme("hylo"),
+       {{1, 7, 3, 3}, {33, 7, 3, 3}, {64, 7, 3, 3}},
+       5e-4,
+       mixed_slots()});
+  for (const std::string transport : {"int8", "a2a", "gather"}) {
     all.push_back(
-        {"hylo_" + select,
-         scheme("hylo", {{"select", select}}),
-         {{1, 7, 3, 3}, {33, 7, 3, 3}, {64, 7, 3, 3}},
-         5e-4,
+        {"hylo_" + transport,
+         scheme("hylo", {{"transport", transport}}),
+         {{1, 41}, {33, 41}, {257, 41}},
+         2e-5,
          mixed_slots()});
-    for (const std::string transport : {"int8", "a2a", "gather"}) {
-      all.push_back(
-          {"hylo_" + select + "_" + transport,
-           scheme("hylo", {{"select", select}, {"transport", transport}}),
-           {{1, 41}, {33, 41}, {257, 41}},
-           2e-5,
-           mixed_slots()});
-    }
   }
   for (const std::string& name : kWires) {
     all.push_back({name, scheme(name), {{1}, {33}, {300}, {4097}, {40001}}});
@@ -228,7 +226,6 @@ TEST(Residuals, StopGrowing) {
       {scheme("hylo"), {12, 18}, 3, normal_gradients(216)},
       {scheme("hylo"), {12, 18}, 3, normal_gradients(216, 1.0)},
       {scheme("hylo"), {12, 2, 3, 3}, 3, normal_gradients(216, 1.0)},
-      {scheme("hylo", {{"select", "local"}}), {12, 2, 3, 3}, 3, normal_gradients(216, 1.0)},
       {scheme("threshold", {{"error_feedback", "true"}}), {600}, 3, normal_gradients(600)},
       {scheme("threshold", {{"error_feedback", "true"}}), {600}, 3, normal_gradients(600, 0.5)},
       {scheme("topk"), {640}, 2, normal_gradients(640, 0.5)},

@@ -44,10 +44,44 @@ TEST(Config, FileAndSetsOverDefaults) {
   EXPECT_EQ(o.model.hidden, (std::vector<std::int64_t>{8, 4}));
   EXPECT_EQ(o.method.rank.rule, linalg::RankRuleName::Fixed);
   EXPECT_EQ(o.method.rank.rank, 3);
-  EXPECT_EQ(o.method.rank.ratio, 20);
   EXPECT_EQ(o.method.warmup_steps.unit, Duration::Unit::Epochs);
   EXPECT_EQ(o.optimizer.lr, 0.5);
   EXPECT_EQ(o.optimizer.weight_decay, RunOptions{}.optimizer.weight_decay);
+}
+
+TEST(Config, KeysOfOtherChoicesAreLeftOutOfFiles) {
+  const TempFolder folder;
+  const std::string path = folder.add(
+      "a.yaml",
+      "workers: 4\n"
+      "method: {sync_every: 7, rank: {rule: ratio, ratio: 20, cut: 0.5}}\n"
+      "reducer: {rank: 8, dtype: bf16}\n");
+  std::vector<std::string> notes;
+  const RunOptions ab = read_config(path, {}, {.notes = &notes});
+  EXPECT_EQ(ab.method.rank.ratio, 20);
+  EXPECT_EQ(ab.method.rank.cut, RunOptions{}.method.rank.cut);
+  EXPECT_EQ(
+      notes,
+      std::vector<std::string>{"method.rank.cut and reducer.rank of the configuration belong "
+                               "to other choices than this run's and have no effect"});
+  notes.clear();
+  const RunOptions ddp = read_config(path, {"method.name=ddp"}, {.notes = &notes});
+  EXPECT_EQ(ddp.method.sync_every.value, RunOptions{}.method.sync_every.value);
+  EXPECT_EQ(ddp.reducer.dtype, at::kBFloat16);
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_TRUE(notes[0].starts_with(
+      "method.rank.cut, method.rank.ratio, method.rank.rule, method.sync_every and reducer.rank"))
+      << notes[0];
+  const std::string yaml = to_yaml(ddp);
+  EXPECT_EQ(yaml.find("sync_every"), yaml.npos) << yaml;
+  EXPECT_NE(yaml.find("method:\n  name: ddp\noptimizer:"), yaml.npos) << yaml;
+  // Overrides of several configurations are those that each one has.
+  notes.clear();
+  const std::vector<std::string> sets = {"method.name=ddp", "method.sync_every=3"};
+  EXPECT_NO_THROW(read_config("", sets, {.shares_overrides = true, .notes = &notes}));
+  EXPECT_EQ(
+      notes, std::vector<std::string>{"method.sync_every of the configuration belongs to other "
+                                      "choices than this run's and has no effect"});
 }
 
 TEST(Config, TheLastOverrideCounts) {
@@ -332,6 +366,7 @@ TEST(ConfigYaml, ReadsBackToTheSameOptions) {
   o.method.full_phase.reducer.name = "plain";
   o.optimizer.lr = 1e-5;
   o.optimizer.decay_all = true;
+  o.schedule.name = optim::ScheduleName::Step;
   o.schedule.milestones = {0.1, 1.0 / 3};
   o.evaluate.every = Duration::steps(0);
   const TempFolder folder;

@@ -249,10 +249,6 @@ const Case kConflicts[] = {
      "method: {name: ddp}\nworkers: 128\nreducer: {name: hylo}\n",
      {"reducer.transport=int8"},
      {"--set reducer.transport=int8: error: reducer.transport: int8 ..."}},
-    {"compressed_local_steps",
-     "method: {full_phase: {sync_every: 10}}\nreducer: {name: powersgd}\n",
-     {},
-     {"c.yaml:2:11: error: method.full_phase.sync_every: local steps ..."}},
     {"dense_phases_reducer",
      "method:\n  full_phase: {reducer: {name: thc, block: 3}}\n",
      {},
@@ -311,6 +307,45 @@ const Case kConflicts[] = {
      {"c.yaml:2:22: error: method.group_size: expected ... got '0'"}},
 };
 
+// Keys of the command line that belong to other choices than those made, here or in the file.
+const Case kOthers[] = {
+    {"of_another_reducer",
+     "reducer: {name: plain}\n",
+     {"reducer.block=512", "reducer.bucket_mb=1"},
+     {"--set reducer.block=512: error: reducer.block: belongs to thc and thc-saturated, but "
+      "reducer.name is plain"}},
+    {"of_a_choice_that_comes_later", "", {"reducer.block=512", "reducer.name=thc"}, {}},
+    {"of_another_method",
+     "method: {name: ab, rank: {rule: ratio}}\n",
+     {"method.name=ddp", "method.rank.ratio=5", "method={sync_every: 3}"},
+     {"--set method.rank.ratio=5: error: method.rank.ratio: belongs to ab, but method.name is ddp",
+      "--set method={sync_every: 3}: error: method.sync_every: belongs to ab, local-sgd and "
+      "diloco, but method.name is ddp"}},
+    {"of_another_rule",
+     "",
+     {"method.rank.cut=0.5", "method.rank.rule=ratio"},
+     {"--set method.rank.cut=0.5: error: method.rank.cut: belongs to sigma, but method.rank.rule "
+      "is "
+      "ratio"}},
+    {"of_a_wire_without_a_name",
+     "",
+     {"method.outer.wire.rank=2"},
+     {"--set method.outer.wire.rank=2: error: method.outer.wire.rank: belongs to powersgd, but "
+      "method.outer.wire.name is auto"}},
+    {"of_another_data_set",
+     "",
+     {"data.context=8", "model.tied=false"},
+     {"--set data.context=8: error: data.context: belongs to gcide and text, but data.name is "
+      "fashion-mnist",
+      "--set model.tied=false: error: model.tied: belongs to gpt-nano, gpt-mini and gpt-small, but "
+      "model.name is mlp"}},
+    {"of_a_choice_that_is_wrong",
+     "reducer: {name: plane}\n",
+     {"reducer.block=512"},
+     {"c.yaml:1:17: error: reducer.name: expected ... got 'plane' (did you mean 'plain'?)"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Others, ConflictingConfig, ::testing::ValuesIn(kOthers), case_name);
 INSTANTIATE_TEST_SUITE_P(Sets, ConflictingConfig, ::testing::ValuesIn(kSets), case_name);
 INSTANTIATE_TEST_SUITE_P(Conflicts, ConflictingConfig, ::testing::ValuesIn(kConflicts), case_name);
 

@@ -1,9 +1,11 @@
 // docs/config.md is generated from the option tables.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/mapped.h"
 #include "base/options_apply.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -22,26 +24,58 @@ steps or epochs) that do not fit into the run are shortened to a tenth of it, an
 the log says so; a warm-up that is overridden too stays as it is.
 
 A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
-`0.5 epochs`), or a share of the run (`5 %`). Keys of a method, optimizer or
-rank rule that is not chosen are checked, but not used.
+`0.5 epochs`), or a share of the run (`5 %`).
+
+A key under "With ..." belongs to these choices only. With another choice, it is
+an error on the command line; in a file it is left out, and the log says so, so
+that `method.name=ddp` works with any file. `method.outer.wire` and
+`method.full_phase.reducer` have the keys of `reducer`.
 )";
 
 std::string cell(const std::string& text) {
   return replaced(replaced(text, "|", "\\|"), "<", "&lt;");
 }
 
-void table(
-    const std::string& title, const std::vector<Field>& fields, const std::string& prefix,
-    std::string& out) {
-  out += "\n## " + title + "\n\n| key | default | value | meaning |\n";
-  out += "| --- | --- | --- | --- |\n";
-  each_key(
-      fields,
-      [&](const std::string& name, const Field& field) {
-        out += formatted("| `{}` | `{}` | ", name, field.print());
-        out += cell(field.wanted) + " | " + cell(field.help) + " |\n";
-      },
-      prefix);
+std::string row(const std::string& name, const std::string& value, const Field& field) {
+  return formatted("| `{}` | {} | {} | {} |\n", name, value, cell(field.wanted), cell(field.help));
+}
+
+constexpr const char* kHead = "\n| key | default | value | meaning |\n| --- | --- | --- | --- |\n";
+
+// Tables of the keys of a section: of those that belong to every choice, then of those of each one.
+void tables(
+    const std::vector<Field>& fields, const std::string& prefix,
+    const std::vector<std::string>& reducer_keys, std::string& out) {
+  std::vector<std::vector<std::string>> owners = {{}};
+  for (const Field& field : fields) {
+    if (std::ranges::count(owners, field.owners) == 0) {
+      owners.push_back(field.owners);
+    }
+  }
+  for (const std::vector<std::string>& choices : owners) {
+    std::string rows;
+    std::string below;
+    for (const Field& field : fields) {
+      const std::string name = prefix + field.key;
+      if (field.owners != choices) {
+        continue;
+      }
+      if (!field.is_section()) {
+        rows += row(name, "`" + field.print() + "`", field);
+      } else if (mapped(field.section, &Field::key) == reducer_keys) {
+        rows += row(name, "`{name: " + field.section.front().print() + "}`", field);
+      } else {
+        below += "\n`" + name + "`: " + cell(field.help) + ".\n";
+        tables(field.section, name + ".", reducer_keys, below);
+      }
+    }
+    if (!choices.empty() && !rows.empty()) {
+      const auto& decides = std::ranges::find(fields, choices, &Field::owners)->decided_by;
+      out += "\nWith `" + prefix + decides + "` " + join(choices, ", ") + ":\n";
+    }
+    out += rows.empty() ? "" : kHead + rows;
+    out += below;
+  }
 }
 
 // The page: every key with its default, range and help.
@@ -49,19 +83,24 @@ std::string describe_options() {
   RunOptions defaults;
   const Fields all = fields_of(defaults);
   std::vector<Field> top;
+  std::vector<std::string> reducer_keys;
   for (const Field& field : all.list()) {
     if (!field.is_section()) {
       top.push_back(field);
+    } else if (field.key == "reducer") {
+      reducer_keys = mapped(field.section, &Field::key);
     }
   }
   std::string out =
       "# Configuration\n\nThis page is generated from the program's own "
       "tables.\n\n" +
       kIntroduction;
-  table("The run", top, "", out);
+  out += "\n## The run\n";
+  tables(top, "", reducer_keys, out);
   for (const Field& field : all.list()) {
     if (field.is_section()) {
-      table(formatted("`{}`: {}", field.key, field.help), field.section, field.key, out);
+      out += formatted("\n## `{}`: {}\n", field.key, field.help);
+      tables(field.section, field.key + ".", reducer_keys, out);
     }
   }
   return out;

@@ -46,12 +46,13 @@ const Case kWordsOfOthers[] = {
      {"Learning-Rate=0.1"},
      {"--set Learning-Rate=0.1: error: Learning-Rate: unknown key, use 'optimizer.lr'"}},
     {"removed_keys",
-     "order: {sketch: 64}\noptimizer: {fraction: 0.5}\nmethod: {fraction: 0.5}\n",
+     "order: {sketch: 64}\noptimizer: {fraction: 0.5}\nmethod: {rank: {fraction: 0.5}}\n",
      {},
      {"c.yaml:1:9: error: order.sketch: unknown key, use 'order.wire' (int8; the count sketch was "
       "removed)",
       "c.yaml:2:13: error: optimizer.fraction: unknown key, abtrain has none; Muon takes ...",
-      "c.yaml:3:10: error: method.fraction: unknown key, did you mean 'method.rank.fraction'?"}},
+      "c.yaml:3:17: error: method.rank.fraction: unknown key, use 'method.rank.ratio' (with "
+      "method.rank.rule=ratio)"}},
     {"key_at_the_top",
      "train: {seed: 3}\n",
      {"train.lr=1"},

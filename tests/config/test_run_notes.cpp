@@ -42,9 +42,6 @@ TEST(RunNotes, NameWhatNeverHappens) {
       "method.sync_every: a synchronization every 100 steps, but only 56 come "
       "after the warm-up");
   o = ab(linalg::RankRuleName::Sigma);
-  o.method.full_phase.sync_every = 5;
-  expect(o, "method.full_phase.sync_every: an average every 5 dense steps");
-  o = ab(linalg::RankRuleName::Sigma);
   o.method.name = "local-sgd";
   o.method.sync_every = Duration::steps(56);
   expect(

@@ -47,9 +47,7 @@ class Hosts(Runs):
                 ("ordered", 3, 2, ["method.name=ddp", "order.name=cd-grab"]),
                 ("local_sgd", 3, 2, ["method.name=local-sgd"]),
                 ("diloco", 2, 4, ["method.name=diloco", "method.fragments=2",
-                                  "method.delay=3"]),
-                ("local_steps", 2, 4, ["method.full_phase.sync_every=2",
-                                       "method.warmup_steps=24"])]:
+                                  "method.delay=3"])]:
             sets = [*sets, "train.steps=0", "train.epochs=0.5", "data.batch_size=64"]
             process = self.start(name, f"workers={first}", *sets)
             self.wait_for_step(process, name, 20)

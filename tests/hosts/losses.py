@@ -17,7 +17,6 @@ METHODS = {
     "ab": ["method.group_size=2", "train.check_replicas=1"],
     "both": ["method.trains=both", "method.group_size=1", "method.full_rank_steps=0",
              "method.outer.wire={name: int4}"],
-    "local_steps": ["method.full_phase.sync_every=2", "method.warmup_steps=24"],
     "ddp": ["method.name=ddp", "train.check_replicas=1", "reducer.name=powersgd"],
     "ordered": ["method.name=ddp", "order.name=cd-grab"],
     "local_sgd": ["method.name=local-sgd"],

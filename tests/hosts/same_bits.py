@@ -29,8 +29,8 @@ class SameBits(Runs):
                 ("balanced", "workers=4", "method.group_size=2", "balance=[1, 1, 0.5, 2]"),
                 ("bf16", "workers=4", "reducer.dtype=bf16",
                  "method.outer.wire.dtype=bf16", "method.full_rank_steps=0"),
-                ("local_steps", "workers=4", "method.full_phase.sync_every=2",
-                 "method.sync=full", "optimizer={name: sgd, momentum: 0.9}"),
+                ("full", "workers=4", "method.sync=full",
+                 "optimizer={name: sgd, momentum: 0.9}"),
                 ("streaming", "workers=3", "method.name=diloco",
                  "method.fragments=2", "method.delay=3", "method.mixing=0.5"),
                 ("compressed", "workers=3", "method.name=diloco",
@@ -124,7 +124,7 @@ class SameBits(Runs):
         for reducer, *sets in [
                 ("topk",), ("thc",), ("thc-saturated",), ("powersgd",), ("onebit",),
                 ("threshold", "reducer.transport=int8"), ("int4",),
-                ("hylo", "reducer.transport=a2a", "reducer.select=local")]:
+                ("hylo", "reducer.transport=a2a")]:
             self.check_same(reducer, *common, f"reducer.name={reducer}", *sets, processes=3)
 
 

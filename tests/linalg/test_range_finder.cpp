@@ -65,9 +65,7 @@ std::vector<RankRule> rules() {
   for (const std::int64_t rank : {1, 17, 40}) {
     all.push_back({RankRuleName::Fixed, 0.15, 0.9, rank});
   }
-  all.push_back({RankRuleName::Fraction, 0.15, 0.9, 48, 0.05});
-  all.push_back({RankRuleName::Fraction, 0.15, 0.9, 48, 0.8});
-  all.push_back({RankRuleName::Ratio, 0.15, 0.9, 48, 0.1, 8});
+  all.push_back({.rule = RankRuleName::Ratio, .ratio = 8});
   return all;
 }
 

@@ -140,13 +140,6 @@ TEST(RankRule, FixedIsCutAtN) {
   EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 48}, s), 0);
 }
 
-TEST(RankRule, FractionRoundsUp) {
-  const auto s = spectrum(10000, 100, std::vector<double>(100, 1));
-  EXPECT_EQ(rank_by({.rule = RankRuleName::Fraction, .fraction = 0.07}, s), 7);
-  EXPECT_EQ(rank_by({.rule = RankRuleName::Fraction, .fraction = 0.071}, s), 8);
-  EXPECT_EQ(rank_by({.rule = RankRuleName::Fraction, .fraction = 1e-9}, s), 1);
-}
-
 TEST(RankRule, RatioRoundsDown) {
   // 1200 * 600 / 1800 = 400.
   const auto s = spectrum(1200, 600, std::vector<double>(600, 1));

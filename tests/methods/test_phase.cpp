@@ -130,13 +130,6 @@ TEST(Phase, LongRunsAreShortLists) {
   EXPECT_EQ(timeline.steps(Over::World) + timeline.steps(Over::Group), 1'000'000'000'005);
 }
 
-TEST(Phase, LocalStepsSendNoGradients) {
-  const Timeline timeline = ab_timeline({4, 6, 2, false, 3}, 12);
-  EXPECT_EQ(timeline.steps(Over::World), 0);
-  EXPECT_EQ(timeline.steps(Over::Nobody), 6);
-  EXPECT_EQ(timeline.average_every, 3);
-}
-
 // Of the warm-up, of an interval and of its dense steps.
 using Lengths = std::array<std::int64_t, 3>;
 
@@ -302,13 +295,6 @@ TEST(AbPlan, NotesSayWhatNeverHappens) {
   EXPECT_EQ(said.notes(), "");
   said.options.trains = Trains::Both;
   EXPECT_EQ(said.notes(), "");
-  said.options.full_phase.sync_every = 4;
-  EXPECT_EQ(said.notes(), "");
-  said.options.full_phase.sync_every = 5;
-  EXPECT_EQ(
-      said.notes(),
-      "method.full_phase.sync_every: an average every 5 dense steps, but no dense phase has more "
-      "than 4: parameters are averaged only at its end");
   said = {};
   said.run.steps = 10;
   EXPECT_EQ(

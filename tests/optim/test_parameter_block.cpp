@@ -222,17 +222,6 @@ TEST(Adopt, TakesNoMomentsInAnotherOrder) {
   EXPECT_THROW(block.adopt(old), std::logic_error);
 }
 
-TEST(Forget, ClearsOneParameter) {
-  Three p;
-  ParameterBlock block(p.list(), true, 2);
-  mark(block);
-  block.forget("bias");
-  EXPECT_EQ(floats(block.moment_views(0)[1]), (Floats{0, 0}));
-  EXPECT_EQ(floats(block.moment_views(1)[1]), (Floats{0, 0}));
-  EXPECT_EQ(floats(block.moment_views(1)[2]), (Floats{208, 209, 210, 211}));
-  EXPECT_EQ(floats(at::stack(block.steps())), (Floats{5, 0, 7}));
-}
-
 class Archived : public ::testing::Test {
  protected:
   Archived() {

@@ -34,16 +34,13 @@ TEST(DenseShare, PlanEqualsMeter) {
   };
   for (const Expected& e : {Expected{0.15, 3}, Expected{0.16, 2}, Expected{0.36, 1}}) {
     for (const int full_rank : {0, 2}) {
-      for (const int local_steps : {1, 3}) {
-        SCOPED_TRACE(formatted("{} {} {}", e.share, full_rank, local_steps));
-        config::RunOptions o = dense_share_run(e.share);
-        o.method.full_rank_steps = Duration::steps(full_rank);
-        o.method.full_phase.sync_every = local_steps;
-        const auto planned = config::model_sizes(o, dataset);
-        ASSERT_TRUE(planned);
-        EXPECT_EQ(planned->sizes.layers.size(), e.factored);
-        testing::expect_plan_is_meter(o, dataset);
-      }
+      SCOPED_TRACE(formatted("{} {}", e.share, full_rank));
+      config::RunOptions o = dense_share_run(e.share);
+      o.method.full_rank_steps = Duration::steps(full_rank);
+      const auto planned = config::model_sizes(o, dataset);
+      ASSERT_TRUE(planned);
+      EXPECT_EQ(planned->sizes.layers.size(), e.factored);
+      testing::expect_plan_is_meter(o, dataset);
     }
   }
 }

@@ -117,7 +117,7 @@ TEST(PossibleSizes, ARunLiesWithinThem) {
 
 TEST(PossibleSizes, AreOneWhereTheRanksAreKnown) {
   config::RunOptions o = by_spectra();
-  o.method.rank.rule = linalg::RankRuleName::Fraction;
+  o.method.rank.rule = linalg::RankRuleName::Fixed;
   const data::Dataset dataset = testing::toy_dataset(64);
   EXPECT_EQ(possible_sizes(o, dataset).size(), 1U);
 }

@@ -197,7 +197,6 @@ TEST(ComputeTime, TakesAnyDataAndOrder) {
   o.data.validation = 100;
   o.order.name = "cd-grab";
   o.method.sync = methods::SyncMode::OnlyB;
-  o.method.full_phase.sync_every = 2;
   o.train.accumulate = 2;
   const ComputeTime compute = measure_compute(o, kShape, config::model_sizes(o, kInput)->sizes, 2);
   EXPECT_GT(compute.ab, 0);

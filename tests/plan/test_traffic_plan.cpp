@@ -26,7 +26,6 @@ struct Case {
   SyncMode sync;
   int warmup, interval, full_rank, steps;
   const char* dtype;
-  int local_steps;
   const char* optimizer;
   std::int64_t narrow = 18;  // width of the last layer; 4: it stays dense
   linalg::SvdRoute svd = linalg::SvdRoute::Auto;
@@ -45,7 +44,6 @@ TEST_P(Traffic, PlanEqualsMeter) {
   o.method.sync = c.sync;
   o.method.trains = c.trains;
   o.method.outer.wire.dtype = std::string(c.dtype) == "bf16" ? at::kBFloat16 : at::kFloat;
-  o.method.full_phase.sync_every = c.local_steps;
   o.method.svd = c.svd;
   o.optimizer.name = c.optimizer;
   set_option(o.reducer, "dtype", c.dtype);
@@ -56,37 +54,37 @@ TEST_P(Traffic, PlanEqualsMeter) {
 INSTANTIATE_TEST_SUITE_P(
     All, Traffic,
     ::testing::Values(
-        Case{"ddp", 3, {}, SyncMode::OnlyLearned, 0, 9, 2, 5, "fp32", 1, "adamw"},
-        Case{"ddp", 4, {}, SyncMode::OnlyLearned, 0, 9, 2, 5, "bf16", 1, "sgd"},
-        Case{"ab", 1, 1, SyncMode::OnlyB, 2, 5, 1, 12, "fp32", 1, "adamw"},
-        Case{"ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "adamw"},
-        Case{"ab", 4, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "bf16", 1, "adamw"},
-        Case{"ab", 4, 1, SyncMode::Full, 2, 5, 0, 14, "fp32", 1, "sgd"},
-        Case{"ab", 4, 2, SyncMode::Full, 2, 5, 1, 14, "fp32", 1, "sgd"},
-        Case{"ab", 6, 3, SyncMode::WithStale, 0, 4, 1, 9, "fp32", 1, "adamw"},
-        Case{"ab", 3, 1, SyncMode::OnlyB, 0, 4, 0, 8, "bf16", 1, "sgd"},
-        Case{"ab", 8, 2, SyncMode::OnlyLearned, 4, 7, 3, 25, "fp32", 3, "adamw"},
-        Case{"ab", 4, 1, SyncMode::OnlyLearned, 9, 7, 3, 7, "bf16", 2, "adamw"},
-        Case{"ab", 4, 2, SyncMode::OnlyLearned, 4, 7, 3, 25, "fp16", 3, "adamw"},
-        Case{"ab", 4, 2, SyncMode::WithStale, 3, 6, 2, 20, "fp16", 1, "sgd"},
-        Case{"ab", 4, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "fp32", 1, "adamw", 4},
-        Case{"ab", 4, 2, SyncMode::Full, 2, 5, 0, 14, "fp32", 1, "sgd", 4},
-        Case{"ab", 2, 1, SyncMode::OnlyLearned, 2, 6, 2, 14, "fp32", 1, "sgd", 4},
+        Case{"ddp", 3, {}, SyncMode::OnlyLearned, 0, 9, 2, 5, "fp32", "adamw"},
+        Case{"ddp", 4, {}, SyncMode::OnlyLearned, 0, 9, 2, 5, "bf16", "sgd"},
+        Case{"ab", 1, 1, SyncMode::OnlyB, 2, 5, 1, 12, "fp32", "adamw"},
+        Case{"ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", "adamw"},
+        Case{"ab", 4, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "bf16", "adamw"},
+        Case{"ab", 4, 1, SyncMode::Full, 2, 5, 0, 14, "fp32", "sgd"},
+        Case{"ab", 4, 2, SyncMode::Full, 2, 5, 1, 14, "fp32", "sgd"},
+        Case{"ab", 6, 3, SyncMode::WithStale, 0, 4, 1, 9, "fp32", "adamw"},
+        Case{"ab", 3, 1, SyncMode::OnlyB, 0, 4, 0, 8, "bf16", "sgd"},
+        Case{"ab", 8, 2, SyncMode::OnlyLearned, 4, 7, 3, 25, "fp32", "adamw"},
+        Case{"ab", 4, 1, SyncMode::OnlyLearned, 9, 7, 3, 7, "bf16", "adamw"},
+        Case{"ab", 4, 2, SyncMode::OnlyLearned, 4, 7, 3, 25, "fp16", "adamw"},
+        Case{"ab", 4, 2, SyncMode::WithStale, 3, 6, 2, 20, "fp16", "sgd"},
+        Case{"ab", 4, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "fp32", "adamw", 4},
+        Case{"ab", 4, 2, SyncMode::Full, 2, 5, 0, 14, "fp32", "sgd", 4},
+        Case{"ab", 2, 1, SyncMode::OnlyLearned, 2, 6, 2, 14, "fp32", "sgd", 4},
         Case{
-            "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "adamw", 18,
+            "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", "adamw", 18,
             linalg::SvdRoute::Randomized},
         Case{
-            "ab", 3, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "bf16", 1, "adamw", 4,
+            "ab", 3, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "bf16", "adamw", 4,
             linalg::SvdRoute::Auto, methods::Trains::Both},
         // Its last step ends in an average.
         Case{
-            "ab", 3, 1, SyncMode::OnlyLearned, 3, 6, 0, 21, "fp32", 1, "adamw", 18,
+            "ab", 3, 1, SyncMode::OnlyLearned, 3, 6, 0, 21, "fp32", "adamw", 18,
             linalg::SvdRoute::Auto, methods::Trains::Both},
         Case{
-            "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "sgd", 18,
+            "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", "sgd", 18,
             linalg::SvdRoute::Auto, methods::Trains::Both},
         Case{
-            "ab", 2, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", 1, "adamw", 4,
+            "ab", 2, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", "adamw", 4,
             linalg::SvdRoute::Auto, methods::Trains::Both}));
 
 // Factors' changes in codes, with an outer step; the last one is sent plainly.
@@ -176,24 +174,19 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
   o.reducer.dense_steps = 40;
   const auto sizes = config::model_sizes(o, testing::toy_dataset(64))->sizes;
   for (const std::int64_t full_rank : {0, 3}) {
-    for (const std::int64_t local : {1, 2}) {
-      testing::set_phases(o, 5, 7, full_rank);
-      o.method.full_phase.sync_every = local;
-      // Another reducer of dense steps compresses from another step on.
-      o.method.full_phase.reducer.name.reset();
-      if (local == 1) {
-        o.method.full_phase.reducer.name = "topk";
-        o.method.full_phase.reducer.dense_steps = 55;
-        o.method.full_phase.reducer.min_numel = 1;
-      }
-      const auto total = [&](std::int64_t steps) {
-        return methods::plan_traffic(config::method_setup(o), {8, steps}, sizes, 1).total;
-      };
-      for (std::int64_t steps = 60; steps < 70; ++steps) {
-        const std::int64_t round = total(steps + 7) - total(steps);
-        EXPECT_GT(round, 0);
-        // Ten million rounds, without taking each.
-        EXPECT_EQ(total(steps + 7 * 10'000'000) - total(steps), 10'000'000 * round);
+    testing::set_phases(o, 5, 7, full_rank);
+    // Another reducer of dense steps compresses from another step on.
+    o.method.full_phase.reducer.name = "topk";
+    o.method.full_phase.reducer.dense_steps = 55;
+    o.method.full_phase.reducer.min_numel = 1;
+    const auto total = [&](std::int64_t steps) {
+      return methods::plan_traffic(config::method_setup(o), {8, steps}, sizes, 1).total;
+    };
+    for (std::int64_t steps = 60; steps < 70; ++steps) {
+      const std::int64_t round = total(steps + 7) - total(steps);
+      EXPECT_GT(round, 0);
+      // Ten million rounds, without taking each.
+      EXPECT_EQ(total(steps + 7 * 10'000'000) - total(steps), 10'000'000 * round);
       }
       // A function of the steps is asked for each: no round is skipped then.
       for (std::int64_t steps = 0; steps < 120; ++steps) {
@@ -202,7 +195,6 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
             [](auto, auto, auto, auto) { return std::int64_t{0}; });
         EXPECT_EQ(total(steps), one_by_one.total) << steps;
       }
-    }
   }
 }
 

@@ -269,19 +269,5 @@ INSTANTIATE_TEST_SUITE_P(
         Change{"dense_again", SyncMode::OnlyLearned, linalg::RankRuleName::Sigma, true, 0, 59}),
     [](const auto& test) { return test.param.name; });
 
-// Local steps: the check looks only where replicas meet, and they meet as fp32.
-TEST(Ab, LocalStepsInTheDensePhases) {
-  for (const std::string dtype : {"fp32", "fp16", "bf16"}) {
-    config::RunOptions o = toy_options(4, 2);
-    o.method.full_phase.sync_every = 3;
-    o.method.full_rank_steps = Duration::steps(4);
-    o.method.warmup_steps = Duration::steps(9);
-    set_option(o.reducer, "dtype", dtype);
-    const auto results = train_all(o, testing::toy_dataset());
-    expect_one_model(results);
-    EXPECT_GT(results[0].test.accuracy, 0.8) << dtype;
-  }
-}
-
 }  // namespace
 }  // namespace abtrain::train

@@ -20,7 +20,6 @@ struct ReducerCase {
   int workers;
   std::int64_t dense_steps = 0;
   const char* transport = "int8";  // of hylo
-  const char* select = "consensus";
 };
 
 class ReducerRun : public ::testing::TestWithParam<ReducerCase> {};
@@ -39,7 +38,6 @@ config::RunOptions reducer_options(const ReducerCase& c) {
   o.reducer.threshold = 3e-3;
   o.reducer.rank = 2;
   set_option(o.reducer, "transport", c.transport);
-  set_option(o.reducer, "select", c.select);
   // Signs of Adam's first steps say little about the gradients.
   o.optimizer.name = "sgd";
   o.optimizer.momentum = 0.9;
@@ -84,8 +82,7 @@ TEST_P(ReducerRun, AloneItIsPlainTraining) {
 }
 
 std::vector<ReducerCase> reducer_cases() {
-  std::vector<ReducerCase> cases = {
-      {"ddp", "hylo", 4, 5, "a2a", "local"}, {"ddp", "hylo", 2, 0, "gather"}};
+  std::vector<ReducerCase> cases = {{"ddp", "hylo", 4, 5, "a2a"}, {"ddp", "hylo", 2, 0, "gather"}};
   for (const compress::Scheme* scheme : compress::schemes()) {
     if (scheme->compresses) {
       const bool onebit = scheme == &compress::scheme_of({.name = "onebit"});

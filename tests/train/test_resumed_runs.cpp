@@ -61,7 +61,7 @@ std::vector<ResumedCase> resumed_cases() {
       {"both_together",
        {"method.trains=both", "workers=2", "method.group_size=2", "optimizer.name=muon"}},
       {"only_b", {"method.sync=only-b", "method.full_rank_steps=0"}},
-      {"alone", {"method.full_phase.sync_every=3", "method.sync=full", "method.warmup_steps=14"}},
+      {"alone", {"method.sync=full", "method.warmup_steps=14"}},
       {"budget", {"method.rank={rule: budget, ratio: 4}"}},
       {"energy", {"method.rank={rule: energy, keep: 0.6}", "method.dense_share=0.3"}},
       {"carried",
@@ -108,7 +108,7 @@ std::vector<ResumedCase> resumed_cases() {
       {"examples", {"method.name=ddp", "order={name: cd-grab, unit: example}"}},
       {"examples_alone", {"train.accumulate=2", "order={name: id-grab, unit: example}"}}};
   std::vector<std::vector<std::string>> reducers = {
-      {"hylo", "reducer.transport=a2a", "reducer.select=local"},
+      {"hylo", "reducer.transport=a2a"},
       {"threshold", "reducer.error_feedback=true"},
       {"threshold", "reducer.transport=int8"}};
   for (const std::string& name : names_in(compress::schemes())) {

@@ -31,7 +31,6 @@ TEST_F(DecomposeFile, RanksAndErrorsAreThoseOfTheExactDecomposition) {
   const std::vector<RankRule> rules = {
       {.rule = RankRuleName::Energy, .keep = 0.7},
       {.cut = 0.6},
-      {.rule = RankRuleName::Fraction, .fraction = 0.2},
       {.rule = RankRuleName::Ratio, .ratio = 2},
       fixed_rank(1),
       fixed_rank(4)};

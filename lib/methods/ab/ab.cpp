@@ -34,8 +34,6 @@ AbTraining::AbTraining(const MethodContext& context)
       group_(context.world.split(groups_.group_of(context.world.rank()))),
       exchange_(context.world, groups_, context.batches),
       outer_(context.options),
-      full_wire_(
-          compress::plain_dtype(context.options.full_phase.reducer.or_else(context.reducer))),
       ramp_(make_ramp(
           context.options, make_phase_plan(context.options, context.length), context.length)),
       group_reduction_(context.reducer, context.seed, context.observer) {
@@ -46,14 +44,12 @@ AbTraining::AbTraining(const MethodContext& context)
 
 Stage AbTraining::now() {
   const bool is_ab = phase_ == Phase::Ab;
-  const bool sends = reduction() != nullptr;
   comm::Communicator* replicas = is_ab ? group_.get() : &context_.world;
   return {
       .phase = phase_,
       .replicas = replicas,
-      .gradient_group = sends ? replicas : nullptr,
-      .sends_early = sends && replicas->size() > 1,
-      .one_state = is_ab || !local_steps(),
+      .gradient_group = replicas,
+      .sends_early = replicas->size() > 1,
       .factor_lr_scale = context_.options.factor_lr_scale};
 }
 
@@ -74,10 +70,7 @@ double AbTraining::learning_rate(std::int64_t t) {
 }
 
 GradientReduction* AbTraining::reduction() {
-  if (phase_ == Phase::Ab) {
-    return &group_reduction_;
-  }
-  return local_steps() ? nullptr : &reduction_;
+  return phase_ == Phase::Ab ? &group_reduction_ : &reduction_;
 }
 
 void AbTraining::bind_reductions() {
@@ -94,12 +87,6 @@ compress::Costs AbTraining::costs() {
 
 void AbTraining::after_step(std::int64_t t) {
   const Event event = ending_after(t).after;
-  if (phase_ == Phase::Full && local_steps()) {
-    const std::int64_t since = std::max<std::int64_t>(switched_at_, 0);
-    if (event == Event::Decompose || (t - since) % context_.options.full_phase.sync_every == 0) {
-      average_replicas(t, event == Event::Decompose);
-    }
-  }
   switch (event) {
     case Event::Decompose:
       decompose(t);
@@ -123,9 +110,6 @@ void AbTraining::after_step(std::int64_t t) {
 
 void AbTraining::finish(std::int64_t t) {
   if (phase_ == Phase::Full) {
-    if (local_steps()) {
-      average_replicas(t, true);
-    }
     decompose(t);
     return;
   }
@@ -146,17 +130,15 @@ void AbTraining::finish(std::int64_t t) {
 
 void AbTraining::merge_into(nn::Model& target) {
   Method::merge_into(target);
-  if (phase_ == Phase::Full && !local_steps()) {
+  if (phase_ == Phase::Full) {
     return;
   }
-  if (phase_ == Phase::Ab) {
-    const at::NoGradGuard no_grad;
-    set_products(merged_changes(comm::Purpose::Metrics, false));
-    for (AbLayer& layer : factorable_) {
-      if (layer.is_product()) {
-        std::ranges::find(target.weights(), layer.named.name, &nn::NamedWeight::name)
-            ->weight->set_factors(std::exchange(layer.product, {}));
-      }
+  const at::NoGradGuard no_grad;
+  set_products(merged_changes(comm::Purpose::Metrics, false));
+  for (AbLayer& layer : factorable_) {
+    if (layer.is_product()) {
+      std::ranges::find(target.weights(), layer.named.name, &nn::NamedWeight::name)
+          ->weight->set_factors(std::exchange(layer.product, {}));
     }
   }
   set_mean_dense(dense_part(trained_.values()), context_.world, target, world_weight());
@@ -167,10 +149,7 @@ std::vector<LayerRank> AbTraining::layers() const {
 }
 
 std::vector<at::Tensor> AbTraining::replicated_state() {
-  std::vector<at::Tensor> state = {trained_.values()};
-  if (phase_ == Phase::Ab || !local_steps()) {
-    state.push_back(trained_.moments());  // local steps: averaged only at the end
-  }
+  std::vector<at::Tensor> state = {trained_.values(), trained_.moments()};
   if (frozen_.numel() > 0) {
     state.push_back(frozen_.values());
   }

@@ -38,13 +38,9 @@ class AbTraining : public Method {
   double learning_rate(std::int64_t t) override;
   std::vector<LayerRank> layers() const override;
   compress::Costs costs() override;
-  bool replicas_agree(std::int64_t t) const override {
-    return phase_ == Phase::Ab || !local_steps() || averaged_at_ == t;
-  }
 
  protected:
-  // Over the world in the FULL phase, within the group in the AB phase; null if
-  // local steps send no gradients.
+  // Over the world in the FULL phase, within the group in the AB phase.
   GradientReduction* reduction() override;
   std::vector<at::Tensor> replicated_state() override;
 
@@ -76,9 +72,6 @@ class AbTraining : public Method {
   // Of what codes left out of the changes of dense parameters, keeps that of the
   // parameters that are still dense.
   void keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own);
-  // FULL phase with local steps: averages the parameters over the world and, at
-  // the end of the phase, also the moments that outlive it.
-  void average_replicas(std::int64_t t, bool with_moments);
 
   // Synchronizes an AB phase and sets the products, for enter_full() or
   // decompose(). At the end of a run (Event::None) without an outer step: no later
@@ -104,16 +97,12 @@ class AbTraining : public Method {
   bool cuts() const {
     return context_.options.cut_first || decomposed_before_;
   }
-  bool local_steps() const {
-    return context_.options.full_phase.sync_every > 1;
-  }
 
   comm::Groups groups_;
   std::vector<nn::Factor> own_;  // the factors that this worker trains
   std::unique_ptr<comm::Communicator> group_;
   FactorExchange exchange_;
   OuterState outer_;
-  at::ScalarType full_wire_;  // dtype in which local steps' averages are sent
   std::vector<AbLayer> factorable_;
   Ramp ramp_;
   std::optional<device::SideStream> svd_stream_;

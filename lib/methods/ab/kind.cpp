@@ -34,20 +34,10 @@ std::vector<TrafficRow> ab_rows(const Timeline&) {
 }
 
 void check_full_phase(const MethodSetup& setup, Conflicts& out) {
-  const FullPhaseOptions& full = setup.options.full_phase;
-  const std::string section = "method.full_phase.reducer";
-  if (full.reducer.name) {
-    compress::check(full.reducer, section, setup.workers, out);
+  const compress::ReducerOptions& reducer = setup.options.full_phase.reducer;
+  if (reducer.name) {
+    compress::check(reducer, "method.full_phase.reducer", setup.workers, out);
   }
-  const compress::ReducerOptions& reducer = full.reducer.or_else(setup.reducer);
-  conflict_if(
-      full.sync_every > 1 && compress::compresses(reducer), out,
-      {"method.full_phase.sync_every", full.reducer.name ? section + ".name" : "reducer.name",
-       "method.name"},
-      "local steps average the parameters without compression, but the "
-      "dense phases' reducer is {}; expected 1, or "
-      "method.full_phase.reducer.name plain",
-      *reducer.name);
 }
 
 void check_outer(const MethodSetup& setup, Conflicts& out) {
@@ -148,13 +138,6 @@ std::vector<std::string> ab_notes(const MethodSetup& setup, const RunLength& run
         "method.sync_every: a synchronization every {} steps, but only {} come "
         "after the warm-up: the groups meet only when the run ends",
         plan.interval, run.steps - plan.warmup));
-  }
-  const std::int64_t longest = std::max(plan.warmup, plan.full_rank);
-  if (plan.average_every > longest) {
-    out.push_back(formatted(
-        "method.full_phase.sync_every: an average every {} dense steps, but no "
-        "dense phase has more than {}: parameters are averaged only at its end",
-        plan.average_every, longest));
   }
   return out;
 }

@@ -38,8 +38,6 @@ enum class FactorMoments { Zero, Carry };
 // How the dense (FULL) phases of AB-training average their gradients.
 struct FullPhaseOptions {
   compress::ReducerOptions reducer = {.name = {}};  // none: the run's
-  // Steps between averagings of the parameters; 1: gradients, at each step.
-  std::int64_t sync_every = 1;
 };
 
 struct AbOptions {
@@ -52,7 +50,6 @@ struct AbOptions {
   bool keep_variance = false;  // in a cut of untrained weights
   double factor_lr_scale = 1;
   RampKind ramp = RampKind::Linear;
-  double ramp_start = 1e-5;
   std::optional<Duration> rebound_steps;  // none: auto
   FactorMoments moments = FactorMoments::Zero;
   std::vector<std::string> keep_dense = {"default"};  // globs, or default

@@ -10,13 +10,12 @@
 namespace abtrain::methods {
 
 Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
-  const Over dense = plan.average_every > 0 ? Over::Nobody : Over::World;
   const Event sync = plan.full_rank > 0 ? Event::Synchronize : Event::SynchronizeAndDecompose;
   const std::int64_t first_sync = plan.reference_anchor
                                       ? (plan.warmup / plan.interval + 1) * plan.interval
                                       : plan.warmup + plan.interval;
   const auto full = [&](std::int64_t length) {
-    return Stretch{Phase::Full, dense, length, Event::Decompose};
+    return Stretch{Phase::Full, Over::World, length, Event::Decompose};
   };
   const auto ab = [&](std::int64_t length) {
     return Stretch{Phase::Ab, Over::Group, length, sync};
@@ -57,19 +56,15 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
   if (opening.size() == 1) {
     add(1, round.back().after);
   }
-  Timeline timeline = make_timeline(std::move(opening), std::move(round), steps, steps);
-  timeline.average_every = plan.average_every;
-  return timeline;
+  return make_timeline(std::move(opening), std::move(round), steps, steps);
 }
 
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
-  const std::int64_t average_every = options.full_phase.sync_every;
   PhasePlan plan{
       .warmup = options.warmup_steps.in_steps(run),
       .interval = options.sync_every.in_steps(run),
       .full_rank = options.full_rank_steps.in_steps(run),
       .reference_anchor = options.anchor == Anchor::Reference,
-      .average_every = average_every > 1 ? average_every : 0,
       .anneal = options.anneal_steps.in_steps(run),
       .cut_first = options.cut_first};
   const auto is_share = [](const Duration& duration) {

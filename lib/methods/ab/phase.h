@@ -25,8 +25,6 @@ struct PhasePlan {
   std::int64_t interval = 1;
   std::int64_t full_rank = 0;
   bool reference_anchor = false;
-  // Dense steps between averages of the parameters; 0: gradients are averaged.
-  std::int64_t average_every = 0;
   std::int64_t anneal = 0;  // steps after the warm-up
   bool averages = false;    // factors are averaged where ranks stay as they are
   bool cut_first = true;

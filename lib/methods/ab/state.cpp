@@ -112,9 +112,7 @@ void AbTraining::archive(state::Archive& archive) {
     shape_weights(ranks);
     build_blocks();
   }
-  // Between two averages of local steps every worker has a state of its own.
-  const state::Owner owner =
-      phase_ == Phase::Full && local_steps() ? state::Owner::Worker : state::Owner::Replicas;
+  constexpr state::Owner owner = state::Owner::Replicas;
   trained_.archive(archive, "trained.", owner);
   frozen_.archive(archive, "frozen.", owner);
   archive.tensor("own_start", own_start_, owner);

@@ -55,28 +55,6 @@ void AbTraining::average_dense(Event after) {
   average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
 }
 
-void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
-  const at::NoGradGuard no_grad;
-  // Send the change, as for the dense parameters in a synchronization.
-  at::Tensor change = trained_.values() - dense_start_;
-  average({change}, context_.world, comm::Purpose::Sync, full_wire_, world_weight());
-  trained_.values().copy_(dense_start_.add_(change));
-  averaged_at_ = t;
-  if (!with_moments) {
-    return;
-  }
-  std::vector<at::Tensor> moments;
-  for (std::size_t i = 0; i < trained_.parameters().size(); ++i) {
-    const bool stays = std::ranges::none_of(factorable_, [&](const AbLayer& layer) {
-      return layer.named.name == trained_.parameters()[i].name;
-    });
-    for (int k = 0; stays && k < trained_.moment_count(); ++k) {
-      moments.push_back(trained_.moment_views(k)[i]);
-    }
-  }
-  average(moments, context_.world, comm::Purpose::Sync, moment_wire(full_wire_), world_weight());
-}
-
 void AbTraining::synchronize(std::int64_t t, Event after) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
@@ -179,8 +157,7 @@ AbLayer::Moments AbTraining::moments_of(const AbLayer& layer, nn::Factor which) 
 }
 
 void AbTraining::carry_moments(const AbLayer& layer) {
-  // Between two averages of local steps, dense moments differ within a group.
-  if (layer.cut.rank == 0 || (layer.old_rank == 0 && local_steps())) {
+  if (layer.cut.rank == 0) {
     return;
   }
   for (std::size_t i = 0; i < own_.size(); ++i) {
@@ -246,18 +223,9 @@ void AbTraining::build_blocks() {
   trained_ = optim::ParameterBlock(own, true, context_.optimizer.moments());
   trained_.adopt(old);
   keep_dense_residual(old, old_own);
-  if (local_steps()) {
-    // Moments of weights that might have been factored were not averaged.
-    for (const AbLayer& layer : factorable_) {
-      if (!layer.weight().is_factored()) {
-        trained_.forget(layer.named.name);
-      }
-    }
-  }
   frozen_ = optim::ParameterBlock(frozen, false, 0);
   own_start_ = trained_.values().narrow(0, 0, own_numel_).clone();
-  dense_start_ =
-      phase_ == Phase::Ab || local_steps() ? dense_part(trained_.values()).clone() : at::Tensor();
+  dense_start_ = phase_ == Phase::Ab ? dense_part(trained_.values()).clone() : at::Tensor();
   bind_reductions();
   moved();
 }

@@ -39,14 +39,10 @@ class Planner {
         both_(setup.options.trains == Trains::Both),
         trains_a_(groups_.role_of(rank) == comm::Role::A),
         full_options_(setup.options.full_phase.reducer.or_else(setup.reducer)),
-        full_(
-            full_options_,
-            timeline.average_every > 0 ? std::vector<compress::Slot>() : sizes_.dense, world_),
+        full_(full_options_, sizes_.dense, world_),
         inside_(setup.reducer, trains_a_ ? sizes_.a : sizes_.b, group_),
-        dense_(sizes_.parameters),
-        fixed_(sizes_.parameters) {
+        dense_(sizes_.parameters) {
     for (const LayerShape& l : sizes_.layers) {
-      fixed_ -= l.m * l.n;
       dense_ -= l.rank > 0 ? l.m * l.n : 0;
       a_ += l.m * l.rank;
       b_ += l.n * l.rank;
@@ -76,9 +72,6 @@ class Planner {
   // Of the steps of an occurrence of a stretch, which begins at step `first`.
   std::int64_t steps(const Stretch& s, std::int64_t first) const {
     const std::int64_t end = first + s.steps;
-    if (s.gradients == Over::Nobody) {
-      return s.steps / timeline_.average_every * average(false);
-    }
     const bool alone = s.gradients == Over::Group;
     const std::int64_t trained = alone ? dense_ + own_ : sizes_.parameters;
     return (alone ? inside_ : full_).bytes_between(first, end) +
@@ -87,7 +80,6 @@ class Planner {
 
   // Of what happens at the end of a stretch, after which the layers have the sizes of `next`.
   std::int64_t after(const Stretch& s, const Planner& next) const {
-    const std::int64_t every = timeline_.average_every;
     // Of a synchronization that is followed at once by a decomposition; layers
     // that were dense are decomposed as dense.
     const auto products = [&] {
@@ -96,10 +88,6 @@ class Planner {
     const auto decompose = [&] { return gathered(0, next.sizes_) + buffers(); };
     switch (s.after) {
       case Event::Decompose:
-        if (s.gradients == Over::Nobody && s.steps > 0) {
-          // In place of the average that would have been due.
-          return decompose() + average(true) - (s.steps % every == 0 ? average(false) : 0);
-        }
         return decompose();
       case Event::Synchronize:
       case Event::AverageFactors:
@@ -110,7 +98,7 @@ class Planner {
         break;
     }
     if (s.phase == Phase::Full) {
-      return decompose() + (every > 0 ? average(true) : 0);
+      return decompose();
     }
     const bool decomposes = setup_.options.sync == SyncMode::Full ||
                             std::ranges::count(sizes_.layers, 0, &LayerShape::rank) > 0;
@@ -148,14 +136,6 @@ class Planner {
            (coded ? sent(0, dense_, *outer.format()) : 0) +
            all_reduce((coded ? moments : 1 + moments) * dense_, element);
   }
-  // An average of local steps in FULL: the parameters and, at the end of the
-  // phase, also the moments of what is never factored.
-  std::int64_t average(bool with_moments) const {
-    const at::ScalarType wire = compress::plain_dtype(full_options_);
-    const std::int64_t moments = with_moments ? fixed_ * sizes_.moments : 0;
-    return all_reduce(sizes_.parameters, size_of(wire)) +
-           all_reduce(moments, size_of(moment_wire(wire)));
-  }
   // Bytes that this worker sends of the layers that it decomposes, to the ranks of `next`.
   // `factor`: of the products of factored layers, rank over the factors' rank; 0: all layers
   // are dense.
@@ -189,7 +169,6 @@ class Planner {
   std::int64_t b_ = 0;
   std::int64_t own_ = 0;  // of these, what the worker trains
   std::int64_t dense_;    // parameters that are dense in the AB phase
-  std::int64_t fixed_;    // parameters that are never factored
 };
 
 // The bytes of a run whose ranks change from one decomposition to the next, until they are

@@ -24,21 +24,21 @@ void add_local_fields(Fields& f, MethodOptions& o) {
   f.choice<Averaged>(
       "average", o.average,
       {{"params", Averaged::Params}, {"params+moments", Averaged::ParamsAndMoments}},
-      "local-sgd: what is averaged besides running statistics");
+      "what is averaged besides running statistics");
 }
 
 void add_fragment_fields(Fields& f, MethodOptions& o) {
   f.integer(
       "fragments", o.fragments, between(1, 4096),
-      "diloco: parts of the model that are synchronized in turn, each every "
+      "parts of the model that are synchronized in turn, each every "
       "sync_every steps");
   f.integer(
       "delay", o.delay, between(0, kMaxSteps),
-      "diloco: steps between the start of a synchronization and the use of "
+      "steps between the start of a synchronization and the use of "
       "its result; less than sync_every / fragments");
   f.number(
       "mixing", o.mixing, above_to(0, 1),
-      "diloco: weight of the synchronized parameters when a worker mixes them with its own; 1: "
+      "weight of the synchronized parameters when a worker mixes them with its own; 1: "
       "they replace its own");
 }
 

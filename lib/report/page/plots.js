@@ -200,7 +200,7 @@ function settingsWith(keys) {
   const is_own = key => key === "method.group_size" || key.startsWith("method.rank.");
   const own = keys.some(is_own) ? all.filter(s => s.method === "ab") : all;
   const rank = keys.find(is_rank);
-  const rules = { rank: "fixed", cut: "sigma", keep: "energy", fraction: "fraction" };
+  const rules = { rank: "fixed", cut: "sigma", keep: "energy" };
   const rule = rank && rules[tail(rank)];
   return rule ? own.filter(s => s.rule === rule) : own;
 }
