@@ -1,4 +1,4 @@
-// Rows of bench_kernels: the work of onebit, twobit, hylo, threshold and
+// Rows of bench_kernels: the work of twobit, hylo, threshold and
 // ternary between collectives, a step of Adagrad, and the codes of outer steps.
 // The bytes moved are those of a pass that reads and writes each number once.
 #pragma once
@@ -17,7 +17,6 @@
 #include "ops/level_codes.h"
 #include "ops/magnitudes.h"
 #include "ops/rows.h"
-#include "ops/sign_codes.h"
 #include "ops/twobit_codes.h"
 #include "ops/wire_codes.h"
 
@@ -37,35 +36,6 @@ std::vector<CodeBuffers> code_buffers(
     sets.push_back({at::randn({numel}, options), at::empty({numel}, options), wire.clone()});
   }
   return sets;
-}
-
-template <class Bench>
-void sign_rows(const Bench& bench, std::int64_t numel) {
-  constexpr int kWorkers = 4;
-  ops::CodeBlocks blocks({{0, numel}});
-  const auto options = at::TensorOptions(bench.device).dtype(at::kInt);
-  const at::Tensor alive = at::full({blocks.groups()}, -1, options);
-  const auto sets = code_buffers(
-      bench, numel, at::zeros({ops::sign_words(blocks, blocks.all(), false)}, options));
-  const auto row = [&](const char* what, std::int64_t bytes,
-                       const std::function<void(const CodeBuffers&)>& body) {
-    bench.row(what, "fp32", std::to_string(numel), bytes, [&](int i) {
-      body(sets[static_cast<std::size_t>(i) % sets.size()]);
-    });
-  };
-  const std::int64_t bits = numel / 8;
-  row("signs, encode", 8 * numel + 2 * bits,
-      [&](const CodeBuffers& set) { ops::encode_signs(set.u, blocks, alive, set.wire, false); });
-  const ops::CodeBlocks::Range part = blocks.share(kWorkers, 0);
-  const std::int64_t words = ops::sign_words(blocks, part, false);
-  const at::Tensor in = at::zeros({kWorkers * words}, options);
-  const at::Tensor out = at::empty({words}, options);
-  row("signs, serve", (8 * numel + (kWorkers + 2) * bits) / kWorkers, [&](const CodeBuffers& set) {
-    ops::serve_signs(in, kWorkers, blocks, part, alive, set.u, out, false);
-  });
-  row("signs, decode", 4 * numel + 2 * bits, [&](const CodeBuffers& set) {
-    ops::decode_signs(set.wire, blocks, alive, set.estimate, false);
-  });
 }
 
 template <class Bench>
@@ -202,7 +172,6 @@ void wire_rows(const Bench& bench, std::int64_t numel) {
 
 template <class Bench>
 void code_rows(const Bench& bench, std::int64_t numel) {
-  sign_rows(bench, numel);
   threshold_rows(bench, numel);
   kernel_rows(bench, numel);
   level_rows(bench, numel);

@@ -19,16 +19,10 @@
 //   kUnits            units per member
 //   Values            a member's elements of a block, x[own][k]; those beyond
 //                     `count` are 0. store() writes them back.
-//   Bits              a bit per element of a member's units, b[own]
 //   for_units(block, use)  use(unit, own) for each of the member's units that
 //                     have an element of a group of the block
 //   bits(words, unit), store_bits(words, unit, bits)
 //                     the bits of a unit in an array with a word per group
-//   sums(block, lane, part)  the sum over lane(low, high, k), where low and
-//                     high are the units of a lane (code_blocks.h) and k its
-//                     element in them, in fp32 in the order of code_blocks.h;
-//                     and the sum of the integers part(own). Every member gets
-//                     both.
 //   load(from, unit, count, x), store(to, unit, count, value)
 //                     a unit's elements in a buffer that has `count` of the
 //                     block; those beyond are 0, and are not written. value(k)
@@ -40,7 +34,6 @@
 //   random(stream, first, unit, words)
 //                     a unit's random words, one per element; the block's
 //                     first element has the word `first`, a multiple of 4
-//   leads()           whether this member writes what a block has only once
 #pragma once
 
 #include <cmath>
@@ -51,28 +44,9 @@
 
 namespace abtrain::kernels {
 
-ABT_HOST_DEVICE inline int count_bits(std::uint32_t bits) {
-#ifdef __CUDA_ARCH__
-  return __popc(bits);
-#else
-  return __builtin_popcount(bits);
-#endif
-}
-
 // The number of groups in a block.
 ABT_HOST_DEVICE inline std::int64_t groups_of(const CodeBlock& block) {
   return (block.count + kGroup - 1) / kGroup;
-}
-
-// Bit k is whether test(x[k]).
-template <class Team, class Test>
-ABT_INLINE std::uint32_t bits_where(const float* x, const Test& test) {
-  std::uint32_t bits = 0;
-  ABT_UNROLL
-  for (int k = 0; k < Team::kUnit; ++k) {
-    bits |= static_cast<std::uint32_t>(test(x[k])) << k;
-  }
-  return bits;
 }
 
 struct SumAndCount {

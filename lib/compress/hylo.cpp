@@ -94,7 +94,7 @@ class Hylo : public CompressedReducer {
     }
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     const Layers layers = layers_of(packed);
     return member.all_reduce(agreed_of(layers), 4) +
            (consensus_ ? member.all_reduce(layers.kernels.values(), 2)

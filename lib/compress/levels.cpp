@@ -94,7 +94,7 @@ class Levels : public CompressedReducer {
     ops::average_byte_levels(sums, n, table, levels, task.estimate);
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t /*turn*/) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     const auto tensors = static_cast<std::int64_t>(packed.slots.size());
     return gathers(member.members)
                ? member.all_gather(ops::record_bytes(tensors, packed.numel), 1)

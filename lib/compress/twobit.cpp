@@ -25,7 +25,7 @@ class TwoBit : public CompressedReducer {
         blocks, task.u, at::full({blocks.tensors()}, options_.threshold, task.u.options()),
         task.estimate, *task.group, task.purpose, cheaper_transport(task.group->size()));
   }
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     return code_sums_volume(blocks_of(packed.slots), cheaper_transport(member.members), member);
   }
 

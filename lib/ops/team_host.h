@@ -1,7 +1,7 @@
 // A Team (kernels/team.h) of one host thread, the loop over blocks, and the
 // dispatch of an op to a GPU or the host:
 //
-//   dispatch("encode_signs", job, device, kernels::encode_signs);
+//   dispatch("pack_sums", job, device, kernels::pack_sums);
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,6 @@ class HostTeam {
     float* x_;
     float scratch_[kBlock];
   };
-  using Bits = std::uint32_t[kUnits];
 
   template <class Use>
   ABT_INLINE void for_units(const CodeBlock& block, const Use& use) const {
@@ -57,18 +56,6 @@ class HostTeam {
   }
   ABT_INLINE void store_bits(std::uint32_t* words, int unit, std::uint32_t bits) const {
     words[unit] = bits;
-  }
-  template <class Lane, class Part>
-  ABT_INLINE SumAndCount sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
-    float lanes[kLanes];
-    for (int unit = 0; unit < kUnits / 2; ++unit) {
-      for (int k = 0; k < kUnit; ++k) {
-        lanes[unit * kUnit + k] = lane(unit, unit + kUnits / 2, k);
-      }
-    }
-    int count = 0;
-    for_units(block, [&](int, int own) ABT_INLINED { count += part(own); });
-    return {ops::add_by_halves(lanes), count};
   }
   ABT_INLINE void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
     ops::load_first<kUnit>(from + unit * kUnit, left(unit, count), x);
@@ -126,9 +113,6 @@ class HostTeam {
       const RandomStream& stream, std::int64_t first, int unit,
       std::uint32_t (&words)[kUnit]) const {
     ops::random_words(stream, (first + unit * kUnit) / 4, kUnit / 4, words);
-  }
-  ABT_INLINE bool leads() const {
-    return true;
   }
 
  private:
