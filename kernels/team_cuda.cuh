@@ -3,7 +3,6 @@
 #pragma once
 
 #include "kernels/code_blocks.cuh"
-#include "kernels/codes/ternary_codes.h"
 #include "kernels/random.h"
 #include "kernels/team.h"
 
@@ -13,28 +12,6 @@ class CudaTeam {
  public:
   static constexpr int kUnit = kEight;
   static constexpr int kUnits = kRounds;
-
-  class Values {
-   public:
-    __device__ Values(float* from, std::int64_t count) : from_(from), count_(count) {
-      load_block(from, count, x_);
-    }
-    __device__ float* operator[](int own) {
-      return x_[own];
-    }
-    __device__ void store() const {
-      const bool wide = is_aligned(from_, 16);
-#pragma unroll
-      for (int r = 0; r < kRounds; ++r) {
-        store_first(from_ + first_of(r), count_ - first_of(r), wide, x_[r]);
-      }
-    }
-
-   private:
-    float* from_;
-    std::int64_t count_;
-    float x_[kRounds][kEight];
-  };
 
   template <class Use>
   __device__ void for_units(const CodeBlock& block, const Use& use) const {

@@ -37,7 +37,7 @@ bool is_linear(const Slot& slot) {
 struct Layers {
   ops::RowTable kernels;    // of convolutions
   std::vector<Range> runs;  // that the convolutions fill
-  ops::CodeBlocks codes;    // of linear layers
+  ops::TernaryTable codes;  // of linear layers
 };
 
 class Hylo : public CompressedReducer {
@@ -54,7 +54,7 @@ class Hylo : public CompressedReducer {
 
   Rounds exchange(Task task) override {
     Layers& layers = layers_[task.packed->bucket];
-    if (layers.kernels.size() == 0 && layers.codes.size() == 0) {
+    if (layers.kernels.size() == 0 && layers.codes.blocks().size() == 0) {
       layers = layers_of(*task.packed);
     }
     comm::Communicator& group = *task.group;
@@ -66,7 +66,7 @@ class Hylo : public CompressedReducer {
     const std::int64_t shared = consensus_ ? norms.numel() : 0;
     const at::Tensor sums = agreed.narrow(0, shared, agreed.numel() - shared);
     ops::row_norms(task.u, layers.kernels, norms);
-    ops::magnitudes(task.u, layers.codes, ops::Statistic::Moments, sums);
+    ops::magnitudes(task.u, layers.codes.blocks(), ops::Statistic::Moments, sums);
     if (consensus_) {
       agreed.narrow(0, 0, shared).copy_(norms);
     }
@@ -81,7 +81,7 @@ class Hylo : public CompressedReducer {
         transport_);
     // Interleaved: both send before either is waited for.
     bool has_kernels = layers.kernels.size() > 0;
-    bool has_codes = layers.codes.size() > 0;
+    bool has_codes = layers.codes.blocks().size() > 0;
     while (has_kernels || has_codes) {
       has_kernels = has_kernels && kernels.resume();
       has_codes = has_codes && codes.resume();
@@ -99,7 +99,7 @@ class Hylo : public CompressedReducer {
     return member.all_reduce(agreed_of(layers), 4) +
            (consensus_ ? member.all_reduce(layers.kernels.values(), 2)
                        : member.all_gather(record_of(layers), 1)) +
-           code_sums_volume(layers.codes, transport_, member);
+           code_sums_volume(layers.codes.blocks(), transport_, member);
   }
 
  private:
@@ -113,7 +113,7 @@ class Hylo : public CompressedReducer {
   Layers layers_of(const Packed& packed) const {
     std::vector<Slot> convolutions = packed.slots;
     const auto linear = std::ranges::stable_partition(convolutions, is_convolution);
-    ops::CodeBlocks codes = blocks_of({linear.begin(), linear.end()});
+    ops::TernaryTable codes(blocks_of({linear.begin(), linear.end()}));
     convolutions.erase(linear.begin(), linear.end());
     std::vector<ops::RowTable::Tensor> kernels;
     for (const Slot& slot : convolutions) {
@@ -124,7 +124,7 @@ class Hylo : public CompressedReducer {
 
   // Number of values that all members sum before they send.
   std::int64_t agreed_of(const Layers& layers) const {
-    return (consensus_ ? layers.kernels.rows() : 0) + 2 * layers.codes.tensors();
+    return (consensus_ ? layers.kernels.rows() : 0) + 2 * layers.codes.blocks().tensors();
   }
 
   // A member's own kernels as bytes: their values, then their indices.

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstring>
 
-#include "kernels/codes/ternary_codes.h"
 #include "kernels/team.h"
 #include "ops/cpu/code_blocks.h"
 #include "ops/cpu/random_words.h"
@@ -22,27 +21,6 @@ class HostTeam {
  public:
   static constexpr int kUnit = kGroup;
   static constexpr int kUnits = kBlock / kUnit;
-
-  // A whole block is worked on in place.
-  class Values {
-   public:
-    ABT_INLINE Values(float* from, std::int64_t count)
-        : from_(from), count_(count), x_(kWhole ? from : ops::whole_block(from, count, scratch_)) {}
-    ABT_INLINE float* operator[](int own) {
-      return x_ + own * kUnit;
-    }
-    ABT_INLINE void store() {
-      if (!kWhole && count_ < kBlock) {
-        std::copy(scratch_, scratch_ + count_, from_);
-      }
-    }
-
-   private:
-    float* from_;
-    std::int64_t count_;
-    float* x_;
-    float scratch_[kBlock];
-  };
 
   template <class Use>
   ABT_INLINE void for_units(const CodeBlock& block, const Use& use) const {
