@@ -91,7 +91,8 @@ class Measured {
     const double decode = bench::median(decode_);
     const auto reducer = compress::make_reducer(options_, 1);
     reducer->bind(compress::make_buckets(slots_, options_.bucket_mb));
-    const compress::Volume volume = reducer->volume({group_.size(), group_.rank()}, /*turn=*/1);
+    const compress::Volume volume =
+        reducer->volume({group_.size(), group_.rank()}, /*dense=*/false);
     const double seconds = 1e-3 * (encode + decode);
     return {
         {"scheme", name_},

@@ -1,4 +1,4 @@
-// Rows of bench_kernels: the work of onebit, twobit, hylo, threshold and
+// Rows of bench_kernels: the work of twobit, hylo, threshold and
 // ternary between collectives, a step of Adagrad, and the codes of outer steps.
 // The bytes moved are those of a pass that reads and writes each number once.
 #pragma once
@@ -14,11 +14,9 @@
 #include <vector>
 
 #include "ops/adagrad.h"
-#include "ops/level_codes.h"
 #include "ops/magnitudes.h"
 #include "ops/rows.h"
-#include "ops/sign_codes.h"
-#include "ops/twobit_codes.h"
+#include "ops/ternary_codes.h"
 #include "ops/wire_codes.h"
 
 namespace abtrain {
@@ -40,41 +38,14 @@ std::vector<CodeBuffers> code_buffers(
 }
 
 template <class Bench>
-void sign_rows(const Bench& bench, std::int64_t numel) {
-  constexpr int kWorkers = 4;
-  ops::CodeBlocks blocks({{0, numel}});
-  const auto options = at::TensorOptions(bench.device).dtype(at::kInt);
-  const at::Tensor alive = at::full({blocks.groups()}, -1, options);
-  const auto sets = code_buffers(
-      bench, numel, at::zeros({ops::sign_words(blocks, blocks.all(), false)}, options));
-  const auto row = [&](const char* what, std::int64_t bytes,
-                       const std::function<void(const CodeBuffers&)>& body) {
-    bench.row(what, "fp32", std::to_string(numel), bytes, [&](int i) {
-      body(sets[static_cast<std::size_t>(i) % sets.size()]);
-    });
-  };
-  const std::int64_t bits = numel / 8;
-  row("signs, encode", 8 * numel + 2 * bits,
-      [&](const CodeBuffers& set) { ops::encode_signs(set.u, blocks, alive, set.wire, false); });
-  const ops::CodeBlocks::Range part = blocks.share(kWorkers, 0);
-  const std::int64_t words = ops::sign_words(blocks, part, false);
-  const at::Tensor in = at::zeros({kWorkers * words}, options);
-  const at::Tensor out = at::empty({words}, options);
-  row("signs, serve", (8 * numel + (kWorkers + 2) * bits) / kWorkers, [&](const CodeBuffers& set) {
-    ops::serve_signs(in, kWorkers, blocks, part, alive, set.u, out, false);
-  });
-  row("signs, decode", 4 * numel + 2 * bits, [&](const CodeBuffers& set) {
-    ops::decode_signs(set.wire, blocks, alive, set.estimate, false);
-  });
-}
-
-template <class Bench>
 void threshold_rows(const Bench& bench, std::int64_t numel) {
   constexpr int kWorkers = 4;
   ops::CodeBlocks blocks({{0, numel}});
+  ops::TernaryTable table(blocks);
   const at::TensorOptions options(bench.device);
   const at::Tensor sums = at::empty({2}, options);
   const at::Tensor t = at::full({1}, 1.0f, options);
+  const ops::TernaryRule rule{.cuts = ops::cuts_at(t), .keeps_rest = true};
   const std::int64_t codes = code_bytes(blocks, blocks.all(), ops::CodeForm::TwoBits);
   const auto sets = code_buffers(bench, numel, at::zeros({4 * codes}, options.dtype(at::kByte)));
   const auto row = [&](const char* what, std::int64_t bytes,
@@ -87,10 +58,10 @@ void threshold_rows(const Bench& bench, std::int64_t numel) {
     ops::magnitudes(set.u, blocks, ops::Statistic::Moments, sums);
   });
   row("codes, encode", 8 * numel + codes, [&](const CodeBuffers& set) {
-    ops::encode_threshold(set.u, blocks, t, set.wire, ops::CodeForm::TwoBits);
+    ops::encode_ternary(set.u, table, t, rule, ops::CodeForm::TwoBits, set.wire);
   });
   row("codes, mean of 4", 4 * numel + kWorkers * codes, [&](const CodeBuffers& set) {
-    ops::average_codes(set.wire, ops::CodeWire::Codes, kWorkers, blocks, t, set.estimate);
+    ops::average_codes(set.wire, ops::CodeWire::Codes, kWorkers, table, t, set.estimate);
   });
   const ops::CodeBlocks::Range part = blocks.share(kWorkers, 0);
   const at::Tensor shard =
@@ -100,13 +71,13 @@ void threshold_rows(const Bench& bench, std::int64_t numel) {
   const at::Tensor all =
       at::zeros({ops::sum_words(blocks, blocks.all(), kWorkers)}, options.dtype(at::kInt));
   row("sums, decode", 4 * numel + 4 * all.numel(), [&](const CodeBuffers& set) {
-    ops::average_codes(all, ops::CodeWire::Planes, kWorkers, blocks, t, set.estimate);
+    ops::average_codes(all, ops::CodeWire::Planes, kWorkers, table, t, set.estimate);
   });
   row("bytes, encode", 9 * numel, [&](const CodeBuffers& set) {
-    ops::encode_threshold(set.u, blocks, t, set.wire, ops::CodeForm::Bytes);
+    ops::encode_ternary(set.u, table, t, rule, ops::CodeForm::Bytes, set.wire);
   });
   row("bytes, decode", 5 * numel, [&](const CodeBuffers& set) {
-    ops::average_codes(set.wire, ops::CodeWire::Bytes, kWorkers, blocks, t, set.estimate);
+    ops::average_codes(set.wire, ops::CodeWire::Bytes, kWorkers, table, t, set.estimate);
   });
 }
 
@@ -140,14 +111,15 @@ void kernel_rows(const Bench& bench, std::int64_t numel) {
 template <class Bench>
 void level_rows(const Bench& bench, std::int64_t numel) {
   constexpr int kWorkers = 4;
-  ops::LevelTable table({numel});
+  ops::CodeBlocks blocks({{0, numel}});
+  ops::TernaryTable table(blocks, /*packed=*/true);
   const at::TensorOptions options(bench.device);
   const at::Tensor sums = at::empty({2}, options);
   const at::Tensor one = at::full({1}, 1.0f, options);
   const at::Tensor zero = at::zeros({1}, options);
-  const std::int64_t codes = code_bytes(table, ops::CodeForm::TwoBits);
+  const std::int64_t codes = ops::code_bytes(numel, ops::CodeForm::TwoBits);
   const auto sets = code_buffers(
-      bench, numel, at::zeros({kWorkers * table.record_bytes()}, options.dtype(at::kByte)));
+      bench, numel, at::zeros({kWorkers * ops::record_bytes(1, numel)}, options.dtype(at::kByte)));
   const auto row = [&](const char* what, std::int64_t bytes,
                        const std::function<void(const CodeBuffers&)>& body) {
     bench.row(what, "fp32", std::to_string(numel), bytes, [&](int i) {
@@ -155,25 +127,24 @@ void level_rows(const Bench& bench, std::int64_t numel) {
     });
   };
   row("levels, sum above", 4 * numel, [&](const CodeBuffers& set) {
-    ops::magnitudes(set.u, table.blocks(), ops::Statistic::Above, sums, one);
+    ops::magnitudes(set.u, blocks, ops::Statistic::Above, sums, one);
   });
   row("levels, largest", 4 * numel, [&](const CodeBuffers& set) {
-    ops::magnitudes(set.u, table.blocks(), ops::Statistic::Largest, sums);
+    ops::magnitudes(set.u, blocks, ops::Statistic::Largest, sums);
   });
-  row("levels, above", 4 * numel + codes, [&](const CodeBuffers& set) {
-    ops::encode_above(set.u, table, one, ops::CodeForm::TwoBits, set.wire.narrow(0, 0, codes));
-  });
-  row("levels, above, rest", 8 * numel + codes, [&](const CodeBuffers& set) {
-    ops::encode_above(
-        set.u, table, one, ops::CodeForm::TwoBits, set.wire.narrow(0, 0, codes), zero);
-  });
+  const auto encode = [&](const CodeBuffers& set, const ops::TernaryRule& rule) {
+    ops::encode_ternary(set.u, table, zero, rule, ops::CodeForm::TwoBits, set.wire);
+  };
+  row("levels, above", 4 * numel + codes,
+      [&](const CodeBuffers& set) { encode(set, {.cuts = one}); });
+  row("levels, above, rest", 8 * numel + codes,
+      [&](const CodeBuffers& set) { encode(set, {.cuts = one, .keeps_rest = true}); });
   row("levels, chance", 4 * numel + codes, [&](const CodeBuffers& set) {
-    ops::encode_by_chance(set.u, table, one, {}, ops::CodeForm::TwoBits, set.wire);
+    ops::encode_ternary(set.u, table, one, {}, ops::CodeForm::TwoBits, set.wire);
   });
   row("levels, mean of 4", 4 * numel + kWorkers * codes, [&](const CodeBuffers& set) {
-    ops::average_levels(set.wire, kWorkers, table, set.estimate);
+    ops::average_records(set.wire, kWorkers, table, set.estimate);
   });
-  ops::CodeBlocks blocks({{0, numel}});
   const at::Tensor s = at::zeros({numel}, options);
   row("adagrad step", 20 * numel, [&](const CodeBuffers& set) {
     ops::adagrad_step({set.estimate, set.u, s, {}, {}}, blocks, one, one, one, {}, 1e-3);
@@ -202,7 +173,6 @@ void wire_rows(const Bench& bench, std::int64_t numel) {
 
 template <class Bench>
 void code_rows(const Bench& bench, std::int64_t numel) {
-  sign_rows(bench, numel);
   threshold_rows(bench, numel);
   kernel_rows(bench, numel);
   level_rows(bench, numel);

@@ -5,11 +5,12 @@
 //   template <class Team>
 //   ABT_INLINE void work(Team& team, const MyJob& job, std::int64_t b) {
 //     const CodeBlock block = job.blocks[b];
-//     typename Team::Values x(job.u + block.begin, block.count);
-//     team.for_units(block, [&](int unit, int own) ABT_INLINED {
-//       for (int k = 0; k < Team::kUnit; ++k) { x[own][k] *= 2; }
+//     float* const u = job.u + block.begin;
+//     team.for_units(block, [&](int unit, int) ABT_INLINED {
+//       float x[Team::kUnit];
+//       team.load(u, unit, block.count, x);
+//       team.store(u, unit, block.count, [&](int k) ABT_INLINED { return 2 * x[k]; });
 //     });
-//     x.store();
 //   }
 //
 // A block is divided into units of kUnit adjacent elements: a thread has two of
@@ -17,18 +18,10 @@
 // Team provides
 //   kUnit             elements per unit
 //   kUnits            units per member
-//   Values            a member's elements of a block, x[own][k]; those beyond
-//                     `count` are 0. store() writes them back.
-//   Bits              a bit per element of a member's units, b[own]
 //   for_units(block, use)  use(unit, own) for each of the member's units that
 //                     have an element of a group of the block
 //   bits(words, unit), store_bits(words, unit, bits)
 //                     the bits of a unit in an array with a word per group
-//   sums(block, lane, part)  the sum over lane(low, high, k), where low and
-//                     high are the units of a lane (code_blocks.h) and k its
-//                     element in them, in fp32 in the order of code_blocks.h;
-//                     and the sum of the integers part(own). Every member gets
-//                     both.
 //   load(from, unit, count, x), store(to, unit, count, value)
 //                     a unit's elements in a buffer that has `count` of the
 //                     block; those beyond are 0, and are not written. value(k)
@@ -36,11 +29,10 @@
 //   bytes(from, unit, count, x), store_bytes(to, unit, count, value)
 //                     the same for an array with a byte per element
 //   two_bits(from, unit, count, codes), store_two_bits(to, unit, count, codes)
-//                     the same for an array of two-bit codes (ternary_codes.h)
+//                     the same for an array of two-bit codes
 //   random(stream, first, unit, words)
 //                     a unit's random words, one per element; the block's
 //                     first element has the word `first`, a multiple of 4
-//   leads()           whether this member writes what a block has only once
 #pragma once
 
 #include <cmath>
@@ -51,28 +43,19 @@
 
 namespace abtrain::kernels {
 
-ABT_HOST_DEVICE inline int count_bits(std::uint32_t bits) {
-#ifdef __CUDA_ARCH__
-  return __popc(bits);
-#else
-  return __builtin_popcount(bits);
-#endif
+// Bytes of this many two-bit codes.
+ABT_HOST_DEVICE constexpr std::int64_t packed_bytes(std::int64_t numel) {
+  return (numel + 3) / 4;
+}
+// The bit at which two-bit code k begins in a little-endian word: the first of a byte has its two
+// high bits.
+ABT_HOST_DEVICE constexpr int shift_of(int k) {
+  return 8 * (k / 4) + 6 - 2 * (k % 4);
 }
 
 // The number of groups in a block.
 ABT_HOST_DEVICE inline std::int64_t groups_of(const CodeBlock& block) {
   return (block.count + kGroup - 1) / kGroup;
-}
-
-// Bit k is whether test(x[k]).
-template <class Team, class Test>
-ABT_INLINE std::uint32_t bits_where(const float* x, const Test& test) {
-  std::uint32_t bits = 0;
-  ABT_UNROLL
-  for (int k = 0; k < Team::kUnit; ++k) {
-    bits |= static_cast<std::uint32_t>(test(x[k])) << k;
-  }
-  return bits;
 }
 
 struct SumAndCount {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "kernels/code_blocks.cuh"
-#include "kernels/codes/ternary_codes.h"
 #include "kernels/random.h"
 #include "kernels/team.h"
 
@@ -13,29 +12,6 @@ class CudaTeam {
  public:
   static constexpr int kUnit = kEight;
   static constexpr int kUnits = kRounds;
-
-  class Values {
-   public:
-    __device__ Values(float* from, std::int64_t count) : from_(from), count_(count) {
-      load_block(from, count, x_);
-    }
-    __device__ float* operator[](int own) {
-      return x_[own];
-    }
-    __device__ void store() const {
-      const bool wide = is_aligned(from_, 16);
-#pragma unroll
-      for (int r = 0; r < kRounds; ++r) {
-        store_first(from_ + first_of(r), count_ - first_of(r), wide, x_[r]);
-      }
-    }
-
-   private:
-    float* from_;
-    std::int64_t count_;
-    float x_[kRounds][kEight];
-  };
-  using Bits = std::uint32_t[kUnits];
 
   template <class Use>
   __device__ void for_units(const CodeBlock& block, const Use& use) const {
@@ -52,22 +28,6 @@ class CudaTeam {
   }
   __device__ void store_bits(std::uint32_t* words, int unit, std::uint32_t bits) const {
     reinterpret_cast<std::uint8_t*>(words)[unit] = static_cast<std::uint8_t>(bits);
-  }
-  template <class Lane, class Part>
-  __device__ SumAndCount sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
-    auto& shared = *reinterpret_cast<Shared*>(shared_memory());
-    const auto t = static_cast<int>(threadIdx.x);
-    float own[kEight];
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) {
-      own[k] = lane(0, 1, k);
-    }
-    write_lanes(shared.lanes, own);
-    int count = 0;
-    for_units(block, [&](int, int unit) { count += part(unit); });
-    shared.counts[t] = count;
-    add_by_halves(shared.lanes, kLanes, shared.counts, kThreads);
-    return {shared.lanes[0], shared.counts[0]};
   }
   __device__ void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
     const int i = unit * kUnit;
@@ -128,14 +88,6 @@ class CudaTeam {
       random_block(stream, (first + unit * kUnit + begin) / 4, words + begin);
     }
   }
-  __device__ bool leads() const {
-    return threadIdx.x == 0;
-  }
-
-  struct Shared {
-    float lanes[kLanes];
-    int counts[kThreads];
-  };
 
  private:
   __device__ static int unit_of(int round) {
@@ -149,11 +101,9 @@ __global__ void __launch_bounds__(kThreads) block_kernel(const Job job) {
   work(team, job, static_cast<std::int64_t>(blockIdx.x));
 }
 
-// `sums`: whether the body adds anything up.
 template <class Job>
-int launch_blocks(const Job& job, void* stream, bool sums = false) {
-  return launch(
-      block_kernel<Job>, job.count, kThreads, sums ? sizeof(CudaTeam::Shared) : 0, stream, job);
+int launch_blocks(const Job& job, void* stream) {
+  return launch(block_kernel<Job>, job.count, kThreads, 0, stream, job);
 }
 
 }  // namespace abtrain::kernels

@@ -55,6 +55,15 @@ constexpr std::pair<std::string_view, const char*> kWords[] = {
     {"multisteplr", "step"}, {"constantlr", "constant"},
     {"linearlr", "linear"},  {"cosineannealinglr", "cosine"}};
 
+// A word that is not offered where another one is, and what to say then.
+constexpr struct {
+  const char* word;
+  const char* offered;
+  const char* remark;
+} kAbsent[] = {
+    {"fp16", "bf16", "fp16 is not offered here, bf16 is"},
+    {"onebit", "twobit", "onebit was removed; use twobit or int2"}};
+
 // What to take in place of a word that is not one of `names`.
 std::string remark_on(const std::string& word, const std::vector<std::string>& names) {
   const std::string typed = lower_case(word);
@@ -62,9 +71,11 @@ std::string remark_on(const std::string& word, const std::vector<std::string>& n
   const auto* const known =
       std::ranges::find(kWords, lower, &std::pair<std::string_view, const char*>::first);
   const std::string meant = known == std::end(kWords) ? lower : known->second;
-  if (meant == "fp16" && std::ranges::count(names, "fp16") == 0 &&
-      std::ranges::count(names, "bf16") > 0) {
-    return "fp16 is not offered here, bf16 is";
+  for (const auto& [absent, present, remark] : kAbsent) {
+    if (meant == absent && std::ranges::count(names, absent) == 0 &&
+        std::ranges::count(names, present) > 0) {
+      return remark;
+    }
   }
   const std::string near = nearest(meant, names);
   return near.empty() ? "" : formatted("did you mean '{}'?", near);

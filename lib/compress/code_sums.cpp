@@ -40,18 +40,20 @@ CodeTransport cheaper_transport(int members) {
 }
 
 Rounds average_by_codes(
-    ops::CodeBlocks& blocks, at::Tensor u, at::Tensor thresholds, at::Tensor estimate,
+    ops::TernaryTable& table, at::Tensor u, at::Tensor thresholds, at::Tensor estimate,
     comm::Communicator& group, comm::Purpose purpose, CodeTransport transport) {
+  const ops::CodeBlocks& blocks = table.blocks();
   const int n = group.size();
   const auto rank = static_cast<std::size_t>(group.rank());
   const at::TensorOptions bytes = u.options().dtype(at::kByte);
 
   const auto decode = [&](const at::Tensor& sent, ops::CodeWire wire) {
-    average_codes(sent, wire, n, blocks, thresholds, estimate);
+    average_codes(sent, wire, n, table, thresholds, estimate);
   };
   const CodeForm form = transport == CodeTransport::Int8 ? CodeForm::Bytes : CodeForm::TwoBits;
   const at::Tensor codes = at::empty({bytes_of_all(blocks, form)}, bytes);
-  encode_threshold(u, blocks, thresholds, codes, form);
+  const ops::TernaryRule rule{.cuts = ops::cuts_at(thresholds), .keeps_rest = true};
+  encode_ternary(u, table, thresholds, rule, form, codes);
   if (transport == CodeTransport::Int8) {
     co_yield group.all_reduce(codes, comm::ReduceOp::Sum, purpose);
     decode(codes, ops::CodeWire::Bytes);
@@ -75,7 +77,7 @@ Rounds average_by_codes(
   co_yield group.all_to_all(received, codes, counts, purpose);
   const at::TensorOptions words = bytes.dtype(at::kInt);
   const at::Tensor own = at::empty({sizes[rank]}, words);
-  pack_sums(received, n, blocks, blocks.share(n, group.rank()), own);
+  pack_sums(received, n, table.blocks(), blocks.share(n, group.rank()), own);
   const at::Tensor sums = at::empty({ops::sum_words(blocks, blocks.all(), n)}, words);
   co_yield group.all_gather(sums, own, sizes, purpose);
   decode(sums, ops::CodeWire::Planes);

@@ -1,4 +1,5 @@
-// Turns the codes of ops/twobit_codes.h into the mean over a group.
+// Turns the codes of ops/ternary_codes.h, with levels that all members know, into the mean over a
+// group.
 //
 // - int8: one-byte codes, summed by an all-reduce; at most 127 members.
 // - a2a: two-bit codes go to the member that serves their blocks, which sends
@@ -20,7 +21,7 @@
 #include "compress/reducer_options.h"
 #include "compress/rounds.h"
 #include "compress/volume.h"
-#include "ops/twobit_codes.h"
+#include "ops/ternary_codes.h"
 
 namespace abtrain::compress {
 
@@ -36,11 +37,12 @@ void check_int8(
 CodeTransport cheaper_transport(int members);
 
 // Writes to `estimate` the mean over the group of what the members' codes stand
-// for, and leaves in `u` what this member did not send. `u` and `estimate`: flat
-// fp32 buffers that `blocks` refers to. `thresholds`: fp32, one per tensor of
-// `blocks`, which must not move until the Rounds are done.
+// for, and leaves in `u` what this member did not send. An element is sent if its
+// magnitude is at least its tensor's threshold, its level. `u` and `estimate`: flat
+// fp32 buffers that `table` refers to. `thresholds`: fp32, one per tensor of
+// `table`, which must not move until the Rounds are done.
 Rounds average_by_codes(
-    ops::CodeBlocks& blocks, at::Tensor u, at::Tensor thresholds, at::Tensor estimate,
+    ops::TernaryTable& table, at::Tensor u, at::Tensor thresholds, at::Tensor estimate,
     comm::Communicator& group, comm::Purpose purpose, CodeTransport transport);
 Volume code_sums_volume(const ops::CodeBlocks& blocks, CodeTransport transport, Member member);
 

@@ -54,7 +54,7 @@ Rounds CompressedReducer::reduce(Job job) {
   const at::TensorOptions options = job.gradients.options();
 
   // The uncompressed rest is in flight while the scheme works.
-  const std::vector<Range>& rest = job.turn == kDense ? state.all : state.rest;
+  const std::vector<Range>& rest = job.dense ? state.all : state.rest;
   const at::Tensor wire = at::empty({numel_of(rest)}, options.dtype(plain_dtype_));
   const auto scale = static_cast<float>(1.0 / group.size());
   pack(job.gradients, rest, scale, wire);
@@ -68,7 +68,7 @@ Rounds CompressedReducer::reduce(Job job) {
   // If the tensors are adjacent, the estimate is written in their place.
   const bool in_place = packed.ranges.size() == 1;
   bool more = false;
-  if (job.turn != kDense && packed.numel > 0) {
+  if (!job.dense && packed.numel > 0) {
     estimate = in_place ? packed.ranges[0].of(job.gradients) : at::empty({packed.numel}, options);
     at::Tensor u = estimate;
     if (!in_place || keeps_residual_ || !works_in_place()) {
@@ -97,14 +97,14 @@ Rounds CompressedReducer::reduce(Job job) {
   }
 }
 
-Volume CompressedReducer::volume(Member member, std::int64_t turn) const {
+Volume CompressedReducer::volume(Member member, bool dense) const {
   Volume volume;
   for (const State& state : states_) {
     volume = volume + member.all_reduce(
-                          numel_of(turn == kDense ? state.all : state.rest),
+                          numel_of(dense ? state.all : state.rest),
                           static_cast<std::int64_t>(c10::elementSize(plain_dtype_)));
-    if (turn != kDense && state.packed.numel > 0) {
-      volume = volume + exchanged(state.packed, member, turn);
+    if (!dense && state.packed.numel > 0) {
+      volume = volume + exchanged(state.packed, member);
     }
   }
   return volume;

@@ -40,7 +40,7 @@ class CompressedReducer : public Reducer {
 
   void bind(std::vector<Bucket> buckets) override;
   Rounds reduce(Job job) override;
-  Volume volume(Member member, std::int64_t turn) const override;
+  Volume volume(Member member, bool dense) const override;
   // Stores "residual.<bucket>" and what the scheme adds by archive_more().
   void archive(state::Archive& archive, const std::string& prefix) override;
   std::vector<at::Tensor> residual_squares() const override;
@@ -64,7 +64,7 @@ class CompressedReducer : public Reducer {
       const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients);
   virtual Rounds exchange(Task task) = 0;
   // What a member sends in exchange().
-  virtual Volume exchanged(const Packed& packed, Member member, std::int64_t turn) const = 0;
+  virtual Volume exchanged(const Packed& packed, Member member) const = 0;
   // Whether the scheme compresses this tensor.
   virtual bool compresses(const Slot& slot) const {
     return slot.numel() >= min_numel_;
@@ -87,8 +87,8 @@ class CompressedReducer : public Reducer {
  private:
   struct State {
     Packed packed;
-    std::vector<Range> all;    // of the gradient buffer, sent uncompressed in kDense
-    std::vector<Range> rest;   // and in other turns
+    std::vector<Range> all;    // of the gradient buffer, sent uncompressed if `dense`
+    std::vector<Range> rest;   // and otherwise
     at::Tensor residual = {};  // undefined until the first step
   };
 

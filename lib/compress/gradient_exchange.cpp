@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -25,7 +24,6 @@ void GradientExchange::bind(
   gradients_ = std::move(gradients);
   group_ = &group;
   purpose_ = purpose;
-  turns_ = 0;
   buckets_ = make_buckets(slots, options_.bucket_mb);
   std::unordered_map<std::string, std::size_t> bucket_of;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
@@ -54,8 +52,8 @@ bool GradientExchange::is_evaluated(std::int64_t t) const {
          group_->size() > 1;
 }
 
-std::int64_t GradientExchange::turn_of(std::int64_t t) const {
-  return t < options_.dense_steps ? kDense : turns_;
+bool GradientExchange::is_dense(std::int64_t t) const {
+  return t < options_.dense_steps;
 }
 
 void GradientExchange::begin(std::int64_t t) {
@@ -102,7 +100,7 @@ void GradientExchange::open_bucket() {
     }
   }
   open_.emplace_back(
-      Open{reducer_->reduce({next, gradients_, group_, purpose_, step_, turn_of(step_)}), {}});
+      Open{reducer_->reduce({next, gradients_, group_, purpose_, step_, is_dense(step_)}), {}});
   advance(open_.back());
 }
 
@@ -162,13 +160,10 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
   }
   open_.clear();
   step_ = -1;
-  const std::int64_t turn = turn_of(t);
-  turns_ += turn == kDense ? 0 : 1;
-  return exact.defined() ? std::optional(evaluate(exact, before, turn)) : std::nullopt;
+  return exact.defined() ? std::optional(evaluate(exact, before, is_dense(t))) : std::nullopt;
 }
 
-Evaluation GradientExchange::evaluate(
-    const at::Tensor& exact, const Costs& before, std::int64_t turn) {
+Evaluation GradientExchange::evaluate(const at::Tensor& exact, const Costs& before, bool dense) {
   const Costs of_step = costs() - before;
   const auto norm = at::dot(exact, exact).item<double>();
   exact.sub_(gradients_);
@@ -177,7 +172,7 @@ Evaluation GradientExchange::evaluate(
     squares.add_(square);
   }
   group_->all_reduce(squares, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
-  const Volume volume = reducer_->volume({group_->size(), group_->rank()}, turn);
+  const Volume volume = reducer_->volume({group_->size(), group_->rank()}, dense);
   const auto numel = static_cast<double>(gradients_.numel());
   return {
       .vnmse = norm > 0 ? at::dot(exact, exact).item<double>() / norm : 0,
@@ -210,9 +205,6 @@ const Costs& GradientExchange::costs() {
 }
 
 void GradientExchange::archive(state::Archive& archive, const std::string& prefix) {
-  if (reducer_->period() > 1) {
-    archive.value(prefix + "turns", turns_);
-  }
   reducer_->archive(archive, prefix);
 }
 
@@ -220,10 +212,8 @@ ExchangePlan::ExchangePlan(const ReducerOptions& options, std::vector<Slot> slot
     : dense_steps_(options.dense_steps) {
   const std::unique_ptr<Reducer> reducer = make_reducer(options, 0);
   reducer->bind(make_buckets(std::move(slots), options.bucket_mb));
-  dense_ = reducer->volume(member, kDense).bytes;
-  for (std::int64_t turn = 0; turn < reducer->period(); ++turn) {
-    turns_.push_back(reducer->volume(member, turn).bytes);
-  }
+  dense_ = reducer->volume(member, /*dense=*/true).bytes;
+  usual_ = reducer->volume(member, /*dense=*/false).bytes;
 }
 
 std::int64_t ExchangePlan::bytes_between(
@@ -232,17 +222,7 @@ std::int64_t ExchangePlan::bytes_between(
     return before <= first ? 0 : (before - first + interval - 1) / interval;
   };
   const std::int64_t dense = count(std::min(end, dense_steps_));
-  // Of each turn of the period, those that are left.
-  std::int64_t left = count(end) - dense + std::ssize(turns_);
-  std::int64_t total = dense * dense_;
-  for (const std::int64_t bytes : turns_) {
-    total += --left / std::ssize(turns_) * bytes;
-  }
-  return total;
-}
-
-std::int64_t ExchangePlan::usual_bytes() const {
-  return std::accumulate(turns_.begin(), turns_.end(), std::int64_t{0}) / std::ssize(turns_);
+  return dense * dense_ + (count(end) - dense) * usual_;
 }
 
 }  // namespace abtrain::compress

@@ -104,14 +104,13 @@ class GradientExchange {
   void count(double Costs::*stage, device::Span span);
   void settle(bool wait);
   bool is_evaluated(std::int64_t t) const;
-  std::int64_t turn_of(std::int64_t t) const;
-  Evaluation evaluate(const at::Tensor& exact, const Costs& before, std::int64_t turn);
+  bool is_dense(std::int64_t t) const;
+  Evaluation evaluate(const at::Tensor& exact, const Costs& before, bool dense);
 
   ReducerOptions options_;
   std::uint64_t seed_;
   std::unique_ptr<Reducer> reducer_;
   std::int64_t interval_;
-  std::int64_t turns_ = 0;  // compressed exchanges since bind()
   at::Tensor gradients_;
   comm::Communicator* group_ = nullptr;
   comm::Purpose purpose_ = comm::Purpose::Gradient;
@@ -132,13 +131,15 @@ class ExchangePlan {
   // In all exchanges of a binding, that is in steps first, first + interval,
   // ... before `end`.
   std::int64_t bytes_between(std::int64_t first, std::int64_t end, std::int64_t interval = 1) const;
-  // The mean over the turns of a period.
-  std::int64_t usual_bytes() const;
+  // In an exchange after the first `dense_steps` steps.
+  std::int64_t usual_bytes() const {
+    return usual_;
+  }
 
  private:
   std::int64_t dense_steps_;
-  std::int64_t dense_;               // of an uncompressed exchange
-  std::vector<std::int64_t> turns_;  // of each turn of a period
+  std::int64_t dense_;  // of an uncompressed exchange
+  std::int64_t usual_;  // of any other
 };
 
 }  // namespace abtrain::compress

@@ -33,7 +33,7 @@ bool is_linear(const Slot& slot) {
 struct Layers {
   ops::RowTable kernels;    // of convolutions
   std::vector<Range> runs;  // that the convolutions fill
-  ops::CodeBlocks codes;    // of linear layers
+  ops::TernaryTable codes;  // of linear layers
 };
 
 class Hylo : public CompressedReducer {
@@ -48,7 +48,7 @@ class Hylo : public CompressedReducer {
 
   Rounds exchange(Task task) override {
     Layers& layers = layers_[task.packed->bucket];
-    if (layers.kernels.size() == 0 && layers.codes.size() == 0) {
+    if (layers.kernels.size() == 0 && layers.codes.blocks().size() == 0) {
       layers = layers_of(*task.packed);
     }
     comm::Communicator& group = *task.group;
@@ -60,7 +60,7 @@ class Hylo : public CompressedReducer {
     const at::Tensor norms = agreed.narrow(0, 0, shared);
     const at::Tensor sums = agreed.narrow(0, shared, agreed.numel() - shared);
     ops::row_norms(task.u, layers.kernels, norms);
-    ops::magnitudes(task.u, layers.codes, ops::Statistic::Moments, sums);
+    ops::magnitudes(task.u, layers.codes.blocks(), ops::Statistic::Moments, sums);
     if (agreed.numel() > 0) {
       co_yield group.all_reduce(agreed, comm::ReduceOp::Sum, task.purpose);
     }
@@ -71,7 +71,7 @@ class Hylo : public CompressedReducer {
         transport_);
     // Interleaved: both send before either is waited for.
     bool has_kernels = layers.kernels.size() > 0;
-    bool has_codes = layers.codes.size() > 0;
+    bool has_codes = layers.codes.blocks().size() > 0;
     while (has_kernels || has_codes) {
       has_kernels = has_kernels && kernels.resume();
       has_codes = has_codes && codes.resume();
@@ -84,10 +84,10 @@ class Hylo : public CompressedReducer {
     }
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     const Layers layers = layers_of(packed);
     return member.all_reduce(agreed_of(layers), 4) + member.all_reduce(layers.kernels.values(), 2) +
-           code_sums_volume(layers.codes, transport_, member);
+           code_sums_volume(layers.codes.blocks(), transport_, member);
   }
 
  private:
@@ -101,7 +101,7 @@ class Hylo : public CompressedReducer {
   Layers layers_of(const Packed& packed) const {
     std::vector<Slot> convolutions = packed.slots;
     const auto linear = std::ranges::stable_partition(convolutions, is_convolution);
-    ops::CodeBlocks codes = blocks_of({linear.begin(), linear.end()});
+    ops::TernaryTable codes(blocks_of({linear.begin(), linear.end()}));
     convolutions.erase(linear.begin(), linear.end());
     std::vector<ops::RowTable::Tensor> kernels;
     for (const Slot& slot : convolutions) {
@@ -112,7 +112,7 @@ class Hylo : public CompressedReducer {
 
   // Number of values that all members sum before they send.
   std::int64_t agreed_of(const Layers& layers) const {
-    return layers.kernels.rows() + 2 * layers.codes.tensors();
+    return layers.kernels.rows() + 2 * layers.codes.blocks().tensors();
   }
 
   // Zeros give 0, not NaN; non-finite elements give NaN. Nothing is read back.

@@ -17,10 +17,8 @@
 
 #include <map>
 
-#include "base/mapped.h"
 #include "compress/code_sums.h"
 #include "compress/compressed_reducer.h"
-#include "ops/level_codes.h"
 #include "ops/magnitudes.h"
 
 namespace abtrain::compress {
@@ -44,57 +42,52 @@ class Levels : public CompressedReducer {
 
  protected:
   Rounds exchange(Task task) override {
-    ops::LevelTable& table = tables_[task.packed->bucket];
-    if (table.tensors() == 0) {
-      table = ops::LevelTable(mapped(task.packed->slots, &Slot::numel));
+    ops::TernaryTable& table = tables_[task.packed->bucket];
+    if (table.blocks().size() == 0) {
+      table = ops::TernaryTable(blocks_of(task.packed->slots), /*packed=*/true);
     }
+    const std::int64_t tensors = table.blocks().tensors();
     comm::Communicator& group = *task.group;
     const int n = group.size();
     const at::TensorOptions floats = task.u.options();
     const at::TensorOptions bytes = floats.dtype(at::kByte);
 
-    const at::Tensor numbers = at::empty({kNumbers * table.tensors()}, floats);
-    at::Tensor cuts;
+    const at::Tensor numbers = at::empty({kNumbers * tensors}, floats);
+    ops::TernaryRule rule{
+        .random = kernels::random_stream(
+            seed_, kernels::RandomPurpose::Rounding, static_cast<std::uint32_t>(task.step),
+            rounding_stream(group, task.packed->bucket)),
+        .keeps_rest = keeps_residual_};
     if (!kByChance) {
       ops::magnitudes(task.u, table.blocks(), ops::Statistic::Above, numbers);
-      cuts = mean_of(numbers).mul_(options_.c);
+      rule.cuts = mean_of(numbers).mul_(options_.c);
     }
-    ops::magnitudes(task.u, table.blocks(), kStatistic, numbers, cuts);
-    const auto encode = [&](const at::Tensor& levels, ops::CodeForm form, const at::Tensor& codes) {
-      if (kByChance) {
-        const ops::Chance chance{
-            seed_, static_cast<std::uint32_t>(task.step),
-            rounding_stream(group, task.packed->bucket)};
-        ops::encode_by_chance(task.u, table, levels, chance, form, codes);
-      } else {
-        ops::encode_above(
-            task.u, table, cuts, form, codes, keeps_residual_ ? levels : at::Tensor());
-      }
-    };
+    ops::magnitudes(task.u, table.blocks(), kStatistic, numbers, rule.cuts);
 
     if (gathers(n)) {
-      const std::int64_t size = table.record_bytes();
-      const std::int64_t head = 4 * table.tensors();
+      const std::int64_t size = ops::record_bytes(tensors, task.packed->numel);
+      const std::int64_t head = 4 * tensors;
       const at::Tensor record = at::empty({size}, bytes);
       const at::Tensor levels = record.narrow(0, 0, head).view(at::kFloat);
       levels.copy_(levels_of(numbers));
-      encode(levels, ops::CodeForm::TwoBits, record.narrow(0, head, size - head));
+      const at::Tensor codes = record.narrow(0, head, size - head);
+      ops::encode_ternary(task.u, table, levels, rule, ops::CodeForm::TwoBits, codes);
       const at::Tensor all = at::empty({n * size}, bytes);
       co_yield group.all_gather(all, record, task.purpose);
-      ops::average_levels(all, n, table, task.estimate);
+      ops::average_records(all, n, table, task.estimate);
       co_return;
     }
 
     co_yield group.all_reduce(
         numbers, kByChance ? comm::ReduceOp::Max : comm::ReduceOp::Sum, task.purpose);
     const at::Tensor levels = levels_of(numbers);
-    const at::Tensor sums = at::empty({table.numel()}, bytes);
-    encode(levels, ops::CodeForm::Bytes, sums);
+    const at::Tensor sums = at::empty({task.packed->numel}, bytes);
+    ops::encode_ternary(task.u, table, levels, rule, ops::CodeForm::Bytes, sums);
     co_yield group.all_reduce(sums, comm::ReduceOp::Sum, task.purpose);
-    ops::average_byte_levels(sums, n, table, levels, task.estimate);
+    ops::average_codes(sums, ops::CodeWire::Bytes, n, table, levels, task.estimate);
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t /*turn*/) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     const auto tensors = static_cast<std::int64_t>(packed.slots.size());
     return gathers(member.members)
                ? member.all_gather(ops::record_bytes(tensors, packed.numel), 1)
@@ -118,7 +111,7 @@ class Levels : public CompressedReducer {
            CodeTransport::Gather;
   }
 
-  std::map<std::size_t, ops::LevelTable> tables_;  // by bucket
+  std::map<std::size_t, ops::TernaryTable> tables_;  // by bucket
 };
 
 void check_levels(

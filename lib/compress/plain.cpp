@@ -52,7 +52,7 @@ class Plain : public Reducer {
         job.gradients, buckets_[job.bucket].ranges, *job.group, job.purpose, wire_);
   }
 
-  Volume volume(Member member, std::int64_t) const override {
+  Volume volume(Member member, bool /*dense*/) const override {
     Volume volume;
     for (const Bucket& bucket : buckets_) {
       if (wire_ != at::kFloat) {

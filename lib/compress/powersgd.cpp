@@ -85,7 +85,7 @@ class PowerSgd : public CompressedReducer {
     }
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     const Matrices matrices = matrices_of(packed);
     const auto size = static_cast<std::int64_t>(c10::elementSize(plain_dtype_));
     return member.all_reduce(matrices.p_numel, size) + member.all_reduce(matrices.q_numel, size);

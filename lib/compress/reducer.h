@@ -25,11 +25,6 @@
 
 namespace abtrain::compress {
 
-// Exchanges are counted from bind() on, since a method may exchange in some
-// steps only. Those of the first `dense_steps` steps, which send everything
-// uncompressed, are not counted; kDense stands for one of them.
-constexpr std::int64_t kDense = -1;
-
 class Reducer {
  public:
   // One bucket of one step.
@@ -39,7 +34,7 @@ class Reducer {
     comm::Communicator* group = nullptr;
     comm::Purpose purpose = comm::Purpose::Gradient;
     std::int64_t step = 0;  // of the run, from 0
-    std::int64_t turn = 0;  // kDense, or the number of turns before this one
+    bool dense = false;     // one of the first `dense_steps` steps: all is sent uncompressed
   };
 
   virtual ~Reducer() = default;
@@ -48,11 +43,7 @@ class Reducer {
   virtual void bind(std::vector<Bucket> buckets) = 0;
   virtual Rounds reduce(Job job) = 0;
   // What a member sends per exchange, for all buckets.
-  virtual Volume volume(Member member, std::int64_t turn) const = 0;
-  // It repeats with this period, in turns.
-  virtual std::int64_t period() const {
-    return 1;
-  }
+  virtual Volume volume(Member member, bool dense) const = 0;
   // Archives what is kept from step to step. Call it after bind().
   virtual void archive(state::Archive&, const std::string& /*prefix*/) {}
   // The sums of squares of this worker's residuals, fp32 scalars; may be empty.

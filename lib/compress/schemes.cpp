@@ -5,13 +5,13 @@
 namespace abtrain::compress {
 
 // Each is defined at the end of the scheme's source file.
-extern const Scheme kPlain, kTopk, kTopkChunked, kThc, kThcSaturated, kPowerSgd, kOneBit, kTwoBit,
-    kHylo, kThreshold, kTernary, kInt8, kInt4, kInt2, kSparseLoco;
+extern const Scheme kPlain, kTopk, kTopkChunked, kThc, kThcSaturated, kPowerSgd, kTwoBit, kHylo,
+    kThreshold, kTernary, kInt8, kInt4, kInt2, kSparseLoco;
 
 namespace {
 
 constexpr const Scheme* kSchemes[] = {
-    &kPlain, &kTopk,      &kTopkChunked, &kThc,  &kThcSaturated, &kPowerSgd, &kOneBit,     &kTwoBit,
+    &kPlain, &kTopk,      &kTopkChunked, &kThc,  &kThcSaturated, &kPowerSgd, &kTwoBit,
     &kHylo,  &kThreshold, &kTernary,     &kInt8, &kInt4,         &kInt2,     &kSparseLoco,
 };
 

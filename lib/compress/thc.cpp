@@ -87,7 +87,7 @@ class Thc : public CompressedReducer {
         });
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     const std::int64_t numbers = padded(packed.numel, options_.block);
     return member.all_reduce(blocks_of(pieces_of(packed.numel)), 4) +
            (member.members <= kMaxInBytes ? member.all_reduce(numbers, 1)

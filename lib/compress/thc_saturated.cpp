@@ -78,7 +78,7 @@ class ThcSaturated : public CompressedReducer {
     ops::update_scale(sums, units, block, n, scale);
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     const std::int64_t units = units_of(packed);
     const std::int64_t unit_bytes = ops::unit_of(options_.block) / 2;
     const std::int64_t own = comm::chunk_size(units, member.members, member.rank) * unit_bytes;

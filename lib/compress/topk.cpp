@@ -41,7 +41,7 @@ class Topk : public CompressedReducer {
     }
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     return member.all_gather(list_bytes(kept(packed.numel)), 1);
   }
 

@@ -69,7 +69,7 @@ class TopkChunked : public CompressedReducer {
     ops::put_chunks(wire, indices, chunk_, task.estimate, ops::Put::Set);
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     return member.all_reduce(chunks(packed), 2) + member.all_reduce(chosen(packed) * chunk_, 2);
   }
 

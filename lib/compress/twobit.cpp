@@ -17,20 +17,20 @@ class TwoBit : public CompressedReducer {
 
  protected:
   Rounds exchange(Task task) override {
-    ops::CodeBlocks& blocks = blocks_[task.packed->bucket];
-    if (blocks.size() == 0) {
-      blocks = blocks_of(task.packed->slots);
+    ops::TernaryTable& table = tables_[task.packed->bucket];
+    if (table.blocks().size() == 0) {
+      table = ops::TernaryTable(blocks_of(task.packed->slots));
     }
     return average_by_codes(
-        blocks, task.u, at::full({blocks.tensors()}, options_.threshold, task.u.options()),
+        table, task.u, at::full({table.blocks().tensors()}, options_.threshold, task.u.options()),
         task.estimate, *task.group, task.purpose, cheaper_transport(task.group->size()));
   }
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     return code_sums_volume(blocks_of(packed.slots), cheaper_transport(member.members), member);
   }
 
  private:
-  std::map<std::size_t, ops::CodeBlocks> blocks_;  // by bucket
+  std::map<std::size_t, ops::TernaryTable> tables_;  // by bucket
 };
 
 }  // namespace

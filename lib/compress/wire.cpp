@@ -86,7 +86,7 @@ class Wire : public CompressedReducer {
     }
   }
 
-  Volume exchanged(const Packed& packed, Member member, std::int64_t) const override {
+  Volume exchanged(const Packed& packed, Member member) const override {
     if (gathers()) {
       return member.all_gather(ops::wire_bytes(format_, packed.numel), 1);
     }

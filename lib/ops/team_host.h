@@ -1,14 +1,13 @@
 // A Team (kernels/team.h) of one host thread, the loop over blocks, and the
 // dispatch of an op to a GPU or the host:
 //
-//   dispatch("encode_signs", job, device, kernels::encode_signs);
+//   dispatch("pack_sums", job, device, kernels::pack_sums);
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "kernels/codes/ternary_codes.h"
 #include "kernels/team.h"
 #include "ops/cpu/code_blocks.h"
 #include "ops/cpu/random_words.h"
@@ -23,28 +22,6 @@ class HostTeam {
   static constexpr int kUnit = kGroup;
   static constexpr int kUnits = kBlock / kUnit;
 
-  // A whole block is worked on in place.
-  class Values {
-   public:
-    ABT_INLINE Values(float* from, std::int64_t count)
-        : from_(from), count_(count), x_(kWhole ? from : ops::whole_block(from, count, scratch_)) {}
-    ABT_INLINE float* operator[](int own) {
-      return x_ + own * kUnit;
-    }
-    ABT_INLINE void store() {
-      if (!kWhole && count_ < kBlock) {
-        std::copy(scratch_, scratch_ + count_, from_);
-      }
-    }
-
-   private:
-    float* from_;
-    std::int64_t count_;
-    float* x_;
-    float scratch_[kBlock];
-  };
-  using Bits = std::uint32_t[kUnits];
-
   template <class Use>
   ABT_INLINE void for_units(const CodeBlock& block, const Use& use) const {
     const int groups = kWhole ? kUnits : static_cast<int>(groups_of(block));
@@ -57,18 +34,6 @@ class HostTeam {
   }
   ABT_INLINE void store_bits(std::uint32_t* words, int unit, std::uint32_t bits) const {
     words[unit] = bits;
-  }
-  template <class Lane, class Part>
-  ABT_INLINE SumAndCount sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
-    float lanes[kLanes];
-    for (int unit = 0; unit < kUnits / 2; ++unit) {
-      for (int k = 0; k < kUnit; ++k) {
-        lanes[unit * kUnit + k] = lane(unit, unit + kUnits / 2, k);
-      }
-    }
-    int count = 0;
-    for_units(block, [&](int, int own) ABT_INLINED { count += part(own); });
-    return {ops::add_by_halves(lanes), count};
   }
   ABT_INLINE void load(const float* from, int unit, std::int64_t count, float (&x)[kUnit]) const {
     ops::load_first<kUnit>(from + unit * kUnit, left(unit, count), x);
@@ -126,9 +91,6 @@ class HostTeam {
       const RandomStream& stream, std::int64_t first, int unit,
       std::uint32_t (&words)[kUnit]) const {
     ops::random_words(stream, (first + unit * kUnit) / 4, kUnit / 4, words);
-  }
-  ABT_INLINE bool leads() const {
-    return true;
   }
 
  private:

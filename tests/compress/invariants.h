@@ -57,13 +57,12 @@ inline std::int64_t numel_of(const std::vector<Slot>& slots) {
   return total;
 }
 
-// What a member sends in a turn, with all slots in one bucket.
+// What a member sends in a step, with all slots in one bucket.
 inline Volume volume_of(
-    const ReducerOptions& options, const std::vector<Slot>& slots, Member member = {4, 0},
-    std::int64_t turn = 0) {
+    const ReducerOptions& options, const std::vector<Slot>& slots, Member member = {4, 0}) {
   const auto reducer = make_reducer(options, 1);
   reducer->bind({{slots, ranges_of(slots)}});
-  return reducer->volume(member, turn);
+  return reducer->volume(member, /*dense=*/false);
 }
 
 // A copy of what a member keeps from step to step.

@@ -38,7 +38,6 @@ std::vector<SchemeCase> scheme_cases() {
   // Of 16-bit values: what the collective rounds in a sum belongs to no worker; a
   // worker's own rounding stays with it.
   std::vector<SchemeCase> all = {
-      {"onebit", scheme("onebit"), coded, 2e-5, three_slots(), 12},
       {"twobit", scheme("twobit", {{"threshold", "0.5"}}), coded},
       {"topk", scheme("topk"), sparse, 1e-6},
       {"topk_few", scheme("topk", {{"bits", "0.5"}}), sparse, 1e-6},
@@ -189,7 +188,7 @@ TEST_P(EveryScheme, GoesOnFromACheckpoint) {
 }
 
 TEST(SchemesWithoutFeedback, ForgetTheLastStep) {
-  for (const std::string name : {"onebit", "topk", "topk-chunked", "int8", "int4", "int2"}) {
+  for (const std::string name : {"topk", "topk-chunked", "int8", "int4", "int2"}) {
     at::Tensor first;
     run_steps(
         scheme(name, {{"error_feedback", "false"}}), one_slot({700}), 3, 4,
@@ -220,9 +219,6 @@ TEST(Residuals, StopGrowing) {
     std::int64_t steps = 3000;
   };
   std::vector<Row> rows = {
-      {scheme("onebit"), {301}, 4, normal_gradients(301)},
-      {scheme("onebit"), {301}, 3, normal_gradients(301, 1.0)},
-      {scheme("onebit"), {301}, 2, heavy_tails(3000)},
       {scheme("hylo"), {12, 18}, 3, normal_gradients(216)},
       {scheme("hylo"), {12, 18}, 3, normal_gradients(216, 1.0)},
       {scheme("hylo"), {12, 2, 3, 3}, 3, normal_gradients(216, 1.0)},

@@ -76,11 +76,6 @@ struct ConflictCase {
 
 const std::vector<ConflictCase> kConflicts = {
     {"plain", {{"error_feedback", "false"}, {"block", "1000"}}, 4, ""},
-    {"onebit",
-     {{"error_feedback", "false"}},
-     4,
-     "error_feedback name: onebit sends so little of each gradient that it "
-     "only works with what it left out before: expected true"},
     {"twobit",
      {{"error_feedback", "false"}},
      4,
@@ -137,7 +132,6 @@ const std::vector<ConflictCase> kConflicts = {
      4097,
      "name workers: hylo sums the codes of at most 4096 workers, but a group has 4097; expected "
      "fewer, or another reducer"},
-    {"onebit", {}, 65536, ""},
     {"int4", {}, 65536, ""},
     {"hylo", {{"transport", "a2a"}}, 128, ""},
     {"hylo", {{"transport", "gather"}}, 128, ""},

@@ -482,7 +482,7 @@ TEST(Configs, ComparedOnesDifferInTheirSchemeAlone) {
     EXPECT_NE(plan::plan_text(o).find("memory per worker"), std::string::npos);
     ++count;
   }
-  EXPECT_EQ(count, 49);
+  EXPECT_EQ(count, 47);
 }
 
 TEST(Configs, PublishedSchedulesInSteps) {

@@ -104,7 +104,14 @@ const Case kWordsOfOthers[] = {
      {"train.precision=32"},
      {"c.yaml:1:20: error: train.precision: ... got 'bf16-mixed' (did you mean 'bf16'?)",
       "c.yaml:2:18: error: reducer.dtype: ... got 'float16' (did you mean 'fp16'?)",
-      "--set train.precision=32: error: train.precision: ... got '32' (did you mean 'fp32'?)"}}};
+      "--set train.precision=32: error: train.precision: ... got '32' (did you mean 'fp32'?)"}},
+    // No other key of a section is judged by a reducer that is not known.
+    {"removed",
+     "reducer: {name: onebit, error_feedback: false}\n"
+     "method: {name: diloco, outer: {wire: {name: onebit}}}\n",
+     {},
+     {"c.yaml:1:17: error: reducer.name: ... got 'onebit' (onebit was removed; use twobit or int2)",
+      "c.yaml:2:45: error: method.outer.wire.name: ... (onebit was removed; use twobit or int2)"}}};
 
 INSTANTIATE_TEST_SUITE_P(All, WordOfOthers, ::testing::ValuesIn(kWordsOfOthers), case_name);
 

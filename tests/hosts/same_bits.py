@@ -89,8 +89,6 @@ class SameBits(Runs):
                 ("coded_fragments", "method.name=diloco",
                  "method.sync_every=10", "method.fragments=2", "workers=3",
                  "method.delay=4", "method.outer.wire.name=int4"),
-                ("masked", "method.name=local-sgd", "workers=3",
-                 "method.sync_every=3", "reducer={name: onebit, min_numel: 64}"),
                 ("mirror", "method.name=ddp", "reducer.name=threshold",
                  "optimizer={name: qcmd-adagrad, l1: 1e-3, lr: 0.02}"),
                 ("ordered_groups", "workers=4", "method.group_size=2",
@@ -122,7 +120,7 @@ class SameBits(Runs):
                   "reducer.dense_steps=2", "train.steps=24",
                   "optimizer={name: sgd, momentum: 0.9}"]
         for reducer, *sets in [
-                ("topk",), ("thc",), ("thc-saturated",), ("powersgd",), ("onebit",),
+                ("topk",), ("thc",), ("thc-saturated",), ("powersgd",), ("twobit",),
                 ("threshold", "reducer.transport=int8"), ("int4",),
                 ("hylo", "reducer.transport=a2a")]:
             self.check_same(reducer, *common, f"reducer.name={reducer}", *sets, processes=3)

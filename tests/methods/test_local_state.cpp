@@ -90,7 +90,6 @@ INSTANTIATE_TEST_SUITE_P(
         LocalCase{"topk", 2, with_reducer(local_sgd(2, 3), "topk")},
         LocalCase{"thc", 3, with_reducer(diloco(0, 4), "thc")},
         LocalCase{"powersgd", 2, with_reducer(diloco(2, 4), "powersgd")},
-        LocalCase{"onebit", 2, with_reducer(local_sgd(0, 2), "onebit")},
         LocalCase{"hylo_streaming", 2, with_reducer(diloco(2, 9, 3, 2, 0.5), "hylo")},
         with_statistics("statistics_under_way", diloco(1, 4, 2, 1))),
     [](const auto& test) { return test.param.name; });

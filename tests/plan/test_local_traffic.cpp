@@ -94,12 +94,6 @@ INSTANTIATE_TEST_SUITE_P(
         LocalCase{
             "statistics", "diloco", 2, 1, 4, 2, 1, 8, "fp32", Averaged::Params, "sgd", "resnet18"},
         LocalCase{
-            "masks_of_onebit", "local-sgd", 2, 0, 8, 1, 0, 200, "auto", Averaged::Params, "adamw",
-            "mlp", "onebit"},
-        LocalCase{
-            "masks_of_fragments", "diloco", 2, 3, 8, 2, 1, 200, "auto", Averaged::Params, "adamw",
-            "mlp", "onebit"},
-        LocalCase{
             "statistics_moments", "local-sgd", 2, 1, 3, 1, 0, 6, "bf16", Averaged::ParamsAndMoments,
             "sgd", "resnet18"}),
     case_name);

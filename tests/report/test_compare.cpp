@@ -81,7 +81,7 @@ TEST(Compare, SaysForWhomTheWorkersWait) {
   const std::vector<double> six(6, 0.5);
   add_run(folder, {.name = "slow", .accuracies = six, .waiting = {2.4, 0, 1.2}});
   add_run(folder, {.name = "even", .reducer = "thc", .accuracies = six, .waiting = {0.4, 0.6, 0}});
-  add_run(folder, {.name = "short", .reducer = "onebit", .waiting = {1.2, 0, 0.6}});
+  add_run(folder, {.name = "short", .reducer = "hylo", .waiting = {1.2, 0, 0.6}});
   add_run(folder, {.name = "old", .reducer = "topk", .accuracies = six});
   const Comparison all = compare({folder.path()}, {});
   const auto of = [&](const std::string& name) {
@@ -209,7 +209,7 @@ TEST(Compare, TheBestOfAColumnIsMarked) {
   const TempFolder folder;
   add_run(folder, {.name = "a", .reducer = "topk", .accuracy = 0.7});
   add_run(folder, {.name = "b", .reducer = "thc", .accuracy = 0.9});
-  add_run(folder, {.name = "c", .reducer = "onebit", .accuracy = 0.9});
+  add_run(folder, {.name = "c", .reducer = "hylo", .accuracy = 0.9});
   add_run(folder, {.name = "d", .reducer = "twobit", .accuracies = {0.1}, .finished = false});
   const Comparison all = compare({folder.path()}, 0.85);
   ASSERT_EQ(all.settings.size(), 4U);

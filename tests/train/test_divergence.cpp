@@ -106,7 +106,7 @@ TEST_P(Poisoned, EndsAllWorkers) {
 std::vector<DivergenceCase> divergence_cases() {
   std::vector<DivergenceCase> cases = {
       {"ab", "plain"},         {"ab", "powersgd"},  {"local-sgd", "plain"}, {"local-sgd", "topk"},
-      {"local-sgd", "onebit"}, {"diloco", "plain"}, {"diloco", "thc"},      {"diloco", "powersgd"}};
+      {"local-sgd", "twobit"}, {"diloco", "plain"}, {"diloco", "thc"},      {"diloco", "powersgd"}};
   for (const std::string& reducer : names_in(compress::schemes())) {
     cases.push_back({"ddp", reducer});
   }
