@@ -99,8 +99,8 @@ class OneFolder(Runs):
             self.assertEqual(plan.returncode, -number)
 
     def test_a_signal_ends_the_wait_for_other_processes(self):
-        process = self.start("alone", extra=(
-            "--rank", "0", "--processes", "2", "--meet-at", "127.0.0.1:29517"))
+        process = self.start("alone", env={
+            "RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517"})
         time.sleep(2)
         begin = time.monotonic()
         process.send_signal(signal.SIGTERM)
