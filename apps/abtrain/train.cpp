@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 struct TrainArgs {
   ConfigArgs config;
-  std::string resume;  // none | auto | a folder; empty: auto in a Slurm job
+  std::string resume;  // none | auto | a folder; empty: as default_resume() says
   bool overwrite = false;
   bool dry_run = false;
   bool fast_dev_run = false;
@@ -140,7 +140,7 @@ Command add_train(CLI::App& parser) {
           "--resume", args->resume,
           "auto: continue from the run's newest checkpoint, if there is one; "
           "none; or the folder of a run or checkpoint, whose configuration is "
-          "used where none is named (default: auto in a Slurm job, else none)")
+          "used where none is named (default: auto in a batch job or step of Slurm, else none)")
       ->type_name("auto|none|FOLDER");
   command
       .add_option(
