@@ -20,6 +20,10 @@ constexpr std::pair<const char*, const char*> kElsewhere[] = {
     {"--conf", "--config"},       {"--config-name", "--config"}, {"--checkpoint", "--resume"},
     {"--output-dir", "--output"}, {"--save-dir", "--output"}};
 
+// Options of earlier versions, for which variables stand.
+constexpr const char* kProcesses[] = {
+    "--rank", "--processes", "--local-rank", "--local-processes", "--meet-at"};
+
 // With dashes in place of underscores, and without a value.
 std::string spelled(const std::string& option) {
   std::string out = option.substr(0, option.find('='));
@@ -69,6 +73,11 @@ std::string advice_on(
         (std::ranges::count(names, meant) > 0 || given == "-v" || given == "-V")) {
       return question(meant);
     }
+  }
+  const bool trains = command.get_name() == "train" || command.get_name() == "sweep";
+  if (trains && std::ranges::count(kProcesses, given) > 0) {
+    return "set variables instead, as torchrun does: RANK=0 WORLD_SIZE=2 MASTER_ADDR=host0 "
+           "MASTER_PORT=29500 abtrain ...";
   }
   // A single letter is close to every other one.
   if (given.size() <= 2) {

@@ -201,7 +201,8 @@ bool leaves_it_to_process_0(const std::string& command, const Error& error) {
     return false;
   }
   try {
-    if (comm::find_launch({}).rank == 0) {
+    const comm::Launch launch = comm::find_launch();
+    if (launch.rank == 0 || launch.is_alone()) {
       return false;
     }
   } catch (const Error&) {

@@ -30,7 +30,6 @@ namespace fs = std::filesystem;
 struct SweepCommand {
   const CLI::App* command = nullptr;  // null: of another command's making
   sweep::SweepArgs sweep;
-  comm::LaunchFlags launch;
   std::optional<std::int64_t> task;
   std::optional<std::int64_t> round;  // of a sweep with halving, from 1
   std::optional<std::int64_t> jobs;
@@ -126,9 +125,8 @@ int train_task(const SweepCommand& args, std::int64_t task) {
     log_notes({run}, log);
     return run.options;
   };
-  const int code = train_here(args.launch, {.resume = "auto"}, read);
-  if (code == 0 && !was_finished && round.is_last == has_rounds &&
-      comm::find_launch(args.launch).rank == 0) {
+  const int code = train_here({.resume = "auto"}, read);
+  if (code == 0 && !was_finished && round.is_last == has_rounds && comm::find_launch().rank == 0) {
     Log log;
     report_if_complete(round.sweep, has_rounds, log);
   }
@@ -139,7 +137,7 @@ int train_all(const SweepCommand& args) {
   ABT_CHECK(
       !args.round, Usage, "--round goes with --task and --list; all rounds are trained in turn");
   const auto jobs = static_cast<std::size_t>(args.jobs.value_or(1));
-  const comm::Launch launch = comm::find_launch(args.launch);
+  const comm::Launch launch = comm::find_launch();
   ABT_CHECK(
       launch.size == 1, Usage,
       "{} has started {} processes: they can be the workers of one point "
@@ -169,11 +167,6 @@ int run_sweep(const SweepCommand& args) {
       !args.jobs || (!args.task && !args.list), Usage,
       "--jobs is for all points, trained here or with --emit-slurm");
   check_slurm(args.slurm, args.force);
-  const comm::LaunchFlags& l = args.launch;
-  ABT_CHECK(
-      !(args.list || emits) || (l.rank < 0 && l.processes < 0 && l.local_rank < 0 &&
-                                l.local_processes < 0 && l.meet_at.empty()),
-      Usage, "--rank and the other process options are for one point, --task N");
   if (args.list || emits) {
     release_signals();
   }
@@ -244,7 +237,6 @@ Command add_sweep(CLI::App& parser) {
   command.add_flag("--json", args->json, "print the list as JSON");
   add_slurm_options(command, args->slurm);
   add_force(command, args->force);
-  add_launch_options(command, args->launch);
   command.footer(
       "Examples:\n"
       "  abtrain sweep my_sweep.yaml\n"

@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 
 struct TrainArgs {
   ConfigArgs config;
-  comm::LaunchFlags launch;
-  std::string resume;  // none | auto | a folder; empty: auto in a Slurm job
+  std::string resume;  // none | auto | a folder; empty: as default_resume() says
   bool overwrite = false;
   bool dry_run = false;
   bool fast_dev_run = false;
@@ -119,11 +118,10 @@ int run_train(TrainArgs& args) {
         args.resume.empty() || args.resume == "none", Usage,
         "--fast-dev-run begins and ends a run of its own: leave out --resume");
     return train_here(
-        args.launch, {.overwrite = true, .leaves_nothing = true},
+        {.overwrite = true, .leaves_nothing = true},
         [&](std::int64_t launched, Log& log) { return read_fast_run(args, launched, log); });
   }
   return train_here(
-      args.launch,
       {.resume = args.resume.empty() ? train::default_resume() : args.resume,
        .overwrite = args.overwrite},
       [&](std::int64_t launched, Log& log) {
@@ -142,7 +140,7 @@ Command add_train(CLI::App& parser) {
           "--resume", args->resume,
           "auto: continue from the run's newest checkpoint, if there is one; "
           "none; or the folder of a run or checkpoint, whose configuration is "
-          "used where none is named (default: auto in a Slurm job, else none)")
+          "used where none is named (default: auto in a batch job or step of Slurm, else none)")
       ->type_name("auto|none|FOLDER");
   command
       .add_option(
@@ -153,7 +151,6 @@ Command add_train(CLI::App& parser) {
       ->type_name("RUN");
   command.add_flag(
       "--overwrite", args->overwrite, "start over even if that discards the run in the run folder");
-  add_launch_options(command, args->launch);
   command.add_flag("--dry-run", args->dry_run, "only print the plan, as `plan` does");
   command.add_flag(
       "--fast-dev-run", args->fast_dev_run,

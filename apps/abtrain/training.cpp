@@ -1,6 +1,5 @@
 #include "training.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -16,24 +15,9 @@
 
 namespace abtrain::app {
 
-void add_launch_options(CLI::App& command, comm::LaunchFlags& flags) {
-  constexpr const char* kProcesses = "Processes (default: as set by mpirun, srun or torchrun)";
-  command.add_option("--rank", flags.rank, "rank of this process, from 0")->group(kProcesses);
-  command.add_option("--processes", flags.processes, "number of processes")->group(kProcesses);
-  command.add_option("--local-rank", flags.local_rank, "rank of this process on this host")
-      ->group(kProcesses);
-  command
-      .add_option("--local-processes", flags.local_processes, "number of processes on this host")
-      ->group(kProcesses);
-  command.add_option("--meet-at", flags.meet_at, "address of process 0's host")
-      ->type_name("HOST:PORT")
-      ->group(kProcesses);
-}
-
-int train_here(
-    const comm::LaunchFlags& flags, train::SessionOptions session, const ReadOptions& read) {
+int train_here(train::SessionOptions session, const ReadOptions& read) {
   const StopSignals signals;  // in effect from start to end
-  const comm::Launch launch = comm::find_launch(flags);
+  const comm::Launch launch = comm::find_launch();
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
   std::optional<train::Processes> processes;
   if (launch.size > 1) {

@@ -1,6 +1,5 @@
 #include "comm/launch.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "base/env.h"
@@ -47,57 +46,21 @@ Launch launch_of(
       .source = source};
 }
 
-// HOST:PORT, where HOST may be an IPv6 address, in brackets or without.
-void take_address(Launch& launch, const char* what, const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  const std::int64_t port = colon == std::string::npos ? 0 : whole_number(text.substr(colon + 1));
-  std::string host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-  }
-  ABT_CHECK(
-      !host.empty() && port > 0 && port < 65536, Usage, "{}: expected HOST:PORT, got '{}'", what,
-      text);
-  launch.host = host;
-  launch.port = static_cast<int>(port);
-}
-
+// MASTER_ADDR may be an IPv6 address, in brackets or without.
 void take_master_address(Launch& launch) {
   const auto host = env("MASTER_ADDR");
   const auto port = env("MASTER_PORT");
-  if (host && port) {
-    take_address(launch, "MASTER_ADDR:MASTER_PORT", formatted("{}:{}", *host, *port));
+  if (!host || !port) {
+    return;
   }
-}
-
-std::optional<Launch> from_flags(const LaunchFlags& flags) {
-  if (flags.rank < 0 && flags.processes < 0) {
-    ABT_CHECK(
-        flags.local_rank < 0 && flags.local_processes < 0 && flags.meet_at.empty(), Usage,
-        "--local-rank, --local-processes and --meet-at need --rank and "
-        "--processes");
-    return std::nullopt;
-  }
+  const bool is_bracketed = host->starts_with('[') && host->ends_with(']');
+  launch.host = is_bracketed ? host->substr(1, host->size() - 2) : *host;
+  const std::int64_t number = whole_number(*port);
   ABT_CHECK(
-      flags.rank >= 0 && flags.processes >= 0, Usage,
-      "--rank and --processes must be given together");
-  ABT_CHECK(
-      flags.processes <= kMaxProcesses, Usage, "--processes: expected at most {}, got {}",
-      kMaxProcesses, flags.processes);
-  const int local_rank = std::max(flags.local_rank, 0);
-  Launch launch{
-      .rank = flags.rank,
-      .size = flags.processes,
-      .local_rank = local_rank,
-      .local_size = flags.local_processes >= 0 ? flags.local_processes : local_rank + 1,
-      .source = "flags"};
-  ABT_CHECK(
-      launch.size < 2 || !flags.meet_at.empty(), Usage,
-      "--processes {} also needs --meet-at HOST:PORT, an address of process 0", launch.size);
-  if (!flags.meet_at.empty()) {
-    take_address(launch, "--meet-at", flags.meet_at);
-  }
-  return launch;
+      !launch.host.empty() && number > 0 && number < 65536, Usage,
+      "MASTER_ADDR and MASTER_PORT: expected a host and a port from 1 to 65535, got '{}' and '{}'",
+      *host, *port);
+  launch.port = static_cast<int>(number);
 }
 
 Launch from_slurm_step() {
@@ -134,7 +97,9 @@ std::optional<Launch> from_environment() {
                                env("PMI_RANK") == env("SLURM_PROCID");
   std::optional<Launch> launch;
   if (env("RANK") && env("WORLD_SIZE") && env("MASTER_ADDR") && env("MASTER_PORT")) {
-    launch = launch_of("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+    launch = launch_of(
+        env("TORCHELASTIC_RUN_ID") ? "torchrun" : "variables", "RANK", "WORLD_SIZE", "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE");
     take_master_address(*launch);
   } else if (env("OMPI_COMM_WORLD_SIZE")) {
     launch = launch_of(
@@ -201,14 +166,15 @@ std::string Launch::text() const {
                          local_rank, local_size);
 }
 
-Launch find_launch(const LaunchFlags& flags) {
-  std::optional<Launch> launch = from_flags(flags);
-  launch = launch ? launch : from_environment();
+Launch find_launch() {
+  const std::optional<Launch> launch = from_environment();
   if (!launch) {
+    const bool is_one_of_many = env("RANK") && (env("WORLD_SIZE") ? number("WORLD_SIZE") > 1
+                                                                  : env("MASTER_ADDR").has_value());
     ABT_CHECK(
-        !env("RANK") || !env("WORLD_SIZE") || number("WORLD_SIZE") < 2, Usage,
-        "RANK and WORLD_SIZE are set, but MASTER_ADDR and MASTER_PORT, where "
-        "the processes meet, are not");
+        !is_one_of_many, Usage,
+        "RANK is set, but not all of WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which say how many "
+        "processes there are and where they meet");
     return {};
   }
   ABT_CHECK(

@@ -1,7 +1,7 @@
-// The rank of this process and the number of processes, as its launcher gives
-// them. The first of these that is present decides: command-line flags,
-// torchrun, Open MPI, PMI, a Slurm step. Without any of them there is one
-// process.
+// The rank of this process and the number of processes, as the variables of its
+// launcher give them. The first of these that is present decides: torchrun's,
+// which a user may set too, Open MPI, PMI, a Slurm step. Without any of them
+// there is one process.
 #pragma once
 
 #include <string>
@@ -24,21 +24,13 @@ struct Launch {
   // Whether the processes were started one by one, so that no launcher collects
   // their output and each must print its own errors.
   bool is_alone() const {
-    return source == "flags";
+    return source == "variables";
   }
 };
 
-struct LaunchFlags {
-  int rank = -1;  // -1: not given
-  int processes = -1;
-  int local_rank = -1;
-  int local_processes = -1;
-  std::string meet_at = {};  // HOST:PORT
-};
-
-// Throws Error(Usage) for a rank outside 0 .. size - 1 and for flags or
-// variables of which only some are set.
-Launch find_launch(const LaunchFlags& flags);
+// Throws Error(Usage) for a rank outside 0 .. size - 1 and for variables of which
+// only some are set.
+Launch find_launch();
 
 // The first host of a Slurm node list: "node[03-07,9],gpu1" -> "node03".
 std::string first_host(const std::string& node_list);

@@ -121,8 +121,8 @@ struct Store::Impl {
     throw Error(
         ErrorKind::PeerLost, formatted(
                                  "store at {}: rank {} found nobody there within {} s ({}). Start "
-                                 "rank 0 too, and all ranks with the same address (--meet-at, or "
-                                 "MASTER_ADDR and MASTER_PORT); no firewall may block its port",
+                                 "rank 0 too, and all ranks with the same MASTER_ADDR and "
+                                 "MASTER_PORT; no firewall may block that port",
                                  address, rank, seconds, why));
   }
 

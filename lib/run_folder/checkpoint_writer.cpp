@@ -155,7 +155,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   };
   const bool is_ready = all_succeed([&] {
     if (first) {
-      check_run_lock(true);
+      check_run_lock();
       remove_path(folder);
       make_folders(folder);
     }
@@ -216,7 +216,7 @@ void CheckpointWriter::publish(const Checkpoint& about, const std::string& folde
   const std::string place = formatted("{}/{}", all, step_folder(about.step));
   sync_path(folder);
   tell("publish", folder);
-  check_run_lock(true);
+  check_run_lock();
   const std::string old = formatted("{}/{}{}", all, kObsolete, step_folder(about.step));
   replace_folder(folder, place, old);  // one of the same step may be there, from before a resume
   try {

@@ -1,103 +1,102 @@
 #include "run_folder/run_lock.h"
 
-#include <time.h>
+#include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
-#include <cmath>
-#include <filesystem>
+#include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 
-#include "base/descriptor.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
+#include "base/socket.h"
+#include "base/text.h"
 
 namespace abtrain::run_folder {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr int kTries = 200;
-constexpr std::chrono::milliseconds kPause{10};
+constexpr std::chrono::milliseconds kPause{50};
 constexpr std::chrono::milliseconds kPatience{300};
 
-// For how many heartbeats to watch a lock that names no holder.
-constexpr double kUnnamedBeats = 3;
-
+// A release must not wait for a check that hangs in a network disk.
 std::timed_mutex registry_mutex;
 RunLock* registered = nullptr;
-std::atomic<bool> any_lost{false};
+std::atomic<bool> lost{false};
 
-// Includes the time for which the machine was suspended.
-double now_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+std::string lock_in(const std::string& folder) {
+  return folder + "/lock.json";
 }
 
-void pause_for(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+std::string message_of(int error) {
+  return std::generic_category().message(error);
 }
 
-[[noreturn]] void refuse(const std::string& folder, const LockHolder& holder) {
-  throw Error(
-      ErrorKind::Stopped, formatted(
-                              "{} is in use: {} has been training in it{}. Wait for it to end{}, "
-                              "or choose another --name",
-                              folder, name_of(holder),
-                              holder.started.empty() ? "" : formatted(" since {}", holder.started),
-                              holder.pid == 0 ? ""
-                                              : formatted(
-                                                    ", stop it there with `kill {}` (it saves a "
-                                                    "checkpoint first)",
-                                                    holder.pid)));
+// Throws, with the reason in errno, unless `ok`.
+void check_done(bool ok, const std::string& path) {
+  ABT_CHECK(ok, Io, "cannot lock the run folder with '{}': {}", path, message_of(errno));
+}
+
+// Not open if there is no such file, or no such folder.
+Descriptor open_lock(const std::string& path, int flags) {
+  Descriptor file(uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); }));
+  check_done(file.is_open() || errno == ENOENT, path);
+  return file;
+}
+
+std::string text_of(const Descriptor& file, const std::string& path) {
+  std::array<char, 4096> block{};
+  const auto got =
+      uninterrupted([&] { return ::pread(file.get(), block.data(), block.size(), 0); });
+  check_done(got >= 0, path);
+  return {block.data(), static_cast<std::size_t>(got)};
+}
+
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+std::string holder_in(const std::string& text) {
+  JsonProblem ignored;
+  const nlohmann::ordered_json value = parse_json(text, ignored);
+  const auto pid = value_in<std::int64_t>(value, "pid");
+  return pid <= 0 ? "another process"
+                  : printable(formatted(
+                        "process {} on {}, since {}", pid, value_in<std::string>(value, "host"),
+                        value_in<std::string>(value, "started")));
 }
 
 }  // namespace
 
-RunLock::RunLock(std::string folder, Log& log, LockTimes times)
-    : folder_(std::move(folder)), times_(times), me_(this_process()) {
-  made_folder_ = ::access(folder_.c_str(), F_OK) != 0;
-  make_folders(folder_);
-  for (int tries = 1; !try_take(log); ++tries) {
-    ABT_CHECK(
-        tries < kTries, Stopped,
-        "{} is in use: other processes are taking and releasing its lock; try "
-        "again",
-        folder_);
-    std::this_thread::sleep_for(kPause);
-    make_folders(folder_);  // whoever created it may have removed it
-  }
-  // Incomplete locks of processes that were killed, and claims on earlier
-  // locks.
-  const fs::path own = claim_on(folder_, me_);
-  for (const fs::path& entry : list_folder(folder_)) {
-    const std::string name = entry.filename().string();
-    if (name.starts_with("lock-") && name != own.filename().string()) {
-      ::unlink(entry.c_str());
+RunLock::RunLock(std::string folder, Log& log, double patience)
+    : folder_(std::move(folder)), path_(lock_in(folder_)), made_folder_(!is_there(folder_)) {
+  const nlohmann::ordered_json about = {
+      {"host", host_name()}, {"pid", ::getpid()}, {"started", utc_now()}};
+  text_ = about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  for (const Stopwatch watch; !try_take(log); std::this_thread::sleep_for(kPause)) {
+    if (watch.seconds() >= patience) {
+      const auto seen = look_at_lock(folder_);
+      throw Error(
+          ErrorKind::Stopped,
+          formatted(
+              "{} is in use by {}: wait for it to end, `kill` it there (it saves a checkpoint "
+              "first), or choose another --name",
+              folder_, seen ? seen->holder : "another process"));
     }
   }
-  held_ = true;
-  fresh_until_ = now_seconds() + 3 * times_.beat;
-  {
-    const std::lock_guard lock(registry_mutex);
-    registered = this;
-    any_lost = false;
-  }
-  thread_ = std::jthread([this](const std::stop_token& stop) {
-    for (;;) {
-      std::unique_lock lock(sleep_);
-      wake_.wait_for(lock, stop, std::chrono::duration<double>(times_.beat), [] { return false; });
-      if (stop.stop_requested()) {
-        return;
-      }
-      lock.unlock();
-      const std::lock_guard guard(mutex_);
-      beat();
-    }
-  });
+  const std::lock_guard lock(registry_mutex);
+  registered = this;
+  lost = false;
 }
 
 RunLock::~RunLock() {
@@ -107,161 +106,83 @@ RunLock::~RunLock() {
       registered = nullptr;
     }
   }
-  thread_.request_stop();
-  thread_.join();
   release();
 }
 
 bool RunLock::try_take(Log& log) {
-  const std::string place = lock_in(folder_);
-  const auto found = find_holder(folder_);
-  if (!found) {
-    return create_lock(place, me_);
+  make_folders(folder_);
+  Descriptor file = open_lock(path_, O_RDWR | O_CREAT);
+  if (!file.is_open()) {
+    return false;  // whoever had created the folder has removed it
   }
-  if (!is_dead(*found, log)) {
+  struct flock whole = whole_file();
+  const auto lock = [&] { return ::fcntl(file.get(), F_OFD_SETLK, &whole); };
+  const int error = uninterrupted(lock) == 0 ? 0 : errno;
+  if (error == EAGAIN || error == EACCES) {
     return false;
   }
-  const std::string claim = claim_on(folder_, found->holder);
-  if (!create_lock(claim, me_)) {
-    return false;  // another process was faster
-  }
-  // The claim counts only if nobody intervened.
-  const auto now = find_holder(folder_);
-  if (!now || now->holder.id != me_.id) {
-    ::unlink(claim.c_str());
+  check_done(::ftruncate(file.get(), 0) == 0 && write_all(file.get(), text_), path_);
+  // A holder that ended meanwhile has removed this file, and there may be another one.
+  if (!why_lost().empty()) {
     return false;
   }
-  if (uninterrupted([&] { return ::rename(claim.c_str(), place.c_str()); }) != 0) {
-    return false;
+  if (error != 0) {
+    log.warning(
+        "{}: its file system has no locks ({}), so take care that no second program trains in it",
+        folder_, message_of(error));
   }
-  log.info("{}: {} ended without releasing its lock: taking over", folder_, name_of(found->holder));
+  file_ = std::move(file);
   return true;
 }
 
-// Whether the holder is dead. Throws if it is alive; returns false if something
-// changed meanwhile.
-bool RunLock::is_dead(const LockFile& found, Log& log) {
-  const LockHolder& holder = found.holder;
-  if (is_on_machine(holder, me_)) {
-    // A launcher that reports a failure may be faster than its last process.
-    for (double waited = 0; is_alive(holder); waited += times_.beat / 30) {
-      if (waited >= times_.ending) {
-        refuse(folder_, holder);
-      }
-      pause_for(times_.beat / 30);
-      const auto now = read_lock(found.path);
-      if (!now || now->holder.id != holder.id) {
-        return false;
-      }
-    }
-    return true;
+// Empty if it is not lost. Throws Error(Io) if that cannot be seen.
+std::string RunLock::why_lost() const {
+  const Descriptor file = open_lock(path_, O_RDONLY);
+  if (!file.is_open()) {
+    return formatted("{} is gone", path_);
   }
-  const bool is_named = holder.pid > 0;
-  const double stale =
-      is_named ? times_.stale : std::min(times_.stale, kUnnamedBeats * times_.beat);
-  if (!std::exchange(waited_, true)) {
-    if (is_named) {
-      log.info(
-          "{}: locked by {}{}. Watching it for {} s to see whether it is still "
-          "alive",
-          folder_, name_of(holder),
-          holder.started.empty() ? "" : formatted(" since {}", holder.started), stale);
-    } else {
-      log.info(
-          "{} is empty or damaged, and names nobody who holds the folder. "
-          "Watching it for {} s to see whether a process writes to it",
-          found.path, stale);
-    }
-  }
-  // Counts looks rather than time, so that a hanging file system does not make
-  // the holder look dead.
-  const double between = times_.beat / 3;
-  const auto looks = static_cast<int>(std::ceil(stale / between));
-  for (int look = 0; look < looks; ++look) {
-    pause_for(between);
-    const auto now = read_lock(found.path);
-    if (!now || now->holder.id != holder.id) {
-      return false;
-    }
-    if (now->text != found.text) {
-      refuse(folder_, holder);
-    }
-  }
-  return true;
+  const std::string text = text_of(file, path_);
+  return text == text_ ? "" : formatted("it is held by {}", holder_in(text));
 }
 
-void RunLock::beat() {
-  if (!held_ || !lost_.empty()) {
-    return;
-  }
-  const auto lose = [&](const std::string& why) {
-    lost_ = why;
-    any_lost = true;
-  };
-  const std::string path = lock_in(folder_);
+void RunLock::check() const {
+  std::string why;
   try {
-    const auto found = beat_lock(path, me_, ++beats_);
-    const auto claim = read_lock(claim_on(folder_, me_));
-    if (!found) {
-      lose(formatted("{} is gone", path));
-    } else if (found->holder.id != me_.id) {
-      lose(formatted("{} has taken over the folder", name_of(found->holder)));
-    } else if (claim) {
-      lose(formatted("{} is taking over the folder", name_of(claim->holder)));
-    } else {
-      fresh_until_ = now_seconds() + 3 * times_.beat;
-    }
-  } catch (const Error& error) {
-    // The error may pass, but lose the lock before others could think this
-    // process dead.
-    if (now_seconds() > fresh_until_ + times_.stale / 3) {
-      lose(error.what());
-    }
+    why = file_.is_open() ? why_lost() : "";
+  } catch (const Error&) {
+    // The error may pass, and the lock is held meanwhile.
   }
-}
-
-void RunLock::check(bool now) {
-  if (!now && !any_lost && now_seconds() < fresh_until_) {
-    return;
+  if (!why.empty()) {
+    lost = true;
+    throw Error(
+        ErrorKind::Io,
+        formatted(
+            "this run has lost its folder {}: {}. It ends here and writes nothing more", folder_,
+            why));
   }
-  const std::lock_guard lock(mutex_);
-  beat();
-  ABT_CHECK(
-      lost_.empty(), Io,
-      "this run has lost its folder {}: {}. It ends here and writes nothing "
-      "more",
-      folder_, lost_);
 }
 
 void RunLock::release() noexcept {
-  const std::unique_lock lock(mutex_, kPatience);
-  if (!lock || !std::exchange(held_, false) || !lost_.empty()) {
+  if (!file_.is_open()) {
     return;
   }
   try {
-    // Whoever takes over creates the same name, so only one of the two
-    // proceeds.
-    const std::string place = lock_in(folder_);
-    const std::string claim = claim_on(folder_, me_);
-    if (create_lock(claim, this_process())) {
-      const auto found = read_lock(place);
-      if (found && found->holder.id == me_.id) {
-        ::unlink(place.c_str());
-      }
-      ::unlink(claim.c_str());
-    }
-    if (made_folder_) {
-      ::rmdir(folder_.c_str());
+    if (why_lost().empty()) {
+      ::unlink(path_.c_str());
     }
   } catch (...) {
-    // Others will find this holder dead later.
+    // The file stays, as after a kill.
+  }
+  file_ = Descriptor();  // on NFS, only now nothing is left in the folder
+  if (made_folder_) {
+    ::rmdir(folder_.c_str());
   }
 }
 
-void check_run_lock(bool now) {
+void check_run_lock() {
   const std::lock_guard lock(registry_mutex);
   if (registered != nullptr) {
-    registered->check(now);
+    registered->check();
   }
 }
 
@@ -273,7 +194,25 @@ void release_run_lock() noexcept {
 }
 
 bool lost_run_lock() noexcept {
-  return any_lost;
+  return lost;
+}
+
+void break_run_lock(const std::string& folder) {
+  remove_path(lock_in(folder));
+}
+
+std::optional<LockSeen> look_at_lock(const std::string& folder) {
+  const std::string path = lock_in(folder);
+  const Descriptor file = open_lock(path, O_RDONLY);
+  if (!file.is_open()) {
+    return std::nullopt;
+  }
+  LockSeen seen{holder_in(text_of(file, path)), std::nullopt};
+  struct flock whole = whole_file();
+  if (uninterrupted([&] { return ::fcntl(file.get(), F_OFD_GETLK, &whole); }) == 0) {
+    seen.is_held = whole.l_type != F_UNLCK;
+  }
+  return seen;
 }
 
 }  // namespace abtrain::run_folder

@@ -87,7 +87,7 @@ void RunLog::try_to(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
-    check_run_lock(true);  // the whole folder may be gone
+    check_run_lock();  // the whole folder may be gone
     if (problem_ != error.what()) {
       problem_ = error.what();
       log_.warning("{}", problem_);
@@ -98,7 +98,6 @@ void RunLog::try_to(const std::function<void()>& body) {
 void RunLog::progress(
     std::int64_t step, std::int64_t total, const std::string& phase, double loss, double rate,
     const char* unit) {
-  check_run_lock();
   const double interval = log_.is_live() ? kLiveSeconds : kPlainSeconds;
   if (watch_.seconds() - last_progress_ < interval) {
     return;

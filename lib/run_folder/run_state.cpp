@@ -1,12 +1,11 @@
 #include "run_folder/run_state.h"
 
 #include <array>
-#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "run_folder/lock_file.h"
+#include "run_folder/run_lock.h"
 
 namespace abtrain::run_folder {
 
@@ -23,10 +22,6 @@ std::string failure_in(const std::string& path) {
   }
 }
 
-std::string since(const LockHolder& holder) {
-  return name_of(holder) + (holder.started.empty() ? "" : ", since " + holder.started);
-}
-
 }  // namespace
 
 const char* name_of(RunState state) {
@@ -38,20 +33,19 @@ RunStatus status_of(const std::string& folder) {
   if (is_there(folder + "/summary.json")) {
     return {};
   }
-  const auto lock = find_holder(folder);
-  const bool is_here = lock && is_on_machine(lock->holder, this_process());
-  if (is_here && is_alive(lock->holder)) {
-    return {RunState::Running, since(lock->holder)};
+  const auto lock = look_at_lock(folder);
+  if (lock && lock->is_held.value_or(false)) {
+    return {RunState::Running, lock->holder};
   }
   // A run that fails writes why before it releases its lock.
   if (const std::string failure = folder + "/failure.json"; is_there(failure)) {
     return {RunState::Failed, failure_in(failure)};
   }
-  if (is_here) {
-    return {RunState::Killed, since(lock->holder)};
+  if (lock && !lock->is_held) {
+    return {RunState::Running, lock->holder + "; it may have ended: this file system has no locks"};
   }
   if (lock) {
-    return {RunState::Running, since(lock->holder) + "; from here only its lock can be seen"};
+    return {RunState::Killed, lock->holder};
   }
   return {RunState::Stopped};
 }

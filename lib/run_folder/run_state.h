@@ -9,7 +9,7 @@ enum class RunState {
   Finished,  // it has written summary.json
   Running,   // a process holds its lock
   Failed,    // it has written failure.json
-  Killed,    // the process that holds its lock no longer exists
+  Killed,    // its lock file is there, and nobody holds it
   Stopped,   // it has released its lock before it had finished
 };
 
@@ -23,9 +23,8 @@ struct RunStatus {
   std::string about = {};
 };
 
-// Looks once and does not wait. A holder on another host counts as running:
-// only watching its lock could tell (run_lock.h). Throws Error(Io) if the lock
-// cannot be read.
+// Where the file system has no locks, a lock file counts as held. Throws Error
+// if it cannot be read.
 RunStatus status_of(const std::string& folder);
 
 }  // namespace abtrain::run_folder

@@ -93,7 +93,7 @@ Finding check_mpi() {
         "and build again with -DABTRAIN_MPI=ON"};
   }
   return looked_for("MPI", formatted("none found; {} would fit", build_config::kMpi), [] {
-    const comm::Launch launch = comm::find_launch({});
+    const comm::Launch launch = comm::find_launch();
     if (launch.has_mpi && launch.size > 1) {  // MPI_Init would end some processes without one
       return comm::MpiWorld::start(launch.rank, launch.size, kInitSeconds)->about();
     }
@@ -105,7 +105,7 @@ Finding check_mpi() {
 // Which launcher's environment variables apply here: `mpirun -np 2 abtrain
 // doctor` shows what the workers of a run would find.
 Finding check_launcher() {
-  return looked_for("launcher", "not understood", [] { return comm::find_launch({}).text(); });
+  return looked_for("launcher", "not understood", [] { return comm::find_launch().text(); });
 }
 
 // A missing secret is not a fault: most private networks do without one.

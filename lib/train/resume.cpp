@@ -178,7 +178,11 @@ config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint) {
 }
 
 std::string default_resume() {
-  return env("SLURM_JOB_ID") ? "auto" : "none";
+  // sbatch sets ENVIRONMENT, as other systems do. The tasks of a step have a number, which salloc's
+  // shell has not; those of `srun --pty`, and what is started there, have its port.
+  const bool is_batch = env("ENVIRONMENT") == "BATCH";
+  const bool is_step = env("SLURM_PROCID") && !env("SLURM_PTY_PORT");
+  return env("SLURM_JOB_ID") && (is_batch || is_step) ? "auto" : "none";
 }
 
 bool has_finished(

@@ -63,8 +63,8 @@ void check_longer(
     const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length,
     Log& log);
 
-// The default choice: auto in a Slurm job, which may be requeued; none
-// elsewhere.
+// The default choice: auto in a batch job or step of Slurm, which may come again,
+// by a requeue or a loop in its script; none elsewhere, as in an interactive shell.
 std::string default_resume();
 
 // Makes way for the checkpoints of a fresh start: those of an earlier run are

@@ -332,10 +332,9 @@ void Session::take_over(const Loss& loss) {
   setup_.length = config::run_length(options_, setup_.dataset.train.size());
   if (host_.writes() && !run_log_) {
     log_.set_level(LogLevel::Info);
-    // The former holder is known to be gone.
-    constexpr run_folder::LockTimes kShort{.beat = 3, .stale = 6, .ending = 30};
+    run_folder::break_run_lock(folder_);
     try {
-      run_lock_.emplace(folder_, log_, kShort);
+      run_lock_.emplace(folder_, log_);
     } catch (const Error& error) {  // no stop of all workers
       throw Error(ErrorKind::Io, error.what());
     }
@@ -360,7 +359,7 @@ void Session::check_not_stopped(const TrainResult& result) const {
 }
 
 std::string Session::finish(const TrainResult& result) {
-  run_folder::check_run_lock(true);
+  run_folder::check_run_lock();
   const weights::About about = about_model(options_, setup_.dataset, setup_.model_file);
   save_model_of_run(folder_, *result.model, {.names = options_.model.names, .about = about});
   nlohmann::ordered_json summary = summarize(options_, result, host_.hosts());
@@ -380,7 +379,7 @@ std::string Session::finish(const TrainResult& result) {
     log_.warning("{}", use->warning());
   }
   run_log_->finish();
-  run_folder::check_run_lock(true);
+  run_folder::check_run_lock();
   atomic_write(folder_ + "/summary.json", json_text(summary));
   return report(summary);
 }

@@ -211,6 +211,10 @@ TEST(Cli, ProcessesOfALauncherLeaveComplaintsToTheFirst) {
   };
   expect_has(said_by("0"), "unknown option '--wrong'");
   EXPECT_EQ(said_by("1"), "");
+  // Nobody collects the output of those that a user has started one by one.
+  expect_exit(
+      2, "fashion_mnist_mlp --wrong", {"unknown option '--wrong'"},
+      "RANK=1 WORLD_SIZE=2 MASTER_ADDR=head MASTER_PORT=29500 ");
 }
 
 TEST(Cli, HelpWritesValuesInOneNotation) {

@@ -221,9 +221,6 @@ INSTANTIATE_TEST_SUITE_P(
             "ForceOfNoBatchFile", "sweep -c fashion_mnist_mlp --seeds 2 --emit-slurm --force",
             "--force goes with --emit-slurm FILE"},
         BadUse{
-            "RankOfAList", "sweep -c fashion_mnist_mlp --seeds 2 --list --rank 0",
-            "--rank and the other process options"},
-        BadUse{
             "EmptyName", "-c fashion_mnist_mlp --dry-run --name ''",
             "--name: expected NAME, got ''"},
         BadUse{
@@ -235,6 +232,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadUse{"EmptyRule", "decompose x --dry-run --keep ''", "--keep: expected FLOAT, got ''"},
         BadUse{"Letter", "-v", "train: unknown option '-v'"},
         BadUse{"Mistyped", "--confg x", "train: unknown option '--confg'; did you mean --config?"},
+        BadUse{
+            "Processes", "fashion_mnist_mlp --rank 0 --processes 2",
+            "train: unknown option '--rank'; set variables instead, as torchrun does: RANK=0 "
+            "WORLD_SIZE=2 MASTER_ADDR=host0 MASTER_PORT=29500"},
+        BadUse{"Meeting", "sweep s.yaml --task 0 --meet-at=h:1", "MASTER_ADDR=host0"},
         BadUse{"Shortened", "--cfg x", "train: unknown option '--cfg'; did you mean --config?"},
         BadUse{
             "WithAValue", "evaluate --modle=x",

@@ -1,4 +1,4 @@
-// Which process this one is, from flags or the variables of launchers.
+// Which process this one is, from the variables of launchers.
 #include "comm/launch.h"
 
 #include <gtest/gtest.h>
@@ -24,6 +24,7 @@ testing::WithVariables::Values alone(const Variables& variables) {
         "LOCAL_WORLD_SIZE",
         "MASTER_ADDR",
         "MASTER_PORT",
+        "TORCHELASTIC_RUN_ID",
         "OMPI_COMM_WORLD_RANK",
         "OMPI_COMM_WORLD_SIZE",
         "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -50,9 +51,16 @@ testing::WithVariables::Values alone(const Variables& variables) {
   return all;
 }
 
-const Variables kTorchrun = {{"RANK", "3"},           {"WORLD_SIZE", "4"},
-                             {"LOCAL_RANK", "1"},     {"LOCAL_WORLD_SIZE", "2"},
-                             {"MASTER_ADDR", "head"}, {"MASTER_PORT", "29500"}};
+const Variables kByHand = {
+    {"RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "4000"}};
+const Variables kTorchrun = {
+    {"RANK", "3"},
+    {"WORLD_SIZE", "4"},
+    {"LOCAL_RANK", "1"},
+    {"LOCAL_WORLD_SIZE", "2"},
+    {"MASTER_ADDR", "head"},
+    {"MASTER_PORT", "29500"},
+    {"TORCHELASTIC_RUN_ID", "none"}};
 const Variables kOpenMpi = {
     {"OMPI_COMM_WORLD_RANK", "4"},
     {"OMPI_COMM_WORLD_SIZE", "5"},
@@ -69,8 +77,6 @@ const Variables kSlurm = {
     {"SLURM_NODEID", "3"},
     {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"},
     {"SLURM_STEP_NODELIST", "node[03-05,9]"}};
-const LaunchFlags kFlags{
-    .rank = 1, .processes = 3, .local_rank = 1, .local_processes = 2, .meet_at = "10.0.0.1:4000"};
 
 Variables operator+(Variables all, const Variables& more) {
   for (const auto& [name, value] : more) {
@@ -79,9 +85,9 @@ Variables operator+(Variables all, const Variables& more) {
   return all;
 }
 
-Launch found(const Variables& variables, const LaunchFlags& flags = {}) {
+Launch found(const Variables& variables) {
   const testing::WithVariables environment(alone(variables));
-  return find_launch(flags);
+  return find_launch();
 }
 
 // Text and address: all there is to see.
@@ -91,8 +97,8 @@ std::string shown(const Launch& launch) {
       launch.port > 0 ? formatted(", {}:{}", launch.host, launch.port) : "");
 }
 
-void expect_usage(const Variables& variables, const LaunchFlags& flags, const std::string& part) {
-  expect_error([&] { const Launch launch = found(variables, flags); }, ErrorKind::Usage, {part});
+void expect_usage(const Variables& variables, const std::string& part) {
+  expect_error([&] { const Launch launch = found(variables); }, ErrorKind::Usage, {part});
 }
 
 TEST(Launch, WithoutALauncherIsOneProcess) {
@@ -101,7 +107,7 @@ TEST(Launch, WithoutALauncherIsOneProcess) {
 }
 
 TEST(Launch, EverySource) {
-  EXPECT_EQ(shown(found({}, kFlags)), "flags: process 1 of 3, 1 of 2 on this host, 10.0.0.1:4000");
+  EXPECT_EQ(shown(found(kByHand)), "variables: process 1 of 3, 0 of 1 on this host, 10.0.0.1:4000");
   EXPECT_EQ(shown(found(kTorchrun)), "torchrun: process 3 of 4, 1 of 2 on this host, head:29500");
   EXPECT_EQ(shown(found(kOpenMpi)), "Open MPI: process 4 of 5, 2 of 3 on this host, MPI");
   EXPECT_EQ(shown(found(kPmi)), "PMI: process 5 of 6, 1 of 3 on this host, MPI");
@@ -116,7 +122,6 @@ TEST(Launch, OrderOfPrecedence) {
       all.erase(name);
     }
   };
-  EXPECT_EQ(found(all, kFlags).source, "flags");
   EXPECT_EQ(found(all).source, "torchrun");
   drop(kTorchrun);
   EXPECT_EQ(found(all).source, "Open MPI");
@@ -133,21 +138,20 @@ TEST(Launch, EmptyVariablesCountAsNotSet) {
 }
 
 TEST(Launch, WhatLaunchersLeaveOutIsFilledIn) {
-  EXPECT_EQ(
-      shown(found({}, {.rank = 1, .processes = 2, .meet_at = "::1:4000"})),
-      "flags: process 1 of 2, 0 of 1 on this host, ::1:4000");
-  EXPECT_EQ(
-      shown(found({}, {.rank = 1, .processes = 2, .meet_at = "[2001:db8::1]:4000"})),
-      "flags: process 1 of 2, 0 of 1 on this host, 2001:db8::1:4000");
-  EXPECT_EQ(shown(found({}, {.rank = 0, .processes = 1})), "flags");
-  EXPECT_EQ(
-      shown(found(
-          {{"RANK", "1"},
-           {"WORLD_SIZE", "4"},
-           {"LOCAL_RANK", "1"},
-           {"MASTER_ADDR", "head"},
-           {"MASTER_PORT", "1"}})),
-      "torchrun: process 1 of 4, 1 of 2 on this host, head:1");
+  for (const char* address : {"2001:db8::1", "[2001:db8::1]"}) {
+    EXPECT_EQ(
+        shown(found(kByHand + Variables{{"LOCAL_RANK", "1"}, {"MASTER_ADDR", address}})),
+        "variables: process 1 of 3, 1 of 2 on this host, 2001:db8::1:4000");
+  }
+  EXPECT_EQ(found({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).source, "one process");
+  EXPECT_EQ(found({{"RANK", "7"}}).source, "one process");  // not meant for us
+}
+
+// A launcher collects what its processes say.
+TEST(Launch, IsAloneIfAUserHasSetTheVariables) {
+  EXPECT_TRUE(found(kByHand).is_alone());
+  EXPECT_FALSE(found(kTorchrun).is_alone());
+  EXPECT_FALSE(found(kOpenMpi).is_alone());
 }
 
 TEST(LaunchSlurm, ABatchScriptWithoutSrunIsOneProcess) {
@@ -196,62 +200,43 @@ TEST(LaunchSlurm, NumbersOfJobsAndStepsMayBeLarge) {
   EXPECT_LT(launch.port, 32768);
 }
 
-TEST(LaunchErrors, HalfGivenFlags) {
-  const std::string pair = "--rank and --processes must be given together";
-  expect_usage({}, {.rank = 0}, pair);
-  expect_usage({}, {.processes = 2}, pair);
-  expect_usage({}, {.rank = 0, .processes = 2}, "needs --meet-at HOST:PORT");
-  const std::string alone = "need --rank and --processes";
-  expect_usage({}, {.local_rank = 0}, alone);
-  expect_usage({}, {.local_processes = 1}, alone);
-  expect_usage({}, {.meet_at = "head:1"}, alone);
-  // Not even where a launcher tells the rest.
-  expect_usage(kTorchrun, {.rank = 0}, pair);
-}
-
 TEST(LaunchErrors, HalfSetVariables) {
-  expect_usage({{"RANK", "0"}, {"WORLD_SIZE", "2"}}, {}, "MASTER_ADDR and MASTER_PORT");
-  expect_usage({{"OMPI_COMM_WORLD_SIZE", "2"}}, {}, "OMPI_COMM_WORLD_RANK: expected");
-  expect_usage({{"PMI_SIZE", "2"}}, {}, "PMI_RANK: expected");
+  for (const char* missing : {"WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    Variables some = kByHand;
+    some.erase(missing);
+    expect_usage(some, "not all of WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+  }
+  expect_usage({{"OMPI_COMM_WORLD_SIZE", "2"}}, "OMPI_COMM_WORLD_RANK: expected");
+  expect_usage({{"PMI_SIZE", "2"}}, "PMI_RANK: expected");
 }
 
 TEST(LaunchErrors, RanksOutside) {
+  expect_usage(kByHand + Variables{{"RANK", "3"}}, "variables: rank 3 of 3 processes");
+  expect_usage(kTorchrun + Variables{{"RANK", "4"}}, "torchrun: rank 4 of 4");
   expect_usage(
-      {}, {.rank = 2, .processes = 2, .meet_at = "head:1"}, "flags: rank 2 of 2 processes");
-  expect_usage({}, {.rank = 0, .processes = 0}, "flags: rank 0 of 0 processes");
-  expect_usage(
-      {}, {.rank = 0, .processes = 2, .local_rank = 2, .local_processes = 2, .meet_at = "head:1"},
-      "2 of 2 on this host");
-  expect_usage(kTorchrun + Variables{{"RANK", "4"}}, {}, "torchrun: rank 4 of 4");
-  expect_usage(
-      kOpenMpi + Variables{{"OMPI_COMM_WORLD_LOCAL_RANK", "3"}}, {},
+      kOpenMpi + Variables{{"OMPI_COMM_WORLD_LOCAL_RANK", "3"}},
       "Open MPI: rank 4 of 5 processes, 3 of 3 on this host");
-  expect_usage(kTorchrun + Variables{{"RANK", "-1"}}, {}, "RANK: expected");
+  expect_usage(kTorchrun + Variables{{"RANK", "-1"}}, "RANK: expected");
 }
 
 TEST(LaunchErrors, TextThatIsNoNumber) {
   expect_usage(
-      kTorchrun + Variables{{"WORLD_SIZE", "four"}}, {},
-      "WORLD_SIZE: expected an integer, got 'four'");
+      kTorchrun + Variables{{"WORLD_SIZE", "four"}}, "WORLD_SIZE: expected an integer, got 'four'");
   expect_usage(
-      kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "1.5"}}, {},
+      kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "1.5"}},
       "OMPI_COMM_WORLD_RANK: expected an integer, got '1.5'");
   expect_usage(
-      kSlurm + Variables{{"SLURM_STEP_NUM_TASKS", "99999999999"}}, {},
+      kSlurm + Variables{{"SLURM_STEP_NUM_TASKS", "99999999999"}},
       "SLURM_STEP_NUM_TASKS: expected a number of processes");
 }
 
 TEST(LaunchErrors, BadAddresses) {
-  for (const std::string address :
-       {"head", "head:", ":4000", "head:0", "head:65536", "head:-1", "head:port", "head:40x",
-        "head:99999999999999999999", "[]:4000"}) {
+  for (const char* port : {"0", "65536", "-1", "port", "40x", "99999999999999999999"}) {
     expect_usage(
-        {}, {.rank = 0, .processes = 2, .meet_at = address},
-        "--meet-at: expected HOST:PORT, got '" + address + "'");
+        kByHand + Variables{{"MASTER_PORT", port}},
+        formatted("a port from 1 to 65535, got '10.0.0.1' and '{}'", port));
   }
-  expect_usage(
-      kTorchrun + Variables{{"MASTER_PORT", "29500x"}}, {},
-      "MASTER_ADDR:MASTER_PORT: expected HOST:PORT, got 'head:29500x'");
+  expect_usage(kByHand + Variables{{"MASTER_ADDR", "[]"}}, "expected a host and a port");
 }
 
 TEST(LaunchLists, FirstHost) {

@@ -219,7 +219,7 @@ TEST(MpiTimeout, TheMissingWorkerIsNamed) {
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  const abtrain::comm::Launch launch = abtrain::comm::find_launch({});
+  const abtrain::comm::Launch launch = abtrain::comm::find_launch();
   const auto mpi = abtrain::comm::MpiWorld::start(launch.rank, launch.size, 60);
   abtrain::comm::world = mpi.get();
   const int code = RUN_ALL_TESTS();

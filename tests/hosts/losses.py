@@ -78,7 +78,6 @@ class Losses(Runs):
     def test_worker_0_may_be_lost(self):
         outcome = self.lose("first", ranks=(0,))
         self.went_on("first", outcome, 3, 0)
-        self.assertIn("ended without releasing its lock: taking over", outcome.err)
         self.assertIn("accuracy", outcome.out)  # the new worker 0 prints the table
 
     def test_worker_0_is_lost_before_the_report(self):

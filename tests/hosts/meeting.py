@@ -22,9 +22,9 @@ def has_ipv6():
 class Meeting(Runs):
     def meet(self, rank, processes, port, host="127.0.0.1", **env):
         """A process that meets the others at a port of this host."""
-        return self.start("met", extra=(
-            "--rank", str(rank), "--processes", str(processes),
-            "--meet-at", f"{host}:{port}"), env=env)
+        return self.start("met", env={
+            "RANK": str(rank), "WORLD_SIZE": str(processes),
+            "MASTER_ADDR": host, "MASTER_PORT": str(port), **env})
 
     def test_each_rank_comes_once(self):
         port = free_port()
@@ -55,7 +55,7 @@ class Meeting(Runs):
         self.assertEqual(self.finish(early).code, 69)
 
     def test_processes_without_mpi_all_say_why_they_end(self):
-        hosts = ["127.0.0.1", *(["[::1]"] if has_ipv6() else [])]
+        hosts = ["127.0.0.1", *(["::1"] if has_ipv6() else [])]
         for host in hosts:
             port = free_port()
             for outcome in map(self.finish, [self.meet(rank, 2, port, host) for rank in (0, 1)]):

@@ -1,55 +1,60 @@
 // Who may train in a run folder.
+#include "run_folder/run_lock.h"
+
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
-#include <barrier>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdarg>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <new>
 #include <thread>
 #include <vector>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "error_of.h"
-#include "process_end.h"
-#include "run_folder/run_lock.h"
+#include "run_folder/run_state.h"
 #include "temp_folder.h"
+
+namespace {
+
+// What locking fails with, in place of the system's answer; 0: it does not.
+std::atomic<int> lock_error = 0;
+
+}  // namespace
+
+// Takes the place of the C library's in this program.
+extern "C" int fcntl(int file, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  void* argument = va_arg(rest, void*);
+  va_end(rest);
+  if (lock_error != 0 && (command == F_OFD_SETLK || command == F_OFD_GETLK)) {
+    errno = lock_error;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fcntl, file, command, argument));
+}
 
 namespace {
 
 using namespace abtrain;
 using run_folder::RunLock;
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-constexpr run_folder::LockTimes kFast{0.03, 0.3, 0.1};
 
 Log& quiet() {
   static Log log(LogLevel::Quiet);
   return log;
-}
-
-// Does what may find the folder in use.
-void attempt(const std::function<void()>& body) {
-  const auto [code, what] = error_of(body);
-  EXPECT_TRUE(code == 0 || code == static_cast<int>(ErrorKind::Stopped)) << what;
-}
-
-// A lock as another process has left it: ours, with some keys changed.
-json left_behind(const TempFolder& folder, const json& changes) {
-  json lock;
-  {
-    const RunLock own(folder / "run", quiet());
-    lock = json::parse(read_file(folder / "run/lock.json"));
-  }
-  lock["id"] = "abc0";
-  lock.update(changes);
-  folder.add("run/lock.json", lock.dump() + "\n");
-  return lock;
 }
 
 TEST(RunLock, TheSecondIsToldWhoHoldsIt) {
@@ -57,222 +62,148 @@ TEST(RunLock, TheSecondIsToldWhoHoldsIt) {
   {
     const RunLock first(folder / "run", quiet());
     expect_error(
-        [&] { const RunLock second(folder / "run", quiet(), kFast); }, ErrorKind::Stopped,
-        {folder / "run is in use", formatted("process {} on ", ::getpid()), "since 20",
-         formatted("kill {}", ::getpid()), "--name"});
-    EXPECT_NO_THROW(run_folder::check_run_lock(true));
+        [&] { const RunLock second(folder / "run", quiet(), 0); }, ErrorKind::Stopped,
+        {folder / "run is in use by " + formatted("process {} on ", ::getpid()), ", since 20",
+         "--name"});
+    EXPECT_NO_THROW(run_folder::check_run_lock());
   }
-  EXPECT_FALSE(fs::exists(folder / "run"));           // it was made for the lock alone
-  EXPECT_NO_THROW(run_folder::check_run_lock(true));  // none is held
+  EXPECT_FALSE(fs::exists(folder / "run"));       // it was made for the lock alone
+  EXPECT_NO_THROW(run_folder::check_run_lock());  // none is held
 }
 
-TEST(RunLock, LeavesNothingBehind) {
+TEST(RunLock, AHolderGetsTimeToEnd) {
   const TempFolder folder;
-  folder.add("run/config.yaml", "");
-  folder.add("run/lock-12.tmp", "of a process that was killed");
-  { const RunLock lock(folder / "run", quiet()); }
-  std::vector<std::string> left;
-  for (const auto& entry : fs::directory_iterator(folder / "run")) {
-    left.push_back(entry.path().filename().string());
-  }
-  EXPECT_EQ(left, std::vector<std::string>{"config.yaml"});
-}
-
-TEST(RunLock, ADeadProcessOfThisMachineHoldsNothing) {
-  const TempFolder folder;
-  left_behind(folder, {{"pid", pid_of_the_dead()}});
-  EXPECT_NO_THROW(RunLock(folder / "run", quiet()));
-  // The number has come again: another process has it now.
-  left_behind(folder, {{"ticks", "1"}});
-  EXPECT_NO_THROW(RunLock(folder / "run", quiet()));
-  // One that waits to be reaped is dead too.
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::_exit(0);
-  }
-  siginfo_t info;
-  ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
-  left_behind(folder, {{"pid", child}, {"ticks", ""}});
-  EXPECT_NO_THROW(RunLock(folder / "run", quiet()));
-  ::waitpid(child, nullptr, 0);
-}
-
-TEST(RunLock, AProcessOfThisMachineGetsTimeToEnd) {
-  const TempFolder folder;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    ::_exit(0);
-  }
-  left_behind(folder, {{"pid", child}, {"ticks", ""}});
-  EXPECT_NO_THROW(RunLock(folder / "run", quiet()));
-  ::waitpid(child, nullptr, 0);
-  // It may release the lock too.
   auto first = std::make_unique<RunLock>(folder / "run", quiet());
   std::jthread ends([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
     first.reset();
   });
   EXPECT_NO_THROW(RunLock(folder / "run", quiet()));
 }
 
-TEST(RunLock, AnotherHostIsWatched) {
-  const TempFolder folder;
-  json lock = left_behind(folder, {{"machine", "m"}, {"host", "far"}});
-  // Its clock may be wrong in any way.
-  fs::last_write_time(
-      folder / "run/lock.json", fs::file_time_type::clock::now() + std::chrono::hours(48));
-  EXPECT_NO_THROW(RunLock(folder / "run", quiet(), kFast));
-
-  left_behind(folder, {{"machine", "m"}, {"host", "far"}});
-  fs::last_write_time(
-      folder / "run/lock.json", fs::file_time_type::clock::now() - std::chrono::hours(48));
-  std::jthread beats([&](const std::stop_token& stop) {
-    for (int beat = 1; !stop.stop_requested(); ++beat) {
-      lock["beat"] = beat;
-      folder.add("run/lock.new", lock.dump() + "\n");
-      fs::rename(folder / "run/lock.new", folder / "run/lock.json");
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  });
-  expect_error(
-      [&] { const RunLock second(folder / "run", quiet(), kFast); }, ErrorKind::Stopped,
-      {" on far"});
-}
-
-// Nobody may name the holder of a file that a process was killed in. It ages
-// with the heartbeats, in less time than that of a holder that is known.
-TEST(RunLock, AHalfWrittenLockAgesSooner) {
-  constexpr run_folder::LockTimes kNeverStale{0.03, 1e9};
-  for (const char* text : {"", "{\"host\": \"x", "[[[[", "{\"pid\": -1}"}) {
-    const TempFolder folder;
-    folder.add("run/lock.json", text);
-    EXPECT_NO_THROW(RunLock(folder / "run", quiet(), kNeverStale)) << text;
-  }
-}
-
-// Whoever holds the folder may only be about to write its name.
-TEST(RunLock, ALockThatIsBeingWrittenIsItsWriters) {
-  const TempFolder folder;
-  const json lock = left_behind(folder, {{"pid", ::getpid()}});
-  folder.add("run/lock.json", "");
-  std::jthread writer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    folder.add("run/lock.json", lock.dump() + "\n");
-  });
-  expect_error(
-      [&] {
-        const RunLock second(folder / "run", quiet(), {1, 1e9, 0});
-      },
-      ErrorKind::Stopped, {formatted("process {} on ", ::getpid())});
-}
-
-TEST(RunLock, OneOfManyTakesOver) {
-  constexpr int kTakers = 6;
+TEST(RunLock, AFileAloneHoldsNothing) {
   const TempFolder folder;
   folder.add("run/config.yaml", "");
-  for (int round = 0; round < 40; ++round) {
-    left_behind(folder, {{"machine", "m"}});
-    if (round % 2 == 1) {  // one that took over has died in the middle of it
-      fs::copy(folder / "run/lock.json", folder / "run/lock-abc0.json");
-      json claim = json::parse(read_file(folder / "run/lock.json"));
-      claim["id"] = "abc1";
-      folder.add("run/lock-abc0.json", claim.dump());
-    }
-    std::barrier begin(kTakers);
-    std::barrier end(kTakers);
-    std::atomic<int> holders = 0;
-    std::vector<std::jthread> takers;
-    for (int i = 0; i < kTakers; ++i) {
-      takers.emplace_back([&] {
-        std::optional<RunLock> lock;
-        begin.arrive_and_wait();
-        attempt([&] {
-          lock.emplace(folder / "run", quiet(), run_folder::LockTimes{0.01, 0.03, 0});
-          ++holders;
-        });
-        end.arrive_and_wait();
-      });
-    }
-    takers.clear();
-    ASSERT_EQ(holders, 1) << round;
-    ASSERT_FALSE(fs::exists(folder / "run/lock.json")) << round;
+  for (const std::string& text :
+       {std::string(), std::string("{\"host\": \"x"), std::string(2000, '['),
+        formatted("{{\"host\": \"x\", \"pid\": {}, \"beat\": 3, \"id\": \"ab\"}}", ::getpid())}) {
+    folder.add("run/lock.json", text);
+    EXPECT_NO_THROW(RunLock(folder / "run", quiet(), 0)) << text;
+    EXPECT_EQ(list_folder(folder / "run"), std::vector<fs::path>{folder / "run/config.yaml"});
   }
+  fs::create_directory(folder / "run/lock.json");
+  expect_error(
+      [&] { RunLock(folder / "run", quiet(), 0); }, ErrorKind::Io, {folder / "run/lock.json"});
+}
+
+// A program that the holder has started must not keep the lock.
+TEST(RunLock, AKilledProcessHoldsNothingThoughItsChildLives) {
+  const TempFolder folder;
+  std::array<int, 2> pids{};
+  std::array<int, 2> executed{};
+  ASSERT_EQ(::pipe(pids.data()), 0);
+  ASSERT_EQ(::pipe2(executed.data(), O_CLOEXEC), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const RunLock lock(folder / "run", quiet());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execlp("sleep", "sleep", "1000", nullptr);
+    }
+    ::close(executed[1]);
+    [[maybe_unused]] const auto sent = ::write(pids[1], &child, sizeof(child));
+    ::pause();
+  }
+  pid_t child = 0;
+  char none = 0;
+  ASSERT_EQ(::read(pids[0], &child, sizeof(child)), static_cast<ssize_t>(sizeof(child)));
+  ::close(executed[1]);
+  EXPECT_EQ(::read(executed[0], &none, 1), 0);  // "sleep" runs
+  EXPECT_TRUE(run_folder::look_at_lock(folder / "run")->is_held.value());
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  EXPECT_FALSE(run_folder::look_at_lock(folder / "run")->is_held.value());
+  EXPECT_NO_THROW(RunLock(folder / "run", quiet(), 0));
+  EXPECT_EQ(::kill(child, SIGKILL), 0);
 }
 
 TEST(RunLock, WhatIsTakenAndGivenBackHasOneHolder) {
-  constexpr int kThreads = 4;
+  struct Shared {
+    std::atomic<int> inside = 0;
+    std::atomic<int> taken = 0;
+    std::atomic<int> problems = 0;
+  };
   const TempFolder folder;
   folder.add("run/config.yaml", "");
-  std::atomic<int> inside = 0;
-  std::atomic<int> taken = 0;
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&] {
-      while (taken < 200) {
-        attempt([&] {
-          const RunLock lock(folder / "run", quiet(), {3, 60, 0});
-          EXPECT_EQ(++inside, 1);
-          ++taken;
-          std::this_thread::yield();
-          --inside;
-        });
-      }
-    });
+  void* place =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  Shared& shared = *new (place) Shared;
+  std::vector<pid_t> processes(4);
+  for (pid_t& process : processes) {
+    process = ::fork();
+    if (process != 0) {
+      continue;
+    }
+    while (shared.taken < 300) {
+      const auto [code, what] = error_of([&] {
+        const RunLock lock(folder / "run", quiet(), 0);
+        shared.problems += ++shared.inside == 1 ? 0 : 1;
+        ++shared.taken;
+        std::this_thread::yield();
+        lock.check();
+        --shared.inside;
+      });
+      shared.problems += code == 0 || code == static_cast<int>(ErrorKind::Stopped) ? 0 : 1;
+    }
+    ::_exit(0);
   }
-  threads.clear();
-  EXPECT_GE(taken, 200);
+  for (const pid_t process : processes) {
+    ::waitpid(process, nullptr, 0);
+  }
+  EXPECT_GE(shared.taken, 300);
+  EXPECT_EQ(shared.problems, 0);
+  ::munmap(place, sizeof(Shared));
 }
 
 TEST(RunLock, ALostLockIsNoticedAndTheOthersIsLeftAlone) {
   const TempFolder folder;
-  for (const std::string how : {"file", "folder", "taken", "claimed"}) {
+  for (const std::string how : {"file", "folder", "taken"}) {
     const std::string place = folder / how;
-    std::string other;
     {
-      RunLock lock(place, quiet());
-      json mine = json::parse(read_file(place + "/lock.json"));
-      const std::string id = mine["id"];
-      mine["id"] = "abc0";
-      mine["host"] = "thief";
-      EXPECT_NO_THROW(lock.check(true));
+      const RunLock lock(place, quiet());
+      EXPECT_NO_THROW(lock.check());
+      EXPECT_FALSE(run_folder::lost_run_lock());
       if (how == "file") {
-        fs::remove(place + "/lock.json");
+        run_folder::break_run_lock(place);
       } else if (how == "folder") {
         fs::remove_all(place);
       } else {
-        const std::string name = how == "taken" ? "lock.json" : "lock-" + id + ".json";
-        folder.add(how + "/new", mine.dump());
-        fs::rename(place + "/new", place + "/" + name);
-        other = place + "/" + name;
+        folder.add(how + "/lock.json", R"({"pid": 7, "host": "thief"})");
       }
       expect_error(
-          [&] { lock.check(true); }, ErrorKind::Io,
-          {"lost its folder " + place, other.empty() ? "is gone" : "on thief"});
+          [] { run_folder::check_run_lock(); }, ErrorKind::Io,
+          {"lost its folder " + place, how == "taken" ? "process 7 on thief" : "is gone"});
       EXPECT_TRUE(run_folder::lost_run_lock());
-      expect_error([] { run_folder::check_run_lock(); }, ErrorKind::Io);
     }
-    EXPECT_EQ(other.empty() || fs::exists(other), true) << how;
-    EXPECT_EQ(fs::exists(place), how != "folder");
+    EXPECT_EQ(fs::exists(place + "/lock.json"), how == "taken");
   }
 }
 
-// The thread that beats notices by itself; check() without `now` is cheap.
-TEST(RunLock, BeatsAndLooksByItself) {
+TEST(RunLock, WithoutLocksTheSecondIsWarnedAndTheFirstEnds) {
   const TempFolder folder;
-  RunLock lock(folder / "run", quiet(), kFast);
-  const auto beat = [&] {
-    return json::parse(read_file(folder / "run/lock.json"))["beat"].get<int>();
-  };
-  for (int i = 0; i < 500 && beat() < 3; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const std::string said = folder.add("said", "");
+  Log log(LogLevel::Warning, Descriptor(::open(said.c_str(), O_WRONLY)).release());
+  for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL}) {
+    lock_error = error;
+    const RunLock first(folder / "run", log, 0);
+    EXPECT_EQ(run_folder::status_of(folder / "run").state, run_folder::RunState::Running);
+    EXPECT_NO_THROW(RunLock(folder / "run", quiet(), 0));
+    expect_error([&] { first.check(); }, ErrorKind::Io, {"is gone"});
+    lock_error = 0;
   }
-  EXPECT_GE(beat(), 3);
-  fs::remove(folder / "run/lock.json");
-  for (int i = 0; i < 500 && !run_folder::lost_run_lock(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  expect_error([&] { lock.check(); }, ErrorKind::Io);
+  const std::string text = read_file(said);
+  EXPECT_EQ(split_text(text, '\n').size(), 5U) << text;
+  expect_has(text, "run: its file system has no locks (No locks available)");
 }
 
 }  // namespace

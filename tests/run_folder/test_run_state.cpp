@@ -1,12 +1,13 @@
 #include "run_folder/run_state.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/text.h"
-#include "process_end.h"
-#include "run_folder/lock_file.h"
+#include "error_of.h"
+#include "run_folder/run_lock.h"
 #include "temp_folder.h"
 
 namespace abtrain::run_folder {
@@ -19,37 +20,24 @@ TEST(RunState, IsThatOfTheFolder) {
     EXPECT_STREQ(name_of(found.state), name_of(state));
     EXPECT_EQ(found.about, about);
   };
-  const auto lock = [&](const LockHolder& holder) {
-    std::filesystem::remove(lock_in(folder.path()));
-    EXPECT_TRUE(create_lock(lock_in(folder.path()), holder));
-  };
   expect(RunState::Stopped, "");
-  LockHolder holder = this_process();
-  holder.host = "here";
-  holder.started = "2026-01-02T03:04:05Z";
-  lock(holder);
-  const std::string who = formatted("process {} on here, since 2026-01-02T03:04:05Z", holder.pid);
-  expect(RunState::Running, who);
-  // What failed was the attempt before.
-  folder.add("failure.json", R"({"exit_code": 70, "message": "it is inf\nmore"})");
-  expect(RunState::Running, who);
-  const pid_t child = pid_of_the_dead();
-  LockHolder dead = holder;
-  dead.pid = child;
-  lock(dead);
+  {
+    Log quiet(LogLevel::Quiet);
+    const RunLock lock(folder.path(), quiet);
+    // What failed was the attempt before.
+    folder.add("failure.json", R"({"exit_code": 70, "message": "it is inf\nmore"})");
+    const RunStatus found = status_of(folder.path());
+    EXPECT_STREQ(name_of(found.state), "running");
+    expect_has(found.about, formatted("process {} on ", ::getpid()));
+  }
+  folder.add("lock.json", R"({"host": "\u001bhere", "pid": 7, "started": "2026-01-02T03:04:05Z"})");
   expect(RunState::Failed, "exit code 70: it is inf");
   folder.add("failure.json", "{");
   expect(RunState::Failed, "failure.json is damaged");
   std::filesystem::remove(folder / "failure.json");
-  expect(RunState::Killed, formatted("process {} on here, since 2026-01-02T03:04:05Z", child));
-  // Of another machine nothing but the lock can be seen.
-  dead.machine = "another";
-  dead.host = "far";
-  dead.started = "";
-  lock(dead);
-  expect(
-      RunState::Running,
-      formatted("process {} on far; from here only its lock can be seen", child));
+  expect(RunState::Killed, "process 7 on \\x1bhere, since 2026-01-02T03:04:05Z");
+  folder.add("lock.json", "{");
+  expect(RunState::Killed, "another process");
   folder.add("summary.json", "{}");
   expect(RunState::Finished, "");
 }

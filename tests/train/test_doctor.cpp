@@ -56,9 +56,14 @@ TEST(Doctor, SaysWhichMpiIsLoadedOrHowToGetIt) {
 
 // What torchrun sets for a process of two.
 testing::WithVariables::Values torchrun(const char* rank) {
-  return {{"RANK", rank},          {"WORLD_SIZE", "2"},
-          {"LOCAL_RANK", "1"},     {"LOCAL_WORLD_SIZE", "2"},
-          {"MASTER_ADDR", "head"}, {"MASTER_PORT", "29500"}};
+  return {
+      {"RANK", rank},
+      {"WORLD_SIZE", "2"},
+      {"LOCAL_RANK", "1"},
+      {"LOCAL_WORLD_SIZE", "2"},
+      {"MASTER_ADDR", "head"},
+      {"MASTER_PORT", "29500"},
+      {"TORCHELASTIC_RUN_ID", "none"}};
 }
 
 TEST(Doctor, SaysWhichLauncherWins) {

@@ -283,11 +283,10 @@ void Processes::end_stopped() {
     if (hosts_[worker] != host_name()) {
       continue;
     }
-    const auto state = process_state(processes_[worker]);
     std::error_code error;
     const auto program =
         std::filesystem::read_symlink(formatted("/proc/{}/exe", processes_[worker]), error);
-    if (state && state->letter == 'T' && !error && program == program_path()) {
+    if (is_stopped(processes_[worker]) && !error && program == program_path()) {
       ::kill(processes_[worker], SIGKILL);
     }
   }
