@@ -47,6 +47,16 @@ namespace abtrain::train {
 
 namespace {
 
+// What the run begins with.
+struct Start {
+  bool finished = false;  // it has nothing to do
+  std::string from;       // folder of a checkpoint; empty: the beginning
+  bool changes_length = false;
+  bool branches = false;
+  std::string branch_from;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start, finished, from, changes_length, branches, branch_from)
+
 // One training run, from the look at its folder to its report.
 class Session {
  public:
@@ -148,49 +158,53 @@ void Session::choose_start() {
   const auto is_finished = [&] {
     return has_finished(session_.resume, session_.overwrite, options_, folder_);
   };
-  const std::string from = host_.decide([&]() -> std::string {
-    if (!is_finished()) {
-      run_lock_.emplace(folder_, log_);
-      // The process that held the lock may have finished the run.
-      if (!is_finished()) {
-        resume_ = choose_resume(session_.resume, session_.overwrite, options_, folder_, log_);
-        if (!resume_.from && options_.branch_from) {
-          resume_.from = find_branch_point(options_, folder_, log_);
-          resume_.branches = true;
-        }
-        return resume_.from ? resume_.from->folder : "";
-      }
-      run_lock_.reset();
+  const Start start = host_.decide([&] {
+    if (is_finished()) {
+      return Start{.finished = true};
     }
-    return "finished";
+    run_lock_.emplace(folder_, log_);
+    // The process that held the lock may have finished the run.
+    if (is_finished()) {
+      run_lock_.reset();
+      return Start{.finished = true};
+    }
+    resume_ = choose_resume(session_.resume, session_.overwrite, options_, folder_, log_);
+    if (!resume_.from && options_.branch_from) {
+      resume_.from = find_branch_point(options_, folder_, log_);
+      resume_.branches = true;
+    }
+    return Start{
+        .from = resume_.from ? resume_.from->folder : "",
+        .changes_length = resume_.changes_length,
+        .branches = resume_.branches,
+        .branch_from = options_.branch_from.value_or("")};
   });
-  finished_ = from == "finished";
-  resume_.changes_length =
-      !host_.decide([&] { return resume_.changes_length ? "changes" : ""; }).empty();
-  resume_.branches = !host_.decide([&] { return resume_.branches ? "branches" : ""; }).empty();
-  if (options_.branch_from) {
-    options_.branch_from = host_.decide([&] { return *options_.branch_from; });
+  finished_ = start.finished;
+  resume_.changes_length = start.changes_length;
+  resume_.branches = start.branches;
+  if (!start.branch_from.empty()) {
+    options_.branch_from = start.branch_from;
   }
   host_.all_or_none([&] {
-    if (!host_.writes() && !from.empty() && !finished_) {
-      resume_.from = run_folder::read_checkpoint(from);
+    if (!host_.writes() && !start.from.empty()) {
+      resume_.from = run_folder::read_checkpoint(start.from);
     }
   });
 }
 
 // One process decides for all here too: a run goes on as it began.
 void Session::choose_forms() {
-  const std::string word = host_.decide([&] {
+  const auto [bf16, multiple] = host_.decide([&] {
     if (resume_.from) {
       take_recorded(options_, configuration_of(*resume_.from));
     }
     options_.train.precision = precision_on(options_.train, setup_.device);
-    return formatted(
-        "{} {}", options_.train.precision == at::kBFloat16 ? "bf16" : "fp32",
+    return std::pair(
+        options_.train.precision == at::kBFloat16,
         config::rank_multiple(options_, setup_.device.is_cuda()));
   });
-  options_.train.precision = word.starts_with("bf16") ? at::kBFloat16 : at::kFloat;
-  options_.method.rank.multiple = std::stoll(word.substr(5));
+  options_.train.precision = bf16 ? at::kBFloat16 : at::kFloat;
+  options_.method.rank.multiple = multiple;
 }
 
 void Session::open() {

@@ -29,15 +29,15 @@ constexpr double kTolerance = 1.05;
 // that are much unlike.
 constexpr double kMinShare = 0.5;
 
-// As text; "" without the variable.
-std::string speed_of_variable() {
+// 0 without the variable.
+double speed_of_variable() {
   const auto text = env(kVariable);
   double speed = 0;
   std::string ignored;
   ABT_CHECK(
       !text || (parse_number(*text, speed, ignored) && speed > 0 && speed <= 1e6), Config,
       "{}: expected a number above 0, up to 1e6, got '{}'", kVariable, printable(*text));
-  return text ? print_number(speed) : "";
+  return speed;
 }
 
 // Ends the steps once there is a figure of each window.
@@ -100,11 +100,6 @@ StepCost measured_cost(const config::RunOptions& options, const Setup& setup) {
   return {seconds - per_example * static_cast<double>(large), per_example};
 }
 
-// What the workers' own processes have printed.
-std::vector<double> numbers_of(const std::vector<std::string>& texts) {
-  return mapped(texts, [](const std::string& text) { return std::stod(text); });
-}
-
 }  // namespace
 
 std::vector<double> equally_long_batches(const std::vector<StepCost>& costs, double examples) {
@@ -146,31 +141,25 @@ void choose_speeds(
     }
     return;
   }
-  const std::vector<std::string> texts = host.gather(speed_of_variable);
+  const std::vector<double> given = host.gather(speed_of_variable);
   const std::vector<std::string> hosts = host.gather(host_name);
-  const auto without = std::ranges::find(texts, "");
-  const bool measures = std::ranges::count(texts, "") == std::ssize(texts);
+  const auto without = std::ranges::find(given, 0);
+  const bool measures = std::ranges::count(given, 0) == std::ssize(given);
   host.all_or_none([&] {
     ABT_CHECK(
-        measures || without == texts.end(), Config,
+        measures || without == given.end(), Config,
         "{}: expected it in the environment of all workers or of none, but worker {} on {} has "
         "none",
-        kVariable, without - texts.begin(),
-        hosts[static_cast<std::size_t>(without - texts.begin())]);
+        kVariable, without - given.begin(),
+        hosts[static_cast<std::size_t>(without - given.begin())]);
   });
   std::vector<std::string> words;
   bool equal = false;
   if (measures) {
-    const auto printed = host.gather([&] {
-      const StepCost cost = measured_cost(options, setup);
-      return formatted("{} {}", print_number(cost.alone), print_number(cost.per_example));
-    });
+    const auto costs = host.gather([&] { return measured_cost(options, setup); });
     const auto batch = static_cast<double>(options.data.batch_size);
-    std::vector<StepCost> costs;
     std::vector<double> seconds;
-    for (std::size_t i = 0; i < printed.size(); ++i) {
-      const auto numbers = numbers_of(split_text(printed[i], ' '));
-      costs.push_back({numbers.front(), numbers.back()});
+    for (std::size_t i = 0; i < costs.size(); ++i) {
       seconds.push_back(costs[i].alone + batch * costs[i].per_example);
       words.push_back(formatted(
           "{:.3g} and {:.3g} per example ({})", 1e3 * costs[i].alone, 1e3 * costs[i].per_example,
@@ -182,7 +171,7 @@ void choose_speeds(
       speeds = equally_long_batches(costs, batch * static_cast<double>(costs.size()));
     }
   } else {
-    speeds = numbers_of(texts);
+    speeds = given;
     for (std::size_t i = 0; i < speeds.size(); ++i) {
       words.push_back(formatted("{:.4g} ({})", speeds[i], hosts[i]));
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "config/run_options.h"
@@ -14,6 +15,7 @@ struct StepCost {
   double alone = 0;        // whatever the batch is: its optimizer, launches of kernels
   double per_example = 0;  // above 0
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepCost, alone, per_example)
 
 // The batches, in examples, with which all workers take equally long for `examples`
 // in all: t = (examples + sum_w alone_w / per_example_w) / sum_w 1 / per_example_w,

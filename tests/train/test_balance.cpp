@@ -120,12 +120,12 @@ TEST(Balance, MayChangeAtAResume) {
 }
 
 // One process of three; the others say what it is told: their variables, their
-// hosts, what they measured.
+// hosts, what they measured, as JSON.
 class OneOfThree : public WorkerHost {
  public:
   explicit OneOfThree(std::vector<std::vector<std::string>> others)
       : WorkerHost(0, 1, 3), others_(std::move(others)) {}
-  std::vector<std::string> gather(const std::function<std::string()>& body) override {
+  std::vector<std::string> gather_text(const std::function<std::string()>& body) override {
     std::vector<std::string> all = {body()};
     if (calls_ < others_.size()) {
       all.insert(all.end(), others_[calls_].begin(), others_[calls_].end());
@@ -154,6 +154,8 @@ class OneOfThree : public WorkerHost {
   std::size_t calls_ = 0;
 };
 
+const std::vector<std::string> kHosts = {R"("b")", R"("c")"};
+
 class Speeds : public ::testing::Test {
  protected:
   Speeds() {
@@ -172,7 +174,7 @@ class Speeds : public ::testing::Test {
 
 TEST_F(Speeds, AreThoseOfTheVariable) {
   const testing::WithVariables variables{{"ABTRAIN_SPEED", "2.5"}};
-  EXPECT_EQ(choose({{"1", "1.25"}, {"b", "c"}}), (std::vector<double>{2.5, 1, 1.25}));
+  EXPECT_EQ(choose({{"1", "1.25"}, kHosts}), (std::vector<double>{2.5, 1, 1.25}));
   EXPECT_EQ(config::batches_of(options_), (std::vector<std::int64_t>{13, 5, 6}));
 }
 
@@ -180,7 +182,7 @@ TEST_F(Speeds, NeedTheVariableOfAllOrNone) {
   const testing::WithVariables variables{{"ABTRAIN_SPEED", "2.5"}};
   EXPECT_EQ(
       error_of([&] {
-        choose({{"1", ""}, {"b", "c"}});
+        choose({{"1", "0"}, kHosts});
       }),
       Thrown(
           78,
@@ -202,7 +204,11 @@ TEST_F(Speeds, AreAboveZero) {
 TEST_F(Speeds, AreMeasuredWithoutTheVariable) {
   const testing::WithVariables none{{"ABTRAIN_SPEED", {}}};
   setup_.dataset = testing::toy_dataset();
-  choose({{"", ""}, {"b", "c"}, {"", ""}, {"0 8", "4 16"}});
+  choose(
+      {{"0", "0"},
+       kHosts,
+       {"", ""},
+       {R"({"alone":0,"per_example":8})", R"({"alone":4,"per_example":16})"}});
   EXPECT_EQ(config::batches_of(options_), (std::vector<std::int64_t>{22, 1, 1}));
 }
 

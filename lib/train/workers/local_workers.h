@@ -12,9 +12,6 @@ class LocalWorkers : public WorkerHost {
  public:
   explicit LocalWorkers(int workers) : WorkerHost(0, workers, workers) {}
   at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) override;
-  std::vector<std::string> gather(const std::function<std::string()>& body) override {
-    return {body()};
-  }
   void join_folder(const std::string&) override {}
   std::vector<std::string> hosts() const override;
   // Errors: as comm::run_workers().
@@ -31,6 +28,10 @@ class LocalWorkers : public WorkerHost {
   void record(const std::string& folder, const std::exception_ptr& error) override;
 
  private:
+  std::vector<std::string> gather_text(const std::function<std::string()>& body) override {
+    return {body()};
+  }
+
   std::atomic<int> failed_ = -1;  // the first worker that had an error
 };
 

@@ -183,7 +183,7 @@ at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& plac
   at::Device device = at::kCPU;
   const auto gpus = gather([&] {  // each its own
     device = device::pick_device(wanted, launch_.local_rank);
-    return device.is_cuda() ? formatted("{} {}", host_name(), device::info_of(device).id) : "";
+    return device.is_cuda() ? host_name() + " " + device::info_of(device).id : std::string();
   });
   const auto without = std::ranges::count(gpus, "");
   all_or_none([&] {
@@ -215,7 +215,7 @@ void Processes::run_workers(
   work(*world, device, control());
 }
 
-std::vector<std::string> Processes::gather(const std::function<std::string()>& body) {
+std::vector<std::string> Processes::gather_text(const std::function<std::string()>& body) {
   std::exception_ptr mine;
   std::string text;
   try {
@@ -243,16 +243,12 @@ void Processes::stop_before_start(const std::string& message) {
 }
 
 void Processes::join_folder(const std::string& folder) {
-  const auto all = gather([] { return formatted("{} {}", ::getpid(), host_name()); });
+  const auto all = gather([] { return std::pair(::getpid(), host_name()); });
   {
     const std::lock_guard lock(mutex_);
     folder_ = folder;
-    hosts_.clear();
-    processes_.clear();
-    for (const std::string& one : all) {
-      processes_.push_back(static_cast<pid_t>(std::stol(one)));
-      hosts_.push_back(one.substr(one.find(' ') + 1));
-    }
+    processes_ = mapped(all, &std::pair<pid_t, std::string>::first);
+    hosts_ = mapped(all, &std::pair<pid_t, std::string>::second);
   }
   all_or_none([&] {
     ABT_CHECK(

@@ -34,7 +34,6 @@ class Processes : public WorkerHost {
 
   // Throws Error(Config), too, if only some of the workers have a GPU.
   at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) override;
-  std::vector<std::string> gather(const std::function<std::string()>& body) override;
   // Failures are recorded in the folder from now on.
   void join_folder(const std::string& folder) override;
   std::vector<std::string> hosts() const override;
@@ -69,6 +68,7 @@ class Processes : public WorkerHost {
   [[noreturn]] void run(const std::function<int()>& body);
 
  private:
+  std::vector<std::string> gather_text(const std::function<std::string()>& body) override;
   [[noreturn]] void end_badly(const std::exception_ptr& error);
   // After the loss of worker 0; returns the exit code.
   int end_without_summary(const std::exception_ptr& cause);

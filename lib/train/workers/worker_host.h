@@ -9,10 +9,13 @@
 
 #include <exception>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mapped.h"
 #include "base/text.h"
 #include "comm/communicator.h"
 #include "comm/control/control.h"
@@ -58,20 +61,27 @@ class WorkerHost {
   // GPUs they have. Collective. Throws Error(Config) if there is no such
   // device.
   virtual at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) = 0;
-  // Collective: what the body returns in each process, a text without a 0 byte,
-  // in rank order. Throws in all processes if the body throws in one.
-  virtual std::vector<std::string> gather(const std::function<std::string()>& body) = 0;
+  // Collective: what the body returns in each process, in rank order: any value that JSON can
+  // hold. Throws in all processes if the body throws in one.
+  template <class Body>
+  auto gather(const Body& body) {
+    using Result = std::invoke_result_t<Body>;
+    return mapped(
+        gather_text([&] { return nlohmann::json(body()).dump(); }),
+        [](const std::string& text) { return nlohmann::json::parse(text).get<Result>(); });
+  }
   // The same for a body that returns nothing.
   void all_or_none(const std::function<void()>& body) {
-    gather([&] {
+    gather_text([&] {
       body();
       return std::string();
     });
   }
   // Runs the body only in the process that writes; returns its result in all
   // processes.
-  std::string decide(const std::function<std::string()>& body) {
-    return gather([&] { return writes() ? body() : std::string(); }).front();
+  template <class Body>
+  auto decide(const Body& body) {
+    return gather([&] { return writes() ? body() : std::invoke_result_t<Body>(); }).front();
   }
   // To be called once the run folder is ready. Collective. Throws Error(Io) if
   // a process does not see it.
@@ -95,6 +105,8 @@ class WorkerHost {
   virtual void record(const std::string& folder, const std::exception_ptr& error) = 0;
 
  protected:
+  // As gather(), for a text without a 0 byte.
+  virtual std::vector<std::string> gather_text(const std::function<std::string()>& body) = 0;
   WorkerHost(int first, int in_process, int on_machine)
       : first_rank(first), workers_in_process(in_process), workers_on_machine(on_machine) {}
 };
