@@ -103,13 +103,13 @@ class Thc : public CompressedReducer {
       return {{0, numel, all, options_.block}};
     }
     std::vector<Piece> pieces;
-    for (std::int64_t at = 0; at < all;) {
+    for (std::int64_t offset = 0; offset < all;) {
       const auto size = std::min(
           kLargestPiece,
-          static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(all - at))));
+          static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(all - offset))));
       // The padding is shorter than the smallest piece.
-      pieces.push_back({at, std::min(size, numel - at), size, size});
-      at += size;
+      pieces.push_back({offset, std::min(size, numel - offset), size, size});
+      offset += size;
     }
     return pieces;
   }
@@ -144,14 +144,14 @@ class Thc : public CompressedReducer {
       const std::vector<Piece>& pieces, ops::Coding coding, const at::Tensor& ranges,
       const at::Tensor& codes, const F& f) {
     const std::int64_t per_lane = coding.lanes == ops::Lanes::Byte ? 1 : 2;
-    std::int64_t at = 0;
+    std::int64_t offset = 0;
     for (const Piece& piece : pieces) {
       const std::int64_t blocks = piece.size / piece.block;
       coding.block = piece.block;
       coding.first = piece.begin;
-      f(piece, coding, ranges.narrow(0, at, blocks),
+      f(piece, coding, ranges.narrow(0, offset, blocks),
         codes.narrow(0, piece.begin / per_lane, piece.size / per_lane));
-      at += blocks;
+      offset += blocks;
     }
   }
 

@@ -13,9 +13,9 @@
 namespace abtrain::data {
 namespace {
 
-constexpr std::size_t buffer_bytes = 1 << 16;
+constexpr std::size_t kBufferBytes = 1 << 16;
 constexpr std::size_t kMaxPerCall = 1 << 30;  // zlib counts in 32 bits
-constexpr int gzip_window = 15 + 16;
+constexpr int kGzipWindow = 15 + 16;
 constexpr std::size_t kGzipMark = 3;
 
 // Whether these first bytes of a file, possibly fewer than kGzipMark, begin a
@@ -38,7 +38,7 @@ struct ByteFile::State {
         "one",
         path);
     if (gzip) {
-      ABT_ASSERT(inflateInit2(&stream, gzip_window) == Z_OK, "zlib");
+      ABT_ASSERT(inflateInit2(&stream, kGzipWindow) == Z_OK, "zlib");
     }
   }
   ~State() {
@@ -115,7 +115,7 @@ struct ByteFile::State {
   std::string path;
   InputFile file;
   std::uint64_t taken = 0;  // bytes of the file that are read
-  std::vector<std::uint8_t> buffer = std::vector<std::uint8_t>(buffer_bytes);
+  std::vector<std::uint8_t> buffer = std::vector<std::uint8_t>(kBufferBytes);
   std::uint8_t* next = nullptr;
   std::uint8_t* end = nullptr;
   bool gzip = false;

@@ -11,10 +11,10 @@
 namespace abtrain::data {
 namespace {
 
-constexpr std::uint32_t images_magic = 0x803;  // bytes, 3 dimensions
-constexpr std::uint32_t labels_magic = 0x801;  // bytes, 1 dimension
-constexpr std::int64_t cifar_side = 32;
-constexpr std::int64_t cifar_pixels = 3 * cifar_side * cifar_side;
+constexpr std::uint32_t kImagesMagic = 0x803;  // bytes, 3 dimensions
+constexpr std::uint32_t kLabelsMagic = 0x801;  // bytes, 1 dimension
+constexpr std::int64_t kCifarSide = 32;
+constexpr std::int64_t kCifarPixels = 3 * kCifarSide * kCifarSide;
 
 std::string extent_text(const Extent& extent) {
   return formatted(
@@ -41,7 +41,7 @@ std::span<std::uint8_t> bytes_of(const at::Tensor& tensor) {
 
 at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
   ByteFile file(path);
-  check_magic(file, images_magic, "images");
+  check_magic(file, kImagesMagic, "images");
   const auto number = [&] { return file.read_big_endian("header"); };
   const Extent found{number(), number(), number()};  // in this order
   ABT_CHECK(
@@ -55,7 +55,7 @@ at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
 
 at::Tensor read_idx_labels(const std::string& path, std::int64_t count, std::int64_t classes) {
   ByteFile file(path);
-  check_magic(file, labels_magic, "labels");
+  check_magic(file, kLabelsMagic, "labels");
   const std::int64_t found = file.read_big_endian("header");
   ABT_CHECK(
       found == count, DamagedData, "{}: expected {} labels, one for each image, found {}", path,
@@ -86,11 +86,11 @@ ByteImages read_cifar(
     std::int64_t label_bytes) {
   const auto files = static_cast<std::int64_t>(paths.size());
   ByteImages images;
-  images.pixels = at::empty({files * count, 3, cifar_side, cifar_side}, at::kByte);
+  images.pixels = at::empty({files * count, 3, kCifarSide, kCifarSide}, at::kByte);
   images.labels = at::empty({files * count}, at::kLong);
   auto* pixels = images.pixels.data_ptr<std::uint8_t>();
   auto* labels = images.labels.data_ptr<std::int64_t>();
-  const std::int64_t record = label_bytes + cifar_pixels;
+  const std::int64_t record = label_bytes + kCifarPixels;
   constexpr std::int64_t records_per_read = 64;
   std::vector<std::uint8_t> buffer(static_cast<std::size_t>(records_per_read * record));
   for (const std::string& path : paths) {
@@ -105,7 +105,7 @@ ByteImages read_cifar(
         const std::uint8_t label = from[label_bytes - 1];
         check_label(file, begin + i, label, classes);
         *labels++ = label;
-        pixels = std::copy_n(from + label_bytes, cifar_pixels, pixels);
+        pixels = std::copy_n(from + label_bytes, kCifarPixels, pixels);
       }
     }
     file.finish();

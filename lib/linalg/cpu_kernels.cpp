@@ -20,8 +20,9 @@ ABT_INLINE double dot(const double* x, const double* y, std::int64_t from, std::
   V sum[2] = {};
   for (auto i = from; i < to; i += 8) {
     for (int part = 0; part < 8 / Width; ++part) {
-      const auto at = i + part * Width;
-      sum[part % 2] += *reinterpret_cast<const V*>(x + at) * *reinterpret_cast<const V*>(y + at);
+      const auto offset = i + part * Width;
+      sum[part % 2] +=
+          *reinterpret_cast<const V*>(x + offset) * *reinterpret_cast<const V*>(y + offset);
     }
   }
   const V both = sum[0] + sum[1];

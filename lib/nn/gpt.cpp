@@ -105,10 +105,10 @@ PartOf gpt_part_of(const std::string& name) {
   constexpr std::array<const char*, 3> kParts = {"c_q", "c_k", "c_v"};
   for (std::size_t i = 0; i < kParts.size(); ++i) {
     const std::string part = formatted(".{}.", kParts[i]);
-    if (const std::size_t at = name.find(part); at != std::string::npos) {
+    if (const std::size_t offset = name.find(part); offset != std::string::npos) {
       return {
-          name.substr(0, at) + ".c_attn." + name.substr(at + part.size()), static_cast<int>(i),
-          static_cast<int>(kParts.size())};
+          name.substr(0, offset) + ".c_attn." + name.substr(offset + part.size()),
+          static_cast<int>(i), static_cast<int>(kParts.size())};
     }
   }
   return {name};

@@ -27,7 +27,7 @@ constexpr double kMargin = 2;
 constexpr double kStart = 120;  // seconds: starting, reading the data, evaluating
 constexpr std::int64_t kRound = 5;
 constexpr std::int64_t kLeast = 10;
-constexpr std::int64_t kMost = 24 * 60;
+constexpr std::int64_t kMax = 24 * 60;
 constexpr double kGigabyte = 1e9;
 
 // What one run has to do.
@@ -154,12 +154,12 @@ SlurmNeeds slurm_needs(const std::vector<PointRun>& runs, const NeedsRequest& re
                          (kMargin * time.seconds / request.length + kStart);
       const double rounded = std::ceil(all / 60 / kRound) * kRound;
       needs.minutes = static_cast<std::int64_t>(
-          std::clamp(rounded, static_cast<double>(kLeast), static_cast<double>(kMost)));
+          std::clamp(rounded, static_cast<double>(kLeast), static_cast<double>(kMax)));
       needs.minutes_from = formatted(
           "from {}: {} for the longest point", time.from,
           human_seconds(time.seconds / request.length));
     } catch (const std::exception& error) {
-      needs.minutes = kMost;
+      needs.minutes = kMax;
       needs.minutes_from = "because no time is known";
       log.warning(
           "the time of a point is not known: {}. Each job asks for 24 hours; "

@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t kMostInConfusion = 1000;
-constexpr std::size_t kMostInTables = 20;
+constexpr std::int64_t kMaxInConfusion = 1000;
+constexpr std::size_t kMaxInTables = 20;
 constexpr std::size_t kWorst = 10;
 
 // "3 cat"
@@ -28,7 +28,7 @@ std::string label_of(const ordered_json& row) {
 
 std::string class_table(std::vector<ordered_json> rows, const char* examples) {
   const std::size_t all = rows.size();
-  if (all > kMostInTables) {
+  if (all > kMaxInTables) {
     std::erase_if(rows, [](const ordered_json& row) { return row.at("accuracy").is_null(); });
     std::ranges::stable_sort(
         rows, {}, [](const ordered_json& row) { return row.at("accuracy").get<double>(); });
@@ -46,7 +46,7 @@ std::string class_table(std::vector<ordered_json> rows, const char* examples) {
         with_commas(row.at("count").get<std::int64_t>()),
         accuracy.is_null() ? "-" : formatted("{:.2f} %", 100 * accuracy.get<double>()));
   }
-  return text + (all > kMostInTables
+  return text + (all > kMaxInTables
                      ? formatted("These are the worst of {} classes; --json has all.\n", all)
                      : "");
 }
@@ -96,7 +96,7 @@ void add_class_scores(
     row["accuracy"] = ratio_or_null(correct[c].item<double>(), count[c].item<double>());
     rows.push_back(row);
   }
-  if (classes <= kMostInConfusion) {
+  if (classes <= kMaxInConfusion) {
     const at::Tensor pairs =
         at::bincount(label * classes + taken_for, {}, classes * classes).view({classes, classes});
     for (const at::Tensor& row : pairs.unbind()) {
@@ -130,7 +130,7 @@ std::string evaluation_text(const ordered_json& evaluation) {
   if (evaluation.contains("per_class")) {
     const auto& classes = evaluation.at("per_class").get_ref<const ordered_json::array_t&>();
     text += class_table(classes, examples);
-    if (classes.size() <= kMostInTables && evaluation.contains("confusion")) {
+    if (classes.size() <= kMaxInTables && evaluation.contains("confusion")) {
       text += confusion_table(classes, evaluation.at("confusion"));
     }
   }

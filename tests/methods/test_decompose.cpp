@@ -59,7 +59,7 @@ std::vector<AbLayer> all_dense(const Layers& layers) {
 }
 
 std::vector<AbLayer> decompose(
-    int workers, const DecomposeOptions& options, int times = 1, Choice choice = all_dense) {
+    int workers, const CutOptions& options, int times = 1, Choice choice = all_dense) {
   std::vector<AbLayer> result;
   std::mutex mutex;
   comm::run_workers(workers, 60, [&](comm::Communicator& world) {
@@ -91,7 +91,7 @@ std::vector<AbLayer> decompose(
 class Routes : public ::testing::TestWithParam<linalg::RankRule> {};
 
 TEST_P(Routes, GiveTheSameRanksAndProducts) {
-  DecomposeOptions options;
+  CutOptions options;
   options.rule = GetParam();
   options.other_parameters = 1000;
   options.route = linalg::SvdRoute::Exact;
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
 // Layers that stayed dense and products share the two gathers, but not their
 // bits.
 TEST(Decompose, DenseWeightsAndProductsTogetherAsApart) {
-  DecomposeOptions options;
+  CutOptions options;
   for (const auto route : {linalg::SvdRoute::Exact, linalg::SvdRoute::Randomized}) {
     options.route = route;
     for (const int workers : {1, 3}) {
@@ -162,7 +162,7 @@ TEST(Decompose, DenseWeightsAndProductsTogetherAsApart) {
 TEST(Decompose, EnergyIsMeasuredOnce) {
   // The smallest r with sum_{i<r} exp(-2 speed i / n) >= 0.9 of the sum to n.
   const std::vector<std::int64_t> first = {7, 17, 17, 12};
-  DecomposeOptions options;
+  CutOptions options;
   options.rule.rule = linalg::RankRuleName::Energy;
   options.rule.keep = 0.9;
   for (const auto route : {linalg::SvdRoute::Exact, linalg::SvdRoute::Randomized}) {
@@ -204,7 +204,7 @@ TEST(Decompose, EnergyIsMeasuredOnce) {
 // What dense steps brought elsewhere is kept beyond the first rank, until
 // factors save nothing.
 TEST(Decompose, EnergyMayRiseAboveTheFirstRank) {
-  DecomposeOptions options;
+  CutOptions options;
   options.rule.rule = linalg::RankRuleName::Energy;
   options.rule.keep = 0.9;
   options.route = linalg::SvdRoute::Randomized;
@@ -225,7 +225,7 @@ TEST(Decompose, EnergyMayRiseAboveTheFirstRank) {
 }
 
 TEST(Decompose, AProductsFactorsGiveItAgain) {
-  DecomposeOptions options;
+  CutOptions options;
   options.rule.rule = linalg::RankRuleName::Fixed;
   options.rule.rank = 30;  // more than the products have
   const Layers layers;

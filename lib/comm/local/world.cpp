@@ -288,9 +288,9 @@ class LocalGroup {
 namespace {
 
 // One worker's side of a group: its calls that are not complete yet.
-class Member {
+class LocalMember {
  public:
-  Member(std::shared_ptr<LocalGroup> joined, int rank_in_group)
+  LocalMember(std::shared_ptr<LocalGroup> joined, int rank_in_group)
       : group(std::move(joined)), rank(rank_in_group) {}
 
   std::shared_ptr<LocalOperation> post(Call call) {
@@ -318,7 +318,7 @@ class LocalCommunicator : public Communicator {
  public:
   LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank)
       : Communicator(rank, group->size()),
-        member_(std::make_shared<Member>(std::move(group), rank)) {}
+        member_(std::make_shared<LocalMember>(std::move(group), rank)) {}
 
   std::unique_ptr<Communicator> split(int color) override {
     const auto done = complete({.kind = Kind::Split, .color = color});
@@ -351,7 +351,7 @@ class LocalCommunicator : public Communicator {
     return operation;
   }
 
-  std::shared_ptr<Member> member_;
+  std::shared_ptr<LocalMember> member_;
 };
 
 }  // namespace

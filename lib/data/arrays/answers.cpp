@@ -19,7 +19,7 @@ namespace abtrain::data {
 namespace {
 
 // More classes or tokens than any model has: a label is no such number.
-constexpr std::int64_t kMostClasses = 100'000'000;
+constexpr std::int64_t kMaxClasses = 100'000'000;
 constexpr std::int64_t kAnswersAtOnce = std::int64_t{1} << 20;  // elements converted at a time
 
 // Calls take(number of the first, values) for the elements in turn, as `type`, until it returns
@@ -38,12 +38,12 @@ void each_of(const at::Tensor& tensor, at::ScalarType type, const auto& take) {
 
 // Whole numbers like those of classes, each twice on average or more often.
 bool look_like_labels(const at::Tensor& y) {
-  constexpr double kMost = 65'535;
-  std::vector<bool> seen(static_cast<std::size_t>(kMost) + 2);  // -1, 0, ...
+  constexpr double kMax = 65'535;
+  std::vector<bool> seen(static_cast<std::size_t>(kMax) + 2);  // -1, 0, ...
   bool do_look = true;
   each_of<double>(y, at::kDouble, [&](std::int64_t, std::span<const double> values) {
     for (const double value : values) {
-      do_look = do_look && value >= -1 && value <= kMost && value == std::floor(value);
+      do_look = do_look && value >= -1 && value <= kMax && value == std::floor(value);
       if (!do_look) {
         return false;
       }
@@ -88,7 +88,7 @@ at::Tensor whole_numbers(const at::Tensor& y, const std::string& path) {
   each_of<double>(y, at::kDouble, [&](std::int64_t first, std::span<const double> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       ABT_CHECK(
-          std::abs(values[i]) < static_cast<double>(kMostClasses) &&
+          std::abs(values[i]) < static_cast<double>(kMaxClasses) &&
               values[i] == std::floor(values[i]),
           DamagedData, "{}: the label of example {}: expected a whole number, found {}", path,
           (first + static_cast<std::int64_t>(i)) / (y.numel() / y.size(0)), values[i]);
@@ -150,9 +150,9 @@ std::int64_t largest_of(
             continue;
           }
           ABT_CHECK(
-              values[i] >= 0 && values[i] < kMostClasses, DamagedData,
+              values[i] >= 0 && values[i] < kMaxClasses, DamagedData,
               "{}: {} of example {}: expected 0 .. {}, found {}{}", path, what,
-              (first + static_cast<std::int64_t>(i)) / in_row, with_commas(kMostClasses - 1),
+              (first + static_cast<std::int64_t>(i)) / in_row, with_commas(kMaxClasses - 1),
               values[i],
               values[i] == kIgnoredLabel ? "; leave out examples that do not count" : "");
           largest = std::max(largest, values[i]);

@@ -95,10 +95,10 @@ at::Tensor map_npy(const std::string& path) {
   bool is_fortran = false;
   std::vector<std::int64_t> sizes;
   std::string name;
-  constexpr std::size_t kMostDimensions = 32;  // as in numpy
+  constexpr std::size_t kMaxDimensions = 32;  // as in numpy
   ABT_CHECK(
       entries.contains("descr") && read_json(entries, "fortran_order", is_fortran) &&
-          read_json(entries, "shape", sizes) && sizes.size() <= kMostDimensions &&
+          read_json(entries, "shape", sizes) && sizes.size() <= kMaxDimensions &&
           std::ranges::none_of(sizes, [](std::int64_t size) { return size < 0; }),
       DamagedData, "{}: expected a header with descr, fortran_order and shape, found {}", path,
       printable(header.substr(0, 100)));

@@ -14,7 +14,7 @@ namespace abtrain::data {
 namespace {
 
 // Differences of two numbers must be finite too, in fp32.
-constexpr double kMostFinite = std::numeric_limits<float>::max() / 2;
+constexpr double kMaxFinite = std::numeric_limits<float>::max() / 2;
 
 // Magnitudes are ordered like their bits as integers, which a loop compares many at once.
 template <class Bits>
@@ -39,9 +39,9 @@ double largest_as(const at::Tensor& numbers, const auto& refuse) {
   const auto magnitude_of = [](Bits of) {
     return std::abs(static_cast<double>(static_cast<float>(std::bit_cast<Float>(of))));
   };
-  if (!(magnitude_of(largest) <= kMostFinite)) {
+  if (!(magnitude_of(largest) <= kMaxFinite)) {
     const auto* first = std::find_if(bits, bits + numbers.numel(), [&](Bits each) {
-      return !(magnitude_of(each) <= kMostFinite);
+      return !(magnitude_of(each) <= kMaxFinite);
     });
     refuse(first - bits, static_cast<double>(std::bit_cast<Float>(*first)));
   }

@@ -22,7 +22,7 @@
 namespace abtrain::data {
 namespace {
 
-constexpr double added_to_deviation = 1e-3;
+constexpr double kAddedToDeviation = 1e-3;
 
 // Shape of one image; height and width in pixels.
 struct Size {
@@ -109,7 +109,7 @@ Norm standard_norm(const FloatImages& images) {
     low = low.defined() ? at::minimum(low, at::amin(x, 0)) : at::amin(x, 0);
     high = high.defined() ? at::maximum(high, at::amax(x, 0)) : at::amax(x, 0);
   });
-  at::Tensor std = variance.sqrt() + added_to_deviation;
+  at::Tensor std = variance.sqrt() + kAddedToDeviation;
   std.masked_fill_(low == high, std::numeric_limits<double>::infinity());
   return {mean.to(at::kFloat), std.to(at::kFloat)};
 }

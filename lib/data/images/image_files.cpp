@@ -17,7 +17,7 @@ namespace abtrain::data {
 namespace {
 
 constexpr std::size_t kMaxNamed = 20;
-constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;
 
 // A file that is missing or not readable for us counts as damaged. A system
 // that lacks some resource, or a disk that fails, does not make images bad.
@@ -72,7 +72,7 @@ void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
   ABT_CHECK(S_ISREG(status.st_mode), DamagedData, "is not a regular file");
   ABT_CHECK(status.st_size > 0, DamagedData, "is empty");
   ABT_CHECK(
-      status.st_size <= most_bytes, DamagedData, "is too large: {}",
+      status.st_size <= kMaxBytes, DamagedData, "is too large: {}",
       human_bytes(static_cast<double>(status.st_size)));
   out.resize(static_cast<std::size_t>(status.st_size));
   for (std::size_t got = 0; got < out.size();) {

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int deepest = 32;
+constexpr int kMaxDepth = 32;
 constexpr std::size_t kMaxOthersNamed = 5;  // other files of a folder
 
 constexpr std::string_view kPictures[] = {"jpg", "jpeg", "png", "webp"};
@@ -37,10 +37,10 @@ std::string sorted_lines(std::vector<std::string>& names) {
 void add_tree(
     const std::string& root, const std::string& path, int depth, std::vector<ListedFolder>& out) {
   ABT_CHECK(
-      depth <= deepest, DamagedData,
+      depth <= kMaxDepth, DamagedData,
       "{}/{}: expected at most {} nested folders, found more (a link to a "
       "folder above?)",
-      root, path, deepest);
+      root, path, kMaxDepth);
   out.push_back(list_images_in(root, path));
   // A copy of the names, because the vector grows in the loop.
   for (const std::string& name : lines_of(out.back().folders)) {

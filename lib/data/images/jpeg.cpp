@@ -15,12 +15,12 @@ namespace {
 // A Huffman code takes at least one bit for each 8 x 8 block, so a larger
 // picture of so few bytes is truncated, and its memory would be allocated in
 // vain.
-constexpr std::int64_t most_pixels_a_byte = 8 * 64;
-constexpr std::int64_t always_fine = 1'000'000;  // pixels
+constexpr std::int64_t kMaxPixelsPerByte = 8 * 64;
+constexpr std::int64_t kAlwaysFine = 1'000'000;  // pixels
 // Each scan of a progressive file visits all pixels, however few bytes it has.
 // Encoders write about ten.
-constexpr std::int64_t most_scans = 100;
-constexpr std::int64_t most_scanned = 4'000'000'000;  // pixels, over all scans
+constexpr std::int64_t kMaxScans = 100;
+constexpr std::int64_t kMaxScannedPixels = 4'000'000'000;  // pixels, over all scans
 
 std::string reason_of(void* handle) {
   return tjGetErrorStr2(handle);
@@ -103,11 +103,11 @@ ImageSize JpegDecoder::open(std::span<const std::uint8_t> bytes) {
     fail(result == 0 ? "Premature end of JPEG file" : reason_of(handle_.get()));
   }
   const std::int64_t pixels = std::int64_t{width} * height;
-  ABT_CHECK(pixels <= kMostPixels, DamagedData, "claims to have {} x {} pixels", width, height);
+  ABT_CHECK(pixels <= kMaxPixels, DamagedData, "claims to have {} x {} pixels", width, height);
   ABT_CHECK(
-      pixels <= always_fine || pixels / most_pixels_a_byte <= std::ssize(bytes), DamagedData,
+      pixels <= kAlwaysFine || pixels / kMaxPixelsPerByte <= std::ssize(bytes), DamagedData,
       "claims to have {} x {} pixels in {} bytes", width, height, bytes.size());
-  const std::int64_t limit = std::min(most_scans, most_scanned / pixels);
+  const std::int64_t limit = std::min(kMaxScans, kMaxScannedPixels / pixels);
   ABT_CHECK(
       count_scans(bytes, limit + 1) <= limit, DamagedData,
       "has more than {} scans of {} x {} pixels", limit, width, height);

@@ -20,6 +20,6 @@ struct Picture {
 inline constexpr std::size_t kSpareBytes = 16;
 
 // Pillow treats a header that claims more pixels as an attack.
-inline constexpr std::int64_t kMostPixels = 178'956'970;
+inline constexpr std::int64_t kMaxPixels = 178'956'970;
 
 }  // namespace abtrain::data

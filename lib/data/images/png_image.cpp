@@ -18,7 +18,7 @@ constexpr std::string_view kPngMark("\x89PNG\r\n\x1a\n", 8);
 constexpr std::string_view kPngName = kPngMark.substr(0, 4);
 constexpr std::size_t kPngHeader = 33;  // mark and IHDR
 // No stream of deflate expands by more.
-constexpr double kMostExpansion = 1032;
+constexpr double kMaxExpansion = 1032;
 
 std::uint32_t big_endian(const std::uint8_t* bytes) {
   return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 |
@@ -108,13 +108,13 @@ ImageSize png_size(std::span<const std::uint8_t> bytes) {
       "Premature end of PNG file");
   const ImageSize size{big_endian(&bytes[16]), big_endian(&bytes[20])};
   ABT_CHECK(
-      size.width > 0 && size.height > 0 && size.width <= kMostPixels / size.height, DamagedData,
+      size.width > 0 && size.height > 0 && size.width <= kMaxPixels / size.height, DamagedData,
       "claims to have {} x {} pixels", size.width, size.height);
   // Each row has at least a byte for its filter and a bit per pixel.
   const double least = static_cast<double>(size.height) *
                        (1 + static_cast<double>(size.width) * std::max<int>(1, bytes[24]) / 8);
   ABT_CHECK(
-      least <= kMostExpansion * static_cast<double>(bytes.size()), DamagedData,
+      least <= kMaxExpansion * static_cast<double>(bytes.size()), DamagedData,
       "claims to have {} x {} pixels in {} bytes", size.width, size.height, bytes.size());
   return size;
 }

@@ -5,7 +5,7 @@
 namespace abtrain::data {
 namespace {
 
-constexpr int attempts = 10;
+constexpr int kAttempts = 10;
 
 double between(Random& random, double low, double high) {
   return low + (high - low) * random.uniform();
@@ -22,7 +22,7 @@ Box draw_crop(Random& random, std::int64_t height, std::int64_t width, double le
   constexpr double narrowest = 3.0 / 4, widest = 4.0 / 3;
   const double log_low = std::log(narrowest), log_high = std::log(widest);
   const double whole = static_cast<double>(height) * static_cast<double>(width);
-  for (int attempt = 0; attempt < attempts; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const double area = whole * between(random, least, most);
     const double ratio = std::exp(between(random, log_low, log_high));
     const std::int64_t w = std::lrint(std::sqrt(area * ratio));

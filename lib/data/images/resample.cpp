@@ -17,13 +17,13 @@ namespace {
 // As in Pillow, weights are integers of 22 bits, so that a sum of products with
 // bytes fits in 32 bits. They are never negative and add up to 1 except for
 // rounding, so that every sum stays within 0 .. 255.
-constexpr int weight_bits = 22;
-constexpr std::int32_t half = 1 << (weight_bits - 1);
+constexpr int kWeightBits = 22;
+constexpr std::int32_t kHalf = 1 << (kWeightBits - 1);
 
 #if defined(__SSE2__)
 // A weight is high * 2^11 + low, both within 16 bits, because the processor
 // adds two 16-bit products in one instruction.
-constexpr int low_bits = 11;
+constexpr int kLowBits = 11;
 
 [[gnu::always_inline]] inline __m128i load_pair(const std::uint8_t* pixel) {
   std::int32_t first = 0, second = 0;
@@ -36,7 +36,7 @@ constexpr int low_bits = 11;
 
 [[gnu::always_inline]] inline void store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
   const __m128i sum =
-      _mm_srai_epi32(_mm_add_epi32(_mm_slli_epi32(high, low_bits), low), weight_bits);
+      _mm_srai_epi32(_mm_add_epi32(_mm_slli_epi32(high, kLowBits), low), kWeightBits);
   const __m128i words = _mm_packs_epi32(sum, sum);
   const std::int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
   std::memcpy(to, &bytes, sizeof(bytes));
@@ -49,8 +49,8 @@ constexpr int low_bits = 11;
     const std::uint8_t* row_a, const std::uint8_t* row_b, std::uint8_t* to_a, std::uint8_t* to_b,
     const std::int64_t* begin, const std::int64_t* pairs, const std::int32_t* weights,
     std::int64_t most, std::int64_t count) {
-  const __m128i mask = _mm_set1_epi32((1 << low_bits) - 1);
-  const __m128i start = _mm_set1_epi32(half);
+  const __m128i mask = _mm_set1_epi32((1 << kLowBits) - 1);
+  const __m128i start = _mm_set1_epi32(kHalf);
   for (std::int64_t i = 0; i < count; ++i, weights += most) {
     const std::uint8_t* a = row_a + 3 * begin[i];
     const std::uint8_t* b = row_b + 3 * begin[i];
@@ -64,7 +64,7 @@ constexpr int low_bits = 11;
         const __m128i packed = _mm_packs_epi32(parts, parts);
         return _mm_shuffle_epi32(packed, 0);
       };
-      const __m128i high = pair(_mm_srai_epi32(w, low_bits));
+      const __m128i high = pair(_mm_srai_epi32(w, kLowBits));
       const __m128i low = pair(_mm_and_si128(w, mask));
       const __m128i pixels_a = load_pair(a), pixels_b = load_pair(b);
       high_a = _mm_add_epi32(high_a, _mm_madd_epi16(pixels_a, high));
@@ -85,11 +85,11 @@ constexpr int low_bits = 11;
     for (const auto& [from, to] : {std::pair(row_a, to_a), std::pair(row_b, to_b)}) {
       const std::uint8_t* pixel = from + 3 * begin[i];
       for (std::int64_t c = 0; c < 3; ++c) {
-        std::int32_t sum = half;
+        std::int32_t sum = kHalf;
         for (std::int64_t k = 0; k < 2 * pairs[i]; ++k) {
           sum += pixel[3 * k + c] * weights[k];
         }
-        to[3 * i + c] = static_cast<std::uint8_t>(sum >> weight_bits);
+        to[3 * i + c] = static_cast<std::uint8_t>(sum >> kWeightBits);
       }
     }
   }
@@ -103,7 +103,7 @@ constexpr int low_bits = 11;
     float* __restrict out, std::int64_t count) {
   const std::uint8_t* a = rows;
   std::int64_t k = 0;
-  std::fill_n(sums, taps > 2 ? count : 0, half);
+  std::fill_n(sums, taps > 2 ? count : 0, kHalf);
   for (; k + 2 < taps; k += 2, a += 2 * stride) {
     const std::uint8_t* b = a + stride;
     const std::int32_t u = weights[k], v = weights[k + 1];
@@ -117,14 +117,14 @@ constexpr int low_bits = 11;
   const std::int32_t u = weights[k], v = two ? weights[k + 1] : 0;
   if (taps <= 2) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int32_t sum = half + a[i] * u + b[i] * v;
-      out[i] = static_cast<float>(sum >> weight_bits) * scale[i] + shift[i];
+      const std::int32_t sum = kHalf + a[i] * u + b[i] * v;
+      out[i] = static_cast<float>(sum >> kWeightBits) * scale[i] + shift[i];
     }
     return;
   }
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int32_t sum = sums[i] + a[i] * u + b[i] * v;
-    out[i] = static_cast<float>(sum >> weight_bits) * scale[i] + shift[i];
+    out[i] = static_cast<float>(sum >> kWeightBits) * scale[i] + shift[i];
   }
 }
 
@@ -184,7 +184,7 @@ void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
     taps.count[i] = 1;
     for (std::int64_t k = 0; k < end - begin; ++k) {
       weights[k] = static_cast<std::int32_t>(
-          0.5 + taps.exact[static_cast<std::size_t>(k)] / sum * (1 << weight_bits));
+          0.5 + taps.exact[static_cast<std::size_t>(k)] / sum * (1 << kWeightBits));
       if (weights[k] != 0) {
         taps.count[i] = k + 1;
       }

@@ -11,7 +11,7 @@ namespace {
 
 // The decoder takes four more bytes per pixel, and an empty picture of any size
 // has a few dozen bytes.
-constexpr std::int64_t kMostWebpPixels = 100'000'000;
+constexpr std::int64_t kMaxWebpPixels = 100'000'000;
 
 const char* webp_fault(VP8StatusCode code) {
   switch (code) {
@@ -43,7 +43,7 @@ ImageSize webp_size(std::span<const std::uint8_t> bytes) {
   ABT_CHECK(features.has_animation == 0, DamagedData, "is an animation");
   const ImageSize size{features.width, features.height};
   ABT_CHECK(
-      size.width > 0 && size.height > 0 && size.width <= kMostWebpPixels / size.height, DamagedData,
+      size.width > 0 && size.height > 0 && size.width <= kMaxWebpPixels / size.height, DamagedData,
       "claims to have {} x {} pixels", size.width, size.height);
   return size;
 }

@@ -19,7 +19,7 @@ namespace abtrain::methods {
 namespace {
 
 std::vector<linalg::RankChoice> choose(
-    const std::vector<AbLayer>& layers, const DecomposeOptions& options,
+    const std::vector<AbLayer>& layers, const CutOptions& options,
     const std::vector<linalg::Spectrum>& spectra) {
   if (options.cut && linalg::is_global(options.rule)) {
     return linalg::choose_ranks(options.rule, spectra, options.other_parameters);
@@ -39,7 +39,7 @@ std::vector<linalg::RankChoice> choose(
 // by uneven ranks, so find somewhat more than even ranks need, and later what
 // the choice asks for.
 std::optional<linalg::RankRule> first_rule(
-    const std::vector<AbLayer>& layers, const DecomposeOptions& options) {
+    const std::vector<AbLayer>& layers, const CutOptions& options) {
   if (!options.cut) {
     return std::nullopt;
   }
@@ -63,8 +63,8 @@ std::optional<linalg::RankRule> first_rule(
 class OwnLayers {
  public:
   OwnLayers(
-      std::vector<AbLayer>& layers, const std::vector<std::size_t>& own,
-      const DecomposeOptions& options, at::Device device)
+      std::vector<AbLayer>& layers, const std::vector<std::size_t>& own, const CutOptions& options,
+      at::Device device)
       : route_(options.route),
         // On a CPU the worker's threads take whole matrices; on a GPU all
         // matrices go to one stream.
@@ -147,7 +147,7 @@ using Work = std::function<void(const std::function<void()>&)>;
 // layers, their owners find more values and everyone chooses again: every worker
 // sees the same spectra and asks for the same.
 void choose_together(
-    std::vector<AbLayer>& layers, const DecomposeOptions& options, const Owned& owned,
+    std::vector<AbLayer>& layers, const CutOptions& options, const Owned& owned,
     comm::Communicator& world, OwnLayers& decompositions, const Work& work) {
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
   std::vector<linalg::Spectrum> spectra;
@@ -233,7 +233,7 @@ std::vector<nn::NamedWeight> factorable_weights(
 }
 
 void decompose_layers(
-    std::vector<AbLayer>& layers, const DecomposeOptions& options, comm::Communicator& world,
+    std::vector<AbLayer>& layers, const CutOptions& options, comm::Communicator& world,
     std::optional<device::SideStream>& stream, const std::function<void(double)>& add_seconds) {
   const at::NoGradGuard no_grad;
   const at::TensorOptions like =

@@ -18,7 +18,7 @@
 
 namespace abtrain::methods {
 
-struct DecomposeOptions {
+struct CutOptions {
   linalg::RankRule rule;
   bool cut = true;                    // false: every layer keeps min(m, n)
   std::int64_t other_parameters = 0;  // never factored; for the budget rule
@@ -41,7 +41,7 @@ std::vector<nn::NamedWeight> factorable_weights(
 // linear algebra. On a GPU all of it runs on a stream beside the training
 // stream.
 void decompose_layers(
-    std::vector<AbLayer>& layers, const DecomposeOptions& options, comm::Communicator& world,
+    std::vector<AbLayer>& layers, const CutOptions& options, comm::Communicator& world,
     std::optional<device::SideStream>& stream, const std::function<void(double)>& add_seconds);
 
 }  // namespace abtrain::methods

@@ -87,7 +87,7 @@ void AbTraining::enter_full() {
 void AbTraining::decompose(std::int64_t t) {
   const at::NoGradGuard no_grad;
   const bool carries = context_.options.moments == FactorMoments::Carry;
-  DecomposeOptions how = {
+  CutOptions how = {
       rule_after(context_.options, make_phase_plan(context_.options, context_.length), t), cuts(),
       context_.model.dense_parameters(), context_.options.svd};
   for (AbLayer& layer : factorable_) {

@@ -26,7 +26,7 @@ constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShor
 constexpr std::int64_t kFirstComplex = 9, kLastComplex = 11;
 
 // How often a tensor's bytes may be used, on average over the file: honest ones share few.
-constexpr double kMostCopies = 16;
+constexpr double kMaxCopies = 16;
 
 std::vector<std::int64_t> whole_numbers(const ordered_json& list, const ExportArchive& archive) {
   return mapped(list, [&](const ordered_json& item) { return archive.whole(item.at("as_int")); });
@@ -178,8 +178,8 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
     // Tensors may share a record, of which each then has a copy here.
     tensor_bytes_ += names.empty() ? numel * static_cast<double>(c10::elementSize(entry.type)) : 0;
     check(
-        tensor_bytes_ <= kMostCopies * static_cast<double>(bytes_->size()),
-        formatted("its tensors are more than {} times as large as the file", kMostCopies));
+        tensor_bytes_ <= kMaxCopies * static_cast<double>(bytes_->size()),
+        formatted("its tensors are more than {} times as large as the file", kMaxCopies));
     names.push_back(name);
   }
 }

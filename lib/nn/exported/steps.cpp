@@ -29,9 +29,9 @@ c10::TypePtr item_type(const c10::TypePtr& type) {
 }
 
 // An operator, called through PyTorch's dispatcher.
-class Call {
+class OperatorCall {
  public:
-  explicit Call(const GraphNode& node)
+  explicit OperatorCall(const GraphNode& node)
       : op_(*node.op), checks_(argument_checks(node.op->schema())), outputs_(node.outputs) {
     const GraphArgument* const mean = node.find("running_mean");
     const bool has_statistics = mean != nullptr && mean->value();
@@ -254,7 +254,7 @@ Step make_attention(const GraphNode& node) {
   plain.arguments.at(4).constant = 0.0;
   // a: in the order of the schema
   return [a = node.arguments, output = node.outputs.at(0), rate = rate_of(node, "dropout_p"),
-          plain = Call(plain)](const Frame& frame) {
+          plain = OperatorCall(plain)](const Frame& frame) {
     if (!frame.pass.training) {
       plain(frame);
       return;
@@ -338,7 +338,7 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
   if (node.target == "aten::view" && copies && node.op->schema().overload_name().empty()) {
     GraphNode reshape = node;
     reshape.op = c10::Dispatcher::singleton().findSchema({"aten::reshape", ""});
-    return Call(reshape);
+    return OperatorCall(reshape);
   }
   if (node.target == "aten::gelu" && node.arguments.at(1).constant.isString() &&
       node.arguments[1].constant.toStringRef() == "tanh") {
@@ -354,7 +354,7 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
   }
   if (node.target.starts_with("aten::empty") || node.target == "aten::new_empty") {
     // Not what this process has left in its memory.
-    return [empty = Call(node), output = node.outputs.at(0)](const Frame& frame) {
+    return [empty = OperatorCall(node), output = node.outputs.at(0)](const Frame& frame) {
       empty(frame);
       frame.values[static_cast<std::size_t>(output)].toTensor().zero_();
     };
@@ -372,7 +372,7 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
   ABT_CHECK(
       drops ? rate_of(node, "dropout") == 0 : !node.op->hasTag(at::Tag::nondeterministic_seeded),
       Config, "model.file: {}: operator {}{}: {}", path, node.target, node.where, kDrawsNumbers);
-  return Call(node);
+  return OperatorCall(node);
 }
 
 }  // namespace abtrain::nn

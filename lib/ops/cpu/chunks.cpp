@@ -61,17 +61,17 @@ class Walk {
   template <class Run>
   void tile(std::int64_t size, const Run& run) {
     if (chunks_.chunk == 1) {
-      for (std::int64_t at = 0; at < size; ++at) {
-        run(at, chunks_.indices[j_++], std::integral_constant<std::int64_t, 1>(), 0);
+      for (std::int64_t offset = 0; offset < size; ++offset) {
+        run(offset, chunks_.indices[j_++], std::integral_constant<std::int64_t, 1>(), 0);
       }
       return;
     }
-    for (std::int64_t at = 0; at < size;) {
+    for (std::int64_t offset = 0; offset < size;) {
       const std::int64_t place = chunks_.indices[j_] * chunks_.chunk + inside_;
-      const std::int64_t length = std::min(chunks_.chunk - inside_, size - at);
+      const std::int64_t length = std::min(chunks_.chunk - inside_, size - offset);
       const std::int64_t valid = std::clamp<std::int64_t>(chunks_.numel - place, 0, length);
-      run(at, place, valid, length - valid);
-      at += length;
+      run(offset, place, valid, length - valid);
+      offset += length;
       inside_ += length;
       if (inside_ == chunks_.chunk) {
         inside_ = 0;
@@ -108,15 +108,15 @@ void work_on_host(const TakeChunks& job) {
   for (std::int64_t begin = 0; begin < numel; begin += kTile) {
     const std::int64_t size = std::min(kTile, numel - begin);
     Walk back = walk;
-    walk.tile(size, [&](auto at, auto place, auto valid, auto padding) {
-      std::copy_n(job.u + place, valid, numbers.data() + at);
-      std::fill_n(numbers.data() + at + valid, padding, 0.0f);
+    walk.tile(size, [&](auto offset, auto place, auto valid, auto padding) {
+      std::copy_n(job.u + place, valid, numbers.data() + offset);
+      std::fill_n(numbers.data() + offset + valid, padding, 0.0f);
     });
     vectorized([&]() ABT_INLINED {
       send_halves(numbers.data(), size, members, wire + begin, scratch.data());
     });
-    back.tile(size, [&](auto at, auto place, auto valid, auto) {
-      std::copy_n(numbers.data() + at, valid, job.u + place);
+    back.tile(size, [&](auto offset, auto place, auto valid, auto) {
+      std::copy_n(numbers.data() + offset, valid, job.u + place);
     });
   }
 }
@@ -129,13 +129,13 @@ void work_on_host(const PutChunks& job) {
   for (std::int64_t begin = 0; begin < numel; begin += kTile) {
     const std::int64_t size = std::min(kTile, numel - begin);
     to_float(wire + begin, scratch.data(), size);
-    walk.tile(size, [&](auto at, auto place, auto valid, auto) {
+    walk.tile(size, [&](auto offset, auto place, auto valid, auto) {
       if (!job.add) {
-        std::copy_n(scratch.data() + at, valid, job.out + place);
+        std::copy_n(scratch.data() + offset, valid, job.out + place);
         return;
       }
       for (std::int64_t i = 0; i < valid; ++i) {
-        job.out[place + i] += scratch[static_cast<std::size_t>(at + i)];
+        job.out[place + i] += scratch[static_cast<std::size_t>(offset + i)];
       }
     });
   }
