@@ -50,10 +50,10 @@ namespace {
 // What the run begins with.
 struct Start {
   bool finished = false;  // it has nothing to do
-  std::string from;       // folder of a checkpoint; empty: the beginning
+  std::string from = {};  // folder of a checkpoint; empty: the beginning
   bool changes_length = false;
   bool branches = false;
-  std::string branch_from;
+  std::string branch_from = {};
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start, finished, from, changes_length, branches, branch_from)
 

@@ -100,8 +100,9 @@ linalg::RankRule rule_after(const MethodOptions& options, const PhasePlan& plan,
 }
 
 Ramp make_ramp(const MethodOptions& options, const PhasePlan& plan, const RunLength& run) {
+  constexpr double kStart = 1e-5;
   return {
-      options.ramp, options.ramp_start,
+      options.ramp, kStart,
       options.rebound_steps
           ? options.rebound_steps->in_steps(run)
           : std::min(plan.interval - plan.full_rank, plan.full_rank > 0 ? plan.full_rank : 20)};
