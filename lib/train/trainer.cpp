@@ -12,7 +12,6 @@
 #include "device/stream.h"
 #include "methods/method_kind.h"
 #include "train/batches.h"
-#include "train/norm_statistics.h"
 #include "train/setup.h"
 
 namespace abtrain::train {
@@ -35,18 +34,16 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       length_(config::run_length(options_, in_.dataset.train.size())),
       all_batches_(config::batches_of(options_)),
       model_(nn::make_model(options_.model, in_.dataset)),
-      merged_(nn::make_model(options_.model, in_.dataset)),
       optimizer_(optim::make_optimizer(options_.optimizer)),
       schedule_(options_.schedule, options_.optimizer.lr, length_),
       recorder_(in_.log),
-      augment_(options_.data, in_.dataset, options_.seed),
-      order_(make_order_of_run(options_, order_setting(), balancer_)),
-      examples_(examples_of(in_)),
+      evaluator_(in_, *world_, precision_on(options_.train, in_.device)),
+      order_(options_, length_, order_setting(), in_.device),
       batches_(make_batches(
-          examples_.train, options_.data, augment_, *order_,
+          evaluator_.examples().train, options_.data, evaluator_.augment(), order_.examples(),
           all_batches_[static_cast<std::size_t>(world_->rank())],
           first_step(inputs) * options_.train.accumulate, in_.device)),
-      weights_(make_batch_weights(options_, in_.dataset.train, order_setting(), *order_)),
+      weights_(make_batch_weights(options_, in_.dataset.train, order_setting(), order_.examples())),
       evaluate_every_(interval(options_.evaluate.every, length_)),
       save_every_(interval(options_.checkpoint.every, length_)),
       // The first multiple of log_every that makes a window.
@@ -62,7 +59,6 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
   model_->to(in_.device);
   const at::ScalarType precision = precision_on(options_.train, in_.device);
   model_->compute_in({precision});
-  merged_->compute_in({precision});
   optimizer_->compute_in(precision);
   if (in_.checkpoints != nullptr) {
     writer_.emplace(
@@ -72,23 +68,27 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
                 .make(
                     {*model_, *world_, *optimizer_, schedule_, options_.method, options_.reducer,
                      length_, options_.seed, recorder_, all_batches_});
-  if (balancer_ && !balancer_->takes_examples()) {
+  orders::Balancer* const balancer = order_.balancer();
+  if (balancer != nullptr && !balancer->takes_examples()) {
     // The training step handles the gradients of single examples itself.
-    method_->watch_gradients([this](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
-      balancer_->see(all, begin, count);
-    });
+    method_->watch_gradients(
+        [balancer](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
+          balancer->see(all, begin, count);
+        });
   }
   step_.emplace(TrainingStep::Parts{
       in_, length_.steps, *world_, *model_, *method_, *optimizer_, *batches_, weights_.get(),
-      balancer_ && balancer_->takes_examples() ? &*balancer_ : nullptr});
+      balancer != nullptr && balancer->takes_examples() ? balancer : nullptr});
+}
+
+data::OrderSetting Trainer::order_setting() const {
+  return {in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed, all_batches_};
 }
 
 void Trainer::take_loss(const std::optional<Readback::Reading>& loss) {
   check("loss", loss);
   if (loss) {
-    last_loss_ = loss->value;
-    loss_sum_ += loss->value;
-    ++loss_count_;
+    progress_.take_loss(loss->value);
   }
 }
 
@@ -106,21 +106,23 @@ void Trainer::step(std::int64_t t) {
       take_loss(loss_.exchange(t, loss));
     }
     method_->reduce_gradients(t);
-    if (balancer_ && !balancer_->takes_examples()) {
-      balancer_->step(method_->block().gradients());
+    orders::Balancer* const balancer = order_.balancer();
+    if (balancer != nullptr && !balancer->takes_examples()) {
+      balancer->step(method_->block().gradients());
     }
   });
-  rate_ = method_->learning_rate(t);
-  step_->optimize(
-      rate_, [&](const at::Tensor& norm) { check("gradient norm", norm_.exchange(t, norm)); });
-  updated_ = t + 1;
+  progress_.rate = method_->learning_rate(t);
+  step_->optimize(progress_.rate, [&](const at::Tensor& norm) {
+    check("gradient norm", norm_.exchange(t, norm));
+  });
+  progress_.updated = t + 1;
   if (method_->moves_after(t + 1)) {
     step_->release();
   }
   ledger_.count(&TrafficSplit::switches, [&] {
     method_->after_step(t + 1);
-    done_ = t + 1;
-    bind_order();
+    progress_.done = t + 1;
+    order_.bind(*method_);
   });
   if (in_.log != nullptr) {
     log_step(t, phase);
@@ -144,26 +146,23 @@ void Trainer::log_step(std::int64_t t, methods::Phase phase) {
       options_.data.batch_size * options_.train.accumulate * world_->size() *
       (is_text ? in_.dataset.context : 1));
   in_.log->progress(
-      t + 1, length_.steps, methods::name_of(phase), last_loss_,
+      t + 1, length_.steps, methods::name_of(phase), progress_.last_loss,
       count * static_cast<double>(t + 1) / ledger_.train_seconds(),
       is_text ? "tokens" : data::examples_of(options_.data));
   const bool due = (t + 1) % options_.train.log_every == 0;
-  if (loss_count_ == 0 || (!due && t + 1 != length_.steps)) {
+  if (progress_.loss_count == 0 || (!due && t + 1 != length_.steps)) {
     return;
   }
   in_.log->event(
       "step", t + 1,
       {{"phase", methods::name_of(phase)},
-       {"loss", loss_sum_ / static_cast<double>(loss_count_)},
-       {"lr", rate_},
+       {"loss", progress_.loss_sum / static_cast<double>(progress_.loss_count)},
+       {"lr", progress_.rate},
        {is_text ? "tokens_per_second" : "images_per_second",
-        count * static_cast<double>(t + 1 - event_step_) /
-            (ledger_.train_seconds() - event_seconds_)},
+        count * static_cast<double>(t + 1 - progress_.event_step) /
+            (ledger_.train_seconds() - progress_.event_seconds)},
        {"bytes_per_worker", ledger_.meter().training_bytes()}});
-  loss_sum_ = 0;
-  loss_count_ = 0;
-  event_step_ = t + 1;
-  event_seconds_ = ledger_.train_seconds();
+  progress_.begin_window(t + 1, ledger_.train_seconds());
 }
 
 // All workers post after the same steps, and none waits for another's.
@@ -194,21 +193,6 @@ void Trainer::log_workers(std::int64_t t, const std::vector<TimeSplit>& spent) {
   in_.log->event("workers", t, fields);
 }
 
-// The batches follow from seed, step and worker alone, and training keeps its
-// own loader, so that it goes on to the same bits.
-void Trainer::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose) {
-  if (options_.evaluate.norm_batches == 0 || model.buffers().empty()) {
-    return;
-  }
-  // A shuffled epoch of number t, whatever the order of the run.
-  const auto order =
-      data::make_shuffle({in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed});
-  const auto batches = make_batches(
-      examples_.train, options_.data, augment_, *order, options_.data.batch_size,
-      t * data::full_batches(*order, options_.data.batch_size), in_.device);
-  collect_statistics(model, *batches, options_.evaluate.norm_batches, *world_, purpose);
-}
-
 Ledger::Pause Trainer::pause() {
   device::synchronize(in_.device);
   world_->barrier();
@@ -218,63 +202,39 @@ Ledger::Pause Trainer::pause() {
 Score Trainer::evaluate_now(std::int64_t t, bool last) {
   const Ledger::Pause pause = this->pause();
   const double trained = ledger_.train_seconds();
-  method_->merge_into(*merged_);
-  if (!last) {  // the final model has its own statistics already
-    renew_statistics(*merged_, t, comm::Purpose::Metrics);
-  }
-  const auto score = [&](nn::Model& model, const ExampleSource& examples, int group_size,
-                         double label_smoothing = 0) {
-    return evaluate(
-        model, examples, augment_, options_.evaluate.batch_size, group_size, in_.device, *world_,
-        label_smoothing);
-  };
-  const Score test = score(*merged_, examples_.test, world_->size()).all;
+  evaluator_.merge(*method_, t, last);
   const auto check_loss = [&](const char* what, double loss) {
     check(what, Readback::Reading{t - 1, loss});
   };
-  check_loss("test loss", test.loss);
+  const Evaluator::Result result = evaluator_.scores(*method_, *model_, last, check_loss);
+  evaluator_.forget();
   // Workers may send different amounts: their mean, as in summary.json.
   const auto sent = comm::gather_values(*world_, ledger_.meter().training_bytes());
   const double bytes =
       std::accumulate(sent.begin(), sent.end(), 0.0) / static_cast<double>(sent.size());
+  const Score& test = result.test;
   ordered_json fields = score_json(test);
   fields.update(ordered_json{
       {"bytes_per_worker", std::llround(bytes)}, {"train_seconds", trained}, {"final", last}});
-  if (options_.evaluate.train) {
-    const Score train =
-        score(*merged_, examples_.train, world_->size(), options_.train.label_smoothing).all;
-    train_loss_ = train.loss + penalty(*merged_, options_.optimizer);
-    fields["train_loss"] = *train_loss_;
-    check_loss(
-        formatted("loss over the training {}", data::examples_of(options_.data)).c_str(),
-        *train_loss_);
+  if (result.train_loss) {
+    progress_.train_loss = result.train_loss;
+    fields["train_loss"] = *result.train_loss;
   }
-  if (in_.validation.size() > 0) {
-    const Score held = score(*merged_, examples_.validation, world_->size()).all;
-    fields.update(score_json(held, "validation_"));
-    check_loss("validation loss", held.loss);
-    validation_ = held.quality();
+  if (result.validation) {
+    progress_.validation = result.validation->quality();
+    fields.update(score_json(*result.validation, "validation_"));
   }
-  const methods::Stage stage = method_->now();
-  if (options_.evaluate.groups && !last && stage.phase == methods::Phase::Ab) {
-    ordered_json groups = ordered_json::array();
-    for (const Score& s : score(*model_, examples_.test, stage.replicas->size()).groups) {
-      groups.push_back(s.is_text() ? s.bits_per_byte() : s.accuracy);
-    }
-    fields[test.is_text() ? "group_bits_per_byte" : "group_accuracy"] = groups;
-  }
-  // It shares tensors with the trained model, which frees dense weights when it
-  // factors them.
-  for (at::Tensor* const tensor : merged_->tensors()) {
-    tensor->reset();
+  if (!result.groups.empty()) {
+    fields[test.is_text() ? "group_bits_per_byte" : "group_accuracy"] = mapped(
+        result.groups, [](const Score& s) { return s.is_text() ? s.bits_per_byte() : s.accuracy; });
   }
   ledger_.end_pause(pause, &TimeSplit::evaluate);
   if (in_.log != nullptr) {
     in_.log->event("evaluate", t, fields);
     in_.log->log().info(
         "step {}/{}: {}{}, {} sent per worker, {}", t, length_.steps, score_text(test),
-        train_loss_ ? formatted(", train loss {:.6f}", *train_loss_) : "", human_bytes(bytes),
-        human_seconds(trained));
+        result.train_loss ? formatted(", train loss {:.6f}", *result.train_loss) : "",
+        human_bytes(bytes), human_seconds(trained));
     if (!last && in_.control != nullptr) {
       log_workers(t, in_.control->spent().workers);
     }
@@ -292,7 +252,7 @@ TrainResult Trainer::run() {
     t = resume(*in_.resume);
   } else {
     ledger_.count(&TrafficSplit::switches, [&] { method_->start(); });
-    start_order(0);
+    order_.start(0, *method_);
   }
   if (in_.log != nullptr && options_.balance.is_on()) {
     in_.log->event("balance", t, {{"batches", all_batches_}, {"speeds", options_.balance.speeds}});
@@ -302,14 +262,14 @@ TrainResult Trainer::run() {
   }
   std::vector<double> step_seconds;
   Stopwatch step_watch;
-  updated_ = t;
-  done_ = t;
+  progress_.updated = t;
+  progress_.done = t;
   if (in_.branches) {
     branch(t);
   }
   for (; t < length_.steps; ++t) {
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
-      return {.steps = t, .stopped = true, .saved = saved_at_ == t || save(t)};
+      return {.steps = t, .stopped = true, .saved = progress_.saved_at == t || save(t)};
     }
     step(t);
     if (evaluate_every_ > 0 && (t + 1) % evaluate_every_ == 0 && t + 1 < length_.steps) {
@@ -318,7 +278,7 @@ TrainResult Trainer::run() {
     if (saves_after(t + 1)) {
       save(t + 1);
     }
-    validation_.reset();
+    progress_.validation.reset();
     if (in_.time_steps) {
       step_seconds.push_back(step_watch.restart());
     }
@@ -330,10 +290,10 @@ TrainResult Trainer::run() {
   check_buffers(length_.steps, world_->rank(), *model_);
   step_->release();
   ledger_.count(&TrafficSplit::switches, [&] {
-    settle_order();
+    order_.settle();
     method_->finish(length_.steps);
-    finished_ = true;
-    renew_statistics(*model_, length_.steps, comm::Purpose::Sync);
+    progress_.finished = true;
+    evaluator_.renew_statistics(*model_, length_.steps, comm::Purpose::Sync);
   });
   device::synchronize(in_.device);
   ledger_.end();
@@ -345,7 +305,7 @@ TrainResult Trainer::run() {
   return {
       .model = std::move(model_),
       .test = test,
-      .train_loss = train_loss_,
+      .train_loss = progress_.train_loss,
       .steps = length_.steps,
       .step_seconds = std::move(step_seconds),
       .layers = method_->layers(),

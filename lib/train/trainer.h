@@ -1,7 +1,5 @@
 // The training loop of one worker, from its first step to the final, merged
-// model. Its parts: trainer.cpp has the steps and the evaluations,
-// training_order.cpp an order of the examples that gradients decide, and
-// training_state.cpp what is saved and resumed.
+// model. trainer.cpp has the steps, training_state.cpp what is saved and resumed.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +11,14 @@
 #include "comm/communicator.h"
 #include "config/run_length.h"
 #include "data/batch_source.h"
-#include "data/order.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
-#include "orders/balancer.h"
 #include "run_folder/recorder.h"
 #include "train/divergence.h"
-#include "train/evaluation.h"
+#include "train/evaluator.h"
+#include "train/progress.h"
 #include "train/readback.h"
+#include "train/run_order.h"
 #include "train/train_inputs.h"
 #include "train/training_step.h"
 #include "train/waiting.h"
@@ -47,20 +45,11 @@ class Trainer {
   void check(const char* what, const std::optional<Readback::Reading>& reading) const {
     check_finite(what, reading, world_->rank(), method_->block());
   }
-  // In training_order.cpp.
   data::OrderSetting order_setting() const;
-  void start_order(std::int64_t t);
-  // The position within the epoch after t steps, in units of the order.
-  std::int64_t place_in_order(std::int64_t t) const;
-  void bind_order();
-  void settle_order();
-
   // Before an evaluation or a checkpoint: what is still to be trained, by this
   // worker or by a slower one that it waits for, is part of the training's time.
   Ledger::Pause pause();
   Score evaluate_now(std::int64_t t, bool last);
-  // By evaluate.norm_batches, after t steps.
-  void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
   // What the parts of the loop have counted themselves.
   WorkerFigures counts() const;
 
@@ -87,48 +76,25 @@ class Trainer {
   RunLength length_;
   const std::vector<std::int64_t> all_batches_;  // of each worker (config::batches_of())
   std::unique_ptr<nn::Model> model_;
-  std::unique_ptr<nn::Model> merged_;  // for evaluations
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::Schedule schedule_;
   run_folder::Recorder recorder_;
   std::unique_ptr<methods::Method> method_;
-  data::Augment augment_;
-  std::optional<orders::Balancer> balancer_;   // if gradients decide the order
-  std::unique_ptr<data::ExampleOrder> order_;  // making it sets balancer_
-  std::int64_t order_layout_ = -1;             // the method's layout that it is bound to
-  comm::Communicator* order_group_ = nullptr;
-  RunExamples examples_;
+  Evaluator evaluator_;
+  RunOrder order_;
   std::unique_ptr<data::BatchSource> batches_;
   std::unique_ptr<BatchWeights> weights_;  // null: all batches count alike
   std::optional<TrainingStep> step_;
   std::int64_t evaluate_every_;
   std::int64_t save_every_;
   std::optional<run_folder::CheckpointWriter> writer_;
-  std::int64_t updated_ = 0;          // steps that the parameters have seen
-  std::int64_t done_ = -1;            // steps done; -1: the run has not begun
-  bool finished_ = false;             // all workers have the final model
-  std::int64_t saved_at_ = -1;        // steps done at the last save or resume
-  std::optional<double> validation_;  // quality, if evaluated after this step
-  std::optional<double> train_loss_;  // of the last evaluation
-  double best_ = -1;                  // best of them at a save
-
+  Progress progress_;
   Readback loss_;
   Readback norm_;
   bool replicas_due_ = false;  // a comparison of replicas is due
-  double last_loss_ = 0;
-  double rate_ = 0;      // of the last step
-  double loss_sum_ = 0;  // since the last step event
-  std::int64_t loss_count_ = 0;
-  std::int64_t event_step_ = 0;
-  double event_seconds_ = 0;  // of training, at that event
   std::int64_t compare_every_;
   SlowWatch slow_watch_;
 };
-
-// Makes the order of the examples. Sets `balancer` if gradients decide it.
-std::unique_ptr<data::ExampleOrder> make_order_of_run(
-    const config::RunOptions& options, const data::OrderSetting& setting,
-    std::optional<orders::Balancer>& balancer);
 
 // Steps done before the first one, by the checkpoint if there is one.
 std::int64_t first_step(const TrainInputs& inputs);

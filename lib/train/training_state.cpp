@@ -17,25 +17,13 @@ namespace abtrain::train {
 
 void Trainer::archive_loop(state::Archive& archive) {
   ledger_.archive(archive, counts());
-  archive.value("last_loss", last_loss_);
-  archive.value("rate", rate_);
-  archive.value("loss_sum", loss_sum_);
-  archive.value("loss_count", loss_count_);
-  archive.value("event_step", event_step_);
-  // Stored together with all pauses up to now.
-  double shown = event_seconds_ + ledger_.pause_seconds();
-  archive.value("event_seconds", shown);
-  event_seconds_ = shown - ledger_.pause_seconds();
-  archive.value("best", best_);
+  progress_.archive(archive, ledger_.pause_seconds());
 }
 
 void Trainer::archive(state::Archive& archive) {
   archive_loop(archive);
   archive_model(archive);
-  if (balancer_) {
-    bind_order();
-    balancer_->archive(archive);
-  }
+  order_.archive(archive, *method_);
 }
 
 void Trainer::archive_model(state::Archive& archive) {
@@ -67,9 +55,9 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
     state::Archive archive = state::Archive::loading(state);
     this->archive(archive);
     ABT_CHECK(
-        !balancer_ || balancer_->is_at(t / length_.steps_per_epoch, place_in_order(t)), DamagedData,
-        "the checkpoint's order of examples does not match step {}", t);
-    saved_at_ = t;
+        order_.is_at(t), DamagedData, "the checkpoint's order of examples does not match step {}",
+        t);
+    progress_.saved_at = t;
   } else {
     regroup(from, t);
   }
@@ -121,22 +109,20 @@ void Trainer::average_buffers(std::vector<state::State>& all) {
 }
 
 void Trainer::regroup(std::vector<state::State>& old, std::int64_t t) {
-  event_step_ = t;
-  loss_sum_ = 0;
-  loss_count_ = 0;
+  progress_.begin_window(t, progress_.event_seconds);
   ledger_.count(&TrafficSplit::switches, [&] { method_->regroup(old, t); });
-  start_order(t);
+  order_.start(t, *method_);
 }
 
 std::optional<Survivor> Trainer::survive() {
-  if (done_ < 0) {
+  if (progress_.done < 0) {
     return std::nullopt;
   }
   method_->abandon();
   const methods::Stage stage = method_->now();
   Survivor own{
-      {.steps = updated_,
-       .agreed = finished_ ? length_.steps + 1 : method_->agreed_after(done_),
+      {.steps = progress_.updated,
+       .agreed = progress_.finished ? length_.steps + 1 : method_->agreed_after(progress_.done),
        .group = stage.one_state ? world_->rank() / stage.replicas->size() : world_->rank(),
        .run_steps = length_.steps,
        .losses = in_.inherited != nullptr ? in_.inherited->losses + 1 : 0}};
@@ -151,7 +137,7 @@ std::int64_t Trainer::inherit(Inheritance& from) {
   state::Archive own = state::Archive::loading(from.own.state);
   archive_loop(own);
   // All save or none, and not all may have noted the last validation.
-  state::Archive::loading(from.states.front()).value("best", best_);
+  state::Archive::loading(from.states.front()).value("best", progress_.best);
   average_buffers(from.states);
   regroup(from.states, t);
   from.states.clear();  // the old models' memory
@@ -178,24 +164,23 @@ std::unique_ptr<nn::Model> Trainer::model_of_checkpoint() {
   world_->barrier();
   ledger_.start();
   const std::int64_t t = resume(*in_.resume);
-  method_->merge_into(*merged_);
-  renew_statistics(*merged_, t, comm::Purpose::Metrics);
-  return std::move(merged_);
+  evaluator_.merge(*method_, t, /*is_final=*/false);
+  return evaluator_.take();
 }
 
 void Trainer::branch(std::int64_t t) {
   // The best checkpoint is the best of this run folder, which begins with this one.
-  best_ = -1;
-  validation_ = in_.resume->validation_accuracy;
+  progress_.best = -1;
+  progress_.validation = in_.resume->validation_accuracy;
   save(t);
-  validation_.reset();
+  progress_.validation.reset();
 }
 
 bool Trainer::saves_after(std::int64_t t) const {
   if (!writer_) {
     return false;
   }
-  const bool is_better = validation_ && *validation_ > best_;
+  const bool is_better = progress_.validation && *progress_.validation > progress_.best;
   const bool is_due = save_every_ > 0 && t % save_every_ == 0;
   if (t < length_.steps) {
     return is_better || is_due;
@@ -212,15 +197,15 @@ bool Trainer::save(std::int64_t t) {
   check_sizes_of_mapped_files();
   ledger_.count(&TrafficSplit::switches, [&] {
     method_->settle();
-    settle_order();
+    order_.settle();
   });
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   // Parameters that the last update broke must not replace a good checkpoint.
   check_parameters(t, world_->rank(), method_->block());
   check_buffers(t, world_->rank(), *model_);
-  if (validation_) {
-    best_ = std::max(best_, *validation_);
+  if (progress_.validation) {
+    progress_.best = std::max(progress_.best, *progress_.validation);
   }
   // Among workers that hold the same bits, the lowest rank stores them.
   std::int64_t lead = world_->rank();
@@ -231,14 +216,14 @@ bool Trainer::save(std::int64_t t) {
   const run_folder::Checkpoint about{
       .step = t,
       .run_steps = length_.steps,
-      .validation_accuracy = validation_,
+      .validation_accuracy = progress_.validation,
       .metrics_bytes = in_.log != nullptr ? in_.log->flush() : 0};
   state::State state;
   state::Archive archive = state::Archive::saving(state);
   this->archive(archive);
   const bool saved = writer_->save(about, state, static_cast<int>(lead));
   if (saved) {
-    saved_at_ = t;
+    progress_.saved_at = t;
   }
   if (in_.log != nullptr) {
     in_.log->event("checkpoint", t, {{"saved", saved}, {"duration", pause.watch.seconds()}});

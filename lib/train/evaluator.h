@@ -1,0 +1,65 @@
+// Evaluates a run's merged model, together with the other workers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "data/augment.h"
+#include "methods/method.h"
+#include "train/batches.h"
+#include "train/divergence.h"
+#include "train/evaluation.h"
+#include "train/train_inputs.h"
+
+namespace abtrain::train {
+
+class Evaluator {
+ public:
+  struct Result {
+    Score test;
+    std::optional<double> train_loss;  // if evaluate.train is set
+    std::optional<Score> validation;   // if examples are held out
+    std::vector<Score> groups;         // each group's own model, if evaluate.groups is set
+  };
+
+  // `world` and `inputs` must outlive it.
+  Evaluator(const TrainInputs& inputs, comm::Communicator& world, at::ScalarType precision);
+
+  const data::Augment& augment() const {
+    return augment_;
+  }
+  const RunExamples& examples() const {
+    return examples_;
+  }
+  // The model that all workers have trained together after t steps, with new running statistics
+  // unless it is the final one, whose statistics are new. Valid until forget(). Collective, as all
+  // below.
+  nn::Model& merge(methods::Method& method, std::int64_t t, bool is_final);
+  std::unique_ptr<nn::Model> take() {
+    return std::move(merged_);
+  }
+  // Scores the merged model, and `own`, this worker's, for its group. `check` gets each loss.
+  Result scores(
+      methods::Method& method, nn::Model& own, bool is_final,
+      const std::function<void(const char* what, double loss)>& check);
+  // Drops the merged model's tensors: it shares them with the trained model, which frees dense
+  // weights when it factors them.
+  void forget();
+  // Renews the running statistics by evaluate.norm_batches, after t steps.
+  void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
+
+ private:
+  Score score(nn::Model& model, const ExampleSource& examples, double label_smoothing = 0);
+
+  const TrainInputs& in_;
+  const config::RunOptions& options_;
+  comm::Communicator& world_;
+  data::Augment augment_;
+  RunExamples examples_;
+  std::unique_ptr<nn::Model> merged_;
+};
+
+}  // namespace abtrain::train

@@ -1,0 +1,45 @@
+// How far a worker has come, and what its log and its checkpoints say of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "state/archive.h"
+
+namespace abtrain::train {
+
+struct Progress {
+  std::int64_t updated = 0;   // steps that the parameters have seen
+  std::int64_t done = -1;     // steps done; -1: the run has not begun
+  bool finished = false;      // all workers have the final model
+  std::int64_t saved_at = -1; // steps done at the last save or resume
+
+  double last_loss = 0;
+  double rate = 0;      // of the last step
+  double loss_sum = 0;  // since the last `step` event, as the following
+  std::int64_t loss_count = 0;
+  std::int64_t event_step = 0;
+  double event_seconds = 0;  // of training, at that event
+
+  std::optional<double> validation = {};  // quality, if evaluated after this step
+  std::optional<double> train_loss = {};  // of the last evaluation
+  double best = -1;                       // validation at a save
+
+  void take_loss(double loss) {
+    last_loss = loss;
+    loss_sum += loss;
+    ++loss_count;
+  }
+  // A `step` event has been logged after `step` steps and `seconds` of training.
+  void begin_window(std::int64_t step, double seconds) {
+    loss_sum = 0;
+    loss_count = 0;
+    event_step = step;
+    event_seconds = seconds;
+  }
+  // Saves or loads what a resumed run goes on with. `pauses`: seconds of evaluations and
+  // checkpoints up to now.
+  void archive(state::Archive& archive, double pauses);
+};
+
+}  // namespace abtrain::train
