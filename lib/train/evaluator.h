@@ -19,10 +19,10 @@ namespace abtrain::train {
 class Evaluator {
  public:
   struct Result {
-    Score test;
-    std::optional<double> train_loss;  // if evaluate.train is set
-    std::optional<Score> validation;   // if examples are held out
-    std::vector<Score> groups;         // each group's own model, if evaluate.groups is set
+    Score test = {};
+    std::optional<double> train_loss = {};  // if evaluate.train is set
+    std::optional<Score> validation = {};   // if examples are held out
+    std::vector<Score> groups = {};         // each group's own model, if evaluate.groups is set
   };
 
   // `world` and `inputs` must outlive it.

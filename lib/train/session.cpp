@@ -258,7 +258,7 @@ TrainResult Session::run_workers() {
       if ((!survivor && !left) || error.kind() != ErrorKind::PeerLost) {
         throw;
       }
-      const Loss loss = host_.regroup();
+      const Loss loss = host_.regroup(std::current_exception());
       take_over(loss);
       if (survivor) {
         left = Inheritance{std::move(*survivor), loss};

@@ -64,12 +64,12 @@ void broadcast_state(comm::Communicator& world, state::State& state, int root) {
 void share_states(comm::Communicator& world, Inheritance& inheritance) {
   const at::NoGradGuard no_grad;
   const Survivor& own = inheritance.own;
-  const std::vector<Progress> all = comm::gather_values(world, own.progress);
-  const auto last = [](const Progress& one) { return std::pair(one.losses, one.agreed); };
-  const Progress newest = std::ranges::max(all, {}, last);
+  const std::vector<Standing> all = comm::gather_values(world, own.progress);
+  const auto last = [](const Standing& one) { return std::pair(one.losses, one.agreed); };
+  const Standing newest = std::ranges::max(all, {}, last);
   std::map<std::int64_t, int> best;  // worker, by group
   for (int worker = 0; worker < world.size(); ++worker) {
-    const Progress& one = all[static_cast<std::size_t>(worker)];
+    const Standing& one = all[static_cast<std::size_t>(worker)];
     if (last(one) != last(newest)) {
       continue;
     }

@@ -17,7 +17,7 @@
 namespace abtrain::train {
 
 // What the others must know of a worker's state.
-struct Progress {
+struct Standing {
   std::int64_t steps = 0;   // that its parameters have seen
   std::int64_t agreed = 0;  // Method::agreed_after
   std::int64_t group = 0;   // the same for workers that held one state
@@ -28,7 +28,7 @@ struct Progress {
 // The state's tensors are those of the worker's model and optimizer, which must
 // not be trained any further.
 struct Survivor {
-  Progress progress;
+  Standing progress;
   state::State state = {};
 };
 

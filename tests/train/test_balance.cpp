@@ -143,8 +143,8 @@ class OneOfThree : public WorkerHost {
   std::string go_on_without_lost(BackEnd) override {
     return "this is a test";
   }
-  Loss regroup() override {
-    throw;
+  Loss regroup(const std::exception_ptr& end) override {
+    std::rethrow_exception(end);
   }
   void run_workers(const config::RunOptions&, BackEnd, at::Device, const Work&) override {}
   void record(const std::string&, const std::exception_ptr&) override {}

@@ -21,8 +21,8 @@ class LocalWorkers : public WorkerHost {
   std::string go_on_without_lost(BackEnd) override {
     return "the workers are threads of one process, which ends as a whole";
   }
-  Loss regroup() override {
-    throw;  // what ended the run
+  Loss regroup(const std::exception_ptr& end) override {
+    std::rethrow_exception(end);
   }
   // Writes failure.json, unless the run was stopped.
   void record(const std::string& folder, const std::exception_ptr& error) override;

@@ -288,10 +288,10 @@ void Processes::end_stopped() {
   }
 }
 
-Loss Processes::regroup() {
+Loss Processes::regroup(const std::exception_ptr& end) {
   const auto cause = channel_->cause();
   if (!goes_on_ || (cause && !comm::is_echo(cause))) {
-    throw;  // what ended the run
+    std::rethrow_exception(end);
   }
   regroups_ = true;
   ++*lost_worlds_;

@@ -41,7 +41,7 @@ class Processes : public WorkerHost {
       const config::RunOptions& options, BackEnd back_end, at::Device device,
       const Work& work) override;
   std::string go_on_without_lost(BackEnd back_end) override;
-  Loss regroup() override;
+  Loss regroup(const std::exception_ptr& end) override;
   void record(const std::string&, const std::exception_ptr&) override {
     // run() does it.
   }

@@ -96,10 +96,10 @@ class WorkerHost {
   // From now on, run_workers() may be followed by regroup(). Returns "", or why
   // this cannot be. The same on all processes.
   virtual std::string go_on_without_lost(BackEnd back_end) = 0;
-  // After run_workers() has ended with Error(PeerLost): those that are left form
-  // a new world, for another run_workers(), and numbers and first_rank change.
-  // Collective. Rethrows what ended it if that was not the loss of a worker.
-  virtual Loss regroup() = 0;
+  // After run_workers() has ended with an Error(PeerLost), `end`: those that are left
+  // form a new world, for another run_workers(), and numbers and first_rank change.
+  // Collective. Throws `end` if it was not the loss of a worker that ended the run.
+  virtual Loss regroup(const std::exception_ptr& end) = 0;
   // Called with what ended a session that had begun to write its run folder,
   // which is still locked.
   virtual void record(const std::string& folder, const std::exception_ptr& error) = 0;
