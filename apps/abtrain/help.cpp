@@ -41,8 +41,17 @@ const char* on_resume(MayChange when) {
 
 std::string text_of(const std::string& name, const Field& field) {
   const std::string resume = on_resume(field.may_change);
-  return formatted("{} = {}\n", name, field.print()) + paragraph(field.help) +
-         paragraph("Expected: " + field.wanted + ".") + (resume.empty() ? "" : paragraph(resume));
+  const std::string section = name.substr(0, name.size() - field.key.size());
+  const std::string owners =
+      field.owners.empty()
+          ? ""
+          : formatted("Only with {}{} {}.", section, field.decided_by, join(field.owners, ", "));
+  std::string text = formatted("{} = {}\n", name, field.print());
+  for (const std::string& each :
+       {std::string(field.help), "Expected: " + field.wanted + ".", owners, resume}) {
+    text += each.empty() ? "" : paragraph(each);
+  }
+  return text;
 }
 
 // The key of this name, or the keys of the section; "" if there is none. `train.` is the section

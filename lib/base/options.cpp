@@ -62,7 +62,10 @@ constexpr struct {
   const char* remark;
 } kAbsent[] = {
     {"fp16", "bf16", "fp16 is not offered here, bf16 is"},
-    {"onebit", "twobit", "onebit was removed; use twobit or int2"}};
+    {"fraction", "ratio", "fraction was removed; use ratio"},
+    {"normalized", "match_rms", "normalized was removed; use match_rms or spectral"},
+    {"onebit", "twobit", "onebit was removed; use twobit or int2"},
+    {"sketch", "int8", "sketch was removed; use int8"}};
 
 // What to take in place of a word that is not one of `names`.
 std::string remark_on(const std::string& word, const std::vector<std::string>& names) {

@@ -45,6 +45,7 @@ std::vector<Field> in_use(const std::vector<Field>& fields);
 struct Instead {
   std::string key;
   std::string remark;
+  std::string harmless = {};  // with this value, the word may stand: it changes nothing
 };
 using FindInstead = std::function<std::optional<Instead>(const std::string& name)>;
 // "use 'optimizer.lr'", or "abtrain has none; ...".

@@ -121,7 +121,10 @@ class Reader {
     std::set<std::string> left_out;
     for (const auto& [key, setting] : reading_.unowned) {
       const Owner& owner = unowned.at(key);
-      if (!is_override(setting) || context_.shares_overrides) {
+      const auto choice = reading_.settings.find(owner.decided_by);
+      const bool chosen_later =
+          choice != reading_.settings.end() && choice->second.order > setting.order;
+      if (!is_override(setting) || chosen_later || context_.shares_overrides) {
         left_out.insert(key);
       } else if (!is_bad(owner.decided_by)) {
         problem(setting.place, key, owner.message);
@@ -129,9 +132,8 @@ class Reader {
     }
     if (!left_out.empty()) {
       note(formatted(
-          "{} of the configuration {} to other choices than this run's and {} no effect",
-          listed({left_out.begin(), left_out.end()}), left_out.size() == 1 ? "belongs" : "belong",
-          left_out.size() == 1 ? "has" : "have"));
+          "without effect, because they belong to other choices than this run's: {}",
+          join({left_out.begin(), left_out.end()}, ", ")));
     }
   }
 

@@ -124,24 +124,30 @@ constexpr OtherWord kWords[] = {
     {"local_steps sync_interval inner_steps h", "method.sync_every", ""},
     {"lora_rank lora_r", "method.rank.rank", "with method.rank.rule=fixed"}};
 
-// Keys that abtrain had.
-constexpr OtherWord kRemoved[] = {
-    {"method.full_phase.sync_every", "", "dense phases average their gradients at each step"},
-    {"method.ramp_start", "", "a ramp starts at 1e-5"},
-    {"method.rank.fraction", "method.rank.ratio", "with method.rank.rule=ratio"},
+// Keys that abtrain had. With their last default, they still stand in the configurations of old
+// runs.
+struct RemovedKey {
+  std::string_view words;
+  std::string_view key;
+  std::string_view remark;
+  std::string_view harmless;
+};
+constexpr RemovedKey kRemoved[] = {
+    {"method.full_phase.sync_every", "", "dense phases average their gradients at each step", "1"},
+    {"method.ramp_start", "", "a ramp starts at 1e-5", "1.0e-05"},
+    {"method.rank.fraction", "method.rank.ratio", "with method.rank.rule=ratio", "0.1"},
+    {"optimizer.fraction", "", "Muon takes whole matrices, and factors as any other", "1"},
+    {"optimizer.factor_step", "", "Muon takes factors as any other matrix", "plain"},
+    {"order.sketch", "order.wire", "int8; the count sketch was removed", "128"},
     {"reducer.select method.outer.wire.select method.full_phase.reducer.select", "",
-     "hylo's workers choose their filters together"},
-    {"order.sketch", "order.wire", "int8; the count sketch was removed"},
-    {"optimizer.fraction optimizer.factor_step", "",
-     "Muon takes whole matrices, factors as any other; the rest was removed"}};
+     "hylo's workers choose their filters together", "consensus"}};
 
-std::optional<Instead> find_word(std::span<const OtherWord> table, const std::string& word) {
-  const auto found = std::ranges::find_if(table, [&](const OtherWord& other) {
-    return std::ranges::count(split_text(other.words, ' '), word) > 0;
+// The row of a table that has this word; null if none has.
+const auto* find_word(const auto& table, const std::string& word) {
+  const auto found = std::ranges::find_if(table, [&](const auto& row) {
+    return std::ranges::count(split_text(row.words, ' '), word) > 0;
   });
-  return found == table.end()
-             ? std::nullopt
-             : std::optional(Instead{std::string(found->key), std::string(found->remark)});
+  return found == std::end(table) ? nullptr : &*found;
 }
 
 }  // namespace
@@ -153,8 +159,14 @@ std::span<const OtherWord> other_words() {
 std::optional<Instead> instead_of(const std::string& name) {
   std::string word = lower_case(name);
   std::ranges::replace(word, '-', '_');
-  const std::optional<Instead> removed = find_word(kRemoved, word);
-  return removed ? removed : find_word(kWords, word.substr(word.rfind('.') + 1));
+  if (const RemovedKey* const removed = find_word(kRemoved, word)) {
+    return Instead{
+        std::string(removed->key), std::string(removed->remark), std::string(removed->harmless)};
+  }
+  const OtherWord* const other = find_word(kWords, word.substr(word.rfind('.') + 1));
+  return other == nullptr
+             ? std::nullopt
+             : std::optional(Instead{std::string(other->key), std::string(other->remark)});
 }
 
 }  // namespace abtrain::config

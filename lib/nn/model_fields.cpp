@@ -25,7 +25,8 @@ Fields fields_of(ModelOptions& o) {
   Fields f;
   f.choice("name", o.name, model_names(), "model family");
   f.path_or(
-      "file", "none", o.file, "the model, a .pt2 file of torch.export.save or abtrain.save_model");
+      "file", "none", o.file,
+      "the model of `exported`, a .pt2 file of torch.export.save or abtrain.save_model");
   f.flag(
        "eval_mode", o.eval_mode,
        "a file that was exported after eval() trains like that, with frozen running "

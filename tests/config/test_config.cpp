@@ -54,7 +54,7 @@ TEST(Config, KeysOfOtherChoicesAreLeftOutOfFiles) {
   const std::string path = folder.add(
       "a.yaml",
       "workers: 4\n"
-      "method: {sync_every: 7, rank: {rule: ratio, ratio: 20, cut: 0.5}}\n"
+      "method: {sync_every: 70, rank: {rule: ratio, ratio: 20, cut: 0.5}}\n"
       "reducer: {rank: 8, dtype: bf16}\n");
   std::vector<std::string> notes;
   const RunOptions ab = read_config(path, {}, {.notes = &notes});
@@ -62,15 +62,15 @@ TEST(Config, KeysOfOtherChoicesAreLeftOutOfFiles) {
   EXPECT_EQ(ab.method.rank.cut, RunOptions{}.method.rank.cut);
   EXPECT_EQ(
       notes,
-      std::vector<std::string>{"method.rank.cut and reducer.rank of the configuration belong "
-                               "to other choices than this run's and have no effect"});
+      std::vector<std::string>{"without effect, because they belong to other choices than this "
+                               "run's: method.rank.cut, reducer.rank"});
   notes.clear();
   const RunOptions ddp = read_config(path, {"method.name=ddp"}, {.notes = &notes});
   EXPECT_EQ(ddp.method.sync_every.value, RunOptions{}.method.sync_every.value);
   EXPECT_EQ(ddp.reducer.dtype, at::kBFloat16);
   ASSERT_EQ(notes.size(), 1U);
-  EXPECT_TRUE(notes[0].starts_with(
-      "method.rank.cut, method.rank.ratio, method.rank.rule, method.sync_every and reducer.rank"))
+  EXPECT_TRUE(notes[0].ends_with(
+      ": method.rank.cut, method.rank.ratio, method.rank.rule, method.sync_every, reducer.rank"))
       << notes[0];
   const std::string yaml = to_yaml(ddp);
   EXPECT_EQ(yaml.find("sync_every"), yaml.npos) << yaml;
@@ -80,8 +80,8 @@ TEST(Config, KeysOfOtherChoicesAreLeftOutOfFiles) {
   const std::vector<std::string> sets = {"method.name=ddp", "method.sync_every=3"};
   EXPECT_NO_THROW(read_config("", sets, {.shares_overrides = true, .notes = &notes}));
   EXPECT_EQ(
-      notes, std::vector<std::string>{"method.sync_every of the configuration belongs to other "
-                                      "choices than this run's and has no effect"});
+      notes, std::vector<std::string>{"without effect, because they belong to other choices than "
+                                      "this run's: method.sync_every"});
 }
 
 TEST(Config, TheLastOverrideCounts) {
@@ -100,10 +100,9 @@ TEST(Config, ByteOrderMarkAndOtherHarmlessThings) {
   EXPECT_EQ(o.output, "12");
 }
 
-TEST(Config, KeysOfAnUnusedMethodAreCheckedButFree) {
+TEST(Config, KeysOfAnUnusedMethodDoNotConflict) {
   // Three workers fit no groups of two, but ddp has no groups.
-  EXPECT_EQ(reading_error("", {"workers=3", "method.name=ddp", "method.group_size=2"}).second, "");
-  EXPECT_EQ(reading_error("", {"method.name=ddp", "method.group_size=x"}).first, 78);
+  EXPECT_EQ(reading_error("", {"workers=3", "method.group_size=2", "method.name=ddp"}).second, "");
 }
 
 TEST(Extends, LaterFilesWin) {
@@ -276,8 +275,10 @@ TEST_F(ShortRun, WarmupsFitIntoTheStepsOfTheCommandLine) {
   EXPECT_EQ(fits.method.warmup_steps.value, 70);
   EXPECT_EQ(fits.method.anneal_steps.unit, Duration::Unit::Percent);
   EXPECT_TRUE(notes_.empty());
-  EXPECT_EQ(read({"train.steps=40", "method.name=ddp"}).method.warmup_steps.value, 70);
-  EXPECT_EQ(notes_.size(), 1U);
+  read({"train.steps=40", "method.name=ddp"});
+  ASSERT_EQ(notes_.size(), 2U);
+  EXPECT_TRUE(notes_[0].starts_with("without effect, ")) << notes_[0];
+  EXPECT_TRUE(notes_[1].starts_with("schedule.warmup_steps: 4 steps")) << notes_[1];
   const RunOptions one = read({"train.steps=1"});
   EXPECT_EQ(one.method.warmup_steps.value, 0);
   EXPECT_EQ(one.schedule.warmup_steps.value, 1);
@@ -309,7 +310,7 @@ TEST_F(ShortRun, AnEpochHasTheStepsOfTheData) {
                            "data.root=" + (folder_ / "nowhere")})
                          .method.warmup_steps),
       "1 epoch");
-  EXPECT_TRUE(notes_.empty());
+  EXPECT_EQ(notes_.size(), 1U);  // of data.subset
 }
 
 TEST_F(ShortRun, WhatIsSaidBesideTheStepsStays) {

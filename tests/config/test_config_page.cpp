@@ -27,8 +27,9 @@ A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
 `0.5 epochs`), or a share of the run (`5 %`).
 
 A key under "With ..." belongs to these choices only. With another choice, it is
-an error on the command line; in a file it is left out, and the log says so, so
-that `method.name=ddp` works with any file. `method.outer.wire` and
+an error on the command line, unless the choice stands after it; in a file it is
+left out, and the log says so. So `method.name=ddp` at the end works with any
+file and any overrides. `method.outer.wire` and
 `method.full_phase.reducer` have the keys of `reducer`.
 )";
 

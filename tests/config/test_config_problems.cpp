@@ -115,9 +115,9 @@ const Case kValues[] = {
      {"c.yaml:1:17: error: train.epochs: expected ... got \"3\" (leave the "
       "quotes off)"}},
     {"yes_for_true",
-     "optimizer: {nesterov: yes}\n",
+     "optimizer: {decay_all: yes}\n",
      {},
-     {"c.yaml:1:23: error: optimizer.nesterov: expected ... got 'yes'"}},
+     {"c.yaml:1:24: error: optimizer.decay_all: expected ... got 'yes'"}},
     {"nan",
      "optimizer: {lr: .nan}\n",
      {},

@@ -53,6 +53,13 @@ const Case kWordsOfOthers[] = {
       "c.yaml:2:13: error: optimizer.fraction: unknown key, abtrain has none; Muon takes ...",
       "c.yaml:3:17: error: method.rank.fraction: unknown key, use 'method.rank.ratio' (with "
       "method.rank.rule=ratio)"}},
+    {"removed_keys_as_old_runs_have_them",
+     "method: {ramp_start: 1.0e-05, rank: {fraction: 0.1}, full_phase: {sync_every: 1}}\n"
+     "order: {sketch: 128}\noptimizer: {fraction: 1, factor_step: plain}\n"
+     "reducer: {select: consensus}\n",
+     {"method.outer.wire.select=local"},
+     {"--set method.outer.wire.select=local: error: method.outer.wire.select: unknown key, abtrain "
+      "has none; hylo's workers choose ..."}},
     {"key_at_the_top",
      "train: {seed: 3}\n",
      {"train.lr=1"},

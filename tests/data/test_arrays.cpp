@@ -498,14 +498,6 @@ TEST_F(Arrays, FloatingPointLabelsAreNoRegressionUnlessSomeoneSaysSo) {
   expect_refused(ErrorKind::DamagedData, {"data.task: classes takes one-hot rows"});
 }
 
-TEST_F(Arrays, OnlyTheyHaveATask) {
-  options_.name = "cifar10";
-  options_.task = Task::Classes;
-  const Conflicts conflicts = check(options_);
-  ASSERT_EQ(conflicts.size(), 1U);
-  EXPECT_EQ(conflicts[0].keys[0], "data.task");
-}
-
 // Each type, in each part, at the ends and in the middle of what is looked at together.
 TEST_F(Arrays, NumbersThatAreNotFiniteAreFoundBeforeTraining) {
   const at::Tensor y = at::arange(600, at::kLong).remainder(3);

@@ -99,6 +99,9 @@ class Links(unittest.TestCase):
 
     def test_keys_in_code_exist(self):
         keys = set(re.findall(r"^\| `([\w.]+)` \|", (ROOT / "docs/config.md").read_text(), re.M))
+        reducer = {key.split(".")[1] for key in keys if key.startswith("reducer.")}
+        keys |= {f"{place}.{key}" for key in reducer
+                 for place in ("method.outer.wire", "method.full_phase.reducer")}
         sections = {key.rsplit(".", i)[0] for key in keys for i in range(1, key.count(".") + 1)}
         for page in pages.PAGES:
             if page.name in ("architecture.md", "CONTRIBUTING.md"):

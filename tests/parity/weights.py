@@ -107,7 +107,6 @@ def decompose(program, name):
         "trained": trained()}
     rules = {
         "energy": ["--rule", "energy", "--keep", "0.6"],
-        "fraction": ["--rule", "fraction", "--fraction", "0.25"],
         "budget": ["--rule", "budget", "--ratio", "3"]}
     for kind, weights in spectra.items():
         for rule, arguments in rules.items():

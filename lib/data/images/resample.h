@@ -3,6 +3,11 @@
 // along the columns, each rounded to bytes. Writes value * scale + shift.
 // (Pillow 13 uses the opposite order if the rows grow and the columns shrink;
 // some values then differ by one level.)
+//
+// PyTorch's _upsample_bilinear2d_aa gives these bytes to one level, but takes no
+// box that begins between two pixels, as a JPEG decoded at a smaller scale needs
+// it. With cut and normalization it has 0.76, 0.45 and 1.08 of this speed for
+// boxes of 320 x 300, 160 x 120 and 500 x 375 pixels (to 224 x 224, one core).
 #pragma once
 
 #include <cstdint>
