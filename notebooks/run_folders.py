@@ -101,10 +101,11 @@ class RunFolders:
         return first.reindex(self.runs.index).fillna(np.inf)
 
     def varying(self, runs=None):
-        """Keys of the configuration whose values differ, name, seed and output apart."""
+        """Keys of the configuration whose values differ among the runs that have them, name, seed and
+        output apart."""
         config = self.config if runs is None else self.config.loc[runs]
         return [key for key in config if key not in NOT_OF_A_SETTING
-                and config[key].map(repr).nunique() > 1]
+                and config[key].dropna().map(repr).nunique() > 1]
 
 
 def read(default):

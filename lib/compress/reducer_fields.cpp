@@ -49,6 +49,10 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
       compressing.emplace_back(scheme->name);
     }
   }
+  std::vector<std::string> typed = named;
+  if (other == "auto") {  // which may stand for a plain wire
+    typed.push_back(other);
+  }
   Names<std::optional<std::string>> names;
   if (!other.empty()) {
     names.emplace_back(other, std::nullopt);
@@ -64,7 +68,7 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
        "dtype", o.dtype,
        {{"auto", std::nullopt}, {"fp32", at::kFloat}, {"fp16", at::kHalf}, {"bf16", at::kBFloat16}},
        ("type of uncompressed values on the wire; " + dtype).c_str())
-      .of(named);
+      .of(typed);
   f.number(
        "bucket_mb", o.bucket_mb, between(0, 1e6),
        "MiB of gradients per bucket, as in PyTorch's bucket_cap_mb, sent during "

@@ -38,8 +38,7 @@ SMALL = [
 RUNS = {
     "ab": ["data.validation=50", "evaluate.train=true", "evaluate.groups=true", "optimizer.name=sgd",
            "method.full_phase.reducer.name=powersgd"],
-    "thc": ["method.name=ddp", "reducer.name=thc", "reducer.evaluate_every=2",
-            "method.full_phase.reducer.name=powersgd"],
+    "thc": ["method.name=ddp", "reducer.name=thc", "reducer.evaluate_every=2"],
     "powersgd": ["method.name=ddp", "reducer.name=powersgd", "reducer.evaluate_every=3"],
     "branch": ["method.name=ddp", "reducer.name=powersgd", "reducer.evaluate_every=3",
                "optimizer.lr=0.01", "branch_from=FOLDER/powersgd@step-4"],  # the run before it
@@ -50,7 +49,7 @@ RUNS = {
                "optimizer.l1=1e-4"],
     "balance": ["method.name=ddp", "balance=[1, 0.5]"],
     "alone": ["method.name=ddp", "workers=1"],
-    "text": ["data.name=text", f"data.root={DOCS}", "data.subset=0", "data.context=16",
+    "text": ["data.name=text", f"data.root={DOCS}", "data.context=16",
              "data.test_share=0.002", "data.validation=9", "evaluate.groups=true",
              "model.name=gpt-nano", "model.layers=1", "model.heads=2", "model.features=16"],
     "regression": ["data.name=arrays", "data.root=FOLDER", "data.subset=0", "data.test_share=0.2"],

@@ -294,10 +294,10 @@ class Executed(unittest.TestCase):
         for name, values in runs.items():
             command = [PROGRAM, "--config", SOURCE / "configs/gcide_gpt.yaml", "--output", folder / "runs",
                        "--name", name]
-            for value in [*values, "data.name=text", f"data.root={folder / 'text.txt'}", "data.context=16",
+            for value in ["data.name=text", f"data.root={folder / 'text.txt'}", "data.context=16",
                           "data.test_share=0.2", "model.features=64", "model.layers=1",
                           "method.keep_dense=[default]", "train.steps=30",
-                          "evaluate.every=10"]:
+                          "evaluate.every=10", *values]:
                 command += ["--set", value]
             subprocess.run(command, check=True, capture_output=True, timeout=120)
         shutil.copytree(self.runs / "ddp_1", folder / "runs/with_accuracy")

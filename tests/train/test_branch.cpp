@@ -83,7 +83,6 @@ TEST_F(Branch, KeysWhoseStateWouldNotFitStay) {
       {"model.hidden", false, [](auto& o) { o.model.hidden = {3}; }},
       {"optimizer.name", false, [](auto& o) { o.optimizer.name = "sgd"; }},
       {"method.name", false, [](auto& o) { o.method.name = "local-sgd"; }},
-      {"method.sync_every", false, [](auto& o) { o.method.sync_every = Duration::steps(7); }},
       {"reducer.name", false, [](auto& o) { o.reducer.name = "thc"; }},
       {"order.name", false, [](auto& o) { o.order.name = "sequential"; }},
       {"data.batch_size", false, [](auto& o) { ++o.data.batch_size; }},

@@ -134,6 +134,8 @@ struct Changed {
 
 TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
   options_.workers = 1;
+  options_.method.name = "ab";
+  options_.method.sync = methods::SyncMode::OnlyB;
   save("own", 8);
   const RunOptions same = options_;
   const std::vector<Changed> cases = {
@@ -220,6 +222,8 @@ TEST_F(Resume, AnExportedModelMustStillBeTheSame) {
 
 // A run records what its machine took.
 TEST_F(Resume, AutoKeepsThePrecisionAndTheMultiple) {
+  options_.method.name = "ab";
+  options_.method.sync = methods::SyncMode::OnlyB;
   options_.train.precision = at::kBFloat16;
   options_.method.rank.multiple = 8;
   save("own", 8);
