@@ -213,7 +213,7 @@ class Executed(unittest.TestCase):
         import run_folders
         folders = read_runs(run_folders, self.runs)
         self.assertEqual(set(folders.varying()), {
-            "method.name", "method.group_size", "method.rank.rule", "method.rank.keep"})
+            "method.name", "method.group_size", "method.rank.keep"})
         self.assertEqual(set(folders.left_out.folder), set(self.broken))
         for run, row in folders.runs.iterrows():
             summary = self.summary(run)
