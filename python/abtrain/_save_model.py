@@ -227,6 +227,15 @@ def _check_same(module, program, example, state, modes):
         close = torch.allclose(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
         return "" if close else f"they differ by up to {float((one - other).abs().max()):.3g}"
 
+    trained = {name: value for name, value in module.named_parameters() if value.requires_grad}
+
+    def gradients(result):  # of a weighted sum, before a parameter is restored
+        weights = torch.linspace(-1, 1, result.numel(), device=result.device, dtype=result.dtype)
+        found = torch.autograd.grad(
+            result, list(trained.values()), weights.view(result.shape), allow_unused=True)
+        return {name: torch.zeros_like(value) if one is None else one
+                for (name, value), one in zip(trained.items(), found)}
+
     exported = program.module()
     found = output(exported, True)
     _check_unchanged(module, program, state)
@@ -237,13 +246,21 @@ def _check_same(module, program, example, state, modes):
     if not found.requires_grad:
         raise ValueError("what the module returns does not depend on any trained parameter: all "
                          "have requires_grad=False, or are detached")
+    found_gradients = gradients(found)
     wanted = output(module, True)
+    wanted_gradients = gradients(wanted)
     if difference := differ(found, wanted):
         again = differ(output(module, True), wanted)
         raise ValueError(
             "in training, the exported module does not compute what the module does: " + difference
             + (f". The module does not even repeat its own result ({again}): it keeps something "
                "from one call to the next, or draws random numbers of its own" if again else ""))
+    for name, gradient in wanted_gradients.items():
+        if difference := differ(found_gradients[name], gradient):
+            raise ValueError(
+                f"the gradient of {name} is not that of the module: {difference}. A "
+                "torch.autograd.Function is exported by its forward() alone; write it with operators "
+                "and detach(), as x + (f(x) - x).detach() has the values of f and the gradient of x")
     with torch.no_grad():
         difference = differ(output(Evaluation(exported).run, False), output(module, False))
     if difference:

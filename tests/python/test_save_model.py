@@ -145,6 +145,15 @@ class SaveModel(unittest.TestCase):
         """What training refuses is refused when it is saved, with what to do."""
         utils = torch.nn.utils
 
+        class Sign(torch.autograd.Function):
+            @staticmethod
+            def forward(_, x):
+                return x.sign()
+
+            @staticmethod
+            def backward(_, gradient):
+                return gradient
+
         class Changed(torch.nn.Module):
             def __init__(self, change):
                 super().__init__()
@@ -179,6 +188,10 @@ class SaveModel(unittest.TestCase):
                     return z[:, :3]
                 if self.change == "operator":
                     z = torch.special.i1(z)
+                if self.change == "straight_through":
+                    z = Sign.apply(z)
+                if self.change == "straight_through_by_operators":
+                    z = z + (z.sign() - z).detach()
                 return self.head(z)
 
         path = self.folder / "m.pt2"
@@ -206,6 +219,12 @@ class SaveModel(unittest.TestCase):
                     module, (x,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},)), file)
                 done = self.train(file, change)
                 self.assertEqual(done.returncode, 78, done.stderr)
+        # The program cannot know of it.
+        with self.assertRaisesRegex(
+                ValueError, "gradient of body.weight is not .*autograd.Function .*detach"):
+            abtrain.save_model(Changed("straight_through"), torch.randn(3, 4), path)
+        abtrain.save_model(Changed("straight_through_by_operators"), torch.randn(3, 4), path)
+        path.unlink()
         for normalize in (utils.weight_norm, utils.spectral_norm):
             module = torch.nn.Sequential(normalize(torch.nn.Linear(4, 4)))
             with self.assertRaisesRegex(ValueError, f"layer '0': .*{normalize.__name__}.layer"):
