@@ -74,6 +74,7 @@ ABT_OP_TEST(GramSchmidt, HoldsWhereRowsDepend) {
   // Zeros, and odd rows among others, in one panel and in several.
   for (const std::int64_t count : {3, 20}) {
     orthonormal(forms, at::zeros({count, 40}));
+    orthonormal(forms, at::zeros({count, 300}));  // more than a row has lanes
     EXPECT_TRUE(orthonormal(forms, at::zeros({count, count})).equal(at::eye(count)));
     const at::Tensor odd = randn(count, 40, 4);
     odd[count - 2][7] = NAN;

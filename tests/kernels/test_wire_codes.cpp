@@ -17,8 +17,11 @@ constexpr WireFormat kInt8{WireCode::Int8};
 constexpr WireFormat kInt4{WireCode::Int4};
 constexpr WireFormat kInt2{WireCode::Int2};
 constexpr WireFormat kSparse{WireCode::Sparse};
+constexpr WireFormat sparse(double density) {
+  return {WireCode::Sparse, density};
+}
 constexpr WireFormat kFormats[] = {
-    kInt8, kInt4, kInt2, kSparse, {WireCode::Sparse, 0.3}, {WireCode::Sparse, 1}};
+    kInt8, kInt4, kInt2, kSparse, sparse(0.3), sparse(1), sparse(1.0 / 1024)};
 
 bool is_integer(const WireFormat& format) {
   return format.code == WireCode::Int8 || format.code == WireCode::Int4;
@@ -60,11 +63,11 @@ TEST(WireCodes, CountBytes) {
   EXPECT_EQ(wire_bytes(kInt2, 128 + 5), 4 + 32 + 8);
   EXPECT_EQ(wire_bytes(kSparse, 4096), 4 + 16 * 7);
   EXPECT_EQ(wire_bytes(kSparse, 4097), 8 + 16 * 7 + 8);
-  EXPECT_EQ(wire_bytes({WireCode::Sparse, 1}, 3), 4 + 8);
-  EXPECT_EQ(wire_bytes({WireCode::Sparse, 1}, 4096), 4 + 1024 * 7);
+  EXPECT_EQ(wire_bytes(sparse(1), 3), 4 + 8);
+  EXPECT_EQ(wire_bytes(sparse(1), 4096), 4 + 1024 * 7);
   // 412 elements are sent: 721 bytes.
-  EXPECT_EQ(wire_bytes({WireCode::Sparse, 0.1}, 4096), 4 + 724);
-  EXPECT_EQ(wire_bytes({WireCode::Sparse, 0.1}, 8192), 8 + 1444);
+  EXPECT_EQ(wire_bytes(sparse(0.1), 4096), 4 + 724);
+  EXPECT_EQ(wire_bytes(sparse(0.1), 8192), 8 + 1444);
 }
 
 // The scale is 1, or 0x3F80 in bf16.
@@ -110,8 +113,7 @@ ABT_OP_TEST(WireCodes, LayOutFourLevels) {
 
 ABT_OP_TEST(WireCodes, LayOutWhatIsSparse) {
   // Four of six are sent: means of 1.5 (0x3FC0) and 4 (0x4080).
-  const Sent sent =
-      send(forms, at::tensor({0.0f, 4.0f, -1.0f, 0.5f, -2.0f, 4.0f}), {WireCode::Sparse, 0.5});
+  const Sent sent = send(forms, at::tensor({0.0f, 4.0f, -1.0f, 0.5f, -2.0f, 4.0f}), sparse(0.5));
   const int codes = 1 | 2 << 2 | 2 << 4 | 1 << 6;
   EXPECT_EQ(
       bytes_of(sent.record),
@@ -136,17 +138,9 @@ at::Tensor some_change(std::int64_t numel, bool finite) {
 
 // What is not sent is left, and records add up in fp64, rounded once.
 ABT_OP_TEST(WireCodes, LeaveWhatIsNotSentAndAddUp) {
-  constexpr WireFormat kMore[] = {
-      kInt8,
-      kInt4,
-      kInt2,
-      kSparse,
-      {WireCode::Sparse, 0.3},
-      {WireCode::Sparse, 1},
-      {WireCode::Sparse, 1.0 / 1024}};
   // An odd offset: nothing is aligned.
   for (const auto& [format, numel, offset, kind] : cases(
-           kMore,
+           kFormats,
            {1L, 3L, 31L, 127L, 128L, 129L, 388L, 4095L, 4096L, 4097L, 4207L, 4225L, 9000L,
             kEmulated ? 20'001L : 300'001L},
            {0, 1}, {0, 1, 2})) {
@@ -174,8 +168,7 @@ ABT_OP_TEST(WireCodes, LeaveWhatIsNotSentAndAddUp) {
   }
 }
 
-// What they leave of u: the scales they choose, which elements they send.
-// The scales of a record, `each` of a chunk, in fp64.
+// The scales that a record begins with, `each` of a chunk, in fp64.
 at::Tensor scales_of(const at::Tensor& record, std::int64_t chunks, std::int64_t each = 1) {
   return record.narrow(0, 0, 2 * each * chunks)
       .view(at::kBFloat16)
@@ -230,7 +223,7 @@ ABT_OP_TEST(WireCodes, SendTheLargest) {
         // The magnitudes differ in their low bits only.
         randn(5000, 8).mul_(1e-4).add_(1)}) {
     for (const auto& [density] : cases({1.0 / 4096, 1.0 / 64, 0.1, 0.9999, 1.0})) {
-      const Sent sent = send(forms, u, {WireCode::Sparse, density});
+      const Sent sent = send(forms, u, sparse(density));
       const at::Tensor wanted = at::zeros({u.numel()}, at::kDouble);
       for (std::int64_t begin = 0, c = 0; begin < u.numel(); begin += kSparseChunk, ++c) {
         const at::Tensor x = u.slice(0, begin, begin + kSparseChunk).to(at::kDouble);
@@ -346,7 +339,7 @@ TEST(WireCodes, RefuseWhatDoesNotFit) {
     encode_wire(at::empty({0}), format, record(0));
   }
   for (const double density : {0.0, -0.1, 1.01, std::nan("")}) {
-    EXPECT_REFUSED(wire_bytes({WireCode::Sparse, density}, 1));
+    EXPECT_REFUSED(wire_bytes(sparse(density), 1));
   }
 }
 
