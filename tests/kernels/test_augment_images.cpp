@@ -1,11 +1,10 @@
 #include "ops/augment_images.h"
 
-#include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
+#include <functional>
 
-#include <vector>
-
-#include "kernel_test.h"
+#include "base/random.h"
+#include "op_test.h"
+#include "ops/erased_box.h"
 
 namespace abtrain::ops {
 namespace {
@@ -17,58 +16,93 @@ struct ImageShape {
 constexpr Augmentation kAll{
     .crop = true, .pad = 4, .flip = true, .erase = 0.6, .seed = 3, .epoch = 2};
 
-class ABT_KERNEL_SUITE(AugmentImages) : public KernelTest {
- protected:
-  // One batch of an own, random set.
-  static void expect_same_images(
-      const ImageShape& shape, std::int64_t batch, const Augmentation& how, at::ScalarType type,
-      std::int64_t offset = 0) {
-    SCOPED_TRACE(
-        testing::Message() << batch << " of " << shape.channels << "x" << shape.height << "x"
-                           << shape.width << ", " << type << ", crop " << how.crop << ", pad "
-                           << how.pad << ", flip " << how.flip << ", erase " << how.erase);
-    constexpr std::int64_t images = 11;
-    at::Generator generator = at::detail::createCPUGenerator(5);
-    const std::int64_t numel = images * shape.channels * shape.height * shape.width;
-    const at::Tensor bytes = at::randint(256, {numel + offset}, generator, at::kByte);
-    const at::Tensor labels = at::randint(1000, {images}, generator, at::kLong);
-    const at::Tensor indices = at::randint(images, {batch}, generator, at::kLong);
-    const at::Tensor table = at::randn({shape.channels, 256}, generator);
-    expect_same([&](const Form& form) {
-      // An offset makes every address an odd one.
-      const at::Tensor pixels = form.of(bytes)
-                                    .narrow(0, offset, numel)
-                                    .view({images, shape.channels, shape.height, shape.width});
-      const at::Tensor out = form.blank({batch, shape.height, shape.width, shape.channels}, type);
-      const at::Tensor labels_out = form.blank({batch}, at::kLong);
-      augment_images(
-          {pixels, form.of(labels), form.of(indices), form.of(table), out.permute({0, 3, 1, 2}),
-           labels_out},
-          how);
-      return std::vector{out, labels_out};
-    });
-  }
+// Of 11 random images, without memory for the batch.
+AugmentBatch batch_of(std::int64_t count, const ImageShape& shape) {
+  constexpr std::int64_t kImages = 11;
+  return {
+      randint(0, 256, {kImages, shape.channels, shape.height, shape.width}, 5, at::kByte),
+      randint(0, 1000, {kImages}, 6, at::kLong),
+      randint(0, kImages, {count}, 7, at::kLong),
+      randn(shape.channels, 256, 8),
+      {},
+      {}};
+}
 
-  static std::vector<Augmentation> all_choices() {
-    std::vector<Augmentation> all;
-    for (const bool crop : {false, true}) {
-      for (const bool flip : {false, true}) {
-        for (const double erase : {0.0, 1.0}) {
-          for (const std::int64_t pad : {0, 3, 40}) {
-            if (pad == 0 || crop) {
-              all.push_back({crop, pad, flip, erase, 0xfedcba9876543210, pad + 1});
-            }
-          }
+// Pixel by pixel, as the header says.
+at::Tensor reference(const AugmentBatch& c, const Augmentation& how) {
+  const std::int64_t height = c.pixels.size(2), width = c.pixels.size(3);
+  at::Tensor out = at::empty({c.indices.size(0), height, width, c.pixels.size(1)});
+  const auto pixels = c.pixels.accessor<std::uint8_t, 4>();
+  const auto table = c.table.accessor<float, 2>();
+  auto to = out.accessor<float, 4>();
+  for (std::int64_t b = 0; b < out.size(0); ++b) {
+    const std::int64_t index = c.indices[b].item<std::int64_t>();
+    Random random(
+        how.seed, RandomPurpose::Augment, static_cast<std::uint32_t>(how.epoch),
+        static_cast<std::uint32_t>(index));
+    std::int64_t down = 0, right = 0;
+    if (how.crop) {
+      const auto choices = static_cast<std::uint32_t>(2 * how.pad + 1);
+      down = random.below(choices) - how.pad;
+      right = random.below(choices) - how.pad;
+    }
+    const bool mirrored = how.flip && random.coin();
+    Box box;
+    if (how.erase > 0 && random.uniform() < how.erase) {
+      box = kernels::draw_erased_box(random, height, width);
+    }
+    for (std::int64_t y = 0; y < height; ++y) {
+      for (std::int64_t x = 0; x < width; ++x) {
+        const std::int64_t from_y = y + down;
+        const std::int64_t from_x = (mirrored ? width - 1 - x : x) + right;
+        const bool inside = 0 <= from_y && from_y < height && 0 <= from_x && from_x < width;
+        const bool erased =
+            box.top <= y && y < box.top + box.height && box.left <= x && x < box.left + box.width;
+        for (std::int64_t ch = 0; ch < out.size(3); ++ch) {
+          to[b][y][x][ch] = erased ? 0 : table[ch][inside ? pixels[index][ch][from_y][from_x] : 0];
         }
       }
     }
-    return all;
   }
-};
+  return out;
+}
 
-TEST_F(ABT_KERNEL_SUITE(AugmentImages), EqualTheCpuToTheBitInAnySize) {
+void check_images(
+    const Forms& forms, const ImageShape& shape, std::int64_t count, const Augmentation& how,
+    at::ScalarType type, std::int64_t offset = 0) {
+  SCOPED_TRACE(
+      testing::Message() << count << " of " << shape.channels << "x" << shape.height << "x"
+                         << shape.width << ", " << type << ", crop " << how.crop << ", pad "
+                         << how.pad << ", flip " << how.flip << ", erase " << how.erase);
+  const AugmentBatch batch = batch_of(count, shape);
+  const auto [images, labels] = forms.same([&](const Form& form) {
+    const std::array out{
+        form.blank({count, shape.height, shape.width, shape.channels}, type),
+        form.blank({count}, at::kLong)};
+    augment_images(
+        {form.of(batch.pixels, offset), form.of(batch.labels), form.of(batch.indices),
+         form.of(batch.table), out[0].permute({0, 3, 1, 2}), out[1]},
+        how);
+    return out;
+  });
+  EXPECT_TRUE(images.equal(reference(batch, how).to(type)));
+  EXPECT_TRUE(labels.equal(batch.labels.index_select(0, batch.indices)));
+}
+
+std::vector<Augmentation> all_choices() {
+  std::vector<Augmentation> all;
+  for (const auto& [crop, flip, erase, pad] :
+       cases({false, true}, {false, true}, {0.0, 0.5, 1.0}, {0L, 3L, 40L})) {
+    if (pad == 0 || crop) {
+      all.push_back({crop, pad, flip, erase, 0xfedcba9876543210, pad + 1});
+    }
+  }
+  return all;
+}
+
+ABT_OP_TEST(AugmentImages, EqualTheReferenceInAnySize) {
   std::vector<Augmentation> choices = {kAll};
-  if (!kEmulated) {
+  if (forms.on_gpu()) {
     const auto more = all_choices();
     choices.insert(choices.end(), more.begin(), more.end());
   }
@@ -78,68 +112,78 @@ TEST_F(ABT_KERNEL_SUITE(AugmentImages), EqualTheCpuToTheBitInAnySize) {
        {ImageShape{3, 32, 32}, ImageShape{1, 28, 28}, ImageShape{1, 16, 8}, ImageShape{3, 5, 7},
         ImageShape{1, 7, 5}, ImageShape{2, 9, 4}, ImageShape{5, 3, 3}, ImageShape{1, 2, 1100},
         ImageShape{3, 140, 130}, ImageShape{50, 3, 3}, ImageShape{1, 1, 1}, ImageShape{3, 1, 1}}) {
-    for (const std::int64_t batch : {0L, large(1, 5), large(37, 0), large(5000, 0)}) {
-      if (batch * shape.channels * shape.height * shape.width > 20'000'000) {
-        continue;
-      }
-      for (const auto type : {at::kFloat, at::kBFloat16}) {
-        for (const Augmentation& how : choices) {
-          expect_same_images(shape, batch, how, type);
-        }
+    for (const std::int64_t count : {0L, forms.large(1, 5), forms.large(37, 0)}) {
+      for (const Augmentation& how : choices) {
+        check_images(forms, shape, count, how, at::kFloat);
+        check_images(forms, shape, count, how, at::kBFloat16);
       }
     }
   }
 }
 
-TEST_F(ABT_KERNEL_SUITE(AugmentImages), EqualTheCpuForEveryChoice) {
+ABT_OP_TEST(AugmentImages, EqualTheReferenceForEveryChoice) {
   for (const Augmentation& how : all_choices()) {
-    expect_same_images({3, 32, 32}, 6, how, at::kBFloat16);
-    expect_same_images({1, 28, 28}, 6, how, at::kBFloat16);
-  }
-}
-
-TEST_F(ABT_KERNEL_SUITE(AugmentImages), EqualTheCpuForEverySeedAndEpoch) {
-  for (const std::uint64_t seed : {0ull, 1ull, ~0ull}) {
-    for (const std::int64_t epoch : {0, 1, 300}) {
-      Augmentation how = kAll;
-      how.seed = seed;
-      how.epoch = epoch;
-      expect_same_images({3, 32, 32}, 4, how, at::kFloat);
+    for (const ImageShape& shape : {ImageShape{3, 32, 32}, {1, 28, 28}, {2, 9, 12}}) {
+      check_images(forms, shape, 6, how, at::kBFloat16);
     }
   }
 }
 
-TEST_F(ABT_KERNEL_SUITE(AugmentImages), EqualTheCpuInEveryBatch) {
-  for (const std::int64_t batch : {0, 1, 2, 3, 17}) {
-    expect_same_images({3, 8, 8}, batch, kAll, at::kFloat);
-    expect_same_images({1, 28, 28}, batch, kAll, at::kBFloat16);
+ABT_OP_TEST(AugmentImages, EqualTheReferenceForEverySeedAndEpoch) {
+  for (const auto& [seed, epoch] : cases({0ul, 1ul, ~0ul}, {0L, 1L, 300L})) {
+    Augmentation how = kAll;
+    how.seed = seed;
+    how.epoch = epoch;
+    check_images(forms, {3, 32, 32}, 4, how, at::kFloat);
   }
 }
 
-// Large batches give several images to a block; the last one takes what is
-// left.
-TEST_F(ABT_KERNEL_SUITE(AugmentImages), EqualTheCpuWhereABlockTakesSeveral) {
+// Large batches give several images to a block; the last one takes what is left.
+ABT_OP_TEST(AugmentImages, EqualTheReferenceInEveryBatch) {
+  for (const auto& [type, count] :
+       cases({at::kFloat, at::kBFloat16}, {0L, 1L, 2L, 3L, 17L, forms.large(5000, 20)})) {
+    check_images(forms, {3, 8, 8}, count, kAll, type);
+    check_images(forms, {1, 28, 28}, count, kAll, type);
+  }
   for (const auto type : {at::kFloat, at::kBFloat16}) {
-    expect_same_images({3, 2, 8}, 3 * 1024 - 2, kAll, type);
-    expect_same_images({1, 2, 8}, 3 * 1024 - 2, kAll, type);
+    check_images(forms, {3, 2, 8}, 3 * 1024 - 2, kAll, type);
+    check_images(forms, {1, 2, 8}, 3 * 1024 - 2, kAll, type);
   }
-  expect_same_images({3, 2, 2}, 2 * 1024 + 1, kAll, at::kFloat);
+  check_images(forms, {3, 2, 2}, 2 * 1024 + 1, kAll, at::kFloat);
 }
 
-TEST_F(ABT_KERNEL_SUITE(AugmentImages), EqualTheCpuOnUnalignedPixels) {
-  for (const std::int64_t offset : {1, 8, 16}) {
-    expect_same_images({3, 32, 32}, 3, kAll, at::kFloat, offset);
-    expect_same_images({1, 28, 28}, 3, kAll, at::kBFloat16, offset);
+ABT_OP_TEST(AugmentImages, EqualTheReferenceOnUnalignedPixels) {
+  for (const auto& [offset] : cases({1L, 8L, 16L})) {
+    check_images(forms, {3, 32, 32}, 3, kAll, at::kFloat, offset);
+    check_images(forms, {1, 28, 28}, 3, kAll, at::kBFloat16, offset);
   }
 }
 
+TEST(AugmentImages, RefuseWhatDoesNotFit) {
+  const auto expect_refused = [](const std::function<void(AugmentBatch&)>& spoil) {
+    AugmentBatch c = batch_of(4, {3, 5, 6});
+    c.images = at::empty({4, 3, 5, 6}, at::kFloat, at::MemoryFormat::ChannelsLast);
+    c.image_labels = at::empty({4}, at::kLong);
+    augment_images(c, {});
+    spoil(c);
+    EXPECT_REFUSED(augment_images(c, {}));
+  };
+  expect_refused([](AugmentBatch& c) { c.pixels = c.pixels.to(at::kFloat); });
+  expect_refused([](AugmentBatch& c) { c.pixels = c.pixels.slice(3, 0, 5); });
+  expect_refused([](AugmentBatch& c) { c.labels = c.labels.slice(0, 1); });
+  expect_refused([](AugmentBatch& c) { c.indices = c.indices.slice(0, 1); });
+  expect_refused([](AugmentBatch& c) { c.indices[2] = 11; });
+  expect_refused([](AugmentBatch& c) { c.indices[2] = -1; });
+  expect_refused([](AugmentBatch& c) { c.table = c.table.slice(0, 1).clone(); });
+  expect_refused([](AugmentBatch& c) { c.images = c.images.contiguous(); });
+  expect_refused([](AugmentBatch& c) { c.images = c.images.to(at::kHalf); });
+  expect_refused([](AugmentBatch& c) { c.image_labels = c.image_labels.to(at::kInt); });
 #ifdef ABTRAIN_EMULATED
-TEST_F(ABT_KERNEL_SUITE(AugmentImages), RefuseAnElementThatTheyHaveNoFormFor) {
   kernels::AugmentImages job{};
-  job.element = kernels::Element::F16;
+  job.element = kernels::Element::F16;  // for which there is no form
   EXPECT_NE(kernels::augment_images(job, nullptr), 0);
-}
 #endif
+}
 
 }  // namespace
 }  // namespace abtrain::ops

@@ -1,42 +1,23 @@
-#include "ops/quantize.h"
+#include <ATen/Parallel.h>
+#include <ATen/ops/stack.h>
 
-#include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
-
-#include <cmath>
-#include <functional>
-#include <vector>
-
-#include "code_buffers.h"
-#include "kernel_test.h"
+#include "base/random.h"
 #include "kernels/blocks/hadamard.h"
 #include "ops/cpu/hadamard.h"
-#include "ops/quantize_cases.h"
+#include "quantize_cases.h"
 
 namespace abtrain::ops {
 namespace {
 
-class ABT_KERNEL_SUITE(BlockNorms) : public KernelTest {};
-
-TEST_F(ABT_KERNEL_SUITE(BlockNorms), EqualTheCpuToTheBit) {
-  for (const int log : {1, 2, 3, 4, 6, 7, 10, 12, 13, 21}) {  // up to more tiles than lanes
-    const std::int64_t block = std::int64_t{1} << log;
-    const std::vector<std::int64_t> sizes =
-        log < 21 ? std::vector<std::int64_t>{1, 1023, 1025, 3001, large(70001, 9001)}
-                 : std::vector<std::int64_t>{1023, 1'200'001};
-    for (const std::int64_t numel : sizes) {
-      SCOPED_TRACE(testing::Message() << block << " of " << numel);
-      const at::Tensor values = randn(numel + 2, 3);
-      values[numel / 2] = numel == 1023 ? NAN : 3.0F;
-      for (const std::int64_t begin : {0, 1}) {
-        expect_same([&](const Form& form) {
-          const at::Tensor norms = form.blank({padded(numel, block) / block});
-          block_norms(form.of(values).narrow(0, begin, numel), block, norms);
-          return std::vector{norms};
-        });
-      }
-    }
+// Codes one by one, however they lie, in fp64.
+at::Tensor unpacked(const at::Tensor& codes, Lanes lanes) {
+  if (lanes == Lanes::Byte) {
+    return codes.to(at::kDouble);
   }
+  const int bits = lanes == Lanes::Nibble ? 4 : 16;
+  const std::vector<at::Tensor> both = {
+      codes.bitwise_and((1 << bits) - 1), codes.bitwise_right_shift(bits)};
+  return at::stack(both, 1).view(-1).to(at::kDouble);
 }
 
 struct QuantizeCase {
@@ -46,14 +27,12 @@ struct QuantizeCase {
   std::int64_t numel;
 
   Coding coding() const {
-    Coding coding = coding_of({std::int64_t{1} << log, rotate, lanes});
-    coding.first = 384;
-    return coding;
+    return coding_of(std::int64_t{1} << log, rotate, lanes);
   }
 };
 
 // All kinds of codes, in blocks that a tile has many of and blocks of several tiles.
-const QuantizeCase kQuantizeCases[] = {
+constexpr QuantizeCase kQuantizeCases[] = {
     {1, true, Lanes::Byte, 300},      {2, true, Lanes::Nibble, 1},
     {3, false, Lanes::Pair, 900},     {4, true, Lanes::Byte, 200},
     {5, true, Lanes::Byte, 1100},     {6, true, Lanes::Pair, 500},
@@ -69,95 +48,197 @@ const QuantizeCase kQuantizeCases[] = {
 #endif
 };
 
-class ABT_KERNEL_SUITE(Quantize) : public KernelTest {
- protected:
-  static void for_each_case(
-      const std::function<void(const QuantizeCase& c, std::int64_t numel)>& work) {
-    for (const QuantizeCase& c : kQuantizeCases) {
-      std::vector<std::int64_t> sizes{c.numel};
-      if (!kEmulated) {
-        sizes.insert(sizes.end(), {1, 1023, 1025, 70001});
-      }
-      for (const std::int64_t numel : sizes) {
-        SCOPED_TRACE(testing::Message() << numel << " in blocks of 2^" << c.log);
-        work(c, numel);
-      }
+// All of it from its definition, in float64 and with the matrix's entries.
+ABT_OP_TEST(Quantize, EqualsItsDefinition) {
+  for (const auto& [c] : cases(kQuantizeCases)) {
+    if (c.log > 10) {
+      continue;
     }
-  }
-  // Where each block of codes takes many threads, which take turns.
-  static bool is_slow(const QuantizeCase& c) {
-    return kEmulated && c.log > 10;
-  }
-  // Some clamp the numbers, and some are of no use.
-  static at::Tensor ranges_of(const at::Tensor& values, std::int64_t block) {
-    const at::Tensor ranges = norms_of(values, block).mul_(2.5);
-    if (ranges.numel() > 2) {
-      ranges[1] = 0;
-      ranges[2] = kInfinity;
-    }
-    return ranges;
-  }
-  // Room for numbers and for eight more around them, which must stay.
-  static at::Tensor frame(const Form& form, std::int64_t numel) {
-    return form.of(at::full({numel + 8}, 5.0F));
-  }
-  static void expect_whole(const at::Tensor& frame) {
-    EXPECT_EQ(frame.eq(5).sum().item<int>(), 8);
-  }
-};
-
-TEST_F(ABT_KERNEL_SUITE(Quantize), EqualsTheCpuToTheBit) {
-  for_each_case([](const QuantizeCase& c, std::int64_t numel) {
     const Coding coding = c.coding();
-    const at::Tensor values = randn(numel, 3);
-    const at::Tensor ranges = ranges_of(values, coding.block);
-    const at::Tensor room = code_buffer(numel, coding);
-    for (const std::int64_t begin : {4, 3}) {
-      if (is_slow(c) && begin == 3) {
-        continue;
-      }
-      for (const bool residual : {true, false}) {
-        SCOPED_TRACE(testing::Message() << "at " << begin << ", residual " << residual);
-        expect_same([&](const Form& form) {
-          const at::Tensor framed = frame(form, numel);
-          const at::Tensor u = framed.narrow(0, begin, numel).copy_(values);
-          const at::Tensor codes = form.blank(room.sizes(), room.scalar_type());
-          quantize_blocks(u, form.of(ranges), coding, residual, codes);
-          expect_whole(framed);
-          return std::vector{framed, codes};
-        });
-      }
+    const std::int64_t numel = 2500;
+    const at::Tensor u = randn(numel, 3);
+    const Quantized q = quantized(forms, u, coding);
+    const auto block_of = [&](RandomPurpose purpose, std::int64_t block, std::uint32_t stream) {
+      std::array<std::uint32_t, 4> words = {
+          static_cast<std::uint32_t>(block), 0, coding.step, stream};
+      kernels::philox(kernels::random_stream(coding.seed, purpose, 0, 0).key, words.data());
+      return words;
+    };
+    std::vector<double> signs, halves;
+    for (std::int64_t i = 0; i < padded(numel, coding.block); ++i) {
+      const auto place = static_cast<std::size_t>(i + coding.first);
+      const auto words = block_of(RandomPurpose::Signs, place / 128, coding.signs);
+      signs.push_back(c.rotate && (words[place % 128 / 32] >> (place % 32) & 1) != 0 ? -1 : 1);
+      const auto more = block_of(RandomPurpose::Rounding, place / 8, coding.rounding);
+      halves.push_back(more[place % 8 / 2] >> (place % 2 * 16) & 65535u);
     }
-  });
+    const auto blocks = [&](const at::Tensor& each) { return each.view({-1, coding.block}); };
+    const at::Tensor sign = blocks(at::tensor(signs, at::kDouble));
+    const double root = std::sqrt(static_cast<double>(coding.block));
+    const auto rotated = [&](const at::Tensor& x) {
+      return c.rotate ? at::matmul(x, hadamard_matrix(coding.block)) / root : x;
+    };
+    const at::Tensor step = q.ranges.to(at::kDouble).view({-1, 1}) / root / coding.limit;
+    const at::Tensor x = in_rows(u.to(at::kDouble), coding.block, 128) * sign;
+    const at::Tensor exact =
+        (rotated(x) / step).nan_to_num(0).clamp(-coding.limit, coding.limit) + coding.offset;
+    const at::Tensor got = blocks(unpacked(q.codes, c.lanes));
+    // 2^-16 of a code, and the transform's rounding, may turn a rounding.
+    const at::Tensor wanted = (exact + blocks(at::tensor(halves, at::kDouble)) / 65536).floor();
+    EXPECT_LE(number(got.ne(wanted).sum()), 3);
+    EXPECT_LE(distance(got, exact), 1.0001);
+    const at::Tensor back = (sign * rotated((got - coding.offset) * step)).view(-1);
+    EXPECT_LE(distance(q.rest, u - back.narrow(0, 0, numel)), 2e-5);
+    // And the way back says the same.
+    EXPECT_LE(distance(u - q.value, q.rest), 2e-6 * 6);
+  }
 }
 
-TEST_F(ABT_KERNEL_SUITE(Quantize), TheWayBackEqualsTheCpuToTheBit) {
-  for_each_case([](const QuantizeCase& c, std::int64_t numel) {
+// Some ranges clamp the numbers, and some are of no use.
+at::Tensor odd_ranges(std::int64_t numel, std::int64_t block) {
+  const at::Tensor ranges = norms_of(Forms({}), randn(numel, 3), block).mul(2.5);
+  if (ranges.numel() > 2) {
+    ranges[1] = 0;
+    ranges[2] = kInfinity;
+  }
+  return ranges;
+}
+
+ABT_OP_TEST(Quantize, HasTheSameBitsThereAndBack) {
+  for (const auto& [c] : cases(kQuantizeCases)) {
     const Coding coding = c.coding();
-    const at::Tensor ranges = ranges_of(randn(numel, 3), coding.block);
-    for (const int shards : {1, 3, 8}) {
-      if (shards > 1 && c.lanes != Lanes::Nibble) {
-        continue;
+    // Each block of codes takes many threads, which take turns.
+    const bool is_slow = kEmulated && c.log > 10;
+    std::vector<std::int64_t> sizes{c.numel};
+    if (!kEmulated) {
+      sizes.insert(sizes.end(), {1, 1023, 1025, forms.large(70001, 5001)});
+    }
+    for (const std::int64_t numel : sizes) {
+      const at::Tensor ranges = odd_ranges(numel, coding.block);
+      for (const auto& [offset, residual] : cases({4, 3}, {true, false})) {
+        if (!is_slow || offset == 4) {
+          quantized(forms, randn(numel, 3), ranges, coding, residual, offset);
+        }
       }
-      const at::Tensor room = code_buffer(numel, coding);
-      const std::int64_t tails = shards > 1 ? shards * kernels::kTailBytes : 0;
-      const at::Tensor codes = random_bytes(room.nbytes() + tails, 9).view(room.scalar_type());
-      for (const std::int64_t begin : {4, 3}) {
-        if (is_slow(c) && (begin == 3 || shards == 3)) {
+      for (const auto& [offset, shards] : cases({4, 3}, {1, 3, 8})) {
+        if ((shards > 1 && c.lanes != Lanes::Nibble) || (is_slow && (offset == 3 || shards == 3))) {
           continue;
         }
-        SCOPED_TRACE(testing::Message() << "at " << begin << " of " << shards);
-        expect_same([&](const Form& form) {
-          const at::Tensor framed = frame(form, numel);
-          dequantize_blocks(
-              {form.of(codes), 22.5F, 3, shards}, form.of(ranges), coding,
-              framed.narrow(0, begin, numel));
-          expect_whole(framed);
-          return std::vector{framed};
+        forms.same([&](const Form& form) {
+          const at::Tensor like = blank_codes(form, numel, coding);
+          const std::int64_t tails = shards > 1 ? shards * kernels::kTailBytes : 0;
+          const at::Tensor codes = random_bytes(like.nbytes() + tails, 9).view(like.scalar_type());
+          const at::Tensor out = form.blank({numel}, at::kFloat, offset);
+          dequantize_blocks({form.of(codes), 22.5F, 3, shards}, form.of(ranges), coding, out);
+          return out;
         });
       }
     }
-  });
+  }
+}
+
+TEST(Quantize, HasTheSameBitsWithAnyNumberOfThreads) {
+  const int threads = at::get_num_threads();
+  for (const auto& [c] : cases(kQuantizeCases)) {
+    const Coding coding = c.coding();
+    const auto with = [&](int count) {
+      at::set_num_threads(count);
+      const at::Tensor u = randn(70001, 3);
+      const Quantized q = quantized(Forms({}), u, odd_ranges(u.numel(), coding.block), coding);
+      return at::cat({q.codes.view(at::kByte), q.rest.view(at::kByte), q.value.view(at::kByte)});
+    };
+    EXPECT_TRUE(with(1).equal(with(3)));
+  }
+  at::set_num_threads(threads);
+}
+
+ABT_OP_TEST(Quantize, RoundsWithoutABias) {
+  // One number between two codes, coded 16,384 times.
+  const Coding coding = coding_of(128, false, Lanes::Byte);
+  for (const auto& [between] : cases({0.0F, 0.03F, 0.5F, 0.8F})) {
+    const std::int64_t numel = 16384;
+    const at::Tensor u = at::full({numel}, between);
+    // A step of 1: the codes are at -7.5, -6.5, ...
+    const at::Tensor ranges = at::full({numel / 128}, 7.5F * std::sqrt(128.0F));
+    const Quantized q = quantized(forms, u, ranges, coding, /*residual=*/false);
+    EXPECT_TRUE(q.rest.equal(u)) << "no residual was wanted";
+    EXPECT_NEAR(number(q.codes.to(at::kDouble).mean()) - 7.5, between, 4 * 0.5 / 128);
+  }
+}
+
+ABT_OP_TEST(Quantize, ClampsToItsLimits) {
+  const Coding coding = coding_of(128, false, Lanes::Nibble);
+  const at::Tensor u = randn(128, 3).mul(100);
+  const at::Tensor ranges = at::full({1}, 7 * std::sqrt(128.0F));  // a step of 1
+  const Quantized q = quantized(forms, u, ranges, coding);
+  const at::Tensor codes = unpacked(q.codes, Lanes::Nibble);
+  EXPECT_TRUE(1 <= number(codes.min()) && number(codes.max()) <= 15);
+  // The rest is in the residual.
+  EXPECT_NEAR(number(u.sub(q.rest).abs().max()), 7, 1e-4);
+}
+
+ABT_OP_TEST(Quantize, ZeroAndTinyBlocksStayAsTheyAre) {
+  for (const auto& [lanes] : cases({Lanes::Byte, Lanes::Nibble})) {
+    const at::Tensor u = at::zeros({300});
+    u.narrow(0, 128, 128).fill_(1e-30F);
+    const Quantized q = quantized(forms, u, coding_of(128, true, lanes));
+    EXPECT_TRUE(q.rest.equal(u));
+    EXPECT_FALSE(q.value.any().item<bool>());
+  }
+}
+
+ABT_OP_TEST(Quantize, AnInfiniteRangeShowsInTheEstimateAndLeavesNothing) {
+  for (const float bad : kNotFinite) {
+    const at::Tensor u = randn(300, 3);
+    u[130] = bad;
+    const Quantized q = quantized(forms, u, coding_of(128, true, Lanes::Byte));
+    EXPECT_TRUE(q.value.narrow(0, 128, 128).isnan().all().item<bool>());
+    EXPECT_TRUE(q.value.narrow(0, 0, 128).isfinite().all().item<bool>());
+    EXPECT_TRUE(q.value.narrow(0, 256, 44).isfinite().all().item<bool>());
+    EXPECT_FALSE(q.rest.narrow(0, 128, 128).any().item<bool>());
+    EXPECT_TRUE(q.rest.isfinite().all().item<bool>());
+  }
+}
+
+// Workers' codes added as integers are the codes of the sum.
+ABT_OP_TEST(Quantize, CodesAdd) {
+  for (const auto& [lanes] : cases({Lanes::Byte, Lanes::Pair})) {
+    Coding coding = coding_of(64, true, lanes);
+    const std::int64_t numel = 1000;
+    const int n = lanes == Lanes::Byte ? 17 : 40;
+    const at::Tensor ranges = at::full({padded(numel, 64) / 64}, 3.3F * 9);
+    at::Tensor sum, mean = at::zeros({numel}, at::kDouble);
+    for (int i = 0; i < n; ++i) {
+      const at::Tensor u = randn(numel, 60 + i).mul(2);
+      coding.rounding = static_cast<std::uint32_t>(i);
+      const Quantized q = quantized(forms, u, ranges, coding);
+      sum = sum.defined() ? sum + q.codes : q.codes;
+      mean += u.to(at::kDouble).sub(q.rest.to(at::kDouble)).div(n);
+    }
+    const auto members = static_cast<float>(n);
+    const at::Tensor got = forms.same([&](const Form& form) {
+      const at::Tensor out = form.blank({numel});
+      dequantize_blocks({form.of(sum), 7.5F * members, members}, form.of(ranges), coding, out);
+      return out;
+    });
+    EXPECT_LE(distance(got, mean), 1e-5);
+  }
+}
+
+TEST(Quantize, RefusesWhatDoesNotFit) {
+  const at::Tensor u = randn(300, 3), ranges = at::ones({3});
+  const at::Tensor codes = at::zeros({384}, at::kByte);
+  Coding coding = coding_of(128, true, Lanes::Byte);
+  EXPECT_NO_THROW(quantize_blocks(u, ranges, coding, true, codes));
+  EXPECT_REFUSED(quantize_blocks(u, ranges.narrow(0, 0, 2), coding, true, codes));
+  EXPECT_REFUSED(quantize_blocks(u, ranges, coding, true, codes.narrow(0, 0, 300)));
+  coding.first = 64;
+  EXPECT_REFUSED(quantize_blocks(u, ranges, coding, true, codes));
+  coding.first = 0;
+  coding.offset = 8;
+  EXPECT_REFUSED(quantize_blocks(u, ranges, coding, true, codes));
+  EXPECT_REFUSED(block_norms(u, 100, ranges));
+  EXPECT_REFUSED(sum_codes(codes, 3, codes));
 }
 
 #ifdef ABTRAIN_EMULATED
@@ -179,39 +260,6 @@ TEST(HadamardKernels, GoOnAboveATileToTheBit) {
   }
 }
 #endif
-
-class ABT_KERNEL_SUITE(SumCodes) : public KernelTest {};
-
-TEST_F(ABT_KERNEL_SUITE(SumCodes), EqualTheCpuToTheBit) {
-  for (const int members : {1, 2, 3, 8, 40}) {
-    for (const std::int64_t size : {0L, 64L, 8256L, large(70016, 0)}) {
-      SCOPED_TRACE(testing::Message() << members << " of " << size);
-      expect_same([&](const Form& form) {
-        const at::Tensor sums = form.blank({size + kernels::kTailBytes}, at::kByte);
-        sum_codes(form.of(random_bytes(members * size, 9)), members, sums);
-        return std::vector{sums};
-      });
-    }
-  }
-}
-
-TEST_F(ABT_KERNEL_SUITE(SumCodes), ChangeTheScaleAsOnTheCpu) {
-  const std::int64_t units = 5;
-  const int shards = 3;
-  for (const int count : {0, 1, 8, 100}) {
-    SCOPED_TRACE(count);
-    const at::Tensor codes = at::zeros({units * 64 + shards * kernels::kTailBytes}, at::kByte);
-    for (int i = 0; i < shards; ++i) {
-      codes[units * (i + 1) / shards * 64 + i * kernels::kTailBytes] = count;
-    }
-    expect_same([&](const Form& form) {
-      const at::Tensor scale = form.of(at::full({1}, 1.5F));
-      update_scale(form.of(codes), units, 128, shards, scale);
-      EXPECT_EQ(scale.item<float>() == 1.5F, count == 8);
-      return std::vector{scale};
-    });
-  }
-}
 
 }  // namespace
 }  // namespace abtrain::ops

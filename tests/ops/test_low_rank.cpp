@@ -1,43 +1,29 @@
 #include "ops/low_rank.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/matmul.h>
-#include <gtest/gtest.h>
-
-#include <limits>
-
-#include "device/devices.h"
-#include "tensors.h"
+#include "op_test.h"
 
 namespace abtrain::ops {
 namespace {
 
-double distance(const at::Tensor& a, const at::Tensor& b) {
-  return a.to(at::kDouble).sub(b).abs().max().item<double>();
-}
+struct LowRankShape {
+  std::int64_t n, m;
+};
+constexpr LowRankShape kLowRankShapes[] = {{1, 1}, {7, 13}, {64, 200}};
 
-void check_on(at::Device device, double tolerance) {
-  for (const std::int64_t rank : {1, 2, 3, 4, 5, 8, 11}) {
-    for (const auto& [n, m] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {7, 13}, {64, 200}}) {
-      const at::Tensor p = randn(rank, n, 1), q = randn(rank, m, 2);
-      const at::Tensor exact = at::matmul(p.to(at::kDouble).t(), q.to(at::kDouble));
+ABT_OP_TEST(LowRank, IsTheProduct) {
+  for (const auto& [rank, shape] : cases({1, 2, 3, 4, 5, 8, 11}, kLowRankShapes)) {
+    const auto& [n, m] = shape;
+    const at::Tensor p = randn(rank, n, 1), q = randn(rank, m, 2), from = randn(n, m, 3);
+    const at::Tensor exact = at::matmul(p.to(at::kDouble).t(), q.to(at::kDouble));
+    forms.each([&](const Form& form) {
       // What was there does not matter.
-      const at::Tensor out =
-          at::full({n, m}, std::numeric_limits<float>::quiet_NaN(), at::TensorOptions(device));
-      low_rank_product(p.to(device), q.to(device), out);
-      EXPECT_LT(distance(out.cpu(), exact), tolerance * rank) << n << " " << m;
-      const at::Tensor from = randn(n, m, 3);
-      out.copy_(from);
-      subtract_low_rank_product(p.to(device), q.to(device), out);
-      EXPECT_LT(distance(out.cpu(), from.to(at::kDouble).sub(exact)), tolerance * rank)
-          << n << " " << m;
-    }
+      const at::Tensor out = form.of(at::full({n, m}, NAN)), less = form.of(from);
+      low_rank_product(form.of(p), form.of(q), out);
+      subtract_low_rank_product(form.of(p), form.of(q), less);
+      EXPECT_LT(distance(out.cpu(), exact), 2e-6 * rank);
+      EXPECT_LT(distance(less.cpu(), from.to(at::kDouble).sub(exact)), 2e-6 * rank);
+    });
   }
-}
-
-TEST(LowRank, IsTheProduct) {
-  check_on(at::kCPU, 2e-6);
 }
 
 // A number's place in its row, and so in a vector, changes no bit of it.
@@ -52,18 +38,11 @@ TEST(LowRank, HasTheSameBitsAtEveryPlace) {
   }
 }
 
-TEST(LowRankErrors, RefuseWhatDoesNotFit) {
+TEST(LowRank, RefusesWhatDoesNotFit) {
   const at::Tensor out = at::empty({3, 4});
-  EXPECT_THROW(low_rank_product(randn(2, 3, 1), randn(2, 5, 1), out), std::logic_error);
-  EXPECT_THROW(subtract_low_rank_product(randn(2, 3, 1), randn(1, 4, 1), out), std::logic_error);
-  EXPECT_THROW(low_rank_product(randn(3, 2, 1).t(), randn(2, 4, 1), out), std::logic_error);
-}
-
-TEST(GpuLowRank, IsTheProduct) {
-  if (device::cuda_devices().empty()) {
-    GTEST_SKIP() << "no CUDA device here";
-  }
-  check_on(at::Device(at::kCUDA, 0), 2e-6);
+  EXPECT_REFUSED(low_rank_product(randn(2, 3, 1), randn(2, 5, 1), out));
+  EXPECT_REFUSED(subtract_low_rank_product(randn(2, 3, 1), randn(1, 4, 1), out));
+  EXPECT_REFUSED(low_rank_product(randn(3, 2, 1).t(), randn(2, 4, 1), out));
 }
 
 }  // namespace
