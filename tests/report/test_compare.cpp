@@ -275,10 +275,15 @@ TEST(Compare, PointsOfTwoSweepsAreToldApartBriefly) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(names(), (Names{"reducer.name=plain", "reducer.name=thc"}));
-  add_run(
-      folder, {.name = "second/rank=8-00aa11bb",
-               .reducer = "thc, min_numel: 100000, dense_steps: 100000, "
-                          "evaluate_every: 100000"});
+  for (const auto& [name, reducer, number] :
+       {std::tuple("first/rank=8-1f0c66ad", "powersgd", 200'000),
+        std::tuple("second/rank=8-00aa11bb", "thc", 100'000)}) {
+    add_run(
+        folder,
+        {.name = name,
+         .reducer = formatted(
+             "{0}, min_numel: {1}, dense_steps: {1}, evaluate_every: {1}", reducer, number)});
+  }
   EXPECT_EQ(names(), (Names{"first/rank=8", "second/rank=8"}));
 }
 
