@@ -13,7 +13,9 @@ namespace {
 
 Fields fields_of(TrainOptions& o) {
   Fields f;
-  f.number("epochs", o.epochs, above_to(0, kMaxSteps), "length of the run")
+  f.number(
+       "epochs", o.epochs, above_to(0, kMaxSteps),
+       "length of the run in passes over the training data")
       .free(MayChange::WhenLonger);
   f.integer(
        "steps", o.steps, between(0, kMaxSteps),
@@ -148,8 +150,8 @@ Fields fields_of(RunOptions& o) {
   f.integer("seed", o.seed, "seed of all random numbers");
   f.integer(
        "workers", o.workers, between(1, 65536),
-       "number of workers: threads, or under a launcher its processes; left "
-       "out, 2 where the method trains two factors")
+       "number of workers: threads, or under a launcher its processes; default: 2 for AB-training "
+       "in two groups, else 1")
       .free();
   f.numbers_or(
        "balance", {{"none", false}, {"auto", true}}, o.balance.measures, o.balance.speeds,

@@ -9,7 +9,7 @@ Fields fields_of(DataOptions& o) {
   const std::vector<std::string> held = {"fashion-mnist", "cifar10", "cifar100", "arrays"};
   std::vector<std::string> images = held;
   images.emplace_back("image-folder");
-  f.choice("name", o.name, dataset_names(), "data set");
+  f.choice("name", o.name, dataset_names(), "the data set to train on");
   f.path_or(
        "root", "auto", o.root,
        "folder that holds its files; auto: search the usual places; for text a "
@@ -61,8 +61,8 @@ Fields fields_of(DataOptions& o) {
        "on_device", o.on_device,
        "whether the images lie in the GPU's memory as bytes and batches are "
        "made there, identical to the host's; auto: on a GPU, if they take "
-       "at most a tenth of its memory; never for image-folder, nor for "
-       "pooled or standardized images or arrays other than uint8")
+       "at most a tenth of its memory; never for pooled or standardized images, nor for arrays "
+       "other than uint8")
       .free()
       .of(held);
   f.numbers(

@@ -20,7 +20,8 @@ Fields fields_of(RankRule& r) {
        "share of a layer's energy that a cut keeps; in training, no "
        "later cut goes below the rank of the first")
       .of({"energy"}, "rule");
-  f.integer("rank", r.rank, between(1, 1e6), "the rank").of({"fixed"}, "rule");
+  f.integer("rank", r.rank, between(1, 1e6), "the rank of every factored layer")
+      .of({"fixed"}, "rule");
   f.number(
        "ratio", r.ratio, between(1, 1e6),
        "compression of each layer, or for budget of the whole model")

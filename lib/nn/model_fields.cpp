@@ -23,7 +23,7 @@ std::string name_of(TensorNames names) {
 
 Fields fields_of(ModelOptions& o) {
   Fields f;
-  f.choice("name", o.name, model_names(), "model family");
+  f.choice("name", o.name, model_names(), "the network to train");
   f.path_or(
       "file", "none", o.file,
       "the model of `exported`, a .pt2 file of torch.export.save or abtrain.save_model");

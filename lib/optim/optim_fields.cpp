@@ -19,9 +19,12 @@ std::string name_of(ScheduleName name) {
 
 Fields fields_of(OptimizerOptions& o) {
   Fields f;
-  f.choice("name", o.name, optimizer_names(), "optimizer");
+  f.choice("name", o.name, optimizer_names(), "how the gradients change the parameters");
   f.number("lr", o.lr, above_to(0, kLargest), "learning rate after the warm-up");
-  f.number("weight_decay", o.weight_decay, between(0, kLargest), "weight decay")
+  f.number(
+       "weight_decay", o.weight_decay, between(0, kLargest),
+       "share of itself, times the learning rate, that each step takes off a weight (sgd: added to "
+       "the gradient)")
       .of({"sgd", "adamw", "muon"});
   f.flag("decay_all", o.decay_all, "apply weight decay to biases and norm layers too")
       .of({"sgd", "adamw", "muon"});
@@ -30,7 +33,8 @@ Fields fields_of(OptimizerOptions& o) {
   f.number("beta2", o.beta2, from_to_below(0, 1), "decay rate of the second moment")
       .of({"adamw", "muon"});
   f.number("eps", o.eps, above_to(0, kLargest), "added to the denominator").of({"adamw", "muon"});
-  f.number("momentum", o.momentum, from_to_below(0, 1), "momentum").of({"sgd", "muon"});
+  f.number("momentum", o.momentum, from_to_below(0, 1), "share of the earlier steps in each step")
+      .of({"sgd", "muon"});
   f.auto_or_flag("nesterov", o.nesterov, "use Nesterov momentum; auto: only muon does")
       .of({"sgd", "muon"});
   f.choice<MuonScale>(
