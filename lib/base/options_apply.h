@@ -35,7 +35,7 @@ struct Owner {
   std::string decided_by;
   std::string message;  // "belongs to thc and thc-saturated, but reducer.name is plain"
 };
-// Of all such keys, by their full names.
+// Every key without effect, by its full name.
 std::map<std::string, Owner> unowned_keys(const Fields& fields);
 // The fields without such keys.
 std::vector<Field> in_use(const std::vector<Field>& fields);

@@ -31,8 +31,8 @@ struct ConfigContext {
   // Whether warm-ups that an override gives are shortened too where they do not
   // fit (config/short_run.h).
   bool shortens_all = false;
-  // Whether the overrides are those of several configurations: keys that belong to other choices
-  // than this one's are left out, as those of files are.
+  // The same overrides serve several configurations, so a key that belongs to another choice than
+  // this one's is left out, as it is in a file.
   bool shares_overrides = false;
   // Overrides that are already parsed and come after the others: options of the
   // command line with a meaning of their own, such as --name, or the point of a

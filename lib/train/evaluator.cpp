@@ -16,17 +16,16 @@ Evaluator::Evaluator(
   merged_->compute_in({precision});
 }
 
-nn::Model& Evaluator::merge(methods::Method& method, std::int64_t t, bool is_final) {
+void Evaluator::merge(methods::Method& method, std::int64_t t, bool is_final) {
   method.merge_into(*merged_);
   if (!is_final) {
     renew_statistics(*merged_, t, comm::Purpose::Metrics);
   }
-  return *merged_;
 }
 
-Score Evaluator::score(nn::Model& model, const ExampleSource& examples, double label_smoothing) {
+Score Evaluator::score(const ExampleSource& examples, double label_smoothing) {
   return evaluate(
-             model, examples, augment_, options_.evaluate.batch_size, world_.size(), in_.device,
+             *merged_, examples, augment_, options_.evaluate.batch_size, world_.size(), in_.device,
              world_, label_smoothing)
       .all;
 }
@@ -34,17 +33,17 @@ Score Evaluator::score(nn::Model& model, const ExampleSource& examples, double l
 Evaluator::Result Evaluator::scores(
     methods::Method& method, nn::Model& own, bool is_final,
     const std::function<void(const char* what, double loss)>& check) {
-  Result result{.test = score(*merged_, examples_.test)};
+  Result result{.test = score(examples_.test)};
   check("test loss", result.test.loss);
   if (options_.evaluate.train) {
-    const Score train = score(*merged_, examples_.train, options_.train.label_smoothing);
+    const Score train = score(examples_.train, options_.train.label_smoothing);
     result.train_loss = train.loss + penalty(*merged_, options_.optimizer);
     check(
         formatted("loss over the training {}", data::examples_of(options_.data)).c_str(),
         *result.train_loss);
   }
   if (in_.validation.size() > 0) {
-    result.validation = score(*merged_, examples_.validation);
+    result.validation = score(examples_.validation);
     check("validation loss", result.validation->loss);
   }
   const methods::Stage stage = method.now();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -10,7 +11,6 @@
 #include "data/augment.h"
 #include "methods/method.h"
 #include "train/batches.h"
-#include "train/divergence.h"
 #include "train/evaluation.h"
 #include "train/train_inputs.h"
 
@@ -34,10 +34,10 @@ class Evaluator {
   const RunExamples& examples() const {
     return examples_;
   }
-  // The model that all workers have trained together after t steps, with new running statistics
-  // unless it is the final one, whose statistics are new. Valid until forget(). Collective, as all
-  // below.
-  nn::Model& merge(methods::Method& method, std::int64_t t, bool is_final);
+  // Makes the model that all workers have trained together after t steps, and renews its running
+  // statistics; those of the final model are new already. Collective, as all below.
+  void merge(methods::Method& method, std::int64_t t, bool is_final);
+  // The merged model; nothing may be merged after it.
   std::unique_ptr<nn::Model> take() {
     return std::move(merged_);
   }
@@ -52,7 +52,8 @@ class Evaluator {
   void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
 
  private:
-  Score score(nn::Model& model, const ExampleSource& examples, double label_smoothing = 0);
+  // Of the merged model.
+  Score score(const ExampleSource& examples, double label_smoothing = 0);
 
   const TrainInputs& in_;
   const config::RunOptions& options_;

@@ -22,7 +22,6 @@ struct Progress {
   double event_seconds = 0;  // of training, at that event
 
   std::optional<double> validation = {};  // quality, if evaluated after this step
-  std::optional<double> train_loss = {};  // of the last evaluation
   double best = -1;                       // validation at a save
 
   void take_loss(double loss) {

@@ -1,5 +1,6 @@
 #include "train/run_differences.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -92,7 +93,10 @@ std::vector<std::string> branch_differences(
     const config::RunOptions& before, const config::RunOptions& now) {
   const auto old_settings = flatten(before);
   auto settings = flatten(now);
+  config::RunOptions defaults;
+  const std::vector<std::string> all = keys_of(config::fields_of(defaults));
   for (const char* key : kBranchKeys) {
+    ABT_ASSERT(std::ranges::count(all, key) == 1, "there is no key {}", key);
     settings.erase(key);
   }
   std::vector<std::string> lines;

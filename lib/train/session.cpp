@@ -47,7 +47,7 @@ namespace abtrain::train {
 
 namespace {
 
-// What the run begins with.
+// How the run starts, which worker 0 decides.
 struct Start {
   bool finished = false;  // it has nothing to do
   std::string from = {};  // folder of a checkpoint; empty: the beginning

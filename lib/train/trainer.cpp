@@ -199,14 +199,14 @@ Ledger::Pause Trainer::pause() {
   return ledger_.begin_pause();
 }
 
-Score Trainer::evaluate_now(std::int64_t t, bool last) {
+Evaluator::Result Trainer::evaluate_now(std::int64_t t, bool last) {
   const Ledger::Pause pause = this->pause();
   const double trained = ledger_.train_seconds();
   evaluator_.merge(*method_, t, last);
   const auto check_loss = [&](const char* what, double loss) {
     check(what, Readback::Reading{t - 1, loss});
   };
-  const Evaluator::Result result = evaluator_.scores(*method_, *model_, last, check_loss);
+  Evaluator::Result result = evaluator_.scores(*method_, *model_, last, check_loss);
   evaluator_.forget();
   // Workers may send different amounts: their mean, as in summary.json.
   const auto sent = comm::gather_values(*world_, ledger_.meter().training_bytes());
@@ -217,7 +217,6 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   fields.update(ordered_json{
       {"bytes_per_worker", std::llround(bytes)}, {"train_seconds", trained}, {"final", last}});
   if (result.train_loss) {
-    progress_.train_loss = result.train_loss;
     fields["train_loss"] = *result.train_loss;
   }
   if (result.validation) {
@@ -239,7 +238,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
       log_workers(t, in_.control->spent().workers);
     }
   }
-  return test;
+  return result;
 }
 
 TrainResult Trainer::run() {
@@ -298,14 +297,14 @@ TrainResult Trainer::run() {
   device::synchronize(in_.device);
   ledger_.end();
 
-  const Score test = evaluate_now(length_.steps, true);
+  const Evaluator::Result scores = evaluate_now(length_.steps, true);
   const auto trained = static_cast<double>(method_->block().numel());
   auto workers = comm::gather_values(*world_, ledger_.figures(counts(), trained));
   log_workers(length_.steps, mapped(workers, &WorkerFigures::seconds));
   return {
       .model = std::move(model_),
-      .test = test,
-      .train_loss = progress_.train_loss,
+      .test = scores.test,
+      .train_loss = scores.train_loss,
       .steps = length_.steps,
       .step_seconds = std::move(step_seconds),
       .layers = method_->layers(),

@@ -49,7 +49,7 @@ class Trainer {
   // Before an evaluation or a checkpoint: what is still to be trained, by this
   // worker or by a slower one that it waits for, is part of the training's time.
   Ledger::Pause pause();
-  Score evaluate_now(std::int64_t t, bool last);
+  Evaluator::Result evaluate_now(std::int64_t t, bool last);
   // What the parts of the loop have counted themselves.
   WorkerFigures counts() const;
 
