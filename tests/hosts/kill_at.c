@@ -2,8 +2,9 @@
    checkpoint (KILL_AT=K), counted over paths that hold "checkpoints", or the text
    in KILL_IN, and files opened there. With FAIL_WITH=ERRNO that call and the
    FAIL_MORE calls after it fail instead, or each second call without KILL_AT; then
-   looks at files count too. With KILL_COUNT=FILE it writes how many there were. With RAISE_EARLY=SIGNAL that signal comes while the libraries are
-   loaded. */
+   looks at files count too. With KILL_COUNT=FILE it writes how many there were. With
+   RAISE_EARLY=SIGNAL that signal comes while the libraries are loaded. With SLOW_EXIT, some time
+   passes at the end between the closing of the socket to MPICH's launcher and the exit. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -137,4 +138,12 @@ int remove(const char* path) {
 int unlinkat(int folder, const char* path, int flags) {
   if (!getenv("KILL_IN") && count()) return -1;
   return NEXT(int (*)(int, const char*, int), "unlinkat")(folder, path, flags);
+}
+
+void _Exit(int code) {
+  if (getenv("SLOW_EXIT")) {
+    NEXT(int (*)(int), "close")(number("PMI_FD", -1));
+    usleep(300000);
+  }
+  _exit(code);
 }

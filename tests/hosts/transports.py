@@ -1,4 +1,5 @@
 """The bits of threads from processes over every transport that the MPIs of the tests have."""
+import os
 import unittest
 
 from runs import MPIEXEC, MPIEXEC_INTEL, MPIEXEC_MPICH, MPIEXEC_ULFM, Runs
@@ -53,6 +54,11 @@ class Transports(Runs):
 
     def test_every_transport_gives_the_bits_of_threads(self):
         self.compare(["roles"], 4)
+
+    def test_a_process_may_take_its_time_to_exit(self):
+        """Without MPICH's exit handlers, its launcher takes that for a crash."""
+        slow = {"LD_PRELOAD": os.environ["KILL_AT_LIBRARY"], "SLOW_EXIT": "1"}
+        self.run_it("slow", "method.name=ddp", processes=2, mpich=True, env=slow)
 
     def test_slow_every_method_over_every_transport(self):
         for workers in (2, 4):

@@ -121,18 +121,17 @@ std::unique_ptr<Communicator> MpiWorld::communicator() {
   return std::make_unique<MpiCommunicator>(shared_from_this(), world_);
 }
 
-void MpiWorld::finish() {
-  {
-    std::unique_lock lock(mutex_);
-    ending_ = true;
-    posted_.notify_all();
-    changed_.wait_for(lock, kFinalize, [&] { return ended_ || happened(); });
+bool MpiWorld::finish() {
+  std::unique_lock lock(mutex_);
+  ending_ = true;
+  posted_.notify_all();
+  changed_.wait_for(lock, kFinalize, [&] { return ended_ || happened(); });
+  const bool is_stuck = happened() || !ended_;
+  lock.unlock();
+  if (thread_.joinable()) {
+    is_stuck ? thread_.detach() : thread_.join();  // MPI may never return
   }
-  if (happened() || !ended_) {
-    thread_.detach();  // it may be stuck in MPI forever
-  } else {
-    thread_.join();
-  }
+  return !is_stuck && finalized_;
 }
 
 std::shared_ptr<MpiWorld::Job> MpiWorld::post(std::shared_ptr<MpiGroup> group, Call call) {

@@ -34,9 +34,8 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   // on it. Collective (MPI_Init). rank and size are the launcher's. `seconds`: for MPI_Init, and
   // the time-out until set_timeout(). Throws Error(PeerLost) when MPI_Init takes longer, because a
   // process has not come to it; Error(Config) when MPI sees another number of processes or no MPI
-  // was found (comm/mpi/library.h). Releasing the last copy of the result ends MPI (MPI_Finalize,
-  // which is collective), unless the world was aborted or has regrouped. Then, or after an error
-  // here, the process must end by _Exit, since MPI may never return.
+  // was found (comm/mpi/library.h). Releasing the last copy of the result calls finish(). After an
+  // error here the process must end by _Exit, since MPI may never return.
   static std::shared_ptr<MpiWorld> start(int rank, int size, double seconds);
 
   std::unique_ptr<Communicator> communicator();
@@ -62,6 +61,12 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   // takes longer than the time-out.
   std::vector<int> regroup();
 
+  // Ends MPI and the thread (MPI_Finalize, which is collective). False if the world was aborted or
+  // has regrouped, or MPI_Finalize does not return: MPI is then left alone, and the process must
+  // end by _Exit. Otherwise it must end by exit(): MPICH tells its launcher only in an exit handler
+  // that the process ends well, and the launcher kills the other processes of one that did not.
+  bool finish();
+
   // For its communicators: a collective that its owner may wait for.
   struct Job {
     std::shared_ptr<MpiGroup> group;
@@ -76,8 +81,6 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
 
  private:
   MpiWorld(int rank, int size, double timeout) : rank_(rank), size_(size), timeout_(timeout) {}
-  // Ends MPI and the thread, or leaves both alone after a failure.
-  void finish();
 
   // The thread's own (world_thread.cpp).
   void run();
@@ -107,6 +110,7 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   std::deque<std::shared_ptr<Job>> inbox_;
   bool ending_ = false;
   bool ended_ = false;
+  bool finalized_ = false;
   bool regroups_ = false;  // asked for, and not done yet
   std::vector<int> left_;  // by the last regroup()
   std::atomic<double> timeout_;

@@ -58,6 +58,8 @@ void MpiWorld::run() {
         mpi_->free_comm((*group)->comm.handle);
       }
       mpi_->finalize();
+      const std::lock_guard lock(mutex_);
+      finalized_ = true;
     }
   } catch (...) {
     abort(std::current_exception());

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -135,6 +136,9 @@ Processes::Processes(const comm::Launch& launch, Log& log)
       "{}, but there is neither MPI nor an address to meet at", launch.text());
   const Deadline deadline(kMeetSeconds);
   if (launch.has_mpi) {
+    // exit() then runs the exit handlers of MPI, but does not take the time to destroy the global
+    // objects of LibTorch and CUDA.
+    ::on_exit([](int code, void*) { leave(code); }, nullptr);
     mpi_ = comm::MpiWorld::start(launch.rank, launch.size, kMeetSeconds);
     log.info("{}", mpi_->about());
     meet(comm::ControlOptions().connect_timeout);
@@ -361,7 +365,10 @@ void Processes::run(const std::function<int()>& body) {
   channel_->wait_for_all();
   nccl_.reset();
   meeting_.reset();
-  mpi_.reset();
+  channel_.reset();
+  if (mpi_ && mpi_->finish()) {
+    std::exit(code);
+  }
   leave(code);
 }
 
