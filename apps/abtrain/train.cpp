@@ -32,7 +32,8 @@ struct TrainArgs {
 config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, Log& log) {
   ConfigArgs config = args.config;
   for (const char* set :
-       {"train.steps=2", "train.log_every=1", "checkpoint.every=1", "evaluate.every=0"}) {
+       {"train.steps=2", "train.seconds=0", "train.log_every=1", "checkpoint.every=1",
+        "evaluate.every=0"}) {
     config.sets.emplace_back(set);
   }
   config.shortens_all = true;

@@ -8,10 +8,41 @@
 
 namespace abtrain {
 
-// The length of a run.
+// The length of a run. The steps of a run by the clock are an estimate, which all workers replace
+// now and then (train/step_clock.h).
 struct RunLength {
   std::int64_t steps_per_epoch = 0;
   std::int64_t steps = 0;
+  bool by_clock = false;
+  // Steps done at the last estimate, and the share of the run that was done by then.
+  std::int64_t planned_at = 0;
+  double share_then = 0;
+
+  // Where step t lies on an axis on which the run is `steps` long: at t, unless an estimate has
+  // changed. Then the rest of the steps is spread evenly over the rest of the axis, so that
+  // schedules go on without a jump and end with the run.
+  double at(std::int64_t t) const {
+    if (share_then == 0) {
+      return static_cast<double>(t);
+    }
+    const auto left = static_cast<double>(std::max<std::int64_t>(1, steps - planned_at));
+    const double rest = static_cast<double>(t - planned_at) / left;
+    const double share = share_then + (1 - share_then) * rest;
+    return std::clamp(share, 0.0, 1.0) * static_cast<double>(steps);
+  }
+  double share_at(std::int64_t t) const {
+    return at(t) / static_cast<double>(steps);
+  }
+  // After t steps, the run is estimated to have `estimate` steps in all.
+  void plan(std::int64_t t, std::int64_t estimate) {
+    // Little can have gone by at a wrong pace, and first estimates are rough.
+    constexpr double kEarly = 0.05;
+    const double share = share_at(t);
+    const bool is_early = share < kEarly && 20 * t < estimate;
+    planned_at = is_early ? 0 : t;
+    share_then = is_early ? 0 : share;
+    steps = estimate;
+  }
 };
 
 struct Duration {

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/interval.h"
 #include "base/warmup.h"
 #include "compress/schemes.h"
 #include "data/data_check.h"
@@ -19,6 +20,9 @@ void append(Conflicts more, Conflicts& out) {
 }
 
 StatedLength stated_length(const TrainOptions& o) {
+  if (o.seconds > 0) {
+    return {Duration::steps(kMaxSteps), "train.seconds"};
+  }
   return o.steps > 0 ? StatedLength{Duration::steps(static_cast<double>(o.steps)), "train.steps"}
                      : StatedLength{Duration::epochs(o.epochs), "train.epochs"};
 }

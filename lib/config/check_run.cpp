@@ -102,8 +102,9 @@ RunLength check_run(
   // 63 bits.
   const auto parameters = static_cast<double>(model->dense_parameters());
   ABT_CHECK(
-      16 * parameters * static_cast<double>(length.steps) * static_cast<double>(options.workers) <
-          9e18,
+      length.by_clock || 16 * parameters * static_cast<double>(length.steps) *
+                                 static_cast<double>(options.workers) <
+                             9e18,
       Config,
       "{}{} steps of {}{}{} parameters send more bytes than can be counted; "
       "expected fewer",

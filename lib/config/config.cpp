@@ -80,7 +80,7 @@ class Reader {
     set_workers();
     const auto steps = reading_.settings.find("train.steps");
     if (steps != reading_.settings.end() && is_override(steps->second) && !is_bad("train.steps") &&
-        options_.train.steps > 0) {
+        options_.train.steps > 0 && options_.train.seconds == 0) {
       const auto is_given = [&](const std::string& key) {
         const auto set = reading_.settings.find(key);
         return set != reading_.settings.end() &&

@@ -21,6 +21,10 @@ Fields fields_of(TrainOptions& o) {
        "steps", o.steps, between(0, kMaxSteps),
        "length of the run in steps; if above 0, overrides epochs")
       .free(MayChange::WhenLonger);
+  f.number(
+      "seconds", o.seconds, between(0, 1e8),
+      "length of the run in seconds of training, without evaluations and checkpoints; if above 0, "
+      "overrides steps and epochs (docs/methods.md)");
   f.choice<std::optional<at::ScalarType>>(
        "precision", o.precision,
        {{"auto", std::nullopt}, {"fp32", at::kFloat}, {"bf16", at::kBFloat16}},

@@ -20,6 +20,11 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
       options.train.accumulate > 1 ? formatted(" x {} micro-batches", options.train.accumulate)
                                    : "",
       a_step, train_images);
+  if (options.train.seconds > 0) {
+    length.by_clock = true;
+    length.steps = static_cast<std::int64_t>(kMaxSteps);
+    return length;
+  }
   if (options.train.steps > 0) {
     return length;
   }

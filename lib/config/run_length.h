@@ -10,7 +10,8 @@
 
 namespace abtrain::config {
 
-// Steps per epoch and in the whole run, for a training set of this many images.
+// Steps per epoch and in the whole run, for a training set of this many images. Of a run by the
+// clock, the steps are those of the longest run until they are estimated.
 // Throws Error(Config) if there is not even one step.
 RunLength run_length(const RunOptions& options, std::int64_t train_images);
 

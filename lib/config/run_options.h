@@ -27,6 +27,7 @@ namespace abtrain::config {
 struct TrainOptions {
   double epochs = 6;
   std::int64_t steps = 0;                 // if positive, overrides epochs
+  double seconds = 0;                     // if positive, overrides both
   // kFloat or kBFloat16; nullopt: train/setup.h, precision_on().
   std::optional<at::ScalarType> precision;
   std::optional<bool> cuda_graphs;        // nullopt: where that works

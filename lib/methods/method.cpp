@@ -4,7 +4,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/interval.h"
+#include "base/mapped.h"
 #include "comm/share.h"
 #include "methods/average.h"
 #include "methods/method_kind.h"
@@ -13,8 +17,21 @@ namespace abtrain::methods {
 
 Method::Method(const MethodContext& context, const compress::ReducerOptions& dense)
     : context_(context),
+      planned_(context.options),
       timeline_(kind_of(context.options).timeline(context.options, context.length)),
-      reduction_(dense, context.seed, context.observer) {}
+      reduction_(dense, context.seed, context.observer) {
+  if (context.length.by_clock) {
+    for (Duration* const one : planned_durations()) {
+      *one = Duration::steps(static_cast<double>(one->in_steps(context.length)));
+    }
+  }
+}
+
+std::vector<Duration*> Method::planned_durations() {
+  return {
+      &planned_.warmup_steps, &planned_.sync_every, &planned_.full_rank_steps,
+      &planned_.anneal_steps};
+}
 
 void Method::finish(std::int64_t) {
   average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
@@ -62,6 +79,69 @@ bool Method::moves_after(std::int64_t t) {
   const Event event = ending_after(t).after;
   return event == Event::Decompose || event == Event::Synchronize ||
          event == Event::SynchronizeAndDecompose;
+}
+
+void Method::replan(std::int64_t t) {
+  const RunLength& length = context_.length;
+  const MethodOptions& given = context_.options;
+  const auto steps = [&](const Duration& duration) { return duration.in_steps(length); };
+  // The new value unless that moment has passed; then the old one.
+  const auto keep_from = [&](std::int64_t moment, Duration& planned, std::int64_t fresh) {
+    planned = Duration::steps(static_cast<double>(moment <= t ? steps(planned) : fresh));
+  };
+  const std::int64_t warmup = steps(planned_.warmup_steps);
+  const std::int64_t interval = steps(planned_.sync_every);
+  const bool from_start = given.anchor == Anchor::Reference;
+  const std::int64_t first = warmup + (from_start ? 0 : interval / given.fragments);
+  // The first synchronization at the end of the annealing or after it makes the last cut.
+  const std::int64_t origin = from_start ? 0 : warmup;
+  const std::int64_t annealing = warmup + steps(planned_.anneal_steps) - origin;
+  const std::int64_t last_cut = origin + (annealing + interval - 1) / interval * interval;
+  keep_from(warmup, planned_.warmup_steps, std::max(t + 1, steps(given.warmup_steps)));
+  const std::int64_t since = t + 1 - steps(planned_.warmup_steps);
+  const std::int64_t full_rank = steps(given.full_rank_steps);
+  const bool has_full_rank = given.full_rank_steps.value > 0;
+  // At least one step of each, and the first event still to come.
+  const std::int64_t fresh = std::max(
+      {given.fragments * since, steps(given.sync_every),
+       has_full_rank ? 2 : given.fragments * (given.delay + 1)});
+  keep_from(first, planned_.sync_every, fresh);
+  keep_from(
+      first, planned_.full_rank_steps,
+      has_full_rank ? std::clamp<std::int64_t>(full_rank, 1, steps(planned_.sync_every) - 1) : 0);
+  if (given.anneal_steps.value > 0) {
+    keep_from(last_cut, planned_.anneal_steps, std::max(since, steps(given.anneal_steps)));
+  }
+  make_plan();
+}
+
+void Method::archive_plan(state::Archive& archive) {
+  if (!context_.length.by_clock) {
+    return;
+  }
+  const std::vector<Duration*> durations = planned_durations();
+  std::vector<double> values = mapped(durations, [](const Duration* one) { return one->value; });
+  archive.value("planned_steps", values);
+  if (!archive.is_loading()) {
+    return;
+  }
+  ABT_CHECK(
+      values.size() == durations.size() &&
+          std::ranges::all_of(values, [](double v) { return v >= 0 && v <= kMaxSteps; }),
+      DamagedData, "the checkpoint's value 'planned_steps': expected {} lengths in steps",
+      durations.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    *durations[i] = Duration::steps(values[i]);
+  }
+  make_plan();
+}
+
+void Method::make_plan() {
+  RunLength length = context_.length;
+  // Also where the run ends in its warm-up.
+  length.steps = std::max(length.steps, planned_.warmup_steps.in_steps(length) + 1);
+  timeline_ = kind_of(planned_).timeline(planned_, length);
+  replanned(length);
 }
 
 void Method::make_dense_block() {

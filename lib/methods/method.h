@@ -155,6 +155,20 @@ class Method {
   }
   // Whether after_step(t) will replace them, given the current phase.
   bool moves_after(std::int64_t t);
+  // Whether after_step(t) will do something, given the current phase.
+  bool acts_after(std::int64_t t) {
+    return ending_after(t).after != Event::None;
+  }
+  // The length of the context has been estimated anew after t steps, on all workers alike. What
+  // lies ahead follows the new length; what has begun keeps its steps.
+  void replan(std::int64_t t);
+  // The fewest steps that the run can have after t of them.
+  virtual std::int64_t fewest_steps(std::int64_t t) const {
+    return t;
+  }
+  // The durations in steps that replan() keeps, for a run by the clock. For loading, call it before
+  // archive() or regroup().
+  void archive_plan(state::Archive& archive);
   // False after a step that each replica took on its own.
   virtual bool replicas_agree(std::int64_t /*t*/) const {
     return true;
@@ -170,6 +184,8 @@ class Method {
   }
   // All tensors that must be equal on replicas now.
   virtual std::vector<at::Tensor> replicated_state() = 0;
+  // The timeline has been made anew, for a run of this length.
+  virtual void replanned(const RunLength& /*length*/) {}
   // This worker's weight in an average over the world (methods/average.h).
   double world_weight() const {
     return weight_of(context_.batches, static_cast<std::size_t>(context_.world.rank()));
@@ -188,11 +204,16 @@ class Method {
   }
 
   const MethodContext context_;
-  const Timeline timeline_;
+  // The context's options, in a run by the clock with the shares of the run in steps.
+  MethodOptions planned_;
+  Timeline timeline_;
   optim::ParameterBlock trained_;
   GradientReduction reduction_;  // of dense steps, over the world
 
  private:
+  std::vector<Duration*> planned_durations();
+  void make_plan();
+
   std::int64_t layout_ = 0;
 };
 

@@ -8,13 +8,14 @@ namespace abtrain::optim {
 
 double Schedule::at(std::int64_t t) const {
   const std::int64_t warmup = options.warmup_steps.in_steps(run);
-  if (t < warmup) {
-    const double share = static_cast<double>(t) / static_cast<double>(warmup);
+  const double place = run.at(t);
+  if (place < static_cast<double>(warmup)) {
+    const double share = place / static_cast<double>(warmup);
     const double from = std::min(options.warmup_from, peak);
     return from + (peak - from) * share;
   }
   const auto length = static_cast<double>(std::max<std::int64_t>(1, run.steps - warmup));
-  const double share = std::min(1.0, static_cast<double>(t - warmup) / length);
+  const double share = std::min(1.0, (place - static_cast<double>(warmup)) / length);
   if (options.name == ScheduleName::Cosine) {
     return options.final_lr +
            (peak - options.final_lr) * 0.5 * (1 + std::cos(std::numbers::pi * share));

@@ -120,6 +120,7 @@ Measured measure(
     std::int64_t steps) {
   const std::int64_t warm_up = device.is_cuda() ? kWarmUpGpu : kWarmUp;
   options.train.steps = warm_up + steps;
+  options.train.seconds = 0;
   options.train.timeout = kTimeout;
   train::TrainInputs inputs{options, images, {}, device};
   inputs.time_steps = true;

@@ -53,6 +53,7 @@ FinishedRun read_finished(const config::RunOptions& options, const std::string& 
   JsonObject summary = read_summary(folder);
   config::RunOptions o = options;
   o.train.steps = summary.integer("/steps", 1, static_cast<std::int64_t>(kMaxSteps));
+  o.train.seconds = 0;
   const data::DatasetShape shape = planned_data(o.data).shape;
   const RunLength length = config::check_run(o, shape, shape.train - o.data.validation);
   const std::map<std::string, std::int64_t> ranks = ranks_of(summary);

@@ -35,7 +35,7 @@ void read_config_of(RunRecord& run) {
   run.name = options.name;
   run.seed = options.seed;
   run.data = data_name(options.data);
-  run.steps = options.train.steps;
+  run.steps = options.train.seconds > 0 ? 0 : options.train.steps;
   const Fields fields = config::fields_of(options);
   each_key(in_use(fields.list()), [&](const std::string& key, const Field& field) {
     const bool is_own = key == "name" || key == "seed" || key == "output";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <iterator>
 #include <map>
 
 #include "base/error.h"
@@ -141,14 +142,25 @@ bool needs_gpus(const config::RunOptions& options) {
 
 SlurmNeeds slurm_needs(const std::vector<PointRun>& runs, const NeedsRequest& request, Log& log) {
   const std::vector<Load> loads = loads_of(runs);
+  std::vector<Load> by_steps;
+  std::ranges::copy_if(loads, std::back_inserter(by_steps), [](const Load& load) {
+    return load.run->options.train.seconds == 0;
+  });
+  const auto longest = [](const PointRun& run) { return run.options.train.seconds; };
+  const double by_clock = longest(*std::ranges::max_element(runs, {}, longest));
   SlurmNeeds needs;
   needs.gpus = std::ranges::any_of(runs, needs_gpus, &PointRun::options);
   PointTime time;
   if (request.time) {
     try {
-      time = finished_time(loads);
-      if (time.seconds == 0) {
-        time = measured_time(*std::ranges::max_element(loads, {}, &Load::work), log);
+      if (!by_steps.empty()) {
+        time = finished_time(by_steps);
+        if (time.seconds == 0) {
+          time = measured_time(*std::ranges::max_element(by_steps, {}, &Load::work), log);
+        }
+      }
+      if (by_clock > time.seconds) {
+        time = {by_clock, "train.seconds"};
       }
       const double all = static_cast<double>(request.points_per_job) *
                          (kMargin * time.seconds / request.length + kStart);

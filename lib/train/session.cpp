@@ -231,11 +231,13 @@ void Session::announce(int threads) {
   const bool shares = host_.workers_in_process > device::cpu_cores();
   const int cores = shares ? device::cpu_cores() : threads;
   log_.info(
-      "{}{}{} on {}, {}{}{}{}, {}, {} steps of {} {} per worker{}", options_.workers,
+      "{}{}{} on {}, {}{}{}{}, {}, {} of {} {} per worker{}", options_.workers,
       options_.workers == 1 ? " worker" : " workers",
       host_.workers_in_process < options_.workers ? ", one process each," : "", setup_.device.str(),
       shares ? "sharing " : "", cores, cores == 1 ? " core" : " cores", shares ? "" : " each",
-      precision_text(options_.train, setup_.device), setup_.length.steps,
+      precision_text(options_.train, setup_.device),
+      setup_.length.by_clock ? human_seconds(options_.train.seconds) + " in steps"
+                             : formatted("{} steps", setup_.length.steps),
       options_.data.batch_size * options_.train.accumulate, data::examples_of(options_.data),
       options_.balance.is_on() ? " on average" : "");
 }
@@ -362,8 +364,8 @@ void Session::check_not_stopped(const TrainResult& result) const {
   }
   const int signal = StopSignals::requested();
   const std::string when = formatted(
-      "stopped{} after step {} of {}", signal != 0 ? formatted(" by {}", signal_name(signal)) : "",
-      result.steps, setup_.length.steps);
+      "stopped{} after step {}{}", signal != 0 ? formatted(" by {}", signal_name(signal)) : "",
+      result.steps, setup_.length.by_clock ? "" : formatted(" of {}", setup_.length.steps));
   ABT_CHECK(result.saved, Io, "{}, but no checkpoint could be written", when);
   throw Error(
       ErrorKind::Stopped, formatted(

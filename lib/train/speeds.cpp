@@ -74,6 +74,7 @@ double seconds_per_step(const config::RunOptions& options, std::int64_t batch, c
   o.optimizer.lr = 1e-12;  // whatever the rate is, these steps must not diverge
   o.data.batch_size = batch;
   o.train.steps = 1'000'000;
+  o.train.seconds = 0;
   o.train.accumulate = 1;
   UntilMeasured control;
   train_threads(

@@ -41,6 +41,9 @@ struct TrainResult {
 struct TrainHooks {
   // Before each step of this worker.
   std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
+  // Seconds of training in the first t steps, in place of those on the clock, for runs by the
+  // clock.
+  std::function<double(std::int64_t t)> seconds_after;
   // Runs steps on the CPU in the form that is captured on a GPU.
   bool capture_on_cpu = false;
   // Gets the form of each step and returns its seconds. If set, the forms are compared on the CPU

@@ -20,11 +20,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The interval in steps, at least one; 0: never.
-std::int64_t interval(const Duration& every, const RunLength& length) {
-  return every.value > 0 ? std::max<std::int64_t>(1, every.in_steps(length)) : 0;
-}
-
 }  // namespace
 
 Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
@@ -44,13 +39,16 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
           all_batches_[static_cast<std::size_t>(world_->rank())],
           first_step(inputs) * options_.train.accumulate, in_.device)),
       weights_(make_batch_weights(options_, in_.dataset.train, order_setting(), order_.examples())),
-      evaluate_every_(interval(options_.evaluate.every, length_)),
-      save_every_(interval(options_.checkpoint.every, length_)),
+      evaluations_(options_.evaluate.every, length_),
+      saves_(options_.checkpoint.every, length_),
       // The first multiple of log_every that makes a window.
       compare_every_(
           (SlowWatch::kSteps - 1) / options_.train.log_every * options_.train.log_every +
           options_.train.log_every),
       slow_watch_(in_.hooks.slow_window) {
+  if (length_.by_clock) {
+    clock_.emplace(options_.train.seconds);
+  }
   if (in_.initialize) {
     in_.initialize(*model_);
   } else {
@@ -119,11 +117,15 @@ void Trainer::step(std::int64_t t) {
   if (method_->moves_after(t + 1)) {
     step_->release();
   }
+  const bool acts = method_->acts_after(t + 1);
+  meets_ = acts || method_->now().gradient_group == world_.get();
+  const Stopwatch acting;
   ledger_.count(&TrafficSplit::switches, [&] {
     method_->after_step(t + 1);
     progress_.done = t + 1;
     order_.bind(*method_);
   });
+  act_seconds_ = acts ? acting.seconds() : act_seconds_;
   if (in_.log != nullptr) {
     log_step(t, phase);
   }
@@ -163,6 +165,28 @@ void Trainer::log_step(std::int64_t t, methods::Phase phase) {
             (ledger_.train_seconds() - progress_.event_seconds)},
        {"bytes_per_worker", ledger_.meter().training_bytes()}});
   progress_.begin_window(t + 1, ledger_.train_seconds());
+}
+
+void Trainer::agree_on_length(std::int64_t t) {
+  const double seconds =
+      in_.hooks.seconds_after ? in_.hooks.seconds_after(t) : ledger_.train_seconds();
+  clock_->mark(t, seconds);
+  if (!clock_->is_due(t, meets_, length_)) {
+    return;
+  }
+  // A run ends in a synchronization like those before.
+  const double end = in_.hooks.seconds_after ? 0 : act_seconds_;
+  StepClock::Estimate estimate = clock_->estimate(t, seconds + end);
+  estimate.steps = std::max(estimate.steps, method_->fewest_steps(t));
+  if (world_->size() > 1) {
+    in_.control->share(world_->rank(), &estimate, sizeof(estimate), [&] { world_->check_peers(); });
+  }
+  clock_->agree(estimate);
+  length_.plan(t, estimate.steps);
+  schedule_.run = length_;
+  if (t < length_.steps) {
+    method_->replan(t);
+  }
 }
 
 // All workers post after the same steps, and none waits for another's.
@@ -263,6 +287,11 @@ TrainResult Trainer::run() {
   Stopwatch step_watch;
   progress_.updated = t;
   progress_.done = t;
+  evaluations_.begin(t, length_);
+  saves_.begin(t, length_);
+  if (clock_) {
+    clock_->begin(t);
+  }
   if (in_.branches) {
     branch(t);
   }
@@ -271,7 +300,10 @@ TrainResult Trainer::run() {
       return {.steps = t, .stopped = true, .saved = progress_.saved_at == t || save(t)};
     }
     step(t);
-    if (evaluate_every_ > 0 && (t + 1) % evaluate_every_ == 0 && t + 1 < length_.steps) {
+    if (clock_) {
+      agree_on_length(t + 1);
+    }
+    if (evaluations_.is_due(t + 1, length_) && t + 1 < length_.steps) {
       evaluate_now(t + 1, false);
     }
     if (saves_after(t + 1)) {
@@ -342,6 +374,10 @@ std::vector<TrainResult> train_threads(TrainInputs inputs) {
   const config::RunOptions& options = inputs.options;
   device::CaptureTurn turn;
   inputs.turn = &turn;
+  comm::LocalControl control(static_cast<int>(options.workers), [] { return false; });
+  if (inputs.control == nullptr && options.train.seconds > 0) {
+    inputs.control = &control;
+  }
   std::vector<TrainResult> results(static_cast<std::size_t>(options.workers));
   comm::run_workers(
       static_cast<int>(options.workers), options.train.timeout, [&](comm::Communicator& world) {

@@ -19,6 +19,7 @@
 #include "train/progress.h"
 #include "train/readback.h"
 #include "train/run_order.h"
+#include "train/step_clock.h"
 #include "train/train_inputs.h"
 #include "train/training_step.h"
 #include "train/waiting.h"
@@ -40,6 +41,8 @@ class Trainer {
   void step(std::int64_t t);
   void log_step(std::int64_t t, methods::Phase phase);
   void compare_workers(std::int64_t t);
+  // In a run by the clock, after t steps.
+  void agree_on_length(std::int64_t t);
   void log_workers(std::int64_t t, const std::vector<TimeSplit>& spent);
   void take_loss(const std::optional<Readback::Reading>& loss);
   void check(const char* what, const std::optional<Readback::Reading>& reading) const {
@@ -56,6 +59,7 @@ class Trainer {
   // In training_state.cpp.
   void archive(state::Archive& archive);
   void archive_loop(state::Archive& archive);
+  void archive_length(state::Archive& archive);
   void archive_model(state::Archive& archive);
   std::int64_t resume(const run_folder::Checkpoint& from);
   std::int64_t resume_from(const run_folder::Checkpoint& from);
@@ -66,7 +70,7 @@ class Trainer {
   void average_buffers(std::vector<state::State>& all);
   // After t steps of another run: makes this one independent of its folder.
   void branch(std::int64_t t);
-  bool saves_after(std::int64_t t) const;
+  bool saves_after(std::int64_t t);
   bool save(std::int64_t t);
 
   const TrainInputs& in_;
@@ -74,6 +78,7 @@ class Trainer {
   Ledger ledger_;
   std::unique_ptr<comm::Communicator> world_;
   RunLength length_;
+  std::optional<StepClock> clock_;               // of a run by the clock
   const std::vector<std::int64_t> all_batches_;  // of each worker (config::batches_of())
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
@@ -85,12 +90,14 @@ class Trainer {
   std::unique_ptr<data::BatchSource> batches_;
   std::unique_ptr<BatchWeights> weights_;  // null: all batches count alike
   std::optional<TrainingStep> step_;
-  std::int64_t evaluate_every_;
-  std::int64_t save_every_;
+  Recurring evaluations_;
+  Recurring saves_;
   std::optional<run_folder::CheckpointWriter> writer_;
   Progress progress_;
   Readback loss_;
   Readback norm_;
+  bool meets_ = false;         // all workers have met in the last step
+  double act_seconds_ = 0;     // that the last action of the method after a step took
   bool replicas_due_ = false;  // a comparison of replicas is due
   std::int64_t compare_every_;
   SlowWatch slow_watch_;

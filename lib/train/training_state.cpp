@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file_mapping.h"
+#include "base/interval.h"
 #include "comm/share.h"
 #include "methods/method_kind.h"
 #include "train/trainer.h"
@@ -18,6 +19,30 @@ namespace abtrain::train {
 void Trainer::archive_loop(state::Archive& archive) {
   ledger_.archive(archive, counts());
   progress_.archive(archive, ledger_.pause_seconds());
+  archive_length(archive);
+}
+
+void Trainer::archive_length(state::Archive& archive) {
+  if (!length_.by_clock) {
+    return;
+  }
+  std::vector<double> plan = {
+      static_cast<double>(length_.steps), static_cast<double>(length_.planned_at),
+      length_.share_then};
+  archive.value("length", plan);
+  if (archive.is_loading()) {
+    ABT_CHECK(
+        plan.size() == 3 && plan[0] >= 1 && plan[0] <= kMaxSteps && plan[1] >= 0 &&
+            plan[1] <= plan[0] && plan[2] >= 0 && plan[2] <= 1,
+        DamagedData,
+        "the checkpoint's value 'length': expected the steps of the run, and the step and the "
+        "share of their last estimate");
+    length_.steps = std::llround(plan[0]);
+    length_.planned_at = std::llround(plan[1]);
+    length_.share_then = plan[2];
+    schedule_.run = length_;
+  }
+  method_->archive_plan(archive);
 }
 
 void Trainer::archive(state::Archive& archive) {
@@ -48,8 +73,8 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
   const std::int64_t t = first_step(in_);
   if (from.workers() == world_->size()) {
     ABT_CHECK(
-        from.run_steps == length_.steps || in_.longer || in_.branches, DamagedData,
-        "expected the checkpoint of a run of {} steps, got one of {}", length_.steps,
+        from.run_steps == length_.steps || length_.by_clock || in_.longer || in_.branches,
+        DamagedData, "expected the checkpoint of a run of {} steps, got one of {}", length_.steps,
         from.run_steps);
     state::State state = run_folder::load_state(from, world_->rank());
     state::Archive archive = state::Archive::loading(state);
@@ -176,16 +201,16 @@ void Trainer::branch(std::int64_t t) {
   progress_.validation.reset();
 }
 
-bool Trainer::saves_after(std::int64_t t) const {
+bool Trainer::saves_after(std::int64_t t) {
   if (!writer_) {
     return false;
   }
   const bool is_better = progress_.validation && *progress_.validation > progress_.best;
-  const bool is_due = save_every_ > 0 && t % save_every_ == 0;
+  const bool is_due = saves_.is_due(t, length_);
   if (t < length_.steps) {
     return is_better || is_due;
   }
-  return save_every_ > 0 &&
+  return saves_.is_on() && !length_.by_clock &&
          methods::kind_of(options_.method).timeline(options_.method, length_).goes_on;
 }
 
@@ -246,7 +271,7 @@ std::int64_t first_step(const TrainInputs& inputs) {
       return steps;
     }
   }
-  if (steps == 0 || options.train.steps > 0) {
+  if (steps == 0 || options.train.steps > 0 || options.train.seconds > 0) {
     return steps;
   }
   // The same fraction of the run, whose steps are now larger or smaller.

@@ -47,7 +47,7 @@ class TrainingStep {
 
   struct Parts {
     const TrainInputs& inputs;
-    std::int64_t steps;  // steps of the run
+    const std::int64_t& steps;  // of the run
     comm::Communicator& world;
     nn::Model& model;
     methods::Method& method;

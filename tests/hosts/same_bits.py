@@ -69,6 +69,13 @@ class SameBits(Runs):
         for saved in self.path("told", "checkpoints").glob("step-*/config.yaml"):
             self.assertIn("\nbalance: [12, 4]\n", saved.read_text())
 
+    def test_processes_agree_on_the_length_of_a_run_by_the_clock(self):
+        for name, sets in {"ddp": ["method.name=ddp"], "ab": ["method.sync_every=5 %"]}.items():
+            self.run_it(name, *sets, "train.seconds=1", "train.check_replicas=1", processes=2)
+            steps = self.summary(name)["steps"]
+            self.assertGreater(steps, 10)
+            self.assertEqual(self.events(name, "evaluate")[-1]["step"], steps)
+
     def test_mpich_gives_the_same_bits(self):
         outcome = self.check_same("mpich", "workers=3", "method.name=diloco", "method.fragments=2",
                                   "method.delay=3", processes=3, mpich=True)

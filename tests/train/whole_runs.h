@@ -62,12 +62,13 @@ inline void expect_planned_traffic(
 // A run that saves, and runs that go on from its checkpoints.
 class SavingRun {
  public:
-  SavingRun(config::RunOptions options, data::Dataset dataset)
-      : options_(std::move(options)), dataset_(std::move(dataset)) {
+  SavingRun(config::RunOptions options, data::Dataset dataset, TrainHooks hooks = {})
+      : options_(std::move(options)), dataset_(std::move(dataset)), hooks_(std::move(hooks)) {
     const run_folder::CheckpointWriter::Options place{
         folder_.path(), config::to_yaml(options_), 99};
     TrainInputs inputs{options_, dataset_, none_, at::kCPU};
     inputs.checkpoints = &place;
+    inputs.hooks = hooks_;
     whole_ = train_threads(inputs);
   }
   const std::vector<TrainResult>& whole() const {
@@ -84,6 +85,7 @@ class SavingRun {
         folder_.file(formatted("{}/{}", config::kCheckpoints, run_folder::step_folder(step))));
     TrainInputs inputs{options, dataset_, none_, at::kCPU};
     inputs.resume = &from;
+    inputs.hooks = hooks_;
     return train_threads(inputs);
   }
   // The same bits, losses and bytes as those of the run that was never stopped.
@@ -99,6 +101,7 @@ class SavingRun {
  private:
   config::RunOptions options_;
   data::Dataset dataset_;
+  TrainHooks hooks_;
   data::Examples none_;
   TempFolder folder_;
   std::vector<TrainResult> whole_;

@@ -62,6 +62,9 @@ class ControlChannel : public Control {
   // Gives worker 0's bytes to all: the same number of bytes everywhere, at most
   // wire::kMaxTextLength. Collective; worker 0 does not wait for the others.
   void share(void* data, std::size_t bytes);
+  void share(int /*worker*/, void* data, std::size_t bytes, const std::function<void()>&) override {
+    share(data, bytes);
+  }
   // Tells the others about an error, unless it is one that they reported. From
   // then on it is no failure when their connections end.
   void fail(const std::exception_ptr& cause) noexcept;

@@ -1,8 +1,11 @@
 #include "comm/control/control.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
 #include <utility>
 
+#include "base/error.h"
 #include "base/mapped.h"
 
 namespace abtrain::comm {
@@ -31,7 +34,29 @@ void Control::post(int worker, std::int64_t steps, const Spent& spent) {
 }
 
 LocalControl::LocalControl(int workers, std::function<bool()> wanted)
-    : Control(workers), wanted_(std::move(wanted)), begun_(static_cast<std::size_t>(workers)) {}
+    : Control(workers),
+      taken_(static_cast<std::size_t>(workers)),
+      wanted_(std::move(wanted)),
+      begun_(static_cast<std::size_t>(workers)) {}
+
+void LocalControl::share(
+    int worker, void* data, std::size_t bytes, const std::function<void()>& check) {
+  constexpr std::chrono::milliseconds kCheckEvery{20};
+  std::unique_lock lock(mutex_);
+  std::size_t& taken = taken_[static_cast<std::size_t>(worker)];
+  if (worker == 0) {
+    texts_.emplace_back(static_cast<const char*>(data), bytes);
+    shared_.notify_all();
+  }
+  while (!shared_.wait_for(lock, kCheckEvery, [&] { return taken < texts_.size(); })) {
+    lock.unlock();
+    check();
+    lock.lock();
+  }
+  const std::string& text = texts_[taken++];
+  ABT_ASSERT(text.size() == bytes, "share of {} bytes, expected {}", text.size(), bytes);
+  std::memcpy(data, text.data(), bytes);
+}
 
 bool LocalControl::stop_before(int worker, std::int64_t t) {
   const std::lock_guard lock(mutex_);

@@ -4,11 +4,14 @@
 // sends nothing.
 #pragma once
 
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace abtrain::comm {
@@ -46,6 +49,12 @@ class Control {
   // post at their own time, but after the same numbers of steps. What some of
   // them never post is forgotten. Thread-safe.
   virtual void post(int worker, std::int64_t steps, const Spent& spent);
+  // Gives worker 0's bytes to all: the same number of bytes everywhere. Collective; worker 0 does
+  // not wait for the others. Throws Error(PeerLost) when another worker has failed; `check` is
+  // called while a worker waits and may throw. By itself, for one worker.
+  virtual void share(
+      int /*worker*/, void* /*data*/, std::size_t /*bytes*/,
+      const std::function<void()>& /*check*/) {}
   // The latest that all have posted; known to worker 0 only.
   AllSpent spent() {
     const std::lock_guard lock(spent_mutex_);
@@ -65,9 +74,14 @@ class LocalControl : public Control {
  public:
   LocalControl(int workers, std::function<bool()> wanted);
   bool stop_before(int worker, std::int64_t t) override;
+  void share(
+      int worker, void* data, std::size_t bytes, const std::function<void()>& check) override;
 
  private:
   std::mutex mutex_;
+  std::condition_variable shared_;
+  std::vector<std::string> texts_;  // that worker 0 has shared
+  std::vector<std::size_t> taken_;  // how many of them, by worker
   std::function<bool()> wanted_;
   std::vector<std::int64_t> begun_;  // steps begun, by worker
   std::int64_t stop_at_ = -1;

@@ -61,6 +61,10 @@ void AbTraining::start() {
   }
 }
 
+void AbTraining::replanned(const RunLength& length) {
+  ramp_ = make_ramp(planned_, make_phase_plan(planned_, length), length);
+}
+
 double AbTraining::learning_rate(std::int64_t t) {
   const double scheduled = context_.schedule.at(t);
   if (switched_at_ < 0) {

@@ -43,6 +43,7 @@ class AbTraining : public Method {
   // Over the world in the FULL phase, within the group in the AB phase.
   GradientReduction* reduction() override;
   std::vector<at::Tensor> replicated_state() override;
+  void replanned(const RunLength& length) override;
 
  private:
   bool trains(nn::Factor which) const {

@@ -88,7 +88,7 @@ void AbTraining::decompose(std::int64_t t) {
   const at::NoGradGuard no_grad;
   const bool carries = context_.options.moments == FactorMoments::Carry;
   CutOptions how = {
-      rule_after(context_.options, make_phase_plan(context_.options, context_.length), t), cuts(),
+      rule_after(planned_, make_phase_plan(planned_, context_.length), t), cuts(),
       context_.model.dense_parameters(), context_.options.svd};
   for (AbLayer& layer : factorable_) {
     how.other_parameters -= layer.weight().numel();

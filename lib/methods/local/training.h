@@ -14,6 +14,7 @@
 // step would make up for its momentum.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,10 @@ class LocalTraining : public Method {
   // Uses the mean of the workers' parameters, in fp32.
   void merge_into(nn::Model& target) override;
   void settle() override;
+  // What is under way between workers must arrive before the last step.
+  std::int64_t fewest_steps(std::int64_t t) const override {
+    return flight_ ? std::max(t, flight_->begun + plan_.delay + 1) : t;
+  }
   void abandon() override {
     flight_.reset();
   }
@@ -73,6 +78,10 @@ class LocalTraining : public Method {
   void begin_fragment(std::int64_t fragment, std::int64_t t);
   void apply_fragment(std::int64_t t);
   void agree(std::int64_t t, bool with_moments);
+
+  void replanned(const RunLength& length) override {
+    plan_ = make_local_plan(planned_, length);
+  }
 
   LocalPlan plan_;
   compress::ReducerOptions outer_wire_;

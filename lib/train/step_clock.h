@@ -1,0 +1,79 @@
+// The steps of a run by the clock (train.seconds). Worker 0 estimates them from its own clock, at
+// steps at whose end all workers meet anyway; the others take its estimate over (comm::Control).
+//
+//   clock.begin(t);                      // steps done before
+//   clock.mark(t, seconds);              // after each step
+//   if (clock.is_due(t, meets, length)) {
+//     StepClock::Estimate e = clock.estimate(t, seconds);
+//     control.share(rank, &e, sizeof(e), check);
+//     clock.agree(e), length.plan(t, e.steps);
+//   }
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/duration.h"
+
+namespace abtrain::train {
+
+class StepClock {
+ public:
+  struct Estimate {
+    std::int64_t steps = 0;  // of the whole run
+    std::int64_t next = 0;   // steps after which the next estimate is due
+  };
+
+  // `seconds`: that the run is to train.
+  explicit StepClock(double seconds) : seconds_(seconds) {}
+
+  void begin(std::int64_t t);
+  // The run has trained for `seconds` in its first t steps.
+  void mark(std::int64_t t, double seconds);
+  // Whether the workers agree after t steps; the same on all of them. `meets`: they meet there
+  // anyway. Where they do not for long (1/16 of the run), and in the first steps of all, they wait
+  // for worker 0.
+  bool is_due(std::int64_t t, bool meets, const RunLength& length) const;
+  // From the pace of the later half of the steps so far, since the first ones of a run are slow.
+  // `seconds`: trained so far, with what the end of the run will take besides its steps.
+  // Estimates become more frequent toward the end.
+  Estimate estimate(std::int64_t t, double seconds);
+  void agree(const Estimate& estimate) {
+    next_ = estimate.next;
+  }
+
+ private:
+  struct Mark {
+    std::int64_t t = 0;
+    double seconds = 0;
+  };
+
+  double seconds_;
+  std::int64_t begun_ = 0;
+  std::int64_t next_ = 0;
+  std::vector<Mark> marks_;  // after the first step, then at each estimate
+};
+
+// Something that comes now and then: after so many steps, or in a run by the clock after such a
+// share of it.
+class Recurring {
+ public:
+  Recurring(const Duration& every, const RunLength& length);
+  bool is_on() const {
+    return steps_ > 0;
+  }
+  // The run goes on after t steps.
+  void begin(std::int64_t t, const RunLength& length);
+  // To be asked after each step.
+  bool is_due(std::int64_t t, const RunLength& length);
+
+ private:
+  std::int64_t times_at(std::int64_t t, const RunLength& length) const;
+
+  Duration every_;
+  std::int64_t steps_;
+  bool by_share_;
+  std::int64_t times_ = 0;  // it has been due, by the share
+};
+
+}  // namespace abtrain::train
