@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -125,7 +126,9 @@ void Trainer::step(std::int64_t t) {
     progress_.done = t + 1;
     order_.bind(*method_);
   });
-  act_seconds_ = acts ? acting.seconds() : act_seconds_;
+  if (acts) {  // waiting for the others only adds to it
+    act_seconds_ = std::min(act_seconds_.value_or(acting.seconds()), acting.seconds());
+  }
   if (in_.log != nullptr) {
     log_step(t, phase);
   }
@@ -175,7 +178,7 @@ void Trainer::agree_on_length(std::int64_t t) {
     return;
   }
   // A run ends in a synchronization like those before.
-  const double end = in_.hooks.seconds_after ? 0 : act_seconds_;
+  const double end = in_.hooks.seconds_after ? 0 : act_seconds_.value_or(0);
   StepClock::Estimate estimate = clock_->estimate(t, seconds + end);
   estimate.steps = std::max(estimate.steps, method_->fewest_steps(t));
   if (world_->size() > 1) {

@@ -97,7 +97,7 @@ class Trainer {
   Readback loss_;
   Readback norm_;
   bool meets_ = false;         // all workers have met in the last step
-  double act_seconds_ = 0;     // that the last action of the method after a step took
+  std::optional<double> act_seconds_;  // least that the method took after a step to do something
   bool replicas_due_ = false;  // a comparison of replicas is due
   std::int64_t compare_every_;
   SlowWatch slow_watch_;
