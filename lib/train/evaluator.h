@@ -48,6 +48,12 @@ class Evaluator {
   // Drops the merged model's tensors: it shares them with the trained model, which frees dense
   // weights when it factors them.
   void forget();
+  // What renew_statistics() takes, in steps: a forward pass is about a third of one.
+  double steps_of_renewal(const nn::Model& model) const {
+    const auto batches = static_cast<double>(options_.evaluate.norm_batches);
+    return model.buffers().empty() ? 0
+                                   : batches / (3 * static_cast<double>(options_.train.accumulate));
+  }
   // Renews the running statistics by evaluate.norm_batches, after t steps.
   void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
 

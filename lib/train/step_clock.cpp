@@ -34,7 +34,7 @@ bool StepClock::is_due(std::int64_t t, bool meets, const RunLength& length) cons
                         t - next_ >= length.steps / kLeastMeetings);
 }
 
-StepClock::Estimate StepClock::estimate(std::int64_t t, double seconds) {
+StepClock::Estimate StepClock::estimate(std::int64_t t, double seconds, const End& end) {
   Mark since = marks_.front();
   for (const Mark& mark : marks_) {
     if (2 * (mark.t - begun_) <= t - begun_) {
@@ -43,8 +43,8 @@ StepClock::Estimate StepClock::estimate(std::int64_t t, double seconds) {
   }
   marks_.push_back({t, seconds});
   const double each = (seconds - since.seconds) / static_cast<double>(t - since.t);
-  const double left = std::max(0.0, seconds_ - seconds) / std::max(each, 1e-9);
-  const std::int64_t more = std::llround(std::min(left, kMaxSteps - static_cast<double>(t)));
+  const double left = (seconds_ - seconds - end.seconds) / std::max(each, 1e-9) - end.steps;
+  const std::int64_t more = std::llround(std::clamp(left, 0.0, kMaxSteps - static_cast<double>(t)));
   const std::int64_t wait =
       std::min({t - begun_, more / 4, std::max<std::int64_t>(1, (t + more) / kEstimates)});
   return {t + more, t + std::max<std::int64_t>(1, wait)};

@@ -4,7 +4,7 @@
 //   clock.begin(t);                      // steps done before
 //   clock.mark(t, seconds);              // after each step
 //   if (clock.is_due(t, meets, length)) {
-//     StepClock::Estimate e = clock.estimate(t, seconds);
+//     StepClock::Estimate e = clock.estimate(t, seconds, end);
 //     control.share(rank, &e, sizeof(e), check);
 //     clock.agree(e), length.plan(t, e.steps);
 //   }
@@ -34,10 +34,14 @@ class StepClock {
   // anyway. Where they do not for long (1/16 of the run), and in the first steps of all, they wait
   // for worker 0.
   bool is_due(std::int64_t t, bool meets, const RunLength& length) const;
+  // What the end of a run takes besides its steps: so many seconds, and as long as so many steps.
+  struct End {
+    double seconds = 0;
+    double steps = 0;
+  };
   // From the pace of the later half of the steps so far, since the first ones of a run are slow.
-  // `seconds`: trained so far, with what the end of the run will take besides its steps.
-  // Estimates become more frequent toward the end.
-  Estimate estimate(std::int64_t t, double seconds);
+  // `seconds`: trained so far. Estimates become more frequent toward the end.
+  Estimate estimate(std::int64_t t, double seconds, const End& end);
   void agree(const Estimate& estimate) {
     next_ = estimate.next;
   }

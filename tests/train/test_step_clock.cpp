@@ -49,7 +49,7 @@ Walk walk(double seconds, const Clock& clock, std::int64_t meet_every = 1) {
     ++t;
     steps.mark(t, clock(t));
     if (steps.is_due(t, t % meet_every == 0, w.length)) {
-      const StepClock::Estimate estimate = steps.estimate(t, clock(t));
+      const StepClock::Estimate estimate = steps.estimate(t, clock(t), {});
       steps.agree(estimate);
       w.length.plan(t, estimate.steps);
       w.agreements.push_back(t);
@@ -88,6 +88,15 @@ TEST(StepClock, EndsInTimeWhereThePaceChanges) {
   }
 }
 
+TEST(StepClock, LeavesTimeForTheEnd) {
+  StepClock steps(40);
+  steps.begin(0);
+  steps.mark(1, 0.1);
+  // 38.8 s are left: 1 s and 3 steps of 0.1 s for the end.
+  EXPECT_EQ(steps.estimate(12, 1.2, {1, 3}).steps, 12 + 375);
+  EXPECT_EQ(steps.estimate(20, 39.5, {1, 3}).steps, 20);
+}
+
 TEST(StepClock, WaitsForWorker0WhereNobodyMeetsForLong) {
   const Walk w = walk(40, clock_of([](std::int64_t) { return 0.1; }), 1'000'000);
   EXPECT_EQ(w.steps, 400);
@@ -109,7 +118,7 @@ TEST(StepClock, AScheduleHasNoJumpsAndEndsWithTheRun) {
     rates.push_back(schedule.at(t));
     steps.mark(t + 1, clock(t + 1));
     if (steps.is_due(t + 1, true, schedule.run)) {
-      const StepClock::Estimate estimate = steps.estimate(t + 1, clock(t + 1));
+      const StepClock::Estimate estimate = steps.estimate(t + 1, clock(t + 1), {});
       steps.agree(estimate);
       schedule.run.plan(t + 1, estimate.steps);
     }
