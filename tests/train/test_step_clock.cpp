@@ -49,7 +49,7 @@ Walk walk(double seconds, const Clock& clock, std::int64_t meet_every = 1) {
     ++t;
     steps.mark(t, clock(t));
     if (steps.is_due(t, t % meet_every == 0, w.length)) {
-      const StepClock::Estimate estimate = steps.estimate(t, clock(t), {});
+      const StepClock::Estimate estimate = steps.estimate(t, clock(t), t % meet_every == 0, {});
       steps.agree(estimate);
       w.length.plan(t, estimate.steps);
       w.agreements.push_back(t);
@@ -93,8 +93,20 @@ TEST(StepClock, LeavesTimeForTheEnd) {
   steps.begin(0);
   steps.mark(1, 0.1);
   // 38.8 s are left: 1 s and 3 steps of 0.1 s for the end.
-  EXPECT_EQ(steps.estimate(12, 1.2, {1, 3}).steps, 12 + 375);
-  EXPECT_EQ(steps.estimate(20, 39.5, {1, 3}).steps, 20);
+  EXPECT_EQ(steps.estimate(12, 1.2, true, {1, 3}).steps, 12 + 375);
+  EXPECT_EQ(steps.estimate(20, 39.5, true, {1, 3}).steps, 20);
+}
+
+TEST(StepClock, CountsOnTheOthersBeingBehind) {
+  // Worker 0 takes 0.1 s for a step and waits 5 s for the others each 100 steps.
+  StepClock steps(60);
+  steps.begin(0);
+  steps.mark(1, 0.1);
+  steps.estimate(100, 15, true, {});
+  steps.estimate(200, 30, true, {});
+  EXPECT_EQ(steps.estimate(250, 35, false, {}).steps, 400);
+  // Unless worker 0 has become slow itself.
+  EXPECT_EQ(steps.estimate(300, 50, false, {}).steps, 300 + 67);
 }
 
 TEST(StepClock, WaitsForWorker0WhereNobodyMeetsForLong) {
@@ -118,7 +130,7 @@ TEST(StepClock, AScheduleHasNoJumpsAndEndsWithTheRun) {
     rates.push_back(schedule.at(t));
     steps.mark(t + 1, clock(t + 1));
     if (steps.is_due(t + 1, true, schedule.run)) {
-      const StepClock::Estimate estimate = steps.estimate(t + 1, clock(t + 1), {});
+      const StepClock::Estimate estimate = steps.estimate(t + 1, clock(t + 1), true, {});
       steps.agree(estimate);
       schedule.run.plan(t + 1, estimate.steps);
     }
