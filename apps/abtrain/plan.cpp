@@ -21,6 +21,7 @@
 #include "link_option.h"
 #include "methods/method_kind.h"
 #include "plan/same_size.h"
+#include "plan/small_shapes.h"
 #include "sweep/method_table.h"
 
 namespace abtrain::app {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/mapped.h"
 #include "base/output.h"
 #include "base/rows.h"
 #include "base/signals.h"
@@ -203,9 +204,11 @@ sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
 
 // The rivals, and the layers of the small ones.
 std::string dry_text(const sweep::RivalList& list) {
+  const std::size_t widest = std::ranges::max(
+      mapped(list.rivals, [](const sweep::RivalPlan& rival) { return rival.name.size(); }));
   std::string out = "rivals\n";
   for (const sweep::RivalPlan& rival : list.rivals) {
-    out += row(rival.name, rival.why);
+    out += "  " + pad(rival.name, widest + 2) + rival.why + "\n";
   }
   out += formatted("\nAB-training stores {} parameters.\n", with_commas(list.parameters));
   return out + (list.shapes.shapes.empty() ? "" : plan::shapes_text(list.shapes));

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "config/run_options.h"
-#include "plan/same_size.h"
+#include "plan/small_shapes.h"
 #include "plan/time.h"
 
 namespace abtrain::sweep {

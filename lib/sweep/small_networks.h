@@ -8,7 +8,7 @@
 #include <string>
 
 #include "config/run_options.h"
-#include "plan/same_size.h"
+#include "plan/small_shapes.h"
 #include "sweep/rivals.h"
 
 namespace abtrain::sweep {
