@@ -349,9 +349,12 @@ Field& Fields::auto_or_integers(
   Field& field = integers(key, member, each, help);
   field.choices = {"auto"};
   field.wanted = "auto or " + field.wanted;
-  field.read = [&member, list = field.read](const Value& value, const Complain& complain) {
+  field.read = [&member, wanted = field.wanted, list = field.read](
+                   const Value& value, const Complain& complain) {
     if (is_word(value, "auto")) {
       member.clear();
+    } else if (value.kind == Kind::Scalar) {
+      complain(value, expected(wanted, value, formatted("write [{}]", value.text)));
     } else {
       list(value, complain);
     }

@@ -147,6 +147,7 @@ TEST(Options, SetsEveryType) {
       "flag: true\ncount: 9\nseed: 18446744073709551615\nrate: 0.001\nkind: fancy\n"
       "shape: round\ntitle: \"7 x\"\nfolder: run_1\ngroups: 4\n"
       "feedback: \"false\"\nevery: 110 steps\nramp: 2 epochs\nsizes: [64, 32]\n"
+      "widths: auto\n"
       "shares: [0.25, 1]\nnames: [\"fc*\"]\ninner:\n"
       "  size: -5\n");
   EXPECT_EQ(reading.settings.size(), 16u);
@@ -159,7 +160,7 @@ TEST(Options, PrintsEveryKey) {
       to_yaml(fields_of(s)),
       "flag: false\ncount: 1\nseed: 2\nrate: 0.5\nkind: plain\n"
       "shape: square\ntitle: t\nfolder: f\ngroups: auto\n"
-      "feedback: auto\nevery: 1 epoch\nramp: auto\nsizes: [1, 2]\nshares: "
+      "feedback: auto\nevery: 1 epoch\nramp: auto\nsizes: [1, 2]\nwidths: auto\nshares: "
       "[0.5]\nnames: []\ninner:\n"
       "  size: 3\n");
 }
