@@ -44,7 +44,7 @@ SmallNetworks small_networks(
     found.missing = formatted(
         "the strongest kind of rival, a smaller dense network, did not run, because an exported "
         "model cannot be narrowed here: export one with about {} parameters "
-        "(abtrain.match_size finds its width) and name it with --small FILE",
+        "(abtrain.match_size finds its width) and give it to `abtrain rivals` with --small FILE",
         with_commas(parameters));
   } else {
     try {
