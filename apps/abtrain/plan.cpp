@@ -21,6 +21,7 @@
 #include "link_option.h"
 #include "methods/method_kind.h"
 #include "plan/same_size.h"
+#include "plan/small_shapes.h"
 #include "sweep/method_table.h"
 
 namespace abtrain::app {
@@ -109,27 +110,42 @@ void run_same_size(const PlanArgs& args) {
     config.config = is_run ? reference + "/config.yaml" : reference;
     reference_config = config;  // they are one, so --set changes both
   }
+  std::optional<config::RunOptions> theirs;
+  if (!is_run) {
+    theirs = read_reference(reference_config, log);
+  }
   const plan::SizeTarget target =
-      is_run ? plan::size_of_run(reference)
-             : plan::planned_size(read_reference(reference_config, log), reference);
+      is_run ? plan::size_of_run(reference) : plan::planned_size(*theirs, reference);
 
   config::RunOptions options = read_configuration(config, log);
   const bool is_factored = methods::kind_of(options.method).factors_weights;
+  if (!theirs) {
+    reference_config.config = reference + "/config.yaml";
+    theirs = read_reference(reference_config, log);
+  }
+  const bool can_match =
+      methods::kind_of(theirs->method).factors_weights && theirs->model.name == options.model.name;
   constexpr const char* kDense = "method.name=ddp";
   if (is_factored) {
     config.sets.emplace_back(kDense);
     options = read_configuration(config, log);
   }
-  plan::SameSize found = plan::same_size(options, target.parameters);
+  plan::SmallShapes found =
+      plan::small_shapes(options, target.parameters, can_match ? &*theirs : nullptr);
   if (is_factored) {
-    found.overrides.insert(found.overrides.begin(), kDense);
+    for (plan::SmallShape& shape : found.shapes) {
+      shape.size.overrides.insert(shape.size.overrides.begin(), kDense);
+    }
   }
+  const plan::SameSize& narrow = found.shapes.front().size;
   if (args.format == Format::Json) {
-    print_json(plan::same_size_json(found, target));
+    auto json = plan::same_size_json(narrow, target);
+    json["shapes"] = plan::shapes_json(found);
+    print_json(json);
   } else {
     print(
-        plan::plan_text(found.options, time_wanted(args, found.options)) +
-        plan::same_size_text(found, target));
+        plan::plan_text(narrow.options, time_wanted(args, narrow.options)) +
+        plan::same_size_text(narrow, target) + plan::shapes_text(found));
   }
 }
 

@@ -12,7 +12,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/mapped.h"
 #include "base/output.h"
+#include "base/rows.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "choice_option.h"
@@ -40,7 +42,9 @@ struct RivalsCommand {
   std::int64_t tune = 3;
   std::string only;
   bool all = false;
+  std::string small;
   bool run = false;
+  bool dry_run = false;
   std::string file;
   bool force = false;
 };
@@ -64,6 +68,7 @@ std::string command_line(const RivalsCommand& args) {
   add("--nodes", args.link.nodes > 0 ? std::to_string(args.link.nodes) : "");
   add("--bandwidth", args.link.bandwidth);
   add("--latency", args.link.latency);
+  add("--small", args.small);
   add("--only", args.only);
   if (args.all) {
     words.emplace_back("--all");
@@ -104,7 +109,10 @@ bool is_edited(const std::string& text) {
 void check(const RivalsCommand& args) {
   check_given(args.config);
   ABT_CHECK(
-      args.seconds.has_value() != args.steps.has_value(), Usage,
+      !args.dry_run || !args.run, Usage,
+      "--dry-run trains nothing; expected either it or --run, got both");
+  ABT_CHECK(
+      args.dry_run || args.seconds.has_value() != args.steps.has_value(), Usage,
       "rivals: expected --seconds N, the training time that each method gets, "
       "or --steps N; got {}",
       args.seconds ? "both" : "neither");
@@ -170,10 +178,14 @@ void announce_measured(const sweep::RivalList& list, const RivalsCommand& args, 
   }
 }
 
-void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) {
+// The rivals of the command line; says which ones are left out.
+sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
   const auto folders = config_places();
   sweep::RivalsRequest request{
       .ratio = args.ratio, .all = args.all, .tune = static_cast<std::size_t>(args.tune)};
+  if (!args.small.empty()) {
+    request.small = fs::absolute(args.small).lexically_normal().string();
+  }
   for (const std::string& name : split_text(args.only, ',')) {
     if (!trim(name).empty()) {
       request.only.emplace_back(trim(name));
@@ -187,6 +199,23 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
   for (const auto& [name, why] : list.left_out) {
     log.info("{} is left out: {}", name, why);
   }
+  return list;
+}
+
+// The rivals, and the layers of the small ones.
+std::string dry_text(const sweep::RivalList& list) {
+  const std::size_t widest = std::ranges::max(
+      mapped(list.rivals, [](const sweep::RivalPlan& rival) { return rival.name.size(); }));
+  std::string out = "rivals\n";
+  for (const sweep::RivalPlan& rival : list.rivals) {
+    out += "  " + pad(rival.name, widest + 2) + rival.why + "\n";
+  }
+  out += formatted("\nAB-training stores {} parameters.\n", with_commas(list.parameters));
+  return out + (list.shapes.shapes.empty() ? "" : plan::shapes_text(list.shapes));
+}
+
+void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) {
+  sweep::RivalList list = list_of(args, log);
   list.link = args.link;
   list.seconds = args.seconds.value_or(0);
   announce(list, args, log);
@@ -199,6 +228,11 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
 
 int run_rivals(const RivalsCommand& args) {
   check(args);
+  if (args.dry_run) {
+    Log log;
+    print(dry_text(list_of(args, log)));
+    return 0;
+  }
   const std::string file =
       args.file.empty() ? fs::path(args.config.config).stem().string() + "_rivals.yaml" : args.file;
   check_replaceable(file, {"-o", "a sweep of rivals", is_rivals_file}, args.force);
@@ -265,6 +299,15 @@ Command add_rivals(CLI::App& parser) {
   command.add_option("--only", args->only, "only these: " + join(sweep::rival_names(), ", "))
       ->type_name("NAME,...");
   command.add_flag("--all", args->all, "DiLoCo and local SGD as well");
+  command
+      .add_option(
+          "--small", args->small,
+          "for an exported model: the network that the small_... rivals train, exported "
+          "too, with as many parameters as AB-training stores, up to 3 %")
+      ->type_name("FILE");
+  command.add_flag(
+      "--dry-run", args->dry_run,
+      "print the rivals, and the layers of the small networks; write and train nothing");
   command.add_flag("--run", args->run, "train the sweep and report; the same command continues it");
   command
       .add_option(

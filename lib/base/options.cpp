@@ -344,6 +344,27 @@ Field& Fields::numbers_or(
   return field;
 }
 
+Field& Fields::auto_or_integers(
+    Key key, std::vector<std::int64_t>& member, Interval each, Help help) {
+  Field& field = integers(key, member, each, help);
+  field.choices = {"auto"};
+  field.wanted = "auto or " + field.wanted;
+  field.read = [&member, wanted = field.wanted, list = field.read](
+                   const Value& value, const Complain& complain) {
+    if (is_word(value, "auto")) {
+      member.clear();
+    } else if (value.kind == Kind::Scalar) {
+      complain(value, expected(wanted, value, formatted("write [{}]", value.text)));
+    } else {
+      list(value, complain);
+    }
+  };
+  field.print = [&member, list = field.print] {
+    return member.empty() ? std::string("auto") : list();
+  };
+  return field;
+}
+
 Field& Fields::texts(Key key, std::vector<std::string>& member, Help help) {
   return add_list<std::string>(key, member, 0, "a string", take_text, print_text, help);
 }

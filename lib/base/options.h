@@ -107,6 +107,8 @@ class Fields {
   Field& numbers_or(
       Key key, Names<bool> words, bool& word, std::vector<double>& numbers, Interval each,
       Help help);
+  // `auto` is stored as an empty list.
+  Field& auto_or_integers(Key key, std::vector<std::int64_t>& member, Interval each, Help help);
   // A list of strings, which may be empty.
   Field& texts(Key key, std::vector<std::string>& member, Help help);
   // Stored unparsed, for a reader that knows which values are allowed.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/mapped.h"
 #include "base/named.h"
+#include "base/text.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/model.h"
@@ -31,6 +33,7 @@ Architecture stack_of(
     const std::vector<Stage>& stages, const std::vector<std::int64_t>& hidden,
     const ModelOptions& options, const data::ExampleShape& shape) {
   auto layers = std::make_unique<Sequential>();
+  Widths widths(options);
   std::int64_t in = shape.channels;
   std::int64_t height = shape.height;
   std::int64_t width = shape.width;
@@ -42,8 +45,9 @@ Architecture stack_of(
         "at most {} of them for images of {}x{}, got {}",
         index, shape.height, shape.width, stages.size());
     ++index;
-    const std::int64_t out = scaled(channels, options);
-    layers->add(formatted("conv{}", index), conv2d(in, out, conv));
+    const std::string name = formatted("conv{}", index);
+    const std::int64_t out = widths.next({scaled(channels, options), {name}});
+    layers->add(name, conv2d(in, out, conv));
     layers->add(formatted("conv_relu{}", index), relu());
     layers->add(formatted("pool{}", index), max_pool(2, 2));
     const std::int64_t growth = 2 * conv.padding - (conv.kernel - 1);
@@ -55,8 +59,9 @@ Architecture stack_of(
   in *= height * width;
   index = 1;
   for (const std::int64_t features : hidden) {
-    const std::int64_t out = scaled(features, options);
-    layers->add(formatted("fc{}", index), linear(in, out));
+    const std::string name = formatted("fc{}", index);
+    const std::int64_t out = widths.next({scaled(features, options), {name}});
+    layers->add(name, linear(in, out));
     layers->add(formatted("relu{}", index), relu());
     in = out;
     ++index;
@@ -66,7 +71,7 @@ Architecture stack_of(
   layers->add(classifier, linear(in, shape.classes));
   std::vector<std::string> keep_dense(stages.empty() ? 0 : 1, "conv1");
   keep_dense.push_back(classifier);
-  return {std::move(layers), keep_dense};
+  return {.layers = std::move(layers), .keep_dense = keep_dense, .widths = widths.all()};
 }
 
 Architecture mlp(const ModelOptions& options, const data::ExampleShape& shape, const Sizes&) {
@@ -137,6 +142,48 @@ void add_dropout(Sequential& layers, const ModelOptions& options) {
 std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_t divisor) {
   const double wanted = static_cast<double>(count) * options.width;
   return divisor * std::max<std::int64_t>(1, std::llround(wanted / static_cast<double>(divisor)));
+}
+
+std::int64_t Widths::next(FreeWidth own) {
+  if (const std::size_t i = widths_.size(); i < options_.widths.size()) {
+    const std::int64_t given = options_.widths[i];
+    ABT_CHECK(
+        given % own.divisor == 0, Config, "model.widths: expected a multiple of {} for {}, got {}",
+        own.divisor, listed(own.layers), given);
+    own.count = scaled(given, options_, own.divisor);
+  }
+  return widths_.emplace_back(std::move(own)).count;
+}
+
+std::vector<FreeWidth> Widths::all() const {
+  const auto layers = [](const FreeWidth& width) { return join(width.layers, " and "); };
+  ABT_CHECK(
+      options_.widths.empty() || options_.widths.size() == widths_.size(), Config,
+      "model.widths: expected {} numbers for {}, those of {}; got {}", widths_.size(),
+      options_.name, join(mapped(widths_, layers), ", "), options_.widths.size());
+  return widths_;
+}
+
+std::vector<std::string> set_widths(
+    ModelOptions& options, const std::vector<std::int64_t>& counts) {
+  std::vector<std::string> sets;
+  const auto set = [&](const char* key, std::vector<std::int64_t>& member, auto begin, auto end) {
+    member.assign(begin, end);
+    const auto text = [](std::int64_t count) { return std::to_string(count); };
+    sets.push_back(formatted("model.{}=[{}]", key, join(mapped(member, text), ", ")));
+  };
+  const auto channels = counts.begin() + (options.name == "cnn" ? std::ssize(options.channels) : 0);
+  if (options.name == "cnn") {
+    set("channels", options.channels, counts.begin(), channels);
+  }
+  if (options.name == "cnn" || options.name == "mlp") {
+    set("hidden", options.hidden, channels, counts.end());
+  } else {
+    set("widths", options.widths, counts.begin(), counts.end());
+  }
+  options.width = 1;
+  sets.emplace_back("model.width=1");
+  return sets;
 }
 
 std::string renamed(std::span<const Renaming> renamings, const std::string& name) {

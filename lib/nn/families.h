@@ -56,6 +56,16 @@ struct FileForm {
   }
 };
 
+// A width that a configuration can choose apart from the others.
+struct FreeWidth {
+  std::int64_t count = 0;           // channels or features, as they are in the model
+  std::vector<std::string> layers;  // names or globs of those whose parameters it decides
+  std::int64_t divisor = 1;
+  // The layers lie between it and a width that is not free, so that their parameters grow with it;
+  // else between two free ones.
+  bool is_inner = false;
+};
+
 // What a family's function returns.
 struct Architecture {
   std::unique_ptr<Layer> layers;
@@ -73,6 +83,7 @@ struct Architecture {
   // Bytes of the largest result of an operator, for a batch of so many examples. Null: not known.
   // May be called as long as `layers` live.
   std::function<double(std::int64_t examples)> largest_result = nullptr;
+  std::vector<FreeWidth> widths = {};  // in the order of model.widths
 };
 
 std::vector<std::string> model_names();
@@ -84,6 +95,28 @@ void add_dropout(Sequential& layers, const ModelOptions& options);
 // A count of channels or features times `model.width`, rounded to a multiple of
 // `divisor`, such as the number of heads; at least that.
 std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_t divisor = 1);
+
+// Hands out a model's free widths in the order of `model.widths`.
+class Widths {
+ public:
+  explicit Widths(const ModelOptions& options) : options_(options) {}
+  // The count of the next number in `model.widths`, or `own.count` if the key is auto. Throws
+  // Error(Config) unless it is a multiple of `own.divisor`.
+  std::int64_t next(FreeWidth own);
+  std::int64_t last() const {
+    return widths_.back().count;
+  }
+  // All of them. Throws Error(Config) if `model.widths` has another number of items.
+  std::vector<FreeWidth> all() const;
+
+ private:
+  const ModelOptions& options_;
+  std::vector<FreeWidth> widths_;
+};
+
+// Gives the model's free widths these counts, and `model.width` 1. Returns the keys that do so, as
+// overrides: "model.widths=[6, 16, 120, 84]".
+std::vector<std::string> set_widths(ModelOptions& options, const std::vector<std::int64_t>& counts);
 
 // True for images up to 64 pixels high, for which `auto` takes a small stem or
 // patch.

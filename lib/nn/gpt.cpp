@@ -43,29 +43,28 @@ class Gated : public Layer {
 
 // `end`: the deviation of the initial weights of the branches' ends.
 std::unique_ptr<Layer> gpt_block(
-    std::int64_t features, std::int64_t heads, double end, const ModelOptions& options) {
+    std::int64_t features, std::int64_t heads, const InnerWidths& inside, double end,
+    const ModelOptions& options) {
   auto attention =
       std::make_unique<Attention>(heads, /*causal=*/true, options.positions == Positions::Rotary);
   if (options.split_qkv) {
     for (const char* name : {"c_q", "c_k", "c_v"}) {
-      attention->add(name, normal_linear(features, features));
+      attention->add(name, normal_linear(features, inside.attention));
     }
   } else {
-    attention->add("c_attn", normal_linear(features, 3 * features));
+    attention->add("c_attn", normal_linear(features, 3 * inside.attention));
   }
-  attention->add("c_proj", normal_linear(features, features, true, end));
+  attention->add("c_proj", normal_linear(inside.attention, features, true, end));
   auto mlp = std::make_unique<Sequential>();
-  std::int64_t inside = 4 * features;
   if (options.activation == Activation::SwiGlu) {
-    inside = ((8 * features + 2) / 3 + 7) / 8 * 8;
-    mlp->add("", std::make_unique<Gated>(features, inside));
+    mlp->add("", std::make_unique<Gated>(features, inside.mlp));
   } else {
-    mlp->add("c_fc", normal_linear(features, inside));
+    mlp->add("c_fc", normal_linear(features, inside.mlp));
     mlp->add("", std::make_unique<Function>([](const at::Tensor& x, const Pass&) {
                return gelu_tanh(x);
              }));
   }
-  mlp->add("c_proj", normal_linear(inside, features, true, end));
+  mlp->add("c_proj", normal_linear(inside.mlp, features, true, end));
   return transformer_block(
       {"ln_1", "ln_2", features, kGptEps, options.drop_rate, /*whole_examples=*/false},
       std::move(attention), std::move(mlp));
@@ -144,11 +143,17 @@ Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, c
   add_dropout(*layers, options);
   // The branches add up, so their ends start smaller (Radford et al. 2019).
   const double end = kDeviation / std::sqrt(2.0 * static_cast<double>(depth));
+  const bool is_gated = options.activation == Activation::SwiGlu;
+  Widths widths(options);
+  const InnerWidths inside = inner_widths(
+      widths, "h.*", {features, is_gated ? ((8 * features + 2) / 3 + 7) / 8 * 8 : 4 * features},
+      divisor);
   for (std::int64_t i = 0; i < depth; ++i) {
-    layers->add(formatted("h.{}", i), gpt_block(features, heads, end, options));
+    layers->add(formatted("h.{}", i), gpt_block(features, heads, inside, end, options));
   }
   layers->add("ln_f", layer_norm(features, kGptEps));
   Architecture architecture;
+  architecture.widths = widths.all();
   if (options.tied) {
     layers->add("", std::make_unique<Function>([tokens](const at::Tensor& x, const Pass& pass) {
                   const at::Tensor& weight = tokens->tokens();

@@ -66,6 +66,10 @@ class Model {
     return architecture_.torchvision_name == nullptr ? TorchvisionName{name}
                                                      : architecture_.torchvision_name(name);
   }
+  // The widths that `model.widths`, or `hidden` and `channels`, can choose one by one.
+  const std::vector<FreeWidth>& widths() const {
+    return architecture_.widths;
+  }
   const FileForm& file_form() const {
     return architecture_.file;
   }

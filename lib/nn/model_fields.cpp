@@ -15,6 +15,15 @@ std::vector<std::string> models_like(const std::string& begin) {
   return names;
 }
 
+// The families with `widths`; those of mlp and cnn are `hidden` and `channels`.
+std::vector<std::string> with_widths() {
+  std::vector<std::string> names = model_names();
+  std::erase_if(names, [](const std::string& name) {
+    return name == "softmax" || name == "mlp" || name == "cnn" || name == "exported";
+  });
+  return names;
+}
+
 }  // namespace
 
 std::string name_of(TensorNames names) {
@@ -42,6 +51,17 @@ Fields fields_of(ModelOptions& o) {
       "width", o.width, above_to(0, kWidest),
       "multiplier of all channel, feature and hidden sizes; not for softmax, "
       "which has none");
+  f.auto_or_integers(
+       "widths", o.widths, between(1, kMaxFeatures),
+       "widths of single layers, each times model.width: for lenet5 and vgg the outputs of every "
+       "layer but the classifier, for resnet the channels of each stage, for vit and gpt the inner "
+       "features of attention and of the MLP; auto: as the name says")
+      .of(with_widths());
+  f.flag(
+       "folded_head", o.folded_head,
+       "the head's first kernel is as large as the image that reaches it, 1x1 for inputs of 32x32; "
+       "false: timm's 7x7, most of whose taps see copies of the same pixels there")
+      .of({"vgg11", "vgg13", "vgg16", "vgg19"});
   f.choice(
        "stem", o.stem,
        {{"auto", StemName::Auto}, {"imagenet", StemName::ImageNet}, {"cifar", StemName::Cifar}},

@@ -1,6 +1,9 @@
 #include <ATen/TensorOperators.h>
 
+#include <array>
+
 #include "base/error.h"
+#include "base/text.h"
 #include "nn/families.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
@@ -70,7 +73,13 @@ Architecture resnet(
   const bool bottleneck = sizes[4] > 0;
   const bool cifar =
       options.stem == StemName::Auto ? is_small(shape) : options.stem == StemName::Cifar;
-  std::int64_t in = scaled(64, options);
+  Widths widths(options);
+  std::array<std::int64_t, 4> stage_channels = {};
+  for (std::size_t s = 0; s < stage_channels.size(); ++s) {
+    stage_channels[s] =
+        widths.next({scaled(std::int64_t{64} << s, options), {formatted("layer{}.*", s + 1)}});
+  }
+  std::int64_t in = stage_channels[0];
   auto layers = std::make_unique<Sequential>();
   layers->add("conv1", cifar ? conv(shape.channels, in, 3) : conv(shape.channels, in, 7, 2));
   layers->add("bn1", batch_norm(in));
@@ -79,7 +88,7 @@ Architecture resnet(
     layers->add("maxpool", max_pool(3, 2, 1));
   }
   for (std::size_t s = 0; s < 4; ++s) {
-    const std::int64_t channels = scaled(std::int64_t{64} << s, options);
+    const std::int64_t channels = stage_channels[s];
     const std::int64_t out = bottleneck ? 4 * channels : channels;
     auto stage = std::make_unique<Sequential>();
     for (int b = 0; b < sizes[s]; ++b) {
@@ -101,7 +110,7 @@ Architecture resnet(
   layers->add("avgpool", average_pool());
   add_dropout(*layers, options);
   layers->add("fc", linear(in, shape.classes));
-  return {std::move(layers), {"conv1", "fc"}};
+  return {.layers = std::move(layers), .keep_dense = {"conv1", "fc"}, .widths = widths.all()};
 }
 
 }  // namespace abtrain::nn

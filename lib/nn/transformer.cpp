@@ -53,7 +53,7 @@ at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
     qkv = at::chunk(qkv[0], 3, 2);
   }
   for (at::Tensor& x : qkv) {  // B x heads x tokens x d
-    x = x.view({input.size(0), input.size(1), heads_, input.size(2) / heads_}).transpose(1, 2);
+    x = x.view({input.size(0), input.size(1), heads_, x.size(2) / heads_}).transpose(1, 2);
   }
   if (rotary_) {
     qkv[0] = turned(qkv[0]);
@@ -61,12 +61,19 @@ at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
   }
   const at::Tensor mixed =
       at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, /*dropout_p=*/0, causal_);
-  return layers_.back().second->forward(mixed.transpose(1, 2).reshape(input.sizes()), pass);
+  return layers_.back().second->forward(mixed.transpose(1, 2).flatten(2), pass);
 }
 
 std::unique_ptr<Layer> normal_linear(
     std::int64_t in, std::int64_t out, bool bias, double deviation) {
   return linear(in, out, bias, normal(deviation));
+}
+
+InnerWidths inner_widths(
+    Widths& widths, const std::string& blocks, const InnerWidths& own, std::int64_t divisor) {
+  const std::int64_t attention =
+      widths.next({own.attention, {blocks + ".attn.*"}, divisor, /*is_inner=*/true});
+  return {attention, widths.next({own.mlp, {blocks + ".mlp.*"}, 1, /*is_inner=*/true})};
 }
 
 std::unique_ptr<Layer> transformer_block(

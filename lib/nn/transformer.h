@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/families.h"
 #include "nn/layer.h"
 
 namespace abtrain::nn {
@@ -34,6 +35,15 @@ class Attention : public Sequential {
 inline constexpr double kDeviation = 0.02;
 std::unique_ptr<Layer> normal_linear(
     std::int64_t in, std::int64_t out, bool bias = true, double deviation = kDeviation);
+
+// The features inside a block's attention, of all heads together, and inside its MLP.
+struct InnerWidths {
+  std::int64_t attention, mlp;
+};
+// Those that model.widths gives, else `own`. `blocks`: a glob of the blocks' names; `divisor`: the
+// attention has a multiple of it.
+InnerWidths inner_widths(
+    Widths& widths, const std::string& blocks, const InnerWidths& own, std::int64_t divisor);
 
 // x + drop(attn(norm(x))), and of that x + drop(mlp(norm(x))).
 struct BlockForm {

@@ -20,14 +20,15 @@ constexpr std::int64_t kHeadFeatures = 64;
 constexpr double kEps = 1e-6;
 
 std::unique_ptr<Layer> block(
-    std::int64_t features, std::int64_t heads, bool qkv_bias, double drop_path) {
+    std::int64_t features, std::int64_t heads, const InnerWidths& inside, bool qkv_bias,
+    double drop_path) {
   auto attention = std::make_unique<Attention>(heads, /*causal=*/false, /*rotary=*/false);
-  attention->add("qkv", normal_linear(features, 3 * features, qkv_bias));
-  attention->add("proj", normal_linear(features, features));
+  attention->add("qkv", normal_linear(features, 3 * inside.attention, qkv_bias));
+  attention->add("proj", normal_linear(inside.attention, features));
   auto mlp = std::make_unique<Sequential>();
-  mlp->add("fc1", normal_linear(features, 4 * features));
+  mlp->add("fc1", normal_linear(features, inside.mlp));
   mlp->add("act", gelu());
-  mlp->add("fc2", normal_linear(4 * features, features));
+  mlp->add("fc2", normal_linear(inside.mlp, features));
   return transformer_block(
       {"norm1", "norm2", features, kEps, drop_path, /*whole_examples=*/true}, std::move(attention),
       std::move(mlp));
@@ -101,10 +102,12 @@ Architecture vit(const ModelOptions& options, const data::ExampleShape& shape, c
   layers->add(
       "", std::make_unique<Embedding>(
               shape.channels, features, patch, (shape.height / patch) * (shape.width / patch)));
+  Widths widths(options);
+  const InnerWidths inside = inner_widths(widths, "blocks.*", {features, 4 * features}, heads);
   for (std::int64_t i = 0; i < kDepth; ++i) {
     const double rate =
         options.drop_path * static_cast<double>(i) / static_cast<double>(kDepth - 1);
-    layers->add(formatted("blocks.{}", i), block(features, heads, options.qkv_bias, rate));
+    layers->add(formatted("blocks.{}", i), block(features, heads, inside, options.qkv_bias, rate));
   }
   layers->add("", std::make_unique<Function>([](const at::Tensor& tokens, const Pass&) {
                 return tokens.select(1, 0);
@@ -112,7 +115,11 @@ Architecture vit(const ModelOptions& options, const data::ExampleShape& shape, c
   layers->add("norm", layer_norm(features, kEps));
   add_dropout(*layers, options);
   layers->add("head", normal_linear(features, shape.classes));
-  return {std::move(layers), {"patch_embed.proj", "head"}, torchvision_vit_name};
+  return {
+      .layers = std::move(layers),
+      .keep_dense = {"patch_embed.proj", "head"},
+      .torchvision_name = torchvision_vit_name,
+      .widths = widths.all()};
 }
 
 }  // namespace abtrain::nn

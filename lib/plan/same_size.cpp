@@ -25,25 +25,23 @@ constexpr double kMaxAbove = 1.01;  // times the target
 // Keeps the models that are tried within memory.
 constexpr std::int64_t kMaxParameters = 1'000'000'000'000;
 
-// Parameters of the model at a width; at 0, with one channel or feature
-// everywhere, or one for each head.
-using Parameters = std::function<std::int64_t(double width)>;
-
-// The last width with at most `target` parameters, and the first with more.
+// The last width with at most `target` parameters, and the first with more. `kept`: what does not
+// shrink with the width, for messages.
 std::pair<double, double> bounds_of(
-    const Parameters& parameters, const std::string& name, std::int64_t target) {
+    const ParametersAt& parameters, const std::string& name, std::int64_t target,
+    const std::string& kept) {
   const std::int64_t smallest = parameters(0);
   ABT_CHECK(
       smallest <= target, Config,
-      "model.name: even with one channel or feature per layer, {} has {} "
+      "model.name: even with one channel or feature per layer{}, {} has {} "
       "parameters; expected a target of at least that, got {}",
-      name, with_commas(smallest), with_commas(target));
+      kept, name, with_commas(smallest), with_commas(target));
   double below = 0;
   double above = nn::kWidest;
   const std::int64_t largest = parameters(above);
   ABT_CHECK(
       largest > target, Config,
-      "model.name: at the largest model.width that is allowed, {} has {} "
+      "model.name: at the largest width that is allowed, {} has {} "
       "parameters; expected a target below that, got {}",
       name, with_commas(largest), with_commas(target));
   for (;;) {
@@ -57,7 +55,7 @@ std::pair<double, double> bounds_of(
 
 // The width with the fewest decimals on this side of `exact` at which the model
 // is as large.
-double rounded(const Parameters& parameters, double exact, bool up) {
+double rounded(const ParametersAt& parameters, double exact, bool up) {
   constexpr double kFinest = 1e12;
   const std::int64_t wanted = parameters(exact);
   for (double scale = 1; scale <= kFinest; scale *= 10) {
@@ -75,6 +73,17 @@ double relative_difference(const SameSize& found, const SizeTarget& target) {
 }
 
 }  // namespace
+
+NearestWidth nearest_width(
+    const ParametersAt& parameters, const std::string& name, std::int64_t target,
+    const std::string& kept) {
+  const auto [below, above] = bounds_of(parameters, name, target, kept);
+  const std::int64_t fewer = parameters(below);
+  const std::int64_t more = parameters(above);
+  const bool up = more - target < target - fewer &&
+                  static_cast<double>(more) <= kMaxAbove * static_cast<double>(target);
+  return {up ? above : below, up};
+}
 
 SizeTarget size_of_run(const std::string& folder) {
   return {
@@ -112,12 +121,8 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
     model.width = width;
     return nn::make_model(model, shape)->dense_parameters();
   };
-  const auto [below, above] = bounds_of(parameters, model.name, target);
-  const std::int64_t fewer = parameters(below);
-  const std::int64_t more = parameters(above);
-  const bool up = more - target < target - fewer &&
-                  static_cast<double>(more) <= kMaxAbove * static_cast<double>(target);
-  const double width = rounded(parameters, up ? above : below, up);
+  const NearestWidth found = nearest_width(parameters, model.name, target);
+  const double width = rounded(parameters, found.width, found.up);
   const std::int64_t numel = parameters(width);  // sets it
   return {std::move(resized), numel, {"model.width=" + print_number(width)}};
 }

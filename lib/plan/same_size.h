@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,16 +27,29 @@ SizeTarget size_of_run(const std::string& folder);
 // tell.
 SizeTarget planned_size(const config::RunOptions& options, const std::string& name);
 
+// Parameters of a model at a width; at 0, with one channel or feature
+// everywhere, or one for each head.
+using ParametersAt = std::function<std::int64_t(double width)>;
+struct NearestWidth {
+  double width = 0;
+  bool up = false;  // it is the first with more than the target
+};
+// The width at which the model `name` has as nearly `target` parameters as whole numbers of
+// channels or features allow: never more than 1 % above, and the smaller of two that are equally
+// near. `kept`: what does not depend on the width, for messages. Throws Error(Config) where the
+// target is out of reach.
+NearestWidth nearest_width(
+    const ParametersAt& parameters, const std::string& name, std::int64_t target,
+    const std::string& kept = "");
+
 struct SameSize {
   config::RunOptions options;  // those given, with the size found
   std::int64_t parameters = 0;
   std::vector<std::string> overrides;  // "model.width=0.0815"
 };
-// Finds the size at which the dense model of `options` has as nearly `target`
-// parameters as its layers' whole numbers of channels or features allow: never
-// more than 1 % above, and the smaller of two that are equally near. Throws
-// Error(Config) if `model.width` changes nothing, the target is out of its
-// reach, or the network starts from a file.
+// Finds the `model.width` at which the dense model of `options` has `target` parameters, as
+// nearest_width() does. Throws Error(Config) if `model.width` changes nothing, the target is out of
+// its reach, or the network starts from a file.
 SameSize same_size(const config::RunOptions& options, std::int64_t target);
 
 // What was found, for people and as {"target", "source", "parameters",

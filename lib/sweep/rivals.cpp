@@ -18,9 +18,9 @@
 #include "nn/families.h"
 #include "nn/model.h"
 #include "plan/planned_data.h"
-#include "plan/same_size.h"
 #include "sweep/resolve_points.h"
 #include "sweep/rival_sketches.h"
+#include "sweep/small_networks.h"
 
 namespace abtrain::sweep {
 
@@ -137,6 +137,9 @@ struct Ground {
   double ratio = 0;             // what it comes to
   std::int64_t parameters = 0;  // that AB-training stores
   std::string no_ab = {};       // why the model cannot be factored, or ""
+  RunOptions ab = {};           // the configuration with AB-training of that size
+
+  SmallNetworks small = {};
 
   bool is_ab() const {
     return base.method.name == "ab";
@@ -152,7 +155,8 @@ struct Ground {
           "method.rank.rule=budget",
           "method.rank.ratio=" + print_number(request.ratio.value_or(kUsualRatio))};
     }
-    const auto planned = config::model_sizes(read(joined({{"method.name=ab"}, size})), set);
+    ab = read(joined({{"method.name=ab"}, size}));
+    const auto planned = config::model_sizes(ab, set);
     ABT_CHECK(
         planned && std::ranges::any_of(
                        planned->sizes.layers, [](const auto& layer) { return layer.rank > 0; }),
@@ -206,7 +210,7 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
 }
 
 // Throws Error(Config) where the rival makes no sense for the configuration.
-RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground, const Sets& common) {
+RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground) {
   const std::string& name = sketch.name;
   ABT_CHECK(
       name != "ab" || ground.is_ab(), Config,
@@ -216,16 +220,37 @@ RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground, const Sets& 
   ABT_CHECK(
       ground.no_ab.empty() || !(is_small || name == "ab" || name == "ab_recipe"), Config, "{}",
       ground.no_ab);
+  ABT_CHECK(!is_small || ground.small.missing.empty(), Config, "{}", ground.small.missing);
   RivalPlan rival{.name = name, .why = sketch.why};
   rival.set = joined({sketch.set(ground.base), ab_keys(name, ground)});
-  rival.options = ground.read(joined({common, rival.set}));
   if (is_small) {
-    rival.set = joined({rival.set, plan::same_size(rival.options, ground.parameters).overrides});
-    rival.options = ground.read(joined({common, rival.set}));
+    rival.shapes = mapped(ground.small.shapes.shapes, [](const plan::SmallShape& shape) {
+      return std::pair(shape.name, shape.size.overrides);
+    });
   }
-  config::check_run(rival.options, ground.set, ground.set.train - rival.options.data.validation);
-  rival.tune = settings_of(rival.options, ground.request.tune);
   return rival;
+}
+
+// The rival, in each of its shapes if it has some, with options and settings. The first shape needs
+// no mark in the name.
+std::vector<RivalPlan> by_shape(const RivalPlan& rival, const Ground& ground, const Sets& common) {
+  std::vector<RivalPlan> all(std::max<std::size_t>(1, rival.shapes.size()), rival);
+  for (std::size_t i = 0; i < rival.shapes.size(); ++i) {
+    const auto& [shape, sets] = rival.shapes[i];
+    all[i].name += i == 0 ? "" : "_" + shape;
+    all[i].why += formatted("; {}: {}", shape, ground.small.shapes.shapes[i].what);
+    all[i].set = joined({rival.set, sets});
+    all[i].shapes = {{shape, sets}};
+  }
+  if (ground.request.plans) {
+    all.resize(1);
+  }
+  for (RivalPlan& one : all) {
+    one.options = ground.read(joined({common, one.set}));
+    config::check_run(one.options, ground.set, ground.set.train - one.options.data.validation);
+    one.tune = settings_of(one.options, ground.request.tune);
+  }
+  return all;
 }
 
 }  // namespace
@@ -258,6 +283,9 @@ RivalList list_rivals(
   } else {
     ground.find_size();
   }
+  if (ground.no_ab.empty()) {
+    ground.small = small_networks(read, ground.ab, ground.parameters, request.small);
+  }
 
   RivalList list;
   list.config = config;
@@ -269,16 +297,24 @@ RivalList list_rivals(
       "evaluate.every=0",
       formatted("data.validation={}", std::min(kMaxHeldOut, ground.set.train / 10))};
 
+  using Reason = std::pair<std::string, std::string>;
   std::map<std::string, std::string> known;  // names by content
   for (const RivalSketch* sketch : chosen(request)) {
     const std::string why = refusal_of([&] {
-      RivalPlan rival = rival_of(*sketch, ground, list.common);
-      const auto [twin, is_new] = known.emplace(content_of(rival.options), rival.name);
-      ABT_CHECK(is_new, Config, "is the same as {} here", twin->second);
-      list.rivals.push_back(std::move(rival));
+      for (RivalPlan& rival : by_shape(rival_of(*sketch, ground), ground, list.common)) {
+        const auto [twin, is_new] = known.emplace(content_of(rival.options), rival.name);
+        ABT_CHECK(is_new, Config, "is the same as {} here", twin->second);
+        if (!rival.shapes.empty()) {
+          list.shapes = ground.small.shapes;
+        }
+        list.rivals.push_back(std::move(rival));
+      }
     });
-    if (!why.empty()) {
-      list.left_out.emplace_back(sketch->name, why);
+    const bool lacks_all = !ground.small.missing.empty() && why == ground.small.missing;
+    const std::string name = lacks_all ? "small_..." : sketch->name;
+    if (!why.empty() &&
+        !(lacks_all && std::ranges::count(list.left_out, name, &Reason::first) > 0)) {
+      list.left_out.emplace_back(name, why);
     }
   }
   if (request.plans) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "config/run_options.h"
+#include "plan/small_shapes.h"
 #include "plan/time.h"
 
 namespace abtrain::sweep {
@@ -29,6 +30,8 @@ struct RivalsRequest {
   std::optional<double> ratio = {};
   std::vector<std::string> only = {};  // names; empty: all but DiLoCo, local SGD
   bool all = false;                    // those two as well
+  // The network that small rivals train where the model is an exported one: a .pt2 file.
+  std::optional<std::string> small = {};
   std::size_t tune = 3;                // settings per rival, 1 to kMaxSettings
   // For a plan: all names, the configured length, and AB-training with the configured rule even
   // if only the spectra tell its ranks. A model that cannot be factored has other rivals.
@@ -41,6 +44,8 @@ struct RivalPlan {
   std::string why;
   Sets set = {};
   std::vector<Sets> tune = {};
+  // Of a small rival: the shapes of its network by name (plan::SmallShapes), each with its keys.
+  std::vector<std::pair<std::string, Sets>> shapes = {};
   // The caller sets these, for a run at full length.
   std::int64_t steps = 0;
   double seconds_here = 0;   // of its training on this machine, without a link; 0: not measured
@@ -59,15 +64,16 @@ struct RivalList {
   // Those that make no sense for this configuration, and why.
   std::vector<std::pair<std::string, std::string>> left_out;
   std::int64_t parameters = 0;  // that AB-training stores; 0: it cannot train this model
+  plan::SmallShapes shapes = {};  // of the small rivals' network; none without small rivals
   std::string configured;       // of a plan: the rival that is the configuration itself
   double seconds = 0;           // that runs at full length are to take; 0: by steps
   plan::Link link;              // on which they take them
 };
 
-// Throws Error(Usage) for an unknown name in `only`, Error(Config) where the
-// model has no layer to factor or cannot be made that small, or no rival is
-// left. `sets`: "a.b=VALUE", overrides of the configuration. `folders`: where
-// it is searched.
+// A small rival has one entry for each shape of its network. Throws Error(Usage) for an unknown
+// name in `only`, and for a `small` that is not needed; Error(Config) where the model has no layer
+// to factor, `small` does not fit, or no rival is left. `sets`: "a.b=VALUE", overrides of the
+// configuration. `folders`: where it is searched.
 RivalList list_rivals(
     const std::string& config, const Sets& sets, const RivalsRequest& request,
     const std::vector<std::string>& folders);

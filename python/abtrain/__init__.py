@@ -2,6 +2,7 @@
 as tables.
 
     abtrain.save_model(model, images, "my.pt2")
+    small, width = abtrain.match_size(make, 50_000)   # a smaller model to compare it with
     model.load_state_dict(abtrain.load_weights("small.safetensors"))
     metrics, summary = abtrain.load_run("runs/fashion_mnist_mlp")
     abtrain.save_arrays("flowers", x, y)          # data: {name: arrays, root: flowers}
@@ -13,7 +14,7 @@ import os
 import pathlib
 import typing
 
-__all__ = ["Run", "load_run", "load_weights", "save_arrays", "save_model"]
+__all__ = ["Run", "load_run", "load_weights", "match_size", "save_arrays", "save_model"]
 
 
 def save_model(module, example, path, overwrite=False, any_length=False):
@@ -31,6 +32,38 @@ def save_model(module, example, path, overwrite=False, any_length=False):
     from . import _save_model  # needs torch
 
     _save_model.save_model(module, example, path, overwrite, any_length)
+
+
+def match_size(make, target):
+    """Returns (module, width): the width, an integer of at least 1, at which the torch.nn.Module
+    that `make(width)` returns has as nearly `target` trained parameters as whole widths allow, and
+    that module. Of two widths that are equally near, the smaller one. The number of parameters must
+    grow with the width. Raises ValueError where a width of 1 has more than `target` already, or
+    where the parameters do not grow."""
+    import torch
+
+    def count(width):
+        with torch.random.fork_rng(devices=[]):  # the search draws nothing from the caller
+            return sum(p.numel() for p in make(width).parameters() if p.requires_grad)
+
+    smallest = below = count(1)
+    if smallest > target:
+        raise ValueError(f"make(1) has {smallest:,} parameters already; expected a target of at "
+                         f"least that, got {target:,}")
+    low, high = 1, 2
+    while (above := count(high)) <= target:
+        if above <= below:
+            raise ValueError(f"make({high}) has {above:,} parameters, no more than make({low}); "
+                             "expected a module whose parameters grow with the width")
+        low, below, high = high, above, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if (parameters := count(middle)) <= target:
+            low, below = middle, parameters
+        else:
+            high, above = middle, parameters
+    width = high if above - target < target - below else low
+    return make(width), width
 
 
 def load_weights(path):

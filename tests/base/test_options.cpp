@@ -27,6 +27,7 @@ struct Sample {
   Duration every = Duration::epochs(1);
   std::optional<Duration> ramp;
   std::vector<std::int64_t> sizes = {1, 2};
+  std::vector<std::int64_t> widths;
   std::vector<double> shares = {0.5};
   std::vector<std::string> names;
   Inner inner;
@@ -49,6 +50,7 @@ Fields fields_of(Sample& s) {
   f.duration("every", s.every, above_to(0, 1e8), "an interval");
   f.auto_or_duration("ramp", s.ramp, between(0, 1e38), "a ramp");
   f.integers("sizes", s.sizes, between(1, 1e6), "sizes");
+  f.auto_or_integers("widths", s.widths, between(1, 9), "widths");
   f.numbers("shares", s.shares, above_to(0, 1), "shares");
   f.texts("names", s.names, "names");
   f.section("inner", inner, "inner part");
@@ -96,6 +98,22 @@ std::string fault(const std::string& key, const Value& value) {
   return out;
 }
 
+TEST(Options, AListOrAuto) {
+  Sample s;
+  EXPECT_NE(to_yaml(fields_of(s)).find("widths: auto"), std::string::npos);
+  ReadResult reading;
+  apply(fields_of(s), section({{"widths", list({"3", "9"})}}), reading);
+  EXPECT_EQ(s.widths, (std::vector<std::int64_t>{3, 9}));
+  EXPECT_NE(to_yaml(fields_of(s)).find("widths: [3, 9]"), std::string::npos);
+  apply(fields_of(s), section({{"widths", scalar("auto")}}), reading);
+  EXPECT_TRUE(s.widths.empty());
+  EXPECT_TRUE(reading.problems.empty());
+  EXPECT_EQ(
+      fault("widths", scalar("4")),
+      "widths: expected auto or a list, each item an integer from 1 to 9, got '4' (write [4])");
+  EXPECT_NE(fault("widths", list({"0"})), "");
+}
+
 TEST(Options, SetsEveryType) {
   Sample s;
   ReadResult reading;
@@ -129,6 +147,7 @@ TEST(Options, SetsEveryType) {
       "flag: true\ncount: 9\nseed: 18446744073709551615\nrate: 0.001\nkind: fancy\n"
       "shape: round\ntitle: \"7 x\"\nfolder: run_1\ngroups: 4\n"
       "feedback: \"false\"\nevery: 110 steps\nramp: 2 epochs\nsizes: [64, 32]\n"
+      "widths: auto\n"
       "shares: [0.25, 1]\nnames: [\"fc*\"]\ninner:\n"
       "  size: -5\n");
   EXPECT_EQ(reading.settings.size(), 16u);
@@ -141,7 +160,7 @@ TEST(Options, PrintsEveryKey) {
       to_yaml(fields_of(s)),
       "flag: false\ncount: 1\nseed: 2\nrate: 0.5\nkind: plain\n"
       "shape: square\ntitle: t\nfolder: f\ngroups: auto\n"
-      "feedback: auto\nevery: 1 epoch\nramp: auto\nsizes: [1, 2]\nshares: "
+      "feedback: auto\nevery: 1 epoch\nramp: auto\nsizes: [1, 2]\nwidths: auto\nshares: "
       "[0.5]\nnames: []\ninner:\n"
       "  size: 3\n");
 }

@@ -182,6 +182,9 @@ TEST(PlanSameSize, AsARunStores) {
   const auto found = nlohmann::json::parse(output_of(arguments + " --format json"));
   EXPECT_EQ(found["target"], summary["parameters"]["stored"]);
   EXPECT_EQ(found["set"][0], "method.name=ddp");
+  EXPECT_EQ(found["shapes"][0]["name"], "narrow");
+  EXPECT_EQ(found["shapes"][0]["set"], found["set"]);
+  EXPECT_EQ(found["shapes"][0]["parameters"], found["parameters"]);
   // One feature more or less is about 800 of so few parameters.
   EXPECT_LE(found["difference"].get<double>(), 0.01);
   EXPECT_GT(found["difference"].get<double>(), -0.2);
@@ -207,6 +210,10 @@ TEST(PlanSameSize, AsAConfigurationPlans) {
   expect_has(output_of(small + " --set method.rank.rule=ratio"), "planned for vgg16_small_cifar10");
   // Without --config, --set changes both.
   expect_has(output_of(small + " --set model.width=1"), "--set model.width=0.3");
+  // The four early convolutions that stay dense have 32 and 64 channels.
+  expect_has(own, "--set method.name=ddp --set model.widths=[32, 32, 64, 64, 3");
+  expect_has(own, "  features.3   3x3, 10 to 10, 900     3x3, 32 to 32, 9,216\n");
+  expect_has(own, "  folded              not here: no tap of the head sees only copies\n");
   // A transformer keeps its heads and has fewer features in each.
   expect_has(output_of("plan --same-size-as vit_tiny_cifar10"), "parameters          535,390");
   // With --config, only the dense network, which may be another one.
@@ -214,6 +221,8 @@ TEST(PlanSameSize, AsAConfigurationPlans) {
       output_of("plan -c resnet18_cifar10 method.name=ddp --same-size-as vgg16_small_cifar10");
   expect_has(other, "ddp, resnet18 on cifar10\n");
   expect_has(other, "options             --set model.width=");
+  expect_has(
+      other, "matched             not here: there is no AB-training of this network to match");
 }
 
 TEST(PlanSameSize, SaysWhatIsWrong) {

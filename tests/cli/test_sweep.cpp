@@ -221,6 +221,22 @@ TEST_F(CliSweep, RivalsSayHowLongTheyTakeAndWhoIsBest) {
   EXPECT_TRUE(output_of("report '" + folder_.file("steps") + "'").starts_with("In 40 steps, "));
 }
 
+TEST_F(CliSweep, RivalsPrintTheirLayersAndTrainNothing) {
+  const std::string base = folder_.file("base.yaml");
+  const std::string command = "rivals '" + base + "' --dry-run -o '" + folder_.file("dry.yaml") +
+                              "' --output '" + folder_.file("runs") + "'";
+  const std::string text = output_of(command + " model.hidden=[64,64]");
+  expect_has(text, "\n  small_ddp ");
+  expect_has(text, "; narrow: every layer narrower by the same factor\n");
+  expect_has(text, "\nlayers (inputs to outputs, parameters)\n  layer  narrow");
+  expect_has(text, "  --set model.width=0.");
+  EXPECT_FALSE(fs::exists(folder_.file("dry.yaml")));
+  EXPECT_FALSE(fs::exists(folder_.file("runs")));
+  EXPECT_FALSE(contains(output_of(command + " --only ddp"), "layers ("));
+  expect_exit(2, command + " --run --steps 5", {"--dry-run trains nothing; expected either it or"});
+  expect_exit(2, command + " --small x.pt2", {"--small: expected an exported model (model.file)"});
+}
+
 TEST_F(CliSweep, RivalsOfARunAreThoseOfItsConfiguration) {
   expect_exit(
       2, "rivals '" + folder_.path() + "' --steps 100",

@@ -227,8 +227,12 @@ class Commands(unittest.TestCase):
             words.append("--dry-run")
         if verb == "rivals":  # by steps, since only seconds are measured
             words = [w for w in words if w != "--run"]
-            at = words.index("--seconds")
-            words[at:at + 2] = ["--steps", "1000"]
+            if "--seconds" in words:
+                at = words.index("--seconds")
+                words[at:at + 2] = ["--steps", "1000"]
+            if "--small" in words:  # a file of the right size, which the reader has made
+                at = words.index("--small")
+                del words[at:at + 2]
         measures = {"--nodes", "--bandwidth"} & set(words)
         if verb == "plan" and measures and not {"--compute", "--methods"} & set(words):
             words += ["--compute", "10ms,5ms,1s"]
@@ -288,7 +292,8 @@ class Commands(unittest.TestCase):
             folder = self.place / name.replace("/", "_")
             (folder / "flowers").mkdir(parents=True)
             shutil.copy(self.place / "letters.txt", folder)
-            write_export(folder / "net.pt2")
+            for file in ("net.pt2", "mixer.pt2"):
+                write_export(folder / file)
             for block in pages.blocks(page, "yaml"):
                 file = re.match(r"# (\w+\.yaml)\n", block)
                 if file:

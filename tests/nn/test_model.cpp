@@ -70,6 +70,82 @@ TEST(Models, PublishedParameterCounts) {
   EXPECT_EQ(count(without, kImageNet), 86'540'008);
 }
 
+// Counted by hand from the layers' sizes.
+TEST(Models, LayersHaveWidthsOfTheirOwn) {
+  const auto count = [](const std::string& name, std::vector<std::int64_t> widths) {
+    ModelOptions options = named(name);
+    options.widths = std::move(widths);
+    return make_model(options, kCifar)->dense_parameters();
+  };
+  EXPECT_EQ(
+      count("lenet5", {3, 7, 11, 13}),
+      (3 * 25 + 1) * 3 + (3 * 25 + 1) * 7 + (7 * 25 + 1) * 11 + 12 * 13 + 14 * 10);
+  // Convolutions without biases, and two parameters for each channel that is normalized.
+  EXPECT_EQ(
+      count("vgg11-small", {2, 3, 4, 5, 6, 7, 8, 9}),
+      9 * (3 * 2 + 2 * 3 + 3 * 4 + 4 * 5 + 5 * 6 + 6 * 7 + 7 * 8 + 8 * 9) + 2 * 44 + 10 * 10);
+  EXPECT_EQ(
+      count("vgg11", {2, 3, 4, 5, 6, 7, 8, 9, 20, 30}),
+      9 * (3 * 2 + 2 * 3 + 3 * 4 + 4 * 5 + 5 * 6 + 6 * 7 + 7 * 8 + 8 * 9) + 44 + (49 * 9 + 1) * 20 +
+          21 * 30 + 31 * 10);
+  // The first block of a stage has a 1x1 convolution beside it where the channels change.
+  EXPECT_EQ(
+      count("resnet18", {4, 5, 6, 7}),
+      9 * (3 * 4 + 4 * 4 * 4 + 4 * 5 + 3 * 5 * 5 + 5 * 6 + 3 * 6 * 6 + 6 * 7 + 3 * 7 * 7) +
+          (4 * 5 + 5 * 6 + 6 * 7) + 2 * (4 * 5 + 5 * 5 + 6 * 5 + 7 * 5) + 8 * 10);
+  // 12 blocks of 192 features, with 6 of them in three heads, and 10 in the MLP.
+  const std::int64_t outside = 49 * 192 + 192 * 65 + 192 + 2 * 192 + 193 * 10;
+  const std::int64_t block = 193 * 18 + 7 * 192 + 193 * 10 + 11 * 192 + 4 * 192;
+  EXPECT_EQ(count("vit-tiny", {6, 10}), outside + 12 * block);
+}
+
+TEST(Models, WidthsThatDoNotFitAreRefused) {
+  const auto refused = [](const std::string& name, std::vector<std::int64_t> widths,
+                          const std::string& message) {
+    ModelOptions options = named(name);
+    options.widths = std::move(widths);
+    expect_error([&] { make_model(options, kCifar); }, ErrorKind::Config, {message});
+  };
+  refused(
+      "lenet5", {3, 7},
+      "model.widths: expected 4 numbers for lenet5, those of conv1, conv2, fc1, fc2; got 2");
+  refused("resnet18", {1, 2, 3, 4, 5}, "got 5");
+  refused("vit-tiny", {10, 10}, "a multiple of 3 for blocks.*.attn.*, got 10");
+}
+
+// All taps of the kernel see the same pixel, so their sum does what they do.
+TEST(Models, AFoldedHeadComputesTheSame) {
+  ModelOptions options = named("vgg11");
+  options.width = 0.05;
+  const auto whole = make_model(options, kCifar);
+  options.folded_head = true;
+  const auto folded = make_model(options, kCifar);
+  whole->initialize(InitName::Kaiming, 1);
+  folded->initialize(InitName::Kaiming, 2);
+  const auto from = whole->tensors();
+  const auto to = folded->tensors();
+  ASSERT_EQ(from.size(), to.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i]->defined()) {
+      *to[i] = from[i]->sizes() == to[i]->sizes() ? from[i]->clone()
+                                                  : from[i]->sum({2, 3}, /*keepdim=*/true);
+    }
+  }
+  const at::NoGradGuard no_grad;
+  const at::Tensor images = at::randn({2, 3, 32, 32});
+  const at::Tensor wanted = whole->forward(images, false);
+  EXPECT_LE((folded->forward(images, false) - wanted).abs().max().item<double>(), 1e-5);
+  EXPECT_EQ(
+      whole->dense_parameters() - folded->dense_parameters(), 48 * 26 * 205);  // 512 and 4096 / 20
+  // At 64 x 64, a kernel of 2 x 2 sees all pixels; at 224 x 224, there is nothing to fold.
+  const auto parameters = [&](bool is_folded, std::int64_t side) {
+    options.folded_head = is_folded;
+    return make_model(options, {3, side, side, 10})->dense_parameters();
+  };
+  EXPECT_EQ(parameters(false, 64) - parameters(true, 64), 45 * 26 * 205);
+  EXPECT_EQ(parameters(false, 224), parameters(true, 224));
+}
+
 TEST(Models, WidthScalesTheFeaturesOfAVitByWholeHeads) {
   ModelOptions options = named("vit-tiny");  // three heads
   const auto parameters = [&](double width) {

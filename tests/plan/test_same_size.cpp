@@ -8,26 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "config/config.h"
+#include "dense_networks.h"
 #include "error_of.h"
-#include "nn/model.h"
 #include "temp_folder.h"
 
 namespace abtrain::plan {
 namespace {
-
-config::RunOptions network(const std::string& name, const std::string& data) {
-  config::RunOptions o;
-  o.data.name = data;
-  o.model.name = name;
-  o.method.name = "ddp";
-  return o;
-}
-
-std::int64_t count_of(const nn::ModelOptions& model, const std::string& data) {
-  const bool is_gray = data == "fashion-mnist";
-  const std::int64_t side = is_gray ? 28 : 32;
-  return nn::make_model(model, {is_gray ? 1 : 3, side, side, 10})->dense_parameters();
-}
 
 // Three hidden layers of h features for Fashion-MNIST.
 std::int64_t mlp_parameters(std::int64_t h) {

@@ -24,6 +24,50 @@ except ImportError as missing:
     sys.exit(1 if os.environ.get("ABTRAIN_TESTS_COMPLETE") else 77)
 
 
+class MatchSize(unittest.TestCase):
+    """Against a search of all widths."""
+
+    @staticmethod
+    def make(width):
+        return torch.nn.Sequential(
+            torch.nn.Linear(20, width), torch.nn.ReLU(), torch.nn.Linear(width, width),
+            torch.nn.ReLU(), torch.nn.Linear(width, 10))
+
+    @staticmethod
+    def parameters(width):  # of make(width)
+        return 21 * width + (width + 1) * width + (width + 1) * 10
+
+    def test_no_other_width_is_nearer(self):
+        for target in (self.parameters(1), 500, 1234, self.parameters(37), 99_999):
+            module, width = abtrain.match_size(self.make, target)
+            nearest = min(range(1, 400), key=lambda w: abs(self.parameters(w) - target))
+            self.assertEqual(width, nearest)
+            self.assertEqual(
+                sum(p.numel() for p in module.parameters()), self.parameters(nearest))
+
+    def test_the_module_is_what_make_returns(self):
+        """The search draws no random numbers from the caller's generator."""
+        torch.manual_seed(3)
+        module, width = abtrain.match_size(self.make, 1234)
+        torch.manual_seed(3)
+        for found, wanted in zip(module.parameters(), self.make(width).parameters(), strict=True):
+            self.assertTrue(torch.equal(found, wanted))
+
+    def test_frozen_and_tied_parameters(self):
+        def make(width):
+            module = torch.nn.ModuleList([torch.nn.Linear(width, 5), torch.nn.Linear(9, 9)])
+            module[1].requires_grad_(False)
+            module.append(module[0])
+            return module
+        self.assertEqual(abtrain.match_size(make, 5 * 12 + 5)[1], 12)
+
+    def test_what_cannot_be(self):
+        with self.assertRaisesRegex(ValueError, r"make\(1\) has 43 parameters already; .*got 42"):
+            abtrain.match_size(self.make, 42)
+        with self.assertRaisesRegex(ValueError, r"make\(2\) has 6 parameters, no more than make\(1\)"):
+            abtrain.match_size(lambda width: torch.nn.Linear(5, 1), 100)
+
+
 class LoadWeights(unittest.TestCase):
     """Against the weights that were decomposed."""
 

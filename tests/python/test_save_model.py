@@ -91,6 +91,67 @@ class SaveModel(unittest.TestCase):
         spread = (y[2600:] - y[2600:].mean(0)).square().double()
         self.assertAlmostEqual(found["r2"], float(1 - error.sum() / spread.sum()), delta=1e-5)
 
+    def test_small_rivals_of_an_exported_model(self):
+        """From two files to a verdict; a file of another size is refused with both counts."""
+        def make(width):
+            return torch.nn.Sequential(
+                torch.nn.Flatten(), torch.nn.Linear(30, width), torch.nn.ReLU(),
+                torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 4))
+
+        torch.manual_seed(1)
+        x = torch.randn(600, 5, 6)
+        y = x.flatten(1)[:, :4].argmax(1)
+        abtrain.save_arrays(self.folder / "data", x[:500], y[:500], x[500:], y[500:])
+        abtrain.save_model(make(60), x[:4], self.folder / "large.pt2")
+        (self.folder / "c.yaml").write_text(
+            f"name: c\nworkers: 2\nmodel: {{name: exported, file: {self.folder}/large.pt2}}\n"
+            f"data: {{name: arrays, root: {self.folder}/data, batch_size: 16}}\n"
+            "method: {name: ab, group_size: 1, warmup_steps: 20 %, sync_every: 25 %,\n"
+            "  full_rank_steps: 0, keep_dense: [\"5\"], rank: {rule: fixed, rank: 10}}\n"
+            "optimizer: {name: adamw, lr: 1e-2}\ntrain: {precision: fp32}\n")
+        # Both factors of each layer, the last layer and the biases.
+        stored = 10 * (30 + 60) + 10 * (60 + 60) + 60 * 4 + 60 + 60 + 4
+
+        def rivals(*options):
+            return subprocess.run(
+                [PROGRAM, "rivals", self.folder / "c.yaml", "device=cpu", *options],
+                capture_output=True, text=True, timeout=120, cwd=self.folder)
+
+        said = rivals("--dry-run")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn(f"AB-training stores {stored:,} parameters", said.stdout)
+        missing = ("the strongest kind of rival, a smaller dense network, did not run, because an "
+                   f"exported model cannot be narrowed here: export one with about {stored:,}")
+        self.assertEqual(said.stderr.count(missing), 1, said.stderr)
+        self.assertNotIn("small_ddp", said.stdout)
+
+        small, width = abtrain.match_size(make, stored)
+        for name, module in (("small.pt2", small), ("wrong.pt2", make(width - 5))):
+            abtrain.save_model(module, x[:4], self.folder / name)
+        found = sum(p.numel() for p in make(width - 5).parameters())
+        said = rivals("--dry-run", "--small", "wrong.pt2")
+        self.assertEqual(said.returncode, 78, said.stderr)
+        self.assertRegex(said.stderr, f"--small: expected .* {stored:,} up to 3 %; .*wrong.pt2 has "
+                                      f"{found:,}")
+        abtrain.save_model(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(30, 5)), x[:4],
+                           self.folder / "five.pt2")
+        said = rivals("--dry-run", "--small", "five.pt2")
+        self.assertEqual(said.returncode, 78, said.stderr)
+        self.assertIn("the model returns any x 5, but the data set needs any x 4", said.stderr)
+
+        trained = ("--steps", "24", "--tune", "1", "--seeds", "1", "--run", "--output", "runs")
+        said = rivals("--small", "small.pt2", "--only", "ab,small_ddp", "-o", "r.yaml", *trained)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertRegex(said.stdout, "^In 24 steps, .*small_ddp")
+        self.assertNotIn("did not run", said.stdout)
+        (summary,) = self.folder.glob("runs/c_rivals/*small_ddp*/summary.json")
+        self.assertEqual(json.loads(summary.read_text())["parameters"]["stored"],
+                         sum(p.numel() for p in small.parameters()))
+        # Without the file, the report says so too.
+        said = rivals("--only", "ab,small_ddp", "-o", "s.yaml", "--name", "s", *trained)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn(missing, " ".join(said.stdout.split()))
+
     def test_refusals(self):
         class Branches(torch.nn.Linear):
             def forward(self, x):

@@ -66,6 +66,46 @@ TEST_F(Rivals, SmallNetworksHaveTheSizeOfAbTraining) {
   EXPECT_EQ(find(list, "ab_recipe").options.method.rank.ratio, 6);
 }
 
+// Every small rival trains the network in each of its shapes, which have the same size.
+TEST_F(Rivals, SmallNetworksHaveSeveralShapes) {
+  const std::string config =
+      "name: mine\nworkers: 2\ndata: {name: cifar10, batch_size: 16}\n"
+      "model: {name: vgg11, width: 0.25}\n"
+      "method: {name: ab, group_size: 1, dense_share: 0.01, rank: {rule: budget, ratio: 10}}\n"
+      "optimizer: {name: adamw, lr: 1e-3}\ntrain: {steps: 100}\n";
+  const RivalList list = this->list(config, {.only = {"ddp", "small_ddp", "small_muloco_2bit"}});
+  EXPECT_EQ(
+      names(list),
+      (std::vector<std::string>{
+          "ddp", "small_ddp", "small_ddp_folded", "small_ddp_matched", "small_muloco_2bit",
+          "small_muloco_2bit_folded", "small_muloco_2bit_matched"}));
+  EXPECT_TRUE(find(list, "ddp").shapes.empty());
+  EXPECT_FALSE(find(list, "small_ddp").options.model.folded_head);
+  for (const std::string shape : {"folded", "matched"}) {
+    const RivalPlan& rival = find(list, ("small_ddp_" + shape).c_str());
+    ASSERT_EQ(rival.shapes.size(), 1U);
+    EXPECT_EQ(rival.shapes[0].first, shape);
+    EXPECT_NE(rival.why.find("; " + shape + ": "), std::string::npos) << rival.why;
+    EXPECT_TRUE(rival.options.model.folded_head);
+    EXPECT_EQ(
+        rival.options.model.widths,
+        find(list, ("small_muloco_2bit_" + shape).c_str()).options.model.widths);
+    const auto parameters = static_cast<double>(
+        nn::make_model(rival.options.model, {3, 32, 32, 10})->dense_parameters());
+    EXPECT_NEAR(parameters / static_cast<double>(list.parameters), 1, 0.03) << shape;
+  }
+  ASSERT_EQ(list.shapes.shapes.size(), 3U);
+  // A plan has one row for each method.
+  const std::vector<std::string> planned = names(this->list(config, {.plans = true}));
+  EXPECT_EQ(std::ranges::count(planned, "small_ddp"), 1);
+  EXPECT_TRUE(std::ranges::none_of(
+      planned, [](const std::string& name) { return name.ends_with("_folded"); }));
+  EXPECT_TRUE(this->list(config, {.only = {"ddp"}}).shapes.shapes.empty());
+  expect_error(
+      [&] { this->list(config, {.small = "small.pt2"}); }, ErrorKind::Usage,
+      {"--small: expected an exported model", "of vgg11 follow"});
+}
+
 TEST_F(Rivals, WarmUpsBecomeSharesAndSettingsAreEqualInNumber) {
   const RivalList list = this->list(kConfig, {.tune = 6});
   const RivalPlan& ab = find(list, "ab");
