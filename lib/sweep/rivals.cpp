@@ -19,6 +19,7 @@
 #include "nn/model.h"
 #include "plan/planned_data.h"
 #include "plan/same_size.h"
+#include "sweep/assignments.h"
 #include "sweep/resolve_points.h"
 #include "sweep/rival_sketches.h"
 
@@ -82,6 +83,36 @@ std::vector<Sets> settings_of(const RunOptions& o, std::size_t count) {
   return all;
 }
 
+// Each key with its value: {rule: fixed, rank: 8} of method.rank has two. What is wrong with
+// them is left to the reader of the configuration.
+Choice assignments_of(const Sets& sets) {
+  Choice all;
+  std::vector<Problem> problems;
+  AssignmentReader reader(problems);
+  for (const std::string& set : sets) {
+    const config::Override one = config::parse_override(set, "--set", problems);
+    Choice own;
+    reader.add(one.key, one.place, one.value, own);
+    for (Assignment& assignment : own) {
+      std::erase_if(all, [&](const Assignment& earlier) {
+        return earlier.override.key == assignment.override.key;
+      });
+      all.push_back(std::move(assignment));
+    }
+  }
+  return all;
+}
+
+std::string text_of(const Assignment& one) {
+  return one.override.key + "=" + one.text;
+}
+
+// Whether the rival would be another one with another value of this key.
+bool defines(const RivalSketch& sketch, const std::string& key) {
+  const bool is_muon = key == "optimizer.matrices" && !sketch.name.starts_with("ab");
+  return key.ends_with(".name") || is_muon || sketch.kind == RivalSketch::Kind::Reducer;
+}
+
 // "a.b: VALUE"
 std::string as_yaml(const std::string& set) {
   return std::string(set).replace(set.find('='), 1, ": ");
@@ -128,6 +159,7 @@ std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
 struct Ground {
   const RivalsRequest& request;
   std::function<RunOptions(const Sets&)> read;  // the configuration with these overrides
+  Choice given;  // what the command line sets, which holds for all rivals
   RunOptions base;
   data::DatasetShape set = {};
   RunLength length = {};
@@ -144,15 +176,30 @@ struct Ground {
   std::int64_t images() const {
     return set.train - base.data.validation;
   }
+  // The assignment of a key on the command line, or null.
+  const Assignment* find_given(const std::string& key) const {
+    const auto found = std::ranges::find(
+        given, key, [](const Assignment& one) -> const std::string& { return one.override.key; });
+    return found == given.end() ? nullptr : &*found;
+  }
 
   // Throws Error(Config) where AB-training has nothing to factor.
   void find_size() {
-    if (request.ratio || !is_ab() || !config::model_sizes(base, set)) {
+    const Assignment* rule = request.plans ? nullptr : find_given("method.rank.rule");
+    ABT_CHECK(
+        !rule || !request.ratio, Config,
+        "method.rank.rule: expected either the rule or --size, got both");
+    if (request.ratio || (!rule && (!is_ab() || !config::model_sizes(base, set)))) {
       size = {
           "method.rank.rule=budget",
           "method.rank.ratio=" + print_number(request.ratio.value_or(kUsualRatio))};
     }
     const auto planned = config::model_sizes(read(joined({{"method.name=ab"}, size})), set);
+    ABT_CHECK(
+        planned || !rule, Config,
+        "method.rank.rule: expected a rule whose ranks are known before training, because the "
+        "small networks get AB-training's size; got {}",
+        rule->text);
     ABT_CHECK(
         planned && std::ranges::any_of(
                        planned->sizes.layers, [](const auto& layer) { return layer.rank > 0; }),
@@ -166,21 +213,49 @@ struct Ground {
   }
 };
 
-// The overrides of all rivals.
+// Those of the sets whose keys the command line does not give.
+Sets not_given(const Sets& sets, const Ground& ground) {
+  Sets left;
+  std::ranges::copy_if(sets, std::back_inserter(left), [&](const std::string& set) {
+    return ground.find_given(set.substr(0, set.find('='))) == nullptr;
+  });
+  return left;
+}
+
+// The keys of the sketch that the command line leaves to it. What it replaces is noted in `why`.
+// Throws Error(Config) where it gives another value to a key that makes the rival what it is; in a
+// plan, such a key stays as it is.
+Sets fitted(const RivalSketch& sketch, const Ground& ground, std::string& why) {
+  Sets own;
+  for (const Assignment& one : assignments_of(sketch.set(ground.base))) {
+    const Assignment* given = ground.find_given(one.override.key);
+    if (!given || (ground.request.plans && defines(sketch, one.override.key))) {
+      own.push_back(text_of(one));
+    } else if (given->text != one.text) {
+      ABT_CHECK(
+          !defines(sketch, one.override.key), Config, "needs {}, and the command line gives {}",
+          text_of(one), text_of(*given));
+      why += formatted("; as given, {} instead of {}", text_of(*given), one.text);
+    }
+  }
+  return own;
+}
+
+// The overrides of all rivals. Those of the model stand with each rival, since the small networks
+// have others.
 Sets common_of(const Ground& ground, const Sets& sets) {
-  Sets common = sets;
   if (ground.request.plans) {
-    return common;
+    return sets;
   }
   Sets usual = {"evaluate.every=25 %", "checkpoint.every=0"};
   add_share(usual, "schedule.warmup_steps", ground.base.schedule.warmup_steps, ground.length);
-  // Keys that the command line gives stay as they are.
-  std::ranges::copy_if(usual, std::back_inserter(common), [&](const std::string& own) {
-    const std::string key = own.substr(0, own.find('=') + 1);
-    return std::ranges::none_of(
-        sets, [&](const std::string& given) { return given.starts_with(key); });
-  });
-  return common;
+  Sets common;
+  for (const Assignment& one : ground.given) {
+    if (!one.override.key.starts_with("model.")) {
+      common.push_back(text_of(one));
+    }
+  }
+  return joined({common, not_given(usual, ground)});
 }
 
 // The keys of AB-training that its sketches leave to the configuration.
@@ -217,12 +292,26 @@ RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground, const Sets& 
       ground.no_ab.empty() || !(is_small || name == "ab" || name == "ab_recipe"), Config, "{}",
       ground.no_ab);
   RivalPlan rival{.name = name, .why = sketch.why};
-  rival.set = joined({sketch.set(ground.base), ab_keys(name, ground)});
-  rival.options = ground.read(joined({common, rival.set}));
-  if (is_small) {
-    rival.set = joined({rival.set, plan::same_size(rival.options, ground.parameters).overrides});
-    rival.options = ground.read(joined({common, rival.set}));
+  rival.set = fitted(sketch, ground, rival.why);
+  rival.set = joined({rival.set, not_given(ab_keys(name, ground), ground)});
+  Sets model;
+  for (const Assignment& one : ground.given) {
+    if (!ground.request.plans && one.override.key.starts_with("model.")) {
+      model.push_back(text_of(one));
+    }
   }
+  rival.options = ground.read(joined({common, model, rival.set}));
+  if (is_small) {
+    const Sets size = plan::same_size(rival.options, ground.parameters).overrides;
+    std::erase_if(model, [&](const std::string& set) {
+      return std::ranges::any_of(size, [&](const std::string& own) {
+        return own.substr(0, own.find('=')) == set.substr(0, set.find('='));
+      });
+    });
+    rival.set = joined({rival.set, size});
+  }
+  rival.set = joined({model, rival.set});
+  rival.options = ground.read(joined({common, rival.set}));
   config::check_run(rival.options, ground.set, ground.set.train - rival.options.data.validation);
   rival.tune = settings_of(rival.options, ground.request.tune);
   return rival;
@@ -250,7 +339,12 @@ RivalList list_rivals(
         config, joined({sets, own}),
         {.folders = folders, .shortens_all = !request.plans, .shares_overrides = true});
   };
-  Ground ground{request, read, read({})};
+  Ground ground{request, read, assignments_of(sets), read({})};
+  for (const char* key : {"train.steps", "train.epochs"}) {
+    ABT_CHECK(
+        request.plans || ground.find_given(key) == nullptr, Usage,
+        "{}: the runs are as long as --seconds or --steps says; leave it out", key);
+  }
   ground.set = plan::planned_data(ground.base.data).shape;
   ground.length = config::run_length(ground.base, ground.images());
   if (request.plans) {
@@ -265,9 +359,11 @@ RivalList list_rivals(
   list.name = ground.base.name;
   list.parameters = ground.parameters;
   list.common = common_of(ground, sets);
-  list.pilot = {
-      "evaluate.every=0",
-      formatted("data.validation={}", std::min(kMaxHeldOut, ground.set.train / 10))};
+  const std::string held_out =
+      formatted("data.validation={}", std::min(kMaxHeldOut, ground.set.train / 10));
+  list.pilot = joined(
+      {{"evaluate.every=0"},
+       ground.base.data.validation > 0 ? not_given({held_out}, ground) : Sets{held_out}});
 
   std::map<std::string, std::string> known;  // names by content
   for (const RivalSketch* sketch : chosen(request)) {

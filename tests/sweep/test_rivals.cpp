@@ -22,6 +22,13 @@ constexpr const char* kConfig =
     "schedule: {name: cosine, warmup_steps: 60}\n"
     "train: {epochs: 2}\n";  // 1,200 steps
 
+// It says nothing of AB-training.
+std::string dense() {
+  const std::string text = kConfig;
+  const std::size_t begin = text.find("method:");
+  return text.substr(0, begin) + "method: {name: ddp}\n" + text.substr(text.find("optimizer:"));
+}
+
 class Rivals : public testing::SweepFiles {
  protected:
   RivalList list(
@@ -87,7 +94,10 @@ TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
   RivalList list = this->list(kConfig, {}, {"optimizer.name=muon"});
   EXPECT_EQ(reason(list, "ddp_muon"), "is the same as ddp here");
   EXPECT_EQ(reason(list, "small_ddp_muon"), "is the same as small_ddp here");
-  list = this->list(kConfig, {.ratio = 4}, {"method.name=ddp"});
+  EXPECT_EQ(
+      reason(this->list(kConfig, {}, {"method.name=ddp"}), "ab_recipe"),
+      "needs method.name=ab, and the command line gives method.name=ddp");
+  list = this->list(dense(), {.ratio = 4});
   EXPECT_NE(reason(list, "ab").find("ab_recipe"), std::string::npos);
   EXPECT_NEAR(static_cast<double>(list.parameters), 269322.0 / 4, 600);
   EXPECT_EQ(
@@ -95,18 +105,58 @@ TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
       (std::vector<std::string>{"local_sgd", "ab"}));
 }
 
+// Whatever a rival would set itself. Where the key makes it what it is, it is left out.
+TEST_F(Rivals, WhatIsGivenHoldsForAll) {
+  for (const std::string given :
+       {"optimizer.weight_decay=0.2", "optimizer.lr=0.0125", "optimizer.momentum=0.8",
+        "schedule.warmup_steps=7", "method.sync_every=17", "method.outer.lr=0.9",
+        "method.warmup_steps=3", "reducer.dtype=fp16", "model.drop_rate=0.1", "optimizer.name=sgd",
+        "reducer.name=int8", "method.name=ddp"}) {
+    const std::string key = given.substr(0, given.find('='));
+    const RivalList list = this->list(kConfig, {.only = rival_names()}, {given});
+    EXPECT_EQ(list.rivals.size() + list.left_out.size(), rival_names().size()) << given;
+    for (const auto& [name, why] : list.left_out) {
+      EXPECT_TRUE(
+          why.starts_with("is the same as") || why.starts_with("the configuration says nothing") ||
+          (key.ends_with("name") && why.find(key) != std::string::npos) ||
+          (name.starts_with("ddp_") && why.find(key) != std::string::npos))
+          << name << ": " << why;
+    }
+    for (const RivalPlan& rival : list.rivals) {
+      const Sets own = joined({list.common, rival.set});
+      const auto read = [&](const Sets& sets) {
+        return content_of(config::read_config(list.config, sets, {.shares_overrides = true}));
+      };
+      EXPECT_TRUE(read(own) == read(joined({own, {given}}))) << rival.name << " " << given;
+      EXPECT_TRUE(content_of(rival.options) == read(own)) << rival.name << " " << given;
+    }
+  }
+}
+
+// The networks of AB-training's size have a width of their own, but nothing else.
+TEST_F(Rivals, AGivenWidthIsThatOfTheLargeNetwork) {
+  const RivalList list = this->list(kConfig, {}, {"model.width=0.5"});
+  EXPECT_EQ(find(list, "ddp").options.model.width, 0.5);
+  EXPECT_LT(find(list, "small_ddp").options.model.width, 0.5);
+  EXPECT_EQ(std::ranges::count(list.common, "model.width=0.5"), 0);
+}
+
 TEST_F(Rivals, WrongRequestsAreRefused) {
   expect_error([&] { list(kConfig, {.only = {"small"}}); }, ErrorKind::Usage);
   expect_error([&] { list(kConfig, {.ratio = 1e5}); }, ErrorKind::Config);
+  expect_error([&] { list(kConfig, {}, {"train.epochs=1"}); }, ErrorKind::Usage, {"train.epochs"});
+  expect_error(
+      [&] { list(kConfig, {}, {"method.rank.rule=sigma"}); }, ErrorKind::Config,
+      {"expected a rule whose ranks are known before training"});
   expect_error(
       [&] { list("data: {name: fashion-mnist}\nmodel: {name: softmax}\n", {}); },
       ErrorKind::Config);
 }
 
 TEST_F(Rivals, TheFileReadsBackAsTheSameRuns) {
-  // Also of a configuration that says nothing of AB-training: the recipe gets its size.
-  for (const Sets& sets : {Sets{}, Sets{"method.name=ddp"}}) {
-    RivalList list = this->list(kConfig, {.tune = 1}, joined({sets, {"data.batch_size=10"}}));
+  // Without AB-training, the recipe gets its size.
+  for (const std::string& text : {std::string(kConfig), dense()}) {
+    RivalList list = this->list(text, {.tune = 1}, {"data.batch_size=10", "model={width: 0.9}"});
     for (RivalPlan& rival : list.rivals) {
       rival.steps = 48;
     }
