@@ -137,7 +137,7 @@ std::string set_length(
       log.warning("{}: {}", rival.name, last.doubt);
     }
     if (rival.steps == 0) {
-      return "diverged in its first steps, as configured";
+      return formatted("{} in its first steps, as configured", sweep::kDiverged);
     }
     if (rival.steps < kMinSteps) {
       return formatted("only {} steps fit into {} s", rival.steps, list.seconds);

@@ -1,8 +1,10 @@
 // Training the points of a sweep here, and the report on them.
+#include <algorithm>
 #include <exception>
 #include <set>
 
 #include "base/env.h"
+#include "base/error.h"
 #include "report_args.h"
 #include "sweep/halving.h"
 #include "sweep/local_jobs.h"
@@ -13,12 +15,12 @@ namespace abtrain::app {
 
 namespace {
 
-// Prints the table of the finished runs as `abtrain report` does; of rivals the
-// front, which it also writes as a page.
+// Prints the table of the runs as `abtrain report` does; of rivals the front,
+// which it also writes as a page.
 void print_report(const std::vector<sweep::PointRun>& runs, bool of_rivals, Log& log) {
   ReportArgs args;
   for (const sweep::PointRun& run : runs) {
-    if (state_of(run) == sweep::PointState::Finished) {
+    if (state_of(run) != sweep::PointState::Missing) {
       args.runs.push_back(run.folder);
     }
   }
@@ -47,6 +49,32 @@ int report(int code, const std::vector<sweep::PointRun>& runs, bool of_rivals, L
     log.warning("no report: {}", error.what());
   }
   return code;
+}
+
+// The exit code of a comparison whose runs at full length have ended: that of a divergence if a
+// rival has no result, because all of its runs or those that were to tell its length diverged.
+int exit_code_of(const sweep::Sweep& sweep, const std::vector<sweep::PointRun>& runs, Log& log) {
+  const sweep::Halving& halving = *sweep.halving;
+  std::vector<std::string> without;
+  for (const auto& [name, why] : halving.left_out) {
+    if (sweep::tells_of_divergence(why)) {
+      without.push_back(name);
+    }
+  }
+  for (const sweep::Rival& rival : halving.rivals) {
+    const auto has_result = [&](const sweep::PointRun& run) {
+      return (run.label == rival.name || run.label.starts_with(rival.name + ",")) &&
+             state_of(run) == sweep::PointState::Finished;
+    };
+    if (std::ranges::none_of(runs, has_result)) {
+      without.push_back(rival.name);
+    }
+  }
+  if (without.empty()) {
+    return 0;
+  }
+  log.warning("without a result, because of divergence: {}", join(without, ", "));
+  return static_cast<int>(ErrorKind::Diverged);
 }
 
 }  // namespace
@@ -97,7 +125,7 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         runs, jobs, program_path(), log, later,
         /*may_diverge=*/true);
     if (now.is_last) {
-      return report(code, runs, true, log);
+      return report(code == 0 ? exit_code_of(sweep, runs, log) : code, runs, true, log);
     }
     if (code != 0) {
       return code;  // a pilot without a result: nothing can be chosen

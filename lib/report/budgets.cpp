@@ -149,7 +149,7 @@ std::vector<Contender> contenders(
   std::vector<Contender> all;
   for (const std::size_t i : members) {
     const Setting& setting = settings[i];
-    if (setting.finished() == 0) {
+    if (setting.finished() == 0 || setting.has_diverged()) {
       continue;
     }
     const auto sizes = setting.values(of_summary(&Summary::parameters));

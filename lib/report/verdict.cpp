@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -248,6 +249,36 @@ class Judge {
   std::vector<SizeBudget> budgets_;
 };
 
+// "wild has no result: it diverged at step 12 with seeds 1 and 2."
+std::vector<std::string> about_diverged(const std::vector<Setting>& settings) {
+  std::vector<std::string> lines;
+  for (const Setting& setting : settings) {
+    std::vector<std::string> steps;
+    std::vector<std::string> seeds;
+    for (const RunRecord& run : setting.runs) {
+      if (!run.diverged_at) {
+        continue;
+      }
+      seeds.push_back(std::to_string(run.seed));
+      if (const auto step = std::to_string(*run.diverged_at);
+          std::ranges::count(steps, step) == 0) {
+        steps.push_back(step);
+      }
+    }
+    if (seeds.empty()) {
+      continue;
+    }
+    lines.push_back(formatted(
+        "{} {}: it diverged at step{} {} with seed{} {}.", printable(setting.name),
+        setting.finished() == 0 ? "has no result"
+                                : formatted(
+                                      "counts as the worst, with {} of {} runs finished",
+                                      setting.finished(), setting.runs.size()),
+        steps.size() == 1 ? "" : "s", listed(steps), seeds.size() == 1 ? "" : "s", listed(seeds)));
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::vector<std::string> verdict(const std::vector<Setting>& settings) {
@@ -264,11 +295,19 @@ std::vector<std::string> verdict(const std::vector<Setting>& settings) {
       lines.push_back(data + line);
     }
   }
+  std::ranges::move(about_diverged(settings), std::back_inserter(lines));
   return lines;
 }
 
 std::string best_within(
     const std::vector<Setting>& settings, double seconds, const std::string& where) {
+  std::vector<std::string> lost;
+  for (const Setting& setting : settings) {
+    if (setting.has_diverged()) {
+      lost.push_back(printable(setting.name));
+    }
+  }
+  const std::string diverged = lost.empty() ? "" : formatted(" {} diverged.", listed(lost));
   const auto groups = by_data(settings);
   if (groups.size() != 1) {
     return "";
@@ -278,13 +317,16 @@ std::string best_within(
     std::set<std::int64_t> steps;
     for (const Setting& setting : settings) {
       for (const RunRecord& run : setting.runs) {
-        steps.insert(run.step);
+        if (!run.diverged_at) {
+          steps.insert(run.step);
+        }
       }
     }
-    return all.empty() || steps.size() > 1 ? ""
-                                           : formatted(
-                                                 "In {} steps, {}.", with_commas(*steps.begin()),
-                                                 Judge(std::move(all)).winner());
+    return all.empty()        ? lost.empty() ? "" : "No setting has finished." + diverged
+           : steps.size() > 1 ? ""
+                              : formatted(
+                                    "In {} steps, {}.{}", with_commas(*steps.begin()),
+                                    Judge(std::move(all)).winner(), diverged);
   }
   const auto late = std::ranges::stable_partition(
       all, [&](const Contender& one) { return one.seconds <= kSameSeconds * seconds; });
@@ -294,13 +336,13 @@ std::string best_within(
   };
   const std::vector<std::string> longer = mapped(late, result);
   all.erase(late.begin(), late.end());
-  if (all.empty() && longer.empty()) {
+  if (all.empty() && longer.empty() && lost.empty()) {
     return "";
   }
   return formatted(
-      "Within {:g} s of training ({}), {}.{}", seconds, where,
+      "Within {:g} s of training ({}), {}.{}{}", seconds, where,
       all.empty() ? "no setting has finished" : Judge(std::move(all)).winner(),
-      longer.empty() ? "" : formatted(" {} took longer.", listed(longer)));
+      longer.empty() ? "" : formatted(" {} took longer.", listed(longer)), diverged);
 }
 
 }  // namespace abtrain::report

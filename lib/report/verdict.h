@@ -2,6 +2,8 @@
 // bytes and of stored parameters, which settings are dominated, and where
 // AB-training stands.
 //
+// A setting of which a run has diverged competes for nothing; a sentence says so.
+//
 // Settings tie where the seeds do not separate them (budgets.h). Of a setting with fewer than two
 // finished runs the mean decides. Runs on different data do not compete.
 #pragma once

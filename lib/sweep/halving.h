@@ -25,6 +25,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sweep/resolve_points.h"
@@ -80,6 +81,12 @@ struct Round {
 // Reads the results of the rounds before from their folders. Throws
 // Error(MissingInput), naming the pilot, where one of them is missing.
 Round round_of(const Sweep& sweep, std::size_t round);
+
+// Whether a rival was left out because it diverged: the reasons of such rivals begin with this.
+inline constexpr std::string_view kDiverged = "diverged";
+inline bool tells_of_divergence(const std::string& why) {
+  return why.starts_with(kDiverged);
+}
 
 // What each rival was given, as <output>/<sweep>/tuning.json: "settings", the "seconds" of a run at
 // full length (0: by steps) and the "link" on which it was to take them, and for each of "rivals"

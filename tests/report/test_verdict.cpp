@@ -49,6 +49,7 @@ struct Given {
   std::string method = "ddp";
   std::string data = "digits";
   std::optional<double> link_seconds = {};
+  std::vector<std::int64_t> diverged_at = {};  // of as many more runs
 };
 
 std::vector<Setting> settings_of(const std::vector<Given>& all) {
@@ -66,6 +67,16 @@ std::vector<Setting> settings_of(const std::vector<Given>& all) {
       run.summary->train_seconds = given.seconds;
       run.summary->link_seconds = given.link_seconds;
       setting.runs.push_back(run);
+    }
+    for (const std::int64_t step : given.diverged_at) {
+      RunRecord run;
+      run.data = given.data;
+      run.keys = {{"method.name", given.method}};
+      run.diverged_at = step;
+      setting.runs.push_back(run);
+    }
+    for (RunRecord& run : setting.runs) {
+      run.seed = static_cast<std::uint64_t>(&run - setting.runs.data() + 1);
     }
     settings.push_back(setting);
   }
@@ -341,6 +352,32 @@ TEST(Verdict, SaysWhereABTrainingWins) {
       said({ab, {"ddp", {0.9, 0.902}, 2e6, 1e5, 5}}).back(),
       "AB-training wins from 1.0 MB up to 2.0 MB and ties from 2.0 MB on.");
   EXPECT_EQ(said({ab, {"ddp", {0.95, 0.951}, 1e6}}).back(), "AB-training wins at no budget here.");
+}
+
+TEST(Verdict, ASeedThatDivergedIsTheWorstResult) {
+  Given wild{"wild", {0.99, 0.991}, 1e6, 1e5, 4};
+  wild.diverged_at = {7};
+  Given gone{"gone", {}};
+  gone.diverged_at = {7, 7, 12};
+  const std::vector<Given> all = {wild, {"a", {0.9, 0.901}}, {"b", {0.8, 0.801}}, gone};
+  const auto lines = said(all);
+  ASSERT_EQ(lines.size(), 4U);  // the second says that b is dominated
+  EXPECT_EQ(
+      lines[0],
+      "From 1.0 MB sent per worker, a wins with 90.05 % (10.0 points above b, seeds spread 0.07).");
+  EXPECT_EQ(
+      lines[2],
+      "wild counts as the worst, with 2 of 3 runs finished: it diverged at step 7 with seed 3.");
+  EXPECT_EQ(lines[3], "gone has no result: it diverged at steps 7 and 12 with seeds 1, 2 and 3.");
+  EXPECT_TRUE(best_within(settings_of(all), 30, "here")
+                  .ends_with("seeds spread 0.07). wild and gone diverged."));
+  EXPECT_TRUE(best_within(settings_of(all), 0, "")
+                  .ends_with("seeds spread 0.07). wild and gone diverged."));
+  // Nobody is left.
+  EXPECT_EQ(best_within(settings_of({gone}), 0, ""), "No setting has finished. gone diverged.");
+  EXPECT_EQ(
+      best_within(settings_of({gone}), 30, "here"),
+      "Within 30 s of training (here), no setting has finished. gone diverged.");
 }
 
 TEST(Verdict, DataSetsDoNotCompete) {
