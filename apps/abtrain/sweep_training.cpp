@@ -102,23 +102,25 @@ int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& 
 
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
   const sweep::Halving& halving = *sweep.halving;
-  const std::size_t settings = halving.settings();
-  const std::size_t count = sweep::rounds_of(settings);
+  const std::size_t count = sweep::rounds_of(sweep);
   for (std::size_t round = 0;; ++round) {
     const sweep::Round now = sweep::round_of(sweep, round);
+    if (now.runs == 0 && !now.is_last) {
+      continue;
+    }
     const auto runs = checked_runs(now.sweep, true);
-    const double length = sweep::length_of(settings, round);
+    const double length = sweep::length_of(halving, round);
     sweep::Later later;
     for (std::size_t next = round + 1; next < count; ++next) {
-      const auto runs_then = static_cast<double>(sweep::runs_in(sweep, next));
+      const auto runs_then = static_cast<double>(sweep::expected_runs(sweep, next));
       later.runs += runs_then;
-      later.lengths += runs_then * sweep::length_of(settings, next) / length;
+      later.lengths += runs_then * sweep::length_of(halving, next) / length;
     }
     log_notes(runs, log);
     log.info(
-        "round {} of {}: {} {} at {:.3g} % of the length", round + 1, count, runs.size(),
-        now.is_last ? "runs" : "pilots", 100 * length);
-    if (now.is_last) {
+        "round {} of {}: {} {} at {:.3g} % of the length", round + 1, count, now.runs,
+        length == 1 ? "runs" : "pilots", 100 * length);
+    if (now.is_full) {
       sweep::write_tuning(sweep, now);
     }
     const int code = sweep::train_points(

@@ -329,7 +329,7 @@ std::string best_within(
                                     Judge(std::move(all)).winner(), diverged);
   }
   const auto late = std::ranges::stable_partition(
-      all, [&](const Contender& one) { return one.seconds <= kSameSeconds * seconds; });
+      all, [&](const Contender& one) { return one.seconds <= kInTime * seconds; });
   const auto result = [&](const Contender& one) {
     return formatted(
         "{} ({} in {})", one.name, Words{one.score}.level(one.quality), human_seconds(one.seconds));

@@ -19,7 +19,10 @@ namespace abtrain::report {
 // fewer than two settings that have finished give none.
 std::vector<std::string> verdict(const std::vector<Setting>& settings);
 
-// Who is best of the settings that trained for no more than so many seconds (by 10 % at most), and
+// A setting that takes more than so many times the seconds that were asked for wins nothing.
+inline constexpr double kInTime = 1.05;
+
+// Who is best of the settings that trained for no more than so many seconds (by 5 % at most), and
 // by how much, in one line; with 0 seconds, of runs that trained equally many steps. `where`: what
 // the seconds were measured on. "" where runs of several data sets, or of none, have finished, or
 // where the steps that were asked for are not those of all.

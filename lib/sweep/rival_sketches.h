@@ -23,6 +23,8 @@ struct RivalSketch {
   // The keys that make a configuration this rival.
   std::function<Sets(const config::RunOptions&)> set;
   Kind kind = Kind::Usual;
+  // Settings from which its search begins besides that of `set`.
+  std::vector<Sets> starts = {};
 };
 
 const std::vector<RivalSketch>& rival_sketches();

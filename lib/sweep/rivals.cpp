@@ -50,36 +50,30 @@ std::string refusal_of(const auto& body) {
   return "";
 }
 
-// The settings in the order in which all rivals get them.
-std::vector<Sets> settings_of(const RunOptions& o, std::size_t count) {
-  const auto rate = [&](double factor) {
-    return Sets{"optimizer.lr=" + print_number(factor * o.optimizer.lr)};
+// The moves of all rivals in their order: rate, decay, interval, outer rate.
+std::vector<Sets> moves_of(const RivalSketch& sketch, const RunOptions& o) {
+  const auto rate = [&](const char* by) {
+    Sets sets{formatted("optimizer.lr={}", by)};
+    if (o.optimizer.name == "muon") {
+      sets.push_back(formatted("optimizer.other_lr={}", by));
+    }
+    return sets;
   };
-  const bool has_decay = o.optimizer.weight_decay == 0.1;
-  std::vector<Sets> own = {rate(1.5), rate(0.7)};  // that methods with an interval replace
-  const bool has_interval = o.method.name == "diloco" || o.method.name == "local-sgd" ||
-                            methods::kind_of(o.method).factors_weights;
-  if (has_interval) {
-    const double every = o.method.sync_every.value;
-    const std::string unit = o.method.sync_every.unit == Duration::Unit::Percent  ? " %"
-                             : o.method.sync_every.unit == Duration::Unit::Epochs ? " epochs"
-                                                                                  : "";
-    const auto interval = [&](double factor) {
-      const double value =
-          unit.empty() ? std::max(1.0, std::round(factor * every)) : factor * every;
-      return Sets{"method.sync_every=" + print_number(value) + unit};
-    };
-    const bool is_outer = o.method.outer.name || o.method.name == "diloco";
-    own = {
-        is_outer ? Sets{"method.outer.lr=" + print_number(0.7 * o.method.outer.lr)} : interval(0.5),
-        interval(2)};
+  std::vector<Sets> all = {{}};
+  all.insert(all.end(), sketch.starts.begin(), sketch.starts.end());
+  all.insert(
+      all.end(), {rate("x 2"),
+                  rate("x 0.5"),
+                  {"optimizer.weight_decay=0"},
+                  {"optimizer.weight_decay=0.1"},
+                  {"optimizer.weight_decay=x 2"}});
+  const bool is_ab = methods::kind_of(o.method).factors_weights;
+  if (o.method.name == "diloco" || o.method.name == "local-sgd" || is_ab) {
+    all.insert(all.end(), {{"method.sync_every=x 2"}, {"method.sync_every=x 0.5"}});
   }
-  std::vector<Sets> all = {
-      {},        rate(2),
-      rate(0.5), {has_decay ? "optimizer.weight_decay=0" : "optimizer.weight_decay=0.1"},
-      own[0],    own[1],
-      rate(4),   rate(0.25)};
-  all.resize(std::min(count, all.size()));
+  if (o.method.outer.name || o.method.name == "diloco") {
+    all.insert(all.end(), {{"method.outer.lr=1"}, {"method.outer.lr=0.7"}});
+  }
   return all;
 }
 
@@ -111,15 +105,6 @@ std::string text_of(const Assignment& one) {
 bool defines(const RivalSketch& sketch, const std::string& key) {
   const bool is_muon = key == "optimizer.matrices" && !sketch.name.starts_with("ab");
   return key.ends_with(".name") || is_muon || sketch.kind == RivalSketch::Kind::Reducer;
-}
-
-// "a.b: VALUE"
-std::string as_yaml(const std::string& set) {
-  return std::string(set).replace(set.find('='), 1, ": ");
-}
-
-std::string as_flow(const Sets& sets) {
-  return "{" + join(mapped(sets, as_yaml), ", ") + "}";
 }
 
 // A warm-up in steps or epochs, as a share of the configured run: so runs of
@@ -313,7 +298,7 @@ RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground, const Sets& 
   rival.set = joined({model, rival.set});
   rival.options = ground.read(joined({common, rival.set}));
   config::check_run(rival.options, ground.set, ground.set.train - rival.options.data.validation);
-  rival.tune = settings_of(rival.options, ground.request.tune);
+  rival.tune = moves_of(sketch, rival.options);
   return rival;
 }
 
@@ -359,6 +344,7 @@ RivalList list_rivals(
   list.name = ground.base.name;
   list.parameters = ground.parameters;
   list.common = common_of(ground, sets);
+  list.settings = request.tune;
   const std::string held_out =
       formatted("data.validation={}", std::min(kMaxHeldOut, ground.set.train / 10));
   list.pilot = joined(
@@ -405,50 +391,6 @@ std::string refusal(
     const data::DatasetShape set = plan::planned_data(options.data).shape;
     config::check_run(options, set, set.train - options.data.validation);
   });
-}
-
-std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::string& head) {
-  std::string out = head;
-  out += formatted("base: {}\nname: {}\n", in_quotes(list.config), list.name);
-  if (!list.output.empty()) {
-    out += formatted("output: {}\n", in_quotes(list.output));
-  }
-  out += "set:\n";
-  for (const std::string& one : list.common) {
-    out += "  " + as_yaml(one) + "\n";
-  }
-  out += "halving:\n";
-  if (list.seconds > 0) {
-    out += formatted("  seconds: {}\n", list.seconds);
-  }
-  if (!list.link.bandwidth.empty()) {
-    out += "  bandwidth: " + in_quotes(list.link.bandwidth) + "\n";
-    if (!list.link.latency.empty()) {
-      out += "  latency: " + in_quotes(list.link.latency) + "\n";
-    }
-    if (list.link.nodes > 0) {
-      out += formatted("  nodes: {}\n", list.link.nodes);
-    }
-  }
-  out += "  pilot: " + as_flow(list.pilot) + "\n  rivals:\n";
-  for (const RivalPlan& rival : list.rivals) {
-    out += formatted("    {}:\n      why: {}\n      set:\n", rival.name, in_quotes(rival.why));
-    for (const std::string& one : rival.set) {
-      out += "        " + as_yaml(one) + "\n";
-    }
-    out += formatted("        train.steps: {}\n      tune:\n", rival.steps);
-    for (const Sets& setting : rival.tune) {
-      out += "        - " + as_flow(setting) + "\n";
-    }
-  }
-  if (!list.left_out.empty()) {
-    out += "  left_out:\n";
-    for (const auto& [name, why] : list.left_out) {
-      out += formatted("    {}: {}\n", name, in_quotes(why));
-    }
-  }
-  out += formatted("seeds: {}\n", seeds);
-  return out;
 }
 
 }  // namespace abtrain::sweep

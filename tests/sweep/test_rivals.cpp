@@ -73,21 +73,23 @@ TEST_F(Rivals, SmallNetworksHaveTheSizeOfAbTraining) {
   EXPECT_EQ(find(list, "ab_recipe").options.method.rank.ratio, 6);
 }
 
-TEST_F(Rivals, WarmUpsBecomeSharesAndSettingsAreEqualInNumber) {
+TEST_F(Rivals, WarmUpsBecomeSharesAndEachHasItsMoves) {
   const RivalList list = this->list(kConfig, {.tune = 6});
+  EXPECT_EQ(list.settings, 6U);
   const RivalPlan& ab = find(list, "ab");
   EXPECT_EQ(ab.options.method.warmup_steps.unit, Duration::Unit::Percent);
   EXPECT_EQ(ab.options.method.warmup_steps.value, 10);
   EXPECT_EQ(ab.options.schedule.warmup_steps.value, 5);
   for (const RivalPlan& rival : list.rivals) {
-    ASSERT_EQ(rival.tune.size(), 6U) << rival.name;
     EXPECT_TRUE(rival.tune[0].empty());
   }
-  EXPECT_EQ(find(list, "ddp").tune[1], (Sets{"optimizer.lr=0.004"}));
-  // It has a decay of 0.1 already.
-  EXPECT_EQ(find(list, "ddp").tune[3], (Sets{"optimizer.weight_decay=0"}));
-  EXPECT_EQ(find(list, "ddp_muon").tune[3], (Sets{"optimizer.weight_decay=0.1"}));
-  EXPECT_EQ(find(list, "muloco_2bit").tune[5], (Sets{"method.sync_every=40"}));
+  EXPECT_EQ(find(list, "ddp").tune[1], (Sets{"optimizer.lr=x 2"}));
+  EXPECT_EQ(find(list, "ddp_muon").tune[1], (Sets{"optimizer.lr=x 2", "optimizer.other_lr=x 2"}));
+  // MuLoCo has two starts, and an interval.
+  const auto& moves = find(list, "muloco_2bit").tune;
+  EXPECT_EQ(moves[1], (Sets{"method.outer.lr=0.7", "method.sync_every=10"}));
+  EXPECT_EQ(std::ranges::count(moves, Sets{"method.sync_every=x 2"}), 1);
+  EXPECT_EQ(std::ranges::count(find(list, "ddp").tune, Sets{"method.sync_every=x 2"}), 0);
 }
 
 TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
