@@ -139,7 +139,7 @@ void run_report(const ReportArgs& args) {
         report::best_within(comparison.settings, question->seconds, place_text(comparison, link));
   }
   if (args.front) {
-    comparison.verdict = report::verdict(comparison.settings);
+    comparison.verdict = report::verdict(comparison.settings, question ? question->seconds : 0);
     comparison.tuning = tuning;
   }
   for (const std::string& line : comparison.skipped) {
