@@ -19,6 +19,7 @@
 #include "config/config.h"
 #include "configuration.h"
 #include "link_option.h"
+#include "report/tuning.h"
 #include "rival_lengths.h"
 #include "sweep/halving.h"
 #include "sweep/rivals.h"
@@ -199,6 +200,9 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
   list.output = args.config.output;
   list.config = fs::absolute(path).lexically_normal().string();
   for (const auto& [name, why] : list.left_out) {
+    if (why == report::kNotAsked) {
+      continue;  // the user has just said so
+    }
     log.info("{} is left out: {}", name, why);
   }
   list.link = args.link;

@@ -335,7 +335,9 @@ std::vector<std::string> verdict(const std::vector<Setting>& settings, double se
 }
 
 std::string best_within(
-    const std::vector<Setting>& settings, double seconds, const std::string& where) {
+    const std::vector<Setting>& settings, double seconds, const std::string& where,
+    bool is_partial) {
+  const char* among = is_partial ? "among those that ran, " : "";
   std::vector<std::string> lost;
   for (const Setting& setting : settings) {
     if (setting.has_diverged()) {
@@ -360,7 +362,7 @@ std::string best_within(
     return all.empty()        ? lost.empty() ? "" : "No setting has finished." + diverged
            : steps.size() > 1 ? ""
                               : formatted(
-                                    "In {} steps, {}.{}", with_commas(*steps.begin()),
+                                    "In {} steps, {}{}.{}", with_commas(*steps.begin()), among,
                                     Judge(std::move(all)).winner(), diverged);
   }
   const std::vector<Contender> late = taken_late(all, seconds);
@@ -372,9 +374,10 @@ std::string best_within(
   if (all.empty() && longer.empty() && lost.empty()) {
     return "";
   }
+  const std::string best =
+      all.empty() ? "no setting has finished" : among + Judge(std::move(all)).winner();
   return formatted(
-      "Within {:g} s of training ({}), {}.{}{}", seconds, where,
-      all.empty() ? "no setting has finished" : Judge(std::move(all)).winner(),
+      "Within {:g} s of training ({}), {}.{}{}", seconds, where, best,
       longer.empty() ? "" : formatted(" {} took longer.", listed(longer)), diverged);
 }
 

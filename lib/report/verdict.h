@@ -26,9 +26,11 @@ std::vector<std::string> verdict(const std::vector<Setting>& settings, double se
 
 // Who is best of the settings that trained for no more than so many seconds (by 5 % at most), and
 // by how much, in one line; with 0 seconds, of runs that trained equally many steps. `where`: what
-// the seconds were measured on. "" where runs of several data sets, or of none, have finished, or
-// where the steps that were asked for are not those of all.
+// the seconds were measured on; `is_partial`: usual rivals did not run, which the line says. ""
+// where runs of several data sets, or of none, have finished, or where the steps that were asked
+// for are not those of all.
 std::string best_within(
-    const std::vector<Setting>& settings, double seconds, const std::string& where);
+    const std::vector<Setting>& settings, double seconds, const std::string& where,
+    bool is_partial = false);
 
 }  // namespace abtrain::report

@@ -19,6 +19,8 @@
 #include "nn/model.h"
 #include "plan/planned_data.h"
 #include "plan/same_size.h"
+#include "plan/traffic.h"
+#include "report/tuning.h"
 #include "sweep/assignments.h"
 #include "sweep/resolve_points.h"
 #include "sweep/rival_sketches.h"
@@ -48,33 +50,6 @@ std::string refusal_of(const auto& body) {
     return at == std::string::npos ? line : line.substr(at + kMark.size());
   }
   return "";
-}
-
-// The moves of all rivals in their order: rate, decay, interval, outer rate.
-std::vector<Sets> moves_of(const RivalSketch& sketch, const RunOptions& o) {
-  const auto rate = [&](const char* by) {
-    Sets sets{formatted("optimizer.lr={}", by)};
-    if (o.optimizer.name == "muon") {
-      sets.push_back(formatted("optimizer.other_lr={}", by));
-    }
-    return sets;
-  };
-  std::vector<Sets> all = {{}};
-  all.insert(all.end(), sketch.starts.begin(), sketch.starts.end());
-  all.insert(
-      all.end(), {rate("x 2"),
-                  rate("x 0.5"),
-                  {"optimizer.weight_decay=0"},
-                  {"optimizer.weight_decay=0.1"},
-                  {"optimizer.weight_decay=x 2"}});
-  const bool is_ab = methods::kind_of(o.method).factors_weights;
-  if (o.method.name == "diloco" || o.method.name == "local-sgd" || is_ab) {
-    all.insert(all.end(), {{"method.sync_every=x 2"}, {"method.sync_every=x 0.5"}});
-  }
-  if (o.method.outer.name || o.method.name == "diloco") {
-    all.insert(all.end(), {{"method.outer.lr=1"}, {"method.outer.lr=0.7"}});
-  }
-  return all;
 }
 
 // Each key with its value: {rule: fixed, rank: 8} of method.rank has two. What is wrong with
@@ -265,6 +240,30 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
   return keys;
 }
 
+// Bytes that a worker sends in a run of the configured length. Throws Error(Config) if only the
+// spectra can tell.
+double bytes_of(const RunOptions& o, const Ground& ground) {
+  const auto planned = config::model_sizes(o, ground.set);
+  ABT_CHECK(planned, Config, "only the spectra tell how many bytes AB-training sends");
+  return plan::planned_bytes(o, planned->sizes, config::run_length(o, ground.images()));
+}
+
+RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground, const Sets& common);
+
+// The overrides with which the rival sends as many bytes as AB-training, as nearly as whole steps
+// between synchronizations allow.
+Sets interval_of(const RunOptions& o, const Ground& ground, const Sets& common) {
+  const auto& all = rival_sketches();
+  const char* name = ground.is_ab() ? "ab" : "ab_recipe";
+  const RivalSketch& ab = *std::ranges::find(all, name, &RivalSketch::name);
+  const double wanted = bytes_of(rival_of(ab, ground, common).options, ground);
+  const double steps = o.method.sync_every.value * bytes_of(o, ground) / wanted;
+  ABT_CHECK(
+      steps >= 0.5, Config, "sends less than AB-training ({}) even after every step",
+      human_bytes(wanted));
+  return not_given({formatted("method.sync_every={}", std::llround(steps))}, ground);
+}
+
 // Throws Error(Config) where the rival makes no sense for the configuration.
 RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground, const Sets& common) {
   const std::string& name = sketch.name;
@@ -296,6 +295,15 @@ RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground, const Sets& 
     rival.set = joined({rival.set, size});
   }
   rival.set = joined({model, rival.set});
+  if (sketch.sends_as_ab) {
+    const Sets interval = interval_of(ground.read(joined({common, rival.set})), ground, common);
+    for (const std::string& set : interval) {
+      std::erase_if(
+          rival.set, [&](const std::string& own) { return own.starts_with("method.sync_every="); });
+      rival.set.push_back(set);
+      rival.why += "; " + set;
+    }
+  }
   rival.options = ground.read(joined({common, rival.set}));
   config::check_run(rival.options, ground.set, ground.set.train - rival.options.data.validation);
   rival.tune = moves_of(sketch, rival.options);
@@ -303,18 +311,6 @@ RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground, const Sets& 
 }
 
 }  // namespace
-
-Sets joined(std::initializer_list<Sets> parts) {
-  Sets all;
-  for (const Sets& part : parts) {
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
-
-std::vector<std::string> rival_names() {
-  return names_in(rival_sketches());
-}
 
 RivalList list_rivals(
     const std::string& config, const Sets& sets, const RivalsRequest& request,
@@ -361,6 +357,14 @@ RivalList list_rivals(
     });
     if (!why.empty()) {
       list.left_out.emplace_back(sketch->name, why);
+    }
+  }
+  for (const RivalSketch& sketch : rival_sketches()) {
+    const bool is_usual =
+        sketch.kind == RivalSketch::Kind::Usual || sketch.kind == RivalSketch::Kind::Small;
+    if (!request.plans && !request.only.empty() && is_usual &&
+        std::ranges::count(request.only, sketch.name) == 0) {
+      list.left_out.emplace_back(sketch.name, report::kNotAsked);
     }
   }
   if (request.plans) {

@@ -215,6 +215,10 @@ TEST(Verdict, AnswersWhoIsBestWithinATime) {
       best_within(settings, 0, ""),
       "In 0 steps, b (92.00 %) and a (91.00 %) are not separated "
       "(a gap of 14.7 points could be seen).");
+  EXPECT_TRUE(
+      best_within(settings, 0, "", true).starts_with("In 0 steps, among those that ran, b"));
+  EXPECT_TRUE(best_within(settings, 5, "here", true)
+                  .starts_with("Within 5 s of training (here), among those that ran, b"));
   settings[0].runs[0].step = 1;
   EXPECT_EQ(best_within(settings, 0, ""), "");
   all[0].data = "letters";

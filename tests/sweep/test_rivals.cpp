@@ -6,6 +6,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/config.h"
+#include "config/planned_sizes.h"
+#include "config/run_length.h"
+#include "plan/planned_data.h"
+#include "plan/traffic.h"
 #include "sweep/halving.h"
 #include "sweep_files.h"
 
@@ -58,10 +62,11 @@ class Rivals : public testing::SweepFiles {
 TEST_F(Rivals, SmallNetworksHaveTheSizeOfAbTraining) {
   const RivalList list = this->list(kConfig);
   EXPECT_EQ(
-      names(list), (std::vector<std::string>{
-                       "ddp", "ddp_muon", "powersgd", "muloco_2bit", "sparseloco", "ab",
-                       "ab_recipe", "small_ddp", "small_ddp_muon", "small_powersgd",
-                       "small_powersgd_muon", "small_muloco_2bit", "small_diloco_2bit"}));
+      names(list),
+      (std::vector<std::string>{
+          "ddp", "ddp_muon", "powersgd", "muloco_2bit", "sparseloco", "ab", "ab_recipe",
+          "small_ddp", "small_ddp_int4", "small_ddp_muon", "small_powersgd", "small_powersgd_muon",
+          "small_muloco_2bit", "small_diloco_2bit"}));
   // 784 x 256 + 256 x 256 + 256 x 10 and biases, six times fewer.
   EXPECT_NEAR(static_cast<double>(list.parameters), 269322.0 / 6, 600);
   for (const char* name : {"small_ddp", "small_muloco_2bit", "small_diloco_2bit"}) {
@@ -92,6 +97,32 @@ TEST_F(Rivals, WarmUpsBecomeSharesAndEachHasItsMoves) {
   EXPECT_EQ(std::ranges::count(find(list, "ddp").tune, Sets{"method.sync_every=x 2"}), 0);
 }
 
+TEST_F(Rivals, ASmallRivalSendsAsMuchAsAbTraining) {
+  const auto bytes = [](const RivalPlan& rival) {
+    const data::DatasetShape set = plan::planned_data(rival.options.data).shape;
+    return plan::planned_bytes(
+        rival.options, config::model_sizes(rival.options, set)->sizes,
+        config::run_length(rival.options, set.train));
+  };
+  EXPECT_NE(
+      reason(this->list(kConfig), "small_muloco_ab_bytes").find("sends less than AB-training"),
+      std::string::npos);
+  const RivalList list = this->list(dense());
+  const RivalPlan& same = find(list, "small_muloco_ab_bytes");
+  const double every = same.options.method.sync_every.value;
+  ASSERT_GT(every, 1);
+  EXPECT_NEAR(bytes(same) / bytes(find(list, "ab_recipe")), 1, 1 / every);
+  EXPECT_NE(bytes(same), bytes(find(list, "small_muloco_2bit")));
+  for (const Sets& move : same.tune) {
+    EXPECT_EQ(
+        std::ranges::count_if(
+            move, [](const std::string& one) { return one.starts_with("method.sync_every"); }),
+        0);
+  }
+  const RivalPlan& coded = find(list, "small_ddp_int4");
+  EXPECT_LT(bytes(coded), bytes(find(list, "small_ddp")) / 7);
+}
+
 TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
   RivalList list = this->list(kConfig, {}, {"optimizer.name=muon"});
   EXPECT_EQ(reason(list, "ddp_muon"), "is the same as ddp here");
@@ -102,9 +133,11 @@ TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
   list = this->list(dense(), {.ratio = 4});
   EXPECT_NE(reason(list, "ab").find("ab_recipe"), std::string::npos);
   EXPECT_NEAR(static_cast<double>(list.parameters), 269322.0 / 4, 600);
-  EXPECT_EQ(
-      names(this->list(kConfig, {.only = {"ab", "local_sgd"}})),
-      (std::vector<std::string>{"local_sgd", "ab"}));
+  list = this->list(kConfig, {.only = {"ab", "local_sgd"}});
+  EXPECT_EQ(names(list), (std::vector<std::string>{"local_sgd", "ab"}));
+  // What others do not know they miss; DiLoCo is not among the usual ones.
+  EXPECT_EQ(reason(list, "small_ddp"), "not in --only");
+  EXPECT_EQ(reason(list, "diloco"), "");
 }
 
 // Whatever a rival would set itself. Where the key makes it what it is, it is left out.
@@ -119,7 +152,8 @@ TEST_F(Rivals, WhatIsGivenHoldsForAll) {
     EXPECT_EQ(list.rivals.size() + list.left_out.size(), rival_names().size()) << given;
     for (const auto& [name, why] : list.left_out) {
       EXPECT_TRUE(
-          why.starts_with("is the same as") || why.starts_with("the configuration says nothing") ||
+          why.starts_with("is the same as") || why.starts_with("sends less than AB-training") ||
+          why.starts_with("the configuration says nothing") ||
           (key.ends_with("name") && why.find(key) != std::string::npos) ||
           (name.starts_with("ddp_") && why.find(key) != std::string::npos))
           << name << ": " << why;
