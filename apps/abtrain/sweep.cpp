@@ -142,12 +142,12 @@ int train_task(const SweepCommand& args, std::int64_t task) {
     log_notes({run}, log);
     return run.options;
   };
-  const int code = train_here({.resume = "auto"}, read);
-  if (code == 0 && !was_finished && round.is_last == has_rounds && comm::find_launch().rank == 0) {
-    Log log;
-    report_if_complete(round.sweep, has_rounds, log);
-  }
-  return code;
+  return train_here({.resume = "auto"}, read, [&] {
+    if (!was_finished && round.is_last == has_rounds) {
+      Log log;
+      report_if_complete(round.sweep, has_rounds, log);
+    }
+  });
 }
 
 int train_all(const SweepCommand& args) {

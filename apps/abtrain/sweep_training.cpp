@@ -116,16 +116,19 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
       later.runs += runs_then;
       later.lengths += runs_then * sweep::length_of(halving, next) / length;
     }
-    log_notes(runs, log);
-    log.info(
-        "round {} of {}: {} {} at {:.3g} % of the length", round + 1, count, now.runs,
-        length == 1 ? "runs" : "pilots", 100 * length);
-    if (now.is_full) {
-      sweep::write_tuning(sweep, now);
+    int code = 0;
+    if (now.runs > 0) {
+      log_notes(runs, log);
+      log.info(
+          "round {} of {}: {} {} at {:.3g} % of the length", round + 1, count, now.runs,
+          length == 1 ? "runs" : "pilots", 100 * length);
+      if (now.is_full) {
+        sweep::write_tuning(sweep, now);
+      }
+      code = sweep::train_points(
+          runs, jobs, program_path(), log, later,
+          /*may_diverge=*/true);
     }
-    const int code = sweep::train_points(
-        runs, jobs, program_path(), log, later,
-        /*may_diverge=*/true);
     if (now.is_last) {
       return report(code == 0 ? exit_code_of(sweep, runs, log) : code, runs, true, log);
     }
