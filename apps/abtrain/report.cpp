@@ -135,12 +135,17 @@ void run_report(const ReportArgs& args) {
     report::sort_settings(comparison, args.sort);
   }
   if (question) {
-    comparison.answer =
-        report::best_within(comparison.settings, question->seconds, place_text(comparison, link));
+    comparison.answer = report::best_within(
+        comparison.settings, question->seconds, place_text(comparison, link),
+        report::is_partial(*tuning));
   }
   if (args.front) {
-    comparison.verdict = report::verdict(comparison.settings);
+    comparison.verdict = report::verdict(comparison.settings, question ? question->seconds : 0);
     comparison.tuning = tuning;
+    if (tuning && report::is_partial(*tuning)) {
+      comparison.verdict.emplace_back(
+          "All of this is said of those that ran: --only left out other usual rivals.");
+    }
   }
   for (const std::string& line : comparison.skipped) {
     std::cerr << printable(line) << "; skipped\n";

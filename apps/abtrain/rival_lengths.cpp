@@ -137,7 +137,7 @@ std::string set_length(
       log.warning("{}: {}", rival.name, last.doubt);
     }
     if (rival.steps == 0) {
-      return "diverged in its first steps, as configured";
+      return formatted("{} in its first steps, as configured", sweep::kDivergence);
     }
     if (rival.steps < kMinSteps) {
       return formatted("only {} steps fit into {} s", rival.steps, list.seconds);
@@ -145,7 +145,7 @@ std::string set_length(
   }
   std::string why = sweep::refusal(list, rival, rival.steps, false);
   if (why.empty() && rival.tune.size() > 1) {
-    const std::int64_t pilot = sweep::steps_in(rival.steps, rival.tune.size(), 0);
+    const std::int64_t pilot = sweep::steps_in(rival.steps, sweep::kPilotLength);
     if (const std::string of_pilot = sweep::refusal(list, rival, pilot, true); !of_pilot.empty()) {
       why = formatted("in pilots of {} steps, {}", pilot, of_pilot);
     }

@@ -21,6 +21,7 @@
 #include "config/config.h"
 #include "configuration.h"
 #include "link_option.h"
+#include "report/tuning.h"
 #include "rival_lengths.h"
 #include "sweep/halving.h"
 #include "sweep/rivals.h"
@@ -38,7 +39,7 @@ struct RivalsCommand {
   std::optional<std::int64_t> steps;
   std::optional<double> ratio;
   plan::Link link;
-  std::int64_t seeds = 3;
+  std::optional<std::int64_t> seeds;
   std::int64_t tune = 3;
   std::string only;
   bool all = false;
@@ -48,6 +49,9 @@ struct RivalsCommand {
   std::string file;
   bool force = false;
 };
+
+constexpr std::int64_t kSeeds = 3;          // if none are asked for,
+constexpr std::int64_t kFinalistSeeds = 5;  // and then of the two best rivals
 
 // The same for the same choices, however they are spelled: 30 and 30.0 seconds, or
 // the default and its value.
@@ -74,7 +78,7 @@ std::string command_line(const RivalsCommand& args) {
     words.emplace_back("--all");
   }
   add("--tune", args.tune);
-  add("--seeds", args.seeds);
+  add("--seeds", number(args.seeds));
   return printable(join(words, " "));
 }
 
@@ -133,8 +137,17 @@ void check(const RivalsCommand& args) {
       args.config.config, args.config.config);
 }
 
-sweep::Work work_of(const RivalsCommand& args) {
-  return sweep::work_of(static_cast<std::size_t>(args.tune), static_cast<std::size_t>(args.seeds));
+// What the comparison of so many rivals takes.
+sweep::Work work_of(const sweep::RivalList& list, const RivalsCommand& args) {
+  const std::int64_t seeds = args.seeds.value_or(kSeeds);
+  const std::size_t count = list.rivals.size();
+  const std::int64_t more = std::max<std::int64_t>(0, list.finalist_seeds - seeds);
+  sweep::Work work =
+      sweep::work_of(static_cast<std::size_t>(args.tune), static_cast<std::size_t>(seeds));
+  const auto extra = static_cast<std::size_t>(count < 2 ? 0 : 2 * more);
+  work.runs = count * work.runs + extra;
+  work.lengths = static_cast<double>(count) * work.lengths + static_cast<double>(extra);
+  return work;
 }
 
 // "13 rivals, 78 runs with their pilots"
@@ -142,12 +155,12 @@ std::string runs_text(const sweep::RivalList& list, const RivalsCommand& args) {
   const std::size_t count = list.rivals.size();
   return formatted(
       "{} {}, {} runs with their pilots", count, count == 1 ? "rival" : "rivals",
-      count * work_of(args).runs);
+      work_of(list, args).runs);
 }
 
 // Says how long the comparison will take, before the rivals' lengths are measured.
 void announce(const sweep::RivalList& list, const RivalsCommand& args, Log& log) {
-  const double lengths = static_cast<double>(list.rivals.size()) * work_of(args).lengths;
+  const double lengths = work_of(list, args).lengths;
   if (!args.seconds) {
     log.info(
         "{}: {} steps in all", runs_text(list, args),
@@ -165,11 +178,13 @@ void announce(const sweep::RivalList& list, const RivalsCommand& args, Log& log)
 
 // The same by what the short runs took, before anything is trained.
 void announce_measured(const sweep::RivalList& list, const RivalsCommand& args, Log& log) {
-  const sweep::Work work = work_of(args);
+  const sweep::Work work = work_of(list, args);
+  const auto count = static_cast<double>(list.rivals.size());
   double seconds = 0;
   for (const sweep::RivalPlan& rival : list.rivals) {
     seconds +=
-        work.lengths * rival.seconds_here + static_cast<double>(work.runs) * rival.start_seconds;
+        (work.lengths * rival.seconds_here + static_cast<double>(work.runs) * rival.start_seconds) /
+        count;
   }
   if (seconds > 0) {
     log.info(
@@ -197,6 +212,9 @@ sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
   list.output = args.config.output;
   list.config = fs::absolute(path).lexically_normal().string();
   for (const auto& [name, why] : list.left_out) {
+    if (why == report::kNotAsked) {
+      continue;  // the user has just said so
+    }
     log.info("{} is left out: {}", name, why);
   }
   return list;
@@ -218,11 +236,12 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
   sweep::RivalList list = list_of(args, log);
   list.link = args.link;
   list.seconds = args.seconds.value_or(0);
+  list.finalist_seeds = args.seeds ? 0 : kFinalistSeeds;
   announce(list, args, log);
   set_lengths(list, args.steps.value_or(0), log);
   ABT_CHECK(!list.rivals.empty(), Diverged, "no rival is left to train");
   announce_measured(list, args, log);
-  const std::string text = sweep::rivals_yaml(list, args.seeds, head_of(args));
+  const std::string text = sweep::rivals_yaml(list, args.seeds.value_or(kSeeds), head_of(args));
   atomic_write(file, text + last_line_of(text));
 }
 
@@ -288,8 +307,10 @@ Command add_rivals(CLI::App& parser) {
       ->type_name("RATIO");
   add_link(command, args->link);
   in_range<std::int64_t>(
-      command.add_option("--seeds", args->seeds, "seeds of each run at full length (default 3)"), 1,
-      1000);
+      command.add_option(
+          "--seeds", args->seeds,
+          "seeds of each run at full length (default 3, and 5 for the two best methods)"),
+      1, 1000);
   in_range<std::int64_t>(
       command.add_option(
           "--tune", args->tune,

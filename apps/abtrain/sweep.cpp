@@ -50,9 +50,9 @@ sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
       !args.round || sweep.halving, Usage, "--round is for sweeps with halving; {} has none",
       sweep.source());
   if (!sweep.halving) {
-    return {.sweep = sweep, .rivals = {}};
+    return {.sweep = sweep, .runs = 1, .rivals = {}};
   }
-  const std::size_t rounds = sweep::rounds_of(sweep.halving->settings());
+  const std::size_t rounds = sweep::rounds_of(sweep);
   const std::int64_t round = args.round.value_or(1);
   ABT_CHECK(
       round >= 1 && round <= static_cast<std::int64_t>(rounds), Usage,
@@ -61,10 +61,13 @@ sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
 }
 
 int list_runs(const SweepCommand& args) {
-  const sweep::Sweep sweep = points_of(args, read_sweep(args)).sweep;
+  const sweep::Sweep whole = read_sweep(args);
+  const sweep::Round round = points_of(args, whole);
+  const auto runs =
+      round.runs > 0 ? sweep::resolve_all(round.sweep) : std::vector<sweep::PointRun>();
   auto rows = nlohmann::ordered_json::array();
   std::string lines;
-  for (const sweep::PointRun& run : sweep::resolve_all(sweep)) {
+  for (const sweep::PointRun& run : runs) {
     const char* state = name_of(state_of(run));
     if (args.json) {
       rows.push_back(
@@ -98,6 +101,20 @@ std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Swe
 // Trains one point in this process, or with a launcher's processes as workers.
 // The one that ends last prints the report.
 int train_task(const SweepCommand& args, std::int64_t task) {
+  if (const sweep::Sweep whole = read_sweep(args); whole.halving) {
+    // The array of a round has as many jobs as the round may need.
+    const sweep::Round round = points_of(args, whole);
+    const auto most = static_cast<std::int64_t>(
+        sweep::runs_in(whole, static_cast<std::size_t>(args.round.value_or(1) - 1)));
+    if (task >= static_cast<std::int64_t>(round.runs) && task < most) {
+      Log log;
+      log.info("this round needs no run {}", task);
+      if (round.is_last && round.runs == 0 && task == 0) {
+        report_if_complete(round.sweep, true, log);
+      }
+      return 0;
+    }
+  }
   sweep::Round round;
   bool was_finished = false;
   bool has_rounds = false;
@@ -118,19 +135,19 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         "processes; start as many, or one process, whose threads are then the "
         "workers",
         task, run.label, run.options.workers, launched);
-    if (round.is_last) {
+    if (round.is_full) {
       sweep::write_tuning(whole, round);
     }
     was_finished = own_state_of(run) == sweep::PointState::Finished;
     log_notes({run}, log);
     return run.options;
   };
-  const int code = train_here({.resume = "auto"}, read);
-  if (code == 0 && !was_finished && round.is_last == has_rounds && comm::find_launch().rank == 0) {
-    Log log;
-    report_if_complete(round.sweep, has_rounds, log);
-  }
-  return code;
+  return train_here({.resume = "auto"}, read, [&] {
+    if (!was_finished && round.is_last == has_rounds) {
+      Log log;
+      report_if_complete(round.sweep, has_rounds, log);
+    }
+  });
 }
 
 int train_all(const SweepCommand& args) {

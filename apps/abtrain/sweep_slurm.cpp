@@ -136,9 +136,8 @@ void emit_slurm(
           std::min<std::int64_t>(array.options.points_per_job.value_or(1), std::ssize(runs)),
       .time = !array.options.sets("time")};
   if (whole.halving) {
-    const std::size_t settings = whole.halving->settings();
-    request.length = sweep::length_of(settings, 0);
-    for (std::size_t i = 0; i < sweep::rounds_of(settings); ++i) {
+    request.length = sweep::length_of(*whole.halving, 0);
+    for (std::size_t i = 0; i < sweep::rounds_of(whole); ++i) {
       array.rounds.push_back(sweep::runs_in(whole, i));
     }
   }

@@ -1,8 +1,10 @@
 // Training the points of a sweep here, and the report on them.
+#include <algorithm>
 #include <exception>
 #include <set>
 
 #include "base/env.h"
+#include "base/error.h"
 #include "report_args.h"
 #include "sweep/halving.h"
 #include "sweep/local_jobs.h"
@@ -13,12 +15,12 @@ namespace abtrain::app {
 
 namespace {
 
-// Prints the table of the finished runs as `abtrain report` does; of rivals the
-// front, which it also writes as a page.
+// Prints the table of the runs as `abtrain report` does; of rivals the front,
+// which it also writes as a page.
 void print_report(const std::vector<sweep::PointRun>& runs, bool of_rivals, Log& log) {
   ReportArgs args;
   for (const sweep::PointRun& run : runs) {
-    if (state_of(run) == sweep::PointState::Finished) {
+    if (state_of(run) != sweep::PointState::Missing) {
       args.runs.push_back(run.folder);
     }
   }
@@ -49,6 +51,32 @@ int report(int code, const std::vector<sweep::PointRun>& runs, bool of_rivals, L
   return code;
 }
 
+// The exit code of a comparison whose runs at full length have ended: that of a divergence if a
+// rival has no result, because all of its runs or those that were to tell its length diverged.
+int exit_code_of(const sweep::Sweep& sweep, const std::vector<sweep::PointRun>& runs, Log& log) {
+  const sweep::Halving& halving = *sweep.halving;
+  std::vector<std::string> without;
+  for (const auto& [name, why] : halving.left_out) {
+    if (sweep::tells_of_divergence(why)) {
+      without.push_back(name);
+    }
+  }
+  for (const sweep::Rival& rival : halving.rivals) {
+    const auto has_result = [&](const sweep::PointRun& run) {
+      return (run.label == rival.name || run.label.starts_with(rival.name + ",")) &&
+             state_of(run) == sweep::PointState::Finished;
+    };
+    if (std::ranges::none_of(runs, has_result)) {
+      without.push_back(rival.name);
+    }
+  }
+  if (without.empty()) {
+    return 0;
+  }
+  log.warning("without a result, because of divergence: {}", join(without, ", "));
+  return static_cast<int>(ErrorKind::Diverged);
+}
+
 }  // namespace
 
 std::vector<sweep::PointRun> checked_runs(const sweep::Sweep& sweep, bool here) {
@@ -74,30 +102,35 @@ int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& 
 
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
   const sweep::Halving& halving = *sweep.halving;
-  const std::size_t settings = halving.settings();
-  const std::size_t count = sweep::rounds_of(settings);
+  const std::size_t count = sweep::rounds_of(sweep);
   for (std::size_t round = 0;; ++round) {
     const sweep::Round now = sweep::round_of(sweep, round);
+    if (now.runs == 0 && !now.is_last) {
+      continue;
+    }
     const auto runs = checked_runs(now.sweep, true);
-    const double length = sweep::length_of(settings, round);
+    const double length = sweep::length_of(halving, round);
     sweep::Later later;
     for (std::size_t next = round + 1; next < count; ++next) {
-      const auto runs_then = static_cast<double>(sweep::runs_in(sweep, next));
+      const auto runs_then = static_cast<double>(sweep::expected_runs(sweep, next));
       later.runs += runs_then;
-      later.lengths += runs_then * sweep::length_of(settings, next) / length;
+      later.lengths += runs_then * sweep::length_of(halving, next) / length;
     }
-    log_notes(runs, log);
-    log.info(
-        "round {} of {}: {} {} at {:.3g} % of the length", round + 1, count, runs.size(),
-        now.is_last ? "runs" : "pilots", 100 * length);
-    if (now.is_last) {
-      sweep::write_tuning(sweep, now);
+    int code = 0;
+    if (now.runs > 0) {
+      log_notes(runs, log);
+      log.info(
+          "round {} of {}: {} {} at {:.3g} % of the length", round + 1, count, now.runs,
+          length == 1 ? "runs" : "pilots", 100 * length);
+      if (now.is_full) {
+        sweep::write_tuning(sweep, now);
+      }
+      code = sweep::train_points(
+          runs, jobs, program_path(), log, later,
+          /*may_diverge=*/true);
     }
-    const int code = sweep::train_points(
-        runs, jobs, program_path(), log, later,
-        /*may_diverge=*/true);
     if (now.is_last) {
-      return report(code, runs, true, log);
+      return report(code == 0 ? exit_code_of(sweep, runs, log) : code, runs, true, log);
     }
     if (code != 0) {
       return code;  // a pilot without a result: nothing can be chosen

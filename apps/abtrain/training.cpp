@@ -15,7 +15,8 @@
 
 namespace abtrain::app {
 
-int train_here(train::SessionOptions session, const ReadOptions& read) {
+int train_here(
+    train::SessionOptions session, const ReadOptions& read, const std::function<void()>& after) {
   const StopSignals signals;  // in effect from start to end
   const comm::Launch launch = comm::find_launch();
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
@@ -46,6 +47,9 @@ int train_here(train::SessionOptions session, const ReadOptions& read) {
       folder.emplace(options.output);
     }
     app::print(train::train(options, session, log));
+    if (launch.rank == 0) {
+      after();
+    }
   };
   if (!processes) {
     train_once(read(0, log));

@@ -22,8 +22,12 @@ namespace abtrain::app {
 using ReadOptions = std::function<config::RunOptions(std::int64_t launched, Log& log)>;
 
 // Trains the configuration that `read` returns, and prints the report. Returns
-// the exit code. `session`: all but the host, the watch and the hooks.
-int train_here(train::SessionOptions session, const ReadOptions& read);
+// the exit code, or as one of a launcher's processes not at all. `session`: all
+// but the host, the watch and the hooks. `after`: called at the end of a run
+// that has finished, by the process of worker 0.
+int train_here(
+    train::SessionOptions session, const ReadOptions& read,
+    const std::function<void()>& after = [] {});
 
 // Trains all points of a sweep file, one at a time, and prints the report, as
 // `abtrain sweep FILE` does. Returns the exit code.

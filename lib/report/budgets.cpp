@@ -44,9 +44,8 @@ bool is_far_below(const Contender& b, const Contender& a) {
 }
 
 bool are_separated(const Contender& a, const Contender& b) {
-  constexpr double kSeparates = 0.05;
   const auto p = welch_p(a.qualities, b.qualities);
-  return p && (*p < kSeparates || is_far_below(b, a));
+  return p && (*p < kSignificant || is_far_below(b, a));
 }
 
 // `present`: the indices of those that compete.
@@ -149,7 +148,7 @@ std::vector<Contender> contenders(
   std::vector<Contender> all;
   for (const std::size_t i : members) {
     const Setting& setting = settings[i];
-    if (setting.finished() == 0) {
+    if (setting.finished() == 0 || setting.has_diverged()) {
       continue;
     }
     const auto sizes = setting.values(of_summary(&Summary::parameters));

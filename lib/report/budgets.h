@@ -11,7 +11,7 @@
 
 namespace abtrain::report {
 
-// A setting that has a finished run: means over the finished ones.
+// A setting that has a finished run, and none that has diverged: means over the finished ones.
 struct Contender {
   // What a run had reached when it had sent so many bytes.
   struct Waypoint {

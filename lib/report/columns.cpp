@@ -25,7 +25,7 @@ void mark_best(
     const std::vector<Setting>& settings, std::vector<Figure>& figures) {
   std::vector<double> values;
   for (const std::size_t i : members) {
-    if (figures[i].value) {
+    if (figures[i].value && !settings[i].has_diverged()) {
       values.push_back(*figures[i].value);
     }
   }
@@ -38,6 +38,7 @@ void mark_best(
   for (const std::size_t i : members) {
     figures[i].is_best = value_text(column, low) != value_text(column, high) && figures[i].value &&
                          value_text(column, *figures[i].value) == best &&
+                         !settings[i].has_diverged() &&
                          !(column.is_time && runs_beside_others(settings[i]));
   }
 }

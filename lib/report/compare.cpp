@@ -200,6 +200,11 @@ std::size_t Setting::finished() const {
       std::ranges::count_if(runs, [](const RunRecord& run) { return run.summary.has_value(); }));
 }
 
+bool Setting::has_diverged() const {
+  return std::ranges::any_of(
+      runs, [](const RunRecord& run) { return run.diverged_at.has_value(); });
+}
+
 std::vector<double> Setting::values(
     const std::function<std::optional<double>(const RunRecord&)>& of_run) const {
   std::vector<double> values;
@@ -227,7 +232,7 @@ bool runs_beside_others(const Setting& setting) {
 
 double quality_of(const Setting& setting) {
   const std::vector<double> qualities = setting.values(of_summary(&Summary::quality));
-  return qualities.empty() ? -kInfinite : mean(qualities);
+  return qualities.empty() || setting.has_diverged() ? -kInfinite : mean(qualities);
 }
 
 double mean(const std::vector<double>& values) {
@@ -256,7 +261,7 @@ std::optional<double> standard_deviation(const std::vector<double>& values) {
 double at_arrival(const RunRecord& run, std::optional<double> target, double Evaluation::*figure) {
   const auto there = std::ranges::find_if(
       run.evaluations, [&](const Evaluation& e) { return target && e.reaches(*target); });
-  return there == run.evaluations.end() ? kInfinite : (*there).*figure;
+  return run.diverged_at || there == run.evaluations.end() ? kInfinite : (*there).*figure;
 }
 
 Comparison compare(
@@ -285,7 +290,8 @@ Comparison compare(
     return at_arrival(run, target, &Evaluation::seconds);
   };
   std::ranges::sort(settings, {}, [&](const Setting& s) {
-    return std::tuple(s.runs.front().data, median(s.values(arrival)), -quality_of(s), s.name);
+    return std::tuple(
+        s.runs.front().data, median(s.values(arrival)), -quality_of(s), s.finished() == 0, s.name);
   });
   return {target, std::move(settings), std::move(varying), std::move(skipped)};
 }

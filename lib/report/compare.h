@@ -6,7 +6,8 @@
 // its repeats; a repeat that missed the target counts as infinite, so a setting
 // has not reached the target if half or more of its repeats missed it. All
 // other figures are means over the repeats that finished, with the sample
-// standard deviation (n - 1).
+// standard deviation (n - 1). A setting of which a repeat has diverged is worse
+// than all others, however good the rest of them are, and gets no mark.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,8 @@ struct Setting {
   std::vector<RunRecord> runs;
 
   std::size_t finished() const;
+  // Whether one of the runs has.
+  bool has_diverged() const;
   // What `of_run` says of each run, but for those of which it says nothing.
   std::vector<double> values(
       const std::function<std::optional<double>(const RunRecord&)>& of_run) const;
@@ -34,7 +37,8 @@ struct Setting {
 struct Comparison {
   std::optional<double> target;  // an accuracy from 0 to 1, or bits per byte
   // Sorted by data, then by time to the target, then by quality (Score),
-  // highest first; a setting without a finished run counts as the lowest.
+  // highest first; then those of which runs have diverged, those without a
+  // finished run last.
   std::vector<Setting> settings;
   std::vector<std::string> varying;  // configuration keys whose values differ
   // What could not be read, each as one line: file, line, why.
@@ -61,14 +65,15 @@ Comparison compare(
     Spectra spectra = Spectra::Read, const std::vector<Condition>& where = {});
 
 // A figure of the first evaluation that reaches the target; infinite where
-// there is none.
+// there is none, or if the run has diverged.
 double at_arrival(const RunRecord& run, std::optional<double> target, double Evaluation::*figure);
 
 // The indices of the settings of each data set: figures of different data
 // cannot be compared.
 std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settings);
 
-// Mean quality of the finished runs; -infinity where there are none.
+// Mean quality of the runs: -infinity if one of them has diverged, which is the worst result, or
+// if none has finished.
 double quality_of(const Setting& setting);
 
 // Whether one of its runs lacked cores beside other programs.

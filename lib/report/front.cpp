@@ -1,6 +1,7 @@
 #include "report/front.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -74,8 +75,9 @@ std::vector<std::optional<FrontPoint>> front_points(
     const Column& cost, const std::vector<Setting>& settings) {
   return mapped(settings, [&](const Setting& setting) {
     const auto spent = cost.figure(setting).value;
-    return setting.finished() > 0 && spent ? std::optional(FrontPoint{quality_of(setting), *spent})
-                                           : std::nullopt;
+    return std::isfinite(quality_of(setting)) && spent
+               ? std::optional(FrontPoint{quality_of(setting), *spent})
+               : std::nullopt;
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -94,9 +95,26 @@ std::vector<std::vector<std::string>> tuning_rows(const Tuning& tuning) {
   return rows;
 }
 
+bool is_partial(const Tuning& tuning) {
+  return std::ranges::any_of(
+      tuning.left_out, [](const auto& one) { return one.at("why") == kNotAsked; });
+}
+
 std::vector<std::string> left_out_lines(const Tuning& tuning) {
-  return mapped(tuning.left_out, [](const auto& one) {
-    return shown(one, "name") + " was left out: " + shown(one, "why");
+  using Group = std::pair<std::string, std::vector<std::string>>;
+  std::vector<Group> groups;
+  for (const auto& one : tuning.left_out) {
+    const std::string why = shown(one, "why");
+    auto group = std::ranges::find(groups, why, &Group::first);
+    if (group == groups.end()) {
+      group = groups.insert(group, {why, {}});
+    }
+    group->second.push_back(shown(one, "name"));
+  }
+  return mapped(groups, [](const Group& group) {
+    return formatted(
+        "{} {} left out: {}", listed(group.second), group.second.size() == 1 ? "was" : "were",
+        group.first);
   });
 }
 

@@ -37,11 +37,16 @@ struct Tuning {
 // settings; none where there is no file. Throws Error(DamagedData).
 std::optional<Tuning> read_tuning(const std::vector<Setting>& settings);
 
+// Why a rival was left out that the user did not name.
+inline constexpr const char* kNotAsked = "not in --only";
+// Whether usual rivals were left out for that.
+bool is_partial(const Tuning& tuning);
+
 // "what each rival was given": a row of titles, then one per rival. Names are
 // safe to show. The sweep is a column where there are several.
 std::vector<std::vector<std::string>> tuning_rows(const Tuning& tuning);
 
-// One line for each that was left out, with why.
+// One line for all that were left out for the same reason.
 std::vector<std::string> left_out_lines(const Tuning& tuning);
 
 }  // namespace abtrain::report

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <utility>
 
 #include "base/mapped.h"
 #include "base/text.h"
 #include "report/budgets.h"
+#include "report/welch.h"
 
 namespace abtrain::report {
 
@@ -80,8 +82,8 @@ class Judge {
     };
     if (std::ranges::any_of(budgets_, has_tie)) {
       lines.emplace_back(
-          "A tie means that the seeds do not separate the settings (Welch's t "
-          "test at 5 %).");
+          "Not separated means that Welch's t test of the seeds finds no difference at 5 %; a gap "
+          "that could be seen is one that it would find in 80 % of such comparisons.");
     }
     const auto is_on_its_way = [](const SizeBudget& budget) {
       return std::ranges::any_of(
@@ -120,6 +122,21 @@ class Judge {
     return one.name + (one.is_on_its_way ? " before its end" : "");
   }
 
+  // " (a gap of 0.4 points could be seen)": between the first and each of the others.
+  std::string gap_text(const Answer& answer) const {
+    double gap = 0;
+    for (const std::size_t i : answer.first) {
+      if (i != answer.first.front()) {
+        gap = std::max(
+            gap, visible_gap(answer.at[answer.first.front()].qualities, answer.at[i].qualities)
+                     .value_or(0));
+      }
+    }
+    const std::string text = words_.amount(gap);
+    const std::string unit = !words_.is_accuracy ? "" : text == "1.0" ? " point" : " points";
+    return text.empty() ? "" : formatted(" (a gap of {}{} could be seen)", text, unit);
+  }
+
   // "small_thc wins with 88.74 % (0.3 points above ab, seeds spread 0.1)"
   std::string answer_text(const Answer& answer) const {
     const Contender& first = answer.at[answer.first.front()];
@@ -130,12 +147,12 @@ class Judge {
       };
       constexpr std::size_t kNamed = 4;
       if (answer.first.size() <= kNamed + 1) {
-        return listed(mapped(answer.first, named)) + " tie";
+        return listed(mapped(answer.first, named)) + " are not separated" + gap_text(answer);
       }
       const std::vector<std::size_t> best(answer.first.begin(), answer.first.begin() + kNamed);
       return formatted(
-          "{} and {} more tie, down to {}", join(mapped(best, named), ", "),
-          answer.first.size() - kNamed, named(answer.first.back()));
+          "{} and {} more, down to {}, are not separated{}", join(mapped(best, named), ", "),
+          answer.first.size() - kNamed, named(answer.first.back()), gap_text(answer));
     }
     std::vector<std::string> notes;
     if (answer.next) {
@@ -160,7 +177,8 @@ class Judge {
     const bool is_last = &budget == &budgets_.back();
     std::string text = (is_one_size() ? "" : size_text(budget) + ": ") + join(parts, "; ");
     text.front() = static_cast<char>(std::toupper(text.front()));
-    return text + "." + (is_last && budget.parameters ? " No larger model wins or ties." : "");
+    return text + "." +
+           (is_last && budget.parameters ? " With a larger model, none is better." : "");
   }
 
   // How a stands to b, which it dominates.
@@ -199,14 +217,16 @@ class Judge {
     }
   }
 
-  // "wins": none but AB-training is first; "ties"; or "" where it is not.
+  // "wins": none but AB-training is first; that others are not separated; or "" where it is not.
   std::string ab_verb(const Answer& answer) const {
     const auto count =
         std::ranges::count_if(answer.first, [&](std::size_t i) { return all_[i].is_ab; });
-    return count == 0 ? "" : count == std::ssize(answer.first) ? "wins" : "ties";
+    return count == 0                          ? ""
+           : count == std::ssize(answer.first) ? "wins"
+                                               : "is not separated from the best";
   }
 
-  // "wins from 1.1 MB to 19.5 MB and ties from there on"
+  // "wins from 1.1 MB up to 19.5 MB"
   std::string ab_within(const SizeBudget& budget) const {
     struct Stretch {
       std::string verb;
@@ -248,13 +268,59 @@ class Judge {
   std::vector<SizeBudget> budgets_;
 };
 
+// Takes out those that took too long for a question of so many seconds (0: none was asked).
+std::vector<Contender> taken_late(std::vector<Contender>& all, double seconds) {
+  const auto late = std::ranges::stable_partition(
+      all, [&](const Contender& one) { return seconds == 0 || one.seconds <= kInTime * seconds; });
+  const std::vector<Contender> taken(late.begin(), late.end());
+  all.erase(late.begin(), late.end());
+  return taken;
+}
+
+// "wild has no result: it diverged at step 12 with seeds 1 and 2."
+std::vector<std::string> about_diverged(const std::vector<Setting>& settings) {
+  std::vector<std::string> lines;
+  for (const Setting& setting : settings) {
+    std::vector<std::string> steps;
+    std::vector<std::string> seeds;
+    for (const RunRecord& run : setting.runs) {
+      if (!run.diverged_at) {
+        continue;
+      }
+      seeds.push_back(std::to_string(run.seed));
+      if (const auto step = std::to_string(*run.diverged_at);
+          std::ranges::count(steps, step) == 0) {
+        steps.push_back(step);
+      }
+    }
+    if (seeds.empty()) {
+      continue;
+    }
+    lines.push_back(formatted(
+        "{} {}: it diverged at step{} {} with seed{} {}.", printable(setting.name),
+        setting.finished() == 0 ? "has no result"
+                                : formatted(
+                                      "counts as the worst, with {} of {} runs finished",
+                                      setting.finished(), setting.runs.size()),
+        steps.size() == 1 ? "" : "s", listed(steps), seeds.size() == 1 ? "" : "s", listed(seeds)));
+  }
+  return lines;
+}
+
 }  // namespace
 
-std::vector<std::string> verdict(const std::vector<Setting>& settings) {
+std::vector<std::string> verdict(const std::vector<Setting>& settings, double seconds) {
   std::vector<std::string> lines;
   const auto groups = by_data(settings);
   for (const auto& members : groups) {
     auto all = contenders(settings, members);
+    const std::vector<Contender> late = taken_late(all, seconds);
+    for (const Contender& one : late) {
+      lines.push_back(formatted(
+          "{} does not count: it trained for {}, more than 5 % longer than the {:g} s that were "
+          "asked for.",
+          one.name, human_seconds(one.seconds), seconds));
+    }
     if (all.size() < 2) {
       continue;
     }
@@ -264,11 +330,21 @@ std::vector<std::string> verdict(const std::vector<Setting>& settings) {
       lines.push_back(data + line);
     }
   }
+  std::ranges::move(about_diverged(settings), std::back_inserter(lines));
   return lines;
 }
 
 std::string best_within(
-    const std::vector<Setting>& settings, double seconds, const std::string& where) {
+    const std::vector<Setting>& settings, double seconds, const std::string& where,
+    bool is_partial) {
+  const char* among = is_partial ? "among those that ran, " : "";
+  std::vector<std::string> lost;
+  for (const Setting& setting : settings) {
+    if (setting.has_diverged()) {
+      lost.push_back(printable(setting.name));
+    }
+  }
+  const std::string diverged = lost.empty() ? "" : formatted(" {} diverged.", listed(lost));
   const auto groups = by_data(settings);
   if (groups.size() != 1) {
     return "";
@@ -278,29 +354,31 @@ std::string best_within(
     std::set<std::int64_t> steps;
     for (const Setting& setting : settings) {
       for (const RunRecord& run : setting.runs) {
-        steps.insert(run.step);
+        if (!run.diverged_at) {
+          steps.insert(run.step);
+        }
       }
     }
-    return all.empty() || steps.size() > 1 ? ""
-                                           : formatted(
-                                                 "In {} steps, {}.", with_commas(*steps.begin()),
-                                                 Judge(std::move(all)).winner());
+    return all.empty()        ? lost.empty() ? "" : "No setting has finished." + diverged
+           : steps.size() > 1 ? ""
+                              : formatted(
+                                    "In {} steps, {}{}.{}", with_commas(*steps.begin()), among,
+                                    Judge(std::move(all)).winner(), diverged);
   }
-  const auto late = std::ranges::stable_partition(
-      all, [&](const Contender& one) { return one.seconds <= kSameSeconds * seconds; });
+  const std::vector<Contender> late = taken_late(all, seconds);
   const auto result = [&](const Contender& one) {
     return formatted(
         "{} ({} in {})", one.name, Words{one.score}.level(one.quality), human_seconds(one.seconds));
   };
   const std::vector<std::string> longer = mapped(late, result);
-  all.erase(late.begin(), late.end());
-  if (all.empty() && longer.empty()) {
+  if (all.empty() && longer.empty() && lost.empty()) {
     return "";
   }
+  const std::string best =
+      all.empty() ? "no setting has finished" : among + Judge(std::move(all)).winner();
   return formatted(
-      "Within {:g} s of training ({}), {}.{}", seconds, where,
-      all.empty() ? "no setting has finished" : Judge(std::move(all)).winner(),
-      longer.empty() ? "" : formatted(" {} took longer.", listed(longer)));
+      "Within {:g} s of training ({}), {}.{}{}", seconds, where, best,
+      longer.empty() ? "" : formatted(" {} took longer.", listed(longer)), diverged);
 }
 
 }  // namespace abtrain::report

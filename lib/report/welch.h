@@ -14,4 +14,15 @@ namespace abtrain::report {
 // values. 1 for equal means, and 0 for others where neither sample varies.
 std::optional<double> welch_p(const std::vector<double>& a, const std::vector<double>& b);
 
+// The level of the test, and the power for which a visible gap is stated.
+inline constexpr double kSignificant = 0.05;
+inline constexpr double kPower = 0.8;
+
+// The difference of the means that the test would find at 5 %, two-sided, in 80 % of comparisons of
+// samples of these sizes, if the standard deviations of the samples were those of their normal
+// populations: the power of the test (J. Cohen, "Statistical power analysis for the behavioral
+// sciences", 1988, chapter 2), averaged over the variances that such samples have. None where a
+// sample has fewer than two values; 0 where neither varies.
+std::optional<double> visible_gap(const std::vector<double>& a, const std::vector<double>& b);
+
 }  // namespace abtrain::report

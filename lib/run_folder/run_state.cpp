@@ -11,14 +11,15 @@ namespace abtrain::run_folder {
 
 namespace {
 
-std::string failure_in(const std::string& path) {
+RunStatus failure_in(const std::string& path) {
   try {
     const JsonObject failure = JsonObject::of_file(path);
-    const std::string message = failure.text("/message");
-    return formatted(
-        "exit code {}: {}", failure.number("/exit_code"), message.substr(0, message.find('\n')));
+    const std::string text = failure.text("/message");
+    const std::string message = text.substr(0, text.find('\n'));
+    const auto code = static_cast<int>(failure.integer("/exit_code", 0, 255));
+    return {RunState::Failed, formatted("exit code {}: {}", code, message), code, message};
   } catch (const Error&) {
-    return "failure.json is damaged";
+    return {RunState::Failed, "failure.json is damaged"};
   }
 }
 
@@ -39,7 +40,7 @@ RunStatus status_of(const std::string& folder) {
   }
   // A run that fails writes why before it releases its lock.
   if (const std::string failure = folder + "/failure.json"; is_there(failure)) {
-    return {RunState::Failed, failure_in(failure)};
+    return failure_in(failure);
   }
   if (lock && !lock->is_held) {
     return {RunState::Running, lock->holder + "; it may have ended: this file system has no locks"};

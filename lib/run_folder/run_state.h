@@ -21,6 +21,9 @@ struct RunStatus {
   // Who trains or trained in the folder, or why the run has failed; "" for a
   // run that has finished or was stopped.
   std::string about = {};
+  // Of a run that has failed: that of failure.json, 0 if it is damaged, and its message.
+  int exit_code = 0;
+  std::string message = {};
 };
 
 // Where the file system has no locks, a lock file counts as held. Throws Error

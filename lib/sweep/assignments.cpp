@@ -1,9 +1,11 @@
 #include "sweep/assignments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "base/options_apply.h"
+#include "base/scalars.h"
 #include "base/text.h"
 
 namespace abtrain::sweep {
@@ -12,18 +14,27 @@ namespace {
 
 using Kind = Value::Kind;
 
-// The field with this full name, which must exist.
-const Field& find_field(const Fields& all, const std::string& key) {
-  const std::vector<Field>* fields = &all.list();
-  const Field* found = nullptr;
-  for (const std::string& part : split_text(key, '.')) {
-    found = &*std::ranges::find(*fields, part, &Field::key);
-    fields = &found->section;
-  }
-  return *found;
+// "x 2", "x0.5"
+bool is_factor(const std::string& text) {
+  return text.size() > 1 && text[0] == 'x' &&
+         (text[1] == ' ' || std::isdigit(static_cast<unsigned char>(text[1])) != 0);
 }
 
 }  // namespace
+
+const Field* find_field(const Fields& all, const std::string& key) {
+  const std::vector<Field>* fields = &all.list();
+  const Field* found = nullptr;
+  for (const std::string& part : split_text(key, '.')) {
+    const auto field = std::ranges::find(*fields, part, &Field::key);
+    if (field == fields->end()) {
+      return nullptr;
+    }
+    found = &*field;
+    fields = &found->section;
+  }
+  return found;
+}
 
 void AssignmentReader::add(
     const std::string& key, const Location& place, const Value& value, Choice& out) {
@@ -60,6 +71,38 @@ void AssignmentReader::add_section(const std::string& prefix, const Value& secti
   }
 }
 
+Move AssignmentReader::move(const Value& section) {
+  Move move;
+  const auto add_all = [&](const auto& self, const std::string& prefix, const Value& at) -> void {
+    for (const Entry& entry : at.entries) {
+      const std::string key = prefix + entry.key;
+      const std::string& text = entry.value.text;
+      if (entry.value.kind == Kind::Section) {
+        self(self, key + ".", entry.value);
+      } else if (entry.value.kind != Kind::Scalar || !is_factor(text)) {
+        add(key, entry.place, entry.value, move.set);
+      } else {
+        Move::Factor factor{key, 0, entry.value.place};
+        std::string why;
+        const Field* field = find_field(fields_, key);
+        if (field == nullptr || field->is_section() || !field->choices.empty()) {
+          problem(entry.place, key, "expected a key with a number, which 'x 2' multiplies");
+        } else if (
+            !parse_number(std::string(trim(text.substr(1))), factor.factor, why) ||
+            !(factor.factor > 0)) {
+          problem(
+              factor.place, key,
+              formatted("expected a factor above 0, as in 'x 2' or 'x 0.5'; got '{}'", text));
+        } else {
+          move.factors.push_back(factor);
+        }
+      }
+    }
+  };
+  add_all(add_all, "", section);
+  return move;
+}
+
 void AssignmentReader::read(const Fields& fields, const Value& section) {
   ReadResult reading;
   apply(fields, section, reading);
@@ -72,7 +115,7 @@ std::string AssignmentReader::checked(const config::Override& override) {
   if (problems_.size() > before) {
     return "";
   }
-  const Field& field = find_field(fields_, override.key);
+  const Field& field = *find_field(fields_, override.key);
   if (!field.is_section()) {
     return field.print();
   }
@@ -130,13 +173,6 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
     }
     varied.insert(one.override.key);
   });
-  if (sweep.halving) {
-    for (const Rival& rival : sweep.halving->rivals) {
-      for (const Assignment& one : rival.set) {
-        varied.insert(one.override.key);
-      }
-    }
-  }
   check(sweep.sets);
 }
 

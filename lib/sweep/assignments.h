@@ -26,6 +26,8 @@ class AssignmentReader {
   void add_section(const std::string& prefix, const Value& section, Choice& out);
   // Reads a section's table.
   void read(const Fields& fields, const Value& section);
+  // Reads {a.b: 3, c.d: x 2}, where x 2 multiplies the value that a rival has.
+  Move move(const Value& section);
   // Appends a problem.
   void problem(const Location& place, const std::string& key, std::string text) {
     problems_.push_back({place, key, std::move(text)});
@@ -40,6 +42,9 @@ class AssignmentReader {
   config::RunOptions options_;  // receives the values, to check them
   Fields fields_ = fields_of(options_);
 };
+
+// The field with this full name, or null.
+const Field* find_field(const Fields& all, const std::string& key);
 
 // "3", or "rule: energy, keep: 0.8"; equal values have equal text.
 std::string text_of(const Choice& choice);

@@ -1,20 +1,19 @@
 #include "sweep/halving.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/machine_text.h"
 #include "base/mapped.h"
+#include "base/scalars.h"
 #include "plan/finished_run.h"
 #include "report/run_record.h"
+#include "report/verdict.h"
 #include "sweep/assignments.h"
 #include "sweep/point_state.h"
 
@@ -24,62 +23,103 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The keys of both; where both have one, that of `over`.
-Choice merged(const Choice& base, const Choice& over) {
-  Choice all;
-  std::ranges::copy_if(base, std::back_inserter(all), [&](const auto& one) {
-    return std::ranges::none_of(
-        over, [&](const Assignment& other) { return other.override.key == one.override.key; });
-  });
-  all.insert(all.end(), over.begin(), over.end());
-  return all;
+// Settings that a rival tries in the first round and in each one after it.
+constexpr std::int64_t kFirst = 3;
+constexpr std::int64_t kNext = 2;
+
+// Rounds of pilots that try new settings, but for the one that makes up for repeated ones.
+std::size_t exploring_rounds(const Halving& halving) {
+  const std::int64_t later = std::max<std::int64_t>(0, halving.settings - kFirst);
+  return halving.settings < 2 ? 0 : static_cast<std::size_t>(1 + (later + kNext - 1) / kNext);
 }
 
-bool is_at_full_length(const Halving& halving, std::size_t round) {
-  return round + 1 == rounds_of(halving.settings());
+// All rounds of pilots.
+std::size_t pilot_rounds(const Halving& halving) {
+  return halving.settings < 2 ? 0 : exploring_rounds(halving) + 2;
 }
 
-// The setting of a rival in a round; `whole`: its steps at full length.
-Choice choice_of(
-    const Halving& halving, const Rival& rival, std::size_t setting, std::size_t round,
-    std::int64_t whole) {
-  Choice choice = merged(rival.set, rival.tune[setting]);
-  if (!is_at_full_length(halving, round)) {
-    choice = merged(choice, halving.pilot);
-  }
-  const std::string steps = std::to_string(steps_in(whole, halving.settings(), round));
-  return merged(
-      choice, {Assignment{config::literal_override("train.steps", steps, rival.place), steps}});
+bool decides(const Halving& halving, std::size_t round) {
+  return round + 1 == pilot_rounds(halving);
 }
 
-// The sweep of a round in which the rivals have these settings.
-Sweep sweep_of(const Sweep& sweep, std::size_t round, const std::vector<Round::Tuned>& rivals) {
+bool is_pilot(const Halving& halving, std::size_t round) {
+  return round < pilot_rounds(halving);
+}
+
+// The settings that a rival has tried after a round that explores.
+std::size_t target_of(const Halving& halving, std::size_t round) {
+  return static_cast<std::size_t>(
+      std::min(halving.settings, kFirst + kNext * static_cast<std::int64_t>(round)));
+}
+
+std::size_t seeds_in(const Sweep& sweep) {
+  return std::max<std::size_t>(1, sweep.seeds.size());
+}
+
+// Seeds that the two best rivals get besides.
+std::size_t more_seeds(const Sweep& sweep) {
+  const auto wanted = static_cast<std::size_t>(sweep.halving->finalist_seeds);
+  return sweep.halving->rivals.size() < 2 ? 0 : wanted - std::min(wanted, seeds_in(sweep));
+}
+
+// A round without runs yet; `name`: of the folder.
+Sweep plain(const Sweep& sweep, const std::string& name) {
+  Sweep out = sweep;
+  out.halving.reset();
+  out.seeds.clear();
+  out.name = name;
+  return out;
+}
+
+void add_run(
+    Sweep& sweep, const Search& search, const Rival& rival, const Search::Run& run, double length,
+    const Choice& last, const std::string& number) {
+  const std::string steps = std::to_string(steps_in(run.steps, length));
+  sweep.list.push_back(merged(
+      merged(merged(rival.set, search.setting(run.setting)), last),
+      {Assignment{config::literal_override("train.steps", steps, rival.place), steps}}));
+  sweep.labels.push_back(rival.name + number);
+}
+
+Choice seed_choice(std::int64_t seed, const Location& place) {
+  const std::string text = std::to_string(seed);
+  return {Assignment{config::literal_override("seed", text, place), text}};
+}
+
+// A round of pilots; `runs`: of each rival.
+Sweep pilot_sweep(
+    const Sweep& sweep, std::size_t round, const std::vector<Search>& searches,
+    const std::vector<std::vector<Search::Run>>& runs) {
   const Halving& halving = *sweep.halving;
-  Sweep plain = sweep;
-  plain.halving.reset();
-  const bool is_last = is_at_full_length(halving, round);
-  // Pilots have the configuration's own seed. At full length all rivals train
-  // with one seed before the next, so that a drift of the machine's speed
-  // affects them alike.
-  const std::vector<Choice> seeds =
-      is_last && !sweep.seeds.empty() ? sweep.seeds : std::vector<Choice>{{}};
-  plain.seeds.clear();
-  if (!is_last) {
-    plain.name = formatted("{}/pilots/{}", sweep.name, round + 1);
-  }
-  for (const Choice& seed : seeds) {
-    for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
-      const Rival& rival = halving.rivals[i];
-      for (const std::size_t setting : rivals[i].settings) {
-        plain.list.push_back(
-            merged(choice_of(halving, rival, setting, round, rivals[i].steps), seed));
-        const std::string number = is_last ? seed.empty() ? "" : ",seed=" + seed.front().text
-                                           : formatted(",setting={}", setting + 1);
-        plain.labels.push_back(rival.name + number);
+  Sweep out = plain(sweep, formatted("{}/pilots/{}", sweep.name, round + 1));
+  for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
+    const Rival& rival = halving.rivals[i];
+    for (const Search::Run& run : runs[i]) {
+      Choice last = halving.pilot;
+      std::string number = formatted(",setting={}", run.setting + 1);
+      if (run.repeat > 0) {
+        const auto own = static_cast<std::int64_t>(resolve(sweep, {0, "", rival.set}).options.seed);
+        last = merged(last, seed_choice(own + run.repeat, rival.place));
+        number += formatted(",seed={}", own + run.repeat);
       }
+      add_run(out, searches[i], rival, run, length_of(halving, round), last, number);
     }
   }
-  return plain;
+  return out;
+}
+
+// All rivals train with one seed before the next, so that a drift of the machine's speed affects
+// them alike.
+Sweep full_sweep(const Sweep& sweep, const std::vector<Search>& searches) {
+  Sweep out = plain(sweep, sweep.name);
+  for (const Choice& seed : sweep.seeds.empty() ? std::vector<Choice>{{}} : sweep.seeds) {
+    for (std::size_t i = 0; i < searches.size(); ++i) {
+      add_run(
+          out, searches[i], sweep.halving->rivals[i], searches[i].chosen(), 1, seed,
+          seed.empty() ? "" : ",seed=" + seed.front().text);
+    }
+  }
+  return out;
 }
 
 std::string setting_text(const Choice& setting) {
@@ -87,26 +127,32 @@ std::string setting_text(const Choice& setting) {
   return setting.empty() ? "as configured" : join(mapped(setting, part), ", ");
 }
 
-// A pilot that has ended; -infinity where it diverged.
-struct PilotResult {
-  double quality = -std::numeric_limits<double>::infinity();
-  double seconds = 0;  // of training, on the sweep's link
-};
-
-// Reads the run folder of a pilot. Throws Error(MissingInput) where it has not
-// finished.
-PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
+// Whether the run has a result; without one, it has diverged. Throws Error(MissingInput) where it
+// has not ended.
+bool has_result(const PointRun& run) {
   const PointState state = own_state_of(run);
-  PilotResult result;
   if (state == PointState::Failed && has_diverged(run)) {
-    return result;
+    return false;
   }
   ABT_CHECK(
       state == PointState::Finished, MissingInput,
-      "{}: expected a finished pilot, because its result decides which "
+      "{}: expected a finished run, because its result decides which "
       "settings go on; it is {}",
       run.folder, name_of(state));
+  return true;
+}
+
+// Reads the run folder of a pilot; `steps`: at full length.
+PilotResult pilot_result(
+    const PointRun& run, const plan::Link& link, std::int64_t steps, double length) {
+  PilotResult result;
+  if (!has_result(run)) {
+    return result;
+  }
   result.seconds = seconds_of(run.options, run.folder, link);
+  if (result.seconds > 0) {
+    result.steps_per_second = static_cast<double>(steps_in(steps, length)) / result.seconds;
+  }
   // The last event with a score is that of the final model.
   const std::string path = run.folder + "/metrics.jsonl";
   const auto lines = split_text(read_file(path, kMaxLines), '\n');
@@ -117,47 +163,105 @@ PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
     }
     const JsonObject event(path, i + 1, line);
     const bool validated = event.maybe("/validation_loss").has_value();
-    result.quality = report::score_of(event, validated ? "/validation_" : "/").quality();
+    const std::string begin = validated ? "/validation_" : "/";
+    result.quality = report::score_of(event, begin).quality();
+    result.loss = event.maybe((begin + "loss").c_str()).value_or(0);
     return result;
   }
   damaged(path, std::ssize(lines), "expected an evaluation of the final model");
 }
 
+// Puts the further seeds of the two best rivals before the runs at full length, whose results must
+// be there. A rival that diverged, or took too long, is none of them.
+void add_more_seeds(const Sweep& sweep, Round& now) {
+  const Halving& halving = *sweep.halving;
+  const auto points = list_points(now.sweep);
+  const std::size_t count = halving.rivals.size();
+  std::vector<double> qualities(count);
+  std::vector<double> seconds(count);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const PointRun run = resolve(now.sweep, points[i]);
+    const auto share = 1 / static_cast<double>(points.size() / count);
+    if (has_result(run)) {
+      qualities[i % count] +=
+          share * report::score_of(JsonObject::of_file(run.folder + "/summary.json")).quality();
+      seconds[i % count] += share * seconds_of(run.options, run.folder, halving.link);
+    } else {
+      qualities[i % count] = -std::numeric_limits<double>::infinity();
+    }
+  }
+  std::vector<std::size_t> best;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_late = halving.seconds > 0 && seconds[i] > report::kInTime * halving.seconds;
+    if (std::isfinite(qualities[i]) && !is_late) {
+      best.push_back(i);
+    }
+  }
+  std::ranges::stable_sort(best, std::greater(), [&](std::size_t i) { return qualities[i]; });
+  best.resize(best.size() < 2 ? 0 : 2);
+  std::int64_t seed = 0;
+  for (const Choice& one : sweep.seeds) {
+    std::string why;
+    std::int64_t own = 0;
+    parse_integer(one.front().text, own, why);
+    seed = std::max(seed, own);
+  }
+  Sweep more = plain(sweep, sweep.name);
+  for (std::size_t k = 0; k < more_seeds(sweep); ++k) {
+    ++seed;
+    for (const std::size_t i : best) {
+      const Rival& rival = halving.rivals[i];
+      add_run(
+          more, now.rivals[i], rival, now.rivals[i].chosen(), 1, seed_choice(seed, rival.place),
+          formatted(",seed={}", seed));
+    }
+  }
+  now.runs = more.list.size();
+  more.list.insert(more.list.end(), now.sweep.list.begin(), now.sweep.list.end());
+  more.labels.insert(more.labels.end(), now.sweep.labels.begin(), now.sweep.labels.end());
+  now.sweep = std::move(more);
+}
+
 }  // namespace
 
-std::size_t settings_in(std::size_t settings, std::size_t round) {
-  return ((settings - 1) >> round) + 1;
+std::size_t rounds_of(const Sweep& sweep) {
+  return pilot_rounds(*sweep.halving) + (more_seeds(sweep) > 0 ? 2 : 1);
 }
 
-std::size_t rounds_of(std::size_t settings) {
-  return static_cast<std::size_t>(1 + std::bit_width(settings - 1));
+double length_of(const Halving& halving, std::size_t round) {
+  return !is_pilot(halving, round) ? 1 : decides(halving, round) ? 0.5 : kPilotLength;
 }
 
-double length_of(std::size_t settings, std::size_t round) {
-  return std::exp2(static_cast<double>(round + 1) - static_cast<double>(rounds_of(settings)));
-}
-
-Work work_of(std::size_t settings, std::size_t seeds) {
-  Work work{seeds, static_cast<double>(seeds)};
-  for (std::size_t round = 0; round + 1 < rounds_of(settings); ++round) {
-    const std::size_t pilots = settings_in(settings, round);
-    work.runs += pilots;
-    work.lengths += static_cast<double>(pilots) * length_of(settings, round);
-  }
-  return work;
-}
-
-std::int64_t steps_in(std::int64_t whole, std::size_t settings, std::size_t round) {
-  return std::max<std::int64_t>(
-      1, std::llround(static_cast<double>(whole) * length_of(settings, round)));
+std::int64_t steps_in(std::int64_t whole, double length) {
+  return std::max<std::int64_t>(1, std::llround(static_cast<double>(whole) * length));
 }
 
 std::size_t runs_in(const Sweep& sweep, std::size_t round) {
   const Halving& halving = *sweep.halving;
-  const std::size_t each = is_at_full_length(halving, round)
-                               ? std::max<std::size_t>(1, sweep.seeds.size())
-                               : settings_in(halving.settings(), round);
+  if (round > pilot_rounds(halving)) {
+    return 2 * more_seeds(sweep);
+  }
+  const std::size_t each = !is_pilot(halving, round) ? seeds_in(sweep)
+                           : decides(halving, round) ? 4
+                           : round == 0              ? target_of(halving, 0)
+                                                     : Search::kAtOnce;
   return each * halving.rivals.size();
+}
+
+std::size_t expected_runs(const Sweep& sweep, std::size_t round) {
+  const Halving& halving = *sweep.halving;
+  const bool is_exploring = is_pilot(halving, round) && !decides(halving, round);
+  return is_exploring && round > 0
+             ? halving.rivals.size() * (target_of(halving, round) - target_of(halving, round - 1))
+             : runs_in(sweep, round);
+}
+
+Work work_of(std::size_t settings, std::size_t seeds) {
+  const auto tried = static_cast<double>(settings);
+  return settings < 2 ? Work{seeds, static_cast<double>(seeds)}
+                      : Work{
+                            settings + 4 + seeds,
+                            kPilotLength * tried + 0.5 * 4 + static_cast<double>(seeds)};
 }
 
 double seconds_of(
@@ -167,75 +271,75 @@ double seconds_of(
              : plan::seconds_over(options, folder, plan::network_of(link, options));
 }
 
-std::vector<std::size_t> better_half(
-    const std::vector<std::size_t>& present, const std::vector<double>& qualities) {
-  std::vector<std::size_t> order(present.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return qualities[i]; });
-  order.resize((present.size() + 1) / 2);
-  return mapped(order, [&](std::size_t i) { return present[i]; });
-}
-
 Round round_of(const Sweep& sweep, std::size_t round) {
   const Halving& halving = *sweep.halving;
-  std::vector<std::size_t> all(halving.settings());
-  std::iota(all.begin(), all.end(), 0);
   Round now;
   for (const Rival& rival : halving.rivals) {
-    now.rivals.push_back({all, rival.steps});
-  }
-  for (std::size_t before = 0; before < round; ++before) {
-    const Sweep pilots = sweep_of(sweep, before, now.rivals);
-    const auto points = list_points(pilots);
-    auto point = points.begin();
-    for (Round::Tuned& rival : now.rivals) {
-      std::vector<double> qualities;
-      double fastest = std::numeric_limits<double>::infinity();
-      for (std::size_t i = 0; i < rival.settings.size(); ++i) {
-        const auto pilot = pilot_result(resolve(pilots, *point++), halving.link);
-        qualities.push_back(pilot.quality);
-        rival.pilot_seconds += pilot.seconds;
-        if (pilot.seconds > 0) {
-          fastest = std::min(fastest, pilot.seconds);
-        }
-        ++rival.pilots;
-      }
-      if (halving.seconds > 0 && std::isfinite(fastest)) {
-        const std::int64_t steps = steps_in(rival.steps, halving.settings(), before);
-        rival.steps = std::max<std::int64_t>(
-            1, std::llround(halving.seconds / fastest * static_cast<double>(steps)));
-      }
-      rival.settings = better_half(rival.settings, qualities);
+    now.rivals.emplace_back(sweep, rival);
+    if (halving.settings < 2) {
+      now.rivals.back().explore(1, 1);  // the rival as it is
     }
   }
-  now.sweep = sweep_of(sweep, round, now.rivals);
-  now.is_last = is_at_full_length(halving, round);
+  now.is_full = round == pilot_rounds(halving);
+  now.is_last = round + 1 == rounds_of(sweep);
+  for (std::size_t before = 0; is_pilot(halving, before); ++before) {
+    const double length = length_of(halving, before);
+    std::vector<std::vector<Search::Run>> runs;
+    for (Search& search : now.rivals) {
+      const std::size_t target = before < exploring_rounds(halving)
+                                     ? target_of(halving, before)
+                                     : static_cast<std::size_t>(halving.settings);
+      runs.push_back(decides(halving, before) ? search.decide() : search.explore(target, length));
+    }
+    const Sweep pilots = pilot_sweep(sweep, before, now.rivals, runs);
+    if (before == round) {
+      now.sweep = pilots;
+      now.runs = pilots.list.size();
+      return now;
+    }
+    if (pilots.list.empty()) {
+      continue;
+    }
+    const auto points = list_points(pilots);
+    auto point = points.begin();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      now.rivals[i].learn(runs[i], mapped(runs[i], [&](const Search::Run& run) {
+                            return pilot_result(
+                                resolve(pilots, *point++), halving.link, run.steps, length);
+                          }));
+    }
+  }
+  now.sweep = full_sweep(sweep, now.rivals);
+  now.runs = now.sweep.list.size();
+  if (!now.is_full) {
+    add_more_seeds(sweep, now);
+  }
   return now;
 }
 
-void write_tuning(const Sweep& sweep, const Round& last) {
+void write_tuning(const Sweep& sweep, const Round& full) {
   const Halving& halving = *sweep.halving;
   ordered_json rivals = ordered_json::array();
   for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
     const Rival& rival = halving.rivals[i];
-    const Round::Tuned& tuned = last.rivals[i];
+    const Search& search = full.rivals[i];
     rivals.push_back(
         {{"name", rival.name},
          {"why", rival.why},
-         {"tried", rival.tune.size()},
-         {"pilots", tuned.pilots},
-         {"pilot_seconds", tuned.pilot_seconds},
-         {"chosen", setting_text(rival.tune[tuned.settings.front()])}});
+         {"tried", std::max<std::size_t>(1, search.tried())},
+         {"pilots", search.pilots()},
+         {"pilot_seconds", search.pilot_seconds()},
+         {"chosen", setting_text(search.setting(search.chosen().setting))}});
   }
   const auto left_out = [](const auto& one) -> ordered_json {
     return {{"name", one.first}, {"why", one.second}};
   };
-  const PointRun first = resolve(last.sweep, list_points(last.sweep).front());
+  const PointRun first = resolve(full.sweep, list_points(full.sweep).front());
   make_folders(first.options.output);
   atomic_write(
       first.options.output + "/tuning.json",
       json_text(ordered_json{
-          {"settings", halving.settings()},
+          {"settings", halving.settings},
           {"seconds", halving.seconds},
           {"link",
            {{"bandwidth", halving.link.bandwidth},

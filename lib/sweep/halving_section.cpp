@@ -25,6 +25,12 @@ Fields fields_of(Halving& halving, HalvingSections& s) {
   f.text("latency", halving.link.latency, "per message of that link");
   f.integer(
       "nodes", halving.link.nodes, between(0, 1 << 20), "hosts of that network; 0: one per worker");
+  f.integer(
+      "settings", halving.settings, between(0, 1000),
+      "that each rival may try; 0: as many as its `tune` has");
+  f.integer(
+      "finalist_seeds", halving.finalist_seeds, between(0, 10000),
+      "seeds of the two best rivals, if more than `seeds`");
   f.value("pilot", s.pilot, "for pilots only");
   f.value("rivals", s.rivals, "the rivals by their names");
   f.value("left_out", s.left_out, "rivals that make no sense, and why");
@@ -39,7 +45,7 @@ Fields fields_of(Rival& rival, RivalSections& s) {
   Fields f;
   f.text("why", rival.why, "what it is");
   f.value("set", s.set, "its keys, train.steps among them");
-  f.value("tune", s.tune, "its settings");
+  f.value("tune", s.tune, "the moves that it may try, the first of them from `set`");
   return f;
 }
 
@@ -68,7 +74,7 @@ Rival read_rival(const Entry& entry, AssignmentReader& reader) {
         "expected train.steps of at least 1, of which pilots take a share");
   }
   for (const Value& item : sections.tune.items) {
-    reader.add_section("", item, rival.tune.emplace_back());
+    rival.tune.push_back(reader.move(item));
   }
   if (rival.tune.empty()) {
     reader.problem(
@@ -98,16 +104,42 @@ Halving read_halving(const Value& section, AssignmentReader& reader) {
   }
   for (const Rival& one : halving.rivals) {
     const Rival& first = halving.rivals.front();
-    if (one.tune.size() != first.tune.size()) {
+    if (halving.settings == 0 && one.tune.size() != first.tune.size()) {
       reader.problem(
           one.place, "halving.rivals." + one.name + ".tune",
           formatted(
               "expected as many settings as {} has, {}, because rivals are "
-              "tuned equally; got {}",
+              "tuned equally, or halving.settings; got {}",
               first.name, first.tune.size(), one.tune.size()));
     }
   }
+  if (halving.settings == 0 && !halving.rivals.empty()) {
+    halving.settings = std::ssize(halving.rivals.front().tune);
+  }
   return halving;
+}
+
+void give_all(Halving& halving, const Choice& common, AssignmentReader& reader) {
+  for (const Assignment& given : common) {
+    const std::string& key = given.override.key;
+    if (key == "train.steps") {
+      reader.problem(given.override.place, key, "stands in each rival's own set, as its length");
+      continue;
+    }
+    for (Rival& rival : halving.rivals) {
+      const auto own =
+          std::ranges::find(rival.set, key, [](const Assignment& one) { return one.override.key; });
+      if (own == rival.set.end()) {
+        continue;
+      }
+      if (key.ends_with(".name") && own->text != given.text) {
+        reader.problem(
+            given.override.place, key,
+            formatted("cannot hold for all: the rival {} needs {}", rival.name, own->text));
+      }
+      rival.set.erase(own);
+    }
+  }
 }
 
 }  // namespace abtrain::sweep

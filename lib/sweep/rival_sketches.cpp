@@ -1,7 +1,10 @@
 #include "sweep/rival_sketches.h"
 
+#include "base/named.h"
 #include "base/scalars.h"
+#include "base/text.h"
 #include "compress/schemes.h"
+#include "methods/method_kind.h"
 
 namespace abtrain::sweep {
 
@@ -120,6 +123,9 @@ std::vector<RivalSketch> reducer_sketches() {
 }
 
 std::vector<RivalSketch> all_sketches() {
+  // The authors' outer rate and interval, as in outer(), are not the best in runs of minutes
+  // (docs/results/compression.md).
+  const std::vector<Sets> muloco_starts = {{"method.outer.lr=0.7", "method.sync_every=10"}};
   std::vector<RivalSketch> all = {
       {"ddp", "the large network, all gradients averaged, as configured", ddp},
       {"ddp_muon", "the large network, all gradients averaged, with Muon", ddp_muon},
@@ -127,7 +133,8 @@ std::vector<RivalSketch> all_sketches() {
        "the large network, gradients as products of rank 4, the optimizer as "
        "configured",
        powersgd},
-      {"muloco_2bit", "the large network, Muon on each worker, changes in 2 bits (MuLoCo)", muloco},
+      {"muloco_2bit", "the large network, Muon on each worker, changes in 2 bits (MuLoCo)", muloco,
+       RivalSketch::Kind::Usual, muloco_starts},
       {"sparseloco",
        "the large network, AdamW on each worker, the largest changes in 2 bits "
        "(SparseLoCo)",
@@ -156,6 +163,13 @@ std::vector<RivalSketch> all_sketches() {
        "a dense network of AB-training's size, all gradients averaged, as "
        "configured",
        ddp, RivalSketch::Kind::Small},
+      {"small_ddp_int4",
+       "a dense network of AB-training's size, all gradients averaged in 4 bits with error "
+       "feedback, as configured",
+       [](const RunOptions& o) {
+         return joined({ddp(o), {"reducer.name=int4"}});
+       },
+       RivalSketch::Kind::Small},
       {"small_ddp_muon",
        "a dense network of AB-training's size, all gradients averaged, with "
        "Muon",
@@ -174,7 +188,14 @@ std::vector<RivalSketch> all_sketches() {
       {"small_muloco_2bit",
        "a dense network of AB-training's size, Muon on each worker, changes in "
        "2 bits",
-       muloco, RivalSketch::Kind::Small},
+       muloco, RivalSketch::Kind::Small, muloco_starts},
+      {"small_muloco_ab_bytes",
+       "a dense network of AB-training's size, Muon on each worker, changes in "
+       "2 bits as often as AB-training's bytes allow",
+       muloco,
+       RivalSketch::Kind::Small,
+       {{"method.outer.lr=0.7"}},
+       true},
       {"small_diloco_2bit",
        "a dense network of AB-training's size, AdamW on each worker, changes "
        "in 2 bits",
@@ -186,6 +207,45 @@ std::vector<RivalSketch> all_sketches() {
 }
 
 }  // namespace
+
+Sets joined(std::initializer_list<Sets> parts) {
+  Sets all;
+  for (const Sets& part : parts) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+std::vector<std::string> rival_names() {
+  return names_in(rival_sketches());
+}
+
+std::vector<Sets> moves_of(const RivalSketch& sketch, const RunOptions& o) {
+  const auto rate = [&](const char* by) {
+    Sets sets{formatted("optimizer.lr={}", by)};
+    if (o.optimizer.name == "muon") {
+      sets.push_back(formatted("optimizer.other_lr={}", by));
+    }
+    return sets;
+  };
+  std::vector<Sets> all = {{}};
+  all.insert(all.end(), sketch.starts.begin(), sketch.starts.end());
+  all.insert(
+      all.end(), {rate("x 2"),
+                  rate("x 0.5"),
+                  {"optimizer.weight_decay=0"},
+                  {"optimizer.weight_decay=0.1"},
+                  {"optimizer.weight_decay=x 2"}});
+  const bool is_ab = methods::kind_of(o.method).factors_weights;
+  const bool has_interval = o.method.name == "diloco" || o.method.name == "local-sgd" || is_ab;
+  if (has_interval && !sketch.sends_as_ab) {
+    all.insert(all.end(), {{"method.sync_every=x 2"}, {"method.sync_every=x 0.5"}});
+  }
+  if (o.method.outer.name || o.method.name == "diloco") {
+    all.insert(all.end(), {{"method.outer.lr=1"}, {"method.outer.lr=0.7"}});
+  }
+  return all;
+}
 
 const std::vector<RivalSketch>& rival_sketches() {
   static const std::vector<RivalSketch> all = all_sketches();

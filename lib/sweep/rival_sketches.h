@@ -23,8 +23,16 @@ struct RivalSketch {
   // The keys that make a configuration this rival.
   std::function<Sets(const config::RunOptions&)> set;
   Kind kind = Kind::Usual;
+  // Settings from which its search begins besides that of `set`.
+  std::vector<Sets> starts = {};
+  // Its interval is the one with which it sends as many bytes as AB-training.
+  bool sends_as_ab = false;
 };
 
 const std::vector<RivalSketch>& rival_sketches();
+
+// The moves (sweep/search.h) of a rival with these options, in the order in which all have theirs:
+// rate, decay, interval, outer rate.
+std::vector<Sets> moves_of(const RivalSketch& sketch, const config::RunOptions& options);
 
 }  // namespace abtrain::sweep

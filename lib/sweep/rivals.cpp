@@ -18,6 +18,9 @@
 #include "nn/families.h"
 #include "nn/model.h"
 #include "plan/planned_data.h"
+#include "plan/traffic.h"
+#include "report/tuning.h"
+#include "sweep/assignments.h"
 #include "sweep/resolve_points.h"
 #include "sweep/rival_sketches.h"
 #include "sweep/small_networks.h"
@@ -49,46 +52,34 @@ std::string refusal_of(const auto& body) {
   return "";
 }
 
-// The settings in the order in which all rivals get them.
-std::vector<Sets> settings_of(const RunOptions& o, std::size_t count) {
-  const auto rate = [&](double factor) {
-    return Sets{"optimizer.lr=" + print_number(factor * o.optimizer.lr)};
-  };
-  const bool has_decay = o.optimizer.weight_decay == 0.1;
-  std::vector<Sets> own = {rate(1.5), rate(0.7)};  // that methods with an interval replace
-  const bool has_interval = o.method.name == "diloco" || o.method.name == "local-sgd" ||
-                            methods::kind_of(o.method).factors_weights;
-  if (has_interval) {
-    const double every = o.method.sync_every.value;
-    const std::string unit = o.method.sync_every.unit == Duration::Unit::Percent  ? " %"
-                             : o.method.sync_every.unit == Duration::Unit::Epochs ? " epochs"
-                                                                                  : "";
-    const auto interval = [&](double factor) {
-      const double value =
-          unit.empty() ? std::max(1.0, std::round(factor * every)) : factor * every;
-      return Sets{"method.sync_every=" + print_number(value) + unit};
-    };
-    const bool is_outer = o.method.outer.name || o.method.name == "diloco";
-    own = {
-        is_outer ? Sets{"method.outer.lr=" + print_number(0.7 * o.method.outer.lr)} : interval(0.5),
-        interval(2)};
+// Each key with its value: {rule: fixed, rank: 8} of method.rank has two. What is wrong with
+// them is left to the reader of the configuration.
+Choice assignments_of(const Sets& sets) {
+  Choice all;
+  std::vector<Problem> problems;
+  AssignmentReader reader(problems);
+  for (const std::string& set : sets) {
+    const config::Override one = config::parse_override(set, "--set", problems);
+    Choice own;
+    reader.add(one.key, one.place, one.value, own);
+    for (Assignment& assignment : own) {
+      std::erase_if(all, [&](const Assignment& earlier) {
+        return earlier.override.key == assignment.override.key;
+      });
+      all.push_back(std::move(assignment));
+    }
   }
-  std::vector<Sets> all = {
-      {},        rate(2),
-      rate(0.5), {has_decay ? "optimizer.weight_decay=0" : "optimizer.weight_decay=0.1"},
-      own[0],    own[1],
-      rate(4),   rate(0.25)};
-  all.resize(std::min(count, all.size()));
   return all;
 }
 
-// "a.b: VALUE"
-std::string as_yaml(const std::string& set) {
-  return std::string(set).replace(set.find('='), 1, ": ");
+std::string text_of(const Assignment& one) {
+  return one.override.key + "=" + one.text;
 }
 
-std::string as_flow(const Sets& sets) {
-  return "{" + join(mapped(sets, as_yaml), ", ") + "}";
+// Whether the rival would be another one with another value of this key.
+bool defines(const RivalSketch& sketch, const std::string& key) {
+  const bool is_muon = key == "optimizer.matrices" && !sketch.name.starts_with("ab");
+  return key.ends_with(".name") || is_muon || sketch.kind == RivalSketch::Kind::Reducer;
 }
 
 // A warm-up in steps or epochs, as a share of the configured run: so runs of
@@ -128,6 +119,7 @@ std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
 struct Ground {
   const RivalsRequest& request;
   std::function<RunOptions(const Sets&)> read;  // the configuration with these overrides
+  Choice given;  // what the command line sets, which holds for all rivals
   RunOptions base;
   data::DatasetShape set = {};
   RunLength length = {};
@@ -147,16 +139,31 @@ struct Ground {
   std::int64_t images() const {
     return set.train - base.data.validation;
   }
+  // The assignment of a key on the command line, or null.
+  const Assignment* find_given(const std::string& key) const {
+    const auto found = std::ranges::find(
+        given, key, [](const Assignment& one) -> const std::string& { return one.override.key; });
+    return found == given.end() ? nullptr : &*found;
+  }
 
   // Throws Error(Config) where AB-training has nothing to factor.
   void find_size() {
-    if (request.ratio || !is_ab() || !config::model_sizes(base, set)) {
+    const Assignment* rule = request.plans ? nullptr : find_given("method.rank.rule");
+    ABT_CHECK(
+        !rule || !request.ratio, Config,
+        "method.rank.rule: expected either the rule or --size, got both");
+    if (request.ratio || (!rule && (!is_ab() || !config::model_sizes(base, set)))) {
       size = {
           "method.rank.rule=budget",
           "method.rank.ratio=" + print_number(request.ratio.value_or(kUsualRatio))};
     }
     ab = read(joined({{"method.name=ab"}, size}));
     const auto planned = config::model_sizes(ab, set);
+    ABT_CHECK(
+        planned || !rule, Config,
+        "method.rank.rule: expected a rule whose ranks are known before training, because the "
+        "small networks get AB-training's size; got {}",
+        rule->text);
     ABT_CHECK(
         planned && std::ranges::any_of(
                        planned->sizes.layers, [](const auto& layer) { return layer.rank > 0; }),
@@ -170,21 +177,49 @@ struct Ground {
   }
 };
 
-// The overrides of all rivals.
+// Those of the sets whose keys the command line does not give.
+Sets not_given(const Sets& sets, const Ground& ground) {
+  Sets left;
+  std::ranges::copy_if(sets, std::back_inserter(left), [&](const std::string& set) {
+    return ground.find_given(set.substr(0, set.find('='))) == nullptr;
+  });
+  return left;
+}
+
+// The keys of the sketch that the command line leaves to it. What it replaces is noted in `why`.
+// Throws Error(Config) where it gives another value to a key that makes the rival what it is; in a
+// plan, such a key stays as it is.
+Sets fitted(const RivalSketch& sketch, const Ground& ground, std::string& why) {
+  Sets own;
+  for (const Assignment& one : assignments_of(sketch.set(ground.base))) {
+    const Assignment* given = ground.find_given(one.override.key);
+    if (!given || (ground.request.plans && defines(sketch, one.override.key))) {
+      own.push_back(text_of(one));
+    } else if (given->text != one.text) {
+      ABT_CHECK(
+          !defines(sketch, one.override.key), Config, "needs {}, and the command line gives {}",
+          text_of(one), text_of(*given));
+      why += formatted("; as given, {} instead of {}", text_of(*given), one.text);
+    }
+  }
+  return own;
+}
+
+// The overrides of all rivals. Those of the model stand with each rival, since the small networks
+// have others.
 Sets common_of(const Ground& ground, const Sets& sets) {
-  Sets common = sets;
   if (ground.request.plans) {
-    return common;
+    return sets;
   }
   Sets usual = {"evaluate.every=25 %", "checkpoint.every=0"};
   add_share(usual, "schedule.warmup_steps", ground.base.schedule.warmup_steps, ground.length);
-  // Keys that the command line gives stay as they are.
-  std::ranges::copy_if(usual, std::back_inserter(common), [&](const std::string& own) {
-    const std::string key = own.substr(0, own.find('=') + 1);
-    return std::ranges::none_of(
-        sets, [&](const std::string& given) { return given.starts_with(key); });
-  });
-  return common;
+  Sets common;
+  for (const Assignment& one : ground.given) {
+    if (!one.override.key.starts_with("model.")) {
+      common.push_back(text_of(one));
+    }
+  }
+  return joined({common, not_given(usual, ground)});
 }
 
 // The keys of AB-training that its sketches leave to the configuration.
@@ -209,8 +244,63 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
   return keys;
 }
 
-// Throws Error(Config) where the rival makes no sense for the configuration.
-RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground) {
+// Bytes that a worker sends in a run of the configured length. Throws Error(Config) if only the
+// spectra can tell.
+double bytes_of(const RunOptions& o, const Ground& ground) {
+  const auto planned = config::model_sizes(o, ground.set);
+  ABT_CHECK(planned, Config, "only the spectra tell how many bytes AB-training sends");
+  return plan::planned_bytes(o, planned->sizes, config::run_length(o, ground.images()));
+}
+
+std::vector<RivalPlan> rivals_of(
+    const RivalSketch& sketch, const Ground& ground, const Sets& common);
+
+// The overrides with which the rival sends as many bytes as AB-training, as nearly as whole steps
+// between synchronizations allow.
+Sets interval_of(const RunOptions& o, const Ground& ground, const Sets& common) {
+  const auto& all = rival_sketches();
+  const char* name = ground.is_ab() ? "ab" : "ab_recipe";
+  const RivalSketch& ab = *std::ranges::find(all, name, &RivalSketch::name);
+  const double wanted = bytes_of(rivals_of(ab, ground, common).front().options, ground);
+  const double steps = o.method.sync_every.value * bytes_of(o, ground) / wanted;
+  ABT_CHECK(
+      steps >= 0.5, Config, "sends less than AB-training ({}) even after every step",
+      human_bytes(wanted));
+  return not_given({formatted("method.sync_every={}", std::llround(steps))}, ground);
+}
+
+// Puts the rival's keys together, for the network with the keys `size`.
+void complete(
+    RivalPlan& rival, const Sets& size, const RivalSketch& sketch, const Ground& ground,
+    const Sets& common) {
+  const auto key_of = [](const std::string& set) { return set.substr(0, set.find('=')); };
+  Sets model;  // given for the large network
+  for (const Assignment& one : ground.given) {
+    const bool is_model = one.override.key.starts_with("model.");
+    if (!ground.request.plans && is_model &&
+        std::ranges::count(mapped(size, key_of), one.override.key) == 0) {
+      model.push_back(text_of(one));
+    }
+  }
+  rival.set = joined({model, rival.set, size});
+  if (sketch.sends_as_ab) {
+    const Sets interval = interval_of(ground.read(joined({common, rival.set})), ground, common);
+    for (const std::string& set : interval) {
+      std::erase_if(
+          rival.set, [&](const std::string& own) { return own.starts_with("method.sync_every="); });
+      rival.set.push_back(set);
+      rival.why += "; " + set;
+    }
+  }
+  rival.options = ground.read(joined({common, rival.set}));
+  config::check_run(rival.options, ground.set, ground.set.train - rival.options.data.validation);
+  rival.tune = moves_of(sketch, rival.options);
+}
+
+// The rival, in each shape of its network if that has some. The first shape needs no mark in the
+// name. Throws Error(Config) where the rival makes no sense for the configuration.
+std::vector<RivalPlan> rivals_of(
+    const RivalSketch& sketch, const Ground& ground, const Sets& common) {
   const std::string& name = sketch.name;
   ABT_CHECK(
       name != "ab" || ground.is_ab(), Config,
@@ -222,50 +312,27 @@ RivalPlan rival_of(const RivalSketch& sketch, const Ground& ground) {
       ground.no_ab);
   ABT_CHECK(!is_small || ground.small.missing.empty(), Config, "{}", ground.small.missing);
   RivalPlan rival{.name = name, .why = sketch.why};
-  rival.set = joined({sketch.set(ground.base), ab_keys(name, ground)});
-  if (is_small) {
-    rival.shapes = mapped(ground.small.shapes.shapes, [](const plan::SmallShape& shape) {
-      return std::pair(shape.name, shape.size.overrides);
-    });
+  rival.set = fitted(sketch, ground, rival.why);
+  rival.set = joined({rival.set, not_given(ab_keys(name, ground), ground)});
+  if (!is_small) {
+    complete(rival, {}, sketch, ground, common);
+    return {rival};
   }
-  return rival;
-}
-
-// The rival, in each of its shapes if it has some, with options and settings. The first shape needs
-// no mark in the name.
-std::vector<RivalPlan> by_shape(const RivalPlan& rival, const Ground& ground, const Sets& common) {
-  std::vector<RivalPlan> all(std::max<std::size_t>(1, rival.shapes.size()), rival);
-  for (std::size_t i = 0; i < rival.shapes.size(); ++i) {
-    const auto& [shape, sets] = rival.shapes[i];
-    all[i].name += i == 0 ? "" : "_" + shape;
-    all[i].why += formatted("; {}: {}", shape, ground.small.shapes.shapes[i].what);
-    all[i].set = joined({rival.set, sets});
-    all[i].shapes = {{shape, sets}};
-  }
-  if (ground.request.plans) {
-    all.resize(1);
-  }
-  for (RivalPlan& one : all) {
-    one.options = ground.read(joined({common, one.set}));
-    config::check_run(one.options, ground.set, ground.set.train - one.options.data.validation);
-    one.tune = settings_of(one.options, ground.request.tune);
+  std::vector<RivalPlan> all;
+  for (const plan::SmallShape& shape : ground.small.shapes.shapes) {
+    RivalPlan& one = all.emplace_back(rival);
+    one.name += all.size() == 1 ? "" : "_" + shape.name;
+    one.why += formatted("; {}: {}", shape.name, shape.what);
+    one.shapes = {{shape.name, shape.size.overrides}};
+    complete(one, shape.size.overrides, sketch, ground, common);
+    if (ground.request.plans) {
+      break;
+    }
   }
   return all;
 }
 
 }  // namespace
-
-Sets joined(std::initializer_list<Sets> parts) {
-  Sets all;
-  for (const Sets& part : parts) {
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
-
-std::vector<std::string> rival_names() {
-  return names_in(rival_sketches());
-}
 
 RivalList list_rivals(
     const std::string& config, const Sets& sets, const RivalsRequest& request,
@@ -275,7 +342,12 @@ RivalList list_rivals(
         config, joined({sets, own}),
         {.folders = folders, .shortens_all = !request.plans, .shares_overrides = true});
   };
-  Ground ground{request, read, read({})};
+  Ground ground{request, read, assignments_of(sets), read({})};
+  for (const char* key : {"train.steps", "train.epochs"}) {
+    ABT_CHECK(
+        request.plans || ground.find_given(key) == nullptr, Usage,
+        "{}: the runs are as long as --seconds or --steps says; leave it out", key);
+  }
   ground.set = plan::planned_data(ground.base.data).shape;
   ground.length = config::run_length(ground.base, ground.images());
   if (request.plans) {
@@ -293,15 +365,18 @@ RivalList list_rivals(
   list.name = ground.base.name;
   list.parameters = ground.parameters;
   list.common = common_of(ground, sets);
-  list.pilot = {
-      "evaluate.every=0",
-      formatted("data.validation={}", std::min(kMaxHeldOut, ground.set.train / 10))};
+  list.settings = request.tune;
+  const std::string held_out =
+      formatted("data.validation={}", std::min(kMaxHeldOut, ground.set.train / 10));
+  list.pilot = joined(
+      {{"evaluate.every=0"},
+       ground.base.data.validation > 0 ? not_given({held_out}, ground) : Sets{held_out}});
 
   using Reason = std::pair<std::string, std::string>;
   std::map<std::string, std::string> known;  // names by content
   for (const RivalSketch* sketch : chosen(request)) {
     const std::string why = refusal_of([&] {
-      for (RivalPlan& rival : by_shape(rival_of(*sketch, ground), ground, list.common)) {
+      for (RivalPlan& rival : rivals_of(*sketch, ground, list.common)) {
         const auto [twin, is_new] = known.emplace(content_of(rival.options), rival.name);
         ABT_CHECK(is_new, Config, "is the same as {} here", twin->second);
         if (!rival.shapes.empty()) {
@@ -315,6 +390,14 @@ RivalList list_rivals(
     if (!why.empty() &&
         !(lacks_all && std::ranges::count(list.left_out, name, &Reason::first) > 0)) {
       list.left_out.emplace_back(name, why);
+    }
+  }
+  for (const RivalSketch& sketch : rival_sketches()) {
+    const bool is_usual =
+        sketch.kind == RivalSketch::Kind::Usual || sketch.kind == RivalSketch::Kind::Small;
+    if (!request.plans && !request.only.empty() && is_usual &&
+        std::ranges::count(request.only, sketch.name) == 0) {
+      list.left_out.emplace_back(sketch.name, report::kNotAsked);
     }
   }
   if (request.plans) {
@@ -345,50 +428,6 @@ std::string refusal(
     const data::DatasetShape set = plan::planned_data(options.data).shape;
     config::check_run(options, set, set.train - options.data.validation);
   });
-}
-
-std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::string& head) {
-  std::string out = head;
-  out += formatted("base: {}\nname: {}\n", in_quotes(list.config), list.name);
-  if (!list.output.empty()) {
-    out += formatted("output: {}\n", in_quotes(list.output));
-  }
-  out += "set:\n";
-  for (const std::string& one : list.common) {
-    out += "  " + as_yaml(one) + "\n";
-  }
-  out += "halving:\n";
-  if (list.seconds > 0) {
-    out += formatted("  seconds: {}\n", list.seconds);
-  }
-  if (!list.link.bandwidth.empty()) {
-    out += "  bandwidth: " + in_quotes(list.link.bandwidth) + "\n";
-    if (!list.link.latency.empty()) {
-      out += "  latency: " + in_quotes(list.link.latency) + "\n";
-    }
-    if (list.link.nodes > 0) {
-      out += formatted("  nodes: {}\n", list.link.nodes);
-    }
-  }
-  out += "  pilot: " + as_flow(list.pilot) + "\n  rivals:\n";
-  for (const RivalPlan& rival : list.rivals) {
-    out += formatted("    {}:\n      why: {}\n      set:\n", rival.name, in_quotes(rival.why));
-    for (const std::string& one : rival.set) {
-      out += "        " + as_yaml(one) + "\n";
-    }
-    out += formatted("        train.steps: {}\n      tune:\n", rival.steps);
-    for (const Sets& setting : rival.tune) {
-      out += "        - " + as_flow(setting) + "\n";
-    }
-  }
-  if (!list.left_out.empty()) {
-    out += "  left_out:\n";
-    for (const auto& [name, why] : list.left_out) {
-      out += formatted("    {}: {}\n", name, in_quotes(why));
-    }
-  }
-  out += formatted("seeds: {}\n", seeds);
-  return out;
 }
 
 }  // namespace abtrain::sweep

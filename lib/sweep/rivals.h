@@ -32,17 +32,18 @@ struct RivalsRequest {
   bool all = false;                    // those two as well
   // The network that small rivals train where the model is an exported one: a .pt2 file.
   std::optional<std::string> small = {};
-  std::size_t tune = 3;                // settings per rival, 1 to kMaxSettings
+  std::size_t tune = 3;                // settings that each rival may try, 1 to kMaxSettings
   // For a plan: all names, the configured length, and AB-training with the configured rule even
   // if only the spectra tell its ranks. A model that cannot be factored has other rivals.
   bool plans = false;
 };
-inline constexpr std::size_t kMaxSettings = 8;
+inline constexpr std::size_t kMaxSettings = 12;
 
 struct RivalPlan {
   std::string name;
   std::string why;
   Sets set = {};
+  // The moves that it may try (sweep/search.h), such as "optimizer.lr=x 2".
   std::vector<Sets> tune = {};
   // Of a small rival: the shapes of its network by name (plan::SmallShapes), each with its keys.
   std::vector<std::pair<std::string, Sets>> shapes = {};
@@ -60,6 +61,8 @@ struct RivalList {
   std::string output;  // "": the configuration's own
   Sets common;         // for all rivals
   Sets pilot;          // for pilots only
+  std::size_t settings = 1;         // that each rival may try
+  std::int64_t finalist_seeds = 0;  // of the two best rivals, if more than those of all
   std::vector<RivalPlan> rivals;
   // Those that make no sense for this configuration, and why.
   std::vector<std::pair<std::string, std::string>> left_out;

@@ -121,6 +121,7 @@ class SweepReader {
         Choice choice;
         assignments_.add(one.key, one.place, one.value, choice);
         append(choice, sweep_.sets);
+        std::ranges::move(choice, std::back_inserter(common_));
       }
     }
   }
@@ -144,6 +145,9 @@ class SweepReader {
   }
 
   Sweep finish() {
+    if (sweep_.halving) {
+      give_all(*sweep_.halving, common_, assignments_);
+    }
     find_repeated_keys(sweep_, problems());
     if (problems().empty() && sweep_.grid.empty() && sweep_.list.empty() && sweep_.seeds.empty() &&
         !sweep_.halving) {
@@ -170,6 +174,7 @@ class SweepReader {
       Choice common;
       assignments_.add_section("", sections.set, common);
       append(common, sweep_.common);
+      common_ = std::move(common);
     }
     if (is_there(sections.grid, "grid", Kind::Section)) {
       grid(sections.grid, "");
@@ -320,6 +325,7 @@ class SweepReader {
   }
 
   Sweep sweep_;
+  Choice common_;  // that of `set` and --set
   ReadResult reading_;
   AssignmentReader assignments_{reading_.problems};
 };

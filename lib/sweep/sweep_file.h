@@ -37,13 +37,25 @@ struct Assignment {
 // The keys that one value of a grid's key, or one item of a list, sets.
 using Choice = std::vector<Assignment>;
 
-// A method that is weighed against the others: its keys, and the settings of
-// which it may take the best.
+// A step from one setting of a rival to another one: keys that get a value, and
+// keys whose value is multiplied, as {optimizer.lr: x 2}.
+struct Move {
+  struct Factor {
+    std::string key;
+    double factor = 1;
+    Location place;
+  };
+  Choice set = {};
+  std::vector<Factor> factors = {};
+};
+
+// A method that is weighed against the others: its keys, and the moves by which
+// its setting is searched (sweep/search.h).
 struct Rival {
   std::string name;
   std::string why;
   Choice set;
-  std::vector<Choice> tune;
+  std::vector<Move> tune;
   std::int64_t steps = 0;  // train.steps of `set`
   Location place;
 };
@@ -53,14 +65,12 @@ struct Halving {
   double seconds = 0;
   plan::Link link;            // over which that time counts
   Choice pilot;               // what pilots alone set
-  std::vector<Rival> rivals;  // each with as many settings
+  std::vector<Rival> rivals;
+  std::int64_t settings = 0;  // that each rival may try, at least 1
+  // Seeds of the two best rivals, if more than those of all.
+  std::int64_t finalist_seeds = 0;
   // Rivals that make no sense here, each with the reason.
   std::vector<std::pair<std::string, std::string>> left_out;
-
-  // Settings of each rival.
-  std::size_t settings() const {
-    return rivals.front().tune.size();
-  }
 };
 
 struct Sweep {

@@ -218,7 +218,35 @@ TEST_F(CliSweep, RivalsSayHowLongTheyTakeAndWhoIsBest) {
           folder_.file("steps")) +
           " --force",
       {"2 rivals, 2 runs with their pilots: 80 steps in all"});
-  EXPECT_TRUE(output_of("report '" + folder_.file("steps") + "'").starts_with("In 40 steps, "));
+  EXPECT_TRUE(output_of("report '" + folder_.file("steps") + "'")
+                  .starts_with("In 40 steps, among those that ran, "));
+}
+
+TEST_F(CliSweep, ARivalThatDivergesStandsLastWithTheReason) {
+  const std::string runs = folder_.file("runs");
+  const std::string command = "rivals '" + folder_.file("base.yaml") +
+                              "' --only ddp,powersgd --steps 40 --tune 1 --seeds 2 -o '" +
+                              folder_.file("rivals.yaml") + "' --output '" + runs + "'";
+  expect_exit(0, command);
+  const std::string written = content(folder_.file("rivals.yaml"));
+  folder_.add(
+      "rivals.yaml", replaced(
+                         written, "reducer.name: powersgd",
+                         "reducer.name: powersgd\n        optimizer.lr: 1e+30"));
+  expect_exit(70, command + " --run", {"without a result, because of divergence: powersgd"});
+  const std::string there = output_of("report '" + runs + "' --front");
+  expect_has(there, "powersgd has no result: it diverged at step");
+  expect_has(there, "with seeds 1 and 2.");
+  expect_has(there, "powersgd diverged.\n");
+  EXPECT_LT(there.find("\nddp "), there.find("\npowersgd ")) << there;
+  // The sweep's own report says the same, also when it is called again.
+  expect_exit(70, command + " --run");
+  EXPECT_TRUE(contains(there, run(command + " --run", Stream::Out).text));
+  // Nor has one that was left out because it diverged in its short runs.
+  folder_.add(
+      "rivals.yaml",
+      replaced(written, "left_out:\n", "left_out:\n    other: \"diverged at once\"\n"));
+  expect_exit(70, command + " --run", {"without a result, because of divergence: other"});
 }
 
 TEST_F(CliSweep, RivalsPrintTheirLayersAndTrainNothing) {

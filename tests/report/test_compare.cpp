@@ -36,6 +36,45 @@ TEST(Compare, TheMedianCountsAMissAsInfinite) {
   EXPECT_EQ(median({never, 2}), never);
 }
 
+// However good its other runs are.
+TEST(Compare, ASettingWithADivergedRunStandsLastWithoutAMark) {
+  const TempFolder folder;
+  for (const int seed : {1, 2, 3}) {
+    add_run(folder, {.name = formatted("good_{}", seed), .seed = seed, .accuracy = 0.8});
+    add_run(
+        folder,
+        {.name = formatted("gone_{}", seed), .seed = seed, .reducer = "int8", .finished = false});
+    add_run(
+        folder, {.name = formatted("wild_{}", seed),
+                 .seed = seed,
+                 .reducer = "thc",
+                 .accuracy = 0.95,
+                 .finished = seed > 1});
+    folder.add(
+        formatted("gone_{}/failure.json", seed),
+        R"({"exit_code": 70, "message": "step 3: the loss is inf\nmore"})");
+  }
+  // Another failure says nothing of the setting.
+  add_run(folder, {.name = "good_4", .seed = 4, .finished = false});
+  folder.add("good_4/failure.json", R"({"exit_code": 74, "message": "the disk is full"})");
+  folder.add("wild_1/failure.json", R"({"exit_code": 70, "message": "step 17: the loss is nan"})");
+  const Comparison found = compare({folder.path()}, 0.6);
+  EXPECT_EQ(
+      mapped(found.settings, [](const Setting& s) { return s.name; }),
+      (std::vector<std::string>{"good", "wild", "gone"}));
+  EXPECT_EQ(found.settings[1].runs[0].diverged_at, 17);
+  EXPECT_EQ(found.settings[2].runs[2].diverged_at, 3);
+  EXPECT_FALSE(found.settings[0].has_diverged());
+  EXPECT_EQ(seeds_text(found.settings[1]), "2 of 3");
+  const auto columns = front_columns(0.6);
+  for (const Column& column : columns) {
+    const auto marked = marked_by(column, found.settings);
+    EXPECT_EQ(std::ranges::count(marked, "wild"), 0) << column.key;
+  }
+  // Its median counts the diverged run as one that missed the target.
+  EXPECT_EQ(figure_of(found.settings[1], "seconds_to_target", 0.6).note, "2 of 3");
+}
+
 TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {
   const TempFolder folder;
   for (const int seed : {3, 1, 2}) {

@@ -25,10 +25,13 @@ TEST(Tuning, WhatEachRivalWasGivenStandsBelowTheTable) {
       R"({"settings": 3, "rivals": [{"name": "a", "why": "all | averaged",
           "tried": 3, "pilots": 5, "pilot_seconds": 41.2,
           "chosen": "optimizer.lr: 0.04"}],
-          "left_out": [{"name": "b", "why": "too large"}]})");
+          "left_out": [{"name": "b", "why": "too large"}, {"name": "c", "why": "not in --only"},
+                       {"name": "d", "why": "not in --only"}]})");
   comparison.tuning = read_tuning(comparison.settings);
   ASSERT_TRUE(comparison.tuning);
   EXPECT_FALSE(comparison.tuning->question);  // of an earlier version
+  EXPECT_TRUE(is_partial(*comparison.tuning));
+  EXPECT_FALSE(is_partial({}));
   const auto columns = front_columns({});
   const std::string table = as_table(comparison, columns, false);
   EXPECT_NE(
@@ -37,7 +40,7 @@ TEST(Tuning, WhatEachRivalWasGivenStandsBelowTheTable) {
                  "chosen\n"
                  "a      all | averaged  3               5           41.2     "
                  "optimizer.lr: 0.04\n"
-                 "\n  b was left out: too large\n"),
+                 "\n  b was left out: too large\n  c and d were left out: not in --only\n"),
       std::string::npos)
       << table;
   EXPECT_NE(

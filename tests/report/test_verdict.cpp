@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <random>
+#include <tuple>
 
 #include "base/text.h"
 #include "error_of.h"
@@ -38,6 +41,60 @@ TEST(Welch, WhatHasNoSpread) {
   EXPECT_EQ(welch_p({0.7, 0.7, 0.7}, {0.7, 0.7}), 1);
 }
 
+// Student's test of two samples of n values with equal spreads finds these gaps (in spreads) with a
+// power of 80 %: R's power.t.test(n, power = 0.8). Welch's needs more where samples are small,
+// because their variances differ by chance.
+TEST(Welch, TheGapThatCouldBeSeenIsThatOfPublishedTables) {
+  const auto sample = [](int count) {
+    std::vector<double> values;
+    for (int i = 0; i < count; ++i) {
+      values.push_back(i % 2 == 0 ? 1 : -1);
+    }
+    const double sd = *standard_deviation(values);
+    for (double& value : values) {
+      value /= sd;
+    }
+    return values;
+  };
+  EXPECT_NEAR(*visible_gap(sample(64), sample(64)), 0.4992, 0.002);
+  EXPECT_NEAR(*visible_gap(sample(26), sample(26)), 0.7923, 0.004);
+  const double of_ten = *visible_gap(sample(10), sample(10));
+  EXPECT_GT(of_ten, 1.3249);
+  EXPECT_LT(of_ten, 1.35);
+  EXPECT_FALSE(visible_gap({1}, {1, 2}));
+  EXPECT_EQ(visible_gap({1, 1}, {1, 1}), 0);
+}
+
+TEST(Welch, TheGapThatCouldBeSeenIsFoundInFourOfFiveComparisons) {
+  std::mt19937 random(1);
+  const auto drawn = [&](std::size_t count, double mean, double sd) {
+    std::normal_distribution<double> normal(mean, sd);
+    std::vector<double> values(count);
+    std::ranges::generate(values, [&] { return normal(random); });
+    return values;
+  };
+  // Two and three values of the standard deviation that is asked for.
+  const auto exact = [](std::size_t count, double sd) {
+    std::vector<double> values(count, 0.0);
+    values.front() = 1;
+    values.back() = -1;
+    const double own = *standard_deviation(values);
+    for (double& value : values) {
+      value *= sd / own;
+    }
+    return values;
+  };
+  constexpr int kTries = 4000;
+  for (const auto& [n, m, sd] : {std::tuple{5, 5, 1.0}, {3, 3, 1.0}, {5, 3, 3.0}}) {
+    const double gap = *visible_gap(exact(n, 1), exact(m, sd));
+    int found = 0;
+    for (int i = 0; i < kTries; ++i) {
+      found += *welch_p(drawn(n, 0, 1), drawn(m, gap, sd)) < 0.05 ? 1 : 0;
+    }
+    EXPECT_NEAR(found / static_cast<double>(kTries), 0.8, 0.02) << n << " " << m << " " << gap;
+  }
+}
+
 // One run per quality; it sends so many bytes, and takes so many seconds.
 struct Given {
   std::string name;
@@ -49,6 +106,7 @@ struct Given {
   std::string method = "ddp";
   std::string data = "digits";
   std::optional<double> link_seconds = {};
+  std::vector<std::int64_t> diverged_at = {};  // of as many more runs
 };
 
 std::vector<Setting> settings_of(const std::vector<Given>& all) {
@@ -66,6 +124,16 @@ std::vector<Setting> settings_of(const std::vector<Given>& all) {
       run.summary->train_seconds = given.seconds;
       run.summary->link_seconds = given.link_seconds;
       setting.runs.push_back(run);
+    }
+    for (const std::int64_t step : given.diverged_at) {
+      RunRecord run;
+      run.data = given.data;
+      run.keys = {{"method.name", given.method}};
+      run.diverged_at = step;
+      setting.runs.push_back(run);
+    }
+    for (RunRecord& run : setting.runs) {
+      run.seed = static_cast<std::uint64_t>(&run - setting.runs.data() + 1);
     }
     settings.push_back(setting);
   }
@@ -120,6 +188,16 @@ TEST(Verdict, AnswersWhoIsBestWithinATime) {
       answer(1),
       "Within 1 s of training (on this machine), no setting has finished. ab (90.05 % in 31 s), "
       "dense (88.05 % in 29 s) and better (95.05 % in 40 s) took longer.");
+  // More than 5 % longer is too late, there and below the table.
+  all[0].seconds = 31.6;
+  EXPECT_TRUE(answer(30).ends_with("better (95.05 % in 40 s) took longer.")) << answer(30);
+  EXPECT_NE(answer(30).find("dense wins with 88.05 %"), std::string::npos);
+  const auto lines = verdict(settings_of(all), 30);
+  EXPECT_EQ(
+      lines.front(),
+      "ab does not count: it trained for 32 s, more than 5 % longer than the 30 s that were asked "
+      "for.");
+  EXPECT_EQ(lines.size(), 2U);  // better is late too, and dense is alone
   // The link's seconds count where there is a link.
   all[0].link_seconds = 60;
   EXPECT_TRUE(
@@ -128,10 +206,19 @@ TEST(Verdict, AnswersWhoIsBestWithinATime) {
       << answer(30);
   all = {{"a", {0.9, 0.92}, 1e6, 1e5, 5}, {"b", {0.91, 0.93}, 1e6, 1e5, 5}};
   EXPECT_EQ(
-      answer(5), "Within 5 s of training (on this machine), b (92.00 %) and a (91.00 %) tie.");
+      answer(5),
+      "Within 5 s of training (on this machine), b (92.00 %) and a (91.00 %) are not separated "
+      "(a gap of 14.7 points could be seen).");
   // Asked for by steps.
   auto settings = settings_of(all);
-  EXPECT_EQ(best_within(settings, 0, ""), "In 0 steps, b (92.00 %) and a (91.00 %) tie.");
+  EXPECT_EQ(
+      best_within(settings, 0, ""),
+      "In 0 steps, b (92.00 %) and a (91.00 %) are not separated "
+      "(a gap of 14.7 points could be seen).");
+  EXPECT_TRUE(
+      best_within(settings, 0, "", true).starts_with("In 0 steps, among those that ran, b"));
+  EXPECT_TRUE(best_within(settings, 5, "here", true)
+                  .starts_with("Within 5 s of training (here), among those that ran, b"));
   settings[0].runs[0].step = 1;
   EXPECT_EQ(best_within(settings, 0, ""), "");
   all[0].data = "letters";
@@ -186,8 +273,8 @@ TEST(Verdict, ALargerBudgetOfTheSameAnswersIsNotRepeated) {
   EXPECT_EQ(
       said({{"small", {0.9, 0.901}, 1e6, 1000}, {"large", {0.8, 0.801}, 2e6, 2000, 5}}),
       (Lines{"With at most 1,000 parameters: from 1.0 MB sent per worker, small "
-             "wins with 90.05 % (seeds spread 0.07). No larger model wins or "
-             "ties."}));
+             "wins with 90.05 % (seeds spread 0.07). With a larger model, none "
+             "is better."}));
 }
 
 TEST(Verdict, WhatTheSeedsDoNotSeparateIsATie) {
@@ -195,9 +282,12 @@ TEST(Verdict, WhatTheSeedsDoNotSeparateIsATie) {
   const auto lines = said({{"a", {0.04, 0.06}}, {"b", {0.00, 0.02}, 1e6, 1e5, 5}});
   EXPECT_EQ(
       lines, (Lines{
-                 "From 1.0 MB sent per worker, a (5.00 %) and b (1.00 %) tie.",
-                 "A tie means that the seeds do not separate the settings (Welch's t "
-                 "test at 5 %)."}));  // a tie is no proof that b is as good
+                 "From 1.0 MB sent per worker, a (5.00 %) and b (1.00 %) are not separated (a gap "
+                 "of "
+                 "14.7 points could be seen).",
+                 "Not separated means that Welch's t test of the seeds finds no difference at 5 %; "
+                 "a gap that could be seen is one that it would find in 80 % of such "
+                 "comparisons."}));  // a tie is no proof that b is as good
   EXPECT_EQ(
       said({{"a", {0.00, 0.02}}, {"b", {0.04, 0.06}, 1e6, 1e5, 5}}).back(),
       "a is dominated on every axis: b is as accurate, sends no more, is no "
@@ -220,10 +310,14 @@ TEST(Verdict, ANoisySettingDoesNotTieWithWhatIsFarAway) {
       "From 1.0 MB sent per worker, noisy wins with 82.85 % (40.8 points above low, seeds spread "
       "8.3).");
   // Not far away, or with runs among the other's.
-  EXPECT_TRUE(said({{"a", {0.828, 0.829}}, {"noisy", {0.77, 0.887}}}).front().ends_with(" tie."));
-  EXPECT_TRUE(said({{"a", {0.828, 0.829}}, {"b", {0.815, 0.827}}, {"c", {0.81, 0.827}}})
-                  .front()
-                  .ends_with("a (82.85 %), b (82.10 %) and c (81.85 %) tie."));
+  EXPECT_TRUE(
+      said({{"a", {0.828, 0.829}}, {"noisy", {0.77, 0.887}}})
+          .front()
+          .find(" are not separated (a gap of ") != std::string::npos);
+  EXPECT_TRUE(
+      said({{"a", {0.828, 0.829}}, {"b", {0.815, 0.827}}, {"c", {0.81, 0.827}}})
+          .front()
+          .find("a (82.85 %), b (82.10 %) and c (81.85 %) are not separated") != std::string::npos);
 }
 
 TEST(Verdict, OfManyTiesTheBestAreNamed) {
@@ -234,9 +328,10 @@ TEST(Verdict, OfManyTiesTheBestAreNamed) {
   EXPECT_EQ(
       said(all).front(),
       "From 1.0 MB sent per worker, s0 (85.00 %), s1 (84.90 %), s2 (84.80 %), s3 (84.70 %) and 2 "
-      "more tie, down to s5 (84.50 %).");
+      "more, down to s5 (84.50 %), are not separated (a gap of 73.5 points could be seen).");
   all.pop_back();
-  EXPECT_TRUE(said(all).front().ends_with("s3 (84.70 %) and s4 (84.60 %) tie."));
+  EXPECT_NE(
+      said(all).front().find("s3 (84.70 %) and s4 (84.60 %) are not separated"), std::string::npos);
 }
 
 TEST(Verdict, NoTieThroughASettingBelowOneThatIsSeparated) {
@@ -291,7 +386,8 @@ TEST(Verdict, TiesOnTheWayAreNotListedAnew) {
   }
   const std::string first = verdict(settings).front();
   EXPECT_EQ(first.find("from 2.0 MB"), std::string::npos) << first;
-  EXPECT_NE(first.find("from 9.0 MB, b (81.50 %) and a (81.00 %) tie."), std::string::npos)
+  EXPECT_NE(
+      first.find("from 9.0 MB, b (81.50 %) and a (81.00 %) are not separated"), std::string::npos)
       << first;
 }
 
@@ -339,8 +435,35 @@ TEST(Verdict, SaysWhereABTrainingWins) {
       said({ab, {"ddp", {0.95, 0.951}, 2e6}}).back(), "AB-training wins from 1.0 MB up to 2.0 MB.");
   EXPECT_EQ(
       said({ab, {"ddp", {0.9, 0.902}, 2e6, 1e5, 5}}).back(),
-      "AB-training wins from 1.0 MB up to 2.0 MB and ties from 2.0 MB on.");
+      "AB-training wins from 1.0 MB up to 2.0 MB and is not separated from the best from "
+      "2.0 MB on.");
   EXPECT_EQ(said({ab, {"ddp", {0.95, 0.951}, 1e6}}).back(), "AB-training wins at no budget here.");
+}
+
+TEST(Verdict, ASeedThatDivergedIsTheWorstResult) {
+  Given wild{"wild", {0.99, 0.991}, 1e6, 1e5, 4};
+  wild.diverged_at = {7};
+  Given gone{"gone", {}};
+  gone.diverged_at = {7, 7, 12};
+  const std::vector<Given> all = {wild, {"a", {0.9, 0.901}}, {"b", {0.8, 0.801}}, gone};
+  const auto lines = said(all);
+  ASSERT_EQ(lines.size(), 4U);  // the second says that b is dominated
+  EXPECT_EQ(
+      lines[0],
+      "From 1.0 MB sent per worker, a wins with 90.05 % (10.0 points above b, seeds spread 0.07).");
+  EXPECT_EQ(
+      lines[2],
+      "wild counts as the worst, with 2 of 3 runs finished: it diverged at step 7 with seed 3.");
+  EXPECT_EQ(lines[3], "gone has no result: it diverged at steps 7 and 12 with seeds 1, 2 and 3.");
+  EXPECT_TRUE(best_within(settings_of(all), 30, "here")
+                  .ends_with("seeds spread 0.07). wild and gone diverged."));
+  EXPECT_TRUE(best_within(settings_of(all), 0, "")
+                  .ends_with("seeds spread 0.07). wild and gone diverged."));
+  // Nobody is left.
+  EXPECT_EQ(best_within(settings_of({gone}), 0, ""), "No setting has finished. gone diverged.");
+  EXPECT_EQ(
+      best_within(settings_of({gone}), 30, "here"),
+      "Within 30 s of training (here), no setting has finished. gone diverged.");
 }
 
 TEST(Verdict, DataSetsDoNotCompete) {

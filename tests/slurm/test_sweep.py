@@ -177,8 +177,10 @@ class Sweep(BatchJobs):
         self.sweep("weighed.yaml", "--output", "slurm", "--emit-slurm", "rounds.sh")
         said = self.slurm.run("bash", "rounds.sh", cwd=self.folder).stdout
         jobs = [line.rpartition(" ")[2] for line in said.splitlines()]
-        self.assertEqual(len(jobs), 3, said)
-        for job, tasks in zip(jobs, (6, 4, 4)):  # settings, then two seeds
+        self.assertEqual(len(jobs), 4, said)
+        # Settings, those in place of repeated ones (none is needed), two of each rival with two
+        # seeds, then two seeds at full length.
+        for job, tasks in zip(jobs, (6, 6, 8, 4)):
             for task in range(tasks):
                 self.wait_state(f"{job}_{task}", "COMPLETED", 600)
         chosen, runs = self.chosen("slurm")

@@ -36,10 +36,10 @@ class HalvingOf : public testing::SweepFiles {
   }
   // Writes what a pilot leaves: `quality` by the held-out images, and a test
   // accuracy that would choose otherwise.
-  void finish(const PointRun& run, double quality) const {
+  void finish(const PointRun& run, double quality, const std::string& summary = "") const {
     make_folders(run.folder);
     atomic_write(run.folder + "/config.yaml", config::to_yaml(run.options));
-    atomic_write(run.folder + "/summary.json", "{\"seconds\": {\"train\": 2.5}}");
+    atomic_write(run.folder + "/summary.json", "{" + summary + "\"seconds\": {\"train\": 2.5}}");
     atomic_write(
         run.folder + "/metrics.jsonl",
         formatted(
@@ -57,31 +57,40 @@ class HalvingOf : public testing::SweepFiles {
 };
 
 TEST_F(HalvingOf, RoundsAndLengths) {
-  EXPECT_EQ(rounds_of(1), 1U);
-  EXPECT_EQ(length_of(1, 0), 1);
-  ASSERT_EQ(rounds_of(3), 3U);
-  EXPECT_EQ(settings_in(3, 1), 2U);
-  EXPECT_EQ(length_of(3, 0), 0.25);
-  EXPECT_EQ(length_of(3, 1), 0.5);
-  EXPECT_EQ(length_of(3, 2), 1);
-  EXPECT_EQ(steps_in(1001, 3, 0), 250);
-  EXPECT_EQ(steps_in(3, 3, 0), 1);
-  ASSERT_EQ(rounds_of(16), 5U);
-  EXPECT_EQ(length_of(16, 0), 0.0625);
-  EXPECT_EQ(length_of(16, 3), 0.5);
+  Sweep sweep = read_rivals();
+  const auto lengths = [&](std::int64_t settings) {
+    sweep.halving->settings = settings;
+    std::vector<double> all;
+    for (std::size_t round = 0; round < rounds_of(sweep); ++round) {
+      all.push_back(length_of(*sweep.halving, round));
+    }
+    return all;
+  };
+  EXPECT_EQ(lengths(1), (std::vector<double>{1}));
+  EXPECT_EQ(lengths(3), (std::vector<double>{0.25, 0.25, 0.5, 1}));
+  EXPECT_EQ(lengths(6), (std::vector<double>{0.25, 0.25, 0.25, 0.25, 0.5, 1}));
+  // Two rivals: three pilots each, two more, one more; replacements; four that decide; two seeds.
+  const auto counts = [&](auto count) {
+    std::vector<std::size_t> all;
+    for (std::size_t round = 0; round < rounds_of(sweep); ++round) {
+      all.push_back(count(sweep, round));
+    }
+    return all;
+  };
+  EXPECT_EQ(counts(expected_runs), (std::vector<std::size_t>{6, 4, 2, 0, 8, 4}));
+  EXPECT_EQ(counts(runs_in), (std::vector<std::size_t>{6, 6, 6, 6, 8, 4}));
+  sweep.halving->finalist_seeds = 5;
+  EXPECT_EQ(counts(runs_in).back(), 6U);
+  EXPECT_EQ(steps_in(1001, 0.25), 250);
+  EXPECT_EQ(steps_in(3, 0.25), 1);
 }
 
 TEST_F(HalvingOf, WorkIsThatOfAllRounds) {
-  // Three pilots of a quarter, two of a half, and the seeds.
-  EXPECT_EQ(work_of(3, 2).runs, 7U);
-  EXPECT_EQ(work_of(3, 2).lengths, 3 * 0.25 + 2 * 0.5 + 2);
+  // Three pilots of a quarter, four of a half, and the seeds.
+  EXPECT_EQ(work_of(3, 2).runs, 9U);
+  EXPECT_EQ(work_of(3, 2).lengths, 3 * 0.25 + 4 * 0.5 + 2);
   EXPECT_EQ(work_of(1, 4).runs, 4U);
   EXPECT_EQ(work_of(1, 4).lengths, 4);
-}
-
-TEST_F(HalvingOf, TheFirstOfEqualsStays) {
-  EXPECT_EQ(better_half({4, 7, 2}, {0.5, 0.5, 0.5}), (std::vector<std::size_t>{4, 7}));
-  EXPECT_EQ(better_half({4, 7}, {0.1, 0.2}), (std::vector<std::size_t>{7}));
 }
 
 TEST_F(HalvingOf, PilotsAreShortAndHaveOneSeed) {
@@ -100,19 +109,17 @@ TEST_F(HalvingOf, PilotsAreShortAndHaveOneSeed) {
 // Each pilot took 2.5 s, those of a rival that diverged do not count.
 TEST_F(HalvingOf, StepsFollowFromWhatThePilotsTook) {
   auto runs = this->runs(round(0, 20).sweep);
-  for (const PointRun& run : runs) {
-    run.label == "one,setting=1" ? diverge(run) : finish(run, 0.5);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    i == 0 ? diverge(runs[i]) : finish(runs[i], 0.5 + 0.01 * static_cast<double>(i));
   }
-  const Round second = round(1, 20);
-  EXPECT_EQ(second.rivals[0].steps, 1600);  // 200 steps took 2.5 s
-  EXPECT_EQ(second.rivals[1].steps, 160);
-  runs = this->runs(second.sweep);
-  EXPECT_EQ(runs[0].options.train.steps, 800);
-  EXPECT_EQ(runs[2].options.train.steps, 80);
+  EXPECT_EQ(round(1, 20).runs, 0U);
+  runs = this->runs(round(2, 20).sweep);
+  EXPECT_EQ(runs[0].options.train.steps, 800);  // 200 steps took 2.5 s
+  EXPECT_EQ(runs[4].options.train.steps, 80);
   for (const PointRun& run : runs) {
     finish(run, 0.5);
   }
-  runs = this->runs(round(2, 20).sweep);
+  runs = this->runs(round(3, 20).sweep);
   EXPECT_EQ(runs[0].options.train.steps, 6400);  // 800 steps took 2.5 s
   EXPECT_EQ(runs[1].options.train.steps, 640);
 }
@@ -128,25 +135,32 @@ TEST_F(HalvingOf, ReadsTimeAndLink) {
   EXPECT_EQ(sweep.halving->link.nodes, 2);
 }
 
-TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
+TEST_F(HalvingOf, TheBestIsTrainedInFullIfItIsBetterByMoreThanTheSpread) {
   auto runs = this->runs(round(0).sweep);
   for (const std::size_t i : {0, 1, 3, 4}) {
-    finish(runs[i], i % 3 == 0 ? 0.6 : 0.7);
+    finish(runs[i], 0.6 + 0.01 * static_cast<double>(i));
   }
   EXPECT_THROW(round(1), Error);  // a pilot of each rival is missing
   diverge(runs[2]);
-  finish(runs[5], 0.65);
-  runs = this->runs(round(1).sweep);
-  ASSERT_EQ(runs.size(), 4U);
-  EXPECT_EQ(runs[0].label, "one,setting=2");
-  EXPECT_EQ(runs[1].label, "one,setting=1");
-  EXPECT_EQ(runs[3].label, "two,setting=3");
+  finish(runs[5], 0.62);
+  EXPECT_EQ(round(1).runs, 0U);  // none has repeated another one
+  runs = this->runs(round(2).sweep);
+  ASSERT_EQ(runs.size(), 8U);
+  EXPECT_EQ(runs[0].label, "one,setting=1");
+  EXPECT_EQ(runs[1].label, "one,setting=2");
+  EXPECT_EQ(runs[3].label, "one,setting=2,seed=2");
+  EXPECT_EQ(runs[3].options.seed, 2U);
+  EXPECT_EQ(runs[5].label, "two,setting=2");
   EXPECT_EQ(runs[0].options.train.steps, 400);
-  for (const PointRun& run : runs) {
-    finish(run, run.label == "one,setting=1" ? 0.9 : 0.8);
+  // Of `one`, setting 2 is ahead by 0.01 with spreads of 0.014 and 0; of `two`, by 0.02.
+  for (const auto& [i, quality] : std::vector<std::pair<std::size_t, double>>{
+           {0, 0.8}, {1, 0.81}, {2, 0.82}, {3, 0.83}, {4, 0.8}, {5, 0.82}, {6, 0.81}, {7, 0.83}}) {
+    finish(runs[i], quality);
   }
-  const Round last = round(2);
-  runs = this->runs(last.sweep);
+  const Round full = round(3);
+  EXPECT_TRUE(full.is_full);
+  EXPECT_TRUE(full.is_last);
+  runs = this->runs(full.sweep);
   ASSERT_EQ(runs.size(), 4U);
   EXPECT_EQ(runs[0].label, "one,seed=4");
   EXPECT_EQ(runs[1].label, "two,seed=4");
@@ -157,11 +171,118 @@ TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
   EXPECT_EQ(runs[0].options.data.validation, 0);
   EXPECT_EQ(runs[3].options.optimizer.lr, 0.2);
 
-  write_tuning(read_rivals(), last);
+  write_tuning(read_rivals(), full);
   const std::string tuning = read_file(folder_ / "it/tuning.json", kMaxText);
   EXPECT_NE(tuning.find("\"chosen\": \"optimizer.lr: 0.2\""), std::string::npos) << tuning;
-  EXPECT_NE(tuning.find("\"pilot_seconds\": 10.0"), std::string::npos);
+  EXPECT_NE(tuning.find("\"chosen\": \"as configured\""), std::string::npos) << tuning;
+  EXPECT_NE(tuning.find("\"pilot_seconds\": 17.5"), std::string::npos) << tuning;
   EXPECT_NE(tuning.find("needs a GPU"), std::string::npos);
+}
+
+// Of three rivals, the two best ones; one that diverged is none of them.
+TEST_F(HalvingOf, TheTwoBestRivalsGetMoreSeeds) {
+  const auto rivals = [&] {
+    return read(
+        "base: base\noutput: " + folder_.path() +
+        "\nname: it\nhalving:\n  finalist_seeds: 3\n  rivals:\n"
+        "    a: {set: {train.steps: 8, optimizer.lr: 0.1}, tune: [{}]}\n"
+        "    b: {set: {train.steps: 8, optimizer.lr: 0.2}, tune: [{}]}\n"
+        "    c: {set: {train.steps: 8, optimizer.lr: 0.3}, tune: [{}]}\n"
+        "seeds: [7, 5]\n");
+  };
+  const Sweep sweep = rivals();
+  ASSERT_EQ(rounds_of(sweep), 2U);
+  const Round full = round_of(sweep, 0);
+  EXPECT_TRUE(full.is_full);
+  EXPECT_FALSE(full.is_last);
+  const auto runs = this->runs(full.sweep);
+  ASSERT_EQ(runs.size(), 6U);
+  for (const PointRun& run : runs) {
+    const bool is_a = run.label.starts_with("a");
+    is_a&& run.options.seed == 5
+        ? diverge(run)
+        : finish(run, is_a ? 0.9 : 0.5, formatted("\"accuracy\": {}, ", is_a ? 0.9 : 0.5));
+  }
+  const Round last = round_of(sweep, 1);
+  EXPECT_TRUE(last.is_last);
+  EXPECT_EQ(last.runs, 2U);
+  const auto all = this->runs(last.sweep);
+  ASSERT_EQ(all.size(), 8U);
+  EXPECT_EQ(all[0].label, "b,seed=8");
+  EXPECT_EQ(all[1].label, "c,seed=8");
+  EXPECT_EQ(all[2].folder, runs[0].folder);
+}
+
+// Rate, decay, interval, and so on: each from the best setting so far.
+TEST_F(HalvingOf, ASearchGoesOnFromTheBestSetting) {
+  const auto at = [&](std::size_t round, std::size_t settings = 7) {
+    return round_of(
+        read(
+            "base: base\noutput: " + folder_.path() + "\nname: it\n" +
+            formatted("halving:\n  settings: {}\n", settings) +
+            "  rivals:\n    a:\n      set: {method.name: ddp, train.steps: 800, optimizer.lr: "
+            "0.1,\n"
+            "            optimizer.weight_decay: 0}\n"
+            "      tune: [{}, {optimizer.lr: x 2}, {optimizer.lr: x0.5}, {optimizer.weight_decay: "
+            "0},\n"
+            "             {optimizer.weight_decay: 0.1}, {optimizer.weight_decay: x 2},\n"
+            "             {method.sync_every: x 2}, {optimizer.beta1: x 2}]\n"),
+        round);
+  };
+  const auto rates = [](const std::vector<PointRun>& runs) {
+    std::vector<std::pair<double, double>> all;
+    for (const PointRun& run : runs) {
+      all.emplace_back(run.options.optimizer.lr, run.options.optimizer.weight_decay);
+    }
+    return all;
+  };
+  using Rates = std::vector<std::pair<double, double>>;
+  auto runs = this->runs(at(0).sweep);
+  EXPECT_EQ(rates(runs), (Rates{{0.1, 0}, {0.2, 0}, {0.05, 0}}));
+  finish(runs[0], 0.5);
+  finish(runs[1], 0.6);
+  finish(runs[2], 0.5);  // the bits of the first: it does not count
+  // A decay of 0 is there already; twice 0 is 0; ddp has no interval; beta1 would be 1.8.
+  runs = this->runs(at(1).sweep);
+  // Then it begins again. Two settings, and one for the repeated one.
+  EXPECT_EQ(rates(runs), (Rates{{0.2, 0.1}, {0.4, 0}, {0.1, 0.1}}));
+  EXPECT_EQ(runs[0].label, "a,setting=4");
+}
+
+TEST_F(HalvingOf, WhatIsSetForAllHoldsForAllRivals) {
+  const std::string rivals =
+      "halving:\n  rivals:\n"
+      "    a: {set: {method.name: ddp, train.steps: 8, optimizer.weight_decay: 0}, tune: [{}]}\n"
+      "    b: {set: {train.steps: 8, optimizer.weight_decay: 0.1}, tune: [{}]}\n";
+  for (const bool is_file : {true, false}) {
+    const Sweep sweep = read(
+        std::string("base: base\n") +
+            (is_file ? "set: {optimizer.weight_decay: 0.2}\n" : "set: {workers: 2}\n") + rivals,
+        {.sets = is_file ? std::vector<std::string>{}
+                         : std::vector<std::string>{"optimizer.weight_decay=0.2"}});
+    for (const PointRun& run : runs(round_of(sweep, 0).sweep)) {
+      EXPECT_EQ(run.options.optimizer.weight_decay, 0.2) << run.label;
+    }
+  }
+  EXPECT_NE(
+      fault_of("base: base\nset: {method.name: ab}\n" + rivals)
+          .find("method.name: cannot hold for all: the rival a needs ddp"),
+      std::string::npos);
+  EXPECT_NE(
+      fault_of("base: base\nset: {train.steps: 9}\n" + rivals)
+          .find("train.steps: stands in each rival's own set"),
+      std::string::npos);
+}
+
+TEST_F(HalvingOf, FactorsAreChecked) {
+  const auto fault = [&](const std::string& move) {
+    return fault_of(
+        "base: base\nhalving:\n  rivals:\n    a: {set: {train.steps: 8}, tune: [{}, " + move +
+        "]}\n");
+  };
+  EXPECT_NE(fault("{optimizer.lr: x 0}").find("expected a factor above 0"), std::string::npos);
+  EXPECT_NE(fault("{optimizer.rate: x 2}").find("expected a key with a number"), std::string::npos);
+  EXPECT_NE(fault("{optimizer.name: x 2}").find("expected a key with a number"), std::string::npos);
 }
 
 TEST_F(HalvingOf, RivalsAreTunedEqually) {
