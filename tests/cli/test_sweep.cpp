@@ -111,8 +111,9 @@ TEST_F(CliSweep, AReportThatFailsHidesNoFailure) {
   expect_exit(70, arguments());
   expect_exit(70, arguments(), {}, "", Stream::FullDisk);
   EXPECT_EQ(states(), (States{"failed", "finished"}));
+  // The run that failed has a row of its own.
   fs::remove(list().at(1).at(2) + "/metrics.jsonl");
-  expect_exit(70, arguments(), {"no report: "});
+  expect_exit(70, arguments(), {"it has no metrics.jsonl; skipped", "failed at step 1 of 8"});
 }
 
 class CliBadSweep : public CliSweep, public ::testing::WithParamInterface<BadUse> {};

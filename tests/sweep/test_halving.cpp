@@ -201,7 +201,7 @@ TEST_F(HalvingOf, TheTwoBestRivalsGetMoreSeeds) {
     const bool is_a = run.label.starts_with("a");
     is_a&& run.options.seed == 5
         ? diverge(run)
-        : finish(run, is_a ? 0.9 : 0.5, formatted("\"accuracy\": {}, ", is_a ? 0.9 : 0.5));
+        : finish(run, is_a ? 0.9 : 0.4, formatted("\"accuracy\": {}, ", is_a ? 0.9 : 0.4));
   }
   const Round last = round_of(sweep, 1);
   EXPECT_TRUE(last.is_last);
