@@ -13,7 +13,8 @@ namespace {
 
 KeyValues without_length(KeyValues keys) {
   std::erase_if(keys, [](const auto& key) {
-    return key.first == "train.steps" || key.first == "train.epochs";
+    return key.first == "train.steps" || key.first == "train.epochs" ||
+           key.first == "train.seconds";
   });
   return keys;
 }

@@ -108,14 +108,25 @@ Sweep pilot_sweep(
   return out;
 }
 
+// The keys of a run at full length that is to take the comparison's seconds here.
+Choice by_clock(const Halving& halving, const Location& place) {
+  if (halving.seconds == 0 || !halving.link.bandwidth.empty()) {
+    return {};
+  }
+  const std::string seconds = print_number(halving.seconds);
+  return {Assignment{config::literal_override("train.seconds", seconds, place), seconds}};
+}
+
 // All rivals train with one seed before the next, so that a drift of the machine's speed affects
 // them alike.
 Sweep full_sweep(const Sweep& sweep, const std::vector<Search>& searches) {
   Sweep out = plain(sweep, sweep.name);
   for (const Choice& seed : sweep.seeds.empty() ? std::vector<Choice>{{}} : sweep.seeds) {
     for (std::size_t i = 0; i < searches.size(); ++i) {
+      const Rival& rival = sweep.halving->rivals[i];
       add_run(
-          out, searches[i], sweep.halving->rivals[i], searches[i].chosen(), 1, seed,
+          out, searches[i], rival, searches[i].chosen(), 1,
+          merged(seed, by_clock(*sweep.halving, rival.place)),
           seed.empty() ? "" : ",seed=" + seed.front().text);
     }
   }
@@ -212,7 +223,8 @@ void add_more_seeds(const Sweep& sweep, Round& now) {
     for (const std::size_t i : best) {
       const Rival& rival = halving.rivals[i];
       add_run(
-          more, now.rivals[i], rival, now.rivals[i].chosen(), 1, seed_choice(seed, rival.place),
+          more, now.rivals[i], rival, now.rivals[i].chosen(), 1,
+          merged(seed_choice(seed, rival.place), by_clock(halving, rival.place)),
           formatted(",seed={}", seed));
     }
   }

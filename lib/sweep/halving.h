@@ -23,9 +23,10 @@
 // rounds before; the pilots' folders are <output>/<sweep>/pilots/<round>. A
 // pilot's quality is that of its final model, on the held-out examples where
 // there are any. A pilot that diverged is the worst; of equals, the one that
-// stands first wins. With `seconds`, the steps of longer runs follow from the
-// pilots of settings that compute the same, of which the fastest counts:
-// whatever else a machine does only ever makes them slower.
+// stands first wins. With `seconds`, runs at full length go by the
+// clock (train.seconds). The steps of pilots, and of all runs where seconds count on a link, follow
+// from the pilots of settings that compute the same, of which the fastest counts: whatever else a
+// machine does only ever makes them slower.
 #pragma once
 
 #include <cstdint>

@@ -343,11 +343,16 @@ RivalList list_rivals(
         {.folders = folders, .shortens_all = !request.plans, .shares_overrides = true});
   };
   Ground ground{request, read, assignments_of(sets), read({})};
-  for (const char* key : {"train.steps", "train.epochs"}) {
+  for (const char* key : {"train.steps", "train.epochs", "train.seconds"}) {
     ABT_CHECK(
         request.plans || ground.find_given(key) == nullptr, Usage,
         "{}: the runs are as long as --seconds or --steps says; leave it out", key);
   }
+  ABT_CHECK(
+      request.plans || ground.base.train.seconds == 0, Config,
+      "train.seconds: expected 0 in the configuration, because --seconds or --steps says how long "
+      "the runs are; got {}",
+      print_number(ground.base.train.seconds));
   ground.set = plan::planned_data(ground.base.data).shape;
   ground.length = config::run_length(ground.base, ground.images());
   if (request.plans) {

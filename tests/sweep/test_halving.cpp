@@ -114,14 +114,27 @@ TEST_F(HalvingOf, StepsFollowFromWhatThePilotsTook) {
   }
   EXPECT_EQ(round(1, 20).runs, 0U);
   runs = this->runs(round(2, 20).sweep);
+  EXPECT_EQ(runs[0].options.train.seconds, 0);
   EXPECT_EQ(runs[0].options.train.steps, 800);  // 200 steps took 2.5 s
   EXPECT_EQ(runs[4].options.train.steps, 80);
   for (const PointRun& run : runs) {
     finish(run, 0.5);
   }
   runs = this->runs(round(3, 20).sweep);
+  EXPECT_EQ(runs[0].options.train.seconds, 20);
   EXPECT_EQ(runs[0].options.train.steps, 6400);  // 800 steps took 2.5 s
   EXPECT_EQ(runs[1].options.train.steps, 640);
+}
+
+// The time over a link is computed, so that no clock shows it.
+TEST_F(HalvingOf, OnALinkRunsHaveANumberOfSteps) {
+  const std::string rivals = "  rivals:\n    a: {set: {train.steps: 8}, tune: [{}]}\n";
+  const Round here = round_of(read("base: base\nhalving:\n  seconds: 30\n" + rivals), 0);
+  EXPECT_EQ(runs(here.sweep)[0].options.train.seconds, 30);
+  const std::string link = "base: base\nhalving:\n  seconds: 30\n  bandwidth: 100Mbit\n";
+  const Round linked = round_of(read(link + rivals), 0);
+  EXPECT_EQ(runs(linked.sweep)[0].options.train.seconds, 0);
+  EXPECT_EQ(runs(linked.sweep)[0].options.train.steps, 8);
 }
 
 TEST_F(HalvingOf, ReadsTimeAndLink) {
