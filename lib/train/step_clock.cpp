@@ -34,21 +34,16 @@ bool StepClock::is_due(std::int64_t t, bool meets, const RunLength& length) cons
   return t >= next_ && (meets || t - begun_ <= kFirstSteps || t - next_ >= patience);
 }
 
-StepClock::Estimate StepClock::estimate(
-    std::int64_t t, double seconds, bool meets, const End& end) {
-  const Mark last = meets || marks_.size() < 2 ? Mark{t, seconds} : marks_.back();
+StepClock::Estimate StepClock::estimate(std::int64_t t, double seconds, const End& end) {
   Mark since = marks_.front();
   for (const Mark& mark : marks_) {
-    if (2 * (mark.t - begun_) <= last.t - begun_) {
+    if (2 * (mark.t - begun_) <= t - begun_) {
       since = mark;
     }
   }
-  if (meets) {
-    marks_.push_back(last);
-  }
-  const double each = (last.seconds - since.seconds) / static_cast<double>(last.t - since.t);
-  const double now = std::max(seconds, last.seconds + each * static_cast<double>(t - last.t));
-  const double left = (seconds_ - now - end.seconds) / std::max(each, 1e-9) - end.steps;
+  marks_.push_back({t, seconds});
+  const double each = (seconds - since.seconds) / static_cast<double>(t - since.t);
+  const double left = (seconds_ - seconds - end.seconds) / std::max(each, 1e-9) - end.steps;
   const std::int64_t more = std::llround(std::clamp(left, 0.0, kMaxSteps - static_cast<double>(t)));
   const std::int64_t wait =
       std::min({t - begun_, more / 4, std::max<std::int64_t>(1, (t + more) / kEstimates)});

@@ -4,7 +4,7 @@
 //   clock.begin(t);                      // steps done before
 //   clock.mark(t, seconds);              // after each step
 //   if (clock.is_due(t, meets, length)) {
-//     StepClock::Estimate e = clock.estimate(t, seconds, meets, end);
+//     StepClock::Estimate e = clock.estimate(t, seconds, end);
 //     control.share(rank, &e, sizeof(e), check);
 //     clock.agree(e), length.plan(t, e.steps);
 //   }
@@ -40,10 +40,8 @@ class StepClock {
     double steps = 0;
   };
   // From the pace of the later half of the steps so far, since the first ones of a run are slow.
-  // `seconds`: trained so far. Where the workers do not meet, the others may be behind worker 0:
-  // by their pace between meetings, which has the waits for the slowest. Estimates become more
-  // frequent toward the end.
-  Estimate estimate(std::int64_t t, double seconds, bool meets, const End& end);
+  // `seconds`: trained so far. Estimates become more frequent toward the end.
+  Estimate estimate(std::int64_t t, double seconds, const End& end);
   void agree(const Estimate& estimate) {
     next_ = estimate.next;
   }
@@ -57,7 +55,7 @@ class StepClock {
   double seconds_;
   std::int64_t begun_ = 0;
   std::int64_t next_ = 0;
-  std::vector<Mark> marks_;  // after the first step, then at each estimate at a meeting
+  std::vector<Mark> marks_;  // after the first step, then at each estimate
 };
 
 // Something that comes now and then: after so many steps, or in a run by the clock after such a

@@ -182,7 +182,7 @@ void Trainer::agree_on_length(std::int64_t t) {
   if (!in_.hooks.seconds_after) {
     end = {act_seconds_.value_or(0), evaluator_.steps_of_renewal(*model_)};
   }
-  StepClock::Estimate estimate = clock_->estimate(t, seconds, meets_, end);
+  StepClock::Estimate estimate = clock_->estimate(t, seconds, end);
   estimate.steps = std::max(estimate.steps, method_->fewest_steps(t));
   if (world_->size() > 1) {
     in_.control->share(world_->rank(), &estimate, sizeof(estimate), [&] { world_->check_peers(); });
