@@ -230,6 +230,14 @@ bool runs_beside_others(const Setting& setting) {
       setting.runs, [](const RunRecord& run) { return run.summary && run.summary->beside_others; });
 }
 
+void add_name(NamesByReason& all, const std::string& reason, const std::string& name) {
+  auto group = std::ranges::find(all, reason, &NamesByReason::value_type::first);
+  if (group == all.end()) {
+    group = all.insert(group, {reason, {}});
+  }
+  group->second.push_back(name);
+}
+
 double quality_of(const Setting& setting) {
   const std::vector<double> qualities = setting.values(of_summary(&Summary::quality));
   return qualities.empty() || setting.has_diverged() ? -kInfinite : mean(qualities);

@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/run_record.h"
@@ -27,7 +28,7 @@ struct Setting {
   std::vector<RunRecord> runs;
 
   std::size_t finished() const;
-  // Whether one of the runs has.
+  // Whether at least one run has diverged.
   bool has_diverged() const;
   // What `of_run` says of each run, but for those of which it says nothing.
   std::vector<double> values(
@@ -67,6 +68,10 @@ Comparison compare(
 // A figure of the first evaluation that reaches the target; infinite where
 // there is none, or if the run has diverged.
 double at_arrival(const RunRecord& run, std::optional<double> target, double Evaluation::*figure);
+
+// Names by the reason that they share, in the order of first mention.
+using NamesByReason = std::vector<std::pair<std::string, std::vector<std::string>>>;
+void add_name(NamesByReason& all, const std::string& reason, const std::string& name);
 
 // The indices of the settings of each data set: figures of different data
 // cannot be compared.

@@ -101,20 +101,13 @@ bool is_partial(const Tuning& tuning) {
 }
 
 std::vector<std::string> left_out_lines(const Tuning& tuning) {
-  using Group = std::pair<std::string, std::vector<std::string>>;
-  std::vector<Group> groups;
+  NamesByReason groups;
   for (const auto& one : tuning.left_out) {
-    const std::string why = shown(one, "why");
-    auto group = std::ranges::find(groups, why, &Group::first);
-    if (group == groups.end()) {
-      group = groups.insert(group, {why, {}});
-    }
-    group->second.push_back(shown(one, "name"));
+    add_name(groups, shown(one, "why"), shown(one, "name"));
   }
-  return mapped(groups, [](const Group& group) {
-    return formatted(
-        "{} {} left out: {}", listed(group.second), group.second.size() == 1 ? "was" : "were",
-        group.first);
+  return mapped(groups, [](const auto& group) {
+    const auto& [why, names] = group;
+    return formatted("{} {} left out: {}", listed(names), names.size() == 1 ? "was" : "were", why);
   });
 }
 

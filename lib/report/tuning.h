@@ -39,7 +39,7 @@ std::optional<Tuning> read_tuning(const std::vector<Setting>& settings);
 
 // Why a rival was left out that the user did not name.
 inline constexpr const char* kNotAsked = "not in --only";
-// Whether usual rivals were left out for that.
+// Whether --only left out usual rivals.
 bool is_partial(const Tuning& tuning);
 
 // "what each rival was given": a row of titles, then one per rival. Names are

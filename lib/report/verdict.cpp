@@ -198,16 +198,10 @@ class Judge {
   // One sentence for all that the same setting dominates in the same way.
   void add_dominated(std::vector<std::string>& lines) const {
     const auto by = dominators(all_);
-    using Group = std::pair<std::string, std::vector<std::string>>;
-    std::vector<Group> groups;  // in the order of the settings
+    NamesByReason groups;
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (by[i]) {
-        const std::string why = by_what(all_[*by[i]], all_[i]);
-        auto group = std::ranges::find(groups, why, &Group::first);
-        if (group == groups.end()) {
-          group = groups.insert(group, {why, {}});
-        }
-        group->second.push_back(all_[i].name);
+        add_name(groups, by_what(all_[*by[i]], all_[i]), all_[i].name);
       }
     }
     for (const auto& [why, names] : groups) {

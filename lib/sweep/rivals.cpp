@@ -177,11 +177,16 @@ struct Ground {
   }
 };
 
+// The "a.b" of "a.b=VALUE".
+std::string key_of(const std::string& set) {
+  return set.substr(0, set.find('='));
+}
+
 // Those of the sets whose keys the command line does not give.
 Sets not_given(const Sets& sets, const Ground& ground) {
   Sets left;
   std::ranges::copy_if(sets, std::back_inserter(left), [&](const std::string& set) {
-    return ground.find_given(set.substr(0, set.find('='))) == nullptr;
+    return ground.find_given(key_of(set)) == nullptr;
   });
   return left;
 }
@@ -229,8 +234,6 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
   if (name == "ab" && !ground.request.plans) {
     add_share(keys, "method.warmup_steps", method.warmup_steps, ground.length);
     add_share(keys, "method.anneal_steps", method.anneal_steps, ground.length);
-  }
-  if (name == "ab" && !ground.request.plans) {
     keys = joined({keys, ground.size});
   }
   if (name == "ab_recipe") {
@@ -273,12 +276,11 @@ Sets interval_of(const RunOptions& o, const Ground& ground, const Sets& common) 
 void complete(
     RivalPlan& rival, const Sets& size, const RivalSketch& sketch, const Ground& ground,
     const Sets& common) {
-  const auto key_of = [](const std::string& set) { return set.substr(0, set.find('=')); };
+  const std::vector<std::string> sized = mapped(size, key_of);
   Sets model;  // given for the large network
   for (const Assignment& one : ground.given) {
     const bool is_model = one.override.key.starts_with("model.");
-    if (!ground.request.plans && is_model &&
-        std::ranges::count(mapped(size, key_of), one.override.key) == 0) {
+    if (!ground.request.plans && is_model && std::ranges::count(sized, one.override.key) == 0) {
       model.push_back(text_of(one));
     }
   }

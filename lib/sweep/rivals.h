@@ -32,7 +32,7 @@ struct RivalsRequest {
   bool all = false;                    // those two as well
   // The network that small rivals train where the model is an exported one: a .pt2 file.
   std::optional<std::string> small = {};
-  std::size_t tune = 3;                // settings that each rival may try, 1 to kMaxSettings
+  std::size_t tune = 3;  // settings that each rival may try, 1 to kMaxSettings
   // For a plan: all names, the configured length, and AB-training with the configured rule even
   // if only the spectra tell its ranks. A model that cannot be factored has other rivals.
   bool plans = false;

@@ -14,6 +14,7 @@
 #include "methods/method_kind.h"
 #include "optim/optimizer.h"
 #include "run_folder/checkpoint.h"
+#include "train/step_clock.h"
 
 namespace abtrain::train {
 
@@ -52,7 +53,7 @@ std::int64_t steps_between(
     const config::RunOptions& options, const RunLength& length, bool validates) {
   const Duration& saves = options.checkpoint.every;
   const Duration& every = saves.value > 0 || !validates ? saves : options.evaluate.every;
-  return every.value > 0 ? std::max<std::int64_t>(1, every.in_steps(length)) : 0;
+  return Recurring(every, length).steps();
 }
 
 }  // namespace

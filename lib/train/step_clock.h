@@ -63,8 +63,9 @@ class StepClock {
 class Recurring {
  public:
   Recurring(const Duration& every, const RunLength& length);
-  bool is_on() const {
-    return steps_ > 0;
+  // Between two of them, at least one; 0: never.
+  std::int64_t steps() const {
+    return steps_;
   }
   // The run goes on after t steps.
   void begin(std::int64_t t, const RunLength& length);

@@ -118,8 +118,8 @@ void Trainer::step(std::int64_t t) {
   if (method_->moves_after(t + 1)) {
     step_->release();
   }
-  const bool acts = method_->acts_after(t + 1);
-  meets_ = acts || method_->now().gradient_group == world_.get();
+  const bool acts = clock_ && method_->acts_after(t + 1);
+  meets_ = acts || (clock_ && method_->now().gradient_group == world_.get());
   const Stopwatch acting;
   ledger_.count(&TrafficSplit::switches, [&] {
     method_->after_step(t + 1);

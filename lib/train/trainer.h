@@ -96,8 +96,10 @@ class Trainer {
   Progress progress_;
   Readback loss_;
   Readback norm_;
-  bool meets_ = false;         // all workers have met in the last step
-  std::optional<double> act_seconds_;  // least that the method took after a step to do something
+  // Of a run by the clock: whether all workers met in the last step, and the least time that an
+  // action of the method after a step has taken.
+  bool meets_ = false;
+  std::optional<double> act_seconds_;
   bool replicas_due_ = false;  // a comparison of replicas is due
   std::int64_t compare_every_;
   SlowWatch slow_watch_;

@@ -210,7 +210,7 @@ bool Trainer::saves_after(std::int64_t t) {
   if (t < length_.steps) {
     return is_better || is_due;
   }
-  return saves_.is_on() && !length_.by_clock &&
+  return saves_.steps() > 0 && !length_.by_clock &&
          methods::kind_of(options_.method).timeline(options_.method, length_).goes_on;
 }
 

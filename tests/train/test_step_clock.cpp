@@ -255,14 +255,19 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         RunCase{"ddp", {"method.name=ddp"}},
         RunCase{"local_sgd", {"method.name=local-sgd", "method.sync_every=4 %"}},
-        RunCase{"delayed", {"method.name=diloco", "method.fragments=2", "method.delay=3",
-                            "method.warmup_steps=0", "method.sync_every=12"}},
-        RunCase{"roles", {"workers=4", "method.group_size=2", "method.full_rank_steps=2 %",
-                          "method.sync_every=10 %"}},
-        RunCase{"both_annealed",
-                {"method.trains=both", "method.warmup_steps=0", "method.sync_every=5 %",
-                 "method.outer.wire.name=int2", "method.rank={rule: budget, ratio: 4}",
-                 "method.moments=carry", "method.anneal_from=1", "method.anneal_steps=50 %"}}),
+        RunCase{
+            "delayed",
+            {"method.name=diloco", "method.fragments=2", "method.delay=3", "method.warmup_steps=0",
+             "method.sync_every=12"}},
+        RunCase{
+            "roles",
+            {"workers=4", "method.group_size=2", "method.full_rank_steps=2 %",
+             "method.sync_every=10 %"}},
+        RunCase{
+            "both_annealed",
+            {"method.trains=both", "method.warmup_steps=0", "method.sync_every=5 %",
+             "method.outer.wire.name=int2", "method.rank={rule: budget, ratio: 4}",
+             "method.moments=carry", "method.anneal_from=1", "method.anneal_steps=50 %"}}),
     [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
