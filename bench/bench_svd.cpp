@@ -2,9 +2,9 @@
 // gesdd, as torch.linalg.svd(full_matrices=False) calls it, in the same run.
 //   bench_svd [threads [repeats [share of n kept as rank]]]
 // The second form decomposes the layers of a model by rank rule, as a run does,
-// and prints how large a space was searched and how exact the result is:
+// and prints how exact the result is:
 //   bench_svd --model vgg16|resnet50 | --shape MxN  [--device cpu|cuda]
-//             [--route auto|exact|randomized] [--threads N] [--repeats N]
+//             [--threads N] [--repeats N]
 //             [--spectrum orthogonal|kaiming|trained] [--check 0|1]
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>

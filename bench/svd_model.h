@@ -6,20 +6,22 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include "device.h"
 #include "device/side_stream.h"
 #include "device/stream.h"
-#include "linalg/batch.h"
 #include "linalg/parallel.h"
+#include "linalg/rank_rule.h"
+#include "linalg/svd.h"
 #include "svd_shapes.h"
 
 namespace abtrain::bench {
 
 struct Setting {
-  std::map<std::string, std::string> text = {{"model", ""},     {"shape", ""},    {"device", "cpu"},
-                                             {"route", "auto"}, {"threads", "1"}, {"repeats", "3"},
-                                             {"spectrum", ""},  {"check", "1"}};
+  std::map<std::string, std::string> text = {{"model", ""},    {"shape", ""},    {"device", "cpu"},
+                                             {"threads", "1"}, {"repeats", "3"}, {"spectrum", ""},
+                                             {"check", "1"}};
 
   // Reads "--key value" pairs; returns false where a key is unknown or a value
   // is missing.
@@ -69,57 +71,48 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
   const at::Device device = device_of(setting.text["device"]);
   const int threads = setting.number("threads");
   at::set_num_threads(threads);
-  const std::map<std::string, linalg::SvdRoute> routes = {
-      {"auto", linalg::SvdRoute::Auto},
-      {"exact", linalg::SvdRoute::Exact},
-      {"randomized", linalg::SvdRoute::Randomized}};
-  const auto route = routes.at(setting.text["route"]);
   device::SideStream stream(device);
 
   linalg::RankRule sigma;
   linalg::RankRule ratio;
   ratio.rule = linalg::RankRuleName::Ratio;
   std::printf(
-      "%zu matrices on %s, %d thread(s), route %s, median of %d\n", shapes.size(),
-      setting.text["device"].c_str(), threads, setting.text["route"].c_str(),
-      setting.number("repeats"));
+      "%zu matrices on %s, %d thread(s), median of %d\n", shapes.size(),
+      setting.text["device"].c_str(), threads, setting.number("repeats"));
   for (const std::string spectrum : {"orthogonal", "kaiming", "trained"}) {
     if (!setting.text["spectrum"].empty() && setting.text["spectrum"] != spectrum) {
       continue;
     }
-    std::vector<linalg::NamedMatrix> matrices;
+    std::vector<at::Tensor> matrices;
+    std::vector<double> costs;
     for (const Shape& s : shapes) {
       matrices.push_back(
-          {spectrum == "orthogonal" ? orthogonal(s, device)
-           : spectrum == "kaiming"  ? kaiming(s, device)
-                                    : trained(s, device),
-           std::to_string(matrices.size()),
-           {}});
+          spectrum == "orthogonal" ? orthogonal(s, device)
+          : spectrum == "kaiming"  ? kaiming(s, device)
+                                   : trained(s, device));
+      costs.push_back(linalg::decomposition_cost(s.m, s.n));
     }
     std::vector<std::vector<double>> exact;
     for (const auto& m : matrices) {
-      exact.push_back(
-          setting.number("check") != 0 ? exact_values(m.matrix) : std::vector<double>());
+      exact.push_back(setting.number("check") != 0 ? exact_values(m) : std::vector<double>());
     }
     for (const auto& rule : {sigma, ratio}) {
       std::vector<double> times;
-      std::vector<linalg::Decomposition> found;
-      std::vector<linalg::RankChoice> choices;
+      std::vector<std::optional<linalg::Decomposition>> found(matrices.size());
+      std::vector<linalg::RankChoice> choices(matrices.size());
       // On a GPU a first round, not timed, loads libraries.
       for (int i = device.is_cuda() ? -1 : 0; i < setting.number("repeats"); ++i) {
-        found.clear();
-        choices.clear();
         device::synchronize(device);
         const auto start = std::chrono::steady_clock::now();
         stream.run([&] {
-          found = linalg::decompose_all(matrices, {rule, route, device.is_cuda() ? 1 : threads});
-          for (std::size_t l = 0; l < found.size(); ++l) {
-            choices.push_back(
-                linalg::choose_rank(rule, found[l].spectrum(matrices[l].matrix.size(0))));
+          linalg::for_each_matrix(costs, device.is_cuda() ? 1 : threads, [&](std::size_t l) {
+            found[l].emplace(matrices[l], std::to_string(l));
+            choices[l] = linalg::choose_rank(
+                rule, {"", shapes[l].m, shapes[l].n, found[l]->singular_values()});
             if (choices[l].rank > 0) {
-              found[l].factors(matrices[l].matrix, choices[l].rank);
+              found[l]->factors(matrices[l], choices[l].rank);
             }
-          }
+          });
         });
         device::synchronize(device);
         const std::chrono::duration<double, std::milli> spent =
@@ -135,13 +128,12 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
         if (exact[l].empty()) {
           continue;
         }
-        const auto wanted =
-            linalg::choose_rank(rule, {"", matrices[l].matrix.size(0), shapes[l].n, exact[l]});
+        const auto wanted = linalg::choose_rank(rule, {"", shapes[l].m, shapes[l].n, exact[l]});
         wrong += wanted.rank != choices[l].rank;
         for (std::int64_t i = 0; i < choices[l].rank; ++i) {
           const auto at = static_cast<std::size_t>(i);
           worst = std::max(
-              worst, std::abs(found[l].singular_values()[at] - exact[l][at]) / exact[l][0]);
+              worst, std::abs(found[l]->singular_values()[at] - exact[l][at]) / exact[l][0]);
         }
       }
       std::printf(
@@ -151,16 +143,6 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
         std::printf("worst error %.1e, ranks other than gesdd's: %d\n", worst, wrong);
       } else {
         std::printf("not checked\n");
-      }
-      for (std::size_t l = 0; l < found.size(); ++l) {
-        if (linalg::may_be_partial(route, shapes[l].n)) {
-          std::printf(
-              "    %lld x %lld: rank %lld, %zu values from a space of %lld%s\n",
-              static_cast<long long>(shapes[l].m), static_cast<long long>(shapes[l].n),
-              static_cast<long long>(choices[l].rank), found[l].singular_values().size(),
-              static_cast<long long>(found[l].searched()),
-              found[l].is_whole() ? " (exact route)" : "");
-        }
       }
       std::fflush(stdout);
     }

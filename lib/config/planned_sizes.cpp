@@ -23,17 +23,13 @@ std::vector<std::int64_t> planned_ranks(
   std::vector<linalg::Spectrum> flat;
   std::int64_t other = parameters;
   for (const nn::NamedWeight& w : weights) {
-    const auto n = static_cast<std::size_t>(w.weight->n());
-    flat.push_back({w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)});
+    flat.push_back(linalg::flat_spectrum(w.layer, w.weight->m(), w.weight->n(), w.weight->grid()));
     other -= w.weight->numel();
   }
   // Also throws if a budget cannot be met.
   const auto choices = linalg::choose_ranks(rule, flat, other);
-  linalg::RankRule even = rule;
-  even.rule = linalg::RankRuleName::Ratio;
-  const auto dense = static_cast<double>(parameters);
-  const auto kept = static_cast<double>(other);
-  even.ratio = (dense - kept) / (dense / rule.ratio - kept);
+  const linalg::RankRule even =
+      linalg::even_rule(rule, static_cast<double>(parameters - other), static_cast<double>(other));
   std::vector<std::int64_t> ranks;
   for (std::size_t i = 0; i < flat.size(); ++i) {
     ranks.push_back(
@@ -56,7 +52,7 @@ void set_ranks(
   std::map<const nn::Weight*, std::int64_t> rank_of;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const nn::Weight& w = *weights[i].weight;
-    sizes.layers.push_back({w.m(), w.n(), planned[i]});
+    sizes.layers.push_back({w.m(), w.n(), planned[i], w.grid()});
     rank_of[&w] = planned[i];
   }
   std::vector<std::int64_t> ranks;

@@ -2,11 +2,12 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <vector>
 
 #include "base/error.h"
 #include "linalg/tridiagonal.h"
@@ -40,35 +41,40 @@ at::Tensor lower_half(const at::Tensor& w, double scale, int width) {
 // products.
 at::Tensor whole(const at::Tensor& w, double scale) {
   constexpr std::int64_t kRows = 8192;
-  const auto n = w.size(1);
+  const auto n = w.size(-1);
   const auto panel = std::max<std::int64_t>(64, (n + 7) / 8);
-  auto sum = at::zeros({n, n}, w.options().dtype(at::kDouble));
-  for (std::int64_t first = 0; first < w.size(0); first += kRows) {
-    auto rows = w.slice(0, first, first + kRows).to(at::kDouble);
+  std::vector<std::int64_t> sizes = w.sizes().vec();
+  sizes[sizes.size() - 2] = n;
+  auto sum = at::zeros(sizes, w.options().dtype(at::kDouble));
+  for (std::int64_t first = 0; first < w.size(-2); first += kRows) {
+    auto rows = w.slice(-2, first, first + kRows).to(at::kDouble);
     rows = scale == 1 ? rows : rows.mul(scale);
     for (std::int64_t c = 0; c < n; c += panel) {
-      sum.slice(0, c)
-          .slice(1, c, c + panel)
-          .addmm_(rows.slice(1, c).t(), rows.slice(1, c, c + panel));
+      sum.slice(-2, c)
+          .slice(-1, c, c + panel)
+          .add_(at::matmul(rows.slice(-1, c).mT(), rows.slice(-1, c, c + panel)));
     }
   }
   for (std::int64_t c = panel; c < n; c += panel) {
-    sum.slice(0, c - panel, c).slice(1, c).copy_(sum.slice(0, c).slice(1, c - panel, c).t());
+    sum.slice(-2, c - panel, c).slice(-1, c).copy_(sum.slice(-2, c).slice(-1, c - panel, c).mT());
   }
   return sum;
 }
 
-using Product = std::function<at::Tensor(const at::Tensor&, double)>;
+}  // namespace
 
-Gram checked(const at::Tensor& matrix, const std::string& layer, const Product& product) {
+Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width) {
   ABT_ASSERT(
-      matrix.dim() == 2 && matrix.size(0) >= matrix.size(1) && matrix.size(1) >= 1,
+      matrix.size(-2) >= matrix.size(-1) && matrix.size(-1) >= 1,
       "layer '{}': expected a matrix with m >= n >= 1", layer);
   const auto w = matrix.detach();
-  Gram gram{product(w, 1), 1};
+  const auto product = [&](double scale) {
+    return w.is_cuda() ? whole(w, scale) : lower_half(w, scale, width);
+  };
+  Gram gram{product(1), 1};
   // The trace is the sum of all squares: if it is not finite or is tiny or
   // huge, look closer.
-  const double trace = gram.matrix.diagonal().sum().item<double>();
+  const double trace = gram.matrix.diagonal(0, -2, -1).sum().item<double>();
   if (trace > 1e-200 && trace < 1e200) {
     return gram;
   }
@@ -76,21 +82,9 @@ Gram checked(const at::Tensor& matrix, const std::string& layer, const Product& 
   check_finite(largest, layer);
   if (largest > 0) {
     gram.scale = std::ldexp(1.0, -std::ilogb(largest));
-    gram.matrix = product(w, gram.scale);
+    gram.matrix = product(gram.scale);
   }
   return gram;
-}
-
-}  // namespace
-
-Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width) {
-  return checked(matrix, layer, [&](const at::Tensor& w, double scale) {
-    return w.is_cuda() ? whole(w, scale) : lower_half(w, scale, width);
-  });
-}
-
-Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer) {
-  return checked(matrix, layer, whole);
 }
 
 void check_finite(double largest, const std::string& layer) {

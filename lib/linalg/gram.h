@@ -12,19 +12,17 @@
 namespace abtrain::linalg {
 
 struct Gram {
-  // From gram_of() on the CPU: a symmetric_buffer of n with its lower half
-  // filled. Otherwise n x n.
+  // On the CPU a symmetric_buffer of n with its lower half filled; on a GPU (k x
+  // k x) n x n.
   at::Tensor matrix;
   double scale = 1;  // power of two that W was multiplied by first
 };
 
-// matrix: m x n, m >= n >= 1. Symmetry saves half of the products, and only a
+// matrix: m x n, m >= n >= 1, or on a GPU a grid k x k x m x n of such blocks.
+// Symmetry saves half of the products, and only a
 // few rows at a time are converted to float64. Throws Error(Diverged) naming
 // `layer` when an entry is not finite.
 Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width = best_width());
-
-// Both halves, n x n, on any device, by products that use all threads.
-Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer);
 
 // Throws Error(Diverged) naming `layer` if its largest entry is not finite.
 void check_finite(double largest, const std::string& layer);

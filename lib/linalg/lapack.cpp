@@ -36,7 +36,7 @@ ThinSvd gesdd(const at::Tensor& matrix, const std::string& what) {
   check_entries(w, what);
   try {
     const auto [u, s, vh] = at::linalg_svd(w, /*full_matrices=*/false);
-    return {u, s, vh.t()};
+    return {u, s, vh.mT()};
   } catch (const c10::LinAlgError&) {
     const auto [u, s, v] = gesdd(for_lapack(w, what), what);
     return {u.to(w.device()), s.to(w.device()), v.to(w.device())};

@@ -21,11 +21,11 @@ struct Roots {
 
 Roots roots_of(const at::Tensor& gram, const std::string& what) {
   const auto [values, vectors] = eigh(gram, what);
-  const at::Tensor kept = values > values[-1] * 1e-12;
+  const at::Tensor kept = values > values.narrow(-1, values.size(-1) - 1, 1) * 1e-12;
   const at::Tensor zero = at::zeros_like(values);
   const at::Tensor root = at::where(kept, values, zero).sqrt();
   const at::Tensor inverse = at::where(kept, values, zero + 1).rsqrt() * kept;
-  return {root.unsqueeze(1) * vectors.t(), vectors * inverse};
+  return {root.unsqueeze(-1) * vectors.mT(), vectors * inverse.unsqueeze(-2)};
 }
 
 }  // namespace
@@ -34,24 +34,31 @@ ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q, const std::stri
   const at::NoGradGuard no_grad;
   const at::Tensor p64 = p.to(at::kDouble);
   const at::Tensor q64 = q.to(at::kDouble);
-  const at::Tensor p_gram = at::matmul(p64.t(), p64);
-  const at::Tensor q_gram = at::matmul(q64, q64.t());
+  const at::Tensor p_gram = at::matmul(p64.mT(), p64);
+  const at::Tensor q_gram = at::matmul(q64, q64.mT());
   // The sum of all squares of both factors: finite if all entries are.
-  const at::Tensor energy = p_gram.diagonal().sum() + q_gram.diagonal().sum();
+  const auto trace = [](const at::Tensor& gram) { return gram.diagonal(0, -2, -1).sum(); };
+  const at::Tensor energy = trace(p_gram) + trace(q_gram);
   check_finite(energy.item<double>(), layer);
   const std::string what = formatted("layer '{}'", layer);
   const Roots left = roots_of(p_gram, what);
   const Roots right = roots_of(q_gram, what);
-  const ThinSvd core = gesdd(at::matmul(left.root, right.root.t()), what);
-  return {core.s, at::matmul(left.inverse, core.u), at::matmul(core.v.t(), right.inverse.t())};
+  const ThinSvd core = gesdd(at::matmul(left.root, right.root.mT()), what);
+  return {core.s, at::matmul(left.inverse, core.u), at::matmul(core.v.mT(), right.inverse.mT())};
 }
 
-LowRankPair transforms_from(const ProductSvd& svd, std::int64_t rank) {
+std::vector<double> ProductSvd::spectrum() const {
+  return to_host(
+      singular_values.dim() == 1 ? singular_values
+                                 : singular_values.square().flatten(0, 1).sum(0).sqrt());
+}
+
+LowRankPair transforms_from(const ProductSvd& svd, std::int64_t kept) {
   const at::NoGradGuard no_grad;
-  const at::Tensor root = svd.singular_values.narrow(0, 0, rank).sqrt();
+  const at::Tensor root = svd.singular_values.narrow(-1, 0, kept).sqrt();
   return {
-      (svd.left.narrow(1, 0, rank) * root).to(at::kFloat),
-      (root.unsqueeze(1) * svd.right.narrow(0, 0, rank)).to(at::kFloat)};
+      (svd.left.narrow(-1, 0, kept) * root.unsqueeze(-2)).to(at::kFloat),
+      (root.unsqueeze(-1) * svd.right.narrow(-2, 0, kept)).to(at::kFloat)};
 }
 
 }  // namespace abtrain::linalg

@@ -1,6 +1,7 @@
 #include "linalg/rank_budget.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -13,13 +14,13 @@ class Ladder {
  public:
   // `share`: of its parameters that the least rank may keep.
   Ladder(const Spectrum& s, std::int64_t multiple, double share)
-      : multiple_(multiple),
-        step_(static_cast<double>(multiple * (s.m + s.n))),
+      : multiple_(std::lcm(multiple, s.grid)),
+        grid_(s.grid),
+        step_(static_cast<double>(multiple_ * (s.m + s.n))),
         dense_(static_cast<double>(s.m) * static_cast<double>(s.n)),
-        top_(largest_saving_rank(s) / multiple),
+        top_(largest_saving_rank(s) / multiple_),
         least_(std::clamp<std::int64_t>(
             static_cast<std::int64_t>(share * dense_ / step_), 1, std::max<std::int64_t>(1, top_))),
-        known_(s.is_whole() ? s.n : s.known()),
         lost_(lost_energy(s)) {
     hull_end_ = std::max(top_, least_);
     while (hull_end_ > least_ &&
@@ -41,14 +42,10 @@ class Ladder {
     return state > top_ ? dense_ : static_cast<double>(state) * step_;
   }
   double error(std::int64_t state) const {
-    return state > top_ ? 0 : lost_[rank(state)];
+    return state > top_ ? 0 : lost_[rank(state) / grid_];
   }
   RankChoice choice(std::int64_t state) const {
     return state > top_ ? RankChoice{0, 1} : RankChoice{rank(state), 1 - error(state)};
-  }
-  // True if the error of a state is known, not just bounded from below.
-  bool knows(std::int64_t state) const {
-    return rank(state) <= known_ || state > top_;
   }
   // Error removed per parameter between two states.
   double slope(std::int64_t from, std::int64_t to) const {
@@ -62,11 +59,11 @@ class Ladder {
 
  private:
   std::int64_t multiple_;
+  std::int64_t grid_;
   double step_;
   double dense_;
   std::int64_t top_;
   std::int64_t least_;
-  std::int64_t known_;
   std::int64_t hull_end_ = 1;
   std::vector<double> lost_;
 };
@@ -88,7 +85,6 @@ class Budget {
       check(s);
       const Ladder& ladder = ladders_.emplace_back(s, rule.multiple.value_or(1), share);
       state_.push_back(ladder.least());
-      needed_.push_back(ladder.knows(ladder.least()) ? 0 : ladder.rank(ladder.least()));
       left_ -= ladder.cost(ladder.least());
     }
   }
@@ -110,9 +106,6 @@ class Budget {
         continue;
       }
       other.climb();
-      for (std::size_t i = 0; i < needed_.size(); ++i) {
-        needed_[i] = std::max(needed_[i], other.needed_[i]);
-      }
       if (other.error() < error()) {
         state_ = other.state_;
         left_ = other.left_;
@@ -123,9 +116,6 @@ class Budget {
     std::vector<RankChoice> choices;
     for (std::size_t l = 0; l < ladders_.size(); ++l) {
       choices.push_back(ladders_[l].choice(state_[l]));
-      if (needed_[l] > 0) {
-        choices.back() = {needed_[l], choices.back().energy, false};
-      }
     }
     return choices;
   }
@@ -134,12 +124,6 @@ class Budget {
   void move(std::size_t l, std::int64_t state) {
     left_ -= ladders_[l].cost(state) - ladders_[l].cost(state_[l]);
     state_[l] = state;
-    // With a bound for its error a move looks as good as it can, so the true
-    // error is needed. Moves that are rejected even so would be rejected
-    // anyway.
-    if (!ladders_[l].knows(state)) {
-      needed_[l] = std::max(needed_[l], ladders_[l].rank(state));
-    }
   }
 
   double error() const {
@@ -242,7 +226,6 @@ class Budget {
 
   std::vector<Ladder> ladders_;
   std::vector<std::int64_t> state_;
-  std::vector<std::int64_t> needed_;  // values that must be known; 0: no more
   double left_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/mapped.h"
@@ -14,28 +15,9 @@ namespace {
 // Products such as 0.07 * 100 land slightly off the whole number that is meant.
 constexpr double kHair = 1e-9;
 
-double square(double x) {
-  return x * x;
-}
-
-// How many of the unlisted values must be above `cut` (a share of the largest):
-// if fewer were, the energy of the rest would be smaller.
-std::int64_t least_above(const Spectrum& s, double cut) {
-  const double largest = s.singular_values.front();
-  const double bound = square(s.rest_bound / largest);
-  if (s.is_whole() || largest <= 0 || bound <= square(cut)) {
-    return 0;
-  }
-  const double below = static_cast<double>(s.n - s.known()) * square(cut);
-  const double energy = s.rest_energy / largest / largest;
-  const double least = (energy - below) / (bound - square(cut));
-  return std::clamp<std::int64_t>(
-      static_cast<std::int64_t>(std::ceil(least - 1e-6)), 0, s.n - s.known());
-}
-
 std::int64_t sigma_rank(const RankRule& rule, const Spectrum& s) {
   const auto& values = s.singular_values;
-  return least_above(s, rule.cut) + std::count_if(values.begin(), values.end(), [&](double value) {
+  return s.grid * std::count_if(values.begin(), values.end(), [&](double value) {
            return value > rule.cut * values.front();
          });
 }
@@ -46,7 +28,7 @@ std::int64_t energy_rank(const RankRule& rule, const Spectrum& s) {
   const double allowed = (1 - rule.keep) * (1 + kHair);
   const auto enough =
       std::find_if(lost.begin(), lost.end(), [&](double l) { return l <= allowed; });
-  const std::int64_t rank = enough == lost.end() ? s.n : enough - lost.begin();
+  const std::int64_t rank = enough == lost.end() ? s.n : s.grid * (enough - lost.begin());
   return std::max(rank, rule.least);
 }
 
@@ -62,9 +44,7 @@ std::int64_t ratio_rank(const RankRule& rule, const Spectrum& s) {
 
 constexpr std::array kRankRules = {
     // r = #{ s_i > cut * s_1 }, strict
-    RankRuleKind{
-        RankRuleName::Sigma, "sigma", "cut", RankNeeds::Values, sigma_rank,
-        /*by_largest=*/true},
+    RankRuleKind{RankRuleName::Sigma, "sigma", "cut", RankNeeds::Values, sigma_rank},
     // smallest r >= least with sum_{i<=r} s_i^2 >= keep * sum s_i^2
     RankRuleKind{RankRuleName::Energy, "energy", "keep", RankNeeds::Values, energy_rank},
     // r = min(rank, n)
@@ -72,22 +52,11 @@ constexpr std::array kRankRules = {
     // r = max(1, floor(m*n/(m+n)/ratio))
     RankRuleKind{
         RankRuleName::Ratio, "ratio", "ratio", RankNeeds::Shape, ratio_rank,
-        /*by_largest=*/false, /*limit=*/nullptr, /*rounds_down=*/true},
+        /*limit=*/nullptr, /*rounds_down=*/true},
     // ranks that minimize the sum over layers of the relative squared error
     // under a parameter budget of the whole model (rank_budget.h)
-    RankRuleKind{
-        RankRuleName::Budget, "budget", "ratio", RankNeeds::All, nullptr,
-        /*by_largest=*/false, "floor"},
+    RankRuleKind{RankRuleName::Budget, "budget", "ratio", RankNeeds::All, nullptr, "floor"},
 };
-
-// True if `rank` (by its rule) is that of the whole spectrum.
-bool is_decided(const RankRule& rule, const Spectrum& s, std::int64_t rank) {
-  if (s.is_whole()) {
-    return true;
-  }
-  return rank <= s.known() &&
-         (rule.rule != RankRuleName::Sigma || s.rest_bound <= rule.cut * s.singular_values.front());
-}
 
 }  // namespace
 
@@ -99,19 +68,32 @@ const RankRuleKind& kind_of(const RankRule& rule) {
   return *std::ranges::find(kRankRules, rule.rule, &RankRuleKind::rule);  // every rule has a row
 }
 
+RankRule even_rule(const RankRule& budget, double factored, double other) {
+  RankRule rule = budget;
+  rule.rule = RankRuleName::Ratio;
+  const double left = (factored + other) / budget.ratio - other;
+  rule.ratio = left > 0 ? factored / left : factored;
+  return rule;
+}
+
+std::int64_t expected_rank(const RankRule& rule, std::int64_t m, std::int64_t n) {
+  const RankRuleKind& kind = kind_of(rule);
+  return kind.needs == RankNeeds::Shape ? kind.rank(rule, {"", m, n, {}}) : n;
+}
+
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
   check(spectrum);
   const RankRuleKind& kind = kind_of(rule);
   ABT_ASSERT(kind.rank != nullptr, "{} needs all layers together", kind.name);
   auto rank = std::max<std::int64_t>(1, kind.rank(rule, spectrum));
-  const std::int64_t multiple = rule.multiple.value_or(1);
+  const std::int64_t multiple = std::lcm(rule.multiple.value_or(1), spectrum.grid);
   if (const std::int64_t beyond = rank % multiple; beyond > 0) {
     rank += kind.rounds_down && rank > multiple ? -beyond : multiple - beyond;
   }
   if (rank > largest_saving_rank(spectrum)) {
     return {0, 1};
   }
-  return {rank, 1 - lost_energy(spectrum)[rank], is_decided(rule, spectrum, rank)};
+  return {rank, 1 - lost_energy(spectrum)[rank / spectrum.grid]};
 }
 
 std::vector<RankChoice> choose_ranks(

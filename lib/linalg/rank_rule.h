@@ -43,11 +43,8 @@ struct RankRuleKind {
   const char* name;  // in configurations
   const char* key;   // the parameter of RankRule that it reads
   RankNeeds needs;
-  // The rank of one layer; for a partial spectrum, the least that it can be.
-  // Null where the rule needs all layers.
+  // The rank of one layer; null where the rule needs all layers.
   std::int64_t (*rank)(const RankRule& rule, const Spectrum& spectrum);
-  // The rank is relative to the largest value, which must then be exact.
-  bool by_largest = false;
   const char* limit = nullptr;  // the key of a bound that it also reads
   bool rounds_down = false;     // to a multiple, since it promises a size; otherwise up
 };
@@ -59,13 +56,11 @@ std::span<const RankRuleKind> rank_rules();
 const RankRuleKind& kind_of(const RankRule& rule);
 
 // Rank 0 means that the layer stays dense (factors would save nothing: r >=
-// m*n/(m+n)). The rank of a local rule is rounded to a multiple, to one at least.
+// m*n/(m+n)). Any other one is a multiple of the grid and of rule.multiple, to
+// which local rules round it, to one at least.
 struct RankChoice {
   std::int64_t rank = 0;
   double energy = 1;  // kept share of sum s_i^2
-  // False if the partial spectrum does not decide the rank; `rank` is then the
-  // least number of values that the choice needs.
-  bool decided = true;
 };
 
 // True if the rule needs the spectra of all layers together.
@@ -73,15 +68,22 @@ inline bool is_global(const RankRule& rule) {
   return kind_of(rule).needs == RankNeeds::All;
 }
 
-// Chooses for one layer by a local rule. A decided choice equals that of the
-// whole spectrum.
+// The rule for one layer that spends a budget evenly: every layer at the same
+// ratio, so that `factored` parameters in factored layers and `other` ones
+// become (factored + other) / rule.ratio.
+RankRule even_rule(const RankRule& budget, double factored, double other);
+
+// About the rank that each layer will have, as far as m and n tell, before it is
+// rounded; n if only its values can tell.
+std::int64_t expected_rank(const RankRule& rule, std::int64_t m, std::int64_t n);
+
+// Chooses for one layer by a local rule.
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum);
 
 // Chooses for all layers. `other_parameters` counts the parameters that are
 // never factored; budget means (sum of m*n + other) / (stored parameters +
 // other) >= rule.ratio. Throws Error(Config) when even the least rank that
-// rule.multiple and rule.floor allow in each layer does not reach the ratio. If
-// all layers are decided, the choices equal those of the whole spectra.
+// rule.multiple and rule.floor allow in each layer does not reach the ratio.
 std::vector<RankChoice> choose_ranks(
     const RankRule& rule, const std::vector<Spectrum>& spectra, std::int64_t other_parameters);
 

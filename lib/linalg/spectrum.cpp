@@ -1,33 +1,33 @@
 #include "linalg/spectrum.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
 namespace abtrain::linalg {
 
+Spectrum flat_spectrum(std::string name, std::int64_t m, std::int64_t n, std::int64_t grid) {
+  return {
+      std::move(name), m, n, std::vector<double>(static_cast<std::size_t>(n / grid), 1.0), grid};
+}
+
 std::int64_t largest_saving_rank(const Spectrum& s) {
-  return (s.m * s.n - 1) / (s.m + s.n);
+  const std::int64_t rank = (s.m * s.n - 1) / (s.m + s.n);
+  return rank - rank % s.grid;
 }
 
 std::vector<double> lost_energy(const Spectrum& s) {
-  std::vector<double> lost(static_cast<std::size_t>(s.n) + 1, 0.0);
-  const auto known = s.known();
+  std::vector<double> lost(static_cast<std::size_t>(s.n / s.grid) + 1, 0.0);
   // Relative to the largest, so that no square over- or underflows.
   const double largest = s.singular_values.front();
   if (largest <= 0) {
     return lost;
   }
-  if (!s.is_whole()) {
-    const double step = std::pow(std::min(s.rest_bound, s.singular_values.back()) / largest, 2);
-    lost[known] = s.rest_energy / largest / largest;
-    for (auto r = known; r < s.n; ++r) {
-      lost[r + 1] = std::max(0.0, lost[r] - step);
-    }
-  }
-  for (std::int64_t r = known; r-- > 0;) {
-    const double value = s.singular_values[r] / largest;
-    lost[r] = lost[r + 1] + value * value;
+  for (std::size_t i = std::min(lost.size() - 1, s.singular_values.size()); i-- > 0;) {
+    const double value = s.singular_values[i] / largest;
+    lost[i] = lost[i + 1] + value * value;
   }
   const double whole = lost[0];
   for (double& value : lost) {

@@ -1,13 +1,17 @@
 #include "linalg/svd.h"
 
-#include <ATen/ops/mm.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "linalg/gram.h"
 #include "linalg/parallel.h"
 
@@ -18,127 +22,112 @@ namespace {
 constexpr double kResolved = 1e-7;
 
 // LAPACK leaves the sign of a vector open; we make its largest entry positive.
-// Returns 1 x k: what to multiply the columns by.
+// Returns (k x k x) 1 x i: what to multiply the columns by.
 at::Tensor fixed_signs(const at::Tensor& vectors) {
-  const auto where = vectors.abs().argmax(0, /*keepdim=*/true);
-  return vectors.gather(0, where).sign();
+  const auto where = vectors.abs().argmax(-2, /*keepdim=*/true);
+  return vectors.gather(-2, where).sign();
+}
+
+bool is_grid(const at::Tensor& matrix) {
+  return matrix.dim() == 4;
+}
+
+// The blocks of a grid, row class by row class; of a matrix, itself.
+std::vector<at::Tensor> blocks_of(const at::Tensor& matrix) {
+  std::vector<at::Tensor> blocks;
+  if (!is_grid(matrix)) {
+    return {matrix};
+  }
+  for (const at::Tensor& row : matrix.unbind(0)) {
+    const std::vector<at::Tensor> of_row = row.unbind(0);
+    blocks.insert(blocks.end(), of_row.begin(), of_row.end());
+  }
+  return blocks;
 }
 
 }  // namespace
 
-Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer)
-    : layer_(layer), n_(matrix.size(1)) {
-  const Gram gram = gram_of(matrix, layer);
-  scale_ = gram.scale;
-  solve(gram.matrix);
-}
-
-Decomposition Decomposition::partial(
-    const at::Tensor& matrix, const std::string& layer, const RankRule& rule,
-    const at::Tensor& warm) {
-  const Gram gram = whole_gram_of(matrix, layer);
-  if (gram.matrix.diagonal().max().item<double>() <= 0) {
-    return Decomposition(matrix, layer);
-  }
-  Decomposition result;
-  result.layer_ = layer;
-  result.n_ = matrix.size(1);
-  result.scale_ = gram.scale;
-  result.finder_.emplace(gram.matrix, layer, warm);
-  result.capture(rule, matrix.size(0));
-  return result;
-}
-
-void Decomposition::solve(const at::Tensor& gram) {
-  if (gram.is_cuda()) {
-    const SymmetricEigen found = eigh(gram, layer_);
-    vectors_ = found.vectors.flip(1);
-    eigenvalues_ = to_host(found.values.flip(0));
+Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer) {
+  const at::Tensor w = matrix.detach();
+  if (w.is_cuda()) {
+    parts_.push_back(decomposed(w, layer));
   } else {
-    tridiagonal_ = tridiagonalize(gram, n_);
-    eigenvalues_ = linalg::eigenvalues(tridiagonal_);
+    for (const at::Tensor& block : blocks_of(w)) {
+      parts_.push_back(decomposed(block, layer));
+    }
   }
-  set_values();
-}
-
-void Decomposition::capture(const RankRule& rule, std::int64_t m) {
-  if (finder_->capture(rule, m)) {
-    const RangeFinder::Proven& proven = finder_->proven();
-    eigenvalues_ = proven.eigenvalues;
-    rest_energy_ = proven.rest_energy / scale_ / scale_;
-    rest_bound_ = proven.rest_bound / scale_;
-    set_values();
+  if (!is_grid(w)) {
+    values_ = to_host(parts_.front().values);
     return;
   }
-  at::Tensor gram = finder_->gram();
-  finder_.reset();
-  rest_energy_ = rest_bound_ = 0;
-  if (!gram.is_cuda()) {
-    auto buffer = symmetric_buffer(n_);
-    buffer.slice(0, 0, n_).slice(1, 0, n_).copy_(gram);
-    gram = std::move(buffer);
+  at::Tensor squares;
+  for (const Part& part : parts_) {
+    const at::Tensor own = part.values.reshape({-1, part.values.size(-1)}).square().sum(0);
+    squares = squares.defined() ? squares + own : own;
   }
-  solve(gram);
+  values_ = to_host(squares.sqrt());
 }
 
-void Decomposition::set_values() {
-  const double smallest = kResolved * kResolved * eigenvalues_.front();
-  values_.clear();
-  for (const double square : eigenvalues_) {
-    values_.push_back(square > smallest ? std::sqrt(square) / scale_ : 0);
+Decomposition::Part Decomposition::decomposed(const at::Tensor& matrix, const std::string& layer) {
+  const Gram gram = gram_of(matrix, layer);
+  Part part;
+  part.scale = gram.scale;
+  at::Tensor squares;
+  if (gram.matrix.is_cuda()) {
+    const SymmetricEigen found = eigh(gram.matrix, layer);
+    part.vectors = found.vectors.flip(-1);
+    squares = found.values.flip(-1).cpu();
+  } else {
+    part.tridiagonal = tridiagonalize(gram.matrix, matrix.size(1));
+    part.eigenvalues = eigenvalues(part.tridiagonal);
+    squares = at::tensor(part.eigenvalues, at::kDouble);
   }
+  const at::Tensor smallest = kResolved * kResolved * squares.narrow(-1, 0, 1);
+  part.values = at::where(squares > smallest, squares.sqrt() / part.scale, 0.0);
+  return part;
 }
 
-void Decomposition::grow(std::int64_t count, std::int64_t m) {
-  if (!finder_ || count <= std::ssize(values_)) {
-    return;
-  }
-  // A rank too large to save anything is never chosen.
-  RankRule rule;
-  rule.rule = RankRuleName::Fixed;
-  rule.rank = std::min(count, largest_saving_rank(spectrum(m)));
-  capture(rule, m);
-}
-
-Spectrum Decomposition::spectrum(std::int64_t m) const {
-  return {layer_, m, n_, values_, rest_energy_, rest_bound_};
-}
-
-at::Tensor Decomposition::next_start() const {
-  return finder_ ? finder_->next_start() : at::Tensor();
-}
-
-std::int64_t Decomposition::searched() const {
-  return finder_ ? finder_->basis_size() : 0;
-}
-
-at::Tensor Decomposition::first_vectors(std::int64_t k) const {
+at::Tensor Decomposition::first_vectors(const Part& part, std::int64_t i) {
   ABT_ASSERT(
-      k >= 1 && k <= std::ssize(values_), "expected 1 to {} singular vectors, got {}",
-      values_.size(), k);
-  if (finder_) {
-    return finder_->proven().vectors.slice(0, 0, k).t();
-  }
-  return vectors_.defined() ? vectors_.slice(1, 0, k) : eigenvectors(tridiagonal_, eigenvalues_, k);
+      i >= 1 && i <= part.values.size(-1), "expected 1 to {} singular vectors, got {}",
+      part.values.size(-1), i);
+  return part.vectors.defined() ? part.vectors.narrow(-1, 0, i)
+                                : eigenvectors(part.tridiagonal, part.eigenvalues, i);
 }
 
-at::Tensor Decomposition::right(std::int64_t k) const {
-  const auto vectors = first_vectors(k);
+at::Tensor Decomposition::right(std::int64_t i) const {
+  const auto vectors = first_vectors(parts_.front(), i);
   return vectors.mul(fixed_signs(vectors));
 }
 
-LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank) const {
-  const at::Tensor vectors = first_vectors(rank);
+LowRankPair Decomposition::factors_of(
+    const Part& part, const at::Tensor& matrix, std::int64_t kept) {
+  const at::Tensor vectors = first_vectors(part, kept);
   const auto signs = fixed_signs(vectors);
-  const auto values = at::tensor(values_).slice(0, 0, rank);
+  const auto values = part.values.narrow(-1, 0, kept).unsqueeze(-2);
   const auto root = values.sqrt().to(vectors.device()).mul(signs);
   const auto inverse = at::where(root.ne(0), root.reciprocal(), 0.0);
-  const auto w = matrix.detach().to(at::kFloat);
+  const auto w = matrix.to(at::kFloat);
   // One after the other, so that only one float64 copy of the vectors is there.
   LowRankPair pair;
-  pair.a = at::mm(w, vectors.mul(inverse).to(at::kFloat));
-  pair.b = vectors.mul(root).t().to(at::kFloat).contiguous();
+  pair.a = at::matmul(w, vectors.mul(inverse).to(at::kFloat));
+  pair.b = vectors.mul(root).mT().to(at::kFloat).contiguous();
   return pair;
+}
+
+LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t kept) const {
+  const at::Tensor w = matrix.detach();
+  if (parts_.size() == 1 && (w.is_cuda() || !is_grid(w))) {
+    return factors_of(parts_.front(), w, kept);
+  }
+  std::vector<LowRankPair> pairs;
+  for (const at::Tensor& block : blocks_of(w)) {
+    pairs.push_back(factors_of(parts_[pairs.size()], block, kept));
+  }
+  const auto grid = [&](at::Tensor LowRankPair::*factor) {
+    return at::stack(mapped(pairs, factor)).unflatten(0, {w.size(0), w.size(1)});
+  };
+  return {grid(&LowRankPair::a), grid(&LowRankPair::b)};
 }
 
 std::vector<int> balance(const std::vector<double>& costs, int workers) {
@@ -153,12 +142,13 @@ std::vector<int> balance(const std::vector<double>& costs, int workers) {
   return owner;
 }
 
-double decomposition_cost(std::int64_t m, std::int64_t n) {
+double decomposition_cost(std::int64_t m, std::int64_t n, std::int64_t grid) {
   const auto rows = static_cast<double>(m);
   const auto columns = static_cast<double>(n);
   // Half of a product, then the reduction: 4/3 n^3 flops, half of which run at
-  // memory speed and count about fourfold.
-  return columns * columns * (rows + 3.3 * columns);
+  // memory speed and count about fourfold. A grid has k^2 blocks of 1 / k of
+  // each side.
+  return columns * columns * (rows + 3.3 * columns) / static_cast<double>(grid);
 }
 
 }  // namespace abtrain::linalg

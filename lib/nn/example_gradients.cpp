@@ -12,6 +12,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -323,6 +324,36 @@ class ExampleMap {
   at::Tensor kept_;  // the weight's gradients, B x O x K
 };
 
+// Slice g of `groups` along a dimension.
+at::Tensor slice_of(
+    const at::Tensor& tensor, std::int64_t dimension, std::int64_t g, std::int64_t groups) {
+  const std::int64_t size = tensor.size(dimension) / groups;
+  return tensor.narrow(dimension, g * size, size);
+}
+
+std::optional<Placed> slice_of(
+    const std::optional<Placed>& parameter, std::int64_t g, std::int64_t groups) {
+  if (!parameter) {
+    return {};
+  }
+  const at::Tensor slice = slice_of(parameter->tensor, 0, g, groups);
+  return Placed{
+      slice, parameter->offset + slice.storage_offset() - parameter->tensor.storage_offset()};
+}
+
+// One of the maps that a map of several groups consists of.
+LinearMap slice_of(const LinearMap& map, std::int64_t g) {
+  ABT_ASSERT(map.gradient->defined(), "the backward pass skipped a map");
+  const std::int64_t features = map.gradient->dim() == 4 ? 1 : -1;
+  LinearMap slice = map;
+  slice.groups = 1;
+  slice.gradient = std::make_shared<at::Tensor>(slice_of(*map.gradient, 1, g, map.groups));
+  if (map.input.defined()) {
+    slice.input = slice_of(map.input, features, g, map.groups);
+  }
+  return slice;
+}
+
 class ExampleGradients : public UnitGradients {
  public:
   ExampleGradients(const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch) {
@@ -340,14 +371,18 @@ class ExampleGradients : public UnitGradients {
     };
     std::int64_t budget = scratch;
     for (const LinearMap& map : tape.maps) {
-      auto weight = place_of(map.weight);
-      auto bias = place_of(map.bias);
+      const auto weight = place_of(map.weight);
+      const auto bias = place_of(map.bias);
       if (weight || bias) {
         ABT_ASSERT(
             maps_.empty() || map.examples == examples_, "maps of {} and {} examples on one tape",
             examples_, map.examples);
         examples_ = map.examples;
-        maps_.emplace_back(map, std::move(weight), std::move(bias), scratch, budget);
+        for (std::int64_t g = 0; g < map.groups; ++g) {
+          maps_.emplace_back(
+              slice_of(map, g), slice_of(weight, g, map.groups), slice_of(bias, g, map.groups),
+              scratch, budget);
+        }
       }
     }
     const auto missing = std::ranges::find(found, false);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "nn/grouped_linear.h"
 #include "nn/tape.h"
 #include "ops/bf16_product.h"
 
@@ -30,8 +31,9 @@ at::ScalarType type_of(
     const Weight& weight, const Precision& precision, std::int64_t positions, bool thin) {
   return product_type(
       precision, weight.is_factored() ? weight.outer : weight.dense,
-      positions * (weight.is_factored() ? weight.inner.numel() + weight.outer.numel()
-                                        : weight.dense.numel()),
+      positions * (weight.is_factored()
+                       ? (weight.inner.numel() + weight.outer.numel()) / weight.grid()
+                       : weight.dense.numel()),
       thin);
 }
 
@@ -53,10 +55,13 @@ at::Tensor convolve(
       // All pixels of the enlarged image are equal, so the kernel's sum gives
       // the same result, with 1/49 of the work for a kernel of 7 x 7.
       const at::Tensor pixels = x.flatten(1);
-      const at::Tensor output =
-          at::linear(pixels, cast(weight.sum({2, 3}), type), cast(bias, type));
+      const at::Tensor sum = weight.sum({2, 3});
+      const at::Tensor output = window.groups > 1
+                                    ? grouped_linear(pixels, sum, bias, window.groups, type)
+                                    : at::linear(pixels, cast(sum, type), cast(bias, type));
       if (tape != nullptr) {
-        tape->record({.weight = weight, .bias = bias, .input = pixels}, output);
+        tape->record(
+            {.weight = weight, .bias = bias, .input = pixels, .groups = window.groups}, output);
       }
       return output.unsqueeze(2).unsqueeze(3);
     }
@@ -79,13 +84,14 @@ at::Tensor convolve(
   const at::Tensor output = at::conv2d(
       x, cast(weight, type), cast(bias, type), at::IntArrayRef(stride),
       at::IntArrayRef(window.padding), at::IntArrayRef(window.dilation), window.groups);
-  if (tape != nullptr && window.groups == 1) {
+  if (tape != nullptr) {
     tape->record(
         {.weight = weight,
          .bias = bias,
          .input = x,
          .stride = stride[0],
-         .padding = window.padding[0]},
+         .padding = window.padding[0],
+         .groups = window.groups},
         output);
   }
   return output;
@@ -97,13 +103,17 @@ at::Tensor apply_linear(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Pass& pass) {
   const std::int64_t rows = input.numel() / input.size(-1);
   constexpr std::int64_t kThin = 16;
-  const bool thin = weight.is_factored() && weight.inner.size(0) < kThin;
+  const bool thin = weight.is_factored() && weight.rank() < kThin;
   const at::ScalarType type = type_of(weight, pass.precision, rows, thin);
   if (applies_whole(weight, pass, rows)) {
     return linear(input, weight.merged(), bias, type, pass.tape);
   }
-  return linear(
-      linear(input, weight.inner, {}, type, pass.tape), weight.outer, bias, type, pass.tape);
+  const std::int64_t grid = weight.grid();
+  at::Tensor inner = linear(input, weight.inner, {}, type, pass.tape, grid);
+  if (grid > 1) {
+    inner = exchange_groups(inner, grid);
+  }
+  return linear(inner, weight.outer, bias, type, pass.tape, grid);
 }
 
 at::Tensor apply_conv(
@@ -124,15 +134,27 @@ at::Tensor apply_conv(
   if (applies_whole(weight, pass, pixels)) {
     return convolve(input, weight.merged(), bias, window, type, pass.tape);
   }
+  const std::int64_t grid = weight.grid();
+  Window inside = window;
+  inside.groups = grid;
   // The outer factor is a 1x1 convolution, which in channels-last memory is a
   // matrix product over the channels.
-  const at::Tensor inner =
-      convolve(input, weight.inner, {}, window, type, pass.tape).permute({0, 2, 3, 1});
+  at::Tensor inner =
+      convolve(input, weight.inner, {}, inside, type, pass.tape).permute({0, 2, 3, 1});
+  if (grid > 1) {
+    inner = exchange_groups(inner, grid);
+  }
   if (pass.tape == nullptr && type == at::kBFloat16 && inner.is_cpu()) {
     // A convolution passes on bf16; on the CPU, linear() would return fp32.
-    return at::linear(inner, cast(weight.outer, type), cast(bias, type)).permute({0, 3, 1, 2});
+    const at::Tensor outer = cast(weight.outer, type);
+    if (grid > 1) {
+      return at::conv2d(
+          inner.permute({0, 3, 1, 2}), outer.unsqueeze(2).unsqueeze(3), cast(bias, type),
+          at::IntArrayRef({1, 1}), at::IntArrayRef({0, 0}), at::IntArrayRef({1, 1}), grid);
+    }
+    return at::linear(inner, outer, cast(bias, type)).permute({0, 3, 1, 2});
   }
-  return linear(inner, weight.outer, bias, type, pass.tape).permute({0, 3, 1, 2});
+  return linear(inner, weight.outer, bias, type, pass.tape, grid).permute({0, 3, 1, 2});
 }
 
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "nn/bf16_linear.h"
+#include "nn/grouped_linear.h"
 
 namespace abtrain::nn {
 
@@ -41,10 +41,10 @@ at::Tensor cast(const at::Tensor& tensor, at::ScalarType type) {
 namespace {
 
 at::Tensor map(
-    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
-    at::ScalarType type) {
-  return type == at::kBFloat16
-             ? bf16_linear(input, weight, bias)
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type,
+    std::int64_t groups) {
+  return type == at::kBFloat16 || groups > 1
+             ? grouped_linear(input, weight, bias, groups, type)
              : at::linear(cast(input, type), cast(weight, type), cast(bias, type));
 }
 
@@ -52,13 +52,13 @@ at::Tensor map(
 
 at::Tensor linear(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type,
-    Tape* tape) {
+    Tape* tape, std::int64_t groups) {
   if (tape == nullptr) {
-    return map(input, weight, bias, type);
+    return map(input, weight, bias, type, groups);
   }
   // With more than two dimensions its result could be a view.
-  const at::Tensor output = map(input.flatten(0, -2), weight, bias, type);
-  tape->record({.weight = weight, .bias = bias, .input = input}, output);
+  const at::Tensor output = map(input.flatten(0, -2), weight, bias, type, groups);
+  tape->record({.weight = weight, .bias = bias, .input = input, .groups = groups}, output);
   return input.dim() == 2 ? output : output.unflatten(0, input.sizes().slice(0, input.dim() - 1));
 }
 

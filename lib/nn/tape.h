@@ -28,6 +28,9 @@ struct LinearMap {
   std::shared_ptr<at::Tensor> gradient = nullptr;
   std::int64_t stride = 1;  // for a convolution
   std::int64_t padding = 0;
+  // As many maps side by side, each of its slice of the inputs (of I features or channels) to its
+  // slice of the outputs by its slice of the weight's rows: the weight's I is then that of a slice.
+  std::int64_t groups = 1;
 };
 
 struct Tape {
@@ -39,10 +42,10 @@ struct Tape {
   void record(LinearMap map, const at::Tensor& output);
 };
 
-// at::linear() in this type, recorded if there is a tape. The bias may be undefined.
+// grouped_linear() in this type, recorded if there is a tape. The bias may be undefined.
 at::Tensor linear(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type,
-    Tape* tape);
+    Tape* tape, std::int64_t groups = 1);
 
 // The tensor in this type; an undefined one stays so.
 at::Tensor cast(const at::Tensor& tensor, at::ScalarType type);

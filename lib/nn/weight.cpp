@@ -29,12 +29,31 @@ std::int64_t Weight::in_features() const {
   return c10::multiply_integers(sizes_.begin() + 1, sizes_.end());
 }
 
+at::Tensor Weight::turned(const at::Tensor& matrix) const {
+  if (!transposed()) {
+    return matrix;
+  }
+  return matrix.dim() == 4 ? matrix.permute({1, 0, 3, 2}) : matrix.t();
+}
+
+at::Tensor Weight::to_matrix(const at::Tensor& weight) const {
+  const at::Tensor rows = as_rows(weight);
+  if (grid_ == 1) {
+    return turned(rows);
+  }
+  return turned(rows.unflatten(1, {grid_, -1}).unflatten(0, {grid_, -1}).transpose(1, 2));
+}
+
 at::Tensor Weight::from_matrix(const at::Tensor& matrix) const {
-  return from_rows(transposed() ? matrix.t() : matrix, sizes_);
+  const at::Tensor rows = turned(matrix);
+  return from_rows(
+      rows.dim() == 4 ? rows.transpose(1, 2).reshape({out_features(), in_features()}) : rows,
+      sizes_);
 }
 
 void Weight::set_factors(const linalg::LowRankPair& pair) {
   dense.reset();
+  grid_ = pair.a.dim() == 4 ? pair.a.size(0) : 1;
   factor(Factor::A) = to_stored(Factor::A, pair.a);
   factor(Factor::B) = to_stored(Factor::B, pair.b);
 }
@@ -45,22 +64,44 @@ void Weight::set_dense(at::Tensor weight) {
   outer.reset();
 }
 
+void Weight::set_empty(std::int64_t rank, const at::TensorOptions& options) {
+  const auto empty = [&](const std::vector<std::int64_t>& sizes) {
+    return at::empty(
+        sizes, options,
+        sizes.size() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
+  };
+  if (rank == 0) {
+    set_dense(empty(sizes_));
+    return;
+  }
+  dense.reset();
+  for (const Factor which : {Factor::A, Factor::B}) {
+    factor(which) = empty(stored_sizes(which, rank));
+  }
+}
+
 linalg::LowRankPair Weight::pair() const {
-  return {to_matrix(transposed() ? inner : outer), to_matrix(transposed() ? outer : inner)};
+  return {
+      to_matrix(Factor::A, transposed() ? inner : outer),
+      to_matrix(Factor::B, transposed() ? outer : inner)};
 }
 
 at::Tensor Weight::merged() const {
   if (!is_factored()) {
     return dense;
   }
-  return from_rows(at::matmul(outer, as_rows(inner)), sizes_);
+  if (grid_ == 1) {
+    return from_rows(at::matmul(outer, as_rows(inner)), sizes_);
+  }
+  const auto [a, b] = pair();
+  return from_matrix(at::matmul(a, b));
 }
 
 bool Weight::product_is_cheaper(std::int64_t positions) const {
   const auto all = static_cast<double>(numel());
   const auto r = static_cast<double>(rank());
   const auto p = static_cast<double>(positions);
-  return all * (r + p) < p * r * static_cast<double>(m() + n());
+  return all * (r / static_cast<double>(grid_) + p) < p * r * static_cast<double>(m() + n());
 }
 
 std::vector<std::int64_t> Weight::stored_sizes(Factor which, std::int64_t rank) const {
@@ -68,19 +109,32 @@ std::vector<std::int64_t> Weight::stored_sizes(Factor which, std::int64_t rank) 
     return {out_features(), rank};
   }
   std::vector<std::int64_t> sizes = sizes_;
-  sizes[0] = rank;
+  sizes[0] = grid_ * rank;
+  sizes[1] /= grid_;
   return sizes;
 }
 
 at::Tensor Weight::to_stored(Factor which, const at::Tensor& matrix) const {
-  const at::Tensor rows = transposed() ? matrix.t() : matrix;
-  const std::int64_t rank = is_inner(which) ? rows.size(0) : rows.size(1);
-  return from_rows(rows, stored_sizes(which, rank));
+  const at::Tensor rows = turned(matrix);
+  const bool inside = is_inner(which);
+  if (grid_ == 1) {
+    return from_rows(rows, stored_sizes(which, rows.size(inside ? 0 : 1)));
+  }
+  const std::int64_t rank = grid_ * rows.size(inside ? 2 : 3);
+  // By output and input class: inner_oi stacked, or outer_oi side by side.
+  const at::Tensor stacked = inside ? rows.transpose(0, 1).reshape({grid_ * rank, -1})
+                                    : rows.transpose(1, 2).reshape({out_features(), rank});
+  return from_rows(stacked, stored_sizes(which, rank));
 }
 
-at::Tensor Weight::to_matrix(const at::Tensor& stored) const {
+at::Tensor Weight::to_matrix(Factor which, const at::Tensor& stored) const {
   const at::Tensor rows = as_rows(stored);
-  return transposed() ? rows.t() : rows;
+  if (grid_ == 1) {
+    return turned(rows);
+  }
+  return turned(
+      is_inner(which) ? rows.unflatten(0, {grid_, grid_, -1}).transpose(0, 1)
+                      : rows.unflatten(1, {grid_, -1}).unflatten(0, {grid_, -1}).transpose(1, 2));
 }
 
 at::Tensor view_at(

@@ -8,6 +8,14 @@
 // in the form that it needs: `inner` (r x I or r x I x kh x kw) is applied
 // first, `outer` (O x r) second. Not transposed: inner = B, outer = A.
 // Transposed: inner = A^T, outer = B^T.
+//
+// In a grid of k x k blocks, each block has factors of its own, of rank s = r /
+// k: as many parameters and operations as factors of rank r, but a product of
+// rank up to k r. Inputs and outputs fall into k classes of neighbors; W_oi, of
+// output class o and input class i, is outer_oi * inner_oi. For each input
+// class, `inner` (k r x I/k, or k r x I/k x kh x kw) has its inner_oi stacked
+// over o, which is a grouped convolution's weight; for each output class,
+// `outer` (O x r) has its outer_oi side by side over i.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -56,11 +64,21 @@ class Weight {
     return std::min(out_features(), in_features());
   }
 
+  // Blocks per side in which it is factored, k; 1 where not set. It divides the
+  // inputs I and the outputs O.
+  std::int64_t grid() const {
+    return grid_;
+  }
+  void set_grid(std::int64_t grid) {
+    grid_ = grid;
+  }
+
   bool is_factored() const {
     return inner.defined();
   }
+  // r: a multiple of the grid. 0: dense.
   std::int64_t rank() const {
-    return is_factored() ? inner.size(0) : 0;
+    return is_factored() ? outer.size(1) : 0;
   }
   // The tensor that stores a factor.
   at::Tensor& factor(Factor which) {
@@ -71,32 +89,37 @@ class Weight {
     return rank * (which == Factor::A ? m() : n());
   }
 
-  // m x n, a view of the dense weight where strides allow it.
+  // m x n, or in a grid k x k x m/k x n/k; a view of the dense weight where
+  // strides allow it.
   at::Tensor matrix() const {
     return to_matrix(dense);
   }
-  // The dense weight that an m x n matrix represents, laid out like `dense`.
+  // The dense weight that such a matrix represents, laid out like `dense`.
   at::Tensor from_matrix(const at::Tensor& matrix) const;
-  // Replaces whatever the weight holds by factors A (m x r) and B (r x n), or
+  // Replaces whatever the weight holds by factors, whose grid it takes over, or
   // by a dense weight (undefined: nothing).
   void set_factors(const linalg::LowRankPair& pair);
   void set_dense(at::Tensor weight);
-  // The factors as A (m x r) and B (r x n), views where strides allow it.
+  // The same by factors or a dense weight (rank 0) whose values are not set.
+  void set_empty(std::int64_t rank, const at::TensorOptions& options);
+  // The factors, views where strides allow it.
   linalg::LowRankPair pair() const;
   // The dense or merged weight, O x I (x kh x kw); a new tensor if factored.
   at::Tensor merged() const;
   // True if forming A B and one dense pass take fewer flops than applying the
   // factors one after the other, for a pass over `positions` (rows of a linear
-  // layer, output pixels of a convolution): m n r + P m n < P r (m + n). This
+  // layer, output pixels of a convolution): m n s + P m n < P r (m + n). This
   // never holds at a rank that saves parameters, so only in an uncut phase.
   bool product_is_cheaper(std::int64_t positions) const;
 
   // Shape of a factor as it is stored, at the given rank.
   std::vector<std::int64_t> stored_sizes(Factor which, std::int64_t rank) const;
-  // Convert a factor from a matrix (m x r or r x n) to its stored form, and
-  // back (a view where strides allow it).
+  // The same of any tensor that is laid out like `dense`.
+  at::Tensor to_matrix(const at::Tensor& weight) const;
+  // Convert a factor from the form of a LowRankPair to its stored form, and back
+  // (a view where strides allow it).
   at::Tensor to_stored(Factor which, const at::Tensor& matrix) const;
-  at::Tensor to_matrix(const at::Tensor& stored) const;
+  at::Tensor to_matrix(Factor which, const at::Tensor& stored) const;
 
   at::Tensor dense;  // undefined while factored
   at::Tensor inner;  // undefined while dense
@@ -106,8 +129,12 @@ class Weight {
   bool is_inner(Factor which) const {
     return (which == Factor::A) == transposed();
   }
+  // Turns a matrix, a factor or a grid of them from m >= n to outputs x inputs,
+  // and back.
+  at::Tensor turned(const at::Tensor& matrix) const;
   std::vector<std::int64_t> sizes_;
   bool fixed_;
+  std::int64_t grid_ = 1;
 };
 
 // A view of a contiguous run of numbers as a tensor: 4-D sizes are laid out O x

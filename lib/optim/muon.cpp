@@ -14,7 +14,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/mapped.h"
 #include "device/tensor_text.h"
 #include "optim/adamw.h"
 #include "optim/newton_schulz.h"
@@ -23,7 +22,8 @@
 namespace abtrain::optim {
 namespace {
 
-// A matrix, or a convolution as its matrix: outputs x (inputs x kernel).
+// A matrix, or a convolution as its matrix: outputs x (inputs x kernel); one of
+// those that stand one below the other in a parameter.
 struct Shape {
   std::int64_t rows, columns;
   bool transposed;  // in memory columns are contiguous, not rows
@@ -36,11 +36,11 @@ Shape shape_of(const ParameterRef& parameter) {
   const std::int64_t columns = tensor.numel() / rows;
   const bool by_rows = rows == 1 || tensor.stride(0) == columns;
   ABT_CHECK(
-      by_rows || tensor.stride(0) == 1, DamagedData,
+      by_rows || (tensor.stride(0) == 1 && parameter.matrices == 1), DamagedData,
       "{}: expected a matrix whose rows or columns are contiguous, got strides "
       "{}",
       parameter.name, tensor.strides());
-  return {rows, columns, !by_rows};
+  return {rows / parameter.matrices, columns, !by_rows};
 }
 
 // The matrix or its transpose, as it lies in memory: row-major. A channels-last
@@ -98,14 +98,16 @@ class Muon : public Optimizer {
   }
 
   void orthogonalize(const Slice& slice, const std::vector<ParameterRef>& parameters) {
-    std::map<Shape, std::vector<std::size_t>> by_shape;
+    std::map<Shape, std::vector<at::Tensor>> by_shape;
     for (std::size_t i = 0; i < slice.gradients.size(); ++i) {
-      by_shape[shape_of(parameters[slice.indices[i]])].push_back(i);
+      const ParameterRef& parameter = parameters[slice.indices[i]];
+      const Shape shape = shape_of(parameter);
+      for (const at::Tensor& matrix : slice.gradients[i].chunk(parameter.matrices)) {
+        by_shape[shape].push_back(stored(matrix, shape));
+      }
     }
-    for (const auto& [shape, places] : by_shape) {
-      newton_schulz_.apply(
-          mapped(places, [&](std::size_t i) { return stored(slice.gradients[i], shape); }),
-          scale_of(shape), precision_);
+    for (const auto& [shape, matrices] : by_shape) {
+      newton_schulz_.apply(matrices, scale_of(shape), precision_);
     }
   }
 

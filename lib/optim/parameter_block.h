@@ -20,6 +20,7 @@ struct ParameterRef {
   bool decays = true;             // weight decay applies
   bool is_factor = false;         // method.factor_lr_scale applies
   int position = 0;               // in the order of the forward pass
+  std::int64_t matrices = 1;      // that stand one below the other in it
 };
 
 // Parameters of a block that are trained alike, in the form that fused kernels

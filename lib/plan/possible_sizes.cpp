@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -21,13 +22,13 @@ using Ranks = std::map<std::string, std::int64_t>;  // by layer; 0: dense
 // The ends of one layer's ranks, in ascending order of what the layer stores.
 std::vector<std::int64_t> rank_ends(const linalg::RankRule& rule, const nn::NamedWeight& w) {
   // No spectrum gives less than one of a single value, or more than a flat one.
-  const auto n = static_cast<std::size_t>(w.weight->n());
-  linalg::Spectrum spectrum{w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)};
+  linalg::Spectrum spectrum =
+      linalg::flat_spectrum(w.layer, w.weight->m(), w.weight->n(), w.weight->grid());
   const std::int64_t most = linalg::choose_rank(rule, spectrum).rank;
   const std::int64_t saving = linalg::largest_saving_rank(spectrum);
   std::fill(spectrum.singular_values.begin() + 1, spectrum.singular_values.end(), 0.0);
   const std::int64_t least = linalg::choose_rank(rule, spectrum).rank;
-  return {least, most > 0 ? most : saving - saving % *rule.multiple, most};
+  return {least, most > 0 ? most : saving - saving % std::lcm(*rule.multiple, spectrum.grid), most};
 }
 
 }  // namespace

@@ -47,10 +47,8 @@ DecomposedMatrix::DecomposedMatrix(const WeightFiles::Item& item) : name_(item.t
 
 void DecomposedMatrix::decompose() {
   if (w_.scalar_type() != at::kDouble) {
-    // Exact, even where a partial one would do: the spectra of trained weights
-    // are flat, and then a search for the largest values takes longer.
     by_gram_.emplace(w_, name_);
-    spectrum_ = by_gram_->spectrum(w_.size(0));
+    spectrum_ = {name_, w_.size(0), w_.size(1), by_gram_->singular_values()};
     return;
   }
   const double largest = at::linalg_vector_norm(w_, INFINITY).item<double>();

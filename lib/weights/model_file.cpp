@@ -79,7 +79,14 @@ class Reader {
       w.set_dense(w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
       return;
     }
-    w.set_factors(form.in_file(factors(name.name, w.m(), w.n())));
+    const linalg::LowRankPair stored = factors(name.name, w.m(), w.n());
+    const std::int64_t grid = stored.a.dim() == 3 ? stored.a.size(0) : 1;
+    ABT_CHECK(
+        w.sizes()[0] % grid == 0 && w.sizes()[1] % grid == 0, DamagedData,
+        "{} does not fit the model: '{}.A' has a grid of {} x {} blocks, which does not divide {} "
+        "outputs and {} inputs",
+        file_.path(), name.name, grid, grid, w.sizes()[0], w.sizes()[1]);
+    w.set_factors(form.from_file(stored));
   }
   void load(const std::string& own_name, at::Tensor& tensor) {
     const Sizes sizes = tensor.sizes().vec();
@@ -91,8 +98,11 @@ class Reader {
     // An embedding that `decompose` has cut; it is trained dense.
     know(name);
     const auto [n, m] = std::minmax(sizes[0], sizes[1]);
-    const auto [a, b] = factors(name, m, n);
-    const at::Tensor product = at::matmul(a, b);
+    const auto [a, b] = pair_of(factors(name, m, n));
+    at::Tensor product = at::matmul(a, b);
+    if (product.dim() == 4) {
+      product = product.transpose(1, 2).reshape({m, n});
+    }
     tensor = sizes[0] == m ? product : product.t().contiguous();
   }
   // A tensor that the file may have, but that stays as it is in the model.
@@ -187,8 +197,21 @@ class Reader {
     return file_.read(whole, all).narrow(dimension, part.part * count, count).contiguous();
   }
   linalg::LowRankPair factors(const std::string& name, std::int64_t m, std::int64_t n) const {
-    const std::int64_t rank = file_.columns(name + ".A");
-    return {file_.read(name + ".A", {m, rank}), file_.read(name + ".B", {rank, n})};
+    const Sizes shape = file_.shape(name + ".A");
+    if (shape.size() != 3) {
+      const std::int64_t rank = file_.columns(name + ".A");
+      return {file_.read(name + ".A", {m, rank}), file_.read(name + ".B", {rank, n})};
+    }
+    const std::int64_t grid = shape[0], rank = shape[2];
+    ABT_CHECK(
+        grid > 0 && rank > 0 && m % grid == 0 && n % grid == 0 && rank % grid == 0, DamagedData,
+        "{}: damaged model file: '{}.A' has shape {}, expected a grid k that divides {} and {}, "
+        "and "
+        "k x {}/k x a multiple of k",
+        file_.path(), name, state::shape_text(shape), m, n, m);
+    return {
+        file_.read(name + ".A", {grid, m / grid, rank}),
+        file_.read(name + ".B", {grid, rank, n / grid})};
   }
   // A weight that is stored as its nonzero values.
   at::Tensor sparse(const std::string& name, const Sizes& sizes) const {

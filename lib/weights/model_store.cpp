@@ -104,7 +104,7 @@ class Store {
     const nn::TorchvisionName name = renamed(named.name);
     const StoredWeight stored{w, name.flat, model_.file_form().is_transposed(named.name)};
     if (w.is_factored() && !form_.merged) {
-      const linalg::LowRankPair pair = stored.in_file(w.pair());
+      const linalg::LowRankPair pair = stored.to_file(w.pair());
       add(name.name + ".A", pair.a);
       add(name.name + ".B", pair.b);
       metadata_["shape:" + name.name] = state::shape_text(stored.sizes());

@@ -17,13 +17,20 @@ struct StoredWeight {
   // From O x I (x kh x kw) to the file's layout, and back.
   at::Tensor to_file(const at::Tensor& dense) const;
   at::Tensor from_file(const at::Tensor& stored) const;
-  // The same for factors: those of a transposed weight are the weight's own,
-  // unless it is square.
-  linalg::LowRankPair in_file(const linalg::LowRankPair& pair) const;
+  // The same for factors, which a file holds as A (m x r) and B (r x n): those of
+  // a transposed weight are the weight's own, unless it is square. In a grid of k
+  // x k blocks A is k x m/k x r, for each row class its blocks' factors side by
+  // side, and B is k x r x n/k, for each column class its blocks' factors stacked.
+  linalg::LowRankPair to_file(const linalg::LowRankPair& pair) const;
+  linalg::LowRankPair from_file(const linalg::LowRankPair& stored) const;
   // The dimension along which parts of a weight follow each other.
   std::int64_t output_dimension() const {
     return transposed ? 1 : 0;
   }
 };
+
+// The forms of factors of any matrix in a file, and of a LowRankPair.
+linalg::LowRankPair stored_factors(const linalg::LowRankPair& pair);
+linalg::LowRankPair pair_of(const linalg::LowRankPair& stored);
 
 }  // namespace abtrain::weights

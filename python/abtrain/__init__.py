@@ -88,7 +88,15 @@ def load_weights(path):
                 weights[name] = dense
                 continue
             a, b = weights.pop(name + ".A"), weights.pop(name + ".B")
-            product = a.float() @ b.float()
+            if a.dim() == 3:  # in a grid of k x k blocks
+                k = len(a)
+                product = torch.einsum(
+                    "bmcs,cbsn->bmcn",
+                    a.float().unflatten(2, (k, -1)),
+                    b.float().unflatten(1, (k, -1)),
+                ).flatten(2).flatten(0, 1)
+            else:
+                product = a.float() @ b.float()
             # The factors are those of the transposed weight where that is the taller one.
             product = product if len(product) == shape[0] else product.T
             weights[name] = product.reshape(shape).to(a.dtype)

@@ -79,60 +79,6 @@ TEST(RankRule, EnergyGoesNoLowerThanTheFirstCut) {
   EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 2, .least = 3}, s), 2);
 }
 
-// With every number of values known, and the exact rest: the rank of the whole
-// spectrum, or a demand for more values that this rank does need.
-TEST(RankRule, EnergyOfPartialSpectraIsThatOfTheWhole) {
-  constexpr std::int64_t kM = 1000;
-  constexpr std::int64_t kN = 12;
-  int undecided = 0;
-  for (const double speed : {0.03, 0.17, 0.41, 1.3}) {
-    std::vector<double> values;
-    for (std::int64_t i = 0; i < kN; ++i) {
-      values.push_back(std::exp(-speed * static_cast<double>(i)));
-    }
-    for (const double keep : {0.31, 0.72, 0.93, 0.9991}) {
-      for (std::int64_t least = 0; least < kN; ++least) {
-        const RankRule rule{.rule = RankRuleName::Energy, .keep = keep, .least = least};
-        const std::int64_t wanted = rank_by(rule, spectrum(kM, kN, values));
-        EXPECT_TRUE(wanted == 0 || wanted >= least);
-        for (std::int64_t known = 1; known < kN; ++known) {
-          Spectrum part = spectrum(kM, kN, {values.begin(), values.begin() + known});
-          part.rest_bound = values[known];
-          for (std::int64_t i = known; i < kN; ++i) {
-            part.rest_energy += values[i] * values[i];
-          }
-          const RankChoice got = choose_rank(rule, part);
-          if (got.decided) {
-            EXPECT_EQ(got.rank, wanted);
-          } else {
-            ++undecided;
-            EXPECT_GT(got.rank, known);
-            EXPECT_GE(got.rank, least);
-            EXPECT_TRUE(wanted == 0 || got.rank <= wanted);
-          }
-        }
-      }
-    }
-  }
-  EXPECT_GT(undecided, 100);
-}
-
-// Beyond the values that are listed, as if the others were as large as they may be:
-// no larger than the last of them.
-TEST(RankRule, LostEnergyOfAPartialSpectrumIsTheLeast) {
-  Spectrum s = spectrum(10, 5, {2, 1});
-  s.rest_energy = 1.5;
-  for (const double bound : {1.0, 3.0}) {
-    s.rest_bound = bound;
-    const std::vector<double> lost = lost_energy(s);
-    const std::vector<double> wanted = {6.5, 2.5, 1.5, 0.5, 0, 0};
-    ASSERT_EQ(lost.size(), wanted.size());
-    for (std::size_t r = 0; r < lost.size(); ++r) {
-      EXPECT_NEAR(lost[r], wanted[r] / 6.5, 1e-15) << r;
-    }
-  }
-}
-
 TEST(RankRule, FixedIsCutAtN) {
   const auto s = spectrum(1000, 6, {6, 5, 4, 3, 2, 1});
   EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 4}, s), 4);
@@ -165,16 +111,37 @@ TEST(RankRule, RanksAreMultiples) {
   EXPECT_EQ(fixed(24), 24);
   EXPECT_EQ(fixed(392), 392);
   EXPECT_EQ(fixed(393), 0);  // 400 saves nothing
-  // Half of the energy is kept by 300 of 600 equal values; a cut that knows 302 needs 304.
+  // Half of the energy is kept by 300 of 600 equal values.
   const RankRule energy{.rule = RankRuleName::Energy, .keep = 0.5, .multiple = 8};
   EXPECT_EQ(rank_by(energy, flat), 304);
   EXPECT_NEAR(choose_rank(energy, flat).energy, 304.0 / 600, 1e-12);
-  Spectrum part = spectrum(1200, 600, std::vector<double>(302, 1));
-  part.rest_energy = 298;
-  part.rest_bound = 1;
-  const RankChoice got = choose_rank(energy, part);
-  EXPECT_FALSE(got.decided);
-  EXPECT_EQ(got.rank, 304);
+}
+
+// Every rank is a multiple of the grid, whose blocks each keep a k-th of it.
+TEST(RankRule, InAGridRanksCountAllBlocks) {
+  Spectrum s = spectrum(1200, 600, {8, 4, 2, 1});
+  s.grid = 4;
+  EXPECT_EQ(largest_saving_rank(s), 396);
+  EXPECT_EQ(lost_energy(s).size(), 151u);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Sigma, .cut = 0.3}, s), 8);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Energy, .keep = 0.9}, s), 8);  // 80 of 85
+  EXPECT_NEAR(choose_rank({.rule = RankRuleName::Energy, .keep = 0.9}, s).energy, 80.0 / 85, 1e-12);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Energy, .keep = 0.9, .least = 12}, s), 12);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 10}, s), 12);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Ratio, .ratio = 10.1}, s), 36);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Ratio, .ratio = 1000}, s), 4);
+  // The smallest multiple of both 4 and 6 above 8.
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Sigma, .cut = 0.3, .multiple = 6}, s), 12);
+}
+
+TEST(RankRule, ExpectedRanks) {
+  EXPECT_EQ(expected_rank({.rule = RankRuleName::Ratio, .ratio = 10}, 1200, 600), 40);
+  EXPECT_EQ(expected_rank({.rule = RankRuleName::Fixed, .rank = 7}, 1200, 600), 7);
+  EXPECT_EQ(expected_rank({.rule = RankRuleName::Energy}, 1200, 600), 600);
+  // (720,000 + 80,000) / 8 = 80,000 + 20,000: a ratio of 36.
+  const RankRule even = even_rule({.rule = RankRuleName::Budget, .ratio = 8}, 720'000, 80'000);
+  EXPECT_NEAR(even.ratio, 36, 1e-12);
+  EXPECT_EQ(expected_rank(even, 1200, 600), 11);
 }
 
 TEST(RankRule, BreakEvenStaysDense) {

@@ -1,6 +1,8 @@
 #include "linalg/svd.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -93,6 +95,32 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& shape) {
       return std::to_string(shape.param.first) + "x" + std::to_string(shape.param.second);
     });
+
+// Of every block of a grid: its own best factors, and values whose squares are
+// sums over the blocks.
+TEST(Svd, AGridIsDecomposedBlockByBlock) {
+  constexpr std::int64_t kGrid = 3, kKept = 4;
+  const auto w = noise(kGrid * kGrid * 20, 12).to(at::kFloat).view({kGrid, kGrid, 20, 12});
+  const Decomposition d(w, "w");
+  const auto pair = d.factors(w, kKept);
+  ASSERT_EQ(pair.a.sizes(), (std::vector<std::int64_t>{kGrid, kGrid, 20, kKept}));
+  ASSERT_EQ(pair.b.sizes(), (std::vector<std::int64_t>{kGrid, kGrid, kKept, 12}));
+  at::Tensor squares = at::zeros({12}, at::kDouble);
+  for (std::int64_t b = 0; b < kGrid; ++b) {
+    for (std::int64_t c = 0; c < kGrid; ++c) {
+      const auto exact = gesdd(w[b][c]);
+      squares += exact.s.square();
+      const auto best = at::mm(
+          exact.u.slice(1, 0, kKept).mul(exact.s.slice(0, 0, kKept)),
+          exact.v.slice(1, 0, kKept).t());
+      EXPECT_LT(largest_difference(at::mm(pair.a[b][c], pair.b[b][c]), best), 1e-5);
+      const auto one = Decomposition(w[b][c], "w").factors(w[b][c], kKept);
+      EXPECT_TRUE(pair.a[b][c].equal(one.a));
+      EXPECT_TRUE(pair.b[b][c].equal(one.b));
+    }
+  }
+  EXPECT_LT(value_error(d.singular_values(), squares.sqrt()), 2e-7);
+}
 
 // numpy.linalg.svd of [[4, 0], [3, -5], [0, 1]], float64.
 TEST(Svd, KnownMatrix) {

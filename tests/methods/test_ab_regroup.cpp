@@ -60,7 +60,7 @@ at::Tensor replicas(const state::State& state, const std::string& name) {
 // The factor of the first layer in a flat buffer, as a matrix.
 at::Tensor first_of(const LocalWorker& w, const at::Tensor& flat, nn::Factor which) {
   nn::Weight& first = *w.model->weights()[0].weight;
-  return first.to_matrix(nn::view_at(flat, 0, first.stored_sizes(which, first.rank())));
+  return first.to_matrix(which, nn::view_at(flat, 0, first.stored_sizes(which, first.rank())));
 }
 
 bool near(const at::Tensor& a, const at::Tensor& b, double tolerance = 1e-6) {
@@ -121,11 +121,11 @@ TEST(AbRegroup, GroupsOfOneFactorTakeVelocityAndMomentsAlong) {
         return first_of(w, replicas(left.states[worker], "outer.residual"), which);
       };
       // The merged factors, with what codes left out.
-      const at::Tensor a = first.to_matrix(left.a[0]) + owed(0, nn::Factor::A);
-      const at::Tensor b = first.to_matrix((left.b[1] + left.b[2]) / 2) +
+      const at::Tensor a = first.to_matrix(nn::Factor::A, left.a[0]) + owed(0, nn::Factor::A);
+      const at::Tensor b = first.to_matrix(nn::Factor::B, (left.b[1] + left.b[2]) / 2) +
                            (owed(1, nn::Factor::B) + owed(2, nn::Factor::B)) / 2;
-      const at::Tensor new_a = first.to_matrix(first.factor(nn::Factor::A));
-      const at::Tensor new_b = first.to_matrix(first.factor(nn::Factor::B));
+      const at::Tensor new_a = first.pair().a;
+      const at::Tensor new_b = first.pair().b;
       EXPECT_TRUE(near(at::matmul(new_a, new_b), at::matmul(a, b), 1e-5));
       const auto velocity = [&](const state::State& state, nn::Factor which) {
         return first_of(
@@ -162,10 +162,10 @@ TEST(AbRegroup, ALostRoleBeginsWithItsFactorAsItWas) {
     nn::Weight& first = *w.model->weights()[0].weight;
     w.regroup(left.states, kLostAt);
     const at::NoGradGuard no_grad;
-    const at::Tensor now = at::matmul(
-        first.to_matrix(first.factor(nn::Factor::A)), first.to_matrix(first.factor(nn::Factor::B)));
-    const at::Tensor before =
-        at::matmul(first.to_matrix(left.a[1]), first.to_matrix((left.b[1] + left.b[2]) / 2));
+    const at::Tensor now = at::matmul(first.pair().a, first.pair().b);
+    const at::Tensor before = at::matmul(
+        first.to_matrix(nn::Factor::A, left.a[1]),
+        first.to_matrix(nn::Factor::B, (left.b[1] + left.b[2]) / 2));
     EXPECT_TRUE(near(now, before, 1e-5));
     w.method->check_replicas(kLostAt);
     w.go(kLostAt, run.steps);

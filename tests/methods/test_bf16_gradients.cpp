@@ -4,7 +4,7 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include "nn/bf16_linear.h"
+#include "nn/grouped_linear.h"
 #include "optim/gradient_hooks.h"
 #include "optim/parameter_block.h"
 
@@ -21,7 +21,7 @@ TEST(Bf16Gradients, AddsToTheGradientThatIsThere) {
     const at::Tensor x = at::randn({5, 16});
     block.zero_gradients();
     for (int pass = 1; pass <= 2; ++pass) {
-      const at::Tensor y = nn::bf16_linear(x, w, {});
+      const at::Tensor y = nn::grouped_linear(x, w, {}, 1, at::kBFloat16);
       y.backward(at::ones_like(y));
       EXPECT_EQ(calls, pass);
       const at::Tensor wanted = pass * x.to(at::kBFloat16).to(at::kFloat).sum(0).expand({8, 16});

@@ -39,7 +39,7 @@ at::Tensor flat(const nn::Weight& w, Factor which, const at::Tensor& matrix) {
 
 at::Tensor matrix_of(
     const nn::Weight& w, Factor which, const at::Tensor& values, std::int64_t rank) {
-  return w.to_matrix(nn::view_at(values, 0, w.stored_sizes(which, rank)));
+  return w.to_matrix(which, nn::view_at(values, 0, w.stored_sizes(which, rank)));
 }
 
 // A kept change alters the weight by the same after a decomposition as before.

@@ -28,8 +28,8 @@ struct Case {
   const char* dtype;
   const char* optimizer;
   std::int64_t narrow = 18;  // width of the last layer; 4: it stays dense
-  linalg::SvdRoute svd = linalg::SvdRoute::Auto;
   methods::Trains trains = methods::Trains::One;
+  std::int64_t blocks = 1;
 };
 
 class Traffic : public ::testing::TestWithParam<Case> {};
@@ -44,7 +44,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
   o.method.sync = c.sync;
   o.method.trains = c.trains;
   o.method.outer.wire.dtype = std::string(c.dtype) == "bf16" ? at::kBFloat16 : at::kFloat;
-  o.method.svd = c.svd;
+  o.method.blocks = c.blocks;
   o.optimizer.name = c.optimizer;
   set_option(o.reducer, "dtype", c.dtype);
   o.train.steps = c.steps;
@@ -72,20 +72,21 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ab", 2, 1, SyncMode::OnlyLearned, 2, 6, 2, 14, "fp32", "sgd", 4},
         Case{
             "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", "adamw", 18,
-            linalg::SvdRoute::Randomized},
+            methods::Trains::One, 2},
+        Case{"ab", 4, 2, SyncMode::Full, 2, 5, 0, 14, "fp32", "sgd", 18, methods::Trains::One, 2},
         Case{
             "ab", 3, 1, SyncMode::OnlyLearned, 3, 6, 0, 20, "bf16", "adamw", 4,
-            linalg::SvdRoute::Auto, methods::Trains::Both},
+            methods::Trains::Both},
         // Its last step ends in an average.
         Case{
             "ab", 3, 1, SyncMode::OnlyLearned, 3, 6, 0, 21, "fp32", "adamw", 18,
-            linalg::SvdRoute::Auto, methods::Trains::Both},
+            methods::Trains::Both, 2},
         Case{
             "ab", 4, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", "sgd", 18,
-            linalg::SvdRoute::Auto, methods::Trains::Both},
+            methods::Trains::Both},
         Case{
             "ab", 2, 2, SyncMode::OnlyLearned, 3, 6, 2, 20, "fp32", "adamw", 4,
-            linalg::SvdRoute::Auto, methods::Trains::Both}));
+            methods::Trains::Both}));
 
 // Factors' changes in codes, with an outer step; the last one is sent plainly.
 TEST(WireTraffic, PlanEqualsMeter) {

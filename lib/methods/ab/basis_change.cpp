@@ -10,28 +10,29 @@ namespace abtrain::methods {
 
 namespace {
 
-// x divided by the squared norms of the columns of a matrix; 0 where such a
-// norm is 0 within rounding, because nothing can be expressed there.
+// x divided by the squared norms of the columns of a matrix (of each block); 0
+// where such a norm is 0 within rounding, because nothing can be expressed there.
 at::Tensor over_squares(const at::Tensor& x, const at::Tensor& squares) {
-  const at::Tensor least = squares.max() * 1e-7;
+  const at::Tensor least = squares.amax({-2, -1}, true) * 1e-7;
   return at::where(squares > least, x / squares, at::zeros_like(x));
 }
 
-// M, old_rank x new_rank.
+// M, old_rank x new_rank (of each block).
 at::Tensor map_of_a(const AbLayer& layer) {
   // In SyncMode::Full the merged B begins with the one that dA belongs to.
-  const at::Tensor before = layer.product.b.narrow(0, 0, layer.old_rank);
+  const at::Tensor before = layer.product.b.narrow(-2, 0, layer.old_rank / layer.grid());
   const at::Tensor after = layer.factors.b;  // new_rank x n
-  return over_squares(at::matmul(before, after.t()), after.square().sum(1).unsqueeze(0));
+  return over_squares(at::matmul(before, after.mT()), after.square().sum(-1).unsqueeze(-2));
 }
 
-// C, new_rank x old_rank.
+// C, new_rank x old_rank (of each block).
 at::Tensor map_of_b(const AbLayer& layer) {
   // The merged A ends with the one that dB belongs to.
+  const std::int64_t old_rank = layer.old_rank / layer.grid();
   const at::Tensor before =
-      layer.product.a.narrow(1, layer.product.a.size(1) - layer.old_rank, layer.old_rank);
+      layer.product.a.narrow(-1, layer.product.a.size(-1) - old_rank, old_rank);
   const at::Tensor after = layer.factors.a;  // m x new_rank
-  return over_squares(at::matmul(after.t(), before), after.square().sum(0).unsqueeze(1));
+  return over_squares(at::matmul(after.mT(), before), after.square().sum(-2).unsqueeze(-1));
 }
 
 }  // namespace
@@ -62,8 +63,8 @@ at::Tensor carry_gradient(
     const at::Tensor& matrix, nn::Factor which, const AbLayer& layer, bool squared) {
   const bool is_a = which == nn::Factor::A;
   const bool was_dense = layer.old_rank == 0;
-  const at::Tensor map = is_a ? (was_dense ? layer.factors.b : map_of_b(layer)).t()
-                              : (was_dense ? layer.factors.a : map_of_a(layer)).t();
+  const at::Tensor map = is_a ? (was_dense ? layer.factors.b : map_of_b(layer)).mT()
+                              : (was_dense ? layer.factors.a : map_of_a(layer)).mT();
   const at::Tensor applied = squared ? map.square() : map;
   return is_a ? at::matmul(matrix, applied) : at::matmul(applied, matrix);
 }

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <optional>
@@ -35,90 +36,55 @@ std::vector<linalg::RankChoice> choose(
   return choices;
 }
 
-// The rule for how much a partial spectrum must tell at first. A budget is met
-// by uneven ranks, so find somewhat more than even ranks need, and later what
-// the choice asks for.
-std::optional<linalg::RankRule> first_rule(
-    const std::vector<AbLayer>& layers, const CutOptions& options) {
-  if (!options.cut) {
-    return std::nullopt;
-  }
-  linalg::RankRule rule = options.rule;
-  if (linalg::is_global(rule)) {
-    constexpr double kMore = 1.25;
-    double factored = 0;
-    for (const AbLayer& layer : layers) {
-      factored += static_cast<double>(layer.weight().numel());
-    }
-    const auto other = static_cast<double>(options.other_parameters);
-    const double left = (factored + other) / rule.ratio - other;
-    rule.rule = linalg::RankRuleName::Ratio;
-    rule.ratio = std::max(1.0, left > 0 ? factored / left / kMore : factored);
-  }
-  return rule;
-}
-
-// The decompositions of one worker's layers: dense weights, then products, as
-// share_out() lists them.
+// The decompositions of one worker's layers.
 class OwnLayers {
  public:
-  OwnLayers(
-      std::vector<AbLayer>& layers, const std::vector<std::size_t>& own, const CutOptions& options,
-      at::Device device)
-      : route_(options.route),
-        // On a CPU the worker's threads take whole matrices; on a GPU all
-        // matrices go to one stream.
-        threads_(device.is_cpu() ? at::get_num_threads() : 1) {
-    for (const std::size_t i : own) {
-      AbLayer& layer = layers[i];
-      layers_.push_back(&layer);
+  OwnLayers(std::vector<AbLayer>& layers, const std::vector<std::size_t>& own, at::Device device)
+      : layers_(mapped(own, [&](std::size_t i) { return &layers[i]; })),
+        costs_(mapped(
+            layers_, [](const AbLayer* layer) { return decomposition_cost(layer->shape()); })),
+        // On a CPU the worker's threads take whole layers; on a GPU all layers
+        // go to one stream.
+        threads_(device.is_cpu() ? at::get_num_threads() : 1),
+        dense_(own.size()),
+        products_(own.size()) {
+    for (std::size_t j = 0; j < layers_.size(); ++j) {
+      const AbLayer& layer = *layers_[j];
       if (layer.is_product()) {
-        products_.push_back(linalg::product_svd(layer.product.a, layer.product.b, layer.cut.name));
-      } else {
-        costs_.push_back(decomposition_cost(layer.shape()));
-        matrices_.push_back(
-            {layer.weight().matrix().detach(), layer.cut.name, layer.svd_start,
-             layer.cut.first_rank});
+        products_[j] = linalg::product_svd(layer.product.a, layer.product.b, layer.cut.name);
       }
     }
-    dense_ = linalg::decompose_all(matrices_, {first_rule(layers, options), route_, threads_});
+    for_each([&](std::size_t j) {
+      const AbLayer& layer = *layers_[j];
+      if (!layer.is_product()) {
+        dense_[j].emplace(layer.weight().matrix(), layer.cut.name);
+      }
+    });
   }
 
-  // Finds what is known of layer j of these; of a product as many values as its
-  // rank: all further ones are zero. `spectrum`: its name, m and n.
-  linalg::Spectrum spectrum(std::size_t j, linalg::Spectrum known) const {
-    if (j < dense_.size()) {
-      return dense_[j].spectrum(known.m);
+  // The spectrum of each layer, float64; of a product as many values as its
+  // rank: all further ones are zero.
+  std::vector<at::Tensor> spectra() const {
+    std::vector<at::Tensor> tensors;
+    for (std::size_t j = 0; j < layers_.size(); ++j) {
+      tensors.push_back(at::tensor(
+          dense_[j] ? dense_[j]->singular_values() : products_[j].spectrum(), at::kDouble));
     }
-    known.singular_values = linalg::to_host(products_[j - dense_.size()].singular_values);
-    return known;
-  }
-
-  // Makes at least `count` values of layer j known, whose spectrum is partial.
-  void grow(std::size_t j, std::int64_t count) {
-    dense_[j].grow(count, matrices_[j].matrix.size(0));
+    return tensors;
   }
 
   // What this worker sends of the factors with the ranks of the layers' cuts.
-  // Frees the dense decompositions.
+  // Frees the decompositions.
   std::vector<at::Tensor> take_factors() {
     std::vector<linalg::LowRankPair> pairs(layers_.size());
-    linalg::for_each_matrix(costs_, threads_, [&](std::size_t j) {
-      const at::NoGradGuard no_grad_here;
-      if (layers_[j]->cut.rank > 0) {
-        pairs[j] = dense_[j].factors(matrices_[j].matrix, layers_[j]->cut.rank);
+    for_each([&](std::size_t j) {
+      const AbLayer& layer = *layers_[j];
+      const std::int64_t kept = layer.cut.rank / layer.grid();
+      if (kept > 0) {
+        pairs[j] = dense_[j] ? dense_[j]->factors(layer.weight().matrix(), kept)
+                             : linalg::transforms_from(products_[j], kept);
       }
     });
-    for (std::size_t j = 0; j < dense_.size(); ++j) {
-      if (linalg::may_be_partial(route_, matrices_[j].matrix.size(1))) {
-        layers_[j]->svd_start = dense_[j].next_start();
-      }
-    }
-    for (std::size_t j = dense_.size(); j < layers_.size(); ++j) {
-      if (layers_[j]->cut.rank > 0) {
-        pairs[j] = linalg::transforms_from(products_[j - dense_.size()], layers_[j]->cut.rank);
-      }
-    }
     dense_.clear();
     std::vector<at::Tensor> tensors;
     for (const linalg::LowRankPair& pair : pairs) {
@@ -130,83 +96,81 @@ class OwnLayers {
   }
 
  private:
-  linalg::SvdRoute route_;
+  void for_each(const std::function<void(std::size_t)>& body) const {
+    linalg::for_each_matrix(costs_, threads_, [&](std::size_t j) {
+      const at::NoGradGuard no_grad_here;
+      body(j);
+    });
+  }
+
+  std::vector<AbLayer*> layers_;
+  std::vector<double> costs_;
   int threads_;
-  std::vector<AbLayer*> layers_;  // the dense ones first
-  std::vector<double> costs_;     // of these
-  std::vector<linalg::NamedMatrix> matrices_;
-  std::vector<linalg::Decomposition> dense_;
-  std::vector<linalg::ProductSvd> products_;
+  std::vector<std::optional<linalg::Decomposition>> dense_;  // of dense weights
+  std::vector<linalg::ProductSvd> products_;                 // of all others
 };
 
-// Calls its argument, some linear algebra, on the side stream.
-using Work = std::function<void(const std::function<void()>&)>;
-
 // Chooses the ranks of all layers, the same on every worker, and sets what
-// `cut` says of them. If partial spectra do not decide a choice that spans all
-// layers, their owners find more values and everyone chooses again: every worker
-// sees the same spectra and asks for the same.
+// `cut` says of them.
 void choose_together(
     std::vector<AbLayer>& layers, const CutOptions& options, const Owned& owned,
-    comm::Communicator& world, OwnLayers& decompositions, const Work& work) {
-  const auto& own = owned[static_cast<std::size_t>(world.rank())];
-  std::vector<linalg::Spectrum> spectra;
-  for (const AbLayer& layer : layers) {
-    spectra.push_back({layer.cut.name, layer.cut.m, layer.cut.n, {}});
-  }
-  const auto is_partial = [&](std::size_t i) {
-    return may_be_partial(options.route, layers[i].shape());
-  };
-  std::vector<linalg::RankChoice> choices(layers.size(), {0, 0, false});
-  do {
-    Counts sizes;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      sizes.push_back(choices[i].decided ? 0 : spectrum_numbers(options.route, layers[i].shape()));
-    }
-    std::vector<at::Tensor> mine;
-    for (std::size_t j = 0; j < own.size(); ++j) {
-      if (!choices[own[j]].decided) {
-        mine.push_back(
-            pack_spectrum(decompositions.spectrum(j, spectra[own[j]]), is_partial(own[j])));
-      }
-    }
-    gather_layers(
-        owned, sizes, mine, at::TensorOptions().dtype(at::kDouble), world,
-        [&](std::size_t i, const at::Tensor& numbers) {
-          if (!choices[i].decided) {
-            unpack_spectrum(numbers, is_partial(i), spectra[i]);
-          }
-        });
-    choices = choose(layers, options, spectra);
-    work([&] {
-      for (std::size_t j = 0; j < own.size(); ++j) {
-        if (!choices[own[j]].decided) {
-          decompositions.grow(j, std::max(choices[own[j]].rank, spectra[own[j]].known() * 3 / 2));
-        }
-      }
-    });
-  } while (!std::ranges::all_of(choices, &linalg::RankChoice::decided));
+    comm::Communicator& world, const OwnLayers& decompositions) {
+  std::vector<linalg::Spectrum> spectra(layers.size());
+  gather_layers(
+      owned, mapped(layers, [](const AbLayer& layer) { return layer.shape().values(); }),
+      decompositions.spectra(), at::TensorOptions().dtype(at::kDouble), world,
+      [&](std::size_t i, const at::Tensor& numbers) {
+        const AbLayer& layer = layers[i];
+        spectra[i] = {
+            layer.cut.name, layer.cut.m, layer.cut.n, linalg::to_host(numbers), layer.grid()};
+      });
+  const std::vector<linalg::RankChoice> choices = choose(layers, options, spectra);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     LayerRank& cut = layers[i].cut;
-    // A product of rank k has nothing beyond k to keep.
-    const std::int64_t k = layers[i].shape().rank;
-    cut.rank = k > 0 ? std::min(choices[i].rank, k) : choices[i].rank;
+    // A product of rank r has nothing beyond r to keep.
+    const std::int64_t most = layers[i].shape().rank;
+    cut.rank = most > 0 ? std::min(choices[i].rank, most) : choices[i].rank;
     cut.energy = choices[i].energy;
     cut.values = linalg::sample_values(spectra[i].singular_values);
   }
 }
 
+// The two tensors that a layer's owner sent one after the other: factors of this
+// rank of an m x n matrix, in its grid.
+linalg::LowRankPair unpacked(
+    const at::Tensor& sent, std::int64_t m, std::int64_t n, std::int64_t rank, std::int64_t grid) {
+  const auto view = [&](std::int64_t offset, std::int64_t rows, std::int64_t columns) {
+    return nn::view_at(
+        sent, offset,
+        grid == 1 ? std::vector{rows, columns}
+                  : std::vector{grid * grid, rows / grid, columns / grid});
+  };
+  linalg::LowRankPair pair = {view(0, m, rank), view(m * rank, rank, n)};
+  if (grid > 1) {
+    pair = {pair.a.unflatten(0, {grid, grid}), pair.b.unflatten(0, {grid, grid})};
+  }
+  return pair;
+}
+
 // A layer's new factors from what its owner sent: factors, or transforms.
 linalg::LowRankPair new_factors(const AbLayer& layer, const at::Tensor& sent) {
   const LayerShape shape = layer.shape();
-  const std::int64_t rank = layer.cut.rank;
-  const linalg::LowRankPair pair = {
-      nn::view_at(sent, 0, {shape.rows(), rank}),
-      nn::view_at(sent, shape.rows() * rank, {rank, shape.columns()})};
+  linalg::LowRankPair pair =
+      unpacked(sent, shape.rows(), shape.columns(), layer.cut.rank, shape.grid);
   if (!layer.is_product()) {
     return pair;
   }
   return {at::matmul(layer.product.a, pair.a), at::matmul(pair.b, layer.product.b)};
+}
+
+// The largest grid of at most `most` blocks per side that divides the inputs and
+// outputs, and in which the expected rank leaves each block one direction.
+std::int64_t grid_of(const nn::Weight& weight, std::int64_t most, const linalg::RankRule& rule) {
+  std::int64_t grid = std::min(most, linalg::expected_rank(rule, weight.m(), weight.n()));
+  while (grid > 1 && (weight.sizes()[0] % grid != 0 || weight.sizes()[1] % grid != 0)) {
+    --grid;
+  }
+  return std::max<std::int64_t>(1, grid);
 }
 
 }  // namespace
@@ -221,8 +185,18 @@ std::vector<nn::NamedWeight> factorable_weights(
       "method.name: ab has no layer to factor in this model (keep_dense covers "
       "all of them); use ddp, or a model with hidden layers");
   std::int64_t largest = 0;
+  std::int64_t factored = 0;
   for (const nn::NamedWeight& w : weights) {
     largest = std::max(largest, w.weight->n());
+    factored += w.weight->numel();
+  }
+  const linalg::RankRule local = linalg::is_global(rule)
+                                     ? linalg::even_rule(
+                                           rule, static_cast<double>(factored),
+                                           static_cast<double>(model.dense_parameters() - factored))
+                                     : rule;
+  for (const nn::NamedWeight& w : weights) {
+    w.weight->set_grid(grid_of(*w.weight, options.blocks.value_or(kAutoBlocks), local));
   }
   ABT_CHECK(
       rule.rule != linalg::RankRuleName::Fixed || rule.rank <= largest, Config,
@@ -243,7 +217,7 @@ void decompose_layers(
   if (!stream) {
     stream.emplace(like.device());
   }
-  const Work work = [&](const std::function<void()>& body) {
+  const auto work = [&](const std::function<void()>& body) {
     const Stopwatch watch;
     stream->run(body);
     add_seconds(watch.seconds());
@@ -252,8 +226,8 @@ void decompose_layers(
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
 
   std::optional<OwnLayers> decompositions;
-  work([&] { decompositions.emplace(layers, own, options, like.device()); });
-  choose_together(layers, options, owned, world, *decompositions, work);
+  work([&] { decompositions.emplace(layers, own, like.device()); });
+  choose_together(layers, options, owned, world, *decompositions);
 
   Counts sizes;
   for (const AbLayer& layer : layers) {

@@ -10,7 +10,6 @@
 
 #include "comm/communicator.h"
 #include "device/side_stream.h"
-#include "linalg/batch.h"
 #include "linalg/rank_rule.h"
 #include "methods/ab/layer.h"
 #include "methods/method_options.h"
@@ -22,22 +21,20 @@ struct CutOptions {
   linalg::RankRule rule;
   bool cut = true;                    // false: every layer keeps min(m, n)
   std::int64_t other_parameters = 0;  // never factored; for the budget rule
-  linalg::SvdRoute route = linalg::SvdRoute::Auto;
 };
 
 // The weights that AB-training factors, all but those that `keep_dense` and
-// `dense_share` leave dense. Throws Error(Config) if there are none, or if the
-// requested rank is above min(m, n) of each.
+// `dense_share` leave dense, each with the grid that it is to have. Throws Error(Config) if there
+// are none, or if the requested rank is above min(m, n) of each.
 std::vector<nn::NamedWeight> factorable_weights(
     const nn::Model& model, const MethodOptions& options);
 
 // Decomposes all layers, at least one, as products or as dense weights (W = U S
-// V^T; A = U sqrt(S), B = sqrt(S) V^T), to at least their first ranks, and sets
-// `factors`, `svd_start` and what `cut` says of this cut. Products are not
-// formed: the owner of a layer sends its factors, or the two k x r transforms
-// of its product, which all workers apply. One all-gather carries the spectra
-// (more than one for `budget`, if partial spectra turn out to be too short),
-// and one carries all factors. `add_seconds` is called with the time spent on
+// V^T; A = U sqrt(S), B = sqrt(S) V^T; in a grid, each block by itself), to at
+// least their first ranks, and sets `factors` and what `cut` says of this cut.
+// Products are not formed: the owner of a layer sends its factors, or the two
+// transforms of its product, which all workers apply. One all-gather carries the
+// spectra, and one all factors. `add_seconds` is called with the time spent on
 // linear algebra. On a GPU all of it runs on a stream beside the training
 // stream.
 void decompose_layers(

@@ -33,6 +33,9 @@ struct AbLayer {
   std::int64_t rank() const {
     return weight().rank();
   }
+  std::int64_t grid() const {
+    return weight().grid();
+  }
   bool is_product() const {
     return product.a.defined();
   }
@@ -43,31 +46,28 @@ struct AbLayer {
       product = {};
     }
   }
-  // The factor `which` of this rank in a flat buffer of factors, as a matrix;
-  // undefined if the buffer is.
+  // The factor `which` of this rank in a flat buffer of factors, in the form of a
+  // LowRankPair; undefined if the buffer is.
   at::Tensor matrix_at(
       const at::Tensor& flat, std::int64_t offset, nn::Factor which, std::int64_t rank) const {
     return flat.defined()
-               ? weight().to_matrix(nn::view_at(flat, offset, weight().stored_sizes(which, rank)))
+               ? weight().to_matrix(
+                     which, nn::view_at(flat, offset, weight().stored_sizes(which, rank)))
                : at::Tensor();
   }
   // The sizes of what its next factors are made from.
   LayerShape shape() const {
-    return {cut.m, cut.n, is_product() ? product.a.size(1) : 0};
+    return {cut.m, cut.n, is_product() ? grid() * product.a.size(-1) : 0, grid()};
   }
 
   nn::NamedWeight named;
   LayerRank cut;  // the last one
-  // Where the search of the next decomposition may begin (linalg/svd.h,
-  // next_start()); undefined: at random. Known only to the worker that
-  // decomposed the layer.
-  at::Tensor svd_start;
   // From a synchronization to the end of the decomposition after it: the merged
-  // factors A B (m x k, k x n; the same bits on every worker), of rank 2
-  // old_rank in SyncMode::Full. Undefined: the weight is dense.
+  // factors A B (the same bits on every worker), of rank 2 old_rank in
+  // SyncMode::Full. Undefined: the weight is dense.
   linalg::LowRankPair product;
-  // During a decomposition: the rank before it, 0: dense; the new factors, A m x
-  // r and B r x n (undefined if the layer stays dense); and old moments.
+  // During a decomposition: the rank before it, 0: dense; the new factors
+  // (undefined if the layer stays dense); and old moments.
   std::int64_t old_rank = 0;
   linalg::LowRankPair factors;
   std::vector<Moments> moments;  // of each factor that this worker trains

@@ -79,14 +79,10 @@ void add_ab_fields(Fields& f, MethodOptions& o) {
   f.number(
       "anneal_from", o.anneal_from, between(1, 1e6),
       "the ratio of the first decomposition with anneal_steps");
-  f.choice<linalg::SvdRoute>(
-      "svd", o.svd,
-      {{"auto", linalg::SvdRoute::Auto},
-       {"exact", linalg::SvdRoute::Exact},
-       {"randomized", linalg::SvdRoute::Randomized}},
-      "how weights are decomposed; exact: all singular values; randomized: "
-      "only as many as the rule needs (by a range finder that proves its "
-      "rank); auto: randomized if the shorter side is at least 2048");
+  f.auto_or_integer(
+      "blocks", o.blocks, between(1, 64),
+      "k: each layer is factored as a grid of k x k blocks, or of as many as "
+      "divide its inputs and outputs and leave each block a rank; auto: 8");
   f.section("full_phase", fields_of(o.full_phase), "the dense phases");
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/duration.h"
 #include "compress/reducer_options.h"
-#include "linalg/batch.h"
 #include "linalg/rank_rule.h"
 
 namespace abtrain {
@@ -57,9 +56,14 @@ struct AbOptions {
   linalg::RankRule rank;
   Duration anneal_steps;   // after the warm-up; 0: every cut is at rank.ratio
   double anneal_from = 2;  // the ratio of the first cut
-  linalg::SvdRoute svd = linalg::SvdRoute::Auto;
+  // k of the grid of k x k blocks in which each layer is factored (nn/weight.h);
+  // none: auto.
+  std::optional<std::int64_t> blocks = 1;
   FullPhaseOptions full_phase;
 };
+
+// What method.blocks: auto stands for.
+constexpr std::int64_t kAutoBlocks = 8;
 
 // Whether all groups train the same factors.
 inline bool has_one_role(const AbOptions& options) {

@@ -73,15 +73,13 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     nn::Weight& w = factorable_[i].weight();
     ABT_CHECK(
-        ranks[i] >= 0 && ranks[i] <= w.n(), DamagedData,
-        "the checkpoint's rank of layer '{}': expected 0 to {}, got {}", factorable_[i].named.layer,
-        w.n(), ranks[i]);
+        ranks[i] >= 0 && ranks[i] <= w.n() && ranks[i] % w.grid() == 0, DamagedData,
+        "the checkpoint's rank of layer '{}': expected 0 to {} in steps of {}, got {}",
+        factorable_[i].named.layer, w.n(), w.grid(), ranks[i]);
     const at::TensorOptions options =
         (w.is_factored() ? w.inner : w.dense).options().requires_grad(false);
-    if (ranks[i] > 0) {
-      w.set_factors({at::empty({w.m(), ranks[i]}, options), at::empty({ranks[i], w.n()}, options)});
-    } else if (w.is_factored()) {
-      w.set_dense(w.from_matrix(at::empty({w.m(), w.n()}, options)));
+    if (ranks[i] > 0 || w.is_factored()) {
+      w.set_empty(ranks[i], options);
     }
   }
 }
@@ -120,15 +118,6 @@ void AbTraining::archive(state::Archive& archive) {
   outer_.archive(
       archive, own_numel_, trained_.numel() - own_numel_, numel_of(nn::Factor::A),
       numel_of(nn::Factor::B));
-  for (AbLayer& layer : factorable_) {
-    if (archive.is_loading()) {
-      layer.svd_start = at::Tensor();
-    }
-    if (linalg::may_be_partial(context_.options.svd, layer.weight().n())) {
-      // It affects the bits, so a resume needs it.
-      archive.tensor("svd_start." + layer.named.layer, layer.svd_start, state::Owner::Worker);
-    }
-  }
   if (archive.is_loading()) {
     bind_reductions();  // the block's tensors may have moved
   }
@@ -219,9 +208,6 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     const auto rest = std::ranges::stable_partition(
         old, [](state::State& state) { return text_of(state, "ab.role") != "A"; });
     merge_roles({rest.begin(), rest.end()}, {old.begin(), rest.begin()});
-  }
-  for (AbLayer& layer : factorable_) {
-    layer.svd_start = at::Tensor();  // it may have changed owners
   }
   if (in_place) {
     own_start_.copy_(trained_.values().narrow(0, 0, own_numel_));

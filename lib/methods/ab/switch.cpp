@@ -89,7 +89,7 @@ void AbTraining::decompose(std::int64_t t) {
   const bool carries = context_.options.moments == FactorMoments::Carry;
   CutOptions how = {
       rule_after(planned_, make_phase_plan(planned_, context_.length), t), cuts(),
-      context_.model.dense_parameters(), context_.options.svd};
+      context_.model.dense_parameters()};
   for (AbLayer& layer : factorable_) {
     how.other_parameters -= layer.weight().numel();
     layer.old_rank = layer.rank();
@@ -170,10 +170,12 @@ void AbTraining::carry_moments(const AbLayer& layer) {
       if (kind == optim::MomentKind::Other) {
         continue;
       }
+      const nn::Weight& w = layer.weight();
       const at::Tensor carried = carry_gradient(
-          layer.weight().to_matrix(before.values[k]), which, layer,
-          kind == optim::MomentKind::SquaredGradients);
-      now.values[k].copy_(layer.weight().to_stored(which, carried));
+          layer.old_rank == 0 ? w.to_matrix(before.values[k])
+                              : w.to_matrix(which, before.values[k]),
+          which, layer, kind == optim::MomentKind::SquaredGradients);
+      now.values[k].copy_(w.to_stored(which, carried));
     }
   }
 }
@@ -214,7 +216,11 @@ void AbTraining::build_blocks() {
         continue;
       }
       own.push_back(
-          {trained_name(layer.named, which), &w.factor(which), true, true, layer.named.position});
+          {.name = trained_name(layer.named, which),
+           .tensor = &w.factor(which),
+           .is_factor = true,
+           .position = layer.named.position,
+           .matrices = layer.grid()});
       own_numel_ += w.factor_numel(which, w.rank());
     }
   }

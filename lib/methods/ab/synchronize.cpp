@@ -213,7 +213,7 @@ linalg::LowRankPair merge_factors(
       break;
   }
   // (A0 + dA/2) B0 + A0 (dB/2), a product of rank 2r.
-  return {at::cat({start.a + da * 0.5, start.a}, 1), at::cat({start.b, db * 0.5}, 0)};
+  return {at::cat({start.a + da * 0.5, start.a}, -1), at::cat({start.b, db * 0.5}, -2)};
 }
 
 }  // namespace abtrain::methods

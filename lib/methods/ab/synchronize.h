@@ -83,7 +83,7 @@ class FactorExchange {
 
 // One layer's merged weight as a product: rank r, or 2r in mode `full`.
 // `start`: the factors A0, B0 at the last decomposition. `change`: their mean
-// changes (m x r, r x n); that of A is undefined in mode only-b.
+// changes; that of A is undefined in mode only-b.
 linalg::LowRankPair merge_factors(
     SyncMode mode, const linalg::LowRankPair& start, const linalg::LowRankPair& change);
 

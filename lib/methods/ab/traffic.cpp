@@ -142,13 +142,12 @@ class Planner {
   std::int64_t gathered(std::int64_t factor, const ModelSizes& next) const {
     std::vector<LayerShape> shapes;
     for (const LayerShape& l : sizes_.layers) {
-      shapes.push_back({l.m, l.n, factor * l.rank});
+      shapes.push_back({l.m, l.n, factor * l.rank, l.grid});
     }
     std::int64_t own = 0;
     const Owned owned = share_out(shapes, world_.members);
     for (const std::size_t i : owned[static_cast<std::size_t>(world_.rank)]) {
-      own += 8 * spectrum_numbers(setup_.options.svd, shapes[i]) +
-             4 * factor_numbers(shapes[i], next.layers[i].rank);
+      own += 8 * shapes[i].values() + 4 * factor_numbers(shapes[i], next.layers[i].rank);
     }
     return world_.all_gather(own, 1).bytes;
   }

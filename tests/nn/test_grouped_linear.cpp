@@ -1,5 +1,5 @@
 // Against at::linear in fp64 on the same rounded factors.
-#include "nn/bf16_linear.h"
+#include "nn/grouped_linear.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linear.h>
@@ -31,7 +31,7 @@ TEST(Bf16Linear, RoundsOnlyFactors) {
     at::Tensor w = at::randn({24, 32}).set_requires_grad(true);
     at::Tensor b = biased ? at::randn({24}).set_requires_grad(true) : at::Tensor();
     const at::Tensor seed = at::randn({4, 6, 24});
-    const at::Tensor y = bf16_linear(x, w, b);
+    const at::Tensor y = grouped_linear(x, w, b, 1, at::kBFloat16);
     expect_near(
         y.detach(),
         at::linear(rounded(x), rounded(w), biased ? b.detach().to(at::kDouble) : at::Tensor()));
@@ -48,7 +48,7 @@ TEST(Bf16Linear, RoundsOnlyFactors) {
 TEST(Bf16Linear, GradientsOfFrozenWeightsAndOfInputsInBf16) {
   at::Tensor x = at::randn({3, 16}).to(at::kBFloat16).set_requires_grad(true);
   const at::Tensor w = at::randn({8, 16});
-  const at::Tensor y = bf16_linear(x, w, {});
+  const at::Tensor y = grouped_linear(x, w, {}, 1, at::kBFloat16);
   EXPECT_FALSE(y.is_view());  // so that relu_() may write into it
   y.backward(at::ones_like(y));
   EXPECT_EQ(x.grad().scalar_type(), at::kBFloat16);
@@ -67,7 +67,7 @@ TEST(GpuBf16Linear, AddsUpGradientsInFp32) {
   at::Tensor w = leaf({24, 32});
   at::Tensor b = leaf({24});
   w.mutable_grad() = at::ones_like(w);  // b has none yet
-  const at::Tensor y = bf16_linear(x, w, b);
+  const at::Tensor y = grouped_linear(x, w, b, 1, at::kBFloat16);
   EXPECT_FALSE(y.is_view());
   EXPECT_EQ(y.scalar_type(), at::kBFloat16);
   const at::Tensor wanted = at::linear(rounded(x), rounded(w), rounded(b));
@@ -77,7 +77,7 @@ TEST(GpuBf16Linear, AddsUpGradientsInFp32) {
   const at::Tensor dy = rounded(seed).view({24, 24});
   expect_near(w.grad().detach(), at::mm(dy.t(), rounded(x).view({24, 32})) + 1);
   expect_near(b.grad().detach(), dy.sum(0));
-  bf16_linear(x.detach(), w, b).backward(seed);  // both have one now
+  grouped_linear(x.detach(), w, b, 1, at::kBFloat16).backward(seed);  // both have one now
   expect_near(w.grad().detach(), 2 * at::mm(dy.t(), rounded(x).view({24, 32})) + 1);
   expect_near(b.grad().detach(), 2 * dy.sum(0));
   const at::Tensor dx = at::mm(dy, rounded(w)).view({4, 6, 32});
