@@ -1,17 +1,24 @@
 #include "nn/grouped_linear.h"
 
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/cpu/vec/functional.h>
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "ops/bf16_product.h"
@@ -33,6 +40,165 @@ void product(const at::Tensor& a, const at::Tensor& b, at::Tensor c, float beta)
   }
 }
 
+at::Tensor rows_of(const at::Tensor& tensor, at::ScalarType type) {
+  return tensor.reshape({-1, tensor.size(-1)}).to(type).contiguous();
+}
+
+// The features of a group, and its rows of the weight.
+at::Tensor part(const at::Tensor& rows, std::int64_t g, std::int64_t groups) {
+  const std::int64_t width = rows.size(1) / groups;
+  return rows.narrow(1, g * width, width);
+}
+at::Tensor own(const at::Tensor& weight, std::int64_t g, std::int64_t groups) {
+  const std::int64_t height = weight.size(0) / groups;
+  return weight.narrow(0, g * height, height);
+}
+// Rows of features as groups x rows x features of a group, a view.
+at::Tensor batch(const at::Tensor& rows, std::int64_t groups) {
+  return rows.unflatten(1, {groups, -1}).transpose(0, 1);
+}
+
+// Rows of features x times the weight (turned: its transpose) of each group. The result is in fp32
+// on the CPU if the factors are in bf16, and begins as the bias, if there is one.
+at::Tensor products(
+    const at::Tensor& x, const at::Tensor& w, bool turned, std::int64_t groups,
+    const at::Tensor& bias = {}) {
+  const std::int64_t width = turned ? w.size(0) : groups * w.size(1);
+  if (x.is_cuda()) {
+    const at::Tensor y = at::empty({x.size(0), width}, x.options());
+    const at::Tensor weights = w.unflatten(0, {groups, -1});
+    at::Tensor by_group = batch(y, groups);
+    at::bmm_out(by_group, batch(x, groups), turned ? weights.mT() : weights);
+    return bias.defined() ? y.add_(bias) : y;
+  }
+  const at::Tensor y = at::empty(
+      {x.size(0), width},
+      x.options().dtype(x.scalar_type() == at::kBFloat16 ? at::kFloat : x.scalar_type()));
+  if (bias.defined()) {
+    y.copy_(bias);
+  }
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const at::Tensor weight = own(w, g, groups);
+    product(
+        part(x, g, groups), turned ? weight.t() : weight, part(y, g, groups),
+        bias.defined() ? 1 : 0);
+  }
+  return y;
+}
+
+// Adds to the gradient of `parameter` where there is one, and gives its accumulator nothing to add;
+// else returns it.
+template <class Add>
+at::Tensor gradient_of(const at::Tensor& parameter, const Add& add) {
+  const at::Tensor place = parameter.is_leaf() ? parameter.grad() : at::Tensor();
+  if (place.defined()) {
+    add(place);
+    return {};
+  }
+  const at::Tensor result = at::zeros_like(parameter);
+  add(result);
+  return result;
+}
+
+// That of a weight with these inputs and output gradients.
+at::Tensor weight_gradient(
+    const at::Tensor& weight, const at::Tensor& dy, const at::Tensor& x, std::int64_t groups) {
+  return gradient_of(weight, [&](const at::Tensor& place) {
+    for (std::int64_t g = 0; g < groups; ++g) {
+      product(part(dy, g, groups).t(), part(x, g, groups), own(place, g, groups), 1);
+    }
+  });
+}
+
+at::Tensor bias_gradient(
+    const at::Tensor& bias, const at::Tensor& gradient, const at::Tensor& dy) {
+  if (!dy.is_cuda() || dy.scalar_type() != at::kBFloat16) {
+    return gradient.reshape({-1, dy.size(1)}).sum(0);
+  }
+  // LibTorch's sum over the rows takes five times as long as reading them.
+  const at::Tensor ones = at::ones({1, dy.size(0)}, dy.options());
+  return gradient_of(bias, [&](const at::Tensor& place) {
+    ops::bf16_product(ones, dy, place.unsqueeze(0), 1);
+  });
+}
+
+// Runs of kSize elements (0: of `size`), from groups x groups of them to the other order.
+template <std::int64_t kSize, class T>
+void exchange_row(const T* from, T* to, std::int64_t groups, std::int64_t size) {
+  const std::int64_t run = kSize > 0 ? kSize : size;
+  for (std::int64_t o = 0; o < groups; ++o) {
+    for (std::int64_t i = 0; i < groups; ++i, to += run) {
+      std::memcpy(to, from + (i * groups + o) * run, static_cast<std::size_t>(run) * sizeof(T));
+    }
+  }
+}
+
+template <class T>
+auto row_exchange(std::int64_t size) {
+  switch (size) {
+    case 1:
+      return &exchange_row<1, T>;
+    case 2:
+      return &exchange_row<2, T>;
+    case 3:
+      return &exchange_row<3, T>;
+    case 4:
+      return &exchange_row<4, T>;
+    case 6:
+      return &exchange_row<6, T>;
+    case 8:
+      return &exchange_row<8, T>;
+    default:
+      return &exchange_row<0, T>;
+  }
+}
+
+// Each row is rounded as a whole, then exchanged.
+template <class From, class To>
+void exchange(const From* from, To* to, std::int64_t rows, std::int64_t groups, std::int64_t size) {
+  const std::int64_t width = groups * groups * size;
+  const auto exchanges = row_exchange<To>(size);
+  constexpr std::int64_t kGrain = 1 << 15;
+  at::parallel_for(
+      0, rows, std::max<std::int64_t>(1, kGrain / width), [&](std::int64_t begin, std::int64_t end) {
+        std::vector<To> rounded(std::is_same_v<From, To> ? 0 : static_cast<std::size_t>(width));
+        for (std::int64_t row = begin; row < end; ++row) {
+          if constexpr (std::is_same_v<From, To>) {
+            exchanges(from + row * width, to + row * width, groups, size);
+          } else {
+            at::vec::convert(from + row * width, rounded.data(), width);
+            exchanges(rounded.data(), to + row * width, groups, size);
+          }
+        }
+      });
+}
+
+// Rows of features in the other order, as `type`.
+at::Tensor exchanged(const at::Tensor& rows, std::int64_t groups, at::ScalarType type) {
+  const std::int64_t size = rows.size(1) / groups / groups;
+  if (rows.is_cuda()) {
+    const at::Tensor turned = rows.unflatten(1, {groups, groups, -1}).transpose(1, 2);
+    return turned.to(type).contiguous().view_as(rows);
+  }
+  const at::Tensor from = rows.contiguous();
+  const at::Tensor to = at::empty_like(from, from.options().dtype(type));
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, from.scalar_type(), "exchange_groups", [&] {
+    const auto* const source = from.const_data_ptr<scalar_t>();
+    if (type == at::kBFloat16) {
+      exchange(source, to.mutable_data_ptr<at::BFloat16>(), from.size(0), groups, size);
+    } else {
+      exchange(source, to.mutable_data_ptr<scalar_t>(), from.size(0), groups, size);
+    }
+  });
+  return to;
+}
+
+std::vector<std::int64_t> with_last(const at::Tensor& input, std::int64_t width) {
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  sizes.back() = width;
+  return sizes;
+}
+
 class GroupedLinear : public torch::autograd::Function<GroupedLinear> {
  public:
   static at::Tensor forward(
@@ -40,26 +206,15 @@ class GroupedLinear : public torch::autograd::Function<GroupedLinear> {
       const std::optional<at::Tensor>& bias, std::int64_t groups, at::ScalarType type) {
     const at::Tensor x = rows_of(input, type);
     const at::Tensor w = weight.to(type);
-    std::vector<std::int64_t> sizes = input.sizes().vec();
-    sizes.back() = w.size(0);
-    at::Tensor y;
-    if (input.is_cuda()) {
-      y = at::_unsafe_view(on_gpu(x, w, bias ? bias->to(type) : at::Tensor(), groups), sizes);
-    } else {
-      y = at::empty(sizes, weight.options().requires_grad(false));
-      if (bias) {
-        y.copy_(*bias);
-      }
-      const at::Tensor rows = y.view({x.size(0), w.size(0)});
-      for (std::int64_t g = 0; g < groups; ++g) {
-        product(part(x, g, groups), own(w, g, groups).t(), part(rows, g, groups), bias ? 1 : 0);
-      }
-    }
     context->save_for_backward({x, w, weight, bias.value_or(at::Tensor())});
     context->saved_data["sizes"] = input.sizes();
     context->saved_data["type"] = input.scalar_type();
     context->saved_data["groups"] = groups;
-    return y;
+    const bool rounds = x.is_cuda() && bias;
+    const at::Tensor b = rounds ? bias->to(type) : bias.value_or(at::Tensor());
+    const at::Tensor y =
+        x.is_cuda() && groups == 1 ? at::linear(x, w, b) : products(x, w, true, groups, b);
+    return at::_unsafe_view(y, with_last(input, w.size(0)));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -70,78 +225,86 @@ class GroupedLinear : public torch::autograd::Function<GroupedLinear> {
     at::Tensor dx, dw, db;
     const at::Tensor dy = rows_of(gradients[0], w.scalar_type());
     if (context->needs_input_grad(0)) {
-      dx = at::empty(x.sizes(), (dy.is_cuda() ? dy : saved[2]).options().requires_grad(false));
-      if (dy.is_cuda()) {
-        at::Tensor by_group = batch(dx, groups);
-        at::bmm_out(by_group, batch(dy, groups), w.unflatten(0, {groups, -1}));
-      } else {
-        for (std::int64_t g = 0; g < groups; ++g) {
-          product(part(dy, g, groups), own(w, g, groups), part(dx, g, groups), 0);
-        }
-      }
+      dx = dy.is_cuda() && groups == 1 ? at::mm(dy, w) : products(dy, w, false, groups);
       dx = dx.view(context->saved_data["sizes"].toIntVector())
                .to(context->saved_data["type"].toScalarType());
     }
     if (context->needs_input_grad(1)) {
-      dw = gradient_of(saved[2], [&](const at::Tensor& place) {
-        for (std::int64_t g = 0; g < groups; ++g) {
-          product(part(dy, g, groups).t(), part(x, g, groups), own(place, g, groups), 1);
-        }
-      });
+      dw = weight_gradient(saved[2], dy, x, groups);
     }
     if (saved[3].defined() && context->needs_input_grad(2)) {
-      if (dy.is_cuda() && dy.scalar_type() == at::kBFloat16) {
-        // LibTorch's sum over the rows takes five times as long as reading them.
-        const at::Tensor ones = at::ones({1, dy.size(0)}, dy.options());
-        db = gradient_of(saved[3], [&](const at::Tensor& place) {
-          ops::bf16_product(ones, dy, place.unsqueeze(0), 1);
-        });
-      } else {
-        db = gradients[0].reshape({-1, dy.size(1)}).sum(0);
-      }
+      db = bias_gradient(saved[3], gradients[0], dy);
     }
     return {dx, dw, db, {}, {}};
   }
+};
+
+class GridLinear : public torch::autograd::Function<GridLinear> {
+ public:
+  static at::Tensor forward(
+      AutogradContext* context, const at::Tensor& input, const at::Tensor& inner,
+      const at::Tensor& outer, const std::optional<at::Tensor>& bias, std::int64_t grid,
+      at::ScalarType type) {
+    const at::Tensor x = rows_of(input, type);
+    const at::Tensor w = inner.to(type);
+    const at::Tensor v = outer.to(type);
+    const at::Tensor z = exchanged(products(x, w, true, grid), grid, type);
+    context->save_for_backward({x, w, z, v, inner, outer, bias.value_or(at::Tensor())});
+    context->saved_data["sizes"] = input.sizes();
+    context->saved_data["type"] = input.scalar_type();
+    context->saved_data["grid"] = grid;
+    const bool rounds = x.is_cuda() && bias;
+    return at::_unsafe_view(
+        products(z, v, true, grid, rounds ? bias->to(type) : bias.value_or(at::Tensor())),
+        with_last(input, v.size(0)));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& w = saved[1];
+    const at::Tensor& z = saved[2];
+    const at::Tensor& v = saved[3];
+    const std::int64_t grid = context->saved_data["grid"].toInt();
+    const at::ScalarType type = w.scalar_type();
+    at::Tensor dx, dw, dv, db;
+    const at::Tensor dy = rows_of(gradients[0], type);
+    if (context->needs_input_grad(2)) {
+      dv = weight_gradient(saved[5], dy, z, grid);
+    }
+    if (context->needs_input_grad(0) || context->needs_input_grad(1)) {
+      const at::Tensor dz = exchanged(products(dy, v, false, grid), grid, type);
+      if (context->needs_input_grad(1)) {
+        dw = weight_gradient(saved[4], dz, x, grid);
+      }
+      if (context->needs_input_grad(0)) {
+        dx = products(dz, w, false, grid)
+                 .view(context->saved_data["sizes"].toIntVector())
+                 .to(context->saved_data["type"].toScalarType());
+      }
+    }
+    if (saved[6].defined() && context->needs_input_grad(3)) {
+      db = bias_gradient(saved[6], gradients[0], dy);
+    }
+    return {dx, dw, dv, db, {}, {}};
+  }
+};
+
+class ExchangeGroups : public torch::autograd::Function<ExchangeGroups> {
+ public:
+  static at::Tensor forward(
+      AutogradContext* context, const at::Tensor& input, std::int64_t groups) {
+    context->saved_data["groups"] = groups;
+    return applied(input, groups);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {applied(gradients[0], context->saved_data["groups"].toInt()), {}};
+  }
 
  private:
-  static at::Tensor rows_of(const at::Tensor& tensor, at::ScalarType type) {
-    return tensor.reshape({-1, tensor.size(-1)}).to(type).contiguous();
-  }
-  // The features of a group, and its rows of the weight.
-  static at::Tensor part(const at::Tensor& rows, std::int64_t g, std::int64_t groups) {
-    const std::int64_t width = rows.size(1) / groups;
-    return rows.narrow(1, g * width, width);
-  }
-  static at::Tensor own(const at::Tensor& weight, std::int64_t g, std::int64_t groups) {
-    const std::int64_t height = weight.size(0) / groups;
-    return weight.narrow(0, g * height, height);
-  }
-  // Rows of features as groups x rows x features of a group, a view.
-  static at::Tensor batch(const at::Tensor& rows, std::int64_t groups) {
-    return rows.unflatten(1, {groups, -1}).transpose(0, 1);
-  }
-  static at::Tensor on_gpu(
-      const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias, std::int64_t groups) {
-    if (groups == 1) {
-      return at::linear(x, w, bias);
-    }
-    const at::Tensor y = at::empty({x.size(0), w.size(0)}, x.options());
-    at::Tensor by_group = batch(y, groups);
-    at::bmm_out(by_group, batch(x, groups), w.unflatten(0, {groups, -1}).mT());
-    return bias.defined() ? y.add_(bias) : y;
-  }
-  // Adds to the gradient of `parameter` where there is one, and gives its accumulator nothing
-  // to add; else returns it.
-  template <class Add>
-  static at::Tensor gradient_of(const at::Tensor& parameter, const Add& add) {
-    const at::Tensor place = parameter.is_leaf() ? parameter.grad() : at::Tensor();
-    if (place.defined()) {
-      add(place);
-      return {};
-    }
-    const at::Tensor result = at::zeros_like(parameter);
-    add(result);
-    return result;
+  static at::Tensor applied(const at::Tensor& input, std::int64_t groups) {
+    const at::Tensor rows = rows_of(input, input.scalar_type());
+    return at::_unsafe_view(exchanged(rows, groups, rows.scalar_type()), input.sizes());
   }
 };
 
@@ -155,7 +318,14 @@ at::Tensor grouped_linear(
 }
 
 at::Tensor exchange_groups(const at::Tensor& input, std::int64_t groups) {
-  return input.unflatten(-1, {groups, groups, -1}).transpose(-3, -2).flatten(-3);
+  return ExchangeGroups::apply(input, groups);
+}
+
+at::Tensor grid_linear(
+    const at::Tensor& input, const at::Tensor& inner, const at::Tensor& outer,
+    const at::Tensor& bias, std::int64_t grid, at::ScalarType type) {
+  return GridLinear::apply(
+      input, inner, outer, bias.defined() ? std::optional(bias) : std::nullopt, grid, type);
 }
 
 }  // namespace abtrain::nn

@@ -109,6 +109,9 @@ at::Tensor apply_linear(
     return linear(input, weight.merged(), bias, type, pass.tape);
   }
   const std::int64_t grid = weight.grid();
+  if (grid > 1 && pass.tape == nullptr) {
+    return grid_linear(input, weight.inner, weight.outer, bias, grid, type);
+  }
   at::Tensor inner = linear(input, weight.inner, {}, type, pass.tape, grid);
   if (grid > 1) {
     inner = exchange_groups(inner, grid);

@@ -27,6 +27,7 @@ namespace {
 struct Shape {
   std::int64_t rows, columns;
   bool transposed;  // in memory columns are contiguous, not rows
+  bool is_block;
   auto operator<=>(const Shape&) const = default;
 };
 
@@ -40,7 +41,7 @@ Shape shape_of(const ParameterRef& parameter) {
       "{}: expected a matrix whose rows or columns are contiguous, got strides "
       "{}",
       parameter.name, tensor.strides());
-  return {rows / parameter.matrices, columns, !by_rows};
+  return {rows / parameter.matrices, columns, !by_rows, parameter.matrices > 1};
 }
 
 // The matrix or its transpose, as it lies in memory: row-major. A channels-last
@@ -107,7 +108,11 @@ class Muon : public Optimizer {
       }
     }
     for (const auto& [shape, matrices] : by_shape) {
-      newton_schulz_.apply(matrices, scale_of(shape), precision_);
+      if (shape.is_block && matrices.front().is_cpu()) {
+        newton_schulz_.together(matrices, scale_of(shape), at::kFloat);
+      } else {
+        newton_schulz_.apply(matrices, scale_of(shape), precision_);
+      }
     }
   }
 

@@ -129,7 +129,7 @@ void NewtonSchulz::apply(
     return;
   }
   if (!matrices.front().is_cpu()) {
-    together(matrices, scale);
+    together(matrices, scale, at::kBFloat16);
   } else if (precision == at::kBFloat16) {
     in_bf16(matrices, scale);
   } else {
@@ -175,7 +175,8 @@ void NewtonSchulz::one_by_one(const std::vector<at::Tensor>& matrices, double sc
   }
 }
 
-void NewtonSchulz::together(const std::vector<at::Tensor>& matrices, double scale) const {
+void NewtonSchulz::together(
+    const std::vector<at::Tensor>& matrices, double scale, at::ScalarType type) const {
   const std::int64_t rows = matrices.front().size(0);
   const std::int64_t columns = matrices.front().size(1);
   const std::int64_t side = std::min(rows, columns);
@@ -186,7 +187,7 @@ void NewtonSchulz::together(const std::vector<at::Tensor>& matrices, double scal
     const auto n = static_cast<std::int64_t>(count);
     const at::TensorList batch(&matrices[begin], count);
     const at::TensorOptions options =
-        matrices.front().options().dtype(at::kBFloat16).requires_grad(false);
+        matrices.front().options().dtype(type).requires_grad(false);
     const at::Tensor x = at::empty({n, rows, columns}, options);
     at::_foreach_copy_(x.unbind(), batch);
     x.div_(norms_of(x));

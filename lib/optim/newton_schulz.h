@@ -17,16 +17,18 @@ namespace abtrain::optim {
 struct NewtonSchulz {
   std::int64_t steps = 5;
 
-  // Replaces each matrix by `scale` times its orthogonalization: together() on
-  // a GPU; on the CPU in_bf16() with the precision kBFloat16, else one_by_one().
+  // Replaces each matrix by `scale` times its orthogonalization: together() in bf16
+  // on a GPU; on the CPU in_bf16() with the precision kBFloat16, else one_by_one().
   // All are fp32, row-major, of one shape and on one device. The host does not
   // wait.
   void apply(const std::vector<at::Tensor>& matrices, double scale, at::ScalarType precision) const;
 
   // Products of factors in bf16 with sums in fp32, on the CPU.
   void in_bf16(const std::vector<at::Tensor>& matrices, double scale) const;
-  // The other two forms, on any device. together(): batched products in bf16.
-  void together(const std::vector<at::Tensor>& matrices, double scale) const;
+  // The other two forms, on any device. together(): batched products in kBFloat16
+  // or kFloat, the faster form of many small matrices.
+  void together(
+      const std::vector<at::Tensor>& matrices, double scale, at::ScalarType type) const;
   // One matrix after the other, in fp32; long ones by their Gram matrices, two
   // to three times as fast. On the CPU, both forms compute half of a large
   // symmetric product and mirror it.
