@@ -211,11 +211,11 @@ sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
   list.name = !args.config.name.empty() ? args.config.name : list.name + "_rivals";
   list.output = args.config.output;
   list.config = fs::absolute(path).lexically_normal().string();
-  for (const auto& [name, why] : list.left_out) {
-    if (why == report::kNotAsked) {
+  for (const sweep::LeftOut& one : list.left_out) {
+    if (one.why == report::kNotAsked) {
       continue;  // the user has just said so
     }
-    log.info("{} is left out: {}", name, why);
+    log.info("{} is left out: {}", one.name, one.why);
   }
   return list;
 }

@@ -379,7 +379,6 @@ RivalList list_rivals(
       {{"evaluate.every=0"},
        ground.base.data.validation > 0 ? not_given({held_out}, ground) : Sets{held_out}});
 
-  using Reason = std::pair<std::string, std::string>;
   std::map<std::string, std::string> known;  // names by content
   for (const RivalSketch* sketch : chosen(request)) {
     const std::string why = refusal_of([&] {
@@ -395,8 +394,8 @@ RivalList list_rivals(
     const bool lacks_all = !ground.small.missing.empty() && why == ground.small.missing;
     const std::string name = lacks_all ? "small_..." : sketch->name;
     if (!why.empty() &&
-        !(lacks_all && std::ranges::count(list.left_out, name, &Reason::first) > 0)) {
-      list.left_out.emplace_back(name, why);
+        !(lacks_all && std::ranges::count(list.left_out, name, &LeftOut::name) > 0)) {
+      list.left_out.push_back({name, why});
     }
   }
   for (const RivalSketch& sketch : rival_sketches()) {
@@ -404,7 +403,7 @@ RivalList list_rivals(
         sketch.kind == RivalSketch::Kind::Usual || sketch.kind == RivalSketch::Kind::Small;
     if (!request.plans && !request.only.empty() && is_usual &&
         std::ranges::count(request.only, sketch.name) == 0) {
-      list.left_out.emplace_back(sketch.name, report::kNotAsked);
+      list.left_out.push_back({sketch.name, report::kNotAsked});
     }
   }
   if (request.plans) {
@@ -415,7 +414,7 @@ RivalList list_rivals(
           {.name = list.configured, .why = "the configuration as it is", .options = ground.base});
     }
   }
-  const auto reason = [](const auto& one) { return "\n  " + one.first + ": " + one.second; };
+  const auto reason = [](const LeftOut& one) { return "\n  " + one.name + ": " + one.why; };
   ABT_CHECK(
       !list.rivals.empty(), Config, "{}: no rival makes sense for this configuration:{}", config,
       join(mapped(list.left_out, reason), ""));

@@ -17,6 +17,7 @@
 #include "config/run_options.h"
 #include "plan/small_shapes.h"
 #include "plan/time.h"
+#include "sweep/sweep_file.h"
 
 namespace abtrain::sweep {
 
@@ -64,8 +65,7 @@ struct RivalList {
   std::size_t settings = 1;         // that each rival may try
   std::int64_t finalist_seeds = 0;  // of the two best rivals, if more than those of all
   std::vector<RivalPlan> rivals;
-  // Those that make no sense for this configuration, and why.
-  std::vector<std::pair<std::string, std::string>> left_out;
+  std::vector<LeftOut> left_out;  // those that make no sense for this configuration
   std::int64_t parameters = 0;  // that AB-training stores; 0: it cannot train this model
   plan::SmallShapes shapes = {};  // of the small rivals' network; none without small rivals
   std::string configured;       // of a plan: the rival that is the configuration itself

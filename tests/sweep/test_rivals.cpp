@@ -50,12 +50,8 @@ class Rivals : public testing::SweepFiles {
     return *std::ranges::find(list.rivals, name, &RivalPlan::name);
   }
   static std::string reason(const RivalList& list, const std::string& name) {
-    for (const auto& [left, why] : list.left_out) {
-      if (left == name) {
-        return why;
-      }
-    }
-    return "";
+    const auto at = std::ranges::find(list.left_out, name, &LeftOut::name);
+    return at == list.left_out.end() ? "" : at->why;
   }
 };
 
@@ -190,7 +186,7 @@ TEST_F(Rivals, WhatIsGivenHoldsForAll) {
     const std::string key = given.substr(0, given.find('='));
     const RivalList list = this->list(kConfig, {.only = rival_names()}, {given});
     EXPECT_EQ(list.rivals.size() + list.left_out.size(), rival_names().size()) << given;
-    for (const auto& [name, why] : list.left_out) {
+    for (const auto& [name, why, kind] : list.left_out) {
       EXPECT_TRUE(
           why.starts_with("is the same as") || why.starts_with("sends less than AB-training") ||
           why.starts_with("the configuration says nothing") ||
@@ -237,9 +233,18 @@ TEST_F(Rivals, TheFileReadsBackAsTheSameRuns) {
       rival.steps = 48;
     }
     list.config = folder_ / "mine.yaml";
+    list.left_out = {
+        {"one", "diverged \"at once\"", LeftOut::Kind::Diverged}, {"two", "diverged: no"}};
     SweepArgs args;
     args.file = folder_.add("rivals.yaml", rivals_yaml(list, 2, "# head\n"));
     const Sweep sweep = read_sweep(args, {});
+    const std::vector<LeftOut>& left_out = sweep.halving->left_out;
+    ASSERT_EQ(left_out.size(), 2U);
+    EXPECT_EQ(left_out[0].name, "one");
+    EXPECT_EQ(left_out[0].why, "diverged \"at once\"");
+    EXPECT_EQ(left_out[0].kind, LeftOut::Kind::Diverged);
+    EXPECT_EQ(left_out[1].why, "diverged: no");
+    EXPECT_EQ(left_out[1].kind, LeftOut::Kind::Other);
     const auto runs = this->runs(round_of(sweep, 0).sweep);
     ASSERT_EQ(runs.size(), 2 * list.rivals.size());
     for (std::size_t i = 0; i < list.rivals.size(); ++i) {
