@@ -11,7 +11,6 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "config/run_options.h"
@@ -46,8 +45,7 @@ struct RivalPlan {
   Sets set = {};
   // The moves that it may try (sweep/search.h), such as "optimizer.lr=x 2".
   std::vector<Sets> tune = {};
-  // Of a small rival: the shapes of its network by name (plan::SmallShapes), each with its keys.
-  std::vector<std::pair<std::string, Sets>> shapes = {};
+  std::string shape = {};  // of a small rival's network (plan::SmallShape), by name; else ""
   // The caller sets these, for a run at full length.
   std::int64_t steps = 0;
   double seconds_here = 0;   // of its training on this machine, without a link; 0: not measured

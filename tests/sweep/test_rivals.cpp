@@ -87,12 +87,11 @@ TEST_F(Rivals, SmallNetworksHaveSeveralShapes) {
       (std::vector<std::string>{
           "ddp", "small_ddp", "small_ddp_folded", "small_ddp_matched", "small_muloco_2bit",
           "small_muloco_2bit_folded", "small_muloco_2bit_matched"}));
-  EXPECT_TRUE(find(list, "ddp").shapes.empty());
+  EXPECT_EQ(find(list, "ddp").shape, "");
   EXPECT_FALSE(find(list, "small_ddp").options.model.folded_head);
   for (const std::string shape : {"folded", "matched"}) {
     const RivalPlan& rival = find(list, ("small_ddp_" + shape).c_str());
-    ASSERT_EQ(rival.shapes.size(), 1U);
-    EXPECT_EQ(rival.shapes[0].first, shape);
+    EXPECT_EQ(rival.shape, shape);
     EXPECT_NE(rival.why.find("; " + shape + ": "), std::string::npos) << rival.why;
     EXPECT_TRUE(rival.options.model.folded_head);
     EXPECT_EQ(
@@ -155,6 +154,9 @@ TEST_F(Rivals, ASmallRivalSendsAsMuchAsAbTraining) {
             move, [](const std::string& one) { return one.starts_with("method.sync_every"); }),
         0);
   }
+  EXPECT_EQ(
+      reason(this->list(dense(), {}, {"method.sync_every=17"}), "small_muloco_ab_bytes"),
+      "is the same as small_muloco_2bit here");
   const RivalPlan& coded = find(list, "small_ddp_int4");
   EXPECT_LT(bytes(coded), bytes(find(list, "small_ddp")) / 7);
 }
