@@ -168,9 +168,6 @@ std::vector<RivalPlan> rivals_of(const RivalSketch& sketch, const Ground& ground
     one.why += formatted("; {}: {}", shape.name, shape.what);
     one.shape = shape.name;
     complete(one, shape.size.overrides, sketch, ground);
-    if (ground.request.plans) {
-      break;
-    }
   }
   return all;
 }

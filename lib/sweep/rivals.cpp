@@ -95,8 +95,14 @@ RivalList list_rivals(
   } else {
     ground.find_size();
   }
-  if (ground.no_ab.empty()) {
-    ground.small = small_networks(read, ground.ab, ground.parameters, request.small);
+  const auto sketches = chosen(request);
+  const bool has_small = std::ranges::any_of(
+      sketches, [](const RivalSketch* one) { return one->kind == RivalSketch::Kind::Small; });
+  ABT_CHECK(
+      has_small || !request.small, Usage,
+      "--small: no rival of --only trains a small network; leave it out");
+  if (has_small && ground.no_ab.empty()) {
+    ground.small = small_networks(read, ground.ab, ground.parameters, request);
   }
 
   ground.common = common_of(ground, sets);
@@ -115,7 +121,7 @@ RivalList list_rivals(
        ground.base.data.validation > 0 ? ground.not_given({held_out}) : Sets{held_out}});
 
   std::map<std::string, std::string> known;  // names by content
-  for (const RivalSketch* sketch : chosen(request)) {
+  for (const RivalSketch* sketch : sketches) {
     const std::string why = refusal_of([&] {
       for (RivalPlan& rival : rivals_of(*sketch, ground)) {
         const auto [twin, is_new] = known.emplace(content_of(rival.options), rival.name);

@@ -72,8 +72,8 @@ struct RivalList {
 };
 
 // A small rival has one entry for each shape of its network. Throws Error(Usage) for an unknown
-// name in `only`, and for a `small` that is not needed; Error(Config) where the model has no layer
-// to factor, `small` does not fit, or no rival is left. `sets`: "a.b=VALUE", overrides of the
+// name in `only`, and for a `small` that no rival trains; Error(Config) where the model has no
+// layer to factor, `small` does not fit, or no rival is left. `sets`: "a.b=VALUE", overrides of the
 // configuration. `folders`: where it is searched.
 RivalList list_rivals(
     const std::string& config, const Sets& sets, const RivalsRequest& request,

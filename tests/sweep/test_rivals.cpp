@@ -103,14 +103,19 @@ TEST_F(Rivals, SmallNetworksHaveSeveralShapes) {
   }
   ASSERT_EQ(list.shapes.shapes.size(), 3U);
   // A plan has one row for each method.
-  const std::vector<std::string> planned = names(this->list(config, {.plans = true}));
-  EXPECT_EQ(std::ranges::count(planned, "small_ddp"), 1);
-  EXPECT_TRUE(std::ranges::none_of(
-      planned, [](const std::string& name) { return name.ends_with("_folded"); }));
+  const RivalList plan = this->list(config, {.plans = true});
+  EXPECT_EQ(std::ranges::count(names(plan), "small_ddp"), 1);
+  ASSERT_EQ(plan.shapes.shapes.size(), 1U);
+  EXPECT_EQ(plan.shapes.shapes[0].name, "narrow");
+  EXPECT_EQ(
+      find(plan, "small_ddp").options.model.width, find(list, "small_ddp").options.model.width);
   EXPECT_TRUE(this->list(config, {.only = {"ddp"}}).shapes.shapes.empty());
   expect_error(
       [&] { this->list(config, {.small = "small.pt2"}); }, ErrorKind::Usage,
       {"--small: expected an exported model", "of vgg11 follow"});
+  expect_error(
+      [&] { this->list(config, {.only = {"ddp"}, .small = "small.pt2"}); }, ErrorKind::Usage,
+      {"--small: no rival of --only trains a small network"});
 }
 
 TEST_F(Rivals, WarmUpsBecomeSharesAndEachHasItsMoves) {
