@@ -2,7 +2,7 @@
 // halving (sweep/halving.h): each rival's keys, and the settings that it may
 // try. All rivals get the same number of settings, in the order of one list.
 //
-//   RivalList list = list_rivals("my.yaml", {}, {.tune = 3}, folders);
+//   RivalList list = list_rivals("my.yaml", {}, {.tune = 4}, folders);
 //   for (RivalPlan& rival : list.rivals) rival.steps = 800;
 //   atomic_write("rivals.yaml", rivals_yaml(list, 3, "# made by ..."));
 #pragma once
@@ -32,7 +32,8 @@ struct RivalsRequest {
   bool all = false;                    // those two as well
   // The network that small rivals train where the model is an exported one: a .pt2 file.
   std::optional<std::string> small = {};
-  std::size_t tune = 3;  // settings that each rival may try, 1 to kMaxSettings
+  // Settings that each rival may try, 1 to kMaxSettings. Of MuLoCo's, two are starting points.
+  std::size_t tune = 4;
   // For a plan: all names, the configured length, and AB-training with the configured rule even
   // if only the spectra tell its ranks. A model that cannot be factored has other rivals.
   bool plans = false;

@@ -159,7 +159,7 @@ TEST_F(CliSweep, RivalsNameTheirCommandHoweverItWasSpelled) {
     EXPECT_EQ(
         made.substr(0, made.find('\n')), "# Made by: abtrain rivals " + base + " --steps 100" +
                                              (*size == 0 ? "" : " --size 3") +
-                                             " --only ddp --tune 3 --seeds 3");
+                                             " --only ddp --tune 4 --seeds 3");
   }
 }
 
