@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
@@ -109,17 +110,21 @@ std::int64_t steps_for(const auto& measure, std::int64_t first, double wanted) {
   return seconds <= 0 ? 0 : std::max<std::int64_t>(1, std::llround((wanted - start) / each));
 }
 
-// Sets the rival's steps. Returns why it cannot take part, or "".
-std::string set_length(
+// Sets the rival's steps. Returns why it cannot take part, if it cannot.
+std::optional<sweep::LeftOut> set_length(
     const sweep::RivalList& list, std::int64_t steps, const TemporaryFolder& scratch,
     sweep::RivalPlan& rival, Log& log) {
+  using Kind = sweep::LeftOut::Kind;
+  const auto because = [&](const std::string& why, Kind kind = Kind::Other) {
+    return sweep::LeftOut{rival.name, why, kind};
+  };
   rival.steps = steps;
   if (list.seconds > 0) {
     std::int64_t first = 4;
     while (!sweep::refusal(list, rival, first, false).empty()) {
       first *= 2;
       if (first > kMaxTries) {
-        return sweep::refusal(list, rival, first, false);
+        return because(sweep::refusal(list, rival, first, false));
       }
     }
     ShortRun last;    // which counts most
@@ -137,10 +142,10 @@ std::string set_length(
       log.warning("{}: {}", rival.name, last.doubt);
     }
     if (rival.steps == 0) {
-      return formatted("{} in its first steps, as configured", sweep::kDivergence);
+      return because("diverged in its first steps, as configured", Kind::Diverged);
     }
     if (rival.steps < kMinSteps) {
-      return formatted("only {} steps fit into {} s", rival.steps, list.seconds);
+      return because(formatted("only {} steps fit into {} s", rival.steps, list.seconds));
     }
   }
   std::string why = sweep::refusal(list, rival, rival.steps, false);
@@ -150,7 +155,7 @@ std::string set_length(
       why = formatted("in pilots of {} steps, {}", pilot, of_pilot);
     }
   }
-  return why;
+  return why.empty() ? std::nullopt : std::optional(because(why));
 }
 
 }  // namespace
@@ -161,9 +166,9 @@ void set_lengths(sweep::RivalList& list, std::int64_t steps, Log& log) {
   for (std::size_t i = 0; i < list.rivals.size(); ++i) {
     sweep::RivalPlan rival = list.rivals[i];
     log.live(formatted("measuring {} ({} of {})", rival.name, i + 1, list.rivals.size()));
-    if (const std::string why = set_length(list, steps, scratch, rival, log); !why.empty()) {
-      list.left_out.emplace_back(rival.name, why);
-      log.warning("{} is left out: {}", rival.name, why);
+    if (const auto left_out = set_length(list, steps, scratch, rival, log)) {
+      log.warning("{} is left out: {}", left_out->name, left_out->why);
+      list.left_out.push_back(*left_out);
       continue;
     }
     log.info("{}: {} steps; {}", rival.name, with_commas(rival.steps), rival.why);

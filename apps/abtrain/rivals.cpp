@@ -40,7 +40,7 @@ struct RivalsCommand {
   std::optional<double> ratio;
   plan::Link link;
   std::optional<std::int64_t> seeds;
-  std::int64_t tune = 3;
+  std::size_t tune = sweep::RivalsRequest().tune;
   std::string only;
   bool all = false;
   std::string small;
@@ -142,8 +142,7 @@ sweep::Work work_of(const sweep::RivalList& list, const RivalsCommand& args) {
   const std::int64_t seeds = args.seeds.value_or(kSeeds);
   const std::size_t count = list.rivals.size();
   const std::int64_t more = std::max<std::int64_t>(0, list.finalist_seeds - seeds);
-  sweep::Work work =
-      sweep::work_of(static_cast<std::size_t>(args.tune), static_cast<std::size_t>(seeds));
+  sweep::Work work = sweep::work_of(args.tune, static_cast<std::size_t>(seeds));
   const auto extra = static_cast<std::size_t>(count < 2 ? 0 : 2 * more);
   work.runs = count * work.runs + extra;
   work.lengths = static_cast<double>(count) * work.lengths + static_cast<double>(extra);
@@ -196,8 +195,7 @@ void announce_measured(const sweep::RivalList& list, const RivalsCommand& args, 
 // The rivals of the command line; says which ones are left out.
 sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
   const auto folders = config_places();
-  sweep::RivalsRequest request{
-      .ratio = args.ratio, .all = args.all, .tune = static_cast<std::size_t>(args.tune)};
+  sweep::RivalsRequest request{.ratio = args.ratio, .all = args.all, .tune = args.tune};
   if (!args.small.empty()) {
     request.small = fs::absolute(args.small).lexically_normal().string();
   }
@@ -211,11 +209,11 @@ sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
   list.name = !args.config.name.empty() ? args.config.name : list.name + "_rivals";
   list.output = args.config.output;
   list.config = fs::absolute(path).lexically_normal().string();
-  for (const auto& [name, why] : list.left_out) {
-    if (why == report::kNotAsked) {
+  for (const sweep::LeftOut& one : list.left_out) {
+    if (one.why == report::kNotAsked) {
       continue;  // the user has just said so
     }
-    log.info("{} is left out: {}", name, why);
+    log.info("{} is left out: {}", one.name, one.why);
   }
   return list;
 }
@@ -314,7 +312,7 @@ Command add_rivals(CLI::App& parser) {
   in_range<std::int64_t>(
       command.add_option(
           "--tune", args->tune,
-          "settings that each method may try, in short pilots (default 3; 1: as "
+          "settings that each method may try, in short pilots (default 4; 1: as "
           "configured)"),
       1, sweep::kMaxSettings);
   command.add_option("--only", args->only, "only these: " + join(sweep::rival_names(), ", "))

@@ -56,9 +56,9 @@ int report(int code, const std::vector<sweep::PointRun>& runs, bool of_rivals, L
 int exit_code_of(const sweep::Sweep& sweep, const std::vector<sweep::PointRun>& runs, Log& log) {
   const sweep::Halving& halving = *sweep.halving;
   std::vector<std::string> without;
-  for (const auto& [name, why] : halving.left_out) {
-    if (sweep::tells_of_divergence(why)) {
-      without.push_back(name);
+  for (const sweep::LeftOut& one : halving.left_out) {
+    if (one.kind == sweep::LeftOut::Kind::Diverged) {
+      without.push_back(one.name);
     }
   }
   for (const sweep::Rival& rival : halving.rivals) {

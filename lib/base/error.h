@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -44,6 +45,15 @@ class Error : public std::runtime_error {
 class LocatedError : public Error {
  public:
   using Error::Error;
+};
+
+// An error in one step of the training, counted from 1, with which its message begins.
+class StepError : public Error {
+ public:
+  StepError(ErrorKind kind, std::int64_t at, const std::string& message)
+      : Error(kind, formatted("step {}: {}", at, message)), step(at) {}
+
+  const std::int64_t step;
 };
 
 }  // namespace abtrain

@@ -139,6 +139,16 @@ int worker_of(const std::exception_ptr& error, int otherwise) {
   }
 }
 
+std::optional<std::int64_t> step_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const StepError& of_step) {
+    return of_step.step;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
 bool is_echo(const std::exception_ptr& error) {
   return exit_code_of(error) == static_cast<int>(ErrorKind::PeerLost);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,9 @@ std::exception_ptr error_of(std::int64_t code, const std::string& text);
 // The rank of the worker that caused an error: for a TimedOut, the first worker
 // that did not come, if it is known; for all other errors, `otherwise`.
 int worker_of(const std::exception_ptr& error, int otherwise);
+
+// The step of a StepError; none for all other errors.
+std::optional<std::int64_t> step_of(const std::exception_ptr& error);
 
 // True for Error(PeerLost), which only follows from another worker's failure.
 bool is_echo(const std::exception_ptr& error);

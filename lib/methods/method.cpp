@@ -179,11 +179,13 @@ void Method::check_replicas(std::int64_t t) {
   }
   const auto hashes = comm::gather_values(*now().replicas, hash);
   for (std::size_t r = 1; r < hashes.size(); ++r) {
-    ABT_CHECK(
-        hashes[r] == hashes[0], Diverged,
-        "step {}: replicas differ: worker {} of the group does not hold the "
-        "same bits as worker 0",
-        t, r);
+    if (hashes[r] != hashes[0]) {
+      throw StepError(
+          ErrorKind::Diverged, t,
+          formatted(
+              "replicas differ: worker {} of the group does not hold the same bits as worker 0",
+              r));
+    }
   }
 }
 

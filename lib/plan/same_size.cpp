@@ -53,19 +53,18 @@ std::pair<double, double> bounds_of(
   }
 }
 
-// The width with the fewest decimals on this side of `exact` at which the model
+// The width with the fewest decimals on this side of the exact one at which the model
 // is as large.
-double rounded(const ParametersAt& parameters, double exact, bool up) {
+double rounded(const ParametersAt& parameters, const NearestWidth& exact) {
   constexpr double kFinest = 1e12;
-  const std::int64_t wanted = parameters(exact);
   for (double scale = 1; scale <= kFinest; scale *= 10) {
-    const double units = exact * scale;
-    const double width = (up ? std::ceil(units) : std::floor(units)) / scale;
-    if (width > 0 && width <= nn::kWidest && parameters(width) == wanted) {
+    const double units = exact.width * scale;
+    const double width = (exact.up ? std::ceil(units) : std::floor(units)) / scale;
+    if (width > 0 && width <= nn::kWidest && parameters(width) == exact.parameters) {
       return width;
     }
   }
-  return exact;
+  return exact.width;
 }
 
 double relative_difference(const SameSize& found, const SizeTarget& target) {
@@ -82,7 +81,7 @@ NearestWidth nearest_width(
   const std::int64_t more = parameters(above);
   const bool up = more - target < target - fewer &&
                   static_cast<double>(more) <= kMaxAbove * static_cast<double>(target);
-  return {up ? above : below, up};
+  return {up ? above : below, up, up ? more : fewer};
 }
 
 SizeTarget size_of_run(const std::string& folder) {
@@ -122,9 +121,9 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
     return nn::make_model(model, shape)->dense_parameters();
   };
   const NearestWidth found = nearest_width(parameters, model.name, target);
-  const double width = rounded(parameters, found.width, found.up);
-  const std::int64_t numel = parameters(width);  // sets it
-  return {std::move(resized), numel, {"model.width=" + print_number(width)}};
+  model.width = rounded(parameters, found);
+  const std::string width = "model.width=" + print_number(model.width);
+  return {std::move(resized), found.parameters, {width}};
 }
 
 std::string same_size_text(const SameSize& found, const SizeTarget& target) {

@@ -33,6 +33,7 @@ using ParametersAt = std::function<std::int64_t(double width)>;
 struct NearestWidth {
   double width = 0;
   bool up = false;  // it is the first with more than the target
+  std::int64_t parameters = 0;  // at this width
 };
 // The width at which the model `name` has as nearly `target` parameters as whole numbers of
 // channels or features allow: never more than 1 % above, and the smaller of two that are equally

@@ -33,6 +33,12 @@ std::vector<SmallShape::Layer> layers_of(const nn::Model& model) {
   });
 }
 
+// With its layers.
+SmallShape built(SmallShape shape, const data::ExampleShape& data) {
+  shape.layers = layers_of(*nn::make_model(shape.size.options.model, data));
+  return shape;
+}
+
 // What AB-training leaves of each free width, as a share: 1 if it keeps all layers of it dense.
 // Empty if only the spectra can tell.
 std::vector<double> shares_of(const config::RunOptions& ab, const data::ExampleShape& shape) {
@@ -78,7 +84,7 @@ SameSize scale(
   SameSize found;
   found.options = std::move(options);
   std::vector<std::int64_t> counts;
-  const auto parameters = [&](double factor) {
+  const auto resize = [&](double factor) {
     counts = mapped(widths, [&](const ScaledWidth& width) {
       const double wanted = (width.is_fixed ? 1 : factor) * width.count;
       const auto units =
@@ -86,12 +92,16 @@ SameSize scale(
       return width.divisor * std::max<std::int64_t>(1, units);
     });
     found.overrides = nn::set_widths(found.options.model, counts);
+  };
+  const auto parameters = [&](double factor) {
+    resize(factor);
     return nn::make_model(found.options.model, shape)->dense_parameters();
   };
   const std::string& name = found.options.model.name;
   const NearestWidth best =
       nearest_width(parameters, name, target, ", the layers kept dense as they are");
-  found.parameters = parameters(best.width);  // sets the widths
+  resize(best.width);
+  found.parameters = best.parameters;
   if (found.options.model.folded_head) {
     found.overrides.emplace_back("model.folded_head=true");
   }
@@ -182,12 +192,16 @@ SmallShape shape_of(
       layers_of(*model)};
 }
 
+SmallShape narrow_shape(const config::RunOptions& options, std::int64_t target) {
+  return built({"narrow", kNarrow, same_size(options, target)}, planned_data(options.data).shape);
+}
+
 SmallShapes small_shapes(
     const config::RunOptions& options, std::int64_t target, const config::RunOptions* ab) {
   const data::ExampleShape shape = planned_data(options.data).shape;
   SmallShapes found;
   const auto add = [&](SmallShape one) {
-    one.layers = layers_of(*nn::make_model(one.size.options.model, shape));
+    one = built(std::move(one), shape);
     const auto other = std::ranges::find_if(
         found.shapes, [&](const SmallShape& known) { return are_alike(one, known); });
     if (other == found.shapes.end()) {
@@ -197,7 +211,7 @@ SmallShapes small_shapes(
           one.name, formatted("all of its layers are within 5 % of those of {}", other->name));
     }
   };
-  add({"narrow", kNarrow, same_size(options, target)});
+  found.shapes.push_back(narrow_shape(options, target));
   const auto head = folded_from(options.model, shape);
   if (head) {
     const auto widths_of = [&](const nn::ModelOptions& model, bool is_fixed) {

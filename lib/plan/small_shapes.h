@@ -48,6 +48,8 @@ struct SmallShapes {
 // same_size().
 SmallShapes small_shapes(
     const config::RunOptions& options, std::int64_t target, const config::RunOptions* ab);
+// `narrow` alone.
+SmallShape narrow_shape(const config::RunOptions& options, std::int64_t target);
 // What is known of a network that the user gives instead.
 SmallShape shape_of(
     std::string name, std::string what, const config::RunOptions& options,

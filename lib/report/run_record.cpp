@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/options_apply.h"
-#include "base/scalars.h"
 #include "config/config.h"
 #include "data/known_sets.h"
 #include "run_folder/checkpoint.h"
@@ -212,18 +211,6 @@ void read_summary(RunRecord& run) {
   run.steps = count_of(steps);
 }
 
-// That of a message which begins with "step 31: ".
-std::optional<std::int64_t> step_in(const std::string& message) {
-  constexpr std::string_view kBegin = "step ";
-  std::int64_t step = 0;
-  std::string why;
-  return message.starts_with(kBegin) &&
-                 parse_integer(
-                     message.substr(kBegin.size(), message.find(':') - kBegin.size()), step, why)
-             ? std::optional(step)
-             : std::nullopt;
-}
-
 // "killed at step 41 of 60: process 7 on host; --resume auto continues from
 // step 40".
 void describe_unfinished(RunRecord& run, const std::string& about) {
@@ -299,7 +286,7 @@ RunRecord read_run(const std::string& folder, Spectra spectra) {
   }
   read_metrics(run, spectra);
   if (status.exit_code == static_cast<int>(ErrorKind::Diverged)) {
-    run.diverged_at = step_in(status.message).value_or(run.step);
+    run.diverged_at = status.step.value_or(run.step);
   }
   if (!run.summary) {
     describe_unfinished(run, status.about);

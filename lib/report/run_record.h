@@ -112,7 +112,8 @@ struct RunRecord {
   run_folder::RunState state = run_folder::RunState::Finished;
   std::int64_t step = 0;   // the last one that was logged
   std::int64_t steps = 0;  // of the whole run; 0: not known yet
-  // The step in which it diverged, if it has.
+  // The step in which it diverged, if it has; the last one that was logged if failure.json does not
+  // say it.
   std::optional<std::int64_t> diverged_at = {};
   // How far a run without a summary has got, and why, as a message.
   std::string unfinished;

@@ -46,10 +46,12 @@ void add_file(const std::filesystem::path& folder, Tuning& tuning) {
          {"chosen", json.text(at("chosen").c_str())}});
   }
   for (std::size_t i = 0; i < json.list("/left_out").size(); ++i) {
-    const auto text = [&](const char* key) {
-      return json.text(formatted("/left_out/{}/{}", i, key).c_str());
-    };
-    tuning.left_out.push_back({{"name", text("name")}, {"why", text("why")}});
+    const auto at = [&](const char* key) { return formatted("/left_out/{}/{}", i, key); };
+    const bool has_kind = json.find(at("kind").c_str()) != nullptr;  // else of an earlier version
+    tuning.left_out.push_back(
+        {{"name", json.text(at("name").c_str())},
+         {"why", json.text(at("why").c_str())},
+         {"kind", has_kind ? json.text(at("kind").c_str()) : "other"}});
   }
 }
 

@@ -24,7 +24,7 @@ struct Question {
 // As the lists of the file: of each rival "name", "why", "tried" (settings),
 // "pilots" (short runs), "pilot_seconds" (of their training, together) and
 // "chosen" ("optimizer.lr: 0.04"), after "sweep", the name of the folder; of
-// each that was left out "name" and "why".
+// each that was left out "name", "why" and "kind" ("diverged" or "other").
 struct Tuning {
   std::int64_t settings = 0;  // tried per rival, as asked for
   nlohmann::ordered_json rivals = nlohmann::ordered_json::array();

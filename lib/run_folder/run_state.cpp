@@ -15,9 +15,14 @@ RunStatus failure_in(const std::string& path) {
   try {
     const JsonObject failure = JsonObject::of_file(path);
     const std::string text = failure.text("/message");
-    const std::string message = text.substr(0, text.find('\n'));
     const auto code = static_cast<int>(failure.integer("/exit_code", 0, 255));
-    return {RunState::Failed, formatted("exit code {}: {}", code, message), code, message};
+    RunStatus status{
+        RunState::Failed, formatted("exit code {}: {}", code, text.substr(0, text.find('\n'))),
+        code};
+    if (failure.find("/step") != nullptr) {
+      status.step = failure.integer("/step", 0);
+    }
+    return status;
   } catch (const Error&) {
     return {RunState::Failed, "failure.json is damaged"};
   }

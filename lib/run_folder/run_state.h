@@ -1,6 +1,8 @@
 // What became of a run, according to its folder.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace abtrain::run_folder {
@@ -21,9 +23,9 @@ struct RunStatus {
   // Who trains or trained in the folder, or why the run has failed; "" for a
   // run that has finished or was stopped.
   std::string about = {};
-  // Of a run that has failed: that of failure.json, 0 if it is damaged, and its message.
+  // Of a run that has failed: those of failure.json; 0 and none if it is damaged.
   int exit_code = 0;
-  std::string message = {};
+  std::optional<std::int64_t> step = {};
 };
 
 // Where the file system has no locks, a lock file counts as held. Throws Error

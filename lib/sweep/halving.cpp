@@ -343,8 +343,8 @@ void write_tuning(const Sweep& sweep, const Round& full) {
          {"pilot_seconds", search.pilot_seconds()},
          {"chosen", setting_text(search.setting(search.chosen().setting))}});
   }
-  const auto left_out = [](const auto& one) -> ordered_json {
-    return {{"name", one.first}, {"why", one.second}};
+  const auto left_out = [](const LeftOut& one) -> ordered_json {
+    return {{"name", one.name}, {"why", one.why}, {"kind", name_of(one.kind)}};
   };
   const PointRun first = resolve(full.sweep, list_points(full.sweep).front());
   make_folders(first.options.output);

@@ -31,7 +31,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sweep/resolve_points.h"
@@ -78,15 +77,10 @@ struct Round {
 // Error(MissingInput), naming the pilot, where one of them is missing.
 Round round_of(const Sweep& sweep, std::size_t round);
 
-// Whether a rival was left out because it diverged: the reasons of such rivals begin with this.
-inline constexpr std::string_view kDivergence = "diverged";
-inline bool tells_of_divergence(const std::string& why) {
-  return why.starts_with(kDivergence);
-}
-
 // What each rival was given, as <output>/<sweep>/tuning.json: "settings", the "seconds" of a run at
 // full length (0: by steps) and the "link" on which it was to take them, and for each of "rivals"
-// name, why, tried, pilots, pilot_seconds and chosen. `full`: a round at full length.
+// name, why, tried, pilots, pilot_seconds and chosen, and for each of "left_out" name, why and
+// kind. `full`: a round at full length.
 void write_tuning(const Sweep& sweep, const Round& full);
 
 }  // namespace abtrain::sweep

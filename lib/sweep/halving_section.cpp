@@ -10,6 +10,9 @@ namespace abtrain::sweep {
 
 namespace {
 
+const Names<LeftOut::Kind> kKinds = {
+    {"other", LeftOut::Kind::Other}, {"diverged", LeftOut::Kind::Diverged}};
+
 // The parts of the section `halving` that have keys of their own.
 struct HalvingSections {
   Value pilot, rivals, left_out;
@@ -33,7 +36,7 @@ Fields fields_of(Halving& halving, HalvingSections& s) {
       "seeds of the two best rivals, if more than `seeds`");
   f.value("pilot", s.pilot, "for pilots only");
   f.value("rivals", s.rivals, "the rivals by their names");
-  f.value("left_out", s.left_out, "rivals that make no sense, and why");
+  f.value("left_out", s.left_out, "rivals that do not take part, and why");
   return f;
 }
 
@@ -83,7 +86,27 @@ Rival read_rival(const Entry& entry, AssignmentReader& reader) {
   return rival;
 }
 
+// A reason alone, or {kind: diverged, why: REASON}.
+LeftOut read_left_out(const Entry& entry, AssignmentReader& reader) {
+  LeftOut one{entry.key, entry.value.text};
+  if (entry.value.kind == Value::Kind::Section) {
+    Fields f;
+    f.choice("kind", one.kind, kKinds, "whether it diverged");
+    f.text("why", one.why, "the reason");
+    reader.read(f, entry.value);
+  } else if (entry.value.kind != Value::Kind::Scalar) {
+    reader.problem(
+        entry.place, "halving.left_out." + entry.key,
+        "expected a reason, or {kind: diverged, why: REASON}; got " + describe(entry.value));
+  }
+  return one;
+}
+
 }  // namespace
+
+std::string name_of(LeftOut::Kind kind) {
+  return name_in(kKinds, kind);
+}
 
 Halving read_halving(const Value& section, AssignmentReader& reader) {
   Halving halving;
@@ -91,7 +114,7 @@ Halving read_halving(const Value& section, AssignmentReader& reader) {
   reader.read(fields_of(halving, sections), section);
   reader.add_section("", sections.pilot, halving.pilot);
   for (const Entry& entry : sections.left_out.entries) {
-    halving.left_out.emplace_back(entry.key, entry.value.text);
+    halving.left_out.push_back(read_left_out(entry, reader));
   }
   for (const Entry& entry : sections.rivals.entries) {
     halving.rivals.push_back(read_rival(entry, reader));

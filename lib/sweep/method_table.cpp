@@ -151,7 +151,8 @@ MethodTable method_table(
   MethodTable table{
       .configured = list.configured,
       .measured = request && !request->compute,
-      .left_out = list.left_out};
+      .left_out =
+          mapped(list.left_out, [](const LeftOut& one) { return std::pair(one.name, one.why); })};
   for (const RivalPlan& rival : list.rivals) {
     if (table.measured) {
       log.live(formatted(

@@ -2,7 +2,7 @@
 // halving (sweep/halving.h): each rival's keys, and the settings that it may
 // try. All rivals get the same number of settings, in the order of one list.
 //
-//   RivalList list = list_rivals("my.yaml", {}, {.tune = 3}, folders);
+//   RivalList list = list_rivals("my.yaml", {}, {.tune = 4}, folders);
 //   for (RivalPlan& rival : list.rivals) rival.steps = 800;
 //   atomic_write("rivals.yaml", rivals_yaml(list, 3, "# made by ..."));
 #pragma once
@@ -11,12 +11,12 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "config/run_options.h"
 #include "plan/small_shapes.h"
 #include "plan/time.h"
+#include "sweep/sweep_file.h"
 
 namespace abtrain::sweep {
 
@@ -32,7 +32,8 @@ struct RivalsRequest {
   bool all = false;                    // those two as well
   // The network that small rivals train where the model is an exported one: a .pt2 file.
   std::optional<std::string> small = {};
-  std::size_t tune = 3;  // settings that each rival may try, 1 to kMaxSettings
+  // Settings that each rival may try, 1 to kMaxSettings. Of MuLoCo's, two are starting points.
+  std::size_t tune = 4;
   // For a plan: all names, the configured length, and AB-training with the configured rule even
   // if only the spectra tell its ranks. A model that cannot be factored has other rivals.
   bool plans = false;
@@ -45,8 +46,7 @@ struct RivalPlan {
   Sets set = {};
   // The moves that it may try (sweep/search.h), such as "optimizer.lr=x 2".
   std::vector<Sets> tune = {};
-  // Of a small rival: the shapes of its network by name (plan::SmallShapes), each with its keys.
-  std::vector<std::pair<std::string, Sets>> shapes = {};
+  std::string shape = {};  // of a small rival's network (plan::SmallShape), by name; else ""
   // The caller sets these, for a run at full length.
   std::int64_t steps = 0;
   double seconds_here = 0;   // of its training on this machine, without a link; 0: not measured
@@ -64,8 +64,7 @@ struct RivalList {
   std::size_t settings = 1;         // that each rival may try
   std::int64_t finalist_seeds = 0;  // of the two best rivals, if more than those of all
   std::vector<RivalPlan> rivals;
-  // Those that make no sense for this configuration, and why.
-  std::vector<std::pair<std::string, std::string>> left_out;
+  std::vector<LeftOut> left_out;  // those that make no sense for this configuration
   std::int64_t parameters = 0;  // that AB-training stores; 0: it cannot train this model
   plan::SmallShapes shapes = {};  // of the small rivals' network; none without small rivals
   std::string configured;       // of a plan: the rival that is the configuration itself
@@ -74,8 +73,8 @@ struct RivalList {
 };
 
 // A small rival has one entry for each shape of its network. Throws Error(Usage) for an unknown
-// name in `only`, and for a `small` that is not needed; Error(Config) where the model has no layer
-// to factor, `small` does not fit, or no rival is left. `sets`: "a.b=VALUE", overrides of the
+// name in `only`, and for a `small` that no rival trains; Error(Config) where the model has no
+// layer to factor, `small` does not fit, or no rival is left. `sets`: "a.b=VALUE", overrides of the
 // configuration. `folders`: where it is searched.
 RivalList list_rivals(
     const std::string& config, const Sets& sets, const RivalsRequest& request,

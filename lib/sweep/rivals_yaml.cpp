@@ -60,8 +60,13 @@ std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::st
   }
   if (!list.left_out.empty()) {
     out += "  left_out:\n";
-    for (const auto& [name, why] : list.left_out) {
-      out += formatted("    {}: {}\n", name, in_quotes(why));
+    for (const LeftOut& one : list.left_out) {
+      const std::string why = in_quotes(one.why);
+      out += formatted(
+          "    {}: {}\n", one.name,
+          one.kind == LeftOut::Kind::Other
+              ? why
+              : formatted("{{kind: {}, why: {}}}", name_of(one.kind), why));
     }
   }
   out += formatted("seeds: {}\n", seeds);

@@ -30,16 +30,16 @@ plan::SmallShape network_in(
 
 SmallNetworks small_networks(
     const std::function<config::RunOptions(const Sets&)>& read, const config::RunOptions& ab,
-    std::int64_t parameters, const std::optional<std::string>& file) {
+    std::int64_t parameters, const RivalsRequest& request) {
   const bool is_exported = ab.model.name == "exported";
   ABT_CHECK(
-      !file || is_exported, Usage,
+      !request.small || is_exported, Usage,
       "--small: expected an exported model (model.file) to go with it; the small networks of {} "
       "follow from its own layers",
       ab.model.name);
   SmallNetworks found;
-  if (file) {
-    found.shapes.shapes.push_back(network_in(*file, read, parameters));
+  if (request.small) {
+    found.shapes.shapes.push_back(network_in(*request.small, read, parameters));
   } else if (is_exported) {
     found.missing = formatted(
         "the strongest kind of rival, a smaller dense network, did not run, because an exported "
@@ -48,7 +48,12 @@ SmallNetworks small_networks(
         with_commas(parameters));
   } else {
     try {
-      found.shapes = plan::small_shapes(read({"method.name=ddp"}), parameters, &ab);
+      const config::RunOptions dense = read({"method.name=ddp"});
+      if (request.plans) {
+        found.shapes.shapes.push_back(plan::narrow_shape(dense, parameters));
+      } else {
+        found.shapes = plan::small_shapes(dense, parameters, &ab);
+      }
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Config) {
         throw;

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "config/run_options.h"
@@ -17,12 +16,13 @@ struct SmallNetworks {
   plan::SmallShapes shapes;
   std::string missing;  // why there are none, or ""
 };
-// `read`: the configuration with overrides. `ab`: with AB-training, which stores so many
-// `parameters`. `file`: the .pt2 file of the only network, for an exported model. Throws
-// Error(Usage) for a file where the model is none, MissingInput, and Config where the file does not
-// fit the data or differs by more than 3 % of `parameters`.
+// Those that the request is about; a plan has the first shape only. `read`: the configuration with
+// overrides. `ab`: with AB-training, which stores so many `parameters`. An exported model has one
+// network, that of `request.small`. Throws Error(Usage) for such a file where the model is none,
+// MissingInput, and Config where the file does not fit the data or differs by more than 3 % of
+// `parameters`.
 SmallNetworks small_networks(
     const std::function<config::RunOptions(const Sets&)>& read, const config::RunOptions& ab,
-    std::int64_t parameters, const std::optional<std::string>& file);
+    std::int64_t parameters, const RivalsRequest& request);
 
 }  // namespace abtrain::sweep

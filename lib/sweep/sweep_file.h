@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "config/override.h"
@@ -59,6 +58,16 @@ struct Rival {
   std::int64_t steps = 0;  // train.steps of `set`
   Location place;
 };
+// A rival that does not take part.
+struct LeftOut {
+  enum class Kind { Other, Diverged };  // Diverged: in the runs that were to tell its length
+  std::string name;
+  std::string why;
+  Kind kind = Kind::Other;
+};
+// The kind as a word: "other" or "diverged".
+std::string name_of(LeftOut::Kind kind);
+
 struct Halving {
   // Training time that a run at full length is to take; 0: as many steps as
   // `set` says.
@@ -69,8 +78,7 @@ struct Halving {
   std::int64_t settings = 0;  // that each rival may try, at least 1
   // Seeds of the two best rivals, if more than those of all.
   std::int64_t finalist_seeds = 0;
-  // Rivals that make no sense here, each with the reason.
-  std::vector<std::pair<std::string, std::string>> left_out;
+  std::vector<LeftOut> left_out;
 };
 
 struct Sweep {

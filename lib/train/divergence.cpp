@@ -33,10 +33,10 @@ void check_finite(
     return;
   }
   const std::string broken = first_broken(block);
-  throw Error(
-      ErrorKind::Diverged,
+  throw StepError(
+      ErrorKind::Diverged, reading->step + 1,
       formatted(
-          "step {}: the {} of worker {} is {}; {}. {}", reading->step + 1, what, worker,
+          "the {} of worker {} is {}; {}. {}", what, worker,
           std::isnan(reading->value) ? "nan" : formatted("{}", reading->value),
           broken.empty() ? "all parameters are still finite"
                          : formatted("the first parameter that is not finite is '{}'", broken),
@@ -44,19 +44,25 @@ void check_finite(
 }
 
 void check_parameters(std::int64_t step, int worker, optim::ParameterBlock& block) {
-  ABT_CHECK(
-      block.numel() == 0 || block.values().isfinite().all().item<bool>(), Diverged,
-      "step {}: parameter '{}' of worker {} is not finite after the update. {}", step,
-      first_broken(block), worker, kAdvice);
+  if (block.numel() > 0 && !block.values().isfinite().all().item<bool>()) {
+    throw StepError(
+        ErrorKind::Diverged, step,
+        formatted(
+            "parameter '{}' of worker {} is not finite after the update. {}", first_broken(block),
+            worker, kAdvice));
+  }
 }
 
 void check_buffers(std::int64_t step, int worker, const nn::Model& model) {
   for (const nn::NamedBuffer& b : model.buffers()) {
-    ABT_CHECK(
-        b.tensor->isfinite().all().item<bool>(), Diverged,
-        "step {}: the running statistics '{}' of worker {} are not finite: a batch has given this "
-        "norm values that are not finite, too large for fp32, or a single one per channel",
-        step, b.name, worker);
+    if (!b.tensor->isfinite().all().item<bool>()) {
+      throw StepError(
+          ErrorKind::Diverged, step,
+          formatted(
+              "the running statistics '{}' of worker {} are not finite: a batch has given this "
+              "norm values that are not finite, too large for fp32, or a single one per channel",
+              b.name, worker));
+    }
   }
 }
 

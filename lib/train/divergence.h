@@ -9,7 +9,7 @@
 
 namespace abtrain::train {
 
-// Throws Error(Diverged) if the reading (if any) is not finite. The error names
+// Throws StepError(Diverged) if the reading (if any) is not finite. The error names
 // the step, the worker and the first parameter that is not finite. `what`: the
 // name of the number, such as "loss".
 void check_finite(

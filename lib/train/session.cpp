@@ -15,7 +15,6 @@
 #include "base/mapped.h"
 #include "base/signals.h"
 #include "base/socket.h"
-#include "comm/failure.h"
 #include "comm/groups.h"
 #include "comm/run_workers.h"
 #include "config/config.h"
@@ -217,8 +216,7 @@ void Session::open() {
       run_log_.emplace(options_, folder_, log_, resume_.is_own ? resume_.from->metrics_bytes : 0);
     } catch (...) {
       // The host knows the folder only once it is ready.
-      const auto error = std::current_exception();
-      record_failure(folder_, comm::exit_code_of(error), comm::message_of(error), 0, host_name());
+      record_failure(folder_, std::current_exception(), 0, host_name());
       throw;
     }
     check_space(disk_use(options_, setup_.dataset, setup_.length), folder_, log_);

@@ -36,7 +36,21 @@ TEST(CliRun, BrokenFactorsAreDivergence) {
     const json failure = json::parse(content(folder.file("small/failure.json")));
     EXPECT_EQ(failure["exit_code"], 70);
     expect_has(failure["message"], "layer 'fc");
+    EXPECT_FALSE(failure.contains("step"));
   }
+}
+
+TEST(CliRun, ADivergenceIsRecordedWithItsStep) {
+  const TempFolder folder;
+  expect_exit(
+      70, small_run(
+              folder,
+              "--set optimizer.name=sgd --set optimizer.lr=1e30 --set method.factor_lr_scale=1"
+              " --set train.clip_norm=0 --set schedule.name=constant"
+              " --set schedule.warmup_steps=0"));
+  const json failure = json::parse(content(folder.file("small/failure.json")));
+  EXPECT_EQ(failure["step"], 2);
+  expect_has(failure["message"], "step 2: the loss of worker");
 }
 
 // Whatever ends the training: here images that are damaged, in files whose

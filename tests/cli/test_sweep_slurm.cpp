@@ -209,4 +209,28 @@ TEST_F(CliSweep, ATaskOfAnArrayIsThatPoint) {
   EXPECT_EQ(states(), (States{"missing", "finished"}));
 }
 
+// The array of a round has as many tasks as the round may need: here 3, of which the second round
+// needs one, and the third, for settings that repeated others, none.
+TEST_F(CliSweep, ATaskThatItsRoundDoesNotNeedSaysSo) {
+  add_sweep(
+      "halving:\n  settings: 4\n  rivals:\n    ddp:\n"
+      "      set: {method.name: ddp, train.steps: 8}\n"
+      "      tune: [{}, {optimizer.lr: 0.02}, {optimizer.lr: 0.03}, {optimizer.lr: 0.04}]\n");
+  const auto expect_task = [&](int code, int round, int task, const std::string& said = "") {
+    expect_exit(
+        code, arguments(formatted("--round {}", round)), {said},
+        formatted("SLURM_ARRAY_TASK_ID={} ", task));
+  };
+  for (const int task : {0, 1, 2}) {
+    expect_task(0, 1, task);
+  }
+  expect_task(0, 2, 1, "this round needs no run 1\n");
+  expect_task(0, 2, 2, "this round needs no run 2\n");
+  EXPECT_FALSE(fs::exists(folder_.file("runs/toy/pilots/2")));
+  expect_task(2, 2, 3, "--task: expected 0 to 0, as the sweep has 1 point; got 3");
+  expect_task(0, 2, 0);
+  EXPECT_TRUE(fs::exists(folder_.file("runs/toy/pilots/2")));
+  expect_task(0, 3, 0, "this round needs no run 0\n");
+}
+
 }  // namespace

@@ -52,17 +52,18 @@ TEST(Compare, ASettingWithADivergedRunStandsLastWithoutAMark) {
                  .finished = seed > 1});
     folder.add(
         formatted("gone_{}/failure.json", seed),
-        R"({"exit_code": 70, "message": "step 3: the loss is inf\nmore"})");
+        R"({"exit_code": 70, "message": "layer 'fc1': it is inf\nmore", "step": 3})");
   }
   // Another failure says nothing of the setting.
   add_run(folder, {.name = "good_4", .seed = 4, .finished = false});
   folder.add("good_4/failure.json", R"({"exit_code": 74, "message": "the disk is full"})");
-  folder.add("wild_1/failure.json", R"({"exit_code": 70, "message": "step 17: the loss is nan"})");
+  // Without a step, it is the last one that was logged.
+  folder.add("wild_1/failure.json", R"({"exit_code": 70, "message": "the loss is nan"})");
   const Comparison found = compare({folder.path()}, 0.6);
   EXPECT_EQ(
       mapped(found.settings, [](const Setting& s) { return s.name; }),
       (std::vector<std::string>{"good", "wild", "gone"}));
-  EXPECT_EQ(found.settings[1].runs[0].diverged_at, 17);
+  EXPECT_EQ(found.settings[1].runs[0].diverged_at, 30);
   EXPECT_EQ(found.settings[2].runs[2].diverged_at, 3);
   EXPECT_FALSE(found.settings[0].has_diverged());
   EXPECT_EQ(seeds_text(found.settings[1]), "2 of 3");

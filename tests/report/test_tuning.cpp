@@ -25,7 +25,8 @@ TEST(Tuning, WhatEachRivalWasGivenStandsBelowTheTable) {
       R"({"settings": 3, "rivals": [{"name": "a", "why": "all | averaged",
           "tried": 3, "pilots": 5, "pilot_seconds": 41.2,
           "chosen": "optimizer.lr: 0.04"}],
-          "left_out": [{"name": "b", "why": "too large"}, {"name": "c", "why": "not in --only"},
+          "left_out": [{"name": "b", "why": "too large", "kind": "diverged"},
+                       {"name": "c", "why": "not in --only"},
                        {"name": "d", "why": "not in --only"}]})");
   comparison.tuning = read_tuning(comparison.settings);
   ASSERT_TRUE(comparison.tuning);
@@ -51,6 +52,8 @@ TEST(Tuning, WhatEachRivalWasGivenStandsBelowTheTable) {
   EXPECT_EQ(json["verdict"], nlohmann::json::array());
   EXPECT_EQ(json["tuning"]["rivals"][0]["pilot_seconds"], 41.2);
   EXPECT_EQ(json["tuning"]["left_out"][0]["name"], "b");
+  EXPECT_EQ(json["tuning"]["left_out"][0]["kind"], "diverged");
+  EXPECT_EQ(json["tuning"]["left_out"][1]["kind"], "other");  // of an earlier version
 }
 
 TEST(Tuning, TheQuestionIsThatOfAllFolders) {
@@ -82,7 +85,8 @@ TEST(Tuning, ADamagedFileIsRefused) {
   for (const char* text :
        {"{", R"({"settings": -1, "rivals": [], "left_out": []})",
         R"({"settings": 1, "rivals": [7], "left_out": []})",
-        R"({"settings": 1, "rivals": [], "left_out": [{"name": "b"}]})"}) {
+        R"({"settings": 1, "rivals": [], "left_out": [{"name": "b"}]})",
+        R"({"settings": 1, "rivals": [], "left_out": [{"name": "b", "why": "", "kind": 7}]})"}) {
     folder.add("tuning.json", text);
     SCOPED_TRACE(text);
     expect_error(

@@ -32,8 +32,16 @@ TEST(RunState, IsThatOfTheFolder) {
   }
   folder.add("lock.json", R"({"host": "\u001bhere", "pid": 7, "started": "2026-01-02T03:04:05Z"})");
   expect(RunState::Failed, "exit code 70: it is inf");
-  folder.add("failure.json", "{");
-  expect(RunState::Failed, "failure.json is damaged");
+  EXPECT_FALSE(status_of(folder.path()).step);
+  folder.add("failure.json", R"({"exit_code": 70, "message": "it is inf", "step": 12})");
+  expect(RunState::Failed, "exit code 70: it is inf");
+  EXPECT_EQ(status_of(folder.path()).step, 12);
+  for (const char* damaged :
+       {"{", R"({"exit_code": 70, "message": "it is inf", "step": -1})",
+        R"({"exit_code": 70, "message": "it is inf", "step": "12"})"}) {
+    folder.add("failure.json", damaged);
+    expect(RunState::Failed, "failure.json is damaged");
+  }
   std::filesystem::remove(folder / "failure.json");
   expect(RunState::Killed, "process 7 on \\x1bhere, since 2026-01-02T03:04:05Z");
   folder.add("lock.json", "{");

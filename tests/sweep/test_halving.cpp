@@ -1,6 +1,7 @@
 #include "sweep/halving.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "config/config.h"
@@ -20,7 +21,7 @@ constexpr const char* kRivals =
     "    two:\n"
     "      set: {train.steps: 80, optimizer.lr: 0.1}\n"
     "      tune: [{}, {optimizer.lr: 0.2}, {optimizer.lr: 0.3}]\n"
-    "  left_out: {three: \"needs a GPU\"}\n"
+    "  left_out: {three: \"needs a GPU\", four: {kind: diverged, why: at once}}\n"
     "seeds: [4, 9]\n";
 
 class HalvingOf : public testing::SweepFiles {
@@ -189,7 +190,13 @@ TEST_F(HalvingOf, TheBestIsTrainedInFullIfItIsBetterByMoreThanTheSpread) {
   EXPECT_NE(tuning.find("\"chosen\": \"optimizer.lr: 0.2\""), std::string::npos) << tuning;
   EXPECT_NE(tuning.find("\"chosen\": \"as configured\""), std::string::npos) << tuning;
   EXPECT_NE(tuning.find("\"pilot_seconds\": 17.5"), std::string::npos) << tuning;
-  EXPECT_NE(tuning.find("needs a GPU"), std::string::npos);
+  const auto left_out = nlohmann::json::parse(tuning)["left_out"];
+  ASSERT_EQ(left_out.size(), 2U);
+  EXPECT_EQ(left_out[0]["why"], "needs a GPU");
+  EXPECT_EQ(left_out[0]["kind"], "other");
+  EXPECT_EQ(left_out[1]["name"], "four");
+  EXPECT_EQ(left_out[1]["why"], "at once");
+  EXPECT_EQ(left_out[1]["kind"], "diverged");
 }
 
 // Of three rivals, the two best ones; one that diverged is none of them.
@@ -314,6 +321,18 @@ TEST_F(HalvingOf, RivalsAreTunedEqually) {
                "    a: {set: {train.steps: 8}, tune: [{}]}\n")
           .find("does not go with halving"),
       std::string::npos);
+}
+
+TEST_F(HalvingOf, WhyARivalIsLeftOutIsChecked) {
+  const auto fault = [&](const std::string& why) {
+    return fault_of(
+        "base: base\nhalving:\n  rivals:\n    a: {set: {train.steps: 8}, tune: [{}]}\n"
+        "  left_out: {b: " +
+        why + "}\n");
+  };
+  EXPECT_NE(fault("{kind: gone}").find("kind: expected one of other, diverged"), std::string::npos);
+  EXPECT_NE(
+      fault("[1]").find("halving.left_out.b: expected a reason, or {kind: "), std::string::npos);
 }
 
 }  // namespace

@@ -50,12 +50,8 @@ class Rivals : public testing::SweepFiles {
     return *std::ranges::find(list.rivals, name, &RivalPlan::name);
   }
   static std::string reason(const RivalList& list, const std::string& name) {
-    for (const auto& [left, why] : list.left_out) {
-      if (left == name) {
-        return why;
-      }
-    }
-    return "";
+    const auto at = std::ranges::find(list.left_out, name, &LeftOut::name);
+    return at == list.left_out.end() ? "" : at->why;
   }
 };
 
@@ -91,12 +87,11 @@ TEST_F(Rivals, SmallNetworksHaveSeveralShapes) {
       (std::vector<std::string>{
           "ddp", "small_ddp", "small_ddp_folded", "small_ddp_matched", "small_muloco_2bit",
           "small_muloco_2bit_folded", "small_muloco_2bit_matched"}));
-  EXPECT_TRUE(find(list, "ddp").shapes.empty());
+  EXPECT_EQ(find(list, "ddp").shape, "");
   EXPECT_FALSE(find(list, "small_ddp").options.model.folded_head);
   for (const std::string shape : {"folded", "matched"}) {
     const RivalPlan& rival = find(list, ("small_ddp_" + shape).c_str());
-    ASSERT_EQ(rival.shapes.size(), 1U);
-    EXPECT_EQ(rival.shapes[0].first, shape);
+    EXPECT_EQ(rival.shape, shape);
     EXPECT_NE(rival.why.find("; " + shape + ": "), std::string::npos) << rival.why;
     EXPECT_TRUE(rival.options.model.folded_head);
     EXPECT_EQ(
@@ -108,14 +103,19 @@ TEST_F(Rivals, SmallNetworksHaveSeveralShapes) {
   }
   ASSERT_EQ(list.shapes.shapes.size(), 3U);
   // A plan has one row for each method.
-  const std::vector<std::string> planned = names(this->list(config, {.plans = true}));
-  EXPECT_EQ(std::ranges::count(planned, "small_ddp"), 1);
-  EXPECT_TRUE(std::ranges::none_of(
-      planned, [](const std::string& name) { return name.ends_with("_folded"); }));
+  const RivalList plan = this->list(config, {.plans = true});
+  EXPECT_EQ(std::ranges::count(names(plan), "small_ddp"), 1);
+  ASSERT_EQ(plan.shapes.shapes.size(), 1U);
+  EXPECT_EQ(plan.shapes.shapes[0].name, "narrow");
+  EXPECT_EQ(
+      find(plan, "small_ddp").options.model.width, find(list, "small_ddp").options.model.width);
   EXPECT_TRUE(this->list(config, {.only = {"ddp"}}).shapes.shapes.empty());
   expect_error(
       [&] { this->list(config, {.small = "small.pt2"}); }, ErrorKind::Usage,
       {"--small: expected an exported model", "of vgg11 follow"});
+  expect_error(
+      [&] { this->list(config, {.only = {"ddp"}, .small = "small.pt2"}); }, ErrorKind::Usage,
+      {"--small: no rival of --only trains a small network"});
 }
 
 TEST_F(Rivals, WarmUpsBecomeSharesAndEachHasItsMoves) {
@@ -159,6 +159,9 @@ TEST_F(Rivals, ASmallRivalSendsAsMuchAsAbTraining) {
             move, [](const std::string& one) { return one.starts_with("method.sync_every"); }),
         0);
   }
+  EXPECT_EQ(
+      reason(this->list(dense(), {}, {"method.sync_every=17"}), "small_muloco_ab_bytes"),
+      "is the same as small_muloco_2bit here");
   const RivalPlan& coded = find(list, "small_ddp_int4");
   EXPECT_LT(bytes(coded), bytes(find(list, "small_ddp")) / 7);
 }
@@ -190,7 +193,7 @@ TEST_F(Rivals, WhatIsGivenHoldsForAll) {
     const std::string key = given.substr(0, given.find('='));
     const RivalList list = this->list(kConfig, {.only = rival_names()}, {given});
     EXPECT_EQ(list.rivals.size() + list.left_out.size(), rival_names().size()) << given;
-    for (const auto& [name, why] : list.left_out) {
+    for (const auto& [name, why, kind] : list.left_out) {
       EXPECT_TRUE(
           why.starts_with("is the same as") || why.starts_with("sends less than AB-training") ||
           why.starts_with("the configuration says nothing") ||
@@ -237,9 +240,18 @@ TEST_F(Rivals, TheFileReadsBackAsTheSameRuns) {
       rival.steps = 48;
     }
     list.config = folder_ / "mine.yaml";
+    list.left_out = {
+        {"one", "diverged \"at once\"", LeftOut::Kind::Diverged}, {"two", "diverged: no"}};
     SweepArgs args;
     args.file = folder_.add("rivals.yaml", rivals_yaml(list, 2, "# head\n"));
     const Sweep sweep = read_sweep(args, {});
+    const std::vector<LeftOut>& left_out = sweep.halving->left_out;
+    ASSERT_EQ(left_out.size(), 2U);
+    EXPECT_EQ(left_out[0].name, "one");
+    EXPECT_EQ(left_out[0].why, "diverged \"at once\"");
+    EXPECT_EQ(left_out[0].kind, LeftOut::Kind::Diverged);
+    EXPECT_EQ(left_out[1].why, "diverged: no");
+    EXPECT_EQ(left_out[1].kind, LeftOut::Kind::Other);
     const auto runs = this->runs(round_of(sweep, 0).sweep);
     ASSERT_EQ(runs.size(), 2 * list.rivals.size());
     for (std::size_t i = 0; i < list.rivals.size(); ++i) {

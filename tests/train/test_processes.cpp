@@ -134,9 +134,11 @@ TEST(Processes, StopAtTheSameStepAfterASignal) {
 
 TEST(RecordFailure, SaysWhatEndedTheRun) {
   const TempFolder folder;
-  EXPECT_TRUE(record_failure(folder.path(), 65, "torn \"file\"", 3, "far"));
+  const auto torn = std::make_exception_ptr(Error(ErrorKind::DamagedData, "torn \"file\""));
+  EXPECT_TRUE(record_failure(folder.path(), torn, 3, "far"));
   // What others say of the same failure comes too late.
-  EXPECT_FALSE(record_failure(folder.path(), 69, "an echo", 0, "near"));
+  const auto echo = std::make_exception_ptr(Error(ErrorKind::PeerLost, "an echo"));
+  EXPECT_FALSE(record_failure(folder.path(), echo, 0, "near"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
   const auto failure = nlohmann::json::parse(read_file(folder / "failure.json"));
   EXPECT_EQ(failure.size(), 5U);
@@ -148,11 +150,11 @@ TEST(RecordFailure, SaysWhatEndedTheRun) {
   EXPECT_EQ(time.size(), std::string("2026-01-31T23:59:59Z").size()) << time;
   EXPECT_TRUE(time.starts_with("20") && time.ends_with("Z")) << time;
   // Nowhere to write it, which is no error.
-  EXPECT_TRUE(record_failure("", 1, "x", 0, ""));
-  EXPECT_TRUE(record_failure(folder / "nowhere", 1, "x", 0, ""));
+  EXPECT_TRUE(record_failure("", echo, 0, ""));
+  EXPECT_TRUE(record_failure(folder / "nowhere", echo, 0, ""));
   EXPECT_FALSE(fs::exists(folder / "nowhere"));
   folder.add("file", "");
-  EXPECT_TRUE(record_failure(folder / "file", 1, "x", 0, ""));
+  EXPECT_TRUE(record_failure(folder / "file", echo, 0, ""));
   EXPECT_EQ(read_file(folder / "file"), "");
 }
 
@@ -190,6 +192,15 @@ TEST(EndOfAProcess, AnErrorIsPrintedAndRecorded) {
   const auto failure = nlohmann::json::parse(read_file(folder / "failure.json"));
   EXPECT_EQ(failure.at("exit_code"), 65);
   EXPECT_EQ(failure.at("worker"), 0);
+}
+
+TEST(EndOfAProcess, AnErrorOfAStepIsRecordedWithTheStep) {
+  const TempFolder folder;
+  const StepError error(ErrorKind::Diverged, 17, "the loss is nan");
+  EXPECT_EQ(end_after(folder, error), ProcessEnd(70, "abtrain: step 17: the loss is nan\n"));
+  const auto failure = nlohmann::json::parse(read_file(folder / "failure.json"));
+  EXPECT_EQ(failure.at("step"), 17);
+  EXPECT_EQ(failure.at("message"), "step 17: the loss is nan");
 }
 
 TEST(EndOfAProcess, ATimeOutIsAboutTheWorkerThatDidNotCome) {

@@ -94,11 +94,8 @@ void LocalWorkers::run_workers(
 }
 
 void LocalWorkers::record(const std::string& folder, const std::exception_ptr& error) {
-  const int code = comm::exit_code_of(error);
-  if (code != static_cast<int>(ErrorKind::Stopped)) {
-    record_failure(
-        folder, code, comm::message_of(error), comm::worker_of(error, std::max(0, failed_.load())),
-        host_name());
+  if (comm::exit_code_of(error) != static_cast<int>(ErrorKind::Stopped)) {
+    record_failure(folder, error, comm::worker_of(error, std::max(0, failed_.load())), host_name());
   }
 }
 

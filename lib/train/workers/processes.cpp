@@ -72,8 +72,7 @@ bool Processes::record_once(const std::exception_ptr& error, int worker) {
   const std::lock_guard lock(mutex_);
   const auto place = static_cast<std::size_t>(worker);
   return record_failure(
-      folder_, comm::exit_code_of(error), comm::message_of(error), worker,
-      place < hosts_.size() ? hosts_[place] : host_name());
+      folder_, error, worker, place < hosts_.size() ? hosts_[place] : host_name());
 }
 
 void Processes::on_failure(std::exception_ptr cause, int gone) {

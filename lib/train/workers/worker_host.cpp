@@ -12,6 +12,7 @@
 #include "base/mapped.h"
 #include "base/socket.h"
 #include "base/text.h"
+#include "comm/failure.h"
 #include "run_folder/run_lock.h"
 
 namespace abtrain::train {
@@ -37,18 +38,21 @@ void Loss::keep(const std::vector<int>& these) {
 }
 
 bool record_failure(
-    const std::string& folder, int exit_code, const std::string& message, int worker,
+    const std::string& folder, const std::exception_ptr& error, int worker,
     const std::string& host) noexcept {
   try {
     if (folder.empty() || run_folder::lost_run_lock() || !std::filesystem::is_directory(folder)) {
       return true;
     }
-    const nlohmann::ordered_json json = {
-        {"exit_code", exit_code},
-        {"message", message},
+    nlohmann::ordered_json json = {
+        {"exit_code", comm::exit_code_of(error)},
+        {"message", comm::message_of(error)},
         {"worker", worker},
         {"host", host},
         {"time", utc_now()}};
+    if (const auto step = comm::step_of(error)) {
+      json["step"] = *step;
+    }
     // A link, unlike a renamed file, replaces nothing: the first one stays.
     const std::string place = folder + "/failure.json";
     const std::string own = formatted("{}/failure-{}-{}.tmp", folder, host_name(), ::getpid());

@@ -111,11 +111,11 @@ class WorkerHost {
       : first_rank(first), workers_in_process(in_process), workers_on_machine(on_machine) {}
 };
 
-// Writes <run folder>/failure.json: exit code, message, worker and host of what
-// ended a run. Errors while writing it are ignored. False if another process
-// has written one before: the cause is known then.
+// Writes <run folder>/failure.json: exit code, message, worker and host of the error that
+// ended a run, and of a StepError the step. Errors while writing it are ignored. False if
+// another process has written one before: the cause is known then.
 bool record_failure(
-    const std::string& folder, int exit_code, const std::string& message, int worker,
+    const std::string& folder, const std::exception_ptr& error, int worker,
     const std::string& host) noexcept;
 
 }  // namespace abtrain::train

@@ -1,0 +1,175 @@
+#include "sweep/fitted_rivals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/error.h"
+#include "base/mapped.h"
+#include "base/named.h"
+#include "base/scalars.h"
+#include "base/text.h"
+#include "config/check_run.h"
+#include "config/planned_sizes.h"
+#include "config/run_length.h"
+#include "linalg/rank_rule.h"
+#include "plan/traffic.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+using config::RunOptions;
+
+// Whether the rival would be another one with another value of this key.
+bool defines(const RivalSketch& sketch, const std::string& key) {
+  const bool is_muon = key == "optimizer.matrices" && !sketch.name.starts_with("ab");
+  return key.ends_with(".name") || is_muon || sketch.kind == RivalSketch::Kind::Reducer;
+}
+
+// A warm-up in steps or epochs, as a share of the configured run: so runs of
+// all lengths have it in proportion.
+void add_share(Sets& sets, const char* key, const Duration& warmup, const RunLength& length) {
+  if (warmup.unit != Duration::Unit::Percent && warmup.value > 0) {
+    const double percent = std::min(
+        50.0,
+        100.0 * static_cast<double>(warmup.in_steps(length)) / static_cast<double>(length.steps));
+    sets.push_back(formatted("{}={:.3g} %", key, percent));
+  }
+}
+
+// The keys of the sketch that the command line leaves to it. What it replaces is noted in `why`.
+// Throws Error(Config) where it gives another value to a key that makes the rival what it is; in a
+// plan, such a key stays as it is.
+Sets fitted(const RivalSketch& sketch, const Ground& ground, std::string& why) {
+  Sets own;
+  for (const Assignment& one : assignments_of(sketch.set(ground.base))) {
+    const Assignment* given = ground.find_given(one.override.key);
+    if (!given || (ground.request.plans && defines(sketch, one.override.key))) {
+      own.push_back(set_of(one));
+    } else if (given->text != one.text) {
+      ABT_CHECK(
+          !defines(sketch, one.override.key), Config, "needs {}, and the command line gives {}",
+          set_of(one), set_of(*given));
+      why += formatted("; as given, {} instead of {}", set_of(*given), one.text);
+    }
+  }
+  return own;
+}
+
+// The keys of AB-training that its sketches leave to the configuration.
+Sets ab_keys(const std::string& name, const Ground& ground) {
+  const methods::MethodOptions& method = ground.base.method;
+  Sets keys;
+  if (name == "ab" && !ground.request.plans) {
+    add_share(keys, "method.warmup_steps", method.warmup_steps, ground.length);
+    add_share(keys, "method.anneal_steps", method.anneal_steps, ground.length);
+    keys = joined({keys, ground.size});
+  }
+  if (name == "ab_recipe") {
+    // Its rule is `budget` already. Another rule than that and `ratio` has no ratio of its own, so
+    // the recipe takes the ratio that it comes to.
+    const bool has_ratio = method.rank.rule == linalg::RankRuleName::Budget ||
+                           method.rank.rule == linalg::RankRuleName::Ratio;
+    const std::string own = print_number(has_ratio ? method.rank.ratio : ground.ratio);
+    keys.push_back(ground.size.empty() ? "method.rank.ratio=" + own : ground.size.back());
+  }
+  return keys;
+}
+
+// Bytes that a worker sends in a run of the configured length. Throws Error(Config) if only the
+// spectra can tell.
+double bytes_of(const RunOptions& o, const Ground& ground) {
+  const auto planned = config::model_sizes(o, ground.set);
+  ABT_CHECK(planned, Config, "only the spectra tell how many bytes AB-training sends");
+  return plan::planned_bytes(o, planned->sizes, config::run_length(o, ground.images()));
+}
+
+// The override with which the rival sends as many bytes as AB-training, as nearly as whole steps
+// between synchronizations allow; none where the command line gives the interval.
+std::optional<std::string> interval_of(const RunOptions& o, const Ground& ground) {
+  const auto& all = rival_sketches();
+  const char* name = ground.is_ab() ? "ab" : "ab_recipe";
+  const RivalSketch& ab = *std::ranges::find(all, name, &RivalSketch::name);
+  const double wanted = bytes_of(rivals_of(ab, ground).front().options, ground);
+  const double steps = o.method.sync_every.value * bytes_of(o, ground) / wanted;
+  ABT_CHECK(
+      steps >= 0.5, Config, "sends less than AB-training ({}) even after every step",
+      human_bytes(wanted));
+  return ground.find_given("method.sync_every")
+             ? std::nullopt
+             : std::optional(formatted("method.sync_every={}", std::llround(steps)));
+}
+
+// Puts the rival's keys together, for the network with the keys `size`.
+void complete(RivalPlan& rival, const Sets& size, const RivalSketch& sketch, const Ground& ground) {
+  const std::vector<std::string> sized = mapped(size, key_of);
+  Sets model;  // given for the large network
+  for (const Assignment& one : ground.given) {
+    const bool is_model = one.override.key.starts_with("model.");
+    if (!ground.request.plans && is_model && std::ranges::count(sized, one.override.key) == 0) {
+      model.push_back(set_of(one));
+    }
+  }
+  rival.set = joined({model, rival.set, size});
+  if (sketch.sends_as_ab) {
+    const RunOptions usual = ground.read(joined({ground.common, rival.set}));
+    if (const auto interval = interval_of(usual, ground)) {
+      std::erase_if(
+          rival.set, [](const std::string& own) { return own.starts_with("method.sync_every="); });
+      rival.set.push_back(*interval);
+      rival.why += "; " + *interval;
+    }
+  }
+  rival.options = ground.read(joined({ground.common, rival.set}));
+  config::check_run(rival.options, ground.set, ground.set.train - rival.options.data.validation);
+  rival.tune = moves_of(sketch, rival.options);
+}
+
+}  // namespace
+
+Sets common_of(const Ground& ground, const Sets& sets) {
+  if (ground.request.plans) {
+    return sets;
+  }
+  Sets usual = {"evaluate.every=25 %", "checkpoint.every=0"};
+  add_share(usual, "schedule.warmup_steps", ground.base.schedule.warmup_steps, ground.length);
+  Sets common;
+  for (const Assignment& one : ground.given) {
+    if (!one.override.key.starts_with("model.")) {
+      common.push_back(set_of(one));
+    }
+  }
+  return joined({common, ground.not_given(usual)});
+}
+
+std::vector<RivalPlan> rivals_of(const RivalSketch& sketch, const Ground& ground) {
+  const std::string& name = sketch.name;
+  ABT_CHECK(
+      name != "ab" || ground.is_ab(), Config,
+      "the configuration says nothing of AB-training; ab_recipe stands for "
+      "it");
+  const bool is_small = sketch.kind == RivalSketch::Kind::Small;
+  ABT_CHECK(
+      ground.no_ab.empty() || !(is_small || name == "ab" || name == "ab_recipe"), Config, "{}",
+      ground.no_ab);
+  ABT_CHECK(!is_small || ground.small.missing.empty(), Config, "{}", ground.small.missing);
+  RivalPlan rival{.name = name, .why = sketch.why};
+  rival.set = fitted(sketch, ground, rival.why);
+  rival.set = joined({rival.set, ground.not_given(ab_keys(name, ground))});
+  if (!is_small) {
+    complete(rival, {}, sketch, ground);
+    return {rival};
+  }
+  std::vector<RivalPlan> all;
+  for (const plan::SmallShape& shape : ground.small.shapes.shapes) {
+    RivalPlan& one = all.emplace_back(rival);
+    one.name += all.size() == 1 ? "" : "_" + shape.name;
+    one.why += formatted("; {}: {}", shape.name, shape.what);
+    one.shape = shape.name;
+    complete(one, shape.size.overrides, sketch, ground);
+  }
+  return all;
+}
+
+}  // namespace abtrain::sweep

@@ -1,0 +1,57 @@
+// What all rivals of a configuration have in common: the configuration itself, what the command
+// line gives, and the size of AB-training, which the small networks match.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "config/run_options.h"
+#include "data/dataset.h"
+#include "sweep/rivals.h"
+#include "sweep/small_networks.h"
+#include "sweep/sweep_file.h"
+
+namespace abtrain::sweep {
+
+struct Ground {
+  const RivalsRequest& request;
+  std::function<config::RunOptions(const Sets&)> read;  // the configuration with these overrides
+  Choice given;  // what the command line sets, which holds for all rivals
+  config::RunOptions base;
+  data::DatasetShape set = {};
+  RunLength length = {};
+  Sets common = {};  // overrides of all rivals
+
+  // AB-training's size: as configured ({}), or by a budget.
+  Sets size = {};
+  double ratio = 0;             // what it comes to
+  std::int64_t parameters = 0;  // that AB-training stores
+  std::string no_ab = {};       // why the model cannot be factored, or ""
+  config::RunOptions ab = {};   // the configuration with AB-training of that size
+
+  SmallNetworks small = {};
+
+  bool is_ab() const {
+    return base.method.name == "ab";
+  }
+  std::int64_t images() const {
+    return set.train - base.data.validation;
+  }
+  // The assignment of a key on the command line, or null.
+  const Assignment* find_given(const std::string& key) const;
+  // Those of the sets whose keys the command line does not give.
+  Sets not_given(const Sets& sets) const;
+  // Finds AB-training's size. Throws Error(Config) where AB-training has nothing to factor.
+  void find_size();
+};
+
+// Each key with its value: {rule: fixed, rank: 8} of method.rank has two. What is wrong with
+// them is left to the reader of the configuration.
+Choice assignments_of(const Sets& sets);
+// As an override: "a.b=VALUE".
+std::string set_of(const Assignment& one);
+// The "a.b" of "a.b=VALUE".
+std::string key_of(const std::string& set);
+
+}  // namespace abtrain::sweep
