@@ -8,10 +8,11 @@
 
 namespace abtrain::testing {
 
-// Puts the factors of `rank` in the place of the dense weight.
-inline void factor_weight(const nn::NamedWeight& named, std::int64_t rank) {
+// Puts factors in the place of the dense weight, of `rank` in each block of a grid.
+inline void factor_weight(const nn::NamedWeight& named, std::int64_t rank, std::int64_t grid = 1) {
   const at::NoGradGuard no_grad;
   nn::Weight& w = *named.weight;
+  w.set_grid(grid);
   const linalg::LowRankPair pair =
       linalg::Decomposition(w.matrix(), named.layer).factors(w.matrix(), rank);
   w.set_factors(pair);

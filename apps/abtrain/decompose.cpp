@@ -161,6 +161,12 @@ Command add_decompose(CLI::App& parser) {
       "a tensor or layer to cut, all others are copied; may be repeated");
   in_range<std::int64_t>(
       command.add_option(
+          "--blocks", options.blocks,
+          "cut each matrix as a grid of so many blocks per side, or as many as divide its first "
+          "two sizes (default 1)"),
+      1, 64);
+  in_range<std::int64_t>(
+      command.add_option(
           "--min-size", options.min_size, "copy matrices of fewer elements unchanged (default 0)"),
       0);
   add_dtype_option(command, options.dtype, "dtype of the factors (default: that of the tensor)");

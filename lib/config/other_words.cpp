@@ -136,6 +136,7 @@ constexpr RemovedKey kRemoved[] = {
     {"method.full_phase.sync_every", "", "dense phases average their gradients at each step", "1"},
     {"method.ramp_start", "", "a ramp starts at 1e-5", "1.0e-05"},
     {"method.rank.fraction", "method.rank.ratio", "with method.rank.rule=ratio", "0.1"},
+    {"method.svd", "", "every decomposition computes all singular values", "auto"},
     {"optimizer.fraction", "", "Muon takes whole matrices, and factors as any other", "1"},
     {"optimizer.factor_step", "", "Muon takes factors as any other matrix", "plain"},
     {"order.sketch", "order.wire", "int8; the count sketch was removed", "128"},

@@ -47,12 +47,6 @@ ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q, const std::stri
   return {core.s, at::matmul(left.inverse, core.u), at::matmul(core.v.mT(), right.inverse.mT())};
 }
 
-std::vector<double> ProductSvd::spectrum() const {
-  return to_host(
-      singular_values.dim() == 1 ? singular_values
-                                 : singular_values.square().flatten(0, 1).sum(0).sqrt());
-}
-
 LowRankPair transforms_from(const ProductSvd& svd, std::int64_t kept) {
   const at::NoGradGuard no_grad;
   const at::Tensor root = svd.singular_values.narrow(-1, 0, kept).sqrt();

@@ -18,9 +18,6 @@ struct ProductSvd {
   at::Tensor singular_values;  // r, float64, descending
   at::Tensor left;             // r x r, float64
   at::Tensor right;            // r x r, float64
-
-  // Those of a Spectrum: in a grid, roots of the sums of the blocks' squares.
-  std::vector<double> spectrum() const;
 };
 
 // By way of the r x r Gram matrices of P and Q in float64 (their eigenvalues

@@ -81,6 +81,19 @@ std::int64_t expected_rank(const RankRule& rule, std::int64_t m, std::int64_t n)
   return kind.needs == RankNeeds::Shape ? kind.rank(rule, {"", m, n, {}}) : n;
 }
 
+std::int64_t largest_grid(
+    std::int64_t most, std::int64_t outputs, std::int64_t inputs, std::int64_t expected_rank) {
+  std::int64_t grid = std::min(most, expected_rank);
+  while (grid > 1 && (outputs % grid != 0 || inputs % grid != 0)) {
+    --grid;
+  }
+  return std::max<std::int64_t>(1, grid);
+}
+
+std::string rank_text(std::int64_t rank, std::int64_t grid) {
+  return grid == 1 ? std::to_string(rank) : formatted("{} x {}", grid, rank / grid);
+}
+
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
   check(spectrum);
   const RankRuleKind& kind = kind_of(rule);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "linalg/spectrum.h"
@@ -76,6 +77,15 @@ RankRule even_rule(const RankRule& budget, double factored, double other);
 // About the rank that each layer will have, as far as m and n tell, before it is
 // rounded; n if only its values can tell.
 std::int64_t expected_rank(const RankRule& rule, std::int64_t m, std::int64_t n);
+
+// The largest grid of at most `most` blocks per side that divides both the
+// outputs and the inputs of a layer and in which the expected rank leaves each
+// block one; at least 1.
+std::int64_t largest_grid(
+    std::int64_t most, std::int64_t outputs, std::int64_t inputs, std::int64_t expected_rank);
+
+// "12", or "4 x 3" in a grid of 4 blocks per side, of rank 3 each.
+std::string rank_text(std::int64_t rank, std::int64_t grid);
 
 // Chooses for one layer by a local rule.
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum);

@@ -47,6 +47,12 @@ std::vector<at::Tensor> blocks_of(const at::Tensor& matrix) {
 
 }  // namespace
 
+std::vector<double> spectrum_of(const at::Tensor& singular_values) {
+  return to_host(
+      singular_values.dim() == 1 ? singular_values
+                                 : singular_values.square().flatten(0, 1).sum(0).sqrt());
+}
+
 Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer) {
   const at::Tensor w = matrix.detach();
   if (w.is_cuda()) {
@@ -56,16 +62,9 @@ Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer)
       parts_.push_back(decomposed(block, layer));
     }
   }
-  if (!is_grid(w)) {
-    values_ = to_host(parts_.front().values);
-    return;
-  }
-  at::Tensor squares;
-  for (const Part& part : parts_) {
-    const at::Tensor own = part.values.reshape({-1, part.values.size(-1)}).square().sum(0);
-    squares = squares.defined() ? squares + own : own;
-  }
-  values_ = to_host(squares.sqrt());
+  const at::Tensor& first = parts_.front().values;
+  values_ = spectrum_of(
+      parts_.size() == 1 ? first : at::stack(mapped(parts_, &Part::values)).unsqueeze(0));
 }
 
 Decomposition::Part Decomposition::decomposed(const at::Tensor& matrix, const std::string& layer) {

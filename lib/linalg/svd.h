@@ -27,6 +27,10 @@ struct LowRankPair {
   at::Tensor b;
 };
 
+// The values of a Spectrum: the singular values of a matrix (n), or of all
+// blocks of a grid (k x k x n/k), float64.
+std::vector<double> spectrum_of(const at::Tensor& singular_values);
+
 // A decomposition that computes only what is kept: all singular values, and as
 // many singular vectors as a rank rule asks for.
 class Decomposition {

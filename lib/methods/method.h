@@ -35,6 +35,7 @@ struct LayerRank {
   // What the last cut was chosen from; empty in a run that was just resumed.
   linalg::ValueSample values = {};
   std::int64_t first_rank = 0;  // left by the first cut; 0: never cut so far
+  std::int64_t grid = 1;        // blocks per side, whose ranks add up to its rank
 };
 
 // Is told what a method does; called on every worker.

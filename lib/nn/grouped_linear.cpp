@@ -110,16 +110,14 @@ at::Tensor weight_gradient(
   });
 }
 
-at::Tensor bias_gradient(
-    const at::Tensor& bias, const at::Tensor& gradient, const at::Tensor& dy) {
+at::Tensor bias_gradient(const at::Tensor& bias, const at::Tensor& gradient, const at::Tensor& dy) {
   if (!dy.is_cuda() || dy.scalar_type() != at::kBFloat16) {
     return gradient.reshape({-1, dy.size(1)}).sum(0);
   }
   // LibTorch's sum over the rows takes five times as long as reading them.
   const at::Tensor ones = at::ones({1, dy.size(0)}, dy.options());
-  return gradient_of(bias, [&](const at::Tensor& place) {
-    ops::bf16_product(ones, dy, place.unsqueeze(0), 1);
-  });
+  return gradient_of(
+      bias, [&](const at::Tensor& place) { ops::bf16_product(ones, dy, place.unsqueeze(0), 1); });
 }
 
 // Runs of kSize elements (0: of `size`), from groups x groups of them to the other order.
@@ -160,7 +158,8 @@ void exchange(const From* from, To* to, std::int64_t rows, std::int64_t groups, 
   const auto exchanges = row_exchange<To>(size);
   constexpr std::int64_t kGrain = 1 << 15;
   at::parallel_for(
-      0, rows, std::max<std::int64_t>(1, kGrain / width), [&](std::int64_t begin, std::int64_t end) {
+      0, rows, std::max<std::int64_t>(1, kGrain / width),
+      [&](std::int64_t begin, std::int64_t end) {
         std::vector<To> rounded(std::is_same_v<From, To> ? 0 : static_cast<std::size_t>(width));
         for (std::int64_t row = begin; row < end; ++row) {
           if constexpr (std::is_same_v<From, To>) {

@@ -17,8 +17,8 @@ at::Tensor grouped_linear(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, std::int64_t groups,
     at::ScalarType type);
 
-// Features of i x o x t, ordered by i first, in the order o, i, t, for `groups` values of i and of o.
-// input: ... x (groups * groups * t), fp32, fp64 or bf16. It is its own inverse.
+// Features of i x o x t, ordered by i first, in the order o, i, t, for `groups` values of i and of
+// o. input: ... x (groups * groups * t), fp32, fp64 or bf16. It is its own inverse.
 at::Tensor exchange_groups(const at::Tensor& input, std::int64_t groups);
 
 // Both factors of a weight in a grid (nn/weight.h) in one step: grouped_linear() with `inner`,

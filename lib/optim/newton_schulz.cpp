@@ -186,8 +186,7 @@ void NewtonSchulz::together(
     const std::size_t count = std::min(most, matrices.size() - begin);
     const auto n = static_cast<std::int64_t>(count);
     const at::TensorList batch(&matrices[begin], count);
-    const at::TensorOptions options =
-        matrices.front().options().dtype(type).requires_grad(false);
+    const at::TensorOptions options = matrices.front().options().dtype(type).requires_grad(false);
     const at::Tensor x = at::empty({n, rows, columns}, options);
     at::_foreach_copy_(x.unbind(), batch);
     x.div_(norms_of(x));

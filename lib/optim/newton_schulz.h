@@ -27,8 +27,7 @@ struct NewtonSchulz {
   void in_bf16(const std::vector<at::Tensor>& matrices, double scale) const;
   // The other two forms, on any device. together(): batched products in kBFloat16
   // or kFloat, the faster form of many small matrices.
-  void together(
-      const std::vector<at::Tensor>& matrices, double scale, at::ScalarType type) const;
+  void together(const std::vector<at::Tensor>& matrices, double scale, at::ScalarType type) const;
   // One matrix after the other, in fp32; long ones by their Gram matrices, two
   // to three times as fast. On the CPU, both forms compute half of a large
   // symmetric product and mirror it.

@@ -66,6 +66,7 @@ struct PlannedLayer {
   std::string name;
   std::int64_t m = 0;
   std::int64_t n = 0;
+  std::int64_t grid = 1;  // blocks per side
   // At each of the possible sizes; 0: dense.
   std::vector<std::int64_t> ranks;
 
@@ -93,7 +94,8 @@ std::vector<PlannedLayer> layers_of(const config::RunOptions& options, const Fac
     const auto rank = [&](const config::PlannedSizes& planned) {
       return place == factorable.end() ? 0 : planned.sizes.layers[index].rank;
     };
-    layers.push_back({w.layer, w.weight->m(), w.weight->n(), mapped(facts.possible, rank)});
+    layers.push_back(
+        {w.layer, w.weight->m(), w.weight->n(), w.weight->grid(), mapped(facts.possible, rank)});
   }
   return layers;
 }
@@ -111,9 +113,16 @@ std::string layers_text(const config::RunOptions& options, const Facts& facts) {
   for (const PlannedLayer& layer : layers_of(options, facts)) {
     const auto factored = layer.factored();
     const std::string about = factored && facts.is_estimate() ? "~" : "";
+    const auto ranks = [&] {
+      const auto each = static_cast<double>(layer.grid);
+      return layer.grid == 1 ? range(*factored)
+                             : formatted(
+                                   "{} x {}", layer.grid,
+                                   range({factored->least / each, factored->most / each}));
+    };
     out += formatted(
         "  {}{:>7}{:>7}{:>9}{:>12}{:>{}}\n", pad(layer.name, 22), layer.m, layer.n,
-        about + (factored ? range(*factored) : "dense"), with_commas(layer.m * layer.n),
+        about + (factored ? ranks() : "dense"), with_commas(layer.m * layer.n),
         about + range(layer.stored()), wide);
   }
   return out;
@@ -284,6 +293,9 @@ nlohmann::ordered_json plan_json(
   ordered_json layers = ordered_json::array();
   for (const PlannedLayer& layer : layers_of(options, facts)) {
     layers.push_back({{"name", layer.name}, {"m", layer.m}, {"n", layer.n}});
+    if (layer.grid > 1) {
+      layers.back()["blocks"] = layer.grid;
+    }
     const auto factored = layer.factored();
     const bool is_known =
         std::ranges::count(layer.ranks, layer.ranks.front()) == std::ssize(layer.ranks);

@@ -33,6 +33,9 @@ ordered_json layers_json(const std::vector<methods::LayerRank>& layers) {
          {"rank", l.rank},
          {"energy", l.energy},
          {"first_energy", l.first_energy}});
+    if (l.grid > 1) {
+      list.back()["blocks"] = l.grid;
+    }
   }
   return list;
 }

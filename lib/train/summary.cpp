@@ -269,8 +269,8 @@ std::string table_of(
       out += formatted(
           "    {:<{}}{:>8}{:>8}{:>8}{:>24}{:>9}\n", l.at("name").get<std::string>(), width,
           l.at("m").get<std::int64_t>(), l.at("n").get<std::int64_t>(),
-          rank > 0 ? std::to_string(rank) : "dense", percent(l.at("first_energy"), 1),
-          percent(l.at("energy"), 1));
+          rank > 0 ? linalg::rank_text(rank, l.value("blocks", std::int64_t{1})) : "dense",
+          percent(l.at("first_energy"), 1), percent(l.at("energy"), 1));
     }
   }
   const ordered_json sparsity = s.value("sparsity", ordered_json());

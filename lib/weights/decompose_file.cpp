@@ -11,6 +11,7 @@
 #include "nn/model.h"
 #include "weights/decompose_matrix.h"
 #include "weights/safetensors_stream.h"
+#include "weights/stored_weight.h"
 
 namespace abtrain::weights {
 
@@ -41,15 +42,21 @@ class FileDecomposer {
       : options_(options),
         log_(log),
         is_global_(linalg::is_global(options.rule)),
-        input_(options.input) {
+        input_(options.input),
+        even_(is_global_ ? linalg::even_rule(options.rule, 1, 0) : options.rule) {
     check_patterns("--keep-dense", options.keep_dense);
     check_patterns("--only", options.only);
     report_.tensors.reserve(input_.tensors().size());  // so that no row moves
-    for (const WeightFiles::Item& item : input_.tensors()) {
-      add(item);
-    }
     for (const std::string& path : input_.paths()) {
       report_.file_before += std::filesystem::file_size(path);
+    }
+    if (options.budget_bytes > 0) {
+      even_.ratio = std::max(
+          1.0,
+          static_cast<double>(report_.file_before) / static_cast<double>(options.budget_bytes));
+    }
+    for (const WeightFiles::Item& item : input_.tensors()) {
+      add(item);
     }
   }
 
@@ -141,6 +148,9 @@ class FileDecomposer {
         .bytes_before = tensor.bytes(),
         .bytes_after = tensor.bytes()});
     job.row->reason = reason_of(tensor, *job.row);
+    job.row->grid = linalg::largest_grid(
+        options_.blocks, out, tensor.sizes[1],
+        linalg::expected_rank(even_, job.row->m, job.row->n));
   }
 
   // Of the file that the ranks make.
@@ -164,16 +174,15 @@ class FileDecomposer {
         header.tensors.push_back(*job.item.tensor);
         continue;
       }
+      const std::int64_t k = row->grid;
       const auto factor = [&](const char* ending, std::int64_t rows, std::int64_t columns) {
         header.tensors.push_back(
-            {row->name + ending,
-             row->dtype,
-             {rows, columns},
-             0,
-             static_cast<std::uint64_t>(rows * columns) * state::element_bytes(row->dtype)});
+            {row->name + ending, row->dtype,
+             k == 1 ? std::vector{rows, columns} : std::vector{k, rows, columns}, 0,
+             static_cast<std::uint64_t>(k * rows * columns) * state::element_bytes(row->dtype)});
       };
-      factor(".A", row->m, row->rank);
-      factor(".B", row->rank, row->n);
+      factor(".A", row->m / k, row->rank);
+      factor(".B", row->rank, row->n / k);
     }
     lay_out(header);
     return state::header_bytes(header).size() +
@@ -247,16 +256,16 @@ class FileDecomposer {
       other += row.reason.empty() ? 0 : row.m * row.n;
     }
     for_each_candidate("spectrum", [&](const Job& job) {
-      const DecomposedMatrix matrix(job.item);
+      const DecomposedMatrix matrix(job.item, job.row->grid);
       job.row->norm = matrix.norm();
       spectra.push_back(matrix.spectrum());
       jobs.push_back(&job);
     });
     double dense = static_cast<double>(other);
-    double least = dense;  // rank 1 everywhere
+    double least = dense;  // the least rank everywhere
     for (const Spectrum& s : spectra) {
       dense += static_cast<double>(s.m * s.n);
-      least += static_cast<double>(s.m + s.n);
+      least += static_cast<double>(s.grid * (s.m + s.n));
     }
     const auto take_all = [&](double ratio) {
       linalg::RankRule rule = options_.rule;
@@ -271,8 +280,8 @@ class FileDecomposer {
     if (options_.budget_bytes == 0) {
       ABT_CHECK(
           options_.rule.ratio <= most, Usage,
-          "--ratio: expected at most {}, which rank 1 in every matrix that may "
-          "be cut reaches; got {}",
+          "--ratio: expected at most {}, which the least rank of every matrix "
+          "that may be cut reaches; got {}",
           std::floor(most * 100 + 1e-6) / 100, options_.rule.ratio);
       take_all(options_.rule.ratio);
       return;
@@ -288,8 +297,8 @@ class FileDecomposer {
     }
     ABT_CHECK(
         fits(most), Usage,
-        "--budget: expected at least {} bytes, which rank 1 in every matrix "
-        "that may be cut takes; got {}",
+        "--budget: expected at least {} bytes, which the least rank of every "
+        "matrix that may be cut takes; got {}",
         file_bytes(), options_.budget_bytes);
     double low = 1;
     double high = most;
@@ -310,7 +319,7 @@ class FileDecomposer {
     }
     for_each_candidate("matrix", [&](const Job& job) {
       DecomposedTensor& row = *job.row;
-      const DecomposedMatrix matrix(job.item);
+      const DecomposedMatrix matrix(job.item, row.grid);
       if (!is_global_) {
         const Spectrum& spectrum = matrix.spectrum();
         row.norm = matrix.norm();
@@ -325,8 +334,9 @@ class FileDecomposer {
       }
       const auto factors = matrix.factors(row.rank, row.dtype);
       row.error = matrix.error_of(factors);
-      stream_->add(row.name + ".A", factors.a);
-      stream_->add(row.name + ".B", factors.b);
+      const auto stored = stored_factors(factors);
+      stream_->add(row.name + ".A", stored.a);
+      stream_->add(row.name + ".B", stored.b);
     });
   }
 
@@ -340,6 +350,7 @@ class FileDecomposer {
   Log& log_;
   bool is_global_;  // whether the rule looks at all matrices
   WeightFiles input_;
+  linalg::RankRule even_;  // by which the grids are chosen
   std::vector<Job> jobs_;  // in the files' order
   DecomposeReport report_;
   std::optional<SafetensorsStream> stream_;

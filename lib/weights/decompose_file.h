@@ -3,8 +3,8 @@
 //
 // A tensor of two or more dimensions is taken as the matrix of its first
 // dimension against all others (O x I*kh*kw). If W ~= A B saves numbers, it is
-// written as x.A (m x r) and x.B (r x n), m >= n, in the format of
-// weights/model_file.h. Everything else is copied unchanged. Only one matrix is
+// written as x.A (m x r) and x.B (r x n), m >= n, or in a grid of blocks, in the
+// format of weights/model_file.h. Everything else is copied unchanged. Only one matrix is
 // in memory at a time.
 #pragma once
 
@@ -30,6 +30,7 @@ struct DecomposeOptions {
   // last part). `only`: empty means all.
   std::vector<std::string> keep_dense;
   std::vector<std::string> only;
+  std::int64_t blocks = 1;    // per side of a matrix at most (linalg::largest_grid)
   std::int64_t min_size = 0;  // least element count of a tensor to cut
   std::string dtype;          // of the factors: fp32 | fp16 | bf16; "": unchanged
 };
@@ -41,6 +42,7 @@ struct DecomposedTensor {
   std::string dtype;  // of its factors, if it has any
   std::int64_t m = 0;
   std::int64_t n = 0;
+  std::int64_t grid = 1;  // blocks per side
   std::int64_t rank = 0;  // 0: stays dense
   std::string reason = {};  // why it stays dense
   double energy = 1;      // share of the sum of squared singular values kept

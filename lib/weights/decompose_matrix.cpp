@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "linalg/gram.h"
+#include "linalg/product.h"
+#include "nn/weight.h"
 
 namespace abtrain::weights {
 
@@ -32,9 +34,13 @@ double length_of(const std::vector<double>& values, std::size_t first) {
 
 }  // namespace
 
-DecomposedMatrix::DecomposedMatrix(const WeightFiles::Item& item) : name_(item.tensor->name) {
-  w_ = item.file->load(*item.tensor).view({item.tensor->sizes[0], -1});
-  w_ = w_.size(0) < w_.size(1) ? w_.t() : w_;
+DecomposedMatrix::DecomposedMatrix(const WeightFiles::Item& item, std::int64_t grid)
+    : name_(item.tensor->name), grid_(grid) {
+  const at::Tensor rows = item.file->load(*item.tensor).view({item.tensor->sizes[0], -1});
+  nn::Weight form(rows.sizes().vec());
+  form.set_grid(grid);
+  w_ = form.to_matrix(rows);
+  spectrum_ = {name_, form.m(), form.n(), {}, grid};
   try {
     decompose();
   } catch (const Error& error) {
@@ -48,7 +54,7 @@ DecomposedMatrix::DecomposedMatrix(const WeightFiles::Item& item) : name_(item.t
 void DecomposedMatrix::decompose() {
   if (w_.scalar_type() != at::kDouble) {
     by_gram_.emplace(w_, name_);
-    spectrum_ = {name_, w_.size(0), w_.size(1), by_gram_->singular_values()};
+    spectrum_.singular_values = by_gram_->singular_values();
     return;
   }
   const double largest = at::linalg_vector_norm(w_, INFINITY).item<double>();
@@ -59,10 +65,9 @@ void DecomposedMatrix::decompose() {
   exact_ = linalg::gesdd(
       w_ * std::ldexp(1.0, -half) * std::ldexp(1.0, half - exponent_),
       formatted("layer '{}'", name_));
-  const double* const first = exact_->s.const_data_ptr<double>();
-  spectrum_ = {name_, w_.size(0), w_.size(1), {first, first + w_.size(1)}};
+  spectrum_.singular_values = linalg::spectrum_of(exact_->s);
   // Rounding noise stands for zeros.
-  const double noise = static_cast<double>(w_.size(0)) * std::numeric_limits<double>::epsilon() *
+  const double noise = static_cast<double>(w_.size(-2)) * std::numeric_limits<double>::epsilon() *
                        spectrum_.singular_values.front();
   for (double& value : spectrum_.singular_values) {
     value = value > noise ? value : 0;
@@ -78,12 +83,13 @@ double DecomposedMatrix::norm() const {
 linalg::LowRankPair DecomposedMatrix::factors(std::int64_t rank, const std::string& dtype) const {
   linalg::LowRankPair factors;
   if (by_gram_) {
-    factors = by_gram_->factors(w_, rank);
+    factors = by_gram_->factors(w_, rank / grid_);
   } else {
     const int half = exponent_ / 2;
-    const at::Tensor root = exact_->s.slice(0, 0, rank).sqrt();
-    const at::Tensor a = exact_->u.slice(1, 0, rank) * root;
-    const at::Tensor b = (exact_->v.slice(1, 0, rank) * root).t();
+    const std::int64_t kept = rank / grid_;
+    const at::Tensor root = exact_->s.slice(-1, 0, kept).sqrt().unsqueeze(-2);
+    const at::Tensor a = exact_->u.slice(-1, 0, kept) * root;
+    const at::Tensor b = (exact_->v.slice(-1, 0, kept) * root).mT();
     factors = {
         (a * std::ldexp(1.0, half)).contiguous(),
         (b * std::ldexp(1.0, exponent_ - half)).contiguous()};
@@ -103,28 +109,41 @@ linalg::LowRankPair DecomposedMatrix::factors(std::int64_t rank, const std::stri
   return factors;
 }
 
-// Takes a few rows at a time, in float64 and in the decomposition's scale.
 double DecomposedMatrix::error_of(const linalg::LowRankPair& factors) const {
-  constexpr std::int64_t kNumbers = 1 << 16;
-  const std::int64_t rows = std::max<std::int64_t>(1, kNumbers / w_.size(1));
-  const double down = std::ldexp(1.0, -(exponent_ / 2));
-  const double rest_down = std::ldexp(1.0, exponent_ / 2 - exponent_);
-  const at::Tensor b = factors.b.to(at::kDouble) * rest_down;
   double squares = 0;
-  for (std::int64_t i = 0; i < w_.size(0); i += rows) {
-    const at::Tensor a = factors.a.slice(0, i, i + rows).to(at::kDouble) * down;
-    const at::Tensor w = w_.slice(0, i, i + rows).to(at::kDouble) * down * rest_down;
-    const double length = at::linalg_vector_norm(w - at::mm(a, b)).item<double>();
-    squares += length * length;
+  if (grid_ == 1) {
+    squares = squares_of(w_, factors.a, factors.b);
+  }
+  for (std::int64_t i = 0; grid_ > 1 && i < grid_ * grid_; ++i) {
+    const std::int64_t b = i / grid_, c = i % grid_;
+    squares += squares_of(w_[b][c], factors.a[b][c], factors.b[b][c]);
   }
   const double whole = length_of(spectrum_.singular_values, 0);
   return whole > 0 ? std::sqrt(squares) / whole : 0;
 }
 
+// Takes a few rows at a time, in float64.
+double DecomposedMatrix::squares_of(
+    const at::Tensor& w, const at::Tensor& a, const at::Tensor& b) const {
+  constexpr std::int64_t kNumbers = 1 << 16;
+  const std::int64_t rows = std::max<std::int64_t>(1, kNumbers / w.size(1));
+  const double down = std::ldexp(1.0, -(exponent_ / 2));
+  const double rest_down = std::ldexp(1.0, exponent_ / 2 - exponent_);
+  const at::Tensor right = b.to(at::kDouble) * rest_down;
+  double squares = 0;
+  for (std::int64_t i = 0; i < w.size(0); i += rows) {
+    const at::Tensor left = a.slice(0, i, i + rows).to(at::kDouble) * down;
+    const at::Tensor part = w.slice(0, i, i + rows).to(at::kDouble) * down * rest_down;
+    const double length = at::linalg_vector_norm(part - at::mm(left, right)).item<double>();
+    squares += length * length;
+  }
+  return squares;
+}
+
 double truncation_error(const linalg::Spectrum& spectrum, std::int64_t rank) {
   const std::vector<double>& values = spectrum.singular_values;
   const double whole = length_of(values, 0);
-  const auto kept = static_cast<std::size_t>(rank);
+  const auto kept = static_cast<std::size_t>(rank / spectrum.grid);
   return whole > 0 ? length_of(values, kept) / whole : 0;
 }
 

@@ -16,9 +16,10 @@ namespace abtrain::weights {
 
 class DecomposedMatrix {
  public:
-  // Takes a tensor of two or more dimensions. Throws Error(Diverged), naming
-  // it, if a number is not finite.
-  explicit DecomposedMatrix(const WeightFiles::Item& item);
+  // Takes a tensor of two or more dimensions, in a grid of so many blocks per
+  // side, which divides the first two of them. Throws Error(Diverged), naming it,
+  // if a number is not finite.
+  explicit DecomposedMatrix(const WeightFiles::Item& item, std::int64_t grid = 1);
 
   // Of the matrix in a scale of its own: only ratios of the values are right.
   const linalg::Spectrum& spectrum() const {
@@ -27,16 +28,20 @@ class DecomposedMatrix {
   // Frobenius norm, capped at the largest double.
   double norm() const;
 
-  // In `dtype` (such as "F16"). Throws Error(Diverged) if it cannot hold them.
+  // In `dtype` (such as "F16"), of this rank, a multiple of the grid. Throws
+  // Error(Diverged) if it cannot hold them.
   linalg::LowRankPair factors(std::int64_t rank, const std::string& dtype) const;
   // ||W - A B|| / ||W||, measured on factors as they were rounded.
   double error_of(const linalg::LowRankPair& factors) const;
 
  private:
   void decompose();
+  // Of one block: the squared error, in the decomposition's scale.
+  double squares_of(const at::Tensor& w, const at::Tensor& a, const at::Tensor& b) const;
 
   std::string name_;
-  at::Tensor w_;      // m x n, m >= n, in its own dtype
+  std::int64_t grid_;
+  at::Tensor w_;      // m x n, m >= n, in its own dtype; or a grid of blocks (linalg/svd.h)
   int exponent_ = 0;  // W = 2^exponent * (the matrix that was decomposed)
   std::optional<linalg::Decomposition> by_gram_;  // for all but F64
   std::optional<linalg::ThinSvd> exact_;          // for F64

@@ -72,7 +72,7 @@ std::string decompose_table(const DecomposeReport& report) {
     const bool cut = row.rank > 0;
     out += formatted(
         "{}{:>14}{:>8}{:>10}{:>11}{:>11}{:>11}{}\n", pad(printable(row.name), width),
-        formatted("{} x {}", row.m, row.n), cut ? std::to_string(row.rank) : "dense",
+        formatted("{} x {}", row.m, row.n), cut ? linalg::rank_text(row.rank, row.grid) : "dense",
         cut ? formatted("{:.2f} %", 100 * row.energy) : "", cut ? short_number(error_of(row)) : "",
         human_bytes(static_cast<double>(row.bytes_before)),
         human_bytes(static_cast<double>(row.bytes_after)), cut ? "" : "  " + printable(row.reason));
@@ -100,7 +100,7 @@ std::string decompose_table(const DecomposeReport& report) {
 std::string decompose_csv(const DecomposeReport& report) {
   std::string out =
       "name,shape,m,n,rank,dtype,energy,truncation_error,error,bytes_before,"
-      "bytes_after,reason\n";
+      "bytes_after,reason,blocks\n";
   for (const DecomposedTensor& row : report.tensors) {
     std::string shape = state::shape_text(row.sizes);
     std::ranges::replace(shape, ',', 'x');
@@ -108,7 +108,8 @@ std::string decompose_csv(const DecomposeReport& report) {
                {row.name, shape, std::to_string(row.m), std::to_string(row.n),
                 std::to_string(row.rank), row.dtype, print_number(row.energy),
                 print_number(row.truncation_error), row.error ? print_number(*row.error) : "",
-                std::to_string(row.bytes_before), std::to_string(row.bytes_after), row.reason}) +
+                std::to_string(row.bytes_before), std::to_string(row.bytes_after), row.reason,
+                std::to_string(row.grid)}) +
            "\n";
   }
   return out;
@@ -123,6 +124,7 @@ ordered_json decompose_json(const DecomposeReport& report) {
          {"m", row.m},
          {"n", row.n},
          {"rank", row.rank},
+         {"blocks", row.grid},
          {"dtype", row.dtype},
          {"energy", row.energy},
          {"truncation_error", row.truncation_error},

@@ -47,6 +47,11 @@ class SameBits(Runs):
                  "method.outer={name: nesterov, wire: {name: int2}}",
                  "method.rank={rule: budget, ratio: 4}", "method.anneal_from=1",
                  "method.anneal_steps=20", "optimizer.name=muon"),
+                ("blocks", "workers=4", "method.trains=both", "method.group_size=1",
+                 "method.blocks=4", "method.full_rank_steps=0",
+                 "method.outer={name: nesterov, wire: {name: int2}}",
+                 "method.rank={rule: budget, ratio: 4}", "method.anneal_from=1",
+                 "method.anneal_steps=20", "optimizer.name=muon", "method.moments=carry"),
                 ("ordered", "workers=4", "method.group_size=2",
                  "data.subset=416", "order={name: cd-grab, wire: int8}"),
                 ("text", "workers=4", "method.group_size=2", *TEXT)]:

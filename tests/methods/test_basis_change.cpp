@@ -1,6 +1,7 @@
 #include "methods/ab/basis_change.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
@@ -20,17 +21,20 @@ at::Tensor random_matrix(std::int64_t rows, std::int64_t columns) {
 // The gradient of the weight G gives those of any factors: G B^T and A^T G.
 void expect_carried(const linalg::LowRankPair& before, const linalg::LowRankPair& after) {
   nn::Weight w({30, 20});
-  const at::Tensor g = random_matrix(30, 20);
-  const AbLayer change = layer_of(w, before.a.size(1), before, after);
+  const bool has_grid = before.a.dim() == 4;
+  w.set_grid(has_grid ? before.a.size(0) : 1);
+  w.dense = random_matrix(30, 20);
+  const at::Tensor g = w.matrix();
+  const AbLayer change = layer_of(w, w.grid() * before.a.size(-1), before, after);
   EXPECT_LT(
       relative_distance(
-          carry_gradient(at::matmul(g, before.b.t()), Factor::A, change, false),
-          at::matmul(g, after.b.t())),
+          carry_gradient(at::matmul(g, before.b.mT()), Factor::A, change, false),
+          at::matmul(g, after.b.mT())),
       1e-10);
   EXPECT_LT(
       relative_distance(
-          carry_gradient(at::matmul(before.a.t(), g), Factor::B, change, false),
-          at::matmul(after.a.t(), g)),
+          carry_gradient(at::matmul(before.a.mT(), g), Factor::B, change, false),
+          at::matmul(after.a.mT(), g)),
       1e-10);
 }
 
@@ -38,6 +42,23 @@ TEST(BasisChange, AGradientIsThatOfTheNewFactor) {
   constexpr std::int64_t kRank = 5;
   const linalg::LowRankPair before = {random_matrix(30, kRank), random_matrix(kRank, 20)};
   expect_carried(before, balanced(at::matmul(before.a, before.b), kRank));
+}
+
+// Every block of a grid has its own basis.
+TEST(BasisChange, AGradientIsThatOfTheNewFactorOfEachBlock) {
+  constexpr std::int64_t kGrid = 2, kRank = 3;
+  const linalg::LowRankPair before = {
+      at::randn({kGrid, kGrid, 15, kRank}, at::kDouble),
+      at::randn({kGrid, kGrid, kRank, 10}, at::kDouble)};
+  linalg::LowRankPair after = {at::empty_like(before.a), at::empty_like(before.b)};
+  for (std::int64_t b = 0; b < kGrid; ++b) {
+    for (std::int64_t c = 0; c < kGrid; ++c) {
+      const auto block = balanced(at::matmul(before.a[b][c], before.b[b][c]), kRank);
+      after.a[b][c].copy_(block.a);
+      after.b[b][c].copy_(block.b);
+    }
+  }
+  expect_carried(before, after);
 }
 
 // The components that a cut leaves keep their gradients.

@@ -1,7 +1,11 @@
 // Against at::linear in fp64 on the same rounded factors.
 #include "nn/grouped_linear.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones_like.h>
@@ -53,6 +57,105 @@ TEST(Bf16Linear, GradientsOfFrozenWeightsAndOfInputsInBf16) {
   y.backward(at::ones_like(y));
   EXPECT_EQ(x.grad().scalar_type(), at::kBFloat16);
   EXPECT_FALSE(w.grad().defined());
+}
+
+TEST(GroupedLinear, MapsEachSliceByItsOwnRows) {
+  for (const std::int64_t groups : {2, 4}) {
+    SCOPED_TRACE(groups);
+    at::Tensor x = at::randn({5, 3, 16}).set_requires_grad(true);
+    at::Tensor w = at::randn({8, 16 / groups}).set_requires_grad(true);
+    at::Tensor b = at::randn({8}).set_requires_grad(true);
+    w.mutable_grad() = at::ones_like(w);  // added to
+    const at::Tensor seed = at::randn({5, 3, 8});
+    const at::Tensor y = grouped_linear(x, w, b, groups, at::kBFloat16);
+    y.backward(seed);
+    const auto inputs = rounded(x).view({15, 16}).chunk(groups, 1);
+    const auto weights = rounded(w).chunk(groups, 0);
+    const auto dy = rounded(seed).view({15, 8}).chunk(groups, 1);
+    std::vector<at::Tensor> outputs, dx, dw;
+    for (std::size_t g = 0; g < inputs.size(); ++g) {
+      outputs.push_back(at::mm(inputs[g], weights[g].t()));
+      dx.push_back(at::mm(dy[g], weights[g]));
+      dw.push_back(at::mm(dy[g].t(), inputs[g]));
+    }
+    expect_near(y.detach(), at::cat(outputs, 1).view({5, 3, 8}) + b.detach());
+    expect_near(x.grad(), at::cat(dx, 1).view({5, 3, 16}));
+    expect_near(w.grad(), at::cat(dw) + 1);
+    expect_near(b.grad(), seed.to(at::kDouble).sum(at::IntArrayRef({0, 1})));
+  }
+}
+
+TEST(GroupedLinear, ExchangesGroups) {
+  for (const std::int64_t groups : {2, 3, 5}) {
+    for (const std::int64_t size : {1, 2, 3, 4, 5, 6, 8}) {
+      at::Tensor x = at::randn({7, groups * groups * size}).set_requires_grad(true);
+      const at::Tensor y = exchange_groups(x, groups);
+      const at::Tensor wanted =
+          x.detach().view({7, groups, groups, size}).transpose(1, 2).reshape_as(x);
+      EXPECT_TRUE(at::equal(y.detach(), wanted));
+      y.backward(wanted);
+      EXPECT_TRUE(at::equal(x.grad(), x.detach()));
+    }
+  }
+}
+
+// Against differences of its own sums, in fp64; bf16 rounds factors and what passes between them.
+TEST(GridLinear, GradientsAreThoseOfDifferences) {
+  constexpr std::int64_t kGrid = 2, kRank = 3;
+  const auto leaf = [](at::IntArrayRef sizes) {
+    return at::randn(sizes, at::kDouble).set_requires_grad(true);
+  };
+  at::Tensor all[] = {
+      leaf({5, 8}), leaf({kGrid * kGrid * kRank, 4}), leaf({6, kGrid * kRank}), leaf({6})};
+  const at::Tensor seed = at::randn({5, 6}, at::kDouble);
+  const auto sum = [&] {
+    return (grid_linear(all[0], all[1], all[2], all[3], kGrid, at::kDouble) * seed).sum();
+  };
+  sum().backward();
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& tensor : all) {
+    for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+      const at::Tensor element = tensor.view({-1})[i];
+      const double middle = element.item<double>();
+      element.fill_(middle + 1e-3);
+      const double up = sum().item<double>();
+      element.fill_(middle - 1e-3);
+      const double down = sum().item<double>();
+      element.fill_(middle);
+      EXPECT_NEAR(tensor.grad().view({-1})[i].item<double>(), (up - down) / 2e-3, 1e-8);
+    }
+  }
+}
+
+TEST(GridLinear, IsTheSameInSteps) {
+  constexpr std::int64_t kGrid = 4, kRank = 2;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    at::Tensor results[2][5];
+    for (const bool whole : {true, false}) {
+      const auto leaf = [](at::IntArrayRef sizes, std::uint64_t seed) {
+        return at::randn(sizes, at::detail::createCPUGenerator(seed)).set_requires_grad(true);
+      };
+      at::Tensor x = leaf({9, 16}, 1);
+      at::Tensor inner = leaf({kGrid * kGrid * kRank, 4}, 2);
+      at::Tensor outer = leaf({12, kGrid * kRank}, 3);
+      at::Tensor bias = leaf({12}, 4);
+      const at::Tensor y =
+          whole ? grid_linear(x, inner, outer, bias, kGrid, type)
+                : grouped_linear(
+                      exchange_groups(grouped_linear(x, inner, {}, kGrid, type), kGrid), outer,
+                      bias, kGrid, type);
+      y.sum().backward();
+      at::Tensor* const of = results[whole ? 0 : 1];
+      of[0] = y.detach();
+      of[1] = x.grad();
+      of[2] = inner.grad();
+      of[3] = outer.grad();
+      of[4] = bias.grad();
+    }
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_TRUE(at::equal(results[0][i], results[1][i])) << i;
+    }
+  }
 }
 
 // There the result and the input's gradient are in bf16.

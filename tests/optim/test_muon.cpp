@@ -1,6 +1,7 @@
 // Muon's steps against its formulas in float64, for every form that a matrix
 // takes in memory.
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -39,6 +40,8 @@ struct Zoo {
   at::Tensor bias = drawn({7}, 6);
   at::Tensor embedding = drawn({1, 3, 4}, 7);
   at::Tensor factor = drawn({5, 2}, 8);
+  at::Tensor blocks = drawn({6, 4}, 9);
+  at::Tensor conv_blocks = drawn({6, 2, 3, 3}, 10).contiguous(at::MemoryFormat::ChannelsLast);
 
   std::vector<ParameterRef> list() {
     return {
@@ -50,7 +53,9 @@ struct Zoo {
         {"channels_last", &channels_last},
         {"one_row", &one_row},
         {"embedding", &embedding, false},
-        {"factor", &factor, true, true}};
+        {"factor", &factor, true, true},
+        {.name = "blocks", .tensor = &blocks, .is_factor = true, .matrices = 3},
+        {.name = "conv_blocks", .tensor = &conv_blocks, .is_factor = true, .matrices = 2}};
   }
 };
 
@@ -58,17 +63,21 @@ struct Zoo {
 struct Formula {
   OptimizerOptions o;
   at::Tensor x;
+  std::int64_t matrices;  // one below the other
   at::Tensor m = at::zeros_like(x);
   at::Tensor v = at::zeros_like(x);
   int t = 0;
 
   void matrix(const at::Tensor& g, double rate, double decay) {
-    const double rows = static_cast<double>(x.size(0));
-    const double columns = static_cast<double>(x.numel()) / rows;
+    const double rows = static_cast<double>(x.size(0) / matrices);
+    const double columns = static_cast<double>(x.numel() / x.size(0));
     m = o.momentum * m + (1 - o.momentum) * g;
     const at::Tensor update = o.nesterov.value_or(true) ? (1 - o.momentum) * g + o.momentum * m : m;
-    const at::Tensor step =
-        testing::orthogonalized(update.reshape({x.size(0), -1}), o.ns_steps).reshape(x.sizes());
+    std::vector<at::Tensor> steps;
+    for (const at::Tensor& each : update.reshape({x.size(0), -1}).chunk(matrices)) {
+      steps.push_back(testing::orthogonalized(each, o.ns_steps));
+    }
+    const at::Tensor step = at::cat(steps).reshape(x.sizes());
     const double scale = o.scale == MuonScale::MatchRms ? 0.2 * std::sqrt(std::max(rows, columns))
                                                         : std::sqrt(std::max(1.0, rows / columns));
     x = x * (1 - rate * decay) - rate * scale * step;
@@ -111,7 +120,7 @@ TEST_P(MuonSteps, FollowTheFormulasInFloat64) {
   EXPECT_EQ(zoo.channels_last.stride(1), 1);
   std::vector<Formula> formulas;
   for (const ParameterRef& p : block.parameters()) {
-    formulas.push_back({o, p.tensor->detach().to(at::kDouble)});
+    formulas.push_back({o, p.tensor->detach().to(at::kDouble), p.matrices});
   }
   Rates rates(at::kCPU);
   for (std::uint64_t step = 0; step < 4; ++step) {

@@ -44,9 +44,14 @@ TEST_P(NewtonSchulzShapes, FollowThePolynomialInFloat64) {
     const at::Tensor wanted = testing::orthogonalized(a, steps) * scale;
     EXPECT_LT(relative_error(exact[0], wanted), 1e-5);
     EXPECT_LT(relative_error(exact[1], testing::orthogonalized(b, steps) * scale), 1e-5);
+    const std::vector<at::Tensor> many = {a.clone(), b.clone()};
+    newton_schulz.together(many, scale, at::kFloat);
+    EXPECT_LT(relative_error(many[0], wanted), 1e-5);
+    EXPECT_LT(relative_error(many[1], testing::orthogonalized(b, steps) * scale), 1e-5);
     for (const bool batched : {true, false}) {
       const std::vector<at::Tensor> rounded = {a.clone(), b.clone(), a * -4};
-      batched ? newton_schulz.together(rounded, scale) : newton_schulz.in_bf16(rounded, scale);
+      batched ? newton_schulz.together(rounded, scale, at::kBFloat16)
+              : newton_schulz.in_bf16(rounded, scale);
       EXPECT_LT(relative_error(rounded[0], wanted), 0.05);
       EXPECT_LT(relative_error(rounded[1], testing::orthogonalized(b, steps) * scale), 0.05);
       // The scale of what comes in does not matter; a power of two, not a bit.
@@ -89,8 +94,8 @@ TEST(NewtonSchulz, TakesOneShapeAfterAnother) {
       const std::vector<at::Tensor> got = {matrix.clone()};
       const std::vector<at::Tensor> wanted = {matrix.clone()};
       NewtonSchulz fresh;
-      together ? shared.together(got, 1) : shared.one_by_one(got, 1);
-      together ? fresh.together(wanted, 1) : fresh.one_by_one(wanted, 1);
+      together ? shared.together(got, 1, at::kBFloat16) : shared.one_by_one(got, 1);
+      together ? fresh.together(wanted, 1, at::kBFloat16) : fresh.one_by_one(wanted, 1);
       EXPECT_TRUE(at::equal(got[0], wanted[0])) << rows << " x " << columns;
     }
   }
@@ -101,7 +106,7 @@ TEST(NewtonSchulz, LeavesZerosAndNothing) {
   const std::vector<at::Tensor> zeros = {at::zeros({4, 3})};
   newton_schulz.one_by_one(zeros, 2);
   EXPECT_TRUE(at::equal(zeros[0], at::zeros({4, 3})));
-  newton_schulz.together(zeros, 2);
+  newton_schulz.together(zeros, 2, at::kBFloat16);
   EXPECT_TRUE(at::equal(zeros[0], at::zeros({4, 3})));
   newton_schulz.apply({}, 1, at::kFloat);
   newton_schulz.apply({at::zeros({0, 3})}, 1, at::kFloat);

@@ -96,6 +96,18 @@ class LoadWeights(unittest.TestCase):
             torch.testing.assert_close(loaded[name], weight, rtol=1e-3, atol=1e-3)
         torch.testing.assert_close(loaded["bias"], weights["bias"], rtol=0, atol=0)
 
+    def test_factors_in_a_grid_are_multiplied_out(self):
+        torch.manual_seed(1)
+        # Every block of 4 x 4 has rank 2.
+        grid = lambda m, n: torch.cat([torch.cat([
+            torch.randn(m // 4, 2) @ torch.randn(2, n // 4) for _ in range(4)], 1)
+            for _ in range(4)])
+        weights = {"tall.weight": grid(120, 40), "wide.weight": grid(40, 120),
+                   "conv.weight": grid(64, 288).reshape(64, 32, 3, 3)}
+        loaded = self.decomposed(weights, "--blocks", "4", "--rule", "fixed", "--rank", "8")
+        for name, weight in weights.items():
+            torch.testing.assert_close(loaded[name], weight, rtol=1e-3, atol=1e-3)
+
     def test_zeros_are_filled_in(self):
         """On the file of a run that ends with exact zeros."""
         subprocess.run([PROGRAM, "fashion_mnist_softmax_qrda", "train.steps=40", "device=cpu",

@@ -24,6 +24,7 @@ struct AbCase {
   SyncMode sync;
   int full_rank_steps;
   methods::Trains trains = methods::Trains::One;
+  std::int64_t blocks = 1;
 };
 
 class AbRuns : public ::testing::TestWithParam<AbCase> {};
@@ -33,7 +34,10 @@ TEST_P(AbRuns, EndWithOneGoodFactoredModelAndTheSameBitsTwice) {
   config::RunOptions o = toy_options(c.workers, c.group_size);
   o.method.sync = c.sync;
   o.method.trains = c.trains;
+  o.method.blocks = c.blocks;
   o.method.full_rank_steps = Duration::steps(c.full_rank_steps);
+  // In a grid, the next multiple of both layers' 4 blocks per side.
+  const std::int64_t rank = c.blocks == 1 ? 5 : 8;
   const data::Dataset dataset = testing::toy_dataset();
   const auto first = train_all(o, dataset);
   const auto second = train_all(o, dataset);
@@ -41,11 +45,15 @@ TEST_P(AbRuns, EndWithOneGoodFactoredModelAndTheSameBitsTwice) {
   expect_same_bits(*first[0].model, *second[0].model);
   ASSERT_EQ(first[0].layers.size(), 2U);
   for (const LayerRank& l : first[0].layers) {
-    EXPECT_EQ(l.rank, 5) << l.name;
+    EXPECT_EQ(l.rank, rank) << l.name;
   }
   // Factors of fc1 (64x24) and fc2 (24x20), the head 20x4, all biases.
   EXPECT_EQ(
-      first[0].model->stored_parameters(), 5 * (64 + 24) + 5 * (24 + 20) + 20 * 4 + 24 + 20 + 4);
+      first[0].model->stored_parameters(),
+      rank * (64 + 24) + rank * (24 + 20) + 20 * 4 + 24 + 20 + 4);
+  for (const nn::NamedWeight& w : first[0].model->weights()) {
+    EXPECT_EQ(w.weight->grid(), w.weight->is_factored() ? c.blocks : 1) << w.name;
+  }
   EXPECT_GT(first[0].test.accuracy, 0.75);  // chance is 0.25
 }
 
@@ -63,13 +71,19 @@ INSTANTIATE_TEST_SUITE_P(
         AbCase{1, 1, SyncMode::OnlyLearned, 2, methods::Trains::Both},
         AbCase{3, 1, SyncMode::OnlyLearned, 2, methods::Trains::Both},
         AbCase{4, 2, SyncMode::OnlyLearned, 0, methods::Trains::Both},
-        AbCase{4, 4, SyncMode::OnlyLearned, 2, methods::Trains::Both}),
+        AbCase{4, 4, SyncMode::OnlyLearned, 2, methods::Trains::Both},
+        AbCase{2, 1, SyncMode::WithStale, 0, methods::Trains::One, 4},
+        AbCase{4, 1, SyncMode::Full, 0, methods::Trains::One, 4},
+        AbCase{4, 2, SyncMode::OnlyLearned, 2, methods::Trains::One, 4},
+        AbCase{4, 2, SyncMode::OnlyB, 0, methods::Trains::One, 4},
+        AbCase{3, 1, SyncMode::OnlyLearned, 0, methods::Trains::Both, 4}),
     [](const auto& each) {
       const auto& size = each.param.group_size;
       std::string name = formatted(
           "{}x{}_{}_D{}", each.param.workers, size ? std::to_string(*size) : "auto",
           methods::name_of(each.param.sync), each.param.full_rank_steps);
       name += each.param.trains == methods::Trains::Both ? "_both" : "";
+      name += each.param.blocks > 1 ? "_blocks" : "";
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
@@ -212,16 +226,22 @@ TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
 TEST(Ab, EveryRankRuleRuns) {
   const data::Dataset dataset = testing::toy_dataset(256);
   for (const linalg::RankRuleKind& kind : linalg::rank_rules()) {
-    config::RunOptions o = toy_options(2, 1);
-    o.method.rank.rule = kind.rule;
-    o.method.rank.rank = 2;
-    o.method.rank.cut = 0.5;
-    o.method.rank.keep = 0.6;
-    o.method.rank.ratio = 3;
-    const auto results = train_all(o, dataset);
-    expect_one_model(results);
-    EXPECT_LT(results[0].model->stored_parameters(), results[0].model->dense_parameters())
-        << kind.name;
+    for (const std::int64_t blocks : {1, 2}) {
+      config::RunOptions o = toy_options(2, 1);
+      o.method.blocks = blocks;
+      o.method.rank.rule = kind.rule;
+      o.method.rank.rank = 2;
+      o.method.rank.cut = 0.5;
+      o.method.rank.keep = 0.6;
+      o.method.rank.ratio = 3;
+      const auto results = train_all(o, dataset);
+      expect_one_model(results);
+      EXPECT_LT(results[0].model->stored_parameters(), results[0].model->dense_parameters())
+          << kind.name;
+      for (const LayerRank& layer : results[0].layers) {
+        EXPECT_EQ(layer.rank % blocks, 0) << layer.name;
+      }
+    }
   }
 }
 
@@ -232,6 +252,7 @@ struct Change {
   bool cut_first;
   std::int64_t full_rank_steps;
   std::int64_t steps;
+  std::int64_t blocks = 1;
 };
 
 class ChangingRanks : public ::testing::TestWithParam<Change> {};
@@ -245,6 +266,7 @@ TEST_P(ChangingRanks, LeaveReplicasEqual) {
   o.method.rank.cut = 0.02;
   o.method.rank.ratio = 1.3;
   o.method.cut_first = c.cut_first;
+  o.method.blocks = c.blocks;
   o.method.full_rank_steps = Duration::steps(static_cast<double>(c.full_rank_steps));
   o.train.steps = c.steps;
   const auto results = train_all(o, testing::toy_dataset());
@@ -260,6 +282,10 @@ TEST_P(ChangingRanks, LeaveReplicasEqual) {
 INSTANTIATE_TEST_SUITE_P(
     All, ChangingRanks,
     ::testing::Values(
+        Change{"full_energy_blocks", SyncMode::Full, linalg::RankRuleName::Energy, true, 0, 60, 4},
+        Change{
+            "uncut_sigma_blocks", SyncMode::WithStale, linalg::RankRuleName::Sigma, false, 0, 60,
+            4},
         Change{"full_energy", SyncMode::Full, linalg::RankRuleName::Energy, true, 0, 60},
         Change{"full_sigma", SyncMode::Full, linalg::RankRuleName::Sigma, true, 0, 58},
         Change{"full_budget", SyncMode::Full, linalg::RankRuleName::Budget, true, 0, 60},

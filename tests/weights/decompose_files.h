@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
 #include <gtest/gtest.h>
 
@@ -34,12 +35,12 @@ inline std::unique_ptr<nn::Model> small_vgg() {
   return nn::make_model(options, {3, 32, 32, 10});
 }
 
-// Every other layer that can be factored gets factors of rank 3.
-inline void factor_every_other(const nn::Model& model) {
+// Every other layer that can be factored gets factors of rank 3, or as many in each block of a grid.
+inline void factor_every_other(const nn::Model& model, std::int64_t grid = 1) {
   int i = 0;
   for (const nn::NamedWeight& named : nn::factorable_weights(model, {"default"})) {
     if (i++ % 2 == 0) {
-      testing::factor_weight(named, 3);
+      testing::factor_weight(named, std::min<std::int64_t>(3, named.weight->n() / grid), grid);
     }
   }
 }
@@ -66,8 +67,18 @@ inline std::map<std::string, at::Tensor> merged(const std::string& path) {
     for (const std::string& size : split_text(shape, ',')) {
       sizes.push_back(std::stoll(size));
     }
-    const at::Tensor w =
-        at::matmul(all.at(name + ".A").to(at::kDouble), all.at(name + ".B").to(at::kDouble));
+    const at::Tensor a = all.at(name + ".A").to(at::kDouble);
+    const at::Tensor b = all.at(name + ".B").to(at::kDouble);
+    // In a grid: A_bc, c by c in the columns of A[b], and B_bc, b by b in the rows of B[c].
+    std::vector<at::Tensor> rows;
+    for (std::int64_t i = 0, k = a.size(0); a.dim() == 3 && i < k; ++i) {
+      std::vector<at::Tensor> blocks;
+      for (std::int64_t j = 0; j < k; ++j) {
+        blocks.push_back(at::matmul(a[i].chunk(k, 1)[j], b[j].chunk(k, 0)[i]));
+      }
+      rows.push_back(at::cat(blocks, 1));
+    }
+    const at::Tensor w = rows.empty() ? at::matmul(a, b) : at::cat(rows, 0);
     all[name] = (w.size(0) == sizes[0] ? w : w.t().contiguous()).reshape(sizes);
     all.erase(name + ".A");
     all.erase(name + ".B");

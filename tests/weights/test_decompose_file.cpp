@@ -19,6 +19,40 @@
 namespace abtrain::weights {
 namespace {
 
+// Every block by itself, against LAPACK in float64; matrices whose sides no grid divides have none.
+TEST_F(DecomposeFile, AGridIsCutBlockByBlock) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const std::vector<state::NamedTensor> weights = {
+        {"tall.weight", normal({40, 24}).to(type)},
+        {"wide.weight", normal({24, 44}).to(type)},
+        {"conv.weight", normal({16, 8, 3, 3}).to(type)},
+        {"odd.weight", normal({23, 41}).to(type)}};
+    input(weights);
+    options_.blocks = 5;
+    const DecomposeReport report = run(fixed_rank(8));
+    const auto back = merged(options_.output);
+    for (const state::NamedTensor& w : weights) {
+      const DecomposedTensor& got = row(report, w.name);
+      const std::int64_t grid = w.name == "odd.weight" ? 1 : 4;
+      EXPECT_EQ(got.grid, grid) << w.name;
+      ASSERT_EQ(got.rank, 8) << w.name;
+      const at::Tensor flat = w.tensor.reshape({w.tensor.size(0), -1}).to(at::kDouble);
+      double tail = 0;
+      for (const at::Tensor& rows : flat.chunk(grid, 0)) {
+        for (const at::Tensor& block : rows.chunk(grid, 1)) {
+          const at::Tensor tall = block.size(0) < block.size(1) ? block.t() : block;
+          tail += linalg::gesdd(tall).s.slice(0, 8 / grid).square().sum().item<double>();
+        }
+      }
+      const double norm = flat.norm().item<double>();
+      const at::Tensor difference = back.at(w.name).to(at::kDouble) - w.tensor.to(at::kDouble);
+      EXPECT_NEAR(difference.norm().item<double>(), std::sqrt(tail), 1e-5 * norm) << w.name;
+      EXPECT_NEAR(*got.error, std::sqrt(tail) / norm, 1e-6) << w.name;
+      EXPECT_NEAR(got.truncation_error, std::sqrt(tail) / norm, 1e-6) << w.name;
+    }
+  }
+}
+
 // Against LAPACK in float64, by every rule of a single layer.
 TEST_F(DecomposeFile, RanksAndErrorsAreThoseOfTheExactDecomposition) {
   const std::vector<state::NamedTensor> weights = {

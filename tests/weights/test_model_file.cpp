@@ -27,11 +27,11 @@ namespace {
 using nlohmann::json;
 
 // Every other factorable layer factored at rank 3, running statistics moved.
-std::unique_ptr<nn::Model> trained(std::uint64_t seed) {
+std::unique_ptr<nn::Model> trained(std::uint64_t seed, std::int64_t grid = 1) {
   const at::NoGradGuard no_grad;
   auto model = small_vgg();
   model->initialize(nn::InitName::Kaiming, seed);
-  factor_every_other(*model);
+  factor_every_other(*model, grid);
   model->forward(at::ones({4, 3, 32, 32}), /*training=*/true);
   return model;
 }
@@ -47,22 +47,37 @@ json header_of(const std::string& file) {
 }
 
 TEST(ModelFile, ReadsBackTheSameModel) {
-  const TempFolder folder;
-  const auto model = trained(1);
-  save_model(folder.file("m"), *model);
-  const auto other = trained(2);
-  load_model(folder.file("m"), *other);
-  ASSERT_EQ(model->weights().size(), other->weights().size());
-  EXPECT_EQ(model->stored_parameters(), other->stored_parameters());
-  for (std::size_t i = 0; i < model->weights().size(); ++i) {
-    const nn::Weight& a = *model->weights()[i].weight;
-    const nn::Weight& b = *other->weights()[i].weight;
-    EXPECT_EQ(a.rank(), b.rank());
-    EXPECT_TRUE(at::equal(a.merged(), b.merged())) << model->weights()[i].name;
+  for (const std::int64_t grid : {1, 2, 4}) {
+    SCOPED_TRACE(grid);
+    const TempFolder folder;
+    const auto model = trained(1, grid);
+    save_model(folder.file("m"), *model);
+    const auto other = trained(2);
+    load_model(folder.file("m"), *other);
+    ASSERT_EQ(model->weights().size(), other->weights().size());
+    EXPECT_EQ(model->stored_parameters(), other->stored_parameters());
+    for (std::size_t i = 0; i < model->weights().size(); ++i) {
+      const nn::Weight& a = *model->weights()[i].weight;
+      const nn::Weight& b = *other->weights()[i].weight;
+      EXPECT_EQ(a.rank(), b.rank());
+      EXPECT_EQ(a.grid(), b.is_factored() ? grid : 1);
+      EXPECT_TRUE(at::equal(a.merged(), b.merged())) << model->weights()[i].name;
+    }
+    const at::NoGradGuard no_grad;
+    const at::Tensor x = at::ones({2, 3, 32, 32});
+    EXPECT_TRUE(at::equal(model->forward(x, false), other->forward(x, false)));
   }
-  const at::NoGradGuard no_grad;
-  const at::Tensor x = at::ones({2, 3, 32, 32});
-  EXPECT_TRUE(at::equal(model->forward(x, false), other->forward(x, false)));
+}
+
+// Its metadata and factors are enough for other programs.
+TEST(ModelFile, AGridIsTheWeightItStandsFor) {
+  const TempFolder folder;
+  const auto model = trained(1, 4);
+  save_model(folder.file("m"), *model);
+  const auto weights = merged(folder.file("m"));
+  for (const nn::NamedWeight& w : model->weights()) {
+    EXPECT_LT((weights.at(w.name) - w.weight->merged()).abs().max().item<double>(), 1e-6) << w.name;
+  }
 }
 
 TEST(ModelFile, IntegersOfAUsersModelKeepTheirValues) {

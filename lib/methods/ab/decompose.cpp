@@ -68,7 +68,9 @@ class OwnLayers {
     std::vector<at::Tensor> tensors;
     for (std::size_t j = 0; j < layers_.size(); ++j) {
       tensors.push_back(at::tensor(
-          dense_[j] ? dense_[j]->singular_values() : products_[j].spectrum(), at::kDouble));
+          dense_[j] ? dense_[j]->singular_values()
+                    : linalg::spectrum_of(products_[j].singular_values),
+          at::kDouble));
     }
     return tensors;
   }
@@ -163,16 +165,6 @@ linalg::LowRankPair new_factors(const AbLayer& layer, const at::Tensor& sent) {
   return {at::matmul(layer.product.a, pair.a), at::matmul(pair.b, layer.product.b)};
 }
 
-// The largest grid of at most `most` blocks per side that divides the inputs and
-// outputs, and in which the expected rank leaves each block one direction.
-std::int64_t grid_of(const nn::Weight& weight, std::int64_t most, const linalg::RankRule& rule) {
-  std::int64_t grid = std::min(most, linalg::expected_rank(rule, weight.m(), weight.n()));
-  while (grid > 1 && (weight.sizes()[0] % grid != 0 || weight.sizes()[1] % grid != 0)) {
-    --grid;
-  }
-  return std::max<std::int64_t>(1, grid);
-}
-
 }  // namespace
 
 std::vector<nn::NamedWeight> factorable_weights(
@@ -196,7 +188,10 @@ std::vector<nn::NamedWeight> factorable_weights(
                                            static_cast<double>(model.dense_parameters() - factored))
                                      : rule;
   for (const nn::NamedWeight& w : weights) {
-    w.weight->set_grid(grid_of(*w.weight, options.blocks.value_or(kAutoBlocks), local));
+    const nn::Weight& weight = *w.weight;
+    w.weight->set_grid(linalg::largest_grid(
+        options.blocks.value_or(kAutoBlocks), weight.sizes()[0], weight.sizes()[1],
+        linalg::expected_rank(local, weight.m(), weight.n())));
   }
   ABT_CHECK(
       rule.rule != linalg::RankRuleName::Fixed || rule.rank <= largest, Config,

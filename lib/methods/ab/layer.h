@@ -24,7 +24,9 @@ struct AbLayer {
   };
 
   explicit AbLayer(const nn::NamedWeight& weight)
-      : named(weight), cut{weight.layer, weight.weight->m(), weight.weight->n()} {}
+      : named(weight), cut{weight.layer, weight.weight->m(), weight.weight->n()} {
+    cut.grid = grid();
+  }
 
   nn::Weight& weight() const {
     return *named.weight;
