@@ -151,9 +151,11 @@ at::Tensor apply_conv(
     // A convolution passes on bf16; on the CPU, linear() would return fp32.
     const at::Tensor outer = cast(weight.outer, type);
     if (grid > 1) {
+      // Of images of equal pixels, grouped_linear() has returned fp32.
       return at::conv2d(
-          inner.permute({0, 3, 1, 2}), outer.unsqueeze(2).unsqueeze(3), cast(bias, type),
-          at::IntArrayRef({1, 1}), at::IntArrayRef({0, 0}), at::IntArrayRef({1, 1}), grid);
+          cast(inner, type).permute({0, 3, 1, 2}), outer.unsqueeze(2).unsqueeze(3),
+          cast(bias, type), at::IntArrayRef({1, 1}), at::IntArrayRef({0, 0}),
+          at::IntArrayRef({1, 1}), grid);
     }
     return at::linear(inner, outer, cast(bias, type)).permute({0, 3, 1, 2});
   }

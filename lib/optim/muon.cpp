@@ -52,6 +52,9 @@ at::Tensor stored(const at::Tensor& flat, const Shape& shape) {
                           : flat.view({shape.rows, shape.columns});
 }
 
+// Blocks of a grid of at most so many elements are faster all together on the CPU, too.
+constexpr std::int64_t kSmall = 1 << 14;
+
 class Muon : public Optimizer {
  public:
   // The momentum and nothing, or AdamW's two.
@@ -108,7 +111,7 @@ class Muon : public Optimizer {
       }
     }
     for (const auto& [shape, matrices] : by_shape) {
-      if (shape.is_block && matrices.front().is_cpu()) {
+      if (shape.is_block && shape.rows * shape.columns <= kSmall && matrices.front().is_cpu()) {
         newton_schulz_.together(matrices, scale_of(shape), at::kFloat);
       } else {
         newton_schulz_.apply(matrices, scale_of(shape), precision_);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "examples.h"
 #include "factored_model.h"
+#include "linalg/rank_rule.h"
 #include "nn/linear.h"
 
 namespace abtrain::nn {
@@ -146,6 +147,19 @@ TEST_P(Families, TrainedInnerFactors) {
 }
 TEST_P(Families, TrainedOuterFactors) {
   check_family(3, Trained::Outer);
+}
+TEST_P(Families, FactorsInAGrid) {
+  const Case& c = GetParam();
+  for (const Trained trained : {Trained::Inner, Trained::Outer}) {
+    const auto model = family(c.name, c.shape, c.width);
+    for (const NamedWeight& w : model->weights()) {
+      const std::int64_t grid =
+          linalg::largest_grid(3, w.weight->sizes()[0], w.weight->sizes()[1], w.weight->n());
+      testing::factor_weight(w, std::min<std::int64_t>(2, w.weight->n() / grid), grid);
+    }
+    prepare(*model, at::kDouble, trained);
+    check(*model, {c.shape.channels, c.shape.height, c.shape.width});
+  }
 }
 // Which a plain pass multiplies out.
 TEST_P(Families, FactorsOfFullRank) {

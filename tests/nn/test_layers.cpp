@@ -27,6 +27,27 @@ Pass training(std::uint64_t seed) {
   return pass;
 }
 
+// In a grid of blocks, whatever the size of the images and the precision.
+TEST(GrownInput, OfAGrid) {
+  const auto layer = conv2d(4, 6, {.kernel = 7, .padding = 0, .grows_input = true});
+  NamedTensors tensors;
+  layer->list("", tensors);
+  Weight& w = *tensors.weights[0].weight;
+  w.set_factors({at::randn({2, 2, 98, 2}), at::randn({2, 2, 2, 3})});
+  *tensors.parameters[0].tensor = at::randn({6});
+  for (const std::int64_t side : {1, 2, 9}) {
+    const at::Tensor x = at::randn({2, 4, side, side}).contiguous(at::MemoryFormat::ChannelsLast);
+    const std::int64_t grown = std::max<std::int64_t>(7, side);
+    const at::Tensor want = at::conv2d(
+        at::adaptive_avg_pool2d(x, {grown, grown}), w.merged(), *tensors.parameters[0].tensor);
+    const double scale = want.abs().max().item<double>();
+    EXPECT_LT(distance(layer->forward(x, {}), want) / scale, 1e-5) << side;
+    Pass pass;
+    pass.precision = {at::kBFloat16, 0};
+    EXPECT_LT(distance(layer->forward(x, pass).to(at::kFloat), want) / scale, 0.03) << side;
+  }
+}
+
 // timm's ConvMlp: small inputs are grown to the kernel.
 TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
   for (const bool factored : {false, true}) {

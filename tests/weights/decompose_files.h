@@ -35,7 +35,8 @@ inline std::unique_ptr<nn::Model> small_vgg() {
   return nn::make_model(options, {3, 32, 32, 10});
 }
 
-// Every other layer that can be factored gets factors of rank 3, or as many in each block of a grid.
+// Every other layer that can be factored gets factors of rank 3, or as many in each block of a
+// grid.
 inline void factor_every_other(const nn::Model& model, std::int64_t grid = 1) {
   int i = 0;
   for (const nn::NamedWeight& named : nn::factorable_weights(model, {"default"})) {
