@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "linalg/spectrum.h"
 #include "linalg/svd.h"
 #include "weights/weight_files.h"
 
