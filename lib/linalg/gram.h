@@ -19,9 +19,9 @@ struct Gram {
 };
 
 // matrix: m x n, m >= n >= 1, or on a GPU a grid k x k x m x n of such blocks.
-// Symmetry saves half of the products, and only a
-// few rows at a time are converted to float64. Throws Error(Diverged) naming
-// `layer` when an entry is not finite.
+// Symmetry saves half of the products, and only a few rows at a time are
+// converted to float64. Throws Error(Diverged) naming `layer` when an entry is
+// not finite.
 Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width = best_width());
 
 // Throws Error(Diverged) naming `layer` if its largest entry is not finite.

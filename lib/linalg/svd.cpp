@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/mapped.h"
 #include "linalg/gram.h"
+#include "linalg/grid.h"
 #include "linalg/parallel.h"
 
 namespace abtrain::linalg {
@@ -26,23 +27,6 @@ constexpr double kResolved = 1e-7;
 at::Tensor fixed_signs(const at::Tensor& vectors) {
   const auto where = vectors.abs().argmax(-2, /*keepdim=*/true);
   return vectors.gather(-2, where).sign();
-}
-
-bool is_grid(const at::Tensor& matrix) {
-  return matrix.dim() == 4;
-}
-
-// The blocks of a grid, row class by row class; of a matrix, itself.
-std::vector<at::Tensor> blocks_of(const at::Tensor& matrix) {
-  std::vector<at::Tensor> blocks;
-  if (!is_grid(matrix)) {
-    return {matrix};
-  }
-  for (const at::Tensor& row : matrix.unbind(0)) {
-    const std::vector<at::Tensor> of_row = row.unbind(0);
-    blocks.insert(blocks.end(), of_row.begin(), of_row.end());
-  }
-  return blocks;
 }
 
 }  // namespace
@@ -70,7 +54,6 @@ Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer)
 Decomposition::Part Decomposition::decomposed(const at::Tensor& matrix, const std::string& layer) {
   const Gram gram = gram_of(matrix, layer);
   Part part;
-  part.scale = gram.scale;
   at::Tensor squares;
   if (gram.matrix.is_cuda()) {
     const SymmetricEigen found = eigh(gram.matrix, layer);
@@ -82,7 +65,7 @@ Decomposition::Part Decomposition::decomposed(const at::Tensor& matrix, const st
     squares = at::tensor(part.eigenvalues, at::kDouble);
   }
   const at::Tensor smallest = kResolved * kResolved * squares.narrow(-1, 0, 1);
-  part.values = at::where(squares > smallest, squares.sqrt() / part.scale, 0.0);
+  part.values = at::where(squares > smallest, squares.sqrt() / gram.scale, 0.0);
   return part;
 }
 
@@ -116,7 +99,7 @@ LowRankPair Decomposition::factors_of(
 
 LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t kept) const {
   const at::Tensor w = matrix.detach();
-  if (parts_.size() == 1 && (w.is_cuda() || !is_grid(w))) {
+  if (w.is_cuda() || !is_grid(w)) {
     return factors_of(parts_.front(), w, kept);
   }
   std::vector<LowRankPair> pairs;

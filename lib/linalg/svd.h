@@ -21,7 +21,7 @@ namespace abtrain::linalg {
 
 // W ~= A * B with A = U sqrt(S) (m x r) and B = sqrt(S) V^T (r x n), fp32. In a
 // grid each block has factors of its own, of rank s = r / k: A k x k x m/k x s,
-// B k x k x s x n/k, where [b][c] belongs to row class b and column class c.
+// B k x k x s x n/k (linalg/grid.h).
 struct LowRankPair {
   at::Tensor a;
   at::Tensor b;
@@ -58,8 +58,7 @@ class Decomposition {
  private:
   // On the CPU a matrix or a block of a grid; on a GPU a matrix or all blocks.
   struct Part {
-    double scale = 1;   // W was multiplied by it
-    at::Tensor values;  // (k x k x) n, singular, float64 on the CPU
+    at::Tensor values;  // (k x k x) n, the singular ones, float64 on the CPU
     // One of these supplies the vectors.
     Tridiagonal tridiagonal;          // CPU
     std::vector<double> eigenvalues;  // of it, descending

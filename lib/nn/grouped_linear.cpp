@@ -65,11 +65,15 @@ at::Tensor products(
     const at::Tensor& bias = {}) {
   const std::int64_t width = turned ? w.size(0) : groups * w.size(1);
   if (x.is_cuda()) {
+    const at::Tensor rounded = bias.defined() ? bias.to(x.scalar_type()) : bias;
+    if (groups == 1) {
+      return turned ? at::linear(x, w, rounded) : at::mm(x, w);
+    }
     const at::Tensor y = at::empty({x.size(0), width}, x.options());
     const at::Tensor weights = w.unflatten(0, {groups, -1});
     at::Tensor by_group = batch(y, groups);
     at::bmm_out(by_group, batch(x, groups), turned ? weights.mT() : weights);
-    return bias.defined() ? y.add_(bias) : y;
+    return bias.defined() ? y.add_(rounded) : y;
   }
   const at::Tensor y = at::empty(
       {x.size(0), width},
@@ -209,11 +213,8 @@ class GroupedLinear : public torch::autograd::Function<GroupedLinear> {
     context->saved_data["sizes"] = input.sizes();
     context->saved_data["type"] = input.scalar_type();
     context->saved_data["groups"] = groups;
-    const bool rounds = x.is_cuda() && bias;
-    const at::Tensor b = rounds ? bias->to(type) : bias.value_or(at::Tensor());
-    const at::Tensor y =
-        x.is_cuda() && groups == 1 ? at::linear(x, w, b) : products(x, w, true, groups, b);
-    return at::_unsafe_view(y, with_last(input, w.size(0)));
+    return at::_unsafe_view(
+        products(x, w, true, groups, bias.value_or(at::Tensor())), with_last(input, w.size(0)));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -224,8 +225,8 @@ class GroupedLinear : public torch::autograd::Function<GroupedLinear> {
     at::Tensor dx, dw, db;
     const at::Tensor dy = rows_of(gradients[0], w.scalar_type());
     if (context->needs_input_grad(0)) {
-      dx = dy.is_cuda() && groups == 1 ? at::mm(dy, w) : products(dy, w, false, groups);
-      dx = dx.view(context->saved_data["sizes"].toIntVector())
+      dx = products(dy, w, false, groups)
+               .view(context->saved_data["sizes"].toIntVector())
                .to(context->saved_data["type"].toScalarType());
     }
     if (context->needs_input_grad(1)) {
@@ -252,10 +253,8 @@ class GridLinear : public torch::autograd::Function<GridLinear> {
     context->saved_data["sizes"] = input.sizes();
     context->saved_data["type"] = input.scalar_type();
     context->saved_data["grid"] = grid;
-    const bool rounds = x.is_cuda() && bias;
     return at::_unsafe_view(
-        products(z, v, true, grid, rounds ? bias->to(type) : bias.value_or(at::Tensor())),
-        with_last(input, v.size(0)));
+        products(z, v, true, grid, bias.value_or(at::Tensor())), with_last(input, v.size(0)));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {

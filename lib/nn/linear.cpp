@@ -63,7 +63,7 @@ at::Tensor convolve(
         tape->record(
             {.weight = weight, .bias = bias, .input = pixels, .groups = window.groups}, output);
       }
-      return output.unsqueeze(2).unsqueeze(3);
+      return cast(output, type).unsqueeze(2).unsqueeze(3);
     }
     if (height < kernel_height || width < kernel_width) {
       x = at::adaptive_avg_pool2d(
@@ -151,11 +151,9 @@ at::Tensor apply_conv(
     // A convolution passes on bf16; on the CPU, linear() would return fp32.
     const at::Tensor outer = cast(weight.outer, type);
     if (grid > 1) {
-      // Of images of equal pixels, grouped_linear() has returned fp32.
       return at::conv2d(
-          cast(inner, type).permute({0, 3, 1, 2}), outer.unsqueeze(2).unsqueeze(3),
-          cast(bias, type), at::IntArrayRef({1, 1}), at::IntArrayRef({0, 0}),
-          at::IntArrayRef({1, 1}), grid);
+          inner.permute({0, 3, 1, 2}), outer.unsqueeze(2).unsqueeze(3), cast(bias, type),
+          at::IntArrayRef({1, 1}), at::IntArrayRef({0, 0}), at::IntArrayRef({1, 1}), grid);
     }
     return at::linear(inner, outer, cast(bias, type)).permute({0, 3, 1, 2});
   }

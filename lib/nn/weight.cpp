@@ -8,6 +8,8 @@
 
 #include <utility>
 
+#include "linalg/grid.h"
+
 namespace abtrain::nn {
 
 namespace {
@@ -30,30 +32,22 @@ std::int64_t Weight::in_features() const {
 }
 
 at::Tensor Weight::turned(const at::Tensor& matrix) const {
-  if (!transposed()) {
-    return matrix;
-  }
-  return matrix.dim() == 4 ? matrix.permute({1, 0, 3, 2}) : matrix.t();
+  return transposed() ? linalg::transposed(matrix) : matrix;
 }
 
 at::Tensor Weight::to_matrix(const at::Tensor& weight) const {
   const at::Tensor rows = as_rows(weight);
-  if (grid_ == 1) {
-    return turned(rows);
-  }
-  return turned(rows.unflatten(1, {grid_, -1}).unflatten(0, {grid_, -1}).transpose(1, 2));
+  return turned(grid_ == 1 ? rows : linalg::in_blocks(rows, grid_));
 }
 
 at::Tensor Weight::from_matrix(const at::Tensor& matrix) const {
   const at::Tensor rows = turned(matrix);
-  return from_rows(
-      rows.dim() == 4 ? rows.transpose(1, 2).reshape({out_features(), in_features()}) : rows,
-      sizes_);
+  return from_rows(linalg::is_grid(rows) ? linalg::joined(rows) : rows, sizes_);
 }
 
 void Weight::set_factors(const linalg::LowRankPair& pair) {
   dense.reset();
-  grid_ = pair.a.dim() == 4 ? pair.a.size(0) : 1;
+  grid_ = linalg::is_grid(pair.a) ? pair.a.size(0) : 1;
   factor(Factor::A) = to_stored(Factor::A, pair.a);
   factor(Factor::B) = to_stored(Factor::B, pair.b);
 }
@@ -120,11 +114,8 @@ at::Tensor Weight::to_stored(Factor which, const at::Tensor& matrix) const {
   if (grid_ == 1) {
     return from_rows(rows, stored_sizes(which, rows.size(inside ? 0 : 1)));
   }
-  const std::int64_t rank = grid_ * rows.size(inside ? 2 : 3);
-  // By output and input class: inner_oi stacked, or outer_oi side by side.
-  const at::Tensor stacked = inside ? rows.transpose(0, 1).reshape({grid_ * rank, -1})
-                                    : rows.transpose(1, 2).reshape({out_features(), rank});
-  return from_rows(stacked, stored_sizes(which, rank));
+  const at::Tensor stored = inside ? linalg::in_stacks(rows) : linalg::joined(rows);
+  return from_rows(stored, stored_sizes(which, grid_ * rows.size(inside ? 2 : 3)));
 }
 
 at::Tensor Weight::to_matrix(Factor which, const at::Tensor& stored) const {
@@ -133,8 +124,7 @@ at::Tensor Weight::to_matrix(Factor which, const at::Tensor& stored) const {
     return turned(rows);
   }
   return turned(
-      is_inner(which) ? rows.unflatten(0, {grid_, grid_, -1}).transpose(0, 1)
-                      : rows.unflatten(1, {grid_, -1}).unflatten(0, {grid_, -1}).transpose(1, 2));
+      is_inner(which) ? linalg::from_stacks(rows, grid_) : linalg::in_blocks(rows, grid_));
 }
 
 at::Tensor view_at(

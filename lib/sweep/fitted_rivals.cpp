@@ -21,7 +21,7 @@ namespace {
 
 using config::RunOptions;
 
-// Whether the rival would be another one with another value of this key.
+// Whether this key is part of the rival's definition.
 bool defines(const RivalSketch& sketch, const std::string& key) {
   const bool is_muon = key == "optimizer.matrices" && !sketch.name.starts_with("ab");
   return key.ends_with(".name") || is_muon || sketch.kind == RivalSketch::Kind::Reducer;

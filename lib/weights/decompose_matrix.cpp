@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "linalg/gram.h"
-#include "linalg/product.h"
+#include "linalg/grid.h"
 #include "nn/weight.h"
 
 namespace abtrain::weights {
@@ -111,12 +111,11 @@ linalg::LowRankPair DecomposedMatrix::factors(std::int64_t rank, const std::stri
 
 double DecomposedMatrix::error_of(const linalg::LowRankPair& factors) const {
   double squares = 0;
-  if (grid_ == 1) {
-    squares = squares_of(w_, factors.a, factors.b);
-  }
-  for (std::int64_t i = 0; grid_ > 1 && i < grid_ * grid_; ++i) {
-    const std::int64_t b = i / grid_, c = i % grid_;
-    squares += squares_of(w_[b][c], factors.a[b][c], factors.b[b][c]);
+  const std::vector<at::Tensor> blocks = linalg::blocks_of(w_);
+  const std::vector<at::Tensor> a = linalg::blocks_of(factors.a);
+  const std::vector<at::Tensor> b = linalg::blocks_of(factors.b);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    squares += squares_of(blocks[i], a[i], b[i]);
   }
   const double whole = length_of(spectrum_.singular_values, 0);
   return whole > 0 ? std::sqrt(squares) / whole : 0;

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "linalg/grid.h"
 #include "state/safetensors.h"
 #include "weights/stored_weight.h"
 
@@ -100,9 +101,7 @@ class Reader {
     const auto [n, m] = std::minmax(sizes[0], sizes[1]);
     const auto [a, b] = pair_of(factors(name, m, n));
     at::Tensor product = at::matmul(a, b);
-    if (product.dim() == 4) {
-      product = product.transpose(1, 2).reshape({m, n});
-    }
+    product = linalg::is_grid(product) ? linalg::joined(product) : product;
     tensor = sizes[0] == m ? product : product.t().contiguous();
   }
   // A tensor that the file may have, but that stays as it is in the model.

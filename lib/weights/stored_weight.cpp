@@ -1,5 +1,7 @@
 #include "weights/stored_weight.h"
 
+#include "linalg/grid.h"
+
 namespace abtrain::weights {
 
 std::vector<std::int64_t> StoredWeight::sizes() const {
@@ -24,10 +26,7 @@ at::Tensor StoredWeight::from_file(const at::Tensor& stored) const {
 namespace {
 
 linalg::LowRankPair turned(const linalg::LowRankPair& pair) {
-  const auto turn = [](const at::Tensor& factor) {
-    return factor.dim() == 4 ? factor.permute({1, 0, 3, 2}) : factor.t();
-  };
-  return {turn(pair.b), turn(pair.a)};
+  return {linalg::transposed(pair.b), linalg::transposed(pair.a)};
 }
 
 }  // namespace
@@ -43,10 +42,13 @@ linalg::LowRankPair StoredWeight::from_file(const linalg::LowRankPair& stored) c
 }
 
 linalg::LowRankPair stored_factors(const linalg::LowRankPair& pair) {
-  if (pair.a.dim() != 4) {
+  if (!linalg::is_grid(pair.a)) {
     return pair;
   }
-  return {pair.a.transpose(1, 2).flatten(2), pair.b.transpose(0, 1).flatten(1, 2)};
+  const std::int64_t grid = pair.a.size(0);
+  return {
+      linalg::joined(pair.a).unflatten(0, {grid, -1}),
+      linalg::in_stacks(pair.b).unflatten(0, {grid, -1})};
 }
 
 linalg::LowRankPair pair_of(const linalg::LowRankPair& stored) {
@@ -55,8 +57,8 @@ linalg::LowRankPair pair_of(const linalg::LowRankPair& stored) {
   }
   const std::int64_t grid = stored.a.size(0);
   return {
-      stored.a.unflatten(2, {grid, -1}).transpose(1, 2),
-      stored.b.unflatten(1, {grid, -1}).transpose(0, 1)};
+      linalg::in_blocks(stored.a.flatten(0, 1), grid),
+      linalg::from_stacks(stored.b.flatten(0, 1), grid)};
 }
 
 }  // namespace abtrain::weights

@@ -46,6 +46,7 @@ class OwnLayers {
         // On a CPU the worker's threads take whole layers; on a GPU all layers
         // go to one stream.
         threads_(device.is_cpu() ? at::get_num_threads() : 1),
+        matrices_(own.size()),
         dense_(own.size()),
         products_(own.size()) {
     for (std::size_t j = 0; j < layers_.size(); ++j) {
@@ -57,7 +58,8 @@ class OwnLayers {
     for_each([&](std::size_t j) {
       const AbLayer& layer = *layers_[j];
       if (!layer.is_product()) {
-        dense_[j].emplace(layer.weight().matrix(), layer.cut.name);
+        matrices_[j] = layer.weight().matrix().detach();
+        dense_[j].emplace(matrices_[j], layer.cut.name);
       }
     });
   }
@@ -83,7 +85,7 @@ class OwnLayers {
       const AbLayer& layer = *layers_[j];
       const std::int64_t kept = layer.cut.rank / layer.grid();
       if (kept > 0) {
-        pairs[j] = dense_[j] ? dense_[j]->factors(layer.weight().matrix(), kept)
+        pairs[j] = dense_[j] ? dense_[j]->factors(matrices_[j], kept)
                              : linalg::transforms_from(products_[j], kept);
       }
     });
@@ -108,7 +110,8 @@ class OwnLayers {
   std::vector<AbLayer*> layers_;
   std::vector<double> costs_;
   int threads_;
-  std::vector<std::optional<linalg::Decomposition>> dense_;  // of dense weights
+  std::vector<at::Tensor> matrices_;                         // of dense weights
+  std::vector<std::optional<linalg::Decomposition>> dense_;  // of these
   std::vector<linalg::ProductSvd> products_;                 // of all others
 };
 
@@ -142,22 +145,17 @@ void choose_together(
 linalg::LowRankPair unpacked(
     const at::Tensor& sent, std::int64_t m, std::int64_t n, std::int64_t rank, std::int64_t grid) {
   const auto view = [&](std::int64_t offset, std::int64_t rows, std::int64_t columns) {
-    return nn::view_at(
-        sent, offset,
-        grid == 1 ? std::vector{rows, columns}
-                  : std::vector{grid * grid, rows / grid, columns / grid});
+    const at::Tensor own = sent.narrow(0, offset, rows * columns);
+    return grid == 1 ? own.view({rows, columns})
+                     : own.view({grid, grid, rows / grid, columns / grid});
   };
-  linalg::LowRankPair pair = {view(0, m, rank), view(m * rank, rank, n)};
-  if (grid > 1) {
-    pair = {pair.a.unflatten(0, {grid, grid}), pair.b.unflatten(0, {grid, grid})};
-  }
-  return pair;
+  return {view(0, m, rank), view(m * rank, rank, n)};
 }
 
 // A layer's new factors from what its owner sent: factors, or transforms.
 linalg::LowRankPair new_factors(const AbLayer& layer, const at::Tensor& sent) {
   const LayerShape shape = layer.shape();
-  linalg::LowRankPair pair =
+  const linalg::LowRankPair pair =
       unpacked(sent, shape.rows(), shape.columns(), layer.cut.rank, shape.grid);
   if (!layer.is_product()) {
     return pair;

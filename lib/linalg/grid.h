@@ -1,0 +1,55 @@
+// Matrices in a grid of k x k equal blocks: k x k x rows/k x columns/k, where
+// [b][c] is the block of row class b and column class c. A class consists of
+// neighbors. The factors of the blocks lie in the same way (LowRankPair in
+// linalg/svd.h). All results are views where strides allow it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace abtrain::linalg {
+
+// Whether it is a grid; else it is a matrix.
+inline bool is_grid(const at::Tensor& matrix) {
+  return matrix.dim() == 4;
+}
+
+// The transpose of a matrix, or of what a grid stands for.
+inline at::Tensor transposed(const at::Tensor& matrix) {
+  return is_grid(matrix) ? matrix.permute({1, 0, 3, 2}) : matrix.t();
+}
+
+// A matrix, rows x columns, as a grid, and back: the factors A of a grid's blocks
+// stand side by side.
+inline at::Tensor in_blocks(const at::Tensor& matrix, std::int64_t k) {
+  return matrix.unflatten(1, {k, -1}).unflatten(0, {k, -1}).transpose(1, 2);
+}
+inline at::Tensor joined(const at::Tensor& grid) {
+  return grid.transpose(1, 2).flatten(2).flatten(0, 1);
+}
+
+// For each column class its blocks stacked over the row classes, k rows x
+// columns/k, as a grid, and back: so the factors B of a grid's blocks lie.
+inline at::Tensor from_stacks(const at::Tensor& stacks, std::int64_t k) {
+  return stacks.unflatten(0, {k, k, -1}).transpose(0, 1);
+}
+inline at::Tensor in_stacks(const at::Tensor& grid) {
+  return grid.transpose(0, 1).flatten(0, 2);
+}
+
+// The blocks of a grid, row class by row class; of a matrix, itself.
+inline std::vector<at::Tensor> blocks_of(const at::Tensor& matrix) {
+  if (!is_grid(matrix)) {
+    return {matrix};
+  }
+  std::vector<at::Tensor> blocks;
+  for (const at::Tensor& row : matrix.unbind(0)) {
+    const std::vector<at::Tensor> of_row = row.unbind(0);
+    blocks.insert(blocks.end(), of_row.begin(), of_row.end());
+  }
+  return blocks;
+}
+
+}  // namespace abtrain::linalg
