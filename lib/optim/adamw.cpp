@@ -32,8 +32,7 @@ void adamw_step(
   at::_foreach_add_(slice.steps, 1);
   at::_fused_adamw_(
       slice.values, slice.gradients, slice.moments[0], slice.moments[1], {}, slice.steps, rate,
-      options.beta1, options.beta2, slice.decays || options.decay_all ? options.weight_decay : 0.0,
-      options.eps,
+      options.beta1, options.beta2, slice.decay(options), options.eps,
       /*amsgrad=*/false,
       /*maximize=*/false, divisor.defined() ? std::optional(divisor) : std::nullopt, std::nullopt);
 }

@@ -94,8 +94,8 @@ class Muon : public Optimizer {
       at::_foreach_copy_(slice.gradients, slice.moments[0]);
     }
     orthogonalize(slice, parameters);
-    if ((slice.decays || options_.decay_all) && options_.weight_decay > 0) {
-      at::_foreach_mul_(slice.values, rate.mul(-options_.weight_decay).add_(1));
+    if (const double decay = slice.decay(options_); decay > 0) {
+      at::_foreach_mul_(slice.values, rate.mul(-decay).add_(1));
     }
     at::_foreach_mul_(slice.gradients, rate.neg());
     at::_foreach_add_(slice.values, slice.gradients);

@@ -24,7 +24,7 @@ Fields fields_of(OptimizerOptions& o) {
   f.number(
        "weight_decay", o.weight_decay, between(0, kLargest),
        "share of itself, times the learning rate, that each step takes off a weight (sgd: added to "
-       "the gradient)")
+       "the gradient); two factors that are trained together take half of it each")
       .of({"sgd", "adamw", "muon"});
   f.flag("decay_all", o.decay_all, "apply weight decay to biases and norm layers too")
       .of({"sgd", "adamw", "muon"});

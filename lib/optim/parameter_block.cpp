@@ -88,15 +88,23 @@ ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool traine
   }
 }
 
+double Slice::decay(const OptimizerOptions& options) const {
+  return (decays || options.decay_all ? options.weight_decay : 0) * (halves_decay ? 0.5 : 1);
+}
+
 void ParameterBlock::add_to_slice(std::size_t i) {
   const ParameterRef& p = parameters_[i];
   const bool is_matrix = (p.tensor->dim() == 2 || p.tensor->dim() == 4) && p.tensor->numel() > 0;
   auto slice = std::ranges::find_if(slices_, [&](const Slice& s) {
-    return s.decays == p.decays && s.is_factor == p.is_factor && s.is_matrix == is_matrix;
+    return s.decays == p.decays && s.is_factor == p.is_factor && s.is_matrix == is_matrix &&
+           s.halves_decay == p.halves_decay;
   });
   if (slice == slices_.end()) {
     slice = slices_.insert(
-        slice, {.decays = p.decays, .is_factor = p.is_factor, .is_matrix = is_matrix});
+        slice, {.decays = p.decays,
+                .is_factor = p.is_factor,
+                .is_matrix = is_matrix,
+                .halves_decay = p.halves_decay});
     slice->moments.resize(all_.moments.size());
   }
   slice->indices.push_back(i);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "optim/optim_options.h"
 #include "state/archive.h"
 
 namespace abtrain::optim {
@@ -21,6 +22,7 @@ struct ParameterRef {
   bool is_factor = false;         // method.factor_lr_scale applies
   int position = 0;               // in the order of the forward pass
   std::int64_t matrices = 1;      // that stand one below the other in it
+  bool halves_decay = false;      // the other factor of its product takes the other half
 };
 
 // Parameters of a block that are trained alike, in the form that fused kernels
@@ -30,9 +32,13 @@ struct Slice {
   bool decays = true;
   bool is_factor = false;
   bool is_matrix = false;                 // or a convolution
+  bool halves_decay = false;
   std::vector<std::size_t> indices = {};  // in the block
   std::vector<at::Tensor> values = {}, gradients = {}, steps = {};
   std::vector<std::vector<at::Tensor>> moments = {};
+
+  // Weight decay of these parameters.
+  double decay(const OptimizerOptions& options) const;
 };
 
 class ParameterBlock {

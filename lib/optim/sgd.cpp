@@ -22,8 +22,7 @@ class Sgd : public Optimizer {
       at::_fused_sgd_(
           slice.values, slice.gradients,
           moments() > 0 ? at::TensorList(slice.moments[0]) : at::TensorList(),
-          slice.decays || options_.decay_all ? options_.weight_decay : 0.0, options_.momentum,
-          rates.of(slice),
+          slice.decay(options_), options_.momentum, rates.of(slice),
           /*dampening=*/0.0, options_.nesterov.value_or(false),
           /*maximize=*/false,
           /*is_first_step=*/false, divisor.defined() ? std::optional(divisor) : std::nullopt,

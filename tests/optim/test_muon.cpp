@@ -55,7 +55,11 @@ struct Zoo {
         {"embedding", &embedding, false},
         {"factor", &factor, true, true},
         {.name = "blocks", .tensor = &blocks, .is_factor = true, .matrices = 3},
-        {.name = "conv_blocks", .tensor = &conv_blocks, .is_factor = true, .matrices = 2}};
+        {.name = "conv_blocks",
+         .tensor = &conv_blocks,
+         .is_factor = true,
+         .matrices = 2,
+         .halves_decay = true}};
   }
 };
 
@@ -130,7 +134,8 @@ TEST_P(MuonSteps, FollowTheFormulasInFloat64) {
     for (std::size_t i = 0; i < formulas.size(); ++i) {
       const ParameterRef& p = block.parameters()[i];
       const at::Tensor g = p.tensor->grad().to(at::kDouble) / c.divisor;
-      const double decay = p.decays || c.decay_all ? o.weight_decay : 0;
+      const double decay =
+          (p.decays || c.decay_all ? o.weight_decay : 0) * (p.halves_decay ? 0.5 : 1);
       const bool matrix = c.matrices == MuonMatrices::Factors
                               ? p.is_factor
                               : p.tensor->dim() == 2 || p.tensor->dim() == 4;

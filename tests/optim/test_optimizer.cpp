@@ -39,14 +39,15 @@ struct Reference {
 
 class Steps : public ::testing::TestWithParam<OptimizerOptions> {};
 
-// Three parameters: one decays, one does not, one is a factor.
+// A weight that decays, a bias that does not, a factor, and one that is trained with its other.
 TEST_P(Steps, EqualTheFormula) {
   const OptimizerOptions o = GetParam();
   const auto optimizer = make_optimizer(o);
   at::Tensor weight = at::randn({3, 5});
   at::Tensor bias = at::randn({3});
   at::Tensor factor = at::randn({4, 2});
-  std::vector<at::Tensor*> tensors = {&weight, &bias, &factor};
+  at::Tensor one_of_two = at::randn({2, 4});
+  std::vector<at::Tensor*> tensors = {&weight, &bias, &factor, &one_of_two};
   std::vector<std::vector<Reference>> references;
   for (const at::Tensor* t : tensors) {
     references.emplace_back();
@@ -57,15 +58,16 @@ TEST_P(Steps, EqualTheFormula) {
   ParameterBlock block(
       {{"weight", &weight, true, false},
        {"bias", &bias, false, false},
-       {"factor", &factor, true, true}},
+       {"factor", &factor, true, true},
+       {"one of two", &one_of_two, true, true, 0, 1, true}},
       true, optimizer->moments());
   const double lr = 0.01, factor_scale = 3, divisor = 2.5;
   Rates rates(at::kCPU);
   for (int step = 0; step < 6; ++step) {
     block.gradients().copy_(at::randn({block.numel()}));
     for (std::size_t k = 0; k < tensors.size(); ++k) {
-      const double decay = k == 1 && !o.decay_all ? 0 : 0.1;
-      const double rate = k == 2 ? lr * factor_scale : lr;
+      const double decay = k == 3 ? 0.05 : k == 1 && !o.decay_all ? 0 : 0.1;
+      const double rate = k >= 2 ? lr * factor_scale : lr;
       const auto* gradient = block.gradients().const_data_ptr<float>() + block.offset(k);
       for (std::size_t i = 0; i < references[k].size(); ++i) {
         const double g = gradient[i] / divisor;

@@ -220,7 +220,8 @@ void AbTraining::build_blocks() {
            .tensor = &w.factor(which),
            .is_factor = true,
            .position = layer.named.position,
-           .matrices = layer.grid()});
+           .matrices = layer.grid(),
+           .halves_decay = own_.size() == 2});
       own_numel_ += w.factor_numel(which, w.rank());
     }
   }
