@@ -111,6 +111,9 @@ void complete(RivalPlan& rival, const Sets& size, const RivalSketch& sketch, con
       model.push_back(set_of(one));
     }
   }
+  std::erase_if(rival.set, [&](const std::string& own) {
+    return std::ranges::count(sized, key_of(own)) > 0;
+  });
   rival.set = joined({model, rival.set, size});
   if (sketch.sends_as_ab) {
     const RunOptions usual = ground.read(joined({ground.common, rival.set}));
@@ -158,8 +161,17 @@ std::vector<RivalPlan> rivals_of(const RivalSketch& sketch, const Ground& ground
   rival.set = fitted(sketch, ground, rival.why);
   rival.set = joined({rival.set, ground.not_given(ab_keys(name, ground))});
   if (!is_small) {
-    complete(rival, {}, sketch, ground);
-    return {rival};
+    std::vector<RivalPlan> all = {rival};
+    if (name == (ground.is_ab() ? "ab" : "ab_recipe")) {
+      for (const AbSize& size : ground.ab_sizes) {
+        RivalPlan& one = all.emplace_back(rival);
+        one.name += "_" + size.name;
+        one.why += "; " + size.what;
+        complete(one, size.overrides, sketch, ground);
+      }
+    }
+    complete(all.front(), {}, sketch, ground);
+    return all;
   }
   std::vector<RivalPlan> all;
   for (const plan::SmallShape& shape : ground.small.shapes.shapes) {

@@ -1,17 +1,23 @@
 #include "sweep/rival_ground.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/error.h"
 #include "base/scalars.h"
+#include "base/text.h"
 #include "config/planned_sizes.h"
+#include "nn/families.h"
 #include "nn/model.h"
+#include "plan/same_size.h"
 #include "sweep/assignments.h"
 
 namespace abtrain::sweep {
 
 namespace {
+
+using config::RunOptions;
 
 constexpr double kUsualRatio = 10;
 
@@ -58,6 +64,53 @@ void Ground::find_size() {
   parameters = planned->stored;
   ratio = static_cast<double>(nn::make_model(base.model, set)->dense_parameters()) /
           static_cast<double>(parameters);
+}
+
+void Ground::find_ab_sizes() {
+  const bool given_ranks = std::ranges::any_of(
+      given, [](const Assignment& one) { return one.override.key.starts_with("method.rank."); });
+  if (given_ranks || ab.model.weights || !nn::can_scale(ab.model)) {
+    return;
+  }
+  const auto dense_parameters = [&](const nn::ModelOptions& model) {
+    return static_cast<double>(nn::make_model(model, set)->dense_parameters());
+  };
+  const auto stored = static_cast<double>(parameters);
+  RunOptions own = ab;
+  own.model.folded_head = !find_given("model.folded_head");
+  const bool folds = dense_parameters(own.model) < dense_parameters(ab.model);
+  own.model.folded_head = folds || ab.model.folded_head;
+  const double whole = dense_parameters(own.model) / stored;
+  const auto add = [&](const char* name, const char* what, double compression) {
+    constexpr double kLeast = 1.25;  // less is nearly the dense network
+    if (compression < kLeast) {
+      return;
+    }
+    Sets keys = {"method.rank.rule=budget", formatted("method.rank.ratio={:.4g}", compression)};
+    if (folds) {
+      keys.emplace_back("model.folded_head=true");
+    }
+    if (compression < whole) {
+      const auto dense = static_cast<std::int64_t>(compression * stored);
+      keys = joined({plan::same_size(own, dense).overrides, keys});
+    }
+    const auto found = config::model_sizes(read(joined({{"method.name=ab"}, keys})), set);
+    constexpr double kMaxApart = 0.03;  // in parameters
+    if (std::abs(static_cast<double>(found->stored) / stored - 1) <= kMaxApart) {
+      ab_sizes.push_back({name, formatted("{}: {}", what, join(keys, " ")), keys});
+    }
+  };
+  try {
+    if (folds) {
+      add("folded", "with a head without taps that see copies", whole);
+    }
+    add("narrower", "in a narrower network, compressed less", std::sqrt(whole));
+    add("nearly_dense", "in a still narrower one, compressed still less", std::pow(whole, 0.25));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Config) {  // that is: no network is that narrow
+      throw;
+    }
+  }
 }
 
 Choice assignments_of(const Sets& sets) {

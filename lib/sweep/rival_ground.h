@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "config/run_options.h"
 #include "data/dataset.h"
@@ -13,6 +14,14 @@
 #include "sweep/sweep_file.h"
 
 namespace abtrain::sweep {
+
+// Another network of the same family in which AB-training stores as many parameters, at a lower
+// compression.
+struct AbSize {
+  std::string name;
+  std::string what;  // in a few words
+  Sets overrides;    // of its width and ratio
+};
 
 struct Ground {
   const RivalsRequest& request;
@@ -31,6 +40,7 @@ struct Ground {
   config::RunOptions ab = {};   // the configuration with AB-training of that size
 
   SmallNetworks small = {};
+  std::vector<AbSize> ab_sizes = {};  // besides the configured one
 
   bool is_ab() const {
     return base.method.name == "ab";
@@ -44,6 +54,11 @@ struct Ground {
   Sets not_given(const Sets& sets) const;
   // Finds AB-training's size. Throws Error(Config) where AB-training has nothing to factor.
   void find_size();
+  // Finds other networks in which AB-training stores as many parameters, up to 3 %: one without
+  // the taps of the head that see copies (model.folded_head), if there are any; and narrower ones.
+  // Where the first is compressed R:1, they are by sqrt(R) and by the fourth root of R, if that is
+  // at least 1.25. None where the network has one width, or where the command line gives the ranks.
+  void find_ab_sizes();
 };
 
 // Each key with its value: {rule: fixed, rank: 8} of method.rank has two. What is wrong with

@@ -101,6 +101,9 @@ RivalList list_rivals(
   ABT_CHECK(
       has_small || !request.small, Usage,
       "--small: no rival of --only trains a small network; leave it out");
+  if (!request.plans) {
+    ground.find_ab_sizes();
+  }
   if (has_small && ground.no_ab.empty()) {
     ground.small = small_networks(read, ground.ab, ground.parameters, request);
   }

@@ -26,6 +26,12 @@ constexpr const char* kConfig =
     "schedule: {name: cosine, warmup_steps: 60}\n"
     "train: {epochs: 2}\n";  // 1,200 steps
 
+constexpr const char* kVgg =
+    "name: mine\nworkers: 2\ndata: {name: cifar10, batch_size: 16}\n"
+    "model: {name: vgg11, width: 0.25}\n"
+    "method: {name: ab, group_size: 1, dense_share: 0.01, rank: {rule: budget, ratio: 10}}\n"
+    "optimizer: {name: adamw, lr: 1e-3}\ntrain: {steps: 100}\n";
+
 // It says nothing of AB-training.
 std::string dense() {
   const std::string text = kConfig;
@@ -60,9 +66,9 @@ TEST_F(Rivals, SmallNetworksHaveTheSizeOfAbTraining) {
   EXPECT_EQ(
       names(list),
       (std::vector<std::string>{
-          "ddp", "ddp_muon", "powersgd", "muloco_2bit", "sparseloco", "ab", "ab_recipe",
-          "small_ddp", "small_ddp_int4", "small_ddp_muon", "small_powersgd", "small_powersgd_muon",
-          "small_muloco_2bit", "small_diloco_2bit"}));
+          "ddp", "ddp_muon", "powersgd", "muloco_2bit", "sparseloco", "ab", "ab_narrower",
+          "ab_nearly_dense", "ab_recipe", "small_ddp", "small_ddp_int4", "small_ddp_muon",
+          "small_powersgd", "small_powersgd_muon", "small_muloco_2bit", "small_diloco_2bit"}));
   // 784 x 256 + 256 x 256 + 256 x 10 and biases, six times fewer.
   EXPECT_NEAR(static_cast<double>(list.parameters), 269322.0 / 6, 600);
   for (const char* name : {"small_ddp", "small_muloco_2bit", "small_diloco_2bit"}) {
@@ -74,14 +80,55 @@ TEST_F(Rivals, SmallNetworksHaveTheSizeOfAbTraining) {
   EXPECT_EQ(find(list, "ab_recipe").options.method.rank.ratio, 6);
 }
 
+// A narrower network is compressed less, down to as many parameters.
+TEST_F(Rivals, AbTrainingMayHaveOtherWidthsOfItsSize) {
+  const auto stored = [](const RivalPlan& rival) {
+    return static_cast<double>(
+        config::model_sizes(rival.options, plan::planned_data(rival.options.data).shape)->stored);
+  };
+  const auto expect_sizes = [&](const RivalList& list, const std::string& name, double ratio) {
+    const RivalPlan& whole = find(list, name.c_str());
+    const RivalPlan& middle = find(list, (name + "_narrower").c_str());
+    const RivalPlan& small = find(list, (name + "_nearly_dense").c_str());
+    EXPECT_NEAR(middle.options.method.rank.ratio, std::sqrt(ratio), 0.01);
+    EXPECT_NEAR(small.options.method.rank.ratio, std::sqrt(std::sqrt(ratio)), 0.01);
+    for (const RivalPlan* one : {&middle, &small}) {
+      EXPECT_NEAR(stored(*one) / stored(whole), 1, 0.03) << one->name;
+      // Else they are the same.
+      config::RunOptions o = one->options;
+      o.model.width = whole.options.model.width;
+      o.method.rank.ratio = whole.options.method.rank.ratio;
+      EXPECT_EQ(content_of(o), content_of(whole.options));
+      EXPECT_EQ(one->tune, whole.tune);
+    }
+    EXPECT_LT(small.options.model.width, middle.options.model.width);
+    EXPECT_LT(middle.options.model.width, whole.options.model.width);
+  };
+  expect_sizes(list(kConfig), "ab", 6);
+  expect_sizes(list(kConfig, {.ratio = 16}), "ab", 16);
+  expect_sizes(list(dense(), {.ratio = 16}), "ab_recipe", 16);
+  const auto count = [&](const RivalList& list) {
+    return std::ranges::count_if(
+        names(list), [](const std::string& name) { return name.starts_with("ab_n"); });
+  };
+  // Without the taps that see copies, the same size is a lower compression.
+  const RivalList folded = list(kVgg, {.only = {"ab"}});
+  const RivalPlan& whole = find(folded, "ab");
+  const RivalPlan& own = find(folded, "ab_folded");
+  EXPECT_TRUE(own.options.model.folded_head);
+  EXPECT_EQ(own.options.model.width, whole.options.model.width);
+  EXPECT_NEAR(stored(own) / stored(whole), 1, 0.03);
+  EXPECT_LT(own.options.method.rank.ratio, 8);
+  EXPECT_TRUE(find(folded, "ab_narrower").options.model.folded_head);
+  EXPECT_EQ(count(list(kConfig, {.ratio = 2})), 1);  // 1.41:1; 1.19:1 is nearly the dense network
+  EXPECT_EQ(count(list(kConfig, {.ratio = 1.5})), 0);
+  EXPECT_EQ(count(list(kConfig, {.plans = true})), 0);
+  EXPECT_EQ(count(list(kConfig, {}, {"method.rank.ratio=7"})), 0);
+}
+
 // Every small rival trains the network in each of its shapes, which have the same size.
 TEST_F(Rivals, SmallNetworksHaveSeveralShapes) {
-  const std::string config =
-      "name: mine\nworkers: 2\ndata: {name: cifar10, batch_size: 16}\n"
-      "model: {name: vgg11, width: 0.25}\n"
-      "method: {name: ab, group_size: 1, dense_share: 0.01, rank: {rule: budget, ratio: 10}}\n"
-      "optimizer: {name: adamw, lr: 1e-3}\ntrain: {steps: 100}\n";
-  const RivalList list = this->list(config, {.only = {"ddp", "small_ddp", "small_muloco_2bit"}});
+  const RivalList list = this->list(kVgg, {.only = {"ddp", "small_ddp", "small_muloco_2bit"}});
   EXPECT_EQ(
       names(list),
       (std::vector<std::string>{
@@ -103,18 +150,18 @@ TEST_F(Rivals, SmallNetworksHaveSeveralShapes) {
   }
   ASSERT_EQ(list.shapes.shapes.size(), 3U);
   // A plan has one row for each method.
-  const RivalList plan = this->list(config, {.plans = true});
+  const RivalList plan = this->list(kVgg, {.plans = true});
   EXPECT_EQ(std::ranges::count(names(plan), "small_ddp"), 1);
   ASSERT_EQ(plan.shapes.shapes.size(), 1U);
   EXPECT_EQ(plan.shapes.shapes[0].name, "narrow");
   EXPECT_EQ(
       find(plan, "small_ddp").options.model.width, find(list, "small_ddp").options.model.width);
-  EXPECT_TRUE(this->list(config, {.only = {"ddp"}}).shapes.shapes.empty());
+  EXPECT_TRUE(this->list(kVgg, {.only = {"ddp"}}).shapes.shapes.empty());
   expect_error(
-      [&] { this->list(config, {.small = "small.pt2"}); }, ErrorKind::Usage,
+      [&] { this->list(kVgg, {.small = "small.pt2"}); }, ErrorKind::Usage,
       {"--small: expected an exported model", "of vgg11 follow"});
   expect_error(
-      [&] { this->list(config, {.only = {"ddp"}, .small = "small.pt2"}); }, ErrorKind::Usage,
+      [&] { this->list(kVgg, {.only = {"ddp"}, .small = "small.pt2"}); }, ErrorKind::Usage,
       {"--small: no rival of --only trains a small network"});
 }
 
@@ -177,7 +224,8 @@ TEST_F(Rivals, WhatMakesNoSenseIsLeftOutWithTheReason) {
   EXPECT_NE(reason(list, "ab").find("ab_recipe"), std::string::npos);
   EXPECT_NEAR(static_cast<double>(list.parameters), 269322.0 / 4, 600);
   list = this->list(kConfig, {.only = {"ab", "local_sgd"}});
-  EXPECT_EQ(names(list), (std::vector<std::string>{"local_sgd", "ab"}));
+  EXPECT_EQ(
+      names(list), (std::vector<std::string>{"local_sgd", "ab", "ab_narrower", "ab_nearly_dense"}));
   // What others do not know they miss; DiLoCo is not among the usual ones.
   EXPECT_EQ(reason(list, "small_ddp"), "not in --only");
   EXPECT_EQ(reason(list, "diloco"), "");
@@ -192,7 +240,9 @@ TEST_F(Rivals, WhatIsGivenHoldsForAll) {
         "reducer.name=int8", "method.name=ddp"}) {
     const std::string key = given.substr(0, given.find('='));
     const RivalList list = this->list(kConfig, {.only = rival_names()}, {given});
-    EXPECT_EQ(list.rivals.size() + list.left_out.size(), rival_names().size()) << given;
+    const bool has_ab = std::ranges::count(list.left_out, "ab", &LeftOut::name) == 0;
+    EXPECT_EQ(list.rivals.size() + list.left_out.size(), rival_names().size() + (has_ab ? 2 : 0))
+        << given;
     for (const auto& [name, why, kind] : list.left_out) {
       EXPECT_TRUE(
           why.starts_with("is the same as") || why.starts_with("sends less than AB-training") ||
