@@ -83,7 +83,7 @@ Timeline make_timeline(
     s.first = t;
     const std::int64_t wanted = s.times;
     s.every = wanted > 1 ? s.steps : 1;
-    s.times = s.steps == 0 ? wanted : std::min(wanted, (steps - t) / s.steps);
+    s.times = s.steps == 0 ? wanted : std::min(wanted, (steps - 1 - t) / s.steps);
     t += s.times * s.steps;
     if (s.times > 0) {
       timeline.stretches.push_back(s);
@@ -102,7 +102,7 @@ Timeline make_timeline(
     s.every = every;
     t += s.steps;
     s.times = t > latest ? 0 : (latest - t) / every + 1;
-    timeline.goes_on = timeline.goes_on && t + s.times * every > steps;
+    timeline.goes_on = timeline.goes_on && t + s.times * every >= steps;
     if (s.times > 0) {
       timeline.stretches.push_back(s);
     }

@@ -51,7 +51,8 @@ struct Timeline {
   // ranks), each of one meaning.
   std::vector<std::int64_t> gradual = {};
   // Whether a longer run, with the same lengths in steps, passes through the
-  // state at the end: no event is left out because it comes too late.
+  // state after the last step: no event before it is left out because it comes
+  // too late. An event after that step is the first thing that the longer run does.
   bool goes_on = true;
 
   // The stretch whose event happens once t steps are done; one without an event
@@ -76,8 +77,9 @@ struct Timeline {
 };
 
 // The run of `steps` steps that begins with the stretches `opening`, each as often
-// as its `times` says in a row, and then repeats those of `round`. Events of
-// rounds happen after at most `latest` steps. Otherwise needs only phase,
+// as its `times` says in a row, and then repeats those of `round`. Nothing but the
+// end of the run happens after its last step, and events of rounds happen after at
+// most `latest` < `steps` steps. Otherwise needs only phase,
 // gradients, steps and event of each stretch.
 Timeline make_timeline(
     std::vector<Stretch> opening, std::vector<Stretch> round, std::int64_t steps,

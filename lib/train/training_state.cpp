@@ -83,6 +83,13 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
         order_.is_at(t), DamagedData, "the checkpoint's order of examples does not match step {}",
         t);
     progress_.saved_at = t;
+    if (t == from.run_steps && t < length_.steps) {
+      // The earlier run ended here, where this one has what its timeline says.
+      ledger_.count(&TrafficSplit::switches, [&] {
+        method_->after_step(t);
+        order_.bind(*method_);
+      });
+    }
   } else {
     regroup(from, t);
   }

@@ -186,19 +186,25 @@ TEST_F(CliRunFolder, AShortRunCanBeMadeLonger) {
       "--set method.name=ab --set method.warmup_steps=2 --set "
       "method.sync_every=3 --set method.full_rank_steps=1 --set "
       "'method.rank={rule: fixed, rank: 2}' ";
+  // Their synchronization after step 8 belongs to the longer run alone.
+  const std::string both = ab +
+                           "--set method.trains=both --set method.group_size=1 --set "
+                           "method.full_rank_steps=0 --set method.moments=carry --set "
+                           "'method.outer={name: nesterov, wire: {name: int2}}' ";
   const std::string local = "--set method.name=local-sgd --set method.";
   for (const std::string& method :
-       {std::string("--set method.name=ddp "), ab, local + "sync_every=3 "}) {
+       {std::string("--set method.name=ddp "), ab, ab + "--set method.full_rank_steps=0 ", both,
+        local + "sync_every=3 ", local + "sync_every=4 "}) {
     train(0, rare + method + "--overwrite");
     train(0, rare + method + "--overwrite --name long --set train.steps=12");
     expect_exit(0, longer, {"step-0000000008"});
-    EXPECT_EQ(
-        read_file(path("model.safetensors")),
+    EXPECT_TRUE(
+        read_file(path("model.safetensors")) ==
         read_file(folder_.file("runs/long/model.safetensors")))
         << method;
   }
-  // A synchronization that a run has no more use for at its end.
-  train(0, rare + local + "sync_every=4 --overwrite");
+  // A synchronization after step 7, whose result would come too late.
+  train(0, rare + "--set 'method={name: diloco, sync_every: 7, delay: 1}' --overwrite");
   const auto before = files();
   expect_exit(66, longer, {"model.weights=" + path("model.safetensors")});
   EXPECT_TRUE(files() == before);

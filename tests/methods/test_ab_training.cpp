@@ -231,6 +231,33 @@ TEST(AbTraining, MergingTakesNoOuterStep) {
   }
 }
 
+// A run that ends where a synchronization is due sends all of its changes, and what the codes of
+// earlier ones left out: the model is the mean of what the workers did, without moments.
+TEST(AbTraining, TheEndLeavesNothingUnsent) {
+  LocalRun run = both_run(5);
+  run.steps = 20;
+  run.method.outer.wire.name = "int2";
+  run.method.outer.wire.dtype = at::kFloat;
+  with_workers(2, run, [&](LocalWorker& w, int) {
+    w.method->start();
+    at::Tensor expected = w.method->block().values().clone();
+    const std::int64_t numel = expected.numel();
+    for (std::int64_t t = 0; t < run.steps; ++t) {
+      for (const int rank : {0, 1}) {
+        expected.add_(LocalWorker::noise(rank + 99, t, 0, numel), 0.5);
+      }
+    }
+    w.go(0, run.steps);
+    w.method->finish(run.steps);
+    EXPECT_TRUE(at::allclose(w.method->block().values(), expected, 0, 1e-5));
+    for (const optim::ParameterRef& p : w.method->block().parameters()) {
+      EXPECT_EQ(p.halves_decay, p.is_factor) << p.name;
+    }
+    EXPECT_EQ(w.observer.events.size(), 5U);  // the cut, three averages, and the end
+    EXPECT_EQ(w.observer.events.back().first, run.steps);
+  });
+}
+
 // Wherever a worker is lost, the others can save what they have and go on.
 TEST(AbTraining, WhoeverIsLeftGoesOn) {
   LocalRun compressing = ab_run(3, 4, 2);

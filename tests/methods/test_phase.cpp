@@ -49,7 +49,7 @@ std::map<std::int64_t, Event> drawn(const PhasePlan& plan, std::int64_t steps) {
       events[early[k * count / cuts - 1]] = Event::SynchronizeAndDecompose;
     }
   }
-  events.erase(events.upper_bound(steps), events.end());
+  events.erase(events.lower_bound(steps), events.end());  // the end takes its place
   return events;
 }
 
@@ -306,13 +306,14 @@ TEST(AbPlan, NotesSayWhatNeverHappens) {
 TEST(AbPlan, RefusesRunsThatEndBeforeTheirRanks) {
   Said said;
   said.options.full_rank_steps = {};
-  said.options.anneal_steps = Duration::steps(56);  // to the end of the run, after 60
+  // The synchronization after 60 steps ends the run and cuts nothing.
+  said.options.anneal_steps = Duration::steps(49);
   EXPECT_EQ(said.refusal(), "");
-  said.options.anneal_steps = Duration::steps(57);
+  said.options.anneal_steps = Duration::steps(50);
   EXPECT_EQ(
       said.refusal(),
-      "method.anneal_steps: expected at most 56, so that the last decomposition, after step 60, "
-      "cuts to method.rank.ratio; got 57");
+      "method.anneal_steps: expected at most 49, so that the last decomposition, after step 53, "
+      "cuts to method.rank.ratio; got 50");
   said.options.anneal_steps = {};
   said.options.warmup_steps = Duration::epochs(6);
   EXPECT_EQ(

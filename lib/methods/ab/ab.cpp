@@ -190,6 +190,9 @@ std::vector<at::Tensor> AbTraining::dense_parts() {
 
 FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
   const at::Tensor own = own_change();
+  if (purpose == comm::Purpose::Sync && !outer) {
+    outer_.settle(outer_.factor_residual, own);
+  }
   FlatFactors change;
   if (!groups_differ(context_.options, groups_)) {
     change = own_factors(own);

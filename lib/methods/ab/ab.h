@@ -62,7 +62,8 @@ class AbTraining : public Method {
 
   // The factors' changes that all workers take over: the mean ones over all
   // groups, sent in the dtype of the outer state; or, with `outer`, those of the outer
-  // step, which is then taken, sent as the outer state says.
+  // step, which is then taken, sent as the outer state says. A synchronization without
+  // `outer` ends the run: it also sends what earlier codes left out.
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
   void set_products(const FlatFactors& mean_change);

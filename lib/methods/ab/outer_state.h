@@ -44,7 +44,7 @@ class OuterState {
   // Whether such a synchronization averages the moments of dense parameters of this kind.
   // Those of MomentKind::Other, such as Muon's second buffer, hold nothing of matrices.
   bool averages(optim::MomentKind kind, Event after) const {
-    return after != Event::AverageFactors &&
+    return after != Event::AverageFactors && after != Event::None &&
            !(both_ && after == Event::SynchronizeAndDecompose && kind == optim::MomentKind::Other);
   }
   // Sends `change`, and what earlier calls left in `residual`, one of those below, as codes
