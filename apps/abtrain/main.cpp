@@ -136,17 +136,21 @@ int run(int argc, char** argv, std::string& verb) {
   parser.require_subcommand(1);
   parser.set_version_flag("--version", app::version_text());
 
-  std::vector<app::Command> commands = {
-      app::add_train(parser),     app::add_plan(parser),     app::add_evaluate(parser),
-      app::add_predict(parser),   app::add_generate(parser), app::add_sweep(parser),
-      app::add_rivals(parser),    app::add_report(parser),   app::add_export(parser),
-      app::add_decompose(parser), app::add_doctor(parser),   app::add_completion(parser, argv[0])};
+  std::vector<app::Command> commands;
   std::vector<std::string> verbs;
-  for (const app::Command& command : commands) {
-    verbs.push_back(command.app->get_name());
-  }
-  commands.push_back(app::add_help(parser, verbs));
-  verbs.emplace_back("help");
+  const auto add = [&](const char* group, std::vector<app::Command> added) {
+    for (app::Command& command : added) {
+      command.app->group(group);
+      verbs.push_back(command.app->get_name());
+      commands.push_back(std::move(command));
+    }
+  };
+  add("Train and look", {app::add_train(parser), app::add_plan(parser), app::add_evaluate(parser),
+                         app::add_predict(parser), app::add_generate(parser)});
+  add("Compare", {app::add_rivals(parser), app::add_sweep(parser), app::add_report(parser)});
+  add("Weights", {app::add_export(parser), app::add_decompose(parser)});
+  add("Help", {app::add_doctor(parser), app::add_completion(parser, argv[0])});
+  add("Help", {app::add_help(parser, verbs)});
   parser.footer(kExamples);  // after the commands, which would inherit it
 
   if (words.empty()) {

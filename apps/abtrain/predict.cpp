@@ -105,7 +105,7 @@ std::string predictions_json(const train::Predictions& predictions) {
 }
 
 int run_predict(PredictArgs& args) {
-  // Of other programs' tables too, the beginning may look like this.
+  // Tables of other programs may begin like this, too.
   check_output(
       args.output, {"-o", "an empty file", [](const std::string&) { return false; }}, args.force);
   const Format format = format_of(args);

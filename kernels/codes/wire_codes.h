@@ -38,7 +38,7 @@ constexpr int kGroupBytes = 7;
 struct WireLayout {
   WireCode code;
   std::int64_t numel;  // element count of u, at least 1
-  // Of Sparse: how many numbers of each chunk are sent, and of the last one.
+  // Sparse: how many numbers of each chunk are sent, and of the last one.
   // The former is a multiple of kGroupNumbers.
   int sent;
   int sent_of_last;

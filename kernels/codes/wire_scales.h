@@ -43,7 +43,7 @@ ABT_HOST_DEVICE inline float scale_value(std::uint16_t bits) {
   return float_of(std::uint32_t{bits} << 16);
 }
 
-// Of a chunk of Int8 or Int4 with this largest magnitude. Rounded up, so that
+// Scale of an Int8 or Int4 chunk with this largest magnitude, rounded up so that
 // no code exceeds 127 or 7.
 template <int kBits>
 ABT_HOST_DEVICE inline std::uint16_t integer_scale(std::uint32_t largest) {
@@ -70,7 +70,7 @@ ABT_HOST_DEVICE inline std::uint16_t level_scale(float products, int count, int 
   return round_scale(products / static_cast<float>(count + 8 * threes), /*up=*/false);
 }
 
-// Of Int2 and Sparse: the code of an element, and a level with the code's sign.
+// Int2 and Sparse: the code of an element, and a level with the code's sign.
 ABT_HOST_DEVICE inline std::uint32_t signed_code(float x, bool above) {
   return (above ? 1u : 0u) | (bits_of(x) >> 30 & 2u);
 }

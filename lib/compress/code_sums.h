@@ -33,7 +33,7 @@ ops::CodeBlocks blocks_of(const std::vector<Slot>& slots);
 void check_int8(
     std::optional<CodeTransport> transport, const std::string& section, std::int64_t members,
     const char* others, Conflicts& out);
-// Of the two transports with two-bit codes, the one that sends less.
+// The transport with two-bit codes that sends less, all-to-all or gather.
 CodeTransport cheaper_transport(int members);
 
 // Writes to `estimate` the mean over the group of what the members' codes stand

@@ -28,8 +28,8 @@ struct Scheme {
   std::int64_t min_numel = 4096;
   // The largest group whose gradients it can average: its codes would not hold the sum of more.
   std::int64_t max_members = std::numeric_limits<std::int64_t>::max();
-  // Of schemes whose record of a flat tensor does not depend on the other members
-  // (ops/wire_codes.h): int8, int4, int2 and sparseloco.
+  // The code of schemes whose record of a flat tensor does not depend on the
+  // other members (ops/wire_codes.h): int8, int4, int2 and sparseloco.
   std::optional<ops::WireCode> code = std::nullopt;
 };
 

@@ -183,7 +183,7 @@ Fields fields_of(RunOptions& o) {
        "on_lost_worker", o.on_lost_worker,
        {{"stop", OnLostWorker::Stop}, {"continue", OnLostWorker::Continue}},
        "whether a run ends when it loses a worker, or the others go on, where MPI allows it "
-       "(docs/hosts.md)")
+       "(docs/failures.md)")
       .free();
   f.integer(
        "min_workers", o.min_workers, between(1, 65536),
@@ -193,7 +193,7 @@ Fields fields_of(RunOptions& o) {
   f.text_or(
       "branch_from", "none", o.branch_from,
       "another run, from whose checkpoint this one starts: RUN for the newest one, RUN@best or "
-      "RUN@step-400 (docs/hosts.md); the run folder records the step");
+      "RUN@step-400 (docs/failures.md); the run folder records the step");
   f.section("data", data::fields_of(o.data), "the data set");
   f.section("model", nn::fields_of(o.model), "the network");
   f.section("method", methods::fields_of(o.method), "how workers cooperate");
@@ -203,7 +203,7 @@ Fields fields_of(RunOptions& o) {
   f.section("order", orders::fields_of(o.order), "the order of the examples");
   f.section("train", fields_of(o.train), "the training loop");
   f.section(
-      "checkpoint", fields_of(o.checkpoint), "what a stopped run resumes from (docs/hosts.md)");
+      "checkpoint", fields_of(o.checkpoint), "what a stopped run resumes from (docs/failures.md)");
   f.section("evaluate", fields_of(o.evaluate), "evaluation during the run");
   return f;
 }

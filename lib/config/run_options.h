@@ -61,7 +61,7 @@ enum class OnLostWorker { Stop, Continue };
 // How a step's examples are divided among the workers.
 struct BalanceOptions {
   bool measures = false;  // auto
-  // Of each worker, in any unit; empty: all alike. With auto, set once they are
+  // One speed per worker, in any unit; empty: all alike. With auto, set once they are
   // measured, and not part of the configuration.
   std::vector<double> speeds;
   bool is_on() const {

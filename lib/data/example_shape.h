@@ -9,7 +9,7 @@ namespace abtrain::data {
 // What a network has to know of the examples. Its input is B x channels x height x width, or
 // B x context tokens, of which there are `classes`, or `vocabulary` if that is more.
 struct ExampleShape {
-  // Of an image in the form that the network takes.
+  // An image in the form that the network takes.
   std::int64_t channels = 0, height = 0, width = 0;
   std::int64_t classes = 0;  // of a text: the vocabulary
   std::int64_t context = 0;  // tokens per window or row; 0: images

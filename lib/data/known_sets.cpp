@@ -17,7 +17,7 @@ ByteImages read_idx_set(const KnownSet& set, const Files& paths, std::int64_t co
       paths[0], paths[1], set.shape.classes, {count, set.shape.height, set.shape.width});
 }
 
-// Of two bytes, the first is a coarse label.
+// kLabelBytes 2: the first byte is a coarse label, which is skipped.
 template <std::int64_t kLabelBytes>
 ByteImages read_cifar_set(const KnownSet& set, const Files& paths, std::int64_t count) {
   return read_cifar(paths, count / std::ssize(paths), set.shape.classes, kLabelBytes);

@@ -24,7 +24,7 @@ struct SymmetricEigen {
 // The elements of a flat float64 tensor on any device.
 std::vector<double> to_host(const at::Tensor& values);
 
-// Of one matrix, or of each in a batch, whose sizes then stand in front of all.
+// Decomposes one matrix, or each in a batch; batch sizes then come first.
 // matrix: m x n, m >= n, any float dtype, on any device.
 ThinSvd gesdd(const at::Tensor& matrix, const std::string& what = "a matrix");
 // symmetric: n x n, float64.

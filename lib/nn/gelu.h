@@ -6,7 +6,7 @@
 
 namespace abtrain::nn {
 
-// Of any shape and type. For fp32 on the CPU, one pass computes the value and,
+// x: any shape and type. For fp32 on the CPU, one pass computes the value and,
 // if a gradient will be asked for, the slope, which is kept in place of x; both
 // are within 2e-6 of the formula, relative to max(1, |y|).
 at::Tensor gelu_tanh(const at::Tensor& x);

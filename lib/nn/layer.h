@@ -48,7 +48,7 @@ struct NamedTensors {
   std::vector<NamedWeight> weights;
   std::vector<NamedParameter> parameters;
   std::vector<NamedBuffer> buffers;
-  // Of weights and parameters.
+  // The number of weights and parameters.
   int count() const {
     return static_cast<int>(weights.size() + parameters.size());
   }

@@ -10,7 +10,7 @@
 #include "device/tensor_text.h"
 #include "ops/bf16_blocks.h"
 
-// Of the MKL inside LibTorch; builds of LibTorch without MKL have none. LibTorch's own products in
+// A function of the MKL inside LibTorch; builds without MKL lack it. LibTorch's own products in
 // bf16 round their results to bf16, and their set-up costs small matrices more than bf16 saves.
 extern "C" [[gnu::weak]] void cblas_gemm_bf16bf16f32(
     int layout, int transposes_a, int transposes_b, int m, int n, int k, float alpha, const void* a,

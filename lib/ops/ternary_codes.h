@@ -33,7 +33,7 @@ inline constexpr int kMaxCodeWorkers = 4096;
 inline std::int64_t code_bytes(std::int64_t codes, CodeForm form) {
   return form == CodeForm::Bytes ? codes : kernels::packed_bytes(codes);
 }
-// Of a part's codes, in which each tensor fills groups of 32.
+// Bytes of a part's codes; each tensor fills whole groups of 32.
 inline std::int64_t code_bytes(const CodeBlocks& blocks, CodeBlocks::Range part, CodeForm form) {
   return code_bytes(kernels::kGroup * blocks.groups(part), form);
 }

@@ -47,8 +47,8 @@ using kernels::WireCode;
 
 struct WireFormat {
   WireCode code = WireCode::Int8;
-  // Of Sparse: the share of each chunk's elements that is sent, above 0 and at
-  // most 1; rounded up to a multiple of 4 elements.
+  // Sparse: the share of each chunk's elements that is sent, above 0 and at most 1;
+  // rounded up to a multiple of 4 elements.
   double density = 1.0 / 64;
 };
 

@@ -16,8 +16,8 @@ namespace abtrain::plan {
 
 namespace {
 
-// Of the differences that a member sends after a batch or, if the order takes
-// microbatches, after every other step.
+// Bytes of the differences that a member sends after a batch or, if the order
+// takes microbatches, after every other step.
 std::int64_t difference_bytes(
     const config::RunOptions& options, std::int64_t numel, compress::Member member) {
   return orders::difference_bytes(

@@ -28,7 +28,7 @@ struct Score {
   std::optional<double> bits_per_byte = {};
   std::optional<double> perplexity = {};
 
-  // Of accuracy, r2 and bits_per_byte the one that it has.
+  // The measure that it has: accuracy, r2 or bits_per_byte.
   std::optional<double> Score::*which() const;
   // Higher is better: the accuracy, R^2, or -bits_per_byte.
   double quality() const;

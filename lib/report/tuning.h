@@ -29,7 +29,7 @@ struct Tuning {
   std::int64_t settings = 0;  // tried per rival, as asked for
   nlohmann::ordered_json rivals = nlohmann::ordered_json::array();
   nlohmann::ordered_json left_out = nlohmann::ordered_json::array();
-  // Of the first file; none where another one asks otherwise, or where a file has no question.
+  // The first file's question; none if another file asks otherwise or has no question.
   std::optional<Question> question = {};
 };
 

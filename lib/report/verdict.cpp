@@ -27,7 +27,7 @@ struct Words {
     of.*score = is_text ? -quality : quality;
     return of.text();
   }
-  // Of a difference or a spread; "" where it is too small to be shown.
+  // A difference or a spread in words; "" where it is too small to be shown.
   std::string amount(double quality) const {
     const double shown = is_accuracy ? 100 * quality : quality;
     const int decimals = !is_accuracy ? 4 : shown < 0.095 ? 2 : 1;

@@ -23,7 +23,7 @@ class Recorder : public methods::Observer {
   void add_svd_seconds(double seconds) override {
     sums_.svd += seconds;
   }
-  // Of this process.
+  // Sums over this process.
   const Sums& sums() const {
     return sums_;
   }

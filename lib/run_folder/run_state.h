@@ -23,7 +23,7 @@ struct RunStatus {
   // Who trains or trained in the folder, or why the run has failed; "" for a
   // run that has finished or was stopped.
   std::string about = {};
-  // Of a run that has failed, from failure.json. A damaged file gives 0 and none.
+  // From failure.json, if the run has failed. A damaged file gives 0 and none.
   int exit_code = 0;
   std::optional<std::int64_t> step = {};
 };

@@ -162,7 +162,7 @@ SlurmOptions kept_options(
 }
 
 SlurmOptions completed(SlurmOptions given, const SlurmOptions& kept) {
-  // Of equal options of a command line, the last one counts, as for sbatch.
+  // If an option is given twice, the last one counts, as for sbatch.
   std::vector<BatchOption> sbatch;
   for (const SlurmOptions* options : {&kept, &std::as_const(given)}) {
     for (const BatchOption& option : options->sbatch) {

@@ -53,7 +53,7 @@ class BatchWeights {
   const data::ExampleOrder& own_order_;
   const at::Tensor counted_;  // Examples::counted_labels()
   std::vector<Worker> workers_;
-  // Of the present step.
+  // The present step:
   std::vector<std::int64_t> own_;  // labels in each of this worker's micro-batches
   std::int64_t own_sum_ = 0;
   std::int64_t sum_ = 0;  // of the group

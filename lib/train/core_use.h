@@ -11,7 +11,7 @@
 
 namespace abtrain::train {
 
-// Of a worker, in stretches of its steps in which it computes.
+// A worker's times, over the parts of its steps in which it computes.
 struct CoreTime {
   double wall = 0, thread = 0, process = 0;  // seconds; CPU time of its thread and of its process
   double cores = 0;                          // that the process may use

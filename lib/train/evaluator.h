@@ -58,7 +58,7 @@ class Evaluator {
   void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
 
  private:
-  // Of the merged model.
+  // The score of the merged model.
   Score score(const ExampleSource& examples, double label_smoothing = 0);
 
   const TrainInputs& in_;

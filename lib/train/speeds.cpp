@@ -24,9 +24,9 @@ constexpr std::int64_t kWarmUpSteps = TrainingStep::kEagerSteps + 1;
 constexpr std::size_t kWindows = 5;
 constexpr double kWindowSeconds = 0.2;  // and one step at least
 constexpr double kTolerance = 1.05;
-// Of a step's time, so much counts as that of its examples at least: a smaller
-// share is uncertain, as the difference of two measurements, and leads to batches
-// that are much unlike.
+// The least share of a step's time that is attributed to its examples. Smaller shares
+// are uncertain, since they are differences of two measurements, and would lead to
+// very unequal batches.
 constexpr double kMinShare = 0.5;
 
 // 0 without the variable.
@@ -65,7 +65,7 @@ class UntilMeasured : public comm::Control {
   std::vector<double> windows_;
 };
 
-// Of a step of this process alone.
+// Times a step of this process alone.
 double seconds_per_step(const config::RunOptions& options, std::int64_t batch, const Setup& setup) {
   config::RunOptions o = config::steps_alone(options, 1);
   o.method = {};

@@ -28,8 +28,8 @@ struct TrainResult {
   Score test = {};
   std::optional<double> train_loss = {};  // if evaluate.train is set
   std::int64_t steps = 0;                 // steps done
-  // Of each step, with its evaluation and its checkpoint; if they were asked
-  // for.
+  // Seconds of each step, with its evaluation and its checkpoint; if they were
+  // asked for.
   std::vector<double> step_seconds = {};
   bool stopped = false;  // on request; only steps and saved are set then
   bool saved = false;    // if stopped: a checkpoint holds everything
@@ -72,7 +72,7 @@ struct TrainInputs {
   // Asked before each step whether to stop, and told what it has spent its time
   // on; null: never stops.
   comm::Control* control = nullptr;
-  // Of all workers, in rank order; for messages.
+  // Hosts of all workers, in rank order; for messages.
   std::vector<std::string> hosts = {};
   // Shared by all workers on one GPU; null: this worker has the GPU to itself.
   device::CaptureTurn* turn = nullptr;

@@ -65,7 +65,7 @@ class Trainer {
   std::int64_t resume_from(const run_folder::Checkpoint& from);
   std::int64_t inherit(Inheritance& from);
   void regroup(const run_folder::Checkpoint& from, std::int64_t t);
-  // Of states that are equal within a group, `old` has one.
+  // `old` holds one state per replica group.
   void regroup(std::vector<state::State>& old, std::int64_t t);
   void average_buffers(std::vector<state::State>& all);
   // After t steps of another run: makes this one independent of its folder.
@@ -96,8 +96,8 @@ class Trainer {
   Progress progress_;
   Readback loss_;
   Readback norm_;
-  // Of a run by the clock: whether all workers met in the last step, and the least time that an
-  // action of the method after a step has taken.
+  // Runs by the clock: whether all workers met in the last step, and the shortest
+  // time that an action of the method after a step has taken.
   bool meets_ = false;
   std::optional<double> act_seconds_;
   bool replicas_due_ = false;  // a comparison of replicas is due

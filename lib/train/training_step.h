@@ -69,7 +69,7 @@ class TrainingStep {
   // Clips, then updates the parameters. If there is a limit, `see_norm` gets
   // the norm of all gradients, before the update unless it is captured.
   void optimize(double rate, const std::function<void(const at::Tensor& norm)>& see_norm);
-  // Of the forward passes, the backward passes that send nothing, and the optimizer passes.
+  // Times of the forward passes, backward passes that send nothing, and optimizer passes.
   const CoreTime& core_time() const {
     return cores_.time();
   }

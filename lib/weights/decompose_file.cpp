@@ -153,7 +153,7 @@ class FileDecomposer {
         linalg::expected_rank(even_, job.row->m, job.row->n));
   }
 
-  // Of the file that the ranks make.
+  // Metadata of the file that is written.
   std::map<std::string, std::string> metadata() const {
     auto all = input_.metadata();
     all.emplace("format", "pt");

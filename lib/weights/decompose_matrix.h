@@ -22,7 +22,7 @@ class DecomposedMatrix {
   // if a number is not finite.
   explicit DecomposedMatrix(const WeightFiles::Item& item, std::int64_t grid = 1);
 
-  // Of the matrix in a scale of its own: only ratios of the values are right.
+  // The spectrum in a scale of its own: only ratios of its values are meaningful.
   const linalg::Spectrum& spectrum() const {
     return spectrum_;
   }
@@ -37,7 +37,7 @@ class DecomposedMatrix {
 
  private:
   void decompose();
-  // Of one block: the squared error, in the decomposition's scale.
+  // The squared error of one block, in the decomposition's scale.
   double squares_of(const at::Tensor& w, const at::Tensor& a, const at::Tensor& b) const;
 
   std::string name_;

@@ -79,7 +79,7 @@ class BashCompletion : public ::testing::Test {
 
 TEST_F(BashCompletion, CommandsAreThoseOfTheHelp) {
   const std::string help = output_of("--help");
-  const std::size_t begin = help.find("Subcommands:");
+  const std::size_t begin = help.find("Train and look:");
   const std::string list = help.substr(begin, help.find("Examples:") - begin);
   const std::regex row(R"(\n  ([a-z-]+) )");
   Set expected;

@@ -101,7 +101,7 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   std::shared_ptr<MpiGroup> world_;
   std::vector<std::shared_ptr<MpiGroup>> groups_;  // to be freed at the end
   std::deque<std::shared_ptr<Job>> open_;          // the thread's own
-  // Of lost worlds: MPI may still touch their buffers.
+  // Jobs of lost worlds: MPI may still touch their buffers.
   std::vector<std::shared_ptr<Job>> abandoned_;
 
   std::mutex mutex_;

@@ -83,7 +83,7 @@ std::string doubt_of(const at::Tensor& y, bool per_token) {
              : "";
 }
 
-// Of floating-point numbers.
+// Converts floating-point numbers that must be whole.
 at::Tensor whole_numbers(const at::Tensor& y, const std::string& path) {
   each_of<double>(y, at::kDouble, [&](std::int64_t first, std::span<const double> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {

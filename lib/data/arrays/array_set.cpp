@@ -138,7 +138,7 @@ std::vector<std::int64_t> canonical(const std::vector<std::int64_t>& sizes) {
   return {1, 1, c10::multiply_integers(sizes)};
 }
 
-// Of one example of x, as it lies in the file.
+// Sizes of one example of x, as it lies in the file.
 std::vector<std::int64_t> sizes_of_each(const at::Tensor& x) {
   return x.dim() == 1 ? std::vector<std::int64_t>{1} : x.sizes().slice(1).vec();
 }
@@ -168,7 +168,7 @@ void check_array_options(const DataOptions& o, const Dataset& set) {
   refuse(tokens && !o.std.empty(), "data.std");
 }
 
-// Of values, not tokens.
+// Examples of values, not of tokens.
 Examples images_in(const at::Tensor& x, const at::Tensor& labels, const at::Tensor& targets) {
   std::vector<std::int64_t> sizes = canonical(sizes_of_each(x));
   sizes.insert(sizes.begin(), x.size(0));

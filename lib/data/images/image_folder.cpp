@@ -134,7 +134,7 @@ ListedImages images_of(
   return images;
 }
 
-// Of each class, the last data.test_share of a permutation for the test set.
+// Splits each class: the last data.test_share of a permutation is the test set.
 std::pair<ListedImages, ListedImages> split_classes(
     const ListedImages& all, std::int64_t classes, double share) {
   std::vector<std::vector<std::int64_t>> of_class(static_cast<std::size_t>(classes));

@@ -130,7 +130,7 @@ class Captured {
     }
     // A capture that has ended has a pool, which the graph releases itself.
     if (attempt([&] { static_cast<void>(graph_->pool()); })) {
-      // Of each allocator, only what the capture has begun: the pool may be shared.
+      // Each allocator ends only what the capture has begun: the pool may be shared.
       at::HostAllocator* host = at::getHostAllocator(at::kCUDA);
       if (!attempt([&] { allocator::endAllocateToPool(device_.index(), pool_); })) {
         attempt([&] { allocator::releasePool(device_.index(), pool_); });

@@ -71,8 +71,8 @@ class AbTraining : public Method {
   // state names over the world, in a synchronization with what follows it. Changes
   // are sent as codes where the outer state codes dense parameters.
   void average_dense(Event after);
-  // Of what codes left out of the changes of dense parameters, keeps that of the
-  // parameters that are still dense.
+  // Keeps what codes left out of the changes of parameters that are still
+  // dense, and drops the rest.
   void keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own);
 
   // Synchronizes an AB phase and sets the products, for enter_full() or

@@ -31,7 +31,7 @@ struct AbLayer {
   nn::Weight& weight() const {
     return *named.weight;
   }
-  // Of the weight's factors; 0: dense.
+  // Rank of the weight's factors; 0: dense.
   std::int64_t rank() const {
     return weight().rank();
   }

@@ -56,7 +56,7 @@ Range record_part(const comm::Groups& groups, int rank, std::int64_t record) {
   return part({0, record}, rank % groups.group_size, groups.group_size);
 }
 
-// Of each group in a mean over the groups of its role, by their examples.
+// Weight of each group in its role's mean, by example count.
 std::vector<double> weights_of(
     const comm::Groups& groups, const std::vector<std::int64_t>& batches) {
   std::vector<std::int64_t> examples;  // of each group

@@ -69,7 +69,7 @@ class Planner {
                    : std::max(setup_.reducer.dense_steps, full_options_.dense_steps);
   }
 
-  // Of the steps of an occurrence of a stretch, which begins at step `first`.
+  // Bytes of the steps of one occurrence of a stretch, which begins at step `first`.
   std::int64_t steps(const Stretch& s, std::int64_t first) const {
     const std::int64_t end = first + s.steps;
     const bool alone = s.gradients == Over::Group;
@@ -78,10 +78,10 @@ class Planner {
            (beside_ ? beside_(first, end, trained, alone ? group_ : world_) : 0);
   }
 
-  // Of what happens at the end of a stretch, after which the layers have the sizes of `next`.
+  // Bytes of the event that ends a stretch, after which the layers have the sizes of `next`.
   std::int64_t after(const Stretch& s, const Planner& next) const {
-    // Of a synchronization that is followed at once by a decomposition; layers
-    // that were dense are decomposed as dense.
+    // After a synchronization that is followed at once by a decomposition;
+    // layers that were dense are decomposed as dense.
     const auto products = [&] {
       return gathered(setup_.options.sync == SyncMode::Full ? 2 : 1, next.sizes_);
     };

@@ -25,7 +25,7 @@ double number_of(const ordered_json& value) {
   return value.get<double>();
 }
 
-// Of the kinds as_float and as_bool; else an integer.
+// A number of kind as_float or as_bool; any other kind is an integer.
 c10::IValue scalar_of(
     const std::string& kind, const ordered_json& what, const ExportArchive& archive) {
   if (kind == "as_float") {

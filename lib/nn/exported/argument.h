@@ -26,7 +26,7 @@ struct GraphArgument {
   std::vector<ValueId> values = {};  // in a list, -1 where an item is a constant
   std::vector<c10::IValue> items = {};
 
-  // Of a list none.
+  // The single value; a list has none.
   std::optional<ValueId> value() const {
     return is_list || values.empty() ? std::nullopt : std::optional(values[0]);
   }

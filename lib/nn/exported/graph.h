@@ -19,7 +19,7 @@ struct GraphNode {
   // In the order of the operator's schema, with its defaults; without a schema, as in the file.
   std::vector<GraphArgument> arguments;
   std::vector<ValueId> outputs;  // of an operator that returns a list: its items
-  // Of the blocks around it, `with torch.no_grad()` or `with torch.autocast(...)`.
+  // What blocks such as `with torch.no_grad()` or `with torch.autocast(...)` around it set.
   struct Modes {
     bool records_gradients = true;
     bool autocasts = true;

@@ -98,7 +98,7 @@ class Processes : public WorkerHost {
   std::condition_variable changed_;
   mutable std::mutex mutex_;
   std::string folder_;
-  // Of all workers, once there is a folder.
+  // Hosts of all workers, known once there is a folder.
   std::vector<std::string> hosts_;
   std::vector<pid_t> processes_;
   std::atomic<bool> goes_on_ = false;   // without workers that are lost
