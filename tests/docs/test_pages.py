@@ -27,7 +27,8 @@ from pages import ROOT
 PROGRAM = None
 # What else the pages call, beside abtrain and the scripts of the repository.
 OTHERS = {"cmake", "ctest", "cd", "export", "echo", "git", "openssl", "python3", "sbatch",
-          "module", "scancel", "source", "squeue", "tail", "tar", "tensorboard", "umask", "jupyter"}
+          "module", "scancel", "source", "squeue", "tail", "tar", "tensorboard", "umask", "jupyter",
+          "rsync", "scp", "ssh"}
 # Placeholders of the pages, and what stands for them here.
 MEANT = {"CONFIG": "fashion_mnist_mlp", "SWEEP": "fashion_mnist_groups"}
 SECTIONS = "data|model|method|optimizer|schedule|reducer|order|train|checkpoint|evaluate"
