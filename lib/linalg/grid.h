@@ -11,7 +11,7 @@
 
 namespace abtrain::linalg {
 
-// Whether it is a grid; else it is a matrix.
+// True for a grid, false for a matrix.
 inline bool is_grid(const at::Tensor& matrix) {
   return matrix.dim() == 4;
 }

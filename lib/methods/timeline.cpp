@@ -72,8 +72,10 @@ std::int64_t Timeline::count(Event event) const {
 
 Timeline make_timeline(
     std::vector<Stretch> opening, std::vector<Stretch> round, std::int64_t steps,
-    std::int64_t latest) {
+    std::int64_t delay) {
   Timeline timeline;
+  timeline.delay = delay;
+  const std::int64_t latest = steps - 1;  // of an event whose result is used at once
   const auto end_in = [&](const Stretch& last, std::int64_t first) {
     timeline.stretches.push_back(
         {last.phase, last.gradients, steps - first, Event::None, last.fragment, first});
@@ -83,7 +85,7 @@ Timeline make_timeline(
     s.first = t;
     const std::int64_t wanted = s.times;
     s.every = wanted > 1 ? s.steps : 1;
-    s.times = s.steps == 0 ? wanted : std::min(wanted, (steps - 1 - t) / s.steps);
+    s.times = s.steps == 0 ? wanted : std::min(wanted, (latest - t) / s.steps);
     t += s.times * s.steps;
     if (s.times > 0) {
       timeline.stretches.push_back(s);
@@ -101,7 +103,7 @@ Timeline make_timeline(
     s.first = t;
     s.every = every;
     t += s.steps;
-    s.times = t > latest ? 0 : (latest - t) / every + 1;
+    s.times = t > latest - delay ? 0 : (latest - delay - t) / every + 1;
     timeline.goes_on = timeline.goes_on && t + s.times * every >= steps;
     if (s.times > 0) {
       timeline.stretches.push_back(s);

@@ -43,7 +43,7 @@ struct Stretch {
 };
 
 struct Timeline {
-  // The last one is what the run ends in: cut, possibly to 0 steps.
+  // The last one is what the run ends in: cut, but with at least one step.
   std::vector<Stretch> stretches;
   std::int64_t fragments = 0;  // of the model; 0: no SynchronizeFragment
   std::int64_t delay = 0;      // steps, of SynchronizeFragment
@@ -78,11 +78,11 @@ struct Timeline {
 
 // The run of `steps` steps that begins with the stretches `opening`, each as often
 // as its `times` says in a row, and then repeats those of `round`. Nothing but the
-// end of the run happens after its last step, and events of rounds happen after at
-// most `latest` < `steps` steps. Otherwise needs only phase,
-// gradients, steps and event of each stretch.
+// end of the run happens after its last step. `delay`: events of rounds happen so
+// many steps earlier than that, because their result is used so much later.
+// Otherwise needs only phase, gradients, steps and event of each stretch.
 Timeline make_timeline(
     std::vector<Stretch> opening, std::vector<Stretch> round, std::int64_t steps,
-    std::int64_t latest);
+    std::int64_t delay = 0);
 
 }  // namespace abtrain::methods

@@ -30,7 +30,8 @@ struct ModelOptions {
   std::vector<std::int64_t> hidden = {1024, 1024, 1024};  // mlp, cnn
   std::vector<std::int64_t> channels = {32, 64};          // cnn
   double width = 1.0;                                     // multiplier of channels and features
-  // Widths of the layers that the family lists (Architecture::widths), each times `width`; empty: its own.
+  // Widths of the layers that the family lists (Architecture::widths), each times `width`; empty:
+  // its own.
   std::vector<std::int64_t> widths = {};
   bool folded_head = false;                               // vgg: without the taps that see copies
   StemName stem = StemName::Auto;                         // resnet

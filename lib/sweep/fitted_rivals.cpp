@@ -21,7 +21,7 @@ namespace {
 
 using config::RunOptions;
 
-// Whether this key is part of the rival's definition.
+// True for keys that make the rival what it is.
 bool defines(const RivalSketch& sketch, const std::string& key) {
   const bool is_muon = key == "optimizer.matrices" && !sketch.name.starts_with("ab");
   return key.ends_with(".name") || is_muon || sketch.kind == RivalSketch::Kind::Reducer;
@@ -85,13 +85,34 @@ double bytes_of(const RunOptions& o, const Ground& ground) {
   return plan::planned_bytes(o, planned->sizes, config::run_length(o, ground.images()));
 }
 
+void complete(RivalPlan& rival, const Sets& size, const RivalSketch& sketch, const Ground& ground);
+
+// The rival before it has a network. Throws Error(Config) where it makes no sense.
+RivalPlan begun_of(const RivalSketch& sketch, const Ground& ground) {
+  const std::string& name = sketch.name;
+  ABT_CHECK(
+      name != "ab" || ground.is_ab(), Config,
+      "the configuration says nothing of AB-training; ab_recipe stands for "
+      "it");
+  const bool is_small = sketch.kind == RivalSketch::Kind::Small;
+  ABT_CHECK(
+      ground.no_ab.empty() || !(is_small || name == "ab" || name == "ab_recipe"), Config, "{}",
+      ground.no_ab);
+  ABT_CHECK(!is_small || ground.small.missing.empty(), Config, "{}", ground.small.missing);
+  RivalPlan rival{.name = name, .why = sketch.why};
+  rival.set = fitted(sketch, ground, rival.why);
+  rival.set = joined({rival.set, ground.not_given(ab_keys(name, ground))});
+  return rival;
+}
+
 // The override with which the rival sends as many bytes as AB-training, as nearly as whole steps
 // between synchronizations allow; none where the command line gives the interval.
 std::optional<std::string> interval_of(const RunOptions& o, const Ground& ground) {
   const auto& all = rival_sketches();
-  const char* name = ground.is_ab() ? "ab" : "ab_recipe";
-  const RivalSketch& ab = *std::ranges::find(all, name, &RivalSketch::name);
-  const double wanted = bytes_of(rivals_of(ab, ground).front().options, ground);
+  const RivalSketch& sketch = *std::ranges::find(all, ground.ab_name(), &RivalSketch::name);
+  RivalPlan ab = begun_of(sketch, ground);
+  complete(ab, {}, sketch, ground);
+  const double wanted = bytes_of(ab.options, ground);
   const double steps = o.method.sync_every.value * bytes_of(o, ground) / wanted;
   ABT_CHECK(
       steps >= 0.5, Config, "sends less than AB-training ({}) even after every step",
@@ -147,39 +168,27 @@ Sets common_of(const Ground& ground, const Sets& sets) {
 }
 
 std::vector<RivalPlan> rivals_of(const RivalSketch& sketch, const Ground& ground) {
-  const std::string& name = sketch.name;
-  ABT_CHECK(
-      name != "ab" || ground.is_ab(), Config,
-      "the configuration says nothing of AB-training; ab_recipe stands for "
-      "it");
-  const bool is_small = sketch.kind == RivalSketch::Kind::Small;
-  ABT_CHECK(
-      ground.no_ab.empty() || !(is_small || name == "ab" || name == "ab_recipe"), Config, "{}",
-      ground.no_ab);
-  ABT_CHECK(!is_small || ground.small.missing.empty(), Config, "{}", ground.small.missing);
-  RivalPlan rival{.name = name, .why = sketch.why};
-  rival.set = fitted(sketch, ground, rival.why);
-  rival.set = joined({rival.set, ground.not_given(ab_keys(name, ground))});
-  if (!is_small) {
-    std::vector<RivalPlan> all = {rival};
-    if (name == (ground.is_ab() ? "ab" : "ab_recipe")) {
-      for (const AbSize& size : ground.ab_sizes) {
-        RivalPlan& one = all.emplace_back(rival);
-        one.name += "_" + size.name;
-        one.why += "; " + size.what;
-        complete(one, size.overrides, sketch, ground);
-      }
+  const RivalPlan begun = begun_of(sketch, ground);
+  std::vector<RivalPlan> all;
+  // The first one keeps the name of the sketch.
+  const auto add = [&](const std::string& name, const std::string& what, const Sets& size) {
+    RivalPlan& one = all.emplace_back(begun);
+    one.name += all.size() == 1 ? "" : "_" + name;
+    one.why += what.empty() ? "" : "; " + what;
+    complete(one, size, sketch, ground);
+  };
+  if (sketch.kind == RivalSketch::Kind::Small) {
+    for (const plan::SmallShape& shape : ground.small.shapes.shapes) {
+      add(shape.name, formatted("{}: {}", shape.name, shape.what), shape.size.overrides);
+      all.back().shape = shape.name;
     }
-    complete(all.front(), {}, sketch, ground);
     return all;
   }
-  std::vector<RivalPlan> all;
-  for (const plan::SmallShape& shape : ground.small.shapes.shapes) {
-    RivalPlan& one = all.emplace_back(rival);
-    one.name += all.size() == 1 ? "" : "_" + shape.name;
-    one.why += formatted("; {}: {}", shape.name, shape.what);
-    one.shape = shape.name;
-    complete(one, shape.size.overrides, sketch, ground);
+  add("", "", {});
+  if (sketch.name == ground.ab_name()) {
+    for (const AbSize& size : ground.ab_sizes) {
+      add(size.name, size.what, size.overrides);
+    }
   }
   return all;
 }

@@ -45,6 +45,10 @@ struct Ground {
   bool is_ab() const {
     return base.method.name == "ab";
   }
+  // The rival that has AB-training's size here, which others match.
+  std::string ab_name() const {
+    return is_ab() ? "ab" : "ab_recipe";
+  }
   std::int64_t images() const {
     return set.train - base.data.validation;
   }

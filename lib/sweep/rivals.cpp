@@ -101,7 +101,8 @@ RivalList list_rivals(
   ABT_CHECK(
       has_small || !request.small, Usage,
       "--small: no rival of --only trains a small network; leave it out");
-  if (!request.plans) {
+  const auto has_ab_size = [&](const RivalSketch* one) { return one->name == ground.ab_name(); };
+  if (!request.plans && std::ranges::any_of(sketches, has_ab_size)) {
     ground.find_ab_sizes();
   }
   if (has_small && ground.no_ab.empty()) {

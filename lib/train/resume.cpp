@@ -216,7 +216,7 @@ void check_same_past(
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline earlier = kind.timeline(options.method, before);
   const methods::Timeline later = kind.timeline(options.method, length);
-  // What the longer run does after the last step of the earlier one is done when it resumes.
+  // An event after the earlier run's last step is no difference: the longer run begins with it.
   const auto parts = later.parts_from(earlier, std::min(from.step, before.steps - 1));
   ABT_CHECK(
       !parts, Config,

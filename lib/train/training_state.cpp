@@ -84,7 +84,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
         t);
     progress_.saved_at = t;
     if (t == from.run_steps && t < length_.steps) {
-      // The earlier run ended here, where this one has what its timeline says.
+      // The earlier run ended here, so the event of this timeline is still to come.
       ledger_.count(&TrafficSplit::switches, [&] {
         method_->after_step(t);
         order_.bind(*method_);

@@ -56,7 +56,7 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
   if (opening.size() == 1) {
     add(1, round.back().after);
   }
-  return make_timeline(std::move(opening), std::move(round), steps, steps - 1);
+  return make_timeline(std::move(opening), std::move(round), steps);
 }
 
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {

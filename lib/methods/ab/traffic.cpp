@@ -102,7 +102,7 @@ class Planner {
     }
     const bool decomposes = setup_.options.sync == SyncMode::Full ||
                             std::ranges::count(sizes_.layers, 0, &LayerShape::rank) > 0;
-    return s.steps == 0 ? 0 : synchronized(Event::None) + (decomposes ? products() : 0);
+    return synchronized(Event::None) + (decomposes ? products() : 0);
   }
 
  private:

@@ -46,9 +46,8 @@ Timeline local_timeline(const LocalPlan& plan) {
   }
   Timeline timeline = make_timeline(
       {{Phase::Full, Over::World, plan.warmup, Event::TrainAlone}}, std::move(round), plan.steps,
-      plan.steps - plan.delay - 1);
+      plan.delay);
   timeline.fragments = plan.fragments;
-  timeline.delay = plan.delay;
   return timeline;
 }
 
